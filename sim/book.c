@@ -1,8 +1,8 @@
-/* sim/book.c — what the server knows of a name: read from its keys after
- * every script, as text, without the scripts' own code.
+/* sim/book.c — what the server knows of a name: its book, read from its keys
+ * after every script, as text, without the scripts' own code.
  *
- * The rules of "fits" are written down here a second time on purpose: what
- * settle.lua grants is judged by them. */
+ * The rules of what fits are written down here a second time on purpose: they
+ * judge what settle.lua grants. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,9 +49,9 @@ bool sim_is_new(const struct sim_step *s, const struct sim_holder *h)
     return !was || (!sim_live(was, s->is->now) && sim_live(h, s->is->now));
 }
 
-/* -- reading ------------------------------------------------------------------ */
+/* -- reading --------------------------------------------------------------- */
 
-/* "12", ",d5000", ",b<request>". */
+/* Reads "12", ",d5000", ",b<request>". */
 static void read_wants(const char *text, int64_t *permits, int64_t *delay,
                        char *upgrade_of)
 {
@@ -121,7 +121,8 @@ static void read_queued(void *user, const struct sim_redis_item *item)
     struct sim_waiter *w = waiter_named(user, item);
     if (w) {
         w->queued = true;
-        w->rank = item->score; /* as in the record, or it is found out */
+        /* must be as in the record, else a theorem finds out */
+        w->rank = item->score;
     }
 }
 
@@ -175,7 +176,7 @@ void sim_book_read(const struct sim_world *w, int name, struct sim_book *b)
     }
 }
 
-/* -- fits ------------------------------------------------------------------------ */
+/* -- fits ------------------------------------------------------------------ */
 
 static bool fits(const struct sim_book *b, const struct sim_waiter *w)
 {
@@ -237,7 +238,7 @@ const struct sim_waiter *sim_book_fits(const struct sim_world *w,
     }
 }
 
-/* -- steps ---------------------------------------------------------------------------- */
+/* -- steps ----------------------------------------------------------------- */
 
 static void arrive(struct sim_shelf *s, const struct sim_step *step,
                    struct sim_book *b)
@@ -277,7 +278,7 @@ static void look(struct sim_world *w, const struct sim_step *s)
     theorem_spin_step(w, s);
 }
 
-/* Books are large, and mostly empty. */
+/* Books are large and mostly empty: copy what is used. */
 static void keep(struct sim_shelf *shelf, const struct sim_book *is)
 {
     struct sim_book *to = &shelf->book;
@@ -315,7 +316,7 @@ static void step(struct sim_world *w, enum sim_script script, int name,
     keep(shelf, &is);
 }
 
-/* Plain mutexes: what stands there now. Other theorems look at the steps. */
+/* Plain mutexes: read what stands there now. Other theorems check the steps. */
 static void read_again(struct sim_world *w, int name)
 {
     static _Thread_local struct sim_book is;
@@ -346,7 +347,7 @@ void sim_book_step(struct sim_world *w, const struct sim_redis_event *ev)
     }
 }
 
-/* -- what the store lost --------------------------------------------------------- */
+/* -- what the store lost --------------------------------------------------- */
 
 bool sim_lapsed(const struct sim_world *w, int name, const char *id)
 {
@@ -359,7 +360,8 @@ bool sim_lapsed(const struct sim_world *w, int name, const char *id)
     return false;
 }
 
-/* Those of the last book that stand no more, or for less long; is: NULL, all. */
+/* Note the holders of the last book that stand no more, or for less long. is:
+ * the book now; NULL: all. */
 static void lapse(struct sim_world *w, int name, const struct sim_book *is)
 {
     const struct sim_book *was = &w->shelf[name].book;
@@ -382,7 +384,8 @@ void sim_book_lapse(struct sim_world *w)
     }
 }
 
-/* Nobody saw these come: they came in the order in which they stand. */
+/* Nobody saw these waiters come: they are taken to have come in the order in
+ * which they stand. */
 static void by_rank(struct sim_shelf *s, struct sim_book *b)
 {
     for (int n = 0; n < b->waiters; n++) {

@@ -1,15 +1,16 @@
-/* sim/circles.c — who waits for whom, as is true now: from what the owners do
- * and what the server's books say. Written a second time on purpose, without
- * the texts, the rows and the graph of core/waits.c: what that refuses is
- * judged by this.
+/* sim/circles.c — who waits for whom in truth now: from what the owners do and
+ * what the server's books say. It is written a second time on purpose, without
+ * the texts, the rows and the graph of core/waits.c, since it judges what that
+ * refuses.
  *
- * A wait is a request in a queue for which some owner waits at this instant.
- * (One whose owner has given up or died may stand there for a while yet: it is
- * none, but what others see; for them it is a ghost, which has what its owner
- * had when it waited.) It cannot end before the wait of an owner that has a grant in its way,
- * nor before one that stands ahead. Whoever has a grant and does not wait can
- * go on, and so can everybody behind. Edges through permits are left out:
- * enough of them, not all, must come back. */
+ * A wait is a request in a queue for which some owner waits at this instant. (A
+ * request whose owner has given up or died may stand there for a while yet. It
+ * is no wait, but others see it: for them it is a ghost, which has what its
+ * owner had when it waited.) A wait cannot end before the wait of an owner that
+ * has a grant in its way, nor before one that stands ahead. An owner that has a
+ * grant and does not wait can go on, and so can all that wait behind it. Edges
+ * through permits are left out: it is enough that some of them come back, not
+ * all. */
 #include <string.h>
 
 #include "core/engine_i.h"
@@ -38,11 +39,11 @@ static bool id_of(const struct snib__acquisition *s, char ret[SIM_ID])
     return t != NULL;
 }
 
-/* -- owners -------------------------------------------------------------------- */
+/* -- owners ---------------------------------------------------------------- */
 
 enum { LANES = SIM_CLIENTS * SIM_OWNERS };
 
-/* What owners wait for and have, by the ids of the requests. */
+/* The waits and grants of owners, by the ids of the requests. */
 struct owners {
     struct {
         char id[SIM_ID];
@@ -99,7 +100,7 @@ static int who_has(const struct owners *v, int name, const char *id)
     return -1;
 }
 
-/* -- ghosts --------------------------------------------------------------------- */
+/* -- ghosts ---------------------------------------------------------------- */
 
 static struct sim_past *past_of(struct sim_world *w, int name, const char *id)
 {
@@ -121,8 +122,8 @@ static bool had(const struct sim_past *p, const char *grant)
     return false;
 }
 
-/* It waits; what it has by then may stay at the server, although it is given
- * back. (An owner that waits gets nothing more.) */
+/* The owner waits: remember what it has, since that may stay at the server
+ * although it is given back. (An owner that waits gets nothing more.) */
 static void remember(struct sim_world *w, const struct owners *v, int i)
 {
     struct sim_past *p = past_of(w, v->wait[i].name, v->wait[i].id);
@@ -139,7 +140,7 @@ static void remember(struct sim_world *w, const struct owners *v, int i)
     }
 }
 
-/* -- edges -------------------------------------------------------------------- */
+/* -- edges ----------------------------------------------------------------- */
 
 /* Modes: 0 mutex, 1 read, 2 write, 3 permits, 4 barrier. */
 static bool in_the_way(int holds, int wants)
@@ -235,7 +236,7 @@ int sim_waits(struct sim_world *w, bool ghosts, struct sim_wait ret[SIM_WAITS])
     return count;
 }
 
-/* -- circles ---------------------------------------------------------------------- */
+/* -- circles --------------------------------------------------------------- */
 
 uint64_t sim_waits_set(const struct sim_wait *v, int count, int i)
 {
@@ -246,8 +247,8 @@ uint64_t sim_waits_set(const struct sim_wait *v, int count, int i)
     return set;
 }
 
-/* The youngest of those whose owners have what another of the set waits for:
- * the others would only leave the queue. */
+/* The youngest wait whose owners have what another of the set waits for. Other
+ * waits do not count: giving up, their owners would only leave the queue. */
 int sim_waits_youngest(const struct sim_wait *v, int count, uint64_t set)
 {
     uint64_t held = 0;

@@ -1,5 +1,5 @@
-/* sim/client.c — one process: the production engine over the production
- * Redis store, driven by the world instead of threads and sockets. */
+/* sim/client.c — one process: the production engine over the production Redis
+ * store, driven by the world instead of threads and sockets. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static void told_log(void *data, int level, const char *wire)
 
 static const char *const names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
 
-/* By how much its wall clock is wrong, in ns. */
+/* By how much the client's wall clock is wrong, in ns. */
 static int64_t skew(const struct sim_world *w, int client)
 {
     struct snib__rng r;
@@ -87,7 +87,7 @@ bool sim_client_start(struct sim_world *w, int client)
                                 .owner = (uint64_t)i + 1,
                                 .state =
                                     left > 0 ? SIM_OWNER_IDLE : SIM_OWNER_DONE};
-        if (i >= w->callers) { /* the acquisition of one name of several */
+        if (i >= w->callers) { /* the acquisition of one name of a batch */
             l->owner = (uint64_t)(i - w->callers) / SIM_NAMES + 1;
             l->state = SIM_OWNER_DONE;
             continue;
@@ -124,7 +124,7 @@ static snib_instant now_of(const struct sim_world *w,
     return (snib_instant){sim_local(c, w->t)};
 }
 
-/* What run does after every call into the engine. */
+/* Does what the library does after every call into the engine. */
 void sim_client_after(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
@@ -167,7 +167,7 @@ void sim_client_input(struct sim_world *w, int client, int conn,
     struct sim_client *c = &w->client[client];
     struct snib__input in = {
         .kind = kind, .conn = (uint8_t)conn, .bytes = bytes, .size = size};
-    /* As in run: time has passed, so what is due comes first. */
+    /* As in the library: time has passed, so what is due comes first. */
     snib__engine_tick(c->engine, now_of(w, c));
     snib__engine_input(c->engine, now_of(w, c), &in);
     sim_client_after(w, client);

@@ -1,15 +1,15 @@
-/* sim/direct.c — which worlds have direct requests and of what kind, their life, and
- * what faults cost the values in them.
+/* sim/direct.c — which worlds have direct requests and of what kind, when they
+ * begin and end, and what faults cost the values in them.
  *
  * The drawing is from a stream of its own. Some of the worlds look for one kind
- * of trouble, as in plan.c; these change what was drawn before, and no other
- * world does. */
+ * of trouble, as in plan.c. These change what was drawn before; no other world
+ * does. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/direct.h"
 
-/* -- drawing -------------------------------------------------------------------- */
+/* -- drawing --------------------------------------------------------------- */
 
 static int one_of(struct snib__rng *r, const int *v, int n)
 {
@@ -23,8 +23,8 @@ static void one_fault(struct sim_options *o, struct sim_fault f)
     }
 }
 
-/* Callers give up or ask again while earlier copies are still on their way,
- * and the value comes and goes: "must be absent" becomes true again. */
+/* Callers give up or ask again while earlier copies are still on their way, and
+ * the value comes and goes: "must be absent" becomes true again. */
 static void come_and_go(struct sim_options *o, struct snib__rng *r)
 {
     static const int kinds[] = {SIM_LATE, SIM_LATE, SIM_LOSE_REPLY, SIM_CUT},
@@ -49,7 +49,7 @@ static void come_and_go(struct sim_options *o, struct snib__rng *r)
     }
 }
 
-/* A copy is under way for so long that what became of its repeat may have been
+/* A copy is under way for so long that the outcome of its repeat may have been
  * forgotten meanwhile. */
 static void late_copies(struct sim_options *o, struct snib__rng *r)
 {
@@ -72,8 +72,8 @@ static void late_copies(struct sim_options *o, struct snib__rng *r)
     }
 }
 
-/* A caller with much patience whose reply is lost, and who cannot connect for
- * longer than the store need remember. */
+/* A caller with much patience loses a reply, and cannot connect for longer than
+ * the store needs to remember. */
 static void patience(struct sim_options *o, struct snib__rng *r)
 {
     come_and_go(o, r);
@@ -93,8 +93,8 @@ static void patience(struct sim_options *o, struct snib__rng *r)
                                     .ms = 11000 + sim_upto(r, 6000)});
 }
 
-/* The clock is set back, then data is lost: what versions rise by then is what
- * clients have been told. */
+/* The clock is set back, then data is lost: from then on versions rise only by
+ * what clients have been told. */
 static void set_back(struct sim_options *o, struct snib__rng *r)
 {
     static const int losses[] = {SIM_WIPE, SIM_FLUSHALL, SIM_EVICT,
@@ -154,7 +154,7 @@ void sim_directs_draw(struct sim_options *o)
     }
 }
 
-/* -- life ----------------------------------------------------------------------- */
+/* -- life ------------------------------------------------------------------ */
 
 void sim_directs_start(struct sim_world *w)
 {
@@ -191,7 +191,7 @@ void sim_directs_end(struct sim_world *w)
     }
 }
 
-/* Of a name, by key: with its value, its memory, or both. */
+/* Evict the keys of a name: its value, its memory, or both. */
 static void evict(struct sim_world *w, const struct sim_fault *f)
 {
     static const char *const tails[] = {":v", ":u"};

@@ -1,11 +1,12 @@
-/* sim/direct.h — what owners do besides locking: work on versioned values
- * (work_values.c) and look at locks that others hold (work_inspect.c).
+/* sim/direct.h — what owners do besides locking: they work on versioned values
+ * (work_values.c) and inspect locks that others hold (work_inspect.c).
  *
- * An direct request is a query of the engine with what led to it and what follows.
- * Beside it stands what the theorems know: each change (a put or delete, one
- * id) that was ever asked for, what the server has under each name by the
- * order of its scripts, and what it was seen to answer. Made in worlds that
- * have direct requests only, so that the others stay as small as they were. */
+ * A struct sim_direct is a direct request of the engine, with what led to it
+ * and what follows. Next to it is what the theorems know: each change (a put or
+ * a delete, one id) that was ever asked for, what the server has under each
+ * name by the order of its scripts, and what it was seen to answer. All this is
+ * allocated only in worlds that have direct requests, so that the others stay
+ * as small as they were. */
 #ifndef SIM_DIRECT_H
 #define SIM_DIRECT_H
 
@@ -13,18 +14,18 @@
 
 enum {
     SIM_VALUE_BYTES = 48,
-    SIM_READS = 256, /* answers to reads that are remembered              */
-    SIM_MARKS = 64,  /* changes of a name                                 */
-    SIM_VIEWS = 32,  /* answers to looks                                  */
+    SIM_READS = 256, /* answers to reads that are remembered */
+    SIM_MARKS = 64,  /* changes of a name that are remembered */
+    SIM_VIEWS = 32,  /* answers to an inspect that are remembered */
     SIM_PARAMS_SEEN = 64
 };
 
 struct sim_bytes {
     int size;
-    char text[SIM_VALUE_BYTES]; /* "<counter> <who wrote it>"             */
+    char text[SIM_VALUE_BYTES]; /* "<counter> <who wrote it>" */
 };
 
-/* What a script answered to a change. */
+/* A script's answer to a change. */
 struct sim_reply {
     int64_t at, code, version;
 };
@@ -33,18 +34,19 @@ struct sim_reply {
 struct sim_change {
     char id[SIM_ID + 1];
     int name;
-    bool remove, counts; /* counts: one more than what was read           */
+    bool remove, counts; /* counts: it adds one to what was read */
     int64_t expected, keep_ms;
     struct sim_bytes bytes;
-    int64_t born;  /* true time                                           */
-    int64_t until; /* no copy is sent later                               */
-    int64_t floor; /* highest version its client had been told            */
+    int64_t born;  /* true time */
+    int64_t until; /* no copy is sent after this */
+    int64_t floor; /* highest version its client had been told */
     int64_t number;
-    uint32_t applied; /* as far as the store remembers                    */
-    bool noted;       /* the store wrote down that it was refused         */
-    bool refused;     /* its caller was told that it is not applied       */
-    bool hazy; /* the store lost its data since it was asked for, or it must
-                  be absent and the store's clock was set              */
+    uint32_t applied; /* how often, as far as the store remembers */
+    bool noted;       /* the store wrote down that it was refused */
+    bool refused;     /* its caller was told that it is not applied */
+    /* The store lost its data since this was asked for, or the value must be
+     * absent and the store's clock was set. */
+    bool hazy;
     uint32_t replies;
     struct sim_reply reply[8];
 };
@@ -62,19 +64,19 @@ struct sim_read {
 
 /* A name's value by the order of scripts. */
 struct sim_value {
-    int64_t version; /* 0: absent                                         */
+    int64_t version; /* 0: absent */
     struct sim_bytes bytes;
-    int64_t expires_ms; /* the server's clock                             */
-    int64_t top;        /* highest number ever given                      */
-    int64_t lost_at;    /* when its memory was lost; 0: never             */
-    uint64_t memory;    /* a hash of its text                             */
-    bool slept;         /* its time was over, and nobody looked           */
+    int64_t expires_ms; /* by the server's clock */
+    int64_t top;        /* highest number ever given */
+    int64_t lost_at;    /* when its memory was lost; 0: never */
+    uint64_t memory;    /* a hash of its text */
+    bool slept;         /* its time was over, and nobody had read it */
     uint32_t marks, reads;
     struct sim_mark mark[SIM_MARKS];
     struct sim_read read[SIM_READS];
 };
 
-/* What the server had when it answered a look. */
+/* The state of a name at the server when it answered an inspect. */
 struct sim_view {
     int64_t at, token;
     struct sim_book book;
@@ -85,19 +87,19 @@ struct sim_term {
     char id[SIM_ID], client[SIM_ID];
 };
 
-/* What observers were shown of a name. */
+/* All that observers were shown of a name. */
 struct sim_sight {
-    int64_t highest; /* exclusive token shown so far                      */
+    int64_t highest; /* exclusive token shown so far */
     uint32_t params, views;
     struct sim_term term[SIM_PARAMS_SEEN];
     struct sim_view view[SIM_VIEWS];
 };
 
 enum sim_direct_plan {
-    SIM_UPDATE, /* read, compute, put; again until it is done               */
-    SIM_CREATE, /* put, must be absent                                      */
-    SIM_REMOVE, /* read, delete                                             */
-    SIM_STALE,  /* put or delete what was replaced long ago                 */
+    SIM_UPDATE, /* read, compute, put; again until it is done */
+    SIM_CREATE, /* put; the value must be absent */
+    SIM_REMOVE, /* read, delete */
+    SIM_STALE,  /* put or delete a version that was replaced long ago */
     SIM_READ,
     SIM_LOOK
 };
@@ -106,31 +108,31 @@ struct sim_direct {
     struct snib__direct q;
     int client, owner, name;
     enum sim_direct_plan plan;
-    bool busy;         /* the query is the engine's                           */
-    bool again;        /* pausing before a repeat of the same query           */
-    bool late;         /* that one was repeated long after its patience ended */
-    int rounds;        /* times it came second                                */
-    int change;        /* of a put or delete: which; -1: none                 */
-    int64_t asked;     /* true time: this query                             */
-    int64_t leave_at;  /* its caller does not wait longer; 0: it does     */
-    snib_instant last; /* of the repeats                                */
-    int64_t highest;   /* a look: what had been shown before it was asked */
-    int64_t old[SIM_NAMES]; /* a version seen long ago                  */
+    bool busy;         /* the engine has the request */
+    bool again;        /* pausing before a repeat of the same request */
+    bool late;         /* it was repeated long after its patience ended */
+    int rounds;        /* how often another was first */
+    int change;        /* of a put or delete: its index; -1: none */
+    int64_t asked;     /* true time of this request */
+    int64_t leave_at;  /* its caller waits no longer than this; 0: it does */
+    snib_instant last; /* last instant for repeats */
+    int64_t highest;   /* inspect: highest shown before it was asked */
+    int64_t old[SIM_NAMES]; /* a version seen long ago */
     struct sim_bytes bytes;
 };
 
 struct sim_directs {
     struct sim_direct direct[SIM_CLIENTS][SIM_OWNERS];
-    int64_t told[SIM_CLIENTS]; /* highest version, of any name           */
+    int64_t told[SIM_CLIENTS]; /* highest version, of any name */
     struct sim_change *change;
     int changes, reserve;
-    bool stepped; /* the server's clock was set                           */
+    bool stepped; /* the server's clock was set */
     struct sim_value value[SIM_NAMES];
-    struct sim_sight *sight; /* of each name; NULL: nobody looks            */
+    struct sim_sight *sight; /* of each name; NULL: nobody inspects */
     uint64_t written, second, shown;
 };
 
-/* direct.c: begins and ends with the world; work_values.c: */
+/* direct.c: begins and ends with the world; work_values.c */
 struct snib__direct *sim_direct_begin(struct sim_world *, struct sim_direct *,
                                       snib__verb);
 void sim_direct_ask(struct sim_world *, struct sim_direct *);
@@ -142,7 +144,8 @@ void sim_look_told(struct sim_world *, struct sim_direct *);
 
 /* theorems/values.c: at the server, after every script */
 void theorem_values(struct sim_world *, const struct sim_redis_event *);
-/* The store lost data of a name: its memory too, or the value only. */
+/* The store lost data of a name. memory: what is remembered of it, too; else
+ * the value only. */
 void theorem_values_lost(struct sim_world *, int name, bool memory);
 bool theorem_same_bytes(const struct sim_bytes *, const struct sim_bytes *);
 

@@ -1,4 +1,4 @@
-/* sim/draw.c — see draw.h. */
+/* sim/draw.c — see sim/draw.h. */
 #include "sim/draw.h"
 
 const char *const sim_worlds_names[SIM_WORLDS] = {
@@ -18,7 +18,7 @@ void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
         sim_quorum_draw(o);
     } else if (kind == SIM_OF_MANY) {
         sim_many_draw(o, true);
-    } else { /* one of these at most */
+    } else { /* one of these kinds at most */
         sim_circles_draw(o);
         sim_force_draw(o);
         sim_many_draw(o, false);

@@ -1,11 +1,12 @@
-/* sim/draw.h — which world a seed is, of the kinds that can be asked for. */
+/* sim/draw.h — which kind of world a seed is, of the kinds that can be asked
+ * for. */
 #ifndef SNIB_SIM_DRAW_H
 #define SNIB_SIM_DRAW_H
 
 #include "sim/world.h"
 
 enum sim_worlds {
-    SIM_ALL, /* every seed, as it comes                                  */
+    SIM_ALL, /* every seed, as it comes */
     SIM_OF_MUTEXES,
     SIM_OF_A_QUORUM,
     SIM_OF_MANY,
@@ -20,7 +21,7 @@ enum sim_worlds {
 extern const char *const sim_worlds_names[SIM_WORLDS];
 
 void sim_worlds_draw(enum sim_worlds, struct sim_options *, uint64_t seed);
-/* Is what was drawn one of these? */
+/* Do these drawn options make a world of this kind? */
 bool sim_worlds_wanted(enum sim_worlds, const struct sim_options *);
 
 #endif

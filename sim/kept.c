@@ -1,5 +1,5 @@
-/* sim/kept.c — see kept.h. A line a world: its kind, "all", "quorum" … or
- * "scenario", its seed or name, and the number. */
+/* sim/kept.c — the list has a line for each world: its kind ("all", "quorum", …
+ * or "scenario"), its seed or name, and its number. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -19,10 +19,10 @@ struct kept {
     uint64_t seed;
     char name[NAME_MAX_]; /* of a scenario */
     uint64_t written, is;
-    bool failed; /* a theorem, too */
+    bool failed; /* a theorem failed */
 };
 
-/* In shared memory: each job fills in some of them. */
+/* In shared memory: each job fills in some of the entries. */
 struct list {
     char dir[4096]; /* of the file */
     size_t count;

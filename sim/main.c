@@ -130,7 +130,8 @@ struct sums {
     uint64_t runs, events, grants, losses, refusals;
 };
 
-/* One job: seeds from, from + step, …; sums go to the pipe. */
+/* One job: it runs the seeds from, from + step, … and writes its sums to the
+ * pipe. */
 static int run_share(uint64_t from, uint64_t count, uint64_t step, int fd,
                      bool show)
 {

@@ -1,11 +1,11 @@
 /* sim/net.c — connections: ordered byte streams that may fail.
  *
- * Each direction of a connection keeps its order; between connections
- * nothing is ordered. A segment takes the base latency plus a tail; it may be
- * split. A connection breaks in one of these ways: cut (both ends learn it
- * soon; what was under way in either direction is lost), a lost reply (the
- * request is executed, the answer is not delivered, then it is cut), half
- * open (nothing passes, nobody learns). */
+ * Each direction of a connection keeps its order; between connections there is
+ * no order. A segment takes the base latency plus a tail, and may be split. A
+ * connection breaks in one of these ways. Cut: both ends learn it soon, and
+ * what was under way in either direction is lost. Lost reply: the request is
+ * executed, the answer is not delivered, then the connection is cut. Half open:
+ * nothing passes, and nobody learns it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static int64_t latency(struct sim_world *w, int node)
     return w->node[node].slow_until > w->t ? ns * 50 : ns;
 }
 
-/* Which server a line of a client leads to. */
+/* The server to which a connection of a client leads. */
 static int node_of(int conn)
 {
     return conn / SIM_CONNS;
@@ -71,8 +71,8 @@ static void send_bytes(struct sim_world *w, int client, int conn, int kind,
     struct sim_wire *l = &w->client[client].wire[conn];
     if (w->client[client].isolated_until[node_of(conn)] > w->t ||
         (l->late && kind == SIM_EV_DOWN)) {
-        l->half_open |= kind == SIM_EV_UP || !l->late; /* streams have no
-                                                          holes */
+        /* Streams have no holes. */
+        l->half_open |= kind == SIM_EV_UP || !l->late;
         return;
     }
     if (l->half_open || !n) {
@@ -87,8 +87,8 @@ static void send_bytes(struct sim_world *w, int client, int conn, int kind,
     send_segment(w, client, conn, kind, p, n);
 }
 
-/* The connection is gone at once; both ends learn it a moment later, the
- * server after what is still on its way to it. */
+/* The connection is gone at once. Both ends learn it a moment later, the server
+ * after it has got what is still on its way. */
 void sim_net_break(struct sim_world *w, int client, int conn)
 {
     struct sim_wire *l = &w->client[client].wire[conn];
@@ -174,7 +174,7 @@ void sim_net_drive(struct sim_world *w, int client)
     }
 }
 
-/* Everything a server has written goes on its way. */
+/* Everything that a server has written goes on its way. */
 void sim_net_server_out(struct sim_world *w, int node)
 {
     struct sim_redis *redis = w->node[node].redis;
@@ -239,7 +239,7 @@ static void opened(struct sim_world *w, const struct sim_event *ev)
     }
     l->state = SIM_WIRE_OPEN;
     l->server_conn = sim_redis_connect(w->node[node].redis);
-    sim_net_server_out(w, node); /* max clients speaks first */
+    sim_net_server_out(w, node); /* with max clients the server speaks first */
     sim_client_input(w, ev->client, conn, SNIB__IN_OPENED, NULL, 0);
 }
 

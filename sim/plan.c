@@ -1,9 +1,9 @@
 /* sim/plan.c — what a seed means, and what each fault does.
  *
  * Options and faults are drawn before the run from a stream of their own and
- * are data: printed, read back, shrunk. A swarm (Groce et al.): each seed
- * takes a random subset of the fault kinds, often none or one, because
- * faults mask each other. */
+ * are data: printed, read back, shrunk. The seeds are a swarm (Groce et al.,
+ * Swarm Testing, 2012): each takes a random subset of the kinds of faults,
+ * often none or one, because faults mask each other. */
 #include <string.h>
 
 #include "sim/world.h"
@@ -30,8 +30,8 @@ static const int errors[] = {
     SIM_REDIS_NOAUTH,     SIM_REDIS_NOPERM_KEY, SIM_REDIS_NOPERM_CHANNEL,
     SIM_REDIS_MASTERDOWN, SIM_REDIS_MAXCLIENTS};
 
-/* About how long the world works when nothing is broken: faults after that
- * would meet nobody. */
+/* About how long the world works when nothing is broken: later faults would
+ * meet nobody. */
 static int busy_ms(const struct sim_options *o)
 {
     int64_t queue = (int64_t)o->clients * o->owners / o->names + 1;
@@ -41,15 +41,15 @@ static int busy_ms(const struct sim_options *o)
     return us < 10000 ? 10 : us < 4000000 ? (int)(us / 1000) : 4000;
 }
 
-/* What a swarm may draw: which kinds of faults, and for how long. */
+/* Which kinds of faults a swarm may draw, and for how long. */
 struct menu {
     bool allowed[SIM_FAULT_KINDS];
-    int most;         /* faults, at most                                 */
-    int64_t within;   /* ms from the start; 0: while there is work       */
-    int64_t least_ms; /* each as long as this and up to twice; 0: any    */
-    int conn;         /* of faults of a line; -1: any                    */
+    int most;         /* faults, at most */
+    int64_t within;   /* ms from the start; 0: while there is work */
+    int64_t least_ms; /* each as long as this and up to twice; 0: any */
+    int conn;         /* of faults of a connection; -1: any */
     bool slow_first;  /* every second one is a slow spell before the last */
-    bool holder;      /* whoever holds is meant, not a client drawn here */
+    bool holder;      /* it meets the holder, not a client drawn here */
 };
 
 static void draw_fault(struct sim_options *o, struct snib__rng *r,
@@ -76,9 +76,9 @@ static void draw_fault(struct sim_options *o, struct snib__rng *r,
     }
 }
 
-/* -- focus: swarms that look for one kind of trouble -------------------------- */
+/* -- focus: swarms that look for one kind of trouble ----------------------- */
 
-/* More passes inside a process than one grant has room for. */
+/* More local hand-overs than one grant has tokens for. */
 static void long_local_claims(struct sim_options *o)
 {
     o->clients = 2;
@@ -90,7 +90,7 @@ static void long_local_claims(struct sim_options *o)
     o->lease_ms = 3000;
 }
 
-/* Late copies need patience and impatience. */
+/* Late copies need patient and impatient callers. */
 static void late_copies(struct sim_options *o, struct snib__rng *r,
                         struct menu *m)
 {
@@ -102,10 +102,11 @@ static void late_copies(struct sim_options *o, struct snib__rng *r,
     o->hold_us = pick(r, holds, 3);
 }
 
-/* A short lease, a holder that is cut off and outstays it, and others who ask
- * all the time, so that somebody is granted in the very ms when it ends:
- * whoever counts from too late an instant (a receipt, a pass) is beside him.
- * Best seen when his last answer was slow, and theirs is not. */
+/* A short lease, a holder that is cut off and outstays it, and others that ask
+ * all the time, so that somebody is granted in the very ms when it ends. If the
+ * holder's deadline counts from too late an instant (the receipt of an answer,
+ * a hand-over), both hold. Best seen when the holder's last answer was slow and
+ * the others' are not. */
 static void cut_off(struct sim_options *o, struct snib__rng *r, struct menu *m)
 {
     *m = (struct menu){
@@ -141,8 +142,8 @@ static void long_holds(struct sim_options *o)
     o->overrun_pct = 0;
 }
 
-/* A holder is cut off: a claim is a part of the lease only, and what clock
- * rates make of it is more than the others' polls are late. */
+/* A holder is cut off: a claim lease is only a part of the lease, and clock
+ * rates make it differ by more than the others' polls are late. */
 static void cut_off_for_long(struct sim_options *o, struct snib__rng *r,
                              struct menu *m)
 {
@@ -153,7 +154,8 @@ static void cut_off_for_long(struct sim_options *o, struct snib__rng *r,
     o->rate_ppm = 4000;
 }
 
-/* The background thread's line breaks, and nothing else: no lock may be lost for it. */
+/* The background thread's connection breaks, and nothing else: no lock may be
+ * lost. */
 static void lost_renewals(struct sim_options *o, struct snib__rng *r,
                           struct menu *m)
 {
@@ -185,8 +187,8 @@ static void impatient(struct sim_options *o, struct snib__rng *r,
     o->hold_us = 5000;
 }
 
-/* The line of the callers dies unseen while they wait with short limits: with
- * a cancel in it, or a poll that arrives when its grant is long over. */
+/* The connection of the callers dies unseen while they wait with short limits:
+ * with a cancel in it, or a poll that arrives when its grant is long over. */
 static void deaf_callers(struct sim_options *o, struct snib__rng *r,
                          struct menu *m)
 {
@@ -204,7 +206,7 @@ static void deaf_callers(struct sim_options *o, struct snib__rng *r,
     o->try_pct = 0;
 }
 
-/* A server that says no for reasons of its own, and callers who only try. */
+/* A server that says no for reasons of its own, and callers that only try. */
 static void refusing(struct sim_options *o, struct menu *m)
 {
     *m = (struct menu){.most = 4, .conn = -1, .within = 3000};
@@ -260,7 +262,7 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     o->hold_us = pick(&r, holds, 5);
     if (o->lease_ms <= 3000 && sim_upto(&r, 3) == 0) {
         int64_t most = 15000000 / (o->clients * o->owners * o->ops);
-        o->hold_us = o->lease_ms * 400; /* renewals matter */
+        o->hold_us = o->lease_ms * 400; /* so that renewals matter */
         o->hold_us = o->hold_us < most ? o->hold_us : most;
     }
     o->think_us = pick(&r, holds, 5);
@@ -296,7 +298,7 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     }
 }
 
-/* -- text ------------------------------------------------------------------------ */
+/* -- text ------------------------------------------------------------------ */
 
 /* clang-format off */
 #define NUMBERS(X)                                                       \
@@ -451,7 +453,7 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
     return true;
 }
 
-/* -- deeds -------------------------------------------------------------------------- */
+/* -- deeds ----------------------------------------------------------------- */
 
 static void down(struct sim_world *w, int node, bool keep, int64_t ms)
 {
@@ -473,7 +475,7 @@ static void evict(struct sim_redis *redis, int name)
     }
 }
 
-/* What was acknowledged since the snapshot is lost; connections break. */
+/* All that was acknowledged since the snapshot is lost; connections break. */
 void sim_promote(struct sim_world *w, int node)
 {
     struct sim_server *s = &w->node[node];
@@ -492,8 +494,8 @@ void sim_promote(struct sim_world *w, int node)
     }
 }
 
-/* Whoever holds anything just now (and waits inside, if there is one), or
- * nobody in particular. */
+/* The client that holds something just now (preferably one that also waits
+ * inside), or any client. */
 static int holder(const struct sim_world *w)
 {
     int n = w->opt.clients * w->opt.owners;
@@ -512,7 +514,7 @@ static int holder(const struct sim_world *w)
     return 0;
 }
 
-/* From one server; of a quorum: from all, one, or all but one. */
+/* Cut a client off from a server; in a quorum from all, one, or all but one. */
 static void isolate(struct sim_world *w, const struct sim_fault *f, int client,
                     int node, int64_t until)
 {
@@ -629,7 +631,7 @@ void sim_fault_apply(struct sim_world *w, int index)
     default:
         break;
     }
-    if (f->kind != SIM_PROMOTE) { /* that one comes later */
+    if (f->kind != SIM_PROMOTE) { /* a promotion comes later */
         sim_directs_fault(w, f);
         w->told.lost_at = forgets(f->kind) ? w->t : w->told.lost_at;
     }
@@ -651,8 +653,8 @@ bool sim_planned(const struct sim_world *w, int kind)
     return false;
 }
 
-/* The end of all trouble: what is broken is told to both ends, states of
- * refusal end, everybody runs. Clock rates stay. */
+/* End all trouble: broken connections are told to both ends, states of refusal
+ * end, everybody runs. Clock rates stay. */
 void sim_heal(struct sim_world *w)
 {
     sim_note(w, "-- healed");

@@ -1,5 +1,6 @@
-/* sim/plan.h — a world's options and faults: data, drawn before the run from
- * streams of random numbers of their own, and kept in scenarios as text. */
+/* sim/plan.h — a world's options and faults. They are data, drawn before the
+ * run from streams of random numbers of their own, and kept in scenarios as
+ * text. */
 #ifndef SIM_PLAN_H
 #define SIM_PLAN_H
 
@@ -11,31 +12,32 @@
 #define SIM_FAULTS 64
 
 enum sim_fault_kind {
-    SIM_CUT,        /* a client's connection breaks; a: client, b: chan    */
-    SIM_LOSE_REPLY, /* the next reply on it is lost after execution        */
-    SIM_HALF_OPEN,  /* nothing passes any more, nobody is told             */
-    SIM_PAUSE,      /* a client stands still for `ms`                      */
-    SIM_CRASH,      /* a client dies; a new process takes its place        */
-    SIM_FREEZE,     /* the server stands still for `ms`                    */
-    SIM_RESTART,    /* server restarts with its data, down for `ms`        */
-    SIM_WIPE,       /* server restarts empty, down for `ms`                */
+    SIM_CUT,        /* a client's connection breaks; a: client, b: which */
+    SIM_LOSE_REPLY, /* the next reply on it is lost after execution */
+    SIM_HALF_OPEN,  /* nothing passes any more, nobody is told */
+    SIM_PAUSE,      /* a client stands still for `ms` */
+    SIM_CRASH,      /* a client dies; a new process takes its place */
+    SIM_FREEZE,     /* the server stands still for `ms` */
+    SIM_RESTART,    /* the server restarts with its data, down for `ms` */
+    SIM_WIPE,       /* the server restarts empty, down for `ms` */
     SIM_SCRIPT_FLUSH,
     SIM_FLUSHALL,
-    SIM_STEP_BACK,    /* server's wall clock steps back by `ms`              */
-    SIM_STEP_FORWARD, /* … forward by `ms`                                   */
-    SIM_ERROR,        /* error class a (enum sim_redis_fault) for `ms`       */
-    SIM_SLOW,         /* latency * 50 for `ms`                               */
-    SIM_EVICT,        /* all keys of name a are evicted                      */
-    SIM_JUMP,         /* a client's REALTIME jumps: engine is told           */
-    SIM_REFUSE,       /* connects are refused for `ms`                       */
-    SIM_LATE,         /* what a line carries up arrives `ms` late, nothing
-                         comes back: late copies (H12, H15)                  */
-    SIM_ISOLATE,      /* a client cannot reach the server for `ms`           */
-    SIM_PROMOTE,      /* a replica that is `ms` behind takes over            */
+    SIM_STEP_BACK,    /* the server's wall clock steps back by `ms` */
+    SIM_STEP_FORWARD, /* … forward by `ms` */
+    SIM_ERROR,        /* error class a (enum sim_redis_fault) for `ms` */
+    SIM_SLOW,         /* latency * 50 for `ms` */
+    SIM_EVICT,        /* all keys of name a are evicted */
+    SIM_JUMP,         /* a client's REALTIME jumps; the engine is told */
+    SIM_REFUSE,       /* connecting is refused for `ms` */
+    /* Bytes on their way to the server arrive `ms` late, and nothing comes
+     * back: late copies of an acquire or a renewal. */
+    SIM_LATE,
+    SIM_ISOLATE, /* a client cannot reach the server for `ms` */
+    SIM_PROMOTE, /* a replica that is `ms` behind takes over */
     SIM_FAULT_KINDS
 };
 
-/* As the client of a fault: whoever holds a lock at that instant. */
+/* As the client of a fault: the one that holds a lock at that instant. */
 enum { SIM_HOLDER = 99 };
 
 struct sim_fault {
@@ -46,60 +48,60 @@ struct sim_fault {
 
 struct sim_options {
     uint64_t seed;
-    int clients, owners, names,
-        ops; /* ops an owner                           */
+    int clients, owners, names, ops; /* operations of each owner */
     int64_t lease_ms, latency_us, hold_us, think_us, request_ms;
-    int64_t limit_ms; /* callers with a limit: up to this            */
+    int64_t limit_ms; /* callers with a limit: up to this */
     int try_pct, timed_pct, fixed_pct, reenter_pct, confirm_pct, nopass_pct;
-    int overrun_pct;        /* sections longer than their lease     */
-    int rate_ppm;           /* clocks differ by up to this          */
-    int split_pct;          /* segments are split                   */
+    int overrun_pct;        /* sections longer than their lease */
+    int rate_ppm;           /* clocks differ by up to this */
+    int split_pct;          /* segments are split */
     int flavour;            /* enum sim_flavour: what the locks are */
-    int read_pct, nest_pct; /* RW: readers; the other kind besides         */
-    int size, params_pct;   /* permits or parties; changes of the terms    */
-    int delay_ms, prio_pct; /* lock-delay; not of the ordinary class       */
-    int many_pct, all_pct;  /* of several names as one; those: all or none */
-    int mixed;              /* every second name is a read/write lock      */
-    int searched;           /* who holds and waits is looked at: deadlocks */
-    int force_pct;          /* grants near which somebody forces a release */
-    int spin, spin_pct;     /* enum sim_spin; clients that spin            */
-    int nodes;              /* servers of a quorum; 0, 1: no quorum    */
-    int node_ms;            /* … and the patience for one of them      */
-    int64_t apart_ms;       /* their clocks differ by up to this       */
-    int far_node;           /* this one's is days ahead; 0: none       */
-    int circle_pct; /* sections that take another lock inside          */
-    int skew_ms;    /* … and clients' wall clocks differ by up to this */
-    int value_pct, keep_ms; /* work on values; how long they are kept  */
-    int churn_pct;          /* … created and removed, not updated      */
-    int again_ms;           /* … asked again so late; 0: not           */
-    int leave_pct;          /* … whose caller does not wait for it     */
-    int look_pct;           /* look who holds, and do nothing          */
-    int64_t lease2_ms;      /* every second caller wants that; 0: none */
-    int renew_pct;          /* steps of a section that renew by hand   */
+    int read_pct, nest_pct; /* RW: readers; the other kind besides */
+    int size, params_pct;   /* permits or parties; changes of the params */
+    int delay_ms, prio_pct; /* lock-delay; claims not of the ordinary class */
+    int many_pct, all_pct; /* batches of several names; of those, all or none */
+    int mixed;             /* every second name is a read/write lock */
+    int searched;          /* clients scan for deadlocks */
+    int force_pct;         /* grants near which somebody forces a release */
+    int spin, spin_pct;    /* enum sim_spin; clients that spin */
+    int nodes;             /* servers of a quorum; 0, 1: no quorum */
+    int node_ms;           /* … and the patience for one of them */
+    int64_t apart_ms;      /* their clocks differ by up to this */
+    int far_node;          /* the clock of this one is days ahead; 0: none */
+    int circle_pct;        /* sections that take another lock inside */
+    int skew_ms; /* … and clients' wall clocks differ by up to this */
+    int value_pct, keep_ms; /* work on values; how long they are kept */
+    int churn_pct;          /* … created and removed, not updated */
+    int again_ms;           /* … asked again so late; 0: not */
+    int leave_pct;          /* … whose caller does not wait for it */
+    int look_pct;           /* inspect who holds, and do nothing */
+    int64_t lease2_ms;      /* the lease of every second caller; 0: none */
+    int renew_pct;          /* steps of a section that renew by hand */
     int fault_count;
     struct sim_fault fault[SIM_FAULTS];
 };
 
-/* What the locks of a world are. */
+/* The kinds of locks of a world. */
 enum sim_flavour {
     SIM_MUTEX,
     SIM_RW,
     SIM_PERMITS,
     SIM_BARRIER,
-    SIM_LATCH, /* mutexes behind a gate that is closed and counted down   */
+    SIM_LATCH, /* mutexes behind a latch, closed and counted down */
     SIM_FLAVOURS
 };
 
-/* Who stands in no queue. */
+/* Which callers spin instead of queueing. */
 enum sim_spin {
-    SIM_SPIN_NONE, /* but for spin_pct                                      */
-    SIM_SPIN_ALL,  /* ?wait=spin                                            */
-    SIM_SPIN_UNRESPONSIVE, /* … on a server without channels                        */
+    SIM_SPIN_NONE,         /* only spin_pct of the clients */
+    SIM_SPIN_ALL,          /* all: ?wait=spin */
+    SIM_SPIN_UNRESPONSIVE, /* … on a server without channels */
     SIM_SPINS
 };
 
 void sim_options_draw(struct sim_options *, uint64_t seed);
-/* Text form: one "key value" or "fault …" a line; false + message. */
+/* The text form: one "key value" or "fault …" a line. Reading answers false and
+ * a message in why. */
 void sim_options_print(const struct sim_options *, FILE *);
 bool sim_options_read(struct sim_options *, FILE *, char *why, size_t size);
 const char *sim_fault_name(int kind);

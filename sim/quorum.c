@@ -1,15 +1,15 @@
-/* sim/quorum.c — worlds whose store is a quorum: two to five servers that
- * know nothing of each other, each with its own clock, keys and troubles.
+/* sim/quorum.c — worlds whose store is a quorum: two to five servers that know
+ * nothing of each other, each with its own clock, keys and troubles.
  *
- * What is promised hangs on what the servers remember, so it is written down
+ * The promises depend on what the servers remember, so that is written down
  * here after every script: which grant stands at which server (`stand`), and
  * which servers lost it by a fault and not by its end (`forgotten`). A server
- * that restarts empty forgets, unless it stays away for longer than the
- * longest lease (docs/QUORUM.md, the delayed restart); so does one whose
- * clock steps forward.
+ * that restarts empty forgets, unless it stays away for longer than the longest
+ * lease (docs/QUORUM.md, the delayed restart). So does a server whose clock
+ * steps forward.
  *
- * The drawing comes from a stream of its own and changes what was drawn for
- * one server, so that all other worlds are those they were. */
+ * The drawing comes from a stream of its own and changes what was drawn for one
+ * server, so that all other worlds stay what they were. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@
 #include "sim/world.h"
 
 enum {
-    ONE_IN = 64,                  /* seeds of which one is a quorum's      */
+    ONE_IN = 64,                  /* one seed in so many is a quorum's */
     FAR_MS = 3 * 24 * 3600 * 1000 /* beyond a day: its vote is not counted */
 };
 
@@ -26,15 +26,15 @@ int sim_majority(const struct sim_world *w)
     return w->nodes / 2 + 1;
 }
 
-/* -- drawing -------------------------------------------------------------------- */
+/* -- drawing --------------------------------------------------------------- */
 
 static int at_node(struct snib__rng *r, int node)
 {
     return node * SIM_CONNS + sim_upto(r, SIM_CONNS);
 }
 
-/* Servers fail, are slow, forget, and lines to them break: a minority, so
- * that nobody may notice. */
+/* A minority of the servers fails, is slow, forgets, or its connections break;
+ * nobody may notice. */
 static void a_minority_fails(struct sim_options *o, struct snib__rng *r)
 {
     static const int kinds[] = {
@@ -90,7 +90,7 @@ static void forgetful(struct sim_options *o, struct snib__rng *r)
     }
 }
 
-/* Who holds is cut off from a majority, and outstays his lease; half of the
+/* The holder is cut off from a majority and outstays its lease; half of the
  * time after a spell in which all answers were slow, so that it matters from
  * when the lease counts. */
 static void minority_holder(struct sim_options *o, struct snib__rng *r)
@@ -201,7 +201,7 @@ void sim_quorum_draw(struct sim_options *o)
     o->far_node = sim_upto(&r, 16) ? 0 : 1 + sim_upto(&r, o->nodes);
     o->owners = o->owners < 3 ? o->owners : 3;
     o->ops = o->ops < 8 ? o->ops : 8;
-    if (o->lease_ms > 10000) { /* who waits asks five times a second */
+    if (o->lease_ms > 10000) { /* a waiter asks five times a second */
         o->lease_ms = leases[sim_upto(&r, 4)];
     }
     while (o->lease_ms * 1000 <= 100 * o->latency_us && sim_upto(&r, 4)) {
@@ -209,7 +209,8 @@ void sim_quorum_draw(struct sim_options *o)
     }
     for (int i = 0; i < o->fault_count; i++) {
         o->fault[i].b = at_node(&r, sim_upto(&r, o->nodes));
-        if (o->fault[i].kind == SIM_PROMOTE) { /* they have no replicas */
+        /* a quorum's servers have no replicas */
+        if (o->fault[i].kind == SIM_PROMOTE) {
             o->fault[i].kind = SIM_WIPE;
         }
     }
@@ -223,7 +224,7 @@ void sim_quorum_draw(struct sim_options *o)
     }
 }
 
-/* -- what stands where ------------------------------------------------------------- */
+/* -- what stands where ----------------------------------------------------- */
 
 struct reading {
     struct sim_world *w;
@@ -358,7 +359,7 @@ void sim_quorum_step(struct sim_world *w, int node,
     }
 }
 
-/* -- what is forgotten ---------------------------------------------------------------- */
+/* -- what is forgotten ----------------------------------------------------- */
 
 uint32_t sim_remember(const struct sim_world *w, int name, int64_t token,
                       const char *id)
@@ -387,7 +388,7 @@ struct sim_forgotten sim_lost_at(const struct sim_world *w, int name,
     return lost;
 }
 
-/* Of the fault that is being applied. */
+/* About the fault that is being applied. */
 static _Thread_local struct {
     struct sim_stand stand[SIM_NAMES];
     bool live[SIM_NAMES];
@@ -404,7 +405,8 @@ void sim_quorum_before(struct sim_world *w, int node)
 
 void sim_quorum_after(struct sim_world *w, int node, const struct sim_fault *f)
 {
-    /* The rule of the delayed restart: what it forgets is over by then. */
+    /* The rule of the delayed restart: what the server forgets is over by
+     * then. */
     bool delayed = f->kind == SIM_WIPE &&
                    f->ms >= w->opt.lease_ms + w->opt.lease_ms / 50 + 20;
     for (int n = 0; n < w->opt.names; n++) {

@@ -1,17 +1,18 @@
-/* sim/same.c — is it the same as it was?
+/* sim/same.c — does a world run as it did before?
  *
- * A theorem says what must hold in every world; of two programs that keep all of
- * them one may still wait a millisecond longer, send a request twice, or tell
- * its caller a wrong remainder. So a number is made of all that servers and
- * callers of a world get to see: each command with its arguments and its
- * answer, what each call and each event says, in words and in numbers, when the
- * engine wants to be woken, what a client that ends would do if it were closed.
- * Numbers of many worlds are kept in sim/worlds.txt,
- * and a change of one of them is a change of what the program does: meant, and
- * then written down anew (--record), or not.
+ * A theorem says what must hold in every world. Of two programs that keep all
+ * theorems one may still wait a millisecond longer, send a request twice, or
+ * tell its caller a wrong remainder. So a number is made of all that servers
+ * and callers of a world get to see: each command with its arguments and its
+ * answer; what each call and each event says, in words and in numbers; when the
+ * engine wants to be woken; what a client that ends would do if it were closed.
+ * The numbers of many worlds are kept in sim/worlds.txt. A change of one of
+ * them is a change of what the program does. If it is meant, it is written down
+ * anew (--record).
  *
- * Not in it: how commands are split and batched on their way, and the text of the
- * scripts, so that a comment in one of them changes nothing here. */
+ * Not in the number: how commands are split and batched on their way, and the
+ * text of the scripts, so that a comment in one of them changes nothing
+ * here. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -47,7 +48,7 @@ void sim_same_step(struct sim_world *w, int node,
 {
     bool message = strcmp(ev->name, "publish") == 0;
     if (ev->in_script && !message) {
-        return; /* how a script does it is its own affair */
+        return; /* commands inside a script do not count */
     }
     bool loads = strncmp(ev->name, "script|", 7) == 0;
     bool runs = strncmp(ev->name, "eval", 4) == 0;
@@ -141,7 +142,7 @@ void sim_same_after(struct sim_world *w, int client)
     }
 }
 
-/* What its close would do to it, had it been closed here: nothing of that
+/* Put into the number what closing the client here would do. Nothing of that
  * reaches a server, and the client is freed next. */
 void sim_same_closed(struct sim_world *w, int client)
 {

@@ -1,16 +1,16 @@
-/* sim/same.h — a number of all that a world's servers and callers see. */
+/* sim/same.h — a number made of all that a world's servers and callers see. */
 #ifndef SNIB_SIM_SAME_H
 #define SNIB_SIM_SAME_H
 
 #include "sim/world.h"
 
-/* A command that a server has executed. */
+/* A server has executed a command. */
 void sim_same_step(struct sim_world *, int node,
                    const struct sim_redis_event *);
 /* News of an acquisition, before its owner hears them. */
 void sim_same_told(struct sim_world *, int client,
                    const struct snib__acquisition *, uint8_t news);
-/* A query's answer. */
+/* The answer to a direct request. */
 void sim_same_direct(struct sim_world *, int client,
                      const struct snib__direct *);
 /* After each call into a client's engine. */

@@ -1,11 +1,12 @@
-/* sim/several.c — the script of a batch (several.lua), told as what it does
- * to each of its locks: as if acquire.lua had been asked for each, with the
- * answer that several.lua gives for it. So the books, and the theorems that
- * read them, need not know that it was one step; they look at all names when
- * the whole script has run, since nobody sees it half done.
+/* sim/several.c — the script of a batch (several.lua), told as what it does to
+ * each of its locks: as if acquire.lua had been asked for each, with the answer
+ * that several.lua gives for it. So the books, and the theorems that read them,
+ * need not know that it was one step. They look at all names when the whole
+ * script has run, since nobody sees it half done.
  *
- * What was given and taken back in it is an acquire that was not granted. What
- * stands behind the first that was refused was not looked at: no step at all. */
+ * A grant that the script gave and took back is told as an acquire that was not
+ * granted. A name behind the first that was refused was not looked at: it is no
+ * step at all. */
 #include <stdlib.h>
 #include <string.h>
 

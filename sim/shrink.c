@@ -1,10 +1,10 @@
 /* sim/shrink.c — delta debugging on the plan.
  *
  * First whole faults go (halves, then single ones: ddmin), then the counts
- * (clients, owners, ops, names) shrink, then percentages become 0. Each
- * smaller world must break the *same* theorem. Since every subsystem draws
- * from its own stream, taking a fault out leaves the rest as it was until the
- * world itself goes another way. */
+ * (clients, owners, ops, names) shrink, then percentages become 0. Each smaller
+ * world must break the *same* theorem. Since every subsystem draws from its own
+ * stream, taking a fault out leaves the rest as it was until the world itself
+ * goes another way. */
 #include "sim/shrink.h"
 
 #include <string.h>
@@ -68,7 +68,7 @@ static void smaller(struct shrinker *s, size_t offset, int least)
     }
 }
 
-/* A quorum of fewer: down to two, since one is another store. */
+/* A quorum of fewer servers: down to two, since one is another store. */
 static void fewer_nodes(struct shrinker *s)
 {
     if (s->best.nodes > 1) {

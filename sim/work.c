@@ -1,10 +1,10 @@
 /* sim/work.c — what the callers do: acquire, work on the fenced resource,
  * release; try, wait with limits, re-enter, outstay their lease, give up.
  *
- * The section's work is an increment of `value`: read at the start (after
- * raising the mark), written at the end if the owner still believes that it
+ * The work of a section is an increment of `value`: read at the start, after
+ * raising the mark, and written at the end if the owner still believes that it
  * holds. An owner that has lost the lock writes all the same now and then, as a
- * delayed write would: the fence must refuse it. */
+ * delayed write would; the fence must refuse it. */
 #include "sim/world.h"
 
 static int64_t about(struct sim_world *w, int64_t us)
@@ -57,14 +57,14 @@ static void entered(struct sim_world *w, int client, int owner)
     if (sim_quorum(w)) {
         theorem_quorum_token(w, client, owner);
     } else if (l->forced) {
-        ; /* the fence alone, until it is told */
+        ; /* only the fence protects, until it is told */
     } else if (sim_kinds(w)) {
         theorem_token_entered(w, l->name, l->kind, l->token);
     } else {
         theorem_token_rises(w, l->name, l->token);
     }
-    if (l->token > r->mark &&
-        sim_alone(l->kind)) { /* fence_begin: before the first read */
+    /* The owner raises the mark before its first read. */
+    if (l->token > r->mark && sim_alone(l->kind)) {
         r->mark = l->token;
         l->read_value = r->value;
     } else {
@@ -79,7 +79,7 @@ static void entered(struct sim_world *w, int client, int owner)
     wake_at(w, client, owner, us);
 }
 
-/* Had it, and it is over already: there is nothing but that to be told. */
+/* The owner got the lock, and it is over already: that is all it is told. */
 static void passed(struct sim_world *w, int client, int owner)
 {
     struct sim_owner *l = &w->client[client].owner[owner];
@@ -89,7 +89,7 @@ static void passed(struct sim_world *w, int client, int owner)
     sim_owner_done(w, client, owner);
 }
 
-/* The write at the end of a section: compared with the mark. */
+/* The write at the end of a section, compared with the mark. */
 void sim_owner_write(struct sim_world *w, int name, int64_t token,
                      int64_t read_value)
 {
@@ -255,7 +255,7 @@ void sim_owner_told(struct sim_world *w, int client,
 {
     struct sim_client *c = &w->client[client];
     struct sim_owner *l = s->user;
-    if (!l) { /* what was given back in passing */
+    if (!l) { /* news of a grant that was given back unawaited */
         return;
     }
     int owner = (int)(l - c->owner);

@@ -1,13 +1,13 @@
-/* sim/work_circles.c — what owners do with locks inside locks: whoever holds a
- * name takes another one inside, in an order of its own, so that circles of
- * waits arise: of owners of one client, of clients, of three, through readers,
- * through semaphores. Who is refused with DEADLOCK gives everything back,
- * innermost first, and begins again; others go on.
+/* sim/work_circles.c — what owners do with locks inside locks. An owner that
+ * holds a name takes another one inside, in an order of its own, so that
+ * circles of waits arise: of owners of one client, of clients, of three,
+ * through readers, through semaphores. An owner that is refused with DEADLOCK
+ * gives everything back, innermost first, and begins again; others go on.
  *
- * An owner's first lock is its `acquisition` as in other worlds; what it has besides,
+ * An owner's first lock is its `acq` as in other worlds; what it has besides,
  * in the order in which it came, is in its `nest`. Now and then the outermost
  * is given back first, or while the owner waits, as another thread of the same
- * owner may do: then what it waits for becomes its first lock. */
+ * owner may do. Then what it waits for becomes its first lock. */
 #include <string.h>
 
 #include "sim/world.h"
@@ -24,7 +24,7 @@ bool sim_circles_plain(const struct sim_world *w, int name)
     return sim_circles(w) && w->opt.flavour == SIM_PERMITS && name % 2;
 }
 
-/* -- drawing ------------------------------------------------------------------ */
+/* -- drawing --------------------------------------------------------------- */
 
 void sim_circles_draw(struct sim_options *o)
 {
@@ -64,7 +64,7 @@ void sim_circles_draw(struct sim_options *o)
     o->nest_pct = o->params_pct = 0;
 }
 
-/* -- what an owner has and wants ------------------------------------------------- */
+/* -- what an owner has and wants ------------------------------------------- */
 
 int sim_wants(const struct sim_owner *l)
 {
@@ -98,7 +98,7 @@ int sim_grants(const struct sim_owner *l, struct sim_grant ret[SIM_GRANTS])
     return n;
 }
 
-/* -- giving back ----------------------------------------------------------------- */
+/* -- giving back ----------------------------------------------------------- */
 
 static void give_back(struct sim_world *w, int client, int owner,
                       const struct sim_inner *in)
@@ -114,7 +114,7 @@ static void give_back(struct sim_world *w, int client, int owner,
     sim_owner_give_back(w, client, owner, in->ticket);
 }
 
-/* What is inside becomes the first, now that the first has gone. */
+/* The first lock has gone: the next one inside becomes the first. */
 static void move_up(struct sim_owner *l)
 {
     struct sim_nest *n = &l->nest;
@@ -130,7 +130,7 @@ static void move_up(struct sim_owner *l)
     memmove(in, in + 1, (size_t)n->depth * sizeof *in);
 }
 
-/* The outermost goes first, if it was not entered again. */
+/* Give back the outermost first, if it was not entered again. */
 static bool give_back_first(struct sim_world *w, int client, int owner)
 {
     struct sim_owner *l = &w->client[client].owner[owner];
@@ -165,14 +165,14 @@ void sim_circles_meanwhile(struct sim_world *w, int client, int owner)
     }
 }
 
-/* -- asking ------------------------------------------------------------------------ */
+/* -- asking ---------------------------------------------------------------- */
 
 static int pick_name(struct sim_world *w, const struct sim_owner *l)
 {
     int name = sim_upto(&w->work, w->opt.names);
     struct sim_grant have[SIM_GRANTS];
     int n = sim_grants(l, have);
-    bool any = sim_chance(w, 10); /* one that it has already, too */
+    bool any = sim_chance(w, 10); /* a name that it has already, too */
     for (int tries = 0; !any && tries < w->opt.names; tries++) {
         bool has = false;
         for (int i = 0; i < n; i++) {
@@ -331,7 +331,7 @@ static void ask_inside(struct sim_world *w, int client, int owner)
     n->wait->user = l;
     if (n->wait->state != SNIB__ACQ_WAITING) {
         settled(w, client, owner);
-    } else if (sim_chance(w, 15)) { /* see …_meanwhile */
+    } else if (sim_chance(w, 15)) { /* see sim_circles_meanwhile */
         sim_owner_wake(w, client, owner, sim_chance(w, 50) ? 1000 : 1000000);
     }
 }

@@ -1,16 +1,16 @@
-/* sim/work_force.c — somebody ends whoever holds (force-release), soon after
- * a grant was given at the server: while its answer is on the way, while it is
- * passed on, renewed or given back, or when all of that is over. It may be any
- * client, the holder itself, too. And callers who do not stand in the queue but
- * ask again and again (spin): all of them, on servers with or without channels,
- * or some clients, or some calls of a client.
+/* sim/work_force.c — somebody force-releases a lock soon after a grant was
+ * given at the server: while its answer is on the way, while it is handed over,
+ * renewed or given back, or when all of that is over. It may be any client,
+ * also the holder itself. And callers that do not stand in the queue but ask
+ * again and again (spin): all of them, on servers with or without channels, or
+ * some clients, or some calls of a client.
  *
  * The drawing comes from a stream of its own. */
 #include <string.h>
 
 #include "sim/world.h"
 
-/* -- drawing ------------------------------------------------------------------ */
+/* -- drawing --------------------------------------------------------------- */
 
 enum { FORCE_ONE_IN = 16, SPIN_ONE_IN = 24 };
 
@@ -30,8 +30,8 @@ static void draw_wire_fault(struct sim_options *o, struct snib__rng *r,
     }
 }
 
-/* Replies and copies that come late, or not at all: is what was ended let in
- * again? */
+/* Replies and copies come late, or not at all: is what was force-released let
+ * in again? */
 static void late_repeats(struct sim_options *o, struct snib__rng *r)
 {
     static const int64_t holds[] = {500, 5000, 20000, 200000};
@@ -45,8 +45,8 @@ static void late_repeats(struct sim_options *o, struct snib__rng *r)
     }
 }
 
-/* Who holds dies, or outstays a fixed lease, and a lock-delay keeps the lock
- * closed, but for a force. */
+/* A holder dies, or outstays a fixed lease, and a lock-delay keeps the lock
+ * closed, except for a forced release. */
 static void kept_closed(struct sim_options *o, struct snib__rng *r)
 {
     o->delay_ms = 200 << sim_upto(r, 3);
@@ -65,7 +65,8 @@ static void kept_closed(struct sim_options *o, struct snib__rng *r)
     }
 }
 
-/* The ear of one who holds for long is cut off, and nothing else. */
+/* The subscription of a client that holds for long is cut off, and nothing
+ * else. */
 static void deaf_holders(struct sim_options *o, struct snib__rng *r)
 {
     o->lease_ms = 10000;
@@ -84,8 +85,8 @@ static void deaf_holders(struct sim_options *o, struct snib__rng *r)
     }
 }
 
-/* Nothing is broken, messages are slow against the lease: what is told crosses
- * with what is asked. */
+/* Nothing is broken, but messages are slow against the lease: news cross with
+ * requests. */
 static void crossing(struct sim_options *o, struct snib__rng *r)
 {
     o->fault_count = 0;
@@ -149,9 +150,10 @@ void sim_force_draw(struct sim_options *o)
     }
 }
 
-/* -- forced releases ------------------------------------------------------------ */
+/* -- forced releases ------------------------------------------------------- */
 
-/* As many as the entries of those that were ended, less one script's. */
+/* Are there as many forced releases as have entries, less those of one
+ * script? */
 static bool enough(const struct sim_world *w, int name)
 {
     return w->forced_count[name] > SIM_FORCED - SIM_BOOK;
@@ -187,7 +189,7 @@ void sim_force_soon(struct sim_world *w, int name)
     case 3:
         later(w, name, o->lease_ms * SIM_MS);
         break;
-    default: /* or of its lock-delay */
+    default: /* until the end of the lease or its lock-delay */
         later(w, name, (2 * o->lease_ms + o->delay_ms) * SIM_MS);
         break;
     }
@@ -233,7 +235,7 @@ void sim_force_entered(struct sim_world *w, int client, int owner, bool more)
     }
 }
 
-/* -- callers who spin ------------------------------------------------------------- */
+/* -- callers who spin ------------------------------------------------------ */
 
 void sim_force_begin(struct sim_world *w, int client)
 {

@@ -1,6 +1,7 @@
-/* sim/work_inspect.c — observers: owners with nothing to do look who holds and who
- * waits, as followers of an election, readers of a ring and people do. A look
- * is none of an owner's operations: there are as many of those as without it. */
+/* sim/work_inspect.c — observers: owners with nothing to do inspect who holds
+ * and who waits, as followers of an election, readers of a ring and people do.
+ * An inspect does not count as one of an owner's operations: there are as many
+ * of those as without it. */
 #include <string.h>
 
 #include "sim/direct.h"

@@ -1,11 +1,11 @@
-/* sim/work_kinds.c — what owners do with locks that are not plain mutexes:
- * read and write, one inside the other (nested read, upgrade, downgrade),
- * take permits of a semaphore whose size changes, meet at a barrier, wait at
- * a latch that is closed, counted down and opened.
+/* sim/work_kinds.c — what owners do with locks that are not plain mutexes: read
+ * and write, one inside the other (nested read, upgrade, downgrade), take
+ * permits of a semaphore whose size changes, meet at a barrier, wait at a latch
+ * that is closed, counted down and opened.
  *
- * An owner has up to two grants of one name: `acquisition`, and `more` of the other
+ * An owner has up to two grants of one name: `acq`, and `more` of the other
  * kind. The drawing of all this comes from a stream of its own, so that the
- * worlds of mutexes are those they were. */
+ * worlds of mutexes stay what they were. */
 #include <string.h>
 
 #include "sim/same.h"
@@ -17,7 +17,7 @@ bool sim_kinds(const struct sim_world *w)
            w->opt.many_pct || sim_circles(w) || sim_force(w) || sim_spin(w);
 }
 
-/* -- drawing -------------------------------------------------------------------- */
+/* -- drawing --------------------------------------------------------------- */
 
 void sim_kinds_draw(struct sim_options *o)
 {
@@ -51,7 +51,7 @@ void sim_kinds_draw(struct sim_options *o)
     }
 }
 
-/* -- asking ----------------------------------------------------------------------- */
+/* -- asking ---------------------------------------------------------------- */
 
 void sim_kinds_ask(struct sim_world *w, struct sim_owner *l,
                    struct snib__acquire_spec *ask)
@@ -87,9 +87,9 @@ bool sim_kinds_reenters(const struct sim_owner *l)
     return l->kind != SNIB_PERMITS && l->kind != SNIB_BARRIER;
 }
 
-/* -- the other kind besides --------------------------------------------------------- */
+/* -- the other kind besides ------------------------------------------------ */
 
-/* The fence is raised by whoever writes. */
+/* An owner that writes raises the fence. */
 void sim_kinds_entered(struct sim_world *w, int client, int owner)
 {
     struct sim_owner *l = &w->client[client].owner[owner];
@@ -113,7 +113,7 @@ void sim_kinds_entered(struct sim_world *w, int client, int owner)
     }
 }
 
-/* Gives back one of several; its answer is not waited for. */
+/* Gives back one of several grants; its answer is not waited for. */
 void sim_owner_give_back(struct sim_world *w, int client, int owner,
                          uint64_t ticket)
 {
@@ -132,7 +132,7 @@ void sim_owner_give_back(struct sim_world *w, int client, int owner,
     }
 }
 
-/* Ends one of two grants: the downgrade, or the end of what was inside. */
+/* Ends one of two grants: a downgrade, or the end of what was inside. */
 static void end_one(struct sim_world *w, int client, int owner)
 {
     struct sim_owner *l = &w->client[client].owner[owner];
@@ -233,7 +233,7 @@ void sim_kinds_told(struct sim_world *w, int client, int owner, uint8_t news)
     sim_owner_wake(w, client, owner, w->opt.hold_us);
 }
 
-/* -- terms ------------------------------------------------------------------------------ */
+/* -- params ---------------------------------------------------------------- */
 
 static void change(struct sim_world *w, int client, int name,
                    snib__params_op op, int64_t amount)
@@ -284,7 +284,8 @@ static void open_later(struct sim_world *w, int client, int64_t ms)
                                    .life = w->client[client].life});
 }
 
-/* Healed: the first latch that is not known to be open, again and again. */
+/* Healed: open the first latch that is not known to be open, again and
+ * again. */
 void sim_kinds_open(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];

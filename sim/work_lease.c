@@ -1,6 +1,6 @@
-/* sim/work_lease.c — callers who ask for leases of two lengths, so that a grant
- * of one may be handed on to who wants the other; and callers who renew by hand
- * (snib_renew), for as long as before, for longer or for less.
+/* sim/work_lease.c — callers that ask for leases of two lengths, so that a
+ * grant of one length may meet an owner that wants the other; and callers that
+ * renew by hand (snib_renew), for as long as before, for longer or for less.
  *
  * The drawing is from a stream of its own; only these worlds are changed. */
 #include "sim/world.h"
@@ -13,9 +13,9 @@ enum {
     TRIPS = 10
 };
 
-/* -- drawing -------------------------------------------------------------------- */
+/* -- drawing --------------------------------------------------------------- */
 
-/* Short sections of several owners of one client: grants are handed on. */
+/* Short sections of several owners of one client: grants are handed over. */
 static void handed_on(struct sim_options *o, struct snib__rng *r)
 {
     o->clients = 1 + sim_upto(r, 2);
@@ -64,7 +64,7 @@ void sim_lease_draw(struct sim_options *o)
     o->lease2_ms = o->lease2_ms < trips ? trips : o->lease2_ms;
 }
 
-/* -- asking ----------------------------------------------------------------------- */
+/* -- asking ---------------------------------------------------------------- */
 
 int64_t sim_lease_ask(struct sim_world *w)
 {
@@ -84,7 +84,7 @@ int64_t sim_lease_most(const struct sim_options *o)
     return o->lease2_ms > o->lease_ms ? o->lease2_ms : o->lease_ms;
 }
 
-/* -- renewing by hand -------------------------------------------------------------- */
+/* -- renewing by hand ------------------------------------------------------ */
 
 bool sim_lease_renew(struct sim_world *w, int client, int owner)
 {

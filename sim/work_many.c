@@ -1,20 +1,20 @@
-/* sim/work_many.c — owners that want several names as one, beside others who
+/* sim/work_many.c — owners that want several names as one, among others that
  * want one of them.
  *
- * They drive the engine as run/multi.c and run/batch.c do, without threads:
+ * They drive the engine as the library's multi and batch do, without threads:
  *
  *     TRY the rest as a batch --all--> HOLD --> BACK --> done
  *      |    one is missed
  *      +--> BACK what is too far ahead --> WAIT for one, in its queue --> TRY
  *
- * An `ordered` owner names them as all others do and keeps what stands before
- * the one that it waits for. Any other waits with nothing in its hands: for
- * the one that it missed, from which it begins the next time. `all` is one
- * visit, all or none, in any order.
+ * An `ordered` owner takes the names in the order that all others use, and
+ * keeps what stands before the one that it waits for. Any other waits with
+ * nothing in its hands, for the one that it missed, from which it begins the
+ * next time. With `all` it is one batch, all or none, in any order.
  *
- * Each name has an acquisition, and each acquisition a struct sim_owner behind those of the
- * callers (sim_part): so every theorem sees it, as if an owner had that lock
- * alone. The engine knows all of them as one owner. */
+ * Each name has an acquisition, and each acquisition a struct sim_owner after
+ * those of the callers (sim_part()), so that every theorem sees it as if an
+ * owner had that lock alone. The engine knows all of them as one owner. */
 #include <string.h>
 
 #include "core/engine_i.h"
@@ -42,11 +42,11 @@ static void wake_at(struct sim_world *w, int client, int owner, int64_t at)
                                    .life = w->client[client].life});
 }
 
-/* -- drawing -------------------------------------------------------------------- */
+/* -- drawing --------------------------------------------------------------- */
 
-/* Answers to batches are lost, and copies of them come late: best seen when
- * the line breaks at once, so that each is asked for alone before its copy in
- * the batch arrives. */
+/* Answers to batches are lost, and copies of them come late. Best seen when the
+ * connection breaks at once, so that each name is asked for alone before its
+ * copy in the batch arrives. */
 static void lost_answers(struct sim_options *o, struct snib__rng *r)
 {
     static const int kinds[] = {SIM_LOSE_REPLY, SIM_LATE,  SIM_LATE,
@@ -70,7 +70,7 @@ static void lost_answers(struct sim_options *o, struct snib__rng *r)
     }
 }
 
-/* Leases that end while others wait, and callers who stand before those. */
+/* Leases that end while others wait, and callers of higher rank than those. */
 static void of_rank(struct sim_options *o)
 {
     o->prio_pct = 60;
@@ -106,9 +106,9 @@ void sim_many_draw(struct sim_options *o, bool always)
     }
 }
 
-/* -- asking --------------------------------------------------------------------- */
+/* -- asking ---------------------------------------------------------------- */
 
-/* Ask for the k-th: a try of a batch, or for as long as it takes. */
+/* Ask for the k-th name: a try of a batch, or for as long as it takes. */
 static snib_err ask_for(struct sim_world *w, int client, int owner, int k,
                         bool is_try, int64_t limit_at)
 {
@@ -177,7 +177,7 @@ static void granted(struct sim_world *w, int client, int owner, int k)
     theorem_token_entered(w, l->name, l->kind, l->token);
 }
 
-/* One try of a visit, as in run/batch.c. */
+/* The outcome of one try of a batch, as in the library's batch. */
 enum start { JOINED, APART, REFUSED };
 
 static enum start start_try(struct sim_world *w, int client, int owner, int k)
@@ -230,9 +230,10 @@ static void start_tries(struct sim_world *w, int client, int owner)
     }
 }
 
-/* -- giving back ------------------------------------------------------------------ */
+/* -- giving back ----------------------------------------------------------- */
 
-/* What is held from `from` on, the last first; then go on with `next`. */
+/* Give back what is held from `from` on, the last first; then go on with
+ * `next`. */
 static void give_back(struct sim_world *w, int client, int owner, int from,
                       int next)
 {
@@ -270,7 +271,7 @@ static void give_back(struct sim_world *w, int client, int owner, int from,
     wake_at(w, client, owner, m->open ? m->due : w->t);
 }
 
-/* Nobody waits longer for the answers. */
+/* Stop waiting for the answers. */
 static void abandon(struct sim_world *w, int client, int owner)
 {
     struct sim_many *m = &w->client[client].many[owner];
@@ -285,7 +286,7 @@ static void abandon(struct sim_world *w, int client, int owner)
     m->open = 0;
 }
 
-/* -- visits ----------------------------------------------------------------------- */
+/* -- batches --------------------------------------------------------------- */
 
 static bool is_late(const struct sim_world *w, const struct sim_many *m)
 {
@@ -356,7 +357,7 @@ static void give_up(struct sim_world *w, int client, int owner)
         struct sim_owner *l = acquisition_of(w, client, owner, k);
         if (l->state != SIM_OWNER_WAITING ||
             l->acq->state != SNIB__ACQ_WAITING) {
-            continue; /* or the news of it are on their way */
+            continue; /* its answer, or the news of it, is on its way */
         }
         m->open--;
         refused(w, client, owner, k,
@@ -425,7 +426,7 @@ static bool worth_waiting(const struct sim_many *m, snib_err err)
                        err == SNIB_ERR_UNKNOWN);
 }
 
-/* The one for whose sake the others were not granted; that may be none. */
+/* The name because of which the others were not granted; there may be none. */
 static int culprit_of(const struct sim_many *m, int from)
 {
     for (int k = from; k < m->count; k++) {
@@ -437,7 +438,7 @@ static int culprit_of(const struct sim_many *m, int from)
     return from;
 }
 
-/* A visit has its last answer. */
+/* A batch has its last answer. */
 static void answered(struct sim_world *w, int client, int owner)
 {
     struct sim_many *m = &w->client[client].many[owner];
@@ -469,10 +470,10 @@ static void answered(struct sim_world *w, int client, int owner)
     }
 }
 
-/* -- life ------------------------------------------------------------------------- */
+/* -- life ------------------------------------------------------------------ */
 
-/* What was to be given back is; the one that is waited for with empty hands
- * comes first from now on. */
+/* All that was to be given back is given back. A name that is waited for with
+ * empty hands comes first from now on. */
 static void go_on(struct sim_world *w, int client, int owner)
 {
     struct sim_many *m = &w->client[client].many[owner];
@@ -566,7 +567,7 @@ void sim_many_told(struct sim_world *w, int client, int owner,
     }
 }
 
-/* Which names, in which order. */
+/* Choose the names and their order. */
 static void choose(struct sim_world *w, int client, int owner)
 {
     struct sim_many *m = &w->client[client].many[owner];

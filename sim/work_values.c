@@ -1,12 +1,12 @@
 /* sim/work_values.c — owners that work on versioned values instead of locking:
  * update a counter (read, compute, put if the version is still the same, with
- * pauses as snib_value_update has them), create, remove, write what is long
- * out of date, read.
+ * pauses as snib_value_update has them), create, remove, write what is long out
+ * of date, read.
  *
- * Asking and repeating is as in run/value.c: a change whose reply is lost is
+ * Asking and repeating is as in the library: a change whose reply is lost is
  * asked for again under its id until its time is over. Now and then a caller
- * asks once more long after that, as one would that stood still meanwhile:
- * what the store promises about repeats has no such bound. */
+ * asks once more long after that, as one would that stood still meanwhile,
+ * since what the store promises about repeats has no such bound. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,13 +14,13 @@
 #include "snib/value.h"
 
 enum {
-    REPEAT_MS = 30000, /* as in run/value.c                                */
+    REPEAT_MS = 30000, /* as in src/run/value.c */
     PAUSE_US = 5000,
     BACKOFF_US = 1000,
     BACKOFF_MAX_US = 64000
 };
 
-/* -- asking --------------------------------------------------------------------- */
+/* -- asking ---------------------------------------------------------------- */
 
 static void wake_at(struct sim_world *w, const struct sim_direct *e, int64_t ns)
 {
@@ -72,7 +72,8 @@ void sim_direct_ask(struct sim_world *w, struct sim_direct *e)
     }
 }
 
-/* What was asked goes its way; whether it is applied nobody hears. */
+/* The caller stops waiting. Its request goes its way, and nobody hears whether
+ * it is applied. */
 static void leave(struct sim_world *w, struct sim_direct *e)
 {
     sim_note(w, "client %d owner %d does not wait for its answer", e->client,
@@ -85,11 +86,12 @@ static void leave(struct sim_world *w, struct sim_direct *e)
 void sim_direct_over(struct sim_world *w, struct sim_direct *e)
 {
     bool look = e->plan == SIM_LOOK;
-    w->client[e->client].owner[e->owner].ops_left += look; /* is none of them */
+    /* an inspect is not one of the owner's operations */
+    w->client[e->client].owner[e->owner].ops_left += look;
     sim_owner_done(w, e->client, e->owner);
 }
 
-/* -- changes -------------------------------------------------------------------- */
+/* -- changes --------------------------------------------------------------- */
 
 /* A change as the theorems know it; its id is drawn when it is asked for. */
 static struct sim_change *new_change(struct sim_world *w, struct sim_direct *e)
@@ -162,7 +164,7 @@ static void get(struct sim_world *w, struct sim_direct *e)
     sim_direct_ask(w, e);
 }
 
-/* -- steps ---------------------------------------------------------------------- */
+/* -- steps ----------------------------------------------------------------- */
 
 static enum sim_direct_plan draw_plan(struct sim_world *w)
 {
@@ -226,7 +228,7 @@ static void read_told(struct sim_world *w, struct sim_direct *e)
     }
 }
 
-/* As back_off in run/value.c. */
+/* Pauses as in src/run/value.c, back_off. */
 static void change_told(struct sim_world *w, struct sim_direct *e)
 {
     w->directs->written += e->q.answer == SNIB__DONE;
@@ -244,8 +246,8 @@ static void change_told(struct sim_world *w, struct sim_direct *e)
     wake_at(w, e, (int64_t)snib__rng_below(&w->work, (uint64_t)top * 1000 + 1));
 }
 
-/* A lost reply is asked for again: as ask in run/value.c, and, now and then,
- * when that is long over. */
+/* Ask again after a lost reply: as src/run/value.c does, and now and then when
+ * that time is long over. */
 static bool asks_again(struct sim_world *w, struct sim_direct *e)
 {
     const struct snib__direct *q = &e->q;

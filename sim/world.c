@@ -1,13 +1,13 @@
 /* sim/world.c — time and order.
  *
- * One heap of events ordered by (time, sequence number). A step: take the
- * earliest, move true time there, let the one it concerns act, look at the
- * theorems. Events for somebody who stands still are put off until he moves
- * again, in their order.
+ * One heap of events, ordered by time and then sequence number. A step takes
+ * the earliest event, moves true time there, lets the one it concerns act, and
+ * checks the theorems. Events for a client or a server that stands still are
+ * put off until it moves again, in their order.
  *
- * A run has two phases. Under faults: safety must hold. Then everything is
- * healed, and whoever wants something must get it within bounds: liveness.
- * The trace hash takes in every event; the same seed gives the same hash. */
+ * A run has two phases. Under faults safety must hold. Then everything is
+ * healed, and whoever wants something must get it within bounds (liveness). The
+ * trace hash takes in every event; the same seed gives the same hash. */
 #include "sim/world.h"
 #include "sim/same.h"
 
@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longest virtual run: plans end before PHASE, the healed world must come to
- * rest within the longest lease or not_after, twice. */
+/* The longest virtual run: plans end before PHASE_MS; the healed world must
+ * come to rest within twice the longest lease or not_after. */
 enum { PHASE_MS = 60000, CALM_MS = 180000, EVENTS_MAX = 400000 };
 
 #define FNV_PRIME UINT64_C(0x100000001b3)
@@ -26,7 +26,7 @@ static bool before(const struct sim_event *a, const struct sim_event *b)
     return a->at != b->at ? a->at < b->at : a->seq < b->seq;
 }
 
-/* Its number decides between two at the same time. */
+/* The number of an event decides between two at the same time. */
 static void insert(struct sim_world *w, struct sim_event ev)
 {
     if (w->heap_size + 1 >= w->heap_cap) {
@@ -119,7 +119,8 @@ static void stir(struct sim_world *w, uint64_t v)
     w->hash = (w->hash ^ v) * FNV_PRIME;
 }
 
-/* Most of what is hashed; in a register, since bytes could alias w->hash. */
+/* Most of what is hashed comes here. The hash is kept in a register, since
+ * bytes could alias w->hash. */
 static void stir_bytes(struct sim_world *w, const uint8_t *p, size_t n)
 {
     uint64_t hash = w->hash;
@@ -129,7 +130,7 @@ static void stir_bytes(struct sim_world *w, const uint8_t *p, size_t n)
     w->hash = hash;
 }
 
-/* Somebody who stands still gets his event later. */
+/* An event for somebody that stands still comes later. */
 static bool put_off(struct sim_world *w, struct sim_event *ev)
 {
     int64_t until = 0;
@@ -155,8 +156,9 @@ static bool put_off(struct sim_world *w, struct sim_event *ev)
         return false;
     }
     ev->at = until;
-    insert(w, *ev); /* by its old number: streams keep their order, even if
-                       the standstill was lengthened meanwhile */
+    /* It keeps its number: streams keep their order, even if the standstill was
+     * lengthened meanwhile. */
+    insert(w, *ev);
     return true;
 }
 
@@ -225,7 +227,7 @@ static void look(struct sim_world *w)
     theorem_parties_ask(w);
 }
 
-/* What changes slowly is looked at each 64th event and each 100 ms. */
+/* State that changes slowly is checked each 64th event and each 100 ms. */
 static void look_now_and_then(struct sim_world *w)
 {
     theorem_no_waiter_beside_a_free_lock(w);
@@ -277,7 +279,8 @@ const char *sim_request_of(const struct sim_redis_event *ev)
                : "                                ";
 }
 
-/* A script as a line of the timeline: whose, for which request, its answer. */
+/* A script as a line of the timeline: whose it is, for which request, its
+ * answer. */
 static void note_script(struct sim_world *w, int node,
                         const struct sim_redis_event *ev)
 {
@@ -310,7 +313,7 @@ int sim_name_of(const struct sim_world *w, const char *key, const char *tail)
     return -1;
 }
 
-/* What a script, or a message of one, means for the name it is about. */
+/* Handle a script, or a message of one, for the name it is about. */
 static void watch_name(struct sim_world *w, const struct sim_redis_event *ev)
 {
     const char *key = NULL;
@@ -334,8 +337,8 @@ static void watch_name(struct sim_world *w, const struct sim_redis_event *ev)
     }
 }
 
-/* Several locks in one script: a step of each that was looked at, with all of
- * them behind it. */
+/* Several locks in one script. Each lock that was looked at is a step, checked
+ * after the whole script. */
 static void watch_batch(struct sim_world *w, const struct sim_batch *c)
 {
     theorem_all_or_none(w, c);

@@ -1,9 +1,7 @@
-/*
- * cmd_server.c — what a server tells about itself
+/* cmd_server.c — what a server tells about itself
  *
  * INFO, ROLE and CONFIG GET carry the fields that a client or a doctor asks
- * for; they follow the faults (a replica says so, a loading server too).
- */
+ * for; they follow the faults (a replica says so, a loading server too). */
 #include "commands.h"
 
 #include <limits.h>

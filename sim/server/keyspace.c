@@ -1,11 +1,9 @@
-/*
- * keyspace.c — databases of keys, and when a key has expired
+/* keyspace.c — databases of keys, and when a key has expired
  *
- * A key whose time has come stays in memory until somebody touches it; to
- * everybody who looks it is gone. "Now" is the wall clock of the command
- * under way (of the whole script: Redis freezes time in scripts), so one
- * script sees a key either throughout or not at all.
- */
+ * A key whose time has come stays in memory until somebody touches it; to every
+ * command it is gone. "Now" is the wall clock of the command under way (of the
+ * whole script: Redis freezes time in scripts), so one script sees a key either
+ * throughout or not at all. */
 #include "internal.h"
 
 #include <stdlib.h>

@@ -1,17 +1,15 @@
-/*
- * lua_host.c — one Lua state with Redis' sandbox, shared by many servers
+/* lua_host.c — one Lua state with Redis' sandbox, shared by many servers
  *
- * Redis locks its globals with a read-only flag that it patched into Lua.
- * Stock Lua has none, so the global table scripts see is an empty proxy: its
- * __index is the table that holds everything, its __newindex raises Redis'
- * error. The libraries are wrapped in the same way; pairs, next and rawset
- * know the proxies. So nothing a script does can reach the next script, or
- * the next run, and the state never has to be rebuilt.
+ * Redis locks its globals with a read-only flag that it patched into Lua. Stock
+ * Lua has none, so the global table scripts see is an empty proxy: its __index
+ * is the table that holds everything, its __newindex raises Redis' error. The
+ * libraries are wrapped in the same way; pairs, next and rawset know the
+ * proxies. So nothing a script does can reach the next script, or the next run,
+ * and the state never has to be rebuilt.
  *
- * What would leak the outside world is replaced: the numbers of the garbage
- * collector are 0, tostring shows no addresses, math.random is the server's
- * own generator (Redis' redisLrand48).
- */
+ * Functions that would leak the outside world are replaced: the numbers of the
+ * garbage collector are 0, tostring shows no addresses, math.random is the
+ * server's own generator (Redis' redisLrand48). */
 #include "internal.h"
 
 #include <lauxlib.h>

@@ -156,11 +156,9 @@ static int short_tonumber(lua_State *L)
 
 /* ---- string.find, string.match ------------------------------------------ */
 
-/*
- * Anchored patterns of plain bytes, captures, a last ".*", and %d+ %x+ %S+
- * each before a byte outside its class or before the end. What such a class
- * takes is then all it can take: nothing has ever to be tried again.
- */
+/* Anchored patterns of plain bytes, captures, a last ".*", and %d+ %x+ %S+ each
+ * before a byte outside its class or before the end. Such a class then always
+ * takes all that it can, so nothing has ever to be tried again. */
 #define CAPTURES 8
 
 struct matched {
@@ -293,7 +291,7 @@ static enum outcome match_plain(const char *p, const char *s, const char *end,
     return close_capture(m, s) ? NOT_PLAIN : YES;
 }
 
-/* Subject and pattern, no place to begin; *s: the subject. */
+/* Subject and pattern, no start index; *s: the subject. */
 static enum outcome match_args(lua_State *L, const char **s, struct matched *m)
 {
     size_t n, pn;

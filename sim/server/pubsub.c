@@ -1,11 +1,10 @@
-/*
- * pubsub.c — channels, patterns, and delivery at most once
+/* pubsub.c — channels, patterns, and delivery at most once
  *
  * PUBLISH copies the message into the output of every connection that is
  * subscribed at that instant, channels first and patterns after, each in the
  * order of subscription; its answer counts those copies and proves nothing
- * about anybody reading them. What a closed connection had not read is gone.
- */
+ * about anybody reading them. Bytes that a closed connection had not read are
+ * gone. */
 #include "commands.h"
 
 #include <stdlib.h>

@@ -1,16 +1,15 @@
-/*
- * redis_model.h — one Redis server (7.0 semantics) as plain data
+/* redis_model.h — one Redis server (7.0 semantics) as plain data
  *
- * A model of one Redis server for the deterministic simulator. Request bytes
- * go in, reply bytes come out; the production client and the production Lua
- * scripts run against it byte for byte. There is no socket, no thread, no
- * clock and no libc randomness in here: the wall clock is an argument, and
- * the same calls with the same arguments give the same bytes.
+ * A model of one Redis server for the deterministic simulator. Request bytes go
+ * in, reply bytes come out; the production client and the production Lua
+ * scripts run against it byte for byte. There is no socket, no thread, no clock
+ * and no libc randomness in here: the wall clock is an argument, and the same
+ * calls with the same arguments give the same bytes.
  *
- * What is modelled is what a client can see of Redis 7.0.15: replies, error
- * texts, expiry, pub/sub delivery, script semantics, and the states in which
- * a server refuses. tests/sim_model/difftest.c compares this model with a
- * real server, reply by reply; what is known to differ:
+ * The model covers what a client can see of Redis 7.0.15: replies, error texts,
+ * expiry, pub/sub delivery, script semantics, and the states in which a server
+ * refuses. tests/sim_model/difftest.c compares this model with a real server,
+ * reply by reply; what is known to differ:
  *
  *   - HGETALL, HKEYS, HVALS, HSCAN, SMEMBERS, SSCAN keep insertion order for
  *     ever (integer sets up to 512 members: numeric order). Redis does so
@@ -26,10 +25,9 @@
  *   - ACLs are the switches of sim_redis_deny_command and the faults below.
  *
  * Threads: a server and its Lua host belong to one thread at a time; servers
- * with different hosts are independent. Memory: allocation failure aborts
- * (this is test code). All pointers handed out stay valid until the next
- * call that changes the same server.
- */
+ * with different hosts are independent. Memory: allocation failure aborts (this
+ * is test code). All pointers handed out stay valid until the next call that
+ * changes the same server. */
 #ifndef SNIB_SIM_REDIS_MODEL_H
 #define SNIB_SIM_REDIS_MODEL_H
 

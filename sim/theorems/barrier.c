@@ -1,11 +1,13 @@
-/* The parties of a barrier go together or not at all: a script that lets one
- * in lets in as many as the barrier has, each of which was waiting at that
- * moment (or asks in this script), and they share one token, the number of
- * their generation.
+/* The parties of a barrier go together or not at all. A script that lets one
+ * party in lets in as many as the barrier has. Each of them was waiting at that
+ * moment, or sent this script, and all share one token, the number of their
+ * generation. Checked at the server after every script.
  *
- * And who was counted is told so, or that nobody knows: never "no", while the
- * others pass on the strength of it. Only a grant that its end at the server
- * has overtaken unheard (its claim ran out, the data were lost) is forgiven. */
+ * A party that was counted is told so, or is told that nobody knows. It is
+ * never told "no" while the others pass because it was counted. Checked when a
+ * wait ends. Excused: a "no" after the grant has already ended at the server
+ * (its claim lease ran out, or the data were lost) before the client heard of
+ * it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,7 +51,7 @@ static struct sim_party *party_of(struct sim_world *w, const char *id)
     return NULL;
 }
 
-/* Each request by which an owner waits just now. */
+/* Remember each request by which an owner waits just now. */
 void theorem_parties_ask(struct sim_world *w)
 {
     if (w->opt.flavour != SIM_BARRIER) {
@@ -119,7 +121,8 @@ static bool stands(struct sim_world *w, int name, const char *id)
     return h && sim_live(h, is.now);
 }
 
-/* In more than one generation: its claim ran out before it heard of it. */
+/* A party can be counted in more than one generation, if its claim lease ran
+ * out before it heard of the first. */
 static bool was_counted_in(const struct sim_party *p, int64_t token)
 {
     bool in = p->token == token;

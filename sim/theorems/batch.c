@@ -1,26 +1,29 @@
-/* Several locks as one: the promises of snib__engine_gather and several.lua.
+/* Several locks as one batch: the promises of snib__engine_gather and
+ * several.lua.
  *
- * At the server. All or none: a batch that must have all has all when its
- * script is over, or nothing that it had not before: no grant, no place in a
- * queue (the numbers of tokens may be used up). Any other has those before the
- * first that was refused, and those behind it were left as they were. What the
- * script answers for each is what stands then, and "held" is said only where
- * somebody stands or waits. Since it is one script, nobody sees it half done;
- * so it must be one: while nothing is broken, what was gathered travels
- * together, what was parted does not, and what was dropped not at all.
+ * At the server, after every such script. All or none: a batch that must get
+ * all has all when its script is over, or nothing that it did not have before:
+ * no grant and no position in a queue (token numbers may be used up). Any other
+ * batch has the names before the first that was refused; the names behind it
+ * are left as they were. The script's answer for each name is what stands then,
+ * and it says "held" only where somebody stands or waits. Being one script,
+ * nobody sees it half done. So it must be one script: while nothing is broken,
+ * requests that were gathered travel together, requests that were parted do
+ * not, and requests that were dropped do not travel at all.
  *
- * At the clients. While nothing is broken a visit is told what the server did:
- * all or none, or the first ones. CANCELLED is said for the sake of another
- * that was refused. (And nothing stays there of what was refused: gone.c.) */
+ * At the clients, when all of a batch are answered. While nothing is broken
+ * they are told what the server did: all or none, or the first ones. CANCELLED
+ * is said only because another request of the batch was refused. (gone.c checks
+ * that nothing stays there of what was refused.) */
 #include <string.h>
 
 #include "sim/world.h"
 
 enum { FAILED, GRANTED, HELD = 3, LATE, OVER = 10 };
 
-/* -- at the server ---------------------------------------------------------------- */
+/* -- at the server --------------------------------------------------------- */
 
-/* Is anything there, but for that request itself? */
+/* Is anything there besides this request itself? */
 static bool in_the_way(const struct sim_book *b, const char *id)
 {
     bool found = b->gate > 0 || b->size == 0;
@@ -34,7 +37,7 @@ static bool in_the_way(const struct sim_book *b, const char *id)
     return found;
 }
 
-/* Of a batch of which some were not granted. */
+/* Check one name of a batch of which some were not granted. */
 static void one_of_some(struct sim_world *w, const struct sim_batch *c, int k,
                         bool is_new)
 {
@@ -88,7 +91,7 @@ static void look_at(struct sim_world *w, const struct sim_batch *c, int k)
     }
 }
 
-/* Whose request that is, if it is asked for just now; else NULL. */
+/* The batch that asks for this request just now; NULL: none. */
 static struct sim_many *whose(struct sim_world *w, const char *id)
 {
     for (int i = 0; i < w->opt.clients * w->callers; i++) {
@@ -121,7 +124,7 @@ void theorem_all_or_none(struct sim_world *w, const struct sim_batch *c)
     struct sim_many *m =
         whose(w, c->part[c->missed].ev.argv[SIM_ARG_REQUEST].ptr);
     if (m && (code == FAILED || code == LATE)) {
-        m->apart = true; /* that one will be asked for once more, alone */
+        m->apart = true; /* that request will be sent once more, alone */
     }
 }
 
@@ -134,7 +137,7 @@ static int joined(const struct sim_many *m)
     return n;
 }
 
-/* c: NULL, that is asked for alone. */
+/* c: the batch that ev is part of; NULL: ev asks for one name alone. */
 void theorem_travel_as_asked(struct sim_world *w, const struct sim_batch *c,
                              const struct sim_redis_event *ev)
 {
@@ -156,11 +159,12 @@ void theorem_travel_as_asked(struct sim_world *w, const struct sim_batch *c,
     }
 }
 
-/* -- at the clients --------------------------------------------------------------- */
+/* -- at the clients -------------------------------------------------------- */
 
-/* Was it asked for as a whole, with nothing that would part it on the way? (A
- * owner of higher rank takes what was granted to another of its client; a grant
- * whose lease is hardly longer than a round trip is asked for once more.) */
+/* Was the batch asked for as a whole, with nothing that would part it on the
+ * way? An owner of higher rank takes what was granted to another owner of its
+ * client, and a grant whose lease is hardly longer than a round trip is asked
+ * for once more; such worlds do not count. */
 static bool as_one(const struct sim_world *w, const struct sim_many *m)
 {
     for (int k = m->from; k < m->count; k++) {
@@ -196,7 +200,7 @@ static void told_as_one(struct sim_world *w, int client, int owner,
 void theorem_batch_answered(struct sim_world *w, int client, int owner)
 {
     const struct sim_many *m = &w->client[client].many[owner];
-    int granted = 0, cancelled = 0, first = -1; /* that was refused */
+    int granted = 0, cancelled = 0, first = -1; /* first: refused */
     for (int k = m->from; k < m->count; k++) {
         const struct sim_part *p = &m->part[k];
         granted += !p->err;

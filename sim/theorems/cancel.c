@@ -1,7 +1,9 @@
-/* P7 and H25: the place in the queue belongs to the client; it is given up
- * only when none of its threads wants it any more. Seen at the server in
- * worlds without faults: when a cancel is executed, no owner of that client may
- * have been waiting for the name since before the cancel was sent. */
+/* The position in the queue belongs to the client (P7). It is given up only
+ * when none of the client's threads wants it any more.
+ *
+ * Checked at the server whenever a cancel is executed, in worlds without
+ * faults: no owner of that client may have been waiting for the name since
+ * before the cancel was sent. */
 #include <string.h>
 
 #include "sim/world.h"
@@ -22,7 +24,7 @@ void theorem_no_needless_cancel(struct sim_world *w,
                                 const struct sim_redis_event *ev)
 {
     if (w->opt.fault_count || w->opt.flavour || w->opt.searched ||
-        sim_circles(w) || /* one request an owner */
+        sim_circles(w) || /* there each owner has a request of its own */
         sim_script(ev) != SIM_SCRIPT_CANCEL) {
         return;
     }

@@ -1,21 +1,26 @@
 /* Circles of waits (snib/deadlock.h), judged by what is true (sim/circles.c).
  *
  * Found: while nothing is broken no circle of waits lasts longer than it takes
- * to look twice. (Circles through permits are none that is refused.)
+ * to scan twice. (Circles through permits are not refused and do not count.)
+ * Checked after every event once the world is healed.
  *
- * True: who is refused with DEADLOCK was in a circle, all of it at one instant
- * after the first of the two looks had ended: every owner of it waited then. (In
- * worlds of faults, or had died or given up so short a time ago that its wait
- * still stood in the queue.) The looks were 600 ms apart. Its error names edges that were there. A wait that is not inside another
- * lock is never refused.
+ * True: an owner that is refused with DEADLOCK was in a circle, and all of the
+ * circle existed at one instant after the first of the two scans had ended:
+ * every owner of it waited then. (In worlds with faults an owner of it may
+ * instead have died or given up so short a time ago that its wait still stood
+ * in the queue.) The scans were 600 ms apart. The error names waits that were
+ * there. A wait that is not inside another lock is never refused. Checked at
+ * each such refusal.
  *
- * One is enough: it was the one to give up by the rule in core/waits.h, and of
- * one circle only one is refused.
+ * One is enough: the refused owner was the one to give up by the rule in
+ * core/waits.h, and of one circle only one owner is refused.
  *
- * Who gives up leaves the queue, within a few hops where nothing is broken.
+ * An owner that gives up leaves the queue within a few hops, where nothing is
+ * broken.
  *
- * Looking is cheap: a client lists the locks each 2 s at most and after 50
- * times the length of the last look, but for the second look of a proof. */
+ * Scanning is cheap: a client lists the locks at most each 2 s, and not before
+ * 50 times the length of its last scan have passed, except for the second scan
+ * of a proof. Checked at the server at each such command. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,9 +31,10 @@ enum {
     EVERY_MS = 2000,
     PROOF_MS = 600,
     CALM = 50,
-    FOUND_MS = 6500,  /* 1 s, or up to 2.5 s between looks; a proof of up to
-                         1.8 s; round trips, clock rates                      */
-    HEALED_MS = 4000, /* lines come back                                 */
+    /* 1 s, or up to 2.5 s between scans; a proof of up to 1.8 s; round trips,
+     * clock rates */
+    FOUND_MS = 6500,
+    HEALED_MS = 4000, /* connections come back */
     SLOW_FACTOR = 50
 };
 
@@ -37,7 +43,7 @@ static uint64_t bit(int i)
     return UINT64_C(1) << i;
 }
 
-/* As long as a message may take, or its answer is waited for. */
+/* How long a message may take, or its answer is waited for. */
 static int64_t hop(const struct sim_world *w)
 {
     int64_t ns = 16 * w->opt.latency_us * 1000;
@@ -49,7 +55,7 @@ static int64_t hop(const struct sim_world *w)
                : most;
 }
 
-/* -- found -------------------------------------------------------------------- */
+/* -- found ----------------------------------------------------------------- */
 
 static struct sim_circle *circle_of(struct sim_world *w, uint64_t mark)
 {
@@ -64,7 +70,8 @@ static struct sim_circle *circle_of(struct sim_world *w, uint64_t mark)
     return oldest;
 }
 
-/* A look of before, or just as it began, may put off the next one. */
+/* Fail if this circle has lasted too long. A scan from before, or from just
+ * when the circle began, may put off the next scan. */
 static void lasts(struct sim_world *w, struct sim_circle *k, int victim)
 {
     const struct sim_client *c = &w->client[victim / SIM_OWNERS];
@@ -93,7 +100,7 @@ static int first_of(uint64_t owners)
     return i;
 }
 
-/* How long it has been there, as it is now. */
+/* Note how long this circle has existed, by the waits as they are now. */
 static void see_true(struct sim_world *w, const struct sim_wait *v, int count,
                      uint64_t set)
 {
@@ -104,7 +111,7 @@ static void see_true(struct sim_world *w, const struct sim_wait *v, int count,
     lasts(w, k, first_of(v[youngest].owners));
 }
 
-/* What a look may see of it. */
+/* Note that a scan may see this circle now. */
 static void see_circle(struct sim_world *w, const struct sim_wait *v, int count,
                        uint64_t set)
 {
@@ -124,7 +131,8 @@ static void see_circle(struct sim_world *w, const struct sim_wait *v, int count,
     }
 }
 
-/* A request of several owners names one of them, which may have left. */
+/* Note the edges of wait i. A request of several owners names one of them,
+ * which may have left. */
 static void see_edges(struct sim_world *w, const struct sim_wait *v, int count,
                       int i)
 {
@@ -153,7 +161,8 @@ static bool nobody_nests(const struct sim_world *w)
     return true;
 }
 
-/* Like any refusal, limit, or end of a wait: nothing stays. */
+/* After any refusal, limit, or end of a wait nothing of it stays in the
+ * queue. */
 static void nobody_stays(struct sim_world *w)
 {
     for (int i = 0; i < w->pasts && i < SIM_PASTS; i++) {
@@ -181,7 +190,8 @@ static void look_at(struct sim_world *w, bool ghosts, bool truly)
         if (new &&truly) {
             see_true(w, v, count, set);
         }
-        if (new) { /* with ghosts a circle has more in it: either may be seen */
+        /* with ghosts a circle has more in it: a scan may see either */
+        if (new) {
             see_circle(w, v, count, set);
         }
         if (ghosts || !w->opt.fault_count) {
@@ -207,9 +217,9 @@ void theorem_circles(struct sim_world *w)
     }
 }
 
-/* -- true ---------------------------------------------------------------------- */
+/* -- true ------------------------------------------------------------------ */
 
-/* "this", "sim/2 owner 1": the owner; -1: nobody. */
+/* Read "this" or "sim/2 owner 1": the owner; -1: nobody. */
 static int read_who(const char **at, int me)
 {
     int pid, owner, n = 0;
@@ -245,7 +255,7 @@ static int read_name(const char **at)
     return -1;
 }
 
-/* Is each edge that the text tells of one that was there? */
+/* Was each wait that the text tells of there? */
 static bool text_is_true(const struct sim_world *w, const char *at, int me,
                          int64_t since)
 {
@@ -290,7 +300,7 @@ void theorem_deadlock_is_true(struct sim_world *w, int client, int owner)
     const struct sim_nest *n = &l->nest;
     int me = client * SIM_OWNERS + owner;
     if (strncmp(l->error.text, "deadlock: ", 10) != 0 && n->asks &&
-        n->upgrade) { /* a second reader that would write */
+        n->upgrade) { /* refused as a second reader that would write */
         return;
     }
     sim_note(w, "  %s", l->error.text);
@@ -325,7 +335,7 @@ void theorem_deadlock_is_true(struct sim_world *w, int client, int owner)
     k->refused |= bit(me);
 }
 
-/* -- looking is cheap ------------------------------------------------------------- */
+/* -- looking is cheap ------------------------------------------------------ */
 
 static struct sim_client *client_of(struct sim_world *w, int conn)
 {
@@ -339,8 +349,8 @@ static struct sim_client *client_of(struct sim_world *w, int conn)
     return NULL;
 }
 
-/* Was one of this client's waits to give up when it looked? (Faults leave waits
- * in the queue that are none.) */
+/* Was one of this client's waits to give up when it scanned? (After faults
+ * there may be waits in the queue that are nobody's.) */
 static bool has_seen(const struct sim_world *w, const struct sim_client *c)
 {
     for (int i = 0; i < w->opt.owners; i++) {
@@ -351,8 +361,8 @@ static bool has_seen(const struct sim_world *w, const struct sim_client *c)
     return false;
 }
 
-/* A look on another line: the one before may have been cut off, which costs
- * nothing. */
+/* Fail if this scan comes too early. On another connection it may follow one
+ * that was cut off, which costs nothing. */
 static void too_early(struct sim_world *w, const struct sim_client *c, int conn)
 {
     int64_t length = c->look.to - c->look.from;

@@ -1,18 +1,22 @@
-/* Nothing ends before its time: a grant leaves the server's books by its own
- * release, cancel or yield, or when its lease and its lock-delay are over. So
- * nobody enters within the lock-delay of one that has died (shared.c), and no
- * reader's end takes the records of others along. A client does not open by a
- * release what it has lost and what is to stay closed for a delay.
+/* Nothing ends before its time. A grant leaves the server's books by its own
+ * release, cancel or yield, by a forced release, or when its lease and its
+ * lock-delay are over. So nobody enters within the lock-delay of an owner that
+ * has died (shared.c), and the end of one reader does not remove the records of
+ * others. A client does not open by a release a lock that it has lost and that
+ * is to stay closed for a delay.
  *
- * And nothing stays after its time: a script that gives a grant drops all
- * those that are over, so the dead cost their own lease, no more. */
+ * Nothing stays after its time. A script that gives a grant drops all grants
+ * that are over, so a dead holder delays others by its own lease and no more.
+ *
+ * Both are checked at the server after every script. */
 #include <stdlib.h>
 
 #include "sim/world.h"
 
 static bool ended_by(const struct sim_step *s, const struct sim_holder *h)
 {
-    if (!s->script || s->script == SIM_SCRIPT_FORCE) { /* force.c */
+    /* force.c checks those */
+    if (!s->script || s->script == SIM_SCRIPT_FORCE) {
         return s->script == SIM_SCRIPT_FORCE;
     }
     const struct sim_redis_arg *v = sim_args(s->ev);
@@ -28,14 +32,15 @@ static bool ended_by(const struct sim_step *s, const struct sim_holder *h)
     if (s->script == SIM_SCRIPT_CANCEL) {
         return sim_same(v[SIM_ARG_REQUEST].ptr, h->id);
     }
-    /* With a tombstone the request as a whole is over. */
+    /* With a tombstone the release ends the request, whatever its token. */
     return s->script == SIM_SCRIPT_RELEASE &&
            sim_same(v[SIM_ARG_REQUEST].ptr, h->id) &&
            (strtoll(v[SIM_ARG_CLIENT + 2].ptr, NULL, 10) == h->token ||
             v[SIM_ARG_CLIENT + 3].ptr[0] == '1');
 }
 
-/* Passes raise the token, of what one owner has at a time. */
+/* Does this owner know grant h as lost? Local hand-overs raise the token of an
+ * exclusive grant, by at most the reserve of 31. */
 static bool knows_as_lost(const struct sim_owner *l, int name,
                           const struct sim_holder *h)
 {
@@ -48,7 +53,7 @@ static bool knows_as_lost(const struct sim_owner *l, int name,
            s->token <= h->token + reserve;
 }
 
-/* Does an owner of that client know it as lost? */
+/* Does an owner of the holder's client know the grant as lost? */
 static bool is_lost(const struct sim_world *w, int name,
                     const struct sim_holder *h)
 {
@@ -84,7 +89,7 @@ void theorem_nothing_ends_early(struct sim_world *w, const struct sim_step *s)
             sim_fail(w, "nothing ends early", "name %d: %.8s was shortened",
                      s->name, h->id);
         } else if (!is && h->delay && s->script != SIM_SCRIPT_FORCE &&
-                   h->mode != 1 && /* those share tokens */
+                   h->mode != 1 && /* readers share tokens */
                    sim_live(h, s->is->now) && is_lost(w, s->name, h)) {
             sim_fail(w, "nothing ends early",
                      "name %d: %.8s was lost, and is released within its delay",

@@ -1,11 +1,14 @@
-/* P2 for all kinds, as given at the server: the token of a mutex, a writer, a
- * lot of permits, a barrier's generation is above every one before; a reader's
- * is the era it reads, never below an exclusive grant before it as far as the
- * store remembers. Not when the server's clock went back *and* data was lost.
+/* Fencing tokens of all kinds of locks (P2).
  *
- * As entered at the clients, while the store keeps what it acknowledged: who
- * enters exclusively is above all who did so before, a reader not below. (Lots
- * of permits are given in order and may arrive in another.) */
+ * At the server, after every script: the token of a mutex, a writer, a grant of
+ * permits or a barrier's generation is above every token before. A reader's
+ * token is that of the last exclusive grant, and never below one, as far as the
+ * store remembers. Excused: the server's clock went back *and* data was lost.
+ *
+ * At the clients, when they enter, while the store keeps what it acknowledged:
+ * an owner that enters exclusively has a token above all that did so before, a
+ * reader's is not below. (Permits are given in order and may arrive in another
+ * order, so they are not compared.) */
 #include "sim/world.h"
 
 void theorem_tokens_of_kinds(struct sim_world *w, const struct sim_step *s)

@@ -1,13 +1,15 @@
-/* P1: at no instant does an owner that wants the lock for itself see `held`
- * with its own deadline ahead while another owner does: a mutex, or a writer,
- * beside anybody of another owner; readers and lots of permits may be many.
- * Looked at with each client's own clock at the same true time; not once the
- * store has lost what it acknowledged or its clock was stepped forward (then
- * the fence alone protects). */
+/* Exclusion (P1): at no instant does an owner that wants the lock for itself (a
+ * mutex, a writer) see `held` with its own deadline ahead while another owner
+ * does, in whatever mode. Readers and holders of permits may be many.
+ *
+ * Checked after every event, at the same true time by each client's own clock.
+ * Excused, since then the fence alone protects: all grants once the store has
+ * lost what it acknowledged or its clock was stepped forward; a grant that was
+ * force-released; a grant of a quorum of which a majority was forgotten. */
 #include "sim/world.h"
 
 struct claimant {
-    int who; /* client and owner; -1: nobody so far                          */
+    int who; /* client and owner; -1: nobody so far */
     bool alone;
     int64_t token;
     const struct snib__acquisition *acq;

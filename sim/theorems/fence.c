@@ -1,6 +1,7 @@
-/* I1, end to end: a value guarded by the fence, read after raising the mark
- * and written by compare with it, loses no accepted update, whatever happened
- * to the lock. */
+/* The fence protects a resource from end to end: a value that is read after
+ * raising the mark, and written by compare with the mark, loses no accepted
+ * update, whatever happened to the lock. Checked after every event. Excused:
+ * the server's clock went back *and* data was lost. */
 #include "sim/world.h"
 
 void theorem_fence_loses_nothing(struct sim_world *w)

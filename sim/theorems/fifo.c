@@ -1,10 +1,11 @@
-/* P7: first come, first served among live clients, in order of arrival at the
- * store. Seen at the server: the order in which requests were told "queued"
- * against the order in which they are granted, by whatever script. Looked at
- * in worlds without faults, where everybody who waits is alive and heard of.
+/* First come, first served among live clients, in order of arrival at the store
+ * (P7).
  *
- * A request that is granted must be the first of those waiting; one that was
- * never queued may be granted only when nobody waits (no barging, H08). */
+ * Checked at the server, in worlds without faults, where everybody who waits is
+ * alive and heard of: the order in which requests were told "queued" is
+ * compared with the order in which they are granted, by whatever script. A
+ * request that is granted must be the first of those waiting. A request that
+ * was never queued may be granted only when nobody waits (no barging). */
 #include <string.h>
 
 #include "sim/world.h"
@@ -57,13 +58,13 @@ static void granted(struct sim_world *w, struct sim_wire_up *q, const char *id)
     }
 }
 
-/* Every script and every PUBLISH in one. */
+/* Called for every script and every PUBLISH in one. */
 void theorem_first_come_first_served(void *user,
                                      const struct sim_redis_event *ev)
 {
     struct sim_world *w = user;
     const char *message;
-    if (w->opt.fault_count || sim_kinds(w)) { /* order.c has those */
+    if (w->opt.fault_count || sim_kinds(w)) { /* order.c checks those */
         return;
     }
     if (ev->in_script && strcmp(ev->name, "publish") == 0 && ev->argc == 3) {

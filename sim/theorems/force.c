@@ -1,29 +1,33 @@
-/* Forced releases (H34).
+/* Forced releases.
  *
- * At the server: such a script ends all who stand, and says how many of them
- * still had a lease; it takes nobody's place in the queue; what it ended does
- * not come back, neither by a repeat of its acquire, nor by a late copy (H12).
- * (A client that has not been heard of for as long as its lease, and ten
- * seconds at least, and still waits, gets a new grant: nothing that was said of
- * the old one may be said of that.)
- * The other theorems of the books hold as ever: tokens go on rising, and who
- * waits and fits is served in the very same script, a lock-delay or not.
+ * At the server, after every such script: it ends all grants that stand, and
+ * says how many of them still had a lease. It takes nobody's position in the
+ * queue. A grant that it ended does not come back, neither by a repeat of its
+ * acquire nor by a late copy of it. (A client that has not been heard of for as
+ * long as its lease, and for ten seconds at least, and that still waits, gets a
+ * new grant; nothing that was said of the old grant may be said of the new
+ * one.) The other theorems of the books hold as ever: tokens go on rising, and
+ * a waiter that fits is granted in the very same script, a lock-delay or not.
  *
- * What is said: a renewal, and a release, is answered "revoked" if, and only
- * if, that very grant was ended by force.
+ * The answers: a renewal or a release is answered "revoked" if, and only if,
+ * that very grant was force-released.
  *
- * At the clients: who still believes that it holds is told, for that reason:
- * with a subscription in good order in the time that some messages take (the
- * hint, and the renewal that it leads to, which may have to wait for the answer
- * of one that crossed it); with one that was cut, as soon as it is there again,
- * which it is as long as something is held; without, and nothing broken, by the
- * next renewal, or, of a fixed lease, which is not renewed, when its client
- * begins to listen, a second after it has got something; and by the deadline at the latest (told.c). Until then exclusion
- * is not promised for that grant alone, and the fence refuses its writes.
+ * At the clients, after every event: an owner that still believes that it holds
+ * is told the loss and this cause. With a subscription in good order it is told
+ * in the time that some messages take (the hint, and the renewal that it leads
+ * to, which may have to wait for the answer of a renewal that crossed it). With
+ * a subscription that was cut it is told as soon as that is there again; the
+ * client keeps one as long as it holds something. With no subscription, and
+ * nothing broken, it is told by the next renewal. A fixed lease is not renewed;
+ * there it is told when its client begins to listen, a second after its first
+ * grant. In any case it is told by the deadline (told.c). Until it is told,
+ * exclusion is not promised for that grant alone, and the fence refuses its
+ * writes.
  *
- * A release of what was ended by force says so, whether its client had heard
- * of it or not: unless it asked nobody, since another owner of the same client
- * had the lock after it, and had not heard. */
+ * A release of a grant that was force-released says so, whether its client had
+ * heard of it or not. Excused: a release that asked no server, since another
+ * owner of the same client had the lock after it and had not heard. All is
+ * excused once the store has lost what it acknowledged. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,9 +36,10 @@
 
 enum { CALLERS, KEEPER, SUBS };
 
-/* Hops of eight times the slowest ordinary one. */
+/* A hop here is eight times the slowest ordinary hop, both ways. */
 enum { HOP = 16, HEARD_HOPS = 10, ANSWER_HOPS = 2 };
-/* Silence is noticed, and the pause between attempts is over. */
+/* By then silence is noticed, and the pause between attempts to connect is
+ * over. */
 enum { DEAF_MAX_MS = 3000 };
 
 static int64_t hops(const struct sim_world *w, int n)
@@ -42,7 +47,8 @@ static int64_t hops(const struct sim_world *w, int n)
     return n * HOP * w->opt.latency_us * 1000 + 5 * SIM_MS;
 }
 
-/* No copy of its acquire is on its way any more, only a repeat. */
+/* After so long no copy of the acquire is on its way any more, only a
+ * repeat. */
 enum { COPIES_MS = 10000 };
 
 static void forget_old(struct sim_world *w, int name, int64_t now)
@@ -65,7 +71,7 @@ struct sim_forced *sim_forced_of(struct sim_world *w, int name, const char *id)
     return NULL;
 }
 
-/* -- the server -------------------------------------------------------------------- */
+/* -- the server ------------------------------------------------------------ */
 
 static int client_of(const struct sim_world *w, const char *id)
 {
@@ -77,7 +83,7 @@ static int client_of(const struct sim_world *w, const char *id)
     return -1;
 }
 
-/* Nothing is wrong with it, nor held up by what went slowly before. */
+/* Is nothing wrong with this connection, nor held up by earlier slowness? */
 static bool wire_is_sound(const struct sim_world *w, const struct sim_wire *l)
 {
     int64_t soon = w->t + HOP * w->opt.latency_us * 1000;
@@ -99,8 +105,8 @@ bool sim_is_sound(const struct sim_world *w, int client)
            w->opt.latency_us <= 2000; /* else silence may be a cut */
 }
 
-/* Does it hear what is said to it? After a new subscription it has two ears,
- * the second of which is meant. */
+/* Does the client hear what the server says to it? Once it has subscribed anew
+ * it has two channels, and the second is the one that counts. */
 static bool listens(const struct sim_world *w, int client)
 {
     const struct sim_client *c = &w->client[client];
@@ -116,7 +122,7 @@ static bool listens(const struct sim_world *w, int client)
            (ears == 1 && sim_redis_numsub(w->node[0].redis, first) == 1);
 }
 
-/* Owners that believe that they have it. */
+/* Mark the owners that believe that they hold this grant. */
 static void mark_owners(struct sim_world *w, int name,
                         const struct sim_forced *f)
 {
@@ -219,9 +225,10 @@ void theorem_what_was_forced_stays_ended(struct sim_world *w,
     }
 }
 
-/* -- what is said ------------------------------------------------------------------ */
+/* -- what is said ---------------------------------------------------------- */
 
-/* Not a late copy on a line that is no more. */
+/* Does the client still read this connection? If not, a late copy came on
+ * it. */
 static bool is_read(const struct sim_world *w, int client, int conn)
 {
     const struct sim_wire *l = w->client[client].wire;
@@ -232,7 +239,8 @@ static void said(struct sim_world *w, int conn, int name, const char *what,
                  const char *id, int64_t token, bool revoked)
 {
     struct sim_forced *f = sim_forced_of(w, name, id);
-    bool stands = f && f->token == token; /* a stray's release says 0 */
+    /* the release of a stray grant says 0 */
+    bool stands = f && f->token == token;
     int64_t now = sim_wall_us(w, 0) / 1000;
     if (revoked && !f) {
         sim_fail(w, "who was ended by force is told so",
@@ -257,8 +265,8 @@ static const char *next_wire(const char *r, const char *end)
     return stop ? stop + 1 : end;
 }
 
-/* EVALSHA script 2n (holders, marks)… client (request, token, lease)…
- * Reply: *n+1 :now then a code each, or a text. */
+/* EVALSHA script 2n (holders, tombstones)… client (request, token, lease)…
+ * Reply: *n+1 :now then for each lock a code or a text. */
 static void renewed(struct sim_world *w, const struct sim_redis_event *ev)
 {
     int keys = atoi(ev->argv[2].ptr), first = 3 + keys + 1;
@@ -267,7 +275,8 @@ static void renewed(struct sim_world *w, const struct sim_redis_event *ev)
         ev->reply_len < 4 || *r != '*') {
         return;
     }
-    for (int i = -2; i < keys / 2; i++) { /* the line of the count, of now */
+    /* -2, -1: the lines of the count and of now */
+    for (int i = -2; i < keys / 2; i++) {
         const char *at = r;
         r = next_wire(r, end);
         bool revoked = *at == '$' && end - r > 8 && !memcmp(r, "REVOKED ", 8);
@@ -310,9 +319,10 @@ void theorem_force_is_said(struct sim_world *w,
     }
 }
 
-/* -- the clients -------------------------------------------------------------------- */
+/* -- the clients ----------------------------------------------------------- */
 
-/* By when must it have been told; 0: no bound but its deadline. */
+/* By when must the owner have been told; 0: there is no bound but its
+ * deadline. */
 static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
                        int client, int64_t entered_at,
                        const struct snib__acquisition *s)
@@ -336,7 +346,7 @@ static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
     if (w->faults) {
         return 0;
     }
-    if (s->options.fixed) { /* it renews nothing: it asks when it listens */
+    if (s->options.fixed) { /* it renews nothing: it asks once it listens */
         int64_t listens = entered_at + 2 * SNIB__LISTEN_MS * SIM_MS;
         return (from > listens ? from : listens) + hops(w, HEARD_HOPS);
     }
@@ -374,8 +384,9 @@ static bool holds(const struct sim_world *w, int client)
     return false;
 }
 
-/* Since when it hears, and that who heard once and holds is not unresponsive for long;
- * one whose line is half open finds that out only while it waits. */
+/* Note since when the client hears. A client that heard once and holds
+ * something is not deaf for long. Excused while its connection is half open: it
+ * finds that out only when it waits for an answer. */
 static void look_at_ears(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
@@ -431,7 +442,7 @@ bool sim_forced_here(const struct sim_world *w, int client, int name)
     return here;
 }
 
-/* Those who waited behind it may begin. */
+/* Owners that waited behind the ended grant may begin now. */
 static void wait_is_over(struct sim_world *w, int name)
 {
     struct sim_resource *r = &w->resource[name];

@@ -1,20 +1,22 @@
-/* Nothing stays of a refusal (snib_acquire): who is told "no" has nothing at
- * the store, neither a grant nor a living place in its queue.
+/* Nothing stays of a refusal (snib_acquire). A caller that is told "no" has
+ * nothing at the store: neither a grant nor a live position in its queue.
  *
- * At that very instant, where it says so: TIMEOUT and CANCELLED, also while
- * things break, unless the store had not answered the cancel within a twentieth
- * of the patience for an answer, or is known to be gone; BUSY, and CANCELLED of
- * a batch, where nothing was broken.
+ * Checked at the instant of the refusal, for the errors that say so. For
+ * TIMEOUT this holds also while things break, unless the store had not answered
+ * the cancel within a twentieth of the patience for an answer, or is known to
+ * be gone. For BUSY, and for CANCELLED of a batch, it holds where nothing was
+ * broken.
  *
- * In time, of every refusal, UNKNOWN too: healed, 7.5 s; before that, while
- * nothing is wrong with the client's lines and nothing else breaks, two
- * patiences and a pause between attempts.
+ * Checked now and then, for every refusal, UNKNOWN too: it ends in time. Once
+ * healed, that is 7.5 s; before that, while nothing is wrong with the client's
+ * connections and nothing else breaks, two patiences and a pause between
+ * attempts.
  *
- * A request may be shared: one of which another owner of the client waits, or
- * which another got, is that owner's. Excused are those whose client has died,
- * and those that began before the store lost data or its clock was set back: a
- * late copy may have been let in then. A grant that was lost is left to end by
- * itself where there is a lock-delay. */
+ * A request may be shared by owners of a client: if another owner waits by it,
+ * or got it, it is that owner's. Excused: requests of a client that has died;
+ * requests that began before the store lost data or its clock was set back,
+ * since a late copy may have been let in then. A grant that was lost and has a
+ * lock-delay is left to end by itself. */
 #include <string.h>
 
 #include "core/engine_i.h"
@@ -22,9 +24,9 @@
 
 enum { STAY_MAX_MS = 7500, PAUSES_MS = 1500 };
 
-/* -- by which request -------------------------------------------------------------- */
+/* -- by which request ------------------------------------------------------ */
 
-/* The acquisition by which an owner waits; NULL: it does not. */
+/* The acquisition by which an owner waits; NULL: it does not wait. */
 static const struct snib__acquisition *waits(const struct sim_owner *l)
 {
     return l->state == SIM_OWNER_WAITING   ? l->acq
@@ -33,8 +35,9 @@ static const struct snib__acquisition *waits(const struct sim_owner *l)
                                            : l->more;
 }
 
-/* What stands while the owner waits behind another one, or for the end of what
- * its client had, is not its own. */
+/* Note the request by which the owner waits. While it waits behind another
+ * owner, or for the end of an earlier grant of its client, what stands there is
+ * not its own. */
 static void note_wait(struct sim_owner *l)
 {
     const struct snib__acquisition *s = waits(l);
@@ -74,9 +77,10 @@ static bool is_by(const struct sim_owner *l, const char *id)
     return sim_same(its, id);
 }
 
-/* -- whose is it ------------------------------------------------------------------- */
+/* -- whose is it ----------------------------------------------------------- */
 
-/* One that has lost it does not know its number any more. */
+/* Does this owner have that request's grant at this name? An owner that has
+ * lost its grant does not know its id any more, so it counts as well. */
 static bool has(const struct sim_owner *l, int name, const char *id)
 {
     struct sim_grant g[SIM_GRANTS];
@@ -96,7 +100,7 @@ static bool has(const struct sim_owner *l, int name, const char *id)
     return false;
 }
 
-/* Another owner of its client may have got what was asked for by this one. */
+/* Does another owner of the client wait by this request, or have its grant? */
 static bool is_somebodys(const struct sim_world *w, int client, int except,
                          int name, const char *id)
 {
@@ -124,9 +128,10 @@ static bool is_there(const struct sim_world *w, int name, const char *id)
     return is_held(w, name, id) || (x && x->alive > sim_wall_us(w, 0) / 1000);
 }
 
-/* -- at that instant ---------------------------------------------------------------- */
+/* -- at that instant ------------------------------------------------------- */
 
-/* Has the store had its time to answer the cancel, or is it known to be gone? */
+/* Has the store had too little time to answer the cancel, or is it known to be
+ * gone? */
 static bool need_not_know(struct sim_world *w, int client, int owner)
 {
     const struct sim_client *c = &w->client[client];
@@ -134,15 +139,17 @@ static bool need_not_know(struct sim_world *w, int client, int owner)
     struct snib__store_state is;
     snib__engine_store_state(c->engine, sim_now(w, client), &is);
     int64_t limit = sim_local(c, l->asked_at) + l->limit_at - l->asked_at;
-    if (sim_local(c, l->limit_at) < limit) { /* of several: said like that */
+    /* of a batch: its limit was given like that */
+    if (sim_local(c, l->limit_at) < limit) {
         limit = sim_local(c, l->limit_at);
     }
     int64_t until = limit + w->opt.request_ms * SIM_MS / SNIB__CONFIRM_PART;
     return is.err || (l->limit_at && sim_local(c, w->t) >= until);
 }
 
-/* Does it stand although it was said that nothing does? A try may have shared
- * its request with one that wanted a place, and left before it. */
+/* Does the request stand although the caller was told that nothing does? A try
+ * may have shared its request with an owner that wanted to queue, and have left
+ * before it. */
 static bool stands(struct sim_world *w, int client, int owner, snib_err err,
                    const struct sim_refused *r)
 {
@@ -188,7 +195,7 @@ void theorem_refused_is_gone(struct sim_world *w, int client, int owner,
     }
 }
 
-/* -- in time -------------------------------------------------------------------------- */
+/* -- in time --------------------------------------------------------------- */
 
 static int64_t most_ms(const struct sim_world *w)
 {
@@ -218,7 +225,8 @@ static void look_at(struct sim_world *w, struct sim_refused *r, bool at_end)
     r->since = r->since ? r->since : w->t;
     int64_t from =
         w->healed && w->healed_at > r->since ? w->healed_at : r->since;
-    /* With a lock-delay a late copy of what was lost may be let in: to its end. */
+    /* With a lock-delay a late copy of what was lost may be let in: wait for
+     * its end. */
     bool over = at_end && !w->opt.delay_ms;
     if (over || w->t - from > most_ms(w) * SIM_MS) {
         sim_fail(w, "nothing stays of a refusal",

@@ -1,5 +1,6 @@
-/* H33: after a jump of REALTIME against BOOTTIME (the host stood still) no
- * grant of that client is shown as held before the store has confirmed it. */
+/* After a jump of REALTIME against BOOTTIME (the host stood still) no grant of
+ * that client is shown as held before the store has confirmed it. Checked just
+ * after the client was told of the jump; nothing is excused. */
 #include "sim/world.h"
 
 void theorem_jump_puts_at_risk(struct sim_world *w, int client)

@@ -1,6 +1,8 @@
-/* A closed latch keeps everybody out: no script leaves a new grant behind
- * while there is something to count. And what is repeated after a lost reply
- * counts once: a request changes the terms in one script at most. */
+/* A closed latch keeps everybody out: no script leaves a new grant behind while
+ * there is something to count down. And a request that is repeated after a lost
+ * reply counts once: one request changes the params in one script at most
+ * (excused once the store has lost data). Checked at the server after every
+ * script. */
 #include <string.h>
 
 #include "sim/world.h"

@@ -1,18 +1,22 @@
 /* Leases are as they were asked for.
  *
  * Nobody is shown a deadline that is further off than the longest lease that he
- * asked for, though a request is shared by the owners of a client, and the store
- * never shortens what it gave. What is renewed for him, by itself, is renewed
- * for that long: so a grant is not handed on to who asked for another length.
+ * asked for, although owners of a client share a request and the store never
+ * shortens what it gave. A grant that is renewed in the background is renewed
+ * for the length that its owner asked for; so a grant is not handed on to an
+ * owner that asked for another length. Checked whenever a deadline is new, and
+ * at the server at each renewal while nothing is broken.
  *
- * A renewal by hand says what is true. OK: it is held, and the deadline is that
- * of a renewal sent when it was asked for, or later; and no other (stands.c: an
- * answer never sets it back, so a shorter one shortens nothing). LOST: it is
- * shown as lost. Anything else: something is broken. And it is answered.
+ * A renewal by hand says what is true. OK: the grant is held, and its deadline
+ * is at least that of a renewal sent when it was asked for. (An answer never
+ * sets a deadline back, so a shorter lease shortens nothing: stands.c.) LOST:
+ * the grant is shown as lost. Any other answer: something is broken. And every
+ * such renewal is answered; that is checked now and then.
  *
- * What is said of a state in words (snib_grant_explain) fits the state: nothing
- * of what is held, something of a risk, the word of its reason of a loss; in
- * the room that there is, on one line. */
+ * The words for a state (snib_grant_explain) fit the state: no text for a held
+ * grant, some text for one at risk, the word of its cause for a lost one; cut
+ * to the space given, on one line. Checked at each change of state that is
+ * told. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +25,7 @@
 
 enum { HOPS = 64, ANSWER_MS = 1000 };
 
-/* -- how long ----------------------------------------------------------------------- */
+/* -- how long -------------------------------------------------------------- */
 
 void theorem_lease_shown(struct sim_world *w, int client, int owner,
                          const struct sim_grant *g, int64_t deadline)
@@ -38,8 +42,8 @@ void theorem_lease_shown(struct sim_world *w, int client, int owner,
     }
 }
 
-/* Of which owner is that grant, for long enough for earlier renewals of it to
- * have arrived? */
+/* The owner of this grant, if it has held it for so long that earlier renewals
+ * have arrived; else NULL. */
 static const struct sim_owner *whose(const struct sim_world *w, int name,
                                      const char *id)
 {
@@ -60,7 +64,7 @@ static const struct sim_owner *whose(const struct sim_world *w, int name,
     return NULL;
 }
 
-/* EVALSHA script 2n (holders, marks)… client (request, token, lease)… */
+/* EVALSHA script 2n (holders, tombstones)… client (request, token, lease)… */
 void theorem_renewal_seen(struct sim_world *w, const struct sim_redis_event *ev)
 {
     int keys = atoi(ev->argv[2].ptr), first = 3 + keys + 1;
@@ -81,7 +85,7 @@ void theorem_renewal_seen(struct sim_world *w, const struct sim_redis_event *ev)
     }
 }
 
-/* -- by hand ------------------------------------------------------------------------ */
+/* -- by hand --------------------------------------------------------------- */
 
 void theorem_renews(struct sim_world *w, int client, int owner, int64_t ms)
 {
@@ -154,7 +158,7 @@ void theorem_renewals_are_answered(struct sim_world *w)
     }
 }
 
-/* -- in words ------------------------------------------------------------------------ */
+/* -- in words -------------------------------------------------------------- */
 
 static bool is_one_line(const char *text)
 {

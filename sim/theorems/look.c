@@ -1,17 +1,21 @@
-/* Observers see what was so: an answer to INSPECT is what the server had at
- * one instant between the question and the answer. Its keys are read by
- * book.c whenever a look is answered there; what a client is shown must be one
- * of these, whole: holders with token, kind, permits, slot and what is left of
- * their lease, those who keep the lock closed by a lock-delay, waiters in the
- * order of the queue, the last token. Holders whose lease is over, and waiters
- * who have not been heard of, are not shown.
+/* Observers see what was so: an answer to INSPECT is what the server had at one
+ * instant between the question and the answer. The names' keys are read by
+ * book.c whenever the server answers an INSPECT. The answer that the client is
+ * shown must be one of these books, whole: holders with token, kind, permits,
+ * slot and what is left of their lease; those that keep the lock closed by a
+ * lock-delay; waiters in the order of the queue; the last token. Holders that
+ * are over, lock-delay included, and waiters that have not been heard of, are
+ * not shown.
  *
- * What elections and rings build on it, of all that observers saw:
+ * Elections and rings build on this, of all that observers saw:
  *
- *   one at a time     never two exclusive holders
- *   terms rise        no exclusive token below one that anybody was shown before
- *                     the question was asked, while the store keeps its data
- *   a term has one owner   the same token never of two requests or clients */
+ *   one at a time    never two exclusive holders
+ *   terms rise       no exclusive token below one that anybody was shown before
+ *                    the question was asked, while the store keeps its data
+ *   a term has one owner
+ *                    the same token never of two requests or clients
+ *
+ * Checked at each answer to a client. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +27,7 @@ enum { KEYS = 6, ARGS = 3 + KEYS + 2, ARG_KEY = 3 };
 
 /* One row of an answer. */
 struct row {
-    int kind; /* SNIB__ROW_…                                              */
+    int kind; /* SNIB__ROW_… */
     char client_id[SIM_ID], id[SIM_ID];
     int64_t token, left, mode, permits, slot, rank;
     struct snib__about about;
@@ -35,7 +39,7 @@ struct shown {
     struct row row[2 * SIM_BOOK];
 };
 
-/* -- at the server -------------------------------------------------------------- */
+/* -- at the server --------------------------------------------------------- */
 
 static int by_turn(const void *a, const void *b)
 {
@@ -46,7 +50,8 @@ static int by_turn(const void *a, const void *b)
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Who is shown: those who stand in the way, those who are heard of. */
+/* Keep the claims that are shown: holders that stand in the way, waiters that
+ * are heard of. */
 static void only_live(struct sim_book *b)
 {
     int holders = 0, waiters = 0;
@@ -94,7 +99,7 @@ void theorem_look_seen(struct sim_world *w, const struct sim_redis_event *ev)
     only_live(&v->book);
 }
 
-/* -- what is shown -------------------------------------------------------------- */
+/* -- what is shown --------------------------------------------------------- */
 
 static void read_field(const struct snib__rec *r, struct row *row)
 {
@@ -183,7 +188,8 @@ static bool same_holders(const struct shown *s, const struct sim_book *b)
     return true;
 }
 
-/* In order; the unresponsive, whose turn is not known, behind the others. */
+/* Waiters must be in order; unresponsive ones, whose rank is not known, may
+ * come anywhere behind the holders. */
 static bool same_waiters(const struct shown *s, const struct sim_book *b)
 {
     const struct row *row = s->row;
@@ -208,7 +214,8 @@ static bool same(const struct shown *s, const struct sim_view *v)
            same_holders(s, &v->book) && same_waiters(s, &v->book);
 }
 
-/* Whose it is, as it told the store itself: "pid" is its number. */
+/* Does the row say of its client what the client told the store? "pid" is the
+ * client's number. */
 static bool about_itself(const struct sim_world *w, const struct row *r)
 {
     for (int c = 0; c < w->opt.clients; c++) {
@@ -219,7 +226,7 @@ static bool about_itself(const struct sim_world *w, const struct row *r)
     return true;
 }
 
-/* -- what elections build on ---------------------------------------------------- */
+/* -- what elections build on ----------------------------------------------- */
 
 static void one_owner(struct sim_world *w, struct sim_sight *s, int name,
                       const struct row *r)

@@ -1,19 +1,22 @@
-/* A2 of availability: a lock is not lost for nothing. Without faults an
- * auto-renewed grant is never lost; "stolen" is only ever said when the store
- * really forgot; and who could reach the store for some seconds before his
- * deadline has renewed. (Cuts, half-open and late lines last until they are
- * noticed: request_ms from the next use on; reconnecting backs off up to a
- * second. A lease that is not much longer than the slowest round trip proves
- * nothing.) */
+/* A lock is not lost for nothing. Without faults an auto-renewed grant is never
+ * lost. "Stolen" is only ever said when the store really forgot. And an owner
+ * that could reach the store for some seconds before its deadline has renewed.
+ *
+ * Checked whenever an owner is told of a loss. Excused: worlds where the store
+ * lost data or its clock was set; a forced release (force.c); a client that
+ * stood still, or thinks so. Cuts, half-open and late connections count as
+ * broken until they are noticed: request_ms from the next use on, and
+ * reconnecting backs off up to a second. A lease that is not much longer than
+ * the slowest round trip proves nothing. */
 #include "sim/world.h"
 
-/* Clients that stood still, or think so. */
+/* Did the plan make clients stand still, or think so? */
 static bool stood_still(const struct sim_world *w)
 {
     return sim_planned(w, SIM_PAUSE) || sim_planned(w, SIM_JUMP);
 }
 
-/* A line that nobody has used since it went dead. */
+/* Is there a connection that nobody has used since it went dead? */
 static bool unnoticed(const struct sim_world *w)
 {
     for (int i = 0; i < w->opt.clients * w->wires; i++) {
@@ -36,10 +39,11 @@ void theorem_no_needless_loss(struct sim_world *w, int name,
         return;
     }
     bool firm = theorem_stands_firm(w, name, acq);
-    if (w->forgotten_count[name] && !firm) { /* a quorum: as p1_off */
+    /* a quorum: excused as by p1_off */
+    if (w->forgotten_count[name] && !firm) {
         return;
     }
-    if (why == SNIB_CAUSE_REVOKED && sim_force(w)) { /* force.c */
+    if (why == SNIB_CAUSE_REVOKED && sim_force(w)) { /* force.c checks it */
         return;
     }
     if (why == SNIB_CAUSE_STOLEN || why == SNIB_CAUSE_REVOKED) {

@@ -1,15 +1,18 @@
-/* P7 for all kinds, at the server, script by script: nobody is granted while
- * somebody of his class who came earlier, or of a better class, is alive and
- * stands in the queue, whether that one fits or not. Who came when is told by
- * the order of the scripts, which class by what was asked; an upgrade is ahead
- * of all, a read inside a write waits for nobody, and who asks in this very
- * script (giving back an earlier grant, perhaps) comes after those in the
- * queue, whatever its class. */
+/* First come, first served, for all kinds of locks (P7). Nobody is granted
+ * while a waiter of its class that came earlier, or one of a better class, is
+ * alive and stands in the queue, whether that waiter fits or not.
+ *
+ * Checked at the server after every script. The order of the scripts tells who
+ * came when; the request tells the class. An upgrade is ahead of all, and a
+ * read inside a write waits for nobody. The request that sends this very script
+ * (perhaps giving back an earlier grant) comes after those in the queue,
+ * whatever its class. */
 #include <stdlib.h>
 
 #include "sim/world.h"
 
-/* As a waiter before the script, or as the newcomer that sent it. */
+/* The holder as the waiter that it was before the script, or as the newcomer
+ * that sent it. */
 static struct sim_waiter as_waiter(const struct sim_step *s,
                                    const struct sim_holder *h)
 {

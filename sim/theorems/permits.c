@@ -1,10 +1,12 @@
-/* A semaphore's size bounds what is given: no script leaves a new grant of
- * permits behind with more in use than the size at that moment. A size that
- * falls takes nothing away.
+/* A semaphore's size bounds what is given. At the server, after every script:
+ * it leaves no new grant of permits behind with more in use than the size at
+ * that moment. A size that falls takes nothing away.
  *
- * At the clients: the permits of all who see `held` with their own deadline
- * ahead are never more than the largest size since one of them asked. (At the
- * last of their grants all others stood, so they were within the size then.) */
+ * At the clients, after every event: the permits of all owners that see `held`
+ * with their own deadline ahead are never more than the largest size since one
+ * of them asked. (When the last of their grants was given all the others stood,
+ * so they were within the size then.) Excused: grants that were force-released,
+ * and all once the store has lost what it acknowledged. */
 #include "sim/world.h"
 
 void theorem_permits_fit(struct sim_world *w, const struct sim_step *s)

@@ -1,17 +1,19 @@
-/* P6 and P8.
+/* No lost wake-up, and every call ends (P6, P8). Checked now and then; the
+ * first two only once the world is healed, and for plain mutexes (wakeup.c and
+ * quorum.c check other worlds).
  *
- * No waiter asleep beside a free lock: while nothing is broken, the longest
- * time that a name is free at the server although somebody waits for it is
- * the alive window, a claim lease and a poll (3 + 3 + 1 s).
+ * No waiter sleeps beside a free lock: the longest time that a name is free at
+ * the server although somebody waits for it is the alive window, a claim lease
+ * and a poll (3 + 3 + 1 s).
  *
- * No ghost: while nothing is broken, nobody has died and no clock was set
- * back (leases at the server are longer then), what is held at the
- * server although nobody here has it or is giving it back ends as fast.
+ * No ghost: a grant at the server that nobody here has or is giving back ends
+ * as fast. Excused: somebody has died, or a clock was set back (leases at the
+ * server are longer then).
  *
- * A call with a limit returns by it, whoever is slow, and a fifth of the
- * patience for an answer later if the store was asked to end its request (a
- * twentieth where the store had answered it before); the caller must be running
- * for that. */
+ * A call with a limit returns by it, whoever is slow. If the store was asked to
+ * end the request, the call may return a fifth of the patience for an answer
+ * later (a twentieth where the store had answered it before). Excused: a caller
+ * that is not running. */
 #include "core/engine.h"
 #include "sim/world.h"
 
@@ -33,7 +35,7 @@ bool sim_held(const struct sim_world *w, int name)
 
 void theorem_no_waiter_beside_a_free_lock(struct sim_world *w)
 {
-    if (sim_kinds(w) || sim_quorum(w)) { /* wakeup.c, quorum.c */
+    if (sim_kinds(w) || sim_quorum(w)) { /* wakeup.c and quorum.c check those */
         return;
     }
     for (int n = 0; n < w->opt.names; n++) {

@@ -1,11 +1,11 @@
-/* P6 in time: while nothing is broken, whoever waits is served as soon as
- * messages can travel. From the script that frees a name to the script that
- * gives it to the next there is no poll, no back-off and no time-out.
+/* A waiter is served as soon as messages can travel (P6). From the script that
+ * frees a name to the script that gives it to the next waiter there is no poll,
+ * no back-off and no time-out.
  *
- * Looked at in worlds without faults and without fixed leases (those may run
- * out, which runs no script). The bound is some fifteen of the slowest hops:
- * connecting, the subscription, and the request sent again with leave to
- * queue. */
+ * Checked after every script on a name, in worlds without faults, spinning
+ * callers, lock-delays or fixed leases (those may run out, which runs no
+ * script). The bound is some fifteen of the slowest hops: connecting, the
+ * subscription, and the request sent again with leave to queue. */
 #include "sim/world.h"
 
 void theorem_served_promptly(struct sim_world *w, int name, bool held)

@@ -1,19 +1,21 @@
 /* A quorum's promises (docs/QUORUM.md).
  *
- * Exclusion is that of exclusion.c: by deadline, at the clients. It is not
+ * Exclusion is checked by exclusion.c: by deadline, at the clients. It is not
  * promised for a grant of which so many servers have lost their memory (or
- * whose clock stepped forward) that it stands on a majority no more: then the
+ * stepped their clock forward) that it no longer stands on a majority: then the
  * fence alone protects. A server that stays away for longer than the lease
  * before it comes back empty is no excuse.
  *
- * Tokens rise as entered, strictly, unless no majority remembers the last.
+ * Tokens rise strictly as owners enter, unless no majority remembers the last
+ * one.
  *
- * At each server: a script ends, shortens, or replaces no grant but its own,
- * gives none for longer than the lease, and none that was cancelled.
+ * At each server, after every script: it ends, shortens or replaces no grant
+ * but its own, gives none for longer than the lease, and none that was
+ * cancelled.
  *
- * In time, while nothing is broken: what stands at a server although nobody
- * has it, or has it any more, ends; a grant that is kept stands everywhere;
- * nobody waits beside a lock that a majority could give. */
+ * In time, checked now and then while nothing is broken: what stands at a
+ * server although nobody has it (any more) ends; a grant that is kept stands
+ * everywhere; nobody waits beside a lock that a majority could give. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +23,8 @@
 #include "sim/world.h"
 
 enum {
-    STRAY_MS = 1500,       /* never a fault: a server's limit, some hops     */
-    STRAY_AFTER_MS = 6000, /* healed: connecting, told again                */
+    STRAY_MS = 1500,       /* no faults: a server's limit and some hops */
+    STRAY_AFTER_MS = 6000, /* healed: connecting, told again */
     FREE_MS = 4000,
     FREE_AFTER_MS = 7500,
     TOMBSTONE_MS = 9900,
@@ -30,7 +32,7 @@ enum {
     KEEP_ARGC = 3 + KEEP_KEYS + 9
 };
 
-/* -- at a server, script by script --------------------------------------------- */
+/* -- at a server, script by script ----------------------------------------- */
 
 static bool is_keep(const struct sim_redis_event *ev)
 {
@@ -117,7 +119,7 @@ void theorem_own_grant_only(struct sim_world *w, int node, int name,
     }
 }
 
-/* -- at the clients --------------------------------------------------------------- */
+/* -- at the clients -------------------------------------------------------- */
 
 bool theorem_is_forgotten(const struct sim_world *w, int name,
                           const struct snib__acquisition *s)
@@ -162,7 +164,7 @@ void theorem_quorum_token(struct sim_world *w, int client, int owner)
     r->last_token = l->token > r->last_token ? l->token : r->last_token;
 }
 
-/* -- in time ------------------------------------------------------------------------- */
+/* -- in time --------------------------------------------------------------- */
 
 static const struct sim_client *client_of(const struct sim_world *w,
                                           const struct sim_stand *st)
@@ -175,7 +177,7 @@ static const struct sim_client *client_of(const struct sim_world *w,
     return NULL;
 }
 
-/* Has its client it, or is ending it? */
+/* Does its client have this grant, or is it ending it? */
 static bool has(const struct sim_client *c, int name,
                 const struct sim_stand *st)
 {
@@ -243,8 +245,8 @@ static void whole(struct sim_world *w, int name)
     }
 }
 
-/* Servers at which somebody's grant stands in the way: of one who is dead, or
- * who does not ask just now. */
+/* The number of servers at which a grant stands in the way: that of a client
+ * that is dead, or of one that holds or is ending it. */
 static int in_the_way(const struct sim_world *w, int name)
 {
     int n = 0;

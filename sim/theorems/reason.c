@@ -1,22 +1,24 @@
-/* What a refusal says is true (P4, P10: outcomes are never folded into each
- * other). "Held by another" only when somebody had the lock, or this client
- * itself had business there, since the call began; "denied" only by a server
- * that denies; "timed out" only at the caller's limit; "unknown" and
- * "unreachable" there, or when something is broken, as errors of the store. A
+/* A refusal says the truth (P4, P10: outcomes are never folded into each
+ * other). "Held by another": only when somebody had the lock, or this client
+ * itself had business there, since the call began. "Denied": only if a server
+ * denies. "Timed out": only at the caller's limit. "Unknown" and "unreachable":
+ * at the limit, or when something is broken, as are errors of the store. A
  * server that refuses for reasons of its own (a replica, no memory) is never
- * taken for a held lock. */
+ * taken for a held lock.
+ *
+ * Checked whenever a call is refused. */
 #include "core/engine_i.h"
 #include "sim/world.h"
 
 /* An answer may have been on its way to an earlier call of the same client. */
 enum { EARLIER_MS = 1000, START_MS = 1000 };
 
-/* What the plan lets a server say. */
+/* The refusals that the plan lets a server say. */
 enum {
     DENIALS =
         SIM_REDIS_NOAUTH | SIM_REDIS_NOPERM_KEY | SIM_REDIS_NOPERM_CHANNEL,
-    /* A long command of somebody who must log in first is a "protocol error"
-     * to Redis, so NOAUTH is here, too. */
+    /* To Redis a long command of a client that must log in first is a "protocol
+     * error", so NOAUTH is here, too. */
     OTHERS = ~(SIM_REDIS_NOPERM_KEY | SIM_REDIS_NOPERM_CHANNEL)
 };
 
@@ -31,14 +33,15 @@ static bool says(const struct sim_world *w, int errors)
     return false;
 }
 
-/* A request may come too late, or too early, for a clock that jumps. */
+/* Does a clock jump, so that a request may come too late or too early for
+ * it? */
 static bool clock_jumps(const struct sim_world *w)
 {
     return sim_planned(w, SIM_STEP_BACK) || sim_planned(w, SIM_STEP_FORWARD);
 }
 
-/* Others of the same client are at that name, or it still waits for the end
- * of what an earlier call had there. */
+/* Are others of the same client at that name, or does it still wait for the end
+ * of an earlier call's claim? */
 static bool busy_here(const struct sim_world *w, int client, int owner)
 {
     int name = sim_wants(&w->client[client].owner[owner]);
@@ -63,8 +66,8 @@ static bool busy_here(const struct sim_world *w, int client, int owner)
     return false;
 }
 
-/* Does another owner of the same client have it, by their common request, and
- * nobody has said that it was ended by force? Else the store is asked. */
+/* Does another owner of the same client hold it by their common request, and
+ * has nobody said that it was force-released? Otherwise the store is asked. */
 static bool held_here(const struct sim_world *w, int client, int owner)
 {
     const struct sim_owner *l = &w->client[client].owner[owner];
@@ -106,15 +109,17 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int owner,
         break;
     case SNIB_ERR_TIMEOUT:
         ok = by_limit;
+        /* Connecting may take longer than the limit, or than the patience for
+         * an answer. */
         break;
-    case SNIB_ERR_UNREACHABLE: /* connecting takes longer than that, or than
-                                  the patience for an answer */
+    case SNIB_ERR_UNREACHABLE:
         ok = (by_limit || why || (w->faults > 0 && !w->minor) || connecting) &&
              !(sim_alone(l->kind) && held_here(w, client, owner));
         break;
     case SNIB_ERR_UNKNOWN:
-        /* The cancel is waited for, so the way must be slow; but not that of
-         * one of several: who tried them waits for it alone then. */
+        /* The cancel is waited for, so the connection must be slow. Not so for
+         * a request of a batch: the caller then waits for the cancel on its
+         * own. */
         ok =
             ((by_limit && (slow || far || connecting || owner >= w->callers)) ||
              w->faults > 0) &&

@@ -1,6 +1,7 @@
-/* What a refusal says of other kinds is true: DEADLOCK to a reader that would
- * write; TOO_MANY for more permits than there are; "not now" of what a gate, a
- * size, a lock-delay or the other parties forbid. */
+/* A refusal says the truth for other kinds of locks, too: DEADLOCK to a reader
+ * that would write; TOO_MANY for more permits than there are; BUSY also for
+ * what a latch, a size, a lock-delay or the other parties of a barrier forbid.
+ * Asked by reason.c whenever a call is refused. */
 #include "sim/world.h"
 
 bool theorem_refusal_of_kind(const struct sim_world *w,

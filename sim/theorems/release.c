@@ -1,19 +1,20 @@
-/* What a release says is true (P3, P4), in every world.
+/* A release says the truth (P3, P4), in every world. Checked whenever a release
+ * has ended.
  *
- * OK is never said to an owner that was shown its lock as lost. From the store it
- * says that the grant is ended, and that it was the owner's until then: nothing
- * of it stands at the server, and it was the client's own release that ended it
- * there, this one or an earlier copy. Only where the
- * server has lost what it had, or its clock was stepped forward, may it have
- * been over before: the client, whose deadline is still ahead, cannot know.
- * (At a quorum what nobody has ends everywhere, soon: quorum.c.)
+ * OK is never said to an owner that was shown its lock as lost. OK from the
+ * store says that the grant is ended and was the owner's until then: nothing of
+ * it stands at the server, and the client's own release ended it there, this
+ * copy or an earlier one. Excused: where the server has lost data, or its clock
+ * was stepped forward, the grant may have been over before; the client, whose
+ * deadline is still ahead, cannot know. (At a quorum a grant that nobody has
+ * ends everywhere, soon: quorum.c.)
  *
- * LOST is said by the store for a reason that only somebody's force can be, or
- * when the lease is over by the client's clock. Without asking: to whom the
- * lock was shown as lost.
+ * LOST from the store is said only after a forced release, or when the lease is
+ * over by the client's clock. Without asking the store it is said only to an
+ * owner that was shown the lock as lost.
  *
- * UNKNOWN: only when something is broken, or a hop takes about as long as the
- * lease. Nothing else is ever said. */
+ * UNKNOWN is said only when something is broken, or a hop takes about as long
+ * as the lease. Nothing else is ever said. */
 #include <string.h>
 
 #include "sim/world.h"
@@ -36,7 +37,7 @@ void theorem_releases(struct sim_world *w, int client, int owner)
     }
 }
 
-/* -- the server ------------------------------------------------------------------- */
+/* -- the server ------------------------------------------------------------ */
 
 void theorem_release_seen(struct sim_world *w, const struct sim_redis_event *ev)
 {
@@ -55,7 +56,7 @@ void theorem_release_seen(struct sim_world *w, const struct sim_redis_event *ev)
     }
 }
 
-/* Has the client's own release, or cancel, found it there and ended it? */
+/* Has the client's own release or cancel found the grant there and ended it? */
 static bool was_ended(const struct sim_world *w, int name, const char *id)
 {
     const struct sim_told *told = &w->told;
@@ -74,7 +75,7 @@ static bool stands(const struct sim_world *w, int name, const char *id)
     return h && h->end > sim_wall_us(w, 0) / 1000;
 }
 
-/* -- the clients -------------------------------------------------------------------- */
+/* -- the clients ----------------------------------------------------------- */
 
 static void told_wrong(struct sim_world *w, int client, int owner, snib_err err,
                        const char *why)
@@ -85,7 +86,7 @@ static void told_wrong(struct sim_world *w, int client, int owner, snib_err err,
              client, owner, snib_err_name(err), why, l->id);
 }
 
-/* The store has said so. */
+/* The store has answered OK. */
 static void told_ok(struct sim_world *w, int client, int owner)
 {
     const struct sim_owner *l = &w->client[client].owner[owner];

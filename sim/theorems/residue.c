@@ -1,6 +1,8 @@
-/* P9: at the end nobody holds or waits, nothing is awaited, and every key
- * that is left has a time to live of at most a day and a bit; the terms of a
- * lock, of 30 days, as a value; what is remembered of a value, a day more. */
+/* No residue (P9). Checked at the end of a world: nobody holds or waits, no
+ * answer is awaited, and every key that is left has a time to live of at most a
+ * day and an hour. The params of a lock, and a value, may live for 30 days;
+ * what is remembered of a value lives a day longer. Excused: by as much as a
+ * server's clock was set back or is ahead. */
 #include <string.h>
 
 #include "sim/world.h"
@@ -10,7 +12,7 @@ static void look_at_key(void *user, const struct sim_redis_key *key)
     struct sim_server *s = user;
     struct sim_world *w = s->world;
     int64_t now_ms = sim_wall_us(w, (int)(s - w->node)) / 1000;
-    int64_t step = 0; /* of its clock, back; it may have gone on before    */
+    int64_t step = 0; /* its clock back; it may have gone on before */
     for (int i = 0; i < w->opt.fault_count; i++) {
         const struct sim_fault *f = &w->opt.fault[i];
         step += f->kind == SIM_STEP_BACK ? f->ms : 0;

@@ -1,9 +1,12 @@
-/* P1 at the server: while an exclusive grant stands, lock-delay included, no
- * other does, but the one of the same owner beside which it was given (the
- * writer that reads, the reader that has become the writer). And the lock has
- * one future writer among its readers: a second reader that wants to write is
- * refused, since each would wait for the other. (One whose own lease is over
- * will not be: its upgrade waits for nothing, lock-delay or not.) */
+/* Exclusion at the server (P1), after every script. While an exclusive grant
+ * stands, lock-delay included, no other grant does, except the one of the same
+ * owner that it is an upgrade of or that is inside it (the writer that reads,
+ * the reader that has become the writer).
+ *
+ * A lock has one future writer among its readers. A second reader that wants to
+ * write is refused, since each would wait for the other. (A reader whose own
+ * lease is over does not count: its upgrade waits for nothing, lock-delay or
+ * not.) */
 #include "sim/world.h"
 
 static bool upgrade_of(const struct sim_holder *a, const struct sim_holder *b)
@@ -36,7 +39,7 @@ void theorem_one_upgrade(struct sim_world *w, const struct sim_step *s)
         const struct sim_waiter *x = &s->is->waiter[i];
         const struct sim_holder *reads =
             x->upgrade_of[0] ? sim_holder_of(s->is, x->upgrade_of) : NULL;
-        /* A lock-delay is none of the reader's own. */
+        /* The reader's lock-delay does not count. */
         upgrades += x->queued && x->alive > s->is->now && sim_alone(x->mode) &&
                     reads && reads->end > s->is->now;
     }

@@ -1,14 +1,16 @@
 /* Slots of permits. At the server, after every script: two grants of permits
- * that stand never have the same slot, each has the one with which it was
- * given for as long as it stands, and a new one has the lowest that was free.
- * Those of a size that never shrank are below it.
+ * that stand never have the same slot. Each keeps the slot with which it was
+ * given for as long as it stands. A new one has the lowest slot that was free,
+ * so that slots stay below a size that never shrank.
  *
- * At the clients: whoever holds permits with his own deadline ahead was told
- * the slot that the server has for that grant, by whichever way he heard of
- * it: an answer, a repeat, a message. */
+ * At the clients, after every event: an owner that holds permits with its own
+ * deadline ahead was told the slot that the server has for that grant, in
+ * whichever way it heard of it: an answer, a repeat, a message. Excused once
+ * the store has lost what it acknowledged. */
 #include "sim/world.h"
 
-/* The standing grant of permits that has it, but not `except`; or NULL. */
+/* The standing grant of permits that has this slot, but not `except`; or
+ * NULL. */
 static const struct sim_holder *who_has(const struct sim_book *b, int64_t slot,
                                         const struct sim_holder *except)
 {
@@ -22,8 +24,8 @@ static const struct sim_holder *who_has(const struct sim_book *b, int64_t slot,
     return NULL;
 }
 
-/* It was that of a lot whose request is given anew in this script, within its
- * own lock-delay: both stood for the script, in one record. */
+/* Was this the slot of a grant whose request is given anew in this script,
+ * within its own lock-delay? While the script ran both stood, in one record. */
 static bool was_of_one_given_anew(const struct sim_step *s, int64_t slot)
 {
     const struct sim_holder *h = who_has(s->was, slot, NULL);
@@ -46,7 +48,8 @@ void theorem_slots(struct sim_world *w, const struct sim_step *s)
                      s->name, h->id, (long long)h->slot,
                      other ? other->id : "nobody");
         }
-        /* (One that is over may be given anew within its own lock-delay.) */
+        /* (A grant whose lease is over may be given anew within its own
+         * lock-delay.) */
         if (!sim_is_new(s, h) && was->slot != h->slot &&
             (was->end > b->now || was->token == h->token)) {
             sim_fail(w, "slots", "name %d: %.8s had slot %lld and has %lld",

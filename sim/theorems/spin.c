@@ -1,15 +1,17 @@
-/* Who spins (?wait=spin, or per lock).
+/* Callers that spin (?wait=spin, or an option of a lock).
  *
- * At the server: a client that only spins never has a place in the queue (but a
- * reader that wants to write, so that a second one sees it and is refused), and
- * the pause between two of its asks, as they are executed, is that of the
- * manual: 10 ms, doubling to 500 ms, half to one and a half of that, or until
- * the first holder's lease ends. (That one who spins never overtakes one who
- * stands in the queue, not even one of its own client, is in order.c.)
+ * At the server, after every script: a client that only spins never has a
+ * position in the queue (except a reader that wants to write, so that a second
+ * one sees it and is refused). The pause between two of its requests, as they
+ * are executed, is that of the manual: 10 ms, doubling to 500 ms, half to one
+ * and a half of that, or until the first holder's lease ends. (order.c checks
+ * that a spinning request never overtakes one that stands in the queue, not
+ * even one of its own client.)
  *
- * In time, healed or nothing broken: a lock that nobody holds, and for which
- * nobody queues, is had by one who spins within the longest pause and a round
- * trip. And who asked to queue does so, though others of its client spin. */
+ * In time, checked now and then while nothing is broken or after healing: a
+ * lock that nobody holds, and for which nobody queues, is taken by a spinning
+ * caller within the longest pause and a round trip. And a caller that asked to
+ * queue does queue, although others of its client spin. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +20,7 @@
 
 enum { FIRST_MS = 10, MOST_MS = 500, EARLY_MS = 10, SETTLED_MS = 7000 };
 enum {
-    FREE_MAX_MS = 860, /* looked at each 100 ms */
+    FREE_MAX_MS = 860, /* checked each 100 ms */
     UNQUEUED_MAX_MS = 2500,
     STAYS_MAX_MS = 150
 };
@@ -54,7 +56,8 @@ static struct sim_spinning *spinning(struct sim_world *w, const char *id)
     return NULL;
 }
 
-/* Asked so often in vain, and told how long the holder's lease runs. */
+/* Check the pause since the last vain request, by the number of requests and
+ * the holder's lease that they were told. */
 static void check_pause(struct sim_world *w, int name,
                         const struct sim_spinning *x)
 {
@@ -85,8 +88,9 @@ static void asked(struct sim_world *w, const struct sim_step *s)
 {
     const char *id = s->ev->argv[SIM_ARG_REQUEST].ptr, *reply = s->ev->reply;
     struct sim_spinning *x = spinning(w, id);
-    /* What was lost is repeated at once; a limit that passes while others of
-     * that client wait lets them begin anew. */
+    /* The pauses cannot be checked where a lost request is repeated at once, or
+     * where a limit that passes while other owners of that client wait lets
+     * them begin anew. */
     if (w->opt.fault_count || w->opt.latency_us > 2000 ||
         (w->opt.timed_pct && w->opt.owners > 1)) {
         return;
@@ -134,7 +138,8 @@ void theorem_spin_step(struct sim_world *w, const struct sim_step *s)
     }
 }
 
-/* What was given up is not left in the queue, where it keeps others out. */
+/* A position that was given up is not left in the queue, where it keeps others
+ * out. */
 static void look_at_upgrades(struct sim_world *w, int name,
                              const struct sim_book *b)
 {
@@ -165,9 +170,9 @@ static void look_at_upgrades(struct sim_world *w, int name,
     }
 }
 
-/* -- in time ------------------------------------------------------------------- */
+/* -- in time --------------------------------------------------------------- */
 
-/* Has the client business at that name, so that an owner waits for it here? */
+/* Does an owner wait here because its client has business at that name? */
 static bool busy_here(const struct sim_world *w, int client, int name,
                       const struct sim_owner *l)
 {

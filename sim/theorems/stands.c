@@ -1,19 +1,19 @@
-/* What is told stands: whoever is shown a lock as held, with his own deadline
- * ahead, has it at the server: under that request, with a token of that grant
- * (its own or one of those reserved with it), and the server's lease ends no
- * sooner than that deadline. At a quorum: it stands on a majority. And no answer
- * sets a deadline back.
+/* A grant that is told stands. An owner that is shown a lock as held, with its
+ * own deadline ahead, has it at the server: under that request, with a token of
+ * that grant (its own or one of those reserved with it), and the server's lease
+ * ends no sooner than that deadline. At a quorum it stands on a majority. And
+ * no answer sets a deadline back.
  *
- * Looked at after every event, for each grant whose deadline or whose book has
- * changed since. A grant that stood when the store lost what it had, or when its
- * clock was stepped forward, is excused, by name; so is one that was ended by
- * force: how long it may be shown is in force.c. */
+ * Checked after every event, for each grant whose deadline or whose book has
+ * changed since. Excused, by name: a grant that stood when the store lost what
+ * it had or when its clock was stepped forward; a grant that was force-released
+ * (force.c says how long it may be shown). */
 #include <string.h>
 
 #include "core/engine_i.h"
 #include "sim/world.h"
 
-/* True time at which a client's deadline is over, by the server's clock, us. */
+/* When a client's deadline is over, by the server's clock, in us. */
 static int64_t over_us(const struct sim_world *w, const struct sim_client *c,
                        int64_t deadline)
 {
@@ -63,7 +63,8 @@ static void look_at_majority(struct sim_world *w, int client, int owner,
     }
 }
 
-/* What was seen of that grant before; a new one takes the place of another. */
+/* The record of what was seen of that grant; a new grant takes the place of
+ * another. */
 static struct sim_shown *shown(struct sim_owner *l, uint64_t ticket, int k)
 {
     for (int i = 0; i < SIM_GRANTS; i++) {

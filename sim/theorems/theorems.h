@@ -1,16 +1,16 @@
-/* sim/theorems/theorems.h — what is promised, and when it is looked at. Each
- * theorem is a file here; it says by sim_fail that it does not hold. Included
- * by sim/world.h, whose types these are about. */
+/* sim/theorems/theorems.h — what is promised, and when it is checked. Each
+ * theorem is a file here; it reports by sim_fail that it does not hold.
+ * Included by sim/world.h, whose types these are about. */
 #ifndef SIM_THEOREMS_H
 #define SIM_THEOREMS_H
 
 #include "sim/world.h"
 
-/* Looked at after every event (or at the end) */
+/* Checked after every event, after a command, now and then, or at the end. */
 void theorem_exclusion(struct sim_world *);
 void theorem_token_rises(struct sim_world *, int name, int64_t token);
 void theorem_token_given(struct sim_world *, const struct sim_redis_event *);
-/* What is known of the name whose holders' key this is; NULL: too many. */
+/* The record of the name with this holders' key; NULL: there are too many. */
 struct sim_wire_up *sim_wire_up(struct sim_world *, const char *key);
 void theorem_loss_is_told(struct sim_world *);
 void theorem_told_stands(struct sim_world *);
@@ -22,10 +22,10 @@ void theorem_nothing_left_behind(struct sim_world *);
 extern const char *const sim_keys[SIM_NAMES];
 void theorem_first_come_first_served(void *world,
                                      const struct sim_redis_event *);
-/* P7, H25: a place is cancelled only when no local thread wants it. */
+/* A position in the queue is cancelled only when no local thread wants it. */
 void theorem_no_needless_cancel(struct sim_world *,
                                 const struct sim_redis_event *);
-/* Every script on a name, and what it leaves behind. */
+/* After every script on a name. held: what it leaves behind. */
 void theorem_served_promptly(struct sim_world *, int name, bool held);
 void theorem_refusal_is_true(struct sim_world *, int client, int owner,
                              snib_err);
@@ -47,8 +47,8 @@ void theorem_own_grant_only(struct sim_world *, int node, int name,
 /* Has a majority forgotten that grant, so that the fence alone protects? */
 bool theorem_is_forgotten(const struct sim_world *, int name,
                           const struct snib__acquisition *);
-/* Does that grant stand on a majority of sound servers, so that the others may
- * do what they like? */
+/* Does that grant stand on a majority of sound servers, so that faults at the
+ * others cannot hurt it? */
 bool theorem_stands_firm(const struct sim_world *, int name,
                          const struct snib__acquisition *);
 void theorem_quorum_token(struct sim_world *, int client, int owner);
@@ -75,7 +75,8 @@ void theorem_token_entered(struct sim_world *, int name, int kind,
                            int64_t token);
 bool theorem_refusal_of_kind(const struct sim_world *, const struct sim_owner *,
                              snib_err);
-/* … after every event; at the beginning of a wait; at its end. */
+/* … after every event; when an owner's earlier requests are over; when a wait
+ * has ended. */
 void theorem_parties_ask(struct sim_world *);
 void theorem_party_sits_down(struct sim_world *, int client, int owner);
 void theorem_who_was_counted_is_told(struct sim_world *, int client, int owner,
@@ -85,41 +86,41 @@ void theorem_nobody_sleeps_beside_room(struct sim_world *);
 
 /* Releases. An owner is about to give back its first grant: */
 void theorem_releases(struct sim_world *, int client, int owner);
-/* That has ended like that; asked: the store was. */
+/* The release has ended with this error. asked: the store was asked. */
 void theorem_release_is_true(struct sim_world *, int client, int owner,
                              snib_err, bool asked);
-/* … and what the server answered to any. */
+/* … and what the server answered to any release or cancel. */
 void theorem_release_seen(struct sim_world *, const struct sim_redis_event *);
 
-/* Leases. A deadline that a caller is shown is new: */
+/* Leases. A caller is shown a new deadline: */
 void theorem_lease_shown(struct sim_world *, int client, int owner,
                          const struct sim_grant *, int64_t deadline);
 /* A renewal has come to the server. */
 void theorem_renewal_seen(struct sim_world *, const struct sim_redis_event *);
-/* An owner is about to renew by hand, for so long (0: as before); is told that;
- * now and then: was it told? */
+/* An owner is about to renew by hand, for ms (0: as before); it is told the
+ * outcome; now and then: was it told? */
 void theorem_renews(struct sim_world *, int client, int owner, int64_t ms);
 void theorem_renewed(struct sim_world *, int client, int owner, snib_err);
 void theorem_renewals_are_answered(struct sim_world *);
-/* News of an acquisition: does what is said of its state in words fit? */
+/* An acquisition's state has changed: do the words for it fit? */
 void theorem_words_fit(struct sim_world *, int client,
                        const struct snib__acquisition *);
 
 /* Nothing stays of a refusal. After every event: by which request does each
  * owner wait? */
 void theorem_notes_waits(struct sim_world *);
-/* A wait has ended with that. */
+/* A wait was refused with this error. */
 void theorem_refused_is_gone(struct sim_world *, int client, int owner,
                              snib_err);
 /* Now and then; and at the end, when all cancels have been answered. */
 void theorem_refused_leave_nothing(struct sim_world *, bool at_end);
 
-/* Several locks as one. At the server, before the books are brought up to
- * date, and for every other acquire: */
+/* Several locks as one. At the server, before the books are brought up to date,
+ * and for every other acquire: */
 void theorem_all_or_none(struct sim_world *, const struct sim_batch *);
 void theorem_travel_as_asked(struct sim_world *, const struct sim_batch *,
                              const struct sim_redis_event *);
-/* All of a visit are answered: */
+/* All of a batch are answered: */
 void theorem_batch_answered(struct sim_world *, int client, int owner);
 /* Worlds of circles. After every event, every command, a refusal: */
 void theorem_circles(struct sim_world *);
@@ -131,21 +132,22 @@ void theorem_what_was_forced_stays_ended(struct sim_world *,
                                          const struct sim_step *);
 /* … and what a renewal or a release is told. */
 void theorem_force_is_said(struct sim_world *, const struct sim_redis_event *);
-/* The entry of that grant, if it was ended by force; or NULL. */
+/* The entry of that grant, if it was force-released; or NULL. */
 struct sim_forced *sim_forced_of(struct sim_world *, int name, const char *id);
-/* Does an owner of that client not know yet that its grant was ended? Others of
- * them wait behind it, at no place of the server's queue. */
+/* Is there an owner of that client that does not know yet that its grant was
+ * force-released? Other owners wait behind it, at no position of the server's
+ * queue. */
 bool sim_forced_here(const struct sim_world *, int client, int name);
 /* At the clients: */
 void theorem_forced_are_told(struct sim_world *);
 /* An owner is told that it has lost the lock. */
 void theorem_loss_by_force(struct sim_world *, int client, int owner,
                            bool more);
-/* A release of what was ended by force. */
+/* An owner released a grant that may have been force-released. */
 void theorem_release_after_force(struct sim_world *, int client, int owner,
                                  snib_err, bool asked);
-/* Is nothing wrong with its lines to the callers' and the background thread's, nor with
- * the server, nor held up by what went slowly before? */
+/* Are the callers' and the background thread's connections sound, and the
+ * server, and is nothing held up by earlier slowness? */
 bool sim_is_sound(const struct sim_world *, int client);
 
 /* Worlds in which callers spin. At the server after every script: */

@@ -1,13 +1,13 @@
-/* P2: every exclusive grant's token is above every earlier one's on that
- * lock, through loss of data too; unless the server's clock went back *and*
- * data was lost.
+/* Fencing tokens of mutexes (P2): the token of every exclusive grant is above
+ * every earlier one's on that lock, also after a loss of data. Excused: the
+ * server's clock went back *and* data was lost.
  *
- * As given (seen at the server): each new grant above all before it, always.
- * As entered (seen at the clients, local passes included): the same, while
- * the store keeps what it acknowledged. Once it has forgotten a holder, that
- * one may enter late (its message was on the way) or go on passing reserved
- * tokens between its threads for the rest of its local turn; those are below
- * the next owner's, and the fence refuses them. */
+ * As given, checked at the server at each new grant, always. As entered,
+ * checked at the clients, local hand-overs included, while the store keeps what
+ * it acknowledged. Once the store has forgotten a holder, that holder may enter
+ * late (its message was on the way), or its client may go on handing over
+ * reserved tokens between its threads for the rest of its time. Such tokens are
+ * below the next owner's, and the fence refuses them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +42,7 @@ static void given(struct sim_world *w, const char *key, const char *id,
 
 void theorem_token_given(struct sim_world *w, const struct sim_redis_event *ev)
 {
-    if (sim_kinds(w)) { /* era.c has those */
+    if (sim_kinds(w)) { /* era.c checks those */
         return;
     }
     if (ev->in_script && strcmp(ev->name, "publish") == 0 && ev->argc == 3) {

@@ -1,6 +1,7 @@
-/* P5: loss is told by the local deadline to whoever is running: after the
- * event at time t no running client still shows a grant as held (or at risk)
- * whose deadline has passed on its own clock. */
+/* A loss is told by the local deadline to every client that is running (P5).
+ * Checked after every event: no running client still shows a grant as held (or
+ * at risk) whose deadline has passed on its own clock. Excused: a client that
+ * is paused. */
 #include "sim/world.h"
 
 /* Timers are armed for the first nanosecond at or after the deadline; the

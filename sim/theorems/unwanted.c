@@ -1,12 +1,13 @@
-/* H10: a grant for a request that is over is given back as soon as it is
- * heard of, not when its claim ends.
+/* A grant for a request that is over is given back as soon as the client hears
+ * of it, not when its claim lease ends.
  *
- * Seen at the server: a grant is pushed to a client none of whose threads
- * waits for that name. If its subscription and its background thread's line are sound
- * (its callers' line may be dead with the cancel in it) and nothing happens to
- * it meanwhile, the server must see the end of that request within a few hops.
- * (Not with a lock-delay: what was lost is then left to end by itself, and no
- * tombstone keeps a late copy of its request out.) */
+ * Checked at the server when a grant is pushed to a client of which no thread
+ * waits for that name. If the client's subscription and its background thread's
+ * connection are sound (its callers' connection may be dead, with the cancel in
+ * it) and nothing happens to it meanwhile, the server must see the end of that
+ * request within a few hops. Excused: locks with a lock-delay, where a lost
+ * grant is left to end by itself and no tombstone keeps a late copy of its
+ * request out; and the time after healing. */
 #include <string.h>
 
 #include "sim/world.h"
@@ -41,7 +42,7 @@ static bool wanted(const struct sim_world *w, int client, int name)
     return false;
 }
 
-/* Whose channel that is; -1: a client that is no more. */
+/* The client of that channel; -1: it is no more. */
 static int client_of(const struct sim_world *w, const char *channel)
 {
     for (int c = 0; c < w->opt.clients; c++) {

@@ -1,5 +1,5 @@
-/* Versioned values at the server, after every script: the keys are read as
- * text and compared with what the order of scripts says must be there.
+/* Versioned values at the server. Checked after every script: the keys are read
+ * as text and compared with what the order of scripts says must be there.
  *
  *   in time            no copy is applied later than 10 s after it was sent
  *   compared and set   a change is applied when the version it expects is the
@@ -7,19 +7,22 @@
  *                      are those it names, a counter goes up by one
  *   applied once       never twice, nor after its caller was told that it is
  *                      not applied, however late a copy comes
- *   versions rise      each number above all before it, over deletes and the
- *                      end of a time to live, too; over loss of data, unless
- *                      the clock was set back besides; and always above what
- *                      the client who asks had been told before
+ *   versions rise      each number is above all before it, also after deletes
+ *                      and the end of a time to live, and after loss of data
+ *                      unless the clock was set back besides; and always above
+ *                      what the client that asks had been told before
  *   a value stays      nothing else changes it: no read, no refusal, no lock
  *                      of the same name; it ends by its time or a delete
  *   memory             outlives the value by a day, has at most 8 changes
- *   a refusal is true  "changed" names the version that is there, and only what
- *                      was changed is refused; "too late to tell" is said only
- *                      when so much has happened since that it is
+ *   a refusal is true  "changed" names the version that is there, and only a
+ *                      change that expects another one is refused; "too late to
+ *                      tell" is said only when so much has happened since that
+ *                      it is
  *
- * What must be absent is told from its late copies by the server's clock: when
- * that was set, such a change may be applied twice (docs/VALUES.md). */
+ * Excused: a change that expects an absent value tells late copies by the
+ * server's clock. When that was set, such a change may be applied twice
+ * (docs/VALUES.md). And changes that were asked for before the store lost its
+ * data. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,10 +30,11 @@
 
 enum { DAY_MS = 86400000, MEMORY = 8, LATE_MS = 10000 };
 
-/* EVALSHA, the script, how many keys, the keys, then what value_put.lua says */
+/* EVALSHA, the script, the number of keys, the keys, then what value_put.lua
+ * says. */
 enum { GET_ARGS = 4, PUT_ARGS = 13, ARG_KEY = 3, ARG_ID = 5, ARG_AGAIN = 8 };
 
-/* What is there now. */
+/* The value that is there now. */
 struct found {
     int64_t version, expires_ms, last, memory_expires_ms, now_ms;
     struct sim_bytes bytes;
@@ -44,8 +48,8 @@ struct step {
     int name;
     struct sim_value *v;
     struct found was, is;
-    int64_t code, version; /* of the reply; -1: none                      */
-    bool asleep;           /* its time is over, and nobody has looked     */
+    int64_t code, version; /* of the reply; -1: none */
+    bool asleep;           /* its time is over, and nobody has read it */
     struct sim_change *change;
 };
 
@@ -54,7 +58,7 @@ bool theorem_same_bytes(const struct sim_bytes *a, const struct sim_bytes *b)
     return a->size == b->size && memcmp(a->text, b->text, (size_t)a->size) == 0;
 }
 
-/* -- reading -------------------------------------------------------------------- */
+/* -- reading --------------------------------------------------------------- */
 
 static int key_of(char ret[64], int name, const char *tail)
 {
@@ -130,7 +134,7 @@ static struct sim_change *change_of(const struct sim_world *w, const char *id)
     return NULL;
 }
 
-/* -- what is remembered --------------------------------------------------------- */
+/* -- what is remembered ---------------------------------------------------- */
 
 static void mark(struct sim_world *w, struct sim_value *v, int64_t number)
 {
@@ -165,13 +169,13 @@ void theorem_values_lost(struct sim_world *w, int name, bool memory)
     }
 }
 
-/* May it be applied twice, or although it was refused? */
+/* May this change be applied twice, or although it was refused? */
 static bool excused(const struct sim_world *w, const struct sim_change *c)
 {
     return c->hazy || (w->directs->stepped && c->expected == 0);
 }
 
-/* -- changes -------------------------------------------------------------------- */
+/* -- changes --------------------------------------------------------------- */
 
 static int64_t counter(const struct sim_bytes *b)
 {
@@ -203,7 +207,7 @@ static void versions_rise(struct sim_world *w, const struct step *s,
     }
 }
 
-/* What is there is what the change says. */
+/* Is what is there what the change says? */
 static void as_asked(struct sim_world *w, const struct step *s)
 {
     const struct sim_change *c = s->change;
@@ -341,9 +345,9 @@ static void put(struct sim_world *w, struct step *s)
         (struct sim_reply){.at = w->t, .code = s->code, .version = s->version};
 }
 
-/* -- the rest ------------------------------------------------------------------- */
+/* -- the rest -------------------------------------------------------------- */
 
-/* Nothing changes it but what is asked to. */
+/* Nothing changes the value but a request to change it. */
 static void stays(struct sim_world *w, const struct step *s)
 {
     const struct found *was = &s->was;
@@ -355,7 +359,7 @@ static void stays(struct sim_world *w, const struct step *s)
     }
 }
 
-/* "*2", version, bytes. */
+/* The reply is "*2", version, bytes. */
 static void get(struct sim_world *w, struct step *s)
 {
     struct sim_value *v = s->v;
@@ -371,9 +375,9 @@ static void get(struct sim_world *w, struct step *s)
         .at = w->t, .version = is->version, .bytes = is->bytes};
 }
 
-/* What was there before, by the clock of now: a value whose time is over is
- * absent. It is dropped when somebody looks; if the clock is set back before
- * that, it is there again. */
+/* Find the value that was there before, by the present clock. A value whose
+ * time is over is absent. It is dropped when somebody reads it; if the clock is
+ * set back before that, it is there again. */
 static void before(struct step *s)
 {
     struct sim_value *v = s->v;

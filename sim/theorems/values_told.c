@@ -1,16 +1,23 @@
-/* Versioned values at the clients: what callers are told is what the server
- * answered to this very query, between its sending and its answer.
+/* Versioned values at the clients. Checked whenever a call ends: callers are
+ * told what the server answered to this very request, between its sending and
+ * its answer.
  *
- *   a read is true       the bytes and the version were the value then; without
- *                        an answer it is never UNKNOWN: nothing can be applied
- *   told what became of it   DONE: applied, exactly once. Changed meanwhile: not
- *                        applied, and it will not be; the version is the one that
- *                        was there. An error of the store: not applied, for
- *                        certain; so a repeat that finds the store unfit is no
- *                        reason to say so, if an earlier copy may have been.
- *                        UNKNOWN: nothing was answered by the limit or a line
- *                        broke, or the store said that it is too late to tell
- *   ends by its limit    of a caller who runs */
+ *   a read is true       the bytes and the version were the value then;
+ *                        without an answer it is never UNKNOWN: nothing can
+ *                        be applied
+ *   told what became of it
+ *                        DONE: applied, exactly once. Changed meanwhile: not
+ *                        applied, and it will not be; the version is the one
+ *                        that was there. An error of the store: certainly not
+ *                        applied; so a repeat that finds the store unfit must
+ *                        not say so if an earlier copy may have been applied.
+ *                        UNKNOWN: nothing was answered by the limit, or a
+ *                        connection broke, or the store said that it is too
+ *                        late to tell
+ *   ends by its limit    if the caller runs
+ *
+ * Excused: changes from before a loss of the store's data, or that expect an
+ * absent value when the server's clock was set. */
 #include <string.h>
 
 #include "sim/direct.h"
@@ -23,7 +30,8 @@ static snib_instant now_of(const struct sim_world *w,
     return (snib_instant){sim_local(&w->client[e->client], w->t)};
 }
 
-/* Not before its limit, unless something is broken; and not after it. */
+/* The call ends not before its limit, unless something is broken, and not after
+ * it. */
 static void in_time(struct sim_world *w, const struct sim_direct *e)
 {
     int64_t left = snib__between(now_of(w, e), e->q.limit).ns;
@@ -58,7 +66,7 @@ void theorem_value_read(struct sim_world *w, const struct sim_direct *e)
         if (q->answer == SNIB__NO) {
             sim_fail(w, "a read is true", "client %d: refused: %s", e->client,
                      snib_err_name(q->err));
-        } else if (q->err == SNIB_ERR_UNKNOWN) { /* it changes nothing */
+        } else if (q->err == SNIB_ERR_UNKNOWN) { /* a read changes nothing */
             sim_fail(w, "a read is true", "client %d: told UNKNOWN", e->client);
         }
         return;
@@ -79,7 +87,7 @@ void theorem_value_read(struct sim_world *w, const struct sim_direct *e)
              e->client, e->owner, e->name, (long long)q->version);
 }
 
-/* Did the server answer this query so? */
+/* Did the server answer this request so? */
 static bool answered(const struct sim_direct *e, const struct sim_change *c,
                      int64_t code)
 {

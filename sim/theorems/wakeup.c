@@ -1,21 +1,24 @@
-/* P6 for all kinds.
+/* No lost wake-up, for all kinds of locks (P6).
  *
- * At the server: a script that ends a grant, cancels, changes the terms or
- * lets somebody wait leaves nobody in the queue who would fit, is alive and is
- * heard: all of them, not only the first, are granted before it returns.
+ * At the server, after every script: one that ends a grant, cancels, changes
+ * the params or lets somebody wait leaves nobody in the queue who fits, is
+ * alive and is heard of. All such waiters, not only the first, are granted
+ * before it returns.
  *
- * In time, healed: nobody who would fit sleeps longer than the alive window, a
- * claim lease and a poll; nor is there a grant at the server for as long that
- * nobody here has (unless somebody has died, or a clock was set back; one with a
- * lock-delay that was lost is left to end by itself, which takes its lease). */
+ * In time, checked now and then once healed: no waiter that fits sleeps longer
+ * than the alive window, a claim lease and a poll. And no grant stands at the
+ * server for as long that nobody here has. Excused from the latter: worlds
+ * where somebody has died or a clock was set back; and a lost grant with a
+ * lock-delay is left to end by itself, which takes its lease. */
 #include <string.h>
 
 #include "sim/world.h"
 
 enum { ASLEEP_MAX_MS = 7500 };
 
-/* Is a request given anew within the lock-delay of what it was given before?
- * Both stood for the script, in one record: its room is found by a poll. */
+/* Was a request given anew within the lock-delay of its earlier grant? While
+ * the script ran both stood, in one record; what they leave free is found by a
+ * poll. */
 static bool given_anew(const struct sim_step *s)
 {
     for (int i = 0; i < s->is->holders; i++) {
@@ -36,8 +39,9 @@ void theorem_who_fits_is_served(struct sim_world *w, const struct sim_step *s)
     const struct sim_holder *own = sim_holder_of(s->is, sim_request_of(s->ev));
     if (s->ev->reply_len < 6 || reply[0] != '*') {
         return;
+        /* The request was too late or cancelled, or its grant stood already. */
     }
-    if (s->script == SIM_SCRIPT_ACQUIRE && /* too late, cancelled, ours */
+    if (s->script == SIM_SCRIPT_ACQUIRE &&
         (reply[5] == '4' || reply[5] == '5' || (own && !sim_is_new(s, own)))) {
         return;
     }
@@ -52,7 +56,7 @@ void theorem_who_fits_is_served(struct sim_world *w, const struct sim_step *s)
     }
 }
 
-/* Grants that callers have or are giving back. */
+/* The number of grants that callers have or are giving back. */
 static int known(const struct sim_world *w, int name)
 {
     int n = 0;

@@ -2,9 +2,10 @@
  * claims of a name in one atomic step (memory, SQLite).
  *
  * A *claim* is what one request has made at one name. It waits, or it holds, or
- * it is a tombstone or another mark that something has ended. A *book* keeps
- * claims, in plain memory or in an SQL table. snib__rules_run() is the only
- * place that decides. It does to a book what the Lua scripts do to Redis:
+ * it only records that something has ended (a tombstone, a revoked grant). A
+ * *book* keeps claims, in plain memory or in an SQL table. snib__rules_run() is
+ * the only place that decides. It does to a book what the Lua scripts do to
+ * Redis:
  *
  *   settle   Along with its step a request drops dead holders and grants the
  *            name to the waiters that it fits, in the order of the queue and
@@ -61,7 +62,7 @@ enum snib__stored_state {
     SNIB__SHARES = 5 /* holds as a reader, some permits, or past a barrier */
 };
 
-/* What a name has besides its claims. */
+/* The state of a name besides its claims. */
 struct snib__params {
     int64_t size; /* of the semaphore; -1: it has none */
     /* what the latch still has to count down; 0: open, or none */
@@ -83,7 +84,7 @@ struct snib__stored_claim {
     snib_duration lease, delay;
     snib_instant since; /* of the grant; of a waiter: its arrival */
     /* Of a holder: the end of its lease. Of a waiter: until when it counts as
-     * alive. Of a mark: until when it is remembered. */
+     * alive. Of any other: until when it is remembered. */
     snib_instant until;
     /* The process behind the claim, for gone(). pid 0: it is not known, or must
      * not be asked about since the grant may outlive it (a supervised command,
@@ -115,9 +116,9 @@ struct snib__book_ops {
      * SNIB__TOKEN_END: what the book has is not a token. */
     int64_t (*token)(struct snib__book *, const struct snib__name *);
     void (*set_token)(struct snib__book *, const struct snib__name *, int64_t);
-    /* What the book had was not a token (see token()): this is the last token
-     * from now on. Wherever else token() took its answer from is made a token
-     * again, too. */
+    /* The last token in the book was not a token (see token()): this is the
+     * last token from now on. Wherever else token() took its answer from is
+     * made a token again, too. */
     void (*mend_token)(struct snib__book *, const struct snib__name *, int64_t);
     /* The name has `by` SHARES claims more than before (fewer if negative). */
     void (*share)(struct snib__book *, const struct snib__name *, int by);
@@ -137,7 +138,8 @@ struct snib__book_ops {
                    const struct snib__stored_claim *);
     void (*remove)(struct snib__book *, const struct snib__name *,
                    const struct snib__stored_claim *);
-    /* Forget marks and unresponsive waiters whose until has passed. */
+    /* Forget tombstones, revoked grants and unresponsive waiters whose until
+     * has passed. */
     void (*sweep)(struct snib__book *);
     /* True only when the process behind this claim has certainly ended. */
     bool (*gone)(struct snib__book *, const struct snib__stored_claim *);

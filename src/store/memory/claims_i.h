@@ -31,7 +31,7 @@ static inline bool snib__rules_excludes(const struct snib__stored_claim *c)
 #define SNIB__SLOT_WORDS 4
 #define SNIB__SLOTS      (SNIB__SLOT_WORDS * 64)
 
-/* Who holds a name, as far as it matters to other claims. */
+/* The holders of a name, as far as they matter to other claims. */
 struct snib__standing {
     struct snib__params params;
     uint32_t count;     /* of holders */
@@ -63,8 +63,8 @@ bool snib__rules_stands(struct snib__book *, const struct snib__name *,
  * with its slot in the standing and, for a barrier, the token in ret_shared. A
  * claim that is not in the queue yet (id 0) stands behind the waiters of its
  * rank, a party of a barrier behind all waiters, and an upgrade that fits is
- * ahead of all. stays: the asker will wait if it does not fit. One that will
- * not wait keeps no other waiter from being granted. */
+ * ahead of all. stays: the asker will wait if it does not fit. An asker that
+ * will not wait keeps no other waiter from being granted. */
 bool snib__rules_walk(struct snib__book *, const struct snib__name *,
                       struct snib__standing *,
                       const struct snib__stored_claim *me, bool stays,

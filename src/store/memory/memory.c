@@ -267,7 +267,7 @@ static void memory_exec(void *instance, snib_instant now,
 {
     struct snib__mem_client *c = instance;
     struct snib__rules_batch batch = {.run = memory_change_claims, .data = c};
-    /* older than the mutex's turn: the space's clock is read instead */
+    /* from before the mutex was locked: the space's clock is read instead */
     (void)now;
     pthread_mutex_lock(&c->space->mutex);
     SNIB__LIST_EACH (l, chain) {

@@ -1,11 +1,11 @@
 /* store/quorum/inspect.c — asking every node who holds, and whether it is fit.
  *
- * INSPECT and LIST need a majority of answers, else what they show could be
- * anything. They do without the others soon after, when no answer of those can
- * change who holds: a server that takes connections and is silent would cost
- * each look all of its limit. FORCE ends the lock wherever it can and says so
- * when that was no majority; DOCTOR tells of each node by name, also of those
- * that are down. */
+ * INSPECT and LIST need answers of a majority; what fewer nodes show could be
+ * anything. Soon after a majority has answered they do without the other nodes,
+ * if no answer of those can change who holds. Otherwise a server that accepts
+ * connections but stays silent would cost each INSPECT all of its limit. FORCE
+ * ends the lock wherever it can, and says so when that was no majority. DOCTOR
+ * tells of each node by name, also of those that are down. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,8 @@ void snib__inspect_start(struct snib__quorum *q, snib_instant now,
     struct snib__request *rq = task->parent;
     int64_t spare = snib__between(now, rq->limit).ns / 8;
     task->stage = ST_INSPECT;
-    if (rq->text_size) { /* a server may be asked after the look has ended */
+    /* a server may be asked after this request has ended */
+    if (rq->text_size) {
         snib__buf_add(&task->text, rq->text, rq->text_size);
     }
     task->results = snib__alloc(q->count * sizeof *task->results);
@@ -41,7 +42,7 @@ void snib__inspect_start(struct snib__quorum *q, snib_instant now,
     }
 }
 
-/* -- doctor ------------------------------------------------------------------- */
+/* -- doctor ---------------------------------------------------------------- */
 
 static void inspect_finding(struct snib__buf *out, snib_level level,
                             const char *check, const char *text,
@@ -115,7 +116,7 @@ static void inspect_doctor(struct snib__quorum *q, struct task *task)
     snib__task_tell(q, task, SNIB__DONE, SNIB_ERR_OK, NULL);
 }
 
-/* -- ends ------------------------------------------------------------------------ */
+/* -- ends ------------------------------------------------------------------ */
 
 static int64_t inspect_count_of(const struct snib__buf *rows)
 {
@@ -171,8 +172,9 @@ static void inspect_looked(struct snib__quorum *q, struct task *task)
     }
 }
 
-/* A majority has answered: how long the others get, so that as a rule all is
- * shown. As long again, at least what any request to a server gets. */
+/* A majority has answered: how long do the other nodes get, so that as a rule
+ * all is shown? As long again as the majority took, and at least as long as any
+ * request to a server gets, but at most an eighth of the client's patience. */
 static snib_duration inspect_grace(const struct snib__quorum *q,
                                    snib_instant now, const struct task *task)
 {
@@ -183,7 +185,7 @@ static snib_duration inspect_grace(const struct snib__quorum *q,
     return (snib_duration){ns < most ? ns : most};
 }
 
-/* Will the answers that are there do? */
+/* Are the answers that are there enough? */
 static bool inspect_is_enough(struct snib__quorum *q, snib_instant now,
                               struct task *task)
 {

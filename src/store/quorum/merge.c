@@ -1,10 +1,11 @@
 /* store/quorum/merge.c — what N nodes saw of locks, as one.
  *
- * A holder is who is on a majority of the nodes; it loses that majority when
- * the majority-th longest of its leases ends, which is what is shown as left.
- * Whoever is on fewer nodes is trying, or was cut off: shown as waiting. The
- * token of a lock is the highest that any node remembers, that of a holder
- * the one most nodes have (a late node may not have been told yet). */
+ * A client holds if it holds at a majority of the nodes. It loses that majority
+ * when the majority-th longest of its leases ends; that is what is shown as
+ * left. A client that holds at fewer nodes is trying, or was cut off; it is
+ * shown as waiting. The token of a lock is the highest that any node remembers.
+ * The token of a holder is the one that most nodes have (a late node may not
+ * have been told of it yet). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,14 +23,14 @@ struct field {
 /* One lock as one node shows it: where its rows are. */
 struct index {
     struct field name;
-    struct snib__rec at; /* at the row of the lock                           */
+    struct snib__rec at; /* at the row of the lock */
 };
 
 /* One client at one lock, from all nodes. */
 struct seen {
     struct field client_id, about, request;
     int64_t left[NODES_MAX], token[NODES_MAX];
-    int64_t age[NODES_MAX]; /* -1: not told                                  */
+    int64_t age[NODES_MAX]; /* -1: not told */
     int64_t kind, permits, holds;
     uint32_t nodes;
     bool waiter;
@@ -169,8 +170,8 @@ static int64_t merge_commonest(const struct seen *s)
     return ret;
 }
 
-/* Since when a majority has it. A server may have given its vote long before,
- * in the same round or in one that was lost. */
+/* For how long a majority has had it. A server may have given its vote long
+ * before, in the same round or in one that was lost. */
 static int64_t merge_age_of(const struct snib__quorum *q, struct seen *s)
 {
     qsort(s->age, s->nodes, sizeof s->age[0], merge_longest_first);
@@ -200,7 +201,8 @@ static void merge_show(const struct snib__quorum *q, struct seen *s,
     }
 }
 
-/* Who is at the places of one name; *ret_token: the highest there. */
+/* Note all clients in the n entries of one name. *ret_token: the highest token
+ * there. */
 static uint32_t merge_note_all(const struct index *v, uint32_t n,
                                struct seen seen[], int64_t *ret_token)
 {
@@ -223,7 +225,7 @@ static uint32_t merge_note_all(const struct index *v, uint32_t n,
     return count;
 }
 
-/* The places of one name. */
+/* Merge the n entries of one name into rows. */
 static void merge(const struct snib__quorum *q, const struct index *v,
                   uint32_t n, bool always, struct snib__buf *out)
 {
@@ -246,7 +248,8 @@ static void merge(const struct snib__quorum *q, const struct index *v,
     }
 }
 
-/* With so many answers missing: is each either a holder, or none? */
+/* With so many answers missing, is it certain of each client whether it
+ * holds? */
 static bool merge_is_settled(const struct snib__quorum *q,
                              const struct index *v, uint32_t n,
                              uint32_t missing)
@@ -263,7 +266,7 @@ static bool merge_is_settled(const struct snib__quorum *q,
     return count < SEEN_MAX;
 }
 
-/* What was answered, by name. NULL: no memory. */
+/* All locks in the answers, sorted by name. NULL: no memory. */
 static struct index *merge_all_places(const struct snib__quorum *q,
                                       const struct task *task, uint32_t *ret)
 {

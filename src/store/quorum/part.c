@@ -1,13 +1,14 @@
 /* store/quorum/part.c — asking one node, and what its answer says of it.
  *
- * A node gets a short limit for each request: one that does not answer within
- * it counts as not had. A node that fails is left alone for a while (50 ms,
- * doubling to 1 s) as long as the others are a majority: it would cost every
- * round its limit, and each time something that has to be cancelled; then one
- * request finds out whether it is back. So is one that owes hundreds of
- * answers more than the others, lest requests pile up behind it. Until it
- * has answered for the first time it has as long as the client grants any
- * server, since connections are still being made. */
+ * A node gets a short limit for each request; if it does not answer within it,
+ * the round counts without it. A node that fails is left alone for a while (50
+ * ms, doubling to 1 s) as long as the others are a majority. Otherwise it would
+ * cost every round its limit, and leave each time something that has to be
+ * cancelled. After the while one request finds out whether it is back. A node
+ * that owes hundreds of answers more than the others is left alone, too, lest
+ * requests pile up behind it. Until a node has answered for the first time it
+ * gets as long as the client grants any server, since connections are still
+ * being made. */
 #include <stdio.h>
 #include <string.h>
 
@@ -105,7 +106,7 @@ void snib__part_inspect(struct snib__quorum *q, snib_instant now,
     rq->result = &task->results[k];
 }
 
-/* -- answers ------------------------------------------------------------------ */
+/* -- answers --------------------------------------------------------------- */
 
 static void part_node_answered(struct snib__quorum *q, snib_instant now,
                                const struct part *p, doing was)
@@ -156,8 +157,9 @@ static void part_kept(struct part *p)
     p->missed = false;
 }
 
-/* Of a round that is over, or of the end of a grant that went before: what
- * stands at the node, or may stand there, is nobody's. */
+/* An answer that belongs to a round that is over, or to the end of an earlier
+ * grant. A grant that stands at the node, or may stand there, is nobody's and
+ * is ended. */
 static void part_late(struct snib__quorum *q, snib_instant now, struct part *p,
                       doing was)
 {
@@ -174,8 +176,8 @@ static void part_late(struct snib__quorum *q, snib_instant now, struct part *p,
     }
     if (task->stage == ST_DRAIN) {
         snib__task_end(q, task);
-    } else if (task->stage ==
-               ST_AFTER) { /* which waited for this answer, too */
+        /* The task waited for this answer, too. */
+    } else if (task->stage == ST_AFTER) {
         snib__after_check(q, now, task, p);
     }
 }
@@ -187,8 +189,9 @@ void snib__part_answered(struct snib__quorum *q, snib_instant now,
     struct snib__request *rq = &p->rq;
     doing was = (doing)p->doing;
     if (rq->answer == SNIB__PENDING || rq->answer == SNIB__QUEUED) {
-        /* Interim, though nobody queues at a node: the node's store keeps the
-         * request, and the end of it is still to come, by its limit. */
+        /* An interim answer, although nobody queues at a node. The node's store
+         * keeps the request, and its final answer is still to come, by its
+         * limit. */
         return;
     }
     p->doing = DO_NOTHING;
@@ -217,7 +220,8 @@ void snib__part_answered(struct snib__quorum *q, snib_instant now,
             p->has = HAS_OTHER;
             p->missed = was == DO_RENEW && !rq->revoked;
             p->revoked = p->revoked || rq->revoked;
-            if (rq->revoked && task->parent) { /* who did it, and why */
+            /* who forced it, and the reason */
+            if (rq->revoked && task->parent) {
                 snib__fail(task->parent->reterr, SNIB_ERR_LOST, "%s",
                            p->error.text);
             }
@@ -228,7 +232,7 @@ void snib__part_answered(struct snib__quorum *q, snib_instant now,
             p->has = HAS_FAILED;
         }
         break;
-    case SNIB__PENDING: /* see above */
+    case SNIB__PENDING: /* returned above */
     case SNIB__QUEUED:
         break;
     case SNIB__UNKNOWN:
@@ -266,7 +270,7 @@ void snib__part_answered(struct snib__quorum *q, snib_instant now,
     }
 }
 
-/* -- counting -------------------------------------------------------------------- */
+/* -- counting -------------------------------------------------------------- */
 
 uint32_t snib__parts_with(const struct snib__quorum *q, const struct task *task,
                           has what)
@@ -299,7 +303,7 @@ bool snib__node_rests(const struct snib__quorum *q, snib_instant now,
            snib__node_behind(q, k);
 }
 
-/* The most telling of the nodes' troubles: what somebody has to repair comes
+/* The most telling of the nodes' troubles: what a person has to repair comes
  * before what may pass. */
 static int part_weight(snib_err err)
 {

@@ -1,6 +1,6 @@
 /* store/quorum/quorum.h — one lock on a majority of independent servers:
  * redlock://[user:password@]host[:port],host[:port],…[/db][?node_ms=N].
- * What that promises, and what not: docs/QUORUM.md. */
+ * docs/QUORUM.md says what that promises and what it does not. */
 #ifndef SNIB__QUORUM_H
 #define SNIB__QUORUM_H
 
@@ -8,11 +8,12 @@
 
 extern const struct snib__store_ops snib__quorum_store_ops;
 
-/* What the nodes are. The store table's open() takes Redis; tests take a
- * scripted one. */
+/* The kind of store that the nodes are. The store table's open() takes Redis;
+ * tests take a scripted store. */
 struct snib__node_kind {
     const struct snib__store_ops *tasks;
-    /* The node's clock in ms as far as it is known, never ahead; 0: not. */
+    /* The node's clock in ms as far as it is known, never ahead of it; 0:
+     * unknown. */
     int64_t (*clock)(const struct snib__store *, snib_instant now);
 };
 

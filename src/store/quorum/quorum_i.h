@@ -1,10 +1,11 @@
-/* store/quorum/quorum_i.h — what the quorum is made of; this folder only.
+/* store/quorum/quorum_i.h — what the quorum is made of; for this folder only.
  *
- *   node   one server: a store of its own (Redis), three of our channels
- *   op     one request of the core and what it takes at the nodes; it may
- *          live on when the core has its answer (nodes that are late, that
- *          missed the grant, or that still have to be told of its end)
- *   part   an op's dealings with one node: at most one request under way
+ *   node   one server: a store of its own (Redis), with three of our
+ *          connections
+ *   task   one request of the core and what it takes at the nodes. It may live
+ *          on after the core has its answer: for nodes that are late, that
+ *          missed the grant, or that still have to be told of its end.
+ *   part   a task's dealings with one node: at most one request under way
  *
  * Files: store.c (the table, nodes, timers) · part.c (asking a node, its
  * answers) · round.c (acquire) · renew.c (renew, and bringing nodes in line) ·
@@ -18,52 +19,54 @@
 
 enum {
     NODES_MAX = SNIB__URL_NODES,
-    NODE_CONNS = 3, /* channels of a node                               */
+    NODE_CONNS = 3, /* connections of a node */
     BUCKETS = 256,
-    SPARE_MAX = 64,      /* ops kept for the next requests                 */
-    SWEEPS_MAX = 128,    /* ops that end what nobody waits for             */
-    RESERVE_MAX = 31,    /* tokens a grant may reserve                     */
-    NODE_LEAST_MS = 50,  /* limit of one request to a node                 */
-    FLOOR_AHEAD_MS = 10, /* the first token asked for is that far ahead    */
-    CLOCKS_APART_MS = 3600 * 1000, /* no node's clock pulls tokens further  */
-    TOKENS_APART_MS = 24 * 3600 * 1000, /* a node beyond that is not counted */
-    POLL_FIRST_MS = 10, /* while another holds: grows by half …             */
-    POLL_MOST_MS = 200, /* … up to that                                   */
-    SPLIT_LEAST_MS = 4, /* nobody won: a pause of 0 … 4 round trips …     */
+    SPARE_MAX = 64,      /* tasks kept for later requests */
+    SWEEPS_MAX = 128,    /* tasks that end what nobody waits for */
+    RESERVE_MAX = 31,    /* tokens a grant may reserve */
+    NODE_LEAST_MS = 50,  /* limit of one request to a node */
+    FLOOR_AHEAD_MS = 10, /* how far ahead the first token asked for is */
+    CLOCKS_APART_MS = 3600 * 1000, /* no node's clock pulls tokens further */
+    /* a node that is off by more is not counted */
+    TOKENS_APART_MS = 24 * 3600 * 1000,
+    POLL_FIRST_MS = 10, /* while another holds: first pause; grows by half … */
+    POLL_MOST_MS = 200, /* … up to this */
+    /* a split vote: a pause of 0 … 4 round trips, at least 0 … this */
+    SPLIT_LEAST_MS = 4,
     SPLIT_MOST_MS = 100,
-    SPLIT_ROUNDS = 8,   /* … so often, and longer each time               */
-    YIELD_LEAST_MS = 2, /* between the end of a local turn and the next   */
+    SPLIT_ROUNDS = 8,   /* so many such pauses, each longer */
+    YIELD_LEAST_MS = 2, /* pause between the end of our grant and asking anew */
     YIELD_MOST_MS = 20,
-    REST_FIRST_MS = 50, /* a node that failed is left alone; doubles      */
+    REST_FIRST_MS = 50, /* a node that failed is left alone; doubles */
     REST_MOST_MS = 1000,
-    BEHIND_MAX = 256,     /* answers a node may owe more than the others    */
-    LATE_COPY_MS = 10000, /* an acquire is not executed later than that     */
-    REPAIRS = 2,          /* how often a missing node is asked after a win  */
+    BEHIND_MAX = 256,     /* answers a node may owe more than the others */
+    LATE_COPY_MS = 10000, /* an acquire is not executed later than this */
+    REPAIRS = 2,          /* how often a node that misses a grant is told */
     REPAIR_MS = 30,
-    TRY_ROUNDS = 3,   /* a try repeats a split vote that often          */
-    INSPECT_MS = 1000 /* patience for one node when asking who holds    */
+    TRY_ROUNDS = 3,   /* how often a try repeats a split vote */
+    INSPECT_MS = 1000 /* patience for one node when asking who holds */
 };
 
 typedef enum stage {
-    ST_PRIOR, /* ACQUIRE: our own earlier grant is being ended (a yield)    */
-    ST_ROUND, /* … all nodes are asked                                      */
-    ST_RAISE, /* … a majority granted, under different tokens               */
-    ST_REST,  /* … pause before the next round                              */
-    ST_RENEW, /* RENEW: all nodes are asked                                 */
-    ST_SET,   /* … nodes that do not know the grant are told of it          */
-    ST_AFTER, /* both: answered; nodes that miss the grant are told of it   */
-    ST_SWEEP, /* RELEASE, CANCEL, lost rounds: ending it everywhere         */
-    ST_INSPECT, /* INSPECT, LIST, FORCE, DOCTOR                               */
-    ST_DRAIN    /* nothing more to do; answers are still due                  */
+    ST_PRIOR,   /* ACQUIRE: our own earlier grant is being ended (yield) */
+    ST_ROUND,   /* … all nodes are asked */
+    ST_RAISE,   /* … a majority granted, under different tokens */
+    ST_REST,    /* … a pause before the next round */
+    ST_RENEW,   /* RENEW: all nodes are asked */
+    ST_SET,     /* … nodes that do not know the grant are told of it */
+    ST_AFTER,   /* both: answered; nodes that miss the grant are told of it */
+    ST_SWEEP,   /* RELEASE, CANCEL, lost rounds: ending it everywhere */
+    ST_INSPECT, /* INSPECT, LIST, FORCE, DOCTOR */
+    ST_DRAIN    /* nothing more to do; answers are still due */
 } stage;
 
 typedef enum has {
-    HAS_NOTHING, /* surely nothing of this op                                */
-    HAS_MAYBE,   /* asked, no answer                                         */
-    HAS_OURS,    /* granted, under a token of its own                        */
-    HAS_GOOD,    /* granted, under the quorum's token                        */
-    HAS_OTHER,   /* said no: another's, or not ours any more                 */
-    HAS_FAILED   /* could not be asked                                       */
+    HAS_NOTHING, /* surely nothing of this task */
+    HAS_MAYBE,   /* asked, no answer */
+    HAS_OURS,    /* granted, under a token of its own */
+    HAS_GOOD,    /* granted, under the quorum's token */
+    HAS_OTHER,   /* said no: it is another's, or not ours any more */
+    HAS_FAILED   /* could not be asked */
 } has;
 
 typedef enum doing {
@@ -80,63 +83,68 @@ struct task;
 
 struct part {
     struct snib__request rq;
-    struct snib_error error; /* of rq: answers may come in one step          */
+    /* of rq, since several answers may come in one step */
+    struct snib_error error;
     struct task *task;
-    int64_t token;     /* HAS_OURS, HAS_GOOD: in the node's record           */
-    snib_instant from; /* HAS_OURS, HAS_GOOD: its lease counts from here     */
-    snib_duration left; /* … and is so long                                   */
+    int64_t token; /* HAS_OURS, HAS_GOOD: as the node has recorded it */
+    /* HAS_OURS, HAS_GOOD: the node's lease counts from here */
+    snib_instant from;
+    snib_duration left; /* … and is so long */
     uint8_t node, has, doing;
-    bool far;     /* HAS_OURS: the token is far ahead of the node's clock    */
-    bool missed;  /* RENEW: the node does not know the grant                 */
-    bool revoked; /* RENEW: force-released there                             */
-    bool plain;   /* SWEEP: RELEASE will do; else CANCEL, with a tombstone   */
+    bool far; /* HAS_OURS: the token is far ahead of the node's clock */
+    /* RENEW: the node does not know the grant. RAISE, AFTER: the node was told
+     * of it. SWEEP: a copy may come, so the end must leave a tombstone. */
+    bool missed;
+    bool revoked; /* RENEW: force-released there */
+    bool plain;   /* SWEEP: a RELEASE will do; else a CANCEL is needed */
 };
 
 struct task {
-    struct snib__link link; /* bucket of its id                              */
+    struct snib__link link; /* in the bucket of its id */
     struct snib__timer timer;
-    struct snib__request *parent; /* NULL: answered                          */
-    struct snib__name *name;      /* owned; NULL: none                       */
-    struct snib__buf text;        /* about                                   */
-    struct snib__buf *results; /* a result a node; ST_INSPECT only           */
+    struct snib__request *parent; /* NULL: answered */
+    struct snib__name *name;      /* owned; NULL: none */
+    struct snib__buf text;        /* what the request shows to others */
+    struct snib__buf *results;    /* one for each node; only for ST_INSPECT */
     /* Of the grant at the nodes. id[0] is the core's; id[1] is drawn anew for
-     * each round: an id that was cancelled is never used again. */
+     * each round, since an id that was cancelled is never used again. */
     uint64_t id[2], asked;
     int64_t token, prior, floor;
     snib_duration lease, left, pause;
     snib_instant began, round_began;
-    snib_instant next;  /* SWEEP: when those that failed are told again      */
-    snib_instant until; /* AFTER: the lease ends; SWEEP: … everywhere; LOOK:
-                           from then on a majority's answers may do          */
+    snib_instant next; /* SWEEP: when nodes that failed are told again */
+    /* AFTER: the end of the lease. SWEEP: the end of the lease everywhere.
+     * INSPECT: from then on the answers of a majority may do. */
+    snib_instant until;
     uint32_t reserve, permits, busy, round, tries, noes;
     uint8_t stage;
     bool background, may_queue, queued, detached;
-    bool held;    /* last round: lost to another; else too few answered     */
-    bool far;     /* the token is far ahead of the clock of who gave it      */
-    bool revoked; /* a RELEASE: a node says that it was ended by force      */
+    bool held; /* lost the last round to another; else too few answered */
+    bool far; /* the token is far ahead of the clock of the node that gave it */
+    bool revoked; /* RELEASE: a node says that the grant was force-released */
     struct part part[];
 };
 
 struct node {
     struct snib__store *store;
-    struct snib__out out;    /* its channels' buffers: see borrow()           */
-    struct snib__list chain; /* requests of this step                        */
-    struct snib_error error; /* last failure                                  */
+    struct snib__out out;    /* its connections' buffers: see store_borrow() */
+    struct snib__list chain; /* requests of this step */
+    struct snib_error error; /* last failure */
     snib_instant rests_until;
     snib_duration rest;
-    uint32_t due; /* requests under way                                     */
-    bool ever;    /* it has answered once                                   */
-    bool failing; /* its last answer was none                               */
-    bool probed;  /* … and one request finds out whether that is over       */
-    bool no_such; /* never there, and its name is no host's                 */
+    uint32_t due; /* requests under way */
+    bool ever;    /* it has answered at least once */
+    bool failing; /* its last request got no answer */
+    bool probed;  /* … and one request is out that finds out if it is back */
+    bool no_such; /* never answered, and its name is no host's */
 };
 
 struct snib__quorum {
     struct snib__out *out;
     const struct snib__node_kind *kind;
     struct snib__rng rng;
-    snib_duration patience, node_limit; /* node_limit 0: from the lease      */
-    snib_duration rtt;                  /* smoothed                          */
+    snib_duration patience, node_limit; /* node_limit 0: from the lease */
+    snib_duration rtt;                  /* smoothed */
     uint32_t count, majority, sweeps, tasks, spares;
     struct snib__heap timers;
     struct snib__list bucket[BUCKETS];
@@ -147,23 +155,24 @@ struct snib__quorum {
 /* store.c */
 struct task *snib__task_new(struct snib__quorum *, const struct snib__name *,
                             const uint64_t id[2]);
-/* Free it as soon as no answer is due. */
+/* Free the task as soon as no answer is due. */
 void snib__task_end(struct snib__quorum *, struct task *);
 void snib__task_timer(struct snib__quorum *, struct task *, snib_instant);
-/* Final answer to the core. text NULL: the standard one. */
-/* NO, LOST; revoked: with the text that a node told, see parent->reterr. */
+/* Give the core its final answer. snib__task_lost: NO with LOST; revoked: with
+ * the text that a node told, which is in parent->reterr. snib__task_tell: any
+ * answer; text NULL: the standard text of err. */
 void snib__task_lost(struct snib__quorum *, struct task *, bool revoked);
 void snib__task_tell(struct snib__quorum *, struct task *, snib__answer,
                      snib_err, const char *text);
 int64_t snib__quorum_between(struct snib__quorum *, int64_t least,
-                             int64_t most); /* random, inclusive            */
+                             int64_t most); /* random, both included */
 
 /* part.c */
 void snib__part_acquire(struct snib__quorum *, snib_instant now, struct task *,
                         uint32_t k, int64_t floor);
 void snib__part_renew(struct snib__quorum *, snib_instant now, struct task *,
                       uint32_t k);
-/* anyway: set it although later tokens were given there. */
+/* Set the grant at a node. anyway: also if the node has given later tokens. */
 void snib__part_keep(struct snib__quorum *, snib_instant now, struct task *,
                      uint32_t k, snib_duration lease, bool anyway);
 void snib__part_end(struct snib__quorum *, snib_instant now, struct task *,
@@ -174,12 +183,15 @@ void snib__part_answered(struct snib__quorum *, snib_instant now,
                          struct part *);
 uint32_t snib__parts_with(const struct snib__quorum *, const struct task *,
                           has);
-/* It owes so many answers more than the others that it is not asked. */
+/* Does the node owe so many answers more than the others that it is not
+ * asked? */
 bool snib__node_behind(const struct snib__quorum *, uint32_t k);
-/* It is not asked, since the others are a majority. */
+/* Is the node not asked, since the others are a majority? It failed, or it is
+ * behind. */
 bool snib__node_rests(const struct snib__quorum *, snib_instant now,
                       uint32_t k);
-/* Why there is no majority: "1 of 3 nodes answered, 2 are needed; …". */
+/* Why there is no majority, as a text ("no majority: 1 of 3 servers answered, 2
+ * are needed; …") and an error. */
 snib_err snib__nodes_why(const struct snib__quorum *, const struct task *,
                          char *ret, size_t size);
 
@@ -191,7 +203,7 @@ void snib__round_due(struct snib__quorum *, snib_instant now, struct task *);
 /* renew.c */
 void snib__renew_start(struct snib__quorum *, snib_instant now, struct task *);
 void snib__renew_check(struct snib__quorum *, snib_instant now, struct task *);
-/* A majority holds the grant: tell those that miss it. */
+/* A majority holds the grant: tell the nodes that miss it. */
 void snib__after_begin(struct snib__quorum *, snib_instant now, struct task *,
                        snib_instant from);
 void snib__after_check(struct snib__quorum *, snib_instant now, struct task *,
@@ -204,8 +216,8 @@ void snib__sweep_start(struct snib__quorum *, snib_instant now, struct task *,
 void snib__sweep_check(struct snib__quorum *, snib_instant now, struct task *,
                        struct part *, doing was);
 void snib__sweep_due(struct snib__quorum *, snib_instant now, struct task *);
-/* Nobody waits for it: end an id of op's at the nodes of mask. token: what the
- * node granted it, then a RELEASE will do; 0: not known. */
+/* End an id of this task at the nodes of mask; nobody waits for that. token:
+ * what the node granted under it, then a RELEASE will do; 0: not known. */
 void snib__sweep_behind(struct snib__quorum *, snib_instant now,
                         const struct task *, const uint64_t id[2],
                         uint32_t mask, int64_t token);
@@ -217,7 +229,7 @@ void snib__inspect_check(struct snib__quorum *, snib_instant now,
                          struct task *);
 void snib__merge_locks(const struct snib__quorum *, const struct task *,
                        struct snib__buf *out);
-/* No answer that is yet to come can change who holds which lock. */
+/* True: no answer that is still to come can change who holds which lock. */
 bool snib__merge_settled(const struct snib__quorum *, const struct task *);
 
 static inline snib_duration snib__quorum_allowance(snib_duration lease)

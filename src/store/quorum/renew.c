@@ -1,28 +1,30 @@
 /* store/quorum/renew.c — keeping a majority.
  *
- *   RENEW  every node is asked to extend the grant (compare, never create)
- *            a majority did                                  -> told DONE, AFTER
- *   SET    else nodes that do not know the grant (restarted empty) are told of
- *          it, unless they gave a later grant meanwhile, or the lock is held
- *          there by another                                  -> DONE, NO, or
- *                                                               NOT_APPLIED
- *   AFTER  the answer is out; nodes that are known to miss the grant are told
- *          of it, if the lock is free there
+ *   RENEW  Every node is asked to extend the grant (compare, never create).
+ *            a majority did                                -> told DONE, AFTER
+ *   SET    Else nodes that do not know the grant (restarted empty) are told of
+ *          it, unless they gave a later grant meanwhile or another holds the
+ *          lock there                                      -> DONE, NO, or
+ *                                                             NOT_APPLIED
+ *   AFTER  The answer is out. Nodes that are known to miss the grant are told
+ *          of it, if the lock is free there.
  *
- * A renewal that sets is no renewal: between its loss and its return somebody
- * else may have held the lock. With a majority of extensions that cannot have
- * been, whatever the others say; without one only nodes are set whose token
- * memory has not gone past our grant (scripts/keep.lua), and only after every
- * node has spoken. A node that was told of the grant's end has a tombstone and
- * is not set (H15).
+ * A renewal that sets a grant is dangerous: between its loss and its return
+ * somebody else may have held the lock. If a majority extended the grant, that
+ * cannot have been, whatever the other nodes say. Without such a majority only
+ * nodes are set whose token memory has not gone past our grant
+ * (src/store/redis/scripts/keep.lua), and only after every node has answered or
+ * failed. A node that was told of the grant's end has a tombstone and is not
+ * set: a late renewal must not bring back a grant that was released.
  *
  * NO is said only when a majority says that the grant is not ours. Anything
  * between is NOT_APPLIED: the core shows the lock at risk and asks again until
  * its deadline. */
 #include "store/quorum/quorum_i.h"
 
-/* A renewal may tell nodes of the grant of which its acquire, if that is still
- * being dealt with, knows that they have nothing. */
+/* The acquire of this grant may still have a task, which knows of some nodes
+ * that they have nothing. The renewal may now set the grant there, so that
+ * knowledge is dropped. */
 static void renew_acquire_knows_no_more(struct snib__quorum *q,
                                         const struct task *task)
 {
@@ -71,7 +73,8 @@ static void renew_renewed(struct snib__quorum *q, snib_instant now,
     snib__after_begin(q, now, task, from);
 }
 
-/* A majority has it no more; what stands elsewhere is nobody's. */
+/* A majority does not have the grant any more: end it at the other nodes, too,
+ * where it is nobody's. */
 static void renew_end_rest(struct snib__quorum *q, snib_instant now,
                            const struct task *task)
 {
@@ -130,15 +133,16 @@ void snib__renew_check(struct snib__quorum *q, snib_instant now,
     }
 }
 
-/* -- bringing nodes in line ------------------------------------------------------ */
+/* -- bringing nodes in line ------------------------------------------------ */
 
-/* Has it told us that it lacks the grant, or has it under another token? */
+/* Has the node told us that it lacks the grant, or has it under another token?
+ * For an acquire: or did it fail? */
 static bool renew_lacks(const struct task *task, const struct part *p)
 {
     if (p->doing != DO_NOTHING || p->revoked) {
         return false;
     }
-    /* Of a renewal: the next one will find out about those that failed. */
+    /* After a renewal nodes that failed are left to the next renewal. */
     return p->has == HAS_OURS || p->missed ||
            (task->round && p->has != HAS_GOOD);
 }
@@ -153,8 +157,8 @@ static void renew_keep(struct snib__quorum *q, snib_instant now,
     }
 }
 
-/* All is done. Where a copy may be executed yet, the id is remembered for as
- * long as that: whoever ends the grant must name it. */
+/* All is done. Where a copy may still be executed, the task stays as long as
+ * that: the request that ends the grant must name the task's id. */
 static void renew_after_over(struct snib__quorum *q, snib_instant now,
                              struct task *task)
 {
@@ -168,7 +172,7 @@ static void renew_after_over(struct snib__quorum *q, snib_instant now,
     }
 }
 
-/* Nothing more to do for it now: later, or never. */
+/* Nothing more can be done for the grant now. Try again later, or give up. */
 static void renew_after_wait(struct snib__quorum *q, snib_instant now,
                              struct task *task)
 {
@@ -208,7 +212,7 @@ void snib__after_check(struct snib__quorum *q, snib_instant now,
                        struct task *task, struct part *p)
 {
     if (p->has == HAS_OURS && p->token == task->token) {
-        p->has = HAS_GOOD; /* late, and the same token */
+        p->has = HAS_GOOD; /* a late answer, with the same token */
     } else if ((p->has == HAS_OURS && !p->missed) ||
                (!task->round && p->missed)) {
         renew_keep(q, now, task, p->node);

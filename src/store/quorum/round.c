@@ -5,29 +5,30 @@
  *            a majority granted, same token                 -> told DONE, AFTER
  *            … under different tokens                       -> RAISE
  *            a majority cannot be had any more              -> lost
- *   RAISE  nodes below the highest token are told it        -> DONE, or lost
- *   lost   what was got is given back everywhere; nodes that have yet to
- *          answer, when they do or the next round begins    -> REST, or end
+ *   RAISE  nodes below the highest token are told of it     -> DONE, or lost
+ *   lost   What was granted is given back everywhere. Nodes that have yet to
+ *          answer are told when they do, or when the next round begins.
+ *                                                           -> REST, or end
  *   REST   a pause                                          -> ROUND
  *
  * The outcome of a round is decided here and nowhere else: an id is good for
- * one round, and one that did not win is never used again. So an acquire is
+ * one round, and an id that did not win is never used again. So an acquire is
  * never *unknown*: what may be left of it at a node blocks others until it is
- * cancelled or its lease ends, but is nobody's.
+ * cancelled or its lease ends, but it is nobody's grant.
  *
- * Token. Votes of a majority can carry different tokens, and the highest of
+ * Token. The votes of a majority can carry different tokens, and the highest of
  * them says nothing about what the next majority will give: with clocks apart
- * it may be lower (five nodes at 0, -1, -6, -6, -6 s: A wins on 1–3, B later
- * on 3–5). So a grant is told only when a majority remembers its very token:
- * every later majority contains one of these nodes. As a rule that costs
+ * it may give a lower one (five nodes at 0, -1, -6, -6, -6 s: A wins on 1–3, B
+ * later on 3–5). So a grant is told only when a majority remembers its very
+ * token: every later majority contains one of these nodes. As a rule that costs
  * nothing: each round asks for tokens just ahead of every node's clock, and
- * nodes that remember the same give the same. When they differ, those below
- * are raised first (one more round trip). A node whose token is more than a
- * day ahead of the others' is not counted: one broken clock would drag all
- * tokens along.
+ * nodes that remember the same give the same. When they differ, the nodes below
+ * are raised first (one more round trip). A node whose token is more than a day
+ * ahead of the others' is not counted: one broken clock would drag all tokens
+ * along.
  *
- * Nobody queues at the nodes (first come, first served is not kept in a
- * quorum): who waits asks again, with growing, random pauses. */
+ * Nobody queues at the nodes, so a quorum does not serve in order of arrival: a
+ * waiting client asks again, with growing, random pauses. */
 #include <string.h>
 
 #include "store/quorum/quorum_i.h"
@@ -37,15 +38,16 @@ static bool round_holds(const struct part *p)
     return p->has == HAS_OURS || p->has == HAS_GOOD;
 }
 
-/* Asked in this round, and not one that a round before still waits for. */
+/* Is this part's request one of this round, not of a round before? */
 static bool round_is_pending(const struct task *task, const struct part *p)
 {
     return p->doing == DO_ACQUIRE && p->rq.id[1] == task->id[1];
 }
 
-/* The round is on its way, and no longer than answers may take: it will do with
- * the nodes that answer as a rule. When the limit cuts it off, that says nothing
- * against them; what the caller waits for is the lock. */
+/* Is the round on its way, no longer than answers may take, and likely to win
+ * with the nodes that answer as a rule? If the limit cuts such a round off,
+ * that says nothing against the nodes; the caller is told that the lock is
+ * held. */
 static bool round_in_good_time(const struct snib__quorum *q, snib_instant now,
                                const struct task *task)
 {
@@ -69,14 +71,15 @@ static snib_instant round_give_up_at(const struct task *task)
     if (task->held || task->parent->limit.ns == INT64_MAX) {
         return task->parent->limit;
     }
-    /* A little earlier, so that the caller hears why. */
+    /* A little before the limit, so that the caller hears why. */
     spare = spare < 50 * 1000000 ? spare : 50 * 1000000;
     return snib__before(task->parent->limit, (snib_duration){spare});
 }
 
-/* -- asking -------------------------------------------------------------------- */
+/* -- asking ---------------------------------------------------------------- */
 
-/* Just ahead of the nodes' clocks, one that is far off left out. */
+/* A token just ahead of the nodes' clocks, leaving out clocks that are far
+ * off. */
 static int64_t round_first_token(const struct snib__quorum *q, snib_instant now)
 {
     int64_t clock[NODES_MAX], most = 0;
@@ -112,8 +115,8 @@ static void round_rest(struct snib__quorum *q, snib_instant now,
                      snib__sooner(snib__after(now, d), round_give_up_at(task)));
 }
 
-/* Too few can be asked now, but for those that have yet to answer the round
- * before: a round now would be lost, and say nothing of the lock. */
+/* Are too few nodes free to be asked now, while others have yet to answer the
+ * round before? A round now would be lost and say nothing of the lock. */
 static bool round_too_early(const struct snib__quorum *q, snib_instant now,
                             const struct task *task)
 {
@@ -164,7 +167,7 @@ static void round_ask_all(struct snib__quorum *q, snib_instant now,
     round_results(q, now, task); /* perhaps too few could be asked at all */
 }
 
-/* -- the end of a round ------------------------------------------------------------ */
+/* -- the end of a round ---------------------------------------------------- */
 
 static void round_tell_lost(struct snib__quorum *q, struct task *task)
 {
@@ -178,7 +181,7 @@ static void round_tell_lost(struct snib__quorum *q, struct task *task)
     }
 }
 
-/* So many names are no host's that no majority can be there. */
+/* Are so many addresses no host's that there can be no majority? */
 static bool round_hopeless(const struct snib__quorum *q)
 {
     uint32_t no_such = 0;
@@ -188,7 +191,8 @@ static bool round_hopeless(const struct snib__quorum *q)
     return q->count - no_such < q->majority;
 }
 
-/* May it be tried again? What only a person can repair ends it at once. */
+/* May it be tried again? A trouble that only a person can repair ends it at
+ * once. */
 static bool round_goes_on(struct snib__quorum *q, snib_instant now,
                           struct task *task, bool split)
 {
@@ -218,9 +222,10 @@ static void round_tell_queued(struct snib__quorum *q, struct task *task)
     }
 }
 
-/* How long nothing is asked. split: several asked at once and shared the
- * votes, so that nobody won. Votes that are split again and again are not:
- * somebody holds the lock on a majority that we do not see whole. */
+/* How long nothing is asked after a lost round. split: several clients asked at
+ * once and shared the votes, so that none won. After SPLIT_ROUNDS such rounds
+ * somebody is taken to hold the lock on a majority that we do not see whole,
+ * and the pause is that of a wait. */
 static snib_duration round_pause(struct snib__quorum *q, struct task *task,
                                  bool split)
 {
@@ -260,9 +265,10 @@ static void round_lost(struct snib__quorum *q, snib_instant now,
         ours += round_holds(p);
         pending += round_is_pending(task, p);
     }
-    /* Those that have yet to answer cannot win it any more, but they answer:
-     * what stands in the way is a holder, or a split vote. At the limit they
-     * have not: only those count then that answer as a rule. */
+    /* Nodes that have yet to answer cannot win the round any more, but they
+     * count as answering: what stands in the way is a holder or a split vote.
+     * At the limit they have not answered; then only nodes count that answer as
+     * a rule. */
     bool over = snib__reached(now, round_give_up_at(task));
     uint32_t heard = others + ours + (over ? 0 : pending);
     task->held = (others > 0 && heard >= q->majority) ||
@@ -292,7 +298,7 @@ static void round_lost(struct snib__quorum *q, snib_instant now,
     }
 }
 
-/* -- winning ------------------------------------------------------------------------- */
+/* -- winning --------------------------------------------------------------- */
 
 static bool round_far_ahead(int64_t token, int64_t than)
 {
@@ -402,8 +408,9 @@ static void round_results(struct snib__quorum *q, snib_instant now,
             continue;
         }
         if (p->doing == DO_NOTHING && !p->missed) {
-            p->missed = true; /* asked once */
-            /* A vote may be over by now, and another have been granted. */
+            p->missed = true; /* a node is asked once */
+            /* Not `anyway`: this vote may be over by now, and another grant
+             * given. */
             snib__part_keep(q, now, task, k, task->lease, false);
         }
         may += p->doing == DO_KEEP;
@@ -413,8 +420,8 @@ static void round_results(struct snib__quorum *q, snib_instant now,
     }
 }
 
-/* Nodes that said nothing to the end of our earlier grant are told again, in
- * the background; those that have yet to answer, when they do. */
+/* Nodes that did not confirm the end of our earlier grant are told again, in
+ * the background. A node that has yet to answer is told when it does. */
 static void round_end_prior_behind(struct snib__quorum *q, snib_instant now,
                                    const struct task *task)
 {
@@ -434,7 +441,7 @@ void snib__round_check(struct snib__quorum *q, snib_instant now,
         if (!task->busy ||
             snib__parts_with(q, task, HAS_NOTHING) >= q->majority) {
             round_end_prior_behind(q, now, task);
-            task->round = 1; /* what else comes of it is late */
+            task->round = 1; /* any later answer to it is late */
             round_rest(q, now, task,
                        snib__ms(snib__quorum_between(q, YIELD_LEAST_MS,
                                                      YIELD_MOST_MS)));
@@ -466,15 +473,17 @@ void snib__round_due(struct snib__quorum *q, snib_instant now,
         case ST_ROUND:
         case ST_RAISE:
             if (!snib__reached(now, task->parent->limit) &&
-                round_in_good_time(q, now, task)) { /* no cause to hear early */
+                /* the round may still win */
+                round_in_good_time(q, now, task)) {
                 snib__task_timer(q, task, task->parent->limit);
                 return;
             }
-            round_lost(q, now, task, NULL); /* tells, since it may not go on */
+            /* it also tells the core, as no more rounds may start */
+            round_lost(q, now, task, NULL);
             return;
         case ST_PRIOR:
             round_end_prior_behind(q, now, task);
-            task->round = 1; /* as above */
+            task->round = 1; /* any later answer to it is late */
             round_tell_lost(q, task);
             snib__task_end(q, task);
             return;
@@ -498,10 +507,11 @@ void snib__round_due(struct snib__quorum *q, snib_instant now,
     }
 }
 
-/* -- beginning --------------------------------------------------------------------------- */
+/* -- beginning ------------------------------------------------------------- */
 
-/* Whatever still deals with the grant that this one is to follow ends now, lest
- * it sets the grant again behind its end. True: *ret_id is the grant's. */
+/* End every task that still deals with the grant that this acquire is to
+ * follow, lest it sets the grant again after its end. True: *ret_id is the
+ * grant's id. */
 static bool round_end_dealings(struct snib__quorum *q, const struct task *of,
                                uint64_t ret_id[2])
 {
@@ -529,8 +539,8 @@ static bool round_end_dealings(struct snib__quorum *q, const struct task *of,
     return found;
 }
 
-/* A yield: there is no queue to stand in at the nodes, so our grant is ended,
- * others get a moment, and then we ask like anybody. */
+/* A yield. There is no queue at the nodes, so our grant is ended, others get a
+ * moment, and then we ask like anybody. */
 static void round_end_prior(struct snib__quorum *q, snib_instant now,
                             struct task *task)
 {

@@ -1,12 +1,13 @@
 /* store/quorum/store.c — the store table of a store made of stores.
  *
- * Each node is a whole store with its own view of three channels. What it
- * wants of them is handed on to ours: channel i of node k is our channel
- * 3 k + i. The buffers change hands for the length of a step (borrow,
- * store_give_back), so that a node sees what is still unsent and nothing is copied.
+ * Each node is a whole store with its own view of three connections. Its wishes
+ * for them are handed on to ours: connection i of node k is our connection 3 k
+ * + i. The buffers change hands for the length of a step (store_borrow,
+ * store_give_back), so that a node sees what is still unsent and nothing is
+ * copied.
  *
- * Nodes are stepped only from store_settle() and store_quorum_input(): whatever an op
- * wants of a node meanwhile gathers on the node's chain, so that requests of
+ * Nodes are stepped only from store_settle() and store_quorum_input(). Requests
+ * of a task to a node meanwhile gather on the node's chain, so that requests of
  * one step travel together. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static struct snib__quorum *store_of(const struct snib__store *store)
     return (struct snib__quorum *)(uintptr_t)store;
 }
 
-/* -- ops ------------------------------------------------------------------- */
+/* -- tasks ----------------------------------------------------------------- */
 
 struct task *snib__task_new(struct snib__quorum *q,
                             const struct snib__name *name, const uint64_t id[2])
@@ -118,7 +119,8 @@ void snib__task_tell(struct snib__quorum *q, struct task *task,
     } else if (err) {
         snib__fail_plain(rq->reterr, err);
     }
-    if (!snib__linked(&rq->link)) { /* else its interim answer is there */
+    /* else its interim answer is still in the list */
+    if (!snib__linked(&rq->link)) {
         snib__list_push(&q->out->answered, &rq->link);
     }
 }
@@ -127,7 +129,7 @@ void snib__task_lost(struct snib__quorum *q, struct task *task, bool revoked)
 {
     const struct snib_error *said = task->parent->reterr;
     char text[sizeof said->text] = "";
-    if (revoked && said) { /* a node told who did it */
+    if (revoked && said) { /* a node told who forced it */
         memcpy(text, said->text, sizeof text);
     }
     snib__task_tell(q, task, SNIB__NO, SNIB_ERR_LOST, *text ? text : NULL);
@@ -141,7 +143,7 @@ int64_t snib__quorum_between(struct snib__quorum *q, int64_t least,
                                  : 0);
 }
 
-/* -- nodes ------------------------------------------------------------------ */
+/* -- nodes ----------------------------------------------------------------- */
 
 static void store_swap(struct snib__buf *a, struct snib__buf *b)
 {
@@ -208,7 +210,8 @@ static void store_settle(struct snib__quorum *q, snib_instant now)
             q->kind->tasks->start(n->store, now, &chain);
             store_give_back(q, k);
         }
-        /* Only now: an answer may end what the next node has yet to hear of */
+        /* Only after all nodes were stepped: an answer may end a request that
+         * the next node has yet to be told of. */
         for (uint32_t k = 0; k < q->count; k++) {
             store_take_answers(q, now, k);
         }
@@ -224,7 +227,7 @@ static void store_step_node(struct snib__quorum *q, snib_instant now,
     store_take_answers(q, now, k);
 }
 
-/* -- open -------------------------------------------------------------------- */
+/* -- open ------------------------------------------------------------------ */
 
 static snib_err store_check(const struct snib__url *url,
                             snib_duration *ret_node, struct snib_error *reterr)
@@ -399,7 +402,7 @@ static snib_err store_quorum_open(const struct snib__store_config *cfg,
     return snib__quorum_open(cfg, &redis, ret, reterr);
 }
 
-/* -- steps ---------------------------------------------------------------------- */
+/* -- steps ----------------------------------------------------------------- */
 
 static void store_refuse(struct snib__quorum *q, struct snib__request *rq,
                          snib_err err, const char *text)
@@ -463,7 +466,7 @@ static void store_begin(struct snib__quorum *q, snib_instant now,
         snib__round_start(q, now, task);
         break;
     case SNIB__RENEW:
-        task->reserve = RESERVE_MAX; /* as much as it may have reserved */
+        task->reserve = RESERVE_MAX; /* it may have reserved as many */
         snib__renew_start(q, now, task);
         break;
     case SNIB__RELEASE:
@@ -563,9 +566,9 @@ static int store_by_instant(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A node that is well is being told of an end that a majority has confirmed, or
- * has yet to answer an acquire that the others have won: with its vote the grant
- * outlives the loss of one of theirs. */
+/* Does a node that is well have work behind it: is it being told of an end that
+ * a majority has confirmed, or has it yet to answer an acquire that the others
+ * have won? With its vote that grant outlives the loss of one of the others. */
 static bool store_is_behind(const struct snib__quorum *q, uint32_t failing)
 {
     for (uint32_t i = 0; q->tasks > 0 && i < BUCKETS; i++) {
@@ -583,8 +586,9 @@ static bool store_is_behind(const struct snib__quorum *q, uint32_t failing)
     return false;
 }
 
-/* Reachable while a majority is, and since the instant from which it was (or
- * was not). The text is one server's that is not. */
+/* The store is reachable while a majority of the nodes is. `since` is the
+ * instant from which it was reachable (or was not). The text is that of one
+ * server that is not reachable. */
 static void store_quorum_state(const struct snib__store *store,
                                snib_instant now, struct snib__store_state *ret)
 {
@@ -611,7 +615,7 @@ static void store_quorum_state(const struct snib__store *store,
     ret->nodes = q->count;
     ret->nodes_reachable = goods;
     ret->reachable = goods >= q->majority;
-    uint32_t enough = q->count - q->majority; /* so many may be missing     */
+    uint32_t enough = q->count - q->majority; /* so many may be missing */
     if (ret->reachable) {
         qsort(good, goods, sizeof *good, store_by_instant);
         ret->since = good[q->majority - 1];

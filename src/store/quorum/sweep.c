@@ -1,15 +1,16 @@
 /* store/quorum/sweep.c — ending a grant or a request, everywhere.
  *
- * A RELEASE, a CANCEL, and what a lost round leaves behind at nodes that have
- * not answered. Every node is told, also one that did not answer the acquire:
- * it may execute it yet. Where a late copy may come the node is sent a CANCEL,
- * which leaves a tombstone; else a RELEASE, which leaves nothing.
+ * This does a RELEASE, a CANCEL, and clears what a lost round leaves behind at
+ * nodes that have not answered. Every node is told, also one that did not
+ * answer the acquire: it may still execute it. Where a late copy may come, the
+ * node is sent a CANCEL, which leaves a tombstone; else a RELEASE, which leaves
+ * nothing.
  *
  * The core has its answer when a majority has confirmed: from then on another
- * can win. The others are told again and again, in the background, until the
- * lease would be over by itself. That is a courtesy and not a promise, so it
- * is bounded: beyond BACKGROUND_MAX the leases end it, and a node that fails
- * is told when it answers again. */
+ * client can win. The other nodes are told again and again, in the background,
+ * until the lease would be over by itself. That is a courtesy and not a
+ * promise, so it is bounded: beyond SWEEPS_MAX tasks the leases end it, and a
+ * node that fails is told when it answers again. */
 #include "base/error.h"
 #include "store/quorum/quorum_i.h"
 
@@ -25,16 +26,16 @@ static void sweep_send(struct snib__quorum *q, snib_instant now,
     }
 }
 
-/* All that can be told now. */
+/* Tell all that can be told now. */
 static void sweep_results(struct snib__quorum *q, snib_instant now,
                           struct task *task)
 {
     uint32_t ended = snib__parts_with(q, task, HAS_NOTHING);
     if (task->parent && ended >= q->majority) {
         bool release = task->parent->verb == SNIB__RELEASE;
-        /* A forced release is done when a majority has executed it: of those
-         * that answered us, one at least has, though others may still have had
-         * our grant. */
+        /* A forced release is done when a majority of the nodes has executed
+         * it. So at least one of the nodes that answered us has, although
+         * others may still have had our grant. */
         bool no = release && (task->noes >= q->majority || task->revoked);
         task->parent->revoked = no && task->revoked;
         if (no) {
@@ -76,10 +77,11 @@ void snib__sweep_check(struct snib__quorum *q, snib_instant now,
     case SNIB__DONE:
         break;
     case SNIB__NO:
-        /* Not under this token. Under another, if it was not raised. */
+        /* The node has no grant under this token. It may have one under another
+         * token, if that was not raised. */
         task->noes += was == DO_RELEASE;
         task->revoked = task->revoked || p->rq.revoked;
-        if (p->rq.revoked && task->parent) { /* who did it, and why */
+        if (p->rq.revoked && task->parent) { /* who forced it, and the reason */
             snib__fail(task->parent->reterr, SNIB_ERR_LOST, "%s",
                        p->error.text);
         }
@@ -87,7 +89,7 @@ void snib__sweep_check(struct snib__quorum *q, snib_instant now,
         snib__part_end(q, now, task, p->node, false, true);
         return;
     case SNIB__UNKNOWN:
-        p->missed = true; /* a copy may come: with a tombstone */
+        p->missed = true; /* a copy may come: leave a tombstone */
         break;
     case SNIB__NOT_APPLIED:
     case SNIB__PENDING:
@@ -116,9 +118,9 @@ void snib__sweep_due(struct snib__quorum *q, snib_instant now,
     sweep_results(q, now, task);
 }
 
-/* -- beginning ------------------------------------------------------------------ */
+/* -- beginning ------------------------------------------------------------- */
 
-/* The op that deals with this id: an ACQUIRE under way, or what follows a
+/* The task that deals with this id: an ACQUIRE under way, or what follows a
  * grant or a renewal. */
 static struct task *sweep_next_of(struct snib__quorum *q, const uint64_t id[2],
                                   struct task * not )
@@ -134,8 +136,8 @@ static struct task *sweep_next_of(struct snib__quorum *q, const uint64_t id[2],
     return NULL;
 }
 
-/* Whatever it was about ends now; what it may have left at a node is noted in
- * the parts of `by`. */
+/* End this task. A grant that it may have left at a node is noted in the parts
+ * of `by`. */
 static void sweep_take_over(struct snib__quorum *q, struct task *by,
                             struct task *task)
 {
@@ -196,7 +198,7 @@ void snib__sweep_behind(struct snib__quorum *q, snib_instant now,
     }
     struct task *task = snib__task_new(q, from->name, id);
     if (!task) {
-        return; /* its lease ends it */
+        return; /* without memory its lease ends it */
     }
     task->stage = ST_SWEEP;
     task->background = from->background;
