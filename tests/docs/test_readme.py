@@ -138,8 +138,8 @@ cc a.c $(pkg-config --cflags --libs snib) && ./a.out && echo linked
 EXCEPT = [
     ("README.md", "in the order of arrival",
      "threads of one client share the client's place"),
-    ("include/snib.h", "first come first served;",
-     "threads of one client share the client's place"),
+    ("include/snib.h", "first come first served.",
+     "threads of one client share the client's position"),
     ("README.md", 'ask `snib check "$SNIB_GRANT"`', "after a forced release"),
     ("docs/man/snib-check.1", "The living keeper is asked",
      "after .Xr snib-force-release 1"),
