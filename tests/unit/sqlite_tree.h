@@ -250,6 +250,30 @@ int __wrap_getgrgid_r(gid_t group, struct group *gr, char *buf, size_t size,
     return 0;
 }
 
+int __wrap_getgrouplist(const char *user, gid_t first, gid_t *ret, int *count);
+int __wrap_getgrouplist(const char *user, gid_t first, gid_t *ret, int *count)
+{
+    static int needed; /* the same until there is room for it               */
+    int room = *count;
+    tell("getgrouplist %s %d", user, room);
+    if (goes_wrong("grouplist")) {
+        return -1;
+    }
+    needed = needed ? needed : chance("many groups", 4) ? 300 : 2;
+    *count = needed;
+    if (room < needed) {
+        return -1;
+    }
+    for (int i = 0; i < needed; i++) {
+        ret[i] = i ? 1000u + (gid_t)i : first;
+    }
+    if (chance("listed elsewhere", 4)) {
+        ret[needed - 1] = 50;
+    }
+    needed = 0;
+    return *count;
+}
+
 /* -- making and removing ---------------------------------------------------------------- */
 
 static int make_at(const char *call, const char *path, mode_t mode)

@@ -1,7 +1,7 @@
 /* tests/unit/test_sqlite_default.c — the embedded store: which file is the
  * default, and that it changes only when nobody uses the one before.
  *
- * wraps: getgrgid_r getgroups __getgroups_chk */
+ * wraps: getgrgid_r getgrouplist getgroups __getgroups_chk getpwuid_r */
 #include "sqlite_store.h"
 
 #include <grp.h>
@@ -62,6 +62,14 @@ static void default_path_is_that_of_the_effective_user(void **state)
 
 /* -- a group's, after one's own ----------------------------------------------------- */
 
+static bool make_shared(void)
+{
+    return mkdir(SNIB__SQLITE_OF_GROUP, 0700) == 0 &&
+           chown(SNIB__SQLITE_OF_GROUP, 0, GROUP) == 0 &&
+           chmod(SNIB__SQLITE_OF_GROUP, 02770) == 0;
+}
+
+static bool makes_under_lock; /* root makes the directory, just before */
 static bool forks_under_lock; /* another thread does, just then */
 static pid_t copy;
 
@@ -71,6 +79,12 @@ static int looks; /* at the own file's bells */
 int flock(int fd, int operation)
 {
     struct stat own, st;
+    if (makes_under_lock) {
+        makes_under_lock = false;
+        if (!make_shared()) {
+            _exit(8);
+        }
+    }
     looks += stat(OWN "-bells", &own) == 0 && fstat(fd, &st) == 0 &&
              st.st_ino == own.st_ino && st.st_dev == own.st_dev;
     int rc = (int)syscall(SYS_flock, fd, operation);
@@ -102,10 +116,8 @@ static int on_a_host(int (*body)(void))
             _exit(CANNOT);
         }
         umask(0);
-        if (mkdir(SNIB__SQLITE_OF_ROOT, 0755) ||
-            mkdir(SNIB__SQLITE_OF_GROUP, 0700) ||
-            chown(SNIB__SQLITE_OF_GROUP, 0, GROUP) ||
-            chmod(SNIB__SQLITE_OF_GROUP, 02770) || mkdir(OWN "-bells", 0700)) {
+        if (mkdir(SNIB__SQLITE_OF_ROOT, 0755) || !make_shared() ||
+            mkdir(OWN "-bells", 0700)) {
             _exit(1);
         }
         _exit(body());
@@ -260,6 +272,117 @@ static void a_childs_copy_does_not_keep_the_look_at_the_own_file(void **state)
     assert_int_equal(on_a_host(fork_and_look), 0);
 }
 
+/* He had chosen his own file, and whoever comes now sees it in use by nobody. */
+static int make_while_it_is_opened(void)
+{
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    struct snib_client *c = NULL;
+    struct snib_error e = {0};
+    unsetenv("SNIB_URL");
+    if (rmdir(SNIB__SQLITE_OF_GROUP)) {
+        return 2;
+    }
+    makes_under_lock = true;
+    snib_err err = snib_client_open(&o, &c, &e);
+    if (!says(err, &e, SNIB_ERR_STORE, "made while it was being opened; try")) {
+        return 3;
+    }
+    if (snib_client_open(&o, &c, &e) ||
+        strcmp(snib_client_url(c), "sqlite:" OF_ALL) != 0) {
+        return 4;
+    }
+    snib_client_free(c);
+    if (system("rm -rf " SNIB__SQLITE_OF_GROUP) ||
+        snib_client_open(&o, &c, &e) ||
+        strcmp(snib_client_url(c), "sqlite:" OWN) != 0) {
+        return 5;
+    }
+    snib_client_free(c);
+    return 0;
+}
+
+static void a_directory_that_is_made_during_the_opening_is_seen(void **state)
+{
+    (void)state;
+    assert_int_equal(on_a_host(make_while_it_is_opened), 0);
+}
+
+/* Who was in the way of the one that removed them has the file open. */
+static int remove_bells_and_ask(void)
+{
+    char a[4096], who[40];
+    struct snib_error e = {0};
+    int ready[2];
+    char c;
+    if (rmdir(OWN "-bells") || pipe(ready)) {
+        return 2;
+    }
+    pid_t user = fork();
+    if (user == 0) {
+        struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        int fd = open(OWN, O_RDWR | O_CREAT, 0600);
+        if (fcntl(fd, F_SETLK, &all) || write(ready[1], "x", 1) != 1) {
+            _exit(1);
+        }
+        pause();
+    }
+    snprintf(who, sizeof who, "process %d still uses", (int)user);
+    if (read(ready[0], &c, 1) != 1) {
+        return 3;
+    }
+    snib_err err = snib__sqlite_default_path(a, sizeof a, &e);
+    bool ok = says(err, &e, SNIB_ERR_CONFIG, who);
+    if (symlink("/", OWN "-bells")) {
+        return 4;
+    }
+    err = snib__sqlite_default_path(a, sizeof a, &e);
+    ok = says(err, &e, SNIB_ERR_CONFIG, who) && ok;
+    kill(user, SIGKILL);
+    waitpid(user, NULL, 0);
+    err = snib__sqlite_default_path(a, sizeof a, &e);
+    return !ok ? 5 : err || strcmp(a, OF_ALL) != 0 ? 6 : 0;
+}
+
+static void the_own_file_is_used_without_its_bells_too(void **state)
+{
+    (void)state;
+    assert_int_equal(on_a_host(remove_bells_and_ask), 0);
+}
+
+/* Members would not come to it, and have files of their own without a word. */
+static int close_the_top_and_ask(void)
+{
+    static const struct {
+        mode_t mode;
+        gid_t group;
+        bool ok;
+    } t[] = {{0700, 0, false},    {0750, 0, false},     {0751, 0, true},
+             {0711, GROUP, true}, {0710, GROUP, true},  {0701, GROUP, false},
+             {0750, GROUP, true}, {0700, GROUP, false}, {0755, 0, true}};
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        char a[4096];
+        struct snib_error e = {0};
+        if (chown(SNIB__SQLITE_OF_ROOT, 0, t[i].group) ||
+            chmod(SNIB__SQLITE_OF_ROOT, t[i].mode)) {
+            return 2;
+        }
+        snib_err err = snib__sqlite_default_path(a, sizeof a, &e);
+        if (t[i].ok ? err : !says(err, &e, SNIB_ERR_CONFIG, "keeps members")) {
+            print_error("%o of %d: %s\n", (unsigned)t[i].mode, (int)t[i].group,
+                        e.text);
+            return 3;
+        }
+    }
+    return 0;
+}
+
+static void a_directory_that_members_do_not_reach_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(on_a_host(close_the_top_and_ask), 0);
+}
+
 static bool leave_no_descriptor(void)
 {
     struct rlimit limit;
@@ -325,6 +448,44 @@ without_a_descriptor_the_own_file_is_not_taken_for_none(void **state)
 static int groups_fail,
     group_fails;       /* errno                                  */
 static bool none_left; /* no descriptor, from there on           */
+
+static int user_fails;       /* errno; EINTR: once                          */
+static const char *home;     /* NULL: as it is in the database              */
+static bool others_list_him; /* a source that /etc/group is not             */
+
+int __real_getpwuid_r(uid_t, struct passwd *, char *, size_t, struct passwd **);
+int __wrap_getpwuid_r(uid_t id, struct passwd *pw, char *reserve, size_t size,
+                      struct passwd **ret);
+int __wrap_getpwuid_r(uid_t id, struct passwd *pw, char *reserve, size_t size,
+                      struct passwd **ret)
+{
+    *ret = NULL;
+    int e = user_fails;
+    if (e == EINTR) {
+        user_fails = 0;
+    }
+    int rc = e ? e : __real_getpwuid_r(id, pw, reserve, size, ret);
+    if (*ret && home) {
+        pw->pw_dir = (char *)(uintptr_t)home;
+    }
+    return rc;
+}
+
+int __real_getgrouplist(const char *user, gid_t first, gid_t *ret, int *count);
+int __wrap_getgrouplist(const char *user, gid_t first, gid_t *ret, int *count);
+int __wrap_getgrouplist(const char *user, gid_t first, gid_t *ret, int *count)
+{
+    enum { ALL = 1000 };
+    if (!others_list_him) {
+        return __real_getgrouplist(user, first, ret, count);
+    }
+    int room = *count;
+    *count = ALL;
+    for (int i = 0; i < ALL && room >= ALL; i++) {
+        ret[i] = i + 1 < ALL ? 100000u + (gid_t)i : GROUP;
+    }
+    return room < ALL ? -1 : ALL;
+}
 
 int __real_getgrgid_r(gid_t, struct group *, char *, size_t, struct group **);
 int __wrap_getgrgid_r(gid_t id, struct group *gr, char *reserve, size_t size,
@@ -478,6 +639,104 @@ static void a_users_own_group_is_one_that_he_is_in(void **state)
     assert_int_equal(on_a_host(ask_without_the_own_group), 0);
 }
 
+/* A directory service may leave out of a group's entry who is in it. */
+static int ask_as_listed_elsewhere(void)
+{
+    char a[4096];
+    struct snib_error e = {0};
+    if (!be_member(0)) {
+        return 2;
+    }
+    others_list_him = true;
+    snib_err err = snib__sqlite_default_path(a, sizeof a, &e);
+    if (!says(err, &e, SNIB_ERR_CONFIG, "log in anew")) {
+        return 3;
+    }
+    others_list_him = false;
+    err = snib__sqlite_default_path(a, sizeof a, &e);
+    return err || strstr(a, "/shared/") ? 4 : 0;
+}
+
+static void who_is_listed_by_his_own_entry_alone_is_a_member(void **state)
+{
+    (void)state;
+    assert_int_equal(on_a_host(ask_as_listed_elsewhere), 0);
+}
+
+/* -- the own file of a member -------------------------------------------------------- */
+
+static int ask_where_the_own_file_is(void)
+{
+    static const struct {
+        int fails;
+        snib_err err;
+        const char *says;
+    } t[] = {{EIO, SNIB_ERR_STORE, "still uses a lock file of its own cannot"},
+             {ERANGE, SNIB_ERR_CONFIG, "cannot be told"},
+             {EACCES, SNIB_ERR_CONFIG, "cannot be told"},
+             {EMFILE, SNIB_ERR_LIMIT, "the password database"},
+             {ENOENT, SNIB_ERR_OK, ""},
+             {ESRCH, SNIB_ERR_OK, ""},
+             {EINTR, SNIB_ERR_OK, ""}};
+    if (!be_member(GROUP)) {
+        return 2;
+    }
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        char a[4096] = "";
+        struct snib_error e = {0};
+        user_fails = t[i].fails;
+        snib_err err = snib__sqlite_default_path(a, sizeof a, &e);
+        if (t[i].err ? !says(err, &e, t[i].err, t[i].says)
+                     : err || strcmp(a, OF_ALL) != 0) {
+            print_error("with %d: %d %s\n", t[i].fails, (int)err, a);
+            return 3;
+        }
+    }
+    return 0;
+}
+
+static void a_user_who_cannot_be_looked_up_may_have_a_file(void **state)
+{
+    (void)state;
+    assert_int_equal(on_a_host(ask_where_the_own_file_is), 0);
+}
+
+/* A loop of links says nothing of what is behind it; that there is nothing, or
+ * that this user never comes there, does. */
+static int ask_for_odd_homes(void)
+{
+    static const struct {
+        const char *home;
+        bool ok;
+    } t[] = {{"/var/lib/loop", false},
+             {"/var/lib/none", true},
+             {"/var/lib/file", true},
+             {"/var/lib/hidden", true}};
+    if (symlink("loop", "/var/lib/loop") ||
+        mknod("/var/lib/file", S_IFREG | 0644, 0) ||
+        mkdir("/var/lib/hidden", 0) || !be_member(GROUP)) {
+        return 2;
+    }
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        char a[4096] = "";
+        struct snib_error e = {0};
+        home = t[i].home;
+        snib_err err = snib__sqlite_default_path(a, sizeof a, &e);
+        if (t[i].ok ? err || strcmp(a, OF_ALL) != 0
+                    : !says(err, &e, SNIB_ERR_CONFIG, "cannot be told")) {
+            print_error("at %s: %d %s %s\n", home, (int)err, a, e.text);
+            return 3;
+        }
+    }
+    return 0;
+}
+
+static void an_own_file_that_cannot_be_looked_at_is_not_unused(void **state)
+{
+    (void)state;
+    assert_int_equal(on_a_host(ask_for_odd_homes), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest cases[] = {
@@ -494,6 +753,12 @@ int main(void)
         cmocka_unit_test(a_group_of_many_members_is_read_to_its_end),
         cmocka_unit_test(who_cannot_be_looked_up_is_not_taken_for_a_stranger),
         cmocka_unit_test(a_users_own_group_is_one_that_he_is_in),
+        cmocka_unit_test(who_is_listed_by_his_own_entry_alone_is_a_member),
+        cmocka_unit_test(a_user_who_cannot_be_looked_up_may_have_a_file),
+        cmocka_unit_test(an_own_file_that_cannot_be_looked_at_is_not_unused),
+        cmocka_unit_test(a_directory_that_is_made_during_the_opening_is_seen),
+        cmocka_unit_test(the_own_file_is_used_without_its_bells_too),
+        cmocka_unit_test(a_directory_that_members_do_not_reach_is_refused),
     };
     return cmocka_run_group_tests(cases, NULL, NULL);
 }

@@ -7,7 +7,7 @@
  * shows run N.
  * wraps: open read close readlink fopen poll fork write waitpid _exit
  * wraps: stat lstat fstatat fstat realpath faccessat geteuid getegid getgroups
- * wraps: getpwuid_r getgrgid_r mkdir mkdirat mknodat fchmodat
+ * wraps: getpwuid_r getgrgid_r getgrouplist mkdir mkdirat mknodat fchmodat
  * wraps: renameat renameat2 unlinkat symlinkat readlinkat statfs fstatvfs
  * wraps: statx fstatfs kill
  * wraps: openat flock clock_gettime nanosleep sched_yield getpid syscall

@@ -502,6 +502,9 @@ snib_err snib__sqlite_open_on(const struct snib__store_config *config,
         }
         snib__forked_out();
     }
+    if (!err && self->lockfile.is_default) {
+        err = snib__shared_still(self->lockfile.path, reterr);
+    }
     if (err) {
         exec_sqlite_free(self);
         return err;

@@ -338,7 +338,7 @@ snib_err snib__host_locked(const char *path, int64_t *ret_pid,
     struct wanted w = {.type = "POSIX", .offset = -1};
     const char *asked = host_is_of(&w, path) ? "/proc/locks" : path;
     *ret_pid = 0;
-    if (asked == path && errno == ENOENT) {
+    if (asked == path && (errno == ENOENT || errno == ENOTDIR)) {
         return SNIB_ERR_OK; /* who has another file open is of no interest  */
     }
     int64_t pid = asked == path ? -1 : host_find_lock(&w);

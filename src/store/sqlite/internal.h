@@ -136,6 +136,9 @@ bool snib__host_is_full(int dir);
  * is still used is not asked. */
 snib_err snib__shared_default(char *ret, size_t size,
                               struct snib_error *reterr);
+/* Is this, which was the default file when its opening began, still that? STORE:
+ * it is not, try again. Other errors are those of snib__sqlite_default_path. */
+snib_err snib__shared_still(const char *path, struct snib_error *reterr);
 /* Is this process in the group? Root is in each. CONFIG, NOMEM: it cannot be
  * told. */
 snib_err snib__shared_is_member(gid_t group, bool *ret,
@@ -158,6 +161,7 @@ struct snib__lockfile {
     const char *base;     /* in path                                        */
     int dir;              /* O_PATH                                         */
     int notifiers;        /* the bells directory, for flock and addresses   */
+    bool is_default;      /* it was the default when its opening began      */
     bool shared;          /* by a group: its directory is                   */
     gid_t group;          /* that one, if shared                            */
     bool alone;           /* files.c: we have the bells locked for us alone */

@@ -254,6 +254,7 @@ static snib_err lockfile_open_in(struct snib__lockfile *p, const char *dir,
     p->shared =
         in && snib__shared_is_dir(&st) && !lockfile_is_private(p->dir, base);
     p->group = st.st_gid;
+    p->is_default = is_default;
     if (is_default && !p->shared &&
         (st.st_uid != geteuid() || (st.st_mode & 022))) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,

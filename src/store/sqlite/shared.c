@@ -57,8 +57,10 @@ static void shared_find_user(struct user *u)
     u->found = NULL;
     u->rc = 0;
     if (geteuid() != 0) {
-        u->rc = getpwuid_r(geteuid(), &u->pw, u->reserve, sizeof u->reserve,
-                           &u->found);
+        do {
+            u->rc = getpwuid_r(geteuid(), &u->pw, u->reserve, sizeof u->reserve,
+                               &u->found);
+        } while (u->rc == EINTR);
         if (!u->rc && !u->found) {
             u->rc = shared_believe_none();
         }
@@ -91,6 +93,29 @@ static int shared_find_group(gid_t id, struct group *gr, struct group **ret,
     return rc ? rc : *ret ? 0 : shared_believe_none();
 }
 
+/* Is the group among those that this user would get by logging in? A directory
+ * service may leave the members out of a group's entry, and then only this tells.
+ * libc hides failures of its sources here. Returns 0, or errno. */
+static int shared_would_get(const struct passwd *user, gid_t id, bool *ret)
+{
+    gid_t *v = NULL;
+    int n = 64, reserve, rc;
+    do {
+        snib__free(v);
+        reserve = n;
+        v = snib__alloc((size_t)n * sizeof *v);
+        if (!v) {
+            return ENOMEM;
+        }
+        rc = getgrouplist(user->pw_name, user->pw_gid, v, &n);
+    } while (rc < 0 && n > reserve);
+    for (int i = 0; i < rc; i++) {
+        *ret = *ret || v[i] == id;
+    }
+    snib__free(v);
+    return rc < 0 ? ENOMEM : 0;
+}
+
 /* This user is a member by the database, though not by this process: it lists
  * him, or gives him the group from the start. */
 static snib_err shared_is_listed(const struct passwd *user, gid_t id, bool *ret,
@@ -104,6 +129,9 @@ static snib_err shared_is_listed(const struct passwd *user, gid_t id, bool *ret,
         *ret = *ret || strcmp(*m, user->pw_name) == 0;
     }
     snib__free(reserve);
+    if (!rc && !*ret) {
+        rc = shared_would_get(user, id, ret);
+    }
     return !rc || *ret
                ? SNIB_ERR_OK
                : snib__host_cannot(
@@ -183,6 +211,13 @@ static snib_err shared_is_there(const char *path, struct stat *st, bool *ret,
                                    strerror(errno));
 }
 
+/* Members of the group can pass this directory. Root passes any, and would use
+ * the group's file without those who cannot. */
+static bool shared_lets_in(const struct stat *top, gid_t group)
+{
+    return top->st_mode & (top->st_gid == group ? S_IXGRP : S_IXOTH);
+}
+
 /* The host's shared directory, if there is one for us. *ret false: there is
  * none, and this user has a file of his own. */
 static snib_err shared_find_shared(const struct passwd *user, bool *ret,
@@ -209,6 +244,12 @@ static snib_err shared_find_shared(const struct passwd *user, bool *ret,
                           " is not a directory that a group shares "
                           "(mode %04o, uid %ld): " SNIB__SQLITE_MAKE_SHARED,
                           (unsigned)dir.st_mode & 07777, (long)dir.st_uid);
+    }
+    if (!shared_lets_in(&top, dir.st_gid)) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          OF_ROOT " keeps members of the group out of " OF_GROUP
+                                  " (mode %04o): " SNIB__SQLITE_MAKE_SHARED,
+                          (unsigned)top.st_mode & 07777);
     }
     *ret = true;
     return SNIB_ERR_OK;
@@ -289,6 +330,44 @@ static snib_err shared_is_used(int notifiers, const char *path, bool *ret,
     return SNIB_ERR_OK;
 }
 
+static snib_err shared_fail_used(const char *who, const char *own,
+                                 struct snib_error *reterr)
+{
+    return snib__fail(reterr, SNIB_ERR_CONFIG,
+                      "%s still uses the lock file %s, from before the one "
+                      "in " OF_GROUP " was made for all of its group: wait "
+                      "until it has ended, or end it",
+                      who, own);
+}
+
+/* The -bells directory of the own file cannot be opened, because of e. Where it
+ * is missing, or is no directory, somebody may have removed it under a process
+ * that still has the file locked (files.c). A file that this user cannot reach
+ * (a service may not see its home) counts as unused: otherwise that service
+ * would be refused for good. */
+static snib_err shared_check_without_notifiers(const char *own,
+                                               const char *notifiers, int e,
+                                               struct snib_error *reterr)
+{
+    char who[SNIB__WHO];
+    int64_t pid;
+    if (e == EACCES) {
+        return SNIB_ERR_OK;
+    }
+    if (e != ENOENT && e != ENOTDIR) {
+        return snib__host_cannot(e, notifiers, reterr,
+                                 "whether the lock file %s is still used "
+                                 "cannot be told: %s: %s; " REMEDY,
+                                 own, notifiers, strerror(e));
+    }
+    snib_err err = snib__host_locked(own, &pid, reterr);
+    if (err || !pid) {
+        return err;
+    }
+    snprintf(who, sizeof who, "process %lld", (long long)pid);
+    return shared_fail_used(who, own, reterr);
+}
+
 /* Those who hold in the own file, from before the group had one, would not be
  * excluded by the group's: they come to their end first. The list of locks, which
  * does not show another pid namespace's, only gives the name. */
@@ -299,20 +378,15 @@ static snib_err shared_check_moved(const char *own, struct snib_error *reterr)
     snprintf(notifiers, sizeof notifiers, "%s-bells", own);
     int fd = open(notifiers, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
-        return snib__host_lacks(errno, notifiers,
-                                reterr); /* else: never made   */
+        return shared_check_without_notifiers(own, notifiers, errno, reterr);
     }
     snib_err err = shared_is_used(fd, notifiers, &used, reterr);
     bool known = !err && used && snib__host_user_of(fd, who);
     close(fd);
-    if (err || !used) {
-        return err;
-    }
-    return snib__fail(reterr, SNIB_ERR_CONFIG,
-                      "%s still uses the lock file %s, from before the one "
-                      "in " OF_GROUP " was made for all of its group: wait "
-                      "until it has ended, or end it",
-                      known ? who : "this or another process", own);
+    return err || !used
+               ? err
+               : shared_fail_used(known ? who : "this or another process", own,
+                                  reterr);
 }
 
 /* *ret_shared: it is the group's. */
@@ -347,9 +421,31 @@ snib_err snib__sqlite_default_path(char *ret, size_t size,
     if (err || !shared) {
         return err;
     }
-    err = snib__host_lacks(u.rc, "the password database", reterr);
+    if (u.rc && u.rc != ENOENT && u.rc != ESRCH) { /* which mean "no entry"   */
+        err = snib__host_cannot(
+            u.rc, "the password database", reterr,
+            "whether uid %ld still uses a lock file of its own cannot be told "
+            "(the password database: %s); " REMEDY,
+            (long)geteuid(), strerror(u.rc));
+    }
     if (!err && !shared_own_path(&u, own, sizeof own, NULL)) {
         err = shared_check_moved(own, reterr);
     }
     return err;
+}
+
+/* A process that uses its file by now looks again which one is the default. If root
+ * made the directory before this look, the look sees it. If root makes it later,
+ * whoever goes to the group's file finds this one in use. */
+snib_err snib__shared_still(const char *path, struct snib_error *reterr)
+{
+    bool shared, was = strcmp(path, OF_GROUP "/locks.db") == 0;
+    snib_err err = shared_find_shared(NULL, &shared, reterr);
+    if (err || shared == was) {
+        return err;
+    }
+    return snib__fail(reterr, SNIB_ERR_STORE,
+                      "%s is not the default lock file any more: " OF_GROUP
+                      " was %s while it was being opened; try again",
+                      path, shared ? "made" : "removed");
 }
