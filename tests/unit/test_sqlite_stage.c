@@ -194,6 +194,8 @@ static void what_cannot_be_moved_is_told_and_leaves_nothing(void **state)
         assert_false(
             snib__lockfile_make(&lockfile, lockfile.dir, "file", S_IFREG));
         assert_int_equal(errno, told);
+        assert_true((i == 1) == (strstr(snib__lockfile_why(&lockfile, errno),
+                                        "ZFS from 2.2 on") != NULL));
         assert_false(
             snib__lockfile_make(&lockfile, lockfile.dir, "folder", S_IFDIR));
         assert_int_equal(errno, told);

@@ -233,7 +233,7 @@ static snib_err files_enter_alone(struct snib__lockfile *p,
             return snib__host_cannot(
                 errno, p->path, reterr,
                 "cannot make %s%s: %s; use --store sqlite:PATH", p->path,
-                suffix[i], strerror(errno));
+                suffix[i], snib__lockfile_why(p, errno));
         }
     }
     snib_err err = files_see(p, &now, reterr);

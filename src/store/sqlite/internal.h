@@ -182,6 +182,8 @@ bool snib__lockfile_is_sole(const struct snib__lockfile *);
 /* Make this file (S_IFREG) or directory (S_IFDIR) if it is not there. */
 bool snib__lockfile_make(const struct snib__lockfile *, int dir,
                          const char *name, mode_t type);
+/* Why something of it could not be made: e, of errno, in words. */
+const char *snib__lockfile_why(const struct snib__lockfile *, int e);
 /* Open the bells directory, and make it if it is not there. */
 snib_err snib__lockfile_notifiers(struct snib__lockfile *,
                                   struct snib_error *reterr);

@@ -176,6 +176,16 @@ bool snib__lockfile_make(const struct snib__lockfile *p, int dir,
     return ok || errno == EEXIST;
 }
 
+/* Some file systems (ZFS before 2.2) cannot do what a shared directory needs,
+ * see stage.c. */
+const char *snib__lockfile_why(const struct snib__lockfile *p, int e)
+{
+    return p->shared && e == EOPNOTSUPP
+               ? "a shared directory needs a file system that renames "
+                 "without replacing (RENAME_NOREPLACE; ZFS from 2.2 on)"
+               : strerror(e);
+}
+
 static const char *lockfile_wrong_notifiers(const struct snib__lockfile *p,
                                             const struct stat *st)
 {
@@ -198,7 +208,8 @@ snib_err snib__lockfile_notifiers(struct snib__lockfile *p,
     if (!snib__lockfile_make(p, p->dir, name, S_IFDIR)) {
         return snib__host_cannot(errno, p->notifiers_path, reterr,
                                  "cannot make directory %s: %s; " REMEDY,
-                                 p->notifiers_path, strerror(errno));
+                                 p->notifiers_path,
+                                 snib__lockfile_why(p, errno));
     }
     p->notifiers =
         openat(p->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -270,7 +281,7 @@ static snib_err lockfile_open_in(struct snib__lockfile *p, const char *dir,
     if (!snib__lockfile_make(p, p->dir, base, S_IFREG)) {
         return snib__host_cannot(errno, p->path, reterr,
                                  "cannot make lock file %s: %s; " REMEDY,
-                                 p->path, strerror(errno));
+                                 p->path, snib__lockfile_why(p, errno));
     }
     err = lockfile_check_file(p, base, reterr);
     if (!err) {
