@@ -471,6 +471,18 @@ static void open_as_another_boot(void)
     say("opened");
 }
 
+static void hold_and_renew(void)
+{
+    struct snib_client *c = must_open(NULL);
+    struct snib_lock *l = lock_of(c, false, 60000);
+    struct snib_grant g;
+    struct snib_error e = {0};
+    say_error(acquire(l, 0, &g, &e), &e);
+    await();
+    say_error(snib_renew(l, g, 0, &e), &e);
+    await();
+}
+
 /* He was alone in a directory that was removed; by the time he reads the file,
  * somebody holds who has another one. */
 static void who_was_alone_before_the_bells_went_clears_nothing(void **state)
@@ -484,11 +496,13 @@ static void who_was_alone_before_the_bells_went_clears_nothing(void **state)
     stop.at = NONE;
     hear_that(&p, "stopped");
     shell("rm -rf locks.db-bells");
-    struct process holder = begin(hold);
+    struct process holder = begin(hold_and_renew);
     hear_that(&holder, "ok");
     tell(&p);
     hear_that(&p, "STORE: bells of lock file");
     assert_int_equal(over(&p), 4);
+    tell(&holder);
+    hear_that(&holder, "ok");
     newcomer_is_told("BUSY");
     end_by(&holder, SIGKILL);
     p = begin(open_as_another_boot);
