@@ -1,6 +1,8 @@
-/* supervisor_words.c — what the supervisor says: on stderr, and in the line of
- * --status-fd. None of it is needed for safety, and none of it may block
- * (say.c, statusline.c).
+/* supervisor_words.c — what the supervisor says on stderr, and in the line of
+ * --status-fd.
+ *
+ * None of it is needed for safety, and none of it may block (say.c,
+ * statusline.c).
  */
 #define _GNU_SOURCE
 #include "cli/supervisor/proc.h"
@@ -13,8 +15,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* "revoked by anna on ci-7: bad release", "unreachable: connection refused";
- * or the word alone. */
+/* "revoked by anna on ci-7: bad release", "unreachable: connection refused"; or
+ * the cause's word alone. */
 static void supervisor_words_lost_words(const struct body *b, struct text *t)
 {
     const struct supervisor *l = &b->supervisor;
@@ -44,7 +46,7 @@ void supervisor_speak(const struct body *b, unsigned todo)
             name);
     }
     if ((todo & SUPERVISOR_SAY_LIMIT) && !b->plan->args->busy_ok) {
-        /* Of several names one may be ours; only the other process knows. */
+        /* Of several names some may be held; only the holder knows which. */
         say("%s%snot acquired within the wait limit (process %d of snib, which "
             "talks to the store, did not answer)",
             b->plan->name_count == 1 ? name : "the locks were ",
@@ -127,8 +129,8 @@ void supervisor_report(const struct body *b, int code)
     }
 }
 
-/* A copy of our own; the command gets the user's only where it is one of the
- * first three, which are its own streams. */
+/* Keep a copy of the descriptor. The command inherits the user's own only where
+ * it is one of the first three, which are the command's streams. */
 void supervisor_keep_status_fd(struct body *b, int fd)
 {
     if (fd < 0) {
