@@ -1,5 +1,5 @@
-/* cmd_renew.c — snib renew TOKENFILE|GRANT: extend now. The holder renews by
- * itself; this is for a longer lease, or to be sure of one. */
+/* cmd_renew.c — snib renew TOKENFILE|GRANT: extend the lease now. The holder
+ * renews by itself; this is for a longer lease, or to be sure of one. */
 #include "cli/acquire_sh.h"
 #include "cli/holder/detached.h"
 #include "cli/holder/grantfile.h"

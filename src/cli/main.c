@@ -2,8 +2,8 @@
  *
  *   snib [GLOBAL OPTIONS] SUBCOMMAND [OPTIONS] NAME [-- COMMAND…]
  *
- * Where a `--` stands, all operands before it are lock names, all after it the
- * command, and options may stand anywhere before it; without one the first
+ * With a `--`, all operands before it are lock names, all after it are the
+ * command, and options may stand anywhere before it. Without one the first
  * operand is the name, options may still follow it, and the command begins with
  * the second operand.
  */
@@ -188,7 +188,8 @@ static int main_check_count(const struct subcommand *sub,
         args->down_by >= 0 ? " (a number of steps is written --down=N)" : "");
 }
 
-/* Before the options are read: an error in them is to be told to the shell. */
+/* Looked for before the options are parsed: the shell must be told of an error
+ * in them. */
 static bool main_has_sh(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++) {
@@ -219,27 +220,27 @@ static int main_run_subcommand(const struct subcommand *sub,
     return code != CLI_OK ? code : sub->main(args, count, argv);
 }
 
-/* A descriptor of ours must not become somebody's standard output. In the
- * place of a closed stdout comes one that takes nothing: what is written there,
- * by us or by the command, fails as it does on the closed one, and is not taken
- * for delivered. */
+/* A file that snib opens must not become somebody's standard output. A closed
+ * stdout is replaced by a descriptor that takes nothing: what snib or the
+ * command writes there fails as it would on the closed one, and does not count
+ * as delivered. */
 static void main_fill_standard_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
-        if (fcntl(fd, F_GETFD) < 0) { /* the lowest that is free: this one */
+        if (fcntl(fd, F_GETFD) < 0) { /* open takes the lowest free one: fd */
             open("/dev/null", O_RDONLY);
         }
     }
 }
 
-/* Whatever the sub-command printed must have arrived. */
+/* The output of the sub-command must have arrived, or the status says so. */
 static int main_finish(const struct cli_args *args, int code)
 {
     int printed;
 
     if (args->sh && code != CLI_OK) {
-        /* The shell that evaluates this goes on without a lock, unless it is
-         * told: by the status of the evaluated text. */
+        /* The shell that evaluates this text would go on without a lock: the
+         * status of the text tells it. */
         printf("(exit %d)\n", code);
     }
     printed = show_end();

@@ -28,7 +28,7 @@
         letter, name, arg, OPTION_NUMBER, ROW_FIELD_(field), 0, most, help,    \
             NULL                                                               \
     }
-/* 0 is refused afterwards, by a text that says why. */
+/* 0 is refused later, with a text that says why. */
 #define ROW_COUNT_(letter, name, arg, field, most, help)                       \
     {                                                                          \
         letter, name, arg, OPTION_NUMBER, ROW_FIELD_(field), 1, most, help,    \

@@ -20,7 +20,7 @@
  *   process group, so no shell with job control is among them, whom a stopped
  *   child would wake.
  *
- *   our supervisor <- sh <- … <- outer command <- outer supervisor, which
+ *   this supervisor <- sh <- … <- outer command <- outer supervisor, which
  *   releases when the command has ended <- (the same again, up to the next
  *   outer command)
  *

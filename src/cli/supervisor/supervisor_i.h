@@ -14,13 +14,13 @@ struct body {
     int signals, timer, socket, gate, lease;
     int status;       /* for the line of --status-fd; -1: not wanted */
     int terminal;     /* a descriptor of this process on it; -1: none */
-    bool handed_over; /* the command has the foreground                  */
+    bool handed_over; /* the command has the foreground */
     pid_t holder, command;
-    bool command_ended; /* reaped                                          */
+    bool command_ended; /* reaped */
     bool group_gone;    /* never signal that number again */
     bool term_sent;
     bool stopped_self; /* by Ctrl-Z; CONT continues the command, too */
-    bool holder_gone;  /* reaped                                          */
+    bool holder_gone;  /* reaped */
     /* It sent its last message and ends, or closed its socket. */
     bool holder_done;
     int asked_to_end; /* the last INT, QUIT or TERM; 0: none */

@@ -1,5 +1,5 @@
-/* why.c — see why.h. Written for somebody who was woken up: who has it, since
- * when, what keeps that one, what happens next, what can be done. */
+/* why.c — see why.h. Written for somebody who was woken up: who has the lock,
+ * since when, what keeps that holder, what happens next, what can be done. */
 #include "cli/words/why.h"
 #include "cli/words/duration.h"
 #include "cli/words/show.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Long enough for each case that people unravel by hand. */
+/* Long enough for each case that people untangle by hand. */
 enum { CHAIN_MAX = 8, PARTIES_MAX = 10, LINE = 1536 };
 
 const struct snib_view *why_find(const struct why_locks *all, const char *name,
@@ -26,8 +26,8 @@ const struct snib_view *why_find(const struct why_locks *all, const char *name,
     return NULL;
 }
 
-/* A waiter names the first 16 digits of the requests that its owner holds, or
- * that are held above it by other clients. */
+/* Each waiter has in the store the first 16 digits of the requests that its
+ * owner holds, or that other clients hold above it. */
 static bool why_holds(const struct snib_party *waiter,
                       const struct snib_party *holder)
 {
@@ -273,7 +273,7 @@ void why_print(const struct why_locks *all, const struct snib_view *view,
     why_print_outlook(view);
 }
 
-/* -- cycles ----------------------------------------------------------------- */
+/* -- cycles --------------------------------------------------------------- */
 
 bool why_in_cycle(const struct snib_cycle *c, const struct snib_view *view)
 {
