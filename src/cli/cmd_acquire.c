@@ -83,8 +83,8 @@ static const char *cmd_acquire_outcome(const struct plan *plan, int socket)
 {
     return cmd_acquire_given_back(plan, socket)
                ? "released again"
-               : "not released yet, the release was not confirmed: the lock "
-                 "is free when its lease ends at the latest";
+               : "not released yet: the store has not confirmed it; the lock "
+                 "is free when its lease ends, at the latest";
 }
 
 static int cmd_acquire_print_grant(const struct plan *plan,
@@ -135,7 +135,8 @@ static bool cmd_acquire_let_go(int socket)
 
     if (TEMP_FAILURE_RETRY(send(socket, &detach, sizeof detach, MSG_NOSIGNAL)) <
         0) {
-        say("the keeper died; the lock is free when its lease ends");
+        say("the holder process, which talks to the store, died; the lock is "
+            "free when its lease ends");
         return false;
     }
     return true;
@@ -154,7 +155,8 @@ static int cmd_acquire_hand_out(const struct plan *plan,
         grantfile_of(plan, page, &g);
     }
     if (page->address[0] == '\0' && !g.no_holder) {
-        say("the keeper cannot listen; %s", cmd_acquire_outcome(plan, socket));
+        say("the holder process, which talks to the store, cannot listen; %s",
+            cmd_acquire_outcome(plan, socket));
         return CLI_INTERNAL;
     }
     if (g.boot[0] == '\0' || (!g.no_holder && g.holder_start == 0)) {
@@ -192,7 +194,7 @@ static void cmd_acquire_say_until_when(const struct plan *plan)
     const struct cli_args *a = plan->args;
 
     if (!a->quiet && !a->sh && !a->no_holder && a->holder_pid < 0) {
-        say("%s: held until snib release, also beyond the end of this script; "
+        say("%s: held until snib release, also after the end of this script; "
             "--holder-pid PID or t=$(snib acquire --sh NAME) && eval \"$t\" "
             "ties it to a process",
             shown(plan->names[0]));
@@ -234,8 +236,9 @@ static int cmd_acquire_check_no_holder(const struct cli_args *args)
                                  "lease, it must be as long as the work");
     }
     if (args->no_holder && args->holder_pid >= 0) {
-        return usage_error(args, "--detached and --holder-pid exclude each "
-                                 "other: it is the keeper that watches a pid");
+        return usage_error(
+            args, "--detached and --holder-pid exclude each other: with "
+                  "--detached no holder process is left to watch a pid");
     }
     return CLI_OK;
 }

@@ -141,8 +141,8 @@ static void cmd_check_say_unvouched(const struct held_entry *entry,
             "was killed%s",
             name,
             grant != NULL && grant[0] != '\0'
-                ? "; snib check \"$SNIB_GRANT\" asks for the lock acquired "
-                  "last alone"
+                ? "; snib check \"$SNIB_GRANT\" checks only the lock acquired "
+                  "last"
                 : "");
         return;
     case GRANTFILE_SILENT:

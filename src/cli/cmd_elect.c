@@ -184,7 +184,7 @@ static bool cmd_elect_look_again(const struct snib_error *error, bool seen,
         return false;
     }
     if (!*said) {
-        say("%s; looking again every second", error->text);
+        say("%s; trying again every second", error->text);
     }
     *said = true;
     nanosleep(&pause, NULL);
@@ -242,8 +242,7 @@ static int cmd_elect_check(const struct cli_args *args, size_t names,
         return usage_error(args, "%zu names; an election has one", names);
     }
     if (args->observe && command != NULL) {
-        return usage_error(args,
-                           "--observe only looks on: it takes no command");
+        return usage_error(args, "--observe only watches: it takes no command");
     }
     if (args->observe && args->wait_ms != CLI_UNSET) {
         return usage_error(args, "--wait is for a campaign; --observe goes on "

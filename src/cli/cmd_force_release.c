@@ -65,7 +65,7 @@ static int cmd_force_release_confirm(const struct cli_args *args,
                                  "--yes --reason TEXT");
     }
     if (damaged) {
-        say("who holds it cannot be shown; they may work until their next "
+        say("its holders cannot be shown; they may work until their next "
             "renewals. Type the lock's name to end all grants of it:");
     } else if (held == 0) {
         say("type the lock's name to open it before its lock-delay is over:");

@@ -174,8 +174,8 @@ static int grantfile_write_file(const char *path, const char *bytes,
 const char *grantfile_error(int error)
 {
     return error == GRANTFILE_OCCUPIED
-               ? "is there and no regular file (a device, a pipe, a link or a "
-                 "directory); expected the name of a file, new or old"
+               ? "exists and is no regular file (a device, a pipe, a link or a "
+                 "directory); expected a new name, or that of a regular file"
                : strerror(error);
 }
 

@@ -593,7 +593,7 @@ _Noreturn void holder_main(const struct plan *plan, struct plan_page *page,
                   plan->started_ns);
     k.changed = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (k.changed < 0) { /* or no change of a grant would be heard */
-        holder_cannot(&k, "be told of changes");
+        holder_cannot(&k, "be told of changes of the lock");
     }
     holder_open_client(&k);
     holder_acquire(&k);

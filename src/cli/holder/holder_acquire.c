@@ -139,7 +139,7 @@ static void holder_acquire_blame_store(struct holder *k,
     error->text[0] = '\0';
     waitline_store(&t, k->client);
     if (error->code == SNIB_ERR_UNKNOWN) {
-        text_add(&t, "; what was sent last was not answered");
+        text_add(&t, "; the last request was not answered");
     } else if (error->code == SNIB_ERR_TIMEOUT) {
         error->code = status.error;
     }
@@ -396,8 +396,8 @@ static void holder_acquire_await_outer(struct holder *k)
     if (k->plan->wait_ms == 0 || holder_limit_over(k)) {
         waitline_wipe(&k->line);
         if (!k->plan->args->busy_ok) {
-            say("%s: not acquired: it is held up the tree, but that lease is "
-                "not renewed and about to end",
+            say("%s: not acquired: an outer snib run holds it, but that lease "
+                "is not renewed and about to end",
                 shown(k->plan->names[0]));
         }
         holder_fail(k, SNIB_ERR_TIMEOUT);
@@ -490,7 +490,7 @@ void holder_all_acquired(struct holder *k)
         /* Without it nobody could check, renew or release the lock. */
         if (k->listener < 0 || !holder_keep_spare(k)) {
             waitline_wipe(&k->line);
-            holder_cannot(k, "listen for questions about the lock");
+            holder_cannot(k, "listen for requests about the lock");
         }
     }
     if (r->grace > r->ttl / 3) {

@@ -59,8 +59,8 @@ bool holder_is_elsewhere(struct holder *k, pid_t holder, const char *name)
     }
     k->said_elsewhere = true;
     waitline_wipe(&k->line);
-    say("%s: SNIB_HELD names the lease of a snib run (keeper %d) that this "
-        "command was not started by: the lock itself is asked for",
+    say("%s: SNIB_HELD names a snib run (holder process %d) that did not start "
+        "this command: the lock itself is requested",
         shown(name), (int)holder);
     return true;
 }
@@ -77,18 +77,17 @@ static _Noreturn void holder_nested_refuse(struct holder *k)
 
 static void holder_nested_say_command(const char *name)
 {
-    say("%s: already held: this command runs inside the one that holds it "
-        "and would wait for itself for ever; use --reentrant, or another "
-        "name",
+    say("%s: already held: this command runs inside the one that holds it, and "
+        "would wait for itself for ever; use --reentrant, or another name",
         shown(name));
 }
 
 static void holder_nested_say_no_address(const char *name, pid_t pid)
 {
-    say("%s: already held by the snib run (keeper %d) that this command runs "
-        "inside, and would wait for itself for ever: --reentrant finds that "
-        "lease by SNIB_HELD, which is missing in this environment; hand it on, "
-        "or use another name",
+    say("%s: already held by the snib run (holder process %d) that this "
+        "command runs inside: it would wait for itself for ever. --reentrant "
+        "needs SNIB_HELD, which is missing in this environment; pass it on, or "
+        "use another name",
         shown(name), (int)pid);
 }
 

@@ -256,10 +256,10 @@ static int plan_check_proc(const struct plan *p)
     if (p->command == NULL || proc_is_ours()) {
         return CLI_OK;
     }
-    say("/proc is not there, or shows another pid namespace than this "
-        "process's: what the command leaves behind could not be found, and "
-        "strangers would be signalled; mount it (mount -t proc proc /proc), "
-        "or begin the namespace with its own (unshare --mount-proc)");
+    say("/proc is not mounted, or shows another pid namespace: processes that "
+        "the command leaves behind could not be found, and others would be "
+        "signalled; mount it (mount -t proc proc /proc), or begin the "
+        "namespace with its own (unshare --mount-proc)");
     return CLI_CONFIG;
 }
 

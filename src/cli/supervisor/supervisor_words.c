@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* "revoked by anna on ci-7: bad release", "unreachable: connection refused"; or
- * the cause's word alone. */
+ * the cause alone. */
 static void supervisor_words_lost_words(const struct body *b, struct text *t)
 {
     const struct supervisor *l = &b->supervisor;
@@ -25,7 +25,9 @@ static void supervisor_words_lost_words(const struct body *b, struct text *t)
         text_add_shown(t, b->lost_text, strlen(b->lost_text));
         return;
     }
-    text_add(t, supervisor_why_text(l->lost_why));
+    text_add(t, l->lost_why == SUPERVISOR_CAUSE_HOLDER
+                    ? "the holder process died"
+                    : supervisor_why_text(l->lost_why));
     if (l->lost_why == SUPERVISOR_CAUSE_UNREACHABLE &&
         b->risk_text[0] != '\0') {
         text_add(t, ": ");
@@ -41,14 +43,14 @@ void supervisor_speak(const struct body *b, unsigned todo)
     const char *name = shown(b->plan->names[0]);
 
     if (todo & SUPERVISOR_SAY_HOLDER) {
-        say("%s: the holder, the process of snib that talks to the store, "
-            "died while it waited for the lock; nothing ran",
+        say("%s: the holder process, which talks to the store, died while it "
+            "waited for the lock; nothing ran",
             name);
     }
     if ((todo & SUPERVISOR_SAY_LIMIT) && !b->plan->args->busy_ok) {
         /* Of several names some may be held; only the holder knows which. */
-        say("%s%snot acquired within the wait limit (process %d of snib, which "
-            "talks to the store, did not answer)",
+        say("%s%snot acquired within the wait limit (the holder process %d, "
+            "which talks to the store, did not answer)",
             b->plan->name_count == 1 ? name : "the locks were ",
             b->plan->name_count == 1 ? ": " : "", (int)b->holder);
     }

@@ -266,7 +266,7 @@ void kind_holders(struct text *t, const struct snib_view *view,
     }
     kinds_add_holders(t, view, terms);
     if (view->closed_count > 0) {
-        text_add(t, "; to who does not fit beside them ");
+        text_add(t, "; to requests that do not fit beside them ");
         kinds_add_closed(t, view);
     }
 }
@@ -297,12 +297,12 @@ static void kinds_add_head(struct text *t, const struct snib_party *p)
         text_add(t, "a reader");
         break;
     case SNIB_PERMITS:
-        text_addf(t, "one that wants %" PRIu32 " permit%s", p->permits,
+        text_addf(t, "a request for %" PRIu32 " permit%s", p->permits,
                   p->permits == 1 ? "" : "s");
         break;
     case SNIB_MUTEX:
     case SNIB_BARRIER:
-        text_addf(t, "one that wants a %s", kind_text(p->kind));
+        text_addf(t, "a request for a %s", kind_text(p->kind));
         break;
     }
     text_add(t, " waits before it: ");

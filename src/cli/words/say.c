@@ -129,8 +129,8 @@ static const char *say_advice(const struct snib_error *error)
                "SNIB_URL)? (see: snib doctor)";
     case SNIB_ERR_DENIED:
         if (strstr(error->text, "NOAUTH: ") != NULL) {
-            return "; the place for such a URL is SNIB_URL, or --store-file "
-                   "PATH";
+            return "; put such a URL into SNIB_URL, or into the file of "
+                   "--store-file PATH";
         }
         return " (see: snib doctor)";
     case SNIB_ERR_STORE:

@@ -139,8 +139,7 @@ static void why_print_chain(const struct why_locks *all,
         printf("%*s%s.\n", (int)(2 * depth), "", line);
         for (size_t i = 0; i < depth; i++) {
             if (strcmp(seen[i]->request, holder->request) == 0) {
-                printf("%*sThat is where we came from.\n", (int)(2 * depth),
-                       "");
+                printf("%*sThat closes the circle.\n", (int)(2 * depth), "");
                 return;
             }
         }
@@ -216,7 +215,7 @@ static void why_print_outlook(const struct snib_view *view)
                "nobody renews it.\n",
                left);
     } else {
-        printf("  Next: the first in line, when %s released, or in %s if "
+        printf("  Next: the first in the queue, when %s released, or in %s if "
                "nobody renews %s.\n",
                view->holder_count == 1 ? "it is" : "enough of them have", left,
                view->holder_count == 1 ? "it" : "them");
@@ -227,8 +226,8 @@ static void why_print_nobody(const char *name, const struct snib_view *view,
                              const struct kind_params *terms)
 {
     if (terms->gate > 0) {
-        printf("%s: a closed latch, %" PRId64 " step%s to go: it lets nobody "
-               "in before.\n",
+        printf("%s: a closed latch, %" PRId64
+               " step%s to go: nobody passes before.\n",
                name, terms->gate, terms->gate == 1 ? "" : "s");
     } else if (view->waiter_count == 0) {
         printf("%s: nobody; it is free.\n", name);
@@ -305,7 +304,7 @@ void why_print_cycle(const struct snib_cycle *c)
         printf("  %s.\n", line);
     }
     if (c->certain) {
-        printf("  The first of these, who came last, is refused within some "
+        printf("  The first of these came last and is refused within some "
                "seconds; the others go on when it releases what it holds.\n");
     } else {
         printf("  Nobody is refused: any thread of these processes may give "
