@@ -1,27 +1,27 @@
 /* acquire_sh.c — text=$(snib acquire --sh NAME) && eval "$text" || exit
  *
  * The lock is to end with the script, and only the script's own shell knows
- * which process that is: $$ there is right in a function, in a pipe, in a
- * subshell, below sudo or a unit; the parent of snib acquire may be a subshell
- * that has ended before the text is read. So the text does it: it runs snib
- * again, which ties the grant to $$. Until then the holder holds the lock for
- * some seconds only (holder_detached.c).
+ * which process that is: $$ is right there, in a function, in a pipe, in a
+ * subshell, below sudo or a unit. The parent of snib acquire may be a subshell
+ * that has ended before the text is read. So the text ties the lock: it runs
+ * snib again, which ties the grant to $$. Until then the holder holds the lock
+ * for some seconds only (holder_detached.c).
  *
  * The status of the eval is that of the text: 0 when the lock is held and tied,
- * else not, so that `eval "$(…)" || exit` and `set -e` work, too. Nothing in it needs
- * more than a POSIX shell, or a variable that is set.
+ * else not 0. So `eval "$(…)" || exit` and `set -e` work, too. The text needs
+ * nothing but a POSIX shell, and no variable has to be set.
  *
- * SNIB_HELD must stay small and true in a script that acquires and releases
- * for ever: snib release cannot change a variable of the shell. What is left
- * of an earlier grant of this name goes, since the name is held again. Of
- * another name an entry that nobody answers for may be released, or lost by a
- * holder that was killed; so it stays, and snib check without an operand goes
- * on to say "not held". Of these only the last KEPT stay.
+ * SNIB_HELD must stay small and true in a script that acquires and releases for
+ * ever: snib release cannot change a variable of the shell. Entries of an
+ * earlier grant of this name are removed, since the name is held again. An
+ * entry of another name for which no holder answers may be released, or lost
+ * since its holder was killed. So it stays, and snib check without an operand
+ * still says "not held". Of these only the last KEPT entries stay.
  *
- * The holder process of a lost lock stays to say why. When its entry goes it
- * has nobody left to say it to in this shell; but a child has the variable of
- * its parent, who goes on to ask. So it is the shell that ends it, and only one
- * that is tied to this very shell: the renewal in the text, which brings $$.
+ * The holder process of a lost lock stays to tell the cause. When its entry is
+ * removed, nobody in this shell can ask it any more. But a child has the
+ * variable of its parent, and the parent may still ask. So only the shell that
+ * the holder is tied to ends it: by the renewal in the text, which passes $$.
  */
 #define _GNU_SOURCE
 #include "cli/acquire_sh.h"
@@ -74,7 +74,7 @@ enum { KEPT = 32, ANSWER_MS = 300 };
 
 enum entry_state { ENTRY_HELD, ENTRY_LOST, ENTRY_DEAD, ENTRY_UNKNOWN };
 
-/* ret_reply: of whoever answers. */
+/* ret_reply: of the holder that answers. */
 static enum entry_state acquire_sh_ask_entry(const struct held_entry *entry,
                                              enum control_verb verb,
                                              int64_t holder_pid,
@@ -99,8 +99,8 @@ struct fresh {
     size_t name_size;
 };
 
-/* What becomes of the entry now that we have this lock? HELD: it stays, or is
- * not to be asked. behind: how many entries come after this one. */
+/* What becomes of the entry now that this lock is held? ENTRY_HELD: it stays,
+ * or is not asked. behind: how many entries come after this one. */
 static enum entry_state acquire_sh_judge(const struct held_entry *entry,
                                          size_t behind,
                                          const struct fresh *fresh)
@@ -120,7 +120,7 @@ static enum entry_state acquire_sh_judge(const struct held_entry *entry,
                : state;
 }
 
-/* How many entries there are, but for that of the lock itself. */
+/* How many entries there are, without that of the lock itself. */
 static size_t acquire_sh_count_others(const char *held,
                                       const struct fresh *fresh)
 {
@@ -133,7 +133,7 @@ static size_t acquire_sh_count_others(const char *held,
     return count;
 }
 
-/* What stays of SNIB_HELD as it is here, and the new entry. */
+/* The entries of the old SNIB_HELD that stay, and the new entry. */
 static void acquire_sh_add_held(struct text *t, const char *old,
                                 const struct plan *plan,
                                 const struct plan_page *page)
@@ -155,8 +155,8 @@ static void acquire_sh_add_held(struct text *t, const char *old,
     held_add(t, plan->names[0], page->address);
 }
 
-/* The shell may have evaluated another text since we were started: then the
- * entry comes behind what is there. */
+/* The shell may have evaluated another text since this process was started:
+ * then the entry is added to the value that is there. */
 static void acquire_sh_add_held_lines(struct text *t, const struct plan *plan,
                                       const struct plan_page *page,
                                       const char *old, struct text *held)
@@ -202,7 +202,8 @@ void acquire_sh_end_lost(const struct grantfile *g, const char *store,
     }
 }
 
-/* Of the old value: as it is, each byte four when quoted, and what stays. */
+/* For the old value, as it is, each byte taking four when quoted; and for the
+ * entries that stay. */
 size_t acquire_sh_size(void)
 {
     return ACQUIRE_SH_LEAST + 8 * strlen(acquire_sh_old_held());
@@ -232,7 +233,7 @@ bool acquire_sh_text(struct text *t, const struct plan *plan,
     acquire_sh_add_number(t, "SNIB_TTL_MS", plan->ttl_ms);
     if (page->permit_slots[0] >= 0) {
         acquire_sh_add_number(t, "SNIB_SLOT", page->permit_slots[0]);
-    } else { /* not that of a command up the tree */
+    } else { /* a value would be an outer command's */
         text_add(t, "unset SNIB_SLOT\n");
     }
     acquire_sh_add_held_lines(t, plan, page, old, &held);

@@ -1,12 +1,12 @@
-/* cli.h — what the sub-commands of snib share: arguments, exit codes, words.
+/* cli.h — what the sub-commands of snib share: arguments, exit codes, texts.
  *
  * Each sub-command is one file cmd_NAME.c with one function `int cmd_NAME(
- * struct cli_args *, int operand_count, char **operands)` that returns the
- * exit status, and one row in main.c's table. Options are rows of a table per
+ * struct cli_args *, int operand_count, char **operands)` that returns the exit
+ * status, and one row in main.c's table. Options are rows of a table per
  * sub-command (options.c parses them and prints --help from them).
  *
- * stdout belongs to the command or to data; all words of ours go to stderr
- * through say(), one write(2) each, with foreign bytes made harmless.
+ * stdout belongs to the command or to data. All texts of snib itself go to
+ * stderr through say(), one write(2) each, with foreign bytes made harmless.
  */
 #ifndef SNIB_CLI_CLI_H
 #define SNIB_CLI_CLI_H
@@ -18,7 +18,7 @@
 
 #include "snib.h"
 
-/* sysexits.h where there is one; the contract is CLI.md. */
+/* The exit codes, from sysexits.h where it has one; snib(1) promises them. */
 enum {
     CLI_OK = 0,
     CLI_USAGE = 64,
@@ -33,9 +33,9 @@ enum {
     CLI_SIGNAL = 128
 };
 
-/* -1: not given; DURATION_FOREVER is -1 too, so "not given" is -2 there. */
+/* "Not given" for a duration: -1 is DURATION_FOREVER. Elsewhere it is -1. */
 #define CLI_UNSET INT64_C(-2)
-/* The same for a number that may be negative. */
+/* "Not given" for a number that may be negative. */
 #define CLI_NO_NUMBER INT64_MIN
 
 struct cli_args {
@@ -47,7 +47,7 @@ struct cli_args {
     bool no_progress, json;
     /* getting a lock */
     int64_t wait_ms, ttl_ms, grace_ms, hold_min_ms, max_run_ms;
-    int64_t permits, capacity, lock_delay_ms, priority; /* -1: not given    */
+    int64_t permits, capacity, lock_delay_ms, priority; /* -1: not given */
     int64_t busy_exit, status_fd, on_lost, lost_signal;
     const char *kind;
     bool read; /* -r: --kind read */
@@ -62,10 +62,10 @@ struct cli_args {
     bool once, observe;
     int64_t pause_ms;
     /* semaphore, latch, barrier */
-    int64_t set_to, init_to, down_by, parties; /* -1: not given             */
-    int64_t add_by;                            /* CLI_NO_NUMBER: not given  */
+    int64_t set_to, init_to, down_by, parties; /* -1: not given */
+    int64_t add_by;                            /* CLI_NO_NUMBER: not given */
     bool latch_open, latch_await;
-    /* where the operands were split */
+    /* how the operands were split */
     bool has_dashes;
     int before_dashes;
 };
@@ -73,15 +73,16 @@ struct cli_args {
 typedef int (*cli_main)(struct cli_args *, int, char **);
 
 enum option_type {
-    OPTION_FLAG,     /* bool                                             */
-    OPTION_TEXT,     /* const char *                                     */
-    OPTION_DURATION, /* int64_t ms; extra: DURATION_*_OK                 */
-    OPTION_NUMBER,   /* int64_t 0 … most; extra: from where on it makes
-                        sense, for the error's text                      */
-    OPTION_SIGNED,   /* int64_t −most … most                             */
-    OPTION_STEPS,    /* int64_t; --name: 1, --name=N: 1 … most           */
-    OPTION_ON_LOST,  /* on_lost and lost_signal                          */
-    OPTION_OPERAND   /* an operand that may begin with a dash            */
+    OPTION_FLAG,     /* bool */
+    OPTION_TEXT,     /* const char * */
+    OPTION_DURATION, /* int64_t ms; extra: DURATION_*_OK */
+    /* int64_t 0 … most; extra: the least that makes sense, for the error's
+     * text */
+    OPTION_NUMBER,
+    OPTION_SIGNED,  /* int64_t −most … most */
+    OPTION_STEPS,   /* int64_t; --name: 1, --name=N: 1 … most */
+    OPTION_ON_LOST, /* on_lost and lost_signal */
+    OPTION_OPERAND  /* an operand that may begin with a dash */
 };
 
 struct option_row {
@@ -93,7 +94,7 @@ struct option_row {
     unsigned extra;
     int64_t most;
     const char *help;
-    const char *env; /* a variable that gives the default, or NULL */
+    const char *env; /* a variable with the default, or NULL */
 };
 
 struct subcommand {
@@ -106,59 +107,62 @@ struct subcommand {
     cli_main main;
 };
 
-/* Fill *args from argv. Operands are moved to its front, NULL behind them. An
- * operand beyond the first `most` ends the options, unless a `--` does (which
- * is dropped; with most 0 it is not known). --help ends them all: args->help.
- * false: said what is wrong. argv has room for a NULL at argc. */
+/* Fill *args from argv. Operands are moved to the front of argv, with a NULL
+ * behind them. An operand beyond the first `most` ends the options, unless a
+ * `--` does (which is dropped; with most 0 it is not recognised). --help ends
+ * the parsing and sets args->help. False: it said what is wrong. argv has room
+ * for a NULL at argc. */
 bool options_parse(const struct option_row *rows, struct cli_args *args,
                    int most, int argc, char **argv, int *ret_operands);
 void options_defaults(struct cli_args *);
 /* --help on stdout. */
 void options_help(const struct subcommand *);
-/* These, a line or more for each. */
+/* Print the rows, a line or more for each. */
 void options_print(FILE *, const struct option_row *);
 
 extern const struct option_row cli_global_options[];
 const struct subcommand *cli_find(const char *name);
 const struct subcommand *cli_all(size_t *ret_count);
-/* What the command line will have and this release lacks; ends with NULL. */
+/* Sub-commands that are planned, but not in this release; ends with NULL. */
 extern const char *const cli_later[];
-/* The usage on stderr; CLI_USAGE. */
+/* Print the usage on stderr; CLI_USAGE. */
 int cli_show_usage(void);
 
-/* "snib: …\n" on stderr. say_raw adds nothing. Never blocks for long: when
- * stderr takes nothing, the words are dropped, not the lock. */
+/* Print "snib: …\n" on stderr. say_raw adds nothing. Neither blocks for long:
+ * when stderr takes nothing, the text is dropped, not the lock. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void say_raw(const char *line, size_t size);
 /* "snib SUB: …; see snib SUB --help"; returns CLI_USAGE. */
 int usage_error(const struct cli_args *, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Foreign bytes for %s of say(); a static ring of four buffers. */
+/* Makes foreign bytes fit for %s of say(); a static ring of four buffers. */
 const char *shown(const char *bytes);
-/* The same, cut after some 50 bytes: for what may be a slip of the fingers. */
+/* The same, cut after some 50 bytes: for what may be a typing error. */
 const char *shown_short(const char *bytes);
 
-/* Lock names: not empty, at most SNIB_NAME_MAX. CLI_OK or CLI_USAGE, said. */
+/* Check a lock name: not empty, at most SNIB_NAME_MAX. CLI_OK or CLI_USAGE,
+ * said. */
 int cli_check_name(const struct cli_args *, const char *name);
 
-/* Open the client for a sub-command that only looks. CLI_OK or the exit
+/* Open the client for a sub-command that only inspects. CLI_OK or the exit
  * status, said. */
 int cli_open(const struct cli_args *, struct snib_client **ret);
-/* The same, as the owner that left a grant behind. */
+/* The same, as the owner of a detached grant. */
 int cli_open_as(const struct cli_args *, const char *identity,
                 struct snib_client **ret);
-/* The exit status when somebody else was faster: -E, --busy-ok, or 75. */
+/* The exit status when somebody else has the lock: -E, --busy-ok, or 75. */
 int cli_busy_status(const struct cli_args *);
-/* What went wrong, and where it helps what to do about it: for shown(). The
+/* What went wrong and, where it helps, what to do about it: for shown(). The
  * same buffer each time. */
 const char *cli_words(const struct snib_error *);
 /* Say the error, return its exit status. */
 int cli_fail(const struct snib_error *);
 
-/* For the cleanup attribute. A client that a look still uses is left. */
+/* For the cleanup attribute. A client that an inspection still uses is not
+ * freed. */
 void cli_client_free(struct snib_client **client);
-/* No client is freed from here on: the end of the process ends it. For one whose
- * store is silent, which would be waited for. */
+/* Free no client from here on: the end of the process ends it. For a client
+ * whose store is silent, since freeing it would wait for the store. */
 void cli_client_leave(void);
 
 int cmd_run(struct cli_args *, int, char **);

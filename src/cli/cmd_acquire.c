@@ -1,15 +1,17 @@
 /* cmd_acquire.c — snib acquire NAME, for scripts and unit files.
  *
- * The same code as run, but for the command: when the grant is there, it is
- * printed, and the holder goes on alone (a session of its own, none of the
- * caller's descriptors: `X=$(snib acquire n)` returns). It holds the lock until
- * snib release, until --holder-pid ends, or until the lease is lost. If we die
- * before the grant is out, or cannot write it, the holder releases: nobody
- * holds what nobody knows of. "Released again" is said when it has done so.
+ * It uses the same code as run, without a command. When the grant arrives, it
+ * is printed, and the holder goes on alone (in a session of its own, with none
+ * of the caller's descriptors: `X=$(snib acquire n)` returns). The holder holds
+ * the lock until snib release, until --holder-pid ends, or until the lease is
+ * lost. If this process dies before the grant is printed, or cannot print it,
+ * the holder releases: nobody holds a lock that nobody knows of. "Released
+ * again" is said only after the holder has done so.
  *
- * With --detached the holder does not go on: once the grant is out it leaves
- * the (fixed) lease in the store and ends. The grant then names the owner, the
- * request and the token, and release, renew and check ask the store (detached.c).
+ * With --detached the holder does not go on: once the grant is printed it
+ * leaves the (fixed) lease in the store and ends. The grant then names the
+ * owner, the request and the token, and release, renew and check ask the store
+ * (detached.c).
  */
 #define _GNU_SOURCE
 #include "cli/acquire_sh.h"
@@ -47,8 +49,8 @@ static int cmd_acquire_open_holder(struct plan *plan)
     return CLI_OK;
 }
 
-/* The holder's word that all is given back; false: not in time. It goes on
- * trying when we are gone. */
+/* Wait for the holder's message that all is given back; false: it did not come
+ * in time. The holder goes on trying when this process is gone. */
 static bool cmd_acquire_given_back(const struct plan *plan, int socket)
 {
     struct plan_message m = {.kind = PLAN_RELEASE};
@@ -75,13 +77,14 @@ static bool cmd_acquire_given_back(const struct plan *plan, int socket)
     return false;
 }
 
-/* Nobody has the grant: what becomes of the lock, once that is known. */
+/* The grant could not be handed out: say what becomes of the lock, once that is
+ * known. */
 static const char *cmd_acquire_outcome(const struct plan *plan, int socket)
 {
     return cmd_acquire_given_back(plan, socket)
                ? "released again"
-               : "not released yet, the release was not confirmed: the lock "
-                 "is free when its lease ends at the latest";
+               : "not released yet: the store has not confirmed it; the lock "
+                 "is free when its lease ends, at the latest";
 }
 
 static int cmd_acquire_print_grant(const struct plan *plan,
@@ -93,7 +96,7 @@ static int cmd_acquire_print_grant(const struct plan *plan,
 
     grantfile_text(g, grant);
     if (plan->args->json) {
-        /* All of it is ASCII of ours: nothing to escape. */
+        /* Every value is plain ASCII: nothing to escape. */
         text_add(&t, "{\"schema\":1,\"grant\":\"");
         text_add(&t, grant);
         text_add(&t, "\",");
@@ -125,14 +128,15 @@ static int cmd_acquire_print_sh(const struct plan *plan,
     return error;
 }
 
-/* false: said why. */
+/* False: it said why. */
 static bool cmd_acquire_let_go(int socket)
 {
     struct plan_message detach = {.kind = PLAN_DETACH};
 
     if (TEMP_FAILURE_RETRY(send(socket, &detach, sizeof detach, MSG_NOSIGNAL)) <
         0) {
-        say("the keeper died; the lock is free when its lease ends");
+        say("the holder process, which talks to the store, died; the lock is "
+            "free when its lease ends");
         return false;
     }
     return true;
@@ -151,11 +155,12 @@ static int cmd_acquire_hand_out(const struct plan *plan,
         grantfile_of(plan, page, &g);
     }
     if (page->address[0] == '\0' && !g.no_holder) {
-        say("the keeper cannot listen; %s", cmd_acquire_outcome(plan, socket));
+        say("the holder process, which talks to the store, cannot listen; %s",
+            cmd_acquire_outcome(plan, socket));
         return CLI_INTERNAL;
     }
     if (g.boot[0] == '\0' || (!g.no_holder && g.holder_start == 0)) {
-        /* Without these no other command would take it for a grant. */
+        /* Without these no other command would accept the grant. */
         say("cannot read from /proc which boot and process this is; %s",
             cmd_acquire_outcome(plan, socket));
         return CLI_INTERNAL;
@@ -183,20 +188,20 @@ static int cmd_acquire_hand_out(const struct plan *plan,
     return CLI_OK;
 }
 
-/* Nothing else reminds of it: the script may end, the lock stays. */
+/* Nothing else reminds of it: the script may end, and the lock stays. */
 static void cmd_acquire_say_until_when(const struct plan *plan)
 {
     const struct cli_args *a = plan->args;
 
     if (!a->quiet && !a->sh && !a->no_holder && a->holder_pid < 0) {
-        say("%s: held until snib release, also beyond the end of this script; "
+        say("%s: held until snib release, also after the end of this script; "
             "--holder-pid PID or t=$(snib acquire --sh NAME) && eval \"$t\" "
             "ties it to a process",
             shown(plan->names[0]));
     }
 }
 
-/* What the shell evaluates must say whether there is a lock, and tie it. */
+/* The text for the shell must say whether there is a lock, and tie it. */
 static int cmd_acquire_check_sh(const struct cli_args *args)
 {
     const char *other = args->json                 ? "--json"
@@ -231,13 +236,14 @@ static int cmd_acquire_check_no_holder(const struct cli_args *args)
                                  "lease, it must be as long as the work");
     }
     if (args->no_holder && args->holder_pid >= 0) {
-        return usage_error(args, "--detached and --holder-pid exclude each "
-                                 "other: it is the keeper that watches a pid");
+        return usage_error(
+            args, "--detached and --holder-pid exclude each other: with "
+                  "--detached no holder process is left to watch a pid");
     }
     return CLI_OK;
 }
 
-/* Before anything is acquired: can the grant be handed out at all? */
+/* Before anything is acquired: could the grant be handed out at all? */
 static int cmd_acquire_check_outlet(const struct cli_args *args)
 {
     int flags = fcntl(1, F_GETFL), error;
@@ -275,7 +281,8 @@ int cmd_acquire(struct cli_args *args, int count, char **operands)
         return code;
     }
     plan.program = args->no_holder ? "snib acquire --detached" : "snib acquire";
-    /* Whoever kills us while we wait: the text so far is no success. */
+    /* If this process is killed while it waits, the text so far must be no
+     * success. */
     if (args->sh && (error = text_write(1, "! :\n", 4)) != 0) {
         say("cannot write to stdout: %s; nothing was acquired",
             strerror(error));

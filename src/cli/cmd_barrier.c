@@ -1,6 +1,8 @@
 /* cmd_barrier.c — snib barrier -n N NAME: wait until N are here, pass together.
- * Who stands in the queue counts as long as it lives, so nothing has to be set
- * up before or cleaned up after, and the next N meet at the same name. */
+ *
+ * A party that waits in the queue counts as long as it lives, so nothing has to
+ * be set up before or cleaned up after, and the next N meet at the same name.
+ */
 #include "cli/cli.h"
 #include "cli/store/pass.h"
 #include "cli/words/show.h"

@@ -1,12 +1,14 @@
 /* cmd_check.c — snib check: is the lease good for a while yet?
  *
- * Inside a command: SNIB_LEASE_FD at EOF is a loss, known without asking, and
- * the holder processes are only asked for its cause, the innermost first, since it is
- * the innermost command whose descriptor that is; else the holder processes named in
- * SNIB_HELD are asked for their deadlines, the outermost first, until one does
- * not vouch. Who does not answer (killed, stopped, another
- * network namespace) does not vouch: 76. With a grant of snib acquire its
- * holder is asked, or, where it has none, the store.
+ * Inside a command: EOF at SNIB_LEASE_FD is a loss, known without asking. The
+ * holder processes are then asked only for the cause, the innermost first,
+ * since the descriptor is the innermost command's. Without EOF the holder
+ * processes named in SNIB_HELD are asked for their deadlines, the outermost
+ * first, until one does not vouch for its lock. A holder that does not answer
+ * (killed, stopped, in another network namespace) does not vouch: 76.
+ *
+ * With a grant of snib acquire its holder is asked or, if it has none, the
+ * store.
  */
 #include "cli/holder/detached.h"
 #include "cli/holder/grantfile.h"
@@ -21,8 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The cause of a loss is worth CAUSE_MS, of which no silent holder gets more
- * than ONE_CAUSE_MS. */
+/* To learn the cause of a loss takes at most CAUSE_MS, of which no silent
+ * holder gets more than ONE_CAUSE_MS. */
 enum { PATIENCE_MS = 3000, CAUSE_MS = 1000, ONE_CAUSE_MS = 300 };
 
 static int64_t cmd_check_margin_ns(const struct cli_args *args, int64_t ttl)
@@ -32,15 +34,15 @@ static int64_t cmd_check_margin_ns(const struct cli_args *args, int64_t ttl)
     if (args->margin_ms != CLI_UNSET) {
         return args->margin_ms * SUPERVISOR_MS;
     }
-    /* 5 s of a lease of 3 s could never be: a sixth is what a renewal that is
-     * due each third always leaves. */
+    /* A lease of 3 s never has 5 s left. A sixth of the lease is always left,
+     * since a renewal is due at each third. */
     if (ttl > 0 && ttl / 6 < margin) {
         margin = ttl / 6;
     }
     return margin * SUPERVISOR_MS;
 }
 
-/* EOF on SNIB_LEASE_FD. A descriptor that somebody closed tells nothing. */
+/* EOF at SNIB_LEASE_FD? A descriptor that somebody closed tells nothing. */
 static bool cmd_check_told_lost(void)
 {
     const char *text = getenv("SNIB_LEASE_FD");
@@ -56,14 +58,14 @@ static int64_t cmd_check_ttl_of_environment(void)
     return ttl != NULL ? atoll(ttl) : 0;
 }
 
-/* name: "": not known; why: what the holder knows, or "" */
+/* name: "": not known; why: what the holder knows, or "". */
 static void cmd_check_say_lost(const char *name, const char *why)
 {
     say("%s%sthe lease is lost%s%s", shown(name), name[0] != '\0' ? ": " : "",
         why[0] != '\0' ? ": " : "", shown(why));
 }
 
-/* What is known of a loss: which lock's it is, and why; "": that is not. */
+/* What is known of a loss: the lock's name and the cause; "": not known. */
 struct loss {
     char name[SNIB_NAME_MAX + 1], why[SNIB_EXPLAIN_TEXT];
 };
@@ -91,12 +93,12 @@ static void cmd_check_say_not_enough(int64_t left, int64_t margin,
     say("the lease is held for %s more, less than the margin of %s", is, asked);
 }
 
-/* The lock that is to be looked at: of several, the one whose deadline less
- * its margin comes first. */
+/* The lock that decides: of several, the one whose deadline less its margin
+ * comes first. */
 struct lease {
-    int64_t deadline; /* 0: it is lost                                      */
+    int64_t deadline; /* 0: it is lost */
     int64_t margin;
-    int64_t token; /* of the innermost                                      */
+    int64_t token; /* of the innermost lock */
 };
 
 /* loss: what is to be said of it; NULL: that has been said. */
@@ -120,9 +122,10 @@ static int cmd_check_verdict(const struct cli_args *args,
     return enough ? CLI_OK : CLI_LOST;
 }
 
-/* Nobody vouches for this entry of SNIB_HELD. The variable stays when a script
- * releases what it acquired; whether it did, or whether the holder was killed,
- * nobody is left to tell. Only such a script has a grant to ask with. */
+/* No holder vouches for this entry of SNIB_HELD. The variable stays when a
+ * script releases what it acquired. Whether the script did, or the holder was
+ * killed, no process is left to tell. Only such a script has a grant to ask
+ * with. */
 static void cmd_check_say_unvouched(const struct held_entry *entry,
                                     enum grantfile_answer by, const char *why)
 {
@@ -138,8 +141,8 @@ static void cmd_check_say_unvouched(const struct held_entry *entry,
             "was killed%s",
             name,
             grant != NULL && grant[0] != '\0'
-                ? "; snib check \"$SNIB_GRANT\" asks for the lock acquired "
-                  "last alone"
+                ? "; snib check \"$SNIB_GRANT\" checks only the lock acquired "
+                  "last"
                 : "");
         return;
     case GRANTFILE_SILENT:
@@ -151,8 +154,8 @@ static void cmd_check_say_unvouched(const struct held_entry *entry,
     }
 }
 
-/* Of all that the command runs under, each with the margin of its own lease.
- * Deadline 0: one of them is not held, as told unless that would disturb. */
+/* Ask about all locks that the command runs under, each with the margin of its
+ * own lease. Deadline 0: one of them is not held (said, unless --quiet). */
 static void cmd_check_ask_held(const struct cli_args *args, const char *held,
                                struct lease *ret)
 {
@@ -170,7 +173,8 @@ static void cmd_check_ask_held(const struct cli_args *args, const char *held,
         request.name_size = (uint32_t)entry.name_size;
         memcpy(request.name, entry.name, entry.name_size);
         if (!control_ask(entry.address, &request, PATIENCE_MS, &reply)) {
-            /* A name that nobody listens at is that of a process that ended. */
+            /* An address that nobody listens at belongs to a process that
+             * ended. */
             by = grantfile_no_answer(errno, true);
             reply.code = CLI_LOST;
         }
@@ -231,8 +235,9 @@ static int cmd_check_grant(const struct cli_args *args, const char *operand)
     return cmd_check_verdict(args, &lease, told ? NULL : &loss);
 }
 
-/* The loss is known without asking; whoever still answers knows its cause. A
- * lock that is lost for no known cause is told only where no other one is. */
+/* The loss is known without asking, and a holder that still answers knows its
+ * cause. A lock that is lost for an unknown cause is told only if no lock with
+ * a known cause is found. */
 static void cmd_check_find_cause(const char *held, struct loss *ret)
 {
     struct control_request request = {.magic = CONTROL_MAGIC,

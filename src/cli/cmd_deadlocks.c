@@ -1,5 +1,5 @@
-/* cmd_deadlocks.c — snib deadlocks: who waits in a circle. Exit 1: there are
- * some (as for grep and diff, which say what they found by it). */
+/* cmd_deadlocks.c — snib deadlocks: who waits in a circle. Exit 1 means that
+ * there are some, as for grep and diff, whose status says what they found. */
 #include "cli/cli.h"
 #include "cli/words/show.h"
 #include "cli/words/why.h"

@@ -1,5 +1,5 @@
-/* cmd_doctor.c — snib doctor: one line a finding, each with its remedy. Exit
- * 0 when nothing failed, 78 when something did. */
+/* cmd_doctor.c — snib doctor: one line a finding, each with its remedy. Exit 0
+ * when nothing failed, 78 when something did. */
 #include "cli/cli.h"
 #include "cli/store/storeurl.h"
 #include "cli/words/show.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 
 struct findings {
-    bool json, quiet; /* quiet: what is ok is not told */
-    json_t *array;    /* of --json; NULL without memory, too */
+    bool json, quiet; /* quiet: findings without a fault are left out */
+    json_t *array;    /* of --json; NULL also without memory */
     bool failed;
 };
 
@@ -57,7 +57,7 @@ static void cmd_doctor_tell(void *data, const struct snib_finding *f)
     }
 }
 
-/* As cli_fail, but it sends nobody to where he is. */
+/* Like cli_fail, but without the advice to run snib doctor. */
 static int cmd_doctor_fail(const struct snib_error *error)
 {
     char words[sizeof error->text + 128];
@@ -72,7 +72,7 @@ static int cmd_doctor_fail(const struct snib_error *error)
     return snib_err_exit(error->code);
 }
 
-/* The one thing that is known of a path only here. */
+/* The one finding about a path that only the command line can make. */
 static void cmd_doctor_tell_relative(struct findings *all, const char *url)
 {
     char text[700], remedy[700];

@@ -2,19 +2,22 @@
  *
  * The election is a mutex, the leader its holder, the term's number the token.
  * A term is what `snib run` does once, by the same supervisor and holder: the
- * command is dead before anybody else can lead. Then it campaigns again.
+ * command is dead before anybody else can lead. Then snib campaigns again.
  *
- * What ends it and what does not. The command's end is the end of the term,
- * not of the program: a leader whose work is done, or crashed, lets the next
- * candidate lead. (consul lock ends with its command, whatever came of it, and
- * leaves the loop to a supervisor; here the loop is the purpose.) It rests
- * before it campaigns again, longer with each failure in a row, so that a
- * command that cannot work does not win every second term. What cannot get
- * better by trying ends it: a command that is not there, a wrong set-up, a
- * refused login. A store that is not there is waited for. A signal that asks to end is forwarded, and
- * ends the program with the command, even when that exits 0.
+ * What ends the program and what does not. The command's end is the end of the
+ * term, not of the program: a leader whose work is done, or crashed, lets the
+ * next candidate lead. (consul lock ends with its command, whatever its status,
+ * and leaves the loop to a supervisor; here the loop is the purpose.) The
+ * program rests before it campaigns again, longer with each failure in a row,
+ * so that a command that cannot work does not win every second term.
  *
- * --observe looks on (snib/elect.h) and prints a line a change.
+ * An error that no further try can mend ends the program: a command that is not
+ * there, a wrong set-up, a refused login. An unreachable store ends it only
+ * before the first term, when the set-up may be wrong. A signal that asks to
+ * end is forwarded, and ends the program with the command, even if that exits
+ * 0.
+ *
+ * --observe only watches (snib/elect.h) and prints a line a change.
  */
 #define _GNU_SOURCE
 #include "cli/supervisor/supervisor.h"
@@ -33,13 +36,13 @@
 #define PAUSE_MOST   INT64_C(60000)
 #define LOOK_AGAIN_S 1
 
-/* -- terms ------------------------------------------------------------------ */
+/* -- terms ---------------------------------------------------------------- */
 
 struct campaign {
     const struct cli_args *args;
     const char *name;
-    bool led;     /* this process led once: the set-up is right            */
-    int failures; /* of the command, in a row                              */
+    bool led;     /* it led once, so the set-up is right */
+    int failures; /* of the command, in a row */
 };
 
 static int64_t cmd_elect_pause_after(const struct campaign *c)
@@ -53,7 +56,7 @@ static int64_t cmd_elect_pause_after(const struct campaign *c)
     return ms < most ? ms : most;
 }
 
-/* Nothing ran: may it be otherwise the next time? */
+/* No command ran: may it be different the next time? */
 static bool cmd_elect_worth_again(const struct campaign *c,
                                   const struct supervisor_term *t)
 {
@@ -68,8 +71,9 @@ static bool cmd_elect_worth_again(const struct campaign *c,
     }
 }
 
-/* Ctrl-C goes to the command alone when it has the terminal, and so does the
- * end of the session: what it died of was meant for us, too. */
+/* Ctrl-C goes only to the command when it has the terminal, and so does the end
+ * of the session: a signal of these kinds that ended it was meant for snib,
+ * too. */
 static bool cmd_elect_ended_by_user(const struct supervisor_term *t)
 {
     return t->why == SUPERVISOR_CAUSE_SIGNALLED &&
@@ -108,7 +112,7 @@ static int64_t cmd_elect_next_term(void *data, const struct supervisor_term *t)
     return ms;
 }
 
-/* -- observing --------------------------------------------------------------- */
+/* -- observing ------------------------------------------------------------ */
 
 static void cmd_elect_since_text(int64_t ms, char *to, size_t size)
 {
@@ -170,7 +174,7 @@ static void cmd_elect_print_text(const char *name, const struct snib_leader *l)
     printf("%s\n", line);
 }
 
-/* The store is away: say so once, look again. True: go on. */
+/* The store is unreachable: say so once, try again. True: go on. */
 static bool cmd_elect_look_again(const struct snib_error *error, bool seen,
                                  bool *said)
 {
@@ -180,7 +184,7 @@ static bool cmd_elect_look_again(const struct snib_error *error, bool seen,
         return false;
     }
     if (!*said) {
-        say("%s; looking again every second", error->text);
+        say("%s; trying again every second", error->text);
     }
     *said = true;
     nanosleep(&pause, NULL);
@@ -229,7 +233,7 @@ static int cmd_elect_observe(const struct cli_args *args, const char *name)
     return code;
 }
 
-/* -- the sub-command ----------------------------------------------------------- */
+/* -- the sub-command ------------------------------------------------------ */
 
 static int cmd_elect_check(const struct cli_args *args, size_t names,
                            char **operands, char **command)
@@ -238,8 +242,7 @@ static int cmd_elect_check(const struct cli_args *args, size_t names,
         return usage_error(args, "%zu names; an election has one", names);
     }
     if (args->observe && command != NULL) {
-        return usage_error(args,
-                           "--observe only looks on: it takes no command");
+        return usage_error(args, "--observe only watches: it takes no command");
     }
     if (args->observe && args->wait_ms != CLI_UNSET) {
         return usage_error(args, "--wait is for a campaign; --observe goes on "

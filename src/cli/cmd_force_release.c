@@ -1,12 +1,13 @@
 /* cmd_force_release.c — snib force-release NAME.
  *
- * The one command that breaks exclusion: the old holder goes on until it is
+ * The one command that breaks exclusion. The old holder goes on until it is
  * told, mostly at once and at the latest by its next renewal, and until then
- * only the fence protects. So it shows whom it would hit and how long they have
- * held, says when that is the very user who asks, and wants the
- * name typed, or --yes with a reason that the holder will read. A state that
- * cannot be read is no obstacle: this is what mends it, but for a key of Redis
- * that is of another type, which is not ours to remove.
+ * only the fence protects. So the command shows whom it would hit and how long
+ * they have held the lock, says when that is the very user who asks, and wants
+ * the name typed, or --yes with a reason that the holder will read. A state
+ * that cannot be read is no obstacle, since this command is what mends it. The
+ * exception is a key of Redis that has another type: it is not snib's to
+ * remove.
  */
 #include "cli/cli.h"
 #include "cli/words/show.h"
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One of several. */
+/* One of several holders. */
 static void cmd_force_release_say_one(const struct snib_view *view, size_t i)
 {
     char line[1024] = "";
@@ -64,7 +65,7 @@ static int cmd_force_release_confirm(const struct cli_args *args,
                                  "--yes --reason TEXT");
     }
     if (damaged) {
-        say("who holds it cannot be shown; they may work until their next "
+        say("its holders cannot be shown; they may work until their next "
             "renewals. Type the lock's name to end all grants of it:");
     } else if (held == 0) {
         say("type the lock's name to open it before its lock-delay is over:");

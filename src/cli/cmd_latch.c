@@ -57,8 +57,8 @@ static int cmd_latch_show_left(const struct cli_args *args, const char *name,
     return show_end();
 }
 
-/* Closed already is an answer like "held": the steps of another round are
- * still to come, and whoever counts on a fresh latch must not go on. */
+/* "Closed already" is an answer like "held": the steps of another round are
+ * still to come, and a script that relies on a fresh latch must not go on. */
 static int cmd_latch_set(const struct cli_args *args,
                          struct snib_client *client, const char *name)
 {

@@ -1,5 +1,5 @@
-/* cmd_list.c — snib list [GLOB]. --json: one object with all locks.
- * People at a terminal get columns and a header, programs a line a lock. */
+/* cmd_list.c — snib list [GLOB]. --json: one object with all locks. On a
+ * terminal it prints columns and a header, elsewhere one line a lock. */
 #include "cli/cli.h"
 #include "cli/words/duration.h"
 #include "cli/words/show.h"
@@ -43,9 +43,10 @@ static void cmd_list_print_line(struct snib_client *client,
     printf("%s\n", line);
 }
 
-/* -- on a terminal: columns --------------------------------------------------- */
+/* -- on a terminal: columns ----------------------------------------------- */
 
-/* A cell of columns, not bytes: what cannot be cut short there is not. */
+/* A cell is measured in columns, not bytes; a text that cannot be cut at a
+ * column stays whole. */
 static int cmd_list_columns_of(const char *s)
 {
     int columns = 0;

@@ -1,5 +1,8 @@
-/* cmd_release.c — snib release TOKENFILE|GRANT. 0: released; 69: the store has
- * not answered, the holder repeats it; 76: the lease had ended before. */
+/* cmd_release.c — snib release TOKENFILE|GRANT.
+ *
+ * 0: released; 69: the store has not answered, the holder repeats it; 76: the
+ * lease had ended before.
+ */
 #include "cli/holder/detached.h"
 #include "cli/holder/grantfile.h"
 

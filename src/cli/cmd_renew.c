@@ -1,5 +1,5 @@
-/* cmd_renew.c — snib renew TOKENFILE|GRANT: extend now. The holder renews by
- * itself; this is for a longer lease, or to be sure of one. */
+/* cmd_renew.c — snib renew TOKENFILE|GRANT: extend the lease now. The holder
+ * renews by itself; this is for a longer lease, or to be sure of one. */
 #include "cli/acquire_sh.h"
 #include "cli/holder/detached.h"
 #include "cli/holder/grantfile.h"
@@ -34,10 +34,9 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
     if (args->holder_pid >= 0) {
         if (grant.no_holder || args->holder_pid == 0) {
             return usage_error(args, "--holder-pid: %s",
-                               grant.no_holder
-                                   ? "nobody watches a process for a grant of "
-                                     "--detached"
-                                   : "0 is no process");
+                               grant.no_holder ? "a grant of --detached has no "
+                                                 "holder process to watch a pid"
+                                               : "0 is no process");
         }
         request.verb = CONTROL_TIE;
         request.holder_pid = args->holder_pid;
@@ -52,8 +51,8 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
     if (code == CLI_LOST && !grant.no_holder) {
         grantfile_say_lost(args, &grant, by, reply.text);
         if (args->holder_pid > 0 && by == GRANTFILE_GONE) {
-            say("too late? the text of snib acquire --sh is good for 10s: "
-                "what nobody evaluates by then is released");
+            say("too late? the text of snib acquire --sh is good for 10s; "
+                "after that the lock is released");
         }
     }
     if (code == CLI_OK && request.verb == CONTROL_TIE) {

@@ -42,7 +42,7 @@ static void cmd_semaphore_print_words(const char *name,
     putchar('\n');
 }
 
-/* set: what --init did, when that was asked. */
+/* set: what --init did, if it was given. */
 static int cmd_semaphore_show_semaphore(const struct cli_args *args,
                                         const char *name,
                                         const struct snib_semaphore *s,

@@ -1,4 +1,4 @@
-/* cmd_try.c — snib try: as run --wait 0. Without a command nothing need be
+/* cmd_try.c — snib try: as run --wait 0. Without a command nothing has to be
  * guarded: no supervisor, no holder, one process that acquires and releases. */
 #include "cli/store/look.h"
 #include "cli/supervisor/supervisor.h"
@@ -22,7 +22,7 @@ static void cmd_try_say_busy(const struct plan *plan,
         holder[0] != '\0' ? holder : "held by another owner");
 }
 
-/* What one try needs; all of it ends with it. */
+/* What one try needs; all of it ends with the try. */
 struct trial {
     struct snib_lock *locks[PLAN_NAMES_MAX];
     struct snib_grant grants[PLAN_NAMES_MAX];
@@ -54,7 +54,7 @@ static void cmd_try_clean(struct trial *t)
     }
 }
 
-/* at: of the name that is missing. */
+/* at: index of the name that is missing. */
 static void cmd_try_say_why(const struct plan *plan, struct snib_client *client,
                             size_t at, snib_err code, struct snib_error *error)
 {

@@ -1,10 +1,11 @@
 /* cmd_wait.c — snib wait NAME: block until nobody holds it and no lock-delay
- * keeps it closed (with --kind: until it could be had so), take nothing.
+ * keeps it closed (with --kind: until that kind could be had), acquire nothing.
  *
- * It looks again and again, at first often, then twice a second: queueing up
- * would delay those who want the lock, and a waiter that lets go at once still
- * costs them a turn. So "free" is a fact of a moment ago: who needs the lock
- * uses run. */
+ * It inspects the lock again and again, at first often, then twice a second. To
+ * queue would delay those who want the lock, and a waiter that releases at once
+ * still costs them time. So "free" was true a moment ago; a script that needs
+ * the lock must use run.
+ */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "cli/store/look.h"
@@ -23,7 +24,7 @@
 #define PAUSE_LEAST (20 * MS)
 #define PAUSE_MOST  (500 * MS)
 #define LOOK_MOST   (250 * MS)
-/* --wait 0: what one attempt may take, its own two seconds and the answer. */
+/* --wait 0: the time of one attempt, its own two seconds and the answer. */
 #define ATTEMPT (2600 * MS)
 
 static void cmd_wait_sleep_ns(int64_t ns)
@@ -34,7 +35,7 @@ static void cmd_wait_sleep_ns(int64_t ns)
     nanosleep(&ts, NULL);
 }
 
-/* Does nobody of these exclude it? Adds up the permits in use. */
+/* Does none of these exclude the asker? Adds up the permits in use. */
 static bool cmd_wait_lets_in(const struct snib_party *p, size_t count,
                              int64_t *used)
 {
@@ -47,9 +48,9 @@ static bool cmd_wait_lets_in(const struct snib_party *p, size_t count,
     return true;
 }
 
-/* Could a lock of that kind be had at this moment? Who waits is ahead of
- * those who come now, but between a release and the next grant the queue of a
- * lock that nobody holds is not empty either. */
+/* Could a lock of that kind be had at this moment? Waiters are ahead of those
+ * who come now. But between a release and the next grant the queue of a lock
+ * that nobody holds is not empty either, so such a queue does not count. */
 static bool cmd_wait_fits(const struct snib_view *view,
                           const struct kind_params *terms, snib_kind kind,
                           uint32_t permits)
@@ -78,8 +79,9 @@ struct wish {
     uint32_t permits;
 };
 
-/* More permits than the semaphore has are never free. Its size is the store's,
- * and may be raised: that is "not to be had", not a wrong use of ours. */
+/* More permits than the semaphore has are never free. But its size is in the
+ * store and may be raised: so the result is "not acquired", not a usage
+ * error. */
 static bool cmd_wait_asks_too_much(const struct kind_params *terms,
                                    const struct wish *wish,
                                    struct snib_error *error)
@@ -141,9 +143,10 @@ struct vigil {
     struct look *look; /* NULL: none is under way */
     struct look_answer last;
     int64_t until;
-    bool once;    /* --wait 0: the first answer decides */
-    bool never;   /* it asks for more than there is: no wait would help */
-    bool gave_up; /* before the limit: what was answered stays so */
+    bool once;  /* --wait 0: the first answer decides */
+    bool never; /* more was asked for than there is */
+    /* It ended before the limit: the last answer counts. */
+    bool gave_up;
 };
 
 static bool cmd_wait_is_away(const struct vigil *v)
@@ -155,7 +158,8 @@ static bool cmd_wait_is_away(const struct vigil *v)
 }
 
 /* A store that cannot be reached, is silent, or cannot be used just now is
- * waited for as the lock is. (What one that works says of the name stays.) */
+ * waited for like the lock. (An error about the name from a store that works is
+ * final.) */
 static bool cmd_wait_may_pass(const struct vigil *v, snib_err code)
 {
     return (code == SNIB_ERR_BUSY && !v->never) ||
@@ -163,8 +167,8 @@ static bool cmd_wait_may_pass(const struct vigil *v, snib_err code)
                          (code == SNIB_ERR_STORE && cmd_wait_is_away(v))));
 }
 
-/* Look, for a quarter of a second at most: then see how the store is. False:
- * no thread could be started. */
+/* Inspect for a quarter of a second at most, so that the store's state can be
+ * shown in between. False: no thread could be started. */
 static bool cmd_wait_look_again(struct vigil *v, bool *ret_answered)
 {
     int64_t until = proc_now() + LOOK_MOST;
@@ -227,7 +231,7 @@ static void cmd_wait_keep_vigil(struct vigil *v)
     look_drop(v->look);
 }
 
-/* The limit is over: is it for the lock, or for the store? */
+/* The limit is over: was it the lock or the store that was missing? */
 static int cmd_wait_say_end(const struct cli_args *args, struct vigil *v)
 {
     char why[512] = "";

@@ -1,6 +1,8 @@
-/* dryrun.c — --dry-run: the plan in words, and a look at each name. All that
- * can be wrong before a request is sent has been told by then; the look finds
- * a store that does not answer. Nothing is taken, nobody queues. */
+/* dryrun.c — --dry-run: the plan in words, and an inspection of each name.
+ *
+ * All errors that need no request have been told by then; the inspection finds
+ * a store that does not answer. Nothing is acquired, nobody queues.
+ */
 #include "cli/supervisor/plan.h"
 #include "cli/words/duration.h"
 #include "cli/words/kinds.h"

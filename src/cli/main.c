@@ -2,8 +2,8 @@
  *
  *   snib [GLOBAL OPTIONS] SUBCOMMAND [OPTIONS] NAME [-- COMMAND…]
  *
- * Where a `--` stands, all operands before it are lock names, all after it the
- * command, and options may stand anywhere before it; without one the first
+ * With a `--`, all operands before it are lock names, all after it are the
+ * command, and options may stand anywhere before it. Without one the first
  * operand is the name, options may still follow it, and the command begins with
  * the second operand.
  */
@@ -97,14 +97,14 @@ static const struct subcommand subcommands[] = {
     {"run", NAME_COMMAND, "Run a command while holding a lock.", run_options, 1,
      NO_MOST, true, cmd_run},
     {"try", "NAME… [-- COMMAND…] | NAME COMMAND…",
-     "As run, without waiting; without COMMAND, tell whether it could be had.",
+     "Like run, without waiting; without COMMAND, only test the lock.",
      try_options, 1, NO_MOST, true, cmd_try},
     {"elect", NAME_COMMAND_OR_OBSERVE,
      "Run a command while this host is the leader, again in each term.",
      elect_options, 1, NO_MOST, true, cmd_elect},
     {"acquire", "NAME",
-     "Acquire a lock for a script; a keeper in the background holds it.",
-     acquire_options, 1, 1, false, cmd_acquire},
+     "Acquire a lock for a script; a holder process keeps it.", acquire_options,
+     1, 1, false, cmd_acquire},
     {"release", "TOKENFILE|GRANT", "Release what acquire acquired.",
      release_options, 1, 1, false, cmd_release},
     {"renew", "TOKENFILE|GRANT", "Renew what acquire acquired now.",
@@ -116,7 +116,7 @@ static const struct subcommand subcommands[] = {
      semaphore_options, 1, 1, false, cmd_semaphore},
     {"latch", "NAME", "Close, count down, open or await a latch; or show it.",
      latch_options, 1, 1, false, cmd_latch},
-    {"barrier", "NAME", "Wait until so many are here; pass together.",
+    {"barrier", "NAME", "Wait until N parties are here; pass together.",
      barrier_options, 1, 1, false, cmd_barrier},
     {"wait", "NAME", "Wait until a lock is free; take nothing.", wait_options,
      1, 1, false, cmd_wait},
@@ -126,9 +126,9 @@ static const struct subcommand subcommands[] = {
      0, 1, false, cmd_list},
     {"why", "NAME", "Tell who has a lock, who waits, and what comes next.",
      look_at_options, 1, 1, false, cmd_why},
-    {"deadlocks", "", "Show who waits for each other in a circle.",
+    {"deadlocks", "", "Show deadlocks: who waits for whom in a circle.",
      look_options, 0, 0, false, cmd_deadlocks},
-    {"force-release", "NAME", "End the grant of whoever holds a lock.",
+    {"force-release", "NAME", "Take a lock away from its holder.",
      force_options, 1, 1, false, cmd_force_release},
     {"doctor", "", "Check the store's set-up.", look_options, 0, 0, false,
      cmd_doctor},
@@ -188,7 +188,8 @@ static int main_check_count(const struct subcommand *sub,
         args->down_by >= 0 ? " (a number of steps is written --down=N)" : "");
 }
 
-/* Before the options are read: an error in them is to be told to the shell. */
+/* Looked for before the options are parsed: the shell must be told of an error
+ * in them. */
 static bool main_has_sh(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++) {
@@ -219,27 +220,27 @@ static int main_run_subcommand(const struct subcommand *sub,
     return code != CLI_OK ? code : sub->main(args, count, argv);
 }
 
-/* A descriptor of ours must not become somebody's standard output. In the
- * place of a closed stdout comes one that takes nothing: what is written there,
- * by us or by the command, fails as it does on the closed one, and is not taken
- * for delivered. */
+/* A file that snib opens must not become somebody's standard output. A closed
+ * stdout is replaced by a descriptor that takes nothing: what snib or the
+ * command writes there fails as it would on the closed one, and does not count
+ * as delivered. */
 static void main_fill_standard_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
-        if (fcntl(fd, F_GETFD) < 0) { /* the lowest that is free: this one */
+        if (fcntl(fd, F_GETFD) < 0) { /* open takes the lowest free one: fd */
             open("/dev/null", O_RDONLY);
         }
     }
 }
 
-/* Whatever the sub-command printed must have arrived. */
+/* The output of the sub-command must have arrived, or the status says so. */
 static int main_finish(const struct cli_args *args, int code)
 {
     int printed;
 
     if (args->sh && code != CLI_OK) {
-        /* The shell that evaluates this goes on without a lock, unless it is
-         * told: by the status of the evaluated text. */
+        /* The shell that evaluates this text would go on without a lock: the
+         * status of the text tells it. */
         printf("(exit %d)\n", code);
     }
     printed = show_end();

@@ -1,15 +1,20 @@
 /* options.c — one parser and one --help for all sub-commands, from tables.
  *
  * Not getopt_long: it permutes operands (the command's options would become
- * ours), accepts abbreviations (a script breaks when an option is added), and
- * its tables cannot carry types and help. Rules here: what begins with a dash
- * is an option, up to the `--` where there is one, else up to the operand with
- * which the command begins, so that an option behind the name is not taken for
- * another name; `--name value`, `--name=value`, `-n value`, `-nvalue`, and
- * flags may share a dash (-qv); an option with a value that is given twice is
- * an error, because one of the two was not meant. Without the `--` there is one
- * name: a second --name would be taken for the command. Operands are moved to
- * the front of argv, in their order.
+ * snib's), accepts abbreviations (a script breaks when an option is added), and
+ * its tables cannot carry types and help.
+ *
+ * The rules here:
+ * - What begins with a dash is an option, up to the `--` where there is one,
+ *   else up to the operand with which the command begins. So an option behind
+ *   the name is not taken for another name.
+ * - `--name value`, `--name=value`, `-n value` and `-nvalue` are the same, and
+ *   flags may share a dash (-qv).
+ * - An option with a value that is given twice is an error, because one of the
+ *   two was not meant.
+ * - Without the `--` there is one name: a second --name would be taken for the
+ *   command.
+ * - Operands are moved to the front of argv, in their order.
  */
 #include "cli/cli.h"
 #include "cli/supervisor/signame.h"
@@ -29,10 +34,10 @@ struct parse {
     int argc;
     char **argv;
     int at;
-    int operands;      /* so far, at the front of argv                     */
-    int names_most;    /* by --name; more need the `--`                    */
-    const char *label; /* where a value comes from: "--wait", "SNIB_WAIT"  */
-    char dashed[40];   /* … the former is made here                        */
+    int operands;      /* so far, at the front of argv */
+    int names_most;    /* by --name; more need the `--` */
+    const char *label; /* for errors: "--wait", "SNIB_WAIT" */
+    char dashed[40];   /* the bytes of such a label */
     bool seen[OPTIONS_MOST];
 };
 
@@ -123,7 +128,7 @@ static bool options_takes_value(const struct option_row *row)
     return row->type != OPTION_FLAG;
 }
 
-/* value: never NULL; a flag's is not looked at. */
+/* value is never NULL; for a flag it is ignored. */
 static bool options_set_value(struct parse *p, const struct option_row *row,
                               const char *value)
 {
@@ -195,7 +200,7 @@ static bool options_apply(struct parse *p, const struct option_row *row,
     return options_set_value(p, row, value);
 }
 
-/* The value in the next argument. */
+/* Take the value from the next argument. */
 static const char *options_next_value(struct parse *p,
                                       const struct option_row *row)
 {
@@ -211,7 +216,7 @@ static const char *options_next_value(struct parse *p,
     return p->argv[++p->at];
 }
 
-/* Of --name without `=value`. NULL: it was told. */
+/* The value for --name without `=value`. NULL: an error was said. */
 static const char *options_value_left_out(struct parse *p,
                                           const struct option_row *row)
 {
@@ -287,7 +292,7 @@ static bool options_parse_letters(struct parse *p, const char *text)
     return true;
 }
 
-/* SNIB_WAIT and their like, for what was not given. */
+/* Options that were not given take the value of their variable (SNIB_WAIT). */
 static bool options_take_environment(struct parse *p)
 {
     for (const struct option_row *row = p->rows; row->name != NULL; row++) {
@@ -304,7 +309,7 @@ static bool options_take_environment(struct parse *p)
     return true;
 }
 
-/* What comes is no option any more. */
+/* The remaining arguments are operands. */
 static void options_keep_rest(struct parse *p)
 {
     while (p->at < p->argc) {
@@ -368,7 +373,7 @@ bool options_parse(const struct option_row *rows, struct cli_args *args,
     return args->help || options_take_environment(&p);
 }
 
-/* -- help ------------------------------------------------------------------- */
+/* -- help ----------------------------------------------------------------- */
 
 enum { HELP_COLUMN = 26, HELP_WIDTH = 79 };
 

@@ -28,7 +28,7 @@
         letter, name, arg, OPTION_NUMBER, ROW_FIELD_(field), 0, most, help,    \
             NULL                                                               \
     }
-/* 0 is refused afterwards, by a text that says why. */
+/* 0 is refused later, with a text that says why. */
 #define ROW_COUNT_(letter, name, arg, field, most, help)                       \
     {                                                                          \
         letter, name, arg, OPTION_NUMBER, ROW_FIELD_(field), 1, most, help,    \
@@ -74,11 +74,11 @@
 #define ROW_READ ROW_FLAG_('r', "read", read, "the same as --kind read")
 #define ROW_SCRIPT                                                             \
     ROW_TEXT_('c', "script", "SCRIPT", script,                                 \
-              "run sh -c SCRIPT in the place of a command")
+              "run sh -c SCRIPT instead of a command")
 #define ROW_DRY_RUN                                                            \
     ROW_FLAG_(0, "dry-run", dry_run,                                           \
-              "take and run nothing: tell what would be done, and who is in "  \
-              "the way now")
+              "acquire and run nothing; tell what would be done, and who "     \
+              "is in the way")
 #define ROW_GRACE                                                              \
     ROW_TIME_('g', "grace", "DUR|0", grace_ms, DURATION_ZERO_OK,               \
               "from TERM to KILL; default: the smaller of 5s and a third of "  \
@@ -91,14 +91,14 @@
                "how many permits of a semaphore to take; default: 1")
 #define ROW_CAPACITY                                                           \
     ROW_COUNT_(0, "capacity", "N", capacity, SNIB_PERMITS_MAX,                 \
-               "the semaphore's size if it has none yet; else not looked at")
+               "the semaphore's size if it has none yet; else ignored")
 #define ROW_LOCK_DELAY                                                         \
     ROW_TIME_(0, "lock-delay", "DUR|0", lock_delay_ms, DURATION_ZERO_OK,       \
               "keep the lock closed that long after its holder died; "         \
               "default: 0")
 #define ROW_PRIORITY                                                           \
     ROW_NUMBER_(0, "priority", "N", priority, SNIB_PRIORITY_MAX,               \
-                "go ahead of who waits with a lower one; default: 0, up to "   \
+                "go ahead of waiters with a lower one; default: 0, up to "     \
                 "100")
 #define ROW_BUSY_EXIT                                                          \
     ROW_NUMBER_('E', "busy-exit", "N", busy_exit, 255,                         \
@@ -132,8 +132,8 @@
                 "release when this process ends")
 #define ROW_NO_HOLDER                                                          \
     ROW_FLAG_(0, "detached", no_holder,                                        \
-              "leave a fixed lease of --ttl in the store and exit: nothing "   \
-              "renews it, release, renew and check ask the store")
+              "leave a fixed lease of --ttl in the store and exit; nothing "   \
+              "renews it; release, renew and check ask the store")
 #define ROW_SH                                                                 \
     ROW_FLAG_(0, "sh", sh,                                                     \
               "print shell text: t=$(snib acquire --sh NAME) && eval \"$t\" "  \
@@ -183,9 +183,8 @@
               "how long to wait for the others; default: forever")
 #define ROW_LATE_EXIT                                                          \
     ROW_NUMBER_('E', "busy-exit", "N", busy_exit, 255,                         \
-                "exit status when it did not come to that; default: 75")
-#define ROW_LATE_OK                                                            \
-    ROW_FLAG_(0, "busy-ok", busy_ok, "exit 0 when it did not come to that")
+                "exit status instead of 75")
+#define ROW_LATE_OK ROW_FLAG_(0, "busy-ok", busy_ok, "exit 0 instead of 75")
 #define ROW_LATCH_SET                                                          \
     ROW_COUNT_(0, "set", "N", set_to, SNIB_PERMITS_MAX,                        \
                "close it with N steps to go, unless it is closed")

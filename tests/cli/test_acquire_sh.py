@@ -293,8 +293,8 @@ def test_a_check_after_the_release_does_not_speak_of_a_loss(sqlite, shell):
     out, said = p.communicate(timeout=30)
     assert out == "0\n76\n"
     assert said == ("snib: a: not held any more: it was released, or its holder "
-                    "process was killed; snib check \"$SNIB_GRANT\" asks for "
-                    "the lock acquired last alone\n")
+                    "process was killed; snib check \"$SNIB_GRANT\" checks "
+                    "only the lock acquired last\n")
 
 
 # The grant's text names its holder process.

@@ -178,7 +178,7 @@ def test_a_lease_up_the_tree_that_nears_its_end_is_awaited_in_peace(
     done = redis.run("run", "-t", "9s", "--on-lost", "ignore", "A", "--", "sh",
                      "-c", AT_RISK, redis.binary, str(redis.server.child.pid),
                      timeout=patience(60))
-    assert "not acquired: it is held up the tree, but that lease" in done.stderr
+    assert "not acquired: an outer snib run holds it, but that lease " in done.stderr
     assert "did not answer" not in done.stderr
     code, *times = done.stdout.split()
     assert code == "75"
@@ -223,8 +223,8 @@ def test_a_copy_of_the_environment_elsewhere_is_not_inside(store, option):
                      env=env)
     assert (done.returncode, done.stdout) == (75, ""), done
     assert "A: not acquired: held by" in done.stderr
-    assert ("A: SNIB_HELD names the lease of a snib run (keeper %d) that this "
-            "command was not started by" % keeper_of(p.pid)) in done.stderr
+    assert ("A: SNIB_HELD names a snib run (holder process %d) that did not "
+            "start this command" % keeper_of(p.pid)) in done.stderr
     p.stdin.close()
     assert p.wait(30) == 0
     done = store.run("run", *option, "-w", "0", "A", "--", "echo", "ran",

@@ -39,7 +39,8 @@ def test_a_server_that_asks_for_a_login(server_with):
     assert done.returncode == 77, done.stderr
     assert "NOAUTH: the server asks for a login" in done.stderr
     assert "redis://USER:PASSWORD@HOST" in done.stderr
-    assert ("the place for such a URL is SNIB_URL, or --store-file PATH\n"
+    assert ("put such a URL into SNIB_URL, or into the file of --store-file "
+            "PATH\n"
             in done.stderr), "--store takes none"
     assert "HELLO" not in done.stderr, "the server's own words"
     assert len(done.stderr) < 300, "one sentence, and not cut"

@@ -153,7 +153,7 @@ def test_list_has_columns_on_a_terminal(sqlite):
 def test_a_closed_latch_is_no_free_lock(sqlite):
     assert sqlite.run("latch", "--set", "2", "a").returncode == 0
     done = sqlite.run("why", "a")
-    assert done.stdout == ("a: a closed latch, 2 steps to go: it lets nobody in "
+    assert done.stdout == ("a: a closed latch, 2 steps to go: nobody passes "
                            "before.\n")
     assert json.loads(sqlite.run("why", "--json", "a").stdout)["latch"] == 2
     done = sqlite.run("try", "a")

@@ -53,8 +53,8 @@ def test_why_tells_holder_queue_and_outlook(store):
                     r'.*; lease left (29|30)s\.$', lines[1]), lines
     assert lines[2] == "  1 waits:"
     assert re.match(r'  1\. .*"me too".*, waiting for ', lines[3])
-    assert lines[4].startswith("  Next: the first in line, when it is "
-                               "released, or in ")
+    assert lines[4].startswith("  Next: the first in the queue, when it "
+                               "is released, or in ")
     told = why(store, "a")
     assert told["holders"][0]["waits_for"] is None
     assert told["deadlocks"] == []

@@ -132,16 +132,17 @@ static void why_tells_each_age_and_each_rest(void **state)
         w.owner = 7;
         view.closed_count = 1;
         view.closed_by = &p;
-        snprintf(text, sizeof text,
-                 "n\\x01:\n"
-                 "  held by a, for %s; lease left %s.\n"
-                 "  closed by the lock-delay of a, which ended without a "
-                 "release; open in %s.\n"
-                 "  1 waits:\n"
-                 "  1. b owner 7, waiting for %s.\n"
-                 "  Next: the first in line, when it is released, or in %s if "
-                 "nobody renews it.\n",
-                 d, d, d, d, d);
+        snprintf(
+            text, sizeof text,
+            "n\\x01:\n"
+            "  held by a, for %s; lease left %s.\n"
+            "  closed by the lock-delay of a, which ended without a "
+            "release; open in %s.\n"
+            "  1 waits:\n"
+            "  1. b owner 7, waiting for %s.\n"
+            "  Next: the first in the queue, when it is released, or in %s if "
+            "nobody renews it.\n",
+            d, d, d, d, d);
         begin_print(1);
         why_print(&nothing_else, &view, &none);
         assert_string_equal(end_print(1), text);
@@ -163,11 +164,12 @@ static void a_line_tells_each_age_and_each_rest(void **state)
         view.closed_count = 1;
         view.closed_by = &p;
         kind_holders(&to, &view, &none);
-        snprintf(text, sizeof text,
-                 "held by 1 reader: a for %s, lease %s; to who does not fit "
-                 "beside them closed for %s more, the lock-delay of a, which "
-                 "ended without a release",
-                 d, d, d);
+        snprintf(
+            text, sizeof text,
+            "held by 1 reader: a for %s, lease %s; to requests that do not fit "
+            "beside them closed for %s more, the lock-delay of a, which "
+            "ended without a release",
+            d, d, d);
         assert_string_equal(got, text);
     }
 }

@@ -100,7 +100,8 @@ static const struct scene scenes[] = {
      .holders = 2,
      .size = 0},
     {.words = "held by 1 reader, and 2 permits in use, longest by h0 for 0ms, "
-              "lease 5s; to who does not fit beside them closed for 7s more, "
+              "lease 5s; to requests that do not fit beside them closed for 7s "
+              "more, "
               "the lock-delay of gone, which ended without a release",
      .holder = {{SNIB_READ, 1}, {SNIB_PERMITS, 2}},
      .holders = 2,
@@ -156,13 +157,13 @@ static void who_waits_before_is_the_reason_where_the_holders_are_none(void **s)
         {SNIB_READ, 1, SNIB_WRITE, 1, SNIB_READ, 1,
          "a writer waits before it: w; "},
         {SNIB_READ, 1, SNIB_MUTEX, 1, SNIB_READ, 1,
-         "one that wants a mutex waits before it: w; "},
+         "a request for a mutex waits before it: w; "},
         {SNIB_READ, 1, SNIB_WRITE, 1, SNIB_PERMITS, 3,
          "a writer waits before it: w; "},
         {SNIB_READ, 1, SNIB_BARRIER, 3, SNIB_READ, 1,
-         "one that wants a barrier waits before it: w; "},
+         "a request for a barrier waits before it: w; "},
         {SNIB_PERMITS, 2, SNIB_PERMITS, 3, SNIB_PERMITS, 2,
-         "one that wants 3 permits waits before it: w; "},
+         "a request for 3 permits waits before it: w; "},
         {SNIB_PERMITS, 2, SNIB_READ, 1, SNIB_PERMITS, 2,
          "a reader waits before it: w; "},
         {SNIB_PERMITS, 2, SNIB_PERMITS, 3, SNIB_PERMITS, 3, ""},

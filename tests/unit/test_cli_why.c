@@ -89,14 +89,15 @@ static void each_kind_of_holder_has_its_words(void **state)
         p.kind = w.kind = t[i].kind;
         p.permits = w.permits = t[i].permits;
         struct snib_view view = view_of("n", &p, 1, &w, 1);
-        snprintf(text, sizeof text,
-                 "n:\n"
-                 "  held%s by ci-7, for 0ms; lease left 5s.\n"
-                 "  1 waits:\n"
-                 "  1. ci-8%s, waiting for 0ms.\n"
-                 "  Next: the first in line, when it is released, or in 5s if "
-                 "nobody renews it.\n",
-                 t[i].words, t[i].words);
+        snprintf(
+            text, sizeof text,
+            "n:\n"
+            "  held%s by ci-7, for 0ms; lease left 5s.\n"
+            "  1 waits:\n"
+            "  1. ci-8%s, waiting for 0ms.\n"
+            "  Next: the first in the queue, when it is released, or in 5s if "
+            "nobody renews it.\n",
+            t[i].words, t[i].words);
         prints(&nothing_else, &view, FREE_PARAMS, text);
     }
 }
@@ -142,7 +143,7 @@ static void the_outlook_is_that_of_the_longest_lease(void **state)
         why_print(&nothing_else, &view, &FREE_PARAMS);
         end_print();
         snprintf(text, sizeof text,
-                 "  Next: the first in line, when enough of them have "
+                 "  Next: the first in the queue, when enough of them have "
                  "released, or in %s if nobody renews them.\n",
                  t[i].in);
         assert_string_equal(strstr(printed, "  Next"), text);
@@ -156,9 +157,9 @@ static void nobody_holds_it_for_one_of_three_causes(void **state)
     struct snib_view view = view_of("n", NULL, 0, NULL, 0);
     prints(&nothing_else, &view, FREE_PARAMS, "n: nobody; it is free.\n");
     prints(&nothing_else, &view, (struct kind_params){.size = -1, .gate = 1},
-           "n: a closed latch, 1 step to go: it lets nobody in before.\n");
+           "n: a closed latch, 1 step to go: nobody passes before.\n");
     prints(&nothing_else, &view, (struct kind_params){.size = -1, .gate = 2},
-           "n: a closed latch, 2 steps to go: it lets nobody in before.\n");
+           "n: a closed latch, 2 steps to go: nobody passes before.\n");
     view = view_of("n", NULL, 0, w, 2);
     prints(&nothing_else, &view, FREE_PARAMS,
            "n: nobody holds it, and 2 wait: it is being granted just now, or a "
@@ -265,7 +266,8 @@ static void a_chain_is_followed_to_who_can_go_on(void **state)
            "  held by h2, for 0ms; lease left 5s.\n"
            "  1 waits:\n"
            "  1. h1, waiting for 0ms.\n"
-           "  Next: the first in line, when it is released, or in 5s if nobody "
+           "  Next: the first in the queue, when it is released, or in 5s if "
+           "nobody "
            "renews it.\n");
 }
 
@@ -283,7 +285,7 @@ static void a_circle_is_followed_once(void **state)
         }
         assert_int_equal(links, n);
         char end[80]; /* below the link that closes it */
-        snprintf(end, sizeof end, "\n%*sThat is where we came from.\n",
+        snprintf(end, sizeof end, "\n%*sThat closes the circle.\n",
                  (int)(2 * n), "");
         assert_non_null(strstr(printed, end));
         assert_null(strstr(printed, "And so on"));
@@ -386,7 +388,7 @@ static void a_cycle_is_a_line_for_each(void **state)
         "DEADLOCK of 2:\n"
         "  a waits for X, for 0ms; held by b.\n"
         "  b waits for Y, for 0ms; ahead in the queue is a.\n"
-        "  The first of these, who came last, is refused within some seconds; "
+        "  The first of these came last and is refused within some seconds; "
         "the others go on when it releases what it holds.\n");
     c.certain = false;
     begin_print();

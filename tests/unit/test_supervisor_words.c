@@ -125,7 +125,7 @@ static void a_loss_is_told_with_its_cause(void **state)
          .lost_why = SUPERVISOR_CAUSE_PAUSED},
         {"snib: n\\x01: lock lost (revoked)" STOPPED,
          .lost_why = SUPERVISOR_CAUSE_REVOKED},
-        {"snib: n\\x01: lock lost (keeper-died)" STOPPED,
+        {"snib: n\\x01: lock lost (the holder process died)" STOPPED,
          .lost_why = SUPERVISOR_CAUSE_HOLDER},
         {"snib: n\\x01: lock lost (unreachable)" STOPPED,
          .lost_why = SUPERVISOR_CAUSE_UNREACHABLE},
@@ -158,14 +158,14 @@ static void each_other_word_has_its_line(void **state)
 {
     (void)state;
     static const struct line t[] = {
-        {"snib: n\\x01: the holder, the process of snib that talks to the "
-         "store, died while it waited for the lock; nothing ran\n",
+        {"snib: n\\x01: the holder process, which talks to the store, "
+         "died while it waited for the lock; nothing ran\n",
          .todo = SUPERVISOR_SAY_HOLDER},
-        {"snib: n\\x01: not acquired within the wait limit (process 4711 of "
-         "snib, which talks to the store, did not answer)\n",
+        {"snib: n\\x01: not acquired within the wait limit (the holder process "
+         "4711, which talks to the store, did not answer)\n",
          .todo = SUPERVISOR_SAY_LIMIT},
-        {"snib: the locks were not acquired within the wait limit (process "
-         "4711 of snib, which talks to the store, did not answer)\n",
+        {"snib: the locks were not acquired within the wait limit (the "
+         "holder process 4711, which talks to the store, did not answer)\n",
          .todo = SUPERVISOR_SAY_LIMIT, .several = true},
         {"", .todo = SUPERVISOR_SAY_LIMIT, .busy_ok = true},
         {"snib: n\\x01: --max-run is over; the command is stopped\n",

@@ -126,9 +126,9 @@ static void holders_of_each_kind_are_told(void **state)
         {.words = "held by 2 passing parties, longest by h/7 for 1d01h, lease "
                   "24s",
          .holder = {passing, party(8, SNIB_BARRIER, DAY)}},
-        {.words = "held by 1 reader: h/7 for 1d01h, lease 24s; to who does not "
-                  "fit beside them closed for 5s more, the lock-delay of h/9, "
-                  "which ended without a release",
+        {.words = "held by 1 reader: h/7 for 1d01h, lease 24s; to requests "
+                  "that do not fit beside them closed for 5s more, the "
+                  "lock-delay of h/9, which ended without a release",
          .holder = {reader},
          .closed = {party(9, SNIB_WRITE, DAY)}},
     };

@@ -74,7 +74,7 @@ static bool control_peer_of(int fd, struct ucred *ret)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &size) == 0;
 }
 
-/* Who asks: our own user, or root, who may look into any process anyway. */
+/* Is the asker the same user, or root, who may inspect any process anyway? */
 static bool control_asker_is_ours(int fd)
 {
     struct ucred peer;
@@ -88,10 +88,12 @@ uid_t control_owner(const char *address)
     return (uid_t)strtoul(address, NULL, 10);
 }
 
-/* Who answers: our own user, or, to root, the one that the address begins
- * with. Another one, root or not, would not listen to us (control_asker_is_ours). The names stand in /proc/net/unix for everybody: when a holder is dead
- * anybody can bind its name. (The first rule is for a user namespace, where our
- * user has another number than outside.) */
+/* Is the process that answers the same user's, or, for root, the user's that
+ * the address begins with? A holder of any other user, root or not, would not
+ * answer this process (control_asker_is_ours). The check is needed because
+ * /proc/net/unix shows the names to everybody: when a holder is dead anybody
+ * can bind its name. (The first rule is for a user namespace, where the same
+ * user has another number inside than outside.) */
 static bool control_holder_is_meant(const struct ucred *holder,
                                     const char *address)
 {
@@ -131,11 +133,11 @@ void control_send_above(int fd, const struct control_above *reply)
         send(fd, reply, sizeof *reply, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-/* What is answered: bytes begins with the magic. */
+/* A buffer for the answer: bytes begins with the magic. */
 struct answer {
     void *bytes;
     size_t size;
-    pid_t holder; /* whose it is; 0: not seen in this pid namespace         */
+    pid_t holder; /* 0: not seen in this pid namespace */
 };
 
 static bool control_talk(int fd, const char *address,
@@ -199,8 +201,9 @@ static bool control_ask_once(const char *address,
     return ok;
 }
 
-/* A holder drops who does not send soon after connecting: so may we be, on a
- * busy machine. It has done nothing then, and is asked again. */
+/* A holder drops an asker that does not send soon after connecting, which may
+ * happen on a busy machine. The holder has done nothing then, and is asked
+ * again. */
 static bool ask(const char *address, const struct control_request *request,
                 int timeout_ms, struct answer *ret)
 {
@@ -216,8 +219,8 @@ static bool ask(const char *address, const struct control_request *request,
     return true;
 }
 
-/* An older holder's text may be longer than ours, and then its end is where we
- * have the reason. */
+/* An older holder's text may be longer than `text` is now; its end then lies
+ * where this release has `reason`. */
 static void control_end_text(struct control_reply *reply)
 {
     size_t last = sizeof reply->text - 1;

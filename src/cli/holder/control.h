@@ -1,12 +1,14 @@
 /* control.h — the holder's private socket.
  *
- * Whoever is inside the command (snib check, a nested snib run) or has the
- * grant of a snib acquire asks the living holder, never a file: a file cannot
- * know that the holder was killed. The socket is an abstract one (nothing is
- * left on disk, no environment variable decides where it is); its name is 64
- * random bits behind the uid of the holder; both ends compare the other's uid
- * by SO_PEERCRED, the asker with that of the address, so a squatter of another
- * user is neither served nor believed, not by root either. SEQPACKET: one request, one
+ * A process inside the command (snib check, a nested snib run), or one that has
+ * the grant of a snib acquire, asks the living holder and never a file: a file
+ * cannot know that the holder was killed.
+ *
+ * The socket is an abstract one: nothing is left on disk, and no environment
+ * variable decides where it is. Its name is the uid of the holder and 64 random
+ * bits. Both ends compare the other's uid by SO_PEERCRED, and the asker
+ * compares it with the uid in the address. So a squatter of another user is
+ * neither served nor believed, not by root either. SEQPACKET: one request, one
  * reply, then the asker closes.
  */
 #ifndef SNIB_CLI_CONTROL_H
@@ -26,39 +28,44 @@ enum control_verb {
     CONTROL_STATUS = 1,
     CONTROL_RENEW,
     CONTROL_RELEASE,
-    CONTROL_ABOVE, /* answered by a struct control_above                   */
-    CONTROL_TIE,   /* release when holder_pid ends; then as RENEW           */
-    CONTROL_FORGET /* of what is lost: end, if holder_pid is who it is tied to */
+    CONTROL_ABOVE, /* answered by a struct control_above */
+    CONTROL_TIE,   /* release when holder_pid ends; then as RENEW */
+    /* End a holder whose lock is lost, if it is tied to holder_pid. */
+    CONTROL_FORGET
 };
 
 struct control_request {
     uint32_t magic;
     uint32_t verb;
-    int64_t lease_ms;   /* RENEW; 0: the lock's                            */
-    int64_t token;      /* of the grant meant; 0: any                      */
-    int64_t holder_pid; /* TIE, FORGET                                     */
-    uint32_t name_size; /* 0: all names                                    */
+    int64_t lease_ms;   /* RENEW; 0: the lock's */
+    int64_t token;      /* of the grant meant; 0: any */
+    int64_t holder_pid; /* TIE, FORGET */
+    uint32_t name_size; /* 0: no name in particular */
     char name[SNIB_NAME_MAX];
 };
 
 struct control_reply {
     uint32_t magic;
-    int32_t code;        /* 0, or the exit status                          */
-    int64_t deadline_ns; /* CLOCK_BOOTTIME; 0: not held                    */
+    int32_t code;        /* 0, or the exit status */
+    int64_t deadline_ns; /* CLOCK_BOOTTIME; 0: not held */
     int64_t token;
-    char store[CONTROL_STORE_MAX]; /* URL without its password             */
-    char text[176];   /* why code is not 0; STATUS: who holds, when it is */
-    int32_t reason;   /* STATUS, code CLI_LOST: snib_cause; 0: not known  */
-    int32_t unused;   /* … 0                                               */
-    int64_t ttl_ns;   /* of the lease; 0: not known                       */
-    int32_t kind;     /* of the grant (snib_kind)                       */
-    uint32_t permits; /* of a semaphore: how many                       */
-    int64_t slot;     /* … and which slot; -1: none                     */
+    char store[CONTROL_STORE_MAX]; /* URL without its password */
+    /* The explanation of a code that is not 0. STATUS with code 0: who
+     * holds. */
+    char text[176];
+    /* STATUS with code CLI_LOST: snib_cause; 0: not known. */
+    int32_t reason;
+    int32_t unused;   /* 0 */
+    int64_t ttl_ns;   /* of the lease; 0: not known */
+    int32_t kind;     /* of the grant (snib_kind) */
+    uint32_t permits; /* of a semaphore: how many */
+    int64_t slot;     /* ... and which slot; -1: none */
 };
 
-/* A release and the one before it may ask each other: what is added comes out
- * of the end of `text`, right behind what is left of it, and all else stays
- * where it is. (An older one takes it for text behind the NUL.) */
+/* Two releases of snib that follow each other may talk through this struct. A
+ * new field is therefore cut from the end of `text`, right behind what is left
+ * of it, and every other field stays where it is. (An older release takes a new
+ * field for text behind the NUL.) */
 _Static_assert(offsetof(struct control_reply, code) == 4 &&
                    offsetof(struct control_reply, deadline_ns) == 8 &&
                    offsetof(struct control_reply, token) == 16 &&
@@ -71,29 +78,32 @@ _Static_assert(offsetof(struct control_reply, code) == 4 &&
                    sizeof(struct control_reply) == 744,
                "a release that runs already reads them there");
 
-/* Who holds that name above a command, and which processes are that. */
+/* Answer to CONTROL_ABOVE: who holds that name above a command, and which
+ * processes those are. */
 struct control_above {
     uint32_t magic;
-    int32_t code; /* 0, or CLI_LOST                          */
-    int32_t pid, supervisor,
-        group; /* holder; its supervisor; the command, which is
-                                   its group's leader; 0: there is none    */
-    char request[SNIB_REQUEST_TEXT]; /* of the grant; "": an outer one's   */
+    int32_t code; /* 0, or CLI_LOST */
+    /* The holder; its supervisor; the command, which leads its group (0: there
+     * is none). */
+    int32_t pid, supervisor, group;
+    /* Of the grant; "": the lock is itself one held above. */
+    char request[SNIB_REQUEST_TEXT];
     char store[CONTROL_STORE_MAX];
 };
 
 /* Listen at a fresh address. The fd, or -1 with errno. */
 int control_listen(char ret_address[CONTROL_ADDRESS_MAX]);
-/* Take a connection of our own user or root; -1: none (or a stranger). */
+/* Accept a connection of the same user or of root; -1: none, or another
+ * user's. */
 int control_accept(int listener);
-/* One request, if there is one; false: close the connection. */
+/* Read one request, if there is one; false: close the connection. */
 bool control_receive(int fd, struct control_request *ret);
 void control_send(int fd, const struct control_reply *);
 void control_send_above(int fd, const struct control_above *);
 
-/* Ask. false with errno: nobody there (ECONNREFUSED), a stranger, or the
- * holder of another user, to whom we are one (EPERM), no answer within
- * timeout_ms (ETIMEDOUT), nonsense (EPROTO). */
+/* Ask. False with errno: no holder is there (ECONNREFUSED); the other end
+ * belongs to another user, or the holder does not answer this user (EPERM); no
+ * answer within timeout_ms (ETIMEDOUT); a malformed answer (EPROTO). */
 bool control_ask(const char *address, const struct control_request *,
                  int timeout_ms, struct control_reply *ret);
 
@@ -103,7 +113,8 @@ bool control_ask_whom(const char *address, const struct control_request *,
                       int timeout_ms, struct control_reply *ret,
                       pid_t *ret_holder);
 
-/* The same for CONTROL_ABOVE. An older holder's answer is nonsense. */
+/* The same for CONTROL_ABOVE. The answer of an older holder counts as
+ * malformed. */
 bool control_ask_above(const char *address, const struct control_request *,
                        int timeout_ms, struct control_above *ret);
 

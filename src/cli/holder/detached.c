@@ -1,21 +1,21 @@
 /* detached.c — see detached.h.
  *
- * This process is, for a moment, the owner that left the grant behind: it
- * opens the store under that identity and adopts the grant, which the store
- * confirms by a renewal or denies. An answer that is lost leaves the grant as
- * it is, or renewed, never released by half.
+ * For a moment this process takes the part of the owner that detached the
+ * grant: it opens the store under that identity and adopts the grant, which the
+ * store confirms by a renewal or denies. If an answer is lost, the grant stays
+ * as it is or is renewed; it is never half released.
  *
- * A token file names its store, a grant alone does not: asked for at another
- * one it has ended for all that one knows. So whoever is told "ended" is told
- * who says so.
+ * A token file names its store, but a grant alone does not. A wrong store would
+ * answer that the grant has ended. So the text of "ended" says which store says
+ * so.
  */
 #include "cli/holder/detached.h"
 #include "cli/supervisor/proc.h"
 
 #include <string.h>
 
-/* Adopted only to be released: long enough for a slow answer, short if the
- * release itself is lost. */
+/* The grant is adopted only to be released. The lease is long enough for a slow
+ * answer, and short if the release itself is lost. */
 enum { RELEASE_MS = 5000 };
 
 struct taken {
@@ -106,7 +106,7 @@ int left_renew(const struct cli_args *args, const struct grantfile *g,
     if (error.code != SNIB_ERR_OK) {
         return detached_not_renewed(args, g, &t, &error);
     }
-    now = proc_now(); /* before: left_ms then errs to the safe side */
+    now = proc_now(); /* read before: left_ms then errs to the safe side */
     snib_grant_status(t.lock, t.grant, &status);
     *ret_deadline_ns = now + status.left_ms * SUPERVISOR_MS;
     error.code = snib_grant_abandon(t.lock, t.grant, &error);

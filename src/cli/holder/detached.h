@@ -1,19 +1,21 @@
-/* detached.h — grants of snib acquire --detached: nobody watches them, the store
- * is asked. */
+/* detached.h — grants of snib acquire --detached: no holder process has them,
+ * so the store is asked. */
 #ifndef SNIB_CLI_LEFT_H
 #define SNIB_CLI_LEFT_H
 
 #include "cli/holder/grantfile.h"
 
-/* The store asked is that of grantfile_args. */
+/* The store is that of grantfile_args. */
 
-/* The exit status; what is wrong is said. CLI_LOST: it had ended before. */
+/* Returns the exit status; an error is said. CLI_LOST: the lease had ended
+ * before. */
 int left_release(const struct cli_args *, const struct grantfile *);
 /* The same; lease_ms 0: as acquired. */
 int left_renew(const struct cli_args *, const struct grantfile *,
                int64_t lease_ms, int64_t *ret_deadline_ns);
-/* Until when it surely is ours (CLOCK_BOOTTIME, ns), by the store's word of
- * now; 0: it is not (said, unless --quiet), or nobody vouches (said). */
+/* Until when the grant surely lasts (CLOCK_BOOTTIME, ns), by the store's
+ * answer of now; 0: it has ended (said, unless --quiet), or that is not
+ * known (said). */
 int64_t left_deadline(const struct cli_args *, const struct grantfile *);
 
 #endif

@@ -106,7 +106,7 @@ int grantfile_place(const char *path)
     return S_ISREG(st.st_mode) ? 0 : GRANTFILE_OCCUPIED;
 }
 
-/* fresh and the regular file at path change places; the old one goes. */
+/* Exchange fresh with the regular file at path, then remove the old one. */
 static int grantfile_take_the_place(const char *fresh, const char *path)
 {
     int error;
@@ -122,9 +122,9 @@ static int grantfile_take_the_place(const char *fresh, const char *path)
     return unlink(fresh) == 0 ? 0 : errno;
 }
 
-/* A rename alone would put fresh into the place of a device or a link that came
- * after the look. So it goes where nothing is, or what it took the place of is
- * looked at afterwards, and put back when it is no regular file. */
+/* A plain rename would replace a device or a link that was put there after the
+ * check. So the file goes where nothing is; or it is exchanged with what is
+ * there, which is checked afterwards, and put back if it is no regular file. */
 static int grantfile_put_in_place(const char *fresh, const char *path)
 {
     int error = grantfile_place(path);
@@ -142,7 +142,7 @@ static int grantfile_put_in_place(const char *fresh, const char *path)
     if (error != EINVAL && error != ENOSYS) {
         return error;
     }
-    /* A file system that cannot exchange (NFS): the look must do. */
+    /* A file system that cannot exchange (NFS): the check before must do. */
     return rename(fresh, path) == 0 ? 0 : errno;
 }
 
@@ -174,8 +174,8 @@ static int grantfile_write_file(const char *path, const char *bytes,
 const char *grantfile_error(int error)
 {
     return error == GRANTFILE_OCCUPIED
-               ? "is there and no regular file (a device, a pipe, a link or a "
-                 "directory); expected the name of a file, new or old"
+               ? "exists and is no regular file (a device, a pipe, a link or a "
+                 "directory); expected a new name, or that of a regular file"
                : strerror(error);
 }
 
@@ -247,7 +247,7 @@ int grantfile_write(const char *path, const struct grantfile *g,
     return grantfile_write_file(path, bytes, t.used);
 }
 
-/* ":", ".read:" or ".semaphore.PERMITS:"; what comes then, or NULL. */
+/* ":", ".read:" or ".semaphore.PERMITS:"; returns what follows, or NULL. */
 static const char *grantfile_parse_kind(const char *text, struct grantfile *ret)
 {
     int64_t permits;
@@ -380,8 +380,8 @@ bool grantfile_read(const struct cli_args *args, const char *operand,
     return true;
 }
 
-/* Does the holder of that grant still live? A pid may have been given to
- * another process since, a boot id not. */
+/* Does the holder of that grant still live? Its pid may belong to another
+ * process by now, so the start time and the boot id count, too. */
 static bool grantfile_holder_lives(const struct grantfile *g)
 {
     char boot[PROC_BOOT_ID];
@@ -397,7 +397,7 @@ enum grantfile_answer grantfile_no_answer(int error, bool lives)
     switch (error) {
     case EPERM:
         return GRANTFILE_FOREIGN;
-    case ECONNREFUSED: /* it listens no more: it is ending, if not ended */
+    case ECONNREFUSED: /* it does not listen any more: it is ending */
         return GRANTFILE_GONE;
     default:
         return lives ? GRANTFILE_SILENT : GRANTFILE_GONE;

@@ -2,19 +2,19 @@
  *
  * GRANT is one word: snib1:ADDRESS:PID.START:TOKEN:BOOT:TTL:NAME — where the
  * holder listens, which process it is, the fencing token, and the first half of
- * the boot id, so that a grant kept over a reboot is known to be dead; then the
- * lease in ms and the name, percent-encoded, by which the store can be asked
- * when the holder does not answer (grants of 0.1.0 lack these two). TOKENFILE
- * holds the same as KEY=VALUE lines for people and scripts, its first line
- * being grant=GRANT.
+ * the boot id, so that a grant kept over a reboot is known to be dead. Then
+ * come the lease in ms and the name, percent-encoded, with which the store can
+ * be asked when the holder does not answer (grants of 0.1.0 lack these two).
+ * TOKENFILE holds the same as KEY=VALUE lines for people and scripts; its first
+ * line is grant=GRANT.
  *
- * With --detached it is
+ * With --detached GRANT is
  * snib1:nokeeper:NAME:CLIENT:REQUEST:TOKEN:TTL:DEADLINE:BOOT — the name
  * percent-encoded, what the store compares (snib_grant_export), the lease in
- * ms, and when it ends if nobody renews it: ns of CLOCK_BOOTTIME in the boot
- * of that id. The store is asked all the same; it alone knows of renewals. One
- * that shares its lock says so, since the store keeps those apart:
- * snib1:nokeeper.read:… and snib1:nokeeper.semaphore.PERMITS:….
+ * ms, and when the lease ends if nobody renews it: ns of CLOCK_BOOTTIME in the
+ * boot of that id. The store is asked all the same; only the store knows of
+ * renewals. A grant of a shared lock says so, since the store keeps those
+ * apart: snib1:nokeeper.read:… and snib1:nokeeper.semaphore.PERMITS:….
  */
 #ifndef SNIB_CLI_GRANTFILE_H
 #define SNIB_CLI_GRANTFILE_H
@@ -23,7 +23,7 @@
 #include "cli/store/storeurl.h"
 #include "cli/supervisor/plan.h"
 
-/* A name of 512 bytes may take three times the room. */
+/* A name of 512 bytes may take three times as many, percent-encoded. */
 enum { GRANT_TEXT_MAX = 2048 };
 
 struct grantfile {
@@ -34,12 +34,14 @@ struct grantfile {
     char boot[40];
     char name[SNIB_NAME_MAX + 1];
     size_t name_size;
-    int64_t ttl_ms; /* 0: not known                                         */
-    char store[STOREURL_MAX]; /* of a TOKENFILE, as shown; "": not known    */
-    bool no_holder; /* then, instead of address and holder:                 */
+    int64_t ttl_ms; /* 0: not known */
+    /* From a TOKENFILE, as shown to people; "": not known. */
+    char store[STOREURL_MAX];
+    /* Of --detached: the fields from here on instead of address and holder. */
+    bool no_holder;
     char left[SNIB_GRANT_TEXT];
     char identity[SNIB_IDENTITY_TEXT];
-    snib_kind kind; /* MUTEX stands for WRITE, too                          */
+    snib_kind kind; /* MUTEX stands for WRITE, too */
     uint32_t permits;
     int64_t deadline_ns;
 };
@@ -50,54 +52,56 @@ void grantfile_of(const struct plan *, const struct plan_page *,
 void grantfile_left(const struct plan *, const struct plan_page *,
                     struct grantfile *ret);
 void grantfile_text(const struct grantfile *, char ret[GRANT_TEXT_MAX]);
-/* Not an errno: what stands at PATH is no regular file. */
+/* Not an errno: PATH exists and is no regular file. */
 #define GRANTFILE_OCCUPIED (-1)
-/* Can PATH be written, as far as what stands there goes? It must be nothing or
- * a regular file: the new file takes its place, and a device, a pipe or a link
- * would be gone. 0, errno or GRANTFILE_OCCUPIED. */
+/* Could a file be put at PATH? Only nothing or a regular file may stand there:
+ * the new file replaces it, and a device, a pipe or a link would be gone. 0,
+ * errno or GRANTFILE_OCCUPIED. */
 int grantfile_place(const char *path);
-/* Such an answer in words. */
+/* The text of such an error. */
 const char *grantfile_error(int error);
-/* Write PATH (a new file of mode 600 in the place of the old). As above. */
+/* Write PATH, as a new file of mode 600 that replaces the old one. Returns such
+ * an error, or 0. */
 int grantfile_write(const char *path, const struct grantfile *,
                     const struct plan *, const struct plan_page *);
-/* The exit status for such an answer: 78 where another PATH is needed, 70 where
+/* The exit status for such an error: 78 where another PATH is needed, 70 where
  * the disk is full or broken. */
 int grantfile_exit(int error);
-/* Take PATH away again: the grant in it was given back. Only a regular file
- * that begins with this very grant; nobody else's does. */
+/* Remove PATH again, since the grant in it was given back. Only a regular file
+ * that begins with this very grant is removed. */
 void grantfile_remove(const char *path, const struct grantfile *);
-/* From GRANT or TOKENFILE. false: said why. */
+/* Read GRANT or TOKENFILE. False: it said why. */
 bool grantfile_read(const struct cli_args *, const char *operand,
                     struct grantfile *ret);
 
-/* The caller's options, with the store that a TOKENFILE names where they name
- * none; g must live as long. For cli_open. */
+/* The caller's options for cli_open. If they name no store, the one that a
+ * TOKENFILE names is added; g must live as long. */
 struct cli_args grantfile_args(const struct cli_args *,
                                const struct grantfile *g);
-/* "WHAT, says STORE", and why another store may know better. */
+/* Say "WHAT, says STORE", and why another store may know better. */
 void grantfile_say_ended(const struct cli_args *, const struct grantfile *,
                          const char *what, const struct snib_client *);
 
-/* Who says that the grant is no more? */
+/* Who answered that the grant is no more? */
 enum grantfile_answer {
-    GRANTFILE_ANSWERED, /* the holder                                       */
-    GRANTFILE_GONE,     /* nobody: the holder has ended                     */
-    GRANTFILE_SILENT,   /* nobody: the holder does not answer               */
-    GRANTFILE_FOREIGN   /* nobody: it answers another user                  */
+    GRANTFILE_ANSWERED, /* the holder */
+    GRANTFILE_GONE,     /* nobody: the holder has ended */
+    GRANTFILE_SILENT,   /* nobody: the holder does not answer */
+    GRANTFILE_FOREIGN   /* nobody: it answers only another user */
 };
 
-/* Ask the holder. CLI_OK, CLI_LOST when the holder or its grant is no more, or
- * not to be spoken to (nothing is said), or the holder's own refusal (said). */
+/* Ask the holder. CLI_OK; CLI_LOST when the holder or its grant is no more, or
+ * the holder does not answer (nothing is said); or the exit status of the
+ * holder's own refusal (said). */
 int grantfile_ask(const struct grantfile *, const struct control_request *,
                   struct control_reply *ret, enum grantfile_answer *ret_by);
-/* Why control_ask failed. lives: there is a process that may be the holder (it
- * may live on for a moment after it has ceased to listen). */
+/* Why control_ask failed. lives: a process exists that may be the holder. (It
+ * may live for a moment after it stopped listening.) */
 enum grantfile_answer grantfile_no_answer(int error, bool lives);
-/* Whose it is; name: as it is shown. */
+/* Say to which user the grant belongs; name: as it is shown. */
 void grantfile_say_foreign(const char *name, const char *address);
-/* After CLI_LOST: what has become of it, in words; the store is asked where the
- * holder says nothing. why: the holder's words, or "". */
+/* After CLI_LOST: say what has become of the grant. The store is asked where
+ * the holder did not answer. why: the holder's words, or "". */
 void grantfile_say_lost(const struct cli_args *, const struct grantfile *,
                         enum grantfile_answer, const char *why);
 

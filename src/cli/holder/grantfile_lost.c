@@ -1,12 +1,12 @@
-/* grantfile_lost.c — a grant of which its holder cannot, or does not, vouch.
+/* grantfile_lost.c — a grant that its holder cannot, or does not, vouch for.
  *
  * "The lease had ended" would be untrue of a holder that was killed or is
  * stopped: the store keeps the lock until the lease is over, and others wait
- * that long. So the store is asked whether a holder has that token: the one of
- * the caller's options, else that of the token file, else that of the
- * environment or the default. A grant alone names none, and
- * another store than its own would not know it: "it had ended" is believed of a
- * store that somebody named, not of this host's default.
+ * that long. So the store is asked whether a holder has that token. It is the
+ * store of the caller's options, else that of the token file, else that of the
+ * environment, else the default. A grant alone names no store, and a store that
+ * is not its own does not know it. So "it had ended" is believed of a store
+ * that somebody named, not of this host's default.
  */
 #include "cli/holder/grantfile.h"
 #include "cli/words/duration.h"
@@ -28,7 +28,7 @@ static bool grantfile_lost_store_is_named(const struct cli_args *args)
            grantfile_lost_is_set("SNIB_STORE_FILE");
 }
 
-/* May that store say that the grant is no more? */
+/* Can that store know that the grant is no more? */
 static bool grantfile_lost_is_its_store(const struct cli_args *args,
                                         const struct grantfile *g,
                                         const struct snib_client *client)
@@ -44,7 +44,8 @@ struct cli_args grantfile_args(const struct cli_args *args,
 {
     struct cli_args there = *args;
 
-    /* One whose password was taken out is reached by what the caller has. */
+    /* A URL whose password was taken out cannot be used: the caller's own
+     * configuration must reach that store. */
     if (args->store == NULL && args->store_file == NULL &&
         storeurl_is_whole(g->store) && !storeurl_was_redacted(g->store)) {
         there.store = g->store;
@@ -69,9 +70,9 @@ void grantfile_say_ended(const struct cli_args *args, const struct grantfile *g,
     say("%s, says %s%s", what, shown(url), more);
 }
 
-/* How long the lease of that token still is at the store; 0: none has it;
- * -1: nobody could be asked, or
- * not all holders are shown. *ret_client: to be freed. */
+/* How many ms the lease of that token has left at the store; 0: no holder has
+ * that token; -1: no store could be asked, or not all holders are shown. The
+ * caller frees *ret_client. */
 static int64_t grantfile_lost_left_at_store(const struct cli_args *args,
                                             const struct grantfile *g,
                                             struct snib_client **ret_client)
@@ -139,7 +140,8 @@ void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,
         return;
     }
     if (left_ms < 0) {
-        /* It may be somebody else's by now: neither promise nor advice. */
+        /* Another owner may hold the lock by now: neither promise nor advise
+         * anything. */
         say("%s: %s%s; snib status shows who holds it now", name, who,
             by == GRANTFILE_GONE ? ": released already, or killed" : "");
         return;

@@ -1,4 +1,5 @@
-/* held.h — SNIB_HELD: which locks are held up the tree, and who keeps them.
+/* held.h — SNIB_HELD: which locks are held further up the process tree, and by
+ * which holders.
  *
  * Entries joined by ':', each "NAME=ADDRESS": the name percent-encoded, the
  * address of the holder's socket. A name in SNIB_HELD proves nothing (a
@@ -22,8 +23,8 @@ struct held_entry {
 /* Take the next entry from *at (NULL or at its end: false). Malformed entries
  * are skipped. */
 bool held_next(const char **at, struct held_entry *ret);
-/* The same from the innermost outwards: *end is how much of held is left, all
- * of it at first. */
+/* The same from the innermost entry outwards. *end is how much of held is left:
+ * all of it at first. */
 bool held_last(const char *held, size_t *end, struct held_entry *ret);
 
 void held_add(struct text *, const char *name, const char *address);

@@ -3,22 +3,25 @@
  * The holder acquires, renews (the library does that in the background) and
  * releases. It is a process of its own so that nothing that happens here — a
  * resolver that hangs, a store that does not answer, a bug — can delay the
- * supervisor, which stops the command in time. In the other direction it is the
- * supervisor's guard: when the supervisor dies, the holder kills the command's group,
- * waits until it is gone, and only then releases; when the supervisor is stopped,
- * it kills the group itself half a margin before the deadline.
+ * supervisor, which stops the command in time. In the other direction the
+ * holder guards against the supervisor. When the supervisor dies, the holder
+ * kills the command's group, waits until it is gone, and only then releases.
+ * When the supervisor is stopped, the holder kills the group half a margin
+ * before the deadline.
  *
- * Nor does it hold what nobody uses: a supervisor that is stopped while it waits
- * does not take a grant, and it is given back (holder_offer.c).
+ * The holder also does not hold what nobody uses: a supervisor that is stopped
+ * while it waits does not take a grant, and the holder gives it back
+ * (holder_offer.c).
  *
- * A wait that ends while the store does not answer may have a request there
- * that is executed later, and grants to nobody. Then we go on alone, a few
- * seconds, until it is cancelled or too old; the supervisor does not wait for that.
+ * A wait that ends while the store does not answer may have left a request
+ * there that is executed later, and makes a grant for nobody. Then the holder
+ * goes on alone, for some seconds, until the request is cancelled or too old.
+ * The supervisor does not wait for that.
  *
  * For `snib acquire` the same process goes on without a supervisor (DETACH): it
- * drops stderr and lives until release, or until --holder-pid ends (without one,
- * until TERM or INT, or some time after the lease was lost). With --detached it
- * does not go on: it leaves the grant behind, and ends.
+ * drops stderr and lives until release, or until --holder-pid ends (without
+ * one, until TERM or INT, or some time after the lease was lost). With
+ * --detached it leaves the grant in the store and ends.
  *
  * Forbidden: releasing while a member of the group can still run; keeping any
  * file descriptor of the user's but stderr; blocking on stderr.
@@ -49,8 +52,9 @@ static void holder_nap(int64_t ms)
     nanosleep(&ts, NULL);
 }
 
-/* All is said and told, and the supervisor waits for our end. A look that is not
- * answered would keep us as long as a request may take. */
+/* Drop the inspection that is under way and wait a moment for it to end.
+ * Everything is said, and the supervisor waits for this process; an inspection
+ * without an answer would last as long as a request may take. */
 static bool holder_looks_end(struct holder *k)
 {
     enum { PATIENCE_MS = 100, STEP_MS = 5 };
@@ -74,8 +78,9 @@ static bool holder_store_away(struct holder *k)
     return !status.reachable && status.error != SNIB_ERR_OK;
 }
 
-/* Until the store answers again, or what it has got of ours is too old to be
- * executed. (The library sends the cancel again and again meanwhile.) */
+/* Wait until the store answers again, or the request that it may have is too
+ * old to be executed. (Meanwhile the library sends the cancel again and
+ * again.) */
 static void holder_outlast(struct holder *k)
 {
     const char *name = k->plan->names[k->at];
@@ -92,15 +97,16 @@ static void holder_outlast(struct holder *k)
 
             snib_view_free(view);
             if (snib_err_exit(code) != CLI_UNREACHABLE) {
-                return; /* it answers */
+                return; /* the store answers */
             }
         }
         holder_nap(20);
     }
 }
 
-/* A silence may be too young to be known as such: ask. Who tries once has its
- * answer, or a long silence. */
+/* Does the store not answer? The silence may be too young for the library to
+ * know, so ask the store. A single attempt had its answer, or a long
+ * silence. */
 static bool holder_silent(struct holder *k)
 {
     struct look_answer a;
@@ -118,8 +124,9 @@ static bool holder_silent(struct holder *k)
     return snib_err_exit(a.error.code) == CLI_UNREACHABLE;
 }
 
-/* Only a store that was there once can have got a request of ours. Silence
- * is noticed later than each look comes, so no time of it is missed. */
+/* Only a store that was reachable once can have got a request. The library
+ * needs longer than these 100 ms to notice a silence, so no time in which the
+ * store was reachable is missed. */
 void holder_note_reached(struct holder *k)
 {
     struct snib_store_status status;
@@ -137,16 +144,18 @@ bool holder_lingers(struct holder *k)
     holder_note_reached(k);
     k->lingers = k->reached && (!holder_looks_end(k) || holder_store_away(k) ||
                                 holder_silent(k));
-    /* As the child of a supervisor that is gone, and of its shell no job. Who leads
-     * a group gets no session, so into that of the supervisor first. */
+    /* The supervisor ends before this process: leave the shell's job for a
+     * session of its own. A group's leader gets no session, so join the
+     * supervisor's group first. */
     if (k->lingers && setpgid(0, getpgid(k->supervisor)) == 0) {
         setsid();
     }
     return k->lingers;
 }
 
-/* Whoever reads what we had there to its end would wait for us, and for what
- * we hold. (Linux says EBUSY while another opens.) */
+/* Put /dev/null in the place of a descriptor of the user's: somebody who reads
+ * that pipe to its end would wait for this process. (Linux says EBUSY while
+ * another thread opens a file.) */
 void holder_drop(int null, int fd)
 {
     while (dup2(null, fd) < 0 && (errno == EINTR || errno == EBUSY)) {
@@ -192,8 +201,9 @@ void holder_cannot(struct holder *k, const char *what)
     holder_end(k, CLI_INTERNAL);
 }
 
-/* Whoever left the group by setsid still carries our mark. A look at all
- * processes is no instant: who was born behind it is found by the next one. */
+/* Processes that left the group by setsid still carry the mark. A scan of all
+ * processes takes time: a process that was started behind it is found by the
+ * next scan. So two scans in a row must find none. */
 static void holder_kill_marked(struct holder *k)
 {
     int64_t spare_until = proc_now() + 5 * SUPERVISOR_S;
@@ -211,26 +221,26 @@ static void holder_kill_marked(struct holder *k)
     }
 }
 
-/* The supervisor is dead: nobody but us is left to end the command. Members of the
- * group first. */
+/* The supervisor is dead: only this process is left to end the command. First
+ * the members of the group. */
 static void holder_kill_command(struct holder *k)
 {
     int32_t group = atomic_load(&k->page->group);
 
     if (group <= 0) {
-        return; /* the gate closed with the supervisor: it never started */
+        return; /* the gate closed with the supervisor: no start */
     }
     kill(-group, SIGKILL);
     for (int64_t ms = 1; proc_group_alive(group); ms = ms < 64 ? ms * 2 : ms) {
-        holder_nap(
-            ms); /* as long as it takes: uninterruptible sleep ends some day */
+        /* As long as it takes: even uninterruptible sleep ends some day. */
+        holder_nap(ms);
         kill(-group, SIGKILL);
     }
     holder_kill_marked(k);
 }
 
-/* A look at all processes costs some milliseconds, and the supervisor may be stopped
- * for days. */
+/* Limited to two empty scans: a scan of all processes costs some milliseconds,
+ * and the supervisor may be stopped for days. */
 static void holder_kill_who_left(struct holder *k)
 {
     if (k->clean < 2) {
@@ -239,8 +249,8 @@ static void holder_kill_who_left(struct holder *k)
     }
 }
 
-/* The supervisor is stopped, and its time to kill is over. Where it has no group yet,
- * none shall begin. */
+/* The supervisor is stopped, and its time to kill is over. If the command has
+ * no group yet, it must not begin. */
 static void holder_guard(struct holder *k)
 {
     int32_t group = 0;
@@ -252,7 +262,7 @@ static void holder_guard(struct holder *k)
     if (k->plan->command != NULL &&
         atomic_load(&k->page->offer) == PLAN_TAKEN &&
         k->plan->rules.on_lost == SUPERVISOR_LOST_KILL) {
-        if (!k->lost) { /* once it goes on, it knows who ended the command */
+        if (!k->lost) { /* the cause, for a supervisor that goes on */
             k->lost = true;
             k->lost_cause = SNIB_CAUSE_UNREACHABLE;
             holder_tell(k, PLAN_LOST, 0, SUPERVISOR_CAUSE_UNREACHABLE, "");
@@ -274,15 +284,16 @@ static void holder_leave(struct holder *k)
     waitline_wipe(&k->line);
     k->line.due_ns = INT64_MAX;
     if (k->phase == PHASE_ACQUIRING && k->several.waiting) {
-        /* Its cancel waits for a store that says nothing, though the library may
-         * not have noticed yet; the supervisor waits for our word. */
+        /* To end the wait for several names takes an answer of the store. It
+         * may be silent without the library having noticed yet, and the
+         * supervisor waits for this process. */
         if (k->socket >= 0 && holder_limit_over(k)) {
             holder_missing_name(k); /* sets k->at */
             if (holder_store_away(k) || holder_silent(k)) {
                 holder_fail_away(k);
             }
         }
-        holder_multi_stop(k); /* its answer may never be told */
+        holder_multi_stop(k); /* the thread's answer may never come */
         holder_release_and_end(k);
     }
     if (k->phase == PHASE_ACQUIRING && s != NULL && s->state == SLOT_ASKED) {
@@ -305,8 +316,8 @@ static void holder_supervisor_died(struct holder *k)
     }
 }
 
-/* The user's stdin and stdout go at once: what we kept of a pipe its reader
- * would wait for. */
+/* The user's stdin and stdout are dropped at once: the reader of such a pipe
+ * would wait for this process. */
 static void holder_drop_fds(struct holder *k)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -378,8 +389,9 @@ static void holder_open_client(struct holder *k)
     options.url = k->plan->url;
     options.program = k->plan->program;
     options.reason = k->plan->args->reason;
-    /* The critical section is the command, which may outlive us by some
-     * milliseconds: nobody may take over merely because we are dead. */
+    /* The critical section is the command, which may outlive this process by
+     * some milliseconds: the lock must not be taken over merely because this
+     * process is dead. */
     options.leashed = true;
     if (k->plan->args->verbose) {
         options.log = holder_log_line;
@@ -474,12 +486,12 @@ static void holder_do_due(struct holder *k)
         holder_stay_lost(k, now);
     }
     if (now >= k->tie_ns) {
-        holder_release_and_end(k); /* nobody took it over */
+        holder_release_and_end(k); /* no shell was tied to it */
     }
 }
 
-/* Without memory poll fails. What is held stays held, as a command may run:
- * look at what needs no memory, and try again. */
+/* Without memory poll fails. The lock stays held, as a command may run: read
+ * the descriptor that needs no memory, and try again. */
 static void holder_poll_failed(struct pollfd *fds, size_t count)
 {
     if (errno != EINTR) {
@@ -517,7 +529,7 @@ static void holder_live(struct holder *k)
             holder_hear_asker(k);
         }
         if (fds[3].revents != 0 && fds[3].fd == k->holder_pidfd) {
-            holder_release_and_end(k); /* whose end is the lock's has ended */
+            holder_release_and_end(k); /* that process has ended */
         }
         if (fds[5].revents != 0) {
             holder_told_to_end(k);
@@ -526,8 +538,8 @@ static void holder_live(struct holder *k)
     }
 }
 
-/* stderr stays until the grant; nothing else of the user's is kept, or a
- * pipe's reader would wait for us. */
+/* Keep stderr until the grant, and no other descriptor of the user's: the
+ * reader of a pipe would wait for this process. */
 static void holder_close_inherited(struct holder *k)
 {
     int keep[2] = {k->socket, k->plan->holder_pidfd};
@@ -575,13 +587,13 @@ _Noreturn void holder_main(const struct plan *plan, struct plan_page *page,
     holder_close_inherited(&k);
     holder_hear_signals(&k);
     page->holder_process_pid = (int32_t)getpid();
-    waitline_init(&k.line, /* who tries does not wait */
+    waitline_init(&k.line, /* a try does not wait */
                   plan->args->quiet || plan->args->no_progress ||
                       plan->args->wait_ms == 0,
                   plan->started_ns);
     k.changed = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (k.changed < 0) { /* nobody would hear that a lock is held, or lost */
-        holder_cannot(&k, "be told of changes");
+    if (k.changed < 0) { /* or no change of a grant would be heard */
+        holder_cannot(&k, "be told of changes of the lock");
     }
     holder_open_client(&k);
     holder_acquire(&k);

@@ -1,36 +1,37 @@
-/* holder_above.c — deadlocks through commands: what is held up the tree by
- * somebody who surely waits for us.
+/* holder_above.c — deadlocks through commands: the locks held above by commands
+ * that surely wait for this one.
  *
  *   snib run A -- sh -c 'x; snib run B -- y'       snib run B … snib run A …
  *
- * Each of these four is a client of its own; nobody else could know that the
- * one that waits for B keeps the one that holds A from going on. So our wait
- * names what is held above it (snib_acquire_options.above), and the library
- * finds the circle (core/cycles.c).
+ * Each of these four is a client of its own. Nobody else could know that the
+ * client that waits for B keeps the one that holds A from going on. So each
+ * wait names what is held above it (snib_acquire_options.above), and the
+ * library finds the circle (core/cycles.c).
  *
- * Somebody may be refused because of what we say, so only what is proven is
- * said. That A is held above us (SNIB_HELD, and its living holder) is not
- * enough: a script may run us in the background, go on, end, and so release A
- * without our wait having ended. What is held above us cannot be given back
- * before our wait ends, other than by a signal or a limit (which ends any
- * wait), if
+ * A request may be refused because of what is named here, so only what is
+ * proven is named. It is not enough that A is held above (SNIB_HELD, and its
+ * living holder): a script may run this snib in the background, go on, end, and
+ * so release A although this wait has not ended. A lock held above cannot be
+ * given back before this wait ends, other than by a signal or a limit (which
+ * ends any wait), if
  *
- *   from us up to the outer command, each process sleeps in wait(2), has one
+ *   from here up to the outer command, each process sleeps in wait(2), has one
  *   thread and one child, the one below; and all are in the outer command's
  *   process group, so no shell with job control is among them, whom a stopped
  *   child would wake.
  *
- *   our supervisor <- sh <- … <- outer command <- outer supervisor, which lets go when
- *   the command has ended <- (the same again, up to the next outer command)
+ *   this supervisor <- sh <- … <- outer command <- outer supervisor, which
+ *   releases when the command has ended <- (the same again, up to the next
+ *   outer command)
  *
- * That was so at one instant, and then stays so: who sleeps like that does not
- * wake by itself. When our supervisor dies we leave the queue. When we are killed,
- * the store shows our wait for some seconds yet; that is why others believe it
- * only while they hear of us.
+ * That was so at one instant, and it stays so: a process that sleeps like that
+ * does not wake by itself. When this supervisor dies, the holder leaves the
+ * queue. When both are killed, the store shows their wait for some more
+ * seconds; that is why others believe it only while the client is heard from.
  *
  * Where /proc does not tell (no wchan, no list of children), in a container or
  * with sudo between, below a pipeline or a program with threads, nothing is
- * said and such a deadlock is not found: a wait limit ends it.
+ * named and such a deadlock is not found: a wait limit ends it.
  */
 #define _GNU_SOURCE
 #include "cli/holder/held.h"
@@ -43,16 +44,17 @@
 #include <unistd.h>
 
 enum {
-    ENTRIES_MAX = 32, /* of SNIB_HELD: more are not looked at               */
-    DEPTH_MAX = 64,   /* processes between two leashes                      */
-    TRIES = 100,      /* of 1 ms: a shell that is about to wait for us      */
+    ENTRIES_MAX = 32, /* of SNIB_HELD that are read */
+    DEPTH_MAX = 64,   /* processes between two supervisors */
+    TRIES = 100,      /* of 1 ms: a shell may be about to wait */
     ANSWER_MS = 300
 };
 
-/* Where the proof has come to. */
+/* How far up the proof has come. */
 struct climb {
-    pid_t at; /* a supervisor: ours, then outer ones      */
-    char address[CONTROL_ADDRESS_MAX]; /* whose command is above it already */
+    pid_t at; /* a supervisor: this one's, then outer ones */
+    /* The holder whose command is proven to be above `at`. */
+    char address[CONTROL_ADDRESS_MAX];
 };
 
 static bool holder_above_waits_soon(pid_t pid, pid_t child)
@@ -69,7 +71,8 @@ static bool holder_above_waits_soon(pid_t pid, pid_t child)
     return waits == PROC_WAITS;
 }
 
-/* From the supervisor at *at to the command of an outer one, and to that supervisor. */
+/* Climb from the supervisor at *at to the command of an outer one, and to that
+ * supervisor. */
 static bool holder_above_climb_to(pid_t *at, const struct control_above *outer)
 {
     pid_t pid = *at;
@@ -138,9 +141,9 @@ const char *holder_find_above(struct holder *k)
 
     k->above[0] = '\0';
     if (k->plan->wait_ms == 0) {
-        return NULL; /* waits for nobody */
+        return NULL; /* a try waits for nobody */
     }
-    /* The innermost stand last; of too many, those are what counts. */
+    /* The innermost entries stand last; of too many, those count. */
     while (held_next(&at, &entries[count % ENTRIES_MAX])) {
         count++;
     }

@@ -1,8 +1,8 @@
 /* holder_acquire.c — from the names to the grant.
  *
  * One name is an acquire that was started, and its event; several are a multi
- * (holder_multi.c). Names that are held up the tree (--reentrant) take the
- * outer lock's deadline, asked from its holder, and are no part of that.
+ * (holder_multi.c). A name that is held above (--reentrant) is not acquired: it
+ * takes the outer lock's deadline, which that lock's holder tells.
  */
 #define _GNU_SOURCE
 #include "cli/holder/held.h"
@@ -71,7 +71,7 @@ void holder_fail(struct holder *k, snib_err code)
     holder_end(k, 0);
 }
 
-/* Ours by now; the event is on its way. */
+/* Is the lock held by this process? Then its event is on its way. */
 static bool holder_acquire_held_by_us(const struct snib_view *view)
 {
     for (size_t i = 0; i < view->holder_count; i++) {
@@ -82,9 +82,9 @@ static bool holder_acquire_held_by_us(const struct snib_view *view)
     return false;
 }
 
-/* Say who is in the way, or that the store is. The store is asked by a thread:
- * its answer may not come, and neither the wait's limit nor the supervisor's word
- * may have to wait for it. */
+/* Say who is in the way, or that the store is unreachable. Another thread asks
+ * the store: its answer may not come, and neither the wait limit nor the
+ * supervisor's messages may have to wait for it. */
 void holder_show_waiting(struct holder *k)
 {
     const char *name = holder_missing_name(k);
@@ -103,7 +103,7 @@ void holder_show_waiting(struct holder *k)
     }
 }
 
-/* Also finds a nested run that lost its SNIB_HELD. */
+/* The inspection also finds a nested run that lost its SNIB_HELD. */
 static void holder_acquire_take_look(struct holder *k)
 {
     struct look_answer a;
@@ -121,8 +121,8 @@ static void holder_acquire_take_look(struct holder *k)
     snib_view_free(a.view);
 }
 
-/* The limit is over, and the store was away: that is the cause, in the words of
- * the waiting line. (One attempt has words of its own.) */
+/* If the limit is over and the store was unreachable, that is the cause, in the
+ * words of the waiting line. (A single attempt has words of its own.) */
 static void holder_acquire_blame_store(struct holder *k,
                                        struct snib_error *error)
 {
@@ -139,7 +139,7 @@ static void holder_acquire_blame_store(struct holder *k,
     error->text[0] = '\0';
     waitline_store(&t, k->client);
     if (error->code == SNIB_ERR_UNKNOWN) {
-        text_add(&t, "; what was sent last was not answered");
+        text_add(&t, "; the last request was not answered");
     } else if (error->code == SNIB_ERR_TIMEOUT) {
         error->code = status.error;
     }
@@ -153,7 +153,7 @@ void holder_say_not_acquired(struct holder *k, struct snib_error *error)
 
     waitline_wipe(&k->line);
     holder_acquire_blame_store(k, error);
-    /* No wait would end TOO_MANY: its words say what to do. */
+    /* No wait would end TOO_MANY: the text of that error says what to do. */
     if (error->code == SNIB_ERR_TOO_MANY ||
         snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
         plan_explain(k->plan, name, error);
@@ -161,7 +161,7 @@ void holder_say_not_acquired(struct holder *k, struct snib_error *error)
         return;
     }
     if (k->plan->args->busy_ok && error->code != SNIB_ERR_DEADLOCK) {
-        return; /* nothing went wrong; a deadlock is a mistake */
+        return; /* --busy-ok: no fault; a deadlock is one */
     }
     if (error->code == SNIB_ERR_DEADLOCK) { /* its text has the circle */
         text_add(&t, error->text);
@@ -203,7 +203,7 @@ static void holder_acquire_copy_owner(struct slot *s, const char *client_id)
     text_add(&t, client_id);
 }
 
-/* Is the name held up the tree, by a holder that is alive, in this store? */
+/* Is the name held above, by a holder that is alive, in this store? */
 static bool holder_acquire_find_outer(struct holder *k, const char *name,
                                       struct slot *ret)
 {
@@ -217,7 +217,7 @@ static bool holder_acquire_find_outer(struct holder *k, const char *name,
             memcmp(entry.name, name, entry.name_size) != 0 ||
             !holder_ask_outer(entry.address, name, &reply, &holder) ||
             strcmp(reply.store, k->page->store) != 0 ||
-            reply.code != 0 || /* lost: waiting for it is right */
+            reply.code != 0 || /* lost: request the lock itself */
             holder_is_elsewhere(k, holder, name)) {
             continue;
         }
@@ -239,11 +239,11 @@ void holder_wake(const struct holder *k)
     uint64_t one = 1;
 
     if (TEMP_FAILURE_RETRY(write(k->changed, &one, sizeof one)) < 0) {
-        return; /* full: it is readable, that is all we want */
+        return; /* full: then it is readable already */
     }
 }
 
-/* On a thread of the library's. */
+/* Runs on a thread of the library. */
 static void holder_acquire_on_change(void *data, struct snib_grant grant,
                                      snib_state state, snib_cause reason)
 {
@@ -263,7 +263,7 @@ static void holder_acquire_make_lock(struct holder *k, struct slot *s,
     plan_lock_options(k->plan, &options);
     options.confirm = true;
     options.fixed_lease = k->plan->args->no_holder;
-    options.no_local_hand_over = true; /* nobody else is in this process */
+    options.no_local_hand_over = true; /* this process has no other owner */
     options.on_change = holder_acquire_on_change;
     options.data = k;
     code = snib_lock_new(k->client, name, &options, &s->lock, &error);
@@ -274,7 +274,7 @@ static void holder_acquire_make_lock(struct holder *k, struct slot *s,
     }
 }
 
-/* An attempt at a file that another process is writing takes as long as a
+/* An attempt at a file that another process is writing to takes as long as a
  * request may: two seconds. */
 bool holder_may_try_here(const struct holder *k)
 {
@@ -293,10 +293,10 @@ static _Noreturn void holder_acquire_fail_to_start(struct holder *k,
     holder_fail(k, error->code);
 }
 
-/* Start the name at k->at. A file on this host is first asked here and now: an
- * answer that this thread waits for needs no other thread, and starting one is
- * what costs. (A server might not answer, and the supervisor's word must not have
- * to wait for that; nor may a limit that an attempt could exceed.) */
+/* Start the name at k->at. If the store is a file on this host, first try in
+ * this thread: then no other thread is needed, and starting one is what costs.
+ * (A server might not answer, and the supervisor's messages must not have to
+ * wait for that. Nor may an attempt exceed the wait limit.) */
 static void holder_acquire_one(struct holder *k)
 {
     struct snib_acquire_options options = SNIB_INIT(snib_acquire_options);
@@ -327,7 +327,8 @@ static void holder_acquire_one(struct holder *k)
     }
 }
 
-/* Which names are held up the tree? The number of the others, k->at: one. */
+/* Which names are held above? Returns how many others there are; if there is
+ * one, k->at is its index. */
 static size_t holder_acquire_sort_out(struct holder *k)
 {
     size_t ours = 0;
@@ -355,8 +356,8 @@ static size_t holder_acquire_sort_out(struct holder *k)
     return ours;
 }
 
-/* What is held up the tree has a lease of its own, and no renewal of ours makes
- * it longer: with a shorter one there is less time to stop a command in. */
+/* A lock held above has a lease of its own, which no renewal of this process
+ * makes longer. With a shorter lease there is less time to stop a command. */
 static void holder_acquire_fit_rules(struct holder *k)
 {
     int64_t least = 0;
@@ -373,8 +374,8 @@ static void holder_acquire_fit_rules(struct holder *k)
     supervisor_fit(&k->rules, &k->plan->rules, least);
 }
 
-/* What is held up the tree, but cannot be renewed, leaves no time to begin
- * anything under it: the supervisor would refuse it, and again. */
+/* A lock held above whose lease nobody renews may leave no time to begin a
+ * command under it: the supervisor would refuse the grant, again and again. */
 static bool holder_acquire_ends_too_soon(const struct holder *k)
 {
     const struct supervisor_rules *r = &k->rules;
@@ -395,8 +396,8 @@ static void holder_acquire_await_outer(struct holder *k)
     if (k->plan->wait_ms == 0 || holder_limit_over(k)) {
         waitline_wipe(&k->line);
         if (!k->plan->args->busy_ok) {
-            say("%s: not acquired: it is held up the tree, but that lease is "
-                "not renewed and about to end",
+            say("%s: not acquired: an outer snib run holds it, but that lease "
+                "is not renewed and about to end",
                 shown(k->plan->names[0]));
         }
         holder_fail(k, SNIB_ERR_TIMEOUT);
@@ -423,8 +424,8 @@ void holder_acquire(struct holder *k)
     }
 }
 
-/* SNIB_OWNER, as others see it: the owner without the mark of those that were
- * drawn; of a lock held up the tree, what its holder says. */
+/* SNIB_OWNER, as others see it: the owner without the bit that marks a number
+ * drawn by snib_owner_new. For a lock held above: what its holder told. */
 static void holder_acquire_set_owner(struct holder *k)
 {
     struct text t = TEXT_IN(k->page->client_id);
@@ -437,7 +438,7 @@ static void holder_acquire_set_owner(struct holder *k)
     }
 }
 
-/* What whoever comes later needs to release it. */
+/* What a later process needs to release the grant. */
 static void holder_acquire_export_grant(struct holder *k)
 {
     struct slot *s = &k->slots[0];
@@ -451,7 +452,7 @@ static void holder_acquire_export_grant(struct holder *k)
     }
 }
 
-/* Of one held up the tree the holder there has told. */
+/* For a lock held above its holder has told the slot. */
 static void holder_acquire_learn_permit_slot(struct slot *s)
 {
     struct snib_status status;
@@ -466,7 +467,8 @@ void holder_all_acquired(struct holder *k)
 {
     const struct supervisor_rules *r = &k->rules;
 
-    /* What was held up the tree when the wait began may be another's by now. */
+    /* A lock that was held above when the wait began may be another owner's by
+     * now. */
     holder_look(k);
     if (k->lost) {
         holder_ask_again(k);
@@ -485,11 +487,10 @@ void holder_all_acquired(struct holder *k)
         holder_acquire_export_grant(k);
     } else {
         k->listener = control_listen(k->page->address);
-        if (k->listener < 0 ||
-            !holder_keep_spare(
-                k)) { /* nobody could check, renew or release it */
+        /* Without it nobody could check, renew or release the lock. */
+        if (k->listener < 0 || !holder_keep_spare(k)) {
             waitline_wipe(&k->line);
-            holder_cannot(k, "listen for questions about the lock");
+            holder_cannot(k, "listen for requests about the lock");
         }
     }
     if (r->grace > r->ttl / 3) {
@@ -522,8 +523,9 @@ static void holder_acquire_on_refused(struct holder *k, struct slot *s,
     holder_fail(k, error.code);
 }
 
-/* A grant changed: at risk, held again, or lost; or several are answered, or
- * the line's look, or all is to be asked for again. */
+/* A grant changed (at risk, held again, or lost); or several names are
+ * answered, or the inspection for the waiting line is; or all names are to be
+ * requested again. */
 void holder_take_changes(struct holder *k)
 {
     uint64_t count;
@@ -537,7 +539,7 @@ void holder_take_changes(struct holder *k)
     if (k->again && !k->paused) {
         holder_go_on(k);
     }
-    holder_multi_take_answer(k); /* first: what is held is not refused */
+    holder_multi_take_answer(k); /* first: a lock held by now is fine */
     holder_acquire_take_look(k);
 }
 

@@ -1,6 +1,5 @@
-/* holder_answer.c — the private socket's questions (control.h): how long is
- * the lease yet, renew it, release it.
- */
+/* holder_answer.c — answers at the private socket (control.h): how long is the
+ * lease still, renew it, release it. */
 #define _GNU_SOURCE
 #include "cli/holder/holder_i.h"
 #include "cli/supervisor/proc.h"
@@ -29,7 +28,7 @@ holder_answer_asked_slot(struct holder *k,
     return NULL;
 }
 
-/* A long one loses its end, and not all of it. */
+/* A text that is too long loses its end, and not all of it. */
 static void holder_answer_set_text(struct control_reply *reply,
                                    const char *what, const char *text)
 {
@@ -76,7 +75,7 @@ static void holder_answer_status(struct holder *k, const struct slot *s,
     }
 }
 
-/* Where nothing is wrong, the text has who holds. */
+/* Without an error the text tells who holds. */
 static void holder_answer_set_owner(const struct holder *k,
                                     struct control_reply *reply)
 {
@@ -100,7 +99,7 @@ static void holder_answer_renew(struct holder *k, const struct slot *s,
         code =
             snib_renew(k->slots[i].lock, k->slots[i].grant, lease_ms, &error);
         if (code == SNIB_ERR_LOST) {
-            break; /* the look knows the cause */
+            break; /* holder_answer_status tells the cause */
         }
         if (code != SNIB_ERR_OK) {
             reply->code = snib_err_exit(code);
@@ -121,7 +120,7 @@ static void holder_answer_tie(struct holder *k, const struct slot *s,
     if (k->detached) {
         holder_answer_status(k, s, reply);
         if (reply->code != 0) {
-            return; /* there is nothing to tie */
+            return; /* nothing is held that could be tied */
         }
     }
     error = holder_tie(k, request->holder_pid);
@@ -140,8 +139,8 @@ static void holder_answer_tie(struct holder *k, const struct slot *s,
     holder_answer_renew(k, s, request->lease_ms, reply);
 }
 
-/* True: end when the answer is sent. What the store has not answered is
- * repeated then; who asks need not wait for that. */
+/* True: end when the answer is sent. The release is repeated after that if the
+ * store has not answered; the asker need not wait for it. */
 static bool holder_answer_release(struct holder *k, const struct slot *s,
                                   struct control_reply *reply,
                                   struct holder_giving *g)
@@ -154,7 +153,7 @@ static bool holder_answer_release(struct holder *k, const struct slot *s,
                      "command instead");
         return false;
     }
-    holder_look(k); /* a loss is told with its cause, not as "too late" */
+    holder_look(k); /* so that a loss is told with its cause */
     holder_give_back(k, g);
     if (g->lost) {
         reply->code = CLI_LOST;
@@ -169,8 +168,9 @@ static bool holder_answer_release(struct holder *k, const struct slot *s,
     return true;
 }
 
-/* True: end when the answer is sent. Whoever we are tied to may ask yet why it
- * was lost, unless it has this from him. */
+/* True: end when the answer is sent. The process that this holder is tied to
+ * may still ask for the cause of the loss, so only that process may have it
+ * forgotten. */
 static bool holder_answer_forget(const struct holder *k, int64_t holder_pid,
                                  struct control_reply *reply)
 {
@@ -182,8 +182,8 @@ static bool holder_answer_forget(const struct holder *k, int64_t holder_pid,
     return false;
 }
 
-/* A lock that is itself held up the tree is as strong as that one; we know
- * only that it covers our kind. */
+/* A lock that is itself held above is as strong as the lock there. This process
+ * only knows that it covers the kind it asked for. */
 static void holder_answer_set_kind(const struct holder *k,
                                    struct control_reply *reply)
 {
@@ -268,8 +268,9 @@ static void holder_answer_answer(struct holder *k, int fd)
     }
 }
 
-/* With every descriptor in use an asker could not be let in: he would take us
- * for dead, or wait in vain. So one is kept in reserve for that. */
+/* With every descriptor in use no asker could be accepted. The asker would
+ * take the holder for dead, or wait in vain. So one descriptor is kept in
+ * reserve. */
 bool holder_keep_spare(struct holder *k)
 {
     if (k->spare < 0) {

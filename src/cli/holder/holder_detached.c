@@ -1,26 +1,29 @@
 /* holder_detached.c — signals to the holder; and the holder of snib acquire,
- * once the grant is out.
+ * once the grant is printed.
  *
- * Others are shown the holder's process number, so it is what somebody kills
- * who wants to end the holder. As long as there is a supervisor, TERM and INT mean
- * that one, which ends the command first; it gets them a moment later, when it
- * knows whether they were sent to all of us.
+ * The store shows others the holder's pid, so that is the process which
+ * somebody kills who wants to end the lock's owner. As long as there is a
+ * supervisor, TERM and INT are meant for the supervisor, which ends the command
+ * first. The holder tells it a moment later, when it is clear whether the
+ * signals were sent to all processes of the run.
  *
- * Detached it has no supervisor any more. It lives until release, or until the
- * process it is tied to has ended. Tied to none, also until TERM or INT (the
- * machine shuts down, somebody stops the unit: what it holds is given back, as
- * long as there is time). A process that it is tied to got the same signal and
- * may be finishing its work: then its end is what counts.
+ * Detached, the holder has no supervisor any more. It lives until release, or
+ * until the process that it is tied to has ended. If it is tied to none, TERM
+ * or INT end it, too (the machine shuts down, somebody stops the unit): it
+ * gives back the lock while there is time. A process that it is tied to got the
+ * same signal and may be finishing its work: then only the end of that process
+ * counts.
  *
- * When the lease is lost nobody hears of it before he asks, and nobody else
- * knows the cause: so it stays to answer, as long as the process it is tied to
- * lives, or, tied to none, for the time of one more lease. TERM and INT end it
- * then in either case: it holds nothing that somebody works under.
+ * When the lease is lost, nobody hears of it before asking, and only this
+ * process knows the cause. So it stays to answer: as long as the process that
+ * it is tied to lives or, tied to none, for the time of one more lease. TERM
+ * and INT end it then in either case: it holds nothing that somebody works
+ * under.
  *
- * With --sh the text that was printed ties it to the shell that evaluates the
- * text, and nobody else knows that shell: until then it holds the lock for
- * some seconds only. A shell that was killed in between, or that threw the
- * text away, leaves nothing behind.
+ * With --sh the printed text ties the holder to the shell that evaluates the
+ * text. Until then it holds the lock for some seconds only, since nobody else
+ * knows that shell: a shell that was killed in between, or that threw the text
+ * away, leaves nothing behind.
  */
 #define _GNU_SOURCE
 #include "cli/holder/holder_i.h"
@@ -34,7 +37,7 @@
 
 /* A busy machine must find the time to start one process. */
 #define TIE_PATIENCE (10 * SUPERVISOR_S)
-/* A sender to all has reached the last one by then. */
+/* A sender that signals several processes has reached the last one by then. */
 #define PASS_ON (100 * SUPERVISOR_MS)
 
 /* All signals are blocked since the supervisor's start. */
@@ -47,7 +50,8 @@ void holder_hear_signals(struct holder *k)
     sigaddset(&ends, SIGINT);
     k->signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
     if (k->signals < 0 && k->detached) {
-        /* Then these two end us at once, and the lease ends by itself. */
+        /* Without the signalfd, TERM and INT end this process, and the lease
+         * ends by itself. */
         sigprocmask(SIG_UNBLOCK, &ends, NULL);
     }
 }
@@ -55,7 +59,7 @@ void holder_hear_signals(struct holder *k)
 void holder_detach(struct holder *k)
 {
     if (k->plan->args->no_holder) {
-        /* LOST is nothing to tell any more: check and release will. */
+        /* A loss is not told here any more: check and release will tell it. */
         snib_grant_abandon(k->slots[0].lock, k->slots[0].grant, NULL);
         holder_end(k, 0);
     }

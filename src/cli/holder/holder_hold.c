@@ -1,11 +1,11 @@
-/* holder_hold.c — what the holder holds: look at it, tell the supervisor, give it
- * back.
+/* holder_hold.c — the grants that the holder has: check them, tell the
+ * supervisor, give them back.
  *
- * The deadline goes to the shared page, and only what the library's clock
- * confirms (snib_grant_status: counted from before the request was sent, less
- * the allowance for clock rates). There is no event for "renewed", so the
- * holder looks (and at every change that the library tells): first when the
- * next renewal should be through, then often until it is. A look costs no
+ * Only a deadline that the library confirms goes to the shared page
+ * (snib_grant_status: counted from before the request was sent, less the
+ * allowance for clock rates). The library has no event for "renewed", so the
+ * holder checks its grants: at every change that the library tells, then when
+ * the next renewal should be through, then often until it is. A check costs no
  * I/O.
  */
 #define _GNU_SOURCE
@@ -52,7 +52,6 @@ static enum supervisor_why holder_hold_why_of(snib_cause reason)
     return SUPERVISOR_CAUSE_EXPIRED;
 }
 
-/* Ask the outer holder how long its lease still is. */
 bool holder_ask_outer(const char *address, const char *name,
                       struct control_reply *ret, pid_t *ret_holder)
 {
@@ -64,7 +63,7 @@ bool holder_ask_outer(const char *address, const char *name,
     return control_ask_whom(address, &request, 500, ret, ret_holder);
 }
 
-/* Of a grant that is at risk or lost. */
+/* The words for a grant that is at risk or lost. */
 static void holder_hold_explain(const struct slot *s, char *ret)
 {
     ret[0] = '\0';
@@ -96,12 +95,14 @@ static void holder_hold_lose(struct holder *k, struct slot *s,
     s->state = SLOT_LOST;
     s->cause = reason;
     text_add(&own, text);
-    /* Before it holds, the supervisor can lose nothing: holder_all_acquired. */
+    /* Before PHASE_HOLDING the supervisor has nothing to lose: see
+     * holder_all_acquired. */
     if (!k->lost && k->phase == PHASE_HOLDING) {
         k->lost_cause = reason;
         k->first_lost = s;
         holder_why_lost(k, &k->slots[0],
-                        &t); /* of which the supervisor speaks */
+                        /* The supervisor's message names the first lock. */
+                        &t);
         holder_tell(k, PLAN_LOST, 0, holder_hold_why_of(reason), words);
     }
     k->lost = true;
@@ -122,7 +123,8 @@ static void holder_hold_look_at_outer(struct holder *k, struct slot *s,
     }
 }
 
-/* What fails, fails for want of the store, unless it is known better. */
+/* A renewal that fails without a known cause fails because the store does not
+ * answer. */
 static void holder_hold_tell_risk(const struct holder *k, const struct slot *s,
                                   snib_cause reason)
 {
@@ -149,7 +151,7 @@ static void holder_hold_look_at_slot(struct holder *k, size_t i)
     if (s->state != SLOT_HELD) {
         return;
     }
-    now = proc_now(); /* before: left_ms then errs to the safe side */
+    now = proc_now(); /* read before: left_ms then errs to the safe side */
     snib_grant_status(s->lock, s->grant, &status);
     switch (status.state) {
     case SNIB_HELD:
@@ -176,11 +178,12 @@ static int64_t holder_hold_next_look(const struct holder *k, int64_t least,
 {
     int64_t ttl = k->rules.ttl, due = now + ttl / 20;
 
-    /* The library renews each third of the lease: until then nothing moves. */
+    /* The library renews at each third of the lease: until then nothing
+     * changes. */
     if (least - ttl * 2 / 3 + ttl / 60 > due) {
         due = least - ttl * 2 / 3 + ttl / 60;
     }
-    /* Nobody tells us what becomes of a lock that is held up the tree. */
+    /* No event tells what becomes of a lock held above. */
     for (size_t i = 0; i < k->plan->name_count; i++) {
         if (k->slots[i].state == SLOT_OUTER && due > now + SUPERVISOR_S) {
             due = now + SUPERVISOR_S;
@@ -189,7 +192,6 @@ static int64_t holder_hold_next_look(const struct holder *k, int64_t least,
     return due;
 }
 
-/* Look at all; publish the earliest deadline if it is later than before. */
 void holder_look(struct holder *k)
 {
     int64_t least = INT64_MAX, now;
@@ -205,16 +207,16 @@ void holder_look(struct holder *k)
     if (k->lost) {
         return;
     }
-    /* What is left is told in whole ms: only what is later by more than that
-     * is a renewal, and ends a risk. */
+    /* left_ms is in whole milliseconds. Only a deadline that is later by more
+     * than the rounding comes from a renewal, and ends a risk. */
     if (least > atomic_load(&k->page->deadline_ns) + 2 * SUPERVISOR_MS) {
         atomic_store(&k->page->deadline_ns, least);
     }
     k->guard_ns = atomic_load(&k->page->deadline_ns) - k->rules.margin / 2;
 }
 
-/* With a long grace a third of the lease is too late: a renewal that fails
- * once would cost the command. H47: each (ttl - grace) / 3. */
+/* With a long grace a third of the lease is too late: one renewal that fails
+ * would cost the command. So renew at each (ttl - grace) / 3. */
 void holder_renew_early(struct holder *k)
 {
     const struct supervisor_rules *r = &k->rules;
@@ -224,7 +226,7 @@ void holder_renew_early(struct holder *k)
 
         if (s->state == SLOT_HELD &&
             snib_renew(s->lock, s->grant, 0, NULL) != SNIB_ERR_OK) {
-            continue; /* the library tells what that means */
+            continue; /* the library tells what the error means */
         }
     }
     k->renew_ns = proc_now() + (r->ttl - r->grace) / 3;
@@ -238,12 +240,12 @@ static bool holder_hold_shows_us(const struct snib_view *view)
             return true;
         }
     }
-    return view->holders_more > 0; /* for all that one sees */
+    return view->holders_more > 0; /* it may be among those not shown */
 }
 
 /* The release was sent and not answered. The library repeats it as long as the
- * client lives, so live until it is through, or until the lease is over: a
- * supervisor that is out of patience has long gone, those who wait have not. */
+ * client lives. So live until it is answered, or until the lease is over: the
+ * supervisor's patience may be over long ago, but others wait for the lock. */
 static void holder_hold_see_released(struct holder *k, const struct slot *s,
                                      const char *name)
 {
@@ -265,13 +267,15 @@ static void holder_hold_see_released(struct holder *k, const struct slot *s,
     }
 }
 
-/* By ourselves: of one held up the tree we have no lock to give back. */
+/* Did this process acquire it? For a lock held above there is nothing to
+ * release. */
 static bool holder_hold_is_taken(const struct slot *s)
 {
     return s->lock != NULL && (s->state == SLOT_HELD || s->state == SLOT_LOST);
 }
 
-/* text: of the release. Who revoked it is more than its reason says. */
+/* text: the release's error. It may name who revoked the grant, which says more
+ * than the cause does. */
 static void holder_hold_note_lost(struct holder_giving *g, snib_cause reason,
                                   const char *text)
 {
@@ -313,8 +317,8 @@ static void holder_hold_give_back_one(struct holder *k, size_t i,
     }
 }
 
-/* In one visit to the store. LOST hides that others were not answered: then
- * all are looked at. */
+/* Release all in one request. SNIB_ERR_LOST hides whether the others were
+ * answered, so then all count as unanswered and are checked. */
 static void holder_hold_give_back_several(struct holder *k,
                                           struct holder_giving *g)
 {
@@ -340,8 +344,8 @@ static void holder_hold_give_back_several(struct holder *k,
     }
 }
 
-/* The looks are seconds apart: a loss since the last one is told with the
- * release, as it is of what we acquired ourselves. */
+/* The checks are seconds apart. A loss since the last one is told with the
+ * release, like the loss of a lock that this process acquired. */
 static void holder_hold_leave_outer(struct holder *k, size_t i,
                                     struct holder_giving *g)
 {

@@ -1,6 +1,12 @@
-/* holder_i.h — the holder's parts among themselves. One thread but for
- * on_change (holder_acquire.c), which only writes an eventfd, and the one that
- * waits for several names (holder_multi.c). */
+/* holder_i.h — what the holder's files share.
+ *
+ * A lock is "held above" when a snib run or snib acquire further up the process
+ * tree holds it, as SNIB_HELD says and that holder confirms.
+ *
+ * All of it runs in one thread but for two things: on_change
+ * (holder_acquire.c), which only writes an eventfd, and the thread that waits
+ * for several names (holder_multi.c).
+ */
 #ifndef SNIB_CLI_HOLDER_I_H
 #define SNIB_CLI_HOLDER_I_H
 
@@ -17,7 +23,7 @@ enum slot_state { SLOT_IDLE, SLOT_ASKED, SLOT_HELD, SLOT_LOST, SLOT_OUTER };
 /* Ids of requests of 16 digits, each with a comma. */
 enum { HOLDER_ABOVE_MAX = 8, HOLDER_ABOVE_TEXT = 17 * HOLDER_ABOVE_MAX + 1 };
 
-/* One name. */
+/* One name. The fields marked OUTER are those of a lock held above. */
 struct slot {
     enum slot_state state;
     struct snib_lock *lock;
@@ -26,21 +32,21 @@ struct slot {
     int64_t permit_slot; /* of a semaphore; -1: none */
     int64_t deadline_ns;
     snib_cause cause;                  /* of its loss */
-    char lost_text[SNIB_EXPLAIN_TEXT]; /* the same in words; "": not known */
-    bool at_risk;                      /* and told */
-    char outer[CONTROL_ADDRESS_MAX];   /* OUTER: whom to ask */
-    char client_id[PLAN_OWNER_MAX];    /* OUTER: who holds */
-    bool covered;                      /* OUTER: its kind is enough for us */
-    int64_t outer_ttl_ns;              /* OUTER: of its lease; 0: not known */
+    char lost_text[SNIB_EXPLAIN_TEXT]; /* the cause in words; "": not known */
+    bool at_risk;                      /* and the supervisor was told */
+    char outer[CONTROL_ADDRESS_MAX];   /* OUTER: address of its holder */
+    char client_id[PLAN_OWNER_MAX];    /* OUTER: who holds it */
+    bool covered;                      /* OUTER: its kind is strong enough */
+    int64_t outer_ttl_ns;              /* OUTER: its lease; 0: not known */
 };
 
 /* ACQUIRING -> HOLDING -> (RELEASE) -> end; LEAVING: give up, hold nothing. */
 enum phase { PHASE_ACQUIRING, PHASE_HOLDING, PHASE_LEAVING };
 
-/* More than one name that is not held up the tree. While `waiting`, thread
- * alone writes grants, error and code, and `answered` last. */
+/* Two or more names that are not held above. While `waiting` is set, only
+ * `thread` writes grants, error and code, and `answered` last. */
 struct several {
-    struct snib_multi *multi; /* NULL: none, or one name only               */
+    struct snib_multi *multi; /* NULL: none, or one name only */
     size_t count, slot[PLAN_NAMES_MAX];
     struct snib_grant grants[PLAN_NAMES_MAX];
     struct snib_acquire_options options;
@@ -54,64 +60,77 @@ struct several {
 struct holder {
     const struct plan *plan;
     struct plan_page *page;
-    int socket; /* to the supervisor; -1 when detached */
-    pid_t
-        supervisor; /* who forked us                                          */
+    int socket;       /* to the supervisor; -1 when detached */
+    pid_t supervisor; /* the parent */
     int listener;
-    int spare;   /* for the next asker, when there is no other descriptor  */
-    int changed; /* eventfd: on_change was called, or several has answered */
+    /* Spare descriptor to accept a connection with, when all others are in
+     * use. */
+    int spare;
+    /* eventfd: on_change was called, or `several` is answered. */
+    int changed;
     struct snib_client *client;
-    char above[HOLDER_ABOVE_TEXT]; /* snib_acquire_options.above           */
-    uint64_t owner; /* one for all names: who holds one and waits for another
-                      shows that in the store                              */
+    char above[HOLDER_ABOVE_TEXT]; /* snib_acquire_options.above */
+    /* One owner for all names: the store then shows that it holds one name and
+     * waits for another. */
+    uint64_t owner;
     struct slot slots[PLAN_NAMES_MAX];
-    size_t at; /* the name being acquired; of several: the missing one */
+    /* The name that is being acquired; of several: the missing one. */
+    size_t at;
     struct several several;
-    struct supervisor_rules
-        rules; /* the plan's, fitted to what is held above */
+    /* The plan's rules, made to fit the leases of locks held above. */
+    struct supervisor_rules rules;
     enum phase phase;
     bool detached;
-    int holder_pidfd;   /* detached: whose end is the lock's; -1: nobody's    */
-    int64_t holder_pid; /* which one that is                                */
-    int signals;        /* signalfd of what ends us; -1                       */
-    int told; /* what came there, for the supervisor                     */
-    int64_t told_ns; /* pass it on then                                    */
-    int64_t tie_ns;  /* --sh: release then, unless it is tied by then      */
+    /* detached: a process whose end releases the lock; -1: none. */
+    int holder_pidfd;
+    int64_t holder_pid; /* its pid */
+    int signals;        /* signalfd of TERM and INT; -1: none */
+    int told;           /* the signal that came there */
+    int64_t told_ns;    /* tell the supervisor of it then */
+    int64_t tie_ns;     /* --sh: release then if not tied by then */
     bool lost;
     snib_cause lost_cause;
-    const struct slot *first_lost; /* whose loss that was; NULL: none's     */
-    int64_t stay_ns; /* detached, lost, tied to none: end then              */
-    bool
-        paused; /* the supervisor is stopped, and has said so                  */
-    bool said_elsewhere; /* of holder_is_elsewhere() */
-    bool aside; /* a grant was given back: nothing is asked for just now  */
-    bool again; /* ... all is, at the next turn of the loop                */
-    int64_t again_ns; /* ... or then; INT64_MAX: not                        */
+    const struct slot *first_lost; /* whose loss that was; NULL: none */
+    /* detached, lost and tied to no process: end then. */
+    int64_t stay_ns;
+    /* The supervisor is stopped, and had said so before. */
+    bool paused;
+    bool said_elsewhere; /* holder_is_elsewhere() has said it */
+    /* A grant was given back: nothing is requested just now. */
+    bool aside;
+    /* ... everything is requested again in the next round of the loop */
+    bool again;
+    int64_t again_ns; /* ... or then; INT64_MAX: not */
     bool local;       /* the store is a file on this host */
-    bool asked;   /* the store, for a lock                                  */
-    bool reached; /* the store, once                                       */
-    bool lingers; /* goes on alone until what it asked for is cancelled    */
-    int64_t reached_ns; /* look then whether it is                         */
+    bool asked;       /* a request for a lock was started */
+    bool reached;     /* the store answered once */
+    /* It goes on alone until its request is cancelled or too old. */
+    bool lingers;
+    int64_t reached_ns; /* check `reached` again then */
     struct waitline line;
-    int64_t look_ns;  /* next look at the grants                          */
-    int64_t renew_ns; /* our own renewal, when the grace is long          */
-    int64_t guard_ns; /* kill the group ourselves then                    */
-    int clean;        /* looks for who left it that found nobody          */
-    int64_t
-        offer_ns; /* withdraw what the supervisor has not taken by then    */
-    struct look *look; /* for the line: under way, or NULL                */
+    int64_t look_ns; /* check the grants again then */
+    /* Renew by an explicit request then, when the grace is long. */
+    int64_t renew_ns;
+    int64_t guard_ns; /* kill the command's group then */
+    /* How many scans in a row found no process that had left the group. */
+    int clean;
+    /* Withdraw an offer that the supervisor has not taken by then. */
+    int64_t offer_ns;
+    /* The inspection for the waiting line that is under way, or NULL. */
+    struct look *look;
 };
 
 /* holder.c: the end. */
 
-/* Before the last word: must we outlive the supervisor, as what we asked for may
- * be granted yet? */
+/* Called before the last message. Must this process outlive the supervisor,
+ * since a request that it sent may be granted yet? */
 bool holder_lingers(struct holder *);
 void holder_note_reached(struct holder *);
 void holder_drop(int null, int fd);
 _Noreturn void holder_end(struct holder *, int code);
 _Noreturn void holder_release_and_end(struct holder *);
-/* Give all back: we lack what it takes to keep it; errno. */
+/* Give everything back and end, because `what` failed with errno and the lock
+ * cannot be kept without it. */
 _Noreturn void holder_cannot(struct holder *, const char *what);
 
 /* holder_hold.c */
@@ -120,55 +139,58 @@ bool holder_tell(const struct holder *, enum plan_message_kind, int code,
 /* Ask the holder at address how long its lease of name still is. */
 bool holder_ask_outer(const char *address, const char *name,
                       struct control_reply *ret, pid_t *ret_holder);
-/* Look at all grants; publish the earliest deadline if it is later than
- * before; tell the supervisor what is at risk or lost. */
+/* Check all grants; publish the earliest deadline if it is later than before;
+ * tell the supervisor what is at risk or lost. */
 void holder_look(struct holder *);
-/* Why s is lost: itself, or since it is held together with what was lost.
- * Nothing is added where that is not known. */
+/* Add the cause of the loss of s: its own, or that of the lock that was lost
+ * first, since both are held together. Adds nothing where it is not known. */
 void holder_why_lost(const struct holder *, const struct slot *s,
                      struct text *);
-/* With a long grace a third of the lease is too late. */
+/* Renew earlier than the library does: with a long grace a third of the lease
+ * is too late. */
 void holder_renew_early(struct holder *);
-/* How giving back went so far. */
+/* The result of giving back, so far. */
 struct holder_giving {
-    bool lost; /* the store said that one had ended                        */
+    bool lost; /* the store said that a grant had ended */
     enum supervisor_why why;
-    char text[SNIB_EXPLAIN_TEXT]; /* the words for that; "": none          */
-    char
-        silence[SNIB_EXPLAIN_TEXT]; /* why one was not answered; "": all were */
+    char text[SNIB_EXPLAIN_TEXT]; /* the cause in words; "": none */
+    /* Why one name was not answered; "": all were. */
+    char silence[SNIB_EXPLAIN_TEXT];
     bool unanswered[PLAN_NAMES_MAX];
 };
 
 /* Ask the store once to end everything. */
 void holder_give_back(struct holder *, struct holder_giving *ret);
-/* What was not answered: the library repeats it; until it is through, or the
- * lease is over. */
+/* The library repeats the release of names that were not answered. Wait until
+ * it is answered, or the lease is over. */
 void holder_see_given_back(struct holder *, const struct holder_giving *);
-/* Both. True when the store said that one had ended; ret_text, of
- * SNIB_EXPLAIN_TEXT bytes or NULL, has the words for it. */
+/* Do both. True when the store said that a grant had ended before; ret_text, of
+ * SNIB_EXPLAIN_TEXT bytes or NULL, gets the cause in words. */
 bool holder_release_all(struct holder *, enum supervisor_why *ret_why,
                         char *ret_text);
 
 /* holder_acquire.c */
 void holder_acquire(struct holder *);
-/* All names are held, as far as one knows: publish that. */
+/* All names are held, as far as this process knows: publish that. */
 void holder_all_acquired(struct holder *);
 /* Is one attempt in this thread quick enough? */
 bool holder_may_try_here(const struct holder *);
 /* For snib_acquire_options.wait_ms. */
 int64_t holder_wait_left_ms(const struct holder *);
-/* Of the name at k->at. Where the store was away, that becomes the error. */
+/* About the name at k->at. If the store was unreachable, that replaces the
+ * error. */
 void holder_say_not_acquired(struct holder *, struct snib_error *);
 /* Make `changed` readable. Any thread. */
 void holder_wake(const struct holder *);
 void holder_take_events(struct holder *);
 void holder_take_changes(struct holder *);
 void holder_show_waiting(struct holder *);
-/* Said already: give all back, tell the supervisor, end. */
+/* The error is said already: give all back, tell the supervisor, end. */
 _Noreturn void holder_fail(struct holder *, snib_err);
 bool holder_limit_over(const struct holder *);
-/* The limit is over and the store is away. To end the wait for several names
- * takes longer then than the supervisor has patience: say and tell it first. */
+/* The limit is over and the store is unreachable. To end the wait for several
+ * names takes longer then than the supervisor's patience: so say it and tell
+ * the supervisor first. */
 _Noreturn void holder_fail_away(struct holder *);
 
 /* holder_offer.c: a grant becomes the supervisor's, or is given back. */
@@ -176,47 +198,51 @@ void holder_offer(struct holder *);
 void holder_offer_due(struct holder *);
 void holder_pause(struct holder *);
 void holder_go_on(struct holder *);
-/* What was just acquired is no longer held, and the supervisor knows of nothing:
- * give the rest back, and ask for all of it anew. */
+/* A grant that was just acquired is lost again, and the supervisor knows of
+ * none: give the rest back, and request all names anew. */
 void holder_ask_again(struct holder *);
-/* The same, in a while: what is held up the tree may be renewed, or lost, then. */
+/* The same a little later: a lock held above may have been renewed, or lost, by
+ * then. */
 void holder_ask_later(struct holder *);
 
-/* holder_detached.c: TERM and INT; alone from DETACH on. */
+/* holder_detached.c: TERM and INT; life without a supervisor, from DETACH
+ * on. */
 void holder_hear_signals(struct holder *);
 void holder_detach(struct holder *);
-/* Release when this process ends. 0 or errno. */
+/* Release when the process pid ends. 0 or errno. */
 int holder_tie(struct holder *, int64_t pid);
-/* What was held is lost: stay to tell why, or end. */
+/* The lock is lost: stay to tell the cause, or end. */
 void holder_stay_lost(struct holder *, int64_t now);
 /* TERM or INT came. */
 void holder_told_to_end(struct holder *);
-/* … and so it is for the supervisor, now. */
+/* Act on that signal: tell the supervisor. */
 void holder_pass_on(struct holder *);
 
-/* holder_above.c: what is held up the tree by who surely waits for us. Sets
- * k->above; for snib_acquire_options: that, or NULL when it is empty. */
+/* holder_above.c: the locks held above by commands that surely wait for this
+ * one. Sets k->above; returns it for snib_acquire_options, or NULL when it is
+ * empty. */
 const char *holder_find_above(struct holder *);
 
-/* holder_nested.c: what this command runs inside holds the name, so the wait
- * would never end. By a look: does one of the view's holders? Of a living
- * holder up the tree that is surely so. */
+/* holder_nested.c: a command that this one runs inside holds the name, so the
+ * wait would never end. The first finds that in an inspection: is one of the
+ * view's holders such a process? The second is for a name that a living holder
+ * above has confirmed. */
 void holder_refuse_nested(struct holder *, const struct snib_view *);
 _Noreturn void holder_refuse_outer(struct holder *, const char *name);
-/* Is it a snib run's, of which this command is surely no descendant? Says so,
- * once. */
+/* Does that holder belong to a snib run of which this command is surely no
+ * descendant? Says so, once. */
 bool holder_is_elsewhere(struct holder *, pid_t holder, const char *name);
 
-/* holder_multi.c: several names */
+/* holder_multi.c: several names. */
 void holder_multi_start(struct holder *);
 void holder_multi_take_answer(struct holder *);
-/* End the wait here and now; what was acquired is in the slots. */
+/* End the wait at once; the grants that were acquired are in the slots. */
 void holder_multi_stop(struct holder *);
-/* Of one name or several; NULL: none is, just now. */
+/* The missing name, of one or several; NULL: none is missing just now. */
 const char *holder_missing_name(struct holder *);
 
-/* holder_answer.c: one question at the private socket; a descriptor for it,
- * whatever comes. False: there is none, errno. */
+/* holder_answer.c: answer one request at the private socket; keep a spare
+ * descriptor for that. False: there is none, errno. */
 void holder_hear_asker(struct holder *);
 bool holder_keep_spare(struct holder *);
 

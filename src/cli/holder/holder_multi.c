@@ -1,13 +1,14 @@
 /* holder_multi.c — several names: a multi of the library's (snib/multi.h).
  *
- * snib_multi_acquire blocks, and the holder must hear its supervisor meanwhile. So
- * a thread of the holder waits in it; the answer is left in struct several and
- * told by the eventfd `changed`. Whoever does not want to wait any longer
- * cancels the multi and waits for that answer, which comes at once: what was
- * acquired is given back by the library.
+ * snib_multi_acquire blocks, and the holder must hear its supervisor meanwhile.
+ * So a thread of the holder calls it, leaves the answer in struct several, and
+ * makes the eventfd `changed` readable. To end the wait, the holder cancels the
+ * multi and waits for that answer, which comes at once; the library gives back
+ * the names that were acquired.
  *
- * A file on this host is first tried here and now: when all is free, no thread
- * is needed, and starting one is what costs.
+ * If the store is a file on this host, the holder first tries in its own
+ * thread: when all names are free no thread is needed, and starting one is what
+ * costs.
  */
 #define _GNU_SOURCE
 #include "cli/holder/holder_i.h"
@@ -36,7 +37,7 @@ static void holder_multi_fail_to_start(struct holder *k,
     holder_fail(k, error->code);
 }
 
-/* The names that are not held up the tree. */
+/* A multi of the names that are not held above. */
 static void holder_multi_make_multi(struct holder *k)
 {
     struct several *m = &k->several;
@@ -62,7 +63,7 @@ static void holder_multi_set_all(struct holder *k, enum slot_state state)
     }
 }
 
-/* The grants are ours now. */
+/* The grants are held now. */
 static void holder_multi_take_grants(struct holder *k)
 {
     for (size_t i = 0; i < k->several.count; i++) {

@@ -1,11 +1,12 @@
-/* holder_nested.c — a lock is wanted that is held by what this command runs
- * inside, which would wait for itself for ever.
+/* holder_nested.c — the lock is held by a process that this command runs
+ * inside, so this command would wait for itself for ever.
  *
- * Of a command of snib run SNIB_HELD tells that, before anything is asked for,
- * and --reentrant runs under its lease. A look at the holders tells it too, by
- * their processes: of a snib run of which SNIB_HELD says nothing, and of a
- * program that uses the library. Those have no lease to run under: nobody up
- * there could be asked how long it still is. */
+ * Inside a snib run SNIB_HELD tells that before anything is requested, and
+ * --reentrant runs under that lease. An inspection of the lock tells it too, by
+ * the pids of its holders: for a snib run that SNIB_HELD does not name, and for
+ * a program that uses the library. Neither offers a lease to run under, since
+ * neither can be asked how long its lease still is.
+ */
 #define _GNU_SOURCE
 #include "cli/holder/holder_i.h"
 #include "cli/supervisor/proc.h"
@@ -16,8 +17,8 @@
 
 enum inside {
     INSIDE_NOT,
-    INSIDE_COMMAND, /* of a snib run                                      */
-    INSIDE_PROGRAM  /* that uses the library                              */
+    INSIDE_COMMAND, /* of a snib run */
+    INSIDE_PROGRAM  /* that uses the library */
 };
 
 static enum inside holder_nested_inside_of(pid_t pid)
@@ -30,8 +31,9 @@ static enum inside holder_nested_inside_of(pid_t pid)
     if (proc_is_ancestor(pid, getppid())) {
         return INSIDE_PROGRAM;
     }
-    /* A holder is no ancestor, its supervisor is. (The holder of a snib acquire, in
-     * a session of its own, is nobody's: a supervisor may have adopted it.) */
+    /* A holder is no ancestor, but its supervisor is. (The holder of a snib
+     * acquire has a session of its own and belongs to no command; a supervisor
+     * may have adopted it.) */
     parent = proc_parent(pid);
     return parent != getppid() && proc_is_ancestor(parent, getppid()) &&
                    proc_same_program(parent, getpid()) &&
@@ -40,16 +42,15 @@ static enum inside holder_nested_inside_of(pid_t pid)
                : INSIDE_NOT;
 }
 
-/* An environment may be copied, to a job for the night say, or handed to a
- * server that runs already: that command is not stopped with the lease. */
+/* An environment may be copied, say to a job for the night, or handed to a
+ * server that runs already. That command is not stopped with the lease. */
 bool holder_is_elsewhere(struct holder *k, pid_t holder, const char *name)
 {
     pid_t supervisor = holder > 0 ? proc_parent(holder) : 0;
 
+    /* Another session: adopted, see holder_nested_inside_of(). */
     if (supervisor <= 1 || !proc_same_program(supervisor, getpid()) ||
-        getsid(holder) !=
-            getsid(
-                supervisor) || /* adopted, see holder_nested_inside_of()       */
+        getsid(holder) != getsid(supervisor) ||
         !proc_is_no_ancestor(supervisor, getppid())) {
         return false;
     }
@@ -58,8 +59,8 @@ bool holder_is_elsewhere(struct holder *k, pid_t holder, const char *name)
     }
     k->said_elsewhere = true;
     waitline_wipe(&k->line);
-    say("%s: SNIB_HELD names the lease of a snib run (keeper %d) that this "
-        "command was not started by: the lock itself is asked for",
+    say("%s: SNIB_HELD names a snib run (holder process %d) that did not start "
+        "this command: the lock itself is requested",
         shown(name), (int)holder);
     return true;
 }
@@ -76,18 +77,17 @@ static _Noreturn void holder_nested_refuse(struct holder *k)
 
 static void holder_nested_say_command(const char *name)
 {
-    say("%s: already held: this command runs inside the one that holds it "
-        "and would wait for itself for ever; use --reentrant, or another "
-        "name",
+    say("%s: already held: this command runs inside the one that holds it, and "
+        "would wait for itself for ever; use --reentrant, or another name",
         shown(name));
 }
 
 static void holder_nested_say_no_address(const char *name, pid_t pid)
 {
-    say("%s: already held by the snib run (keeper %d) that this command runs "
-        "inside, and would wait for itself for ever: --reentrant finds that "
-        "lease by SNIB_HELD, which is missing in this environment; hand it on, "
-        "or use another name",
+    say("%s: already held by the snib run (holder process %d) that this "
+        "command runs inside: it would wait for itself for ever. --reentrant "
+        "needs SNIB_HELD, which is missing in this environment; pass it on, or "
+        "use another name",
         shown(name), (int)pid);
 }
 

@@ -1,17 +1,20 @@
 /* holder_offer.c — a grant becomes the supervisor's, or is given back.
  *
- * A supervisor that is stopped (Ctrl-Z, SIGSTOP, a debugger) while we wait for it
- * would never start its command; we would hold the lock, and renew it, for
- * nothing, while everybody else waits. So a grant is only an offer: the supervisor
- * takes it, in the page that both see, right before it starts the command. One
- * that is not taken within a second (or half the ttl, if that is less) is
- * withdrawn and given back; so others wait that long, once. When the supervisor goes
- * on it finds the withdrawn offer, says that it is here, and we ask again, at
- * the end of the queue. What it said before it stopped itself (Ctrl-Z) costs
- * others nothing: the place in the queue is kept, and a turn that comes
- * meanwhile is passed on at once.
+ * A supervisor that is stopped (Ctrl-Z, SIGSTOP, a debugger) while the holder
+ * waits for the lock would never start its command. The holder would then hold
+ * and renew the lock for nothing, while everybody else waits. So a grant is
+ * only an offer: the supervisor takes it, in the page that both see, right
+ * before it starts the command. An offer that is not taken within a second (or
+ * half the ttl, if that is less) is withdrawn and the grant given back; so
+ * others wait that long, once. When the supervisor goes on it finds the
+ * withdrawn offer and says that it is here (PLAN_HERE), and the holder requests
+ * the lock again, at the end of the queue.
  *
- * The page decides and not messages: they could cross, and then the command
+ * A supervisor that stops itself (Ctrl-Z) says so before (PLAN_STOPPED), and
+ * then others lose no time: the position in the queue is kept, and a grant that
+ * comes meanwhile is given back at once.
+ *
+ * The page decides and not messages. Messages could cross, and then the command
  * would run under a lock that was given back.
  */
 #define _GNU_SOURCE
@@ -23,7 +26,7 @@
 
 #define OFFER_MOST SUPERVISOR_S
 
-/* False: the supervisor was faster. */
+/* False: the supervisor has taken the offer first. */
 static bool holder_offer_withdraw(struct holder *k)
 {
     int32_t offered = PLAN_OFFERED;
@@ -33,7 +36,7 @@ static bool holder_offer_withdraw(struct holder *k)
                                           PLAN_WITHDRAWN);
 }
 
-/* As before the first request. */
+/* Reset to the state before the first request. */
 static void holder_offer_forget(struct holder *k)
 {
     snib_multi_free(k->several.multi);
@@ -66,7 +69,8 @@ static void holder_offer_step_aside(struct holder *k)
     k->aside = true;
 }
 
-/* Not from here: a loss at each attempt would be a call deeper each time. */
+/* Not by a call from here: a loss at each attempt would make the stack one call
+ * deeper each time. */
 void holder_ask_again(struct holder *k)
 {
     holder_offer_step_aside(k);
@@ -114,7 +118,8 @@ void holder_pause(struct holder *k)
     }
 }
 
-/* It goes on; or, when we hold, it came too late to take what we hold. */
+/* The supervisor goes on. If a grant is held, its offer was withdrawn before
+ * the supervisor could take it. */
 void holder_go_on(struct holder *k)
 {
     k->paused = k->again = false;

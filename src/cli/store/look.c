@@ -1,5 +1,5 @@
-/* look.c — see look.h. One thread a look: there is one a second at most, and
- * only while somebody waits. */
+/* look.c — see look.h. Each inspection has a thread: there is one a second at
+ * most, and only while somebody waits. */
 #define _GNU_SOURCE
 #include "cli/store/look.h"
 #include "cli/supervisor/proc.h"
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What a last word may cost beyond the limit. */
+/* How long a last message may take beyond the limit. */
 #define LAST_WORD INT64_C(100000000)
 
 struct look {
@@ -21,7 +21,7 @@ struct look {
     size_t name_size;
     bool all_params;
     int wake_fd;
-    pthread_mutex_t mutex; /* guards what follows                           */
+    pthread_mutex_t mutex; /* guards the fields below */
     pthread_cond_t done;
     bool answered, dropped;
     struct look_answer answer;
@@ -70,7 +70,7 @@ static void *look_main(void *data)
     dropped = l->dropped;
     if (!dropped && l->wake_fd >= 0 &&
         TEMP_FAILURE_RETRY(write(l->wake_fd, &one, sizeof one)) < 0) {
-        one = 0; /* full: it is readable, that is all we want */
+        one = 0; /* full: then it is readable already */
     }
     pthread_cond_signal(&l->done);
     pthread_mutex_unlock(&l->mutex);

@@ -1,4 +1,4 @@
-/* open.c — for sub-commands that only look: check a name, open the store. */
+/* open.c — for sub-commands that only inspect: check a name, open the store. */
 #include "cli/cli.h"
 #include "cli/store/look.h"
 #include "cli/store/storeurl.h"

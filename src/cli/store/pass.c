@@ -1,10 +1,11 @@
 /* pass.c — see pass.h.
  *
- * A wait that can be interrupted: it is started (snib/latch.h), and its event
- * and signals are waited for side by side. A signal cancels, so that a party that
- * gives up is not counted any more and nobody waits behind a dead waiter; the
- * second one ends us as usual. Whoever was let through before the signal was
- * seen has passed. */
+ * A wait that can be interrupted: it is started (snib/latch.h), and one poll
+ * waits for its event and for signals. The first signal cancels the wait, so
+ * that a party that gives up is not counted any more and nobody waits behind a
+ * dead waiter. The second one ends the process as usual. A party that was let
+ * through before the signal was seen has passed.
+ */
 #define _GNU_SOURCE
 #include "cli/store/pass.h"
 #include "cli/store/look.h"
@@ -24,11 +25,12 @@
 #include <unistd.h>
 
 #define MS INT64_C(1000000)
-/* An answer that comes at the limit is not to be missed. */
+/* How late an answer may come and still count as within the limit. */
 #define LATE (100 * MS)
-/* The answer to a cancel; it is sent at once, whether it comes or not. */
+/* The patience for the answer to a cancel. The cancel itself is sent at
+ * once. */
 #define LEAVING (300 * MS)
-/* Who does not answer within that is silent. */
+/* A store that does not answer within that time is silent. */
 #define LAST_WORD (100 * MS)
 
 struct passing {
@@ -36,10 +38,11 @@ struct passing {
     struct snib_client *client;
     const char *name;
     uint64_t ticket;
-    int signals; /* signalfd                                               */
+    int signals; /* signalfd */
     int caught;
-    int64_t until; /* the limit, and what an answer may be late; INT64_MAX  */
-    int wake; /* eventfd: a look was answered                               */
+    /* The limit and how late an answer may be; INT64_MAX: no limit. */
+    int64_t until;
+    int wake; /* eventfd: an inspection was answered */
     struct look *look;
     struct waitline line;
 };
@@ -62,8 +65,8 @@ static sigset_t pass_ending_set(void)
     return set;
 }
 
-/* The store is asked by a thread: it may not answer, and neither a signal nor
- * the event may have to wait for that. */
+/* A thread asks the store: it may not answer, and neither a signal nor the
+ * event may have to wait for that. */
 static void pass_show_waiting(struct passing *p)
 {
     int64_t now = proc_now();
@@ -134,8 +137,8 @@ static void pass_do_due(struct passing *p)
     }
 }
 
-/* The one event that answers. False: none came by the limit; the library goes
- * on asking a store that is silent. */
+/* Wait for the one event that answers. False: none came by the limit; the
+ * library goes on asking a store that is silent. */
 static bool pass_await_answer(struct passing *p, struct snib_event *ret)
 {
     struct pollfd fds[3] = {{.fd = snib_fd(p->client), .events = POLLIN},
@@ -166,7 +169,7 @@ static bool pass_await_answer(struct passing *p, struct snib_event *ret)
     }
 }
 
-/* Who is in the way, as far as the store tells soon. */
+/* Add who is in the way, if the store tells soon. */
 static void pass_add_why(const struct passing *p, uint32_t parties,
                          struct text *t)
 {
@@ -191,10 +194,11 @@ static void pass_add_why(const struct passing *p, uint32_t parties,
     snib_view_free(a.view);
 }
 
-/* To end the client properly takes a store that answers; without one it would
- * keep us, beyond the limit or the signal, as long as a request may take. A
- * silence may be too young to be known as such: ask. (A look that is not
- * answered is dropped, and then the client is left as well.) */
+/* Freeing the client takes a store that answers. A silent one would delay
+ * the end, beyond the limit or the signal, by as long as a request may take.
+ * The silence may be too young for the library to know, so ask the store.
+ * (An inspection without an answer is dropped, and then the client is not
+ * freed.) */
 static void pass_leave_if_away(const struct passing *p)
 {
     struct snib_store_status status;
@@ -218,8 +222,8 @@ static void pass_leave_if_away(const struct passing *p)
     snib_view_free(a.view);
 }
 
-/* Is it the store that is in the way? In the words of the waiting line. (One
- * attempt has words of its own.) */
+/* Is the store in the way? Then say so, in the words of the waiting line. (A
+ * single attempt has words of its own.) */
 static bool pass_blame_store(const struct passing *p, struct snib_error *error)
 {
     struct text t = TEXT_IN(error->text);
@@ -296,7 +300,7 @@ int pass_through(const struct cli_args *args, struct snib_client *client,
 
     p.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     p.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (p.signals < 0 || p.wake < 0) { /* nobody could end the wait */
+    if (p.signals < 0 || p.wake < 0) { /* or nobody could end the wait */
         say("cannot start: %s", strerror(errno));
         return CLI_INTERNAL;
     }

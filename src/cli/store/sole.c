@@ -1,7 +1,10 @@
-/* sole.c — `sudo snib run n` and `snib run n` do not exclude each other: each
- * user has a default file of his own, unless the host has a directory that a
- * group shares. Who turns into root for a moment is the one who may not think
- * of that. A note beside the file has the boot at which it was said. */
+/* sole.c — warn that `sudo snib run n` and `snib run n` do not exclude each
+ * other.
+ *
+ * Each user has a default file of their own, unless the host has a directory
+ * that a group shares. A user who becomes root for a moment may not think of
+ * that. A file beside the lock file holds the boot id at which it was said.
+ */
 #include "cli/store/sole.h"
 
 #include "cli/cli.h"
@@ -32,7 +35,7 @@ static bool sole_read_line(const char *path, char *ret, size_t size)
     return true;
 }
 
-/* True once a boot; also when the note cannot be kept. */
+/* True once a boot, and whenever that file cannot be written. */
 static bool sole_is_news(const char *url)
 {
     char note[4200], boot[64], said[64];
@@ -50,7 +53,7 @@ static bool sole_is_news(const char *url)
         open(note, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd >= 0) {
         if (TEMP_FAILURE_RETRY(write(fd, boot, strlen(boot))) < 0) {
-            /* it will be said again */
+            /* then it is said again */
         }
         close(fd);
     }

@@ -1,6 +1,6 @@
-/* storeurl.c — see storeurl.h. This is no URL parser: it need only be sure
+/* storeurl.c — see storeurl.h. This is no URL parser. It need only be sure
  * never to miss a secret, so it looks for "something:something@" after "://"
- * and for query fields by name, and would rather blank too much. */
+ * and for query fields by name, and blanks too much rather than too little. */
 #define _GNU_SOURCE
 #include "cli/store/storeurl.h"
 #include "cli/words/text.h"
@@ -17,14 +17,14 @@
 
 #define SQLITE "sqlite:"
 
-/* The part of a URL from start, size bytes long, that is secret. */
+/* The secret part of a URL: size bytes from start. */
 struct part {
     const char *start;
     size_t size;
 };
 
-/* user:SECRET@ or :SECRET@ — up to the last @ before the path. A list of
- * hosts may hold several; all up to the last @ is one part then. */
+/* user:SECRET@ or :SECRET@ — up to the last @ before the path. A list of hosts
+ * may hold several; then everything up to the last @ is one part. */
 static struct part storeurl_userinfo_secret(const char *url)
 {
     const char *start = strstr(url, "://");
@@ -133,7 +133,8 @@ static int storeurl_file_error(const char *label, const char *path,
     return CLI_CONFIG;
 }
 
-/* Whose file, and who may read it? As libpq does with .pgpass, but refuse. */
+/* Who owns the file, and who may read it? libpq ignores a .pgpass that others
+ * may read; this refuses it. */
 static const char *storeurl_file_unfit(int fd)
 {
     struct stat st;
@@ -217,8 +218,8 @@ static bool storeurl_is_set(const char *variable)
     return variable != NULL && variable[0] != '\0';
 }
 
-/* *** is what stands in the place of a password wherever a URL is shown, and
- * in the environment of a command of snib run. It is nobody's password. */
+/* *** replaces a password wherever a URL is shown, and in the environment of a
+ * command of snib run. It is nobody's password. */
 static int storeurl_secret_is_gone(const char *url)
 {
     if (url == NULL || !storeurl_was_redacted(url)) {
@@ -230,7 +231,8 @@ static int storeurl_secret_is_gone(const char *url)
     return CLI_CONFIG;
 }
 
-/* A store in this process alone: the next command would not see the lock. */
+/* memory: is a store in this process alone: the next command would not see the
+ * lock. */
 static int storeurl_shared_by_nobody(const char *url)
 {
     if (url == NULL || strncasecmp(url, "memory:", 7) != 0) {
@@ -311,8 +313,8 @@ bool storeurl_is_whole(const char *url)
 
 static const char *hanging; /* see storeurl_relative */
 
-/* A file that hangs on the current directory is another one in the next: so
- * it is named as it is found now, wherever it is passed on or shown. */
+/* A path relative to the current directory names another file in the next one.
+ * So the path as it is found now is used wherever it is passed on or shown. */
 static const char *storeurl_anchor(const char *url)
 {
     static char whole[STOREURL_MAX];
@@ -323,7 +325,7 @@ static const char *storeurl_anchor(const char *url)
     if (url == NULL || !storeurl_is_sqlite(url)) {
         return url;
     }
-    path = url + strlen(SQLITE); /* without one: this host's own file */
+    path = url + strlen(SQLITE); /* no path: this host's own file */
     if (path[0] == '\0' || path[0] == '?' || path[0] == '/') {
         return url;
     }

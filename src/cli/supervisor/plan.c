@@ -14,7 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Below this the scheduler's own delays eat the margin before the deadline. */
+/* Below this the scheduler's own delays use up the margin before the
+ * deadline. */
 #define TTL_LEAST_MS   INT64_C(250)
 #define TTL_DEFAULT_MS INT64_C(30000)
 
@@ -52,8 +53,8 @@ static int plan_compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The order of SNIB_NAME and SNIB_TOKEN, whatever order they were given in (and
- * the one in which snib/multi.h waits). */
+/* Names are sorted: that is the order of SNIB_NAME and SNIB_TOKEN, whatever
+ * order the user gave (and the one in which snib/multi.h waits). */
 static int plan_sort_names(struct plan *p)
 {
     qsort(p->names, p->name_count, sizeof *p->names, plan_compare);
@@ -123,8 +124,9 @@ static int plan_times(struct plan *p)
                      ? SNIB_FOREVER
                      : a->wait_ms;
     p->rules.request = 3 * SUPERVISOR_S;
-    /* The holder keeps the limit, and knows why; the supervisor's own, just behind
-     * it, is for a holder that does not answer. One attempt has its time. */
+    /* The holder enforces the wait limit, and knows the cause. The supervisor's
+     * own limit comes just after it, for a holder that does not answer. A
+     * single attempt has the time of one request. */
     p->rules.slack = SUPERVISOR_SLACK;
     p->rules.wait = p->wait_ms == SNIB_FOREVER ? SUPERVISOR_NEVER
                     : p->wait_ms == 0          ? p->rules.request
@@ -248,16 +250,16 @@ static int plan_rest(struct plan *p)
     return CLI_OK;
 }
 
-/* Whom to end is read there. */
+/* /proc is where the processes to end are found. */
 static int plan_check_proc(const struct plan *p)
 {
     if (p->command == NULL || proc_is_ours()) {
         return CLI_OK;
     }
-    say("/proc is not there, or shows another pid namespace than this "
-        "process's: what the command leaves behind could not be found, and "
-        "strangers would be signalled; mount it (mount -t proc proc /proc), "
-        "or begin the namespace with its own (unshare --mount-proc)");
+    say("/proc is not mounted, or shows another pid namespace: processes that "
+        "the command leaves behind could not be found, and others would be "
+        "signalled; mount it (mount -t proc proc /proc), or begin the "
+        "namespace with its own (unshare --mount-proc)");
     return CLI_CONFIG;
 }
 
@@ -275,8 +277,8 @@ static void plan_say_names(const struct plan *p)
         t.cut ? " ..." : "", shown_short(p->command[0]));
 }
 
-/* To a person at a terminal: what is in the grammar, and may not be meant. In a
- * script somebody has tried it before, and its log is not to be spoilt. */
+/* Tell a person at a terminal about what is correct but may not be meant. A
+ * script was tried before, and its log is not to be filled with that. */
 static void plan_say_doubts(const struct plan *p)
 {
     const char *relative = storeurl_relative();
@@ -317,7 +319,8 @@ int plan_make(struct plan *p, const struct cli_args *args, const char **names,
     return CLI_OK;
 }
 
-/* As one of ours fills it: bytes, as a bool of 2 is none. */
+/* Is it a message as the other process makes them? `lingers` is compared as a
+ * byte, since a bool with another value than 0 or 1 is undefined. */
 static bool plan_makes_sense(const struct plan_message *m)
 {
     unsigned char lingers;
@@ -330,9 +333,9 @@ static bool plan_makes_sense(const struct plan_message *m)
            memchr(m->text, '\0', sizeof m->text) != NULL;
 }
 
-/* Who ends with a message of ours unread leaves us ECONNRESET, once, and
- * before all that it had said itself (Linux, packets): read on. Without memory
- * nothing has been said yet either: poll comes back. */
+/* If the peer ends with a message of ours unread, recv gives ECONNRESET once,
+ * before everything that the peer had sent (Linux, SOCK_SEQPACKET): read on.
+ * Without memory nothing was read yet: poll comes back. */
 enum plan_heard plan_hear(int socket, struct plan_message *ret)
 {
     ssize_t size;

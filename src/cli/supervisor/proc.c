@@ -133,11 +133,11 @@ pid_t proc_group(pid_t pid)
     return pid > 0 && proc_read_stat(pid, &s) ? s.group : 0;
 }
 
-/* What shows in /proc/PID/status whether a process has run in between. */
+/* The fields of /proc/PID/status that show whether a process has run. */
 struct standstill {
     char state;
     long threads;
-    long long voluntary, forced; /* switches                               */
+    long long voluntary, forced; /* context switches */
 };
 
 static bool proc_read_standstill(pid_t pid, struct standstill *ret)
@@ -175,7 +175,7 @@ bool proc_next_pid(const char **at, pid_t *ret)
     return true;
 }
 
-/* It has one child, and which. */
+/* Is `child` its only child? */
 static bool proc_has_one_child(pid_t pid, pid_t child)
 {
     char path[64], text[256], want[32];
@@ -187,7 +187,7 @@ static bool proc_has_one_child(pid_t pid, pid_t child)
            strcmp(text, want) == 0;
 }
 
-/* The kernel's function in which it sleeps is the one of wait4 and waitid. */
+/* Does it sleep in the kernel's function of wait4 and waitid? */
 static bool proc_sleeps_in_wait(pid_t pid)
 {
     char path[64], text[64];
@@ -197,8 +197,9 @@ static bool proc_sleeps_in_wait(pid_t pid)
            strcmp(text, "do_wait") == 0;
 }
 
-/* The two looks at its switches make one instant of what lies between: who has
- * not run since the first cannot have made a child, or left the wait. */
+/* The context switches are read before and after the rest. If they are the
+ * same, all of it was true at one instant: a process that has not run in
+ * between cannot have made a child, or left the wait. */
 enum proc_waits proc_only_waits(pid_t pid, pid_t child)
 {
     struct standstill before, after;
@@ -260,7 +261,7 @@ bool proc_same_program(pid_t a, pid_t b)
     return m > 0 && m == n && memcmp(one, two, (size_t)m) == 0;
 }
 
-/* Call each(pid, data) for every process until it answers true. */
+/* Call each(pid, data) for every process until it returns true. */
 static bool proc_for_each(bool (*each)(pid_t, void *), void *data)
 {
     DIR *dir = opendir("/proc");
@@ -297,12 +298,13 @@ bool proc_group_alive(pid_t pgid)
 
 /* -- the mark ----------------------------------------------------------------
  *
- * A descriptor is closed, an environment cleared, a group left, a parent lost by
- * whatever makes itself a daemon. What stays through all of that and shows in
- * /proc are the limits. RLIMIT_LOCKS has had no effect since Linux 2.4.25; its
- * soft value is our mark: 61 of the random bits of the holder's address. Nested
- * runs replace it. So who is killed by a mark may have descendants with
- * another one, and a holder up the tree waits for those below it. */
+ * A process that makes itself a daemon closes descriptors, clears its
+ * environment, leaves its group and loses its parent. The limits stay through
+ * all of that, and /proc shows them. RLIMIT_LOCKS has had no effect since Linux
+ * 2.4.25; its soft value is the mark: 61 of the random bits of the holder's
+ * address. A nested run replaces it. So a process that is killed for its mark
+ * may have descendants with another one, and a holder waits for the holders of
+ * the runs that are nested in its own. */
 
 static rlim_t proc_mark_of(const char *address)
 {
@@ -381,7 +383,8 @@ static bool proc_is_holder(pid_t pid)
            strcmp(text, "snib-keeper\n") == 0;
 }
 
-/* The pidfd is opened before we look: what is signalled is what was seen. */
+/* The pidfd is opened before the checks, so that the signal goes to the process
+ * that was checked. */
 static bool kill_marked(pid_t pid, void *data)
 {
     struct marked *m = data;

@@ -1,4 +1,4 @@
-/* signame.c — see signame.h. The table is the C library's. */
+/* signame.c — see signame.h. The names come from the C library. */
 #define _GNU_SOURCE
 #include "cli/supervisor/signame.h"
 

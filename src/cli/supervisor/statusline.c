@@ -1,5 +1,5 @@
-/* statusline.c — see statusline.h. By hand, as the supervisor stays small; every
- * value is a number or a word of ours. */
+/* statusline.c — see statusline.h. The line is made by hand, as the supervisor
+ * stays small: every value is a number or a fixed word. */
 #include "cli/supervisor/statusline.h"
 #include "cli/cli.h"
 #include "cli/supervisor/supervisor_step.h"
@@ -29,7 +29,7 @@ bool statusline_write(int fd, const struct statusline *s)
     text_addf(&t, "\"waited_ms\":%" PRId64 ",\"held_ms\":%" PRId64 "}\n",
               s->waited_ms, s->held_ms);
     written = true;
-    errno = EAGAIN; /* a pipe that nobody reads */
+    errno = EAGAIN; /* for the case that nobody reads the pipe */
     return TEMP_FAILURE_RETRY(poll(&p, 1, 100)) == 1 &&
            text_write(fd, line, t.used) == 0;
 }
@@ -52,7 +52,7 @@ void statusline_write_refused(int fd, int exit)
         .exit = exit, .cause = supervisor_why_text(statusline_cause_of(exit))};
 
     if (fd >= 0 && !written) {
-        /* What is wrong with the descriptor was told, or comes behind it. */
+        /* If this fails, the descriptor's fault was said, or is said next. */
         (void)statusline_write(fd, &s);
     }
 }

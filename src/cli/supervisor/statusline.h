@@ -8,19 +8,19 @@
 struct statusline {
     bool by_command;
     int exit;
-    const char
-        *cause; /* one of SUPERVISOR_WHYS: plain ASCII, nothing to escape */
+    /* One of SUPERVISOR_WHYS: plain ASCII, nothing to escape. */
+    const char *cause;
     bool ran;
     int64_t token; /* 0: none, written as null */
     int64_t waited_ms, held_ms;
 };
 
-/* Write it. False with errno: a full or closed descriptor took it not, or not
- * all of it; EAGAIN: not in time. */
+/* Write the line. False with errno when the descriptor did not take all of it;
+ * EAGAIN: not in time. */
 bool statusline_write(int fd, const struct statusline *);
 
-/* Where nothing was even begun: usage, configuration. Unless one was written
- * before. fd may be -1: none. */
+/* Write the line of a run that never began (usage, configuration), unless a
+ * line was written before. fd may be -1: none. */
 void statusline_write_refused(int fd, int exit);
 
 #endif

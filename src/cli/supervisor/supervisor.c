@@ -1,4 +1,5 @@
-/* supervisor.c — senses and hands of the supervisor; its mind is supervisor_step.c.
+/* supervisor.c — what the supervisor senses and does; supervisor_step.c
+ * decides.
  *
  *                  (shell, cron, systemd)
  *                          |
@@ -7,15 +8,17 @@
  *              holder               COMMAND   own group, PDEATHSIG=KILL
  *           store, renewals      (and all it starts)
  *
- * One loop over three descriptors: the holder's socket, a signalfd with every
- * signal we act on, a timerfd on CLOCK_BOOTTIME (it runs through suspend). At
- * each turn the newest confirmed deadline is looked at first, then the clock,
- * then everything else: a supervisor that was stopped for an hour must neither
- * stop a healthy command for an old deadline nor let one run past a real one.
+ * One loop waits for three descriptors: the holder's socket, a signalfd with
+ * every signal that the supervisor acts on, and a timerfd on CLOCK_BOOTTIME
+ * (which runs through suspend). Each round first reads the newest confirmed
+ * deadline, then the clock, then everything else: a supervisor that was stopped
+ * for an hour must neither stop a healthy command for an old deadline nor let
+ * one run past a real one.
  *
- * "Gone" is: the group answers ESRCH, and we have no child but the holder.
+ * The command is "gone" when its group answers ESRCH and the supervisor has no
+ * child but the holder.
  *
- * After start no memory is allocated here: no FILE is used.
+ * After the start this file allocates no memory: no FILE is used.
  */
 #define _GNU_SOURCE
 #include "cli/supervisor/supervisor.h"
@@ -55,7 +58,7 @@ static void supervisor_cannot_start(struct body *b)
     supervisor_command_failed(b, CLI_INTERNAL, SUPERVISOR_CAUSE_INTERNAL);
 }
 
-/* Is it there to be waited for? It stays so. */
+/* Has the child ended? It can still be waited for after this. */
 static bool supervisor_has_ended(pid_t pid)
 {
     siginfo_t end = {.si_pid = 0};
@@ -72,9 +75,9 @@ static void supervisor_open_gate(struct body *b)
     }
     error = errno;
     if (error == EPIPE && supervisor_has_ended(b->command)) {
-        return; /* somebody killed it at the gate: its end is told as any */
+        return; /* it was killed at the gate: its end is told as any */
     }
-    kill(b->command, SIGKILL); /* it would wait for that word for ever */
+    kill(b->command, SIGKILL); /* it would wait for that byte for ever */
     waitpid(b->command, NULL, 0);
     errno = error;
     supervisor_cannot_start(b);
@@ -110,8 +113,9 @@ static void supervisor_start_command(struct body *b)
     }
     setpgid(pid, pid);
     b->command = pid;
-    /* The holder closes the gate when its time to kill is over and there is no
-     * group yet, as we were stopped just here; why, it has told us. */
+    /* The holder closes the gate when it is time to kill and the page has no
+     * group yet, because this process was stopped just here. The holder has
+     * told the cause of the loss. */
     if (!atomic_compare_exchange_strong(&b->page->group, &none, (int32_t)pid)) {
         kill(pid, SIGKILL);
         return;
@@ -122,7 +126,8 @@ static void supervisor_start_command(struct body *b)
     supervisor_open_gate(b);
 }
 
-/* 126 and 127 by us, or the command's own? The gate knows. */
+/* Did the supervisor's child fail before the exec, or does the command itself
+ * use 126, 127 or 70? Only the former sends an errno through the gate. */
 static void supervisor_ended_event(struct body *b, int status,
                                    struct supervisor_event *ev)
 {
@@ -158,7 +163,7 @@ static void supervisor_reap(struct body *b)
                 waitpid(-1, &status, WNOHANG | WUNTRACED))) > 0) {
         if (pid == b->holder) {
             b->holder_gone = !WIFSTOPPED(status);
-            continue; /* its socket tells */
+            continue; /* its socket tells of its end */
         }
         if (WIFSTOPPED(status)) {
             if (pid == b->command) {
@@ -183,8 +188,8 @@ static void supervisor_reap(struct body *b)
     step(b, &ev);
 }
 
-/* A holder that is gone may have said why: that is still to be read, and its
- * end comes behind it. */
+/* A holder that is gone may have told a cause before: that message is still to
+ * be read, and the end of the socket comes behind it. */
 static void supervisor_tell(struct body *b, enum plan_message_kind kind)
 {
     struct plan_message m = {.kind = kind};
@@ -199,8 +204,8 @@ static void supervisor_tell(struct body *b, enum plan_message_kind kind)
     step(b, &eof); /* nobody will answer */
 }
 
-/* The first TERM is for all; later ones for those adopted since, lest a
- * command's own handler runs again and again. */
+/* The first TERM goes to all processes. Later ones go only to those adopted
+ * since, or a command's own handler would run again and again. */
 static void supervisor_act_term(struct body *b)
 {
     if (!b->term_sent) {
@@ -254,8 +259,9 @@ static void supervisor_look_at_page(struct body *b, int64_t now)
     }
 }
 
-/* The page behind the clock: between the two we may be stopped for long, and a
- * deadline that is older than the clock's word would be over. */
+/* Read the clock before the page. This process may be stopped for long between
+ * the two, and a deadline read before the clock could then be an old one that
+ * seems to be over. */
 static void step(struct body *b, const struct supervisor_event *ev)
 {
     int64_t now = proc_now();
@@ -264,7 +270,7 @@ static void step(struct body *b, const struct supervisor_event *ev)
     supervisor_act(b, supervisor_step(&b->supervisor, ev, now));
 }
 
-/* False: it was withdrawn while we were stopped. */
+/* False: the holder withdrew the offer while this process was stopped. */
 static bool supervisor_take_offer(struct body *b)
 {
     int32_t offered = PLAN_OFFERED;
@@ -273,8 +279,9 @@ static bool supervisor_take_offer(struct body *b)
                                           PLAN_TAKEN);
 }
 
-/* Of one that was withdrawn while we were stopped; the one that we took is
- * another. Before we have taken any, neither is of interest. */
+/* Is the message about an earlier grant, one that was withdrawn while this
+ * process was stopped? The grant that it took is a later one. In WAITING no
+ * grant is taken yet, and neither kind of message changes anything. */
 static bool supervisor_is_of_earlier_grant(const struct body *b,
                                            const struct plan_message *m)
 {
@@ -329,7 +336,8 @@ static void supervisor_hear_message(struct body *b,
         ev.lost = m->code != 0;
         break;
     case PLAN_SIGNAL:
-        /* Who sends one to all of a unit has sent it to us as well. */
+        /* Somebody who signals all processes of a unit has signalled the
+         * supervisor as well: one signal is enough. */
         if (b->asked_to_end == 0) {
             supervisor_hear_signal(b, m->code);
         }
@@ -378,7 +386,7 @@ static void supervisor_hear_signal(struct body *b, int sig)
         if (b->command > 0 && !b->command_ended) {
             supervisor_signal_group(b, SIGTSTP); /* its stop will stop us */
         } else if (b->supervisor.state == SUPERVISOR_WAITING) {
-            supervisor_tell(b, PLAN_STOPPED); /* our turn may come meanwhile */
+            supervisor_tell(b, PLAN_STOPPED); /* the grant may come meanwhile */
             supervisor_stop_self(b);
             supervisor_tell(b, PLAN_HERE);
         }
@@ -393,8 +401,9 @@ static void supervisor_hear_signal(struct body *b, int sig)
     step(b, &ev);
 }
 
-/* Where we only wait for the holder's last word, it may have come while we were
- * stopped: patience with it is over when it has not. */
+/* In LEAVING and GONE the supervisor only waits for the holder's last message.
+ * It may have come while this process was stopped: read it before the patience
+ * is over. */
 static void supervisor_look_at_clock(struct body *b)
 {
     struct supervisor_event ev = {.kind = SUPERVISOR_EV_TIMER};
@@ -443,8 +452,8 @@ static bool supervisor_loop_over(const struct body *b)
             b->supervisor.state == SUPERVISOR_RUNNING);
 }
 
-/* Without memory poll fails. Nothing of ours may end for that: look at
- * everything, it does not block, and try again. */
+/* Without memory poll fails. Nothing may end for that: look at every descriptor
+ * (none blocks), and try again. */
 static void supervisor_poll_all(struct pollfd *fds, nfds_t count)
 {
     const struct timespec pause = {.tv_nsec = 10 * SUPERVISOR_MS};
@@ -504,7 +513,7 @@ static bool supervisor_open_signals(struct body *b)
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
         sigaddset(&set, ours[i]);
     }
-    /* An inherited "ignore" would make the kernel reap the command for us. */
+    /* An inherited "ignore" would make the kernel reap the command. */
     sigaction(SIGCHLD, &def, &b->old_chld);
     sigprocmask(SIG_SETMASK, &all, &b->old_mask);
     b->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -549,7 +558,7 @@ bool supervisor_open(struct body *b, const struct plan *plan)
         say("cannot start: %s", strerror(errno));
         return false;
     }
-    /* The holder is at work; the rest is done beside it. */
+    /* The holder is at work already; the rest is done meanwhile. */
     supervisor_keep_status_fd(b, (int)plan->args->status_fd);
     if (plan->command != NULL) {
         supervisor_find_terminal(b);
@@ -557,11 +566,12 @@ bool supervisor_open(struct body *b, const struct plan *plan)
     return true;
 }
 
-/* A holder that has said its last word is about to end. If we went first,
- * whoever adopts it would have to reap it, and many an init of a container does
- * not; inside another snib run it would look like a process that we left
- * behind. One that still tries to give back has not said it, and goes on
- * alone; so does one whose cancel the store has not answered. */
+/* A holder that has sent its last message is about to end. If the supervisor
+ * ended first, whoever adopts the holder would have to reap it, and the init of
+ * many containers does not; inside another snib run the holder would look like
+ * a process that was left behind. A holder that still tries to give back has
+ * not sent its last message, and goes on alone. So does one whose cancel the
+ * store has not answered. */
 static void supervisor_reap_holder(struct body *b)
 {
     enum { PATIENCE_MS = 2000 };

@@ -1,14 +1,14 @@
 /* supervisor_again.c — one term after the other, by one supervisor.
  *
- * Each term has a holder, a page and a command of its own; what belongs to the
+ * Each term has a holder, a page and a command of its own. What belongs to the
  * process stays: the blocked signals and their descriptor (a TERM between two
  * terms waits there), the timer, the terminal, the children to reap.
  *
- * A holder may outlive its term: a release that was not answered is repeated
+ * A holder may outlive its term: it repeats a release that was not answered
  * until the lease is over. It would look like a process that the next command
- * left behind, so the next term begins when it is gone. One that hangs is
- * killed when its lease, and what it asked for, is surely over: it can keep
- * nobody out any more.
+ * left behind, so the next term begins when that holder is gone. A holder that
+ * hangs is killed when its lease, and the request that it sent, are surely
+ * over: then it can keep nobody out any more.
  */
 #define _GNU_SOURCE
 #include "cli/supervisor/proc.h"
@@ -31,7 +31,7 @@ static void supervisor_again_close_fd(int *fd)
     *fd = -1;
 }
 
-/* Forget the last term. */
+/* Reset what belonged to the last term. */
 static bool supervisor_again_open_again(struct body *b, struct plan *plan)
 {
     plan->started_ns = proc_now();
@@ -63,7 +63,7 @@ static void supervisor_again_reap_all(struct body *b)
     }
 }
 
-/* The signal that asks to end, or 0. */
+/* A signal that asks to end, or 0. */
 static int supervisor_again_take_signals(struct body *b)
 {
     struct signalfd_siginfo info[8];
@@ -83,14 +83,14 @@ static int supervisor_again_take_signals(struct body *b)
     return 0;
 }
 
-/* Until the pause is over and the holder is gone. A signal that ends it, or
- * 0. */
+/* Wait until the pause is over and the holder is gone. A signal that ends the
+ * wait, or 0. */
 static int supervisor_again_rest(struct body *b, int64_t ms)
 {
     int64_t until = proc_now() + ms * SUPERVISOR_MS;
     int64_t hung = atomic_load(&b->page->deadline_ns);
 
-    if (!b->holder_done) { /* it cancels what it asked for, with patience */
+    if (!b->holder_done) { /* it may still cancel its request */
         hung = hung > proc_now() + PLAN_NOT_AFTER ? hung
                                                   : proc_now() + PLAN_NOT_AFTER;
     }
@@ -142,8 +142,8 @@ int supervisor_repeat(struct plan *plan,
         struct supervisor_term term = supervisor_again_how_it_ended(b, code);
         int64_t ms;
 
-        supervisor_again_close_fd(
-            &b->socket); /* a holder that still waits ends itself */
+        /* A holder that still waits ends by itself then. */
+        supervisor_again_close_fd(&b->socket);
         supervisor_again_close_fd(&b->gate);
         supervisor_again_close_fd(&b->lease);
         if (b->asked_to_end != 0) {

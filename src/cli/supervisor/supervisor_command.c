@@ -1,10 +1,11 @@
 /* supervisor_command.c — from the fork to the exec of the command.
  *
- * The gate: between the two the command waits for a byte, so that its group
- * stands in the shared page before it can do anything: whichever of supervisor and
- * holder dies at whichever instant, the other knows whom to kill. It arms
- * PDEATHSIG and then compares its parent with the supervisor, which may have died
- * in between. If the exec fails, its errno goes back through the gate.
+ * Between the two stands the gate: the child waits for a byte, so that its
+ * group is in the shared page before it can do anything. So at whichever
+ * instant the supervisor or the holder dies, the other one knows which group to
+ * kill. The child arms PDEATHSIG and then compares its parent with the
+ * supervisor, which may have died in between. If the exec fails, its errno goes
+ * back through the gate.
  */
 #define _GNU_SOURCE
 #include "cli/holder/held.h"
@@ -23,11 +24,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Here, in the child: errno of what could not be set, 0: nothing. */
+/* In the child: the errno of a variable that could not be set; 0: all were. */
 static int not_set;
 
-/* Without the token, or with another store, the command is not what was asked
- * for. */
+/* A failure is noted: a command without its token, or with another store, is
+ * not what the user asked for. */
 static void supervisor_command_put(const char *name, const char *value)
 {
     if (setenv(name, value, 1) != 0) {
@@ -75,8 +76,8 @@ static void supervisor_command_set_tokens(const struct body *b)
     }
 }
 
-/* Not that of a command up the tree; and none where a stronger lock up the
- * tree stands for the permits. */
+/* The SNIB_SLOT of a command further up the process tree is removed. None is
+ * set where a stronger lock held up there stands for the permits. */
 static void supervisor_command_set_slots(const struct body *b)
 {
     char value[PLAN_NAMES_MAX * 21] = "";
@@ -114,11 +115,12 @@ static void supervisor_command_set_held(const struct body *b)
     supervisor_command_put("SNIB_HELD", t.bytes);
 }
 
-/* The command's own snib talks to the store that we use: whatever decided on
- * it, SNIB_URL does now, or the file that holds the URL. But no credentials: a
- * URL from the environment keeps *** in the place of its password, which is
- * refused in words, and no SNIB_STORE_FILE beside it that would be used in its
- * place: we did not use that. */
+/* The command's own snib must use the same store, whatever chose it: so
+ * SNIB_URL names that store now, or SNIB_STORE_FILE the file that holds the
+ * URL. But no credentials are passed on: a URL with a password becomes one with
+ * *** in its place, which a snib refuses with an explanation. SNIB_STORE_FILE
+ * is removed then, because it would be used instead, and this snib did not use
+ * it. */
 static void supervisor_command_set_store(const struct body *b)
 {
     static char text[STOREURL_MAX];
@@ -160,7 +162,7 @@ static void supervisor_command_set_environment(const struct body *b, int lease)
     supervisor_command_set_store(b);
 }
 
-/* The supervisor says why: errno. */
+/* Give errno to the supervisor, which says it. */
 static _Noreturn void supervisor_command_give_up(int gate, int code)
 {
     int error = errno;
@@ -169,7 +171,7 @@ static _Noreturn void supervisor_command_give_up(int gate, int code)
     _exit(code);
 }
 
-/* In the child. */
+/* Runs in the child. */
 _Noreturn void supervisor_become_command(struct body *b, pid_t supervisor,
                                          int gate, int lease)
 {

@@ -1,13 +1,15 @@
-/* supervisor_group.c — whom the supervisor owns, and who has the terminal.
+/* supervisor_group.c — the command's processes, and who has the terminal.
  *
- * Who is "all of them"? The command's process group, and, as the supervisor is
- * their subreaper, whatever left the group with setsid and lost its parent.
+ * "All processes of the command" are its process group and, as the supervisor
+ * is their subreaper, every process that left the group with setsid and lost
+ * its parent.
  *
- * Terminal. The command gets the foreground when stdin and stdout are the
- * terminal and we have it; in a pipeline only when it asks (stopped by TTIN or
- * TTOU), because the other members of the job need it too. Ctrl-Z stops the
- * command; we take the terminal back and stop as well, so that the shell sees
- * a stopped job; the holder goes on renewing.
+ * Terminal. The command gets the foreground when stdout is a terminal and the
+ * supervisor's group has the foreground. In a pipeline the command gets it only
+ * when it asks (stopped by TTIN or TTOU), because the other members of the job
+ * need it too. Ctrl-Z stops the command; the supervisor takes the terminal back
+ * and stops as well, so that the shell sees a stopped job. The holder goes on
+ * renewing.
  *
  * No allocation: /proc is read into a static buffer.
  */
@@ -21,7 +23,7 @@
 
 static char children_bytes[64 * 1024];
 
-/* Those who do not fit are seen when some of the others have ended. */
+/* Children that do not fit into the buffer are seen once others have ended. */
 static void supervisor_group_read_children(void)
 {
     size_t used = 0;
@@ -29,7 +31,7 @@ static void supervisor_group_read_children(void)
 
     children_bytes[0] = '\0';
     if (fd < 0) {
-        return; /* a kernel without it: the group alone must do */
+        return; /* a kernel without it: only the group is known */
     }
     while (used < sizeof children_bytes - 1) {
         ssize_t n = TEMP_FAILURE_RETRY(
@@ -44,8 +46,6 @@ static void supervisor_group_read_children(void)
     children_bytes[used] = '\0';
 }
 
-/* Signal the adopted: children that are neither holder nor command. 0 only
- * counts them. */
 int supervisor_signal_adopted(const struct body *b, int sig)
 {
     const char *at = children_bytes;

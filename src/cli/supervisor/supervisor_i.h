@@ -1,4 +1,4 @@
-/* supervisor_i.h — the supervisor's parts among themselves. One thread. */
+/* supervisor_i.h — what the supervisor's files share. One thread. */
 #ifndef SNIB_CLI_SUPERVISOR_I_H
 #define SNIB_CLI_SUPERVISOR_I_H
 
@@ -12,38 +12,39 @@ struct body {
     struct plan_page *page;
     struct supervisor supervisor;
     int signals, timer, socket, gate, lease;
-    int status;       /* for the line about the end; -1: not wanted      */
-    int terminal;     /* a descriptor of ours on it; -1: none            */
-    bool handed_over; /* the command has the foreground                  */
+    int status;       /* for the line of --status-fd; -1: not wanted */
+    int terminal;     /* a descriptor of this process on it; -1: none */
+    bool handed_over; /* the command has the foreground */
     pid_t holder, command;
-    bool command_ended; /* reaped                                          */
-    bool group_gone;    /* never signal that number again                  */
+    bool command_ended; /* reaped */
+    bool group_gone;    /* never signal that number again */
     bool term_sent;
-    bool stopped_self; /* by Ctrl-Z; CONT brings the command back, too    */
-    bool holder_gone;  /* reaped                                          */
-    bool holder_done;  /* it said its last word and ends, or closed its
-                          socket                                         */
-    int asked_to_end;  /* the last INT, QUIT or TERM that came; 0: none   */
+    bool stopped_self; /* by Ctrl-Z; CONT continues the command, too */
+    bool holder_gone;  /* reaped */
+    /* It sent its last message and ends, or closed its socket. */
+    bool holder_done;
+    int asked_to_end; /* the last INT, QUIT or TERM; 0: none */
     int64_t armed;
     char risk_text[SNIB_EXPLAIN_TEXT], lost_text[SNIB_EXPLAIN_TEXT];
     sigset_t old_mask;
     struct sigaction old_chld;
 };
 
-/* supervisor.c: signals, holder, timer, terminal; false: said why not. */
+/* supervisor.c: open signals, holder, timer, terminal; false: it said why
+ * not. */
 bool supervisor_open(struct body *, const struct plan *);
-/* A holder for plan; the rest of the body is there. */
+/* Fork a holder for b->plan; the rest of the body exists. */
 bool supervisor_fork_holder(struct body *);
-/* Live until the command has come and gone; tells how it ended. */
+/* Live until the command has come and gone; report how it ended. */
 int supervisor_live(struct body *);
 
-/* supervisor_group.c: everybody of the command's. */
+/* supervisor_group.c: all processes of the command. */
 
-/* Signal the adopted: children that are neither holder nor command. 0 only
- * counts them. */
+/* Signal the adopted: children that are neither holder nor command. Signal 0
+ * only counts them. */
 int supervisor_signal_adopted(const struct body *, int sig);
 void supervisor_signal_group(struct body *, int sig);
-/* After the command itself has ended: is somebody of it left? */
+/* After the command itself has ended: is a process of its left? */
 bool supervisor_others_left(struct body *);
 
 /* supervisor_group.c: the terminal. */
@@ -54,8 +55,8 @@ void supervisor_stop_self(struct body *);
 void supervisor_command_stopped(struct body *, int sig);
 void supervisor_continued(struct body *);
 
-/* supervisor_words.c: SUPERVISOR_SAY_*; the exit status; the line of --status-fd, and a
- * descriptor of our own for it (-1: not wanted). */
+/* supervisor_words.c: texts for SUPERVISOR_SAY_*; the exit status; the line of
+ * --status-fd, and a descriptor of its own for that (-1: not wanted). */
 void supervisor_speak(const struct body *, unsigned todo);
 int supervisor_exit_status(const struct body *);
 void supervisor_report(const struct body *, int code);

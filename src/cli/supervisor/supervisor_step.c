@@ -1,14 +1,14 @@
 /* supervisor_step.c — the supervisor's table.
  *
- * One promise is kept here: the command is dead before anyone else can hold
- * the lock. The holder moves the deadline forward, and only after a renewal
- * that the store confirmed, counted from before it was sent. Between that
- * deadline and now stand two instants:
+ * One promise is kept here: the command is dead before anyone else can hold the
+ * lock. The holder moves the deadline forward, and only after a renewal that
+ * the store confirmed, counted from before it was sent. Between now and that
+ * deadline stand two instants:
  *
  *     TERM at  deadline - margin - grace
  *     KILL at  deadline - margin
  *
- * A renewal that has not come by the first one comes too late: STOPPING has
+ * A renewal that has not come by the first instant comes too late. STOPPING has
  * no way back, because a command that was told to stop is stopping.
  *
  * | state    | ENDED             | TIMER            | holder EOF  | INT …   |
@@ -17,27 +17,31 @@
  * | LEAVING  | -                 | exit             | exit        | exit    |
  * | RUNNING  | others: TERM, go  | TERM, go to      | KILL, go to | forward |
  * |          | to ENDING; or out | STOPPING         | STOPPING    |         |
- * | STOPPING | TERM the adopted  | KILL, again      | KILL        | forward |
+ * | STOPPING | others: TERM; or  | KILL, again      | KILL        | forward |
+ * |          | out               |                  |             |         |
  * | ENDING   | -                 | KILL, again      | KILL        | forward |
  * | HOLDING  | -                 | release -> GONE  | exit, warn  | release |
  * | GONE     | -                 | exit, warn       | exit, warn  | -       |
  *
- * DEADLINE moves TERM in RUNNING; KILL, once armed, stays where it is. A lease
- * that ends in STOPPING or ENDING is told then. With --on-lost signal or ignore
- * the holder's EOF in RUNNING is a loss like any other.
- * "out" is: wait for --hold-min, tell the holder to release, exit when it has.
+ * "out" means: wait for --hold-min, tell the holder to release, exit when it
+ * has. STOPPING and ENDING also go out at EMPTY, and send TERM (after KILL:
+ * KILL) at ADOPTED.
  *
- * A grant that comes too late to begin anything (the host was suspended) is
- * refused: the holder gives it back and asks again; WAITING goes on.
+ * DEADLINE moves the instant of TERM in RUNNING. KILL, once armed, stays where
+ * it is. A lease that ends in STOPPING or ENDING is told then. With --on-lost
+ * signal or ignore the holder's EOF in RUNNING is a loss like any other.
  *
- * Two states are more than the plan had. LEAVING waits for the holder's word
- * that the place in the queue is given up, so that who sees snib exit knows
- * that the queue is short by one. HOLDING serves --hold-min.
+ * A grant may come too late to begin anything, because the host was suspended.
+ * The supervisor refuses such a grant, the holder gives it back and asks again,
+ * and the supervisor stays in WAITING.
  *
- * What the exit status says: a loss wins over everything the command said
- * (its 0 may be a lie about shared data), except with --on-lost ignore, where
- * the user took that on himself: the command's status stays, and the cause is
- * that of the loss.
+ * LEAVING waits for the holder's message that the position in the queue is
+ * given up, so that somebody who sees snib exit knows that the queue is one
+ * shorter. HOLDING serves --hold-min.
+ *
+ * The exit status: a loss wins over every status of the command, since its 0
+ * may be untrue about shared data. With --on-lost ignore the user took that
+ * risk: the command's status stays, and the cause is that of the loss.
  *
  * Forbidden: system calls, allocation, and any path from STOPPING back.
  */
@@ -106,7 +110,7 @@ void supervisor_init(struct supervisor *l, const struct supervisor_rules *rules,
     l->why = SUPERVISOR_CAUSE_HOLDER;
 }
 
-/* The instant from which the command must be stopped by us. */
+/* The instant from which the supervisor must stop the command. */
 static int64_t supervisor_step_lease_stop(const struct supervisor *l)
 {
     switch (l->rules.on_lost) {
@@ -114,7 +118,7 @@ static int64_t supervisor_step_lease_stop(const struct supervisor *l)
     case SUPERVISOR_LOST_SIGNAL:
         return l->deadline - l->rules.margin - l->rules.grace;
     case SUPERVISOR_LOST_IGNORE:
-        break; /* nothing to be in time for: tell the loss when it is one */
+        break; /* stop nothing: tell the loss when it happens */
     }
     return l->deadline;
 }
@@ -134,8 +138,8 @@ static void supervisor_step_arm_running(struct supervisor *l)
                                        supervisor_step_max_run_stop(l));
 }
 
-/* While we stop the command for --max-run, or what it has left behind, the lease
- * may end: that is to be told at once. */
+/* The lease may end while the supervisor stops the command for --max-run, or
+ * stops the processes that it left behind. That loss is told at once. */
 static void supervisor_step_arm_stopping(struct supervisor *l)
 {
     l->timer = supervisor_step_smaller(l->kill_at, l->lost ? SUPERVISOR_NEVER
@@ -163,7 +167,7 @@ static void supervisor_step_act_kill(struct supervisor *l,
     a->todo |= SUPERVISOR_DO_KILL;
 }
 
-/* TERM first, unless its time is over. */
+/* Send TERM first, unless the time for KILL has come. */
 static void supervisor_step_act_stop(struct supervisor *l,
                                      struct supervisor_actions *a, int64_t now)
 {
@@ -235,7 +239,7 @@ static void supervisor_step_tell_release(struct supervisor *l,
     a->todo |= SUPERVISOR_DO_RELEASE | SUPERVISOR_DO_EOF;
 }
 
-/* All are gone. */
+/* All processes of the command are gone. */
 static void supervisor_step_out(struct supervisor *l,
                                 struct supervisor_actions *a, int64_t now)
 {
@@ -254,7 +258,8 @@ static bool supervisor_step_terminates(int sig)
     return sig == SIGHUP || sig == SIGINT || sig == SIGQUIT || sig == SIGTERM;
 }
 
-/* HUP may mean "read your configuration" to a command that lives on. */
+/* HUP alone does not ask to end: to a command that lives on it may mean "read
+ * your configuration". */
 static void supervisor_step_forward(struct supervisor *l,
                                     struct supervisor_actions *a, int sig)
 {
@@ -332,7 +337,8 @@ static void supervisor_step_waiting(struct supervisor *l,
     }
 }
 
-/* The holder has not said why the limit was reached: we do. */
+/* The holder gave no cause for the end of the wait: say that the limit was
+ * reached. */
 static void supervisor_step_left(struct supervisor *l,
                                  struct supervisor_actions *a)
 {
@@ -347,7 +353,7 @@ static void supervisor_step_leaving(struct supervisor *l,
                                     struct supervisor_actions *a, int64_t now)
 {
     switch (ev->kind) {
-    case SUPERVISOR_EV_FAILED: /* late, but it knows better why */
+    case SUPERVISOR_EV_FAILED: /* late, but its cause is better */
         if (l->why == SUPERVISOR_CAUSE_TIMEOUT) {
             supervisor_step_set_outcome(l, ev->code, false, ev->why);
         }
@@ -362,12 +368,13 @@ static void supervisor_step_leaving(struct supervisor *l,
             supervisor_step_left(l, a);
         }
         break;
-    case SUPERVISOR_EV_SIGNAL: /* asked twice: the holder tidies up alone */
+    case SUPERVISOR_EV_SIGNAL: /* a second signal: leave the tidying to the
+                                  holder */
         if (supervisor_step_terminates(ev->code)) {
             supervisor_step_act_exit(l, a);
         }
         break;
-    case SUPERVISOR_EV_GRANT: /* the grant was faster; the holder releases it */
+    case SUPERVISOR_EV_GRANT: /* granted meanwhile; the holder releases */
     case SUPERVISOR_EV_DEADLINE:
     case SUPERVISOR_EV_RISK:
     case SUPERVISOR_EV_LOST:
@@ -403,7 +410,7 @@ static void supervisor_step_running_ended(struct supervisor *l,
     bool in_time = l->lost || now < l->deadline;
 
     l->ended = true;
-    if (!in_time) { /* the clock is right even when nobody told us */
+    if (!in_time) { /* the clock counts even when nobody told of a loss */
         supervisor_step_note_lost(l, a, SUPERVISOR_CAUSE_EXPIRED);
     }
     if (!l->lost || l->rules.on_lost == SUPERVISOR_LOST_IGNORE) {
@@ -470,7 +477,7 @@ static void supervisor_step_running(struct supervisor *l,
     case SUPERVISOR_EV_SIGNAL:
         supervisor_step_forward(l, a, ev->code);
         break;
-    case SUPERVISOR_EV_EMPTY: /* only after ENDED */
+    case SUPERVISOR_EV_EMPTY: /* EMPTY and ADOPTED: only after ENDED */
     case SUPERVISOR_EV_ADOPTED:
     case SUPERVISOR_EV_GRANT:
     case SUPERVISOR_EV_FAILED:
@@ -479,8 +486,8 @@ static void supervisor_step_running(struct supervisor *l,
     }
 }
 
-/* The command's own word counts unless the lock was lost. One that we stopped
- * for --max-run has not succeeded, whatever it says. */
+/* The command's own status counts unless the lock was lost. A command that was
+ * stopped for --max-run has not succeeded, whatever its status. */
 static void supervisor_step_stopping_ended(struct supervisor *l,
                                            const struct supervisor_event *ev)
 {
@@ -513,15 +520,16 @@ static void supervisor_step_stopping_timer(struct supervisor *l,
     supervisor_step_arm_stopping(l);
 }
 
-/* STOPPING and ENDING differ in what moves the time of KILL. */
+/* STOPPING and ENDING: they differ in what made them, and so in when KILL is
+ * due. */
 static void supervisor_step_stopping(struct supervisor *l,
                                      const struct supervisor_event *ev,
                                      struct supervisor_actions *a, int64_t now)
 {
     switch (ev->kind) {
     case SUPERVISOR_EV_DEADLINE:
-        /* ENDING, and --max-run: the lease goes on while they wind up. KILL
-         * stays where it is; only the bound by the deadline moves away. */
+        /* The lease goes on while the processes end (ENDING, or --max-run).
+         * KILL stays where it is; only the instant of the loss moves. */
         if (!l->lost && ev->at > l->deadline) {
             l->deadline = ev->at;
             l->risk = false;
@@ -535,7 +543,7 @@ static void supervisor_step_stopping(struct supervisor *l,
                 supervisor_step_act_kill(l, a, now);
             }
         } else if (l->why == SUPERVISOR_CAUSE_EXPIRED) {
-            l->why = l->lost_why = ev->why; /* the store knows better why */
+            l->why = l->lost_why = ev->why; /* the store knows the cause */
         }
         break;
     case SUPERVISOR_EV_HOLDER_EOF:
@@ -588,9 +596,9 @@ static void supervisor_step_holding(struct supervisor *l,
         }
         break;
     case SUPERVISOR_EV_LOST:
-        /* Nothing of ours runs. Whether it was taken away before the command
-         * had ended nobody can tell; the release says that it is lost (GONE),
-         * and that counts. */
+        /* No process of the command runs. Nobody can tell whether the lock was
+         * taken away before the command had ended. The release (GONE) says that
+         * it is lost, and that counts. */
         supervisor_step_tell_release(l, a, now);
         break;
     case SUPERVISOR_EV_RELEASED:
@@ -617,7 +625,8 @@ static void supervisor_step_gone(struct supervisor *l,
 {
     switch (ev->kind) {
     case SUPERVISOR_EV_RELEASED:
-        /* Taken away, perhaps while the command ran, and found out only now. */
+        /* The lock was taken away, perhaps while the command ran, and the
+         * release is the first to find out. */
         if (ev->lost && !l->lost && l->ran) {
             supervisor_step_note_lost(l, a, ev->why);
         }

@@ -1,6 +1,8 @@
-/* supervisor_words.c — what the supervisor says: on stderr, and in the line of
- * --status-fd. None of it is needed for safety, and none of it may block
- * (say.c, statusline.c).
+/* supervisor_words.c — what the supervisor says on stderr, and in the line of
+ * --status-fd.
+ *
+ * None of it is needed for safety, and none of it may block (say.c,
+ * statusline.c).
  */
 #define _GNU_SOURCE
 #include "cli/supervisor/proc.h"
@@ -13,8 +15,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* "revoked by anna on ci-7: bad release", "unreachable: connection refused";
- * or the word alone. */
+/* "revoked by anna on ci-7: bad release", "unreachable: connection refused"; or
+ * the cause alone. */
 static void supervisor_words_lost_words(const struct body *b, struct text *t)
 {
     const struct supervisor *l = &b->supervisor;
@@ -23,7 +25,9 @@ static void supervisor_words_lost_words(const struct body *b, struct text *t)
         text_add_shown(t, b->lost_text, strlen(b->lost_text));
         return;
     }
-    text_add(t, supervisor_why_text(l->lost_why));
+    text_add(t, l->lost_why == SUPERVISOR_CAUSE_HOLDER
+                    ? "the holder process died"
+                    : supervisor_why_text(l->lost_why));
     if (l->lost_why == SUPERVISOR_CAUSE_UNREACHABLE &&
         b->risk_text[0] != '\0') {
         text_add(t, ": ");
@@ -39,14 +43,14 @@ void supervisor_speak(const struct body *b, unsigned todo)
     const char *name = shown(b->plan->names[0]);
 
     if (todo & SUPERVISOR_SAY_HOLDER) {
-        say("%s: the holder, the process of snib that talks to the store, "
-            "died while it waited for the lock; nothing ran",
+        say("%s: the holder process, which talks to the store, died while it "
+            "waited for the lock; nothing ran",
             name);
     }
     if ((todo & SUPERVISOR_SAY_LIMIT) && !b->plan->args->busy_ok) {
-        /* Of several names one may be ours; only the other process knows. */
-        say("%s%snot acquired within the wait limit (process %d of snib, which "
-            "talks to the store, did not answer)",
+        /* Of several names some may be held; only the holder knows which. */
+        say("%s%snot acquired within the wait limit (the holder process %d, "
+            "which talks to the store, did not answer)",
             b->plan->name_count == 1 ? name : "the locks were ",
             b->plan->name_count == 1 ? ": " : "", (int)b->holder);
     }
@@ -127,8 +131,8 @@ void supervisor_report(const struct body *b, int code)
     }
 }
 
-/* A copy of our own; the command gets the user's only where it is one of the
- * first three, which are its own streams. */
+/* Keep a copy of the descriptor. The command inherits the user's own only where
+ * it is one of the first three, which are the command's streams. */
 void supervisor_keep_status_fd(struct body *b, int fd)
 {
     if (fd < 0) {

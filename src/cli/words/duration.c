@@ -1,5 +1,5 @@
-/* duration.c — see duration.h. No libc parser is used: strtoll takes spaces,
- * signs and silently saturates; a lease must not come from any of those. */
+/* duration.c — see duration.h. No libc parser is used: strtoll accepts spaces
+ * and signs and saturates silently, and no lease may come from any of these. */
 #include "cli/words/duration.h"
 
 #include <inttypes.h>

@@ -50,7 +50,7 @@ bool kind_covers(snib_kind held, uint32_t held_permits, snib_kind asked,
            (held != SNIB_PERMITS || asked_permits <= held_permits);
 }
 
-/* -- terms -------------------------------------------------------------------- */
+/* -- params --------------------------------------------------------------- */
 
 static bool kinds_any_permits(const struct snib_party *parties, size_t count)
 {
@@ -103,7 +103,7 @@ void kind_params_get(struct snib_client *client, const char *name,
     kinds_ask_gate(client, name, name_size, ret);
 }
 
-/* -- words -------------------------------------------------------------------- */
+/* -- words ---------------------------------------------------------------- */
 
 static int64_t kinds_wall_ms(void)
 {
@@ -123,7 +123,7 @@ static void kinds_add_one(struct text *t, const struct snib_party *p)
     text_addf(t, " for %s, lease %s", held, left);
 }
 
-/* What stands in the way longest. */
+/* The holder that has been in the way longest. */
 static const struct snib_party *kinds_longest(const struct snib_view *view)
 {
     const struct snib_party *ret = &view->holders[0];
@@ -180,7 +180,8 @@ static void kinds_add_permits(struct text *t, const struct tally *n,
               terms->size < 0 && n->permits == 1 ? "" : "s");
 }
 
-/* By those whose lock-delay runs: who was the last, and for how long. */
+/* A lock-delay of holders that ended keeps the lock closed: say who was the
+ * last, and for how long. */
 static void kinds_add_closed(struct text *t, const struct snib_view *view)
 {
     const struct snib_party *last = &view->closed_by[0];
@@ -196,7 +197,7 @@ static void kinds_add_closed(struct text *t, const struct snib_view *view)
     text_add(t, ", which ended without a release");
 }
 
-/* Nobody holds: a latch may be closed, a barrier's parties may gather. */
+/* Nobody holds it: a latch may be closed, a barrier's parties may gather. */
 static void kinds_add_nobody(struct text *t, const struct snib_view *view,
                              const struct kind_params *terms)
 {
@@ -233,7 +234,7 @@ static void kinds_add_holders(struct text *t, const struct snib_view *view,
 {
     struct tally n = kinds_count(view);
 
-    if (n.exclusive != NULL) { /* who reads beside it is the same owner */
+    if (n.exclusive != NULL) { /* any reader is the same owner */
         text_add(t, n.exclusive->kind == SNIB_WRITE ? "held by the writer "
                                                     : "held by ");
         kinds_add_one(t, n.exclusive);
@@ -265,12 +266,13 @@ void kind_holders(struct text *t, const struct snib_view *view,
     }
     kinds_add_holders(t, view, terms);
     if (view->closed_count > 0) {
-        text_add(t, "; to who does not fit beside them ");
+        text_add(t, "; to requests that do not fit beside them ");
         kinds_add_closed(t, view);
     }
 }
 
-/* A queue has no place for who would pass somebody. */
+/* Would the wish fit between the holders, so that only the queue is in its
+ * way? */
 static bool kinds_fits_as_upgrade(const struct snib_view *view,
                                   const struct kind_params *terms,
                                   snib_kind kind, uint32_t permits)
@@ -295,12 +297,12 @@ static void kinds_add_head(struct text *t, const struct snib_party *p)
         text_add(t, "a reader");
         break;
     case SNIB_PERMITS:
-        text_addf(t, "one that wants %" PRIu32 " permit%s", p->permits,
+        text_addf(t, "a request for %" PRIu32 " permit%s", p->permits,
                   p->permits == 1 ? "" : "s");
         break;
     case SNIB_MUTEX:
     case SNIB_BARRIER:
-        text_addf(t, "one that wants a %s", kind_text(p->kind));
+        text_addf(t, "a request for a %s", kind_text(p->kind));
         break;
     }
     text_add(t, " waits before it: ");

@@ -1,5 +1,5 @@
-/* kinds.h — the kinds of lock in words; which covers which; what a name has
- * besides its holders (a semaphore's size, a latch's count). */
+/* kinds.h — the kinds of lock in words; which kind covers which; what a name
+ * has besides its holders (a semaphore's size, a latch's count). */
 #ifndef SNIB_CLI_KINDS_H
 #define SNIB_CLI_KINDS_H
 
@@ -9,9 +9,9 @@
 #include "cli/words/text.h"
 #include "snib.h"
 
-/* "mutex", "read", "write", "semaphore", "barrier": --kind and the JSON. */
+/* "mutex", "read", "write", "semaphore", "barrier": for --kind and the JSON. */
 const char *kind_text(snib_kind);
-/* The first four; false: none of them. */
+/* Parse one of the first four; false: none of them. */
 bool kind_parse(const char *name, snib_kind *ret);
 
 static inline bool kind_excludes(snib_kind kind)
@@ -19,13 +19,13 @@ static inline bool kind_excludes(snib_kind kind)
     return kind == SNIB_MUTEX || kind == SNIB_WRITE;
 }
 
-/* May a command that needs the one run under a lease of the other? */
+/* May a command that needs `asked` run under a lease of the other kind? */
 bool kind_covers(snib_kind held, uint32_t held_permits, snib_kind asked,
                  uint32_t asked_permits);
 
 struct kind_params {
-    int64_t size; /* of the semaphore; -1: it has none, or none was asked   */
-    int64_t gate; /* the latch's steps to go                               */
+    int64_t size; /* of the semaphore; -1: none, or not asked */
+    int64_t gate; /* the latch's steps to go */
 };
 
 #define KIND_PARAMS_NONE                                                       \
@@ -33,7 +33,7 @@ struct kind_params {
         .size = -1                                                             \
     }
 
-/* Ask the store for what the view leaves open: the size when there are
+/* Ask the store for what the view does not say: the size when there are
  * permits, the latch when nobody holds and somebody waits. A store that cannot
  * tell has none. */
 void kind_params_for(struct snib_client *, const struct snib_view *,
@@ -42,11 +42,12 @@ void kind_params_for(struct snib_client *, const struct snib_view *,
 void kind_params_get(struct snib_client *, const char *name, size_t name_size,
                      struct kind_params *ret);
 
-/* Who holds, in words: "free", "held by …", "5 of 5 permits in use by …". */
+/* Who holds it, in words: "free", "held by …", "5 of 5 permits in use by …". */
 void kind_holders(struct text *, const struct snib_view *,
                   const struct kind_params *);
-/* The same for who wants that and was refused: who waits before it, when it
- * would fit beside those who hold: "a writer waits before it: …; held by …". */
+/* The same for an owner that wants that kind and was refused. If it would fit
+ * between the holders, the first waiter is named, too: "a writer waits before
+ * it: …; held by …". */
 void kind_in_the_way(struct text *, const struct snib_view *,
                      const struct kind_params *, snib_kind, uint32_t permits);
 /* What a party has or wants: ", to read", ", 3 permits"; of a mutex: "". */

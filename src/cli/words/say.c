@@ -1,10 +1,10 @@
-/* say.c — our words: stderr only, one write(2) a line, never for long.
+/* say.c — the texts of snib itself: stderr only, one write(2) a line, never for
+ * long.
  *
- * The supervisor and the holder speak through this too: a terminal stopped by
- * Ctrl-S or a pipe that nobody reads must not keep a lock from being released
- * or a command from being stopped, so what stderr does not take within 20 ms
- * is dropped. No stdio: nothing is buffered, nothing is written twice by a
- * fork.
+ * The supervisor and the holder use this too. A terminal stopped by Ctrl-S, or
+ * a pipe that nobody reads, must not keep a lock from being released or a
+ * command from being stopped: what stderr does not take within 20 ms is
+ * dropped. No stdio: nothing is buffered, nothing is written twice by a fork.
  */
 #include "cli/cli.h"
 #include "cli/words/text.h"
@@ -118,19 +118,19 @@ int cli_busy_status(const struct cli_args *args)
 static const char *say_advice(const struct snib_error *error)
 {
     if (strstr(error->text, "check ") != NULL) {
-        return ""; /* has one of its own */
+        return ""; /* it has advice of its own */
     }
     switch (error->code) {
     case SNIB_ERR_UNREACHABLE:
         if (strstr(error->text, " is a replica") != NULL) {
-            return ""; /* it runs, and the text says what to do */
+            return ""; /* the server runs; the text has advice */
         }
         return "; does the server run, and is the URL right (--store, "
                "SNIB_URL)? (see: snib doctor)";
     case SNIB_ERR_DENIED:
         if (strstr(error->text, "NOAUTH: ") != NULL) {
-            return "; the place for such a URL is SNIB_URL, or --store-file "
-                   "PATH";
+            return "; put such a URL into SNIB_URL, or into the file of "
+                   "--store-file PATH";
         }
         return " (see: snib doctor)";
     case SNIB_ERR_STORE:

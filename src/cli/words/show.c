@@ -1,4 +1,4 @@
-/* show.c — see show.h. Field names of the JSON are the contract (schema 1):
+/* show.c — see show.h. The field names of the JSON (schema 1) are a promise:
  * fields are added, never renamed. */
 #define _GNU_SOURCE
 #include "cli/words/show.h"
@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 /* Did the library that makes the JSON run out of memory? It leaves out what it
- * cannot make, or all of it, and goes on: so it is asked here. */
+ * cannot make, or all of it, and goes on: so its memory functions are watched
+ * here. */
 static bool json_is_short;
 
 static void *show_json_allocate(size_t size)
@@ -155,7 +156,7 @@ static json_t *show_json_parties(const struct snib_party *parties, size_t count,
     return array;
 }
 
-/* What is there besides grants, where there is something. */
+/* Size and count, where the name has them. */
 static void show_add_params(json_t *o, const struct snib_view *view,
                             const struct kind_params *terms)
 {
@@ -187,8 +188,9 @@ static int64_t show_wall_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Until when the lock-delay of those who ended without a release keeps others
- * out: by the store's time what is left, by this host's clock the instant. */
+/* How long the lock-delay of holders that ended without a release keeps
+ * others out: what is left by the store's time, and the instant by this
+ * host's clock. */
 static void show_add_closed(json_t *o, const struct snib_view *view)
 {
     int64_t until_ms = show_wall_ms() + view->closed_ms;
@@ -225,8 +227,8 @@ void show_json_view(json_t *o, const struct snib_view *view,
     show_add_closed(o, view);
 }
 
-/* ASCII alone: names and reasons are others', and a terminal obeys more than
- * JSON has to escape. */
+/* Only ASCII: names and reasons are other people's, and a terminal obeys more
+ * bytes than JSON has to escape. */
 void show_json_print(json_t *object)
 {
     char *bytes = json_is_short

@@ -7,7 +7,8 @@
 #include "cli/words/kinds.h"
 #include "snib.h"
 
-/* Before any other of these: notice when JSON runs out of memory. */
+/* Call before the others: from here on it is noticed when JSON runs out of
+ * memory. */
 void show_begin(void);
 /* {"schema":1}, to be filled and printed. */
 json_t *show_json_answer(void);
@@ -19,18 +20,18 @@ json_t *show_json_party(const struct snib_party *, bool holder);
 /* Add the lock's fields to an object. */
 void show_json_view(json_t *object, const struct snib_view *,
                     const struct kind_params *);
-/* Print, or nothing when anything of it found no memory (show_end tells), and
- * give up the reference. */
+/* Print it and give up the reference. Prints nothing when a part of it found no
+ * memory (show_end tells). */
 void show_json_print(json_t *);
 /* A block of lines for people. */
 void show_view(const struct snib_view *, const struct kind_params *);
 /* HOST/PID (USER) running PROGRAM, and what it shares; no newline. */
 void show_party(struct text *, const struct snib_party *);
-/* Flush stdout; CLI_OK, or CLI_INTERNAL after saying, once, that it failed or
+/* Flush stdout. CLI_OK, or CLI_INTERNAL after saying, once, that it failed or
  * that there was no memory for the JSON. */
 int show_end(void);
-/* Is this party this user on this host? (Of root, who is many: the same
- * session, too.) */
+/* Is this party this user on this host? (For root, who may be several people:
+ * also of the same session.) */
 bool show_is_me(const struct snib_party *);
 
 #endif

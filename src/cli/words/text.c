@@ -12,7 +12,7 @@ static void text_add_bytes(struct text *t, const char *bytes, size_t size)
     size_t room = t->size - 1 - t->used;
 
     if (t->cut || size > room) {
-        t->cut = true; /* whole pieces only: half an escape is a lie */
+        t->cut = true; /* whole pieces only: half an escape misleads */
         return;
     }
     memcpy(t->bytes + t->used, bytes, size);
@@ -77,7 +77,7 @@ size_t text_utf8(const char *s, size_t size)
     return text_decode(s, size, &code);
 }
 
-/* Controls, and the marks that make a line read in another order. */
+/* Control characters, and those that make a line read in another order. */
 static bool text_harmful(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 ||

@@ -1,9 +1,9 @@
 /* text.h — foreign bytes made fit to show.
  *
- * Lock names, reasons, host and user names come from other people. On a
- * terminal an escape sequence in them would be obeyed, in a log a newline
- * would forge a line, in an environment variable a separator would forge an
- * entry. Nothing foreign is shown but through one of these.
+ * Lock names, reasons, host and user names come from other people. A terminal
+ * would obey an escape sequence in them, a newline would forge a line of a log,
+ * a separator would forge an entry of an environment variable. So foreign text
+ * is shown only through one of these functions.
  */
 #ifndef SNIB_CLI_TEXT_H
 #define SNIB_CLI_TEXT_H
@@ -16,7 +16,7 @@
  * fits. No allocation. */
 struct text {
     char *bytes;
-    size_t size; /* room, NUL included; > 0 */
+    size_t size; /* bytes there, NUL included; > 0 */
     size_t used;
     bool cut;
 };
@@ -36,7 +36,7 @@ void text_add_shown(struct text *, const char *bytes, size_t size);
 /* Everything but letters, digits and _ - . / + as %NN. */
 void text_add_percent(struct text *, const char *bytes, size_t size);
 
-/* Undo percent; false: not well formed or no room. *ret_size without NUL. */
+/* Undo percent; false: malformed, or it does not fit. *ret_size without NUL. */
 bool text_unpercent(const char *from, size_t from_size, char *to,
                     size_t to_size, size_t *ret_size);
 

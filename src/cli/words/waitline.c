@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #define SECOND INT64_C(1000000000)
-/* A wait that is over sooner is not worth a word. */
+/* A wait that ends sooner is not mentioned. */
 #define PATIENCE (SECOND / 10)
-/* How often to see whether the store went or came back. */
+/* How often to check whether the store went away or came back. */
 #define WATCH (SECOND / 4)
 
 void waitline_init(struct waitline *w, bool quiet, int64_t now_ns)
@@ -102,8 +102,8 @@ void waitline_skip(struct waitline *w, int64_t now_ns)
     w->due_ns = now_ns + SECOND;
 }
 
-/* A line that wraps could not be wiped. Bytes count as columns: too short is
- * harmless. */
+/* A line that wraps could not be wiped. Bytes count as columns: a line that is
+ * too short is harmless. */
 static size_t waitline_terminal_width(void)
 {
     struct winsize size;
@@ -112,7 +112,7 @@ static size_t waitline_terminal_width(void)
                                                                 : 80;
 }
 
-/* A line that is begun; waitline_print writes it. */
+/* Begin a line; waitline_print writes it. */
 static struct text waitline_begin(const struct waitline *w, char *line,
                                   size_t size)
 {
@@ -150,7 +150,7 @@ void waitline_show(struct waitline *w, const struct snib_view *view,
     }
     if (view->holder_count == 0 && view->waiter_count == 0 &&
         view->closed_count == 0 && terms->gate == 0) {
-        waitline_skip(w, now_ns); /* on its way to us */
+        waitline_skip(w, now_ns); /* the lock is about to be granted */
         return;
     }
     t = waitline_begin(w, line, sizeof line);
@@ -161,7 +161,7 @@ void waitline_show(struct waitline *w, const struct snib_view *view,
     waitline_print(w, &t, now_ns);
 }
 
-/* -- the store is away -------------------------------------------------------- */
+/* -- an unreachable store ------------------------------------------------- */
 
 static bool waitline_is_away(const struct snib_store_status *s)
 {

@@ -1,5 +1,5 @@
-/* why.c — see why.h. Written for somebody who was woken up: who has it, since
- * when, what keeps that one, what happens next, what can be done. */
+/* why.c — see why.h. Written for somebody who was woken up: who has the lock,
+ * since when, what keeps that holder, what happens next, what can be done. */
 #include "cli/words/why.h"
 #include "cli/words/duration.h"
 #include "cli/words/show.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Long enough for each case that people unravel by hand. */
+/* Long enough for each case that people untangle by hand. */
 enum { CHAIN_MAX = 8, PARTIES_MAX = 10, LINE = 1536 };
 
 const struct snib_view *why_find(const struct why_locks *all, const char *name,
@@ -26,8 +26,8 @@ const struct snib_view *why_find(const struct why_locks *all, const char *name,
     return NULL;
 }
 
-/* A waiter names the first 16 digits of the requests that its owner holds, or
- * that are held above it by other clients. */
+/* Each waiter has in the store the first 16 digits of the requests that its
+ * owner holds, or that other clients hold above it. */
 static bool why_holds(const struct snib_party *waiter,
                       const struct snib_party *holder)
 {
@@ -139,8 +139,7 @@ static void why_print_chain(const struct why_locks *all,
         printf("%*s%s.\n", (int)(2 * depth), "", line);
         for (size_t i = 0; i < depth; i++) {
             if (strcmp(seen[i]->request, holder->request) == 0) {
-                printf("%*sThat is where we came from.\n", (int)(2 * depth),
-                       "");
+                printf("%*sThat closes the circle.\n", (int)(2 * depth), "");
                 return;
             }
         }
@@ -216,7 +215,7 @@ static void why_print_outlook(const struct snib_view *view)
                "nobody renews it.\n",
                left);
     } else {
-        printf("  Next: the first in line, when %s released, or in %s if "
+        printf("  Next: the first in the queue, when %s released, or in %s if "
                "nobody renews %s.\n",
                view->holder_count == 1 ? "it is" : "enough of them have", left,
                view->holder_count == 1 ? "it" : "them");
@@ -227,8 +226,8 @@ static void why_print_nobody(const char *name, const struct snib_view *view,
                              const struct kind_params *terms)
 {
     if (terms->gate > 0) {
-        printf("%s: a closed latch, %" PRId64 " step%s to go: it lets nobody "
-               "in before.\n",
+        printf("%s: a closed latch, %" PRId64
+               " step%s to go: nobody passes before.\n",
                name, terms->gate, terms->gate == 1 ? "" : "s");
     } else if (view->waiter_count == 0) {
         printf("%s: nobody; it is free.\n", name);
@@ -273,7 +272,7 @@ void why_print(const struct why_locks *all, const struct snib_view *view,
     why_print_outlook(view);
 }
 
-/* -- cycles ----------------------------------------------------------------- */
+/* -- cycles --------------------------------------------------------------- */
 
 bool why_in_cycle(const struct snib_cycle *c, const struct snib_view *view)
 {
@@ -305,7 +304,7 @@ void why_print_cycle(const struct snib_cycle *c)
         printf("  %s.\n", line);
     }
     if (c->certain) {
-        printf("  The first of these, who came last, is refused within some "
+        printf("  The first of these came last and is refused within some "
                "seconds; the others go on when it releases what it holds.\n");
     } else {
         printf("  Nobody is refused: any thread of these processes may give "

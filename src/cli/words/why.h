@@ -7,7 +7,7 @@
 #include "cli/words/kinds.h"
 #include "snib/deadlock.h"
 
-/* All locks of the store, to follow a holder to what it waits for. */
+/* All locks of the store, to follow a holder to the lock that it waits for. */
 struct why_locks {
     struct snib_view **views;
     size_t count;
@@ -16,8 +16,8 @@ struct why_locks {
 /* The lock of this name; NULL: nobody holds it or waits for it. */
 const struct snib_view *why_find(const struct why_locks *, const char *name,
                                  size_t size);
-/* The lock for which the holder of this grant waits, and its wait; NULL: for
- * none that is known. */
+/* The lock for which the holder of this grant waits, and its wait; NULL: none
+ * is known. */
 const struct snib_view *why_next(const struct why_locks *,
                                  const struct snib_party *holder,
                                  const struct snib_party **ret_wait);
@@ -25,7 +25,7 @@ const struct snib_view *why_next(const struct why_locks *,
 /* "nightly: held by …", who waits, what comes next. */
 void why_print(const struct why_locks *, const struct snib_view *,
                const struct kind_params *);
-/* The cycle, a line for each that waits. */
+/* The cycle, a line for each waiter. */
 void why_print_cycle(const struct snib_cycle *);
 /* Is this lock waited for in the cycle? */
 bool why_in_cycle(const struct snib_cycle *, const struct snib_view *);
