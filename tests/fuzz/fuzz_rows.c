@@ -167,8 +167,8 @@ static void is_told(snib_err err, const struct snib_error *e)
 
 static void is_party(const struct snib_party *p)
 {
-    MUST(p->owner && p->host && p->user && p->program && p->reason);
-    MUST(p->request && strlen(p->owner) <= 64 && strlen(p->request) <= 32);
+    MUST(p->client_id && p->host && p->user && p->program && p->reason);
+    MUST(p->request && strlen(p->client_id) <= 64 && strlen(p->request) <= 32);
 }
 
 static void is_view(const struct snib_view *v)

@@ -454,7 +454,7 @@ static bool can_live(const struct world *w, enum move m)
     case STORE_REFUSES:
         return w->phase == ACQUIRING && w->ask == ASKED;
     case RENEWAL_SENT:
-        /* holder_hold.c| The library renews each third of the lease */
+        /* holder_hold.c| The library renews at each third of the lease */
         return !setup.fixed && holds && !w->slot_lost &&
                w->renewal == NOT_RENEWING && w->slot_deadline <= RENEWED;
     case RENEWAL_ANSWERED:
