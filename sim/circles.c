@@ -41,14 +41,14 @@ static bool id_of(const struct snib__acquisition *s, char ret[SIM_ID])
 
 /* -- owners ---------------------------------------------------------------- */
 
-enum { LANES = SIM_CLIENTS * SIM_OWNERS };
+enum { OWNERS = SIM_CLIENTS * SIM_OWNERS };
 
 /* The waits and grants of owners, by the ids of the requests. */
 struct owners {
     struct {
         char id[SIM_ID];
         int owner, name;
-    } wait[LANES], grant[LANES * SIM_GRANTS];
+    } wait[OWNERS], grant[OWNERS * SIM_GRANTS];
     int waits, grants;
 };
 

@@ -218,7 +218,7 @@ struct sim_resource {
 };
 
 /* The waiters for a name, in order of arrival at the server. */
-struct sim_wire_up {
+struct sim_queue {
     char key[48], holder[32], id[SIM_WIRE_UP][32], given_id[32];
     int64_t given; /* highest token the server gave */
     int n;
@@ -420,7 +420,7 @@ struct sim_world {
     struct snib__rng net, work, misc;
     struct sim_client client[SIM_CLIENTS];
     struct sim_resource resource[SIM_NAMES];
-    struct sim_wire_up wire_up[SIM_NAMES];
+    struct sim_queue queue_at[SIM_NAMES];
     struct sim_shelf shelf[SIM_NAMES];
     struct sim_server node[SIM_NODES];
     int nodes; /* 1, or the servers of a quorum */

@@ -163,7 +163,7 @@ static void span(const struct sr_zset *z, enum kind kind, bool rev,
     }
 }
 
-struct direct {
+struct range_query {
     enum kind kind;
     bool rev;
     bool rev_given;
@@ -172,7 +172,7 @@ struct direct {
     long long limit;
 };
 
-static bool parse_query(struct sr_client *c, struct direct *q)
+static bool parse_query(struct sr_client *c, struct range_query *q)
 {
     bool auto_kind = q->kind == AUTO;
     bool auto_rev = !q->rev_given;
@@ -214,7 +214,7 @@ static bool parse_query(struct sr_client *c, struct direct *q)
 }
 
 static void emit(struct sr_client *c, const struct sr_zset *z,
-                 const struct direct *q, size_t from, size_t to)
+                 const struct range_query *q, size_t from, size_t to)
 {
     bool nested = q->scores && c->resp > 2;
     size_t n = to - from;
@@ -232,7 +232,7 @@ static void emit(struct sr_client *c, const struct sr_zset *z,
 }
 
 /* LIMIT offset count, counted from the end where reading starts. */
-static void cut(const struct direct *q, size_t *from, size_t *to)
+static void cut(const struct range_query *q, size_t *from, size_t *to)
 {
     size_t n = *to - *from;
     size_t skip = 0;
@@ -255,7 +255,7 @@ static void cut(const struct direct *q, size_t *from, size_t *to)
 }
 
 static void zrange_generic(struct sim_redis *s, struct sr_client *c,
-                           struct direct *q)
+                           struct range_query *q)
 {
     long long start = 0;
     long long stop = 0;
@@ -303,7 +303,7 @@ static void zrange_generic(struct sim_redis *s, struct sr_client *c,
 static void zrange_as(struct sim_redis *s, struct sr_client *c, enum kind kind,
                       bool rev, bool rev_given)
 {
-    struct direct q = {
+    struct range_query q = {
         .kind = kind, .rev = rev, .rev_given = rev_given, .limit = -1};
     zrange_generic(s, c, &q);
 }

@@ -12,10 +12,10 @@
 
 enum { ID = 32 };
 
-struct sim_wire_up *sim_wire_up(struct sim_world *w, const char *key)
+struct sim_queue *sim_queue(struct sim_world *w, const char *key)
 {
     for (int i = 0; i < SIM_NAMES; i++) {
-        struct sim_wire_up *q = &w->wire_up[i];
+        struct sim_queue *q = &w->queue_at[i];
         if (!q->key[0]) {
             snprintf(q->key, sizeof q->key, "%s", key);
         }
@@ -26,7 +26,7 @@ struct sim_wire_up *sim_wire_up(struct sim_world *w, const char *key)
     return NULL;
 }
 
-static int place_of(const struct sim_wire_up *q, const char *id)
+static int place_of(const struct sim_queue *q, const char *id)
 {
     for (int i = 0; i < q->n; i++) {
         if (memcmp(q->id[i], id, ID) == 0) {
@@ -36,13 +36,13 @@ static int place_of(const struct sim_wire_up *q, const char *id)
     return -1;
 }
 
-static void leave(struct sim_wire_up *q, int at)
+static void leave(struct sim_queue *q, int at)
 {
     q->n--;
     memmove(q->id[at], q->id[at + 1], (size_t)(q->n - at) * sizeof q->id[0]);
 }
 
-static void granted(struct sim_world *w, struct sim_wire_up *q, const char *id)
+static void granted(struct sim_world *w, struct sim_queue *q, const char *id)
 {
     int at = place_of(q, id);
     if (memcmp(q->holder, id, ID) == 0) {
@@ -70,7 +70,7 @@ void theorem_first_come_first_served(void *user,
     if (ev->in_script && strcmp(ev->name, "publish") == 0 && ev->argc == 3) {
         message = ev->argv[2].ptr; /* "g <request> … <holders key>" */
         const char *key = strstr(message, "snib:{");
-        struct sim_wire_up *q = key ? sim_wire_up(w, key) : NULL;
+        struct sim_queue *q = key ? sim_queue(w, key) : NULL;
         if (q && strncmp(message, "g ", 2) == 0) {
             granted(w, q, message + 2);
         }
@@ -80,7 +80,7 @@ void theorem_first_come_first_served(void *user,
     if (script != SIM_SCRIPT_ACQUIRE && script != SIM_SCRIPT_CANCEL) {
         return;
     }
-    struct sim_wire_up *q = sim_wire_up(w, ev->argv[3].ptr);
+    struct sim_queue *q = sim_queue(w, ev->argv[3].ptr);
     const char *id = ev->argv[SIM_ARG_REQUEST].ptr, *reply = ev->reply;
     if (!q || ev->argv[SIM_ARG_REQUEST].len != ID) {
         return;

@@ -34,7 +34,7 @@
 #include "core/engine_i.h"
 #include "sim/world.h"
 
-enum { CALLERS, KEEPER, SUBS };
+enum { CALLERS, BACKGROUND, SUBS };
 
 /* A hop here is eight times the slowest ordinary hop, both ways. */
 enum { HOP = 16, HEARD_HOPS = 10, ANSWER_HOPS = 2 };
@@ -97,8 +97,8 @@ bool sim_is_sound(const struct sim_world *w, int client)
     const struct sim_client *c = &w->client[client];
     const struct sim_server *s = &w->node[0];
     return wire_is_sound(w, &c->wire[CALLERS]) &&
-           (c->wire[KEEPER].state == SIM_WIRE_NONE ||
-            wire_is_sound(w, &c->wire[KEEPER])) &&
+           (c->wire[BACKGROUND].state == SIM_WIRE_NONE ||
+            wire_is_sound(w, &c->wire[BACKGROUND])) &&
            c->paused_until <= w->t && c->isolated_until[0] <= w->t &&
            s->paused_until <= w->t && s->down_until <= w->t &&
            s->slow_until <= w->t && !sim_planned(w, SIM_ERROR) &&
@@ -232,7 +232,7 @@ void theorem_what_was_forced_stays_ended(struct sim_world *w,
 static bool is_read(const struct sim_world *w, int client, int conn)
 {
     const struct sim_wire *l = w->client[client].wire;
-    return conn == l[CALLERS].server_conn || conn == l[KEEPER].server_conn;
+    return conn == l[CALLERS].server_conn || conn == l[BACKGROUND].server_conn;
 }
 
 static void said(struct sim_world *w, int conn, int name, const char *what,
@@ -259,7 +259,7 @@ static void said(struct sim_world *w, int conn, int name, const char *what,
     }
 }
 
-static const char *next_wire(const char *r, const char *end)
+static const char *next_line(const char *r, const char *end)
 {
     const char *stop = memchr(r, '\n', (size_t)(end - r));
     return stop ? stop + 1 : end;
@@ -278,10 +278,10 @@ static void renewed(struct sim_world *w, const struct sim_redis_event *ev)
     /* -2, -1: the lines of the count and of now */
     for (int i = -2; i < keys / 2; i++) {
         const char *at = r;
-        r = next_wire(r, end);
+        r = next_line(r, end);
         bool revoked = *at == '$' && end - r > 8 && !memcmp(r, "REVOKED ", 8);
         if (*at == '$') {
-            r = next_wire(r, end);
+            r = next_line(r, end);
         }
         if (i < 0 || (*at != ':' && !revoked)) {
             continue;

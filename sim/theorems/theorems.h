@@ -11,7 +11,7 @@ void theorem_exclusion(struct sim_world *);
 void theorem_token_rises(struct sim_world *, int name, int64_t token);
 void theorem_token_given(struct sim_world *, const struct sim_redis_event *);
 /* The record of the name with this holders' key; NULL: there are too many. */
-struct sim_wire_up *sim_wire_up(struct sim_world *, const char *key);
+struct sim_queue *sim_queue(struct sim_world *, const char *key);
 void theorem_loss_is_told(struct sim_world *);
 void theorem_told_stands(struct sim_world *);
 void theorem_no_waiter_beside_a_free_lock(struct sim_world *);

@@ -28,7 +28,7 @@ void theorem_token_rises(struct sim_world *w, int name, int64_t token)
 static void given(struct sim_world *w, const char *key, const char *id,
                   int64_t token)
 {
-    struct sim_wire_up *q = sim_wire_up(w, key);
+    struct sim_queue *q = sim_queue(w, key);
     if (!q || memcmp(q->given_id, id, sizeof q->given_id) == 0) {
         return; /* told again */
     }

@@ -12,12 +12,12 @@
 
 #include "sim/world.h"
 
-enum { ID = 32, KEEPER = 1, SUBS = 2 };
+enum { ID = 32, BACKGROUND = 1, SUBS = 2 };
 
 static bool sound(const struct sim_world *w, int client)
 {
     const struct sim_client *c = &w->client[client];
-    for (int i = KEEPER; i <= SUBS; i++) {
+    for (int i = BACKGROUND; i <= SUBS; i++) {
         const struct sim_wire *l = &c->wire[i];
         if (l->state != SIM_WIRE_OPEN || l->half_open || l->late ||
             l->lose_reply || !l->server_conn || !l->last_down ||

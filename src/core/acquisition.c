@@ -175,9 +175,8 @@ static bool acquisition_copy_words(struct snib__acquisition *s,
 }
 
 static struct snib__acquisition *
-acquisition_blank_acquisition(struct snib__engine *e,
-                              struct snib__local_lock *local,
-                              const struct snib__acquire_spec *spec)
+acquisition_blank(struct snib__engine *e, struct snib__local_lock *local,
+                  const struct snib__acquire_spec *spec)
 {
     struct snib__acquisition *s = snib__alloc(sizeof *s);
     if (!s) {
@@ -295,7 +294,7 @@ struct snib__acquisition *
 snib__acquisition_new(struct snib__engine *e, struct snib__local_lock *local,
                       const struct snib__acquire_spec *spec)
 {
-    struct snib__acquisition *s = acquisition_blank_acquisition(e, local, spec);
+    struct snib__acquisition *s = acquisition_blank(e, local, spec);
     if (s && !local->claim && snib__claim_new(e, local)) {
         snib__acquisition_free(e, s);
         return NULL;

@@ -80,7 +80,7 @@ void snib__background_hurry(struct snib__step *s)
 
 /* Before the background thread sleeps: watch the sockets that it reads, and let
  * go of those that need no reader. */
-static snib_instant background_watch_lines(struct snib__step *s)
+static snib_instant background_watch_sockets(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     snib_instant due = SNIB__NEVER;
@@ -108,8 +108,8 @@ static snib_instant background_watch_lines(struct snib__step *s)
     return due;
 }
 
-static void background_serve_line(struct snib__step *s, uint32_t i,
-                                  uint32_t events)
+static void background_serve_socket(struct snib__step *s, uint32_t i,
+                                    uint32_t events)
 {
     struct snib_client *c = s->c;
     struct snib__socket *l = &c->sock[i];
@@ -221,7 +221,7 @@ static void background_sleep_and_serve(struct snib__step *s, int patience_ms)
     for (int i = 0; i < n; i++) {
         uint64_t tag = ev[i].data.u64;
         if (tag < SNIB__SOCKETS) {
-            background_serve_line(s, (uint32_t)tag, ev[i].events);
+            background_serve_socket(s, (uint32_t)tag, ev[i].events);
         } else if (tag == SNIB__SOCKETS) {
             background_clear_timer(s);
         } else if (tag == SNIB__SOCKETS + 1) {
@@ -233,7 +233,7 @@ static void background_sleep_and_serve(struct snib__step *s, int patience_ms)
 static void background_prepare_to_sleep(struct snib__step *s)
 {
     struct snib_client *c = s->c;
-    snib_instant due = background_watch_lines(s);
+    snib_instant due = background_watch_sockets(s);
     if (!c->virtual_clock) {
         due = snib__sooner(due, snib__client_due(c));
     }

@@ -36,11 +36,11 @@ static void client_keep_log(void *data, int level, const char *text)
 {
     struct snib_client *c = data;
     size_t n = strlen(text);
-    struct snib__log_line *sock = snib__alloc(sizeof *sock + n + 1);
-    if (sock) { /* without memory the line is dropped */
-        sock->level = level;
-        memcpy(sock->text, text, n + 1);
-        snib__list_push(&c->logs, &sock->link);
+    struct snib__log_line *line = snib__alloc(sizeof *line + n + 1);
+    if (line) { /* without memory the line is dropped */
+        line->level = level;
+        memcpy(line->text, text, n + 1);
+        snib__list_push(&c->logs, &line->link);
     }
 }
 

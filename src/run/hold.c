@@ -219,8 +219,8 @@ static void hold_re_entered(struct snib__step *s,
 }
 
 static struct snib__acquire_spec
-hold_ask_of(const struct snib_lock *lock, const struct snib_acquire_options *o,
-            snib_instant limit, uint64_t owner)
+hold_spec_of(const struct snib_lock *lock, const struct snib_acquire_options *o,
+             snib_instant limit, uint64_t owner)
 {
     return (struct snib__acquire_spec){
         .owner = owner,
@@ -295,7 +295,7 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
         snib__holds_free(s, h);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    struct snib__acquire_spec spec = hold_ask_of(lock, o, limit, owner);
+    struct snib__acquire_spec spec = hold_spec_of(lock, o, limit, owner);
     spec.timed = event;
     spec.above = above.count ? &above : NULL;
     spec.user = h;
@@ -349,7 +349,7 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     struct snib__acquire_spec spec =
-        hold_ask_of(lock, &plain, limit, snib_owner_new());
+        hold_spec_of(lock, &plain, limit, snib_owner_new());
     spec.lease = snib__ms(lease_ms);
     spec.user = h;
     spec.reterr = &call->error;

@@ -81,14 +81,14 @@ void snib__step_begin(struct snib__step *s, struct snib_client *c)
     snib__step_refresh(s);
 }
 
-static void pump_tell_logs(struct snib_client *c, struct snib__list *socks)
+static void pump_tell_logs(struct snib_client *c, struct snib__list *lines)
 {
     struct snib__link *l;
-    while ((l = snib__list_pop(socks))) {
-        struct snib__log_line *sock =
+    while ((l = snib__list_pop(lines))) {
+        struct snib__log_line *line =
             SNIB__CONTAINER(l, struct snib__log_line, link);
-        c->log(c->log_data, sock->level, sock->text);
-        snib__free(sock);
+        c->log(c->log_data, line->level, line->text);
+        snib__free(line);
     }
 }
 
@@ -307,7 +307,7 @@ static void pump_arm_timer(struct snib__step *s)
 
 /* Some sockets became due and nobody reads them. The background thread gets
  * them, unless this thread is a call that takes them in a moment. */
-static void pump_assign_lines(struct snib__step *s)
+static void pump_assign_sockets(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     uint32_t replies, pushes;
@@ -361,7 +361,7 @@ void snib__step_act(struct snib__step *s)
     if (c->odd_calls) {
         pump_settle_conditions(s);
     }
-    pump_assign_lines(s);
+    pump_assign_sockets(s);
     pump_assign_exec(s);
     if (!snib__list_empty(&c->notices)) {
         s->kick = true;
@@ -420,8 +420,8 @@ static int64_t pump_slice(const struct snib__step *s, snib_instant limit)
     return ns > 0 ? ns : 0;
 }
 
-static uint32_t pump_polled_lines(const struct snib_client *c, uint32_t leads,
-                                  struct pollfd v[], uint8_t sock[])
+static uint32_t pump_polled_sockets(const struct snib_client *c, uint32_t leads,
+                                    struct pollfd v[], uint8_t sock[])
 {
     uint32_t n = 0;
     bool waker = false;
@@ -461,8 +461,8 @@ static void pump_take_waker(struct snib__step *s)
  * not called. */
 enum { NOT_TRIED = 1 << 30 };
 
-static void pump_serve_line(struct snib__step *s, uint32_t i, short events,
-                            long got)
+static void pump_serve_socket(struct snib__step *s, uint32_t i, short events,
+                              long got)
 {
     struct snib__socket *l = &s->c->sock[i];
     if (i == SNIB__NOTIFIER_SOCKET) {
@@ -502,7 +502,7 @@ static void pump_sleep_reading(struct snib__step *s, struct snib__call *me,
         snib__step_act(s);
         return;
     }
-    uint32_t n = pump_polled_lines(c, leads, v, sock);
+    uint32_t n = pump_polled_sockets(c, leads, v, sock);
     for (uint32_t i = 0; leads >> i; i++) {
         if (leads >> i & 1) {
             c->sock[i].asleep = true;
@@ -544,7 +544,7 @@ static void pump_sleep_reading(struct snib__step *s, struct snib__call *me,
     for (uint32_t k = 0; k < n; k++) {
         if (sock[k] < SNIB__SOCKETS &&
             (v[k].revents || c->sock[sock[k]].closing)) {
-            pump_serve_line(s, sock[k], v[k].revents, got[k]);
+            pump_serve_socket(s, sock[k], v[k].revents, got[k]);
         }
     }
     snib__step_act(s);
@@ -581,8 +581,8 @@ void snib__pump_mark(struct snib_client *c, uint32_t before[SNIB__CONNS])
     }
 }
 
-static uint32_t pump_wanted_lines(const struct snib_client *c,
-                                  const uint32_t before[SNIB__CONNS])
+static uint32_t pump_wanted_sockets(const struct snib_client *c,
+                                    const uint32_t before[SNIB__CONNS])
 {
     uint32_t wants = 0;
     for (uint32_t i = 0; before && i < c->out->conns; i++) {
@@ -630,7 +630,7 @@ bool snib__pump(struct snib__step *s, struct snib__call *me, uint32_t before[])
 {
     struct snib_client *c = s->c;
     snib_instant since = s->now;
-    me->w.wants = pump_wanted_lines(c, before);
+    me->w.wants = pump_wanted_sockets(c, before);
     s->me = me;
     while (!me->w.done) {
         if (snib__reached(s->now, me->limit)) {

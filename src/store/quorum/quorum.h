@@ -11,7 +11,7 @@ extern const struct snib__store_ops snib__quorum_store_ops;
 /* The kind of store that the nodes are. The store table's open() takes Redis;
  * tests take a scripted store. */
 struct snib__node_kind {
-    const struct snib__store_ops *tasks;
+    const struct snib__store_ops *ops;
     /* The node's clock in ms as far as it is known, never ahead of it; 0:
      * unknown. */
     int64_t (*clock)(const struct snib__store *, snib_instant now);

@@ -69,7 +69,7 @@ struct task *snib__task_new(struct snib__quorum *q,
     return task;
 }
 
-static void store_op_free(struct snib__quorum *q, struct task *task)
+static void store_task_free(struct snib__quorum *q, struct task *task)
 {
     snib__heap_remove(&q->timers, &task->timer);
     snib__unlink(&task->link);
@@ -97,7 +97,7 @@ void snib__task_end(struct snib__quorum *q, struct task *task)
     if (task->busy) {
         snib__heap_remove(&q->timers, &task->timer);
     } else {
-        store_op_free(q, task);
+        store_task_free(q, task);
     }
 }
 
@@ -207,7 +207,7 @@ static void store_settle(struct snib__quorum *q, snib_instant now)
             snib__list_init(&chain);
             snib__list_append(&chain, &n->chain);
             store_borrow(q, k);
-            q->kind->tasks->start(n->store, now, &chain);
+            q->kind->ops->start(n->store, now, &chain);
             store_give_back(q, k);
         }
         /* Only after all nodes were stepped: an answer may end a request that
@@ -222,7 +222,7 @@ static void store_step_node(struct snib__quorum *q, snib_instant now,
                             uint32_t k, const struct snib__input *in)
 {
     store_borrow(q, k);
-    q->kind->tasks->input(q->node[k].store, now, in);
+    q->kind->ops->input(q->node[k].store, now, in);
     store_give_back(q, k);
     store_take_answers(q, now, k);
 }
@@ -314,7 +314,7 @@ static snib_err store_open_node(struct snib__quorum *q, uint32_t k,
         one.seed.v[i] = snib__rng_next(&q->rng);
     }
     store_borrow(q, k);
-    snib_err err = q->kind->tasks->open(&one, &n->store, reterr);
+    snib_err err = q->kind->ops->open(&one, &n->store, reterr);
     store_give_back(q, k);
     for (uint32_t i = 0; i < NODE_CONNS; i++) {
         struct snib__conn *conn = &q->out->conn[k * NODE_CONNS + i];
@@ -334,13 +334,13 @@ static void store_quorum_free(struct snib__store *store)
     for (uint32_t k = 0; k < q->count; k++) {
         if (q->node[k].store) {
             store_borrow(q, k);
-            q->kind->tasks->free(q->node[k].store);
+            q->kind->ops->free(q->node[k].store);
             store_give_back(q, k);
         }
     }
     for (int i = 0; i < BUCKETS; i++) {
         while ((l = snib__list_first(&q->bucket[i]))) {
-            store_op_free(q, SNIB__CONTAINER(l, struct task, link));
+            store_task_free(q, SNIB__CONTAINER(l, struct task, link));
         }
     }
     while ((l = snib__list_pop(&q->spare))) {
@@ -498,8 +498,8 @@ static void store_quorum_start(struct snib__store *store, snib_instant now,
     store_settle(q, now);
 }
 
-static void store_op_due(struct snib__quorum *q, snib_instant now,
-                         struct task *task)
+static void store_task_due(struct snib__quorum *q, snib_instant now,
+                           struct task *task)
 {
     switch ((stage)task->stage) {
     case ST_PRIOR:
@@ -532,13 +532,13 @@ static void store_quorum_input(struct snib__store *store, snib_instant now,
     struct snib__timer *t;
     if (in->kind == SNIB__IN_TICK) {
         for (uint32_t k = 0; k < q->count; k++) {
-            if (snib__reached(now, q->kind->tasks->due(q->node[k].store))) {
+            if (snib__reached(now, q->kind->ops->due(q->node[k].store))) {
                 store_step_node(q, now, k, in);
             }
         }
         while ((t = snib__heap_min(&q->timers)) && snib__reached(now, t->at)) {
             snib__heap_remove(&q->timers, t);
-            store_op_due(q, now, SNIB__CONTAINER(t, struct task, timer));
+            store_task_due(q, now, SNIB__CONTAINER(t, struct task, timer));
         }
     } else if (in->conn / NODE_CONNS < q->count) {
         struct node *n = &q->node[in->conn / NODE_CONNS];
@@ -554,7 +554,7 @@ static snib_instant store_quorum_due(const struct snib__store *store)
     const struct snib__quorum *q = store_of(store);
     snib_instant due = snib__heap_due(&q->timers);
     for (uint32_t k = 0; k < q->count; k++) {
-        due = snib__sooner(due, q->kind->tasks->due(q->node[k].store));
+        due = snib__sooner(due, q->kind->ops->due(q->node[k].store));
     }
     return due;
 }
@@ -600,7 +600,7 @@ static void store_quorum_state(const struct snib__store *store,
     for (uint32_t k = 0; k < q->count; k++) {
         const struct node *n = &q->node[k];
         one = (struct snib__store_state){.reachable = true};
-        q->kind->tasks->state(n->store, now, &one);
+        q->kind->ops->state(n->store, now, &one);
         failing |= (uint32_t)(n->failing || one.err) << k;
         if (one.reachable) {
             good[goods++] = one.since;

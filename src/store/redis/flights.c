@@ -274,11 +274,11 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
         static const char *const uses[SESSIONS] = {[CALLERS] = "calls",
                                                    [BACKGROUND] = "renewals",
                                                    [SUBS] = "wake-ups"};
-        char session[sizeof l->text + 48];
-        snprintf(session, sizeof session, "redis: connection for %s lost: %s",
+        char words[sizeof l->text + 48];
+        snprintf(words, sizeof words, "redis: connection for %s lost: %s",
                  uses[i], l->text);
         s->out->log(s->out->log_data, barred ? SNIB_LOG_ERROR : SNIB_LOG_WARN,
-                    session);
+                    words);
     }
 }
 

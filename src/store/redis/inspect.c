@@ -361,11 +361,11 @@ static void inspect_strange(struct snib__redis *s, struct inspection *k)
 static void inspect_say(struct snib__redis *s, const char *name, uint32_t size,
                         const char *what)
 {
-    char session[300];
+    char text[300];
     if (s->out->log) {
-        snprintf(session, sizeof session, "redis: look at %.*s: %s",
+        snprintf(text, sizeof text, "redis: look at %.*s: %s",
                  (int)(size < 80 ? size : 80), name, what);
-        s->out->log(s->out->log_data, SNIB_LOG_WARN, session);
+        s->out->log(s->out->log_data, SNIB_LOG_WARN, text);
     }
 }
 
