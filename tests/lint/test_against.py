@@ -1,6 +1,7 @@
 """What ./dev test --against calls a failing case, and what not."""
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -84,3 +85,14 @@ def test_the_compiler_line_of_what_was_not_built():
            "/x/tests/conformance/lock.c:3:4: error: no member 'cause'\n")
     assert "no member" in against.compiler_says(log, "conformance.lock")
     assert against.compiler_says("fine\n", "unit.x") is None
+
+
+def test_a_commit_from_before_the_renaming_gets_the_tests_from_before():
+    whole = against.text_of(["git", "rev-list", "-1", against.RENAMED],
+                            cwd=ROOT, stderr=subprocess.DEVNULL).strip()
+    if not whole:
+        pytest.skip("this checkout has no history")
+    assert against.older_tests(against.RENAMED) == ""
+    assert against.older_tests("HEAD") == ""
+    assert against.older_tests(f"{whole}^") == f"{against.RENAMED}^"
+    assert against.older_tests(f"{whole}~9") == f"{against.RENAMED}^"

@@ -5,7 +5,9 @@ usage: against.py REV [NAME…]
 
 Builds REV's library, command and test programs in build/against/REV: its
 whole tree, with the tests/ of this checkout in the place of its own (cases of
-package.options look at a tree that has its own: they are about building it). Then it
+package.options look at a tree that has its own: they are about building it). A
+commit from before the product's names changed cannot be built with tests that use
+the new ones: it gets the tests and the findings as they were just before. Then it
 runs each case of tests/findings.tsv (or those whose line has a NAME in it) and
 expects it to fail: prints case and the line that failed. A test program that
 does not compile against REV counts as failing, with the compiler's line; a
@@ -26,7 +28,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-FINDINGS = os.path.join(ROOT, "tests", "findings.tsv")
+# The commit that renamed nearly all of the product's names, and the tests.
+RENAMED = "88d67c4"
 CASE_SECONDS = 180
 BUILT = ["snib_cli", "snib_shared", "snib_static", "snib-test-driver"]
 ERROR = re.compile(r"^(\S+?:\d+:\d+: (?:fatal )?error: .*)$", re.M)
@@ -62,15 +65,29 @@ def unpack(rev, folder, *paths):
                    check=True)
 
 
+def older_tests(rev):
+    """The commit whose tests fit REV's names; "": those of this checkout do."""
+    known = subprocess.run(["git", "rev-parse", "--verify", "--quiet",
+                            f"{RENAMED}^"], cwd=ROOT, check=False,
+                           stdout=subprocess.DEVNULL).returncode == 0
+    after = subprocess.run(["git", "merge-base", "--is-ancestor", RENAMED, rev],
+                           cwd=ROOT, check=False).returncode == 0
+    return f"{RENAMED}^" if known and not after else ""
+
+
 def lay_out(rev, tree):
-    """REV's tree with the tests of this checkout; unchanged files keep their
-    time, so that a second run builds little."""
+    """REV's tree with the tests of this checkout, or older ones that fit it;
+    unchanged files keep their time, so that a second run builds little."""
     fresh = tree + ".new"
     shutil.rmtree(fresh, ignore_errors=True)
     unpack(rev, fresh)
     shutil.rmtree(os.path.join(fresh, "tests"))
-    shutil.copytree(os.path.join(ROOT, "tests"), os.path.join(fresh, "tests"),
-                    ignore=shutil.ignore_patterns("__pycache__"))
+    if older_tests(rev):
+        unpack(older_tests(rev), fresh, "tests")
+    else:
+        shutil.copytree(os.path.join(ROOT, "tests"),
+                        os.path.join(fresh, "tests"),
+                        ignore=shutil.ignore_patterns("__pycache__"))
     mirror(fresh, tree)
     shutil.rmtree(fresh)
 
@@ -291,14 +308,15 @@ def main():
     if not rev:
         print(f"{asked}: this checkout has no such commit", file=sys.stderr)
         sys.exit(69)
-    findings = read_findings(FINDINGS, sys.argv[2:])
+    place = os.path.join(ROOT, "build", "against", rev)
+    tree, where = os.path.join(place, "tree"), os.path.join(place, "build")
+    lay_out(rev, tree)
+    findings = read_findings(os.path.join(tree, "tests", "findings.tsv"),
+                             sys.argv[2:])
     if not findings:
         print("no such case in tests/findings.tsv", file=sys.stderr)
         sys.exit(64)
-    place = os.path.join(ROOT, "build", "against", rev)
-    tree, where = os.path.join(place, "tree"), os.path.join(place, "build")
     print(f"{len(findings)} cases against {rev}; building it", flush=True)
-    lay_out(rev, tree)
     unpack(rev, os.path.join(place, "own"))
     log = build_with_a_driver(rev, tree, where, targets_of(findings))
     shown = text_of(["ctest", "--test-dir", where, "--show-only=json-v1"])
