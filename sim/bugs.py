@@ -757,9 +757,9 @@ BUGS = [
      "return {now, last,", "return {now, 0,"),
     ("what is left counts from the estimate of the clock",
      "src/store/redis/inspect.c",
-     "    if (first) {\n        struct snib__buf raw;",
+     "    if (first) {\n        char raw[SNIB_NAME_MAX];",
      "    now_ms = s->server_ms;\n    if (first) {\n"
-     "        struct snib__buf raw;"),
+     "        char raw[SNIB_NAME_MAX];"),
     ("a holder's token is read from its end", "src/store/redis/inspect.c",
      "SNIB__F_TOKEN, inspect_word_i64(p, end, 1)", "SNIB__F_TOKEN, inspect_word_i64(p, end, 2)"),
     ("a holder's kind is not read", "src/store/redis/inspect.c",

@@ -129,20 +129,15 @@ static int name_decode_one(const char *safe, size_t size, size_t *at)
     return name_must_encode((uint8_t)(high * 16 + low)) ? high * 16 + low : -1;
 }
 
-bool snib__name_decode(const char *safe, size_t size, struct snib__buf *ret)
+size_t snib__name_decode(const char *safe, size_t size, char ret[SNIB_NAME_MAX])
 {
-    uint8_t raw[SNIB_NAME_MAX];
     size_t n = 0, at = 0;
     while (at < size) {
         int c = name_decode_one(safe, size, &at);
-        if (c < 0 || n == sizeof raw) {
-            return false;
+        if (c < 0 || n == SNIB_NAME_MAX) {
+            return 0;
         }
-        raw[n++] = (uint8_t)c;
+        ret[n++] = (char)c;
     }
-    if (!n) {
-        return false;
-    }
-    snib__buf_add(ret, raw, n);
-    return !ret->failed;
+    return n;
 }

@@ -6,7 +6,6 @@
 #ifndef SNIB__NAME_H
 #define SNIB__NAME_H
 
-#include "base/buf.h"
 #include "snib.h"
 
 struct snib__name {
@@ -21,8 +20,10 @@ struct snib__name {
 snib_err snib__name_new(const char *raw, size_t size, struct snib__name **ret,
                         struct snib_error *reterr);
 bool snib__name_same(const struct snib__name *, const struct snib__name *);
-/* Decodes a safe spelling (from a key) into raw bytes. False: not one of ours;
- * only the canonical spelling is accepted. */
-bool snib__name_decode(const char *safe, size_t size, struct snib__buf *ret);
+/* Decodes a safe spelling (from a key) into raw bytes: how many. 0: not one of
+ * ours; only the canonical spelling is accepted. Nothing is allocated, so that
+ * a lack of memory cannot make one of our names look foreign. */
+size_t snib__name_decode(const char *safe, size_t size,
+                         char ret[SNIB_NAME_MAX]);
 
 #endif

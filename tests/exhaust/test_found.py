@@ -32,6 +32,8 @@ FOUND = {
         "barrier", "--call", "socket", "sendto", "send", "--how", "ENOBUFS"),
     "a_command_that_hears_no_word_at_its_gate_is_not_waited_for": (
         "run", "--call", "send.stream", "--how", "EPIPE", "--role", "0"),
+    "a_list_without_memory_is_no_list": (
+        "list", "--call", "malloc", "realloc", "calloc", "--store", "redis"),
 }
 
 

@@ -316,15 +316,12 @@ bool snib__inspect_rows(struct snib__redis *s, struct snib__request *rq,
         return false;
     }
     if (first) {
-        struct snib__buf raw;
-        snib__buf_init(&raw, SNIB_NAME_MAX);
-        bool ours = snib__name_decode(safe, size, &raw);
+        char raw[SNIB_NAME_MAX];
+        size_t raw_size = snib__name_decode(safe, size, raw);
         snib__rec_row(out, SNIB__ROW_LOCK);
-        snib__rec_bytes(out, SNIB__F_NAME,
-                        ours ? (const void *)snib__buf_bytes(&raw) : safe,
-                        ours ? snib__buf_size(&raw) : size);
+        snib__rec_bytes(out, SNIB__F_NAME, raw_size ? raw : safe,
+                        raw_size ? raw_size : size);
         snib__rec_i64(out, SNIB__F_TOKEN, token);
-        snib__buf_free(&raw);
     }
     const struct snib__resp_cell *e = holders + 1;
     for (uint32_t i = 0; i + 1 < holders->size; i += 2, e += 2) {
@@ -499,14 +496,10 @@ static bool inspect_found(struct inspection *k,
         return true;
     }
     end--;
-    struct snib__buf raw;
-    snib__buf_init(&raw, SNIB_NAME_MAX);
-    bool take = snib__name_decode(p, (size_t)(end - p), &raw);
-    if (take && rq->text && rq->text_size) {
-        const char *t = (const char *)snib__buf_bytes(&raw);
-        take = snib__glob(rq->text, rq->text_size, t, snib__buf_size(&raw));
-    }
-    snib__buf_free(&raw);
+    char raw[SNIB_NAME_MAX];
+    size_t size = snib__name_decode(p, (size_t)(end - p), raw);
+    bool take = size && (!rq->text || !rq->text_size ||
+                         snib__glob(rq->text, rq->text_size, raw, size));
     return !take || inspect_add_name(k, p, (uint32_t)(end - p));
 }
 
