@@ -23,7 +23,7 @@ def hold(store, *options):
 
 
 def test_a_dead_server_is_the_cause_not_the_lease(redis):
-    p = hold(redis, "-t", "3s")
+    p = hold(redis, "-t", "3s", "--grace", "100ms")
     redis.server.stop()
     assert p.wait(20) == 76
     words, cause = lines(p.stderr.read())
@@ -34,7 +34,9 @@ def test_a_dead_server_is_the_cause_not_the_lease(redis):
 
 
 def test_a_server_that_does_not_answer_is_the_cause(redis):
-    p = hold(redis, "-t", "3s")
+    # With the default grace the holder had 0.3 s to tell of the risk before the
+    # command was stopped: not enough for a busy machine. Now it has 1.2 s.
+    p = hold(redis, "-t", "3s", "--grace", "100ms")
     redis.server.freeze()
     assert p.wait(20) == 76
     redis.server.thaw()

@@ -366,6 +366,30 @@ static void what_the_holder_told_of_the_risk_is_the_reason(void **state)
     assert_int_equal(l.why, SUPERVISOR_CAUSE_EXPIRED);
 }
 
+/* The processor may come to the holder only after the supervisor has acted. */
+static void what_the_holder_tells_after_the_stop_is_the_reason(void **state)
+{
+    static const struct supervisor_event late[] = {
+        RISK(SUPERVISOR_CAUSE_UNREACHABLE),
+        EVENT(.kind = SUPERVISOR_EV_LOST, .why = SUPERVISOR_CAUSE_UNREACHABLE),
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT_OF(late); i++) {
+        struct supervisor l = in_state(SUPERVISOR_RUNNING);
+        send(&l, TIMER, 24600 * MS);
+        assert_int_equal(l.why, SUPERVISOR_CAUSE_EXPIRED);
+        if (i % 2) { /* the command has ended meanwhile */
+            send(&l, ENDED(143, false), 24610 * MS);
+            assert_int_equal(l.state, SUPERVISOR_GONE);
+        }
+        assert_int_equal(send(&l, late[i / 2], 24620 * MS).todo, 0);
+        assert_int_equal(l.why, SUPERVISOR_CAUSE_UNREACHABLE);
+        assert_int_equal(l.lost_why, SUPERVISOR_CAUSE_UNREACHABLE);
+        send(&l, RISK(SUPERVISOR_CAUSE_PAUSED), 24630 * MS);
+        assert_int_equal(l.why, SUPERVISOR_CAUSE_UNREACHABLE);
+    }
+}
+
 static void a_command_that_could_not_start_did_not_run(void **state)
 {
     struct supervisor_rules hold = rules;
@@ -447,6 +471,7 @@ int main(void)
         cmocka_unit_test(
             an_end_after_the_deadline_is_a_loss_though_nobody_told),
         cmocka_unit_test(what_the_holder_told_of_the_risk_is_the_reason),
+        cmocka_unit_test(what_the_holder_tells_after_the_stop_is_the_reason),
         cmocka_unit_test(a_command_that_could_not_start_did_not_run),
         cmocka_unit_test(max_run_is_counted_from_the_grant),
         cmocka_unit_test(on_lost_signal_sends_it_once_and_does_not_kill),

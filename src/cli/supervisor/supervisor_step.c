@@ -209,6 +209,18 @@ static void supervisor_step_note_lost(struct supervisor *l,
     l->risk_why = why;
 }
 
+/* The supervisor's clock came before the holder's word, so nothing but the end
+ * of the lease was known. What the holder tells later is why it was not
+ * renewed. */
+static void supervisor_step_learn(struct supervisor *l, enum supervisor_why why)
+{
+    if (l->lost && l->lost_why == SUPERVISOR_CAUSE_EXPIRED &&
+        l->rules.on_lost != SUPERVISOR_LOST_IGNORE) {
+        l->lost_why = why;
+        l->why = l->why == SUPERVISOR_CAUSE_EXPIRED ? why : l->why;
+    }
+}
+
 static void supervisor_step_lose(struct supervisor *l,
                                  struct supervisor_actions *a,
                                  enum supervisor_why why, int64_t now)
@@ -542,9 +554,12 @@ static void supervisor_step_stopping(struct supervisor *l,
             if (l->rules.on_lost == SUPERVISOR_LOST_KILL) {
                 supervisor_step_act_kill(l, a, now);
             }
-        } else if (l->why == SUPERVISOR_CAUSE_EXPIRED) {
-            l->why = l->lost_why = ev->why; /* the store knows the cause */
+        } else {
+            supervisor_step_learn(l, ev->why);
         }
+        break;
+    case SUPERVISOR_EV_RISK:
+        supervisor_step_learn(l, ev->why);
         break;
     case SUPERVISOR_EV_HOLDER_EOF:
         if (!l->lost) {
@@ -572,7 +587,6 @@ static void supervisor_step_stopping(struct supervisor *l,
     case SUPERVISOR_EV_SIGNAL:
         supervisor_step_forward(l, a, ev->code);
         break;
-    case SUPERVISOR_EV_RISK:
     case SUPERVISOR_EV_GRANT:
     case SUPERVISOR_EV_FAILED:
     case SUPERVISOR_EV_RELEASED:
@@ -632,6 +646,10 @@ static void supervisor_step_gone(struct supervisor *l,
         }
         supervisor_step_act_exit(l, a);
         break;
+    case SUPERVISOR_EV_RISK:
+    case SUPERVISOR_EV_LOST:
+        supervisor_step_learn(l, ev->why);
+        break;
     case SUPERVISOR_EV_HOLDER_EOF:
         if (!l->lost) {
             a->todo |= SUPERVISOR_SAY_UNRELEASED;
@@ -648,8 +666,6 @@ static void supervisor_step_gone(struct supervisor *l,
         break;
     case SUPERVISOR_EV_GRANT:
     case SUPERVISOR_EV_DEADLINE:
-    case SUPERVISOR_EV_RISK:
-    case SUPERVISOR_EV_LOST:
     case SUPERVISOR_EV_FAILED:
     case SUPERVISOR_EV_ENDED:
     case SUPERVISOR_EV_ADOPTED:
