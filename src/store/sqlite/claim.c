@@ -1,13 +1,13 @@
-/* store/sqlite/claim.c — the book of claims.h, as SQL.
+/* store/sqlite/claim.c — the book of claims (store/memory/claims.h) as SQL.
  *
- * Each op is one prepared statement inside the write transaction that exec.c
- * has begun. The first SQLite error is kept in self->rc and ends the step;
- * exec.c rolls back.
+ * Each operation is one prepared statement inside the write transaction that
+ * exec.c has begun. The first SQLite error is kept in self->rc and ends the
+ * step; exec.c rolls back.
  *
- * The holder of a name is found through its lock row (lock.holder) and is in
- * no index; all others are found by request or by order. What was read of
- * the last name is kept in self->here as long as nobody else could change
- * it: for this transaction. */
+ * The holder of a name is found through the name's row in table lock (column
+ * holder) and is in no index. All other claims are found by request or by
+ * order. What was read about the last name is kept in self->here as long as
+ * nobody else can change it: for this transaction. */
 #include <string.h>
 
 #include "core/about.h"
@@ -74,8 +74,8 @@ static void claim_copy_text(sqlite3_stmt *st, int column, char *ret,
     ret[n] = 0;
 }
 
-/* Whoever may write to the file may write any number: none of them may carry
- * our sums over the end of their range. */
+/* A program that may write to the file may write any number there. No number
+ * may carry our sums beyond the end of their range. */
 static int64_t claim_bounded(sqlite3_stmt *st, int column, int64_t least,
                              int64_t most)
 {
@@ -135,7 +135,7 @@ static int64_t claim_number(struct snib__sqlite *self, sqlite3_stmt *st)
     return n;
 }
 
-/* Read a name's token, terms and holder, unless they are known. */
+/* Read a name's token, params and holder, unless they are known. */
 static void claim_visit(struct snib__sqlite *self,
                         const struct snib__name *name)
 {
@@ -163,7 +163,7 @@ static void claim_visit(struct snib__sqlite *self,
         }
     }
     sqlite3_reset(st);
-    /* A name that the cleaner took away left its token in the floor. */
+    /* A name that the cleaner removed has left its token in the floor. */
     if (!known && (st = claim_get(self, SNIB__ST_FLOOR))) {
         self->here.token = self->here.new_token = claim_token_in(self, st);
     }
@@ -283,7 +283,8 @@ static void claim_set_params(struct snib__book *b,
     self->here.params = *t;
 }
 
-/* One row, one write: the count and the token of who came in. */
+/* The count of shared holders and the token of the newest are written together:
+ * one row, one write. */
 static void claim_share(struct snib__book *b, const struct snib__name *name,
                         int by)
 {
@@ -308,7 +309,8 @@ static int64_t claim_token(struct snib__book *b, const struct snib__name *name)
     return self->here.token;
 }
 
-/* Written by claim_set_holder, together with the holder: one row, one write. */
+/* claim_set_holder writes the token together with the holder: one row, one
+ * write. */
 static void claim_set_token(struct snib__book *b, const struct snib__name *name,
                             int64_t t)
 {
@@ -345,7 +347,8 @@ static int64_t claim_highest(struct snib__book *b)
     return high;
 }
 
-/* The floor, too, which names that are not in the file begin with. */
+/* A name that is not in the file starts at the floor: if the floor is not a
+ * token, it is mended, too. */
 static void claim_mend_token(struct snib__book *b,
                              const struct snib__name *name, int64_t t)
 {
@@ -362,7 +365,7 @@ static void claim_mend_token(struct snib__book *b,
     claim_params(b, name, &same);
     self->here.token = self->here.new_token = t;
     claim_set_params(b, name,
-                     &same); /* writes the token, at least the clock's   */
+                     &same); /* writes the token: at least the clock's */
 }
 
 static bool claim_is_leashed(const void *about, size_t size)
@@ -385,7 +388,8 @@ static void claim_add(struct snib__book *b, const struct snib__name *name,
     uint8_t reserve[3][16];
     if (c->state == SNIB__WAITS && self->notifier.sock < 0 &&
         !self->no_notifier) {
-        /* A socket is made outside of the transaction; then once more. */
+        /* A socket is made outside of the transaction, which is then run once
+         * more. */
         self->want_notifier = true;
         b->err = SNIB_ERR_STORE;
         return;
@@ -430,7 +434,8 @@ static void claim_add(struct snib__book *b, const struct snib__name *name,
     }
 }
 
-/* A client that had none when it came in may have one by now. */
+/* If the claim is this client's own, its present notifier. The client may have
+ * had none when the claim was added. */
 static const char *claim_notifier_of(const struct snib__sqlite *self,
                                      const struct snib__stored_claim *c)
 {
@@ -515,15 +520,15 @@ static bool claim_gone(struct snib__book *b, const struct snib__stored_claim *c)
                                      self->thorough);
 }
 
-/* 64 bytes for the waiter's socket: a hint, it reads its row before it
- * believes. */
+/* Keep 64 bytes for the waiter's socket, to be sent after the commit. They are
+ * a hint: the waiter reads its row before it believes them. */
 static void claim_granted(struct snib__book *b, const struct snib__name *name,
                           const struct snib__stored_claim *c)
 {
     struct snib__sqlite *self = claim_self_of(b);
     size_t most = sizeof self->ring / sizeof self->ring[0];
     if (!c->notifier[0] || self->ring_count >= most) {
-        return; /* its poll finds out */
+        return; /* the waiter's poll finds out */
     }
     struct snib__sqlite_notify *r = &self->ring[self->ring_count++];
     memset(r, 0, sizeof *r);

@@ -1,13 +1,14 @@
 /* store/sqlite/cleaner.c — nothing stays for ever.
  *
- * A name that nobody has used for a day is forgotten; the highest token among
- * those goes into the floor, under which no later token of any name falls.
- * So the file stays small and tokens rise even on a machine whose clock goes
- * back. Claims of the dead on names that nobody ever asks for again go, too.
+ * The cleaner forgets a name that nobody has used for a day. The highest token
+ * of the forgotten names goes into the floor, and every later token of any name
+ * is above the floor. So the file stays small, and tokens rise even on a
+ * machine whose clock goes back. The cleaner also removes the claims that the
+ * dead have left on names that nobody asks for again.
  *
- * One visit looks at 256 names behind the last visit's (meta key "cleaner") and
- * takes some 200 us of the write lock. If the lock is not free it is left
- * for another time. */
+ * One visit looks at the 256 names behind the last visit's (meta key "broom")
+ * and takes some 200 us of the write lock. If the lock is not free, the visit
+ * is left for another time. */
 #include <string.h>
 
 #include "store/sqlite/internal.h"
@@ -54,7 +55,9 @@ static int cleaner_set_floor(struct snib__db *db, int64_t floor)
         old = snib__sqlite_token(st, 0);
         sqlite3_reset(st);
     }
-    if (rc || old >= floor) { /* what is none is above all: told, not mended */
+    /* A floor that is not a token reads as the highest: it stays, and is
+     * reported until it is mended. */
+    if (rc || old >= floor) {
         return rc;
     }
     st = snib__db_st(db, SNIB__ST_SET_META, &rc);
@@ -82,7 +85,7 @@ static int cleaner_set_cursor(struct snib__db *db, const void *name, int size)
 
 struct visit {
     snib_instant now;
-    int64_t old_token; /* tokens below are a day old                        */
+    int64_t old_token; /* tokens below it are a day old */
     int64_t floor;
     int seen;
     uint8_t last[SNIB_NAME_MAX];
@@ -117,7 +120,8 @@ static int cleaner_visit_one(struct snib__db *db, struct visit *v,
     if (!rc) {
         gone = 0;
     }
-    if (!rc && snib__is_token(token)) { /* damage is told until it is mended */
+    /* A damaged token stays, and is reported until it is mended. */
+    if (!rc && snib__is_token(token)) {
         rc = cleaner_delete_of(db, SNIB__ST_CLEANER_LOCK, v->last, v->last_size,
                                v->old_token, &gone);
     }

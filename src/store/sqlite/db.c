@@ -1,15 +1,14 @@
 /* store/sqlite/db.c — one connection: statements, transactions, errors.
  *
- * WAL with synchronous NORMAL: a commit is two or three writes into the page
- * cache and no fsync, so a killed process loses nothing and a power failure
- * loses the newest transactions together with everybody who held a lock (the
+ * The file is in WAL mode with synchronous NORMAL: a commit is two or three
+ * writes into the page cache and no fsync. So a killed process loses nothing. A
+ * power failure loses the newest transactions, but with them every holder (the
  * boot id is another one afterwards). PERSIST_WAL and NO_CKPT_ON_CLOSE keep a
  * short-lived process from paying for a checkpoint when it ends.
  *
- * Busy: SQLite's own handler sleeps 1, 2, 5, 10 … ms for a transaction of
- * 10 us, which costs a factor of seven; ours yields ten times (on a crowded
- * machine: once), then sleeps 20 us growing to 500 us, until the deadline of
- * the moment. */
+ * Busy: SQLite's own handler sleeps 1, 2, 5, 10 … ms for a transaction of 10
+ * us, which costs a factor of seven. Our handler yields ten times (on a crowded
+ * machine: once), then sleeps 20 us growing to 500 us, until db->busy_until. */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -19,7 +18,8 @@
 #include "base/error.h"
 #include "store/sqlite/internal.h"
 
-/* A yield that takes longer than that is one too many; none for that long. */
+/* A yield that takes longer than the first is too dear; for the second the
+ * handler does not yield again. */
 #define YIELD_CHEAP_NS 500000
 #define YIELD_PAUSE_MS 1000
 
@@ -63,7 +63,7 @@ static const char *const sql[SNIB__ST_COUNT] = {
         "INSERT INTO lock(name, token, size, gate) VALUES(?1, ?2, ?3, ?4) "
         "ON CONFLICT(name) DO UPDATE SET token = excluded.token, "
         "size = excluded.size, gate = excluded.gate",
-    /* Only what is a token, below 2^53 less the reserve. */
+    /* Only what is a token: below 2^53 less the reserve. */
     [SNIB__ST_HIGHEST] = "SELECT max(token) FROM lock "
                          "WHERE token BETWEEN 0 AND 9007199254740959",
     [SNIB__ST_ADD] =
@@ -109,7 +109,7 @@ static const char *const sql[SNIB__ST_COUNT] = {
     [SNIB__ST_CLEANER_COUNT] =
         "UPDATE lock SET shares = (SELECT count(*) FROM claim "
         "WHERE name = ?1 AND state = 5) WHERE name = ?1",
-    /* Terms are kept for 29 days more: 2565734400000 / 1024 ms. */
+    /* A name with params is kept for 29 days more: 2565734400000 / 1024 ms. */
     [SNIB__ST_CLEANER_LOCK] =
         "DELETE FROM lock WHERE name = ?1 AND token < ?2 "
         "AND (coalesce(size, nullif(gate, 0)) IS NULL "
@@ -137,7 +137,7 @@ static const char *const sql[SNIB__ST_COUNT] = {
         "WHERE until <= ?1 ORDER BY until LIMIT ?2)",
 };
 
-/* -- statements and transactions ------------------------------------------------- */
+/* -- statements and transactions ------------------------------------------- */
 
 sqlite3_stmt *snib__db_st(struct snib__db *db, enum snib__stmt which,
                           int *ret_rc)
@@ -183,18 +183,19 @@ static int db_run(struct snib__db *db, enum snib__stmt which)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* What ends it is there before it begins: who finds no memory for that later on
- * would be left inside, and would keep all others from writing. */
+/* The statement that ends the transaction is prepared before it begins. If
+ * memory for it were missing only later, this client would stay inside the
+ * transaction and keep all others from writing. */
 static int db_begin(struct snib__db *db, enum snib__stmt which)
 {
     int rc;
     return snib__db_st(db, SNIB__ST_ROLLBACK, &rc) ? db_run(db, which) : rc;
 }
 
-/* Whoever yields stands behind all others that want to run: 10 us on an idle
- * machine, tens of ms on a crowded one, and then ten yields pass a limit by
- * more than a tenth of a second. Who sleeps is woken in his turn. So after one
- * that took long there is none for a while. */
+/* A thread that yields lets all others run that want to. That takes 10 us on an
+ * idle machine but tens of ms on a crowded one, where ten yields would pass a
+ * limit by more than a tenth of a second. A thread that sleeps is woken in its
+ * turn. So after one slow yield there is none for a while. */
 static bool db_yield_cheaply(struct snib__db *db)
 {
     snib_instant from = snib__host_now(), now;
@@ -229,7 +230,8 @@ static int db_busy(void *data, int count)
     return 1;
 }
 
-/* SQLITE_PROTOCOL: gave up a race for the wal-index; as good as busy. */
+/* SQLITE_PROTOCOL: SQLite gave up in a race for the wal-index, which is as good
+ * as busy. */
 bool snib__db_is_busy(int rc)
 {
     int simple = rc & 0xff;
@@ -237,8 +239,8 @@ bool snib__db_is_busy(int rc)
            simple == SQLITE_PROTOCOL;
 }
 
-/* A file that was removed or replaced under us would be a second truth:
- * whoever opens the path now does not see what we write. */
+/* A file that was removed or replaced while we have it open is a second truth:
+ * a client that opens the path now does not see what we write. */
 static int db_check_moved(struct snib__db *db)
 {
     if (snib__files_moved(db->lockfile)) {
@@ -268,7 +270,7 @@ int snib__db_begin(struct snib__db *db, snib_instant until)
 
 int snib__db_begin_read(struct snib__db *db)
 {
-    /* Busy only while somebody recovers the -wal after a crash. */
+    /* A read is busy only while a process recovers the -wal after a crash. */
     db->busy_until = snib__after(snib__host_now(), snib__ms(1000));
     int rc = db_begin(db, SNIB__ST_BEGIN_READ);
     return rc ? rc : db_check_moved(db);
@@ -295,10 +297,10 @@ void snib__db_rollback(struct snib__db *db)
     }
 }
 
-/* -- errors ----------------------------------------------------------------------- */
+/* -- errors ---------------------------------------------------------------- */
 
-/* Who stands still inside a write? SQLite's write lock in WAL mode is byte
- * 120 of the -shm file. */
+/* The error names the process that stands still inside a write. In WAL mode
+ * SQLite's write lock is byte 120 of the -shm file. */
 static snib_err db_fail_busy(int rc, const char *path,
                              struct snib_error *reterr)
 {
@@ -330,9 +332,9 @@ static int db_last_errno(sqlite3_file *file)
     return e;
 }
 
-/* SQLite takes a page that the disk does not give for one that is damaged
- * (SQLITE_IOERR_CORRUPTFS, which a statement makes SQLITE_CORRUPT of), and what
- * failed stands at its file only: the database or the -wal. */
+/* SQLite takes a page that the disk cannot read for a damaged one
+ * (SQLITE_IOERR_CORRUPTFS, which a statement turns into SQLITE_CORRUPT). Only
+ * the file of that page, the database or the -wal, keeps the errno. */
 int snib__db_unread(struct snib__db *db, int rc)
 {
     static const int where[] = {SQLITE_FCNTL_FILE_POINTER,
@@ -351,7 +353,7 @@ int snib__db_unread(struct snib__db *db, int rc)
 snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
                        struct snib_error *reterr)
 {
-    /* What the connection says is of its last call, which need not be the one
+    /* The connection's text is that of its last call, which need not be the one
      * that failed ("not an error"). */
     bool last =
         db->handle && (sqlite3_errcode(db->handle) & 0xff) == (rc & 0xff);
@@ -427,17 +429,18 @@ snib_err snib__db_fail_open(struct snib__db *db, int rc, const char *path,
     if (later || err == SNIB_ERR_NOMEM) {
         return err;
     }
-    if (reterr) { /* the words are right: it cannot be used */
+    if (reterr) { /* the text is right, but the file cannot be used */
         reterr->code = SNIB_ERR_CONFIG;
     }
     return SNIB_ERR_CONFIG;
 }
 
-/* Frames in the -wal at which it is emptied. A process that lives on takes
- * longer strides, because each costs two fdatasync; a short-lived one leaves
- * little behind, because the next to open a file that nobody else has open
- * must read all of it. Not within the commit, as SQLite does by itself: then
- * whoever was just granted a lock would be rung only after the disk. */
+/* The hook only notes how many frames the -wal has; snib__db_empty_wal empties
+ * it from frames_max on. A long-lived process lets it grow longer, because each
+ * emptying costs two fdatasync. A short-lived one leaves little behind, because
+ * the next process to open a file that nobody has open must read all of it.
+ * SQLite would empty it within the commit; then a waiter that was just granted
+ * a lock would be notified only after the disk. */
 static int db_note_frames(void *data, sqlite3 *handle, const char *name,
                           int frames)
 {
@@ -458,8 +461,8 @@ void snib__db_empty_wal(struct snib__db *db)
         return; /* not at each commit */
     }
     db->frames_next = db->frames + db->frames_max / 4;
-    /* PASSIVE works beside the writers, who may write faster than it can
-     * copy; then RESTART keeps them out for once, while the disk works. */
+    /* PASSIVE works beside the writers, which may write faster than it copies.
+     * RESTART then keeps them out for once, while the disk works. */
     db->busy_until = snib__after(snib__host_now(), snib__ms(50));
     sqlite3_wal_checkpoint_v2(db->handle, "main",
                               must ? SQLITE_CHECKPOINT_RESTART
@@ -467,7 +470,7 @@ void snib__db_empty_wal(struct snib__db *db)
                               NULL, NULL);
 }
 
-/* -- opening ------------------------------------------------------------------------ */
+/* -- opening --------------------------------------------------------------- */
 
 void snib__db_close(struct snib__db *db)
 {
@@ -503,8 +506,8 @@ static snib_err db_connect_to(struct snib__db *db,
     return SNIB_ERR_OK;
 }
 
-/* Those of another boot are waited for outside, and with nothing open: what is
- * entered the next time may be other files. */
+/* While clients of another boot have the file open, this one waits outside,
+ * with nothing open: what it enters the next time may be other files. */
 snib_err snib__db_open(struct snib__db *db, struct snib__lockfile *lockfile,
                        const struct snib__host *h, snib_duration patience,
                        struct snib_error *reterr)

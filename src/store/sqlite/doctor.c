@@ -56,7 +56,7 @@ static void doctor_tell_place(struct snib__sqlite *self, struct snib__buf *out)
 }
 
 /* A step writes some pages to the -wal, which is emptied only when it has
- * grown; with less than that, now this one fails, now that. */
+ * grown. With less space than that, steps fail now and then. */
 static void doctor_tell_space(struct snib__sqlite *self, struct snib__buf *out)
 {
     enum { LEAST_KIB = 64, FEW_KIB = 1024 };
@@ -149,7 +149,7 @@ static void doctor_tell_integrity(struct snib__sqlite *self,
     }
 }
 
-/* An empty write transaction, as a release would need it. */
+/* Time an empty write transaction, which is what a release needs. */
 static void doctor_tell_latency(struct snib__sqlite *self,
                                 struct snib__buf *out)
 {

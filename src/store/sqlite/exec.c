@@ -1,20 +1,20 @@
-/* store/sqlite/exec.c — requests in, transactions, bells, answers.
+/* store/sqlite/exec.c — takes requests, runs transactions, notifies, answers.
  *
- * A chain is executed in order; requests that change claims share a
- * transaction (up to 64: that is what makes 128 renewals cheap), the others
- * read beside the writers. Bells are rung after the commit; a crash between
- * the two is found by the poll of the waiter.
+ * A chain of requests is executed in order. Requests that change claims share a
+ * transaction (up to 64 of them, which makes 128 renewals cheap); the others
+ * read beside the writers. Waiters are notified after the commit. If the
+ * process dies between the two, the waiter's poll finds its grant.
  *
- *   1  a waiter that was rung or polls: read its row only; granted? done
- *   2  begin (wait for the write lock a slice, at most to the limit)
- *   3  the rules (claims.c); an error undoes all, then each runs alone
- *   4  commit; only now are the answers true
- *   5  ring; a waiter that is dead is removed and the next one is granted
- *      the lock, in a transaction of its own, until somebody listens
+ *  1  a waiter that was notified, or polls: read its row only; if granted, done
+ *  2  begin: wait for the write lock for a slice, at most to the limit
+ *  3  the rules (claims.c); an error undoes all, then each request runs alone
+ *  4  commit; only now are the answers true
+ *  5  notify; a waiter that is dead is removed, and the next one is granted the
+ *     lock in a transaction of its own, until one is alive
  *
- * When the write lock cannot be had: requests whose limit has come are
- * answered NOT_APPLIED with the pid that stands in the way, the others stay
- * PENDING and come again (core/blocking.h). */
+ * When the write lock cannot be had, a request whose limit has come is answered
+ * NOT_APPLIED, and the error names the process in the way. The others stay
+ * PENDING and are executed again (core/blocking.h). */
 #include <errno.h>
 #include <poll.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@
 #include "store/memory/batch.h"
 #include "store/sqlite/internal.h"
 
-/* After how many write transactions names are swept. */
+/* The cleaner runs after each so many write transactions. */
 #define CLEANER_EACH 4096
 
 static struct snib__request *exec_of(struct snib__link *l)
@@ -34,7 +34,7 @@ static struct snib__request *exec_of(struct snib__link *l)
     return SNIB__CONTAINER(l, struct snib__request, link);
 }
 
-/* -- answers -------------------------------------------------------------------- */
+/* -- answers --------------------------------------------------------------- */
 
 static void exec_not_applied(struct snib__sqlite *self, struct snib__request *r,
                              int rc)
@@ -54,7 +54,8 @@ void snib__sqlite_no_token(const struct snib__sqlite *self,
                         self->lockfile.path);
 }
 
-/* The rules themselves refused (token range). */
+/* The rules refused: the last token is damaged, or the clock is out of
+ * range. */
 static void exec_refused(const struct snib__sqlite *self,
                          struct snib__request *r, snib_err err)
 {
@@ -67,9 +68,10 @@ static void exec_refused(const struct snib__sqlite *self,
                         "this host's clock is beyond the range of tokens");
 }
 
-/* -- ringing -------------------------------------------------------------------- */
+/* -- notifying --------------------------------------------------------------- */
 
-/* These waiters were granted the lock and are dead: on to the next. */
+/* These waiters were granted the lock but are dead: end their grants, so that
+ * the next ones are granted it. */
 static bool exec_pass_over(struct snib__sqlite *self,
                            const struct snib__sqlite_notify *dead,
                            uint32_t count)
@@ -77,7 +79,7 @@ static bool exec_pass_over(struct snib__sqlite *self,
     snib_instant until =
         snib__after(snib__host_now(), snib__ms(SNIB__SQLITE_SLICE_MS));
     if (snib__db_begin(&self->db, until)) {
-        return false; /* the claim lease ends it */
+        return false; /* the claim lease ends those grants */
     }
     snib__sqlite_book(self);
     for (uint32_t i = 0; i < count && !self->book.err; i++) {
@@ -116,11 +118,11 @@ static void exec_make_notifier(struct snib__sqlite *self)
     snib__notifier_tidy(&self->notifier, &self->lockfile, 64);
 }
 
-/* -- one transaction -------------------------------------------------------------- */
+/* -- one transaction ------------------------------------------------------- */
 
 struct chain_size {
     struct snib__request *r[SNIB__SQLITE_BATCH];
-    /* What a request asked, for running it again after a rollback. */
+    /* What each request asked for, to run it again after a rollback. */
     struct {
         int64_t token;
         uint32_t reserve, permits;
@@ -157,8 +159,11 @@ static void exec_run_rules(void *self, struct snib__request *r)
     snib__rules_run(&((struct snib__sqlite *)self)->book, r);
 }
 
-/* Begun. SQLITE_OK: committed. Else nothing has happened; want_notifier, or an
- * SQLite error, or (SQLITE_OK with book.err) the rules refused. */
+/* Run the requests in the transaction that has begun, and commit it. It is
+ * committed if book.err is OK. Otherwise it is rolled back: a waiter needs a
+ * notifier first (want_notifier), or SQLite failed (its code is returned), or
+ * the rules refused (SQLITE_OK is returned). self->doubt: after an I/O error
+ * the commit may come true yet. */
 static int exec_try_once(struct snib__sqlite *self, struct chain_size *b)
 {
     struct snib__rules_batch batch = {.run = exec_run_rules, .data = self};
@@ -177,7 +182,7 @@ static int exec_try_once(struct snib__sqlite *self, struct chain_size *b)
         return rc;
     }
     rc = snib__db_commit(&self->db);
-    /* What is written behind it takes the place of one that failed. */
+    /* A later commit overwrites in the -wal what one that failed has left. */
     self->doubt = rc && (self->doubt || (rc & 0xff) == SQLITE_IOERR);
     if (rc) {
         exec_undo(self, b);
@@ -208,7 +213,8 @@ static void exec_after_commit(struct snib__sqlite *self, struct chain_size *b)
     }
 }
 
-/* The write lock was not to be had: by its limit a request is refused. */
+/* The transaction could not begin. If others had the write lock, a request
+ * before its limit stays PENDING; any other request is refused. */
 static void exec_too_late(struct snib__sqlite *self, struct chain_size *b,
                           int rc)
 {
@@ -218,13 +224,14 @@ static void exec_too_late(struct snib__sqlite *self, struct chain_size *b,
         exec_not_applied(self, r, rc);
         r->blocked = rc == SQLITE_BUSY;
         if (r->blocked && !snib__reached(now, r->patience)) {
-            r->answer = SNIB__PENDING; /* the text says who is in the way */
+            r->answer = SNIB__PENDING; /* the error names the blocker */
         }
     }
 }
 
-/* A slice, or until the first limit when that is near; but never so short
- * that another's transaction of 10 us would be taken for a refusal. */
+/* How long to try for the write lock: a slice, or until the first limit if that
+ * is near; but never so short that another's transaction of 10 us would look
+ * like a refusal. */
 static snib_instant exec_patience_of(const struct chain_size *b)
 {
     snib_instant now = snib__host_now(), until = SNIB__NEVER;
@@ -239,7 +246,7 @@ static snib_instant exec_patience_of(const struct chain_size *b)
                        snib__after(now, snib__ms(SNIB__SQLITE_LEAST_MS)));
 }
 
-/* True: all have an answer. False: one of them broke it for all. */
+/* True: all have an answer. False: one of them made all fail. */
 static bool exec_run_together(struct snib__sqlite *self, struct chain_size *b)
 {
     for (int attempt = 0; attempt < 2; attempt++) {
@@ -269,11 +276,12 @@ static bool exec_run_together(struct snib__sqlite *self, struct chain_size *b)
         }
         return false;
     }
-    return false; /* cannot be: a bell is wanted once */
+    return false; /* not reached: a notifier is wanted once at most */
 }
 
-/* A commit failed for want of the disk, and nothing has been written since: a
- * later recovery may find it yet, and in it whatever was not answered DONE. */
+/* A commit failed with an I/O error, and nothing has been written since. A
+ * later recovery of the -wal may still find the commit, and with it every
+ * request that was not answered DONE: these are unknown. */
 static void exec_in_doubt(struct chain_size *b)
 {
     for (uint32_t i = 0; i < b->count; i++) {
@@ -282,12 +290,12 @@ static void exec_in_doubt(struct chain_size *b)
             b->r[i]->answer = SNIB__UNKNOWN;
         }
     }
-    poll(NULL, 0, 20); /* they are asked again: not too fast */
+    poll(NULL, 0, 20); /* the core asks again: not too fast */
 }
 
 static void exec_flush(struct snib__sqlite *self, struct chain_size *b)
 {
-    self->doubt = false; /* of an earlier batch, whose words have been told */
+    self->doubt = false; /* of an earlier transaction, already answered */
     if (b->count && !exec_run_together(self, b)) {
         for (uint32_t i = 0; i < b->count; i++) {
             struct chain_size alone = {.count = 1};
@@ -306,10 +314,10 @@ static void exec_flush(struct snib__sqlite *self, struct chain_size *b)
     b->count = 0;
 }
 
-/* -- the chain ---------------------------------------------------------------------- */
+/* -- the chain ------------------------------------------------------------- */
 
-/* A waiter: is the lock its own by now? A read costs half a transaction and
- * takes no lock from anybody. */
+/* Is the lock this waiter's own by now? A read costs half a transaction and
+ * takes no lock that another needs. */
 static bool exec_look_first(struct snib__sqlite *self, struct snib__request *r)
 {
     struct snib__stored_claim c;
@@ -317,7 +325,7 @@ static bool exec_look_first(struct snib__sqlite *self, struct snib__request *r)
         return false;
     }
     if (snib__files_moved(&self->lockfile)) {
-        return false; /* the transaction says so */
+        return false; /* the transaction reports it */
     }
     if (!snib__sqlite_peek(self, r, &c) ||
         !snib__rules_inspect(snib__host_lease_now(&self->host), &c, r)) {
@@ -327,8 +335,8 @@ static bool exec_look_first(struct snib__sqlite *self, struct snib__request *r)
     return true;
 }
 
-/* The terms of a name, read beside the writers: whoever stands still inside a
- * write is in nobody's way who only looks. */
+/* The params of a name, read beside the writers: a process that stands still
+ * inside a write is not in the way of a reader. */
 static void exec_read_params(struct snib__sqlite *self, struct snib__request *r)
 {
     int rc = snib__db_begin_read(&self->db);
@@ -366,11 +374,11 @@ static void exec_inside(struct snib__sqlite *self, struct snib__list *chain)
         case SNIB__PARAMS:
             if (r->batch && !r->index &&
                 b.count + SNIB__BATCH_MAX > SNIB__SQLITE_BATCH) {
-                exec_flush(self, &b); /* a batch is in one transaction */
+                exec_flush(self, &b); /* a batch runs in one transaction */
             }
             if (r->verb == SNIB__RENEW && r->listen &&
                 self->notifier.sock < 0 && !self->no_notifier) {
-                exec_make_notifier(self); /* to be told of a forced release */
+                exec_make_notifier(self); /* to hear of a forced release */
             }
             if (!exec_look_first(self, r)) {
                 exec_put(&b, r);
@@ -403,7 +411,7 @@ static void exec_inside(struct snib__sqlite *self, struct snib__list *chain)
 static void exec_sqlite_exec(void *instance, snib_instant now,
                              struct snib__list *chain)
 {
-    (void)now; /* older than the write lock; read again inside */
+    (void)now; /* the clock is read again, inside the write lock */
     snib__forked_in();
     exec_inside(instance, chain);
     snib__forked_out();
@@ -421,7 +429,7 @@ static uint32_t exec_sqlite_notified(void *instance, uint64_t (*ids)[2],
                                ids, max);
 }
 
-/* -- life ----------------------------------------------------------------------------- */
+/* -- life ------------------------------------------------------------------ */
 
 static void exec_sqlite_free(void *instance)
 {
@@ -472,8 +480,8 @@ snib_err snib__sqlite_open_on(const struct snib__store_config *config,
     if (err) {
         return err;
     }
-    /* Not zeroed: the rings (50 KB, a page fault for each 4), which are
-     * written before they are read. */
+    /* The arrays of notifications (50 KB, a page fault for each 4) are not
+     * zeroed: they are written before they are read. */
     self = snib__realloc(NULL, sizeof *self);
     if (!self) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
@@ -496,7 +504,7 @@ snib_err snib__sqlite_open_on(const struct snib__store_config *config,
     err = err ? err : snib__forked_open(self, reterr);
     if (!err) {
         err = snib__db_open(&self->db, &self->lockfile, host, opening, reterr);
-        /* One process in 64 also sweeps: enough for fleets of short ones. */
+        /* One process in 64 also cleans: enough where all are short-lived. */
         if (!err && self->client[0] % 64 == 0) {
             snib__sqlite_cleaner(self);
         }

@@ -1,22 +1,21 @@
 /* store/sqlite/forked.c — fork() beside threads that are inside SQLite.
  *
- * A child that came by fork() has no threads but one, and all of SQLite's
- * memory: mutexes that a thread of the parent had, which nobody will ever
- * unlock, and for each open file a count of record locks that the child does
- * not have. A client of the child's own, opened on that, hangs or is not
- * excluded. Renewals run in the background, so this meets programs that know
- * of no thread.
+ * A child of fork() has one thread and all of SQLite's memory: mutexes that a
+ * thread of the parent had locked, which nothing will ever unlock, and for each
+ * open file a count of record locks that the child does not have. A client that
+ * the child opens on top of that hangs or is not excluded. Renewals run in the
+ * background, so this happens even to programs that know of no thread.
  *
- * So nobody forks while one of us is inside: pthread_atfork handlers wait
- * until the threads that are have come out (a transaction of some 10 us; who
- * waits for the write lock gives up for the moment), and keep others from
- * going in until fork() is done. In the child the connections of the parent
- * are idle then, and are closed before the child opens one of its own: that
- * writes nothing, and lets go of nothing of the parent's, since record locks
- * belong to the process.
+ * So no thread forks while another is inside SQLite. pthread_atfork handlers
+ * wait until the threads that are inside have come out (a transaction takes
+ * some 10 us; a thread that waits for the write lock gives up for the moment).
+ * They keep other threads from going in until fork() is done. So the parent's
+ * connections are idle in the child, which closes them before it opens one of
+ * its own. Closing them writes nothing and drops none of the parent's record
+ * locks, since those belong to the process.
  *
  * The wait is bounded: after FORK_S (a disk that hangs) fork() goes on all the
- * same, and that child is refused (FORKED) until it has called exec. */
+ * same. Its child is then refused (FORKED) until it has called exec. */
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
@@ -30,18 +29,19 @@
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct snib__list open; /* of this process; in a child: of its parent   */
-    pid_t pid;              /* whose they are; 0: none was ever opened      */
-    int inside;             /* threads                                      */
-    int forks;              /* forks that wait or are under way             */
-    bool spoilt;            /* forked while somebody was inside             */
+    struct snib__list open; /* of this process; in a child: of its parent */
+    pid_t pid;              /* the process whose they are; 0: none was opened */
+    int inside;             /* threads */
+    int forks;              /* forks that wait or are under way */
+    bool spoilt;            /* forked while a thread was inside */
     bool handlers;
 } all = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* Read without the mutex by who waits for the write lock. */
+/* A copy of all.forks. A thread that waits for the write lock reads it without
+ * the mutex. */
 static int forks_wait;
-/* This thread's fork has the mutex. Not, if a signal handler forks that came
- * while its own thread had it. */
+/* This thread's fork has the mutex. False if a signal handler forks that
+ * interrupted its own thread while that had the mutex. */
 static _Thread_local bool locked;
 
 static void forked_init_cond(void)
@@ -53,8 +53,8 @@ static void forked_init_cond(void)
     pthread_condattr_destroy(&attr);
 }
 
-/* Nobody has the mutex for long: only a clock that is set meanwhile makes this
- * wait another time than it should. (ThreadSanitizer does not know
+/* No thread has the mutex for long, so the wait is short. CLOCK_REALTIME makes
+ * it wrong only if that clock is set meanwhile. (ThreadSanitizer does not know
  * pthread_mutex_clocklock.) */
 static bool forked_lock_in_time(void)
 {
@@ -97,7 +97,7 @@ static void forked_in_child(void)
     all.spoilt = all.spoilt || all.inside > 0 || !locked;
     all.inside = all.forks = 0;
     __atomic_store_n(&forks_wait, 0, __ATOMIC_RELAXED);
-    forked_init_cond(); /* the parent's threads may have stood in it */
+    forked_init_cond(); /* threads of the parent may have waited in it */
     if (locked) {
         pthread_mutex_unlock(&all.mutex);
     } else {
@@ -135,7 +135,7 @@ bool snib__forked_waits(void)
     return __atomic_load_n(&forks_wait, __ATOMIC_RELAXED) > 0;
 }
 
-/* What the parent had open, before SQLite opens anything for us. */
+/* Close what the parent had open, before SQLite opens anything for us. */
 static void forked_close_inherited(void)
 {
     struct snib__link *l;
