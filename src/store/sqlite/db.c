@@ -6,9 +6,10 @@
  * boot id is another one afterwards). PERSIST_WAL and NO_CKPT_ON_CLOSE keep a
  * short-lived process from paying for a checkpoint when it ends.
  *
- * Busy: SQLite's own handler sleeps 1, 2, 5, 10 … ms for a transaction of 10
- * us, which costs a factor of seven. Our handler yields ten times (on a crowded
- * machine: once), then sleeps 20 us growing to 500 us, until db->busy_until. */
+ * Busy: SQLite's own handler sleeps 1, 2, 5, 10 … ms, which costs a factor of
+ * seven where a transaction takes 10 us. Our handler yields ten times (on a
+ * crowded machine: once), then sleeps 20 us growing to 500 us, until
+ * db->busy_until. */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>

@@ -68,7 +68,7 @@ static void exec_refused(const struct snib__sqlite *self,
                         "this host's clock is beyond the range of tokens");
 }
 
-/* -- notifying --------------------------------------------------------------- */
+/* -- notifying ------------------------------------------------------------- */
 
 /* These waiters were granted the lock but are dead: end their grants, so that
  * the next ones are granted it. */

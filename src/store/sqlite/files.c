@@ -1,43 +1,45 @@
 /* store/sqlite/files.c — the lock file, its -wal and its -shm are one thing.
  *
- * Clients exclude each other only as long as all of them work in the same
- * three files. A `rm locks.db-wal locks.db-shm` takes nothing from those who
- * have them open, but whoever opens the path next is given new ones, with
+ * Clients exclude each other only as long as all of them work in the same three
+ * files. A `rm locks.db-wal locks.db-shm` takes nothing from the clients that
+ * have them open. But a client that opens the path next is given new ones, with
  * what the file held at its last checkpoint: two truths, two owners.
  *
- * So every client holds a shared flock on the bells directory for as long as
- * it lives, and that directory keeps a note (a symbolic link to a text that
- * is no path) which says which three files those who live work in, and of
- * which directory it is the note.
+ * So every client holds a shared flock on the -bells directory for as long as
+ * it lives. That directory keeps a note (a symbolic link to a text that is no
+ * path). The note says which three files the living clients work in, and which
+ * directory it belongs to.
  *
- *   seeing     the inodes that the four paths lead to. All that follows
- *              compares such fours.
- *   entering   before SQLite touches anything. Exclusive lock: nobody lives,
- *              so what is on the disk counts. Else the shared one: the files
- *              on the disk must be those of the note; others are refused, in
- *              words, until those who use the old ones have ended.
- *   joining    SQLite has opened them. What is seen now must be what was seen
- *              at entering, or SQLite may have made new ones. Where the note
- *              is not that of these files it is written: by who entered alone
- *              (then he lets others in), or by the first to find none.
- *   a step     each transaction looks whether the paths still lead to the
- *              files of its client, so that a holder is told, too. That
- *              newcomers are kept out does not hang on it.
+ *  seeing     Read the inodes that the four paths lead to. All that follows
+ *             compares such fours.
+ *  entering   Before SQLite touches anything. A client that gets the exclusive
+ *             flock is alone: what is on the disk counts. Any other gets the
+ *             shared flock: the files on the disk must be those of the note.
+ *             If they are not, it is refused, in words, until the clients of
+ *             the old files have ended.
+ *  joining    SQLite has opened the files. What is seen now must be what was
+ *             seen at entering, since SQLite may have made new ones. If the
+ *             note does not name these files, it is written: by the client that
+ *             entered alone, which then lets others in, or by the first that
+ *             finds no note.
+ *  a step     Each transaction checks that the paths still lead to the files
+ *             of its client, so that a holder is told, too. Newcomers are kept
+ *             out without it.
  *
- * Without a note the list of locks (/proc/locks) decides: those who have the
- * file open have it and its -shm locked as long as they do.
+ * Without a note the list of locks (/proc/locks) decides: a client that has the
+ * file open has it and its -shm locked all the time.
  *
- *   beside others   the note alone was removed. One enters where all who have
- *                   the file locked are seen to have this -shm and this
- *                   directory locked, too, look after look.
- *   alone           the directory was removed, too, or replaced by a copy. As
- *                   long as anybody has the file locked he lives in the old
- *                   one: one is refused.
+ *  beside others   Only the note was removed. A client enters if all that have
+ *                  the file locked are seen, many times in a row, to have this
+ *                  -shm and this directory locked, too.
+ *  alone           The directory was removed, too, or replaced by a copy. A
+ *                  process that has the file locked lives in the old directory:
+ *                  the newcomer is refused as long as there is one.
  *
- * -wal and -shm are made here where they are missing, not by SQLite: in a
- * directory that others may write to, they could put theirs there between
- * our look and SQLite's open. (A file without a page is the exception: SQLite
- * removes such a -wal and makes it anew.) */
+ * Missing -wal and -shm are made here, not by SQLite: in a directory that
+ * others may write to, they could put theirs there between our check and
+ * SQLite's open. (A file without a page is the exception: SQLite removes such a
+ * -wal and makes it anew.) */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -63,7 +65,6 @@ static void files_name_of(const struct snib__lockfile *p, int i, char *ret,
     snprintf(ret, size, "%s%s", p->base, suffix[i]);
 }
 
-/* NULL: it may be used. */
 const char *snib__files_wrong(const struct snib__lockfile *p,
                               const struct stat *st)
 {
@@ -94,11 +95,11 @@ static snib_err files_fail_wrong(const struct snib__lockfile *p, int i,
                       p->path, suffix[i], why);
 }
 
-/* -- seeing ------------------------------------------------------------------------ */
+/* -- seeing ---------------------------------------------------------------- */
 
 struct seen {
-    uint64_t inode[SNIB__SEEN]; /* 0: nothing is there                        */
-    bool empty;                 /* the file has no page                       */
+    uint64_t inode[SNIB__SEEN]; /* 0: nothing is there */
+    bool empty;                 /* the file has no page */
 };
 
 static snib_err files_see(const struct snib__lockfile *p, struct seen *ret,
@@ -126,7 +127,7 @@ static snib_err files_see(const struct snib__lockfile *p, struct seen *ret,
     return SNIB_ERR_OK;
 }
 
-/* Which of the three is not there; -1: none. */
+/* The first of the three files that is not there; -1: none. */
 static int files_missing(const struct seen *now)
 {
     for (int i = 0; i < SNIB__FILES; i++) {
@@ -137,7 +138,8 @@ static int files_missing(const struct seen *now)
     return -1;
 }
 
-/* Which is another one than was known; 0 there: it may be any. -1: none. */
+/* The first of the four that is not the known one; -1: none. A known 0 matches
+ * any. */
 static int files_differs(const struct seen *now, const uint64_t known[])
 {
     for (int i = 0; i < SNIB__SEEN; i++) {
@@ -148,10 +150,11 @@ static int files_differs(const struct seen *now, const uint64_t known[])
     return -1;
 }
 
-/* -- the note ---------------------------------------------------------------------- */
+/* -- the note -------------------------------------------------------------- */
 
-/* False: there is none, or it is of another directory (this one is a copy).
- * Older ones do not say of which, which leaves a 0. */
+/* False: there is no note, or it belongs to another directory (this one is a
+ * copy). A note of an older version does not name its directory: ret has a 0
+ * there. */
 static bool files_read_note(const struct snib__lockfile *p,
                             const struct seen *now, uint64_t ret[])
 {
@@ -173,8 +176,8 @@ static bool files_read_note(const struct snib__lockfile *p,
            (!n[NOTIFIERS] || n[NOTIFIERS] == now->inode[NOTIFIERS]);
 }
 
-/* The old one is removed only by who is alone; nobody else reads it then. Who
- * is killed in between leaves none, and nothing that is held. */
+/* Only a client that is alone removes the old note; no other reads it then. If
+ * that client is killed in between, there is no note, but also no grant. */
 static bool files_write_note(const struct snib__lockfile *p,
                              const struct seen *now)
 {
@@ -190,9 +193,9 @@ static bool files_write_note(const struct snib__lockfile *p,
     return symlinkat(text, p->notifiers, NOTE) == 0 || errno == EEXIST;
 }
 
-/* -- entering ---------------------------------------------------------------------- */
+/* -- entering -------------------------------------------------------------- */
 
-/* " (process 4312)", or nothing. */
+/* Another process that uses the files, as " (process 4312)"; or "". */
 static void files_say_user(const struct snib__lockfile *p, char *ret,
                            size_t size)
 {
@@ -215,9 +218,9 @@ static snib_err files_fail_replaced(const struct snib__lockfile *p, int i,
                       p->path, i == 0 ? "it" : suffix[i] + 1, who);
 }
 
-/* Who is alone: what is not there is made, and what is there is what counts.
- * The -wal may become another one: SQLite makes it anew where the file has no
- * page, or gets rid of one that was written halfway. */
+/* This client is alone: it makes what is not there, and what is there counts.
+ * The -wal may become another one: SQLite makes it anew if the file has no
+ * page, and removes one that was written halfway. */
 static snib_err files_enter_alone(struct snib__lockfile *p,
                                   const struct seen *before,
                                   struct snib_error *reterr)
@@ -242,9 +245,10 @@ static snib_err files_enter_alone(struct snib__lockfile *p,
     return err;
 }
 
-/* Somebody lives, and the note is not there. Those that all others have open are
- * the files that are meant, if it is this directory in which they live: *ret is
- * what they have not; -1. SQLite locks no -wal. */
+/* Other clients live, and there is no note. The files that all of them have
+ * locked are the right ones, if they have this directory locked, too. *ret: the
+ * first that is missing at its path or that one of them has not locked; -1:
+ * none. SQLite locks no -wal, so that is not asked. */
 static snib_err files_unused_of(const struct snib__lockfile *p,
                                 const struct seen *now, int *ret,
                                 struct snib_error *reterr)
@@ -268,33 +272,40 @@ static void files_pause_for(long us)
     nanosleep(&t, NULL);
 }
 
-/* Half a millisecond, and not all at once. */
+/* Half a millisecond on average; different processes pause differently. */
 static void files_pause_between(int looks)
 {
     files_pause_for(200 + (looks + getpid()) % 7 * 100);
 }
 
-/* What the looks of somebody who wants to enter have shown. */
+/* What a client that wants to enter has seen so far, look by look. */
 struct looks {
-    int count;      /* that saw anything                                      */
-    int barred;     /* the last ones: somebody was alone                      */
-    int in_use;     /* the last ones: others have these files locked          */
-    bool unused;    /* the last one: nobody has the file locked               */
-    int wrong;      /* which file it is not; -1: none                         */
-    bool noted;     /* there was a note                                       */
-    struct seen at; /* what in_use and unused were said of                    */
+    int count;      /* looks since it was last barred for long */
+    int barred;     /* how many in a row found a client alone */
+    int in_use;     /* how many in a row: others have these files locked */
+    bool unused;    /* the last one: nobody has the file locked */
+    int wrong;      /* the file that is a wrong one; -1: none */
+    bool noted;     /* there was a note */
+    struct seen at; /* the files that in_use and unused are about */
 };
 
-/* Looks, half a millisecond apart. NOTED: before it is said that the files are not
- * those of the note; another newcomer may have been what was seen living. Without
- * a note nothing is believed at once: who is killed lets go of the directory
- * before he lets go of the file, and who has just come in may be about to open
- * the files, and to write it. IN_USE: before it is believed that others have the
- * files open, UNNOTED: that they have not. Other newcomers, too, are alone for an
- * instant; who is for BARRED looks opens the file, and it is looked at anew. */
+/* How many looks, half a millisecond apart, it takes:
+ *
+ * NOTED, to say that the files are not those of the note. The client that was
+ * seen living may have been another newcomer.
+ *
+ * IN_USE, to believe without a note that others have the files open; UNNOTED,
+ * to believe that they have not. One look is not enough: a killed process drops
+ * its lock of the directory before that of the file, and a client that has just
+ * entered may be about to open the files and to write the note.
+ *
+ * BARRED, to believe that a client that is alone opens the file. (Other
+ * newcomers are alone only for an instant.) The count of looks then starts
+ * again. */
 enum { NOTED = 50, IN_USE = 20, UNNOTED = 500, BARRED = 20 };
 
-/* The directory is locked, and `now` is what is seen. */
+/* May this client enter? It has locked the directory, exclusively if p->alone;
+ * `now` is what it sees. */
 static bool files_may_enter(const struct snib__lockfile *p, struct looks *l,
                             const struct seen *now)
 {
@@ -312,8 +323,9 @@ static bool files_may_enter(const struct snib__lockfile *p, struct looks *l,
     return l->wrong < 0 && (l->noted || l->in_use >= IN_USE);
 }
 
-/* Without the lock, for it takes long, and would keep others from being alone
- * (or be taken for somebody who is). */
+/* Ask the list of locks. The directory is not locked meanwhile: this takes
+ * long, and our lock would keep others from being alone, or look like a client
+ * that is alone. */
 static snib_err files_ask_locks(const struct snib__lockfile *p, struct looks *l,
                                 bool was_alone, struct snib_error *reterr)
 {
@@ -331,7 +343,8 @@ static snib_err files_ask_locks(const struct snib__lockfile *p, struct looks *l,
     return err;
 }
 
-/* OK: somebody else has it in a way that keeps us out. */
+/* What a failed flock means. OK: another process has a lock that keeps us
+ * out. */
 static snib_err files_fail_flock(const struct snib__lockfile *p,
                                  struct snib_error *reterr)
 {
@@ -342,7 +355,8 @@ static snib_err files_fail_flock(const struct snib__lockfile *p,
                                    strerror(errno));
 }
 
-/* The lock of who is alone, or else that of all. False: somebody is alone. */
+/* Take the exclusive flock (p->alone), or else the shared one. *ret false:
+ * neither, since another client is alone. */
 static snib_err files_lock_notifiers(struct snib__lockfile *p, bool *ret,
                                      struct snib_error *reterr)
 {
@@ -359,7 +373,7 @@ static snib_err files_lock_notifiers(struct snib__lockfile *p, bool *ret,
     return err;
 }
 
-/* Is the locked directory still the one that others find? */
+/* Is the locked directory still the one at the path? */
 static bool files_is_at_path(const struct snib__lockfile *p,
                              const struct seen *now)
 {
@@ -375,7 +389,8 @@ static snib_err files_open_again(struct snib__lockfile *p,
     return snib__lockfile_notifiers(p, reterr);
 }
 
-/* *ret: entered. Else the directory is let go, and another look is due. */
+/* One look. *ret: entered. Else the directory is unlocked, and another look is
+ * due. */
 static snib_err files_look(struct snib__lockfile *p, struct looks *l, bool *ret,
                            struct snib_error *reterr)
 {
@@ -447,9 +462,9 @@ void snib__files_leave(struct snib__lockfile *p)
     p->alone = false;
 }
 
-/* -- joining ----------------------------------------------------------------------- */
+/* -- joining --------------------------------------------------------------- */
 
-/* Nobody else was there: it is only to be opened again. */
+/* No other client lives, so the caller only has to open again. */
 static snib_err files_fail_meanwhile(const struct snib__lockfile *p, int i,
                                      struct snib_error *reterr)
 {
@@ -459,7 +474,7 @@ static snib_err files_fail_meanwhile(const struct snib__lockfile *p, int i,
                       i ? suffix[i] + 1 : "", i ? " of " : "", p->path);
 }
 
-/* The note is that of these files, or becomes it. */
+/* Make sure that the note names these files. */
 static snib_err files_note_them(const struct snib__lockfile *p,
                                 const struct seen *now,
                                 struct snib_error *reterr)
@@ -472,14 +487,14 @@ static snib_err files_note_them(const struct snib__lockfile *p,
             return snib__host_cannot(errno, p->notifiers_path, reterr, "%s: %s",
                                      p->notifiers_path, strerror(errno));
         }
-        noted =
-            files_read_note(p, now, note); /* another may have been faster */
+        /* Another client may have been faster. */
+        noted = files_read_note(p, now, note);
     }
     int i = noted ? files_differs(now, note) : NOTIFIERS;
     return i < 0 ? SNIB_ERR_OK : files_fail_replaced(p, i, reterr);
 }
 
-/* What is seen now is what was entered, and nothing of it is missing. */
+/* Is what is seen now what was entered, and is nothing missing? */
 static snib_err files_see_entered(const struct snib__lockfile *p,
                                   struct seen *ret, struct snib_error *reterr)
 {
@@ -516,7 +531,7 @@ snib_err snib__files_join(struct snib__lockfile *p, snib_instant until,
     if (!p->alone) {
         return SNIB_ERR_OK;
     }
-    /* The change of a lock lets go of it for an instant. */
+    /* flock() drops the old lock for an instant while it changes it. */
     while (flock(p->notifiers, LOCK_SH | LOCK_NB)) {
         err = files_fail_flock(p, reterr);
         if (err || snib__reached(snib__host_now(), until)) {

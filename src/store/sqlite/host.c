@@ -1,14 +1,14 @@
-/* store/sqlite/host.c — what this host and process are, and who is gone.
+/* store/sqlite/host.c — facts of this host and process; has a process ended?
  *
- * Leases of a file are instants of CLOCK_BOOTTIME, so everybody who uses it
- * must share that clock: same boot (boot id), no time-namespace offset, no
- * network file system (H45).
+ * Leases of a file are instants of CLOCK_BOOTTIME, so all that use the file
+ * must share that clock: the same boot (boot id), no time namespace with an
+ * offset, no network file system.
  *
- * "Gone" is said only when it is certain: the pid must be of our own pid
- * namespace, and the kernel must say that it does not exist, or that it has
- * ended, or /proc that another process has it now. A kernel without
- * pidfd_open, a foreign /proc, a zombie's doubt: not gone; the lease ends
- * it. */
+ * A process counts as gone only when that is certain. Its pid must be of our
+ * own pid namespace, and the kernel must say that it does not exist or has
+ * ended, or /proc that another process has the pid now. In any doubt (a kernel
+ * without pidfd_open, a foreign /proc) it is not gone; its lease ends its
+ * claims. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@
 #define SYS_pidfd_open 434
 #endif
 
-/* Whole small file as text; false: cannot be read. */
+/* Read a whole small file as text. False: it cannot be read. */
 static bool host_slurp(const char *path, char *ret, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -53,8 +53,9 @@ static bool host_slurp(const char *path, char *ret, size_t size)
     return n >= 0;
 }
 
-/* Field 22 and the state letter of /proc/PID/stat; the program's name before
- * them may contain anything, so count from the last ')'. */
+/* The start time (field 22) and the state letter of /proc/PID/stat. The
+ * program's name before them may contain anything, so count from the last
+ * ')'. */
 static bool host_read_stat(int64_t pid, int64_t *ret_start, char *ret_state)
 {
     char path[48], text[1024], *p;
@@ -190,22 +191,22 @@ bool snib__host_gone(const struct snib__host *h, int64_t pid, int64_t start,
     return host_read_stat(pid, &start_now, &state) && start_now != start;
 }
 
-/* -- who locks a file ----------------------------------------------------------- */
+/* -- the locks of a file --------------------------------------------------- */
 
-/* A line of /proc/locks: "7: POSIX  ADVISORY  WRITE 4312 fe:01:1234 120 120".
- * The device is the kernel's own. stat shows the same on ext, xfs, f2fs, zfs and
- * tmpfs, and there a lock of another device is one of another file; btrfs shows
- * one for each subvolume and overlay for each layer, so that there the inode and
- * the byte have to do. */
+/* What to look for in /proc/locks. A line of it: "7: POSIX  ADVISORY  WRITE
+ * 4312 fe:01:1234 120 120". The device there is the kernel's own. On ext, xfs,
+ * f2fs, zfs and tmpfs stat shows the same one, so a lock with another device is
+ * one of another file. On btrfs stat shows one for each subvolume, on overlay
+ * one for each layer, so there the inode and the byte have to do. */
 struct wanted {
     const char *type; /* "POSIX", "FLOCK"                                   */
-    bool write;       /* only who writes                                    */
-    bool others;      /* not ourselves                                      */
-    bool any_dev;     /* dev says nothing                                   */
+    bool write;       /* write locks only */
+    bool others;      /* not this process's */
+    bool any_dev;     /* dev says nothing */
     dev_t dev;
     uint64_t ino;
-    int64_t offset; /* -1: any                                              */
-    int64_t by;     /* this process; 0: any                                 */
+    int64_t offset; /* -1: any */
+    int64_t by;     /* the pid of its process; 0: any */
 };
 
 static bool host_hides_device(const struct statfs *fs)
@@ -214,8 +215,8 @@ static bool host_hides_device(const struct statfs *fs)
            (uint32_t)fs->f_type == 0x794c7630;   /* overlay                 */
 }
 
-/* A process that has ended may have left its flock to a child. Another one's
- * /proc may be hidden from us. */
+/* Has the process that took this lock ended? (It may have left its flock to a
+ * child.) /proc of other users' processes may be hidden from us. */
 static bool host_has_ended(int64_t pid)
 {
     int64_t start;
@@ -226,7 +227,8 @@ static bool host_has_ended(int64_t pid)
     return kill((pid_t)pid, 0) && errno == ESRCH;
 }
 
-/* Is this a line of such a lock? *ret_pid: whose; *ret_dev: of its device. */
+/* Is this line such a lock? *ret_pid: whose. *ret_dev: it has the same
+ * device. */
 static bool host_is_wanted(const struct wanted *w, const char *line,
                            int64_t *ret_pid, bool *ret_dev)
 {
@@ -249,9 +251,10 @@ static bool host_is_wanted(const struct wanted *w, const char *line,
              (to[0] == 'E' || w->offset <= strtoll(to, NULL, 10))));
 }
 
-/* Who has it, 0: nobody, -1: it cannot be told (errno). One who lives goes before
- * one who has ended, and a lock of the same device before others. *ret_seen: a
- * number for all that stands there. */
+/* The pid of a process with such a lock; 0: none has; -1: it cannot be told
+ * (errno). A process that lives goes before one that has ended, and a lock of
+ * the same device before others. *ret_seen: a hash of all lines that were
+ * read. */
 static int64_t host_look_for_lock(const struct wanted *w, uint64_t *ret_seen)
 {
     char line[256];
@@ -279,9 +282,10 @@ static int64_t host_look_for_lock(const struct wanted *w, uint64_t *ret_seen)
     return pid ? pid : alike ? alike : failed ? -1 : 0;
 }
 
-/* The kernel gives the list in pieces; a lock that ends between two of them
- * moves those behind it, and one is missed. So none is there only if two looks
- * saw the same (or many did not find it, where it never stands still). */
+/* The kernel gives the list in pieces. When a lock ends between two pieces,
+ * those behind it move up, and one is missed. So "none" is believed only when
+ * two readings in a row are the same, or after TIMES readings, since a busy
+ * list never stays the same. */
 static int64_t host_find_lock(const struct wanted *w)
 {
     enum { TIMES = 20 };
@@ -297,7 +301,7 @@ static int64_t host_find_lock(const struct wanted *w)
     return pid;
 }
 
-/* False: errno says why it cannot be told. */
+/* False: errno says why this cannot be told. */
 static bool host_is_of(struct wanted *w, const char *path)
 {
     struct stat st;
@@ -339,7 +343,7 @@ snib_err snib__host_locked(const char *path, int64_t *ret_pid,
     const char *asked = host_is_of(&w, path) ? "/proc/locks" : path;
     *ret_pid = 0;
     if (asked == path && (errno == ENOENT || errno == ENOTDIR)) {
-        return SNIB_ERR_OK; /* who has another file open is of no interest  */
+        return SNIB_ERR_OK; /* locks of a removed file do not matter */
     }
     int64_t pid = asked == path ? -1 : host_find_lock(&w);
     if (pid < 0) {
@@ -349,8 +353,8 @@ snib_err snib__host_locked(const char *path, int64_t *ret_pid,
     return SNIB_ERR_OK;
 }
 
-/* The process with such a lock that has the next number; 0: none, -1: it cannot
- * be told (errno). */
+/* The lowest pid above `after` of a process with such a lock; 0: none; -1: it
+ * cannot be told (errno). */
 static int64_t host_next_locker(const struct wanted *w, int64_t after)
 {
     char line[256];
@@ -432,7 +436,7 @@ bool snib__host_user_of(int fd, char ret[SNIB__WHO])
     return pid > 0;
 }
 
-/* -- what is used up -------------------------------------------------------------- */
+/* -- what is used up ------------------------------------------------------- */
 
 snib_err snib__host_lacks(int e, const char *what, struct snib_error *reterr)
 {
@@ -457,7 +461,7 @@ snib_err snib__host_lacks(int e, const char *what, struct snib_error *reterr)
                           "on its file system, or in the quota (df, df -i, "
                           "quota)",
                           what);
-    case ENOLCK: /* the kernel finds no memory for a lock                   */
+    case ENOLCK: /* the kernel finds no memory for a lock */
     case ENOMEM:
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     default:

@@ -1,6 +1,6 @@
-/* store/sqlite/inspect.c — inspect and list: read transactions beside the
- * writers, so that they answer even while a process stands still inside a
- * write. They settle nothing; what has expired is simply not shown. */
+/* store/sqlite/inspect.c — inspect and list. They are read transactions beside
+ * the writers, so they answer even while a process stands still inside a write.
+ * They settle nothing; expired claims are simply not shown. */
 #include "base/error.h"
 #include "base/glob.h"
 #include "store/sqlite/internal.h"
@@ -8,7 +8,7 @@
 struct shown {
     struct snib__buf *out;
     snib_instant now;
-    bool damaged; /* a token or a floor is none: who asks cannot be granted   */
+    bool damaged; /* a token or floor is damaged: requests are refused */
 };
 
 static void inspect_write_row(sqlite3_stmt *st, struct shown *s)
@@ -40,7 +40,7 @@ static int inspect_write_all(struct snib__sqlite *self, enum snib__stmt which,
     return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
-/* What a name that is not in the file begins with. */
+/* A name that is not in the file starts at the floor. */
 static int inspect_look_at_floor(struct snib__sqlite *self, struct shown *s)
 {
     int rc;
@@ -131,7 +131,7 @@ void snib__sqlite_inspect(struct snib__sqlite *self, struct snib__request *r)
         r->answer = SNIB__NOT_APPLIED;
         r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
     } else if (s.damaged && r->verb == SNIB__INSPECT) {
-        snib__sqlite_no_token(self, r); /* a list shows what there is       */
+        snib__sqlite_no_token(self, r); /* a list shows what there is */
     } else {
         r->answer = SNIB__DONE;
         r->err = snib__ok(r->reterr);

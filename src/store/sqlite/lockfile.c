@@ -1,19 +1,22 @@
-/* store/sqlite/lockfile.c — the lock file's place, and whether it may be trusted.
+/* store/sqlite/lockfile.c — the lock file's path, and whether it may be
+ * trusted.
  *
- * Two processes that mean the same lock must meet in the same file, and
- * nobody else may be able to put another in its place:
+ * Two processes that mean the same lock must meet in the same file, and nobody
+ * else may be able to put another file in its place:
  *
- *  - which file is meant when none is named, shared.c says;
- *  - the directory is resolved once, the file itself must not be a symbolic
- *    link (its -wal would lie elsewhere), nor have a second hard link, nor be
- *    mounted by itself (two names, two -wal files, a broken database);
- *  - it belongs to us: another user could rewrite leases, and could not ring
- *    our bells; or it lies in a shared directory, which root made for a group
- *    (setgid, writable for the group, for nobody else), and then everything in
- *    it is the group's, whoever of it made it, whatever his umask: 0660, 2770;
- *  - it lies on a file system whose locks and clock are this host's.
+ * - shared.c says which file is meant when none is named;
+ * - the directory is resolved once. The file itself must not be a symbolic link
+ *   (its -wal would lie elsewhere), nor have a second hard link, nor be mounted
+ *   by itself (two names, two -wal files, a broken database);
+ * - the file belongs to this user: another user could rewrite leases, and could
+ *   not notify our waiters. Or it lies in a shared directory, which root made
+ *   for a group (setgid, writable for the group, for nobody else). Then
+ *   everything in it is the group's, whichever member made it with whatever
+ *   umask: 0660, directories 2770;
+ * - it lies on a file system whose locks and clock are this host's.
  *
- * The file is made by mknod, not by open: see internal.h on close(). */
+ * The file is made by mknod, not by open: internal.h says what close() would
+ * do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,7 +31,7 @@
 #include "store/sqlite/internal.h"
 
 #define REMEDY   SNIB__SQLITE_REMEDY
-#define BASE_MAX 200 /* bytes: "-bells" and "-shm" follow          */
+#define BASE_MAX 200 /* bytes; "-bells" or "-shm" is appended */
 #ifndef STATX_ATTR_MOUNT_ROOT
 #define STATX_ATTR_MOUNT_ROOT 0x2000
 #endif
@@ -44,7 +47,7 @@ bool snib__lockfile_is_sole(const struct snib__lockfile *p)
            strcmp(p->path, standard) == 0;
 }
 
-/* -- making ------------------------------------------------------------------------ */
+/* -- making ---------------------------------------------------------------- */
 
 /* Make the missing directories above the last '/', 0700 each. */
 static snib_err lockfile_make_dirs(char *path, struct snib_error *reterr)
@@ -98,9 +101,10 @@ static snib_err lockfile_check_fs(struct snib__lockfile *p,
     return SNIB_ERR_OK;
 }
 
-/* A mount of the file alone is a second name of it, and beside that name lie a
- * -wal, a -shm and bells of its own. Kernels before Linux 5.8 do not tell, and
- * some sandboxes do not let us ask (EPERM): then it is taken for none. */
+/* A mount of the file alone is a second name of it, with a -wal, a -shm and a
+ * -bells of its own beside it. Kernels before Linux 5.8 do not tell of such a
+ * mount, and some sandboxes do not let us ask (EPERM): then there is taken to
+ * be none. */
 static snib_err lockfile_is_mounted(const struct snib__lockfile *p,
                                     const char *base, bool *ret,
                                     struct snib_error *reterr)
@@ -141,7 +145,7 @@ static snib_err lockfile_check_file(struct snib__lockfile *p, const char *base,
     }
     wrong = snib__files_wrong(p, &st);
     if (wrong) {
-        /* said below */
+        /* reported below */
     } else if (faccessat(p->dir, base, R_OK | W_OK, AT_EACCESS)) {
         wrong = errno == EROFS ? "is on a read-only file system"
                                : "is not writable";
@@ -227,7 +231,7 @@ snib_err snib__lockfile_notifiers(struct snib__lockfile *p,
     return SNIB_ERR_OK;
 }
 
-/* A file of ours alone stays so, wherever it lies. */
+/* Is there a private file of this user? It stays private, wherever it lies. */
 static bool lockfile_is_private(int dir, const char *base)
 {
     struct stat st;
@@ -285,8 +289,8 @@ static snib_err lockfile_open_in(struct snib__lockfile *p, const char *dir,
     }
     err = lockfile_check_file(p, base, reterr);
     if (!err) {
-        err = lockfile_check_fs(p, h, p->path,
-                                reterr); /* untold, it may be a mount */
+        /* The file may be a mount that lockfile_is_mounted was not told of. */
+        err = lockfile_check_fs(p, h, p->path, reterr);
     }
     return err ? err : snib__lockfile_notifiers(p, reterr);
 }

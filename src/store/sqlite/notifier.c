@@ -1,16 +1,17 @@
-/* store/sqlite/notifier.c — telling a waiter, and noticing that a process ended.
+/* store/sqlite/notifier.c — notifies a waiter; notices that a process ended.
  *
- * Each client that waits has a unix datagram socket in the bells directory.
- * Whoever grants it a lock sends 64 bytes there after the commit. The answer
- * of the kernel is as good as Redis' subscriber count: ECONNREFUSED or ENOENT
- * says that nobody listens any more, EAGAIN that unread bells lie there.
+ * Each client that waits has a unix datagram socket in the -bells directory. A
+ * process that grants it a lock sends 64 bytes there after the commit. The
+ * kernel's answer is as good as Redis' count of subscribers: ECONNREFUSED or
+ * ENOENT says that nobody listens any more, EAGAIN that notifications lie there
+ * unread.
  *
- * Addresses go through /proc/self/fd/<bells>/<name>, because sun_path holds
- * 107 bytes and paths may be longer.
+ * Addresses go through /proc/self/fd/<-bells directory>/<name>, because
+ * sun_path holds 107 bytes and paths may be longer.
  *
- * What the engine polls is an epoll descriptor with the socket and a few
- * pidfds: the first in a queue is told at once when the holder's process
- * ends. A watch names the waiting request; it fires once and is dropped. */
+ * The client polls an epoll descriptor of the socket and a few pidfds: the
+ * first in a queue is told at once when the holder's process ends. A watch
+ * names the waiting request; it fires once and is dropped. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -73,7 +74,7 @@ static bool notifier_address_of(int dir, const char *name,
     return n > 0 && (size_t)n < size;
 }
 
-/* net.unix.max_dgram_qlen: how many bells may lie unread. */
+/* net.unix.max_dgram_qlen: how many notifications may lie unread. */
 static uint32_t notifier_read_queue_max(void)
 {
     char text[16] = "";
@@ -95,8 +96,9 @@ static bool notifier_bind_at(const struct snib__notifier *b, int dir,
            bind(b->sock, (struct sockaddr *)&a, sizeof a) == 0;
 }
 
-/* To send to a socket is to write to it, so a group's has a mode of its own; not
- * by chmod of its name in the bells directory, see stage.c. */
+/* Sending to a socket needs write permission, so a socket in a shared directory
+ * gets a mode of its own; not by a chmod of its name in the -bells directory,
+ * see stage.c. */
 static bool notifier_put_socket(const struct snib__notifier *b,
                                 const struct snib__lockfile *lockfile)
 {
@@ -215,9 +217,10 @@ uint32_t snib__notifier_tidy(struct snib__notifier *b,
     return left;
 }
 
-/* -- hearing ---------------------------------------------------------------------- */
+/* -- receiving ------------------------------------------------------------- */
 
-/* close() alone would leave it in the set when a forked child has a copy. */
+/* close() alone would leave it in the epoll set when a forked child has a
+ * copy. */
 static void notifier_drop_watch(struct snib__notifier *b, struct snib__watch *w)
 {
     epoll_ctl(b->epoll, EPOLL_CTL_DEL, w->fd, NULL);
@@ -255,7 +258,7 @@ uint32_t snib__notifier_take(struct snib__notifier *b, uint64_t (*ids)[2],
         ssize_t got =
             TEMP_FAILURE_RETRY(recv(b->sock, m, sizeof m, MSG_DONTWAIT));
         if (got < 0) {
-            /* As many as fit lay here: one may have been turned away. */
+            /* The queue was full: another may have been turned away. */
             overflow = b->streak >= b->queue_max;
             b->streak = 0;
             break;
@@ -293,7 +296,7 @@ static struct snib__watch *notifier_slot_for(struct snib__notifier *b,
             free_slot = free_slot ? free_slot : w;
         } else if (w->request[0] == request[0] && w->request[1] == request[1]) {
             if (w->pid == pid) {
-                return NULL; /* as it should be */
+                return NULL; /* that process is watched already */
             }
             notifier_drop_watch(b, w);
             return w;

@@ -1,13 +1,13 @@
 /* store/sqlite/schema.c — is this file ours, of our version, of this boot?
  *
- * A file is ours when its meta table says so; an empty one becomes ours. Any
- * other is left exactly as it was found.
+ * A file is ours when its meta table says so; an empty file becomes ours. Any
+ * other file is left exactly as it was found.
  *
- * Boot. Leases are instants of CLOCK_BOOTTIME and mean nothing after a
- * reboot, when nobody who held is alive: with another boot id all claims are
- * deleted, tokens stay. A container may have a boot id of its own on the same
- * kernel (LXC does that), so "another boot id" is believed only when nobody
- * has the file open (files.c). */
+ * Boot. Leases are instants of CLOCK_BOOTTIME. After a reboot they mean
+ * nothing, and no holder is alive. So with another boot id all claims are
+ * deleted; tokens stay. A container may have a boot id of its own on the same
+ * kernel (LXC does that), so another boot id is believed only when nobody has
+ * the file open (files.c). */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -17,24 +17,28 @@
 
 static const char schema[] =
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
-    /* Names, with the last token given out (room included) and the id of the
-     * claim that holds it. The id may be stale: it counts only if that claim
-     * still has this name and state 1. */
-    /* size: of the semaphore, NULL: it has none. gate: of a closed latch.
-     * shares: how many claims are in state 5. */
+    /* A name, with its last token (reserve included) and the id of the claim
+     * that holds it. The id may be stale: it counts only if that claim still
+     * has this name and state 1. size: of the semaphore; NULL: it has none.
+     * gate: latch count of a closed latch. shares: how many claims are in state
+     * 5. */
     "CREATE TABLE lock(name BLOB PRIMARY KEY, size INT, token INT, "
     "gate INT, holder INT, shares INT) WITHOUT ROWID;"
-    /* id: order of arrival. state: 0 waits, 1 holds, 2 tombstone, 3 unresponsive,
-     * 4 revoked, 5 holds with others. until, lease, delay: ns of
-     * CLOCK_BOOTTIME. holds: since when it does, or waits, of the same. rank: lower ones first. beside: a request. slot: of
-     * permits. */
+    /* id: order of arrival.
+     * state: 0 waits, 1 holds, 2 tombstone, 3 unresponsive, 4 revoked, 5 holds
+     * with others.
+     * until, lease, delay: ns of CLOCK_BOOTTIME. holds: since when the claim
+     * holds, or waits, on the same clock.
+     * rank: lower ones go first. slot: of permits. room: token reserve.
+     * bell: name of the notifier. beside: request id of the own grant that is
+     * not in the way. */
     "CREATE TABLE claim(id INTEGER PRIMARY KEY, name BLOB, client BLOB, "
     "request BLOB, kind INT, permits INT, holds INT, state INT, token INT, "
     "room INT, floor INT, lease INT, until INT, pid INT, start INT, "
     "pidns INT, bell TEXT, about TEXT, rank INT, delay INT, beside BLOB, "
     "slot INT);"
-    /* A holder is found by its name, so it is in no index: an acquire writes
-     * two pages, a release one. */
+    /* A holder is found by its name and is in no index, so an acquire writes
+     * two pages and a release one. */
     "CREATE UNIQUE INDEX claim_request ON claim(request) WHERE state <> 1;"
     "CREATE INDEX claim_order ON claim(name, rank, id) WHERE state = 0;"
     "CREATE INDEX claim_share ON claim(name, id) WHERE state = 5;"
@@ -84,7 +88,7 @@ static int schema_one_number(struct snib__db *db, const char *text,
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* No meta table: an empty file, or somebody else's. */
+/* There is no meta table: is the file empty, or another program's? */
 static int schema_is_empty(struct snib__db *db, bool *ret)
 {
     int64_t app = 0, version = 0, tables = 0;
@@ -115,7 +119,7 @@ static int schema_set_meta(struct snib__db *db, const char *key,
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* What this pragma of the journal answers: is it the log (WAL)? */
+/* Run a pragma about the journal; does it answer "wal"? */
 static int schema_ask_journal(struct snib__db *db, const char *text,
                               bool *ret_wal)
 {
@@ -132,8 +136,9 @@ static int schema_ask_journal(struct snib__db *db, const char *text,
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* The change is one write of the first page, so it needs no journal in a file
- * (vfs.c refuses one): who is killed has written all of it or nothing. */
+/* The change to WAL is one write of the first page, so it needs no journal in a
+ * file (vfs.c refuses one): a process that is killed has written all of it or
+ * nothing. */
 static int schema_make_wal(struct snib__db *db)
 {
     bool wal = false;
@@ -147,12 +152,12 @@ static int schema_make_wal(struct snib__db *db)
     return rc || wal ? rc : SQLITE_CANTOPEN;
 }
 
-/* Make the tables; somebody else may be doing the same. */
+/* Make the tables; another client may be doing the same. */
 static int schema_create(struct snib__db *db, const struct snib__host *h)
 {
     char pragmas[96], version[12];
     bool empty = false;
-    /* Small pages: a transaction writes two, and a checksum of each. */
+    /* Small pages: a transaction writes two of them, and a checksum of each. */
     int rc =
         sqlite3_exec(db->handle, "PRAGMA page_size = 1024", NULL, NULL, NULL);
     if (!rc) {
@@ -188,10 +193,10 @@ static int schema_create(struct snib__db *db, const struct snib__host *h)
     return snib__db_commit(db);
 }
 
-/* Before it is WAL the file has ordinary locks, and SQLite answers "busy" at
- * once, without asking our handler, where waiting could be a deadlock: two
- * who both read it and both want to make it WAL. So everything here is tried
- * again until the deadline; by then somebody has made it. */
+/* Before the file is in WAL mode it has ordinary locks. When waiting could be a
+ * deadlock (two clients read the file, and both want to make it WAL), SQLite
+ * answers "busy" at once, without asking our handler. So everything here is
+ * tried again until the deadline; by then one of them has made it. */
 static int schema_read_or_create(struct snib__db *db,
                                  const struct snib__host *h, struct meta *ret)
 {
@@ -205,14 +210,15 @@ static int schema_read_or_create(struct snib__db *db,
             if (!rc && empty) {
                 rc = schema_create(db, h);
             }
-            if (!rc) { /* made, by us or just now by another; or foreign */
+            if (!rc) { /* made by us or just now by another, or foreign */
                 rc = schema_read_meta(db, ret);
                 rc = rc == SQLITE_ERROR ? SQLITE_OK : rc;
             }
         }
         if (!rc && ret->ours && ret->schema == SNIB__SQLITE_SCHEMA) {
-            rc = schema_make_wal(
-                db); /* a copy of one, by other programs, is not  */
+            /* A copy that another program made of a lock file is not in WAL
+             * mode. */
+            rc = schema_make_wal(db);
         }
         if (!snib__db_is_busy(rc) || snib__reached(snib__host_now(), until)) {
             return rc;
@@ -235,10 +241,12 @@ static snib_err schema_fail_open(struct snib__db *db, int rc, const char *path,
     return snib__db_fail_open(db, rc, path, reterr);
 }
 
-/* Who entered alone locked the directory that he saw then. If that was removed
- * since, another may be alone in a new one and hold: his claims are in this file
- * and must stay. Whoever holds wrote that before our transaction began, so a look
- * inside it sees his directory, or none. And who was faster has cleared already. */
+/* This client entered alone: it locked the directory that it saw then. If that
+ * was removed since, another client may be alone in a new one and hold: its
+ * claims are in this file and must stay. A holder wrote its claim before our
+ * transaction began, so a look inside the transaction sees that client's
+ * directory, or none. If another client was faster, it has cleared the claims
+ * already. */
 static snib_err schema_clear_claims(struct snib__db *db,
                                     const struct snib__lockfile *lockfile,
                                     const struct snib__host *h,
@@ -265,8 +273,9 @@ static snib_err schema_clear_claims(struct snib__db *db,
     return err;
 }
 
-/* With another boot id the claims are cleared, by who has the file alone. As
- * long as we are in, alone or not, it cannot change. */
+/* If the file has another boot id, a client that is alone clears the claims. A
+ * client that is not alone does not join: *ret_other_boot. While this client is
+ * in, alone or not, the boot id cannot change. */
 static snib_err schema_join_boot(struct snib__db *db,
                                  struct snib__lockfile *lockfile,
                                  const struct snib__host *h,

@@ -1,15 +1,15 @@
 /* store/sqlite/shared.c — which file is the default, and who shares it.
  *
  * Two processes that mean the same lock must meet in the same file without
- * being told which: the path comes from the uid alone (H44), unless root has
- * made a directory for a group. Then it is that of all members and of root.
+ * being told which. So the path comes from the uid alone, unless root has made
+ * a directory for a group. Then all members and root use the file there.
  *
- * So a question that has no answer (no descriptor, no memory, a source of users
- * and groups that fails) is never taken for "no": that would be another file
- * than the others', and a second owner. It is told.
+ * A question may have no answer (no descriptor, no memory, a source of users
+ * and groups that fails). That is never taken for "no", which would lead to
+ * another file than the others', and to a second owner. It is an error.
  *
- * When the directory is new, some may still hold in the files that they had
- * before: they are waited for by refusing the newcomer. */
+ * When that directory is new, some processes may still hold locks in the files
+ * that they used before. Until they have ended, a newcomer is refused. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -29,11 +29,11 @@
 #define OF_ROOT  SNIB__SQLITE_OF_ROOT
 #define OF_GROUP SNIB__SQLITE_OF_GROUP
 
-/* -- users and groups ---------------------------------------------------------------- */
+/* -- users and groups ------------------------------------------------------ */
 
-/* Without a descriptor for the first of several sources of users and groups, the
- * last one's "no entry" counts with libc: so that is believed only where a
- * descriptor can be had. 0, or errno. */
+/* Several sources may know users and groups. If libc has no descriptor left for
+ * the first, the last one's "no entry" counts with it. So "no entry" is
+ * believed only if a descriptor can be had. Returns 0, or errno. */
 static int shared_believe_none(void)
 {
     int fd = open("/", O_PATH | O_CLOEXEC);
@@ -44,14 +44,14 @@ static int shared_believe_none(void)
     return 0;
 }
 
-/* This user as the password database has him. */
+/* This user's entry in the password database. */
 struct user {
     char reserve[4096];
-    struct passwd pw, *found; /* NULL: he is not in it, or                  */
-    int rc;                   /* … that could not be read: errno            */
+    struct passwd pw, *found; /* NULL: there is no entry, or */
+    int rc;                   /* … it could not be read: errno */
 };
 
-/* Root is not looked up: what he has does not hang on it. */
+/* Root is not looked up: its files do not depend on its entry. */
 static void shared_find_user(struct user *u)
 {
     u->found = NULL;
@@ -67,8 +67,9 @@ static void shared_find_user(struct user *u)
     }
 }
 
-/* Its entry in the group database; NULL: there is none. The members of a large
- * group need much room: *ret_room is the caller's to free. 0, or errno. */
+/* Find the group's entry in the group database; *ret NULL: there is none. The
+ * members of a large group need much memory: *ret_room is the caller's to free.
+ * Returns 0, or errno. */
 static int shared_find_group(gid_t id, struct group *gr, struct group **ret,
                              char **ret_room)
 {
@@ -86,16 +87,16 @@ static int shared_find_group(gid_t id, struct group *gr, struct group **ret,
             rc = getgrgid_r(id, gr, *ret_room, size, ret);
         } while (rc == EINTR);
     }
-    if (rc == ENOENT || rc == ESRCH) { /* other words for "no entry"       */
+    if (rc == ENOENT || rc == ESRCH) { /* other words for "no entry" */
         rc = 0;
         *ret = NULL;
     }
     return rc ? rc : *ret ? 0 : shared_believe_none();
 }
 
-/* Is the group among those that this user would get by logging in? A directory
- * service may leave the members out of a group's entry, and then only this tells.
- * libc hides failures of its sources here. Returns 0, or errno. */
+/* Would this user get the group by logging in? A directory service may leave
+ * the members out of a group's entry, and then only this tells. libc hides
+ * failures of its sources here. Returns 0, or errno. */
 static int shared_would_get(const struct passwd *user, gid_t id, bool *ret)
 {
     gid_t *v = NULL;
@@ -116,8 +117,8 @@ static int shared_would_get(const struct passwd *user, gid_t id, bool *ret)
     return rc < 0 ? ENOMEM : 0;
 }
 
-/* This user is a member by the database, though not by this process: it lists
- * him, or gives him the group from the start. */
+/* Is this user a member by the databases, though not by this process? The
+ * group's entry lists him, or he gets the group at login. */
 static snib_err shared_is_listed(const struct passwd *user, gid_t id, bool *ret,
                                  struct snib_error *reterr)
 {
@@ -171,7 +172,7 @@ snib_err snib__shared_is_member(gid_t group, bool *ret,
                                       strerror(e));
 }
 
-/* -- who shares ---------------------------------------------------------------------- */
+/* -- who shares ------------------------------------------------------------ */
 
 bool snib__shared_is_dir(const struct stat *dir)
 {
@@ -180,7 +181,8 @@ bool snib__shared_is_dir(const struct stat *dir)
            !(dir->st_mode & S_IWOTH);
 }
 
-/* Who has been added to the group since he logged in would be alone. */
+/* Refuse a user who was added to the group after he logged in: this process
+ * would use another file than the group, alone. */
 static snib_err shared_check_stranger(const struct passwd *user,
                                       const struct stat *dir,
                                       struct snib_error *reterr)
@@ -200,7 +202,8 @@ static snib_err shared_check_stranger(const struct passwd *user,
                       user->pw_name);
 }
 
-/* Is there something of this name, which this user can reach? Errors are not "no". */
+/* Is there anything at this path that this user can reach? Other errors are not
+ * "no". */
 static snib_err shared_is_there(const char *path, struct stat *st, bool *ret,
                                 struct snib_error *reterr)
 {
@@ -211,15 +214,15 @@ static snib_err shared_is_there(const char *path, struct stat *st, bool *ret,
                                    strerror(errno));
 }
 
-/* Members of the group can pass this directory. Root passes any, and would use
- * the group's file without those who cannot. */
+/* Can members of the group pass this directory? Root passes any directory, and
+ * would use the group's file without members who cannot. */
 static bool shared_lets_in(const struct stat *top, gid_t group)
 {
     return top->st_mode & (top->st_gid == group ? S_IXGRP : S_IXOTH);
 }
 
-/* The host's shared directory, if there is one for us. *ret false: there is
- * none, and this user has a file of his own. */
+/* Is there a shared directory for this user? *ret false: there is none, and
+ * this user has a file of his own. */
 static snib_err shared_find_shared(const struct passwd *user, bool *ret,
                                    struct snib_error *reterr)
 {
@@ -255,7 +258,8 @@ static snib_err shared_find_shared(const struct passwd *user, bool *ret,
     return SNIB_ERR_OK;
 }
 
-/* Root makes the directory; where it is there, one only has to be let in. */
+/* If there is no directory root has to make it; if there is one the user has to
+ * be let into the group. */
 void snib__shared_how(char *ret, size_t size)
 {
     struct group gr, *found;
@@ -278,9 +282,9 @@ void snib__shared_how(char *ret, size_t size)
     snib__free(reserve);
 }
 
-/* -- which file ---------------------------------------------------------------------- */
+/* -- which file ------------------------------------------------------------ */
 
-/* A file of this user's own. */
+/* The path of this user's own file. */
 static snib_err shared_own_path(const struct user *u, char *ret, size_t size,
                                 struct snib_error *reterr)
 {
@@ -305,9 +309,10 @@ static snib_err shared_own_path(const struct user *u, char *ret, size_t size,
     return SNIB_ERR_OK;
 }
 
-/* Whoever uses a file has its bells locked all the time; who only looks, as we
- * do, has them for an instant. Who comes in alone has them until the file is
- * recovered and made: he uses it, too. */
+/* A client that uses a file has its -bells directory locked all the time. A
+ * process that only checks, as this one does, has it locked for an instant. A
+ * client that enters alone has it locked until the file is recovered and made:
+ * it uses the file, too. */
 static snib_err shared_is_used(int notifiers, const char *path, bool *ret,
                                struct snib_error *reterr)
 {
@@ -316,8 +321,9 @@ static snib_err shared_is_used(int notifiers, const char *path, bool *ret,
     *ret = false;
     for (int i = 0; i < TRIES; i++) {
         if (flock(notifiers, LOCK_EX | LOCK_NB) == 0) {
-            flock(notifiers,
-                  LOCK_UN); /* a fork's copy would keep it else       */
+            /* Not by close() alone: a copy in a forked child would keep the
+             * lock. */
+            flock(notifiers, LOCK_UN);
             return SNIB_ERR_OK;
         }
         if (errno != EWOULDBLOCK && errno != EINTR) {
@@ -368,9 +374,10 @@ static snib_err shared_check_without_notifiers(const char *own,
     return shared_fail_used(who, own, reterr);
 }
 
-/* Those who hold in the own file, from before the group had one, would not be
- * excluded by the group's: they come to their end first. The list of locks, which
- * does not show another pid namespace's, only gives the name. */
+/* A process that holds a lock in this user's own file, from before the group
+ * had one, would not be excluded by the group's file: it has to end first. The
+ * list of locks only provides its name; it does not show processes of another
+ * pid namespace. */
 static snib_err shared_check_moved(const char *own, struct snib_error *reterr)
 {
     char notifiers[4200], who[SNIB__WHO];
@@ -389,7 +396,7 @@ static snib_err shared_check_moved(const char *own, struct snib_error *reterr)
                                   reterr);
 }
 
-/* *ret_shared: it is the group's. */
+/* *ret_shared: the default is the group's file. */
 static snib_err shared_choose(const struct user *u, bool *ret_shared, char *ret,
                               size_t size, struct snib_error *reterr)
 {
@@ -421,7 +428,7 @@ snib_err snib__sqlite_default_path(char *ret, size_t size,
     if (err || !shared) {
         return err;
     }
-    if (u.rc && u.rc != ENOENT && u.rc != ESRCH) { /* which mean "no entry"   */
+    if (u.rc && u.rc != ENOENT && u.rc != ESRCH) { /* which mean "no entry" */
         err = snib__host_cannot(
             u.rc, "the password database", reterr,
             "whether uid %ld still uses a lock file of its own cannot be told "
@@ -434,9 +441,10 @@ snib_err snib__sqlite_default_path(char *ret, size_t size,
     return err;
 }
 
-/* A process that uses its file by now looks again which one is the default. If root
- * made the directory before this look, the look sees it. If root makes it later,
- * whoever goes to the group's file finds this one in use. */
+/* A process that already uses its file checks again which one is the default.
+ * If root made the directory before this check, the check sees it. If root
+ * makes it later, a process that goes to the group's file finds this one in
+ * use. */
 snib_err snib__shared_still(const char *path, struct snib_error *reterr)
 {
     bool shared, was = strcmp(path, OF_GROUP "/locks.db") == 0;

@@ -1,14 +1,15 @@
-/* store/sqlite/stage.c — what a group shares is made out of its reach.
+/* store/sqlite/stage.c — making what a group shares where it cannot reach it.
  *
- * A file that others of a group may use gets its mode by chmod, since a umask
- * cuts what it is made with; and chmod goes by a path. Made where they may
- * write, it could be replaced before that: by a link to a file of ours, or by
- * one, which then got that mode. So it is made in a directory of its own that
- * nobody but us may write to, gets its mode there, and is moved to its place.
+ * A file that others of a group may use gets its mode by chmod, since the umask
+ * cuts the mode that a file is made with. But chmod goes by a path. If the file
+ * were made where the group may write, a member could replace it before the
+ * chmod by a symbolic or hard link to a file of ours, which then gets that
+ * mode. So it is made in a stage, a directory that only we may write to. It
+ * gets its mode there and is then moved to its path.
  *
- * That directory's name may lead elsewhere an instant after it was made, too.
- * All goes by its descriptor, which must be of a directory of ours, closed to
- * others: then what is in it is ours, whichever directory it is. */
+ * The name of the stage, too, may lead elsewhere an instant after the stage was
+ * made. So all goes by its descriptor, which must be of a directory of ours,
+ * closed to others: then what is in it is ours, whichever directory it is. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -53,9 +54,9 @@ bool snib__stage_close(struct snib__stage *s, bool made, const char *name)
     bool ok =
         made && fchmodat(s->fd, SNIB__STAGED, s->mode & 07777, 0) == 0 &&
         renameat2(s->fd, SNIB__STAGED, s->dir, name, RENAME_NOREPLACE) == 0;
-    /* Without RENAME_NOREPLACE (ZFS before 2.2) nothing is shared: a link makes
-     * a second name for an instant, or for good if we are killed, and rename
-     * replaces a directory that another has just made. */
+    /* Without RENAME_NOREPLACE (ZFS before 2.2) nothing can be shared: a link
+     * makes a second name for an instant, or for good if we are killed, and a
+     * plain rename replaces a directory that another member has just made. */
     int e = errno == EINVAL ? EOPNOTSUPP : errno;
     if (!ok) {
         unlinkat(s->fd, SNIB__STAGED, S_ISDIR(s->mode) ? AT_REMOVEDIR : 0);

@@ -1,14 +1,14 @@
 /* store/sqlite/value.c — versioned values (core/version.h) in a table.
  *
- *   value(name, until, record, bytes)   until: Unix ms, since a value outlives
- *                                       a boot, as leases do not
+ *  value(name, until, record, bytes)   until: Unix ms, since a value outlives a
+ *                                      boot, as leases do not
  *
- * The table is made by the first who needs it; files without one are as good,
- * so the schema's number does not count it. A change is one IMMEDIATE
+ * The table is made when it is first needed. A file without it is as good, so
+ * the schema's number does not count the table. A change is one IMMEDIATE
  * transaction: read the record, let the rules decide, write, and forget up to
- * eight values that ended more than a minute ago. Those leave their highest
- * number in meta "version_floor", under which no later version of any name
- * falls. */
+ * eight values that ended more than a minute ago. The highest number of those
+ * stays in meta "version_floor": every later version of any name is above
+ * it. */
 #include <string.h>
 
 #include "base/error.h"
@@ -29,7 +29,7 @@ static int value_done(sqlite3_stmt *st)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* -- the floor --------------------------------------------------------------- */
+/* -- the floor ------------------------------------------------------------- */
 
 static int value_read_floor(struct snib__db *db, int64_t *ret)
 {
@@ -64,7 +64,7 @@ static int value_raise_floor(struct snib__db *db, int64_t floor)
     return value_done(st);
 }
 
-/* -- rows ---------------------------------------------------------------------- */
+/* -- rows ------------------------------------------------------------------ */
 
 struct row {
     struct snib__version v;
@@ -72,7 +72,7 @@ struct row {
     bool there, damaged;
 };
 
-/* bytes (may be NULL): where a value that has not ended is copied to. */
+/* bytes (may be NULL): a value that has not ended is copied there. */
 static int value_read_row(struct snib__sqlite *self,
                           const struct snib__name *name, int64_t now_ms,
                           struct row *ret, struct snib__buf *bytes)
@@ -152,8 +152,8 @@ static int value_write_note(struct snib__sqlite *self,
     return rc;
 }
 
-/* Values that ended long ago. A damaged record says nothing about its number,
- * and goes like the others. */
+/* Forget values that ended long ago. The number in a damaged record is not
+ * known; the record is forgotten like the others. */
 static int value_forget(struct snib__sqlite *self, int64_t now_ms)
 {
     struct snib__version v;
@@ -186,7 +186,7 @@ static int value_forget(struct snib__sqlite *self, int64_t now_ms)
     return value_done(st);
 }
 
-/* -- requests ------------------------------------------------------------------- */
+/* -- requests -------------------------------------------------------------- */
 
 static void value_fail(struct snib__sqlite *self, struct snib__request *r,
                        int rc)
@@ -204,7 +204,8 @@ static void value_corrupt(struct snib__sqlite *self, struct snib__request *r)
                         self->lockfile.path, r->name->safe);
 }
 
-/* The write lock, for a slice of the request's patience. False: answered. */
+/* Try for the write lock for a slice of the request's patience. False: the
+ * request is answered. */
 static bool value_begin(struct snib__sqlite *self, struct snib__request *r)
 {
     snib_instant now = snib__host_now();
@@ -221,14 +222,14 @@ static bool value_begin(struct snib__sqlite *self, struct snib__request *r)
     return !rc;
 }
 
-/* What was committed, or perhaps was: false when not (answered). */
+/* Commit. False: that failed, and the request is answered. */
 static bool value_commit(struct snib__sqlite *self, struct snib__request *r)
 {
     int rc = snib__db_commit(&self->db);
     if (rc) {
         value_fail(self, r, rc);
         if ((rc & 0xff) == SQLITE_IOERR) {
-            r->answer = SNIB__UNKNOWN; /* a recovery may find it */
+            r->answer = SNIB__UNKNOWN; /* a recovery may find the commit */
         }
         return false;
     }
@@ -238,7 +239,7 @@ static bool value_commit(struct snib__sqlite *self, struct snib__request *r)
     return true;
 }
 
-/* Is the table there? Made if not. False: answered. */
+/* Make the table if it is not there. False: the request is answered. */
 static bool value_have_table(struct snib__sqlite *self, struct snib__request *r)
 {
     int rc;
@@ -290,7 +291,8 @@ static void value_get(struct snib__sqlite *self, struct snib__request *r)
     }
 }
 
-/* Begun. SQLITE_OK: the answer is there, to be committed. */
+/* The transaction has begun. SQLITE_OK: the answer is there, to be
+ * committed. */
 static int value_change(struct snib__sqlite *self, struct snib__request *r,
                         struct row *row)
 {

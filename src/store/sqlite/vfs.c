@@ -1,23 +1,23 @@
 /* store/sqlite/vfs.c — SQLite's way to the files, without a rollback journal.
  *
- * SQLite replays what lies beside a file as FILE-journal before it looks
- * whether that file is in WAL mode, and asks nobody who put it there. In a
- * directory that others may write to, anybody can: a journal that says "the
- * file had no pages" takes all leases away, and one that names a super-journal
- * has the file of that name removed, whatever file it is, with the rights of
- * whoever opens the lock file next.
+ * SQLite replays a file FILE-journal that lies beside FILE before it checks
+ * whether FILE is in WAL mode, whoever put it there. In a directory that others
+ * may write to, anybody can put one there. A journal that says "the file had no
+ * pages" takes all leases away. One that names a super-journal has the file of
+ * that name removed, whatever file it is, with the rights of the process that
+ * opens the lock file next.
  *
- * A lock file is WAL from its first page on, and needs no such journal ever. So
- * our connections see the files through this: SQLite's own way (the program's
- * default VFS), in which
+ * A lock file is in WAL mode from its first page on, and never needs such a
+ * journal. So our connections see the files through this VFS. It is SQLite's
+ * own way (the program's default VFS), except that
  *
- *   looking for a file    finds a -wal only,
- *   opening a journal     fails: of a file, or above several,
- *   removing a file       is done to a -wal only (of a file without a page).
+ *  looking for a file    finds a -wal only;
+ *  opening a journal     fails: that of a file, or one above several;
+ *  removing a file       is done to a -wal only (of a file without a page).
  *
- * The name is known to SQLite only while somebody opens: nothing of ours is left
- * in its list when the program unloads this library. It has our address in it,
- * since a process may have this library twice. */
+ * SQLite knows the VFS by its name only while a thread opens a file: nothing of
+ * ours is left in its list when the program unloads this library. The name has
+ * our address in it, since a process may have this library twice. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,9 +27,9 @@
 static struct {
     pthread_mutex_t mutex;
     sqlite3_vfs vfs;
-    sqlite3_vfs *real; /* set once: the connections use it without mutex    */
+    sqlite3_vfs *real; /* set once: connections use it without the mutex */
     char name[40];
-    int opening; /* threads that need the name                              */
+    int opening; /* threads that need the name */
 } way = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static bool vfs_is_wal(const char *path)
@@ -38,7 +38,7 @@ static bool vfs_is_wal(const char *path)
     return size > 4 && strcmp(path + size - 4, "-wal") == 0;
 }
 
-/* -- what differs ------------------------------------------------------------------ */
+/* -- what differs ---------------------------------------------------------- */
 
 static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file,
                     int flags, int *ret_flags)
@@ -66,7 +66,7 @@ static int vfs_access(sqlite3_vfs *vfs, const char *path, int how, int *ret)
                             : SQLITE_OK;
 }
 
-/* -- what does not ------------------------------------------------------------------ */
+/* -- what does not --------------------------------------------------------- */
 
 static int vfs_full_path(sqlite3_vfs *vfs, const char *path, int size,
                          char *ret)
@@ -107,7 +107,7 @@ static int vfs_last_error(sqlite3_vfs *vfs, int size, char *ret)
                : 0;
 }
 
-/* -- opening --------------------------------------------------------------------------- */
+/* -- opening --------------------------------------------------------------- */
 
 static void vfs_describe(sqlite3_vfs *real)
 {
@@ -137,7 +137,7 @@ static int vfs_come(void)
     pthread_mutex_lock(&way.mutex);
     sqlite3_vfs *real = way.real ? way.real : sqlite3_vfs_find(NULL);
     if (!real) {
-        rc = SQLITE_NOMEM; /* SQLite could not begin                        */
+        rc = SQLITE_NOMEM; /* SQLite could not be initialised */
     } else if (!way.real) {
         vfs_describe(real);
     }
