@@ -1,5 +1,5 @@
-/* What a client offers around a lock: events, looking, forcing, names, errors,
- * scopes, policies. */
+/* What a client offers around a lock: events, inspect, force-release, names,
+ * errors, scopes, policies. */
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 
 #include "kit.h"
 
-/* -- events ------------------------------------------------------------------------------ */
+/* -- events ---------------------------------------------------------------- */
 
 static void started_acquires_end_in_one_event_each(void **state)
 {
@@ -38,7 +38,7 @@ static void started_acquires_end_in_one_event_each(void **state)
     snib_cancel(d, second);
     ev = next_event(d);
     assert_int_equal(ev.kind, SNIB_EV_REFUSED);
-    /* UNKNOWN: it is in the queue, and d has not read that yet. */
+    /* UNKNOWN: the claim is in the queue, but d has not read that yet. */
     assert_true(ev.error.code == SNIB_ERR_CANCELLED ||
                 ev.error.code == SNIB_ERR_UNKNOWN);
     wait_for_fewer_waiters(c, name, 0);
@@ -109,7 +109,7 @@ static void closing_ends_the_waiting(void **state)
     wait_for_waiters(c, name, 1);
     snib_client_close(d);
     snib_err ended = join(&t)->err;
-    /* UNKNOWN: the store had it in its queue, its answer was on the way. */
+    /* UNKNOWN: the store had queued the claim; its answer was on the way. */
     assert_true(ended == SNIB_ERR_CLOSED || ended == SNIB_ERR_UNKNOWN);
     assert_int_equal(acquire_for(m, 0, &h), SNIB_ERR_CLOSED);
     snib_lock_free(m);
@@ -119,7 +119,7 @@ static void closing_ends_the_waiting(void **state)
     snib_client_free(c);
 }
 
-/* -- looking ------------------------------------------------------------------------------- */
+/* -- inspect and list ------------------------------------------------------ */
 
 static void inspect_shows_holder_and_waiter(void **state)
 {
@@ -219,7 +219,8 @@ static void force_release_ends_the_holder_and_it_is_told_why(void **state)
     snib_client_free(d);
 }
 
-/* The holder has heard of nothing, or just now: either way it is told. */
+/* Whether the holder has just heard of the force-release or not: it is told
+ * that it has lost the lock. */
 static void a_release_after_a_forced_one_says_lost(void **state)
 {
     (void)state;
@@ -232,9 +233,9 @@ static void a_release_after_a_forced_one_says_lost(void **state)
         struct snib_grant g, h;
         must(acquire_for(l, 0, &g));
         must(snib_force_release(d, name, 0, "stuck", NULL, NULL));
-        must(acquire_for(m, 5000, &h)); /* somebody works by now */
+        must(acquire_for(m, 5000, &h)); /* another holds it by now */
         must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
-        assert_true(snib_grant_held(m, h)); /* and is left alone */
+        assert_true(snib_grant_held(m, h)); /* and undisturbed */
         must(snib_renew(m, h, 0, NULL));
         must(snib_release(m, h, NULL));
         must(acquire_for(l, 5000, &g)); /* the owner has unwound */
@@ -270,7 +271,7 @@ static void the_doctor_finds_a_fresh_store_well(void **state)
     snib_client_free(c);
 }
 
-/* -- names and bad input ------------------------------------------------------------------------ */
+/* -- names and bad input --------------------------------------------------- */
 
 static void nasty_names_are_distinct_locks(void **state)
 {
@@ -340,7 +341,7 @@ static void bad_input_is_a_clear_error(void **state)
     snib_client_free(c);
 }
 
-/* What a client keeps of names that it no longer uses: nothing. */
+/* A client keeps nothing of names that it no longer uses. */
 static void thousands_of_names_leave_nothing_in_the_client(void **state)
 {
     (void)state;
@@ -360,7 +361,7 @@ static void thousands_of_names_leave_nothing_in_the_client(void **state)
         }
         used[round] = mallinfo2().uordblks;
     }
-    /* A quorum's slow servers are told of ends behind; of a few at a time. */
+    /* The slow nodes of a quorum get the releases later, a few at a time. */
     for (int i = 0; i < 100 && used[1] >= used[0] + 3000 * 128; i++) {
         look_again_after_ms(50);
         used[1] = mallinfo2().uordblks;
@@ -370,7 +371,7 @@ static void thousands_of_names_leave_nothing_in_the_client(void **state)
     snib_client_free(c);
 }
 
-/* -- scoped and declared ------------------------------------------------------------------------------ */
+/* -- scoped and declared --------------------------------------------------- */
 
 static int leave_by_return(struct snib_lock *lock)
 {
@@ -429,7 +430,8 @@ static void a_policy_wraps_a_function(void **state)
     snib_client_free(c);
 }
 
-/* Since when it holds, and under which id: also after it has waited for long. */
+/* A claim that has waited long is shown as a holder since its grant, not since
+ * its arrival, and under its request id. */
 static void who_has_waited_is_shown_as_a_holder_since_the_grant(void **state)
 {
     (void)state;

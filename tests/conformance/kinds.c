@@ -1,5 +1,6 @@
-/* What all kinds of locks have in common: re-entry, tokens, left behind, forked,
- * closed, started. And barriers as a kind; snib_barrier_wait is in params.c. */
+/* What all kinds of locks have in common: re-entry, tokens, detached grants,
+ * fork, close, started acquires. And barriers as a kind; snib_barrier_wait is
+ * in params.c. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,7 +12,7 @@
 
 #include "kit.h"
 
-/* -- re-entry and tokens ---------------------------------------------------------- */
+/* -- re-entry and tokens --------------------------------------------------- */
 
 static void no_reentry_is_refused_at_once(void **state)
 {
@@ -67,7 +68,7 @@ static void tokens_rise_by_whatever_way_a_lock_is_taken(void **state)
     snib_client_free(c);
 }
 
-/* -- barriers -------------------------------------------------------------------------- */
+/* -- barriers -------------------------------------------------------------- */
 
 static struct snib_lock *barrier(struct snib_client *c, const char *name,
                                  uint32_t parties)
@@ -165,7 +166,7 @@ static void a_party_that_died_does_not_count(void **state)
     snib_client_free(d);
 }
 
-/* -- left behind, forked, closed, started ------------------------------------------------ */
+/* -- left behind, forked, closed, started ---------------------------------- */
 
 static void a_shared_grant_left_behind_is_adopted(void **state)
 {
@@ -264,14 +265,14 @@ static void closing_ends_all_kinds_of_waiting(void **state)
     snib_client_close(d);
     for (int i = 0; i < 4; i++) {
         snib_err ended = join(&t[i])->err;
-        /* UNKNOWN: in the store's queue, but its answer was on the way. */
+        /* UNKNOWN: the store had queued it; its answer was on the way. */
         assert_true(ended == SNIB_ERR_CLOSED || ended == SNIB_ERR_UNKNOWN);
     }
     must_be(take(r, 0, snib_owner_new(), &x), SNIB_ERR_CLOSED);
     snib_client_free(d);
     must(snib_release(other, held, NULL));
     struct snib_lock *writer = of_kind(c, name, SNIB_WRITE);
-    must(take(writer, 2000, snib_owner_new(), &x)); /* d's read is back, too */
+    must(take(writer, 2000, snib_owner_new(), &x)); /* d's read has ended */
     must(snib_release(writer, x, NULL));
     assert_int_equal(waiters_of(c, bar) + waiters_of(c, sem), 0);
     snib_client_free(c);
@@ -299,7 +300,7 @@ static void started_acquires_of_all_kinds_end_in_one_event_each(void **state)
         snib_cancel(d, ticket);
         struct snib_event ev = next_event(d);
         assert_int_equal(ev.kind, SNIB_EV_REFUSED);
-        /* UNKNOWN: it is in the queue, and d has not read that yet. */
+        /* UNKNOWN: the claim is in the queue, but d has not read that yet. */
         assert_true(ev.error.code == SNIB_ERR_CANCELLED ||
                     ev.error.code == SNIB_ERR_UNKNOWN);
         wait_for_fewer_waiters(c, name, 0);

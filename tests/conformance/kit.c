@@ -91,13 +91,13 @@ const char *fresh_name(void)
     static char names[64][48];
     static int n;
     char *name = names[n++ % 64];
-    /* pids come again, and a lock-delay lasts longer than its case */
+    /* pids are used again, and a lock-delay outlives its case */
     snprintf(name, sizeof names[0], "case-%d-%d-%llx", (int)getpid(), n,
              (unsigned long long)now_ms());
     return name;
 }
 
-/* -- clients and locks --------------------------------------------------------- */
+/* -- clients and locks ----------------------------------------------------- */
 
 struct snib_client *open_client(void)
 {
@@ -230,7 +230,7 @@ int64_t least_ms(int64_t lease_ms)
     return lease_ms - lease_ms / 100 - 7;
 }
 
-/* -- expectations ---------------------------------------------------------------- */
+/* -- expectations ---------------------------------------------------------- */
 
 void must_at(snib_err err, const char *file, int line)
 {
@@ -316,7 +316,7 @@ struct snib_event next_event(struct snib_client *c)
     return ev;
 }
 
-/* -- threads and processes --------------------------------------------------------- */
+/* -- threads and processes ------------------------------------------------- */
 
 static void *do_task(void *arg)
 {

@@ -1,9 +1,10 @@
-/* Giving up: who is told TIMEOUT, CANCELLED or CLOSED has nothing at the store
- * any more, not even a place in its queue, and is not told UNKNOWN while the
- * store answers. An inspect right after the answer looks, by another client.
+/* Giving up. A caller that is told TIMEOUT, CANCELLED or CLOSED has nothing at
+ * the store any more, not even a claim in its queue. While the store answers,
+ * the caller is not told UNKNOWN. Another client inspects the lock right after
+ * the answer.
  *
- * The clients have a long request_ms: the store is waited for a twentieth of
- * it, and a busy machine is no silent store. */
+ * The clients have a long request_ms: they wait for the store for a twentieth
+ * of it, and so do not take a busy machine for a silent store. */
 #include "kit.h"
 
 enum { ROUNDS = 40 };
@@ -33,7 +34,7 @@ static void next_is_refused(struct snib_client *c, snib_err err)
     must_be(ev.error.code, err);
 }
 
-/* A client holds `name` and looks who is there, another one wants it. */
+/* Client c holds `name` and inspects it; client d wants it. */
 struct scene {
     const char *name;
     struct snib_client *c, *d;
@@ -49,13 +50,13 @@ static struct scene scene_new(void)
     s.held = lock_with(s.c, s.name, NULL);
     s.wanted = lock_with(s.d, s.name, NULL);
     must(acquire_for(s.held, 0, &s.g));
-    struct snib_grant none; /* and d has its connection */
+    struct snib_grant none; /* after this try d is connected */
     must_be(try_by_other(s.wanted, &none), SNIB_ERR_BUSY);
     return s;
 }
 
-/* A quorum has confirmed it when a majority has: the vote of one server more
- * goes a moment later. */
+/* A quorum confirms the end when a majority has; the vote at one more node may
+ * go a moment later. */
 static void nobody_waits(const struct scene *s)
 {
     if (has_a_majority()) {
@@ -97,7 +98,7 @@ static void nor_who_is_told_so_by_an_event(void **state)
     scene_free(&s);
 }
 
-/* Before the store has answered. */
+/* The cancel comes before the store has answered. */
 static void who_is_told_cancelled_stands_in_no_queue(void **state)
 {
     (void)state;
@@ -125,7 +126,8 @@ static void nor_who_had_a_place_in_it(void **state)
     scene_free(&s);
 }
 
-/* CANCELLED: another has it at the first try. Or it was GRANTED before. */
+/* If the event says CANCELLED, another client gets the lock at the first try.
+ * Otherwise it had been GRANTED before. */
 static void
 a_grant_that_a_cancel_meets_is_given_back_before_it_is_told(void **state)
 {
@@ -169,7 +171,7 @@ static void who_is_told_closed_stands_in_no_queue(void **state)
     scene_free(&s);
 }
 
-/* A call that waits, ended by a close from outside. */
+/* A close from another thread ends a call that waits. */
 static void a_call_that_a_close_ends_stands_in_no_queue(void **state)
 {
     (void)state;
@@ -188,7 +190,7 @@ static void a_call_that_a_close_ends_stands_in_no_queue(void **state)
     scene_free(&s);
 }
 
-/* Nobody is left who could hear it later. */
+/* After a stop nobody can be told any more. */
 static void a_stop_tells_all_that_a_close_has_not(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* A lock, its owners and who waits for it. */
+/* A lock, its owners and its waiters. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 
 #include "kit.h"
 
-/* -- one owner ------------------------------------------------------------------ */
+/* -- one owner ------------------------------------------------------------- */
 
 static void tokens_rise_from_grant_to_grant(void **state)
 {
@@ -232,7 +232,7 @@ static void *take_and_end(void *arg)
     return NULL;
 }
 
-/* A thread ends and its lock is renewed: hold_max bounds that. */
+/* A thread ends, and its lock is still renewed: hold_max bounds that. */
 static void the_lock_of_a_thread_that_ended_ends_with_hold_max(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static void the_lock_of_a_thread_that_ended_ends_with_hold_max(void **state)
     int64_t begin = now_ms();
     assert_int_equal(pthread_create(&t.thread, NULL, take_and_end, &t), 0);
     must(join(&t)->err);
-    for (int i = 0; i < 10; i++) { /* ids of threads are used again */
+    for (int i = 0; i < 10; i++) { /* thread ids are used again */
         struct task next_one = {.lock = t.lock};
         assert_int_equal(
             pthread_create(&next_one.thread, NULL, take_and_end, &next_one), 0);
@@ -262,7 +262,7 @@ static void the_lock_of_a_thread_that_ended_ends_with_hold_max(void **state)
     snib_client_free(d);
 }
 
-/* -- several owners ---------------------------------------------------------------- */
+/* -- several owners -------------------------------------------------------- */
 
 static void a_try_on_a_held_lock_is_busy_at_once(void **state)
 {
@@ -277,8 +277,8 @@ static void a_try_on_a_held_lock_is_busy_at_once(void **state)
     assert_int_equal(acquire_for(m, 0, &h), SNIB_ERR_BUSY);
     assert_true(now_ms() - begin < 1000);
     if (strncmp(store_url(), "redlock:", 8) == 0) {
-        /* A node that was the last to hear of the holder may have let the try
-         * in; it gives that back in the background. */
+        /* A node that learnt of the holder last may have granted the try, which
+         * gives that back in the background. */
         wait_for_fewer_waiters(c, name, 0);
     } else {
         assert_int_equal(waiters_of(c, name), 0);
@@ -396,7 +396,8 @@ static void a_waiter_that_gives_up_does_not_block_the_next(void **state)
     snib_client_free(e);
 }
 
-/* Nobody releases: each gets it when the lease of the one before is over. */
+/* Nobody releases: each waiter is granted it when the lease before has
+ * ended. */
 static void waiters_are_served_in_order_as_leases_run_out(void **state)
 {
     (void)state;
@@ -468,7 +469,7 @@ static void a_killed_waiter_does_not_hold_up_the_queue(void **state)
     kill_child(&holder);
     int64_t begin = now_ms();
     must(join(&next)->err);
-    /* The holder's lease, and what a dead waiter may claim of the next. */
+    /* The holder's lease, and the claim lease of a dead waiter. */
     assert_true(now_ms() - begin < 1500 + 3000 + SLACK_MS);
     assert_true(snib_grant_held(l, next.grant));
     must(snib_release(l, next.grant, NULL));
@@ -476,7 +477,7 @@ static void a_killed_waiter_does_not_hold_up_the_queue(void **state)
     snib_client_free(c);
 }
 
-/* A reader waits for nobody who waits behind it. */
+/* A reader does not wait for claims that are behind it in the queue. */
 static void a_newcomer_has_the_place_of_its_class(void **state)
 {
     (void)state;
@@ -514,7 +515,7 @@ struct counter {
     const char *name;
     struct snib_lock_options options;
     int rounds;
-    volatile int *value; /* no atomics: the lock is the protection    */
+    volatile int *value; /* no atomics: the lock protects it */
     volatile int64_t *last_token;
     int bad_tokens;
 };
@@ -604,7 +605,7 @@ static void five_hundred_threads_all_get_it(void **state)
         t[i].release = true;
         start(&t[i], l[i % CLIENTS], 60000);
     }
-    wait_for_waiters(d, name, CLIENTS); /* one of each at the store */
+    wait_for_waiters(d, name, CLIENTS); /* one claim of each client */
     int64_t begin = now_ms();
     must(snib_release(first, g, NULL));
     for (int i = 0; i < THREADS; i++) {

@@ -6,7 +6,7 @@
 
 #include "multi_rig.h"
 
-/* -- one caller ------------------------------------------------------------- */
+/* -- one caller ------------------------------------------------------------ */
 
 static void all_are_held_until_all_are_released(void **state)
 {
@@ -96,7 +96,7 @@ static void twenty_locks_of_one_store(void **state)
     struct snib_multi *m = multi_of(lock, MANY);
     must(take_all(m, 0, g));
     must(snib_multi_release(m, g, &e));
-    /* One of them is taken: nothing is left of the others. */
+    /* One of them is held by another: none of the others is kept. */
     struct snib_client *stranger = open_client();
     struct snib_lock *theirs = lock_with(stranger, name[11], NULL);
     must(snib_acquire(theirs, NULL, &h, &e));
@@ -177,7 +177,7 @@ static void kinds_can_be_mixed(void **state)
     assert_free(store_url(), z);
 }
 
-/* -- nothing is left --------------------------------------------------------- */
+/* -- nothing is left ------------------------------------------------------- */
 
 static void a_try_that_fails_leaves_nothing(void **state)
 {
@@ -198,7 +198,7 @@ static void a_try_that_fails_leaves_nothing(void **state)
     rig_free(&r);
 }
 
-/* -- others see nothing of what is not had ----------------------------------- */
+/* -- others see nothing of what is not had --------------------------------- */
 
 struct trial {
     struct snib_multi *multi;
@@ -219,8 +219,8 @@ static void *try_again_and_again(void *arg)
     return NULL;
 }
 
-/* Of a, b, c a stranger holds one; meanwhile another one is always to be had
- * by who tries. */
+/* A stranger holds one of a, b and c, and tries another one again and again: it
+ * must always get it, while a multi tries all three. */
 static void never_taken(size_t held, size_t probed, int64_t wait_ms, int rounds)
 {
     struct snib_client *c = open_client(), *stranger = open_client();
@@ -289,7 +289,7 @@ static void a_time_out_leaves_nothing_and_is_in_time(void **state)
     assert_int_equal(take_all(r.multi, 1000, g), SNIB_ERR_TIMEOUT);
     assert_in_range(now_ms() - from, 990, 3500);
     assert_non_null(strstr(e.text, r.z));
-    /* At once, while the stranger still holds his. */
+    /* These are free at once, while the stranger still holds z. */
     assert_free(store_url(), r.x);
     assert_free(other_url(), r.y);
     must(snib_release(theirs, h, &e));
@@ -306,7 +306,7 @@ static void a_store_that_is_away_leaves_nothing(void **state)
     const char *x = fresh_name();
     struct snib_lock *lock[2] = {lock_with(here, x, NULL), NULL};
     struct snib_grant g[2];
-    o.url = "redis://127.0.0.1:1"; /* in order before sqlite, not memory     */
+    o.url = "redis://127.0.0.1:1"; /* ordered before sqlite:, after memory: */
     o.request_ms = 300;
     if (snib_client_open(&o, &away, &e)) {
         print_message("skipped: redis is not in this build\n");
@@ -325,7 +325,7 @@ static void a_store_that_is_away_leaves_nothing(void **state)
     snib_client_free(here);
 }
 
-/* -- bad input ------------------------------------------------------------------- */
+/* -- bad input ------------------------------------------------------------- */
 
 static void bad_input_is_refused_with_the_name(void **state)
 {

@@ -1,6 +1,7 @@
 /* Several locks as one (snib/multi.h): threads and processes that take random
  * subsets in random orders. With -f, UNKNOWN and UNREACHABLE are outcomes like
- * others, and the counters and that all is free in the end are what counts. */
+ * others; what counts is that the counters are right and that all is free in
+ * the end. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -15,8 +16,8 @@
 
 enum { NAMES = 5, CROWD_MS = 2500, PROGRESS_MS = 30000 };
 
-/* Plain counters, each under the lock of its name; beside them what they must
- * come to. */
+/* Plain counters, each protected by the lock of its name; `due` is what they
+ * must come to. */
 struct ledger {
     volatile int64_t count[NAMES];
     atomic_llong due[NAMES], rounds, unanswered;
@@ -43,7 +44,7 @@ static void name_crowd(void)
 static void crowd_locks(struct crowd *c)
 {
     for (int i = 0; i < NAMES; i++) {
-        /* Odd ones live in the other store. */
+        /* Those with an odd index are in the other store. */
         c->lock[i] =
             lock_with(i % 2 ? c->there : c->here, crowd_names[i], NULL);
     }
@@ -86,8 +87,9 @@ static void section(struct crowd *c, const int which[], size_t n)
     atomic_fetch_add(&l->rounds, 1);
 }
 
-/* What a limit of a few milliseconds may end in. A file that others write to
- * for longer than that is STORE: nothing was applied. */
+/* The errors that a limit of a few milliseconds may end in. STORE: other
+ * processes were writing to the file for longer than that; nothing was
+ * applied. */
 static bool is_short_of_time(snib_err err)
 {
     return snib_err_class(err) == SNIB_CLASS_REFUSED ||
@@ -107,7 +109,7 @@ static void *crowd_member(void *arg)
         struct snib_lock *locks[NAMES];
         struct snib_grant g[NAMES];
         struct snib_multi *m;
-        /* Now and then one that gives up early. */
+        /* Now and then an acquire gives up early. */
         bool hasty = rand_r(&c->seed) % 4 == 0;
         struct snib_acquire_options o =
             waiting(hasty ? rand_r(&c->seed) % 5 : PROGRESS_MS);
@@ -241,7 +243,7 @@ static void processes_in_random_orders(void **state)
     judge(l);
 }
 
-/* -- tries at the same time ----------------------------------------------------- */
+/* -- tries at the same time ------------------------------------------------ */
 
 struct rival {
     pthread_t thread;
@@ -279,8 +281,8 @@ static void all_compete(struct rival r[], int n, int64_t wait_ms, bool keep)
     }
 }
 
-/* In one store a try is one step: one wins. Over two stores tries run ahead of
- * each other: none may win, two never do. */
+/* In one store a try is one step, so one wins. Over two stores the tries mix:
+ * none may win, but never two. */
 static void of_ten_tries_one_wins_and_ten_that_wait_all_do(void **state)
 {
     (void)state;

@@ -23,7 +23,7 @@ static snib_err take_all(struct snib_multi *m, int64_t ms,
     return snib_multi_acquire(m, &o, g, &e);
 }
 
-/* Nobody holds it: asked with another client. */
+/* No client holds or awaits it, as another client sees. */
 static void assert_free(const char *at, const char *name)
 {
     struct snib_client *c = open_at(at);
@@ -40,7 +40,7 @@ static void assert_free(const char *at, const char *name)
 struct rig {
     struct snib_client *here, *there, *stranger;
     const char *x, *y, *z;
-    struct snib_lock *lock[3]; /* x, y, z                                   */
+    struct snib_lock *lock[3]; /* x, y, z */
     struct snib_multi *multi;
 };
 

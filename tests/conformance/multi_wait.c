@@ -1,10 +1,10 @@
-/* Several locks as one (snib/multi.h): who waits for them, and their loss. */
+/* Several locks as one (snib/multi.h): waiting for them, and their loss. */
 #include <pthread.h>
 #include <string.h>
 
 #include "multi_rig.h"
 
-/* -- waiting ------------------------------------------------------------------- */
+/* -- waiting --------------------------------------------------------------- */
 
 struct job {
     struct snib_multi *multi;
@@ -38,7 +38,8 @@ static void one_that_waits_gets_all_after_the_release(void **state)
     must(snib_acquire(theirs, NULL, &h, &e));
     assert_int_equal(pthread_create(&t, NULL, take_and_release, &j), 0);
     wait_for_waiters(r.stranger, r.x, 1);
-    /* What stands behind x in the order is nobody's while x is waited for. */
+    /* While the multi waits for x it holds nothing that is behind x in the
+     * order. */
     assert_free(store_url(), r.z);
     assert_int_equal(atomic_load(&j.done), 0);
     must(snib_release(theirs, h, &e));
@@ -62,7 +63,7 @@ static void a_closed_client_ends_the_wait(void **state)
     wait_for_waiters(r.stranger, r.z, 1);
     snib_client_close(r.here);
     pthread_join(t, NULL);
-    /* UNKNOWN: in the store's queue, but its answer was on the way. */
+    /* UNKNOWN: the store had queued it; its answer was on the way. */
     assert_true(j.err == SNIB_ERR_CLOSED || j.err == SNIB_ERR_UNKNOWN);
     must(snib_release(theirs, h, &e));
     assert_free(other_url(), r.y);
@@ -89,14 +90,15 @@ static void a_cancelled_multi_ends_all_its_waits(void **state)
     snib_multi_cancel(r.multi);
     for (int i = 0; i < 2; i++) {
         pthread_join(t[i], NULL);
-        /* UNKNOWN: others saw it wait before its client was told so. */
+        /* UNKNOWN: others saw it wait before its own client was told so. */
         assert_true(j[i].err == SNIB_ERR_CANCELLED ||
                     j[i].err == SNIB_ERR_UNKNOWN);
         assert_int_equal(j[i].grants[0].ticket | j[i].grants[1].ticket, 0);
     }
     assert_free(store_url(), r.x);
     assert_free(other_url(), r.y);
-    /* It stays so: nobody waits any more, and who need not wait gets all. */
+    /* It stays cancelled: no acquire waits any more, but one that need not wait
+     * gets all. */
     assert_int_equal(take_all(r.multi, SNIB_FOREVER, g), SNIB_ERR_CANCELLED);
     assert_int_equal(take_all(r.multi, 0, g), SNIB_ERR_BUSY);
     must(snib_release(theirs, h, &e));
@@ -107,7 +109,7 @@ static void a_cancelled_multi_ends_all_its_waits(void **state)
     rig_free(&r);
 }
 
-/* A fact that comes true; up to 10 s. */
+/* Wait up to 10 s until the multi lacks just this one. */
 static void wait_until_missing(struct snib_multi *m, size_t index)
 {
     int64_t until = now_ms() + 10000;
@@ -146,7 +148,7 @@ static void the_missing_lock_is_named(void **state)
     rig_free(&r);
 }
 
-/* -- loss ------------------------------------------------------------------------ */
+/* -- loss ------------------------------------------------------------------ */
 
 static void the_loss_of_one_is_the_loss_of_the_whole(void **state)
 {
@@ -163,7 +165,7 @@ static void the_loss_of_one_is_the_loss_of_the_whole(void **state)
     struct snib_multi *m = multi_of(lock, 2);
     must(take_all(m, 5000, g));
     snib_multi_status(m, g, &s);
-    assert_int_equal(s.member, 1); /* the earliest deadline                   */
+    assert_int_equal(s.member, 1); /* the earliest deadline */
     assert_in_range(s.left_ms, 0, 200);
     int64_t until = now_ms() + 10000;
     do {
@@ -179,7 +181,7 @@ static void the_loss_of_one_is_the_loss_of_the_whole(void **state)
     assert_int_equal(snib_multi_release(m, g, &e), SNIB_ERR_LOST);
     assert_non_null(strstr(e.text, y));
     assert_free(store_url(), x);
-    /* Unwound: it can be had again. */
+    /* It is unwound: it can be acquired again. */
     must(take_all(m, 5000, g));
     must(snib_multi_release(m, g, &e));
     snib_multi_free(m);
@@ -259,7 +261,7 @@ static void a_lease_that_ends_during_the_wait_is_taken_anew(void **state)
     must(snib_acquire(theirs, NULL, &h, &e));
     assert_int_equal(pthread_create(&t, NULL, take_and_release, &j), 0);
     wait_for_waiters(stranger, z, 1);
-    /* Until x's lease, which nobody renews, has ended. */
+    /* Wait until x's lease, which is not renewed, has ended. */
     int64_t until = now_ms() + 10000;
     for (bool held = true; held;) {
         struct snib_view *v;
@@ -271,7 +273,7 @@ static void a_lease_that_ends_during_the_wait_is_taken_anew(void **state)
     }
     must(snib_release(theirs, h, &e));
     pthread_join(t, NULL);
-    assert_int_equal(j.err, SNIB_ERR_OK); /* released whole, nothing lost     */
+    assert_int_equal(j.err, SNIB_ERR_OK); /* all released, nothing lost */
     assert_free(store_url(), x);
     assert_free(store_url(), z);
     snib_multi_free(m);

@@ -1,5 +1,5 @@
-/* Who is next: upgrades, streams of others, priorities; and who is let in
- * late, by a lock-delay. */
+/* Which waiter is next: upgrades, streams of others, priorities; and waiting
+ * for the end of a lock-delay. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 #include "kit.h"
 
-/* -- becoming the writer ------------------------------------------------------- */
+/* -- becoming the writer --------------------------------------------------- */
 
 static void
 an_upgrade_waits_for_readers_ahead_of_the_writers_that_wait(void **state)
@@ -102,7 +102,7 @@ static void an_upgrade_that_times_out_leaves_the_read_lock_held(void **state)
     must_be(take(w, 1000, one, &none), SNIB_ERR_TIMEOUT);
     assert_true(snib_grant_held(r, a));
     wait_for_fewer_waiters(d, name, 0);
-    must(take(r2, 1000, snib_owner_new(), &x)); /* nothing bars readers now */
+    must(take(r2, 1000, snib_owner_new(), &x)); /* no writer waits any more */
     must(snib_release(r2, x, NULL));
     must_be(take(w2, 0, two, &none), SNIB_ERR_BUSY); /* no DEADLOCK either */
     must(snib_release(r, a, NULL));
@@ -133,7 +133,7 @@ static void an_upgrade_of_a_lost_read_lock_is_lost(void **state)
     must_be(snib_release(r, a, NULL), SNIB_ERR_LOST);
     must(take(w, 1000, one, &x)); /* unwound: a fresh start */
     must(snib_release(w, x, NULL));
-    /* The store ended it, and the client does not know yet. */
+    /* The store ended the grant, and the client does not know yet. */
     must(take(r30, 1000, two, &b));
     must(snib_force_release(d, name, 0, NULL, &ended, NULL));
     must(take(w2, 0, snib_owner_new(), &x));
@@ -145,7 +145,7 @@ static void an_upgrade_of_a_lost_read_lock_is_lost(void **state)
     snib_client_free(d);
 }
 
-/* -- nobody starves ------------------------------------------------------------- */
+/* -- nobody starves -------------------------------------------------------- */
 
 struct stream {
     struct snib_client *client;
@@ -175,8 +175,8 @@ static void *flow(void *arg)
     return NULL;
 }
 
-/* `one` gets the lock within a few rounds, while a stream of others, whose
- * holds overlap, never leaves it free. */
+/* A lock of kind `one` is granted within a few rounds, although a stream of
+ * others, whose grants overlap, never leaves it free. */
 static void gets_through(snib_kind of_stream, uint32_t small, snib_kind one,
                          uint32_t large)
 {
@@ -200,7 +200,7 @@ static void gets_through(snib_kind of_stream, uint32_t small, snib_kind one,
                                .stop = &stop};
         pthread_create(&t[i], NULL, flow, &s[i]);
     }
-    for (int i = 0; i < N; i++) { /* all at it */
+    for (int i = 0; i < N; i++) { /* all have begun */
         int64_t deadline = now_ms() + 5000;
         while (atomic_load(&s[i].rounds) == 0) {
             assert_true(now_ms() < deadline);
@@ -247,7 +247,7 @@ static void small_requests_do_not_starve_a_large_one(void **state)
     gets_through(SNIB_PERMITS, 1, SNIB_PERMITS, 4);
 }
 
-/* -- lock-delay ---------------------------------------------------------------------- */
+/* -- lock-delay ------------------------------------------------------------ */
 
 static struct snib_lock *delayed(struct snib_client *c, const char *name,
                                  snib_kind kind, int64_t lease_ms, bool fix,
@@ -306,13 +306,14 @@ static void a_release_opens_a_lock_with_a_delay_at_once(void **state)
     must(take(m, 0, snib_owner_new(), &h));
     must(snib_release(m, h, NULL));
     must(take(l, 0, snib_owner_new(), &g));
-    snib_client_free(c); /* a release, too */
+    snib_client_free(c); /* this releases, too */
     must(take(m, 0, snib_owner_new(), &h));
     must(snib_release(m, h, NULL));
     snib_client_free(d);
 }
 
-/* Granted by another's release, confirmed, renewed: the delay stays. */
+/* The grant came by another's release, was confirmed and renewed: the delay
+ * stays. */
 static void a_renewed_grant_keeps_its_delay(void **state)
 {
     (void)state;
@@ -357,13 +358,13 @@ static void a_killed_holder_keeps_the_lock_closed_for_its_delay(void **state)
     int64_t begin = now_ms();
     must(take(m, 10000, snib_owner_new(), &g));
     int64_t took = now_ms() - begin;
-    /* Its last renewal was at most a third of the lease ago (and a bit). */
+    /* The last renewal was at most a third of the lease ago (and a bit). */
     assert_true(took >= 1500 && took < 2200 + SLACK_MS);
     must(snib_release(m, g, NULL));
     snib_client_free(d);
 }
 
-/* -- priority ------------------------------------------------------------------------- */
+/* -- priority -------------------------------------------------------------- */
 
 static void higher_priorities_are_served_first_and_equals_in_order(void **state)
 {
@@ -414,7 +415,7 @@ static void owners_of_one_client_go_by_priority_too(void **state)
     int place[N];
     must(take(l, 0, snib_owner_new(), &g));
     a.wait_ms = SNIB_FOREVER;
-    for (int i = 0; i < N; i++) { /* started: in this very order */
+    for (int i = 0; i < N; i++) { /* started, so in this very order */
         o.priority = priority[i];
         must(snib_acquire_start(lock_with(c, name, &o), &a, &place[i], &ticket,
                                 NULL));

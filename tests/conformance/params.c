@@ -34,7 +34,7 @@ static uint32_t left_of(struct snib_client *c, const char *name)
     return left;
 }
 
-/* -- something in a thread of its own ------------------------------------------ */
+/* -- something in a thread of its own -------------------------------------- */
 
 enum what { AWAIT, MEET, COUNT_DOWN };
 
@@ -61,7 +61,7 @@ static void *do_deed(void *arg)
         d->err = snib_barrier_wait(d->client, d->name, 0, d->parties,
                                    d->wait_ms, &d->generation, NULL);
         break;
-    case COUNT_DOWN: /* at a time: what is measured is how soon it is told */
+    case COUNT_DOWN: /* timed, to measure how soon it is noticed */
         poll(NULL, 0, d->after_ms);
         d->err = snib_latch_count_down(d->client, d->name, 0, 1, NULL, NULL);
         break;
@@ -83,7 +83,7 @@ static snib_err end_of(struct deed *d)
     return d->err;
 }
 
-/* -- semaphores ------------------------------------------------------------------ */
+/* -- semaphores ------------------------------------------------------------ */
 
 static void a_semaphore_has_no_size_before_it_is_given_one(void **state)
 {
@@ -217,7 +217,7 @@ static void permits_that_expire_are_counted_as_available(void **state)
     }
     int64_t deadline = now_ms() + 5000;
     struct snib_semaphore s;
-    do { /* the owner is told a little earlier */
+    do { /* the owner loses it a little earlier than the store */
         assert_true(now_ms() < deadline);
         must(snib_semaphore_get(d, name, 0, &s, NULL));
     } while (s.used > 1);
@@ -274,7 +274,7 @@ static void draining_does_not_overtake_who_waits(void **state)
     snib_client_free(d);
 }
 
-/* -- latches ------------------------------------------------------------------ */
+/* -- latches --------------------------------------------------------------- */
 
 static void an_absent_latch_is_open(void **state)
 {
@@ -355,7 +355,7 @@ static void await_ends_at_its_limit_when_that_comes_first(void **state)
     snib_err err = snib_latch_await(c, name, 0, 500, NULL);
     int64_t ended = now_ms();
     must(end_of(&down));
-    if (ended < down.ended_ms) { /* else the machine slept */
+    if (ended < down.ended_ms) { /* else the machine was too slow */
         must_be(err, SNIB_ERR_TIMEOUT);
         assert_true(ended - began >= 495);
     }
@@ -481,7 +481,7 @@ static void a_closed_latch_keeps_the_lock_closed(void **state)
     snib_client_free(d);
 }
 
-/* -- barriers ------------------------------------------------------------------ */
+/* -- barriers -------------------------------------------------------------- */
 
 static void
 a_barrier_lets_each_group_pass_with_a_generation_of_its_own(void **state)
@@ -561,7 +561,8 @@ static void a_party_that_died_is_not_counted(void **state)
     wait_for_waiters(c, name, 1);
     kill(pid, SIGKILL);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    /* A server that has answered twice since has seen its lines end. */
+    /* A server that has answered twice since has seen that the connections of
+     * the dead process ended. */
     waiters_of(c, name);
     waiters_of(c, name);
     struct deed t = {.what = MEET,
@@ -573,7 +574,7 @@ static void a_party_that_died_is_not_counted(void **state)
     int64_t generation;
     must(snib_barrier_wait(d, name, 0, 2, 20000, &generation, NULL));
     must(end_of(&t));
-    assert_int_equal(t.generation, generation); /* these two met            */
+    assert_int_equal(t.generation, generation); /* these two met */
     snib_client_free(c);
     snib_client_free(d);
 }
@@ -592,9 +593,10 @@ static void what_cannot_meet_is_refused(void **state)
     snib_client_free(c);
 }
 
-/* -- waits that were started ------------------------------------------------------- */
+/* -- waits that were started ----------------------------------------------- */
 
-/* Nobody holds the name any more: it was let go without a release. */
+/* Wait until nobody holds the name any more: its grant ends without a release
+ * by the caller. */
 static void wait_until_let_go(struct snib_client *c, const char *name)
 {
     int64_t until = now_ms() + 5000;
@@ -627,7 +629,7 @@ static void a_started_await_is_answered_when_the_latch_opens(void **state)
     assert_ptr_equal(ev.user, &mark);
     assert_true(ev.grant.ticket == ticket);
     wait_until_let_go(c, name);
-    /* An open one passes at once, and nothing is left to be told. */
+    /* An open latch is passed at once, and no event is left over. */
     must(snib_latch_await_start(d, name, 0, 0, NULL, NULL, NULL));
     assert_int_equal(next_event(d).kind, SNIB_EV_PASSED);
     wait_until_let_go(c, name);
@@ -636,7 +638,7 @@ static void a_started_await_is_answered_when_the_latch_opens(void **state)
     snib_client_free(d);
 }
 
-/* UNKNOWN: the others see it wait before its own client has been told so. */
+/* UNKNOWN: others see it wait before its own client has been told so. */
 static void must_be_cancelled(const struct snib_event *ev)
 {
     assert_int_equal(ev->kind, SNIB_EV_REFUSED);

@@ -1,4 +1,5 @@
-/* Permits: locks that several hold at a time. Their sizes are in params.c. */
+/* Permits: locks that several owners hold at a time. Their sizes are in
+ * params.c. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -10,7 +11,7 @@
 
 #include "kit.h"
 
-/* -- permits ----------------------------------------------------------------------- */
+/* -- permits --------------------------------------------------------------- */
 
 static void permits_are_counted_and_given_back(void **state)
 {
@@ -60,7 +61,7 @@ static void the_first_capacity_is_the_size(void **state)
     must_be(try_by_other(later, &none), SNIB_ERR_BUSY);
     must(snib_release(first, a, NULL));
     must(snib_release(later, b, NULL));
-    must(take(plain, 0, snib_owner_new(), &a)); /* it is still known */
+    must(take(plain, 0, snib_owner_new(), &a)); /* the size is still known */
     must(take(plain, 0, snib_owner_new(), &b));
     must_be(try_by_other(plain, &none), SNIB_ERR_BUSY);
     snib_client_free(c);
@@ -200,10 +201,10 @@ static void permits_are_given_in_order_of_arrival(void **state)
     struct snib_grant g;
     int64_t last = 0;
     for (int i = 0; i < 3; i++) {
-        l[i] = permits_of(c[i], name, 2, 3); /* no two of them fit */
+        l[i] = permits_of(c[i], name, 2, 3); /* no two of these fit */
     }
     must(take(l[0], 0, snib_owner_new(), &g));
-    for (int i = 0; i < N; i++) { /* two of a client among them */
+    for (int i = 0; i < N; i++) { /* some clients have two of them */
         t[i].release = true;
         start(&t[i], l[i % 3], 20000);
         wait_for_waiters(c[0], name, (size_t)i + 1);

@@ -1,4 +1,4 @@
-/* Places in a ring (snib/ring.h). */
+/* Membership of a ring (snib/ring.h). */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -140,7 +140,7 @@ static void a_lost_place_is_nobodys(void **state)
                      0);
     assert_int_equal(ended, 1);
     int64_t deadline = now_ms() + 5000;
-    while (snib_ring_mine(p, r, "k", 1)) { /* until its renewal says so */
+    while (snib_ring_mine(p, r, "k", 1)) { /* until a renewal finds out */
         assert_true(now_ms() < deadline);
         look_again_after_ms(5);
     }
@@ -166,7 +166,8 @@ static void an_id_that_is_taken_is_refused(void **state)
     assert_int_equal(snib_ring_join(c, name, 0, "one", NULL, &q, &err),
                      SNIB_ERR_BUSY);
     assert_null(q);
-    /* What was refused is not left behind, and the first is where it was. */
+    /* The refused ones leave nothing behind, and the first is still a
+     * member. */
     wait_for_members(other, name, 1);
     struct snib_ring *r = ring_of(other, name);
     assert_true(snib_ring_mine(p, r, "k", 1));

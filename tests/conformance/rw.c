@@ -10,7 +10,7 @@
 
 #include "kit.h"
 
-/* -- readers and writers ------------------------------------------------------ */
+/* -- readers and writers --------------------------------------------------- */
 
 static void readers_share_and_keep_the_writer_out(void **state)
 {
@@ -87,7 +87,7 @@ twenty_readers_proceed_within_a_second_of_the_write_unlock(void **state)
     struct snib_grant write, nested;
     struct task t[N] = {0};
     must(take(w, 0, owner, &write));
-    must(take(r[0], 0, owner, &nested)); /* changes nothing for the others */
+    must(take(r[0], 0, owner, &nested)); /* changes nothing for others */
     for (int i = 0; i < N; i++) {
         start(&t[i], r[i % CLIENTS], 20000);
     }
@@ -99,7 +99,7 @@ twenty_readers_proceed_within_a_second_of_the_write_unlock(void **state)
         must(join(&t[i])->err);
         assert_true(t[i].ended_ms - begin < 1000);
     }
-    for (int i = 0; i < N; i++) { /* all at the same time */
+    for (int i = 0; i < N; i++) { /* all hold at the same time */
         assert_true(snib_grant_held(t[i].lock, t[i].grant));
         must(snib_release(t[i].lock, t[i].grant, NULL));
     }
@@ -109,7 +109,7 @@ twenty_readers_proceed_within_a_second_of_the_write_unlock(void **state)
     }
 }
 
-/* How many holders of that kind others see. */
+/* How many holders of that kind an inspect shows. */
 static int holders_of_kind(struct snib_client *c, const char *name,
                            snib_kind kind)
 {
@@ -367,7 +367,7 @@ force_release_ends_the_writer_and_what_it_reads_and_permits(void **state)
     must(take(m, 0, snib_owner_new(), &x));
     assert_true(x.token > a.token);
     must(snib_release(m, x, NULL));
-    must_be(snib_renew(w, a, 0, NULL), SNIB_ERR_LOST); /* it learns of it */
+    must_be(snib_renew(w, a, 0, NULL), SNIB_ERR_LOST); /* it finds out */
     must_be(snib_renew(r, b, 0, NULL), SNIB_ERR_LOST);
     must_be(snib_release(w, a, NULL), SNIB_ERR_LOST);
     must_be(snib_release(r, b, NULL), SNIB_ERR_LOST);
@@ -460,7 +460,7 @@ a_killed_reader_keeps_the_writer_out_for_its_own_lease_only(void **state)
     int64_t killed = now_ms();
     must_be(take(w, 300, snib_owner_new(), &x), SNIB_ERR_TIMEOUT);
     start(&writer, w, 10000);
-    while (now_ms() - killed < 1500) { /* its lease, not b's, is waited out */
+    while (now_ms() - killed < 1500) { /* until its lease ends, not b's */
         look_again_after_ms(20);
     }
     int64_t begin = now_ms();
@@ -556,7 +556,7 @@ static void writers_and_readers_never_see_half_of_a_change(void **state)
     struct snib_client *c[CLIENTS];
     struct pair k[N];
     pthread_t t[N];
-    volatile int v[2] = {0, 0}; /* no atomics: the lock is the protection */
+    volatile int v[2] = {0, 0}; /* no atomics: the lock protects it */
     for (int i = 0; i < CLIENTS; i++) {
         c[i] = open_client();
     }

@@ -1,6 +1,6 @@
-/* What a store tells of a lock and of its end: who was ended by force, until
- * when a lock-delay keeps it closed, which slot a lot of permits has. The
- * case for a plain mutex that was ended by force is in client.c. */
+/* What a store tells about a lock and its end: who force-released it, until
+ * when a lock-delay keeps it closed, which slot a grant of permits has. The
+ * case of a plain mutex that was force-released is in client.c. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,9 +20,10 @@ static struct snib_lock *lock_of(struct snib_client *c, const char *name,
     return lock_with(c, name, &o);
 }
 
-/* -- a release that comes after a forced one ----------------------------------- */
+/* -- a release that comes after a forced one ------------------------------- */
 
-/* The holder has heard of nothing, or just now: either way it is told. */
+/* Whether the holder has just heard of the force-release or not: it is told
+ * that it has lost the lock. */
 static void release_after_force(snib_kind kind, bool fixed)
 {
     struct snib_client *c = open_client(), *d = open_client();
@@ -34,9 +35,9 @@ static void release_after_force(snib_kind kind, bool fixed)
     must(acquire_for(l, 0, &g));
     must(snib_force_release(d, name, 0, "stuck", &ended, NULL));
     assert_int_equal(ended, 1);
-    must(acquire_for(m, 0, &h)); /* somebody works by now */
+    must(acquire_for(m, 0, &h)); /* another holds it by now */
     must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
-    assert_true(snib_grant_held(m, h)); /* and is left alone */
+    assert_true(snib_grant_held(m, h)); /* and undisturbed */
     must(snib_renew(m, h, 0, NULL));
     must(snib_release(m, h, NULL));
     must(acquire_for(l, 5000, &g)); /* the owner has unwound */
@@ -54,8 +55,8 @@ static void a_release_of_a_share_after_a_forced_one_says_lost(void **state)
     release_after_force(SNIB_PERMITS, true);
 }
 
-/* Who did it, and why, reaches the holder, whether it hears by a renewal or is
- * told unasked. */
+/* The holder learns who did it and for what reason, whether it finds out by a
+ * renewal or is notified. */
 static void who_forced_a_release_and_why_is_told(void **state)
 {
     (void)state;
@@ -89,10 +90,11 @@ static void who_forced_a_release_and_why_is_told(void **state)
     snib_client_free(d);
 }
 
-/* Far below a third of the lease, by when a renewal would tell. */
+/* Far below a third of the lease, after which a renewal would tell. */
 enum { AT_ONCE_MS = 4000 };
 
-/* The holder has never waited for anything, its thread waits for the lock. */
+/* The holder has never waited for anything, while another owner of its client
+ * waits for the lock. */
 static void force_is_told(snib_kind kind, bool fixed, bool by_itself)
 {
     struct snib_client *c = open_client(), *d = open_client();
@@ -159,13 +161,14 @@ static void who_forces_its_own_lock_can_have_it_again(void **state)
     snib_client_free(c);
 }
 
-/* To be asked whether it stands extends no fixed lease. */
+/* The store is asked whether the grant still stands: that does not extend a
+ * fixed lease. */
 static void a_fixed_lease_that_stands_is_not_extended(void **state)
 {
     (void)state;
     struct snib_client *c = open_client();
     const char *name = fresh_name();
-    enum { LEASE_MS = 6000 }; /* far longer than this takes anywhere */
+    enum { LEASE_MS = 6000 }; /* far longer than this case takes anywhere */
     struct snib_lock *l = lock_of(c, name, SNIB_READ, LEASE_MS, true),
                      *m = lock_of(c, name, SNIB_READ, 30000, false);
     struct snib_grant g, h;
@@ -173,7 +176,7 @@ static void a_fixed_lease_that_stands_is_not_extended(void **state)
     must(take(l, 0, snib_owner_new(), &g));
     must(take(m, 0, snib_owner_new(), &h));
     int64_t began = now_ms();
-    do { /* a second of holding, and it has been asked */
+    do { /* in this time the store has been asked */
         must(snib_inspect(c, name, 0, &v, NULL));
         int64_t left = LEASE_MS;
         for (size_t i = 0; i < v->holder_count; i++) {
@@ -202,7 +205,7 @@ static void a_release_whose_reply_is_lost_is_told_as_what_it_did(void **state)
     struct snib_grant g;
     must(acquire_for(l, 0, &g));
     must(snib_test_drop_replies(c, 1));
-    must(snib_release(l, g, NULL)); /* its own first copy ended it */
+    must(snib_release(l, g, NULL)); /* its first copy ended it */
     must(acquire_for(l, 0, &g));
     must(snib_force_release(d, name, 0, "stuck", NULL, NULL));
     must(snib_test_drop_replies(c, 1));
@@ -211,7 +214,7 @@ static void a_release_whose_reply_is_lost_is_told_as_what_it_did(void **state)
     snib_client_free(d);
 }
 
-/* -- closed until --------------------------------------------------------------- */
+/* -- closed until ---------------------------------------------------------- */
 
 static struct snib_lock *delayed(struct snib_client *c, const char *name,
                                  snib_kind kind, int64_t lease_ms,
@@ -234,7 +237,7 @@ static struct snib_view *view_of(struct snib_client *c, const char *name)
     return v;
 }
 
-/* How long it is closed, by a view that is consistent in itself. */
+/* How long the lock is still closed, by a view that is consistent in itself. */
 static int64_t closed_ms(struct snib_client *c, const char *name,
                          struct snib_grant g, snib_kind kind)
 {
@@ -279,10 +282,10 @@ static void a_lock_delay_is_told_while_it_runs(void **state)
         wait_until_closed(d, name);
         int64_t was = 2000, ms;
         while ((ms = closed_ms(d, name, g, kinds[i])) > 0) {
-            assert_true(ms <= was); /* it only runs out */
+            assert_true(ms <= was); /* it never grows */
             was = ms;
             snib_err err = acquire_for(m, 0, &h);
-            if (closed_ms(d, name, g, kinds[i]) > 0) { /* … and still is */
+            if (closed_ms(d, name, g, kinds[i]) > 0) { /* closed during it */
                 must_be(err, SNIB_ERR_BUSY);
             }
             if (!err) {
@@ -290,7 +293,7 @@ static void a_lock_delay_is_told_while_it_runs(void **state)
             }
             look_again_after_ms(20);
         }
-        must(acquire_for(m, 0, &h)); /* it was closed for no longer */
+        must(acquire_for(m, 0, &h)); /* it is open again */
         snib_client_free(c);
         snib_client_free(d);
     }
@@ -357,7 +360,7 @@ static void a_release_or_a_forced_one_leaves_nothing_closed(void **state)
     snib_client_free(d);
 }
 
-/* -- slots of permits ---------------------------------------------------------- */
+/* -- slots of permits ------------------------------------------------------ */
 
 static uint32_t slot_of(struct snib_lock *l, struct snib_grant g)
 {
@@ -369,7 +372,7 @@ static uint32_t slot_of(struct snib_lock *l, struct snib_grant g)
     return slot;
 }
 
-/* As everybody sees it. */
+/* The slot that an inspect shows. */
 static int64_t slot_shown(struct snib_client *c, const char *name,
                           struct snib_grant g)
 {
@@ -402,7 +405,7 @@ static void a_lot_of_permits_has_the_lowest_slot_that_is_free(void **state)
                      *two = permits_of(d, name, 2, 0);
     struct snib_grant g[4];
     g[0] = take_slot(one, 0);
-    g[1] = take_slot(two, 1); /* one slot, however many permits */
+    g[1] = take_slot(two, 1); /* one slot for however many permits */
     g[2] = take_slot(one, 2);
     g[3] = take_slot(one, 3);
     for (int i = 0; i < 4; i++) {
@@ -416,7 +419,7 @@ static void a_lot_of_permits_has_the_lowest_slot_that_is_free(void **state)
     int64_t was = g[2].token;
     g[0] = take_slot(one, 0);
     g[2] = take_slot(one, 2);
-    assert_true(g[2].token > was); /* of one slot they rise */
+    assert_true(g[2].token > was); /* the tokens of a slot rise */
     must(snib_release(two, g[1], NULL));
     g[1] = take_slot(two, 1);
     for (int i = 0; i < 4; i++) {
@@ -556,7 +559,7 @@ static void an_acquire_whose_reply_is_lost_is_told_its_slot(void **state)
     must(acquire_for(l, 5000, &g));
     assert_int_equal(slot_of(l, g), 1);
     assert_int_equal(slot_shown(d, name, g), 1);
-    take_slot(l, 2); /* the first copy took none besides */
+    take_slot(l, 2); /* the first copy took no other slot */
     snib_client_free(c);
     snib_client_free(d);
 }
@@ -576,7 +579,7 @@ static void slots_outlive_a_size_that_shrinks(void **state)
     must(snib_release(l, g[0], NULL));
     must_be(acquire_for(l, 0, &none), SNIB_ERR_BUSY);
     must(snib_release(l, g[1], NULL));
-    take_slot(l, 0); /* beside slot 2 */
+    take_slot(l, 0); /* slot 2 is still held */
     assert_int_equal(slot_shown(c, name, g[2]), 2);
     snib_client_free(c);
 }
@@ -602,7 +605,7 @@ static void a_lease_that_is_over_gives_its_slot_back(void **state)
         assert_true(now_ms() < deadline);
         look_again_after_ms(5);
     }
-    take_slot(l, 1); /* slot 0 is kept as its permit is, for the lock-delay */
+    take_slot(l, 1); /* the lock-delay keeps slot 0 and its permit */
     take_slot(l, 2);
     must_be(acquire_for(l, 0, &g), SNIB_ERR_BUSY);
     snib_client_free(c);

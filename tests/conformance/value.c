@@ -60,7 +60,7 @@ static void wait_until_absent(struct snib_client *c, const char *name)
     }
 }
 
-/* -- read, write, remove ----------------------------------------------------- */
+/* -- read, write, remove --------------------------------------------------- */
 
 static void an_absent_value_reads_as_version_zero(void **state)
 {
@@ -256,7 +256,7 @@ static void versions_rise_when_a_space_begins_anew(void **state)
     }
 }
 
-/* -- time to live ------------------------------------------------------------- */
+/* -- time to live ---------------------------------------------------------- */
 
 static void a_value_ends_with_its_time_to_live(void **state)
 {
@@ -269,7 +269,7 @@ static void a_value_ends_with_its_time_to_live(void **state)
         snib_value_put(c, name, 0, 0, "short", 5, 100, &version, &err), 0);
     assert_int_equal(snib_value_put(c, kept, 0, 0, "1", 1, 100, &seen, &err),
                      0);
-    /* A put sets the time anew. */
+    /* A put starts the time to live anew. */
     int64_t again = put(c, kept, seen, "2");
     wait_until_absent(c, name);
     assert_true(now_ms() - t0 >= 99);
@@ -282,7 +282,7 @@ static void a_value_ends_with_its_time_to_live(void **state)
     snib_client_free(c);
 }
 
-/* -- update ---------------------------------------------------------------------- */
+/* -- update ---------------------------------------------------------------- */
 
 static int add_one(void *data, const struct snib_value *now,
                    struct snib_value_next *next)
@@ -349,7 +349,7 @@ static void eight_threads_count_and_lose_nothing(void **state)
     snib_client_free(c[1]);
 }
 
-/* Before each write somebody else is faster. */
+/* Another client writes before each write of the update. */
 struct rival {
     struct snib_client *c;
     const char *name;
@@ -436,7 +436,7 @@ static void an_update_stops_removes_and_hands_errors_on(void **state)
                                        &stopped, &seen, &err),
                      SNIB_ERR_LIMIT);
     assert_int_equal(stopped, 0);
-    for (int i = 0; i < 2; i++) { /* the second time there is nothing */
+    for (int i = 0; i < 2; i++) { /* the second time there is no value */
         assert_int_equal(snib_value_update(c, name, 0, NULL, take_away, NULL,
                                            NULL, &seen, &err),
                          0);
@@ -446,7 +446,7 @@ static void an_update_stops_removes_and_hands_errors_on(void **state)
     snib_client_free(c);
 }
 
-/* -- lost replies (the other stores: tests/live/test_value.py) ------------------- */
+/* -- lost replies (the other stores: tests/live/test_value.py) ------------- */
 
 static void a_lost_reply_is_asked_for_again(void **state)
 {
@@ -468,7 +468,7 @@ static void a_lost_reply_is_asked_for_again(void **state)
     assert_int_equal(snib_value_delete(c, name, 0, second, NULL, &err), 0);
     assert_int_equal(snib_test_drop_replies(c, 1), 0);
     assert_int_equal(version_of(c, name), 0);
-    /* Definitely refused, told in the second try. */
+    /* It is definitely refused; the second request brings that answer. */
     int64_t there = put(c, name, 0, "there"), seen;
     assert_int_equal(snib_test_drop_replies(c, 1), 0);
     assert_int_equal(snib_value_put(c, name, 0, 0, "x", 1, 0, &seen, &err),
@@ -507,7 +507,7 @@ static void a_store_that_never_answers_is_unknown(void **state)
     snib_client_free(c);
 }
 
-/* -- bad input ------------------------------------------------------------------- */
+/* -- bad input ------------------------------------------------------------- */
 
 static void assert_usage(snib_err code, const struct snib_error *err,
                          const char *part)
@@ -622,7 +622,7 @@ a_put_whose_client_is_closed_while_it_asks_again_is_unknown(void **state)
     for (int64_t end = now_ms() + 20000; !version_of(other, p.name);) {
         assert_true(now_ms() < end);
     }
-    snib_client_close(p.c); /* which says nothing of the copy that is applied */
+    snib_client_close(p.c); /* no answer says that the copy was applied */
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(p.err, SNIB_ERR_UNKNOWN);
     snib_client_free(p.c);
