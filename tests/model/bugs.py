@@ -1,6 +1,6 @@
 """The bugs that tests/model/plant plants: what each is called, the file, and how
-the text there changes. Those of leash_step.c are the product's; the others are
-in what the model has in the place of the product's loops."""
+the text there changes. Those of supervisor_step.c are the product's; the others
+are in what the model has instead of the product's loops."""
 STEP = "src/cli/supervisor/supervisor_step.c"
 SUP, HOLDER = "tests/model/supervisor.c", "tests/model/holder.c"
 BUGS = [

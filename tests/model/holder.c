@@ -1,11 +1,11 @@
-/* holder.c — the holder (keeper.c, holder_hold.c, holder_offer.c,
- * holder_acquire.c, holder_detached.c) by hand, for one name.
+/* holder.c — the holder (holder.c, holder_hold.c, holder_offer.c,
+ * holder_acquire.c and holder_detached.c of src/cli/holder) by hand, for one
+ * name.
  *
  * It hears the supervisor, its library and its clock in any order: more orders
  * than its loop has. While it kills, or waits for the answer to a release, it
  * hears nothing. Left out: several names, locks held up the tree, the private
- * socket, what it says; exits for want of descriptors or memory.
- */
+ * socket, its messages to the user; exits for want of descriptors or memory. */
 #include "model.h"
 
 #include <assert.h>
@@ -62,7 +62,7 @@ void holder_gone(struct world *w, enum runs how)
     w->renewal_at = 0;
 }
 
-/* -- giving back --------------------------------------------------------------- */
+/* -- giving back ----------------------------------------------------------- */
 
 static void begin_release(struct world *w, enum after_release then)
 {
@@ -119,7 +119,7 @@ static void end_release(struct world *w, bool lost)
     }
 }
 
-/* Nothing is held, or what is held is given back first. */
+/* End; a lock that is held is released first. */
 static void release_and_end(struct world *w)
 {
     if (w->phase == HOLDING) {
@@ -140,9 +140,9 @@ static void leave(struct world *w)
     release_and_end(w);
 }
 
-/* -- the supervisor ------------------------------------------------------------ */
+/* -- the supervisor -------------------------------------------------------- */
 
-/* False: the supervisor was faster. */
+/* Withdraw the offer. False: the supervisor has taken it already. */
 static bool withdraw(struct world *w)
 {
     w->offer_at = NEVER;
@@ -225,7 +225,7 @@ static void hear(struct world *w)
     }
 }
 
-/* -- the library --------------------------------------------------------------- */
+/* -- the library ----------------------------------------------------------- */
 
 /* holder_hold.c| atomic_load(&k->page->deadline_ns) - k->rules.margin / 2; */
 static void publish(struct world *w)
@@ -249,8 +249,9 @@ static void lose(struct world *w)
     w->lost = 1;
 }
 
-/* What was told of an earlier grant is not heard any more:
- * leash.c| b->supervisor.state != SUPERVISOR_WAITING && m->grant != b->page->grants; */
+/* The supervisor ignores what was told of an earlier grant:
+ * supervisor.c| b->supervisor.state != SUPERVISOR_WAITING &&
+ * m->grant != b->page->grants; */
 static void forget_told(struct world *w)
 {
     uint8_t kept = 0;
@@ -299,11 +300,12 @@ static void fail(struct world *w, int code)
         release_and_end(w);
         return;
     }
-    /* holder_acquire.c| holder_tell(k, PLAN_FAILED, snib_err_exit(code), holder_acquire_why_of_error(code), ""); */
+    /* holder_acquire.c| holder_tell(k, PLAN_FAILED, snib_err_exit(code),
+     * holder_acquire_why_of_error(code), ""); */
     if (holder_tell(w, MSG_FAILED) && !(w->facts & F_LIMIT)) {
         w->facts |= F_FAILED_FIRST;
     }
-    if (w->ask == GRANTED) { /* the cancel ends it */
+    if (w->ask == GRANTED) { /* the cancel ends the grant */
         w->lock = FREE;
         w->lock_end = 0;
     }
@@ -342,9 +344,9 @@ static void not_renewed(struct world *w)
     }
 }
 
-/* -- the clock ----------------------------------------------------------------- */
+/* -- the clock ------------------------------------------------------------- */
 
-/* The supervisor is stopped, and its time to kill is over. */
+/* The supervisor is stopped, and its time to kill is over: the holder kills. */
 static void guard(struct world *w)
 {
     publish(w);
@@ -360,7 +362,8 @@ static void guard(struct world *w)
                 w->facts |= F_TOLD_LOST;
             }
         }
-        /* holder.c| if (!atomic_compare_exchange_strong(&k->page->group, &group, PLAN_TOO_LATE) && */
+        /* holder.c| if (!atomic_compare_exchange_strong(&k->page->group,
+         * &group, PLAN_TOO_LATE) && */
         if (w->page_group == PUBLISHED) {
             group_kill(w);
             /* holder.c| proc_kill_marked(k->page->address, true) > 0 */
@@ -491,7 +494,7 @@ static void do_release(struct world *w, enum move m)
     bool lost = w->slot_lost || w->lock != OURS;
 
     if (m == RELEASE_ANSWERED && w->holder_at == SEES_RELEASED) {
-        lost = w->slot_lost; /* what it looks at does not say since when */
+        lost = w->slot_lost; /* an inspect does not say since when */
     }
     if (m != RELEASE_DROPPED) {
         store_releases(w);

@@ -1,17 +1,16 @@
 /* judge.c — what the manual promises about `snib run`, said of the model.
  *
- * Written from the manual page, not from the product: which statuses are
- * possible follows from what has happened outside (`facts`), as an onlooker
- * would note it who sees all processes, the store and the page. "May" is a
- * reason that the supervisor could have; "must" is one that was there when a
- * tick passed while the supervisor could run.
- */
+ * It is written from the manual page, not from the product. Which exit statuses
+ * are possible follows from what has happened outside (`facts`), as an onlooker
+ * would note it that sees all processes, the store and the page. "May": there
+ * is a reason that the supervisor could have. "Must": the reason was there when
+ * a tick passed while the supervisor could run. */
 #include "model.h"
 
 const char *wrong;
 int exit_status = -1;
 
-/* The command, or somebody of it, is or may be at work, as far as the
+/* The command, or a process of it, is or may be at work, as far as the
  * supervisor can know. */
 static bool is_open(const struct world *w)
 {
@@ -19,7 +18,8 @@ static bool is_open(const struct world *w)
            w->mind.state != SUPERVISOR_GONE && w->mind.state != SUPERVISOR_DONE;
 }
 
-/* From when on the command must be stopped, or its loss be told. */
+/* Has so little of the lease been left that the command must be stopped, or its
+ * loss be told? */
 static bool lease_short(const struct world *w)
 {
     int before = setup.on_lost == SUPERVISOR_LOST_IGNORE ? 0 : MARGIN + GRACE;
@@ -33,7 +33,7 @@ static bool reason_for_loss(const struct world *w)
 }
 
 /* A command that is being stopped for --max-run is killed before the lease
- * ends; only then is that a loss. */
+ * ends; it is a loss only if the lease has ended. */
 static bool must_be_told(const struct world *w)
 {
     bool stops = w->facts & F_RAN_OUT_MAY && w->facts & F_TERM;
@@ -94,7 +94,7 @@ bool is_end(const struct world *w)
     return w->sup >= KILLED && w->holder >= KILLED;
 }
 
-/* All who can run have done what there is to do. */
+/* A tick passes: all processes that can run have done what there is to do. */
 void judge_tick(struct world *w)
 {
     bool at_work = w->leader == RUNNING && w->sup == RUNS;
@@ -158,8 +158,8 @@ void judge_term(struct world *w)
     }
 }
 
-/* The grace ends early only where the lease does that was known when the
- * command was told to end, or nobody holds it. */
+/* KILL may come before the end of the grace only if the lease that was known at
+ * TERM ends earlier, or if nobody holds the lock. */
 void judge_kill(struct world *w)
 {
     if (!may_stop(w)) {
@@ -175,7 +175,7 @@ void judge_kill(struct world *w)
     }
 }
 
-/* The holder gives the lock back. */
+/* The holder releases the lock. */
 void judge_release(struct world *w)
 {
     bool asked = w->sent & (SIG_INT | SIG_TERM | SIG_HUP);
@@ -190,7 +190,7 @@ void judge_release(struct world *w)
     }
 }
 
-/* -- the exit status ----------------------------------------------------------- */
+/* -- the exit status ------------------------------------------------------- */
 
 static bool is_signal(const struct world *w, int code)
 {
@@ -207,7 +207,7 @@ static void judge_not_ran(const struct world *w, int code)
     case 69:
         possible = w->holder_code == 69;
         break;
-    case 70: /* killed by nobody knows whom before it was executed, or so */
+    case 70: /* it was killed before it was executed, or the holder was */
         possible = w->holder == KILLED ||
                    (w->facts & F_KILLED_AT_GATE && !(w->facts & F_LOST_MUST));
         break;
@@ -228,7 +228,7 @@ static void judge_not_ran(const struct world *w, int code)
     if (!possible) {
         WRONG("nothing ran, and the exit status is none that fits");
     }
-    /* A signal ends the patience with the holder's last word, too. */
+    /* After a signal the holder's last message is not awaited, either. */
     if (told && code != w->holder_code && w->sent == 0) {
         WRONG("what the holder told in time is not the exit status");
     }

@@ -1,31 +1,31 @@
 /* model.c — all states of `snib run`'s processes, breadth first.
  *
- *   model                what ctest runs: each setup with as many disturbances
- *                        (stops, kills, signals, the lock taken away), at any
- *                        moments, as its line in the table says
- *   --more N             with so many more
- *   --most N             with at most so many
- *   --only TEXT          setups whose name contains it
- *   --states N           look at no more than so many states of a setup
- *   --first              end with the first setup that fails
- *   --list               the setups
- *   --same FILE          compare all that supervisor_step() was asked and answered
- *                        with the numbers of the file (same.c)
- *   --record FILE        write these numbers
+ *  model                what ctest runs: each setup with as many disturbances
+ *                       (stops, kills, signals, a force-release), at any
+ *                       moments, as its line in the table says
+ *  --more N             with so many more
+ *  --most N             with at most so many
+ *  --only TEXT          setups whose name contains it
+ *  --states N           visit no more than so many states of a setup
+ *  --first              end with the first setup that fails
+ *  --list               the setups
+ *  --same FILE          compare all that supervisor_step() was given and
+ *                       answered with the numbers of the file (same.c)
+ *  --record FILE        write these numbers
  *
- * Everything else that may happen costs nothing and happens in any order and
- * number: renewals that are confirmed, refused, late, lost; ends of the
- * command; time. All of it to the last state, as time is told relative to now.
+ * Everything else that may happen costs nothing, and happens in any order and
+ * number: renewals that are confirmed, refused, late or lost; ends of the
+ * command; time. All of it is visited to the last state, as times are relative
+ * to now.
  *
- * In each state judge.c looks; and from each state an end has to be reachable
- * by steps of those processes alone that are there (continued, if they are
- * stopped), without an answer of the store, and without the help of a command
- * that was told to end; and nobody runs in circles while time stands still. What
- * is wrong is printed with the way there, which is a shortest one, and exit
- * status 1. A setup that is cut short by --states has been looked at in the
- * states that were visited; whether an end is reachable is not known of it, and
- * it does not count as one that holds.
- */
+ * judge.c checks each state. From each state an end has to be reachable by
+ * steps of the processes alone that are there (continued, if they are stopped),
+ * without an answer of the store, and without the help of a command that was
+ * told to end. And no process may run in circles while time stands still. A
+ * finding is printed with a shortest way to it; the exit status is 1. A setup
+ * that --states cuts short was checked in the states that were visited. Whether
+ * an end is reachable is not known of it, and it does not count as one that
+ * holds. */
 #include "seen.h"
 
 #include <getopt.h>
@@ -42,7 +42,7 @@ static struct {
     bool first;
 } option = {.most = FAR_OUT, .states = 20 * 1000 * 1000, .only = ""};
 
-/* -- words --------------------------------------------------------------------- */
+/* -- words ----------------------------------------------------------------- */
 
 static const char *const move_text[] = {
 #define MOVE_TEXT_(name, text) text,
@@ -72,7 +72,8 @@ static void print_world(const struct world *w)
            lock_text[w->lock], w->lock_end, w->facts, w->term_age, w->age);
 }
 
-/* The state, and the move out of it that is wrong (MOVE_COUNT: none is). */
+/* Print a finding: the state, and the move out of it that is wrong (MOVE_COUNT:
+ * none is). */
 static void failed(uint32_t at, enum move by, const char *why)
 {
     uint32_t way[4096];
@@ -98,7 +99,7 @@ static void failed(uint32_t at, enum move by, const char *why)
     seen.failed = true;
 }
 
-/* -- exploring ----------------------------------------------------------------- */
+/* -- exploring ------------------------------------------------------------- */
 
 static void settle_sup(struct world *w)
 {
@@ -117,14 +118,14 @@ static void settle_sup(struct world *w)
     }
 }
 
-/* What cannot be told apart any more, nor matters, is made the same. */
+/* States that differ only in what can no longer matter are made the same. */
 static void settle(struct world *w)
 {
     settle_sup(w);
     if (!(w->facts & F_TERM) || w->leader != RUNNING) {
         w->term_age = 0;
     }
-    if (w->page_offer == TAKEN) { /* neither does anything any more */
+    if (w->page_offer == TAKEN) { /* neither has any effect now */
         w->limit_at = w->offer_at = NEVER;
     }
     if (w->facts & F_LOST_MUST) {
@@ -138,7 +139,8 @@ static void settle(struct world *w)
     }
 }
 
-/* Who is there, and is continued if need be, does it by itself. */
+/* Does a process that is there, and continued if need be, make this move by
+ * itself? */
 static bool is_fair(const struct world *w, enum move m)
 {
     switch (m) {
@@ -190,14 +192,14 @@ static void explore_from(uint32_t at)
     }
 }
 
-/* It waits for its turn, as it was asked to. */
+/* It waits for the lock without a limit, as it was asked to. */
 static bool waits_for_ever(const struct world *w)
 {
     return !setup.limit && w->sup == RUNS &&
            w->mind.state == SUPERVISOR_WAITING && w->holder == RUNS;
 }
 
-/* The edges the other way round: those to state i are back[first[i]] to
+/* The edges the other way round: those to state i come from back[first[i]] to
  * back[first[i + 1] - 1]. */
 struct backwards {
     size_t *first;
@@ -236,8 +238,8 @@ static bool lets_time_pass(const struct world *w)
     return is_end(w) || !urgent(w);
 }
 
-/* Backwards from those that are where they should get to: whom do the moves not
- * lead there? */
+/* Go backwards from the states where `arrived` is true. A state that is not
+ * reached fails: its moves do not lead there. */
 static void judge_ways(bool only_quick, bool (*arrived)(const struct world *),
                        const char *why)
 {
@@ -299,7 +301,7 @@ static int disturbances(const struct setup *s)
     return left < option.most ? left : option.most;
 }
 
-/* The first states; whether the number of them is the limit. */
+/* Visit the states of a setup. True: their number reached the limit. */
 static bool visit(const struct setup *s)
 {
     bool cut = false;

@@ -1,18 +1,18 @@
 /* model.h — `snib run`'s processes as a machine whose states can be counted.
  *
- * Supervisor, holder, command, the kernel between them, and the store, in one
- * struct of bytes. The supervisor's decisions are the product's: supervisor_step.c
- * is linked as it is (supervisor.c unpacks its state, steps, packs). What is
- * around it is written down a second time, by hand: the supervisor's loop
- * (supervisor.c), the holder (holder.c), kernel and store (world.c). There a
- * comment "leash.c| text" or "keeper.c| text" quotes the line of the product
- * for which the code stands; tests/model/plant --check fails when that line is
- * no longer there, so who changes it is sent here.
+ * One struct of bytes contains the supervisor, the holder, the command, the
+ * kernel between them, and the store. The supervisor's decisions are the
+ * product's own: supervisor_step.c is linked as it is (supervisor.c unpacks its
+ * state, steps, packs). What is around it is written down a second time, by
+ * hand: the supervisor's loop (supervisor.c), the holder (holder.c), kernel and
+ * store (world.c). There a comment "supervisor.c| text" or "holder.c| text"
+ * quotes the line of the product that the code stands for. tests/model/plant
+ * --check fails when that line is no longer there: a change of the line has to
+ * be made here, too.
  *
- * Time stands in ticks, relative to now, and moves only when no process that
- * can run has anything to do: a process is as slow as it is stopped, and else
- * quick. Everything that comes from outside may come at any moment.
- */
+ * Times are in ticks, relative to now. Time moves only when no process that can
+ * run has anything to do: a process is slow only while it is stopped.
+ * Everything that comes from outside may come at any moment. */
 #ifndef MODEL_H
 #define MODEL_H
 
@@ -25,8 +25,8 @@
 enum {
     NEVER = 127, /* a time                                                  */
     NONE = -128, /* the time 0 of the product: no deadline yet              */
-    PAST = -2,   /* earlier is told as this                                 */
-    LONG_AGO = -12, /* … of what is counted from                            */
+    PAST = -2,   /* all that is earlier counts as this */
+    LONG_AGO = -12, /* the same for the start of a grant */
     TO_SUP = 6,
     TO_HOLDER = 8
 };
@@ -37,21 +37,21 @@ enum {
     TTL = 8,
     GRACE = 2,
     MARGIN = 2,
-    REQUEST = 3, /* patience for the last word                             */
+    REQUEST = 3, /* how long the holder's last message is awaited */
     SLACK = 1,
-    LIMIT = 3,    /* of the wait, where it has one                          */
+    LIMIT = 3,    /* of the wait, if it has one */
     HOLD_MIN = 6, /* where there is one                                     */
     MAX_RUN = 5,  /* where there is one                                     */
-    OFFER = 2,    /* a grant is withdrawn then                              */
-    PASS_ON = 2,  /* a signal to the holder is passed on then               */
-    RENEWED = 5,  /* the deadline at which the next renewal may be sent     */
-    PATIENCE = 2, /* the store's, with a cancel                             */
-    EXITED_0 = 0, /* how commands end                                       */
+    OFFER = 2,    /* a grant that nobody takes is withdrawn then */
+    PASS_ON = 2,  /* a signal to the holder is passed on then */
+    RENEWED = 5,  /* with that much left the next renewal may be sent */
+    PATIENCE = 2, /* the holder's, with a cancel or a release */
+    EXITED_0 = 0, /* how commands end */
     EXITED_1 = 1,
     BY_TERM = 143,
     BY_KILL = 137,
     NOT_FOUND = 127,
-    FAR_OUT = 4 /* disturbances at most                                   */
+    FAR_OUT = 4 /* disturbances at most */
 };
 
 enum runs { RUNS, STOPPED, KILLED, EXITED };
@@ -65,11 +65,11 @@ enum signals {
     SIG_TSTP = 32
 };
 
-/* Where the supervisor is: in poll; then, in this order, each a step between
- * which it may be stopped or killed. */
+/* Where the supervisor is: in poll; then in these steps, in this order. Between
+ * any two of them it may be stopped or killed. */
 enum sup_at { IN_POLL, AT_CLOCK, AT_SOCKET, AT_SIGNALS, AT_BATCH };
 
-/* start_command, step by step. */
+/* start_command(), step by step. */
 enum start { NOT_STARTING, TO_FORK, TO_PUBLISH, TO_OPEN_GATE };
 
 enum message {
@@ -98,39 +98,40 @@ enum lock { FREE, ANOTHERS, OURS };
 enum leader { NOT_BORN, AT_GATE, RUNNING, ZOMBIE, REAPED };
 enum other { NOBODY, ALIVE, OTHER_ZOMBIE };
 
-/* What is so, seen from outside, since the beginning; judge.c. */
+/* What has happened since the beginning, seen from outside; judge.c. */
 enum fact {
     F_RAN = 1,          /* the command was executed                       */
-    F_BOTH_OUT = 2,     /* both of ours were stopped or dead at once      */
+    F_BOTH_OUT = 2,     /* supervisor and holder were stopped or dead at once */
     F_FORCED = 4,       /* the lock was taken away at the store           */
-    F_LOST_MAY = 8,     /* there was a reason to say so                   */
-    F_LOST_MUST = 16,   /* … and time to                                  */
+    F_LOST_MAY = 8,     /* there was a reason to report a loss */
+    F_LOST_MUST = 16,   /* … and time to report it */
     F_SILENT = 32,      /* a release was not answered                     */
     F_RAN_OUT_MAY = 64, /* --max-run is over                              */
     F_RAN_OUT_MUST = 128,
     F_LIMIT = 256, /* the wait's limit was reached                   */
     F_TERM = 512,  /* the command was told to end                    */
     F_LOST_SIGNAL = 1024,
-    F_TOLD_LOST = 2048, /* the holder told so                             */
+    F_TOLD_LOST = 2048, /* the holder told so */
     F_TOLD_RELEASED = 4096,
-    F_FAILED_FIRST = 8192, /* the holder's FAILED came before our limit    */
+    F_FAILED_FIRST = 8192, /* the holder's FAILED came before the limit */
     F_KILLED_AT_GATE = 16384,
     F_NOT_FOUND = 32768,
-    F_ASKED = 131072, /* the supervisor, by HUP, INT or TERM            */
+    F_ASKED = 131072, /* HUP, INT or TERM came to the supervisor */
     F_LEFT = 262144,  /* … and there was time to leave the queue            */
     F_TAKEN_AWAY = 65536 /* by force, while the command ran                 */
 };
 
-/* The supervisor's struct supervisor, times in ticks. */
+/* The product's struct supervisor, with times in ticks. */
 struct mind {
     uint8_t state, exit, why, risk_why, lost_why, flags;
     int8_t granted, deadline, timer, kill_at;
 };
 
-/* All of it is compared and hashed: no padding, nothing stale. */
+/* All of it is compared and hashed: there is no padding, and what no longer
+ * counts is cleared. */
 struct world {
     uint32_t facts;
-    uint8_t sent; /* signals sent to end it: enum signals                  */
+    uint8_t sent; /* signals sent to the supervisor to end it: enum signals */
     uint8_t left; /* disturbances that may still come                      */
     /* supervisor */
     uint8_t sup, at, start, ctrl_z;
@@ -156,11 +157,11 @@ struct world {
     int8_t lock_end;
     /* command */
     uint8_t leader, leader_stopped, stop_news, gate, code, member, away;
-    int8_t age, term_age; /* since the grant was taken; since TERM          */
+    int8_t age, term_age; /* since the grant was taken; since TERM */
     uint8_t unused[3];
 };
 
-/* One experiment: what was asked for, what may happen. */
+/* One experiment: its options, and what may happen in it. */
 struct setup {
     const char *name;
     enum supervisor_on_lost on_lost;
@@ -174,11 +175,11 @@ extern const char *const mind_text[];
 /* setups.c */
 extern const struct setup setups[];
 extern const size_t setup_count;
-extern struct setup setup; /* the one that is explored                      */
+extern struct setup setup; /* the one that is explored */
 extern struct supervisor_rules rules;
 void set_up(const struct setup *);
 
-/* What may happen. Those from STOP_SUP on cost one of `left`. */
+/* What may happen. Each move from STOP_SUP on costs one of `left`. */
 #define MOVES(X)                                                               \
     X(TICK, "a tick passes")                                                   \
     X(SUP_STEP, "supervisor:")                                                 \
@@ -239,7 +240,7 @@ enum move {
 void sup_begin(struct world *);
 bool sup_can_step(const struct world *);
 void sup_step(struct world *);
-/* It is gone, by its own exit or by KILL. */
+/* The supervisor is gone, by its own exit or by KILL. */
 void sup_gone(struct world *, enum runs how);
 
 /* holder.c */
@@ -249,16 +250,16 @@ void holder_do(struct world *, enum move);
 bool holder_tell(struct world *, enum message);
 void holder_gone(struct world *, enum runs how);
 
-/* same.c: a number of all that supervisor_step() is asked and answers. */
+/* same.c: a number made of all that supervisor_step() is given and answers. */
 void same_begin(void);
 void same_init(const struct supervisor *);
 void same_step(const struct supervisor *before, const struct supervisor_event *,
                const struct supervisor *behind, struct supervisor_actions);
-/* All of a setup was visited. */
+/* All states of a setup were visited. */
 void same_end(const char *setup_name, int disturbances);
 void same_record(const char *file);
 void same_compare(const char *file);
-/* False: said what is not the same. all: each setup was visited. */
+/* False: differences were printed. all: each setup was visited. */
 bool same_close(bool all);
 
 /* world.c */
@@ -269,9 +270,9 @@ void end_leader(struct world *, int code);
 void group_signal(struct world *, int sig);
 void group_kill(struct world *);
 void away_kill(struct world *);
-/* Somebody of the command's who can do harm. */
+/* Is a process of the command alive, which could do harm? */
 bool anybody(const struct world *);
-/* The lock may be another's. */
+/* May another client hold the lock? */
 bool not_ours(const struct world *);
 
 /* judge.c */
@@ -279,14 +280,14 @@ bool not_ours(const struct world *);
 /* The first thing that is wrong with this state, or with the move that led
  * here; NULL: nothing. */
 extern const char *wrong;
-extern int exit_status; /* of the exit just judged; -1 */
+extern int exit_status; /* of the exit just judged; -1: there was none */
 void judge_move(struct world *, enum move);
 void judge_tick(struct world *);
 void judge_kill(struct world *);
 void judge_term(struct world *);
 void judge_exit(struct world *);
 void judge_release(struct world *);
-/* Nothing more can happen, and need not. */
+/* Nothing more can happen, and nothing has to. */
 bool is_end(const struct world *);
 
 #define WRONG(text) (wrong = wrong != NULL ? wrong : (text))

@@ -1,17 +1,16 @@
 /* same.c — is it the same as it was?
  *
- * judge.c says what must hold; of two tables that keep all of it one may still
- * tell another cause, arm its timer a tick later, or say a word too many. So a
- * number is made of every call of supervisor_step() and supervisor_init() in the order in
- * which the states are visited: what the supervisor knew, what came, what is to
- * be done and said, what it knows then, its exit status and the words for the
- * causes. The numbers, one for each state of the supervisor in each setup, stand
- * in tests/model/steps.txt. Another number is another behaviour: meant, and then
- * written down anew (--record), or not. It is also another when the model
- * visits other states.
+ * judge.c says what must hold. Of two tables that keep all of it, one may still
+ * tell another cause, arm its timer a tick later, or print a word too many. So
+ * a number is made of every call of supervisor_step() and supervisor_init(), in
+ * the order in which the states are visited: what the supervisor knew, what
+ * came, what is to be done and said, what it knows then, its exit status and
+ * the words for the causes. The numbers, one for each state of the supervisor
+ * in each setup, are in tests/model/steps.txt. Another number is another
+ * behaviour. If it is meant, the numbers are written anew (--record). The
+ * numbers also change when the model visits other states.
  *
- * Made of values, not of bytes: every compiler has to get the same.
- */
+ * They are made of values, not of bytes: every compiler has to get the same. */
 #include "model.h"
 
 #include <errno.h>
@@ -95,7 +94,7 @@ void same_begin(void)
     }
 }
 
-/* -- the file ------------------------------------------------------------------ */
+/* -- the file -------------------------------------------------------------- */
 
 static FILE *opened(const char *file, const char *how)
 {

@@ -1,4 +1,4 @@
-/* seen.c — the states that were visited: a table of all of them, by whom each was
+/* seen.c — the states that were visited: a table of all of them, how each was
  * reached first, and the moves that a process makes by itself. */
 #include "seen.h"
 

@@ -1,8 +1,8 @@
-/* setups.c — the experiments: what was asked for, what may happen.
+/* setups.c — the experiments: their options, and what may happen.
  *
- * "renewed": any number of renewals; else the lease is never renewed. left: how
- * many disturbances each run of ctest allows; the soak allows one more.
- */
+ * "renewed": there are any number of renewals; in the other setups the lease is
+ * never renewed. left: how many disturbances a run of ctest allows; the soak
+ * allows one more. */
 #include "model.h"
 
 #include <signal.h>

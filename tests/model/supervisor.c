@@ -1,12 +1,11 @@
-/* supervisor.c — leash.c, supervisor_group.c and supervisor_command.c by hand, around the
- * product's own supervisor_step().
+/* supervisor.c — supervisor.c, supervisor_group.c and supervisor_command.c of
+ * src/cli/supervisor by hand, around the product's own supervisor_step().
  *
- * A turn of the loop is poll, the page, the clock, the holder's messages, the
+ * A round of the loop is poll, the page, the clock, the holder's messages, the
  * signals. Between any two of these, and between the steps of starting the
- * command, it may be stopped or killed: that is what `at` and `start` are for.
- * Left out: what it says on stderr and in the status line; that it waits up to
- * 2 s for the end of a holder that has said its last word.
- */
+ * command, the supervisor may be stopped or killed: `at` and `start` say where
+ * it is. Left out: what it prints on stderr and in the status line; that it
+ * waits up to 2 s for the end of a holder that has sent its last message. */
 #include "model.h"
 
 #include <assert.h>
@@ -19,7 +18,7 @@
 enum { KILLED_ = 1, RAN = 2, ASKED_ = 4, ENDED = 8, LOST_ = 16, RISK_ = 32 };
 enum { MAX_RUN_OVER = 64, BY_COMMAND = 128 };
 
-/* Whoever adds a field has to add it to struct mind. */
+/* A new field must be added to struct mind, too. */
 static_assert(sizeof(struct supervisor) == sizeof(struct supervisor_rules) + 80,
               "struct leash has changed");
 
@@ -122,7 +121,7 @@ static void tell(struct world *w, enum message m)
     w->to_holder[w->to_holder_count++] = (uint8_t)m;
 }
 
-/* -- the command's people ------------------------------------------------------ */
+/* -- the command's people -------------------------------------------------- */
 
 /* supervisor_group.c| if (b->command > 0 && !b->group_gone) { */
 static bool has_group(const struct world *w)
@@ -137,13 +136,15 @@ static void signal_group(struct world *w, int sig)
     }
 }
 
-/* A child of ours only when its parent is gone. */
+/* The process outside of the group is a child of the supervisor only when its
+ * parent is gone. */
 static bool adopted(const struct world *w)
 {
     return w->away == ALIVE && w->leader >= ZOMBIE;
 }
 
-/* supervisor_group.c| return !b->group_gone || supervisor_signal_adopted(b, 0) > 0; */
+/* supervisor_group.c| return !b->group_gone || supervisor_signal_adopted(b, 0)
+ * > 0; */
 static bool others_left(struct world *w)
 {
     if (w->reaped && w->leader == REAPED && w->member == NOBODY) {
@@ -161,7 +162,7 @@ static void stop_self(struct world *w)
     w->pending &= (uint8_t)~SIG_CONT;
 }
 
-/* -- what the step wants done -------------------------------------------------- */
+/* -- what the step wants done ---------------------------------------------- */
 
 static void act_term(struct world *w)
 {
@@ -176,7 +177,7 @@ static void act_term(struct world *w)
     }
     /* supervisor.c| b->term_sent = true; */
     w->term_sent = 1;
-    if (adopted(w)) { /* it may ignore it */
+    if (adopted(w)) { /* it may ignore TERM */
         w->facts |= F_TERM;
     }
 }
@@ -227,7 +228,8 @@ static void step_now(struct world *w, struct supervisor_event ev)
     struct supervisor before = unpack(&w->mind), l = before;
     struct supervisor_actions a;
 
-    /* supervisor.c| supervisor_act(b, supervisor_step(&b->supervisor, ev, now)); */
+    /* supervisor.c| supervisor_act(b, supervisor_step(&b->supervisor, ev,
+     * now)); */
     a = supervisor_step(&l, &ev, to_ns(0));
     same_step(&before, &ev, &l, a);
     pack(&w->mind, &l);
@@ -252,7 +254,7 @@ static void step(struct world *w, struct supervisor_event ev)
     step_now(w, ev);
 }
 
-/* -- a turn of the loop -------------------------------------------------------- */
+/* -- a round of the loop --------------------------------------------------- */
 
 static bool socket_ready(const struct world *w)
 {
@@ -265,7 +267,7 @@ static bool timer_due(const struct world *w)
     return w->mind.timer != NEVER && w->mind.timer <= 0;
 }
 
-/* What there is nothing to do at. */
+/* Skip the steps at which there is nothing to do. */
 static void skip(struct world *w)
 {
     if (w->at == AT_SOCKET && !w->hear_socket) {
@@ -288,12 +290,13 @@ static void leave_poll(struct world *w)
 static void look_at_clock(struct world *w)
 {
     bool waits =
-        /* supervisor.c| if (b->supervisor.state == SUPERVISOR_LEAVING || b->supervisor.state == SUPERVISOR_GONE) { */
+        /* supervisor.c| if (b->supervisor.state == SUPERVISOR_LEAVING ||
+         * b->supervisor.state == SUPERVISOR_GONE) { */
         w->mind.state == SUPERVISOR_LEAVING || w->mind.state == SUPERVISOR_GONE;
 
     w->at = AT_SOCKET;
     if (timer_due(w) && waits && socket_ready(w)) {
-        w->hear_socket = 1; /* the clock is looked at again in the next turn */
+        w->hear_socket = 1; /* the clock is checked again in the next round */
     } else if (timer_due(w)) {
         step_of(w, SUPERVISOR_EV_TIMER);
     }
@@ -308,7 +311,8 @@ static void hear_message(struct world *w, enum message m)
 
     switch (m) {
     case MSG_GRANT:
-        /* supervisor.c| if (b->supervisor.state == SUPERVISOR_WAITING && !supervisor_take_offer(b)) { */
+        /* supervisor.c| if (b->supervisor.state == SUPERVISOR_WAITING &&
+         * !supervisor_take_offer(b)) { */
         if (w->mind.state == SUPERVISOR_WAITING) {
             if (w->page_offer != OFFERED) {
                 tell(w, MSG_HERE);
@@ -365,8 +369,8 @@ static enum message take(uint8_t *queue, uint8_t *count)
     return first;
 }
 
-/* The kernel tells of an error before it gives what was sent: "reset" is that
- * the holder's end was closed while something of ours lay there unread. */
+/* The kernel reports an error before it gives what was sent. "Reset": the
+ * holder closed its end while a message of the supervisor lay there unread. */
 static void hear_holder(struct world *w)
 {
     if (!w->hear_socket || !w->sup_socket || !socket_ready(w)) {
@@ -376,7 +380,8 @@ static void hear_holder(struct world *w)
         return;
     }
     if (w->sup_reset) {
-        /* plan.c| } while (size < 0 && (errno == EINTR || errno == ECONNRESET)); */
+        /* plan.c| } while (size < 0 && (errno == EINTR || errno ==
+         * ECONNRESET)); */
         w->sup_reset = 0;
         return;
     }
@@ -397,7 +402,8 @@ static void reap(struct world *w)
 
     if (w->stop_news) {
         w->stop_news = 0;
-        /* supervisor_group.c| if (b->terminal < 0 || b->supervisor.state != SUPERVISOR_RUNNING) { */
+        /* supervisor_group.c| if (b->terminal < 0 || b->supervisor.state !=
+         * SUPERVISOR_RUNNING) { */
         if (setup.terminal && w->mind.state == SUPERVISOR_RUNNING &&
             w->leader == RUNNING && w->leader_stopped) {
             stop_self(w);
@@ -483,7 +489,7 @@ static void hear_next_signal(struct world *w)
     }
 }
 
-/* -- starting ------------------------------------------------------------------ */
+/* -- starting -------------------------------------------------------------- */
 
 static void start_command(struct world *w)
 {
@@ -498,7 +504,8 @@ static void start_command(struct world *w)
         break;
     case TO_PUBLISH:
         w->start = TO_OPEN_GATE;
-        /* supervisor.c| if (!atomic_compare_exchange_strong(&b->page->group, &none, (int32_t)pid)) { */
+        /* supervisor.c| if (!atomic_compare_exchange_strong(&b->page->group,
+         * &none, (int32_t)pid)) { */
         if (w->page_group == TOO_LATE) {
             w->start = NOT_STARTING;
             group_kill(w);
@@ -508,7 +515,8 @@ static void start_command(struct world *w)
         break;
     case TO_OPEN_GATE:
         w->start = NOT_STARTING;
-        /* supervisor.c| if (TEMP_FAILURE_RETRY(send(b->gate, "g", 1, MSG_NOSIGNAL)) == 1) { */
+        /* supervisor.c| if (TEMP_FAILURE_RETRY(send(b->gate, "g", 1,
+         * MSG_NOSIGNAL)) == 1) { */
         if (w->leader == AT_GATE) {
             w->gate = 1;
         }
@@ -516,7 +524,7 @@ static void start_command(struct world *w)
     }
 }
 
-/* -- one step ------------------------------------------------------------------ */
+/* -- one step -------------------------------------------------------------- */
 
 bool sup_can_step(const struct world *w)
 {
@@ -538,12 +546,13 @@ void sup_gone(struct world *w, enum runs how)
     w->stop_news = w->stopped_self = w->lease_fd = w->sup_socket = 0;
     w->sup_reset = w->to_sup_count = w->term_sent = 0;
     memset(w->to_sup, 0, sizeof w->to_sup);
-    /* supervisor_command.c| if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) { */
+    /* supervisor_command.c| if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
+     * { */
     if (w->leader == AT_GATE || w->leader == RUNNING) {
         end_leader(w, BY_KILL);
     }
     w->pending = 0;
-    if (w->leader == ZOMBIE) { /* init reaps */
+    if (w->leader == ZOMBIE) { /* init reaps it */
         w->leader = REAPED;
     }
     w->member = w->member == OTHER_ZOMBIE ? NOBODY : w->member;

@@ -1,4 +1,4 @@
-/* world.c — the kernel's part, the store's, and whoever sends signals. */
+/* world.c — the kernel's part, the store's, and the senders of signals. */
 #include "model.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@ bool not_ours(const struct world *w)
     return w->lock != OURS;
 }
 
-/* -- the command --------------------------------------------------------------- */
+/* -- the command ----------------------------------------------------------- */
 
 static void child_news(struct world *w)
 {
@@ -32,7 +32,7 @@ void end_leader(struct world *w, int code)
     child_news(w);
 }
 
-/* Its parent reaps it: the command, or who adopted it. */
+/* Its parent reaps it: the command, or the process that adopted it. */
 static void end_other(struct world *w, uint8_t *other)
 {
     if (*other != ALIVE) {
@@ -62,8 +62,8 @@ void away_kill(struct world *w)
     end_other(w, &w->away);
 }
 
-/* Between gate and exec all signals are blocked; there they do what they do to
- * a program that knows none. */
+/* Between gate and exec all signals are blocked. When they are unblocked, they
+ * do what they do to a program that handles none. */
 static void signal_at_gate(struct world *w, int sig)
 {
     if (sig != SIGCONT && sig != SIGTSTP) {
@@ -93,7 +93,7 @@ void group_signal(struct world *w, int sig)
     }
 }
 
-/* -- signals to ours ------------------------------------------------------------ */
+/* -- signals to ours ------------------------------------------------------- */
 
 static void sup_signal(struct world *w, int sig)
 {
@@ -117,7 +117,7 @@ static void sup_stop(struct world *w)
     w->pending &= (uint8_t)~SIG_CONT;
 }
 
-/* -- time ---------------------------------------------------------------------- */
+/* -- time ------------------------------------------------------------------ */
 
 static void sooner_to(int8_t *at, int past)
 {
@@ -187,7 +187,7 @@ bool urgent(const struct world *w)
     return w->holder == RUNS && w->holder_at == RELEASES && w->patience_at <= 0;
 }
 
-/* -- moves --------------------------------------------------------------------- */
+/* -- moves ----------------------------------------------------------------- */
 
 static bool sup_signal_can(const struct world *w, int sig)
 {

@@ -79,7 +79,7 @@ static bool exec_pass_over(struct snib__sqlite *self,
     snib_instant until =
         snib__after(snib__host_now(), snib__ms(SNIB__SQLITE_SLICE_MS));
     if (snib__db_begin(&self->db, until)) {
-        return false; /* the claim lease ends those grants */
+        return false; /* the claim lease ends it */
     }
     snib__sqlite_book(self);
     for (uint32_t i = 0; i < count && !self->book.err; i++) {
