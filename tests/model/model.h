@@ -23,9 +23,9 @@
 #include "cli/supervisor/supervisor_step.h"
 
 enum {
-    NEVER = 127, /* a time                                                  */
-    NONE = -128, /* the time 0 of the product: no deadline yet              */
-    PAST = -2,   /* all that is earlier counts as this */
+    NEVER = 127,    /* a time */
+    NONE = -128,    /* the time 0 of the product: no deadline yet */
+    PAST = -2,      /* all that is earlier counts as this */
     LONG_AGO = -12, /* the same for the start of a grant */
     TO_SUP = 6,
     TO_HOLDER = 8
@@ -40,8 +40,8 @@ enum {
     REQUEST = 3, /* how long the holder's last message is awaited */
     SLACK = 1,
     LIMIT = 3,    /* of the wait, if it has one */
-    HOLD_MIN = 6, /* where there is one                                     */
-    MAX_RUN = 5,  /* where there is one                                     */
+    HOLD_MIN = 6, /* where there is one */
+    MAX_RUN = 5,  /* where there is one */
     OFFER = 2,    /* a grant that nobody takes is withdrawn then */
     PASS_ON = 2,  /* a signal to the holder is passed on then */
     RENEWED = 5,  /* with that much left the next renewal may be sent */
@@ -100,25 +100,25 @@ enum other { NOBODY, ALIVE, OTHER_ZOMBIE };
 
 /* What has happened since the beginning, seen from outside; judge.c. */
 enum fact {
-    F_RAN = 1,          /* the command was executed                       */
+    F_RAN = 1,          /* the command was executed */
     F_BOTH_OUT = 2,     /* supervisor and holder were stopped or dead at once */
-    F_FORCED = 4,       /* the lock was taken away at the store           */
+    F_FORCED = 4,       /* the lock was taken away at the store */
     F_LOST_MAY = 8,     /* there was a reason to report a loss */
     F_LOST_MUST = 16,   /* … and time to report it */
-    F_SILENT = 32,      /* a release was not answered                     */
-    F_RAN_OUT_MAY = 64, /* --max-run is over                              */
+    F_SILENT = 32,      /* a release was not answered */
+    F_RAN_OUT_MAY = 64, /* --max-run is over */
     F_RAN_OUT_MUST = 128,
-    F_LIMIT = 256, /* the wait's limit was reached                   */
-    F_TERM = 512,  /* the command was told to end                    */
+    F_LIMIT = 256, /* the wait's limit was reached */
+    F_TERM = 512,  /* the command was told to end */
     F_LOST_SIGNAL = 1024,
     F_TOLD_LOST = 2048, /* the holder told so */
     F_TOLD_RELEASED = 4096,
     F_FAILED_FIRST = 8192, /* the holder's FAILED came before the limit */
     F_KILLED_AT_GATE = 16384,
     F_NOT_FOUND = 32768,
-    F_ASKED = 131072, /* HUP, INT or TERM came to the supervisor */
-    F_LEFT = 262144,  /* … and there was time to leave the queue            */
-    F_TAKEN_AWAY = 65536 /* by force, while the command ran                 */
+    F_ASKED = 131072,    /* HUP, INT or TERM came to the supervisor */
+    F_LEFT = 262144,     /* … and there was time to leave the queue */
+    F_TAKEN_AWAY = 65536 /* by force, while the command ran */
 };
 
 /* The product's struct supervisor, with times in ticks. */
@@ -132,7 +132,7 @@ struct mind {
 struct world {
     uint32_t facts;
     uint8_t sent; /* signals sent to the supervisor to end it: enum signals */
-    uint8_t left; /* disturbances that may still come                      */
+    uint8_t left; /* disturbances that may still come */
     /* supervisor */
     uint8_t sup, at, start, ctrl_z;
     uint8_t hear_socket, hear_signals, batch, pending;
@@ -166,7 +166,7 @@ struct setup {
     const char *name;
     enum supervisor_on_lost on_lost;
     bool hold_min, max_run, limit, fixed, terminal, others, slow, risk;
-    int left; /* disturbances                                               */
+    int left; /* disturbances */
 };
 
 /* model.c: of enum supervisor_state */

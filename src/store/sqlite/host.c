@@ -199,7 +199,7 @@ bool snib__host_gone(const struct snib__host *h, int64_t pid, int64_t start,
  * one of another file. On btrfs stat shows one for each subvolume, on overlay
  * one for each layer, so there the inode and the byte have to do. */
 struct wanted {
-    const char *type; /* "POSIX", "FLOCK"                                   */
+    const char *type; /* "POSIX", "FLOCK" */
     bool write;       /* write locks only */
     bool others;      /* not this process's */
     bool any_dev;     /* dev says nothing */
@@ -211,8 +211,8 @@ struct wanted {
 
 static bool host_hides_device(const struct statfs *fs)
 {
-    return (uint32_t)fs->f_type == 0x9123683e || /* btrfs                   */
-           (uint32_t)fs->f_type == 0x794c7630;   /* overlay                 */
+    return (uint32_t)fs->f_type == 0x9123683e || /* btrfs */
+           (uint32_t)fs->f_type == 0x794c7630;   /* overlay */
 }
 
 /* Has the process that took this lock ended? (It may have left its flock to a

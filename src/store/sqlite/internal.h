@@ -70,12 +70,12 @@
 
 /* What the store takes from its surroundings; tests change it. */
 struct snib__host {
-    char boot[40]; /* /proc/sys/kernel/random/boot_id                */
-    bool timens;   /* in a time namespace with an offset             */
-    bool proc;     /* /proc is that of our pid namespace             */
+    char boot[40]; /* /proc/sys/kernel/random/boot_id */
+    bool timens;   /* in a time namespace with an offset */
+    bool proc;     /* /proc is that of our pid namespace */
     int64_t pid, start, pidns;
-    uint64_t fs_magic;    /* 0: ask statfs                                  */
-    int64_t wall_skew_ms; /* added to CLOCK_REALTIME                        */
+    uint64_t fs_magic;    /* 0: ask statfs */
+    int64_t wall_skew_ms; /* added to CLOCK_REALTIME */
     int64_t skew_ns;      /* added to CLOCK_BOOTTIME for leases */
 };
 
@@ -166,8 +166,8 @@ void snib__shared_how(char *ret, size_t size);
 struct snib__lockfile {
     char *path;           /* real directory + "/" + base */
     char *notifiers_path; /* path + "-bells" */
-    const char *base;     /* in path                                        */
-    int dir;              /* O_PATH                                         */
+    const char *base;     /* in path */
+    int dir;              /* O_PATH */
     int notifiers;        /* the -bells directory, for flock and sockets */
     bool is_default;      /* it was the default when its opening began */
     bool shared;          /* a group shares it */
@@ -175,7 +175,7 @@ struct snib__lockfile {
     bool alone;           /* files.c: we have the exclusive flock */
     uint64_t entered[SNIB__SEEN]; /* inodes seen at entering; 0: any */
     uint64_t file[SNIB__FILES];   /* inodes that we work in; 0: not joined */
-    char fs[24];                  /* "ext4", for doctor                    */
+    char fs[24];                  /* "ext4", for doctor */
 };
 
 /* Find, check and, if need be, make the file and its -bells directory. Errors:
@@ -254,8 +254,8 @@ struct snib__watch {
 
 struct snib__notifier {
     pthread_mutex_t mutex; /* for all but sender */
-    int sock, epoll;       /* -1 until made                                 */
-    int sender;            /* -1 until made                                 */
+    int sock, epoll;       /* -1 until made */
+    int sender;            /* -1 until made */
     char name[40];         /* of the socket, in the -bells directory */
     uint32_t streak, queue_max;
     uint32_t watching;
@@ -409,7 +409,7 @@ struct snib__sqlite_notify {
 };
 
 struct snib__sqlite {
-    struct snib__link link; /* forked.c                                      */
+    struct snib__link link; /* forked.c */
     struct snib__host host;
     struct snib__lockfile lockfile;
     struct snib__db db;
@@ -419,7 +419,7 @@ struct snib__sqlite {
     uint32_t writes; /* transactions so far; the cleaner runs at some */
     /* The transaction under way. */
     struct snib__book book;
-    int rc;             /* first SQLite error in it                       */
+    int rc;             /* first SQLite error in it */
     bool want_notifier; /* a waiter has to queue without one */
     bool no_notifier;   /* none could be made */
     bool doubt;    /* a commit failed with an I/O error: a later recovery of the
