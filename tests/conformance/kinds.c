@@ -166,7 +166,7 @@ static void a_party_that_died_does_not_count(void **state)
     snib_client_free(d);
 }
 
-/* -- left behind, forked, closed, started ---------------------------------- */
+/* -- detached, forked, closed, started ------------------------------------- */
 
 static void a_shared_grant_left_behind_is_adopted(void **state)
 {

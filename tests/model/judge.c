@@ -18,8 +18,8 @@ static bool is_open(const struct world *w)
            w->mind.state != SUPERVISOR_GONE && w->mind.state != SUPERVISOR_DONE;
 }
 
-/* Has so little of the lease been left that the command must be stopped, or its
- * loss be told? */
+/* Is so little of the lease left that the command must be stopped, or its loss
+ * be told? */
 static bool lease_short(const struct world *w)
 {
     int before = setup.on_lost == SUPERVISOR_LOST_IGNORE ? 0 : MARGIN + GRACE;

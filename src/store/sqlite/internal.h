@@ -420,13 +420,14 @@ struct snib__sqlite {
     /* The transaction under way. */
     struct snib__book book;
     int rc;             /* first SQLite error in it */
-    bool want_notifier; /* a waiter has to queue without one */
-    bool no_notifier;   /* none could be made */
-    bool doubt;    /* a commit failed with an I/O error: a later recovery of the
-                    -wal may find it all the same */
-    bool thorough; /* the request has waited before */
-    bool values;   /* the table of values is there */
-    struct snib__stored_claim blocker; /* whom the last request waits for */
+    bool want_notifier; /* a waiter has to queue, and has none yet */
+    bool no_notifier;   /* no notifier could be made */
+    /* A commit failed with an I/O error: a later recovery of the -wal may find
+     * it all the same. */
+    bool doubt;
+    bool thorough;                     /* the request has waited before */
+    bool values;                       /* the table of values is there */
+    struct snib__stored_claim blocker; /* what the last request waits for */
     /* The name that was read last in this transaction. */
     struct {
         const struct snib__name *name; /* NULL: nothing is known */
