@@ -21,6 +21,7 @@ import checker  # noqa: E402
 import nemesis  # noqa: E402
 from clients import CliClient, DriverClient, snib_binary  # noqa: E402
 from harness.driver import Driver, driver_missing  # noqa: E402
+from harness.pulse import Pulse  # noqa: E402
 from history import History, boot_ns  # noqa: E402
 from protected import Resource  # noqa: E402
 from stores import STORES, Skip, scratch  # noqa: E402
@@ -102,26 +103,6 @@ class World:
         self.drivers, self.clis = [], []
 
 
-class Pulse:
-    """How long the machine lets a thread wait that wants to run at once."""
-
-    def __init__(self):
-        self.gap_ms = 0.0
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._beat, daemon=True)
-        self._thread.start()
-
-    def _beat(self):
-        while not self._end.is_set():
-            begun = boot_ns()
-            self._end.wait(0.01)
-            self.gap_ms = max(self.gap_ms, (boot_ns() - begun) / 1e6 - 10)
-
-    def close(self):
-        self._end.set()
-        self._thread.join()
-
-
 def _torment(world, kinds):
     """The nemesis, until the round's time is over; on a busy machine longer,
     until it has shown all that it is for."""
@@ -192,7 +173,7 @@ def run_round(store, kind, seed, seconds=1.5, keep=False):
         world.close()
         pulse.close()
         world.store.close()
-        world.history("pulse", gap_ms=pulse.gap_ms)
+        world.history("pulse", gap_ms=pulse.worst_ms())
         world.history.close()
     verdict = checker.check(checker.read(world.history.path))
     if verdict.ok and not keep:

@@ -218,7 +218,7 @@ def run_round(store, kind, seed, seconds=1.5):
         world.close()
         pulse.close()
         world.store.close()
-        world.history("pulse", gap_ms=pulse.gap_ms)
+        world.history("pulse", gap_ms=pulse.worst_ms())
         world.history.close()
     lines = checker.read(world.history.path)
     verdict = checker.check(lines)

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from . import process, resp
+from .pulse import Pulse
 from .redis_server import RedisServer, redis_missing
 from .resp import Client, RedisError
 from .wait import stays, wait_until
@@ -560,3 +561,14 @@ def test_wait_until_says_what_was_missing():
         wait_until(lambda: False, timeout=0.01, what="the moon")
     with pytest.raises(AssertionError, match="the sun"):
         stays(lambda: False, 0.01, "the sun")
+
+
+def test_pulse_sees_that_this_process_was_kept_from_running():
+    pulse = Pulse()
+    begun = time.monotonic()
+    sorted(range(1_000_000), key=str)  # one call: no other thread runs
+    took = (time.monotonic() - begun) * 1000
+    seen = wait_until(lambda: pulse.worst_ms(begun), 5, "the delay is noted")
+    assert seen > took / 4, (seen, took)
+    assert pulse.worst_ms(time.monotonic()) == 0
+    pulse.close()
