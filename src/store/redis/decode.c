@@ -13,24 +13,11 @@
 #include "store/redis/redis_i.h"
 
 #define TOKEN_TOP (INT64_C(1) << 53)
-#define CLOCK_TOP (INT64_C(1) << 53)
 
 /* The server says how long the holder in front of us may still hold. That is a
  * hint for the next poll; it cannot exceed the longest lease (a day) and the
  * longest lock-delay (a day). */
 #define LEFT_TOP_MS (2 * INT64_C(86400000))
-
-/* The reply was made before it was read, so the estimate server_ms + (now -
- * server_at) is never ahead of the server's clock, and not_after = estimate +
- * 9.9 s is never more than 10 s ahead of it. A clock that no server can show is
- * not believed. */
-void snib__server_time(struct snib__redis *s, snib_instant now, int64_t ms)
-{
-    if (ms > 0 && ms < CLOCK_TOP) {
-        s->server_ms = ms;
-        s->server_at = now;
-    }
-}
 
 static void decode_strange(struct snib__redis *s, snib_instant now,
                            struct snib__request *rq)
@@ -117,9 +104,9 @@ static void decode_error(struct snib__redis *s, snib_instant now, int i,
         rq->err = snib__redis_error_code(kind);
         snib__fail(rq->reterr, rq->err, "%s", clean);
         s->out->stuck = s->out->stuck || rq->verb == SNIB__RENEW;
-        snib__send_later(s, now, rq,
-                         RETRY_MS / 2 +
-                             (int64_t)snib__rng_below(&s->rng, RETRY_MS));
+        snib__request_later(s, now, rq,
+                            RETRY_MS / 2 +
+                                (int64_t)snib__rng_below(&s->rng, RETRY_MS));
         return;
     case E_DENIED:
     case E_STORE:
@@ -157,7 +144,7 @@ static void decode_too_late(struct snib__redis *s, snib_instant now,
     snib__fail(rq->reterr, SNIB_ERR_STORE,
                "the server's clock jumps: the request came too late");
     rq->err = SNIB_ERR_STORE;
-    snib__send_later(s, now, rq, POLL_FLOOR_MS);
+    snib__request_later(s, now, rq, POLL_FLOOR_MS);
 }
 
 static void decode_params(struct snib__redis *s, snib_instant now,

@@ -49,19 +49,6 @@ void snib__inspect_end(struct snib__redis *s, struct snib__request *rq)
     }
 }
 
-void snib__inspect_flight(struct snib__redis *s, snib_instant now, int i,
-                          struct inspection *k, int script)
-{
-    k->awaited++;
-    snib__session_push(s, i,
-                       &(struct flight){.rq = k->rq,
-                                        .sent = now,
-                                        .job = JOB_REQUEST,
-                                        .script = (uint8_t)(script + 1),
-                                        .verb = (uint8_t)k->rq->verb,
-                                        .last = true});
-}
-
 static void inspect_ask(struct snib__redis *s, snib_instant now, int i,
                         struct inspection *k, const char *safe, size_t size,
                         bool full)

@@ -17,41 +17,6 @@
 
 #include "store/redis/redis_i.h"
 
-static struct snib__list *queue_bucket(struct snib__redis *s,
-                                       const uint64_t id[2])
-{
-    return &s->waiting[id[0] % BUCKETS];
-}
-
-static struct snib__request *queue_of_own(struct snib__link *l)
-{
-    return SNIB__CONTAINER(l, struct snib__request, own);
-}
-
-struct snib__request *snib__queue_find(struct snib__redis *s,
-                                       const uint64_t id[2])
-{
-    SNIB__LIST_EACH (l, queue_bucket(s, id)) {
-        struct snib__request *rq = queue_of_own(l);
-        if (rq->id[0] == id[0] && rq->id[1] == id[1]) {
-            return rq;
-        }
-    }
-    return NULL;
-}
-
-void snib__queue_put(struct snib__redis *s, struct snib__request *rq)
-{
-    snib__list_push(queue_bucket(s, rq->id), &rq->own);
-}
-
-void snib__queue_unmark(struct snib__redis *s, struct snib__request *rq)
-{
-    s->queued -= (rq->conn & M_QUEUED) != 0;
-    s->held -= (rq->conn & M_HELD) != 0;
-    rq->conn = (uint8_t)(rq->conn & ~(M_QUEUED | M_HELD));
-}
-
 void snib__queue_told_channel(const struct snib__redis *s,
                               char ret[CHANNEL_TOLD_MAX])
 {
@@ -103,7 +68,7 @@ void snib__queue_told(struct snib__redis *s, snib_instant now,
 {
     const struct session *subs = &s->session[SUBS];
     assert(rq->may_queue); /* else it had to be answered, not kept */
-    snib__queue_unmark(s, rq);
+    snib__request_unmark(s, rq);
     rq->err = SNIB_ERR_OK;
     if (queued) {
         rq->conn |= M_QUEUED;
@@ -126,7 +91,7 @@ void snib__queue_told(struct snib__redis *s, snib_instant now,
         }
     }
     snib__session_want(s, now, SUBS);
-    snib__send_later(s, now, rq, queue_pause(s, rq, queued));
+    snib__request_later(s, now, rq, queue_pause(s, rq, queued));
 }
 
 void snib__queue_spin(struct snib__redis *s, snib_instant now,
@@ -149,40 +114,17 @@ void snib__queue_spin(struct snib__redis *s, snib_instant now,
     if (!snib__linked(&rq->link)) {
         snib__list_push(&s->out->answered, &rq->link);
     }
-    snib__send_later(s, now, rq, ms);
+    snib__request_later(s, now, rq, ms);
 }
 
 void snib__queue_poll_all(struct snib__redis *s, snib_instant now)
 {
     for (int k = 0; k < BUCKETS && s->queued + s->held > 0; k++) {
         SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
-            struct snib__request *rq = queue_of_own(l);
+            struct snib__request *rq =
+                SNIB__CONTAINER(l, struct snib__request, own);
             if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {
                 snib__send_again(s, now, rq);
-            }
-        }
-    }
-}
-
-void snib__queue_barred(struct snib__redis *s, snib_err err, const char *text)
-{
-    for (int k = 0; k < BUCKETS && s->held > 0; k++) {
-        SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
-            struct snib__request *rq = queue_of_own(l);
-            if ((rq->conn & M_HELD) && !(rq->conn & M_FLIGHT)) {
-                snib__request_fail(s, rq, SNIB__NOT_APPLIED, err, text);
-            }
-        }
-    }
-}
-
-void snib__queue_end(struct snib__redis *s, snib_err err, const char *text)
-{
-    for (int k = 0; k < BUCKETS && s->queued + s->held > 0; k++) {
-        SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
-            struct snib__request *rq = queue_of_own(l);
-            if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {
-                snib__request_fail(s, rq, SNIB__NOT_APPLIED, err, text);
             }
         }
     }
@@ -258,13 +200,6 @@ static bool queue_parse(const char *p, size_t size, struct grant *g)
     return true;
 }
 
-void snib__queue_abandon(struct snib__redis *s, const uint64_t id[2])
-{
-    uint64_t *slot = s->abandoned[s->abandoned_at++ % ABANDONED];
-    slot[0] = id[0];
-    slot[1] = id[1];
-}
-
 /* End a grant that nobody waits for. Where the connection has no room the grant
  * ends with its lease. */
 static void queue_end_stray(struct snib__redis *s, snib_instant now, int i,
@@ -309,7 +244,7 @@ void snib__queue_message(struct snib__redis *s, snib_instant now,
     if (!queue_parse(text, size, &g)) {
         return; /* it is somebody else's, or of a later version */
     }
-    struct snib__request *rq = snib__queue_find(s, g.id);
+    struct snib__request *rq = snib__request_find(s, g.id);
     if (!rq) {
         queue_stray(s, now, &g);
         return;

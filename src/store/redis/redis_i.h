@@ -8,12 +8,13 @@
  *               again when it may queue
  *   inspection  the steps of an INSPECT, LIST or DOCTOR
  *
- * Files: store.c (the table, due, tick) · session.c (a connection's states) ·
- * flights.c (flights, silence, cutting) · send.c (choosing a connection,
- * sending) · encode.c, decode.c (verbs to bytes and back) · queue.c (waiting,
- * polls, pushed grants) · value.c (versioned values) · keep.c (what a quorum
- * asks of a node) · inspect.c, doctor.c · errors.c (what an error word means) ·
- * state.c (how the server is).
+ * Files, the lower ones first (each calls only files that stand before it):
+ * errors.c (what an error word means) · state.c (how the server is) · encode.c,
+ * keep.c (verbs to bytes; what a quorum asks of a node) · request.c (requests,
+ * their flights and ends) · value.c, inspect.c, doctor.c (these verbs) · send.c
+ * (choosing a connection, sending) · queue.c (waiting, polls, pushed grants) ·
+ * decode.c (replies) · session.c (a connection's states) · store.c (the table,
+ * due, tick).
  *
  * `now` is the instant of the step that a function runs in. */
 #ifndef SNIB__REDIS_I_H
@@ -193,56 +194,49 @@ void snib__state_good(struct snib__redis *, snib_instant now);
  * trouble was seen. */
 void snib__state_bad(struct snib__redis *, snib_instant since, snib_err,
                      const char *text);
+/* From when on its oldest answer, which was seen to be overdue, counts as
+ * silence of the server. */
+snib_instant snib__state_silent_at(const struct snib__redis *,
+                                   const struct session *);
 void snib__state_read(const struct snib__redis *, snib_instant now,
                       struct snib__store_state *);
 
-/* flights.c */
+/* request.c: connections and their flights */
 void snib__session_want(struct snib__redis *, snib_instant now, int i);
+bool snib__session_has_room(struct snib__redis *, int i, uint32_t flights);
 void snib__session_push(struct snib__redis *, int i, const struct flight *);
 bool snib__session_pop(struct session *, struct flight *ret);
-bool snib__session_has_room(struct snib__redis *, int i, uint32_t flights);
-/* The connection is no more: everything awaited on it is answered UNKNOWN.
- * shut: ask run to close it (else it is closed already). barred: the server
- * refused for good, so the back-off is long and waiting requests end. */
-void snib__session_cut(struct snib__redis *, snib_instant now, int i, bool shut,
-                       snib_err, const char *text, bool barred);
 void snib__session_forget(struct snib__redis *, const struct snib__request *);
 /* The pushed grant rq->token is about to be delivered: polls of that request
  * that are still under way remember it. */
 void snib__session_overtaken(struct snib__redis *, const struct snib__request *,
                              int64_t claim_end_ms);
 bool snib__session_copy_due(struct snib__redis *, const uint64_t id[2]);
-snib_instant snib__session_due(const struct snib__redis *, int i);
-/* From when on its oldest answer, which was seen to be overdue, counts as
- * silence of the server. */
-snib_instant snib__session_silent_at(const struct snib__redis *,
-                                     const struct session *);
-void snib__session_tick(struct snib__redis *, snib_instant now, int i);
-bool snib__session_wanted(const struct snib__redis *, int i);
+/* What a reply says of the server's clock. */
+void snib__server_time(struct snib__redis *, snib_instant now, int64_t ms);
 
-/* session.c */
-void snib__session_opened(struct snib__redis *, snib_instant now, int i);
-void snib__session_bytes(struct snib__redis *, snib_instant now, int i,
-                         const void *, size_t);
+/* Can requests be sent on this connection? */
+static inline bool snib__session_up(const struct snib__redis *s, int i)
+{
+    return s->session[i].state == SESSION_READY && !s->session[i].doomed;
+}
 
-/* send.c */
-void snib__send_start(struct snib__redis *, snib_instant now,
-                      struct snib__request *);
-/* Send what can be sent. */
-void snib__send_flush(struct snib__redis *, snib_instant now);
-/* The connection for a request of this kind, or -1. One that is missing is
- * asked for. */
-int snib__send_on(struct snib__redis *, snib_instant now, bool background);
-/* Send one now; false: no connection is ready, or its buffers are full. */
-bool snib__send_now(struct snib__redis *, snib_instant now,
-                    struct snib__request *);
-void snib__send_later(struct snib__redis *, snib_instant now,
-                      struct snib__request *, int64_t ms);
-/* Definitely not applied: send it once more, ahead of others. */
-void snib__send_again(struct snib__redis *, snib_instant now,
-                      struct snib__request *);
-void snib__send_due(struct snib__redis *, snib_instant now,
-                    struct snib__request *);
+/* request.c: requests that the store owns */
+static inline void snib__request_mark(struct snib__request *rq, int set,
+                                      int clear)
+{
+    rq->conn = (uint8_t)((rq->conn & ~clear) | set);
+}
+
+struct snib__request *snib__request_find(struct snib__redis *,
+                                         const uint64_t id[2]);
+void snib__request_put(struct snib__redis *, struct snib__request *);
+/* It does not wait any more. */
+void snib__request_unmark(struct snib__redis *, struct snib__request *);
+/* Remember an id that was ended: a grant for it is given back. */
+void snib__request_abandon(struct snib__redis *, const uint64_t id[2]);
+void snib__request_later(struct snib__redis *, snib_instant now,
+                         struct snib__request *, int64_t ms);
 /* Final answers. */
 void snib__request_finish(struct snib__redis *, struct snib__request *,
                           snib__answer);
@@ -256,6 +250,13 @@ void snib__request_misread(struct snib__redis *, struct snib__request *);
 /* Fail every unsent request: no connection can be had. */
 void snib__request_fail_unsent(struct snib__redis *, snib_err,
                                const char *text);
+/* The subscription is refused for good: requests that wait for it to queue
+ * (HELD) fail. */
+void snib__request_fail_held(struct snib__redis *, snib_err, const char *text);
+/* No request can be sent either, so queued ones cannot poll: all requests that
+ * wait (HELD, QUEUED) fail. */
+void snib__request_fail_waiting(struct snib__redis *, snib_err,
+                                const char *text);
 /* Fail the callers' requests, those in the server's queue too, where waiting
  * would not help. The background's requests stay. */
 void snib__request_fail_callers(struct snib__redis *, snib_err,
@@ -263,6 +264,33 @@ void snib__request_fail_callers(struct snib__redis *, snib_err,
 /* One attempt to connect has failed: fail the requests that were to wait for no
  * more than one (`once`). */
 void snib__request_fail_once(struct snib__redis *, snib_err, const char *text);
+
+/* session.c */
+void snib__session_opened(struct snib__redis *, snib_instant now, int i);
+void snib__session_bytes(struct snib__redis *, snib_instant now, int i,
+                         const void *, size_t);
+/* The connection is no more: everything awaited on it is answered UNKNOWN.
+ * shut: ask run to close it (else it is closed already). barred: the server
+ * refused for good, so the back-off is long and waiting requests end. */
+void snib__session_cut(struct snib__redis *, snib_instant now, int i, bool shut,
+                       snib_err, const char *text, bool barred);
+
+/* send.c */
+void snib__send_start(struct snib__redis *, snib_instant now,
+                      struct snib__request *);
+/* Send what can be sent. */
+void snib__send_flush(struct snib__redis *, snib_instant now);
+/* The connection for a request of this kind, or -1. One that is missing is
+ * asked for. */
+int snib__send_on(struct snib__redis *, snib_instant now, bool background);
+/* Send one now; false: no connection is ready, or its buffers are full. */
+bool snib__send_now(struct snib__redis *, snib_instant now,
+                    struct snib__request *);
+/* Definitely not applied: send it once more, ahead of others. */
+void snib__send_again(struct snib__redis *, snib_instant now,
+                      struct snib__request *);
+void snib__send_due(struct snib__redis *, snib_instant now,
+                    struct snib__request *);
 
 /* encode.c */
 void snib__encode_acquire(struct snib__redis *, struct snib__buf *,
@@ -318,19 +346,14 @@ void snib__encode_keep(struct snib__redis *, struct snib__buf *,
 void snib__decode_reply(struct snib__redis *, snib_instant now, int i,
                         const struct flight *, const struct snib__resp_cell *,
                         uint32_t k);
-void snib__server_time(struct snib__redis *, snib_instant now, int64_t ms);
 
 /* queue.c */
-struct snib__request *snib__queue_find(struct snib__redis *,
-                                       const uint64_t id[2]);
-void snib__queue_put(struct snib__redis *, struct snib__request *);
 void snib__queue_told(struct snib__redis *, snib_instant now,
                       struct snib__request *, bool queued);
 /* A request that does not queue was told "held": it asks again after a pause,
  * which grows. */
 void snib__queue_spin(struct snib__redis *, snib_instant now,
                       struct snib__request *);
-void snib__queue_unmark(struct snib__redis *, struct snib__request *);
 /* All waiting requests ask again at once. */
 void snib__queue_poll_all(struct snib__redis *, snib_instant now);
 void snib__queue_message(struct snib__redis *, snib_instant now,
@@ -340,7 +363,6 @@ void snib__queue_message(struct snib__redis *, snib_instant now,
 void snib__queue_overtaken(struct snib__redis *, snib_instant now, int i,
                            const struct flight *,
                            const struct snib__resp_cell *);
-void snib__queue_abandon(struct snib__redis *, const uint64_t id[2]);
 void snib__queue_channel(struct snib__redis *);
 /* The channel on which the client is told of forced releases only, whatever the
  * generation of its subscription. Grants must not come there: a waiter's record
@@ -349,12 +371,6 @@ void snib__queue_channel(struct snib__redis *);
 enum { CHANNEL_TOLD_MAX = 40 };
 void snib__queue_told_channel(const struct snib__redis *,
                               char ret[CHANNEL_TOLD_MAX]);
-/* The subscription is refused for good: requests that wait for it to queue
- * (HELD) fail. */
-void snib__queue_barred(struct snib__redis *, snib_err, const char *text);
-/* No request can be sent either, so queued ones cannot poll: all requests that
- * wait (HELD, QUEUED) fail. */
-void snib__queue_end(struct snib__redis *, snib_err, const char *text);
 
 /* inspect.c, doctor.c */
 bool snib__inspect_send(struct snib__redis *, snib_instant now, int i,

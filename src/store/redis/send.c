@@ -1,8 +1,7 @@
-/* store/redis/send.c — the connection that a request is sent on, and its end.
+/* store/redis/send.c — the connection that a request is sent on, and when.
  *
- * A request is unsent, in flight, waiting (queue.c), or due for a retry. Its
- * one timer stands at the earlier of its limit and the next thing to do for
- * it. A request that was *definitely not applied*, for a cause that passes by
+ * A request's one timer stands at the earlier of its limit and the next thing
+ * to do for it. A request that was *definitely not applied*, for a cause that passes by
  * itself, is sent again here until its limit. One that may have been applied
  * is answered UNKNOWN. */
 #include <stdio.h>
@@ -14,100 +13,6 @@
 static struct snib__request *send_of_link(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct snib__request, link);
-}
-
-static void send_mark(struct snib__request *rq, int set, int clear)
-{
-    rq->conn = (uint8_t)((rq->conn & ~clear) | set);
-}
-
-static bool send_up(const struct snib__redis *s, int i)
-{
-    return s->session[i].state == SESSION_READY && !s->session[i].doomed;
-}
-
-/* -- ends ------------------------------------------------------------------ */
-
-void snib__request_finish(struct snib__redis *s, struct snib__request *rq,
-                          snib__answer answer)
-{
-    if (rq->conn & M_UNSENT) {
-        snib__unlink(&rq->link);
-    }
-    if (rq->conn & M_FLIGHT) {
-        snib__session_forget(s, rq);
-    }
-    snib__queue_unmark(s, rq);
-    if (snib__redis_inspects(rq)) {
-        snib__inspect_end(s, rq);
-    }
-    snib__unlink(&rq->own);
-    snib__heap_remove(&s->timers, &rq->timer);
-    rq->conn &= M_CONN;
-    rq->answer = answer;
-    if (answer == SNIB__DONE || answer == SNIB__NO) {
-        rq->misread = 0;
-    }
-    s->owned--;
-    if (!snib__linked(&rq->link)) { /* else: answered QUEUED in this step   */
-        snib__list_push(&s->out->answered, &rq->link);
-    }
-}
-
-void snib__request_fail(struct snib__redis *s, struct snib__request *rq,
-                        snib__answer answer, snib_err err, const char *text)
-{
-    rq->err = err;
-    if (text && *text) {
-        snib__fail(rq->reterr, err, "%s", text);
-    } else {
-        snib__fail_plain(rq->reterr, err);
-    }
-    if (rq->verb == SNIB__DOCTOR && rq->result) {
-        snib__doctor_failed(rq, err, text);
-    }
-    snib__request_finish(s, rq, answer);
-}
-
-void snib__request_misread(struct snib__redis *s, struct snib__request *rq)
-{
-    snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_STORE, SNIB__MISREAD);
-}
-
-void snib__request_fail_unsent(struct snib__redis *s, snib_err err,
-                               const char *text)
-{
-    for (int k = 0; k < 2; k++) {
-        struct snib__link *l;
-        while ((l = snib__list_first(&s->unsent[k]))) {
-            snib__request_fail(s, send_of_link(l), SNIB__NOT_APPLIED, err,
-                               text);
-        }
-    }
-}
-
-void snib__request_fail_callers(struct snib__redis *s, snib_err err,
-                                const char *text)
-{
-    struct snib__link *l;
-    if (send_up(s, CALLERS) || send_up(s, BACKGROUND)) {
-        return;
-    }
-    while ((l = snib__list_first(&s->unsent[0]))) {
-        snib__request_fail(s, send_of_link(l), SNIB__NOT_APPLIED, err, text);
-    }
-    snib__queue_end(s, err, text);
-}
-
-void snib__request_fail_once(struct snib__redis *s, snib_err err,
-                             const char *text)
-{
-    SNIB__LIST_EACH_SAFE (l, next, &s->unsent[0]) {
-        if (send_of_link(l)->once && !send_of_link(l)->resent) {
-            snib__request_fail(s, send_of_link(l), SNIB__NOT_APPLIED, err,
-                               text);
-        }
-    }
 }
 
 /* The limit has passed. */
@@ -145,11 +50,11 @@ int snib__send_on(struct snib__redis *s, snib_instant now, bool background)
 {
     int first = background ? BACKGROUND : CALLERS,
         second = background ? CALLERS : BACKGROUND;
-    if (send_up(s, first)) {
+    if (snib__session_up(s, first)) {
         return first;
     }
     snib__session_want(s, now, first);
-    if (send_up(s, second)) {
+    if (snib__session_up(s, second)) {
         return second;
     }
     snib__session_want(s, now, CALLERS);
@@ -178,7 +83,7 @@ static void send_fly(struct snib__redis *s, snib_instant now, int i,
     if (rq->conn & M_UNSENT) {
         snib__unlink(&rq->link);
     }
-    send_mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
+    snib__request_mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
     send_limit_timer(s, rq);
     snib__session_push(s, i, &f);
     if (l->loaded[script] == MUST_LOAD && last) {
@@ -350,7 +255,7 @@ static void send_on(struct snib__redis *s, snib_instant now, int i,
     case SNIB__LIST:
     case SNIB__DOCTOR:
         snib__unlink(&rq->link);
-        send_mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
+        snib__request_mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
         send_limit_timer(s, rq);
         if (!snib__inspect_send(s, now, i, rq)) {
             snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
@@ -401,7 +306,7 @@ static void send_unsent(struct snib__redis *s, struct snib__request *rq,
                         bool front)
 {
     struct snib__list *list = &s->unsent[rq->background];
-    send_mark(rq, M_UNSENT, M_RETRY);
+    snib__request_mark(rq, M_UNSENT, M_RETRY);
     if (front) {
         snib__list_push_front(list, &rq->link);
     } else {
@@ -413,13 +318,13 @@ static void send_unsent(struct snib__redis *s, struct snib__request *rq,
  * The script ends at the server whatever became of it there. */
 static void send_cancel(struct snib__redis *s, const uint64_t id[2])
 {
-    struct snib__request *rq = snib__queue_find(s, id);
+    struct snib__request *rq = snib__request_find(s, id);
     if (rq) {
         bool sent = rq->conn & (M_FLIGHT | M_QUEUED);
         snib__request_fail(s, rq, sent ? SNIB__UNKNOWN : SNIB__NOT_APPLIED,
                            SNIB_ERR_CANCELLED, NULL);
     }
-    snib__queue_abandon(s, id);
+    snib__request_abandon(s, id);
 }
 
 /* 20 ms, doubled with each strange answer to 640 ms; of that, by chance, half
@@ -454,23 +359,24 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
         return;
     }
     if (rq->verb == SNIB__ACQUIRE) {
-        snib__queue_put(s, rq);
+        snib__request_put(s, rq);
     } else if (rq->verb == SNIB__CANCEL) {
         send_cancel(s, rq->id);
     } else if (rq->verb == SNIB__RELEASE && rq->resent) {
         /* By the time the release arrives, a late copy of the acquire may have
          * been granted anew. */
-        snib__queue_abandon(s, rq->id);
+        snib__request_abandon(s, rq->id);
     }
     if (l->state == SESSION_RESTING && l->barred &&
-        !snib__reached(now, l->rest_until) && !send_up(s, BACKGROUND)) {
+        !snib__reached(now, l->rest_until) &&
+        !snib__session_up(s, BACKGROUND)) {
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
         return;
     }
     if (rq->misread) {
         /* This is a repeat, and an immediate one would get the same strange
          * answer. */
-        snib__send_later(s, now, rq, send_misread_pause(s, rq));
+        snib__request_later(s, now, rq, send_misread_pause(s, rq));
         return;
     }
     send_unsent(s, rq, false);
@@ -480,21 +386,12 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
 void snib__send_again(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq)
 {
-    send_mark(rq, 0, M_FLIGHT);
+    snib__request_mark(rq, 0, M_FLIGHT);
     if (!(rq->conn & (M_QUEUED | M_HELD))) {
         send_unsent(s, rq, true);
     } else if (!snib__send_now(s, now, rq)) {
-        snib__send_later(s, now, rq, POLL_MS);
+        snib__request_later(s, now, rq, POLL_MS);
     }
-}
-
-/* After that time a waiting request polls; any other becomes unsent again. */
-void snib__send_later(struct snib__redis *s, snib_instant now,
-                      struct snib__request *rq, int64_t ms)
-{
-    send_mark(rq, rq->conn & (M_QUEUED | M_HELD) ? 0 : M_RETRY, M_FLIGHT);
-    snib__heap_set(&s->timers, &rq->timer,
-                   snib__sooner(rq->limit, snib__after(now, snib__ms(ms))));
 }
 
 void snib__send_due(struct snib__redis *s, snib_instant now,

@@ -52,6 +52,15 @@ void snib__state_bad(struct snib__redis *s, snib_instant since, snib_err err,
     }
 }
 
+snib_instant snib__state_silent_at(const struct snib__redis *s,
+                                   const struct session *l)
+{
+    return l->overdue.ns
+               ? snib__after(l->overdue,
+                             (snib_duration){s->patience.ns / MOMENT_PART})
+               : SNIB__NEVER;
+}
+
 /* Since when an answer has been awaited that should be there by now; 0: there
  * is none. An unread answer is the server's silence only if this process was
  * awake to read it. */
@@ -61,7 +70,7 @@ static snib_instant state_silent_since(const struct snib__redis *s,
     snib_instant since = {0};
     for (int i = 0; i < SUBS; i++) {
         const struct session *l = &s->session[i];
-        if (l->count && snib__reached(now, snib__session_silent_at(s, l))) {
+        if (l->count && snib__reached(now, snib__state_silent_at(s, l))) {
             since = l->ring[l->head].sent;
         }
     }

@@ -16,9 +16,31 @@ static struct snib__redis *store_of(const struct snib__store *store)
     return (struct snib__redis *)(uintptr_t)store;
 }
 
+static bool store_wanted(const struct snib__redis *s, int i)
+{
+    switch (i) {
+    case CALLERS:
+        return s->owned > 0;
+    case BACKGROUND:
+        return !snib__list_empty(&s->unsent[1]);
+    default:
+        break;
+    }
+    if (s->queued || s->held ||
+        ((s->heard || s->out->listens) && s->out->holds)) {
+        return true;
+    }
+    SNIB__LIST_EACH (l, &s->inspections) {
+        if (SNIB__CONTAINER(l, struct inspection, link)->waits_subs) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void store_settle(struct snib__redis *s, snib_instant now)
 {
-    if (s->out->listens && snib__session_wanted(s, SUBS)) {
+    if (s->out->listens && store_wanted(s, SUBS)) {
         snib__session_want(s, now, SUBS); /* does nothing if it is there */
     }
     snib__send_flush(s, now);
@@ -209,11 +231,120 @@ static void store_redis_start(struct snib__store *store, snib_instant now,
     store_settle(s, now);
 }
 
+/* -- time ------------------------------------------------------------------ */
+
+/* These two say when an overdue answer is noticed, and when it closes the
+ * connection. A process that stood still may find that both instants have
+ * passed while the answer lies unread in its socket. So the server gets a
+ * moment more, counted from the step in which we noticed. */
+static snib_instant store_notice_at(const struct snib__redis *s,
+                                    const struct session *l)
+{
+    return snib__after(l->ring[l->head].sent,
+                       (snib_duration){s->patience.ns / QUIET_PART});
+}
+
+static snib_instant store_close_at(const struct snib__redis *s,
+                                   const struct session *l)
+{
+    return snib__later(snib__after(l->ring[l->head].sent, s->patience),
+                       snib__state_silent_at(s, l));
+}
+
+static snib_instant store_session_due(const struct snib__redis *s, int i)
+{
+    const struct session *l = &s->session[i];
+    snib_instant due = SNIB__NEVER;
+    switch (l->state) {
+    case SESSION_OPENING:
+    case SESSION_CLOSING:
+        return snib__after(l->since, s->patience);
+    case SESSION_RESTING:
+        return store_wanted(s, i) ? l->rest_until : SNIB__NEVER;
+    case SESSION_READY:
+        if (i == SUBS && s->queued + s->held > 0) {
+            due = l->ping_at;
+        }
+        break;
+    case SESSION_HELLO:
+    case SESSION_REPLICA:
+    case SESSION_SELECT:
+    case SESSION_PROBE:
+    case SESSION_TIME:
+    case SESSION_SUBSCRIBE:
+        break;
+    case SESSION_DOWN:
+        return SNIB__NEVER;
+    }
+    if (l->count) {
+        due = snib__sooner(due, l->overdue.ns ? store_close_at(s, l)
+                                              : store_notice_at(s, l));
+    }
+    return due;
+}
+
+static void store_ping(struct snib__redis *s, snib_instant now)
+{
+    struct session *l = &s->session[SUBS];
+    l->ping_at = snib__after(now, snib__ms(POLL_MS));
+    if (l->count || !snib__session_has_room(s, SUBS, 1)) {
+        return; /* a PING is awaited: its silence will tell */
+    }
+    snib__resp_begin(&s->out->conn[SUBS].out, 1);
+    snib__resp_arg(&s->out->conn[SUBS].out, "PING", 4);
+    snib__session_push(
+        s, SUBS, &(struct flight){.job = JOB_PING, .sent = now, .last = true});
+}
+
+static void store_session_tick(struct snib__redis *s, snib_instant now, int i)
+{
+    struct session *l = &s->session[i];
+    char text[sizeof l->text];
+    if (!snib__reached(now, store_session_due(s, i))) {
+        return;
+    }
+    switch (l->state) {
+    case SESSION_OPENING:
+        snprintf(text, sizeof text,
+                 "no connection to %.*s within the time allowed", ADDRESS_SHOWN,
+                 s->out->conn[i].address);
+        snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE, text, false);
+        break;
+    case SESSION_RESTING:
+        snib__session_want(s, now, i);
+        break;
+    case SESSION_HELLO:
+    case SESSION_REPLICA:
+    case SESSION_SELECT:
+    case SESSION_PROBE:
+    case SESSION_TIME:
+    case SESSION_SUBSCRIBE:
+    case SESSION_READY:
+        if (l->count && !l->overdue.ns &&
+            snib__reached(now, store_notice_at(s, l))) {
+            l->overdue = now;
+        }
+        if (l->count && snib__reached(now, store_close_at(s, l))) {
+            snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
+                              "the server does not answer", false);
+        } else if (l->state == SESSION_READY && i == SUBS &&
+                   snib__reached(now, l->ping_at)) {
+            store_ping(s, now);
+        }
+        break;
+    case SESSION_CLOSING:
+        l->state = SESSION_RESTING; /* run has not said that it is closed */
+        break;
+    case SESSION_DOWN:
+        break;
+    }
+}
+
 static void store_tick(struct snib__redis *s, snib_instant now)
 {
     struct snib__timer *t;
     for (int i = 0; i < SESSIONS; i++) {
-        snib__session_tick(s, now, i);
+        store_session_tick(s, now, i);
     }
     while ((t = snib__heap_min(&s->timers)) && snib__reached(now, t->at)) {
         snib__heap_remove(&s->timers, t);
@@ -290,7 +421,7 @@ static snib_instant store_redis_due(const struct snib__store *store)
     const struct snib__redis *s = store_of(store);
     snib_instant due = snib__heap_due(&s->timers);
     for (int i = 0; i < SESSIONS; i++) {
-        due = snib__sooner(due, snib__session_due(s, i));
+        due = snib__sooner(due, store_session_due(s, i));
     }
     return due;
 }

@@ -102,7 +102,7 @@ static void value_changed(struct snib__redis *s, snib_instant now,
         snib__fail(rq->reterr, SNIB_ERR_STORE,
                    "the server's clock jumps: the request came too late");
         rq->err = SNIB_ERR_STORE;
-        snib__send_later(s, now, rq, POLL_FLOOR_MS);
+        snib__request_later(s, now, rq, POLL_FLOOR_MS);
         return;
     case 5:
         snib__version_forgotten(rq);

@@ -1,0 +1,337 @@
+/* store/redis/request.c — requests while the store owns them, and the
+ * connections that they fly on.
+ *
+ * A reply belongs to the oldest flight of its connection; no reply is ever
+ * skipped. A request is unsent, in flight, waiting (queue.c), or due for a
+ * retry; whatever it is, it ends here, by its one final answer. The functions
+ * of this file send nothing, and call none of the files that do. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "store/redis/redis_i.h"
+
+#define CLOCK_TOP (INT64_C(1) << 53)
+
+/* -- flights --------------------------------------------------------------- */
+
+static struct flight *request_flight(struct session *l, uint32_t i)
+{
+    return &l->ring[(l->head + i) & (l->cap - 1)];
+}
+
+static bool request_grow(struct session *l)
+{
+    uint32_t cap = l->cap ? 2 * l->cap : 16;
+    struct flight *ring = snib__alloc(cap * sizeof *ring);
+    if (!ring) {
+        return false;
+    }
+    for (uint32_t i = 0; i < l->count; i++) {
+        ring[i] = *request_flight(l, i);
+    }
+    snib__free(l->ring);
+    l->ring = ring;
+    l->cap = cap;
+    l->head = 0;
+    return true;
+}
+
+bool snib__session_has_room(struct snib__redis *s, int i, uint32_t flights)
+{
+    struct session *l = &s->session[i];
+    const struct snib__buf *out = &s->out->conn[i].out;
+    if (l->count + flights > FLIGHTS_MAX || out->failed ||
+        snib__buf_size(out) + OUT_SPARE > out->limit) {
+        return false;
+    }
+    while (l->count + flights > l->cap) {
+        if (!request_grow(l)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Allowed only after snib__session_has_room was true. */
+void snib__session_push(struct snib__redis *s, int i, const struct flight *f)
+{
+    struct session *l = &s->session[i];
+    struct flight *new = request_flight(l, l->count++);
+    *new = *f;
+    new->number = ++l->number;
+    if (f->last) {
+        s->out->conn[i].awaited++;
+    }
+}
+
+void snib__inspect_flight(struct snib__redis *s, snib_instant now, int i,
+                          struct inspection *k, int script)
+{
+    k->awaited++;
+    snib__session_push(s, i,
+                       &(struct flight){.rq = k->rq,
+                                        .sent = now,
+                                        .job = JOB_REQUEST,
+                                        .script = (uint8_t)(script + 1),
+                                        .verb = (uint8_t)k->rq->verb,
+                                        .last = true});
+}
+
+bool snib__session_pop(struct session *l, struct flight *ret)
+{
+    if (!l->count) {
+        return false;
+    }
+    *ret = *request_flight(l, 0);
+    l->head = (l->head + 1) & (l->cap - 1);
+    l->overdue = (snib_instant){0};
+    l->count--;
+    return true;
+}
+
+/* The request has ended; nobody takes its replies any more. */
+void snib__session_forget(struct snib__redis *s, const struct snib__request *rq)
+{
+    for (int i = 0; i < SESSIONS; i++) {
+        for (uint32_t k = 0; k < s->session[i].count; k++) {
+            struct flight *f = request_flight(&s->session[i], k);
+            if (f->rq == rq) {
+                f->rq = NULL;
+            }
+        }
+    }
+}
+
+void snib__session_overtaken(struct snib__redis *s,
+                             const struct snib__request *rq,
+                             int64_t claim_end_ms)
+{
+    for (int i = 0; i < SUBS; i++) {
+        for (uint32_t k = 0; k < s->session[i].count; k++) {
+            struct flight *f = request_flight(&s->session[i], k);
+            if (f->job == JOB_REQUEST && f->verb == SNIB__ACQUIRE &&
+                f->id[0] == rq->id[0] && f->id[1] == rq->id[1] && !f->safe) {
+                f->delivered = rq->token;
+                f->claim_end_ms = claim_end_ms;
+                f->safe = snib__memdup(rq->name->safe, rq->name->safe_size);
+            }
+        }
+    }
+}
+
+/* Is an ACQUIRE of this id, or a KEEP, still on its way? Then the server may
+ * execute it after a release that goes out on the other connection. */
+bool snib__session_copy_due(struct snib__redis *s, const uint64_t id[2])
+{
+    for (int i = 0; i < SUBS; i++) {
+        for (uint32_t k = 0; k < s->session[i].count; k++) {
+            const struct flight *f = request_flight(&s->session[i], k);
+            if (f->job == JOB_REQUEST &&
+                (f->verb == SNIB__ACQUIRE ||
+                 f->script == SNIB__SCRIPT_KEEP + 1) &&
+                f->id[0] == id[0] && f->id[1] == id[1]) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void snib__session_want(struct snib__redis *s, snib_instant now, int i)
+{
+    struct session *l = &s->session[i];
+    if (l->state != SESSION_DOWN &&
+        (l->state != SESSION_RESTING || !snib__reached(now, l->rest_until))) {
+        return;
+    }
+    l->state = SESSION_OPENING;
+    l->since = now;
+    if (!s->state.wanted.ns) {
+        s->state.wanted = now;
+    }
+    s->out->open |= 1u << i;
+}
+
+/* The reply was made before it was read, so the estimate server_ms + (now -
+ * server_at) is never ahead of the server's clock, and not_after = estimate +
+ * 9.9 s is never more than 10 s ahead of it. A clock that no server can show is
+ * not believed. */
+void snib__server_time(struct snib__redis *s, snib_instant now, int64_t ms)
+{
+    if (ms > 0 && ms < CLOCK_TOP) {
+        s->server_ms = ms;
+        s->server_at = now;
+    }
+}
+
+/* -- acquires, found by their id ------------------------------------------- */
+
+static struct snib__list *request_bucket(struct snib__redis *s,
+                                         const uint64_t id[2])
+{
+    return &s->waiting[id[0] % BUCKETS];
+}
+
+static struct snib__request *request_of_own(struct snib__link *l)
+{
+    return SNIB__CONTAINER(l, struct snib__request, own);
+}
+
+struct snib__request *snib__request_find(struct snib__redis *s,
+                                         const uint64_t id[2])
+{
+    SNIB__LIST_EACH (l, request_bucket(s, id)) {
+        struct snib__request *rq = request_of_own(l);
+        if (rq->id[0] == id[0] && rq->id[1] == id[1]) {
+            return rq;
+        }
+    }
+    return NULL;
+}
+
+void snib__request_put(struct snib__redis *s, struct snib__request *rq)
+{
+    snib__list_push(request_bucket(s, rq->id), &rq->own);
+}
+
+void snib__request_unmark(struct snib__redis *s, struct snib__request *rq)
+{
+    s->queued -= (rq->conn & M_QUEUED) != 0;
+    s->held -= (rq->conn & M_HELD) != 0;
+    rq->conn = (uint8_t)(rq->conn & ~(M_QUEUED | M_HELD));
+}
+
+void snib__request_abandon(struct snib__redis *s, const uint64_t id[2])
+{
+    uint64_t *slot = s->abandoned[s->abandoned_at++ % ABANDONED];
+    slot[0] = id[0];
+    slot[1] = id[1];
+}
+
+/* -- ends ------------------------------------------------------------------ */
+
+void snib__request_finish(struct snib__redis *s, struct snib__request *rq,
+                          snib__answer answer)
+{
+    if (rq->conn & M_UNSENT) {
+        snib__unlink(&rq->link);
+    }
+    if (rq->conn & M_FLIGHT) {
+        snib__session_forget(s, rq);
+    }
+    snib__request_unmark(s, rq);
+    if (snib__redis_inspects(rq)) {
+        snib__inspect_end(s, rq);
+    }
+    snib__unlink(&rq->own);
+    snib__heap_remove(&s->timers, &rq->timer);
+    rq->conn &= M_CONN;
+    rq->answer = answer;
+    if (answer == SNIB__DONE || answer == SNIB__NO) {
+        rq->misread = 0;
+    }
+    s->owned--;
+    if (!snib__linked(&rq->link)) { /* else: answered QUEUED in this step   */
+        snib__list_push(&s->out->answered, &rq->link);
+    }
+}
+
+void snib__request_fail(struct snib__redis *s, struct snib__request *rq,
+                        snib__answer answer, snib_err err, const char *text)
+{
+    rq->err = err;
+    if (text && *text) {
+        snib__fail(rq->reterr, err, "%s", text);
+    } else {
+        snib__fail_plain(rq->reterr, err);
+    }
+    if (rq->verb == SNIB__DOCTOR && rq->result) {
+        snib__doctor_failed(rq, err, text);
+    }
+    snib__request_finish(s, rq, answer);
+}
+
+void snib__request_misread(struct snib__redis *s, struct snib__request *rq)
+{
+    snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_STORE, SNIB__MISREAD);
+}
+
+static struct snib__request *request_of_link(struct snib__link *l)
+{
+    return SNIB__CONTAINER(l, struct snib__request, link);
+}
+
+void snib__request_fail_unsent(struct snib__redis *s, snib_err err,
+                               const char *text)
+{
+    for (int k = 0; k < 2; k++) {
+        struct snib__link *l;
+        while ((l = snib__list_first(&s->unsent[k]))) {
+            snib__request_fail(s, request_of_link(l), SNIB__NOT_APPLIED, err,
+                               text);
+        }
+    }
+}
+
+void snib__request_fail_held(struct snib__redis *s, snib_err err,
+                             const char *text)
+{
+    for (int k = 0; k < BUCKETS && s->held > 0; k++) {
+        SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
+            struct snib__request *rq = request_of_own(l);
+            if ((rq->conn & M_HELD) && !(rq->conn & M_FLIGHT)) {
+                snib__request_fail(s, rq, SNIB__NOT_APPLIED, err, text);
+            }
+        }
+    }
+}
+
+void snib__request_fail_waiting(struct snib__redis *s, snib_err err,
+                                const char *text)
+{
+    for (int k = 0; k < BUCKETS && s->queued + s->held > 0; k++) {
+        SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
+            struct snib__request *rq = request_of_own(l);
+            if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {
+                snib__request_fail(s, rq, SNIB__NOT_APPLIED, err, text);
+            }
+        }
+    }
+}
+
+void snib__request_fail_callers(struct snib__redis *s, snib_err err,
+                                const char *text)
+{
+    struct snib__link *l;
+    if (snib__session_up(s, CALLERS) || snib__session_up(s, BACKGROUND)) {
+        return;
+    }
+    while ((l = snib__list_first(&s->unsent[0]))) {
+        snib__request_fail(s, request_of_link(l), SNIB__NOT_APPLIED, err, text);
+    }
+    snib__request_fail_waiting(s, err, text);
+}
+
+void snib__request_fail_once(struct snib__redis *s, snib_err err,
+                             const char *text)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &s->unsent[0]) {
+        if (request_of_link(l)->once && !request_of_link(l)->resent) {
+            snib__request_fail(s, request_of_link(l), SNIB__NOT_APPLIED, err,
+                               text);
+        }
+    }
+}
+
+/* -- repeats --------------------------------------------------------------- */
+
+/* After that time a waiting request polls; any other becomes unsent again. */
+void snib__request_later(struct snib__redis *s, snib_instant now,
+                         struct snib__request *rq, int64_t ms)
+{
+    snib__request_mark(rq, rq->conn & (M_QUEUED | M_HELD) ? 0 : M_RETRY,
+                       M_FLIGHT);
+    snib__heap_set(&s->timers, &rq->timer,
+                   snib__sooner(rq->limit, snib__after(now, snib__ms(ms))));
+}
