@@ -90,7 +90,7 @@ static void decode_error(struct snib__redis *s, snib_instant now, int i,
     case E_NOSCRIPT:
         decode_noscript(s, l, f);
         if (snib__redis_inspects(rq)) {
-            snib__inspect_end(s, rq);
+            snib__inspection_end(s, rq);
         }
         snib__send_again(s, now, rq);
         return;
@@ -99,7 +99,7 @@ static void decode_error(struct snib__redis *s, snib_instant now, int i,
         /* fall through */
     case E_RETRY:
         if (snib__redis_inspects(rq)) {
-            snib__inspect_end(s, rq);
+            snib__inspection_end(s, rq);
         }
         rq->err = snib__redis_error_code(kind);
         snib__fail(rq->reterr, rq->err, "%s", clean);

@@ -12,20 +12,6 @@
 
 #include "store/redis/redis_i.h"
 
-enum step {
-    ASK_PING,
-    ASK_TIME,
-    ASK_INFO,
-    ASK_POLICY,
-    ASK_AOF,
-    ASK_FSYNC,
-    ASK_SAVE,
-    ASK_PROBE,
-    ASK_EARS,
-    ASK_TIME_AGAIN,
-    ASK_SUBS /* no command: the subscription's state */
-};
-
 static void doctor_row(struct snib__buf *out, snib_level level,
                        const char *check, const char *text, const char *remedy)
 {
@@ -53,48 +39,6 @@ void snib__doctor_failed(struct snib__request *rq, snib_err err,
                  "listed in docs/REDIS.md"
                : "check the URL, and that the server runs and lets this host "
                  "connect");
-}
-
-static void doctor_command(struct snib__redis *s, snib_instant now, int i,
-                           struct inspection *k, const char *const words[])
-{
-    struct snib__buf *out = &s->out->conn[i].out;
-    uint32_t n = 0;
-    while (words[n]) {
-        n++;
-    }
-    snib__resp_begin(out, n);
-    for (uint32_t j = 0; j < n; j++) {
-        snib__resp_text(out, words[j]);
-    }
-    snib__inspect_flight(s, now, i, k, -1);
-}
-
-bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
-                       struct inspection *k)
-{
-    struct snib__buf *out = &s->out->conn[i].out;
-    k->begun = now;
-    doctor_command(s, now, i, k, (const char *const[]){"PING", NULL});
-    doctor_command(s, now, i, k, (const char *const[]){"TIME", NULL});
-    doctor_command(s, now, i, k, (const char *const[]){"INFO", NULL});
-    doctor_command(
-        s, now, i, k,
-        (const char *const[]){"CONFIG", "GET", "maxmemory-policy", NULL});
-    doctor_command(s, now, i, k,
-                   (const char *const[]){"CONFIG", "GET", "appendonly", NULL});
-    doctor_command(s, now, i, k,
-                   (const char *const[]){"CONFIG", "GET", "appendfsync", NULL});
-    doctor_command(s, now, i, k,
-                   (const char *const[]){"CONFIG", "GET", "save", NULL});
-    snib__encode_probe(s, out);
-    snib__inspect_flight(s, now, i, k, SNIB__SCRIPT_PROBE);
-    snib__encode_script(out, SNIB__SCRIPT_EARS, true, 0, 0);
-    snib__inspect_flight(s, now, i, k, SNIB__SCRIPT_EARS);
-    doctor_command(s, now, i, k, (const char *const[]){"TIME", NULL});
-    k->waits_subs = true;
-    snib__session_want(s, now, SUBS);
-    return true;
 }
 
 /* -- answers --------------------------------------------------------------- */
@@ -482,7 +426,7 @@ static void doctor_clock_check(const struct snib__redis *s,
     }
 }
 
-static void doctor_subscription(struct snib__redis *s, struct inspection *k)
+void snib__doctor_subscription(struct snib__redis *s, struct inspection *k)
 {
     const struct session *l = &s->session[SUBS];
     char text[300];
@@ -498,40 +442,10 @@ static void doctor_subscription(struct snib__redis *s, struct inspection *k)
         "and a third connection");
 }
 
-static void doctor_next(struct snib__redis *s, struct inspection *k)
-{
-    const struct session *l = &s->session[SUBS];
-    if (k->step != ASK_SUBS) {
-        return;
-    }
-    if (l->state == SESSION_READY || l->err) {
-        k->waits_subs = false;
-        doctor_subscription(s, k);
-        if (k->rq->result->failed) {
-            snib__request_fail(s, k->rq, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT,
-                               NULL);
-        } else {
-            snib__request_finish(s, k->rq, SNIB__DONE);
-        }
-    }
-}
-
-void snib__inspect_subs(struct snib__redis *s, snib_instant now)
-{
-    (void)now;
-    SNIB__LIST_EACH_SAFE (l, after, &s->inspections) {
-        struct inspection *k = SNIB__CONTAINER(l, struct inspection, link);
-        if (k->waits_subs) {
-            doctor_next(s, k);
-        }
-    }
-}
-
-void snib__doctor_reply(struct snib__redis *s, snib_instant now, int i,
+void snib__doctor_judge(const struct snib__redis *s, snib_instant now,
                         struct inspection *k, const struct snib__resp_cell *c)
 {
-    (void)i;
-    switch ((enum step)k->step) {
+    switch ((enum doctor_step)k->step) {
     case ASK_PING:
         doctor_ping(k, now, c);
         break;
@@ -563,8 +477,6 @@ void snib__doctor_reply(struct snib__redis *s, snib_instant now, int i,
         doctor_clock_check(s, k, now, c);
         break;
     case ASK_SUBS:
-        return;
+        break;
     }
-    k->step++;
-    doctor_next(s, k);
 }

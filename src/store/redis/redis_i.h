@@ -10,8 +10,9 @@
  *
  * Files, the lower ones first (each calls only files that stand before it):
  * errors.c (what an error word means) · state.c (how the server is) · encode.c,
- * keep.c (verbs to bytes; what a quorum asks of a node) · request.c (requests,
- * their flights and ends) · value.c, inspect.c, doctor.c (these verbs) · send.c
+ * keep.c (verbs to bytes; what a quorum asks of a node) · inspection.c,
+ * inspect_rows.c, doctor.c (what was found) · request.c (requests, their flights
+ * and ends) · value.c, doctor_steps.c, inspect.c (verbs of more steps) · send.c
  * (choosing a connection, sending) · queue.c (waiting, polls, pushed grants) ·
  * decode.c (replies) · session.c (a connection's states) · store.c (the table,
  * due, tick).
@@ -133,6 +134,8 @@ enum mark {
     M_OWNED = 0x80
 };
 
+struct inspection;
+
 struct snib__redis {
     struct snib__out *out;
     struct snib__rng rng;
@@ -205,6 +208,9 @@ void snib__state_read(const struct snib__redis *, snib_instant now,
 void snib__session_want(struct snib__redis *, snib_instant now, int i);
 bool snib__session_has_room(struct snib__redis *, int i, uint32_t flights);
 void snib__session_push(struct snib__redis *, int i, const struct flight *);
+/* One of the flights of an inspection. script: -1: a plain command. */
+void snib__inspect_flight(struct snib__redis *, snib_instant now, int i,
+                          struct inspection *, int script);
 bool snib__session_pop(struct session *, struct flight *ret);
 void snib__session_forget(struct snib__redis *, const struct snib__request *);
 /* The pushed grant rq->token is about to be delivered: polls of that request
@@ -372,16 +378,7 @@ enum { CHANNEL_TOLD_MAX = 40 };
 void snib__queue_told_channel(const struct snib__redis *,
                               char ret[CHANNEL_TOLD_MAX]);
 
-/* inspect.c, doctor.c */
-bool snib__inspect_send(struct snib__redis *, snib_instant now, int i,
-                        struct snib__request *);
-void snib__inspect_reply(struct snib__redis *, snib_instant now, int i,
-                         struct snib__request *,
-                         const struct snib__resp_cell *);
-void snib__inspect_end(struct snib__redis *, struct snib__request *);
-/* The subscription came up or was refused: each DOCTOR waits for that. */
-void snib__inspect_subs(struct snib__redis *, snib_instant now);
-
+/* inspection.c */
 struct inspection {
     struct snib__link link;
     struct snib__request *rq;
@@ -405,6 +402,62 @@ struct inspection {
     int64_t time_ms;
     bool waits_subs, refuses; /* PING said that the server will not work    */
 };
+
+struct inspection *snib__inspection_new(struct snib__redis *,
+                                        struct snib__request *);
+/* NULL: this request has none. */
+struct inspection *snib__inspection_find(struct snib__redis *,
+                                         const struct snib__request *);
+void snib__inspection_end(struct snib__redis *, struct snib__request *);
+/* Add a name unless it is there. False: there is no memory for it. */
+bool snib__inspection_add(struct inspection *, const char *safe, uint32_t size);
+/* The name at this offset. An entry of names is its length (u32) and its
+ * bytes. */
+const char *snib__inspection_name(const struct inspection *, uint32_t offset,
+                                  uint32_t *ret_size);
+
+/* doctor.c: findings, written to the request's rows */
+enum doctor_step {
+    ASK_PING,
+    ASK_TIME,
+    ASK_INFO,
+    ASK_POLICY,
+    ASK_AOF,
+    ASK_FSYNC,
+    ASK_SAVE,
+    ASK_PROBE,
+    ASK_EARS,
+    ASK_TIME_AGAIN,
+    ASK_SUBS /* no command: the subscription's state */
+};
+
+/* What the answer to the question k->step says. */
+void snib__doctor_judge(const struct snib__redis *, snib_instant now,
+                        struct inspection *, const struct snib__resp_cell *);
+void snib__doctor_subscription(struct snib__redis *, struct inspection *);
+/* The server could not be asked: that becomes a finding, too. */
+void snib__doctor_failed(struct snib__request *, snib_err, const char *text);
+
+/* doctor_steps.c */
+bool snib__doctor_send(struct snib__redis *, snib_instant now, int i,
+                       struct inspection *);
+void snib__doctor_reply(struct snib__redis *, snib_instant now, int i,
+                        struct inspection *, const struct snib__resp_cell *);
+/* The subscription came up or was refused: each DOCTOR waits for that. */
+void snib__inspect_subs(struct snib__redis *, snib_instant now);
+
+/* inspect_rows.c: write one reply of inspect.lua as rows. first: begin with the
+ * row of the lock itself. False: this is no reply of our script. */
+bool snib__inspect_rows(struct snib__redis *, struct snib__request *,
+                        const char *safe, size_t size,
+                        const struct snib__resp_cell *, bool first);
+
+/* inspect.c */
+bool snib__inspect_send(struct snib__redis *, snib_instant now, int i,
+                        struct snib__request *);
+void snib__inspect_reply(struct snib__redis *, snib_instant now, int i,
+                         struct snib__request *,
+                         const struct snib__resp_cell *);
 /* False: this request does not pause. True: it does, or has just gone on. */
 bool snib__inspect_due(struct snib__redis *, snib_instant now,
                        struct snib__request *);
@@ -412,17 +465,6 @@ bool snib__inspect_due(struct snib__redis *, snib_instant now,
  * False: it is not a LIST that is inspecting its names. */
 bool snib__inspect_leaves_out(struct snib__redis *, snib_instant now, int i,
                               struct snib__request *, const char *why);
-/* The server could not be asked: that becomes a finding, too. */
-void snib__doctor_failed(struct snib__request *, snib_err, const char *text);
-bool snib__doctor_send(struct snib__redis *, snib_instant now, int i,
-                       struct inspection *);
-void snib__doctor_reply(struct snib__redis *, snib_instant now, int i,
-                        struct inspection *, const struct snib__resp_cell *);
-bool snib__inspect_rows(struct snib__redis *, struct snib__request *,
-                        const char *safe, size_t size,
-                        const struct snib__resp_cell *, bool first);
-void snib__inspect_flight(struct snib__redis *, snib_instant now, int i,
-                          struct inspection *, int script);
 
 static inline bool snib__redis_inspects(const struct snib__request *rq)
 {

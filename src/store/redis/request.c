@@ -222,7 +222,7 @@ void snib__request_finish(struct snib__redis *s, struct snib__request *rq,
     }
     snib__request_unmark(s, rq);
     if (snib__redis_inspects(rq)) {
-        snib__inspect_end(s, rq);
+        snib__inspection_end(s, rq);
     }
     snib__unlink(&rq->own);
     snib__heap_remove(&s->timers, &rq->timer);

@@ -1,9 +1,9 @@
 /* store/redis/send.c — the connection that a request is sent on, and when.
  *
  * A request's one timer stands at the earlier of its limit and the next thing
- * to do for it. A request that was *definitely not applied*, for a cause that passes by
- * itself, is sent again here until its limit. One that may have been applied
- * is answered UNKNOWN. */
+ * to do for it. A request that was *definitely not applied*, for a cause that
+ * passes by itself, is sent again here until its limit. One that may have been
+ * applied is answered UNKNOWN. */
 #include <stdio.h>
 #include <string.h>
 

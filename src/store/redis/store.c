@@ -147,7 +147,7 @@ static void store_redis_free(struct snib__store *store)
     while (!snib__list_empty(&s->inspections)) {
         struct inspection *k = SNIB__CONTAINER(
             snib__list_first(&s->inspections), struct inspection, link);
-        snib__inspect_end(s, k->rq);
+        snib__inspection_end(s, k->rq);
     }
     for (int i = 0; i < SESSIONS; i++) {
         snib__resp_free(s->session[i].resp);
