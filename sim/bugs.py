@@ -733,8 +733,8 @@ BUGS = [
      "    q->rq.token = direct->expected ? e->version_floor : 0;\n"),
     ("a message between two acknowledgements bars the line",
      "src/store/redis/session.c",
-     "        if (session_message(s, now, i, c)) { /* on the first channel",
-     "        if (false) { /* on the first channel"),
+     "        if (i == SUBS && snib__queue_hears(s, now, c)) {",
+     "        if (false) {"),
     # Observers: inspect.lua and how its answer is read.
     ("a holder whose lease is over is shown", LUA + "inspect.lua",
      "    if till + (string.match(wants, ',d(%d+)') or 0) > now then",
@@ -879,7 +879,7 @@ BUGS = [
      "            claim_acquire_refuse_all(e, t, rq->err ? rq->err : SNIB_ERR_BUSY,\n"
      "                       &q->error, true);"),
     # callers who spin
-    ("wait=spin is not read", "src/store/redis/store.c (force)",
+    ("wait=spin is not read", "src/store/redis/open.c (force)",
      "s->spin = wait && !strcmp(wait, \"spin\");", "s->spin = false;"),
     ("who spins queues when it can", "src/store/redis/send.c (force)",
      "    if (rq->spin || s->spin) {", "    if (false) {"),

@@ -232,8 +232,8 @@ static void queue_stray(struct snib__redis *s, snib_instant now,
     }
 }
 
-void snib__queue_message(struct snib__redis *s, snib_instant now,
-                         const char *text, uint32_t size)
+static void queue_message(struct snib__redis *s, snib_instant now,
+                          const char *text, uint32_t size)
 {
     struct grant g;
     if (size == 34 && !memcmp(text, "r ", 2) && queue_hex(text + 2, &g.id[0]) &&
@@ -300,4 +300,27 @@ void snib__queue_overtaken(struct snib__redis *s, snib_instant now, int i,
          (code == 2 && clock > f->claim_end_ms))) {
         queue_end_stray(s, now, i, f->safe, strlen(f->safe), f->id, 0);
     }
+}
+
+static bool queue_is_ours(const struct snib__redis *s,
+                          const struct snib__resp_cell *c)
+{
+    char told[CHANNEL_TOLD_MAX];
+    snib__queue_told_channel(s, told);
+    return snib__resp_is(c, s->channel) || snib__resp_is(c, told);
+}
+
+bool snib__queue_hears(struct snib__redis *s, snib_instant now,
+                       const struct snib__resp_cell *c)
+{
+    if (c->type != SNIB__RESP_ARRAY ||
+        !snib__resp_is(snib__resp_at(c, 0), "message")) {
+        return false;
+    }
+    const struct snib__resp_cell *text = snib__resp_at(c, 2);
+    if (text && text->type == SNIB__RESP_STRING &&
+        queue_is_ours(s, snib__resp_at(c, 1))) {
+        queue_message(s, now, text->text, text->size);
+    }
+    return true;
 }

@@ -14,8 +14,8 @@
  * inspect_rows.c, doctor.c (what was found) · request.c (requests, their flights
  * and ends) · value.c, doctor_steps.c, inspect.c (verbs of more steps) · send.c
  * (choosing a connection, sending) · queue.c (waiting, polls, pushed grants) ·
- * decode.c (replies) · session.c (a connection's states) · store.c (the table,
- * due, tick).
+ * decode.c (replies) · session.c (a connection's states) · open.c · store.c (the
+ * table and its steps).
  *
  * `now` is the instant of the step that a function runs in. */
 #ifndef SNIB__REDIS_I_H
@@ -273,8 +273,9 @@ void snib__request_fail_once(struct snib__redis *, snib_err, const char *text);
 
 /* session.c */
 void snib__session_opened(struct snib__redis *, snib_instant now, int i);
-void snib__session_bytes(struct snib__redis *, snib_instant now, int i,
-                         const void *, size_t);
+/* A reply to the greeting. */
+void snib__session_greeted(struct snib__redis *, snib_instant now, int i,
+                           const struct snib__resp_cell *);
 /* The connection is no more: everything awaited on it is answered UNKNOWN.
  * shut: ask run to close it (else it is closed already). barred: the server
  * refused for good, so the back-off is long and waiting requests end. */
@@ -362,8 +363,10 @@ void snib__queue_spin(struct snib__redis *, snib_instant now,
                       struct snib__request *);
 /* All waiting requests ask again at once. */
 void snib__queue_poll_all(struct snib__redis *, snib_instant now);
-void snib__queue_message(struct snib__redis *, snib_instant now,
-                         const char *text, uint32_t size);
+/* True: this is an array ["message", channel, text], and the text was heeded if
+ * the channel is one of ours. */
+bool snib__queue_hears(struct snib__redis *, snib_instant now,
+                       const struct snib__resp_cell *);
 /* The answer to a poll during which a pushed grant was delivered. If that poll
  * was granted or queued anew, nobody waits for it, so it is ended. */
 void snib__queue_overtaken(struct snib__redis *, snib_instant now, int i,
@@ -465,6 +468,11 @@ bool snib__inspect_due(struct snib__redis *, snib_instant now,
  * False: it is not a LIST that is inspecting its names. */
 bool snib__inspect_leaves_out(struct snib__redis *, snib_instant now, int i,
                               struct snib__request *, const char *why);
+
+/* open.c */
+snib_err snib__redis_open(const struct snib__store_config *,
+                          struct snib__store **ret, struct snib_error *reterr);
+void snib__redis_free(struct snib__store *);
 
 static inline bool snib__redis_inspects(const struct snib__request *rq)
 {

@@ -1,4 +1,5 @@
-/* store/redis/session.c — a connection's life, in one switch.
+/* store/redis/session.c — a connection's life: its greeting, in one switch, and
+ * its end.
  *
  *   DOWN -> OPENING -> HELLO -> SELECT? -> PROBE? -> TIME -> READY
  *             ^          |       (SUBS: SELECT? -> SUBSCRIBE -> READY)
@@ -407,66 +408,6 @@ static bool session_may_run(struct snib__redis *s, snib_instant now, int i,
     return may;
 }
 
-static bool session_to_us(const struct snib__redis *s,
-                          const struct snib__resp_cell *c)
-{
-    char told[CHANNEL_TOLD_MAX];
-    snib__queue_told_channel(s, told);
-    return snib__resp_is(c, s->channel) || snib__resp_is(c, told);
-}
-
-/* True: c is an array ["message", channel, text], and the text was passed on if
- * the channel is one of ours. */
-static bool session_message(struct snib__redis *s, snib_instant now, int i,
-                            const struct snib__resp_cell *c)
-{
-    if (i != SUBS || c->type != SNIB__RESP_ARRAY ||
-        !snib__resp_is(snib__resp_at(c, 0), "message")) {
-        return false;
-    }
-    const struct snib__resp_cell *text = snib__resp_at(c, 2);
-    if (text && text->type == SNIB__RESP_STRING &&
-        session_to_us(s, snib__resp_at(c, 1))) {
-        snib__queue_message(s, now, text->text, text->size);
-    }
-    return true;
-}
-
-static void session_answered(struct snib__redis *s, snib_instant now, int i,
-                             const struct snib__resp_cell *c)
-{
-    struct session *l = &s->session[i];
-    struct flight f;
-    if (!l->count) {
-        char text[200] = "a reply to nothing";
-        if (c->type == SNIB__RESP_ERROR) {
-            snib__redis_error_words(text, sizeof text, c->text, c->size);
-        }
-        snib__session_cut(s, now, i, true, SNIB_ERR_STORE, text, false);
-        return;
-    }
-    s->out->conn[i].awaited--;
-    for (uint32_t k = 0; snib__session_pop(l, &f); k++) {
-        if (f.safe) {
-            snib__queue_overtaken(s, now, i, &f, c);
-            snib__free(f.safe);
-        } else if (f.job == JOB_REQUEST) {
-            s->misread = false;
-            snib__decode_reply(s, now, i, &f, c, k);
-            if (c->type != SNIB__RESP_ERROR && !s->misread) {
-                snib__state_good(s, now);
-            }
-        }
-        if (f.last) {
-            break;
-        }
-    }
-    if (l->state == SESSION_READY && l->doomed && !l->count) {
-        snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
-                          "the server became a read-only replica", false);
-    }
-}
-
 static session_state session_after_select(const struct snib__redis *s, int i)
 {
     return i == SUBS     ? SESSION_SUBSCRIBE
@@ -474,8 +415,8 @@ static session_state session_after_select(const struct snib__redis *s, int i)
                          : SESSION_TIME;
 }
 
-static void session_reply(struct snib__redis *s, snib_instant now, int i,
-                          const struct snib__resp_cell *c)
+void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
+                           const struct snib__resp_cell *c)
 {
     struct session *l = &s->session[i];
     struct flight f;
@@ -525,10 +466,8 @@ static void session_reply(struct snib__redis *s, snib_instant now, int i,
         session_ready(s, now, i);
         break;
     case SESSION_SUBSCRIBE:
-        if (session_message(s, now, i,
-                            c)) { /* on the first channel, before the second
-                                     is acknowledged */
-            break;
+        if (i == SUBS && snib__queue_hears(s, now, c)) {
+            break; /* on the first channel, before the second is acknowledged */
         }
         if (!snib__resp_is(snib__resp_at(c, 0), "subscribe")) {
             session_refused(s, now, i, c);
@@ -540,49 +479,11 @@ static void session_reply(struct snib__redis *s, snib_instant now, int i,
             session_ready(s, now, i);
         }
         break;
-    case SESSION_READY:
-        if (!session_message(s, now, i, c)) {
-            session_answered(s, now, i, c);
-        }
-        break;
+    case SESSION_READY: /* it answers requests: store.c */
     case SESSION_DOWN:
     case SESSION_OPENING:
     case SESSION_CLOSING:
     case SESSION_RESTING:
-        break; /* it was cut meanwhile; what is still read is dropped */
-    }
-}
-
-static bool session_reads(const struct session *l)
-{
-    return l->state >= SESSION_HELLO && l->state <= SESSION_READY;
-}
-
-void snib__session_bytes(struct snib__redis *s, snib_instant now, int i,
-                         const void *bytes, size_t size)
-{
-    struct session *l = &s->session[i];
-    const struct snib__resp_cell *c;
-    if (!session_reads(l)) {
-        return;
-    }
-    snib__resp_feed(l->resp, bytes, size);
-    while (session_reads(l)) {
-        switch (snib__resp_next(l->resp, &c)) {
-        case SNIB__RESP_REPLY:
-            session_reply(s, now, i, c);
-            break;
-        case SNIB__RESP_MORE:
-            return;
-        case SNIB__RESP_BROKEN:
-            snib__session_cut(s, now, i, true, SNIB_ERR_STORE,
-                              snib__resp_why(l->resp),
-                              l->state == SESSION_HELLO);
-            return;
-        case SNIB__RESP_NOMEM:
-            snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
-                              false);
-            return;
-        }
+        break;
     }
 }

@@ -1,13 +1,11 @@
-/* store/redis/store.c — the store table: opening, stepping, freeing.
+/* store/redis/store.c — the store table, and its steps: requests come, bytes
+ * come, time passes.
  *
  * Every step ends in the same way: what can be sent is sent, and a connection
  * whose buffer found no memory is cut. */
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/mem.h"
 #include "store/redis/redis_i.h"
 
@@ -16,6 +14,7 @@ static struct snib__redis *store_of(const struct snib__store *store)
     return (struct snib__redis *)(uintptr_t)store;
 }
 
+/* Is there work for this connection? */
 static bool store_wanted(const struct snib__redis *s, int i)
 {
     switch (i) {
@@ -52,173 +51,6 @@ static void store_settle(struct snib__redis *s, snib_instant now)
     }
 }
 
-/* -- open ------------------------------------------------------------------ */
-
-static bool store_parse_db(const char *text, uint32_t *ret)
-{
-    char *end;
-    if (!*text) {
-        return true;
-    }
-    unsigned long v = strtoul(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || v > 65535) {
-        return false;
-    }
-    *ret = (uint32_t)v;
-    return true;
-}
-
-/* redis://host[:port][/db], redis+unix:///path?db=N, redis://…?socket=/path */
-static snib_err store_addresses(struct snib__redis *s,
-                                const struct snib__url *url,
-                                struct snib_error *reterr)
-{
-    const char *path = url->path ? url->path : "";
-    const char *db = snib__url_query(url, "db");
-    const char *socket = snib__url_query(url, "socket");
-    const char *wait = snib__url_query(url, "wait");
-    char address[sizeof s->out->conn[0].address];
-    size_t size = sizeof address;
-    int n;
-    for (uint32_t i = 0; i < url->queries; i++) {
-        if (strcmp(url->query[i].key, "db") != 0 &&
-            strcmp(url->query[i].key, "socket") != 0 &&
-            strcmp(url->query[i].key, "wait") != 0) {
-            return snib__fail(reterr, SNIB_ERR_USAGE,
-                              "%.60s: redis knows db=, socket= and wait=, not "
-                              "%.40s=",
-                              url->safe, url->query[i].key);
-        }
-    }
-    if (wait && strcmp(wait, "spin") != 0 && strcmp(wait, "queue") != 0) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "%.120s: wait is queue (as without it) or spin",
-                          url->safe);
-    }
-    s->spin = wait && !strcmp(wait, "spin");
-    if (!strcmp(url->scheme, "redis+unix")) {
-        socket = path;
-        path = "";
-    }
-    if (socket) {
-        n = *socket == '/' ? snprintf(address, size, "%s", socket) : -1;
-    } else if (!url->host) {
-        n = -1;
-    } else {
-        n = snprintf(address, size,
-                     strchr(url->host, ':') ? "[%s]:%u" : "%s:%u", url->host,
-                     url->port ? url->port : 6379u);
-    }
-    if (n <= 0 || (socket && n > 107)) { /* a host has at most 253 bytes */
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "%.120s: no usable host or socket path", url->safe);
-    }
-    if (!db && *path == '/') {
-        db = path + 1;
-    } else if (*path && strcmp(path, "/") != 0 && *path != '/') {
-        db = "?";
-    }
-    if (db && !store_parse_db(db, &s->db)) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "%.120s: the database is a number, 0 to 65535",
-                          url->safe);
-    }
-    for (int i = 0; i < SESSIONS; i++) {
-        s->out->conn[i].used = true;
-        memcpy(s->out->conn[i].address, address, size);
-    }
-    return SNIB_ERR_OK;
-}
-
-static void store_wipe(char *secret)
-{
-    if (secret) {
-        explicit_bzero(secret, strlen(secret));
-        snib__free(secret);
-    }
-}
-
-static void store_redis_free(struct snib__store *store)
-{
-    struct snib__redis *s = store_of(store);
-    if (!s) {
-        return;
-    }
-    while (!snib__list_empty(&s->inspections)) {
-        struct inspection *k = SNIB__CONTAINER(
-            snib__list_first(&s->inspections), struct inspection, link);
-        snib__inspection_end(s, k->rq);
-    }
-    for (int i = 0; i < SESSIONS; i++) {
-        snib__resp_free(s->session[i].resp);
-        struct flight f;
-        while (snib__session_pop(&s->session[i], &f)) {
-            snib__free(f.safe);
-        }
-        snib__free(s->session[i].ring);
-    }
-    snib__heap_free(&s->timers);
-    snib__free(s->user);
-    store_wipe(s->password);
-    snib__free(s);
-}
-
-static snib_err store_redis_open(const struct snib__store_config *cfg,
-                                 struct snib__store **ret,
-                                 struct snib_error *reterr)
-{
-    const struct snib__url *url = cfg->url;
-    struct snib__redis *s = snib__alloc(sizeof *s);
-    *ret = NULL;
-    if (!s) {
-        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-    }
-    s->out = cfg->out;
-    s->patience = cfg->request;
-    s->wall_offset_ns = cfg->wall_offset_ns;
-    snib__rng_init(&s->rng, &cfg->seed);
-    snib__encode_hex(s->client, cfg->client);
-    snib__list_init(&s->unsent[0]);
-    snib__list_init(&s->unsent[1]);
-    snib__list_init(&s->inspections);
-    for (int k = 0; k < BUCKETS; k++) {
-        snib__list_init(&s->waiting[k]);
-    }
-    snib__queue_channel(s);
-    snib_err err = store_addresses(s, url, reterr);
-    if (err) {
-        store_redis_free((struct snib__store *)s);
-        return err;
-    }
-    s->user = snib__strdup(url->user && *url->user ? url->user : NULL);
-    s->password = snib__strdup(url->password);
-    bool ok = (s->user || !url->user || !*url->user) &&
-              (s->password || !url->password) && s->channel[0];
-    for (int i = 0; i < SESSIONS && ok; i++) {
-        s->session[i].rest = snib__ms(REST_FIRST_MS);
-        ok = !snib__resp_new(SNIB__RESP_UNREAD_L, &s->session[i].resp);
-        if (!cfg->out->conn[i].out.limit) {
-            snib__buf_init(&cfg->out->conn[i].out, OUT_LIMIT);
-        }
-    }
-    if (!ok) {
-        store_redis_free((struct snib__store *)s);
-        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-    }
-    if (s->user && !s->password) {
-        store_redis_free((struct snib__store *)s);
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "%.120s: a user without a password; expected "
-                          "redis://:PASSWORD@HOST or "
-                          "redis://USER:PASSWORD@HOST",
-                          url->safe);
-    }
-    *ret = (struct snib__store *)s;
-    return snib__ok(reterr);
-}
-
-/* -- steps ----------------------------------------------------------------- */
-
 static void store_redis_start(struct snib__store *store, snib_instant now,
                               struct snib__list *chain)
 {
@@ -229,6 +61,84 @@ static void store_redis_start(struct snib__store *store, snib_instant now,
                          SNIB__CONTAINER(l, struct snib__request, link));
     }
     store_settle(s, now);
+}
+
+/* -- what a server says ---------------------------------------------------- */
+
+/* A reply answers the oldest flight; of a script call for several requests, all
+ * of them. */
+static void store_answered(struct snib__redis *s, snib_instant now, int i,
+                           const struct snib__resp_cell *c)
+{
+    struct session *l = &s->session[i];
+    struct flight f;
+    if (!l->count) {
+        char text[200] = "a reply to nothing";
+        if (c->type == SNIB__RESP_ERROR) {
+            snib__redis_error_words(text, sizeof text, c->text, c->size);
+        }
+        snib__session_cut(s, now, i, true, SNIB_ERR_STORE, text, false);
+        return;
+    }
+    s->out->conn[i].awaited--;
+    for (uint32_t k = 0; snib__session_pop(l, &f); k++) {
+        if (f.safe) {
+            snib__queue_overtaken(s, now, i, &f, c);
+            snib__free(f.safe);
+        } else if (f.job == JOB_REQUEST) {
+            s->misread = false;
+            snib__decode_reply(s, now, i, &f, c, k);
+            if (c->type != SNIB__RESP_ERROR && !s->misread &&
+                !s->state.good.ns) {
+                snib__state_good(s, now);
+            }
+        }
+        if (f.last) {
+            break;
+        }
+    }
+    if (l->state == SESSION_READY && l->doomed && !l->count) {
+        snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
+                          "the server became a read-only replica", false);
+    }
+}
+
+static bool store_reads(const struct session *l)
+{
+    return l->state >= SESSION_HELLO && l->state <= SESSION_READY;
+}
+
+static void store_bytes(struct snib__redis *s, snib_instant now, int i,
+                        const void *bytes, size_t size)
+{
+    struct session *l = &s->session[i];
+    const struct snib__resp_cell *c;
+    if (!store_reads(l)) {
+        return;
+    }
+    snib__resp_feed(l->resp, bytes, size);
+    while (store_reads(l)) {
+        switch (snib__resp_next(l->resp, &c)) {
+        case SNIB__RESP_REPLY:
+            if (l->state != SESSION_READY) {
+                snib__session_greeted(s, now, i, c);
+            } else if (i != SUBS || !snib__queue_hears(s, now, c)) {
+                store_answered(s, now, i, c);
+            }
+            break;
+        case SNIB__RESP_MORE:
+            return;
+        case SNIB__RESP_BROKEN:
+            snib__session_cut(s, now, i, true, SNIB_ERR_STORE,
+                              snib__resp_why(l->resp),
+                              l->state == SESSION_HELLO);
+            return;
+        case SNIB__RESP_NOMEM:
+            snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
+                              false);
+            return;
+        }
+    }
 }
 
 /* -- time ------------------------------------------------------------------ */
@@ -386,7 +296,7 @@ static void store_redis_input(struct snib__store *store, snib_instant now,
         break;
     case SNIB__IN_BYTES:
         if (i < SESSIONS) {
-            snib__session_bytes(s, now, i, in->bytes, in->size);
+            store_bytes(s, now, i, in->bytes, in->size);
         }
         break;
     case SNIB__IN_CLOSED:
@@ -437,10 +347,10 @@ const struct snib__store_ops snib__redis_store_ops = {
     .size = sizeof(struct snib__store_ops),
     .scheme = "redis",
     .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH,
-    .open = store_redis_open,
+    .open = snib__redis_open,
     .start = store_redis_start,
     .input = store_redis_input,
     .due = store_redis_due,
     .state = store_redis_state,
-    .free = store_redis_free,
+    .free = snib__redis_free,
 };

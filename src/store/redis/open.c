@@ -1,0 +1,171 @@
+/* store/redis/open.c — from a URL to a store that has not connected yet, and
+ * its memory's end. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "store/redis/redis_i.h"
+
+static bool open_parse_db(const char *text, uint32_t *ret)
+{
+    char *end;
+    if (!*text) {
+        return true;
+    }
+    unsigned long v = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || v > 65535) {
+        return false;
+    }
+    *ret = (uint32_t)v;
+    return true;
+}
+
+/* redis://host[:port][/db], redis+unix:///path?db=N, redis://…?socket=/path */
+static snib_err open_addresses(struct snib__redis *s,
+                               const struct snib__url *url,
+                               struct snib_error *reterr)
+{
+    const char *path = url->path ? url->path : "";
+    const char *db = snib__url_query(url, "db");
+    const char *socket = snib__url_query(url, "socket");
+    const char *wait = snib__url_query(url, "wait");
+    char address[sizeof s->out->conn[0].address];
+    size_t size = sizeof address;
+    int n;
+    for (uint32_t i = 0; i < url->queries; i++) {
+        if (strcmp(url->query[i].key, "db") != 0 &&
+            strcmp(url->query[i].key, "socket") != 0 &&
+            strcmp(url->query[i].key, "wait") != 0) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "%.60s: redis knows db=, socket= and wait=, not "
+                              "%.40s=",
+                              url->safe, url->query[i].key);
+        }
+    }
+    if (wait && strcmp(wait, "spin") != 0 && strcmp(wait, "queue") != 0) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: wait is queue (as without it) or spin",
+                          url->safe);
+    }
+    s->spin = wait && !strcmp(wait, "spin");
+    if (!strcmp(url->scheme, "redis+unix")) {
+        socket = path;
+        path = "";
+    }
+    if (socket) {
+        n = *socket == '/' ? snprintf(address, size, "%s", socket) : -1;
+    } else if (!url->host) {
+        n = -1;
+    } else {
+        n = snprintf(address, size,
+                     strchr(url->host, ':') ? "[%s]:%u" : "%s:%u", url->host,
+                     url->port ? url->port : 6379u);
+    }
+    if (n <= 0 || (socket && n > 107)) { /* a host has at most 253 bytes */
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: no usable host or socket path", url->safe);
+    }
+    if (!db && *path == '/') {
+        db = path + 1;
+    } else if (*path && strcmp(path, "/") != 0 && *path != '/') {
+        db = "?";
+    }
+    if (db && !open_parse_db(db, &s->db)) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: the database is a number, 0 to 65535",
+                          url->safe);
+    }
+    for (int i = 0; i < SESSIONS; i++) {
+        s->out->conn[i].used = true;
+        memcpy(s->out->conn[i].address, address, size);
+    }
+    return SNIB_ERR_OK;
+}
+
+static void open_wipe(char *secret)
+{
+    if (secret) {
+        explicit_bzero(secret, strlen(secret));
+        snib__free(secret);
+    }
+}
+
+void snib__redis_free(struct snib__store *store)
+{
+    struct snib__redis *s = (struct snib__redis *)store;
+    if (!s) {
+        return;
+    }
+    while (!snib__list_empty(&s->inspections)) {
+        struct inspection *k = SNIB__CONTAINER(
+            snib__list_first(&s->inspections), struct inspection, link);
+        snib__inspection_end(s, k->rq);
+    }
+    for (int i = 0; i < SESSIONS; i++) {
+        snib__resp_free(s->session[i].resp);
+        struct flight f;
+        while (snib__session_pop(&s->session[i], &f)) {
+            snib__free(f.safe);
+        }
+        snib__free(s->session[i].ring);
+    }
+    snib__heap_free(&s->timers);
+    snib__free(s->user);
+    open_wipe(s->password);
+    snib__free(s);
+}
+
+snib_err snib__redis_open(const struct snib__store_config *cfg,
+                          struct snib__store **ret, struct snib_error *reterr)
+{
+    const struct snib__url *url = cfg->url;
+    struct snib__redis *s = snib__alloc(sizeof *s);
+    *ret = NULL;
+    if (!s) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    s->out = cfg->out;
+    s->patience = cfg->request;
+    s->wall_offset_ns = cfg->wall_offset_ns;
+    snib__rng_init(&s->rng, &cfg->seed);
+    snib__encode_hex(s->client, cfg->client);
+    snib__list_init(&s->unsent[0]);
+    snib__list_init(&s->unsent[1]);
+    snib__list_init(&s->inspections);
+    for (int k = 0; k < BUCKETS; k++) {
+        snib__list_init(&s->waiting[k]);
+    }
+    snib__queue_channel(s);
+    snib_err err = open_addresses(s, url, reterr);
+    if (err) {
+        snib__redis_free((struct snib__store *)s);
+        return err;
+    }
+    s->user = snib__strdup(url->user && *url->user ? url->user : NULL);
+    s->password = snib__strdup(url->password);
+    bool ok = (s->user || !url->user || !*url->user) &&
+              (s->password || !url->password) && s->channel[0];
+    for (int i = 0; i < SESSIONS && ok; i++) {
+        s->session[i].rest = snib__ms(REST_FIRST_MS);
+        ok = !snib__resp_new(SNIB__RESP_UNREAD_L, &s->session[i].resp);
+        if (!cfg->out->conn[i].out.limit) {
+            snib__buf_init(&cfg->out->conn[i].out, OUT_LIMIT);
+        }
+    }
+    if (!ok) {
+        snib__redis_free((struct snib__store *)s);
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    if (s->user && !s->password) {
+        snib__redis_free((struct snib__store *)s);
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: a user without a password; expected "
+                          "redis://:PASSWORD@HOST or "
+                          "redis://USER:PASSWORD@HOST",
+                          url->safe);
+    }
+    *ret = (struct snib__store *)s;
+    return snib__ok(reterr);
+}
