@@ -7,10 +7,12 @@
  *          missed the grant, or that still have to be told of its end.
  *   part   a task's dealings with one node: at most one request under way
  *
- * Files: store.c (the table, nodes, timers) · part.c (asking a node, its
- * answers) · round.c (acquire) · renew.c (renew, and bringing nodes in line) ·
- * sweep.c (release, cancel, lost rounds) · inspect.c (inspect, list, force,
- * doctor) · merge.c (what N nodes saw, as one). */
+ * Files, the lower ones first (each calls only files that stand before it):
+ * task.c (a task's memory, timer, answer to the core) · part.c (asking a node,
+ * counting) · vote.c (a round's votes) · merge.c (what N nodes saw, as one) ·
+ * sweep.c (release, cancel, lost rounds) · renew.c (renew, and bringing nodes in
+ * line) · round.c (acquire) · inspect.c (inspect, list, force, doctor) ·
+ * answer.c (a node's answers) · state.c · store.c (the table, nodes, timers). */
 #ifndef SNIB__QUORUM_I_H
 #define SNIB__QUORUM_I_H
 
@@ -152,9 +154,10 @@ struct snib__quorum {
     struct node node[];
 };
 
-/* store.c */
+/* task.c */
 struct task *snib__task_new(struct snib__quorum *, const struct snib__name *,
                             const uint64_t id[2]);
+void snib__task_free(struct snib__quorum *, struct task *);
 /* Free the task as soon as no answer is due. */
 void snib__task_end(struct snib__quorum *, struct task *);
 void snib__task_timer(struct snib__quorum *, struct task *, snib_instant);
@@ -179,8 +182,6 @@ void snib__part_end(struct snib__quorum *, snib_instant now, struct task *,
                     uint32_t k, bool release, bool resent);
 void snib__part_inspect(struct snib__quorum *, snib_instant now, struct task *,
                         uint32_t k, snib_instant limit);
-void snib__part_answered(struct snib__quorum *, snib_instant now,
-                         struct part *);
 uint32_t snib__parts_with(const struct snib__quorum *, const struct task *,
                           has);
 /* Does the node owe so many answers more than the others that it is not
@@ -194,6 +195,17 @@ bool snib__node_rests(const struct snib__quorum *, snib_instant now,
  * are needed; …") and an error. */
 snib_err snib__nodes_why(const struct snib__quorum *, const struct task *,
                          char *ret, size_t size);
+
+/* vote.c */
+/* Has this part's node granted, and not taken it back? */
+bool snib__vote_holds(const struct part *);
+bool snib__vote_is_pending(const struct task *, const struct part *);
+bool snib__vote_in_good_time(const struct snib__quorum *, snib_instant now,
+                             const struct task *);
+int64_t snib__vote_first_token(const struct snib__quorum *, snib_instant now);
+bool snib__vote_hopeless(const struct snib__quorum *);
+bool snib__vote_far_ahead(int64_t token, int64_t than);
+int64_t snib__vote_middle(const struct snib__quorum *, const struct task *);
 
 /* round.c */
 void snib__round_start(struct snib__quorum *, snib_instant now, struct task *);
@@ -231,6 +243,14 @@ void snib__merge_locks(const struct snib__quorum *, const struct task *,
                        struct snib__buf *out);
 /* True: no answer that is still to come can change who holds which lock. */
 bool snib__merge_settled(const struct snib__quorum *, const struct task *);
+
+/* answer.c */
+void snib__part_answered(struct snib__quorum *, snib_instant now,
+                         struct part *);
+
+/* state.c */
+void snib__quorum_state(const struct snib__store *, snib_instant now,
+                        struct snib__store_state *ret);
 
 static inline snib_duration snib__quorum_allowance(snib_duration lease)
 {

@@ -29,41 +29,7 @@
  *
  * Nobody queues at the nodes, so a quorum does not serve in order of arrival: a
  * waiting client asks again, with growing, random pauses. */
-#include <string.h>
-
 #include "store/quorum/quorum_i.h"
-
-static bool round_holds(const struct part *p)
-{
-    return p->has == HAS_OURS || p->has == HAS_GOOD;
-}
-
-/* Is this part's request one of this round, not of a round before? */
-static bool round_is_pending(const struct task *task, const struct part *p)
-{
-    return p->doing == DO_ACQUIRE && p->rq.id[1] == task->id[1];
-}
-
-/* Is the round on its way, no longer than answers may take, and likely to win
- * with the nodes that answer as a rule? If the limit cuts such a round off,
- * that says nothing against the nodes; the caller is told that the lock is
- * held. */
-static bool round_in_good_time(const struct snib__quorum *q, snib_instant now,
-                               const struct task *task)
-{
-    uint32_t n = 0;
-    if (!task->may_queue ||
-        snib__between(task->round_began, now).ns >= q->patience.ns / 4) {
-        return false;
-    }
-    for (uint32_t k = 0; k < q->count; k++) {
-        const struct part *p = &task->part[k];
-        const struct node *node = &q->node[k];
-        n += round_holds(p) || p->has == HAS_OTHER ||
-             (round_is_pending(task, p) && node->ever && !node->failing);
-    }
-    return n >= q->majority;
-}
 
 static snib_instant round_give_up_at(const struct task *task)
 {
@@ -77,32 +43,6 @@ static snib_instant round_give_up_at(const struct task *task)
 }
 
 /* -- asking ---------------------------------------------------------------- */
-
-/* A token just ahead of the nodes' clocks, leaving out clocks that are far
- * off. */
-static int64_t round_first_token(const struct snib__quorum *q, snib_instant now)
-{
-    int64_t clock[NODES_MAX], most = 0;
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < q->count; k++) {
-        int64_t ms = q->kind->clock(q->node[k].store, now);
-        uint32_t at = n;
-        if (ms <= 0) {
-            continue;
-        }
-        for (; at > 0 && clock[at - 1] > ms; at--) {
-            clock[at] = clock[at - 1];
-        }
-        clock[at] = ms;
-        n++;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        if (clock[i] <= clock[(n - 1) / 2] + CLOCKS_APART_MS) {
-            most = clock[i];
-        }
-    }
-    return n >= q->majority ? (most + FLOOR_AHEAD_MS) * 1024 : 0;
-}
 
 static void round_results(struct snib__quorum *q, snib_instant now,
                           struct task *task);
@@ -136,7 +76,7 @@ static void round_ask_all(struct snib__quorum *q, snib_instant now,
         round_rest(q, now, task, snib__ms(SPLIT_LEAST_MS));
         return;
     }
-    int64_t floor = round_first_token(q, now);
+    int64_t floor = snib__vote_first_token(q, now);
     floor = floor > task->floor ? floor : task->floor;
     uint32_t behind = 0;
     for (uint32_t k = 0; k < q->count; k++) {
@@ -181,16 +121,6 @@ static void round_tell_lost(struct snib__quorum *q, struct task *task)
     }
 }
 
-/* Are so many addresses no host's that there can be no majority? */
-static bool round_hopeless(const struct snib__quorum *q)
-{
-    uint32_t no_such = 0;
-    for (uint32_t k = 0; k < q->count; k++) {
-        no_such += q->node[k].no_such;
-    }
-    return q->count - no_such < q->majority;
-}
-
 /* May it be tried again? A trouble that only a person can repair ends it at
  * once. */
 static bool round_goes_on(struct snib__quorum *q, snib_instant now,
@@ -203,7 +133,7 @@ static bool round_goes_on(struct snib__quorum *q, snib_instant now,
     if (!task->held) {
         snib_err err = snib__nodes_why(q, task, why, sizeof why);
         return task->may_queue && err == SNIB_ERR_UNREACHABLE &&
-               !round_hopeless(q);
+               !snib__vote_hopeless(q);
     }
     return task->may_queue || (split && task->round < TRY_ROUNDS);
 }
@@ -262,8 +192,8 @@ static void round_lost(struct snib__quorum *q, snib_instant now,
             task->left.ns =
                 p->rq.left.ns > task->left.ns ? p->rq.left.ns : task->left.ns;
         }
-        ours += round_holds(p);
-        pending += round_is_pending(task, p);
+        ours += snib__vote_holds(p);
+        pending += snib__vote_is_pending(task, p);
     }
     /* Nodes that have yet to answer cannot win the round any more, but they
      * count as answering: what stands in the way is a holder or a split vote.
@@ -272,7 +202,7 @@ static void round_lost(struct snib__quorum *q, snib_instant now,
     bool over = snib__reached(now, round_give_up_at(task));
     uint32_t heard = others + ours + (over ? 0 : pending);
     task->held = (others > 0 && heard >= q->majority) ||
-                 (over && round_in_good_time(q, now, task));
+                 (over && snib__vote_in_good_time(q, now, task));
     bool shared = ours > 0 || (pending > 0 && others < q->majority);
     bool split = task->held && shared && others < q->majority;
     bool again = !why && round_goes_on(q, now, task, shared);
@@ -284,7 +214,8 @@ static void round_lost(struct snib__quorum *q, snib_instant now,
         round_tell_lost(q, task);
     }
     for (uint32_t k = 0; k < q->count; k++) {
-        if (task->part[k].doing == DO_NOTHING && round_holds(&task->part[k])) {
+        if (task->part[k].doing == DO_NOTHING &&
+            snib__vote_holds(&task->part[k])) {
             snib__part_end(q, now, task, k, true, false);
         }
     }
@@ -299,32 +230,6 @@ static void round_lost(struct snib__quorum *q, snib_instant now,
 }
 
 /* -- winning --------------------------------------------------------------- */
-
-static bool round_far_ahead(int64_t token, int64_t than)
-{
-    return token > than + (int64_t)TOKENS_APART_MS * 1024;
-}
-
-/* The lower median of the tokens given. */
-static int64_t round_middle(const struct snib__quorum *q,
-                            const struct task *task)
-{
-    int64_t token[NODES_MAX];
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < q->count; k++) {
-        const struct part *p = &task->part[k];
-        uint32_t at = n;
-        if (!round_holds(p)) {
-            continue;
-        }
-        for (; at > 0 && token[at - 1] > p->token; at--) {
-            token[at] = token[at - 1];
-        }
-        token[at] = p->token;
-        n++;
-    }
-    return n ? token[(n - 1) / 2] : 0;
-}
 
 static void round_won(struct snib__quorum *q, snib_instant now,
                       struct task *task)
@@ -361,16 +266,17 @@ static void round_won(struct snib__quorum *q, snib_instant now,
 static void round_results(struct snib__quorum *q, snib_instant now,
                           struct task *task)
 {
-    int64_t mid = round_middle(q, task);
+    int64_t mid = snib__vote_middle(q, task);
     uint32_t votes = 0, good = 0, pending = 0;
     bool odd = false;
     int64_t top = task->stage == ST_RAISE ? task->token : 0;
     for (uint32_t k = 0; k < q->count; k++) {
         struct part *p = &task->part[k];
-        bool counted = round_holds(p) && !round_far_ahead(p->token, mid);
-        odd = odd || (round_holds(p) && !counted);
+        bool counted =
+            snib__vote_holds(p) && !snib__vote_far_ahead(p->token, mid);
+        odd = odd || (snib__vote_holds(p) && !counted);
         votes += counted;
-        pending += round_is_pending(task, p);
+        pending += snib__vote_is_pending(task, p);
         if (task->stage == ST_ROUND && counted && p->token > top) {
             top = p->token;
             task->far = p->far;
@@ -391,7 +297,7 @@ static void round_results(struct snib__quorum *q, snib_instant now,
     task->token = top;
     for (uint32_t k = 0; k < q->count; k++) {
         struct part *p = &task->part[k];
-        if (round_holds(p) && p->token == top) {
+        if (snib__vote_holds(p) && p->token == top) {
             p->has = HAS_GOOD;
             good += p->doing == DO_NOTHING;
         }
@@ -404,7 +310,7 @@ static void round_results(struct snib__quorum *q, snib_instant now,
     uint32_t may = good + pending;
     for (uint32_t k = 0; k < q->count; k++) {
         struct part *p = &task->part[k];
-        if (p->has != HAS_OURS || round_far_ahead(p->token, mid)) {
+        if (p->has != HAS_OURS || snib__vote_far_ahead(p->token, mid)) {
             continue;
         }
         if (p->doing == DO_NOTHING && !p->missed) {
@@ -474,7 +380,7 @@ void snib__round_due(struct snib__quorum *q, snib_instant now,
         case ST_RAISE:
             if (!snib__reached(now, task->parent->limit) &&
                 /* the round may still win */
-                round_in_good_time(q, now, task)) {
+                snib__vote_in_good_time(q, now, task)) {
                 snib__task_timer(q, task, task->parent->limit);
                 return;
             }

@@ -9,7 +9,6 @@
  * Nodes are stepped only from store_settle() and store_quorum_input(). Requests
  * of a task to a node meanwhile gather on the node's chain, so that requests of
  * one step travel together. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,126 +20,6 @@
 static struct snib__quorum *store_of(const struct snib__store *store)
 {
     return (struct snib__quorum *)(uintptr_t)store;
-}
-
-/* -- tasks ----------------------------------------------------------------- */
-
-struct task *snib__task_new(struct snib__quorum *q,
-                            const struct snib__name *name, const uint64_t id[2])
-{
-    struct snib__link *l = snib__list_pop(&q->spare);
-    struct task *task = l ? SNIB__CONTAINER(l, struct task, link) : NULL;
-    size_t size = sizeof *task + q->count * sizeof task->part[0];
-    struct snib__name *copy = NULL;
-    if (task) {
-        q->spares--;
-    } else {
-        task = snib__alloc(size);
-    }
-    if (task && name &&
-        snib__name_new(name->raw, name->raw_size, &copy, NULL)) {
-        snib__buf_free(&task->text);
-        snib__free(task);
-        task = NULL;
-    }
-    if (!task || !snib__heap_reserve(&q->timers, q->tasks + 1)) {
-        snib__free(copy);
-        if (task) {
-            snib__buf_free(&task->text);
-        }
-        snib__free(task);
-        return NULL;
-    }
-    struct snib__buf text = task->text;
-    memset(task, 0, size);
-    task->text = text;
-    task->text.limit = 4096;
-    snib__buf_clear(&task->text);
-    task->name = copy;
-    task->id[0] = id[0];
-    task->id[1] = task->asked = id[1];
-    for (uint32_t k = 0; k < q->count; k++) {
-        task->part[k].task = task;
-        task->part[k].node = (uint8_t)k;
-    }
-    snib__link_init(&task->link);
-    snib__list_push(&q->bucket[id[0] % BUCKETS], &task->link);
-    q->tasks++;
-    return task;
-}
-
-static void store_task_free(struct snib__quorum *q, struct task *task)
-{
-    snib__heap_remove(&q->timers, &task->timer);
-    snib__unlink(&task->link);
-    snib__free(task->name);
-    task->name = NULL;
-    q->tasks--;
-    q->sweeps -= task->detached;
-    for (uint32_t k = 0; task->results && k < q->count; k++) {
-        snib__buf_free(&task->results[k]);
-    }
-    snib__free(task->results);
-    task->results = NULL;
-    if (q->spares < SPARE_MAX) {
-        q->spares++;
-        snib__list_push(&q->spare, &task->link);
-    } else {
-        snib__buf_free(&task->text);
-        snib__free(task);
-    }
-}
-
-void snib__task_end(struct snib__quorum *q, struct task *task)
-{
-    task->stage = ST_DRAIN;
-    if (task->busy) {
-        snib__heap_remove(&q->timers, &task->timer);
-    } else {
-        store_task_free(q, task);
-    }
-}
-
-void snib__task_timer(struct snib__quorum *q, struct task *task,
-                      snib_instant at)
-{
-    snib__heap_set(&q->timers, &task->timer, at);
-}
-
-void snib__task_tell(struct snib__quorum *q, struct task *task,
-                     snib__answer answer, snib_err err, const char *text)
-{
-    struct snib__request *rq = task->parent;
-    task->parent = NULL;
-    rq->answer = answer;
-    rq->err = err;
-    if (err && text) {
-        snib__fail(rq->reterr, err, "%s", text);
-    } else if (err) {
-        snib__fail_plain(rq->reterr, err);
-    }
-    /* else its interim answer is still in the list */
-    if (!snib__linked(&rq->link)) {
-        snib__list_push(&q->out->answered, &rq->link);
-    }
-}
-
-void snib__task_lost(struct snib__quorum *q, struct task *task, bool revoked)
-{
-    const struct snib_error *said = task->parent->reterr;
-    char text[sizeof said->text] = "";
-    if (revoked && said) { /* a node told who forced it */
-        memcpy(text, said->text, sizeof text);
-    }
-    snib__task_tell(q, task, SNIB__NO, SNIB_ERR_LOST, *text ? text : NULL);
-}
-
-int64_t snib__quorum_between(struct snib__quorum *q, int64_t least,
-                             int64_t most)
-{
-    return least + (most > least ? (int64_t)snib__rng_below(
-                                       &q->rng, (uint64_t)(most - least) + 1)
-                                 : 0);
 }
 
 /* -- nodes ----------------------------------------------------------------- */
@@ -340,7 +219,7 @@ static void store_quorum_free(struct snib__store *store)
     }
     for (int i = 0; i < BUCKETS; i++) {
         while ((l = snib__list_first(&q->bucket[i]))) {
-            store_task_free(q, SNIB__CONTAINER(l, struct task, link));
+            snib__task_free(q, SNIB__CONTAINER(l, struct task, link));
         }
     }
     while ((l = snib__list_pop(&q->spare))) {
@@ -559,82 +438,6 @@ static snib_instant store_quorum_due(const struct snib__store *store)
     return due;
 }
 
-static int store_by_instant(const void *a, const void *b)
-{
-    int64_t x = ((const snib_instant *)a)->ns,
-            y = ((const snib_instant *)b)->ns;
-    return (x > y) - (x < y);
-}
-
-/* Does a node that is well have work behind it: is it being told of an end that
- * a majority has confirmed, or has it yet to answer an acquire that the others
- * have won? With its vote that grant outlives the loss of one of the others. */
-static bool store_is_behind(const struct snib__quorum *q, uint32_t failing)
-{
-    for (uint32_t i = 0; q->tasks > 0 && i < BUCKETS; i++) {
-        SNIB__LIST_EACH (l, &q->bucket[i]) {
-            const struct task *task = SNIB__CONTAINER(l, struct task, link);
-            bool told =
-                task->detached || (task->stage == ST_AFTER && task->round);
-            for (uint32_t k = 0; k < q->count && told; k++) {
-                if (task->part[k].doing != DO_NOTHING && !(failing >> k & 1)) {
-                    return true;
-                }
-            }
-        }
-    }
-    return false;
-}
-
-/* The store is reachable while a majority of the nodes is. `since` is the
- * instant from which it was reachable (or was not). The text is that of one
- * server that is not reachable. */
-static void store_quorum_state(const struct snib__store *store,
-                               snib_instant now, struct snib__store_state *ret)
-{
-    const struct snib__quorum *q = store_of(store);
-    snib_instant good[NODES_MAX], bad[NODES_MAX];
-    uint32_t goods = 0, bads = 0, failing = 0;
-    struct snib__store_state one;
-    char why[sizeof ret->text] = "";
-    for (uint32_t k = 0; k < q->count; k++) {
-        const struct node *n = &q->node[k];
-        one = (struct snib__store_state){.reachable = true};
-        q->kind->ops->state(n->store, now, &one);
-        failing |= (uint32_t)(n->failing || one.err) << k;
-        if (one.reachable) {
-            good[goods++] = one.since;
-        } else if (one.err) {
-            bad[bads++] = one.since;
-            ret->err = ret->err ? ret->err : one.err;
-            snprintf(why, sizeof why, "%.100s: %.100s", n->out.conn[0].address,
-                     one.text);
-        }
-    }
-    ret->behind = store_is_behind(q, failing);
-    ret->nodes = q->count;
-    ret->nodes_reachable = goods;
-    ret->reachable = goods >= q->majority;
-    uint32_t enough = q->count - q->majority; /* so many may be missing */
-    if (ret->reachable) {
-        qsort(good, goods, sizeof *good, store_by_instant);
-        ret->since = good[q->majority - 1];
-        ret->err = SNIB_ERR_OK;
-    } else if (bads > enough) {
-        qsort(bad, bads, sizeof *bad, store_by_instant);
-        ret->since = bad[enough];
-    } else {
-        ret->err = SNIB_ERR_OK;
-        snprintf(ret->text, sizeof ret->text, "no answer yet");
-        return;
-    }
-    if (*why) {
-        snprintf(ret->text, sizeof ret->text,
-                 "%u of %u servers reachable, %u needed; %.200s", goods,
-                 q->count, q->majority, why);
-    }
-}
-
 const struct snib__store_ops snib__quorum_store_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__store_ops),
@@ -644,6 +447,6 @@ const struct snib__store_ops snib__quorum_store_ops = {
     .start = store_quorum_start,
     .input = store_quorum_input,
     .due = store_quorum_due,
-    .state = store_quorum_state,
+    .state = snib__quorum_state,
     .free = store_quorum_free,
 };
