@@ -88,7 +88,7 @@ static void forget(struct world *w)
 
 static void say_released(struct world *w, bool lost)
 {
-    /* holder.c| holder_tell(k, PLAN_RELEASED, lost ? 1 : 0, why, text); */
+    /* holder_end.c| holder_tell(k, PLAN_RELEASED, lost ? 1 : 0, why, text); */
     w->facts |= F_TOLD_RELEASED;
     if (holder_tell(w, lost ? MSG_RELEASED_LOST : MSG_RELEASED) && lost &&
         w->mind.state == SUPERVISOR_GONE && w->mind.timer > 0 &&
@@ -274,7 +274,7 @@ static void granted(struct world *w)
         return;
     }
     w->phase = HOLDING;
-    if (w->slot_deadline <= 0) { /* holder_acquire.c| holder_ask_again(k); */
+    if (w->slot_deadline <= 0) { /* holder_grant.c| holder_ask_again(k); */
         begin_release(w, THEN_ASK_AGAIN);
         return;
     }
@@ -300,8 +300,8 @@ static void fail(struct world *w, int code)
         release_and_end(w);
         return;
     }
-    /* holder_acquire.c| holder_tell(k, PLAN_FAILED, snib_err_exit(code),
-     * holder_acquire_why_of_error(code), ""); */
+    /* holder_fail.c| holder_tell(k, PLAN_FAILED, snib_err_exit(code),
+     * holder_fail_why_of_error(code), ""); */
     if (holder_tell(w, MSG_FAILED) && !(w->facts & F_LIMIT)) {
         w->facts |= F_FAILED_FIRST;
     }

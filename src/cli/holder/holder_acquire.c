@@ -10,66 +10,9 @@
 #include "cli/supervisor/proc.h"
 #include "cli/words/kinds.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static enum supervisor_why holder_acquire_why_of_error(snib_err code)
-{
-    switch (snib_err_exit(code)) {
-    case CLI_USAGE:
-        return SUPERVISOR_CAUSE_USAGE;
-    case CLI_UNREACHABLE:
-        return code == SNIB_ERR_UNREACHABLE || code == SNIB_ERR_UNKNOWN
-                   ? SUPERVISOR_CAUSE_UNREACHABLE
-                   : SUPERVISOR_CAUSE_STORE;
-    case CLI_NOT_ACQUIRED:
-        return code == SNIB_ERR_BUSY       ? SUPERVISOR_CAUSE_BUSY
-               : code == SNIB_ERR_TOO_MANY ? SUPERVISOR_CAUSE_BUSY
-               : code == SNIB_ERR_DEADLOCK ? SUPERVISOR_CAUSE_DEADLOCK
-                                           : SUPERVISOR_CAUSE_TIMEOUT;
-    case CLI_DENIED:
-        return SUPERVISOR_CAUSE_DENIED;
-    case CLI_CONFIG:
-        return SUPERVISOR_CAUSE_CONFIG;
-    default:
-        return SUPERVISOR_CAUSE_INTERNAL;
-    }
-}
-
-static int64_t holder_acquire_patience_until(const struct holder *k)
-{
-    return k->plan->wait_ms == SNIB_FOREVER
-               ? INT64_MAX
-               : k->plan->started_ns + k->plan->wait_ms * SUPERVISOR_MS;
-}
-
-int64_t holder_wait_left_ms(const struct holder *k)
-{
-    int64_t until = holder_acquire_patience_until(k), now = proc_now();
-
-    if (until == INT64_MAX) {
-        return SNIB_FOREVER;
-    }
-    if (k->plan->wait_ms == 0 || until <= now) {
-        return 0;
-    }
-    return (until - now + SUPERVISOR_MS - 1) / SUPERVISOR_MS;
-}
-
-void holder_fail(struct holder *k, snib_err code)
-{
-    enum supervisor_why why = SUPERVISOR_CAUSE_EXPIRED;
-
-    waitline_wipe(&k->line);
-    holder_release_all(k, &why, NULL);
-    holder_lingers(k);
-    holder_tell(k, PLAN_FAILED, snib_err_exit(code),
-                holder_acquire_why_of_error(code), "");
-    holder_end(k, 0);
-}
 
 /* Is the lock held by this process? Then its event is on its way. */
 static bool holder_acquire_held_by_us(const struct snib_view *view)
@@ -121,80 +64,6 @@ static void holder_acquire_take_look(struct holder *k)
     snib_view_free(a.view);
 }
 
-/* If the limit is over and the store was unreachable, that is the cause, in the
- * words of the waiting line. (A single attempt has words of its own.) */
-static void holder_acquire_blame_store(struct holder *k,
-                                       struct snib_error *error)
-{
-    struct snib_store_status status;
-    struct text t = TEXT_IN(error->text);
-
-    snib_client_store_status(k->client, &status);
-    if ((error->code != SNIB_ERR_TIMEOUT && error->code != SNIB_ERR_UNKNOWN &&
-         error->code != SNIB_ERR_UNREACHABLE) ||
-        k->plan->wait_ms == 0 || status.reachable ||
-        status.error == SNIB_ERR_OK) {
-        return;
-    }
-    error->text[0] = '\0';
-    waitline_store(&t, k->client);
-    if (error->code == SNIB_ERR_UNKNOWN) {
-        text_add(&t, "; the last request was not answered");
-    } else if (error->code == SNIB_ERR_TIMEOUT) {
-        error->code = status.error;
-    }
-}
-
-void holder_say_not_acquired(struct holder *k, struct snib_error *error)
-{
-    const char *name = k->plan->names[k->at];
-    char who_holds[512] = "";
-    struct text t = TEXT_IN(who_holds);
-
-    waitline_wipe(&k->line);
-    holder_acquire_blame_store(k, error);
-    /* No wait would end TOO_MANY: the text of that error says what to do. */
-    if (error->code == SNIB_ERR_TOO_MANY ||
-        snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {
-        plan_explain(k->plan, name, error);
-        say("%s: %s", shown(name), shown(cli_words(error)));
-        return;
-    }
-    if (k->plan->args->busy_ok && error->code != SNIB_ERR_DEADLOCK) {
-        return; /* --busy-ok: no fault; a deadlock is one */
-    }
-    if (error->code == SNIB_ERR_DEADLOCK) { /* its text has the circle */
-        text_add(&t, error->text);
-    } else {
-        look_in_the_way(k->client, name, k->plan->kind, k->plan->permits, &t);
-    }
-    say("%s: not acquired: %s", shown(name),
-        who_holds[0] != '\0' ? who_holds : snib_err_text(error->code));
-}
-
-bool holder_limit_over(const struct holder *k)
-{
-    return k->plan->wait_ms > 0 &&
-           proc_now() >= holder_acquire_patience_until(k);
-}
-
-void holder_fail_away(struct holder *k)
-{
-    struct snib_error error = {.code = SNIB_ERR_TIMEOUT};
-    enum supervisor_why why = SUPERVISOR_CAUSE_EXPIRED;
-
-    holder_missing_name(k); /* sets k->at */
-    holder_say_not_acquired(k, &error);
-    k->lingers = true;
-    holder_tell(k, PLAN_FAILED, snib_err_exit(error.code),
-                holder_acquire_why_of_error(error.code), "");
-    holder_drop(0, 2);
-    holder_multi_stop(k);
-    holder_release_all(k, &why, NULL);
-    k->lingers = holder_lingers(k);
-    holder_end(k, 0);
-}
-
 static void holder_acquire_copy_owner(struct slot *s, const char *client_id)
 {
     struct text t = TEXT_IN(s->client_id);
@@ -234,15 +103,6 @@ static bool holder_acquire_find_outer(struct holder *k, const char *name,
     return false;
 }
 
-void holder_wake(const struct holder *k)
-{
-    uint64_t one = 1;
-
-    if (TEMP_FAILURE_RETRY(write(k->changed, &one, sizeof one)) < 0) {
-        return; /* full: then it is readable already */
-    }
-}
-
 /* Runs on a thread of the library. */
 static void holder_acquire_on_change(void *data, struct snib_grant grant,
                                      snib_state state, snib_cause reason)
@@ -272,17 +132,6 @@ static void holder_acquire_make_lock(struct holder *k, struct slot *s,
         holder_say_not_acquired(k, &error);
         holder_fail(k, code);
     }
-}
-
-/* An attempt at a file that another process is writing to takes as long as a
- * request may: two seconds. */
-bool holder_may_try_here(const struct holder *k)
-{
-    enum { ATTEMPT_MS = 2500 };
-
-    return k->local &&
-           (k->plan->wait_ms == 0 || k->plan->wait_ms == SNIB_FOREVER ||
-            k->plan->wait_ms >= ATTEMPT_MS);
 }
 
 static _Noreturn void holder_acquire_fail_to_start(struct holder *k,
@@ -324,6 +173,55 @@ static void holder_acquire_one(struct holder *k)
     error.code = snib_acquire_start(s->lock, &options, s, &s->ticket, &error);
     if (error.code != SNIB_ERR_OK) {
         holder_acquire_fail_to_start(k, &error);
+    }
+}
+
+static _Noreturn void holder_acquire_no_multi(struct holder *k,
+                                              const struct snib_error *error)
+{
+    say("%s",
+        error->text[0] != '\0' ? error->text : snib_err_text(error->code));
+    holder_fail(k, error->code);
+}
+
+/* Several names are answered, and the slots say so. */
+static void holder_acquire_on_several(struct holder *k)
+{
+    struct several *m = &k->several;
+
+    if (k->phase == PHASE_LEAVING) {
+        holder_release_and_end(k);
+    }
+    if (m->code != SNIB_ERR_OK) {
+        holder_missing_name(k); /* sets k->at */
+        plan_strip_name(&m->error);
+        holder_say_not_acquired(k, &m->error);
+        holder_fail(k, m->error.code);
+    }
+    holder_all_acquired(k);
+}
+
+/* Start the names that are not held above, as holder_acquire_one starts one. */
+static void holder_acquire_several(struct holder *k)
+{
+    struct several *m = &k->several;
+    struct snib_error error = {0};
+
+    if (!holder_multi_make(k, &error)) {
+        holder_acquire_no_multi(k, &error);
+    }
+    if (holder_may_try_here(k) &&
+        (holder_multi_try(k) == SNIB_ERR_OK || k->plan->wait_ms == 0)) {
+        holder_multi_set_slots(k);
+        holder_acquire_on_several(k);
+        return;
+    }
+    m->options.wait_ms = holder_wait_left_ms(k);
+    m->options.above = holder_find_above(k);
+    k->asked = true;
+    holder_note_reached(k);
+    if (!holder_multi_begin(k, &error)) {
+        holder_acquire_no_multi(k, &error);
     }
 }
 
@@ -420,83 +318,15 @@ void holder_acquire(struct holder *k)
     } else if (ours == 1) {
         holder_acquire_one(k);
     } else {
-        holder_multi_start(k);
+        holder_acquire_several(k);
     }
 }
 
-/* SNIB_OWNER, as others see it: the owner without the bit that marks a number
- * drawn by snib_owner_new. For a lock held above: what its holder told. */
-static void holder_acquire_set_owner(struct holder *k)
+void holder_go_on(struct holder *k)
 {
-    struct text t = TEXT_IN(k->page->client_id);
-
-    if (k->slots[0].state == SLOT_HELD) {
-        text_addf(&t, "%s:%" PRIu64, snib_client_id(k->client),
-                  k->owner & INT64_MAX);
-    } else {
-        text_add(&t, k->slots[0].client_id);
+    if (holder_offer_again(k)) {
+        holder_acquire(k);
     }
-}
-
-/* What a later process needs to release the grant. */
-static void holder_acquire_export_grant(struct holder *k)
-{
-    struct slot *s = &k->slots[0];
-    struct snib_error error = {0};
-
-    error.code = snib_grant_export(s->lock, s->grant, k->page->left,
-                                   sizeof k->page->left, &error);
-    if (error.code != SNIB_ERR_OK) {
-        say("%s: %s", shown(k->plan->names[0]), error.text);
-        holder_fail(k, error.code);
-    }
-}
-
-/* For a lock held above its holder has told the slot. */
-static void holder_acquire_learn_permit_slot(struct slot *s)
-{
-    struct snib_status status;
-
-    if (s->state == SLOT_HELD) {
-        snib_grant_status(s->lock, s->grant, &status);
-        s->permit_slot = status.slot;
-    }
-}
-
-void holder_all_acquired(struct holder *k)
-{
-    const struct supervisor_rules *r = &k->rules;
-
-    /* A lock that was held above when the wait began may be another owner's by
-     * now. */
-    holder_look(k);
-    if (k->lost) {
-        holder_ask_again(k);
-        return;
-    }
-    k->phase = PHASE_HOLDING;
-    waitline_wipe(&k->line);
-    k->line.due_ns = INT64_MAX;
-    for (size_t i = 0; i < k->plan->name_count; i++) {
-        holder_acquire_learn_permit_slot(&k->slots[i]);
-        k->page->tokens[i] = k->slots[i].grant.token;
-        k->page->permit_slots[i] = k->slots[i].permit_slot;
-    }
-    holder_acquire_set_owner(k);
-    if (k->plan->args->no_holder) {
-        holder_acquire_export_grant(k);
-    } else {
-        k->listener = control_listen(k->page->address);
-        /* Without it nobody could check, renew or release the lock. */
-        if (k->listener < 0 || !holder_keep_spare(k)) {
-            waitline_wipe(&k->line);
-            holder_cannot(k, "listen for requests about the lock");
-        }
-    }
-    if (r->grace > r->ttl / 3) {
-        k->renew_ns = proc_now() + (r->ttl - r->grace) / 3;
-    }
-    holder_offer(k);
 }
 
 static void holder_acquire_on_granted(struct holder *k, struct slot *s,
@@ -539,7 +369,9 @@ void holder_take_changes(struct holder *k)
     if (k->again && !k->paused) {
         holder_go_on(k);
     }
-    holder_multi_take_answer(k); /* first: a lock held by now is fine */
+    if (holder_multi_answered(k)) { /* first: a lock held by now is fine */
+        holder_acquire_on_several(k);
+    }
     holder_acquire_take_look(k);
 }
 

@@ -6,6 +6,14 @@
  * All of it runs in one thread but for two things: on_change
  * (holder_acquire.c), which only writes an eventfd, and the thread that waits
  * for several names (holder_multi.c).
+ *
+ * Files, the lower ones first (each calls only files that stand before it):
+ * holder_multi.c (the wait for several names) · holder_hold.c (the grants) ·
+ * holder_above.c (locks held above) · holder_end.c (the end) · holder_fail.c
+ * (nothing is acquired) · holder_nested.c (waiting for oneself) ·
+ * holder_offer.c, holder_detached.c, holder_answer.c (grants are offered, kept
+ * without a supervisor, asked for) · holder_grant.c (all is held) ·
+ * holder_acquire.c (from the names to that) · holder.c (the loop).
  */
 #ifndef SNIB_CLI_HOLDER_I_H
 #define SNIB_CLI_HOLDER_I_H
@@ -120,8 +128,10 @@ struct holder {
     struct look *look;
 };
 
-/* holder.c: the end. */
-
+/* holder_end.c */
+void holder_nap(int64_t ms);
+/* Does the store not answer, as far as is known or can be seen in a moment? */
+bool holder_unanswered(struct holder *);
 /* Called before the last message. Must this process outlive the supervisor,
  * since a request that it sent may be granted yet? */
 bool holder_lingers(struct holder *);
@@ -169,35 +179,41 @@ void holder_see_given_back(struct holder *, const struct holder_giving *);
 bool holder_release_all(struct holder *, enum supervisor_why *ret_why,
                         char *ret_text);
 
-/* holder_acquire.c */
-void holder_acquire(struct holder *);
-/* All names are held, as far as this process knows: publish that. */
-void holder_all_acquired(struct holder *);
-/* Is one attempt in this thread quick enough? */
-bool holder_may_try_here(const struct holder *);
+/* holder_fail.c */
 /* For snib_acquire_options.wait_ms. */
 int64_t holder_wait_left_ms(const struct holder *);
+bool holder_limit_over(const struct holder *);
+/* Is one attempt in this thread quick enough? */
+bool holder_may_try_here(const struct holder *);
 /* About the name at k->at. If the store was unreachable, that replaces the
  * error. */
 void holder_say_not_acquired(struct holder *, struct snib_error *);
-/* Make `changed` readable. Any thread. */
-void holder_wake(const struct holder *);
-void holder_take_events(struct holder *);
-void holder_take_changes(struct holder *);
-void holder_show_waiting(struct holder *);
 /* The error is said already: give all back, tell the supervisor, end. */
 _Noreturn void holder_fail(struct holder *, snib_err);
-bool holder_limit_over(const struct holder *);
 /* The limit is over and the store is unreachable. To end the wait for several
  * names takes longer then than the supervisor's patience: so say it and tell
  * the supervisor first. */
 _Noreturn void holder_fail_away(struct holder *);
 
+/* holder_grant.c: all names are held, as far as this process knows: publish
+ * that. */
+void holder_all_acquired(struct holder *);
+
+/* holder_acquire.c */
+void holder_acquire(struct holder *);
+void holder_take_events(struct holder *);
+void holder_take_changes(struct holder *);
+void holder_show_waiting(struct holder *);
+/* The supervisor goes on: what was given back is requested again. */
+void holder_go_on(struct holder *);
+
 /* holder_offer.c: a grant becomes the supervisor's, or is given back. */
 void holder_offer(struct holder *);
 void holder_offer_due(struct holder *);
 void holder_pause(struct holder *);
-void holder_go_on(struct holder *);
+/* The supervisor goes on. If a grant is held, its offer was withdrawn before the
+ * supervisor could take it. True: all names are to be requested again. */
+bool holder_offer_again(struct holder *);
 /* A grant that was just acquired is lost again, and the supervisor knows of
  * none: give the rest back, and request all names anew. */
 void holder_ask_again(struct holder *);
@@ -234,8 +250,19 @@ _Noreturn void holder_refuse_outer(struct holder *, const char *name);
 bool holder_is_elsewhere(struct holder *, pid_t holder, const char *name);
 
 /* holder_multi.c: several names. */
-void holder_multi_start(struct holder *);
-void holder_multi_take_answer(struct holder *);
+
+/* Make `changed` readable. Any thread. */
+void holder_wake(const struct holder *);
+/* A multi of the names that are not held above. False: there is none. */
+bool holder_multi_make(struct holder *, struct snib_error *);
+/* One attempt in this thread. The slots are not changed. */
+snib_err holder_multi_try(struct holder *);
+/* Wait in a thread. False: there is none. */
+bool holder_multi_begin(struct holder *, struct snib_error *);
+/* True, once: that thread has its answer, and the slots say so. */
+bool holder_multi_answered(struct holder *);
+/* Say in the slots what was answered. */
+void holder_multi_set_slots(struct holder *);
 /* End the wait at once; the grants that were acquired are in the slots. */
 void holder_multi_stop(struct holder *);
 /* The missing name, of one or several; NULL: none is missing just now. */

@@ -7,16 +7,23 @@
  * the names that were acquired.
  *
  * If the store is a file on this host, the holder first tries in its own
- * thread: when all names are free no thread is needed, and starting one is what
- * costs.
+ * thread (holder_multi_try): when all names are free no thread is needed, and
+ * starting one is what costs.
  */
 #define _GNU_SOURCE
 #include "cli/holder/holder_i.h"
-#include "cli/supervisor/proc.h"
-#include "cli/words/kinds.h"
 
-#include <string.h>
+#include <errno.h>
 #include <unistd.h>
+
+void holder_wake(const struct holder *k)
+{
+    uint64_t one = 1;
+
+    if (TEMP_FAILURE_RETRY(write(k->changed, &one, sizeof one)) < 0) {
+        return; /* full: then it is readable already */
+    }
+}
 
 static void *holder_multi_wait_for_all(void *data)
 {
@@ -29,20 +36,17 @@ static void *holder_multi_wait_for_all(void *data)
     return NULL;
 }
 
-static void holder_multi_fail_to_start(struct holder *k,
-                                       struct snib_error *error)
+static void holder_multi_set_all(struct holder *k, enum slot_state state)
 {
-    say("%s",
-        error->text[0] != '\0' ? error->text : snib_err_text(error->code));
-    holder_fail(k, error->code);
+    for (size_t i = 0; i < k->several.count; i++) {
+        k->slots[k->several.slot[i]].state = state;
+    }
 }
 
-/* A multi of the names that are not held above. */
-static void holder_multi_make_multi(struct holder *k)
+bool holder_multi_make(struct holder *k, struct snib_error *ret)
 {
     struct several *m = &k->several;
     struct snib_lock *locks[PLAN_NAMES_MAX];
-    struct snib_error error = {0};
 
     for (size_t i = 0; i < k->plan->name_count; i++) {
         if (k->slots[i].state != SLOT_OUTER) {
@@ -50,17 +54,15 @@ static void holder_multi_make_multi(struct holder *k)
             locks[m->count++] = k->slots[i].lock;
         }
     }
-    error.code = snib_multi_new(locks, m->count, NULL, &m->multi, &error);
-    if (error.code != SNIB_ERR_OK) {
-        holder_multi_fail_to_start(k, &error);
+    ret->code = snib_multi_new(locks, m->count, NULL, &m->multi, ret);
+    if (ret->code != SNIB_ERR_OK) {
+        return false;
     }
-}
-
-static void holder_multi_set_all(struct holder *k, enum slot_state state)
-{
-    for (size_t i = 0; i < k->several.count; i++) {
-        k->slots[k->several.slot[i]].state = state;
-    }
+    holder_multi_set_all(k, SLOT_ASKED);
+    m->options = (struct snib_acquire_options)SNIB_INIT(snib_acquire_options);
+    m->options.owner = k->owner;
+    m->options.reason = k->plan->args->reason;
+    return true;
 }
 
 /* The grants are held now. */
@@ -74,75 +76,46 @@ static void holder_multi_take_grants(struct holder *k)
     }
 }
 
-static void holder_multi_say_why(struct holder *k)
+void holder_multi_set_slots(struct holder *k)
 {
-    struct several *m = &k->several;
-    size_t missing = snib_multi_missing(m->multi);
-
-    if (missing < m->count) {
-        k->at = m->slot[missing];
-    }
-    plan_strip_name(&m->error);
-    holder_say_not_acquired(k, &m->error);
-}
-
-static void holder_multi_on_answer(struct holder *k)
-{
-    struct several *m = &k->several;
-
-    if (m->code != SNIB_ERR_OK) {
-        holder_multi_set_all(k, SLOT_IDLE);
-    } else {
+    if (k->several.code == SNIB_ERR_OK) {
         holder_multi_take_grants(k);
+    } else {
+        holder_multi_set_all(k, SLOT_IDLE);
     }
-    if (k->phase == PHASE_LEAVING) {
-        holder_release_and_end(k);
-    }
-    if (m->code != SNIB_ERR_OK) {
-        holder_multi_say_why(k);
-        holder_fail(k, m->error.code);
-    }
-    holder_all_acquired(k);
 }
 
-void holder_multi_start(struct holder *k)
+snib_err holder_multi_try(struct holder *k)
 {
     struct several *m = &k->several;
 
-    holder_multi_make_multi(k);
-    holder_multi_set_all(k, SLOT_ASKED);
-    m->options = (struct snib_acquire_options)SNIB_INIT(snib_acquire_options);
-    m->options.owner = k->owner;
-    m->options.reason = k->plan->args->reason;
-    if (holder_may_try_here(k)) {
-        m->code =
-            snib_multi_acquire(m->multi, &m->options, m->grants, &m->error);
-        if (m->code == SNIB_ERR_OK || k->plan->wait_ms == 0) {
-            holder_multi_on_answer(k);
-            return;
-        }
-    }
-    m->options.wait_ms = holder_wait_left_ms(k);
-    m->options.above = holder_find_above(k);
-    k->asked = true;
-    holder_note_reached(k);
-    if (pthread_create(&m->thread, NULL, holder_multi_wait_for_all, k) != 0) {
-        struct snib_error error = {.code = SNIB_ERR_LIMIT,
-                                   .text = "cannot start a thread"};
+    m->code = snib_multi_acquire(m->multi, &m->options, m->grants, &m->error);
+    return m->code;
+}
 
+bool holder_multi_begin(struct holder *k, struct snib_error *ret)
+{
+    struct several *m = &k->several;
+
+    if (pthread_create(&m->thread, NULL, holder_multi_wait_for_all, k) != 0) {
         holder_multi_set_all(k, SLOT_IDLE);
-        holder_multi_fail_to_start(k, &error);
+        *ret = (struct snib_error){.code = SNIB_ERR_LIMIT,
+                                   .text = "cannot start a thread"};
+        return false;
     }
     m->waiting = true;
+    return true;
 }
 
-void holder_multi_take_answer(struct holder *k)
+bool holder_multi_answered(struct holder *k)
 {
-    if (k->several.waiting && atomic_load(&k->several.answered)) {
-        pthread_join(k->several.thread, NULL);
-        k->several.waiting = false;
-        holder_multi_on_answer(k);
+    if (!k->several.waiting || !atomic_load(&k->several.answered)) {
+        return false;
     }
+    pthread_join(k->several.thread, NULL);
+    k->several.waiting = false;
+    holder_multi_set_slots(k);
+    return true;
 }
 
 void holder_multi_stop(struct holder *k)
@@ -155,11 +128,7 @@ void holder_multi_stop(struct holder *k)
     snib_multi_cancel(m->multi);
     pthread_join(m->thread, NULL);
     m->waiting = false;
-    if (m->code == SNIB_ERR_OK) {
-        holder_multi_take_grants(k);
-    } else {
-        holder_multi_set_all(k, SLOT_IDLE);
-    }
+    holder_multi_set_slots(k);
 }
 
 const char *holder_missing_name(struct holder *k)

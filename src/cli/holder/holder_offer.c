@@ -118,10 +118,10 @@ void holder_pause(struct holder *k)
     }
 }
 
-/* The supervisor goes on. If a grant is held, its offer was withdrawn before
- * the supervisor could take it. */
-void holder_go_on(struct holder *k)
+bool holder_offer_again(struct holder *k)
 {
+    bool again;
+
     k->paused = k->again = false;
     k->again_ns = INT64_MAX;
     if (k->phase == PHASE_HOLDING &&
@@ -129,11 +129,10 @@ void holder_go_on(struct holder *k)
         holder_offer_step_aside(k);
     }
     if (k->phase != PHASE_ACQUIRING) {
-        return;
+        return false;
     }
     k->line.due_ns = proc_now();
-    if (k->aside) {
-        k->aside = false;
-        holder_acquire(k);
-    }
+    again = k->aside;
+    k->aside = false;
+    return again;
 }
