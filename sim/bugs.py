@@ -427,7 +427,7 @@ BUGS = [
      "    case 10:\n"
      "        snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);"),
     ("a batch is asked for one by one", ASK,
-     "    if (!first->batch || !send_together(first, first)) {",
+     "    if (!first->batch || !send_same_batch(first, first)) {",
      "    if (true) {"),
     ("a batch that is sent again comes in the order of its answers", ASK,
      "        for (; at && rq[at - 1]->index > one->index; at--) {",
@@ -441,8 +441,8 @@ BUGS = [
      "    return b->verb == SNIB__ACQUIRE && b->batch == a->batch && "
      "!b->resent;",
      "    return b->verb == SNIB__ACQUIRE && !b->resent && !b->send_may_queue;",
-     "    if (!first->batch || !send_together(first, first)) {",
-     "    if (!send_together(first, first)) {"),
+     "    if (!first->batch || !send_same_batch(first, first)) {",
+     "    if (!send_same_batch(first, first)) {"),
     ("a batch stands in queues", "src/store/redis/encode.c (many)",
      "        encode_acquire_args(s, b, rq[i], false);",
      "        encode_acquire_args(s, b, rq[i], true);"),

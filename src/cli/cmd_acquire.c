@@ -150,7 +150,7 @@ static int cmd_acquire_hand_out(const struct plan *plan,
     int error = 0;
 
     if (plan->args->no_holder) {
-        grantfile_left(plan, page, &g);
+        grantfile_of_detached(plan, page, &g);
     } else {
         grantfile_of(plan, page, &g);
     }

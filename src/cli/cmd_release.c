@@ -20,7 +20,7 @@ int cmd_release(struct cli_args *args, int count, char **operands)
         return CLI_USAGE;
     }
     if (grant.no_holder) {
-        return left_release(args, &grant);
+        return detached_release(args, &grant);
     }
     request.token = grant.token;
     code = grantfile_ask(&grant, &request, &reply, &by);

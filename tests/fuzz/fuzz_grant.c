@@ -30,7 +30,7 @@ static void lies_in_bounds(const struct grantfile *g)
     MUST(memchr(g->address, 0, sizeof g->address));
     MUST(memchr(g->boot, 0, sizeof g->boot));
     MUST(memchr(g->store, 0, sizeof g->store));
-    MUST(memchr(g->left, 0, sizeof g->left));
+    MUST(memchr(g->detached_grant, 0, sizeof g->detached_grant));
     MUST(g->name_size <= SNIB_NAME_MAX && !g->name[g->name_size]);
     if (g->no_holder) {
         MUST(g->name_size && g->identity[0]);
@@ -51,7 +51,8 @@ static void same(const struct grantfile *a, const struct grantfile *b)
     MUST(a->ttl_ms == b->ttl_ms && a->deadline_ns == b->deadline_ns);
     MUST(a->kind == b->kind && a->permits == b->permits);
     MUST(!strcmp(a->address, b->address) && !strcmp(a->boot, b->boot));
-    MUST(!strcmp(a->left, b->left) && !strcmp(a->identity, b->identity));
+    MUST(!strcmp(a->detached_grant, b->detached_grant) &&
+         !strcmp(a->identity, b->identity));
     MUST(a->name_size == b->name_size &&
          !memcmp(a->name, b->name, a->name_size));
 }

@@ -274,7 +274,7 @@ static void granted(struct world *w)
         return;
     }
     w->phase = HOLDING;
-    if (w->slot_deadline <= 0) { /* holder_grant.c| holder_ask_again(k); */
+    if (w->slot_deadline <= 0) { /* holder_grant.c| holder_request_again(k); */
         begin_release(w, THEN_ASK_AGAIN);
         return;
     }

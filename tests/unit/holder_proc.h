@@ -316,7 +316,7 @@ static void tell_page(void)
     }
     tell("%d times, above %lld, %s at %s", p->grants,
          (long long)p->outer_ttl_ns, p->client_id, p->address);
-    tell("left %s, store %s, process %d", p->left, p->store,
+    tell("left %s, store %s, process %d", p->detached_grant, p->store,
          p->holder_process_pid);
 }
 

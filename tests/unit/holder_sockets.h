@@ -23,7 +23,7 @@ static void tell_sent(const void *bytes, size_t size)
              "%d, %d",
              r->code, (long long)r->deadline_ns, (long long)r->ttl_ns,
              (int)r->token, r->magic == CONTROL_MAGIC, r->kind, (int)r->permits,
-             (int)r->slot, r->reason);
+             (int)r->slot, r->cause);
         tell("%s %s", r->store, r->text);
     } else if (size == sizeof *a) {
         tell("answers %d %d, %d %d %d, %s %s", a->code,
@@ -67,7 +67,7 @@ static ssize_t outer_replies(void *to, size_t size)
         .kind = (int32_t)(chance("another kind", 4) ? SNIB_READ : w.plan.kind),
         .permits = 1 + (uint32_t)pick("outer permits", 2),
         .slot = 6,
-        .reason = (int32_t)pick("outer reason", SNIB_CAUSE_HOLD_MAX + 1)};
+        .cause = (int32_t)pick("outer reason", SNIB_CAUSE_HOLD_MAX + 1)};
     snprintf(r.store, sizeof r.store, "%s",
              chance("another store", 10) ? "redis://other:1" : w.page.store);
     snprintf(r.text, sizeof r.text, "%s",

@@ -221,7 +221,7 @@ static void an_answer_of_another_size_or_version_is_nonsense(void **state)
     }
 }
 
-/* As it was before `reason` was taken from the end of its text. */
+/* As it was before `cause` was taken from the end of its text. */
 struct older_reply {
     uint32_t magic;
     int32_t code;
@@ -275,12 +275,12 @@ static void the_answer_of_the_release_before_means_what_it_says(void **state)
     assert_int_equal(reply.kind, SNIB_READ);
     assert_int_equal(reply.permits, 2);
     assert_int_equal(reply.slot, 3);
-    assert_int_equal(reply.reason, SNIB_CAUSE_NONE);
-    /* Where its text was longer than ours, its end is no reason. */
+    assert_int_equal(reply.cause, SNIB_CAUSE_NONE);
+    /* Where its text was longer than ours, its end is no cause. */
     memset(of_long_text.text, 'x', sizeof of_long_text.text - 1);
     hear(&of_long_text, &reply);
     assert_int_equal(strlen(reply.text), sizeof reply.text - 1);
-    assert_int_equal(reply.reason, SNIB_CAUSE_NONE);
+    assert_int_equal(reply.cause, SNIB_CAUSE_NONE);
     assert_int_equal(reply.slot, 3);
 }
 
@@ -301,7 +301,7 @@ static void the_release_before_understands_our_answer(void **state)
     assert_memory_equal(&ours, &older, sizeof older);
     /* The longest text ends before what is new behind it. */
     memset(ours.text, 'x', sizeof ours.text - 1);
-    ours.reason = SNIB_CAUSE_REVOKED;
+    ours.cause = SNIB_CAUSE_REVOKED;
     struct older_reply heard;
     memcpy(&heard, &ours, sizeof heard);
     assert_int_equal(strlen(heard.text), sizeof ours.text - 1);

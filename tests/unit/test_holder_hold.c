@@ -29,11 +29,11 @@ static void answer(struct above *above, int fd)
     assert_true(control_receive(fd, &request));
     if (request.name[0] == 'b') {
         reply.code = CLI_LOST;
-        reply.reason = SNIB_CAUSE_REVOKED;
+        reply.cause = SNIB_CAUSE_REVOKED;
         snprintf(reply.text, sizeof reply.text, "revoked by anna on ci-7: b");
     } else if (atomic_load(&above->away)) {
         reply.code = CLI_LOST;
-        reply.reason = SNIB_CAUSE_UNREACHABLE;
+        reply.cause = SNIB_CAUSE_UNREACHABLE;
         snprintf(reply.text, sizeof reply.text, "no answer");
     }
     control_send(fd, &reply);
@@ -92,7 +92,7 @@ static void each_lock_up_the_tree_is_lost_for_its_own_reason(void **state)
 {
     (void)state;
     struct holder_giving giving;
-    holder_look(&k);
+    holder_check(&k);
     assert_true(k.lost);
     assert_int_equal(k.slots[0].state, SLOT_OUTER);
     assert_int_equal(k.slots[1].state, SLOT_LOST);
@@ -108,7 +108,7 @@ static void who_revoked_the_first_is_told_with_it(void **state)
 {
     (void)state;
     struct holder_giving giving;
-    holder_look(&k);
+    holder_check(&k);
     holder_give_back(&k, &giving);
     assert_true(giving.lost);
     assert_int_equal(giving.why, SUPERVISOR_CAUSE_REVOKED);

@@ -220,7 +220,7 @@ static bool ask(const char *address, const struct control_request *request,
 }
 
 /* An older holder's text may be longer than `text` is now; its end then lies
- * where this release has `reason`. */
+ * where this release has `cause`. */
 static void control_end_text(struct control_reply *reply)
 {
     size_t last = sizeof reply->text - 1;
@@ -228,7 +228,7 @@ static void control_end_text(struct control_reply *reply)
     if (memchr(reply->text, '\0', sizeof reply->text) != NULL) {
         return;
     }
-    reply->reason = SNIB_CAUSE_NONE;
+    reply->cause = SNIB_CAUSE_NONE;
     while (((unsigned char)reply->text[last] & 0xC0u) == 0x80u && last > 0) {
         last--; /* no half of a character */
     }

@@ -54,7 +54,7 @@ struct control_reply {
      * holds. */
     char text[176];
     /* STATUS with code CLI_LOST: snib_cause; 0: not known. */
-    int32_t reason;
+    int32_t cause;
     int32_t unused;   /* 0 */
     int64_t ttl_ns;   /* of the lease; 0: not known */
     int32_t kind;     /* of the grant (snib_kind) */

@@ -45,7 +45,8 @@ static snib_err detached_adopt(const struct grantfile *g, int64_t lease_ms,
     if (code != SNIB_ERR_OK) {
         return code;
     }
-    return snib_grant_adopt(t->lock, g->left, lease_ms, &t->grant, error);
+    return snib_grant_adopt(t->lock, g->detached_grant, lease_ms, &t->grant,
+                            error);
 }
 
 static int detached_open_store(const struct cli_args *args,
@@ -57,7 +58,7 @@ static int detached_open_store(const struct cli_args *args,
     return cli_open_as(&there, identity, ret);
 }
 
-int left_release(const struct cli_args *args, const struct grantfile *g)
+int detached_release(const struct cli_args *args, const struct grantfile *g)
 {
     __attribute__((cleanup(detached_put_away))) struct taken t = {0};
     struct snib_error error = {0};
@@ -129,7 +130,8 @@ static int64_t detached_rest_ns(const struct grantfile *g,
     return 0;
 }
 
-int64_t left_deadline(const struct cli_args *args, const struct grantfile *g)
+int64_t detached_deadline(const struct cli_args *args,
+                          const struct grantfile *g)
 {
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
     struct snib_error error = {0};

@@ -9,13 +9,13 @@
 
 /* Returns the exit status; an error is said. CLI_LOST: the lease had ended
  * before. */
-int left_release(const struct cli_args *, const struct grantfile *);
+int detached_release(const struct cli_args *, const struct grantfile *);
 /* The same; lease_ms 0: as acquired. */
 int left_renew(const struct cli_args *, const struct grantfile *,
                int64_t lease_ms, int64_t *ret_deadline_ns);
 /* Until when the grant surely lasts (CLOCK_BOOTTIME, ns), by the store's
  * answer of now; 0: it has ended (said, unless --quiet), or that is not
  * known (said). */
-int64_t left_deadline(const struct cli_args *, const struct grantfile *);
+int64_t detached_deadline(const struct cli_args *, const struct grantfile *);
 
 #endif

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PREFIX      "snib1:"
-#define LEFT_PREFIX PREFIX "nokeeper"
+#define PREFIX          "snib1:"
+#define DETACHED_PREFIX PREFIX "nokeeper"
 
 enum { FILE_MAX = 8192 };
 
@@ -40,8 +40,8 @@ void grantfile_of(const struct plan *plan, const struct plan_page *page,
     grantfile_short_boot(ret);
 }
 
-void grantfile_left(const struct plan *plan, const struct plan_page *page,
-                    struct grantfile *ret)
+void grantfile_of_detached(const struct plan *plan,
+                           const struct plan_page *page, struct grantfile *ret)
 {
     *ret = (struct grantfile){.token = page->tokens[0],
                               .no_holder = true,
@@ -51,16 +51,17 @@ void grantfile_left(const struct plan *plan, const struct plan_page *page,
                               .ttl_ms = plan->ttl_ms,
                               .deadline_ns = atomic_load(&page->deadline_ns)};
     memcpy(ret->name, plan->names[0], ret->name_size);
-    memcpy(ret->left, page->left, sizeof ret->left);
+    memcpy(ret->detached_grant, page->detached_grant,
+           sizeof ret->detached_grant);
     grantfile_short_boot(ret);
 }
 
-static void grantfile_left_text(const struct grantfile *g,
-                                char ret[GRANT_TEXT_MAX])
+static void grantfile_detached_text(const struct grantfile *g,
+                                    char ret[GRANT_TEXT_MAX])
 {
     struct text t = {.bytes = ret, .size = GRANT_TEXT_MAX};
 
-    text_add(&t, LEFT_PREFIX);
+    text_add(&t, DETACHED_PREFIX);
     if (g->kind == SNIB_READ) {
         text_add(&t, ".read");
     } else if (g->kind == SNIB_PERMITS) {
@@ -69,7 +70,7 @@ static void grantfile_left_text(const struct grantfile *g,
     text_add(&t, ":");
     text_add_percent(&t, g->name, g->name_size);
     text_add(&t, ":");
-    text_add(&t, g->left + strlen(PREFIX));
+    text_add(&t, g->detached_grant + strlen(PREFIX));
     text_addf(&t, ":%" PRId64 ":%" PRId64 ":%s", g->ttl_ms, g->deadline_ns,
               g->boot);
 }
@@ -79,7 +80,7 @@ void grantfile_text(const struct grantfile *g, char ret[GRANT_TEXT_MAX])
     struct text t = {.bytes = ret, .size = GRANT_TEXT_MAX};
 
     if (g->no_holder) {
-        grantfile_left_text(g, ret);
+        grantfile_detached_text(g, ret);
         return;
     }
     text_addf(&t,
@@ -267,7 +268,7 @@ static const char *grantfile_parse_kind(const char *text, struct grantfile *ret)
 }
 
 /* KIND:NAME:CLIENT:REQUEST:TOKEN:TTL:DEADLINE:BOOT */
-static bool grantfile_parse_left(const char *text, struct grantfile *ret)
+static bool grantfile_parse_detached(const char *text, struct grantfile *ret)
 {
     const char *ids;
     char client[33], request[33], token[20], rest;
@@ -286,14 +287,14 @@ static bool grantfile_parse_left(const char *text, struct grantfile *ret)
         return false;
     }
     ret->token = strtoll(token, NULL, 10);
-    snprintf(ret->left, sizeof ret->left, PREFIX "%s:%s:%s", client, request,
-             token);
+    snprintf(ret->detached_grant, sizeof ret->detached_grant, PREFIX "%s:%s:%s",
+             client, request, token);
     return text_unpercent(text, (size_t)(ids - text), ret->name,
                           sizeof ret->name, &ret->name_size) &&
            ret->name_size > 0 && ret->ttl_ms >= SNIB_LEASE_MIN_MS &&
            ret->ttl_ms <= SNIB_LEASE_MAX_MS && ret->deadline_ns > 0 &&
-           snib_grant_identity(ret->left, ret->identity, sizeof ret->identity,
-                               NULL) == SNIB_ERR_OK;
+           snib_grant_identity(ret->detached_grant, ret->identity,
+                               sizeof ret->identity, NULL) == SNIB_ERR_OK;
 }
 
 /* :TTL:NAME, or nothing. */
@@ -318,8 +319,8 @@ static bool grantfile_parse(const char *text, struct grantfile *ret)
 {
     int end = 0;
 
-    if (strncmp(text, LEFT_PREFIX, strlen(LEFT_PREFIX)) == 0) {
-        return grantfile_parse_left(text + strlen(LEFT_PREFIX), ret);
+    if (strncmp(text, DETACHED_PREFIX, strlen(DETACHED_PREFIX)) == 0) {
+        return grantfile_parse_detached(text + strlen(DETACHED_PREFIX), ret);
     }
     *ret = (struct grantfile){0};
     if (sscanf(text,

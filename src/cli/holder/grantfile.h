@@ -39,7 +39,7 @@ struct grantfile {
     char store[STOREURL_MAX];
     /* Of --detached: the fields from here on instead of address and holder. */
     bool no_holder;
-    char left[SNIB_GRANT_TEXT];
+    char detached_grant[SNIB_GRANT_TEXT];
     char identity[SNIB_IDENTITY_TEXT];
     snib_kind kind; /* MUTEX stands for WRITE, too */
     uint32_t permits;
@@ -49,8 +49,8 @@ struct grantfile {
 void grantfile_of(const struct plan *, const struct plan_page *,
                   struct grantfile *ret);
 /* The same for --detached. */
-void grantfile_left(const struct plan *, const struct plan_page *,
-                    struct grantfile *ret);
+void grantfile_of_detached(const struct plan *, const struct plan_page *,
+                           struct grantfile *ret);
 void grantfile_text(const struct grantfile *, char ret[GRANT_TEXT_MAX]);
 /* Not an errno: PATH exists and is no regular file. */
 #define GRANTFILE_OCCUPIED (-1)

@@ -93,7 +93,7 @@ static void holder_guard(struct holder *k)
 {
     int32_t group = 0;
 
-    holder_look(k);
+    holder_check(k);
     if (proc_now() < k->guard_ns) {
         return;
     }
@@ -134,7 +134,8 @@ static void holder_leave(struct holder *k)
         holder_multi_stop(k); /* the thread's answer may never come */
         holder_release_and_end(k);
     }
-    if (k->phase == PHASE_ACQUIRING && s != NULL && s->state == SLOT_ASKED) {
+    if (k->phase == PHASE_ACQUIRING && s != NULL &&
+        s->state == SLOT_REQUESTED) {
         k->phase = PHASE_LEAVING;
         snib_cancel(k->client, s->ticket);
         return;
@@ -264,7 +265,7 @@ static int64_t holder_next_due(const struct holder *k)
     due = k->told_ns < due ? k->told_ns : due;
     due = !k->paused && k->again_ns < due ? k->again_ns : due;
     if (k->phase == PHASE_HOLDING) {
-        due = k->look_ns < due ? k->look_ns : due;
+        due = k->check_ns < due ? k->check_ns : due;
         due = k->renew_ns < due ? k->renew_ns : due;
         due = !k->detached && k->guard_ns < due ? k->guard_ns : due;
         due = k->tie_ns < due ? k->tie_ns : due;
@@ -314,8 +315,8 @@ static void holder_do_due(struct holder *k)
     if (now >= k->renew_ns) {
         holder_renew_early(k);
     }
-    if (now >= k->look_ns) {
-        holder_look(k);
+    if (now >= k->check_ns) {
+        holder_check(k);
     }
     if (!k->detached && now >= k->guard_ns) {
         holder_guard(k);
@@ -413,7 +414,7 @@ _Noreturn void holder_main(const struct plan *plan, struct plan_page *page,
     k.listener = k.signals = k.spare = -1;
     k.holder_pidfd = plan->holder_pidfd;
     k.holder_pid = plan->args->holder_pid;
-    k.look_ns = k.renew_ns = k.guard_ns = INT64_MAX;
+    k.check_ns = k.renew_ns = k.guard_ns = INT64_MAX;
     k.offer_ns = k.tie_ns = k.reached_ns = k.told_ns = INT64_MAX;
     k.again_ns = k.stay_ns = INT64_MAX;
     if (plan->command == NULL) {

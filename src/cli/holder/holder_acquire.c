@@ -105,11 +105,11 @@ static bool holder_acquire_find_outer(struct holder *k, const char *name,
 
 /* Runs on a thread of the library. */
 static void holder_acquire_on_change(void *data, struct snib_grant grant,
-                                     snib_state state, snib_cause reason)
+                                     snib_state state, snib_cause cause)
 {
     (void)grant;
     (void)state;
-    (void)reason;
+    (void)cause;
     holder_wake(data);
 }
 
@@ -167,8 +167,8 @@ static void holder_acquire_one(struct holder *k)
     }
     options.wait_ms = holder_wait_left_ms(k);
     options.above = holder_find_above(k);
-    s->state = SLOT_ASKED;
-    k->asked = true;
+    s->state = SLOT_REQUESTED;
+    k->requested = true;
     holder_note_reached(k);
     error.code = snib_acquire_start(s->lock, &options, s, &s->ticket, &error);
     if (error.code != SNIB_ERR_OK) {
@@ -218,7 +218,7 @@ static void holder_acquire_several(struct holder *k)
     }
     m->options.wait_ms = holder_wait_left_ms(k);
     m->options.above = holder_find_above(k);
-    k->asked = true;
+    k->requested = true;
     holder_note_reached(k);
     if (!holder_multi_begin(k, &error)) {
         holder_acquire_no_multi(k, &error);
@@ -300,7 +300,7 @@ static void holder_acquire_await_outer(struct holder *k)
         }
         holder_fail(k, SNIB_ERR_TIMEOUT);
     }
-    holder_ask_later(k);
+    holder_request_later(k);
 }
 
 void holder_acquire(struct holder *k)
@@ -364,7 +364,7 @@ void holder_take_changes(struct holder *k)
         return;
     }
     if (k->phase == PHASE_HOLDING) {
-        holder_look(k);
+        holder_check(k);
     }
     if (k->again && !k->paused) {
         holder_go_on(k);

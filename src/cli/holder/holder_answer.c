@@ -63,13 +63,13 @@ static void holder_answer_set_why_lost(const struct holder *k,
 static void holder_answer_status(struct holder *k, const struct slot *s,
                                  struct control_reply *reply)
 {
-    holder_look(k);
+    holder_check(k);
     reply->deadline_ns = atomic_load(&k->page->deadline_ns);
     reply->ttl_ns = k->rules.ttl;
     if (k->lost || proc_now() >= reply->deadline_ns) {
         reply->code = CLI_LOST;
         reply->deadline_ns = 0;
-        reply->reason =
+        reply->cause =
             (int32_t)(s->state == SLOT_LOST ? s->cause : k->lost_cause);
         holder_answer_set_why_lost(k, s, reply);
     }
@@ -153,7 +153,7 @@ static bool holder_answer_release(struct holder *k, const struct slot *s,
                      "command instead");
         return false;
     }
-    holder_look(k); /* so that a loss is told with its cause */
+    holder_check(k); /* so that a loss is told with its cause */
     holder_give_back(k, g);
     if (g->lost) {
         reply->code = CLI_LOST;
@@ -200,7 +200,7 @@ static void holder_answer_above(struct holder *k, int fd, const struct slot *s)
     struct text store = TEXT_IN(reply.store);
 
     text_add(&store, k->page->store);
-    holder_look(k);
+    holder_check(k);
     if (s == NULL || k->lost || k->phase != PHASE_HOLDING ||
         (s->state == SLOT_HELD &&
          snib_grant_request(s->lock, s->grant, reply.request,

@@ -97,7 +97,7 @@ int holder_tie(struct holder *k, int64_t pid)
 
 void holder_stay_lost(struct holder *k, int64_t now)
 {
-    k->look_ns = k->renew_ns = INT64_MAX;
+    k->check_ns = k->renew_ns = INT64_MAX;
     if (k->stay_ns == INT64_MAX) {
         k->stay_ns = now + k->rules.ttl;
     } else if (k->holder_pidfd < 0 && now >= k->stay_ns) {

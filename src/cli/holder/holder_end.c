@@ -113,7 +113,7 @@ void holder_note_reached(struct holder *k)
 
 bool holder_lingers(struct holder *k)
 {
-    if (k->phase == PHASE_HOLDING || !k->asked || k->local) {
+    if (k->phase == PHASE_HOLDING || !k->requested || k->local) {
         return false;
     }
     holder_note_reached(k);

@@ -26,8 +26,8 @@ static void holder_grant_export_grant(struct holder *k)
     struct slot *s = &k->slots[0];
     struct snib_error error = {0};
 
-    error.code = snib_grant_export(s->lock, s->grant, k->page->left,
-                                   sizeof k->page->left, &error);
+    error.code = snib_grant_export(s->lock, s->grant, k->page->detached_grant,
+                                   sizeof k->page->detached_grant, &error);
     if (error.code != SNIB_ERR_OK) {
         say("%s: %s", shown(k->plan->names[0]), error.text);
         holder_fail(k, error.code);
@@ -51,9 +51,9 @@ void holder_all_acquired(struct holder *k)
 
     /* A lock that was held above when the wait began may be another owner's by
      * now. */
-    holder_look(k);
+    holder_check(k);
     if (k->lost) {
-        holder_ask_again(k);
+        holder_request_again(k);
         return;
     }
     k->phase = PHASE_HOLDING;

@@ -33,9 +33,9 @@ bool holder_tell(const struct holder *k, enum plan_message_kind kind, int code,
                (ssize_t)sizeof m;
 }
 
-static enum supervisor_why holder_hold_why_of(snib_cause reason)
+static enum supervisor_why holder_hold_why_of(snib_cause cause)
 {
-    switch (reason) {
+    switch (cause) {
     case SNIB_CAUSE_STOLEN:
         return SUPERVISOR_CAUSE_STOLEN;
     case SNIB_CAUSE_UNREACHABLE:
@@ -86,37 +86,37 @@ void holder_why_lost(const struct holder *k, const struct slot *s,
     }
 }
 
-static void holder_hold_lose(struct holder *k, struct slot *s,
-                             snib_cause reason, const char *text)
+static void holder_hold_lose(struct holder *k, struct slot *s, snib_cause cause,
+                             const char *text)
 {
     char words[SNIB_EXPLAIN_TEXT] = "";
     struct text own = TEXT_IN(s->lost_text), t = TEXT_IN(words);
 
     s->state = SLOT_LOST;
-    s->cause = reason;
+    s->cause = cause;
     text_add(&own, text);
     /* Before PHASE_HOLDING the supervisor has nothing to lose: see
      * holder_all_acquired. */
     if (!k->lost && k->phase == PHASE_HOLDING) {
-        k->lost_cause = reason;
+        k->lost_cause = cause;
         k->first_lost = s;
         holder_why_lost(k, &k->slots[0],
                         /* The supervisor's message names the first lock. */
                         &t);
-        holder_tell(k, PLAN_LOST, 0, holder_hold_why_of(reason), words);
+        holder_tell(k, PLAN_LOST, 0, holder_hold_why_of(cause), words);
     }
     k->lost = true;
 }
 
-static void holder_hold_look_at_outer(struct holder *k, struct slot *s,
-                                      const char *name)
+static void holder_hold_check_outer(struct holder *k, struct slot *s,
+                                    const char *name)
 {
     struct control_reply reply;
     pid_t holder;
 
     if (holder_ask_outer(s->outer, name, &reply, &holder)) {
         if (reply.code != 0) {
-            holder_hold_lose(k, s, (snib_cause)reply.reason, reply.text);
+            holder_hold_lose(k, s, (snib_cause)reply.cause, reply.text);
             return;
         }
         s->deadline_ns = reply.deadline_ns;
@@ -126,18 +126,18 @@ static void holder_hold_look_at_outer(struct holder *k, struct slot *s,
 /* A renewal that fails without a known cause fails because the store does not
  * answer. */
 static void holder_hold_tell_risk(const struct holder *k, const struct slot *s,
-                                  snib_cause reason)
+                                  snib_cause cause)
 {
     char text[SNIB_EXPLAIN_TEXT];
 
     holder_hold_explain(s, text);
     holder_tell(k, PLAN_RISK, 0,
-                reason == SNIB_CAUSE_NONE ? SUPERVISOR_CAUSE_UNREACHABLE
-                                          : holder_hold_why_of(reason),
+                cause == SNIB_CAUSE_NONE ? SUPERVISOR_CAUSE_UNREACHABLE
+                                         : holder_hold_why_of(cause),
                 text);
 }
 
-static void holder_hold_look_at_slot(struct holder *k, size_t i)
+static void holder_hold_check_slot(struct holder *k, size_t i)
 {
     struct slot *s = &k->slots[i];
     struct snib_status status;
@@ -145,7 +145,7 @@ static void holder_hold_look_at_slot(struct holder *k, size_t i)
     int64_t now;
 
     if (s->state == SLOT_OUTER) {
-        holder_hold_look_at_outer(k, s, k->plan->names[i]);
+        holder_hold_check_outer(k, s, k->plan->names[i]);
         return;
     }
     if (s->state != SLOT_HELD) {
@@ -173,8 +173,8 @@ static void holder_hold_look_at_slot(struct holder *k, size_t i)
     }
 }
 
-static int64_t holder_hold_next_look(const struct holder *k, int64_t least,
-                                     int64_t now)
+static int64_t holder_hold_next_check(const struct holder *k, int64_t least,
+                                      int64_t now)
 {
     int64_t ttl = k->rules.ttl, due = now + ttl / 20;
 
@@ -192,18 +192,18 @@ static int64_t holder_hold_next_look(const struct holder *k, int64_t least,
     return due;
 }
 
-void holder_look(struct holder *k)
+void holder_check(struct holder *k)
 {
     int64_t least = INT64_MAX, now;
 
     for (size_t i = 0; i < k->plan->name_count; i++) {
-        holder_hold_look_at_slot(k, i);
+        holder_hold_check_slot(k, i);
         if (k->slots[i].deadline_ns < least) {
             least = k->slots[i].deadline_ns;
         }
     }
     now = proc_now();
-    k->look_ns = holder_hold_next_look(k, least, now);
+    k->check_ns = holder_hold_next_check(k, least, now);
     if (k->lost) {
         return;
     }
@@ -230,7 +230,7 @@ void holder_renew_early(struct holder *k)
         }
     }
     k->renew_ns = proc_now() + (r->ttl - r->grace) / 3;
-    holder_look(k);
+    holder_check(k);
 }
 
 static bool holder_hold_shows_us(const struct snib_view *view)
@@ -276,14 +276,14 @@ static bool holder_hold_is_taken(const struct slot *s)
 
 /* text: the release's error. It may name who revoked the grant, which says more
  * than the cause does. */
-static void holder_hold_note_lost(struct holder_giving *g, snib_cause reason,
+static void holder_hold_note_lost(struct holder_giving *g, snib_cause cause,
                                   const char *text)
 {
     bool revoked = strncmp(text, "revoked", 7) == 0;
     struct text t = TEXT_IN(g->text);
 
     g->lost = true;
-    g->why = revoked ? SUPERVISOR_CAUSE_REVOKED : holder_hold_why_of(reason);
+    g->why = revoked ? SUPERVISOR_CAUSE_REVOKED : holder_hold_why_of(cause);
     g->text[0] = '\0';
     text_add(&t, revoked ? text : "");
 }
@@ -352,7 +352,7 @@ static void holder_hold_leave_outer(struct holder *k, size_t i,
     struct slot *s = &k->slots[i];
 
     if (s->state == SLOT_OUTER && k->phase == PHASE_HOLDING) {
-        holder_hold_look_at_outer(k, s, k->plan->names[i]);
+        holder_hold_check_outer(k, s, k->plan->names[i]);
     }
     if (s->state == SLOT_LOST && s->lock == NULL && !g->lost) {
         holder_hold_note_lost(g, s->cause, s->lost_text);

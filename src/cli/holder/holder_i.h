@@ -26,7 +26,7 @@
 #include "cli/words/waitline.h"
 #include "snib/multi.h"
 
-enum slot_state { SLOT_IDLE, SLOT_ASKED, SLOT_HELD, SLOT_LOST, SLOT_OUTER };
+enum slot_state { SLOT_IDLE, SLOT_REQUESTED, SLOT_HELD, SLOT_LOST, SLOT_OUTER };
 
 /* Ids of requests of 16 digits, each with a comma. */
 enum { HOLDER_ABOVE_MAX = 8, HOLDER_ABOVE_TEXT = 17 * HOLDER_ABOVE_MAX + 1 };
@@ -110,13 +110,13 @@ struct holder {
     bool again;
     int64_t again_ns; /* ... or then; INT64_MAX: not */
     bool local;       /* the store is a file on this host */
-    bool asked;       /* a request for a lock was started */
+    bool requested;   /* a request for a lock was started */
     bool reached;     /* the store answered once */
     /* It goes on alone until its request is cancelled or too old. */
     bool lingers;
     int64_t reached_ns; /* check `reached` again then */
     struct waitline line;
-    int64_t look_ns; /* check the grants again then */
+    int64_t check_ns; /* check the grants again then */
     /* Renew by an explicit request then, when the grace is long. */
     int64_t renew_ns;
     int64_t guard_ns; /* kill the command's group then */
@@ -151,7 +151,7 @@ bool holder_ask_outer(const char *address, const char *name,
                       struct control_reply *ret, pid_t *ret_holder);
 /* Check all grants; publish the earliest deadline if it is later than before;
  * tell the supervisor what is at risk or lost. */
-void holder_look(struct holder *);
+void holder_check(struct holder *);
 /* Add the cause of the loss of s: its own, or that of the lock that was lost
  * first, since both are held together. Adds nothing where it is not known. */
 void holder_why_lost(const struct holder *, const struct slot *s,
@@ -216,10 +216,10 @@ void holder_pause(struct holder *);
 bool holder_offer_again(struct holder *);
 /* A grant that was just acquired is lost again, and the supervisor knows of
  * none: give the rest back, and request all names anew. */
-void holder_ask_again(struct holder *);
+void holder_request_again(struct holder *);
 /* The same a little later: a lock held above may have been renewed, or lost, by
  * then. */
-void holder_ask_later(struct holder *);
+void holder_request_later(struct holder *);
 
 /* holder_detached.c: TERM and INT; life without a supervisor, from DETACH
  * on. */

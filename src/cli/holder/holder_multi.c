@@ -58,7 +58,7 @@ bool holder_multi_make(struct holder *k, struct snib_error *ret)
     if (ret->code != SNIB_ERR_OK) {
         return false;
     }
-    holder_multi_set_all(k, SLOT_ASKED);
+    holder_multi_set_all(k, SLOT_REQUESTED);
     m->options = (struct snib_acquire_options)SNIB_INIT(snib_acquire_options);
     m->options.owner = k->owner;
     m->options.reason = k->plan->args->reason;

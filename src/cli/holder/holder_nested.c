@@ -69,7 +69,7 @@ static _Noreturn void holder_nested_refuse(struct holder *k)
 {
     if (k->several.waiting) {
         holder_multi_stop(k);
-    } else if (k->slots[k->at].state == SLOT_ASKED) {
+    } else if (k->slots[k->at].state == SLOT_REQUESTED) {
         snib_cancel(k->client, k->slots[k->at].ticket);
     }
     holder_fail(k, SNIB_ERR_USAGE);

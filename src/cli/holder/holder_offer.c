@@ -52,7 +52,7 @@ static void holder_offer_forget(struct holder *k)
     }
     atomic_store(&k->page->deadline_ns, 0);
     atomic_store(&k->page->group, 0);
-    k->look_ns = k->renew_ns = k->guard_ns = INT64_MAX;
+    k->check_ns = k->renew_ns = k->guard_ns = INT64_MAX;
     k->at = 0;
     k->lost = false;
     k->lost_cause = SNIB_CAUSE_NONE;
@@ -71,14 +71,14 @@ static void holder_offer_step_aside(struct holder *k)
 
 /* Not by a call from here: a loss at each attempt would make the stack one call
  * deeper each time. */
-void holder_ask_again(struct holder *k)
+void holder_request_again(struct holder *k)
 {
     holder_offer_step_aside(k);
     k->again = true;
     holder_wake(k);
 }
 
-void holder_ask_later(struct holder *k)
+void holder_request_later(struct holder *k)
 {
     holder_offer_step_aside(k);
     k->again_ns = proc_now() + SUPERVISOR_S / 20;

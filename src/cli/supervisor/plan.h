@@ -72,7 +72,7 @@ struct plan_page {
     int64_t tokens[PLAN_NAMES_MAX];
     int64_t permit_slots[PLAN_NAMES_MAX]; /* of a semaphore; else -1 */
     char client_id[PLAN_OWNER_MAX];
-    char left[SNIB_GRANT_TEXT]; /* --detached: what release needs */
+    char detached_grant[SNIB_GRANT_TEXT]; /* what release needs */
     char address[CONTROL_ADDRESS_MAX];
     char store[CONTROL_STORE_MAX];
     int32_t holder_process_pid;

@@ -155,7 +155,7 @@ static void inspect_forced(struct snib__quorum *q, struct task *task)
     }
 }
 
-static void inspect_looked(struct snib__quorum *q, struct task *task)
+static void inspect_merged(struct snib__quorum *q, struct task *task)
 {
     char why[252];
     if (snib__parts_with(q, task, HAS_NOTHING) < q->majority) {
@@ -216,7 +216,7 @@ void snib__inspect_check(struct snib__quorum *q, snib_instant now,
         break;
     case SNIB__INSPECT:
     case SNIB__LIST:
-        inspect_looked(q, task);
+        inspect_merged(q, task);
         break;
     case SNIB__ACQUIRE:
     case SNIB__RENEW:

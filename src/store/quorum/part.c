@@ -25,9 +25,9 @@ static snib_duration part_node_limit(const struct snib__quorum *q,
     return (snib_duration){ns};
 }
 
-static struct snib__request *part_ask(struct snib__quorum *q, snib_instant now,
-                                      struct task *task, uint32_t k,
-                                      snib__verb verb, doing what)
+static struct snib__request *part_send(struct snib__quorum *q, snib_instant now,
+                                       struct task *task, uint32_t k,
+                                       snib__verb verb, doing what)
 {
     struct part *p = &task->part[k];
     struct snib__request *rq = &p->rq;
@@ -63,21 +63,21 @@ void snib__part_acquire(struct snib__quorum *q, snib_instant now,
                         struct task *task, uint32_t k, int64_t floor)
 {
     struct snib__request *rq =
-        part_ask(q, now, task, k, SNIB__ACQUIRE, DO_ACQUIRE);
+        part_send(q, now, task, k, SNIB__ACQUIRE, DO_ACQUIRE);
     rq->floor = floor;
 }
 
 void snib__part_renew(struct snib__quorum *q, snib_instant now,
                       struct task *task, uint32_t k)
 {
-    part_ask(q, now, task, k, SNIB__RENEW, DO_RENEW)->token = task->token;
+    part_send(q, now, task, k, SNIB__RENEW, DO_RENEW)->token = task->token;
 }
 
 void snib__part_keep(struct snib__quorum *q, snib_instant now,
                      struct task *task, uint32_t k, snib_duration lease,
                      bool anyway)
 {
-    struct snib__request *rq = part_ask(q, now, task, k, SNIB__RENEW, DO_KEEP);
+    struct snib__request *rq = part_send(q, now, task, k, SNIB__RENEW, DO_KEEP);
     rq->token = task->token;
     rq->floor = task->token + task->reserve;
     rq->lease = lease;
@@ -89,8 +89,8 @@ void snib__part_end(struct snib__quorum *q, snib_instant now, struct task *task,
 {
     struct part *p = &task->part[k];
     struct snib__request *rq =
-        part_ask(q, now, task, k, release ? SNIB__RELEASE : SNIB__CANCEL,
-                 release ? DO_RELEASE : DO_CANCEL);
+        part_send(q, now, task, k, release ? SNIB__RELEASE : SNIB__CANCEL,
+                  release ? DO_RELEASE : DO_CANCEL);
     rq->token = release ? p->token : task->prior;
     rq->resent = resent;
 }
@@ -99,7 +99,7 @@ void snib__part_inspect(struct snib__quorum *q, snib_instant now,
                         struct task *task, uint32_t k, snib_instant limit)
 {
     struct snib__request *rq =
-        part_ask(q, now, task, k, task->parent->verb, DO_INSPECT);
+        part_send(q, now, task, k, task->parent->verb, DO_INSPECT);
     rq->limit = rq->patience = limit;
     rq->result = &task->results[k];
 }

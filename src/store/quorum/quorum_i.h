@@ -110,7 +110,7 @@ struct task {
     struct snib__buf *results;    /* one for each node; only for ST_INSPECT */
     /* Of the grant at the nodes. id[0] is the core's; id[1] is drawn anew for
      * each round, since an id that was cancelled is never used again. */
-    uint64_t id[2], asked;
+    uint64_t id[2], core_id;
     int64_t token, prior, floor;
     snib_duration lease, left, pause;
     snib_instant began, round_began;

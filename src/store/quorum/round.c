@@ -69,8 +69,8 @@ static bool round_too_early(const struct snib__quorum *q, snib_instant now,
     return idle < q->majority && idle + due >= q->majority;
 }
 
-static void round_ask_all(struct snib__quorum *q, snib_instant now,
-                          struct task *task)
+static void round_send_all(struct snib__quorum *q, snib_instant now,
+                           struct task *task)
 {
     if (round_too_early(q, now, task)) {
         round_rest(q, now, task, snib__ms(SPLIT_LEAST_MS));
@@ -407,7 +407,7 @@ void snib__round_due(struct snib__quorum *q, snib_instant now,
         }
     }
     if (task->stage == ST_REST) {
-        round_ask_all(q, now, task);
+        round_send_all(q, now, task);
     } else { /* the core has moved the limit */
         snib__task_timer(q, task, round_give_up_at(task));
     }
@@ -478,6 +478,6 @@ void snib__round_start(struct snib__quorum *q, snib_instant now,
     } else if (task->prior) {
         round_end_prior(q, now, task);
     } else {
-        round_ask_all(q, now, task);
+        round_send_all(q, now, task);
     }
 }

@@ -128,7 +128,7 @@ static struct task *sweep_next_of(struct snib__quorum *q, const uint64_t id[2],
     SNIB__LIST_EACH (l, &q->bucket[id[0] % BUCKETS]) {
         struct task *task = SNIB__CONTAINER(l, struct task, link);
         if (task != not &&task->id[0] == id[0] &&
-            (task->id[1] == id[1] || task->asked == id[1]) &&
+            (task->id[1] == id[1] || task->core_id == id[1]) &&
             task->stage != ST_SWEEP && task->stage != ST_DRAIN) {
             return task;
         }

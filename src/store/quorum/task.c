@@ -41,7 +41,7 @@ struct task *snib__task_new(struct snib__quorum *q,
     snib__buf_clear(&task->text);
     task->name = copy;
     task->id[0] = id[0];
-    task->id[1] = task->asked = id[1];
+    task->id[1] = task->core_id = id[1];
     for (uint32_t k = 0; k < q->count; k++) {
         task->part[k].task = task;
         task->part[k].node = (uint8_t)k;

@@ -446,37 +446,37 @@ void snib__doctor_judge(const struct snib__redis *s, snib_instant now,
                         struct inspection *k, const struct snib__resp_cell *c)
 {
     switch ((enum doctor_step)k->step) {
-    case ASK_PING:
+    case DOCTOR_PING:
         doctor_ping(k, now, c);
         break;
-    case ASK_TIME:
+    case DOCTOR_TIME:
         doctor_clock_ms(c, &k->time_ms);
         break;
-    case ASK_INFO:
+    case DOCTOR_INFO:
         doctor_about_server(k, c);
         break;
-    case ASK_POLICY:
+    case DOCTOR_POLICY:
         doctor_policy(k, c);
         break;
-    case ASK_AOF:
+    case DOCTOR_AOF:
         doctor_aof(k, c);
         break;
-    case ASK_FSYNC:
+    case DOCTOR_FSYNC:
         doctor_fsync_policy(k, c);
         break;
-    case ASK_SAVE:
+    case DOCTOR_SAVE:
         doctor_save(k, c);
         break;
-    case ASK_PROBE:
+    case DOCTOR_PROBE:
         doctor_probe(k, c);
         break;
-    case ASK_EARS:
+    case DOCTOR_EARS:
         doctor_ears(k, c);
         break;
-    case ASK_TIME_AGAIN:
+    case DOCTOR_TIME_AGAIN:
         doctor_clock_check(s, k, now, c);
         break;
-    case ASK_SUBS:
+    case DOCTOR_SUBS:
         break;
     }
 }

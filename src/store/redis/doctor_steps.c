@@ -50,7 +50,7 @@ bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
 static void doctor_steps_next(struct snib__redis *s, struct inspection *k)
 {
     const struct session *l = &s->session[SUBS];
-    if (k->step != ASK_SUBS) {
+    if (k->step != DOCTOR_SUBS) {
         return;
     }
     if (l->state == SESSION_READY || l->err) {
@@ -80,7 +80,7 @@ void snib__doctor_reply(struct snib__redis *s, snib_instant now, int i,
                         struct inspection *k, const struct snib__resp_cell *c)
 {
     (void)i;
-    if (k->step == ASK_SUBS) {
+    if (k->step == DOCTOR_SUBS) {
         return;
     }
     snib__doctor_judge(s, now, k, c);

@@ -23,9 +23,9 @@ enum { SCAN_COUNT = 200, AHEAD = 32 };
 
 enum { FREE_MS = 100, CALM = 50, PAUSE_MOST_MS = 100 };
 
-static void inspect_ask(struct snib__redis *s, snib_instant now, int i,
-                        struct inspection *k, const char *safe, size_t size,
-                        bool full)
+static void inspect_send_page(struct snib__redis *s, snib_instant now, int i,
+                              struct inspection *k, const char *safe,
+                              size_t size, bool full)
 {
     snib__encode_inspect(s, &s->out->conn[i].out, safe, size, k->step, full);
     snib__inspect_flight(s, now, i, k, SNIB__SCRIPT_INSPECT);
@@ -112,7 +112,8 @@ bool snib__inspect_send(struct snib__redis *s, snib_instant now, int i,
     }
     snib__buf_clear(rq->result);
     if (rq->verb == SNIB__INSPECT) {
-        inspect_ask(s, now, i, k, rq->name->safe, rq->name->safe_size, true);
+        inspect_send_page(s, now, i, k, rq->name->safe, rq->name->safe_size,
+                          true);
     } else if (rq->verb == SNIB__LIST) {
         rq->valid_from = now;
         inspect_scan(s, now, i, k);
@@ -188,7 +189,7 @@ static void inspect_inspected(struct snib__redis *s, snib_instant now, int i,
     }
     if ((k->step < all || (crowd && !enough)) && !k->rq->result->failed &&
         snib__session_has_room(s, i, 1)) {
-        inspect_ask(s, now, i, k, n->safe, n->safe_size, false);
+        inspect_send_page(s, now, i, k, n->safe, n->safe_size, false);
     } else {
         inspect_finish(s, k);
     }
@@ -232,7 +233,7 @@ static void inspect_more(struct snib__redis *s, snib_instant now, int i,
         const char *name = snib__inspection_name(k, k->shown, &n);
         bool first = k->shown == 0;
         k->shown += n + (uint32_t)sizeof n;
-        inspect_ask(s, now, i, k, name, n, first);
+        inspect_send_page(s, now, i, k, name, n, first);
     }
     if (!k->awaited) {
         k->busy.ns += snib__between(k->sent, now).ns;

@@ -421,17 +421,17 @@ const char *snib__inspection_name(const struct inspection *, uint32_t offset,
 
 /* doctor.c: findings, written to the request's rows */
 enum doctor_step {
-    ASK_PING,
-    ASK_TIME,
-    ASK_INFO,
-    ASK_POLICY,
-    ASK_AOF,
-    ASK_FSYNC,
-    ASK_SAVE,
-    ASK_PROBE,
-    ASK_EARS,
-    ASK_TIME_AGAIN,
-    ASK_SUBS /* no command: the subscription's state */
+    DOCTOR_PING,
+    DOCTOR_TIME,
+    DOCTOR_INFO,
+    DOCTOR_POLICY,
+    DOCTOR_AOF,
+    DOCTOR_FSYNC,
+    DOCTOR_SAVE,
+    DOCTOR_PROBE,
+    DOCTOR_EARS,
+    DOCTOR_TIME_AGAIN,
+    DOCTOR_SUBS /* no command: the subscription's state */
 };
 
 /* What the answer to the question k->step says. */

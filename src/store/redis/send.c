@@ -148,8 +148,8 @@ static void send_renewals(struct snib__redis *s, snib_instant now, int i,
     }
 }
 
-static bool send_together(const struct snib__request *a,
-                          const struct snib__request *b)
+static bool send_same_batch(const struct snib__request *a,
+                            const struct snib__request *b)
 {
     return b->verb == SNIB__ACQUIRE && b->batch == a->batch && !b->resent;
 }
@@ -163,12 +163,12 @@ static bool send_several(struct snib__redis *s, snib_instant now, int i,
     struct snib__request *rq[BATCH_MAX];
     struct snib__request *first = send_of_link(snib__list_first(list));
     uint32_t count = 0;
-    if (!first->batch || !send_together(first, first)) {
+    if (!first->batch || !send_same_batch(first, first)) {
         return false;
     }
     SNIB__LIST_EACH (l, list) {
         struct snib__request *one = send_of_link(l);
-        if (count == BATCH_MAX || !send_together(first, one)) {
+        if (count == BATCH_MAX || !send_same_batch(first, one)) {
             break;
         }
         uint32_t at = count++;
