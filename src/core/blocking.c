@@ -152,7 +152,7 @@ static void blocking_list_it(struct snib__store *s, snib_instant now,
     r->conn |= LISTED;
     snib__unlink(&r->link); /* an interim answer that nobody has fetched yet */
     if (!r->blocked) {
-        r->asked = now;
+        r->blocked_since = now;
     }
     r->blocked = false;
     r->patience = r->limit; /* exec() reads this one: limit may move

@@ -148,7 +148,7 @@ void snib__claim_acquire(struct snib__engine *e, snib_instant now,
     rq->text_size = t->acquiring->text.failed /* no memory: without the text */
                         ? 0
                         : (uint32_t)snib__buf_size(&t->acquiring->text);
-    e->counts.asks++;
+    e->counts.acquires++;
     e->counts.yields += prior != 0;
     snib__pending_start(e, t->acquiring);
 }
@@ -357,7 +357,7 @@ static bool claim_acquire_blocked_for_a_moment(const struct snib__engine *e,
     struct snib__store_state is;
     snib__engine_store_state(e, now, &is);
     return rq->blocked && is.reachable && !t->doubt &&
-           snib__between(rq->asked, now).ns < SNIB__BLOCKED_NS &&
+           snib__between(rq->blocked_since, now).ns < SNIB__BLOCKED_NS &&
            !(t->placed && claim_acquire_is_party(t));
 }
 

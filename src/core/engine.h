@@ -374,7 +374,7 @@ bool snib__engine_idle(const struct snib__engine *);
 struct snib__counts {
     uint32_t local_locks, own_claims, claims, acquisitions, waiting, held,
         leaving, requests;
-    uint64_t passes, yields, renewals, asks;
+    uint64_t passes, yields, renewals, acquires;
 };
 void snib__engine_counts(const struct snib__engine *, struct snib__counts *);
 

@@ -217,7 +217,7 @@ struct snib__request {
      * they are when they write. */
     bool blocked;
     /* blocked: since when, however often the request was executed. */
-    snib_instant asked;
+    snib_instant blocked_since;
     /* background: no caller waits for it (a renewal, a clean-up). resent: an
      * earlier send may be executed later. The core sets it when it re-sends;
      * the store sets it with DONE when a copy is still on its way. */

@@ -152,7 +152,7 @@ static void say_counts(struct line *line, struct snib_client *client)
     line_int(line, "passes", (int64_t)counts.passes);
     line_int(line, "yields", (int64_t)counts.yields);
     line_int(line, "renewals", (int64_t)counts.renewals);
-    line_int(line, "asks", (int64_t)counts.asks);
+    line_int(line, "acquires", (int64_t)counts.acquires);
 }
 
 snib_err do_counters(struct command *command, struct line *line,

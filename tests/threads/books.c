@@ -206,7 +206,7 @@ static void say_client(const struct world *w, int client)
     snib__engine_store_state(c->engine, (snib_instant){sched_now()}, &store);
     sched_say("client %d: %u %u, seats %u %u %u %u, turns %u %u, asked %u",
               client, n.local_locks, n.own_claims, n.acquisitions, n.waiting,
-              n.held, n.leaving, n.claims, n.requests, (unsigned)n.asks);
+              n.held, n.leaving, n.claims, n.requests, (unsigned)n.acquires);
     sched_say("%u passes, %u yields, %u renewals, due %lld, store %d %d %s",
               (unsigned)n.passes, (unsigned)n.yields, (unsigned)n.renewals,
               (long long)snib__engine_due(c->engine).ns, store.reachable,

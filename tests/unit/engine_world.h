@@ -294,7 +294,7 @@ static void tell_counts(void)
     snib__engine_counts(w.e, &n);
     TELL("counts", n.local_locks, n.own_claims, n.claims, n.acquisitions,
          n.waiting, n.held, n.leaving, n.requests, (int64_t)n.passes,
-         (int64_t)n.yields, (int64_t)n.renewals, (int64_t)n.asks,
+         (int64_t)n.yields, (int64_t)n.renewals, (int64_t)n.acquires,
          snib__engine_idle(w.e), snib__mem_alive());
     if (!w.blocking && w.e) {
         assert_int_equal(n.requests, w.owned_count);

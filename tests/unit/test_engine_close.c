@@ -101,7 +101,7 @@ static void each_acquisition_is_counted_as_what_it_is(void **state)
     assert_int_equal(n.leaving, 2);  /* turns: ends, leaves                  */
     assert_int_equal(n.claims, 5);   /* waits, queued, leaves, served, ends  */
     assert_int_equal(n.requests, 5); /* acquires: 3; a cancel, a release     */
-    assert_int_equal(n.asks, 6);
+    assert_int_equal(n.acquires, 6);
     assert_int_equal(n.renewals, 1);
     assert_int_equal(n.passes + n.yields, 0);
 }
