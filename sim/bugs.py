@@ -29,8 +29,8 @@ BUGS = [
      "call('DEL', H)\n"
      "local own, at = own_of(holders, client, request)\n"),
     ("deadline from the receipt of the reply", "src/store/redis/decode.c",
-     "        rq->valid_from = f->sent;\n        rq->left = decode_lease_given(",
-     "        rq->valid_from = now;\n        rq->left = decode_lease_given("),
+     "    rq->valid_from = f->sent;\n    rq->left = decode_lease_given(",
+     "    rq->valid_from = s->server_at;\n    rq->left = decode_lease_given("),
     ("deadline from the receipt of a renewal", "src/store/redis/decode.c",
      "        rq->valid_from = f->sent;\n        rq->left = rq->lease;",
      "        rq->valid_from = now;\n        rq->left = rq->lease;"),
@@ -147,7 +147,7 @@ BUGS = [
     ("READONLY is taken for \"denied\"", "src/store/redis/errors.c",
      '    {"READONLY", E_DROP,', '    {"READONLY", E_DENIED,'),
     ("READONLY is taken for \"held by another\"",
-     "src/store/redis/decode.c", "        l->doomed = true;\n",
+     "src/store/redis/reply_error.c", "        l->doomed = true;\n",
      "        if (rq->verb == SNIB__ACQUIRE && !rq->may_queue) {\n"
      "            snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);\n"
      "            return;\n        }\n        l->doomed = true;\n"),
@@ -709,7 +709,7 @@ BUGS = [
      "    rq->token = version;\n    snib__buf_add(rq->result, was, 0);\n"
      "    memcpy(was, now_is, 64);\n    if (0) snib__buf_add("),
     ("a change whose line broke is told as not applied",
-     "src/store/redis/session.c",
+     "src/store/redis/session_end.c",
      "    snib__request_fail(s, f->rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN, text);",
      "    snib__request_fail(s, f->rq, f->verb >= SNIB__VALUE_PUT ?\n"
      "        SNIB__NOT_APPLIED : SNIB__UNKNOWN, SNIB_ERR_UNREACHABLE, text);"),
@@ -829,8 +829,8 @@ BUGS = [
      "return ours and {1} or {2, 'REVOKED by nobody'}"),
     ("the answer to a force is not understood",
      "src/store/redis/decode.c (force)",
-     "    case SNIB__FORCE:\n        if (decode_int_at(c, 0, &code)) {",
-     "    case SNIB__FORCE:\n        if (decode_int_at(c, 2, &code)) {"),
+     "    int64_t count;\n    if (!decode_int_at(c, 0, &count)) {",
+     "    int64_t count;\n    if (!decode_int_at(c, 2, &count)) {"),
     ("a release that was revoked is done", "src/store/redis/decode.c (force)",
      "                   !decode_revoked(s, rq, snib__resp_at(c, 1))) {\n"
      "            rq->revoked = code == 2;\n",

@@ -77,6 +77,59 @@ static void answer_late(struct snib__quorum *q, snib_instant now,
     }
 }
 
+/* The node says no. */
+static void answer_no(struct part *p, doing was)
+{
+    const struct snib__request *rq = &p->rq;
+    if (was == DO_ACQUIRE) {
+        p->has = rq->err == SNIB_ERR_CANCELLED ? HAS_FAILED : HAS_OTHER;
+    } else if (was != DO_RELEASE) {
+        p->has = HAS_OTHER;
+        p->missed = was == DO_RENEW && !rq->revoked;
+        p->revoked = p->revoked || rq->revoked;
+        /* who forced it, and the reason */
+        if (rq->revoked && p->task->parent) {
+            snib__fail(p->task->parent->reterr, SNIB_ERR_LOST, "%s",
+                       p->error.text);
+        }
+    }
+}
+
+/* What the part's node has of the task now. */
+static void answer_of_part(struct part *p, doing was)
+{
+    switch (p->rq.answer) {
+    case SNIB__DONE:
+        if (was == DO_ACQUIRE) {
+            answer_granted(p);
+        } else if (was == DO_KEEP || was == DO_RENEW) {
+            answer_kept(p);
+        } else {
+            p->has = HAS_NOTHING;
+        }
+        break;
+    case SNIB__NO:
+        answer_no(p, was);
+        break;
+    case SNIB__NOT_APPLIED:
+        if (was == DO_ACQUIRE || was == DO_RENEW || was == DO_INSPECT) {
+            p->has = HAS_FAILED;
+        }
+        break;
+    case SNIB__PENDING: /* not final */
+    case SNIB__QUEUED:
+        break;
+    case SNIB__UNKNOWN:
+        if (was == DO_ACQUIRE ||
+            (was == DO_KEEP && p->has != HAS_OURS && p->has != HAS_GOOD)) {
+            p->has = HAS_MAYBE;
+        } else if (was == DO_RENEW || was == DO_INSPECT) {
+            p->has = HAS_FAILED;
+        }
+        break;
+    }
+}
+
 void snib__part_answered(struct snib__quorum *q, snib_instant now,
                          struct part *p)
 {
@@ -98,47 +151,7 @@ void snib__part_answered(struct snib__quorum *q, snib_instant now,
         answer_late(q, now, p, was);
         return;
     }
-    switch (rq->answer) {
-    case SNIB__DONE:
-        if (was == DO_ACQUIRE) {
-            answer_granted(p);
-        } else if (was == DO_KEEP || was == DO_RENEW) {
-            answer_kept(p);
-        } else {
-            p->has = HAS_NOTHING;
-        }
-        break;
-    case SNIB__NO:
-        if (was == DO_ACQUIRE) {
-            p->has = rq->err == SNIB_ERR_CANCELLED ? HAS_FAILED : HAS_OTHER;
-        } else if (was != DO_RELEASE) {
-            p->has = HAS_OTHER;
-            p->missed = was == DO_RENEW && !rq->revoked;
-            p->revoked = p->revoked || rq->revoked;
-            /* who forced it, and the reason */
-            if (rq->revoked && task->parent) {
-                snib__fail(task->parent->reterr, SNIB_ERR_LOST, "%s",
-                           p->error.text);
-            }
-        }
-        break;
-    case SNIB__NOT_APPLIED:
-        if (was == DO_ACQUIRE || was == DO_RENEW || was == DO_INSPECT) {
-            p->has = HAS_FAILED;
-        }
-        break;
-    case SNIB__PENDING: /* returned above */
-    case SNIB__QUEUED:
-        break;
-    case SNIB__UNKNOWN:
-        if (was == DO_ACQUIRE ||
-            (was == DO_KEEP && p->has != HAS_OURS && p->has != HAS_GOOD)) {
-            p->has = HAS_MAYBE;
-        } else if (was == DO_RENEW || was == DO_INSPECT) {
-            p->has = HAS_FAILED;
-        }
-        break;
-    }
+    answer_of_part(p, was);
     switch ((stage)task->stage) {
     case ST_PRIOR:
     case ST_ROUND:

@@ -5,7 +5,6 @@
  * deadline passes first (P1). An error reply means that nothing was applied
  * (errors.c). A reply of a shape that we do not expect is the store's fault: a
  * request that may have been applied is then answered UNKNOWN. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -28,94 +27,6 @@ static void decode_strange(struct snib__redis *s, snib_instant now,
     }
     snib__state_bad(s, now, SNIB_ERR_STORE, SNIB__MISREAD);
     snib__request_misread(s, rq);
-}
-
-/* The server's script cache is empty or new. Each script is sent once with its
- * full text; requests that were sent before that are sent again by SHA1. The
- * scripts that this client has not used yet will be missing, too, so they are
- * also sent as text: a renewal should not pay a round trip to find that out. */
-static void decode_noscript(struct snib__redis *s, struct session *l,
-                            const struct flight *f)
-{
-    for (int i = 0; i < SUBS; i++) {
-        for (int k = 0; k < SNIB__SCRIPTS; k++) {
-            if (s->session[i].loaded[k] == 0) {
-                s->session[i].loaded[k] = MUST_LOAD;
-            }
-        }
-    }
-    if (f->script && l->loaded[f->script - 1] < f->number) {
-        l->loaded[f->script - 1] = MUST_LOAD;
-    }
-}
-
-/* Replace the server's WRONGTYPE by a text that says what to do, with a
- * pattern that finds the keys of this lock. A character that means something
- * to a pattern or a shell becomes '?'. */
-static void decode_remedy(const struct snib__request *rq, char *text,
-                          size_t size)
-{
-    char name[100];
-    uint32_t n = rq->name ? rq->name->safe_size : 0;
-    if (!n || n >= sizeof name || !strstr(text, "WRONGTYPE")) {
-        return;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        char c = rq->name->safe[i];
-        name[i] = (char)(strchr("*?[]\\'", c) ? '?' : c);
-    }
-    snprintf(text, size,
-             "a key of this lock is of another type, so not ours: find it "
-             "(redis-cli --scan --pattern 'snib:{%.*s}*', TYPE of each) and "
-             "rename or delete it",
-             (int)n, name);
-}
-
-static void decode_error(struct snib__redis *s, snib_instant now, int i,
-                         const struct flight *f, const char *text,
-                         uint32_t size)
-{
-    struct session *l = &s->session[i];
-    struct snib__request *rq = f->rq;
-    error_kind kind = snib__redis_error_kind(text, size);
-    char clean[248];
-    snib__redis_error_words(clean, sizeof clean, text, size);
-    decode_remedy(rq, clean, sizeof clean);
-    if (kind == E_RETRY || kind == E_DROP ||
-        (kind == E_STORE && strncmp(clean, "SNIB", 4) != 0)) {
-        /* By SNIB… our scripts refuse one request; the server works. */
-        snib__state_bad(s, now, snib__redis_error_code(kind), clean);
-    }
-    switch (kind) {
-    case E_NOSCRIPT:
-        decode_noscript(s, l, f);
-        if (snib__redis_inspects(rq)) {
-            snib__inspection_end(s, rq);
-        }
-        snib__send_again(s, now, rq);
-        return;
-    case E_DROP:
-        l->doomed = true;
-        /* fall through */
-    case E_RETRY:
-        if (snib__redis_inspects(rq)) {
-            snib__inspection_end(s, rq);
-        }
-        rq->err = snib__redis_error_code(kind);
-        snib__fail(rq->reterr, rq->err, "%s", clean);
-        s->out->stuck = s->out->stuck || rq->verb == SNIB__RENEW;
-        snib__request_later(s, now, rq,
-                            RETRY_MS / 2 +
-                                (int64_t)snib__rng_below(&s->rng, RETRY_MS));
-        return;
-    case E_DENIED:
-    case E_STORE:
-    case E_CORRUPT:
-    case E_BUG:
-        break;
-    }
-    snib__request_fail(s, rq, SNIB__NOT_APPLIED, snib__redis_error_code(kind),
-                       clean);
 }
 
 static bool decode_int_at(const struct snib__resp_cell *c, uint32_t i,
@@ -189,98 +100,140 @@ static snib_duration decode_lease_given(const struct snib__request *rq,
     return snib__ms(ms < most ? ms : most);
 }
 
+/* {1, clock, token, reserve, lease, permits, slot}. False: this is none. */
+static bool decode_granted(struct snib__redis *s, const struct flight *f,
+                           const struct snib__resp_cell *c, int64_t clock)
+{
+    struct snib__request *rq = f->rq;
+    int64_t token, reserve, lease, more;
+    if (!decode_int_at(c, 2, &token) || !decode_int_at(c, 3, &reserve) ||
+        !decode_int_at(c, 4, &lease) || token <= 0 || token >= TOKEN_TOP ||
+        reserve < 0 || reserve > 1024 || lease < 1) {
+        return false;
+    }
+    rq->token = token;
+    rq->reserve = (uint32_t)reserve;
+    rq->far = token / 1024 - FAR_MS > clock; /* a sum could overflow */
+    if (decode_int_at(c, 5, &more) && more > 0 && more <= UINT32_MAX) {
+        rq->permits = (uint32_t)more;
+    }
+    if (decode_int_at(c, 6, &more) && more >= 0 && more <= UINT32_MAX) {
+        rq->slot = (uint32_t)more;
+    }
+    rq->valid_from = f->sent;
+    rq->left = decode_lease_given(rq, lease);
+    rq->err = SNIB_ERR_OK;
+    snib__request_finish(s, rq, SNIB__DONE);
+    return true;
+}
+
+/* {2, clock, position, left}. A request that may not queue never gets this. */
+static bool decode_queued(struct snib__redis *s, snib_instant now,
+                          struct snib__request *rq,
+                          const struct snib__resp_cell *c)
+{
+    int64_t position, left;
+    if (!rq->may_queue || !decode_int_at(c, 2, &position) ||
+        !decode_int_at(c, 3, &left) || position < 1) {
+        return false;
+    }
+    rq->position = position > UINT32_MAX ? UINT32_MAX : (uint32_t)position;
+    rq->left = decode_holders_left(left);
+    if (rq->spin || s->spin) {
+        rq->resent = true; /* whoever gives up cancels its place */
+        snib__queue_spin(s, now, rq);
+    } else {
+        snib__queue_told(s, now, rq, true);
+    }
+    return true;
+}
+
+/* {3, clock, left} */
+static bool decode_held(struct snib__redis *s, snib_instant now,
+                        struct snib__request *rq,
+                        const struct snib__resp_cell *c)
+{
+    int64_t left;
+    if (!decode_int_at(c, 2, &left)) {
+        return false;
+    }
+    rq->left = decode_holders_left(left);
+    if (rq->may_queue && (rq->spin || s->spin)) {
+        snib__queue_spin(s, now, rq);
+    } else if (rq->may_queue) {
+        snib__queue_told(s, now, rq, false);
+    } else {
+        rq->err = SNIB_ERR_BUSY;
+        snib__request_finish(s, rq, SNIB__NO);
+    }
+    return true;
+}
+
+static bool decode_refused(struct snib__redis *s, struct snib__request *rq,
+                           const struct snib__resp_cell *c, int64_t code)
+{
+    int64_t size;
+    switch (code) {
+    case 5:
+        snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_CANCELLED, NULL);
+        return true;
+    case 6: /* more permits than there are */
+        if (!decode_size_at(c, 2, &size)) {
+            return false;
+        }
+        snib__refuse_too_many(rq, size);
+        break;
+    case 7: /* the own grant that it named as not in the way has ended */
+        snib__refuse_upgrade_over(rq);
+        break;
+    case 8: /* another reader wants to become the writer */
+        snib__refuse_second_upgrade(rq);
+        break;
+    case 9:
+        snib__refuse_no_size(rq);
+        break;
+    case 10: /* the batch ends before it, see several.lua */
+        snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_CANCELLED, NULL);
+        return true;
+    default:
+        return false;
+    }
+    snib__request_finish(s, rq, SNIB__NO);
+    return true;
+}
+
 static void decode_acquire(struct snib__redis *s, snib_instant now,
                            const struct flight *f,
                            const struct snib__resp_cell *c)
 {
     struct snib__request *rq = f->rq;
-    int64_t code, clock, a, b, d;
+    int64_t code, clock;
+    bool ours = false;
     if (!decode_int_at(c, 0, &code) || !decode_int_at(c, 1, &clock)) {
         decode_strange(s, now, rq);
         return;
     }
     snib__server_time(s, now, clock);
     switch (code) {
-    case 1: /* granted */
-        if (!decode_int_at(c, 2, &a) || !decode_int_at(c, 3, &b) ||
-            !decode_int_at(c, 4, &d) || a <= 0 || a >= TOKEN_TOP || b < 0 ||
-            b > 1024 || d < 1) {
-            break;
-        }
-        rq->token = a;
-        rq->reserve = (uint32_t)b;
-        rq->far = a / 1024 - FAR_MS > clock; /* a sum could overflow */
-        if (decode_int_at(c, 5, &code) && code > 0 && code <= UINT32_MAX) {
-            rq->permits = (uint32_t)code;
-        }
-        if (decode_int_at(c, 6, &code) && code >= 0 && code <= UINT32_MAX) {
-            rq->slot = (uint32_t)code;
-        }
-        rq->valid_from = f->sent;
-        rq->left = decode_lease_given(rq, d);
-        rq->err = SNIB_ERR_OK;
-        snib__request_finish(s, rq, SNIB__DONE);
-        return;
-    case 2: /* queued; a request that may not queue never gets this answer */
-        if (!rq->may_queue || !decode_int_at(c, 2, &a) ||
-            !decode_int_at(c, 3, &b) || a < 1) {
-            break;
-        }
-        rq->position = a > UINT32_MAX ? UINT32_MAX : (uint32_t)a;
-        rq->left = decode_holders_left(b);
-        if (rq->spin || s->spin) {
-            rq->resent = true; /* whoever gives up cancels its place */
-            snib__queue_spin(s, now, rq);
-            return;
-        }
-        snib__queue_told(s, now, rq, true);
-        return;
-    case 3: /* held */
-        if (!decode_int_at(c, 2, &b)) {
-            break;
-        }
-        rq->left = decode_holders_left(b);
-        if (rq->may_queue && (rq->spin || s->spin)) {
-            snib__queue_spin(s, now, rq);
-        } else if (rq->may_queue) {
-            snib__queue_told(s, now, rq, false);
-        } else {
-            rq->err = SNIB_ERR_BUSY;
-            snib__request_finish(s, rq, SNIB__NO);
-        }
-        return;
+    case 1:
+        ours = decode_granted(s, f, c, clock);
+        break;
+    case 2:
+        ours = decode_queued(s, now, rq, c);
+        break;
+    case 3:
+        ours = decode_held(s, now, rq, c);
+        break;
     case 4:
         decode_too_late(s, now, rq);
         return;
-    case 5:
-        snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_CANCELLED, NULL);
-        return;
-    case 6: /* more permits than there are */
-        if (!decode_size_at(c, 2, &a)) {
-            break;
-        }
-        snib__refuse_too_many(rq, a);
-        snib__request_finish(s, rq, SNIB__NO);
-        return;
-    case 7: /* the own grant that it named as not in the way has ended */
-        snib__refuse_upgrade_over(rq);
-        snib__request_finish(s, rq, SNIB__NO);
-        return;
-    case 8: /* another reader wants to become the writer */
-        snib__refuse_second_upgrade(rq);
-        snib__request_finish(s, rq, SNIB__NO);
-        return;
-    case 9:
-        snib__refuse_no_size(rq);
-        snib__request_finish(s, rq, SNIB__NO);
-        return;
-    case 10: /* the batch ends before it, see several.lua */
-        snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_CANCELLED, NULL);
-        return;
     default:
+        ours = decode_refused(s, rq, c, code);
         break;
     }
-    decode_strange(s, now, rq);
+    if (!ours) {
+        decode_strange(s, now, rq);
+    }
 }
 
 /* The k-th acquire of a batch: its reply is the k-th element, or an error for
@@ -300,7 +253,7 @@ static void decode_acquired(struct snib__redis *s, snib_instant now, int i,
         why = snib__resp_at(c, 2);
         if (decode_int_at(c, 0, &code) && code == 0 && why &&
             why->type == SNIB__RESP_STRING) {
-            decode_error(s, now, i, f, why->text, why->size);
+            snib__reply_error(s, now, i, f, why->text, why->size);
             return;
         }
     }
@@ -340,7 +293,7 @@ static void decode_renew(struct snib__redis *s, snib_instant now, int i,
     if (e && e->type == SNIB__RESP_STRING) {
         const char *text = e->text;
         uint32_t skip = e->size && *text == '-' ? 1 : 0;
-        decode_error(s, now, i, f, text + skip, e->size - skip);
+        snib__reply_error(s, now, i, f, text + skip, e->size - skip);
         return;
     }
     if (!e || e->type != SNIB__RESP_INTEGER) {
@@ -372,37 +325,91 @@ static void decode_renew(struct snib__redis *s, snib_instant now, int i,
     }
 }
 
+static void decode_released(struct snib__redis *s, snib_instant now,
+                            struct snib__request *rq,
+                            const struct snib__resp_cell *c)
+{
+    int64_t code;
+    if (!decode_int_at(c, 0, &code)) {
+        decode_strange(s, now, rq);
+    } else if (code == 1) {
+        snib__request_finish(s, rq, SNIB__DONE);
+    } else if (code != 2 || !snib__resp_at(c, 1) ||
+               snib__resp_at(c, 1)->type != SNIB__RESP_STRING ||
+               !decode_revoked(s, rq, snib__resp_at(c, 1))) {
+        rq->revoked = code == 2;
+        rq->err = SNIB_ERR_LOST;
+        snib__request_finish(s, rq, SNIB__NO);
+    }
+}
+
+static void decode_cancelled(struct snib__redis *s, snib_instant now,
+                             struct snib__request *rq,
+                             const struct snib__resp_cell *c)
+{
+    int64_t code, token;
+    if (!decode_int_at(c, 0, &code)) {
+        decode_strange(s, now, rq);
+        return;
+    }
+    bool had = code == 2 && decode_int_at(c, 1, &token) && token > 0 &&
+               token < TOKEN_TOP;
+    rq->granted = had ? token : 0;
+    snib__request_finish(s, rq, SNIB__DONE);
+}
+
+static void decode_forced(struct snib__redis *s, snib_instant now,
+                          struct snib__request *rq,
+                          const struct snib__resp_cell *c)
+{
+    int64_t count;
+    if (!decode_int_at(c, 0, &count)) {
+        decode_strange(s, now, rq);
+        return;
+    }
+    snib__rec_row(rq->result, SNIB__ROW_COUNT);
+    snib__rec_i64(rq->result, SNIB__F_COUNT, count);
+    snib__request_finish(s, rq, SNIB__DONE);
+}
+
+/* An inspection stays in flight until its last step. */
+static void decode_inspected(struct snib__redis *s, snib_instant now, int i,
+                             const struct flight *f,
+                             const struct snib__resp_cell *c)
+{
+    struct snib__request *rq = f->rq;
+    if (c->type == SNIB__RESP_ERROR && f->verb == SNIB__LIST &&
+        snib__redis_error_kind(c->text, c->size) == E_CORRUPT) {
+        char clean[200];
+        snib__redis_error_words(clean, sizeof clean, c->text, c->size);
+        if (snib__inspect_leaves_out(s, now, i, rq, clean)) {
+            return;
+        }
+    }
+    if (c->type == SNIB__RESP_ERROR && f->verb != SNIB__DOCTOR) {
+        snib__request_mark(rq, 0, M_FLIGHT);
+        snib__session_forget(s, rq);
+        snib__reply_error(s, now, i, f, c->text, c->size);
+    } else {
+        snib__inspect_reply(s, now, i, rq, c);
+    }
+}
+
 void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
                         const struct flight *f, const struct snib__resp_cell *c,
                         uint32_t k)
 {
     struct snib__request *rq = f->rq;
-    int64_t code, token;
     if (!rq) {
         return; /* it has ended; a cancel is on its way where one is needed */
     }
     if (snib__redis_inspects(rq)) {
-        /* It stays in flight until its last step. */
-        if (c->type == SNIB__RESP_ERROR && f->verb == SNIB__LIST &&
-            snib__redis_error_kind(c->text, c->size) == E_CORRUPT) {
-            char clean[200];
-            snib__redis_error_words(clean, sizeof clean, c->text, c->size);
-            if (snib__inspect_leaves_out(s, now, i, rq, clean)) {
-                return;
-            }
-        }
-        if (c->type == SNIB__RESP_ERROR && f->verb != SNIB__DOCTOR) {
-            rq->conn = (uint8_t)(rq->conn & ~M_FLIGHT);
-            snib__session_forget(s, rq);
-            decode_error(s, now, i, f, c->text, c->size);
-        } else {
-            snib__inspect_reply(s, now, i, rq, c);
-        }
+        decode_inspected(s, now, i, f, c);
         return;
     }
-    rq->conn = (uint8_t)(rq->conn & ~M_FLIGHT);
+    snib__request_mark(rq, 0, M_FLIGHT);
     if (c->type == SNIB__RESP_ERROR) {
-        decode_error(s, now, i, f, c->text, c->size);
+        snib__reply_error(s, now, i, f, c->text, c->size);
         return;
     }
     switch (rq->verb) {
@@ -413,36 +420,13 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
         decode_renew(s, now, i, f, c, k);
         break;
     case SNIB__RELEASE:
-        if (!decode_int_at(c, 0, &code)) {
-            decode_strange(s, now, rq);
-        } else if (code == 1) {
-            snib__request_finish(s, rq, SNIB__DONE);
-        } else if (code != 2 || !snib__resp_at(c, 1) ||
-                   snib__resp_at(c, 1)->type != SNIB__RESP_STRING ||
-                   !decode_revoked(s, rq, snib__resp_at(c, 1))) {
-            rq->revoked = code == 2;
-            rq->err = SNIB_ERR_LOST;
-            snib__request_finish(s, rq, SNIB__NO);
-        }
+        decode_released(s, now, rq, c);
         break;
     case SNIB__CANCEL:
-        if (decode_int_at(c, 0, &code)) {
-            bool had = code == 2 && decode_int_at(c, 1, &token) && token > 0 &&
-                       token < TOKEN_TOP;
-            rq->granted = had ? token : 0;
-            snib__request_finish(s, rq, SNIB__DONE);
-        } else {
-            decode_strange(s, now, rq);
-        }
+        decode_cancelled(s, now, rq, c);
         break;
     case SNIB__FORCE:
-        if (decode_int_at(c, 0, &code)) {
-            snib__rec_row(rq->result, SNIB__ROW_COUNT);
-            snib__rec_i64(rq->result, SNIB__F_COUNT, code);
-            snib__request_finish(s, rq, SNIB__DONE);
-        } else {
-            decode_strange(s, now, rq);
-        }
+        decode_forced(s, now, rq, c);
         break;
     case SNIB__PARAMS:
         decode_params(s, now, rq, c);

@@ -14,8 +14,8 @@
  * inspect_rows.c, doctor.c (what was found) · request.c (requests, their flights
  * and ends) · value.c, doctor_steps.c, inspect.c (verbs of more steps) · send.c
  * (choosing a connection, sending) · queue.c (waiting, polls, pushed grants) ·
- * decode.c (replies) · session.c (a connection's states) · open.c · store.c (the
- * table and its steps).
+ * reply_error.c, decode.c (replies) · session_end.c, session.c (a connection's
+ * end and greeting) · open.c · store.c (the table and its steps).
  *
  * `now` is the instant of the step that a function runs in. */
 #ifndef SNIB__REDIS_I_H
@@ -276,6 +276,8 @@ void snib__session_opened(struct snib__redis *, snib_instant now, int i);
 /* A reply to the greeting. */
 void snib__session_greeted(struct snib__redis *, snib_instant now, int i,
                            const struct snib__resp_cell *);
+
+/* session_end.c */
 /* The connection is no more: everything awaited on it is answered UNKNOWN.
  * shut: ask run to close it (else it is closed already). barred: the server
  * refused for good, so the back-off is long and waiting requests end. */
@@ -347,6 +349,10 @@ void snib__value_reply(struct snib__redis *, snib_instant now,
 void snib__encode_keep(struct snib__redis *, struct snib__buf *,
                        snib_instant now, const struct snib__request *,
                        bool full);
+
+/* reply_error.c */
+void snib__reply_error(struct snib__redis *, snib_instant now, int i,
+                       const struct flight *, const char *text, uint32_t size);
 
 /* decode.c: the reply to a flight of JOB_REQUEST. k: the index of the flight
  * among those that this reply answers. */

@@ -5,9 +5,7 @@
  * passes by itself, is sent again here until its limit. One that may have been
  * applied is answered UNKNOWN. */
 #include <stdio.h>
-#include <string.h>
 
-#include "base/error.h"
 #include "store/redis/redis_i.h"
 
 static struct snib__request *send_of_link(struct snib__link *l)
@@ -207,67 +205,85 @@ static bool send_may_queue(const struct snib__redis *s,
     return s->session[SUBS].state == SESSION_READY;
 }
 
-static void send_on(struct snib__redis *s, snib_instant now, int i,
-                    struct snib__request *rq)
+static void send_inspection(struct snib__redis *s, snib_instant now, int i,
+                            struct snib__request *rq)
+{
+    snib__unlink(&rq->link);
+    snib__request_mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
+    send_limit_timer(s, rq);
+    if (!snib__inspect_send(s, now, i, rq)) {
+        snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
+    }
+}
+
+/* A release leaves a tombstone where a copy of the acquire may still come. */
+static bool send_leaves_tombstone(struct snib__redis *s, snib_instant now,
+                                  const struct snib__request *rq)
+{
+    return rq->resent || now.ns < s->copies_until.ns ||
+           snib__session_copy_due(s, rq->id);
+}
+
+static void send_encode(struct snib__redis *s, snib_instant now, int i,
+                        const struct snib__request *rq, bool full)
 {
     struct snib__buf *out = &s->out->conn[i].out;
-    enum snib__script script = SNIB__SCRIPT_ACQUIRE;
-    bool full;
     switch (rq->verb) {
     case SNIB__ACQUIRE:
-        send_number_poll(s, now, rq);
-        full = send_must_load(s, i, script);
         snib__encode_acquire(s, out, rq, full, send_may_queue(s, rq));
         break;
     case SNIB__RELEASE:
-        script = SNIB__SCRIPT_RELEASE;
-        full = send_must_load(s, i, script);
         snib__encode_release(s, out, rq, full,
-                             rq->resent || now.ns < s->copies_until.ns ||
-                                 snib__session_copy_due(s, rq->id));
+                             send_leaves_tombstone(s, now, rq));
         break;
     case SNIB__CANCEL:
-        script = SNIB__SCRIPT_CANCEL;
-        full = send_must_load(s, i, script);
         snib__encode_cancel(s, out, rq, full);
         break;
     case SNIB__FORCE:
-        script = SNIB__SCRIPT_FORCE;
-        full = send_must_load(s, i, script);
         snib__encode_force(s, out, rq, full);
         break;
     case SNIB__PARAMS:
-        send_number_poll(s, now, rq);
-        script = SNIB__SCRIPT_PARAMS;
-        full = send_must_load(s, i, script);
         snib__encode_params(s, out, rq, full);
         break;
     case SNIB__VALUE_GET:
-        script = SNIB__SCRIPT_VALUE_GET;
-        snib__encode_value_get(out, rq, send_must_load(s, i, script));
+        snib__encode_value_get(out, rq, full);
         break;
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
-        script = SNIB__SCRIPT_VALUE_PUT;
-        snib__encode_value_put(s, now, out, rq, send_must_load(s, i, script));
+        snib__encode_value_put(s, now, out, rq, full);
+        break;
+    case SNIB__RENEW: /* with a floor; send_renewals sends the others */
+        snib__encode_keep(s, out, now, rq, full);
         break;
     case SNIB__INSPECT:
     case SNIB__LIST:
     case SNIB__DOCTOR:
-        snib__unlink(&rq->link);
-        snib__request_mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
-        send_limit_timer(s, rq);
-        if (!snib__inspect_send(s, now, i, rq)) {
-            snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
-        }
-        return;
-    case SNIB__RENEW: /* with a floor; send_renewals sends the others */
-        script = SNIB__SCRIPT_KEEP;
-        full = send_must_load(s, i, script);
-        snib__encode_keep(s, out, now, rq, full);
         break;
     }
-    send_fly(s, now, i, rq, script, true);
+}
+
+static void send_on(struct snib__redis *s, snib_instant now, int i,
+                    struct snib__request *rq)
+{
+    static const enum snib__script scripts[] = {
+        [SNIB__ACQUIRE] = SNIB__SCRIPT_ACQUIRE,
+        [SNIB__RELEASE] = SNIB__SCRIPT_RELEASE,
+        [SNIB__CANCEL] = SNIB__SCRIPT_CANCEL,
+        [SNIB__FORCE] = SNIB__SCRIPT_FORCE,
+        [SNIB__PARAMS] = SNIB__SCRIPT_PARAMS,
+        [SNIB__VALUE_GET] = SNIB__SCRIPT_VALUE_GET,
+        [SNIB__VALUE_PUT] = SNIB__SCRIPT_VALUE_PUT,
+        [SNIB__VALUE_DELETE] = SNIB__SCRIPT_VALUE_PUT,
+        [SNIB__RENEW] = SNIB__SCRIPT_KEEP};
+    if (snib__redis_inspects(rq)) {
+        send_inspection(s, now, i, rq);
+        return;
+    }
+    if (rq->verb == SNIB__ACQUIRE || rq->verb == SNIB__PARAMS) {
+        send_number_poll(s, now, rq);
+    }
+    send_encode(s, now, i, rq, send_must_load(s, i, scripts[rq->verb]));
+    send_fly(s, now, i, rq, scripts[rq->verb], true);
 }
 
 bool snib__send_now(struct snib__redis *s, snib_instant now,

@@ -1,0 +1,96 @@
+/* store/redis/reply_error.c — an error came in reply to a request: is it sent
+ * again, later, or has it failed?
+ *
+ * An error means that nothing was applied (errors.c). */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "store/redis/redis_i.h"
+
+/* The server's script cache is empty or new. Each script is sent once with its
+ * full text; requests that were sent before that are sent again by SHA1. The
+ * scripts that this client has not used yet will be missing, too, so they are
+ * also sent as text: a renewal should not pay a round trip to find that out. */
+static void reply_error_noscript(struct snib__redis *s, struct session *l,
+                                 const struct flight *f)
+{
+    for (int i = 0; i < SUBS; i++) {
+        for (int k = 0; k < SNIB__SCRIPTS; k++) {
+            if (s->session[i].loaded[k] == 0) {
+                s->session[i].loaded[k] = MUST_LOAD;
+            }
+        }
+    }
+    if (f->script && l->loaded[f->script - 1] < f->number) {
+        l->loaded[f->script - 1] = MUST_LOAD;
+    }
+}
+
+/* Replace the server's WRONGTYPE by a text that says what to do, with a
+ * pattern that finds the keys of this lock. A character that means something
+ * to a pattern or a shell becomes '?'. */
+static void reply_error_remedy(const struct snib__request *rq, char *text,
+                               size_t size)
+{
+    char name[100];
+    uint32_t n = rq->name ? rq->name->safe_size : 0;
+    if (!n || n >= sizeof name || !strstr(text, "WRONGTYPE")) {
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        char c = rq->name->safe[i];
+        name[i] = (char)(strchr("*?[]\\'", c) ? '?' : c);
+    }
+    snprintf(text, size,
+             "a key of this lock is of another type, so not ours: find it "
+             "(redis-cli --scan --pattern 'snib:{%.*s}*', TYPE of each) and "
+             "rename or delete it",
+             (int)n, name);
+}
+
+void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
+                       const struct flight *f, const char *text, uint32_t size)
+{
+    struct session *l = &s->session[i];
+    struct snib__request *rq = f->rq;
+    error_kind kind = snib__redis_error_kind(text, size);
+    char clean[248];
+    snib__redis_error_words(clean, sizeof clean, text, size);
+    reply_error_remedy(rq, clean, sizeof clean);
+    if (kind == E_RETRY || kind == E_DROP ||
+        (kind == E_STORE && strncmp(clean, "SNIB", 4) != 0)) {
+        /* By SNIB… our scripts refuse one request; the server works. */
+        snib__state_bad(s, now, snib__redis_error_code(kind), clean);
+    }
+    switch (kind) {
+    case E_NOSCRIPT:
+        reply_error_noscript(s, l, f);
+        if (snib__redis_inspects(rq)) {
+            snib__inspection_end(s, rq);
+        }
+        snib__send_again(s, now, rq);
+        return;
+    case E_DROP:
+        l->doomed = true;
+        /* fall through */
+    case E_RETRY:
+        if (snib__redis_inspects(rq)) {
+            snib__inspection_end(s, rq);
+        }
+        rq->err = snib__redis_error_code(kind);
+        snib__fail(rq->reterr, rq->err, "%s", clean);
+        s->out->stuck = s->out->stuck || rq->verb == SNIB__RENEW;
+        snib__request_later(s, now, rq,
+                            RETRY_MS / 2 +
+                                (int64_t)snib__rng_below(&s->rng, RETRY_MS));
+        return;
+    case E_DENIED:
+    case E_STORE:
+    case E_CORRUPT:
+    case E_BUG:
+        break;
+    }
+    snib__request_fail(s, rq, SNIB__NOT_APPLIED, snib__redis_error_code(kind),
+                       clean);
+}

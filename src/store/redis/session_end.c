@@ -1,0 +1,159 @@
+/* store/redis/session_end.c — a connection is no more: what becomes of the
+ * requests, and when the next one is tried.
+ *
+ * A connection may be cut at any time: every request awaited on it is then
+ * answered UNKNOWN at once, and the core repeats or cancels it by id. A slow
+ * server is cut off only for silence, that is, when the oldest awaited reply is
+ * older than the client's patience (store.c). The limit of a caller who does not
+ * want to wait so long never closes a connection. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "store/redis/redis_i.h"
+
+static snib_duration session_end_jitter(struct snib__redis *s, snib_duration d)
+{
+    uint64_t half = (uint64_t)d.ns / 2;
+    return (snib_duration){
+        (int64_t)(half + snib__rng_below(&s->rng, half + 1))};
+}
+
+static void session_end_lost(struct snib__redis *s, snib_instant now,
+                             const struct flight *f, const char *text)
+{
+    if (f->job != JOB_REQUEST) {
+        return;
+    }
+    if (f->verb == SNIB__ACQUIRE || f->script == SNIB__SCRIPT_KEEP + 1) {
+        /* Its bytes may still reach the server. So a release of that id leaves
+         * a tombstone until the request's not_after has passed. */
+        s->copies_until = snib__later(s->copies_until,
+                                      snib__after(now, snib__ms(LATE_COPY_MS)));
+    }
+    if (!f->rq) {
+        return;
+    }
+    snib__request_fail(s, f->rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN, text);
+}
+
+/* Renewals that wait for a connection get the error that keeps them waiting,
+ * so that the holders can be told. */
+static void session_end_stuck(struct snib__redis *s, snib_err err,
+                              const char *text)
+{
+    if (s->session[BACKGROUND].state == SESSION_READY ||
+        s->session[CALLERS].state == SESSION_READY) {
+        return;
+    }
+    SNIB__LIST_EACH (l, &s->unsent[1]) {
+        struct snib__request *rq =
+            SNIB__CONTAINER(l, struct snib__request, link);
+        if (rq->verb == SNIB__RENEW) {
+            rq->err = snib__fail(rq->reterr, err, "%s", text);
+            s->out->stuck = true;
+        }
+    }
+}
+
+/* The next attempt: after a pause that doubles, with jitter. */
+static void session_end_rest(struct snib__redis *s, snib_instant now,
+                             struct session *l)
+{
+    l->rest_until =
+        snib__after(now, l->barred ? snib__ms(REST_BARRED_MS)
+                                   : session_end_jitter(s, l->rest));
+    l->rest.ns = l->rest.ns * 2 < REST_MAX_MS * INT64_C(1000000)
+                     ? l->rest.ns * 2
+                     : REST_MAX_MS * INT64_C(1000000);
+}
+
+/* Nothing of the old connection may be taken for the new one's. */
+static void session_end_clear(struct snib__redis *s, int i)
+{
+    struct session *l = &s->session[i];
+    struct snib__conn *conn = &s->out->conn[i];
+    conn->awaited = 0;
+    conn->pushes = false;
+    snib__buf_clear(&conn->out);
+    snib__resp_reset(l->resp);
+    memset(l->loaded, 0, sizeof l->loaded);
+    if (i == SUBS) {
+        /* The server may go on counting the broken connection as a listener.
+         * It must not take that for us, so the next connection listens to
+         * another channel. */
+        s->generation++;
+        snib__queue_channel(s);
+    }
+}
+
+/* What becomes of the requests that are not awaited on it. one: it was the only
+ * attempt to connect. */
+static void session_end_tell(struct snib__redis *s, int i, snib_err err,
+                             bool one)
+{
+    const struct session *l = &s->session[i];
+    if (l->barred && i == SUBS) {
+        snib__request_fail_held(s, err, l->text);
+    } else if (l->barred && (i == CALLERS || s->session[CALLERS].barred)) {
+        snib__request_fail_unsent(s, err, l->text);
+        snib__request_fail_callers(s, err, l->text);
+    } else {
+        session_end_stuck(s, err, l->text);
+        if (one) {
+            snib__request_fail_once(s, err, l->text);
+        }
+    }
+}
+
+static void session_end_log(const struct snib__redis *s, int i)
+{
+    static const char *const uses[SESSIONS] = {
+        [CALLERS] = "calls", [BACKGROUND] = "renewals", [SUBS] = "wake-ups"};
+    const struct session *l = &s->session[i];
+    char words[sizeof l->text + 48];
+    if (s->out->log) {
+        snprintf(words, sizeof words, "redis: connection for %s lost: %s",
+                 uses[i], l->text);
+        s->out->log(s->out->log_data,
+                    l->barred ? SNIB_LOG_ERROR : SNIB_LOG_WARN, words);
+    }
+}
+
+void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
+                       bool shut, snib_err err, const char *text, bool barred)
+{
+    struct session *l = &s->session[i];
+    bool was_ready = l->state == SESSION_READY;
+    const struct session *other =
+        &s->session[i == BACKGROUND ? CALLERS : BACKGROUND];
+    struct flight f;
+    if (i != SUBS && (s->owned || s->out->holds) &&
+        (was_ready || other->state != SESSION_READY)) {
+        snib__state_bad(s, l->count ? l->ring[l->head].sent : now, err, text);
+    }
+    l->state = shut ? SESSION_CLOSING : SESSION_RESTING;
+    s->out->shut |= (uint32_t)shut << i;
+    s->out->open &= ~(1u << i);
+    l->since = now;
+    l->err = err;
+    l->barred = barred;
+    l->doomed = false;
+    snprintf(l->text, sizeof l->text, "%s", text);
+    l->rest = was_ready ? snib__ms(REST_FIRST_MS) : l->rest;
+    session_end_rest(s, now, l);
+    session_end_clear(s, i);
+    for (uint32_t n = l->count; n && snib__session_pop(l, &f); n--) {
+        session_end_lost(s, now, &f, l->text);
+        snib__free(f.safe);
+    }
+    session_end_tell(
+        s, i, err,
+        i != SUBS && !was_ready &&
+            (other->state < SESSION_OPENING || other->state > SESSION_READY));
+    if (i == SUBS) {
+        snib__inspect_subs(s, now);
+    }
+    session_end_log(s, i);
+}
