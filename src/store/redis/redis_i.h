@@ -259,12 +259,9 @@ void snib__request_fail_unsent(struct snib__redis *, snib_err,
 /* The subscription is refused for good: requests that wait for it to queue
  * (HELD) fail. */
 void snib__request_fail_held(struct snib__redis *, snib_err, const char *text);
-/* No request can be sent either, so queued ones cannot poll: all requests that
- * wait (HELD, QUEUED) fail. */
-void snib__request_fail_waiting(struct snib__redis *, snib_err,
-                                const char *text);
-/* Fail the callers' requests, those in the server's queue too, where waiting
- * would not help. The background's requests stay. */
+/* Fail the callers' requests where no connection is up. Queued ones cannot poll
+ * then, so all that wait (HELD, QUEUED) fail, too. The background's requests
+ * stay. */
 void snib__request_fail_callers(struct snib__redis *, snib_err,
                                 const char *text);
 /* One attempt to connect has failed: fail the requests that were to wait for no

@@ -199,7 +199,7 @@ void snib__request_unmark(struct snib__redis *s, struct snib__request *rq)
 {
     s->queued -= (rq->conn & M_QUEUED) != 0;
     s->held -= (rq->conn & M_HELD) != 0;
-    rq->conn = (uint8_t)(rq->conn & ~(M_QUEUED | M_HELD));
+    snib__request_mark(rq, 0, M_QUEUED | M_HELD);
 }
 
 void snib__request_abandon(struct snib__redis *s, const uint64_t id[2])
@@ -257,69 +257,60 @@ void snib__request_misread(struct snib__redis *s, struct snib__request *rq)
     snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_STORE, SNIB__MISREAD);
 }
 
-static struct snib__request *request_of_link(struct snib__link *l)
+static void request_fail_list(struct snib__redis *s, struct snib__list *unsent,
+                              snib_err err, const char *text)
 {
-    return SNIB__CONTAINER(l, struct snib__request, link);
-}
-
-void snib__request_fail_unsent(struct snib__redis *s, snib_err err,
-                               const char *text)
-{
-    for (int k = 0; k < 2; k++) {
-        struct snib__link *l;
-        while ((l = snib__list_first(&s->unsent[k]))) {
-            snib__request_fail(s, request_of_link(l), SNIB__NOT_APPLIED, err,
-                               text);
-        }
+    SNIB__LIST_EACH_SAFE (l, next, unsent) {
+        snib__request_fail(s, SNIB__CONTAINER(l, struct snib__request, link),
+                           SNIB__NOT_APPLIED, err, text);
     }
 }
 
-void snib__request_fail_held(struct snib__redis *s, snib_err err,
-                             const char *text)
-{
-    for (int k = 0; k < BUCKETS && s->held > 0; k++) {
-        SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
-            struct snib__request *rq = request_of_own(l);
-            if ((rq->conn & M_HELD) && !(rq->conn & M_FLIGHT)) {
-                snib__request_fail(s, rq, SNIB__NOT_APPLIED, err, text);
-            }
-        }
-    }
-}
-
-void snib__request_fail_waiting(struct snib__redis *s, snib_err err,
+/* Those that wait and have one of these marks. Where a reply is due, it
+ * decides. */
+static void request_fail_marked(struct snib__redis *s, int marks, snib_err err,
                                 const char *text)
 {
     for (int k = 0; k < BUCKETS && s->queued + s->held > 0; k++) {
         SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
             struct snib__request *rq = request_of_own(l);
-            if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {
+            if ((rq->conn & marks) && !(rq->conn & M_FLIGHT)) {
                 snib__request_fail(s, rq, SNIB__NOT_APPLIED, err, text);
             }
         }
     }
 }
 
+void snib__request_fail_unsent(struct snib__redis *s, snib_err err,
+                               const char *text)
+{
+    request_fail_list(s, &s->unsent[0], err, text);
+    request_fail_list(s, &s->unsent[1], err, text);
+}
+
+void snib__request_fail_held(struct snib__redis *s, snib_err err,
+                             const char *text)
+{
+    request_fail_marked(s, M_HELD, err, text);
+}
+
 void snib__request_fail_callers(struct snib__redis *s, snib_err err,
                                 const char *text)
 {
-    struct snib__link *l;
-    if (snib__session_up(s, CALLERS) || snib__session_up(s, BACKGROUND)) {
-        return;
+    if (!snib__session_up(s, CALLERS) && !snib__session_up(s, BACKGROUND)) {
+        request_fail_list(s, &s->unsent[0], err, text);
+        request_fail_marked(s, M_QUEUED | M_HELD, err, text);
     }
-    while ((l = snib__list_first(&s->unsent[0]))) {
-        snib__request_fail(s, request_of_link(l), SNIB__NOT_APPLIED, err, text);
-    }
-    snib__request_fail_waiting(s, err, text);
 }
 
 void snib__request_fail_once(struct snib__redis *s, snib_err err,
                              const char *text)
 {
     SNIB__LIST_EACH_SAFE (l, next, &s->unsent[0]) {
-        if (request_of_link(l)->once && !request_of_link(l)->resent) {
-            snib__request_fail(s, request_of_link(l), SNIB__NOT_APPLIED, err,
-                               text);
+        struct snib__request *rq =
+            SNIB__CONTAINER(l, struct snib__request, link);
+        if (rq->once && !rq->resent) {
+            snib__request_fail(s, rq, SNIB__NOT_APPLIED, err, text);
         }
     }
 }
