@@ -483,9 +483,9 @@ void snib__db_close(struct snib__db *db)
     db->handle = NULL;
 }
 
-static snib_err db_connect_to(struct snib__db *db,
-                              const struct snib__lockfile *lockfile,
-                              snib_instant until, struct snib_error *reterr)
+snib_err snib__db_connect(struct snib__db *db,
+                          const struct snib__lockfile *lockfile,
+                          snib_instant until, struct snib_error *reterr)
 {
     int on = 1, rc;
     *db = (struct snib__db){.lockfile = lockfile, .busy_until = until};
@@ -505,39 +505,4 @@ static snib_err db_connect_to(struct snib__db *db,
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_PERSIST_WAL, &on);
     return SNIB_ERR_OK;
-}
-
-/* While clients of another boot have the file open, this one waits outside,
- * with nothing open: what it enters the next time may be other files. */
-snib_err snib__db_open(struct snib__db *db, struct snib__lockfile *lockfile,
-                       const struct snib__host *h, snib_duration patience,
-                       struct snib_error *reterr)
-{
-    const struct timespec pause = {.tv_nsec = 2000000};
-    snib_instant until = snib__after(snib__host_now(), patience);
-    bool other_boot = false;
-    *db = (struct snib__db){.lockfile = lockfile};
-    for (;;) {
-        snib_err err = snib__files_enter(lockfile, until, reterr);
-        err = err ? err : db_connect_to(db, lockfile, until, reterr);
-        err = err ? err
-                  : snib__schema_check(db, lockfile, h, &other_boot, reterr);
-        if (!err && !other_boot) {
-            return SNIB_ERR_OK;
-        }
-        snib__db_close(db);
-        snib__files_leave(lockfile);
-        if (err) {
-            return err;
-        }
-        if (snib__reached(snib__host_now(), until)) {
-            return snib__fail(
-                reterr, SNIB_ERR_CONFIG,
-                "lock file %s is in use by processes that report another "
-                "boot id (a container with its own?); they cannot share it: "
-                "use --store sqlite:PATH",
-                lockfile->path);
-        }
-        nanosleep(&pause, NULL);
-    }
 }

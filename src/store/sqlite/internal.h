@@ -359,16 +359,15 @@ struct snib__db {
     bool yields;    /* the handler gives up when a thread wants to fork */
 };
 
+/* Without a look at what the file is. */
+snib_err snib__db_connect(struct snib__db *, const struct snib__lockfile *,
+                          snib_instant until, struct snib_error *reterr);
+void snib__db_close(struct snib__db *);
+/* schema.c: connect, make or check the tables, join this boot and the files.
+ * CONFIG, STORE, NOMEM. */
 snib_err snib__db_open(struct snib__db *, struct snib__lockfile *,
                        const struct snib__host *, snib_duration patience,
                        struct snib_error *reterr);
-void snib__db_close(struct snib__db *);
-/* schema.c: make or check the tables, join this boot and the files. CONFIG,
- * STORE, NOMEM. *ret_other_boot: not joined, since clients of another boot
- * live. */
-snib_err snib__schema_check(struct snib__db *, struct snib__lockfile *,
-                            const struct snib__host *, bool *ret_other_boot,
-                            struct snib_error *reterr);
 /* The statement, prepared at its first use; NULL: *ret_rc says why. The caller
  * that steps it must reset it. */
 sqlite3_stmt *snib__db_st(struct snib__db *, enum snib__stmt, int *ret_rc);

@@ -1,4 +1,5 @@
-/* store/sqlite/schema.c — is this file ours, of our version, of this boot?
+/* store/sqlite/schema.c — opening the file: is it ours, of our version, of this
+ * boot?
  *
  * A file is ours when its meta table says so; an empty file becomes ours. Any
  * other file is left exactly as it was found.
@@ -294,10 +295,10 @@ static snib_err schema_join_boot(struct snib__db *db,
                            : snib__files_join(lockfile, db->busy_until, reterr);
 }
 
-snib_err snib__schema_check(struct snib__db *db,
-                            struct snib__lockfile *lockfile,
-                            const struct snib__host *h, bool *ret_other_boot,
-                            struct snib_error *reterr)
+static snib_err schema_check(struct snib__db *db,
+                             struct snib__lockfile *lockfile,
+                             const struct snib__host *h, bool *ret_other_boot,
+                             struct snib_error *reterr)
 {
     struct meta m;
     *ret_other_boot = false;
@@ -327,4 +328,38 @@ snib_err snib__schema_check(struct snib__db *db,
         return schema_fail_open(db, rc, lockfile->path, reterr);
     }
     return schema_join_boot(db, lockfile, h, &m, ret_other_boot, reterr);
+}
+
+/* While clients of another boot have the file open, this one waits outside,
+ * with nothing open: what it enters the next time may be other files. */
+snib_err snib__db_open(struct snib__db *db, struct snib__lockfile *lockfile,
+                       const struct snib__host *h, snib_duration patience,
+                       struct snib_error *reterr)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    snib_instant until = snib__after(snib__host_now(), patience);
+    bool other_boot = false;
+    *db = (struct snib__db){.lockfile = lockfile};
+    for (;;) {
+        snib_err err = snib__files_enter(lockfile, until, reterr);
+        err = err ? err : snib__db_connect(db, lockfile, until, reterr);
+        err = err ? err : schema_check(db, lockfile, h, &other_boot, reterr);
+        if (!err && !other_boot) {
+            return SNIB_ERR_OK;
+        }
+        snib__db_close(db);
+        snib__files_leave(lockfile);
+        if (err) {
+            return err;
+        }
+        if (snib__reached(snib__host_now(), until)) {
+            return snib__fail(
+                reterr, SNIB_ERR_CONFIG,
+                "lock file %s is in use by processes that report another "
+                "boot id (a container with its own?); they cannot share it: "
+                "use --store sqlite:PATH",
+                lockfile->path);
+        }
+        nanosleep(&pause, NULL);
+    }
 }
