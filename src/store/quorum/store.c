@@ -296,42 +296,27 @@ static void store_refuse(struct snib__quorum *q, struct snib__request *rq,
     snib__list_push(&q->out->answered, &rq->link);
 }
 
-static void store_begin(struct snib__quorum *q, snib_instant now,
-                        struct snib__request *rq)
+/* What a quorum does not have, as a text; NULL: it has that. */
+static const char *store_lacks(const struct snib__request *rq)
 {
-    rq->answer = SNIB__PENDING;
-    rq->err = SNIB_ERR_OK;
-    rq->revoked = false;
-    rq->position = 0;
-    rq->valid_from = (snib_instant){0};
-    rq->left = (snib_duration){0};
-    snib__link_init(&rq->link);
     if (rq->verb == SNIB__ACQUIRE && rq->kind != SNIB_MUTEX) {
-        store_refuse(
-            q, rq, SNIB_ERR_UNSUPPORTED,
-            "a quorum (redlock:) has plain mutexes only: majorities that "
-            "overlap cannot count shared holders or permits; use redis:");
-        return;
+        return "a quorum (redlock:) has plain mutexes only: majorities that "
+               "overlap cannot count shared holders or permits; use redis:";
     }
     if (rq->verb == SNIB__ACQUIRE && rq->delay.ns > 0) {
-        store_refuse(
-            q, rq, SNIB_ERR_UNSUPPORTED,
-            "a quorum (redlock:) keeps no lock-delay: leave it out, or use "
-            "redis:");
-        return;
+        return "a quorum (redlock:) keeps no lock-delay: leave it out, or use "
+               "redis:";
     }
     if (rq->verb >= SNIB__PARAMS) {
-        store_refuse(
-            q, rq, SNIB_ERR_UNSUPPORTED,
-            "a quorum (redlock:) has plain mutexes only, no semaphores, "
-            "latches or values; use redis:");
-        return;
+        return "a quorum (redlock:) has plain mutexes only, no semaphores, "
+               "latches or values; use redis:";
     }
-    struct task *task = snib__task_new(q, rq->name, rq->id);
-    if (!task) {
-        store_refuse(q, rq, SNIB_ERR_NOMEM, NULL);
-        return;
-    }
+    return NULL;
+}
+
+static void store_begin_task(struct snib__quorum *q, snib_instant now,
+                             struct snib__request *rq, struct task *task)
+{
     task->parent = rq;
     task->background = rq->background;
     task->lease = rq->lease;
@@ -358,11 +343,34 @@ static void store_begin(struct snib__quorum *q, snib_instant now,
     case SNIB__DOCTOR:
         snib__inspect_start(q, now, task);
         break;
-    case SNIB__PARAMS: /* refused above */
+    case SNIB__PARAMS: /* refused before */
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
         break;
+    }
+}
+
+static void store_begin(struct snib__quorum *q, snib_instant now,
+                        struct snib__request *rq)
+{
+    const char *lacks = store_lacks(rq);
+    rq->answer = SNIB__PENDING;
+    rq->err = SNIB_ERR_OK;
+    rq->revoked = false;
+    rq->position = 0;
+    rq->valid_from = (snib_instant){0};
+    rq->left = (snib_duration){0};
+    snib__link_init(&rq->link);
+    if (lacks) {
+        store_refuse(q, rq, SNIB_ERR_UNSUPPORTED, lacks);
+        return;
+    }
+    struct task *task = snib__task_new(q, rq->name, rq->id);
+    if (task) {
+        store_begin_task(q, now, rq, task);
+    } else {
+        store_refuse(q, rq, SNIB_ERR_NOMEM, NULL);
     }
 }
 
