@@ -22,7 +22,7 @@ COMPANY, ASK = "src/core/batch.c (many)", "src/store/redis/send.c (many)"
 BUGS = [
     # name, file, then old and new once or more; "@file" before those of another
     ("a release with a tombstone spares what its request was given since",
-     LUA + "release.lua", "    if ours or tomb then\n",
+     LUA + "release.lua", "    if ours or tombstone then\n",
      "    if ours then\n"),
     ("release by name: whoever holds is ended", LUA + "release.lua",
      "local own, at = own_of(holders, client, request)\n",
@@ -97,7 +97,7 @@ BUGS = [
      "call('SET', T, fmt('%.0f', last), 'PX',",
      "call('SET', T, '' .. last, 'PX',"),
     ("room is not reserved", LUA + "enter.lua",
-     "        last = token + room", "        last = token"),
+     "        last = token + reserve", "        last = token"),
     ("the token memory lives for ever", LUA + "enter.lua",
      "call('SET', T, fmt('%.0f', last), 'PX',\n"
      "        fmt('%.0f', math.max(now, math.floor(last / 1024)) - now + "
@@ -109,11 +109,11 @@ BUGS = [
      "src/store/redis/redis_i.h", "WINDOW_MS = 3000,", "WINDOW_MS = 500,"),
     ("a newcomer barges past the queue", LUA + "acquire.lua",
      "    walk(me)\n",
-     "    if not live and not rank and (gate or 0) == 0 and mode ~= '3' then\n"
+     "    if not live and not rank and (latch or 0) == 0 and mode ~= '3' then\n"
      "        mine = true\n        occupy(request, mode, me.permits, now)\n"
      "    else\n        walk(me)\n    end\n"),
     ("rank by time, not by counter", LUA + "acquire.lua",
-     "    rank = (me.beside and 0 or class) * 1099511627776 + counter\n",
+     "    rank = (me.upgrade_of and 0 or class) * 1099511627776 + counter\n",
      "    rank = class * 1099511627776 + 1e12 - now % 1e9\n"),
     ("holders end a second too early", LUA + "settle.lua",
      "if v[i] ~= gone and till > now then",
@@ -217,7 +217,7 @@ BUGS = [
      "    if exclusive(mode) then\n        live.sole",
      "    if mode == '0' then\n        live.sole"),
     ("a writer is granted beside a reader", LUA + "settle.lua",
-     "        return live.count == (w.beside and live[w.beside] and 1 or 0)",
+     "        return live.count == (w.upgrade_of and live[w.upgrade_of] and 1 or 0)",
      "        return not live.sole"),
     ("a new reader overtakes a waiting writer", LUA + "acquire.lua",
      "    walk(me)\n",
@@ -225,8 +225,8 @@ BUGS = [
      "        mine = true\n        occupy(request, mode, 1, now + lease)\n"
      "    else\n        walk(me)\n    end\n"),
     ("an upgrade does not wait for other readers", LUA + "settle.lua",
-     "        return live.count == (w.beside and live[w.beside] and 1 or 0)",
-     "        return w.beside and live[w.beside] or live.count == 0"),
+     "        return live.count == (w.upgrade_of and live[w.upgrade_of] and 1 or 0)",
+     "        return w.upgrade_of and live[w.upgrade_of] or live.count == 0"),
     ("a second upgrade is queued", LUA + "acquire.lua",
      "            refused = 8\n", "            refused = nil\n"),
     ("a second upgrade is queued behind one that has died",
@@ -244,7 +244,7 @@ BUGS = [
      "                dead[#dead + 1] = #v[i] == 32 and v[i] or nil"),
     ("a grant shortens the keys' time for others", LUA + "enter.lua",
      "        keep = live.longest\n", ""),
-    ("one next one at a time", LUA + "settle.lua", "#heirs < 256", "#heirs < 1"),
+    ("one next one at a time", LUA + "settle.lua", "#nexts < 256", "#nexts < 1"),
     # semaphores
     ("permits in use are forgotten", LUA + "settle.lua",
      "        live.used = live.used + permits",
@@ -277,9 +277,9 @@ BUGS = [
     ("who passes is not told of what its cancel met", "src/core/claim_leave.c",
      "        (void)snib__acquisition_had(e, now, t->ender, rq->granted);\n", ""),
     ("a closed latch lets in", LUA + "settle.lua",
-     "        if gate > 0 then\n            return false\n        elseif",
+     "        if latch > 0 then\n            return false\n        elseif",
      "        if",
-     "    while gate == 0 and #heirs", "    while #heirs"),
+     "    while latch == 0 and #nexts", "    while #nexts"),
     # lock-delay, priority
     ("the lock-delay is forgotten", LUA + "settle.lua",
      "                till = till + (string.match(more, ',d(%d+)') or 0)\n",
@@ -289,8 +289,8 @@ BUGS = [
      "if ((gone && !t->copies) || (s && t->delay.ns > 0)) {",
      "if (gone && !t->copies) {"),
     ("the class is no part of the rank", LUA + "acquire.lua",
-     "    rank = (me.beside and 0 or class) * 1099511627776 + counter\n",
-     "    rank = (me.beside and 0 or 128) * 1099511627776 + counter\n"),
+     "    rank = (me.upgrade_of and 0 or class) * 1099511627776 + counter\n",
+     "    rank = (me.upgrade_of and 0 or 128) * 1099511627776 + counter\n"),
     ("who does not fit and will not queue keeps others waiting",
      LUA + "acquire.lua", "    me.stays = queue\n",
      "    me.stays = true\n"),
@@ -580,8 +580,8 @@ BUGS = [
      "    about_put_ids(&w, \"held\", a->held, a->held_count - a->above_count);\n",
      "    about_put_ids(&w, \"held\", a->held, a->held_count ? 1 : 0);\n"),
     ("the text of a wait is not kept", LUA + "acquire.lua (circles)",
-     "        lease, room, floor, mode, permits, about))",
-     "        lease, room, floor, mode, permits, '-'))"),
+     "        lease, reserve, floor, mode, permits, about))",
+     "        lease, reserve, floor, mode, permits, '-'))"),
     ("the dead are shown in the queue", LUA + "inspect.lua (circles)",
      "    if alive and record and tonumber(alive) > now\n",
      "    if alive and record\n"),

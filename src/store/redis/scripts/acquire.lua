@@ -33,7 +33,7 @@ local call, fmt = redis.call, string.format
 local client, request, prior = ARGV[1], ARGV[2], ARGV[9]
 local lease, poll = tonumber(ARGV[3]), tonumber(ARGV[5])
 local not_after, floor = tonumber(ARGV[6]), tonumber(ARGV[7])
-local room, window = tonumber(ARGV[8]), tonumber(ARGV[13])
+local reserve, window = tonumber(ARGV[8]), tonumber(ARGV[13])
 local mode, permits, about = ARGV[11], ARGV[12], ARGV[14]
 local capacity, class = tonumber(ARGV[15]), tonumber(ARGV[16])
 local count, more = '1', ''
@@ -48,7 +48,7 @@ if #KEYS ~= 7 or #ARGV ~= 16 or #client ~= 32 or #request ~= 32
     or not (lease and lease >= 1 and lease <= 86400000)
     or not (poll and poll <= 4294967295) or not not_after
     or not (floor and floor < 9007199254740000) or prior == ''
-    or not (room and room <= 31) or #mode ~= 1 or tonumber(mode) > 4
+    or not (reserve and reserve <= 31) or #mode ~= 1 or tonumber(mode) > 4
     or not count or #count > 10 or tonumber(count) > 4294967295
     or (mode ~= '3' and tonumber(count) == 0)
     or not (more == '' or string.find(more, '^,b%x+$')
@@ -82,9 +82,9 @@ if plain and call('EXISTS', H, A, X, C) == 0 then
     if bad then
         return redis.error_reply(bad)
     end
-    local token = enter(client, request, lease, room, floor, mode, permits,
+    local token = enter(client, request, lease, reserve, floor, mode, permits,
         about)
-    return {1, now, token, room, lease, tonumber(count)}
+    return {1, now, token, reserve, lease, tonumber(count)}
 end
 
 -- @include settle
@@ -144,12 +144,13 @@ for _, id in ipairs(call('ZRANGEBYSCORE', A, '-inf', fmt('%.0f', now),
     end
 end
 if mode == '3' then
-    terms()
+    params()
 end
 -- A newcomer stands behind the waiters of its class, ahead of those with a
 -- higher class number.
 local me = wants({id = request, mode = mode, lease = lease, permits = 0,
-    rank = rank or class * 1099511627776 + (counter or 0) + 1, terms = '',
+    rank = rank or class * 1099511627776 + (counter or 0) + 1,
+    permits_word = '',
     delay = 0}, count, more)
 local set = mode == '3' and not size and capacity > 0
 local refused
@@ -158,9 +159,9 @@ if mode == '3' and not size then
     refused = 9
 elseif mode == '3' and me.permits > size then
     refused = 6
-elseif me.beside and not (live and live[me.beside]) then
+elseif me.upgrade_of and not (live and live[me.upgrade_of]) then
     refused = 7
-elseif me.beside and exclusive(mode) then
+elseif me.upgrade_of and exclusive(mode) then
     tools()
     -- Of the readers that wait to become the writer only the first that is
     -- alive may go on. One that was unresponsive and comes back may find that
@@ -174,7 +175,7 @@ elseif me.beside and exclusive(mode) then
     end
 elseif mode == '3' and me.permits == 0 then -- all that are left
     me.permits = math.max(size - (live and live.used or 0), 0)
-    me.terms = fmt('%.0f%s', me.permits, more)
+    me.permits_word = fmt('%.0f%s', me.permits, more)
     queue = queue and me.permits > 0
 end
 if refused or me.permits == 0 then
@@ -206,13 +207,13 @@ if mode == '3' and not refused then
 end
 local token
 if mine then
-    token = enter(client, request, lease, room, floor, mode, me.terms, about,
-        me.shared)
+    token = enter(client, request, lease, reserve, floor, mode,
+        me.permits_word, about, me.shared)
 end
 hand()
 if mine then
     tell()
-    return {1, now, token, room, lease, me.permits, me.slot}
+    return {1, now, token, reserve, lease, me.permits, me.slot}
 end
 if refused then
     tell()
@@ -225,7 +226,7 @@ if not queue then
 end
 if not rank then
     counter = counter + 1
-    rank = (me.beside and 0 or class) * 1099511627776 + counter
+    rank = (me.upgrade_of and 0 or class) * 1099511627776 + counter
 end
 -- Since when a request has been waiting is told by this server's clock, not by
 -- the client's.
@@ -235,7 +236,7 @@ about = string.sub(string.gsub('&' .. about, '&since=%d+',
 call('ZADD', Q, fmt('%.0f', rank), request)
 call('HSET', W, '#', fmt('%.0f', counter), request,
     fmt('%s %s %.0f %.0f %d %d %.0f %s %s %s', client, ARGV[10], poll, rank,
-        lease, room, floor, mode, permits, about))
+        lease, reserve, floor, mode, permits, about))
 call('ZADD', A, fmt('%.0f', now + window), request)
 local before = call('ZRANK', Q, request)
 -- The cleaner: keys without waiters expire. Q and W get their TTL anew at each

@@ -54,7 +54,7 @@ end
 call('DEL', X)
 sweep()
 hand()
-if #heirs == 0 and #dead > 0 and (last > known or last < (now - 43200000) * 1024) then
+if #nexts == 0 and #dead > 0 and (last > known or last < (now - 43200000) * 1024) then
     call('SET', T, fmt('%.0f', last), 'PX', '86400000')
 end
 call('SET', X, result == 2 and fmt('%.0f', token) or '1', 'PX', '10000')

@@ -22,13 +22,13 @@ end
 -- number that no acquire lets in: a command might refuse it in the middle of a
 -- step.
 local function waiting(record)
-    local client, chan, poll, rank, lease, room, floor, mode, permits, more,
-        about = string.match(record, '^(%x+) (%S+) (%d+) (%d+) (%d+) (%d+) '
+    local client, channel, poll, rank, lease, reserve, floor, mode, permits,
+        more, about = string.match(record, '^(%x+) (%S+) (%d+) (%d+) (%d+) (%d+) '
             .. '(%d+) (%d) (%d+)(%S*) (.*)$')
-    if client and tonumber(lease) <= 86400000 and tonumber(room) <= 31
+    if client and tonumber(lease) <= 86400000 and tonumber(reserve) <= 31
         and tonumber(floor) < 9007199254740000
         and tonumber(string.match(more, ',d(%d+)') or 0) <= 86400000 then
-        return client, chan, poll, rank, tonumber(lease), tonumber(room),
+        return client, channel, poll, rank, tonumber(lease), tonumber(reserve),
             tonumber(floor), mode, permits, more, about
     end
 end
@@ -60,14 +60,14 @@ end
 -- `about` comes from the client, of a time before the wait.
 -- shared: a table in which requests that are granted together (the parties of a
 -- barrier) keep their common token.
-local function enter(client, request, lease, room, floor, mode, permits, about,
-    shared)
+local function enter(client, request, lease, reserve, floor, mode, permits,
+    about, shared)
     local token = shared and shared.token
     if mode == '1' and last > 0 then
         token = last
     elseif not token then
         token = math.max(last + 1, least, floor + 1)
-        last = token + room
+        last = token + reserve
     end
     if shared then
         shared.token = token
@@ -86,7 +86,7 @@ local function enter(client, request, lease, room, floor, mode, permits, about,
     end
     call('HSET', H, at,
         fmt('%s %.0f %.0f %s %s %.0f %d %s', request, token, now + lease, mode,
-            permits, now, room, about))
+            permits, now, reserve, about))
     call('PEXPIRE', H, fmt('%.0f', keep - now + 100))
     call('SET', T, fmt('%.0f', last), 'PX',
         fmt('%.0f', math.max(now, math.floor(last / 1024)) - now + 86400000))

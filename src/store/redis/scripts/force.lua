@@ -30,11 +30,11 @@ bad = nil
 local marks, told, count, longest = {}, {}, 0, 1000
 local v = call('HGETALL', H)
 for i = 1, #v, 2 do
-    local id, token, till, room =
+    local id, token, till, reserve =
         string.match(v[i + 1], '^(%x+) (%d+) (%d+) %d %S+ %d+ (%d+)')
     dead[#dead + 1] = v[i]
     if id then
-        local top = tonumber(token) + tonumber(room)
+        local top = tonumber(token) + tonumber(reserve)
         if top < 9007199254740000 then
             last = math.max(last, top)
         end
@@ -79,10 +79,10 @@ if not counter or counter >= 1099511627776 then
     drop[#drop + 1] = '#'
     counter = -1
 end
-terms()
+params()
 local unset = bad
 if unset then
-    size, gate = nil, 0
+    size, latch = nil, 0
 end
 walk()
 -- walk has put waiters with a damaged record into drop, too.

@@ -88,11 +88,11 @@ local counter = call('HGET', W, '#')
 if counter and not tonumber(counter) then
     return redis.error_reply(damaged('the rank counter of', W))
 end
-local terms = call('HMGET', C, 'size', 'gate')
-if (terms[1] and not tonumber(terms[1]))
-    or (terms[2] and not tonumber(terms[2])) then
+local params = call('HMGET', C, 'size', 'gate')
+if (params[1] and not tonumber(params[1]))
+    or (params[2] and not tonumber(params[2])) then
     return redis.error_reply(damaged('the record of terms', C))
 end
 return {now, last, call('ZCARD', Q), holders, waiters,
-    {tonumber(terms[1] or -1), tonumber(terms[2] or -1)},
+    {tonumber(params[1] or -1), tonumber(params[2] or -1)},
     more > 0 and more or nil}

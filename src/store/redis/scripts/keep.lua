@@ -22,7 +22,7 @@ local call, fmt = redis.call, string.format
 local client, request = ARGV[1], ARGV[2]
 local token, least_memory = tonumber(ARGV[3]), tonumber(ARGV[4])
 local lease, not_after = tonumber(ARGV[5]), tonumber(ARGV[7])
-local room, about = tonumber(ARGV[8]), ARGV[9]
+local reserve, about = tonumber(ARGV[8]), ARGV[9]
 if #KEYS ~= 8 or #ARGV ~= 9 or #client ~= 32 or #request ~= 32
     or not string.find(client .. request, '^%x+$')
     or not string.find(ARGV[3] .. ARGV[4] .. ARGV[5] .. ARGV[7] .. ARGV[8],
@@ -32,7 +32,7 @@ if #KEYS ~= 8 or #ARGV ~= 9 or #client ~= 32 or #request ~= 32
         and least_memory < 9007199254740000)
     or not (lease and lease >= 1 and lease <= 86400000)
     or not (ARGV[6] == '1' or ARGV[6] == '2') or not not_after
-    or not (room and room <= 31) or #about > 1024 then
+    or not (reserve and reserve <= 31) or #about > 1024 then
     return redis.error_reply('SNIBARG keep: bad arguments')
 end
 -- @include enter
@@ -59,7 +59,7 @@ local given = last
 local holders = call('HGETALL', H)
 local own = field(holders, client)
 local till, rest = now + lease,
-    fmt('0 1 %.0f %d %s', now, room, about)
+    fmt('0 1 %.0f %d %s', now, reserve, about)
 local known = false
 if own then
     local id, _, ends, more = string.match(own,

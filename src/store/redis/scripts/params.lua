@@ -38,9 +38,9 @@ if what ~= 'get' and (now > not_after or not_after > now + 10000) then
 end
 memory()
 survey(call('HGETALL', H))
-terms()
+params()
 local done, seen = 1, call('GET', X)
-local old_size, old_gate = size, gate
+local old_size, old_latch = size, latch
 if seen then -- this is a repeat
     done, what = tonumber(seen) or 0, 'get'
 elseif what == 'size' or (what == 'init' and not size) then
@@ -52,16 +52,16 @@ elseif what == 'add' then
         return {6, now, size}
     end
     size = size + n
-elseif what == 'gate' and gate == 0 then
-    gate = n
-elseif what == 'down' and gate > 0 then
-    gate = math.max(gate - n, 0)
+elseif what == 'gate' and latch == 0 then
+    latch = n
+elseif what == 'down' and latch > 0 then
+    latch = math.max(latch - n, 0)
 elseif what == 'open' then
-    gate = 0
+    latch = 0
 elseif what ~= 'get' then
     done = 0
 end
-local changed = size ~= old_size or gate ~= old_gate
+local changed = size ~= old_size or latch ~= old_latch
 if changed then
     walk()
 end
@@ -77,10 +77,10 @@ end
 if changed then
     sweep()
     if size then
-        call('HSET', C, 'size', fmt('%.0f', size), 'gate', fmt('%.0f', gate))
+        call('HSET', C, 'size', fmt('%.0f', size), 'gate', fmt('%.0f', latch))
         call('PEXPIRE', C, '2592000000')
-    elseif gate > 0 then
-        call('HSET', C, 'gate', fmt('%.0f', gate))
+    elseif latch > 0 then
+        call('HSET', C, 'gate', fmt('%.0f', latch))
         call('PEXPIRE', C, '2592000000')
     else
         call('DEL', C)
@@ -91,4 +91,4 @@ if what ~= 'get' then
     call('SET', X, done, 'PX', '10000')
 end
 tell()
-return {done, now, size or -1, used, gate, waiting}
+return {done, now, size or -1, used, latch, waiting}

@@ -13,14 +13,14 @@
 -- have queued: that grant is ended and that position is given up, too.
 local H, A = KEYS[1], KEYS[5]
 local call = redis.call
-local client, request, tomb = ARGV[1], ARGV[2], ARGV[4] == '1'
-if #KEYS ~= (tomb and 8 or 7) or #ARGV ~= 4 or #client ~= 32
+local client, request, tombstone = ARGV[1], ARGV[2], ARGV[4] == '1'
+if #KEYS ~= (tombstone and 8 or 7) or #ARGV ~= 4 or #client ~= 32
     or #request ~= 32 then
     return redis.error_reply('SNIBARG release: bad arguments')
 end
 -- The short way, where nobody waits. A grant that was held for half a day takes
 -- the long way, which refreshes the token memory; so does a damaged record.
-if not tomb and call('EXISTS', A) == 0 then
+if not tombstone and call('EXISTS', A) == 0 then
     local at = client
     local own = call('HGET', H, at)
     if not own or string.sub(own, 1, 33) ~= request .. ' ' then
@@ -52,7 +52,7 @@ if own then
         return redis.error_reply(damaged('a holder record of', H))
     end
     ours = token == ARGV[3]
-    if ours or tomb then
+    if ours or tombstone then
         gone = at
     end
 end
@@ -65,7 +65,7 @@ end
 memory()
 local known = last
 survey(holders, gone)
-if tomb then
+if tombstone then
     drop[1] = request -- a late copy may have queued again
     call('ZCARD', A) -- types, before anything is written
     call('ZCARD', Q)
@@ -79,15 +79,15 @@ if bad then
 end
 
 -- Writing.
-if tomb then
+if tombstone then
     call('DEL', X)
 end
 sweep()
 hand()
-if #heirs == 0 and #dead > 0 and (last > known or last < (now - 43200000) * 1024) then
+if #nexts == 0 and #dead > 0 and (last > known or last < (now - 43200000) * 1024) then
     call('SET', T, fmt('%.0f', last), 'PX', '86400000')
 end
-if tomb then
+if tombstone then
     call('SET', X, '1', 'PX', '10000')
 end
 tell()

@@ -19,11 +19,11 @@
 -- does not fit makes everybody behind it wait.
 --
 -- dead: the fields of holders to remove; drop: the requests of waiters to
--- remove; aside: those of unresponsive waiters, which leave Q only. heirs: the
--- next holders. size: of a semaphore; gate: the latch count, 0 if it is open.
+-- remove; aside: those of unresponsive waiters, which leave Q only. nexts: the
+-- next holders. size: of a semaphore; latch: the latch count, 0 if it is open.
 local dead, drop, aside = {}, {}, {} -- to remove: holders, waiters; unresponsive ones
-local heirs = {}                     -- waiters to be granted
-local size, gate                     -- of a semaphore; > 0: a closed latch
+local nexts = {}                     -- waiters to be granted
+local size, latch                    -- of a semaphore; > 0: a closed latch
 
 -- The value of one field in the reply of HGETALL.
 local function field(v, name)
@@ -51,12 +51,12 @@ end
 -- Read the params, size and latch count. This costs a command, so it is done
 -- only where they matter: while an exclusive grant stands, no other client gets
 -- one.
-local function terms()
+local function params()
     local v = call('HMGET', C, 'size', 'gate')
-    size, gate = tonumber(v[1] or nil), tonumber(v[2] or 0)
-    if not gate or (v[1] and not size) then
+    size, latch = tonumber(v[1] or nil), tonumber(v[2] or 0)
+    if not latch or (v[1] and not size) then
         bad = damaged('the record of terms', C)
-        gate = 1
+        latch = 1
     end
 end
 
@@ -90,12 +90,12 @@ end
 -- the holder that this script ends.
 local function survey(v, gone)
     for i = 1, #v, 2 do
-        local request, token, till, mode, permits, more, room = string.match(
+        local request, token, till, mode, permits, more, reserve = string.match(
             v[i + 1], '^(%x+) (%d+) (%d+) (%d) (%d+)(%S*) %d+ (%d+)')
         if not request then
             bad = damaged('a holder record of', H)
         else
-            last = math.max(last, tonumber(token) + tonumber(room))
+            last = math.max(last, tonumber(token) + tonumber(reserve))
             local lease_end = tonumber(till)
             till = lease_end
             local taken
@@ -120,9 +120,9 @@ end
 -- Read into w what a waiter asks for: "12,d…,b…" in its record. (The record of
 -- a holder of permits has ",s<slot>" as well.)
 local function wants(w, permits, more)
-    w.permits, w.terms, w.delay = tonumber(permits), permits .. more, 0
+    w.permits, w.permits_word, w.delay = tonumber(permits), permits .. more, 0
     if more ~= '' then
-        w.beside = string.match(more, ',b(%x+)')
+        w.upgrade_of = string.match(more, ',b(%x+)')
         w.delay = tonumber(string.match(more, ',d(%d+)') or 0)
     end
     return w
@@ -138,10 +138,10 @@ local function tools()
     if fits then
         return
     end
-    -- Could w be granted now? w.beside: a grant of the same owner (upgrade_of),
+    -- Could w be granted now? w.upgrade_of: a grant of the same owner,
     -- which is not in the way.
     function fits(w)
-        if gate > 0 then
+        if latch > 0 then
             return false
         elseif w.mode == '3'
             and (live and live.used or 0) + w.permits > size then
@@ -149,9 +149,10 @@ local function tools()
         elseif not live then
             return true
         elseif exclusive(w.mode) then
-            return live.count == (w.beside and live[w.beside] and 1 or 0)
+            return live.count ==
+                (w.upgrade_of and live[w.upgrade_of] and 1 or 0)
         end
-        return not live.sole or live.sole == w.beside
+        return not live.sole or live.sole == w.upgrade_of
     end
 
     -- The waiter of this id. nil: it has not polled lately, its record is gone,
@@ -163,18 +164,18 @@ local function tools()
         if not alive or not record or tonumber(alive) <= now then
             return nil
         end
-        local client, chan, poll, _, lease, room, floor, mode, permits, more,
-            about = waiting(record)
+        local client, channel, poll, _, lease, reserve, floor, mode, permits,
+            more, about = waiting(record)
         if not client then
             bad = damaged('a waiter record of', W)
             return nil
         end
-        local w = wants({id = id, client = client, chan = chan, poll = poll,
-            lease = lease, room = room, floor = floor, mode = mode,
-            about = about, permits = 0, terms = '', delay = 0, message = ''},
-            permits, more)
+        local w = wants({id = id, client = client, channel = channel,
+            poll = poll, lease = lease, reserve = reserve, floor = floor,
+            mode = mode, about = about, permits = 0, permits_word = '',
+            delay = 0, message = ''}, permits, more)
         if (mode == '3' and w.permits > (size or 0))
-            or (w.beside and not (live and live[w.beside])) then
+            or (w.upgrade_of and not (live and live[w.upgrade_of])) then
             return nil
         end
         return w
@@ -185,12 +186,12 @@ local function tools()
     -- pattern subscribers, too, so it proves nothing; and to ask sends
     -- nothing.)
     local function heard(w)
-        return tonumber(call('PUBSUB', 'NUMSUB', w.chan)[2]) == 1
+        return tonumber(call('PUBSUB', 'NUMSUB', w.channel)[2]) == 1
     end
 
     local function grant(w)
         drop[#drop + 1] = w.id
-        heirs[#heirs + 1] = w
+        nexts[#nexts + 1] = w
         local claim = math.min(w.lease, 3000)
         occupy(w.id, w.mode, w.permits, now + claim + w.delay)
     end
@@ -215,7 +216,8 @@ local function tools()
                 while slots and slots[slot] do
                     slot = slot + 1
                 end
-                w.slot, w.terms = slot, fmt('%s,s%d', w.terms, slot)
+                w.slot, w.permits_word = slot,
+                    fmt('%s,s%d', w.permits_word, slot)
             end
             if w == me then
                 mine = true
@@ -257,29 +259,29 @@ local function tools()
 end
 
 -- Find the waiters to be granted now, in the order of the queue, until one does
--- not fit. me: the caller's own request, {id, rank, mode, permits, beside, …},
--- or nil; it is considered at its rank. The result is true if it is granted. If
--- it does not fit, it makes the waiters behind it wait only if it is going to
+-- not fit. me: the caller's own request, {id, rank, mode, permits, upgrade_of,
+-- …}, or nil; it is considered at its rank. The result is true if it is granted.
+-- If it does not fit, it makes the waiters behind it wait only if it is going to
 -- queue (me.stays). skip: the request that this script ends. Dead waiters are
 -- dropped. Unresponsive ones step aside: they leave Q, but keep their rank in W
 -- and their entry in A, and their next poll puts them back. So no waiter is
 -- inspected twice without a poll between: the cost is O(log n) amortised.
 local function walk(me, skip)
     local at, step, placed = 0, 1, not me
-    if live and live.sole and not (me and me.beside) then
+    if live and live.sole and not (me and me.upgrade_of) then
         return false
     end
     tools()
-    if not gate then
-        terms()
+    if not latch then
+        params()
     end
-    if me and me.beside then -- ahead of all: they wait for its other grant
+    if me and me.upgrade_of then -- ahead of all: they wait for its other grant
         placed = true
         if not take(me, me) and me.stays then
             return false
         end
     end
-    while gate == 0 and #heirs < 256 and not (live and live.sole) do
+    while latch == 0 and #nexts < 256 and not (live and live.sole) do
         local v = call('ZRANGE', Q, at, at + step - 1, 'WITHSCORES')
         for i = 1, #v, 2 do
             if live and live.sole then
@@ -328,11 +330,11 @@ end
 -- message names the last poll that this server saw: the client counts its
 -- deadline from the instant when it sent that poll.
 local function hand()
-    for _, w in ipairs(heirs) do
+    for _, w in ipairs(nexts) do
         local claim = math.min(w.lease, 3000)
-        local token = enter(w.client, w.id, claim, w.room, w.floor, w.mode,
-            w.terms, w.about, w.shared)
-        w.message = fmt('g %s %.0f %d %d %s %.0f %s', w.id, token, w.room,
+        local token = enter(w.client, w.id, claim, w.reserve, w.floor, w.mode,
+            w.permits_word, w.about, w.shared)
+        w.message = fmt('g %s %.0f %d %d %s %.0f %s', w.id, token, w.reserve,
             claim, w.poll, now, w.slot and fmt('%d %s', w.slot, H) or H)
     end
 end
@@ -340,7 +342,7 @@ end
 -- Send the messages. This comes last of all, and by pcall: where the user may
 -- not publish, the waiter finds its grant by its next poll.
 local function tell()
-    for _, w in ipairs(heirs) do
-        redis.pcall('PUBLISH', w.chan, w.message)
+    for _, w in ipairs(nexts) do
+        redis.pcall('PUBLISH', w.channel, w.message)
     end
 end
