@@ -180,7 +180,7 @@ void snib__engine_settle(struct snib__engine *, snib_instant now);
 void snib__engine_log(struct snib__engine *, int level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* engine_open.c */
+/* unreachable.c */
 /* For a caller whose limit has passed before the store granted it anything:
  * fills ret with why, or with the store's own trouble if it cannot be reached.
  * Returns ret->code. */
@@ -244,6 +244,8 @@ void snib__acquisition_recovered(struct snib__acquisition *s);
 /* The text of a forced release, who and why, for the holders that it ends. */
 void snib__explain_force(const struct snib__about *by, const char *reason,
                          struct snib__buf *out);
+/* Drops what a cut has left of a UTF-8 character at the end. */
+void snib__explain_drop_half(char *text);
 /* Makes of that text the error of a release: LOST, one line, which begins with
  * "revoked". */
 void snib__explain_revoked(struct snib_error *);

@@ -1,5 +1,4 @@
-/* core/engine_open.c — the engine from open to free, and what it knows of its
- * store.
+/* core/engine_open.c — the engine from open to free.
  *
  * close refuses the waiting acquisitions and releases what is held; the answers
  * still come. free asks nobody: the store forgets all requests first, and those
@@ -184,43 +183,6 @@ void snib__engine_client_id(const struct snib__engine *e, uint64_t ret[2])
 struct snib__store *snib__engine_store(struct snib__engine *e)
 {
     return e->store;
-}
-
-void snib__engine_store_state(const struct snib__engine *e, snib_instant now,
-                              struct snib__store_state *ret)
-{
-    *ret = (struct snib__store_state){.nodes = 1};
-    if (e->ops->state) {
-        e->ops->state(e->store, now, ret);
-    } else {
-        ret->reachable = true;
-        ret->nodes_reachable = 1;
-    }
-}
-
-snib_err snib__engine_late(const struct snib__engine *e, snib_instant now,
-                           snib_err why, struct snib_error *ret)
-{
-    struct snib__store_state is;
-    snib__engine_store_state(e, now, &is);
-    if (is.reachable || !is.err) {
-        return snib__fail_plain(ret, why);
-    }
-    return snib__fail(ret, is.err, "store unreachable for %lld ms: %s",
-                      (long long)snib__to_ms(snib__between(is.since, now)),
-                      is.text);
-}
-
-snib_err snib__engine_unsure(const struct snib__engine *e, snib_instant now,
-                             struct snib_error *ret)
-{
-    struct snib_error late;
-    if (snib__engine_late(e, now, SNIB_ERR_UNKNOWN, &late) ==
-        SNIB_ERR_UNKNOWN) {
-        return snib__fail_plain(ret, SNIB_ERR_UNKNOWN);
-    }
-    return snib__fail(ret, SNIB_ERR_UNKNOWN, "%s: %s",
-                      snib_err_text(SNIB_ERR_UNKNOWN), late.text);
 }
 
 void snib__engine_counts(const struct snib__engine *e, struct snib__counts *ret)
