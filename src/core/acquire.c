@@ -51,6 +51,23 @@ acquire_owner_holds(const struct snib__local_lock *local, uint64_t owner)
     return has;
 }
 
+/* LOST: this owner lost the lock and has not given back every hold. */
+static snib_err acquire_unwound(struct snib__local_lock *local, uint64_t owner,
+                                struct snib_error *reterr)
+{
+    SNIB__LIST_EACH (l, &snib__local_lock_home(local)->dead) {
+        const struct snib__acquisition *s =
+            SNIB__CONTAINER(l, struct snib__acquisition, link);
+        if (s->owner == owner && s->options.kind != SNIB_PERMITS) {
+            return snib__fail(reterr, SNIB_ERR_LOST,
+                              "the lock was lost (%s); release every hold of "
+                              "this owner before acquiring it again",
+                              snib_cause_text((snib_cause)s->cause));
+        }
+    }
+    return SNIB_ERR_OK;
+}
+
 static void acquire_check_all(struct snib__engine *e, snib_instant now,
                               struct snib__local_lock *local)
 {
@@ -97,7 +114,7 @@ snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
     acquire_check_all(e, now, local);
-    snib_err err = snib__acquisition_unwound(local, spec->owner, reterr);
+    snib_err err = acquire_unwound(local, spec->owner, reterr);
     if (err) {
         return err;
     }
@@ -122,7 +139,7 @@ snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
      * waits may be part of a deadlock. So it asks by an own claim, and the
      * store shows the owner and what it holds. */
     bool nested = e->cfg.deadlocks && !spec->try_only &&
-                  (spec->above || snib__cycles_holds(e, spec->owner));
+                  (spec->above || snib__nested_holds(e, spec->owner));
     bool own_claim = !exclusive || upgrade_of || nested;
     if (own_claim) {
         local = snib__own_claim_new(e, local);
@@ -152,7 +169,66 @@ snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
     if (s->state != SNIB__ACQ_WAITING) {
         snib__acquisition_hush(s);
     } else if (nested) {
-        snib__cycles_enter(e, now, s);
+        snib__nested_enter(e, now, s);
+    }
+    *ret = s;
+    return SNIB_ERR_OK;
+}
+
+/* -- adopting a detached grant -------------------------------------------- */
+
+/* Has an own claim of this client that very grant? */
+static bool acquire_is_ours(const struct snib__local_lock *local,
+                            const uint64_t id[2])
+{
+    SNIB__LIST_EACH (l, &local->own_claims) {
+        const struct snib__claim *t =
+            SNIB__CONTAINER(l, struct snib__local_lock, bucket)->claim;
+        if (t && t->id[0] == id[0] && t->id[1] == id[1]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+snib_err snib__engine_adopt(struct snib__engine *e, snib_instant now,
+                            struct snib__local_lock *local,
+                            const struct snib__acquire_spec *spec,
+                            const uint64_t id[2], int64_t token,
+                            struct snib__acquisition **ret,
+                            struct snib_error *reterr)
+{
+    *ret = NULL;
+    if (e->closed) {
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    if ((local->claim && snib__is_exclusive((uint8_t)spec->kind)) ||
+        acquire_is_ours(local, id)) {
+        return snib__fail(reterr, SNIB_ERR_BUSY,
+                          "this client holds that lock, waits for it or gives "
+                          "it back just now");
+    }
+    snib_err err = acquire_unwound(local, spec->owner, reterr);
+    if (err) {
+        return err;
+    }
+    bool own_claim = !snib__is_exclusive((uint8_t)spec->kind);
+    if (own_claim && !(local = snib__own_claim_new(e, local))) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    struct snib__acquisition *s = snib__acquisition_new(e, local, spec);
+    if (s) {
+        snib__claim_adopt(e, now, local->claim, s, id, token);
+    }
+    if (own_claim) {
+        snib__local_lock_drop(e, local);
+    }
+    if (!s) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    snib__engine_settle(e, now);
+    if (s->state != SNIB__ACQ_WAITING) {
+        snib__acquisition_hush(s);
     }
     *ret = s;
     return SNIB_ERR_OK;

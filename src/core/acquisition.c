@@ -156,6 +156,91 @@ void snib__acquisition_gone(struct snib__engine *e, struct snib__acquisition *s,
     snib__acquisition_tell(e, s, SNIB__NEWS_RELEASED);
 }
 
+/* -- giving up, and the store's answer to it ------------------------------ */
+
+bool snib__acquisition_stay(struct snib__engine *e, snib_instant now,
+                            struct snib__acquisition *s, snib_err err,
+                            bool unsure)
+{
+    struct snib__claim *t = s->local->claim;
+    struct snib__store_state is;
+    snib_instant from = err == SNIB_ERR_TIMEOUT ? s->limit : now;
+    snib_instant until = snib__after(
+        from,
+        (snib_duration){e->cfg.request.ns /
+                        (unsure ? SNIB__UNSURE_PART : SNIB__CONFIRM_PART)});
+    snib__engine_store_state(e, now, &is);
+    assert(s->state == SNIB__ACQ_WAITING && !t->holder &&
+           (!t->ender || t->ender->state == SNIB__ACQ_LEAVING));
+    if (snib__reached(now, until) || is.err) {
+        return false;
+    }
+    snib__unlink(&s->link);
+    snib__unlink(&s->nested);
+    s->state = SNIB__ACQ_LEAVING;
+    s->err = err;
+    s->unsure = unsure;
+    if (t->ender) {
+        snib__list_insert(&t->ender->link, &s->link);
+    } else {
+        t->ender = s;
+    }
+    snib__heap_set(&e->acquisitions, &s->timer, until);
+    return true;
+}
+
+snib_err snib__acquisition_outcome(const struct snib__acquisition *s,
+                                   bool confirmed)
+{
+    return s->unsure && !confirmed ? SNIB_ERR_UNKNOWN : s->err;
+}
+
+void snib__acquisition_stays_no_longer(struct snib__acquisition *s)
+{
+    struct snib__claim *t = s->local->claim;
+    if (t && t->ender == s) {
+        t->ender =
+            snib__linked(&s->link)
+                ? SNIB__CONTAINER(s->link.next, struct snib__acquisition, link)
+                : NULL;
+    }
+    snib__unlink(&s->link);
+}
+
+void snib__acquisition_left(struct snib__engine *e, struct snib__acquisition *s,
+                            bool confirmed)
+{
+    assert(s->state == SNIB__ACQ_LEAVING);
+    snib__acquisition_stays_no_longer(s);
+    snib__heap_remove(&e->acquisitions, &s->timer);
+    s->state = SNIB__ACQ_REFUSED;
+    snib__acquisition_explain(s, snib__acquisition_outcome(s, confirmed), NULL);
+    snib__acquisition_tell(e, s, SNIB__NEWS_SETTLED);
+}
+
+bool snib__acquisition_had(struct snib__engine *e, snib_instant now,
+                           struct snib__acquisition *s, int64_t token)
+{
+    if (!s || !s->options.passes || token <= 0 ||
+        (s->state != SNIB__ACQ_LEAVING && s->state != SNIB__ACQ_WAITING)) {
+        return false;
+    }
+    snib__acquisition_stays_no_longer(s);
+    snib__unlink(&s->link);
+    snib__unlink(&s->nested);
+    snib__heap_remove(&e->acquisitions, &s->timer);
+    s->state = SNIB__ACQ_DEAD;
+    s->holds = 1;
+    s->token = token;
+    s->since = now;
+    s->err = SNIB_ERR_OK;
+    s->shown = SNIB_LOST;
+    s->cause = SNIB_CAUSE_EXPIRED;
+    snib__list_push(&snib__local_lock_home(s->local)->dead, &s->link);
+    snib__acquisition_tell(e, s, SNIB__NEWS_SETTLED);
+    return true;
+}
+
 /* -- life ----------------------------------------------------------------- */
 
 static bool acquisition_copy_words(struct snib__acquisition *s,
@@ -255,22 +340,6 @@ void snib__engine_abandon(struct snib__engine *e, struct snib__acquisition *s)
 }
 
 /* -- joining the queue ---------------------------------------------------- */
-
-snib_err snib__acquisition_unwound(struct snib__local_lock *local,
-                                   uint64_t owner, struct snib_error *reterr)
-{
-    SNIB__LIST_EACH (l, &snib__local_lock_home(local)->dead) {
-        const struct snib__acquisition *s =
-            SNIB__CONTAINER(l, struct snib__acquisition, link);
-        if (s->owner == owner && s->options.kind != SNIB_PERMITS) {
-            return snib__fail(reterr, SNIB_ERR_LOST,
-                              "the lock was lost (%s); release every hold of "
-                              "this owner before acquiring it again",
-                              snib_cause_text((snib_cause)s->cause));
-        }
-    }
-    return SNIB_ERR_OK;
-}
 
 /* Queues behind the acquisitions of its rank and of higher ones, and behind one
  * that adopts, which stays first. */

@@ -16,9 +16,6 @@
 struct snib__acquisition *
 snib__acquisition_new(struct snib__engine *, struct snib__local_lock *,
                       const struct snib__acquire_spec *);
-/* LOST: this owner lost the lock and has not given back every hold. */
-snib_err snib__acquisition_unwound(struct snib__local_lock *, uint64_t owner,
-                                   struct snib_error *reterr);
 /* Sets its outcome to err, in the store's words if detail has that code. */
 void snib__acquisition_explain(struct snib__acquisition *, snib_err err,
                                const struct snib_error *detail);

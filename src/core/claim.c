@@ -230,7 +230,7 @@ void snib__claim_serve(struct snib__engine *e, snib_instant now,
     s->since = now;
     s->shown = t->state == SNIB__CLAIM_RISK ? SNIB_AT_RISK : SNIB_HELD;
     t->holder = s;
-    snib__cycles_served(s);
+    snib__unlink(&s->nested);
     t->aggressive = s->options.aggressive;
     t->hold_end = s->options.hold_max.ns > 0
                       ? snib__after(now, s->options.hold_max)

@@ -59,7 +59,10 @@ static void claim_acquire_write_about(struct snib__engine *e, snib_instant now,
         }
         about.reason[i] = 0;
     }
-    snib__cycles_about(e, s, &about);
+    about.owner = (int64_t)(s->owner & ~SNIB__OWNER_FREE);
+    if (s->local->parent) {
+        snib__nested_about(e, s, &about);
+    }
     snib__buf_clear(out);
     snib__about_write(&about, out);
 }

@@ -91,8 +91,8 @@ static bool claim_leave_may_pass(const struct snib__engine *e,
            !to->options.no_hand_over && !to->options.fixed &&
            to->options.lease.ns == t->lease.ns && snib__claim_fits(t, to) &&
            !claim_leave_has_upgrade_of(t->local) &&
-           !snib__cycles_waits(e, from->owner); /* it told others that it holds
-                                                this grant */
+           !snib__nested_waits(e, from->owner); /* it told others that it holds
+                                                   this grant */
 }
 
 bool snib__claim_release(struct snib__engine *e, snib_instant now,

@@ -210,8 +210,6 @@ void snib__acquisition_refuse(struct snib__engine *, struct snib__acquisition *,
 void snib__acquisition_gone(struct snib__engine *, struct snib__acquisition *,
                             snib_err, const struct snib_error *detail);
 void snib__acquisition_free(struct snib__engine *, struct snib__acquisition *);
-
-/* leave.c */
 /* A WAITING acquisition, the last one of its claim, is about to be ended. True:
  * it stays as LEAVING until the store has confirmed the end, to be refused with
  * err then; if that takes too long it is refused with UNKNOWN (unsure) or with
@@ -227,6 +225,13 @@ void snib__acquisition_left(struct snib__engine *, struct snib__acquisition *,
  * it is told so. s: NULL allowed; neither WAITING nor LEAVING: false. */
 bool snib__acquisition_had(struct snib__engine *, snib_instant now,
                            struct snib__acquisition *, int64_t token);
+/* The outcome of a LEAVING acquisition. */
+snib_err snib__acquisition_outcome(const struct snib__acquisition *,
+                                   bool confirmed);
+/* It waits no longer for the end of its claim; others may. */
+void snib__acquisition_stays_no_longer(struct snib__acquisition *);
+
+/* leave.c */
 void snib__acquisition_due(struct snib__engine *, snib_instant now,
                            struct snib__acquisition *);
 /* Refuse it with DEADLOCK; it leaves the queue. */
@@ -250,21 +255,23 @@ void snib__explain_drop_half(char *text);
  * "revoked". */
 void snib__explain_revoked(struct snib_error *);
 
-/* cycles.c */
-void snib__cycles_init(struct snib__engine *);
-void snib__cycles_free(struct snib__engine *);
+/* nested.c */
 /* Does this owner hold anything of this client? */
-bool snib__cycles_holds(const struct snib__engine *, uint64_t owner);
+bool snib__nested_holds(const struct snib__engine *, uint64_t owner);
 /* Is this owner in a nested wait, whose request has told others what it
  * holds? */
-bool snib__cycles_waits(const struct snib__engine *, uint64_t owner);
-/* Writes the owner of s, and what that owner holds, for others to see. */
-void snib__cycles_about(const struct snib__engine *,
+bool snib__nested_waits(const struct snib__engine *, uint64_t owner);
+/* Writes what the owner of s holds, for others to see. s is at an own claim. */
+void snib__nested_about(const struct snib__engine *,
                         const struct snib__acquisition *s,
                         struct snib__about *);
 /* s waits at an own claim, and its owner holds something. */
-void snib__cycles_enter(struct snib__engine *, snib_instant now,
+void snib__nested_enter(struct snib__engine *, snib_instant now,
                         struct snib__acquisition *s);
+
+/* cycles.c */
+void snib__cycles_init(struct snib__engine *);
+void snib__cycles_free(struct snib__engine *);
 snib_instant snib__cycles_due(const struct snib__engine *);
 void snib__cycles_tick(struct snib__engine *, snib_instant now);
 /* The scan is answered. sent: when it was sent; 0: not known. */
@@ -275,11 +282,6 @@ static inline bool snib__cycles_is_mine(const struct snib__engine *e,
 {
     return q == &e->cycles.direct;
 }
-static inline void snib__cycles_served(struct snib__acquisition *s)
-{
-    snib__unlink(&s->nested);
-}
-
 /* claim.c and the files beside it (claim_i.h) */
 snib_err snib__claim_new(struct snib__engine *, struct snib__local_lock *);
 /* Has the detached grant confirmed that the waiting acquisition s adopts. For a
