@@ -42,10 +42,10 @@ BUGS = [
      "src/store/redis/queue.c",
      "if (rq->poll[k].number && rq->poll[k].number == g.poll) {",
      "if (k == 0) {"),
-    ("no allowance for clock rates", "src/core/claim.c",
+    ("no allowance for clock rates", "src/core/claim_i.h",
      "return (snib_duration){lease.ns / 100 + 5000000};",
      "return (snib_duration){lease.ns - lease.ns};"),
-    ("loss is not told by the deadline", "src/core/claim.c",
+    ("loss is not told by the deadline", "src/core/claim_send.c",
      "            at = snib__sooner(at, t->deadline);", "            ;"),
     ("poll without a bound", "src/store/redis/redis_i.h",
      "POLL_MS = 1000,", "POLL_MS = 900000,"),
@@ -67,20 +67,20 @@ BUGS = [
      "            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '') or 0",
      "        id, given, rest = request, token, '0 1 1 0 -'\n"
      "        till = now"),
-    ("a repeat gets a new id", "src/core/claim_acquire.c",
-     "        rq->resent = true;\n        if (snib__claim_first_waiting(",
-     "        rq->resent = true;\n        rq->id[0]++;\n"
-     "        if (snib__claim_first_waiting("),
+    ("a repeat gets a new id", "src/core/claim_refuse.c",
+     "    q->rq.resent = true;\n    if (snib__claim_first_waiting(",
+     "    q->rq.resent = true;\n    q->rq.id[0]++;\n"
+     "    if (snib__claim_first_waiting("),
     ("unknown is folded into \"not acquired\", nothing is cancelled",
-     "src/core/claim_acquire.c",
-     "            snib__claim_answered(e, t);\n"
-     "            snib__claim_leave(e, now, t);\n        }\n"
-     "        return;\n    }\n}",
-     "            snib__claim_answered(e, t);\n"
-     "            snib__claim_over(e, now, t);\n        }\n"
-     "        return;\n    }\n}"),
+     "src/core/claim_refuse.c",
+     "        snib__pending_start(e, q);\n    } else {\n"
+     "        snib__claim_answered(e, t);\n"
+     "        snib__claim_leave(e, now, t);\n    }\n}",
+     "        snib__pending_start(e, q);\n    } else {\n"
+     "        snib__claim_answered(e, t);\n"
+     "        snib__claim_over(e, now, t);\n    }\n}"),
     ("a leaving claim is used again before its answer",
-     "src/core/claim_leave.c",
+     "src/core/claim_send.c",
      "    snib__claim_start_end(e, now, t);\n}\n\nvoid snib__claim_start_end",
      "    snib__claim_start_end(e, now, t);\n"
      "    if (t->ending && !t->ender) {\n"
@@ -132,7 +132,7 @@ BUGS = [
      "    result, gone = 2, at\n", "    result = 2\n"),
     ("a yield does not end the prior grant", LUA + "acquire.lua",
      "    gone = client\nend", "    gone = nil\nend"),
-    ("a claim counts as the whole lease", "src/core/claim_acquire.c",
+    ("a claim counts as the whole lease", "src/core/claim.c",
      "    t->deadline = snib__before(snib__after(rq->valid_from, given),",
      "    t->deadline = snib__before(snib__after(rq->valid_from, "
      "rq->lease),"),
@@ -207,7 +207,7 @@ BUGS = [
      "src/store/redis/queue.c",
      "        queue_stray(s, now, &g);\n        return;", "        return;"),
     ("a refused request leaves its copies without a tombstone",
-     "src/core/claim_acquire.c",
+     "src/core/claim_refuse.c",
      "        if (t->copies) {", "        if (0) {"),
     ("a stolen grant leaves its copies without a tombstone",
      "src/core/claim_renew.c", "if ((gone && !t->copies) ||",
@@ -302,7 +302,7 @@ BUGS = [
      "    q->majority = count / 2 + 1;", "    q->majority = count / 2;"),
     ("half of an even number counts as a majority", Q + "store.c",
      "    q->majority = count / 2 + 1;", "    q->majority = (count + 1) / 2;"),
-    ("no allowance for clock rates (quorum)", "src/core/claim.c",
+    ("no allowance for clock rates (quorum)", "src/core/claim_i.h",
      "return (snib_duration){lease.ns / 100 + 5000000};",
      "return (snib_duration){lease.ns - lease.ns};"),
     ("a renewal counts from its last answer", Q + "renew.c",
@@ -458,10 +458,10 @@ BUGS = [
      "            rq->batch = 0;\n        } else {",
      "            ;\n        } else {"),
     ("the request of another owner joins a batch",
-     "src/core/acquire.c (many)",
-     "        } else {\n            snib__claim_limits(local->claim, s);\n",
-     "        } else {\n            snib__claim_limits(local->claim, s);\n"
-     "            snib__batch_join(e, s);\n"),
+     "src/core/claim.c (many)",
+     "        snib__claim_limits(local->claim, s);\n        return s;\n",
+     "        snib__claim_limits(local->claim, s);\n"
+     "        snib__batch_join(e, s);\n        return s;\n"),
     ("who has failed with a batch is not told", COMPANY,
      "    s->batch = rq->batch = e->batch.number;",
      "    rq->batch = e->batch.number;"),
@@ -471,14 +471,14 @@ BUGS = [
      "    rq->index = e->batch.count++;",
      "    rq->index = 0 * e->batch.count++;"),
     ("that a batch failed is told to others who try",
-     "src/core/claim_acquire.c (many)",
-     "            claim_acquire_refuse_batch(e, t, rq->batch);",
-     "            claim_acquire_refuse_all(e, t, SNIB_ERR_CANCELLED, &q->error, true);"),
-    ("no allowance for clock rates (many)", "src/core/claim.c (many)",
+     "src/core/claim_refuse.c (many)",
+     "        claim_refuse_batch(e, t, rq->batch);",
+     "        claim_refuse_all(e, t, SNIB_ERR_CANCELLED, &q->error, true);"),
+    ("no allowance for clock rates (many)", "src/core/claim_i.h (many)",
      "return (snib_duration){lease.ns / 100 + 5000000};",
      "return (snib_duration){lease.ns - lease.ns};"),
     ("a release with a short lease forgets late copies",
-     "src/core/claim_leave.c (many)",
+     "src/core/claim_send.c (many)",
      "    bool late = t->acquiring != NULL || t->doubt || t->copies;",
      "    bool late = t->acquiring != NULL || t->doubt;"),
     ("a try waits for what another owner of its client was granted",
@@ -538,32 +538,30 @@ BUGS = [
      "if (g->waits[i].about.owner && g->waits[i].about.held_count) {",
      "if (g->waits[i].about.owner) {"),
     ("a wait names one of the grants that its owner has",
-     "src/core/cycles.c",
+     "src/core/nested.c (circles)",
      "        if (t && about->held_count < SNIB__ABOUT_HELD) {",
      "        if (t && about->held_count < 1) {"),
-    ("a wait names what its client has", "src/core/cycles.c",
+    ("a wait names what its client has", "src/core/nested.c (circles)",
      "    return s->owner == owner && s->state == SNIB__ACQ_SERVED && t &&",
      "    return s->state == SNIB__ACQ_SERVED && t &&",
-     "        const struct snib__claim *t = cycles_grant_of(l, s->owner);",
-     "        const struct snib__claim *t = cycles_grant_of(l, s->owner);\n"
+     "        const struct snib__claim *t = nested_grant_of(l, s->owner);",
+     "        const struct snib__claim *t = nested_grant_of(l, s->owner);\n"
      "        for (int i = 0; !t && i < SNIB__OWNERS; i++) {\n"
      "            SNIB__LIST_EACH (o, &e->owners[i]) {\n"
-     "                t = t ? t : cycles_grant_of(o, s->owner);\n            }\n"
+     "                t = t ? t : nested_grant_of(o, s->owner);\n            }\n"
      "        }"),
     ("what a waiting owner holds is passed on",
      "src/core/claim_leave.c (circles)",
      " !claim_leave_has_upgrade_of(t->local) &&\n"
-     "           !snib__cycles_waits(e,\n"
-     "                               from->owner); /* it told others: it holds "
-     "this */",
+     "           !snib__nested_waits(e, from->owner);",
      " !claim_leave_has_upgrade_of(t->local);"),
     ("a nested wait joins the others of its process",
      "src/core/acquire.c (circles)",
-     "    bool own_claim = !exclusive || upgrade_of || nested;",
-     "    bool own_claim = !exclusive || upgrade_of;"),
+     "    bool own_claim = !exclusive || other || nested;",
+     "    bool own_claim = !exclusive || other;"),
     ("nested waits of readers only are looked at",
      "src/core/acquire.c (circles)",
-     "    } else if (nested) {\n", "    } else if (nested && !exclusive) {\n"),
+     "    if (nested && *ret &&", "    if (nested && !exclusive && *ret &&"),
     ("who is refused stays in the queue", "src/core/leave.c (circles)",
      "    snib__acquisition_refuse(e, s, SNIB_ERR_DEADLOCK, detail);\n"
      "    leave_left(e, now, local, s);",
@@ -625,7 +623,7 @@ BUGS = [
      "last = math.max(last + 1, floor + 1)"),
     ("a version ignores what its client was told", LUA + "value_put.lua",
      "    floor + 1)\nremember(last)", "    1)\nremember(last)"),
-    ("a version told is not kept as the floor", "src/core/request.c",
+    ("a version told is not kept as the floor", "src/core/direct.c",
      "        e->version_floor = q->rq.token;\n", "        ;\n"),
     ("changes of a value are not remembered", LUA + "value_put.lua",
      "    changes[#changes + 1] = {request, number}\n", ""),
@@ -720,15 +718,15 @@ BUGS = [
      "            SNIB__NOT_APPLIED : SNIB__UNKNOWN,\n"
      "            rq->verb >= SNIB__VALUE_PUT ? SNIB_ERR_UNREACHABLE\n"
      "            : SNIB_ERR_UNKNOWN,\n"),
-    ("a repeat that fails hides the earlier copy", "src/core/request.c",
-     "            direct->err = request_earlier_copy(q) ? request_may_be_applied(direct)\n"
-     "                         : q->rq.err     ? q->rq.err",
-     "            direct->err = q->rq.err       ? q->rq.err"),
-    ("a repeated change gets a new id", "src/core/request.c",
+    ("a repeat that fails hides the earlier copy", "src/core/direct.c",
+     "        direct->err = direct_earlier_copy(q) ? direct_may_be_applied(direct)\n"
+     "                      : q->rq.err            ? q->rq.err",
+     "        direct->err = q->rq.err ? q->rq.err"),
+    ("a repeated change gets a new id", "src/core/direct.c",
      "    if (!direct->id[0] && !direct->id[1]) {\n", "    if (true) {\n"),
-    ("every value is kept for a minute", "src/core/request.c",
+    ("every value is kept for a minute", "src/core/direct.c",
      "    q->rq.lease = direct->keep;\n", "    q->rq.lease = snib__ms(60000);\n"),
-    ("a change expects what its client was told last", "src/core/request.c",
+    ("a change expects what its client was told last", "src/core/direct.c",
      "    q->rq.token = direct->expected;\n",
      "    q->rq.token = direct->expected ? e->version_floor : 0;\n"),
     ("a message between two acknowledgements bars the line",
@@ -874,10 +872,10 @@ BUGS = [
      "src/store/redis/session.c (force)",
      "            session_subscribe(s, now, told);\n", ""),
     ("a try that was ended by force is cancelled",
-     "src/core/claim_acquire.c (force)",
-     "            claim_acquire_refuse_all(e, t, SNIB_ERR_BUSY, &q->error, true);",
-     "            claim_acquire_refuse_all(e, t, rq->err ? rq->err : SNIB_ERR_BUSY,\n"
-     "                       &q->error, true);"),
+     "src/core/claim_refuse.c (force)",
+     "        claim_refuse_all(e, t, SNIB_ERR_BUSY, &q->error, true);",
+     "        claim_refuse_all(e, t, rq->err ? rq->err : SNIB_ERR_BUSY,\n"
+     "                         &q->error, true);"),
     # callers who spin
     ("wait=spin is not read", "src/store/redis/store.c (force)",
      "s->spin = wait && !strcmp(wait, \"spin\");", "s->spin = false;"),
@@ -906,11 +904,11 @@ BUGS = [
      "            rq->resent = true; /* whoever gives up cancels its place */\n",
      ""),
     ("the first one decides whether a client spins",
-     "src/core/claim_acquire.c (force)",
-     "        rq->spin = rq->spin && claim_acquire_spins(s);\n",
-     "        rq->spin = claim_acquire_spins(head);\n"),
-    ("who joins one who spins does so, too", "src/core/claim_acquire.c (force)",
-     "        t->acquiring->rq.spin = t->acquiring->rq.spin && claim_acquire_spins(s);\n", ""),
+     "src/core/claim_send.c (force)",
+     "        rq->spin = rq->spin && claim_send_spins(s);\n",
+     "        rq->spin = claim_send_spins(head);\n"),
+    ("who joins one who spins does so, too", "src/core/claim_send.c (force)",
+     "        t->acquiring->rq.spin = t->acquiring->rq.spin && claim_send_spins(s);\n", ""),
     ("who spins barges", LUA + "acquire.lua (force)",
      "    rank = rank or class * 1099511627776 + (counter or 0) + 1,",
      "    rank = rank or ARGV[4] == '0' and 1 or\n"
@@ -941,7 +939,7 @@ BUGS = [
      "src/core/claim_renew.c (leases)",
      "            s->err = SNIB_ERR_LOST;\n"
      "            snib__acquisition_tell(e, s, SNIB__NEWS_RENEWED);\n", ""),
-    ("of a loss only what was known before is said", "src/core/explain.c",
+    ("of a loss only what was known before is said", "src/core/status.c",
      "    snprintf(ret, size, \"%s%s%s\", word, *text ? \": \" : \"\", text);",
      "    snprintf(ret, size, \"%s\", *text ? text : word);"),
     ("a repeat is told a whole lease, and nothing is extended",
@@ -985,13 +983,13 @@ BUGS = [
      "        if (snib__reached(now, t->deadline) || rq->revoked) {",
      "        if (true) {"),
     ("a no is told before the end of what its copies left",
-     "src/core/claim_acquire.c (force)",
+     "src/core/claim_refuse.c (force)",
      "        bool stays = t->copies && last && !s->options.try_only;",
      "        bool stays = false;"),
     ("behind a grant given back for nobody a limit is told at once",
      "src/core/leave.c",
      "? s->ended && !s->options.passes &&", "? false &&"),
     ("what stood before a yield is forgotten, and ended for less time",
-     "src/core/claim_acquire.c (leases)",
+     "src/core/claim_send.c (leases)",
      "    if (t->most.ns < t->lease.ns || !prior) {\n", "    if (true) {\n"),
 ]

@@ -1,13 +1,17 @@
-/* core/acquire.c — what an acquire finds out without the store.
+/* core/acquire.c — what an acquire finds out without the store; and adopting.
  *
  * An owner that holds the name enters again. An owner that lost it must unwind
  * first. A try behind another owner of this client is refused here. All other
  * acquires get an acquisition that waits: at the name, whose one claim asks for
  * all exclusive owners, or at an own claim. Own claims are for readers,
  * permits, barriers, an owner that writes with its read grant standing (or
- * reads with its write grant), and a nested wait. */
+ * reads with its write grant), and a nested wait.
+ *
+ * A detached grant has no acquisition any more. The owner that adopts it gets
+ * one, with a claim in CONFIRM (core/claim.c), and has the grant once a renewal
+ * has shown that it stands. */
 #include "base/error.h"
-#include "core/acquisition_i.h"
+#include "core/engine_i.h"
 
 enum { HOLDS_MAX = 1 << 30 };
 
@@ -68,8 +72,8 @@ static snib_err acquire_unwound(struct snib__local_lock *local, uint64_t owner,
     return SNIB_ERR_OK;
 }
 
-static void acquire_check_all(struct snib__engine *e, snib_instant now,
-                              struct snib__local_lock *local)
+bool snib__owner_check(struct snib__engine *e, snib_instant now,
+                       struct snib__local_lock *local)
 {
     bool lost = local->claim && snib__claim_check(e, now, local->claim);
     SNIB__LIST_EACH_SAFE (l, next, &local->own_claims) {
@@ -77,9 +81,7 @@ static void acquire_check_all(struct snib__engine *e, snib_instant now,
             SNIB__CONTAINER(l, struct snib__local_lock, bucket)->claim;
         lost = (t && snib__claim_check(e, now, t)) || lost;
     }
-    if (lost) {
-        snib__engine_settle(e, now);
-    }
+    return lost;
 }
 
 static snib_err acquire_enter_again(struct snib__acquisition *held,
@@ -102,77 +104,77 @@ static snib_err acquire_enter_again(struct snib__acquisition *held,
     return snib__ok(reterr);
 }
 
-snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
-                              struct snib__local_lock *local,
-                              const struct snib__acquire_spec *spec,
-                              struct snib__acquisition **ret,
-                              struct snib_error *reterr)
+/* The grant of its own that this owner enters again; NULL: none. */
+static struct snib__acquisition *acquire_again(const struct owner_holds *has,
+                                               snib_kind kind)
+{
+    return snib__is_exclusive((uint8_t)kind) ? has->exclusive
+           : kind == SNIB_READ               ? has->reading
+                                             : NULL;
+}
+
+/* The writer that reads, or the reader that writes: its other grant. Nobody
+ * else may hold a lock both ways, so this is the only grant that would be in
+ * the way. */
+static const struct snib__acquisition *
+acquire_upgrade_of(const struct owner_holds *has, snib_kind kind)
+{
+    return snib__is_exclusive((uint8_t)kind) ? has->reading
+           : kind == SNIB_READ               ? has->exclusive
+                                             : NULL;
+}
+
+/* An owner that holds something (or above which something is held) and waits
+ * may be part of a deadlock. So it asks by an own claim, and the store shows
+ * the owner and what it holds. */
+static bool acquire_is_nested(const struct snib__engine *e,
+                              const struct snib__acquire_spec *spec)
+{
+    return e->cfg.deadlocks && !spec->try_only &&
+           (spec->above || (!snib__list_empty(&e->held) &&
+                            snib__nested_holds(e, spec->owner)));
+}
+
+snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
+                             struct snib__local_lock *local,
+                             const struct snib__acquire_spec *spec,
+                             struct snib__acquisition **ret,
+                             struct snib_error *reterr)
 {
     bool exclusive = snib__is_exclusive((uint8_t)spec->kind);
     *ret = NULL;
     if (e->closed) {
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
-    acquire_check_all(e, now, local);
     snib_err err = acquire_unwound(local, spec->owner, reterr);
     if (err) {
         return err;
     }
     struct owner_holds has = acquire_owner_holds(local, spec->owner);
-    struct snib__acquisition *again = exclusive                 ? has.exclusive
-                                      : spec->kind == SNIB_READ ? has.reading
-                                                                : NULL;
+    struct snib__acquisition *again = acquire_again(&has, spec->kind);
     if (again) {
         return acquire_enter_again(again, spec, ret, reterr);
     }
-    /* The writer that reads, or the reader that writes. Nobody else may hold a
-     * lock both ways, so this is the only grant that would be in the way. */
-    const struct snib__acquisition *upgrade_of = exclusive ? has.reading
-                                                 : spec->kind == SNIB_READ
-                                                     ? has.exclusive
-                                                     : NULL;
-    if (spec->try_only && !upgrade_of &&
+    const struct snib__acquisition *other =
+        acquire_upgrade_of(&has, spec->kind);
+    if (spec->try_only && !other &&
         acquire_surely_busy(local->claim, exclusive)) {
         return snib__fail_plain(reterr, SNIB_ERR_BUSY);
     }
-    /* An owner that holds something (or above which something is held) and
-     * waits may be part of a deadlock. So it asks by an own claim, and the
-     * store shows the owner and what it holds. */
-    bool nested = e->cfg.deadlocks && !spec->try_only &&
-                  (spec->above || snib__nested_holds(e, spec->owner));
-    bool own_claim = !exclusive || upgrade_of || nested;
-    if (own_claim) {
-        local = snib__own_claim_new(e, local);
-        if (!local) {
-            return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-        }
+    bool nested = acquire_is_nested(e, spec);
+    bool own_claim = !exclusive || other || nested;
+    if (own_claim && !(local = snib__own_claim_new(e, local))) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    bool asks = !local->claim;
-    struct snib__acquisition *s = snib__acquisition_new(e, local, spec);
-    if (s) {
-        s->options.upgrade_of = upgrade_of ? upgrade_of->ticket : 0;
-        if (asks) {
-            snib__claim_acquire(e, now, local->claim, 0);
-            snib__batch_join(e, s);
-        } else {
-            snib__claim_limits(local->claim, s);
-        }
+    *ret = snib__claim_join(e, now, local, spec, other ? other->ticket : 0);
+    if (nested && *ret && (*ret)->state == SNIB__ACQ_WAITING) {
+        snib__nested_enter(e, now, *ret);
     }
     if (own_claim) {
         /* the acquisition and its claim keep it */
         snib__local_lock_drop(e, local);
     }
-    if (!s) {
-        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-    }
-    snib__engine_settle(e, now);
-    if (s->state != SNIB__ACQ_WAITING) {
-        snib__acquisition_hush(s);
-    } else if (nested) {
-        snib__nested_enter(e, now, s);
-    }
-    *ret = s;
-    return SNIB_ERR_OK;
+    return *ret ? SNIB_ERR_OK : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
 }
 
 /* -- adopting a detached grant -------------------------------------------- */
@@ -191,12 +193,12 @@ static bool acquire_is_ours(const struct snib__local_lock *local,
     return false;
 }
 
-snib_err snib__engine_adopt(struct snib__engine *e, snib_instant now,
-                            struct snib__local_lock *local,
-                            const struct snib__acquire_spec *spec,
-                            const uint64_t id[2], int64_t token,
-                            struct snib__acquisition **ret,
-                            struct snib_error *reterr)
+snib_err snib__owner_adopt(struct snib__engine *e, snib_instant now,
+                           struct snib__local_lock *local,
+                           const struct snib__acquire_spec *spec,
+                           const uint64_t id[2], int64_t token,
+                           struct snib__acquisition **ret,
+                           struct snib_error *reterr)
 {
     *ret = NULL;
     if (e->closed) {
@@ -216,20 +218,9 @@ snib_err snib__engine_adopt(struct snib__engine *e, snib_instant now,
     if (own_claim && !(local = snib__own_claim_new(e, local))) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    struct snib__acquisition *s = snib__acquisition_new(e, local, spec);
-    if (s) {
-        snib__claim_adopt(e, now, local->claim, s, id, token);
-    }
+    *ret = snib__claim_adopt(e, now, local, spec, id, token);
     if (own_claim) {
         snib__local_lock_drop(e, local);
     }
-    if (!s) {
-        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-    }
-    snib__engine_settle(e, now);
-    if (s->state != SNIB__ACQ_WAITING) {
-        snib__acquisition_hush(s);
-    }
-    *ret = s;
-    return SNIB_ERR_OK;
+    return *ret ? SNIB_ERR_OK : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
 }

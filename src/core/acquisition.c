@@ -41,7 +41,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "core/acquisition_i.h"
+#include "core/engine_i.h"
 
 /* -- tickets -------------------------------------------------------------- */
 
@@ -119,8 +119,9 @@ struct snib__acquisition *snib__engine_told(struct snib__engine *e,
     return s;
 }
 
-void snib__acquisition_explain(struct snib__acquisition *s, snib_err err,
-                               const struct snib_error *detail)
+/* Sets its outcome to err, in the store's words if detail has that code. */
+static void acquisition_explain(struct snib__acquisition *s, snib_err err,
+                                const struct snib_error *detail)
 {
     s->err = err;
     if (detail && detail->text[0] && detail->code == err) {
@@ -139,7 +140,7 @@ void snib__acquisition_refuse(struct snib__engine *e,
     snib__unlink(&s->nested);
     snib__heap_remove(&e->acquisitions, &s->timer);
     s->state = SNIB__ACQ_REFUSED;
-    snib__acquisition_explain(s, err, detail);
+    acquisition_explain(s, err, detail);
     snib__acquisition_tell(e, s, SNIB__NEWS_SETTLED);
 }
 
@@ -152,7 +153,7 @@ void snib__acquisition_gone(struct snib__engine *e, struct snib__acquisition *s,
         return;
     }
     s->state = SNIB__ACQ_GONE;
-    snib__acquisition_explain(s, err, detail);
+    acquisition_explain(s, err, detail);
     snib__acquisition_tell(e, s, SNIB__NEWS_RELEASED);
 }
 
@@ -214,7 +215,7 @@ void snib__acquisition_left(struct snib__engine *e, struct snib__acquisition *s,
     snib__acquisition_stays_no_longer(s);
     snib__heap_remove(&e->acquisitions, &s->timer);
     s->state = SNIB__ACQ_REFUSED;
-    snib__acquisition_explain(s, snib__acquisition_outcome(s, confirmed), NULL);
+    acquisition_explain(s, snib__acquisition_outcome(s, confirmed), NULL);
     snib__acquisition_tell(e, s, SNIB__NEWS_SETTLED);
 }
 
@@ -259,9 +260,9 @@ static bool acquisition_copy_words(struct snib__acquisition *s,
     return s->above != NULL;
 }
 
-static struct snib__acquisition *
-acquisition_blank(struct snib__engine *e, struct snib__local_lock *local,
-                  const struct snib__acquire_spec *spec)
+struct snib__acquisition *
+snib__acquisition_new(struct snib__engine *e, struct snib__local_lock *local,
+                      const struct snib__acquire_spec *spec)
 {
     struct snib__acquisition *s = snib__alloc(sizeof *s);
     if (!s) {
@@ -341,11 +342,10 @@ void snib__engine_abandon(struct snib__engine *e, struct snib__acquisition *s)
 
 /* -- joining the queue ---------------------------------------------------- */
 
-/* Queues behind the acquisitions of its rank and of higher ones, and behind one
- * that adopts, which stays first. */
-static void acquisition_queue_up(struct snib__local_lock *local,
-                                 struct snib__acquisition *s)
+void snib__acquisition_queue_up(struct snib__engine *e,
+                                struct snib__acquisition *s, bool timed)
 {
+    const struct snib__local_lock *local = s->local;
     struct snib__link *at = local->waiting.head.prev;
     while (at != &local->waiting.head) {
         const struct snib__acquisition *before =
@@ -357,23 +357,8 @@ static void acquisition_queue_up(struct snib__local_lock *local,
         at = at->prev;
     }
     snib__list_insert(at, &s->link);
-}
-
-struct snib__acquisition *
-snib__acquisition_new(struct snib__engine *e, struct snib__local_lock *local,
-                      const struct snib__acquire_spec *spec)
-{
-    struct snib__acquisition *s = acquisition_blank(e, local, spec);
-    if (s && !local->claim && snib__claim_new(e, local)) {
-        snib__acquisition_free(e, s);
-        return NULL;
+    snib__list_push(&e->owners[s->owner % SNIB__OWNERS], &s->by_owner);
+    if (timed) {
+        snib__heap_set(&e->acquisitions, &s->timer, s->limit);
     }
-    if (s) {
-        acquisition_queue_up(local, s);
-        snib__list_push(&e->owners[s->owner % SNIB__OWNERS], &s->by_owner);
-        if (spec->timed) {
-            snib__heap_set(&e->acquisitions, &s->timer, s->limit);
-        }
-    }
-    return s;
 }

@@ -9,53 +9,6 @@
 
 #include "core/claim_i.h"
 
-void snib__claim_leave(struct snib__engine *e, snib_instant now,
-                       struct snib__claim *t)
-{
-    /* A copy of the acquire may be executed later than our lease lasts. */
-    bool late = t->acquiring != NULL || t->doubt || t->copies;
-    bool held = t->state == SNIB__CLAIM_HELD || t->state == SNIB__CLAIM_RISK;
-    snib_duration most = t->most;
-    SNIB__LIST_EACH (l, &t->local->waiting) {
-        SNIB__CONTAINER(l, struct snib__acquisition, link)->ended = !held;
-    }
-    if (late && most.ns < SNIB__NOT_AFTER_MS * INT64_C(1000000)) {
-        most = snib__ms(SNIB__NOT_AFTER_MS);
-    }
-    if (t->state != SNIB__CLAIM_LEAVING) {
-        e->leaving++;
-    }
-    t->state = SNIB__CLAIM_LEAVING;
-    t->gone_by = snib__after(now, most);
-    t->renew_at = SNIB__NEVER;
-    snib__claim_orphan(&t->renewing);
-    snib__unlink(&t->held);
-    snib__claim_start_end(e, now, t);
-}
-
-void snib__claim_start_end(struct snib__engine *e, snib_instant now,
-                           struct snib__claim *t)
-{
-    struct snib__pending *q = snib__pending_get(e, t->local);
-    if (!q) {
-        snib__claim_retry_at(e, now, t);
-        return;
-    }
-    t->renew_at = SNIB__NEVER;
-    t->ending = q;
-    q->claim = t;
-    q->rq.id[0] = t->id[0];
-    q->rq.id[1] = t->id[1];
-    q->rq.verb = t->acquiring || t->doubt ? SNIB__CANCEL : SNIB__RELEASE;
-    q->rq.token = q->rq.verb == SNIB__CANCEL ? t->prior : t->token0;
-    q->rq.lease = t->lease;
-    q->rq.limit = t->gone_by;
-    q->rq.resent = t->doubt || t->copies;
-    q->rq.background = t->ender == NULL;
-    snib__claim_arm(e, t);
-    snib__pending_start(e, q);
-}
-
 /* Does an own claim of this name hold a grant? A writer that also reads must
  * not hand over: another owner would write while the first one reads. */
 static bool claim_leave_has_upgrade_of(const struct snib__local_lock *local)
@@ -215,4 +168,17 @@ void snib__claim_end_answered(struct snib__engine *e, snib_instant now,
     t->doubt = false;
     snib__pending_put(e, q);
     snib__claim_ended(e, now, t, err, &why);
+}
+
+void snib__claim_overtaken(struct snib__engine *e, snib_instant now,
+                           struct snib__claim *t, struct snib__pending *q)
+{
+    if (q->rq.answer == SNIB__QUEUED) {
+        return;
+    }
+    if (q->rq.answer == SNIB__DONE) {
+        (void)snib__acquisition_had(e, now, t->ender, q->rq.token);
+    }
+    t->doubt = true;
+    snib__claim_answered(e, t);
 }

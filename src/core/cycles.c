@@ -101,7 +101,7 @@ void snib__cycles_tick(struct snib__engine *e, snib_instant now)
                               .limit = snib__after(now, snib__ms(PATIENCE_MS))};
     c->acquiring = true;
     c->asked = now;
-    if (snib__engine_direct(e, now, &c->direct)) { /* no memory: later */
+    if (snib__direct_start(e, now, &c->direct)) { /* no memory: later */
         c->acquiring = false;
         c->again = snib__after(now, snib__ms(EVERY_MS));
     }
@@ -204,6 +204,19 @@ static void cycles_tell_cycle(const struct snib__waits *g, uint32_t me,
     }
 }
 
+__attribute__((format(printf, 3, 4))) static void
+cycles_log(struct snib__engine *e, int level, const char *fmt, ...)
+{
+    if (e->out.log) {
+        char line[320];
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(line, sizeof line, fmt, ap);
+        va_end(ap);
+        e->out.log(e->out.log_data, level, line);
+    }
+}
+
 /* Judges the wait s by this scan. True: it is refused. */
 static bool cycles_judge(struct snib__engine *e, snib_instant now,
                          const struct snib__waits *g,
@@ -236,7 +249,7 @@ static bool cycles_judge(struct snib__engine *e, snib_instant now,
     }
     struct snib_error error;
     cycles_tell_cycle(g, me, &error);
-    snib__engine_log(e, SNIB_LOG_WARN, "%s", error.text);
+    cycles_log(e, SNIB_LOG_WARN, "%s", error.text);
     snib__acquisition_deadlock(e, now, s, &error);
     return true;
 }
@@ -274,8 +287,8 @@ void snib__cycles_answer(struct snib__engine *e, snib_instant now,
                                                connection */
     cycles_rest(e, now);
     if (c->direct.err) {
-        snib__engine_log(e, SNIB_LOG_DEBUG, "no look for deadlocks: %s",
-                         c->direct.error.text);
+        cycles_log(e, SNIB_LOG_DEBUG, "no look for deadlocks: %s",
+                   c->direct.error.text);
     }
     if (!c->direct.err && !e->closed) {
         g = snib__waits_new(snib__buf_bytes(&c->direct.result),

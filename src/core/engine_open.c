@@ -1,7 +1,6 @@
 /* core/engine_open.c — the engine from open to free.
  *
- * close refuses the waiting acquisitions and releases what is held; the answers
- * still come. free asks nobody: the store forgets all requests first, and those
+ * free asks nobody: the store forgets all requests first, and those
  * under way are on the busy list. free takes half-built engines too. */
 #include <assert.h>
 #include <string.h>
@@ -139,29 +138,6 @@ void snib__engine_free(struct snib__engine *e)
     snib__heap_free(&e->acquisitions);
     snib__cycles_free(e);
     snib__free(e);
-}
-
-void snib__engine_close(struct snib__engine *e, snib_instant now)
-{
-    e->closed = true;
-    for (uint32_t i = 0; i < e->slot_cap; i++) {
-        struct snib__acquisition *s = e->slots[i].acq;
-        if (s && s->state == SNIB__ACQ_WAITING) {
-            struct snib__local_lock *local = s->local;
-            snib__acquisition_refuse(e, s, SNIB_ERR_CLOSED, NULL);
-            if (local->claim && snib__list_empty(&local->waiting)) {
-                snib__claim_give_up(e, now, local->claim);
-            }
-        }
-    }
-    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
-        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
-        if (!snib__claim_check(e, now, t) && t->holder) {
-            t->holder->holds = 0;
-            snib__claim_release(e, now, t);
-        }
-    }
-    snib__engine_settle(e, now);
 }
 
 bool snib__engine_idle(const struct snib__engine *e)

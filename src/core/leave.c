@@ -18,8 +18,8 @@
 #include <assert.h>
 
 #include "base/error.h"
-#include "core/acquisition_i.h"
 #include "core/blocking.h"
+#include "core/engine_i.h"
 
 /* Returns the outcome that an acquisition which leaves may report. As long as
  * others of this client stay, or once the store has said "queued", it surely
@@ -53,8 +53,8 @@ static void leave_left(struct snib__engine *e, snib_instant now,
     }
 }
 
-snib_err snib__engine_leave(struct snib__engine *e, snib_instant now,
-                            struct snib__acquisition *s, snib_err why)
+snib_err snib__acquisition_leave(struct snib__engine *e, snib_instant now,
+                                 struct snib__acquisition *s, snib_err why)
 {
     snib_err outcome;
     if (s->state == SNIB__ACQ_LEAVING) {
@@ -71,7 +71,6 @@ snib_err snib__engine_leave(struct snib__engine *e, snib_instant now,
     outcome = leave_outcome_of_leaving(local, s, why);
     leave_left(e, now, local, s);
     snib__acquisition_free(e, s);
-    snib__engine_settle(e, now);
     return outcome;
 }
 
@@ -150,9 +149,9 @@ static snib_err leave_outcome_or_stay(struct snib__engine *e, snib_instant now,
     return late ? outcome : snib__fail_plain(ret, outcome);
 }
 
-snib_err snib__engine_give_up(struct snib__engine *e, snib_instant now,
-                              struct snib__acquisition *s, snib_err why,
-                              struct snib_error *ret)
+snib_err snib__acquisition_give_up(struct snib__engine *e, snib_instant now,
+                                   struct snib__acquisition *s, snib_err why,
+                                   struct snib_error *ret)
 {
     if (s->state != SNIB__ACQ_WAITING) {
         return snib__ok(ret);
@@ -163,7 +162,6 @@ snib_err snib__engine_give_up(struct snib__engine *e, snib_instant now,
     if (outcome) {
         snib__acquisition_free(e, s);
     }
-    snib__engine_settle(e, now);
     return outcome ? outcome : snib__ok(ret);
 }
 
