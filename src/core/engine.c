@@ -12,6 +12,7 @@
 #include <assert.h>
 
 #include "core/blocking.h"
+#include "core/check.h"
 
 /* -- the step ------------------------------------------------------------- */
 
@@ -88,6 +89,9 @@ static void engine_settle(struct snib__engine *e, snib_instant now)
         }
     }
     e->out.holds = !snib__list_empty(&e->held);
+#ifdef SNIB_CHECKS
+    snib__check_step(e);
+#endif
 }
 
 /* -- grants that were ended, or are at risk ------------------------------- */

@@ -148,6 +148,7 @@ struct snib__engine {
     int64_t version_floor; /* highest version of a value seen on it */
     uint32_t out_requests; /* pending requests at the store */
     uint32_t leaving;      /* claims that are LEAVING */
+    uint32_t unchecked;    /* steps since core/check.c has looked */
     bool closed;
     bool pushes; /* the store does: SNIB__CAN_PUSH */
     struct {     /* the tries between gather and gathered */
