@@ -20,7 +20,7 @@ enum { HOLDS_MAX = 1 << 30 };
  * force. */
 static bool acquire_surely_busy(const struct snib__claim *t, bool exclusive)
 {
-    return t && !(t->hinted && t->renewing) &&
+    return t && !(t->hint && t->renewing) &&
            ((exclusive && t->state == SNIB__CLAIM_QUEUED) ||
             t->state == SNIB__CLAIM_CONFIRM || t->state == SNIB__CLAIM_HELD ||
             t->state == SNIB__CLAIM_RISK);

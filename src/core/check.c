@@ -95,16 +95,17 @@ static const char *const check_claim_has[] = {
      * | | | | | | | a link on the list of what is held
      * | | | | | | | | prior
      * | | | | | | | | | placed
-     * | | | | | | | | | | doubt
-     * | | | | | | | | | | | want_renew
-     * | | | | | | | | | | | | stale without hinted
+     * | | | | | | | | | | a doubt
+     * | | | | | | | | | | | an open one
+     * | | | | | | | | | | | | want_renew
+     * | | | | | | | | | | | | | refusals
      */
-    [SNIB__CLAIM_ACQUIRING] = ".-----+-" "...--",
-    [SNIB__CLAIM_QUEUED]    = "+-----+-" ".+.--",
-    [SNIB__CLAIM_CONFIRM]   = "-.---.+-" "-..--",
-    [SNIB__CLAIM_HELD]      = "-.-+--.+" "-.-.-",
-    [SNIB__CLAIM_RISK]      = "-.-+--.+" "-.-.-",
-    [SNIB__CLAIM_LEAVING]   = ".-.-.-.-" "...--",
+    [SNIB__CLAIM_ACQUIRING] = ".-----+-" "....-.",
+    [SNIB__CLAIM_QUEUED]    = "+-----+-" ".+..--",
+    [SNIB__CLAIM_CONFIRM]   = "-.---.+-" "--..--",
+    [SNIB__CLAIM_HELD]      = "-.-+--.+" "--.-.-",
+    [SNIB__CLAIM_RISK]      = "-.-+--.+" "--.-.-",
+    [SNIB__CLAIM_LEAVING]   = ".-.-.-.-" "....-.",
     /* clang-format on */
 };
 
@@ -163,9 +164,10 @@ const char *snib__check_claim(const struct snib__claim *t,
         {"a link on the list of held claims", snib__linked(&t->held)},
         {"a prior grant", t->prior != 0},
         {"`placed`", t->placed},
-        {"`doubt`", t->doubt},
+        {"a doubt", t->doubt != SNIB__DOUBT_NONE},
+        {"an open doubt", t->doubt == SNIB__DOUBT_OPEN},
         {"`want_renew`", t->want_renew},
-        {"`stale` without `hinted`", t->stale && !t->hinted},
+        {"refusals", t->refusals > 0},
     };
     const struct check_rule rules[] = {
         {"it is its local lock's claim", t->local->claim == t},
@@ -185,6 +187,9 @@ const char *snib__check_claim(const struct snib__claim *t,
          !t->adopter || first == &t->adopter->link},
         {"its token is one of those reserved",
          t->token0 <= t->token && t->token - t->token0 <= t->reserve},
+        {"what it confirms in open doubt is adopted",
+         t->state != SNIB__CLAIM_CONFIRM || t->doubt != SNIB__DOUBT_OPEN ||
+             t->adopter},
         {"something will happen to it", check_goes_on(t)},
         {"it ends some day, whoever is silent", check_ends(t)},
     };

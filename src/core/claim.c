@@ -37,21 +37,39 @@
  *             UNKNOWN, NOT_APPLIED             LEAVING: sent again
  *             gone_by                          over; its release is UNKNOWN
  *
- * Flags beside the state:
+ * Beside it stand two small states, each with a table of its own. `doubt`: what
+ * may have become of a send that was not answered. Without one the claim ends by
+ * a RELEASE or a yield. With COPIES, by a RELEASE that leaves a tombstone. With
+ * OPEN, or while its ACQUIRE is under way, by a CANCEL, since a RELEASE needs a
+ * grant that is known.
+ *
+ * doubt    event                                                      next
+ * -------  ---------------------------------------------------------  ------
+ * NONE     an ACQUIRE that was sent again is answered                 COPIES
+ * NONE,    UNKNOWN to an ACQUIRE, a CANCEL or an adoption; the claim  OPEN
+ *   COPIES is to end, without a grant, while something may be there
+ * OPEN     a grant                                                    COPIES
+ * any      adoption confirmed; end answered; asked anew               NONE
+ *
+ * `hint`: is the grant said to have been ended by force? Then there is no local
+ * hand-over and no yield, and it is confirmed before it is served.
+ *
+ * hint     event                               next
+ * -------  ----------------------------------  --------------------------------
+ * any      heard, no renewal under way         HEARD; a held one is asked about
+ *          heard, a renewal under way          STALE: its answer settles nothing
+ * HEARD    a renewal shows that it stands      NONE
+ * STALE    such an answer, or a new renewal    HEARD; asked again
+ * any      asked anew                          NONE
+ *
+ * And values, which core/check.c ties to the states:
  *
  * prior       token of our own grant that the ACQUIRE ends first (a yield); a
- *             CANCEL must end it too
- * placed      the ACQUIRE was in the store's queue, so something may be there
- * doubt       a send is unanswered: the claim is ended by a CANCEL, since a
- *             RELEASE needs a grant that is known
- * copies      a late copy of the ACQUIRE may be executed: its end must leave a
- *             tombstone, so no yield, and no "over" without an end
- * hinted      the grant is said to have been ended by force: no local hand-over
- *             and no yield; it is confirmed before it is served
- * stale       the renewal under way was sent before that hint, so its answer
- *             does not settle it
- * want_renew  a caller waits for the renewal
- * aggressive  the holder keeps the grant past its deadline
+ *             CANCEL must end it too; until a grant
+ * placed      the ACQUIRE was in the store's queue, so something may be there;
+ *             until a grant
+ * want_renew  a caller waits for the renewal; HELD and RISK only
+ * aggressive  the last holder keeps the grant past its deadline
  * outlives    the store knows that the grant does not end with our process;
  *             only then may a fixed lease take it
  * refusals    "no" in a row to an ACQUIRE that was ready to queue
@@ -214,8 +232,8 @@ static void claim_serve_or_confirm(struct snib__engine *e, snib_instant now,
     int64_t left = t->deadline.ns - now.ns;
     int64_t whole =
         s->options.lease.ns - snib__claim_allowance(s->options.lease).ns;
-    if (t->hinted || (claim_strict(s) ? left < whole - s->options.lease.ns / 8
-                                      : left < given.ns / 4)) {
+    if (t->hint || (claim_strict(s) ? left < whole - s->options.lease.ns / 8
+                                    : left < given.ns / 4)) {
         claim_confirm_first(e, now, t);
         return;
     }
@@ -252,9 +270,10 @@ void snib__claim_granted(struct snib__engine *e, snib_instant now,
     t->most = rq->lease;
     t->granted = now;
     t->refusals = 0;
-    t->doubt = false;
-    t->copies = t->copies || rq->resent;
+    t->doubt = t->doubt ? SNIB__DOUBT_COPIES : SNIB__DOUBT_NONE;
+    snib__claim_copies(t, rq);
     t->prior = 0;
+    t->placed = false;
     t->deadline = snib__before(snib__after(rq->valid_from, given),
                                snib__claim_allowance(given));
     t->renew_at =

@@ -38,6 +38,15 @@ static inline bool snib__claim_is_fixed(const struct snib__claim *t)
     return t->holder && t->holder->options.fixed;
 }
 
+/* It was sent again: an earlier copy may yet be executed. */
+static inline void snib__claim_copies(struct snib__claim *t,
+                                      const struct snib__request *rq)
+{
+    if (rq->resent && !t->doubt) {
+        t->doubt = SNIB__DOUBT_COPIES;
+    }
+}
+
 /* May this acquisition have the grant? Not if it wants another lock-delay than
  * the store was told: nobody would keep that promise. Not if it wants a fixed
  * lease and the store was told that the grant ends with our process. s: NULL

@@ -35,7 +35,7 @@ static bool claim_leave_may_pass(const struct snib__engine *e,
 {
     const struct snib__acquisition *from = t->holder;
     snib_duration left = snib__between(now, t->deadline);
-    return t->state == SNIB__CLAIM_HELD && !t->hinted &&
+    return t->state == SNIB__CLAIM_HELD && !t->hint &&
            t->token < t->token0 + t->reserve &&
            snib__between(t->granted, now).ns <
                SNIB__HAND_OVER_MS * INT64_C(1000000) &&
@@ -70,7 +70,7 @@ bool snib__claim_release(struct snib__engine *e, snib_instant now,
      * that keeps it out, and the waiting acquisitions ask after that. And not
      * if somebody is said to have ended the grant: the answer to a RELEASE says
      * whether that is so. */
-    if (next && !t->copies && !t->hinted) {
+    if (next && !t->doubt && !t->hint) {
         snib__claim_orphan(&t->renewing);
         snib__unlink(&t->held);
         snib__acquisition_free(e, s);
@@ -93,7 +93,7 @@ void snib__claim_give_up(struct snib__engine *e, snib_instant now,
     }
     switch ((snib__claim_state)t->state) {
     case SNIB__CLAIM_ACQUIRING:
-        t->doubt = true;
+        t->doubt = SNIB__DOUBT_OPEN;
         snib__claim_leave(e, now, t);
         break;
     case SNIB__CLAIM_QUEUED:
@@ -142,7 +142,9 @@ void snib__claim_end_answered(struct snib__engine *e, snib_instant now,
         (void)snib__acquisition_had(e, now, t->ender, rq->granted);
         break;
     case SNIB__UNKNOWN:
-        t->doubt = t->doubt || rq->verb == SNIB__CANCEL;
+        if (rq->verb == SNIB__CANCEL) {
+            t->doubt = SNIB__DOUBT_OPEN;
+        }
         rq->resent = true;
         if (!snib__reached(now, t->gone_by)) {
             snib__pending_start(e, q);
@@ -165,7 +167,7 @@ void snib__claim_end_answered(struct snib__engine *e, snib_instant now,
         return;
     }
     t->ending = NULL;
-    t->doubt = false;
+    t->doubt = SNIB__DOUBT_NONE;
     snib__pending_put(e, q);
     snib__claim_ended(e, now, t, err, &why);
 }
@@ -179,6 +181,6 @@ void snib__claim_overtaken(struct snib__engine *e, snib_instant now,
     if (q->rq.answer == SNIB__DONE) {
         (void)snib__acquisition_had(e, now, t->ender, q->rq.token);
     }
-    t->doubt = true;
+    t->doubt = SNIB__DOUBT_OPEN;
     snib__claim_answered(e, t);
 }

@@ -80,7 +80,7 @@ static bool claim_refuse_blocked_for_a_moment(const struct snib__engine *e,
 {
     struct snib__store_state is;
     snib__engine_store_state(e, now, &is);
-    return rq->blocked && is.reachable && !t->doubt &&
+    return rq->blocked && is.reachable && t->doubt != SNIB__DOUBT_OPEN &&
            snib__between(rq->asked, now).ns < SNIB__BLOCKED_NS &&
            !(t->placed && claim_refuse_is_party(t));
 }
@@ -97,7 +97,7 @@ static void claim_refuse_late_no(struct snib__engine *e, snib_instant now,
             SNIB__CONTAINER(l, struct snib__acquisition, link);
         bool last = l == snib__list_first(&t->local->waiting) &&
                     next == &t->local->waiting.head;
-        bool stays = t->copies && last && !s->options.try_only;
+        bool stays = t->doubt && last && !s->options.try_only;
         if (snib__reached(now, s->limit) &&
             !(stays &&
               snib__acquisition_stay(e, now, s, SNIB_ERR_TIMEOUT, false))) {
@@ -159,7 +159,7 @@ static snib_err claim_refuse_not_applied(const struct snib__claim *t,
                           snib_err_text(SNIB_ERR_UNKNOWN),
                           why.text[0] ? why.text : snib_err_text(err));
     }
-    return t->doubt && !t->placed ? SNIB_ERR_UNKNOWN : err;
+    return t->doubt == SNIB__DOUBT_OPEN && !t->placed ? SNIB_ERR_UNKNOWN : err;
 }
 
 /* How often the store may refuse a request that was ready to queue before we
@@ -195,7 +195,7 @@ static void claim_refuse_by_no(struct snib__engine *e, snib_instant now,
                                     by force */
         claim_refuse_all(e, t, SNIB_ERR_BUSY, &q->error, true);
     }
-    t->copies = t->copies || rq->resent;
+    snib__claim_copies(t, rq);
     claim_refuse_late_no(e, now, t);
     if (rq->may_queue && ++t->refusals > REFUSALS_MAX) {
         claim_refuse_all(e, t, SNIB_ERR_STORE, &q->error, false);
@@ -207,15 +207,15 @@ static void claim_refuse_no(struct snib__engine *e, snib_instant now,
 {
     claim_refuse_by_no(e, now, t, q);
     snib__claim_answered(e, t);
-    if (t->copies) { /* a copy may come after this no, and be let in */
-        t->doubt = true;
+    if (t->doubt) { /* a copy may come after this no, and be let in */
+        t->doubt = SNIB__DOUBT_OPEN;
         snib__claim_leave(e, now, t);
     } else if (!t->prior) {
         snib__claim_over(e, now, t);
     } else if (snib__claim_first_waiting(t->local)) {
         snib__claim_acquire(e, now, t, t->prior); /* prior is not ended yet */
     } else {
-        t->doubt = true;
+        t->doubt = SNIB__DOUBT_OPEN;
         snib__claim_leave(e, now, t);
     }
 }
@@ -251,8 +251,8 @@ static void claim_refuse_unfit(struct snib__engine *e, snib_instant now,
     }
     claim_refuse_all(e, t, claim_refuse_not_applied(t, q), &q->error, false);
     snib__claim_answered(e, t);
-    if (t->doubt || t->prior || t->placed) {
-        t->doubt = true;
+    if (t->doubt == SNIB__DOUBT_OPEN || t->prior || t->placed) {
+        t->doubt = SNIB__DOUBT_OPEN;
         snib__claim_leave(e, now, t);
     } else {
         snib__claim_over(e, now, t);
@@ -263,7 +263,7 @@ static void claim_refuse_unknown(struct snib__engine *e, snib_instant now,
                                  struct snib__claim *t, struct snib__pending *q)
 {
     claim_refuse_unanswered(e, now, t, q);
-    t->doubt = t->copies = true;
+    t->doubt = SNIB__DOUBT_OPEN;
     q->rq.resent = true;
     if (snib__claim_first_waiting(t->local)) {
         t->state = SNIB__CLAIM_ACQUIRING;

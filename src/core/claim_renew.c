@@ -44,7 +44,7 @@ static void claim_renew_lose(struct snib__engine *e, snib_instant now,
     /* A grant with a lock-delay is left to end by itself: a release would open
      * the lock at once. A grant that is gone needs an end only while copies of
      * its acquire may arrive, since they would be let in. */
-    if ((gone && !t->copies) || (s && t->delay.ns > 0)) {
+    if ((gone && !t->doubt) || (s && t->delay.ns > 0)) {
         snib__claim_over(e, now, t);
     } else {
         snib__claim_leave(e, now, t);
@@ -99,24 +99,28 @@ void snib__claim_fails(struct snib__engine *e, struct snib__claim *t)
 void snib__claim_hint(struct snib__engine *e, snib_instant now,
                       struct snib__claim *t)
 {
-    t->hinted = true;
-    if (t->renewing) {
-        t->stale = true;
-    } else if (snib__claim_is_held(t) &&
-               (e->pushes || !snib__claim_is_fixed(t))) {
+    t->hint = t->renewing ? SNIB__HINT_STALE : SNIB__HINT_HEARD;
+    if (!t->renewing && snib__claim_is_held(t) &&
+        (e->pushes || !snib__claim_is_fixed(t))) {
         snib__claim_renew(e, now, t);
     }
+}
+
+/* A renewal shows that the grant stood when it was sent. */
+static void claim_renew_answers_hint(struct snib__claim *t)
+{
+    t->hint = t->hint == SNIB__HINT_STALE ? SNIB__HINT_HEARD : SNIB__HINT_NONE;
 }
 
 /* A fixed lease stands, or stood when the store was asked. */
 static void claim_renew_stands(struct snib__engine *e, snib_instant now,
                                struct snib__claim *t)
 {
-    t->hinted = t->hinted && t->stale;
+    claim_renew_answers_hint(t);
     t->renew_at = SNIB__NEVER;
     /* If the process stood still meanwhile, nobody knows when the store was
      * asked. */
-    if (t->want_renew || t->hinted || t->state == SNIB__CLAIM_RISK) {
+    if (t->want_renew || t->hint || t->state == SNIB__CLAIM_RISK) {
         snib__claim_renew(e, now, t);
     } else {
         snib__acquisition_recovered(t->holder);
@@ -134,7 +138,7 @@ static void claim_renew_confirmed(struct snib__engine *e, snib_instant now,
     /* The grant may be left to end by itself, so its lease must be no longer
      * than the taker asked for. */
     bool fits = snib__claim_fits(t, s) && rq->lease.ns <= s->options.lease.ns;
-    if (t->hinted || (fits && rq->lease.ns < s->options.lease.ns)) {
+    if (t->hint || (fits && rq->lease.ns < s->options.lease.ns)) {
         snib__claim_renew(e, now, t);
         snib__claim_arm(e, t);
         return;
@@ -143,7 +147,7 @@ static void claim_renew_confirmed(struct snib__engine *e, snib_instant now,
         assert(s == t->adopter);
         s->options.slot = rq->slot;
         t->adopter = NULL;
-        t->doubt = false;
+        t->doubt = SNIB__DOUBT_NONE;
         if (e->floor < t->token0) {
             e->floor = t->token0;
         }
@@ -173,7 +177,7 @@ static void claim_renew_renewed(struct snib__engine *e, snib_instant now,
                                          snib__claim_allowance(left));
     t->deadline = confirms ? deadline : snib__later(t->deadline, deadline);
     t->renew_at = snib__claim_renewal_of(rq->valid_from, left);
-    t->hinted = t->hinted && t->stale;
+    claim_renew_answers_hint(t);
     if (t->adopter && snib__reached(now, t->deadline)) {
         snib__claim_adopt_failed(e, now, t, SNIB_ERR_LOST,
                                  NULL); /* over by now */
@@ -192,7 +196,7 @@ static void claim_renew_renewed(struct snib__engine *e, snib_instant now,
     if (t->holder && t->holder->options.fixed) {
         t->renew_at = SNIB__NEVER;
     }
-    if (!t->hinted) {
+    if (!t->hint) {
         snib__claim_refuse_tries(e, t->local); /* they waited for this */
     }
     if (t->want_renew && rq->lease.ns != t->lease.ns) {
@@ -202,7 +206,7 @@ static void claim_renew_renewed(struct snib__engine *e, snib_instant now,
         t->holder->err = SNIB_ERR_OK;
         snib__acquisition_tell(e, t->holder, SNIB__NEWS_RENEWED);
     }
-    if (t->hinted && !t->renewing && (e->pushes || !snib__claim_is_fixed(t))) {
+    if (t->hint && !t->renewing && (e->pushes || !snib__claim_is_fixed(t))) {
         snib__claim_renew(e, now, t);
     }
     snib__claim_arm(e, t);
@@ -215,7 +219,9 @@ void snib__claim_renewal_answered(struct snib__engine *e, snib_instant now,
     struct snib__request *rq = &q->rq;
     if (rq->answer == SNIB__UNKNOWN) { /* sent again at once */
         rq->resent = true;
-        t->doubt = t->doubt || t->adopter;
+        if (t->adopter) {
+            t->doubt = SNIB__DOUBT_OPEN;
+        }
         snib__pending_start(e, q);
         if (!rq->only_asks) {
             snib__acquisition_trouble(t->holder, q->error.text);

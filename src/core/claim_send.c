@@ -167,7 +167,9 @@ void snib__claim_acquire(struct snib__engine *e, snib_instant now,
     t->delay = head->options.delay;
     t->outlives = e->self.leashed || head->options.fixed;
     t->renew_at = t->deadline = t->hold_end = SNIB__NEVER;
-    t->doubt = t->copies = t->hinted = t->stale = t->placed = false;
+    t->doubt = SNIB__DOUBT_NONE;
+    t->hint = SNIB__HINT_NONE;
+    t->placed = false;
     if (!t->acquiring && !(t->acquiring = snib__pending_get(e, t->local))) {
         snib__claim_retry_at(e, now, t); /* no memory now: later */
         return;
@@ -276,7 +278,7 @@ void snib__claim_renew(struct snib__engine *e, snib_instant now,
     }
     t->renewing = q;
     t->most = t->lease.ns > t->most.ns ? t->lease : t->most;
-    t->stale = false;
+    t->hint = t->hint ? SNIB__HINT_HEARD : SNIB__HINT_NONE;
     t->renew_at = snib__claim_is_held(t)
                       ? snib__after(now, claim_send_silence(e, t))
                       : SNIB__NEVER;
@@ -308,7 +310,7 @@ void snib__claim_leave(struct snib__engine *e, snib_instant now,
                        struct snib__claim *t)
 {
     /* A copy of the acquire may be executed later than our lease lasts. */
-    bool late = t->acquiring != NULL || t->doubt || t->copies;
+    bool late = t->acquiring != NULL || t->doubt;
     bool held = t->state == SNIB__CLAIM_HELD || t->state == SNIB__CLAIM_RISK;
     snib_duration most = t->most;
     SNIB__LIST_EACH (l, &t->local->waiting) {
@@ -341,11 +343,12 @@ void snib__claim_start_end(struct snib__engine *e, snib_instant now,
     q->claim = t;
     q->rq.id[0] = t->id[0];
     q->rq.id[1] = t->id[1];
-    q->rq.verb = t->acquiring || t->doubt ? SNIB__CANCEL : SNIB__RELEASE;
+    q->rq.verb = t->acquiring || t->doubt == SNIB__DOUBT_OPEN ? SNIB__CANCEL
+                                                              : SNIB__RELEASE;
     q->rq.token = q->rq.verb == SNIB__CANCEL ? t->prior : t->token0;
     q->rq.lease = t->lease;
     q->rq.limit = t->gone_by;
-    q->rq.resent = t->doubt || t->copies;
+    q->rq.resent = t->doubt;
     q->rq.background = t->ender == NULL;
     snib__claim_arm(e, t);
     snib__pending_start(e, q);

@@ -45,6 +45,24 @@ typedef enum snib__claim_state {
     SNIB__CLAIM_LEAVING /* a RELEASE or CANCEL is under way */
 } snib__claim_state;
 
+/* What may have become of a send that was not answered. Only grows, until the
+ * store has answered. */
+typedef enum snib__doubt {
+    SNIB__DOUBT_NONE,
+    /* A late copy of the ACQUIRE may still be executed: only a RELEASE or
+     * CANCEL with a tombstone keeps it out. */
+    SNIB__DOUBT_COPIES,
+    /* A send of ACQUIRE, CANCEL or adoption is unanswered. */
+    SNIB__DOUBT_OPEN
+} snib__doubt;
+
+/* Is the grant said to have been ended by force? */
+typedef enum snib__hint {
+    SNIB__HINT_NONE,
+    SNIB__HINT_HEARD, /* and no renewal sent since has shown that it stands */
+    SNIB__HINT_STALE  /* the renewal under way was sent before that was heard */
+} snib__hint;
+
 struct snib__pending {
     struct snib__request rq;
     struct snib__claim *claim;      /* NULL: an orphan, or a direct request */
@@ -82,18 +100,11 @@ struct snib__claim {
     snib_duration most;    /* the longest lease that may stand there */
     snib_duration delay;   /* lock-delay, as the store has it */
     uint32_t reserve;
-    uint8_t state, cause, refusals;
-    bool placed; /* the store has answered the ACQUIRE "queued" */
-    bool doubt;  /* a send of ACQUIRE, CANCEL, adoption is unanswered */
-    /* A late copy of this grant's ACQUIRE may still be executed: only a RELEASE
-     * or CANCEL with a tombstone keeps it out. */
-    bool copies;
+    uint8_t state, doubt, hint; /* enums above */
+    uint8_t cause, refusals;
+    bool placed;     /* the store has answered the ACQUIRE "queued" */
     bool want_renew; /* a caller waits for it (snib__engine_renew) */
     bool aggressive;
-    /* Somebody is said to have ended the grant, and no renewal that was sent
-     * since has shown that it stands. */
-    bool hinted;
-    bool stale; /* the renewal under way was sent before that hint */
     /* The store was told that the grant does not end with our process. */
     bool outlives;
 };

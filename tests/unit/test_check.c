@@ -111,7 +111,6 @@ static void a_claim_that_asks(void **state)
     BREAK(d, t->ending, t->acquiring, CLAIM "ACQUIRING with an end under way");
     BREAK(d, t->adopter, s, CLAIM "ACQUIRING with an adopter");
     BREAK(d, t->want_renew, true, CLAIM "ACQUIRING with `want_renew`");
-    BREAK(d, t->stale, true, CLAIM "ACQUIRING with `stale` without `hinted`");
     BREAK(d, t->acquiring, NULL,
           CLAIM "ACQUIRING" NOT "something will happen to it");
     BREAK(d, t->acquiring->rq.verb, SNIB__RENEW,
@@ -146,6 +145,8 @@ static void a_claim_that_is_to_be_confirmed(void **state)
     assert_int_equal(t->state, SNIB__CLAIM_CONFIRM);
     all_is_well(d);
     BREAK(d, t->prior, 4, CLAIM "CONFIRM with a prior grant");
+    BREAK(d, t->doubt, SNIB__DOUBT_OPEN,
+          CLAIM "CONFIRM" NOT "what it confirms in open doubt is adopted");
     BREAK(d, t->deadline, SNIB__NEVER,
           CLAIM "CONFIRM" NOT "it ends some day, whoever is silent");
     BREAK(d, t->renewing->claim, NULL,
@@ -187,7 +188,10 @@ static void a_claim_that_is_held(void **state)
     BREAK(d, t->ender, s,
           CLAIM "HELD with an acquisition that waits for its end");
     BREAK(d, t->prior, 4, CLAIM "HELD with a prior grant");
-    BREAK(d, t->doubt, true, CLAIM "HELD with `doubt`");
+    BREAK(d, t->doubt, SNIB__DOUBT_COPIES, "");
+    BREAK(d, t->doubt, SNIB__DOUBT_OPEN, CLAIM "HELD with an open doubt");
+    BREAK(d, t->placed, true, CLAIM "HELD with `placed`");
+    BREAK(d, t->refusals, 1, CLAIM "HELD with refusals");
     BREAK(d, t->state, SNIB__CLAIM_QUEUED,
           CLAIM "QUEUED without an acquire under way");
     BREAK(d, t->state, SNIB__CLAIM_RISK, "");
@@ -411,7 +415,7 @@ static void a_step_that_breaks_something_ends_the_process(void **state)
     char said[512] = "";
     (void)held(d);
     assert_int_equal(pipe(ends), 0);
-    d->local->claim->doubt = true;
+    d->local->claim->doubt = SNIB__DOUBT_OPEN;
     pid_t child = fork();
     if (!child) {
         dup2(ends[1], 2);
@@ -424,8 +428,8 @@ static void a_step_that_breaks_something_ends_the_process(void **state)
     close(ends[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-    assert_non_null(strstr(said, CLAIM "HELD with `doubt`"));
-    d->local->claim->doubt = false;
+    assert_non_null(strstr(said, CLAIM "HELD with an open doubt"));
+    d->local->claim->doubt = SNIB__DOUBT_NONE;
     feed(d);
 }
 
