@@ -907,7 +907,8 @@ BUGS = [
     ("the first one decides whether a client spins",
      "src/core/claim_send.c (force)",
      "        rq->spin = rq->spin && claim_send_spins(s);\n",
-     "        rq->spin = claim_send_spins(head);\n"),
+     "        rq->spin = claim_send_spins(\n"
+     "            snib__claim_first_waiting(t->local));\n"),
     ("who joins one who spins does so, too", "src/core/claim_send.c (force)",
      "        t->acquiring->rq.spin = t->acquiring->rq.spin && claim_send_spins(s);\n", ""),
     ("who spins barges", LUA + "acquire.lua (force)",

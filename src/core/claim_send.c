@@ -152,11 +152,12 @@ static bool claim_send_upgrade_of(struct snib__engine *e,
     return true;
 }
 
-void snib__claim_acquire(struct snib__engine *e, snib_instant now,
-                         struct snib__claim *t, int64_t prior)
+/* The claim begins anew: nothing that it knew of an earlier grant counts. */
+static void claim_send_begin(const struct snib__engine *e,
+                             struct snib__claim *t,
+                             const struct snib__acquisition *head,
+                             int64_t prior)
 {
-    struct snib__acquisition *head = snib__claim_first_waiting(t->local);
-    assert(head && !t->holder && !t->adopter);
     t->state = SNIB__CLAIM_ACQUIRING;
     t->cause = SNIB_CAUSE_NONE;
     t->prior = prior;
@@ -170,17 +171,14 @@ void snib__claim_acquire(struct snib__engine *e, snib_instant now,
     t->doubt = SNIB__DOUBT_NONE;
     t->hint = SNIB__HINT_NONE;
     t->placed = false;
-    if (!t->acquiring && !(t->acquiring = snib__pending_get(e, t->local))) {
-        snib__claim_retry_at(e, now, t); /* no memory now: later */
-        return;
-    }
-    snib__claim_arm(e, t);
-    t->acquiring->claim = t;
-    struct snib__request *rq = &t->acquiring->rq;
-    rq->id[0] = snib__rng_next(&e->rng);
-    rq->id[1] = snib__rng_next(&e->rng);
-    t->id[0] = rq->id[0];
-    t->id[1] = rq->id[1];
+}
+
+/* Fills in what the head of the queue wants. */
+static void claim_send_wish(const struct snib__engine *e,
+                            const struct snib__claim *t,
+                            const struct snib__acquisition *head,
+                            struct snib__request *rq)
+{
     rq->verb = SNIB__ACQUIRE;
     rq->kind = (snib_kind)head->options.kind;
     rq->permits = head->options.permits || rq->kind == SNIB_PERMITS
@@ -189,24 +187,24 @@ void snib__claim_acquire(struct snib__engine *e, snib_instant now,
     rq->capacity = head->options.capacity;
     rq->rank = head->options.rank;
     rq->delay = head->options.delay;
-    if (head->options.upgrade_of && !claim_send_upgrade_of(e, head, rq)) {
-        snib__acquisition_refuse(e, head, SNIB_ERR_LOST, NULL);
-        snib__claim_answered(e, t); /* its request was not started */
-        snib__claim_over(e, now, t);
-        return;
-    }
-    rq->resent = rq->placed = false;
-    rq->may_queue = false;
-    rq->once = true;
-    rq->spin = true;
-    rq->batch = 0;
-    rq->token = prior;
+    rq->lease = t->lease;
+    rq->token = t->prior;
     rq->floor = e->floor;
     rq->reserve =
         head->options.fixed || head->options.no_hand_over || t->local->parent
             ? 0
             : SNIB__RESERVE;
-    rq->lease = t->lease;
+}
+
+/* Fills in how all that wait want to wait. */
+static void claim_send_patience(const struct snib__claim *t, snib_instant now,
+                                struct snib__request *rq)
+{
+    rq->resent = rq->placed = false;
+    rq->may_queue = false;
+    rq->once = true;
+    rq->spin = true;
+    rq->batch = 0;
     rq->limit = now;
     SNIB__LIST_EACH (l, &t->local->waiting) {
         struct snib__acquisition *s =
@@ -217,6 +215,31 @@ void snib__claim_acquire(struct snib__engine *e, snib_instant now,
         rq->limit = snib__later(rq->limit, s->limit);
         s->ended = false;
     }
+}
+
+void snib__claim_acquire(struct snib__engine *e, snib_instant now,
+                         struct snib__claim *t, int64_t prior)
+{
+    struct snib__acquisition *head = snib__claim_first_waiting(t->local);
+    assert(head && !t->holder && !t->adopter);
+    claim_send_begin(e, t, head, prior);
+    if (!t->acquiring && !(t->acquiring = snib__pending_get(e, t->local))) {
+        snib__claim_retry_at(e, now, t); /* no memory now: later */
+        return;
+    }
+    snib__claim_arm(e, t);
+    t->acquiring->claim = t;
+    struct snib__request *rq = &t->acquiring->rq;
+    rq->id[0] = t->id[0] = snib__rng_next(&e->rng);
+    rq->id[1] = t->id[1] = snib__rng_next(&e->rng);
+    if (head->options.upgrade_of && !claim_send_upgrade_of(e, head, rq)) {
+        snib__acquisition_refuse(e, head, SNIB_ERR_LOST, NULL);
+        snib__claim_answered(e, t); /* its request was not started */
+        snib__claim_over(e, now, t);
+        return;
+    }
+    claim_send_wish(e, t, head, rq);
+    claim_send_patience(t, now, rq);
     claim_send_about(e, now, head, &t->acquiring->text);
     rq->text = snib__buf_text(&t->acquiring->text);
     rq->text_size = t->acquiring->text.failed /* no memory: without the text */

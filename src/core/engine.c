@@ -242,11 +242,13 @@ void snib__engine_tick(struct snib__engine *e, snib_instant now)
 
 snib_instant snib__engine_due(const struct snib__engine *e)
 {
-    snib_instant store =
+    snib_instant due =
         snib__sooner(e->ops->due(e->store), engine_listen_due(e));
-    return snib__sooner(snib__sooner(store, snib__cycles_due(e)),
-                        snib__sooner(snib__heap_due(&e->claims),
-                                     snib__heap_due(&e->acquisitions)));
+    if (!snib__list_empty(&e->cycles.nested)) {
+        due = snib__sooner(due, snib__cycles_due(e));
+    }
+    return snib__sooner(due, snib__sooner(snib__heap_due(&e->claims),
+                                          snib__heap_due(&e->acquisitions)));
 }
 
 void snib__engine_jumped(struct snib__engine *e, snib_instant now)
