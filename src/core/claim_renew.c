@@ -212,22 +212,79 @@ static void claim_renew_renewed(struct snib__engine *e, snib_instant now,
     snib__claim_arm(e, t);
 }
 
+/* It is sent again at once. */
+static void claim_renew_unknown(struct snib__engine *e, snib_instant now,
+                                struct snib__claim *t, struct snib__pending *q)
+{
+    struct snib__request *rq = &q->rq;
+    rq->resent = true;
+    if (t->adopter) {
+        t->doubt = SNIB__DOUBT_OPEN;
+    }
+    snib__pending_start(e, q);
+    if (!rq->only_asks) {
+        snib__acquisition_trouble(t->holder, q->error.text);
+        snib__claim_fails(e, t);
+        snib__claim_risk(e, now, t, SNIB_CAUSE_UNREACHABLE);
+    }
+}
+
+/* It is asked once, as by any caller's renewal. */
+static void claim_renew_not_adopted(struct snib__engine *e, snib_instant now,
+                                    struct snib__claim *t,
+                                    struct snib__pending *q)
+{
+    snib_err err = q->rq.answer == SNIB__NO ? SNIB_ERR_LOST
+                   : t->doubt               ? SNIB_ERR_UNKNOWN
+                   : q->rq.err              ? q->rq.err
+                                            : SNIB_ERR_UNREACHABLE;
+    snib__claim_adopt_failed(e, now, t, err, &q->error);
+}
+
+/* NO: the store does not know the grant. */
+static void claim_renew_refused(struct snib__engine *e, snib_instant now,
+                                struct snib__claim *t, struct snib__pending *q)
+{
+    if (t->state == SNIB__CLAIM_CONFIRM) {
+        (void)snib__acquisition_had(e, now, snib__claim_first_waiting(t->local),
+                                    t->token);
+        snib__claim_over(e, now, t);
+        return;
+    }
+    if (q->rq.revoked) {
+        snib__acquisition_recovered(t->holder); /* drops older texts */
+        snib__acquisition_trouble(t->holder, q->error.text);
+    }
+    claim_renew_lose(e, now, t,
+                     q->rq.revoked ? SNIB_CAUSE_REVOKED : SNIB_CAUSE_STOLEN,
+                     true);
+}
+
+/* NOT_APPLIED: the store is unfit just now. */
+static void claim_renew_unfit(struct snib__engine *e, snib_instant now,
+                              struct snib__claim *t, struct snib__pending *q)
+{
+    if (t->want_renew && t->holder) {
+        t->want_renew = false;
+        t->holder->err = q->rq.err ? q->rq.err : SNIB_ERR_UNREACHABLE;
+        snib__acquisition_tell(e, t->holder, SNIB__NEWS_RENEWED);
+    }
+    if (!q->rq.only_asks) {
+        snib__acquisition_trouble(t->holder, q->error.text);
+    }
+    if (!snib__claim_check(e, now, t)) {
+        snib__claim_fails(e, t);
+        snib__claim_retry_at(e, now, t);
+    }
+}
+
 void snib__claim_renewal_answered(struct snib__engine *e, snib_instant now,
                                   struct snib__claim *t,
                                   struct snib__pending *q)
 {
-    struct snib__request *rq = &q->rq;
-    if (rq->answer == SNIB__UNKNOWN) { /* sent again at once */
-        rq->resent = true;
-        if (t->adopter) {
-            t->doubt = SNIB__DOUBT_OPEN;
-        }
-        snib__pending_start(e, q);
-        if (!rq->only_asks) {
-            snib__acquisition_trouble(t->holder, q->error.text);
-            snib__claim_fails(e, t);
-            snib__claim_risk(e, now, t, SNIB_CAUSE_UNREACHABLE);
-        }
+    const struct snib__request *rq = &q->rq;
+    if (rq->answer == SNIB__UNKNOWN) {
+        claim_renew_unknown(e, now, t, q);
         return;
     }
     t->renewing = NULL;
@@ -235,44 +292,52 @@ void snib__claim_renewal_answered(struct snib__engine *e, snib_instant now,
         claim_renew_stands(e, now, t);
     } else if (rq->answer == SNIB__DONE) {
         claim_renew_renewed(e, now, t, rq);
-    } else if (t->adopter && rq->answer == SNIB__NO) {
-        snib__claim_adopt_failed(e, now, t, SNIB_ERR_LOST, &q->error);
-    } else if (t->adopter) { /* asked once, as by any caller's renewal */
-        snib__claim_adopt_failed(e, now, t,
-                                 t->doubt  ? SNIB_ERR_UNKNOWN
-                                 : rq->err ? rq->err
-                                           : SNIB_ERR_UNREACHABLE,
-                                 &q->error);
-    } else if (rq->answer == SNIB__NO && t->state == SNIB__CLAIM_CONFIRM) {
-        (void)snib__acquisition_had(e, now, snib__claim_first_waiting(t->local),
-                                    t->token);
-        snib__claim_over(e, now, t);
+    } else if (t->adopter) {
+        claim_renew_not_adopted(e, now, t, q);
     } else if (rq->answer == SNIB__NO) {
-        if (rq->revoked) {
-            snib__acquisition_recovered(t->holder); /* drops older texts */
-            snib__acquisition_trouble(t->holder, q->error.text);
-        }
-        claim_renew_lose(e, now, t,
-                         rq->revoked ? SNIB_CAUSE_REVOKED : SNIB_CAUSE_STOLEN,
-                         true);
-    } else { /* NOT_APPLIED: the store is unfit just now */
-        if (t->want_renew && t->holder) {
-            t->want_renew = false;
-            t->holder->err = rq->err ? rq->err : SNIB_ERR_UNREACHABLE;
-            snib__acquisition_tell(e, t->holder, SNIB__NEWS_RENEWED);
-        }
-        if (!rq->only_asks) {
-            snib__acquisition_trouble(t->holder, q->error.text);
-        }
-        if (!snib__claim_check(e, now, t)) {
-            snib__claim_fails(e, t);
-            snib__claim_retry_at(e, now, t);
-        }
+        claim_renew_refused(e, now, t, q);
+    } else {
+        claim_renew_unfit(e, now, t, q);
     }
     snib__pending_put(e, q);
 }
 
 /* -- the timer of a claim, whatever its state ----------------------------- */
+
+static void claim_renew_due_confirm(struct snib__engine *e, snib_instant now,
+                                    struct snib__claim *t)
+{
+    if (snib__reached(now, t->deadline) && t->adopter) {
+        snib__claim_adopt_failed(e, now, t, SNIB_ERR_UNKNOWN, NULL);
+    } else if (snib__reached(now, t->deadline)) {
+        (void)snib__acquisition_had(e, now, snib__claim_first_waiting(t->local),
+                                    t->token);
+        snib__claim_leave(e, now, t);
+    } else {
+        if (!t->renewing) {
+            snib__claim_renew(e, now, t);
+        }
+        snib__claim_arm(e, t);
+    }
+}
+
+static void claim_renew_due_held(struct snib__engine *e, snib_instant now,
+                                 struct snib__claim *t)
+{
+    if (snib__claim_check(e, now, t)) {
+        return;
+    }
+    if (snib__reached(now, t->renew_at) && t->renewing) {
+        t->renew_at = SNIB__NEVER;
+        if (!t->renewing->rq.only_asks && t->holder && !t->holder->trouble) {
+            snib__acquisition_trouble(t->holder, "a renewal is not answered");
+        }
+        snib__claim_fails(e, t);
+    } else if (snib__reached(now, t->renew_at)) {
+        snib__claim_renew(e, now, t);
+    }
+    snib__claim_arm(e, t);
+}
 
 void snib__claim_due(struct snib__engine *e, snib_instant now,
                      struct snib__claim *t)
@@ -286,48 +351,21 @@ void snib__claim_due(struct snib__engine *e, snib_instant now,
         }
         return;
     case SNIB__CLAIM_QUEUED:
-        break;
+        snib__claim_arm(e, t);
+        return;
     case SNIB__CLAIM_CONFIRM:
-        if (snib__reached(now, t->deadline) && t->adopter) {
-            snib__claim_adopt_failed(e, now, t, SNIB_ERR_UNKNOWN, NULL);
-            return;
-        }
-        if (snib__reached(now, t->deadline)) {
-            (void)snib__acquisition_had(
-                e, now, snib__claim_first_waiting(t->local), t->token);
-            snib__claim_leave(e, now, t);
-            return;
-        }
-        if (!t->renewing) {
-            snib__claim_renew(e, now, t);
-        }
-        break;
+        claim_renew_due_confirm(e, now, t);
+        return;
     case SNIB__CLAIM_HELD:
     case SNIB__CLAIM_RISK:
-        if (snib__claim_check(e, now, t)) {
-            return;
-        }
-        if (snib__reached(now, t->renew_at) && t->renewing) {
-            t->renew_at = SNIB__NEVER;
-            if (!t->renewing->rq.only_asks && t->holder &&
-                !t->holder->trouble) {
-                snib__acquisition_trouble(t->holder,
-                                          "a renewal is not answered");
-            }
-            snib__claim_fails(e, t);
-        } else if (snib__reached(now, t->renew_at)) {
-            snib__claim_renew(e, now, t);
-        }
-        break;
+        claim_renew_due_held(e, now, t);
+        return;
     case SNIB__CLAIM_LEAVING:
         if (snib__reached(now, t->gone_by)) {
             snib__claim_ended(e, now, t, SNIB_ERR_UNKNOWN, NULL);
-            return;
-        }
-        if (!t->ending) {
+        } else if (!t->ending) {
             snib__claim_start_end(e, now, t);
         }
         return;
     }
-    snib__claim_arm(e, t);
 }

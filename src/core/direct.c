@@ -158,6 +158,39 @@ bool snib__direct_answer(struct snib__engine *e, snib_instant now,
     return scan;
 }
 
+/* Makes the request with its text. NULL: why is in direct->error. */
+static struct snib__pending *direct_pending(struct snib__engine *e,
+                                            snib_instant now,
+                                            struct snib__direct *direct)
+{
+    struct snib__pending *q = snib__pending_get(e, NULL);
+    bool too_long = direct->text && strlen(direct->text) >= SNIB__TEXT_LIMIT;
+    if (q && direct->verb == SNIB__FORCE) {
+        snib__explain_force(&e->self, direct->text, &q->text);
+    } else if (q && direct->text) {
+        snib__buf_puts(&q->text, direct->text);
+    } else if (q && direct_of_value(direct->verb)) {
+        direct_add_value(e, now, direct, q);
+    }
+    const char *text = q ? snib__buf_text(&q->text) : "";
+    if (q && !q->text.failed) {
+        q->rq.text = text;
+        q->rq.text_size = (uint32_t)snib__buf_size(&q->text);
+        return q;
+    }
+    if (q) {
+        snib__pending_put(e, q);
+    }
+    if (too_long) {
+        snib__fail(&direct->error, SNIB_ERR_USAGE,
+                   "the pattern or reason is longer than %d bytes",
+                   SNIB__TEXT_LIMIT - 1);
+    } else {
+        snib__fail_plain(&direct->error, SNIB_ERR_NOMEM);
+    }
+    return NULL;
+}
+
 snib_err snib__direct_start(struct snib__engine *e, snib_instant now,
                             struct snib__direct *direct)
 {
@@ -171,35 +204,14 @@ snib_err snib__direct_start(struct snib__engine *e, snib_instant now,
     if (e->closed) {
         return snib__fail_plain(&direct->error, SNIB_ERR_CLOSED);
     }
-    if (direct->name) {
-        snib_err err = snib__name_new(direct->name, direct->name_size, &name,
-                                      &direct->error);
-        if (err) {
-            return err;
-        }
+    if (direct->name && snib__name_new(direct->name, direct->name_size, &name,
+                                       &direct->error)) {
+        return direct->error.code;
     }
-    struct snib__pending *q = snib__pending_get(e, NULL);
-    if (q && direct->verb == SNIB__FORCE) {
-        snib__explain_force(&e->self, direct->text, &q->text);
-    } else if (q && direct->text) {
-        snib__buf_puts(&q->text, direct->text);
-    } else if (q && direct_of_value(direct->verb)) {
-        direct_add_value(e, now, direct, q);
-    }
-    const char *text = q ? snib__buf_text(&q->text) : "";
-    if (!q || q->text.failed) {
-        bool long_text =
-            direct->text && strlen(direct->text) >= SNIB__TEXT_LIMIT;
+    struct snib__pending *q = direct_pending(e, now, direct);
+    if (!q) {
         snib__free(name);
-        if (q) {
-            snib__pending_put(e, q);
-        }
-        if (long_text) {
-            return snib__fail(&direct->error, SNIB_ERR_USAGE,
-                              "the pattern or reason is longer than %d bytes",
-                              SNIB__TEXT_LIMIT - 1);
-        }
-        return snib__fail_plain(&direct->error, SNIB_ERR_NOMEM);
+        return direct->error.code;
     }
     q->name = name;
     q->direct = direct;
@@ -210,8 +222,6 @@ snib_err snib__direct_start(struct snib__engine *e, snib_instant now,
     q->rq.once = !direct_of_value(direct->verb);
     q->rq.name = name;
     q->rq.limit = direct->limit;
-    q->rq.text = text;
-    q->rq.text_size = (uint32_t)snib__buf_size(&q->text);
     q->rq.result = &q->result;
     q->rq.op = (uint8_t)direct->op;
     q->rq.amount = direct->amount;
