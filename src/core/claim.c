@@ -243,26 +243,12 @@ static void claim_serve_or_confirm(struct snib__engine *e, snib_instant now,
     snib__claim_serve(e, now, t, s);
 }
 
-void snib__claim_granted(struct snib__engine *e, snib_instant now,
-                         struct snib__claim *t, const struct snib__request *rq)
+/* What the store has given, as the claim's mirror of it. */
+static void claim_enter(struct snib__engine *e, snib_instant now,
+                        struct snib__claim *t, const struct snib__request *rq,
+                        snib_duration given)
 {
-    snib_duration given = rq->left;
-    bool pushed = given.ns < rq->lease.ns;
-    bool proven = rq->valid_from.ns != 0;
-    struct snib__acquisition *first = snib__claim_first_waiting(t->local);
-    bool fits = snib__claim_fits(t, first);
-    if (first && given.ns > first->options.lease.ns) {
-        /* An acquisition that has left since had asked for a longer lease. A
-         * renewal does not shorten what stands: if this process ended, others
-         * would wait for longer than the one that takes the grant has asked
-         * for. */
-        given = first->options.lease;
-        fits = false;
-    }
-    if (first && rq->kind == SNIB_PERMITS) {
-        first->options.permits = rq->permits;
-        first->options.slot = rq->slot;
-    }
+    bool pushed = rq->left.ns < rq->lease.ns;
     t->id[0] = rq->id[0]; /* the store may have asked under another id */
     t->id[1] = rq->id[1];
     t->token0 = t->token = rq->token;
@@ -282,6 +268,28 @@ void snib__claim_granted(struct snib__engine *e, snib_instant now,
     if (e->floor < rq->token + rq->reserve && !rq->far) {
         e->floor = rq->token + rq->reserve;
     }
+}
+
+void snib__claim_granted(struct snib__engine *e, snib_instant now,
+                         struct snib__claim *t, const struct snib__request *rq)
+{
+    snib_duration given = rq->left;
+    bool proven = rq->valid_from.ns != 0;
+    struct snib__acquisition *first = snib__claim_first_waiting(t->local);
+    bool fits = snib__claim_fits(t, first);
+    if (first && given.ns > first->options.lease.ns) {
+        /* An acquisition that has left since had asked for a longer lease. A
+         * renewal does not shorten what stands: if this process ended, others
+         * would wait for longer than the one that takes the grant has asked
+         * for. */
+        given = first->options.lease;
+        fits = false;
+    }
+    if (first && rq->kind == SNIB_PERMITS) {
+        first->options.permits = rq->permits;
+        first->options.slot = rq->slot;
+    }
+    claim_enter(e, now, t, rq, given);
     snib__claim_answered(e, t);
     if (!fits) { /* nobody wants it any more, or not with that lock-delay */
         snib__claim_leave(e, now, t);
