@@ -1,14 +1,12 @@
 /* core/claim_i.h — what the files of the claim share.
  *
- *   claim.c         the state table; joining, a grant, serving; adoption
- *   claim_refuse.c  an ACQUIRE that is answered otherwise
  *   claim_renew.c   keeping: answers to RENEW, risk, loss, the claim's timer
+ *   claim_refuse.c  an ACQUIRE that is answered otherwise than by a grant
  *   claim_leave.c   ending: local hand-over, yield, answers to the end
- *   claim_send.c    the bottom: life, ACQUIRE, RENEW, RELEASE, CANCEL
+ *   claim.c         the state table; joining, a grant, serving; adoption
+ *   claim_send.c    life; ACQUIRE, RENEW, RELEASE and CANCEL are filled
  *
- * claim_renew.c calls all others, claim_refuse.c and claim_leave.c call claim.c
- * and claim_send.c, claim.c calls claim_send.c; none calls back. No other file
- * includes this one. */
+ * Calls go down this list and never back. No other file includes this one. */
 #ifndef SNIB__CLAIM_I_H
 #define SNIB__CLAIM_I_H
 
