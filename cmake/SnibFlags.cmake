@@ -45,6 +45,9 @@ endfunction()
 target_compile_options(
     snib_flags INTERFACE -UNDEBUG -fvisibility=hidden -fexceptions
                          -ffunction-sections -fdata-sections)
+if(SNIB_CHECKS) # core/check.c
+    target_compile_definitions(snib_flags INTERFACE SNIB_CHECKS)
+endif()
 snib_try_compile_flags(
     -Wall
     -Wextra

@@ -76,7 +76,7 @@ static bool held_here(const struct sim_world *w, int client, int owner)
         if (i != owner && x->name == l->name && x->state == SIM_OWNER_HOLDING &&
             x->acq->state == SNIB__ACQ_SERVED &&
             x->acq->local == w->client[client].local[l->name] &&
-            !x->acq->local->claim->hinted) {
+            !x->acq->local->claim->hint) {
             return true;
         }
     }

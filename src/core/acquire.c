@@ -1,13 +1,17 @@
-/* core/acquire.c — what an acquire finds out without the store.
+/* core/acquire.c — what an acquire finds out without the store; and adopting.
  *
  * An owner that holds the name enters again. An owner that lost it must unwind
  * first. A try behind another owner of this client is refused here. All other
  * acquires get an acquisition that waits: at the name, whose one claim asks for
  * all exclusive owners, or at an own claim. Own claims are for readers,
  * permits, barriers, an owner that writes with its read grant standing (or
- * reads with its write grant), and a nested wait. */
+ * reads with its write grant), and a nested wait.
+ *
+ * A detached grant has no acquisition any more. The owner that adopts it gets
+ * one, with a claim in CONFIRM (core/claim.c), and has the grant once a renewal
+ * has shown that it stands. */
 #include "base/error.h"
-#include "core/acquisition_i.h"
+#include "core/engine_i.h"
 
 enum { HOLDS_MAX = 1 << 30 };
 
@@ -16,7 +20,7 @@ enum { HOLDS_MAX = 1 << 30 };
  * force. */
 static bool acquire_surely_busy(const struct snib__claim *t, bool exclusive)
 {
-    return t && !(t->hinted && t->renewing) &&
+    return t && !(t->hint && t->renewing) &&
            ((exclusive && t->state == SNIB__CLAIM_QUEUED) ||
             t->state == SNIB__CLAIM_CONFIRM || t->state == SNIB__CLAIM_HELD ||
             t->state == SNIB__CLAIM_RISK);
@@ -51,8 +55,25 @@ acquire_owner_holds(const struct snib__local_lock *local, uint64_t owner)
     return has;
 }
 
-static void acquire_check_all(struct snib__engine *e, snib_instant now,
-                              struct snib__local_lock *local)
+/* LOST: this owner lost the lock and has not given back every hold. */
+static snib_err acquire_unwound(struct snib__local_lock *local, uint64_t owner,
+                                struct snib_error *reterr)
+{
+    SNIB__LIST_EACH (l, &snib__local_lock_home(local)->dead) {
+        const struct snib__acquisition *s =
+            SNIB__CONTAINER(l, struct snib__acquisition, link);
+        if (s->owner == owner && s->options.kind != SNIB_PERMITS) {
+            return snib__fail(reterr, SNIB_ERR_LOST,
+                              "the lock was lost (%s); release every hold of "
+                              "this owner before acquiring it again",
+                              snib_cause_text((snib_cause)s->cause));
+        }
+    }
+    return SNIB_ERR_OK;
+}
+
+bool snib__owner_check(struct snib__engine *e, snib_instant now,
+                       struct snib__local_lock *local)
 {
     bool lost = local->claim && snib__claim_check(e, now, local->claim);
     SNIB__LIST_EACH_SAFE (l, next, &local->own_claims) {
@@ -60,9 +81,7 @@ static void acquire_check_all(struct snib__engine *e, snib_instant now,
             SNIB__CONTAINER(l, struct snib__local_lock, bucket)->claim;
         lost = (t && snib__claim_check(e, now, t)) || lost;
     }
-    if (lost) {
-        snib__engine_settle(e, now);
-    }
+    return lost;
 }
 
 static snib_err acquire_enter_again(struct snib__acquisition *held,
@@ -85,75 +104,123 @@ static snib_err acquire_enter_again(struct snib__acquisition *held,
     return snib__ok(reterr);
 }
 
-snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
-                              struct snib__local_lock *local,
-                              const struct snib__acquire_spec *spec,
-                              struct snib__acquisition **ret,
-                              struct snib_error *reterr)
+/* The grant of its own that this owner enters again; NULL: none. */
+static struct snib__acquisition *acquire_again(const struct owner_holds *has,
+                                               snib_kind kind)
+{
+    return snib__is_exclusive((uint8_t)kind) ? has->exclusive
+           : kind == SNIB_READ               ? has->reading
+                                             : NULL;
+}
+
+/* The writer that reads, or the reader that writes: its other grant. Nobody
+ * else may hold a lock both ways, so this is the only grant that would be in
+ * the way. */
+static const struct snib__acquisition *
+acquire_upgrade_of(const struct owner_holds *has, snib_kind kind)
+{
+    return snib__is_exclusive((uint8_t)kind) ? has->reading
+           : kind == SNIB_READ               ? has->exclusive
+                                             : NULL;
+}
+
+/* An owner that holds something (or above which something is held) and waits
+ * may be part of a deadlock. So it asks by an own claim, and the store shows
+ * the owner and what it holds. */
+static bool acquire_is_nested(const struct snib__engine *e,
+                              const struct snib__acquire_spec *spec)
+{
+    return e->cfg.deadlocks && !spec->try_only &&
+           (spec->above || (!snib__list_empty(&e->held) &&
+                            snib__nested_holds(e, spec->owner)));
+}
+
+snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
+                             struct snib__local_lock *local,
+                             const struct snib__acquire_spec *spec,
+                             struct snib__acquisition **ret,
+                             struct snib_error *reterr)
 {
     bool exclusive = snib__is_exclusive((uint8_t)spec->kind);
     *ret = NULL;
     if (e->closed) {
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
-    acquire_check_all(e, now, local);
-    snib_err err = snib__acquisition_unwound(local, spec->owner, reterr);
+    snib_err err = acquire_unwound(local, spec->owner, reterr);
     if (err) {
         return err;
     }
     struct owner_holds has = acquire_owner_holds(local, spec->owner);
-    struct snib__acquisition *again = exclusive                 ? has.exclusive
-                                      : spec->kind == SNIB_READ ? has.reading
-                                                                : NULL;
+    struct snib__acquisition *again = acquire_again(&has, spec->kind);
     if (again) {
         return acquire_enter_again(again, spec, ret, reterr);
     }
-    /* The writer that reads, or the reader that writes. Nobody else may hold a
-     * lock both ways, so this is the only grant that would be in the way. */
-    const struct snib__acquisition *upgrade_of = exclusive ? has.reading
-                                                 : spec->kind == SNIB_READ
-                                                     ? has.exclusive
-                                                     : NULL;
-    if (spec->try_only && !upgrade_of &&
+    const struct snib__acquisition *other =
+        acquire_upgrade_of(&has, spec->kind);
+    if (spec->try_only && !other &&
         acquire_surely_busy(local->claim, exclusive)) {
         return snib__fail_plain(reterr, SNIB_ERR_BUSY);
     }
-    /* An owner that holds something (or above which something is held) and
-     * waits may be part of a deadlock. So it asks by an own claim, and the
-     * store shows the owner and what it holds. */
-    bool nested = e->cfg.deadlocks && !spec->try_only &&
-                  (spec->above || snib__cycles_holds(e, spec->owner));
-    bool own_claim = !exclusive || upgrade_of || nested;
-    if (own_claim) {
-        local = snib__own_claim_new(e, local);
-        if (!local) {
-            return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-        }
+    bool nested = acquire_is_nested(e, spec);
+    bool own_claim = !exclusive || other || nested;
+    if (own_claim && !(local = snib__own_claim_new(e, local))) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    bool asks = !local->claim;
-    struct snib__acquisition *s = snib__acquisition_new(e, local, spec);
-    if (s) {
-        s->options.upgrade_of = upgrade_of ? upgrade_of->ticket : 0;
-        if (asks) {
-            snib__claim_acquire(e, now, local->claim, 0);
-            snib__batch_join(e, s);
-        } else {
-            snib__claim_limits(local->claim, s);
-        }
+    *ret = snib__claim_join(e, now, local, spec, other ? other->ticket : 0);
+    if (nested && *ret && (*ret)->state == SNIB__ACQ_WAITING) {
+        snib__nested_enter(e, now, *ret);
     }
     if (own_claim) {
         /* the acquisition and its claim keep it */
         snib__local_lock_drop(e, local);
     }
-    if (!s) {
+    return *ret ? SNIB_ERR_OK : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+}
+
+/* -- adopting a detached grant -------------------------------------------- */
+
+/* Has an own claim of this client that very grant? */
+static bool acquire_is_ours(const struct snib__local_lock *local,
+                            const uint64_t id[2])
+{
+    SNIB__LIST_EACH (l, &local->own_claims) {
+        const struct snib__claim *t =
+            SNIB__CONTAINER(l, struct snib__local_lock, bucket)->claim;
+        if (t && t->id[0] == id[0] && t->id[1] == id[1]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+snib_err snib__owner_adopt(struct snib__engine *e, snib_instant now,
+                           struct snib__local_lock *local,
+                           const struct snib__acquire_spec *spec,
+                           const uint64_t id[2], int64_t token,
+                           struct snib__acquisition **ret,
+                           struct snib_error *reterr)
+{
+    *ret = NULL;
+    if (e->closed) {
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    if ((local->claim && snib__is_exclusive((uint8_t)spec->kind)) ||
+        acquire_is_ours(local, id)) {
+        return snib__fail(reterr, SNIB_ERR_BUSY,
+                          "this client holds that lock, waits for it or gives "
+                          "it back just now");
+    }
+    snib_err err = acquire_unwound(local, spec->owner, reterr);
+    if (err) {
+        return err;
+    }
+    bool own_claim = !snib__is_exclusive((uint8_t)spec->kind);
+    if (own_claim && !(local = snib__own_claim_new(e, local))) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    snib__engine_settle(e, now);
-    if (s->state != SNIB__ACQ_WAITING) {
-        snib__acquisition_hush(s);
-    } else if (nested) {
-        snib__cycles_enter(e, now, s);
+    *ret = snib__claim_adopt(e, now, local, spec, id, token);
+    if (own_claim) {
+        snib__local_lock_drop(e, local);
     }
-    *ret = s;
-    return SNIB_ERR_OK;
+    return *ret ? SNIB_ERR_OK : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
 }

@@ -20,7 +20,7 @@
  * REFUSED,  snib__acquisition_done                     freed
  *   GONE
  *
- * Flags beside the state:
+ * Flags beside the state (core/check.c ties them to it):
  *
  * options.passes  to have been granted is all that the owner wants
  * ended           WAITING, and the request that its claim gives up was made for
@@ -41,7 +41,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "core/acquisition_i.h"
+#include "core/engine_i.h"
 
 /* -- tickets -------------------------------------------------------------- */
 
@@ -119,8 +119,9 @@ struct snib__acquisition *snib__engine_told(struct snib__engine *e,
     return s;
 }
 
-void snib__acquisition_explain(struct snib__acquisition *s, snib_err err,
-                               const struct snib_error *detail)
+/* Sets its outcome to err, in the store's words if detail has that code. */
+static void acquisition_explain(struct snib__acquisition *s, snib_err err,
+                                const struct snib_error *detail)
 {
     s->err = err;
     if (detail && detail->text[0] && detail->code == err) {
@@ -139,7 +140,7 @@ void snib__acquisition_refuse(struct snib__engine *e,
     snib__unlink(&s->nested);
     snib__heap_remove(&e->acquisitions, &s->timer);
     s->state = SNIB__ACQ_REFUSED;
-    snib__acquisition_explain(s, err, detail);
+    acquisition_explain(s, err, detail);
     snib__acquisition_tell(e, s, SNIB__NEWS_SETTLED);
 }
 
@@ -152,8 +153,93 @@ void snib__acquisition_gone(struct snib__engine *e, struct snib__acquisition *s,
         return;
     }
     s->state = SNIB__ACQ_GONE;
-    snib__acquisition_explain(s, err, detail);
+    acquisition_explain(s, err, detail);
     snib__acquisition_tell(e, s, SNIB__NEWS_RELEASED);
+}
+
+/* -- giving up, and the store's answer to it ------------------------------ */
+
+bool snib__acquisition_stay(struct snib__engine *e, snib_instant now,
+                            struct snib__acquisition *s, snib_err err,
+                            bool unsure)
+{
+    struct snib__claim *t = s->local->claim;
+    struct snib__store_state is;
+    snib_instant from = err == SNIB_ERR_TIMEOUT ? s->limit : now;
+    snib_instant until = snib__after(
+        from,
+        (snib_duration){e->cfg.request.ns /
+                        (unsure ? SNIB__UNSURE_PART : SNIB__CONFIRM_PART)});
+    snib__engine_store_state(e, now, &is);
+    assert(s->state == SNIB__ACQ_WAITING && !t->holder &&
+           (!t->ender || t->ender->state == SNIB__ACQ_LEAVING));
+    if (snib__reached(now, until) || is.err) {
+        return false;
+    }
+    snib__unlink(&s->link);
+    snib__unlink(&s->nested);
+    s->state = SNIB__ACQ_LEAVING;
+    s->err = err;
+    s->unsure = unsure;
+    if (t->ender) {
+        snib__list_insert(&t->ender->link, &s->link);
+    } else {
+        t->ender = s;
+    }
+    snib__heap_set(&e->acquisitions, &s->timer, until);
+    return true;
+}
+
+snib_err snib__acquisition_outcome(const struct snib__acquisition *s,
+                                   bool confirmed)
+{
+    return s->unsure && !confirmed ? SNIB_ERR_UNKNOWN : s->err;
+}
+
+void snib__acquisition_stays_no_longer(struct snib__acquisition *s)
+{
+    struct snib__claim *t = s->local->claim;
+    if (t && t->ender == s) {
+        t->ender =
+            snib__linked(&s->link)
+                ? SNIB__CONTAINER(s->link.next, struct snib__acquisition, link)
+                : NULL;
+    }
+    snib__unlink(&s->link);
+}
+
+void snib__acquisition_left(struct snib__engine *e, struct snib__acquisition *s,
+                            bool confirmed)
+{
+    assert(s->state == SNIB__ACQ_LEAVING);
+    snib__acquisition_stays_no_longer(s);
+    snib__heap_remove(&e->acquisitions, &s->timer);
+    s->state = SNIB__ACQ_REFUSED;
+    acquisition_explain(s, snib__acquisition_outcome(s, confirmed), NULL);
+    snib__acquisition_tell(e, s, SNIB__NEWS_SETTLED);
+}
+
+bool snib__acquisition_had(struct snib__engine *e, snib_instant now,
+                           struct snib__acquisition *s, int64_t token)
+{
+    if (!s || !s->options.passes || token <= 0 ||
+        (s->state != SNIB__ACQ_LEAVING && s->state != SNIB__ACQ_WAITING)) {
+        return false;
+    }
+    snib__acquisition_stays_no_longer(s);
+    snib__unlink(&s->link);
+    snib__unlink(&s->nested);
+    snib__heap_remove(&e->acquisitions, &s->timer);
+    s->state = SNIB__ACQ_DEAD;
+    s->holds = 1;
+    s->token = token;
+    s->since = now;
+    s->err = SNIB_ERR_OK;
+    s->shown = SNIB_LOST;
+    s->cause = SNIB_CAUSE_EXPIRED;
+    snib__list_push(&snib__local_lock_home(s->local)->dead, &s->link);
+    snib__acquisition_tell(e, s, SNIB__NEWS_SETTLED);
+    return true;
 }
 
 /* -- life ----------------------------------------------------------------- */
@@ -174,9 +260,9 @@ static bool acquisition_copy_words(struct snib__acquisition *s,
     return s->above != NULL;
 }
 
-static struct snib__acquisition *
-acquisition_blank(struct snib__engine *e, struct snib__local_lock *local,
-                  const struct snib__acquire_spec *spec)
+struct snib__acquisition *
+snib__acquisition_new(struct snib__engine *e, struct snib__local_lock *local,
+                      const struct snib__acquire_spec *spec)
 {
     struct snib__acquisition *s = snib__alloc(sizeof *s);
     if (!s) {
@@ -256,27 +342,10 @@ void snib__engine_abandon(struct snib__engine *e, struct snib__acquisition *s)
 
 /* -- joining the queue ---------------------------------------------------- */
 
-snib_err snib__acquisition_unwound(struct snib__local_lock *local,
-                                   uint64_t owner, struct snib_error *reterr)
+void snib__acquisition_queue_up(struct snib__engine *e,
+                                struct snib__acquisition *s, bool timed)
 {
-    SNIB__LIST_EACH (l, &snib__local_lock_home(local)->dead) {
-        const struct snib__acquisition *s =
-            SNIB__CONTAINER(l, struct snib__acquisition, link);
-        if (s->owner == owner && s->options.kind != SNIB_PERMITS) {
-            return snib__fail(reterr, SNIB_ERR_LOST,
-                              "the lock was lost (%s); release every hold of "
-                              "this owner before acquiring it again",
-                              snib_cause_text((snib_cause)s->cause));
-        }
-    }
-    return SNIB_ERR_OK;
-}
-
-/* Queues behind the acquisitions of its rank and of higher ones, and behind one
- * that adopts, which stays first. */
-static void acquisition_queue_up(struct snib__local_lock *local,
-                                 struct snib__acquisition *s)
-{
+    const struct snib__local_lock *local = s->local;
     struct snib__link *at = local->waiting.head.prev;
     while (at != &local->waiting.head) {
         const struct snib__acquisition *before =
@@ -288,65 +357,8 @@ static void acquisition_queue_up(struct snib__local_lock *local,
         at = at->prev;
     }
     snib__list_insert(at, &s->link);
-}
-
-struct snib__acquisition *
-snib__acquisition_new(struct snib__engine *e, struct snib__local_lock *local,
-                      const struct snib__acquire_spec *spec)
-{
-    struct snib__acquisition *s = acquisition_blank(e, local, spec);
-    if (s && !local->claim && snib__claim_new(e, local)) {
-        snib__acquisition_free(e, s);
-        return NULL;
-    }
-    if (s) {
-        acquisition_queue_up(local, s);
-        snib__list_push(&e->owners[s->owner % SNIB__OWNERS], &s->by_owner);
-        if (spec->timed) {
-            snib__heap_set(&e->acquisitions, &s->timer, s->limit);
-        }
-    }
-    return s;
-}
-
-/* -- its status ----------------------------------------------------------- */
-
-void snib__engine_status(struct snib__engine *e, snib_instant now,
-                         const struct snib__acquisition *s,
-                         struct snib_status *ret)
-{
-    (void)e;
-    *ret = (struct snib_status){
-        .state = SNIB_RELEASED, .token = s->token, .slot = -1};
-    if (s->state != SNIB__ACQ_SERVED && s->state != SNIB__ACQ_DEAD) {
-        return;
-    }
-    ret->kind = (snib_kind)s->options.kind;
-    if (ret->kind == SNIB_PERMITS) {
-        ret->permits = s->options.permits;
-        ret->slot = s->options.slot;
-    }
-    if (s->state == SNIB__ACQ_DEAD) {
-        ret->state = SNIB_LOST;
-        ret->cause = (snib_cause)s->cause;
-        ret->holds = s->holds;
-        return;
-    }
-    const struct snib__claim *t = s->local->claim;
-    snib_instant end = snib__sooner(t->deadline, t->hold_end);
-    int64_t left_ns = end.ns - now.ns;
-    ret->holds = s->holds;
-    ret->held_ms = snib__to_ms(snib__between(s->since, now));
-    ret->left_ms = left_ns > 0 ? left_ns / 1000000 : 0;
-    ret->state = t->state == SNIB__CLAIM_RISK ? SNIB_AT_RISK : SNIB_HELD;
-    ret->cause = (snib_cause)t->cause;
-    if (left_ns <= 0 && snib__reached(now, t->hold_end)) {
-        ret->state = SNIB_LOST;
-        ret->cause = SNIB_CAUSE_HOLD_MAX;
-    } else if (left_ns <= 0 && t->aggressive) {
-        ret->state = SNIB_AT_RISK;
-    } else if (left_ns <= 0) {
-        ret->state = SNIB_LOST;
-        ret->cause = snib__claim_cause(t);
+    snib__list_push(&e->owners[s->owner % SNIB__OWNERS], &s->by_owner);
+    if (timed) {
+        snib__heap_set(&e->acquisitions, &s->timer, s->limit);
     }
 }

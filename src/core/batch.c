@@ -18,8 +18,7 @@ uint32_t snib__engine_batch(const struct snib__engine *e)
     return e->batch.count;
 }
 
-void snib__engine_gathered(struct snib__engine *e, snib_instant now,
-                           enum snib__batch_way way)
+void snib__batch_end(struct snib__engine *e, enum snib__batch_way way)
 {
     e->batch.open = false;
     SNIB__LIST_EACH_SAFE (l, next, &e->chain) {
@@ -37,7 +36,6 @@ void snib__engine_gathered(struct snib__engine *e, snib_instant now,
             snib__list_push(&e->out.answered, l);
         }
     }
-    snib__engine_settle(e, now);
 }
 
 /* A request that may queue, or that ends a prior grant, does not join. */

@@ -37,21 +37,39 @@
  *             UNKNOWN, NOT_APPLIED             LEAVING: sent again
  *             gone_by                          over; its release is UNKNOWN
  *
- * Flags beside the state:
+ * Beside it stand two small states, each with a table of its own. `doubt`: what
+ * may have become of a send that was not answered. Without one the claim ends by
+ * a RELEASE or a yield. With COPIES, by a RELEASE that leaves a tombstone. With
+ * OPEN, or while its ACQUIRE is under way, by a CANCEL, since a RELEASE needs a
+ * grant that is known.
+ *
+ * doubt    event                                                      next
+ * -------  ---------------------------------------------------------  ------
+ * NONE     an ACQUIRE that was sent again is answered                 COPIES
+ * NONE,    UNKNOWN to an ACQUIRE, a CANCEL or an adoption; the claim  OPEN
+ *   COPIES is to end, without a grant, while something may be there
+ * OPEN     a grant                                                    COPIES
+ * any      adoption confirmed; end answered; asked anew               NONE
+ *
+ * `hint`: is the grant said to have been ended by force? Then there is no local
+ * hand-over and no yield, and it is confirmed before it is served.
+ *
+ * hint     event                               next
+ * -------  ----------------------------------  --------------------------------
+ * any      heard, no renewal under way         HEARD; a held one is asked about
+ *          heard, a renewal under way          STALE: its answer settles nothing
+ * HEARD    a renewal shows that it stands      NONE
+ * STALE    such an answer, or a new renewal    HEARD; asked again
+ * any      asked anew                          NONE
+ *
+ * And values, which core/check.c ties to the states:
  *
  * prior       token of our own grant that the ACQUIRE ends first (a yield); a
- *             CANCEL must end it too
- * placed      the ACQUIRE was in the store's queue, so something may be there
- * doubt       a send is unanswered: the claim is ended by a CANCEL, since a
- *             RELEASE needs a grant that is known
- * copies      a late copy of the ACQUIRE may be executed: its end must leave a
- *             tombstone, so no yield, and no "over" without an end
- * hinted      the grant is said to have been ended by force: no local hand-over
- *             and no yield; it is confirmed before it is served
- * stale       the renewal under way was sent before that hint, so its answer
- *             does not settle it
- * want_renew  a caller waits for the renewal
- * aggressive  the holder keeps the grant past its deadline
+ *             CANCEL must end it too; until a grant
+ * placed      the ACQUIRE was in the store's queue, so something may be there;
+ *             until a grant
+ * want_renew  a caller waits for the renewal; HELD and RISK only
+ * aggressive  the last holder keeps the grant past its deadline
  * outlives    the store knows that the grant does not end with our process;
  *             only then may a fixed lease take it
  * refusals    "no" in a row to an ACQUIRE that was ready to queue
@@ -85,113 +103,47 @@ _Static_assert(sizeof(struct snib__local_lock) + sizeof(struct snib__claim) +
                    640,
                "a held lock has grown");
 
-snib_duration snib__claim_allowance(snib_duration lease)
+/* -- asking for a grant --------------------------------------------------- */
+
+/* A new acquisition of the local lock, which gets a claim if it has none. */
+static struct snib__acquisition *
+claim_acquisition(struct snib__engine *e, struct snib__local_lock *local,
+                  const struct snib__acquire_spec *spec)
 {
-    return (snib_duration){lease.ns / 100 + 5000000};
+    struct snib__acquisition *s = snib__acquisition_new(e, local, spec);
+    if (s && !local->claim && snib__claim_new(e, local)) {
+        snib__acquisition_free(e, s);
+        return NULL;
+    }
+    if (s) {
+        snib__acquisition_queue_up(e, s, spec->timed);
+    }
+    return s;
 }
 
 struct snib__acquisition *
-snib__claim_first_waiting(const struct snib__local_lock *local)
+snib__claim_join(struct snib__engine *e, snib_instant now,
+                 struct snib__local_lock *local,
+                 const struct snib__acquire_spec *spec, uint64_t upgrade_of)
 {
-    struct snib__link *l = snib__list_first(&local->waiting);
-    return l ? SNIB__CONTAINER(l, struct snib__acquisition, link) : NULL;
+    bool asks = !local->claim;
+    struct snib__acquisition *s = claim_acquisition(e, local, spec);
+    if (!s) {
+        return NULL;
+    }
+    s->options.upgrade_of = upgrade_of;
+    if (!asks) {
+        snib__claim_limits(local->claim, s);
+        return s;
+    }
+    snib__claim_acquire(e, now, local->claim, 0);
+    if (e->batch.open) {
+        snib__batch_join(e, s);
+    }
+    return s;
 }
 
-void snib__claim_arm(struct snib__engine *e, struct snib__claim *t)
-{
-    snib_instant at = SNIB__NEVER;
-    switch ((snib__claim_state)t->state) {
-    case SNIB__CLAIM_ACQUIRING:
-        at = t->renew_at;
-        break;
-    case SNIB__CLAIM_QUEUED:
-        break;
-    case SNIB__CLAIM_CONFIRM:
-        at = snib__sooner(t->deadline, t->renew_at);
-        break;
-    case SNIB__CLAIM_HELD:
-    case SNIB__CLAIM_RISK:
-        at = snib__sooner(t->hold_end, t->renew_at);
-        if (!t->aggressive) {
-            at = snib__sooner(at, t->deadline);
-        }
-        break;
-    case SNIB__CLAIM_LEAVING:
-        at = snib__sooner(t->gone_by, t->renew_at);
-        break;
-    }
-    snib__heap_set(&e->claims, &t->timer, at);
-}
-
-void snib__claim_retry_at(struct snib__engine *e, snib_instant now,
-                          struct snib__claim *t)
-{
-    int64_t ns = SNIB__RETRY_MS * INT64_C(1000000);
-    if (t->lease.ns / 32 < ns) {
-        ns = t->lease.ns / 32;
-    }
-    t->renew_at = snib__after(now, (snib_duration){ns});
-    snib__claim_arm(e, t);
-}
-
-snib_err snib__claim_new(struct snib__engine *e, struct snib__local_lock *local)
-{
-    struct snib__claim *t = snib__alloc(sizeof *t);
-    if (t) {
-        t->acquiring = snib__pending_get(e, local);
-    }
-    if (!t || !t->acquiring) {
-        snib__free(t);
-        return SNIB_ERR_NOMEM;
-    }
-    t->acquiring->claim = t;
-    snib__link_init(&t->held);
-    t->local = local;
-    t->renew_at = t->deadline = t->hold_end = t->gone_by = SNIB__NEVER;
-    local->refs++;
-    local->claim = t;
-    e->counts.claims++;
-    return SNIB_ERR_OK;
-}
-
-void snib__claim_orphan(struct snib__pending **q)
-{
-    if (*q) {
-        (*q)->claim = NULL;
-        *q = NULL;
-    }
-}
-
-static void claim_free(struct snib__engine *e, struct snib__claim *t)
-{
-    assert(!t->holder && !t->ender && !t->adopter);
-    snib__claim_orphan(&t->acquiring);
-    snib__claim_orphan(&t->renewing);
-    snib__claim_orphan(&t->ending);
-    snib__unlink(&t->held);
-    snib__heap_remove(&e->claims, &t->timer);
-    t->local->claim = NULL;
-    e->counts.claims--;
-    snib__local_lock_drop(e, t->local);
-    snib__free(t);
-}
-
-void snib__claim_over(struct snib__engine *e, snib_instant now,
-                      struct snib__claim *t)
-{
-    snib__claim_orphan(&t->acquiring);
-    snib__claim_orphan(&t->renewing);
-    snib__claim_orphan(&t->ending);
-    snib__unlink(&t->held);
-    if (t->state == SNIB__CLAIM_LEAVING) {
-        e->leaving--;
-    }
-    if (snib__claim_first_waiting(t->local)) {
-        snib__claim_acquire(e, now, t, 0);
-    } else {
-        claim_free(e, t);
-    }
-}
+/* -- serving -------------------------------------------------------------- */
 
 void snib__claim_show(struct snib__engine *e, struct snib__claim *t,
                       snib_state state, snib_cause why)
@@ -230,7 +182,7 @@ void snib__claim_serve(struct snib__engine *e, snib_instant now,
     s->since = now;
     s->shown = t->state == SNIB__CLAIM_RISK ? SNIB_AT_RISK : SNIB_HELD;
     t->holder = s;
-    snib__cycles_served(s);
+    snib__unlink(&s->nested);
     t->aggressive = s->options.aggressive;
     t->hold_end = s->options.hold_max.ns > 0
                       ? snib__after(now, s->options.hold_max)
@@ -243,137 +195,157 @@ void snib__claim_serve(struct snib__engine *e, snib_instant now,
     snib__claim_refuse_tries(e, t->local);
 }
 
-snib_cause snib__claim_cause(const struct snib__claim *t)
+/* -- a grant -------------------------------------------------------------- */
+
+/* Must a full lease be known to stand, and not only that it was granted? */
+static bool claim_strict(const struct snib__acquisition *s)
 {
-    if (t->holder && t->holder->options.fixed) {
-        return SNIB_CAUSE_EXPIRED;
-    }
-    if (t->cause) {
-        return (snib_cause)t->cause;
-    }
-    return t->renewing ? SNIB_CAUSE_UNREACHABLE
-                       : SNIB_CAUSE_PAUSED; /* no renewal was sent when it
-                                               was due: nothing ran */
+    return s->options.fixed || s->options.confirm;
 }
 
-bool snib__claim_check(struct snib__engine *e, snib_instant now,
-                       struct snib__claim *t)
+/* A renewal must show that the grant is ours before it is served. Until then
+ * the deadline only says when to stop asking. An acquisition with `passes` is
+ * told at once: it was granted, whatever a renewal would say. */
+static void claim_confirm_first(struct snib__engine *e, snib_instant now,
+                                struct snib__claim *t)
 {
-    if (t->state != SNIB__CLAIM_HELD && t->state != SNIB__CLAIM_RISK) {
-        return false;
+    struct snib__acquisition *s = snib__claim_first_waiting(t->local);
+    if (!claim_strict(s) && snib__acquisition_had(e, now, s, t->token)) {
+        snib__claim_leave(e, now, t);
+        return;
     }
-    if (snib__reached(now, t->hold_end)) {
-        snib__claim_lose(e, now, t, SNIB_CAUSE_HOLD_MAX, false);
-        return true;
-    }
-    if (!snib__reached(now, t->deadline) || t->aggressive) {
-        return false;
-    }
-    snib__claim_lose(e, now, t, snib__claim_cause(t), false);
-    return true;
-}
-
-void snib__claim_risk(struct snib__engine *e, snib_instant now,
-                      struct snib__claim *t, snib_cause why)
-{
-    if (t->state == SNIB__CLAIM_HELD) {
-        t->state = SNIB__CLAIM_RISK;
-        snib__claim_show(e, t, SNIB_AT_RISK, why);
-    }
-    if (!t->renewing &&
-        (!t->holder || !t->holder->options.fixed || why == SNIB_CAUSE_PAUSED)) {
-        snib__claim_renew(e, now, t);
-    }
+    t->lease = s->options.lease;
+    t->state = SNIB__CLAIM_CONFIRM;
+    t->renew_at = now;
+    snib__claim_renew(e, now, t);
     snib__claim_arm(e, t);
 }
 
-void snib__claim_fails(struct snib__engine *e, struct snib__claim *t)
+/* Serves the head of the queue, unless the grant must be confirmed first: too
+ * little of its lease is left (of a strict acquisition, which insists on a
+ * whole lease: more than an eighth is gone), or somebody is said to have ended
+ * it already. */
+static void claim_serve_or_confirm(struct snib__engine *e, snib_instant now,
+                                   struct snib__claim *t, snib_duration given)
 {
-    bool fixed = t->holder && t->holder->options.fixed;
-    if (t->state == SNIB__CLAIM_HELD && !fixed) {
-        t->state = SNIB__CLAIM_RISK;
-        snib__claim_show(e, t, SNIB_AT_RISK, SNIB_CAUSE_UNREACHABLE);
-    } else if (t->state == SNIB__CLAIM_RISK) { /* so far it only stood still */
-        t->cause = SNIB_CAUSE_UNREACHABLE;
+    struct snib__acquisition *s = snib__claim_first_waiting(t->local);
+    int64_t left = t->deadline.ns - now.ns;
+    int64_t whole =
+        s->options.lease.ns - snib__claim_allowance(s->options.lease).ns;
+    if (t->hint || (claim_strict(s) ? left < whole - s->options.lease.ns / 8
+                                    : left < given.ns / 4)) {
+        claim_confirm_first(e, now, t);
+        return;
+    }
+    t->lease = s->options.lease;
+    t->state = SNIB__CLAIM_HELD;
+    snib__list_push(&e->held, &t->held);
+    snib__claim_serve(e, now, t, s);
+}
+
+/* What the store has given, as the claim's mirror of it. */
+static void claim_enter(struct snib__engine *e, snib_instant now,
+                        struct snib__claim *t, const struct snib__request *rq,
+                        snib_duration given)
+{
+    bool pushed = rq->left.ns < rq->lease.ns;
+    t->id[0] = rq->id[0]; /* the store may have asked under another id */
+    t->id[1] = rq->id[1];
+    t->token0 = t->token = rq->token;
+    t->reserve = rq->reserve;
+    t->most = rq->lease;
+    t->granted = now;
+    t->refusals = 0;
+    t->doubt = t->doubt ? SNIB__DOUBT_COPIES : SNIB__DOUBT_NONE;
+    snib__claim_copies(t, rq);
+    t->prior = 0;
+    t->placed = false;
+    t->deadline = snib__before(snib__after(rq->valid_from, given),
+                               snib__claim_allowance(given));
+    t->renew_at =
+        pushed ? snib__after(rq->valid_from, (snib_duration){given.ns / 2})
+               : snib__claim_renewal_of(rq->valid_from, given);
+    if (e->floor < rq->token + rq->reserve && !rq->far) {
+        e->floor = rq->token + rq->reserve;
     }
 }
 
-void snib__claim_answer(struct snib__engine *e, snib_instant now,
-                        struct snib__claim *t, struct snib__pending *q)
+void snib__claim_granted(struct snib__engine *e, snib_instant now,
+                         struct snib__claim *t, const struct snib__request *rq)
 {
-    if (q == t->renewing) {
-        snib__claim_renewal_answered(e, now, t, q);
-    } else if (q == t->ending) {
-        snib__claim_end_answered(e, now, t, q);
-    } else if (t->state != SNIB__CLAIM_LEAVING) {
-        assert(q == t->acquiring);
-        snib__claim_acquire_answered(e, now, t, q);
-    } else if (q->rq.answer != SNIB__QUEUED) {
-        /* The acquire that is being cancelled. The cancel's answer counts, not
-         * this one; but an acquisition with `passes` is served by having been
-         * granted. */
-        if (q->rq.answer == SNIB__DONE) {
-            (void)snib__acquisition_had(e, now, t->ender, q->rq.token);
-        }
-        t->doubt = true;
-        snib__claim_answered(e, t);
+    snib_duration given = rq->left;
+    bool proven = rq->valid_from.ns != 0;
+    struct snib__acquisition *first = snib__claim_first_waiting(t->local);
+    bool fits = snib__claim_fits(t, first);
+    if (first && given.ns > first->options.lease.ns) {
+        /* An acquisition that has left since had asked for a longer lease. A
+         * renewal does not shorten what stands: if this process ended, others
+         * would wait for longer than the one that takes the grant has asked
+         * for. */
+        given = first->options.lease;
+        fits = false;
+    }
+    if (first && rq->kind == SNIB_PERMITS) {
+        first->options.permits = rq->permits;
+        first->options.slot = rq->slot;
+    }
+    claim_enter(e, now, t, rq, given);
+    snib__claim_answered(e, t);
+    if (!fits) { /* nobody wants it any more, or not with that lock-delay */
+        snib__claim_leave(e, now, t);
+    } else if (!proven || snib__reached(now, t->deadline)) {
+        /* It is not proven when the lease started (a pushed grant), or that was
+         * too long ago: ask before use. */
+        t->deadline = snib__after(now, given);
+        claim_confirm_first(e, now, t);
+    } else {
+        claim_serve_or_confirm(e, now, t, given);
     }
 }
 
-void snib__claim_due(struct snib__engine *e, snib_instant now,
-                     struct snib__claim *t)
+/* -- detached grants ------------------------------------------------------ */
+
+struct snib__acquisition *snib__claim_adopt(
+    struct snib__engine *e, snib_instant now, struct snib__local_lock *local,
+    const struct snib__acquire_spec *spec, const uint64_t id[2], int64_t token)
 {
-    switch ((snib__claim_state)t->state) {
-    case SNIB__CLAIM_ACQUIRING: /* there was no memory */
-        if (snib__claim_first_waiting(t->local)) {
-            snib__claim_acquire(e, now, t, t->prior);
-        } else {
-            snib__claim_leave(e, now, t);
-        }
-        return;
-    case SNIB__CLAIM_QUEUED:
-        break;
-    case SNIB__CLAIM_CONFIRM:
-        if (snib__reached(now, t->deadline) && t->adopter) {
-            snib__claim_adopt_failed(e, now, t, SNIB_ERR_UNKNOWN, NULL);
-            return;
-        }
-        if (snib__reached(now, t->deadline)) {
-            (void)snib__acquisition_had(
-                e, now, snib__claim_first_waiting(t->local), t->token);
-            snib__claim_leave(e, now, t);
-            return;
-        }
-        if (!t->renewing) {
-            snib__claim_renew(e, now, t);
-        }
-        break;
-    case SNIB__CLAIM_HELD:
-    case SNIB__CLAIM_RISK:
-        if (snib__claim_check(e, now, t)) {
-            return;
-        }
-        if (snib__reached(now, t->renew_at) && t->renewing) {
-            t->renew_at = SNIB__NEVER;
-            if (!t->renewing->rq.only_asks && t->holder &&
-                !t->holder->trouble) {
-                snib__acquisition_trouble(t->holder,
-                                          "a renewal is not answered");
-            }
-            snib__claim_fails(e, t);
-        } else if (snib__reached(now, t->renew_at)) {
-            snib__claim_renew(e, now, t);
-        }
-        break;
-    case SNIB__CLAIM_LEAVING:
-        if (snib__reached(now, t->gone_by)) {
-            snib__claim_ended(e, now, t, SNIB_ERR_UNKNOWN, NULL);
-            return;
-        }
-        if (!t->ending) {
-            snib__claim_start_end(e, now, t);
-        }
-        return;
+    struct snib__acquisition *s = claim_acquisition(e, local, spec);
+    if (!s) {
+        return NULL;
     }
+    struct snib__claim *t = local->claim;
+    snib__claim_answered(e, t); /* no ACQUIRE is sent for it */
+    t->state = SNIB__CLAIM_CONFIRM;
+    t->adopter = s;
+    t->id[0] = id[0];
+    t->id[1] = id[1];
+    t->token0 = t->token = token;
+    t->lease = s->options.lease;
+    t->delay = s->options.delay; /* a detached grant keeps its own lock-delay */
+    t->outlives = true;
+    t->deadline = s->limit; /* when to stop asking */
+    snib__claim_renew(e, now, t);
     snib__claim_arm(e, t);
+    return s;
+}
+
+void snib__claim_adopt_failed(struct snib__engine *e, snib_instant now,
+                              struct snib__claim *t, snib_err err,
+                              const struct snib_error *detail)
+{
+    struct snib__acquisition *s = t->adopter;
+    t->adopter = NULL;
+    snib__acquisition_refuse(e, s, err, detail);
+    snib__claim_over(e, now, t);
+}
+
+void snib__claim_abandon(struct snib__engine *e, snib_instant now,
+                         struct snib__claim *t)
+{
+    struct snib__acquisition *s = t->holder;
+    assert(s && s->options.fixed);
+    t->holder = NULL;
+    t->want_renew = t->aggressive = false;
+    snib__acquisition_free(e, s);
+    snib__claim_over(e, now, t);
 }

@@ -9,53 +9,6 @@
 
 #include "core/claim_i.h"
 
-void snib__claim_leave(struct snib__engine *e, snib_instant now,
-                       struct snib__claim *t)
-{
-    /* A copy of the acquire may be executed later than our lease lasts. */
-    bool late = t->acquiring != NULL || t->doubt || t->copies;
-    bool held = t->state == SNIB__CLAIM_HELD || t->state == SNIB__CLAIM_RISK;
-    snib_duration most = t->most;
-    SNIB__LIST_EACH (l, &t->local->waiting) {
-        SNIB__CONTAINER(l, struct snib__acquisition, link)->ended = !held;
-    }
-    if (late && most.ns < SNIB__NOT_AFTER_MS * INT64_C(1000000)) {
-        most = snib__ms(SNIB__NOT_AFTER_MS);
-    }
-    if (t->state != SNIB__CLAIM_LEAVING) {
-        e->leaving++;
-    }
-    t->state = SNIB__CLAIM_LEAVING;
-    t->gone_by = snib__after(now, most);
-    t->renew_at = SNIB__NEVER;
-    snib__claim_orphan(&t->renewing);
-    snib__unlink(&t->held);
-    snib__claim_start_end(e, now, t);
-}
-
-void snib__claim_start_end(struct snib__engine *e, snib_instant now,
-                           struct snib__claim *t)
-{
-    struct snib__pending *q = snib__pending_get(e, t->local);
-    if (!q) {
-        snib__claim_retry_at(e, now, t);
-        return;
-    }
-    t->renew_at = SNIB__NEVER;
-    t->ending = q;
-    q->claim = t;
-    q->rq.id[0] = t->id[0];
-    q->rq.id[1] = t->id[1];
-    q->rq.verb = t->acquiring || t->doubt ? SNIB__CANCEL : SNIB__RELEASE;
-    q->rq.token = q->rq.verb == SNIB__CANCEL ? t->prior : t->token0;
-    q->rq.lease = t->lease;
-    q->rq.limit = t->gone_by;
-    q->rq.resent = t->doubt || t->copies;
-    q->rq.background = t->ender == NULL;
-    snib__claim_arm(e, t);
-    snib__pending_start(e, q);
-}
-
 /* Does an own claim of this name hold a grant? A writer that also reads must
  * not hand over: another owner would write while the first one reads. */
 static bool claim_leave_has_upgrade_of(const struct snib__local_lock *local)
@@ -82,7 +35,7 @@ static bool claim_leave_may_pass(const struct snib__engine *e,
 {
     const struct snib__acquisition *from = t->holder;
     snib_duration left = snib__between(now, t->deadline);
-    return t->state == SNIB__CLAIM_HELD && !t->hinted &&
+    return t->state == SNIB__CLAIM_HELD && !t->hint &&
            t->token < t->token0 + t->reserve &&
            snib__between(t->granted, now).ns <
                SNIB__HAND_OVER_MS * INT64_C(1000000) &&
@@ -91,8 +44,8 @@ static bool claim_leave_may_pass(const struct snib__engine *e,
            !to->options.no_hand_over && !to->options.fixed &&
            to->options.lease.ns == t->lease.ns && snib__claim_fits(t, to) &&
            !claim_leave_has_upgrade_of(t->local) &&
-           !snib__cycles_waits(e, from->owner); /* it told others that it holds
-                                                this grant */
+           !snib__nested_waits(e, from->owner); /* it told others that it holds
+                                                   this grant */
 }
 
 bool snib__claim_release(struct snib__engine *e, snib_instant now,
@@ -117,7 +70,7 @@ bool snib__claim_release(struct snib__engine *e, snib_instant now,
      * that keeps it out, and the waiting acquisitions ask after that. And not
      * if somebody is said to have ended the grant: the answer to a RELEASE says
      * whether that is so. */
-    if (next && !t->copies && !t->hinted) {
+    if (next && !t->doubt && !t->hint) {
         snib__claim_orphan(&t->renewing);
         snib__unlink(&t->held);
         snib__acquisition_free(e, s);
@@ -140,7 +93,7 @@ void snib__claim_give_up(struct snib__engine *e, snib_instant now,
     }
     switch ((snib__claim_state)t->state) {
     case SNIB__CLAIM_ACQUIRING:
-        t->doubt = true;
+        t->doubt = SNIB__DOUBT_OPEN;
         snib__claim_leave(e, now, t);
         break;
     case SNIB__CLAIM_QUEUED:
@@ -189,7 +142,9 @@ void snib__claim_end_answered(struct snib__engine *e, snib_instant now,
         (void)snib__acquisition_had(e, now, t->ender, rq->granted);
         break;
     case SNIB__UNKNOWN:
-        t->doubt = t->doubt || rq->verb == SNIB__CANCEL;
+        if (rq->verb == SNIB__CANCEL) {
+            t->doubt = SNIB__DOUBT_OPEN;
+        }
         rq->resent = true;
         if (!snib__reached(now, t->gone_by)) {
             snib__pending_start(e, q);
@@ -212,7 +167,20 @@ void snib__claim_end_answered(struct snib__engine *e, snib_instant now,
         return;
     }
     t->ending = NULL;
-    t->doubt = false;
+    t->doubt = SNIB__DOUBT_NONE;
     snib__pending_put(e, q);
     snib__claim_ended(e, now, t, err, &why);
+}
+
+void snib__claim_overtaken(struct snib__engine *e, snib_instant now,
+                           struct snib__claim *t, struct snib__pending *q)
+{
+    if (q->rq.answer == SNIB__QUEUED) {
+        return;
+    }
+    if (q->rq.answer == SNIB__DONE) {
+        (void)snib__acquisition_had(e, now, t->ender, q->rq.token);
+    }
+    t->doubt = SNIB__DOUBT_OPEN;
+    snib__claim_answered(e, t);
 }

@@ -11,16 +11,23 @@
 
 #include "core/claim_i.h"
 
-snib_instant snib__claim_renewal_of(snib_instant from, snib_duration lease)
+snib_cause snib__claim_cause(const struct snib__claim *t)
 {
-    int64_t grain = lease.ns / 64 > 0 ? lease.ns / 64 : 1;
-    snib_instant at = snib__after(from, (snib_duration){lease.ns / 3});
-    at.ns -= at.ns % grain;
-    return at;
+    if (t->holder && t->holder->options.fixed) {
+        return SNIB_CAUSE_EXPIRED;
+    }
+    if (t->cause) {
+        return (snib_cause)t->cause;
+    }
+    return t->renewing ? SNIB_CAUSE_UNREACHABLE
+                       : SNIB_CAUSE_PAUSED; /* no renewal was sent when it
+                                               was due: nothing ran */
 }
 
-void snib__claim_lose(struct snib__engine *e, snib_instant now,
-                      struct snib__claim *t, snib_cause why, bool gone)
+/* The grant is lost, and the holder's acquisition is DEAD. gone: the store says
+ * that nothing of ours is left; else it is given back as far as it is there. */
+static void claim_renew_lose(struct snib__engine *e, snib_instant now,
+                             struct snib__claim *t, snib_cause why, bool gone)
 {
     struct snib__acquisition *s = t->holder;
     if (s) {
@@ -37,64 +44,52 @@ void snib__claim_lose(struct snib__engine *e, snib_instant now,
     /* A grant with a lock-delay is left to end by itself: a release would open
      * the lock at once. A grant that is gone needs an end only while copies of
      * its acquire may arrive, since they would be let in. */
-    if ((gone && !t->copies) || (s && t->delay.ns > 0)) {
+    if ((gone && !t->doubt) || (s && t->delay.ns > 0)) {
         snib__claim_over(e, now, t);
     } else {
         snib__claim_leave(e, now, t);
     }
 }
 
-static bool claim_renew_held(const struct snib__claim *t)
-{
-    return t->state == SNIB__CLAIM_HELD || t->state == SNIB__CLAIM_RISK;
-}
-
-static bool claim_renew_is_fixed(const struct snib__claim *t)
-{
-    return t->holder && t->holder->options.fixed;
-}
-
-/* A renewal that is not answered for so long counts as one that fails. */
-static snib_duration claim_renew_silence(const struct snib__engine *e,
-                                         const struct snib__claim *t)
-{
-    int64_t ns = t->lease.ns / 6;
-    return (snib_duration){ns < e->cfg.request.ns ? ns : e->cfg.request.ns};
-}
-
-void snib__claim_renew(struct snib__engine *e, snib_instant now,
+bool snib__claim_check(struct snib__engine *e, snib_instant now,
                        struct snib__claim *t)
 {
-    struct snib__pending *q = snib__pending_get(e, t->local);
-    if (!q) {
-        snib__claim_retry_at(e, now, t);
-        return;
+    if (t->state != SNIB__CLAIM_HELD && t->state != SNIB__CLAIM_RISK) {
+        return false;
     }
-    t->renewing = q;
-    t->most = t->lease.ns > t->most.ns ? t->lease : t->most;
-    t->stale = false;
-    t->renew_at = claim_renew_held(t)
-                      ? snib__after(now, claim_renew_silence(e, t))
-                      : SNIB__NEVER;
-    q->claim = t;
-    q->rq.id[0] = t->id[0];
-    q->rq.id[1] = t->id[1];
-    q->rq.verb = SNIB__RENEW;
-    q->rq.token = t->token0;
-    q->rq.lease = t->lease;
-    q->rq.background = true;
-    /* If the machine stood still, the store may have less of the lease left
-     * than we know. So at risk even a fixed lease is renewed; else it is only
-     * asked about. */
-    q->rq.only_asks = t->state == SNIB__CLAIM_HELD && claim_renew_is_fixed(t) &&
-                      !t->want_renew;
-    q->rq.listen = e->out.listens;
-    q->rq.limit = t->aggressive ? snib__after(now, e->cfg.request)
-                                : snib__later(t->deadline, now);
-    e->counts.renewals++;
-    snib__pending_start(e, q);
-    if (claim_renew_held(t)) {
-        snib__claim_arm(e, t);
+    if (snib__reached(now, t->hold_end)) {
+        claim_renew_lose(e, now, t, SNIB_CAUSE_HOLD_MAX, false);
+        return true;
+    }
+    if (!snib__reached(now, t->deadline) || t->aggressive) {
+        return false;
+    }
+    claim_renew_lose(e, now, t, snib__claim_cause(t), false);
+    return true;
+}
+
+void snib__claim_risk(struct snib__engine *e, snib_instant now,
+                      struct snib__claim *t, snib_cause why)
+{
+    if (t->state == SNIB__CLAIM_HELD) {
+        t->state = SNIB__CLAIM_RISK;
+        snib__claim_show(e, t, SNIB_AT_RISK, why);
+    }
+    if (!t->renewing &&
+        (!t->holder || !t->holder->options.fixed || why == SNIB_CAUSE_PAUSED)) {
+        snib__claim_renew(e, now, t);
+    }
+    snib__claim_arm(e, t);
+}
+
+void snib__claim_fails(struct snib__engine *e, struct snib__claim *t)
+{
+    bool fixed = t->holder && t->holder->options.fixed;
+    if (t->state == SNIB__CLAIM_HELD && !fixed) {
+        t->state = SNIB__CLAIM_RISK;
+        snib__claim_show(e, t, SNIB_AT_RISK, SNIB_CAUSE_UNREACHABLE);
+    } else if (t->state == SNIB__CLAIM_RISK) { /* so far it only stood still */
+        t->cause = SNIB_CAUSE_UNREACHABLE;
     }
 }
 
@@ -104,23 +99,28 @@ void snib__claim_renew(struct snib__engine *e, snib_instant now,
 void snib__claim_hint(struct snib__engine *e, snib_instant now,
                       struct snib__claim *t)
 {
-    t->hinted = true;
-    if (t->renewing) {
-        t->stale = true;
-    } else if (claim_renew_held(t) && (e->pushes || !claim_renew_is_fixed(t))) {
+    t->hint = t->renewing ? SNIB__HINT_STALE : SNIB__HINT_HEARD;
+    if (!t->renewing && snib__claim_is_held(t) &&
+        (e->pushes || !snib__claim_is_fixed(t))) {
         snib__claim_renew(e, now, t);
     }
+}
+
+/* A renewal shows that the grant stood when it was sent. */
+static void claim_renew_answers_hint(struct snib__claim *t)
+{
+    t->hint = t->hint == SNIB__HINT_STALE ? SNIB__HINT_HEARD : SNIB__HINT_NONE;
 }
 
 /* A fixed lease stands, or stood when the store was asked. */
 static void claim_renew_stands(struct snib__engine *e, snib_instant now,
                                struct snib__claim *t)
 {
-    t->hinted = t->hinted && t->stale;
+    claim_renew_answers_hint(t);
     t->renew_at = SNIB__NEVER;
     /* If the process stood still meanwhile, nobody knows when the store was
      * asked. */
-    if (t->want_renew || t->hinted || t->state == SNIB__CLAIM_RISK) {
+    if (t->want_renew || t->hint || t->state == SNIB__CLAIM_RISK) {
         snib__claim_renew(e, now, t);
     } else {
         snib__acquisition_recovered(t->holder);
@@ -138,7 +138,7 @@ static void claim_renew_confirmed(struct snib__engine *e, snib_instant now,
     /* The grant may be left to end by itself, so its lease must be no longer
      * than the taker asked for. */
     bool fits = snib__claim_fits(t, s) && rq->lease.ns <= s->options.lease.ns;
-    if (t->hinted || (fits && rq->lease.ns < s->options.lease.ns)) {
+    if (t->hint || (fits && rq->lease.ns < s->options.lease.ns)) {
         snib__claim_renew(e, now, t);
         snib__claim_arm(e, t);
         return;
@@ -147,7 +147,7 @@ static void claim_renew_confirmed(struct snib__engine *e, snib_instant now,
         assert(s == t->adopter);
         s->options.slot = rq->slot;
         t->adopter = NULL;
-        t->doubt = false;
+        t->doubt = SNIB__DOUBT_NONE;
         if (e->floor < t->token0) {
             e->floor = t->token0;
         }
@@ -177,7 +177,7 @@ static void claim_renew_renewed(struct snib__engine *e, snib_instant now,
                                          snib__claim_allowance(left));
     t->deadline = confirms ? deadline : snib__later(t->deadline, deadline);
     t->renew_at = snib__claim_renewal_of(rq->valid_from, left);
-    t->hinted = t->hinted && t->stale;
+    claim_renew_answers_hint(t);
     if (t->adopter && snib__reached(now, t->deadline)) {
         snib__claim_adopt_failed(e, now, t, SNIB_ERR_LOST,
                                  NULL); /* over by now */
@@ -196,7 +196,7 @@ static void claim_renew_renewed(struct snib__engine *e, snib_instant now,
     if (t->holder && t->holder->options.fixed) {
         t->renew_at = SNIB__NEVER;
     }
-    if (!t->hinted) {
+    if (!t->hint) {
         snib__claim_refuse_tries(e, t->local); /* they waited for this */
     }
     if (t->want_renew && rq->lease.ns != t->lease.ns) {
@@ -206,66 +206,166 @@ static void claim_renew_renewed(struct snib__engine *e, snib_instant now,
         t->holder->err = SNIB_ERR_OK;
         snib__acquisition_tell(e, t->holder, SNIB__NEWS_RENEWED);
     }
-    if (t->hinted && !t->renewing && (e->pushes || !claim_renew_is_fixed(t))) {
+    if (t->hint && !t->renewing && (e->pushes || !snib__claim_is_fixed(t))) {
         snib__claim_renew(e, now, t);
     }
     snib__claim_arm(e, t);
+}
+
+/* It is sent again at once. */
+static void claim_renew_unknown(struct snib__engine *e, snib_instant now,
+                                struct snib__claim *t, struct snib__pending *q)
+{
+    struct snib__request *rq = &q->rq;
+    rq->resent = true;
+    if (t->adopter) {
+        t->doubt = SNIB__DOUBT_OPEN;
+    }
+    snib__pending_start(e, q);
+    if (!rq->only_asks) {
+        snib__acquisition_trouble(t->holder, q->error.text);
+        snib__claim_fails(e, t);
+        snib__claim_risk(e, now, t, SNIB_CAUSE_UNREACHABLE);
+    }
+}
+
+/* It is asked once, as by any caller's renewal. */
+static void claim_renew_not_adopted(struct snib__engine *e, snib_instant now,
+                                    struct snib__claim *t,
+                                    struct snib__pending *q)
+{
+    snib_err err = q->rq.answer == SNIB__NO ? SNIB_ERR_LOST
+                   : t->doubt               ? SNIB_ERR_UNKNOWN
+                   : q->rq.err              ? q->rq.err
+                                            : SNIB_ERR_UNREACHABLE;
+    snib__claim_adopt_failed(e, now, t, err, &q->error);
+}
+
+/* NO: the store does not know the grant. */
+static void claim_renew_refused(struct snib__engine *e, snib_instant now,
+                                struct snib__claim *t, struct snib__pending *q)
+{
+    if (t->state == SNIB__CLAIM_CONFIRM) {
+        (void)snib__acquisition_had(e, now, snib__claim_first_waiting(t->local),
+                                    t->token);
+        snib__claim_over(e, now, t);
+        return;
+    }
+    if (q->rq.revoked) {
+        snib__acquisition_recovered(t->holder); /* drops older texts */
+        snib__acquisition_trouble(t->holder, q->error.text);
+    }
+    claim_renew_lose(e, now, t,
+                     q->rq.revoked ? SNIB_CAUSE_REVOKED : SNIB_CAUSE_STOLEN,
+                     true);
+}
+
+/* NOT_APPLIED: the store is unfit just now. */
+static void claim_renew_unfit(struct snib__engine *e, snib_instant now,
+                              struct snib__claim *t, struct snib__pending *q)
+{
+    if (t->want_renew && t->holder) {
+        t->want_renew = false;
+        t->holder->err = q->rq.err ? q->rq.err : SNIB_ERR_UNREACHABLE;
+        snib__acquisition_tell(e, t->holder, SNIB__NEWS_RENEWED);
+    }
+    if (!q->rq.only_asks) {
+        snib__acquisition_trouble(t->holder, q->error.text);
+    }
+    if (!snib__claim_check(e, now, t)) {
+        snib__claim_fails(e, t);
+        snib__claim_retry_at(e, now, t);
+    }
 }
 
 void snib__claim_renewal_answered(struct snib__engine *e, snib_instant now,
                                   struct snib__claim *t,
                                   struct snib__pending *q)
 {
-    struct snib__request *rq = &q->rq;
-    if (rq->answer == SNIB__UNKNOWN) { /* sent again at once */
-        rq->resent = true;
-        t->doubt = t->doubt || t->adopter;
-        snib__pending_start(e, q);
-        if (!rq->only_asks) {
-            snib__acquisition_trouble(t->holder, q->error.text);
-            snib__claim_fails(e, t);
-            snib__claim_risk(e, now, t, SNIB_CAUSE_UNREACHABLE);
-        }
+    const struct snib__request *rq = &q->rq;
+    if (rq->answer == SNIB__UNKNOWN) {
+        claim_renew_unknown(e, now, t, q);
         return;
     }
     t->renewing = NULL;
-    if (rq->answer == SNIB__DONE && rq->only_asks && claim_renew_held(t)) {
+    if (rq->answer == SNIB__DONE && rq->only_asks && snib__claim_is_held(t)) {
         claim_renew_stands(e, now, t);
     } else if (rq->answer == SNIB__DONE) {
         claim_renew_renewed(e, now, t, rq);
-    } else if (t->adopter && rq->answer == SNIB__NO) {
-        snib__claim_adopt_failed(e, now, t, SNIB_ERR_LOST, &q->error);
-    } else if (t->adopter) { /* asked once, as by any caller's renewal */
-        snib__claim_adopt_failed(e, now, t,
-                                 t->doubt  ? SNIB_ERR_UNKNOWN
-                                 : rq->err ? rq->err
-                                           : SNIB_ERR_UNREACHABLE,
-                                 &q->error);
-    } else if (rq->answer == SNIB__NO && t->state == SNIB__CLAIM_CONFIRM) {
-        (void)snib__acquisition_had(e, now, snib__claim_first_waiting(t->local),
-                                    t->token);
-        snib__claim_over(e, now, t);
+    } else if (t->adopter) {
+        claim_renew_not_adopted(e, now, t, q);
     } else if (rq->answer == SNIB__NO) {
-        if (rq->revoked) {
-            snib__acquisition_recovered(t->holder); /* drops older texts */
-            snib__acquisition_trouble(t->holder, q->error.text);
-        }
-        snib__claim_lose(e, now, t,
-                         rq->revoked ? SNIB_CAUSE_REVOKED : SNIB_CAUSE_STOLEN,
-                         true);
-    } else { /* NOT_APPLIED: the store is unfit just now */
-        if (t->want_renew && t->holder) {
-            t->want_renew = false;
-            t->holder->err = rq->err ? rq->err : SNIB_ERR_UNREACHABLE;
-            snib__acquisition_tell(e, t->holder, SNIB__NEWS_RENEWED);
-        }
-        if (!rq->only_asks) {
-            snib__acquisition_trouble(t->holder, q->error.text);
-        }
-        if (!snib__claim_check(e, now, t)) {
-            snib__claim_fails(e, t);
-            snib__claim_retry_at(e, now, t);
-        }
+        claim_renew_refused(e, now, t, q);
+    } else {
+        claim_renew_unfit(e, now, t, q);
     }
     snib__pending_put(e, q);
+}
+
+/* -- the timer of a claim, whatever its state ----------------------------- */
+
+static void claim_renew_due_confirm(struct snib__engine *e, snib_instant now,
+                                    struct snib__claim *t)
+{
+    if (snib__reached(now, t->deadline) && t->adopter) {
+        snib__claim_adopt_failed(e, now, t, SNIB_ERR_UNKNOWN, NULL);
+    } else if (snib__reached(now, t->deadline)) {
+        (void)snib__acquisition_had(e, now, snib__claim_first_waiting(t->local),
+                                    t->token);
+        snib__claim_leave(e, now, t);
+    } else {
+        if (!t->renewing) {
+            snib__claim_renew(e, now, t);
+        }
+        snib__claim_arm(e, t);
+    }
+}
+
+static void claim_renew_due_held(struct snib__engine *e, snib_instant now,
+                                 struct snib__claim *t)
+{
+    if (snib__claim_check(e, now, t)) {
+        return;
+    }
+    if (snib__reached(now, t->renew_at) && t->renewing) {
+        t->renew_at = SNIB__NEVER;
+        if (!t->renewing->rq.only_asks && t->holder && !t->holder->trouble) {
+            snib__acquisition_trouble(t->holder, "a renewal is not answered");
+        }
+        snib__claim_fails(e, t);
+    } else if (snib__reached(now, t->renew_at)) {
+        snib__claim_renew(e, now, t);
+    }
+    snib__claim_arm(e, t);
+}
+
+void snib__claim_due(struct snib__engine *e, snib_instant now,
+                     struct snib__claim *t)
+{
+    switch ((snib__claim_state)t->state) {
+    case SNIB__CLAIM_ACQUIRING: /* there was no memory */
+        if (snib__claim_first_waiting(t->local)) {
+            snib__claim_acquire(e, now, t, t->prior);
+        } else {
+            snib__claim_leave(e, now, t);
+        }
+        return;
+    case SNIB__CLAIM_QUEUED:
+        snib__claim_arm(e, t);
+        return;
+    case SNIB__CLAIM_CONFIRM:
+        claim_renew_due_confirm(e, now, t);
+        return;
+    case SNIB__CLAIM_HELD:
+    case SNIB__CLAIM_RISK:
+        claim_renew_due_held(e, now, t);
+        return;
+    case SNIB__CLAIM_LEAVING:
+        if (snib__reached(now, t->gone_by)) {
+            snib__claim_ended(e, now, t, SNIB_ERR_UNKNOWN, NULL);
+        } else if (!t->ending) {
+            snib__claim_start_end(e, now, t);
+        }
+        return;
+    }
 }

@@ -1,12 +1,7 @@
 /* core/cycles.c — finding the deadlock that a wait may be part of.
  *
- * Only an owner that holds something and waits for something else can be part
- * of a deadlock: its wait is *nested*. It asks the store by a request of its
- * own (an own claim, not this client's shared one), whose text names the grants
- * that the owner holds. So everybody sees it, and core/waits.c makes a graph of
- * what all clients say. Local hand-overs do no harm here: nobody asks which
- * owner a holder's record names, only which grants a waiting owner says it
- * holds; and a grant so named is not handed over meanwhile.
+ * An owner that holds something and waits tells others what it holds
+ * (core/nested.c), and core/waits.c makes a graph of what all clients say.
  *
  * When it scans. 1 s after a nested wait began, then every 2 s and up to a
  * quarter more, the client lists the locks that are waited for: one scan for
@@ -45,7 +40,6 @@
 #include "core/waits.h"
 
 enum {
-    FIRST_MS = 1000,
     EVERY_MS = 2000,
     PROOF_MS = 600,      /* from one answer to the next scan, at least */
     PATIENCE_MS = 20000, /* a scan may walk a large store */
@@ -68,100 +62,12 @@ void snib__cycles_free(struct snib__engine *e)
     snib__buf_free(&e->cycles.direct.result);
 }
 
-/* -- what an owner holds -------------------------------------------------- */
-
-static const struct snib__claim *cycles_grant_of(const struct snib__link *l,
-                                                 uint64_t owner)
-{
-    const struct snib__acquisition *s =
-        SNIB__CONTAINER(l, struct snib__acquisition, by_owner);
-    const struct snib__claim *t = s->local->claim;
-    return s->owner == owner && s->state == SNIB__ACQ_SERVED && t &&
-                   t->holder == s
-               ? t
-               : NULL;
-}
-
-bool snib__cycles_holds(const struct snib__engine *e, uint64_t owner)
-{
-    SNIB__LIST_EACH (l, &e->owners[owner % SNIB__OWNERS]) {
-        if (cycles_grant_of(l, owner)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool snib__cycles_waits(const struct snib__engine *e, uint64_t owner)
-{
-    SNIB__LIST_EACH (l, &e->cycles.nested) {
-        if (SNIB__CONTAINER(l, struct snib__acquisition, nested)->owner ==
-            owner) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Does the owner of s also wait for something else, by a request that does not
- * say what the owner holds? It began that wait when it held nothing. */
-static bool cycles_waits_besides(const struct snib__engine *e,
-                                 const struct snib__acquisition *s)
-{
-    SNIB__LIST_EACH (l, &e->owners[s->owner % SNIB__OWNERS]) {
-        const struct snib__acquisition *other =
-            SNIB__CONTAINER(l, struct snib__acquisition, by_owner);
-        if (other != s && other->owner == s->owner &&
-            other->state == SNIB__ACQ_WAITING && !other->options.try_only &&
-            !snib__linked(&other->nested)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Only an own claim says what its owner holds, since its request ends with its
- * acquisition. The request of a shared claim goes on for the next owner, which
- * holds something else. An owner that waits for two things says nothing either,
- * if the first wait does not say what it holds: it can go on as soon as that
- * one is served. (If both waits say it, others see both: core/waits.c.) */
-void snib__cycles_about(const struct snib__engine *e,
-                        const struct snib__acquisition *s,
-                        struct snib__about *about)
-{
-    about->owner = (int64_t)(s->owner & ~SNIB__OWNER_FREE);
-    if (!e->cfg.deadlocks || !s->local->parent || s->options.try_only ||
-        cycles_waits_besides(e, s)) {
-        return;
-    }
-    SNIB__LIST_EACH (l, &e->owners[s->owner % SNIB__OWNERS]) {
-        const struct snib__claim *t = cycles_grant_of(l, s->owner);
-        if (t && about->held_count < SNIB__ABOUT_HELD) {
-            about->held[about->held_count++] = t->id[0];
-        }
-    }
-    for (uint32_t i = 0; s->above && i < s->above->count &&
-                         about->held_count < SNIB__ABOUT_HELD;
-         i++) {
-        about->held[about->held_count++] = s->above->id[i];
-        about->above_count++;
-    }
-}
-
 /* -- when ----------------------------------------------------------------- */
 
 /* Clients that began together should not scan together. */
 static snib_duration cycles_apart(const struct snib__engine *e, int64_t ms)
 {
     return snib__ms(ms + (int64_t)(e->client[0] % (uint64_t)(ms / 4)));
-}
-
-void snib__cycles_enter(struct snib__engine *e, snib_instant now,
-                        struct snib__acquisition *s)
-{
-    s->scan_at = snib__after(now, snib__ms(FIRST_MS));
-    s->mark = 0;
-    snib__list_push(&e->cycles.nested, &s->nested);
 }
 
 snib_instant snib__cycles_due(const struct snib__engine *e)
@@ -195,7 +101,7 @@ void snib__cycles_tick(struct snib__engine *e, snib_instant now)
                               .limit = snib__after(now, snib__ms(PATIENCE_MS))};
     c->acquiring = true;
     c->asked = now;
-    if (snib__engine_direct(e, now, &c->direct)) { /* no memory: later */
+    if (snib__direct_start(e, now, &c->direct)) { /* no memory: later */
         c->acquiring = false;
         c->again = snib__after(now, snib__ms(EVERY_MS));
     }
@@ -298,6 +204,19 @@ static void cycles_tell_cycle(const struct snib__waits *g, uint32_t me,
     }
 }
 
+__attribute__((format(printf, 3, 4))) static void
+cycles_log(struct snib__engine *e, int level, const char *fmt, ...)
+{
+    if (e->out.log) {
+        char line[320];
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(line, sizeof line, fmt, ap);
+        va_end(ap);
+        e->out.log(e->out.log_data, level, line);
+    }
+}
+
 /* Judges the wait s by this scan. True: it is refused. */
 static bool cycles_judge(struct snib__engine *e, snib_instant now,
                          const struct snib__waits *g,
@@ -330,7 +249,7 @@ static bool cycles_judge(struct snib__engine *e, snib_instant now,
     }
     struct snib_error error;
     cycles_tell_cycle(g, me, &error);
-    snib__engine_log(e, SNIB_LOG_WARN, "%s", error.text);
+    cycles_log(e, SNIB_LOG_WARN, "%s", error.text);
     snib__acquisition_deadlock(e, now, s, &error);
     return true;
 }
@@ -368,8 +287,8 @@ void snib__cycles_answer(struct snib__engine *e, snib_instant now,
                                                connection */
     cycles_rest(e, now);
     if (c->direct.err) {
-        snib__engine_log(e, SNIB_LOG_DEBUG, "no look for deadlocks: %s",
-                         c->direct.error.text);
+        cycles_log(e, SNIB_LOG_DEBUG, "no look for deadlocks: %s",
+                   c->direct.error.text);
     }
     if (!c->direct.err && !e->closed) {
         g = snib__waits_new(snib__buf_bytes(&c->direct.result),

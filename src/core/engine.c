@@ -1,32 +1,54 @@
-/* core/engine.c — the step: input goes to the store, its answers to the core,
- * actions come out.
+/* core/engine.c — the step: what callers want and what has happened goes in,
+ * requests go to the store, its answers to the claims, actions come out.
  *
- * Every entry point ends in snib__engine_settle. It hands the requests of this
- * step to the store as one chain (so that renewals that fall due together
- * travel together) and takes answers until nothing moves. A store may answer
- * inside start(), so both are repeated. Each round ends requests or sends them
- * away, so it comes to an end. */
+ * All entry points that may ask the store anything are here; each ends in
+ * engine_settle, and nothing that they call comes back here. engine_settle hands
+ * the requests of this step to the store as one chain (so that renewals that
+ * fall due together travel together) and takes answers until nothing moves. A
+ * store may answer inside start(), so both are repeated. Each round ends
+ * requests or sends them away, so it comes to an end. */
 #include "core/engine_i.h"
 
 #include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "core/blocking.h"
+#include "core/check.h"
 
-void snib__engine_log(struct snib__engine *e, int level, const char *fmt, ...)
+/* -- the step ------------------------------------------------------------- */
+
+static void engine_take_claims_answer(struct snib__engine *e, snib_instant now,
+                                      struct snib__claim *t,
+                                      struct snib__pending *q)
 {
-    if (e->out.log) {
-        char line[320];
-        va_list ap;
-        va_start(ap, fmt);
-        vsnprintf(line, sizeof line, fmt, ap);
-        va_end(ap);
-        e->out.log(e->out.log_data, level, line);
+    if (q == t->renewing) {
+        snib__claim_renewal_answered(e, now, t, q);
+    } else if (q == t->ending) {
+        snib__claim_end_answered(e, now, t, q);
+    } else if (t->state == SNIB__CLAIM_LEAVING) {
+        snib__claim_overtaken(e, now, t, q);
+    } else if (q->rq.answer == SNIB__DONE) {
+        assert(q == t->acquiring);
+        snib__claim_granted(e, now, t, &q->rq);
+    } else {
+        assert(q == t->acquiring);
+        snib__claim_not_granted(e, now, t, q);
     }
 }
 
-/* -- the step ------------------------------------------------------------- */
+static void engine_take_directs_answer(struct snib__engine *e, snib_instant now,
+                                       struct snib__pending *q)
+{
+    struct snib__request *rq = &q->rq;
+    snib_instant sent = rq->valid_from;
+    if (rq->verb == SNIB__PARAMS && rq->answer == SNIB__UNKNOWN &&
+        !snib__reached(now, rq->limit)) {
+        rq->resent = true; /* the same id: as if sent once */
+        snib__buf_clear(&q->result);
+        snib__pending_start(e, q);
+    } else if (snib__direct_answer(e, now, q)) {
+        snib__cycles_answer(e, now, sent);
+    }
+}
 
 static void engine_take_answer(struct snib__engine *e, snib_instant now,
                                struct snib__request *rq)
@@ -37,20 +59,15 @@ static void engine_take_answer(struct snib__engine *e, snib_instant now,
         e->out_requests--;
     }
     if (q->claim) {
-        snib__claim_answer(e, now, q->claim, q);
-    } else if (rq->verb == SNIB__PARAMS && rq->answer == SNIB__UNKNOWN &&
-               !snib__reached(now, rq->limit)) {
-        rq->resent = true; /* the same id: as if sent once */
-        snib__buf_clear(&q->result);
-        snib__pending_start(e, q);
+        engine_take_claims_answer(e, now, q->claim, q);
     } else if (rq->verb >= SNIB__INSPECT) {
-        snib__direct_answer(e, now, q);
+        engine_take_directs_answer(e, now, q);
     } else if (rq->answer != SNIB__QUEUED) {
         snib__pending_put(e, q); /* an orphan: its claim has ended */
     }
 }
 
-void snib__engine_settle(struct snib__engine *e, snib_instant now)
+static void engine_settle(struct snib__engine *e, snib_instant now)
 {
     if (e->batch.open) {
         return; /* until the batch is complete */
@@ -72,6 +89,9 @@ void snib__engine_settle(struct snib__engine *e, snib_instant now)
         }
     }
     e->out.holds = !snib__list_empty(&e->held);
+#ifdef SNIB_CHECKS
+    snib__check_step(e);
+#endif
 }
 
 /* -- grants that were ended, or are at risk ------------------------------- */
@@ -175,7 +195,7 @@ static void engine_listen_from_now(struct snib__engine *e, snib_instant now)
     } else {
         e->ops->input(e->store, now, &tick);
     }
-    snib__engine_settle(e, now);
+    engine_settle(e, now);
 }
 
 /* -- input ---------------------------------------------------------------- */
@@ -186,14 +206,14 @@ void snib__engine_input(struct snib__engine *e, snib_instant now,
     e->ops->input(e->store, now, in);
     engine_ask_ended(e, now);
     engine_tell_stuck(e);
-    snib__engine_settle(e, now);
+    engine_settle(e, now);
 }
 
 void snib__engine_executed(struct snib__engine *e, snib_instant now,
                            struct snib__list *chain)
 {
     snib__blocking_done(e->store, now, chain);
-    snib__engine_settle(e, now);
+    engine_settle(e, now);
 }
 
 void snib__engine_tick(struct snib__engine *e, snib_instant now)
@@ -203,29 +223,32 @@ void snib__engine_tick(struct snib__engine *e, snib_instant now)
     while ((t = snib__heap_min(&e->claims)) && snib__reached(now, t->at)) {
         snib__claim_due(e, now, SNIB__CONTAINER(t, struct snib__claim, timer));
     }
-    snib__engine_settle(e, now);
+    engine_settle(e, now);
     if (snib__reached(now, e->ops->due(e->store))) {
         e->ops->input(e->store, now, &tick);
         engine_tell_stuck(e);
-        snib__engine_settle(e, now);
+        engine_settle(e, now);
     }
     while ((t = snib__heap_min(&e->acquisitions)) &&
            snib__reached(now, t->at)) {
         snib__acquisition_due(
             e, now, SNIB__CONTAINER(t, struct snib__acquisition, timer));
     }
-    snib__engine_settle(e, now);
+    engine_settle(e, now);
     engine_listen_from_now(e, now);
     snib__cycles_tick(e, now);
+    engine_settle(e, now);
 }
 
 snib_instant snib__engine_due(const struct snib__engine *e)
 {
-    snib_instant store =
+    snib_instant due =
         snib__sooner(e->ops->due(e->store), engine_listen_due(e));
-    return snib__sooner(snib__sooner(store, snib__cycles_due(e)),
-                        snib__sooner(snib__heap_due(&e->claims),
-                                     snib__heap_due(&e->acquisitions)));
+    if (!snib__list_empty(&e->cycles.nested)) {
+        due = snib__sooner(due, snib__cycles_due(e));
+    }
+    return snib__sooner(due, snib__sooner(snib__heap_due(&e->claims),
+                                          snib__heap_due(&e->acquisitions)));
 }
 
 void snib__engine_jumped(struct snib__engine *e, snib_instant now)
@@ -236,5 +259,144 @@ void snib__engine_jumped(struct snib__engine *e, snib_instant now)
             snib__claim_risk(e, now, t, SNIB_CAUSE_PAUSED);
         }
     }
-    snib__engine_settle(e, now);
+    engine_settle(e, now);
+}
+
+void snib__engine_close(struct snib__engine *e, snib_instant now)
+{
+    e->closed = true;
+    for (uint32_t i = 0; i < e->slot_cap; i++) {
+        struct snib__acquisition *s = e->slots[i].acq;
+        if (s && s->state == SNIB__ACQ_WAITING) {
+            struct snib__local_lock *local = s->local;
+            snib__acquisition_refuse(e, s, SNIB_ERR_CLOSED, NULL);
+            if (local->claim && snib__list_empty(&local->waiting)) {
+                snib__claim_give_up(e, now, local->claim);
+            }
+        }
+    }
+    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
+        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
+        if (!snib__claim_check(e, now, t) && t->holder) {
+            t->holder->holds = 0;
+            snib__claim_release(e, now, t);
+        }
+    }
+    engine_settle(e, now);
+}
+
+/* -- what owners want ----------------------------------------------------- */
+
+/* What a call has learnt within its step is its result, not news. A re-entry,
+ * which is a second hold, has learnt nothing. */
+static void engine_hush(struct snib__acquisition *s)
+{
+    if (s && s->state != SNIB__ACQ_WAITING && s->holds < 2) {
+        snib__acquisition_hush(s);
+    }
+}
+
+snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
+                              struct snib__local_lock *local,
+                              const struct snib__acquire_spec *spec,
+                              struct snib__acquisition **ret,
+                              struct snib_error *reterr)
+{
+    if (!e->closed && snib__owner_check(e, now, local)) {
+        engine_settle(e, now); /* something was lost: its end is sent first */
+    }
+    snib_err err = snib__owner_acquire(e, now, local, spec, ret, reterr);
+    engine_settle(e, now);
+    engine_hush(*ret);
+    return err;
+}
+
+snib_err snib__engine_adopt(struct snib__engine *e, snib_instant now,
+                            struct snib__local_lock *local,
+                            const struct snib__acquire_spec *spec,
+                            const uint64_t id[2], int64_t token,
+                            struct snib__acquisition **ret,
+                            struct snib_error *reterr)
+{
+    snib_err err =
+        snib__owner_adopt(e, now, local, spec, id, token, ret, reterr);
+    engine_settle(e, now);
+    engine_hush(*ret);
+    return err;
+}
+
+void snib__engine_gathered(struct snib__engine *e, snib_instant now,
+                           enum snib__batch_way way)
+{
+    snib__batch_end(e, way);
+    engine_settle(e, now);
+}
+
+snib_err snib__engine_leave(struct snib__engine *e, snib_instant now,
+                            struct snib__acquisition *s, snib_err why)
+{
+    snib_err outcome = snib__acquisition_leave(e, now, s, why);
+    engine_settle(e, now);
+    return outcome;
+}
+
+snib_err snib__engine_give_up(struct snib__engine *e, snib_instant now,
+                              struct snib__acquisition *s, snib_err why,
+                              struct snib_error *ret)
+{
+    snib_err outcome = snib__acquisition_give_up(e, now, s, why, ret);
+    engine_settle(e, now);
+    return outcome;
+}
+
+snib_err snib__engine_release(struct snib__engine *e, snib_instant now,
+                              uint64_t ticket, uint64_t owner,
+                              struct snib_error *later, void *user,
+                              struct snib__acquisition **ret,
+                              struct snib_error *reterr)
+{
+    snib_err err =
+        snib__grant_release(e, now, ticket, owner, later, user, ret, reterr);
+    engine_settle(e, now);
+    if (*ret && (*ret)->state == SNIB__ACQ_GONE) {
+        snib__acquisition_hush(*ret);
+    }
+    return err;
+}
+
+snib_err snib__engine_renew(struct snib__engine *e, snib_instant now,
+                            uint64_t ticket, snib_duration lease,
+                            struct snib__acquisition **ret,
+                            struct snib_error *reterr)
+{
+    snib_err err = snib__grant_renew(e, now, ticket, lease, ret, reterr);
+    engine_settle(e, now);
+    return err;
+}
+
+snib_err snib__engine_grant_id(struct snib__engine *e, snib_instant now,
+                               uint64_t ticket, bool fixed, uint64_t ret_id[2],
+                               int64_t *ret_token, struct snib_error *reterr)
+{
+    snib_err err =
+        snib__grant_id(e, now, ticket, fixed, ret_id, ret_token, reterr);
+    engine_settle(e, now);
+    return err;
+}
+
+snib_err snib__engine_abandon_grant(struct snib__engine *e, snib_instant now,
+                                    uint64_t ticket, uint64_t owner,
+                                    struct snib_error *reterr)
+{
+    snib_err err = snib__grant_abandon(e, now, ticket, owner, reterr);
+    engine_settle(e, now);
+    return err;
+}
+
+snib_err snib__engine_direct(struct snib__engine *e, snib_instant now,
+                             struct snib__direct *direct)
+{
+    snib_err err = snib__direct_start(e, now, direct);
+    engine_settle(e, now);
+    return err;
 }

@@ -22,6 +22,8 @@
 #include "core/engine.h"
 
 enum {
+    SNIB__TEXT_LIMIT = 4096, /* bytes of a request's text */
+    SNIB__RESULT_LIMIT = 256 << 20,
     SNIB__RESERVE = 31,         /* tokens reserved for local hand-overs */
     SNIB__HAND_OVER_MS = 5,     /* how long an owner may hand over locally */
     SNIB__NOT_AFTER_MS = 10000, /* an ACQUIRE is never executed later */
@@ -42,6 +44,24 @@ typedef enum snib__claim_state {
     SNIB__CLAIM_RISK,   /* a renewal failed, or the machine slept */
     SNIB__CLAIM_LEAVING /* a RELEASE or CANCEL is under way */
 } snib__claim_state;
+
+/* What may have become of a send that was not answered. Only grows, until the
+ * store has answered. */
+typedef enum snib__doubt {
+    SNIB__DOUBT_NONE,
+    /* A late copy of the ACQUIRE may still be executed: only a RELEASE or
+     * CANCEL with a tombstone keeps it out. */
+    SNIB__DOUBT_COPIES,
+    /* A send of ACQUIRE, CANCEL or adoption is unanswered. */
+    SNIB__DOUBT_OPEN
+} snib__doubt;
+
+/* Is the grant said to have been ended by force? */
+typedef enum snib__hint {
+    SNIB__HINT_NONE,
+    SNIB__HINT_HEARD, /* and no renewal sent since has shown that it stands */
+    SNIB__HINT_STALE  /* the renewal under way was sent before that was heard */
+} snib__hint;
 
 struct snib__pending {
     struct snib__request rq;
@@ -80,18 +100,11 @@ struct snib__claim {
     snib_duration most;    /* the longest lease that may stand there */
     snib_duration delay;   /* lock-delay, as the store has it */
     uint32_t reserve;
-    uint8_t state, cause, refusals;
-    bool placed; /* the store has answered the ACQUIRE "queued" */
-    bool doubt;  /* a send of ACQUIRE, CANCEL, adoption is unanswered */
-    /* A late copy of this grant's ACQUIRE may still be executed: only a RELEASE
-     * or CANCEL with a tombstone keeps it out. */
-    bool copies;
+    uint8_t state, doubt, hint; /* enums above */
+    uint8_t cause, refusals;
+    bool placed;     /* the store has answered the ACQUIRE "queued" */
     bool want_renew; /* a caller waits for it (snib__engine_renew) */
     bool aggressive;
-    /* Somebody is said to have ended the grant, and no renewal that was sent
-     * since has shown that it stands. */
-    bool hinted;
-    bool stale; /* the renewal under way was sent before that hint */
     /* The store was told that the grant does not end with our process. */
     bool outlives;
 };
@@ -146,6 +159,7 @@ struct snib__engine {
     int64_t version_floor; /* highest version of a value seen on it */
     uint32_t out_requests; /* pending requests at the store */
     uint32_t leaving;      /* claims that are LEAVING */
+    uint32_t unchecked;    /* steps since core/check.c has looked */
     bool closed;
     bool pushes; /* the store does: SNIB__CAN_PUSH */
     struct {     /* the tries between gather and gathered */
@@ -165,22 +179,56 @@ struct snib__pending *snib__pending_get(struct snib__engine *,
                                         struct snib__local_lock *);
 void snib__pending_put(struct snib__engine *, struct snib__pending *);
 void snib__pending_start(struct snib__engine *, struct snib__pending *);
-/* A direct request (INSPECT or a verb after it) is answered. */
-void snib__direct_answer(struct snib__engine *, snib_instant now,
+
+/* direct.c */
+snib_err snib__direct_start(struct snib__engine *, snib_instant now,
+                            struct snib__direct *);
+/* A direct request (INSPECT or a verb after it) is answered, and its caller
+ * told. True: it was the scan of core/cycles.c, which is to be told yet. */
+bool snib__direct_answer(struct snib__engine *, snib_instant now,
                          struct snib__pending *);
 
 /* batch.c */
+/* The batch is complete: its requests go, or are refused. */
+void snib__batch_end(struct snib__engine *, enum snib__batch_way);
 /* The acquire of s joins the open batch, if there is one and it can. */
 void snib__batch_join(struct snib__engine *, struct snib__acquisition *);
 
-/* engine.c */
-/* Sends the step's requests and takes answers, until nothing moves. Every entry
- * point ends in it. */
-void snib__engine_settle(struct snib__engine *, snib_instant now);
-void snib__engine_log(struct snib__engine *, int level, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+/* What the entry points of core/engine.c call. Each does what engine.h says of
+ * the entry point of its name, but sends nothing yet. */
+/* acquire.c */
+/* Loses grants of this name whose deadline is past. True: there was one. */
+bool snib__owner_check(struct snib__engine *, snib_instant now,
+                       struct snib__local_lock *);
+snib_err snib__owner_acquire(struct snib__engine *, snib_instant now,
+                             struct snib__local_lock *,
+                             const struct snib__acquire_spec *,
+                             struct snib__acquisition **ret,
+                             struct snib_error *reterr);
+snib_err snib__owner_adopt(struct snib__engine *, snib_instant now,
+                           struct snib__local_lock *,
+                           const struct snib__acquire_spec *,
+                           const uint64_t id[2], int64_t token,
+                           struct snib__acquisition **ret,
+                           struct snib_error *reterr);
+/* release.c */
+snib_err snib__grant_release(struct snib__engine *, snib_instant now,
+                             uint64_t ticket, uint64_t owner,
+                             struct snib_error *later, void *user,
+                             struct snib__acquisition **ret,
+                             struct snib_error *reterr);
+snib_err snib__grant_renew(struct snib__engine *, snib_instant now,
+                           uint64_t ticket, snib_duration lease,
+                           struct snib__acquisition **ret,
+                           struct snib_error *reterr);
+snib_err snib__grant_id(struct snib__engine *, snib_instant now,
+                        uint64_t ticket, bool fixed, uint64_t ret_id[2],
+                        int64_t *ret_token, struct snib_error *reterr);
+snib_err snib__grant_abandon(struct snib__engine *, snib_instant now,
+                             uint64_t ticket, uint64_t owner,
+                             struct snib_error *reterr);
 
-/* engine_open.c */
+/* unreachable.c */
 /* For a caller whose limit has passed before the store granted it anything:
  * fills ret with why, or with the store's own trouble if it cannot be reached.
  * Returns ret->code. */
@@ -195,7 +243,15 @@ snib_err snib__engine_unsure(const struct snib__engine *, snib_instant now,
 /* An own claim's local lock, below the given one. NULL: no memory. */
 struct snib__local_lock *snib__own_claim_new(struct snib__engine *,
                                              struct snib__local_lock *);
-void snib__local_lock_drop(struct snib__engine *, struct snib__local_lock *);
+/* Nothing refers to it any more. */
+void snib__local_lock_free(struct snib__engine *, struct snib__local_lock *);
+static inline void snib__local_lock_drop(struct snib__engine *e,
+                                         struct snib__local_lock *s)
+{
+    if (--s->refs == 0) {
+        snib__local_lock_free(e, s);
+    }
+}
 /* NULL: nothing refers to that name. */
 struct snib__local_lock *snib__local_lock_find(const struct snib__engine *,
                                                const struct snib__name *);
@@ -203,6 +259,16 @@ snib_err snib__local_locks_init(struct snib__engine *);
 void snib__local_locks_free(struct snib__engine *);
 
 /* acquisition.c */
+/* A new acquisition that will wait. NULL: no memory. */
+struct snib__acquisition *
+snib__acquisition_new(struct snib__engine *, struct snib__local_lock *,
+                      const struct snib__acquire_spec *);
+/* It queues behind the acquisitions of its rank and of higher ones, and behind
+ * one that adopts, which stays first. timed: its timer is its limit. */
+void snib__acquisition_queue_up(struct snib__engine *,
+                                struct snib__acquisition *, bool timed);
+/* Drops its news: the caller returns them at once. */
+void snib__acquisition_hush(struct snib__acquisition *);
 void snib__acquisition_tell(struct snib__engine *, struct snib__acquisition *,
                             uint8_t news);
 void snib__acquisition_refuse(struct snib__engine *, struct snib__acquisition *,
@@ -210,8 +276,6 @@ void snib__acquisition_refuse(struct snib__engine *, struct snib__acquisition *,
 void snib__acquisition_gone(struct snib__engine *, struct snib__acquisition *,
                             snib_err, const struct snib_error *detail);
 void snib__acquisition_free(struct snib__engine *, struct snib__acquisition *);
-
-/* leave.c */
 /* A WAITING acquisition, the last one of its claim, is about to be ended. True:
  * it stays as LEAVING until the store has confirmed the end, to be refused with
  * err then; if that takes too long it is refused with UNKNOWN (unsure) or with
@@ -227,6 +291,18 @@ void snib__acquisition_left(struct snib__engine *, struct snib__acquisition *,
  * it is told so. s: NULL allowed; neither WAITING nor LEAVING: false. */
 bool snib__acquisition_had(struct snib__engine *, snib_instant now,
                            struct snib__acquisition *, int64_t token);
+/* The outcome of a LEAVING acquisition. */
+snib_err snib__acquisition_outcome(const struct snib__acquisition *,
+                                   bool confirmed);
+/* It waits no longer for the end of its claim; others may. */
+void snib__acquisition_stays_no_longer(struct snib__acquisition *);
+
+/* leave.c */
+snib_err snib__acquisition_leave(struct snib__engine *, snib_instant now,
+                                 struct snib__acquisition *, snib_err why);
+snib_err snib__acquisition_give_up(struct snib__engine *, snib_instant now,
+                                   struct snib__acquisition *, snib_err why,
+                                   struct snib_error *ret);
 void snib__acquisition_due(struct snib__engine *, snib_instant now,
                            struct snib__acquisition *);
 /* Refuse it with DEADLOCK; it leaves the queue. */
@@ -244,25 +320,29 @@ void snib__acquisition_recovered(struct snib__acquisition *s);
 /* The text of a forced release, who and why, for the holders that it ends. */
 void snib__explain_force(const struct snib__about *by, const char *reason,
                          struct snib__buf *out);
+/* Drops what a cut has left of a UTF-8 character at the end. */
+void snib__explain_drop_half(char *text);
 /* Makes of that text the error of a release: LOST, one line, which begins with
  * "revoked". */
 void snib__explain_revoked(struct snib_error *);
 
-/* cycles.c */
-void snib__cycles_init(struct snib__engine *);
-void snib__cycles_free(struct snib__engine *);
+/* nested.c */
 /* Does this owner hold anything of this client? */
-bool snib__cycles_holds(const struct snib__engine *, uint64_t owner);
+bool snib__nested_holds(const struct snib__engine *, uint64_t owner);
 /* Is this owner in a nested wait, whose request has told others what it
  * holds? */
-bool snib__cycles_waits(const struct snib__engine *, uint64_t owner);
-/* Writes the owner of s, and what that owner holds, for others to see. */
-void snib__cycles_about(const struct snib__engine *,
+bool snib__nested_waits(const struct snib__engine *, uint64_t owner);
+/* Writes what the owner of s holds, for others to see. s is at an own claim. */
+void snib__nested_about(const struct snib__engine *,
                         const struct snib__acquisition *s,
                         struct snib__about *);
 /* s waits at an own claim, and its owner holds something. */
-void snib__cycles_enter(struct snib__engine *, snib_instant now,
+void snib__nested_enter(struct snib__engine *, snib_instant now,
                         struct snib__acquisition *s);
+
+/* cycles.c */
+void snib__cycles_init(struct snib__engine *);
+void snib__cycles_free(struct snib__engine *);
 snib_instant snib__cycles_due(const struct snib__engine *);
 void snib__cycles_tick(struct snib__engine *, snib_instant now);
 /* The scan is answered. sent: when it was sent; 0: not known. */
@@ -273,47 +353,43 @@ static inline bool snib__cycles_is_mine(const struct snib__engine *e,
 {
     return q == &e->cycles.direct;
 }
-static inline void snib__cycles_served(struct snib__acquisition *s)
-{
-    snib__unlink(&s->nested);
-}
-
-/* claim.c and the files beside it (claim_i.h) */
-snib_err snib__claim_new(struct snib__engine *, struct snib__local_lock *);
-/* Has the detached grant confirmed that the waiting acquisition s adopts. For a
- * new claim only. */
-void snib__claim_adopt(struct snib__engine *, snib_instant now,
-                       struct snib__claim *, struct snib__acquisition *s,
-                       const uint64_t id[2], int64_t token);
+/* claim.c */
+/* A new acquisition waits at this local lock; its claim, a new one if there was
+ * none, asks for it too. upgrade_of: the ticket of the owner's grant that is not
+ * in the way, or 0. NULL: no memory. */
+struct snib__acquisition *snib__claim_join(struct snib__engine *,
+                                           snib_instant now,
+                                           struct snib__local_lock *,
+                                           const struct snib__acquire_spec *,
+                                           uint64_t upgrade_of);
+/* A new acquisition adopts a detached grant: a new claim has it confirmed.
+ * NULL: no memory. */
+struct snib__acquisition *
+snib__claim_adopt(struct snib__engine *, snib_instant now,
+                  struct snib__local_lock *, const struct snib__acquire_spec *,
+                  const uint64_t id[2], int64_t token);
 /* Detaches the grant: frees the holder's acquisition, tells the store
  * nothing. */
 void snib__claim_abandon(struct snib__engine *, snib_instant now,
                          struct snib__claim *);
-/* Asks the store on behalf of the waiting acquisitions. prior: our own grant
- * that the same step ends first (a yield), or 0. */
-void snib__claim_acquire(struct snib__engine *, snib_instant now,
-                         struct snib__claim *, int64_t prior);
-void snib__claim_answer(struct snib__engine *, snib_instant now,
-                        struct snib__claim *, struct snib__pending *);
+/* The ACQUIRE of a claim is answered DONE. */
+void snib__claim_granted(struct snib__engine *, snib_instant now,
+                         struct snib__claim *, const struct snib__request *);
+
+/* claim_refuse.c */
+/* It is answered otherwise. */
+void snib__claim_not_granted(struct snib__engine *, snib_instant now,
+                             struct snib__claim *, struct snib__pending *);
+
+/* claim_renew.c */
+void snib__claim_renewal_answered(struct snib__engine *, snib_instant now,
+                                  struct snib__claim *, struct snib__pending *);
+/* The claim's timer has come. */
 void snib__claim_due(struct snib__engine *, snib_instant now,
                      struct snib__claim *);
-void snib__claim_renew(struct snib__engine *, snib_instant now,
-                       struct snib__claim *);
-/* Refuses the waiting acquisitions that only try: another owner of this client
- * has the lock, or has it still. */
-void snib__claim_refuse_tries(struct snib__engine *, struct snib__local_lock *);
 /* Somebody may have ended the grant: ask by a renewal, if it is held. */
 void snib__claim_hint(struct snib__engine *, snib_instant now,
                       struct snib__claim *);
-/* The holder gave back its last hold: hand over locally, yield or leave. If the
- * store has to answer, the acquisition is ENDING and false is returned; else it
- * is freed and true returned. */
-bool snib__claim_release(struct snib__engine *, snib_instant now,
-                         struct snib__claim *);
-/* No acquisition waits any more for a claim that was not granted yet, or the
- * one that adopts has left. */
-void snib__claim_give_up(struct snib__engine *, snib_instant now,
-                         struct snib__claim *);
 /* Why a grant is lost whose deadline has come. */
 snib_cause snib__claim_cause(const struct snib__claim *);
 /* Loses the grant if its deadline or hold limit is past. True: it was lost
@@ -325,10 +401,28 @@ void snib__claim_risk(struct snib__engine *, snib_instant now,
 /* A renewal fails: the grant is at risk, and if nothing else comes it will be
  * lost as UNREACHABLE. */
 void snib__claim_fails(struct snib__engine *, struct snib__claim *);
-/* s has joined the waiting acquisitions: the request under way waits for its
- * limit too. */
-void snib__claim_limits(struct snib__claim *,
-                        const struct snib__acquisition *s);
+
+/* claim_leave.c */
+/* The holder gave back its last hold: hand over locally, yield or leave. If the
+ * store has to answer, the acquisition is ENDING and false is returned; else it
+ * is freed and true returned. */
+bool snib__claim_release(struct snib__engine *, snib_instant now,
+                         struct snib__claim *);
+/* No acquisition waits any more for a claim that was not granted yet, or the
+ * one that adopts has left. */
+void snib__claim_give_up(struct snib__engine *, snib_instant now,
+                         struct snib__claim *);
+/* The ACQUIRE that a LEAVING claim cancels is answered. The cancel's answer
+ * counts, not this one; but an acquisition with `passes` is served by having
+ * been granted. */
+void snib__claim_overtaken(struct snib__engine *, snib_instant now,
+                           struct snib__claim *, struct snib__pending *);
+void snib__claim_end_answered(struct snib__engine *, snib_instant now,
+                              struct snib__claim *, struct snib__pending *);
+
+/* claim_send.c */
+void snib__claim_renew(struct snib__engine *, snib_instant now,
+                       struct snib__claim *);
 
 /* The local lock of the name: it has the dead acquisitions and the own
  * claims. */

@@ -1,8 +1,6 @@
-/* core/engine_open.c — the engine from open to free, and what it knows of its
- * store.
+/* core/engine_open.c — the engine from open to free.
  *
- * close refuses the waiting acquisitions and releases what is held; the answers
- * still come. free asks nobody: the store forgets all requests first, and those
+ * free asks nobody: the store forgets all requests first, and those
  * under way are on the busy list. free takes half-built engines too. */
 #include <assert.h>
 #include <string.h>
@@ -142,29 +140,6 @@ void snib__engine_free(struct snib__engine *e)
     snib__free(e);
 }
 
-void snib__engine_close(struct snib__engine *e, snib_instant now)
-{
-    e->closed = true;
-    for (uint32_t i = 0; i < e->slot_cap; i++) {
-        struct snib__acquisition *s = e->slots[i].acq;
-        if (s && s->state == SNIB__ACQ_WAITING) {
-            struct snib__local_lock *local = s->local;
-            snib__acquisition_refuse(e, s, SNIB_ERR_CLOSED, NULL);
-            if (local->claim && snib__list_empty(&local->waiting)) {
-                snib__claim_give_up(e, now, local->claim);
-            }
-        }
-    }
-    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
-        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
-        if (!snib__claim_check(e, now, t) && t->holder) {
-            t->holder->holds = 0;
-            snib__claim_release(e, now, t);
-        }
-    }
-    snib__engine_settle(e, now);
-}
-
 bool snib__engine_idle(const struct snib__engine *e)
 {
     return e->out_requests == 0 && e->leaving == 0;
@@ -184,43 +159,6 @@ void snib__engine_client_id(const struct snib__engine *e, uint64_t ret[2])
 struct snib__store *snib__engine_store(struct snib__engine *e)
 {
     return e->store;
-}
-
-void snib__engine_store_state(const struct snib__engine *e, snib_instant now,
-                              struct snib__store_state *ret)
-{
-    *ret = (struct snib__store_state){.nodes = 1};
-    if (e->ops->state) {
-        e->ops->state(e->store, now, ret);
-    } else {
-        ret->reachable = true;
-        ret->nodes_reachable = 1;
-    }
-}
-
-snib_err snib__engine_late(const struct snib__engine *e, snib_instant now,
-                           snib_err why, struct snib_error *ret)
-{
-    struct snib__store_state is;
-    snib__engine_store_state(e, now, &is);
-    if (is.reachable || !is.err) {
-        return snib__fail_plain(ret, why);
-    }
-    return snib__fail(ret, is.err, "store unreachable for %lld ms: %s",
-                      (long long)snib__to_ms(snib__between(is.since, now)),
-                      is.text);
-}
-
-snib_err snib__engine_unsure(const struct snib__engine *e, snib_instant now,
-                             struct snib_error *ret)
-{
-    struct snib_error late;
-    if (snib__engine_late(e, now, SNIB_ERR_UNKNOWN, &late) ==
-        SNIB_ERR_UNKNOWN) {
-        return snib__fail_plain(ret, SNIB_ERR_UNKNOWN);
-    }
-    return snib__fail(ret, SNIB_ERR_UNKNOWN, "%s: %s",
-                      snib_err_text(SNIB_ERR_UNKNOWN), late.text);
 }
 
 void snib__engine_counts(const struct snib__engine *e, struct snib__counts *ret)

@@ -49,8 +49,7 @@ void snib__acquisition_recovered(struct snib__acquisition *s)
     }
 }
 
-/* Drops what a cut has left of a UTF-8 character. */
-static void explain_drop_half(char *text)
+void snib__explain_drop_half(char *text)
 {
     size_t n = strlen(text), tail = 0;
     while (tail < n && tail < 4 &&
@@ -77,7 +76,7 @@ void snib__explain_force(const struct snib__about *by, const char *reason,
                  *by->user ? by->user : "somebody", *by->host ? " on " : "",
                  by->host, reason && *reason ? ": " : "", reason ? reason : "");
     if (n >= (int)sizeof text) {
-        explain_drop_half(text);
+        snib__explain_drop_half(text);
     }
     explain_one_line(text);
     snib__buf_puts(out, text);
@@ -91,70 +90,4 @@ void snib__explain_revoked(struct snib_error *e)
     if (strncmp(e->text, word, strlen(word))) {
         snprintf(e->text, sizeof e->text, "%s", word);
     }
-}
-
-static const char *explain_risk_text(snib_cause why)
-{
-    return why == SNIB_CAUSE_PAUSED
-               ? "this process or machine stood still, or its clock was set; "
-                 "the store has not confirmed the grant yet"
-               : "a renewal failed";
-}
-
-/* Writes the cause's word first. The text of a failed renewal is added only
- * where it is the cause; the text of a forced release begins with its word
- * already. */
-static void explain_loss_text(snib_cause why, const char *more, char *ret,
-                              size_t size)
-{
-    const char *word = snib_cause_text(why), *text = "";
-    switch (why) {
-    case SNIB_CAUSE_REVOKED:
-        snprintf(ret, size, "%s", *more ? more : word);
-        return;
-    case SNIB_CAUSE_UNREACHABLE:
-        text = *more ? more : "no renewal was answered";
-        break;
-    case SNIB_CAUSE_EXPIRED:
-        text = *more ? more : "the lease was fixed, and is over";
-        break;
-    case SNIB_CAUSE_STOLEN:
-        text = "the store does not know the grant any more";
-        break;
-    case SNIB_CAUSE_PAUSED:
-        text = "this process or machine stood still past the deadline";
-        break;
-    case SNIB_CAUSE_HOLD_MAX:
-        text = "held for as long as hold_max_ms allows";
-        break;
-    case SNIB_CAUSE_NONE:
-        break;
-    }
-    snprintf(ret, size, "%s%s%s", word, *text ? ": " : "", text);
-}
-
-void snib__engine_explain(struct snib__engine *e, snib_instant now,
-                          const struct snib__acquisition *s, char *ret,
-                          size_t size)
-{
-    struct snib_status status;
-    const char *more = s->trouble ? s->trouble : "";
-    if (!size) {
-        return;
-    }
-    ret[0] = 0;
-    snib__engine_status(e, now, s, &status);
-    switch (status.state) {
-    case SNIB_HELD:
-    case SNIB_RELEASED:
-        break;
-    case SNIB_AT_RISK:
-        snprintf(ret, size, "%s",
-                 *more ? more : explain_risk_text(status.cause));
-        break;
-    case SNIB_LOST:
-        explain_loss_text(status.cause, more, ret, size);
-        break;
-    }
-    explain_drop_half(ret);
 }

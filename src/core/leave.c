@@ -18,96 +18,8 @@
 #include <assert.h>
 
 #include "base/error.h"
-#include "core/acquisition_i.h"
 #include "core/blocking.h"
-
-/* -- waiting for the store's answer --------------------------------------- */
-
-bool snib__acquisition_stay(struct snib__engine *e, snib_instant now,
-                            struct snib__acquisition *s, snib_err err,
-                            bool unsure)
-{
-    struct snib__claim *t = s->local->claim;
-    struct snib__store_state is;
-    snib_instant from = err == SNIB_ERR_TIMEOUT ? s->limit : now;
-    snib_instant until = snib__after(
-        from,
-        (snib_duration){e->cfg.request.ns /
-                        (unsure ? SNIB__UNSURE_PART : SNIB__CONFIRM_PART)});
-    snib__engine_store_state(e, now, &is);
-    assert(s->state == SNIB__ACQ_WAITING && !t->holder &&
-           (!t->ender || t->ender->state == SNIB__ACQ_LEAVING));
-    if (snib__reached(now, until) || is.err) {
-        return false;
-    }
-    snib__unlink(&s->link);
-    snib__unlink(&s->nested);
-    s->state = SNIB__ACQ_LEAVING;
-    s->err = err;
-    s->unsure = unsure;
-    if (t->ender) {
-        snib__list_insert(&t->ender->link, &s->link);
-    } else {
-        t->ender = s;
-    }
-    snib__heap_set(&e->acquisitions, &s->timer, until);
-    return true;
-}
-
-static snib_err leave_outcome_of_left(const struct snib__acquisition *s,
-                                      bool confirmed)
-{
-    return s->unsure && !confirmed ? SNIB_ERR_UNKNOWN : s->err;
-}
-
-/* It waits no longer for the end of its claim; others may. */
-static void leave_stays_no_longer(struct snib__acquisition *s)
-{
-    struct snib__claim *t = s->local->claim;
-    if (t && t->ender == s) {
-        t->ender =
-            snib__linked(&s->link)
-                ? SNIB__CONTAINER(s->link.next, struct snib__acquisition, link)
-                : NULL;
-    }
-    snib__unlink(&s->link);
-}
-
-void snib__acquisition_left(struct snib__engine *e, struct snib__acquisition *s,
-                            bool confirmed)
-{
-    assert(s->state == SNIB__ACQ_LEAVING);
-    leave_stays_no_longer(s);
-    snib__heap_remove(&e->acquisitions, &s->timer);
-    s->state = SNIB__ACQ_REFUSED;
-    snib__acquisition_explain(s, leave_outcome_of_left(s, confirmed), NULL);
-    snib__acquisition_tell(e, s, SNIB__NEWS_SETTLED);
-}
-
-bool snib__acquisition_had(struct snib__engine *e, snib_instant now,
-                           struct snib__acquisition *s, int64_t token)
-{
-    if (!s || !s->options.passes || token <= 0 ||
-        (s->state != SNIB__ACQ_LEAVING && s->state != SNIB__ACQ_WAITING)) {
-        return false;
-    }
-    leave_stays_no_longer(s);
-    snib__unlink(&s->link);
-    snib__unlink(&s->nested);
-    snib__heap_remove(&e->acquisitions, &s->timer);
-    s->state = SNIB__ACQ_DEAD;
-    s->holds = 1;
-    s->token = token;
-    s->since = now;
-    s->err = SNIB_ERR_OK;
-    s->shown = SNIB_LOST;
-    s->cause = SNIB_CAUSE_EXPIRED;
-    snib__list_push(&snib__local_lock_home(s->local)->dead, &s->link);
-    snib__acquisition_tell(e, s, SNIB__NEWS_SETTLED);
-    return true;
-}
-
-/* -- giving up ------------------------------------------------------------ */
+#include "core/engine_i.h"
 
 /* Returns the outcome that an acquisition which leaves may report. As long as
  * others of this client stay, or once the store has said "queued", it surely
@@ -141,13 +53,13 @@ static void leave_left(struct snib__engine *e, snib_instant now,
     }
 }
 
-snib_err snib__engine_leave(struct snib__engine *e, snib_instant now,
-                            struct snib__acquisition *s, snib_err why)
+snib_err snib__acquisition_leave(struct snib__engine *e, snib_instant now,
+                                 struct snib__acquisition *s, snib_err why)
 {
     snib_err outcome;
     if (s->state == SNIB__ACQ_LEAVING) {
-        outcome = leave_outcome_of_left(s, false);
-        leave_stays_no_longer(s);
+        outcome = snib__acquisition_outcome(s, false);
+        snib__acquisition_stays_no_longer(s);
         snib__acquisition_free(e, s);
         return outcome;
     }
@@ -159,7 +71,6 @@ snib_err snib__engine_leave(struct snib__engine *e, snib_instant now,
     outcome = leave_outcome_of_leaving(local, s, why);
     leave_left(e, now, local, s);
     snib__acquisition_free(e, s);
-    snib__engine_settle(e, now);
     return outcome;
 }
 
@@ -238,9 +149,9 @@ static snib_err leave_outcome_or_stay(struct snib__engine *e, snib_instant now,
     return late ? outcome : snib__fail_plain(ret, outcome);
 }
 
-snib_err snib__engine_give_up(struct snib__engine *e, snib_instant now,
-                              struct snib__acquisition *s, snib_err why,
-                              struct snib_error *ret)
+snib_err snib__acquisition_give_up(struct snib__engine *e, snib_instant now,
+                                   struct snib__acquisition *s, snib_err why,
+                                   struct snib_error *ret)
 {
     if (s->state != SNIB__ACQ_WAITING) {
         return snib__ok(ret);
@@ -251,7 +162,6 @@ snib_err snib__engine_give_up(struct snib__engine *e, snib_instant now,
     if (outcome) {
         snib__acquisition_free(e, s);
     }
-    snib__engine_settle(e, now);
     return outcome ? outcome : snib__ok(ret);
 }
 

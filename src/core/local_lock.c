@@ -132,11 +132,8 @@ snib_err snib__engine_local_lock(struct snib__engine *e, const char *raw,
     return snib__ok(reterr);
 }
 
-void snib__local_lock_drop(struct snib__engine *e, struct snib__local_lock *s)
+void snib__local_lock_free(struct snib__engine *e, struct snib__local_lock *s)
 {
-    if (--s->refs > 0) {
-        return;
-    }
     struct snib__local_lock *parent = s->parent;
     snib__unlink(&s->bucket);
     if (parent) {

@@ -1,15 +1,10 @@
-/* core/release.c — what is asked for with a ticket: release, renew, detach; and
- * adopt.
+/* core/release.c — what is asked for with a ticket: release, renew, detach.
  *
  * The acquisition is compared with the clock first: one past its deadline is
  * lost now, whether or not a timer has run. For a ticket that is not held the
- * caller is told why: it was released before, or our close has released it.
- *
- * A detached grant has no acquisition any more. The owner that adopts it gets
- * one, with a claim in CONFIRM (core/claim.c), and has the grant once a renewal
- * has shown that it stands. */
+ * caller is told why: it was released before, or our close has released it. */
 #include "base/error.h"
-#include "core/acquisition_i.h"
+#include "core/engine_i.h"
 
 /* -- release and renew ---------------------------------------------------- */
 
@@ -66,11 +61,11 @@ static snib_err release_check_owner(const struct snib__acquisition *s,
     return SNIB_ERR_OK;
 }
 
-snib_err snib__engine_release(struct snib__engine *e, snib_instant now,
-                              uint64_t ticket, uint64_t owner,
-                              struct snib_error *later, void *user,
-                              struct snib__acquisition **ret,
-                              struct snib_error *reterr)
+snib_err snib__grant_release(struct snib__engine *e, snib_instant now,
+                             uint64_t ticket, uint64_t owner,
+                             struct snib_error *later, void *user,
+                             struct snib__acquisition **ret,
+                             struct snib_error *reterr)
 {
     struct snib__acquisition *s;
     *ret = NULL;
@@ -79,7 +74,6 @@ snib_err snib__engine_release(struct snib__engine *e, snib_instant now,
         err = release_check_owner(s, owner, reterr);
     }
     if (err) {
-        snib__engine_settle(e, now); /* it may be lost by now */
         return err;
     }
     if (s->state == SNIB__ACQ_DEAD) {
@@ -87,7 +81,6 @@ snib_err snib__engine_release(struct snib__engine *e, snib_instant now,
         if (--s->holds == 0) {
             snib__acquisition_free(e, s);
         }
-        snib__engine_settle(e, now);
         return err;
     }
     if (--s->holds > 0) {
@@ -98,17 +91,13 @@ snib_err snib__engine_release(struct snib__engine *e, snib_instant now,
     if (!snib__claim_release(e, now, s->local->claim)) {
         *ret = s;
     }
-    snib__engine_settle(e, now);
-    if (*ret && s->state == SNIB__ACQ_GONE) {
-        snib__acquisition_hush(s);
-    }
     return snib__ok(reterr);
 }
 
-snib_err snib__engine_renew(struct snib__engine *e, snib_instant now,
-                            uint64_t ticket, snib_duration lease,
-                            struct snib__acquisition **ret,
-                            struct snib_error *reterr)
+snib_err snib__grant_renew(struct snib__engine *e, snib_instant now,
+                           uint64_t ticket, snib_duration lease,
+                           struct snib__acquisition **ret,
+                           struct snib_error *reterr)
 {
     struct snib__acquisition *s;
     *ret = NULL;
@@ -117,7 +106,6 @@ snib_err snib__engine_renew(struct snib__engine *e, snib_instant now,
         return err;
     }
     if (s->state == SNIB__ACQ_DEAD) {
-        snib__engine_settle(e, now);
         return release_fail_over(e, now, s, reterr);
     }
     struct snib__claim *t = s->local->claim;
@@ -128,7 +116,6 @@ snib_err snib__engine_renew(struct snib__engine *e, snib_instant now,
     if (!t->renewing) {
         snib__claim_renew(e, now, t);
     }
-    snib__engine_settle(e, now);
     *ret = s;
     return snib__ok(reterr);
 }
@@ -145,9 +132,9 @@ static snib_err release_check_fixed(const struct snib__acquisition *s,
     return SNIB_ERR_OK;
 }
 
-snib_err snib__engine_grant_id(struct snib__engine *e, snib_instant now,
-                               uint64_t ticket, bool fixed, uint64_t ret_id[2],
-                               int64_t *ret_token, struct snib_error *reterr)
+snib_err snib__grant_id(struct snib__engine *e, snib_instant now,
+                        uint64_t ticket, bool fixed, uint64_t ret_id[2],
+                        int64_t *ret_token, struct snib_error *reterr)
 {
     struct snib__acquisition *s;
     snib_err err = release_live_acquisition(e, now, ticket, &s, reterr);
@@ -162,13 +149,12 @@ snib_err snib__engine_grant_id(struct snib__engine *e, snib_instant now,
         ret_id[1] = s->local->claim->id[1];
         *ret_token = s->local->claim->token0;
     }
-    snib__engine_settle(e, now);
     return err ? err : snib__ok(reterr);
 }
 
-snib_err snib__engine_abandon_grant(struct snib__engine *e, snib_instant now,
-                                    uint64_t ticket, uint64_t owner,
-                                    struct snib_error *reterr)
+snib_err snib__grant_abandon(struct snib__engine *e, snib_instant now,
+                             uint64_t ticket, uint64_t owner,
+                             struct snib_error *reterr)
 {
     struct snib__acquisition *s;
     snib_err err = release_live_acquisition(e, now, ticket, &s, reterr);
@@ -184,63 +170,5 @@ snib_err snib__engine_abandon_grant(struct snib__engine *e, snib_instant now,
     } else if (!err) {
         snib__claim_abandon(e, now, s->local->claim);
     }
-    snib__engine_settle(e, now);
     return err ? err : snib__ok(reterr);
-}
-
-/* Has an own claim of this client that very grant? */
-static bool release_is_ours(const struct snib__local_lock *local,
-                            const uint64_t id[2])
-{
-    SNIB__LIST_EACH (l, &local->own_claims) {
-        const struct snib__claim *t =
-            SNIB__CONTAINER(l, struct snib__local_lock, bucket)->claim;
-        if (t && t->id[0] == id[0] && t->id[1] == id[1]) {
-            return true;
-        }
-    }
-    return false;
-}
-
-snib_err snib__engine_adopt(struct snib__engine *e, snib_instant now,
-                            struct snib__local_lock *local,
-                            const struct snib__acquire_spec *spec,
-                            const uint64_t id[2], int64_t token,
-                            struct snib__acquisition **ret,
-                            struct snib_error *reterr)
-{
-    *ret = NULL;
-    if (e->closed) {
-        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
-    }
-    if ((local->claim && snib__is_exclusive((uint8_t)spec->kind)) ||
-        release_is_ours(local, id)) {
-        return snib__fail(reterr, SNIB_ERR_BUSY,
-                          "this client holds that lock, waits for it or gives "
-                          "it back just now");
-    }
-    snib_err err = snib__acquisition_unwound(local, spec->owner, reterr);
-    if (err) {
-        return err;
-    }
-    bool own_claim = !snib__is_exclusive((uint8_t)spec->kind);
-    if (own_claim && !(local = snib__own_claim_new(e, local))) {
-        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-    }
-    struct snib__acquisition *s = snib__acquisition_new(e, local, spec);
-    if (s) {
-        snib__claim_adopt(e, now, local->claim, s, id, token);
-    }
-    if (own_claim) {
-        snib__local_lock_drop(e, local);
-    }
-    if (!s) {
-        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-    }
-    snib__engine_settle(e, now);
-    if (s->state != SNIB__ACQ_WAITING) {
-        snib__acquisition_hush(s);
-    }
-    *ret = s;
-    return SNIB_ERR_OK;
 }

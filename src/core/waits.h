@@ -105,4 +105,8 @@ const struct snib__edge *snib__waits_edge(const struct snib__waits *,
                                           uint32_t from, uint32_t to,
                                           bool sure);
 
+/* Between core/waits.c and core/waits_sets.c: numbers the sets of a graph that
+ * has all its edges. False: no memory. */
+bool snib__waits_find_sets(struct snib__waits *);
+
 #endif

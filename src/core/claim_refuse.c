@@ -1,0 +1,298 @@
+/* core/claim_refuse.c — an ACQUIRE that is answered, but not by a grant.
+ *
+ * It is queued; or the store says no; or it did not apply the request, or
+ * nobody knows. When its answer is lost, it is sent again with the same id.
+ * Acquisitions whose limit has come with the answer are refused, each with what
+ * is known of it; for those that still wait the claim asks again. */
+#include <assert.h>
+
+#include "base/error.h"
+#include "core/claim_i.h"
+
+/* A party of a barrier is alone with its claim. */
+static bool claim_refuse_is_party(const struct snib__claim *t)
+{
+    const struct snib__acquisition *s = snib__claim_first_waiting(t->local);
+    return s && s->options.kind == SNIB_BARRIER;
+}
+
+static void claim_refuse_all(struct snib__engine *e, struct snib__claim *t,
+                             snib_err err, const struct snib_error *detail,
+                             bool tries_only)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &t->local->waiting) {
+        struct snib__acquisition *s =
+            SNIB__CONTAINER(l, struct snib__acquisition, link);
+        if (!tries_only || s->options.try_only) {
+            snib__acquisition_refuse(e, s, err, detail);
+        }
+    }
+}
+
+/* Another request of its batch is refused. That says nothing of this lock, so
+ * the others that wait for it here are not refused. */
+static void claim_refuse_batch(struct snib__engine *e, struct snib__claim *t,
+                               uint32_t batch)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &t->local->waiting) {
+        struct snib__acquisition *s =
+            SNIB__CONTAINER(l, struct snib__acquisition, link);
+        if (s->batch == batch) {
+            snib__acquisition_refuse(e, s, SNIB_ERR_CANCELLED, NULL);
+        }
+    }
+}
+
+/* The store did not execute the request until its limit. Acquisitions whose own
+ * limit has come with it are refused with `why`. passing: what was in the way
+ * is no fault of the store, so only tries are refused with `why`, the others
+ * with TIMEOUT. If the request stands in the queue, the last of them stays
+ * until that is cancelled. */
+static void claim_refuse_late(struct snib__engine *e, snib_instant now,
+                              struct snib__claim *t, snib_err why,
+                              const struct snib_error *detail, bool passing)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &t->local->waiting) {
+        struct snib__acquisition *s =
+            SNIB__CONTAINER(l, struct snib__acquisition, link);
+        bool last = l == snib__list_first(&t->local->waiting) &&
+                    next == &t->local->waiting.head;
+        if (!snib__reached(now, s->limit)) {
+            continue;
+        }
+        if (!passing || s->options.try_only) {
+            snib__acquisition_refuse(e, s, why, detail);
+        } else if (!last || !t->placed ||
+                   !snib__acquisition_stay(e, now, s, SNIB_ERR_TIMEOUT,
+                                           false)) {
+            snib__acquisition_refuse(e, s, SNIB_ERR_TIMEOUT, NULL);
+        }
+    }
+}
+
+/* Other processes were inside the library until the limit. Mostly that is a
+ * matter of a moment. If it has lasted no longer, for this request and for all
+ * others, it says nothing against the store. */
+static bool claim_refuse_blocked_for_a_moment(const struct snib__engine *e,
+                                              snib_instant now,
+                                              const struct snib__claim *t,
+                                              const struct snib__request *rq)
+{
+    struct snib__store_state is;
+    snib__engine_store_state(e, now, &is);
+    return rq->blocked && is.reachable && t->doubt != SNIB__DOUBT_OPEN &&
+           snib__between(rq->blocked_since, now).ns < SNIB__BLOCKED_NS &&
+           !(t->placed && claim_refuse_is_party(t));
+}
+
+/* The store said no: acquisitions whose limit has come are refused with
+ * TIMEOUT. A copy of the request may come after the no, or may have left a
+ * waiter (a reader that spins and wants to write); then a CANCEL follows, and
+ * the last acquisition stays until it is answered. */
+static void claim_refuse_late_no(struct snib__engine *e, snib_instant now,
+                                 struct snib__claim *t)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &t->local->waiting) {
+        struct snib__acquisition *s =
+            SNIB__CONTAINER(l, struct snib__acquisition, link);
+        bool last = l == snib__list_first(&t->local->waiting) &&
+                    next == &t->local->waiting.head;
+        bool stays = t->doubt && last && !s->options.try_only;
+        if (snib__reached(now, s->limit) &&
+            !(stays &&
+              snib__acquisition_stay(e, now, s, SNIB_ERR_TIMEOUT, false))) {
+            snib__acquisition_refuse(e, s, SNIB_ERR_TIMEOUT, NULL);
+        }
+    }
+}
+
+/* The request has come to its limit without an answer. The last acquisition of
+ * the claim stays until the cancel is answered. The ones before it surely have
+ * nothing, as long as it stays or others wait. An acquisition whose request the
+ * store had in its queue has nothing either; but a party, which is always the
+ * last one, may have been counted since. */
+static void claim_refuse_unanswered(struct snib__engine *e, snib_instant now,
+                                    struct snib__claim *t,
+                                    const struct snib__pending *q)
+{
+    struct snib_error late, plain;
+    bool queued = t->state == SNIB__CLAIM_QUEUED;
+    bool placed = queued && !claim_refuse_is_party(t);
+    snib_err nothing = snib__engine_late(e, now, SNIB_ERR_TIMEOUT, &plain);
+    snib_err why = queued ? snib__engine_unsure(e, now, &late)
+                          : snib__fail_plain(&late, SNIB_ERR_UNKNOWN);
+    if (placed) {
+        late = plain;
+        why = nothing;
+    } else if (q->rq.misread && q->rq.err == SNIB_ERR_STORE) {
+        why = snib__fail(&late, SNIB_ERR_UNKNOWN, "%s", q->error.text);
+    }
+    SNIB__LIST_EACH_SAFE (l, next, &t->local->waiting) {
+        struct snib__acquisition *s =
+            SNIB__CONTAINER(l, struct snib__acquisition, link);
+        bool last = l == snib__list_first(&t->local->waiting) &&
+                    next == &t->local->waiting.head;
+        bool stays = last && !s->options.try_only &&
+                     (why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_UNKNOWN);
+        if (!snib__reached(now, s->limit)) {
+            continue;
+        }
+        if (!last && !s->options.try_only) {
+            snib__acquisition_refuse(e, s, nothing, &plain);
+        } else if (!stays || !snib__acquisition_stay(
+                                 e, now, s, SNIB_ERR_TIMEOUT, !placed)) {
+            snib__acquisition_refuse(e, s, why, &late);
+        }
+    }
+}
+
+/* The store does not take the request any more. When it was last heard of it
+ * had not granted it; but a party that was in the queue may have been counted
+ * since. */
+static snib_err claim_refuse_not_applied(const struct snib__claim *t,
+                                         struct snib__pending *q)
+{
+    snib_err err = q->rq.err ? q->rq.err : SNIB_ERR_STORE;
+    if (t->placed && claim_refuse_is_party(t)) {
+        struct snib_error why = q->error;
+        return snib__fail(&q->error, SNIB_ERR_UNKNOWN, "%s: %s",
+                          snib_err_text(SNIB_ERR_UNKNOWN),
+                          why.text[0] ? why.text : snib_err_text(err));
+    }
+    return t->doubt == SNIB__DOUBT_OPEN && !t->placed ? SNIB_ERR_UNKNOWN : err;
+}
+
+/* How often the store may refuse a request that was ready to queue before we
+ * stop asking. One that came after its not_after is normal; many in a row are
+ * not. */
+enum { REFUSALS_MAX = 8 };
+
+/* The request stands in the store's queue. Tries do not wait there. */
+static void claim_refuse_queued(struct snib__engine *e, snib_instant now,
+                                struct snib__claim *t)
+{
+    t->state = SNIB__CLAIM_QUEUED;
+    t->placed = true;
+    t->refusals = 0;
+    snib__claim_arm(e, t);
+    claim_refuse_all(e, t, SNIB_ERR_BUSY, NULL, true);
+    if (snib__list_empty(&t->local->waiting)) {
+        snib__claim_leave(e, now, t);
+    }
+}
+
+/* The store has said no: whom does that refuse? */
+static void claim_refuse_by_no(struct snib__engine *e, snib_instant now,
+                               struct snib__claim *t, struct snib__pending *q)
+{
+    const struct snib__request *rq = &q->rq;
+    if (rq->err && rq->err != SNIB_ERR_BUSY &&
+        rq->err != SNIB_ERR_CANCELLED) { /* waiting would not help */
+        claim_refuse_all(e, t, rq->err, &q->error, false);
+    } else if (rq->batch && !rq->resent && rq->err == SNIB_ERR_CANCELLED) {
+        claim_refuse_batch(e, t, rq->batch);
+    } else if (!rq->may_queue) { /* CANCELLED: it was granted, then ended
+                                    by force */
+        claim_refuse_all(e, t, SNIB_ERR_BUSY, &q->error, true);
+    }
+    snib__claim_copies(t, rq);
+    claim_refuse_late_no(e, now, t);
+    if (rq->may_queue && ++t->refusals > REFUSALS_MAX) {
+        claim_refuse_all(e, t, SNIB_ERR_STORE, &q->error, false);
+    }
+}
+
+static void claim_refuse_no(struct snib__engine *e, snib_instant now,
+                            struct snib__claim *t, struct snib__pending *q)
+{
+    claim_refuse_by_no(e, now, t, q);
+    snib__claim_answered(e, t);
+    if (t->doubt) { /* a copy may come after this no, and be let in */
+        t->doubt = SNIB__DOUBT_OPEN;
+        snib__claim_leave(e, now, t);
+    } else if (!t->prior) {
+        snib__claim_over(e, now, t);
+    } else if (snib__claim_first_waiting(t->local)) {
+        snib__claim_acquire(e, now, t, t->prior); /* prior is not ended yet */
+    } else {
+        t->doubt = SNIB__DOUBT_OPEN;
+        snib__claim_leave(e, now, t);
+    }
+}
+
+/* The request of a blocking store has ended by the limit of the acquisitions
+ * that waited when it began. True: others have come since, and it was started
+ * again for them. */
+static bool claim_refuse_by_limit(struct snib__engine *e, snib_instant now,
+                                  struct snib__claim *t,
+                                  struct snib__pending *q)
+{
+    struct snib__request *rq = &q->rq;
+    snib_err late = t->placed && claim_refuse_is_party(t)
+                        ? claim_refuse_not_applied(t, q)
+                    : rq->err ? rq->err
+                              : SNIB_ERR_STORE;
+    claim_refuse_late(e, now, t, late, &q->error,
+                      claim_refuse_blocked_for_a_moment(e, now, t, rq));
+    if (!snib__claim_first_waiting(t->local)) {
+        return false;
+    }
+    rq->placed = t->placed;
+    snib__pending_start(e, q);
+    return true;
+}
+
+static void claim_refuse_unfit(struct snib__engine *e, snib_instant now,
+                               struct snib__claim *t, struct snib__pending *q)
+{
+    if (e->cfg.blocking && snib__reached(now, q->rq.patience) &&
+        claim_refuse_by_limit(e, now, t, q)) {
+        return;
+    }
+    claim_refuse_all(e, t, claim_refuse_not_applied(t, q), &q->error, false);
+    snib__claim_answered(e, t);
+    if (t->doubt == SNIB__DOUBT_OPEN || t->prior || t->placed) {
+        t->doubt = SNIB__DOUBT_OPEN;
+        snib__claim_leave(e, now, t);
+    } else {
+        snib__claim_over(e, now, t);
+    }
+}
+
+static void claim_refuse_unknown(struct snib__engine *e, snib_instant now,
+                                 struct snib__claim *t, struct snib__pending *q)
+{
+    claim_refuse_unanswered(e, now, t, q);
+    t->doubt = SNIB__DOUBT_OPEN;
+    q->rq.resent = true;
+    if (snib__claim_first_waiting(t->local)) {
+        t->state = SNIB__CLAIM_ACQUIRING;
+        snib__pending_start(e, q);
+    } else {
+        snib__claim_answered(e, t);
+        snib__claim_leave(e, now, t);
+    }
+}
+
+void snib__claim_not_granted(struct snib__engine *e, snib_instant now,
+                             struct snib__claim *t, struct snib__pending *q)
+{
+    switch (q->rq.answer) {
+    case SNIB__PENDING:
+    case SNIB__DONE:
+        assert(!"answered without an answer, or by a grant");
+        return;
+    case SNIB__QUEUED:
+        claim_refuse_queued(e, now, t);
+        return;
+    case SNIB__NO:
+        claim_refuse_no(e, now, t, q);
+        return;
+    case SNIB__NOT_APPLIED:
+        claim_refuse_unfit(e, now, t, q);
+        return;
+    case SNIB__UNKNOWN:
+        claim_refuse_unknown(e, now, t, q);
+        return;
+    }
+}

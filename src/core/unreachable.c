@@ -1,0 +1,44 @@
+/* core/unreachable.c — how the store is, and what callers hear of it.
+ *
+ * A store that cannot be reached is named in the answer that a caller gets for
+ * it: "store unreachable for 1200 ms: connection refused" helps more than
+ * "timed out". Reads only what the store itself last said of it; no I/O. */
+#include "base/error.h"
+#include "core/engine_i.h"
+
+void snib__engine_store_state(const struct snib__engine *e, snib_instant now,
+                              struct snib__store_state *ret)
+{
+    *ret = (struct snib__store_state){.nodes = 1};
+    if (e->ops->state) {
+        e->ops->state(e->store, now, ret);
+    } else {
+        ret->reachable = true;
+        ret->nodes_reachable = 1;
+    }
+}
+
+snib_err snib__engine_late(const struct snib__engine *e, snib_instant now,
+                           snib_err why, struct snib_error *ret)
+{
+    struct snib__store_state is;
+    snib__engine_store_state(e, now, &is);
+    if (is.reachable || !is.err) {
+        return snib__fail_plain(ret, why);
+    }
+    return snib__fail(ret, is.err, "store unreachable for %lld ms: %s",
+                      (long long)snib__to_ms(snib__between(is.since, now)),
+                      is.text);
+}
+
+snib_err snib__engine_unsure(const struct snib__engine *e, snib_instant now,
+                             struct snib_error *ret)
+{
+    struct snib_error late;
+    if (snib__engine_late(e, now, SNIB_ERR_UNKNOWN, &late) ==
+        SNIB_ERR_UNKNOWN) {
+        return snib__fail_plain(ret, SNIB_ERR_UNKNOWN);
+    }
+    return snib__fail(ret, SNIB_ERR_UNKNOWN, "%s: %s",
+                      snib_err_text(SNIB_ERR_UNKNOWN), late.text);
+}
