@@ -6,7 +6,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void sr_cmd_ping(struct sim_redis *s, struct sr_client *c)
@@ -16,7 +15,7 @@ void sr_cmd_ping(struct sim_redis *s, struct sr_client *c)
         sr_err_arity(c);
         return;
     }
-    if (c->resp == 2 && sr_subscription_count(c) > 0) {
+    if (c->channels.live > 0) {
         sr_array(c, 2);
         sr_bulk_cstr(c, "pong");
         if (c->argc == 1) {
@@ -29,12 +28,6 @@ void sr_cmd_ping(struct sim_redis *s, struct sr_client *c)
     } else {
         sr_bulk(c, c->argv[1].ptr, c->argv[1].len);
     }
-}
-
-void sr_cmd_echo(struct sim_redis *s, struct sr_client *c)
-{
-    (void)s;
-    sr_bulk(c, c->argv[1].ptr, c->argv[1].len);
 }
 
 void sr_cmd_time(struct sim_redis *s, struct sr_client *c)
@@ -172,22 +165,9 @@ void sr_cmd_config_get(struct sim_redis *s, struct sr_client *c)
             }
         }
         if (pass == 0) {
-            sr_map(c, n);
+            sr_array(c, 2 * n);
         }
     }
-}
-
-/* redis-cli asks for COMMAND DOCS at start: an empty answer satisfies it. */
-void sr_cmd_command(struct sim_redis *s, struct sr_client *c)
-{
-    (void)s;
-    sr_array(c, 0);
-}
-
-void sr_cmd_command_count(struct sim_redis *s, struct sr_client *c)
-{
-    (void)s;
-    sr_int(c, (long long)sr_commands_n);
 }
 
 /* There are no replicas here, so nobody acknowledges; and nobody waits. */

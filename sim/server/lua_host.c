@@ -8,22 +8,15 @@
  * and the state never has to be rebuilt.
  *
  * Functions that would leak the outside world are replaced: the numbers of the
- * garbage collector are 0, tostring shows no addresses, math.random is the
- * server's own generator (Redis' redisLrand48). */
+ * garbage collector are 0, tostring shows no addresses. math.random is gone. */
 #include "internal.h"
 
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct sim_lua *host_of(lua_State *L)
-{
-    return lua_touserdata(L, lua_upvalueindex(1));
-}
 
 /* ---- read-only tables -------------------------------------------------- */
 
@@ -193,56 +186,6 @@ static int sandbox_pcall(lua_State *L)
     return lua_gettop(L);
 }
 
-/* lrand48 as redisLrand48 computes it, on every machine. */
-static double next_random(struct sim_lua *h)
-{
-    uint64_t *x = &h->run->srv->rng;
-    *x = (*x * 0x5DEECE66Du + 0xB) & 0xffffffffffffu;
-    uint32_t r = (uint32_t)(*x >> 17);
-    return (double)(r % 2147483647u) / 2147483647.0;
-}
-
-static int sandbox_random(lua_State *L)
-{
-    struct sim_lua *h = host_of(L);
-    if (h->run == NULL) {
-        return luaL_error(L, "math.random can only be called inside a script "
-                             "invocation");
-    }
-    double r = next_random(h);
-    switch (lua_gettop(L)) {
-    case 0:
-        lua_pushnumber(L, r);
-        break;
-    case 1: {
-        int u = luaL_checkint(L, 1);
-        luaL_argcheck(L, 1 <= u, 1, "interval is empty");
-        lua_pushnumber(L, floor(r * u) + 1);
-        break;
-    }
-    case 2: {
-        int l = luaL_checkint(L, 1);
-        int u = luaL_checkint(L, 2);
-        luaL_argcheck(L, l <= u, 2, "interval is empty");
-        lua_pushnumber(L, floor(r * ((double)u - l + 1)) + l);
-        break;
-    }
-    default:
-        return luaL_error(L, "wrong number of arguments");
-    }
-    return 1;
-}
-
-static int sandbox_randomseed(lua_State *L)
-{
-    struct sim_lua *h = host_of(L);
-    int seed = luaL_checkint(L, 1);
-    if (h->run != NULL) {
-        h->run->srv->rng = ((uint64_t)(uint32_t)seed << 16) | 0x330e;
-    }
-    return 0;
-}
-
 /* ---- errors ------------------------------------------------------------ */
 
 /*
@@ -287,14 +230,6 @@ static void open_lib(lua_State *L, const char *name, lua_CFunction open)
     lua_call(L, 1, 0);
 }
 
-static void set_host_function(struct sim_lua *h, const char *name,
-                              lua_CFunction f)
-{
-    lua_pushlightuserdata(h->L, h);
-    lua_pushcclosure(h->L, f, 1);
-    lua_setfield(h->L, -2, name);
-}
-
 /* The plain globals stand on top of the stack. */
 static void fill_globals(struct sim_lua *h)
 {
@@ -327,8 +262,10 @@ static void fill_globals(struct sim_lua *h)
     lua_setfield(L, -2, "__redis__err__handler");
 
     lua_getfield(L, -1, "math");
-    set_host_function(h, "random", sandbox_random);
-    set_host_function(h, "randomseed", sandbox_randomseed);
+    lua_pushnil(L);
+    lua_setfield(L, -2, "random");
+    lua_pushnil(L);
+    lua_setfield(L, -2, "randomseed");
     lua_pop(L, 1);
 
     sr_lua_open_short(L);
@@ -336,14 +273,12 @@ static void fill_globals(struct sim_lua *h)
     lua_newtable(L);
     sr_lua_open_redis(h);
     lua_setfield(L, -2, "redis");
-    sr_lua_open_bit(L);
-    lua_setfield(L, -2, "bit");
 }
 
 static void protect_globals(struct sim_lua *h)
 {
-    static const char *const libs[] = {"redis", "bit",  "string",
-                                       "table", "math", "coroutine"};
+    static const char *const libs[] = {"redis", "string", "table", "math",
+                                       "coroutine"};
     lua_State *L = h->L;
     for (size_t i = 0; i < sizeof libs / sizeof libs[0]; i++) {
         lua_getfield(L, -1, libs[i]);
@@ -455,13 +390,7 @@ struct sr_script *sr_lua_compile(struct sim_lua *h, struct sr_client *c,
     if (e != NULL) {
         return e->v.ptr;
     }
-    unsigned flags;
-    size_t skip;
-    if (!sr_script_shebang(c, body, &flags, &skip)) {
-        return NULL;
-    }
-    if (luaL_loadbuffer(h->L, body->ptr + skip, body->len - skip,
-                        "@user_script") != 0) {
+    if (luaL_loadbuffer(h->L, body->ptr, body->len, "@user_script") != 0) {
         sr_err(c, "Error compiling script (new function): %s",
                lua_tostring(h->L, -1));
         lua_pop(h->L, 1);
@@ -469,7 +398,6 @@ struct sr_script *sr_lua_compile(struct sim_lua *h, struct sr_client *c,
     }
     struct sr_script *s = sr_zalloc(sizeof *s);
     s->ref = luaL_ref(h->L, LUA_REGISTRYINDEX);
-    s->flags = flags;
     memcpy(s->sha, sha, 41);
     bool fresh;
     sr_dict_put(&h->scripts, sha, 40, &fresh)->v.ptr = s;
@@ -547,7 +475,7 @@ void sr_lua_run(struct sim_lua *h, struct sr_run *run,
     if (lua_pcall(L, 0, 1, 1) != 0) {
         reply_error(L, run->caller, script->sha);
     } else {
-        sr_lua_reply(h, run->caller, run->srv->script_client.resp);
+        sr_lua_reply(h, run->caller);
     }
     lua_settop(L, 0);
     h->run = NULL;

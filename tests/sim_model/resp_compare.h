@@ -11,7 +11,8 @@ size_t reply_len(const char *p, size_t n);
 /* How many complete replies there are, and their bytes. */
 size_t count_replies(const char *p, size_t n, size_t *bytes);
 /* One complete reply against another: to the byte; integers that differ by
- * less than 10 000 (NEAR); arrays as multisets (SORTED). */
+ * less than 10 000 (NEAR); arrays as multisets (SORTED); all but the numbers
+ * (SHAPE); the names of INFO's fields (FIELDS). */
 bool replies_equal(enum compare how, const char *a, size_t an, const char *b,
                    size_t bn);
 
