@@ -14,8 +14,6 @@ static void told_log(void *data, int level, const char *wire)
     sim_note(w, "  log: %s", wire);
 }
 
-static const char *const names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
-
 /* By how much the client's wall clock is wrong, in ns. */
 static int64_t skew(const struct sim_world *w, int client)
 {
@@ -65,7 +63,8 @@ bool sim_client_start(struct sim_world *w, int client)
     snib_err e = snib__engine_open(&cfg, &c->engine, &err);
     snib__url_free(url);
     for (int i = 0; !e && i < w->opt.names; i++) {
-        e = snib__engine_local_lock(c->engine, names[i], 0, &c->local[i], &err);
+        e = snib__engine_local_lock(c->engine, sim_names[i], 0, &c->local[i],
+                                    &err);
     }
     if (e) {
         sim_fail(w, "harness", "open: %s", err.text);
@@ -92,14 +91,9 @@ bool sim_client_start(struct sim_world *w, int client)
             l->state = SIM_OWNER_DONE;
             continue;
         }
-        sim_push(w, (struct sim_event){
-                        .at = w->t + (int64_t)snib__rng_below(
-                                         &w->work,
-                                         (uint64_t)w->opt.think_us * 1000 + 1),
-                        .kind = SIM_EV_OWNER,
-                        .client = client,
-                        .a = i,
-                        .life = c->life});
+        uint64_t ns = (uint64_t)w->opt.think_us * 1000;
+        sim_owner_wake_at(w, client, i,
+                          w->t + (int64_t)snib__rng_below(&w->work, ns + 1));
     }
     sim_client_after(w, client);
     return true;
@@ -118,10 +112,19 @@ void sim_client_stop(struct sim_world *w, int client)
     c->engine = NULL;
 }
 
-static snib_instant now_of(const struct sim_world *w,
-                           const struct sim_client *c)
+static void hear_directs(struct sim_world *w, int client)
 {
-    return (snib_instant){sim_local(c, w->t)};
+    struct snib__direct *q;
+    while ((q = snib__engine_told_direct(w->client[client].engine))) {
+        sim_same_direct(w, client, q);
+        if (q->verb == SNIB__FORCE) {
+            sim_force_told(w, client, q);
+        } else if (q->verb == SNIB__PARAMS) {
+            sim_params_told(w, client, q);
+        } else {
+            sim_direct_told(w, q);
+        }
+    }
 }
 
 /* Does what the library does after every call into the engine. */
@@ -135,7 +138,7 @@ void sim_client_after(struct sim_world *w, int client)
         theorem_words_fit(w, client, s);
         sim_owner_told(w, client, s, news);
     }
-    sim_kinds_directs(w, client);
+    hear_directs(w, client);
     sim_same_after(w, client);
     sim_net_drive(w, client);
     snib_instant due = snib__engine_due(c->engine);
@@ -155,20 +158,16 @@ void sim_client_after(struct sim_world *w, int client)
 
 void sim_client_timer(struct sim_world *w, int client)
 {
-    struct sim_client *c = &w->client[client];
-    snib__engine_tick(c->engine, now_of(w, c));
+    snib__engine_tick(w->client[client].engine, sim_now(w, client));
     sim_client_after(w, client);
 }
 
-void sim_client_input(struct sim_world *w, int client, int conn,
-                      enum snib__input_kind kind, const void *bytes,
-                      size_t size)
+void sim_client_input(struct sim_world *w, int client,
+                      const struct snib__input *in)
 {
-    struct sim_client *c = &w->client[client];
-    struct snib__input in = {
-        .kind = kind, .conn = (uint8_t)conn, .bytes = bytes, .size = size};
+    struct snib__engine *engine = w->client[client].engine;
     /* As in the library: time has passed, so what is due comes first. */
-    snib__engine_tick(c->engine, now_of(w, c));
-    snib__engine_input(c->engine, now_of(w, c), &in);
+    snib__engine_tick(engine, sim_now(w, client));
+    snib__engine_input(engine, sim_now(w, client), in);
     sim_client_after(w, client);
 }

@@ -132,7 +132,8 @@ struct sim_directs {
     uint64_t written, second, shown;
 };
 
-/* direct.c: begins and ends with the world; work_values.c */
+/* direct.c */
+void sim_direct_wake(struct sim_world *, const struct sim_direct *, int64_t ns);
 struct snib__direct *sim_direct_begin(struct sim_world *, struct sim_direct *,
                                       snib__verb);
 void sim_direct_ask(struct sim_world *, struct sim_direct *);

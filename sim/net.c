@@ -222,70 +222,91 @@ void sim_net_server_out(struct sim_world *w, int node)
     }
 }
 
-static void opened(struct sim_world *w, const struct sim_event *ev)
+/* True: the client hears *ret. */
+static bool opened(struct sim_world *w, const struct sim_event *ev,
+                   struct snib__input *ret)
 {
+    static const char why[] = "connection refused";
     int conn;
     struct sim_wire *l = wire_of(w, ev->client, ev->wire, &conn);
     if (!l || l->state != SIM_WIRE_CONNECTING) {
-        return;
+        return false;
     }
     int node = node_of(conn);
     if (!server_reachable(w, ev->client, node)) {
-        static const char why[] = "connection refused";
         l->state = SIM_WIRE_NONE;
-        sim_client_input(w, ev->client, conn, SNIB__IN_REFUSED, why,
-                         sizeof why - 1);
-        return;
+        *ret = (struct snib__input){.kind = SNIB__IN_REFUSED,
+                                    .conn = (uint8_t)conn,
+                                    .bytes = why,
+                                    .size = sizeof why - 1};
+        return true;
     }
     l->state = SIM_WIRE_OPEN;
     l->server_conn = sim_redis_connect(w->node[node].redis);
     sim_net_server_out(w, node); /* with max clients the server speaks first */
-    sim_client_input(w, ev->client, conn, SNIB__IN_OPENED, NULL, 0);
+    *ret = (struct snib__input){.kind = SNIB__IN_OPENED, .conn = (uint8_t)conn};
+    return true;
 }
 
-void sim_net_event(struct sim_world *w, const struct sim_event *ev)
+static bool arrived(struct sim_world *w, const struct sim_event *ev,
+                    struct snib__input *ret)
 {
     int conn;
-    struct sim_wire *l;
+    struct sim_wire *l = wire_of(w, ev->client, ev->wire, &conn);
+    if (l && w->client[ev->client].isolated_until[node_of(conn)] > w->t) {
+        l->half_open = true;
+    }
+    if (!l || l->state != SIM_WIRE_OPEN || l->half_open || l->late) {
+        return false;
+    }
+    *ret = (struct snib__input){.kind = SNIB__IN_BYTES,
+                                .conn = (uint8_t)conn,
+                                .bytes = ev->bytes,
+                                .size = ev->size};
+    return true;
+}
+
+static bool closed(struct sim_world *w, const struct sim_event *ev,
+                   struct snib__input *ret)
+{
+    int conn;
+    struct sim_wire *l = wire_of(w, ev->client, ev->wire, &conn);
+    if (!l) {
+        return false;
+    }
+    bool connecting = l->state == SIM_WIRE_CONNECTING;
+    *l = (struct sim_wire){0};
+    *ret = (struct snib__input){.kind = connecting ? SNIB__IN_REFUSED
+                                                   : SNIB__IN_CLOSED,
+                                .conn = (uint8_t)conn,
+                                .bytes = "cut",
+                                .size = connecting ? 3 : 0};
+    return true;
+}
+
+bool sim_net_event(struct sim_world *w, const struct sim_event *ev,
+                   struct snib__input *ret)
+{
     struct sim_server *s = &w->node[ev->node];
     bool mine = ev->life == w->client[ev->client].life;
     switch (ev->kind) {
     case SIM_EV_OPENED:
-        if (mine) {
-            opened(w, ev);
-        }
-        return;
+        return mine && opened(w, ev, ret);
+    case SIM_EV_DOWN:
+        return mine && arrived(w, ev, ret);
+    case SIM_EV_CLOSED:
+        return mine && closed(w, ev, ret);
     case SIM_EV_UP:
         if (sim_redis_is_open(s->redis, ev->a) && s->down_until <= w->t) {
             sim_redis_input(s->redis, ev->a, ev->bytes, ev->size,
                             sim_wall_us(w, ev->node));
             sim_net_server_out(w, ev->node);
         }
-        return;
-    case SIM_EV_DOWN:
-        l = mine ? wire_of(w, ev->client, ev->wire, &conn) : NULL;
-        if (l && w->client[ev->client].isolated_until[node_of(conn)] > w->t) {
-            l->half_open = true;
-        }
-        if (l && l->state == SIM_WIRE_OPEN && !l->half_open && !l->late) {
-            sim_client_input(w, ev->client, conn, SNIB__IN_BYTES, ev->bytes,
-                             ev->size);
-        }
-        return;
-    case SIM_EV_CLOSED:
-        l = mine ? wire_of(w, ev->client, ev->wire, &conn) : NULL;
-        if (l) {
-            bool connecting = l->state == SIM_WIRE_CONNECTING;
-            *l = (struct sim_wire){0};
-            sim_client_input(w, ev->client, conn,
-                             connecting ? SNIB__IN_REFUSED : SNIB__IN_CLOSED,
-                             "cut", connecting ? 3 : 0);
-        }
-        return;
+        return false;
     case SIM_EV_GONE:
         sim_redis_disconnect(s->redis, ev->a);
-        return;
+        return false;
     default:
-        return;
+        return false;
     }
 }

@@ -7,39 +7,6 @@
  * delayed write would; the fence must refuse it. */
 #include "sim/world.h"
 
-static int64_t about(struct sim_world *w, int64_t us)
-{
-    return us > 0 ? (int64_t)snib__rng_below(&w->work, 2 * (uint64_t)us) : 0;
-}
-
-static void wake_at(struct sim_world *w, int client, int owner, int64_t us)
-{
-    sim_push(w, (struct sim_event){.at = w->t + us * 1000,
-                                   .kind = SIM_EV_OWNER,
-                                   .client = client,
-                                   .a = owner,
-                                   .life = w->client[client].life});
-}
-
-void sim_owner_wake(struct sim_world *w, int client, int owner, int64_t us)
-{
-    wake_at(w, client, owner, about(w, us));
-}
-
-void sim_owner_done(struct sim_world *w, int client, int owner)
-{
-    struct sim_owner *l = &w->client[client].owner[owner];
-    l->nest = (struct sim_nest){0};
-    l->acq = NULL;
-    l->ticket = 0;
-    l->asked_at = 0;
-    l->forced = NULL;
-    l->state = --l->ops_left > 0 ? SIM_OWNER_IDLE : SIM_OWNER_DONE;
-    if (l->state == SIM_OWNER_IDLE) {
-        wake_at(w, client, owner, about(w, w->opt.think_us));
-    }
-}
-
 static void entered(struct sim_world *w, int client, int owner)
 {
     struct sim_owner *l = &w->client[client].owner[owner];
@@ -70,13 +37,13 @@ static void entered(struct sim_world *w, int client, int owner)
     } else {
         l->read_value = -1;
     }
-    int64_t us = about(w, w->opt.hold_us);
+    int64_t us = sim_about(w, w->opt.hold_us);
     if (w->opt.lease_ms <= 3000 && !l->overran &&
         sim_chance(w, w->opt.overrun_pct)) {
         l->overran = true;
         us += w->opt.lease_ms * (w->opt.lease_ms > 200 ? 1200 : 1400);
     }
-    wake_at(w, client, owner, us);
+    sim_owner_wake_at(w, client, owner, w->t + us * 1000);
 }
 
 /* The owner got the lock, and it is over already: that is all it is told. */
@@ -87,19 +54,6 @@ static void passed(struct sim_world *w, int client, int owner)
              owner, l->name, (long long)l->acq->token);
     sim_owner_give_back(w, client, owner, l->acq->ticket);
     sim_owner_done(w, client, owner);
-}
-
-/* The write at the end of a section, compared with the mark. */
-void sim_owner_write(struct sim_world *w, int name, int64_t token,
-                     int64_t read_value)
-{
-    struct sim_resource *r = &w->resource[name];
-    if (read_value < 0 || token < r->mark) {
-        r->refused++;
-        return;
-    }
-    r->value = read_value + 1;
-    r->accepted++;
 }
 
 static void start_acquire(struct sim_world *w, int client, int owner)
@@ -185,7 +139,7 @@ static void end_section(struct sim_world *w, int client, int owner)
         }
         if (!err) {
             l->reentries = 1;
-            wake_at(w, client, owner, about(w, w->opt.hold_us));
+            sim_owner_wake(w, client, owner, w->opt.hold_us);
             return;
         }
     }
@@ -247,7 +201,6 @@ void sim_owner_event(struct sim_world *w, int client, int owner)
                !sim_circles_nest(w, client, owner)) {
         end_section(w, client, owner);
     }
-    sim_client_after(w, client);
 }
 
 void sim_owner_told(struct sim_world *w, int client,

@@ -371,7 +371,6 @@ static void enter(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
     struct sim_many *m = &c->many[owner];
-    int64_t us = w->opt.hold_us;
     for (int k = 0; k < m->count; k++) {
         struct sim_owner *l = acquisition_of(w, client, owner, k);
         struct snib_status st;
@@ -394,7 +393,7 @@ static void enter(struct sim_world *w, int client, int owner)
     }
     sim_note(w, "client %d owner %d has all of %d names", client, owner,
              m->count);
-    us = us > 0 ? (int64_t)snib__rng_below(&w->work, 2 * (uint64_t)us) : 0;
+    int64_t us = sim_about(w, w->opt.hold_us);
     if (w->opt.lease_ms <= 3000 && !c->owner[owner].overran &&
         sim_chance(w, w->opt.overrun_pct)) {
         c->owner[owner].overran = true;
@@ -502,13 +501,13 @@ static void go_on(struct sim_world *w, int client, int owner)
     }
 }
 
-void sim_many_event(struct sim_world *w, int client, int owner)
+bool sim_many_event(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
     struct sim_many *m = &c->many[owner];
     bool due = w->t >= m->due;
     if (c->owner[owner].state != SIM_OWNER_MANY) {
-        return;
+        return false;
     }
     snib__engine_tick(c->engine, sim_now(w, client));
     if (m->phase == SIM_MANY_TRY && m->open && due) {
@@ -531,7 +530,7 @@ void sim_many_event(struct sim_world *w, int client, int owner)
             visit(w, client, owner);
         }
     }
-    sim_client_after(w, client);
+    return true;
 }
 
 void sim_many_told(struct sim_world *w, int client, int owner,
