@@ -13,6 +13,16 @@ bool sim_same(const char *id, const char *other)
     return memcmp(id, other, SIM_ID) == 0;
 }
 
+int sim_client_of(const struct sim_world *w, const char *id)
+{
+    for (int c = 0; c < w->opt.clients; c++) {
+        if (sim_same(w->client[c].hex, id)) {
+            return c;
+        }
+    }
+    return -1;
+}
+
 bool sim_alone(int mode)
 {
     return mode == 0 || mode == 2;

@@ -72,8 +72,7 @@ bool sim_client_start(struct sim_world *w, int client)
     }
     uint64_t id[2];
     snib__engine_client_id(c->engine, id);
-    snprintf(c->hex, sizeof c->hex, "%016llx%016llx", (unsigned long long)id[0],
-             (unsigned long long)id[1]);
+    sim_id_text(id, c->hex);
     c->timer_at = INT64_MAX;
     c->params_busy = c->force_busy = c->listened = false;
     c->listens_since = c->unresponsive_since = 0;

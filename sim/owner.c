@@ -102,9 +102,22 @@ int sim_grants(const struct sim_owner *l, struct sim_grant ret[SIM_GRANTS])
     return n;
 }
 
+static void hex(char *to, uint64_t n)
+{
+    for (int i = 0; i < 16; i++) {
+        to[i] = "0123456789abcdef"[n >> (60 - 4 * i) & 15];
+    }
+}
+
+void sim_id_text(const uint64_t id[2], char ret[33])
+{
+    hex(ret, id[0]);
+    hex(ret + 16, id[1]);
+    ret[32] = 0;
+}
+
 void sim_acquisition_id(const struct snib__acquisition *s, char ret[33])
 {
     const struct snib__claim *t = s->local->claim;
-    snprintf(ret, 33, "%016llx%016llx", (unsigned long long)(t ? t->id[0] : 0),
-             (unsigned long long)(t ? t->id[1] : 0));
+    sim_id_text(t ? t->id : (const uint64_t[2]){0}, ret);
 }

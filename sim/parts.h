@@ -117,7 +117,9 @@ int sim_wants(const struct sim_owner *);
 bool sim_still_waits(const struct sim_owner *);
 /* All grants that an owner has while it holds or nests; returns how many. */
 int sim_grants(const struct sim_owner *, struct sim_grant ret[SIM_GRANTS]);
-/* The id of the request behind an acquisition. */
+/* An id as the server shows it; that of the request behind an acquisition
+ * (zeros: there is none). */
+void sim_id_text(const uint64_t id[2], char ret[33]);
 void sim_acquisition_id(const struct snib__acquisition *, char ret[33]);
 
 /* work.c */
@@ -230,6 +232,8 @@ void sim_book_lapse(struct sim_world *);
 /* Did that grant stand when the store lost or forgot? */
 bool sim_lapsed(const struct sim_world *, int name, const char *id);
 bool sim_same(const char *id, const char *other);
+/* The client with that id; -1: it is no more. */
+int sim_client_of(const struct sim_world *, const char *id);
 bool sim_alone(int mode); /* exclusive */
 bool sim_live(const struct sim_holder *, int64_t now);
 const struct sim_holder *sim_holder_of(const struct sim_book *, const char *id);

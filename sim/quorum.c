@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/engine_i.h"
 #include "sim/world.h"
 
 enum {

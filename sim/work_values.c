@@ -61,8 +61,7 @@ static void send_change(struct sim_world *w, struct sim_direct *e)
     e->q.bytes = e->bytes.text;
     e->q.bytes_size = (size_t)e->bytes.size;
     sim_direct_ask(w, e);
-    snprintf(c->id, sizeof c->id, "%016llx%016llx",
-             (unsigned long long)e->q.id[0], (unsigned long long)e->q.id[1]);
+    sim_id_text(e->q.id, c->id);
     sim_note(w, "client %d owner %d %s name %d, expects %lld, request %.6s",
              e->client, e->owner, c->remove ? "deletes" : "puts", e->name,
              (long long)c->expected, c->id);
