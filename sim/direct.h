@@ -148,7 +148,6 @@ void theorem_values(struct sim_world *, const struct sim_redis_event *);
 /* The store lost data of a name. memory: what is remembered of it, too; else
  * the value only. */
 void theorem_values_lost(struct sim_world *, int name, bool memory);
-bool theorem_same_bytes(const struct sim_bytes *, const struct sim_bytes *);
 
 /* theorems/values_told.c: at the clients */
 void theorem_value_read(struct sim_world *, const struct sim_direct *);

@@ -175,7 +175,7 @@ void sim_net_drive(struct sim_world *w, int client)
 }
 
 /* Everything that a server has written goes on its way. */
-void sim_net_server_out(struct sim_world *w, int node)
+static void server_out(struct sim_world *w, int node)
 {
     struct sim_redis *redis = w->node[node].redis;
     int first = node * SIM_CONNS;
@@ -243,7 +243,7 @@ static bool opened(struct sim_world *w, const struct sim_event *ev,
     }
     l->state = SIM_WIRE_OPEN;
     l->server_conn = sim_redis_connect(w->node[node].redis);
-    sim_net_server_out(w, node); /* with max clients the server speaks first */
+    server_out(w, node); /* with max clients the server speaks first */
     *ret = (struct snib__input){.kind = SNIB__IN_OPENED, .conn = (uint8_t)conn};
     return true;
 }
@@ -300,7 +300,7 @@ bool sim_net_event(struct sim_world *w, const struct sim_event *ev,
         if (sim_redis_is_open(s->redis, ev->a) && s->down_until <= w->t) {
             sim_redis_input(s->redis, ev->a, ev->bytes, ev->size,
                             sim_wall_us(w, ev->node));
-            sim_net_server_out(w, ev->node);
+            server_out(w, ev->node);
         }
         return false;
     case SIM_EV_GONE:

@@ -83,7 +83,7 @@ bool sim_kinds_reenters(const struct sim_owner *l)
 /* -- the other kind besides ------------------------------------------------ */
 
 /* An owner that writes raises the fence. */
-void sim_kinds_entered(struct sim_world *w, int client, int owner)
+static void entered(struct sim_world *w, int client, int owner)
 {
     struct sim_owner *l = &w->client[client].owner[owner];
     struct sim_resource *r = &w->resource[l->name];
@@ -200,7 +200,7 @@ void sim_kinds_told(struct sim_world *w, int client, int owner, uint8_t news)
         l->more = NULL;
         snib__acquisition_done(c->engine, s);
     } else {
-        sim_kinds_entered(w, client, owner);
+        entered(w, client, owner);
     }
     l->asked_at = l->limit_at = 0;
     l->state = SIM_OWNER_HOLDING;

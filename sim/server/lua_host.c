@@ -3,12 +3,11 @@
  * Redis locks its globals with a read-only flag that it patched into Lua. Stock
  * Lua has none, so the global table scripts see is an empty proxy: its __index
  * is the table that holds everything, its __newindex raises Redis' error. The
- * libraries are wrapped in the same way; pairs, next and rawset know the
- * proxies. So nothing a script does can reach the next script, or the next run,
- * and the state never has to be rebuilt.
- *
- * Functions that would leak the outside world are replaced: the numbers of the
- * garbage collector are 0, tostring shows no addresses. math.random is gone. */
+ * libraries are wrapped in the same way. So nothing a script does can reach the
+ * next script, or the next run, and the state never has to be rebuilt. What
+ * would reach behind the proxies is gone (rawset, setmetatable), as is what
+ * tells of the outside world: the garbage collector's numbers, math.random, and
+ * addresses in tostring. */
 #include "internal.h"
 
 #include <lauxlib.h>
@@ -36,110 +35,18 @@ static int missing_global(lua_State *L)
 static void protect(lua_State *L)
 {
     lua_newtable(L);          /* real proxy */
-    lua_createtable(L, 0, 4); /* real proxy meta */
+    lua_createtable(L, 0, 3); /* real proxy meta */
     lua_pushvalue(L, -3);
     lua_setfield(L, -2, "__index");
     lua_pushcfunction(L, readonly_error);
     lua_setfield(L, -2, "__newindex");
     lua_pushboolean(L, 0);
     lua_setfield(L, -2, "__metatable");
-    lua_pushboolean(L, 1);
-    lua_setfield(L, -2, "sim_proxy");
     lua_setmetatable(L, -2);
     lua_remove(L, -2);
 }
 
-/* If the value at `at` is a proxy, puts the real table in its place. */
-static bool unwrap(lua_State *L, int at)
-{
-    if (!lua_istable(L, at) || !lua_getmetatable(L, at)) {
-        return false;
-    }
-    lua_pushliteral(L, "sim_proxy");
-    lua_rawget(L, -2);
-    bool proxy = lua_toboolean(L, -1) != 0;
-    lua_pop(L, 1);
-    if (proxy) {
-        lua_pushliteral(L, "__index");
-        lua_rawget(L, -2);
-        lua_replace(L, at);
-    }
-    lua_pop(L, 1);
-    return proxy;
-}
-
-static int sandbox_next(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 2);
-    unwrap(L, 1);
-    if (lua_next(L, 1)) {
-        return 2;
-    }
-    lua_pushnil(L);
-    return 1;
-}
-
-static int sandbox_pairs(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 1);
-    unwrap(L, 1);
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_pushvalue(L, 1);
-    lua_pushnil(L);
-    return 3;
-}
-
-static int sandbox_rawset(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    luaL_checkany(L, 2);
-    luaL_checkany(L, 3);
-    lua_settop(L, 3);
-    if (unwrap(L, 1)) {
-        lua_pushliteral(L, "Attempt to modify a readonly table");
-        return lua_error(L);
-    }
-    lua_rawset(L, 1);
-    return 1;
-}
-
-static int sandbox_setmetatable(lua_State *L)
-{
-    int t = lua_type(L, 2);
-    luaL_checktype(L, 1, LUA_TTABLE);
-    luaL_argcheck(L, t == LUA_TNIL || t == LUA_TTABLE, 2,
-                  "nil or table expected");
-    lua_settop(L, 2);
-    if (unwrap(L, 1)) {
-        lua_pushliteral(L, "Attempt to modify a readonly table");
-        return lua_error(L);
-    }
-    if (luaL_getmetafield(L, 1, "__metatable")) {
-        return luaL_error(L, "cannot change a protected metatable");
-    }
-    lua_setmetatable(L, 1);
-    return 1;
-}
-
-static int sandbox_rawget(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    luaL_checkany(L, 2);
-    lua_settop(L, 2);
-    unwrap(L, 1);
-    lua_rawget(L, 1);
-    return 1;
-}
-
 /* ---- replaced library functions ---------------------------------------- */
-
-static int sandbox_zero(lua_State *L)
-{
-    lua_pushinteger(L, 0);
-    return 1;
-}
 
 static int sandbox_tostring(lua_State *L)
 {
@@ -233,31 +140,23 @@ static void open_lib(lua_State *L, const char *name, lua_CFunction open)
 /* The plain globals stand on top of the stack. */
 static void fill_globals(struct sim_lua *h)
 {
-    static const char *const gone[] = {"dofile",  "loadfile", "print",
-                                       "getfenv", "setfenv",  "newproxy",
-                                       "require", "module",   "package"};
+    static const char *const gone[] = {
+        "dofile",   "loadfile", "print",        "getfenv",       "setfenv",
+        "newproxy", "require",  "module",       "package",       "rawget",
+        "rawset",   "gcinfo",   "setmetatable", "collectgarbage"};
     lua_State *L = h->L;
     for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++) {
         lua_pushnil(L);
         lua_setfield(L, -2, gone[i]);
     }
     static const struct luaL_Reg own[] = {
-        {"collectgarbage", sandbox_zero},
-        {"gcinfo", sandbox_zero},
         {"tostring", sandbox_tostring},
         {"pcall", sandbox_pcall},
-        {"next", sandbox_next},
-        {"rawset", sandbox_rawset},
-        {"rawget", sandbox_rawget},
-        {"setmetatable", sandbox_setmetatable},
     };
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
         lua_pushcfunction(L, own[i].func);
         lua_setfield(L, -2, own[i].name);
     }
-    lua_getfield(L, -1, "next");
-    lua_pushcclosure(L, sandbox_pairs, 1);
-    lua_setfield(L, -2, "pairs");
     lua_pushcfunction(L, error_handler);
     lua_setfield(L, -2, "__redis__err__handler");
 
@@ -356,11 +255,6 @@ void sim_lua_free(struct sim_lua *h)
     free(h->argv);
     free(h->numbuf);
     free(h);
-}
-
-void sim_lua_reset(struct sim_lua *h)
-{
-    lua_gc(h->L, LUA_GCCOLLECT, 0);
 }
 
 /* ---- scripts ----------------------------------------------------------- */

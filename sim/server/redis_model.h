@@ -21,7 +21,7 @@
  *     its order is that of a randomly seeded hash table.
  *   - SCAN, PUBSUB CHANNELS: order of insertion, and the cursor is a plain
  *     offset; keys are never returned twice.
- *   - No active expiry and no eviction unless asked for (see below): an
+ *   - No active expiry, and no eviction unless asked for (see below): an
  *     expired key goes when it is touched.
  *   - ACLs are the switches of sim_redis_deny_command and the faults below.
  *
@@ -54,11 +54,6 @@ struct sim_lua;
 struct sim_lua *sim_lua_new(void);
 /* Frees the host; NULL is allowed. All its servers must be gone. */
 void sim_lua_free(struct sim_lua *lua);
-/*
- * Brings the collector to the same state before a run, for runs that are to
- * be compared to the byte of memory. Optional; replies never depend on it.
- */
-void sim_lua_reset(struct sim_lua *lua);
 
 /* ---- life of a server -------------------------------------------------- */
 
@@ -93,12 +88,6 @@ void sim_redis_flushall(struct sim_redis *srv);
 /* Eviction (or DEL by an operator) of one key; false when it is not there. */
 bool sim_redis_evict(struct sim_redis *srv, int db, const void *key,
                      size_t len);
-/*
- * One full cycle of active expiry at this wall time: removes every expired
- * key and returns how many. Matters only when the clock steps back: a key
- * that was merely *seen* as expired would come alive again.
- */
-size_t sim_redis_active_expire(struct sim_redis *srv, int64_t wall_us);
 
 /* ---- connections ------------------------------------------------------- */
 

@@ -158,22 +158,6 @@ bool sim_redis_evict(struct sim_redis *s, int db, const void *key, size_t len)
     return sr_del_key(s, db, key, len);
 }
 
-size_t sim_redis_active_expire(struct sim_redis *s, int64_t wall_us)
-{
-    size_t n = 0;
-    for (int i = 0; i < SR_DBS; i++) {
-        uint32_t pos = 0;
-        struct sr_ent *e;
-        while ((e = sr_dict_next(&s->db[i], &pos)) != NULL) {
-            if (sr_is_expired(e->v.ptr, wall_us / 1000)) {
-                sr_del_key(s, i, e->key, e->klen);
-                n++;
-            }
-        }
-    }
-    return n;
-}
-
 /* ---- connections ------------------------------------------------------- */
 
 struct sr_client *sr_client_of(const struct sim_redis *s, int id)
