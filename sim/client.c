@@ -24,27 +24,32 @@ static int64_t skew(const struct sim_world *w, int client)
     return most ? (int64_t)snib__rng_below(&r, 2 * (uint64_t)most) - most : 0;
 }
 
-bool sim_client_start(struct sim_world *w, int client)
+/* The text of its URL. */
+static void url_of(const struct sim_world *w, char *ret, size_t size)
+{
+    int n = snprintf(ret, size, "redlock://");
+    if (!sim_quorum(w)) {
+        snprintf(ret, size, "redis://sim:6379%s",
+                 w->opt.spin ? "?wait=spin" : "");
+        return;
+    }
+    for (int k = 0; k < w->nodes; k++) {
+        n += snprintf(ret + n, size - (size_t)n, "%ssim%d:6379", k ? "," : "",
+                      k);
+    }
+    if (w->opt.node_ms) {
+        snprintf(ret + n, size - (size_t)n, "?node_ms=%d", w->opt.node_ms);
+    }
+}
+
+static bool open_engine(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
     struct snib__url *url;
     struct snib_error err;
     struct snib__about self = {.host = "sim", .user = "u", .pid = client + 1};
-    char text[160] = "redis://sim:6379";
-    if (w->opt.spin) {
-        snprintf(text, sizeof text, "redis://sim:6379?wait=spin");
-    }
-    if (sim_quorum(w)) {
-        int n = snprintf(text, sizeof text, "redlock://");
-        for (int k = 0; k < w->nodes; k++) {
-            n += snprintf(text + n, sizeof text - (size_t)n, "%ssim%d:6379",
-                          k ? "," : "", k);
-        }
-        if (w->opt.node_ms) {
-            snprintf(text + n, sizeof text - (size_t)n, "?node_ms=%d",
-                     w->opt.node_ms);
-        }
-    }
+    char text[160];
+    url_of(w, text, sizeof text);
     if (snib__url_parse(text, &url, &err)) {
         sim_fail(w, "harness", "url: %s", err.text);
         return false;
@@ -68,9 +73,36 @@ bool sim_client_start(struct sim_world *w, int client)
     }
     if (e) {
         sim_fail(w, "harness", "open: %s", err.text);
-        return false;
     }
+    return !e;
+}
+
+static void start_owner(struct sim_world *w, int client, int i)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_owner *l = &c->owner[i];
+    int left = c->life ? l->ops_left : w->opt.ops;
+    *l =
+        (struct sim_owner){.ops_left = left,
+                           .owner = (uint64_t)i + 1,
+                           .state = left > 0 ? SIM_OWNER_IDLE : SIM_OWNER_DONE};
+    if (i >= w->callers) { /* the acquisition of one name of a batch */
+        l->owner = (uint64_t)(i - w->callers) / SIM_NAMES + 1;
+        l->state = SIM_OWNER_DONE;
+        return;
+    }
+    uint64_t ns = (uint64_t)w->opt.think_us * 1000;
+    sim_owner_wake_at(w, client, i,
+                      w->t + (int64_t)snib__rng_below(&w->work, ns + 1));
+}
+
+void sim_client_start(struct sim_world *w, int client)
+{
+    struct sim_client *c = &w->client[client];
     uint64_t id[2];
+    if (!open_engine(w, client)) {
+        return;
+    }
     snib__engine_client_id(c->engine, id);
     sim_id_text(id, c->hex);
     c->timer_at = INT64_MAX;
@@ -79,23 +111,9 @@ bool sim_client_start(struct sim_world *w, int client)
     sim_force_begin(w, client);
     memset(&c->look, 0, sizeof c->look);
     for (int i = 0; i < w->opt.owners; i++) {
-        struct sim_owner *l = &c->owner[i];
-        int left = c->life ? l->ops_left : w->opt.ops;
-        *l = (struct sim_owner){.ops_left = left,
-                                .owner = (uint64_t)i + 1,
-                                .state =
-                                    left > 0 ? SIM_OWNER_IDLE : SIM_OWNER_DONE};
-        if (i >= w->callers) { /* the acquisition of one name of a batch */
-            l->owner = (uint64_t)(i - w->callers) / SIM_NAMES + 1;
-            l->state = SIM_OWNER_DONE;
-            continue;
-        }
-        uint64_t ns = (uint64_t)w->opt.think_us * 1000;
-        sim_owner_wake_at(w, client, i,
-                          w->t + (int64_t)snib__rng_below(&w->work, ns + 1));
+        start_owner(w, client, i);
     }
     sim_client_after(w, client);
-    return true;
 }
 
 void sim_client_stop(struct sim_world *w, int client)

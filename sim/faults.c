@@ -72,53 +72,53 @@ static void isolate(struct sim_world *w, const struct sim_fault *f, int client,
     }
 }
 
-/* Is something lost that was acknowledged, or may what is over come again? */
-static bool forgets(int kind)
+/* What is wrong with a client, or with its connections. */
+static void at_client(struct sim_world *w, const struct sim_fault *f,
+                      int client, int64_t until)
 {
-    return kind == SIM_WIPE || kind == SIM_FLUSHALL || kind == SIM_EVICT ||
-           kind == SIM_STEP_BACK;
-}
-
-void sim_fault_apply(struct sim_world *w, int index)
-{
-    const struct sim_fault *f = &w->opt.fault[index];
-    int c = f->a == SIM_HOLDER ? holder(w) : f->a % w->opt.clients;
-    int node = f->b / SIM_CONNS % w->nodes;
-    struct sim_server *s = &w->node[node];
-    int64_t until = w->t + f->ms * SIM_MS;
-    w->trouble_until = until > w->trouble_until ? until : w->trouble_until;
-    w->faults++;
-    sim_note(w, "FAULT %s %d %d %lld ms", sim_fault_name(f->kind), f->a, f->b,
-             (long long)f->ms);
-    if (sim_quorum(w)) {
-        sim_quorum_before(w, node);
-    }
+    struct sim_client *c = &w->client[client];
+    struct sim_wire *l = &c->wire[f->b % w->wires];
     switch (f->kind) {
     case SIM_CUT:
-        sim_net_break(w, c, f->b % w->wires);
+        sim_net_break(w, client, f->b % w->wires);
         break;
     case SIM_LOSE_REPLY:
-        w->client[c].wire[f->b % w->wires].lose_reply = true;
+        l->lose_reply = true;
         break;
     case SIM_HALF_OPEN:
-        w->client[c].wire[f->b % w->wires].half_open = true;
+        l->half_open = true;
+        break;
+    case SIM_LATE:
+        l->late = f->ms * SIM_MS;
         break;
     case SIM_PAUSE:
-        if (until > w->client[c].paused_until) {
-            w->client[c].paused_until = until;
-        }
+        c->paused_until = until > c->paused_until ? until : c->paused_until;
         break;
     case SIM_CRASH:
         w->died = true;
-        sim_client_stop(w, c);
-        sim_net_drop_client(w, c);
-        w->client[c].life++;
-        sim_client_start(w, c);
+        sim_client_stop(w, client);
+        sim_net_drop_client(w, client);
+        c->life++;
+        sim_client_start(w, client);
         break;
+    case SIM_JUMP:
+        snib__engine_jumped(c->engine, sim_now(w, client));
+        theorem_jump_puts_at_risk(w, client);
+        sim_client_after(w, client);
+        break;
+    default:
+        break;
+    }
+}
+
+/* What is wrong with a server, or with what it keeps. */
+static void at_server(struct sim_world *w, const struct sim_fault *f, int node,
+                      int64_t until)
+{
+    struct sim_server *s = &w->node[node];
+    switch (f->kind) {
     case SIM_FREEZE:
-        if (until > s->paused_until) {
-            s->paused_until = until;
-        }
+        s->paused_until = until > s->paused_until ? until : s->paused_until;
         break;
     case SIM_RESTART:
         down(w, node, true, f->ms);
@@ -149,21 +149,12 @@ void sim_fault_apply(struct sim_world *w, int index)
     case SIM_SLOW:
         s->slow_until = until;
         break;
-    case SIM_EVICT:
-        w->p1_off = true;
-        evict(s->redis, f->a % w->opt.names);
-        break;
-    case SIM_JUMP:
-        snib__engine_jumped(w->client[c].engine,
-                            (snib_instant){sim_local(&w->client[c], w->t)});
-        theorem_jump_puts_at_risk(w, c);
-        sim_client_after(w, c);
-        break;
     case SIM_REFUSE:
         s->refuse_until = until;
         break;
-    case SIM_LATE:
-        w->client[c].wire[f->b % w->wires].late = f->ms * SIM_MS;
+    case SIM_EVICT:
+        w->p1_off = true;
+        evict(s->redis, f->a % w->opt.names);
         break;
     case SIM_PROMOTE:
         sim_redis_snapshot_free(s->replica);
@@ -171,11 +162,35 @@ void sim_fault_apply(struct sim_world *w, int index)
         sim_push(w, (struct sim_event){
                         .at = until, .kind = SIM_EV_PROMOTE, .node = node});
         break;
-    case SIM_ISOLATE:
-        isolate(w, f, c, node, until);
-        break;
     default:
         break;
+    }
+}
+
+/* Is something lost that was acknowledged, or may what is over come again? */
+static bool forgets(int kind)
+{
+    return kind == SIM_WIPE || kind == SIM_FLUSHALL || kind == SIM_EVICT ||
+           kind == SIM_STEP_BACK;
+}
+
+void sim_fault_apply(struct sim_world *w, int index)
+{
+    const struct sim_fault *f = &w->opt.fault[index];
+    int c = f->a == SIM_HOLDER ? holder(w) : f->a % w->opt.clients;
+    int node = f->b / SIM_CONNS % w->nodes;
+    int64_t until = w->t + f->ms * SIM_MS;
+    w->trouble_until = until > w->trouble_until ? until : w->trouble_until;
+    w->faults++;
+    sim_note(w, "FAULT %s %d %d %lld ms", sim_fault_name(f->kind), f->a, f->b,
+             (long long)f->ms);
+    if (sim_quorum(w)) {
+        sim_quorum_before(w, node);
+    }
+    at_client(w, f, c, until);
+    at_server(w, f, node, until);
+    if (f->kind == SIM_ISOLATE) {
+        isolate(w, f, c, node, until);
     }
     if (f->kind != SIM_PROMOTE) { /* a promotion comes later */
         sim_directs_fault(w, f);

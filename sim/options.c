@@ -104,6 +104,57 @@ static bool read_number(struct sim_options *o, const char *key, long long v)
     return false;
 }
 
+_Static_assert(SIM_CLIENTS == 8 && SIM_OWNERS == 6 && SIM_NAMES == 4 &&
+                   SIM_NODES == 5 && SIM_SPINS == 3,
+               "the texts below say so");
+
+/* What is wrong with these numbers, or NULL. */
+static const char *wrong(const struct sim_options *o)
+{
+    bool spins = o->spin || o->spin_pct, leases = o->lease2_ms || o->renew_pct;
+    if (o->limit_ms < 1) {
+        return "limit_ms must be 1 or more";
+    }
+    if (o->clients < 1 || o->clients > SIM_CLIENTS || o->owners < 1 ||
+        o->owners > SIM_OWNERS || o->names < 1 || o->names > SIM_NAMES) {
+        return "clients 1..8, owners 1..6, names 1..4";
+    }
+    if (o->flavour < 0 || o->flavour >= SIM_FLAVOURS ||
+        (o->flavour >= SIM_PERMITS && o->size < 1)) {
+        return "flavour 0 mutex, 1 read/write, 2 permits, 3 barrier, 4 latch; "
+               "the last three with a size of at least 1";
+    }
+    if (o->nodes < 0 || o->nodes > SIM_NODES ||
+        (o->nodes > 1 && (o->flavour || o->delay_ms || o->prio_pct ||
+                          o->many_pct || o->circle_pct || o->force_pct ||
+                          spins || o->value_pct || o->look_pct))) {
+        return "nodes 0..5; a quorum has plain mutexes only, no values, and "
+               "nobody "
+               "looks";
+    }
+    if (o->many_pct && (o->names < 2 || o->flavour == SIM_BARRIER)) {
+        return "many_pct: of 2 names or more, no barriers";
+    }
+    if (o->circle_pct && (o->flavour > SIM_PERMITS || o->nest_pct ||
+                          o->params_pct || o->many_pct || o->skew_ms < 0)) {
+        return "circle_pct: flavour 0 to 2, without nest_pct, params_pct, "
+               "many_pct";
+    }
+    if (o->lease2_ms < 0 ||
+        (leases && (o->nodes > 1 || o->many_pct || o->circle_pct))) {
+        return "lease2_ms, renew_pct: without nodes, many_pct, circle_pct";
+    }
+    if (o->look_pct < 0 || o->look_pct > 90 || o->keep_ms < 0 ||
+        o->again_ms < 0) {
+        return "look_pct 0..90, keep_ms, again_ms 0 or more";
+    }
+    if (o->spin < 0 || o->spin >= SIM_SPINS ||
+        (spins && o->flavour == SIM_BARRIER)) {
+        return "spin 0..2; those who spin never meet";
+    }
+    return NULL;
+}
+
 bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
 {
     char line[256], key[32];
@@ -132,62 +183,7 @@ bool sim_options_read(struct sim_options *o, FILE *f, char *why, size_t size)
             return false;
         }
     }
-    if (o->limit_ms < 1) {
-        snprintf(why, size, "limit_ms must be 1 or more");
-        return false;
-    }
-    if (o->clients < 1 || o->clients > SIM_CLIENTS || o->owners < 1 ||
-        o->owners > SIM_OWNERS || o->names < 1 || o->names > SIM_NAMES) {
-        snprintf(why, size, "clients 1..%d, owners 1..%d, names 1..%d",
-                 SIM_CLIENTS, SIM_OWNERS, SIM_NAMES);
-        return false;
-    }
-    if (o->flavour < 0 || o->flavour >= SIM_FLAVOURS ||
-        (o->flavour >= SIM_PERMITS && o->size < 1)) {
-        snprintf(why, size,
-                 "flavour 0 mutex, 1 read/write, 2 permits, 3 barrier, 4 "
-                 "latch; the last three with a size of at least 1");
-        return false;
-    }
-    if (o->nodes < 0 || o->nodes > SIM_NODES ||
-        (o->nodes > 1 &&
-         (o->flavour || o->delay_ms || o->prio_pct || o->many_pct ||
-          o->circle_pct || o->force_pct || o->spin || o->spin_pct))) {
-        snprintf(why, size, "nodes 0..%d; a quorum has plain mutexes only",
-                 SIM_NODES);
-        return false;
-    }
-    if (o->many_pct && (o->names < 2 || o->flavour == SIM_BARRIER)) {
-        snprintf(why, size, "many_pct: of 2 names or more, no barriers");
-        return false;
-    }
-    if (o->circle_pct && (o->flavour > SIM_PERMITS || o->nest_pct ||
-                          o->params_pct || o->many_pct || o->skew_ms < 0)) {
-        snprintf(why, size,
-                 "circle_pct: flavour 0 to 2, without nest_pct, terms_pct, "
-                 "many_pct");
-        return false;
-    }
-    if (o->lease2_ms < 0 || ((o->lease2_ms || o->renew_pct) &&
-                             (o->nodes > 1 || o->many_pct || o->circle_pct))) {
-        snprintf(why, size,
-                 "lease2_ms, renew_pct: without nodes, many_pct, circle_pct");
-        return false;
-    }
-    if (o->nodes > 1 && (o->value_pct || o->look_pct)) {
-        snprintf(why, size, "a quorum has no values, and nobody looks");
-        return false;
-    }
-    if (o->look_pct < 0 || o->look_pct > 90 || o->keep_ms < 0 ||
-        o->again_ms < 0) {
-        snprintf(why, size, "look_pct 0..90, keep_ms, again_ms 0 or more");
-        return false;
-    }
-    if (o->spin < 0 || o->spin >= SIM_SPINS ||
-        ((o->spin || o->spin_pct) && o->flavour == SIM_BARRIER)) {
-        snprintf(why, size, "spin 0..%d; those who spin never meet",
-                 SIM_SPINS - 1);
-        return false;
-    }
-    return true;
+    const char *text = wrong(o);
+    snprintf(why, size, "%s", text ? text : "");
+    return !text;
 }

@@ -259,7 +259,7 @@ void sim_owner_told(struct sim_world *, int client, struct snib__acquisition *,
 bool sim_work_done(const struct sim_world *);
 
 /* client.c */
-bool sim_client_start(struct sim_world *, int client);
+void sim_client_start(struct sim_world *, int client);
 void sim_client_stop(struct sim_world *, int client);
 void sim_client_after(struct sim_world *, int client); /* after every step */
 void sim_client_timer(struct sim_world *, int client);
