@@ -128,9 +128,7 @@ static const char *wrong(const struct sim_options *o)
         (o->nodes > 1 && (o->flavour || o->delay_ms || o->prio_pct ||
                           o->many_pct || o->circle_pct || o->force_pct ||
                           spins || o->value_pct || o->look_pct))) {
-        return "nodes 0..5; a quorum has plain mutexes only, no values, and "
-               "nobody "
-               "looks";
+        return "nodes 0..5; a quorum has plain mutexes only, and nobody looks";
     }
     if (o->many_pct && (o->names < 2 || o->flavour == SIM_BARRIER)) {
         return "many_pct: of 2 names or more, no barriers";
