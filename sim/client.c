@@ -173,12 +173,6 @@ void sim_client_after(struct sim_world *w, int client)
     }
 }
 
-void sim_client_timer(struct sim_world *w, int client)
-{
-    snib__engine_tick(w->client[client].engine, sim_now(w, client));
-    sim_client_after(w, client);
-}
-
 void sim_client_input(struct sim_world *w, int client,
                       const struct snib__input *in)
 {

@@ -174,51 +174,67 @@ void sim_net_drive(struct sim_world *w, int client)
     }
 }
 
-/* Everything that a server has written goes on its way. */
-static void server_out(struct sim_world *w, int node)
+/* The client's end of a server's connection; false: it has gone. */
+static bool end_of(const struct sim_world *w, int node, int server_conn,
+                   int *ret_client, int *ret_conn)
+{
+    for (int c = 0; c < w->opt.clients; c++) {
+        for (int i = node * SIM_CONNS; i < (node + 1) * SIM_CONNS; i++) {
+            const struct sim_wire *l = &w->client[c].wire[i];
+            if (l->state != SIM_WIRE_NONE && l->server_conn == server_conn) {
+                *ret_client = c;
+                *ret_conn = i;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void hang_up(struct sim_world *w, int client, int conn)
+{
+    struct sim_wire *l = &w->client[client].wire[conn];
+    int64_t at = l->last_down > w->t ? l->last_down : w->t;
+    l->server_conn = 0;
+    sim_push(w, (struct sim_event){.at = at + 1,
+                                   .kind = SIM_EV_CLOSED,
+                                   .client = client,
+                                   .wire = l->id,
+                                   .life = w->client[client].life});
+}
+
+/* What a server has written on one connection goes on its way. */
+static void conn_out(struct sim_world *w, int node, int id)
 {
     struct sim_redis *redis = w->node[node].redis;
-    int first = node * SIM_CONNS;
-    int ids[SIM_CLIENTS * SNIB__CONNS * 2];
-    size_t n = sim_redis_pending(redis, ids, sizeof ids / sizeof ids[0]);
-    n = n < sizeof ids / sizeof ids[0] ? n : sizeof ids / sizeof ids[0];
-    for (size_t k = 0; k < n; k++) {
-        const void *p;
-        size_t size;
-        sim_redis_output(redis, ids[k], &p, &size);
-        for (int c = 0; c < w->opt.clients; c++) {
-            for (int i = first; i < first + SIM_CONNS; i++) {
-                struct sim_wire *l = &w->client[c].wire[i];
-                if (l->state == SIM_WIRE_NONE || l->server_conn != ids[k]) {
-                    continue;
-                }
-                if (l->lose_reply && size) {
-                    sim_note(w, "  reply to client %d line %d is lost", c, i);
-                    sim_net_break(w, c, i);
-                } else {
-                    send_bytes(w, c, i, SIM_EV_DOWN, p, size);
-                }
-            }
+    const void *p;
+    size_t size;
+    int c, i;
+    sim_redis_output(redis, id, &p, &size);
+    if (end_of(w, node, id, &c, &i)) {
+        if (w->client[c].wire[i].lose_reply && size) {
+            sim_note(w, "  reply to client %d line %d is lost", c, i);
+            sim_net_break(w, c, i);
+        } else {
+            send_bytes(w, c, i, SIM_EV_DOWN, p, size);
         }
-        sim_redis_consume(redis, ids[k], size);
-        if (sim_redis_is_closing(redis, ids[k])) {
-            for (int c = 0; c < w->opt.clients; c++) {
-                for (int i = first; i < first + SIM_CONNS; i++) {
-                    struct sim_wire *l = &w->client[c].wire[i];
-                    if (l->state != SIM_WIRE_NONE && l->server_conn == ids[k]) {
-                        int64_t at = l->last_down > w->t ? l->last_down : w->t;
-                        l->server_conn = 0;
-                        sim_push(w,
-                                 (struct sim_event){.at = at + 1,
-                                                    .kind = SIM_EV_CLOSED,
-                                                    .client = c,
-                                                    .wire = l->id,
-                                                    .life = w->client[c].life});
-                    }
-                }
-            }
-            sim_redis_disconnect(redis, ids[k]);
+    }
+    sim_redis_consume(redis, id, size);
+    if (sim_redis_is_closing(redis, id)) {
+        if (end_of(w, node, id, &c, &i)) {
+            hang_up(w, c, i);
         }
+        sim_redis_disconnect(redis, id);
+    }
+}
+
+static void server_out(struct sim_world *w, int node)
+{
+    enum { MOST = SIM_CLIENTS * SNIB__CONNS * 2 };
+    int ids[MOST];
+    size_t n = sim_redis_pending(w->node[node].redis, ids, MOST);
+    for (size_t k = 0; k < n && k < MOST; k++) {
+        conn_out(w, node, ids[k]);
     }
 }
 

@@ -262,7 +262,6 @@ bool sim_work_done(const struct sim_world *);
 void sim_client_start(struct sim_world *, int client);
 void sim_client_stop(struct sim_world *, int client);
 void sim_client_after(struct sim_world *, int client); /* after every step */
-void sim_client_timer(struct sim_world *, int client);
 void sim_client_input(struct sim_world *, int client,
                       const struct snib__input *);
 

@@ -64,9 +64,41 @@ static bool put_off(struct sim_world *w, struct sim_event *ev)
     return true;
 }
 
-static void act(struct sim_world *w, struct sim_event *ev)
+/* An event of a process that still lives. */
+static void client_acts(struct sim_world *w, const struct sim_event *ev)
 {
     struct sim_client *c = &w->client[ev->client];
+    switch (ev->kind) {
+    case SIM_EV_TIMER:
+        if (ev->at < c->timer_at) {
+            return;
+        }
+        c->timer_at = INT64_MAX;
+        snib__engine_tick(c->engine, sim_now(w, ev->client));
+        break;
+    case SIM_EV_OWNER:
+        sim_owner_event(w, ev->client, ev->a);
+        break;
+    case SIM_EV_MANY:
+        if (!sim_many_event(w, ev->client, ev->a)) {
+            return;
+        }
+        break;
+    case SIM_EV_PARAMS:
+        if (!sim_kinds(w)) {
+            return;
+        }
+        sim_kinds_open(w, ev->client);
+        break;
+    default: /* SIM_EV_FORCE */
+        sim_force_now(w, ev->client, ev->a);
+        break;
+    }
+    sim_client_after(w, ev->client);
+}
+
+static void act(struct sim_world *w, const struct sim_event *ev)
+{
     struct snib__input heard;
     stir(w, (uint64_t)ev->at);
     stir(w, ((uint64_t)ev->node * 64 + (uint64_t)ev->kind) * 64 +
@@ -82,33 +114,13 @@ static void act(struct sim_world *w, struct sim_event *ev)
     case SIM_EV_PROMOTE:
         sim_promote(w, ev->node);
         break;
-    case SIM_EV_PARAMS:
-        if (ev->life == c->life && sim_kinds(w)) {
-            sim_kinds_open(w, ev->client);
-            sim_client_after(w, ev->client);
-        }
-        break;
-    case SIM_EV_FORCE:
-        if (ev->life == c->life) {
-            sim_force_now(w, ev->client, ev->a);
-            sim_client_after(w, ev->client);
-        }
-        break;
     case SIM_EV_TIMER:
-        if (ev->life == c->life && ev->at >= c->timer_at) {
-            c->timer_at = INT64_MAX;
-            sim_client_timer(w, ev->client);
-        }
-        break;
     case SIM_EV_OWNER:
-        if (ev->life == c->life) {
-            sim_owner_event(w, ev->client, ev->a);
-            sim_client_after(w, ev->client);
-        }
-        break;
     case SIM_EV_MANY:
-        if (ev->life == c->life && sim_many_event(w, ev->client, ev->a)) {
-            sim_client_after(w, ev->client);
+    case SIM_EV_PARAMS:
+    case SIM_EV_FORCE:
+        if (ev->life == w->client[ev->client].life) {
+            client_acts(w, ev);
         }
         break;
     default:
