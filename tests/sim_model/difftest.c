@@ -94,19 +94,6 @@ static void append(struct stream *s, const void *p, size_t n)
 
 /* ---- telling ----------------------------------------------------------- */
 
-static void show(const char *what, const char *p, size_t n)
-{
-    fprintf(stderr, "%s", what);
-    for (size_t i = 0; i < n && i < 2000; i++) {
-        unsigned char ch = (unsigned char)p[i];
-        if (ch >= 32 && ch < 127) {
-            fputc(ch, stderr);
-        } else {
-            fprintf(stderr, "\\x%02x", ch);
-        }
-    }
-}
-
 static void show_group(const struct world *w)
 {
     for (int i = 0; i < w->group_n; i++) {

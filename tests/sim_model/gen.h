@@ -49,6 +49,9 @@ void gen_command(struct rng *r, struct request *q, bool plain);
 /* SUBSCRIBE and its like; `may_leave_all`: an argument-less UNSUBSCRIBE has
  * at most one channel to leave, so its order is defined. */
 void gen_pubsub(struct rng *r, struct request *q, bool may_leave_all);
+/* Scripts that fail, or that touch the sandbox. */
+extern const char *const gen_fixed[];
+extern const size_t gen_fixed_n;
 /* EVAL, EVALSHA of an earlier script, or SCRIPT. */
 void gen_script(struct rng *r, struct request *q);
 

@@ -1,8 +1,9 @@
 /*
- * resp_compare.c — cutting RESP into replies, and comparing two of them
+ * resp_compare.c — cutting RESP into replies, comparing and showing them
  */
 #include "resp_compare.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,4 +160,17 @@ bool replies_equal(enum compare how, const char *a, size_t an, const char *b,
         return x > 0 && y > 0 && llabs(x - y) < 10000;
     }
     return false;
+}
+
+void show(const char *what, const char *p, size_t n)
+{
+    fprintf(stderr, "%s", what);
+    for (size_t i = 0; i < n && i < 2000; i++) {
+        unsigned char ch = (unsigned char)p[i];
+        if (ch >= 32 && ch < 127) {
+            fputc(ch, stderr);
+        } else {
+            fprintf(stderr, "\\x%02x", ch);
+        }
+    }
 }
