@@ -166,6 +166,10 @@ static const struct {
     {"hello 2 auth V V", SHAPE},
     {"hello 2 V", SHAPE},
     {"info", FIELDS},
+    {"info replication", FIELDS},
+    {"info server clients V", FIELDS},
+    {"info Keyspace memory", FIELDS},
+    {"info V", FIELDS},
 };
 
 static const char *const keys[] = {"k1", "k2",   "k3",   "k4", "k5",
