@@ -13,6 +13,16 @@ bool sim_same(const char *id, const char *other)
     return memcmp(id, other, SIM_ID) == 0;
 }
 
+int sim_client_of(const struct sim_world *w, const char *id)
+{
+    for (int c = 0; c < w->opt.clients; c++) {
+        if (sim_same(w->client[c].hex, id)) {
+            return c;
+        }
+    }
+    return -1;
+}
+
 bool sim_alone(int mode)
 {
     return mode == 0 || mode == 2;
@@ -255,96 +265,25 @@ static void arrive(struct sim_shelf *s, const struct sim_step *step,
     }
 }
 
-static void look(struct sim_world *w, const struct sim_step *s)
+void sim_book_turn(struct sim_world *w, struct sim_step *s)
 {
-    theorem_readers_and_writers(w, s);
-    theorem_nothing_ends_early(w, s);
-    theorem_what_was_forced_stays_ended(w, s);
-    if (!s->script) {
-        return;
-    }
-    theorem_permits_fit(w, s);
-    theorem_slots(w, s);
-    theorem_gate_is_closed(w, s);
-    theorem_counts_down_once(w, s);
-    theorem_served_in_order(w, s);
-    theorem_tokens_of_kinds(w, s);
-    theorem_parties_meet(w, s);
-    theorem_parties_counted(w, s);
-    theorem_one_upgrade(w, s);
-    theorem_dead_are_dropped(w, s);
-    theorem_who_fits_is_served(w, s);
-    theorem_force_ends_all(w, s);
-    theorem_spin_step(w, s);
+    static _Thread_local struct sim_book is;
+    struct sim_shelf *shelf = &w->shelf[s->name];
+    sim_book_read(w, s->name, &is);
+    arrive(shelf, s, &is);
+    s->was = &shelf->book;
+    s->is = &is;
 }
 
 /* Books are large and mostly empty: copy what is used. */
-static void keep(struct sim_shelf *shelf, const struct sim_book *is)
+void sim_book_keep(struct sim_world *w, int name, const struct sim_book *is)
 {
+    struct sim_shelf *shelf = &w->shelf[name];
     struct sim_book *to = &shelf->book;
     shelf->number++;
     memcpy(to, is, offsetof(struct sim_book, holder));
     memcpy(to->holder, is->holder, (size_t)is->holders * sizeof is->holder[0]);
     memcpy(to->waiter, is->waiter, (size_t)is->waiters * sizeof is->waiter[0]);
-}
-
-static void step(struct sim_world *w, enum sim_script script, int name,
-                 const struct sim_redis_event *ev)
-{
-    static _Thread_local struct sim_book is;
-    struct sim_shelf *shelf = &w->shelf[name];
-    struct sim_step s = {
-        .script = script, .ev = ev, .name = name, .was = &shelf->book};
-    sim_book_read(w, name, &is);
-    arrive(shelf, &s, &is);
-    s.is = &is;
-    if (is.holders < SIM_BOOK && is.waiters < SIM_BOOK) {
-        look(w, &s);
-    }
-    if (is.size > shelf->book.size) { /* sizes that callers may have met */
-        for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
-            struct sim_owner *l =
-                &w->client[i / w->opt.owners].owner[i % w->opt.owners];
-            l->size_seen = l->size_seen > is.size ? l->size_seen : is.size;
-        }
-    }
-    for (int i = 0; sim_force(w) && i < is.holders; i++) {
-        if (sim_is_new(&s, &is.holder[i])) {
-            sim_force_soon(w, name);
-        }
-    }
-    keep(shelf, &is);
-}
-
-/* Plain mutexes: read what stands there now. Other theorems check the steps. */
-static void read_again(struct sim_world *w, int name)
-{
-    static _Thread_local struct sim_book is;
-    sim_book_read(w, name, &is);
-    keep(&w->shelf[name], &is);
-}
-
-void sim_book_step(struct sim_world *w, const struct sim_redis_event *ev)
-{
-    enum sim_script script = sim_script(ev);
-    if (!ev->script) {
-        return;
-    }
-    theorem_force_is_said(w, ev);
-    theorem_release_seen(w, ev);
-    if (!script) {
-        theorem_renewal_seen(w, ev);
-    }
-    for (int n = 0; n < w->opt.names; n++) {
-        if (script && strcmp(ev->argv[SIM_ARG_KEY].ptr, sim_keys[n])) {
-            continue;
-        }
-        if (sim_kinds(w)) {
-            step(w, script, n, ev);
-        } else {
-            read_again(w, n);
-        }
-    }
 }
 
 /* -- what the store lost --------------------------------------------------- */
@@ -409,7 +348,7 @@ void sim_book_again(struct sim_world *w)
         sim_book_read(w, n, &is);
         lapse(w, n, &is);
         by_rank(&w->shelf[n], &is);
-        keep(&w->shelf[n], &is);
+        sim_book_keep(w, n, &is);
         w->shelf[n].downs = 0;
         memset(w->shelf[n].down, 0, sizeof w->shelf[n].down);
     }

@@ -21,22 +21,16 @@ static uint64_t bit(int i)
     return UINT64_C(1) << i;
 }
 
-static void hex(char *to, uint64_t n)
-{
-    for (int i = 0; i < 16; i++) {
-        to[i] = "0123456789abcdef"[n >> (60 - 4 * i) & 15];
-    }
-}
-
 /* The request behind an acquisition; false: there is none. */
 static bool id_of(const struct snib__acquisition *s, char ret[SIM_ID])
 {
-    const struct snib__claim *t = s && s->local ? s->local->claim : NULL;
-    if (t) {
-        hex(ret, t->id[0]);
-        hex(ret + 16, t->id[1]);
+    char text[33];
+    if (!s || !s->local || !s->local->claim) {
+        return false;
     }
-    return t != NULL;
+    sim_acquisition_id(s, text);
+    memcpy(ret, text, SIM_ID);
+    return true;
 }
 
 /* -- owners ---------------------------------------------------------------- */

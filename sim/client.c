@@ -14,8 +14,6 @@ static void told_log(void *data, int level, const char *wire)
     sim_note(w, "  log: %s", wire);
 }
 
-static const char *const names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
-
 /* By how much the client's wall clock is wrong, in ns. */
 static int64_t skew(const struct sim_world *w, int client)
 {
@@ -26,27 +24,32 @@ static int64_t skew(const struct sim_world *w, int client)
     return most ? (int64_t)snib__rng_below(&r, 2 * (uint64_t)most) - most : 0;
 }
 
-bool sim_client_start(struct sim_world *w, int client)
+/* The text of its URL. */
+static void url_of(const struct sim_world *w, char *ret, size_t size)
+{
+    int n = snprintf(ret, size, "redlock://");
+    if (!sim_quorum(w)) {
+        snprintf(ret, size, "redis://sim:6379%s",
+                 w->opt.spin ? "?wait=spin" : "");
+        return;
+    }
+    for (int k = 0; k < w->nodes; k++) {
+        n += snprintf(ret + n, size - (size_t)n, "%ssim%d:6379", k ? "," : "",
+                      k);
+    }
+    if (w->opt.node_ms) {
+        snprintf(ret + n, size - (size_t)n, "?node_ms=%d", w->opt.node_ms);
+    }
+}
+
+static bool open_engine(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
     struct snib__url *url;
     struct snib_error err;
     struct snib__about self = {.host = "sim", .user = "u", .pid = client + 1};
-    char text[160] = "redis://sim:6379";
-    if (w->opt.spin) {
-        snprintf(text, sizeof text, "redis://sim:6379?wait=spin");
-    }
-    if (sim_quorum(w)) {
-        int n = snprintf(text, sizeof text, "redlock://");
-        for (int k = 0; k < w->nodes; k++) {
-            n += snprintf(text + n, sizeof text - (size_t)n, "%ssim%d:6379",
-                          k ? "," : "", k);
-        }
-        if (w->opt.node_ms) {
-            snprintf(text + n, sizeof text - (size_t)n, "?node_ms=%d",
-                     w->opt.node_ms);
-        }
-    }
+    char text[160];
+    url_of(w, text, sizeof text);
     if (snib__url_parse(text, &url, &err)) {
         sim_fail(w, "harness", "url: %s", err.text);
         return false;
@@ -65,44 +68,52 @@ bool sim_client_start(struct sim_world *w, int client)
     snib_err e = snib__engine_open(&cfg, &c->engine, &err);
     snib__url_free(url);
     for (int i = 0; !e && i < w->opt.names; i++) {
-        e = snib__engine_local_lock(c->engine, names[i], 0, &c->local[i], &err);
+        e = snib__engine_local_lock(c->engine, sim_names[i], 0, &c->local[i],
+                                    &err);
     }
     if (e) {
         sim_fail(w, "harness", "open: %s", err.text);
-        return false;
     }
+    return !e;
+}
+
+static void start_owner(struct sim_world *w, int client, int i)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_owner *l = &c->owner[i];
+    int left = c->life ? l->ops_left : w->opt.ops;
+    *l =
+        (struct sim_owner){.ops_left = left,
+                           .owner = (uint64_t)i + 1,
+                           .state = left > 0 ? SIM_OWNER_IDLE : SIM_OWNER_DONE};
+    if (i >= w->callers) { /* the acquisition of one name of a batch */
+        l->owner = (uint64_t)(i - w->callers) / SIM_NAMES + 1;
+        l->state = SIM_OWNER_DONE;
+        return;
+    }
+    uint64_t ns = (uint64_t)w->opt.think_us * 1000;
+    sim_owner_wake_at(w, client, i,
+                      w->t + (int64_t)snib__rng_below(&w->work, ns + 1));
+}
+
+void sim_client_start(struct sim_world *w, int client)
+{
+    struct sim_client *c = &w->client[client];
     uint64_t id[2];
+    if (!open_engine(w, client)) {
+        return;
+    }
     snib__engine_client_id(c->engine, id);
-    snprintf(c->hex, sizeof c->hex, "%016llx%016llx", (unsigned long long)id[0],
-             (unsigned long long)id[1]);
+    sim_id_text(id, c->hex);
     c->timer_at = INT64_MAX;
     c->params_busy = c->force_busy = c->listened = false;
     c->listens_since = c->unresponsive_since = 0;
     sim_force_begin(w, client);
     memset(&c->look, 0, sizeof c->look);
     for (int i = 0; i < w->opt.owners; i++) {
-        struct sim_owner *l = &c->owner[i];
-        int left = c->life ? l->ops_left : w->opt.ops;
-        *l = (struct sim_owner){.ops_left = left,
-                                .owner = (uint64_t)i + 1,
-                                .state =
-                                    left > 0 ? SIM_OWNER_IDLE : SIM_OWNER_DONE};
-        if (i >= w->callers) { /* the acquisition of one name of a batch */
-            l->owner = (uint64_t)(i - w->callers) / SIM_NAMES + 1;
-            l->state = SIM_OWNER_DONE;
-            continue;
-        }
-        sim_push(w, (struct sim_event){
-                        .at = w->t + (int64_t)snib__rng_below(
-                                         &w->work,
-                                         (uint64_t)w->opt.think_us * 1000 + 1),
-                        .kind = SIM_EV_OWNER,
-                        .client = client,
-                        .a = i,
-                        .life = c->life});
+        start_owner(w, client, i);
     }
     sim_client_after(w, client);
-    return true;
 }
 
 void sim_client_stop(struct sim_world *w, int client)
@@ -118,10 +129,19 @@ void sim_client_stop(struct sim_world *w, int client)
     c->engine = NULL;
 }
 
-static snib_instant now_of(const struct sim_world *w,
-                           const struct sim_client *c)
+static void hear_directs(struct sim_world *w, int client)
 {
-    return (snib_instant){sim_local(c, w->t)};
+    struct snib__direct *q;
+    while ((q = snib__engine_told_direct(w->client[client].engine))) {
+        sim_same_direct(w, client, q);
+        if (q->verb == SNIB__FORCE) {
+            sim_force_told(w, client, q);
+        } else if (q->verb == SNIB__PARAMS) {
+            sim_params_told(w, client, q);
+        } else {
+            sim_direct_told(w, q);
+        }
+    }
 }
 
 /* Does what the library does after every call into the engine. */
@@ -135,7 +155,7 @@ void sim_client_after(struct sim_world *w, int client)
         theorem_words_fit(w, client, s);
         sim_owner_told(w, client, s, news);
     }
-    sim_kinds_directs(w, client);
+    hear_directs(w, client);
     sim_same_after(w, client);
     sim_net_drive(w, client);
     snib_instant due = snib__engine_due(c->engine);
@@ -153,22 +173,12 @@ void sim_client_after(struct sim_world *w, int client)
     }
 }
 
-void sim_client_timer(struct sim_world *w, int client)
+void sim_client_input(struct sim_world *w, int client,
+                      const struct snib__input *in)
 {
-    struct sim_client *c = &w->client[client];
-    snib__engine_tick(c->engine, now_of(w, c));
-    sim_client_after(w, client);
-}
-
-void sim_client_input(struct sim_world *w, int client, int conn,
-                      enum snib__input_kind kind, const void *bytes,
-                      size_t size)
-{
-    struct sim_client *c = &w->client[client];
-    struct snib__input in = {
-        .kind = kind, .conn = (uint8_t)conn, .bytes = bytes, .size = size};
+    struct snib__engine *engine = w->client[client].engine;
     /* As in the library: time has passed, so what is due comes first. */
-    snib__engine_tick(c->engine, now_of(w, c));
-    snib__engine_input(c->engine, now_of(w, c), &in);
+    snib__engine_tick(engine, sim_now(w, client));
+    snib__engine_input(engine, sim_now(w, client), in);
     sim_client_after(w, client);
 }

@@ -9,6 +9,8 @@
 
 #include "sim/direct.h"
 
+enum { REPEAT_MS = 30000 }; /* as in src/run/value.c */
+
 /* -- drawing --------------------------------------------------------------- */
 
 static int one_of(struct snib__rng *r, const int *v, int n)
@@ -190,6 +192,64 @@ void sim_directs_end(struct sim_world *w)
         w->directs = NULL;
     }
 }
+
+/* -- asking ---------------------------------------------------------------- */
+
+void sim_direct_wake(struct sim_world *w, const struct sim_direct *e,
+                     int64_t ns)
+{
+    sim_owner_wake_at(w, e->client, e->owner, w->t + ns);
+}
+
+struct snib__direct *sim_direct_begin(struct sim_world *w, struct sim_direct *e,
+                                      snib__verb verb)
+{
+    snib_duration most =
+        snib__ms(w->opt.request_ms < REPEAT_MS ? w->opt.request_ms : REPEAT_MS);
+    snib__buf_free(&e->q.result);
+    e->q = (struct snib__direct){.verb = verb,
+                                 .name = sim_names[e->name],
+                                 .name_size = strlen(sim_names[e->name]),
+                                 .user = e};
+    e->change = -1;
+    e->again = e->late = false;
+    e->last = snib__after(sim_now(w, e->client), most);
+    e->q.limit =
+        snib__after(sim_now(w, e->client), snib__ms(w->opt.request_ms));
+    return &e->q;
+}
+
+void sim_direct_ask(struct sim_world *w, struct sim_direct *e)
+{
+    snib__buf_free(&e->q.result);
+    int64_t until = sim_true(&w->client[e->client], e->q.limit.ns);
+    if (e->change >= 0) {
+        w->directs->change[e->change].until = until;
+    }
+    e->asked = w->t;
+    e->again = false;
+    e->busy = true;
+    if (snib__engine_direct(w->client[e->client].engine, sim_now(w, e->client),
+                            &e->q)) {
+        sim_fail(w, "harness", "query: %s", e->q.error.text);
+    }
+    e->leave_at = 0;
+    if (w->opt.leave_pct && sim_chance(w, w->opt.leave_pct)) {
+        int64_t us = sim_upto(&w->work, (int)w->opt.request_ms * 1000);
+        e->leave_at = w->t + us * 1000;
+        sim_direct_wake(w, e, us * 1000);
+    }
+}
+
+void sim_direct_over(struct sim_world *w, struct sim_direct *e)
+{
+    bool look = e->plan == SIM_LOOK;
+    /* an inspect is not one of the owner's operations */
+    w->client[e->client].owner[e->owner].ops_left += look;
+    sim_owner_done(w, e->client, e->owner);
+}
+
+/* -- what faults cost ------------------------------------------------------- */
 
 /* Evict the keys of a name: its value, its memory, or both. */
 static void evict(struct sim_world *w, const struct sim_fault *f)

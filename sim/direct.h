@@ -132,7 +132,8 @@ struct sim_directs {
     uint64_t written, second, shown;
 };
 
-/* direct.c: begins and ends with the world; work_values.c */
+/* direct.c */
+void sim_direct_wake(struct sim_world *, const struct sim_direct *, int64_t ns);
 struct snib__direct *sim_direct_begin(struct sim_world *, struct sim_direct *,
                                       snib__verb);
 void sim_direct_ask(struct sim_world *, struct sim_direct *);
@@ -147,7 +148,6 @@ void theorem_values(struct sim_world *, const struct sim_redis_event *);
 /* The store lost data of a name. memory: what is remembered of it, too; else
  * the value only. */
 void theorem_values_lost(struct sim_world *, int name, bool memory);
-bool theorem_same_bytes(const struct sim_bytes *, const struct sim_bytes *);
 
 /* theorems/values_told.c: at the clients */
 void theorem_value_read(struct sim_world *, const struct sim_direct *);

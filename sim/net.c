@@ -174,118 +174,155 @@ void sim_net_drive(struct sim_world *w, int client)
     }
 }
 
-/* Everything that a server has written goes on its way. */
-void sim_net_server_out(struct sim_world *w, int node)
+/* The client's end of a server's connection; false: it has gone. */
+static bool end_of(const struct sim_world *w, int node, int server_conn,
+                   int *ret_client, int *ret_conn)
+{
+    for (int c = 0; c < w->opt.clients; c++) {
+        for (int i = node * SIM_CONNS; i < (node + 1) * SIM_CONNS; i++) {
+            const struct sim_wire *l = &w->client[c].wire[i];
+            if (l->state != SIM_WIRE_NONE && l->server_conn == server_conn) {
+                *ret_client = c;
+                *ret_conn = i;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void hang_up(struct sim_world *w, int client, int conn)
+{
+    struct sim_wire *l = &w->client[client].wire[conn];
+    int64_t at = l->last_down > w->t ? l->last_down : w->t;
+    l->server_conn = 0;
+    sim_push(w, (struct sim_event){.at = at + 1,
+                                   .kind = SIM_EV_CLOSED,
+                                   .client = client,
+                                   .wire = l->id,
+                                   .life = w->client[client].life});
+}
+
+/* What a server has written on one connection goes on its way. */
+static void conn_out(struct sim_world *w, int node, int id)
 {
     struct sim_redis *redis = w->node[node].redis;
-    int first = node * SIM_CONNS;
-    int ids[SIM_CLIENTS * SNIB__CONNS * 2];
-    size_t n = sim_redis_pending(redis, ids, sizeof ids / sizeof ids[0]);
-    n = n < sizeof ids / sizeof ids[0] ? n : sizeof ids / sizeof ids[0];
-    for (size_t k = 0; k < n; k++) {
-        const void *p;
-        size_t size;
-        sim_redis_output(redis, ids[k], &p, &size);
-        for (int c = 0; c < w->opt.clients; c++) {
-            for (int i = first; i < first + SIM_CONNS; i++) {
-                struct sim_wire *l = &w->client[c].wire[i];
-                if (l->state == SIM_WIRE_NONE || l->server_conn != ids[k]) {
-                    continue;
-                }
-                if (l->lose_reply && size) {
-                    sim_note(w, "  reply to client %d line %d is lost", c, i);
-                    sim_net_break(w, c, i);
-                } else {
-                    send_bytes(w, c, i, SIM_EV_DOWN, p, size);
-                }
-            }
+    const void *p;
+    size_t size;
+    int c, i;
+    sim_redis_output(redis, id, &p, &size);
+    if (end_of(w, node, id, &c, &i)) {
+        if (w->client[c].wire[i].lose_reply && size) {
+            sim_note(w, "  reply to client %d line %d is lost", c, i);
+            sim_net_break(w, c, i);
+        } else {
+            send_bytes(w, c, i, SIM_EV_DOWN, p, size);
         }
-        sim_redis_consume(redis, ids[k], size);
-        if (sim_redis_is_closing(redis, ids[k])) {
-            for (int c = 0; c < w->opt.clients; c++) {
-                for (int i = first; i < first + SIM_CONNS; i++) {
-                    struct sim_wire *l = &w->client[c].wire[i];
-                    if (l->state != SIM_WIRE_NONE && l->server_conn == ids[k]) {
-                        int64_t at = l->last_down > w->t ? l->last_down : w->t;
-                        l->server_conn = 0;
-                        sim_push(w,
-                                 (struct sim_event){.at = at + 1,
-                                                    .kind = SIM_EV_CLOSED,
-                                                    .client = c,
-                                                    .wire = l->id,
-                                                    .life = w->client[c].life});
-                    }
-                }
-            }
-            sim_redis_disconnect(redis, ids[k]);
+    }
+    sim_redis_consume(redis, id, size);
+    if (sim_redis_is_closing(redis, id)) {
+        if (end_of(w, node, id, &c, &i)) {
+            hang_up(w, c, i);
         }
+        sim_redis_disconnect(redis, id);
     }
 }
 
-static void opened(struct sim_world *w, const struct sim_event *ev)
+static void server_out(struct sim_world *w, int node)
 {
+    enum { MOST = SIM_CLIENTS * SNIB__CONNS * 2 };
+    int ids[MOST];
+    size_t n = sim_redis_pending(w->node[node].redis, ids, MOST);
+    for (size_t k = 0; k < n && k < MOST; k++) {
+        conn_out(w, node, ids[k]);
+    }
+}
+
+/* True: the client hears *ret. */
+static bool opened(struct sim_world *w, const struct sim_event *ev,
+                   struct snib__input *ret)
+{
+    static const char why[] = "connection refused";
     int conn;
     struct sim_wire *l = wire_of(w, ev->client, ev->wire, &conn);
     if (!l || l->state != SIM_WIRE_CONNECTING) {
-        return;
+        return false;
     }
     int node = node_of(conn);
     if (!server_reachable(w, ev->client, node)) {
-        static const char why[] = "connection refused";
         l->state = SIM_WIRE_NONE;
-        sim_client_input(w, ev->client, conn, SNIB__IN_REFUSED, why,
-                         sizeof why - 1);
-        return;
+        *ret = (struct snib__input){.kind = SNIB__IN_REFUSED,
+                                    .conn = (uint8_t)conn,
+                                    .bytes = why,
+                                    .size = sizeof why - 1};
+        return true;
     }
     l->state = SIM_WIRE_OPEN;
     l->server_conn = sim_redis_connect(w->node[node].redis);
-    sim_net_server_out(w, node); /* with max clients the server speaks first */
-    sim_client_input(w, ev->client, conn, SNIB__IN_OPENED, NULL, 0);
+    server_out(w, node); /* with max clients the server speaks first */
+    *ret = (struct snib__input){.kind = SNIB__IN_OPENED, .conn = (uint8_t)conn};
+    return true;
 }
 
-void sim_net_event(struct sim_world *w, const struct sim_event *ev)
+static bool arrived(struct sim_world *w, const struct sim_event *ev,
+                    struct snib__input *ret)
 {
     int conn;
-    struct sim_wire *l;
+    struct sim_wire *l = wire_of(w, ev->client, ev->wire, &conn);
+    if (l && w->client[ev->client].isolated_until[node_of(conn)] > w->t) {
+        l->half_open = true;
+    }
+    if (!l || l->state != SIM_WIRE_OPEN || l->half_open || l->late) {
+        return false;
+    }
+    *ret = (struct snib__input){.kind = SNIB__IN_BYTES,
+                                .conn = (uint8_t)conn,
+                                .bytes = ev->bytes,
+                                .size = ev->size};
+    return true;
+}
+
+static bool closed(struct sim_world *w, const struct sim_event *ev,
+                   struct snib__input *ret)
+{
+    int conn;
+    struct sim_wire *l = wire_of(w, ev->client, ev->wire, &conn);
+    if (!l) {
+        return false;
+    }
+    bool connecting = l->state == SIM_WIRE_CONNECTING;
+    *l = (struct sim_wire){0};
+    *ret = (struct snib__input){.kind = connecting ? SNIB__IN_REFUSED
+                                                   : SNIB__IN_CLOSED,
+                                .conn = (uint8_t)conn,
+                                .bytes = "cut",
+                                .size = connecting ? 3 : 0};
+    return true;
+}
+
+bool sim_net_event(struct sim_world *w, const struct sim_event *ev,
+                   struct snib__input *ret)
+{
     struct sim_server *s = &w->node[ev->node];
     bool mine = ev->life == w->client[ev->client].life;
     switch (ev->kind) {
     case SIM_EV_OPENED:
-        if (mine) {
-            opened(w, ev);
-        }
-        return;
+        return mine && opened(w, ev, ret);
+    case SIM_EV_DOWN:
+        return mine && arrived(w, ev, ret);
+    case SIM_EV_CLOSED:
+        return mine && closed(w, ev, ret);
     case SIM_EV_UP:
         if (sim_redis_is_open(s->redis, ev->a) && s->down_until <= w->t) {
             sim_redis_input(s->redis, ev->a, ev->bytes, ev->size,
                             sim_wall_us(w, ev->node));
-            sim_net_server_out(w, ev->node);
+            server_out(w, ev->node);
         }
-        return;
-    case SIM_EV_DOWN:
-        l = mine ? wire_of(w, ev->client, ev->wire, &conn) : NULL;
-        if (l && w->client[ev->client].isolated_until[node_of(conn)] > w->t) {
-            l->half_open = true;
-        }
-        if (l && l->state == SIM_WIRE_OPEN && !l->half_open && !l->late) {
-            sim_client_input(w, ev->client, conn, SNIB__IN_BYTES, ev->bytes,
-                             ev->size);
-        }
-        return;
-    case SIM_EV_CLOSED:
-        l = mine ? wire_of(w, ev->client, ev->wire, &conn) : NULL;
-        if (l) {
-            bool connecting = l->state == SIM_WIRE_CONNECTING;
-            *l = (struct sim_wire){0};
-            sim_client_input(w, ev->client, conn,
-                             connecting ? SNIB__IN_REFUSED : SNIB__IN_CLOSED,
-                             "cut", connecting ? 3 : 0);
-        }
-        return;
+        return false;
     case SIM_EV_GONE:
         sim_redis_disconnect(s->redis, ev->a);
-        return;
+        return false;
     default:
-        return;
+        return false;
     }
 }

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/engine_i.h"
 #include "sim/world.h"
 
 enum {
@@ -284,13 +283,6 @@ uint32_t sim_stands(const struct sim_world *w, int name, const char *id)
     return at;
 }
 
-void sim_acquisition_id(const struct snib__acquisition *s, char ret[33])
-{
-    const struct snib__claim *t = s->local->claim;
-    snprintf(ret, 33, "%016llx%016llx", (unsigned long long)(t ? t->id[0] : 0),
-             (unsigned long long)(t ? t->id[1] : 0));
-}
-
 void sim_quorum_start(struct sim_world *w)
 {
     uint32_t touched = 0;
@@ -342,21 +334,12 @@ static void note_memory(struct sim_world *w, int node, int name)
     m->is = is;
 }
 
-void sim_quorum_step(struct sim_world *w, int node,
-                     const struct sim_redis_event *ev)
+struct sim_stand sim_quorum_read(struct sim_world *w, int node, int name)
 {
-    if (!ev->script) {
-        return;
-    }
-    for (int n = 0; n < w->opt.names; n++) {
-        struct sim_stand was = w->stand[node][n];
-        read_stand(w, node, n);
-        note_memory(w, node, n);
-        theorem_own_grant_only(w, node, n, &was, ev);
-        if (sim_stand_live(w, node, n)) {
-            w->resource[n].held_at = w->t;
-        }
-    }
+    struct sim_stand was = w->stand[node][name];
+    read_stand(w, node, name);
+    note_memory(w, node, name);
+    return was;
 }
 
 /* -- what is forgotten ----------------------------------------------------- */

@@ -14,11 +14,6 @@
 
 enum { WISHES = 4 }; /* of one section */
 
-bool sim_circles(const struct sim_world *w)
-{
-    return w->opt.circle_pct > 0;
-}
-
 bool sim_circles_plain(const struct sim_world *w, int name)
 {
     return sim_circles(w) && w->opt.flavour == SIM_PERMITS && name % 2;
@@ -62,40 +57,6 @@ void sim_circles_draw(struct sim_options *o)
     o->size = sizes[sim_upto(&r, 3)];
     o->prio_pct = sim_upto(&r, 4) ? 0 : 30;
     o->nest_pct = o->params_pct = 0;
-}
-
-/* -- what an owner has and wants ------------------------------------------- */
-
-int sim_wants(const struct sim_owner *l)
-{
-    return l->nest.asks ? l->nest.name : l->name;
-}
-
-bool sim_still_waits(const struct sim_owner *l)
-{
-    return l->state == SIM_OWNER_WAITING &&
-           !(l->acq && l->acq->state == SNIB__ACQ_LEAVING);
-}
-
-int sim_grants(const struct sim_owner *l, struct sim_grant ret[SIM_GRANTS])
-{
-    int n = 0;
-    if (l->state != SIM_OWNER_HOLDING && l->state != SIM_OWNER_NESTING) {
-        return 0;
-    }
-    if (l->acq) {
-        ret[n++] = (struct sim_grant){l->acq, l->name};
-    }
-    if (l->more && l->state == SIM_OWNER_HOLDING) {
-        ret[n++] = (struct sim_grant){l->more, l->name};
-    }
-    for (int i = 0; i < l->nest.depth; i++) {
-        const struct sim_inner *in = &l->nest.in[i];
-        if (!in->again) {
-            ret[n++] = (struct sim_grant){in->acq, in->name};
-        }
-    }
-    return n;
 }
 
 /* -- giving back ----------------------------------------------------------- */

@@ -197,14 +197,13 @@ void sim_force_soon(struct sim_world *w, int name)
 
 void sim_force_now(struct sim_world *w, int client, int name)
 {
-    static const char *const names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
     struct sim_client *c = &w->client[client];
     if (c->force_busy || enough(w, name)) {
         return;
     }
     c->force = (struct snib__direct){.verb = SNIB__FORCE,
-                                     .name = names[name],
-                                     .name_size = strlen(names[name]),
+                                     .name = sim_names[name],
+                                     .name_size = strlen(sim_names[name]),
                                      .text = "why not",
                                      .user = (void *)(intptr_t)(name + 1)};
     c->force.limit = snib__after(sim_now(w, client), snib__ms(3000));

@@ -8,14 +8,7 @@
  * worlds of mutexes stay what they were. */
 #include <string.h>
 
-#include "sim/same.h"
 #include "sim/world.h"
-
-bool sim_kinds(const struct sim_world *w)
-{
-    return w->opt.flavour != SIM_MUTEX || w->opt.delay_ms || w->opt.prio_pct ||
-           w->opt.many_pct || sim_circles(w) || sim_force(w) || sim_spin(w);
-}
 
 /* -- drawing --------------------------------------------------------------- */
 
@@ -90,7 +83,7 @@ bool sim_kinds_reenters(const struct sim_owner *l)
 /* -- the other kind besides ------------------------------------------------ */
 
 /* An owner that writes raises the fence. */
-void sim_kinds_entered(struct sim_world *w, int client, int owner)
+static void entered(struct sim_world *w, int client, int owner)
 {
     struct sim_owner *l = &w->client[client].owner[owner];
     struct sim_resource *r = &w->resource[l->name];
@@ -110,25 +103,6 @@ void sim_kinds_entered(struct sim_world *w, int client, int owner)
     if (l->kind == SNIB_READ && l->more_token > r->mark) {
         r->mark = l->more_token;
         l->more_value = r->value;
-    }
-}
-
-/* Gives back one of several grants; its answer is not waited for. */
-void sim_owner_give_back(struct sim_world *w, int client, int owner,
-                         uint64_t ticket)
-{
-    struct sim_client *c = &w->client[client];
-    struct sim_owner *l = &c->owner[owner];
-    struct snib__acquisition *ending = NULL;
-    snib_err err =
-        snib__engine_release(c->engine, sim_now(w, client), ticket, l->owner,
-                             NULL, NULL, &ending, &l->error);
-    if (err && err != SNIB_ERR_LOST) {
-        sim_fail(w, "release", "%s: %s", snib_err_name(err), l->error.text);
-    }
-    w->losses += err == SNIB_ERR_LOST;
-    if (ending) {
-        snib__engine_abandon(c->engine, ending);
     }
 }
 
@@ -226,7 +200,7 @@ void sim_kinds_told(struct sim_world *w, int client, int owner, uint8_t news)
         l->more = NULL;
         snib__acquisition_done(c->engine, s);
     } else {
-        sim_kinds_entered(w, client, owner);
+        entered(w, client, owner);
     }
     l->asked_at = l->limit_at = 0;
     l->state = SIM_OWNER_HOLDING;
@@ -238,16 +212,13 @@ void sim_kinds_told(struct sim_world *w, int client, int owner, uint8_t news)
 static void change(struct sim_world *w, int client, int name,
                    snib__params_op op, int64_t amount)
 {
-    static const char *const names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
     struct sim_client *c = &w->client[client];
     c->params = (struct snib__direct){.verb = SNIB__PARAMS,
-                                      .name = names[name],
+                                      .name = sim_names[name],
+                                      .name_size = strlen(sim_names[name]),
                                       .op = op,
                                       .amount = amount,
                                       .user = (void *)(intptr_t)(name + 1)};
-    while (names[name][c->params.name_size]) {
-        c->params.name_size++;
-    }
     c->params.limit = snib__after(sim_now(w, client), snib__ms(3000));
     sim_note(w, "client %d changes the terms of name %d: %d %lld", client, name,
              (int)op, (long long)amount);
@@ -302,29 +273,16 @@ void sim_kinds_open(struct sim_world *w, int client)
     }
 }
 
-void sim_kinds_directs(struct sim_world *w, int client)
+void sim_params_told(struct sim_world *w, int client, struct snib__direct *q)
 {
-    struct sim_client *c = &w->client[client];
-    struct snib__direct *q;
-    while ((q = snib__engine_told_direct(c->engine))) {
-        sim_same_direct(w, client, q);
-        if (q->verb == SNIB__FORCE) {
-            sim_force_told(w, client, q);
-            continue;
-        }
-        if (q->verb != SNIB__PARAMS) {
-            sim_direct_told(w, q);
-            continue;
-        }
-        int name = (int)(intptr_t)q->user - 1;
-        bool ok = q->answer == SNIB__DONE || q->answer == SNIB__NO;
-        sim_note(w, "client %d terms of name %d: %s", client, name,
-                 ok ? "done" : snib_err_name(q->err));
-        snib__buf_free(&q->result);
-        c->params_busy = false;
-        if (q->op == SNIB__PARAMS_OPEN) {
-            w->shelf[name].opened = !q->err;
-            open_later(w, client, q->err ? 500 : 0);
-        }
+    int name = (int)(intptr_t)q->user - 1;
+    bool ok = q->answer == SNIB__DONE || q->answer == SNIB__NO;
+    sim_note(w, "client %d terms of name %d: %s", client, name,
+             ok ? "done" : snib_err_name(q->err));
+    snib__buf_free(&q->result);
+    w->client[client].params_busy = false;
+    if (q->op == SNIB__PARAMS_OPEN) {
+        w->shelf[name].opened = !q->err;
+        open_later(w, client, q->err ? 500 : 0);
     }
 }

@@ -72,18 +72,6 @@ int64_t sim_lease_ask(struct sim_world *w)
     return o->lease2_ms && sim_upto(&w->work, 2) ? o->lease2_ms : o->lease_ms;
 }
 
-int64_t sim_lease_least(const struct sim_options *o)
-{
-    int64_t least =
-        o->lease2_ms && o->lease2_ms < o->lease_ms ? o->lease2_ms : o->lease_ms;
-    return o->renew_pct ? least / 2 : least;
-}
-
-int64_t sim_lease_most(const struct sim_options *o)
-{
-    return o->lease2_ms > o->lease_ms ? o->lease2_ms : o->lease_ms;
-}
-
 /* -- renewing by hand ------------------------------------------------------ */
 
 bool sim_lease_renew(struct sim_world *w, int client, int owner)

@@ -17,30 +17,9 @@
  * owner had that lock alone. The engine knows all of them as one owner. */
 #include <string.h>
 
-#include "core/engine_i.h"
-#include "sim/world.h"
+#include "sim/many.h"
 
 enum { ONE_IN = 16, ROUNDS_MAX = 6, WAY_PCT = 3 };
-
-int sim_part(const struct sim_world *w, int owner, int k)
-{
-    return w->callers + owner * SIM_NAMES + k;
-}
-
-static struct sim_owner *acquisition_of(struct sim_world *w, int client,
-                                        int owner, int k)
-{
-    return &w->client[client].owner[sim_part(w, owner, k)];
-}
-
-static void wake_at(struct sim_world *w, int client, int owner, int64_t at)
-{
-    sim_push(w, (struct sim_event){.at = at > w->t ? at : w->t,
-                                   .kind = SIM_EV_MANY,
-                                   .client = client,
-                                   .a = owner,
-                                   .life = w->client[client].life});
-}
 
 /* -- drawing --------------------------------------------------------------- */
 
@@ -106,186 +85,6 @@ void sim_many_draw(struct sim_options *o, bool always)
     }
 }
 
-/* -- asking ---------------------------------------------------------------- */
-
-/* Ask for the k-th name: a try of a batch, or for as long as it takes. */
-static snib_err ask_for(struct sim_world *w, int client, int owner, int k,
-                        bool is_try, int64_t limit_at)
-{
-    struct sim_client *c = &w->client[client];
-    struct sim_owner *l = acquisition_of(w, client, owner, k);
-    struct snib__acquire_spec ask = {.owner = l->owner,
-                                     .limit = SNIB__NEVER,
-                                     .lease = snib__ms(w->opt.lease_ms),
-                                     .try_only = is_try,
-                                     .timed = !is_try,
-                                     .reterr = &l->error};
-    if (limit_at) {
-        ask.limit = (snib_instant){sim_local(c, limit_at)};
-    }
-    l->is_try = is_try;
-    l->limit_at = limit_at;
-    l->asked_at = w->t;
-    l->waits_by[0] = l->waits_by[1] = 0;
-    l->acq = NULL;
-    ask.fixed = sim_chance(w, w->opt.fixed_pct);
-    ask.confirm = sim_chance(w, w->opt.confirm_pct);
-    ask.no_hand_over = sim_chance(w, w->opt.nopass_pct);
-    sim_kinds_ask(w, l, &ask);
-    snib_err err =
-        snib__engine_acquire(c->engine, sim_now(w, client), c->local[l->name],
-                             &ask, &l->acq, &l->error);
-    if (!err) {
-        l->acq->user = l;
-        l->state = SIM_OWNER_WAITING;
-    }
-    return err;
-}
-
-static void refused(struct sim_world *w, int client, int owner, int k,
-                    snib_err err)
-{
-    int at = sim_part(w, owner, k);
-    struct sim_owner *l = &w->client[client].owner[at];
-    struct sim_many *m = &w->client[client].many[owner];
-    sim_note(w, "client %d owner %d of several: name %d refused: %s", client,
-             owner, l->name, snib_err_name(err));
-    m->part[k].err = err;
-    l->state = SIM_OWNER_DONE;
-    l->acq = NULL;
-    w->refusals++;
-    w->unknowns += err == SNIB_ERR_UNKNOWN;
-    if (err != SNIB_ERR_CANCELLED) { /* those are judged together */
-        theorem_refusal_is_true(w, client, at, err);
-    }
-    theorem_refused_is_gone(w, client, at, err);
-}
-
-static void granted(struct sim_world *w, int client, int owner, int k)
-{
-    struct sim_owner *l = acquisition_of(w, client, owner, k);
-    struct sim_resource *r = &w->resource[l->name];
-    w->client[client].many[owner].part[k].err = SNIB_ERR_OK;
-    r->free_since = r->ghost_since = -1;
-    l->state = SIM_OWNER_HOLDING;
-    l->token = l->acq->token;
-    l->ticket = l->acq->ticket;
-    l->entered_at = w->t;
-    w->grants++;
-    sim_note(w, "client %d owner %d of several: holds name %d token %lld",
-             client, owner, l->name, (long long)l->token);
-    theorem_token_entered(w, l->name, l->kind, l->token);
-}
-
-/* The outcome of one try of a batch, as in the library's batch. */
-enum start { JOINED, APART, REFUSED };
-
-static enum start start_try(struct sim_world *w, int client, int owner, int k)
-{
-    struct sim_many *m = &w->client[client].many[owner];
-    struct sim_part *p = &m->part[k];
-    struct snib__engine *e = w->client[client].engine;
-    uint32_t before = snib__engine_batch(e);
-    snib_err err = ask_for(w, client, owner, k, true, m->due);
-    if (err) {
-        refused(w, client, owner, k, err);
-        return REFUSED;
-    }
-    m->open++;
-    p->asked = true;
-    if (snib__engine_batch(e) == before) {
-        return APART;
-    }
-    struct sim_owner *l = acquisition_of(w, client, owner, k);
-    const struct snib__claim *t = l->acq->local->claim;
-    p->joined = true;
-    sim_acquisition_id(l->acq, p->id);
-    l->waits_by[0] = t->id[0];
-    l->waits_by[1] = t->id[1];
-    return JOINED;
-}
-
-static void start_tries(struct sim_world *w, int client, int owner)
-{
-    struct sim_many *m = &w->client[client].many[owner];
-    bool over = false;
-    for (int k = m->from; k < m->count; k++) {
-        m->part[k] = (struct sim_part){.err = SNIB_ERR_CANCELLED};
-        if (over) {
-            continue;
-        }
-        switch (start_try(w, client, owner, k)) {
-        case JOINED:
-            break;
-        case APART:
-            over = !m->all;
-            m->way =
-                m->all && m->way == SNIB__BATCH_GO ? SNIB__BATCH_PART : m->way;
-            break;
-        case REFUSED:
-            over = true;
-            m->way = m->all ? SNIB__BATCH_DROP : m->way;
-            break;
-        }
-    }
-}
-
-/* -- giving back ----------------------------------------------------------- */
-
-/* Give back what is held from `from` on, the last first; then go on with
- * `next`. */
-static void give_back(struct sim_world *w, int client, int owner, int from,
-                      int next)
-{
-    struct sim_client *c = &w->client[client];
-    struct sim_many *m = &c->many[owner];
-    m->phase = SIM_MANY_BACK;
-    m->next = next;
-    m->open = 0;
-    m->due = w->t + w->opt.request_ms * SIM_MS;
-    m->held = m->held < from ? m->held : from;
-    for (int k = m->count - 1; k >= from; k--) {
-        struct sim_owner *l = acquisition_of(w, client, owner, k);
-        struct snib__acquisition *ending = NULL;
-        if (l->state != SIM_OWNER_HOLDING) {
-            continue;
-        }
-        int at = sim_part(w, owner, k);
-        theorem_releases(w, client, at);
-        snib_err err =
-            snib__engine_release(c->engine, sim_now(w, client), l->ticket,
-                                 l->owner, &l->error, l, &ending, &l->error);
-        if (!ending) {
-            theorem_release_is_true(w, client, at, err, false);
-        }
-        w->losses += err == SNIB_ERR_LOST;
-        if (ending && ending->state == SNIB__ACQ_GONE) {
-            theorem_release_is_true(w, client, at, ending->err, true);
-            snib__acquisition_done(c->engine, ending);
-            ending = NULL;
-        }
-        l->acq = ending;
-        l->state = ending ? SIM_OWNER_ENDING : SIM_OWNER_DONE;
-        m->open += ending != NULL;
-    }
-    wake_at(w, client, owner, m->open ? m->due : w->t);
-}
-
-/* Stop waiting for the answers. */
-static void abandon(struct sim_world *w, int client, int owner)
-{
-    struct sim_many *m = &w->client[client].many[owner];
-    for (int k = 0; k < m->count; k++) {
-        struct sim_owner *l = acquisition_of(w, client, owner, k);
-        if (l->state == SIM_OWNER_ENDING) {
-            snib__engine_abandon(w->client[client].engine, l->acq);
-            l->acq = NULL;
-            l->state = SIM_OWNER_DONE;
-        }
-    }
-    m->open = 0;
-}
-
 /* -- batches --------------------------------------------------------------- */
 
 static bool is_late(const struct sim_world *w, const struct sim_many *m)
@@ -301,22 +100,22 @@ static void wait_for(struct sim_world *w, int client, int owner, int k)
     m->open = 1;
     m->part[k] = (struct sim_part){.err = SNIB_ERR_OK};
     sim_note(w, "client %d owner %d of several: waits for name %d with %d held",
-             client, owner, acquisition_of(w, client, owner, k)->name, m->held);
-    snib_err err = ask_for(w, client, owner, k, false, m->limit_at);
-    struct snib__acquisition *s = acquisition_of(w, client, owner, k)->acq;
+             client, owner, sim_many_owner(w, client, owner, k)->name, m->held);
+    snib_err err = sim_many_ask(w, client, owner, k, false, m->limit_at);
+    struct snib__acquisition *s = sim_many_owner(w, client, owner, k)->acq;
     if (!err && s->state == SNIB__ACQ_REFUSED) {
         err = s->err;
         snib__acquisition_done(w->client[client].engine, s);
     }
     if (err) {
-        refused(w, client, owner, k, err);
+        sim_many_refused(w, client, owner, k, err);
     } else if (s->state == SNIB__ACQ_SERVED) {
-        granted(w, client, owner, k);
+        sim_many_granted(w, client, owner, k);
     } else {
         return; /* news will come */
     }
     m->open = 0;
-    wake_at(w, client, owner, w->t);
+    sim_many_wake(w, client, owner, w->t);
 }
 
 static void visit(struct sim_world *w, int client, int owner)
@@ -325,7 +124,7 @@ static void visit(struct sim_world *w, int client, int owner)
     struct sim_many *m = &c->many[owner];
     int64_t patience = w->t + w->opt.request_ms * SIM_MS;
     if (is_late(w, m)) {
-        give_back(w, client, owner, 0, SIM_MANY_END);
+        sim_many_give_back(w, client, owner, 0, SIM_MANY_END);
         return;
     }
     if (m->ordered && m->count - m->held == 1) {
@@ -343,9 +142,9 @@ static void visit(struct sim_world *w, int client, int owner)
     sim_note(w, "client %d owner %d asks for %d names as one%s", client, owner,
              m->count - m->from, m->all ? ", all or none" : "");
     snib__engine_gather(c->engine, m->all);
-    start_tries(w, client, owner);
+    sim_many_tries(w, client, owner);
     snib__engine_gathered(c->engine, sim_now(w, client), m->way);
-    wake_at(w, client, owner, m->open ? m->due : w->t);
+    sim_many_wake(w, client, owner, m->open ? m->due : w->t);
 }
 
 /* The patience is over. */
@@ -354,15 +153,15 @@ static void give_up(struct sim_world *w, int client, int owner)
     struct sim_client *c = &w->client[client];
     struct sim_many *m = &c->many[owner];
     for (int k = m->from; k < m->count; k++) {
-        struct sim_owner *l = acquisition_of(w, client, owner, k);
+        struct sim_owner *l = sim_many_owner(w, client, owner, k);
         if (l->state != SIM_OWNER_WAITING ||
             l->acq->state != SNIB__ACQ_WAITING) {
             continue; /* its answer, or the news of it, is on its way */
         }
         m->open--;
-        refused(w, client, owner, k,
-                snib__engine_leave(c->engine, sim_now(w, client), l->acq,
-                                   SNIB_ERR_UNREACHABLE));
+        sim_many_refused(w, client, owner, k,
+                         snib__engine_leave(c->engine, sim_now(w, client),
+                                            l->acq, SNIB_ERR_UNREACHABLE));
     }
 }
 
@@ -371,20 +170,20 @@ static void enter(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
     struct sim_many *m = &c->many[owner];
-    int64_t us = w->opt.hold_us;
     for (int k = 0; k < m->count; k++) {
-        struct sim_owner *l = acquisition_of(w, client, owner, k);
+        struct sim_owner *l = sim_many_owner(w, client, owner, k);
         struct snib_status st;
         snib__engine_status(c->engine, sim_now(w, client), l->acq, &st);
         if (st.state == SNIB_LOST) {
-            give_back(w, client, owner, 0,
-                      m->all || ++m->rounds > ROUNDS_MAX ? SIM_MANY_END
-                                                         : SIM_MANY_AGAIN);
+            sim_many_give_back(w, client, owner, 0,
+                               m->all || ++m->rounds > ROUNDS_MAX
+                                   ? SIM_MANY_END
+                                   : SIM_MANY_AGAIN);
             return;
         }
     }
     for (int k = 0; k < m->count; k++) {
-        struct sim_owner *l = acquisition_of(w, client, owner, k);
+        struct sim_owner *l = sim_many_owner(w, client, owner, k);
         struct sim_resource *r = &w->resource[l->name];
         l->read_value = -1;
         if (sim_alone(l->kind) && l->token > r->mark) {
@@ -394,7 +193,7 @@ static void enter(struct sim_world *w, int client, int owner)
     }
     sim_note(w, "client %d owner %d has all of %d names", client, owner,
              m->count);
-    us = us > 0 ? (int64_t)snib__rng_below(&w->work, 2 * (uint64_t)us) : 0;
+    int64_t us = sim_about(w, w->opt.hold_us);
     if (w->opt.lease_ms <= 3000 && !c->owner[owner].overran &&
         sim_chance(w, w->opt.overrun_pct)) {
         c->owner[owner].overran = true;
@@ -402,7 +201,7 @@ static void enter(struct sim_world *w, int client, int owner)
     }
     m->phase = SIM_MANY_HOLD;
     m->due = w->t + us * 1000;
-    wake_at(w, client, owner, m->due);
+    sim_many_wake(w, client, owner, m->due);
 }
 
 static void section_over(struct sim_world *w, int client, int owner)
@@ -410,14 +209,14 @@ static void section_over(struct sim_world *w, int client, int owner)
     struct sim_client *c = &w->client[client];
     struct sim_many *m = &c->many[owner];
     for (int k = 0; k < m->count; k++) {
-        struct sim_owner *l = acquisition_of(w, client, owner, k);
+        struct sim_owner *l = sim_many_owner(w, client, owner, k);
         struct snib_status st;
         snib__engine_status(c->engine, sim_now(w, client), l->acq, &st);
         if (st.state != SNIB_LOST || sim_chance(w, 50)) {
             sim_owner_write(w, l->name, l->token, l->read_value);
         }
     }
-    give_back(w, client, owner, 0, SIM_MANY_END);
+    sim_many_give_back(w, client, owner, 0, SIM_MANY_END);
 }
 
 static bool worth_waiting(const struct sim_many *m, snib_err err)
@@ -456,16 +255,16 @@ static void answered(struct sim_world *w, int client, int owner)
     snib_err why = m->part[culprit].err;
     bool none = why == SNIB_ERR_CANCELLED;
     if (none && k > m->from) { /* the others were not asked for yet */
-        give_back(w, client, owner, k, SIM_MANY_AGAIN);
+        sim_many_give_back(w, client, owner, k, SIM_MANY_AGAIN);
     } else if (!worth_waiting(m, none ? SNIB_ERR_BUSY : why)) {
-        give_back(w, client, owner, 0, SIM_MANY_END);
+        sim_many_give_back(w, client, owner, 0, SIM_MANY_END);
     } else if (m->ordered) {
         m->missed = k;
-        give_back(w, client, owner, k, SIM_MANY_QUEUE);
+        sim_many_give_back(w, client, owner, k, SIM_MANY_QUEUE);
     } else if (++m->rounds > ROUNDS_MAX) {
-        give_back(w, client, owner, 0, SIM_MANY_END);
+        sim_many_give_back(w, client, owner, 0, SIM_MANY_END);
     } else {
-        give_back(w, client, owner, 0, SIM_MANY_QUEUE);
+        sim_many_give_back(w, client, owner, 0, SIM_MANY_QUEUE);
         m->missed = culprit;
     }
 }
@@ -483,15 +282,15 @@ static void go_on(struct sim_world *w, int client, int owner)
         break;
     case SIM_MANY_QUEUE:
         if (!m->ordered) {
-            struct sim_owner *a = acquisition_of(w, client, owner, 0);
-            struct sim_owner *b = acquisition_of(w, client, owner, m->missed);
+            struct sim_owner *a = sim_many_owner(w, client, owner, 0);
+            struct sim_owner *b = sim_many_owner(w, client, owner, m->missed);
             int name = a->name;
             a->name = b->name;
             b->name = name;
             m->missed = 0;
         }
         if (is_late(w, m)) {
-            give_back(w, client, owner, 0, SIM_MANY_END);
+            sim_many_give_back(w, client, owner, 0, SIM_MANY_END);
         } else {
             wait_for(w, client, owner, m->missed);
         }
@@ -502,19 +301,19 @@ static void go_on(struct sim_world *w, int client, int owner)
     }
 }
 
-void sim_many_event(struct sim_world *w, int client, int owner)
+bool sim_many_event(struct sim_world *w, int client, int owner)
 {
     struct sim_client *c = &w->client[client];
     struct sim_many *m = &c->many[owner];
     bool due = w->t >= m->due;
     if (c->owner[owner].state != SIM_OWNER_MANY) {
-        return;
+        return false;
     }
     snib__engine_tick(c->engine, sim_now(w, client));
     if (m->phase == SIM_MANY_TRY && m->open && due) {
         give_up(w, client, owner);
     } else if (m->phase == SIM_MANY_BACK && m->open && due) {
-        abandon(w, client, owner);
+        sim_many_abandon(w, client, owner);
     }
     if (m->phase == SIM_MANY_HOLD && due) {
         section_over(w, client, owner);
@@ -524,14 +323,14 @@ void sim_many_event(struct sim_world *w, int client, int owner)
         go_on(w, client, owner);
     } else if (m->phase == SIM_MANY_WAIT && !m->open) {
         if (m->part[m->missed].err) {
-            give_back(w, client, owner, 0, SIM_MANY_END);
+            sim_many_give_back(w, client, owner, 0, SIM_MANY_END);
         } else if (++m->held == m->count) {
             enter(w, client, owner);
         } else {
             visit(w, client, owner);
         }
     }
-    sim_client_after(w, client);
+    return true;
 }
 
 void sim_many_told(struct sim_world *w, int client, int owner,
@@ -548,9 +347,9 @@ void sim_many_told(struct sim_world *w, int client, int owner,
         if (s->state == SNIB__ACQ_REFUSED) {
             snib_err err = s->err;
             snib__acquisition_done(c->engine, s);
-            refused(w, client, caller, k, err);
+            sim_many_refused(w, client, caller, k, err);
         } else {
-            granted(w, client, caller, k);
+            sim_many_granted(w, client, caller, k);
         }
     }
     if (news & SNIB__NEWS_RELEASED && l->state == SIM_OWNER_ENDING) {
@@ -563,7 +362,7 @@ void sim_many_told(struct sim_world *w, int client, int owner,
         theorem_no_needless_loss(w, l->name, s);
     }
     if (was_open && !m->open) {
-        wake_at(w, client, caller, w->t);
+        sim_many_wake(w, client, caller, w->t);
     }
 }
 
@@ -577,11 +376,11 @@ static void choose(struct sim_world *w, int client, int owner)
         int at = sim_upto(&w->work, left), one = name[at];
         name[at] = name[left - 1];
         chosen |= UINT32_C(1) << one;
-        acquisition_of(w, client, owner, k)->name = one;
+        sim_many_owner(w, client, owner, k)->name = one;
     }
     for (int n = 0, k = 0; m->ordered && n < w->opt.names; n++) {
         if (chosen >> n & 1) {
-            acquisition_of(w, client, owner, k++)->name = n;
+            sim_many_owner(w, client, owner, k++)->name = n;
         }
     }
 }

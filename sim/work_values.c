@@ -13,64 +13,9 @@
 #include "sim/direct.h"
 #include "snib/value.h"
 
-enum {
-    REPEAT_MS = 30000, /* as in src/run/value.c */
-    PAUSE_US = 5000,
-    BACKOFF_US = 1000,
-    BACKOFF_MAX_US = 64000
-};
+enum { PAUSE_US = 5000, BACKOFF_US = 1000, BACKOFF_MAX_US = 64000 };
 
 /* -- asking ---------------------------------------------------------------- */
-
-static void wake_at(struct sim_world *w, const struct sim_direct *e, int64_t ns)
-{
-    sim_push(w, (struct sim_event){.at = w->t + ns,
-                                   .kind = SIM_EV_OWNER,
-                                   .client = e->client,
-                                   .a = e->owner,
-                                   .life = w->client[e->client].life});
-}
-
-struct snib__direct *sim_direct_begin(struct sim_world *w, struct sim_direct *e,
-                                      snib__verb verb)
-{
-    static const char *const names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
-    snib_duration most =
-        snib__ms(w->opt.request_ms < REPEAT_MS ? w->opt.request_ms : REPEAT_MS);
-    snib__buf_free(&e->q.result);
-    e->q = (struct snib__direct){.verb = verb,
-                                 .name = names[e->name],
-                                 .name_size = strlen(names[e->name]),
-                                 .user = e};
-    e->change = -1;
-    e->again = e->late = false;
-    e->last = snib__after(sim_now(w, e->client), most);
-    e->q.limit =
-        snib__after(sim_now(w, e->client), snib__ms(w->opt.request_ms));
-    return &e->q;
-}
-
-void sim_direct_ask(struct sim_world *w, struct sim_direct *e)
-{
-    snib__buf_free(&e->q.result);
-    int64_t until = sim_true(&w->client[e->client], e->q.limit.ns);
-    if (e->change >= 0) {
-        w->directs->change[e->change].until = until;
-    }
-    e->asked = w->t;
-    e->again = false;
-    e->busy = true;
-    if (snib__engine_direct(w->client[e->client].engine, sim_now(w, e->client),
-                            &e->q)) {
-        sim_fail(w, "harness", "query: %s", e->q.error.text);
-    }
-    e->leave_at = 0;
-    if (w->opt.leave_pct && sim_chance(w, w->opt.leave_pct)) {
-        int64_t us = sim_upto(&w->work, (int)w->opt.request_ms * 1000);
-        e->leave_at = w->t + us * 1000;
-        wake_at(w, e, us * 1000);
-    }
-}
 
 /* The caller stops waiting. Its request goes its way, and nobody hears whether
  * it is applied. */
@@ -81,14 +26,6 @@ static void leave(struct sim_world *w, struct sim_direct *e)
     snib__engine_direct_leave(w->client[e->client].engine, &e->q);
     e->busy = false;
     sim_direct_over(w, e);
-}
-
-void sim_direct_over(struct sim_world *w, struct sim_direct *e)
-{
-    bool look = e->plan == SIM_LOOK;
-    /* an inspect is not one of the owner's operations */
-    w->client[e->client].owner[e->owner].ops_left += look;
-    sim_owner_done(w, e->client, e->owner);
 }
 
 /* -- changes --------------------------------------------------------------- */
@@ -124,8 +61,7 @@ static void send_change(struct sim_world *w, struct sim_direct *e)
     e->q.bytes = e->bytes.text;
     e->q.bytes_size = (size_t)e->bytes.size;
     sim_direct_ask(w, e);
-    snprintf(c->id, sizeof c->id, "%016llx%016llx",
-             (unsigned long long)e->q.id[0], (unsigned long long)e->q.id[1]);
+    sim_id_text(e->q.id, c->id);
     sim_note(w, "client %d owner %d %s name %d, expects %lld, request %.6s",
              e->client, e->owner, c->remove ? "deletes" : "puts", e->name,
              (long long)c->expected, c->id);
@@ -243,7 +179,8 @@ static void change_told(struct sim_world *w, struct sim_direct *e)
         top *= 2;
     }
     e->rounds++;
-    wake_at(w, e, (int64_t)snib__rng_below(&w->work, (uint64_t)top * 1000 + 1));
+    sim_direct_wake(
+        w, e, (int64_t)snib__rng_below(&w->work, (uint64_t)top * 1000 + 1));
 }
 
 /* Ask again after a lost reply: as src/run/value.c does, and now and then when
@@ -265,7 +202,8 @@ static bool asks_again(struct sim_world *w, struct sim_direct *e)
         e->late = true;
     }
     e->again = true;
-    wake_at(w, e, (int64_t)snib__rng_below(&w->work, (uint64_t)us * 1000));
+    sim_direct_wake(w, e,
+                    (int64_t)snib__rng_below(&w->work, (uint64_t)us * 1000));
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* sim/world.c — time and order.
+/* sim/world.c — runs a world from its first event to its end.
  *
  * One heap of events, ordered by time and then sequence number. A step takes
  * the earliest event, moves true time there, lets the one it concerns act, and
@@ -8,111 +8,16 @@
  * A run has two phases. Under faults safety must hold. Then everything is
  * healed, and whoever wants something must get it within bounds (liveness). The
  * trace hash takes in every event; the same seed gives the same hash. */
-#include "sim/world.h"
-#include "sim/same.h"
-
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "sim/world.h"
 
 /* The longest virtual run: plans end before PHASE_MS; the healed world must
  * come to rest within twice the longest lease or not_after. */
 enum { PHASE_MS = 60000, CALM_MS = 180000, EVENTS_MAX = 400000 };
 
 #define FNV_PRIME UINT64_C(0x100000001b3)
-
-static bool before(const struct sim_event *a, const struct sim_event *b)
-{
-    return a->at != b->at ? a->at < b->at : a->seq < b->seq;
-}
-
-/* The number of an event decides between two at the same time. */
-static void insert(struct sim_world *w, struct sim_event ev)
-{
-    if (w->heap_size + 1 >= w->heap_cap) {
-        w->heap_cap = w->heap_cap ? 2 * w->heap_cap : 256;
-        w->heap = realloc(w->heap, w->heap_cap * sizeof *w->heap);
-        if (!w->heap) {
-            abort();
-        }
-    }
-    size_t i = ++w->heap_size;
-    for (; i > 1 && before(&ev, &w->heap[i / 2]); i /= 2) {
-        w->heap[i] = w->heap[i / 2];
-    }
-    w->heap[i] = ev;
-}
-
-void sim_push(struct sim_world *w, struct sim_event ev)
-{
-    ev.seq = ++w->seq;
-    insert(w, ev);
-}
-
-static struct sim_event pop(struct sim_world *w)
-{
-    struct sim_event top = w->heap[1], last = w->heap[w->heap_size--];
-    size_t i = 1, child;
-    for (; (child = 2 * i) <= w->heap_size; i = child) {
-        if (child < w->heap_size &&
-            before(&w->heap[child + 1], &w->heap[child])) {
-            child++;
-        }
-        if (!before(&w->heap[child], &last)) {
-            break;
-        }
-        w->heap[i] = w->heap[child];
-    }
-    w->heap[i] = last;
-    return top;
-}
-
-int64_t sim_local(const struct sim_client *c, int64_t t)
-{
-    return c->offset + t + t / 1000000 * c->ppm;
-}
-
-int64_t sim_true(const struct sim_client *c, int64_t own_time)
-{
-    int64_t t = (int64_t)((double)(own_time - c->offset) /
-                          (1.0 + (double)c->ppm / 1e6));
-    while (sim_local(c, t) < own_time) {
-        t += 1000;
-    }
-    return t;
-}
-
-int64_t sim_wall_us(const struct sim_world *w, int node)
-{
-    return w->wall_base_us + w->node[node].step_us + w->t / 1000 +
-           w->t / 1000000000 * w->node[node].ppm;
-}
-
-void sim_note(struct sim_world *w, const char *fmt, ...)
-{
-    if (w->trace) {
-        va_list ap;
-        fprintf(w->trace, "%12.6f ", (double)w->t / 1e9);
-        va_start(ap, fmt);
-        vfprintf(w->trace, fmt, ap);
-        va_end(ap);
-        fputc('\n', w->trace);
-    }
-}
-
-void sim_fail(struct sim_world *w, const char *theorem, const char *fmt, ...)
-{
-    if (w->failed) {
-        return;
-    }
-    w->failed = true;
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(w->why, sizeof w->why, fmt, ap);
-    va_end(ap);
-    snprintf(w->theorem, sizeof w->theorem, "%s", theorem);
-    sim_note(w, "FAILED %s: %s", theorem, w->why);
-}
 
 static void stir(struct sim_world *w, uint64_t v)
 {
@@ -155,16 +60,46 @@ static bool put_off(struct sim_world *w, struct sim_event *ev)
     if (until <= w->t) {
         return false;
     }
-    ev->at = until;
-    /* It keeps its number: streams keep their order, even if the standstill was
-     * lengthened meanwhile. */
-    insert(w, *ev);
+    sim_put_off(w, *ev, until);
     return true;
 }
 
-static void act(struct sim_world *w, struct sim_event *ev)
+/* An event of a process that still lives. */
+static void client_acts(struct sim_world *w, const struct sim_event *ev)
 {
     struct sim_client *c = &w->client[ev->client];
+    switch (ev->kind) {
+    case SIM_EV_TIMER:
+        if (ev->at < c->timer_at) {
+            return;
+        }
+        c->timer_at = INT64_MAX;
+        snib__engine_tick(c->engine, sim_now(w, ev->client));
+        break;
+    case SIM_EV_OWNER:
+        sim_owner_event(w, ev->client, ev->a);
+        break;
+    case SIM_EV_MANY:
+        if (!sim_many_event(w, ev->client, ev->a)) {
+            return;
+        }
+        break;
+    case SIM_EV_PARAMS:
+        if (!sim_kinds(w)) {
+            return;
+        }
+        sim_kinds_open(w, ev->client);
+        break;
+    default: /* SIM_EV_FORCE */
+        sim_force_now(w, ev->client, ev->a);
+        break;
+    }
+    sim_client_after(w, ev->client);
+}
+
+static void act(struct sim_world *w, const struct sim_event *ev)
+{
+    struct snib__input heard;
     stir(w, (uint64_t)ev->at);
     stir(w, ((uint64_t)ev->node * 64 + (uint64_t)ev->kind) * 64 +
                 (uint64_t)ev->client);
@@ -179,36 +114,19 @@ static void act(struct sim_world *w, struct sim_event *ev)
     case SIM_EV_PROMOTE:
         sim_promote(w, ev->node);
         break;
-    case SIM_EV_PARAMS:
-        if (ev->life == c->life && sim_kinds(w)) {
-            sim_kinds_open(w, ev->client);
-            sim_client_after(w, ev->client);
-        }
-        break;
-    case SIM_EV_FORCE:
-        if (ev->life == c->life) {
-            sim_force_now(w, ev->client, ev->a);
-            sim_client_after(w, ev->client);
-        }
-        break;
     case SIM_EV_TIMER:
-        if (ev->life == c->life && ev->at >= c->timer_at) {
-            c->timer_at = INT64_MAX;
-            sim_client_timer(w, ev->client);
-        }
-        break;
     case SIM_EV_OWNER:
-        if (ev->life == c->life) {
-            sim_owner_event(w, ev->client, ev->a);
-        }
-        break;
     case SIM_EV_MANY:
-        if (ev->life == c->life) {
-            sim_many_event(w, ev->client, ev->a);
+    case SIM_EV_PARAMS:
+    case SIM_EV_FORCE:
+        if (ev->life == w->client[ev->client].life) {
+            client_acts(w, ev);
         }
         break;
     default:
-        sim_net_event(w, ev);
+        if (sim_net_event(w, ev, &heard)) {
+            sim_client_input(w, ev->client, &heard);
+        }
         break;
     }
 }
@@ -242,142 +160,6 @@ static void look_now_and_then(struct sim_world *w)
     }
 }
 
-enum sim_script sim_script(const struct sim_redis_event *ev)
-{
-    if (!ev->script || ev->argc < SIM_SCRIPT_FORCE) {
-        return SIM_SCRIPT_NONE;
-    }
-    if (strcmp(ev->argv[2].ptr, "8") == 0 &&
-        ev->argc == SIM_SCRIPT_RELEASE + 1) { /* no renewal: 3 + 8 + 13 */
-        return SIM_SCRIPT_RELEASE;
-    }
-    if (strcmp(ev->argv[2].ptr, "7") != 0) {
-        return SIM_SCRIPT_NONE; /* a renewal has an even number of keys */
-    }
-    switch (ev->argc) {
-    case SIM_SCRIPT_ACQUIRE:
-    case SIM_SCRIPT_RELEASE:
-    case SIM_SCRIPT_CANCEL:
-    case SIM_SCRIPT_PARAMS:
-    case SIM_SCRIPT_FORCE:
-        return (enum sim_script)ev->argc;
-    default:
-        return SIM_SCRIPT_NONE;
-    }
-}
-
-const struct sim_redis_arg *sim_args(const struct sim_redis_event *ev)
-{
-    return ev->argv + (strcmp(ev->argv[2].ptr, "8") == 0);
-}
-
-const char *sim_request_of(const struct sim_redis_event *ev)
-{
-    enum sim_script script = sim_script(ev);
-    return script && script != SIM_SCRIPT_FORCE
-               ? sim_args(ev)[SIM_ARG_REQUEST].ptr
-               : "                                ";
-}
-
-/* A script as a line of the timeline: whose it is, for which request, its
- * answer. */
-static void note_script(struct sim_world *w, int node,
-                        const struct sim_redis_event *ev)
-{
-    char reply[72];
-    size_t n = 0;
-    const char *r = ev->reply;
-    for (size_t i = 0; i < ev->reply_len && n + 1 < sizeof reply; i++) {
-        if (r[i] != '\r') {
-            reply[n++] = r[i] == '\n' ? ' ' : r[i];
-        }
-    }
-    reply[n] = 0;
-    sim_note(w,
-             "    server%.*d: %s of %d args, %s, client %.6s request %.6s: %s",
-             w->nodes > 1, node, ev->name, ev->argc,
-             ev->argc > 3 ? ev->argv[3].ptr : "",
-             sim_script(ev) ? sim_args(ev)[SIM_ARG_CLIENT].ptr : "",
-             sim_request_of(ev), reply);
-}
-
-int sim_name_of(const struct sim_world *w, const char *key, const char *tail)
-{
-    for (int n = 0; n < w->opt.names; n++) {
-        size_t size = strlen(sim_keys[n]);
-        if (strncmp(key, sim_keys[n], size) == 0 &&
-            strcmp(key + size, tail) == 0) {
-            return n;
-        }
-    }
-    return -1;
-}
-
-/* Handle a script, or a message of one, for the name it is about. */
-static void watch_name(struct sim_world *w, const struct sim_redis_event *ev)
-{
-    const char *key = NULL;
-    enum sim_script script = sim_script(ev);
-    if (script) {
-        int n = sim_name_of(w, ev->argv[3].ptr, "");
-        if (n >= 0) {
-            bool held = sim_held(w, n);
-            w->resource[n].held_at = held ? w->t : w->resource[n].held_at;
-            theorem_served_promptly(w, n, held);
-            if (script == SIM_SCRIPT_RELEASE || script == SIM_SCRIPT_CANCEL) {
-                theorem_unwanted_ended(w, sim_args(ev)[SIM_ARG_REQUEST].ptr, n);
-            }
-        }
-    } else if (ev->in_script && strcmp(ev->name, "publish") == 0 &&
-               (key = strstr(ev->argv[2].ptr, "snib:{"))) {
-        int n = sim_name_of(w, key, "");
-        if (n >= 0 && strncmp(ev->argv[2].ptr, "g ", 2) == 0) {
-            theorem_unwanted_pushed(w, ev->argv[1].ptr, ev->argv[2].ptr, n);
-        }
-    }
-}
-
-/* Several locks in one script. Each lock that was looked at is a step, checked
- * after the whole script. */
-static void watch_batch(struct sim_world *w, const struct sim_batch *c)
-{
-    theorem_all_or_none(w, c);
-    for (int k = 0; k < c->count; k++) {
-        theorem_travel_as_asked(w, c, &c->part[k].ev);
-        if (c->part[k].looked_at) {
-            sim_book_step(w, &c->part[k].ev);
-            watch_name(w, &c->part[k].ev);
-        }
-    }
-}
-
-static void watch_server(void *user, const struct sim_redis_event *ev)
-{
-    static _Thread_local struct sim_batch batch;
-    struct sim_server *s = user;
-    struct sim_world *w = s->world;
-    sim_same_step(w, (int)(s - w->node), ev);
-    if (sim_quorum(w)) {
-        sim_quorum_step(w, (int)(s - w->node), ev);
-    } else if (sim_several(w, ev, &batch)) {
-        watch_batch(w, &batch);
-    } else {
-        theorem_travel_as_asked(w, NULL, ev);
-        theorem_first_come_first_served(w, ev);
-        theorem_token_given(w, ev);
-        theorem_no_needless_cancel(w, ev);
-        sim_book_step(w, ev);
-        watch_name(w, ev);
-        theorem_looks_are_few(w, ev);
-        sim_directs_step(w, ev);
-    }
-    if (w->trace && ev->script) {
-        note_script(w, (int)(s - w->node), ev);
-    } else if (w->trace && strcmp(ev->name, "publish") == 0) {
-        sim_note(w, "    server: publish %.60s", ev->argv[2].ptr);
-    }
-}
-
 static void set_up(struct sim_world *w, const struct sim_options *opt,
                    struct sim_lua *lua, FILE *trace)
 {
@@ -402,7 +184,7 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
     for (int k = 0; k < w->nodes; k++) {
         w->node[k].world = w;
         w->node[k].redis = sim_redis_new(lua, opt->seed + (uint64_t)k);
-        sim_redis_set_hook(w->node[k].redis, watch_server, &w->node[k]);
+        sim_redis_set_hook(w->node[k].redis, sim_watch, &w->node[k]);
     }
     if (sim_quorum(w)) {
         sim_quorum_start(w);
@@ -494,7 +276,7 @@ bool sim_run(struct sim_world *w, const struct sim_options *opt,
                      CALM_MS / 1000);
             break;
         }
-        struct sim_event ev = pop(w);
+        struct sim_event ev = sim_pop(w);
         w->t = ev.at > w->t ? ev.at : w->t;
         if (put_off(w, &ev)) {
             continue;

@@ -1,13 +1,19 @@
 /*
- * cmd_generic.c — keys of any type: existence, expiry, flushing
+ * cmd_generic.c — keys of any type: existence, expiry, scanning, flushing
  *
  * An expiry in the past deletes the key at once (a master does, a replica
  * would wait for its master): that is the reply 1 after which the key is
- * gone. TTL rounds half up, PTTL is exact; both answer -2 for no key and -1
- * for no expiry.
+ * gone. PTTL answers -2 for no key and -1 for no expiry.
+ *
+ * SCAN's cursor is an offset into the order of insertion: COUNT keys are
+ * looked at per call, filters thin the answer out, 0 ends. Redis promises
+ * less (an element may come twice) and returns another order; nothing may
+ * rely on more than the promise.
  */
 #include "commands.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 
@@ -30,15 +36,6 @@ void sr_cmd_exists(struct sim_redis *s, struct sr_client *c)
         n += sr_lookup(s, c->db, &c->argv[j]) != NULL;
     }
     sr_int(c, n);
-}
-
-void sr_cmd_type(struct sim_redis *s, struct sr_client *c)
-{
-    struct sr_obj *o = sr_lookup(s, c->db, &c->argv[1]);
-    const char *name = sr_type_name(o == NULL ? SIM_REDIS_NONE : o->type);
-    sr_buf_add(&c->out, "+", 1);
-    sr_buf_add_cstr(&c->out, name);
-    sr_buf_add(&c->out, "\r\n", 2);
 }
 
 /* ---- expiry ------------------------------------------------------------ */
@@ -92,26 +89,18 @@ static bool expire_allowed(int flags, int64_t current, int64_t when)
     return true;
 }
 
-static void expire_generic(struct sim_redis *s, struct sr_client *c,
-                           int64_t base, bool seconds)
+void sr_cmd_pexpire(struct sim_redis *s, struct sr_client *c)
 {
     int flags = 0;
     long long when;
     if (!expire_flags(c, &flags) || !sr_arg_ll(c, 2, &when)) {
         return;
     }
-    if (seconds) {
-        if (when > LLONG_MAX / 1000 || when < LLONG_MIN / 1000) {
-            sr_err_expire(c);
-            return;
-        }
-        when *= 1000;
-    }
-    if (when > LLONG_MAX - base) {
+    if (when > LLONG_MAX - s->now_ms) {
         sr_err_expire(c);
         return;
     }
-    when += base;
+    when += s->now_ms;
     struct sr_obj *o = sr_lookup(s, c->db, &c->argv[1]);
     if (o == NULL || !expire_allowed(flags, o->expire_ms, when)) {
         sr_int(c, 0);
@@ -126,143 +115,115 @@ static void expire_generic(struct sim_redis *s, struct sr_client *c,
     sr_int(c, 1);
 }
 
-void sr_cmd_expire(struct sim_redis *s, struct sr_client *c)
-{
-    expire_generic(s, c, s->now_ms, true);
-}
-
-void sr_cmd_expireat(struct sim_redis *s, struct sr_client *c)
-{
-    expire_generic(s, c, 0, true);
-}
-
-void sr_cmd_pexpire(struct sim_redis *s, struct sr_client *c)
-{
-    expire_generic(s, c, s->now_ms, false);
-}
-
-void sr_cmd_pexpireat(struct sim_redis *s, struct sr_client *c)
-{
-    expire_generic(s, c, 0, false);
-}
-
-static void ttl_generic(struct sim_redis *s, struct sr_client *c, bool ms,
-                        bool absolute)
+void sr_cmd_pttl(struct sim_redis *s, struct sr_client *c)
 {
     struct sr_obj *o = sr_lookup(s, c->db, &c->argv[1]);
     if (o == NULL) {
         sr_int(c, -2);
-        return;
-    }
-    if (o->expire_ms == -1) {
+    } else if (o->expire_ms == -1) {
         sr_int(c, -1);
-        return;
+    } else {
+        int64_t left = o->expire_ms - s->now_ms;
+        sr_int(c, left < 0 ? 0 : left);
     }
-    long long v = absolute ? o->expire_ms : o->expire_ms - s->now_ms;
-    if (v < 0) {
-        v = 0;
-    }
-    sr_int(c, ms ? v : (v + 500) / 1000);
-}
-
-void sr_cmd_ttl(struct sim_redis *s, struct sr_client *c)
-{
-    ttl_generic(s, c, false, false);
-}
-
-void sr_cmd_pttl(struct sim_redis *s, struct sr_client *c)
-{
-    ttl_generic(s, c, true, false);
-}
-
-void sr_cmd_expiretime(struct sim_redis *s, struct sr_client *c)
-{
-    ttl_generic(s, c, false, true);
-}
-
-void sr_cmd_pexpiretime(struct sim_redis *s, struct sr_client *c)
-{
-    ttl_generic(s, c, true, true);
-}
-
-void sr_cmd_persist(struct sim_redis *s, struct sr_client *c)
-{
-    struct sr_obj *o = sr_lookup(s, c->db, &c->argv[1]);
-    bool had = o != NULL && o->expire_ms != -1;
-    if (had) {
-        o->expire_ms = -1;
-    }
-    sr_int(c, had);
 }
 
 /* ---- whole databases --------------------------------------------------- */
 
-void sr_cmd_dbsize(struct sim_redis *s, struct sr_client *c)
-{
-    sr_int(c, (long long)sim_redis_dbsize(s, c->db, s->now_us));
-}
+struct scan {
+    unsigned long cursor;
+    long long count;
+    const struct sim_redis_arg *match;
+};
 
-static bool flush_args(struct sr_client *c)
+static bool parse_cursor(struct sr_client *c, unsigned long *out)
 {
-    if (c->argc > 2 || (c->argc == 2 && !sr_is(&c->argv[1], "sync") &&
-                        !sr_is(&c->argv[1], "async"))) {
-        sr_err_syntax(c);
+    const char *p = c->argv[1].ptr;
+    char *end;
+    errno = 0;
+    *out = strtoul(p, &end, 10);
+    if (isspace((unsigned char)p[0]) || *end != '\0' || errno == ERANGE) {
+        sr_err(c, "invalid cursor");
         return false;
     }
     return true;
 }
 
-void sr_cmd_flushall(struct sim_redis *s, struct sr_client *c)
+static bool parse_options(struct sr_client *c, struct scan *o)
 {
-    if (flush_args(c)) {
-        sim_redis_flushall(s);
-        sr_ok(c);
+    o->count = 10;
+    o->match = NULL;
+    for (int i = 2; i < c->argc; i += 2) {
+        bool more = i + 1 < c->argc;
+        if (sr_is(&c->argv[i], "count") && more) {
+            if (!sr_arg_ll(c, i + 1, &o->count)) {
+                return false;
+            }
+            if (o->count < 1) {
+                sr_err_syntax(c);
+                return false;
+            }
+        } else if (sr_is(&c->argv[i], "match") && more) {
+            o->match = &c->argv[i + 1];
+        } else {
+            sr_err_syntax(c);
+            return false;
+        }
     }
+    return true;
 }
 
-void sr_cmd_flushdb(struct sim_redis *s, struct sr_client *c)
+/* "*" alone means no pattern: it matches the empty name, which no glob does. */
+static bool matches(const struct scan *o, const struct sr_ent *e)
 {
-    if (flush_args(c)) {
-        sr_db_clear(&s->db[c->db]);
-        sr_ok(c);
-    }
+    return o->match == NULL ||
+           (o->match->len == 1 && o->match->ptr[0] == '*') ||
+           sr_glob(o->match->ptr, o->match->len, e->key, e->klen);
 }
 
-void sr_cmd_keys(struct sim_redis *s, struct sr_client *c)
+void sr_cmd_scan(struct sim_redis *s, struct sr_client *c)
 {
-    const struct sim_redis_arg *pat = &c->argv[1];
-    bool all = pat->len == 1 && pat->ptr[0] == '*';
+    struct scan o;
+    if (!parse_cursor(c, &o.cursor) || !parse_options(c, &o)) {
+        return;
+    }
+    const struct sr_dict *db = &s->db[c->db];
+    uint32_t from = o.cursor > db->used ? db->used : (uint32_t)o.cursor;
+    uint32_t to = from;
     for (int pass = 0; pass < 2; pass++) {
-        size_t n = 0;
-        uint32_t pos = 0;
-        struct sr_ent *e;
-        while ((e = sr_dict_next(&s->db[c->db], &pos)) != NULL) {
-            if (sr_is_expired(e->v.ptr, s->now_ms) ||
-                (!all && !sr_glob(pat->ptr, pat->len, e->key, e->klen))) {
+        uint32_t pos = from;
+        size_t hits = 0;
+        for (long long left = o.count; left > 0; left--) {
+            struct sr_ent *e = sr_dict_next(db, &pos);
+            if (e == NULL) {
+                break;
+            }
+            if (sr_is_expired(e->v.ptr, s->now_ms) || !matches(&o, e)) {
                 continue;
             }
-            n++;
+            hits++;
             if (pass == 1) {
                 sr_bulk(c, e->key, e->klen);
             }
         }
+        to = pos;
         if (pass == 0) {
-            sr_array(c, n);
+            sr_array(c, 2);
+            sr_bulk_ll(c, to >= db->used ? 0 : (long long)to);
+            sr_array(c, hits);
         }
     }
 }
 
-void sr_cmd_rename(struct sim_redis *s, struct sr_client *c)
+void sr_cmd_flushall(struct sim_redis *s, struct sr_client *c)
 {
-    struct sr_obj *o = sr_lookup(s, c->db, &c->argv[1]);
-    if (o == NULL) {
-        sr_raw(c, "-ERR no such key\r\n");
+    if (c->argc > 2 || (c->argc == 2 && !sr_is(&c->argv[1], "sync") &&
+                        !sr_is(&c->argv[1], "async"))) {
+        sr_err_syntax(c);
         return;
     }
-    if (sr_bytes_cmp(c->argv[1].ptr, c->argv[1].len, c->argv[2].ptr,
-                     c->argv[2].len) != 0) {
-        free(sr_dict_take(&s->db[c->db], c->argv[1].ptr, c->argv[1].len));
-        sr_put_key(s, c->db, &c->argv[2], o);
+    for (int i = 0; i < SR_DBS; i++) {
+        sr_db_clear(&s->db[i]);
     }
     sr_ok(c);
 }

@@ -8,14 +8,6 @@
 
 #include <limits.h>
 
-static void hset_all(struct sr_client *c, struct sr_obj *o, long long *fresh)
-{
-    for (int i = 2; i < c->argc; i += 2) {
-        *fresh += sr_hash_set(o, c->argv[i].ptr, c->argv[i].len,
-                              c->argv[i + 1].ptr, c->argv[i + 1].len);
-    }
-}
-
 void sr_cmd_hset(struct sim_redis *s, struct sr_client *c)
 {
     if (c->argc % 2 == 1) {
@@ -23,40 +15,15 @@ void sr_cmd_hset(struct sim_redis *s, struct sr_client *c)
         return;
     }
     struct sr_obj *o = sr_lookup_make(s, c, 1, SIM_REDIS_HASH);
-    if (o != NULL) {
-        long long fresh = 0;
-        hset_all(c, o, &fresh);
-        sr_int(c, fresh);
-    }
-}
-
-void sr_cmd_hmset(struct sim_redis *s, struct sr_client *c)
-{
-    if (c->argc % 2 == 1) {
-        sr_err_arity(c);
-        return;
-    }
-    struct sr_obj *o = sr_lookup_make(s, c, 1, SIM_REDIS_HASH);
-    if (o != NULL) {
-        long long fresh = 0;
-        hset_all(c, o, &fresh);
-        sr_ok(c);
-    }
-}
-
-void sr_cmd_hsetnx(struct sim_redis *s, struct sr_client *c)
-{
-    struct sr_obj *o = sr_lookup_make(s, c, 1, SIM_REDIS_HASH);
     if (o == NULL) {
         return;
     }
-    if (sr_dict_find(&o->u.dict, c->argv[2].ptr, c->argv[2].len) != NULL) {
-        sr_int(c, 0);
-        return;
+    long long fresh = 0;
+    for (int i = 2; i < c->argc; i += 2) {
+        fresh += sr_hash_set(o, c->argv[i].ptr, c->argv[i].len,
+                             c->argv[i + 1].ptr, c->argv[i + 1].len);
     }
-    sr_hash_set(o, c->argv[2].ptr, c->argv[2].len, c->argv[3].ptr,
-                c->argv[3].len);
-    sr_int(c, 1);
+    sr_int(c, fresh);
 }
 
 static const struct sr_ent *field(const struct sr_obj *o,
@@ -96,8 +63,7 @@ void sr_cmd_hmget(struct sim_redis *s, struct sr_client *c)
     }
 }
 
-static void getall(struct sim_redis *s, struct sr_client *c, bool keys,
-                   bool values)
+static void all(struct sim_redis *s, struct sr_client *c, bool values)
 {
     bool ok;
     struct sr_obj *o = sr_lookup_type(s, c, 1, SIM_REDIS_HASH, &ok);
@@ -105,17 +71,11 @@ static void getall(struct sim_redis *s, struct sr_client *c, bool keys,
         return;
     }
     size_t n = o == NULL ? 0 : o->u.dict.live;
-    if (keys && values) {
-        sr_map(c, n);
-    } else {
-        sr_array(c, n);
-    }
+    sr_array(c, values ? 2 * n : n);
     uint32_t pos = 0;
     struct sr_ent *e;
     while (o != NULL && (e = sr_dict_next(&o->u.dict, &pos)) != NULL) {
-        if (keys) {
-            sr_bulk(c, e->key, e->klen);
-        }
+        sr_bulk(c, e->key, e->klen);
         if (values) {
             sr_bulk_str(c, e->v.str);
         }
@@ -124,17 +84,12 @@ static void getall(struct sim_redis *s, struct sr_client *c, bool keys,
 
 void sr_cmd_hgetall(struct sim_redis *s, struct sr_client *c)
 {
-    getall(s, c, true, true);
+    all(s, c, true);
 }
 
 void sr_cmd_hkeys(struct sim_redis *s, struct sr_client *c)
 {
-    getall(s, c, true, false);
-}
-
-void sr_cmd_hvals(struct sim_redis *s, struct sr_client *c)
-{
-    getall(s, c, false, true);
+    all(s, c, false);
 }
 
 void sr_cmd_hdel(struct sim_redis *s, struct sr_client *c)
@@ -169,16 +124,6 @@ void sr_cmd_hexists(struct sim_redis *s, struct sr_client *c)
     struct sr_obj *o = sr_lookup_type(s, c, 1, SIM_REDIS_HASH, &ok);
     if (ok) {
         sr_int(c, field(o, &c->argv[2]) != NULL);
-    }
-}
-
-void sr_cmd_hstrlen(struct sim_redis *s, struct sr_client *c)
-{
-    bool ok;
-    struct sr_obj *o = sr_lookup_type(s, c, 1, SIM_REDIS_HASH, &ok);
-    if (ok) {
-        const struct sr_ent *e = field(o, &c->argv[2]);
-        sr_int(c, e == NULL ? 0 : (long long)e->v.str->len);
     }
 }
 

@@ -4,22 +4,12 @@
 #include "commands.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-static void push(struct sim_redis *s, struct sr_client *c, bool head,
-                 bool only_existing)
+static void push(struct sim_redis *s, struct sr_client *c, bool head)
 {
-    bool ok;
-    struct sr_obj *o = sr_lookup_type(s, c, 1, SIM_REDIS_LIST, &ok);
-    if (!ok) {
-        return;
-    }
+    struct sr_obj *o = sr_lookup_make(s, c, 1, SIM_REDIS_LIST);
     if (o == NULL) {
-        if (only_existing) {
-            sr_int(c, 0);
-            return;
-        }
-        o = sr_lookup_make(s, c, 1, SIM_REDIS_LIST);
+        return;
     }
     for (int i = 2; i < c->argc; i++) {
         sr_list_push(&o->u.list, head,
@@ -30,22 +20,12 @@ static void push(struct sim_redis *s, struct sr_client *c, bool head,
 
 void sr_cmd_lpush(struct sim_redis *s, struct sr_client *c)
 {
-    push(s, c, true, false);
+    push(s, c, true);
 }
 
 void sr_cmd_rpush(struct sim_redis *s, struct sr_client *c)
 {
-    push(s, c, false, false);
-}
-
-void sr_cmd_lpushx(struct sim_redis *s, struct sr_client *c)
-{
-    push(s, c, true, true);
-}
-
-void sr_cmd_rpushx(struct sim_redis *s, struct sr_client *c)
-{
-    push(s, c, false, true);
+    push(s, c, false);
 }
 
 static void pop(struct sim_redis *s, struct sr_client *c, bool head)
@@ -66,7 +46,7 @@ static void pop(struct sim_redis *s, struct sr_client *c, bool head)
     }
     if (o == NULL) {
         if (counted) {
-            sr_null_array(c);
+            sr_raw(c, "*-1\r\n");
         } else {
             sr_null(c);
         }
@@ -187,59 +167,4 @@ void sr_cmd_lindex(struct sim_redis *s, struct sr_client *c)
     } else {
         sr_bulk_str(c, o->u.list.v[o->u.list.head + (size_t)i]);
     }
-}
-
-void sr_cmd_lset(struct sim_redis *s, struct sr_client *c)
-{
-    long long i;
-    bool ok;
-    struct sr_obj *o = sr_lookup_type(s, c, 1, SIM_REDIS_LIST, &ok);
-    if (!ok) {
-        return;
-    }
-    if (o == NULL) {
-        sr_raw(c, "-ERR no such key\r\n");
-        return;
-    }
-    if (!sr_arg_ll(c, 2, &i)) {
-        return;
-    }
-    if (i < 0) {
-        i += (long long)o->u.list.n;
-    }
-    if (i < 0 || i >= (long long)o->u.list.n) {
-        sr_raw(c, "-ERR index out of range\r\n");
-        return;
-    }
-    struct sr_str **at = &o->u.list.v[o->u.list.head + (size_t)i];
-    free(*at);
-    *at = sr_str_new(c->argv[3].ptr, c->argv[3].len);
-    sr_ok(c);
-}
-
-void sr_cmd_ltrim(struct sim_redis *s, struct sr_client *c)
-{
-    long long start;
-    long long stop;
-    bool ok;
-    if (!sr_arg_ll(c, 2, &start) || !sr_arg_ll(c, 3, &stop)) {
-        return;
-    }
-    struct sr_obj *o = sr_lookup_type(s, c, 1, SIM_REDIS_LIST, &ok);
-    if (!ok) {
-        return;
-    }
-    if (o != NULL) {
-        struct sr_list *l = &o->u.list;
-        bool some = sr_range(&start, &stop, l->n);
-        size_t keep = some ? (size_t)(stop - start + 1) : 0;
-        for (size_t i = some ? (size_t)start : l->n; i > 0; i--) {
-            free(sr_list_pop(l, true));
-        }
-        while (l->n > keep) {
-            free(sr_list_pop(l, false));
-        }
-        sr_drop_if_empty(s, c, 1, o);
-    }
-    sr_ok(c);
 }

@@ -6,7 +6,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void sr_cmd_ping(struct sim_redis *s, struct sr_client *c)
@@ -16,7 +15,7 @@ void sr_cmd_ping(struct sim_redis *s, struct sr_client *c)
         sr_err_arity(c);
         return;
     }
-    if (c->resp == 2 && sr_subscription_count(c) > 0) {
+    if (c->channels.live > 0) {
         sr_array(c, 2);
         sr_bulk_cstr(c, "pong");
         if (c->argc == 1) {
@@ -29,12 +28,6 @@ void sr_cmd_ping(struct sim_redis *s, struct sr_client *c)
     } else {
         sr_bulk(c, c->argv[1].ptr, c->argv[1].len);
     }
-}
-
-void sr_cmd_echo(struct sim_redis *s, struct sr_client *c)
-{
-    (void)s;
-    sr_bulk(c, c->argv[1].ptr, c->argv[1].len);
 }
 
 void sr_cmd_time(struct sim_redis *s, struct sr_client *c)
@@ -67,44 +60,92 @@ static bool is_replica(const struct sim_redis *s)
     return (s->faults & (SIM_REDIS_READONLY | SIM_REDIS_MASTERDOWN)) != 0;
 }
 
+/* Is that section asked for? Without an argument all are. */
+static bool wants(const struct sr_client *c, const char *section)
+{
+    bool all = c->argc == 1;
+    for (int i = 1; i < c->argc; i++) {
+        const struct sim_redis_arg *a = &c->argv[i];
+        all |= sr_is(a, section) || sr_is(a, "all") || sr_is(a, "default") ||
+               sr_is(a, "everything");
+    }
+    return all;
+}
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+static void
+add_section(const struct sr_client *c, struct sr_buf *b, const char *section,
+            const char *fmt, ...)
+{
+    char head[32];
+    va_list ap;
+    if (!wants(c, section)) {
+        return;
+    }
+    int n = snprintf(head, sizeof head, "%s# %c%s\r\n", b->len ? "\r\n" : "",
+                     section[0] - 'a' + 'A', section + 1);
+    sr_buf_add(b, head, (size_t)n);
+    va_start(ap, fmt);
+    sr_buf_vprintf(b, fmt, ap);
+    va_end(ap);
+}
+
+static void add_replication(const struct sim_redis *s, struct sr_client *c,
+                            struct sr_buf *b)
+{
+    bool down = (s->faults & SIM_REDIS_MASTERDOWN) != 0;
+    if (is_replica(s)) {
+        add_section(c, b, "replication",
+                    "role:slave\r\nmaster_link_status:%s\r\n"
+                    "slave_read_only:1\r\n",
+                    down ? "down" : "up");
+    } else {
+        add_section(c, b, "replication",
+                    "role:master\r\nconnected_slaves:0\r\n");
+    }
+}
+
+static void add_keyspace(const struct sim_redis *s, struct sr_client *c,
+                         struct sr_buf *b)
+{
+    char text[32 * SR_DBS] = "";
+    size_t used = 0;
+    for (int i = 0; i < SR_DBS; i++) {
+        size_t keys = sim_redis_dbsize(s, i, s->now_us);
+        if (keys > 0) {
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     "db%d:keys=%zu\r\n", i, keys);
+        }
+    }
+    add_section(c, b, "keyspace", "%s", text);
+}
+
 void sr_cmd_info(struct sim_redis *s, struct sr_client *c)
 {
-    char text[1024];
-    bool loading = (s->faults & SIM_REDIS_LOADING) != 0;
-    bool masterdown = (s->faults & SIM_REDIS_MASTERDOWN) != 0;
+    struct sr_buf b = {0};
+    unsigned f = s->faults;
     size_t open = 0;
     for (int i = 0; i < s->n_clients; i++) {
         open += s->clients[i] != NULL;
     }
-    int n = snprintf(
-        text, sizeof text,
-        "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n"
-        "run_id:%s\r\ntcp_port:6379\r\nserver_time_usec:%lld\r\n\r\n"
-        "# Clients\r\nconnected_clients:%zu\r\n\r\n"
-        "# Memory\r\nmaxmemory:%d\r\nmaxmemory_policy:noeviction\r\n"
-        "number_of_cached_scripts:%u\r\n\r\n"
-        "# Persistence\r\nloading:%d\r\nrdb_last_bgsave_status:%s\r\n"
-        "aof_enabled:0\r\n\r\n"
-        "# Replication\r\nrole:%s\r\n%s%s%s\r\n\r\n"
-        "# Keyspace\r\n",
-        s->run_id, (long long)s->now_us, open,
-        (s->faults & SIM_REDIS_OOM) != 0 ? 1048576 : 0, s->scripts.live,
-        loading, (s->faults & SIM_REDIS_MISCONF) != 0 ? "err" : "ok",
-        is_replica(s) ? "slave" : "master",
-        is_replica(s) ? "master_link_status:" : "connected_slaves:",
-        !is_replica(s) ? "0"
-        : masterdown   ? "down"
-                       : "up",
-        is_replica(s) ? "\r\nslave_read_only:1" : "");
-    struct sr_buf b = {0};
-    sr_buf_add(&b, text, (size_t)n);
-    for (int i = 0; i < SR_DBS; i++) {
-        size_t keys = sim_redis_dbsize(s, i, s->now_us);
-        if (keys > 0) {
-            n = snprintf(text, sizeof text, "db%d:keys=%zu\r\n", i, keys);
-            sr_buf_add(&b, text, (size_t)n);
-        }
-    }
+    add_section(c, &b, "server",
+                "redis_version:7.0.15\r\nredis_mode:standalone\r\n"
+                "run_id:%s\r\ntcp_port:6379\r\nserver_time_usec:%lld\r\n",
+                s->run_id, (long long)s->now_us);
+    add_section(c, &b, "clients", "connected_clients:%zu\r\n", open);
+    add_section(c, &b, "memory",
+                "maxmemory:%d\r\nmaxmemory_policy:noeviction\r\n"
+                "number_of_cached_scripts:%u\r\n",
+                (f & SIM_REDIS_OOM) != 0 ? 1048576 : 0, s->scripts.live);
+    add_section(c, &b, "persistence",
+                "loading:%d\r\nrdb_last_bgsave_status:%s\r\n"
+                "aof_enabled:0\r\n",
+                (f & SIM_REDIS_LOADING) != 0,
+                (f & SIM_REDIS_MISCONF) != 0 ? "err" : "ok");
+    add_replication(s, c, &b);
+    add_keyspace(s, c, &b);
     sr_bulk(c, b.p, b.len);
     sr_buf_free(&b);
 }
@@ -172,22 +213,9 @@ void sr_cmd_config_get(struct sim_redis *s, struct sr_client *c)
             }
         }
         if (pass == 0) {
-            sr_map(c, n);
+            sr_array(c, 2 * n);
         }
     }
-}
-
-/* redis-cli asks for COMMAND DOCS at start: an empty answer satisfies it. */
-void sr_cmd_command(struct sim_redis *s, struct sr_client *c)
-{
-    (void)s;
-    sr_array(c, 0);
-}
-
-void sr_cmd_command_count(struct sim_redis *s, struct sr_client *c)
-{
-    (void)s;
-    sr_int(c, (long long)sr_commands_n);
 }
 
 /* There are no replicas here, so nobody acknowledges; and nobody waits. */

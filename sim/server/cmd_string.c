@@ -10,7 +10,6 @@
 
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     NX = 1,
@@ -53,15 +52,6 @@ void sr_cmd_get(struct sim_redis *s, struct sr_client *c)
     reply_get(s, c, 1);
 }
 
-void sr_cmd_strlen(struct sim_redis *s, struct sr_client *c)
-{
-    bool ok;
-    struct sr_obj *o = sr_lookup_type(s, c, 1, SIM_REDIS_STRING, &ok);
-    if (ok) {
-        sr_int(c, o == NULL ? 0 : (long long)o->u.str->len);
-    }
-}
-
 /* Absolute expiry in ms from an argument; false after replying. */
 static bool expire_arg(struct sim_redis *s, struct sr_client *c, int argi,
                        int flags, int64_t *out)
@@ -89,9 +79,8 @@ static bool expire_arg(struct sim_redis *s, struct sr_client *c, int argi,
     return true;
 }
 
-static void set_generic(struct sim_redis *s, struct sr_client *c, int flags,
-                        int vali, int expi, const char *done,
-                        const char *not_done)
+static void set_with(struct sim_redis *s, struct sr_client *c, int flags,
+                     int expi)
 {
     int64_t expire = -1;
     if (expi > 0 && !expire_arg(s, c, expi, flags, &expire)) {
@@ -101,23 +90,18 @@ static void set_generic(struct sim_redis *s, struct sr_client *c, int flags,
         return;
     }
     struct sr_obj *old = sr_lookup(s, c->db, &c->argv[1]);
-    if (((flags & NX) != 0 && old != NULL) ||
-        ((flags & XX) != 0 && old == NULL)) {
+    if ((flags & (old == NULL ? XX : NX)) != 0) {
         if ((flags & GET) == 0) {
-            if (not_done != NULL) {
-                sr_raw(c, not_done);
-            } else {
-                sr_null(c);
-            }
+            sr_null(c);
         }
         return;
     }
-    if (expi <= 0 && (flags & KEEPTTL) != 0 && old != NULL) {
+    if (expi == 0 && (flags & KEEPTTL) != 0 && old != NULL) {
         expire = old->expire_ms;
     }
-    put_string(s, c, 1, c->argv[vali].ptr, c->argv[vali].len, expire);
+    put_string(s, c, 1, c->argv[2].ptr, c->argv[2].len, expire);
     if ((flags & GET) == 0) {
-        sr_raw(c, done);
+        sr_ok(c);
     }
 }
 
@@ -167,36 +151,7 @@ void sr_cmd_set(struct sim_redis *s, struct sr_client *c)
             expi = ++j;
         }
     }
-    set_generic(s, c, flags, 2, expi, "+OK\r\n", NULL);
-}
-
-void sr_cmd_setnx(struct sim_redis *s, struct sr_client *c)
-{
-    set_generic(s, c, NX, 2, 0, ":1\r\n", ":0\r\n");
-}
-
-void sr_cmd_setex(struct sim_redis *s, struct sr_client *c)
-{
-    set_generic(s, c, EX, 3, 2, "+OK\r\n", NULL);
-}
-
-void sr_cmd_psetex(struct sim_redis *s, struct sr_client *c)
-{
-    set_generic(s, c, PX, 3, 2, "+OK\r\n", NULL);
-}
-
-void sr_cmd_getset(struct sim_redis *s, struct sr_client *c)
-{
-    if (reply_get(s, c, 1)) {
-        put_string(s, c, 1, c->argv[2].ptr, c->argv[2].len, -1);
-    }
-}
-
-void sr_cmd_getdel(struct sim_redis *s, struct sr_client *c)
-{
-    if (reply_get(s, c, 1)) {
-        sr_del_key(s, c->db, c->argv[1].ptr, c->argv[1].len);
-    }
+    set_with(s, c, flags, expi);
 }
 
 static void incr_by(struct sim_redis *s, struct sr_client *c, long long by)
@@ -269,38 +224,4 @@ void sr_cmd_mget(struct sim_redis *s, struct sr_client *c)
             sr_bulk_str(c, o->u.str);
         }
     }
-}
-
-void sr_cmd_mset(struct sim_redis *s, struct sr_client *c)
-{
-    if (c->argc % 2 == 0) {
-        sr_err_arity(c);
-        return;
-    }
-    for (int j = 1; j < c->argc; j += 2) {
-        put_string(s, c, j, c->argv[j + 1].ptr, c->argv[j + 1].len, -1);
-    }
-    sr_ok(c);
-}
-
-void sr_cmd_append(struct sim_redis *s, struct sr_client *c)
-{
-    bool ok;
-    struct sr_obj *o = sr_lookup_type(s, c, 1, SIM_REDIS_STRING, &ok);
-    if (!ok) {
-        return;
-    }
-    if (o == NULL) {
-        put_string(s, c, 1, c->argv[2].ptr, c->argv[2].len, -1);
-        sr_int(c, (long long)c->argv[2].len);
-        return;
-    }
-    size_t old = o->u.str->len;
-    size_t n = old + c->argv[2].len;
-    struct sr_str *grown = sr_realloc(o->u.str, sizeof *grown + n + 1);
-    memcpy(grown->p + old, c->argv[2].ptr, c->argv[2].len);
-    grown->p[n] = '\0';
-    grown->len = (uint32_t)n;
-    o->u.str = grown;
-    sr_int(c, (long long)n);
 }

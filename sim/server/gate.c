@@ -3,34 +3,13 @@
  *
  * The order of these checks is Redis' processCommand and matters: a client
  * that speaks to a loading replica without a password is told NOAUTH, not
- * LOADING. Inside scripts other, fewer checks hold (script.c). OOM is looked
+ * LOADING. Inside scripts other, fewer checks hold (call.c). OOM is looked
  * at once, when the outer command starts.
  */
 #include "internal.h"
 
 #include <stdio.h>
 #include <string.h>
-
-const char SR_TXT_MISCONF[] =
-    "-MISCONF Redis is configured to save RDB snapshots, but it's currently "
-    "unable to persist to disk. Commands that may modify the data set are "
-    "disabled, because this instance is configured to report errors during "
-    "writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). "
-    "Please check the Redis logs for details about the RDB error.";
-const char SR_TXT_READONLY[] =
-    "-READONLY You can't write against a read only replica.";
-const char SR_TXT_OOM[] =
-    "-OOM command not allowed when used memory > 'maxmemory'.";
-const char SR_TXT_NOREPLICAS[] =
-    "-NOREPLICAS Not enough good replicas to write.";
-const char SR_TXT_MASTERDOWN[] =
-    "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is "
-    "set to 'no'.";
-const char SR_TXT_LOADING[] = "-LOADING Redis is loading the dataset in memory";
-const char SR_TXT_BUSY[] =
-    "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or "
-    "SHUTDOWN NOSAVE.";
-const char SR_TXT_NOAUTH[] = "-NOAUTH Authentication required.";
 
 /* ---- refusing ---------------------------------------------------------- */
 
@@ -82,45 +61,6 @@ static void reject_unknown(struct sim_redis *s, struct sr_client *c)
     sr_err_bytes(c, text, strlen(text));
 }
 
-/* ---- access ------------------------------------------------------------ */
-
-static bool denied_by_name(const struct sim_redis *s, const struct sr_cmd *cmd)
-{
-    for (int i = 0; i < s->n_deny; i++) {
-        size_t n = strlen(s->deny[i]);
-        if (strncmp(cmd->name, s->deny[i], n) == 0 &&
-            (cmd->name[n] == '\0' || cmd->name[n] == '|')) {
-            return true;
-        }
-    }
-    return false;
-}
-
-enum sr_acl sr_acl_check(const struct sim_redis *s, const struct sr_client *c)
-{
-    int from;
-    int to;
-    if (s->faults == 0 && s->n_deny == 0) {
-        return SR_ACL_OK;
-    }
-    /* Commands flagged NO_AUTH pass every ACL. */
-    if ((c->cmd->flags & SR_NO_AUTH) != 0) {
-        return SR_ACL_OK;
-    }
-    if ((s->faults & SIM_REDIS_NOPERM) != 0 || denied_by_name(s, c->cmd)) {
-        return SR_ACL_CMD;
-    }
-    if ((s->faults & SIM_REDIS_NOPERM_KEY) != 0 &&
-        sr_key_args(c->cmd, c->argv, c->argc, &from, &to)) {
-        return SR_ACL_KEY;
-    }
-    if ((s->faults & SIM_REDIS_NOPERM_CHANNEL) != 0 &&
-        (c->cmd->flags & SR_CHANNELS) != 0) {
-        return SR_ACL_CHANNEL;
-    }
-    return SR_ACL_OK;
-}
-
 static bool refused_by_acl(struct sim_redis *s, struct sr_client *c)
 {
     char text[160];
@@ -152,7 +92,7 @@ static bool refused_by_state(struct sim_redis *s, struct sr_client *c)
 {
     /* EXEC answers for all that is queued. */
     bool exec = c->multi && strcmp(c->cmd->name, "exec") == 0;
-    unsigned own = sr_script_cmd_flags(s, c);
+    unsigned own = c->cmd->flags;
     unsigned flags = own | (exec ? c->queue_flags : 0);
     unsigned missing = ~own | (exec ? c->queue_inv : 0);
     unsigned f = s->faults;
@@ -186,8 +126,7 @@ static bool refused_by_state(struct sim_redis *s, struct sr_client *c)
         reject(c, SR_TXT_READONLY);
         return true;
     }
-    if (c->resp == 2 && sr_subscription_count(c) > 0 &&
-        (c->cmd->flags & SR_SUBCTX) == 0) {
+    if (c->channels.live > 0 && (c->cmd->flags & SR_SUBCTX) == 0) {
         snprintf(text, sizeof text,
                  "Can't execute '%s': only (P|S)SUBSCRIBE / "
                  "(P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
@@ -209,33 +148,6 @@ static bool refused_by_state(struct sim_redis *s, struct sr_client *c)
         return true;
     }
     return false;
-}
-
-void sr_call(struct sim_redis *s, struct sr_client *c, bool in_script, int conn)
-{
-    size_t before = c->out.len;
-    int db = c->db;
-    const struct sr_cmd *cmd = c->cmd;
-    struct sim_redis_arg *argv = c->argv;
-    int argc = c->argc;
-    s->script_ran = false;
-    cmd->proc(s, c);
-    if (s->hook == NULL) {
-        return;
-    }
-    struct sim_redis_event ev = {
-        .conn = conn,
-        .db = db,
-        .in_script = in_script,
-        .script = s->script_ran,
-        .wall_us = s->now_us,
-        .name = cmd->name,
-        .argc = argc,
-        .argv = argv,
-        .reply = c->out.p == NULL ? "" : c->out.p + before,
-        .reply_len = c->out.len - before,
-    };
-    s->hook(s->hook_user, &ev);
 }
 
 void sr_process(struct sim_redis *s, struct sr_client *c)
@@ -261,8 +173,7 @@ void sr_process(struct sim_redis *s, struct sr_client *c)
         return;
     }
     s->oom_now = false;
-    if ((s->faults != 0 || sr_subscription_count(c) > 0) &&
-        refused_by_state(s, c)) {
+    if ((s->faults != 0 || c->channels.live > 0) && refused_by_state(s, c)) {
         return;
     }
     if (c->multi && (c->cmd->flags & SR_NOQUEUE) == 0) {

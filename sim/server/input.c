@@ -1,17 +1,17 @@
 /*
  * input.c — from request bytes to commands
  *
- * Bytes may come in any split. A request is an array of bulk strings, or an
- * inline line of words (for people and for redis-cli's habits). Arguments
- * point into the connection's buffer, with the byte after each overwritten by
- * NUL. A protocol error is answered and the connection closed, as Redis does.
+ * Bytes may come in any split. A request is an array of bulk strings; the
+ * lines of words that Redis takes besides are refused. Arguments point into
+ * the connection's buffer, with the byte after each overwritten by NUL. A
+ * protocol error is answered and the connection closed, as Redis does.
  */
 #include "internal.h"
 
 #include <limits.h>
 #include <string.h>
 
-#define INLINE_MAX (64u * 1024u)
+#define LENGTH_MAX (64u * 1024u)
 
 static void protocol_error(struct sr_client *c, const char *what)
 {
@@ -41,7 +41,7 @@ static int read_length(struct sr_client *c, const char *cr, const char *too_big,
     const char *p = c->in.p + c->in_pos;
     size_t left = c->in.len - c->in_pos;
     if (cr == NULL) {
-        if (left > INLINE_MAX) {
+        if (left > LENGTH_MAX) {
             protocol_error(c, too_big);
             return -1;
         }
@@ -105,9 +105,9 @@ static bool read_bulk(struct sr_client *c, bool stranger)
     return true;
 }
 
-/* 1: c->argv holds a command (argc may be 0); 0: more bytes needed. A
+/* Does c->argv hold a command (argc may be 0)? Else more bytes are needed. A
  * stranger has yet to authenticate and may send little. */
-static int read_multibulk(struct sr_client *c, bool stranger)
+static bool read_multibulk(struct sr_client *c, bool stranger)
 {
     if (c->multi_left == 0) {
         long long v = 0;
@@ -115,26 +115,26 @@ static int read_multibulk(struct sr_client *c, bool stranger)
         int got = read_length(c, find_cr(c), "too big mbulk count string",
                               &valid, &v);
         if (got <= 0) {
-            return 0;
+            return false;
         }
         if (!valid || v > INT_MAX) {
             protocol_error(c, "invalid multibulk length");
-            return 0;
+            return false;
         }
         if (v > 10 && stranger) {
             protocol_error(c, "unauthenticated multibulk length");
-            return 0;
+            return false;
         }
         c->argc = 0;
         if (v <= 0) {
-            return 1;
+            return true;
         }
         c->multi_left = (long)v;
         c->bulk_len = -1;
     }
     while (c->multi_left > 0) {
         if (!read_bulk(c, stranger)) {
-            return 0;
+            return false;
         }
     }
     for (int i = 0; i < c->argc; i++) {
@@ -142,111 +142,7 @@ static int read_multibulk(struct sr_client *c, bool stranger)
         p[c->argv[i].len] = '\0';
         c->argv[i].ptr = p;
     }
-    return 1;
-}
-
-static int hex_digit(char ch)
-{
-    if (ch >= '0' && ch <= '9') {
-        return ch - '0';
-    }
-    if (ch >= 'a' && ch <= 'f') {
-        return ch - 'a' + 10;
-    }
-    return ch >= 'A' && ch <= 'F' ? ch - 'A' + 10 : -1;
-}
-
-/* One escape in double quotes; returns how many bytes of input it took. */
-static size_t escape(const char *p, char *out)
-{
-    if (p[1] == 'x' && hex_digit(p[2]) >= 0 && hex_digit(p[3]) >= 0) {
-        *out = (char)(hex_digit(p[2]) * 16 + hex_digit(p[3]));
-        return 4;
-    }
-    static const char from[] = "nrtba";
-    static const char to[] = "\n\r\t\b\a";
-    const char *at = strchr(from, p[1]);
-    *out = at != NULL ? to[at - from] : p[1];
-    return 2;
-}
-
-static bool is_blank(char ch)
-{
-    return ch == ' ' || (ch >= '\t' && ch <= '\r');
-}
-
-/* Splits a NUL-terminated line in place; false: unbalanced quotes. */
-static bool split_line(struct sr_client *c, char *p)
-{
-    c->argc = 0;
-    for (;;) {
-        while (*p != '\0' && is_blank(*p)) {
-            p++;
-        }
-        if (*p == '\0') {
-            return true;
-        }
-        char quote = '\0';
-        char *word = p;
-        char *w = p;
-        while (*p != '\0' && (quote != '\0' || !is_blank(*p))) {
-            if (quote == '"' && *p == '\\' && p[1] != '\0') {
-                char ch;
-                p += escape(p, &ch);
-                *w++ = ch;
-            } else if (quote == '\'' && *p == '\\' && p[1] == '\'') {
-                *w++ = '\'';
-                p += 2;
-            } else if (quote != '\0' && *p == quote) {
-                if (p[1] != '\0' && !is_blank(p[1])) {
-                    return false;
-                }
-                quote = '\0';
-                p++;
-                break;
-            } else if (quote == '\0' && (*p == '"' || *p == '\'')) {
-                quote = *p++;
-            } else {
-                *w++ = *p++;
-            }
-        }
-        if (quote != '\0') {
-            return false;
-        }
-        bool end = *p == '\0';
-        p += !end;
-        *w = '\0';
-        want_args(c, c->argc + 1);
-        c->argv[c->argc].ptr = word;
-        c->argv[c->argc].len = (size_t)(w - word);
-        c->argc++;
-        if (end) {
-            return true;
-        }
-    }
-}
-
-static int read_inline(struct sr_client *c)
-{
-    char *p = c->in.p + c->in_pos;
-    size_t left = c->in.len - c->in_pos;
-    char *nl = memchr(p, '\n', left);
-    if (nl == NULL) {
-        if (left > INLINE_MAX) {
-            protocol_error(c, "too big inline request");
-        }
-        return 0;
-    }
-    c->in_pos += (size_t)(nl - p) + 1;
-    if (nl > p && nl[-1] == '\r') {
-        nl--;
-    }
-    *nl = '\0';
-    if (!split_line(c, p)) {
-        protocol_error(c, "unbalanced quotes in request");
-        return 0;
-    }
-    return 1;
+    return true;
 }
 
 void sim_redis_input(struct sim_redis *srv, int id, const void *bytes, size_t n,
@@ -260,10 +156,11 @@ void sim_redis_input(struct sim_redis *srv, int id, const void *bytes, size_t n,
     srv->now_ms = wall_us / 1000;
     sr_buf_add(&c->in, bytes, n);
     while (c->open && !c->closing && c->in_pos < c->in.len) {
-        bool bulk = c->multi_left > 0 || c->in.p[c->in_pos] == '*';
-        bool stranger = !c->authed && sr_auth_required(srv);
-        int got = bulk ? read_multibulk(c, stranger) : read_inline(c);
-        if (got == 0) {
+        if (c->multi_left == 0 && c->in.p[c->in_pos] != '*') {
+            protocol_error(c, "expected '*'");
+            break;
+        }
+        if (!read_multibulk(c, !c->authed && sr_auth_required(srv))) {
             break;
         }
         if (c->argc > 0) {

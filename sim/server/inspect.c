@@ -6,7 +6,6 @@
  */
 #include "internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 size_t sim_redis_dbsize(const struct sim_redis *s, int db, int64_t wall_us)
@@ -98,41 +97,43 @@ bool sim_redis_hash_field(const struct sim_redis *s, int db, const void *key,
     return true;
 }
 
+static void each_field(const struct sr_dict *d, sim_redis_item_fn *fn,
+                       void *user)
+{
+    uint32_t pos = 0;
+    struct sr_ent *e;
+    while ((e = sr_dict_next(d, &pos)) != NULL) {
+        struct sim_redis_item item = {.name = arg_of(e->key, e->klen),
+                                      .value =
+                                          arg_of(e->v.str->p, e->v.str->len)};
+        fn(user, &item);
+    }
+}
+
+static void each_member(const struct sr_zset *z, sim_redis_item_fn *fn,
+                        void *user)
+{
+    for (size_t i = 0; i < z->d.live; i++) {
+        const struct sr_ent *e = z->order[i];
+        struct sim_redis_item item = {.name = arg_of(e->key, e->klen),
+                                      .value = arg_of("", 0),
+                                      .score = e->v.score};
+        fn(user, &item);
+    }
+}
+
 bool sim_redis_each_item(const struct sim_redis *s, int db, const void *key,
-                         size_t len, int64_t wall_us,
-                         void (*fn)(void *user,
-                                    const struct sim_redis_item *item),
+                         size_t len, int64_t wall_us, sim_redis_item_fn *fn,
                          void *user)
 {
     struct sr_ent *e = live(s, db, key, len, wall_us);
     const struct sr_obj *o = e == NULL ? NULL : e->v.ptr;
-    if (o == NULL || o->type == SIM_REDIS_STRING) {
+    if (o != NULL && o->type == SIM_REDIS_HASH) {
+        each_field(&o->u.dict, fn, user);
+    } else if (o != NULL && o->type == SIM_REDIS_ZSET) {
+        each_member(&o->u.z, fn, user);
+    } else {
         return false;
-    }
-    size_t n = sr_obj_size(o);
-    struct sr_ent **v = NULL;
-    if (o->type == SIM_REDIS_ZSET) {
-        v = o->u.z.order;
-    } else if (o->type != SIM_REDIS_LIST) {
-        v = sr_set_members(o);
-    }
-    for (size_t i = 0; i < n; i++) {
-        struct sim_redis_item item = {.value = {.ptr = "", .len = 0}};
-        if (v == NULL) {
-            const struct sr_str *x = o->u.list.v[o->u.list.head + i];
-            item.name = arg_of(x->p, x->len);
-        } else {
-            item.name = arg_of(v[i]->key, v[i]->klen);
-        }
-        if (o->type == SIM_REDIS_HASH) {
-            item.value = arg_of(v[i]->v.str->p, v[i]->v.str->len);
-        } else if (o->type == SIM_REDIS_ZSET) {
-            item.score = v[i]->v.score;
-        }
-        fn(user, &item);
-    }
-    if (o->type != SIM_REDIS_ZSET) {
-        free(v);
     }
     return true;
 }

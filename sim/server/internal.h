@@ -3,9 +3,10 @@
  *
  * Layers, lowest first: bytes and numbers (util.c), ordered hash (dict.c),
  * sha1.c; values and databases (object.c, keyspace.c); replies (reply.c);
- * commands (cmd_*.c, pubsub.c, multi.c) and their table (table.c); the
- * rules before a command runs (gate.c); request parser (input.c); scripts
- * (script.c, lua_host.c, lua_redis.c, lua_*.c); life and inspection
+ * the table of commands (table.c), the ACL (access.c) and running one
+ * (call.c); commands (cmd_*.c, pubsub.c, multi.c) and what runs scripts for
+ * them (lua_convert.c, lua_redis.c, lua_host.c, script.c); the rules before a
+ * command runs (gate.c); request parser (input.c); life and inspection
  * (server.c, inspect.c).
  */
 #ifndef SNIB_SIM_SERVER_INTERNAL_H
@@ -129,11 +130,10 @@ struct sr_zset {
 
 struct sr_obj {
     uint8_t type;      /* enum sim_redis_type */
-    bool intset;       /* a set whose members were all integers */
     int64_t expire_ms; /* -1: none */
     union {
         struct sr_str *str;
-        struct sr_dict dict; /* hash: v.str; set: nothing */
+        struct sr_dict dict; /* of a hash: v.str */
         struct sr_zset z;
         struct sr_list list;
     } u;
@@ -148,11 +148,6 @@ size_t sr_obj_size(const struct sr_obj *o);
 bool sr_hash_set(struct sr_obj *o, const char *f, size_t fn, const char *v,
                  size_t vn);
 bool sr_hash_del(struct sr_obj *o, const char *f, size_t fn);
-
-bool sr_set_add(struct sr_obj *o, const char *p, size_t n);
-bool sr_set_del(struct sr_obj *o, const char *p, size_t n);
-/* Members in the order Redis shows them; the array is malloc'ed. */
-struct sr_ent **sr_set_members(const struct sr_obj *o);
 
 void sr_list_push(struct sr_list *l, bool head, struct sr_str *s);
 struct sr_str *sr_list_pop(struct sr_list *l, bool head);
@@ -181,7 +176,6 @@ struct sr_queued {
 struct sr_client {
     int id; /* 0: the scripts' own client */
     int db;
-    int resp;
     bool open;
     bool closing;
     bool authed;
@@ -199,8 +193,6 @@ struct sr_client {
     int argv_cap;
     const struct sr_cmd *cmd;
     struct sr_dict channels;
-    struct sr_dict patterns;
-    struct sr_str *name;
     struct sr_queued *queue;
     int queued;
     int queue_cap;
@@ -222,9 +214,8 @@ struct sim_redis {
     int64_t now_ms;
     struct sim_lua *lua;
     bool owns_lua;
-    struct sr_dict scripts;  /* sha -> struct sr_script of the host */
-    struct sr_dict channels; /* name -> struct sr_subs */
-    struct sr_dict patterns;
+    struct sr_dict scripts;     /* sha -> struct sr_script of the host */
+    struct sr_dict channels;    /* name -> struct sr_subs */
     struct sr_client **clients; /* index id - 1; NULL when gone */
     int n_clients;
     int cap_clients;
@@ -234,7 +225,6 @@ struct sim_redis {
     char deny[SR_DENY_MAX][32];
     int n_deny;
     uint64_t seed;
-    uint64_t rng; /* math.random: 48 bits */
     uint32_t epoch;
     char run_id[41];
     bool oom_now; /* over maxmemory when the command started */
@@ -260,12 +250,7 @@ void sr_bulk_cstr(struct sr_client *c, const char *s);
 void sr_bulk_ll(struct sr_client *c, long long v);
 void sr_bulk_str(struct sr_client *c, const struct sr_str *s);
 void sr_null(struct sr_client *c);
-void sr_null_array(struct sr_client *c);
 void sr_array(struct sr_client *c, size_t n);
-void sr_map(struct sr_client *c, size_t n);
-void sr_set(struct sr_client *c, size_t n);
-void sr_push(struct sr_client *c, size_t n);
-void sr_bool(struct sr_client *c, bool b);
 void sr_double(struct sr_client *c, double d);
 void sr_status(struct sr_client *c, const char *p, size_t n);
 /* "-ERR text", or the text as it is when it starts with '-'. CR and LF in
@@ -309,7 +294,6 @@ void sr_drop_if_empty(struct sim_redis *s, struct sr_client *c, int argi,
                       struct sr_obj *o);
 bool sr_is_expired(const struct sr_obj *o, int64_t now_ms);
 void sr_db_clear(struct sr_dict *db);
-const char *sr_type_name(int type);
 
 /* ---- commands ---------------------------------------------------------- */
 
@@ -321,14 +305,13 @@ enum {
     SR_STALE_OK = 1 << 4,
     SR_NO_AUTH = 1 << 5,
     SR_ALLOW_BUSY = 1 << 6,
-    SR_MAY_REPL = 1 << 7,
-    SR_SUBCTX = 1 << 8, /* allowed in subscriber mode */
-    SR_NO_MULTI = 1 << 9,
-    SR_CONTAINER = 1 << 10,
-    SR_NOQUEUE = 1 << 11, /* runs at once inside MULTI */
-    SR_CHANNELS = 1 << 12,
-    SR_EVAL = 1 << 13,
-    SR_PING = 1 << 14
+    SR_SUBCTX = 1 << 7, /* allowed in subscriber mode */
+    SR_CONTAINER = 1 << 8,
+    SR_NOQUEUE = 1 << 9, /* runs at once inside MULTI */
+    SR_CHANNELS = 1 << 10,
+    SR_EVAL = 1 << 11,
+    SR_PING = 1 << 12,
+    SR_KEYS = 1 << 13
 };
 
 typedef void sr_proc(struct sim_redis *s, struct sr_client *c);
@@ -338,8 +321,6 @@ struct sr_cmd {
     sr_proc *proc;
     int arity; /* < 0: at least -arity */
     unsigned flags;
-    int key_first; /* 0: no keys */
-    int key_last;  /* negative from the end */
 };
 
 extern const struct sr_cmd sr_commands[];
@@ -356,19 +337,20 @@ const struct sr_cmd *sr_cmd_lookup(const struct sr_cmd_index *ix,
 bool sr_cmd_is_container(const struct sr_cmd_index *ix,
                          const struct sim_redis_arg *name);
 bool sr_cmd_arity_ok(const struct sr_cmd *cmd, int argc);
-/* Range of key arguments [*from, *to]; false: none. */
-bool sr_key_args(const struct sr_cmd *cmd, const struct sim_redis_arg *argv,
-                 int argc, int *from, int *to);
+/* Are there keys among the arguments? */
+bool sr_has_keys(const struct sr_cmd *cmd, const struct sim_redis_arg *argv,
+                 int argc);
 
-/* ---- gate.c ------------------------------------------------------------ */
+/* ---- access.c, call.c, gate.c ------------------------------------------ */
 
-/* Checks and runs the command in c->argv at top level. */
-void sr_process(struct sim_redis *s, struct sr_client *c);
+bool sr_auth_required(const struct sim_redis *s);
+enum sr_acl { SR_ACL_OK, SR_ACL_CMD, SR_ACL_KEY, SR_ACL_CHANNEL };
+enum sr_acl sr_acl_check(const struct sim_redis *s, const struct sr_client *c);
 /* Runs c->cmd and tells the hook. */
 void sr_call(struct sim_redis *s, struct sr_client *c, bool in_script,
              int conn);
-enum sr_acl { SR_ACL_OK, SR_ACL_CMD, SR_ACL_KEY, SR_ACL_CHANNEL };
-enum sr_acl sr_acl_check(const struct sim_redis *s, const struct sr_client *c);
+/* Checks and runs the command in c->argv at top level. */
+void sr_process(struct sim_redis *s, struct sr_client *c);
 
 extern const char SR_TXT_MISCONF[], SR_TXT_READONLY[], SR_TXT_OOM[],
     SR_TXT_NOREPLICAS[], SR_TXT_MASTERDOWN[], SR_TXT_LOADING[], SR_TXT_BUSY[],
@@ -377,26 +359,16 @@ extern const char SR_TXT_MISCONF[], SR_TXT_READONLY[], SR_TXT_OOM[],
 /* ---- pubsub.c, multi.c, input.c ---------------------------------------- */
 
 void sr_pubsub_leave_all(struct sim_redis *s, struct sr_client *c);
-size_t sr_subscription_count(const struct sr_client *c);
 void sr_multi_discard(struct sr_client *c);
 void sr_multi_queue(struct sr_client *c);
 void sr_multi_abort(struct sr_client *c, const char *why);
 /* server.c */
-bool sr_auth_required(const struct sim_redis *s);
 struct sr_client *sr_client_of(const struct sim_redis *s, int id);
 
 /* ---- scripts ----------------------------------------------------------- */
 
-enum {
-    SR_SCRIPT_COMPAT = 1 << 0, /* no shebang line */
-    SR_SCRIPT_NO_WRITES = 1 << 1,
-    SR_SCRIPT_ALLOW_OOM = 1 << 2,
-    SR_SCRIPT_ALLOW_STALE = 1 << 3
-};
-
 struct sr_script {
     int ref; /* of the function in the Lua registry */
-    unsigned flags;
     char sha[41];
 };
 
@@ -404,8 +376,6 @@ struct sr_script {
 struct sr_run {
     struct sim_redis *srv;
     struct sr_client *caller;
-    bool read_only;
-    bool allow_oom;
     bool dirty; /* a write command was let through */
 };
 
@@ -458,8 +428,8 @@ void sr_lua_open_redis(struct sim_lua *h);
 /* lua_convert.c: one RESP reply pushed as a Lua value; *p moves behind it. */
 void sr_lua_push_reply(lua_State *L, const char **p);
 /* lua_convert.c: value on top of the stack as a reply; consumed. */
-void sr_lua_reply(struct sim_lua *h, struct sr_client *c, int script_resp);
-/* lua_redis.c: an error table, and the mark that Redis counted it. */
+void sr_lua_reply(struct sim_lua *h, struct sr_client *c);
+/* lua_convert.c: an error table, and the mark that Redis counted it. */
 void sr_lua_push_error(lua_State *L, const char *text);
 void sr_lua_mark_counted(lua_State *L);
 /* lua_short.c: shorter ways of tonumber and string.format into the globals on
@@ -467,17 +437,8 @@ void sr_lua_mark_counted(lua_State *L);
 void sr_lua_open_short(lua_State *L);
 void *sr_pool_alloc(void *user, void *p, size_t was, size_t n);
 void sr_pool_free(struct sr_pool *pool);
-/* lua_bit.c: the `bit` library as a table on top of the stack. */
-void sr_lua_open_bit(lua_State *L);
-/* script.c: flags of a "#!lua" line and the bytes of it to leave out; false
- * after replying (to c, unless that is NULL). */
-bool sr_script_shebang(struct sr_client *c, const struct sim_redis_arg *body,
-                       unsigned *flags, size_t *skip);
-/* script.c: what redis.call does. On refusal *err is set and nothing was
+/* call.c: what redis.call does. On refusal *err is set and nothing was
  * replied; else the reply is in srv->script_client.out. */
 void sr_script_call(struct sr_run *run, const char **err);
-/* script.c: flags of the command, or of its script if that declares any. */
-unsigned sr_script_cmd_flags(const struct sim_redis *s,
-                             const struct sr_client *c);
 
 #endif

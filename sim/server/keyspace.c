@@ -98,22 +98,3 @@ void sr_db_clear(struct sr_dict *db)
     }
     sr_dict_clear(db);
 }
-
-const char *sr_type_name(int type)
-{
-    switch ((enum sim_redis_type)type) {
-    case SIM_REDIS_STRING:
-        return "string";
-    case SIM_REDIS_HASH:
-        return "hash";
-    case SIM_REDIS_ZSET:
-        return "zset";
-    case SIM_REDIS_LIST:
-        return "list";
-    case SIM_REDIS_SET:
-        return "set";
-    case SIM_REDIS_NONE:
-        break;
-    }
-    return "none";
-}

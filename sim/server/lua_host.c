@@ -3,27 +3,19 @@
  * Redis locks its globals with a read-only flag that it patched into Lua. Stock
  * Lua has none, so the global table scripts see is an empty proxy: its __index
  * is the table that holds everything, its __newindex raises Redis' error. The
- * libraries are wrapped in the same way; pairs, next and rawset know the
- * proxies. So nothing a script does can reach the next script, or the next run,
- * and the state never has to be rebuilt.
- *
- * Functions that would leak the outside world are replaced: the numbers of the
- * garbage collector are 0, tostring shows no addresses, math.random is the
- * server's own generator (Redis' redisLrand48). */
+ * libraries are wrapped in the same way. So nothing a script does can reach the
+ * next script, or the next run, and the state never has to be rebuilt. What
+ * would reach behind the proxies is gone (rawset, setmetatable), as is what
+ * tells of the outside world: the garbage collector's numbers, math.random, and
+ * addresses in tostring. */
 #include "internal.h"
 
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct sim_lua *host_of(lua_State *L)
-{
-    return lua_touserdata(L, lua_upvalueindex(1));
-}
 
 /* ---- read-only tables -------------------------------------------------- */
 
@@ -43,110 +35,18 @@ static int missing_global(lua_State *L)
 static void protect(lua_State *L)
 {
     lua_newtable(L);          /* real proxy */
-    lua_createtable(L, 0, 4); /* real proxy meta */
+    lua_createtable(L, 0, 3); /* real proxy meta */
     lua_pushvalue(L, -3);
     lua_setfield(L, -2, "__index");
     lua_pushcfunction(L, readonly_error);
     lua_setfield(L, -2, "__newindex");
     lua_pushboolean(L, 0);
     lua_setfield(L, -2, "__metatable");
-    lua_pushboolean(L, 1);
-    lua_setfield(L, -2, "sim_proxy");
     lua_setmetatable(L, -2);
     lua_remove(L, -2);
 }
 
-/* If the value at `at` is a proxy, puts the real table in its place. */
-static bool unwrap(lua_State *L, int at)
-{
-    if (!lua_istable(L, at) || !lua_getmetatable(L, at)) {
-        return false;
-    }
-    lua_pushliteral(L, "sim_proxy");
-    lua_rawget(L, -2);
-    bool proxy = lua_toboolean(L, -1) != 0;
-    lua_pop(L, 1);
-    if (proxy) {
-        lua_pushliteral(L, "__index");
-        lua_rawget(L, -2);
-        lua_replace(L, at);
-    }
-    lua_pop(L, 1);
-    return proxy;
-}
-
-static int sandbox_next(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 2);
-    unwrap(L, 1);
-    if (lua_next(L, 1)) {
-        return 2;
-    }
-    lua_pushnil(L);
-    return 1;
-}
-
-static int sandbox_pairs(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_settop(L, 1);
-    unwrap(L, 1);
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_pushvalue(L, 1);
-    lua_pushnil(L);
-    return 3;
-}
-
-static int sandbox_rawset(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    luaL_checkany(L, 2);
-    luaL_checkany(L, 3);
-    lua_settop(L, 3);
-    if (unwrap(L, 1)) {
-        lua_pushliteral(L, "Attempt to modify a readonly table");
-        return lua_error(L);
-    }
-    lua_rawset(L, 1);
-    return 1;
-}
-
-static int sandbox_setmetatable(lua_State *L)
-{
-    int t = lua_type(L, 2);
-    luaL_checktype(L, 1, LUA_TTABLE);
-    luaL_argcheck(L, t == LUA_TNIL || t == LUA_TTABLE, 2,
-                  "nil or table expected");
-    lua_settop(L, 2);
-    if (unwrap(L, 1)) {
-        lua_pushliteral(L, "Attempt to modify a readonly table");
-        return lua_error(L);
-    }
-    if (luaL_getmetafield(L, 1, "__metatable")) {
-        return luaL_error(L, "cannot change a protected metatable");
-    }
-    lua_setmetatable(L, 1);
-    return 1;
-}
-
-static int sandbox_rawget(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TTABLE);
-    luaL_checkany(L, 2);
-    lua_settop(L, 2);
-    unwrap(L, 1);
-    lua_rawget(L, 1);
-    return 1;
-}
-
 /* ---- replaced library functions ---------------------------------------- */
-
-static int sandbox_zero(lua_State *L)
-{
-    lua_pushinteger(L, 0);
-    return 1;
-}
 
 static int sandbox_tostring(lua_State *L)
 {
@@ -193,56 +93,6 @@ static int sandbox_pcall(lua_State *L)
     return lua_gettop(L);
 }
 
-/* lrand48 as redisLrand48 computes it, on every machine. */
-static double next_random(struct sim_lua *h)
-{
-    uint64_t *x = &h->run->srv->rng;
-    *x = (*x * 0x5DEECE66Du + 0xB) & 0xffffffffffffu;
-    uint32_t r = (uint32_t)(*x >> 17);
-    return (double)(r % 2147483647u) / 2147483647.0;
-}
-
-static int sandbox_random(lua_State *L)
-{
-    struct sim_lua *h = host_of(L);
-    if (h->run == NULL) {
-        return luaL_error(L, "math.random can only be called inside a script "
-                             "invocation");
-    }
-    double r = next_random(h);
-    switch (lua_gettop(L)) {
-    case 0:
-        lua_pushnumber(L, r);
-        break;
-    case 1: {
-        int u = luaL_checkint(L, 1);
-        luaL_argcheck(L, 1 <= u, 1, "interval is empty");
-        lua_pushnumber(L, floor(r * u) + 1);
-        break;
-    }
-    case 2: {
-        int l = luaL_checkint(L, 1);
-        int u = luaL_checkint(L, 2);
-        luaL_argcheck(L, l <= u, 2, "interval is empty");
-        lua_pushnumber(L, floor(r * ((double)u - l + 1)) + l);
-        break;
-    }
-    default:
-        return luaL_error(L, "wrong number of arguments");
-    }
-    return 1;
-}
-
-static int sandbox_randomseed(lua_State *L)
-{
-    struct sim_lua *h = host_of(L);
-    int seed = luaL_checkint(L, 1);
-    if (h->run != NULL) {
-        h->run->srv->rng = ((uint64_t)(uint32_t)seed << 16) | 0x330e;
-    }
-    return 0;
-}
-
 /* ---- errors ------------------------------------------------------------ */
 
 /*
@@ -287,48 +137,34 @@ static void open_lib(lua_State *L, const char *name, lua_CFunction open)
     lua_call(L, 1, 0);
 }
 
-static void set_host_function(struct sim_lua *h, const char *name,
-                              lua_CFunction f)
-{
-    lua_pushlightuserdata(h->L, h);
-    lua_pushcclosure(h->L, f, 1);
-    lua_setfield(h->L, -2, name);
-}
-
 /* The plain globals stand on top of the stack. */
 static void fill_globals(struct sim_lua *h)
 {
-    static const char *const gone[] = {"dofile",  "loadfile", "print",
-                                       "getfenv", "setfenv",  "newproxy",
-                                       "require", "module",   "package"};
+    static const char *const gone[] = {
+        "dofile",   "loadfile", "print",        "getfenv",       "setfenv",
+        "newproxy", "require",  "module",       "package",       "rawget",
+        "rawset",   "gcinfo",   "setmetatable", "collectgarbage"};
     lua_State *L = h->L;
     for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++) {
         lua_pushnil(L);
         lua_setfield(L, -2, gone[i]);
     }
     static const struct luaL_Reg own[] = {
-        {"collectgarbage", sandbox_zero},
-        {"gcinfo", sandbox_zero},
         {"tostring", sandbox_tostring},
         {"pcall", sandbox_pcall},
-        {"next", sandbox_next},
-        {"rawset", sandbox_rawset},
-        {"rawget", sandbox_rawget},
-        {"setmetatable", sandbox_setmetatable},
     };
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
         lua_pushcfunction(L, own[i].func);
         lua_setfield(L, -2, own[i].name);
     }
-    lua_getfield(L, -1, "next");
-    lua_pushcclosure(L, sandbox_pairs, 1);
-    lua_setfield(L, -2, "pairs");
     lua_pushcfunction(L, error_handler);
     lua_setfield(L, -2, "__redis__err__handler");
 
     lua_getfield(L, -1, "math");
-    set_host_function(h, "random", sandbox_random);
-    set_host_function(h, "randomseed", sandbox_randomseed);
+    lua_pushnil(L);
+    lua_setfield(L, -2, "random");
+    lua_pushnil(L);
+    lua_setfield(L, -2, "randomseed");
     lua_pop(L, 1);
 
     sr_lua_open_short(L);
@@ -336,14 +172,12 @@ static void fill_globals(struct sim_lua *h)
     lua_newtable(L);
     sr_lua_open_redis(h);
     lua_setfield(L, -2, "redis");
-    sr_lua_open_bit(L);
-    lua_setfield(L, -2, "bit");
 }
 
 static void protect_globals(struct sim_lua *h)
 {
-    static const char *const libs[] = {"redis", "bit",  "string",
-                                       "table", "math", "coroutine"};
+    static const char *const libs[] = {"redis", "string", "table", "math",
+                                       "coroutine"};
     lua_State *L = h->L;
     for (size_t i = 0; i < sizeof libs / sizeof libs[0]; i++) {
         lua_getfield(L, -1, libs[i]);
@@ -423,11 +257,6 @@ void sim_lua_free(struct sim_lua *h)
     free(h);
 }
 
-void sim_lua_reset(struct sim_lua *h)
-{
-    lua_gc(h->L, LUA_GCCOLLECT, 0);
-}
-
 /* ---- scripts ----------------------------------------------------------- */
 
 /* The same few texts come again and again by EVAL: comparing costs a
@@ -455,13 +284,7 @@ struct sr_script *sr_lua_compile(struct sim_lua *h, struct sr_client *c,
     if (e != NULL) {
         return e->v.ptr;
     }
-    unsigned flags;
-    size_t skip;
-    if (!sr_script_shebang(c, body, &flags, &skip)) {
-        return NULL;
-    }
-    if (luaL_loadbuffer(h->L, body->ptr + skip, body->len - skip,
-                        "@user_script") != 0) {
+    if (luaL_loadbuffer(h->L, body->ptr, body->len, "@user_script") != 0) {
         sr_err(c, "Error compiling script (new function): %s",
                lua_tostring(h->L, -1));
         lua_pop(h->L, 1);
@@ -469,7 +292,6 @@ struct sr_script *sr_lua_compile(struct sim_lua *h, struct sr_client *c,
     }
     struct sr_script *s = sr_zalloc(sizeof *s);
     s->ref = luaL_ref(h->L, LUA_REGISTRYINDEX);
-    s->flags = flags;
     memcpy(s->sha, sha, 41);
     bool fresh;
     sr_dict_put(&h->scripts, sha, 40, &fresh)->v.ptr = s;
@@ -547,7 +369,7 @@ void sr_lua_run(struct sim_lua *h, struct sr_run *run,
     if (lua_pcall(L, 0, 1, 1) != 0) {
         reply_error(L, run->caller, script->sha);
     } else {
-        sr_lua_reply(h, run->caller, run->srv->script_client.resp);
+        sr_lua_reply(h, run->caller);
     }
     lua_settop(L, 0);
     h->run = NULL;

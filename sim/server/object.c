@@ -16,7 +16,6 @@ struct sr_obj *sr_obj_new(enum sim_redis_type type)
     struct sr_obj *o = sr_zalloc(sizeof *o);
     o->type = (uint8_t)type;
     o->expire_ms = -1;
-    o->intset = type == SIM_REDIS_SET;
     return o;
 }
 
@@ -35,9 +34,6 @@ void sr_obj_free(struct sr_obj *o)
         while ((e = sr_dict_next(&o->u.dict, &pos)) != NULL) {
             free(e->v.str);
         }
-        sr_dict_clear(&o->u.dict);
-        break;
-    case SIM_REDIS_SET:
         sr_dict_clear(&o->u.dict);
         break;
     case SIM_REDIS_ZSET:
@@ -60,7 +56,6 @@ struct sr_obj *sr_obj_copy(const struct sr_obj *o)
 {
     struct sr_obj *n = sr_obj_new((enum sim_redis_type)o->type);
     n->expire_ms = o->expire_ms;
-    n->intset = o->intset;
     uint32_t pos = 0;
     struct sr_ent *e;
     switch ((enum sim_redis_type)o->type) {
@@ -71,12 +66,6 @@ struct sr_obj *sr_obj_copy(const struct sr_obj *o)
         while ((e = sr_dict_next(&o->u.dict, &pos)) != NULL) {
             sr_hash_set(n, e->key, e->klen, e->v.str->p, e->v.str->len);
         }
-        break;
-    case SIM_REDIS_SET:
-        while ((e = sr_dict_next(&o->u.dict, &pos)) != NULL) {
-            sr_set_add(n, e->key, e->klen);
-        }
-        n->intset = o->intset;
         break;
     case SIM_REDIS_ZSET:
         while ((e = sr_dict_next(&o->u.z.d, &pos)) != NULL) {
@@ -101,7 +90,6 @@ size_t sr_obj_size(const struct sr_obj *o)
     case SIM_REDIS_STRING:
         return o->u.str->len;
     case SIM_REDIS_HASH:
-    case SIM_REDIS_SET:
         return o->u.dict.live;
     case SIM_REDIS_ZSET:
         return o->u.z.d.live;
@@ -139,56 +127,6 @@ bool sr_hash_del(struct sr_obj *o, const char *f, size_t fn)
     free(e->v.str);
     free(e);
     return true;
-}
-
-/* ---- set --------------------------------------------------------------- */
-
-#define INTSET_MAX 512u /* set-max-intset-entries */
-
-bool sr_set_add(struct sr_obj *o, const char *p, size_t n)
-{
-    bool fresh;
-    sr_dict_put(&o->u.dict, p, n, &fresh);
-    long long ignored;
-    if (fresh && o->intset &&
-        (!sr_parse_ll(p, n, &ignored) || o->u.dict.live > INTSET_MAX)) {
-        o->intset = false; /* for ever, as in Redis */
-    }
-    return fresh;
-}
-
-bool sr_set_del(struct sr_obj *o, const char *p, size_t n)
-{
-    struct sr_ent *e = sr_dict_take(&o->u.dict, p, n);
-    free(e);
-    return e != NULL;
-}
-
-static int by_number(const void *a, const void *b)
-{
-    const struct sr_ent *const *x = a;
-    const struct sr_ent *const *y = b;
-    long long i = 0;
-    long long j = 0;
-    sr_parse_ll((*x)->key, (*x)->klen, &i);
-    sr_parse_ll((*y)->key, (*y)->klen, &j);
-    return i < j ? -1 : i > j;
-}
-
-struct sr_ent **sr_set_members(const struct sr_obj *o)
-{
-    size_t n = 0;
-    struct sr_ent **v =
-        sr_alloc((size_t)o->u.dict.live * sizeof(struct sr_ent *));
-    uint32_t pos = 0;
-    struct sr_ent *e;
-    while ((e = sr_dict_next(&o->u.dict, &pos)) != NULL) {
-        v[n++] = e;
-    }
-    if (o->intset && n > 1) {
-        qsort(v, n, sizeof *v, by_number);
-    }
-    return v;
 }
 
 /* ---- list -------------------------------------------------------------- */

@@ -11,17 +11,18 @@
  * refuses. tests/sim_model/difftest.c compares this model with a real server,
  * reply by reply; what is known to differ:
  *
- *   - HGETALL, HKEYS, HVALS, HSCAN, SMEMBERS, SSCAN keep insertion order for
- *     ever (integer sets up to 512 members: numeric order). Redis does so
- *     only for small values; beyond 512 fields, or for a field or value over
- *     64 bytes, its order is that of a randomly seeded hash table.
+ *   - Commands, options and script functions that neither the store nor its
+ *     scripts nor their tests use do not exist: sets, streams, patterns of
+ *     channels, RESP3, lines of words as requests, flags of scripts, bit,
+ *     cjson and math.random in scripts (commands.h and lua_redis.c have what
+ *     there is).
+ *   - HGETALL and HKEYS keep insertion order for ever. Redis does so only for
+ *     small values; beyond 512 fields, or for a field or value over 64 bytes,
+ *     its order is that of a randomly seeded hash table.
  *   - SCAN, PUBSUB CHANNELS: order of insertion, and the cursor is a plain
  *     offset; keys are never returned twice.
- *   - No active expiry and no eviction unless asked for (see below): an
- *     expired key goes when it is touched, DBSIZE does not count it.
- *   - cjson, cmsgpack and struct are absent from the sandbox; math.random is
- *     seeded per server. Streams, geo, bitmaps, blocking pops, WATCH,
- *     functions, modules and cluster mode do not exist.
+ *   - No active expiry, and no eviction unless asked for (see below): an
+ *     expired key goes when it is touched.
  *   - ACLs are the switches of sim_redis_deny_command and the faults below.
  *
  * Threads: a server and its Lua host belong to one thread at a time; servers
@@ -53,18 +54,12 @@ struct sim_lua;
 struct sim_lua *sim_lua_new(void);
 /* Frees the host; NULL is allowed. All its servers must be gone. */
 void sim_lua_free(struct sim_lua *lua);
-/*
- * Brings the collector to the same state before a run, for runs that are to
- * be compared to the byte of memory. Optional; replies never depend on it.
- */
-void sim_lua_reset(struct sim_lua *lua);
 
 /* ---- life of a server -------------------------------------------------- */
 
 /*
  * A fresh, empty server. `lua` is borrowed and must outlive the server; NULL
- * lets the server own a host (slow: for unit tests). `seed` feeds the run id
- * and math.random.
+ * lets the server own a host (slow: for unit tests). `seed` feeds the run id.
  */
 struct sim_redis *sim_redis_new(struct sim_lua *lua, uint64_t seed);
 void sim_redis_free(struct sim_redis *srv);
@@ -93,12 +88,6 @@ void sim_redis_flushall(struct sim_redis *srv);
 /* Eviction (or DEL by an operator) of one key; false when it is not there. */
 bool sim_redis_evict(struct sim_redis *srv, int db, const void *key,
                      size_t len);
-/*
- * One full cycle of active expiry at this wall time: removes every expired
- * key and returns how many. Matters only when the clock steps back: a key
- * that was merely *seen* as expired would come alive again.
- */
-size_t sim_redis_active_expire(struct sim_redis *srv, int64_t wall_us);
 
 /* ---- connections ------------------------------------------------------- */
 
@@ -111,10 +100,10 @@ int sim_redis_connect(struct sim_redis *srv);
 void sim_redis_disconnect(struct sim_redis *srv, int id);
 /* Is the id open (connected and not disconnected or restarted away)? */
 bool sim_redis_is_open(const struct sim_redis *srv, int id);
-/* Will the server close it once its output is read (QUIT, CLIENT KILL, a
- * protocol error, max clients)? Input is ignored from then on. */
+/* Will the server close it once its output is read (CLIENT KILL, a protocol
+ * error, max clients)? Input is ignored from then on. */
 bool sim_redis_is_closing(const struct sim_redis *srv, int id);
-/* How many channels and patterns this connection is subscribed to. */
+/* How many channels this connection is subscribed to. */
 size_t sim_redis_subscriptions(const struct sim_redis *srv, int id);
 
 /*
@@ -150,8 +139,7 @@ enum sim_redis_fault {
     SIM_REDIS_MISCONF = 1 << 4,        /* cannot persist */
     SIM_REDIS_NOREPLICAS = 1 << 5,     /* min-replicas-to-write not met */
     SIM_REDIS_NOAUTH = 1 << 6,         /* nobody is authenticated any more */
-    SIM_REDIS_NOPERM = 1 << 7,         /* ACL: no command but AUTH, HELLO, QUIT,
-                                      RESET */
+    SIM_REDIS_NOPERM = 1 << 7,         /* ACL: no command but AUTH, HELLO */
     SIM_REDIS_NOPERM_KEY = 1 << 8,     /* ACL: no key */
     SIM_REDIS_NOPERM_CHANNEL = 1 << 9, /* ACL: no channel (7.0's default
                                           for new users) */
@@ -184,7 +172,7 @@ struct sim_redis_event {
     bool in_script;
     bool script; /* this is an EVAL or EVALSHA that ran to its end */
     int64_t wall_us;
-    const char *name; /* full name, lower case: "set", "script|load" */
+    const char *name; /* full name, lower case: "set", "script|flush" */
     int argc;
     const struct sim_redis_arg *argv;
     const void *reply; /* RESP bytes of the answer */
@@ -207,8 +195,7 @@ enum sim_redis_type {
     SIM_REDIS_STRING,
     SIM_REDIS_HASH,
     SIM_REDIS_ZSET,
-    SIM_REDIS_LIST,
-    SIM_REDIS_SET
+    SIM_REDIS_LIST
 };
 
 struct sim_redis_key {
@@ -238,22 +225,22 @@ bool sim_redis_hash_field(const struct sim_redis *srv, int db, const void *key,
                           struct sim_redis_arg *out);
 
 struct sim_redis_item {
-    struct sim_redis_arg name;  /* field, member or list element */
+    struct sim_redis_arg name;  /* field or member */
     struct sim_redis_arg value; /* of a hash field, else empty */
     double score;               /* of a sorted set's member, else 0 */
 };
 
-/* Calls `fn` for each element of a hash, set, list or sorted set, in order;
- * false when the key is not there or is a string. */
+typedef void sim_redis_item_fn(void *user, const struct sim_redis_item *item);
+
+/* Calls `fn` for each element of a hash or a sorted set, in order; false when
+ * the key is not there or is neither. */
 bool sim_redis_each_item(const struct sim_redis *srv, int db, const void *key,
-                         size_t len, int64_t wall_us,
-                         void (*fn)(void *user,
-                                    const struct sim_redis_item *item),
+                         size_t len, int64_t wall_us, sim_redis_item_fn *fn,
                          void *user);
 
 /* Number of scripts in the cache. */
 size_t sim_redis_script_count(const struct sim_redis *srv);
-/* Subscribers of a channel, patterns not counted (PUBSUB NUMSUB). */
+/* Subscribers of a channel (PUBSUB NUMSUB). */
 size_t sim_redis_numsub(const struct sim_redis *srv, const char *channel);
 /* The run id (40 hex digits) that INFO shows. */
 const char *sim_redis_run_id(const struct sim_redis *srv);

@@ -1,10 +1,8 @@
 /*
- * reply.c — answers in RESP2 and RESP3, and Redis' words for what is wrong
+ * reply.c — answers in RESP2, and Redis' words for what is wrong
  *
  * Every command writes into its client's output buffer; in a script that is
- * the script client's, whose bytes lua_redis.c then reads back. The protocol
- * version is the client's: HELLO 3 or redis.setresp(3) change nulls, maps,
- * sets, doubles and pushes, nothing else.
+ * the script client's, whose bytes lua_redis.c then reads back.
  */
 #include "internal.h"
 
@@ -64,12 +62,7 @@ void sr_bulk_str(struct sr_client *c, const struct sr_str *s)
 
 void sr_null(struct sr_client *c)
 {
-    sr_raw(c, c->resp == 2 ? "$-1\r\n" : "_\r\n");
-}
-
-void sr_null_array(struct sr_client *c)
-{
-    sr_raw(c, c->resp == 2 ? "*-1\r\n" : "_\r\n");
+    sr_raw(c, "$-1\r\n");
 }
 
 void sr_array(struct sr_client *c, size_t n)
@@ -77,50 +70,13 @@ void sr_array(struct sr_client *c, size_t n)
     header(c, '*', (long long)n);
 }
 
-void sr_map(struct sr_client *c, size_t n)
-{
-    if (c->resp == 2) {
-        header(c, '*', (long long)(2 * n));
-    } else {
-        header(c, '%', (long long)n);
-    }
-}
-
-void sr_set(struct sr_client *c, size_t n)
-{
-    header(c, c->resp == 2 ? '*' : '~', (long long)n);
-}
-
-void sr_push(struct sr_client *c, size_t n)
-{
-    header(c, c->resp == 2 ? '*' : '>', (long long)n);
-}
-
-void sr_bool(struct sr_client *c, bool b)
-{
-    if (c->resp == 2) {
-        sr_int(c, b ? 1 : 0);
-    } else {
-        sr_raw(c, b ? "#t\r\n" : "#f\r\n");
-    }
-}
-
 void sr_double(struct sr_client *c, double d)
 {
     char buf[64];
-    size_t n;
     if (isinf(d)) {
-        n = d > 0 ? 3 : 4;
-        memcpy(buf, d > 0 ? "inf" : "-inf", n);
+        sr_bulk_cstr(c, d > 0 ? "inf" : "-inf");
     } else {
-        n = sr_format_double(buf, sizeof buf, d);
-    }
-    if (c->resp == 2) {
-        sr_bulk(c, buf, n);
-    } else {
-        sr_buf_add(&c->out, ",", 1);
-        sr_buf_add(&c->out, buf, n);
-        sr_buf_add(&c->out, "\r\n", 2);
+        sr_bulk(c, buf, sr_format_double(buf, sizeof buf, d));
     }
 }
 
@@ -132,6 +88,27 @@ void sr_status(struct sr_client *c, const char *p, size_t n)
 }
 
 /* ---- errors ------------------------------------------------------------ */
+
+const char SR_TXT_MISCONF[] =
+    "-MISCONF Redis is configured to save RDB snapshots, but it's currently "
+    "unable to persist to disk. Commands that may modify the data set are "
+    "disabled, because this instance is configured to report errors during "
+    "writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). "
+    "Please check the Redis logs for details about the RDB error.";
+const char SR_TXT_READONLY[] =
+    "-READONLY You can't write against a read only replica.";
+const char SR_TXT_OOM[] =
+    "-OOM command not allowed when used memory > 'maxmemory'.";
+const char SR_TXT_NOREPLICAS[] =
+    "-NOREPLICAS Not enough good replicas to write.";
+const char SR_TXT_MASTERDOWN[] =
+    "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is "
+    "set to 'no'.";
+const char SR_TXT_LOADING[] = "-LOADING Redis is loading the dataset in memory";
+const char SR_TXT_BUSY[] =
+    "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or "
+    "SHUTDOWN NOSAVE.";
+const char SR_TXT_NOAUTH[] = "-NOAUTH Authentication required.";
 
 void sr_err_bytes(struct sr_client *c, const char *p, size_t n)
 {

@@ -3,7 +3,7 @@
  *
  * Connections are numbered for ever: an id that was closed stays closed, so a
  * simulator that delivers bytes late delivers them to nobody. Everything that
- * looks random (the run id, math.random) comes from the seed and the number
+ * looks random (the run id) comes from the seed and the number
  * of restarts.
  */
 #include "internal.h"
@@ -31,7 +31,6 @@ static void new_epoch(struct sim_redis *s)
         s->run_id[i] = hex[(x >> (4 * (i % 16))) & 15];
     }
     s->run_id[40] = '\0';
-    s->rng = ((s->seed & 0xffffffffu) << 16) | 0x330e;
     s->epoch++;
 }
 
@@ -41,7 +40,6 @@ struct sim_redis *sim_redis_new(struct sim_lua *lua, uint64_t seed)
     s->owns_lua = lua == NULL;
     s->lua = lua == NULL ? sim_lua_new() : lua;
     s->seed = seed;
-    s->script_client.resp = 2;
     s->script_client.open = true;
     s->script_client.authed = true;
     s->script_client.bulk_len = -1;
@@ -57,11 +55,9 @@ static void client_free(struct sim_redis *s, struct sr_client *c)
     sr_pubsub_leave_all(s, c);
     sr_multi_discard(c);
     sr_dict_clear(&c->channels);
-    sr_dict_clear(&c->patterns);
     free(c->queue);
     free(c->argv);
     free(c->offs);
-    free(c->name);
     sr_buf_free(&c->in);
     sr_buf_free(&c->out);
     free(c);
@@ -83,7 +79,6 @@ void sim_redis_free(struct sim_redis *s)
     drop_clients(s);
     free(s->clients);
     sr_dict_clear(&s->channels);
-    sr_dict_clear(&s->patterns);
     sr_dict_clear(&s->scripts);
     for (int i = 0; i < SR_DBS; i++) {
         sr_db_clear(&s->db[i]);
@@ -163,28 +158,7 @@ bool sim_redis_evict(struct sim_redis *s, int db, const void *key, size_t len)
     return sr_del_key(s, db, key, len);
 }
 
-size_t sim_redis_active_expire(struct sim_redis *s, int64_t wall_us)
-{
-    size_t n = 0;
-    for (int i = 0; i < SR_DBS; i++) {
-        uint32_t pos = 0;
-        struct sr_ent *e;
-        while ((e = sr_dict_next(&s->db[i], &pos)) != NULL) {
-            if (sr_is_expired(e->v.ptr, wall_us / 1000)) {
-                sr_del_key(s, i, e->key, e->klen);
-                n++;
-            }
-        }
-    }
-    return n;
-}
-
 /* ---- connections ------------------------------------------------------- */
-
-bool sr_auth_required(const struct sim_redis *s)
-{
-    return s->password != NULL || (s->faults & SIM_REDIS_NOAUTH) != 0;
-}
 
 struct sr_client *sr_client_of(const struct sim_redis *s, int id)
 {
@@ -201,7 +175,6 @@ int sim_redis_connect(struct sim_redis *s)
     struct sr_client *c = sr_zalloc(sizeof *c);
     s->clients[s->n_clients++] = c;
     c->id = s->n_clients;
-    c->resp = 2;
     c->open = true;
     c->bulk_len = -1;
     c->authed = !sr_auth_required(s);
@@ -235,7 +208,7 @@ bool sim_redis_is_closing(const struct sim_redis *s, int id)
 size_t sim_redis_subscriptions(const struct sim_redis *s, int id)
 {
     const struct sr_client *c = sr_client_of(s, id);
-    return c == NULL ? 0 : sr_subscription_count(c);
+    return c == NULL ? 0 : c->channels.live;
 }
 
 void sim_redis_output(const struct sim_redis *s, int id, const void **ptr,

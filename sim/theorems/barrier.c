@@ -67,8 +67,7 @@ void theorem_parties_ask(struct sim_world *w)
         if (!t) {
             continue;
         }
-        snprintf(id, sizeof id, "%016llx%016llx", (unsigned long long)t->id[0],
-                 (unsigned long long)t->id[1]);
+        sim_id_text(t->id, id);
         if (!party_of(w, id)) {
             struct sim_party *p = &w->party[w->parties++ % SIM_PARTIES];
             *p = (struct sim_party){.client = client, .owner = owner};

@@ -10,16 +10,6 @@
 
 enum { TRAVEL = 100 };
 
-static bool is_of(const struct sim_client *c, const char *text)
-{
-    uint64_t id[2];
-    char mine[33];
-    snib__engine_client_id(c->engine, id);
-    snprintf(mine, sizeof mine, "%016llx%016llx", (unsigned long long)id[0],
-             (unsigned long long)id[1]);
-    return strcmp(mine, text) == 0;
-}
-
 void theorem_no_needless_cancel(struct sim_world *w,
                                 const struct sim_redis_event *ev)
 {
@@ -29,18 +19,14 @@ void theorem_no_needless_cancel(struct sim_world *w,
         return;
     }
     int64_t before = w->t - TRAVEL * w->opt.latency_us * 1000;
-    for (int c = 0; c < w->opt.clients; c++) {
-        if (!is_of(&w->client[c], ev->argv[SIM_ARG_CLIENT].ptr)) {
-            continue;
-        }
-        for (int i = 0; i < w->opt.owners; i++) {
-            const struct sim_owner *l = &w->client[c].owner[i];
-            if (sim_still_waits(l) && l->asked_at < before &&
-                strcmp(sim_keys[l->name], ev->argv[3].ptr) == 0) {
-                sim_fail(w, "no needless cancel",
-                         "client %d: owner %d still waits for name %d", c, i,
-                         l->name);
-            }
+    int c = sim_client_of(w, ev->argv[SIM_ARG_CLIENT].ptr);
+    for (int i = 0; c >= 0 && i < w->opt.owners; i++) {
+        const struct sim_owner *l = &w->client[c].owner[i];
+        if (sim_still_waits(l) && l->asked_at < before &&
+            strcmp(sim_keys[l->name], ev->argv[3].ptr) == 0) {
+            sim_fail(w, "no needless cancel",
+                     "client %d: owner %d still waits for name %d", c, i,
+                     l->name);
         }
     }
 }

@@ -57,18 +57,9 @@ static bool knows_as_lost(const struct sim_owner *l, int name,
 static bool is_lost(const struct sim_world *w, int name,
                     const struct sim_holder *h)
 {
-    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
-        const struct sim_client *c = &w->client[i / w->opt.owners];
-        const struct sim_owner *l = &c->owner[i % w->opt.owners];
-        uint64_t id[2];
-        char text[2 * 16 + 1];
-        if (!knows_as_lost(l, name, h)) {
-            continue;
-        }
-        snib__engine_client_id(c->engine, id);
-        snprintf(text, sizeof text, "%016llx%016llx", (unsigned long long)id[0],
-                 (unsigned long long)id[1]);
-        if (sim_same(text, h->client)) {
+    int c = sim_client_of(w, h->client);
+    for (int i = 0; c >= 0 && i < w->opt.owners; i++) {
+        if (knows_as_lost(&w->client[c].owner[i], name, h)) {
             return true;
         }
     }

@@ -73,16 +73,6 @@ struct sim_forced *sim_forced_of(struct sim_world *w, int name, const char *id)
 
 /* -- the server ------------------------------------------------------------ */
 
-static int client_of(const struct sim_world *w, const char *id)
-{
-    for (int c = 0; c < w->opt.clients; c++) {
-        if (sim_same(w->client[c].hex, id)) {
-            return c;
-        }
-    }
-    return -1;
-}
-
 /* Is nothing wrong with this connection, nor held up by earlier slowness? */
 static bool wire_is_sound(const struct sim_world *w, const struct sim_wire *l)
 {
@@ -144,7 +134,7 @@ static void mark_owners(struct sim_world *w, int name,
 
 static void note(struct sim_world *w, int name, const struct sim_holder *h)
 {
-    int client = client_of(w, h->client);
+    int client = sim_client_of(w, h->client);
     struct sim_forced *f = &w->forced[name][w->forced_count[name]];
     if (w->forced_count[name] == SIM_FORCED) {
         return;
@@ -251,7 +241,7 @@ static void said(struct sim_world *w, int conn, int name, const char *what,
                  "name %d: %s of %.8s does not say that it was", name, what,
                  id);
     }
-    int client = client_of(w, f ? f->client : id);
+    int client = sim_client_of(w, f ? f->client : id);
     if (revoked && f && client >= 0 && !f->answered &&
         sim_is_sound(w, client) && is_read(w, client, conn)) {
         f->answered = w->t;

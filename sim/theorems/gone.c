@@ -71,9 +71,7 @@ void theorem_notes_waits(struct sim_world *w)
 static bool is_by(const struct sim_owner *l, const char *id)
 {
     char its[33];
-    snprintf(its, sizeof its, "%016llx%016llx",
-             (unsigned long long)l->waits_by[0],
-             (unsigned long long)l->waits_by[1]);
+    sim_id_text(l->waits_by, its);
     return sim_same(its, id);
 }
 
@@ -183,9 +181,7 @@ void theorem_refused_is_gone(struct sim_world *w, int client, int owner,
                               .owner = owner,
                               .life = w->client[client].life,
                               .asked = l->asked_at};
-    snprintf(id, sizeof id, "%016llx%016llx",
-             (unsigned long long)l->waits_by[0],
-             (unsigned long long)l->waits_by[1]);
+    sim_id_text(l->waits_by, id);
     memcpy(r->id, id, SIM_ID);
     if (stands(w, client, owner, err, r) &&
         !is_somebodys(w, client, owner, r->name, r->id)) {

@@ -19,9 +19,6 @@
 
 enum { FREE_MAX_MS = 7500, LIMIT_SLACK_MS = 5 };
 
-const char *const sim_keys[SIM_NAMES] = {"snib:{stock}", "snib:{a%7Db%7Bc}",
-                                         "snib:{%257B}", "snib:{d}"};
-
 bool sim_held(const struct sim_world *w, int name)
 {
     struct sim_redis_key key;

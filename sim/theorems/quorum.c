@@ -166,17 +166,6 @@ void theorem_quorum_token(struct sim_world *w, int client, int owner)
 
 /* -- in time --------------------------------------------------------------- */
 
-static const struct sim_client *client_of(const struct sim_world *w,
-                                          const struct sim_stand *st)
-{
-    for (int c = 0; c < w->opt.clients; c++) {
-        if (sim_same(w->client[c].hex, st->client)) {
-            return &w->client[c];
-        }
-    }
-    return NULL;
-}
-
 /* Does its client have this grant, or is it ending it? */
 static bool has(const struct sim_client *c, int name,
                 const struct sim_stand *st)
@@ -187,8 +176,7 @@ static bool has(const struct sim_client *c, int name,
         t->state == SNIB__CLAIM_QUEUED) {
         return false;
     }
-    snprintf(id, sizeof id, "%016llx%016llx", (unsigned long long)t->id[0],
-             (unsigned long long)t->id[1]);
+    sim_id_text(t->id, id);
     return sim_same(id, st->id);
 }
 
@@ -197,8 +185,9 @@ static void strays(struct sim_world *w, int name)
     int64_t most = w->opt.fault_count ? STRAY_AFTER_MS : STRAY_MS;
     for (int k = 0; k < w->nodes; k++) {
         struct sim_stand *st = &w->stand[k][name];
-        const struct sim_client *c = client_of(w, st);
-        if (!sim_stand_live(w, k, name) || !c || has(c, name, st)) {
+        int c = sim_client_of(w, st->client);
+        if (!sim_stand_live(w, k, name) || c < 0 ||
+            has(&w->client[c], name, st)) {
             st->stray_since = 0;
             continue;
         }
@@ -208,8 +197,7 @@ static void strays(struct sim_world *w, int name)
         if (w->healed && w->t - since > most * SIM_MS) {
             sim_fail(w, "what nobody has ends everywhere",
                      "name %d server %d: %.8s of client %d stands for %lld ms",
-                     name, k, st->id, (int)(c - w->client),
-                     (long long)((w->t - since) / SIM_MS));
+                     name, k, st->id, c, (long long)((w->t - since) / SIM_MS));
         }
     }
 }
@@ -234,7 +222,8 @@ static void whole(struct sim_world *w, int name)
         for (int k = 0; k < w->nodes; k++) {
             const struct sim_stand *st = &w->stand[k][name];
             if (!(at >> k & 1) && w->opt.far_node != k + 1 &&
-                !(sim_stand_live(w, k, name) && !client_of(w, st))) {
+                (!sim_stand_live(w, k, name) ||
+                 sim_client_of(w, st->client) >= 0)) {
                 sim_fail(w, "a grant is made whole",
                          "name %d: held by client %d for %lld ms, not at "
                          "server %d",
@@ -251,10 +240,11 @@ static int in_the_way(const struct sim_world *w, int name)
 {
     int n = 0;
     for (int k = 0; k < w->nodes; k++) {
-        const struct sim_client *c = client_of(w, &w->stand[k][name]);
-        const struct snib__claim *t = c ? c->local[name]->claim : NULL;
+        const struct sim_stand *st = &w->stand[k][name];
+        int c = sim_client_of(w, st->client);
         n += sim_stand_live(w, k, name) &&
-             (!t || has(c, name, &w->stand[k][name]));
+             (c < 0 || !w->client[c].local[name]->claim ||
+              has(&w->client[c], name, st));
     }
     return n;
 }

@@ -30,19 +30,9 @@ static int64_t slack(const struct sim_world *w)
     return 128 * w->opt.latency_us * 1000 + 5 * SIM_MS;
 }
 
-static int client_of(const struct sim_world *w, const char *id)
-{
-    for (int c = 0; c < w->opt.clients; c++) {
-        if (sim_same(w->client[c].hex, id)) {
-            return c;
-        }
-    }
-    return -1;
-}
-
 static bool only_spins(const struct sim_world *w, const char *id)
 {
-    int c = client_of(w, id);
+    int c = sim_client_of(w, id);
     return c >= 0 && w->client[c].spins == SIM_SPINS_ALWAYS;
 }
 
@@ -146,7 +136,7 @@ static void look_at_upgrades(struct sim_world *w, int name,
     bool stays = false;
     for (int i = 0; i < b->waiters; i++) {
         const struct sim_waiter *x = &b->waiter[i];
-        int client = client_of(w, x->conn + 5);
+        int client = sim_client_of(w, x->conn + 5);
         bool wanted = !x->queued || x->alive <= b->now || client < 0;
         for (int k = 0; !wanted && k < w->opt.owners; k++) {
             char id[33] = "";

@@ -18,8 +18,6 @@ void theorem_no_waiter_beside_a_free_lock(struct sim_world *);
 void theorem_call_ends_by_its_limit(struct sim_world *);
 void theorem_fence_loses_nothing(struct sim_world *);
 void theorem_nothing_left_behind(struct sim_world *);
-/* The holders' key of a name. */
-extern const char *const sim_keys[SIM_NAMES];
 void theorem_first_come_first_served(void *world,
                                      const struct sim_redis_event *);
 /* A position in the queue is cancelled only when no local thread wants it. */

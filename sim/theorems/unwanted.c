@@ -42,27 +42,11 @@ static bool wanted(const struct sim_world *w, int client, int name)
     return false;
 }
 
-/* The client of that channel; -1: it is no more. */
-static int client_of(const struct sim_world *w, const char *channel)
-{
-    for (int c = 0; c < w->opt.clients; c++) {
-        uint64_t id[2];
-        char text[2 * 16 + 1];
-        snib__engine_client_id(w->client[c].engine, id);
-        snprintf(text, sizeof text, "%016llx%016llx", (unsigned long long)id[0],
-                 (unsigned long long)id[1]);
-        if (strncmp(channel + 5, text, ID) == 0) {
-            return c;
-        }
-    }
-    return -1;
-}
-
 void theorem_unwanted_pushed(struct sim_world *w, const char *channel,
                              const char *message, int name)
 {
     struct sim_resource *r = &w->resource[name];
-    int c = client_of(w, channel);
+    int c = sim_client_of(w, channel + 5);
     r->unwanted_since = 0;
     if (c >= 0 && !w->opt.delay_ms && !wanted(w, c, name) && sound(w, c)) {
         r->unwanted_since = w->t;

@@ -53,7 +53,7 @@ struct step {
     struct sim_change *change;
 };
 
-bool theorem_same_bytes(const struct sim_bytes *a, const struct sim_bytes *b)
+static bool same_bytes(const struct sim_bytes *a, const struct sim_bytes *b)
 {
     return a->size == b->size && memcmp(a->text, b->text, (size_t)a->size) == 0;
 }
@@ -213,8 +213,7 @@ static void as_asked(struct sim_world *w, const struct step *s)
     const struct sim_change *c = s->change;
     const struct found *is = &s->is;
     int64_t ends = is->now_ms + (c->remove ? 0 : c->keep_ms);
-    if (c->remove ? is->version != 0
-                  : !theorem_same_bytes(&is->bytes, &c->bytes)) {
+    if (c->remove ? is->version != 0 : !same_bytes(&is->bytes, &c->bytes)) {
         sim_fail(w, "compared and set", "name %d: not what %.6s writes",
                  s->name, c->id);
     } else if (!c->remove && is->expires_ms != ends) {
@@ -324,7 +323,7 @@ static void not_applied(struct sim_world *w, struct step *s)
 static bool changed(const struct step *s)
 {
     return s->is.version != s->was.version ||
-           !theorem_same_bytes(&s->is.bytes, &s->was.bytes);
+           !same_bytes(&s->is.bytes, &s->was.bytes);
 }
 
 static void put(struct sim_world *w, struct step *s)

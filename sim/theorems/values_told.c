@@ -24,17 +24,11 @@
 
 enum { SLACK_MS = 5, START_MS = 1000 };
 
-static snib_instant now_of(const struct sim_world *w,
-                           const struct sim_direct *e)
-{
-    return (snib_instant){sim_local(&w->client[e->client], w->t)};
-}
-
 /* The call ends not before its limit, unless something is broken, and not after
  * it. */
 static void in_time(struct sim_world *w, const struct sim_direct *e)
 {
-    int64_t left = snib__between(now_of(w, e), e->q.limit).ns;
+    int64_t left = snib__between(sim_now(w, e->client), e->q.limit).ns;
     int64_t late = -left < w->t - e->asked ? -left : w->t - e->asked;
     bool stood_still = w->client[e->client].paused_until > e->asked;
     bool connecting =

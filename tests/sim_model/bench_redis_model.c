@@ -25,6 +25,7 @@ int main(void)
         "redis.call('pexpire', KEYS[1], ARGV[3]) return 1 end "
         "redis.call('del', KEYS[1]) redis.call('publish', 'c', ARGV[1]) "
         "return {0, ARGV[1]}";
+    static const char set[] = "*3\r\n$3\r\nset\r\n$1\r\nk\r\n$1\r\nv\r\n";
     struct sim_lua *lua = sim_lua_new();
     struct sim_redis *srv = sim_redis_new(lua, 1);
     int c = sim_redis_connect(srv);
@@ -32,19 +33,11 @@ int main(void)
     const void *p;
     size_t n;
     int len = snprintf(req, sizeof req,
-                       "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n%s\r\n",
+                       "*7\r\n$4\r\nEVAL\r\n$%zu\r\n%s\r\n$1\r\n1\r\n"
+                       "$8\r\nsnib:{a}\r\n$34\r\n"
+                       "0123456789abcdef0123456789abcdef01\r\n"
+                       "$10\r\nreq:000001\r\n$5\r\n30000\r\n",
                        strlen(script), script);
-    sim_redis_input(srv, c, req, (size_t)len, 0);
-    sim_redis_output(srv, c, &p, &n);
-    char sha[41] = "";
-    memcpy(sha, (const char *)p + 5, 40);
-    sim_redis_consume(srv, c, n);
-    len = snprintf(req, sizeof req,
-                   "*7\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n"
-                   "$8\r\nsnib:{a}\r\n$34\r\n"
-                   "0123456789abcdef0123456789abcdef01\r\n"
-                   "$10\r\nreq:000001\r\n$5\r\n30000\r\n",
-                   sha);
     const int rounds = 1000000;
     double t = seconds();
     for (int i = 0; i < rounds; i++) {
@@ -60,7 +53,7 @@ int main(void)
     for (int i = 0; i < servers; i++) {
         struct sim_redis *s = sim_redis_new(lua, (uint64_t)i);
         int id = sim_redis_connect(s);
-        sim_redis_input(s, id, "set k v\r\n", 9, 0);
+        sim_redis_input(s, id, set, sizeof set - 1, 0);
         sim_redis_free(s);
     }
     t = seconds() - t;

@@ -25,7 +25,7 @@ bool rng_chance(struct rng *r, unsigned percent);
     ((array)[rng_below((r), sizeof(array) / sizeof((array)[0]))])
 
 /* How the two answers are compared; see difftest.c. */
-enum compare { EXACT, NEAR, SORTED };
+enum compare { EXACT, NEAR, SORTED, SHAPE, FIELDS };
 
 #define REQ_ARGS  40
 #define REQ_BYTES 6000
@@ -49,7 +49,10 @@ void gen_command(struct rng *r, struct request *q, bool plain);
 /* SUBSCRIBE and its like; `may_leave_all`: an argument-less UNSUBSCRIBE has
  * at most one channel to leave, so its order is defined. */
 void gen_pubsub(struct rng *r, struct request *q, bool may_leave_all);
-/* EVAL, EVAL_RO, or SCRIPT and EVALSHA of an earlier script. */
+/* Scripts that fail, or that touch the sandbox. */
+extern const char *const gen_fixed[];
+extern const size_t gen_fixed_n;
+/* EVAL, EVALSHA of an earlier script, or SCRIPT. */
 void gen_script(struct rng *r, struct request *q);
 
 #endif

@@ -80,44 +80,29 @@ static void value(struct rng *r, struct text *t, int depth)
                                           "'str'",
                                           "-0.5",
                                           "0.99999"};
-    static const char *const special[] = {
-        "{ok='fine'}",
-        "{err='MY error'}",
-        "{err='plain'}",
-        "{ok=1}",
-        "{err=1}",
-        "{ok='a\\r\\nb'}",
-        "{err='a\\r\\nb c'}",
-        "{double=1.5}",
-        "{double=3}",
-        "{double=1/0}",
-        "{big_number='123'}",
-        "{map={a=1}}",
-        "{map={[1]=2}}",
-        "{set={a=true}}",
-        "{set={}}",
-        "{map={}}",
-        "{verbatim_string={format='txt',string='hi'}}",
-        "{verbatim_string={format='txt'}}",
-        "{verbatim_string=1}",
-        "{[0]=1,[1]=2}",
-        "{n=3}",
-        "{err='MY e',source='s',line=3}",
-        "{map={a={1,2,{ok='x'}}}}",
-        "{1,err='both'}",
-        "{ok='y',1,2}",
-        "redis.error_reply('MY err')",
-        "redis.error_reply('one')",
-        "redis.error_reply('-A b')",
-        "redis.error_reply('')",
-        "redis.status_reply('st')",
-        "redis.status_reply(1)",
-        "redis.error_reply()",
-        "redis.error_reply({})",
-        "redis.sha1hex('abc')",
-        "redis.error_reply('-')",
-        "redis.error_reply('- x')",
-        "redis.error_reply('A  b')"};
+    static const char *const special[] = {"{ok='fine'}",
+                                          "{err='MY error'}",
+                                          "{err='plain'}",
+                                          "{ok=1}",
+                                          "{err=1}",
+                                          "{ok='a\\r\\nb'}",
+                                          "{err='a\\r\\nb c'}",
+                                          "{[0]=1,[1]=2}",
+                                          "{n=3}",
+                                          "{err='MY e',source='s',line=3}",
+                                          "{1,err='both'}",
+                                          "{ok='y',1,2}",
+                                          "redis.error_reply('MY err')",
+                                          "redis.error_reply('one')",
+                                          "redis.error_reply('-A b')",
+                                          "redis.error_reply('')",
+                                          "redis.status_reply('st')",
+                                          "redis.status_reply(1)",
+                                          "redis.error_reply()",
+                                          "redis.error_reply({})",
+                                          "redis.error_reply('-')",
+                                          "redis.error_reply('- x')",
+                                          "redis.error_reply('A  b')"};
     if (depth > 0 && rng_chance(r, 40)) {
         put(t, "{");
         for (size_t n = rng_below(r, 5); n > 0; n--) {
@@ -184,9 +169,6 @@ static void call_script(struct rng *r, struct text *t)
         "end return n",
         "return v or 'none'",
     };
-    if (rng_chance(r, 15)) {
-        put(t, "redis.setresp(3) ");
-    }
     switch (rng_below(r, 6)) {
     case 0:
         put(t, "return ");
@@ -370,283 +352,17 @@ static void digits_script(struct rng *r, struct text *t)
     put(t, " for i=1,9 do v[i]=type(v[i])..tostring(v[i]) end return v");
 }
 
-/* ---- the sandbox and errors -------------------------------------------- */
-
-static const char *const fixed[] = {
-    "x=1",
-    "return x",
-    "local a = nil return a.b",
-    "return 1 + nil",
-    "return 1 + {}",
-    "return #5",
-    "return nil .. 'x'",
-    "return {} < {}",
-    "return 1 < 'x'",
-    "local t={} t[nil]=1",
-    "nofunc()",
-    "return nofunc()",
-    "error('boom')",
-    "error('boom', 0)",
-    "error('boom', 2)",
-    "error()",
-    "error(nil)",
-    "error({err='MY table'})",
-    "error({err='x y',line=9})",
-    "\n\nerror('line three')",
-    "\n\nreturn redis.call('nope')",
-    "local function f() error('in f') end\nf()",
-    "local function f() return redis.call('incr','s','x') end\nreturn f()",
-    "return redis.call()",
-    "return redis.pcall()",
-    "return redis.call({})",
-    "return redis.call('get')",
-    "return redis.pcall('get')",
-    "return redis.call('subscribe','x')",
-    "return redis.call('eval','x',0)",
-    "return redis.pcall('multi')",
-    "return redis.call('client','id')",
-    "return redis.call('script','load','x')",
-    "return redis.call('NOPE')",
-    "return redis.call('pubsub','nope')",
-    "return redis.call('pubsub')",
-    "return redis.pcall('config','get','x')",
-    "return redis.foo",
-    "redis.call = 1",
-    "redis.foo = 1",
-    "return redis.foo()",
-    "_G.x = 1",
-    "return _G.x",
-    "rawset(_G,'x',1)",
-    "return rawget(_G,'x')",
-    "KEYS = 1",
-    "KEYS[1]='changed' return KEYS[1]",
-    "return KEYS[99]",
-    "ARGV[1]=nil return #ARGV",
-    "string.x = 1",
-    "return string.x",
-    "table.insert = nil",
-    "math.pi = 3",
-    "return math.pi == math.pi",
-    "_G.string.format = 1",
-    "_G = 1",
-    "setmetatable(_G, {})",
-    "return type(os)",
-    "return type(print)",
-    "return print",
-    "return io",
-    "return dofile",
-    "return require",
-    "return type(newproxy)",
-    "return getfenv",
-    "return debug",
-    "return loadfile",
-    "return loadstring('return 5')()",
-    "return loadstring('y=1')()",
-    "return loadstring('return +')",
-    "return type(load)",
-    "return {select('#',1,nil,3)}",
-    "return {unpack({1,2,3})}",
-    "return {pcall(error,'x')}",
-    "return {pcall(error,{err='A b'})}",
-    "return {pcall(error)}",
-    "return {pcall(nil)}",
-    "return {pcall()}",
-    "return {xpcall(function() error('q') end, function(m) return m end)}",
-    "return {pcall(function() local a = nil; return a.b end)}",
-    "return tostring(1e15)",
-    "return tostring(1e14)",
-    "return tostring(0.1)",
-    "return tostring(2^53)",
-    "return tostring(-0)",
-    "return 1 .. ''",
-    "return 1.5 .. 'x'",
-    "return tostring(nil)",
-    "return tostring(true)",
-    "return string.format('%.0f', 2^53)",
-    "return string.format('%d', 3.99)",
-    "return string.format('%5.2f|%s|%q', 3.14159, 'a', 'b\"c')",
-    "return string.format('%.17g', 0.1)",
-    "return ('x'):rep(5)",
-    "return {('a,b,c'):match('(%a),(%a)')}",
-    "return ('abc'):byte(1,3)",
-    "return ('hello'):gsub('l','L')",
-    "return ('abc'):sub(-2)",
-    "return tonumber('0x10')",
-    "return tonumber('abc')",
-    "return tonumber('')",
-    "return tonumber('  12  ')",
-    "return tonumber('1e3')",
-    "return tonumber('10',2)",
-    "return tonumber(ARGV[1])",
-    "return tonumber(ARGV[1]) + 1",
-    "return ARGV[1] + 1",
-    "return -ARGV[2]",
-    "return {math.floor(3.7), math.ceil(3.2), math.max(1,5,3)}",
-    "return math.huge",
-    "return -math.huge",
-    "return {math.fmod(7,3)}",
-    "math.randomseed(42) return math.random(1000000)",
-    "math.randomseed(7) return {math.random(10),math.random(5,6)}",
-    "math.randomseed(1) return tostring(math.random())",
-    "return math.random(0)",
-    "return math.random(5,1)",
-    "local t={3,1,2} table.sort(t) return t",
-    "local t={} for i=1,10 do t[i]=i*i end return t",
-    "return table.concat({1,2,3},',')",
-    "return table.concat({{}},',')",
-    "local t={1,2} table.insert(t,1,9) return t",
-    "return {table.remove({1,2,3})}",
-    "return #{1,2,nil,4}",
-    "return bit.band(0xff, 0x0f)",
-    "return bit.bor(1,2,4)",
-    "return bit.bxor(5,3)",
-    "return bit.bnot(0)",
-    "return bit.lshift(1,31)",
-    "return bit.rshift(-1,28)",
-    "return bit.arshift(-16,2)",
-    "return bit.tohex(255)",
-    "return bit.tohex(255,4)",
-    "return bit.tohex(3735928559,-8)",
-    "return bit.rol(1,33)",
-    "return bit.ror(1,1)",
-    "return bit.bswap(0x01020304)",
-    "return bit.tobit(2^32+5)",
-    "return bit.band('a')",
-    "return bit.band()",
-    "return bit.tobit(1.5)",
-    "return bit.band(2^40+3,-1)",
-    "return redis.log(redis.LOG_DEBUG,'x')",
-    "return redis.log()",
-    "return redis.log('a','b')",
-    "return redis.log(9,'b')",
-    "return redis.sha1hex('')",
-    "return redis.sha1hex()",
-    "return redis.sha1hex(5)",
-    "return redis.replicate_commands()",
-    "return redis.set_repl(redis.REPL_ALL)",
-    "return redis.set_repl(99)",
-    "return redis.set_repl()",
-    "return redis.breakpoint()",
-    "return redis.REDIS_VERSION_NUM",
-    "return redis.REDIS_VERSION",
-    "return redis.setresp(4)",
-    "return redis.setresp()",
-    "redis.setresp(3) return true",
-    "redis.setresp(3) return false",
-    "redis.setresp(3) return {true,false}",
-    "redis.setresp(3) return nil",
-    "redis.setresp(3) return redis.call('hgetall',KEYS[1] or 'k1')",
-    "redis.setresp(3) return redis.call('get','none')==nil",
-    "redis.setresp(3) return redis.call('zadd','k1','incr',1,'m').double",
-    "redis.setresp(3) local v=redis.pcall('zscore','k1','m') return v",
-    "redis.setresp(3) return redis.pcall('zrange','k1',0,-1,'withscores')",
-    "return redis.acl_check_cmd('get','x')",
-    "return redis.acl_check_cmd('nope')",
-    "return redis.acl_check_cmd()",
-    "return redis.acl_check_cmd('client','id')",
-    "return",
-    "",
-    "return return",
-    "return (",
-    "local x = ",
-    "if true then",
-    "\n\n\nfoo bar",
-    "for",
-    "return 'unfinished",
-    "--[[ comment",
-    "return 1 --comment",
-    "goto x",
-    "return 0x",
-    "a.b.c = 1",
-    "#!lua\nreturn 1",
-    "#!lua flags=no-writes\nreturn redis.call('get','k1')",
-    "#!lua flags=no-writes\nreturn redis.call('set','k1','x')",
-    "#!lua flags=no-writes\nreturn redis.pcall('publish','c1','x')",
-    "#!lua flags=allow-oom,no-cluster\nreturn redis.call('set','k1','x')",
-    "#!lua flags=nope\nreturn 1",
-    "#!lua nope=1\nreturn 1",
-    "#!lua",
-    "#!python\nreturn 1",
-    "#!lua\n\nerror('third')",
-    "#!lua \nreturn 2",
-    "#!lua flags=\nreturn 3",
-    "#!lua flags=no-writes,\nreturn 3",
-    "#! lua\nreturn 3",
-    "#!\nreturn 1",
-    "return string.rep('ab',3,',')",
-    "return gcinfo() ~= nil",
-    "return type(collectgarbage('count'))",
-    "return type(_G)",
-    "return getmetatable(_G) ~= 5",
-    "return pairs",
-    "return {next({})}",
-    "local n=0 for k,v in pairs({a=1,b=2}) do n=n+v end return n",
-    "local t={} for i,v in ipairs(ARGV) do t[i]=v..'!' end return t",
-    "return rawequal(1,1)",
-    "return rawset({},1,'x')",
-    "return rawset(1,2,3)",
-    "local t=setmetatable({},{__index=function(t,k) return k..'?' end}) "
-    "return t.abc",
-    "local t=setmetatable({},{__tostring=function() return 'T' end}) "
-    "return tostring(t)",
-    "local co=coroutine.create(function(a) coroutine.yield(a+1) return 9 end) "
-    "return {coroutine.resume(co,1)}",
-    "local co=coroutine.wrap(function() return redis.call('ping') end) "
-    "return co()",
-    "local co=coroutine.create(function() error('co') end) "
-    "return {coroutine.resume(co)}",
-    "local co=coroutine.wrap(function() error('cow') end) return co()",
-    "return redis.call('ping')",
-    "return redis.call('PING','x')",
-    "return redis.status_reply('PONG').ok",
-    "return redis.call('echo', 5)",
-    "return redis.call('echo', 5.5)",
-    "return redis.call('echo', 1e20)",
-    "return redis.call('echo', 2^53)",
-    "return redis.call('echo', -0.1)",
-    "return redis.call('echo', 1e15)",
-    "return redis.call('echo', 123456789)",
-    "return redis.call('echo', 0/0) ~= nil",
-    "return redis.call('echo', 1/0)",
-    "return redis.call('echo', nil)",
-    "return redis.call('echo', true)",
-    "local s='' for k,v in pairs(redis.pcall('nope')) do s=s..k end "
-    "return #s",
-    "redis.call('select', 3) redis.call('set','k1','in3') "
-    "return redis.call('get','k1')",
-    "redis.call('set','k1','x') redis.call('hset','k1','a','b')",
-    "redis.call('del','k1') redis.call('hset','k1','a','1') "
-    "return redis.call('hgetall','k1')",
-    "redis.call('rpush','k5','a','b') return redis.call('lrange','k5',0,-1)",
-    "return redis.call('mget','k1','none','k2')",
-    "return {1,2,nil,4}",
-    "return {false,1}",
-    "return {nil}",
-    "return {{}}",
-    "local t={} t[1]=t[2] t[2]=5 return t",
-    "local t={} local u=t for i=1,60 do u[1]={} u=u[1] end return t",
-    "return redis.call('publish','c1',ARGV[1] or '')",
-    "return redis.call('pubsub','numsub','c1','c2')",
-    "return redis.call('pubsub','numpat')",
-    "return redis.call('type','k1')",
-    "return redis.call('type','k1').ok",
-    "return redis.call('exists','k1','k2')==1",
-};
-
 static void script_text(struct rng *r, struct text *t)
 {
     t->n = 0;
     t->p[0] = '\0';
     switch (rng_below(r, 5)) {
     case 0:
-        if (rng_chance(r, 15)) {
-            put(t, "redis.setresp(3) ");
-        }
         put(t, "return ");
         value(r, t, 3);
         break;
     case 1:
-        put(t, "%s", RNG_PICK(r, fixed));
+        put(t, "%s", gen_fixed[rng_below(r, gen_fixed_n)]);
         break;
     case 2:
         digits_script(r, t);
@@ -676,7 +392,7 @@ static void keys_and_args(struct rng *r, struct request *q)
     }
 }
 
-/* Scripts with known names, to be loaded, asked for, run and flushed. */
+/* Scripts with known names, to be sent, run by name and flushed. */
 static const char *const named[][2] = {
     {"return 1", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"},
     {"return KEYS[1]", "4a2267357833227dd98abdedb8cf24b15a986445"},
@@ -689,17 +405,12 @@ void gen_script(struct rng *r, struct request *q)
     req_reset(q);
     const char *const *one = named[rng_below(r, 3)];
     size_t what = rng_below(r, 100);
-    if (what < 3) {
-        req_word(q, "script");
-        req_word(q, "load");
+    if (what < 4) {
+        req_word(q, "eval");
         req_word(q, one[0]);
-    } else if (what < 6) {
-        req_word(q, "script");
-        req_word(q, "exists");
-        req_word(q, one[1]);
-        req_word(q, "E0E1F9FABFC9D4800C877A703B823AC0578FF8DB");
+        keys_and_args(r, q);
     } else if (what < 14) {
-        req_word(q, what < 12 ? "evalsha" : "evalsha_ro");
+        req_word(q, "evalsha");
         req_word(q, rng_chance(r, 30)
                         ? "E0e1f9fabfc9d4800c877a703b823ac0578ff8db"
                         : one[1]);
@@ -716,7 +427,7 @@ void gen_script(struct rng *r, struct request *q)
     } else {
         static struct text t;
         script_text(r, &t);
-        req_word(q, what < 92 ? "eval" : "eval_ro");
+        req_word(q, "eval");
         req_add(q, t.p, t.n);
         keys_and_args(r, q);
     }

@@ -1,8 +1,8 @@
 /*
  * model_test.h — driving one model server by hand
  *
- * `ask` sends one inline request and compares the whole output of that
- * connection, as RESP bytes.
+ * `ask` sends one request and compares the whole output of that connection, as
+ * RESP bytes.
  */
 #ifndef SNIB_TESTS_SIM_MODEL_MODEL_TEST_H
 #define SNIB_TESTS_SIM_MODEL_MODEL_TEST_H
@@ -31,7 +31,7 @@ struct fixture {
 int fixture_up(void **state);
 int fixture_down(void **state);
 
-/* Sends `request` (an inline line, without line break) on `id`. */
+/* Sends the words of `request` on `id`; quotes keep blanks in a word. */
 void tell(struct fixture *f, int id, const char *request);
 /* What waits for `id`, taken, as a string that lives until the next call. */
 const char *heard(struct fixture *f, int id);

@@ -1,8 +1,9 @@
 /*
- * resp_compare.c — cutting RESP into replies, and comparing two of them
+ * resp_compare.c — cutting RESP into replies, comparing and showing them
  */
 #include "resp_compare.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,17 +17,11 @@ size_t reply_len(const char *p, size_t n)
     long v = strtol(p + 1, NULL, 10);
     switch (p[0]) {
     case '$':
-    case '=':
         if (v >= 0) {
             used += (size_t)v + 2;
         }
         return used <= n ? used : 0;
-    case '%':
-        v *= 2;
-        break;
     case '*':
-    case '~':
-    case '>':
         break;
     default:
         return used;
@@ -80,7 +75,7 @@ static bool equal_sorted(const char *a, size_t an, const char *b, size_t bn)
         b += 11;
         bn -= 11;
     }
-    if (an != bn || (a[0] != '*' && a[0] != '~')) {
+    if (an != bn || a[0] != '*') {
         return an == bn && memcmp(a, b, an) == 0;
     }
     const char *pa = memchr(a, '\n', an);
@@ -108,6 +103,42 @@ static bool equal_sorted(const char *a, size_t an, const char *b, size_t bn)
     return n == m;
 }
 
+/* Equal but for the numbers? */
+static bool equal_shape(const char *a, size_t an, const char *b, size_t bn)
+{
+    while (an > 0 && bn > 0) {
+        const char *ea = memchr(a, '\n', an);
+        const char *eb = memchr(b, '\n', bn);
+        size_t n = ea == NULL ? an : (size_t)(ea - a) + 1;
+        size_t m = eb == NULL ? bn : (size_t)(eb - b) + 1;
+        if ((a[0] != ':' || b[0] != ':') && (n != m || memcmp(a, b, n) != 0)) {
+            return false;
+        }
+        a += n;
+        an -= n;
+        b += m;
+        bn -= m;
+    }
+    return an == bn;
+}
+
+/* Has INFO's text b every field that a has? */
+static bool has_fields(const char *a, size_t an, const char *b, size_t bn)
+{
+    const char *end = a + an;
+    while (a < end) {
+        const char *stop = memchr(a, '\n', (size_t)(end - a));
+        const char *colon = memchr(a, ':', (size_t)(end - a));
+        stop = stop == NULL ? end : stop + 1;
+        if (colon != NULL && colon < stop &&
+            memmem(b, bn, a, (size_t)(colon - a) + 1) == NULL) {
+            return false;
+        }
+        a = stop;
+    }
+    return true;
+}
+
 bool replies_equal(enum compare how, const char *a, size_t an, const char *b,
                    size_t bn)
 {
@@ -117,10 +148,29 @@ bool replies_equal(enum compare how, const char *a, size_t an, const char *b,
     if (how == SORTED) {
         return equal_sorted(a, an, b, bn);
     }
+    if (how == SHAPE) {
+        return equal_shape(a, an, b, bn);
+    }
+    if (how == FIELDS) {
+        return a[0] == '$' && b[0] == '$' && has_fields(a, an, b, bn);
+    }
     if (how == NEAR && a[0] == ':' && b[0] == ':') {
         long long x = strtoll(a + 1, NULL, 10);
         long long y = strtoll(b + 1, NULL, 10);
         return x > 0 && y > 0 && llabs(x - y) < 10000;
     }
     return false;
+}
+
+void show(const char *what, const char *p, size_t n)
+{
+    fprintf(stderr, "%s", what);
+    for (size_t i = 0; i < n && i < 2000; i++) {
+        unsigned char ch = (unsigned char)p[i];
+        if (ch >= 32 && ch < 127) {
+            fputc(ch, stderr);
+        } else {
+            fprintf(stderr, "\\x%02x", ch);
+        }
+    }
 }

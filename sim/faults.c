@@ -1,0 +1,239 @@
+/* sim/faults.c — what each fault does, and how all of them end. */
+#include <string.h>
+
+#include "sim/world.h"
+
+static void down(struct sim_world *w, int node, bool keep, int64_t ms)
+{
+    sim_net_break_all(w, node);
+    sim_redis_restart(w->node[node].redis, keep);
+    int64_t *until = &w->node[node].down_until, end = w->t + ms * SIM_MS;
+    *until = sim_quorum(w) && *until > end ? *until : end;
+}
+
+static void evict(struct sim_redis *redis, int name)
+{
+    static const char *const tails[] = {"", ":t", ":q", ":w"};
+    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
+        char key[64];
+        int n = snprintf(key, sizeof key, "%s%s", sim_keys[name], tails[i]);
+        sim_redis_evict(redis, 0, key, (size_t)n);
+    }
+}
+
+/* All that was acknowledged since the snapshot is lost; connections break. */
+void sim_promote(struct sim_world *w, int node)
+{
+    struct sim_server *s = &w->node[node];
+    if (s->replica) {
+        sim_note(w, "  the replica takes over");
+        w->p1_off = true;
+        w->died = true; /* grants that had ended are there again */
+        down(w, node, false, 20);
+        sim_redis_restore(s->redis, s->replica);
+        sim_redis_snapshot_free(s->replica);
+        s->replica = NULL;
+        w->told.lost_at = w->t;
+        w->faults++; /* one more: connections are cut now */
+        sim_book_again(w);
+        sim_directs_fault(w, &(struct sim_fault){.kind = SIM_PROMOTE});
+    }
+}
+
+/* The client that holds something just now (preferably one that also waits
+ * inside), or any client. */
+static int holder(const struct sim_world *w)
+{
+    int n = w->opt.clients * w->opt.owners;
+    for (int i = 0; sim_circles(w) && i < n; i++) {
+        int c = i / w->opt.owners;
+        if (w->client[c].owner[i % w->opt.owners].state == SIM_OWNER_NESTING) {
+            return c;
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        int c = i / w->opt.owners;
+        if (w->client[c].owner[i % w->opt.owners].state == SIM_OWNER_HOLDING) {
+            return c;
+        }
+    }
+    return 0;
+}
+
+/* Cut a client off from a server; in a quorum from all, one, or all but one. */
+static void isolate(struct sim_world *w, const struct sim_fault *f, int client,
+                    int node, int64_t until)
+{
+    int how = f->b % SIM_CONNS;
+    for (int k = 0; k < w->nodes; k++) {
+        if (w->nodes == 1 || how == 0 || (how == 1) == (k == node)) {
+            w->client[client].isolated_until[k] = until;
+        }
+    }
+}
+
+/* What is wrong with a client, or with its connections. */
+static void at_client(struct sim_world *w, const struct sim_fault *f,
+                      int client, int64_t until)
+{
+    struct sim_client *c = &w->client[client];
+    struct sim_wire *l = &c->wire[f->b % w->wires];
+    switch (f->kind) {
+    case SIM_CUT:
+        sim_net_break(w, client, f->b % w->wires);
+        break;
+    case SIM_LOSE_REPLY:
+        l->lose_reply = true;
+        break;
+    case SIM_HALF_OPEN:
+        l->half_open = true;
+        break;
+    case SIM_LATE:
+        l->late = f->ms * SIM_MS;
+        break;
+    case SIM_PAUSE:
+        c->paused_until = until > c->paused_until ? until : c->paused_until;
+        break;
+    case SIM_CRASH:
+        w->died = true;
+        sim_client_stop(w, client);
+        sim_net_drop_client(w, client);
+        c->life++;
+        sim_client_start(w, client);
+        break;
+    case SIM_JUMP:
+        snib__engine_jumped(c->engine, sim_now(w, client));
+        theorem_jump_puts_at_risk(w, client);
+        sim_client_after(w, client);
+        break;
+    default:
+        break;
+    }
+}
+
+/* What is wrong with a server, or with what it keeps. */
+static void at_server(struct sim_world *w, const struct sim_fault *f, int node,
+                      int64_t until)
+{
+    struct sim_server *s = &w->node[node];
+    switch (f->kind) {
+    case SIM_FREEZE:
+        s->paused_until = until > s->paused_until ? until : s->paused_until;
+        break;
+    case SIM_RESTART:
+        down(w, node, true, f->ms);
+        break;
+    case SIM_WIPE:
+        w->p1_off = true;
+        down(w, node, false, f->ms);
+        break;
+    case SIM_SCRIPT_FLUSH:
+        sim_redis_script_flush(s->redis);
+        break;
+    case SIM_FLUSHALL:
+        w->p1_off = true;
+        sim_redis_flushall(s->redis);
+        break;
+    case SIM_STEP_BACK:
+        s->step_us -= f->ms * 1000;
+        w->p2_off = true;
+        break;
+    case SIM_STEP_FORWARD:
+        s->step_us += f->ms * 1000;
+        w->p1_off = true;
+        sim_book_lapse(w);
+        break;
+    case SIM_ERROR:
+        sim_redis_set_fault(s->redis, (enum sim_redis_fault)f->a, true);
+        break;
+    case SIM_SLOW:
+        s->slow_until = until;
+        break;
+    case SIM_REFUSE:
+        s->refuse_until = until;
+        break;
+    case SIM_EVICT:
+        w->p1_off = true;
+        evict(s->redis, f->a % w->opt.names);
+        break;
+    case SIM_PROMOTE:
+        sim_redis_snapshot_free(s->replica);
+        s->replica = sim_redis_snapshot(s->redis);
+        sim_push(w, (struct sim_event){
+                        .at = until, .kind = SIM_EV_PROMOTE, .node = node});
+        break;
+    default:
+        break;
+    }
+}
+
+/* Is something lost that was acknowledged, or may what is over come again? */
+static bool forgets(int kind)
+{
+    return kind == SIM_WIPE || kind == SIM_FLUSHALL || kind == SIM_EVICT ||
+           kind == SIM_STEP_BACK;
+}
+
+void sim_fault_apply(struct sim_world *w, int index)
+{
+    const struct sim_fault *f = &w->opt.fault[index];
+    int c = f->a == SIM_HOLDER ? holder(w) : f->a % w->opt.clients;
+    int node = f->b / SIM_CONNS % w->nodes;
+    int64_t until = w->t + f->ms * SIM_MS;
+    w->trouble_until = until > w->trouble_until ? until : w->trouble_until;
+    w->faults++;
+    sim_note(w, "FAULT %s %d %d %lld ms", sim_fault_name(f->kind), f->a, f->b,
+             (long long)f->ms);
+    if (sim_quorum(w)) {
+        sim_quorum_before(w, node);
+    }
+    at_client(w, f, c, until);
+    at_server(w, f, node, until);
+    if (f->kind == SIM_ISOLATE) {
+        isolate(w, f, c, node, until);
+    }
+    if (f->kind != SIM_PROMOTE) { /* a promotion comes later */
+        sim_directs_fault(w, f);
+        w->told.lost_at = forgets(f->kind) ? w->t : w->told.lost_at;
+    }
+    if (sim_quorum(w)) {
+        w->p1_off = w->p2_off = false;
+        sim_quorum_after(w, node, f);
+    } else if (w->p1_off) {
+        sim_book_again(w);
+    }
+}
+
+/* End all trouble: broken connections are told to both ends, states of refusal
+ * end, everybody runs. Clock rates stay. */
+void sim_heal(struct sim_world *w)
+{
+    sim_note(w, "-- healed");
+    /* By then no late copy closes a latch any more. */
+    sim_push(w, (struct sim_event){.at = w->t + 15000 * SIM_MS,
+                                   .kind = SIM_EV_PARAMS,
+                                   .life = w->client[0].life});
+    w->healed = true;
+    w->healed_at = w->t;
+    for (int k = 0; k < w->nodes; k++) {
+        struct sim_server *s = &w->node[k];
+        s->paused_until = s->down_until = 0;
+        s->refuse_until = s->slow_until = 0;
+        for (unsigned on; (on = sim_redis_faults(s->redis)) != 0;) {
+            sim_redis_set_fault(s->redis, (enum sim_redis_fault)(on & -on),
+                                false);
+        }
+    }
+    sim_force_deafen(w);
+    for (int c = 0; c < w->opt.clients; c++) {
+        w->client[c].paused_until = 0;
+        memset(w->client[c].isolated_until, 0,
+               sizeof w->client[c].isolated_until);
+        for (int i = 0; i < w->wires; i++) {
+            w->client[c].wire[i].lose_reply = false;
+            if (w->client[c].wire[i].half_open || w->client[c].wire[i].late) {
+                sim_net_break(w, c, i);
+            }
+        }
+    }
+}

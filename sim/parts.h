@@ -1,0 +1,282 @@
+/* sim/parts.h — what each file of the simulator does for the others, the lower
+ * ones first. Included by sim/world.h, whose types these are about. */
+#ifndef SIM_PARTS_H
+#define SIM_PARTS_H
+
+#include "sim/world.h"
+
+/* -- which world it is ----------------------------------------------------- */
+
+static inline bool sim_quorum(const struct sim_world *w)
+{
+    return w->nodes > 1;
+}
+static inline bool sim_circles(const struct sim_world *w)
+{
+    return w->opt.circle_pct > 0;
+}
+static inline bool sim_force(const struct sim_world *w)
+{
+    return w->opt.force_pct > 0;
+}
+static inline bool sim_spin(const struct sim_world *w)
+{
+    return w->opt.spin || w->opt.spin_pct;
+}
+/* Are there others than plain mutexes? */
+static inline bool sim_kinds(const struct sim_world *w)
+{
+    return w->opt.flavour != SIM_MUTEX || w->opt.delay_ms || w->opt.prio_pct ||
+           w->opt.many_pct || sim_circles(w) || sim_force(w) || sim_spin(w);
+}
+
+/* events.c */
+void sim_push(struct sim_world *, struct sim_event);
+/* The event comes later. It keeps its number: streams keep their order, even if
+ * a standstill was lengthened meanwhile. */
+void sim_put_off(struct sim_world *, struct sim_event, int64_t until);
+/* Takes the next event out; there is one. */
+struct sim_event sim_pop(struct sim_world *);
+int64_t sim_local(const struct sim_client *, int64_t t);
+int64_t sim_true(const struct sim_client *, int64_t own_time);
+/* The time by a client's clock. */
+static inline snib_instant sim_now(const struct sim_world *w, int client)
+{
+    return (snib_instant){sim_local(&w->client[client], w->t)};
+}
+static inline int sim_upto(struct snib__rng *r, int n)
+{
+    return (int)snib__rng_below(r, (uint64_t)n);
+}
+static inline bool sim_chance(struct sim_world *w, int pct)
+{
+    return sim_upto(&w->work, 100) < pct;
+}
+int64_t sim_wall_us(const struct sim_world *, int node);
+void sim_fail(struct sim_world *, const char *theorem, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void sim_note(struct sim_world *, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* script.c */
+enum sim_script sim_script(const struct sim_redis_event *);
+/* The arguments of a script, as seen behind seven keys: SIM_ARG_CLIENT and on
+ * (not of a forced release). */
+const struct sim_redis_arg *sim_args(const struct sim_redis_event *);
+/* The request that the script is for; spaces: none. */
+const char *sim_request_of(const struct sim_redis_event *);
+/* The name that has this key, with that tail; -1: none. */
+int sim_name_of(const struct sim_world *, const char *key, const char *tail);
+/* The names of the locks, and the keys of their holders. */
+extern const char *const sim_names[SIM_NAMES], *const sim_keys[SIM_NAMES];
+
+/* several.c: the script of a batch. False: it is none. */
+bool sim_several(const struct sim_world *, const struct sim_redis_event *,
+                 struct sim_batch *);
+
+/* options.c */
+/* Is there a fault of that kind in the plan? */
+bool sim_planned(const struct sim_world *, int kind);
+/* The shortest lease that anybody asks for, and the longest. */
+int64_t sim_lease_least(const struct sim_options *);
+int64_t sim_lease_most(const struct sim_options *);
+
+/* book.c: the server's books */
+void sim_book_read(const struct sim_world *, int name, struct sim_book *);
+/* The step's script has run: the name's book before it, and after it (until the
+ * next call). */
+void sim_book_turn(struct sim_world *, struct sim_step *);
+/* This is the name's book from now on. */
+void sim_book_keep(struct sim_world *, int name, const struct sim_book *);
+/* The store lost or forgot: books begin anew with what is there now. */
+void sim_book_again(struct sim_world *);
+/* All that stands now is over sooner than was promised. */
+void sim_book_lapse(struct sim_world *);
+/* Did that grant stand when the store lost or forgot? */
+bool sim_lapsed(const struct sim_world *, int name, const char *id);
+bool sim_same(const char *id, const char *other);
+/* The client with that id; -1: it is no more. */
+int sim_client_of(const struct sim_world *, const char *id);
+bool sim_alone(int mode); /* exclusive */
+bool sim_live(const struct sim_holder *, int64_t now);
+const struct sim_holder *sim_holder_of(const struct sim_book *, const char *id);
+const struct sim_waiter *sim_waiter_of(const struct sim_book *, const char *id);
+/* Is this grant new in this step? (One that was over may be given again.) */
+bool sim_is_new(const struct sim_step *, const struct sim_holder *);
+/* The first in the queue that is alive, heard of, and would fit; or NULL. */
+const struct sim_waiter *sim_book_fits(const struct sim_world *,
+                                       const struct sim_book *);
+
+/* quorum.c */
+void sim_quorum_draw(struct sim_options *);
+/* Does this seed mean a world of a quorum? */
+bool sim_quorum_drawn(uint64_t seed);
+void sim_quorum_start(struct sim_world *);
+/* A script has run at a server: read anew what stands there. Returns what stood
+ * there before. */
+struct sim_stand sim_quorum_read(struct sim_world *, int node, int name);
+/* Call both around a fault at a server. A grant that stood there before and
+ * does not stand afterwards is noted as forgotten. */
+void sim_quorum_before(struct sim_world *, int node);
+void sim_quorum_after(struct sim_world *, int node, const struct sim_fault *);
+int sim_majority(const struct sim_world *);
+/* The servers at which a grant stands, as bits. */
+uint32_t sim_stands(const struct sim_world *, int name, const char *id);
+bool sim_stand_live(const struct sim_world *, int node, int name);
+/* The servers that have lost it by a fault. */
+struct sim_forgotten sim_lost_at(const struct sim_world *, int name,
+                                 const char *id);
+/* The servers whose token memory has reached this token, but not by the grant
+ * itself, as bits. */
+uint32_t sim_remember(const struct sim_world *, int name, int64_t token,
+                      const char *id);
+
+/* owner.c */
+/* At that true time; about so long from now; a length about as long. */
+void sim_owner_wake_at(struct sim_world *, int client, int owner, int64_t at);
+void sim_owner_wake(struct sim_world *, int client, int owner, int64_t us);
+int64_t sim_about(struct sim_world *, int64_t us);
+/* It has done one of its operations. */
+void sim_owner_done(struct sim_world *, int client, int owner);
+/* The write at the end of a section, compared with the mark. */
+void sim_owner_write(struct sim_world *, int name, int64_t token,
+                     int64_t read_value);
+/* It gives back one of several grants; the answer is not waited for. */
+void sim_owner_give_back(struct sim_world *, int client, int owner,
+                         uint64_t ticket);
+/* The name that an owner asks for, if it asks for any. */
+int sim_wants(const struct sim_owner *);
+/* Does it wait, and has it not given up yet? */
+bool sim_still_waits(const struct sim_owner *);
+/* All grants that an owner has while it holds or nests; returns how many. */
+int sim_grants(const struct sim_owner *, struct sim_grant ret[SIM_GRANTS]);
+/* An id as the server shows it; that of the request behind an acquisition
+ * (zeros: there is none). */
+void sim_id_text(const uint64_t id[2], char ret[33]);
+void sim_acquisition_id(const struct snib__acquisition *, char ret[33]);
+
+/* circles.c: the waits and edges that there are; returns how many waits. A wait
+ * is in a circle if it reaches itself. ghosts: include waits that are still in
+ * the queue but whose owners have given up or died. */
+int sim_waits(struct sim_world *, bool ghosts, struct sim_wait ret[SIM_WAITS]);
+/* At each event: note who waits by which request, and with what, for the
+ * ghosts. */
+void sim_waits_note(struct sim_world *);
+/* The waits that reach wait i and are reached from it, as bits. */
+uint64_t sim_waits_set(const struct sim_wait *, int count, int i);
+/* The wait of such a set that is to give up. */
+int sim_waits_youngest(const struct sim_wait *, int count, uint64_t set);
+uint64_t sim_waits_mark(const struct sim_wait *, int count, uint64_t set);
+
+/* net.c */
+/* Takes what the engine wants sent. */
+void sim_net_drive(struct sim_world *, int client);
+/* True: the event's client hears *ret. */
+bool sim_net_event(struct sim_world *, const struct sim_event *,
+                   struct snib__input *ret);
+void sim_net_break(struct sim_world *, int client, int conn);
+void sim_net_break_all(struct sim_world *, int node);
+void sim_net_drop_client(struct sim_world *, int client);
+
+/* work_lease.c: leases of two lengths, and renewals by hand */
+void sim_lease_draw(struct sim_options *);
+/* The lease that a caller asks for, in ms. */
+int64_t sim_lease_ask(struct sim_world *);
+/* True: the owner's event was for a renewal. */
+bool sim_lease_renew(struct sim_world *, int client, int owner);
+
+/* work_force.c: forced releases, and callers that spin */
+enum sim_spinner { SIM_QUEUES, SIM_SPINS_ALWAYS, SIM_SPINS_OR_QUEUES };
+void sim_force_draw(struct sim_options *);
+/* A client begins: does it spin? */
+void sim_force_begin(struct sim_world *, int client);
+/* Deny channels, also when all else is healed. */
+void sim_force_deafen(struct sim_world *);
+bool sim_spin_ask(struct sim_world *, int client, struct sim_owner *);
+/* Something was granted at the server: somebody may force-release it soon. */
+void sim_force_soon(struct sim_world *, int name);
+void sim_force_now(struct sim_world *, int client, int name);
+void sim_force_told(struct sim_world *, int client, struct snib__direct *);
+/* An owner has entered: which grant is that, and was it force-released
+ * already? */
+void sim_force_entered(struct sim_world *, int client, int owner, bool more);
+
+/* work_kinds.c: what owners do with other locks than plain mutexes */
+void sim_kinds_ask(struct sim_world *, struct sim_owner *,
+                   struct snib__acquire_spec *);
+bool sim_kinds_reenters(const struct sim_owner *);
+/* Change the params, now and then. */
+void sim_kinds_start(struct sim_world *, int client);
+/* Upgrade, nested read, downgrade. True: the owner's event was for that. */
+bool sim_kinds_nest(struct sim_world *, int client, int owner);
+void sim_kinds_told(struct sim_world *, int client, int owner, uint8_t news);
+void sim_params_told(struct sim_world *, int client, struct snib__direct *);
+void sim_kinds_open(struct sim_world *, int client);
+void sim_kinds_draw(struct sim_options *);
+
+/* work_circles.c: locks inside locks, in any order */
+void sim_circles_draw(struct sim_options *);
+/* Is this name a plain mutex, in a world where names differ? */
+bool sim_circles_plain(const struct sim_world *, int name);
+/* True: the owner's event was for that. */
+bool sim_circles_nest(struct sim_world *, int client, int owner);
+/* An event of an owner that waits inside. */
+void sim_circles_meanwhile(struct sim_world *, int client, int owner);
+/* True: the acquisition is not the owner's first. */
+bool sim_circles_told(struct sim_world *, int client, int owner,
+                      struct snib__acquisition *, uint8_t news);
+
+/* work_many.c, many.c: several names as one */
+/* always: in every world, not in some only. */
+void sim_many_draw(struct sim_options *, bool always);
+/* Begin with several names, by chance. False: the owner takes one name. */
+bool sim_many_start(struct sim_world *, int client, int owner);
+/* False: it is no longer about several. */
+bool sim_many_event(struct sim_world *, int client, int owner);
+void sim_many_told(struct sim_world *, int client, int owner,
+                   struct snib__acquisition *, uint8_t news);
+/* The index of the owner that has the acquisition of its k-th name. */
+int sim_part(const struct sim_world *, int owner, int k);
+
+/* direct.c, work_values.c, work_inspect.c: what owners do besides locking */
+void sim_directs_draw(struct sim_options *);
+void sim_directs_start(struct sim_world *);
+void sim_directs_end(struct sim_world *);
+void sim_directs_stop(struct sim_world *, int client);
+/* An owner has nothing to do. True: it makes a direct request instead of
+ * locking. */
+bool sim_direct_start(struct sim_world *, int client, int owner);
+void sim_direct_event(struct sim_world *, int client, int owner);
+void sim_direct_told(struct sim_world *, struct snib__direct *);
+void sim_directs_step(struct sim_world *, const struct sim_redis_event *);
+/* Just after a fault: which values it cost. */
+void sim_directs_fault(struct sim_world *, const struct sim_fault *);
+
+/* work.c */
+void sim_owner_event(struct sim_world *, int client, int owner);
+void sim_owner_told(struct sim_world *, int client, struct snib__acquisition *,
+                    uint8_t news);
+bool sim_work_done(const struct sim_world *);
+
+/* client.c */
+void sim_client_start(struct sim_world *, int client);
+void sim_client_stop(struct sim_world *, int client);
+void sim_client_after(struct sim_world *, int client); /* after every step */
+void sim_client_input(struct sim_world *, int client,
+                      const struct snib__input *);
+
+/* faults.c */
+void sim_fault_apply(struct sim_world *, int index);
+void sim_promote(struct sim_world *, int node);
+void sim_heal(struct sim_world *);
+
+/* watch.c: the hook of a server; user is its struct sim_server. */
+void sim_watch(void *user, const struct sim_redis_event *);
+
+/* world.c */
+struct sim_lua;
+/* Run one world to its end. True: all theorems held. */
+bool sim_run(struct sim_world *, const struct sim_options *, struct sim_lua *,
+             FILE *trace);
+
+#endif
