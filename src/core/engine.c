@@ -2,11 +2,11 @@
  * requests go to the store, its answers to the claims, actions come out.
  *
  * All entry points that may ask the store anything are here; each ends in
- * engine_settle, and nothing that they call comes back here. engine_settle hands
- * the requests of this step to the store as one chain (so that renewals that
- * fall due together travel together) and takes answers until nothing moves. A
- * store may answer inside start(), so both are repeated. Each round ends
- * requests or sends them away, so it comes to an end. */
+ * engine_settle, and nothing that they call comes back here. engine_settle
+ * hands the requests of this step to the store as one chain (so that renewals
+ * that fall due together travel together) and takes answers until nothing
+ * moves. A store may answer inside start(), so both are repeated. Each round
+ * ends requests or sends them away, so it comes to an end. */
 #include "core/engine_i.h"
 
 #include <assert.h>
@@ -399,4 +399,26 @@ snib_err snib__engine_direct(struct snib__engine *e, snib_instant now,
     snib_err err = snib__direct_start(e, now, direct);
     engine_settle(e, now);
     return err;
+}
+
+/* -- what the driver takes ------------------------------------------------ */
+
+struct snib__acquisition *snib__engine_told(struct snib__engine *e,
+                                            uint8_t *ret_news)
+{
+    struct snib__link *l = snib__list_pop(&e->told);
+    if (!l) {
+        return NULL;
+    }
+    struct snib__acquisition *s =
+        SNIB__CONTAINER(l, struct snib__acquisition, told);
+    *ret_news = s->news;
+    s->news = 0;
+    return s;
+}
+
+struct snib__direct *snib__engine_told_direct(struct snib__engine *e)
+{
+    struct snib__link *l = snib__list_pop(&e->told_directs);
+    return l ? SNIB__CONTAINER(l, struct snib__direct, told) : NULL;
 }
