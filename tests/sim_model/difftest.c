@@ -285,7 +285,7 @@ static void next_request(struct world *w, struct rng *r, struct request *q)
     } else if (rng_chance(r, 40)) {
         gen_script(r, q);
     } else {
-        gen_command(r, q, conn == 1);
+        gen_command(r, q, conn == 1 || w->group_n > 0);
     }
     /* It would end the state in the middle of a group. */
     if (is_busy(w) && q->argc == 2 && q->len[1] == 4 &&

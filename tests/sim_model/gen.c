@@ -104,6 +104,7 @@ static const char *const plain_commands[] = {
     "zrangebyscore K R R W",
     "lpush K V+",
     "rpush K V+",
+    "rpush k5 a b a b a",
     "lpop K",
     "rpop K",
     "lpop K N",
@@ -111,6 +112,8 @@ static const char *const plain_commands[] = {
     "lrange K N N",
     "llen K",
     "lrem K N V",
+    "lrem k5 N a",
+    "lrange k5 0 -1",
     "lindex K N",
     "publish A V",
     "publish A V",
@@ -150,6 +153,8 @@ static const struct {
     const char *line;
     enum compare compare;
 } other_commands[] = {
+    {"pttl K", NEAR},
+    {"pttl K", NEAR},
     {"pttl K", NEAR},
     {"pttl K", NEAR},
     {"scan 0 count 1000", SORTED},
@@ -458,14 +463,14 @@ static bool unwanted(const struct request *q)
 void gen_command(struct rng *r, struct request *q, bool plain)
 {
     req_reset(q);
-    if (!plain && rng_chance(r, 5)) {
+    if (!plain && rng_chance(r, 30)) {
         size_t n = sizeof other_commands / sizeof other_commands[0];
         size_t i = rng_below(r, n);
         q->compare = other_commands[i].compare;
         gen_from(r, q, other_commands[i].line);
         return;
     }
-    if (!plain && rng_chance(r, 1)) {
+    if (!plain && rng_chance(r, 5)) {
         req_word(q, "flushall");
         return;
     }
