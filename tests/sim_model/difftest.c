@@ -9,7 +9,7 @@
  *   1  also runs MULTI ... EXEC
  *   2  subscribes and tries what a subscriber may not do
  *
- * After every few hundred groups both are brought into another state (out of
+ * After every eighty groups both are brought into another state (out of
  * memory, replica, stale replica, no replicas, cannot persist, ACL without
  * channels, keys or commands, password, busy script), or into two or none.
  *
@@ -447,7 +447,7 @@ static bool run(struct world *w, uint64_t count)
     }
     int64_t start = clock_us(CLOCK_MONOTONIC);
     for (uint64_t g = 1; w->compared < count; g++) {
-        if (g % 200 == 0 && !switch_states(w, &r, false)) {
+        if (g % 80 == 0 && !switch_states(w, &r, false)) {
             return false;
         }
         make_group(w, &r);

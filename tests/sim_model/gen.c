@@ -90,6 +90,7 @@ static const char *const plain_commands[] = {
     "hincrby K F I",
     "zadd K S F S F",
     "zadd K S F",
+    "zadd k3 1 f1 2 f2 2 f3",
     "zadd K S F S",
     "zincrby K S F",
     "zrem K F+",
@@ -99,6 +100,7 @@ static const char *const plain_commands[] = {
     "zrange K N N",
     "zrange K N N withscores",
     "zrangebyscore K R R",
+    "zrangebyscore k3 R R",
     "zrangebyscore K R R limit N N",
     "zrangebyscore K R R withscores limit N N",
     "zrangebyscore K R R W",
@@ -470,7 +472,7 @@ void gen_command(struct rng *r, struct request *q, bool plain)
         gen_from(r, q, other_commands[i].line);
         return;
     }
-    if (!plain && rng_chance(r, 5)) {
+    if (!plain && rng_chance(r, 15)) {
         req_word(q, "flushall");
         return;
     }
