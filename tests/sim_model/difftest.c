@@ -9,7 +9,7 @@
  *   1  also runs MULTI ... EXEC
  *   2  subscribes and tries what a subscriber may not do
  *
- * After every few hundred groups both are brought into another state (out of
+ * After every eighty groups both are brought into another state (out of
  * memory, replica, stale replica, no replicas, cannot persist, ACL without
  * channels, keys or commands, password, busy script), or into two or none.
  *
@@ -285,7 +285,7 @@ static void next_request(struct world *w, struct rng *r, struct request *q)
     } else if (rng_chance(r, 40)) {
         gen_script(r, q);
     } else {
-        gen_command(r, q, conn == 1);
+        gen_command(r, q, conn == 1 || w->group_n > 0);
     }
     /* It would end the state in the middle of a group. */
     if (is_busy(w) && q->argc == 2 && q->len[1] == 4 &&
@@ -447,7 +447,7 @@ static bool run(struct world *w, uint64_t count)
     }
     int64_t start = clock_us(CLOCK_MONOTONIC);
     for (uint64_t g = 1; w->compared < count; g++) {
-        if (g % 200 == 0 && !switch_states(w, &r, false)) {
+        if (g % 80 == 0 && !switch_states(w, &r, false)) {
             return false;
         }
         make_group(w, &r);

@@ -90,6 +90,7 @@ static const char *const plain_commands[] = {
     "hincrby K F I",
     "zadd K S F S F",
     "zadd K S F",
+    "zadd k3 1 f1 2 f2 2 f3",
     "zadd K S F S",
     "zincrby K S F",
     "zrem K F+",
@@ -99,11 +100,13 @@ static const char *const plain_commands[] = {
     "zrange K N N",
     "zrange K N N withscores",
     "zrangebyscore K R R",
+    "zrangebyscore k3 R R",
     "zrangebyscore K R R limit N N",
     "zrangebyscore K R R withscores limit N N",
     "zrangebyscore K R R W",
     "lpush K V+",
     "rpush K V+",
+    "rpush k5 a b a b a",
     "lpop K",
     "rpop K",
     "lpop K N",
@@ -111,6 +114,8 @@ static const char *const plain_commands[] = {
     "lrange K N N",
     "llen K",
     "lrem K N V",
+    "lrem k5 N a",
+    "lrange k5 0 -1",
     "lindex K N",
     "publish A V",
     "publish A V",
@@ -150,6 +155,8 @@ static const struct {
     const char *line;
     enum compare compare;
 } other_commands[] = {
+    {"pttl K", NEAR},
+    {"pttl K", NEAR},
     {"pttl K", NEAR},
     {"pttl K", NEAR},
     {"scan 0 count 1000", SORTED},
@@ -458,14 +465,14 @@ static bool unwanted(const struct request *q)
 void gen_command(struct rng *r, struct request *q, bool plain)
 {
     req_reset(q);
-    if (!plain && rng_chance(r, 5)) {
+    if (!plain && rng_chance(r, 30)) {
         size_t n = sizeof other_commands / sizeof other_commands[0];
         size_t i = rng_below(r, n);
         q->compare = other_commands[i].compare;
         gen_from(r, q, other_commands[i].line);
         return;
     }
-    if (!plain && rng_chance(r, 1)) {
+    if (!plain && rng_chance(r, 15)) {
         req_word(q, "flushall");
         return;
     }

@@ -43,8 +43,8 @@ void req_reset(struct request *q);
 void req_add(struct request *q, const char *p, size_t n);
 void req_word(struct request *q, const char *word);
 
-/* A data command. `plain`: only such as compare EXACT (for MULTI and for
- * scripts). */
+/* A data command. `plain`: only such as compare EXACT (for MULTI, for scripts
+ * and for groups). */
 void gen_command(struct rng *r, struct request *q, bool plain);
 /* SUBSCRIBE and its like; `may_leave_all`: an argument-less UNSUBSCRIBE has
  * at most one channel to leave, so its order is defined. */
