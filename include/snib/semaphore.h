@@ -73,9 +73,8 @@ SNIB_API SNIB_CHECK snib_err snib_semaphore_add(struct snib_client *,
  * *ret_permits (may be NULL) is how many. It never waits in the queue and never
  * overtakes it. lock is of kind PERMITS; its `permits` is ignored. Of the
  * options owner and reason count; all must be valid. Errors: BUSY (none is
- * available, whatever wait_ms), those of snib_acquire, never TIMEOUT, LOST,
- * DEADLOCK, CANCELLED (it does not wait, and permits belong to no owner),
- * TOO_MANY (it asks for what there is). */
+ * available), those of snib_try, never LOST, DEADLOCK (permits belong to no
+ * owner), TOO_MANY (it asks for what there is). */
 SNIB_API SNIB_CHECK snib_err snib_semaphore_drain(
     struct snib_lock *lock, const struct snib_acquire_options *,
     struct snib_grant *ret, uint32_t *ret_permits, struct snib_error *reterr);

@@ -41,7 +41,7 @@ static enum supervisor_why holder_acquire_why_of_error(snib_err code)
 
 static int64_t holder_acquire_patience_until(const struct holder *k)
 {
-    return k->plan->wait_ms == SNIB_FOREVER
+    return k->plan->wait_ms == INT64_MAX
                ? INT64_MAX
                : k->plan->started_ns + k->plan->wait_ms * SUPERVISOR_MS;
 }
@@ -51,7 +51,7 @@ int64_t holder_wait_left_ms(const struct holder *k)
     int64_t until = holder_acquire_patience_until(k), now = proc_now();
 
     if (until == INT64_MAX) {
-        return SNIB_FOREVER;
+        return INT64_MAX;
     }
     if (k->plan->wait_ms == 0 || until <= now) {
         return 0;
@@ -281,8 +281,7 @@ bool holder_may_try_here(const struct holder *k)
     enum { ATTEMPT_MS = 2500 };
 
     return k->local &&
-           (k->plan->wait_ms == 0 || k->plan->wait_ms == SNIB_FOREVER ||
-            k->plan->wait_ms >= ATTEMPT_MS);
+           (k->plan->wait_ms == 0 || k->plan->wait_ms >= ATTEMPT_MS);
 }
 
 static _Noreturn void holder_acquire_fail_to_start(struct holder *k,
@@ -302,11 +301,12 @@ static void holder_acquire_one(struct holder *k)
     struct snib_acquire_options options = SNIB_INIT(snib_acquire_options);
     struct snib_error error = {0};
     struct slot *s = &k->slots[k->at];
+    int64_t wait_ms;
 
     options.owner = k->owner;
     options.reason = k->plan->args->reason;
     if (holder_may_try_here(k)) {
-        error.code = snib_acquire(s->lock, &options, &s->grant, &error);
+        error.code = snib_try(s->lock, &options, &s->grant, &error);
         if (error.code == SNIB_ERR_OK) {
             s->state = SLOT_HELD;
             holder_all_acquired(k);
@@ -316,12 +316,13 @@ static void holder_acquire_one(struct holder *k)
             holder_acquire_fail_to_start(k, &error);
         }
     }
-    options.wait_ms = holder_wait_left_ms(k);
+    wait_ms = holder_wait_left_ms(k);
     options.above = holder_find_above(k);
     s->state = SLOT_ASKED;
     k->asked = true;
     holder_note_reached(k);
-    error.code = snib_acquire_start(s->lock, &options, s, &s->ticket, &error);
+    error.code =
+        snib_try_for_start(s->lock, wait_ms, &options, s, &s->ticket, &error);
     if (error.code != SNIB_ERR_OK) {
         holder_acquire_fail_to_start(k, &error);
     }

@@ -50,6 +50,7 @@ struct several {
     size_t count, slot[PLAN_NAMES_MAX];
     struct snib_grant grants[PLAN_NAMES_MAX];
     struct snib_acquire_options options;
+    int64_t wait_ms;
     struct snib_error error;
     snib_err code;
     pthread_t thread;
@@ -175,7 +176,7 @@ void holder_acquire(struct holder *);
 void holder_all_acquired(struct holder *);
 /* Is one attempt in this thread quick enough? */
 bool holder_may_try_here(const struct holder *);
-/* For snib_acquire_options.wait_ms. */
+/* What is left of the limit; INT64_MAX: there is none. */
 int64_t holder_wait_left_ms(const struct holder *);
 /* About the name at k->at. If the store was unreachable, that replaces the
  * error. */
