@@ -554,7 +554,8 @@ SNIB_API SNIB_CHECK snib_err snib_try_for(struct snib_lock *, int64_t wait_ms,
                                           struct snib_grant *ret,
                                           struct snib_error *reterr);
 
-/* Give back one hold.
+/* Give back one hold. lock is any handle of the grant's client for the grant's
+ * name; this goes for each function that takes a lock and a grant.
  *
  * Errors: LOST, NOT_HELD, WRONG_OWNER, UNKNOWN, USAGE, CLOSED, FORKED.
  *
@@ -562,13 +563,14 @@ SNIB_API SNIB_CHECK snib_err snib_try_for(struct snib_lock *, int64_t wait_ms,
  *                this client had heard of it or not: somebody else may have
  *                worked meanwhile. The text tells of a force that the client
  *                had not heard of ("revoked by anna on ci-7: bad release")
- *   NOT_HELD     it was released before
+ *   NOT_HELD     it was released before, or is a grant of another client
  *   WRONG_OWNER  the grant belongs to another thread: release it there, or
  *                acquire with an explicit owner
  *   UNKNOWN      no answer within request_ms, or the store refused to work.
  *                The release is repeated in the background until the lease
  *                ends
- *   USAGE        a pull client
+ *   USAGE        a pull client; the grant is of another lock (it stays as it
+ *                is)
  *   CLOSED       after or during snib_client_stop, which has released it
  *
  * After LOST the owner is free again once all its holds are given back. A
@@ -579,15 +581,15 @@ SNIB_API snib_err snib_release(struct snib_lock *, struct snib_grant,
 
 /* Renew the grant now, to lease_ms from now (0: the lock's lease). Blocks up to
  * request_ms, also in a pull client. Errors: LOST, NOT_HELD, UNKNOWN,
- * UNREACHABLE, DENIED, STORE, CORRUPT, CONFIG, USAGE (lease out of bounds),
- * CLOSED (as snib_release), FORKED, NOMEM. */
+ * UNREACHABLE, DENIED, STORE, CORRUPT, CONFIG, USAGE (lease out of bounds; a
+ * grant of another lock), CLOSED (as snib_release), FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_renew(struct snib_lock *, struct snib_grant,
                                         int64_t lease_ms,
                                         struct snib_error *reterr);
 
 /* What the grant is at this instant. This compares the clock and does no I/O. A
- * stale grant, and any grant in a forked child, is RELEASED, with its own
- * token, slot -1, and 0 in all else. */
+ * stale grant, one of another lock, and any grant in a forked child, is
+ * RELEASED, with its own token, slot -1, and 0 in all else. */
 SNIB_API void snib_grant_status(struct snib_lock *, struct snib_grant,
                                 struct snib_status *ret);
 
@@ -604,7 +606,8 @@ SNIB_API void snib_grant_status(struct snib_lock *, struct snib_grant,
  *            "revoked by anna on ci-7: release 4.2 is bad"
  *            "expired: the lease was fixed, and is over"
  *
- * It is "" while the grant is held, and when the grant is stale. A lost grant
+ * It is "" while the grant is held, and when the grant is stale or of another
+ * lock. A lost grant
  * is stale once its last hold is given back, so ask before the release.
  * Programs should compare snib_status.cause: the words may change. The text
  * contains what other people wrote (a reason, a server's error); in it only
@@ -619,7 +622,8 @@ SNIB_API bool snib_grant_held(struct snib_lock *, struct snib_grant);
 
 /* A file descriptor (eventfd) that becomes readable when the grant is lost or
  * released. It belongs to the library: do not close or read it. -1 with errno
- * ENOENT for a stale grant, EMFILE or ENOMEM when none can be made. */
+ * ENOENT for a stale grant or one of another lock, EMFILE or ENOMEM when none
+ * can be made. */
 SNIB_API int snib_grant_fd(struct snib_lock *, struct snib_grant);
 
 /* Size of the id of a request, NUL included. */
@@ -627,8 +631,8 @@ SNIB_API int snib_grant_fd(struct snib_lock *, struct snib_grant);
 
 /* The id of the grant's request, as others see it (snib_party.request). Any
  * thread; no I/O. size is that of ret_text; SNIB_REQUEST_TEXT is enough.
- * ret_text is "" after an error. Errors: USAGE (size), NOT_HELD, LOST, CLOSED,
- * FORKED. */
+ * ret_text is "" after an error. Errors: USAGE (size; a grant of another lock),
+ * NOT_HELD, LOST, CLOSED, FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_grant_request(struct snib_lock *,
                                                 struct snib_grant,
                                                 char *ret_text, size_t size,
@@ -653,7 +657,8 @@ SNIB_API uint64_t snib_owner_new(void);
  * request's id (32 hexadecimal digits each) and the token, joined by ':'. The
  * store's URL and the lock's name are not in it. Any thread; no I/O. size is
  * that of ret_text; SNIB_GRANT_TEXT is enough. ret_text is "" after an error.
- * Errors: USAGE (size; not a fixed lease), NOT_HELD, LOST, CLOSED, FORKED. */
+ * Errors: USAGE (size; not a fixed lease; a grant of another lock), NOT_HELD,
+ * LOST, CLOSED, FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_grant_export(struct snib_lock *,
                                                struct snib_grant,
                                                char *ret_text, size_t size,
@@ -671,9 +676,9 @@ SNIB_API SNIB_CHECK snib_err snib_grant_identity(const char *text,
  * it until its lease ends, and this client then queues behind it like
  * everybody. Call it in the thread that acquired the grant, as snib_release. No
  * I/O. A store in this process' memory forgets the grant with its last client.
- * Errors: USAGE (not a fixed lease: nobody would renew it), NOT_HELD,
- * WRONG_OWNER, CLOSED, FORKED, LOST (it was over already; the owner is free
- * again). */
+ * Errors: USAGE (not a fixed lease: nobody would renew it; a grant of another
+ * lock), NOT_HELD, WRONG_OWNER, CLOSED, FORKED, LOST (it was over already; the
+ * owner is free again). */
 SNIB_API snib_err snib_grant_abandon(struct snib_lock *, struct snib_grant,
                                      struct snib_error *reterr);
 
@@ -753,8 +758,8 @@ struct snib_event {
  * no_reentry lock), LOST (this owner lost the lock), LIMIT (no thread or file
  * descriptor is left), CLOSED, FORKED, NOMEM. Errors of snib_try_start: those
  * of snib_acquire_start. Errors of snib_try_for_start: those of
- * snib_acquire_start. Errors of snib_release_start: NOT_HELD, WRONG_OWNER,
- * LIMIT, CLOSED, FORKED, NOMEM. */
+ * snib_acquire_start. Errors of snib_release_start: USAGE (a grant of another
+ * lock), NOT_HELD, WRONG_OWNER, LIMIT, CLOSED, FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err
 snib_acquire_start(struct snib_lock *, const struct snib_acquire_options *,
                    void *user, uint64_t *ret_ticket, struct snib_error *reterr);

@@ -133,7 +133,7 @@ SNIB_API size_t snib_multi_missing(struct snib_multi *);
  * Blocks up to request_ms. Returns the worst outcome, with the lock's name in
  * the text: first LOST (one had ended before), then UNKNOWN (sent, no answer;
  * repeated in the background), then any other. Errors: those of snib_release,
- * never USAGE (its clients may block). */
+ * USAGE (a grant of another lock). */
 SNIB_API snib_err snib_multi_release(struct snib_multi *,
                                      const struct snib_grant grants[],
                                      struct snib_error *reterr);

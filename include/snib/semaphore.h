@@ -92,8 +92,8 @@ SNIB_API SNIB_CHECK snib_err snib_semaphore_drain(
  * it in snib_party.slot.
  *
  * It compares no clock and does no I/O. *ret is left alone after an error.
- * Errors: NOT_HELD (a stale grant), USAGE (lock is not of kind PERMITS),
- * CLOSED, FORKED. */
+ * Errors: NOT_HELD (a stale grant), USAGE (lock is not of kind PERMITS; a grant
+ * of another lock), CLOSED, FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_semaphore_slot(struct snib_lock *lock,
                                                  struct snib_grant,
                                                  uint32_t *ret,

@@ -223,9 +223,15 @@ static void batch_start_release(struct snib__step *s,
                                 struct snib__batch *g, uint64_t owner)
 {
     bool open;
+    snib_err err = snib__grant_check(m->lock, m->grant, &m->error);
+    if (err) {
+        m->asked = false;
+        m->op = (struct snib__op){0};
+        return;
+    }
     batch_prepare(m, g);
-    snib_err err = snib__hold_release(s, m->lock, m->grant.ticket, owner, NULL,
-                                      &m->op, &open, &m->error);
+    err = snib__hold_release(s, m->lock, m->grant.ticket, owner, NULL, &m->op,
+                             &open, &m->error);
     if (!open) {
         m->error.code = err;
         batch_not_asked(m, g); /* unless it was answered already */

@@ -426,6 +426,11 @@ static snib_err call_release(struct snib_lock *lock, struct snib_grant grant,
         snib__step_end(&s);
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
+    err = snib__grant_check(lock, grant, reterr);
+    if (err) {
+        snib__step_end(&s);
+        return err;
+    }
     snib__pump_mark(c, before);
     snib__call_begin(&s, &call, SNIB__CALL_RELEASE,
                      snib__after(s.now, patience));
@@ -496,9 +501,11 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
         return err;
     }
     snib__step_begin(&s, c);
-    if (c->stopped) {
+    err = c->stopped ? snib__fail_plain(reterr, SNIB_ERR_CLOSED)
+                     : snib__grant_check(lock, grant, reterr);
+    if (err) {
         snib__step_end(&s);
-        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+        return err;
     }
     snib__pump_mark(c, before);
     snib__call_begin(&s, &call, SNIB__CALL_RENEW,
@@ -518,58 +525,6 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
     snib__pump_leave(&s, &call);
     snib__step_end(&s);
     return err ? err : call_outcome(&call, reterr);
-}
-
-/* -- looking at the clock -------------------------------------------------- */
-
-void snib_grant_status(struct snib_lock *lock, struct snib_grant grant,
-                       struct snib_status *ret)
-{
-    struct snib_client *c = lock->client;
-    struct snib__step s;
-    *ret = (struct snib_status){
-        .state = SNIB_RELEASED, .token = grant.token, .slot = -1};
-    if (snib__client_check(c, NULL)) {
-        return;
-    }
-    snib__step_begin(&s, c);
-    struct snib__acquisition *acq =
-        snib__engine_acquisition(c->engine, grant.ticket);
-    if (acq) {
-        snib__engine_status(c->engine, s.now, acq, ret);
-    }
-    snib__step_end(&s);
-}
-
-void snib_grant_explain(struct snib_lock *lock, struct snib_grant grant,
-                        char *ret_text, size_t size)
-{
-    struct snib_client *c = lock->client;
-    struct snib__step s;
-    if (size) {
-        ret_text[0] = 0;
-    }
-    if (snib__client_check(c, NULL)) {
-        return;
-    }
-    snib__step_begin(&s, c);
-    struct snib__acquisition *acq =
-        snib__engine_acquisition(c->engine, grant.ticket);
-    if (acq) {
-        snib__engine_explain(c->engine, s.now, acq, ret_text, size);
-    }
-    snib__step_end(&s);
-}
-
-bool snib_grant_held(struct snib_lock *lock, struct snib_grant grant)
-{
-    struct snib_status status;
-    snib_grant_status(lock, grant, &status);
-    /* HELD is true up to the deadline itself. AT_RISK may also mean that the
-     * deadline of an aggressive grant has passed. left_ms is 0 in the last
-     * millisecond already. */
-    return status.state == SNIB_HELD ||
-           (status.state == SNIB_AT_RISK && status.left_ms > 0);
 }
 
 /* -- queries --------------------------------------------------------------- */

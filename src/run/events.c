@@ -164,7 +164,8 @@ snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
     } else if (!op) {
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     } else {
-        err = snib__loop_event_fd(c, reterr);
+        err = snib__grant_check(lock, grant, reterr);
+        err = err ? err : snib__loop_event_fd(c, reterr);
     }
     if (!err) {
         op->limit = snib__after(s.now, c->request);

@@ -424,6 +424,16 @@ snib_err snib__hold_adopt(struct snib__step *, struct snib_lock *,
 snib_err snib__hold_abandon(struct snib__step *, uint64_t ticket,
                             uint64_t owner, struct snib_error *reterr);
 
+/* -- grant.c --------------------------------------------------------------- */
+
+/* The acquisition that the grant is. NULL: the grant is stale, or of another
+ * lock. */
+struct snib__acquisition *snib__grant_of(const struct snib_lock *,
+                                         struct snib_grant);
+/* USAGE for a grant of another lock; a stale one is OK here. */
+snib_err snib__grant_check(const struct snib_lock *, struct snib_grant,
+                           struct snib_error *reterr);
+
 /* -- detached.c: grants as text -------------------------------------------- */
 
 /* Read 32 hexadecimal digits; size is their number. */

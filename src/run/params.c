@@ -186,10 +186,11 @@ snib_err snib_semaphore_slot(struct snib_lock *lock, struct snib_grant grant,
     snib_grant_status(lock, grant, &st);
     snib__step_begin(&s, c);
     bool ended = st.slot < 0 && grant.ticket && c->stopping; /* stop ended it */
-    bool closed = c->stopped || ended;
+    err = c->stopped || ended ? snib__fail_plain(reterr, SNIB_ERR_CLOSED)
+                              : snib__grant_check(lock, grant, reterr);
     snib__step_end(&s);
-    if (closed) {
-        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    if (err) {
+        return err;
     }
     if (st.slot < 0) {
         return snib__fail_plain(reterr, SNIB_ERR_NOT_HELD);

@@ -98,6 +98,18 @@ static snib_err second_elect_try_for(struct world *w)
                         snib_elect_try_for(w->elect, 20, &w->term, &e));
 }
 
+static snib_err release_crosswise(struct world *w)
+{
+    struct snib_grant crossed[2] = {w->grants[1], w->grants[0]};
+    return snib_multi_release(w->multi, crossed, &e);
+}
+
+static snib_err start_release_elsewhere(struct world *w)
+{
+    must(snib_lock_new(w->c, "n", NULL, &w->made, &e));
+    return snib_release_start(w->made, w->g, NULL, &e);
+}
+
 static snib_err put_too_much(struct world *w)
 {
     static const char bytes[SNIB_VALUE_MAX + 1];
@@ -147,6 +159,7 @@ static snib_err ring_of_a_crowded_view(struct world *w)
       snib_try_start(w->lock, senseless(), NULL, &w->ticket, &e))              \
     X(snib_try_for_start, 0,                                                   \
       snib_try_for_start(w->lock, 20, senseless(), NULL, &w->ticket, &e))      \
+    X(snib_release_start, HELD, start_release_elsewhere(w))                    \
     X(snib_barrier_wait, 0,                                                    \
       snib_barrier_wait(w->c, "x", 0, 0, &w->generation, &e))                  \
     X(snib_barrier_try, 0,                                                     \
@@ -200,6 +213,7 @@ static snib_err ring_of_a_crowded_view(struct world *w)
       snib_multi_try(w->multi, senseless(), w->grants, &e))                    \
     X(snib_multi_try_for, MULTI,                                               \
       snib_multi_try_for(w->multi, 20, senseless(), w->grants, &e))            \
+    X(snib_multi_release, MULTI_HELD, release_crosswise(w))                    \
     X(snib_multi_new, 0, snib_multi_new(NULL, 0, NULL, &w->made_multi, &e))    \
     X(snib_policy_run, 0,                                                      \
       snib_policy_run(w->c, policy_without_value(w), NULL, body, w,            \
