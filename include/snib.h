@@ -26,7 +26,8 @@
  * is left there. As a rule this is one round trip. It is at most a twentieth of
  * request_ms (100 ms by default), or a fifth (400 ms) where the outcome would
  * be unknown otherwise. snib_release, snib_renew, snib_inspect, snib_list and
- * snib_force_release block up to request_ms.
+ * snib_force_release block up to request_ms. A function that blocks is refused
+ * (USAGE) in a pull client; only the end of the client may block there.
  *
  * Callbacks run on the client's background thread (in a pull client inside
  * snib_process), and no lock of the library is held then. Renewals wait while a
@@ -580,9 +581,9 @@ SNIB_API snib_err snib_release(struct snib_lock *, struct snib_grant,
                                struct snib_error *reterr);
 
 /* Renew the grant now, to lease_ms from now (0: the lock's lease). Blocks up to
- * request_ms, also in a pull client. Errors: LOST, NOT_HELD, UNKNOWN,
- * UNREACHABLE, DENIED, STORE, CORRUPT, CONFIG, USAGE (lease out of bounds; a
- * grant of another lock), CLOSED (as snib_release), FORKED, NOMEM. */
+ * request_ms. Errors: LOST, NOT_HELD, UNKNOWN, UNREACHABLE, DENIED, STORE,
+ * CORRUPT, CONFIG, USAGE (lease out of bounds; a pull client; a grant of
+ * another lock), CLOSED (as snib_release), FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_renew(struct snib_lock *, struct snib_grant,
                                         int64_t lease_ms,
                                         struct snib_error *reterr);

@@ -23,7 +23,8 @@
  *
  * Each grant has a slot, too: snib_semaphore_slot.
  *
- * Functions block up to the client's request_ms. Any thread may call them. */
+ * Functions block up to the client's request_ms, and so not in a pull client
+ * (USAGE). Any thread may call them. */
 #ifndef SNIB_SEMAPHORE_H
 #define SNIB_SEMAPHORE_H
 

@@ -495,6 +495,9 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
     int64_t ms = lease_ms ? lease_ms : lock->o.lease_ms;
     snib_err err = snib__client_check(c, reterr);
     if (!err) {
+        err = snib__may_block(c, reterr);
+    }
+    if (!err) {
         err = call_check_lease(ms, reterr);
     }
     if (err) {
@@ -561,10 +564,8 @@ snib_err snib__run_direct(struct snib_client *c, struct snib__direct *q,
     struct snib__call call;
     uint32_t before[SNIB__CONNS];
     snib_err err = snib__client_check(c, reterr);
-    if (!err && c->pull && q->verb != SNIB__PARAMS) {
-        err = snib__fail(reterr, SNIB_ERR_USAGE,
-                         "this call blocks, which a pull client must not; open "
-                         "a second client without .pull for it");
+    if (!err) {
+        err = snib__may_block(c, reterr);
     }
     if (err) {
         return err;
