@@ -74,15 +74,13 @@ static void note(struct worker *w, uint32_t index, enum outcome outcome,
 static bool serve_locked(struct worker *w, const struct request *r,
                          uint32_t index)
 {
-    struct snib_acquire_options how = SNIB_INIT(snib_acquire_options);
     struct snib_lock *lock = w->lock[r->product];
     struct snib_grant grant;
     struct snib_error e;
-    how.wait_ms = 30000;
     for (int tries = 0; tries < 5; tries++) {
         int64_t start = clock_us();
         enter_phase(w, PHASE_WAITING);
-        if (snib_acquire(lock, &how, &grant, &e)) {
+        if (snib_try_for(lock, 30000, NULL, &grant, &e)) {
             fprintf(stderr, "worker %d: %s: %s\n", (int)getpid(),
                     snib_err_name(e.code), e.text);
             continue;

@@ -30,18 +30,16 @@ static void meet(int mine, int other)
 static snib_err transfer(struct snib_lock *from, struct snib_lock *to, int mine,
                          int other, struct snib_error *e)
 {
-    struct snib_acquire_options wait = SNIB_INIT(snib_acquire_options);
     struct snib_grant a, b;
-    wait.wait_ms = 30000;
     for (int round = 1;; round++) {
-        snib_err err = snib_acquire(from, &wait, &a, e);
+        snib_err err = snib_try_for(from, 30000, NULL, &a, e);
         if (err) {
             return err;
         }
         if (round == 1) {
             meet(mine, other);
         }
-        err = snib_acquire(to, &wait, &b, e);
+        err = snib_try_for(to, 30000, NULL, &b, e);
         if (!err) {
             printf("transferred in round %d\n", round);
             snib_release(to, b, NULL);

@@ -53,7 +53,7 @@ static void *candidate(void *id)
         return NULL;
     }
     for (int i = 0; i < TERMS && !e.code; i++) {
-        if (snib_elect_campaign(me, 20000, &term, &e) == SNIB_ERR_OK) {
+        if (snib_elect_try_for(me, 20000, &term, &e) == SNIB_ERR_OK) {
             lead(me, term);
             snib_elect_resign(me, &e); /* the next one leads at once */
         }
@@ -74,7 +74,7 @@ static int observe(void)
     int64_t term = 0;
     snib_err err = snib_elect_new(client, "example-leader", NULL, &eyes, &e);
     while (!err && atomic_load(&served) < CANDIDATES * TERMS) {
-        err = snib_elect_watch(eyes, term, 100, &now, &e);
+        err = snib_elect_watch_for(eyes, term, 100, &now, &e);
         if (err == SNIB_ERR_TIMEOUT) {
             err = SNIB_ERR_OK;
         } else if (!err) {

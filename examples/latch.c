@@ -33,8 +33,8 @@ static void *work(void *unused)
     }
     for (int i = 0; i < ROUNDS; i++) {
         ended[i]++;
-        if (snib_barrier_wait(client, "round", 0, WORKERS, LIMIT_MS,
-                              &generation, &e)) {
+        if (snib_barrier_try_for(client, "round", 0, WORKERS, LIMIT_MS,
+                                 &generation, &e)) {
             fail(&e);
             break;
         }
@@ -61,7 +61,7 @@ int main(void)
     for (int i = 0; i < WORKERS; i++) {
         pthread_create(&thread[i], NULL, work, NULL);
     }
-    if (snib_latch_await(client, "loaded", 0, LIMIT_MS, &e)) {
+    if (snib_latch_try_for(client, "loaded", 0, LIMIT_MS, &e)) {
         fail(&e);
     } else {
         printf("loaded by %d of %d\n", loaded, WORKERS);

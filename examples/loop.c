@@ -92,19 +92,17 @@ static int run(struct snib_client *client, struct job jobs[JOBS])
 int main(void)
 {
     struct snib_client_options options = SNIB_INIT(snib_client_options);
-    struct snib_acquire_options how = SNIB_INIT(snib_acquire_options);
     struct job jobs[JOBS] = {{.name = "first"}, {.name = "second"}};
     struct snib_client *client;
     struct snib_error e;
     options.pull = true;
-    how.wait_ms = 10000;
     snib_err err = snib_client_open(&options, &client, &e);
     if (!err) {
         err = snib_lock_new(client, "loop", NULL, &lock, &e);
     }
     for (int i = 0; !err && i < JOBS; i++) {
         uint64_t ticket; /* for snib_cancel; owner 0: each has its own       */
-        err = snib_acquire_start(lock, &how, &jobs[i], &ticket, &e);
+        err = snib_try_for_start(lock, 10000, NULL, &jobs[i], &ticket, &e);
     }
     if (err) {
         fprintf(stderr, "%s: %s\n", snib_err_name(err), e.text);

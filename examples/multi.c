@@ -19,15 +19,13 @@ static int transfer(int from)
     static const char *const names[] = {"account:1", "account:2"};
     struct snib_lock *locks[2] = {NULL, NULL}; /* source, target            */
     struct snib_multi *both = NULL;
-    struct snib_acquire_options in_time = SNIB_INIT(snib_acquire_options);
     struct snib_grant g[2];
     struct snib_error e;
     int failed = 1;
-    in_time.wait_ms = 10000; /* for both together */
     if (snib_lock_new(client, names[from], NULL, &locks[0], &e) == 0 &&
         snib_lock_new(client, names[!from], NULL, &locks[1], &e) == 0 &&
         snib_multi_new(locks, 2, NULL, &both, &e) == 0 &&
-        snib_multi_acquire(both, &in_time, g, &e) == 0) {
+        snib_multi_try_for(both, 10000, NULL, g, &e) == 0) {
         balance[from]--; /* a real store would check g[0].token … */
         balance[!from]++;
         failed = snib_multi_release(both, g, &e) != 0;

@@ -20,7 +20,6 @@ static const struct snib_policy pay_once = {
     .size = sizeof(struct snib_policy),
     .name = "pay",
     .key = "order:{order_no}",
-    .wait_ms = 0,
     .on_busy = SNIB_BUSY_CALL,
     .busy = turned_away,
 };
@@ -38,7 +37,7 @@ static int pay(char *order_no, int (*body)(void *, struct snib_grant))
     struct snib_error e;
     int result = -1;
     snib_err err =
-        snib_policy_run(client, &pay_once, fields, body, order_no, &result, &e);
+        snib_policy_try(client, &pay_once, fields, body, order_no, &result, &e);
     if (err) {
         fprintf(stderr, "%s: %s\n", snib_err_name(err), e.text);
     }
@@ -57,7 +56,7 @@ static int charge_slowly(void *data, struct snib_grant grant)
     other.owner = snib_owner_new();
     if (snib_lock_new(client, "pay:order:4711", &options, &lock, &e) ==
         SNIB_ERR_OK) {
-        if (snib_acquire(lock, &other, &g, &e) == SNIB_ERR_BUSY) {
+        if (snib_try(lock, &other, &g, &e) == SNIB_ERR_BUSY) {
             turned_away(data, &e);
         }
         snib_lock_free(lock);

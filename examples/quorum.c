@@ -16,11 +16,9 @@ int main(void)
     struct snib_lock *lock = NULL;
     struct snib_grant grant;
     struct snib_error e = {0};
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    o.wait_ms = 2000;
     if (snib_client_open(NULL, &client, &e) == SNIB_ERR_OK &&
         snib_lock_new(client, "quorum", NULL, &lock, &e) == SNIB_ERR_OK &&
-        snib_acquire(lock, &o, &grant, &e) == SNIB_ERR_OK) {
+        snib_try_for(lock, 2000, NULL, &grant, &e) == SNIB_ERR_OK) {
         /* Servers may fail from here on: as long as a majority renews, the
          * lock is held. The token goes with every write, as always. */
         printf("mine on a majority, with token %lld\n", (long long)grant.token);

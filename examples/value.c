@@ -79,12 +79,11 @@ int main(void)
     struct stock stock;
     int64_t version;
     int sold = 0;
-    day.wait_ms = 5000;
     day.ttl_ms = 86400000; /* forget the example after a day */
     set_stock(&stock, PIECES);
     if (snib_client_open(NULL, &client, &e) ||
-        snib_value_update(client, "example:stock", 0, &day, fill, &stock, NULL,
-                          &version, &e)) {
+        snib_value_try_for(client, "example:stock", 0, 5000, &day, fill, &stock,
+                           NULL, &version, &e)) {
         fprintf(stderr, "%s: %s\n", snib_err_name(e.code), e.text);
         snib_client_free(client);
         return snib_err_exit(e.code);

@@ -12,13 +12,22 @@
  * tokens that were reserved for it from thread to thread. Those tokens are
  * below the next owner's, so the fence refuses them.
  *
- * Threads. Every function may be called from any thread. snib_acquire blocks up
- * to wait_ms, connecting and retrying included; a try (wait_ms 0) blocks up to
- * request_ms. After that it waits until the store has confirmed that nothing of
- * the request is left there. As a rule this is one round trip. It is at most a
- * twentieth of request_ms (100 ms by default), or a fifth (400 ms) where the
- * outcome would be unknown otherwise. snib_release, snib_renew, snib_inspect,
- * snib_list and snib_force_release block up to request_ms.
+ * Waiting. What may wait is there in three forms. The verb alone waits without
+ * a limit (snib_acquire). `try` does not wait (snib_try). `try_for` waits for
+ * at most wait_ms (snib_try_for); with wait_ms <= 0 it is a try, so a remainder
+ * that was computed never waits for ever. INT64_MAX is no limit.
+ *
+ * Options. A field that is zero has its default: a struct that is zero but for
+ * its size does what NULL does.
+ *
+ * Threads. Every function may be called from any thread. snib_try_for blocks up
+ * to wait_ms, connecting and retrying included; a try blocks up to request_ms.
+ * After that it waits until the store has confirmed that nothing of the request
+ * is left there. As a rule this is one round trip. It is at most a twentieth of
+ * request_ms (100 ms by default), or a fifth (400 ms) where the outcome would
+ * be unknown otherwise. snib_release, snib_renew, snib_inspect, snib_list and
+ * snib_force_release block up to request_ms. A function that blocks is refused
+ * (USAGE) in a pull client; only the end of the client may block there.
  *
  * Callbacks run on the client's background thread (in a pull client inside
  * snib_process), and no lock of the library is held then. Renewals wait while a
@@ -73,9 +82,6 @@ extern "C" {
 
 #define SNIB_API   __attribute__((visibility("default")))
 #define SNIB_CHECK __attribute__((warn_unused_result))
-
-/* For wait_ms only: wait without a limit. */
-#define SNIB_FOREVER INT64_C(-1)
 
 /* Longest lock name in bytes. A name may have any byte values, NUL included
  * (then give name_size). */
@@ -478,17 +484,10 @@ SNIB_API void snib_lock_free(struct snib_lock *);
 
 struct snib_acquire_options {
     size_t size;
-    /* 0: try once, with one attempt to connect. SNIB_FOREVER: no limit. Else
-     * the limit, for the store as for the lock: a store that is not there is
-     * waited for until then. What waiting cannot mend ends the call at once: a
-     * host name that does not exist (if the store was never reached), a refused
-     * login, a store of another kind. */
-    int64_t wait_ms;
     uint64_t owner;     /* 0: the calling thread; else of snib_owner_new */
     const char *reason; /* shown to others; NULL: the client's             */
     uint32_t permits;   /* PERMITS; 0: as the lock's options say */
-    /* PERMITS: take all that are available, at least one. Only with wait_ms
-     * 0. */
+    /* PERMITS: take all that are available, at least one. Only for a try. */
     bool all_permits;
     /* For the search of deadlocks (snib/deadlock.h): grants of other clients,
      * in processes above this one, that cannot end before this acquire has
@@ -498,16 +497,24 @@ struct snib_acquire_options {
     const char *above;
 };
 
-/* Acquire the lock. Wait for it at most wait_ms; NULL options wait for ever.
- * *ret is the grant, and all zero after an error. An owner that holds the lock
- * already gets it again at once, with the same token (re-entry). Each acquire
- * needs a release of its own.
+/* Acquire the lock. snib_acquire waits without a limit. snib_try tries once,
+ * with one attempt to connect. snib_try_for waits for at most wait_ms, for the
+ * store as for the lock: a store that is not there is waited for until then;
+ * wait_ms <= 0 is a try. What waiting cannot mend ends each of them at once: a
+ * host name that does not exist (if the store was never reached), a refused
+ * login, a store of another kind.
  *
- * Errors: BUSY, TIMEOUT, CANCELLED, LOST, DEADLOCK, TOO_MANY, USAGE, CONFIG,
+ * options may be NULL. *ret is the grant, and all zero after an error. An owner
+ * that holds the lock already gets it again at once, with the same token
+ * (re-entry). Each acquire needs a release of its own.
+ *
+ * Errors of snib_acquire: CANCELLED, LOST, DEADLOCK, TOO_MANY, USAGE, CONFIG,
  * UNSUPPORTED, LIMIT, UNKNOWN, UNREACHABLE, DENIED, STORE, CORRUPT, CLOSED,
- * FORKED, NOMEM.
+ * FORKED, NOMEM. Errors of snib_try: BUSY, and those of snib_acquire, never
+ * CANCELLED (it does not wait). Errors of snib_try_for: BUSY (wait_ms <= 0),
+ * TIMEOUT, and those of snib_acquire.
  *
- *   BUSY         it is not free, and wait_ms is 0
+ *   BUSY         a try, and it is not free
  *   TIMEOUT      it did not become free in time. This is said of a lock,
  *                never of a store that is gone
  *   CANCELLED    the handle was freed during the wait
@@ -516,15 +523,15 @@ struct snib_acquire_options {
  *                no_reentry lock; a circle (snib/deadlock.h)
  *   TOO_MANY     more permits than the semaphore has in the store, also when
  *                it was made smaller during the wait: at once, whatever
- *                wait_ms, since no wait would end it
+ *                the limit, since no wait would end it
  *   USAGE        an option is wrong; or a pull client
  *   CONFIG       a semaphore without a size; a server that keeps no locks
  *   UNSUPPORTED  a quorum has plain mutexes only
  *   LIMIT        no thread or file descriptor is left; too many holds of one
  *                grant
- *   UNKNOWN      the limit passed without an answer, and the cancel was not
- *                answered within a fifth of request_ms either. The cancel
- *                goes on in the background
+ *   UNKNOWN      the limit passed without an answer (or the client was
+ *                closed), and the cancel was not answered within a fifth of
+ *                request_ms either. The cancel goes on in the background
  *   UNREACHABLE  until the limit: no connection, no answer, or a replica; the
  *                text has the cause. A request that stood in the queue may
  *                still stand there: it is being cancelled in the background
@@ -539,8 +546,17 @@ SNIB_API SNIB_CHECK snib_err snib_acquire(struct snib_lock *,
                                           const struct snib_acquire_options *,
                                           struct snib_grant *ret,
                                           struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_try(struct snib_lock *,
+                                      const struct snib_acquire_options *,
+                                      struct snib_grant *ret,
+                                      struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_try_for(struct snib_lock *, int64_t wait_ms,
+                                          const struct snib_acquire_options *,
+                                          struct snib_grant *ret,
+                                          struct snib_error *reterr);
 
-/* Give back one hold.
+/* Give back one hold. lock is any handle of the grant's client for the grant's
+ * name; this goes for each function that takes a lock and a grant.
  *
  * Errors: LOST, NOT_HELD, WRONG_OWNER, UNKNOWN, USAGE, CLOSED, FORKED.
  *
@@ -548,13 +564,14 @@ SNIB_API SNIB_CHECK snib_err snib_acquire(struct snib_lock *,
  *                this client had heard of it or not: somebody else may have
  *                worked meanwhile. The text tells of a force that the client
  *                had not heard of ("revoked by anna on ci-7: bad release")
- *   NOT_HELD     it was released before
+ *   NOT_HELD     it was released before, or is a grant of another client
  *   WRONG_OWNER  the grant belongs to another thread: release it there, or
  *                acquire with an explicit owner
  *   UNKNOWN      no answer within request_ms, or the store refused to work.
  *                The release is repeated in the background until the lease
  *                ends
- *   USAGE        a pull client
+ *   USAGE        a pull client; the grant is of another lock (it stays as it
+ *                is)
  *   CLOSED       after or during snib_client_stop, which has released it
  *
  * After LOST the owner is free again once all its holds are given back. A
@@ -564,16 +581,16 @@ SNIB_API snib_err snib_release(struct snib_lock *, struct snib_grant,
                                struct snib_error *reterr);
 
 /* Renew the grant now, to lease_ms from now (0: the lock's lease). Blocks up to
- * request_ms, also in a pull client. Errors: LOST, NOT_HELD, UNKNOWN,
- * UNREACHABLE, DENIED, STORE, CORRUPT, CONFIG, USAGE (lease out of bounds),
- * CLOSED (as snib_release), FORKED, NOMEM. */
+ * request_ms. Errors: LOST, NOT_HELD, UNKNOWN, UNREACHABLE, DENIED, STORE,
+ * CORRUPT, CONFIG, USAGE (lease out of bounds; a pull client; a grant of
+ * another lock), CLOSED (as snib_release), FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_renew(struct snib_lock *, struct snib_grant,
                                         int64_t lease_ms,
                                         struct snib_error *reterr);
 
 /* What the grant is at this instant. This compares the clock and does no I/O. A
- * stale grant, and any grant in a forked child, is RELEASED, with its own
- * token, slot -1, and 0 in all else. */
+ * stale grant, one of another lock, and any grant in a forked child, is
+ * RELEASED, with its own token, slot -1, and 0 in all else. */
 SNIB_API void snib_grant_status(struct snib_lock *, struct snib_grant,
                                 struct snib_status *ret);
 
@@ -590,7 +607,8 @@ SNIB_API void snib_grant_status(struct snib_lock *, struct snib_grant,
  *            "revoked by anna on ci-7: release 4.2 is bad"
  *            "expired: the lease was fixed, and is over"
  *
- * It is "" while the grant is held, and when the grant is stale. A lost grant
+ * It is "" while the grant is held, and when the grant is stale or of another
+ * lock. A lost grant
  * is stale once its last hold is given back, so ask before the release.
  * Programs should compare snib_status.cause: the words may change. The text
  * contains what other people wrote (a reason, a server's error); in it only
@@ -605,7 +623,8 @@ SNIB_API bool snib_grant_held(struct snib_lock *, struct snib_grant);
 
 /* A file descriptor (eventfd) that becomes readable when the grant is lost or
  * released. It belongs to the library: do not close or read it. -1 with errno
- * ENOENT for a stale grant, EMFILE or ENOMEM when none can be made. */
+ * ENOENT for a stale grant or one of another lock, EMFILE or ENOMEM when none
+ * can be made. */
 SNIB_API int snib_grant_fd(struct snib_lock *, struct snib_grant);
 
 /* Size of the id of a request, NUL included. */
@@ -613,8 +632,8 @@ SNIB_API int snib_grant_fd(struct snib_lock *, struct snib_grant);
 
 /* The id of the grant's request, as others see it (snib_party.request). Any
  * thread; no I/O. size is that of ret_text; SNIB_REQUEST_TEXT is enough.
- * ret_text is "" after an error. Errors: USAGE (size), NOT_HELD, LOST, CLOSED,
- * FORKED. */
+ * ret_text is "" after an error. Errors: USAGE (size; a grant of another lock),
+ * NOT_HELD, LOST, CLOSED, FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_grant_request(struct snib_lock *,
                                                 struct snib_grant,
                                                 char *ret_text, size_t size,
@@ -639,7 +658,8 @@ SNIB_API uint64_t snib_owner_new(void);
  * request's id (32 hexadecimal digits each) and the token, joined by ':'. The
  * store's URL and the lock's name are not in it. Any thread; no I/O. size is
  * that of ret_text; SNIB_GRANT_TEXT is enough. ret_text is "" after an error.
- * Errors: USAGE (size; not a fixed lease), NOT_HELD, LOST, CLOSED, FORKED. */
+ * Errors: USAGE (size; not a fixed lease; a grant of another lock), NOT_HELD,
+ * LOST, CLOSED, FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_grant_export(struct snib_lock *,
                                                struct snib_grant,
                                                char *ret_text, size_t size,
@@ -657,9 +677,9 @@ SNIB_API SNIB_CHECK snib_err snib_grant_identity(const char *text,
  * it until its lease ends, and this client then queues behind it like
  * everybody. Call it in the thread that acquired the grant, as snib_release. No
  * I/O. A store in this process' memory forgets the grant with its last client.
- * Errors: USAGE (not a fixed lease: nobody would renew it), NOT_HELD,
- * WRONG_OWNER, CLOSED, FORKED, LOST (it was over already; the owner is free
- * again). */
+ * Errors: USAGE (not a fixed lease: nobody would renew it; a grant of another
+ * lock), NOT_HELD, WRONG_OWNER, CLOSED, FORKED, LOST (it was over already; the
+ * owner is free again). */
 SNIB_API snib_err snib_grant_abandon(struct snib_lock *, struct snib_grant,
                                      struct snib_error *reterr);
 
@@ -689,11 +709,12 @@ typedef enum snib_event_kind {
     SNIB_EV_REFUSED,  /* answer to an acquire_start; see error              */
     SNIB_EV_RELEASED, /* answer to a release_start; see error               */
     SNIB_EV_STATE,    /* a grant acquired by acquire_start changed          */
-    SNIB_EV_PASSED    /* answer to a latch_await_start, barrier_wait_start
-                       * (snib/latch.h): passed; nothing is held */
+    SNIB_EV_PASSED    /* answer to a start of snib/latch.h: passed; nothing
+                       * is held */
 } snib_event_kind;
 
-/* An event. What is set in it, by kind; all else is 0:
+/* An event. What is set in it, by kind; all else is 0 (acquire_start stands for
+ * try_start and try_for_start, too):
  *
  *            grant          user                  error        state, cause
  *   GRANTED  ticket, token  of acquire_start      OK           HELD, NONE
@@ -704,7 +725,7 @@ typedef enum snib_event_kind {
  *                           for this handle
  *   PASSED   ticket, token  of the …_start        OK           RELEASED, NONE
  *
- * Errors of SNIB_EV_REFUSED: those of snib_acquire, CANCELLED (snib_cancel),
+ * Errors of SNIB_EV_REFUSED: those of snib_try_for, CANCELLED (snib_cancel),
  * never FORKED (a child gets no events), LIMIT, USAGE (the start says so).
  * Errors of SNIB_EV_RELEASED: LOST, UNKNOWN (as for snib_release; also when
  * stop came first).
@@ -727,24 +748,34 @@ struct snib_event {
     struct snib_error error;
 };
 
-/* Start an acquire or a release. Every start that returns OK ends in exactly
- * one event from snib_next, which also has what the store says. After an error
- * there is no event. *ret_ticket names the attempt for snib_cancel, and is the
- * grant's ticket afterwards. There is no calling thread as owner: owner 0 makes
- * a new owner for this grant.
+/* Start an acquire or a release: an acquire without a limit, a try, or an
+ * acquire that ends wait_ms after this call at the latest. Every start that
+ * returns OK ends in exactly one event from snib_next, which also has what the
+ * store says. After an error there is no event. *ret_ticket names the attempt
+ * for snib_cancel, and is the grant's ticket afterwards. There is no calling
+ * thread as owner: owner 0 makes a new owner for this grant.
  *
  * Errors of snib_acquire_start: USAGE (options), DEADLOCK (this owner holds a
  * no_reentry lock), LOST (this owner lost the lock), LIMIT (no thread or file
- * descriptor is left), CLOSED, FORKED, NOMEM. Errors of snib_release_start:
- * NOT_HELD, WRONG_OWNER, LIMIT, CLOSED, FORKED, NOMEM. */
+ * descriptor is left), CLOSED, FORKED, NOMEM. Errors of snib_try_start: those
+ * of snib_acquire_start. Errors of snib_try_for_start: those of
+ * snib_acquire_start. Errors of snib_release_start: USAGE (a grant of another
+ * lock), NOT_HELD, WRONG_OWNER, LIMIT, CLOSED, FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err
 snib_acquire_start(struct snib_lock *, const struct snib_acquire_options *,
                    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_try_start(struct snib_lock *,
+                                            const struct snib_acquire_options *,
+                                            void *user, uint64_t *ret_ticket,
+                                            struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_try_for_start(
+    struct snib_lock *, int64_t wait_ms, const struct snib_acquire_options *,
+    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
 SNIB_API SNIB_CHECK snib_err snib_release_start(struct snib_lock *,
                                                 struct snib_grant, void *user,
                                                 struct snib_error *reterr);
 
-/* Give up an acquire_start that has not answered. Does not block; a pull client
+/* Give up a start that has not answered. Does not block; a pull client
  * goes on with snib_process. A ticket that is not known does nothing.
  *
  * The acquire ends REFUSED with CANCELLED when the store has confirmed that
@@ -919,6 +950,10 @@ SNIB_API SNIB_CHECK snib_err snib_doctor(
 /* A block that cannot leak its lock: return, break and goto release it.
  *
  *   SNIB_WITH (s, lock, NULL, &err) { pay(s.grant.token); }
+ *   SNIB_WITH_TRY_FOR (s, lock, 500, NULL, &err) { pay(s.grant.token); }
+ *
+ * SNIB_WITH waits without a limit, SNIB_WITH_TRY does not wait,
+ * SNIB_WITH_TRY_FOR waits for at most wait_ms.
  *
  * The block runs once when the lock was acquired, else not at all (err says
  * why; s is out of scope then). When the lock was lost before the block ended,
@@ -930,7 +965,8 @@ SNIB_API SNIB_CHECK snib_err snib_doctor(
  * err may be NULL. Else it has to live until the block's end, or until
  * snib_scope_end if you call the functions yourself; scope.err is then what the
  * release answered. Do not use it with longjmp or thread cancellation. Errors
- * of snib_scope_begin: those of snib_acquire. */
+ * of snib_scope_begin: those of snib_acquire. Errors of snib_scope_try: those
+ * of snib_try. Errors of snib_scope_try_for: those of snib_try_for. */
 struct snib_scope {
     struct snib_lock *lock;
     struct snib_grant grant;
@@ -941,11 +977,23 @@ struct snib_scope {
 SNIB_API struct snib_scope snib_scope_begin(struct snib_lock *,
                                             const struct snib_acquire_options *,
                                             struct snib_error *reterr);
+SNIB_API struct snib_scope snib_scope_try(struct snib_lock *,
+                                          const struct snib_acquire_options *,
+                                          struct snib_error *reterr);
+SNIB_API struct snib_scope
+snib_scope_try_for(struct snib_lock *, int64_t wait_ms,
+                   const struct snib_acquire_options *,
+                   struct snib_error *reterr);
 SNIB_API void snib_scope_end(struct snib_scope *);
-#define SNIB_WITH(s, lock, opts, err)                                          \
-    for (struct snib_scope s __attribute__((cleanup(snib_scope_end))) =        \
-             snib_scope_begin(lock, opts, err);                                \
+#define SNIB_WITH_(s, begin)                                                   \
+    for (struct snib_scope s __attribute__((cleanup(snib_scope_end))) = begin; \
          s.live; snib_scope_end(&s))
+#define SNIB_WITH(s, lock, opts, err)                                          \
+    SNIB_WITH_ (s, snib_scope_begin(lock, opts, err))
+#define SNIB_WITH_TRY(s, lock, opts, err)                                      \
+    SNIB_WITH_ (s, snib_scope_try(lock, opts, err))
+#define SNIB_WITH_TRY_FOR(s, lock, wait_ms, opts, err)                         \
+    SNIB_WITH_ (s, snib_scope_try_for(lock, wait_ms, opts, err))
 
 /* What a policy does when the lock is not acquired in time. */
 typedef enum snib_on_busy {
@@ -962,14 +1010,14 @@ struct snib_policy {
     const char *name; /* "pay"; may be NULL: the key alone                */
     const char *key;  /* "order:{order_no}"                               */
     struct snib_lock_options lock;
-    int64_t wait_ms;
-    snib_on_busy on_busy;
+    snib_on_busy on_busy; /* for the forms that do not wait for ever        */
     int (*busy)(void *data, const struct snib_error *);
 };
 
-/* Run body under the policy's lock. pairs is field, value, …, NULL. pairs, data
- * and policy are borrowed for the call. *ret_body is what body (or busy)
- * returned; it is as it was when neither ran.
+/* Run body under the policy's lock: wait for it without a limit, not at all, or
+ * for at most wait_ms. pairs is field, value, …, NULL. pairs, data and policy
+ * are borrowed for the call. *ret_body is what body (or busy) returned; it is
+ * as it was when neither ran.
  *
  * Returns OK when body or busy ran and the lock was held to the end. LOST: the
  * lock was lost while body ran, or before (as with snib_acquire). CLOSED: the
@@ -977,13 +1025,23 @@ struct snib_policy {
  * nothing ran. A wrong template (a field without a value, a lone brace) is
  * USAGE, before anything is sent.
  *
- * Errors: those of snib_lock_new and snib_acquire, LOST (body has run), never
- * CANCELLED (nobody else has the handle), TOO_MANY (a policy's lock is a
- * mutex). */
+ * Errors of snib_policy_run: those of snib_lock_new and snib_acquire, LOST
+ * (body has run), never CANCELLED (nobody else has the handle), TOO_MANY (a
+ * policy's lock is a mutex). Errors of snib_policy_try: BUSY, and those of
+ * snib_policy_run. Errors of snib_policy_try_for: BUSY (wait_ms <= 0), TIMEOUT,
+ * and those of snib_policy_run. */
 SNIB_API SNIB_CHECK snib_err snib_policy_run(
     struct snib_client *, const struct snib_policy *, const char *const pairs[],
     int (*body)(void *data, struct snib_grant), void *data, int *ret_body,
     struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_policy_try(
+    struct snib_client *, const struct snib_policy *, const char *const pairs[],
+    int (*body)(void *data, struct snib_grant), void *data, int *ret_body,
+    struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_policy_try_for(
+    struct snib_client *, int64_t wait_ms, const struct snib_policy *,
+    const char *const pairs[], int (*body)(void *data, struct snib_grant),
+    void *data, int *ret_body, struct snib_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -37,7 +37,7 @@
  *     holds, or behind the first 100 waiters of a lock on Redis;
  *   - circles in a store without a queue of its own (a quorum).
  *
- * An ordinary wait_ms ends every circle, too, and so does a fixed lease in it.
+ * An ordinary limit ends every circle, too, and so does a fixed lease in it.
  * The refusal does not wait for those.
  *
  * What it costs. An owner that holds something already asks the store by itself

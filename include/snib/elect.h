@@ -8,7 +8,7 @@
  * mutex.
  *
  *   for (;;) {
- *       if (snib_elect_campaign(e, SNIB_FOREVER, &term, &err)) ...
+ *       if (snib_elect_campaign(e, &term, &err)) ...
  *       while (snib_elect_leading(e)) {
  *           do_a_step(term);
  *       }
@@ -84,17 +84,27 @@ SNIB_API SNIB_CHECK snib_err snib_elect_new(struct snib_client *,
  * when this returns. */
 SNIB_API void snib_elect_free(struct snib_elect *);
 
-/* Wait until this candidate leads, up to wait_ms (0: try once; SNIB_FOREVER).
- * *ret_term is set on OK. When it leads already, the answer is OK at once, with
- * the same term. After a loss this is a fresh campaign. Errors: BUSY (wait_ms
- * 0), TIMEOUT, CANCELLED (snib_elect_resign by another thread), USAGE (wait_ms;
- * another campaign of this candidate is under way), and those of snib_acquire,
- * never LOST (a lost term is given back first), DEADLOCK (a candidate holds
- * nothing while it waits), UNSUPPORTED, TOO_MANY (it is a plain mutex). */
+/* Wait until this candidate leads: without a limit, not at all, or for at most
+ * wait_ms. *ret_term is set on OK. When it leads already, the answer is OK at
+ * once, with the same term. After a loss this is a fresh campaign.
+ *
+ * Errors of snib_elect_campaign: CANCELLED (snib_elect_resign by another
+ * thread), USAGE (another campaign of this candidate is under way), and those
+ * of snib_acquire, never LOST (a lost term is given back first), DEADLOCK (a
+ * candidate holds nothing while it waits), UNSUPPORTED, TOO_MANY (it is a plain
+ * mutex). Errors of snib_elect_try: BUSY, and those of snib_elect_campaign.
+ * Errors of snib_elect_try_for: BUSY (wait_ms <= 0), TIMEOUT, and those of
+ * snib_elect_campaign. */
 SNIB_API SNIB_CHECK snib_err snib_elect_campaign(struct snib_elect *,
-                                                 int64_t wait_ms,
                                                  int64_t *ret_term,
                                                  struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_elect_try(struct snib_elect *,
+                                            int64_t *ret_term,
+                                            struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_elect_try_for(struct snib_elect *,
+                                                int64_t wait_ms,
+                                                int64_t *ret_term,
+                                                struct snib_error *reterr);
 
 /* Stop leading, and hand over to the next candidate at once; or end a campaign
  * that another thread waits in. Blocks up to request_ms. Whatever it returns,
@@ -152,17 +162,24 @@ SNIB_API SNIB_CHECK snib_err snib_elect_leader(struct snib_elect *,
                                                struct snib_leader **ret,
                                                struct snib_error *reterr);
 
-/* Wait until another term than known_term runs (0: nobody leads), up to
- * wait_ms. *ret says which one. The store is asked five times a second: a
- * change is seen 200 ms and a round trip late at most, a change by this
- * candidate itself at once. Several changes between two requests are seen as
- * one. The call does not wait for a store that is away. Errors: TIMEOUT (still
- * known_term), USAGE (wait_ms), and those of snib_inspect. */
+/* Wait until another term than known_term runs (0: nobody leads): without a
+ * limit, or for at most wait_ms (<= 0: ask the store once). *ret says which
+ * one. The store is asked five times a second: a change is seen 200 ms and a
+ * round trip late at most, a change by this candidate itself at once. Several
+ * changes between two requests are seen as one. The call does not wait for a
+ * store that is away. Errors of snib_elect_watch: those of snib_inspect, never
+ * USAGE (the client may block, and the name is good). Errors of
+ * snib_elect_watch_for: TIMEOUT (still known_term), and those of
+ * snib_elect_watch. */
 SNIB_API SNIB_CHECK snib_err snib_elect_watch(struct snib_elect *,
                                               int64_t known_term,
-                                              int64_t wait_ms,
                                               struct snib_leader **ret,
                                               struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_elect_watch_for(struct snib_elect *,
+                                                  int64_t known_term,
+                                                  int64_t wait_ms,
+                                                  struct snib_leader **ret,
+                                                  struct snib_error *reterr);
 
 SNIB_API void snib_leader_free(struct snib_leader *); /* NULL is allowed */
 

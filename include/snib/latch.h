@@ -55,20 +55,34 @@ SNIB_API SNIB_CHECK snib_err snib_latch_open(struct snib_client *,
                                              const char *name, size_t name_size,
                                              struct snib_error *reterr);
 
-/* Wait until the latch is open, up to wait_ms (0: check once; SNIB_FOREVER).
- * OK: the latch was open at a moment between call and return. The call may
- * learn this only at its limit, by the answer to the request that ends the
- * wait. Errors: BUSY (wait_ms 0 and closed), TIMEOUT, UNKNOWN (no answer), and
- * those of snib_acquire, never LOST, DEADLOCK (the caller holds nothing here),
- * CANCELLED (nobody else has the handle), TOO_MANY (a latch has no permits). */
+/* Wait until the latch is open: without a limit, not at all (ask once), or for
+ * at most wait_ms. OK: the latch was open at a moment between call and return.
+ * The call may learn this only at its limit, by the answer to the request that
+ * ends the wait.
+ *
+ * Errors of snib_latch_await: those of snib_acquire, never LOST, DEADLOCK (the
+ * caller holds nothing here), CANCELLED (nobody else has the handle), TOO_MANY
+ * (a latch has no permits). Errors of snib_latch_try: BUSY (it is closed), and
+ * those of snib_latch_await. Errors of snib_latch_try_for: BUSY (closed, and
+ * wait_ms <= 0), TIMEOUT, and those of snib_latch_await. */
 SNIB_API SNIB_CHECK snib_err snib_latch_await(struct snib_client *,
                                               const char *name,
-                                              size_t name_size, int64_t wait_ms,
+                                              size_t name_size,
                                               struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_latch_try(struct snib_client *,
+                                            const char *name, size_t name_size,
+                                            struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_latch_try_for(struct snib_client *,
+                                                const char *name,
+                                                size_t name_size,
+                                                int64_t wait_ms,
+                                                struct snib_error *reterr);
 
 /* Wait until `parties` callers (1 to SNIB_PERMITS_MAX) of the same number are
- * here, up to wait_ms (not 0). All of them get the same *ret_generation (may be
- * NULL), which is higher than that of every earlier meeting.
+ * here: without a limit, not at all (it passes when it is the last one and the
+ * others wait already), or for at most wait_ms. All of them get the same
+ * *ret_generation (may be NULL), which is higher than that of every earlier
+ * meeting.
  *
  * The parties have met when the last one comes to the store, even if some have
  * not heard of it yet. A caller whose limit ends between the two is told OK,
@@ -76,13 +90,21 @@ SNIB_API SNIB_CHECK snib_err snib_latch_await(struct snib_client *,
  * the store, or stopped, for more than 3 s just then is forgotten, and waits
  * for the next meeting.
  *
- * Errors: TIMEOUT (the store has said that this caller was not counted and will
- * not be), UNKNOWN (it may have been counted: the store did not answer, up to a
- * fifth of request_ms beyond the limit, or does not work), and those of
- * snib_acquire, never BUSY (it waits), LOST, DEADLOCK (the caller holds nothing
+ * Errors of snib_barrier_wait: UNKNOWN (it may have been counted: the store did
+ * not answer, up to a fifth of request_ms beyond the limit, or does not work),
+ * and those of snib_acquire, never LOST, DEADLOCK (the caller holds nothing
  * here), CANCELLED (nobody else has the handle), TOO_MANY (a barrier has no
- * permits). */
+ * permits). Errors of snib_barrier_try: BUSY (the others are not all here), and
+ * those of snib_barrier_wait. Errors of snib_barrier_try_for: BUSY (wait_ms <=
+ * 0), TIMEOUT (the store has said that this caller was not counted and will not
+ * be), and those of snib_barrier_wait. */
 SNIB_API SNIB_CHECK snib_err snib_barrier_wait(
+    struct snib_client *, const char *name, size_t name_size, uint32_t parties,
+    int64_t *ret_generation, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_barrier_try(
+    struct snib_client *, const char *name, size_t name_size, uint32_t parties,
+    int64_t *ret_generation, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_barrier_try_for(
     struct snib_client *, const char *name, size_t name_size, uint32_t parties,
     int64_t wait_ms, int64_t *ret_generation, struct snib_error *reterr);
 
@@ -102,9 +124,23 @@ SNIB_API SNIB_CHECK snib_err snib_barrier_wait(
  * Errors: USAGE, NOMEM, LIMIT, CLOSED, FORKED; those of the wait are in the
  * event. */
 SNIB_API SNIB_CHECK snib_err snib_latch_await_start(
+    struct snib_client *, const char *name, size_t name_size, void *user,
+    uint64_t *ret_ticket, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_latch_try_start(struct snib_client *,
+                                                  const char *name,
+                                                  size_t name_size, void *user,
+                                                  uint64_t *ret_ticket,
+                                                  struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_latch_try_for_start(
     struct snib_client *, const char *name, size_t name_size, int64_t wait_ms,
     void *user, uint64_t *ret_ticket, struct snib_error *reterr);
 SNIB_API SNIB_CHECK snib_err snib_barrier_wait_start(
+    struct snib_client *, const char *name, size_t name_size, uint32_t parties,
+    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_barrier_try_start(
+    struct snib_client *, const char *name, size_t name_size, uint32_t parties,
+    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_barrier_try_for_start(
     struct snib_client *, const char *name, size_t name_size, uint32_t parties,
     int64_t wait_ms, void *user, uint64_t *ret_ticket,
     struct snib_error *reterr);

@@ -1,7 +1,8 @@
 /* snib/multi.h — several locks as one: all or nothing.
  *
  * A *multi* names locks of one or several clients: any names, kinds and stores.
- * snib_multi_acquire gives all of them or none, within one limit.
+ * snib_multi_acquire gives all of them, snib_multi_try and snib_multi_try_for
+ * all or none, within one limit.
  *
  *   struct snib_lock *both[] = {from, to};
  *   struct snib_grant g[2];
@@ -27,15 +28,15 @@
  *   - nothing else is held meanwhile: an owner that holds a lock and then asks
  *     for a multi, or holds a multi and then asks for more, makes an order of
  *     its own.
- * Should a circle close all the same, wait_ms ends it.
+ * Should a circle close all the same, a limit ends it.
  *
  * How. Locks that are free are taken in one step of their store, up to 8 in
  * each: one script on Redis, one transaction in a file. So an uncontended multi
  * costs one round trip a store, not one a lock. The step ends at the first lock
  * that is not free. A call that waits keeps the locks before it, takes none
  * behind it, and queues for that one, first come first served; then it tries
- * the rest again. A call that does not wait (wait_ms 0) keeps none, and nobody
- * sees that it tried.
+ * the rest again. A call that does not wait (snib_multi_try) keeps none, and
+ * nobody sees that it tried.
  *
  * In some cases the locks are tried one by one instead, and others may see a
  * lock held for a moment that is then given back: a multi over several stores,
@@ -86,24 +87,32 @@ SNIB_API size_t snib_multi_count(const struct snib_multi *);
 
 /* Acquire all, or none. ret_grants has room for snib_multi_count grants. They
  * come in the order in which the locks were given to snib_multi_new, each with
- * its own token. All are zero on error.
+ * its own token. All are zero on error. options may be NULL.
  *
- * wait_ms is one limit for all together (0: try each once; NULL options wait
- * for ever). The call returns by then, or up to request_ms later when something
- * has to be given back. (The limit is real time, also on a virtual clock of
- * memory:, which counts for the queues of that store only.) One owner (0: the
- * calling thread) holds all of them. If it holds some already it enters these
- * again. When a lease ends while a later lock is waited for, all are given back
- * and the call begins again, within the limit.
+ * snib_multi_acquire waits without a limit, snib_multi_try tries each once.
+ * wait_ms is one limit for all together. The call returns by then, or up to
+ * request_ms later when something has to be given back. (The limit is real
+ * time, also on a virtual clock of memory:, which counts for the queues of that
+ * store only.) One owner (0: the calling thread) holds all of them. If it holds
+ * some already it enters these again. When a lease ends while a later lock is
+ * waited for, all are given back and the call begins again, within the limit.
  *
- * Errors: those of snib_acquire, CANCELLED (snib_multi_cancel). The text of
- * each has the lock's name. After an error nothing is held, except after
- * UNKNOWN: a request or a giving back was sent and not answered. It is
- * cancelled or repeated in the background, and ends by the lease's end at the
- * latest. */
+ * Errors of snib_multi_acquire: those of snib_acquire, CANCELLED
+ * (snib_multi_cancel). Errors of snib_multi_try: those of snib_try. Errors of
+ * snib_multi_try_for: those of snib_try_for. The text of each has the lock's
+ * name. After an error nothing is held, except after UNKNOWN: a request or a
+ * giving back was sent and not answered. It is cancelled or repeated in the
+ * background, and ends by the lease's end at the latest. */
 SNIB_API SNIB_CHECK snib_err
 snib_multi_acquire(struct snib_multi *, const struct snib_acquire_options *,
                    struct snib_grant ret_grants[], struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_multi_try(struct snib_multi *,
+                                            const struct snib_acquire_options *,
+                                            struct snib_grant ret_grants[],
+                                            struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_multi_try_for(
+    struct snib_multi *, int64_t wait_ms, const struct snib_acquire_options *,
+    struct snib_grant ret_grants[], struct snib_error *reterr);
 
 /* End all acquires of this multi that are under way, on whatever threads, with
  * CANCELLED. Each later acquire that would wait ends so, too: a cancelled multi
@@ -124,7 +133,7 @@ SNIB_API size_t snib_multi_missing(struct snib_multi *);
  * Blocks up to request_ms. Returns the worst outcome, with the lock's name in
  * the text: first LOST (one had ended before), then UNKNOWN (sent, no answer;
  * repeated in the background), then any other. Errors: those of snib_release,
- * never USAGE (its clients may block). */
+ * USAGE (a grant of another lock). */
 SNIB_API snib_err snib_multi_release(struct snib_multi *,
                                      const struct snib_grant grants[],
                                      struct snib_error *reterr);

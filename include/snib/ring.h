@@ -103,27 +103,41 @@ struct snib_ring_membership;
 struct snib_ring_options {
     size_t size;      /* SNIB_INIT(snib_ring_options)                       */
     int64_t lease_ms; /* 0: 10 000. How long a dead member stays */
-    int64_t wait_ms;  /* as for snib_acquire; only a writer delays */
     /* As in snib_lock_options: called when the membership is at risk, held
      * again, or lost. The caller leaves a lost membership, and joins anew. */
     void (*on_change)(void *data, struct snib_grant, snib_state, snib_cause);
     void *data;
 };
 
-/* Join the ring. Blocks up to wait_ms and one request_ms; NULL options wait for
- * ever. A client may have several memberships, under different ids. *ret is
- * NULL on error. Errors: BUSY (a writer has the ring, with wait_ms 0; or a live
- * member has this id: the text says which), USAGE (the id), LIMIT (what the
- * store shows of a holder has no room for the id), and those of snib_lock_new,
- * snib_acquire and snib_inspect, never LOST, DEADLOCK (each membership has an
- * owner of its own, which holds nothing else), CANCELLED (nobody else has the
- * handle), TOO_MANY (it is a read lock). */
+/* Join the ring. Only a writer of its name delays that: snib_ring_join waits
+ * for it without a limit, snib_ring_try does not, snib_ring_try_for waits for
+ * at most wait_ms. Each may take one request_ms more. A client may have several
+ * memberships, under different ids. options may be NULL. *ret is NULL on error.
+ *
+ * Errors of snib_ring_join: BUSY (a live member has this id), USAGE (the id),
+ * LIMIT (what the store shows of a holder has no room for the id), and those of
+ * snib_lock_new, snib_acquire and snib_inspect, never LOST, DEADLOCK (each
+ * membership has an owner of its own, which holds nothing else), CANCELLED
+ * (nobody else has the handle), TOO_MANY (it is a read lock). Errors of
+ * snib_ring_try: BUSY (or a writer has the ring: the text says which), and
+ * those of snib_ring_join. Errors of snib_ring_try_for: BUSY (or a writer has
+ * the ring, and wait_ms <= 0), TIMEOUT, and those of snib_ring_join. */
 SNIB_API SNIB_CHECK snib_err snib_ring_join(struct snib_client *,
                                             const char *name, size_t name_size,
                                             const char *id,
                                             const struct snib_ring_options *,
                                             struct snib_ring_membership **ret,
                                             struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_ring_try(struct snib_client *,
+                                           const char *name, size_t name_size,
+                                           const char *id,
+                                           const struct snib_ring_options *,
+                                           struct snib_ring_membership **ret,
+                                           struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_ring_try_for(
+    struct snib_client *, const char *name, size_t name_size, const char *id,
+    int64_t wait_ms, const struct snib_ring_options *,
+    struct snib_ring_membership **ret, struct snib_error *reterr);
 
 /* Read the ring as the store has it now, by snib_inspect and snib_ring_of_view.
  * For members and others. Ask again each second or so, and compare

@@ -23,7 +23,8 @@
  *
  * Each grant has a slot, too: snib_semaphore_slot.
  *
- * Functions block up to the client's request_ms. Any thread may call them. */
+ * Functions block up to the client's request_ms, and so not in a pull client
+ * (USAGE). Any thread may call them. */
 #ifndef SNIB_SEMAPHORE_H
 #define SNIB_SEMAPHORE_H
 
@@ -73,9 +74,8 @@ SNIB_API SNIB_CHECK snib_err snib_semaphore_add(struct snib_client *,
  * *ret_permits (may be NULL) is how many. It never waits in the queue and never
  * overtakes it. lock is of kind PERMITS; its `permits` is ignored. Of the
  * options owner and reason count; all must be valid. Errors: BUSY (none is
- * available, whatever wait_ms), those of snib_acquire, never TIMEOUT, LOST,
- * DEADLOCK, CANCELLED (it does not wait, and permits belong to no owner),
- * TOO_MANY (it asks for what there is). */
+ * available), those of snib_try, never LOST, DEADLOCK (permits belong to no
+ * owner), TOO_MANY (it asks for what there is). */
 SNIB_API SNIB_CHECK snib_err snib_semaphore_drain(
     struct snib_lock *lock, const struct snib_acquire_options *,
     struct snib_grant *ret, uint32_t *ret_permits, struct snib_error *reterr);
@@ -93,8 +93,8 @@ SNIB_API SNIB_CHECK snib_err snib_semaphore_drain(
  * it in snib_party.slot.
  *
  * It compares no clock and does no I/O. *ret is left alone after an error.
- * Errors: NOT_HELD (a stale grant), USAGE (lock is not of kind PERMITS),
- * CLOSED, FORKED. */
+ * Errors: NOT_HELD (a stale grant), USAGE (lock is not of kind PERMITS; a grant
+ * of another lock), CLOSED, FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_semaphore_slot(struct snib_lock *lock,
                                                  struct snib_grant,
                                                  uint32_t *ret,

@@ -98,32 +98,37 @@ struct snib_value_next {
 };
 
 struct snib_value_options {
-    size_t size;     /* SNIB_INIT(snib_value_options)                        */
-    int64_t wait_ms; /* 0: try once; SNIB_FOREVER; else the limit */
-    int64_t ttl_ms;  /* as for snib_value_put                                */
+    size_t size;    /* SNIB_INIT(snib_value_options)                         */
+    int64_t ttl_ms; /* as for snib_value_put                                 */
     /* Pause after the n-th time that somebody else was faster: random, between
      * 0 and min(backoff_ms * 2^n, backoff_max_ms). 0: 1 ms, 64 ms. */
     int64_t backoff_ms, backoff_max_ms;
 };
 
-/* Read, compute, and write if the version is still the same. If it is not, do
- * so again after a random pause, until wait_ms is over. NULL options:
- * SNIB_FOREVER.
+/* Read, compute, and write if the version is still the same. If it is not,
+ * snib_value_try ends; snib_value_update does so again after a random pause,
+ * without a limit, and snib_value_try_for until wait_ms is over (<= 0: it is a
+ * try). options may be NULL.
  *
  * compute is called on the calling thread, once a round, with no lock of the
  * library held. now is what is there (version 0: absent), and valid during the
  * call. compute sets *next (all zero when called) and returns 0. If it returns
  * another value the update ends, and writes nothing in this round:
- * snib_value_update returns OK, *ret_stopped is that value, and *ret_version
+ * the call returns OK, *ret_stopped is that value, and *ret_version
  * the version that was seen. compute may be called several times, so it must
  * have no effect but *next. It may call anything but snib_client_stop and
  * snib_client_free.
  *
  * *ret_stopped (may be NULL) is set to 0 first. *ret_version (may be NULL) is,
  * on OK, the version written, 0 when removed; else the version last seen, 0
- * when none was. Errors: BUSY (wait_ms 0), TIMEOUT (others were faster until
- * the limit), UNKNOWN (a write was not answered; see above), LIMIT (the
- * computed value is too big), and those common to all, which end it at once. */
+ * when none was.
+ *
+ * Errors of snib_value_update: UNKNOWN (a write was not answered; see above),
+ * LIMIT (the computed value is too big), and those common to all, which end it
+ * at once. Errors of snib_value_try: BUSY (somebody else was faster), and those
+ * of snib_value_update. Errors of snib_value_try_for: BUSY (the same, and
+ * wait_ms <= 0), TIMEOUT (others were faster until the limit), and those of
+ * snib_value_update. */
 SNIB_API SNIB_CHECK snib_err
 snib_value_update(struct snib_client *, const char *name, size_t name_size,
                   const struct snib_value_options *,
@@ -131,6 +136,20 @@ snib_value_update(struct snib_client *, const char *name, size_t name_size,
                                  struct snib_value_next *next),
                   void *data, int *ret_stopped, int64_t *ret_version,
                   struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err
+snib_value_try(struct snib_client *, const char *name, size_t name_size,
+               const struct snib_value_options *,
+               int (*compute)(void *data, const struct snib_value *now,
+                              struct snib_value_next *next),
+               void *data, int *ret_stopped, int64_t *ret_version,
+               struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err
+snib_value_try_for(struct snib_client *, const char *name, size_t name_size,
+                   int64_t wait_ms, const struct snib_value_options *,
+                   int (*compute)(void *data, const struct snib_value *now,
+                                  struct snib_value_next *next),
+                   void *data, int *ret_stopped, int64_t *ret_version,
+                   struct snib_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -210,9 +210,8 @@ static int cmd_elect_observe(const struct cli_args *args, const char *name)
     do {
         struct snib_leader *leader;
 
-        error.code =
-            seen ? snib_elect_watch(elect, known, SNIB_FOREVER, &leader, &error)
-                 : snib_elect_leader(elect, &leader, &error);
+        error.code = seen ? snib_elect_watch(elect, known, &leader, &error)
+                          : snib_elect_leader(elect, &leader, &error);
         if (error.code != SNIB_ERR_OK) {
             code = cmd_elect_look_again(&error, seen, &said) ? CLI_OK
                                                              : cli_fail(&error);

@@ -76,14 +76,13 @@ static snib_err cmd_try_could_be_had(struct snib_client *client,
                                      struct snib_error *error)
 {
     static struct trial t;
-    struct snib_acquire_options once = SNIB_INIT(snib_acquire_options);
     snib_err code = cmd_try_prepare(&t, client, plan, error);
 
     if (code != SNIB_ERR_OK) {
         error->code = code;
         cli_fail(error);
     } else {
-        code = snib_multi_acquire(t.multi, &once, t.grants, error);
+        code = snib_multi_try(t.multi, NULL, t.grants, error);
         if (code == SNIB_ERR_OK) {
             snib_multi_release(t.multi, t.grants, NULL);
         } else {

@@ -18,7 +18,7 @@ static void dryrun_add_wait(struct text *t, const struct plan *plan)
         text_add(t, "without waiting");
         return;
     }
-    if (plan->wait_ms == SNIB_FOREVER) {
+    if (plan->wait_ms == INT64_MAX) {
         text_add(t, "waiting for as long as it takes");
         return;
     }

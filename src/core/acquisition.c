@@ -36,7 +36,9 @@
  * back every hold: an inner section must not get a fresh grant inside an outer
  * one that is gone. Other owners are free to acquire meanwhile.
  *
- * A ticket is a slot number and a generation, so a stale one is recognised. */
+ * A ticket is a slot number and a generation, so a stale one is recognised. Each
+ * client counts generations from a number of its own, so that another client's
+ * ticket is not taken for one of its own. */
 #include <assert.h>
 
 #include "base/error.h"
@@ -56,8 +58,8 @@ static bool acquisition_slot_take(struct snib__engine *e,
         }
         e->slots = v;
         for (uint32_t i = cap; i-- > e->slot_cap;) {
-            v[i] =
-                (struct snib__slot){.generation = 1, .next_free = e->slot_free};
+            v[i] = (struct snib__slot){.generation = e->first_generation,
+                                       .next_free = e->slot_free};
             e->slot_free = i + 1;
         }
         e->slot_cap = cap;
@@ -67,6 +69,12 @@ static bool acquisition_slot_take(struct snib__engine *e,
     e->slots[i].acq = s;
     s->ticket = ((uint64_t)e->slots[i].generation << 32) | (i + 1);
     return true;
+}
+
+void snib__engine_first_ticket(struct snib__engine *e, uint32_t generation)
+{
+    assert(!e->slot_cap);
+    e->first_generation = generation ? generation : 1;
 }
 
 static void acquisition_slot_give(struct snib__engine *e, uint64_t ticket)
@@ -86,6 +94,12 @@ struct snib__acquisition *snib__engine_acquisition(struct snib__engine *e,
     uint32_t i = (uint32_t)ticket - 1;
     struct snib__acquisition *s = i < e->slot_cap ? e->slots[i].acq : NULL;
     return s && s->ticket == ticket ? s : NULL;
+}
+
+const struct snib__local_lock *
+snib__acquisition_home(const struct snib__acquisition *s)
+{
+    return snib__local_lock_home(s->local);
 }
 
 /* -- news ----------------------------------------------------------------- */

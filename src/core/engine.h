@@ -54,6 +54,9 @@ struct snib__store *snib__engine_store(struct snib__engine *);
 /* How the store is, as far as the client knows; no I/O. */
 void snib__engine_store_state(const struct snib__engine *, snib_instant now,
                               struct snib__store_state *ret);
+/* The tickets of this engine begin with this generation. Before the first
+ * acquire. */
+void snib__engine_first_ticket(struct snib__engine *, uint32_t generation);
 /* The client's id, as the store shows it to others (inspect). */
 void snib__engine_client_id(const struct snib__engine *, uint64_t ret[2]);
 void snib__engine_input(struct snib__engine *, snib_instant now,
@@ -307,6 +310,9 @@ void snib__acquisition_done(struct snib__engine *, struct snib__acquisition *);
 /* The live acquisition of a ticket, or NULL. */
 struct snib__acquisition *snib__engine_acquisition(struct snib__engine *,
                                                    uint64_t ticket);
+/* The local lock of the name that the acquisition is for. */
+const struct snib__local_lock *
+snib__acquisition_home(const struct snib__acquisition *);
 /* The next acquisition with news, taken off the told list; its news move to
  * *ret_news. */
 struct snib__acquisition *snib__engine_told(struct snib__engine *,

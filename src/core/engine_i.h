@@ -154,12 +154,13 @@ struct snib__engine {
     struct snib__list *buckets;
     struct snib__slot *slots;
     uint32_t bucket_count, slot_cap, slot_free, spares;
-    uint64_t client[2];    /* the client's id */
-    int64_t floor;         /* highest token seen on this store */
-    int64_t version_floor; /* highest version of a value seen on it */
-    uint32_t out_requests; /* pending requests at the store */
-    uint32_t leaving;      /* claims that are LEAVING */
-    uint32_t unchecked;    /* steps since core/check.c has looked */
+    uint32_t first_generation; /* of a slot */
+    uint64_t client[2];        /* the client's id */
+    int64_t floor;             /* highest token seen on this store */
+    int64_t version_floor;     /* highest version of a value seen on it */
+    uint32_t out_requests;     /* pending requests at the store */
+    uint32_t leaving;          /* claims that are LEAVING */
+    uint32_t unchecked;        /* steps since core/check.c has looked */
     bool closed;
     bool pushes; /* the store does: SNIB__CAN_PUSH */
     struct {     /* the tries between gather and gathered */

@@ -55,6 +55,7 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     e->cfg = *cfg;
     e->cfg.url = NULL;
     e->cfg.client = NULL;
+    e->first_generation = 1;
     /* A store without a queue shows no waits, so no deadlock can be found
      * there. */
     uint32_t caps = cfg->blocking ? cfg->blocking->caps : cfg->ops->caps;

@@ -79,7 +79,7 @@ enum start { JOINED, APART, HAD, REFUSED };
 static enum start batch_start_try(struct snib__step *s,
                                   struct snib__batch_item *m,
                                   struct snib__batch *g,
-                                  const struct snib_acquire_options *o,
+                                  const struct snib__how *how,
                                   snib_instant limit, uint64_t owner)
 {
     bool open;
@@ -88,8 +88,8 @@ static enum start batch_start_try(struct snib__step *s,
     batch_prepare(m, g);
     m->grant = (struct snib_grant){0};
     snib__list_push(&s->c->pending, &m->op.link);
-    snib_err err = snib__hold_acquire(s, m->lock, o, limit, owner, NULL, &m->op,
-                                      NULL, &open, &ticket, &m->error);
+    snib_err err = snib__hold_acquire(s, m->lock, how, limit, owner, NULL,
+                                      &m->op, NULL, &open, &ticket, &m->error);
     if (err) {
         snib__unlink(&m->op.link);
         m->error.code = err;
@@ -110,7 +110,7 @@ static enum start batch_start_try(struct snib__step *s,
  * itself. */
 static void batch_start_tries(struct snib__step *s, struct snib__batch_item m[],
                               size_t n, struct snib__batch *g,
-                              const struct snib_acquire_options *o, bool all,
+                              const struct snib__how *how, bool all,
                               snib_instant limit, uint64_t owner)
 {
     struct snib__engine *e = s->c->engine;
@@ -125,7 +125,7 @@ static void batch_start_tries(struct snib__step *s, struct snib__batch_item m[],
             snib__fail_plain(&m[i].error, SNIB_ERR_CANCELLED);
             continue;
         }
-        switch (batch_start_try(s, &m[i], g, o, limit, owner)) {
+        switch (batch_start_try(s, &m[i], g, how, limit, owner)) {
         case JOINED:
         case HAD:
             break;
@@ -187,14 +187,13 @@ void snib__batch_try(struct snib_client *c, struct snib__batch_item m[],
                      size_t n, const struct snib_acquire_options *options,
                      bool all, snib_duration patience)
 {
-    struct snib_acquire_options o = *options;
+    struct snib__how how = {.o = *options};
     struct snib__step s;
     struct snib__call call;
     struct snib__batch g = {.call = &call, .open = 1}; /* 1 until all started */
     struct snib_error why = {0};
     uint32_t before[SNIB__CONNS];
-    uint64_t owner = o.owner ? o.owner : snib__owner_of_thread();
-    o.wait_ms = 0;
+    uint64_t owner = how.o.owner ? how.o.owner : snib__owner_of_thread();
     snib__step_begin(&s, c);
     snib_instant limit = snib__after(s.now, patience);
     why.code = snib__may_acquire(&s, limit, &why);
@@ -206,7 +205,7 @@ void snib__batch_try(struct snib_client *c, struct snib__batch_item m[],
     snib__pump_mark(c, before);
     c->batches++;
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
-    batch_start_tries(&s, m, n, &g, &o, all, limit, owner);
+    batch_start_tries(&s, m, n, &g, &how, all, limit, owner);
     call.among = batch_first_asked(m, n);
     if (--g.open && !snib__call_wait(&s, &call, before)) {
         batch_give_up_tries(&s, m, n, &g);
@@ -224,9 +223,15 @@ static void batch_start_release(struct snib__step *s,
                                 struct snib__batch *g, uint64_t owner)
 {
     bool open;
+    snib_err err = snib__grant_check(m->lock, m->grant, &m->error);
+    if (err) {
+        m->asked = false;
+        m->op = (struct snib__op){0};
+        return;
+    }
     batch_prepare(m, g);
-    snib_err err = snib__hold_release(s, m->lock, m->grant.ticket, owner, NULL,
-                                      &m->op, &open, &m->error);
+    err = snib__hold_release(s, m->lock, m->grant.ticket, owner, NULL, &m->op,
+                             &open, &m->error);
     if (!open) {
         m->error.code = err;
         batch_not_asked(m, g); /* unless it was answered already */

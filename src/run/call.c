@@ -98,10 +98,11 @@ static bool call_wait_for_room(struct snib__step *s, snib_instant limit)
 
 /* -- acquire --------------------------------------------------------------- */
 
-snib_err snib__acquire_options(const struct snib_acquire_options *given,
-                               struct snib_acquire_options *ret,
-                               struct snib_error *reterr)
+snib_err snib__how_read(const struct snib_acquire_options *given,
+                        int64_t wait_ms, struct snib__how *ret,
+                        struct snib_error *reterr)
 {
+    *ret = (struct snib__how){.wait_ms = wait_ms > 0 ? wait_ms : 0};
     if (!given) {
         return SNIB_ERR_OK;
     }
@@ -111,18 +112,12 @@ snib_err snib__acquire_options(const struct snib_acquire_options *given,
                           "from SNIB_INIT(snib_acquire_options)",
                           given->size, sizeof *given);
     }
-    if (given->wait_ms < SNIB_FOREVER) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "wait_ms is %lld; expected 0, a number of "
-                          "milliseconds or SNIB_FOREVER",
-                          (long long)given->wait_ms);
-    }
     if (given->owner && !(given->owner & SNIB__OWNER_FREE)) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "owner %llu is not one of snib_owner_new()",
                           (unsigned long long)given->owner);
     }
-    *ret = *given;
+    ret->o = *given;
     return SNIB_ERR_OK;
 }
 
@@ -141,8 +136,10 @@ snib_err snib__may_block(const struct snib_client *c, struct snib_error *reterr)
 {
     if (c->pull) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "this client is driven by snib_process; use "
-                          "snib_acquire_start and snib_release_start");
+                          "this call blocks, which a client that "
+                          "snib_process drives must not: start it "
+                          "(snib_acquire_start, snib_release_start), or open "
+                          "a second client without .pull for it");
     }
     return SNIB_ERR_OK;
 }
@@ -235,7 +232,7 @@ snib_err snib__may_acquire(struct snib__step *s, snib_instant limit,
 }
 
 static snib_err call_acquire(struct snib_lock *lock,
-                             const struct snib_acquire_options *o,
+                             const struct snib__how *how,
                              snib_duration patience, struct snib__stop *stop,
                              struct snib_grant *ret, struct snib_error *reterr)
 {
@@ -244,7 +241,7 @@ static snib_err call_acquire(struct snib_lock *lock,
     struct snib__call call;
     uint32_t before[SNIB__CONNS];
     bool open;
-    uint64_t owner = o->owner ? o->owner : snib__owner_of_thread();
+    uint64_t owner = how->o.owner ? how->o.owner : snib__owner_of_thread();
     snib__step_begin(&s, c);
     snib_instant limit = snib__after(s.now, patience);
     snib_err err = snib__may_acquire(&s, limit, reterr);
@@ -257,14 +254,14 @@ static snib_err call_acquire(struct snib_lock *lock,
     }
     snib__pump_mark(c, before);
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
-    err = snib__hold_acquire(&s, lock, o, limit, owner, &call, NULL, NULL,
+    err = snib__hold_acquire(&s, lock, how, limit, owner, &call, NULL, NULL,
                              &open, &call.ticket, reterr);
     if (stop) {
         stop->ticket = call.ticket;
     }
     if (!err && open && !snib__call_wait(&s, &call, before)) {
         call_give_up(&s, &call,
-                     o->wait_ms == 0 ? SNIB_ERR_UNREACHABLE : SNIB_ERR_TIMEOUT,
+                     how->wait_ms ? SNIB_ERR_TIMEOUT : SNIB_ERR_UNREACHABLE,
                      before);
     }
     snib__pump_leave(&s, &call);
@@ -278,33 +275,47 @@ static snib_err call_acquire(struct snib_lock *lock,
     return call_outcome(&call, reterr);
 }
 
-snib_err snib_acquire(struct snib_lock *lock,
+snib_err snib_try_for(struct snib_lock *lock, int64_t wait_ms,
                       const struct snib_acquire_options *options,
                       struct snib_grant *ret, struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
-    struct snib_acquire_options o = {.wait_ms = SNIB_FOREVER};
+    struct snib__how how;
     *ret = (struct snib_grant){0};
     snib_err err = snib__client_check(c, reterr);
     if (!err) {
         err = snib__may_block(c, reterr);
     }
     if (!err) {
-        err = snib__acquire_options(options, &o, reterr);
+        err = snib__how_read(options, wait_ms, &how, reterr);
     }
     return err ? err
-               : call_acquire(lock, &o, snib__patience(c, o.wait_ms), NULL, ret,
-                              reterr);
+               : call_acquire(lock, &how, snib__patience(c, how.wait_ms), NULL,
+                              ret, reterr);
+}
+
+snib_err snib_acquire(struct snib_lock *lock,
+                      const struct snib_acquire_options *options,
+                      struct snib_grant *ret, struct snib_error *reterr)
+{
+    return snib_try_for(lock, SNIB__NO_LIMIT, options, ret, reterr);
+}
+
+snib_err snib_try(struct snib_lock *lock,
+                  const struct snib_acquire_options *options,
+                  struct snib_grant *ret, struct snib_error *reterr)
+{
+    return snib_try_for(lock, 0, options, ret, reterr);
 }
 
 snib_err snib__acquire_until(struct snib_lock *lock,
-                             const struct snib_acquire_options *o,
+                             const struct snib__how *how,
                              struct snib__stop *stop, struct snib_grant *ret,
                              struct snib_error *reterr)
 {
     *ret = (struct snib_grant){0};
-    return call_acquire(lock, o, snib__patience(lock->client, o->wait_ms), stop,
-                        ret, reterr);
+    return call_acquire(lock, how, snib__patience(lock->client, how->wait_ms),
+                        stop, ret, reterr);
 }
 
 void snib__stop_ask(struct snib_client *c, struct snib__stop *stop)
@@ -325,9 +336,9 @@ void snib__stop_ask(struct snib_client *c, struct snib__stop *stop)
 snib_err snib__acquire_within(struct snib_lock *lock, int64_t ns,
                               struct snib_grant *ret, struct snib_error *reterr)
 {
-    struct snib_acquire_options o = {.wait_ms = 1};
+    static const struct snib__how how = {.wait_ms = 1};
     *ret = (struct snib_grant){0};
-    return call_acquire(lock, &o, (snib_duration){ns}, NULL, ret, reterr);
+    return call_acquire(lock, &how, (snib_duration){ns}, NULL, ret, reterr);
 }
 
 /* -- adopt ----------------------------------------------------------------- */
@@ -415,6 +426,11 @@ static snib_err call_release(struct snib_lock *lock, struct snib_grant grant,
         snib__step_end(&s);
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
+    err = snib__grant_check(lock, grant, reterr);
+    if (err) {
+        snib__step_end(&s);
+        return err;
+    }
     snib__pump_mark(c, before);
     snib__call_begin(&s, &call, SNIB__CALL_RELEASE,
                      snib__after(s.now, patience));
@@ -476,18 +492,23 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
     struct snib__call call;
     struct snib__acquisition *acq;
     uint32_t before[SNIB__CONNS];
+    int64_t ms = lease_ms ? lease_ms : lock->o.lease_ms;
     snib_err err = snib__client_check(c, reterr);
+    if (!err) {
+        err = snib__may_block(c, reterr);
+    }
+    if (!err) {
+        err = call_check_lease(ms, reterr);
+    }
     if (err) {
         return err;
     }
-    int64_t ms = lease_ms ? lease_ms : lock->o.lease_ms;
-    if ((err = call_check_lease(ms, reterr))) {
-        return err;
-    }
     snib__step_begin(&s, c);
-    if (c->stopped) {
+    err = c->stopped ? snib__fail_plain(reterr, SNIB_ERR_CLOSED)
+                     : snib__grant_check(lock, grant, reterr);
+    if (err) {
         snib__step_end(&s);
-        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+        return err;
     }
     snib__pump_mark(c, before);
     snib__call_begin(&s, &call, SNIB__CALL_RENEW,
@@ -507,58 +528,6 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
     snib__pump_leave(&s, &call);
     snib__step_end(&s);
     return err ? err : call_outcome(&call, reterr);
-}
-
-/* -- looking at the clock -------------------------------------------------- */
-
-void snib_grant_status(struct snib_lock *lock, struct snib_grant grant,
-                       struct snib_status *ret)
-{
-    struct snib_client *c = lock->client;
-    struct snib__step s;
-    *ret = (struct snib_status){
-        .state = SNIB_RELEASED, .token = grant.token, .slot = -1};
-    if (snib__client_check(c, NULL)) {
-        return;
-    }
-    snib__step_begin(&s, c);
-    struct snib__acquisition *acq =
-        snib__engine_acquisition(c->engine, grant.ticket);
-    if (acq) {
-        snib__engine_status(c->engine, s.now, acq, ret);
-    }
-    snib__step_end(&s);
-}
-
-void snib_grant_explain(struct snib_lock *lock, struct snib_grant grant,
-                        char *ret_text, size_t size)
-{
-    struct snib_client *c = lock->client;
-    struct snib__step s;
-    if (size) {
-        ret_text[0] = 0;
-    }
-    if (snib__client_check(c, NULL)) {
-        return;
-    }
-    snib__step_begin(&s, c);
-    struct snib__acquisition *acq =
-        snib__engine_acquisition(c->engine, grant.ticket);
-    if (acq) {
-        snib__engine_explain(c->engine, s.now, acq, ret_text, size);
-    }
-    snib__step_end(&s);
-}
-
-bool snib_grant_held(struct snib_lock *lock, struct snib_grant grant)
-{
-    struct snib_status status;
-    snib_grant_status(lock, grant, &status);
-    /* HELD is true up to the deadline itself. AT_RISK may also mean that the
-     * deadline of an aggressive grant has passed. left_ms is 0 in the last
-     * millisecond already. */
-    return status.state == SNIB_HELD ||
-           (status.state == SNIB_AT_RISK && status.left_ms > 0);
 }
 
 /* -- queries --------------------------------------------------------------- */
@@ -595,10 +564,8 @@ snib_err snib__run_direct(struct snib_client *c, struct snib__direct *q,
     struct snib__call call;
     uint32_t before[SNIB__CONNS];
     snib_err err = snib__client_check(c, reterr);
-    if (!err && c->pull && q->verb != SNIB__PARAMS) {
-        err = snib__fail(reterr, SNIB_ERR_USAGE,
-                         "this call blocks, which a pull client must not; open "
-                         "a second client without .pull for it");
+    if (!err) {
+        err = snib__may_block(c, reterr);
     }
     if (err) {
         return err;

@@ -155,6 +155,7 @@ static snib_err client_open_engine(struct snib_client *c,
     }
     c->out = snib__engine_out(c->engine);
     snib__engine_client_id(c->engine, c->id);
+    snib__engine_first_ticket(c->engine, (uint32_t)c->id[1]);
     snprintf(c->id_text, sizeof c->id_text, "%016" PRIx64 "%016" PRIx64,
              c->id[0], c->id[1]);
     c->blocking = store->blocking;

@@ -91,12 +91,31 @@ snib_err snib_grant_identity(const char *text, char *ret_identity, size_t size,
     return snib__ok(reterr);
 }
 
+/* What names the grant at its store. fixed: only of a fixed lease. */
+static snib_err detached_grant_id(struct snib_lock *lock,
+                                  struct snib_grant grant, bool fixed,
+                                  uint64_t ret_id[2], int64_t *ret_token,
+                                  struct snib_error *reterr)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    snib__step_begin(&s, c);
+    snib_err err = c->stopped ? snib__fail_plain(reterr, SNIB_ERR_CLOSED)
+                              : snib__grant_check(lock, grant, reterr);
+    if (!err) {
+        err = snib__engine_grant_id(c->engine, s.now, grant.ticket, fixed,
+                                    ret_id, ret_token, reterr);
+        snib__step_act(&s);
+    }
+    snib__step_end(&s);
+    return err;
+}
+
 snib_err snib_grant_export(struct snib_lock *lock, struct snib_grant grant,
                            char *ret_text, size_t size,
                            struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
-    struct snib__step s;
     struct snib__detached detached;
     if (size > 0) {
         ret_text[0] = 0;
@@ -110,15 +129,8 @@ snib_err snib_grant_export(struct snib_lock *lock, struct snib_grant grant,
                           "room for %zu bytes; the text of a grant needs %d",
                           size, SNIB_GRANT_TEXT);
     }
-    snib__step_begin(&s, c);
-    err = c->stopped ? snib__fail_plain(reterr, SNIB_ERR_CLOSED)
-                     : snib__engine_grant_id(c->engine, s.now, grant.ticket,
-                                             true, detached.request,
-                                             &detached.token, reterr);
-    if (!c->stopped) {
-        snib__step_act(&s);
-    }
-    snib__step_end(&s);
+    err = detached_grant_id(lock, grant, true, detached.request,
+                            &detached.token, reterr);
     if (!err) {
         snprintf(ret_text, size,
                  PREFIX "%s:%016" PRIx64 "%016" PRIx64 ":%" PRId64, c->id_text,
@@ -132,7 +144,6 @@ snib_err snib_grant_request(struct snib_lock *lock, struct snib_grant grant,
                             struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
-    struct snib__step s;
     uint64_t id[2];
     int64_t token;
     if (size > 0) {
@@ -147,14 +158,7 @@ snib_err snib_grant_request(struct snib_lock *lock, struct snib_grant grant,
                           "room for %zu bytes; the id of a request needs %d",
                           size, SNIB_REQUEST_TEXT);
     }
-    snib__step_begin(&s, c);
-    err = c->stopped ? snib__fail_plain(reterr, SNIB_ERR_CLOSED)
-                     : snib__engine_grant_id(c->engine, s.now, grant.ticket,
-                                             false, id, &token, reterr);
-    if (!c->stopped) {
-        snib__step_act(&s);
-    }
-    snib__step_end(&s);
+    err = detached_grant_id(lock, grant, false, id, &token, reterr);
     if (!err) {
         snprintf(ret_text, size, "%016" PRIx64 "%016" PRIx64, id[0], id[1]);
     }
@@ -210,9 +214,9 @@ snib_err snib_grant_abandon(struct snib_lock *lock, struct snib_grant grant,
         return err;
     }
     snib__step_begin(&s, c);
-    if (c->stopped) {
-        err = snib__fail_plain(reterr, SNIB_ERR_CLOSED);
-    } else {
+    err = c->stopped ? snib__fail_plain(reterr, SNIB_ERR_CLOSED)
+                     : snib__grant_check(lock, grant, reterr);
+    if (!err) {
         err = snib__hold_abandon(&s, grant.ticket, owner, reterr);
         snib__step_act(&s);
     }

@@ -285,14 +285,13 @@ static snib_err elect_stand(struct snib_elect *e, int64_t wait_ms,
                             struct snib_grant *ret, struct snib_error *reterr)
 {
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    o.wait_ms = wait_ms;
     o.owner = snib_owner_new(); /* so that any thread may resign */
     o.reason = e->id;
-    return snib_acquire(e->lock, &o, ret, reterr);
+    return snib_try_for(e->lock, wait_ms, &o, ret, reterr);
 }
 
-snib_err snib_elect_campaign(struct snib_elect *e, int64_t wait_ms,
-                             int64_t *ret_term, struct snib_error *reterr)
+snib_err snib_elect_try_for(struct snib_elect *e, int64_t wait_ms,
+                            int64_t *ret_term, struct snib_error *reterr)
 {
     struct snib_grant grant;
     snib_err err = snib__client_check(e->client, reterr);
@@ -320,6 +319,18 @@ snib_err snib_elect_campaign(struct snib_elect *e, int64_t wait_ms,
     elect_tell(e);
     pthread_mutex_unlock(&e->mu);
     return err ? err : snib__ok(reterr);
+}
+
+snib_err snib_elect_campaign(struct snib_elect *e, int64_t *ret_term,
+                             struct snib_error *reterr)
+{
+    return snib_elect_try_for(e, SNIB__NO_LIMIT, ret_term, reterr);
+}
+
+snib_err snib_elect_try(struct snib_elect *e, int64_t *ret_term,
+                        struct snib_error *reterr)
+{
+    return snib_elect_try_for(e, 0, ret_term, reterr);
 }
 
 /* Take the waiting acquisition away. */
@@ -506,20 +517,21 @@ snib_err snib_elect_leader(struct snib_elect *e, struct snib_leader **ret,
 }
 
 snib_err snib_elect_watch(struct snib_elect *e, int64_t known_term,
-                          int64_t wait_ms, struct snib_leader **ret,
-                          struct snib_error *reterr)
+                          struct snib_leader **ret, struct snib_error *reterr)
+{
+    return snib_elect_watch_for(e, known_term, SNIB__NO_LIMIT, ret, reterr);
+}
+
+snib_err snib_elect_watch_for(struct snib_elect *e, int64_t known_term,
+                              int64_t wait_ms, struct snib_leader **ret,
+                              struct snib_error *reterr)
 {
     *ret = NULL;
-    if (wait_ms < SNIB_FOREVER) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "wait_ms is %lld; expected 0, a number of "
-                          "milliseconds or SNIB_FOREVER",
-                          (long long)wait_ms);
-    }
     snib_err err = snib__client_check(e->client, reterr);
-    int64_t until = wait_ms == SNIB_FOREVER || wait_ms > INT64_MAX / NS_OF_S
-                        ? INT64_MAX
-                        : elect_monotonic() + wait_ms * NS_OF_MS;
+    int64_t until =
+        wait_ms > INT64_MAX / NS_OF_S
+            ? INT64_MAX
+            : elect_monotonic() + (wait_ms > 0 ? wait_ms * NS_OF_MS : 0);
     while (!err) {
         pthread_mutex_lock(&e->mu);
         uint64_t changes = e->changes;

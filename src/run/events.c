@@ -76,25 +76,42 @@ static struct snib__op *events_op_new(void *user)
     return op;
 }
 
-snib_err snib_acquire_start(struct snib_lock *lock,
+snib_err snib_try_for_start(struct snib_lock *lock, int64_t wait_ms,
                             const struct snib_acquire_options *options,
                             void *user, uint64_t *ret_ticket,
                             struct snib_error *reterr)
 {
-    struct snib_acquire_options o = {.wait_ms = SNIB_FOREVER};
+    struct snib__how how;
     snib_err err = snib__client_check(lock->client, reterr);
     if (!err) {
-        err = snib__acquire_options(options, &o, reterr);
+        err = snib__how_read(options, wait_ms, &how, reterr);
     }
     if (ret_ticket) {
         *ret_ticket = 0;
     }
     return err ? err
-               : snib__acquire_start(lock, &o, false, user, ret_ticket, reterr);
+               : snib__acquire_start(lock, &how, false, user, ret_ticket,
+                                     reterr);
+}
+
+snib_err snib_acquire_start(struct snib_lock *lock,
+                            const struct snib_acquire_options *options,
+                            void *user, uint64_t *ret_ticket,
+                            struct snib_error *reterr)
+{
+    return snib_try_for_start(lock, SNIB__NO_LIMIT, options, user, ret_ticket,
+                              reterr);
+}
+
+snib_err snib_try_start(struct snib_lock *lock,
+                        const struct snib_acquire_options *options, void *user,
+                        uint64_t *ret_ticket, struct snib_error *reterr)
+{
+    return snib_try_for_start(lock, 0, options, user, ret_ticket, reterr);
 }
 
 snib_err snib__acquire_start(struct snib_lock *lock,
-                             const struct snib_acquire_options *o, bool passes,
+                             const struct snib__how *how, bool passes,
                              void *user, uint64_t *ret_ticket,
                              struct snib_error *reterr)
 {
@@ -102,15 +119,16 @@ snib_err snib__acquire_start(struct snib_lock *lock,
     struct snib__step s;
     bool open;
     uint64_t ticket = 0;
-    uint64_t owner = o->owner ? o->owner : snib_owner_new();
+    uint64_t owner = how->o.owner ? how->o.owner : snib_owner_new();
     struct snib__op *op = events_op_new(user);
     snib__step_begin(&s, c);
     snib_err err = events_ready_to_start(&s, op, reterr);
     if (!err) {
         op->passes = passes ? lock : NULL;
         snib__list_push(&c->pending, &op->link);
-        snib_instant limit = snib__after(s.now, snib__patience(c, o->wait_ms));
-        err = snib__hold_acquire(&s, lock, o, limit, owner, NULL, op, user,
+        snib_instant limit =
+            snib__after(s.now, snib__patience(c, how->wait_ms));
+        err = snib__hold_acquire(&s, lock, how, limit, owner, NULL, op, user,
                                  &open, &ticket, reterr);
         if (err) {
             snib__unlink(&op->link);
@@ -146,7 +164,8 @@ snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
     } else if (!op) {
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     } else {
-        err = snib__loop_event_fd(c, reterr);
+        err = snib__grant_check(lock, grant, reterr);
+        err = err ? err : snib__loop_event_fd(c, reterr);
     }
     if (!err) {
         op->limit = snib__after(s.now, c->request);

@@ -218,16 +218,18 @@ static void hold_re_entered(struct snib__step *s,
     snib__list_push(&fresh->lock->holds, &fresh->link);
 }
 
-static struct snib__acquire_spec
-hold_spec_of(const struct snib_lock *lock, const struct snib_acquire_options *o,
-             snib_instant limit, uint64_t owner)
+static struct snib__acquire_spec hold_spec_of(const struct snib_lock *lock,
+                                              const struct snib__how *how,
+                                              snib_instant limit,
+                                              uint64_t owner)
 {
+    const struct snib_acquire_options *o = &how->o;
     return (struct snib__acquire_spec){
         .owner = owner,
         .limit = limit,
         .lease = snib__ms(lock->o.lease_ms),
         .hold_max = snib__ms(lock->o.hold_max_ms),
-        .try_only = o->wait_ms == 0,
+        .try_only = how->wait_ms == 0,
         .fixed = lock->o.fixed_lease,
         .aggressive = lock->o.aggressive,
         .confirm = lock->o.confirm,
@@ -246,9 +248,10 @@ hold_spec_of(const struct snib_lock *lock, const struct snib_acquire_options *o,
 }
 
 static snib_err hold_check_permits(const struct snib_lock *lock,
-                                   const struct snib_acquire_options *o,
+                                   const struct snib__how *how,
                                    struct snib_error *reterr)
 {
+    const struct snib_acquire_options *o = &how->o;
     if (!o->permits && !o->all_permits) {
         return SNIB_ERR_OK;
     }
@@ -261,20 +264,19 @@ static snib_err hold_check_permits(const struct snib_lock *lock,
                           "%u permits; a semaphore has at most %d", o->permits,
                           SNIB_PERMITS_MAX);
     }
-    if (o->all_permits && (o->permits || o->wait_ms != 0)) {
+    if (o->all_permits && (o->permits || how->wait_ms != 0)) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "all_permits takes what there is now: expected "
-                          "permits 0 and wait_ms 0");
+                          "permits 0 and a try (snib_try)");
     }
     return SNIB_ERR_OK;
 }
 
 snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
-                            const struct snib_acquire_options *o,
-                            snib_instant limit, uint64_t owner,
-                            struct snib__call *call, struct snib__op *op,
-                            void *user, bool *ret_open, uint64_t *ret_ticket,
-                            struct snib_error *reterr)
+                            const struct snib__how *how, snib_instant limit,
+                            uint64_t owner, struct snib__call *call,
+                            struct snib__op *op, void *user, bool *ret_open,
+                            uint64_t *ret_ticket, struct snib_error *reterr)
 {
     struct snib_client *c = s->c;
     struct snib__acquisition *acq;
@@ -282,9 +284,9 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
     bool event = op && !op->batch;
     bool states = event && !op->passes;
     struct snib__above above = {0};
-    snib_err err = hold_check_permits(lock, o, reterr);
-    if (!err && o->above) {
-        err = snib__above_read(o->above, &above, reterr);
+    snib_err err = hold_check_permits(lock, how, reterr);
+    if (!err && how->o.above) {
+        err = snib__above_read(how->o.above, &above, reterr);
     }
     if (err) {
         return err;
@@ -295,7 +297,7 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
         snib__holds_free(s, h);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    struct snib__acquire_spec spec = hold_spec_of(lock, o, limit, owner);
+    struct snib__acquire_spec spec = hold_spec_of(lock, how, limit, owner);
     spec.timed = event;
     spec.above = above.count ? &above : NULL;
     spec.user = h;
@@ -338,7 +340,7 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
                           struct snib__call *call, bool *ret_open,
                           struct snib_error *reterr)
 {
-    static const struct snib_acquire_options plain;
+    static const struct snib__how plain;
     struct snib_client *c = s->c;
     struct snib__acquisition *acq;
     struct snib__hold *h = hold_new(lock);

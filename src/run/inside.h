@@ -67,6 +67,14 @@ struct snib_lock {
     bool passes;                /* of a latch or barrier: snib__acquire_spec */
 };
 
+/* How an owner acquires: its options, checked, and how long it waits. 0: it
+ * tries; SNIB__NO_LIMIT: until it is answered. */
+struct snib__how {
+    struct snib_acquire_options o;
+    int64_t wait_ms;
+};
+#define SNIB__NO_LIMIT INT64_MAX
+
 struct snib__call;
 struct snib__extra;
 
@@ -372,9 +380,8 @@ void snib__op_answer(struct snib__step *, struct snib__op *, snib_event_kind,
 /* Start an acquire with checked options. passes: the grant is released in the
  * background as soon as it is there, and the event is PASSED. The handle then
  * belongs to the event, unless there is an error. */
-snib_err snib__acquire_start(struct snib_lock *,
-                             const struct snib_acquire_options *, bool passes,
-                             void *user, uint64_t *ret_ticket,
+snib_err snib__acquire_start(struct snib_lock *, const struct snib__how *,
+                             bool passes, void *user, uint64_t *ret_ticket,
                              struct snib_error *reterr);
 /* Answer the started releases whose limit has passed. */
 void snib__ops_due(struct snib__step *);
@@ -402,11 +409,10 @@ snib_err snib__hold_release(struct snib__step *, struct snib_lock *,
 /* Begin an acquire. *ret_open: the answer will come; else it is there already,
  * in call->err and grant, or in op. */
 snib_err snib__hold_acquire(struct snib__step *, struct snib_lock *,
-                            const struct snib_acquire_options *,
-                            snib_instant limit, uint64_t owner,
-                            struct snib__call *, struct snib__op *, void *user,
-                            bool *ret_open, uint64_t *ret_ticket,
-                            struct snib_error *reterr);
+                            const struct snib__how *, snib_instant limit,
+                            uint64_t owner, struct snib__call *,
+                            struct snib__op *, void *user, bool *ret_open,
+                            uint64_t *ret_ticket, struct snib_error *reterr);
 
 /* Begin to adopt a grant. Owner, lease and limit are those of the request.
  * *ret_open is as above. */
@@ -417,6 +423,16 @@ snib_err snib__hold_adopt(struct snib__step *, struct snib_lock *,
 /* Forget a grant with all its holds. */
 snib_err snib__hold_abandon(struct snib__step *, uint64_t ticket,
                             uint64_t owner, struct snib_error *reterr);
+
+/* -- grant.c --------------------------------------------------------------- */
+
+/* The acquisition that the grant is. NULL: the grant is stale, or of another
+ * lock. */
+struct snib__acquisition *snib__grant_of(const struct snib_lock *,
+                                         struct snib_grant);
+/* USAGE for a grant of another lock; a stale one is OK here. */
+snib_err snib__grant_check(const struct snib_lock *, struct snib_grant,
+                           struct snib_error *reterr);
 
 /* -- detached.c: grants as text -------------------------------------------- */
 
@@ -430,10 +446,9 @@ snib_err snib__above_read(const char *text, struct snib__above *ret,
 /* -- call.c ---------------------------------------------------------------- */
 
 /* Check the caller's struct, and copy it. A size other than this release's is
- * USAGE. */
-snib_err snib__acquire_options(const struct snib_acquire_options *,
-                               struct snib_acquire_options *ret,
-                               struct snib_error *reterr);
+ * USAGE. wait_ms below 0 is a try. */
+snib_err snib__how_read(const struct snib_acquire_options *, int64_t wait_ms,
+                        struct snib__how *ret, struct snib_error *reterr);
 /* USAGE for a client that snib_process drives: it cannot block. */
 snib_err snib__may_block(const struct snib_client *, struct snib_error *reterr);
 /* May a call ask for a grant? This starts the background thread, and waits
@@ -461,8 +476,7 @@ struct snib__stop {
 };
 /* Acquire with checked options, for an explicit owner or the thread's. It ends
  * with CANCELLED once the stop is asked for. */
-snib_err snib__acquire_until(struct snib_lock *,
-                             const struct snib_acquire_options *,
+snib_err snib__acquire_until(struct snib_lock *, const struct snib__how *,
                              struct snib__stop *, struct snib_grant *ret,
                              struct snib_error *reterr);
 /* End that call, if it still waits. */
@@ -491,8 +505,7 @@ struct snib__batch_item {
  * it. It is CANCELLED when the lock is not acquired because another one is not.
  * A store that cannot do it in one step may grant locks behind a refused one.
  * Blocks up to patience, and no request outlives that: one that is unanswered
- * then is UNREACHABLE (never sent) or UNKNOWN (being cancelled). wait_ms of the
- * options is ignored. */
+ * then is UNREACHABLE (never sent) or UNKNOWN (being cancelled). */
 void snib__batch_try(struct snib_client *, struct snib__batch_item[], size_t n,
                      const struct snib_acquire_options *, bool all,
                      snib_duration patience);

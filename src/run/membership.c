@@ -45,7 +45,7 @@ static snib_err membership_check_options(const struct snib_ring_options *given,
                                          struct snib_ring_options *ret,
                                          struct snib_error *reterr)
 {
-    *ret = (struct snib_ring_options){.wait_ms = SNIB_FOREVER};
+    *ret = (struct snib_ring_options){0};
     if (given && given->size != sizeof *given) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "ring options of size %zu, expected %zu: start from "
@@ -59,7 +59,8 @@ static snib_err membership_check_options(const struct snib_ring_options *given,
 }
 
 static snib_err membership_take(struct snib_client *c, const char *name,
-                                size_t size, const struct snib_ring_options *o,
+                                size_t size, int64_t wait_ms,
+                                const struct snib_ring_options *o,
                                 struct snib_ring_membership *p,
                                 struct snib_error *reterr)
 {
@@ -70,11 +71,10 @@ static snib_err membership_take(struct snib_client *c, const char *name,
     lo.lease_ms = o->lease_ms ? o->lease_ms : LEASE_MS;
     lo.on_change = o->on_change;
     lo.data = o->data;
-    ao.wait_ms = o->wait_ms;
     ao.owner = snib_owner_new(); /* so that any thread may leave */
     ao.reason = p->id;
     snib_err err = snib_lock_new(c, name, &lo, &p->lock, reterr);
-    return err ? err : snib_acquire(p->lock, &ao, &p->grant, reterr);
+    return err ? err : snib_try_for(p->lock, wait_ms, &ao, &p->grant, reterr);
 }
 
 /* The lock is held: does the membership have what it needs? */
@@ -116,10 +116,11 @@ static snib_err membership_check_place(struct snib_client *c, const char *name,
     return err;
 }
 
-snib_err snib_ring_join(struct snib_client *c, const char *name, size_t size,
-                        const char *id, const struct snib_ring_options *options,
-                        struct snib_ring_membership **ret,
-                        struct snib_error *reterr)
+snib_err snib_ring_try_for(struct snib_client *c, const char *name, size_t size,
+                           const char *id, int64_t wait_ms,
+                           const struct snib_ring_options *options,
+                           struct snib_ring_membership **ret,
+                           struct snib_error *reterr)
 {
     struct snib_ring_options o;
     if (ret) {
@@ -142,7 +143,7 @@ snib_err snib_ring_join(struct snib_client *c, const char *name, size_t size,
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     memcpy(p->id, id, strlen(id) + 1);
-    err = membership_take(c, name, size, &o, p, reterr);
+    err = membership_take(c, name, size, wait_ms, &o, p, reterr);
     if (!err) {
         err = membership_check_place(c, name, size, p, reterr);
     }
@@ -152,6 +153,23 @@ snib_err snib_ring_join(struct snib_client *c, const char *name, size_t size,
     }
     *ret = p;
     return SNIB_ERR_OK;
+}
+
+snib_err snib_ring_join(struct snib_client *c, const char *name, size_t size,
+                        const char *id, const struct snib_ring_options *options,
+                        struct snib_ring_membership **ret,
+                        struct snib_error *reterr)
+{
+    return snib_ring_try_for(c, name, size, id, INT64_MAX, options, ret,
+                             reterr);
+}
+
+snib_err snib_ring_try(struct snib_client *c, const char *name, size_t size,
+                       const char *id, const struct snib_ring_options *options,
+                       struct snib_ring_membership **ret,
+                       struct snib_error *reterr)
+{
+    return snib_ring_try_for(c, name, size, id, 0, options, ret, reterr);
 }
 
 snib_err snib_ring_read(struct snib_client *c, const char *name, size_t size,

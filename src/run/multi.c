@@ -334,7 +334,7 @@ snib_err snib_multi_release(struct snib_multi *m,
 struct attempt {
     struct snib__link link; /* in the multi's attempts */
     struct snib_multi *m;
-    struct snib_acquire_options o;
+    struct snib__how how;
     struct snib_grant *grants; /* by index as given */
     snib_instant limit;
     /* One more than the last part of which it is not known whether the store
@@ -349,7 +349,7 @@ struct attempt {
 
 static bool multi_once_only(const struct attempt *a)
 {
-    return a->o.wait_ms == 0;
+    return a->how.wait_ms == 0;
 }
 
 /* Part i has failed with *why. */
@@ -386,7 +386,8 @@ static bool multi_begin_wait(struct attempt *a, size_t i)
     pthread_mutex_lock(&m->mu);
     bool go = !m->cancelled || multi_once_only(a);
     m->missing = m->part[i].index;
-    a->waits_at = go ? multi_client_of(&m->part[i]) : NULL;
+    a->waits_at =
+        go && !multi_once_only(a) ? multi_client_of(&m->part[i]) : NULL;
     a->stop = (struct snib__stop){0};
     pthread_mutex_unlock(&m->mu);
     return go;
@@ -405,12 +406,12 @@ static void multi_end_wait(struct attempt *a, bool acquired)
 /* Wait for part i alone; all before it are held. */
 static bool multi_wait_for(struct attempt *a, size_t i)
 {
-    struct snib_acquire_options o = a->o;
+    struct snib__how how = a->how;
     const struct part *p = &a->m->part[i];
     struct snib_error why = {0};
     if (a->limit.ns != INT64_MAX && !multi_once_only(a)) {
-        o.wait_ms = (multi_left_until(a->limit).ns + 999999) / 1000000;
-        if (!o.wait_ms) {
+        how.wait_ms = (multi_left_until(a->limit).ns + 999999) / 1000000;
+        if (!how.wait_ms) {
             snib__fail_plain(&why, SNIB_ERR_TIMEOUT);
             return multi_failed(a, i, &why);
         }
@@ -419,8 +420,8 @@ static bool multi_wait_for(struct attempt *a, size_t i)
         snib__fail_plain(&why, SNIB_ERR_CANCELLED);
         return multi_failed(a, i, &why);
     }
-    why.code =
-        snib__acquire_until(p->lock, &o, &a->stop, &a->grants[p->index], &why);
+    why.code = snib__acquire_until(p->lock, &how, &a->stop,
+                                   &a->grants[p->index], &why);
     multi_end_wait(a, !why.code);
     return why.code ? multi_failed(a, i, &why) : true;
 }
@@ -499,7 +500,7 @@ static size_t multi_try_run(struct attempt *a, size_t i, size_t n)
     for (size_t j = 0; j < n; j++) {
         member[j].lock = part[j].lock;
     }
-    snib__batch_try(c, member, n, &a->o, multi_once_only(a),
+    snib__batch_try(c, member, n, &a->how.o, multi_once_only(a),
                     multi_shorter(c->request, detached));
     while (got < n && !member[got].error.code) {
         a->grants[part[got].index] = member[got].grant;
@@ -612,26 +613,24 @@ static snib_err multi_acquire(struct attempt *a, struct snib_error *reterr)
     }
 }
 
-snib_err snib_multi_acquire(struct snib_multi *m,
+snib_err snib_multi_try_for(struct snib_multi *m, int64_t wait_ms,
                             const struct snib_acquire_options *options,
                             struct snib_grant ret_grants[],
                             struct snib_error *reterr)
 {
     struct attempt a = {.m = m, .grants = ret_grants};
-    a.o = (struct snib_acquire_options){.size = sizeof a.o,
-                                        .wait_ms = SNIB_FOREVER};
     memset(ret_grants, 0, m->count * sizeof ret_grants[0]);
     snib_err err = multi_check_clients(m, reterr);
     if (!err) {
-        err = snib__acquire_options(options, &a.o, reterr);
+        err = snib__how_read(options, wait_ms, &a.how, reterr);
     }
     if (err) {
         return err;
     }
-    a.limit = a.o.wait_ms == SNIB_FOREVER ? SNIB__NEVER
+    a.limit = wait_ms == SNIB__NO_LIMIT ? SNIB__NEVER
               : multi_once_only(&a)
                   ? snib__after(snib__boottime(), multi_patience_of(m))
-                  : snib__after(snib__boottime(), snib__ms(a.o.wait_ms));
+                  : snib__after(snib__boottime(), snib__ms(wait_ms));
     pthread_mutex_lock(&m->mu);
     snib__list_push(&m->attempts, &a.link);
     pthread_mutex_unlock(&m->mu);
@@ -641,6 +640,22 @@ snib_err snib_multi_acquire(struct snib_multi *m,
     m->missing = err ? m->missing : m->count;
     pthread_mutex_unlock(&m->mu);
     return err;
+}
+
+snib_err snib_multi_acquire(struct snib_multi *m,
+                            const struct snib_acquire_options *options,
+                            struct snib_grant ret_grants[],
+                            struct snib_error *reterr)
+{
+    return snib_multi_try_for(m, SNIB__NO_LIMIT, options, ret_grants, reterr);
+}
+
+snib_err snib_multi_try(struct snib_multi *m,
+                        const struct snib_acquire_options *options,
+                        struct snib_grant ret_grants[],
+                        struct snib_error *reterr)
+{
+    return snib_multi_try_for(m, 0, options, ret_grants, reterr);
 }
 
 void snib_multi_cancel(struct snib_multi *m)

@@ -137,7 +137,7 @@ snib_err snib_semaphore_drain(struct snib_lock *lock,
                               struct snib_error *reterr)
 {
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    struct snib_acquire_options checked = o;
+    struct snib__how checked;
     struct snib_status st;
     if (ret) {
         *ret = (struct snib_grant){0};
@@ -150,14 +150,14 @@ snib_err snib_semaphore_drain(struct snib_lock *lock,
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "only a lock of kind SNIB_PERMITS has permits");
     }
-    snib_err err = snib__acquire_options(given, &checked, reterr);
+    snib_err err = snib__how_read(given, 0, &checked, reterr);
     if (err) {
         return err;
     }
-    o.owner = checked.owner;
-    o.reason = checked.reason;
+    o.owner = checked.o.owner;
+    o.reason = checked.o.reason;
     o.all_permits = true;
-    err = snib_acquire(lock, &o, ret, reterr);
+    err = snib_try(lock, &o, ret, reterr);
     if (!err && ret_permits) {
         snib_grant_status(lock, *ret, &st);
         *ret_permits = st.permits;
@@ -186,10 +186,11 @@ snib_err snib_semaphore_slot(struct snib_lock *lock, struct snib_grant grant,
     snib_grant_status(lock, grant, &st);
     snib__step_begin(&s, c);
     bool ended = st.slot < 0 && grant.ticket && c->stopping; /* stop ended it */
-    bool closed = c->stopped || ended;
+    err = c->stopped || ended ? snib__fail_plain(reterr, SNIB_ERR_CLOSED)
+                              : snib__grant_check(lock, grant, reterr);
     snib__step_end(&s);
-    if (closed) {
-        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    if (err) {
+        return err;
     }
     if (st.slot < 0) {
         return snib__fail_plain(reterr, SNIB_ERR_NOT_HELD);
@@ -257,115 +258,171 @@ snib_err snib_latch_open(struct snib_client *c, const char *name,
 
 /* -- passing: stand in the queue, be granted, let go in the background ----- */
 
+/* What is passed: a latch by a read, a barrier by one of its parties. */
 struct passage {
-    struct snib_lock *lock;
-    struct snib_acquire_options how;
+    snib_kind kind;
+    uint32_t parties;
+    int64_t wait_ms;
 };
 
-static snib_err params_passage_new(struct snib_client *c, const char *name,
-                                   size_t name_size, snib_kind kind,
-                                   uint32_t parties, int64_t wait_ms,
-                                   struct passage *ret,
-                                   struct snib_error *reterr)
+static snib_err params_lock_new(struct snib_client *c, const char *name,
+                                size_t name_size, const struct passage *p,
+                                struct snib_lock **ret,
+                                struct snib_error *reterr)
 {
     struct snib_lock_options with = SNIB_INIT(snib_lock_options);
-    struct snib_acquire_options given = SNIB_INIT(snib_acquire_options);
     if (!c) {
         return snib__fail(reterr, SNIB_ERR_USAGE, "client must not be NULL");
     }
-    if (kind == SNIB_BARRIER && wait_ms == 0 && parties > 1) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "wait_ms is 0: one that does not wait is met by "
-                          "nobody; expected a limit or SNIB_FOREVER");
-    }
-    given.wait_ms = wait_ms;
-    given.owner = snib_owner_new();
-    with.kind = kind;
-    with.permits = parties;
+    with.kind = p->kind;
+    with.permits = p->parties;
     with.name_size = name_size;
     with.lease_ms = PASSING_LEASE_MS;
-    snib_err err = snib__acquire_options(&given, &ret->how, reterr);
+    snib_err err = snib_lock_new(c, name, &with, ret, reterr);
     if (!err) {
-        err = snib_lock_new(c, name, &with, &ret->lock, reterr);
-    }
-    if (!err) {
-        ret->lock->passes = true;
+        (*ret)->passes = true;
     }
     return err;
 }
 
 static snib_err params_pass(struct snib_client *c, const char *name,
-                            size_t name_size, snib_kind kind, uint32_t parties,
-                            int64_t wait_ms, struct snib_grant *ret,
-                            struct snib_error *reterr)
+                            size_t name_size, struct passage p,
+                            struct snib_grant *ret, struct snib_error *reterr)
 {
-    struct passage p;
-    snib_err err = params_passage_new(c, name, name_size, kind, parties,
-                                      wait_ms, &p, reterr);
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
+    struct snib_lock *lock;
+    o.owner = snib_owner_new();
+    snib_err err = params_lock_new(c, name, name_size, &p, &lock, reterr);
     if (!err) {
-        err = snib_acquire(p.lock, &p.how, ret, reterr);
-        snib_lock_free(p.lock);
+        err = snib_try_for(lock, p.wait_ms, &o, ret, reterr);
+        snib_lock_free(lock);
     }
     return err;
 }
 
 static snib_err params_pass_start(struct snib_client *c, const char *name,
-                                  size_t name_size, snib_kind kind,
-                                  uint32_t parties, int64_t wait_ms, void *user,
-                                  uint64_t *ret_ticket,
+                                  size_t name_size, struct passage p,
+                                  void *user, uint64_t *ret_ticket,
                                   struct snib_error *reterr)
 {
-    struct passage p;
+    struct snib__how how = {.wait_ms = p.wait_ms > 0 ? p.wait_ms : 0};
+    struct snib_lock *lock;
     if (ret_ticket) {
         *ret_ticket = 0;
     }
-    snib_err err = params_passage_new(c, name, name_size, kind, parties,
-                                      wait_ms, &p, reterr);
+    how.o.owner = snib_owner_new();
+    snib_err err = params_lock_new(c, name, name_size, &p, &lock, reterr);
     if (!err) {
-        err =
-            snib__acquire_start(p.lock, &p.how, true, user, ret_ticket, reterr);
+        err = snib__acquire_start(lock, &how, true, user, ret_ticket, reterr);
         if (err) {
-            snib_lock_free(p.lock);
+            snib_lock_free(lock);
         }
     }
     return err;
 }
 
-snib_err snib_latch_await(struct snib_client *c, const char *name,
-                          size_t name_size, int64_t wait_ms,
-                          struct snib_error *reterr)
+snib_err snib_latch_try_for(struct snib_client *c, const char *name,
+                            size_t name_size, int64_t wait_ms,
+                            struct snib_error *reterr)
 {
     struct snib_grant g;
-    return params_pass(c, name, name_size, SNIB_READ, 0, wait_ms, &g, reterr);
+    return params_pass(c, name, name_size,
+                       (struct passage){SNIB_READ, 0, wait_ms}, &g, reterr);
 }
 
-snib_err snib_latch_await_start(struct snib_client *c, const char *name,
-                                size_t name_size, int64_t wait_ms, void *user,
-                                uint64_t *ret_ticket, struct snib_error *reterr)
+snib_err snib_latch_await(struct snib_client *c, const char *name,
+                          size_t name_size, struct snib_error *reterr)
 {
-    return params_pass_start(c, name, name_size, SNIB_READ, 0, wait_ms, user,
+    return snib_latch_try_for(c, name, name_size, SNIB__NO_LIMIT, reterr);
+}
+
+snib_err snib_latch_try(struct snib_client *c, const char *name,
+                        size_t name_size, struct snib_error *reterr)
+{
+    return snib_latch_try_for(c, name, name_size, 0, reterr);
+}
+
+snib_err snib_latch_try_for_start(struct snib_client *c, const char *name,
+                                  size_t name_size, int64_t wait_ms, void *user,
+                                  uint64_t *ret_ticket,
+                                  struct snib_error *reterr)
+{
+    return params_pass_start(c, name, name_size,
+                             (struct passage){SNIB_READ, 0, wait_ms}, user,
                              ret_ticket, reterr);
 }
 
-snib_err snib_barrier_wait(struct snib_client *c, const char *name,
-                           size_t name_size, uint32_t parties, int64_t wait_ms,
-                           int64_t *ret_generation, struct snib_error *reterr)
+snib_err snib_latch_await_start(struct snib_client *c, const char *name,
+                                size_t name_size, void *user,
+                                uint64_t *ret_ticket, struct snib_error *reterr)
+{
+    return snib_latch_try_for_start(c, name, name_size, SNIB__NO_LIMIT, user,
+                                    ret_ticket, reterr);
+}
+
+snib_err snib_latch_try_start(struct snib_client *c, const char *name,
+                              size_t name_size, void *user,
+                              uint64_t *ret_ticket, struct snib_error *reterr)
+{
+    return snib_latch_try_for_start(c, name, name_size, 0, user, ret_ticket,
+                                    reterr);
+}
+
+snib_err snib_barrier_try_for(struct snib_client *c, const char *name,
+                              size_t name_size, uint32_t parties,
+                              int64_t wait_ms, int64_t *ret_generation,
+                              struct snib_error *reterr)
 {
     struct snib_grant g;
-    snib_err err = params_pass(c, name, name_size, SNIB_BARRIER, parties,
-                               wait_ms, &g, reterr);
+    snib_err err = params_pass(c, name, name_size,
+                               (struct passage){SNIB_BARRIER, parties, wait_ms},
+                               &g, reterr);
     if (!err && ret_generation) {
         *ret_generation = g.token;
     }
     return err;
 }
 
+snib_err snib_barrier_wait(struct snib_client *c, const char *name,
+                           size_t name_size, uint32_t parties,
+                           int64_t *ret_generation, struct snib_error *reterr)
+{
+    return snib_barrier_try_for(c, name, name_size, parties, SNIB__NO_LIMIT,
+                                ret_generation, reterr);
+}
+
+snib_err snib_barrier_try(struct snib_client *c, const char *name,
+                          size_t name_size, uint32_t parties,
+                          int64_t *ret_generation, struct snib_error *reterr)
+{
+    return snib_barrier_try_for(c, name, name_size, parties, 0, ret_generation,
+                                reterr);
+}
+
+snib_err snib_barrier_try_for_start(struct snib_client *c, const char *name,
+                                    size_t name_size, uint32_t parties,
+                                    int64_t wait_ms, void *user,
+                                    uint64_t *ret_ticket,
+                                    struct snib_error *reterr)
+{
+    return params_pass_start(c, name, name_size,
+                             (struct passage){SNIB_BARRIER, parties, wait_ms},
+                             user, ret_ticket, reterr);
+}
+
 snib_err snib_barrier_wait_start(struct snib_client *c, const char *name,
-                                 size_t name_size, uint32_t parties,
-                                 int64_t wait_ms, void *user,
+                                 size_t name_size, uint32_t parties, void *user,
                                  uint64_t *ret_ticket,
                                  struct snib_error *reterr)
 {
-    return params_pass_start(c, name, name_size, SNIB_BARRIER, parties, wait_ms,
-                             user, ret_ticket, reterr);
+    return snib_barrier_try_for_start(c, name, name_size, parties,
+                                      SNIB__NO_LIMIT, user, ret_ticket, reterr);
+}
+
+snib_err snib_barrier_try_start(struct snib_client *c, const char *name,
+                                size_t name_size, uint32_t parties, void *user,
+                                uint64_t *ret_ticket, struct snib_error *reterr)
+{
+    return snib_barrier_try_for_start(c, name, name_size, parties, 0, user,
+                                      ret_ticket, reterr);
 }

@@ -215,13 +215,13 @@ static snib_err policy_not_acquired(const struct snib_policy *policy,
     return snib__ok(reterr);
 }
 
-snib_err snib_policy_run(struct snib_client *client,
-                         const struct snib_policy *policy,
-                         const char *const pairs[],
-                         int (*body)(void *data, struct snib_grant), void *data,
-                         int *ret_body, struct snib_error *reterr)
+snib_err snib_policy_try_for(struct snib_client *client, int64_t wait_ms,
+                             const struct snib_policy *policy,
+                             const char *const pairs[],
+                             int (*body)(void *data, struct snib_grant),
+                             void *data, int *ret_body,
+                             struct snib_error *reterr)
 {
-    struct snib_acquire_options how = SNIB_INIT(snib_acquire_options);
     struct snib_error why = {0};
     struct snib_grant grant;
     struct snib_lock *lock = NULL;
@@ -232,8 +232,7 @@ snib_err snib_policy_run(struct snib_client *client,
     if (err) {
         return err;
     }
-    how.wait_ms = policy->wait_ms;
-    err = snib_acquire(lock, &how, &grant, &why);
+    err = snib_try_for(lock, wait_ms, NULL, &grant, &why);
     if (err) {
         err = policy_not_acquired(policy, err, &why, body, data, ret_body,
                                   reterr);
@@ -246,4 +245,24 @@ snib_err snib_policy_run(struct snib_client *client,
     }
     snib_lock_free(lock);
     return err;
+}
+
+snib_err snib_policy_run(struct snib_client *client,
+                         const struct snib_policy *policy,
+                         const char *const pairs[],
+                         int (*body)(void *data, struct snib_grant), void *data,
+                         int *ret_body, struct snib_error *reterr)
+{
+    return snib_policy_try_for(client, INT64_MAX, policy, pairs, body, data,
+                               ret_body, reterr);
+}
+
+snib_err snib_policy_try(struct snib_client *client,
+                         const struct snib_policy *policy,
+                         const char *const pairs[],
+                         int (*body)(void *data, struct snib_grant), void *data,
+                         int *ret_body, struct snib_error *reterr)
+{
+    return snib_policy_try_for(client, 0, policy, pairs, body, data, ret_body,
+                               reterr);
 }

@@ -15,9 +15,9 @@
 
 #include "base/error.h"
 
-struct snib_scope snib_scope_begin(struct snib_lock *lock,
-                                   const struct snib_acquire_options *options,
-                                   struct snib_error *reterr)
+struct snib_scope snib_scope_try_for(struct snib_lock *lock, int64_t wait_ms,
+                                     const struct snib_acquire_options *options,
+                                     struct snib_error *reterr)
 {
     struct snib_scope scope = {.lock = lock, .reterr = reterr};
     if (!lock) {
@@ -25,9 +25,23 @@ struct snib_scope snib_scope_begin(struct snib_lock *lock,
                                "SNIB_WITH: the lock must not be NULL");
         return scope;
     }
-    scope.err = snib_acquire(lock, options, &scope.grant, reterr);
+    scope.err = snib_try_for(lock, wait_ms, options, &scope.grant, reterr);
     scope.live = scope.err == SNIB_ERR_OK;
     return scope;
+}
+
+struct snib_scope snib_scope_begin(struct snib_lock *lock,
+                                   const struct snib_acquire_options *options,
+                                   struct snib_error *reterr)
+{
+    return snib_scope_try_for(lock, INT64_MAX, options, reterr);
+}
+
+struct snib_scope snib_scope_try(struct snib_lock *lock,
+                                 const struct snib_acquire_options *options,
+                                 struct snib_error *reterr)
+{
+    return snib_scope_try_for(lock, 0, options, reterr);
 }
 
 void snib_scope_end(struct snib_scope *scope)

@@ -281,7 +281,7 @@ static snib_err value_check_options(const struct snib_value_options *given,
                                     struct snib_value_options *ret,
                                     struct snib_error *reterr)
 {
-    *ret = (struct snib_value_options){.wait_ms = SNIB_FOREVER};
+    *ret = (struct snib_value_options){0};
     if (given && given->size != sizeof *given) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "value options of size %zu, expected %zu: start "
@@ -290,12 +290,6 @@ static snib_err value_check_options(const struct snib_value_options *given,
     }
     if (given) {
         *ret = *given;
-    }
-    if (ret->wait_ms < SNIB_FOREVER) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "wait_ms is %lld; expected 0, milliseconds, or "
-                          "SNIB_FOREVER",
-                          (long long)ret->wait_ms);
     }
     ret->backoff_ms = ret->backoff_ms ? ret->backoff_ms : BACKOFF_MS;
     ret->backoff_max_ms =
@@ -316,6 +310,7 @@ struct update {
     const char *name;
     size_t name_size;
     struct snib_value_options o;
+    int64_t wait_ms;
     snib_instant limit;
     struct snib__rng rng;
     bool seeded;
@@ -386,28 +381,31 @@ static snib_err value_rounds(struct update *u,
             *ret_stopped = stop;
         }
         u->rounds++;
-        if (err != SNIB_ERR_BUSY || u->o.wait_ms == 0) {
+        if (err != SNIB_ERR_BUSY || u->wait_ms == 0) {
             return err;
         }
         if (!value_back_off(u)) {
             return snib__fail(reterr, SNIB_ERR_TIMEOUT,
                               "others changed the value first, %u times in "
                               "%lld ms",
-                              u->rounds, (long long)u->o.wait_ms);
+                              u->rounds, (long long)u->wait_ms);
         }
     }
 }
 
 snib_err
-snib_value_update(struct snib_client *c, const char *name, size_t name_size,
-                  const struct snib_value_options *options,
-                  int (*compute)(void *data, const struct snib_value *now,
-                                 struct snib_value_next *next),
-                  void *data, int *ret_stopped, int64_t *ret_version,
-                  struct snib_error *reterr)
+snib_value_try_for(struct snib_client *c, const char *name, size_t name_size,
+                   int64_t wait_ms, const struct snib_value_options *options,
+                   int (*compute)(void *data, const struct snib_value *now,
+                                  struct snib_value_next *next),
+                   void *data, int *ret_stopped, int64_t *ret_version,
+                   struct snib_error *reterr)
 {
     const char *what = "snib_value_update";
-    struct update u = {.c = c, .name = name, .name_size = name_size};
+    struct update u = {.c = c,
+                       .name = name,
+                       .name_size = name_size,
+                       .wait_ms = wait_ms > 0 ? wait_ms : 0};
     if (ret_version) {
         *ret_version = 0;
     }
@@ -425,12 +423,36 @@ snib_value_update(struct snib_client *c, const char *name, size_t name_size,
     if (err) {
         return err;
     }
-    u.limit = u.o.wait_ms < 0
+    u.limit = wait_ms == SNIB__NO_LIMIT
                   ? SNIB__NEVER
-                  : snib__after(value_now_of(c), snib__ms(u.o.wait_ms));
+                  : snib__after(value_now_of(c), snib__ms(u.wait_ms));
     err = value_rounds(&u, compute, data, ret_stopped, reterr);
     if (ret_version) {
         *ret_version = u.version;
     }
     return err;
+}
+
+snib_err
+snib_value_update(struct snib_client *c, const char *name, size_t name_size,
+                  const struct snib_value_options *options,
+                  int (*compute)(void *data, const struct snib_value *now,
+                                 struct snib_value_next *next),
+                  void *data, int *ret_stopped, int64_t *ret_version,
+                  struct snib_error *reterr)
+{
+    return snib_value_try_for(c, name, name_size, SNIB__NO_LIMIT, options,
+                              compute, data, ret_stopped, ret_version, reterr);
+}
+
+snib_err snib_value_try(struct snib_client *c, const char *name,
+                        size_t name_size,
+                        const struct snib_value_options *options,
+                        int (*compute)(void *data, const struct snib_value *now,
+                                       struct snib_value_next *next),
+                        void *data, int *ret_stopped, int64_t *ret_version,
+                        struct snib_error *reterr)
+{
+    return snib_value_try_for(c, name, name_size, 0, options, compute, data,
+                              ret_stopped, ret_version, reterr);
 }

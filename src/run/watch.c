@@ -1,4 +1,5 @@
-/* run/watch.c — telling the owner: callback, descriptor, STATE event.
+/* run/watch.c — telling the owner: callback, descriptor, STATE event; and what a
+ * grant is when somebody asks.
  *
  * The engine says that an acquisition's state changed. Here this becomes what
  * the owner asked for. Nothing is allocated at that moment: the extra of a hold
@@ -151,8 +152,7 @@ int snib_grant_fd(struct snib_lock *lock, struct snib_grant grant)
         return -1;
     }
     snib__step_begin(&s, c);
-    struct snib__acquisition *acq =
-        snib__engine_acquisition(c->engine, grant.ticket);
+    struct snib__acquisition *acq = snib__grant_of(lock, grant);
     struct snib__hold *h = acq ? acq->user : NULL;
     struct snib_status status = {.state = SNIB_RELEASED};
     if (h) {
@@ -175,4 +175,54 @@ int snib_grant_fd(struct snib_lock *lock, struct snib_grant grant)
         errno = err;
     }
     return fd;
+}
+
+/* -- looking at the clock -------------------------------------------------- */
+
+void snib_grant_status(struct snib_lock *lock, struct snib_grant grant,
+                       struct snib_status *ret)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    *ret = (struct snib_status){
+        .state = SNIB_RELEASED, .token = grant.token, .slot = -1};
+    if (snib__client_check(c, NULL)) {
+        return;
+    }
+    snib__step_begin(&s, c);
+    struct snib__acquisition *acq = snib__grant_of(lock, grant);
+    if (acq) {
+        snib__engine_status(c->engine, s.now, acq, ret);
+    }
+    snib__step_end(&s);
+}
+
+void snib_grant_explain(struct snib_lock *lock, struct snib_grant grant,
+                        char *ret_text, size_t size)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    if (size) {
+        ret_text[0] = 0;
+    }
+    if (snib__client_check(c, NULL)) {
+        return;
+    }
+    snib__step_begin(&s, c);
+    struct snib__acquisition *acq = snib__grant_of(lock, grant);
+    if (acq) {
+        snib__engine_explain(c->engine, s.now, acq, ret_text, size);
+    }
+    snib__step_end(&s);
+}
+
+bool snib_grant_held(struct snib_lock *lock, struct snib_grant grant)
+{
+    struct snib_status status;
+    snib_grant_status(lock, grant, &status);
+    /* HELD is true up to the deadline itself. AT_RISK may also mean that the
+     * deadline of an aggressive grant has passed. left_ms is 0 in the last
+     * millisecond already. */
+    return status.state == SNIB_HELD ||
+           (status.state == SNIB_AT_RISK && status.left_ms > 0);
 }

@@ -23,17 +23,15 @@ static void started_acquires_end_in_one_event_each(void **state)
     struct snib_client *c = open_client(), *d = open_client();
     struct snib_lock *l = lock_with(c, name, NULL),
                      *m = lock_with(d, name, NULL);
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     int mark;
     uint64_t ticket, second;
-    o.wait_ms = SNIB_FOREVER;
-    must(snib_acquire_start(l, &o, &mark, &ticket, NULL));
+    must(snib_acquire_start(l, NULL, &mark, &ticket, NULL));
     struct snib_event ev = next_event(c);
     assert_int_equal(ev.kind, SNIB_EV_GRANTED);
     assert_ptr_equal(ev.user, &mark);
     assert_int_equal(ev.grant.ticket, ticket);
     struct snib_grant held = ev.grant;
-    must(snib_acquire_start(m, &o, NULL, &second, NULL));
+    must(snib_acquire_start(m, NULL, NULL, &second, NULL));
     wait_for_waiters(c, name, 1);
     snib_cancel(d, second);
     ev = next_event(d);
@@ -42,13 +40,11 @@ static void started_acquires_end_in_one_event_each(void **state)
     assert_true(ev.error.code == SNIB_ERR_CANCELLED ||
                 ev.error.code == SNIB_ERR_UNKNOWN);
     wait_for_fewer_waiters(c, name, 0);
-    o.wait_ms = 1000;
-    must(snib_acquire_start(m, &o, NULL, &second, NULL));
+    must(snib_try_for_start(m, 1000, NULL, NULL, &second, NULL));
     ev = next_event(d);
     assert_int_equal(ev.kind, SNIB_EV_REFUSED);
     assert_int_equal(ev.error.code, SNIB_ERR_TIMEOUT);
-    o.wait_ms = SNIB_FOREVER;
-    must(snib_acquire_start(m, &o, NULL, &second, NULL));
+    must(snib_acquire_start(m, NULL, NULL, &second, NULL));
     wait_for_waiters(c, name, 1);
     must(snib_release_start(l, held, NULL, NULL));
     ev = next_event(c);
@@ -70,11 +66,10 @@ static void an_acquire_cancelled_at_once_leaves_nothing(void **state)
     struct snib_client *c = open_client(), *d = open_client();
     struct snib_lock *l = lock_with(c, name, NULL),
                      *m = lock_with(d, name, NULL);
-    struct snib_acquire_options o = waiting(10000);
     for (int i = 0; i < 20; i++) {
         struct snib_grant g;
         uint64_t ticket;
-        must(snib_acquire_start(l, &o, NULL, &ticket, NULL));
+        must(snib_try_for_start(l, 10000, NULL, NULL, &ticket, NULL));
         snib_cancel(c, ticket); /* the request is on its way */
         struct snib_event ev = next_event(c);
         if (ev.kind == SNIB_EV_GRANTED) {
@@ -105,7 +100,7 @@ static void closing_ends_the_waiting(void **state)
     struct snib_grant g, h;
     struct task t = {0};
     must(acquire_for(l, 0, &g));
-    start(&t, m, SNIB_FOREVER);
+    start(&t, m, INT64_MAX);
     wait_for_waiters(c, name, 1);
     snib_client_close(d);
     snib_err ended = join(&t)->err;
@@ -133,7 +128,7 @@ static void inspect_shows_holder_and_waiter(void **state)
     struct snib_view *v;
     struct task next = {.release = true};
     o.reason = "release 4.2 & more";
-    must(snib_acquire(l, &o, &g, NULL));
+    must(snib_try(l, &o, &g, NULL));
     start(&next, lock_with(d, name, NULL), 20000);
     wait_for_waiters(c, name, 1);
     must(snib_inspect(c, name, 0, &v, NULL));
@@ -333,8 +328,9 @@ static void bad_input_is_a_clear_error(void **state)
     o.permits = 2;
     assert_int_equal(snib_lock_new(c, "x", &o, &l, &err), SNIB_ERR_USAGE);
     l = lock_with(c, fresh_name(), NULL);
+    struct snib_acquire_options wrong = {.size = 1};
     struct snib_grant g, none = {0, 0};
-    assert_int_equal(acquire_for(l, -7, &g), SNIB_ERR_USAGE);
+    assert_int_equal(snib_try(l, &wrong, &g, NULL), SNIB_ERR_USAGE);
     assert_int_equal(snib_release(l, none, &err), SNIB_ERR_NOT_HELD);
     assert_int_equal(snib_grant_fd(l, none), -1);
     snib_lock_free(l);
@@ -418,11 +414,10 @@ static void a_policy_wraps_a_function(void **state)
     p.name = "pay";
     p.key = key;
     p.lock.size = sizeof p.lock;
-    p.wait_ms = 1000;
     const char *pairs[] = {"order_no", "4711", NULL}, *wrong[] = {NULL};
     int64_t token = 0;
     int result = 0;
-    must(snib_policy_run(c, &p, pairs, body, &token, &result, NULL));
+    must(snib_policy_try_for(c, 1000, &p, pairs, body, &token, &result, NULL));
     assert_int_equal(result, 7);
     assert_true(token > 0);
     assert_int_equal(snib_policy_run(c, &p, wrong, body, &token, &result, NULL),

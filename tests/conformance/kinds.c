@@ -32,8 +32,8 @@ static void no_reentry_is_refused_at_once(void **state)
         int64_t begin = now_ms();
         must_be(acquire_for(l, 0, &none), SNIB_ERR_DEADLOCK);
         must_be(acquire_for(l, 5000, &none), SNIB_ERR_DEADLOCK);
-        must_be(acquire_for(l, SNIB_FOREVER, &none), SNIB_ERR_DEADLOCK);
-        must_be(acquire_for(handle, SNIB_FOREVER, &none), SNIB_ERR_DEADLOCK);
+        must_be(acquire_for(l, INT64_MAX, &none), SNIB_ERR_DEADLOCK);
+        must_be(acquire_for(handle, INT64_MAX, &none), SNIB_ERR_DEADLOCK);
         assert_true(now_ms() - begin < SLACK_MS);
         assert_int_equal(status_of(l, g).holds, 1);
         start(&contender, w, 20000);
@@ -56,7 +56,7 @@ static void tokens_rise_by_whatever_way_a_lock_is_taken(void **state)
     struct snib_lock *l[4] = {
         of_kind(c, name, SNIB_MUTEX), of_kind(c, name, SNIB_WRITE),
         fixed(c, name, SNIB_MUTEX, 5000), permits_of(c, name, 2, 3)};
-    static const int64_t wait_ms[] = {0, 1000, SNIB_FOREVER};
+    static const int64_t wait_ms[] = {0, 1000, INT64_MAX};
     int64_t last = 0;
     for (int i = 0; i < 24; i++) {
         struct snib_grant g;
@@ -135,9 +135,7 @@ static int wait_at_the_barrier(const char *name)
 {
     struct snib_client *c = open_client();
     uint64_t ticket;
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    o.wait_ms = SNIB_FOREVER;
-    return (int)snib_acquire_start(barrier(c, name, 3), &o, NULL, &ticket,
+    return (int)snib_acquire_start(barrier(c, name, 3), NULL, NULL, &ticket,
                                    NULL);
 }
 
@@ -290,12 +288,10 @@ static void started_acquires_of_all_kinds_end_in_one_event_each(void **state)
                   kinds[i] == SNIB_PERMITS ? 1 : 0);
         struct snib_lock *w = of_kind(c, name, SNIB_WRITE),
                          *l = lock_with(d, name, &o);
-        struct snib_acquire_options a = SNIB_INIT(snib_acquire_options);
         struct snib_grant g;
         uint64_t ticket;
-        a.wait_ms = SNIB_FOREVER;
         must(take(w, 0, snib_owner_new(), &g));
-        must(snib_acquire_start(l, &a, NULL, &ticket, NULL));
+        must(snib_acquire_start(l, NULL, NULL, &ticket, NULL));
         wait_for_waiters(c, name, 1);
         snib_cancel(d, ticket);
         struct snib_event ev = next_event(d);
@@ -304,13 +300,11 @@ static void started_acquires_of_all_kinds_end_in_one_event_each(void **state)
         assert_true(ev.error.code == SNIB_ERR_CANCELLED ||
                     ev.error.code == SNIB_ERR_UNKNOWN);
         wait_for_fewer_waiters(c, name, 0);
-        a.wait_ms = 1000;
-        must(snib_acquire_start(l, &a, NULL, &ticket, NULL));
+        must(snib_try_for_start(l, 1000, NULL, NULL, &ticket, NULL));
         ev = next_event(d);
         must_be(ev.error.code, SNIB_ERR_TIMEOUT);
         wait_for_fewer_waiters(c, name, 0);
-        a.wait_ms = SNIB_FOREVER;
-        must(snib_acquire_start(l, &a, &ticket, &ticket, NULL));
+        must(snib_acquire_start(l, NULL, &ticket, &ticket, NULL));
         wait_for_waiters(c, name, 1);
         must(snib_release(w, g, NULL));
         ev = next_event(d);

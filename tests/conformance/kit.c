@@ -170,13 +170,6 @@ struct snib_lock *leased(struct snib_client *c, const char *name,
     return lock_with(c, name, &o);
 }
 
-struct snib_acquire_options waiting(int64_t wait_ms)
-{
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    o.wait_ms = wait_ms;
-    return o;
-}
-
 snib_err acquire_for(struct snib_lock *lock, int64_t wait_ms,
                      struct snib_grant *g)
 {
@@ -186,9 +179,9 @@ snib_err acquire_for(struct snib_lock *lock, int64_t wait_ms,
 snib_err take(struct snib_lock *l, int64_t wait_ms, uint64_t owner,
               struct snib_grant *g)
 {
-    struct snib_acquire_options o = waiting(wait_ms);
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     o.owner = owner;
-    return snib_acquire(l, &o, g, NULL);
+    return snib_try_for(l, wait_ms, &o, g, NULL);
 }
 
 snib_err try_by_other(struct snib_lock *l, struct snib_grant *g)

@@ -66,7 +66,6 @@ struct snib_lock *permits_of(struct snib_client *, const char *name,
 struct snib_lock *leased(struct snib_client *, const char *name,
                          uint32_t permits, int64_t lease_ms, bool fixed);
 
-struct snib_acquire_options waiting(int64_t wait_ms);
 /* Acquire as the owner of this thread; as that owner; try as a new owner. */
 snib_err acquire_for(struct snib_lock *, int64_t wait_ms, struct snib_grant *);
 snib_err take(struct snib_lock *, int64_t wait_ms, uint64_t owner,

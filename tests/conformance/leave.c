@@ -21,9 +21,8 @@ static struct snib_client *patient(void)
 
 static uint64_t started(struct snib_lock *l, int64_t wait_ms)
 {
-    struct snib_acquire_options o = waiting(wait_ms);
     uint64_t ticket = 0;
-    must(snib_acquire_start(l, &o, NULL, &ticket, NULL));
+    must(snib_try_for_start(l, wait_ms, NULL, NULL, &ticket, NULL));
     return ticket;
 }
 
@@ -104,7 +103,7 @@ static void who_is_told_cancelled_stands_in_no_queue(void **state)
     (void)state;
     struct scene s = scene_new();
     for (int i = 0; i < ROUNDS; i++) {
-        snib_cancel(s.d, started(s.wanted, SNIB_FOREVER));
+        snib_cancel(s.d, started(s.wanted, INT64_MAX));
         next_is_refused(s.d, SNIB_ERR_CANCELLED);
         nobody_waits(&s);
     }
@@ -117,7 +116,7 @@ static void nor_who_had_a_place_in_it(void **state)
     skip_without_a_queue();
     struct scene s = scene_new();
     for (int i = 0; i < ROUNDS; i++) {
-        uint64_t ticket = started(s.wanted, SNIB_FOREVER);
+        uint64_t ticket = started(s.wanted, INT64_MAX);
         wait_for_waiters(s.c, s.name, 1);
         snib_cancel(s.d, ticket);
         next_is_refused(s.d, SNIB_ERR_CANCELLED);
@@ -138,7 +137,7 @@ a_grant_that_a_cancel_meets_is_given_back_before_it_is_told(void **state)
                      *m = lock_with(d, name, NULL);
     struct snib_grant g;
     for (int i = 0; i < ROUNDS; i++) {
-        snib_cancel(c, started(l, SNIB_FOREVER));
+        snib_cancel(c, started(l, INT64_MAX));
         struct snib_event ev = next_event(c);
         if (ev.kind == SNIB_EV_GRANTED) {
             must(snib_release(l, ev.grant, NULL));
@@ -160,8 +159,8 @@ static void who_is_told_closed_stands_in_no_queue(void **state)
     for (int i = 0; i < ROUNDS; i++) {
         struct snib_client *e = patient();
         struct snib_lock *m = lock_with(e, s.name, NULL);
-        started(m, SNIB_FOREVER);
-        started(m, SNIB_FOREVER);
+        started(m, INT64_MAX);
+        started(m, INT64_MAX);
         snib_client_close(e);
         next_is_refused(e, SNIB_ERR_CLOSED);
         next_is_refused(e, SNIB_ERR_CLOSED);
@@ -180,7 +179,7 @@ static void a_call_that_a_close_ends_stands_in_no_queue(void **state)
     for (int i = 0; i < ROUNDS / 4; i++) {
         struct snib_client *e = patient();
         struct task t = {0};
-        start(&t, lock_with(e, s.name, NULL), SNIB_FOREVER);
+        start(&t, lock_with(e, s.name, NULL), INT64_MAX);
         wait_for_waiters(s.c, s.name, 1);
         snib_client_close(e);
         must_be(join(&t)->err, SNIB_ERR_CLOSED);
@@ -197,7 +196,7 @@ static void a_stop_tells_all_that_a_close_has_not(void **state)
     struct scene s = scene_new();
     struct snib_client *e = patient();
     struct snib_lock *m = lock_with(e, s.name, NULL);
-    started(m, SNIB_FOREVER);
+    started(m, INT64_MAX);
     snib_client_stop(e);
     next_is_refused(e, SNIB_ERR_CLOSED);
     nobody_waits(&s);

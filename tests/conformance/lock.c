@@ -442,10 +442,9 @@ static int hold_and_stay(const char *name)
 static int wait_and_stay(const char *name)
 {
     struct snib_client *c = open_client();
-    struct snib_acquire_options o = waiting(SNIB_FOREVER);
     uint64_t ticket;
     snib_err err =
-        snib_acquire_start(lock_with(c, name, NULL), &o, NULL, &ticket, NULL);
+        snib_acquire_start(lock_with(c, name, NULL), NULL, NULL, &ticket, NULL);
     return (int)err;
 }
 
@@ -526,7 +525,7 @@ static void *count(void *arg)
     struct snib_lock *l = lock_with(k->client, k->name, &k->options);
     for (int i = 0; i < k->rounds; i++) {
         struct snib_grant g;
-        must(acquire_for(l, SNIB_FOREVER, &g));
+        must(acquire_for(l, INT64_MAX, &g));
         int v = *k->value;
         if (v % 7 == 0) {
             sched_yield();

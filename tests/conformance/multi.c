@@ -52,8 +52,7 @@ static void the_same_owner_enters_again(void **state)
     (void)state;
     struct rig r = rig_new();
     struct snib_grant single, g[3], h[3];
-    struct snib_acquire_options once = waiting(0);
-    must(snib_acquire(r.lock[2], &once, &single, &e));
+    must(snib_try(r.lock[2], NULL, &single, &e));
     must(take_all(r.multi, 0, g));
     assert_int_equal(g[2].token, single.token);
     must(take_all(r.multi, 0, h));
@@ -71,9 +70,9 @@ static void an_explicit_owner_holds_all(void **state)
     (void)state;
     struct rig r = rig_new();
     struct snib_grant g[3], h[3];
-    struct snib_acquire_options o = waiting(0);
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     o.owner = snib_owner_new();
-    must(snib_multi_acquire(r.multi, &o, g, &e));
+    must(snib_multi_try(r.multi, &o, g, &e));
     /* This thread is another owner. */
     assert_int_equal(take_all(r.multi, 0, h), SNIB_ERR_BUSY);
     must(snib_multi_release(r.multi, g, &e));
@@ -210,10 +209,9 @@ struct trial {
 static void *try_again_and_again(void *arg)
 {
     struct trial *t = arg;
-    struct snib_acquire_options o = waiting(t->wait_ms);
     while (!atomic_load(&t->over)) {
         struct snib_grant g[3];
-        t->had += !snib_multi_acquire(t->multi, &o, g, NULL);
+        t->had += !snib_multi_try_for(t->multi, t->wait_ms, NULL, g, NULL);
         t->rounds++;
     }
     return NULL;
@@ -235,13 +233,12 @@ static void never_taken(size_t held, size_t probed, int64_t wait_ms, int rounds)
                      *probe = lock_with(stranger, names[probed], NULL);
     struct trial t = {.multi = multi_of(lock, 3), .wait_ms = wait_ms};
     struct snib_grant h, g;
-    struct snib_acquire_options once = waiting(0);
     pthread_t thread;
     int busy = 0;
     must(snib_acquire(theirs, NULL, &h, &e));
     pthread_create(&thread, NULL, try_again_and_again, &t);
     while (t.rounds < rounds) {
-        snib_err err = snib_acquire(probe, &once, &g, &e);
+        snib_err err = snib_try(probe, NULL, &g, &e);
         busy += err == SNIB_ERR_BUSY;
         if (err != SNIB_ERR_BUSY) {
             must(err);
@@ -339,6 +336,7 @@ static void bad_input_is_refused_with_the_name(void **state)
     struct snib_lock *twice[] = {a, b, again}, *twins[] = {b, a, twin},
                      *hole[] = {a, NULL}, *fine[] = {b, a};
     struct snib_multi_options o = {.size = 1};
+    struct snib_acquire_options wrong = {.size = 1};
     struct snib_multi *m;
     struct snib_grant g[2] = {{1, 1}, {1, 1}};
     assert_int_equal(snib_multi_new(twice, 3, NULL, &m, &e), SNIB_ERR_USAGE);
@@ -361,7 +359,7 @@ static void bad_input_is_refused_with_the_name(void **state)
     assert_int_equal(snib_multi_new(mix, 2, NULL, &m, &e), SNIB_ERR_USAGE);
     assert_non_null(strstr(e.text, "pull client"));
     m = multi_of(fine, 2);
-    assert_int_equal(take_all(m, -2, g), SNIB_ERR_USAGE);
+    assert_int_equal(snib_multi_try(m, &wrong, g, &e), SNIB_ERR_USAGE);
     assert_int_equal(g[0].ticket | g[1].ticket, 0);
     assert_int_equal(snib_multi_release(m, g, &e), SNIB_ERR_NOT_HELD);
     assert_non_null(strstr(e.text, "'multi-"));

@@ -111,8 +111,7 @@ static void *crowd_member(void *arg)
         struct snib_multi *m;
         /* Now and then an acquire gives up early. */
         bool hasty = rand_r(&c->seed) % 4 == 0;
-        struct snib_acquire_options o =
-            waiting(hasty ? rand_r(&c->seed) % 5 : PROGRESS_MS);
+        int64_t wait_ms = hasty ? rand_r(&c->seed) % 5 : PROGRESS_MS;
         for (size_t i = 0; i < n; i++) {
             locks[i] = c->lock[which[i]];
         }
@@ -120,7 +119,7 @@ static void *crowd_member(void *arg)
             give_out(l, "new", mine.text);
             break;
         }
-        snib_err err = snib_multi_acquire(m, &o, g, &mine);
+        snib_err err = snib_multi_try_for(m, wait_ms, NULL, g, &mine);
         if (!err) {
             section(c, which, n);
             err = snib_multi_release(m, g, &mine);
@@ -258,10 +257,10 @@ struct rival {
 static void *compete(void *arg)
 {
     struct rival *r = arg;
-    struct snib_acquire_options o = waiting(r->wait_ms);
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     int64_t begin = now_ms();
     o.owner = snib_owner_new();
-    r->err = snib_multi_acquire(r->multi, &o, r->grants, NULL);
+    r->err = snib_multi_try_for(r->multi, r->wait_ms, &o, r->grants, NULL);
     r->took_ms = now_ms() - begin;
     if (!r->err && !r->keep) {
         r->err = snib_multi_release(r->multi, r->grants, NULL);

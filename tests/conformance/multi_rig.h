@@ -19,8 +19,7 @@ static struct snib_multi *multi_of(struct snib_lock *const locks[], size_t n)
 static snib_err take_all(struct snib_multi *m, int64_t ms,
                          struct snib_grant g[])
 {
-    struct snib_acquire_options o = waiting(ms);
-    return snib_multi_acquire(m, &o, g, &e);
+    return snib_multi_try_for(m, ms, NULL, g, &e);
 }
 
 /* No client holds or awaits it, as another client sees. */

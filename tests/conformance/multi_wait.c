@@ -18,8 +18,7 @@ static void *take_and_release(void *arg)
 {
     struct job *j = arg;
     struct snib_error mine = {0};
-    struct snib_acquire_options o = waiting(j->wait_ms);
-    j->err = snib_multi_acquire(j->multi, &o, j->grants, &mine);
+    j->err = snib_multi_try_for(j->multi, j->wait_ms, NULL, j->grants, &mine);
     if (!j->err) {
         j->err = snib_multi_release(j->multi, j->grants, &mine);
     }
@@ -56,7 +55,7 @@ static void a_closed_client_ends_the_wait(void **state)
     struct rig r = rig_new();
     struct snib_lock *theirs = lock_with(r.stranger, r.z, NULL);
     struct snib_grant h;
-    struct job j = {.multi = r.multi, .wait_ms = SNIB_FOREVER};
+    struct job j = {.multi = r.multi, .wait_ms = INT64_MAX};
     pthread_t t;
     must(snib_acquire(theirs, NULL, &h, &e));
     assert_int_equal(pthread_create(&t, NULL, take_and_release, &j), 0);
@@ -78,8 +77,8 @@ static void a_cancelled_multi_ends_all_its_waits(void **state)
     struct rig r = rig_new();
     struct snib_lock *theirs = lock_with(r.stranger, r.z, NULL);
     struct snib_grant g[3], h;
-    struct job j[2] = {{.multi = r.multi, .wait_ms = SNIB_FOREVER},
-                       {.multi = r.multi, .wait_ms = SNIB_FOREVER}};
+    struct job j[2] = {{.multi = r.multi, .wait_ms = INT64_MAX},
+                       {.multi = r.multi, .wait_ms = INT64_MAX}};
     pthread_t t[2];
     must(snib_acquire(theirs, NULL, &h, &e));
     for (int i = 0; i < 2; i++) {
@@ -99,7 +98,7 @@ static void a_cancelled_multi_ends_all_its_waits(void **state)
     assert_free(other_url(), r.y);
     /* It stays cancelled: no acquire waits any more, but one that need not wait
      * gets all. */
-    assert_int_equal(take_all(r.multi, SNIB_FOREVER, g), SNIB_ERR_CANCELLED);
+    assert_int_equal(take_all(r.multi, INT64_MAX, g), SNIB_ERR_CANCELLED);
     assert_int_equal(take_all(r.multi, 0, g), SNIB_ERR_BUSY);
     must(snib_release(theirs, h, &e));
     must(take_all(r.multi, 0, g));

@@ -71,8 +71,8 @@ static void a_second_upgrade_is_refused_and_the_first_succeeds(void **state)
     start(&first, w, 20000);
     wait_for_waiters(d, name, 1);
     int64_t begin = now_ms();
-    must_be(take(w2, SNIB_FOREVER, two, &none), SNIB_ERR_DEADLOCK);
-    must_be(take(w, SNIB_FOREVER, three, &none), SNIB_ERR_DEADLOCK);
+    must_be(take(w2, INT64_MAX, two, &none), SNIB_ERR_DEADLOCK);
+    must_be(take(w, INT64_MAX, three, &none), SNIB_ERR_DEADLOCK);
     must_be(take(w2, 0, two, &none), SNIB_ERR_DEADLOCK);
     assert_true(now_ms() - begin < SLACK_MS);
     assert_true(snib_grant_held(r2, b));
@@ -409,16 +409,14 @@ static void owners_of_one_client_go_by_priority_too(void **state)
     struct snib_client *c = open_client();
     struct snib_lock *l = of_kind(c, name, SNIB_MUTEX);
     struct snib_lock_options o = terms(SNIB_MUTEX, 0, 0);
-    struct snib_acquire_options a = SNIB_INIT(snib_acquire_options);
     struct snib_grant g;
     uint64_t ticket;
     int place[N];
     must(take(l, 0, snib_owner_new(), &g));
-    a.wait_ms = SNIB_FOREVER;
     for (int i = 0; i < N; i++) { /* started, so in this very order */
         o.priority = priority[i];
-        must(snib_acquire_start(lock_with(c, name, &o), &a, &place[i], &ticket,
-                                NULL));
+        must(snib_acquire_start(lock_with(c, name, &o), NULL, &place[i],
+                                &ticket, NULL));
     }
     must(snib_release(l, g, NULL));
     for (int i = 0; i < N; i++) {

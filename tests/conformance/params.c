@@ -55,11 +55,11 @@ static void *do_deed(void *arg)
     struct deed *d = arg;
     switch (d->what) {
     case AWAIT:
-        d->err = snib_latch_await(d->client, d->name, 0, d->wait_ms, NULL);
+        d->err = snib_latch_try_for(d->client, d->name, 0, d->wait_ms, NULL);
         break;
     case MEET:
-        d->err = snib_barrier_wait(d->client, d->name, 0, d->parties,
-                                   d->wait_ms, &d->generation, NULL);
+        d->err = snib_barrier_try_for(d->client, d->name, 0, d->parties,
+                                      d->wait_ms, &d->generation, NULL);
         break;
     case COUNT_DOWN: /* timed, to measure how soon it is noticed */
         poll(NULL, 0, d->after_ms);
@@ -284,12 +284,12 @@ static void an_absent_latch_is_open(void **state)
     uint32_t left = 9;
     int64_t began = now_ms();
     assert_int_equal(left_of(c, name), 0);
-    must(snib_latch_await(c, name, 0, SNIB_FOREVER, NULL));
-    must(snib_latch_await(c, name, 0, 0, NULL));
+    must(snib_latch_await(c, name, 0, NULL));
+    must(snib_latch_try(c, name, 0, NULL));
     must(snib_latch_count_down(c, name, 0, 1, &left, NULL));
     assert_int_equal(left, 0);
     must(snib_latch_open(c, name, 0, NULL));
-    must(snib_latch_await(c, name, 0, SNIB_FOREVER, NULL));
+    must(snib_latch_await(c, name, 0, NULL));
     assert_true(now_ms() - began < SLACK_MS);
     snib_client_free(c);
 }
@@ -329,12 +329,12 @@ static void await_returns_when_the_last_step_is_counted(void **state)
     struct snib_client *c = open_client(), *d = open_client();
     const char *name = fresh_name();
     must(snib_latch_set(c, name, 0, 1, NULL, NULL));
-    must_be(snib_latch_await(c, name, 0, 0, NULL), SNIB_ERR_BUSY);
+    must_be(snib_latch_try(c, name, 0, NULL), SNIB_ERR_BUSY);
     struct deed down = {
         .what = COUNT_DOWN, .client = d, .name = name, .after_ms = 500};
     begin(&down);
     int64_t began = now_ms();
-    must(snib_latch_await(c, name, 0, 550 + SLACK_MS, NULL));
+    must(snib_latch_try_for(c, name, 0, 550 + SLACK_MS, NULL));
     int64_t took = now_ms() - began;
     must(end_of(&down));
     assert_true(took >= 480 && now_ms() - down.ended_ms < SLACK_MS);
@@ -352,7 +352,7 @@ static void await_ends_at_its_limit_when_that_comes_first(void **state)
         .what = COUNT_DOWN, .client = d, .name = name, .after_ms = 1000};
     begin(&down);
     int64_t began = now_ms();
-    snib_err err = snib_latch_await(c, name, 0, 500, NULL);
+    snib_err err = snib_latch_try_for(c, name, 0, 500, NULL);
     int64_t ended = now_ms();
     must(end_of(&down));
     if (ended < down.ended_ms) { /* else the machine was too slow */
@@ -431,9 +431,9 @@ static void steps_counted_side_by_side_are_all_counted(void **state)
         snib_client_free(d[i]);
     }
     assert_int_equal(left_of(c, name), 1);
-    must_be(snib_latch_await(c, name, 0, 0, NULL), SNIB_ERR_BUSY);
+    must_be(snib_latch_try(c, name, 0, NULL), SNIB_ERR_BUSY);
     must(snib_latch_count_down(c, name, 0, 1, NULL, NULL));
-    must(snib_latch_await(c, name, 0, 0, NULL));
+    must(snib_latch_try(c, name, 0, NULL));
     snib_client_free(c);
 }
 
@@ -527,10 +527,10 @@ static void a_party_that_gives_up_is_not_counted(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    must_be(snib_barrier_wait(c, name, 0, 2, 1000, NULL, NULL),
+    must_be(snib_barrier_try_for(c, name, 0, 2, 1000, NULL, NULL),
             SNIB_ERR_TIMEOUT);
     wait_for_fewer_waiters(d, name, 0);
-    must_be(snib_barrier_wait(d, name, 0, 2, 1000, NULL, NULL),
+    must_be(snib_barrier_try_for(d, name, 0, 2, 1000, NULL, NULL),
             SNIB_ERR_TIMEOUT);
     wait_for_fewer_waiters(d, name, 0);
     struct deed t = {.what = MEET,
@@ -539,7 +539,7 @@ static void a_party_that_gives_up_is_not_counted(void **state)
                      .parties = 2,
                      .wait_ms = 20000};
     begin(&t);
-    must(snib_barrier_wait(d, name, 0, 2, 20000, NULL, NULL));
+    must(snib_barrier_try_for(d, name, 0, 2, 20000, NULL, NULL));
     must(end_of(&t));
     snib_client_free(c);
     snib_client_free(d);
@@ -554,7 +554,8 @@ static void a_party_that_died_is_not_counted(void **state)
     assert_true(pid >= 0);
     if (pid == 0) {
         struct snib_client *mine = open_client();
-        snib_err err = snib_barrier_wait(mine, name, 0, 2, 20000, NULL, NULL);
+        snib_err err =
+            snib_barrier_try_for(mine, name, 0, 2, 20000, NULL, NULL);
         _exit(err ? 1 : 0);
     }
     struct snib_client *c = open_client(), *d = open_client();
@@ -572,9 +573,36 @@ static void a_party_that_died_is_not_counted(void **state)
                      .wait_ms = 20000};
     begin(&t);
     int64_t generation;
-    must(snib_barrier_wait(d, name, 0, 2, 20000, &generation, NULL));
+    must(snib_barrier_try_for(d, name, 0, 2, 20000, &generation, NULL));
     must(end_of(&t));
     assert_int_equal(t.generation, generation); /* these two met */
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
+/* A party that does not wait passes when it is the last to come. */
+static void a_party_that_does_not_wait_passes_last(void **state)
+{
+    (void)state;
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d = open_client();
+    int64_t theirs = 0, mine = 0;
+    must_be(snib_barrier_try(d, name, 0, 2, &mine, NULL), SNIB_ERR_BUSY);
+    must_be(snib_barrier_try_for(d, name, 0, 2, -1, &mine, NULL),
+            SNIB_ERR_BUSY);
+    wait_for_fewer_waiters(d, name, 0);
+    struct deed t = {.what = MEET,
+                     .client = c,
+                     .name = name,
+                     .parties = 2,
+                     .wait_ms = 20000};
+    begin(&t);
+    wait_for_waiters(d, name, 1);
+    must(snib_barrier_try(d, name, 0, 2, &mine, NULL));
+    must(end_of(&t));
+    theirs = t.generation;
+    assert_int_equal(mine, theirs);
+    must_be(snib_barrier_try(d, name, 0, 2, &mine, NULL), SNIB_ERR_BUSY);
     snib_client_free(c);
     snib_client_free(d);
 }
@@ -585,10 +613,10 @@ static void what_cannot_meet_is_refused(void **state)
     const char *name = fresh_name();
     struct snib_client *c = open_client();
     int64_t one = 0, two = 0;
-    must_be(snib_barrier_wait(c, name, 0, 2, 0, NULL, NULL), SNIB_ERR_USAGE);
-    must_be(snib_barrier_wait(c, name, 0, 0, 100, NULL, NULL), SNIB_ERR_USAGE);
-    must(snib_barrier_wait(c, name, 0, 1, 5000, &one, NULL));
-    must(snib_barrier_wait(c, name, 0, 1, 5000, &two, NULL));
+    must_be(snib_barrier_try_for(c, name, 0, 0, 100, NULL, NULL),
+            SNIB_ERR_USAGE);
+    must(snib_barrier_try_for(c, name, 0, 1, 5000, &one, NULL));
+    must(snib_barrier_try_for(c, name, 0, 1, 5000, &two, NULL));
     assert_true(two > one);
     snib_client_free(c);
 }
@@ -618,8 +646,7 @@ static void a_started_await_is_answered_when_the_latch_opens(void **state)
     uint64_t ticket;
     int mark;
     must(snib_latch_set(c, name, 0, 1, NULL, NULL));
-    must(
-        snib_latch_await_start(d, name, 0, SNIB_FOREVER, &mark, &ticket, NULL));
+    must(snib_latch_await_start(d, name, 0, &mark, &ticket, NULL));
     wait_for_waiters(c, name, 1);
     struct snib_event ev;
     assert_false(snib_next(d, &ev));
@@ -630,7 +657,7 @@ static void a_started_await_is_answered_when_the_latch_opens(void **state)
     assert_true(ev.grant.ticket == ticket);
     wait_until_let_go(c, name);
     /* An open latch is passed at once, and no event is left over. */
-    must(snib_latch_await_start(d, name, 0, 0, NULL, NULL, NULL));
+    must(snib_latch_try_start(d, name, 0, NULL, NULL, NULL));
     assert_int_equal(next_event(d).kind, SNIB_EV_PASSED);
     wait_until_let_go(c, name);
     assert_false(snib_next(d, &ev));
@@ -653,17 +680,17 @@ static void a_started_await_is_refused_in_its_event(void **state)
     struct snib_client *c = open_client();
     uint64_t ticket = 7;
     must(snib_latch_set(c, name, 0, 1, NULL, NULL));
-    must(snib_latch_await_start(c, name, 0, 0, NULL, NULL, NULL));
+    must(snib_latch_try_start(c, name, 0, NULL, NULL, NULL));
     must_be(next_event(c).error.code, SNIB_ERR_BUSY);
-    must(snib_latch_await_start(c, name, 0, 50, NULL, NULL, NULL));
+    must(snib_latch_try_for_start(c, name, 0, 50, NULL, NULL, NULL));
     must_be(next_event(c).error.code, SNIB_ERR_TIMEOUT);
-    must(snib_latch_await_start(c, name, 0, SNIB_FOREVER, NULL, &ticket, NULL));
+    must(snib_latch_await_start(c, name, 0, NULL, &ticket, NULL));
     wait_for_waiters(c, name, 1);
     snib_cancel(c, ticket);
     struct snib_event ev = next_event(c);
     must_be_cancelled(&ev);
     wait_for_fewer_waiters(c, name, 0);
-    must_be(snib_latch_await_start(c, "", 0, 0, NULL, &ticket, NULL),
+    must_be(snib_latch_try_start(c, "", 0, NULL, &ticket, NULL),
             SNIB_ERR_USAGE);
     assert_true(ticket == 0);
     assert_false(snib_next(c, &ev));
@@ -678,18 +705,17 @@ started_parties_meet_and_one_that_cancels_is_not_counted(void **state)
     struct snib_client *c = open_client(), *d = open_client();
     uint64_t ticket;
     int64_t generation;
-    must(snib_barrier_wait_start(c, name, 0, 2, SNIB_FOREVER, NULL, &ticket,
-                                 NULL));
+    must(snib_barrier_wait_start(c, name, 0, 2, NULL, &ticket, NULL));
     wait_for_waiters(d, name, 1);
     snib_cancel(c, ticket);
     struct snib_event ev = next_event(c);
     must_be_cancelled(&ev);
     wait_for_fewer_waiters(d, name, 0);
-    must_be(snib_barrier_wait_start(c, name, 0, 2, 0, NULL, NULL, NULL),
-            SNIB_ERR_USAGE);
-    must(
-        snib_barrier_wait_start(c, name, 0, 2, SNIB_FOREVER, NULL, NULL, NULL));
-    must(snib_barrier_wait(d, name, 0, 2, 20000, &generation, NULL));
+    must(snib_barrier_try_start(c, name, 0, 2, NULL, NULL, NULL));
+    ev = next_event(c);
+    must_be(ev.error.code, SNIB_ERR_BUSY);
+    must(snib_barrier_wait_start(c, name, 0, 2, NULL, NULL, NULL));
+    must(snib_barrier_try_for(d, name, 0, 2, 20000, &generation, NULL));
     ev = next_event(c);
     assert_int_equal(ev.kind, SNIB_EV_PASSED);
     assert_int_equal(ev.grant.token, generation);
@@ -704,8 +730,8 @@ static void a_client_may_go_with_waits_under_way_and_events_unread(void **state)
     const char *name = fresh_name(), *open = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
     must(snib_latch_set(c, name, 0, 1, NULL, NULL));
-    must(snib_latch_await_start(d, name, 0, SNIB_FOREVER, NULL, NULL, NULL));
-    must(snib_latch_await_start(d, open, 0, SNIB_FOREVER, NULL, NULL, NULL));
+    must(snib_latch_await_start(d, name, 0, NULL, NULL, NULL));
+    must(snib_latch_await_start(d, open, 0, NULL, NULL, NULL));
     wait_for_waiters(c, name, 1);
     snib_client_free(d);
     wait_for_fewer_waiters(c, name, 0);
@@ -738,6 +764,7 @@ int main(int argc, char **argv)
             a_barrier_lets_each_group_pass_with_a_generation_of_its_own),
         cmocka_unit_test(a_party_that_gives_up_is_not_counted),
         cmocka_unit_test(a_party_that_died_is_not_counted),
+        cmocka_unit_test(a_party_that_does_not_wait_passes_last),
         cmocka_unit_test(what_cannot_meet_is_refused),
         cmocka_unit_test(a_started_await_is_answered_when_the_latch_opens),
         cmocka_unit_test(a_started_await_is_refused_in_its_event),

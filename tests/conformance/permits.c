@@ -77,16 +77,14 @@ static void what_can_never_be_granted_is_refused(void **state)
                      *four = permits_of(c, name, 4, 0),
                      *nine = permits_of(c, name, 4, 9),
                      *nosize = permits_of(c, fresh_name(), 1, 0), *l;
-    struct snib_acquire_options a = SNIB_INIT(snib_acquire_options);
     struct snib_grant g, none;
     struct snib_error err;
-    a.wait_ms = SNIB_FOREVER;
     must(take(one, 0, snib_owner_new(), &g));
-    must_be(snib_acquire(four, &a, &none, &err), SNIB_ERR_TOO_MANY);
+    must_be(snib_acquire(four, NULL, &none, &err), SNIB_ERR_TOO_MANY);
     assert_non_null(strstr(err.text, "4 permits"));
     assert_non_null(strstr(err.text, "3 in all"));
-    must_be(snib_acquire(nine, &a, &none, &err), SNIB_ERR_TOO_MANY);
-    must_be(snib_acquire(nosize, &a, &none, &err), SNIB_ERR_CONFIG);
+    must_be(snib_acquire(nine, NULL, &none, &err), SNIB_ERR_TOO_MANY);
+    must_be(snib_acquire(nosize, NULL, &none, &err), SNIB_ERR_CONFIG);
     assert_non_null(strstr(err.text, "size"));
     must(snib_release(one, g, NULL));
     static const struct {
@@ -238,7 +236,7 @@ static void *count(void *arg)
     k->err = snib_lock_new(k->client, k->name, &o, &l, NULL);
     for (int i = 0; i < k->rounds && !k->err; i++) {
         struct snib_grant g;
-        k->err = acquire_for(l, SNIB_FOREVER, &g);
+        k->err = acquire_for(l, INT64_MAX, &g);
         if (k->err) {
             break;
         }

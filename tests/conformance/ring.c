@@ -98,8 +98,8 @@ static int enter_and_stay(const char *name)
     struct snib_ring_options o = SNIB_INIT(snib_ring_options);
     struct snib_ring_membership *p;
     o.lease_ms = 1500;
-    o.wait_ms = 5000;
-    return (int)snib_ring_join(open_client(), name, 0, "killed", &o, &p, NULL);
+    return (int)snib_ring_try_for(open_client(), name, 0, "killed", 5000, &o,
+                                  &p, NULL);
 }
 
 static void a_killed_member_leaves_with_its_lease(void **state)
@@ -132,8 +132,7 @@ static void a_lost_place_is_nobodys(void **state)
     struct snib_error err;
     uint32_t ended;
     o.lease_ms = 1500;
-    o.wait_ms = 5000;
-    assert_int_equal(snib_ring_join(c, name, 0, "w", &o, &p, &err), 0);
+    assert_int_equal(snib_ring_try_for(c, name, 0, "w", 5000, &o, &p, &err), 0);
     struct snib_ring *r = ring_of(c, name);
     assert_true(snib_ring_mine(p, r, "k", 1));
     assert_int_equal(snib_force_release(other, name, 0, "test", &ended, &err),
@@ -196,7 +195,6 @@ static void a_writer_has_the_ring_without_members(void **state)
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *other = open_client();
     struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
-    struct snib_ring_options o = SNIB_INIT(snib_ring_options);
     struct snib_ring_membership *p;
     struct snib_lock *lock;
     struct snib_grant g;
@@ -204,7 +202,7 @@ static void a_writer_has_the_ring_without_members(void **state)
     lo.kind = SNIB_WRITE;
     assert_int_equal(snib_lock_new(c, name, &lo, &lock, &err), 0);
     assert_int_equal(snib_acquire(lock, NULL, &g, &err), 0);
-    assert_int_equal(snib_ring_join(other, name, 0, "w", &o, &p, &err),
+    assert_int_equal(snib_ring_try(other, name, 0, "w", NULL, &p, &err),
                      SNIB_ERR_BUSY);
     assert_null(p);
     assert_int_equal(snib_release(lock, g, &err), 0);

@@ -530,7 +530,7 @@ static void *keep_the_pair(void *arg)
     k->bad = snib_lock_new(k->client, k->name, &o, &l, NULL) != SNIB_ERR_OK;
     for (int i = 0; i < k->rounds && !k->bad; i++) {
         struct snib_grant g;
-        k->bad = acquire_for(l, SNIB_FOREVER, &g) != SNIB_ERR_OK;
+        k->bad = acquire_for(l, INT64_MAX, &g) != SNIB_ERR_OK;
         if (k->bad) {
             break;
         }

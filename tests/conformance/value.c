@@ -372,19 +372,17 @@ static void an_update_gives_up_at_its_limit(void **state)
     (void)state;
     struct snib_client *c = open_client();
     struct rival r = {c, fresh_name(), 0};
-    struct snib_value_options o = SNIB_INIT(snib_value_options);
     struct snib_error err;
     int64_t seen;
     assert_int_equal(
-        snib_value_update(c, r.name, 0, &o, come_second, &r, NULL, &seen, &err),
+        snib_value_try(c, r.name, 0, NULL, come_second, &r, NULL, &seen, &err),
         SNIB_ERR_BUSY);
     assert_int_equal(r.rounds, 1);
     assert_int_equal(seen, version_of(c, r.name));
-    o.wait_ms = 1000;
     int64_t t0 = now_ms();
-    assert_int_equal(
-        snib_value_update(c, r.name, 0, &o, come_second, &r, NULL, &seen, &err),
-        SNIB_ERR_TIMEOUT);
+    assert_int_equal(snib_value_try_for(c, r.name, 0, 1000, NULL, come_second,
+                                        &r, NULL, &seen, &err),
+                     SNIB_ERR_TIMEOUT);
     assert_true(now_ms() - t0 >= 999);
     assert_true(r.rounds > 2);
     assert_non_null(strstr(err.text, "others changed the value first"));
@@ -554,11 +552,6 @@ static void bad_input_is_told(void **state)
                  "nothing to delete without one");
     assert_usage(snib_value_update(c, "n", 0, NULL, NULL, NULL, NULL, NULL, &e),
                  &e, "compute must not be NULL");
-    o.wait_ms = -2;
-    assert_usage(
-        snib_value_update(c, "n", 0, &o, add_one, NULL, NULL, NULL, &e), &e,
-        "wait_ms is -2; expected 0, milliseconds, or SNIB_FOREVER");
-    o.wait_ms = 0;
     o.ttl_ms = -5;
     assert_usage(
         snib_value_update(c, "n", 0, &o, add_one, NULL, NULL, NULL, &e), &e,

@@ -98,6 +98,7 @@ snib_err do_stop(struct command *command, struct line *line,
                  struct snib_error *error);
 snib_err do_free(struct command *command, struct line *line,
                  struct snib_error *error);
+int64_t wait_of(const struct command *);
 struct snib_acquire_options acquire_options(const struct command *command);
 snib_err do_acquire(struct command *command, struct line *line,
                     struct snib_error *error);

@@ -63,10 +63,8 @@ static void storm_cancel_cycle(struct storm_thread *self,
                                struct snib_lock *lock, int64_t limit_us)
 {
     struct storm *storm = self->storm;
-    struct snib_acquire_options options = SNIB_INIT(snib_acquire_options);
-    options.wait_ms = SNIB_FOREVER;
     uint64_t ticket;
-    snib_err err = snib_acquire_start(lock, &options, self, &ticket, NULL);
+    snib_err err = snib_acquire_start(lock, NULL, self, &ticket, NULL);
     if (err != SNIB_ERR_OK) {
         storm_note(storm, err);
         return;
@@ -94,13 +92,10 @@ static void storm_block_cycle(struct storm_thread *self, struct snib_lock *lock,
                               int64_t limit_us)
 {
     struct storm *storm = self->storm;
-    struct snib_acquire_options options = SNIB_INIT(snib_acquire_options);
     struct snib_grant grant;
-    options.wait_ms = limit_us / 1000;
-    int64_t begun = now_ns();
-    snib_err err = snib_acquire(lock, &options, &grant, NULL);
-    if (options.wait_ms > 0 &&
-        now_ns() - begun > (options.wait_ms + 200) * 1000000) {
+    int64_t begun = now_ns(), wait_ms = limit_us / 1000;
+    snib_err err = snib_try_for(lock, wait_ms, NULL, &grant, NULL);
+    if (wait_ms > 0 && now_ns() - begun > (wait_ms + 200) * 1000000) {
         atomic_fetch_add(&storm->slow, 1);
     }
     storm_note(storm, err);
@@ -282,7 +277,8 @@ snib_err do_count(struct command *command, struct line *line,
     for (int64_t i = 0; i < rounds && err == SNIB_ERR_OK; i++) {
         struct snib_grant grant;
         int64_t begun = now_ns();
-        err = snib_acquire(lock->lock, &options, &grant, error);
+        err =
+            snib_try_for(lock->lock, wait_of(command), &options, &grant, error);
         if (err == SNIB_ERR_OK) {
             longest = now_ns() - begun > longest ? now_ns() - begun : longest;
             fallen += tally_add(fd, grant.token, hold_us) ? 0 : 1;
@@ -307,7 +303,8 @@ snib_err do_fork_acquire(struct command *command, struct line *line,
     pid_t child = fork();
     if (child == 0) {
         struct snib_grant grant;
-        _exit((int)snib_acquire(lock->lock, &options, &grant, NULL));
+        _exit((int)snib_try_for(lock->lock, wait_of(command), &options, &grant,
+                                NULL));
     }
     int status = 0;
     if (child < 0 || waitpid(child, &status, 0) != child) {

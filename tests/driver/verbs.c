@@ -117,10 +117,16 @@ snib_err do_free(struct command *command, struct line *line,
 
 /* -- verbs: grants -------------------------------------------------------- */
 
+/* -1, or nothing: no limit. */
+int64_t wait_of(const struct command *command)
+{
+    int64_t wait_ms = int_of(command, "wait_ms", -1);
+    return wait_ms < 0 ? INT64_MAX : wait_ms;
+}
+
 struct snib_acquire_options acquire_options(const struct command *command)
 {
     struct snib_acquire_options options = SNIB_INIT(snib_acquire_options);
-    options.wait_ms = int_of(command, "wait_ms", SNIB_FOREVER);
     options.owner = (uint64_t)int_of(command, "owner", 0);
     options.reason = text_of(command, "reason", NULL, NULL);
     return options;
@@ -140,7 +146,8 @@ snib_err do_acquire(struct command *command, struct line *line,
 {
     struct object *object = grant_new(command);
     struct snib_acquire_options options = acquire_options(command);
-    snib_err err = snib_acquire(object->lock, &options, &object->grant, error);
+    snib_err err = snib_try_for(object->lock, wait_of(command), &options,
+                                &object->grant, error);
     if (err == SNIB_ERR_OK) {
         struct snib_status status;
         snib_grant_status(object->lock, object->grant, &status);
@@ -205,8 +212,8 @@ snib_err do_start(struct command *command, struct line *line,
     struct object *object = grant_new(command);
     struct snib_acquire_options options = acquire_options(command);
     need_listener(object->client);
-    snib_err err = snib_acquire_start(object->lock, &options, object,
-                                      &object->grant.ticket, error);
+    snib_err err = snib_try_for_start(object->lock, wait_of(command), &options,
+                                      object, &object->grant.ticket, error);
     say_grant(line, object->grant);
     return err;
 }

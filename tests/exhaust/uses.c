@@ -124,10 +124,9 @@ static struct snib_lock *lock_new(struct snib_client *c, const char *name,
     return l;
 }
 
-static struct snib_acquire_options waiting(void)
+static struct snib_acquire_options with_reason(void)
 {
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    o.wait_ms = WAIT_MS;
     o.reason = "exhausted";
     return o;
 }
@@ -147,11 +146,11 @@ static void look(struct snib_client *c, struct snib_grant g)
 
 static void hold(struct snib_client *c, struct snib_lock *l)
 {
-    struct snib_acquire_options o = waiting();
+    struct snib_acquire_options o = with_reason();
     struct snib_grant g = {0}, again = {0};
     struct snib_status s;
     struct snib_error e;
-    if (!ok("acquire", snib_acquire(l, &o, &g, &e), &e)) {
+    if (!ok("acquire", snib_try_for(l, WAIT_MS, &o, &g, &e), &e)) {
         need(!snib_grant_held(l, g), "acquire", "refused, and held");
         return;
     }
@@ -160,7 +159,7 @@ static void hold(struct snib_client *c, struct snib_lock *l)
     (void)ok("renew", snib_renew(l, g, LEASE_MS, &e), &e);
     snib_grant_status(l, g, &s);
     need(s.left_ms <= LEASE_MS, "status", "a deadline behind the lease");
-    if (ok("acquire again", snib_acquire(l, &o, &again, &e), &e)) {
+    if (ok("acquire again", snib_try_for(l, WAIT_MS, &o, &again, &e), &e)) {
         need(again.token == g.token, "acquire again", "another token");
         (void)ok("release again", snib_release(l, again, &e), &e);
     }
@@ -220,11 +219,12 @@ static bool event_of(struct snib_client *c, bool pull, struct snib_event *ret)
 
 static void started(struct snib_client *c, struct snib_lock *l, bool pull)
 {
-    struct snib_acquire_options o = waiting();
+    struct snib_acquire_options o = with_reason();
     struct snib_event ev;
     struct snib_error e;
     uint64_t ticket = 0;
-    if (!ok("acquire_start", snib_acquire_start(l, &o, c, &ticket, &e), &e) ||
+    if (!ok("acquire_start", snib_try_for_start(l, WAIT_MS, &o, c, &ticket, &e),
+            &e) ||
         !event_of(c, pull, &ev)) {
         return;
     }
@@ -251,14 +251,14 @@ static void started(struct snib_client *c, struct snib_lock *l, bool pull)
 
 static void several(struct snib_lock *const locks[2])
 {
-    struct snib_acquire_options o = waiting();
+    struct snib_acquire_options o = with_reason();
     struct snib_multi *m = NULL;
     struct snib_grant g[2] = {{0}, {0}};
     struct snib_error e;
     if (!ok("multi_new", snib_multi_new(locks, 2, NULL, &m, &e), &e)) {
         return;
     }
-    if (ok("multi_acquire", snib_multi_acquire(m, &o, g, &e), &e)) {
+    if (ok("multi_acquire", snib_multi_try_for(m, WAIT_MS, &o, g, &e), &e)) {
         need(snib_multi_held(m, g), "multi_acquire", "not held");
         (void)ok("multi_release", snib_multi_release(m, g, &e), &e);
     } else {
@@ -322,13 +322,12 @@ static void pulled(void)
 
 static void another_gets(const char *name)
 {
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     struct snib_client *c = client(false);
     struct snib_lock *l = c ? lock_new(c, name, NULL) : NULL;
     struct snib_grant g;
     struct snib_error e;
-    o.wait_ms = unknown ? LEASE_MS + 1000 : 0;
-    if (!l || snib_acquire(l, &o, &g, &e)) {
+    int64_t wait_ms = unknown ? LEASE_MS + 1000 : 0;
+    if (!l || snib_try_for(l, wait_ms, NULL, &g, &e)) {
         wrong(name, "is left held");
     }
     snib_lock_free(l);

@@ -195,14 +195,12 @@ static snib_err acquire(struct snib_client *c, const char *name, snib_kind kind,
                         struct snib_lock **lock, struct snib_grant *grant)
 {
     struct snib_lock_options o = SNIB_INIT(snib_lock_options);
-    struct snib_acquire_options a = SNIB_INIT(snib_acquire_options);
     struct snib_error e = {0};
     o.kind = kind;
     o.permits = kind == SNIB_PERMITS ? 1 : 0;
     o.capacity = kind == SNIB_PERMITS ? 2 : 0;
-    a.wait_ms = roll() & 1;
     MUST(!snib_lock_new(c, name, &o, lock, &e));
-    snib_err err = snib_acquire(*lock, &a, grant, &e);
+    snib_err err = snib_try_for(*lock, roll() & 1, NULL, grant, &e);
     is_told(err, &e);
     MUST(err || grant->token > 0);
     MUST(!err == snib_grant_held(*lock, *grant) || err == SNIB_ERR_LOST ||
@@ -289,7 +287,7 @@ static void change(struct snib_client *c, const char *name)
         is_told(snib_latch_count_down(c, name, 0, 1 + roll(), &n, &e), &e);
         break;
     case 6:
-        is_told(snib_latch_await(c, name, 0, roll() & 1, &e), &e);
+        is_told(snib_latch_try_for(c, name, 0, roll() & 1, &e), &e);
         break;
     case 7:
         if (!snib_value_get(c, name, 0, &v, &e)) {

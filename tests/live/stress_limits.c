@@ -227,13 +227,11 @@ static void judge(void)
     if (server > 0) {
         look_for_keys();
     }
-    struct snib_acquire_options patient = SNIB_INIT(snib_acquire_options);
-    patient.wait_ms = 10000;
     for (int i = 0; i < locks; i++) {
         struct snib_grant grant;
         struct snib_error e;
         int64_t t = now_ns();
-        if (snib_acquire(spot[i].lock, &patient, &grant, &e) ||
+        if (snib_try_for(spot[i].lock, 10000, NULL, &grant, &e) ||
             snib_release(spot[i].lock, grant, &e)) {
             say_broken(e.text, i, 0);
         } else if (now_ns() - t > INT64_C(1000000000)) {

@@ -8,7 +8,7 @@ int main()
 {
     snib_acquire_options options{};
     options.size = sizeof options;
-    options.wait_ms = SNIB_FOREVER;
+    options.permits = 0;
     return std::strcmp(snib_version(), SNIB_VERSION) == 0 &&
                    snib_err_exit(SNIB_ERR_LOST) == 76
                ? 0

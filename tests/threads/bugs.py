@@ -77,10 +77,10 @@ BUGS = [
     ("a count-down opens the latch", RUN + "params.c",
      "SNIB__PARAMS_DOWN, by,", "SNIB__PARAMS_OPEN, by,"),
     ("a barrier waits for nobody", RUN + "params.c",
-     "    with.permits = parties;\n",
-     "    with.permits = kind == SNIB_BARRIER ? 1 : parties;\n"),
+     "    with.permits = p->parties;\n",
+     "    with.permits = p->kind == SNIB_BARRIER ? 1 : p->parties;\n"),
     ("a drain takes as an acquire does", RUN + "params.c",
-     "    o.all_permits = true;\n", "    o.wait_ms = 0;\n"),
+     "    o.all_permits = true;\n", ""),
     ("a put whose reply was lost is repeated under a new id", RUN + "value.c",
      "        q->resent = true;\n", "        q->id[0] = q->id[1] = 0;\n"),
     ("who polls is roused by the bell of a line that it was given since",
@@ -91,7 +91,7 @@ BUGS = [
     ("who sends finds the way full, and nobody waits for room", RUN + "pump.c",
      "        } else if (l->blocked) {", "        } else if (l->closing) {"),
     ("an update that came second is taken for done", RUN + "value.c",
-     "        if (err != SNIB_ERR_BUSY || u->o.wait_ms == 0) {",
+     "        if (err != SNIB_ERR_BUSY || u->wait_ms == 0) {",
      "        if (err == SNIB_ERR_BUSY) {\n            err = snib__ok(reterr);\n"
-     "        }\n        if (err != SNIB_ERR_BUSY || u->o.wait_ms == 0) {"),
+     "        }\n        if (err != SNIB_ERR_BUSY || u->wait_ms == 0) {"),
 ]

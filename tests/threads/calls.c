@@ -31,13 +31,11 @@ void calls_told(void *data, struct snib_grant grant, snib_state state,
 
 static void acquire(struct actor *a, struct handle *h, int64_t wait_ms)
 {
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     struct snib_grant grant;
     struct snib_error error;
-    o.wait_ms = wait_ms;
     judge_asks(w, a, h, wait_ms);
     h->permits_held = h->name == 3 ? 2 : 0;
-    snib_err err = snib_acquire(h->lock, &o, &grant, &error);
+    snib_err err = snib_try_for(h->lock, wait_ms, NULL, &grant, &error);
     judge_acquired(w, a, h, err, grant, error.text);
 }
 
@@ -73,13 +71,12 @@ static void release(struct actor *a, struct handle *h)
 
 static void start(struct actor *a, struct handle *h, int64_t wait_ms)
 {
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     struct snib_error error;
     uint64_t ticket;
-    o.wait_ms = wait_ms;
     judge_starts(w, a, h, wait_ms);
     h->permits_held = h->name == 3 ? 2 : 0;
-    snib_err err = snib_acquire_start(h->lock, &o, &h->start, &ticket, &error);
+    snib_err err =
+        snib_try_for_start(h->lock, wait_ms, NULL, &h->start, &ticket, &error);
     judge_started(w, a, h, err, ticket);
 }
 
@@ -278,7 +275,7 @@ void calls_act(struct world *world, struct actor *a, const struct step *s)
     }
     switch (s->verb) {
     case VERB_ACQUIRE:
-        acquire(a, h, SNIB_FOREVER);
+        acquire(a, h, INT64_MAX);
         break;
     case VERB_WAIT5:
         acquire(a, h, 5);
@@ -308,7 +305,7 @@ void calls_act(struct world *world, struct actor *a, const struct step *s)
         free_handle(a, h);
         break;
     case VERB_START:
-        start(a, h, SNIB_FOREVER);
+        start(a, h, INT64_MAX);
         break;
     case VERB_START5:
         start(a, h, 5);

@@ -127,7 +127,7 @@ static void campaign(struct world *w, struct actor *a, struct candidate *k,
     was.begun = ++k->begun;
     a->ended = false;
     judge_limits(w, a, wait_ms);
-    snib_err err = snib_elect_campaign(k->elect, wait_ms, &term, NULL);
+    snib_err err = snib_elect_try_for(k->elect, wait_ms, &term, NULL);
     k->campaigns--;
     sched_say("= %s %d", snib_err_name(err), (int)(term % 1000000));
     if (!err) {
@@ -182,7 +182,7 @@ static void resign(struct world *w, struct actor *a, struct candidate *k)
     uint32_t begun = k->begun, resigns = ++k->resigns;
     uint32_t campaigns = k->campaigns;
     struct actor *other = campaigner(w, k);
-    judge_limits(w, a, SNIB_FOREVER);
+    judge_limits(w, a, INT64_MAX);
     k->term = 0;
     k->resigning++;
     snib_err err = snib_elect_resign(k->elect, NULL);
@@ -215,7 +215,7 @@ static void watch(struct world *w, struct actor *a, struct candidate *k)
     struct snib_leader *leader = NULL;
     judge_limits(w, a, WATCH_MS);
     snib_err err =
-        snib_elect_watch(k->elect, a->seen_term, WATCH_MS, &leader, NULL);
+        snib_elect_watch_for(k->elect, a->seen_term, WATCH_MS, &leader, NULL);
     int64_t term = err ? 0 : leader->term;
     snib_leader_free(leader);
     sched_say("= %s %d", snib_err_name(err), (int)(term % 1000000));
@@ -278,7 +278,7 @@ void elections_act(struct world *w, struct actor *a, const struct step *s)
     struct candidate *k = a->candidate = candidate_of(w, a, s->thing);
     switch (s->verb) {
     case VERB_CAMPAIGN:
-        campaign(w, a, k, SNIB_FOREVER);
+        campaign(w, a, k, INT64_MAX);
         break;
     case VERB_CAMPAIGN5:
         campaign(w, a, k, 5);

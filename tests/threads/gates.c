@@ -103,7 +103,7 @@ static void await(struct world *w, struct actor *a, int64_t wait_ms)
     judge_limits(w, a, wait_ms);
     ++*inside;
     snib_err err =
-        snib_latch_await(w->client[a->client], "l", 0, wait_ms, NULL);
+        snib_latch_try_for(w->client[a->client], "l", 0, wait_ms, NULL);
     --*inside;
     sched_say("= %s", snib_err_name(err));
     judge_await(w, a, err, gate, kinds_calm(&w->latch.traffic, was));
@@ -144,8 +144,8 @@ static void meet(struct world *w, struct actor *a, int64_t wait_ms)
     judge_limits(w, a, wait_ms);
     w->barrier.inside++;
     ++*inside;
-    snib_err err = snib_barrier_wait(w->client[a->client], "m", 0, PARTIES,
-                                     wait_ms, &number, NULL);
+    snib_err err = snib_barrier_try_for(w->client[a->client], "m", 0, PARTIES,
+                                        wait_ms, &number, NULL);
     --*inside;
     w->barrier.inside--;
     sched_say("= %s %d", snib_err_name(err), (int)(number % 1000000));
@@ -178,13 +178,13 @@ void gates_act(struct world *w, struct actor *a, verb v)
         down(w, a);
         break;
     case VERB_AWAIT:
-        await(w, a, SNIB_FOREVER);
+        await(w, a, INT64_MAX);
         break;
     case VERB_AWAIT5:
         await(w, a, 5);
         break;
     case VERB_MEET:
-        meet(w, a, SNIB_FOREVER);
+        meet(w, a, INT64_MAX);
         break;
     default:
         meet(w, a, 5);

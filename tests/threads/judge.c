@@ -168,7 +168,8 @@ uint32_t judge_warps(const struct world *w)
 void judge_limits(struct world *w, struct actor *a, int64_t wait_ms)
 {
     a->began = sched_now();
-    a->limit = wait_ms < 0 ? INT64_MAX : a->began + wait_ms * INT64_C(1000000);
+    a->limit = wait_ms == INT64_MAX ? INT64_MAX
+                                    : a->began + wait_ms * INT64_C(1000000);
     a->warps = judge_warps(w);
     a->shut = w->shut[a->client].closed;
 }

@@ -65,12 +65,10 @@ static const char *bad_refusal(const struct world *w, const struct actor *a,
 static void acquire(struct world *w, struct actor *a, int64_t wait_ms)
 {
     struct handle *x = &a->handle[BOTH_A], *y = &a->handle[BOTH_B];
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     struct snib_grant grants[2];
     struct snib_error error;
-    o.wait_ms = wait_ms;
     struct before was = begin(w, a, wait_ms);
-    snib_err err = snib_multi_acquire(a->both, &o, grants, &error);
+    snib_err err = snib_multi_try_for(a->both, wait_ms, NULL, grants, &error);
     a->waits_for = NULL;
     sched_say("= %s %s %d %d", snib_err_name(err), err ? error.text : "",
               (int)(grants[0].token % 1000000),
@@ -135,7 +133,7 @@ void multis_act(struct world *w, struct actor *a, verb v)
 {
     switch (v) {
     case VERB_ACQUIRE:
-        acquire(w, a, SNIB_FOREVER);
+        acquire(w, a, INT64_MAX);
         break;
     case VERB_WAIT5:
         acquire(w, a, 5);

@@ -100,7 +100,7 @@ static void get(struct world *w, struct actor *a)
 {
     struct snib_value *v;
     int64_t known = w->value.latest;
-    judge_limits(w, a, SNIB_FOREVER);
+    judge_limits(w, a, INT64_MAX);
     snib_err err = snib_value_get(w->client[a->client], "v", 0, &v, NULL);
     sched_say("= %s %d", snib_err_name(err),
               (int)(err ? 0 : v->version % 1000000));
@@ -120,7 +120,7 @@ static void put(struct world *w, struct actor *a)
 {
     int64_t next = a->number + 1, version = 0, known = w->value.latest;
     bool fresh = a->version == known && !w->value.unknown;
-    judge_limits(w, a, SNIB_FOREVER);
+    judge_limits(w, a, INT64_MAX);
     struct traffic was = kinds_begin(&w->value.traffic);
     w->value.tries++;
     snib_err err = snib_value_put(w->client[a->client], "v", 0, a->version,
@@ -158,7 +158,7 @@ static void update(struct world *w, struct actor *a)
 {
     struct computation c = {.w = w, .a = a};
     int64_t version = 0, known = w->value.latest;
-    judge_limits(w, a, SNIB_FOREVER);
+    judge_limits(w, a, INT64_MAX);
     struct traffic was = kinds_begin(&w->value.traffic);
     snib_err err = snib_value_update(w->client[a->client], "v", 0, NULL,
                                      compute, &c, NULL, &version, NULL);

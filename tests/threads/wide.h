@@ -109,7 +109,7 @@ const char *wide_name(size_t *ret_size);
 const char *wide_plain(char kind);
 int64_t wide_wait(void);
 struct snib_lock *wide_lock_new(int client, void *data);
-bool wide_options(struct snib_acquire_options *);
+bool wide_options(struct snib_acquire_options *, int64_t *ret_wait);
 void wide_remember(struct wide_actor *, struct snib_lock *, struct snib_grant);
 /* One of those that it knows; of another thread or none at all, too. */
 struct wide_grant *wide_some_grant(struct wide_actor *);

@@ -122,7 +122,7 @@ static void as_child(struct wide_actor *a, int client)
         int64_t term = 7;
         struct snib_elect_status s;
         struct snib_elect *el = a->elect[1];
-        of_child("campaign", snib_elect_campaign(el, 0, &term, &e), &e);
+        of_child("campaign", snib_elect_try(el, &term, &e), &e);
         of_child("resign", snib_elect_resign(el, &e), &e);
         snib_elect_status(el, &s);
         tell("candidate %s, %d", snib_elect_state_text(s.state),

@@ -82,7 +82,7 @@ static void campaign(struct snib_elect *c)
 {
     struct snib_error e, *to = reserve(&e);
     int64_t term = 7;
-    snib_err err = snib_elect_campaign(c, wide_wait(), &term, to);
+    snib_err err = snib_elect_try_for(c, wide_wait(), &term, to);
     (void)told("campaign", err, to);
     tell("term %" PRId64, term);
     if (!err && term <= 0) {
@@ -120,7 +120,7 @@ static void elect(struct wide_actor *a)
     }
     case 6: {
         int64_t known = chance("knows one", 2) ? a->version : 0;
-        snib_err err = snib_elect_watch(c, known, wide_wait(), &l, to);
+        snib_err err = snib_elect_watch_for(c, known, wide_wait(), &l, to);
         (void)told("watch", err, to);
         a->version = l ? l->term : a->version;
         tell_leader(err, l);
@@ -167,14 +167,16 @@ static void join(struct wide_actor *a, struct snib_client *c, const char *name,
     struct snib_error e, *to = reserve(&e);
     struct snib_ring_membership *p = NULL;
     o.lease_ms = ONE_OF("lease", leases);
-    o.wait_ms = wide_wait();
+    int64_t wait_ms = wide_wait();
     o.on_change = chance("told", 3) ? wide_changed : NULL;
     o.size += chance("odd size", 30);
-    snib_err err = snib_ring_join(c, name, size,
-                                  chance("odd id", 4) ? ONE_OF("any id", ids)
-                                                      : ids[pick("id", 3)],
-                                  chance("no options", 20) ? NULL : &o,
-                                  chance("nowhere", 30) ? NULL : &p, to);
+    struct snib_ring_membership **where = chance("nowhere", 30) ? NULL : &p;
+    bool given = !chance("no options", 20);
+    const char *id =
+        chance("odd id", 4) ? ONE_OF("any id", ids) : ids[pick("id", 3)];
+    snib_err err =
+        snib_ring_try_for(c, name, size, id, given ? wait_ms : INT64_MAX,
+                          given ? &o : NULL, where, to);
     (void)told("join", err, to);
     if (p) {
         if (a->place) {

@@ -97,10 +97,9 @@ static void look(struct wide_grant *g)
 /* More descriptors of grants that are over than a client keeps open. */
 static void many(struct wide_grant *g)
 {
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     struct snib_grant got;
     int fd[20], n = 0;
-    while (n < 20 && !snib_acquire(g->lock, &o, &got, NULL)) {
+    while (n < 20 && !snib_try(g->lock, NULL, &got, NULL)) {
         fd[n++] = snib_grant_fd(g->lock, got);
         snib_err err = snib_release(g->lock, got, NULL);
         tell("one of many %s", snib_err_name(err));

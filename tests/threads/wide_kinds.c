@@ -79,7 +79,8 @@ static void latch(struct snib_client *c, const char *name, size_t size)
     default:
         (void)told(
             "await",
-            snib_latch_await(c, name ? name : "l", size, wide_wait(), to), to);
+            snib_latch_try_for(c, name ? name : "l", size, wide_wait(), to),
+            to);
         break;
     }
 }
@@ -91,8 +92,8 @@ static void barrier(struct snib_client *c, const char *name, size_t size)
     uint32_t parties =
         chance("odd parties", 8) ? count() : 1 + (uint32_t)pick("of", 3);
     snib_err err =
-        snib_barrier_wait(c, name, size, parties, wide_wait(),
-                          chance("untold", 5) ? NULL : &generation, to);
+        snib_barrier_try_for(c, name, size, parties, wide_wait(),
+                             chance("untold", 5) ? NULL : &generation, to);
     (void)told("barrier", err, to);
     tell("%u parties, generation %" PRId64, parties, generation);
 }

@@ -59,7 +59,7 @@ int64_t wide_wait(void)
     static const int64_t waits[] = {0,  0,   0,    0,    1,   5,
                                     20, 150, 1200, 3500, 9000};
     if (chance("odd wait", 16)) {
-        return chance("wrong wait", 2) ? -2 : SNIB_FOREVER;
+        return chance("spent", 2) ? -2 : INT64_MAX;
     }
     return ONE_OF("wait", waits);
 }
@@ -221,7 +221,7 @@ static void new_handle(struct wide_actor *a)
 /* -- acquire ---------------------------------------------------------------------------- */
 
 /* False: NULL is to be passed. */
-bool wide_options(struct snib_acquire_options *o)
+bool wide_options(struct snib_acquire_options *o, int64_t *ret_wait)
 {
     static const char *const reasons[] = {NULL, NULL, "deploy", "x\ny", ""};
     static const char *const aboves[] = {
@@ -238,7 +238,7 @@ bool wide_options(struct snib_acquire_options *o)
         "0000000000000005,0000000000000006,0000000000000007,0000000000000008,"
         "0000000000000009"};
     *o = (struct snib_acquire_options)SNIB_INIT(snib_acquire_options);
-    o->wait_ms = wide_wait();
+    *ret_wait = wide_wait();
     o->owner = chance("owner", 5) ? snib_owner_new() : 0;
     o->reason = ONE_OF("why", reasons);
     o->above = chance("above", 10) ? ONE_OF("what above", aboves) : NULL;
@@ -253,8 +253,11 @@ bool wide_options(struct snib_acquire_options *o)
     if (chance("odd size", 40)) {
         o->size--;
     }
-    tell("wait %" PRId64 " permits %u", o->wait_ms, o->permits);
-    return !chance("no acquire options", 40);
+    tell("wait %" PRId64 " permits %u", *ret_wait == INT64_MAX ? -1 : *ret_wait,
+         o->permits);
+    bool given = !chance("no acquire options", 40);
+    *ret_wait = given ? *ret_wait : INT64_MAX;
+    return given;
 }
 
 void wide_remember(struct wide_actor *a, struct snib_lock *lock,
@@ -288,7 +291,8 @@ void wide_locks(struct wide_actor *a)
         new_handle(a);
         return;
     }
-    bool given = wide_options(&o);
+    int64_t wait_ms;
+    bool given = wide_options(&o, &wait_ms);
     struct snib_error *to = reserve(&e);
     if (chance("within", 12) && !a_pull(a, lock)) {
         snib_err err =
@@ -315,7 +319,7 @@ void wide_locks(struct wide_actor *a)
         }
         return;
     }
-    snib_err err = snib_acquire(lock, given ? &o : NULL, &g, to);
+    snib_err err = snib_try_for(lock, wait_ms, given ? &o : NULL, &g, to);
     (void)told("acquire", err, to);
     tell_grant("acquire", err, g);
     if (!err) {

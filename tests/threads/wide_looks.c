@@ -120,18 +120,17 @@ static void make_circle(int client)
         owner[i] = o.owner = snib_owner_new();
         o.reason = "ring\tmaster";
         snib_err err = snib_lock_new(c, names[i], &lo, &lock[i], NULL);
-        err = err ? err : snib_acquire(lock[i], &o, &g[i], NULL);
+        err = err ? err : snib_try(lock[i], &o, &g[i], NULL);
         tell("part of a circle %s", snib_err_name(err));
     }
     for (size_t i = 0; i < n; i++) {
         struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
         o.owner = owner[i];
-        o.wait_ms = 15000;
         size_t next = (i + 1) % n;
         if (lock[next] && g[i].ticket) {
             wide.starts[client]++;
-            snib_err err = snib_acquire_start(
-                lock[next], &o, (void *)(intptr_t)-6, &ticket[i], NULL);
+            snib_err err = snib_try_for_start(
+                lock[next], 15000, &o, (void *)(intptr_t)-6, &ticket[i], NULL);
             wide.starts[client] -= err != SNIB_ERR_OK;
             tell("closes a circle %s", snib_err_name(err));
         }

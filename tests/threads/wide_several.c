@@ -50,12 +50,13 @@ static void acquire(struct wide_actor *a)
 {
     struct snib_acquire_options o;
     struct snib_error e, *to = reserve(&e);
-    bool given = wide_options(&o);
+    int64_t wait_ms;
+    bool given = wide_options(&o, &wait_ms);
     size_t n = snib_multi_count(a->multi);
     struct snib_grant was[4];
     memcpy(was, a->of_multi, sizeof was);
-    snib_err err =
-        snib_multi_acquire(a->multi, given ? &o : NULL, a->of_multi, to);
+    snib_err err = snib_multi_try_for(a->multi, wait_ms, given ? &o : NULL,
+                                      a->of_multi, to);
     (void)told("multi_acquire", err, to);
     for (size_t i = 0; i < n; i++) {
         tell_grant("member", err, a->of_multi[i]);
@@ -81,8 +82,10 @@ static void all_of(struct wide_actor *a)
     if (!wide.multi) {
         return;
     }
-    bool given = wide_options(&o);
-    snib_err err = snib_multi_acquire(wide.multi, given ? &o : NULL, g, to);
+    int64_t wait_ms;
+    bool given = wide_options(&o, &wait_ms);
+    snib_err err =
+        snib_multi_try_for(wide.multi, wait_ms, given ? &o : NULL, g, to);
     (void)told("acquire all", err, to);
     tell_grant("first", err, g[0]);
     tell_grant("second", err, g[1]);
@@ -135,11 +138,12 @@ static void block(struct wide_actor *a)
     struct snib_acquire_options o;
     struct snib_error e = {0}, *to = chance("no room", 8) ? NULL : &e;
     struct snib_lock *lock = a->lock[pick("lock", WIDE_LOCKS)];
-    bool given = wide_options(&o);
+    int64_t wait_ms;
+    bool given = wide_options(&o, &wait_ms);
     if (!lock && !chance("none", 4)) {
         return;
     }
-    SNIB_WITH (s, lock, given ? &o : NULL, to) {
+    SNIB_WITH_TRY_FOR (s, lock, wait_ms, given ? &o : NULL, to) {
         tell_grant("block", s.err, s.grant);
         tell_status(s.lock, s.grant);
         if (chance("long", 3)) {
@@ -153,7 +157,8 @@ static void block(struct wide_actor *a)
         }
     }
     tell("block %s: %s", snib_err_name(e.code), e.text);
-    struct snib_scope s = snib_scope_begin(lock, given ? &o : NULL, to);
+    struct snib_scope s =
+        snib_scope_try_for(lock, wait_ms, given ? &o : NULL, to);
     tell("scope %s live %d", snib_err_name(s.err), s.live);
     snib_scope_end(&s);
     tell("scope %s live %d %s: %s", snib_err_name(s.err), s.live,
@@ -199,12 +204,12 @@ static void policy(void)
     p.key = ONE_OF("key", keys);
     p.lock.lease_ms = ONE_OF("lease", leases);
     p.lock.fixed_lease = chance("fixed", 3);
-    p.wait_ms = wide_wait();
+    int64_t wait_ms = wide_wait();
     p.on_busy = (snib_on_busy)pick("on busy", 4);
     p.busy = chance("no function", 4) ? NULL : busy;
     p.size -= chance("odd size", 30);
-    snib_err err = snib_policy_run(
-        c, chance("no policy", 40) ? NULL : &p,
+    snib_err err = snib_policy_try_for(
+        c, wait_ms, chance("no policy", 40) ? NULL : &p,
         chance("no pairs", 12) ? NULL : ONE_OF("pairs", pairs),
         chance("no body", 30) ? NULL : body, (void *)(intptr_t)4,
         chance("untold", 6) ? NULL : &result, to);

@@ -76,11 +76,12 @@ static void acquire_start(struct wide_actor *a, int slot)
     if (!lock) {
         return;
     }
-    bool given = wide_options(&o);
+    int64_t wait_ms;
+    bool given = wide_options(&o, &wait_ms);
     a->started[slot] = lock;
     wide.starts[a->client_of[i]]++;
-    snib_err err = snib_acquire_start(lock, given ? &o : NULL, user_of(a, slot),
-                                      &ticket, to);
+    snib_err err = snib_try_for_start(lock, wait_ms, given ? &o : NULL,
+                                      user_of(a, slot), &ticket, to);
     (void)told("acquire_start", err, to);
     tell("ticket %" PRIu64, ticket);
     if (err) {
@@ -136,13 +137,13 @@ static void pass_start(struct wide_actor *a, int slot)
     snib_err err;
     wide.starts[client]++;
     if (*name == 'l') {
-        err =
-            snib_latch_await_start(c, name, size, wide_wait(), user_of(a, slot),
-                                   untold ? NULL : &ticket, to);
+        err = snib_latch_try_for_start(c, name, size, wide_wait(),
+                                       user_of(a, slot),
+                                       untold ? NULL : &ticket, to);
     } else {
-        err = snib_barrier_wait_start(c, name, size, (uint32_t)pick("of", 4),
-                                      wide_wait(), user_of(a, slot),
-                                      untold ? NULL : &ticket, to);
+        err = snib_barrier_try_for_start(c, name, size, (uint32_t)pick("of", 4),
+                                         wide_wait(), user_of(a, slot),
+                                         untold ? NULL : &ticket, to);
     }
     (void)told("pass_start", err, to);
     tell("ticket %" PRIu64, ticket);

@@ -72,22 +72,24 @@ static int compute(void *data, const struct snib_value *now,
 static void update(struct wide_actor *a, struct snib_client *c,
                    const char *name, size_t size)
 {
-    static const int64_t waits[] = {0, 3, 100, 2000, SNIB_FOREVER, -2};
+    static const int64_t waits[] = {0, 3, 100, 2000, INT64_MAX, -2};
     static const int64_t pauses[] = {0, 0, 1, 50, 60000, 60001, -1};
     struct snib_value_options o = SNIB_INIT(snib_value_options);
     struct snib_error e, *to = reserve(&e);
     int stopped = 7;
     int64_t version = 7;
     o.size -= chance("odd size", 30);
-    o.wait_ms = ONE_OF("wait", waits);
+    int64_t wait_ms = ONE_OF("wait", waits);
     o.ttl_ms = ttl();
     o.backoff_ms = ONE_OF("backoff", pauses);
     o.backoff_max_ms = ONE_OF("backoff max", pauses);
-    snib_err err =
-        snib_value_update(c, name, size, chance("no options", 6) ? NULL : &o,
-                          chance("no function", 30) ? NULL : compute, a,
-                          chance("untold stop", 5) ? NULL : &stopped,
-                          chance("untold", 5) ? NULL : &version, to);
+    int64_t *ret_version = chance("untold", 5) ? NULL : &version;
+    int *ret_stopped = chance("untold stop", 5) ? NULL : &stopped;
+    bool function = !chance("no function", 30);
+    bool given = !chance("no options", 6);
+    snib_err err = snib_value_try_for(
+        c, name, size, given ? wait_ms : INT64_MAX, given ? &o : NULL,
+        function ? compute : NULL, a, ret_stopped, ret_version, to);
     (void)told("update", err, to);
     tell("stopped %d version %" PRId64, stopped, version);
 }

@@ -146,20 +146,31 @@ void __wrap_snib_lock_free(struct snib_lock *l)
     }
 }
 
-static void tell_acquire(const char *what, int number,
+/* -1: it waits without a limit. */
+static int64_t limit_told(int64_t wait_ms)
+{
+    return wait_ms == INT64_MAX ? -1 : wait_ms;
+}
+
+static int64_t limit_at(int64_t wait_ms)
+{
+    return wait_ms == INT64_MAX ? INT64_MAX : w.now + wait_ms * MS;
+}
+
+static void tell_acquire(const char *what, int number, int64_t wait_ms,
                          const struct snib_acquire_options *o)
 {
     assert_int_equal(o->size, sizeof *o);
     tell("%s %d: waits %lld, owner %llx, %s, above %s", what, number,
-         (long long)o->wait_ms, (unsigned long long)o->owner,
+         (long long)limit_told(wait_ms), (unsigned long long)o->owner,
          o->reason ? o->reason : "-", o->above ? o->above : "-");
 }
 
-snib_err __wrap_snib_acquire(struct snib_lock *l,
-                             const struct snib_acquire_options *o,
-                             struct snib_grant *ret, struct snib_error *error)
+snib_err __wrap_snib_try(struct snib_lock *l,
+                         const struct snib_acquire_options *o,
+                         struct snib_grant *ret, struct snib_error *error)
 {
-    tell_acquire("acquires", lock_number(l), o);
+    tell_acquire("acquires", lock_number(l), 0, o);
     await_store();
     if (w.away || chance("not at once", 2)) {
         return set_error(error, w.away              ? SNIB_ERR_UNREACHABLE
@@ -173,13 +184,13 @@ snib_err __wrap_snib_acquire(struct snib_lock *l,
 
 static const int64_t answers_after[] = {0, MS, 30 * MS, 300 * MS, 4 * S};
 
-snib_err __wrap_snib_acquire_start(struct snib_lock *lock,
+snib_err __wrap_snib_try_for_start(struct snib_lock *lock, int64_t wait_ms,
                                    const struct snib_acquire_options *o,
                                    void *user, uint64_t *ret_ticket,
                                    struct snib_error *error)
 {
     struct fake_lock *l = LOCK(lock);
-    tell_acquire("starts", lock_number(lock), o);
+    tell_acquire("starts", lock_number(lock), wait_ms, o);
     if (chance("start", 30)) {
         return set_error(error, some_error());
     }
@@ -188,8 +199,8 @@ snib_err __wrap_snib_acquire_start(struct snib_lock *lock,
     l->user = user;
     l->answer_at = w.now + answers_after[pick("answers", 5)];
     l->answer_at += w.slow ? 100 * S : 0;
-    l->limit = o->wait_ms < 0 ? INT64_MAX : w.now + o->wait_ms * MS;
-    if (o->wait_ms >= 0 && w.away && chance("late", 2)) {
+    l->limit = limit_at(wait_ms);
+    if (wait_ms != INT64_MAX && w.away && chance("late", 2)) {
         l->limit += 400 * MS;
     }
     *ret_ticket = 70 + (uint64_t)lock_number(lock);
@@ -331,7 +342,7 @@ void __wrap_snib_multi_free(struct snib_multi *m)
     w.multi.made = false;
 }
 
-static snib_err multi_outcome(const struct snib_acquire_options *o)
+static snib_err multi_outcome(int64_t wait_ms)
 {
     if (w.multi.cancelled) {
         return chance("faster", 4) ? SNIB_ERR_OK : SNIB_ERR_CANCELLED;
@@ -339,19 +350,19 @@ static snib_err multi_outcome(const struct snib_acquire_options *o)
     if (w.away) {
         return chance("unknown", 2) ? SNIB_ERR_UNKNOWN : SNIB_ERR_UNREACHABLE;
     }
-    if (o->wait_ms >= 0 && chance("over", 2)) {
-        return o->wait_ms == 0 ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
+    if (wait_ms != INT64_MAX && chance("over", 2)) {
+        return wait_ms == 0 ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
     }
     return chance("refused", 6) ? some_error() : SNIB_ERR_OK;
 }
 
-snib_err __wrap_snib_multi_acquire(struct snib_multi *m,
+snib_err __wrap_snib_multi_try_for(struct snib_multi *m, int64_t wait_ms,
                                    const struct snib_acquire_options *o,
                                    struct snib_grant grants[],
                                    struct snib_error *error)
 {
-    snib_err code = multi_outcome(o);
-    tell_acquire("acquires all", m == MULTI, o);
+    snib_err code = multi_outcome(wait_ms);
+    tell_acquire("acquires all", m == MULTI, wait_ms, o);
     memset(grants, 0, sizeof *grants * w.multi.count);
     for (size_t i = 0; i < w.multi.count && code == SNIB_ERR_OK; i++) {
         lock_is_granted(w.multi.locks[i]);
@@ -360,6 +371,14 @@ snib_err __wrap_snib_multi_acquire(struct snib_multi *m,
     w.multi.missing = code == SNIB_ERR_OK ? w.multi.count
                                           : pick("missing", w.multi.count + 1);
     return set_error(error, code);
+}
+
+snib_err __wrap_snib_multi_try(struct snib_multi *m,
+                               const struct snib_acquire_options *o,
+                               struct snib_grant grants[],
+                               struct snib_error *error)
+{
+    return __wrap_snib_multi_try_for(m, 0, o, grants, error);
 }
 
 void __wrap_snib_multi_cancel(struct snib_multi *m)

@@ -49,7 +49,8 @@ int pthread_create(pthread_t *ret, const pthread_attr_t *attributes,
     int64_t due = w.now + delays[pick("thread", COUNT_OF(delays))];
     if (!look_pending()) { /* it waits for several */
         int64_t limit = limit_of_wait();
-        limit += w.plan.wait_ms > 0 && chance("late", 3) ? 2 * S : 0;
+        bool limited = w.plan.wait_ms > 0 && w.plan.wait_ms != INT64_MAX;
+        limit += limited && chance("late", 3) ? 2 * S : 0;
         due += w.slow ? 100 * S : 0;
         due = due < limit ? due : limit;
     }

@@ -23,31 +23,35 @@ static snib_err start_passing(const char *what, const char *name, int parties,
                               struct snib_error *error)
 {
     struct fake_lock *l = &w.locks[w.lock_count++];
-    tell("%s %s, %d, waits %lld", what, name, parties, (long long)wait_ms);
+    tell("%s %s, %d, waits %lld", what, name, parties,
+         (long long)limit_told(wait_ms));
     if (chance("start", 20)) {
         return set_error(error, some_error());
     }
-    *l = (struct fake_lock){
-        .passes = true,
-        .asked = true,
-        .answer_at = w.now + answers_after[pick("answers", 5)],
-        .limit = wait_ms < 0 ? INT64_MAX : w.now + wait_ms * MS};
+    *l = (struct fake_lock){.passes = true,
+                            .asked = true,
+                            .answer_at =
+                                w.now + answers_after[pick("answers", 5)],
+                            .limit = limit_at(wait_ms)};
     *ret = 70;
     return set_error(error, SNIB_ERR_OK);
 }
 
-snib_err __wrap_snib_latch_await_start(struct snib_client *c, const char *name,
-                                       size_t size, int64_t wait_ms, void *user,
-                                       uint64_t *ret, struct snib_error *error)
+snib_err __wrap_snib_latch_try_for_start(struct snib_client *c,
+                                         const char *name, size_t size,
+                                         int64_t wait_ms, void *user,
+                                         uint64_t *ret,
+                                         struct snib_error *error)
 {
     tell("%d %zu %d", c == CLIENT, size, user != NULL);
     return start_passing("latch", name, 0, wait_ms, ret, error);
 }
 
-snib_err __wrap_snib_barrier_wait_start(struct snib_client *c, const char *name,
-                                        size_t size, uint32_t parties,
-                                        int64_t wait_ms, void *user,
-                                        uint64_t *ret, struct snib_error *error)
+snib_err __wrap_snib_barrier_try_for_start(struct snib_client *c,
+                                           const char *name, size_t size,
+                                           uint32_t parties, int64_t wait_ms,
+                                           void *user, uint64_t *ret,
+                                           struct snib_error *error)
 {
     tell("%d %zu %d", c == CLIENT, size, user != NULL);
     return start_passing("barrier", name, (int)parties, wait_ms, ret, error);

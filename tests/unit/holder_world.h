@@ -228,8 +228,9 @@ static void supervisor_speaks(void)
 
 static int64_t limit_of_wait(void)
 {
-    return w.plan.wait_ms > 0 ? w.plan.started_ns + w.plan.wait_ms * MS
-                              : INT64_MAX - SUPERVISOR_SLACK;
+    return w.plan.wait_ms > 0 && w.plan.wait_ms != INT64_MAX
+               ? w.plan.started_ns + w.plan.wait_ms * MS
+               : INT64_MAX - SUPERVISOR_SLACK;
 }
 
 static void supervisor_goes_on(void)

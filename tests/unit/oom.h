@@ -55,18 +55,16 @@ static bool done_or_lost(snib_err err, const char *what)
 static void somebody_else_gets(const char *name)
 {
     struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_acquire_options a = SNIB_INIT(snib_acquire_options);
     struct snib_client *c;
     struct snib_lock *l;
     struct snib_grant g;
     struct snib_error e;
     o.url = url;
-    a.wait_ms = 5000; /* less than a lease */
     if (snib_client_open(&o, &c, &e) || snib_lock_new(c, name, NULL, &l, &e)) {
         expect(false, "open afterwards");
         return;
     }
-    expect(snib_acquire(l, &a, &g, &e) == SNIB_ERR_OK, "left held");
+    expect(snib_try_for(l, 5000, NULL, &g, &e) == SNIB_ERR_OK, "left held");
     snib_lock_free(l);
     snib_client_free(c);
 }

@@ -198,9 +198,7 @@ static struct snib_lock *lock_of(struct snib_client *c, bool fixed_lease,
 static snib_err acquire(struct snib_lock *l, int64_t wait_ms,
                         struct snib_grant *ret, struct snib_error *reterr)
 {
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    o.wait_ms = wait_ms;
-    return snib_acquire(l, &o, ret, reterr);
+    return snib_try_for(l, wait_ms, NULL, ret, reterr);
 }
 
 /* A newcomer: opens, tries once, says what it was told. */

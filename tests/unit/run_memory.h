@@ -73,17 +73,9 @@ static struct snib_lock *lock_of(struct snib_client *c, const char *name)
     return l;
 }
 
-static struct snib_acquire_options waiting(int64_t ms)
-{
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    o.wait_ms = ms;
-    return o;
-}
-
 static snib_err acquire(struct snib_lock *l, int64_t ms, struct snib_grant *g)
 {
-    struct snib_acquire_options o = waiting(ms);
-    return snib_acquire(l, &o, g, &e);
+    return snib_try_for(l, ms, NULL, g, &e);
 }
 
 /* No descriptor more than are open now, until they are given back. */
@@ -113,9 +105,8 @@ static void *acquires(void *arg)
 {
     struct job *j = arg;
     struct snib_error mine;
-    struct snib_acquire_options o = waiting(j->wait_ms);
     int64_t t = now_ms();
-    j->err = snib_acquire(j->lock, &o, &j->grant, &mine);
+    j->err = snib_try_for(j->lock, j->wait_ms, NULL, &j->grant, &mine);
     j->took_ms = now_ms() - t;
     if (!j->err) {
         (void)snib_release(j->lock, j->grant, &mine);

@@ -26,8 +26,8 @@ static uint64_t start(struct snib_lock *l, uint64_t owner, int64_t wait_ms)
     uint64_t ticket;
     o.owner = owner;
     o.reason = reason;
-    o.wait_ms = wait_ms;
-    assert_int_equal(snib_acquire_start(l, &o, l, &ticket, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_try_for_start(l, wait_ms, &o, l, &ticket, &e),
+                     SNIB_ERR_OK);
     return ticket;
 }
 
@@ -94,7 +94,7 @@ static void end_circle(struct circle *k)
 static void a_pull_client_looks_in_process(void **state)
 {
     (void)state;
-    struct circle k = close_circle(true, SNIB_FOREVER);
+    struct circle k = close_circle(true, INT64_MAX);
     struct snib_event ev;
     int64_t began = now_ms();
     assert_true(next_event(k.c, 5000, &ev));
@@ -179,7 +179,6 @@ static struct nest nest_new(void)
     assert_int_equal(
         snib_grant_request(n.x, n.held_x, request, sizeof request, &e),
         SNIB_ERR_OK);
-    o.wait_ms = SNIB_FOREVER;
     o.above = request;
     assert_int_equal(snib_acquire_start(n.y, &o, n.y, NULL, &e), SNIB_ERR_OK);
     assert_false(next_event(n.inner, 5, &none)); /* older by its clock */
@@ -251,11 +250,11 @@ static void ids_of_requests_are_read_or_refused(void **state)
     char request[SNIB_REQUEST_TEXT] = "x";
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         o.above = bad[i];
-        assert_int_equal(snib_acquire(l, &o, &g, &e), SNIB_ERR_USAGE);
+        assert_int_equal(snib_try(l, &o, &g, &e), SNIB_ERR_USAGE);
         assert_non_null(strstr(e.text, "above: "));
     }
     o.above = "0123456789ABCDEF,0123456789abcdef0123456789abcdef";
-    assert_int_equal(snib_acquire(l, &o, &g, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_try(l, &o, &g, &e), SNIB_ERR_OK);
     assert_int_equal(snib_grant_request(l, g, request, 32, &e), SNIB_ERR_USAGE);
     assert_string_equal(request, "");
     assert_int_equal(snib_grant_request(l, g, request, sizeof request, &e),

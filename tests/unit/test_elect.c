@@ -84,9 +84,9 @@ static void a_candidate_leads_and_resigns(void **state)
     assert_string_equal(l->id, "");
     snib_leader_free(l);
 
-    assert_int_equal(snib_elect_campaign(a, 0, &term, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_try(a, &term, &e), SNIB_ERR_OK);
     assert_true(snib_elect_leading(a) && term > 0);
-    assert_int_equal(snib_elect_campaign(a, 0, &again, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_try(a, &again, &e), SNIB_ERR_OK);
     assert_int_equal(again, term);
     snib_elect_status(a, &s);
     assert_int_equal(s.state, SNIB_LEADER);
@@ -103,7 +103,7 @@ static void a_candidate_leads_and_resigns(void **state)
     assert_int_equal(snib_elect_resign(a, &e), SNIB_ERR_OK);
     assert_int_equal(snib_elect_resign(a, &e), SNIB_ERR_NOT_HELD);
     assert_false(snib_elect_leading(a));
-    assert_int_equal(snib_elect_campaign(a, 0, &again, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_try(a, &again, &e), SNIB_ERR_OK);
     assert_true(again > term);
     assert_int_equal(told(&story), 3);
     assert_int_equal(story.state[0], SNIB_LEADER);
@@ -114,7 +114,7 @@ static void a_candidate_leads_and_resigns(void **state)
     assert_int_equal(story.term[2], again);
     snib_elect_free(a); /* gives the term up */
     struct snib_elect *b = candidate(c, "ben", NULL);
-    assert_int_equal(snib_elect_campaign(b, 5000, &term, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_try_for(b, 5000, &term, &e), SNIB_ERR_OK);
     snib_elect_free(b);
     snib_elect_free(NULL);
     snib_client_free(c);
@@ -127,19 +127,18 @@ static void a_mutex_of_the_name_is_the_same_election(void **state)
     struct snib_elect *a = candidate(c, "anna", NULL);
     struct snib_lock *lock;
     struct snib_grant g;
-    struct snib_acquire_options once = SNIB_INIT(snib_acquire_options);
     int64_t term;
     assert_int_equal(snib_lock_new(c, "e", NULL, &lock, &e), SNIB_ERR_OK);
-    assert_int_equal(snib_acquire(lock, &once, &g, &e), SNIB_ERR_OK);
-    assert_int_equal(snib_elect_campaign(a, 0, &term, &e), SNIB_ERR_BUSY);
-    assert_int_equal(snib_elect_campaign(a, 30, &term, &e), SNIB_ERR_TIMEOUT);
+    assert_int_equal(snib_try(lock, NULL, &g, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_try(a, &term, &e), SNIB_ERR_BUSY);
+    assert_int_equal(snib_elect_try_for(a, 30, &term, &e), SNIB_ERR_TIMEOUT);
     struct snib_leader *l;
     assert_int_equal(snib_elect_leader(a, &l, &e), SNIB_ERR_OK);
     assert_int_equal(l->term, g.token);
     assert_false(l->self);
     snib_leader_free(l);
     assert_int_equal(snib_release(lock, g, &e), SNIB_ERR_OK);
-    assert_int_equal(snib_elect_campaign(a, 0, &term, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_try(a, &term, &e), SNIB_ERR_OK);
     assert_true(term > g.token);
     snib_lock_free(lock);
     snib_elect_free(a);
@@ -158,7 +157,7 @@ a_lost_term_is_told_and_a_new_campaign_wins_a_higher_one(void **state)
     struct snib_elect_status s;
     struct pollfd p = {.events = POLLIN};
     int64_t term, next;
-    assert_int_equal(snib_elect_campaign(a, 0, &term, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_try(a, &term, &e), SNIB_ERR_OK);
     p.fd = snib_elect_fd(a);
     assert_int_equal(snib_test_steal(c, "e", 100), SNIB_ERR_OK);
     wait_told(&story, 2); /* at a third of the lease it asks */
@@ -170,7 +169,7 @@ a_lost_term_is_told_and_a_new_campaign_wins_a_higher_one(void **state)
     assert_int_equal(s.state, SNIB_LEADER_LOST);
     assert_int_equal(s.cause, SNIB_CAUSE_STOLEN);
     assert_int_equal(s.term, term);
-    assert_int_equal(snib_elect_campaign(a, 5000, &next, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_try_for(a, 5000, &next, &e), SNIB_ERR_OK);
     assert_true(next > term);
     assert_int_equal(told(&story), 3);
     assert_int_equal(story.state[2], SNIB_LEADER);
@@ -187,13 +186,13 @@ static void whoever_is_told_of_a_loss_may_resign(void **state)
     struct snib_elect *a = candidate(c, "anna", &story);
     int64_t term;
     story.resigns = a;
-    assert_int_equal(snib_elect_campaign(a, 0, &term, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_try(a, &term, &e), SNIB_ERR_OK);
     assert_int_equal(snib_test_steal(c, "e", 60000), SNIB_ERR_OK);
     wait_told(&story, 3);
     assert_int_equal(story.state[1], SNIB_LEADER_LOST);
     assert_int_equal(story.state[2], SNIB_FOLLOWER);
     assert_int_equal(snib_elect_resign(a, &e), SNIB_ERR_NOT_HELD);
-    assert_int_equal(snib_elect_campaign(a, 0, &term, &e), SNIB_ERR_BUSY);
+    assert_int_equal(snib_elect_try(a, &term, &e), SNIB_ERR_BUSY);
     snib_elect_free(a);
     snib_client_free(c);
 }
@@ -205,7 +204,7 @@ static void resigning_a_lost_term_says_so(void **state)
     struct story story = {0};
     struct snib_elect *a = candidate(c, "anna", &story);
     int64_t term;
-    assert_int_equal(snib_elect_campaign(a, 0, &term, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_try(a, &term, &e), SNIB_ERR_OK);
     assert_int_equal(snib_test_steal(c, "e", 60000), SNIB_ERR_OK);
     wait_told(&story, 2);
     assert_int_equal(snib_elect_resign(a, &e), SNIB_ERR_LOST);
@@ -227,7 +226,7 @@ static void *campaigns(void *arg)
 {
     struct campaigner *j = arg;
     struct snib_error mine;
-    j->err = snib_elect_campaign(j->elect, j->wait_ms, &j->term, &mine);
+    j->err = snib_elect_try_for(j->elect, j->wait_ms, &j->term, &mine);
     atomic_store(&j->done, 1);
     return NULL;
 }
@@ -237,7 +236,7 @@ static void *watches(void *arg)
     struct campaigner *j = arg;
     struct snib_error mine;
     j->err =
-        snib_elect_watch(j->elect, j->known, j->wait_ms, &j->leader, &mine);
+        snib_elect_watch_for(j->elect, j->known, j->wait_ms, &j->leader, &mine);
     atomic_store(&j->done, 1);
     return NULL;
 }
@@ -264,10 +263,10 @@ static void resigning_hands_over_to_the_next(void **state)
     struct campaigner j = {.elect = b, .wait_ms = 20000};
     pthread_t t;
     int64_t term;
-    assert_int_equal(snib_elect_campaign(a, 0, &term, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_try(a, &term, &e), SNIB_ERR_OK);
     assert_int_equal(pthread_create(&t, NULL, campaigns, &j), 0);
     wait_candidates(a, 1);
-    assert_int_equal(snib_elect_campaign(b, 0, &term, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_elect_try(b, &term, &e), SNIB_ERR_USAGE);
     int64_t from = now_ms();
     assert_int_equal(snib_elect_resign(a, &e), SNIB_ERR_OK);
     pthread_join(t, NULL);
@@ -290,7 +289,7 @@ static void two_candidates_of_one_client_lead_in_turn(void **state)
     struct snib_leader *l;
     pthread_t t;
     int64_t term;
-    assert_int_equal(snib_elect_campaign(a, 0, &term, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_try(a, &term, &e), SNIB_ERR_OK);
     assert_int_equal(pthread_create(&t, NULL, campaigns, &j), 0);
     assert_int_equal(snib_elect_leader(b, &l, &e), SNIB_ERR_OK);
     assert_false(l->self); /* the same client, another candidate             */
@@ -316,9 +315,9 @@ static void resigning_ends_a_campaign(void **state)
     struct snib_elect *a = candidate(c, "anna", NULL),
                       *b = candidate(d, "ben", NULL);
     int64_t term;
-    assert_int_equal(snib_elect_campaign(a, 0, &term, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_try(a, &term, &e), SNIB_ERR_OK);
     for (int i = 0; i < 20; i++) {
-        struct campaigner j = {.elect = b, .wait_ms = SNIB_FOREVER};
+        struct campaigner j = {.elect = b, .wait_ms = INT64_MAX};
         pthread_t t;
         assert_int_equal(pthread_create(&t, NULL, campaigns, &j), 0);
         if (i % 2) { /* else: as early as can be                           */
@@ -353,11 +352,11 @@ static void a_watcher_sees_each_change(void **state)
     struct campaigner j = {.elect = w, .known = 0, .wait_ms = 20000};
     pthread_t t;
     int64_t term;
-    assert_int_equal(snib_elect_watch(w, 0, 0, &l, &e), SNIB_ERR_TIMEOUT);
+    assert_int_equal(snib_elect_watch_for(w, 0, 0, &l, &e), SNIB_ERR_TIMEOUT);
     assert_null(l);
-    assert_int_equal(snib_elect_watch(w, 0, -2, &l, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_elect_watch_for(w, 0, -2, &l, &e), SNIB_ERR_TIMEOUT);
     assert_int_equal(pthread_create(&t, NULL, watches, &j), 0);
-    assert_int_equal(snib_elect_campaign(a, 0, &term, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_try(a, &term, &e), SNIB_ERR_OK);
     int64_t from = now_ms();
     pthread_join(t, NULL);
     assert_in_range(now_ms() - from, 0, 1000);
@@ -365,14 +364,16 @@ static void a_watcher_sees_each_change(void **state)
     assert_int_equal(j.leader->term, term);
     assert_string_equal(j.leader->id, "anna");
     snib_leader_free(j.leader);
-    assert_int_equal(snib_elect_watch(w, term, 250, &l, &e), SNIB_ERR_TIMEOUT);
+    assert_int_equal(snib_elect_watch_for(w, term, 250, &l, &e),
+                     SNIB_ERR_TIMEOUT);
     assert_int_equal(snib_elect_resign(a, &e), SNIB_ERR_OK);
-    assert_int_equal(snib_elect_watch(w, term, 20000, &l, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_watch_for(w, term, 20000, &l, &e), SNIB_ERR_OK);
     assert_int_equal(l->term, 0);
     snib_leader_free(l);
     snib_leader_free(NULL);
     snib_client_close(d);
-    assert_int_equal(snib_elect_watch(w, 0, 20000, &l, &e), SNIB_ERR_CLOSED);
+    assert_int_equal(snib_elect_watch_for(w, 0, 20000, &l, &e),
+                     SNIB_ERR_CLOSED);
     snib_elect_free(a);
     snib_elect_free(w);
     snib_client_free(c);
@@ -399,12 +400,13 @@ static void bad_input_is_refused(void **state)
     assert_int_equal(snib_elect_new(pull, "e", NULL, &el, &e), SNIB_ERR_USAGE);
     snib_client_free(pull);
     el = candidate(c, NULL, NULL);
-    assert_int_equal(snib_elect_campaign(el, -2, &term, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_elect_try_for(el, -2, &term, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_elect_resign(el, &e), SNIB_ERR_OK);
     pid_t child = fork();
     int status;
     if (child == 0) {
         struct snib_leader *l;
-        _exit(snib_elect_campaign(el, 0, &term, &e) == SNIB_ERR_FORKED &&
+        _exit(snib_elect_try(el, &term, &e) == SNIB_ERR_FORKED &&
                       snib_elect_resign(el, &e) == SNIB_ERR_FORKED &&
                       snib_elect_leader(el, &l, &e) == SNIB_ERR_FORKED &&
                       !snib_elect_leading(el) && snib_elect_fd(el) == -1

@@ -13,13 +13,14 @@
  * wraps: closedir readlink pthread_detach pthread_join sigaction
  * wraps: snib_client_open snib_client_free snib_client_url snib_client_id
  * wraps: snib_client_store_status snib_owner_new snib_fd snib_next snib_cancel
- * wraps: snib_lock_new snib_lock_free snib_acquire snib_acquire_start
+ * wraps: snib_lock_new snib_lock_free snib_try snib_try_for_start
  * wraps: snib_release snib_renew snib_grant_status snib_grant_explain
  * wraps: snib_grant_request snib_grant_export snib_grant_abandon snib_inspect
- * wraps: snib_view_free snib_multi_new snib_multi_free snib_multi_acquire
- * wraps: snib_multi_cancel snib_multi_missing snib_multi_release
+ * wraps: snib_view_free snib_multi_new snib_multi_free snib_multi_try
+ * wraps: snib_multi_try_for snib_multi_cancel snib_multi_missing
+ * wraps: snib_multi_release
  * wraps: snib_multi_status snib_semaphore_get snib_latch_left
- * wraps: snib_barrier_wait_start snib_latch_await_start */
+ * wraps: snib_barrier_try_for_start snib_latch_try_for_start */
 #include "holder_client.h"
 #include "holder_host.h"
 #include "holder_pass.h"
@@ -60,8 +61,7 @@ static void processes_begin(void)
 
 static void make_times(struct plan *p)
 {
-    static const int64_t waits[] = {SNIB_FOREVER, SNIB_FOREVER, 0,
-                                    2000,         9000,         30000};
+    static const int64_t waits[] = {INT64_MAX, INT64_MAX, 0, 2000, 9000, 30000};
     static const int64_t ttls[] = {30000, 30000, 4000, 600};
     struct supervisor_rules *r = &p->rules;
     p->ttl_ms = ttls[pick("ttl", 4)];
@@ -142,9 +142,9 @@ static void make_plan(struct plan *p)
     p->name_count += p->name_count == 2 && chance("three", 2);
     p->permits = p->kind == SNIB_PERMITS ? 1 + (uint32_t)pick("ours", 2) : 0;
     make_times(p);
-    w.args.wait_ms = p->wait_ms != SNIB_FOREVER ? p->wait_ms
-                     : chance("not given", 2)   ? CLI_UNSET
-                                                : DURATION_FOREVER;
+    w.args.wait_ms = p->wait_ms != INT64_MAX  ? p->wait_ms
+                     : chance("not given", 2) ? CLI_UNSET
+                                              : DURATION_FOREVER;
     if (!p->command) { /* these have no --reentrant */
         w.args.reentrant = false;
         w.args.sh = chance("sh", 3);

@@ -86,8 +86,7 @@ static void pair_free(struct pair *p)
 
 static snib_err try_all(struct pair *p, struct snib_grant g[2])
 {
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    return snib_multi_acquire(p->multi, &o, g, &e);
+    return snib_multi_try(p->multi, NULL, g, &e);
 }
 
 static void a_lost_answer_is_asked_for_again(void **state)
@@ -108,15 +107,14 @@ static void without_answers_it_is_unknown_and_ends_by_itself(void **state)
     struct pair p = pair_new("memory:multi-unknown");
     struct pair other = pair_new("memory:multi-unknown");
     struct snib_grant g[2];
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     assert_int_equal(snib_test_drop_replies(p.client, LOST), SNIB_ERR_OK);
     assert_int_equal(try_all(&p, g), SNIB_ERR_UNKNOWN);
     assert_true(!g[0].ticket && !g[1].ticket);
     assert_non_null(strstr(e.text, "'a'"));
     assert_int_equal(snib_test_drop_replies(p.client, 0), SNIB_ERR_OK);
     /* Cancelled in the background. */
-    o.wait_ms = 20000;
-    assert_int_equal(snib_multi_acquire(other.multi, &o, g, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_multi_try_for(other.multi, 20000, NULL, g, &e),
+                     SNIB_ERR_OK);
     assert_int_equal(snib_multi_release(other.multi, g, &e), SNIB_ERR_OK);
     pair_free(&other);
     pair_free(&p);

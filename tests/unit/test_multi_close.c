@@ -56,7 +56,6 @@ static void a_multi_ends_at_its_limit_with_all_it_asked_for(void **state)
     char url[64];
     int server = mute_server(url, sizeof url);
     struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_acquire_options ask = SNIB_INIT(snib_acquire_options);
     struct snib_client *c;
     struct snib_lock *lock[2];
     struct snib_multi *m;
@@ -72,8 +71,7 @@ static void a_multi_ends_at_its_limit_with_all_it_asked_for(void **state)
     assert_int_equal(snib_lock_new(c, "b", NULL, &lock[1], &e), SNIB_ERR_OK);
     assert_int_equal(snib_multi_new(lock, 2, NULL, &m, &e), SNIB_ERR_OK);
     pthread_create(&closer, NULL, closes_when_two_wait, c);
-    ask.wait_ms = 400;
-    snib_err err = snib_multi_acquire(m, &ask, g, &e);
+    snib_err err = snib_multi_try_for(m, 400, NULL, g, &e);
     pthread_join(closer, NULL);
     if (err != SNIB_ERR_CLOSED && err != SNIB_ERR_UNKNOWN) {
         fail_msg("%s: %s", snib_err_name(err), e.text);
@@ -125,10 +123,8 @@ static int frees_in_a_child(struct snib_client *c)
 
 static void *is_refused(void *arg)
 {
-    struct snib_acquire_options ask = SNIB_INIT(snib_acquire_options);
     struct snib_grant g[2];
-    ask.wait_ms = 1000;
-    return snib_multi_acquire(arg, &ask, g, NULL) ? arg : NULL;
+    return snib_multi_try_for(arg, 1000, NULL, g, NULL) ? arg : NULL;
 }
 
 /* The child has the client, and not the thread that is inside the multi, whose

@@ -37,21 +37,19 @@ static void a_try_that_all_were_refused_in_is_busy(void **state)
     (void)state;
     struct snib_client *c = open_client("", false);
     struct snib_lock *l[2] = {lock_of(c, "a"), lock_of(c, "b")};
-    struct snib_acquire_options once = waiting(0);
     struct snib_grant g[2];
     struct snib_multi *m;
     assert_int_equal(snib_multi_new(l, 2, NULL, &m, &e), SNIB_ERR_OK);
     told = SNIB_ERR_CANCELLED;
-    assert_int_equal(snib_multi_acquire(m, &once, g, &e), SNIB_ERR_BUSY);
+    assert_int_equal(snib_multi_try(m, NULL, g, &e), SNIB_ERR_BUSY);
     assert_true(!g[0].ticket && !g[1].ticket);
     told = SNIB_ERR_LIMIT; /* all else is told as it is */
-    assert_int_equal(snib_multi_acquire(m, &once, g, &e), SNIB_ERR_LIMIT);
+    assert_int_equal(snib_multi_try(m, NULL, g, &e), SNIB_ERR_LIMIT);
     told = SNIB_ERR_CANCELLED; /* who may wait does, and there is nobody */
-    struct snib_acquire_options later = waiting(5000);
-    assert_int_equal(snib_multi_acquire(m, &later, g, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_multi_try_for(m, 5000, NULL, g, &e), SNIB_ERR_OK);
     assert_int_equal(snib_multi_release(m, g, &e), SNIB_ERR_OK);
     told = SNIB_ERR_OK;
-    assert_int_equal(snib_multi_acquire(m, &once, g, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_multi_try(m, NULL, g, &e), SNIB_ERR_OK);
     assert_int_equal(snib_multi_release(m, g, &e), SNIB_ERR_OK);
     snib_multi_free(m);
     snib_lock_free(l[0]);

@@ -16,15 +16,14 @@ static bool use_lock(struct snib_lock *l)
     struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     struct snib_grant g, h;
     struct snib_error e;
-    o.wait_ms = 2000;
     o.reason = "out of memory";
-    snib_err err = snib_acquire(l, &o, &g, &e);
+    snib_err err = snib_try_for(l, 2000, &o, &g, &e);
     expect(clean(err), "acquire");
     expect(err == e.code, "the error's code");
     if (err) {
         return false;
     }
-    bool all = done(snib_acquire(l, &o, &h, &e), "acquire again") &&
+    bool all = done(snib_try_for(l, 2000, &o, &h, &e), "acquire again") &&
                done_or_lost(snib_release(l, h, &e), "inner release");
     all = done_or_lost(snib_renew(l, g, 40000, &e), "renew") && all;
     all = snib_grant_fd(l, g) >= 0 && all;
@@ -38,9 +37,9 @@ static bool use_events(struct snib_client *c, struct snib_lock *l)
     struct snib_error e;
     struct snib_event ev;
     uint64_t ticket;
-    o.wait_ms = 2000;
     o.above = "0123456789abcdef";
-    if (!done(snib_acquire_start(l, &o, c, &ticket, &e), "acquire_start")) {
+    if (!done(snib_try_for_start(l, 2000, &o, c, &ticket, &e),
+              "acquire_start")) {
         return false;
     }
     for (int i = 0; i < 5000 && !snib_next(c, &ev); i++) {
@@ -64,10 +63,10 @@ static bool use_latch(struct snib_client *c)
     struct snib_error e;
     bool all = true;
     for (int refused = 0; refused < 2; refused++) {
-        snib_err err = refused ? snib_barrier_wait_start(c, "oom-barrier", 0, 2,
-                                                         5, c, NULL, &e)
-                               : snib_latch_await_start(c, "oom-latch", 0, 2000,
-                                                        c, NULL, &e);
+        snib_err err = refused ? snib_barrier_try_for_start(c, "oom-barrier", 0,
+                                                            2, 5, c, NULL, &e)
+                               : snib_latch_try_for_start(c, "oom-latch", 0,
+                                                          2000, c, NULL, &e);
         if (!done(err, "await_start")) {
             all = false;
             continue;

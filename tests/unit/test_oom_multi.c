@@ -17,9 +17,8 @@ static bool use_multi(struct snib_lock *const locks[2])
     if (err) {
         return false;
     }
-    o.wait_ms = 2000;
     o.reason = "out of memory";
-    err = snib_multi_acquire(m, &o, g, &e);
+    err = snib_multi_try_for(m, 2000, &o, g, &e);
     expect(clean(err) && err == e.code, "multi_acquire");
     bool all = !err;
     if (err) {
@@ -44,7 +43,7 @@ static bool use_elect(struct snib_client *c)
     if (err) {
         return false;
     }
-    err = snib_elect_campaign(el, 2000, &term, &e);
+    err = snib_elect_try_for(el, 2000, &term, &e);
     expect(clean(err) && err == e.code, "campaign");
     bool all = !err;
     err = snib_elect_leader(el, &l, &e);

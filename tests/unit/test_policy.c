@@ -212,12 +212,11 @@ static void busy_and_fail_returns_the_error(void **state)
     int result = 7;
     assert_int_equal(snib_test_steal(client, "k", 60000), SNIB_ERR_OK);
     assert_int_equal(
-        snib_policy_run(client, &p, NULL, body, &seen, &result, &e),
+        snib_policy_try(client, &p, NULL, body, &seen, &result, &e),
         SNIB_ERR_BUSY);
     assert_int_equal(e.code, SNIB_ERR_BUSY);
-    p.wait_ms = 30;
     assert_int_equal(
-        snib_policy_run(client, &p, NULL, body, &seen, &result, &e),
+        snib_policy_try_for(client, 30, &p, NULL, body, &seen, &result, &e),
         SNIB_ERR_TIMEOUT);
     assert_int_equal(seen.runs, 0);
     assert_int_equal(result, 7);
@@ -233,7 +232,7 @@ static void busy_and_run_runs_without_a_grant(void **state)
     p.on_busy = SNIB_BUSY_RUN;
     assert_int_equal(snib_test_steal(client, "k", 60000), SNIB_ERR_OK);
     assert_int_equal(
-        snib_policy_run(client, &p, NULL, body, &seen, &result, &e),
+        snib_policy_try(client, &p, NULL, body, &seen, &result, &e),
         SNIB_ERR_OK);
     assert_int_equal(seen.runs, 1);
     assert_int_equal(seen.grant.ticket, 0);
@@ -252,7 +251,7 @@ static void busy_and_call_calls_busy_in_the_bodys_place(void **state)
     p.busy = busy;
     assert_int_equal(snib_test_steal(client, "k", 60000), SNIB_ERR_OK);
     assert_int_equal(
-        snib_policy_run(client, &p, NULL, body, &seen, &result, &e),
+        snib_policy_try(client, &p, NULL, body, &seen, &result, &e),
         SNIB_ERR_OK);
     assert_int_equal(seen.runs, 100);
     assert_int_equal(result, 13);
@@ -271,7 +270,7 @@ static void an_outage_is_not_busy(void **state)
         skip();
     }
     p.on_busy = SNIB_BUSY_RUN;
-    snib_err err = snib_policy_run(far, &p, NULL, body, &seen, NULL, NULL);
+    snib_err err = snib_policy_try(far, &p, NULL, body, &seen, NULL, NULL);
     assert_int_equal(err, SNIB_ERR_UNREACHABLE);
     assert_int_equal(seen.runs, 0);
     snib_client_free(far);
@@ -320,7 +319,7 @@ static void lost_while_the_body_ran_is_lost_with_its_result(void **state)
     p.lock.data = &theft;
     assert_int_equal(snib_client_open(&o, &theft.client, NULL), SNIB_ERR_OK);
     assert_int_equal(
-        snib_policy_run(theft.client, &p, NULL, be_robbed, &theft, &result, &e),
+        snib_policy_try(theft.client, &p, NULL, be_robbed, &theft, &result, &e),
         SNIB_ERR_LOST);
     assert_int_equal(e.code, SNIB_ERR_LOST);
     assert_non_null(strstr(e.text, "body ran: stolen: the store does"));
@@ -328,7 +327,7 @@ static void lost_while_the_body_ran_is_lost_with_its_result(void **state)
     assert_true(atomic_load(&theft.told));
     /* The owner has unwound: what it hears next is only that it is held. */
     assert_int_equal(
-        snib_policy_run(theft.client, &p, NULL, be_robbed, &theft, &result, &e),
+        snib_policy_try(theft.client, &p, NULL, be_robbed, &theft, &result, &e),
         SNIB_ERR_BUSY);
     snib_client_free(theft.client);
 }
@@ -353,7 +352,7 @@ static void a_lease_that_ran_out_is_lost_though_nobody_came(void **state)
     p.lock.lease_ms = 1000;
     p.lock.fixed_lease = true;
     assert_int_equal(snib_client_open(&o, &c, NULL), SNIB_ERR_OK);
-    assert_int_equal(snib_policy_run(c, &p, NULL, outlive, c, &result, &e),
+    assert_int_equal(snib_policy_try(c, &p, NULL, outlive, c, &result, &e),
                      SNIB_ERR_LOST);
     assert_int_equal(result, 5);
     assert_non_null(strstr(e.text, "body ran: expired: the lease was fixed"));
@@ -365,7 +364,7 @@ static int nest(void *data, struct snib_grant grant)
     struct seen *seen = data;
     struct snib_policy p = policy_of(NULL, "k");
     int64_t outer = grant.token;
-    assert_int_equal(snib_policy_run(client, &p, NULL, body, seen, NULL, NULL),
+    assert_int_equal(snib_policy_try(client, &p, NULL, body, seen, NULL, NULL),
                      SNIB_ERR_OK);
     assert_true(seen->grant.token == outer);
     return 0;
@@ -376,7 +375,7 @@ static void a_policy_inside_itself_is_re_entry(void **state)
     (void)state;
     struct snib_policy p = policy_of(NULL, "k");
     struct seen seen = {0};
-    assert_int_equal(snib_policy_run(client, &p, NULL, nest, &seen, NULL, NULL),
+    assert_int_equal(snib_policy_try(client, &p, NULL, nest, &seen, NULL, NULL),
                      SNIB_ERR_OK);
     assert_int_equal(seen.runs, 1);
 }
@@ -398,7 +397,7 @@ static void no_memory_runs_nothing_and_leaks_nothing(void **state)
     for (int64_t at = 1; at < 200 && !ran; at++) {
         snib__mem_fail_at(at, false);
         snib_err err =
-            snib_policy_run(client, &p, pairs, count_run, &ran, NULL, NULL);
+            snib_policy_try(client, &p, pairs, count_run, &ran, NULL, NULL);
         snib__mem_fail_at(0, false);
         assert_int_equal(err, ran ? SNIB_ERR_OK : SNIB_ERR_NOMEM);
     }

@@ -94,22 +94,24 @@ static void options_of_an_acquire(void **state)
         const char *words;
     } t[] = {
         {SNIB_MUTEX, 0, false, 0, 0, ""},
-        {SNIB_MUTEX, 0, false, SNIB_FOREVER, 0, ""},
-        {SNIB_MUTEX, 0, false, SNIB_FOREVER - 1, 0, "wait_ms is -2"},
+        {SNIB_MUTEX, 0, false, INT64_MAX, 0, ""},
+        {SNIB_MUTEX, 0, false, -2, 0, ""},
+        {SNIB_MUTEX, 0, false, INT64_MIN, 0, ""},
         {SNIB_MUTEX, 0, false, 0, 7, "owner 7 is not one of snib_owner_new()"},
         {SNIB_MUTEX, 1, false, 0, 0, "of a lock that is no semaphore"},
         {SNIB_MUTEX, 0, true, 0, 0, "of a lock that is no semaphore"},
         {SNIB_PERMITS, MOST, false, 0, 0, ""},
         {SNIB_PERMITS, MOST + 1u, false, 0, 0, "1000000001 permits"},
         {SNIB_PERMITS, 0, true, 0, 0, ""},
-        {SNIB_PERMITS, 1, true, 0, 0, "expected permits 0 and wait_ms 0"},
-        {SNIB_PERMITS, 0, true, 1, 0, "expected permits 0 and wait_ms 0"},
-        {SNIB_PERMITS, 0, true, SNIB_FOREVER, 0, "permits 0 and wait_ms 0"},
+        {SNIB_PERMITS, 0, true, -1, 0, ""},
+        {SNIB_PERMITS, 1, true, 0, 0, "expected permits 0 and a try"},
+        {SNIB_PERMITS, 0, true, 1, 0, "expected permits 0 and a try"},
+        {SNIB_PERMITS, 0, true, INT64_MAX, 0, "permits 0 and a try"},
     };
     struct snib_client *c = open_client("", false);
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
-        struct snib_acquire_options o = waiting(t[i].wait_ms);
+        struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
         struct snib_grant g;
         struct snib_lock *l;
         lo.kind = t[i].kind;
@@ -119,7 +121,7 @@ static void options_of_an_acquire(void **state)
         o.owner = t[i].owner;
         assert_int_equal(snib_lock_new(c, t[i].kind ? "s" : "x", &lo, &l, &e),
                          SNIB_ERR_OK);
-        snib_err err = snib_acquire(l, &o, &g, &e);
+        snib_err err = snib_try_for(l, t[i].wait_ms, &o, &g, &e);
         told(i, err, t[i].words);
         if (!err) {
             assert_int_equal(snib_release(l, g, &e), SNIB_ERR_OK);
@@ -251,8 +253,8 @@ static void options_of_an_update(void **state)
         const char *words;
     } t[] = {
         {0, 0, 0, 0, ""},
-        {SNIB_FOREVER, 0, 0, 0, ""},
-        {SNIB_FOREVER - 1, 0, 0, 0, "wait_ms is -2"},
+        {INT64_MAX, 0, 0, 0, ""},
+        {-2, 0, 0, 0, ""},
         {0, 1, 0, 0, ""},
         {0, -1, 0, 0, "snib_value_update: ttl_ms is -1; expected 1 to"},
         {0, SNIB_VALUE_TTL_MAX_MS, 0, 0, ""},
@@ -266,12 +268,12 @@ static void options_of_an_update(void **state)
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         struct snib_value_options o = SNIB_INIT(snib_value_options);
         int calls = 0;
-        o.wait_ms = t[i].wait_ms;
         o.ttl_ms = t[i].ttl_ms;
         o.backoff_ms = t[i].backoff_ms;
         o.backoff_max_ms = t[i].backoff_max_ms;
         told(i,
-             snib_value_update(c, "v", 1, &o, one_more, &calls, NULL, NULL, &e),
+             snib_value_try_for(c, "v", 1, t[i].wait_ms, &o, one_more, &calls,
+                                NULL, NULL, &e),
              t[i].words);
         assert_int_equal(calls, !t[i].words[0]); /* refused: before that */
     }
@@ -316,11 +318,9 @@ static void sizes_of_semaphores_latches_and_barriers(void **state)
     told(3, snib_latch_set(c, "l", 0, 0, NULL, &e), "is 0; expected 1 to");
     told(4, snib_latch_set(c, "l", 0, MOST + 1u, NULL, &e), "is 1000000001");
     told(5, snib_latch_set(c, "l", 0, MOST, NULL, &e), "");
-    told(6, snib_barrier_wait(c, "b", 0, 0, 1, &generation, &e),
+    told(6, snib_barrier_try_for(c, "b", 0, 0, 1, &generation, &e),
          "a barrier of 0 parties");
-    told(7, snib_barrier_wait(c, "b", 0, 1, 0, &generation, &e), "");
-    told(8, snib_barrier_wait(c, "b", 0, 2, 0, &generation, &e),
-         "met by nobody");
+    told(7, snib_barrier_try(c, "b", 0, 1, &generation, &e), "");
     snib_client_free(c);
 }
 
@@ -406,9 +406,6 @@ static void options_of_a_drain(void **state)
     told(0, snib_semaphore_drain(l, &o, &g, &count, &e),
          "acquire options of size");
     o.size++;
-    o.wait_ms = -2;
-    told(1, snib_semaphore_drain(l, &o, &g, &count, &e), "wait_ms is -2");
-    o.wait_ms = SNIB_FOREVER; /* valid, and it does not wait */
     o.owner = 7;
     told(2, snib_semaphore_drain(l, &o, &g, &count, &e), "owner 7 is not one");
     o.owner = snib_owner_new();

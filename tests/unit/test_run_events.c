@@ -345,14 +345,14 @@ static void a_callback_may_release_and_free(void **state)
     struct freer f = {0};
     struct snib_client *c = open_client("", false);
     struct snib_lock_options o = SNIB_INIT(snib_lock_options);
-    struct snib_acquire_options a = waiting(0);
+    struct snib_acquire_options a = SNIB_INIT(snib_acquire_options);
     o.lease_ms = 100;
     o.fixed_lease = true;
     o.on_change = release_and_free;
     o.data = &f;
     a.owner = snib_owner_new();
     assert_int_equal(snib_lock_new(c, "x", &o, &f.lock, &e), SNIB_ERR_OK);
-    assert_int_equal(snib_acquire(f.lock, &a, &f.grant, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_try(f.lock, &a, &f.grant, &e), SNIB_ERR_OK);
     int64_t end = now_ms() + 20000;
     while (!atomic_load(&f.done) && now_ms() < end) {
         nap(1);
@@ -395,7 +395,6 @@ the_handle_waits_for_a_callback_and_the_release_does_not(void **state)
     struct slow slow = {0};
     struct snib_client *c = open_client("", false);
     struct snib_lock_options o = SNIB_INIT(snib_lock_options);
-    struct snib_acquire_options a = waiting(0);
     struct snib_grant g;
     pthread_t opener;
     o.lease_ms = 100;
@@ -403,7 +402,7 @@ the_handle_waits_for_a_callback_and_the_release_does_not(void **state)
     o.on_change = run_until_opened;
     o.data = &slow;
     assert_int_equal(snib_lock_new(c, "x", &o, &slow.lock, &e), SNIB_ERR_OK);
-    assert_int_equal(snib_acquire(slow.lock, &a, &g, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_try(slow.lock, NULL, &g, &e), SNIB_ERR_OK);
     int64_t end = now_ms() + 20000;
     while (!atomic_load(&slow.begun) && now_ms() < end) {
         nap(1);
@@ -440,13 +439,10 @@ static void events_of(bool pull)
 {
     struct snib_client *c = open_client("", pull);
     struct snib_lock *l = lock_of(c, "x");
-    struct snib_acquire_options forever = waiting(SNIB_FOREVER);
-    struct snib_acquire_options brief = waiting(50), once = waiting(0);
     uint64_t t1, t2, t3;
     int one, two, three, four;
     struct snib_event ev;
-    assert_int_equal(snib_acquire_start(l, &forever, &one, &t1, &e),
-                     SNIB_ERR_OK);
+    assert_int_equal(snib_acquire_start(l, NULL, &one, &t1, &e), SNIB_ERR_OK);
     ev = next_event(c, pull);
     assert_int_equal(ev.kind, SNIB_EV_GRANTED);
     assert_ptr_equal(ev.user, &one);
@@ -454,23 +450,21 @@ static void events_of(bool pull)
     struct snib_grant g = ev.grant;
 
     /* a limit, a cancel, and one that is served */
-    assert_int_equal(snib_acquire_start(l, &brief, &two, &t2, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_try_for_start(l, 50, NULL, &two, &t2, &e),
+                     SNIB_ERR_OK);
     ev = next_event(c, pull);
     assert_int_equal(ev.kind, SNIB_EV_REFUSED);
     assert_int_equal(ev.error.code, SNIB_ERR_TIMEOUT);
     assert_ptr_equal(ev.user, &two);
-    assert_int_equal(snib_acquire_start(l, &forever, &two, &t2, &e),
-                     SNIB_ERR_OK);
+    assert_int_equal(snib_acquire_start(l, NULL, &two, &t2, &e), SNIB_ERR_OK);
     snib_cancel(c, t2);
     snib_cancel(c, t2);
     snib_cancel(c, 0);
     ev = next_event(c, pull);
     assert_int_equal(ev.kind, SNIB_EV_REFUSED);
     assert_int_equal(ev.error.code, SNIB_ERR_CANCELLED);
-    assert_int_equal(snib_acquire_start(l, &once, &four, &t3, &e),
-                     SNIB_ERR_BUSY);
-    assert_int_equal(snib_acquire_start(l, &forever, &three, &t3, &e),
-                     SNIB_ERR_OK);
+    assert_int_equal(snib_try_start(l, NULL, &four, &t3, &e), SNIB_ERR_BUSY);
+    assert_int_equal(snib_acquire_start(l, NULL, &three, &t3, &e), SNIB_ERR_OK);
     assert_int_equal(snib_release_start(l, g, &four, &e), SNIB_ERR_OK);
     bool released = false, granted = false;
     for (int i = 0; i < 2; i++) {

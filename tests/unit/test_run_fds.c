@@ -30,7 +30,6 @@ static int silent_server(char *ret_url, size_t size)
 static struct snib_client *used(const char *url, bool pull)
 {
     struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_acquire_options once = SNIB_INIT(snib_acquire_options);
     struct snib_client *c;
     struct snib_lock *l;
     struct snib_grant g;
@@ -42,11 +41,11 @@ static struct snib_client *used(const char *url, bool pull)
     assert_int_equal(snib_client_open(&o, &c, &e), SNIB_ERR_OK);
     assert_int_equal(snib_lock_new(c, "a", NULL, &l, &e), SNIB_ERR_OK);
     if (pull) {
-        assert_int_equal(snib_acquire_start(l, &once, NULL, &ticket, &e),
+        assert_int_equal(snib_try_start(l, NULL, NULL, &ticket, &e),
                          SNIB_ERR_OK);
         assert_int_equal(snib_process(c), SNIB_ERR_OK);
     } else {
-        snib_err err = snib_acquire(l, &once, &g, &e);
+        snib_err err = snib_try(l, NULL, &g, &e);
         assert_true(err == SNIB_ERR_OK || err == SNIB_ERR_UNREACHABLE ||
                     err == SNIB_ERR_UNKNOWN);
     }

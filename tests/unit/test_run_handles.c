@@ -240,9 +240,10 @@ static void close_pair(struct pair *p)
 
 static void enter(struct pair *p, int i)
 {
-    struct snib_acquire_options o = waiting(1000);
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     o.owner = p->owner;
-    assert_int_equal(snib_acquire(p->lock[i], &o, &p->grant, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_try_for(p->lock[i], 1000, &o, &p->grant, &e),
+                     SNIB_ERR_OK);
 }
 
 /* The next event; of a client without a thread only what is due now. */
@@ -257,12 +258,12 @@ static bool fetch(struct snib_client *c, bool pull, struct snib_event *ev)
 
 static void start(struct pair *p, int i, bool pull)
 {
-    struct snib_acquire_options o = waiting(1000);
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     struct snib_event ev;
     uint64_t ticket;
     o.owner = p->owner;
     assert_int_equal(
-        snib_acquire_start(p->lock[i], &o, &p->ear[i], &ticket, &e),
+        snib_try_for_start(p->lock[i], 1000, &o, &p->ear[i], &ticket, &e),
         SNIB_ERR_OK);
     assert_true(fetch(p->c, pull, &ev));
     assert_int_equal(ev.kind, SNIB_EV_GRANTED);

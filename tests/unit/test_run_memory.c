@@ -90,9 +90,9 @@ static void freeing_a_handle_releases_what_it_holds(void **state)
     assert_int_equal(acquire(l, 0, &g), SNIB_ERR_OK);
     snib_lock_free(l);
     m = lock_of(c, "x");
-    struct snib_acquire_options o = waiting(5000);
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     o.owner = snib_owner_new();
-    assert_int_equal(snib_acquire(m, &o, &g, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_try_for(m, 5000, &o, &g, &e), SNIB_ERR_OK);
     snib_client_free(c); /* frees m too */
 }
 
@@ -119,7 +119,7 @@ static void wrong_options_are_refused(void **state)
     struct snib_client *c = open_client("", false);
     struct snib_lock *l;
     struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
-    struct snib_acquire_options ao = waiting(-2);
+    struct snib_acquire_options ao = SNIB_INIT(snib_acquire_options);
     struct snib_grant g;
     lo.lease_ms = 49;
     assert_int_equal(snib_lock_new(c, "x", &lo, &l, &e), SNIB_ERR_USAGE);
@@ -145,10 +145,11 @@ static void wrong_options_are_refused(void **state)
     assert_int_equal(snib_lock_new(c, "x", &lo, &l, &e), SNIB_ERR_USAGE);
     assert_int_equal(snib_lock_new(c, "", NULL, &l, &e), SNIB_ERR_USAGE);
     l = lock_of(c, "x");
-    assert_int_equal(snib_acquire(l, &ao, &g, &e), SNIB_ERR_USAGE);
-    ao = waiting(0);
+    ao.size--;
+    assert_int_equal(snib_try(l, &ao, &g, &e), SNIB_ERR_USAGE);
+    ao.size++;
     ao.owner = 7;
-    assert_int_equal(snib_acquire(l, &ao, &g, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_try(l, &ao, &g, &e), SNIB_ERR_USAGE);
     snib_lock_free(l);
     snib_client_free(c);
     struct snib_client_options co = SNIB_INIT(snib_client_options);
@@ -237,9 +238,9 @@ static void a_owner_of_ones_own_may_move(void **state)
     struct snib_client *c = open_client("", false);
     struct snib_lock *l = lock_of(c, "x");
     struct job j = {.lock = l};
-    struct snib_acquire_options o = waiting(0);
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     o.owner = snib_owner_new();
-    assert_int_equal(snib_acquire(l, &o, &j.grant, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_try(l, &o, &j.grant, &e), SNIB_ERR_OK);
     run_thread(releases, &j);
     assert_int_equal(j.err, SNIB_ERR_OK);
     snib_lock_free(l);
@@ -251,10 +252,10 @@ static void a_new_thread_is_never_the_owner_of_a_dead_ones_lock(void **state)
     (void)state; /* H27: thread ids are reused at once by most systems */
     struct snib_client *c = open_client("", false);
     struct snib_lock *l = lock_of(c, "x");
-    struct snib_acquire_options o = waiting(0);
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     o.owner = snib_owner_new();
     struct job j = {.lock = l, .wait_ms = 0};
-    assert_int_equal(snib_acquire(l, &o, &j.grant, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_try(l, &o, &j.grant, &e), SNIB_ERR_OK);
     for (int i = 0; i < 20; i++) {
         run_thread(acquires, &j);
         assert_int_equal(j.err, SNIB_ERR_BUSY);
@@ -278,8 +279,7 @@ static void *member(void *arg)
     struct snib_error mine;
     for (int i = 0; i < x->rounds; i++) {
         struct snib_grant g;
-        struct snib_acquire_options o = waiting(60000);
-        if (snib_acquire(l, &o, &g, &mine)) {
+        if (snib_try_for(l, 60000, NULL, &g, &mine)) {
             atomic_fetch_add(&x->wrong, 1);
             continue;
         }
@@ -308,9 +308,8 @@ static void crowd_of(int threads, int clients, int rounds)
         x.lock[i] = x.lock[i % clients];
     }
     struct snib__counts n;
-    struct snib_acquire_options now = waiting(0);
     struct snib_grant gate;
-    assert_int_equal(snib_acquire(x.lock[0], &now, &gate, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_try(x.lock[0], NULL, &gate, &e), SNIB_ERR_OK);
     for (int i = 0; i < threads; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, member, &x), 0);
     }

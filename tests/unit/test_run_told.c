@@ -65,10 +65,10 @@ static void no_event(struct snib_client *c)
 
 static uint64_t begin(struct snib_lock *l, int64_t wait_ms, void *user)
 {
-    struct snib_acquire_options o = waiting(wait_ms);
     uint64_t ticket = 0;
     memset(&e, 0xa5, sizeof e);
-    assert_int_equal(snib_acquire_start(l, &o, user, &ticket, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_try_for_start(l, wait_ms, NULL, user, &ticket, &e),
+                     SNIB_ERR_OK);
     assert_int_equal(e.code, SNIB_ERR_OK);
     assert_string_equal(e.text, "");
     assert_true(ticket);
@@ -165,7 +165,7 @@ static void each_event_has_what_its_kind_says(void **state)
     uint64_t t = begin(l, 500, &two);
     advance(c, 500);
     is_refused(c, t, &two, SNIB_ERR_TIMEOUT);
-    t = begin(l, SNIB_FOREVER, &two);
+    t = begin(l, INT64_MAX, &two);
     snib_cancel(c, t);
     is_refused(c, t, &two, SNIB_ERR_CANCELLED);
     advance(c, 500); /* its fixed lease ends */
@@ -546,14 +546,13 @@ static void who_watches_an_election_sleeps_between_looks(void **state)
     int64_t before = now_ms();
     assert_int_equal(snib_elect_new(c, "e", NULL, &el, &e), SNIB_ERR_OK);
     snib__mem_fail_at(2000, true);
-    snib_err err = snib_elect_watch(el, 0, 700, &l, &e);
+    snib_err err = snib_elect_watch_for(el, 0, 700, &l, &e);
     snib__mem_fail_at(0, false);
     is_told(err, SNIB_ERR_TIMEOUT, "no other term than 0");
     assert_null(l);
     assert_true(now_ms() - before >= 700);
-    assert_int_equal(snib_elect_watch(el, 0, 0, &l, &e), SNIB_ERR_TIMEOUT);
-    is_told(snib_elect_watch(el, 0, -2, &l, &e), SNIB_ERR_USAGE,
-            "wait_ms is -2");
+    assert_int_equal(snib_elect_watch_for(el, 0, 0, &l, &e), SNIB_ERR_TIMEOUT);
+    assert_int_equal(snib_elect_watch_for(el, 0, -2, &l, &e), SNIB_ERR_TIMEOUT);
     snib_elect_free(el);
     snib_client_free(c);
 }
@@ -583,9 +582,9 @@ static void a_lost_place_in_a_ring_is_told_to_its_owner(void **state)
     uint32_t ended;
     o.on_change = note;
     o.data = &mine;
-    assert_int_equal(snib_ring_join(c, "r", 0, "a", &o, &p, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_ring_try(c, "r", 0, "a", &o, &p, &e), SNIB_ERR_OK);
     o.data = &others;
-    assert_int_equal(snib_ring_join(other, "s", 0, "a", &o, &q, &e),
+    assert_int_equal(snib_ring_try(other, "s", 0, "a", &o, &q, &e),
                      SNIB_ERR_OK);
     assert_int_equal(snib_force_release(other, "r", 0, "", &ended, &e),
                      SNIB_ERR_OK);

@@ -115,13 +115,16 @@ static void a_block_inside_a_block_holds_until_the_outer_ends(void **state)
 static void a_refused_block_does_not_run_and_says_why(void **state)
 {
     (void)state;
-    struct snib_acquire_options once = SNIB_INIT(snib_acquire_options);
     struct snib_error e = {0};
     assert_int_equal(snib_test_steal(client, "x", 60000), SNIB_ERR_OK);
-    SNIB_WITH (s, lock, &once, &e) {
+    SNIB_WITH_TRY (s, lock, NULL, &e) {
         fail();
     }
     assert_int_equal(e.code, SNIB_ERR_BUSY);
+    SNIB_WITH_TRY_FOR (s, lock, 20, NULL, &e) {
+        fail();
+    }
+    assert_int_equal(e.code, SNIB_ERR_TIMEOUT);
     assert_int_equal(snib_test_expire(client, "x"), SNIB_ERR_OK);
     SNIB_WITH (s, NULL, NULL, &e) {
         fail();

@@ -115,7 +115,6 @@ static void wait_behind_one_that_gives_up(void)
     struct snib_event ev;
     struct snib_error e = {0};
     snib_err err;
-    o.wait_ms = SNIB_FOREVER;
     o.owner = snib_owner_new();
     err = snib_acquire_start(renewed, &o, NULL, &first, &e);
     o.owner = snib_owner_new();

@@ -300,9 +300,9 @@ static void a_result_that_nobody_wants_may_be_null(void **state)
     must(snib_semaphore_set(w.c, "x", 0, 2, false, NULL, &e));
     must(snib_latch_set(w.c, "y", 0, 2, NULL, &e));
     must(snib_latch_count_down(w.c, "y", 0, 2, NULL, &e));
-    must(snib_barrier_wait(w.c, "y", 0, 1, 20, NULL, &e));
-    must(snib_barrier_wait_start(w.c, "y", 0, 1, 20, NULL, NULL, &e));
-    must(snib_latch_await_start(w.c, "y", 0, 20, NULL, NULL, &e));
+    must(snib_barrier_try_for(w.c, "y", 0, 1, 20, NULL, &e));
+    must(snib_barrier_try_for_start(w.c, "y", 0, 1, 20, NULL, NULL, &e));
+    must(snib_latch_try_for_start(w.c, "y", 0, 20, NULL, NULL, &e));
     must(snib_value_put(w.c, "v", 0, 0, "1", 1, 0, NULL, &e));
     must(snib_value_update(w.c, "v", 0, NULL, compute, &w, NULL, NULL, &e));
     must(snib_policy_run(w.c, policy_of(&w), NULL, body, &w, NULL, &e));

@@ -23,7 +23,6 @@ static void stand_in_the_way(struct world *w, const struct call *call)
     const char *f = call->function;
     struct snib_lock_options all = SNIB_INIT(snib_lock_options);
     struct snib_lock *l = w->others;
-    struct snib_acquire_options now = waiting(0), later = waiting(20000);
     uint32_t count;
     if (strncmp(f, "snib_value", 10) == 0) {
         change_value(w);
@@ -31,21 +30,23 @@ static void stand_in_the_way(struct world *w, const struct call *call)
     } else if (strncmp(f, "snib_latch", 10) == 0) {
         must(snib_latch_set(w->other, "x", 0, 1, NULL, &e));
     } else if (call->needs & LEFT) { /* what it wants itself */
-        must(snib_acquire_start(w->lock, &later, NULL, &w->ticket, &e));
+        must(snib_acquire_start(w->lock, NULL, NULL, &w->ticket, &e));
     } else if (call->needs & PERMITS) {
-        must(snib_semaphore_drain(l, &now, &w->got, &count, &e));
-    } else if (strcmp(f, "snib_barrier_wait") != 0 &&
-               strcmp(f, "snib_elect_watch") != 0) {
-        must(snib_acquire(l, &now, &w->got, &e));
+        must(snib_semaphore_drain(l, NULL, &w->got, &count, &e));
+    } else if (strcmp(f, "snib_ring_join") == 0) { /* for ever, for a writer */
+        must(snib_ring_try(w->c, "ring", 0, "b", NULL, &w->place, &e));
+    } else if (strncmp(f, "snib_barrier", 12) != 0 &&
+               strncmp(f, "snib_elect_watch", 16) != 0) {
+        must(snib_try(l, NULL, &w->got, &e));
         must(snib_lock_new(w->other, "ring", &all, &l, &e));
-        must(snib_acquire(l, &now, &w->got, &e));
+        must(snib_try(l, NULL, &w->got, &e));
     }
     memset(&w->got, 0, sizeof w->got);
 }
 
 static void show_taken(struct world *w, const struct call *call, snib_err want)
 {
-    w->how.wait_ms = w->wait_ms = want == SNIB_ERR_TIMEOUT ? 20 : 0;
+    w->wait_ms = want == SNIB_ERR_TIMEOUT ? 20 : 0;
     int64_t began = now_ms();
     must_say(call, run_call(call, w), want);
     must_hold(call, want != SNIB_ERR_TIMEOUT || now_ms() - began >= 19,
@@ -65,19 +66,26 @@ static void what_another_has_is_in_the_event(void **state)
     each_row(events, OTHER, stand_in_the_way, show_taken);
 }
 
+static snib_err try_barrier_of_two(struct world *w)
+{
+    return snib_barrier_try(w->c, "x", 0, 2, &w->generation, &e);
+}
+
 static snib_err barrier_of_two(struct world *w)
 {
-    return snib_barrier_wait(w->c, "x", 0, 2, w->wait_ms, &w->generation, &e);
+    return snib_barrier_try_for(w->c, "x", 0, 2, w->wait_ms, &w->generation,
+                                &e);
 }
 
 static snib_err watch_nobody(struct world *w)
 {
-    return snib_elect_watch(w->elect, 0, w->wait_ms, &w->leader, &e);
+    return snib_elect_watch_for(w->elect, 0, w->wait_ms, &w->leader, &e);
 }
 
 static const struct call others_wanted[] = {
-    {"snib_barrier_wait", 0, barrier_of_two},
-    {"snib_elect_watch", ELECT, watch_nobody},
+    {"snib_barrier_try", 0, try_barrier_of_two},
+    {"snib_barrier_try_for", 0, barrier_of_two},
+    {"snib_elect_watch_for", ELECT, watch_nobody},
 };
 
 static void who_waits_in_vain_is_told_at_the_limit(void **state)
@@ -125,14 +133,14 @@ static void wait_for_a_waiter(struct world *w)
 static void bar_for_ever(struct world *w, const struct call *call)
 {
     stand_in_the_way(w, call);
-    w->how.wait_ms = w->wait_ms = SNIB_FOREVER;
+    w->wait_ms = INT64_MAX;
 }
 
 static void call_off(struct world *w, const char *f)
 {
-    if (strcmp(f, "snib_elect_campaign") == 0) {
+    if (strncmp(f, "snib_elect", 10) == 0) {
         assert_int_equal(snib_elect_resign(w->elect, NULL), SNIB_ERR_OK);
-    } else if (strcmp(f, "snib_multi_acquire") == 0) {
+    } else if (strncmp(f, "snib_multi", 10) == 0) {
         snib_multi_cancel(w->multi);
     } else {
         snib_lock_free(w->lock);
@@ -164,6 +172,29 @@ static void a_wait_that_is_called_off_says_so(void **state)
 {
     (void)state;
     each_row(calls, OTHER, bar_for_ever, show_called_off);
+}
+
+/* A try is called off while its request is with the store: the store answers
+ * once the acquisition leaves. */
+static void show_try_called_off(struct world *w, const struct call *call,
+                                snib_err want)
+{
+    struct waiter me = {call, w, SNIB_ERR_OK};
+    pthread_t thread;
+    atomic_store(&held_back, w->c);
+    assert_int_equal(pthread_create(&thread, NULL, waits, &me), 0);
+    while (atomic_load(&held_back)) { /* until exec() has seen it */
+        nap(1);
+    }
+    call_off(w, call->function);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    must_say(call, me.err, want);
+}
+
+static void a_try_that_is_called_off_says_so(void **state)
+{
+    (void)state;
+    each_row(calls, .show = show_try_called_off);
 }
 
 static snib_err cancelled(struct world *w)
@@ -274,27 +305,58 @@ static void a_wait_for_oneself_is_told_so(void **state)
 /* The owner that has it starts a second acquire. */
 static snib_err start_again(struct world *w)
 {
-    struct snib_acquire_options o = waiting(0);
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     o.owner = snib_owner_new();
-    must(snib_acquire(w->lock, &o, &w->g, &e));
+    must(snib_try(w->lock, &o, &w->g, &e));
     if (!w->once) {
         end_all_by_force(w);
         assert_int_equal(snib_renew(w->lock, w->g, 0, &e), SNIB_ERR_LOST);
     }
     memset(&e, 0xa5, sizeof e);
-    return snib_acquire_start(w->lock, &o, NULL, &w->ticket, &e);
+    return w->again(w->lock, &o, NULL, &w->ticket, &e);
 }
+
+static snib_err acquire_again(struct world *w)
+{
+    w->again = snib_acquire_start;
+    return start_again(w);
+}
+
+static snib_err try_again(struct world *w)
+{
+    w->again = snib_try_start;
+    return start_again(w);
+}
+
+static snib_err start_for(struct snib_lock *l,
+                          const struct snib_acquire_options *o, void *user,
+                          uint64_t *ret, struct snib_error *error)
+{
+    return snib_try_for_start(l, 20, o, user, ret, error);
+}
+
+static snib_err try_for_again(struct world *w)
+{
+    w->again = start_for;
+    return start_again(w);
+}
+
+static const struct call second_starts[] = {
+    {"snib_acquire_start", 0, acquire_again},
+    {"snib_try_start", 0, try_again},
+    {"snib_try_for_start", 0, try_for_again},
+};
 
 static void a_start_by_a_owner_that_lost_it_is_told_so(void **state)
 {
     (void)state;
-    each_row(ONE("snib_acquire_start", 0, start_again), .more = OTHER);
+    each_row(second_starts, .more = OTHER);
 }
 
 static void a_start_for_oneself_is_told_so(void **state)
 {
     (void)state;
-    each_row(ONE("snib_acquire_start", ONCE, start_again), 0);
+    each_row(second_starts, .more = ONCE);
 }
 
 static struct snib_lock *of_kind(struct snib_client *c, snib_kind kind)
@@ -309,12 +371,12 @@ static struct snib_lock *of_kind(struct snib_client *c, snib_kind kind)
 /* A reader wants to write; another does already, or has ended it by force. */
 static snib_err write_upgrade(struct world *w, bool forced)
 {
-    struct snib_acquire_options o = waiting(0), theirs = waiting(20000);
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options), theirs = o;
     uint64_t ticket;
     theirs.owner = snib_owner_new();
     o.owner = snib_owner_new();
     w->lock = of_kind(w->c, SNIB_READ);
-    must(snib_acquire_start(w->lock, &o, NULL, &w->ticket, &e));
+    must(snib_try_start(w->lock, &o, NULL, &w->ticket, &e));
     next_event(w, SNIB_EV_GRANTED);
     if (forced) {
         end_all_by_force(w);
@@ -324,7 +386,6 @@ static snib_err write_upgrade(struct world *w, bool forced)
                                 &ticket, &e));
         wait_for_a_waiter(w);
     }
-    o.wait_ms = 20000;
     must(snib_acquire_start(of_kind(w->c, SNIB_WRITE), &o, w, &w->ticket, &e));
     return event_of(w, SNIB_EV_REFUSED);
 }
@@ -356,7 +417,7 @@ static void make_it_empty(struct world *w, const struct call *call)
 {
     (void)call;
     must(snib_semaphore_set(w->other, "x", 0, 0, false, NULL, &e));
-    w->how.wait_ms = w->wait_ms = SNIB_FOREVER;
+    w->wait_ms = INT64_MAX;
 }
 
 static void more_permits_than_there_are_is_told_so(void **state)
@@ -379,6 +440,7 @@ int main(void)
         cmocka_unit_test(who_waits_in_vain_is_told_at_the_limit),
         cmocka_unit_test(who_waits_for_nobody_is_told_at_the_limit),
         cmocka_unit_test(a_wait_that_is_called_off_says_so),
+        cmocka_unit_test(a_try_that_is_called_off_says_so),
         cmocka_unit_test(a_start_that_is_called_off_says_so),
         cmocka_unit_test(a_start_whose_client_is_closed_says_so),
         cmocka_unit_test(what_was_lost_is_told_so),

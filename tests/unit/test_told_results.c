@@ -130,9 +130,9 @@ static void is_semaphore(struct world *w, const struct snib_view *v)
 /* Another wants three, and waits. */
 static void want_all(struct world *w)
 {
-    struct snib_acquire_options o = waiting(20000);
+    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
     o.permits = 3;
-    must(snib_acquire_start(w->others, &o, NULL, &w->ticket, &e));
+    must(snib_try_for_start(w->others, 20000, &o, NULL, &w->ticket, &e));
     for (int64_t end = now_ms() + 20000;; nap(1)) {
         struct snib_view *v = seen(w, "x");
         size_t waits = v->waiter_count;
@@ -202,7 +202,7 @@ static void is_generation(struct world *w, const struct snib_view *v)
 {
     int64_t next;
     assert_in_range(w->generation, 1, v->token);
-    must(snib_barrier_wait(w->other, "x", 0, 1, 20, &next, &e));
+    must(snib_barrier_try_for(w->other, "x", 0, 1, 20, &next, &e));
     assert_true(next > w->generation);
 }
 
@@ -239,7 +239,7 @@ static void is_leader(struct world *w, const struct snib_view *v)
 
 static void lead(struct world *w)
 {
-    must(snib_elect_campaign(w->elect, 0, &w->term, &e));
+    must(snib_elect_try(w->elect, &w->term, &e));
 }
 
 static void is_party(const struct snib_party *a, const struct snib_party *b)
@@ -375,13 +375,21 @@ static const struct look {
 } looks[] = {
     {"snib_lock_new", 0, NULL, is_made},
     {"snib_acquire", 0, NULL, is_granted},
+    {"snib_try", 0, NULL, is_granted},
+    {"snib_try_for", 0, NULL, is_granted},
     {"snib_acquire_start", 0, NULL, is_started},
+    {"snib_try_start", 0, NULL, is_started},
+    {"snib_try_for_start", 0, NULL, is_started},
     {"snib_grant_request", 0, NULL, is_request},
     {"snib_grant_export", 0, NULL, is_export},
     {"snib_grant_adopt", 0, NULL, is_adopted},
     {"snib_policy_run", 0, NULL, is_run},
+    {"snib_policy_try", 0, NULL, is_run},
+    {"snib_policy_try_for", 0, NULL, is_run},
     {"snib_multi_new", 0, NULL, is_made},
     {"snib_multi_acquire", 0, NULL, are_granted},
+    {"snib_multi_try", 0, NULL, are_granted},
+    {"snib_multi_try_for", 0, NULL, are_granted},
     {"snib_semaphore_drain", 0, NULL, is_drained},
     {"snib_semaphore_slot", 0, take_again, is_slot},
     {"snib_semaphore_get", PERMITS | HELD, want_all, is_semaphore},
@@ -389,10 +397,15 @@ static const struct look {
     {"snib_semaphore_add", 0, NULL, is_more},
     {"snib_elect_new", 0, NULL, is_made},
     {"snib_elect_campaign", 0, NULL, is_term},
+    {"snib_elect_try", 0, NULL, is_term},
+    {"snib_elect_try_for", 0, NULL, is_term},
     {"snib_elect_leader", LEADS, NULL, is_leader},
     {"snib_elect_watch", 0, NULL, is_leader},
+    {"snib_elect_watch_for", 0, NULL, is_leader},
     {"snib_ring_read", PLACE, NULL, is_ring},
     {"snib_ring_join", 0, NULL, is_joined},
+    {"snib_ring_try", 0, NULL, is_joined},
+    {"snib_ring_try_for", 0, NULL, is_joined},
     {"snib_inspect", HELD, NULL, is_view},
     {"snib_list", HELD, NULL, are_views},
     {"snib_force_release", HELD, NULL, is_forced},
@@ -401,12 +414,20 @@ static const struct look {
     {"snib_latch_count_down", 0, close_it, is_left},
     {"snib_latch_left", 0, close_it, is_left},
     {"snib_latch_await_start", 0, NULL, is_passed},
+    {"snib_latch_try_start", 0, NULL, is_passed},
+    {"snib_latch_try_for_start", 0, NULL, is_passed},
     {"snib_barrier_wait", 0, NULL, is_generation},
+    {"snib_barrier_try", 0, NULL, is_generation},
+    {"snib_barrier_try_for", 0, NULL, is_generation},
     {"snib_barrier_wait_start", 0, NULL, is_passed},
+    {"snib_barrier_try_start", 0, NULL, is_passed},
+    {"snib_barrier_try_for_start", 0, NULL, is_passed},
     {"snib_value_get", VALUE, NULL, is_value},
     {"snib_value_put", 0, NULL, is_changed},
     {"snib_value_delete", 0, NULL, is_absent},
     {"snib_value_update", VALUE, NULL, is_changed},
+    {"snib_value_try", VALUE, NULL, is_changed},
+    {"snib_value_try_for", VALUE, NULL, is_changed},
 };
 
 static void what_a_call_says_is_what_a_stranger_sees(void **state)
@@ -441,7 +462,7 @@ static bool has_result(const char *function)
     return false;
 }
 
-enum { FUNCTIONS = 37 }; /* that have results, in all headers           */
+enum { FUNCTIONS = 58 }; /* that have results, in all headers           */
 
 /* Of a header each function that answers with a snib_err and has a parameter
  * "ret", "ret_…" is among the results above. How many it has. */

@@ -20,8 +20,7 @@ static int compute_too_much(void *data, const struct snib_value *now,
 
 static const struct snib_acquire_options *senseless(void)
 {
-    static struct snib_acquire_options o;
-    o = waiting(-2);
+    static const struct snib_acquire_options o = {.size = 1};
     return &o;
 }
 
@@ -38,17 +37,77 @@ static snib_err ring_of_nobody(struct world *w)
     return snib_ring_new(&one, 1, &w->ring, &e);
 }
 
-static snib_err scope_without_sense(struct world *w)
+static const struct snib_policy *policy_without_value(const struct world *w)
 {
-    struct snib_scope s = snib_scope_begin(w->lock, senseless(), &e);
-    return s.err;
+    static struct snib_policy p;
+    p = *policy_of(w);
+    p.key = "{order}";
+    return &p;
 }
 
-static snib_err policy_without_value(struct world *w)
+static void *campaigns(void *data)
 {
-    struct snib_policy p = *policy_of(w);
-    p.key = "{order}";
-    return snib_policy_run(w->c, &p, NULL, body, w, &w->result, &e);
+    struct world *w = data;
+    struct snib_error mine;
+    int64_t term;
+    assert_int_equal(snib_elect_campaign(w->elect, &term, &mine),
+                     SNIB_ERR_CANCELLED);
+    return NULL;
+}
+
+/* A candidate campaigns already: the other one has the lock. */
+static pthread_t campaign_beside(struct world *w)
+{
+    pthread_t thread;
+    struct snib_view *v;
+    must(snib_try(w->others, NULL, &w->got, &e));
+    assert_int_equal(pthread_create(&thread, NULL, campaigns, w), 0);
+    for (size_t n = 0; !n;) {
+        must(snib_inspect(w->other, "x", 0, &v, &e));
+        n = v->waiter_count;
+        snib_view_free(v);
+        nap(1);
+    }
+    return thread;
+}
+
+static snib_err end_campaign(struct world *w, pthread_t thread, snib_err err)
+{
+    struct snib_error mine;
+    (void)snib_elect_resign(w->elect, &mine);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    return err;
+}
+
+static snib_err second_campaign(struct world *w)
+{
+    pthread_t first = campaign_beside(w);
+    return end_campaign(w, first, snib_elect_campaign(w->elect, &w->term, &e));
+}
+
+static snib_err second_elect_try(struct world *w)
+{
+    pthread_t first = campaign_beside(w);
+    return end_campaign(w, first, snib_elect_try(w->elect, &w->term, &e));
+}
+
+static snib_err second_elect_try_for(struct world *w)
+{
+    pthread_t first = campaign_beside(w);
+    return end_campaign(w, first,
+                        snib_elect_try_for(w->elect, 20, &w->term, &e));
+}
+
+static snib_err release_crosswise(struct world *w)
+{
+    struct snib_grant crossed[2] = {w->grants[1], w->grants[0]};
+    return snib_multi_release(w->multi, crossed, &e);
+}
+
+static snib_err start_release_elsewhere(struct world *w)
+{
+    must(snib_lock_new(w->c, "n", NULL, &w->made, &e));
+    return snib_release_start(w->made, w->g, NULL, &e);
 }
 
 static snib_err put_too_much(struct world *w)
@@ -92,20 +151,34 @@ static snib_err ring_of_a_crowded_view(struct world *w)
 
 #define WRONG(X)                                                               \
     X(snib_acquire, 0, snib_acquire(w->lock, senseless(), &w->got, &e))        \
+    X(snib_try, 0, snib_try(w->lock, senseless(), &w->got, &e))                \
+    X(snib_try_for, 0, snib_try_for(w->lock, 20, senseless(), &w->got, &e))    \
     X(snib_acquire_start, 0,                                                   \
       snib_acquire_start(w->lock, senseless(), NULL, &w->ticket, &e))          \
+    X(snib_try_start, 0,                                                       \
+      snib_try_start(w->lock, senseless(), NULL, &w->ticket, &e))              \
+    X(snib_try_for_start, 0,                                                   \
+      snib_try_for_start(w->lock, 20, senseless(), NULL, &w->ticket, &e))      \
+    X(snib_release_start, HELD, start_release_elsewhere(w))                    \
     X(snib_barrier_wait, 0,                                                    \
-      snib_barrier_wait(w->c, "x", 0, 0, 20, &w->generation, &e))              \
+      snib_barrier_wait(w->c, "x", 0, 0, &w->generation, &e))                  \
+    X(snib_barrier_try, 0,                                                     \
+      snib_barrier_try(w->c, "x", 0, 0, &w->generation, &e))                   \
+    X(snib_barrier_try_for, 0,                                                 \
+      snib_barrier_try_for(w->c, "x", 0, 0, 20, &w->generation, &e))           \
     X(snib_barrier_wait_start, 0,                                              \
-      snib_barrier_wait_start(w->c, "x", 0, 0, 20, NULL, &w->ticket, &e))      \
+      snib_barrier_wait_start(w->c, "x", 0, 0, NULL, &w->ticket, &e))          \
+    X(snib_barrier_try_start, 0,                                               \
+      snib_barrier_try_start(w->c, "x", 0, 0, NULL, &w->ticket, &e))           \
+    X(snib_barrier_try_for_start, 0,                                           \
+      snib_barrier_try_for_start(w->c, "x", 0, 0, 20, NULL, &w->ticket, &e))   \
     X(snib_client_open, 0, open_url(w, "memory:x?colour=red"))                 \
     X(snib_deadlocks, PULL, snib_deadlocks(w->c, &w->cycles, &w->count, &e))   \
     X(snib_doctor, 0, snib_doctor(w->c, NULL, NULL, &e))                       \
-    X(snib_elect_campaign, ELECT,                                              \
-      snib_elect_campaign(w->elect, -2, &w->term, &e))                         \
+    X(snib_elect_campaign, ELECT | OTHER, second_campaign(w))                  \
+    X(snib_elect_try, ELECT | OTHER, second_elect_try(w))                      \
+    X(snib_elect_try_for, ELECT | OTHER, second_elect_try_for(w))              \
     X(snib_elect_new, 0, snib_elect_new(w->c, "", NULL, &w->made_elect, &e))   \
-    X(snib_elect_watch, ELECT,                                                 \
-      snib_elect_watch(w->elect, 0, -2, &w->leader, &e))                       \
     X(snib_force_release, 0,                                                   \
       snib_force_release(w->c, NULL, 0, NULL, &w->number, &e))                 \
     X(snib_grant_abandon, HELD, snib_grant_abandon(w->lock, w->g, &e))         \
@@ -118,9 +191,15 @@ static snib_err ring_of_a_crowded_view(struct world *w)
     X(snib_grant_request, HELD,                                                \
       snib_grant_request(w->lock, w->g, w->text, 1, &e))                       \
     X(snib_inspect, 0, snib_inspect(w->c, "", 0, &w->view, &e))                \
-    X(snib_latch_await, 0, snib_latch_await(w->c, "x", 0, -2, &e))             \
+    X(snib_latch_await, 0, snib_latch_await(w->c, "", 0, &e))                  \
+    X(snib_latch_try, 0, snib_latch_try(w->c, "", 0, &e))                      \
+    X(snib_latch_try_for, 0, snib_latch_try_for(w->c, "", 0, 20, &e))          \
     X(snib_latch_await_start, 0,                                               \
-      snib_latch_await_start(w->c, "x", 0, -2, NULL, &w->ticket, &e))          \
+      snib_latch_await_start(w->c, "", 0, NULL, &w->ticket, &e))               \
+    X(snib_latch_try_start, 0,                                                 \
+      snib_latch_try_start(w->c, "", 0, NULL, &w->ticket, &e))                 \
+    X(snib_latch_try_for_start, 0,                                             \
+      snib_latch_try_for_start(w->c, "", 0, 20, NULL, &w->ticket, &e))         \
     X(snib_latch_count_down, 0,                                                \
       snib_latch_count_down(w->c, "x", 0, 0, &w->number, &e))                  \
     X(snib_latch_left, 0, snib_latch_left(w->c, NULL, 0, &w->number, &e))      \
@@ -130,17 +209,37 @@ static snib_err ring_of_a_crowded_view(struct world *w)
     X(snib_lock_new, 0, snib_lock_new(w->c, "", NULL, &w->made, &e))           \
     X(snib_multi_acquire, MULTI,                                               \
       snib_multi_acquire(w->multi, senseless(), w->grants, &e))                \
+    X(snib_multi_try, MULTI,                                                   \
+      snib_multi_try(w->multi, senseless(), w->grants, &e))                    \
+    X(snib_multi_try_for, MULTI,                                               \
+      snib_multi_try_for(w->multi, 20, senseless(), w->grants, &e))            \
+    X(snib_multi_release, MULTI_HELD, release_crosswise(w))                    \
     X(snib_multi_new, 0, snib_multi_new(NULL, 0, NULL, &w->made_multi, &e))    \
-    X(snib_policy_run, 0, policy_without_value(w))                             \
+    X(snib_policy_run, 0,                                                      \
+      snib_policy_run(w->c, policy_without_value(w), NULL, body, w,            \
+                      &w->result, &e))                                         \
+    X(snib_policy_try, 0,                                                      \
+      snib_policy_try(w->c, policy_without_value(w), NULL, body, w,            \
+                      &w->result, &e))                                         \
+    X(snib_policy_try_for, 0,                                                  \
+      snib_policy_try_for(w->c, 20, policy_without_value(w), NULL, body, w,    \
+                          &w->result, &e))                                     \
     X(snib_process, NO_TEXT, snib_process(w->c))                               \
     X(snib_release, HELD | PULL, snib_release(w->lock, w->g, &e))              \
     X(snib_renew, HELD, snib_renew(w->lock, w->g, 1, &e))                      \
     X(snib_ring_join, 0,                                                       \
       snib_ring_join(w->c, "ring", 0, "", NULL, &w->joined, &e))               \
+    X(snib_ring_try, 0,                                                        \
+      snib_ring_try(w->c, "ring", 0, "", NULL, &w->joined, &e))                \
+    X(snib_ring_try_for, 0,                                                    \
+      snib_ring_try_for(w->c, "ring", 0, "", 20, NULL, &w->joined, &e))        \
     X(snib_ring_new, 0, ring_of_nobody(w))                                     \
     X(snib_ring_of_view, 0, snib_ring_of_view(NULL, &w->ring, &e))             \
     X(snib_ring_read, 0, snib_ring_read(w->c, "", 0, &w->ring, &e))            \
-    X(snib_scope_begin, 0, scope_without_sense(w))                             \
+    X(snib_scope_begin, 0, scope(snib_scope_begin(w->lock, senseless(), &e)))  \
+    X(snib_scope_try, 0, scope(snib_scope_try(w->lock, senseless(), &e)))      \
+    X(snib_scope_try_for, 0,                                                   \
+      scope(snib_scope_try_for(w->lock, 20, senseless(), &e)))                 \
     X(snib_semaphore_add, PERMITS | HELD,                                      \
       snib_semaphore_add(w->c, "x", 0, -4, &e))                                \
     X(snib_semaphore_drain, 0,                                                 \
@@ -162,13 +261,25 @@ static snib_err ring_of_a_crowded_view(struct world *w)
       snib_value_put(w->c, "v", 0, 0, "1", 1, -1, &w->changed, &e))            \
     X(snib_value_update, 0,                                                    \
       snib_value_update(w->c, "v", 0, NULL, NULL, NULL, &w->stopped,           \
-                        &w->changed, &e))
+                        &w->changed, &e))                                      \
+    X(snib_value_try, 0,                                                       \
+      snib_value_try(w->c, "v", 0, NULL, NULL, NULL, &w->stopped, &w->changed, \
+                     &e))                                                      \
+    X(snib_value_try_for, 0,                                                   \
+      snib_value_try_for(w->c, "v", 0, 20, NULL, NULL, NULL, &w->stopped,      \
+                         &w->changed, &e))
 
 #define MUCH(X)                                                                \
     X(snib_value_put, 0, put_too_much(w))                                      \
     X(snib_value_update, 0,                                                    \
       snib_value_update(w->c, "v", 0, NULL, compute_too_much, NULL,            \
                         &w->stopped, &w->changed, &e))                         \
+    X(snib_value_try, 0,                                                       \
+      snib_value_try(w->c, "v", 0, NULL, compute_too_much, NULL, &w->stopped,  \
+                     &w->changed, &e))                                         \
+    X(snib_value_try_for, 0,                                                   \
+      snib_value_try_for(w->c, "v", 0, 20, NULL, compute_too_much, NULL,       \
+                         &w->stopped, &w->changed, &e))                        \
     X(snib_ring_new, 0, ring_of_a_crowd(w))                                    \
     X(snib_ring_of_view, 0, ring_of_a_crowded_view(w))
 

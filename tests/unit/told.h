@@ -33,9 +33,33 @@ enum { LATE_MS = 20000, SOON_MS = 250 };
 
 static _Atomic int sick; /* a snib_err; OK: well                              */
 
+/* The client whose next requests are held back until one of its acquisitions
+ * leaves. NULL: none, or they have come. */
+static struct snib_client *_Atomic held_back;
+
+static bool somebody_leaves(struct snib_client *c)
+{
+    bool leaves = false;
+    pthread_mutex_lock(&c->mu);
+    SNIB__LIST_EACH (l, &c->locks) {
+        struct snib_lock *lock = SNIB__CONTAINER(l, struct snib_lock, link);
+        SNIB__LIST_EACH (k, &lock->holds) {
+            const struct snib__acquisition *acq = snib__engine_acquisition(
+                c->engine, SNIB__CONTAINER(k, struct snib__hold, link)->ticket);
+            leaves = leaves || (acq && acq->state == SNIB__ACQ_LEAVING);
+        }
+    }
+    pthread_mutex_unlock(&c->mu);
+    return leaves;
+}
+
 static void sick_exec(void *instance, snib_instant now, struct snib__list *all)
 {
     snib_err err = (snib_err)atomic_load(&sick);
+    struct snib_client *c = atomic_exchange(&held_back, NULL);
+    while (c && !somebody_leaves(c)) {
+        poll(NULL, 0, 1);
+    }
     if (!err) {
         snib__memory_ops.exec(instance, now, all);
         return;
@@ -93,6 +117,8 @@ struct world {
     bool flag, once;
     int64_t wait_ms;
     void (*meanwhile)(struct world *); /* in a callback of the call           */
+    snib_err (*again)(struct snib_lock *, const struct snib_acquire_options *,
+                      void *, uint64_t *, struct snib_error *);
     struct snib_acquire_options how;
     char text[SNIB_GRANT_TEXT], identity[SNIB_IDENTITY_TEXT];
 };
@@ -133,13 +159,12 @@ static struct snib_lock *lock_for(struct snib_client *c, unsigned needs)
 
 static void take(struct world *w, struct snib_grant *ret)
 {
-    struct snib_acquire_options o = waiting(0);
     struct snib_event ev;
     if (!w->c->pull) {
-        must(snib_acquire(w->lock, &o, ret, &e));
+        must(snib_try(w->lock, NULL, ret, &e));
         return;
     }
-    must(snib_acquire_start(w->lock, &o, NULL, &w->ticket, &e));
+    must(snib_try_start(w->lock, NULL, NULL, &w->ticket, &e));
     for (int64_t end = now_ms() + 20000; !snib_next(w->c, &ev);) {
         must(snib_process(w->c));
         assert_true(now_ms() < end);
@@ -176,16 +201,15 @@ static void world_begin(struct world *w, unsigned needs)
     if (needs & (MULTI | MULTI_HELD)) {
         must(snib_lock_new(w->c, "y", NULL, &w->second, &e));
         struct snib_lock *both[] = {w->lock, w->second};
-        struct snib_acquire_options o = waiting(0);
         must(snib_multi_new(both, 2, NULL, &w->multi, &e));
         if (needs & MULTI_HELD) {
-            must(snib_multi_acquire(w->multi, &o, w->grants, &e));
+            must(snib_multi_try(w->multi, NULL, w->grants, &e));
         }
     }
     if (needs & (ELECT | LEADS)) {
         must(snib_elect_new(w->c, "x", NULL, &w->elect, &e));
         if (needs & LEADS) {
-            must(snib_elect_campaign(w->elect, 0, &w->term, &e));
+            must(snib_elect_try(w->elect, &w->term, &e));
         }
     }
     if (needs & PLACE) {
@@ -198,7 +222,7 @@ static void world_begin(struct world *w, unsigned needs)
         w->other = client_of(needs & VIRTUAL, NULL);
         w->others = lock_for(w->other, needs & PERMITS);
     }
-    w->how = waiting(0);
+    w->how = (struct snib_acquire_options)SNIB_INIT(snib_acquire_options);
     w->once = needs & ONCE;
     sick_ops = snib__memory_ops;
     sick_ops.exec = sick_exec;
@@ -269,29 +293,11 @@ static const struct snib_policy *policy_of(const struct world *w)
     p.key = "x";
     p.lock = (struct snib_lock_options)SNIB_INIT(snib_lock_options);
     p.lock.no_reentry = w->once;
-    p.wait_ms = w->wait_ms;
     return &p;
 }
 
-static const struct snib_ring_options *ring_with(int64_t wait_ms)
+static snib_err scope(struct snib_scope s)
 {
-    static struct snib_ring_options o;
-    o = (struct snib_ring_options)SNIB_INIT(snib_ring_options);
-    o.wait_ms = wait_ms;
-    return &o;
-}
-
-static const struct snib_value_options *update_with(int64_t wait_ms)
-{
-    static struct snib_value_options o;
-    o = (struct snib_value_options)SNIB_INIT(snib_value_options);
-    o.wait_ms = wait_ms;
-    return &o;
-}
-
-static snib_err scope(struct world *w)
-{
-    struct snib_scope s = snib_scope_begin(w->lock, &w->how, &e);
     snib_err err = s.err;
     snib_scope_end(&s);
     return err;
@@ -308,6 +314,9 @@ static struct snib_lock **pair_of(struct world *w)
 #define LOCK_CALLS(X)                                                          \
     X(snib_lock_new, 0, snib_lock_new(w->c, "n", NULL, &w->made, &e))          \
     X(snib_acquire, 0, snib_acquire(w->lock, &w->how, &w->got, &e))            \
+    X(snib_try, 0, snib_try(w->lock, &w->how, &w->got, &e))                    \
+    X(snib_try_for, 0,                                                         \
+      snib_try_for(w->lock, w->wait_ms, &w->how, &w->got, &e))                 \
     X(snib_release, HELD, snib_release(w->lock, w->g, &e))                     \
     X(snib_renew, HELD, snib_renew(w->lock, w->g, 0, &e))                      \
     X(snib_grant_request, HELD,                                                \
@@ -319,15 +328,30 @@ static struct snib_lock **pair_of(struct world *w)
       snib_grant_adopt(w->lock, w->text, 0, &w->got, &e))                      \
     X(snib_acquire_start, 0,                                                   \
       snib_acquire_start(w->lock, &w->how, NULL, &w->ticket, &e))              \
+    X(snib_try_start, 0,                                                       \
+      snib_try_start(w->lock, &w->how, NULL, &w->ticket, &e))                  \
+    X(snib_try_for_start, 0,                                                   \
+      snib_try_for_start(w->lock, 20, &w->how, NULL, &w->ticket, &e))          \
     X(snib_release_start, HELD, snib_release_start(w->lock, w->g, NULL, &e))   \
     X(snib_process, PULL | NO_TEXT, snib_process(w->c))                        \
-    X(snib_scope_begin, 0, scope(w))                                           \
+    X(snib_scope_begin, 0, scope(snib_scope_begin(w->lock, &w->how, &e)))      \
+    X(snib_scope_try, 0, scope(snib_scope_try(w->lock, &w->how, &e)))          \
+    X(snib_scope_try_for, 0,                                                   \
+      scope(snib_scope_try_for(w->lock, w->wait_ms, &w->how, &e)))             \
     X(snib_policy_run, 0,                                                      \
       snib_policy_run(w->c, policy_of(w), NULL, body, w, &w->result, &e))      \
+    X(snib_policy_try, 0,                                                      \
+      snib_policy_try(w->c, policy_of(w), NULL, body, w, &w->result, &e))      \
+    X(snib_policy_try_for, 0,                                                  \
+      snib_policy_try_for(w->c, w->wait_ms, policy_of(w), NULL, body, w,       \
+                          &w->result, &e))                                     \
     X(snib_multi_new, 0,                                                       \
       snib_multi_new(pair_of(w), 1, NULL, &w->made_multi, &e))                 \
     X(snib_multi_acquire, MULTI,                                               \
       snib_multi_acquire(w->multi, &w->how, w->grants, &e))                    \
+    X(snib_multi_try, MULTI, snib_multi_try(w->multi, &w->how, w->grants, &e)) \
+    X(snib_multi_try_for, MULTI,                                               \
+      snib_multi_try_for(w->multi, w->wait_ms, &w->how, w->grants, &e))        \
     X(snib_multi_release, MULTI_HELD,                                          \
       snib_multi_release(w->multi, w->grants, &e))                             \
     X(snib_semaphore_drain, PERMITS,                                           \
@@ -335,12 +359,18 @@ static struct snib_lock **pair_of(struct world *w)
     X(snib_semaphore_slot, PERMITS | HELD,                                     \
       snib_semaphore_slot(w->lock, w->g, &w->number, &e))                      \
     X(snib_elect_new, 0, snib_elect_new(w->c, "x", NULL, &w->made_elect, &e))  \
-    X(snib_elect_campaign, ELECT,                                              \
-      snib_elect_campaign(w->elect, w->wait_ms, &w->term, &e))                 \
+    X(snib_elect_campaign, ELECT, snib_elect_campaign(w->elect, &w->term, &e)) \
+    X(snib_elect_try, ELECT, snib_elect_try(w->elect, &w->term, &e))           \
+    X(snib_elect_try_for, ELECT,                                               \
+      snib_elect_try_for(w->elect, w->wait_ms, &w->term, &e))                  \
     X(snib_elect_resign, LEADS, snib_elect_resign(w->elect, &e))               \
     X(snib_ring_join, 0,                                                       \
-      snib_ring_join(w->c, "ring", 0, "b", ring_with(w->wait_ms), &w->joined,  \
-                     &e))                                                      \
+      snib_ring_join(w->c, "ring", 0, "b", NULL, &w->joined, &e))              \
+    X(snib_ring_try, 0,                                                        \
+      snib_ring_try(w->c, "ring", 0, "b", NULL, &w->joined, &e))               \
+    X(snib_ring_try_for, 0,                                                    \
+      snib_ring_try_for(w->c, "ring", 0, "b", w->wait_ms, NULL, &w->joined,    \
+                        &e))                                                   \
     X(snib_ring_leave, PLACE, leave_ring(w))
 
 #define STORE_CALLS(X)                                                         \
@@ -351,20 +381,35 @@ static struct snib_lock **pair_of(struct world *w)
     X(snib_doctor, 0, snib_doctor(w->c, hear, NULL, &e))                       \
     X(snib_deadlocks, 0, snib_deadlocks(w->c, &w->cycles, &w->count, &e))      \
     X(snib_elect_leader, ELECT, snib_elect_leader(w->elect, &w->leader, &e))   \
-    X(snib_elect_watch, LEADS,                                                 \
-      snib_elect_watch(w->elect, 0, 0, &w->leader, &e))                        \
+    X(snib_elect_watch, LEADS, snib_elect_watch(w->elect, 0, &w->leader, &e))  \
+    X(snib_elect_watch_for, LEADS,                                             \
+      snib_elect_watch_for(w->elect, 0, 0, &w->leader, &e))                    \
     X(snib_latch_set, 0, snib_latch_set(w->c, "x", 0, 2, &w->flag, &e))        \
     X(snib_latch_count_down, 0,                                                \
       snib_latch_count_down(w->c, "x", 0, 1, &w->number, &e))                  \
     X(snib_latch_left, 0, snib_latch_left(w->c, "x", 0, &w->number, &e))       \
     X(snib_latch_open, 0, snib_latch_open(w->c, "x", 0, &e))                   \
-    X(snib_latch_await, 0, snib_latch_await(w->c, "x", 0, w->wait_ms, &e))     \
+    X(snib_latch_await, 0, snib_latch_await(w->c, "x", 0, &e))                 \
+    X(snib_latch_try, 0, snib_latch_try(w->c, "x", 0, &e))                     \
+    X(snib_latch_try_for, 0, snib_latch_try_for(w->c, "x", 0, w->wait_ms, &e)) \
     X(snib_barrier_wait, 0,                                                    \
-      snib_barrier_wait(w->c, "x", 0, 1, 20, &w->generation, &e))              \
+      snib_barrier_wait(w->c, "x", 0, 1, &w->generation, &e))                  \
+    X(snib_barrier_try, 0,                                                     \
+      snib_barrier_try(w->c, "x", 0, 1, &w->generation, &e))                   \
+    X(snib_barrier_try_for, 0,                                                 \
+      snib_barrier_try_for(w->c, "x", 0, 1, 20, &w->generation, &e))           \
     X(snib_latch_await_start, 0,                                               \
-      snib_latch_await_start(w->c, "x", 0, 20, NULL, &w->ticket, &e))          \
+      snib_latch_await_start(w->c, "x", 0, NULL, &w->ticket, &e))              \
+    X(snib_latch_try_start, 0,                                                 \
+      snib_latch_try_start(w->c, "x", 0, NULL, &w->ticket, &e))                \
+    X(snib_latch_try_for_start, 0,                                             \
+      snib_latch_try_for_start(w->c, "x", 0, 20, NULL, &w->ticket, &e))        \
     X(snib_barrier_wait_start, 0,                                              \
-      snib_barrier_wait_start(w->c, "x", 0, 1, 20, NULL, &w->ticket, &e))      \
+      snib_barrier_wait_start(w->c, "x", 0, 1, NULL, &w->ticket, &e))          \
+    X(snib_barrier_try_start, 0,                                               \
+      snib_barrier_try_start(w->c, "x", 0, 1, NULL, &w->ticket, &e))           \
+    X(snib_barrier_try_for_start, 0,                                           \
+      snib_barrier_try_for_start(w->c, "x", 0, 1, 20, NULL, &w->ticket, &e))   \
     X(snib_ring_read, 0, snib_ring_read(w->c, "ring", 0, &w->ring, &e))        \
     X(snib_semaphore_get, 0, snib_semaphore_get(w->c, "x", 0, &w->size, &e))   \
     X(snib_semaphore_set, 0,                                                   \
@@ -381,8 +426,14 @@ static struct snib_lock **pair_of(struct world *w)
     X(snib_value_delete, VALUE,                                                \
       snib_value_delete(w->c, "v", 0, w->version, &w->changed, &e))            \
     X(snib_value_update, 0,                                                    \
-      snib_value_update(w->c, "v", 0, update_with(w->wait_ms), compute, w,     \
-                        &w->stopped, &w->changed, &e))
+      snib_value_update(w->c, "v", 0, NULL, compute, w, &w->stopped,           \
+                        &w->changed, &e))                                      \
+    X(snib_value_try, 0,                                                       \
+      snib_value_try(w->c, "v", 0, NULL, compute, w, &w->stopped, &w->changed, \
+                     &e))                                                      \
+    X(snib_value_try_for, 0,                                                   \
+      snib_value_try_for(w->c, "v", 0, w->wait_ms, NULL, compute, w,           \
+                         &w->stopped, &w->changed, &e))
 
 static snib_err leave_ring(struct world *w)
 {
@@ -449,7 +500,7 @@ static snib_err event_of(struct world *w, snib_event_kind kind)
 
 static snib_err refused(struct world *w)
 {
-    must(snib_acquire_start(w->lock, &w->how, w, &w->ticket, &e));
+    must(snib_try_for_start(w->lock, w->wait_ms, &w->how, w, &w->ticket, &e));
     return event_of(w, SNIB_EV_REFUSED);
 }
 

@@ -8,7 +8,7 @@ usage: told.py            say what is wrong between them
 
 A *pair* is a function and a result it may end in, by its header:
 
-    Errors: BUSY (wait_ms 0), and those of snib_acquire, never LOST (why).
+    Errors: BUSY (a try), and those of snib_acquire, never LOST (why).
 
 `Errors:` begins the list, '.', ';' or ':' ends it; what is in parentheses is
 for people. "those of NAME" adds the pairs of NAME, "those

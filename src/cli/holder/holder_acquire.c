@@ -151,11 +151,12 @@ static void holder_acquire_one(struct holder *k)
     struct snib_acquire_options options = SNIB_INIT(snib_acquire_options);
     struct snib_error error = {0};
     struct slot *s = &k->slots[k->at];
+    int64_t wait_ms;
 
     options.owner = k->owner;
     options.reason = k->plan->args->reason;
     if (holder_may_try_here(k)) {
-        error.code = snib_acquire(s->lock, &options, &s->grant, &error);
+        error.code = snib_try(s->lock, &options, &s->grant, &error);
         if (error.code == SNIB_ERR_OK) {
             s->state = SLOT_HELD;
             holder_all_acquired(k);
@@ -165,12 +166,13 @@ static void holder_acquire_one(struct holder *k)
             holder_acquire_fail_to_start(k, &error);
         }
     }
-    options.wait_ms = holder_wait_left_ms(k);
+    wait_ms = holder_wait_left_ms(k);
     options.above = holder_find_above(k);
     s->state = SLOT_REQUESTED;
     k->requested = true;
     holder_note_reached(k);
-    error.code = snib_acquire_start(s->lock, &options, s, &s->ticket, &error);
+    error.code =
+        snib_try_for_start(s->lock, wait_ms, &options, s, &s->ticket, &error);
     if (error.code != SNIB_ERR_OK) {
         holder_acquire_fail_to_start(k, &error);
     }
@@ -216,7 +218,7 @@ static void holder_acquire_several(struct holder *k)
         holder_acquire_on_several(k);
         return;
     }
-    m->options.wait_ms = holder_wait_left_ms(k);
+    m->wait_ms = holder_wait_left_ms(k);
     m->options.above = holder_find_above(k);
     k->requested = true;
     holder_note_reached(k);

@@ -7,7 +7,7 @@
 
 static int64_t holder_fail_patience_until(const struct holder *k)
 {
-    return k->plan->wait_ms == SNIB_FOREVER
+    return k->plan->wait_ms == INT64_MAX
                ? INT64_MAX
                : k->plan->started_ns + k->plan->wait_ms * SUPERVISOR_MS;
 }
@@ -17,7 +17,7 @@ int64_t holder_wait_left_ms(const struct holder *k)
     int64_t until = holder_fail_patience_until(k), now = proc_now();
 
     if (until == INT64_MAX) {
-        return SNIB_FOREVER;
+        return INT64_MAX;
     }
     if (k->plan->wait_ms == 0 || until <= now) {
         return 0;
@@ -37,8 +37,7 @@ bool holder_may_try_here(const struct holder *k)
     enum { ATTEMPT_MS = 2500 };
 
     return k->local &&
-           (k->plan->wait_ms == 0 || k->plan->wait_ms == SNIB_FOREVER ||
-            k->plan->wait_ms >= ATTEMPT_MS);
+           (k->plan->wait_ms == 0 || k->plan->wait_ms >= ATTEMPT_MS);
 }
 
 static enum supervisor_why holder_fail_why_of_error(snib_err code)

@@ -58,6 +58,7 @@ struct several {
     size_t count, slot[PLAN_NAMES_MAX];
     struct snib_grant grants[PLAN_NAMES_MAX];
     struct snib_acquire_options options;
+    int64_t wait_ms;
     struct snib_error error;
     snib_err code;
     pthread_t thread;
@@ -180,7 +181,7 @@ bool holder_release_all(struct holder *, enum supervisor_why *ret_why,
                         char *ret_text);
 
 /* holder_fail.c */
-/* For snib_acquire_options.wait_ms. */
+/* What is left of the limit; INT64_MAX: there is none. */
 int64_t holder_wait_left_ms(const struct holder *);
 bool holder_limit_over(const struct holder *);
 /* Is one attempt in this thread quick enough? */

@@ -1,6 +1,6 @@
 /* holder_multi.c — several names: a multi of the library's (snib/multi.h).
  *
- * snib_multi_acquire blocks, and the holder must hear its supervisor meanwhile.
+ * snib_multi_try_for blocks, and the holder must hear its supervisor meanwhile.
  * So a thread of the holder calls it, leaves the answer in struct several, and
  * makes the eventfd `changed` readable. To end the wait, the holder cancels the
  * multi and waits for that answer, which comes at once; the library gives back
@@ -30,7 +30,8 @@ static void *holder_multi_wait_for_all(void *data)
     struct holder *k = data;
     struct several *m = &k->several;
 
-    m->code = snib_multi_acquire(m->multi, &m->options, m->grants, &m->error);
+    m->code = snib_multi_try_for(m->multi, m->wait_ms, &m->options, m->grants,
+                                 &m->error);
     atomic_store(&m->answered, true);
     holder_wake(k);
     return NULL;
@@ -89,7 +90,7 @@ snib_err holder_multi_try(struct holder *k)
 {
     struct several *m = &k->several;
 
-    m->code = snib_multi_acquire(m->multi, &m->options, m->grants, &m->error);
+    m->code = snib_multi_try(m->multi, &m->options, m->grants, &m->error);
     return m->code;
 }
 

@@ -272,14 +272,14 @@ static snib_err pass_start(struct passing *p, uint32_t parties,
 {
     int64_t wait_ms =
         p->args->wait_ms == CLI_UNSET || p->args->wait_ms == DURATION_FOREVER
-            ? SNIB_FOREVER
+            ? INT64_MAX
             : p->args->wait_ms;
 
     return parties > 0
-               ? snib_barrier_wait_start(p->client, p->name, 0, parties,
-                                         wait_ms, NULL, &p->ticket, error)
-               : snib_latch_await_start(p->client, p->name, 0, wait_ms, NULL,
-                                        &p->ticket, error);
+               ? snib_barrier_try_for_start(p->client, p->name, 0, parties,
+                                            wait_ms, NULL, &p->ticket, error)
+               : snib_latch_try_for_start(p->client, p->name, 0, wait_ms, NULL,
+                                          &p->ticket, error);
 }
 
 void pass_block_signals(void)

@@ -121,15 +121,15 @@ static int plan_times(struct plan *p)
                            duration_exact(ttl, whole));
     }
     p->wait_ms = a->wait_ms == CLI_UNSET || a->wait_ms == DURATION_FOREVER
-                     ? SNIB_FOREVER
+                     ? INT64_MAX
                      : a->wait_ms;
     p->rules.request = 3 * SUPERVISOR_S;
     /* The holder enforces the wait limit, and knows the cause. The supervisor's
      * own limit comes just after it, for a holder that does not answer. A
      * single attempt has the time of one request. */
     p->rules.slack = SUPERVISOR_SLACK;
-    p->rules.wait = p->wait_ms == SNIB_FOREVER ? SUPERVISOR_NEVER
-                    : p->wait_ms == 0          ? p->rules.request
+    p->rules.wait = p->wait_ms == INT64_MAX ? SUPERVISOR_NEVER
+                    : p->wait_ms == 0       ? p->rules.request
                                       : plan_ns(p->wait_ms) + SUPERVISOR_SLACK;
     p->rules.hold_min = plan_ns(a->hold_min_ms);
     p->rules.max_run =

@@ -39,7 +39,7 @@ struct plan {
     uint32_t capacity; /* 0: not given */
     int priority;
     int64_t lock_delay_ms;
-    int64_t ttl_ms, wait_ms; /* wait_ms: SNIB_FOREVER or the limit */
+    int64_t ttl_ms, wait_ms; /* wait_ms: the limit; INT64_MAX: none */
     struct supervisor_rules rules;
     int holder_pidfd; /* acquire --holder-pid; else -1 */
     bool elect;       /* SNIB_TERM is set to the token, too */
