@@ -1,4 +1,4 @@
-/* store/sqlite/claim.c — the book of claims.h, as SQL.
+/* store/sqlite/claim.c — the book of rules.h, as SQL.
  *
  * Each op is one prepared statement inside the write transaction that exec.c
  * has begun. The first SQLite error is kept in self->rc and ends the step;

@@ -7,7 +7,7 @@
  *
  *   1  a waiter that was rung or polls: read its row only; granted? done
  *   2  begin (wait for the write lock a slice, at most to the limit)
- *   3  the rules (claims.c); an error undoes all, then each runs alone
+ *   3  the rules (rules.c); an error undoes all, then each runs alone
  *   4  commit; only now are the answers true
  *   5  ring; a waiter that is dead is removed and the next one is granted
  *      the lock, in a transaction of its own, until somebody listens
@@ -23,7 +23,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "store/memory/batch.h"
+#include "core/rules/rules_batch.h"
 #include "store/sqlite/internal.h"
 
 /* After how many write transactions names are swept. */

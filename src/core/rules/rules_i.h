@@ -1,9 +1,9 @@
-/* store/memory/claims_i.h — what the verbs (claims.c) and the question of who
- * may hold (claims_fit.c) share. No other file includes this. */
+/* core/rules/rules_i.h — what the verbs (rules.c) and the question of who
+ * may hold (rules_fit.c) share. No other file includes this. */
 #ifndef SNIB__RULES_I_H
 #define SNIB__RULES_I_H
 
-#include "store/memory/claims.h"
+#include "core/rules/rules.h"
 
 static inline bool snib__same_id(const uint64_t a[2], const uint64_t b[2])
 {

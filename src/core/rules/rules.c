@@ -1,4 +1,4 @@
-/* store/memory/claims.c — the verbs: acquire, renew, release, cancel, force,
+/* core/rules/rules.c — the verbs: acquire, renew, release, cancel, force,
  * params.
  *
  * The states of a claim, and what moves it from one to another:
@@ -25,24 +25,24 @@
  * HOLDS also stands for SHARES where a reader, permits or a barrier are asked
  * for.
  *
- * claims_fit.c says what fits and to whom a name is granted.
+ * rules_fit.c says what fits and to whom a name is granted.
  *
  * Forbidden: a renewal or a release that touches a claim whose id *and* token
  * are not the caller's. */
-#include "store/memory/claims.h"
+#include "core/rules/rules.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "core/refuse.h"
-#include "store/memory/claims_i.h"
+#include "core/rules/rules_i.h"
 
 /* Is the floor that the caller gave plausible? A senseless floor must not carry
  * the tokens off to the end of their range. So it may be at most a day ahead of
  * the clock, or of the highest token that this store has given out itself: if
  * the store's clock was set back, that is not the caller's fault. */
-static bool claims_floor_is_sane(struct snib__book *b,
-                                 const struct snib__request *r)
+static bool rules_floor_is_sane(struct snib__book *b,
+                                const struct snib__request *r)
 {
     int64_t day = INT64_C(86400000) * 1024;
     if (r->floor <= b->wall_ms * 1024 + day) {
@@ -53,9 +53,8 @@ static bool claims_floor_is_sane(struct snib__book *b,
 
 /* Leave a tombstone for the request. done: the answer to a repeat of a PARAMS.
  * granted: the token that a repeat of a CANCEL is told, or 0. */
-static void claims_tombstone(struct snib__book *b,
-                             const struct snib__request *r, bool done,
-                             int64_t granted)
+static void rules_tombstone(struct snib__book *b, const struct snib__request *r,
+                            bool done, int64_t granted)
 {
     struct snib__stored_claim c = {
         .request = {r->id[0], r->id[1]},
@@ -72,8 +71,7 @@ static void claims_tombstone(struct snib__book *b,
 
 /* End `prior`, the client's own earlier grant on this name, in the same
  * step. */
-static void claims_end_prior(struct snib__book *b,
-                             const struct snib__request *r)
+static void rules_end_prior(struct snib__book *b, const struct snib__request *r)
 {
     struct snib__stored_claim c;
     if (r->token && b->ops->next(b, r->name, SNIB__HOLDS, NULL, &c) &&
@@ -85,7 +83,7 @@ static void claims_end_prior(struct snib__book *b,
 
 /* -- answers --------------------------------------------------------------- */
 
-static void claims_answer(struct snib__request *r, snib__answer a, snib_err err)
+static void rules_answer(struct snib__request *r, snib__answer a, snib_err err)
 {
     r->answer = a;
     r->err = err;
@@ -96,11 +94,11 @@ static void claims_answer(struct snib__request *r, snib__answer a, snib_err err)
     }
 }
 
-static void claims_done_grant(struct snib__request *r,
-                              const struct snib__stored_claim *c,
-                              snib_instant from, snib_duration left)
+static void rules_done_grant(struct snib__request *r,
+                             const struct snib__stored_claim *c,
+                             snib_instant from, snib_duration left)
 {
-    claims_answer(r, SNIB__DONE, SNIB_ERR_OK);
+    rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
     r->token = c->token;
     r->reserve = c->reserve;
     r->permits = c->permits;
@@ -109,8 +107,8 @@ static void claims_done_grant(struct snib__request *r,
     r->left = left;
 }
 
-static void claims_no_revoked(struct snib__request *r,
-                              const struct snib__stored_claim *c)
+static void rules_no_revoked(struct snib__request *r,
+                             const struct snib__stored_claim *c)
 {
     r->answer = SNIB__NO;
     r->revoked = true;
@@ -119,20 +117,20 @@ static void claims_no_revoked(struct snib__request *r,
 
 /* -- verbs ----------------------------------------------------------------- */
 
-static void claims_rearm(struct snib__book *b, struct snib__request *r,
-                         struct snib__stored_claim *c)
+static void rules_rearm(struct snib__book *b, struct snib__request *r,
+                        struct snib__stored_claim *c)
 {
     /* The repeat of a grant that still stands starts the lease anew, so that
      * the client may count its deadline from the sending of this very copy. */
     c->lease = r->lease;
     c->until = snib__after(b->now, r->lease);
     b->ops->change(b, r->name, c);
-    claims_done_grant(r, c, b->now, r->lease);
+    rules_done_grant(r, c, b->now, r->lease);
 }
 
-static void claims_wait_turn(struct snib__book *b, struct snib__request *r,
-                             struct snib__stored_claim *c,
-                             const struct snib__standing *st)
+static void rules_wait_turn(struct snib__book *b, struct snib__request *r,
+                            struct snib__stored_claim *c,
+                            const struct snib__standing *st)
 {
     snib_duration left = {-1}; /* not known: nobody holds it */
     if (st->till.ns != SNIB__NEVER.ns) {
@@ -142,7 +140,7 @@ static void claims_wait_turn(struct snib__book *b, struct snib__request *r,
         if (c->id) {
             b->ops->remove(b, r->name, c);
         }
-        claims_answer(r, SNIB__NO, SNIB_ERR_BUSY);
+        rules_answer(r, SNIB__NO, SNIB_ERR_BUSY);
         r->left = left;
         return;
     }
@@ -151,7 +149,7 @@ static void claims_wait_turn(struct snib__book *b, struct snib__request *r,
     if (!c->id) {
         b->ops->add(b, r->name, c, r->text, r->text_size);
     }
-    claims_answer(r, SNIB__QUEUED, SNIB_ERR_OK);
+    rules_answer(r, SNIB__QUEUED, SNIB_ERR_OK);
     r->position = b->ops->before(b, r->name, c) + 1;
     r->left = left;
 }
@@ -159,9 +157,9 @@ static void claims_wait_turn(struct snib__book *b, struct snib__request *r,
 /* Does another live reader wait ahead of `me` to become the writer? This can be
  * so even for a waiter: while it was unresponsive, another may have taken its
  * position at the head of the queue. */
-static bool claims_upgrade_ahead(struct snib__book *b,
-                                 const struct snib__name *name,
-                                 const struct snib__stored_claim *me)
+static bool rules_upgrade_ahead(struct snib__book *b,
+                                const struct snib__name *name,
+                                const struct snib__stored_claim *me)
 {
     struct snib__stored_claim c, after;
     const struct snib__stored_claim *from = NULL;
@@ -178,9 +176,9 @@ static bool claims_upgrade_ahead(struct snib__book *b,
 }
 
 /* Refuse at once, before it waits, a request that can never be granted. */
-static bool claims_refuse(struct snib__book *b, struct snib__request *r,
-                          struct snib__stored_claim *me,
-                          struct snib__standing *st)
+static bool rules_refuse(struct snib__book *b, struct snib__request *r,
+                         struct snib__stored_claim *me,
+                         struct snib__standing *st)
 {
     if (me->kind == SNIB_PERMITS && st->params.size < 0 && r->capacity) {
         st->params.size = r->capacity;
@@ -195,7 +193,7 @@ static bool claims_refuse(struct snib__book *b, struct snib__request *r,
                !snib__rules_stands(b, r->name, me->upgrade_of)) {
         snib__refuse_upgrade_over(r);
     } else if (snib__is_id(me->upgrade_of) && snib__rules_excludes(me) &&
-               claims_upgrade_ahead(b, r->name, me)) {
+               rules_upgrade_ahead(b, r->name, me)) {
         snib__refuse_second_upgrade(r);
     } else {
         return false;
@@ -206,8 +204,8 @@ static bool claims_refuse(struct snib__book *b, struct snib__request *r,
     return true;
 }
 
-static struct snib__stored_claim claims_newcomer(const struct snib__book *b,
-                                                 const struct snib__request *r)
+static struct snib__stored_claim rules_newcomer(const struct snib__book *b,
+                                                const struct snib__request *r)
 {
     struct snib__stored_claim c = {
         .request = {r->id[0], r->id[1]},
@@ -229,26 +227,26 @@ static struct snib__stored_claim claims_newcomer(const struct snib__book *b,
     return c;
 }
 
-static void claims_acquire(struct snib__book *b, struct snib__request *r)
+static void rules_acquire(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim me;
     struct snib__standing st;
     int64_t shared = 0;
-    if (!claims_floor_is_sane(b, r)) {
+    if (!rules_floor_is_sane(b, r)) {
         r->answer = SNIB__NOT_APPLIED;
         r->err = snib__fail(r->reterr, SNIB_ERR_USAGE,
                             "token floor %lld is more than a day ahead",
                             (long long)r->floor);
         return;
     }
-    claims_end_prior(b, r);
+    rules_end_prior(b, r);
     if (b->ops->find(b, r->name, r->id, &me)) {
         switch ((enum snib__stored_state)me.state) {
         case SNIB__TOMBSTONE: /* a late copy of a cancelled request */
-            claims_answer(r, SNIB__NO, SNIB_ERR_CANCELLED);
+            rules_answer(r, SNIB__NO, SNIB_ERR_CANCELLED);
             return;
         case SNIB__REVOKED:
-            claims_no_revoked(r, &me);
+            rules_no_revoked(r, &me);
             return;
         case SNIB__WAITS:
         /* the poll is a sign of life: it counts before anybody is judged */
@@ -260,7 +258,7 @@ static void claims_acquire(struct snib__book *b, struct snib__request *r)
         case SNIB__HOLDS:
         case SNIB__SHARES:
             if (!snib__reached(b->now, me.until)) {
-                claims_rearm(b, r, &me);
+                rules_rearm(b, r, &me);
                 snib__rules_settle(b, r->name);
                 return;
             }
@@ -269,18 +267,18 @@ static void claims_acquire(struct snib__book *b, struct snib__request *r)
                                       * runs: the client must ask with a new
                                       * id. */
                                      &me)) {
-                claims_answer(r, SNIB__NO, SNIB_ERR_CANCELLED);
+                rules_answer(r, SNIB__NO, SNIB_ERR_CANCELLED);
                 return;
             }
             snib__rules_drop(b, r->name, &me);
-            me = claims_newcomer(b, r);
+            me = rules_newcomer(b, r);
             break;
         }
     } else {
-        me = claims_newcomer(b, r);
+        me = rules_newcomer(b, r);
     }
     snib__rules_survey(b, r->name, r, &st);
-    if (claims_refuse(b, r, &me, &st)) {
+    if (rules_refuse(b, r, &me, &st)) {
         snib__rules_walk(b, r->name, &st, NULL, false, &shared);
         return;
     }
@@ -294,7 +292,7 @@ static void claims_acquire(struct snib__book *b, struct snib__request *r)
         return;
     }
     if (!mine) {
-        claims_wait_turn(b, r, &me, &st);
+        rules_wait_turn(b, r, &me, &st);
         return;
     }
     me.slot = st.slot;
@@ -307,74 +305,74 @@ static void claims_acquire(struct snib__book *b, struct snib__request *r)
     } else {
         b->ops->add(b, r->name, &me, r->text, r->text_size);
     }
-    claims_done_grant(r, &me, b->now, r->lease);
+    rules_done_grant(r, &me, b->now, r->lease);
 }
 
 /* Find this request's grant with this token. False: it does not stand. */
-static bool claims_own(struct snib__book *b, const struct snib__request *r,
-                       struct snib__stored_claim *ret)
+static bool rules_own(struct snib__book *b, const struct snib__request *r,
+                      struct snib__stored_claim *ret)
 {
     return b->ops->find(b, r->name, r->id, ret) &&
            snib__rules_claim_holds(ret) && ret->token == r->token &&
            !snib__reached(b->now, ret->until);
 }
 
-static void claims_renew(struct snib__book *b, struct snib__request *r)
+static void rules_renew(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim c;
     /* Compare the id and the token, never create a grant. */
-    if (claims_own(b, r, &c) && r->only_asks) {
+    if (rules_own(b, r, &c) && r->only_asks) {
         if (r->listen) { /* a change also stores whom to notify */
             b->ops->change(b, r->name, &c);
         }
-        claims_done_grant(r, &c, b->now, (snib_duration){0});
+        rules_done_grant(r, &c, b->now, (snib_duration){0});
         return;
     }
-    if (claims_own(b, r, &c)) {
-        claims_rearm(b, r, &c);
+    if (rules_own(b, r, &c)) {
+        rules_rearm(b, r, &c);
         return;
     }
     snib__rules_settle(b, r->name);
     if (b->ops->find(b, r->name, r->id, &c) && c.state == SNIB__REVOKED) {
-        claims_no_revoked(r, &c);
+        rules_no_revoked(r, &c);
         return;
     }
-    claims_answer(r, SNIB__NO, SNIB_ERR_LOST);
+    rules_answer(r, SNIB__NO, SNIB_ERR_LOST);
 }
 
-static void claims_release(struct snib__book *b, struct snib__request *r)
+static void rules_release(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim c;
-    if (claims_own(b, r, &c)) {
+    if (rules_own(b, r, &c)) {
         snib__rules_drop(b, r->name, &c);
         if (r->resent) {
-            claims_tombstone(b, r, true, 0);
+            rules_tombstone(b, r, true, 0);
         }
         snib__rules_settle(b, r->name);
-        claims_answer(r, SNIB__DONE, SNIB_ERR_OK);
+        rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
         return;
     }
     snib__rules_settle(b, r->name);
     if (!b->ops->find(b, r->name, r->id, &c)) {
         if (r->resent) {
-            claims_tombstone(b, r, true, 0);
+            rules_tombstone(b, r, true, 0);
         }
     } else if (c.state == SNIB__TOMBSTONE) { /* an earlier copy did it */
-        claims_answer(r, SNIB__DONE, SNIB_ERR_OK);
+        rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
         return;
     } else if (c.state == SNIB__REVOKED) {
-        claims_no_revoked(r, &c);
+        rules_no_revoked(r, &c);
         return;
     }
-    claims_answer(r, SNIB__NO, SNIB_ERR_LOST);
+    rules_answer(r, SNIB__NO, SNIB_ERR_LOST);
 }
 
-static void claims_cancel(struct snib__book *b, struct snib__request *r)
+static void rules_cancel(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim c;
     bool leave_tombstone = true;
     int64_t granted = 0;
-    claims_end_prior(b, r);
+    rules_end_prior(b, r);
     if (b->ops->find(b, r->name, r->id, &c)) {
         bool waited = c.state == SNIB__WAITS || c.state == SNIB__UNRESPONSIVE;
         granted = waited ? 0 : c.token;
@@ -387,18 +385,18 @@ static void claims_cancel(struct snib__book *b, struct snib__request *r)
         }
     }
     if (leave_tombstone) {
-        claims_tombstone(b, r, true, granted);
+        rules_tombstone(b, r, true, granted);
     }
     snib__rules_settle(b, r->name);
-    claims_answer(r, SNIB__DONE, SNIB_ERR_OK);
+    rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
     r->granted = granted;
 }
 
 /* Replace a last token that is not a token by the highest of the grants just
  * ended, so that tokens rise again from there. A waiter whose floor is not a
  * token is removed; it queues anew when it polls. */
-static void claims_mend(struct snib__book *b, const struct snib__name *name,
-                        int64_t highest)
+static void rules_mend(struct snib__book *b, const struct snib__name *name,
+                       int64_t highest)
 {
     struct snib__stored_claim c, after;
     const struct snib__stored_claim *from = NULL;
@@ -414,7 +412,7 @@ static void claims_mend(struct snib__book *b, const struct snib__name *name,
     }
 }
 
-static void claims_force(struct snib__book *b, struct snib__request *r)
+static void rules_force(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim c;
     uint32_t count = 0;
@@ -448,16 +446,16 @@ static void claims_force(struct snib__book *b, struct snib__request *r)
         /* notified, it asks, and hears that it lost */
         b->ops->granted(b, r->name, &c);
     }
-    claims_mend(b, r->name, highest);
+    rules_mend(b, r->name, highest);
     b->ops->sweep(b);
     snib__rules_settle(b, r->name);
-    claims_answer(r, SNIB__DONE, SNIB_ERR_OK);
+    rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
     r->position = count; /* the caller writes the row once this is durable */
 }
 
 /* Apply the request to *t. True: *t has changed. */
-static bool claims_apply(struct snib__request *r, struct snib__params *t,
-                         bool *ret_no)
+static bool rules_apply(struct snib__request *r, struct snib__params *t,
+                        bool *ret_no)
 {
     const struct snib__params old = *t;
     *ret_no = false;
@@ -491,21 +489,21 @@ static bool claims_apply(struct snib__request *r, struct snib__params *t,
 
 /* The row of the answer is written once the step is durable. Until then its
  * values are kept in fields that this verb has no other use for. */
-static void claims_tell_params(struct snib__book *b, struct snib__request *r,
-                               const struct snib__params *t, int64_t permits)
+static void rules_tell_params(struct snib__book *b, struct snib__request *r,
+                              const struct snib__params *t, int64_t permits)
 {
     const struct snib__stored_claim end = {.rank = INT8_MAX, .id = INT64_MAX};
     r->token = t->size;
     r->floor = t->latch;
     r->permits = (uint32_t)permits;
     r->reserve = b->ops->before(b, r->name, &end);
-    claims_answer(r, SNIB__DONE, SNIB_ERR_OK);
+    rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
 }
 
 /* A PARAMS_GET changes nothing, so that a store may answer it beside its
  * writers. Holders whose time is over are not counted, but they stay in the
  * book. */
-static void claims_read_params(struct snib__book *b, struct snib__request *r)
+static void rules_read_params(struct snib__book *b, struct snib__request *r)
 {
     static const int states[] = {SNIB__HOLDS, SNIB__SHARES};
     struct snib__params t;
@@ -523,17 +521,17 @@ static void claims_read_params(struct snib__book *b, struct snib__request *r)
         }
     }
     r->position = 1;
-    claims_tell_params(b, r, &t, permits);
+    rules_tell_params(b, r, &t, permits);
 }
 
-static void claims_params(struct snib__book *b, struct snib__request *r)
+static void rules_params(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim c;
     struct snib__standing st;
     int64_t none;
     bool no = false;
     if (r->op == SNIB__PARAMS_GET) {
-        claims_read_params(b, r);
+        rules_read_params(b, r);
         return;
     }
     bool repeat =
@@ -552,15 +550,15 @@ static void claims_params(struct snib__book *b, struct snib__request *r)
     }
     if (repeat) {
         no = c.permits == 0;
-    } else if (claims_apply(r, &st.params, &no)) {
+    } else if (rules_apply(r, &st.params, &no)) {
         b->ops->set_params(b, r->name, &st.params);
         snib__rules_walk(b, r->name, &st, NULL, false, &none);
     }
     if (!repeat) {
-        claims_tombstone(b, r, !no, 0);
+        rules_tombstone(b, r, !no, 0);
     }
     r->position = !no;
-    claims_tell_params(b, r, &st.params, st.permits);
+    rules_tell_params(b, r, &st.params, st.permits);
 }
 
 void snib__rules_run(struct snib__book *b, struct snib__request *r)
@@ -569,22 +567,22 @@ void snib__rules_run(struct snib__book *b, struct snib__request *r)
     r->revoked = false;
     switch (r->verb) {
     case SNIB__ACQUIRE:
-        claims_acquire(b, r);
+        rules_acquire(b, r);
         break;
     case SNIB__RENEW:
-        claims_renew(b, r);
+        rules_renew(b, r);
         break;
     case SNIB__RELEASE:
-        claims_release(b, r);
+        rules_release(b, r);
         break;
     case SNIB__CANCEL:
-        claims_cancel(b, r);
+        rules_cancel(b, r);
         break;
     case SNIB__FORCE:
-        claims_force(b, r);
+        rules_force(b, r);
         break;
     case SNIB__PARAMS:
-        claims_params(b, r);
+        rules_params(b, r);
         break;
     case SNIB__INSPECT:
     case SNIB__LIST:
@@ -592,7 +590,7 @@ void snib__rules_run(struct snib__book *b, struct snib__request *r)
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
-        claims_answer(r, SNIB__NOT_APPLIED, SNIB_ERR_INTERNAL);
+        rules_answer(r, SNIB__NOT_APPLIED, SNIB_ERR_INTERNAL);
         break;
     }
     b->asker = NULL;
@@ -641,6 +639,6 @@ bool snib__rules_inspect(snib_instant now, const struct snib__stored_claim *c,
     /* The grant was made at until - C. If the claim's lease was started anew
      * since, until is later than that; then the lease counts from now. */
     snib_instant from = snib__sooner(snib__before(c->until, given), now);
-    claims_done_grant(r, c, from, snib__between(from, c->until));
+    rules_done_grant(r, c, from, snib__between(from, c->until));
     return true;
 }
