@@ -1,5 +1,5 @@
-/* core/rules/rules.c — the verbs: acquire, renew, release, cancel, force,
- * params.
+/* core/rules/rules.c — the verbs: renew, release and cancel are here; acquire,
+ * force and params have files of their own.
  *
  * The states of a claim, and what moves it from one to another:
  *
@@ -31,282 +31,7 @@
  * are not the caller's. */
 #include "core/rules/rules.h"
 
-#include <string.h>
-
-#include "base/error.h"
-#include "core/refuse.h"
 #include "core/rules/rules_i.h"
-
-/* Is the floor that the caller gave plausible? A senseless floor must not carry
- * the tokens off to the end of their range. So it may be at most a day ahead of
- * the clock, or of the highest token that this store has given out itself: if
- * the store's clock was set back, that is not the caller's fault. */
-static bool rules_floor_is_sane(struct snib__book *b,
-                                const struct snib__request *r)
-{
-    int64_t day = INT64_C(86400000) * 1024;
-    if (r->floor <= b->wall_ms * 1024 + day) {
-        return true;
-    }
-    return r->floor <= b->ops->highest(b) + day;
-}
-
-/* Leave a tombstone for the request. done: the answer to a repeat of a PARAMS.
- * granted: the token that a repeat of a CANCEL is told, or 0. */
-static void rules_tombstone(struct snib__book *b, const struct snib__request *r,
-                            bool done, int64_t granted)
-{
-    struct snib__stored_claim c = {
-        .request = {r->id[0], r->id[1]},
-        .client = {b->client[0], b->client[1]},
-        .state = SNIB__TOMBSTONE,
-        .kind = r->kind,
-        .permits = done,
-        .token = granted,
-        .until = snib__after(b->now, snib__ms(SNIB__TOMBSTONE_MS)),
-    };
-    b->ops->sweep(b);
-    b->ops->add(b, r->name, &c, NULL, 0);
-}
-
-/* End `prior`, the client's own earlier grant on this name, in the same
- * step. */
-static void rules_end_prior(struct snib__book *b, const struct snib__request *r)
-{
-    struct snib__stored_claim c;
-    if (r->token && b->ops->next(b, r->name, SNIB__HOLDS, NULL, &c) &&
-        snib__same_id(c.client, b->client) && c.token == r->token &&
-        !snib__same_id(c.request, r->id)) {
-        b->ops->remove(b, r->name, &c);
-    }
-}
-
-/* -- answers --------------------------------------------------------------- */
-
-static void rules_answer(struct snib__request *r, snib__answer a, snib_err err)
-{
-    r->answer = a;
-    r->err = err;
-    if (err) {
-        snib__fail_plain(r->reterr, err);
-    } else {
-        snib__ok(r->reterr);
-    }
-}
-
-static void rules_done_grant(struct snib__request *r,
-                             const struct snib__stored_claim *c,
-                             snib_instant from, snib_duration left)
-{
-    rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
-    r->token = c->token;
-    r->reserve = c->reserve;
-    r->permits = c->permits;
-    r->slot = c->slot;
-    r->valid_from = from;
-    r->left = left;
-}
-
-static void rules_no_revoked(struct snib__request *r,
-                             const struct snib__stored_claim *c)
-{
-    r->answer = SNIB__NO;
-    r->revoked = true;
-    r->err = snib__fail(r->reterr, SNIB_ERR_LOST, "%s", c->note);
-}
-
-/* -- verbs ----------------------------------------------------------------- */
-
-static void rules_rearm(struct snib__book *b, struct snib__request *r,
-                        struct snib__stored_claim *c)
-{
-    /* The repeat of a grant that still stands starts the lease anew, so that
-     * the client may count its deadline from the sending of this very copy. */
-    c->lease = r->lease;
-    c->until = snib__after(b->now, r->lease);
-    b->ops->change(b, r->name, c);
-    rules_done_grant(r, c, b->now, r->lease);
-}
-
-static void rules_wait_turn(struct snib__book *b, struct snib__request *r,
-                            struct snib__stored_claim *c,
-                            const struct snib__standing *st)
-{
-    snib_duration left = {-1}; /* not known: nobody holds it */
-    if (st->till.ns != SNIB__NEVER.ns) {
-        left = snib__between(b->now, st->till);
-    }
-    if (!r->may_queue || c->permits == 0) {
-        if (c->id) {
-            b->ops->remove(b, r->name, c);
-        }
-        rules_answer(r, SNIB__NO, SNIB_ERR_BUSY);
-        r->left = left;
-        return;
-    }
-    c->state = SNIB__WAITS;
-    c->until = snib__after(b->now, snib__ms(SNIB__ALIVE_MS));
-    if (!c->id) {
-        b->ops->add(b, r->name, c, r->text, r->text_size);
-    }
-    rules_answer(r, SNIB__QUEUED, SNIB_ERR_OK);
-    r->position = b->ops->before(b, r->name, c) + 1;
-    r->left = left;
-}
-
-/* Does another live reader wait ahead of `me` to become the writer? This can be
- * so even for a waiter: while it was unresponsive, another may have taken its
- * position at the head of the queue. */
-static bool rules_upgrade_ahead(struct snib__book *b,
-                                const struct snib__name *name,
-                                const struct snib__stored_claim *me)
-{
-    struct snib__stored_claim c, after;
-    const struct snib__stored_claim *from = NULL;
-    while (b->ops->next(b, name, SNIB__WAITS, from, &c) &&
-           snib__is_id(c.upgrade_of) && !(me->id && c.id == me->id)) {
-        if (!snib__reached(b->now, c.until) &&
-            snib__rules_stands(b, name, c.upgrade_of)) {
-            return true;
-        }
-        after = c;
-        from = &after;
-    }
-    return false;
-}
-
-/* Refuse at once, before it waits, a request that can never be granted. */
-static bool rules_refuse(struct snib__book *b, struct snib__request *r,
-                         struct snib__stored_claim *me,
-                         struct snib__standing *st)
-{
-    if (me->kind == SNIB_PERMITS && st->params.size < 0 && r->capacity) {
-        st->params.size = r->capacity;
-        b->ops->set_params(b, r->name, &st->params);
-    }
-    if (me->kind == SNIB_PERMITS && st->params.size < 0) {
-        snib__refuse_no_size(r);
-    } else if (me->kind == SNIB_PERMITS &&
-               (int64_t)me->permits > st->params.size) {
-        snib__refuse_too_many(r, st->params.size);
-    } else if (snib__is_id(me->upgrade_of) &&
-               !snib__rules_stands(b, r->name, me->upgrade_of)) {
-        snib__refuse_upgrade_over(r);
-    } else if (snib__is_id(me->upgrade_of) && snib__rules_excludes(me) &&
-               rules_upgrade_ahead(b, r->name, me)) {
-        snib__refuse_second_upgrade(r);
-    } else {
-        return false;
-    }
-    if (me->id) {
-        b->ops->remove(b, r->name, me);
-    }
-    return true;
-}
-
-static struct snib__stored_claim rules_newcomer(const struct snib__book *b,
-                                                const struct snib__request *r)
-{
-    struct snib__stored_claim c = {
-        .request = {r->id[0], r->id[1]},
-        .client = {b->client[0], b->client[1]},
-        .kind = r->kind,
-        .permits = r->permits || r->kind == SNIB_PERMITS ? r->permits : 1,
-        .reserve =
-            r->reserve > SNIB__RESERVE_MAX ? SNIB__RESERVE_MAX : r->reserve,
-        .floor = r->floor,
-        .rank = -r->rank,
-        .upgrade_of = {r->upgrade_of[0], r->upgrade_of[1]},
-        .lease = r->lease,
-        .delay = r->delay,
-        .since = b->now,
-    };
-    if (snib__is_id(c.upgrade_of)) {
-        c.rank = INT8_MIN;
-    }
-    return c;
-}
-
-static void rules_acquire(struct snib__book *b, struct snib__request *r)
-{
-    struct snib__stored_claim me;
-    struct snib__standing st;
-    int64_t shared = 0;
-    if (!rules_floor_is_sane(b, r)) {
-        r->answer = SNIB__NOT_APPLIED;
-        r->err = snib__fail(r->reterr, SNIB_ERR_USAGE,
-                            "token floor %lld is more than a day ahead",
-                            (long long)r->floor);
-        return;
-    }
-    rules_end_prior(b, r);
-    if (b->ops->find(b, r->name, r->id, &me)) {
-        switch ((enum snib__stored_state)me.state) {
-        case SNIB__TOMBSTONE: /* a late copy of a cancelled request */
-            rules_answer(r, SNIB__NO, SNIB_ERR_CANCELLED);
-            return;
-        case SNIB__REVOKED:
-            rules_no_revoked(r, &me);
-            return;
-        case SNIB__WAITS:
-        /* the poll is a sign of life: it counts before anybody is judged */
-        case SNIB__UNRESPONSIVE:
-            me.state = SNIB__WAITS;
-            me.until = snib__after(b->now, snib__ms(SNIB__ALIVE_MS));
-            b->ops->change(b, r->name, &me);
-            break;
-        case SNIB__HOLDS:
-        case SNIB__SHARES:
-            if (!snib__reached(b->now, me.until)) {
-                rules_rearm(b, r, &me);
-                snib__rules_settle(b, r->name);
-                return;
-            }
-            if (!snib__rules_is_over(b,
-                                     /* The lease is over but the lock-delay
-                                      * runs: the client must ask with a new
-                                      * id. */
-                                     &me)) {
-                rules_answer(r, SNIB__NO, SNIB_ERR_CANCELLED);
-                return;
-            }
-            snib__rules_drop(b, r->name, &me);
-            me = rules_newcomer(b, r);
-            break;
-        }
-    } else {
-        me = rules_newcomer(b, r);
-    }
-    snib__rules_survey(b, r->name, r, &st);
-    if (rules_refuse(b, r, &me, &st)) {
-        snib__rules_walk(b, r->name, &st, NULL, false, &shared);
-        return;
-    }
-    if (me.permits == 0 &&
-        st.params.size > st.permits) { /* 0 permits means all that are left */
-        me.permits = (uint32_t)(st.params.size - st.permits);
-    }
-    bool mine = me.permits > 0 &&
-                snib__rules_walk(b, r->name, &st, &me, r->may_queue, &shared);
-    if (b->err) {
-        return;
-    }
-    if (!mine) {
-        rules_wait_turn(b, r, &me, &st);
-        return;
-    }
-    me.slot = st.slot;
-    snib__rules_hold(b, r->name, &me, r->lease, &shared);
-    if (b->err) {
-        return;
-    }
-    if (me.id) {
-        b->ops->change(b, r->name, &me);
-    } else {
-        b->ops->add(b, r->name, &me, r->text, r->text_size);
-    }
-    rules_done_grant(r, &me, b->now, r->lease);
-}
 
 /* Find this request's grant with this token. False: it does not stand. */
 static bool rules_own(struct snib__book *b, const struct snib__request *r,
@@ -325,19 +50,19 @@ static void rules_renew(struct snib__book *b, struct snib__request *r)
         if (r->listen) { /* a change also stores whom to notify */
             b->ops->change(b, r->name, &c);
         }
-        rules_done_grant(r, &c, b->now, (snib_duration){0});
+        snib__rules_granted(r, &c, b->now, (snib_duration){0});
         return;
     }
     if (rules_own(b, r, &c)) {
-        rules_rearm(b, r, &c);
+        snib__rules_rearm(b, r, &c);
         return;
     }
     snib__rules_settle(b, r->name);
     if (b->ops->find(b, r->name, r->id, &c) && c.state == SNIB__REVOKED) {
-        rules_no_revoked(r, &c);
+        snib__rules_revoked(r, &c);
         return;
     }
-    rules_answer(r, SNIB__NO, SNIB_ERR_LOST);
+    snib__rules_answer(r, SNIB__NO, SNIB_ERR_LOST);
 }
 
 static void rules_release(struct snib__book *b, struct snib__request *r)
@@ -346,25 +71,25 @@ static void rules_release(struct snib__book *b, struct snib__request *r)
     if (rules_own(b, r, &c)) {
         snib__rules_drop(b, r->name, &c);
         if (r->resent) {
-            rules_tombstone(b, r, true, 0);
+            snib__rules_tombstone(b, r, true, 0);
         }
         snib__rules_settle(b, r->name);
-        rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
+        snib__rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
         return;
     }
     snib__rules_settle(b, r->name);
     if (!b->ops->find(b, r->name, r->id, &c)) {
         if (r->resent) {
-            rules_tombstone(b, r, true, 0);
+            snib__rules_tombstone(b, r, true, 0);
         }
     } else if (c.state == SNIB__TOMBSTONE) { /* an earlier copy did it */
-        rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
+        snib__rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
         return;
     } else if (c.state == SNIB__REVOKED) {
-        rules_no_revoked(r, &c);
+        snib__rules_revoked(r, &c);
         return;
     }
-    rules_answer(r, SNIB__NO, SNIB_ERR_LOST);
+    snib__rules_answer(r, SNIB__NO, SNIB_ERR_LOST);
 }
 
 static void rules_cancel(struct snib__book *b, struct snib__request *r)
@@ -372,7 +97,7 @@ static void rules_cancel(struct snib__book *b, struct snib__request *r)
     struct snib__stored_claim c;
     bool leave_tombstone = true;
     int64_t granted = 0;
-    rules_end_prior(b, r);
+    snib__rules_end_prior(b, r);
     if (b->ops->find(b, r->name, r->id, &c)) {
         bool waited = c.state == SNIB__WAITS || c.state == SNIB__UNRESPONSIVE;
         granted = waited ? 0 : c.token;
@@ -385,180 +110,11 @@ static void rules_cancel(struct snib__book *b, struct snib__request *r)
         }
     }
     if (leave_tombstone) {
-        rules_tombstone(b, r, true, granted);
+        snib__rules_tombstone(b, r, true, granted);
     }
     snib__rules_settle(b, r->name);
-    rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
+    snib__rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
     r->granted = granted;
-}
-
-/* Replace a last token that is not a token by the highest of the grants just
- * ended, so that tokens rise again from there. A waiter whose floor is not a
- * token is removed; it queues anew when it polls. */
-static void rules_mend(struct snib__book *b, const struct snib__name *name,
-                       int64_t highest)
-{
-    struct snib__stored_claim c, after;
-    const struct snib__stored_claim *from = NULL;
-    if (!snib__is_token(b->ops->token(b, name))) {
-        b->ops->mend_token(b, name, highest);
-    }
-    while (!b->err && b->ops->next(b, name, SNIB__WAITS, from, &c)) {
-        if (!snib__is_token(c.floor)) {
-            b->ops->remove(b, name, &c);
-        }
-        after = c;
-        from = &after;
-    }
-}
-
-static void rules_force(struct snib__book *b, struct snib__request *r)
-{
-    struct snib__stored_claim c;
-    uint32_t count = 0;
-    int64_t highest = 0;
-    /* End those that hold now. Settle runs only afterwards: a waiter that it
-     * grants the name is not the holder that the operator saw. */
-    while (!b->err && (b->ops->next(b, r->name, SNIB__HOLDS, NULL, &c) ||
-                       b->ops->next(b, r->name, SNIB__SHARES, NULL, &c))) {
-        if (snib__rules_is_over(b, &c)) {
-            snib__rules_drop(b, r->name, &c);
-            continue;
-        }
-        if (c.state == SNIB__SHARES) {
-            b->ops->share(b, r->name, -1);
-        }
-        size_t n = r->text ? r->text_size : 0;
-        n = n < sizeof c.note ? n : sizeof c.note - 1;
-        memset(c.note, 0, sizeof c.note);
-        if (n) {
-            memcpy(c.note, r->text, n);
-        }
-        if (snib__is_token(c.token + c.reserve) &&
-            c.token + c.reserve > highest) {
-            highest = c.token + c.reserve;
-        }
-        /* one whose lease is over knows */
-        count += !snib__reached(b->now, c.until);
-        c.state = SNIB__REVOKED;
-        c.until = snib__after(c.until, snib__ms(SNIB__TOMBSTONE_MS));
-        b->ops->change(b, r->name, &c);
-        /* notified, it asks, and hears that it lost */
-        b->ops->granted(b, r->name, &c);
-    }
-    rules_mend(b, r->name, highest);
-    b->ops->sweep(b);
-    snib__rules_settle(b, r->name);
-    rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
-    r->position = count; /* the caller writes the row once this is durable */
-}
-
-/* Apply the request to *t. True: *t has changed. */
-static bool rules_apply(struct snib__request *r, struct snib__params *t,
-                        bool *ret_no)
-{
-    const struct snib__params old = *t;
-    *ret_no = false;
-    switch ((snib__params_op)r->op) {
-    case SNIB__PARAMS_GET:
-        break;
-    case SNIB__PARAMS_SIZE:
-        t->size = r->amount;
-        break;
-    case SNIB__PARAMS_INIT:
-        *ret_no = t->size >= 0;
-        t->size = *ret_no ? t->size : r->amount;
-        break;
-    case SNIB__PARAMS_ADD:
-        t->size += r->amount;
-        break;
-    case SNIB__PARAMS_CLOSE:
-        *ret_no = t->latch > 0;
-        t->latch = *ret_no ? t->latch : r->amount;
-        break;
-    case SNIB__PARAMS_DOWN:
-        *ret_no = t->latch == 0;
-        t->latch = t->latch > r->amount ? t->latch - r->amount : 0;
-        break;
-    case SNIB__PARAMS_OPEN:
-        t->latch = 0;
-        break;
-    }
-    return t->size != old.size || t->latch != old.latch;
-}
-
-/* The row of the answer is written once the step is durable. Until then its
- * values are kept in fields that this verb has no other use for. */
-static void rules_tell_params(struct snib__book *b, struct snib__request *r,
-                              const struct snib__params *t, int64_t permits)
-{
-    const struct snib__stored_claim end = {.rank = INT8_MAX, .id = INT64_MAX};
-    r->token = t->size;
-    r->floor = t->latch;
-    r->permits = (uint32_t)permits;
-    r->reserve = b->ops->before(b, r->name, &end);
-    rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
-}
-
-/* A PARAMS_GET changes nothing, so that a store may answer it beside its
- * writers. Holders whose time is over are not counted, but they stay in the
- * book. */
-static void rules_read_params(struct snib__book *b, struct snib__request *r)
-{
-    static const int states[] = {SNIB__HOLDS, SNIB__SHARES};
-    struct snib__params t;
-    int64_t permits = 0;
-    b->ops->params(b, r->name, &t);
-    for (int i = 0; i < 2; i++) {
-        struct snib__stored_claim c, after;
-        const struct snib__stored_claim *from = NULL;
-        while (!b->err && b->ops->next(b, r->name, states[i], from, &c)) {
-            if (c.kind == SNIB_PERMITS && !snib__rules_is_over(b, &c)) {
-                permits += c.permits;
-            }
-            after = c;
-            from = &after;
-        }
-    }
-    r->position = 1;
-    rules_tell_params(b, r, &t, permits);
-}
-
-static void rules_params(struct snib__book *b, struct snib__request *r)
-{
-    struct snib__stored_claim c;
-    struct snib__standing st;
-    int64_t none;
-    bool no = false;
-    if (r->op == SNIB__PARAMS_GET) {
-        rules_read_params(b, r);
-        return;
-    }
-    bool repeat =
-        b->ops->find(b, r->name, r->id, &c) && c.state == SNIB__TOMBSTONE;
-    snib__rules_survey(b, r->name, NULL, &st);
-    if (r->op == SNIB__PARAMS_ADD && !repeat) {
-        int64_t size = st.params.size + r->amount;
-        if (st.params.size < 0) {
-            snib__refuse_no_size(r);
-            return;
-        }
-        if (size < 0 || size > SNIB_PERMITS_MAX) {
-            snib__refuse_size(r, st.params.size);
-            return;
-        }
-    }
-    if (repeat) {
-        no = c.permits == 0;
-    } else if (rules_apply(r, &st.params, &no)) {
-        b->ops->set_params(b, r->name, &st.params);
-        snib__rules_walk(b, r->name, &st, NULL, false, &none);
-    }
-    if (!repeat) {
-        rules_tombstone(b, r, !no, 0);
-    }
-    r->position = !no;
-    rules_tell_params(b, r, &st.params, st.permits);
 }
 
 void snib__rules_run(struct snib__book *b, struct snib__request *r)
@@ -567,7 +123,7 @@ void snib__rules_run(struct snib__book *b, struct snib__request *r)
     r->revoked = false;
     switch (r->verb) {
     case SNIB__ACQUIRE:
-        rules_acquire(b, r);
+        snib__rules_acquire(b, r);
         break;
     case SNIB__RENEW:
         rules_renew(b, r);
@@ -579,10 +135,10 @@ void snib__rules_run(struct snib__book *b, struct snib__request *r)
         rules_cancel(b, r);
         break;
     case SNIB__FORCE:
-        rules_force(b, r);
+        snib__rules_force(b, r);
         break;
     case SNIB__PARAMS:
-        rules_params(b, r);
+        snib__rules_params(b, r);
         break;
     case SNIB__INSPECT:
     case SNIB__LIST:
@@ -590,7 +146,7 @@ void snib__rules_run(struct snib__book *b, struct snib__request *r)
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
-        rules_answer(r, SNIB__NOT_APPLIED, SNIB_ERR_INTERNAL);
+        snib__rules_answer(r, SNIB__NOT_APPLIED, SNIB_ERR_INTERNAL);
         break;
     }
     b->asker = NULL;
@@ -626,19 +182,4 @@ snib_err snib__rules_put(struct snib__book *b, const struct snib__name *name,
         b->ops->add(b, name, c, NULL, 0);
     }
     return b->err;
-}
-
-bool snib__rules_inspect(snib_instant now, const struct snib__stored_claim *c,
-                         struct snib__request *r)
-{
-    snib_duration given = snib__push_lease(c->lease);
-    if (!snib__rules_claim_holds(c) ||
-        snib__between(now, c->until).ns < given.ns / 2) {
-        return false;
-    }
-    /* The grant was made at until - C. If the claim's lease was started anew
-     * since, until is later than that; then the lease counts from now. */
-    snib_instant from = snib__sooner(snib__before(c->until, given), now);
-    rules_done_grant(r, c, from, snib__between(from, c->until));
-    return true;
 }
