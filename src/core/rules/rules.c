@@ -50,7 +50,7 @@ static void rules_renew(struct snib__book *b, struct snib__request *r)
         if (r->listen) { /* a change also stores whom to notify */
             b->ops->change(b, r->name, &c);
         }
-        snib__rules_granted(r, &c, b->now, (snib_duration){0});
+        snib__rules_granted(r, &c, b->sent, (snib_duration){0});
         return;
     }
     if (rules_own(b, r, &c)) {

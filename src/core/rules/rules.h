@@ -151,9 +151,13 @@ struct snib__book_ops {
 
 struct snib__book {
     const struct snib__book_ops *ops;
-    snib_instant now;   /* read inside the atomic step */
-    int64_t wall_ms;    /* Unix time, for tokens only */
-    uint64_t client[2]; /* the client whose request is run */
+    snib_instant now; /* the store's clock, read inside the atomic step */
+    /* The client's clock before the step read the store's: from here the
+     * client's lease counts, while the claim ends by the store's clock. A store
+     * of this host has one clock: now. */
+    snib_instant sent;
+    int64_t token_clock; /* Unix time in 1/1024 ms: no new token is below it */
+    uint64_t client[2];  /* the client whose request is run */
     snib_err err; /* sticky; CORRUPT: a stored token or floor is not a token */
     /* The request that is being run; set by rules.c. */
     const struct snib__request *asker;

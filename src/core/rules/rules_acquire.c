@@ -11,7 +11,7 @@ static bool rules_acquire_floor_is_sane(struct snib__book *b,
                                         const struct snib__request *r)
 {
     int64_t day = INT64_C(86400000) * 1024;
-    if (r->floor <= b->wall_ms * 1024 + day) {
+    if (r->floor <= b->token_clock + day) {
         return true;
     }
     return r->floor <= b->ops->highest(b) + day;
@@ -171,7 +171,7 @@ static void rules_acquire_enter(struct snib__book *b, struct snib__request *r,
     } else {
         b->ops->add(b, r->name, me, r->text, r->text_size);
     }
-    snib__rules_granted(r, me, b->now, r->lease);
+    snib__rules_granted(r, me, b->sent, r->lease);
 }
 
 /* Grant it what it asks for, or queue it, or refuse it; and grant to others on

@@ -67,5 +67,5 @@ void snib__rules_rearm(struct snib__book *b, struct snib__request *r,
     c->lease = r->lease;
     c->until = snib__after(b->now, r->lease);
     b->ops->change(b, r->name, c);
-    snib__rules_granted(r, c, b->now, r->lease);
+    snib__rules_granted(r, c, b->sent, r->lease);
 }

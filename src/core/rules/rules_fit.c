@@ -31,7 +31,7 @@ static int64_t rules_fit_next_token(struct snib__book *b,
                                     const struct snib__name *name,
                                     int64_t floor, uint32_t reserve)
 {
-    int64_t clock = b->wall_ms * 1024, last;
+    int64_t clock = b->token_clock, last;
     if (clock + SNIB__RESERVE_MAX >= SNIB__TOKEN_END) {
         b->err = SNIB_ERR_CONFIG;
         return 0;
