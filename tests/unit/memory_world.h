@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
-#include "store/memory/claims.h"
+#include "core/rules/rules.h"
 #include "store/memory/memory.h"
 
 enum { CLIENTS = 6, ASKED = 20, NAMES = 6 };

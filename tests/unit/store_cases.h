@@ -8,7 +8,7 @@
 
 #include "base/record.h"
 #include "core/name.h"
-#include "store/memory/claims.h"
+#include "core/rules/rules.h"
 #include "unit.h"
 
 enum { PEERS = 6 };

@@ -33,9 +33,8 @@ IO_HEADERS = {
     "time.h", "unistd.h",
 }
 IO_ALLOWED = ("src/store/sqlite/", "src/store/memory/")
-# The rules of a lock are one for both stores that work inside this host.
-SHARED = {"src/store/memory/claims.h", "src/store/memory/batch.h",
-          "src/store/redis/redis.h"}
+# What a store lets others include.
+SHARED = {"src/store/redis/redis.h"}
 # Vendor headers, and the only place that may know each.
 VENDOR = {"hiredis/": "src/proto/resp", "sqlite3.h": "src/store/sqlite/"}
 

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "store/memory/batch.h"
+#include "core/rules/rules_batch.h"
 #include "store/memory/space.h"
 #include "store/memory/values.h"
 

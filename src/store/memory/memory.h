@@ -2,7 +2,7 @@
  *
  * The clients of one process that open "memory:NAME" share the space NAME; it
  * ends with its last client. It follows the same rules as every store
- * (claims.h). It is the model that the other stores are compared with, and the
+ * (rules.h). It is the model that the other stores are compared with, and the
  * store for users' own tests. With "?clock=virtual" the space has its own
  * clock, which stands still until it is advanced. Any thread may call all
  * functions. */

@@ -482,10 +482,12 @@ snib_err snib__mem_book_begin(struct snib__mem_book *m, struct snib__space *s,
                               const struct snib__name *name,
                               const uint64_t client[2], uint32_t about_size)
 {
+    snib_instant now = snib__space_now(s);
     *m = (struct snib__mem_book){
         .book = {.ops = &book_ops,
-                 .now = snib__space_now(s),
-                 .wall_ms = snib__space_wall_ms(s),
+                 .now = now,
+                 .sent = now,
+                 .token_clock = snib__space_wall_ms(s) * 1024,
                  .client = {client[0], client[1]}},
         .space = s,
         .spare = snib__alloc(sizeof *m->spare + about_size),

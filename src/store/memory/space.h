@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "store/memory/claims.h"
+#include "core/rules/rules.h"
 
 /* A space remembers so many names that nobody holds or waits for. Older ones
  * are forgotten and leave their token in the space's floor. */

@@ -1,4 +1,4 @@
-/* store/sqlite/claim.c — the book of claims (store/memory/claims.h) as SQL.
+/* store/sqlite/claim.c — the book of claims (core/rules/rules.h) as SQL.
  *
  * Each operation is one prepared statement inside the write transaction that
  * exec.c has begun. The first SQLite error is kept in self->rc and ends the
@@ -267,7 +267,7 @@ static void claim_set_params(struct snib__book *b,
         return;
     }
     /* The token tells the cleaner when the name was last used. */
-    int64_t used = b->wall_ms * 1024;
+    int64_t used = b->token_clock;
     if (self->here.token < used) {
         self->here.token = self->here.new_token = used;
     }
@@ -552,14 +552,16 @@ static const struct snib__book_ops book_ops = {
 
 void snib__sqlite_book(struct snib__sqlite *self)
 {
+    snib_instant now = snib__host_lease_now(&self->host);
     self->rc = SQLITE_OK;
     self->want_notifier = false;
     self->here.name = NULL;
     self->here.has_holder = false;
     self->book = (struct snib__book){
         .ops = &book_ops,
-        .now = snib__host_lease_now(&self->host),
-        .wall_ms = snib__host_wall_ms(&self->host),
+        .now = now,
+        .sent = now,
+        .token_clock = snib__host_wall_ms(&self->host) * 1024,
         .client = {self->client[0], self->client[1]},
     };
 }

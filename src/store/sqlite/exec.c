@@ -7,7 +7,7 @@
  *
  *  1  a waiter that was notified, or polls: read its row only; if granted, done
  *  2  begin: wait for the write lock for a slice, at most to the limit
- *  3  the rules (claims.c); an error undoes all, then each request runs alone
+ *  3  the rules (core/rules); an error undoes all, then each request runs alone
  *  4  commit; only now are the answers true
  *  5  notify; a waiter that is dead is removed, and the next one is granted the
  *     lock in a transaction of its own, until one is alive
@@ -23,7 +23,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "store/memory/batch.h"
+#include "core/rules/rules_batch.h"
 #include "store/sqlite/internal.h"
 
 /* The cleaner runs after each so many write transactions. */

@@ -8,7 +8,7 @@
  *   vfs.c       SQLite without a rollback journal
  *   db.c        connection, transactions, error texts
  *   schema.c    tables, files of other programs, boot id
- *   claim.c     the book of claims (store/memory/claims.h) as SQL
+ *   claim.c     the book of claims (core/rules/rules.h) as SQL
  *   notifier.c  unix datagram sockets, pidfds
  *   forked.c    fork() while threads are inside SQLite
  *   exec.c      takes requests, runs transactions, notifies, answers
@@ -33,7 +33,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "store/memory/claims.h"
+#include "core/rules/rules.h"
 #include "store/sqlite/sqlite.h"
 
 #define SNIB__SQLITE_SCHEMA 2

@@ -1,4 +1,4 @@
-/* store/memory/claims.h — the rules of a lock, for stores that can look at all
+/* core/rules/rules.h — the rules of a lock, for stores that can look at all
  * claims of a name in one atomic step (memory, SQLite).
  *
  * A *claim* is what one request has made at one name. It waits, or it holds, or
@@ -19,7 +19,7 @@
  *
  * A name has one queue. Its holders are either one exclusive grant or any
  * number of shared ones; an exclusive holder may also have shared grants of its
- * own owner. claims_fit_fits() in claims_fit.c alone says what fits.
+ * own owner. rules_fit_fits() in rules_fit.c alone says what fits.
  *
  * The caller makes the step atomic by one transaction or one mutex. An
  * operation of the book that fails sets book->err, and later ones do nothing
@@ -151,11 +151,15 @@ struct snib__book_ops {
 
 struct snib__book {
     const struct snib__book_ops *ops;
-    snib_instant now;   /* read inside the atomic step */
-    int64_t wall_ms;    /* Unix time, for tokens only */
-    uint64_t client[2]; /* the client whose request is run */
+    snib_instant now; /* the store's clock, read inside the atomic step */
+    /* The client's clock before the step read the store's: from here the
+     * client's lease counts, while the claim ends by the store's clock. A store
+     * of this host has one clock: now. */
+    snib_instant sent;
+    int64_t token_clock; /* Unix time in 1/1024 ms: no new token is below it */
+    uint64_t client[2];  /* the client whose request is run */
     snib_err err; /* sticky; CORRUPT: a stored token or floor is not a token */
-    /* The request that is being run; set by claims.c. */
+    /* The request that is being run; set by rules.c. */
     const struct snib__request *asker;
 };
 

@@ -1,9 +1,9 @@
-/* store/memory/claims_fit.c — who may hold a name, and to whom it is granted.
+/* core/rules/rules_fit.c — who may hold a name, and to whom it is granted.
  *
  * snib__rules_survey() drops holders that are over and counts the others.
- * claims_fit_fits() says whether one more may hold. snib__rules_walk() goes
+ * rules_fit_fits() says whether one more may hold. snib__rules_walk() goes
  * through the queue in its order, up to the first waiter that does not fit, and
- * grants. The verbs and the states are in claims.c.
+ * grants. The verbs and the states are in rules.c.
  *
  * Forbidden:
  *   - an exclusive grant while another owner holds, in whatever mode
@@ -12,10 +12,10 @@
  *   - one slot given twice
  *   - an exclusive token that does not rise
  *   - a grant to a newcomer while a live waiter ahead of it does not fit */
-#include "store/memory/claims_i.h"
+#include "core/rules/rules_i.h"
 
-static int64_t claims_fit_last_token(struct snib__book *b,
-                                     const struct snib__name *name)
+static int64_t rules_fit_last_token(struct snib__book *b,
+                                    const struct snib__name *name)
 {
     int64_t last = b->ops->token(b, name);
     if (!b->err && !snib__is_token(last)) {
@@ -27,16 +27,16 @@ static int64_t claims_fit_last_token(struct snib__book *b,
 /* token = max(last + 1, unix ms * 1024, floor + 1), so that it rises even where
  * the store forgot its tokens or its clock was set back. `last` includes the
  * reserve of the grant before. */
-static int64_t claims_fit_next_token(struct snib__book *b,
-                                     const struct snib__name *name,
-                                     int64_t floor, uint32_t reserve)
+static int64_t rules_fit_next_token(struct snib__book *b,
+                                    const struct snib__name *name,
+                                    int64_t floor, uint32_t reserve)
 {
-    int64_t clock = b->wall_ms * 1024, last;
+    int64_t clock = b->token_clock, last;
     if (clock + SNIB__RESERVE_MAX >= SNIB__TOKEN_END) {
         b->err = SNIB_ERR_CONFIG;
         return 0;
     }
-    last = claims_fit_last_token(b, name);
+    last = rules_fit_last_token(b, name);
     if (!b->err && !snib__is_token(floor)) {
         b->err = SNIB_ERR_CORRUPT;
     }
@@ -51,16 +51,16 @@ static int64_t claims_fit_next_token(struct snib__book *b,
 
 /* -- who may hold ---------------------------------------------------------- */
 
-static void claims_fit_mark(uint64_t slots[SNIB__SLOT_WORDS], uint32_t from,
-                            uint32_t slot)
+static void rules_fit_mark(uint64_t slots[SNIB__SLOT_WORDS], uint32_t from,
+                           uint32_t slot)
 {
     if (slot >= from && slot - from < SNIB__SLOTS) {
         slots[(slot - from) / 64] |= UINT64_C(1) << (slot - from) % 64;
     }
 }
 
-static void claims_fit_occupy(struct snib__standing *st,
-                              const struct snib__stored_claim *c, uint32_t slot)
+static void rules_fit_occupy(struct snib__standing *st,
+                             const struct snib__stored_claim *c, uint32_t slot)
 {
     st->count++;
     st->till = snib__sooner(st->till, snib__after(c->until, c->delay));
@@ -70,17 +70,16 @@ static void claims_fit_occupy(struct snib__standing *st,
         st->holder[1] = c->request[1];
     } else if (c->kind == SNIB_PERMITS) {
         st->permits += c->permits;
-        claims_fit_mark(st->slots, 0, slot);
+        rules_fit_mark(st->slots, 0, slot);
     }
 }
 
 /* Which of the slots from `from` on are taken? The first ones are known from
  * the survey; for later ones the holders are scanned again. mine: the asker has
  * a slot (st->slot) but is not in the book yet. */
-static void claims_fit_taken(struct snib__book *b,
-                             const struct snib__name *name,
-                             const struct snib__standing *st, uint32_t from,
-                             bool mine, uint64_t ret[SNIB__SLOT_WORDS])
+static void rules_fit_taken(struct snib__book *b, const struct snib__name *name,
+                            const struct snib__standing *st, uint32_t from,
+                            bool mine, uint64_t ret[SNIB__SLOT_WORDS])
 {
     struct snib__stored_claim c, after;
     const struct snib__stored_claim *at = NULL;
@@ -88,11 +87,11 @@ static void claims_fit_taken(struct snib__book *b,
         ret[i] = from ? 0 : st->slots[i];
     }
     if (from && mine) {
-        claims_fit_mark(ret, from, st->slot);
+        rules_fit_mark(ret, from, st->slot);
     }
     while (from && !b->err && b->ops->next(b, name, SNIB__SHARES, at, &c)) {
         if (c.kind == SNIB_PERMITS) {
-            claims_fit_mark(ret, from, c.slot);
+            rules_fit_mark(ret, from, c.slot);
         }
         after = c;
         at = &after;
@@ -100,13 +99,13 @@ static void claims_fit_taken(struct snib__book *b,
 }
 
 /* The lowest slot that no grant of permits has. */
-static uint32_t claims_fit_free_slot(struct snib__book *b,
-                                     const struct snib__name *name,
-                                     const struct snib__standing *st, bool mine)
+static uint32_t rules_fit_free_slot(struct snib__book *b,
+                                    const struct snib__name *name,
+                                    const struct snib__standing *st, bool mine)
 {
     uint64_t slots[SNIB__SLOT_WORDS];
     for (uint32_t from = 0;; from += SNIB__SLOTS) {
-        claims_fit_taken(b, name, st, from, mine, slots);
+        rules_fit_taken(b, name, st, from, mine, slots);
         for (uint32_t i = 0; i < SNIB__SLOT_WORDS; i++) {
             if (~slots[i] != 0) {
                 return from + i * 64 + (uint32_t)__builtin_ctzll(~slots[i]);
@@ -151,7 +150,7 @@ void snib__rules_survey(struct snib__book *b, const struct snib__name *name,
             if (over) {
                 snib__rules_drop(b, name, &c);
             } else {
-                claims_fit_occupy(ret, &c, c.slot);
+                rules_fit_occupy(ret, &c, c.slot);
             }
             if (i == 0 && !over) {
                 break; /* a name has one exclusive holder at most */
@@ -174,9 +173,9 @@ bool snib__rules_stands(struct snib__book *b, const struct snib__name *name,
  * holder. A reader wants no exclusive holder. Permits want no exclusive holder,
  * and enough of the size to be free. The own grant that upgrade_of names does
  * not count. */
-static bool claims_fit_fits(struct snib__book *b, const struct snib__name *name,
-                            const struct snib__standing *st,
-                            const struct snib__stored_claim *c)
+static bool rules_fit_fits(struct snib__book *b, const struct snib__name *name,
+                           const struct snib__standing *st,
+                           const struct snib__stored_claim *c)
 {
     if (st->params.latch > 0) {
         return false;
@@ -201,7 +200,7 @@ void snib__rules_hold(struct snib__book *b, const struct snib__name *name,
                       struct snib__stored_claim *c, snib_duration lease,
                       int64_t *shared)
 {
-    int64_t last = claims_fit_last_token(b, name);
+    int64_t last = rules_fit_last_token(b, name);
     c->state = snib__rules_excludes(c) ? SNIB__HOLDS : SNIB__SHARES;
     if (shared && *shared) {
         c->token = *shared;
@@ -209,7 +208,7 @@ void snib__rules_hold(struct snib__book *b, const struct snib__name *name,
         c->token = last; /* readers show the last exclusive grant's token */
         b->ops->set_token(b, name, last);
     } else {
-        c->token = claims_fit_next_token(b, name, c->floor, c->reserve);
+        c->token = rules_fit_next_token(b, name, c->floor, c->reserve);
     }
     if (shared) {
         *shared = c->token;
@@ -223,32 +222,32 @@ void snib__rules_hold(struct snib__book *b, const struct snib__name *name,
 
 /* Count the asker as a holder. The verb writes its claim into the book
  * later. */
-static void claims_fit_let_in(struct snib__book *b,
-                              const struct snib__name *name,
-                              struct snib__standing *st,
-                              const struct snib__stored_claim *me)
+static void rules_fit_let_in(struct snib__book *b,
+                             const struct snib__name *name,
+                             struct snib__standing *st,
+                             const struct snib__stored_claim *me)
 {
     if (me->kind == SNIB_PERMITS) {
-        st->slot = claims_fit_free_slot(b, name, st, false);
+        st->slot = rules_fit_free_slot(b, name, st, false);
     }
-    claims_fit_occupy(st, me, st->slot);
+    rules_fit_occupy(st, me, st->slot);
 }
 
 /* Grant the name to a waiter. mine: the asker was let in before it. */
-static void claims_fit_push(struct snib__book *b, const struct snib__name *name,
-                            struct snib__standing *st,
-                            struct snib__stored_claim *c, bool mine,
-                            int64_t *shared)
+static void rules_fit_push(struct snib__book *b, const struct snib__name *name,
+                           struct snib__standing *st,
+                           struct snib__stored_claim *c, bool mine,
+                           int64_t *shared)
 {
     snib__rules_hold(b, name, c, snib__push_lease(c->lease), shared);
     if (b->err) {
         return;
     }
     if (c->kind == SNIB_PERMITS) {
-        c->slot = claims_fit_free_slot(b, name, st, mine);
+        c->slot = rules_fit_free_slot(b, name, st, mine);
     }
     b->ops->change(b, name, c);
-    claims_fit_occupy(st, c, c->slot);
+    rules_fit_occupy(st, c, c->slot);
     if (!b->asker || !snib__same_id(b->asker->id, c->request)) {
         b->ops->granted(b, name, c);
     }
@@ -257,8 +256,8 @@ static void claims_fit_push(struct snib__book *b, const struct snib__name *name,
 /* Has this waiter not been seen lately? A party of a barrier must even be alive
  * now: the other parties pass because it is there, and no later grant makes up
  * for one that was dead. */
-static bool claims_fit_is_missing(struct snib__book *b,
-                                  const struct snib__stored_claim *c)
+static bool rules_fit_is_missing(struct snib__book *b,
+                                 const struct snib__stored_claim *c)
 {
     return snib__reached(b->now, c->until) ||
            (c->kind == SNIB_BARRIER && b->ops->gone(b, c));
@@ -266,11 +265,11 @@ static bool claims_fit_is_missing(struct snib__book *b,
 
 /* If the waiter is missing, make it unresponsive: it steps aside and keeps its
  * rank, so that it cannot hold up the queue. */
-static bool claims_fit_is_unresponsive(struct snib__book *b,
-                                       const struct snib__name *name,
-                                       struct snib__stored_claim *c)
+static bool rules_fit_is_unresponsive(struct snib__book *b,
+                                      const struct snib__name *name,
+                                      struct snib__stored_claim *c)
 {
-    if (!claims_fit_is_missing(b, c)) {
+    if (!rules_fit_is_missing(b, c)) {
         return false;
     }
     c->state = SNIB__UNRESPONSIVE;
@@ -281,10 +280,10 @@ static bool claims_fit_is_unresponsive(struct snib__book *b,
 
 /* Can this waiter never be served? It is passed over, and refused when it
  * polls. */
-static bool claims_fit_is_lost(struct snib__book *b,
-                               const struct snib__name *name,
-                               const struct snib__standing *st,
-                               const struct snib__stored_claim *c)
+static bool rules_fit_is_lost(struct snib__book *b,
+                              const struct snib__name *name,
+                              const struct snib__standing *st,
+                              const struct snib__stored_claim *c)
 {
     return (c->kind == SNIB_PERMITS && (int64_t)c->permits > st->params.size) ||
            (snib__is_id(c->upgrade_of) &&
@@ -294,15 +293,15 @@ static bool claims_fit_is_lost(struct snib__book *b,
 /* Are the parties of a barrier complete? Counts those that stand one after the
  * other from `c` on, up to as many as the barrier wants. me: a newcomer of the
  * same barrier, who would stand behind them; NULL: none. */
-static bool claims_fit_is_complete(struct snib__book *b,
-                                   const struct snib__name *name,
-                                   const struct snib__stored_claim *c,
-                                   const struct snib__stored_claim *me)
+static bool rules_fit_is_complete(struct snib__book *b,
+                                  const struct snib__name *name,
+                                  const struct snib__stored_claim *c,
+                                  const struct snib__stored_claim *me)
 {
     struct snib__stored_claim at = *c, next;
     uint32_t n = 1;
     while (n < c->permits && b->ops->next(b, name, SNIB__WAITS, &at, &next)) {
-        if (claims_fit_is_missing(b, &next)) {
+        if (rules_fit_is_missing(b, &next)) {
             at = next;
             continue;
         }
@@ -326,8 +325,8 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
     bool aside = false, mine = false;
     uint32_t group = 0; /* parties of a complete barrier still to be granted */
     int64_t shared = 0;
-    if (me && snib__is_id(me->upgrade_of) && claims_fit_fits(b, name, st, me)) {
-        claims_fit_let_in(b, name, st, me);
+    if (me && snib__is_id(me->upgrade_of) && rules_fit_fits(b, name, st, me)) {
+        rules_fit_let_in(b, name, st, me);
         return true;
     }
     while (!b->err && !st->sole && st->params.latch == 0 &&
@@ -336,27 +335,27 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
         from = &after;
         bool is_me = me && me->id == c.id;
         if (tail && tail->kind != SNIB_BARRIER && tail->rank < c.rank) {
-            mine = claims_fit_fits(b, name, st, tail);
+            mine = rules_fit_fits(b, name, st, tail);
             if (mine) {
-                claims_fit_let_in(b, name, st, tail);
+                rules_fit_let_in(b, name, st, tail);
             } else if (stays) {
                 st->blocked = true;
                 break;
             }
             tail = NULL;
         }
-        if (!is_me && (claims_fit_is_unresponsive(b, name, &c) ||
-                       claims_fit_is_lost(b, name, st, &c))) {
+        if (!is_me && (rules_fit_is_unresponsive(b, name, &c) ||
+                       rules_fit_is_lost(b, name, st, &c))) {
             aside = true;
             continue;
         }
-        bool ok = claims_fit_fits(b, name, st, &c);
+        bool ok = rules_fit_fits(b, name, st, &c);
         if (ok && c.kind == SNIB_BARRIER && group == 0) {
-            ok = claims_fit_is_complete(b, name, &c,
-                                        tail && tail->kind == c.kind &&
-                                                tail->permits == c.permits
-                                            ? tail
-                                            : NULL);
+            ok = rules_fit_is_complete(b, name, &c,
+                                       tail && tail->kind == c.kind &&
+                                               tail->permits == c.permits
+                                           ? tail
+                                           : NULL);
             group = ok ? c.permits : 0;
             shared = 0;
         } else if (c.kind != SNIB_BARRIER) {
@@ -369,21 +368,21 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
         int64_t *together = c.kind == SNIB_BARRIER ? &shared : NULL;
         if (is_me) {
             mine = true;
-            claims_fit_let_in(b, name, st, &c);
+            rules_fit_let_in(b, name, st, &c);
             if (together && !*together) {
-                *together = claims_fit_next_token(b, name, c.floor, 0);
+                *together = rules_fit_next_token(b, name, c.floor, 0);
             }
             *ret_shared = together ? *together : 0;
         } else {
-            claims_fit_push(b, name, st, &c, mine, together);
+            rules_fit_push(b, name, st, &c, mine, together);
         }
         group -= group > 0;
     }
     if (tail && !st->blocked && !snib__is_id(tail->upgrade_of) &&
-        claims_fit_fits(b, name, st, tail) &&
+        rules_fit_fits(b, name, st, tail) &&
         (tail->kind != SNIB_BARRIER || group == 1 || tail->permits == 1)) {
         mine = true;
-        claims_fit_let_in(b, name, st, tail);
+        rules_fit_let_in(b, name, st, tail);
         *ret_shared = group == 1 ? shared : 0;
     }
     if (aside) {

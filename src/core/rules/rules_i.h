@@ -1,9 +1,10 @@
-/* store/memory/claims_i.h — what the verbs (claims.c) and the question of who
- * may hold (claims_fit.c) share. No other file includes this. */
+/* core/rules/rules_i.h — what the files of this folder share: the verbs, what
+ * several of them do, and the question of who may hold. No other file includes
+ * this. */
 #ifndef SNIB__RULES_I_H
 #define SNIB__RULES_I_H
 
-#include "store/memory/claims.h"
+#include "core/rules/rules.h"
 
 static inline bool snib__same_id(const uint64_t a[2], const uint64_t b[2])
 {
@@ -78,5 +79,34 @@ void snib__rules_hold(struct snib__book *, const struct snib__name *,
 /* Drop dead holders and grant. Afterwards the name fits no live waiter that is
  * first in the queue. */
 void snib__rules_settle(struct snib__book *, const struct snib__name *);
+
+/* -- verbs ----------------------------------------------------------------- */
+
+void snib__rules_acquire(struct snib__book *, struct snib__request *);
+void snib__rules_force(struct snib__book *, struct snib__request *);
+void snib__rules_params(struct snib__book *, struct snib__request *);
+
+/* -- what several of them do (rules_answer.c) ------------------------------ */
+
+void snib__rules_answer(struct snib__request *, snib__answer, snib_err);
+/* DONE: this claim is granted. The lease counts from `from`. */
+void snib__rules_granted(struct snib__request *,
+                         const struct snib__stored_claim *, snib_instant from,
+                         snib_duration left);
+/* NO: the claim was ended by force; the words are its note. */
+void snib__rules_revoked(struct snib__request *,
+                         const struct snib__stored_claim *);
+/* Leave a tombstone for the request. done: the answer to a repeat of a PARAMS.
+ * granted: the token that a repeat of a CANCEL is told, or 0. */
+void snib__rules_tombstone(struct snib__book *, const struct snib__request *,
+                           bool done, int64_t granted);
+/* End `prior`, the client's own earlier grant on this name, in the same
+ * step. */
+void snib__rules_end_prior(struct snib__book *, const struct snib__request *);
+/* A grant that still stands, asked for again or renewed: its lease starts anew,
+ * so that the client may count its deadline from the sending of this very
+ * copy. */
+void snib__rules_rearm(struct snib__book *, struct snib__request *,
+                       struct snib__stored_claim *);
 
 #endif

@@ -1,7 +1,7 @@
-/* store/memory/batch.c: who is asked for, who is given back. */
+/* core/rules/rules_batch.c: who is asked for, who is given back. */
 #include "unit.h"
 
-#include "store/memory/batch.h"
+#include "core/rules/rules_batch.h"
 
 /* Rules of wax: names that are held; what was run, in a word. */
 struct rules {

@@ -1,15 +1,15 @@
-/* store/memory/batch.c — see batch.h. */
-#include "store/memory/batch.h"
+/* core/rules/rules_batch.c — see rules_batch.h. */
+#include "core/rules/rules_batch.h"
 
 #include "base/error.h"
 
-static void batch_not_alone(struct snib__request *r)
+static void rules_batch_not_alone(struct snib__request *r)
 {
     r->answer = SNIB__NO;
     r->err = snib__fail_plain(r->reterr, SNIB_ERR_CANCELLED);
 }
 
-static void batch_give_back(struct snib__rules_batch *c)
+static void rules_batch_give_back(struct snib__rules_batch *c)
 {
     while (c->count) {
         struct snib__request *r = c->done[--c->count];
@@ -19,7 +19,7 @@ static void batch_give_back(struct snib__rules_batch *c)
                                     .kind = r->kind,
                                     .token = r->token};
         c->run(c->data, &end);
-        batch_not_alone(r);
+        rules_batch_not_alone(r);
     }
 }
 
@@ -35,7 +35,7 @@ void snib__rules_batch_run(struct snib__rules_batch *c, struct snib__request *r)
         c->refused = false;
     }
     if (c->refused || c->count == SNIB__BATCH_MAX) {
-        batch_not_alone(r);
+        rules_batch_not_alone(r);
         return;
     }
     c->run(c->data, r);
@@ -45,6 +45,6 @@ void snib__rules_batch_run(struct snib__rules_batch *c, struct snib__request *r)
     }
     c->refused = true;
     if (r->all) {
-        batch_give_back(c);
+        rules_batch_give_back(c);
     }
 }

@@ -1,8 +1,8 @@
-/* store/memory/claims_show.c — claims as rows of inspect and list, and the rows
+/* core/rules/rules_show.c — claims as rows of inspect and list, and the rows
  * that answer FORCE and PARAMS. */
 #include <stdio.h>
 
-#include "store/memory/claims.h"
+#include "core/rules/rules.h"
 
 void snib__rules_row(struct snib__buf *out, snib_instant now,
                      const struct snib__stored_claim *c, const void *about,

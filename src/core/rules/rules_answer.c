@@ -1,0 +1,71 @@
+/* core/rules/rules_answer.c — what several verbs do: they answer, leave a
+ * tombstone, start a lease anew, end the grant from before. */
+#include "base/error.h"
+#include "core/rules/rules_i.h"
+
+void snib__rules_answer(struct snib__request *r, snib__answer a, snib_err err)
+{
+    r->answer = a;
+    r->err = err;
+    if (err) {
+        snib__fail_plain(r->reterr, err);
+    } else {
+        snib__ok(r->reterr);
+    }
+}
+
+void snib__rules_granted(struct snib__request *r,
+                         const struct snib__stored_claim *c, snib_instant from,
+                         snib_duration left)
+{
+    snib__rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
+    r->token = c->token;
+    r->reserve = c->reserve;
+    r->permits = c->permits;
+    r->slot = c->slot;
+    r->valid_from = from;
+    r->left = left;
+}
+
+void snib__rules_revoked(struct snib__request *r,
+                         const struct snib__stored_claim *c)
+{
+    r->answer = SNIB__NO;
+    r->revoked = true;
+    r->err = snib__fail(r->reterr, SNIB_ERR_LOST, "%s", c->note);
+}
+
+void snib__rules_tombstone(struct snib__book *b, const struct snib__request *r,
+                           bool done, int64_t granted)
+{
+    struct snib__stored_claim c = {
+        .request = {r->id[0], r->id[1]},
+        .client = {b->client[0], b->client[1]},
+        .state = SNIB__TOMBSTONE,
+        .kind = r->kind,
+        .permits = done,
+        .token = granted,
+        .until = snib__after(b->now, snib__ms(SNIB__TOMBSTONE_MS)),
+    };
+    b->ops->sweep(b);
+    b->ops->add(b, r->name, &c, NULL, 0);
+}
+
+void snib__rules_end_prior(struct snib__book *b, const struct snib__request *r)
+{
+    struct snib__stored_claim c;
+    if (r->token && b->ops->next(b, r->name, SNIB__HOLDS, NULL, &c) &&
+        snib__same_id(c.client, b->client) && c.token == r->token &&
+        !snib__same_id(c.request, r->id)) {
+        b->ops->remove(b, r->name, &c);
+    }
+}
+
+void snib__rules_rearm(struct snib__book *b, struct snib__request *r,
+                       struct snib__stored_claim *c)
+{
+    c->lease = r->lease;
+    c->until = snib__after(b->now, r->lease);
+    b->ops->change(b, r->name, c);
+    snib__rules_granted(r, c, b->sent, r->lease);
+}
