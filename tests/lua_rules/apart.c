@@ -130,16 +130,6 @@ static int64_t apart_field(const struct pair *p, int side, int key)
 
 /* -- cases ------------------------------------------------------------------------ */
 
-static void shorter_renewal(void)
-{
-    apart_both(0, apart_new(A, SNIB_MUTEX, 9000), SNIB__DONE);
-    struct pair *p = apart_turn(A, SNIB__RENEW);
-    p->on[RULES].r.lease = p->on[LUA].r.lease = snib__ms(1000);
-    apart_both(0, p, SNIB__DONE);
-    apart_pass(1000);
-    apart_ask(1, apart_new(B, SNIB_MUTEX, 1000), SNIB__DONE, SNIB__QUEUED);
-}
-
 static void release_within_lock_delay(void)
 {
     struct pair *p = apart_new(A, SNIB_MUTEX, 1000);
@@ -342,8 +332,6 @@ static const struct {
     const char *name;
     void (*run)(void);
 } apart_cases[] = {
-    {"a renewal to a shorter lease shortens it by the rules only",
-     shorter_renewal},
     {"a release within the lock-delay opens the lock by the scripts only",
      release_within_lock_delay},
     {"a repeat within the lock-delay is refused by the rules only",

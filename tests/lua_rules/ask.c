@@ -111,7 +111,7 @@ void ask_take(struct claim *c)
     } else if (a->r.answer == SNIB__DONE) {
         snib_instant end = snib__after(a->r.valid_from, a->r.left);
         c->holds = true;
-        c->until_ms = end.ns / 1000000;
+        world_extend(c, end.ns / 1000000);
     } else {
         c->used = false;
     }

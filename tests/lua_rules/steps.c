@@ -126,13 +126,6 @@ static bool steps_yield(const struct step *s)
     return true;
 }
 
-/* The scripts never shorten a lease, so what is asked for is no shorter. */
-static int64_t steps_renewal(const struct claim *c, int64_t ms)
-{
-    int64_t left = c->until_ms - world_now();
-    return ms > left ? ms : left > 0 ? left : 1;
-}
-
 /* Once the lease is over while its lock-delay runs, the rules refuse the
  * repeat, and the scripts let it queue. The core does not send one. */
 static bool steps_repeat(const struct step *s)
@@ -146,7 +139,6 @@ static bool steps_repeat(const struct step *s)
     for (int k = 0; k < SIDES; k++) {
         c->pair.on[k].r.token = 0;
         c->pair.on[k].r.resent = true;
-        c->pair.on[k].r.lease = snib__ms(steps_renewal(c, c->wish.lease_ms));
     }
     ask_one(c->client, &c->pair);
     ask_take(c);
@@ -173,14 +165,14 @@ static bool steps_renew(const struct step *s)
     }
     ask_about(c, SNIB__RENEW, &p);
     for (int k = 0; k < SIDES; k++) {
-        p.on[k].r.lease = snib__ms(steps_renewal(c, s->ms));
+        p.on[k].r.lease = snib__ms(s->ms);
         p.on[k].r.only_asks = s->asks;
         p.on[k].r.token += s->wrong;
     }
     ask_one(c->client, &p);
     compare_renew(c, &p);
     if (p.on[RULES].r.answer == SNIB__DONE && !s->asks) {
-        c->until_ms = world_now() + snib__to_ms(p.on[RULES].r.lease);
+        world_extend(c, world_now() + s->ms);
     } else if (p.on[RULES].r.answer != SNIB__DONE && !s->wrong) {
         c->used = false;
     }

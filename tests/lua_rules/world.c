@@ -44,6 +44,11 @@ bool world_dead_at(int name)
     return false;
 }
 
+void world_extend(struct claim *c, int64_t until_ms)
+{
+    c->until_ms = until_ms > c->until_ms ? until_ms : c->until_ms;
+}
+
 struct claim *world_of_id(const uint64_t id[2])
 {
     for (int i = 0; i < CLAIMS; i++) {

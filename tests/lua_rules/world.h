@@ -70,6 +70,8 @@ bool world_dead(const struct claim *);
 bool world_dead_at(int name);
 /* It waits for what it can never get any more. */
 bool world_lost(const struct claim *);
+/* Its lease ends then; never earlier than it did. */
+void world_extend(struct claim *, int64_t until_ms);
 struct claim *world_of_id(const uint64_t id[2]);
 
 #endif

@@ -123,9 +123,11 @@ static void claims_rearm(struct snib__book *b, struct snib__request *r,
                          struct snib__stored_claim *c)
 {
     /* The repeat of a grant that still stands starts the lease anew, so that
-     * the client may count its deadline from the sending of this very copy. */
+     * the client may count its deadline from the sending of this very copy. The
+     * client moves its deadline forwards only. So the lease never ends earlier
+     * than it did, however short the one is that is asked for now. */
     c->lease = r->lease;
-    c->until = snib__after(b->now, r->lease);
+    c->until = snib__later(c->until, snib__after(b->now, r->lease));
     b->ops->change(b, r->name, c);
     claims_done_grant(r, c, b->now, r->lease);
 }
