@@ -580,10 +580,11 @@ SNIB_API SNIB_CHECK snib_err snib_try_for(struct snib_lock *, int64_t wait_ms,
 SNIB_API snib_err snib_release(struct snib_lock *, struct snib_grant,
                                struct snib_error *reterr);
 
-/* Renew the grant now, to lease_ms from now (0: the lock's lease). Blocks up to
- * request_ms. Errors: LOST, NOT_HELD, UNKNOWN, UNREACHABLE, DENIED, STORE,
- * CORRUPT, CONFIG, USAGE (lease out of bounds; a pull client; a grant of
- * another lock), CLOSED (as snib_release), FORKED, NOMEM. */
+/* Renew the grant now, to lease_ms from now (0: the lock's lease). This never
+ * shortens it. Blocks up to request_ms. Errors: LOST, NOT_HELD, UNKNOWN,
+ * UNREACHABLE, DENIED, STORE, CORRUPT, CONFIG, USAGE (lease out of bounds; a
+ * pull client; a grant of another lock), CLOSED (as snib_release), FORKED,
+ * NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_renew(struct snib_lock *, struct snib_grant,
                                         int64_t lease_ms,
                                         struct snib_error *reterr);
@@ -686,8 +687,7 @@ SNIB_API snib_err snib_grant_abandon(struct snib_lock *, struct snib_grant,
 /* Adopt the grant that text names. The client must have been opened with the
  * grant's identity, and the handle must be of the lock's name. The grant is the
  * caller's once the store has confirmed it by a renewal to lease_ms from now
- * (0: the lock's lease). Less than the time left shortens the lease at best;
- * Redis never does. Nothing is ever acquired. Then renew, release and status
+ * (0: the lock's lease), which never shortens it. Nothing is ever acquired. Then renew, release and status
  * work as usual, and any thread may release it. Blocks up to request_ms. After
  * an error *ret is all zero, and the grant is what it was.
  *

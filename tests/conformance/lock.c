@@ -158,6 +158,25 @@ static void a_fixed_lease_can_be_renewed_by_hand(void **state)
     snib_client_free(c);
 }
 
+/* The client moves its deadline forwards only: if a store ended the lease
+ * earlier, two would hold. */
+static void a_renewal_to_a_shorter_lease_does_not_shorten_it(void **state)
+{
+    (void)state;
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d = open_client();
+    struct snib_lock *l = fixed(c, name, SNIB_MUTEX, 20000),
+                     *m = of_kind(d, name, SNIB_MUTEX);
+    struct snib_grant g, none;
+    must(acquire_for(l, 0, &g));
+    must(snib_renew(l, g, 300, NULL));
+    must_be(take(m, 900, snib_owner_new(), &none), SNIB_ERR_TIMEOUT);
+    assert_true(snib_grant_held(l, g));
+    must(snib_release(l, g, NULL));
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
 static void the_keeper_renews_beyond_the_lease(void **state)
 {
     (void)state;
@@ -676,6 +695,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(another_thread_may_not_release),
         cmocka_unit_test(a_fixed_lease_expires_and_is_told),
         cmocka_unit_test(a_fixed_lease_can_be_renewed_by_hand),
+        cmocka_unit_test(a_renewal_to_a_shorter_lease_does_not_shorten_it),
         cmocka_unit_test(the_keeper_renews_beyond_the_lease),
         cmocka_unit_test(hold_max_is_told_by_callback),
         cmocka_unit_test(renewal_goes_on_for_the_next_owner_after_re_entries),

@@ -64,8 +64,10 @@ void snib__rules_end_prior(struct snib__book *b, const struct snib__request *r)
 void snib__rules_rearm(struct snib__book *b, struct snib__request *r,
                        struct snib__stored_claim *c)
 {
+    /* The client moves its deadline forwards only. So the lease never ends
+     * earlier than it did, however short the one is that is asked for now. */
     c->lease = r->lease;
-    c->until = snib__after(b->now, r->lease);
+    c->until = snib__later(c->until, snib__after(b->now, r->lease));
     b->ops->change(b, r->name, c);
     snib__rules_granted(r, c, b->sent, r->lease);
 }
