@@ -1,5 +1,5 @@
-/* core/rules/rules_batch.h — several acquires as one step of a store that runs its
- * requests one after the other (see `batch` in core/store.h). */
+/* core/rules/rules_batch.h — several acquires as one step of a store that runs
+ * its requests one after the other (see `batch` in core/store.h). */
 #ifndef SNIB__BATCH_H
 #define SNIB__BATCH_H
 
