@@ -46,7 +46,7 @@ static struct snib__request verb(snib__verb v, uint64_t id)
 {
     return (struct snib__request){.verb = v,
                                   .name = &name,
-                                  .id = {id, id},
+                                  .id = {id, id + 7},
                                   .permits = 1,
                                   .may_queue = true,
                                   .lease = snib__ms(10000),

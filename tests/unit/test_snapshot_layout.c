@@ -167,6 +167,32 @@ static void a_row_that_is_cut_or_longer_is_damaged(void **state)
     snib__buf_free(&b);
 }
 
+static void so_are_the_other_rows(void **state)
+{
+    struct snib__lock_row l = {1, {.size = -7, .latch = -7}};
+    struct snib__buf b = buf();
+    int64_t n;
+    (void)state;
+    snib__layout_put_lock(&b, &l);
+    size_t size = snib__buf_size(&b);
+    assert_int_equal(snib__layout_lock(snib__buf_bytes(&b), size, &l, &error),
+                     SNIB_ERR_OK);
+    assert_int_equal(l.params.size, -1);
+    assert_int_equal(l.params.latch, 0);
+    assert_int_equal(
+        snib__layout_lock(snib__buf_bytes(&b), size - 1, &l, &error),
+        SNIB_ERR_CORRUPT);
+    snib__buf_clear(&b);
+    snib__layout_put_arrivals(&b, 1);
+    assert_int_equal(snib__layout_arrivals(snib__buf_bytes(&b), 9, &n, &error),
+                     SNIB_ERR_CORRUPT);
+    snib__buf_clear(&b);
+    snib__layout_put_floor(&b, 1);
+    assert_int_equal(snib__layout_floor(snib__buf_bytes(&b), 9, &n, &error),
+                     SNIB_ERR_CORRUPT);
+    snib__buf_free(&b);
+}
+
 static void a_row_of_another_kind_is_damaged(void **state)
 {
     struct snib__lock_row l;
@@ -244,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_row_is_these_bytes),
         cmocka_unit_test(another_layout_is_refused_in_words),
         cmocka_unit_test(a_row_that_is_cut_or_longer_is_damaged),
+        cmocka_unit_test(so_are_the_other_rows),
         cmocka_unit_test(a_row_of_another_kind_is_damaged),
         cmocka_unit_test(what_cannot_be_is_brought_within_bounds_or_refused),
         cmocka_unit_test(texts_fill_their_room_but_not_more),

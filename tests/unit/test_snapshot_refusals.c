@@ -89,6 +89,7 @@ static void without_memory_nothing_is_applied(void **state)
             assert_int_equal(r.answer, SNIB__NOT_APPLIED);
             assert_int_equal(r.err, SNIB_ERR_NOMEM);
             assert_int_equal(r.token, 0); /* as it was asked */
+            assert_string_equal(w.error.text, snib_err_text(SNIB_ERR_NOMEM));
             assert_int_equal(w.s[0].guards, 0);
         } else {
             assert_int_equal(todo, SNIB__SNAPSHOT_WRITE);

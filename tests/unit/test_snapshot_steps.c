@@ -37,9 +37,9 @@ static void a_token_has_the_fraction_of_the_millisecond(void **state)
 {
     struct snib__request r = acquire(1);
     (void)state;
-    w.now += MS / 2;
+    w.now += 999 * MS / 1000;
     do_all(0, &r);
-    assert_int_equal(r.token, (w.now / MS) * 1024 + 512);
+    assert_int_equal(r.token, (w.now / MS) * 1024 + 1022);
 }
 
 static void a_renewal_guards_its_own_row_alone(void **state)
@@ -52,6 +52,26 @@ static void a_renewal_guards_its_own_row_alone(void **state)
     assert_int_equal(w.s[0].guards, 1);
     assert_int_equal(guards(0, SNIB__KEY_CLAIM, SNIB__GUARD_PUT), 1);
     assert_true(write_it(0));
+}
+
+static void who_asks_says_how_it_is_notified_by_now(void **state)
+{
+    struct snib__request r = acquire(1);
+    const void *about;
+    size_t size;
+    (void)state;
+    do_all(0, &r);
+    struct snib__request renew = of(SNIB__RENEW, &r);
+    renew.only_asks = true;
+    start(0, &renew);
+    assert_int_equal(decide(0), SNIB__SNAPSHOT_ANSWERED);
+    renew.listen = true;
+    snprintf(w.s[0].notifier, sizeof w.s[0].notifier, "another");
+    do_all(0, &renew);
+    assert_int_equal(renew.answer, SNIB__DONE);
+    const struct row *row =
+        row_of(&w.table, &(struct snib__key){SNIB__KEY_CLAIM, &name, {1, 8}});
+    assert_string_equal(claim_in(row, &about, &size).notifier, "another");
 }
 
 static void
@@ -101,6 +121,7 @@ static void an_arrival_behind_a_waiter_disturbs_no_release(void **state)
     assert_int_equal(w.s[0].tolds, 1);
     assert_int_equal(w.s[0].told[0].request[0], 2);
     assert_string_equal(w.s[0].told[0].notifier, "notifier 1");
+    assert_memory_equal(w.s[0].told[0].client, w.s[1].book.client, 16);
 }
 
 static void an_arrival_meets_the_release_of_a_lock_without_waiters(void **state)
@@ -272,7 +293,7 @@ static void a_late_copy_of_what_was_cancelled_does_nothing(void **state)
     count.op = SNIB__PARAMS_OPEN;
     do_all(0, &count);
     assert_null(
-        row_of(&w.table, &(struct snib__key){SNIB__KEY_CLAIM, &name, {1, 1}}));
+        row_of(&w.table, &(struct snib__key){SNIB__KEY_CLAIM, &name, {1, 8}}));
     assert_false(apply(&w.table, &late, (snib_instant){w.now}));
 }
 
@@ -297,7 +318,7 @@ static void a_try_meets_the_late_copy_of_itself_that_queues(void **state)
     finish_again(0);
     assert_int_equal(try.answer, SNIB__NO);
     assert_null(
-        row_of(&w.table, &(struct snib__key){SNIB__KEY_CLAIM, &name, {2, 2}}));
+        row_of(&w.table, &(struct snib__key){SNIB__KEY_CLAIM, &name, {2, 9}}));
 }
 
 static void a_client_that_was_frozen_begins_anew(void **state)
@@ -428,6 +449,7 @@ int main(void)
         STEP(the_lease_counts_from_before_the_fetch),
         STEP(a_token_has_the_fraction_of_the_millisecond),
         STEP(a_renewal_guards_its_own_row_alone),
+        STEP(who_asks_says_how_it_is_notified_by_now),
         STEP(a_look_at_a_claim_of_others_counts_as_a_look_at_the_lock),
         STEP(a_try_that_is_refused_writes_nothing),
         STEP(an_arrival_behind_a_waiter_disturbs_no_release),
