@@ -95,8 +95,34 @@ extern "C" {
 
 /* -- errors ------------------------------------------------------------- */
 
-/* X(name, class, exit status of the command line tool, text) One table makes
- * the enum, the texts and the manual page. Classes:
+/* What a call answers: the code (without SNIB_ERR_), its class, the exit status
+ * of the command line tool, and its text.
+ *
+ *   OK           NONE       0  done
+ *   BUSY         REFUSED   75  held by another owner
+ *   TIMEOUT      REFUSED   75  not acquired within the wait limit
+ *   CANCELLED    REFUSED   75  the wait was cancelled
+ *   DEADLOCK     REFUSED   75  waiting would close a cycle
+ *   LOST         LOST      76  the lease ended before the release
+ *   NOT_HELD     USAGE     70  this grant was released before
+ *   WRONG_OWNER  USAGE     70  another owner holds this grant
+ *   USAGE        USAGE     64  argument or order of calls is wrong
+ *   FORKED       USAGE     70  the handle belongs to the parent process
+ *   UNKNOWN      UNKNOWN   69  sent, and no answer came
+ *   UNREACHABLE  RETRY     69  nothing was applied; store unreachable
+ *   DENIED       STORE     77  login or permission refused by the store
+ *   STORE        STORE     69  the store refuses to work
+ *   CORRUPT      STORE     69  the store holds something that is not ours
+ *   UNSUPPORTED  USAGE     78  this store cannot do that
+ *   CONFIG       USAGE     78  the set-up is wrong
+ *   LIMIT        LIMIT     70  a bound of this client is reached
+ *   CLOSED       USAGE     70  the client was closed
+ *   NOMEM        LIMIT     70  out of memory
+ *   INTERNAL     INTERNAL  70  a bug in snib
+ *   TOO_MANY     REFUSED   75  more permits than the semaphore has
+ *
+ * The classes:
+ *
  *   REFUSED  definitely not acquired, nothing of the request is left
  *   LOST     the caller had it, and has it no longer
  *   UNKNOWN  sent, no answer; being cancelled in the background. Only for
@@ -111,34 +137,29 @@ extern "C" {
  * "Errors:" at a function lists what it may answer besides OK. Some lists refer
  * to another function's list; "never" then takes out what cannot happen, with
  * the reason. docs/PROOF.md names the test of each. */
-#define SNIB_ERRORS(X)                                                         \
-    X(OK, NONE, 0, "done")                                                     \
-    X(BUSY, REFUSED, 75, "held by another owner")                              \
-    X(TIMEOUT, REFUSED, 75, "not acquired within the wait limit")              \
-    X(CANCELLED, REFUSED, 75, "the wait was cancelled")                        \
-    X(DEADLOCK, REFUSED, 75, "waiting would close a cycle")                    \
-    X(LOST, LOST, 76, "the lease ended before the release")                    \
-    X(NOT_HELD, USAGE, 70, "this grant was released before")                   \
-    X(WRONG_OWNER, USAGE, 70, "another owner holds this grant")                \
-    X(USAGE, USAGE, 64, "argument or order of calls is wrong")                 \
-    X(FORKED, USAGE, 70, "the handle belongs to the parent process")           \
-    X(UNKNOWN, UNKNOWN, 69, "sent, and no answer came")                        \
-    X(UNREACHABLE, RETRY, 69, "nothing was applied; store unreachable")        \
-    X(DENIED, STORE, 77, "login or permission refused by the store")           \
-    X(STORE, STORE, 69, "the store refuses to work")                           \
-    X(CORRUPT, STORE, 69, "the store holds something that is not ours")        \
-    X(UNSUPPORTED, USAGE, 78, "this store cannot do that")                     \
-    X(CONFIG, USAGE, 78, "the set-up is wrong")                                \
-    X(LIMIT, LIMIT, 70, "a bound of this client is reached")                   \
-    X(CLOSED, USAGE, 70, "the client was closed")                              \
-    X(NOMEM, LIMIT, 70, "out of memory")                                       \
-    X(INTERNAL, INTERNAL, 70, "a bug in snib")                                 \
-    X(TOO_MANY, REFUSED, 75, "more permits than the semaphore has")
-
 typedef enum snib_err {
-#define SNIB_ERR_ENUM_(name, class_, exit_, text) SNIB_ERR_##name,
-    SNIB_ERRORS(SNIB_ERR_ENUM_)
-#undef SNIB_ERR_ENUM_
+    SNIB_ERR_OK,
+    SNIB_ERR_BUSY,
+    SNIB_ERR_TIMEOUT,
+    SNIB_ERR_CANCELLED,
+    SNIB_ERR_DEADLOCK,
+    SNIB_ERR_LOST,
+    SNIB_ERR_NOT_HELD,
+    SNIB_ERR_WRONG_OWNER,
+    SNIB_ERR_USAGE,
+    SNIB_ERR_FORKED,
+    SNIB_ERR_UNKNOWN,
+    SNIB_ERR_UNREACHABLE,
+    SNIB_ERR_DENIED,
+    SNIB_ERR_STORE,
+    SNIB_ERR_CORRUPT,
+    SNIB_ERR_UNSUPPORTED,
+    SNIB_ERR_CONFIG,
+    SNIB_ERR_LIMIT,
+    SNIB_ERR_CLOSED,
+    SNIB_ERR_NOMEM,
+    SNIB_ERR_INTERNAL,
+    SNIB_ERR_TOO_MANY
 } snib_err;
 
 typedef enum snib_class {

@@ -1,4 +1,4 @@
-/* base/error.c — the error table of snib.h, spelled out. */
+/* base/error.c — names, texts and classes of errors; states and causes. */
 #include "base/error.h"
 
 #include <stdarg.h>
@@ -11,8 +11,8 @@ struct row {
 };
 
 static const struct row rows[] = {
-#define ROW(n, c, e, t) {#n, t, SNIB_CLASS_##c, e},
-    SNIB_ERRORS(ROW)
+#define ROW(n, c, e, t) [SNIB_ERR_##n] = {#n, t, SNIB_CLASS_##c, e},
+    SNIB__ERRORS(ROW)
 #undef ROW
 };
 

@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "KINDS.md").read_text()
 BLOCKS = re.findall(r"<!-- run: c -->\n```c\n(.*?)```",
                     TEXT, re.S)
+CPP = re.findall(r"<!-- run: cpp -->\n```cpp\n(.*?)```", TEXT, re.S)
 SHELL = re.findall(r"<!-- run: sh -->\n```sh\n(.*?)```", TEXT, re.S)
 BUILD = pathlib.Path(os.environ.get("SNIB_BUILD_DIR", ROOT / "build" / "dev"))
 HEAD = """
@@ -47,10 +48,38 @@ int main(void)
 """
 
 
-def test_the_snippets_run(tmp_path):
+IN_CPP = """
+#include <snib.hpp>
+#include <iostream>
+#include <shared_mutex>
+int main()
+{
+    using namespace std::chrono_literals;
+    snib::client client;
+%s
+}
+"""
+
+
+def build_and_run(compiler, source, tmp_path):
+    """What the program prints, built against this build's library."""
     library = next(BUILD.rglob("libsnib.so"), None)
     if library is None:
         pytest.skip(f"no libsnib.so under {BUILD}")
+    subprocess.run(
+        [*compiler, "-Wall", "-Wextra", "-Werror", "-I", ROOT / "include",
+         source, "-L", library.parent, "-lsnib", "-o", tmp_path / "kinds"],
+        check=True)
+    env = dict(os.environ, SNIB_URL=f"sqlite:{tmp_path}/locks.db",
+               LD_LIBRARY_PATH=f"{library.parent}:"
+               + os.environ.get("LD_LIBRARY_PATH", ""))
+    done = subprocess.run([tmp_path / "kinds"], env=env, timeout=20,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_snippets_run(tmp_path):
     assert len(BLOCKS) == 3
     assert "60000" in BLOCKS[2]
     parts = [textwrap.indent(block.replace("60000", "50"), "    ")
@@ -59,19 +88,18 @@ def test_the_snippets_run(tmp_path):
     source.write_text(
         HEAD + "".join(PART % pair for pair in enumerate(parts))
         + MAIN % " || ".join(f"part_{i}(client)" for i in range(len(parts))))
-    subprocess.run(
-        ["cc", "-Wall", "-Wextra", "-Werror", "-I", ROOT / "include", source,
-         "-L", library.parent, "-lsnib", "-o", tmp_path / "kinds"], check=True)
-    env = dict(os.environ, SNIB_URL=f"sqlite:{tmp_path}/locks.db",
-               LD_LIBRARY_PATH=f"{library.parent}:"
-               + os.environ.get("LD_LIBRARY_PATH", ""))
-    done = subprocess.run([tmp_path / "kinds"], env=env, timeout=20,
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    lines = build_and_run(["cc"], source, tmp_path)
     assert re.fullmatch(r"writing with token \d+", lines[0])
     assert lines[1:3] == ["3 of 5 left", "0 to go"]
     assert lines[3].startswith("not met: ")
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
+def test_the_cpp_snippet_runs(tmp_path):
+    source = tmp_path / "kinds.cpp"
+    source.write_text(IN_CPP % textwrap.indent(*CPP, "    "))
+    line, = build_and_run(["c++", "-std=c++17"], source, tmp_path)
+    assert re.fullmatch(r"writing with token \d+", line)
 
 
 def test_the_shell_lines_run(tmp_path):

@@ -48,6 +48,15 @@ def test_threads_count_without_losing_any(run):
     assert result.stdout == "counted to 800\n"
 
 
+def test_guard_locks_and_says_what_is_wrong(run, example):
+    result = run("guard")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("mine, with token ")
+    result = example("guard", url="redis://no-such-host.invalid")
+    assert result.returncode == 69
+    assert result.stderr.startswith("UNREACHABLE: ")
+
+
 def test_policy_turns_the_second_payment_away(run):
     result = run("policy")
     assert result.returncode == 0, result.stderr

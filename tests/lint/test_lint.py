@@ -85,6 +85,7 @@ PLANTED = [
      "compile alone"),
     ("formatting", "src/core/b.c", "int  x ;\n", "not formatted"),
     ("formatting", "tests/b.h", "int x;   \n", "not formatted"),
+    ("formatting", "include/b.hpp", "int  x;\n", "not formatted"),
     ("cppcheck", "src/core/b.c",
      "int snib__b(int i);\nint snib__b(int i)\n{\n    int a[2] = {0, 0};\n"
      "    return i < 5 ? a[i + 2] + a[5] : 0;\n}\n", "arrayIndex"),

@@ -20,6 +20,13 @@ ${SNIB_CC:-cc} -std=c11 -Wall -Wextra -Werror "$here/consumer.c" \
     -o "$work/consumer" $(pkg-config --cflags --libs snib)
 LD_LIBRARY_PATH=$libdir "$work/consumer" || die "shared: exit $?"
 
+if command -v c++ >/dev/null; then
+    # shellcheck disable=SC2046
+    c++ -std=c++17 -Wall -Wextra -Werror "$here/consumer.cpp" -o "$work/cxx" \
+        $(pkg-config --cflags --libs snib)
+    LD_LIBRARY_PATH=$libdir "$work/cxx" || die "C++: exit $?"
+fi
+
 # shellcheck disable=SC2046
 if pkg-config --static --libs snib >/dev/null 2>"$work/why"; then
     ${SNIB_CC:-cc} -std=c11 "$here/consumer.c" -o "$work/static" \

@@ -1,11 +1,11 @@
-/* base/error.h and the error table of snib.h */
+/* base/error.h: the table of errors, filling struct snib_error. */
 #include "unit.h"
 
 #include "base/error.h"
 
 static const snib_err all[] = {
 #define CODE(name, class_, exit_, text) SNIB_ERR_##name,
-    SNIB_ERRORS(CODE)
+    SNIB__ERRORS(CODE)
 #undef CODE
 };
 

@@ -88,7 +88,7 @@ def headers(tree):
 
 
 def formatting(tree):
-    """clang-format would change nothing."""
+    """clang-format would change nothing, in C and C++."""
     tool = _tool("clang-format", "clang-format-14")
 
     def some(paths):
@@ -102,7 +102,7 @@ def formatting(tree):
         for path, line in found.items():
             yield Finding(f"{path}:{line}: not formatted (./dev format)")
 
-    paths = sorted(tree.c_files())
+    paths = sorted(tree.c_files(ends=(".c", ".h", ".cpp", ".hpp")))
     yield from _parallel(some, [paths[i:i + 40]
                                 for i in range(0, len(paths), 40)])
 

@@ -40,7 +40,7 @@ def _case_exists(tree, name, case):
             function = re.escape(case.split("[")[0])
             return case == "-" or pattern and re.search(
                 pattern.format(function), tree.read(path), re.M)
-    return case == "-" and suite in ("live", "sim", "unit")
+    return case == "-" and suite in ("cpp", "live", "sim", "unit")
 
 
 def findings(tree):

@@ -18,7 +18,8 @@ RULE = re.compile(r"-- (.+?) -*$")
 NOISE = re.compile(r"#(ifndef|define) SNIB_\w+_H$|#define SNIB_H$|"
                    r"#ifn?def (SNIB_H|__cplusplus)$|#endif$|#include |"
                    r'extern "C" \{$|\}$')
-ERROR = re.compile(r'X\((\w+), (\w+), (\d+), "(.*?)"\)')
+# A row of the table of errors: code, class, exit status, text.
+ERROR = re.compile(r"^ \*   (\w+) +([A-Z]+) +(\d+)  (.*)$", re.M)
 
 
 def blocks(text):
@@ -118,9 +119,6 @@ def prototype(match):
 def plain(code):
     """As a caller sees it: without what only the compiler reads."""
     code = re.sub(r"(?m)^#define SNIB_(API|CHECK) .*\n?", "", code)
-    if code.startswith("#define SNIB_ERRORS(X)"):
-        return "\n".join(f"SNIB_ERR_{name:<12} {kind:<9} {status:>2}  {text}"
-                         for name, kind, status, text in ERROR.findall(code))
     return re.sub(r"SNIB_API [^;]*;", prototype, code).strip("\n")
 
 
@@ -150,10 +148,6 @@ def page(header, others, date):
            f".Nd {escape(title)}\n.Sh SYNOPSIS\n.In {include}\n.Pp\n",
            link(), ".Sh DESCRIPTION\n", flow(rest.strip())]
     for comment, code in found[1:]:
-        if code.startswith(("#define SNIB_ERRORS(X)", "typedef enum snib_err")):
-            # shown as its rows; how the table is used is the compiler's matter
-            comment = (comment or "").partition("Classes:\n")[2]
-            code = code if "(X)" in code else ""
         rule = RULE.match((comment or "").split("\n")[0])
         if rule:
             out.append(f".Ss {rule[1][0].upper()}{rule[1][1:]}\n")
