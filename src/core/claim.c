@@ -38,10 +38,10 @@
  *             gone_by                          over; its release is UNKNOWN
  *
  * Beside it stand two small states, each with a table of its own. `doubt`: what
- * may have become of a send that was not answered. Without one the claim ends by
- * a RELEASE or a yield. With COPIES, by a RELEASE that leaves a tombstone. With
- * OPEN, or while its ACQUIRE is under way, by a CANCEL, since a RELEASE needs a
- * grant that is known.
+ * may have become of a send that was not answered. Without one the claim ends
+ * by a RELEASE or a yield. With COPIES, by a RELEASE that leaves a tombstone.
+ * With OPEN, or while its ACQUIRE is under way, by a CANCEL, since a RELEASE
+ * needs a grant that is known.
  *
  * doubt    event                                                      next
  * -------  ---------------------------------------------------------  ------
@@ -57,7 +57,7 @@
  * hint     event                               next
  * -------  ----------------------------------  --------------------------------
  * any      heard, no renewal under way         HEARD; a held one is asked about
- *          heard, a renewal under way          STALE: its answer settles nothing
+ *          heard, a renewal under way          STALE: its answer is too old
  * HEARD    a renewal shows that it stands      NONE
  * STALE    such an answer, or a new renewal    HEARD; asked again
  * any      asked anew                          NONE

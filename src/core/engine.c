@@ -2,11 +2,11 @@
  * requests go to the store, its answers to the claims, actions come out.
  *
  * All entry points that may ask the store anything are here; each ends in
- * engine_settle, and nothing that they call comes back here. engine_settle hands
- * the requests of this step to the store as one chain (so that renewals that
- * fall due together travel together) and takes answers until nothing moves. A
- * store may answer inside start(), so both are repeated. Each round ends
- * requests or sends them away, so it comes to an end. */
+ * engine_settle, and nothing that they call comes back here. engine_settle
+ * hands the requests of this step to the store as one chain (so that renewals
+ * that fall due together travel together) and takes answers until nothing
+ * moves. A store may answer inside start(), so both are repeated. Each round
+ * ends requests or sends them away, so it comes to an end. */
 #include "core/engine_i.h"
 
 #include <assert.h>

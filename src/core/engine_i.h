@@ -353,10 +353,11 @@ static inline bool snib__cycles_is_mine(const struct snib__engine *e,
 {
     return q == &e->cycles.direct;
 }
+
 /* claim.c */
 /* A new acquisition waits at this local lock; its claim, a new one if there was
- * none, asks for it too. upgrade_of: the ticket of the owner's grant that is not
- * in the way, or 0. NULL: no memory. */
+ * none, asks for it too. upgrade_of: the ticket of the owner's grant that is
+ * not in the way, or 0. NULL: no memory. */
 struct snib__acquisition *snib__claim_join(struct snib__engine *,
                                            snib_instant now,
                                            struct snib__local_lock *,

@@ -1,5 +1,5 @@
-/* tests/unit/test_check.c — each rule of core/check.c is broken by hand and told
- * in words; then the object is put back, and nothing is broken. */
+/* tests/unit/test_check.c — each rule of core/check.c is broken by hand and
+ * told in words; then the object is put back, and nothing is broken. */
 #include "unit.h"
 
 #ifdef SNIB_CHECKS
