@@ -105,20 +105,6 @@ void snib__acquisition_hush(struct snib__acquisition *s)
     snib__unlink(&s->told);
 }
 
-struct snib__acquisition *snib__engine_told(struct snib__engine *e,
-                                            uint8_t *ret_news)
-{
-    struct snib__link *l = snib__list_pop(&e->told);
-    if (!l) {
-        return NULL;
-    }
-    struct snib__acquisition *s =
-        SNIB__CONTAINER(l, struct snib__acquisition, told);
-    *ret_news = s->news;
-    s->news = 0;
-    return s;
-}
-
 /* Sets its outcome to err, in the store's words if detail has that code. */
 static void acquisition_explain(struct snib__acquisition *s, snib_err err,
                                 const struct snib_error *detail)

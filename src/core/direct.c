@@ -239,9 +239,3 @@ void snib__engine_direct_leave(struct snib__engine *e,
         direct->inner = NULL;
     }
 }
-
-struct snib__direct *snib__engine_told_direct(struct snib__engine *e)
-{
-    struct snib__link *l = snib__list_pop(&e->told_directs);
-    return l ? SNIB__CONTAINER(l, struct snib__direct, told) : NULL;
-}

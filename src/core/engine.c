@@ -400,3 +400,25 @@ snib_err snib__engine_direct(struct snib__engine *e, snib_instant now,
     engine_settle(e, now);
     return err;
 }
+
+/* -- what the driver takes ------------------------------------------------ */
+
+struct snib__acquisition *snib__engine_told(struct snib__engine *e,
+                                            uint8_t *ret_news)
+{
+    struct snib__link *l = snib__list_pop(&e->told);
+    if (!l) {
+        return NULL;
+    }
+    struct snib__acquisition *s =
+        SNIB__CONTAINER(l, struct snib__acquisition, told);
+    *ret_news = s->news;
+    s->news = 0;
+    return s;
+}
+
+struct snib__direct *snib__engine_told_direct(struct snib__engine *e)
+{
+    struct snib__link *l = snib__list_pop(&e->told_directs);
+    return l ? SNIB__CONTAINER(l, struct snib__direct, told) : NULL;
+}
