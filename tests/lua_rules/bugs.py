@@ -9,7 +9,7 @@ RULES = "the rules"
 BUGS = [
     # -- the scripts
     ("a reader fits beside a writer", LUA + "settle.lua",
-     "return not live.sole or live.sole == w.beside", "return true"),
+     "return not live.sole or live.sole == w.upgrade_of", "return true"),
     ("one permit more than the size fits", LUA + "settle.lua",
      "(live and live.used or 0) + w.permits > size then",
      "(live and live.used or 0) + w.permits > size + 1 then"),
@@ -38,15 +38,14 @@ BUGS = [
     ("a release serves nobody", LUA + "release.lua",
      "else\n    walk()\nend", "end"),
     ("a latch is counted down past open", LUA + "params.lua",
-     "gate = math.max(gate - n, 0)", "gate = gate - n"),
+     "latch = math.max(latch - n, 0)", "latch = latch - n"),
     ("all or none keeps what it had", LUA + "several.lua",
      "if missed and all then", "if missed and not all then"),
     ("a forced release leaves no word for the holder", LUA + "force.lua",
      "if #marks > 0 then", "if #marks < 0 then"),
     ("a higher class is served later", LUA + "acquire.lua",
-     "rank = rank or class * 1099511627776 + (counter or 0) + 1, terms",
-     "rank = rank or (255 - class) * 1099511627776 + (counter or 0) + 1, "
-     "terms"),
+     "rank = rank or class * 1099511627776 + (counter or 0) + 1,",
+     "rank = rank or (255 - class) * 1099511627776 + (counter or 0) + 1,"),
     ("a new grant cuts the time of the others' records", LUA + "enter.lua",
      "        keep = live.longest\n", ""),
     ("a renewal cuts the time of the others' records", LUA + "renew.lua",
