@@ -213,8 +213,8 @@ static void claim_renew_renewed(struct snib__engine *e, snib_instant now,
 }
 
 /* It is sent again at once. */
-static void claim_renew_unknown(struct snib__engine *e, snib_instant now,
-                                struct snib__claim *t, struct snib__pending *q)
+static void claim_renew_unknown(struct snib__engine *e, struct snib__claim *t,
+                                struct snib__pending *q)
 {
     struct snib__request *rq = &q->rq;
     rq->resent = true;
@@ -225,7 +225,7 @@ static void claim_renew_unknown(struct snib__engine *e, snib_instant now,
     if (!rq->only_asks) {
         snib__acquisition_trouble(t->holder, q->error.text);
         snib__claim_fails(e, t);
-        snib__claim_risk(e, now, t, SNIB_CAUSE_UNREACHABLE);
+        snib__claim_arm(e, t);
     }
 }
 
@@ -260,13 +260,23 @@ static void claim_renew_refused(struct snib__engine *e, snib_instant now,
                      true);
 }
 
+/* What a caller's renewal is told when the last copy of it was not applied. An
+ * earlier copy, which was not answered, may have been. */
+static snib_err claim_renew_error(const struct snib__request *rq)
+{
+    if (rq->resent && !rq->only_asks) {
+        return SNIB_ERR_UNKNOWN;
+    }
+    return rq->err ? rq->err : SNIB_ERR_UNREACHABLE;
+}
+
 /* NOT_APPLIED: the store is unfit just now. */
 static void claim_renew_unfit(struct snib__engine *e, snib_instant now,
                               struct snib__claim *t, struct snib__pending *q)
 {
     if (t->want_renew && t->holder) {
         t->want_renew = false;
-        t->holder->err = q->rq.err ? q->rq.err : SNIB_ERR_UNREACHABLE;
+        t->holder->err = claim_renew_error(&q->rq);
         snib__acquisition_tell(e, t->holder, SNIB__NEWS_RENEWED);
     }
     if (!q->rq.only_asks) {
@@ -284,7 +294,7 @@ void snib__claim_renewal_answered(struct snib__engine *e, snib_instant now,
 {
     const struct snib__request *rq = &q->rq;
     if (rq->answer == SNIB__UNKNOWN) {
-        claim_renew_unknown(e, now, t, q);
+        claim_renew_unknown(e, t, q);
         return;
     }
     t->renewing = NULL;

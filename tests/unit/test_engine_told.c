@@ -193,6 +193,51 @@ static void a_refused_renewal_is_told_with_the_stores_error(void **state)
     assert_int_equal(status_of(d, s).state, SNIB_HELD);
 }
 
+/* That the second copy was refused says nothing of the first. */
+static void a_renewal_whose_first_copy_may_be_applied_is_unknown(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquisition *s = renew(d, held_by(d, ask_of(1)));
+    struct snib__request *rq = at(SNIB__RENEW);
+    say(d, rq, SNIB__UNKNOWN);
+    assert_int_equal(news_of(d, s), SNIB__NEWS_STATE); /* at risk */
+    rq = at(SNIB__RENEW);
+    rq->err = SNIB_ERR_DENIED;
+    say(d, rq, SNIB__NOT_APPLIED);
+    assert_int_equal(news_of(d, s), SNIB__NEWS_RENEWED);
+    assert_int_equal(s->err, SNIB_ERR_UNKNOWN);
+    pass_ms(d, 200);
+    confirm(d, d->now);
+}
+
+/* However its renewal fails: the library renews no fixed lease by itself, so
+ * nothing about the grant has become less sure. */
+static void a_fixed_lease_whose_renewal_fails_stays_held(void **state)
+{
+    static const enum snib__answer fails[] = {SNIB__UNKNOWN, SNIB__NOT_APPLIED};
+    struct desk *d = *state;
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.fixed = true;
+    for (size_t i = 0; i < COUNT_OF(fails); i++) {
+        struct snib__acquisition *s = renew(d, held_by(d, spec));
+        say(d, at(SNIB__RENEW), fails[i]);
+        assert_int_equal(status_of(d, s).state, SNIB_HELD);
+        if (fails[i] == SNIB__UNKNOWN) { /* it was sent again at once */
+            say(d, at(SNIB__RENEW), SNIB__NOT_APPLIED);
+        }
+        assert_int_equal(status_of(d, s).state, SNIB_HELD);
+        assert_int_equal(news_of(d, s), SNIB__NEWS_RENEWED);
+        pass_ms(d, 200);
+        struct snib__request *rq = at(SNIB__RENEW);
+        assert_true(!rq || rq->only_asks); /* nobody waits for another */
+        if (rq) {
+            confirm(d, d->now);
+        }
+        release(d, s->ticket, 1, NULL);
+        say(d, at(SNIB__RELEASE), SNIB__DONE);
+    }
+}
+
 static void a_renewal_that_was_asked_for_is_answered_once(void **state)
 {
     struct desk *d = *state;
@@ -331,6 +376,8 @@ int main(void)
         T(a_deadline_answers_the_renewal_that_was_asked_for),
         T(a_refused_renewal_is_told_with_the_stores_error),
         T(a_renewal_that_was_asked_for_is_answered_once),
+        T(a_renewal_whose_first_copy_may_be_applied_is_unknown),
+        T(a_fixed_lease_whose_renewal_fails_stays_held),
         T(a_cut_leaves_whole_characters_of_every_length),
         T(a_forced_release_is_told_in_whole_characters),
         T(a_text_that_just_does_not_fit_is_cut_as_well),

@@ -390,6 +390,25 @@ static void what_the_holder_tells_after_the_stop_is_the_reason(void **state)
     }
 }
 
+static void a_command_that_was_signalled_learns_the_reason_too(void **state)
+{
+    struct supervisor_rules told = rules;
+    (void)state;
+    told.on_lost = SUPERVISOR_LOST_SIGNAL;
+    for (int lost = 0; lost < 2; lost++) {
+        struct supervisor l = in_state_with(SUPERVISOR_RUNNING, told);
+        send(&l, TIMER, 30 * S);
+        assert_int_equal(l.state, SUPERVISOR_RUNNING);
+        assert_int_equal(l.why, SUPERVISOR_CAUSE_EXPIRED);
+        send(&l,
+             lost ? EVENT(.kind = SUPERVISOR_EV_LOST,
+                          .why = SUPERVISOR_CAUSE_REVOKED)
+                  : RISK(SUPERVISOR_CAUSE_REVOKED),
+             30 * S + MS);
+        assert_int_equal(l.why, SUPERVISOR_CAUSE_REVOKED);
+    }
+}
+
 static void a_command_that_could_not_start_did_not_run(void **state)
 {
     struct supervisor_rules hold = rules;
@@ -472,6 +491,7 @@ int main(void)
             an_end_after_the_deadline_is_a_loss_though_nobody_told),
         cmocka_unit_test(what_the_holder_told_of_the_risk_is_the_reason),
         cmocka_unit_test(what_the_holder_tells_after_the_stop_is_the_reason),
+        cmocka_unit_test(a_command_that_was_signalled_learns_the_reason_too),
         cmocka_unit_test(a_command_that_could_not_start_did_not_run),
         cmocka_unit_test(max_run_is_counted_from_the_grant),
         cmocka_unit_test(on_lost_signal_sends_it_once_and_does_not_kill),

@@ -458,14 +458,18 @@ static void supervisor_step_running(struct supervisor *l,
         }
         break;
     case SUPERVISOR_EV_RISK:
-        if (!l->risk && !l->lost) {
+        if (l->lost) {
+            supervisor_step_learn(l, ev->why);
+        } else if (!l->risk) {
             l->risk = true;
             l->risk_why = ev->why;
             a->todo |= SUPERVISOR_SAY_RISK;
         }
         break;
     case SUPERVISOR_EV_LOST:
-        if (!l->lost) {
+        if (l->lost) {
+            supervisor_step_learn(l, ev->why);
+        } else {
             supervisor_step_lose(l, a, ev->why, now);
         }
         break;
