@@ -55,6 +55,9 @@
  * initialiser: a function that takes one always writes it, on success with code
  * OK and text "".
  *
+ * NULL. Options may be NULL: their defaults. Any other pointer must not be, but
+ * where a function's comment allows it.
+ *
  * Results. A call writes its result (ret, ret_…) when it returns OK. After an
  * error a pointer to something that would have to be freed is NULL and its
  * count 0, a grant is all zero, a ticket 0 and a text "". Anything else is as
@@ -374,7 +377,8 @@ snib_client_open(const struct snib_client_options *options,
  * told. A second thread that calls stop returns when the first is through.
  *
  * free gives everything back, and does the first two steps if they were not
- * done. No other thread may use the client during free.
+ * done. No other thread may use the client during free. Free the handles of
+ * locks first: snib_lock_free after it reads freed memory.
  *
  * NULL is allowed for all three. */
 SNIB_API void snib_client_close(struct snib_client *);
@@ -454,9 +458,8 @@ struct snib_lock_options {
      * the queue, and in no order. The URL's ?wait=spin says the same for all
      * locks. */
     bool spin;
-    bool
-        /* Do not hand the lock over between the threads of this process. */
-        no_local_hand_over;
+    /* Do not hand the lock over between the threads of this process. */
+    bool no_local_hand_over;
     /* When a grant ends without a release (its owner died or lost it), the lock
      * stays closed for so long: time for what that owner sent to arrive. 0:
      * none. At most a day. */
@@ -497,8 +500,8 @@ SNIB_API SNIB_CHECK snib_err snib_lock_new(struct snib_client *,
                                            struct snib_lock **ret,
                                            struct snib_error *reterr);
 
-/* Free the handle. What is still held through it is released in the background.
- * NULL is allowed. The call waits for an on_change of the handle that runs.
+/* Free the handle, before its client. What is still held through it is released
+ * in the background. NULL is allowed. The call waits for an on_change of the handle that runs.
  * When it has returned, none runs or will run, and data may be freed (called
  * from on_change itself: when that has returned). */
 SNIB_API void snib_lock_free(struct snib_lock *);
@@ -708,9 +711,10 @@ SNIB_API snib_err snib_grant_abandon(struct snib_lock *, struct snib_grant,
 /* Adopt the grant that text names. The client must have been opened with the
  * grant's identity, and the handle must be of the lock's name. The grant is the
  * caller's once the store has confirmed it by a renewal to lease_ms from now
- * (0: the lock's lease), which never shortens it. Nothing is ever acquired. Then renew, release and status
- * work as usual, and any thread may release it. Blocks up to request_ms. After
- * an error *ret is all zero, and the grant is what it was.
+ * (0: the lock's lease), which never shortens it. Nothing is ever acquired.
+ * Then renew, release and status work as usual, and any thread may release it.
+ * Blocks up to request_ms. After an error *ret is all zero, and the grant is
+ * what it was.
  *
  * Errors: LOST (the store says that it is over: ended, released, forced),
  * UNKNOWN (sent, no answer; it may have been renewed), UNREACHABLE, DENIED,
@@ -815,7 +819,7 @@ SNIB_API void snib_cancel(struct snib_client *, uint64_t ticket);
  * snib_next until it says false. In a pull client call snib_process first, then
  * snib_next until it says false. It is one descriptor, open until
  * snib_client_free. It belongs to the library: do not read, write or close
- * it. */
+ * it. -1: none could be made, or this is a forked child. */
 SNIB_API int snib_fd(struct snib_client *);
 
 /* Milliseconds until snib_process has something to do; -1: no timer. For pull

@@ -53,8 +53,12 @@
  *     and does no I/O;
  *   - pass token() to the resource, which refuses a lower one
  *     (docs/FENCING.md): only this is safe in the moment after held();
- *   - end with release(), which answers LOST when not all of it was protected
- *     (of a guard: guard.release()->release());
+ *   - end with release(), which answers LOST when not all of it was protected.
+ *     Of a std::unique_lock: guard.release()->release(); of a std::shared_lock:
+ *     guard.release()->shared().release(), since what a shared_mutex itself is
+ *     asked (held, token, release) is about writing. Under a std::lock_guard or
+ *     std::scoped_lock call the mutex' release() at the end of the block; the
+ *     guard then does nothing more;
  *   - or take lock_options.on_change, or grant::fd(), to be told at once.
  * A lost lock is released like any other; until then its owner cannot acquire
  * it again (LOST).

@@ -9,6 +9,7 @@
 #error "snib.hpp needs C++17"
 #endif
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -219,7 +220,7 @@ class client
 /* -- lock and grant -------------------------------------------------------- */
 
 /* One hold of a lock, or nothing. The destructor releases it and throws
- * nothing. Movable between objects; between threads see "Owners" above.
+ * nothing. Movable between objects; between threads see "Owners" in snib.hpp.
  *
  * A grant that holds nothing (made by the default constructor, moved from,
  * released) answers as a stale one does in C: not held, RELEASED, NOT_HELD. */
@@ -301,8 +302,16 @@ class grant
     }
 
     /* A descriptor that becomes readable when the grant is lost or released; -1
-     * on failure: see snib_grant_fd. */
-    int fd() const noexcept { return lock_ ? snib_grant_fd(lock_, raw_) : -1; }
+     * on failure: see snib_grant_fd. Of a grant that holds nothing errno is
+     * ENOENT. */
+    int fd() const noexcept
+    {
+        if (!lock_) {
+            errno = ENOENT;
+            return -1;
+        }
+        return snib_grant_fd(lock_, raw_);
+    }
 
     /* The grant in C; its ticket is 0 when this holds nothing. */
     snib_grant get() const noexcept { return lock_ ? raw_ : snib_grant(); }

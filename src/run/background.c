@@ -33,7 +33,7 @@ enum {
     LATE_NS = 1000 * 1000000, /* later than that: the process stood still */
 };
 
-/* -- lines ----------------------------------------------------------------- */
+/* -- sockets --------------------------------------------------------------- */
 
 static bool background_urgent(const struct snib_client *c, uint32_t i)
 {

@@ -68,9 +68,9 @@ static const struct snib__name *multi_name_of(const struct part *p)
 
 /* -- order ---------------------------------------------------------------- */
 
-static int multi_by_order(const void *detached, const void *right)
+static int multi_by_order(const void *left, const void *right)
 {
-    const struct part *a = detached, *b = right;
+    const struct part *a = left, *b = right;
     const struct snib__name *x = multi_name_of(a), *y = multi_name_of(b);
     size_t both = x->raw_size < y->raw_size ? x->raw_size : y->raw_size;
     int c = strcmp(multi_client_of(a)->identity, multi_client_of(b)->identity);
@@ -489,8 +489,8 @@ static size_t multi_try_run(struct attempt *a, size_t i, size_t n)
     const struct part *part = &a->m->part[i];
     struct snib_client *c = multi_client_of(part);
     size_t got = 0;
-    snib_duration detached = multi_left_until(a->limit);
-    if (detached.ns == 0) { /* a request sent now could not be answered */
+    snib_duration left = multi_left_until(a->limit);
+    if (left.ns == 0) { /* a request sent now could not be answered */
         struct snib_error late;
         snib__fail_plain(&late, multi_once_only(a) ? SNIB_ERR_UNREACHABLE
                                                    : SNIB_ERR_TIMEOUT);
@@ -501,7 +501,7 @@ static size_t multi_try_run(struct attempt *a, size_t i, size_t n)
         member[j].lock = part[j].lock;
     }
     snib__batch_try(c, member, n, &a->how.o, multi_once_only(a),
-                    multi_shorter(c->request, detached));
+                    multi_shorter(c->request, left));
     while (got < n && !member[got].error.code) {
         a->grants[part[got].index] = member[got].grant;
         got++;

@@ -62,8 +62,9 @@ static snib_err params_spec(struct snib_client *c, const char *name,
     q.name_size = size ? size : strlen(name);
     snib_err err = snib__run_direct(c, &q, reterr);
     if (!err && !params_read_row(&q.result, ret)) {
-        err = snib__fail(reterr, SNIB_ERR_INTERNAL,
-                         "the store did not say what the lock's terms are");
+        err =
+            snib__fail(reterr, SNIB_ERR_INTERNAL,
+                       "the store did not say what the lock's parameters are");
     }
     snib__buf_free(&q.result);
     return err;

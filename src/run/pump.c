@@ -18,8 +18,9 @@
  * 2. Collect the threads to be woken, unlock, then wake them. A thread that
  *    is woken under the mutex runs straight into it.      [snib__step_pause]
  * 3. One sender. A caller appends its bytes. It sends them itself only when
- *    the reader of that socket is asleep in poll. A reader sends all that
- *    gathered just before it sleeps.     [pump_may_send, pump_sleep_reading]
+ *    no call reads that socket, or its reader is asleep in poll. A reader sends
+ *    all that gathered just before it sleeps.
+ *                                        [pump_may_send, pump_sleep_reading]
  * 4. A role is passed to a thread that still waits; else, if anything is
  *    awaited, to the background thread; else to nobody.
  *                                                      [roles.c, roles_pass]

@@ -130,12 +130,12 @@ void snib__notices_tell(struct snib__step *s)
         void *data = x->data;
         struct snib_grant grant = x->grant;
         snib_state state = (snib_state)x->now_state;
-        snib_cause reason = (snib_cause)x->now_cause;
+        snib_cause cause = (snib_cause)x->now_cause;
         x->told_state = x->now_state;
         c->telling = x->lock;
         c->teller = pthread_self();
         snib__step_pause(s);
-        on_change(data, grant, state, reason);
+        on_change(data, grant, state, cause);
         snib__step_again(s);
         c->telling = NULL;
         pthread_cond_broadcast(&c->told);
