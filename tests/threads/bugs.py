@@ -57,8 +57,8 @@ BUGS = [
      "    while (lock->o.lease_ms < 0 && c->telling == lock &&"),
     ("a callback is called under the mutex", RUN + "watch.c",
      "        snib__step_pause(s);\n        on_change(data, grant, state, "
-     "reason);\n        snib__step_again(s);\n",
-     "        on_change(data, grant, state, reason);\n"),
+     "cause);\n        snib__step_again(s);\n",
+     "        on_change(data, grant, state, cause);\n"),
     ("an acquire that was started is watched for later", RUN + "events.c",
      "            snib__background_hurry(&s);", "            (void)c;"),
     ("a child by fork takes its parent's mutex", RUN + "client.c",
