@@ -711,8 +711,10 @@ SNIB_API snib_err snib_grant_abandon(struct snib_lock *, struct snib_grant,
 /* Adopt the grant that text names. The client must have been opened with the
  * grant's identity, and the handle must be of the lock's name. The grant is the
  * caller's once the store has confirmed it by a renewal to lease_ms from now
- * (0: the lock's lease), which never shortens it. Nothing is ever acquired.
- * Then renew, release and status work as usual, and any thread may release it.
+ * (0: the lock's lease). When more was left than that, the store keeps the later
+ * end, but this client counts with lease_ms and gives the grant back then.
+ * Nothing is ever acquired. Then renew, release and status work as usual, and
+ * any thread may release it.
  * Blocks up to request_ms. After an error *ret is all zero, and the grant is
  * what it was.
  *

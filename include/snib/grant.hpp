@@ -236,9 +236,11 @@ class grant
     }
     grant &operator=(grant &&from) noexcept
     {
-        grant old(std::move(*this));
-        lock_ = std::exchange(from.lock_, nullptr);
-        raw_ = from.raw_;
+        if (this != &from) {
+            grant old(std::move(*this));
+            lock_ = std::exchange(from.lock_, nullptr);
+            raw_ = from.raw_;
+        }
         return *this;
     }
     ~grant()

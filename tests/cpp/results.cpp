@@ -98,6 +98,8 @@ void assigning_to_a_grant_releases_what_it_held()
     snib::lock first = lock_of(client, one), second = lock_of(client, two);
     snib::grant grant = std::move(*first.acquire());
     grant = std::move(*second.acquire());
+    auto *self = &grant;
+    grant = std::move(*self); // keeps what it holds
     CHECK(grant.held() && is_free(other, one) && !is_free(other, two));
 }
 

@@ -390,6 +390,21 @@ static void what_the_holder_tells_after_the_stop_is_the_reason(void **state)
     }
 }
 
+static void what_the_holder_tells_with_the_release_is_the_reason(void **state)
+{
+    struct supervisor l = in_state(SUPERVISOR_RUNNING);
+    (void)state;
+    send(&l, TIMER, 24600 * MS);
+    send(&l, ENDED(143, false), 24610 * MS);
+    assert_int_equal(l.why, SUPERVISOR_CAUSE_EXPIRED);
+    send(&l,
+         EVENT(.kind = SUPERVISOR_EV_RELEASED, .lost = true,
+               .why = SUPERVISOR_CAUSE_PAUSED),
+         25 * S);
+    assert_int_equal(l.state, SUPERVISOR_DONE);
+    assert_int_equal(l.why, SUPERVISOR_CAUSE_PAUSED);
+}
+
 static void a_command_that_was_signalled_learns_the_reason_too(void **state)
 {
     struct supervisor_rules told = rules;
@@ -492,6 +507,7 @@ int main(void)
         cmocka_unit_test(what_the_holder_told_of_the_risk_is_the_reason),
         cmocka_unit_test(what_the_holder_tells_after_the_stop_is_the_reason),
         cmocka_unit_test(a_command_that_was_signalled_learns_the_reason_too),
+        cmocka_unit_test(what_the_holder_tells_with_the_release_is_the_reason),
         cmocka_unit_test(a_command_that_could_not_start_did_not_run),
         cmocka_unit_test(max_run_is_counted_from_the_grant),
         cmocka_unit_test(on_lost_signal_sends_it_once_and_does_not_kill),

@@ -647,6 +647,8 @@ static void supervisor_step_gone(struct supervisor *l,
          * release is the first to find out. */
         if (ev->lost && !l->lost && l->ran) {
             supervisor_step_note_lost(l, a, ev->why);
+        } else if (ev->lost) {
+            supervisor_step_learn(l, ev->why);
         }
         supervisor_step_act_exit(l, a);
         break;
