@@ -501,9 +501,9 @@ SNIB_API SNIB_CHECK snib_err snib_lock_new(struct snib_client *,
                                            struct snib_error *reterr);
 
 /* Free the handle, before its client. What is still held through it is released
- * in the background. NULL is allowed. The call waits for an on_change of the handle that runs.
- * When it has returned, none runs or will run, and data may be freed (called
- * from on_change itself: when that has returned). */
+ * in the background. NULL is allowed. The call waits for an on_change of the
+ * handle that runs. When it has returned, none runs or will run, and data may be
+ * freed (called from on_change itself: when that has returned). */
 SNIB_API void snib_lock_free(struct snib_lock *);
 
 struct snib_acquire_options {
@@ -633,12 +633,11 @@ SNIB_API void snib_grant_status(struct snib_lock *, struct snib_grant,
  *            "expired: the lease was fixed, and is over"
  *
  * It is "" while the grant is held, and when the grant is stale or of another
- * lock. A lost grant
- * is stale once its last hold is given back, so ask before the release.
- * Programs should compare snib_status.cause: the words may change. The text
- * contains what other people wrote (a reason, a server's error); in it only
- * controls below 0x20 and DEL are replaced by '?'. It is cut to size and ends
- * in NUL unless size is 0. SNIB_EXPLAIN_TEXT is enough for all but long
+ * lock. A lost grant is stale once its last hold is given back, so ask before
+ * the release. Programs should compare snib_status.cause: the words may change.
+ * The text contains what other people wrote (a reason, a server's error); in it
+ * only controls below 0x20 and DEL are replaced by '?'. It is cut to size and
+ * ends in NUL unless size is 0. SNIB_EXPLAIN_TEXT is enough for all but long
  * reasons. Any thread; no I/O; may be called from on_change. */
 SNIB_API void snib_grant_explain(struct snib_lock *, struct snib_grant,
                                  char *ret_text, size_t size);

@@ -48,6 +48,15 @@ static void snapshot_book_show(struct snib__book *b,
     *ret = k->c;
 }
 
+/* The row of this request; NULL: there is none, or this step removes it. */
+static struct snib__snapshot_claim *snapshot_book_row(struct snib__snapshot *s,
+                                                      uint32_t lock,
+                                                      const uint64_t request[2])
+{
+    struct snib__snapshot_claim *k = snib__snapshot_claim_of(s, lock, request);
+    return k && !k->gone ? k : NULL;
+}
+
 static bool snapshot_book_find(struct snib__book *b,
                                const struct snib__name *name,
                                const uint64_t request[2],
@@ -55,11 +64,11 @@ static bool snapshot_book_find(struct snib__book *b,
 {
     struct snib__snapshot *s = snapshot_book_self(b);
     uint32_t lock = snib__snapshot_lock_of(s, name);
-    struct snib__snapshot_claim *k = snib__snapshot_claim_of(s, lock, request);
+    struct snib__snapshot_claim *k = snapshot_book_row(s, lock, request);
     if (!b->asker || !snapshot_book_same(b->asker->id, request)) {
         s->lock[lock].read = true; /* its own row is guarded anyway */
     }
-    if (!k || k->gone) {
+    if (!k) {
         return false;
     }
     snapshot_book_show(b, k, ret);
@@ -256,9 +265,8 @@ static void snapshot_book_change(struct snib__book *b,
 {
     struct snib__snapshot *s = snapshot_book_self(b);
     uint32_t lock = snib__snapshot_lock_of(s, name);
-    struct snib__snapshot_claim *k =
-        snib__snapshot_claim_of(s, lock, c->request);
-    if (!k || k->gone) {
+    struct snib__snapshot_claim *k = snapshot_book_row(s, lock, c->request);
+    if (!k) {
         b->err = SNIB_ERR_INTERNAL;
         return;
     }
@@ -278,9 +286,8 @@ static void snapshot_book_remove(struct snib__book *b,
 {
     struct snib__snapshot *s = snapshot_book_self(b);
     uint32_t lock = snib__snapshot_lock_of(s, name);
-    struct snib__snapshot_claim *k =
-        snib__snapshot_claim_of(s, lock, c->request);
-    if (!k || k->gone) {
+    struct snib__snapshot_claim *k = snapshot_book_row(s, lock, c->request);
+    if (!k) {
         return;
     }
     if (!snib__snapshot_is_mark(&k->c)) {
