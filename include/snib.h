@@ -783,10 +783,12 @@ struct snib_event {
  *
  * Errors of snib_acquire_start: USAGE (options), DEADLOCK (this owner holds a
  * no_reentry lock), LOST (this owner lost the lock), LIMIT (no thread or file
- * descriptor is left), CLOSED, FORKED, NOMEM. Errors of snib_try_start: those
- * of snib_acquire_start. Errors of snib_try_for_start: those of
- * snib_acquire_start. Errors of snib_release_start: USAGE (a grant of another
- * lock), NOT_HELD, WRONG_OWNER, LIMIT, CLOSED, FORKED, NOMEM. */
+ * descriptor is left), CLOSED, FORKED, NOMEM. Errors of snib_try_start: BUSY
+ * (another owner of this client has it, which is known at once), and those of
+ * snib_acquire_start. Errors of snib_try_for_start: BUSY (the same, and
+ * wait_ms <= 0), and those of snib_acquire_start. Errors of snib_release_start:
+ * USAGE (a grant of another lock), NOT_HELD, WRONG_OWNER, LIMIT, CLOSED,
+ * FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err
 snib_acquire_start(struct snib_lock *, const struct snib_acquire_options *,
                    void *user, uint64_t *ret_ticket, struct snib_error *reterr);

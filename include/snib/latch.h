@@ -122,7 +122,12 @@ SNIB_API SNIB_CHECK snib_err snib_barrier_try_for(
  * same holds, with CLOSED for CANCELLED.
  *
  * Errors: USAGE, NOMEM, LIMIT, CLOSED, FORKED; those of the wait are in the
- * event. */
+ * event. Errors of snib_latch_try_start: BUSY (this client holds a mutex of
+ * that name), and those of snib_latch_await_start. Errors of
+ * snib_latch_try_for_start: BUSY (the same, and wait_ms <= 0), and those of
+ * snib_latch_await_start. Errors of snib_barrier_try_start: those of
+ * snib_latch_try_start. Errors of snib_barrier_try_for_start: those of
+ * snib_latch_try_for_start. */
 SNIB_API SNIB_CHECK snib_err snib_latch_await_start(
     struct snib_client *, const char *name, size_t name_size, void *user,
     uint64_t *ret_ticket, struct snib_error *reterr);

@@ -96,6 +96,13 @@ struct snib__acquisition *snib__engine_acquisition(struct snib__engine *e,
     return s && s->ticket == ticket ? s : NULL;
 }
 
+bool snib__engine_gave_ticket(const struct snib__engine *e, uint64_t ticket)
+{
+    uint32_t i = (uint32_t)ticket - 1, first = e->first_generation;
+    return i < e->slot_cap &&
+           (uint32_t)(ticket >> 32) - first < e->slots[i].generation - first;
+}
+
 const struct snib__local_lock *
 snib__acquisition_home(const struct snib__acquisition *s)
 {

@@ -310,6 +310,8 @@ void snib__acquisition_done(struct snib__engine *, struct snib__acquisition *);
 /* The live acquisition of a ticket, or NULL. */
 struct snib__acquisition *snib__engine_acquisition(struct snib__engine *,
                                                    uint64_t ticket);
+/* Was it given out by this engine, so that its grant is over by now? */
+bool snib__engine_gave_ticket(const struct snib__engine *, uint64_t ticket);
 /* The local lock of the name that the acquisition is for. */
 const struct snib__local_lock *
 snib__acquisition_home(const struct snib__acquisition *);

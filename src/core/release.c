@@ -2,14 +2,14 @@
  *
  * The acquisition is compared with the clock first: one past its deadline is
  * lost now, whether or not a timer has run. For a ticket that is not held the
- * caller is told why: it was released before, or our close has released it. */
+ * caller is told why: it was released before, our close has released it, or it
+ * is another client's. */
 #include "base/error.h"
 #include "core/engine_i.h"
 
 /* -- release and renew ---------------------------------------------------- */
 
-/* There is no grant of this ticket: its owner, or our close, has released
- * it. */
+/* There is no grant of this ticket. */
 static snib_err release_fail_not_held(const struct snib__engine *e,
                                       uint64_t ticket,
                                       struct snib_error *reterr)
@@ -18,8 +18,10 @@ static snib_err release_fail_not_held(const struct snib__engine *e,
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
     return snib__fail(reterr, SNIB_ERR_NOT_HELD, "%s",
-                      ticket ? "this grant was released before"
-                             : "no grant (ticket 0)");
+                      !ticket ? "no grant (ticket 0)"
+                      : snib__engine_gave_ticket(e, ticket)
+                          ? "this grant was released before"
+                          : "this is no grant of this client");
 }
 
 static snib_err release_live_acquisition(struct snib__engine *e,

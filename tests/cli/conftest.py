@@ -18,6 +18,7 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
+from harness.pulse import late_ms  # noqa: E402
 from harness.wait import patience  # noqa: E402
 
 
@@ -31,6 +32,12 @@ def snib_bin(request):
     if not path:
         pytest.skip("SNIB_BIN does not name the program")
     return os.path.abspath(path)
+
+
+def slack():
+    """What starting processes may add to a limit, in seconds; limits that were
+    missed were missed by a second and more."""
+    return 0.9 + late_ms() / 1000
 
 
 def eventually(fact, what="", limit=15.0):

@@ -152,7 +152,7 @@ def test_a_lock_file_without_a_descriptor_left_is_no_wrong_setup(sqlite, n):
     assert done.returncode == 70, done
     assert (f"no descriptor is left of the {n} that this process may have "
             "(ulimit -n)") in done.stderr
-    assert "use --store" not in done.stderr
+    assert "name another" not in done.stderr
 
 
 @pytest.mark.parametrize("kept_in", ["-wal", "database"])

@@ -7,11 +7,8 @@ import time
 
 import pytest
 
-from conftest import eventually
+from conftest import eventually, slack
 
-# What starting processes on a busy machine may add; the limits that were
-# missed were missed by a second and more.
-SLACK = 0.9
 # A request is given up after that.
 REQUEST = 2
 WRITER = """
@@ -76,7 +73,7 @@ def test_who_wants_a_lock_ends_by_the_limit_and_names_the_process(
     writer = write()
     command = () if sub == "acquire" else ("--", "true")
     done, took = timed(sqlite, sub, *options, *names, *command)
-    assert limit - 0.1 < took < limit + SLACK, done.stderr
+    assert limit - 0.1 < took < limit + slack(), done.stderr
     assert done.returncode == 69, done.stderr
     assert f"process {writer.pid} " in done.stderr, done.stderr
 
@@ -84,7 +81,7 @@ def test_who_wants_a_lock_ends_by_the_limit_and_names_the_process(
 def test_a_try_without_a_command_too(sqlite, write):
     writer = write()
     done, took = timed(sqlite, "try", "-q", "a")
-    assert took < REQUEST + SLACK
+    assert took < REQUEST + slack()
     assert done.returncode == 69, done.stderr
     assert f"process {writer.pid} " in done.stderr, done.stderr
 
@@ -112,7 +109,7 @@ def test_a_look_is_in_nobodys_way(sqlite, write, args):
     write()
     done, took = timed(sqlite, *args)
     assert done.returncode == 0, done.stderr
-    assert took < SLACK, "the question of a semaphore's size took the lock"
+    assert took < slack(), "the question of a semaphore's size took the lock"
 
 
 def test_a_look_at_a_semaphore_counts_whom_it_sees(sqlite, write):
@@ -135,7 +132,7 @@ def test_who_has_a_grant_is_told_that_it_is_not_known(
                        "a").stdout.strip()
     writer = write()
     done, took = timed(sqlite, sub, grant)
-    assert took < REQUEST + SLACK
+    assert took < REQUEST + slack()
     assert done.returncode == 69, done.stderr
     # the last look at the file may end just before the limit, or be cut by it
     assert "no answer came" in done.stderr or \

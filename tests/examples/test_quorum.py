@@ -19,4 +19,4 @@ def test_it_holds_with_a_majority_and_says_when_there_is_none(
     servers[1].kill()
     done = example("quorum", url=url)
     assert done.returncode == 69
-    assert "no majority: 1 of 3 servers answered, 2 are needed" in done.stderr
+    assert "no majority: 1 of 3 servers answered, 2 must agree" in done.stderr

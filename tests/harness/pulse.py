@@ -1,5 +1,7 @@
 """How late the machine is: what a thread that only sleeps sees of it."""
 
+import functools
+import os
 import threading
 import time
 
@@ -34,3 +36,22 @@ class Pulse:
     def close(self):
         self._end.set()
         self._thread.join()
+
+
+@functools.cache
+def pulse_of_this_process():
+    return Pulse()
+
+
+def late_ms():
+    """What the machine may add to a time that is measured from outside: a turn
+    of the processor that others have, 40 ms and 40 ms for each runnable process
+    beyond one a CPU; and twice what a thread that only sleeps was late within
+    the last half a minute, for the load average lags behind and does not show a
+    machine that stood still."""
+    load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    seen = pulse_of_this_process().worst_ms(time.monotonic() - 30)
+    return 40 + 40 * min(max(load - 1, 0), 20) + 2 * seen
+
+
+pulse_of_this_process()  # it looks from now on

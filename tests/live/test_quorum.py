@@ -17,6 +17,7 @@ import pytest
 from harness.checks import assert_no_residue, holders, read_tally
 from harness.driver import LockError
 from harness.fault_proxy import FaultProxy
+from harness.pulse import late_ms
 from harness.redis_server import redis_missing
 from harness.shim import Shim, ShimMissing, build_shim
 from harness.wait import wait_until
@@ -148,7 +149,8 @@ def test_majority_down_is_a_clear_error_in_time(drivers, quorum):
         began = time.monotonic()
         with pytest.raises(LockError) as error:
             driver.acquire(driver.lock("n"), wait_ms=wait_ms)
-        assert time.monotonic() - began < wait_ms / 1000 + 1.5
+        took_ms = (time.monotonic() - began) * 1000
+        assert took_ms < wait_ms + 1500 + late_ms()
         assert error.value.err == "UNREACHABLE"
         assert "no majority" in error.value.answer.text
     # What the minority granted meanwhile is given back.
@@ -205,7 +207,7 @@ def test_slow_minority_does_not_slow_the_lock(drivers, nodes):
             for _ in range(5):
                 began = time.monotonic()
                 driver.acquire(driver.lock("n"), wait_ms=2000).release()
-                assert time.monotonic() - began < 0.3
+                assert time.monotonic() - began < 0.3 + late_ms() / 1000
         for node in quorum:
             assert_no_residue(node, timeout=5)
 
@@ -229,7 +231,7 @@ def test_slow_majority_is_not_had_within_the_node_limit(drivers, nodes):
             began = time.monotonic()
             with pytest.raises(LockError) as error:
                 driver.acquire("n", wait_ms=0)
-            assert time.monotonic() - began < 1.8
+            assert time.monotonic() - began < 1.8 + late_ms() / 1000
             assert error.value.err == "UNREACHABLE"
         # Its own leftovers do not block the next attempt for long (F-028).
         driver.acquire(driver.lock("n"), wait_ms=8000).release()
@@ -256,7 +258,7 @@ def test_frozen_nodes(drivers, nodes, frozen):
             began = time.monotonic()
             with pytest.raises(LockError) as error:
                 driver.acquire(driver.lock("n"), wait_ms=1000)
-            assert time.monotonic() - began < 2.5
+            assert time.monotonic() - began < 2.5 + late_ms() / 1000
             assert error.value.err == "UNREACHABLE"
     finally:
         for node in quorum[:frozen]:
@@ -560,7 +562,7 @@ def test_names_that_do_not_resolve_end_a_wait_at_once(drivers, nodes):
     driver = drivers(url)
     answer = driver.start_acquire(driver.lock("n"), wait_ms=60000).answer(30)
     assert answer.err == "UNREACHABLE"
-    assert answer.took_ms < 15000
+    assert answer.took_ms < 15000 + late_ms()
     assert ".invalid:6379: " in answer.text, answer.text
     done = subprocess.run(
         [os.environ["SNIB_BIN"], "run", "-s", url, "n", "--", "echo", "ran"],

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from harness.checks import holders
+from harness.pulse import late_ms
 from harness.redis_server import RedisServer, free_port, redis_missing
 from harness.wait import wait_until
 
@@ -39,7 +40,7 @@ def test_writable_replica_grants_nothing(drivers, redis, replica):
     answer = two.try_acquire(two.lock("n"))
     assert answer.err == "UNREACHABLE"
     is_replica(answer.text, replica, redis)
-    assert answer.took_ms < 1000, "told at once"
+    assert answer.took_ms < 1000 + late_ms(), "told at once"
     assert two.try_acquire(two.lock("free")).err == "UNREACHABLE"
     assert replica.command("EXISTS", "snib:{free}") == 0
     grant.release()
@@ -54,7 +55,7 @@ def test_replica_is_not_asked_about_locks_either(drivers, redis, replica,
     answer = one.ask(verb, client="c", **more)
     assert answer.err == "UNREACHABLE"
     is_replica(answer.text, replica, redis)
-    assert answer.took_ms < 1000
+    assert answer.took_ms < 1000 + late_ms()
 
 
 def test_who_waits_gets_the_lock_when_the_replica_is_promoted(
@@ -74,7 +75,7 @@ def test_limit_of_who_waits_names_the_replica(drivers, redis, replica):
     answer = two.start_acquire(two.lock("n"), wait_ms=700).answer()
     assert answer.err == "UNREACHABLE"
     is_replica(answer.text, replica, redis)
-    assert 695 <= answer.took_ms < 1500
+    assert 695 <= answer.took_ms < 1500 + late_ms()
 
 
 def test_server_that_becomes_a_replica_later(drivers, redis, redis_with):
@@ -85,7 +86,7 @@ def test_server_that_becomes_a_replica_later(drivers, redis, redis_with):
     answer = one.try_acquire(one.lock("n"))
     assert answer.err == "UNREACHABLE"
     is_replica(answer.text, redis, other)
-    assert answer.took_ms < 1500
+    assert answer.took_ms < 1500 + late_ms()
     waiting = one.start_acquire(one.lock("m"), on="waits", wait_ms=20000)
     redis.command("REPLICAOF", "NO", "ONE")
     waiting.wait().release(on="waits")
@@ -104,7 +105,7 @@ def test_waiter_in_the_queue_of_a_server_that_becomes_a_replica(
     answer = waiting.answer()
     assert answer.err == "UNREACHABLE", "not TIMEOUT: what was asked is not known"
     assert "is a replica of" in answer.text
-    assert 3490 <= answer.took_ms < 4500
+    assert 3490 <= answer.took_ms < 4500 + late_ms()
 
 
 def test_cluster_is_refused_in_words(drivers, redis_with):
@@ -113,7 +114,7 @@ def test_cluster_is_refused_in_words(drivers, redis_with):
     answer = one.start_acquire(one.lock("n"), wait_ms=20000).answer()
     assert answer.err == "CONFIG"
     assert "Redis Cluster" in answer.text
-    assert answer.took_ms < 2000
+    assert answer.took_ms < 2000 + late_ms()
 
 
 def test_server_without_hello_is_refused_by_version(drivers, redis_with):
@@ -122,7 +123,7 @@ def test_server_without_hello_is_refused_by_version(drivers, redis_with):
     answer = one.start_acquire(one.lock("n"), wait_ms=20000).answer()
     assert answer.err == "CONFIG"
     assert "give the URL of Redis 6.2 or later" in answer.text
-    assert answer.took_ms < 2000
+    assert answer.took_ms < 2000 + late_ms()
 
 
 # -- nobody is there -------------------------------------------------------------
@@ -157,7 +158,7 @@ def test_limit_says_why_nobody_was_reached(drivers, later):
     answer = one.start_acquire(one.lock("n"), wait_ms=900).answer()
     assert answer.err == "UNREACHABLE"
     assert "Connection refused" in answer.text
-    assert 895 <= answer.took_ms < 1500
+    assert 895 <= answer.took_ms < 1500 + late_ms()
 
 
 def test_try_and_look_end_with_their_first_attempt(drivers, later):
@@ -167,7 +168,7 @@ def test_try_and_look_end_with_their_first_attempt(drivers, later):
                    one.ask("list", client="c")):
         assert answer.err == "UNREACHABLE"
         assert "Connection refused" in answer.text
-        assert answer.took_ms < 2500
+        assert answer.took_ms < 2500 + late_ms()
 
 
 def test_name_that_does_not_resolve_ends_at_once(drivers):
@@ -175,7 +176,7 @@ def test_name_that_does_not_resolve_ends_at_once(drivers):
     answer = one.start_acquire(one.lock("n"), wait_ms=30000).answer(20)
     assert answer.err == "UNREACHABLE"
     assert "no-such-host.invalid" in answer.text
-    assert answer.took_ms < 15000
+    assert answer.took_ms < 15000 + late_ms()
 
 
 def test_refused_login_ends_who_waits_for_ever(drivers, redis):
@@ -183,7 +184,7 @@ def test_refused_login_ends_who_waits_for_ever(drivers, redis):
     one = drivers(redis.url)
     answer = one.start_acquire(one.lock("n")).answer()
     assert answer.err == "DENIED"
-    assert answer.took_ms < 2000
+    assert answer.took_ms < 2000 + late_ms()
 
 
 # -- while it waits in the queue ---------------------------------------------------
@@ -223,7 +224,7 @@ def test_server_killed_while_waiting_is_the_cause_at_the_limit(drivers, redis):
     answer = waiting.answer()
     assert answer.err == "UNREACHABLE"
     assert "connection refused" in answer.text
-    assert 2990 <= answer.took_ms < 3500
+    assert 2990 <= answer.took_ms < 3500 + late_ms()
 
 
 def test_server_frozen_while_waiting_is_the_cause_at_the_limit(drivers, redis):
@@ -232,7 +233,7 @@ def test_server_frozen_while_waiting_is_the_cause_at_the_limit(drivers, redis):
     answer = waiting.answer()
     assert answer.err == "UNREACHABLE"
     assert "answer" in answer.text
-    assert 3990 <= answer.took_ms < 4500
+    assert 3990 <= answer.took_ms < 4500 + late_ms()
     redis.thaw()
 
 
@@ -244,7 +245,7 @@ def test_client_of_a_dead_server_is_freed_within_one_patience(drivers, redis):
     redis.freeze()
     waits.answer()
     freed = one.ask("free", id="c")
-    assert freed.took_ms < 1500
+    assert freed.took_ms < 1500 + late_ms()
     redis.thaw()
 
 

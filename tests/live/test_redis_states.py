@@ -13,6 +13,7 @@ import pytest
 
 from harness.checks import (Fence, Rising, assert_ttls, lock_key,
                             next_millisecond, read_tally, with_login)
+from harness.pulse import late_ms
 from harness.redis_server import RedisError, redis_missing
 from harness.wait import boot_ns, stays, wait_until
 
@@ -205,7 +206,7 @@ def test_wrong_type_at_our_key_is_reported_and_left_alone(
     answer = one.start_acquire(one.lock("n"), wait_ms=1000).answer()
     assert answer.err == "CORRUPT", answer
     assert answer.exit == 69 and answer["class"] == 6
-    assert answer.took_ms < 900  # no use in trying again
+    assert answer.took_ms < 900 + late_ms()  # no use in trying again
     assert redis.command("DUMP", key) == before
     assert redis.keys() == {key.encode(): -1}
 
@@ -519,7 +520,7 @@ def test_user_without_the_channel_is_denied_and_leaves_nothing(
     answer = driver.start_acquire(driver.lock("n"), wait_ms=3000).answer()
     assert answer.err == "DENIED" and answer.exit == 77, answer
     assert "channel" in answer.text, answer
-    assert answer.took_ms < 1500  # no use in trying again
+    assert answer.took_ms < 1500 + late_ms()  # no use in trying again
     assert [key for key in redis.keys() if b":q" in key] == []
     assert held.status().held and redis.command("HLEN", "snib:{n}") == 1
     held.release()
@@ -546,7 +547,7 @@ def test_missing_permission_is_denied(redis, drivers, rules, clean):
     driver = drivers(limited(redis, *rules))
     answer = driver.start_acquire(driver.lock("n"), wait_ms=3000).answer()
     assert answer.err == "DENIED" and answer.exit == 77, answer
-    assert answer.took_ms < 1500 and answer.text
+    assert answer.took_ms < 1500 + late_ms() and answer.text
 
 
 def test_missing_and_wrong_password_are_denied_and_never_shown(
@@ -558,7 +559,7 @@ def test_missing_and_wrong_password_are_denied_and_never_shown(
     wrong = drivers(with_login(redis.url, "", "battery-staple"))
     answer = wrong.start_acquire(wrong.lock("n"), wait_ms=3000).answer()
     assert answer.err == "DENIED" and answer.exit == 77, answer
-    assert answer.took_ms < 1500
+    assert answer.took_ms < 1500 + late_ms()
     said = answer.text + "".join(wrong.logs())
     assert "battery-staple" not in said
     right = drivers(with_login(redis.url, "", "correct-horse"))
@@ -632,7 +633,7 @@ def test_error_of_the_server_becomes_its_class(
         # the cancel, which this server does answer, says that nothing is left.
         outcomes = outcomes | {"UNKNOWN", "TIMEOUT"}
     assert answer.err in outcomes, answer
-    assert answer.took_ms < 1000
+    assert answer.took_ms < 1000 + late_ms()
     if text.split()[0].isupper() and text.split()[0] != "ERR":
         assert text.split()[0] in answer.text or answer.err != "STORE"
     driver.acquire("n", wait_ms=3000).release()
@@ -707,7 +708,7 @@ def test_busy_server_is_waited_for_and_the_lock_is_kept(
         answer = one.start_acquire(one.lock("m"), on="b",
                                    wait_ms=300).answer()
         assert answer.err in WAITED_OUT | {"UNKNOWN", "TIMEOUT"}, answer
-        assert answer.took_ms < 600
+        assert answer.took_ms < 600 + late_ms()
         waiting = one.start_acquire("m", on="b", wait_ms=10000)
         redis.command("SCRIPT", "KILL")
         waiting.wait().release()
@@ -722,7 +723,8 @@ def test_replica_is_not_used_and_the_master_is_when_it_comes_back(
     one.acquire(one.lock("n"), wait_ms=2000).release()
     redis.command("REPLICAOF", "127.0.0.1", 1)
     answer = one.start_acquire("n", wait_ms=300).answer()
-    assert answer.err in WAITED_OUT and answer.took_ms < 550, answer
+    assert answer.err in WAITED_OUT, answer
+    assert answer.took_ms < 550 + late_ms(), answer
     waiting = one.start_acquire("n", wait_ms=10000)
     stays(lambda: not waiting.done(), 0.1, "nothing is granted by a replica")
     redis.command("REPLICAOF", "NO", "ONE")

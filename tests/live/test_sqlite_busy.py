@@ -9,7 +9,7 @@ import time
 import pytest
 
 from harness.driver import Driver, driver_missing
-from harness.pulse import Pulse
+from harness.pulse import late_ms
 from harness.shim import ShimMissing, build_shim
 from harness.wait import wait_until
 
@@ -17,21 +17,6 @@ pytestmark = pytest.mark.skipif(bool(driver_missing()),
                                 reason=driver_missing())
 
 LIMIT_MS = 50
-
-
-@pytest.fixture
-def grace_ms():
-    """grace_ms(): 40 ms on a machine with nothing else to do; a turn of the
-    processor that others have takes some. The load average lags behind, and
-    does not show a machine that stood still: so what this test has seen of both
-    counts, too."""
-    pulse = Pulse()
-
-    def grace():
-        load = os.getloadavg()[0] / (os.cpu_count() or 1)
-        return 40 + 40 * min(max(load - 1, 0), 5) + 2 * pulse.worst_ms()
-    yield grace
-    pulse.close()
 
 
 @contextlib.contextmanager
@@ -61,20 +46,20 @@ def calls(driver, lock):
 
 
 def test_a_call_alone_ends_by_its_limit_and_blames_the_store(
-        store, drivers, grace_ms):
+        store, drivers):
     one = drivers(f"sqlite:{store}")
     lock = one.lock("n")
     one.acquire(lock, wait_ms=2000).release()
     with writing(store):
         took, answers = calls(one, lock)
-    assert max(took) <= LIMIT_MS + grace_ms(), took
+    assert max(took) <= LIMIT_MS + late_ms(), took
     # Nobody holds the lock. (The limit may come first, now and then.)
     assert sum(answer.err == "STORE" for answer in answers) >= 4, answers
     one.acquire(lock, wait_ms=2000).release()
 
 
 def test_a_call_beside_a_patient_one_ends_by_its_limit(
-        store, drivers, grace_ms):
+        store, drivers):
     """One thread of the client executes for all: it is the patient one's."""
     one = drivers(f"sqlite:{store}")
     lock, long = one.lock("n"), one.lock("long")
@@ -83,13 +68,13 @@ def test_a_call_beside_a_patient_one_ends_by_its_limit(
         patient = one.start_acquire(long, on="patient", wait_ms=20000)
         took, _ = calls(one, lock)
         assert not patient.done()
-    assert max(took) <= LIMIT_MS + grace_ms(), took
+    assert max(took) <= LIMIT_MS + late_ms(), took
     patient.wait(timeout=5).release()
     one.acquire(lock, wait_ms=2000).release()
 
 
 def test_waiters_end_by_their_limits_though_they_clean_up_for_others(
-        store, drivers, grace_ms):
+        store, drivers):
     """Whose limit has passed leaves a cancel behind, and a thread of the same
     client that still waits executes it: its own limit counts all the same."""
     one, two = drivers(f"sqlite:{store}"), drivers(f"sqlite:{store}")
@@ -109,14 +94,14 @@ def test_waiters_end_by_their_limits_though_they_clean_up_for_others(
     late = [answer.took_ms - 400 - 10 * number
             for number, answer in enumerate(answers)]
     # the cancel's answer is waited for a fifth of request_ms
-    assert max(late) <= 400 + grace_ms(), late
+    assert max(late) <= 400 + late_ms(), late
     for grant in held:
         grant.release()
 
 
 @pytest.mark.parametrize("wait_ms", [0, 500, 1000, 1500, 2500])
 def test_the_limit_is_kept_and_the_process_in_the_way_is_named(
-        wait_ms, store, drivers, grace_ms):
+        wait_ms, store, drivers):
     """Nothing was applied, so nobody says that it may have been."""
     one = drivers(f"sqlite:{store}", request_ms=1200)
     lock = one.lock("n")
@@ -127,7 +112,7 @@ def test_the_limit_is_kept_and_the_process_in_the_way_is_named(
             answer = one.start_acquire(lock, wait_ms=wait_ms).answer(10)
             assert answer.err == "STORE", answer
             assert f"process {os.getpid()} " in answer.text, answer
-            assert limit - 1 <= answer.took_ms <= limit + grace_ms(), answer
+            assert limit - 1 <= answer.took_ms <= limit + late_ms(), answer
     # Nothing of it is left: not in the queue, and not in the client's way.
     assert not one.call("inspect", client="c", name="n").waiters
     one.acquire(lock, wait_ms=0).release()
@@ -147,7 +132,7 @@ def crowded(tmp_path, store):
 
 
 def test_who_waits_for_the_file_on_a_crowded_machine_ends_by_the_limit(
-        store, crowded, grace_ms):
+        store, crowded):
     """A yield that came back after the limit, by more than the answer is waited
     for, made it unknown whether anything was done. Now one finds out that it is
     crowded, and there is no other for a second."""
@@ -157,7 +142,7 @@ def test_who_waits_for_the_file_on_a_crowded_machine_ends_by_the_limit(
         for _ in range(2):
             answer = crowded.start_acquire(lock, wait_ms=500).answer(10)
             assert answer.err == "STORE", answer
-            assert 499 <= answer.took_ms <= 500 + grace_ms(), answer
+            assert 499 <= answer.took_ms <= 500 + late_ms(), answer
     crowded.acquire(lock, wait_ms=0).release()
 
 

@@ -19,13 +19,6 @@ def ms_since(start_ns, end_ns=None):
     return ((end_ns or boot_ns()) - start_ns) / 1e6
 
 
-def late_ms():
-    """What a busy machine may add to a time that is measured from outside:
-    50 ms, and 50 ms for each runnable process beyond one a CPU."""
-    load = os.getloadavg()[0] / (os.cpu_count() or 1)
-    return 50 + 50 * min(max(load - 1, 0), 40)
-
-
 @pytest.fixture(scope="session")
 def shim_library(tmp_path_factory):
     try:

@@ -8,7 +8,8 @@ import os
 
 import pytest
 
-from conftest import limit_descriptors, late_ms, ms_since, wait_renewed
+from conftest import limit_descriptors, ms_since, wait_renewed
+from harness.pulse import late_ms
 from harness.checks import Rising, read_tally
 from harness.redis_server import redis_missing
 from harness.wait import boot_ns, stays, wait_until

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from conftest import late_ms
+from harness.pulse import late_ms
 from harness.checks import read_tally
 from harness.redis_server import redis_missing
 from harness.wait import stays, wait_until

@@ -5,7 +5,8 @@ import os
 
 import pytest
 
-from conftest import late_ms, ms_since, show_two_holders
+from conftest import ms_since, show_two_holders
+from harness.pulse import late_ms
 from harness import process
 from harness.checks import lock_key, next_millisecond
 from harness.redis_server import redis_missing

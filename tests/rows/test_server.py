@@ -6,7 +6,8 @@ import shutil
 
 import pytest
 
-from conftest import late_ms, ms_since
+from conftest import ms_since
+from harness.pulse import late_ms
 from harness.checks import Rising, with_login
 from harness.redis_server import RedisError, redis_missing
 from harness.wait import boot_ns, stays, wait_until

@@ -2,7 +2,8 @@
 
 import pytest
 
-from conftest import Resource, late_ms, ms_since
+from conftest import Resource, ms_since
+from harness.pulse import late_ms
 from harness.checks import Rising
 from harness.redis_server import redis_missing
 from harness.wait import boot_ns, stays, wait_until

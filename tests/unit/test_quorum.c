@@ -73,7 +73,7 @@ static void without_a_majority_it_is_refused_and_says_why(void **state)
     assert_in_range(finish(0, &g), 1, 600); /* lease / 20 */
     assert_int_equal(g.answer, SNIB__NOT_APPLIED);
     assert_int_equal(g.err, SNIB_ERR_UNREACHABLE);
-    assert_non_null(strstr(e.text, "1 of 3 servers answered, 2 are needed"));
+    assert_non_null(strstr(e.text, "1 of 3 servers answered, 2 must agree"));
     run(10);
     assert_int_equal(held_at(3), 0); /* the one vote is given back */
 }
@@ -597,7 +597,7 @@ static void a_place_in_a_queue_is_no_vote(void **state)
     finish(0, &g);
     assert_int_equal(g.answer, SNIB__NOT_APPLIED);
     assert_int_equal(g.err, SNIB_ERR_UNREACHABLE);
-    assert_non_null(strstr(e.text, "1 of 3 servers answered, 2 are needed"));
+    assert_non_null(strstr(e.text, "1 of 3 servers answered, 2 must agree"));
     client[0].way[0] = client[0].way[1] = WAY_OPEN;
     run(LEASE + 100);
     assert_int_equal(held_at(3), 0);

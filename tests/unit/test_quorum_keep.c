@@ -132,7 +132,7 @@ static void a_node_that_was_not_asked_is_not_counted_as_heard(void **state)
     assert_int_equal(ask(0, &r), SNIB__NOT_APPLIED);
     assert_int_equal(r.err, SNIB_ERR_UNREACHABLE);
     assert_int_equal(server[2].renews, renews); /* and was not asked */
-    assert_non_null(strstr(e.text, "1 of 3 servers answered, 2 are needed"));
+    assert_non_null(strstr(e.text, "1 of 3 servers answered, 2 must agree"));
     client[0].way[1] = client[0].way[2] = WAY_OPEN;
     run(2 * LEASE);
 }
@@ -149,13 +149,13 @@ static void each_renewal_counts_its_own_answers(void **state)
         {{WAY_OPEN, WAY_OPEN, WAY_OPEN, WAY_SHUT, WAY_SHUT}, SNIB__DONE, NULL},
         {{WAY_OPEN, WAY_OPEN, WAY_SHUT, WAY_SHUT, WAY_SHUT},
          SNIB__NOT_APPLIED,
-         "2 of 5 servers answered, 3 are needed"},
+         "2 of 5 servers answered, 3 must agree"},
         {{WAY_OPEN, WAY_OPEN, WAY_MUTE, WAY_MUTE, WAY_SHUT},
          SNIB__NOT_APPLIED,
-         "2 of 5 servers answered, 3 are needed"},
+         "2 of 5 servers answered, 3 must agree"},
         {{WAY_SHUT, WAY_SHUT, WAY_SHUT, WAY_SHUT, WAY_SHUT},
          SNIB__NOT_APPLIED,
-         "0 of 5 servers answered, 3 are needed"},
+         "0 of 5 servers answered, 3 must agree"},
         {{WAY_OPEN, WAY_OPEN, WAY_OPEN, WAY_OPEN, WAY_OPEN}, SNIB__DONE, NULL},
     };
     open_clients(5, 1, 0);

@@ -428,6 +428,8 @@ static void each_call_sets_the_whole_error(void **state)
     is_told(acquire(l, 0, &h), SNIB_ERR_LOST, "revoked");
     is_told(snib_release(l, g, &e), SNIB_ERR_LOST, "revoked by ");
     is_told(snib_release(l, g, &e), SNIB_ERR_NOT_HELD, "released before");
+    is_told(snib_release(m, g, &e), SNIB_ERR_NOT_HELD,
+            "no grant of this client");
     is_told(acquire(l, 0, &g), SNIB_ERR_OK, "");
     is_told(snib_release(l, g, &e), SNIB_ERR_OK, "");
     snib_client_stop(c);

@@ -65,7 +65,8 @@ static void a_file_that_is_mounted_by_itself_is_refused(void **state)
     umount2(other, MNT_DETACH);
     assert_int_equal(err, SNIB_ERR_CONFIG);
     assert_non_null(strstr(e.text, "other.db is mounted by itself"));
-    assert_non_null(strstr(e.text, "mount its directory instead, or use "));
+    assert_non_null(
+        strstr(e.text, "mount its directory instead, or name another"));
     snprintf(notifiers, sizeof notifiers, "%s-bells", other);
     assert_int_equal(access(notifiers, F_OK), -1);
     assert_int_equal(mount(dir, dir, NULL, MS_BIND, NULL), 0);
@@ -115,7 +116,7 @@ static void who_cannot_ask_for_mounts_goes_on(void **state)
     statx_fails = ENOMEM;
     refused(path, SNIB_ERR_NOMEM, "");
     statx_fails = EACCES;
-    refused(path, SNIB_ERR_CONFIG, "--store sqlite:PATH");
+    refused(path, SNIB_ERR_CONFIG, "name another: sqlite:PATH");
     statx_fails = 0;
 }
 
@@ -141,7 +142,7 @@ static void odd_paths_are_refused_with_a_remedy(void **state)
     snprintf(where, sizeof where, "%s/", dir);
     refused(where, SNIB_ERR_CONFIG, "does not name a file");
     snprintf(where, sizeof where, "%s/no/locks.db", dir);
-    refused(where, SNIB_ERR_CONFIG, "--store sqlite:PATH");
+    refused(where, SNIB_ERR_CONFIG, "name another: sqlite:PATH");
     assert_int_equal(mkdir(path, 0700), 0);
     refused(path, SNIB_ERR_CONFIG, "not a regular file");
 }
@@ -269,7 +270,8 @@ static void try_read_only(void)
     struct peer p = {.client = {1, 2}};
     struct snib_error e = {0};
     snib_err err = open_at(&p, path, &e);
-    if (err != SNIB_ERR_CONFIG || !strstr(e.text, "--store sqlite:PATH")) {
+    if (err != SNIB_ERR_CONFIG ||
+        !strstr(e.text, "name another: sqlite:PATH")) {
         dprintf(2, "%d %s\n", (int)err, e.text);
         _exit(1);
     }
@@ -283,7 +285,7 @@ static void read_only_directory_is_refused(void **state)
         assert_int_equal(as_nobody(try_read_only), 0);
     } else {
         assert_int_equal(chmod(dir, 0555), 0);
-        refused(path, SNIB_ERR_CONFIG, "--store sqlite:PATH");
+        refused(path, SNIB_ERR_CONFIG, "name another: sqlite:PATH");
     }
     chmod(dir, 0700);
 }
@@ -305,7 +307,7 @@ static void network_file_systems_are_refused_by_name(void **state)
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         host.fs_magic = bad[i].magic;
         refused(path, SNIB_ERR_CONFIG, bad[i].name);
-        refused(path, SNIB_ERR_CONFIG, "--store sqlite:PATH");
+        refused(path, SNIB_ERR_CONFIG, "name another: sqlite:PATH");
     }
     assert_int_equal(access(path, F_OK), -1); /* nothing was made there */
     for (size_t i = 0; i < COUNT_OF(good); i++) {
@@ -327,7 +329,7 @@ static void file_systems_of_the_kernel_are_refused_by_name(void **state)
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         host.fs_magic = bad[i].magic;
         refused(path, SNIB_ERR_CONFIG, bad[i].says);
-        refused(path, SNIB_ERR_CONFIG, "--store sqlite:PATH");
+        refused(path, SNIB_ERR_CONFIG, "name another: sqlite:PATH");
     }
     assert_int_equal(access(path, F_OK), -1);
 }

@@ -317,6 +317,7 @@ static void waits_and_holds_are_told_in_milliseconds(void **state)
         args.verbose = true;
         b.supervisor.started = t[i].started;
         b.supervisor.granted = t[i].granted;
+        b.supervisor.deadline = SUPERVISOR_NEVER;
         now_ns = t[i].now;
         supervisor_report(&b, 0);
         snprintf(line, sizeof line,
@@ -392,6 +393,19 @@ static void what_was_not_even_begun_has_one_line(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, catch_words, let_words_go)
 
+/* However long the release was tried after it. */
+static void nothing_is_held_beyond_the_deadline(void **state)
+{
+    (void)state;
+    struct body b = supervisor(1);
+    b.status = status_sheet;
+    b.supervisor.started = b.supervisor.granted = SUPERVISOR_S;
+    b.supervisor.deadline = 3 * SUPERVISOR_S;
+    now_ns = 9 * SUPERVISOR_S;
+    supervisor_report(&b, 0);
+    assert_non_null(strstr(written_to(status_sheet), "\"held_ms\":2000}"));
+}
+
 int main(void)
 {
     const struct CMUnitTest supervisor_words[] = {
@@ -402,6 +416,7 @@ int main(void)
         CASE(a_lock_that_is_not_to_be_had_has_the_status_that_was_asked_for),
         CASE(each_cause_has_its_word),
         CASE(waits_and_holds_are_told_in_milliseconds),
+        CASE(nothing_is_held_beyond_the_deadline),
         CASE(a_line_that_cannot_be_written_is_told),
     };
     return RUN(supervisor_words);

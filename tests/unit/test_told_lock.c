@@ -359,6 +359,34 @@ static void a_start_for_oneself_is_told_so(void **state)
     each_row(second_starts, .more = ONCE);
 }
 
+#define BUSY_STARTS(X)                                                         \
+    X(snib_try_start, HELD,                                                    \
+      snib_try_start(w->lock, NULL, NULL, &w->ticket, &e))                     \
+    X(snib_try_for_start, HELD,                                                \
+      snib_try_for_start(w->lock, -1, NULL, NULL, &w->ticket, &e))             \
+    X(snib_latch_try_start, HELD,                                              \
+      snib_latch_try_start(w->c, "x", 0, NULL, &w->ticket, &e))                \
+    X(snib_latch_try_for_start, HELD,                                          \
+      snib_latch_try_for_start(w->c, "x", 0, 0, NULL, &w->ticket, &e))         \
+    X(snib_barrier_try_start, HELD,                                            \
+      snib_barrier_try_start(w->c, "x", 0, 2, NULL, &w->ticket, &e))           \
+    X(snib_barrier_try_for_start, HELD,                                        \
+      snib_barrier_try_for_start(w->c, "x", 0, 2, 0, NULL, &w->ticket, &e))
+
+#define BUSY_BODY_(f, needs, call) BODY_OF_(busy_, f, call)
+#define BUSY_ROW_(f, needs, call)  {#f, needs, busy_##f},
+
+BUSY_STARTS(BUSY_BODY_)
+
+static const struct call busy_starts[] = {BUSY_STARTS(BUSY_ROW_)};
+
+static void
+a_try_beside_another_owner_of_its_client_is_busy_at_once(void **state)
+{
+    (void)state;
+    each_row(busy_starts, 0);
+}
+
 static struct snib_lock *of_kind(struct snib_client *c, snib_kind kind)
 {
     struct snib_lock_options o = SNIB_INIT(snib_lock_options);
@@ -450,6 +478,8 @@ int main(void)
         cmocka_unit_test(a_wait_for_oneself_is_told_so),
         cmocka_unit_test(a_start_by_a_owner_that_lost_it_is_told_so),
         cmocka_unit_test(a_start_for_oneself_is_told_so),
+        cmocka_unit_test(
+            a_try_beside_another_owner_of_its_client_is_busy_at_once),
         cmocka_unit_test(a_second_reader_that_wants_to_write_is_told_so),
         cmocka_unit_test(a_reader_whose_grant_is_over_is_told_so),
         cmocka_unit_test(more_permits_than_there_are_is_told_so),

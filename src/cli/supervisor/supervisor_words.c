@@ -115,7 +115,9 @@ void supervisor_report(const struct body *b, int code)
         .token = b->page->tokens[0],
         .waited_ms = supervisor_words_between_ms(
             l->started, l->granted != 0 ? l->granted : now),
-        .held_ms = supervisor_words_between_ms(l->granted, now),
+        /* nothing is held beyond the deadline, however long a release took */
+        .held_ms = supervisor_words_between_ms(
+            l->granted, now < l->deadline ? now : l->deadline),
     };
 
     if (b->status >= 0 && !statusline_write(b->status, &s)) {

@@ -176,7 +176,7 @@ snib_err snib__nodes_why(const struct snib__quorum *q, const struct task *task,
     }
     int n = snprintf(ret, size,
                      "no majority: %u of %u servers answered, %u "
-                     "are needed",
+                     "must agree",
                      q->count - silent, q->count, q->majority);
     if (worst && n > 0 && (size_t)n < size) {
         snprintf(ret + n, size - (size_t)n, "; %.60s: %.90s",

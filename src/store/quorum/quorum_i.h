@@ -192,7 +192,7 @@ bool snib__node_behind(const struct snib__quorum *, uint32_t k);
 bool snib__node_rests(const struct snib__quorum *, snib_instant now,
                       uint32_t k);
 /* Why there is no majority, as a text ("no majority: 1 of 3 servers answered, 2
- * are needed; …") and an error. */
+ * must agree; …") and an error. */
 snib_err snib__nodes_why(const struct snib__quorum *, const struct task *,
                          char *ret, size_t size);
 

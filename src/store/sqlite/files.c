@@ -235,7 +235,7 @@ static snib_err files_enter_alone(struct snib__lockfile *p,
         if (!snib__lockfile_make(p, p->dir, name, S_IFREG)) {
             return snib__host_cannot(
                 errno, p->path, reterr,
-                "cannot make %s%s: %s; use --store sqlite:PATH", p->path,
+                "cannot make %s%s: %s; name another: sqlite:PATH", p->path,
                 suffix[i], snib__lockfile_why(p, errno));
         }
     }

@@ -131,7 +131,7 @@ bool snib__host_is_full(int dir);
 
 /* -- shared.c -------------------------------------------------------------- */
 
-#define SNIB__SQLITE_REMEDY "use --store sqlite:PATH"
+#define SNIB__SQLITE_REMEDY "name another: sqlite:PATH"
 /* Root's default file is in the first. The default file of a group is in the
  * second, if root made that directory for the group. */
 #define SNIB__SQLITE_OF_ROOT  "/var/lib/snib"

@@ -236,7 +236,7 @@ static snib_err schema_fail_open(struct snib__db *db, int rc, const char *path,
         !snib__db_unread(db, rc)) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,
                           "%s is not a lock file of snib, or is damaged (%s); "
-                          "move it away or use --store sqlite:PATH",
+                          "move it away or name another: sqlite:PATH",
                           path, sqlite3_errmsg(db->handle));
     }
     return snib__db_fail_open(db, rc, path, reterr);
@@ -308,7 +308,7 @@ static snib_err schema_check(struct snib__db *db,
     }
     if (!m.ours) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,
-                          "%s is a database of another program; use --store "
+                          "%s is a database of another program; name another: "
                           "sqlite:PATH",
                           lockfile->path);
     }
@@ -357,7 +357,7 @@ snib_err snib__db_open(struct snib__db *db, struct snib__lockfile *lockfile,
                 reterr, SNIB_ERR_CONFIG,
                 "lock file %s is in use by processes that report another "
                 "boot id (a container with its own?); they cannot share it: "
-                "use --store sqlite:PATH",
+                "name another: sqlite:PATH",
                 lockfile->path);
         }
         nanosleep(&pause, NULL);
