@@ -21,13 +21,12 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "base/mem.h"
+#include "core/url_show.h"
 
 enum {
     TEXT_MAX = 4096, /* longest URL */
     PARTS_MAX = 8 + SNIB__URL_NODES + 2 * SNIB__URL_PAIRS
 };
-
-#define MASK "***"
 
 struct block {
     struct snib__url url;
@@ -407,133 +406,6 @@ static snib_err url_parse_rest(struct parser *p, struct piece text)
     return err;
 }
 
-/* -- the URL without its password ----------------------------------------- */
-
-static bool url_shown_plain(char c, const char *also)
-{
-    return url_is_letter(c) || url_is_digit(c) || (c && strchr(also, c));
-}
-
-static void url_show(struct parser *p, const char *s, const char *also)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    for (; *s; s++) {
-        if (url_shown_plain(*s, also)) {
-            *p->to++ = *s;
-        } else {
-            *p->to++ = '%';
-            *p->to++ = digits[(uint8_t)*s >> 4];
-            *p->to++ = digits[(uint8_t)*s & 15];
-        }
-    }
-}
-
-static void url_show_plain(struct parser *p, const char *s)
-{
-    size_t n = strlen(s);
-    memcpy(p->to, s, n);
-    p->to += n;
-}
-
-static void url_show_host(struct parser *p, const char *host, uint16_t port)
-{
-    if (host && strchr(host, ':')) {
-        url_show_plain(p, "[");
-        url_show(p, host, "-._:");
-        url_show_plain(p, "]");
-    } else if (host) {
-        url_show_plain(p, host);
-    }
-    if (port) {
-        char digits[6], *at = digits + sizeof digits - 1;
-        *at = 0;
-        for (uint32_t n = port; n; n /= 10) {
-            *--at = (char)('0' + n % 10);
-        }
-        url_show_plain(p, ":");
-        url_show_plain(p, at);
-    }
-}
-
-static void url_show_authority(struct parser *p)
-{
-    const struct snib__url *url = p->url;
-    url_show_plain(p, "//");
-    if (url->user && !url->password) {
-        url_show_plain(p, MASK); /* no store takes it: a mistyped password */
-    } else if (url->user) {
-        url_show(p, url->user, "-._~");
-    }
-    if (url->password) {
-        url_show_plain(p, ":" MASK);
-    }
-    if (url->user || url->password) {
-        url_show_plain(p, "@");
-    }
-    url_show_host(p, url->host, url->port);
-    for (uint32_t i = 0; i < url->nodes; i++) {
-        url_show_plain(p, i ? "," : "");
-        url_show_host(p, url->node[i].host, url->node[i].port);
-    }
-}
-
-/* "redis:anna:secret@host", where "//" was forgotten, parses as a path, and
- * "anna:secret@host" as scheme and path. File names may hold an '@' too: a path
- * is shown when it starts like a file's and has no ':' before the '@'. */
-static const char *url_behind_login(const char *path)
-{
-    const char *at = strrchr(path, '@');
-    if (!at || ((*path == '/' || *path == '.') &&
-                !memchr(path, ':', (size_t)(at - path)))) {
-        return NULL;
-    }
-    return at;
-}
-
-static bool url_is_secret(const char *key)
-{
-    static const char *const words[] = {"pass",  "secret", "auth",
-                                        "token", "cred",   "pwd"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (strcasestr(key, words[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void url_show_all(struct parser *p)
-{
-    static const char value_also[] = "-._~/:,+";
-    const char *path_also = p->opaque ? "-._~/:,+@" : value_also;
-    struct snib__url *url = p->url;
-    url->safe = p->to;
-    url_show_plain(p, url->scheme);
-    url_show_plain(p, ":");
-    const char *path = url->path;
-    if (!p->opaque) {
-        url_show_authority(p);
-    } else if (url_behind_login(path)) {
-        path = url_behind_login(path);
-        url_show_plain(p, MASK);
-    } else if (strncmp(path, "//", 2) == 0) {
-        url_show_plain(p, "/%2F"); /* "//" would start a host */
-        path += 2;
-    }
-    url_show(p, path, path_also);
-    for (uint32_t i = 0; i < url->queries; i++) {
-        url_show_plain(p, i ? "&" : "?");
-        url_show(p, url->query[i].key, "-._~");
-        url_show_plain(p, "=");
-        if (url_is_secret(url->query[i].key)) {
-            url_show_plain(p, MASK);
-        } else {
-            url_show(p, url->query[i].value, value_also);
-        }
-    }
-    *p->to = 0;
-}
-
 /* -- the header's functions ----------------------------------------------- */
 
 snib_err snib__url_parse(const char *text, struct snib__url **ret,
@@ -548,11 +420,10 @@ snib_err snib__url_parse(const char *text, struct snib__url **ret,
     if (rest.size > TEXT_MAX) {
         return url_wrong(&p, "it is too long (more than 4096 bytes)");
     }
-    /* Decoded parts are no longer than the text and end in a NUL each. The safe
-     * spelling takes at most three bytes for one, and for each part a mask,
-     * brackets and separators. */
+    /* Decoded parts are no longer than the text and end in a NUL each; then the
+     * shown spelling. */
     size_t size = sizeof(struct block) + 4 * rest.size +
-                  (size_t)PARTS_MAX * (sizeof MASK + 4);
+                  (size_t)PARTS_MAX * (sizeof SNIB__URL_MASK + 4);
     struct block *b = snib__alloc(size);
     if (!b) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
@@ -568,7 +439,7 @@ snib_err snib__url_parse(const char *text, struct snib__url **ret,
         snib__url_free(&b->url);
         return err;
     }
-    url_show_all(&p);
+    snib__url_show(p.url, p.opaque, p.to);
     *ret = &b->url;
     return SNIB_ERR_OK;
 }

@@ -1,14 +1,15 @@
 """The bugs that tests/model/plant plants: what each is called, the file, and how
-the text there changes. Those of supervisor_step.c are the product's; the others
-are in what the model has instead of the product's loops."""
+the text there changes. Those of supervisor_step.c and supervisor_moves.c are the
+product's; the others are in what the model has instead of the product's loops."""
 STEP = "src/cli/supervisor/supervisor_step.c"
+MOVES = "src/cli/supervisor/supervisor_moves.c"
 SUP, HOLDER = "tests/model/supervisor.c", "tests/model/holder.c"
 BUGS = [
     ("the holder's death is not looked at while the command runs", STEP,
      "        supervisor_step_note_lost(l, a, SUPERVISOR_CAUSE_HOLDER);\n        l->state = "
      "SUPERVISOR_STOPPING;\n        supervisor_step_act_kill(l, a, now);\n        break;",
      "        break;"),
-    ("KILL is not armed", STEP,
+    ("KILL is not armed", MOVES,
      "l->timer = supervisor_step_smaller(l->kill_at, l->lost", "l->timer = supervisor_step_smaller(SUPERVISOR_NEVER, l->lost"),
     ("a renewal leads back from STOPPING", STEP,
      "            l->risk = false;\n            supervisor_step_arm_stopping(l);",
@@ -29,16 +30,16 @@ BUGS = [
      "    if (!l->lost || l->rules.on_lost == SUPERVISOR_LOST_IGNORE) {\n"
      "        supervisor_step_set_outcome(l, ev->code,",
      "    if (true) {\n        supervisor_step_set_outcome(l, ev->code,"),
-    ("KILL waits for the grace past the margin", STEP,
+    ("KILL waits for the grace past the margin", MOVES,
      "        l->kill_at = supervisor_step_smaller(l->kill_at, l->deadline - l->rules.margin);",
      "        l->kill_at = supervisor_step_after(now, l->rules.grace + l->rules.margin);"),
-    ("TERM comes when KILL is due", STEP,
+    ("TERM comes when KILL is due", MOVES,
      "return l->deadline - l->rules.margin - l->rules.grace;",
      "return l->deadline - l->rules.margin;"),
-    ("TERM comes when the lease is over", STEP,
+    ("TERM comes when the lease is over", MOVES,
      "return l->deadline - l->rules.margin - l->rules.grace;",
      "return l->deadline;"),
-    ("KILL in the place of TERM", STEP,
+    ("KILL in the place of TERM", MOVES,
      "    if (now >= l->kill_at) {\n        supervisor_step_act_kill(l, a, now);\n"
      "        return;\n    }\n    a->todo |= SUPERVISOR_DO_TERM;",
      "    supervisor_step_act_kill(l, a, now);"),
@@ -53,29 +54,29 @@ BUGS = [
     ("a loss told at the release is not looked at", STEP,
      "        if (ev->lost && !l->lost && l->ran) {\n",
      "        if (false) {\n"),
-    ("SNIB_LEASE_FD stays open at a loss", STEP,
+    ("SNIB_LEASE_FD stays open at a loss", MOVES,
      "    a->todo |= SUPERVISOR_DO_EOF | SUPERVISOR_SAY_LOST;",
      "    a->todo |= SUPERVISOR_SAY_LOST;"),
     ("a lease that ends while the command is stopped is not told", STEP,
      "    if (!l->lost && now >= l->deadline) {\n        supervisor_step_note_lost(l, a, l->risk",
      "    if (false) {\n        supervisor_step_note_lost(l, a, l->risk"),
-    ("the signal of --on-lost is not sent", STEP,
+    ("the signal of --on-lost is not sent", MOVES,
      "        a->todo |= SUPERVISOR_DO_SIGNAL;\n        a->signal = "
      "l->rules.lost_signal;\n", ""),
-    ("the signal of --on-lost is sent at each look", STEP,
+    ("the signal of --on-lost is sent at each look", MOVES,
      "    l->timer = supervisor_step_smaller(l->lost ? SUPERVISOR_NEVER : supervisor_step_lease_stop(l), "
      "supervisor_step_max_run_stop(l));",
      "    l->lost = false;\n    l->timer = supervisor_step_smaller(l->deadline, supervisor_step_max_run_stop(l));"),
-    ("--on-lost ignore stops the command", STEP,
+    ("--on-lost ignore stops the command", MOVES,
      "    case SUPERVISOR_LOST_IGNORE:\n        supervisor_step_arm_running(l);\n        break;\n"
-     "    }\n}\n\nstatic void supervisor_step_tell_release",
+     "    }\n}\n\nvoid supervisor_step_tell_release",
      "    case SUPERVISOR_LOST_IGNORE:\n        l->state = SUPERVISOR_STOPPING;\n"
      "        supervisor_step_act_stop(l, a, now);\n        break;\n"
-     "    }\n}\n\nstatic void supervisor_step_tell_release"),
-    ("--hold-min is not held", STEP,
+     "    }\n}\n\nvoid supervisor_step_tell_release"),
+    ("--hold-min is not held", MOVES,
      "    if (!l->lost && l->ran && !l->asked && now < until) {",
      "    if (false) {"),
-    ("INT does not end --hold-min", STEP,
+    ("INT does not end --hold-min", MOVES,
      "    l->asked = l->asked || (supervisor_step_terminates(sig) && sig != SIGHUP);\n", ""),
     ("--max-run that is over is a success", STEP,
      "ev->code != 0 ? ev->code : EXIT_SIGNAL + SIGTERM", "ev->code"),

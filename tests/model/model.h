@@ -2,8 +2,8 @@
  *
  * One struct of bytes contains the supervisor, the holder, the command, the
  * kernel between them, and the store. The supervisor's decisions are the
- * product's own: supervisor_step.c is linked as it is (supervisor.c unpacks its
- * state, steps, packs). What is around it is written down a second time, by
+ * product's own: supervisor_step.c and supervisor_moves.c are linked as they
+ * are (supervisor.c unpacks its state, steps, packs). What is around it is written down a second time, by
  * hand: the supervisor's loop (supervisor.c), the holder (holder.c), kernel and
  * store (world.c). There a comment "supervisor.c| text" or "holder.c| text"
  * quotes the line of the product that the code stands for. tests/model/plant

@@ -30,7 +30,11 @@ struct body {
     struct sigaction old_chld;
 };
 
-/* supervisor.c: open signals, holder, timer, terminal; false: it said why
+/* supervisor.c: until the command has come and gone, or, without a command, a
+ * grant is there. */
+void supervisor_loop(struct body *);
+
+/* supervisor_open.c: open signals, holder, timer, terminal; false: it said why
  * not. */
 bool supervisor_open(struct body *, const struct plan *);
 /* Fork a holder for b->plan; the rest of the body exists. */

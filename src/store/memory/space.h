@@ -61,7 +61,7 @@ struct snib__mem_client {
 
 /* A book over one lock of a space; the space's mutex is held. */
 struct snib__mem_book {
-    struct snib__book book; /* first member: space_mem_of() casts */
+    struct snib__book book; /* first member: book_mem_of() casts */
     struct snib__space *space;
     struct snib__mem_lock *lock;
     struct snib__memory_claim *spare; /* what add() will use */

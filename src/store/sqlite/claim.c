@@ -57,70 +57,6 @@ static void claim_step_done(struct snib__sqlite *self, sqlite3_stmt *st)
     }
 }
 
-static void claim_put_name(sqlite3_stmt *st, const struct snib__name *name)
-{
-    sqlite3_bind_blob(st, 1, name->raw, (int)name->raw_size, SQLITE_STATIC);
-}
-
-static void claim_copy_text(sqlite3_stmt *st, int column, char *ret,
-                            size_t size)
-{
-    const void *p = sqlite3_column_blob(st, column);
-    size_t n = p ? (size_t)sqlite3_column_bytes(st, column) : 0;
-    n = n < size ? n : size - 1;
-    if (n) {
-        memcpy(ret, p, n);
-    }
-    ret[n] = 0;
-}
-
-/* A program that may write to the file may write any number there. No number
- * may carry our sums beyond the end of their range. */
-static int64_t claim_bounded(sqlite3_stmt *st, int column, int64_t least,
-                             int64_t most)
-{
-    int64_t n = sqlite3_column_int64(st, column);
-    return n < least ? least : n > most ? most : n;
-}
-
-#define NS_MOST (INT64_MAX / 4)
-
-int64_t snib__sqlite_token(sqlite3_stmt *st, int column)
-{
-    int type = sqlite3_column_type(st, column);
-    int64_t n = sqlite3_column_int64(st, column);
-    bool is = type == SQLITE_INTEGER || type == SQLITE_NULL;
-    return is && snib__is_token(n) ? n : SNIB__TOKEN_END;
-}
-
-void snib__sqlite_read_claim(sqlite3_stmt *st, struct snib__stored_claim *c)
-{
-    c->id = sqlite3_column_int64(st, 0);
-    snib__db_get_id(st, 1, c->request);
-    snib__db_get_id(st, 2, c->client);
-    c->state = sqlite3_column_int(st, 3);
-    c->kind = (snib_kind)sqlite3_column_int(st, 4);
-    c->permits = (uint32_t)sqlite3_column_int64(st, 5);
-    c->reserve = (uint32_t)claim_bounded(st, 6, 0, SNIB__RESERVE_MAX);
-    c->token = claim_bounded(st, 7, 0, SNIB__TOKEN_END);
-    c->floor = snib__sqlite_token(st, 8);
-    c->lease.ns = claim_bounded(st, 9, 0, NS_MOST);
-    c->until.ns = claim_bounded(st, 10, 0, NS_MOST);
-    c->pid = sqlite3_column_int64(st, 11);
-    c->start = sqlite3_column_int64(st, 12);
-    c->pidns = sqlite3_column_int64(st, 13);
-    claim_copy_text(st, 14, c->notifier, sizeof c->notifier);
-    c->rank = sqlite3_column_int(st, 16);
-    c->delay.ns = claim_bounded(st, 17, 0, NS_MOST);
-    snib__db_get_id(st, 18, c->upgrade_of);
-    c->slot = (uint32_t)sqlite3_column_int64(st, 19);
-    c->since.ns = sqlite3_column_int64(st, 20);
-    c->note[0] = 0;
-    if (c->state == SNIB__REVOKED) {
-        claim_copy_text(st, 15, c->note, sizeof c->note);
-    }
-}
-
 static int64_t claim_token_in(struct snib__sqlite *self, sqlite3_stmt *st)
 {
     int64_t t = claim_step_row(self, st) ? snib__sqlite_token(st, 0) : 0;
@@ -143,7 +79,7 @@ static void claim_visit(struct snib__sqlite *self,
     if (self->here.name == name || !(st = claim_get(self, SNIB__ST_LOCK))) {
         return;
     }
-    claim_put_name(st, name);
+    snib__sqlite_put_name(st, name);
     bool known = claim_step_row(self, st);
     self->here.has_holder = false;
     self->here.token = self->here.new_token = self->here.shares = 0;
@@ -153,10 +89,11 @@ static void claim_visit(struct snib__sqlite *self,
         self->here.token = self->here.new_token = snib__sqlite_token(st, at);
         if (sqlite3_column_type(st, at + 1) != SQLITE_NULL) {
             self->here.params.size =
-                claim_bounded(st, at + 1, -1, SNIB_PERMITS_MAX);
+                snib__sqlite_bounded(st, at + 1, -1, SNIB_PERMITS_MAX);
         }
-        self->here.params.latch = claim_bounded(st, at + 2, 0, NS_MOST);
-        self->here.shares = claim_bounded(st, at + 3, 0, INT32_MAX);
+        self->here.params.latch =
+            snib__sqlite_bounded(st, at + 2, 0, SNIB__NS_MOST);
+        self->here.shares = snib__sqlite_bounded(st, at + 3, 0, INT32_MAX);
         if (sqlite3_column_type(st, 0) != SQLITE_NULL) {
             self->here.has_holder = true;
             snib__sqlite_read_claim(st, &self->here.holder);
@@ -218,7 +155,7 @@ static bool claim_next(struct snib__book *b, const struct snib__name *name,
     }
     if ((st = claim_get(self, state == SNIB__WAITS ? SNIB__ST_HEAD
                                                    : SNIB__ST_SHARE))) {
-        claim_put_name(st, name);
+        snib__sqlite_put_name(st, name);
         if (state == SNIB__WAITS) {
             sqlite3_bind_int(st, 2, after ? after->rank : INT8_MIN);
         }
@@ -241,7 +178,7 @@ static uint32_t claim_before(struct snib__book *b,
     if (!st) {
         return 0;
     }
-    claim_put_name(st, name);
+    snib__sqlite_put_name(st, name);
     sqlite3_bind_int(st, 2, c->rank);
     sqlite3_bind_int64(st, 3, c->id);
     sqlite3_bind_int(st, 4, SNIB__POSITION_MAX);
@@ -271,7 +208,7 @@ static void claim_set_params(struct snib__book *b,
     if (self->here.token < used) {
         self->here.token = self->here.new_token = used;
     }
-    claim_put_name(st, name);
+    snib__sqlite_put_name(st, name);
     sqlite3_bind_int64(st, 2, self->here.token);
     if (t->size >= 0) {
         sqlite3_bind_int64(st, 3, t->size);
@@ -296,7 +233,7 @@ static void claim_share(struct snib__book *b, const struct snib__name *name,
     }
     self->here.shares += by;
     self->here.token = self->here.new_token;
-    claim_put_name(st, name);
+    snib__sqlite_put_name(st, name);
     sqlite3_bind_int64(st, 2, self->here.token);
     sqlite3_bind_int64(st, 3, self->here.shares);
     claim_step_done(self, st);
@@ -326,7 +263,7 @@ static void claim_set_holder(struct snib__sqlite *self,
     if (!st) {
         return;
     }
-    claim_put_name(st, name);
+    snib__sqlite_put_name(st, name);
     sqlite3_bind_int64(st, 2, self->here.new_token);
     sqlite3_bind_int64(st, 3, c->id);
     claim_step_done(self, st);
@@ -368,16 +305,6 @@ static void claim_mend_token(struct snib__book *b,
                      &same); /* writes the token: at least the clock's */
 }
 
-static bool claim_is_leashed(const void *about, size_t size)
-{
-    struct snib__about a;
-    if (!size || !memmem(about, size, "leashed", 7)) {
-        return false;
-    }
-    snib__about_read(about, size, &a);
-    return a.leashed;
-}
-
 static void claim_add(struct snib__book *b, const struct snib__name *name,
                       struct snib__stored_claim *c, const void *about,
                       size_t size)
@@ -397,8 +324,9 @@ static void claim_add(struct snib__book *b, const struct snib__name *name,
     if (!(st = claim_get(self, SNIB__ST_ADD))) {
         return;
     }
-    bool known = h->start > 0 && h->pidns && !claim_is_leashed(about, size);
-    claim_put_name(st, name);
+    bool known =
+        h->start > 0 && h->pidns && !snib__sqlite_is_leashed(about, size);
+    snib__sqlite_put_name(st, name);
     snib__db_put_id(st, 2, c->request, reserve[0]);
     snib__db_put_id(st, 3, c->client, reserve[1]);
     sqlite3_bind_int(st, 4, c->state);
@@ -564,31 +492,4 @@ void snib__sqlite_book(struct snib__sqlite *self)
         .token_clock = snib__host_wall_ms(&self->host) * 1024,
         .client = {self->client[0], self->client[1]},
     };
-}
-
-bool snib__sqlite_peek(struct snib__sqlite *self, const struct snib__request *r,
-                       struct snib__stored_claim *ret)
-{
-    int rc;
-    uint8_t reserve[16];
-    bool sole = r->kind == SNIB_MUTEX || r->kind == SNIB_WRITE;
-    sqlite3_stmt *st =
-        snib__db_st(&self->db, sole ? SNIB__ST_LOCK : SNIB__ST_FIND, &rc);
-    bool found = false;
-    if (st) {
-        self->db.busy_until = (snib_instant){0};
-        if (sole) {
-            claim_put_name(st, r->name);
-        } else {
-            snib__db_put_id(st, 1, r->id, reserve);
-        }
-        found = sqlite3_step(st) == SQLITE_ROW &&
-                sqlite3_column_type(st, 0) != SQLITE_NULL;
-        if (found) {
-            snib__sqlite_read_claim(st, ret);
-            found = ret->request[0] == r->id[0] && ret->request[1] == r->id[1];
-        }
-        sqlite3_reset(st);
-    }
-    return found;
 }

@@ -15,14 +15,9 @@
  * When the write lock cannot be had, a request whose limit has come is answered
  * NOT_APPLIED, and the error names the process in the way. The others stay
  * PENDING and are executed again (core/blocking.h). */
-#include <errno.h>
 #include <poll.h>
-#include <stddef.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
-#include "base/mem.h"
 #include "core/rules/rules_batch.h"
 #include "store/sqlite/internal.h"
 
@@ -408,8 +403,8 @@ static void exec_inside(struct snib__sqlite *self, struct snib__list *chain)
     snib__db_empty_wal(&self->db);
 }
 
-static void exec_sqlite_exec(void *instance, snib_instant now,
-                             struct snib__list *chain)
+void snib__sqlite_exec(void *instance, snib_instant now,
+                       struct snib__list *chain)
 {
     (void)now; /* the clock is read again, inside the write lock */
     snib__forked_in();
@@ -417,126 +412,13 @@ static void exec_sqlite_exec(void *instance, snib_instant now,
     snib__forked_out();
 }
 
-static int exec_sqlite_notifier_fd(void *instance)
+int snib__sqlite_notifier_fd(void *instance)
 {
     return snib__notifier_fd(&((struct snib__sqlite *)instance)->notifier);
 }
 
-static uint32_t exec_sqlite_notified(void *instance, uint64_t (*ids)[2],
-                                     uint32_t max)
+uint32_t snib__sqlite_notified(void *instance, uint64_t (*ids)[2], uint32_t max)
 {
     return snib__notifier_take(&((struct snib__sqlite *)instance)->notifier,
                                ids, max);
 }
-
-/* -- life ------------------------------------------------------------------ */
-
-static void exec_sqlite_free(void *instance)
-{
-    struct snib__sqlite *self = instance;
-    if (!self) {
-        return;
-    }
-    bool forked = self->host.pid != getpid();
-    snib__forked_close(self);
-    snib__notifier_free(&self->notifier, &self->lockfile, forked);
-    snib__lockfile_close(&self->lockfile);
-    snib__free(self);
-}
-
-static snib_err exec_check_host(const struct snib__host *h,
-                                struct snib_error *reterr)
-{
-    if (h->timens) {
-        return snib__fail(reterr, SNIB_ERR_CONFIG,
-                          "this process is in a time namespace with an offset "
-                          "of its own; leases in a file need the host's "
-                          "CLOCK_BOOTTIME");
-    }
-    if (!h->boot[0]) {
-        return snib__fail(reterr, SNIB_ERR_CONFIG,
-                          "cannot read /proc/sys/kernel/random/boot_id; "
-                          "leases in a file need it: mount /proc");
-    }
-    return SNIB_ERR_OK;
-}
-
-snib_err snib__sqlite_open_on(const struct snib__store_config *config,
-                              const struct snib__host *host, void **ret,
-                              struct snib_error *reterr)
-{
-    struct snib__sqlite *self;
-    const struct snib__url *url = config->url;
-    snib_err err = exec_check_host(host, reterr);
-    *ret = NULL;
-    if (!err && url->queries) {
-        err = snib__fail(reterr, SNIB_ERR_USAGE,
-                         "sqlite: does not know ?%s=", url->query[0].key);
-    }
-    if (!err && (url->host || url->user)) {
-        err = snib__fail(reterr, SNIB_ERR_USAGE,
-                         "sqlite: has no host; write sqlite:/path/to/file");
-    }
-    if (err) {
-        return err;
-    }
-    /* The arrays of notifications (50 KB, a page fault for each 4) are not
-     * zeroed: they are written before they are read. */
-    self = snib__realloc(NULL, sizeof *self);
-    if (!self) {
-        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-    }
-    memset(self, 0, offsetof(struct snib__sqlite, ring));
-    snib__link_init(&self->link);
-    self->host = *host;
-    self->patience = config->request;
-    memcpy(self->client, config->client, sizeof self->client);
-    if (!snib__notifier_init(&self->notifier)) {
-        snib__free(self);
-        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-    }
-    snib_duration opening = snib__ms(SNIB__SQLITE_OPEN_MS);
-    if (self->patience.ns > opening.ns) {
-        opening = self->patience;
-    }
-    err = snib__lockfile_open(&self->lockfile, url->path ? url->path : "", host,
-                              reterr);
-    err = err ? err : snib__forked_open(self, reterr);
-    if (!err) {
-        err = snib__db_open(&self->db, &self->lockfile, host, opening, reterr);
-        /* One process in 64 also cleans: enough where all are short-lived. */
-        if (!err && self->client[0] % 64 == 0) {
-            snib__sqlite_cleaner(self);
-        }
-        snib__forked_out();
-    }
-    if (!err && self->lockfile.is_default) {
-        err = snib__shared_still(self->lockfile.path, reterr);
-    }
-    if (err) {
-        exec_sqlite_free(self);
-        return err;
-    }
-    *ret = self;
-    return SNIB_ERR_OK;
-}
-
-static snib_err exec_sqlite_open(const struct snib__store_config *config,
-                                 void **ret, struct snib_error *reterr)
-{
-    struct snib__host host;
-    snib__host_read(&host);
-    return snib__sqlite_open_on(config, &host, ret, reterr);
-}
-
-const struct snib__blocking_ops snib__sqlite_ops = {
-    .abi = SNIB__STORE_ABI,
-    .size = sizeof(struct snib__blocking_ops),
-    .scheme = "sqlite",
-    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH,
-    .open = exec_sqlite_open,
-    .exec = exec_sqlite_exec,
-    .notifier_fd = exec_sqlite_notifier_fd,
-    .notified = exec_sqlite_notified,
-    .free = exec_sqlite_free,
-};

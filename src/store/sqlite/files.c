@@ -41,9 +41,7 @@
  * SQLite's open. (A file without a page is the exception: SQLite removes such a
  * -wal and makes it anew.) */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -51,147 +49,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "store/sqlite/internal.h"
-
-#define NOTE "files"
-
-enum { WAL = 1, SHM = 2, NOTIFIERS = SNIB__FILES };
-
-static const char *const suffix[SNIB__SEEN] = {"", "-wal", "-shm", "-bells"};
-
-static void files_name_of(const struct snib__lockfile *p, int i, char *ret,
-                          size_t size)
-{
-    snprintf(ret, size, "%s%s", p->base, suffix[i]);
-}
-
-const char *snib__files_wrong(const struct snib__lockfile *p,
-                              const struct stat *st)
-{
-    if (S_ISLNK(st->st_mode)) {
-        return "is a symbolic link";
-    }
-    if (!S_ISREG(st->st_mode)) {
-        return "is not a regular file";
-    }
-    if (st->st_nlink > 1) {
-        return "has a second hard link";
-    }
-    if (p->shared) {
-        return st->st_gid != p->group ? "is not of its directory's group"
-               : (st->st_mode & 0777) != 0660
-                   ? "does not have mode 0660, as all in a shared directory"
-                   : NULL;
-    }
-    return st->st_uid != geteuid() ? "belongs to another user" : NULL;
-}
-
-static snib_err files_fail_wrong(const struct snib__lockfile *p, int i,
-                                 const char *why, struct snib_error *reterr)
-{
-    return snib__fail(reterr, SNIB_ERR_CONFIG,
-                      "lock file %s%s %s: remove it when nobody uses the lock "
-                      "file, and use a directory that others cannot write to",
-                      p->path, suffix[i], why);
-}
-
-/* -- seeing ---------------------------------------------------------------- */
-
-struct seen {
-    uint64_t inode[SNIB__SEEN]; /* 0: nothing is there */
-    bool empty;                 /* the file has no page */
-};
-
-static snib_err files_see(const struct snib__lockfile *p, struct seen *ret,
-                          struct snib_error *reterr)
-{
-    char name[300];
-    struct stat st;
-    *ret = (struct seen){.empty = true};
-    for (int i = 0; i < SNIB__SEEN; i++) {
-        files_name_of(p, i, name, sizeof name);
-        if (fstatat(p->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-            const char *why =
-                i < SNIB__FILES ? snib__files_wrong(p, &st) : NULL;
-            if (why) {
-                return files_fail_wrong(p, i, why, reterr);
-            }
-            ret->inode[i] = st.st_ino;
-            ret->empty = i == 0 ? st.st_size == 0 : ret->empty;
-        } else if (errno != ENOENT) {
-            return snib__host_cannot(errno, p->path, reterr,
-                                     "lock file %s%s: %s", p->path, suffix[i],
-                                     strerror(errno));
-        }
-    }
-    return SNIB_ERR_OK;
-}
-
-/* The first of the three files that is not there; -1: none. */
-static int files_missing(const struct seen *now)
-{
-    for (int i = 0; i < SNIB__FILES; i++) {
-        if (!now->inode[i]) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-/* The first of the four that is not the known one; -1: none. A known 0 matches
- * any. */
-static int files_differs(const struct seen *now, const uint64_t known[])
-{
-    for (int i = 0; i < SNIB__SEEN; i++) {
-        if (known[i] && now->inode[i] != known[i]) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-/* -- the note -------------------------------------------------------------- */
-
-/* False: there is no note, or it belongs to another directory (this one is a
- * copy). A note of an older version does not name its directory: ret has a 0
- * there. */
-static bool files_read_note(const struct snib__lockfile *p,
-                            const struct seen *now, uint64_t ret[])
-{
-    char text[100];
-    unsigned long long n[SNIB__SEEN] = {0};
-    ssize_t size = readlinkat(p->notifiers, NOTE, text, sizeof text - 1);
-    if (size <= 0) {
-        return false;
-    }
-    text[size] = 0;
-    if (sscanf(text, "1:%llu:%llu:%llu:%llu", &n[0], &n[WAL], &n[SHM],
-               &n[NOTIFIERS]) < SNIB__FILES) {
-        return false;
-    }
-    for (int i = 0; i < SNIB__SEEN; i++) {
-        ret[i] = n[i];
-    }
-    return n[0] && n[WAL] && n[SHM] &&
-           (!n[NOTIFIERS] || n[NOTIFIERS] == now->inode[NOTIFIERS]);
-}
-
-/* Only a client that is alone removes the old note; no other reads it then. If
- * that client is killed in between, there is no note, but also no grant. */
-static bool files_write_note(const struct snib__lockfile *p,
-                             const struct seen *now)
-{
-    char text[100];
-    snprintf(text, sizeof text, "1:%llu:%llu:%llu:%llu",
-             (unsigned long long)now->inode[0],
-             (unsigned long long)now->inode[WAL],
-             (unsigned long long)now->inode[SHM],
-             (unsigned long long)now->inode[NOTIFIERS]);
-    if (p->alone && unlinkat(p->notifiers, NOTE, 0) && errno != ENOENT) {
-        return false;
-    }
-    return symlinkat(text, p->notifiers, NOTE) == 0 || errno == EEXIST;
-}
+#include "store/sqlite/seen.h"
 
 /* -- entering -------------------------------------------------------------- */
 
@@ -215,33 +73,33 @@ static snib_err files_fail_replaced(const struct snib__lockfile *p, int i,
                       "lock file %s: %s was removed or replaced while others%s "
                       "use it, and what they hold cannot be seen any more; it "
                       "can be used again once they have ended",
-                      p->path, i == 0 ? "it" : suffix[i] + 1, who);
+                      p->path, i == 0 ? "it" : snib__suffix[i] + 1, who);
 }
 
 /* This client is alone: it makes what is not there, and what is there counts.
  * The -wal may become another one: SQLite makes it anew if the file has no
  * page, and removes one that was written halfway. */
 static snib_err files_enter_alone(struct snib__lockfile *p,
-                                  const struct seen *before,
+                                  const struct snib__seen_files *before,
                                   struct snib_error *reterr)
 {
     char name[300];
-    struct seen now;
+    struct snib__seen_files now;
     for (int i = 1; i < SNIB__FILES; i++) {
-        if (before->inode[i] || (before->empty && i == WAL)) {
+        if (before->inode[i] || (before->empty && i == SNIB__WAL)) {
             continue;
         }
-        files_name_of(p, i, name, sizeof name);
+        snib__seen_name_of(p, i, name, sizeof name);
         if (!snib__lockfile_make(p, p->dir, name, S_IFREG)) {
             return snib__host_cannot(
                 errno, p->path, reterr,
                 "cannot make %s%s: %s; name another: sqlite:PATH", p->path,
-                suffix[i], snib__lockfile_why(p, errno));
+                snib__suffix[i], snib__lockfile_why(p, errno));
         }
     }
-    snib_err err = files_see(p, &now, reterr);
+    snib_err err = snib__seen_now(p, &now, reterr);
     memcpy(p->entered, now.inode, sizeof p->entered);
-    p->entered[WAL] = 0;
+    p->entered[SNIB__WAL] = 0;
     return err;
 }
 
@@ -250,16 +108,16 @@ static snib_err files_enter_alone(struct snib__lockfile *p,
  * first that is missing at its path or that one of them has not locked; -1:
  * none. SQLite locks no -wal, so that is not asked. */
 static snib_err files_unused_of(const struct snib__lockfile *p,
-                                const struct seen *now, int *ret,
+                                const struct snib__seen_files *now, int *ret,
                                 struct snib_error *reterr)
 {
-    static const int which[] = {0, SHM, NOTIFIERS};
+    static const int which[] = {0, SNIB__SHM, SNIB__NOTIFIERS};
     char shm[4400];
-    *ret = files_missing(now);
+    *ret = snib__seen_missing(now);
     if (*ret >= 0) {
         return SNIB_ERR_OK;
     }
-    snprintf(shm, sizeof shm, "%s%s", p->path, suffix[SHM]);
+    snprintf(shm, sizeof shm, "%s%s", p->path, snib__suffix[SNIB__SHM]);
     snib_err err =
         snib__host_lockers(p->path, shm, p->notifiers_path, ret, reterr);
     *ret = *ret < 0 ? -1 : which[*ret];
@@ -280,13 +138,13 @@ static void files_pause_between(int looks)
 
 /* What a client that wants to enter has seen so far, look by look. */
 struct looks {
-    int count;      /* looks since it was last barred for long */
-    int barred;     /* how many in a row found a client alone */
-    int in_use;     /* how many in a row: others have these files locked */
-    bool unused;    /* the last one: nobody has the file locked */
-    int wrong;      /* the file that is a wrong one; -1: none */
-    bool noted;     /* there was a note */
-    struct seen at; /* the files that in_use and unused are about */
+    int count;   /* looks since it was last barred for long */
+    int barred;  /* how many in a row found a client alone */
+    int in_use;  /* how many in a row: others have these files locked */
+    bool unused; /* the last one: nobody has the file locked */
+    int wrong;   /* the file that is a wrong one; -1: none */
+    bool noted;  /* there was a note */
+    struct snib__seen_files at; /* the files that in_use and unused are about */
 };
 
 /* How many looks, half a millisecond apart, it takes:
@@ -307,19 +165,19 @@ enum { NOTED = 50, IN_USE = 20, UNNOTED = 500, BARRED = 20 };
 /* May this client enter? It has locked the directory, exclusively if p->alone;
  * `now` is what it sees. */
 static bool files_may_enter(const struct snib__lockfile *p, struct looks *l,
-                            const struct seen *now)
+                            const struct snib__seen_files *now)
 {
     uint64_t note[SNIB__SEEN];
-    if (files_differs(now, l->at.inode) >= 0) {
+    if (snib__seen_differs(now, l->at.inode) >= 0) {
         l->in_use = 0;
         l->unused = false;
     }
     l->at = *now;
-    l->noted = files_read_note(p, now, note);
+    l->noted = snib__note_read(p, now, note);
     if (p->alone) {
         return l->noted || now->empty || l->unused;
     }
-    l->wrong = l->noted ? files_differs(now, note) : -1;
+    l->wrong = l->noted ? snib__seen_differs(now, note) : -1;
     return l->wrong < 0 && (l->noted || l->in_use >= IN_USE);
 }
 
@@ -335,7 +193,7 @@ static snib_err files_ask_locks(const struct snib__lockfile *p, struct looks *l,
         err = snib__host_locked(p->path, &pid, reterr);
         l->unused = !err && !pid;
         l->in_use = 0;
-        l->wrong = pid ? NOTIFIERS : -1;
+        l->wrong = pid ? SNIB__NOTIFIERS : -1;
     } else {
         err = files_unused_of(p, &l->at, &l->wrong, reterr);
         l->in_use = !err && l->wrong < 0 ? l->in_use + 1 : 0;
@@ -375,10 +233,11 @@ static snib_err files_lock_notifiers(struct snib__lockfile *p, bool *ret,
 
 /* Is the locked directory still the one at the path? */
 static bool files_is_at_path(const struct snib__lockfile *p,
-                             const struct seen *now)
+                             const struct snib__seen_files *now)
 {
     struct stat st;
-    return fstat(p->notifiers, &st) == 0 && st.st_ino == now->inode[NOTIFIERS];
+    return fstat(p->notifiers, &st) == 0 &&
+           st.st_ino == now->inode[SNIB__NOTIFIERS];
 }
 
 static snib_err files_open_again(struct snib__lockfile *p,
@@ -394,7 +253,7 @@ static snib_err files_open_again(struct snib__lockfile *p,
 static snib_err files_look(struct snib__lockfile *p, struct looks *l, bool *ret,
                            struct snib_error *reterr)
 {
-    struct seen now;
+    struct snib__seen_files now;
     snib_err err = files_lock_notifiers(p, ret, reterr);
     if (err || !*ret) {
         l->count = ++l->barred >= BARRED ? 0 : l->count;
@@ -402,7 +261,7 @@ static snib_err files_look(struct snib__lockfile *p, struct looks *l, bool *ret,
     }
     l->barred = 0;
     l->count++;
-    err = files_see(p, &now, reterr);
+    err = snib__seen_now(p, &now, reterr);
     bool there = !err && files_is_at_path(p, &now);
     *ret = there && files_may_enter(p, l, &now);
     if (*ret && p->alone) {
@@ -471,39 +330,41 @@ static snib_err files_fail_meanwhile(const struct snib__lockfile *p, int i,
     return snib__fail(reterr, SNIB_ERR_STORE,
                       "%s%slock file %s was removed or replaced while it was "
                       "being opened; try again",
-                      i ? suffix[i] + 1 : "", i ? " of " : "", p->path);
+                      i ? snib__suffix[i] + 1 : "", i ? " of " : "", p->path);
 }
 
 /* Make sure that the note names these files. */
 static snib_err files_note_them(const struct snib__lockfile *p,
-                                const struct seen *now,
+                                const struct snib__seen_files *now,
                                 struct snib_error *reterr)
 {
     uint64_t note[SNIB__SEEN];
-    bool noted = files_read_note(p, now, note);
-    bool whole = noted && note[NOTIFIERS] && files_differs(now, note) < 0;
+    bool noted = snib__note_read(p, now, note);
+    bool whole =
+        noted && note[SNIB__NOTIFIERS] && snib__seen_differs(now, note) < 0;
     if (p->alone ? !whole : !noted) {
-        if (!files_write_note(p, now)) {
+        if (!snib__note_write(p, now)) {
             return snib__host_cannot(errno, p->notifiers_path, reterr, "%s: %s",
                                      p->notifiers_path, strerror(errno));
         }
         /* Another client may have been faster. */
-        noted = files_read_note(p, now, note);
+        noted = snib__note_read(p, now, note);
     }
-    int i = noted ? files_differs(now, note) : NOTIFIERS;
+    int i = noted ? snib__seen_differs(now, note) : SNIB__NOTIFIERS;
     return i < 0 ? SNIB_ERR_OK : files_fail_replaced(p, i, reterr);
 }
 
 /* Is what is seen now what was entered, and is nothing missing? */
 static snib_err files_see_entered(const struct snib__lockfile *p,
-                                  struct seen *ret, struct snib_error *reterr)
+                                  struct snib__seen_files *ret,
+                                  struct snib_error *reterr)
 {
-    snib_err err = files_see(p, ret, reterr);
+    snib_err err = snib__seen_now(p, ret, reterr);
     if (err) {
         return err;
     }
-    int i = files_missing(ret);
-    i = i >= 0 ? i : files_differs(ret, p->entered);
+    int i = snib__seen_missing(ret);
+    i = i >= 0 ? i : snib__seen_differs(ret, p->entered);
     return i < 0      ? SNIB_ERR_OK
            : p->alone ? files_fail_meanwhile(p, i, reterr)
                       : files_fail_replaced(p, i, reterr);
@@ -512,7 +373,7 @@ static snib_err files_see_entered(const struct snib__lockfile *p,
 snib_err snib__files_still(const struct snib__lockfile *p,
                            struct snib_error *reterr)
 {
-    struct seen now;
+    struct snib__seen_files now;
     return files_see_entered(p, &now, reterr);
 }
 
@@ -520,7 +381,7 @@ snib_err snib__files_join(struct snib__lockfile *p, snib_instant until,
                           struct snib_error *reterr)
 {
     uint64_t note[SNIB__SEEN];
-    struct seen now;
+    struct snib__seen_files now;
     int i;
     snib_err err = files_see_entered(p, &now, reterr);
     err = err ? err : files_note_them(p, &now, reterr);
@@ -540,7 +401,8 @@ snib_err snib__files_join(struct snib__lockfile *p, snib_instant until,
         files_pause_for(200);
     }
     p->alone = false;
-    i = files_read_note(p, &now, note) ? files_differs(&now, note) : NOTIFIERS;
+    i = snib__note_read(p, &now, note) ? snib__seen_differs(&now, note)
+                                       : SNIB__NOTIFIERS;
     return i < 0 ? SNIB_ERR_OK : files_fail_replaced(p, i, reterr);
 }
 
@@ -557,9 +419,9 @@ const char *snib__files_moved(const struct snib__lockfile *p)
     }
     memcpy(path, p->path, size);
     for (int i = 0; i < SNIB__FILES; i++) {
-        memcpy(path + size, suffix[i], strlen(suffix[i]) + 1);
+        memcpy(path + size, snib__suffix[i], strlen(snib__suffix[i]) + 1);
         if (stat(path, &st) || st.st_ino != p->file[i]) {
-            return suffix[i];
+            return snib__suffix[i];
         }
     }
     return NULL;

@@ -4,13 +4,17 @@
  *   shared.c    which file is the default, and who shares it
  *   lockfile.c  the path: symlinks, owner, file system
  *   stage.c     making what a group shares where the group cannot reach it
+ *   seen.c      what is seen at the paths, and the note of it (seen.h)
  *   files.c     the file, its -wal and its -shm are those that others use
  *   vfs.c       SQLite without a rollback journal
- *   db.c        connection, transactions, error texts
+ *   db.c        connection, transactions
+ *   db_error.c  error texts
  *   schema.c    tables, files of other programs, boot id
+ *   row.c       a row as a claim
  *   claim.c     the book of claims (core/rules/rules.h) as SQL
  *   notifier.c  unix datagram sockets, pidfds
  *   forked.c    fork() while threads are inside SQLite
+ *   open.c      opens and frees an instance; the store's table
  *   exec.c      takes requests, runs transactions, notifies, answers
  *   inspect.c   inspect and list
  *   value.c     versioned values
@@ -34,6 +38,7 @@
 #include <sys/types.h>
 
 #include "core/rules/rules.h"
+#include "store/sqlite/host.h"
 #include "store/sqlite/sqlite.h"
 
 #define SNIB__SQLITE_SCHEMA 2
@@ -65,69 +70,6 @@
 #define SNIB__SQLITE_LEAST_MS 5
 /* An open waits at least so long: SQLite may be recovering the -wal. */
 #define SNIB__SQLITE_OPEN_MS 5000
-
-/* -- host.c ---------------------------------------------------------------- */
-
-/* What the store takes from its surroundings; tests change it. */
-struct snib__host {
-    char boot[40]; /* /proc/sys/kernel/random/boot_id */
-    bool timens;   /* in a time namespace with an offset */
-    bool proc;     /* /proc is that of our pid namespace */
-    int64_t pid, start, pidns;
-    uint64_t fs_magic;    /* 0: ask statfs */
-    int64_t wall_skew_ms; /* added to CLOCK_REALTIME */
-    int64_t skew_ns;      /* added to CLOCK_BOOTTIME for leases */
-};
-
-void snib__host_read(struct snib__host *);
-/* CLOCK_BOOTTIME: for waiting. */
-snib_instant snib__host_now(void);
-/* The same with the skew of a test: for leases. */
-snib_instant snib__host_lease_now(const struct snib__host *);
-int64_t snib__host_wall_ms(const struct snib__host *);
-/* The kernel's own file systems, in which nobody can make a file. */
-enum { SNIB__FS_PROC = 0x9fa0, SNIB__FS_SYSFS = 0x62656572 };
-/* The file system's name if locks may live there. Else NULL, and *ret_other is
- * how to name it in an error ("NFS", "type 0x…"); size is at least 24 bytes. */
-const char *snib__fs_name(uint64_t magic, char *ret_other, size_t size);
-/* True only if the process has certainly ended. `thorough` also compares the
- * start time (it reads /proc), which finds out a pid that was used again. */
-bool snib__host_gone(const struct snib__host *, int64_t pid, int64_t start,
-                     int64_t pidns, bool thorough);
-/* A pidfd of this process, or -1. */
-int snib__host_pidfd(const struct snib__host *, int64_t pid, int64_t pidns);
-/* The pid of a process that has byte `offset` of this file locked for writing;
- * 0: not known. *ret_state: the state letter of that process ('T': stopped), or
- * '?'. */
-int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state);
-/* *ret_pid: a process (it may be this one) that has a record lock of this file;
- * 0: there is none. CONFIG, LIMIT, STORE, NOMEM: that cannot be told. */
-snib_err snib__host_locked(const char *path, int64_t *ret_pid,
-                           struct snib_error *reterr);
-/* Has each process with a record lock of `file` also a record lock of the
- * second file and a flock of `dir`? *ret: -1: each has both; 0: no process has
- * a lock of `file`; 1: one lacks the second file; 2: one lacks the directory. A
- * path that leads nowhere counts as lacking. Errors as above. */
-snib_err snib__host_lockers(const char *file, const char *upgrade_of,
-                            const char *dir, int *ret,
-                            struct snib_error *reterr);
-/* Has another process a flock of what this descriptor names? If so, ret is that
- * process in words: "process 4312", "a child of the ended process 4312". False:
- * none is seen. */
-#define SNIB__WHO 52
-bool snib__host_user_of(int fd, char ret[SNIB__WHO]);
-/* Says what errno e means if something is used up: LIMIT for descriptors, with
- * the limit that has to be raised; NOMEM for memory; STORE for the disk. OK: e
- * means something else. what: the path that could not be opened or made. */
-snib_err snib__host_lacks(int e, const char *what, struct snib_error *);
-/* The same, or else an error with this text: STORE if the disk failed (EIO),
- * CONFIG if not. */
-snib_err snib__host_cannot(int e, const char *what, struct snib_error *,
-                           const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-
-/* Is no block or no inode left for a file in this directory? */
-bool snib__host_is_full(int dir);
 
 /* -- shared.c -------------------------------------------------------------- */
 
@@ -218,11 +160,11 @@ bool snib__stage_close(struct snib__stage *, bool made, const char *name);
  * whatever the umask: others see it complete or not at all. */
 bool snib__stage_make(int dir, const char *name, mode_t mode);
 
-/* -- files.c --------------------------------------------------------------- */
+/* -- seen.c, files.c ------------------------------------------------------- */
 
 /* Why this file must not be used; NULL: it may be. */
-const char *snib__files_wrong(const struct snib__lockfile *,
-                              const struct stat *);
+const char *snib__seen_wrong(const struct snib__lockfile *,
+                             const struct stat *);
 /* Before SQLite opens anything. CONFIG: the clients that live use other files
  * than the path leads to. STORE: another opening does not end. */
 snib_err snib__files_enter(struct snib__lockfile *, snib_instant until,
@@ -442,10 +384,20 @@ struct snib__sqlite {
     struct snib__sqlite_notify dead[SNIB__SQLITE_NOTIFIES];
 };
 
+/* open.c */
 /* As ops->open, with the facts of the host given by a test. */
 snib_err snib__sqlite_open_on(const struct snib__store_config *,
                               const struct snib__host *, void **ret,
                               struct snib_error *reterr);
+
+/* exec.c: as the ops of these names. */
+void snib__sqlite_exec(void *instance, snib_instant now,
+                       struct snib__list *chain);
+int snib__sqlite_notifier_fd(void *instance);
+uint32_t snib__sqlite_notified(void *instance, uint64_t (*ids)[2],
+                               uint32_t max);
+/* Answer NOT_APPLIED with CORRUPT, for a stored token that is none. */
+void snib__sqlite_no_token(const struct snib__sqlite *, struct snib__request *);
 
 /* -- forked.c -------------------------------------------------------------- */
 
@@ -464,6 +416,9 @@ void snib__forked_close(struct snib__sqlite *);
 
 /* claim.c */
 void snib__sqlite_book(struct snib__sqlite *);
+
+/* row.c */
+#define SNIB__NS_MOST (INT64_MAX / 4)
 /* The columns of LOCK and of all statements that select claims; column 15 is
  * about. From SNIB__LOCK_COLUMN on LOCK has the name's token, size, latch count
  * and shares. A LOCK row without a holder has NULL in column 0. */
@@ -471,8 +426,12 @@ void snib__sqlite_book(struct snib__sqlite *);
 void snib__sqlite_read_claim(sqlite3_stmt *, struct snib__stored_claim *ret);
 /* A last token or a floor; SNIB__TOKEN_END: what is stored is not a token. */
 int64_t snib__sqlite_token(sqlite3_stmt *, int column);
-/* Answer NOT_APPLIED with CORRUPT, for such a token. */
-void snib__sqlite_no_token(const struct snib__sqlite *, struct snib__request *);
+int64_t snib__sqlite_bounded(sqlite3_stmt *, int column, int64_t least,
+                             int64_t most);
+/* Does the text of a request say that its grant outlives the process? */
+bool snib__sqlite_is_leashed(const void *about, size_t size);
+/* The first parameter of a statement is the name. */
+void snib__sqlite_put_name(sqlite3_stmt *, const struct snib__name *);
 /* Read-only: does this request hold by now? False: no, or an error. */
 bool snib__sqlite_peek(struct snib__sqlite *, const struct snib__request *,
                        struct snib__stored_claim *ret);

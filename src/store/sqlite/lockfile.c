@@ -143,7 +143,7 @@ static snib_err lockfile_check_file(struct snib__lockfile *p, const char *base,
     if (err) {
         return err;
     }
-    wrong = snib__files_wrong(p, &st);
+    wrong = snib__seen_wrong(p, &st);
     if (wrong) {
         /* reported below */
     } else if (faccessat(p->dir, base, R_OK | W_OK, AT_EACCESS)) {

@@ -1,0 +1,70 @@
+/* store/sqlite/host.h — what the store asks its host: clocks, processes, locks
+ * of files, file systems. */
+#ifndef SNIB__SQLITE_HOST_H
+#define SNIB__SQLITE_HOST_H
+
+#include "base/error.h"
+#include "base/time.h"
+
+/* What the store takes from its surroundings; tests change it. */
+struct snib__host {
+    char boot[40]; /* /proc/sys/kernel/random/boot_id */
+    bool timens;   /* in a time namespace with an offset */
+    bool proc;     /* /proc is that of our pid namespace */
+    int64_t pid, start, pidns;
+    uint64_t fs_magic;    /* 0: ask statfs */
+    int64_t wall_skew_ms; /* added to CLOCK_REALTIME */
+    int64_t skew_ns;      /* added to CLOCK_BOOTTIME for leases */
+};
+
+void snib__host_read(struct snib__host *);
+/* CLOCK_BOOTTIME: for waiting. */
+snib_instant snib__host_now(void);
+/* The same with the skew of a test: for leases. */
+snib_instant snib__host_lease_now(const struct snib__host *);
+int64_t snib__host_wall_ms(const struct snib__host *);
+/* The kernel's own file systems, in which nobody can make a file. */
+enum { SNIB__FS_PROC = 0x9fa0, SNIB__FS_SYSFS = 0x62656572 };
+/* The file system's name if locks may live there. Else NULL, and *ret_other is
+ * how to name it in an error ("NFS", "type 0x…"); size is at least 24 bytes. */
+const char *snib__fs_name(uint64_t magic, char *ret_other, size_t size);
+/* True only if the process has certainly ended. `thorough` also compares the
+ * start time (it reads /proc), which finds out a pid that was used again. */
+bool snib__host_gone(const struct snib__host *, int64_t pid, int64_t start,
+                     int64_t pidns, bool thorough);
+/* A pidfd of this process, or -1. */
+int snib__host_pidfd(const struct snib__host *, int64_t pid, int64_t pidns);
+/* The pid of a process that has byte `offset` of this file locked for writing;
+ * 0: not known. *ret_state: the state letter of that process ('T': stopped), or
+ * '?'. */
+int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state);
+/* *ret_pid: a process (it may be this one) that has a record lock of this file;
+ * 0: there is none. CONFIG, LIMIT, STORE, NOMEM: that cannot be told. */
+snib_err snib__host_locked(const char *path, int64_t *ret_pid,
+                           struct snib_error *reterr);
+/* Has each process with a record lock of `file` also a record lock of the
+ * second file and a flock of `dir`? *ret: -1: each has both; 0: no process has
+ * a lock of `file`; 1: one lacks the second file; 2: one lacks the directory. A
+ * path that leads nowhere counts as lacking. Errors as above. */
+snib_err snib__host_lockers(const char *file, const char *upgrade_of,
+                            const char *dir, int *ret,
+                            struct snib_error *reterr);
+/* Has another process a flock of what this descriptor names? If so, ret is that
+ * process in words: "process 4312", "a child of the ended process 4312". False:
+ * none is seen. */
+#define SNIB__WHO 52
+bool snib__host_user_of(int fd, char ret[SNIB__WHO]);
+/* Says what errno e means if something is used up: LIMIT for descriptors, with
+ * the limit that has to be raised; NOMEM for memory; STORE for the disk. OK: e
+ * means something else. what: the path that could not be opened or made. */
+snib_err snib__host_lacks(int e, const char *what, struct snib_error *);
+/* The same, or else an error with this text: STORE if the disk failed (EIO),
+ * CONFIG if not. */
+snib_err snib__host_cannot(int e, const char *what, struct snib_error *,
+                           const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Is no block or no inode left for a file in this directory? */
+bool snib__host_is_full(int dir);
+
+#endif
