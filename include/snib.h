@@ -18,7 +18,12 @@
  * that was computed never waits for ever. INT64_MAX is no limit.
  *
  * Options. A field that is zero has its default: a struct that is zero but for
- * its size does what NULL does.
+ * its size does what NULL does. Option structs grow from release to release. A
+ * library that is newer than the program takes the shorter struct. One that is
+ * older takes the longer struct as long as what it does not know is zero, else
+ * the call is refused with USAGE. Enumerations grow, too: treat an error that
+ * you do not know by its class, and any other value that you do not know as
+ * the worst of its kind.
  *
  * Threads. Every function may be called from any thread. snib_try_for blocks up
  * to wait_ms, connecting and retrying included; a try blocks up to request_ms.
@@ -1033,11 +1038,11 @@ typedef enum snib_on_busy {
  * a brace. */
 struct snib_policy {
     size_t size;
-    const char *name; /* "pay"; may be NULL: the key alone                */
-    const char *key;  /* "order:{order_no}"                               */
-    struct snib_lock_options lock;
+    const char *name;     /* "pay"; may be NULL: the key alone                */
+    const char *key;      /* "order:{order_no}"                               */
     snib_on_busy on_busy; /* for the forms that do not wait for ever        */
     int (*busy)(void *data, const struct snib_error *);
+    struct snib_lock_options lock; /* its size may be 0; stays the last field */
 };
 
 /* Run body under the policy's lock: wait for it without a limit, not at all, or

@@ -11,23 +11,15 @@ snib_err snib__how_read(const struct snib_acquire_options *given,
                         int64_t wait_ms, struct snib__how *ret,
                         struct snib_error *reterr)
 {
-    *ret = (struct snib__how){.wait_ms = wait_ms > 0 ? wait_ms : 0};
-    if (!given) {
-        return SNIB_ERR_OK;
-    }
-    if (given->size != sizeof *given) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "acquire options of size %zu, expected %zu: start "
-                          "from SNIB_INIT(snib_acquire_options)",
-                          given->size, sizeof *given);
-    }
-    if (given->owner && !(given->owner & SNIB__OWNER_FREE)) {
+    ret->wait_ms = wait_ms > 0 ? wait_ms : 0;
+    snib_err err = snib__options_read(given, sizeof ret->o, "acquire options",
+                                      &ret->o, reterr);
+    if (!err && ret->o.owner && !(ret->o.owner & SNIB__OWNER_FREE)) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "owner %llu is not one of snib_owner_new()",
-                          (unsigned long long)given->owner);
+                          (unsigned long long)ret->o.owner);
     }
-    ret->o = *given;
-    return SNIB_ERR_OK;
+    return err;
 }
 
 uint64_t snib_owner_new(void)

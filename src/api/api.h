@@ -8,8 +8,7 @@
 
 /* -- acquire.c, events.c, renew.c ------------------------------------------ */
 
-/* Check the caller's struct, and copy it. A size other than this release's is
- * USAGE. wait_ms below 0 is a try. */
+/* Check the caller's struct, and copy it. wait_ms below 0 is a try. */
 snib_err snib__how_read(const struct snib_acquire_options *, int64_t wait_ms,
                         struct snib__how *ret, struct snib_error *reterr);
 /* May a call ask for a grant? This starts the background thread, and waits
@@ -77,6 +76,15 @@ void snib__batch_try(struct snib_client *, struct snib__batch_item[], size_t n,
  * that is unanswered then is UNKNOWN, and repeated in the background. */
 void snib__batch_release(struct snib_client *, struct snib__batch_item[],
                          size_t n, snib_duration patience);
+
+/* -- options.c ------------------------------------------------------------- */
+
+/* Copy a caller's struct, whose first member is its size, to *ret, of which
+ * this library knows so many bytes; given NULL: all zero. what: "lock options",
+ * for the error. USAGE: its size cannot be, or something is set that this
+ * library does not know. */
+snib_err snib__options_read(const void *given, size_t known, const char *what,
+                            void *ret, struct snib_error *reterr);
 
 /* -- stores.c, identity.c -------------------------------------------------- */
 

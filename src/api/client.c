@@ -33,31 +33,31 @@
 
 enum { REQUEST_MS = 2000, REQUEST_MIN_MS = 10, REQUEST_MAX_MS = 600000 };
 
-static snib_err client_read_options(const struct snib_client_options *o,
+static snib_err client_read_options(const struct snib_client_options *given,
+                                    struct snib_client_options *o,
                                     struct snib_client *c,
                                     struct snib_error *reterr)
 {
-    if (o && o->size != sizeof *o) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "client options of size %zu, expected %zu: start "
-                          "from SNIB_INIT(snib_client_options)",
-                          o->size, sizeof *o);
+    snib_err err =
+        snib__options_read(given, sizeof *o, "client options", o, reterr);
+    if (err) {
+        return err;
     }
-    int64_t ms = o && o->request_ms ? o->request_ms : REQUEST_MS;
+    int64_t ms = o->request_ms ? o->request_ms : REQUEST_MS;
     if (ms < REQUEST_MIN_MS || ms > REQUEST_MAX_MS) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "request_ms is %lld; expected %d to %d",
                           (long long)ms, REQUEST_MIN_MS, REQUEST_MAX_MS);
     }
-    if (o && o->identity &&
+    if (o->identity &&
         !snib__id_read(o->identity, strlen(o->identity), c->id)) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "identity is not 32 hexadecimal digits");
     }
     c->request = snib__ms(ms);
-    c->pull = o && o->pull;
-    c->log.tell = o ? o->log : NULL;
-    c->log.data = o ? o->data : NULL;
+    c->pull = o->pull;
+    c->log.tell = o->log;
+    c->log.data = o->data;
     return SNIB_ERR_OK;
 }
 
@@ -113,15 +113,15 @@ static snib_err client_open_engine(struct snib_client *c,
         .ops = store->ops,
         .blocking = store->blocking,
         .url = url,
-        .client = o && o->identity ? c->id : NULL,
+        .client = o->identity ? c->id : NULL,
         .request = c->request,
         .self = &about,
         .wall_offset_ns = snib__wall_offset(),
-        .deadlocks = !(o && o->no_deadlock_check),
+        .deadlocks = !o->no_deadlock_check,
         .log = c->log.tell ? snib__parts_keep_log : NULL,
         .log_data = c};
-    snib__self_about(&about, o ? o->program : NULL, o ? o->reason : NULL);
-    about.leashed = o && o->leashed;
+    snib__self_about(&about, o->program, o->reason);
+    about.leashed = o->leashed;
     err = snib__self_seed(&config.seed, reterr);
     if (err) {
         return err;
@@ -151,6 +151,7 @@ static snib_err client_open_engine(struct snib_client *c,
 snib_err snib_client_open(const struct snib_client_options *options,
                           struct snib_client **ret, struct snib_error *reterr)
 {
+    struct snib_client_options o;
     char *text = NULL;
     struct snib__url *url = NULL;
     *ret = NULL;
@@ -159,9 +160,9 @@ snib_err snib_client_open(const struct snib_client_options *options,
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     snib__parts_init(c);
-    snib_err err = client_read_options(options, c, reterr);
+    snib_err err = client_read_options(options, &o, c, reterr);
     if (!err) {
-        err = client_choose_url(options ? options->url : NULL, &text, reterr);
+        err = client_choose_url(o.url, &text, reterr);
     }
     if (!err) {
         err = snib__url_parse(text, &url, reterr);
@@ -170,7 +171,7 @@ snib_err snib_client_open(const struct snib_client_options *options,
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     if (!err) {
-        err = client_open_engine(c, url, options, reterr);
+        err = client_open_engine(c, url, &o, reterr);
     }
     if (!err && !(c->identity = snib__store_identity(url))) {
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);

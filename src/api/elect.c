@@ -133,17 +133,7 @@ static snib_err elect_read_options(const struct snib_elect_options *given,
                                    struct snib_elect_options *ret,
                                    struct snib_error *reterr)
 {
-    *ret = (struct snib_elect_options){0};
-    if (given && given->size != sizeof *given) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "elect options of size %zu, expected %zu: start "
-                          "from SNIB_INIT(snib_elect_options)",
-                          given->size, sizeof *given);
-    }
-    if (given) {
-        *ret = *given;
-    }
-    return SNIB_ERR_OK;
+    return snib__options_read(given, sizeof *ret, "elect options", ret, reterr);
 }
 
 static void elect_init_locks(struct snib_elect *e)

@@ -59,20 +59,15 @@ static snib_err lock_read_options(const struct snib_lock_options *given,
                                   struct snib_lock_options *ret,
                                   struct snib_error *reterr)
 {
-    *ret = (struct snib_lock_options){0};
-    if (given) {
-        if (given->size != sizeof *given) {
-            return snib__fail(reterr, SNIB_ERR_USAGE,
-                              "lock options of size %zu, expected %zu: start "
-                              "from SNIB_INIT(snib_lock_options)",
-                              given->size, sizeof *given);
-        }
-        *ret = *given;
+    snib_err err =
+        snib__options_read(given, sizeof *ret, "lock options", ret, reterr);
+    if (err) {
+        return err;
     }
     if (ret->lease_ms == 0) {
         ret->lease_ms = 30000;
     }
-    snib_err err = lock_read_kind(ret, reterr);
+    err = lock_read_kind(ret, reterr);
     if (err) {
         return err;
     }

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "api/api.h"
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -45,17 +46,7 @@ static snib_err membership_check_options(const struct snib_ring_options *given,
                                          struct snib_ring_options *ret,
                                          struct snib_error *reterr)
 {
-    *ret = (struct snib_ring_options){0};
-    if (given && given->size != sizeof *given) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "ring options of size %zu, expected %zu: start from "
-                          "SNIB_INIT(snib_ring_options)",
-                          given->size, sizeof *given);
-    }
-    if (given) {
-        *ret = *given;
-    }
-    return SNIB_ERR_OK;
+    return snib__options_read(given, sizeof *ret, "ring options", ret, reterr);
 }
 
 static snib_err membership_take(struct snib_client *c, const char *name,

@@ -70,12 +70,11 @@ static snib_err multi_check_locks(struct snib_lock *const locks[], size_t count,
                                   const struct snib_multi_options *o,
                                   struct snib_error *reterr)
 {
-    snib_err err = SNIB_ERR_OK;
-    if (o && o->size != sizeof *o) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "multi options of size %zu, expected %zu: start "
-                          "from SNIB_INIT(snib_multi_options)",
-                          o->size, sizeof *o);
+    struct snib_multi_options options; /* there is none yet */
+    snib_err err = snib__options_read(o, sizeof options, "multi options",
+                                      &options, reterr);
+    if (err) {
+        return err;
     }
     if (!locks || !count || count > SNIB_MULTI_MAX) {
         return snib__fail(reterr, SNIB_ERR_USAGE,

@@ -26,6 +26,7 @@
 
 #include <string.h>
 
+#include "api/api.h"
 #include "base/buf.h"
 #include "base/error.h"
 
@@ -125,19 +126,20 @@ static snib_err policy_make_name(const struct snib_policy *policy,
 
 /* -- running -------------------------------------------------------------- */
 
-static snib_err policy_check(struct snib_client *client,
-                             const struct snib_policy *policy, bool body,
-                             struct snib_error *reterr)
+static snib_err policy_read(struct snib_client *client,
+                            const struct snib_policy *given, bool body,
+                            struct snib_policy *policy,
+                            struct snib_error *reterr)
 {
-    if (!client || !policy || !body) {
+    if (!client || !given || !body) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "snib_policy_run: client, policy and body must not "
                           "be NULL");
     }
-    if (policy->size != sizeof *policy) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "snib_policy_run: policy.size is not set; use "
-                          "SNIB_INIT (snib_policy)");
+    snib_err err =
+        snib__options_read(given, sizeof *policy, "policy", policy, reterr);
+    if (err) {
+        return err;
     }
     if (!policy->key || !*policy->key) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -166,7 +168,9 @@ static snib_err policy_open_lock(struct snib_client *client,
     if (!err && name.failed) {
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     } else if (!err) {
-        options.size = options.size ? options.size : sizeof options;
+        if (!options.size || options.size > sizeof options) {
+            options.size = sizeof options; /* what lies behind is zero */
+        }
         options.name_size = 0;
         err = snib_lock_new(client, text, &options, ret, reterr);
     }
@@ -216,25 +220,26 @@ static snib_err policy_not_acquired(const struct snib_policy *policy,
 }
 
 snib_err snib_policy_try_for(struct snib_client *client, int64_t wait_ms,
-                             const struct snib_policy *policy,
+                             const struct snib_policy *given,
                              const char *const pairs[],
                              int (*body)(void *data, struct snib_grant),
                              void *data, int *ret_body,
                              struct snib_error *reterr)
 {
+    struct snib_policy policy;
     struct snib_error why = {0};
     struct snib_grant grant;
     struct snib_lock *lock = NULL;
-    snib_err err = policy_check(client, policy, body, reterr);
+    snib_err err = policy_read(client, given, body, &policy, reterr);
     if (!err) {
-        err = policy_open_lock(client, policy, pairs, &lock, reterr);
+        err = policy_open_lock(client, &policy, pairs, &lock, reterr);
     }
     if (err) {
         return err;
     }
     err = snib_try_for(lock, wait_ms, NULL, &grant, &why);
     if (err) {
-        err = policy_not_acquired(policy, err, &why, body, data, ret_body,
+        err = policy_not_acquired(&policy, err, &why, body, data, ret_body,
                                   reterr);
     } else {
         int result = body(data, grant);

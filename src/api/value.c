@@ -282,15 +282,10 @@ static snib_err value_check_options(const struct snib_value_options *given,
                                     struct snib_value_options *ret,
                                     struct snib_error *reterr)
 {
-    *ret = (struct snib_value_options){0};
-    if (given && given->size != sizeof *given) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "value options of size %zu, expected %zu: start "
-                          "from SNIB_INIT(snib_value_options)",
-                          given->size, sizeof *given);
-    }
-    if (given) {
-        *ret = *given;
+    snib_err err =
+        snib__options_read(given, sizeof *ret, "value options", ret, reterr);
+    if (err) {
+        return err;
     }
     ret->backoff_ms = ret->backoff_ms ? ret->backoff_ms : BACKOFF_MS;
     ret->backoff_max_ms =
