@@ -1,8 +1,11 @@
 /* api/acquire.c — acquire and try: the call that blocks.
  *
  * The shape of a call and its wait: driver/pump.c. What an acquire is at the
- * engine: driver/hold.c. A call that was refused room, or that gives up at its
- * limit, leaves nothing behind but a request that ends by itself. */
+ * engine: driver/hold.c. A call that was refused room has asked for nothing.
+ * One that gives up at its limit first waits a little for the answer to its
+ * cancel; what it leaves behind then is a request that ends by itself. */
+#include <assert.h>
+
 #include "api/api.h"
 #include "api/testing.h"
 #include "base/error.h"
@@ -53,7 +56,7 @@ snib_err snib__may_acquire(struct snib__step *s, snib_instant limit,
     }
     snib_err err = snib__background_need(c, reterr);
     if (!err && !acquire_wait_for_room(s, limit)) {
-        err = snib__fail(reterr, SNIB_ERR_TIMEOUT,
+        err = snib__fail(reterr, SNIB_ERR_UNREACHABLE,
                          "not asked: %d requests are unanswered",
                          SNIB__FLIGHT_MAX);
     }
@@ -194,6 +197,7 @@ snib_err snib__call_unanswered(const struct snib__step *s,
                                struct snib__call *call)
 {
     struct snib__store_state is;
+    assert(!s->away);
     snib__engine_store_state(s->c->engine, s->now, &is);
     if (is.reachable || !is.err) {
         return SNIB_ERR_UNKNOWN;

@@ -187,7 +187,7 @@ static snib_err detached_take_up(struct snib_lock *lock,
     if (!err && open && !snib__call_wait(&s, &call)) {
         snib__call_give_up(&s, &call, SNIB_ERR_UNKNOWN);
     }
-    if (call.err == SNIB_ERR_UNKNOWN) {
+    if (call.err == SNIB_ERR_UNKNOWN && !s.away) {
         call.err = snib__call_unanswered(&s, &call);
     }
     snib__pump_leave(&s, &call);

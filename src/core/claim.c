@@ -83,7 +83,8 @@
  * loss, no other is asked for in its place, and an adopter that gives up leaves
  * it as it was found: somebody else may have adopted it with better luck.
  *
- * The deadline counts from valid_from, which only the store knows, less an
+ * The deadline counts from valid_from, the instant of this client's clock
+ * before the request was sent (the store's code keeps it), less an
  * allowance of 1 % of the lease + 5 ms for clock rates. A grant that arrives
  * after its deadline is not served before a renewal has confirmed it.
  *

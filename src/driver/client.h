@@ -2,9 +2,10 @@
  *
  * One mutex, `mu`, guards all of a client, with two exceptions: the system
  * calls in which threads sleep, and the bytes of sock[].in, which belong to the
- * socket's reader while it reads. The mutex is not held in poll, recv, futex,
- * callbacks, name resolution, and the exec() of a blocking store. send does not
- * block and is done under mu.
+ * socket's reader while it reads. The mutex is not held in poll, futex,
+ * callbacks, name resolution, the exec() of a blocking store, and a caller's
+ * recv. send, and the background thread's recv, do not block and are done under
+ * mu.
  *
  *   struct snib__step    one visit to the client: lock; steps of the engine and
  *                        what they want done; unlock; then the wake-ups and log

@@ -180,7 +180,7 @@ void snib__hold_news(struct snib__step *s, struct snib__acquisition *acq,
         snib__holds_changed(s, h, acq);
     }
     if ((news & SNIB__NEWS_RELEASED) && acq->state == SNIB__ACQ_GONE) {
-        if (h) { /* stop ended it before its owner released it */
+        if (h) { /* its last holds go now: its owner, or stop, released it */
             snib__holds_ended(s, h);
         }
         hold_told_released(s, acq, h);

@@ -22,8 +22,9 @@
  * client), then leaves. A request that it leaves behind ends by itself (rule 5
  * in driver.h).
  *
- * An uncontended acquire is send, ppoll, recv: no futex, no timerfd (the timer
- * is set for something sooner already), no eventfd. */
+ * An uncontended acquire is send, ppoll, recv: no futex, no eventfd; and a
+ * timerfd only if it is the first for half a second (else the timer is set for
+ * something sooner already). */
 #include <poll.h>
 #include <time.h>
 
@@ -371,8 +372,8 @@ static uint32_t pump_wanted_sockets(const struct snib_client *c,
 }
 
 /* A call that was told "queued", or whose connection broke, waits for no reply
- * any more: it may read what is pushed. No message says so, so the call
- * concludes it from silence. */
+ * any more: it may read what is pushed. Nothing tells the call so; it concludes
+ * it when no reply is awaited on the connection, or none came for 2 ms. */
 static void pump_stop_hoping(struct snib__step *s, struct snib__call *me,
                              snib_instant since)
 {
@@ -477,13 +478,13 @@ void snib__pump_leave(struct snib__step *s, struct snib__call *me)
         return; /* it is off every list and reads nothing */
     }
     snib__sockets_need(c, &replies, &pushes);
-    uint32_t kept = snib__roles_leave(&c->calls.roles, &me->w, replies, pushes,
-                                      snib__waiter_wake, s);
+    uint32_t given = snib__roles_leave(&c->calls.roles, &me->w, replies, pushes,
+                                       snib__waiter_wake, s);
     me->w.done = true;
     c->calls.odd -= !me->brief;
     s->me = NULL;
-    if (kept) {
-        snib__background_given(s, kept);
+    if (given) {
+        snib__background_given(s, given);
     }
     snib__step_act(s); /* what this call would have sent or executed */
 }

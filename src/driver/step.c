@@ -2,8 +2,8 @@
  *
  * All that happens to a client happens in such visits. Between begin and end
  * the thread has the mutex; whom it has to wake it notes in its step, and wakes
- * only after it has unlocked (rule 2 in driver.h). Nothing here knows what the
- * visit is for. */
+ * after it has unlocked (rule 2 in driver.h), but for those for whom there is
+ * no more room in the step. */
 #include "base/mem.h"
 #include "driver/driver.h"
 #include "store/memory/memory.h"
