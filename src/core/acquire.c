@@ -158,7 +158,7 @@ acquire_join(struct snib__engine *e, snib_instant now,
         snib__claim_limits(local->claim, s);
         return s;
     }
-    snib__claim_acquire(e, now, local->claim, 0);
+    snib__claim_send_acquire(e, now, local->claim, 0);
     if (e->batch.open) {
         snib__batch_join(e, s);
     }
@@ -254,7 +254,7 @@ static struct snib__acquisition *acquire_adopt(
     t->delay = s->options.delay; /* a detached grant keeps its own lock-delay */
     t->outlives = true;
     t->deadline = s->limit; /* when to stop asking */
-    snib__claim_renew(e, now, t);
+    snib__claim_send_renew(e, now, t);
     snib__claim_arm(e, t);
     return s;
 }

@@ -172,13 +172,13 @@ static void claim_confirm_first(struct snib__engine *e, snib_instant now,
 {
     struct snib__acquisition *s = snib__claim_first_waiting(t->local);
     if (!claim_strict(s) && snib__acquisition_had(e, now, s, t->token)) {
-        snib__claim_leave(e, now, t);
+        snib__claim_send_end(e, now, t);
         return;
     }
     t->lease = s->options.lease;
     t->state = SNIB__CLAIM_CONFIRM;
     t->renew_at = now;
-    snib__claim_renew(e, now, t);
+    snib__claim_send_renew(e, now, t);
     snib__claim_arm(e, t);
 }
 
@@ -253,7 +253,7 @@ void snib__claim_granted(struct snib__engine *e, snib_instant now,
     claim_enter(e, now, t, rq, given);
     snib__claim_answered(e, t);
     if (!fits) { /* nobody wants it any more, or not with that lock-delay */
-        snib__claim_leave(e, now, t);
+        snib__claim_send_end(e, now, t);
     } else if (!proven || snib__reached(now, t->deadline)) {
         /* It is not proven when the lease started (a pushed grant), or that was
          * too long ago: ask before use. */

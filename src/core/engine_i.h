@@ -409,8 +409,8 @@ void snib__claim_end_answered(struct snib__engine *, snib_instant now,
                               struct snib__claim *, struct snib__pending *);
 
 /* claim_send.c */
-void snib__claim_renew(struct snib__engine *, snib_instant now,
-                       struct snib__claim *);
+void snib__claim_send_renew(struct snib__engine *, snib_instant now,
+                            struct snib__claim *);
 
 /* The local lock of the name: it has the dead acquisitions and the own
  * claims. */
