@@ -18,14 +18,19 @@
  * that was computed never waits for ever. INT64_MAX is no limit.
  *
  * Options. A field that is zero has its default: a struct that is zero but for
- * its size does what NULL does.
+ * its size does what NULL does. Option structs grow from release to release. A
+ * library that is newer than the program takes the shorter struct. One that is
+ * older takes the longer struct as long as what it does not know is zero, else
+ * the call is refused with USAGE. Enumerations grow, too: treat an error that
+ * you do not know by its class, and any other value that you do not know as
+ * the worst of its kind.
  *
  * Threads. Every function may be called from any thread. snib_try_for blocks up
  * to wait_ms, connecting and retrying included; a try blocks up to request_ms.
- * After that it waits until the store has confirmed that nothing of the request
- * is left there. As a rule this is one round trip. It is at most a twentieth of
- * request_ms (100 ms by default), or a fifth (400 ms) where the outcome would
- * be unknown otherwise. snib_release, snib_renew, snib_inspect, snib_list and
+ * At its limit snib_try_for waits until the store has confirmed that nothing of
+ * the request is left there. As a rule this is one round trip. It is at most a
+ * twentieth of request_ms (100 ms by default), or a fifth (400 ms) where the
+ * outcome would be unknown otherwise. snib_release, snib_renew, snib_inspect, snib_list and
  * snib_force_release block up to request_ms. A function that blocks is refused
  * (USAGE) in a pull client; only the end of the client may block there.
  *
@@ -599,8 +604,10 @@ SNIB_API SNIB_CHECK snib_err snib_try_for(struct snib_lock *, int64_t wait_ms,
  *   CLOSED       after or during snib_client_stop, which has released it
  *
  * After LOST the owner is free again once all its holds are given back. A
- * release that hands the lock to another thread of this client asks no store:
- * it tells of a forced release only if the client has heard of it by then. */
+ * release behind which another owner of this client waits for the lock does not
+ * wait for the store (it hands the lock on, or gives it back and queues again
+ * in one step): it tells of a forced release only if the client has heard of it
+ * by then. */
 SNIB_API snib_err snib_release(struct snib_lock *, struct snib_grant,
                                struct snib_error *reterr);
 
@@ -1035,11 +1042,11 @@ typedef enum snib_on_busy {
  * a brace. */
 struct snib_policy {
     size_t size;
-    const char *name; /* "pay"; may be NULL: the key alone                */
-    const char *key;  /* "order:{order_no}"                               */
-    struct snib_lock_options lock;
+    const char *name;     /* "pay"; may be NULL: the key alone                */
+    const char *key;      /* "order:{order_no}"                               */
     snib_on_busy on_busy; /* for the forms that do not wait for ever        */
     int (*busy)(void *data, const struct snib_error *);
+    struct snib_lock_options lock; /* its size may be 0; stays the last field */
 };
 
 /* Run body under the policy's lock: wait for it without a limit, not at all, or

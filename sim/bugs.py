@@ -75,7 +75,7 @@ BUGS = [
      "src/core/claim_refuse.c",
      "        snib__pending_start(e, q);\n    } else {\n"
      "        snib__claim_answered(e, t);\n"
-     "        snib__claim_leave(e, now, t);\n    }\n}",
+     "        snib__claim_send_end(e, now, t);\n    }\n}",
      "        snib__pending_start(e, q);\n    } else {\n"
      "        snib__claim_answered(e, t);\n"
      "        snib__claim_over(e, now, t);\n    }\n}"),
@@ -458,7 +458,7 @@ BUGS = [
      "            rq->batch = 0;\n        } else {",
      "            ;\n        } else {"),
     ("the request of another owner joins a batch",
-     "src/core/claim.c (many)",
+     "src/core/acquire.c (many)",
      "        snib__claim_limits(local->claim, s);\n        return s;\n",
      "        snib__claim_limits(local->claim, s);\n"
      "        snib__batch_join(e, s);\n        return s;\n"),
@@ -962,9 +962,9 @@ BUGS = [
     ("a request that nobody waits for keeps its place",
      "src/core/claim_leave.c",
      "    case SNIB__CLAIM_QUEUED:\n    case SNIB__CLAIM_CONFIRM:\n"
-     "        snib__claim_leave(e, now, t);\n",
+     "        snib__claim_send_end(e, now, t);\n",
      "    case SNIB__CLAIM_QUEUED:\n        break;\n"
-     "    case SNIB__CLAIM_CONFIRM:\n        snib__claim_leave(e, now, t);\n"),
+     "    case SNIB__CLAIM_CONFIRM:\n        snib__claim_send_end(e, now, t);\n"),
     ("a release that the store refused to do is told as done",
      "src/core/claim_leave.c",
      "        if (snib__reached(now, t->gone_by)) {\n"

@@ -83,7 +83,8 @@
  * loss, no other is asked for in its place, and an adopter that gives up leaves
  * it as it was found: somebody else may have adopted it with better luck.
  *
- * The deadline counts from valid_from, which only the store knows, less an
+ * The deadline counts from valid_from, the instant of this client's clock
+ * before the request was sent (the store's code keeps it), less an
  * allowance of 1 % of the lease + 5 ms for clock rates. A grant that arrives
  * after its deadline is not served before a renewal has confirmed it.
  *
@@ -102,46 +103,6 @@ _Static_assert(sizeof(struct snib__local_lock) + sizeof(struct snib__claim) +
                        sizeof(struct snib__acquisition) <=
                    640,
                "a held lock has grown");
-
-/* -- asking for a grant --------------------------------------------------- */
-
-/* A new acquisition of the local lock, which gets a claim if it has none. */
-static struct snib__acquisition *
-claim_acquisition(struct snib__engine *e, struct snib__local_lock *local,
-                  const struct snib__acquire_spec *spec)
-{
-    struct snib__acquisition *s = snib__acquisition_new(e, local, spec);
-    if (s && !local->claim && snib__claim_new(e, local)) {
-        snib__acquisition_free(e, s);
-        return NULL;
-    }
-    if (s) {
-        snib__acquisition_queue_up(e, s, spec->timed);
-    }
-    return s;
-}
-
-struct snib__acquisition *
-snib__claim_join(struct snib__engine *e, snib_instant now,
-                 struct snib__local_lock *local,
-                 const struct snib__acquire_spec *spec, uint64_t upgrade_of)
-{
-    bool asks = !local->claim;
-    struct snib__acquisition *s = claim_acquisition(e, local, spec);
-    if (!s) {
-        return NULL;
-    }
-    s->options.upgrade_of = upgrade_of;
-    if (!asks) {
-        snib__claim_limits(local->claim, s);
-        return s;
-    }
-    snib__claim_acquire(e, now, local->claim, 0);
-    if (e->batch.open) {
-        snib__batch_join(e, s);
-    }
-    return s;
-}
 
 /* -- serving -------------------------------------------------------------- */
 
@@ -211,13 +172,13 @@ static void claim_confirm_first(struct snib__engine *e, snib_instant now,
 {
     struct snib__acquisition *s = snib__claim_first_waiting(t->local);
     if (!claim_strict(s) && snib__acquisition_had(e, now, s, t->token)) {
-        snib__claim_leave(e, now, t);
+        snib__claim_send_end(e, now, t);
         return;
     }
     t->lease = s->options.lease;
     t->state = SNIB__CLAIM_CONFIRM;
     t->renew_at = now;
-    snib__claim_renew(e, now, t);
+    snib__claim_send_renew(e, now, t);
     snib__claim_arm(e, t);
 }
 
@@ -292,7 +253,7 @@ void snib__claim_granted(struct snib__engine *e, snib_instant now,
     claim_enter(e, now, t, rq, given);
     snib__claim_answered(e, t);
     if (!fits) { /* nobody wants it any more, or not with that lock-delay */
-        snib__claim_leave(e, now, t);
+        snib__claim_send_end(e, now, t);
     } else if (!proven || snib__reached(now, t->deadline)) {
         /* It is not proven when the lease started (a pushed grant), or that was
          * too long ago: ask before use. */
@@ -304,30 +265,6 @@ void snib__claim_granted(struct snib__engine *e, snib_instant now,
 }
 
 /* -- detached grants ------------------------------------------------------ */
-
-struct snib__acquisition *snib__claim_adopt(
-    struct snib__engine *e, snib_instant now, struct snib__local_lock *local,
-    const struct snib__acquire_spec *spec, const uint64_t id[2], int64_t token)
-{
-    struct snib__acquisition *s = claim_acquisition(e, local, spec);
-    if (!s) {
-        return NULL;
-    }
-    struct snib__claim *t = local->claim;
-    snib__claim_answered(e, t); /* no ACQUIRE is sent for it */
-    t->state = SNIB__CLAIM_CONFIRM;
-    t->adopter = s;
-    t->id[0] = id[0];
-    t->id[1] = id[1];
-    t->token0 = t->token = token;
-    t->lease = s->options.lease;
-    t->delay = s->options.delay; /* a detached grant keeps its own lock-delay */
-    t->outlives = true;
-    t->deadline = s->limit; /* when to stop asking */
-    snib__claim_renew(e, now, t);
-    snib__claim_arm(e, t);
-    return s;
-}
 
 void snib__claim_adopt_failed(struct snib__engine *e, snib_instant now,
                               struct snib__claim *t, snib_err err,

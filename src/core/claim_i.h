@@ -3,10 +3,11 @@
  *   claim_renew.c   keeping: answers to RENEW, risk, loss, the claim's timer
  *   claim_refuse.c  an ACQUIRE that is answered otherwise than by a grant
  *   claim_leave.c   ending: local hand-over, yield, answers to the end
- *   claim.c         the state table; joining, a grant, serving; adoption
+ *   claim.c         the state table; a grant, serving; detached grants
  *   claim_send.c    life; ACQUIRE, RENEW, RELEASE and CANCEL are filled
  *
- * Calls go down this list and never back. No other file includes this one. */
+ * Calls go down this list and never back. Beside them acquire.c includes this
+ * one: it makes claims. */
 #ifndef SNIB__CLAIM_I_H
 #define SNIB__CLAIM_I_H
 
@@ -99,8 +100,8 @@ void snib__claim_over(struct snib__engine *e, snib_instant now,
                       struct snib__claim *t);
 /* Asks the store on behalf of the waiting acquisitions. prior: our own grant
  * that the same step ends first (a yield), or 0. */
-void snib__claim_acquire(struct snib__engine *, snib_instant now,
-                         struct snib__claim *, int64_t prior);
+void snib__claim_send_acquire(struct snib__engine *, snib_instant now,
+                              struct snib__claim *, int64_t prior);
 /* s has joined the waiting acquisitions: the request under way waits for its
  * limit too. */
 void snib__claim_limits(struct snib__claim *,
@@ -111,8 +112,8 @@ void snib__claim_answered(struct snib__engine *e, struct snib__claim *t);
  * that the renewals of many locks fall due together and travel in one batch. */
 snib_instant snib__claim_renewal_of(snib_instant from, snib_duration lease);
 /* Gives up what we have or asked for, and waits until it is surely gone. */
-void snib__claim_leave(struct snib__engine *e, snib_instant now,
-                       struct snib__claim *t);
+void snib__claim_send_end(struct snib__engine *e, snib_instant now,
+                          struct snib__claim *t);
 /* Sends the RELEASE or CANCEL of a LEAVING claim. */
 void snib__claim_start_end(struct snib__engine *e, snib_instant now,
                            struct snib__claim *t);

@@ -74,12 +74,12 @@ bool snib__claim_release(struct snib__engine *e, snib_instant now,
         snib__claim_orphan(&t->renewing);
         snib__unlink(&t->held);
         snib__acquisition_free(e, s);
-        snib__claim_acquire(e, now, t, t->token0);
+        snib__claim_send_acquire(e, now, t, t->token0);
         return true;
     }
     s->state = SNIB__ACQ_ENDING;
     t->ender = s;
-    snib__claim_leave(e, now, t);
+    snib__claim_send_end(e, now, t);
     return false;
 }
 
@@ -94,11 +94,11 @@ void snib__claim_give_up(struct snib__engine *e, snib_instant now,
     switch ((snib__claim_state)t->state) {
     case SNIB__CLAIM_ACQUIRING:
         t->doubt = SNIB__DOUBT_OPEN;
-        snib__claim_leave(e, now, t);
+        snib__claim_send_end(e, now, t);
         break;
     case SNIB__CLAIM_QUEUED:
     case SNIB__CLAIM_CONFIRM:
-        snib__claim_leave(e, now, t);
+        snib__claim_send_end(e, now, t);
         break;
     case SNIB__CLAIM_HELD:
     case SNIB__CLAIM_RISK:

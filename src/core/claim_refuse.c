@@ -177,7 +177,7 @@ static void claim_refuse_queued(struct snib__engine *e, snib_instant now,
     snib__claim_arm(e, t);
     claim_refuse_all(e, t, SNIB_ERR_BUSY, NULL, true);
     if (snib__list_empty(&t->local->waiting)) {
-        snib__claim_leave(e, now, t);
+        snib__claim_send_end(e, now, t);
     }
 }
 
@@ -209,14 +209,15 @@ static void claim_refuse_no(struct snib__engine *e, snib_instant now,
     snib__claim_answered(e, t);
     if (t->doubt) { /* a copy may come after this no, and be let in */
         t->doubt = SNIB__DOUBT_OPEN;
-        snib__claim_leave(e, now, t);
+        snib__claim_send_end(e, now, t);
     } else if (!t->prior) {
         snib__claim_over(e, now, t);
     } else if (snib__claim_first_waiting(t->local)) {
-        snib__claim_acquire(e, now, t, t->prior); /* prior is not ended yet */
+        snib__claim_send_acquire(e, now, t,
+                                 t->prior); /* prior is not ended yet */
     } else {
         t->doubt = SNIB__DOUBT_OPEN;
-        snib__claim_leave(e, now, t);
+        snib__claim_send_end(e, now, t);
     }
 }
 
@@ -253,7 +254,7 @@ static void claim_refuse_unfit(struct snib__engine *e, snib_instant now,
     snib__claim_answered(e, t);
     if (t->doubt == SNIB__DOUBT_OPEN || t->prior || t->placed) {
         t->doubt = SNIB__DOUBT_OPEN;
-        snib__claim_leave(e, now, t);
+        snib__claim_send_end(e, now, t);
     } else {
         snib__claim_over(e, now, t);
     }
@@ -270,7 +271,7 @@ static void claim_refuse_unknown(struct snib__engine *e, snib_instant now,
         snib__pending_start(e, q);
     } else {
         snib__claim_answered(e, t);
-        snib__claim_leave(e, now, t);
+        snib__claim_send_end(e, now, t);
     }
 }
 

@@ -47,7 +47,7 @@ static void claim_renew_lose(struct snib__engine *e, snib_instant now,
     if ((gone && !t->doubt) || (s && t->delay.ns > 0)) {
         snib__claim_over(e, now, t);
     } else {
-        snib__claim_leave(e, now, t);
+        snib__claim_send_end(e, now, t);
     }
 }
 
@@ -77,7 +77,7 @@ void snib__claim_risk(struct snib__engine *e, snib_instant now,
     }
     if (!t->renewing &&
         (!t->holder || !t->holder->options.fixed || why == SNIB_CAUSE_PAUSED)) {
-        snib__claim_renew(e, now, t);
+        snib__claim_send_renew(e, now, t);
     }
     snib__claim_arm(e, t);
 }
@@ -102,7 +102,7 @@ void snib__claim_hint(struct snib__engine *e, snib_instant now,
     t->hint = t->renewing ? SNIB__HINT_STALE : SNIB__HINT_HEARD;
     if (!t->renewing && snib__claim_is_held(t) &&
         (e->pushes || !snib__claim_is_fixed(t))) {
-        snib__claim_renew(e, now, t);
+        snib__claim_send_renew(e, now, t);
     }
 }
 
@@ -121,7 +121,7 @@ static void claim_renew_stands(struct snib__engine *e, snib_instant now,
     /* If the process stood still meanwhile, nobody knows when the store was
      * asked. */
     if (t->want_renew || t->hint || t->state == SNIB__CLAIM_RISK) {
-        snib__claim_renew(e, now, t);
+        snib__claim_send_renew(e, now, t);
     } else {
         snib__acquisition_recovered(t->holder);
         snib__claim_refuse_tries(e, t->local);
@@ -139,7 +139,7 @@ static void claim_renew_confirmed(struct snib__engine *e, snib_instant now,
      * than the taker asked for. */
     bool fits = snib__claim_fits(t, s) && rq->lease.ns <= s->options.lease.ns;
     if (t->hint || (fits && rq->lease.ns < s->options.lease.ns)) {
-        snib__claim_renew(e, now, t);
+        snib__claim_send_renew(e, now, t);
         snib__claim_arm(e, t);
         return;
     }
@@ -154,7 +154,7 @@ static void claim_renew_confirmed(struct snib__engine *e, snib_instant now,
     }
     if (!fits || snib__reached(now, t->deadline)) {
         (void)snib__acquisition_had(e, now, s, t->token);
-        snib__claim_leave(e, now, t);
+        snib__claim_send_end(e, now, t);
         return;
     }
     t->state = SNIB__CLAIM_HELD;
@@ -200,14 +200,14 @@ static void claim_renew_renewed(struct snib__engine *e, snib_instant now,
         snib__claim_refuse_tries(e, t->local); /* they waited for this */
     }
     if (t->want_renew && rq->lease.ns != t->lease.ns) {
-        snib__claim_renew(e, now, t); /* the caller wants another length */
+        snib__claim_send_renew(e, now, t); /* the caller wants another length */
     } else if (t->want_renew) {
         t->want_renew = false;
         t->holder->err = SNIB_ERR_OK;
         snib__acquisition_tell(e, t->holder, SNIB__NEWS_RENEWED);
     }
     if (t->hint && !t->renewing && (e->pushes || !snib__claim_is_fixed(t))) {
-        snib__claim_renew(e, now, t);
+        snib__claim_send_renew(e, now, t);
     }
     snib__claim_arm(e, t);
 }
@@ -322,10 +322,10 @@ static void claim_renew_due_confirm(struct snib__engine *e, snib_instant now,
     } else if (snib__reached(now, t->deadline)) {
         (void)snib__acquisition_had(e, now, snib__claim_first_waiting(t->local),
                                     t->token);
-        snib__claim_leave(e, now, t);
+        snib__claim_send_end(e, now, t);
     } else {
         if (!t->renewing) {
-            snib__claim_renew(e, now, t);
+            snib__claim_send_renew(e, now, t);
         }
         snib__claim_arm(e, t);
     }
@@ -344,7 +344,7 @@ static void claim_renew_due_held(struct snib__engine *e, snib_instant now,
         }
         snib__claim_fails(e, t);
     } else if (snib__reached(now, t->renew_at)) {
-        snib__claim_renew(e, now, t);
+        snib__claim_send_renew(e, now, t);
     }
     snib__claim_arm(e, t);
 }
@@ -355,9 +355,9 @@ void snib__claim_due(struct snib__engine *e, snib_instant now,
     switch ((snib__claim_state)t->state) {
     case SNIB__CLAIM_ACQUIRING: /* there was no memory */
         if (snib__claim_first_waiting(t->local)) {
-            snib__claim_acquire(e, now, t, t->prior);
+            snib__claim_send_acquire(e, now, t, t->prior);
         } else {
-            snib__claim_leave(e, now, t);
+            snib__claim_send_end(e, now, t);
         }
         return;
     case SNIB__CLAIM_QUEUED:

@@ -217,8 +217,8 @@ static void claim_send_patience(const struct snib__claim *t, snib_instant now,
     }
 }
 
-void snib__claim_acquire(struct snib__engine *e, snib_instant now,
-                         struct snib__claim *t, int64_t prior)
+void snib__claim_send_acquire(struct snib__engine *e, snib_instant now,
+                              struct snib__claim *t, int64_t prior)
 {
     struct snib__acquisition *head = snib__claim_first_waiting(t->local);
     assert(head && !t->holder && !t->adopter);
@@ -267,7 +267,7 @@ void snib__claim_over(struct snib__engine *e, snib_instant now,
         e->leaving--;
     }
     if (snib__claim_first_waiting(t->local)) {
-        snib__claim_acquire(e, now, t, 0);
+        snib__claim_send_acquire(e, now, t, 0);
     } else {
         claim_send_free(e, t);
     }
@@ -291,8 +291,8 @@ static snib_duration claim_send_silence(const struct snib__engine *e,
     return (snib_duration){ns < e->cfg.request.ns ? ns : e->cfg.request.ns};
 }
 
-void snib__claim_renew(struct snib__engine *e, snib_instant now,
-                       struct snib__claim *t)
+void snib__claim_send_renew(struct snib__engine *e, snib_instant now,
+                            struct snib__claim *t)
 {
     struct snib__pending *q = snib__pending_get(e, t->local);
     if (!q) {
@@ -329,8 +329,8 @@ void snib__claim_renew(struct snib__engine *e, snib_instant now,
 
 /* -- RELEASE or CANCEL ---------------------------------------------------- */
 
-void snib__claim_leave(struct snib__engine *e, snib_instant now,
-                       struct snib__claim *t)
+void snib__claim_send_end(struct snib__engine *e, snib_instant now,
+                          struct snib__claim *t)
 {
     /* A copy of the acquire may be executed later than our lease lasts. */
     bool late = t->acquiring != NULL || t->doubt;

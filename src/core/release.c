@@ -116,7 +116,7 @@ snib_err snib__grant_renew(struct snib__engine *e, snib_instant now,
     }
     t->want_renew = true;
     if (!t->renewing) {
-        snib__claim_renew(e, now, t);
+        snib__claim_send_renew(e, now, t);
     }
     *ret = s;
     return snib__ok(reterr);

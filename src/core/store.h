@@ -2,8 +2,8 @@
  *
  * A store is sans-I/O. The driver tells it what happened and when, and the
  * store leaves what it wants in struct snib__out. It never blocks, reads no
- * clock, starts no thread and calls nobody back, so run (threads) and sim
- * (seeds) drive it alike. Every call is made with the client's mutex held and
+ * clock, starts no thread and calls nobody back, so the driver (threads) and
+ * sim (seeds) use it alike. Every call is made with the client's mutex held and
  * is not re-entrant.
  *
  * A vendor library that blocks (SQLite) implements the smaller table
@@ -150,10 +150,10 @@ typedef enum snib__answer {
  *           opened, whether or not anybody heard of it); 0: there was none, or
  *           the store has mutexes only.
  *           An ACQUIRE of that id which the store still owns is answered too
- *           (NO, err CANCELLED): in the step that answers the CANCEL at the
- *           latest, or, if a reply to it is still due on a connection, when
- *           that comes. The store does not poll it any more from the start of
- *           the CANCEL.
+ *           (err CANCELLED; what it had been told counts no more): in the step
+ *           that answers the CANCEL at the latest, or, if a reply to it is
+ *           still due on a connection, when that comes. The store does not poll
+ *           it any more from the start of the CANCEL.
  *  INSPECT  Reads name; the rows go to result.
  *  LIST     Reads the glob in text; the rows go to result. background: no
  *           caller waits for it, so it may take its time, and it takes no more
@@ -210,8 +210,8 @@ struct snib__request {
     /* ACQUIRE, started again: the store had it in its queue before, so
      * something of it may be there. */
     bool placed;
-    /* Not sent before: one failed attempt to connect ends it (NOT_APPLIED); it
-     * does not wait for its limit. */
+    /* It was never sent: one failed attempt to connect ends it (NOT_APPLIED);
+     * it does not wait for its limit. */
     bool once;
     /* NOT_APPLIED, PENDING: others were inside the library all the time, as
      * they are when they write. */
@@ -259,8 +259,8 @@ struct snib__request {
     snib_duration left; /* DONE: lease given; QUEUED, NO: holder's */
 };
 
-/* A byte stream to one server. The engine owns the buffers, run or the
- * simulator the ends. TLS sits between: bytes in, bytes out, under the same
+/* A byte stream to one server. The engine owns the buffers, the driver or
+ * the simulator the ends. TLS sits between: bytes in, bytes out, under the same
  * mutex. */
 struct snib__conn {
     struct snib__buf out; /* the store appends, the driver takes */

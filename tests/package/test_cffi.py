@@ -34,11 +34,32 @@ def headers(prefix):
     return [folder / "snib.h", *sorted((folder / "snib").glob("*.h"))]
 
 
-@pytest.fixture(scope="module")
-def ffi(headers):
+# An option struct: its head, its members, its end.
+OPTIONS = re.compile(r"(struct (?:snib_\w+_options|snib_policy) \{)([^}]*?;)"
+                     r"([^;}]*;)?(\s*\};)")
+
+
+def as_it_is(text):
+    return text
+
+
+def a_field_less(text):
+    """As an older header would have it."""
+    return OPTIONS.sub(r"\1\2\4", text)
+
+
+def a_field_more(text):
+    """As a newer header will have it."""
+    return OPTIONS.sub(r"\1\2\3 int64_t added;\4", text)
+
+
+@pytest.fixture(scope="module", params=[as_it_is, a_field_less, a_field_more],
+                ids=lambda change: change.__name__)
+def ffi(request, headers):
     made = cffi.FFI()
     for header in headers:
-        made.cdef(NOT_C.sub("", header.read_text()))
+        made.cdef(request.param(NOT_C.sub("", header.read_text())))
+    made.change = request.param
     return made
 
 
@@ -50,6 +71,81 @@ def lib(ffi, prefix):
 def options(ffi, name, **fields):
     return ffi.new(f"struct {name} *",
                    {"size": ffi.sizeof(f"struct {name}"), **fields})
+
+
+def calls(ffi, lib, client, **more):
+    """Each call that takes options: its answer and its text, by the struct."""
+    error = ffi.new("struct snib_error *")
+    said = {}
+
+    def told(name, code):
+        said[name] = code, ffi.string(error.text).decode()
+
+    url = ffi.new("char[]", b"memory:grown")
+    other = ffi.new("struct snib_client **")
+    told("client", lib.snib_client_open(
+        options(ffi, "snib_client_options", url=url, **more), other, error))
+    lib.snib_client_free(other[0])
+    lock, plain = (ffi.new("struct snib_lock **") for _ in range(2))
+    told("lock", lib.snib_lock_new(
+        client, b"x", options(ffi, "snib_lock_options", lease_ms=1000, **more),
+        lock, error))
+    if lock[0]:
+        lib.snib_lock_free(lock[0])
+    assert lib.snib_lock_new(client, b"x", ffi.NULL, plain, error) == 0
+    grant = ffi.new("struct snib_grant *")
+    told("acquire", lib.snib_try(
+        plain[0], options(ffi, "snib_acquire_options", **more), grant, error))
+    if grant.ticket:
+        lib.snib_release(plain[0], grant[0], ffi.NULL)
+    multi = ffi.new("struct snib_multi **")
+    told("multi", lib.snib_multi_new(
+        plain, 1, options(ffi, "snib_multi_options", **more), multi, error))
+    lib.snib_multi_free(multi[0])
+    elect = ffi.new("struct snib_elect **")
+    told("elect", lib.snib_elect_new(
+        client, b"e", options(ffi, "snib_elect_options", **more), elect,
+        error))
+    lib.snib_elect_free(elect[0])
+    member = ffi.new("struct snib_ring_membership **")
+    told("ring", lib.snib_ring_try(
+        client, b"r", 0, b"me",
+        options(ffi, "snib_ring_options", **more), member, error))
+    if member[0]:
+        lib.snib_ring_leave(member[0], ffi.NULL)
+    body = ffi.callback("int(void *, struct snib_grant)", lambda _, __: 7)
+    result = ffi.new("int *")
+    key = ffi.new("char[]", b"order:1")
+    told("policy", lib.snib_policy_try(
+        client, options(ffi, "snib_policy", key=key, **more),
+        ffi.new("const char *[1]"), body, ffi.NULL, result, error))
+    said["policy"] += (result[0],)
+    lib.snib_lock_free(plain[0])
+    return said
+
+
+@pytest.fixture
+def client(ffi, lib):
+    ret = ffi.new("struct snib_client **")
+    url = ffi.new("char[]", b"memory:grown")
+    assert lib.snib_client_open(options(ffi, "snib_client_options", url=url),
+                                ret, ffi.NULL) == 0
+    yield ret[0]
+    lib.snib_client_free(ret[0])
+
+
+def test_options_of_another_release_are_taken(ffi, lib, client):
+    said = calls(ffi, lib, client)
+    assert said.pop("policy") == (0, "", 7)
+    assert len(said) == 6 and set(said.values()) == {(0, "")}, said
+
+
+def test_a_field_that_the_library_does_not_know_must_be_zero(ffi, lib, client):
+    if ffi.change is not a_field_more:
+        return
+    for name, (code, text, *_) in calls(ffi, lib, client, added=1).items():
+        assert code == lib.SNIB_ERR_USAGE, (name, text)
+        assert "a field behind them is set" in text, (name, text)
 
 
 def test_it_opens_acquires_and_releases(ffi, lib):

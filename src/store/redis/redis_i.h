@@ -4,8 +4,9 @@
  *               sent on it whose replies are awaited, in the order of sending
  *   request     the core's. While the store owns it, the request is UNSENT, in
  *               FLIGHT, due for a RETRY, or waiting: an ACQUIRE that is QUEUED
- *               at the server, or one that was told "held" (HELD) and asks
- *               again when it may queue
+ *               at the server (and polled, so in flight too, now and then), or
+ *               one that was told "held" by somebody else (HELD) and asks again
+ *               when it may queue
  *   inspection  the steps of an INSPECT, LIST or DOCTOR
  *
  * Files, the lower ones first (each calls only files that stand before it):
@@ -63,7 +64,7 @@ enum {
 
 typedef enum session_state {
     SESSION_DOWN,    /* not connected, and never wanted so far              */
-    SESSION_OPENING, /* run was asked to connect                            */
+    SESSION_OPENING, /* the driver is to connect                            */
     SESSION_HELLO,   /* connected; the answer to HELLO is awaited           */
     SESSION_SELECT,
     SESSION_PROBE, /* with a login: may it run our scripts to their end?    */
@@ -71,7 +72,7 @@ typedef enum session_state {
     SESSION_SUBSCRIBE,
     SESSION_REPLICA, /* a replica answered; ROLE asks which its primary is  */
     SESSION_READY,
-    SESSION_CLOSING, /* run was asked to close it                           */
+    SESSION_CLOSING, /* the driver is to close it                           */
     SESSION_RESTING  /* failed; no new attempt before rest_until            */
 } session_state;
 
@@ -276,7 +277,7 @@ void snib__session_greeted(struct snib__redis *, snib_instant now, int i,
 
 /* session_end.c */
 /* The connection is no more: everything awaited on it is answered UNKNOWN.
- * shut: ask run to close it (else it is closed already). barred: the server
+ * shut: ask the driver to close it (else it is closed already). barred: the server
  * refused for good, so the back-off is long and waiting requests end. */
 void snib__session_cut(struct snib__redis *, snib_instant now, int i, bool shut,
                        snib_err, const char *text, bool barred);

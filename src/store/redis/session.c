@@ -4,7 +4,7 @@
  *             ^          |       (SUBS: SELECT? -> SUBSCRIBE -> READY)
  *             |          +-> REPLICA: the wrong server; ROLE names its primary
  *          RESTING <- CLOSING
- *     any failure: RESTING (back-off), or CLOSING first when run has to close;
+ *     any failure: RESTING (back-off), or CLOSING first when it is still open;
  *     RESTING ends when the back-off is over and the connection is wanted
  *
  * HELLO logs in, and its answer says what the server is, whatever the user's

@@ -243,7 +243,7 @@ static void store_session_tick(struct snib__redis *s, snib_instant now, int i)
         }
         break;
     case SESSION_CLOSING:
-        l->state = SESSION_RESTING; /* run has not said that it is closed */
+        l->state = SESSION_RESTING; /* nobody has said that it is closed */
         break;
     case SESSION_DOWN:
         break;
