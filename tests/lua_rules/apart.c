@@ -163,21 +163,6 @@ static void refused_and_its_size_kept(void)
     apart_expect("the scripts' size", apart_field(p, LUA, SNIB__F_SIZE), -1);
 }
 
-static void none_left_and_nobody_served(void)
-{
-    apart_both(0, apart_params(C, SNIB__PARAMS_SIZE, 0), SNIB__DONE);
-    apart_both(0, apart_new(A, SNIB_MUTEX, 1000), SNIB__DONE);
-    apart_both(1, apart_new(B, SNIB_MUTEX, 1000), SNIB__QUEUED);
-    apart_pass(1000);
-    struct pair *p = apart_new(A, SNIB_PERMITS, 1000);
-    for (int s = 0; s < SIDES; s++) {
-        p->on[s].r.permits = 0;
-        p->on[s].r.may_queue = false;
-    }
-    apart_both(0, p, SNIB__NO);
-    apart_is(B, SNIB__QUEUED, SNIB__DONE);
-}
-
 static void waiters_that_were_served_are_counted(void)
 {
     apart_both(0, apart_params(C, SNIB__PARAMS_CLOSE, 1), SNIB__DONE);
@@ -338,8 +323,6 @@ static const struct {
      repeat_within_lock_delay},
     {"an acquire that is refused sets the size by the rules only",
      refused_and_its_size_kept},
-    {"a try for no permits that are left serves the queue by the scripts only",
-     none_left_and_nobody_served},
     {"a change of params counts by the scripts the waiters that it served",
      waiters_that_were_served_are_counted},
     {"a cancel after a forced release names the grant by the rules only",

@@ -190,8 +190,8 @@ void compare_acquire(struct claim *c)
         break;
     case SNIB__NO:
         world.seen[a->err == SNIB_ERR_BUSY ? SEEN_BUSY : SEEN_REFUSED]++;
-        if (a->err == SNIB_ERR_BUSY && c->wish.permits) {
-            compare_left(&c->pair); /* of none left: see world_settle_drained */
+        if (a->err == SNIB_ERR_BUSY) {
+            compare_left(&c->pair);
         }
         break;
     case SNIB__PENDING:

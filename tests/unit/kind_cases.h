@@ -317,6 +317,27 @@ static void zero_permits_are_all_that_are_left(void **state)
     assert_int_equal(lot(0, &n, 10, 0).answer, SNIB__DONE);
 }
 
+/* The step that finds a lease over serves the queue, whatever it was asked. */
+static void a_drain_of_nothing_serves_who_waits(void **state)
+{
+    (void)state;
+    struct snib__name n = name_of("drain-none");
+    open_peers(3);
+    struct snib__request size = request(SNIB__PARAMS, &n);
+    size.op = SNIB__PARAMS_SIZE;
+    assert_int_equal(run(0, &size), SNIB__DONE); /* to 0 */
+    ask(0, &n, SNIB_MUTEX);
+    struct snib__request b = ask(1, &n, SNIB_MUTEX);
+    assert_int_equal(b.answer, SNIB__QUEUED);
+    kit.advance(1001);
+    struct snib__request none = of_kind(&n, SNIB_PERMITS);
+    none.permits = 0;
+    none.may_queue = false;
+    assert_int_equal(run(2, &none), SNIB__NO);
+    assert_true(is_notified(1, &b));
+    assert_int_equal(holders_at(2, &n), 1);
+}
+
 static void permits_of_the_dead_come_back_by_their_lease(void **state)
 {
     (void)state;
@@ -614,6 +635,7 @@ static void a_random_walk_of_all_kinds_keeps_the_rules(void **state)
         CASE(permits_are_summed_and_given_in_order),                           \
         CASE(the_size_is_set_by_the_first),                                    \
         CASE(zero_permits_are_all_that_are_left),                              \
+        CASE(a_drain_of_nothing_serves_who_waits),                             \
         CASE(permits_of_the_dead_come_back_by_their_lease),                    \
         CASE(a_barrier_opens_for_all_with_one_token),                          \
         CASE(silent_and_cancelled_parties_do_not_count),                       \

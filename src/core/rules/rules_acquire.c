@@ -190,8 +190,10 @@ static void rules_acquire_judge(struct snib__book *b, struct snib__request *r,
         /* 0 permits means all that are left */
         me->permits = (uint32_t)(st.params.size - st.permits);
     }
-    bool mine = me->permits > 0 &&
-                snib__rules_walk(b, r->name, &st, me, r->may_queue, &shared);
+    /* Where none is left nobody is let in for this request, but the others in
+     * the queue are served all the same. */
+    bool mine = snib__rules_walk(b, r->name, &st, me->permits ? me : NULL,
+                                 r->may_queue, &shared);
     if (b->err) {
         return;
     }
