@@ -149,20 +149,6 @@ static void repeat_within_lock_delay(void)
     apart_ask(0, apart_turn(A, SNIB__ACQUIRE), SNIB__NO, SNIB__QUEUED);
 }
 
-static void refused_and_its_size_kept(void)
-{
-    struct pair *p = apart_new(A, SNIB_PERMITS, 1000);
-    for (int s = 0; s < SIDES; s++) {
-        p->on[s].r.permits = 5;
-        p->on[s].r.capacity = 3;
-    }
-    apart_both(0, p, SNIB__NO);
-    p = apart_params(B, SNIB__PARAMS_GET, 0);
-    apart_both(0, p, SNIB__DONE);
-    apart_expect("the rules' size", apart_field(p, RULES, SNIB__F_SIZE), 3);
-    apart_expect("the scripts' size", apart_field(p, LUA, SNIB__F_SIZE), -1);
-}
-
 static void waiters_that_were_served_are_counted(void)
 {
     apart_both(0, apart_params(C, SNIB__PARAMS_CLOSE, 1), SNIB__DONE);
@@ -321,8 +307,6 @@ static const struct {
      release_within_lock_delay},
     {"a repeat within the lock-delay is refused by the rules only",
      repeat_within_lock_delay},
-    {"an acquire that is refused sets the size by the rules only",
-     refused_and_its_size_kept},
     {"a change of params counts by the scripts the waiters that it served",
      waiters_that_were_served_are_counted},
     {"a cancel after a forced release names the grant by the rules only",

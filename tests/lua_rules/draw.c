@@ -122,9 +122,9 @@ static void draw_numbers(struct wish *w)
     w->permits = w->kind == SNIB_PERMITS   ? (uint32_t)ANY_OF(1, 1, 2, 3, 0)
                  : w->kind == SNIB_BARRIER ? (uint32_t)ANY_OF(2, 2, 3, 1)
                                            : 1;
-    /* Never fewer than are asked for: apart.c. */
-    w->capacity =
-        w->kind == SNIB_PERMITS && one_in(2) ? (uint32_t)ANY_OF(3, 4, 5) : 0;
+    w->capacity = w->kind == SNIB_PERMITS && one_in(2)
+                      ? (uint32_t)ANY_OF(1, 2, 3, 4, 5)
+                      : 0;
     w->reserve = sole && one_in(2) ? (uint32_t)ANY_OF(1, 3, 31) : 0;
     w->floor = sole && one_in(3)
                    ? (enum floor_of)ANY_OF(FLOOR_SEEN, FLOOR_SEEN, FLOOR_ABOVE)

@@ -296,6 +296,15 @@ static void the_size_is_set_by_the_first(void **state)
     assert_int_equal(lot(1, &n, 3, 0).answer, SNIB__DONE);
 }
 
+static void who_is_refused_sets_no_size(void **state)
+{
+    (void)state;
+    struct snib__name n = name_of("refused-size");
+    open_peers(1);
+    assert_int_equal(lot(0, &n, 5, 3).err, SNIB_ERR_TOO_MANY);
+    assert_int_equal(lot(0, &n, 1, 0).err, SNIB_ERR_CONFIG);
+}
+
 static void zero_permits_are_all_that_are_left(void **state)
 {
     (void)state;
@@ -633,7 +642,7 @@ static void a_random_walk_of_all_kinds_keeps_the_rules(void **state)
         CASE(an_upgrade_beside_what_has_ended_is_lost),                        \
         CASE(two_upgrades_never_wait_for_each_other),                          \
         CASE(permits_are_summed_and_given_in_order),                           \
-        CASE(the_size_is_set_by_the_first),                                    \
+        CASE(the_size_is_set_by_the_first), CASE(who_is_refused_sets_no_size), \
         CASE(zero_permits_are_all_that_are_left),                              \
         CASE(a_drain_of_nothing_serves_who_waits),                             \
         CASE(permits_of_the_dead_come_back_by_their_lease),                    \
