@@ -271,23 +271,6 @@ static void tokens_of_one_step(void)
     }
 }
 
-/* A party that comes last stands behind all waiters by the rules, in its class
- * by the scripts. */
-static void last_party_and_a_lower_class(void)
-{
-    struct pair *p = apart_new(A, SNIB_BARRIER, 9000);
-    p->on[RULES].r.permits = p->on[LUA].r.permits = 2;
-    apart_both(0, p, SNIB__QUEUED);
-    p = apart_new(B, SNIB_MUTEX, 9000);
-    p->on[RULES].r.rank = p->on[LUA].r.rank = -1;
-    apart_both(1, p, SNIB__QUEUED);
-    p = apart_new(C, SNIB_BARRIER, 9000);
-    p->on[RULES].r.permits = p->on[LUA].r.permits = 2;
-    apart_ask(2, p, SNIB__QUEUED, SNIB__DONE);
-    apart_poll(2, C);
-    apart_is(A, SNIB__DONE, SNIB__DONE);
-}
-
 /* Each store's words for a floor that no clock explains. */
 static void senseless_floor(void)
 {
@@ -327,8 +310,6 @@ static const struct {
      late_copy_after_a_cancel},
     {"of one step the asker's token is the first by the scripts",
      tokens_of_one_step},
-    {"the last party is behind lower classes by the rules only",
-     last_party_and_a_lower_class},
     {"a senseless floor is an error of another class", senseless_floor},
 };
 

@@ -452,6 +452,24 @@ static void parties_of_different_sizes_are_no_generation(void **state)
     assert_int_equal(holders_at(0, &n), 3);
 }
 
+static void the_last_party_stands_ahead_of_lower_ranks(void **state)
+{
+    (void)state;
+    struct snib__name n = name_of("party-rank");
+    open_peers(4);
+    struct snib__request a = party_of(0, &n, 3), b = party_of(1, &n, 3);
+    struct snib__request low = of_kind(&n, SNIB_MUTEX);
+    low.rank = -1;
+    assert_int_equal(run(2, &low), SNIB__QUEUED);
+    struct snib__request last = party_of(3, &n, 3);
+    assert_int_equal(last.answer, SNIB__DONE);
+    assert_int_equal(poll_again(0, &a), SNIB__DONE);
+    assert_int_equal(poll_again(1, &b), SNIB__DONE);
+    assert_int_equal(a.token, last.token);
+    assert_int_equal(b.token, last.token);
+    assert_int_equal(poll_again(2, &low), SNIB__QUEUED);
+}
+
 /* A newcomer to whom the same step opens a barrier of its own. */
 static void each_generation_has_its_own_token(void **state)
 {
@@ -650,6 +668,7 @@ static void a_random_walk_of_all_kinds_keeps_the_rules(void **state)
         CASE(silent_and_cancelled_parties_do_not_count),                       \
         CASE(a_cancelled_party_hears_whether_it_was_counted),                  \
         CASE(parties_of_different_sizes_are_no_generation),                    \
+        CASE(the_last_party_stands_ahead_of_lower_ranks),                      \
         CASE(each_generation_has_its_own_token),                               \
         CASE(a_lock_delay_counts_from_an_end_without_release),                 \
         CASE(higher_ranks_go_first_and_equals_in_order),                       \
