@@ -149,19 +149,6 @@ static void repeat_within_lock_delay(void)
     apart_ask(0, apart_turn(A, SNIB__ACQUIRE), SNIB__NO, SNIB__QUEUED);
 }
 
-static void waiters_that_were_served_are_counted(void)
-{
-    apart_both(0, apart_params(C, SNIB__PARAMS_CLOSE, 1), SNIB__DONE);
-    apart_both(0, apart_new(A, SNIB_MUTEX, 1000), SNIB__QUEUED);
-    struct pair *p = apart_params(C, SNIB__PARAMS_OPEN, 0);
-    apart_both(0, p, SNIB__DONE);
-    apart_expect("the rules' waiters", apart_field(p, RULES, SNIB__F_WAITING),
-                 0);
-    apart_expect("the scripts' waiters", apart_field(p, LUA, SNIB__F_WAITING),
-                 1);
-    apart_is(A, SNIB__DONE, SNIB__DONE);
-}
-
 static void cancel_after_force(void)
 {
     struct pair *p = apart_new(A, SNIB_BARRIER, 9000);
@@ -290,8 +277,6 @@ static const struct {
      release_within_lock_delay},
     {"a repeat within the lock-delay is refused by the rules only",
      repeat_within_lock_delay},
-    {"a change of params counts by the scripts the waiters that it served",
-     waiters_that_were_served_are_counted},
     {"a cancel after a forced release names the grant by the rules only",
      cancel_after_force},
     {"a repeat after a forced release hears why by the rules only",
