@@ -600,6 +600,17 @@ def test_a_party_that_cancels_hears_whether_it_was_counted(party, fresh):
     ttl_everywhere(fresh)
 
 
+def test_a_party_that_cancels_after_a_force_hears_that_it_was_counted(
+        party, fresh):
+    a, b = party(), party()
+    take(a, BARRIER, "2")
+    reply, _ = take(b, BARRIER, "2")
+    assert b.force()[0] == 2
+    assert a.cancel_says() == [2, reply[2]]
+    assert a.cancel_says() == [2, reply[2]]
+    ttl_everywhere(fresh)
+
+
 def test_a_party_that_only_tries_keeps_nobody_behind_it_waiting(party):
     a, low, c = party(), party(), party()
     take(a, WRITE, lease=200)

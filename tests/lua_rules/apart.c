@@ -113,21 +113,6 @@ static struct pair *apart_params(int at, snib__params_op op, int64_t amount)
     return p;
 }
 
-static int64_t apart_field(const struct pair *p, int side, int key)
-{
-    const struct snib__buf *rows = &p->on[side].rows;
-    struct snib__rec rec;
-    snib__rec_begin(&rec, snib__buf_bytes(rows), snib__buf_size(rows));
-    while (snib__rec_next_row(&rec)) {
-        while (snib__rec_next_field(&rec)) {
-            if (rec.field == key) {
-                return snib__rec_value_i64(&rec);
-            }
-        }
-    }
-    return -2;
-}
-
 /* -- cases ------------------------------------------------------------------------ */
 
 static void release_within_lock_delay(void)
@@ -147,20 +132,6 @@ static void repeat_within_lock_delay(void)
     apart_both(0, p, SNIB__DONE);
     apart_pass(1000);
     apart_ask(0, apart_turn(A, SNIB__ACQUIRE), SNIB__NO, SNIB__QUEUED);
-}
-
-static void cancel_after_force(void)
-{
-    struct pair *p = apart_new(A, SNIB_BARRIER, 9000);
-    apart_both(0, p, SNIB__DONE);
-    p = apart_new(B, SNIB_MUTEX, 1);
-    p->on[RULES].r.verb = p->on[LUA].r.verb = SNIB__FORCE;
-    apart_both(1, p, SNIB__DONE);
-    int64_t token = apart_of[A].on[RULES].r.token;
-    p = apart_turn(A, SNIB__CANCEL);
-    apart_both(0, p, SNIB__DONE);
-    apart_expect("granted, by the rules", p->on[RULES].r.granted, token);
-    apart_expect("granted, by the scripts", p->on[LUA].r.granted, 0);
 }
 
 static void repeat_after_force(void)
@@ -277,8 +248,6 @@ static const struct {
      release_within_lock_delay},
     {"a repeat within the lock-delay is refused by the rules only",
      repeat_within_lock_delay},
-    {"a cancel after a forced release names the grant by the rules only",
-     cancel_after_force},
     {"a repeat after a forced release hears why by the rules only",
      repeat_after_force},
     {"a waiter that was silent keeps its position by the rules only",

@@ -247,14 +247,14 @@ void compare_release(const struct claim *c, const struct pair *p)
 
 /* Which grant did the cancel end? It depends on how long a record of what was
  * over before stays, so only of a grant that stands both say the same; of a
- * barrier so does the second copy. After a FORCE see apart.c. */
+ * barrier so does the second copy. */
 void compare_cancel(const struct claim *c, const struct pair *p, bool again)
 {
     compare_answers(p);
     compare_causes(p);
     bool known = again ? c->wish.kind == SNIB_BARRIER : true;
     bool granted = c->holds || c->until_ms; /* heard of it, or not */
-    if (known && !c->forced && !(granted && compare_is_over(c)) &&
+    if (known && !(granted && compare_is_over(c)) &&
         compare_same_token(c->wish.kind, world.name[c->name]->raw)) {
         compare_numbers("granted", p->on[RULES].r.granted,
                         p->on[LUA].r.granted);
