@@ -263,12 +263,13 @@ typedef enum snib_state {
 typedef enum snib_cause {
     SNIB_CAUSE_NONE,
     SNIB_CAUSE_EXPIRED,     /* a fixed lease ran out                          */
-    SNIB_CAUSE_STOLEN,      /* the store says that it is ours no longer */
+    SNIB_CAUSE_STOLEN,      /* somebody else has it, says the store          */
     SNIB_CAUSE_UNREACHABLE, /* renewals failed until the deadline: the server
                              * was dead, silent, read-only, or refused them */
     SNIB_CAUSE_PAUSED,      /* this process or machine stood still            */
     SNIB_CAUSE_REVOKED,     /* force-released by somebody                     */
-    SNIB_CAUSE_HOLD_MAX     /* hold_max_ms is over                            */
+    SNIB_CAUSE_HOLD_MAX,    /* hold_max_ms is over                            */
+    SNIB_CAUSE_FORGOTTEN    /* the store knows of no holder: it lost its data */
 } snib_cause;
 
 /* "held", "at risk", …; and of a cause "expired", …, "" for NONE. The strings

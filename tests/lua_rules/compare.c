@@ -58,6 +58,7 @@ void compare_causes(const struct pair *p)
     const struct asked *a = &p->on[RULES], *b = &p->on[LUA];
     compare_numbers("error", a->r.err, b->r.err);
     compare_numbers("revoked", a->r.revoked, b->r.revoked);
+    compare_numbers("forgotten", a->r.forgotten, b->r.forgotten);
     if (compare_has_text(&a->r)) {
         compare_texts("text", a->error.text, b->error.text);
     }

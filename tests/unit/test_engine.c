@@ -329,7 +329,7 @@ static void loss_shows_at_the_first_look_even_if_no_timer_ran(void **state)
     assert_int_equal(release(d, s->ticket, 1, NULL), SNIB_ERR_LOST);
 }
 
-static void a_renewal_that_says_no_is_stolen_or_revoked(void **state)
+static void a_renewal_that_says_no_is_stolen_forgotten_or_revoked(void **state)
 {
     struct desk *d = *state;
     struct snib__acquisition *s = acquire(d, ask_of(1));
@@ -337,6 +337,13 @@ static void a_renewal_that_says_no_is_stolen_or_revoked(void **state)
     pass_ms(d, 10000);
     say(d, at(SNIB__RENEW), SNIB__NO);
     assert_int_equal(s->cause, SNIB_CAUSE_STOLEN);
+    release(d, s->ticket, 1, NULL);
+    s = acquire(d, ask_of(1));
+    grant(d, 9);
+    pass_ms(d, 10000);
+    at(SNIB__RENEW)->forgotten = true;
+    say(d, at(SNIB__RENEW), SNIB__NO);
+    assert_int_equal(s->cause, SNIB_CAUSE_FORGOTTEN);
     release(d, s->ticket, 1, NULL);
     s = acquire(d, ask_of(1));
     grant(d, 10);
@@ -607,7 +614,7 @@ int main(void)
         T(a_renewal_is_due_each_third_and_moves_the_deadline),
         T(an_unanswered_renewal_is_risk_then_loss_by_the_deadline),
         T(loss_shows_at_the_first_look_even_if_no_timer_ran),
-        T(a_renewal_that_says_no_is_stolen_or_revoked),
+        T(a_renewal_that_says_no_is_stolen_forgotten_or_revoked),
         T(aggressive_goes_on_until_the_store_says_no),
         T(a_fixed_lease_expires_by_itself),
         T(a_late_grant_is_not_served_unconfirmed),
