@@ -586,9 +586,9 @@ SNIB_API SNIB_CHECK snib_err snib_try_for(struct snib_lock *, int64_t wait_ms,
  *
  * Errors: LOST, NOT_HELD, WRONG_OWNER, UNKNOWN, USAGE, CLOSED, FORKED.
  *
- *   LOST         the grant had ended before, by its lease or by force, whether
- *                this client had heard of it or not: somebody else may have
- *                worked meanwhile. The text tells of a force that the client
+ *   LOST         the grant had ended before, by its lease or by force, or the
+ *                store had forgotten it, whether this client had heard of it or
+ *                not: somebody else may have worked meanwhile. The text tells of a force that the client
  *                had not heard of ("revoked by anna on ci-7: bad release")
  *   NOT_HELD     it was released before, or is a grant of another client
  *   WRONG_OWNER  the grant belongs to another thread: release it there, or
