@@ -268,12 +268,13 @@ typedef enum snib_state {
 typedef enum snib_cause {
     SNIB_CAUSE_NONE,
     SNIB_CAUSE_EXPIRED,     /* a fixed lease ran out                          */
-    SNIB_CAUSE_STOLEN,      /* the store says that it is ours no longer */
+    SNIB_CAUSE_STOLEN,      /* somebody else has it, says the store          */
     SNIB_CAUSE_UNREACHABLE, /* renewals failed until the deadline: the server
                              * was dead, silent, read-only, or refused them */
     SNIB_CAUSE_PAUSED,      /* this process or machine stood still            */
     SNIB_CAUSE_REVOKED,     /* force-released by somebody                     */
-    SNIB_CAUSE_HOLD_MAX     /* hold_max_ms is over                            */
+    SNIB_CAUSE_HOLD_MAX,    /* hold_max_ms is over                            */
+    SNIB_CAUSE_FORGOTTEN    /* the store knows of no holder: it lost its data */
 } snib_cause;
 
 /* "held", "at risk", …; and of a cause "expired", …, "" for NONE. The strings
@@ -554,7 +555,8 @@ struct snib_acquire_options {
  *                it was made smaller during the wait: at once, whatever
  *                the limit, since no wait would end it
  *   USAGE        an option is wrong; or a pull client
- *   CONFIG       a semaphore without a size; a server that keeps no locks
+ *   CONFIG       a semaphore without a size; a server that keeps no locks, or
+ *                locks of another layout, from another release
  *   UNSUPPORTED  a quorum has plain mutexes only
  *   LIMIT        no thread or file descriptor is left; too many holds of one
  *                grant
@@ -589,9 +591,9 @@ SNIB_API SNIB_CHECK snib_err snib_try_for(struct snib_lock *, int64_t wait_ms,
  *
  * Errors: LOST, NOT_HELD, WRONG_OWNER, UNKNOWN, USAGE, CLOSED, FORKED.
  *
- *   LOST         the grant had ended before, by its lease or by force, whether
- *                this client had heard of it or not: somebody else may have
- *                worked meanwhile. The text tells of a force that the client
+ *   LOST         the grant had ended before, by its lease or by force, or the
+ *                store had forgotten it, whether this client had heard of it or
+ *                not: somebody else may have worked meanwhile. The text tells of a force that the client
  *                had not heard of ("revoked by anna on ci-7: bad release")
  *   NOT_HELD     it was released before, or is a grant of another client
  *   WRONG_OWNER  the grant belongs to another thread: release it there, or

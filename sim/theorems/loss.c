@@ -46,7 +46,8 @@ void theorem_no_needless_loss(struct sim_world *w, int name,
     if (why == SNIB_CAUSE_REVOKED && sim_force(w)) { /* force.c checks it */
         return;
     }
-    if (why == SNIB_CAUSE_STOLEN || why == SNIB_CAUSE_REVOKED) {
+    if (why == SNIB_CAUSE_STOLEN || why == SNIB_CAUSE_FORGOTTEN ||
+        why == SNIB_CAUSE_REVOKED) {
         sim_fail(w, "no needless loss", "%s although nobody took it",
                  snib_cause_text(why));
     } else if (!acq->options.fixed &&

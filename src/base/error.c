@@ -76,6 +76,8 @@ const char *snib_cause_text(snib_cause r)
         return "revoked";
     case SNIB_CAUSE_HOLD_MAX:
         return "hold-max";
+    case SNIB_CAUSE_FORGOTTEN:
+        return "forgotten";
     }
     return "?";
 }

@@ -7,6 +7,7 @@
  * everything of ours there has run out. */
 #include <assert.h>
 
+#include "base/error.h"
 #include "core/claim_i.h"
 
 /* Does an own claim of this name hold a grant? A writer that also reads must
@@ -129,9 +130,14 @@ void snib__claim_end_answered(struct snib__engine *e, snib_instant now,
     struct snib_error why = {0};
     snib_err err = SNIB_ERR_OK;
     switch (rq->answer) {
-    case SNIB__NO: /* ours until the deadline: an earlier copy ended it */
+    case SNIB__NO:
+        /* Ours until the deadline. So an earlier copy has ended it, or the
+         * store has forgotten it, and somebody else may have had it. */
         if (snib__reached(now, t->deadline) || rq->revoked) {
             err = SNIB_ERR_LOST;
+        } else if (!rq->resent && !t->end_sent) {
+            err = snib__fail(&why, SNIB_ERR_LOST,
+                             "the store does not know the grant any more");
         }
         if (rq->revoked) { /* nobody has heard of that before */
             why = q->error;
@@ -145,7 +151,7 @@ void snib__claim_end_answered(struct snib__engine *e, snib_instant now,
         if (rq->verb == SNIB__CANCEL) {
             t->doubt = SNIB__DOUBT_OPEN;
         }
-        rq->resent = true;
+        rq->resent = t->end_sent = true;
         if (!snib__reached(now, t->gone_by)) {
             snib__pending_start(e, q);
             return;

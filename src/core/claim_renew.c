@@ -256,7 +256,9 @@ static void claim_renew_refused(struct snib__engine *e, snib_instant now,
         snib__acquisition_trouble(t->holder, q->error.text);
     }
     claim_renew_lose(e, now, t,
-                     q->rq.revoked ? SNIB_CAUSE_REVOKED : SNIB_CAUSE_STOLEN,
+                     q->rq.revoked     ? SNIB_CAUSE_REVOKED
+                     : q->rq.forgotten ? SNIB_CAUSE_FORGOTTEN
+                                       : SNIB_CAUSE_STOLEN,
                      true);
 }
 

@@ -346,6 +346,7 @@ void snib__claim_send_end(struct snib__engine *e, snib_instant now,
         e->leaving++;
     }
     t->state = SNIB__CLAIM_LEAVING;
+    t->end_sent = false;
     t->gone_by = snib__after(now, most);
     t->renew_at = SNIB__NEVER;
     snib__claim_orphan(&t->renewing);

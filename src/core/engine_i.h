@@ -103,6 +103,7 @@ struct snib__claim {
     uint8_t state, doubt, hint; /* enums above */
     uint8_t cause, refusals;
     bool placed;     /* the store has answered the ACQUIRE "queued" */
+    bool end_sent;   /* LEAVING: a copy of the RELEASE or CANCEL was unanswered */
     bool want_renew; /* a caller waits for it (snib__engine_renew) */
     bool aggressive;
     /* The store was told that the grant does not end with our process. */

@@ -89,7 +89,7 @@ void snib__pending_start(struct snib__engine *e, struct snib__pending *q)
     q->rq.answer = SNIB__PENDING;
     q->rq.patience = q->rq.limit;
     q->rq.err = SNIB_ERR_OK;
-    q->rq.revoked = false;
+    q->rq.revoked = q->rq.forgotten = false;
     assert(!snib__linked(&q->rq.link));
     snib__list_push(&e->chain, &q->rq.link);
     e->out_requests++;

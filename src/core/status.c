@@ -74,6 +74,10 @@ static void status_loss_text(snib_cause why, const char *more, char *ret,
     case SNIB_CAUSE_STOLEN:
         text = "the store does not know the grant any more";
         break;
+    case SNIB_CAUSE_FORGOTTEN:
+        text = "the store knows neither this grant nor another one: it lost "
+               "its data";
+        break;
     case SNIB_CAUSE_PAUSED:
         text = "this process or machine stood still past the deadline";
         break;

@@ -126,8 +126,8 @@ typedef enum snib__answer {
  *  RENEW    Reads id, token, lease. The store compares id and token and never
  *           creates a grant. DONE sets valid_from, left and, of permits, slot.
  *           NO: not ours any more; err LOST, or revoked = true when it was
- *           force-released: then reterr has the text of that FORCE. A RENEW
- *           that cannot be sent for a while stays with the store, which writes
+ *           force-released: then reterr has the text of that FORCE.
+ *           forgotten = true: nobody else holds it either. A RENEW that cannot be sent for a while stays with the store, which writes
  *           the cause to err and reterr and sets out->stuck.
  *           only_asks: does the grant stand? The store extends nothing, and
  *           valid_from and left mean nothing (stores that push).
@@ -221,7 +221,7 @@ struct snib__request {
     /* background: no caller waits for it (a renewal, a clean-up). resent: an
      * earlier send may be executed later. The core sets it when it re-sends;
      * the store sets it with DONE when a copy is still on its way. */
-    bool may_queue, resent, revoked, background;
+    bool may_queue, resent, revoked, forgotten, background;
     bool awaited_only;      /* LIST: locks without waiters may be left out */
     bool only_asks, listen; /* RENEW */
     int64_t token, floor;   /* floor: highest token seen on this store */

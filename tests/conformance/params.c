@@ -607,6 +607,37 @@ static void a_party_that_does_not_wait_passes_last(void **state)
     snib_client_free(d);
 }
 
+/* Who waits at a lower priority is not ahead of a party. */
+static void a_party_passes_ahead_of_a_lower_priority(void **state)
+{
+    (void)state;
+    const char *name = fresh_name();
+    struct snib_client *c = open_client(), *d = open_client(),
+                       *e = open_client();
+    struct snib_lock_options o = terms(SNIB_MUTEX, 0, 0);
+    o.priority = -1;
+    struct snib_lock *low = lock_with(e, name, &o);
+    struct deed t = {.what = MEET,
+                     .client = c,
+                     .name = name,
+                     .parties = 2,
+                     .wait_ms = 20000};
+    struct task behind = {0};
+    int64_t mine = 0;
+    begin(&t);
+    wait_for_waiters(d, name, 1);
+    start(&behind, low, 20000);
+    wait_for_waiters(d, name, 2);
+    must(snib_barrier_try(d, name, 0, 2, &mine, NULL));
+    must(end_of(&t));
+    assert_int_equal(mine, t.generation);
+    must(join(&behind)->err);
+    must(snib_release(low, behind.grant, NULL));
+    snib_client_free(c);
+    snib_client_free(d);
+    snib_client_free(e);
+}
+
 static void what_cannot_meet_is_refused(void **state)
 {
     (void)state;
@@ -765,6 +796,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_party_that_gives_up_is_not_counted),
         cmocka_unit_test(a_party_that_died_is_not_counted),
         cmocka_unit_test(a_party_that_does_not_wait_passes_last),
+        cmocka_unit_test(a_party_passes_ahead_of_a_lower_priority),
         cmocka_unit_test(what_cannot_meet_is_refused),
         cmocka_unit_test(a_started_await_is_answered_when_the_latch_opens),
         cmocka_unit_test(a_started_await_is_refused_in_its_event),

@@ -600,6 +600,26 @@ def test_a_party_that_cancels_hears_whether_it_was_counted(party, fresh):
     ttl_everywhere(fresh)
 
 
+def test_a_party_that_cancels_after_a_force_hears_that_it_was_counted(
+        party, fresh):
+    a, b = party(), party()
+    take(a, BARRIER, "2")
+    reply, _ = take(b, BARRIER, "2")
+    assert b.force()[0] == 2
+    assert a.cancel_says() == [2, reply[2]]
+    assert a.cancel_says() == [2, reply[2]]
+    ttl_everywhere(fresh)
+
+
+def test_a_party_that_only_tries_keeps_nobody_behind_it_waiting(party):
+    a, low, c = party(), party(), party()
+    take(a, WRITE, lease=200)
+    take(low, READ, rank=129)
+    over(200)
+    assert take(c, BARRIER, "2", queue=0)[0][0] == HELD
+    assert low.pushed()[0] == low.request
+
+
 def test_parties_of_different_sizes_are_no_generation(party, fresh):
     """A mistake of the caller's; those behind it wait, and nobody passes by
     the count of another."""

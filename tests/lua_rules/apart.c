@@ -113,21 +113,6 @@ static struct pair *apart_params(int at, snib__params_op op, int64_t amount)
     return p;
 }
 
-static int64_t apart_field(const struct pair *p, int side, int key)
-{
-    const struct snib__buf *rows = &p->on[side].rows;
-    struct snib__rec rec;
-    snib__rec_begin(&rec, snib__buf_bytes(rows), snib__buf_size(rows));
-    while (snib__rec_next_row(&rec)) {
-        while (snib__rec_next_field(&rec)) {
-            if (rec.field == key) {
-                return snib__rec_value_i64(&rec);
-            }
-        }
-    }
-    return -2;
-}
-
 /* -- cases ------------------------------------------------------------------------ */
 
 static void release_within_lock_delay(void)
@@ -147,62 +132,6 @@ static void repeat_within_lock_delay(void)
     apart_both(0, p, SNIB__DONE);
     apart_pass(1000);
     apart_ask(0, apart_turn(A, SNIB__ACQUIRE), SNIB__NO, SNIB__QUEUED);
-}
-
-static void refused_and_its_size_kept(void)
-{
-    struct pair *p = apart_new(A, SNIB_PERMITS, 1000);
-    for (int s = 0; s < SIDES; s++) {
-        p->on[s].r.permits = 5;
-        p->on[s].r.capacity = 3;
-    }
-    apart_both(0, p, SNIB__NO);
-    p = apart_params(B, SNIB__PARAMS_GET, 0);
-    apart_both(0, p, SNIB__DONE);
-    apart_expect("the rules' size", apart_field(p, RULES, SNIB__F_SIZE), 3);
-    apart_expect("the scripts' size", apart_field(p, LUA, SNIB__F_SIZE), -1);
-}
-
-static void none_left_and_nobody_served(void)
-{
-    apart_both(0, apart_params(C, SNIB__PARAMS_SIZE, 0), SNIB__DONE);
-    apart_both(0, apart_new(A, SNIB_MUTEX, 1000), SNIB__DONE);
-    apart_both(1, apart_new(B, SNIB_MUTEX, 1000), SNIB__QUEUED);
-    apart_pass(1000);
-    struct pair *p = apart_new(A, SNIB_PERMITS, 1000);
-    for (int s = 0; s < SIDES; s++) {
-        p->on[s].r.permits = 0;
-        p->on[s].r.may_queue = false;
-    }
-    apart_both(0, p, SNIB__NO);
-    apart_is(B, SNIB__QUEUED, SNIB__DONE);
-}
-
-static void waiters_that_were_served_are_counted(void)
-{
-    apart_both(0, apart_params(C, SNIB__PARAMS_CLOSE, 1), SNIB__DONE);
-    apart_both(0, apart_new(A, SNIB_MUTEX, 1000), SNIB__QUEUED);
-    struct pair *p = apart_params(C, SNIB__PARAMS_OPEN, 0);
-    apart_both(0, p, SNIB__DONE);
-    apart_expect("the rules' waiters", apart_field(p, RULES, SNIB__F_WAITING),
-                 0);
-    apart_expect("the scripts' waiters", apart_field(p, LUA, SNIB__F_WAITING),
-                 1);
-    apart_is(A, SNIB__DONE, SNIB__DONE);
-}
-
-static void cancel_after_force(void)
-{
-    struct pair *p = apart_new(A, SNIB_BARRIER, 9000);
-    apart_both(0, p, SNIB__DONE);
-    p = apart_new(B, SNIB_MUTEX, 1);
-    p->on[RULES].r.verb = p->on[LUA].r.verb = SNIB__FORCE;
-    apart_both(1, p, SNIB__DONE);
-    int64_t token = apart_of[A].on[RULES].r.token;
-    p = apart_turn(A, SNIB__CANCEL);
-    apart_both(0, p, SNIB__DONE);
-    apart_expect("granted, by the rules", p->on[RULES].r.granted, token);
-    apart_expect("granted, by the scripts", p->on[LUA].r.granted, 0);
 }
 
 static void repeat_after_force(void)
@@ -300,23 +229,6 @@ static void tokens_of_one_step(void)
     }
 }
 
-/* A party that comes last stands behind all waiters by the rules, in its class
- * by the scripts. */
-static void last_party_and_a_lower_class(void)
-{
-    struct pair *p = apart_new(A, SNIB_BARRIER, 9000);
-    p->on[RULES].r.permits = p->on[LUA].r.permits = 2;
-    apart_both(0, p, SNIB__QUEUED);
-    p = apart_new(B, SNIB_MUTEX, 9000);
-    p->on[RULES].r.rank = p->on[LUA].r.rank = -1;
-    apart_both(1, p, SNIB__QUEUED);
-    p = apart_new(C, SNIB_BARRIER, 9000);
-    p->on[RULES].r.permits = p->on[LUA].r.permits = 2;
-    apart_ask(2, p, SNIB__QUEUED, SNIB__DONE);
-    apart_poll(2, C);
-    apart_is(A, SNIB__DONE, SNIB__DONE);
-}
-
 /* Each store's words for a floor that no clock explains. */
 static void senseless_floor(void)
 {
@@ -336,14 +248,6 @@ static const struct {
      release_within_lock_delay},
     {"a repeat within the lock-delay is refused by the rules only",
      repeat_within_lock_delay},
-    {"an acquire that is refused sets the size by the rules only",
-     refused_and_its_size_kept},
-    {"a try for no permits that are left serves the queue by the scripts only",
-     none_left_and_nobody_served},
-    {"a change of params counts by the scripts the waiters that it served",
-     waiters_that_were_served_are_counted},
-    {"a cancel after a forced release names the grant by the rules only",
-     cancel_after_force},
     {"a repeat after a forced release hears why by the rules only",
      repeat_after_force},
     {"a waiter that was silent keeps its position by the rules only",
@@ -360,8 +264,6 @@ static const struct {
      late_copy_after_a_cancel},
     {"of one step the asker's token is the first by the scripts",
      tokens_of_one_step},
-    {"the last party is behind lower classes by the rules only",
-     last_party_and_a_lower_class},
     {"a senseless floor is an error of another class", senseless_floor},
 };
 

@@ -57,7 +57,7 @@ BUGS = [
      "st->permits + (int64_t)c->permits > st->params.size",
      "st->permits + (int64_t)c->permits >= st->params.size"),
     ("a newcomer goes ahead of its equals", RULES,
-     "tail->rank < c.rank", "tail->rank <= c.rank"),
+     "q->newcomer->rank < q->at.rank", "q->newcomer->rank <= q->at.rank"),
     ("the floor is not heard", RULES,
      "int64_t t = last >= floor ? last + 1 : floor + 1;",
      "int64_t t = last + 1;"),
@@ -91,6 +91,5 @@ BUGS = [
      "return b->ops->find(b, name, request, &c) && "
      "snib__rules_claim_holds(&c);"),
     ("a barrier opens for one less", RULES,
-     "return n + (me != NULL) >= c->permits;",
-     "return n + (me != NULL) + 1 >= c->permits;"),
+     "return n >= c->permits;", "return n + 1 >= c->permits;"),
 ]

@@ -58,6 +58,7 @@ void compare_causes(const struct pair *p)
     const struct asked *a = &p->on[RULES], *b = &p->on[LUA];
     compare_numbers("error", a->r.err, b->r.err);
     compare_numbers("revoked", a->r.revoked, b->r.revoked);
+    compare_numbers("forgotten", a->r.forgotten, b->r.forgotten);
     if (compare_has_text(&a->r)) {
         compare_texts("text", a->error.text, b->error.text);
     }
@@ -190,8 +191,8 @@ void compare_acquire(struct claim *c)
         break;
     case SNIB__NO:
         world.seen[a->err == SNIB_ERR_BUSY ? SEEN_BUSY : SEEN_REFUSED]++;
-        if (a->err == SNIB_ERR_BUSY && c->wish.permits) {
-            compare_left(&c->pair); /* of none left: see world_settle_drained */
+        if (a->err == SNIB_ERR_BUSY) {
+            compare_left(&c->pair);
         }
         break;
     case SNIB__PENDING:
@@ -247,14 +248,14 @@ void compare_release(const struct claim *c, const struct pair *p)
 
 /* Which grant did the cancel end? It depends on how long a record of what was
  * over before stays, so only of a grant that stands both say the same; of a
- * barrier so does the second copy. After a FORCE see apart.c. */
+ * barrier so does the second copy. */
 void compare_cancel(const struct claim *c, const struct pair *p, bool again)
 {
     compare_answers(p);
     compare_causes(p);
     bool known = again ? c->wish.kind == SNIB_BARRIER : true;
     bool granted = c->holds || c->until_ms; /* heard of it, or not */
-    if (known && !c->forced && !(granted && compare_is_over(c)) &&
+    if (known && !(granted && compare_is_over(c)) &&
         compare_same_token(c->wish.kind, world.name[c->name]->raw)) {
         compare_numbers("granted", p->on[RULES].r.granted,
                         p->on[LUA].r.granted);

@@ -3,8 +3,7 @@
  * The names are of different uses: a is for exclusive owners and readers, b for
  * permits, c for barriers and latches, d for everything but barriers at once.
  * Requests are drawn as the core makes them: a reserve and a floor are for
- * exclusive grants, a barrier's parties are of no class of their own, what is
- * tried in a batch does not queue. */
+ * exclusive grants, what is tried in a batch does not queue. */
 #include "draw.h"
 
 #include "../unit/mix.h"
@@ -122,9 +121,9 @@ static void draw_numbers(struct wish *w)
     w->permits = w->kind == SNIB_PERMITS   ? (uint32_t)ANY_OF(1, 1, 2, 3, 0)
                  : w->kind == SNIB_BARRIER ? (uint32_t)ANY_OF(2, 2, 3, 1)
                                            : 1;
-    /* Never fewer than are asked for: apart.c. */
-    w->capacity =
-        w->kind == SNIB_PERMITS && one_in(2) ? (uint32_t)ANY_OF(3, 4, 5) : 0;
+    w->capacity = w->kind == SNIB_PERMITS && one_in(2)
+                      ? (uint32_t)ANY_OF(1, 2, 3, 4, 5)
+                      : 0;
     w->reserve = sole && one_in(2) ? (uint32_t)ANY_OF(1, 3, 31) : 0;
     w->floor = sole && one_in(3)
                    ? (enum floor_of)ANY_OF(FLOOR_SEEN, FLOOR_SEEN, FLOOR_ABOVE)
@@ -142,7 +141,7 @@ static void draw_wish(struct wish *w, int claim, int name, int client)
     w->lease_ms = ANY_OF(200, 1000, 2999, 3000, 5000, 9000, 30000);
     w->delay_ms =
         w->kind != SNIB_BARRIER && one_in(7) ? ANY_OF(1, 400, 2500) : 0;
-    w->rank = name != 2 && one_in(4) ? (int)ANY_OF(1, -1, 100, -100) : 0;
+    w->rank = one_in(4) ? (int)ANY_OF(1, -1, 100, -100) : 0;
     w->queue = w->permits > 0 && !one_in(4);
     if (one_in(2)) {
         w->base = draw_base(w, client);

@@ -280,11 +280,16 @@ static int row_name(const struct pair *p)
     return name;
 }
 
-/* The waiters are not compared where one is dead, as in compare_queued; nor
- * where the step itself has served some: the scripts still count these. */
-static bool row_counts_waiters(const struct pair *p, int name)
+/* The waiters are not compared where one is dead, as in compare_queued, or can
+ * never be served: the scripts forget it before it asks again. */
+static bool row_counts_waiters(int name)
 {
-    return p->on[RULES].r.op == SNIB__PARAMS_GET && !world_dead_at(name);
+    for (int i = 0; i < CLAIMS; i++) {
+        if (world.claim[i].name == name && world_lost(&world.claim[i])) {
+            return false;
+        }
+    }
+    return !world_dead_at(name);
 }
 
 void compare_row(const struct pair *p)
@@ -301,10 +306,10 @@ void compare_row(const struct pair *p)
     for (int s = 0; s < SIDES; s++) {
         row_read(p, s, row[s]);
     }
-    for (int i = 0; i < 4 + row_counts_waiters(p, name); i++) {
-        compare_numbers(what[i], row[RULES][i], row[LUA][i]);
-    }
     if (p->on[RULES].r.verb == SNIB__PARAMS) {
         world.size[name] = row[RULES][1];
+    }
+    for (int i = 0; i < 4 + row_counts_waiters(name); i++) {
+        compare_numbers(what[i], row[RULES][i], row[LUA][i]);
     }
 }

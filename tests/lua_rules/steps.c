@@ -69,16 +69,6 @@ static void steps_begin(const struct wish *w, int client)
     ask_fill(&c->pair, &r);
 }
 
-/* Of no permits that are left the rules drop who is over, and serve nobody. */
-static void steps_settle_drained(const struct step *s)
-{
-    for (int i = 0; i < s->count && !world_failed(); i++) {
-        if (s->wish[i].permits == 0) {
-            ask_settle(s->wish[i].name);
-        }
-    }
-}
-
 static bool steps_acquire(const struct step *s)
 {
     struct pair *p[CHAIN];
@@ -103,7 +93,6 @@ static bool steps_acquire(const struct step *s)
         p[i]->on[RULES].r.batch = p[i]->on[LUA].r.batch = 0;
         ask_take(&world.claim[s->wish[i].claim]);
     }
-    steps_settle_drained(s);
     return true;
 }
 

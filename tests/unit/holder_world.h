@@ -409,8 +409,9 @@ static struct fake_lock *some_lock(void)
 static void lock_is_disturbed(void)
 {
     static const snib_cause reasons[] = {
-        SNIB_CAUSE_STOLEN,  SNIB_CAUSE_UNREACHABLE, SNIB_CAUSE_PAUSED,
-        SNIB_CAUSE_REVOKED, SNIB_CAUSE_EXPIRED,     SNIB_CAUSE_HOLD_MAX};
+        SNIB_CAUSE_STOLEN,   SNIB_CAUSE_UNREACHABLE, SNIB_CAUSE_PAUSED,
+        SNIB_CAUSE_REVOKED,  SNIB_CAUSE_EXPIRED,     SNIB_CAUSE_HOLD_MAX,
+        SNIB_CAUSE_FORGOTTEN};
     struct fake_lock *l = some_lock();
     if (!lock_holds(l)) {
         return;

@@ -296,6 +296,15 @@ static void the_size_is_set_by_the_first(void **state)
     assert_int_equal(lot(1, &n, 3, 0).answer, SNIB__DONE);
 }
 
+static void who_is_refused_sets_no_size(void **state)
+{
+    (void)state;
+    struct snib__name n = name_of("refused-size");
+    open_peers(1);
+    assert_int_equal(lot(0, &n, 5, 3).err, SNIB_ERR_TOO_MANY);
+    assert_int_equal(lot(0, &n, 1, 0).err, SNIB_ERR_CONFIG);
+}
+
 static void zero_permits_are_all_that_are_left(void **state)
 {
     (void)state;
@@ -315,6 +324,27 @@ static void zero_permits_are_all_that_are_left(void **state)
     assert_int_equal(end(1, &r), SNIB__DONE);
     assert_int_equal(end(0, &a), SNIB__DONE);
     assert_int_equal(lot(0, &n, 10, 0).answer, SNIB__DONE);
+}
+
+/* The step that finds a lease over serves the queue, whatever it was asked. */
+static void a_drain_of_nothing_serves_who_waits(void **state)
+{
+    (void)state;
+    struct snib__name n = name_of("drain-none");
+    open_peers(3);
+    struct snib__request size = request(SNIB__PARAMS, &n);
+    size.op = SNIB__PARAMS_SIZE;
+    assert_int_equal(run(0, &size), SNIB__DONE); /* to 0 */
+    ask(0, &n, SNIB_MUTEX);
+    struct snib__request b = ask(1, &n, SNIB_MUTEX);
+    assert_int_equal(b.answer, SNIB__QUEUED);
+    kit.advance(1001);
+    struct snib__request none = of_kind(&n, SNIB_PERMITS);
+    none.permits = 0;
+    none.may_queue = false;
+    assert_int_equal(run(2, &none), SNIB__NO);
+    assert_true(is_notified(1, &b));
+    assert_int_equal(holders_at(2, &n), 1);
 }
 
 static void permits_of_the_dead_come_back_by_their_lease(void **state)
@@ -420,6 +450,24 @@ static void parties_of_different_sizes_are_no_generation(void **state)
     assert_int_equal(poll_again(0, &a), SNIB__QUEUED);
     withdraw(0, &a);
     assert_int_equal(holders_at(0, &n), 3);
+}
+
+static void the_last_party_stands_ahead_of_lower_ranks(void **state)
+{
+    (void)state;
+    struct snib__name n = name_of("party-rank");
+    open_peers(4);
+    struct snib__request a = party_of(0, &n, 3), b = party_of(1, &n, 3);
+    struct snib__request low = of_kind(&n, SNIB_MUTEX);
+    low.rank = -1;
+    assert_int_equal(run(2, &low), SNIB__QUEUED);
+    struct snib__request last = party_of(3, &n, 3);
+    assert_int_equal(last.answer, SNIB__DONE);
+    assert_int_equal(poll_again(0, &a), SNIB__DONE);
+    assert_int_equal(poll_again(1, &b), SNIB__DONE);
+    assert_int_equal(a.token, last.token);
+    assert_int_equal(b.token, last.token);
+    assert_int_equal(poll_again(2, &low), SNIB__QUEUED);
 }
 
 /* A newcomer to whom the same step opens a barrier of its own. */
@@ -612,13 +660,15 @@ static void a_random_walk_of_all_kinds_keeps_the_rules(void **state)
         CASE(an_upgrade_beside_what_has_ended_is_lost),                        \
         CASE(two_upgrades_never_wait_for_each_other),                          \
         CASE(permits_are_summed_and_given_in_order),                           \
-        CASE(the_size_is_set_by_the_first),                                    \
+        CASE(the_size_is_set_by_the_first), CASE(who_is_refused_sets_no_size), \
         CASE(zero_permits_are_all_that_are_left),                              \
+        CASE(a_drain_of_nothing_serves_who_waits),                             \
         CASE(permits_of_the_dead_come_back_by_their_lease),                    \
         CASE(a_barrier_opens_for_all_with_one_token),                          \
         CASE(silent_and_cancelled_parties_do_not_count),                       \
         CASE(a_cancelled_party_hears_whether_it_was_counted),                  \
         CASE(parties_of_different_sizes_are_no_generation),                    \
+        CASE(the_last_party_stands_ahead_of_lower_ranks),                      \
         CASE(each_generation_has_its_own_token),                               \
         CASE(a_lock_delay_counts_from_an_end_without_release),                 \
         CASE(higher_ranks_go_first_and_equals_in_order),                       \

@@ -329,7 +329,7 @@ static void loss_shows_at_the_first_look_even_if_no_timer_ran(void **state)
     assert_int_equal(release(d, s->ticket, 1, NULL), SNIB_ERR_LOST);
 }
 
-static void a_renewal_that_says_no_is_stolen_or_revoked(void **state)
+static void a_renewal_that_says_no_is_stolen_forgotten_or_revoked(void **state)
 {
     struct desk *d = *state;
     struct snib__acquisition *s = acquire(d, ask_of(1));
@@ -337,6 +337,13 @@ static void a_renewal_that_says_no_is_stolen_or_revoked(void **state)
     pass_ms(d, 10000);
     say(d, at(SNIB__RENEW), SNIB__NO);
     assert_int_equal(s->cause, SNIB_CAUSE_STOLEN);
+    release(d, s->ticket, 1, NULL);
+    s = acquire(d, ask_of(1));
+    grant(d, 9);
+    pass_ms(d, 10000);
+    at(SNIB__RENEW)->forgotten = true;
+    say(d, at(SNIB__RENEW), SNIB__NO);
+    assert_int_equal(s->cause, SNIB_CAUSE_FORGOTTEN);
     release(d, s->ticket, 1, NULL);
     s = acquire(d, ask_of(1));
     grant(d, 10);
@@ -483,6 +490,29 @@ static void a_release_reply_lost_is_repeated_and_no_means_done(void **state)
     snib__acquisition_done(d->e, ending);
 }
 
+/* Before its deadline, and by the first copy: somebody else may have had it. */
+static void a_release_of_what_the_store_forgot_is_lost(void **state)
+{
+    struct desk *d = *state;
+    for (int copies = 1; copies <= 3; copies++) {
+        struct snib__acquisition *s = acquire(d, ask_of(1)), *ending;
+        grant(d, 9 + copies);
+        assert_int_equal(release(d, s->ticket, 1, &ending), SNIB_ERR_OK);
+        if (copies > 1) {
+            say(d, at(SNIB__RELEASE), SNIB__UNKNOWN);
+        }
+        if (copies > 2) {
+            say(d, at(SNIB__RELEASE), SNIB__NOT_APPLIED);
+            pass_ms(d, 1000);
+            assert_false(at(SNIB__RELEASE)->resent);
+        }
+        say(d, at(SNIB__RELEASE), SNIB__NO);
+        assert_int_equal(ending->state, SNIB__ACQ_GONE);
+        assert_int_equal(ending->err, copies > 1 ? SNIB_ERR_OK : SNIB_ERR_LOST);
+        snib__acquisition_done(d->e, ending);
+    }
+}
+
 static void
 a_release_that_finds_nothing_after_the_deadline_is_lost(void **state)
 {
@@ -607,7 +637,7 @@ int main(void)
         T(a_renewal_is_due_each_third_and_moves_the_deadline),
         T(an_unanswered_renewal_is_risk_then_loss_by_the_deadline),
         T(loss_shows_at_the_first_look_even_if_no_timer_ran),
-        T(a_renewal_that_says_no_is_stolen_or_revoked),
+        T(a_renewal_that_says_no_is_stolen_forgotten_or_revoked),
         T(aggressive_goes_on_until_the_store_says_no),
         T(a_fixed_lease_expires_by_itself),
         T(a_late_grant_is_not_served_unconfirmed),
@@ -617,6 +647,7 @@ int main(void)
         T(who_insists_on_confirmation_gets_it),
         T(hold_max_ends_a_grant),
         T(a_release_reply_lost_is_repeated_and_no_means_done),
+        T(a_release_of_what_the_store_forgot_is_lost),
         T(a_release_that_finds_nothing_after_the_deadline_is_lost),
         T(an_unfit_store_refuses_with_its_reason),
         T(not_applied_after_a_doubt_is_unknown_and_cancelled),

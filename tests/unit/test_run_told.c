@@ -183,7 +183,7 @@ static void each_event_has_what_its_kind_says(void **state)
 static void each_cause_of_a_loss_is_told_by_event_status_and_words(void **state)
 {
     (void)state;
-    enum how { EXPIRED, HOLD_MAX, STOLEN, REVOKED };
+    enum how { EXPIRED, HOLD_MAX, STOLEN, REVOKED, FORGOTTEN };
     static const struct {
         enum how how;
         snib_cause reason;
@@ -193,6 +193,7 @@ static void each_cause_of_a_loss_is_told_by_event_status_and_words(void **state)
         {HOLD_MAX, SNIB_CAUSE_HOLD_MAX, "hold-max: held for as long as"},
         {STOLEN, SNIB_CAUSE_STOLEN, "stolen: the store does not know"},
         {REVOKED, SNIB_CAUSE_REVOKED, "revoked by "},
+        {FORGOTTEN, SNIB_CAUSE_FORGOTTEN, "forgotten: the store knows neither"},
     };
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         struct snib_client *c = pull();
@@ -207,6 +208,8 @@ static void each_cause_of_a_loss_is_told_by_event_status_and_words(void **state)
         assert_string_equal(words, ""); /* nothing to explain yet */
         if (t[i].how == STOLEN) {
             assert_int_equal(snib_test_steal(c, "x", 60000), SNIB_ERR_OK);
+        } else if (t[i].how == FORGOTTEN) {
+            assert_int_equal(snib_test_expire(c, "x"), SNIB_ERR_OK);
         } else if (t[i].how == REVOKED) {
             assert_int_equal(
                 snib_force_release(other, "x", 0, "too long", &ended, &e),

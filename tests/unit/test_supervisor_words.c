@@ -253,10 +253,12 @@ static void each_cause_has_its_word(void **state)
 {
     (void)state;
     static const char *const words[] = {
-        "exited",   "signalled",   "expired",     "stolen",    "unreachable",
-        "paused",   "revoked",     "keeper-died", "busy",      "timeout",
-        "deadlock", "interrupted", "max-run",     "not-found", "not-executable",
-        "denied",   "store",       "config",      "usage",     "internal"};
+        "exited",      "signalled",   "expired",   "stolen",
+        "forgotten",   "unreachable", "paused",    "revoked",
+        "keeper-died", "busy",        "timeout",   "deadlock",
+        "interrupted", "max-run",     "not-found", "not-executable",
+        "denied",      "store",       "config",    "usage",
+        "internal"};
     assert_int_equal(COUNT_OF(words), SUPERVISOR_CAUSE_INTERNAL + 1);
     for (size_t i = 0; i < COUNT_OF(words); i++) {
         char line[200], verbose[200];

@@ -38,6 +38,8 @@ static enum supervisor_why holder_hold_why_of(snib_cause cause)
     switch (cause) {
     case SNIB_CAUSE_STOLEN:
         return SUPERVISOR_CAUSE_STOLEN;
+    case SNIB_CAUSE_FORGOTTEN:
+        return SUPERVISOR_CAUSE_FORGOTTEN;
     case SNIB_CAUSE_UNREACHABLE:
         return SUPERVISOR_CAUSE_UNREACHABLE;
     case SNIB_CAUSE_PAUSED:

@@ -51,6 +51,7 @@ enum supervisor_state {
     X(SIGNALLED, "signalled")                                                  \
     X(EXPIRED, "expired")                                                      \
     X(STOLEN, "stolen")                                                        \
+    X(FORGOTTEN, "forgotten")                                                  \
     X(UNREACHABLE, "unreachable")                                              \
     X(PAUSED, "paused")                                                        \
     X(REVOKED, "revoked")                                                      \

@@ -42,6 +42,24 @@ static bool rules_own(struct snib__book *b, const struct snib__request *r,
            !snib__reached(b->now, ret->until);
 }
 
+/* Does anybody hold it now? */
+static bool rules_held(struct snib__book *b, const struct snib__name *name)
+{
+    static const int states[] = {SNIB__HOLDS, SNIB__SHARES};
+    struct snib__stored_claim c, after;
+    for (int i = 0; i < 2; i++) {
+        const struct snib__stored_claim *at = NULL;
+        while (!b->err && b->ops->next(b, name, states[i], at, &c)) {
+            if (!snib__reached(b->now, c.until)) {
+                return true;
+            }
+            after = c;
+            at = &after;
+        }
+    }
+    return false;
+}
+
 static void rules_renew(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim c;
@@ -57,11 +75,13 @@ static void rules_renew(struct snib__book *b, struct snib__request *r)
         snib__rules_rearm(b, r, &c);
         return;
     }
+    bool forgotten = !rules_held(b, r->name);
     snib__rules_settle(b, r->name);
     if (b->ops->find(b, r->name, r->id, &c) && c.state == SNIB__REVOKED) {
         snib__rules_revoked(r, &c);
         return;
     }
+    r->forgotten = forgotten;
     snib__rules_answer(r, SNIB__NO, SNIB_ERR_LOST);
 }
 
@@ -120,7 +140,7 @@ static void rules_cancel(struct snib__book *b, struct snib__request *r)
 void snib__rules_run(struct snib__book *b, struct snib__request *r)
 {
     b->asker = r;
-    r->revoked = false;
+    r->revoked = r->forgotten = false;
     switch (r->verb) {
     case SNIB__ACQUIRE:
         snib__rules_acquire(b, r);

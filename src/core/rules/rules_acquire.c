@@ -64,20 +64,15 @@ static bool rules_acquire_upgrade_ahead(struct snib__book *b,
     return false;
 }
 
-/* Refuse at once, before it waits, a request that can never be granted. */
+/* Refuse at once, before it waits, a request that can never be granted. size:
+ * of the semaphore, once the request is let in; -1: it has none. */
 static bool rules_acquire_refuse(struct snib__book *b, struct snib__request *r,
-                                 struct snib__stored_claim *me,
-                                 struct snib__standing *st)
+                                 struct snib__stored_claim *me, int64_t size)
 {
-    if (me->kind == SNIB_PERMITS && st->params.size < 0 && r->capacity) {
-        st->params.size = r->capacity;
-        b->ops->set_params(b, r->name, &st->params);
-    }
-    if (me->kind == SNIB_PERMITS && st->params.size < 0) {
+    if (me->kind == SNIB_PERMITS && size < 0) {
         snib__refuse_no_size(r);
-    } else if (me->kind == SNIB_PERMITS &&
-               (int64_t)me->permits > st->params.size) {
-        snib__refuse_too_many(r, st->params.size);
+    } else if (me->kind == SNIB_PERMITS && (int64_t)me->permits > size) {
+        snib__refuse_too_many(r, size);
     } else if (snib__is_id(me->upgrade_of) &&
                !snib__rules_stands(b, r->name, me->upgrade_of)) {
         snib__refuse_upgrade_over(r);
@@ -182,16 +177,25 @@ static void rules_acquire_judge(struct snib__book *b, struct snib__request *r,
     struct snib__standing st;
     int64_t shared = 0;
     snib__rules_survey(b, r->name, r, &st);
-    if (rules_acquire_refuse(b, r, me, &st)) {
+    bool sets_size =
+        me->kind == SNIB_PERMITS && st.params.size < 0 && r->capacity;
+    int64_t size = sets_size ? (int64_t)r->capacity : st.params.size;
+    if (rules_acquire_refuse(b, r, me, size)) {
         snib__rules_walk(b, r->name, &st, NULL, false, &shared);
         return;
+    }
+    if (sets_size) {
+        st.params.size = size;
+        b->ops->set_params(b, r->name, &st.params);
     }
     if (me->permits == 0 && st.params.size > st.permits) {
         /* 0 permits means all that are left */
         me->permits = (uint32_t)(st.params.size - st.permits);
     }
-    bool mine = me->permits > 0 &&
-                snib__rules_walk(b, r->name, &st, me, r->may_queue, &shared);
+    /* Where none is left nobody is let in for this request, but the others in
+     * the queue are served all the same. */
+    bool mine = snib__rules_walk(b, r->name, &st, me->permits ? me : NULL,
+                                 r->may_queue, &shared);
     if (b->err) {
         return;
     }

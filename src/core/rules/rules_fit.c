@@ -290,28 +290,55 @@ static bool rules_fit_is_lost(struct snib__book *b,
             !snib__rules_stands(b, name, c->upgrade_of));
 }
 
-/* Are the parties of a barrier complete? Counts those that stand one after the
- * other from `c` on, up to as many as the barrier wants. me: a newcomer of the
- * same barrier, who would stand behind them; NULL: none. */
+/* The queue as a walk goes through it: a newcomer, who is not in the book yet,
+ * stands behind the waiters of its rank. */
+struct rules_fit_queue {
+    const struct snib__stored_claim *newcomer; /* NULL: none, or passed */
+    struct snib__stored_claim at;              /* the last one that was read */
+    bool kept;                                 /* the newcomer came before it */
+    bool ended;                                /* there is none behind it */
+};
+
+static bool rules_fit_next(struct snib__book *b, const struct snib__name *name,
+                           struct rules_fit_queue *q,
+                           struct snib__stored_claim *ret)
+{
+    if (!q->kept && !q->ended) {
+        struct snib__stored_claim c;
+        q->ended =
+            !b->ops->next(b, name, SNIB__WAITS, q->at.id ? &q->at : NULL, &c);
+        q->at = q->ended ? q->at : c;
+    }
+    q->kept = q->newcomer && (q->ended || q->newcomer->rank < q->at.rank);
+    if (q->kept) {
+        *ret = *q->newcomer;
+        q->newcomer = NULL;
+        return true;
+    }
+    *ret = q->at;
+    return !q->ended;
+}
+
+/* Are the parties of the barrier complete, of which `c` is the first? Counts
+ * those that stand one after the other, up to as many as the barrier wants. q:
+ * the queue behind `c`. stays: a newcomer of another kind is in the way. */
 static bool rules_fit_is_complete(struct snib__book *b,
                                   const struct snib__name *name,
+                                  struct rules_fit_queue q,
                                   const struct snib__stored_claim *c,
-                                  const struct snib__stored_claim *me)
+                                  bool stays)
 {
-    struct snib__stored_claim at = *c, next;
+    struct snib__stored_claim next;
     uint32_t n = 1;
-    while (n < c->permits && b->ops->next(b, name, SNIB__WAITS, &at, &next)) {
-        if (rules_fit_is_missing(b, &next)) {
-            at = next;
-            continue;
-        }
-        if (next.kind != SNIB_BARRIER || next.permits != c->permits) {
+    while (n < c->permits && rules_fit_next(b, name, &q, &next)) {
+        bool here = !next.id || !rules_fit_is_missing(b, &next);
+        bool party = next.kind == SNIB_BARRIER && next.permits == c->permits;
+        if (here && !party && (next.id || stays)) {
             return false;
         }
-        n++;
-        at = next;
+        n += here && party;
     }
-    return n + (me != NULL) >= c->permits;
+    return n >= c->permits;
 }
 
 bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
@@ -319,53 +346,40 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
                       const struct snib__stored_claim *me, bool stays,
                       int64_t *ret_shared)
 {
-    struct snib__stored_claim c, after;
-    const struct snib__stored_claim *from = NULL;
-    const struct snib__stored_claim *tail = me && !me->id ? me : NULL;
+    struct rules_fit_queue q = {.newcomer = me && !me->id ? me : NULL};
+    struct snib__stored_claim c;
     bool aside = false, mine = false;
-    uint32_t group = 0; /* parties of a complete barrier still to be granted */
+    uint32_t parties = 0; /* of a complete barrier */
+    uint32_t group = 0;   /* of these, still to be granted */
     int64_t shared = 0;
     if (me && snib__is_id(me->upgrade_of) && rules_fit_fits(b, name, st, me)) {
         rules_fit_let_in(b, name, st, me);
         return true;
     }
     while (!b->err && !st->sole && st->params.latch == 0 &&
-           b->ops->next(b, name, SNIB__WAITS, from, &c)) {
-        after = c;
-        from = &after;
+           rules_fit_next(b, name, &q, &c)) {
         bool is_me = me && me->id == c.id;
-        if (tail && tail->kind != SNIB_BARRIER && tail->rank < c.rank) {
-            mine = rules_fit_fits(b, name, st, tail);
-            if (mine) {
-                rules_fit_let_in(b, name, st, tail);
-            } else if (stays) {
-                st->blocked = true;
-                break;
-            }
-            tail = NULL;
-        }
         if (!is_me && (rules_fit_is_unresponsive(b, name, &c) ||
                        rules_fit_is_lost(b, name, st, &c))) {
             aside = true;
             continue;
         }
+        bool party = c.kind == SNIB_BARRIER;
         bool ok = rules_fit_fits(b, name, st, &c);
-        if (ok && c.kind == SNIB_BARRIER && group == 0) {
-            ok = rules_fit_is_complete(b, name, &c,
-                                       tail && tail->kind == c.kind &&
-                                               tail->permits == c.permits
-                                           ? tail
-                                           : NULL);
-            group = ok ? c.permits : 0;
+        if (group) { /* a newcomer that only tries may stand in between */
+            ok = ok && party && c.permits == parties;
+        } else if (ok && party) {
+            ok = rules_fit_is_complete(b, name, q, &c, stays);
+            parties = group = ok ? c.permits : 0;
             shared = 0;
-        } else if (c.kind != SNIB_BARRIER) {
-            shared = 0;
+        }
+        if (!ok && !c.id && !stays) {
+            continue;
         }
         if (!ok) {
-            st->blocked = true;
             break;
         }
-        int64_t *together = c.kind == SNIB_BARRIER ? &shared : NULL;
+        int64_t *together = party ? &shared : NULL;
         if (is_me) {
             mine = true;
             rules_fit_let_in(b, name, st, &c);
@@ -377,13 +391,6 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
             rules_fit_push(b, name, st, &c, mine, together);
         }
         group -= group > 0;
-    }
-    if (tail && !st->blocked && !snib__is_id(tail->upgrade_of) &&
-        rules_fit_fits(b, name, st, tail) &&
-        (tail->kind != SNIB_BARRIER || group == 1 || tail->permits == 1)) {
-        mine = true;
-        rules_fit_let_in(b, name, st, tail);
-        *ret_shared = group == 1 ? shared : 0;
     }
     if (aside) {
         b->ops->sweep(b);

@@ -39,7 +39,6 @@ struct snib__standing {
     int64_t permits;    /* in use */
     bool sole;          /* one of the holders is exclusive, and */
     uint64_t holder[2]; /* this is its request */
-    bool blocked;       /* a live waiter did not fit */
     snib_instant till;  /* when the first holder ends; NEVER: nobody holds */
     uint64_t slots[SNIB__SLOT_WORDS]; /* of permits: a bit for each taken */
     uint32_t slot; /* set by walk: the slot that the asker gets */
@@ -63,9 +62,9 @@ bool snib__rules_stands(struct snib__book *, const struct snib__name *,
  * the asker's claim, NULL: none. The walk does not grant it but returns true,
  * with its slot in the standing and, for a barrier, the token in ret_shared. A
  * claim that is not in the queue yet (id 0) stands behind the waiters of its
- * rank, a party of a barrier behind all waiters, and an upgrade that fits is
- * ahead of all. stays: the asker will wait if it does not fit. An asker that
- * will not wait keeps no other waiter from being granted. */
+ * rank; an upgrade that fits is ahead of all. stays: the asker will wait if it
+ * does not fit. An asker that will not wait keeps no other waiter from being
+ * granted. */
 bool snib__rules_walk(struct snib__book *, const struct snib__name *,
                       struct snib__standing *,
                       const struct snib__stored_claim *me, bool stays,

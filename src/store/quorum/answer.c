@@ -87,6 +87,7 @@ static void answer_no(struct part *p, doing was)
         p->has = HAS_OTHER;
         p->missed = was == DO_RENEW && !rq->revoked;
         p->revoked = p->revoked || rq->revoked;
+        p->forgotten = rq->forgotten;
         /* who forced it, and the reason */
         if (rq->revoked && p->task->parent) {
             snib__fail(p->task->parent->reterr, SNIB_ERR_LOST, "%s",

@@ -97,8 +97,9 @@ struct part {
     /* RENEW: the node does not know the grant. RAISE, AFTER: the node was told
      * of it. SWEEP: a copy may come, so the end must leave a tombstone. */
     bool missed;
-    bool revoked; /* RENEW: force-released there */
-    bool plain;   /* SWEEP: a RELEASE will do; else a CANCEL is needed */
+    bool revoked;   /* RENEW: force-released there */
+    bool forgotten; /* RENEW: nobody holds it there */
+    bool plain;     /* SWEEP: a RELEASE will do; else a CANCEL is needed */
 };
 
 struct task {

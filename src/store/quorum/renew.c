@@ -91,12 +91,15 @@ static void renew_failed(struct snib__quorum *q, snib_instant now,
                          struct task *task)
 {
     char why[252];
-    bool revoked = false;
+    bool revoked = false, forgotten = true;
     for (uint32_t k = 0; k < q->count; k++) {
-        revoked = revoked || task->part[k].revoked;
+        const struct part *p = &task->part[k];
+        revoked = revoked || p->revoked;
+        forgotten = forgotten && (p->has != HAS_OTHER || p->forgotten);
     }
     if (snib__parts_with(q, task, HAS_OTHER) >= q->majority) {
         task->parent->revoked = revoked;
+        task->parent->forgotten = forgotten && !revoked;
         snib__task_lost(q, task, revoked);
         renew_end_rest(q, now, task);
     } else {

@@ -357,7 +357,7 @@ static void store_begin(struct snib__quorum *q, snib_instant now,
     const char *lacks = store_lacks(rq);
     rq->answer = SNIB__PENDING;
     rq->err = SNIB_ERR_OK;
-    rq->revoked = false;
+    rq->revoked = rq->forgotten = false;
     rq->position = 0;
     rq->valid_from = (snib_instant){0};
     rq->left = (snib_duration){0};

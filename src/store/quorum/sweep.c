@@ -38,7 +38,8 @@ static void sweep_results(struct snib__quorum *q, snib_instant now,
          * others may still have had our grant. */
         bool no = release && (task->noes >= q->majority || task->revoked);
         task->parent->revoked = no && task->revoked;
-        if (no) {
+        if (no) { /* a node may have had it under another token */
+            task->parent->resent = true;
             snib__task_lost(q, task, task->revoked);
         } else {
             snib__task_tell(q, task, SNIB__DONE, SNIB_ERR_OK, NULL);

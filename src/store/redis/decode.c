@@ -313,6 +313,8 @@ static void decode_renew(struct snib__redis *s, snib_instant now, int i,
         snib__request_finish(s, rq, SNIB__DONE);
         break;
     case 0:
+    case 2:
+        rq->forgotten = code == 2;
         snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_LOST, NULL);
         break;
     case 3:

@@ -360,7 +360,7 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
     rq->conn = M_OWNED;
     rq->answer = SNIB__PENDING;
     rq->err = SNIB_ERR_OK;
-    rq->revoked = rq->far = false;
+    rq->revoked = rq->forgotten = rq->far = false;
     rq->position = rq->slot = 0;
     rq->spins = 0;
     rq->valid_from = (snib_instant){0};

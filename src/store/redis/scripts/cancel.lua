@@ -21,7 +21,7 @@ end
 clock()
 memory()
 local result, gone, token = 3, nil, tonumber(call('GET', X) or 0)
-if token and token > 1 then -- an earlier copy ended it (else: 1)
+if token and token > 1 then -- an earlier copy or a force ended it (else: 1)
     result = 2
 end
 local holders = call('HGETALL', H)

@@ -5,7 +5,8 @@
 -- once if the holder listens. The record lives as long as the lease would have.
 -- A tombstone of each ended request lives at least as long. It keeps out late
 -- copies of the acquire, and polls of a waiter that did not hear of its grant:
--- such a client asks anew, under another id.
+-- such a client asks anew, under another id. It has the token, as that of a
+-- cancel: who gives up then hears that it was granted.
 -- This is also the way to repair a lock: every damaged record is removed, be it
 -- of a holder or a waiter, the token memory, the rank counter or the params. A
 -- waiter whose record was removed takes another position by its next poll.
@@ -37,13 +38,15 @@ for i = 1, #v, 2 do
         local top = tonumber(token) + tonumber(reserve)
         if top < 9007199254740000 then
             last = math.max(last, top)
+        else
+            token = '1' -- it is none
         end
         local left = math.min(tonumber(till) - now, 172800000)
         if left > 0 then
             count = count + 1
             marks[#marks + 1] = id
             marks[#marks + 1] = fmt('%.0f ', now + left) .. ARGV[1]
-            told[#told + 1] = {string.sub(v[i], 1, 32), id,
+            told[#told + 1] = {string.sub(v[i], 1, 32), id, token,
                 math.max(left, 10000)}
             longest = math.max(longest, left)
         end
@@ -109,7 +112,7 @@ if #marks > 0 then
     call('PEXPIRE', R, fmt('%.0f', math.min(longest, 86400000)))
 end
 for _, one in ipairs(told) do
-    call('SET', H .. ':x:' .. one[2], '1', 'PX', fmt('%.0f', one[3]))
+    call('SET', H .. ':x:' .. one[2], one[3], 'PX', fmt('%.0f', one[4]))
 end
 tell()
 for _, one in ipairs(told) do -- at once, if it listens: at first, or again

@@ -65,7 +65,8 @@ local changed = size ~= old_size or latch ~= old_latch
 if changed then
     walk()
 end
-local used, waiting = live and live.used or 0, call('ZCARD', Q)
+local used = live and live.used or 0
+local waiting = call('ZCARD', Q) - #drop - #aside -- walk found these in Q
 if bad then
     return redis.error_reply(bad)
 end

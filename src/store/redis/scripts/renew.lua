@@ -10,7 +10,7 @@
 -- ARGV  1 client; then for each lock: request (32 bytes), token, lease ms, to a
 --       day
 -- Reply {now, then for each lock one of}
---       1 extended  0 not ours  3 damaged
+--       1 extended  0 not ours  2 not ours, and nobody's  3 damaged
 --       5 and more: extended; of permits, whose slot is this number - 5
 --       "REVOKED " and who forced the release and why
 --       another text: an error of the server
@@ -31,6 +31,20 @@ local reply = {now}
 
 local function failed(v)
     return type(v) == 'table' and v.err
+end
+
+local function nobody(H)
+    local all = pcall('HGETALL', H)
+    if failed(all) then
+        return false
+    end
+    for i = 2, #all, 2 do
+        local till = string.match(all[i], '^%x+ %d+ (%d+) ')
+        if not till or tonumber(till) > now then
+            return false
+        end
+    end
+    return true
 end
 
 local function extend(H, R, request, token, lease)
@@ -55,7 +69,8 @@ local function extend(H, R, request, token, lease)
     if id ~= request or given ~= token or till <= now then
         local mark = pcall('HGET', R, request)
         return type(mark) == 'string'
-            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '') or 0
+            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')
+            or nobody(H) and 2 or 0
     end
     local slot = string.byte(rest) == 51 -- '3': permits
         and string.match(rest, '^3 %S+,s(%d+)')

@@ -203,8 +203,12 @@ local function tools()
     -- `group` until they are enough; they are granted together and share one
     -- token.
     function take(w, me)
-        if not fits(w) or (#group > 0
-            and (w.mode ~= '4' or w.permits ~= group[1].permits)) then
+        local other = #group > 0
+            and (w.mode ~= '4' or w.permits ~= group[1].permits)
+        if other and group[1] == me and #group == 1 and not me.stays then
+            group, other = {}, false -- who only tries is in nobody's way
+        end
+        if other or not fits(w) then
             return false
         elseif w.mode ~= '4' then
             if w ~= me and not heard(w) then
