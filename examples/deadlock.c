@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "snib.h"
+#include "snib/sys.h"
 
 static int fail(const struct snib_error *e)
 {

@@ -9,6 +9,7 @@
 
 #include <snib.h>
 #include <snib/elect.h>
+#include <snib/sys.h>
 
 enum { CANDIDATES = 3, TERMS = 2 };
 

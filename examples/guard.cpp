@@ -4,6 +4,7 @@
 #include <snib.hpp>
 
 #include <iostream>
+#include "snib/sys.h"
 
 int main()
 try {

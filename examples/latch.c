@@ -9,6 +9,7 @@
 
 #include <snib.h>
 #include <snib/latch.h>
+#include <snib/sys.h>
 
 enum { WORKERS = 3, ROUNDS = 2, LIMIT_MS = 20000 };
 

@@ -13,6 +13,8 @@
 #include <time.h>
 
 #include <snib.h>
+#include <snib/event.h>
+#include <snib/sys.h>
 
 enum { JOBS = 2, WORK_MS = 100 };
 

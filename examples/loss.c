@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include <snib.h>
+#include <snib/sys.h>
 
 enum { STEPS = 50, STEP_MS = 20, LEASE_MS = 300 };
 

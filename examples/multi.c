@@ -7,6 +7,7 @@
 
 #include <snib.h>
 #include <snib/multi.h>
+#include <snib/sys.h>
 
 enum { THREADS = 4, TRANSFERS = 50 };
 

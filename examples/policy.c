@@ -6,6 +6,8 @@
 #include <stdio.h>
 
 #include <snib.h>
+#include <snib/policy.h>
+#include <snib/sys.h>
 
 static struct snib_client *client;
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "snib/sys.h"
 #include <snib/ring.h>
 
 enum { TENANTS = 1000 };

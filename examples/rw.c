@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include <snib.h>
+#include <snib/sys.h>
 
 enum { THREADS = 4, ROUNDS = 20, OLD_EVERY = 5 };
 

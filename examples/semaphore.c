@@ -9,6 +9,7 @@
 
 #include <snib.h>
 #include <snib/semaphore.h>
+#include <snib/sys.h>
 
 enum { LICENCES = 3, JOBS = 8 };
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include <snib.h>
+#include <snib/sys.h>
 
 enum { THREADS = 8, TIMES = 100 };
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "snib/sys.h"
 #include <snib/value.h>
 
 enum { PIECES = 50, SELLERS = 8, SOLD_OUT = 1 };

@@ -7,6 +7,27 @@
  * grant. When the grant can no longer be kept it is *lost*, and the owner is
  * told by its local deadline.
  *
+ *   struct snib_error err;
+ *   struct snib_client *client;
+ *   struct snib_lock *lock;
+ *   struct snib_grant grant;
+ *   if (snib_client_open(NULL, &client, &err) ||
+ *       snib_lock_new(client, "stock:4711", NULL, &lock, &err) ||
+ *       snib_try_for(lock, 500, NULL, &grant, &err)) {
+ *       fprintf(stderr, "%s\n", err.text);
+ *   } else {
+ *       pay(grant.token);
+ *       if (snib_release(lock, grant, &err))
+ *           undo();
+ *   }
+ *
+ * The rest, by subject: snib/event.h (event loops), snib/inspect.h (who holds
+ * and who waits, doctor), snib/policy.h (a lock declared around a function),
+ * snib/semaphore.h, snib/latch.h (and barriers), snib/multi.h (several locks as
+ * one), snib/elect.h (leaders), snib/value.h (versioned values), snib/ring.h
+ * (who is responsible for what), snib/deadlock.h, snib/sys.h (for tools),
+ * snib/test.h (for your own tests), snib.hpp (C++17).
+ *
  * One case is left to the fence. Once the store has lost its data, a client
  * that it has forgotten may still enter late. For up to 5 ms it may also hand
  * tokens that were reserved for it from thread to thread. Those tokens are
@@ -51,8 +72,6 @@
  * never exits. The one exception is a bug: a broken invariant inside fails an
  * assert(), which prints a line on standard error and calls abort(). A lock
  * that goes on with a wrong idea of its holder is worse than none.
- *
- * Several locks as one: snib/multi.h. Leader election: snib/elect.h.
  *
  * Ownership. Free what an open or new function returns with its _free function.
  * Strings passed in are copied. The text of an error is in the caller's struct
@@ -190,13 +209,11 @@ struct snib_error {
     char text[252];
 };
 
-/* The name of an error ("BUSY"), its text ("held by another owner"), class and
- * exit status. The strings are static. A value outside the enum gives "?" and
- * INTERNAL. */
+/* The name of an error ("BUSY"), its text ("held by another owner") and class.
+ * The strings are static. A value outside the enum gives "?" and INTERNAL. */
 SNIB_API const char *snib_err_name(snib_err);
 SNIB_API const char *snib_err_text(snib_err);
 SNIB_API snib_class snib_err_class(snib_err);
-SNIB_API int snib_err_exit(snib_err);
 
 /* Version of the library that runs, e.g. "0.1.0". */
 SNIB_API const char *snib_version(void);
@@ -660,329 +677,11 @@ SNIB_API bool snib_grant_held(struct snib_lock *, struct snib_grant);
  * can be made. */
 SNIB_API int snib_grant_fd(struct snib_lock *, struct snib_grant);
 
-/* Size of the id of a request, NUL included. */
-#define SNIB_REQUEST_TEXT 33
-
-/* The id of the grant's request, as others see it (snib_party.request). Any
- * thread; no I/O. size is that of ret_text; SNIB_REQUEST_TEXT is enough.
- * ret_text is "" after an error. Errors: USAGE (size; a grant of another lock),
- * NOT_HELD, LOST, CLOSED, FORKED. */
-SNIB_API SNIB_CHECK snib_err snib_grant_request(struct snib_lock *,
-                                                struct snib_grant,
-                                                char *ret_text, size_t size,
-                                                struct snib_error *reterr);
-
 /* Draw an owner, for coroutines and for grants that move between threads. It is
  * never 0 and never used again. */
 SNIB_API uint64_t snib_owner_new(void);
 
-/* -- detached grants ----------------------------------------------------------
- *
- * A grant of a fixed lease may outlive its process: export it, abandon it, and
- * keep the text. A later process or another host that has the text adopts the
- * grant, and renews or releases it. Until then nobody watches the grant: it
- * ends with its lease. The text is as good as the grant; keep it as private. */
-
-/* Sizes of the text of a grant and of an identity, NUL included. */
-#define SNIB_GRANT_TEXT    96
-#define SNIB_IDENTITY_TEXT 33
-
-/* One line that names the grant at its store: "snib1:", the client's id, the
- * request's id (32 hexadecimal digits each) and the token, joined by ':'. The
- * store's URL and the lock's name are not in it. Any thread; no I/O. size is
- * that of ret_text; SNIB_GRANT_TEXT is enough. ret_text is "" after an error.
- * Errors: USAGE (size; not a fixed lease; a grant of another lock), NOT_HELD,
- * LOST, CLOSED, FORKED. */
-SNIB_API SNIB_CHECK snib_err snib_grant_export(struct snib_lock *,
-                                               struct snib_grant,
-                                               char *ret_text, size_t size,
-                                               struct snib_error *reterr);
-
-/* The client id in such a text, for snib_client_options.identity. No I/O. size
- * is that of ret_identity; SNIB_IDENTITY_TEXT is enough. Errors: USAGE (not
- * such a text; size). */
-SNIB_API SNIB_CHECK snib_err snib_grant_identity(const char *text,
-                                                 char *ret_identity,
-                                                 size_t size,
-                                                 struct snib_error *reterr);
-
-/* Forget the grant, and all holds of it, without releasing it. The store keeps
- * it until its lease ends, and this client then queues behind it like
- * everybody. Call it in the thread that acquired the grant, as snib_release. No
- * I/O. A store in this process' memory forgets the grant with its last client.
- * Errors: USAGE (not a fixed lease: nobody would renew it; a grant of another
- * lock), NOT_HELD, WRONG_OWNER, CLOSED, FORKED, LOST (it was over already; the
- * owner is free again). */
-SNIB_API snib_err snib_grant_abandon(struct snib_lock *, struct snib_grant,
-                                     struct snib_error *reterr);
-
-/* Adopt the grant that text names. The client must have been opened with the
- * grant's identity, and the handle must be of the lock's name. The grant is the
- * caller's once the store has confirmed it by a renewal to lease_ms from now
- * (0: the lock's lease). When more was left than that, the store keeps the later
- * end, but this client counts with lease_ms and gives the grant back then.
- * Nothing is ever acquired. Then renew, release and status work as usual, and
- * any thread may release it.
- * Blocks up to request_ms. After an error *ret is all zero, and the grant is
- * what it was.
- *
- * Errors: LOST (the store says that it is over: ended, released, forced),
- * UNKNOWN (sent, no answer; it may have been renewed), UNREACHABLE, DENIED,
- * STORE, CORRUPT, CONFIG, BUSY (this client holds or wants that lock itself),
- * USAGE (text, another identity, lease out of bounds, a pull client), CLOSED,
- * FORKED, NOMEM. */
-SNIB_API SNIB_CHECK snib_err snib_grant_adopt(struct snib_lock *,
-                                              const char *text,
-                                              int64_t lease_ms,
-                                              struct snib_grant *ret,
-                                              struct snib_error *reterr);
-
-/* -- event loops ----------------------------------------------------------- */
-
-typedef enum snib_event_kind {
-    SNIB_EV_GRANTED,  /* answer to an acquire_start                         */
-    SNIB_EV_REFUSED,  /* answer to an acquire_start; see error              */
-    SNIB_EV_RELEASED, /* answer to a release_start; see error               */
-    SNIB_EV_STATE,    /* a grant acquired by acquire_start changed          */
-    SNIB_EV_PASSED    /* answer to a start of snib/latch.h: passed; nothing
-                       * is held */
-} snib_event_kind;
-
-/* An event. What is set in it, by kind; all else is 0 (acquire_start stands for
- * try_start and try_for_start, too):
- *
- *            grant          user                  error        state, cause
- *   GRANTED  ticket, token  of acquire_start      OK           HELD, NONE
- *   REFUSED  ticket only    of acquire_start      the error    RELEASED, NONE
- *   RELEASED ticket, token  of release_start      OK or error  RELEASED, NONE
- *   STATE    ticket, token  of the acquire_start  OK           the new ones
- *                           that got the grant
- *                           for this handle
- *   PASSED   ticket, token  of the …_start        OK           RELEASED, NONE
- *
- * Errors of SNIB_EV_REFUSED: those of snib_try_for, CANCELLED (snib_cancel),
- * never FORKED (a child gets no events), LIMIT, USAGE (the start says so).
- * Errors of SNIB_EV_RELEASED: LOST, UNKNOWN (as for snib_release; also when
- * stop came first).
- *
- * state says whether anything is held. cause is NONE except with STATE. The
- * ticket of a REFUSED is the one that acquire_start gave; it is no grant's. An
- * event names no lock: let user lead to it.
- *
- * A grant that is LOST still needs its release_start (which answers LOST), as
- * with snib_release: until then its owner cannot acquire the lock. Several
- * handles may hold one grant (re-entry). Each has a STATE of its own, with its
- * `user`, if its first hold was an acquire_start. After a handle's last hold is
- * given back no STATE comes of it any more. */
-struct snib_event {
-    snib_event_kind kind;
-    struct snib_grant grant;
-    void *user;
-    snib_state state;
-    snib_cause cause;
-    struct snib_error error;
-};
-
-/* Start an acquire or a release: an acquire without a limit, a try, or an
- * acquire that ends wait_ms after this call at the latest. Every start that
- * returns OK ends in exactly one event from snib_next, which also has what the
- * store says. After an error there is no event. *ret_ticket names the attempt
- * for snib_cancel, and is the grant's ticket afterwards. There is no calling
- * thread as owner: owner 0 makes a new owner for this grant.
- *
- * Errors of snib_acquire_start: USAGE (options), DEADLOCK (this owner holds a
- * no_reentry lock), LOST (this owner lost the lock), LIMIT (no thread or file
- * descriptor is left), CLOSED, FORKED, NOMEM. Errors of snib_try_start: BUSY
- * (another owner of this client has it, which is known at once), and those of
- * snib_acquire_start. Errors of snib_try_for_start: BUSY (the same, and
- * wait_ms <= 0), and those of snib_acquire_start. Errors of snib_release_start:
- * USAGE (a grant of another lock), NOT_HELD, WRONG_OWNER, LIMIT, CLOSED,
- * FORKED, NOMEM. */
-SNIB_API SNIB_CHECK snib_err
-snib_acquire_start(struct snib_lock *, const struct snib_acquire_options *,
-                   void *user, uint64_t *ret_ticket, struct snib_error *reterr);
-SNIB_API SNIB_CHECK snib_err snib_try_start(struct snib_lock *,
-                                            const struct snib_acquire_options *,
-                                            void *user, uint64_t *ret_ticket,
-                                            struct snib_error *reterr);
-SNIB_API SNIB_CHECK snib_err snib_try_for_start(
-    struct snib_lock *, int64_t wait_ms, const struct snib_acquire_options *,
-    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
-SNIB_API SNIB_CHECK snib_err snib_release_start(struct snib_lock *,
-                                                struct snib_grant, void *user,
-                                                struct snib_error *reterr);
-
-/* Give up a start that has not answered. Does not block; a pull client
- * goes on with snib_process. A ticket that is not known does nothing.
- *
- * The acquire ends REFUSED with CANCELLED when the store has confirmed that
- * nothing of it is left (what it had been granted meanwhile is given back
- * first). It ends GRANTED (PASSED) when it was faster. If the store does not
- * answer the cancel, the event comes all the same: CANCELLED after a twentieth
- * of request_ms when the store had said that the request stands in the queue,
- * else UNKNOWN after a fifth. The cancel then goes on in the background, and a
- * grant that comes all the same is given back. */
-SNIB_API void snib_cancel(struct snib_client *, uint64_t ticket);
-
-/* The client's file descriptor for an event loop. It is readable when there is
- * something for snib_process (pull client) or for snib_next (threaded client).
- * It is level-triggered: readable as long as something is left. So with poll,
- * select or plain epoll one event may be taken at a time; with EPOLLET call
- * snib_next until it says false. In a pull client call snib_process first, then
- * snib_next until it says false. It is one descriptor, open until
- * snib_client_free. It belongs to the library: do not read, write or close
- * it. -1: none could be made, or this is a forked child. */
-SNIB_API int snib_fd(struct snib_client *);
-
-/* Milliseconds until snib_process has something to do; -1: no timer. For pull
- * clients only. snib_fd covers timers; this is for loops that prefer their
- * own. */
-SNIB_API int64_t snib_timeout_ms(struct snib_client *);
-
-/* Do what is due, and never block. Errors: USAGE (not a pull client),
- * FORKED. */
-SNIB_API SNIB_CHECK snib_err snib_process(struct snib_client *);
-
-/* Take one event. False when there is none: *ret is then as it was. */
-SNIB_API bool snib_next(struct snib_client *, struct snib_event *ret);
-
-/* -- inspecting ------------------------------------------------------------ */
-
-/* Somebody at a lock: a holder or a waiter. Strings are never NULL. */
-struct snib_party {
-    const char *client_id; /* hexadecimal */
-    const char *host;
-    const char *user;
-    const char *program;
-    const char *reason;
-    int64_t pid; /* 0: not known */
-    /* Unix time by this host's clock. For a holder: when it was granted. That
-     * is measured by the store's clock, so an age of now - since_ms is right
-     * even if the clocks of other hosts are wrong (a local hand-over is no
-     * grant of the store). For a waiter: when it came; on Redis by its own
-     * host's clock. */
-    int64_t since_ms;
-    int64_t left_ms; /* holder: lease left; waiter: until it counts as dead */
-    int64_t token;   /* of a holder */
-    snib_kind kind;
-    uint32_t permits;
-    uint32_t holds; /* as last shown to the store */
-    bool self;      /* it is this very client */
-    /* The owner, a number in its process; 0: not known. A mutex that was handed
-     * over between the threads of a process shows the owner that asked for it
-     * first. Permits belong to no owner: this is the one that acquired them.
-     * The number lacks its highest bit, by which an owner of snib_owner_new()
-     * is told from a thread's. */
-    uint64_t owner;
-    const char *request; /* id of the grant or wait: 32 hexadecimal digits */
-    /* For a waiter: what its owner held when it began to wait, and what was
-     * held above it (snib_acquire_options.above). It has the first 16 digits of
-     * those grants' requests, joined by ','; "": nothing known. */
-    const char *holding;
-    int64_t slot; /* holder of PERMITS: snib_semaphore_slot; else -1 */
-};
-
-/* A lock as the store saw it at one moment. */
-struct snib_view {
-    const char *name; /* raw bytes, NUL-terminated */
-    size_t name_size;
-    int64_t token; /* last token given out; 0: none known */
-    size_t holder_count, waiter_count;
-    const struct snib_party *holders;
-    const struct snib_party *waiters; /* in the order of the queue */
-    /* Former holders that keep the lock closed: their leases ran out without a
-     * release, and their lock-delays still run. To all who would not fit with
-     * them the lock is closed as if they still held it. left_ms of each is the
-     * time until its delay is over. closed_ms is that of the last; 0: nothing
-     * keeps the lock closed. */
-    size_t closed_count;
-    const struct snib_party *closed_by;
-    int64_t closed_ms;
-    /* How many holders more there are than `holders` shows. Somebody who is not
-     * found there may hold the lock nevertheless. 0: all are shown. */
-    uint32_t holders_more;
-};
-
-/* Inspect one lock. A lock that nobody holds or waits for is a view with no
- * holders; it is free when nothing keeps it closed either. Free the view with
- * snib_view_free. *ret is NULL on error. Blocks up to request_ms.
- *
- * What is shown was so at one instant between the call and its return. On Redis
- * that is true of the first 200 holders and 100 waiters. Those behind are
- * fetched by the hundred, up to 1,000 holders (holders_more counts the rest);
- * while the queue moves, some may be missing or shown twice. A quorum asks its
- * servers one by one, so there is no such instant.
- *
- * Errors: USAGE (name, a NULL, a pull client), UNREACHABLE (no connection, or
- * no answer), DENIED, STORE, CORRUPT, CONFIG (the server keeps no locks), LIMIT
- * (the answer is too long), CLOSED, FORKED, NOMEM. */
-SNIB_API SNIB_CHECK snib_err snib_inspect(struct snib_client *,
-                                          const char *name, size_t name_size,
-                                          struct snib_view **ret,
-                                          struct snib_error *reterr);
-SNIB_API void snib_view_free(struct snib_view *);
-
-/* All locks held, closed or waited for whose name matches the glob (*, ?,
- * [a-z]); NULL: all. Each is as snib_inspect shows it, at an instant of its
- * own. *ret is an array of *ret_count views; free it with snib_views_free. On
- * Redis this scans (SCAN) and does not block the server. It shows 200 holders
- * and 100 waiters of each lock, and leaves out a lock whose records are
- * damaged; a line of the log says so. Errors: those of snib_inspect. */
-SNIB_API SNIB_CHECK snib_err snib_list(struct snib_client *, const char *glob,
-                                       struct snib_view ***ret,
-                                       size_t *ret_count,
-                                       struct snib_error *reterr);
-SNIB_API void snib_views_free(struct snib_view **, size_t count);
-
-/* Revoke the grants of all holders of the lock, at once. The next waiter
- * is granted. The next token is higher. A lock that a lock-delay keeps closed
- * is open then.
- *
- * *ret_released (may be NULL) is how many grants were ended. snib_grant_explain
- * tells the holder the reason, with the user and host of this process. reason
- * is cut to 1 000 bytes (Redis) or 250; NULL: "".
- *
- * The old holder is told (REVOKED), whether its lease is renewed or fixed.
- * Until then it believes that it holds, and only the fence protects (exclusion,
- * promise P1, is off for that grant). When it is told:
- *   - at once, if its client listens. A client listens once it has waited for
- *     some lock, or has held something for a second. On Redis this is a
- *     subscription: if that was cut, the client is told as soon as it is there
- *     again.
- *   - at once, if it is the client that makes this call: that asks the store
- *     for its own grants.
- *   - else at its next renewal, by a third of its lease. With a quorum this is
- *     always so; a fixed lease there is told at its next call.
- *
- * Errors: those of snib_inspect, UNKNOWN (sent, no answer: it may have been
- * done), never LIMIT (there is no answer to speak of). */
-SNIB_API SNIB_CHECK snib_err snib_force_release(
-    struct snib_client *, const char *name, size_t name_size,
-    const char *reason, uint32_t *ret_released, struct snib_error *reterr);
-
-/* One finding of a check-up. remedy is "" when level is OK. */
-typedef enum snib_level {
-    SNIB_LEVEL_OK,
-    SNIB_LEVEL_WARN,
-    SNIB_LEVEL_FAIL
-} snib_level;
-struct snib_finding {
-    snib_level level;
-    const char *check; /* "clock", "eviction", …                           */
-    const char *text;
-    const char *remedy;
-};
-
-/* Check the store's set-up: reachability, login, latency, clock, eviction
- * policy, persistence, replicas, permissions. Calls tell once a finding, on the
- * calling thread, with no lock held. Returns OK even when findings are FAIL.
- * Returns an error only when the store could not be asked at all, after telling
- * why. Errors: those of snib_inspect. */
-SNIB_API SNIB_CHECK snib_err snib_doctor(
-    struct snib_client *, void (*tell)(void *data, const struct snib_finding *),
-    void *data, struct snib_error *reterr);
-
-/* -- scoped and declared use ----------------------------------------------- */
+/* -- scoped use ------------------------------------------------------------ */
 
 /* A block that cannot leak its lock: return, break and goto release it.
  *
@@ -1031,54 +730,6 @@ SNIB_API void snib_scope_end(struct snib_scope *);
     SNIB_WITH_ (s, snib_scope_try(lock, opts, err))
 #define SNIB_WITH_TRY_FOR(s, lock, wait_ms, opts, err)                         \
     SNIB_WITH_ (s, snib_scope_try_for(lock, wait_ms, opts, err))
-
-/* What a policy does when the lock is not acquired in time. */
-typedef enum snib_on_busy {
-    SNIB_BUSY_FAIL, /* return the error                                     */
-    SNIB_BUSY_RUN,  /* run the body anyway, with a grant of ticket 0        */
-    SNIB_BUSY_CALL  /* call busy() in the body's place                      */
-} snib_on_busy;
-
-/* A lock that is declared once and applied around a function. The lock's name
- * is name, ":" and key, with each {field} in key replaced by its value; "{{" is
- * a brace. */
-struct snib_policy {
-    size_t size;
-    const char *name;     /* "pay"; may be NULL: the key alone                */
-    const char *key;      /* "order:{order_no}"                               */
-    snib_on_busy on_busy; /* for the forms that do not wait for ever        */
-    int (*busy)(void *data, const struct snib_error *);
-    struct snib_lock_options lock; /* its size may be 0; stays the last field */
-};
-
-/* Run body under the policy's lock: wait for it without a limit, not at all, or
- * for at most wait_ms. pairs is field, value, …, NULL. pairs, data and policy
- * are borrowed for the call. *ret_body is what body (or busy) returned; it is
- * as it was when neither ran.
- *
- * Returns OK when body or busy ran and the lock was held to the end. LOST: the
- * lock was lost while body ran, or before (as with snib_acquire). CLOSED: the
- * client was stopped while body ran, or before. Any other error says why
- * nothing ran. A wrong template (a field without a value, a lone brace) is
- * USAGE, before anything is sent.
- *
- * Errors of snib_policy_run: those of snib_lock_new and snib_acquire, LOST
- * (body has run), never CANCELLED (nobody else has the handle), TOO_MANY (a
- * policy's lock is a mutex). Errors of snib_policy_try: BUSY, and those of
- * snib_policy_run. Errors of snib_policy_try_for: BUSY (wait_ms <= 0), TIMEOUT,
- * and those of snib_policy_run. */
-SNIB_API SNIB_CHECK snib_err snib_policy_run(
-    struct snib_client *, const struct snib_policy *, const char *const pairs[],
-    int (*body)(void *data, struct snib_grant), void *data, int *ret_body,
-    struct snib_error *reterr);
-SNIB_API SNIB_CHECK snib_err snib_policy_try(
-    struct snib_client *, const struct snib_policy *, const char *const pairs[],
-    int (*body)(void *data, struct snib_grant), void *data, int *ret_body,
-    struct snib_error *reterr);
-SNIB_API SNIB_CHECK snib_err snib_policy_try_for(
-    struct snib_client *, int64_t wait_ms, const struct snib_policy *,
-    const char *const pairs[], int (*body)(void *data, struct snib_grant),
-    void *data, int *ret_body, struct snib_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -53,6 +53,7 @@
 #define SNIB_DEADLOCK_H
 
 #include "snib.h"
+#include "snib/inspect.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -14,7 +14,7 @@
 #ifndef SNIB_LATCH_H
 #define SNIB_LATCH_H
 
-#include "snib.h"
+#include "snib/event.h"
 
 #ifdef __cplusplus
 extern "C" {

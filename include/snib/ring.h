@@ -20,6 +20,7 @@
 #define SNIB_RING_H
 
 #include "snib.h"
+#include "snib/inspect.h"
 
 #ifdef __cplusplus
 extern "C" {

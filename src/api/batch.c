@@ -18,6 +18,7 @@
  * of the batch while it waits for another of it could close a circle. */
 #include "api/api.h"
 #include "base/error.h"
+#include "snib/event.h"
 
 static void batch_fail_all(struct snib__batch_item m[], size_t n,
                            const struct snib_error *why)

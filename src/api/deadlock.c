@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "core/engine.h"
 #include "core/waits.h"
+#include "snib/inspect.h"
 
 enum {
     PAUSE_MS = 600,

@@ -14,6 +14,7 @@
 #include "api/api.h"
 #include "base/error.h"
 #include "core/ids.h"
+#include "snib/sys.h"
 
 #define PREFIX "snib1:"
 

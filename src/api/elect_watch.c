@@ -3,6 +3,7 @@
 #include "api/elect_i.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "snib/inspect.h"
 
 enum { LOOK_MS = 200 }; /* between two requests of a watcher */
 

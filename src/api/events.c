@@ -8,6 +8,7 @@
 #include "api/api.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "snib/event.h"
 
 /* -- starting -------------------------------------------------------------- */
 

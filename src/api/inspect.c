@@ -9,6 +9,7 @@
 #include "api/views.h"
 #include "base/error.h"
 #include "core/engine.h"
+#include "snib/inspect.h"
 
 /* The most a store may answer: 100 000 busy locks fit. */
 enum { ANSWER_MAX = 256 * 1024 * 1024 };

@@ -4,6 +4,7 @@
 #include "api/api.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "snib/event.h"
 
 static snib_err lock_lease_in_bounds(int64_t ms, struct snib_error *reterr)
 {

@@ -13,6 +13,7 @@
 #include "api/api.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "snib/inspect.h"
 
 enum { LEASE_MS = 10000 };
 

@@ -22,6 +22,7 @@
  * for each other; it never lets two in.
  *
  * Cost: one handle a call (a map lookup), else as acquire and release. */
+#include "snib/policy.h"
 #include "snib.h"
 
 #include <string.h>

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "core/ring.h"
+#include "snib/inspect.h"
 
 struct member {
     uint64_t hash;

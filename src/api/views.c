@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "core/about.h"
+#include "snib/inspect.h"
 
 enum { OWNER_MAX = 64, REQUEST_MAX = 32 };
 

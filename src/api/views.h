@@ -4,6 +4,7 @@
 
 #include "base/record.h"
 #include "snib.h"
+#include "snib/inspect.h"
 
 /* Every lock row of `rows` (base/record.h), sorted by name, each name once.
  * self: the asking client's id in hexadecimal, "" when there is none. Damaged

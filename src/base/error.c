@@ -1,5 +1,6 @@
 /* base/error.c — names, texts and classes of errors; states and causes. */
 #include "base/error.h"
+#include "snib/sys.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,6 +3,8 @@
 #include "cli/cli.h"
 #include "cli/store/storeurl.h"
 #include "cli/words/show.h"
+#include "snib/inspect.h"
+#include "snib/sys.h"
 
 #include <stdio.h>
 #include <string.h>

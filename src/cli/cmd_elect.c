@@ -25,6 +25,7 @@
 #include "cli/words/show.h"
 #include "cli/words/text.h"
 #include "snib/elect.h"
+#include "snib/sys.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/words/show.h"
 #include "cli/words/text.h"
+#include "snib/inspect.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "cli/words/duration.h"
 #include "cli/words/show.h"
 #include "cli/words/text.h"
+#include "snib/inspect.h"
 
 #include <stdio.h>
 #include <unistd.h>

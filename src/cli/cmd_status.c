@@ -1,6 +1,7 @@
 /* cmd_status.c — snib status NAME. */
 #include "cli/cli.h"
 #include "cli/words/show.h"
+#include "snib/inspect.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 #include "cli/supervisor/supervisor.h"
 #include "cli/words/text.h"
 #include "snib/multi.h"
+#include "snib/sys.h"
 
 #include <string.h>
 

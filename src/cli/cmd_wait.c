@@ -15,6 +15,8 @@
 #include "cli/words/kinds.h"
 #include "cli/words/text.h"
 #include "cli/words/waitline.h"
+#include "snib/inspect.h"
+#include "snib/sys.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/words/show.h"
 #include "cli/words/why.h"
+#include "snib/inspect.h"
 
 #include <string.h>
 

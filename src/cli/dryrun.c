@@ -7,6 +7,7 @@
 #include "cli/words/duration.h"
 #include "cli/words/kinds.h"
 #include "cli/words/text.h"
+#include "snib/inspect.h"
 
 #include <string.h>
 

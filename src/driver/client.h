@@ -26,6 +26,7 @@
 #include "driver/roles.h"
 #include "net/resolve.h"
 #include "snib.h"
+#include "snib/event.h"
 
 enum {
     /* The notifier of a blocking store, treated as a socket. */

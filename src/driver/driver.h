@@ -41,6 +41,7 @@
 
 #include "driver/client.h"
 #include "driver/clock.h"
+#include "snib/event.h"
 
 /* -- loop.c: epoll, timer, eventfds ---------------------------------------- */
 

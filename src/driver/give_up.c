@@ -6,6 +6,7 @@
  * was sent. A release that is given up goes on in the engine alone. */
 #include "base/error.h"
 #include "driver/driver.h"
+#include "snib/event.h"
 
 /* -- calls ----------------------------------------------------------------- */
 

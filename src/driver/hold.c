@@ -17,6 +17,7 @@
 #include "core/ids.h"
 #include "driver/caller.h"
 #include "driver/driver.h"
+#include "snib/event.h"
 
 static struct snib__hold *hold_new(struct snib_lock *lock)
 {

@@ -7,6 +7,7 @@
  * waits for all of them. */
 #include "base/error.h"
 #include "driver/driver.h"
+#include "snib/event.h"
 
 void snib__op_push(struct snib__step *s, struct snib__op *op)
 {

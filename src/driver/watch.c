@@ -21,6 +21,7 @@
 
 #include "base/mem.h"
 #include "driver/driver.h"
+#include "snib/event.h"
 
 snib_err snib__extra_new(struct snib_lock *lock, bool events, void *user,
                          struct snib__extra **ret)

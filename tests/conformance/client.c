@@ -12,6 +12,10 @@
 #include <unistd.h>
 
 #include "kit.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
+#include "snib/policy.h"
+#include "snib/sys.h"
 
 /* -- events ---------------------------------------------------------------- */
 

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "kit.h"
+#include "snib/event.h"
+#include "snib/sys.h"
 
 /* -- re-entry and tokens --------------------------------------------------- */
 

@@ -1,5 +1,7 @@
 /* tests/conformance/kit.c — see kit.h. */
 #include "kit.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "snib.h"
+#include "snib/event.h"
 
 /* Many cases measure how long a call waited: a busy machine adds so much. */
 enum { SLACK_MS = 1200 };

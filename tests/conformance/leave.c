@@ -6,6 +6,7 @@
  * The clients have a long request_ms: they wait for the store for a twentieth
  * of it, and so do not take a busy machine for a silent store. */
 #include "kit.h"
+#include "snib/event.h"
 
 enum { ROUNDS = 40 };
 

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "kit.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
 
 /* -- one owner ------------------------------------------------------------- */
 

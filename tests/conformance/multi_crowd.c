@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "kit.h"
+#include "snib/inspect.h"
 #include "snib/multi.h"
 
 enum { NAMES = 5, CROWD_MS = 2500, PROGRESS_MS = 30000 };

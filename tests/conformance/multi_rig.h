@@ -3,6 +3,7 @@
 #define SNIB_TESTS_CONFORMANCE_MULTI_RIG_H
 
 #include "kit.h"
+#include "snib/inspect.h"
 #include "snib/multi.h"
 
 static struct snib_error e;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "multi_rig.h"
+#include "snib/inspect.h"
 
 /* -- waiting --------------------------------------------------------------- */
 

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "kit.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
 
 /* -- becoming the writer --------------------------------------------------- */
 

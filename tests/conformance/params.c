@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "kit.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
 #include "snib/latch.h"
 #include "snib/semaphore.h"
 #include "snib/test.h"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "kit.h"
+#include "snib/inspect.h"
 
 /* -- permits --------------------------------------------------------------- */
 

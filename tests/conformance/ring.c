@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "kit.h"
+#include "snib/inspect.h"
 #include "snib/ring.h"
 
 static struct snib_ring_membership *enter(struct snib_client *c,

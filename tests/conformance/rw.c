@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "kit.h"
+#include "snib/inspect.h"
 
 /* -- readers and writers --------------------------------------------------- */
 

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "kit.h"
+#include "snib/inspect.h"
 #include "snib/semaphore.h"
+#include "snib/sys.h"
 #include "snib/test.h"
 
 static struct snib_lock *lock_of(struct snib_client *c, const char *name,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kit.h"
+#include "snib/inspect.h"
 #include "snib/test.h"
 #include "snib/value.h"
 

@@ -7,6 +7,7 @@
 #define SNIB_TESTS_KIT_HPP
 
 #include <snib.h>
+#include <snib/inspect.h>
 
 #include <atomic>
 #include <cstdio>

@@ -3,6 +3,7 @@
 #include <snib.hpp>
 
 #include "kit.hpp"
+#include "snib/inspect.h"
 
 #include <cmath>
 #include <vector>

@@ -1,6 +1,8 @@
 /* events.c — objects by their ids, and what comes unasked; see driver.c. */
 #define _GNU_SOURCE
 #include "driver.h"
+#include "snib/event.h"
+#include "snib/sys.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 /* load.c — verbs that work hard: storms, counts, forks; see driver.c. */
 #define _GNU_SOURCE
 #include "driver.h"
+#include "snib/event.h"
 
 #include <errno.h>
 #include <fcntl.h>

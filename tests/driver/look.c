@@ -1,6 +1,7 @@
 /* look.c — verbs that look; see driver.c. */
 #define _GNU_SOURCE
 #include "driver.h"
+#include "snib/inspect.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* verbs.c — clients, locks, grants; see driver.c. */
 #define _GNU_SOURCE
 #include "driver.h"
+#include "snib/event.h"
 
 #include <poll.h>
 #include <string.h>

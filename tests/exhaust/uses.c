@@ -26,6 +26,8 @@
 
 #include "base/mem.h"
 #include "snib.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
 #include "snib/multi.h"
 #include "snib/value.h"
 

@@ -12,6 +12,7 @@
 
 #include "snib.h"
 #include "snib/deadlock.h"
+#include "snib/inspect.h"
 #include "snib/latch.h"
 #include "snib/semaphore.h"
 #include "snib/value.h"

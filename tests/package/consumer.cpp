@@ -1,5 +1,6 @@
 // The headers mean the same to a C++ compiler, and snib.hpp is there.
 #include <snib.h>
+#include <snib/sys.h>
 #include <snib.hpp>
 #include <snib/test.h>
 

@@ -29,9 +29,10 @@ def prefix(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def headers(prefix):
-    """snib.h first: the others need it."""
+    """snib.h first, then what others of them include."""
     folder = prefix / "include"
-    return [folder / "snib.h", *sorted((folder / "snib").glob("*.h"))]
+    first = [folder / "snib.h", folder / "snib" / "inspect.h"]
+    return first + sorted(set((folder / "snib").glob("*.h")) - set(first))
 
 
 # An option struct: its head, its members, its end.

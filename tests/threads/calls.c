@@ -8,6 +8,8 @@
 
 #include "kinds.h"
 #include "redis.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
 #include "snib/semaphore.h"
 #include "snib/test.h"
 

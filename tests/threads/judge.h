@@ -7,6 +7,7 @@
 
 #include "sched.h"
 #include "snib.h"
+#include "snib/event.h"
 
 enum {
     CLIENTS = 4,

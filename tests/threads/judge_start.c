@@ -1,5 +1,6 @@
 /* judge_start.c — the rules of what is started, and of events. */
 #include "judge.h"
+#include "snib/event.h"
 #include "unseen.h"
 
 void judge_starts(struct world *w, struct actor *a, struct handle *h,

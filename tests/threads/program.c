@@ -25,6 +25,7 @@
 #include "calls.h"
 #include "kinds.h"
 #include "redis.h"
+#include "snib/event.h"
 
 static struct world *w;
 

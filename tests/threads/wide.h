@@ -15,8 +15,11 @@
 #include "sched.h"
 #include "snib.h"
 #include "snib/elect.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
 #include "snib/multi.h"
 #include "snib/ring.h"
+#include "snib/sys.h"
 #include "snib/value.h"
 
 enum {

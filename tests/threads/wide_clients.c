@@ -9,8 +9,11 @@
 
 #include "api/testing.h"
 #include "base/mem.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
 #include "snib/latch.h"
 #include "snib/semaphore.h"
+#include "snib/sys.h"
 #include "snib/test.h"
 #include "wide.h"
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "snib/inspect.h"
 #include "wide.h"
 
 static void elect_changed(void *data, snib_elect_state state, int64_t term)

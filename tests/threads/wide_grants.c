@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "snib/semaphore.h"
+#include "snib/sys.h"
 #include "wide.h"
 
 static struct wide_grant *good_grant(struct wide_actor *a)

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "snib/deadlock.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
 #include "wide.h"
 
 static void inspect(struct wide_actor *a, struct snib_client *c,

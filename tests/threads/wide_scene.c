@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "redis.h"
+#include "snib/event.h"
 #include "snib/test.h"
 #include "unseen.h"
 #include "wide.h"

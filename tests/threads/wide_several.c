@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "snib/policy.h"
 #include "wide.h"
 
 static void make(struct wide_actor *a)

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "snib/event.h"
 #include "snib/latch.h"
 #include "wide.h"
 

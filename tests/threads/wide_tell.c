@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "snib/event.h"
+#include "snib/inspect.h"
 #include "unseen.h"
 #include "wide.h"
 

@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "base/mem.h"
+#include "snib/sys.h"
 #include "wide.h"
 
 static void tables(void)

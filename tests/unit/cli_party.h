@@ -3,6 +3,7 @@
 #define SNIB_TESTS_CLI_PARTY_H
 
 #include "snib.h"
+#include "snib/inspect.h"
 
 static inline struct snib_party party_since(const char *host, int64_t since_ms)
 {

@@ -428,5 +428,6 @@ void __wrap_snib_multi_status(struct snib_multi *m,
 }
 
 #include "holder_views.h"
+#include "snib/event.h"
 
 #endif

@@ -11,6 +11,7 @@
 #include <signal.h>
 
 #include "cli/supervisor/plan.h"
+#include "snib/event.h"
 #include "snib/multi.h"
 
 #define MS INT64_C(1000000)

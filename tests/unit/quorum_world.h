@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "core/url.h"
+#include "snib/inspect.h"
 #include "store/quorum/quorum_i.h"
 
 #define MS       1000000

@@ -9,6 +9,7 @@
 #include "base/record.h"
 #include "core/name.h"
 #include "core/rules/rules.h"
+#include "snib/inspect.h"
 #include "unit.h"
 
 enum { PEERS = 6 };

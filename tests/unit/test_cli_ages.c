@@ -12,6 +12,7 @@
 #include "cli/words/waitline.h"
 #include "cli/words/why.h"
 #include "cli_party.h"
+#include "snib/inspect.h"
 
 /* 2026-11-23T13:00:00.123Z */
 #define NOW_MS INT64_C(1795438800123)

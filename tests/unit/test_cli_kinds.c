@@ -6,6 +6,7 @@
 #include "cli/words/kinds.h"
 #include "cli/words/show.h"
 #include "cli/words/text.h"
+#include "snib/inspect.h"
 
 static struct snib_party party(const char *host, snib_kind kind,
                                uint32_t permits)

@@ -11,6 +11,7 @@
 #include "cli/words/show.h"
 #include "cli/words/why.h"
 #include "cli_party.h"
+#include "snib/inspect.h"
 
 /* -- what is printed ------------------------------------------------------------ */
 

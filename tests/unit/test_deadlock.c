@@ -4,6 +4,9 @@
 #include "run_memory.h"
 
 #include "snib/deadlock.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
+#include "snib/sys.h"
 
 static struct snib_client *checking_client(bool pull, bool check)
 {

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "base/error.h"
+#include "snib/sys.h"
 
 static const snib_err all[] = {
 #define CODE(name, class_, exit_, text) SNIB_ERR_##name,

@@ -4,6 +4,7 @@
 
 #include "api/views.h"
 #include "base/record.h"
+#include "snib/inspect.h"
 #include "snib/test.h"
 
 #define SELF "00000000000000aa00000000000000bb"

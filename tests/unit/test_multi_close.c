@@ -13,6 +13,7 @@
 
 #include "api/testing.h"
 #include "snib.h"
+#include "snib/event.h"
 #include "snib/multi.h"
 
 /* A server that takes connections and bytes, and says nothing. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/testing.h"
+#include "snib/event.h"
 #include "snib/latch.h"
 #include "snib/value.h"
 

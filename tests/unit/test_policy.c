@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "snib/inspect.h"
+#include "snib/policy.h"
 #include "snib/test.h"
 
 static struct snib_client *client;

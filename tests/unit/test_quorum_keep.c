@@ -1,5 +1,6 @@
 /* The quorum: renewing, ending, looking. */
 #include "quorum_world.h"
+#include "snib/inspect.h"
 
 /* -- renewing ------------------------------------------------------------------------------ */
 

@@ -12,6 +12,7 @@ int main(void)
 #include "redis_session.h"
 
 #include "base/record.h"
+#include "snib/inspect.h"
 
 /* What the server says, NULL: as it should. */
 struct says {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/ring.h"
+#include "snib/inspect.h"
 #include "snib/ring.h"
 
 enum { KEYS = 20000 };

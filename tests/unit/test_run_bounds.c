@@ -2,6 +2,7 @@
  * that is taken and the first that is refused, and how that is told. */
 #include "run_memory.h"
 
+#include "snib/inspect.h"
 #include "snib/latch.h"
 #include "snib/multi.h"
 #include "snib/ring.h"

@@ -1,6 +1,7 @@
 /* tests/unit/test_run_detached.c — grants that outlive their client, on memory:.
  * labels: thread */
 #include "run_memory.h"
+#include "snib/sys.h"
 
 /* -- grants left behind ------------------------------------------------------------ */
 

@@ -3,6 +3,7 @@
  * Loss, callbacks, close, stop and fork; events, clients without a thread of
  * ours, virtual time. */
 #include "run_memory.h"
+#include "snib/event.h"
 
 /* -- ending ---------------------------------------------------------------------------- */
 

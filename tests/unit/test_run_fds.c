@@ -12,6 +12,7 @@
 
 #include "fds.h"
 #include "snib.h"
+#include "snib/event.h"
 
 /* A server that takes connections and says nothing. */
 static int silent_server(char *ret_url, size_t size)

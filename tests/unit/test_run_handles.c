@@ -4,6 +4,7 @@
 #include "run_memory.h"
 
 #include "api/api.h"
+#include "snib/event.h"
 
 enum { HANDLES = 3 };
 

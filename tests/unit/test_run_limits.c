@@ -3,8 +3,11 @@
 #include "run_memory.h"
 
 #include "snib/elect.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
 #include "snib/latch.h"
 #include "snib/multi.h"
+#include "snib/policy.h"
 #include "snib/ring.h"
 #include "snib/value.h"
 

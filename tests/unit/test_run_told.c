@@ -7,6 +7,8 @@
 
 #include "api/api.h"
 #include "snib/elect.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
 #include "snib/latch.h"
 #include "snib/ring.h"
 #include "snib/semaphore.h"

@@ -1,6 +1,7 @@
 /* api/scope.c: every way out of SNIB_WITH releases, once. */
 #include "unit.h"
 
+#include "snib/inspect.h"
 #include "snib/test.h"
 
 static struct snib_client *client;

@@ -1,6 +1,9 @@
 /* tests/unit/test_sqlite_detached.c — the embedded store: a grant of a fixed lease
  * belongs to whoever has its text, not to the process that took it. */
 #include "processes.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
+#include "snib/sys.h"
 
 static char text[SNIB_GRANT_TEXT];
 

@@ -2,6 +2,7 @@
  * away or replaced while processes use them. There are never two owners, and
  * both sides are told. */
 #include "processes.h"
+#include "snib/inspect.h"
 
 #include <sys/file.h>
 

@@ -1,5 +1,6 @@
 /* tests/unit/test_sqlite_host.c — the embedded store: this host and process,
  * what the doctor says, a store that cannot be made. */
+#include "snib/inspect.h"
 #include "sqlite_store.h"
 
 #include <dlfcn.h>

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "snib/event.h"
 
 static void descriptors_stay_until_free(void **state)
 {

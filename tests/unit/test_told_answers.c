@@ -1,6 +1,9 @@
 /* tests/unit/test_told_answers.c — results by a rule of their own: of who comes
  * second, of what stops itself, of statuses, texts and events, and where
  * something is NULL. labels: thread */
+#include "snib/event.h"
+#include "snib/inspect.h"
+#include "snib/policy.h"
 #include "told.h"
 
 static void take_again(struct world *w)

@@ -1,5 +1,7 @@
 /* tests/unit/test_told_client.c — a client that was stopped, came through a
  * fork, has no memory, no descriptors: each function says so. labels: thread oom */
+#include "snib/inspect.h"
+#include "snib/sys.h"
 #include "told.h"
 
 #define TOLD "unit.told_client"

@@ -1,6 +1,8 @@
 /* tests/unit/test_told_lock.c — held by another, waited in vain, called off,
  * lost, given back before, another thread's, a wait without end: each function
  * says so. labels: thread */
+#include "snib/event.h"
+#include "snib/inspect.h"
 #include "told.h"
 
 #define TOLD "unit.told_lock"

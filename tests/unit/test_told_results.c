@@ -1,5 +1,8 @@
 /* tests/unit/test_told_results.c — what a call says of a lock is what somebody
  * else finds in the store, to the last number. labels: thread */
+#include "snib/event.h"
+#include "snib/inspect.h"
+#include "snib/sys.h"
 #include "told.h"
 
 #include <ctype.h>

@@ -1,5 +1,6 @@
 /* tests/unit/test_told_store.c — what the store says is what a function says:
  * each function with each answer of a store that it may end in. labels: thread */
+#include "snib/event.h"
 #include "told.h"
 
 #define TOLD "unit.told_store"

@@ -1,5 +1,9 @@
 /* tests/unit/test_told_usage.c — what is asked wrongly, or is too much, is told
  * so by each function. labels: thread */
+#include "snib/event.h"
+#include "snib/inspect.h"
+#include "snib/policy.h"
+#include "snib/sys.h"
 #include "told.h"
 
 #include <ftw.h>

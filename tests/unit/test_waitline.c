@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/words/waitline.h"
+#include "snib/inspect.h"
 
 #define S INT64_C(1000000000)
 

@@ -467,6 +467,10 @@ STORE_CALLS(CALL_BODY_)
 static const struct call calls[] = {LOCK_CALLS(CALL_ROW_)
                                         STORE_CALLS(CALL_ROW_)};
 
+#include "snib/event.h"
+#include "snib/inspect.h"
+#include "snib/policy.h"
+#include "snib/sys.h"
 #include "told_results.h"
 
 /* -- the calls that are answered by an event ------------------------------------- */

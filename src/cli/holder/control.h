@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "snib.h"
+#include "snib/sys.h"
 
 enum { CONTROL_ADDRESS_MAX = 48, CONTROL_STORE_MAX = 512 };
 #define CONTROL_MAGIC 0x736e6231u /* "snb1" */

@@ -11,6 +11,8 @@
  */
 #include "cli/holder/detached.h"
 #include "cli/supervisor/proc.h"
+#include "snib/inspect.h"
+#include "snib/sys.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include "cli/holder/grantfile.h"
 #include "cli/supervisor/proc.h"
 #include "cli/words/text.h"
+#include "snib/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>

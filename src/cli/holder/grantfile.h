@@ -22,6 +22,7 @@
 #include "cli/holder/control.h"
 #include "cli/store/storeurl.h"
 #include "cli/supervisor/plan.h"
+#include "snib/sys.h"
 
 /* A name of 512 bytes may take three times as many, percent-encoded. */
 enum { GRANT_TEXT_MAX = 2048 };

@@ -11,6 +11,7 @@
 #include "cli/holder/grantfile.h"
 #include "cli/words/duration.h"
 #include "cli/words/text.h"
+#include "snib/inspect.h"
 
 #include <pwd.h>
 #include <stdlib.h>

@@ -28,6 +28,7 @@
 #include "cli/store/storeurl.h"
 #include "cli/supervisor/proc.h"
 #include "cli/words/text.h"
+#include "snib/event.h"
 
 #include <errno.h>
 #include <fcntl.h>

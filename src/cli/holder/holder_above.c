@@ -37,6 +37,7 @@
 #include "cli/holder/held.h"
 #include "cli/holder/holder_i.h"
 #include "cli/supervisor/proc.h"
+#include "snib/sys.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,6 +9,8 @@
 #include "cli/holder/holder_i.h"
 #include "cli/supervisor/proc.h"
 #include "cli/words/kinds.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
 
 #include <stdlib.h>
 #include <string.h>

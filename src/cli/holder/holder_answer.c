@@ -4,6 +4,7 @@
 #include "cli/holder/holder_i.h"
 #include "cli/supervisor/proc.h"
 #include "cli/words/text.h"
+#include "snib/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -28,6 +28,7 @@
 #define _GNU_SOURCE
 #include "cli/holder/holder_i.h"
 #include "cli/supervisor/proc.h"
+#include "snib/sys.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -9,6 +9,8 @@
 #define _GNU_SOURCE
 #include "cli/holder/holder_i.h"
 #include "cli/supervisor/proc.h"
+#include "snib/inspect.h"
+#include "snib/sys.h"
 
 #include <errno.h>
 #include <string.h>

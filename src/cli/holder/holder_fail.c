@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "cli/holder/holder_i.h"
 #include "cli/supervisor/proc.h"
+#include "snib/sys.h"
 
 static int64_t holder_fail_patience_until(const struct holder *k)
 {

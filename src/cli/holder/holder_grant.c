@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "cli/holder/holder_i.h"
 #include "cli/supervisor/proc.h"
+#include "snib/sys.h"
 
 #include <inttypes.h>
 

@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include "cli/holder/holder_i.h"
 #include "cli/supervisor/proc.h"
+#include "snib/inspect.h"
 
 #include <errno.h>
 #include <string.h>

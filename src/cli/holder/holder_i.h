@@ -24,6 +24,7 @@
 #include "cli/store/look.h"
 #include "cli/supervisor/plan.h"
 #include "cli/words/waitline.h"
+#include "snib/inspect.h"
 #include "snib/multi.h"
 
 enum slot_state { SLOT_IDLE, SLOT_REQUESTED, SLOT_HELD, SLOT_LOST, SLOT_OUTER };

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "cli/store/look.h"
 #include "cli/supervisor/proc.h"
+#include "snib/inspect.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -15,6 +15,7 @@
 #include "cli/words/kinds.h"
 #include "cli/words/text.h"
 #include "snib.h"
+#include "snib/inspect.h"
 
 struct look;
 

@@ -13,7 +13,10 @@
 #include "cli/words/duration.h"
 #include "cli/words/kinds.h"
 #include "cli/words/waitline.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
 #include "snib/latch.h"
+#include "snib/sys.h"
 
 #include <errno.h>
 #include <inttypes.h>

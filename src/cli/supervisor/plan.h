@@ -21,6 +21,7 @@
 #include "cli/cli.h"
 #include "cli/holder/control.h"
 #include "cli/supervisor/supervisor_step.h"
+#include "snib/sys.h"
 
 enum { PLAN_NAMES_MAX = 64, PLAN_OWNER_MAX = 96 };
 

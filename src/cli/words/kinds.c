@@ -2,6 +2,7 @@
 #include "cli/words/kinds.h"
 #include "cli/words/duration.h"
 #include "cli/words/waitline.h"
+#include "snib/inspect.h"
 #include "snib/latch.h"
 #include "snib/semaphore.h"
 

@@ -8,6 +8,7 @@
 
 #include "cli/words/text.h"
 #include "snib.h"
+#include "snib/inspect.h"
 
 /* "mutex", "read", "write", "semaphore", "barrier": for --kind and the JSON. */
 const char *kind_text(snib_kind);

@@ -8,6 +8,7 @@
  */
 #include "cli/cli.h"
 #include "cli/words/text.h"
+#include "snib/sys.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -7,6 +7,7 @@
 #include "cli/words/kinds.h"
 #include "cli/words/text.h"
 #include "cli/words/waitline.h"
+#include "snib/inspect.h"
 
 #include <errno.h>
 #include <inttypes.h>

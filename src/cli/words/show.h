@@ -6,6 +6,7 @@
 
 #include "cli/words/kinds.h"
 #include "snib.h"
+#include "snib/inspect.h"
 
 /* Call before the others: from here on it is noticed when JSON runs out of
  * memory. */

@@ -3,6 +3,7 @@
 #include "cli/words/waitline.h"
 #include "cli/cli.h"
 #include "cli/words/duration.h"
+#include "snib/inspect.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

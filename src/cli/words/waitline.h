@@ -18,6 +18,7 @@
 #include "cli/words/kinds.h"
 #include "cli/words/text.h"
 #include "snib.h"
+#include "snib/inspect.h"
 
 enum waitline_place { WAITLINE_OFF, WAITLINE_LOG, WAITLINE_TERMINAL };
 

@@ -5,6 +5,7 @@
 #include "cli/words/show.h"
 #include "cli/words/text.h"
 #include "cli/words/waitline.h"
+#include "snib/inspect.h"
 
 #include <inttypes.h>
 #include <stdio.h>

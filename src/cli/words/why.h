@@ -6,6 +6,7 @@
 
 #include "cli/words/kinds.h"
 #include "snib/deadlock.h"
+#include "snib/inspect.h"
 
 /* All locks of the store, to follow a holder to the lock that it waits for. */
 struct why_locks {

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "core/rules/rules_batch.h"
+#include "snib/inspect.h"
 #include "store/memory/space.h"
 #include "store/memory/values.h"
 

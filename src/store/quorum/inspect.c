@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/record.h"
+#include "snib/inspect.h"
 #include "store/quorum/quorum_i.h"
 
 void snib__inspect_start(struct snib__quorum *q, snib_instant now,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "snib/inspect.h"
 #include "store/redis/redis_i.h"
 
 static void doctor_row(struct snib__buf *out, snib_level level,

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "snib/inspect.h"
 #include "store/sqlite/internal.h"
 
 static void doctor_tell(struct snib__buf *out, snib_level level,

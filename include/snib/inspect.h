@@ -1,0 +1,158 @@
+/* snib/inspect.h — who holds a lock and who waits, ending a grant by force, and
+ * the check-up of a store.
+ *
+ *   struct snib_view *v;
+ *   if (!snib_inspect(client, "nightly", 0, &v, &err)) {
+ *       for (size_t i = 0; i < v->holder_count; i++)
+ *           puts(v->holders[i].host);
+ *       snib_view_free(v);
+ *   }
+ *
+ * Any thread, but for pull clients (USAGE). */
+#ifndef SNIB_INSPECT_H
+#define SNIB_INSPECT_H
+
+#include "snib.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Somebody at a lock: a holder or a waiter. Strings are never NULL. */
+struct snib_party {
+    const char *client_id; /* hexadecimal */
+    const char *host;
+    const char *user;
+    const char *program;
+    const char *reason;
+    int64_t pid; /* 0: not known */
+    /* Unix time by this host's clock. For a holder: when it was granted. That
+     * is measured by the store's clock, so an age of now - since_ms is right
+     * even if the clocks of other hosts are wrong (a local hand-over is no
+     * grant of the store). For a waiter: when it came; on Redis by its own
+     * host's clock. */
+    int64_t since_ms;
+    int64_t left_ms; /* holder: lease left; waiter: until it counts as dead */
+    int64_t token;   /* of a holder */
+    snib_kind kind;
+    uint32_t permits;
+    uint32_t holds; /* as last shown to the store */
+    bool self;      /* it is this very client */
+    /* The owner, a number in its process; 0: not known. A mutex that was handed
+     * over between the threads of a process shows the owner that asked for it
+     * first. Permits belong to no owner: this is the one that acquired them.
+     * The number lacks its highest bit, by which an owner of snib_owner_new()
+     * is told from a thread's. */
+    uint64_t owner;
+    const char *request; /* id of the grant or wait: 32 hexadecimal digits */
+    /* For a waiter: what its owner held when it began to wait, and what was
+     * held above it (snib_acquire_options.above). It has the first 16 digits of
+     * those grants' requests, joined by ','; "": nothing known. */
+    const char *holding;
+    int64_t slot; /* holder of PERMITS: snib_semaphore_slot; else -1 */
+};
+
+/* A lock as the store saw it at one moment. */
+struct snib_view {
+    const char *name; /* raw bytes, NUL-terminated */
+    size_t name_size;
+    int64_t token; /* last token given out; 0: none known */
+    size_t holder_count, waiter_count;
+    const struct snib_party *holders;
+    const struct snib_party *waiters; /* in the order of the queue */
+    /* Former holders that keep the lock closed: their leases ran out without a
+     * release, and their lock-delays still run. To all who would not fit with
+     * them the lock is closed as if they still held it. left_ms of each is the
+     * time until its delay is over. closed_ms is that of the last; 0: nothing
+     * keeps the lock closed. */
+    size_t closed_count;
+    const struct snib_party *closed_by;
+    int64_t closed_ms;
+    /* How many holders more there are than `holders` shows. Somebody who is not
+     * found there may hold the lock nevertheless. 0: all are shown. */
+    uint32_t holders_more;
+};
+
+/* Inspect one lock. A lock that nobody holds or waits for is a view with no
+ * holders; it is free when nothing keeps it closed either. Free the view with
+ * snib_view_free. *ret is NULL on error. Blocks up to request_ms.
+ *
+ * What is shown was so at one instant between the call and its return. On Redis
+ * that is true of the first 200 holders and 100 waiters. Those behind are
+ * fetched by the hundred, up to 1,000 holders (holders_more counts the rest);
+ * while the queue moves, some may be missing or shown twice. A quorum asks its
+ * servers one by one, so there is no such instant.
+ *
+ * Errors: USAGE (name, a NULL, a pull client), UNREACHABLE (no connection, or
+ * no answer), DENIED, STORE, CORRUPT, CONFIG (the server keeps no locks), LIMIT
+ * (the answer is too long), CLOSED, FORKED, NOMEM. */
+SNIB_API SNIB_CHECK snib_err snib_inspect(struct snib_client *,
+                                          const char *name, size_t name_size,
+                                          struct snib_view **ret,
+                                          struct snib_error *reterr);
+SNIB_API void snib_view_free(struct snib_view *);
+
+/* All locks held, closed or waited for whose name matches the glob (*, ?,
+ * [a-z]); NULL: all. Each is as snib_inspect shows it, at an instant of its
+ * own. *ret is an array of *ret_count views; free it with snib_views_free. On
+ * Redis this scans (SCAN) and does not block the server. It shows 200 holders
+ * and 100 waiters of each lock, and leaves out a lock whose records are
+ * damaged; a line of the log says so. Errors: those of snib_inspect. */
+SNIB_API SNIB_CHECK snib_err snib_list(struct snib_client *, const char *glob,
+                                       struct snib_view ***ret,
+                                       size_t *ret_count,
+                                       struct snib_error *reterr);
+SNIB_API void snib_views_free(struct snib_view **, size_t count);
+
+/* Revoke the grants of all holders of the lock, at once. The next waiter
+ * is granted. The next token is higher. A lock that a lock-delay keeps closed
+ * is open then.
+ *
+ * *ret_released (may be NULL) is how many grants were ended. snib_grant_explain
+ * tells the holder the reason, with the user and host of this process. reason
+ * is cut to 1 000 bytes (Redis) or 250; NULL: "".
+ *
+ * The old holder is told (REVOKED), whether its lease is renewed or fixed.
+ * Until then it believes that it holds, and only the fence protects (exclusion,
+ * promise P1, is off for that grant). When it is told:
+ *   - at once, if its client listens. A client listens once it has waited for
+ *     some lock, or has held something for a second. On Redis this is a
+ *     subscription: if that was cut, the client is told as soon as it is there
+ *     again.
+ *   - at once, if it is the client that makes this call: that asks the store
+ *     for its own grants.
+ *   - else at its next renewal, by a third of its lease. With a quorum this is
+ *     always so; a fixed lease there is told at its next call.
+ *
+ * Errors: those of snib_inspect, UNKNOWN (sent, no answer: it may have been
+ * done), never LIMIT (there is no answer to speak of). */
+SNIB_API SNIB_CHECK snib_err snib_force_release(
+    struct snib_client *, const char *name, size_t name_size,
+    const char *reason, uint32_t *ret_released, struct snib_error *reterr);
+
+/* One finding of a check-up. remedy is "" when level is OK. */
+typedef enum snib_level {
+    SNIB_LEVEL_OK,
+    SNIB_LEVEL_WARN,
+    SNIB_LEVEL_FAIL
+} snib_level;
+struct snib_finding {
+    snib_level level;
+    const char *check; /* "clock", "eviction", …                           */
+    const char *text;
+    const char *remedy;
+};
+
+/* Check the store's set-up: reachability, login, latency, clock, eviction
+ * policy, persistence, replicas, permissions. Calls tell once a finding, on the
+ * calling thread, with no lock held. Returns OK even when findings are FAIL.
+ * Returns an error only when the store could not be asked at all, after telling
+ * why. Errors: those of snib_inspect. */
+SNIB_API SNIB_CHECK snib_err snib_doctor(
+    struct snib_client *, void (*tell)(void *data, const struct snib_finding *),
+    void *data, struct snib_error *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
