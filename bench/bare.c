@@ -109,10 +109,10 @@ static void take_pattern(enum bare_kind kind, const char *line)
 static void learn(enum bare_kind kind)
 {
     static const snib_kind kinds[BARE_KINDS] = {
-        [BARE_MUTEX] = SNIB_MUTEX,
-        [BARE_READ] = SNIB_READ,
-        [BARE_WRITE] = SNIB_WRITE,
-        [BARE_PERMIT] = SNIB_PERMITS,
+        [BARE_MUTEX] = SNIB_KIND_MUTEX,
+        [BARE_READ] = SNIB_KIND_READ,
+        [BARE_WRITE] = SNIB_KIND_WRITE,
+        [BARE_PERMIT] = SNIB_KIND_PERMITS,
     };
     redisContext *c = connect_redis();
     struct timeval patience = {0, 300000};

@@ -172,7 +172,7 @@ struct snib_lock *open_kind(struct snib_client *client, const char *name,
 
 struct snib_lock *open_lock(struct snib_client *client, const char *name)
 {
-    return open_kind(client, name, SNIB_MUTEX, 0);
+    return open_kind(client, name, SNIB_KIND_MUTEX, 0);
 }
 
 void section(struct snib_lock *lock)

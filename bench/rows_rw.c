@@ -40,8 +40,8 @@ static void alone(void)
                         .kind = GOAL_AT_MOST,
                         .goal = 1.10};
     struct snib_client *client = open_client(settings.redis_url);
-    one.read = open_kind(client, "bench:rw", SNIB_READ, 0);
-    one.write = open_kind(client, "bench:rw", SNIB_WRITE, 0);
+    one.read = open_kind(client, "bench:rw", SNIB_KIND_READ, 0);
+    one.write = open_kind(client, "bench:rw", SNIB_KIND_WRITE, 0);
     one.bare_read = bare_open_as(BARE_READ, "bench:rw:bare");
     one.bare_write = bare_open_as(BARE_WRITE, "bench:rw:bare");
     measure_alone(&f, (struct work){mix_snib, NULL, MIX},
@@ -72,7 +72,7 @@ static void sections(struct crowd *c, int me, snib_kind often)
 {
     struct snib_client *client = open_client(c->url);
     struct snib_lock *shared = open_kind(client, c->name, often, 0);
-    struct snib_lock *write = open_kind(client, c->name, SNIB_WRITE, 0);
+    struct snib_lock *write = open_kind(client, c->name, SNIB_KIND_WRITE, 0);
     atomic_fetch_add(&c->ready, 1);
     while (!atomic_load(&c->go)) {
         pause_s(0.001);
@@ -88,12 +88,12 @@ static void sections(struct crowd *c, int me, snib_kind often)
 
 static void member_mix(struct crowd *c, int me)
 {
-    sections(c, me, SNIB_READ);
+    sections(c, me, SNIB_KIND_READ);
 }
 
 static void member_mutex(struct crowd *c, int me)
 {
-    sections(c, me, SNIB_MUTEX);
+    sections(c, me, SNIB_KIND_MUTEX);
 }
 
 static struct span shared(member *run, const char *name)

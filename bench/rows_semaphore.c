@@ -19,7 +19,7 @@ static void alone(void)
                         .goal = 1.10};
     struct snib_client *client = open_client(settings.redis_url);
     struct snib_lock *lock =
-        open_kind(client, "bench:sem", SNIB_PERMITS, HERD_PERMITS);
+        open_kind(client, "bench:sem", SNIB_KIND_PERMITS, HERD_PERMITS);
     struct bare *b = bare_open_as(BARE_PERMIT, "bench:sem:bare");
     measure_alone(&f, work_of_lock(lock), work_of_bare(b));
     bare_close(b);
@@ -31,7 +31,7 @@ static void member_permits(struct crowd *c, int me)
 {
     struct snib_client *client = open_client(c->url);
     struct snib_lock *lock =
-        open_kind(client, c->name, SNIB_PERMITS, HERD_PERMITS);
+        open_kind(client, c->name, SNIB_KIND_PERMITS, HERD_PERMITS);
     struct snib_grant g;
     struct snib_error e;
     (void)me;

@@ -21,7 +21,7 @@ static atomic_int served, mistakes; /* terms led; rules broken              */
 static void told(void *id, snib_elect_state state, int64_t term)
 {
     /* On our thread for LEADER and FOLLOWER, on the library's for the rest. */
-    if (state == SNIB_LEADER_LOST) {
+    if (state == SNIB_ELECT_LEADER_LOST) {
         fprintf(stderr, "%s lost term %lld\n", (const char *)id,
                 (long long)term);
     }

@@ -1,7 +1,7 @@
 /* examples/loop.c — locks in an event loop, without a thread of the library.
  *
  * A pull client: nothing happens behind your back, everything in
- * snib_process. One descriptor, snib_fd, is readable whenever there is
+ * snib_client_process. One descriptor, snib_client_fd, is readable whenever there is
  * something to do, timers included; any loop will do (poll here).
  *
  * Two jobs want the same name. The second is granted when the first, after
@@ -38,23 +38,23 @@ static void on_event(const struct snib_event *event)
 {
     struct job *job = event->user;
     switch (event->kind) {
-    case SNIB_EV_GRANTED:
+    case SNIB_EVENT_GRANTED:
         printf("%s: granted\n", job->name);
         job->grant = event->grant;
         job->done_at = now_ms() + WORK_MS;
         break;
-    case SNIB_EV_REFUSED:
+    case SNIB_EVENT_REFUSED:
         printf("%s: %s\n", job->name, event->error.text);
         over++;
         break;
-    case SNIB_EV_STATE: /* a real job would stop when it is lost            */
+    case SNIB_EVENT_STATE: /* a real job would stop when it is lost            */
         printf("%s: %s\n", job->name, snib_state_text(event->state));
         break;
-    case SNIB_EV_RELEASED:
+    case SNIB_EVENT_RELEASED:
         printf("%s: released\n", job->name);
         over++;
         break;
-    case SNIB_EV_PASSED: /* of latches and barriers                        */
+    case SNIB_EVENT_PASSED: /* of latches and barriers                        */
         break;
     }
 }
@@ -77,14 +77,14 @@ static int64_t finish_due(struct job jobs[JOBS])
 
 static int run(struct snib_client *client, struct job jobs[JOBS])
 {
-    struct pollfd p = {.fd = snib_fd(client), .events = POLLIN};
+    struct pollfd p = {.fd = snib_client_fd(client), .events = POLLIN};
     struct snib_event event;
     while (over < JOBS) {
         if (poll(&p, 1, (int)finish_due(jobs)) < 0 ||
-            snib_process(client) != SNIB_ERR_OK) {
+            snib_client_process(client) != SNIB_ERR_OK) {
             return 1;
         }
-        while (snib_next(client, &event)) {
+        while (snib_client_next(client, &event)) {
             on_event(&event);
         }
     }
@@ -103,7 +103,8 @@ int main(void)
         err = snib_lock_new(client, "loop", NULL, &lock, &e);
     }
     for (int i = 0; !err && i < JOBS; i++) {
-        uint64_t ticket; /* for snib_cancel; owner 0: each has its own       */
+        uint64_t
+            ticket; /* for snib_client_cancel; owner 0: each has its own       */
         err = snib_try_for_start(lock, 10000, NULL, &jobs[i], &ticket, &e);
     }
     if (err) {

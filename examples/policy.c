@@ -22,7 +22,7 @@ static const struct snib_policy pay_once = {
     .size = sizeof(struct snib_policy),
     .name = "pay",
     .key = "order:{order_no}",
-    .on_busy = SNIB_BUSY_CALL,
+    .on_busy = SNIB_ON_BUSY_CALL,
     .busy = turned_away,
 };
 

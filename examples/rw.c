@@ -84,8 +84,8 @@ int main(void)
     struct snib_error e;
     pthread_t thread[THREADS];
     int number[THREADS];
-    read.kind = SNIB_READ;
-    write.kind = SNIB_WRITE;
+    read.kind = SNIB_KIND_READ;
+    write.kind = SNIB_KIND_WRITE;
     if (snib_client_open(NULL, &client, &e) ||
         snib_lock_new(client, "price", &read, &reading, &e) ||
         snib_lock_new(client, "price", &write, &writing, &e)) {

@@ -65,7 +65,7 @@ int main(void)
     struct snib_lock_options options = SNIB_INIT(snib_lock_options);
     struct snib_error e;
     pthread_t thread[JOBS];
-    options.kind = SNIB_PERMITS;
+    options.kind = SNIB_KIND_PERMITS;
     options.capacity = LICENCES; /* the size, if it has none yet            */
     if (snib_client_open(NULL, &client, &e) ||
         snib_semaphore_set(client, "licences", 0, LICENCES, false, NULL, &e) ||

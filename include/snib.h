@@ -51,13 +51,14 @@
  * At its limit snib_try_for waits until the store has confirmed that nothing of
  * the request is left there. As a rule this is one round trip. It is at most a
  * twentieth of request_ms (100 ms by default), or a fifth (400 ms) where the
- * outcome would be unknown otherwise. snib_release, snib_renew, snib_inspect, snib_list and
- * snib_force_release block up to request_ms. A function that blocks is refused
- * (USAGE) in a pull client; only the end of the client may block there.
+ * outcome would be unknown otherwise. snib_release, snib_renew,
+ * snib_client_inspect, snib_client_list and snib_client_force_release block up
+ * to request_ms. A function that blocks is refused (USAGE) in a pull client;
+ * only the end of the client may block there.
  *
  * Callbacks run on the client's background thread (in a pull client inside
- * snib_process), and no lock of the library is held then. Renewals wait while a
- * callback runs, so keep it short.
+ * snib_client_process), and no lock of the library is held then. Renewals wait
+ * while a callback runs, so keep it short.
  *
  * Processes. After fork() every call in the child answers SNIB_ERR_FORKED
  * before it touches a mutex. snib_client_free in the child gives back memory
@@ -253,11 +254,11 @@ SNIB_API const char *snib_version(void);
  * before it. So a resource can tell a reader that outstayed its lease from one
  * that did not. */
 typedef enum snib_kind {
-    SNIB_MUTEX,
-    SNIB_READ,
-    SNIB_WRITE,
-    SNIB_PERMITS,
-    SNIB_BARRIER
+    SNIB_KIND_MUTEX,
+    SNIB_KIND_READ,
+    SNIB_KIND_WRITE,
+    SNIB_KIND_PERMITS,
+    SNIB_KIND_BARRIER
 } snib_kind;
 
 /* Most permits of a semaphore, parties of a barrier, and steps of a latch. */
@@ -276,10 +277,10 @@ typedef enum snib_kind {
  *             says it in words.
  *   RELEASED  given back, or no grant of this client. */
 typedef enum snib_state {
-    SNIB_HELD,
-    SNIB_AT_RISK,
-    SNIB_LOST,
-    SNIB_RELEASED
+    SNIB_STATE_HELD,
+    SNIB_STATE_AT_RISK,
+    SNIB_STATE_LOST,
+    SNIB_STATE_RELEASED
 } snib_state;
 
 typedef enum snib_cause {
@@ -345,7 +346,7 @@ struct snib_client_options {
      * abandoned. The store takes two live clients of one identity for one
      * client, so use this only for grants that were abandoned. */
     const char *identity;
-    bool pull; /* no background thread: see snib_process */
+    bool pull; /* no background thread: see snib_client_process */
     /* The holder may outlive this process (the command of `snib run` may). So
      * no other client may take its locks over merely because this process is
      * gone. */
@@ -390,8 +391,8 @@ snib_client_open(const struct snib_client_options *options,
  *
  * close refuses new calls and does not block. It ends waiting acquires, and
  * those that were started, with CLOSED. Each ends as soon as the store has
- * confirmed that nothing of it is left, as with snib_cancel, and UNKNOWN is
- * possible as there. A change that waits for its answer (a put, a forced
+ * confirmed that nothing of it is left, as with snib_client_cancel, and UNKNOWN
+ * is possible as there. A change that waits for its answer (a put, a forced
  * release) ends with UNKNOWN at once.
  *
  * stop releases what is held and joins the threads. Each release takes up to
@@ -494,10 +495,10 @@ struct snib_lock_options {
      * asked first. */
     int priority;
     /* Called once for each change of a grant's state (at risk, held again,
-     * lost). It runs on the background thread, or in snib_process, with no lock
-     * held. Several handles may hold one grant (re-entry): each is told of the
-     * changes since it has held the grant, one after another, in no fixed
-     * order.
+     * lost). It runs on the background thread, or in snib_client_process, with
+     * no lock held. Several handles may hold one grant (re-entry): each is told
+     * of the changes since it has held the grant, one after another, in no
+     * fixed order.
      *
      * It may call anything but snib_client_stop and snib_client_free: a stop
      * would wait for the thread that it runs on. (stop does no more than close
@@ -525,8 +526,8 @@ SNIB_API SNIB_CHECK snib_err snib_lock_new(struct snib_client *,
 
 /* Free the handle, before its client. What is still held through it is released
  * in the background. NULL is allowed. The call waits for an on_change of the
- * handle that runs. When it has returned, none runs or will run, and data may be
- * freed (called from on_change itself: when that has returned). */
+ * handle that runs. When it has returned, none runs or will run, and data may
+ * be freed (called from on_change itself: when that has returned). */
 SNIB_API void snib_lock_free(struct snib_lock *);
 
 struct snib_acquire_options {
@@ -610,8 +611,9 @@ SNIB_API SNIB_CHECK snib_err snib_try_for(struct snib_lock *, int64_t wait_ms,
  *
  *   LOST         the grant had ended before, by its lease or by force, or the
  *                store had forgotten it, whether this client had heard of it or
- *                not: somebody else may have worked meanwhile. The text tells of a force that the client
- *                had not heard of ("revoked by anna on ci-7: bad release")
+ *                not: somebody else may have worked meanwhile. The text tells
+ *                of a force that the client had not heard of ("revoked by anna
+ *                on ci-7: bad release")
  *   NOT_HELD     it was released before, or is a grant of another client
  *   WRONG_OWNER  the grant belongs to another thread: release it there, or
  *                acquire with an explicit owner

@@ -140,7 +140,7 @@ class mutex
 
     /* Of what the calling thread holds, as in grant. */
     bool held() const noexcept { return snib_grant_held(lock_.get(), mine()); }
-    bool lost() const noexcept { return status().state == SNIB_LOST; }
+    bool lost() const noexcept { return status().state == SNIB_STATE_LOST; }
     std::int64_t token() const noexcept { return mine().token; }
     snib_status status() const noexcept
     {
@@ -235,8 +235,8 @@ class shared_mutex : public mutex
     /* options.kind is not used. Errors: those of snib_lock_new. */
     shared_mutex(client &client, std::string_view name,
                  const lock_options &options = lock_options())
-        : mutex(client, name, of_kind(options, SNIB_WRITE)),
-          shared_(client, name, of_kind(options, SNIB_READ))
+        : mutex(client, name, of_kind(options, SNIB_KIND_WRITE)),
+          shared_(client, name, of_kind(options, SNIB_KIND_READ))
     {
     }
 

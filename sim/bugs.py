@@ -64,7 +64,8 @@ BUGS = [
     ("renewal creates what is not there", LUA + "renew.lua",
      "        local mark = pcall('HGET', R, request)\n"
      "        return type(mark) == 'string'\n"
-     "            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '') or 0",
+     "            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')\n"
+     "            or nobody(H) and 2 or 0",
      "        id, given, rest = request, token, '0 1 1 0 -'\n"
      "        till = now"),
     ("a repeat gets a new id", "src/core/claim_refuse.c",
@@ -523,11 +524,11 @@ BUGS = [
      "        if (ahead != SNIB__WAIT_NONE) {\n            waits_add_edge",
      "        if (false) {\n            waits_add_edge"),
     ("readers wait for readers", "src/core/waits.c",
-     "    case SNIB_READ:\n        return waits_is_exclusive(holder->kind);",
-     "    case SNIB_READ:\n        return true;"),
+     "    case SNIB_KIND_READ:\n        return waits_is_exclusive(holder->kind);",
+     "    case SNIB_KIND_READ:\n        return true;"),
     ("writers do not wait for readers", "src/core/waits.c",
-     "    case SNIB_WRITE:\n        return true;",
-     "    case SNIB_WRITE:\n        return waits_is_exclusive(holder->kind);"),
+     "    case SNIB_KIND_WRITE:\n        return true;",
+     "    case SNIB_KIND_WRITE:\n        return waits_is_exclusive(holder->kind);"),
     ("an upgrade waits for its own read grant", "src/core/waits.c",
      "    if (to == from && !permits) {", "    if (false) {"),
     ("circles through permits are sure", "src/core/waits.c",
@@ -814,11 +815,13 @@ BUGS = [
      "    redis.pcall('PUBLISH', 'snib:' .. one[1], 'r ' .. one[2])\n", ""),
     ("a renewal looks at no mark", LUA + "renew.lua (force)",
      "        return type(mark) == 'string'\n"
-     "            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '') or 0",
+     "            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')\n"
+     "            or nobody(H) and 2 or 0",
      "        return 0"),
     ("whatever is not ours was revoked (renewal)", LUA + "renew.lua (force)",
      "        return type(mark) == 'string'\n"
-     "            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '') or 0",
+     "            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')\n"
+     "            or nobody(H) and 2 or 0",
      "        return 'REVOKED by nobody'"),
     ("a release looks at no mark", LUA + "release.lua (force)",
      "if revoked and not ours then\n", "if false then\n"),
@@ -899,7 +902,7 @@ BUGS = [
      "    if (left > 0 && left + POLL_FLOOR_MS < ms) {", "    if (left > 0) {"),
     ("two readers who spin wait for each other",
      "src/store/redis/send.c (force)",
-     "        return rq->kind != SNIB_READ && (rq->upgrade_of[0] | rq->upgrade_of[1]);",
+     "        return rq->kind != SNIB_KIND_READ && (rq->upgrade_of[0] | rq->upgrade_of[1]);",
      "        return false;"),
     ("the place of a reader who spun stays", "src/store/redis/decode.c (force)",
      "            rq->resent = true; /* whoever gives up cancels its place */\n",

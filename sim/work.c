@@ -138,7 +138,7 @@ static bool reenters(struct sim_world *w, int client, int owner)
     if (!err && (again != l->acq || again->token != l->token)) {
         sim_fail(w, "re-entry", "another acquisition or token on re-entry");
     }
-    if (err && st.state != SNIB_LOST) {
+    if (err && st.state != SNIB_STATE_LOST) {
         sim_fail(w, "re-entry", "refused (%s) although it holds",
                  snib_err_name(err));
     }
@@ -194,7 +194,7 @@ static void end_section(struct sim_world *w, int client, int owner)
         return;
     }
     snib__engine_status(c->engine, sim_now(w, client), l->acq, &st);
-    if (st.state != SNIB_LOST || sim_chance(w, 50)) {
+    if (st.state != SNIB_STATE_LOST || sim_chance(w, 50)) {
         sim_owner_write(w, l->name, l->token, l->read_value);
     }
     if (l->reentries) {

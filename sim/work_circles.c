@@ -67,7 +67,7 @@ static void give_back(struct sim_world *w, int client, int owner,
     struct sim_client *c = &w->client[client];
     struct snib_status st;
     snib__engine_status(c->engine, sim_now(w, client), in->acq, &st);
-    if (!in->again && (st.state != SNIB_LOST || sim_chance(w, 50))) {
+    if (!in->again && (st.state != SNIB_STATE_LOST || sim_chance(w, 50))) {
         sim_owner_write(w, in->name, in->token, in->read_value);
     }
     sim_note(w, "client %d owner %d gives back name %d", client, owner,
@@ -175,9 +175,10 @@ static void ask_for(struct sim_world *w, int client, int owner,
     ask->confirm = sim_chance(w, o->confirm_pct);
     ask->no_hand_over = sim_chance(w, o->nopass_pct);
     if (o->flavour == SIM_RW) {
-        ask->kind = sim_chance(w, o->read_pct) ? SNIB_READ : SNIB_WRITE;
+        ask->kind =
+            sim_chance(w, o->read_pct) ? SNIB_KIND_READ : SNIB_KIND_WRITE;
     } else if (permits) {
-        ask->kind = SNIB_PERMITS;
+        ask->kind = SNIB_KIND_PERMITS;
         ask->capacity = (uint32_t)o->size;
         ask->permits = 1 + (uint32_t)sim_upto(&w->work, o->size);
     }
@@ -190,7 +191,7 @@ static bool reads(const struct sim_owner *l, int name)
 {
     struct sim_grant g[SIM_GRANTS];
     for (int i = sim_grants(l, g); i-- > 0;) {
-        if (g[i].name == name && g[i].acq->options.kind == SNIB_READ) {
+        if (g[i].name == name && g[i].acq->options.kind == SNIB_KIND_READ) {
             return true;
         }
     }

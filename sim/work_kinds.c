@@ -50,12 +50,12 @@ void sim_kinds_ask(struct sim_world *w, struct sim_owner *l,
                    struct snib__acquire_spec *ask)
 {
     const struct sim_options *o = &w->opt;
-    l->kind = SNIB_MUTEX;
+    l->kind = SNIB_KIND_MUTEX;
     l->nested = false;
     if (o->flavour == SIM_RW || (o->mixed && l->name % 2)) {
-        l->kind = sim_chance(w, o->read_pct) ? SNIB_READ : SNIB_WRITE;
+        l->kind = sim_chance(w, o->read_pct) ? SNIB_KIND_READ : SNIB_KIND_WRITE;
     } else if (o->flavour == SIM_PERMITS && !sim_circles_plain(w, l->name)) {
-        l->kind = SNIB_PERMITS;
+        l->kind = SNIB_KIND_PERMITS;
         ask->capacity = (uint32_t)o->size;
         ask->permits = 1 + (uint32_t)snib__rng_below(
                                &w->work, (uint64_t)(o->size + 1) / 2);
@@ -65,7 +65,7 @@ void sim_kinds_ask(struct sim_world *w, struct sim_owner *l,
         l->size_seen = w->shelf[l->name].book.size;
         l->size_seen = l->size_seen > o->size ? l->size_seen : o->size;
     } else if (o->flavour == SIM_BARRIER) {
-        l->kind = SNIB_BARRIER;
+        l->kind = SNIB_KIND_BARRIER;
         ask->permits = (uint32_t)o->size;
     }
     ask->kind = (snib_kind)l->kind;
@@ -77,7 +77,7 @@ void sim_kinds_ask(struct sim_world *w, struct sim_owner *l,
 
 bool sim_kinds_reenters(const struct sim_owner *l)
 {
-    return l->kind != SNIB_PERMITS && l->kind != SNIB_BARRIER;
+    return l->kind != SNIB_KIND_PERMITS && l->kind != SNIB_KIND_BARRIER;
 }
 
 /* -- the other kind besides ------------------------------------------------ */
@@ -92,15 +92,16 @@ static void entered(struct sim_world *w, int client, int owner)
     w->grants++;
     sim_note(w, "client %d owner %d holds name %d besides, %s, token %lld",
              client, owner, l->name,
-             l->kind == SNIB_READ ? "to write" : "to read",
+             l->kind == SNIB_KIND_READ ? "to write" : "to read",
              (long long)l->more_token);
     sim_force_entered(w, client, owner, true);
     if (!l->more_forced) {
         theorem_token_entered(w, l->name,
-                              l->kind == SNIB_READ ? SNIB_WRITE : SNIB_READ,
+                              l->kind == SNIB_KIND_READ ? SNIB_KIND_WRITE
+                                                        : SNIB_KIND_READ,
                               l->more_token);
     }
-    if (l->kind == SNIB_READ && l->more_token > r->mark) {
+    if (l->kind == SNIB_KIND_READ && l->more_token > r->mark) {
         r->mark = l->more_token;
         l->more_value = r->value;
     }
@@ -119,7 +120,7 @@ static void end_one(struct sim_world *w, int client, int owner)
         l->ticket = l->acq->ticket;
         l->token = l->more_token;
         l->read_value = l->more_value;
-        l->kind = l->kind == SNIB_READ ? SNIB_WRITE : SNIB_READ;
+        l->kind = l->kind == SNIB_KIND_READ ? SNIB_KIND_WRITE : SNIB_KIND_READ;
         l->lease_ms = l->longest_ms = w->opt.lease_ms;
         l->by_hand.asked = false;
         l->forced = l->more_forced;
@@ -150,7 +151,7 @@ bool sim_kinds_nest(struct sim_world *w, int client, int owner)
     int64_t limit_ms = 1 + sim_upto(&w->work, (int)w->opt.limit_ms);
     struct snib__acquire_spec ask = {
         .owner = l->owner,
-        .kind = l->kind == SNIB_READ ? SNIB_WRITE : SNIB_READ,
+        .kind = l->kind == SNIB_KIND_READ ? SNIB_KIND_WRITE : SNIB_KIND_READ,
         .limit = timed ? snib__after(sim_now(w, client), snib__ms(limit_ms))
                        : SNIB__NEVER,
         .lease = snib__ms(w->opt.lease_ms),
@@ -171,7 +172,7 @@ bool sim_kinds_nest(struct sim_world *w, int client, int owner)
         return false;
     }
     sim_note(w, "client %d owner %d wants %s besides", client, owner,
-             l->kind == SNIB_READ ? "to write" : "to read");
+             l->kind == SNIB_KIND_READ ? "to write" : "to read");
     l->more->user = l;
     l->state = SIM_OWNER_NESTING;
     sim_kinds_told(w, client, owner, SNIB__NEWS_SETTLED);

@@ -174,7 +174,7 @@ static void enter(struct sim_world *w, int client, int owner)
         struct sim_owner *l = sim_many_owner(w, client, owner, k);
         struct snib_status st;
         snib__engine_status(c->engine, sim_now(w, client), l->acq, &st);
-        if (st.state == SNIB_LOST) {
+        if (st.state == SNIB_STATE_LOST) {
             sim_many_give_back(w, client, owner, 0,
                                m->all || ++m->rounds > ROUNDS_MAX
                                    ? SIM_MANY_END
@@ -212,7 +212,7 @@ static void section_over(struct sim_world *w, int client, int owner)
         struct sim_owner *l = sim_many_owner(w, client, owner, k);
         struct snib_status st;
         snib__engine_status(c->engine, sim_now(w, client), l->acq, &st);
-        if (st.state != SNIB_LOST || sim_chance(w, 50)) {
+        if (st.state != SNIB_STATE_LOST || sim_chance(w, 50)) {
             sim_owner_write(w, l->name, l->token, l->read_value);
         }
     }

@@ -25,7 +25,7 @@
  *
  * Not refused are:
  *   - circles through permits of a semaphore, since any thread may give those
- *     back (snib_deadlocks shows them, certain == false);
+ *     back (snib_client_deadlocks shows them, certain == false);
  *   - owners that wait for two locks at once;
  *   - barriers and latches, which wait for somebody to come;
  *   - circles through a client with no_deadlock_check, or through two clients
@@ -81,11 +81,11 @@ struct snib_cycle {
 /* All deadlocks of the store now, one circle of each. *ret is an array of
  * *ret_count, NULL for none; free it with snib_deadlocks_free. The store is
  * scanned once, and again 600 ms later when the first scan finds any. Blocks up
- * to twice request_ms and that. Errors: those of snib_list. */
-SNIB_API SNIB_CHECK snib_err snib_deadlocks(struct snib_client *,
-                                            struct snib_cycle ***ret,
-                                            size_t *ret_count,
-                                            struct snib_error *reterr);
+ * to twice request_ms and that. Errors: those of snib_client_list. */
+SNIB_API SNIB_CHECK snib_err snib_client_deadlocks(struct snib_client *,
+                                                   struct snib_cycle ***ret,
+                                                   size_t *ret_count,
+                                                   struct snib_error *reterr);
 SNIB_API void snib_deadlocks_free(struct snib_cycle **, size_t count);
 
 #ifdef __cplusplus

@@ -30,7 +30,7 @@
  * one campaign at a time. Not for pull clients, which cannot block. In this
  * release no form of the campaign ends in an event. In an event loop acquire a
  * mutex of the name with snib_acquire_start: its grant is the term, its token
- * the number, and SNIB_EV_STATE tells the end. */
+ * the number, and SNIB_EVENT_STATE tells the end. */
 #ifndef SNIB_ELECT_H
 #define SNIB_ELECT_H
 
@@ -45,10 +45,10 @@ struct snib_elect; /* a candidate or observer of an election */
 /* What this candidate is. AT_RISK: still the leader, but a renewal failed or
  * the machine slept. LOST: stop; the term ended though nobody resigned. */
 typedef enum snib_elect_state {
-    SNIB_FOLLOWER,
-    SNIB_LEADER,
-    SNIB_LEADER_AT_RISK,
-    SNIB_LEADER_LOST
+    SNIB_ELECT_FOLLOWER,
+    SNIB_ELECT_LEADER,
+    SNIB_ELECT_LEADER_AT_RISK,
+    SNIB_ELECT_LEADER_LOST
 } snib_elect_state;
 
 /* "follower", "leader", "at risk", "lost". The strings are static. */
@@ -157,7 +157,8 @@ struct snib_leader {
 
 /* Who leads now? The store is asked once, for up to request_ms. Free the answer
  * with snib_leader_free. *ret is NULL after an error. Errors: those of
- * snib_inspect, never USAGE (the client may block, and the name is good). */
+ * snib_client_inspect, never USAGE (the client may block, and the name is
+ * good). */
 SNIB_API SNIB_CHECK snib_err snib_elect_leader(struct snib_elect *,
                                                struct snib_leader **ret,
                                                struct snib_error *reterr);
@@ -167,8 +168,8 @@ SNIB_API SNIB_CHECK snib_err snib_elect_leader(struct snib_elect *,
  * one. The store is asked five times a second: a change is seen 200 ms and a
  * round trip late at most, a change by this candidate itself at once. Several
  * changes between two requests are seen as one. The call does not wait for a
- * store that is away. Errors of snib_elect_watch: those of snib_inspect, never
- * USAGE (the client may block, and the name is good). Errors of
+ * store that is away. Errors of snib_elect_watch: those of snib_client_inspect,
+ * never USAGE (the client may block, and the name is good). Errors of
  * snib_elect_watch_for: TIMEOUT (still known_term), and those of
  * snib_elect_watch. */
 SNIB_API SNIB_CHECK snib_err snib_elect_watch(struct snib_elect *,

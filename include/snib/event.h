@@ -2,15 +2,15 @@
  * event loops, and for waits that somebody may end.
  *
  *   snib_try_for_start(lock, 500, NULL, me, &ticket, &err);
- *   … snib_fd(client) becomes readable …
- *   while (snib_next(client, &event))
- *       if (event.kind == SNIB_EV_GRANTED)
+ *   … snib_client_fd(client) becomes readable …
+ *   while (snib_client_next(client, &event))
+ *       if (event.kind == SNIB_EVENT_GRANTED)
  *           pay(event.grant.token);
  *
  * A threaded client reads its connections itself, and the loop only fetches
  * events. A pull client (snib_client_options.pull) has no thread of its own,
- * and nothing in it ever blocks: the loop calls snib_process when snib_fd is
- * readable, then snib_next until it says false.
+ * and nothing in it ever blocks: the loop calls snib_client_process when
+ * snib_client_fd is readable, then snib_client_next until it says false.
  *
  * Latches and barriers: the starts of snib/latch.h, with the same events. */
 #ifndef SNIB_EVENT_H
@@ -23,11 +23,11 @@ extern "C" {
 #endif
 
 typedef enum snib_event_kind {
-    SNIB_EV_GRANTED,  /* answer to an acquire_start                         */
-    SNIB_EV_REFUSED,  /* answer to an acquire_start; see error              */
-    SNIB_EV_RELEASED, /* answer to a release_start; see error               */
-    SNIB_EV_STATE,    /* a grant acquired by acquire_start changed          */
-    SNIB_EV_PASSED    /* answer to a start of snib/latch.h: passed; nothing
+    SNIB_EVENT_GRANTED, /* answer to an acquire_start                         */
+    SNIB_EVENT_REFUSED, /* answer to an acquire_start; see error              */
+    SNIB_EVENT_RELEASED, /* answer to a release_start; see error               */
+    SNIB_EVENT_STATE, /* a grant acquired by acquire_start changed          */
+    SNIB_EVENT_PASSED /* answer to a start of snib/latch.h: passed; nothing
                        * is held */
 } snib_event_kind;
 
@@ -43,10 +43,10 @@ typedef enum snib_event_kind {
  *                           for this handle
  *   PASSED   ticket, token  of the …_start        OK           RELEASED, NONE
  *
- * Errors of SNIB_EV_REFUSED: those of snib_try_for, CANCELLED (snib_cancel),
- * never FORKED (a child gets no events), LIMIT, USAGE (the start says so).
- * Errors of SNIB_EV_RELEASED: LOST, UNKNOWN (as for snib_release; also when
- * stop came first).
+ * Errors of SNIB_EVENT_REFUSED: those of snib_try_for, CANCELLED
+ * (snib_client_cancel), never FORKED (a child gets no events), LIMIT, USAGE
+ * (the start says so). Errors of SNIB_EVENT_RELEASED: LOST, UNKNOWN (as for
+ * snib_release; also when stop came first).
  *
  * state says whether anything is held. cause is NONE except with STATE. The
  * ticket of a REFUSED is the one that acquire_start gave; it is no grant's. An
@@ -68,10 +68,10 @@ struct snib_event {
 
 /* Start an acquire or a release: an acquire without a limit, a try, or an
  * acquire that ends wait_ms after this call at the latest. Every start that
- * returns OK ends in exactly one event from snib_next, which also has what the
- * store says. After an error there is no event. *ret_ticket names the attempt
- * for snib_cancel, and is the grant's ticket afterwards. There is no calling
- * thread as owner: owner 0 makes a new owner for this grant.
+ * returns OK ends in exactly one event from snib_client_next, which also has
+ * what the store says. After an error there is no event. *ret_ticket names the
+ * attempt for snib_client_cancel, and is the grant's ticket afterwards. There
+ * is no calling thread as owner: owner 0 makes a new owner for this grant.
  *
  * Errors of snib_acquire_start: USAGE (options), DEADLOCK (this owner holds a
  * no_reentry lock), LOST (this owner lost the lock), LIMIT (no thread or file
@@ -96,7 +96,7 @@ SNIB_API SNIB_CHECK snib_err snib_release_start(struct snib_lock *,
                                                 struct snib_error *reterr);
 
 /* Give up a start that has not answered. Does not block; a pull client
- * goes on with snib_process. A ticket that is not known does nothing.
+ * goes on with snib_client_process. A ticket that is not known does nothing.
  *
  * The acquire ends REFUSED with CANCELLED when the store has confirmed that
  * nothing of it is left (what it had been granted meanwhile is given back
@@ -105,29 +105,30 @@ SNIB_API SNIB_CHECK snib_err snib_release_start(struct snib_lock *,
  * of request_ms when the store had said that the request stands in the queue,
  * else UNKNOWN after a fifth. The cancel then goes on in the background, and a
  * grant that comes all the same is given back. */
-SNIB_API void snib_cancel(struct snib_client *, uint64_t ticket);
+SNIB_API void snib_client_cancel(struct snib_client *, uint64_t ticket);
 
 /* The client's file descriptor for an event loop. It is readable when there is
- * something for snib_process (pull client) or for snib_next (threaded client).
- * It is level-triggered: readable as long as something is left. So with poll,
- * select or plain epoll one event may be taken at a time; with EPOLLET call
- * snib_next until it says false. In a pull client call snib_process first, then
- * snib_next until it says false. It is one descriptor, open until
- * snib_client_free. It belongs to the library: do not read, write or close
- * it. -1: none could be made, or this is a forked child. */
-SNIB_API int snib_fd(struct snib_client *);
+ * something for snib_client_process (pull client) or for snib_client_next
+ * (threaded client). It is level-triggered: readable as long as something is
+ * left. So with poll, select or plain epoll one event may be taken at a time;
+ * with EPOLLET call snib_client_next until it says false. In a pull client call
+ * snib_client_process first, then snib_client_next until it says false. It is
+ * one descriptor, open until snib_client_free. It belongs to the library: do
+ * not read, write or close it. -1: none could be made, or this is a forked
+ * child. */
+SNIB_API int snib_client_fd(struct snib_client *);
 
-/* Milliseconds until snib_process has something to do; -1: no timer. For pull
- * clients only. snib_fd covers timers; this is for loops that prefer their
- * own. */
-SNIB_API int64_t snib_timeout_ms(struct snib_client *);
+/* Milliseconds until snib_client_process has something to do; -1: no timer. For
+ * pull clients only. snib_client_fd covers timers; this is for loops that
+ * prefer their own. */
+SNIB_API int64_t snib_client_timeout_ms(struct snib_client *);
 
 /* Do what is due, and never block. Errors: USAGE (not a pull client),
  * FORKED. */
-SNIB_API SNIB_CHECK snib_err snib_process(struct snib_client *);
+SNIB_API SNIB_CHECK snib_err snib_client_process(struct snib_client *);
 
 /* Take one event. False when there is none: *ret is then as it was. */
-SNIB_API bool snib_next(struct snib_client *, struct snib_event *ret);
+SNIB_API bool snib_client_next(struct snib_client *, struct snib_event *ret);
 
 #ifdef __cplusplus
 }

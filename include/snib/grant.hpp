@@ -269,14 +269,14 @@ class grant
     /* True while the deadline is ahead. */
     bool held() const noexcept { return lock_ && snib_grant_held(lock_, raw_); }
     /* It was lost, and is not released yet. */
-    bool lost() const noexcept { return status().state == SNIB_LOST; }
+    bool lost() const noexcept { return status().state == SNIB_STATE_LOST; }
     /* The fencing token; 0: there is none. */
     std::int64_t token() const noexcept { return lock_ ? raw_.token : 0; }
     /* State, cause of a loss, time left, … */
     snib_status status() const noexcept
     {
         snib_status status = {};
-        status.state = SNIB_RELEASED;
+        status.state = SNIB_STATE_RELEASED;
         status.slot = -1;
         if (lock_) {
             snib_grant_status(lock_, raw_, &status);

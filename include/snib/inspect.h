@@ -2,7 +2,7 @@
  * the check-up of a store.
  *
  *   struct snib_view *v;
- *   if (!snib_inspect(client, "nightly", 0, &v, &err)) {
+ *   if (!snib_client_inspect(client, "nightly", 0, &v, &err)) {
  *       for (size_t i = 0; i < v->holder_count; i++)
  *           puts(v->holders[i].host);
  *       snib_view_free(v);
@@ -86,22 +86,24 @@ struct snib_view {
  * Errors: USAGE (name, a NULL, a pull client), UNREACHABLE (no connection, or
  * no answer), DENIED, STORE, CORRUPT, CONFIG (the server keeps no locks), LIMIT
  * (the answer is too long), CLOSED, FORKED, NOMEM. */
-SNIB_API SNIB_CHECK snib_err snib_inspect(struct snib_client *,
-                                          const char *name, size_t name_size,
-                                          struct snib_view **ret,
-                                          struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_client_inspect(struct snib_client *,
+                                                 const char *name,
+                                                 size_t name_size,
+                                                 struct snib_view **ret,
+                                                 struct snib_error *reterr);
 SNIB_API void snib_view_free(struct snib_view *);
 
 /* All locks held, closed or waited for whose name matches the glob (*, ?,
- * [a-z]); NULL: all. Each is as snib_inspect shows it, at an instant of its
- * own. *ret is an array of *ret_count views; free it with snib_views_free. On
- * Redis this scans (SCAN) and does not block the server. It shows 200 holders
- * and 100 waiters of each lock, and leaves out a lock whose records are
- * damaged; a line of the log says so. Errors: those of snib_inspect. */
-SNIB_API SNIB_CHECK snib_err snib_list(struct snib_client *, const char *glob,
-                                       struct snib_view ***ret,
-                                       size_t *ret_count,
-                                       struct snib_error *reterr);
+ * [a-z]); NULL: all. Each is as snib_client_inspect shows it, at an instant of
+ * its own. *ret is an array of *ret_count views; free it with snib_views_free.
+ * On Redis this scans (SCAN) and does not block the server. It shows 200
+ * holders and 100 waiters of each lock, and leaves out a lock whose records are
+ * damaged; a line of the log says so. Errors: those of snib_client_inspect. */
+SNIB_API SNIB_CHECK snib_err snib_client_list(struct snib_client *,
+                                              const char *glob,
+                                              struct snib_view ***ret,
+                                              size_t *ret_count,
+                                              struct snib_error *reterr);
 SNIB_API void snib_views_free(struct snib_view **, size_t count);
 
 /* Revoke the grants of all holders of the lock, at once. The next waiter
@@ -124,9 +126,9 @@ SNIB_API void snib_views_free(struct snib_view **, size_t count);
  *   - else at its next renewal, by a third of its lease. With a quorum this is
  *     always so; a fixed lease there is told at its next call.
  *
- * Errors: those of snib_inspect, UNKNOWN (sent, no answer: it may have been
- * done), never LIMIT (there is no answer to speak of). */
-SNIB_API SNIB_CHECK snib_err snib_force_release(
+ * Errors: those of snib_client_inspect, UNKNOWN (sent, no answer: it may have
+ * been done), never LIMIT (there is no answer to speak of). */
+SNIB_API SNIB_CHECK snib_err snib_client_force_release(
     struct snib_client *, const char *name, size_t name_size,
     const char *reason, uint32_t *ret_released, struct snib_error *reterr);
 
@@ -147,8 +149,8 @@ struct snib_finding {
  * policy, persistence, replicas, permissions. Calls tell once a finding, on the
  * calling thread, with no lock held. Returns OK even when findings are FAIL.
  * Returns an error only when the store could not be asked at all, after telling
- * why. Errors: those of snib_inspect. */
-SNIB_API SNIB_CHECK snib_err snib_doctor(
+ * why. Errors: those of snib_client_inspect. */
+SNIB_API SNIB_CHECK snib_err snib_client_doctor(
     struct snib_client *, void (*tell)(void *data, const struct snib_finding *),
     void *data, struct snib_error *reterr);
 

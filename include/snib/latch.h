@@ -110,16 +110,17 @@ SNIB_API SNIB_CHECK snib_err snib_barrier_try_for(
 
 /* Start a wait for a latch or barrier, for event loops and for waits that
  * somebody may end. Does not block; for pull clients, too. Take the one event
- * from snib_next (snib_fd says when). It is PASSED, with the generation of a
- * barrier as grant.token, or REFUSED with the error. After an error there is
- * no event. Nothing is held in any case, and nothing need be released. wait_ms
- * counts from this call. user comes back in the event; ret_ticket may be NULL.
+ * from snib_client_next (snib_client_fd says when). It is PASSED, with the
+ * generation of a barrier as grant.token, or REFUSED with the error. After an
+ * error there is no event. Nothing is held in any case, and nothing need be
+ * released. wait_ms counts from this call. user comes back in the event;
+ * ret_ticket may be NULL.
  *
- * snib_cancel(client, ticket) gives up. The event is REFUSED with CANCELLED
- * (this party was not counted and will not be) or UNKNOWN. It is PASSED when
- * the latch or barrier opened before the cancel came to the store, even if
- * nobody here had heard of that yet. When snib_client_close ends the wait the
- * same holds, with CLOSED for CANCELLED.
+ * snib_client_cancel(client, ticket) gives up. The event is REFUSED with
+ * CANCELLED (this party was not counted and will not be) or UNKNOWN. It is
+ * PASSED when the latch or barrier opened before the cancel came to the store,
+ * even if nobody here had heard of that yet. When snib_client_close ends the
+ * wait the same holds, with CLOSED for CANCELLED.
  *
  * Errors: USAGE, NOMEM, LIMIT, CLOSED, FORKED; those of the wait are in the
  * event. Errors of snib_latch_try_start: BUSY (this client holds a mutex of

@@ -18,9 +18,9 @@ extern "C" {
 
 /* What a policy does when the lock is not acquired in time. */
 typedef enum snib_on_busy {
-    SNIB_BUSY_FAIL, /* return the error                                     */
-    SNIB_BUSY_RUN,  /* run the body anyway, with a grant of ticket 0        */
-    SNIB_BUSY_CALL  /* call busy() in the body's place                      */
+    SNIB_ON_BUSY_FAIL, /* return the error                                     */
+    SNIB_ON_BUSY_RUN, /* run the body anyway, with a grant of ticket 0        */
+    SNIB_ON_BUSY_CALL /* call busy() in the body's place                      */
 } snib_on_busy;
 
 /* A lock that is declared once and applied around a function. The lock's name

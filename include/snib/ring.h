@@ -50,10 +50,10 @@ SNIB_API SNIB_CHECK snib_err snib_ring_new(const struct snib_ring_member *,
                                            size_t count, struct snib_ring **ret,
                                            struct snib_error *reterr);
 
-/* Make a ring of the holders of a lock, as snib_inspect showed it. A member's
- * id is the holder's reason, or its client id (snib_party.client_id) when the
- * reason is "". An id that is there twice counts once. All weights are 1.
- * Errors: LIMIT, NOMEM (as snib_ring_new), USAGE (a NULL). */
+/* Make a ring of the holders of a lock, as snib_client_inspect showed it. A
+ * member's id is the holder's reason, or its client id (snib_party.client_id)
+ * when the reason is "". An id that is there twice counts once. All weights are
+ * 1. Errors: LIMIT, NOMEM (as snib_ring_new), USAGE (a NULL). */
 SNIB_API SNIB_CHECK snib_err snib_ring_of_view(const struct snib_view *,
                                                struct snib_ring **ret,
                                                struct snib_error *reterr);
@@ -91,10 +91,11 @@ SNIB_API uint64_t snib_ring_fingerprint(const struct snib_ring *);
 /* -- membership by lease
  * -------------------------------------------------------
  *
- * A membership is a SNIB_READ lock of the ring's name with the member's id as
- * its reason, renewed in the background. A member that dies, freezes or is cut
- * off leaves the ring when its lease ends. An owner that takes the ring's name
- * with SNIB_WRITE has it without members: that is how to stop all of them. */
+ * A membership is a SNIB_KIND_READ lock of the ring's name with the member's id
+ * as its reason, renewed in the background. A member that dies, freezes or is
+ * cut off leaves the ring when its lease ends. An owner that takes the ring's
+ * name with SNIB_KIND_WRITE has it without members: that is how to stop all of
+ * them. */
 
 struct snib_ring_membership;
 
@@ -117,10 +118,10 @@ struct snib_ring_options {
  *
  * Errors of snib_ring_join: BUSY (a live member has this id), USAGE (the id),
  * LIMIT (what the store shows of a holder has no room for the id), and those of
- * snib_lock_new, snib_acquire and snib_inspect, never LOST, DEADLOCK (each
- * membership has an owner of its own, which holds nothing else), CANCELLED
- * (nobody else has the handle), TOO_MANY (it is a read lock). Errors of
- * snib_ring_try: BUSY (or a writer has the ring: the text says which), and
+ * snib_lock_new, snib_acquire and snib_client_inspect, never LOST, DEADLOCK
+ * (each membership has an owner of its own, which holds nothing else),
+ * CANCELLED (nobody else has the handle), TOO_MANY (it is a read lock). Errors
+ * of snib_ring_try: BUSY (or a writer has the ring: the text says which), and
  * those of snib_ring_join. Errors of snib_ring_try_for: BUSY (or a writer has
  * the ring, and wait_ms <= 0), TIMEOUT, and those of snib_ring_join. */
 SNIB_API SNIB_CHECK snib_err snib_ring_join(struct snib_client *,
@@ -140,10 +141,10 @@ SNIB_API SNIB_CHECK snib_err snib_ring_try_for(
     int64_t wait_ms, const struct snib_ring_options *,
     struct snib_ring_membership **ret, struct snib_error *reterr);
 
-/* Read the ring as the store has it now, by snib_inspect and snib_ring_of_view.
- * For members and others. Ask again each second or so, and compare
- * fingerprints: hand over then what moved meanwhile. Errors: those of
- * snib_inspect and snib_ring_new. */
+/* Read the ring as the store has it now, by snib_client_inspect and
+ * snib_ring_of_view. For members and others. Ask again each second or so, and
+ * compare fingerprints: hand over then what moved meanwhile. Errors: those of
+ * snib_client_inspect and snib_ring_new. */
 SNIB_API SNIB_CHECK snib_err snib_ring_read(struct snib_client *,
                                             const char *name, size_t name_size,
                                             struct snib_ring **ret,

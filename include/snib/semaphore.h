@@ -1,9 +1,9 @@
 /* snib/semaphore.h — permits: at most so many at once.
  *
- * A semaphore is a lock (a name in a store) of kind SNIB_PERMITS with a size.
- * An acquire takes as many permits at once as the lock options' `permits` say,
- * first come first served: small requests do not overtake a large one. Each
- * acquire gives a grant of its own, with its own lease and token. Renew,
+ * A semaphore is a lock (a name in a store) of kind SNIB_KIND_PERMITS with a
+ * size. An acquire takes as many permits at once as the lock options' `permits`
+ * say, first come first served: small requests do not overtake a large one.
+ * Each acquire gives a grant of its own, with its own lease and token. Renew,
  * release and status work on that grant alone, from any thread of the client;
  * export, abandon and adopt carry it to another process (others call these
  * expirable permits with ids). Permits of an owner that died come back when its
@@ -11,7 +11,7 @@
  * twice.
  *
  *     struct snib_lock_options o = SNIB_INIT(snib_lock_options);
- *     o.kind = SNIB_PERMITS;
+ *     o.kind = SNIB_KIND_PERMITS;
  *     o.capacity = 5;                          (the size, if it has none yet)
  *     snib_lock_new(client, "licences", &o, &lock, &err);
  *

@@ -60,8 +60,8 @@ void theorem_parties_ask(struct sim_world *w)
     for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
         int client = i / w->opt.owners, owner = i % w->opt.owners;
         const struct sim_owner *l = &w->client[client].owner[owner];
-        bool waits =
-            l->state == SIM_OWNER_WAITING && l->acq && l->kind == SNIB_BARRIER;
+        bool waits = l->state == SIM_OWNER_WAITING && l->acq &&
+                     l->kind == SNIB_KIND_BARRIER;
         const struct snib__claim *t = waits ? l->acq->local->claim : NULL;
         char id[SIM_ID + 1];
         if (!t) {

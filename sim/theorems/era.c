@@ -43,7 +43,7 @@ void theorem_token_entered(struct sim_world *w, int name, int kind,
 {
     if (sim_alone(kind)) {
         theorem_token_rises(w, name, token);
-    } else if (kind == SNIB_READ && token < w->resource[name].last_token &&
+    } else if (kind == SNIB_KIND_READ && token < w->resource[name].last_token &&
                !w->p1_off) {
         sim_fail(w, "tokens of kinds", "name %d: a reader's %lld after %lld",
                  name, (long long)token,

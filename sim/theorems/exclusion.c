@@ -22,7 +22,7 @@ static bool holds(const struct sim_world *w, int client,
     snib_instant now = {sim_local(c, w->t)};
     struct snib_status st;
     snib__engine_status(c->engine, now, s, &st);
-    return st.state == SNIB_HELD || st.state == SNIB_AT_RISK;
+    return st.state == SNIB_STATE_HELD || st.state == SNIB_STATE_AT_RISK;
 }
 
 static void look_at(struct sim_world *w, int client, int owner,

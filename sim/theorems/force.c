@@ -348,7 +348,7 @@ static void look_at(struct sim_world *w, int client, int owner,
                     const struct snib__acquisition *s)
 {
     const struct sim_owner *l = &w->client[client].owner[owner];
-    if (!f || s->state != SNIB__ACQ_SERVED || s->shown == SNIB_LOST) {
+    if (!f || s->state != SNIB__ACQ_SERVED || s->shown == SNIB_STATE_LOST) {
         return;
     }
     int64_t by = told_by(w, f, client, l->entered_at, s);
@@ -445,7 +445,7 @@ void theorem_loss_by_force(struct sim_world *w, int client, int owner,
     const struct sim_owner *l = &w->client[client].owner[owner];
     const struct snib__acquisition *s = more ? l->more : l->acq;
     const struct sim_forced *f = more ? l->more_forced : l->forced;
-    if (!sim_force(w) || s->shown != SNIB_LOST) {
+    if (!sim_force(w) || s->shown != SNIB_STATE_LOST) {
         return;
     }
     if (s->cause == SNIB_CAUSE_REVOKED && !f) {

@@ -13,7 +13,7 @@ void theorem_jump_puts_at_risk(struct sim_world *w, int client)
         for (int k = 0; k < n; k++) {
             struct snib_status st;
             snib__engine_status(c->engine, now, g[k].acq, &st);
-            if (st.state == SNIB_HELD) {
+            if (st.state == SNIB_STATE_HELD) {
                 sim_fail(w, "a jump puts grants at risk",
                          "client %d owner %d still shows held", client, i);
             }

@@ -109,7 +109,7 @@ static void told_ok(struct sim_world *w, int client, int owner)
     int64_t least =
         sim_local(c, l->by_hand.at) + lease - lease / 100 - 5 * SIM_MS;
     snib__engine_status(c->engine, sim_now(w, client), l->acq, &st);
-    if (st.state != SNIB_HELD && st.state != SNIB_AT_RISK) {
+    if (st.state != SNIB_STATE_HELD && st.state != SNIB_STATE_AT_RISK) {
         sim_fail(w, "a renewal says what is true",
                  "client %d owner %d: name %d is renewed, and it is lost",
                  client, owner, l->name);
@@ -132,7 +132,8 @@ void theorem_renewed(struct sim_world *w, int client, int owner, snib_err err)
     snib__engine_status(c->engine, sim_now(w, client), l->acq, &st);
     if (!err) {
         told_ok(w, client, owner);
-    } else if (err == SNIB_ERR_LOST ? st.state != SNIB_LOST : !w->faults) {
+    } else if (err == SNIB_ERR_LOST ? st.state != SNIB_STATE_LOST
+                                    : !w->faults) {
         sim_fail(w, "a renewal says what is true",
                  "client %d owner %d: name %d: %s", client, owner, l->name,
                  snib_err_name(err));
@@ -172,12 +173,12 @@ static bool fits(const struct snib_status *st, const char *text)
 {
     const char *word = snib_cause_text(st->cause);
     switch (st->state) {
-    case SNIB_HELD:
-    case SNIB_RELEASED:
+    case SNIB_STATE_HELD:
+    case SNIB_STATE_RELEASED:
         return !*text;
-    case SNIB_AT_RISK:
+    case SNIB_STATE_AT_RISK:
         return *text;
-    case SNIB_LOST:
+    case SNIB_STATE_LOST:
         return *word && !strncmp(text, word, strlen(word));
     }
     return false;

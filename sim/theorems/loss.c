@@ -35,7 +35,7 @@ void theorem_no_needless_loss(struct sim_world *w, int name,
     int64_t notice = (2 * w->opt.request_ms + 3000) * SIM_MS;
     snib_cause why = (snib_cause)acq->cause;
     bool slow = sim_lease_least(&w->opt) * 1000 <= 100 * w->opt.latency_us;
-    if (acq->shown != SNIB_LOST || w->p1_off || w->p2_off || slow) {
+    if (acq->shown != SNIB_STATE_LOST || w->p1_off || w->p2_off || slow) {
         return;
     }
     bool firm = theorem_stands_firm(w, name, acq);

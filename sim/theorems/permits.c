@@ -43,7 +43,7 @@ void theorem_permits_held(struct sim_world *w)
             struct snib_status st;
             snib__engine_status(c->engine, (snib_instant){sim_local(c, w->t)},
                                 g[k].acq, &st);
-            if (st.state == SNIB_HELD || st.state == SNIB_AT_RISK) {
+            if (st.state == SNIB_STATE_HELD || st.state == SNIB_STATE_AT_RISK) {
                 used[g[k].name] += st.permits;
                 *max = *max > l->size_seen ? *max : l->size_seen;
             }

@@ -214,7 +214,7 @@ static void whole(struct sim_world *w, int name)
         if (l->name != name || l->state != SIM_OWNER_HOLDING ||
             l->acq->state != SNIB__ACQ_SERVED || l->acq->options.fixed ||
             l->entered_at < calm || w->t - l->entered_at < due ||
-            l->acq->shown != SNIB_HELD) {
+            l->acq->shown != SNIB_STATE_HELD) {
             continue;
         }
         sim_acquisition_id(l->acq, id);

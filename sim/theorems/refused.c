@@ -9,9 +9,9 @@ bool theorem_refusal_of_kind(const struct sim_world *w,
 {
     switch (err) {
     case SNIB_ERR_DEADLOCK:
-        return l->state == SIM_OWNER_NESTING && l->kind == SNIB_READ;
+        return l->state == SIM_OWNER_NESTING && l->kind == SNIB_KIND_READ;
     case SNIB_ERR_TOO_MANY:
-        return (l->nest.asks ? l->nest.kind : l->kind) == SNIB_PERMITS;
+        return (l->nest.asks ? l->nest.kind : l->kind) == SNIB_KIND_PERMITS;
     case SNIB_ERR_BUSY:
         return w->opt.flavour > SIM_RW || w->opt.delay_ms > 0;
     default:

@@ -25,7 +25,7 @@ void theorem_releases(struct sim_world *w, int client, int owner)
     struct sim_owner *l = &c->owner[owner];
     struct snib_status st;
     snib__engine_status(c->engine, sim_now(w, client), l->acq, &st);
-    bool lost = st.state == SNIB_LOST;
+    bool lost = st.state == SNIB_STATE_LOST;
     l->releasing = (struct sim_releasing){.at = w->t,
                                           .left_ms = lost ? 0 : st.left_ms,
                                           .faults = w->faults,

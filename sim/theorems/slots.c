@@ -73,8 +73,8 @@ static void look_at(struct sim_world *w, int client, const struct sim_grant *g)
     struct snib_status st;
     snib__engine_status(c->engine, (snib_instant){sim_local(c, w->t)}, g->acq,
                         &st);
-    if (st.kind != SNIB_PERMITS ||
-        (st.state != SNIB_HELD && st.state != SNIB_AT_RISK)) {
+    if (st.kind != SNIB_KIND_PERMITS ||
+        (st.state != SNIB_STATE_HELD && st.state != SNIB_STATE_AT_RISK)) {
         return;
     }
     for (int k = 0; k < b->holders; k++) {

@@ -84,7 +84,7 @@ static void look_at_owner(struct sim_world *w, int client, int owner)
     for (int k = sim_grants(l, g); k-- > 0;) {
         struct snib_status st;
         snib__engine_status(c->engine, sim_now(w, client), g[k].acq, &st);
-        if (st.state != SNIB_HELD && st.state != SNIB_AT_RISK) {
+        if (st.state != SNIB_STATE_HELD && st.state != SNIB_STATE_AT_RISK) {
             continue;
         }
         int64_t deadline = g[k].acq->local->claim->deadline.ns;

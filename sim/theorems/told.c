@@ -22,7 +22,8 @@ void theorem_loss_is_told(struct sim_world *w)
             for (int k = 0; k < n; k++) {
                 struct snib_status st;
                 snib__engine_status(cl->engine, now, g[k].acq, &st);
-                if (st.state == SNIB_LOST && g[k].acq->shown != SNIB_LOST) {
+                if (st.state == SNIB_STATE_LOST &&
+                    g[k].acq->shown != SNIB_STATE_LOST) {
                     sim_fail(w, "loss is told",
                              "client %d owner %d: deadline passed, not told", c,
                              i);

@@ -261,7 +261,8 @@ static bool attempt_all_held(struct attempt *a)
 {
     struct snib_multi_status status;
     snib_multi_status(a->m, a->grants, &status);
-    if (status.state != SNIB_LOST && status.state != SNIB_RELEASED) {
+    if (status.state != SNIB_STATE_LOST &&
+        status.state != SNIB_STATE_RELEASED) {
         return true;
     }
     for (size_t i = 0; i < a->m->count; i++) {

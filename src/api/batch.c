@@ -56,7 +56,7 @@ static void batch_harvest(struct snib__batch_item m[], size_t n)
         if (!m[i].asked) {
             continue;
         }
-        if (ev->kind == SNIB_EV_GRANTED) {
+        if (ev->kind == SNIB_EVENT_GRANTED) {
             m[i].grant = ev->grant;
         }
         m[i].error = ev->error;
@@ -91,7 +91,7 @@ static enum start batch_start_try(struct snib__step *s,
     if (open) {
         return snib__engine_batch(s->c->engine) > joined ? JOINED : APART;
     }
-    return m->op.ev.kind == SNIB_EV_GRANTED ? HAD : REFUSED;
+    return m->op.ev.kind == SNIB_EVENT_GRANTED ? HAD : REFUSED;
 }
 
 /* Start the tries as one step of the store. A try that is refused here already

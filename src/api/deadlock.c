@@ -100,7 +100,7 @@ static void deadlock_fill_party(const struct snib__wait *w, const char *self,
     p->pid = a->pid;
     p->since_ms = a->since_ms;
     p->owner = (uint64_t)a->owner;
-    p->kind = w->kind <= SNIB_BARRIER ? w->kind : SNIB_MUTEX;
+    p->kind = w->kind <= SNIB_KIND_BARRIER ? w->kind : SNIB_KIND_MUTEX;
     p->self = strcmp(w->client_id, self) == 0;
 }
 
@@ -222,8 +222,9 @@ static void deadlock_pause_between(void)
     }
 }
 
-snib_err snib_deadlocks(struct snib_client *client, struct snib_cycle ***ret,
-                        size_t *ret_count, struct snib_error *reterr)
+snib_err snib_client_deadlocks(struct snib_client *client,
+                               struct snib_cycle ***ret, size_t *ret_count,
+                               struct snib_error *reterr)
 {
     struct look first = {0}, second = {0};
     struct cycles all = {0};
@@ -234,9 +235,10 @@ snib_err snib_deadlocks(struct snib_client *client, struct snib_cycle ***ret,
         *ret_count = 0;
     }
     if (!client || !ret || !ret_count) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "snib_deadlocks: client, ret and ret_count must not "
-                          "be NULL");
+        return snib__fail(
+            reterr, SNIB_ERR_USAGE,
+            "snib_client_deadlocks: client, ret and ret_count must not "
+            "be NULL");
     }
     snib_err err = deadlock_look(client, &first, reterr);
     if (!err && first.g->sets) {

@@ -37,13 +37,13 @@ enum { CANCEL_AGAIN_MS = 5 }; /* between two attempts to end a campaign */
 const char *snib_elect_state_text(snib_elect_state state)
 {
     switch (state) {
-    case SNIB_FOLLOWER:
+    case SNIB_ELECT_FOLLOWER:
         return "follower";
-    case SNIB_LEADER:
+    case SNIB_ELECT_LEADER:
         return "leader";
-    case SNIB_LEADER_AT_RISK:
+    case SNIB_ELECT_LEADER_AT_RISK:
         return "at risk";
-    case SNIB_LEADER_LOST:
+    case SNIB_ELECT_LEADER_LOST:
         return "lost";
     }
     return "?";
@@ -88,7 +88,7 @@ static void elect_begin_term(struct snib_elect *e, struct snib_grant grant)
     }
     e->grant = grant;
     e->changes++;
-    elect_op(e, SNIB_LEADER, grant.token);
+    elect_op(e, SNIB_ELECT_LEADER, grant.token);
     pthread_cond_broadcast(&e->changed);
 }
 
@@ -110,16 +110,16 @@ static void elect_on_lock_change(void *data, struct snib_grant grant,
     if (grant.ticket != e->gone) {
         elect_begin_term(e, grant);
         switch (state) {
-        case SNIB_HELD:
-            elect_op(e, SNIB_LEADER, grant.token);
+        case SNIB_STATE_HELD:
+            elect_op(e, SNIB_ELECT_LEADER, grant.token);
             break;
-        case SNIB_AT_RISK:
-            elect_op(e, SNIB_LEADER_AT_RISK, grant.token);
+        case SNIB_STATE_AT_RISK:
+            elect_op(e, SNIB_ELECT_LEADER_AT_RISK, grant.token);
             break;
-        case SNIB_LOST:
-            elect_op(e, SNIB_LEADER_LOST, grant.token);
+        case SNIB_STATE_LOST:
+            elect_op(e, SNIB_ELECT_LEADER_LOST, grant.token);
             break;
-        case SNIB_RELEASED:
+        case SNIB_STATE_RELEASED:
             break;
         }
         elect_tell(e);
@@ -340,7 +340,7 @@ snib_err snib_elect_resign(struct snib_elect *e, struct snib_error *reterr)
     /* This comes before the release: nobody may believe in the term any
      * more. */
     elect_end_term(e);
-    elect_op(e, SNIB_FOLLOWER, grant.token);
+    elect_op(e, SNIB_ELECT_FOLLOWER, grant.token);
     pthread_mutex_unlock(&e->mu);
     err = snib_release(e->lock, grant, reterr);
     pthread_mutex_lock(&e->mu);
@@ -364,23 +364,23 @@ struct snib_grant snib__elect_grant(struct snib_elect *e)
 void snib_elect_status(struct snib_elect *e, struct snib_elect_status *ret)
 {
     struct snib_status status;
-    *ret = (struct snib_elect_status){.state = SNIB_FOLLOWER};
+    *ret = (struct snib_elect_status){.state = SNIB_ELECT_FOLLOWER};
     if (snib__client_check(e->client, NULL)) {
         return;
     }
     struct snib_grant grant = snib__elect_grant(e);
     snib_grant_status(e->lock, grant, &status);
     switch (status.state) {
-    case SNIB_HELD:
-        ret->state = SNIB_LEADER;
+    case SNIB_STATE_HELD:
+        ret->state = SNIB_ELECT_LEADER;
         break;
-    case SNIB_AT_RISK:
-        ret->state = SNIB_LEADER_AT_RISK;
+    case SNIB_STATE_AT_RISK:
+        ret->state = SNIB_ELECT_LEADER_AT_RISK;
         break;
-    case SNIB_LOST:
-        ret->state = SNIB_LEADER_LOST;
+    case SNIB_STATE_LOST:
+        ret->state = SNIB_ELECT_LEADER_LOST;
         break;
-    case SNIB_RELEASED:
+    case SNIB_STATE_RELEASED:
         return;
     }
     ret->cause = status.cause;

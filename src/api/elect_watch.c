@@ -60,7 +60,8 @@ snib_err snib_elect_leader(struct snib_elect *e, struct snib_leader **ret,
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     int64_t own_term = snib__elect_grant(e).token;
-    err = snib_inspect(e->client, name->raw, name->raw_size, &b->view, reterr);
+    err = snib_client_inspect(e->client, name->raw, name->raw_size, &b->view,
+                              reterr);
     if (err) {
         snib__free(b);
         return err;

@@ -143,14 +143,14 @@ snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
         if (err && err != SNIB_ERR_LOST) {
             snib__unlink(&op->link);
         } else if (!open && op->hold == NULL &&
-                   op->ev.kind != SNIB_EV_RELEASED) {
+                   op->ev.kind != SNIB_EVENT_RELEASED) {
             /* It was done without the store, or the grant was lost before. */
             struct snib_error why = {.code = SNIB_ERR_OK};
             if (err && reterr) {
                 why = *reterr;
             }
             op->ev.error = why;
-            snib__op_answer(&s, op, SNIB_EV_RELEASED, grant, err,
+            snib__op_answer(&s, op, SNIB_EVENT_RELEASED, grant, err,
                             &op->ev.error);
             err = SNIB_ERR_OK;
         }
@@ -162,7 +162,7 @@ snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
     return err ? err : snib__ok(reterr);
 }
 
-void snib_cancel(struct snib_client *c, uint64_t ticket)
+void snib_client_cancel(struct snib_client *c, uint64_t ticket)
 {
     struct snib__step s;
     if (snib__client_check(c, NULL)) {
@@ -179,7 +179,7 @@ void snib_cancel(struct snib_client *c, uint64_t ticket)
 
 /* -- fetching -------------------------------------------------------------- */
 
-bool snib_next(struct snib_client *c, struct snib_event *ret)
+bool snib_client_next(struct snib_client *c, struct snib_event *ret)
 {
     struct snib__step s;
     if (snib__client_check(c, NULL)) {
@@ -203,7 +203,7 @@ bool snib_next(struct snib_client *c, struct snib_event *ret)
     return l != NULL;
 }
 
-int snib_fd(struct snib_client *c)
+int snib_client_fd(struct snib_client *c)
 {
     struct snib__step s;
     if (snib__client_check(c, NULL)) {
@@ -219,7 +219,7 @@ int snib_fd(struct snib_client *c)
     return fd;
 }
 
-int64_t snib_timeout_ms(struct snib_client *c)
+int64_t snib_client_timeout_ms(struct snib_client *c)
 {
     struct snib__step s;
     int64_t ms = -1;
@@ -240,7 +240,7 @@ int64_t snib_timeout_ms(struct snib_client *c)
     return ms;
 }
 
-snib_err snib_process(struct snib_client *c)
+snib_err snib_client_process(struct snib_client *c)
 {
     struct snib__step s;
     snib_err err = snib__client_check(c, NULL);

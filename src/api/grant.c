@@ -42,7 +42,7 @@ void snib_grant_status(struct snib_lock *lock, struct snib_grant grant,
     struct snib_client *c = lock->client;
     struct snib__step s;
     *ret = (struct snib_status){
-        .state = SNIB_RELEASED, .token = grant.token, .slot = -1};
+        .state = SNIB_STATE_RELEASED, .token = grant.token, .slot = -1};
     if (snib__client_check(c, NULL)) {
         return;
     }
@@ -80,8 +80,8 @@ bool snib_grant_held(struct snib_lock *lock, struct snib_grant grant)
     /* HELD is true up to the deadline itself. AT_RISK may also mean that the
      * deadline of an aggressive grant has passed. left_ms is 0 in the last
      * millisecond already. */
-    return status.state == SNIB_HELD ||
-           (status.state == SNIB_AT_RISK && status.left_ms > 0);
+    return status.state == SNIB_STATE_HELD ||
+           (status.state == SNIB_STATE_AT_RISK && status.left_ms > 0);
 }
 
 int snib_grant_fd(struct snib_lock *lock, struct snib_grant grant)
@@ -96,11 +96,11 @@ int snib_grant_fd(struct snib_lock *lock, struct snib_grant grant)
     snib__step_begin(&s, c);
     struct snib__acquisition *acq = snib__grant_of(lock, grant);
     struct snib__hold *h = acq ? acq->user : NULL;
-    struct snib_status status = {.state = SNIB_RELEASED};
+    struct snib_status status = {.state = SNIB_STATE_RELEASED};
     if (h) {
         snib__engine_status(c->engine, s.now, acq, &status);
     }
-    if (status.state == SNIB_RELEASED) {
+    if (status.state == SNIB_STATE_RELEASED) {
         err = ENOENT;
     } else {
         if (h->fd < 0) {
@@ -108,7 +108,7 @@ int snib_grant_fd(struct snib_lock *lock, struct snib_grant grant)
             err = h->fd < 0 ? errno : 0;
         }
         fd = h->fd;
-        if (fd >= 0 && status.state == SNIB_LOST) {
+        if (fd >= 0 && status.state == SNIB_STATE_LOST) {
             snib__eventfd_set(fd);
         }
     }

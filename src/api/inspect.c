@@ -74,8 +74,9 @@ static snib_err inspect_pick_view(struct snib_view **views, size_t count,
     return *ret ? snib__ok(reterr) : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
 }
 
-snib_err snib_inspect(struct snib_client *client, const char *name, size_t size,
-                      struct snib_view **ret, struct snib_error *reterr)
+snib_err snib_client_inspect(struct snib_client *client, const char *name,
+                             size_t size, struct snib_view **ret,
+                             struct snib_error *reterr)
 {
     struct snib__direct q;
     struct snib_view **views = NULL;
@@ -85,8 +86,9 @@ snib_err snib_inspect(struct snib_client *client, const char *name, size_t size,
         *ret = NULL;
     }
     if (!client || !ret) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "snib_inspect: client and ret must not be NULL");
+        return snib__fail(
+            reterr, SNIB_ERR_USAGE,
+            "snib_client_inspect: client and ret must not be NULL");
     }
     snib_err err = inspect_check_name(name, &size, reterr);
     if (err) {
@@ -106,9 +108,9 @@ snib_err snib_inspect(struct snib_client *client, const char *name, size_t size,
     return err ? err : inspect_pick_view(views, count, name, size, ret, reterr);
 }
 
-snib_err snib_list(struct snib_client *client, const char *glob,
-                   struct snib_view ***ret, size_t *ret_count,
-                   struct snib_error *reterr)
+snib_err snib_client_list(struct snib_client *client, const char *glob,
+                          struct snib_view ***ret, size_t *ret_count,
+                          struct snib_error *reterr)
 {
     struct snib__direct q;
     char self[33];
@@ -119,9 +121,10 @@ snib_err snib_list(struct snib_client *client, const char *glob,
         *ret_count = 0;
     }
     if (!client || !ret || !ret_count) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "snib_list: client, ret and ret_count must not be "
-                          "NULL");
+        return snib__fail(
+            reterr, SNIB_ERR_USAGE,
+            "snib_client_list: client, ret and ret_count must not be "
+            "NULL");
     }
     inspect_query_init(&q, SNIB__LIST);
     q.text = glob ? glob : "*";
@@ -152,15 +155,16 @@ static bool inspect_read_count(const struct snib__buf *rows, uint32_t *ret)
     return false;
 }
 
-snib_err snib_force_release(struct snib_client *client, const char *name,
-                            size_t size, const char *reason,
-                            uint32_t *ret_released, struct snib_error *reterr)
+snib_err snib_client_force_release(struct snib_client *client, const char *name,
+                                   size_t size, const char *reason,
+                                   uint32_t *ret_released,
+                                   struct snib_error *reterr)
 {
     struct snib__direct q;
     uint32_t released = 0;
     if (!client) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "snib_force_release: client must not be NULL");
+                          "snib_client_force_release: client must not be NULL");
     }
     snib_err err = inspect_check_name(name, &size, reterr);
     if (err) {
@@ -262,15 +266,17 @@ static const char *inspect_remedy_of(snib_err err)
     return "please report this with the version and the URL's scheme";
 }
 
-snib_err snib_doctor(struct snib_client *client,
-                     void (*tell)(void *data, const struct snib_finding *),
-                     void *data, struct snib_error *reterr)
+snib_err snib_client_doctor(struct snib_client *client,
+                            void (*tell)(void *data,
+                                         const struct snib_finding *),
+                            void *data, struct snib_error *reterr)
 {
     struct snib__direct q;
     struct snib_error detail = {0};
     if (!client || !tell) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "snib_doctor: client and tell must not be NULL");
+        return snib__fail(
+            reterr, SNIB_ERR_USAGE,
+            "snib_client_doctor: client and tell must not be NULL");
     }
     inspect_query_init(&q, SNIB__DOCTOR);
     snib_err err = inspect_spec(client, &q, &detail);

@@ -136,7 +136,7 @@ snib_err snib_latch_try_for(struct snib_client *c, const char *name,
 {
     struct snib_grant g;
     return latch_pass(c, name, name_size,
-                      (struct passage){SNIB_READ, 0, wait_ms}, &g, reterr);
+                      (struct passage){SNIB_KIND_READ, 0, wait_ms}, &g, reterr);
 }
 
 snib_err snib_latch_await(struct snib_client *c, const char *name,
@@ -157,7 +157,7 @@ snib_err snib_latch_try_for_start(struct snib_client *c, const char *name,
                                   struct snib_error *reterr)
 {
     return latch_pass_start(c, name, name_size,
-                            (struct passage){SNIB_READ, 0, wait_ms}, user,
+                            (struct passage){SNIB_KIND_READ, 0, wait_ms}, user,
                             ret_ticket, reterr);
 }
 
@@ -183,9 +183,9 @@ snib_err snib_barrier_try_for(struct snib_client *c, const char *name,
                               struct snib_error *reterr)
 {
     struct snib_grant g;
-    snib_err err = latch_pass(c, name, name_size,
-                              (struct passage){SNIB_BARRIER, parties, wait_ms},
-                              &g, reterr);
+    snib_err err = latch_pass(
+        c, name, name_size,
+        (struct passage){SNIB_KIND_BARRIER, parties, wait_ms}, &g, reterr);
     if (!err && ret_generation) {
         *ret_generation = g.token;
     }
@@ -214,9 +214,10 @@ snib_err snib_barrier_try_for_start(struct snib_client *c, const char *name,
                                     uint64_t *ret_ticket,
                                     struct snib_error *reterr)
 {
-    return latch_pass_start(c, name, name_size,
-                            (struct passage){SNIB_BARRIER, parties, wait_ms},
-                            user, ret_ticket, reterr);
+    return latch_pass_start(
+        c, name, name_size,
+        (struct passage){SNIB_KIND_BARRIER, parties, wait_ms}, user, ret_ticket,
+        reterr);
 }
 
 snib_err snib_barrier_wait_start(struct snib_client *c, const char *name,

@@ -21,16 +21,17 @@ static snib_err lock_read_kind(struct snib_lock_options *o,
                                struct snib_error *reterr)
 {
     switch (o->kind) {
-    case SNIB_MUTEX:
-    case SNIB_READ:
-    case SNIB_WRITE:
+    case SNIB_KIND_MUTEX:
+    case SNIB_KIND_READ:
+    case SNIB_KIND_WRITE:
         if (o->permits || o->capacity) {
-            return snib__fail(reterr, SNIB_ERR_USAGE,
-                              "permits and capacity are for SNIB_PERMITS; this "
-                              "is another kind of lock");
+            return snib__fail(
+                reterr, SNIB_ERR_USAGE,
+                "permits and capacity are for SNIB_KIND_PERMITS; this "
+                "is another kind of lock");
         }
         return SNIB_ERR_OK;
-    case SNIB_PERMITS:
+    case SNIB_KIND_PERMITS:
         o->permits = o->permits ? o->permits : 1;
         if (o->permits > SNIB_PERMITS_MAX || o->capacity > SNIB_PERMITS_MAX) {
             return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -43,7 +44,7 @@ static snib_err lock_read_kind(struct snib_lock_options *o,
                               o->permits, o->capacity);
         }
         return SNIB_ERR_OK;
-    case SNIB_BARRIER:
+    case SNIB_KIND_BARRIER:
         if (o->permits < 1 || o->permits > SNIB_PERMITS_MAX || o->capacity) {
             return snib__fail(reterr, SNIB_ERR_USAGE,
                               "a barrier of %u parties; expected 1 to %d in "
@@ -178,7 +179,7 @@ static void lock_release_hold(struct snib__step *s, struct snib_lock *lock,
         snib_err err =
             snib__engine_leave(c->engine, s->now, acq, SNIB_ERR_CANCELLED);
         if (op) {
-            snib__op_answer(s, op, SNIB_EV_REFUSED, grant, err, NULL);
+            snib__op_answer(s, op, SNIB_EVENT_REFUSED, grant, err, NULL);
         } else if (call) {
             snib__call_settle(s, call, err);
         }

@@ -58,7 +58,7 @@ static snib_err membership_take(struct snib_client *c, const char *name,
 {
     struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
     struct snib_acquire_options ao = SNIB_INIT(snib_acquire_options);
-    lo.kind = SNIB_READ;
+    lo.kind = SNIB_KIND_READ;
     lo.name_size = size;
     lo.lease_ms = o->lease_ms ? o->lease_ms : LEASE_MS;
     lo.on_change = o->on_change;
@@ -77,7 +77,7 @@ static snib_err membership_check_place(struct snib_client *c, const char *name,
 {
     struct snib_view *view;
     const struct snib_party *ours = NULL, *other = NULL;
-    snib_err err = snib_inspect(c, name, size, &view, reterr);
+    snib_err err = snib_client_inspect(c, name, size, &view, reterr);
     if (err) {
         return err;
     }
@@ -173,7 +173,7 @@ snib_err snib_ring_read(struct snib_client *c, const char *name, size_t size,
                           "snib_ring_read: ret must not be NULL");
     }
     *ret = NULL;
-    snib_err err = snib_inspect(c, name, size, &view, reterr);
+    snib_err err = snib_client_inspect(c, name, size, &view, reterr);
     if (!err) {
         err = snib_ring_of_view(view, ret, reterr);
         snib_view_free(view);

@@ -145,13 +145,13 @@ size_t snib_multi_count(const struct snib_multi *m)
 static int multi_gravity(snib_state state)
 {
     switch (state) {
-    case SNIB_HELD:
+    case SNIB_STATE_HELD:
         return 0;
-    case SNIB_AT_RISK:
+    case SNIB_STATE_AT_RISK:
         return 1;
-    case SNIB_RELEASED:
+    case SNIB_STATE_RELEASED:
         return 2;
-    case SNIB_LOST:
+    case SNIB_STATE_LOST:
         break;
     }
     return 3;
@@ -160,7 +160,8 @@ static int multi_gravity(snib_state state)
 void snib_multi_status(struct snib_multi *m, const struct snib_grant grants[],
                        struct snib_multi_status *ret)
 {
-    *ret = (struct snib_multi_status){.state = SNIB_HELD, .left_ms = INT64_MAX};
+    *ret = (struct snib_multi_status){.state = SNIB_STATE_HELD,
+                                      .left_ms = INT64_MAX};
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < m->count; i++) {
         const struct snib__part *p = &m->part[i];
@@ -182,7 +183,8 @@ bool snib_multi_held(struct snib_multi *m, const struct snib_grant grants[])
 {
     struct snib_multi_status status;
     snib_multi_status(m, grants, &status);
-    return (status.state == SNIB_HELD || status.state == SNIB_AT_RISK) &&
+    return (status.state == SNIB_STATE_HELD ||
+            status.state == SNIB_STATE_AT_RISK) &&
            status.left_ms > 0;
 }
 

@@ -146,8 +146,9 @@ static snib_err policy_read(struct snib_client *client,
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "snib_policy_run: the policy has no key");
     }
-    if (policy->on_busy < SNIB_BUSY_FAIL || policy->on_busy > SNIB_BUSY_CALL ||
-        (policy->on_busy == SNIB_BUSY_CALL && !policy->busy)) {
+    if (policy->on_busy < SNIB_ON_BUSY_FAIL ||
+        policy->on_busy > SNIB_ON_BUSY_CALL ||
+        (policy->on_busy == SNIB_ON_BUSY_CALL && !policy->busy)) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "snib_policy_run: on_busy is FAIL, RUN, or CALL "
                           "with a busy function");
@@ -188,7 +189,7 @@ static snib_err policy_finish(struct snib_lock *lock, struct snib_grant grant,
     snib_grant_status(lock, grant, &at_end);
     snib_grant_explain(lock, grant, why, sizeof why);
     snib_err err = snib_release(lock, grant, reterr);
-    if (at_end.state == SNIB_LOST) {
+    if (at_end.state == SNIB_STATE_LOST) {
         return snib__fail(reterr, SNIB_ERR_LOST,
                           "the lock was lost while the body ran: %s", why);
     }
@@ -208,10 +209,10 @@ static snib_err policy_not_acquired(const struct snib_policy *policy,
                                     struct snib_error *reterr)
 {
     bool busy = err == SNIB_ERR_BUSY || err == SNIB_ERR_TIMEOUT;
-    if (!busy || policy->on_busy == SNIB_BUSY_FAIL) {
+    if (!busy || policy->on_busy == SNIB_ON_BUSY_FAIL) {
         return snib__fail(reterr, err, "%s", why->text);
     }
-    int result = policy->on_busy == SNIB_BUSY_CALL
+    int result = policy->on_busy == SNIB_ON_BUSY_CALL
                      ? policy->busy(data, why)
                      : body(data, (struct snib_grant){0});
     if (ret_body) {

@@ -1,4 +1,5 @@
-/* api/semaphore.c — semaphores: their size, and permits in ways of their own. */
+/* api/semaphore.c — semaphores: their size, and permits in ways of their
+ * own. */
 #include "snib/semaphore.h"
 
 #include "api/api.h"
@@ -69,9 +70,9 @@ snib_err snib_semaphore_drain(struct snib_lock *lock,
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "lock and ret must not be NULL");
     }
-    if (lock->o.kind != SNIB_PERMITS) {
+    if (lock->o.kind != SNIB_KIND_PERMITS) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "only a lock of kind SNIB_PERMITS has permits");
+                          "only a lock of kind SNIB_KIND_PERMITS has permits");
     }
     snib_err err = snib__how_read(given, 0, &checked, reterr);
     if (err) {
@@ -96,9 +97,9 @@ snib_err snib_semaphore_slot(struct snib_lock *lock, struct snib_grant grant,
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "lock and ret must not be NULL");
     }
-    if (lock->o.kind != SNIB_PERMITS) {
+    if (lock->o.kind != SNIB_KIND_PERMITS) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "only a lock of kind SNIB_PERMITS has slots");
+                          "only a lock of kind SNIB_KIND_PERMITS has slots");
     }
     snib_err err = snib__client_check(lock->client, reterr);
     if (err) {

@@ -58,7 +58,8 @@ uint32_t snib__field_count(int64_t v)
 
 static snib_kind views_kind_of(int64_t v)
 {
-    return v >= SNIB_MUTEX && v <= SNIB_BARRIER ? (snib_kind)v : SNIB_MUTEX;
+    return v >= SNIB_KIND_MUTEX && v <= SNIB_KIND_BARRIER ? (snib_kind)v
+                                                          : SNIB_KIND_MUTEX;
 }
 
 static void views_hide_controls(char *text)
@@ -129,7 +130,7 @@ static void views_read_party(struct snib__rec *r, const char *self,
     views_hide_controls(row->about.program);
     views_hide_controls(row->about.reason);
     struct snib_party *p = &row->party;
-    if (p->kind != SNIB_PERMITS || p->slot < 0 || p->slot > UINT32_MAX) {
+    if (p->kind != SNIB_KIND_PERMITS || p->slot < 0 || p->slot > UINT32_MAX) {
         p->slot = -1;
     }
     p->client_id = row->client_id;

@@ -48,13 +48,13 @@ int snib_err_exit(snib_err err)
 const char *snib_state_text(snib_state s)
 {
     switch (s) {
-    case SNIB_HELD:
+    case SNIB_STATE_HELD:
         return "held";
-    case SNIB_AT_RISK:
+    case SNIB_STATE_AT_RISK:
         return "at risk";
-    case SNIB_LOST:
+    case SNIB_STATE_LOST:
         return "lost";
-    case SNIB_RELEASED:
+    case SNIB_STATE_RELEASED:
         return "released";
     }
     return "?";

@@ -32,7 +32,7 @@ int cmd_deadlocks(struct cli_args *args, int count, char **operands)
     if (code != CLI_OK) {
         return code;
     }
-    error.code = snib_deadlocks(client, &cycles, &cycle_count, &error);
+    error.code = snib_client_deadlocks(client, &cycles, &cycle_count, &error);
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);
     }

@@ -113,7 +113,7 @@ int cmd_doctor(struct cli_args *args, int count, char **operands)
         printf("store %s\n", shown(snib_client_url(client)));
     }
     cmd_doctor_tell_relative(&all, snib_client_url(client));
-    error.code = snib_doctor(client, cmd_doctor_tell, &all, &error);
+    error.code = snib_client_doctor(client, cmd_doctor_tell, &all, &error);
     if (args->json) {
         json_t *object = show_json_answer();
         json_object_set_new(object, "store",

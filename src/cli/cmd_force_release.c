@@ -97,8 +97,8 @@ static int cmd_force_release_force(const struct cli_args *args,
     struct snib_error error = {0};
     uint32_t released = 0;
 
-    error.code = snib_force_release(client, name, strlen(name), args->reason,
-                                    &released, &error);
+    error.code = snib_client_force_release(client, name, strlen(name),
+                                           args->reason, &released, &error);
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);
     }
@@ -139,7 +139,7 @@ int cmd_force_release(struct cli_args *args, int count, char **operands)
     if ((code = cli_open(args, &client)) != CLI_OK) {
         return code;
     }
-    error.code = snib_inspect(client, name, strlen(name), &view, &error);
+    error.code = snib_client_inspect(client, name, strlen(name), &view, &error);
     damaged = error.code == SNIB_ERR_CORRUPT;
     if (damaged) {
         say("%s: its state at the store is damaged", shown(name));

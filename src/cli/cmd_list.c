@@ -144,8 +144,8 @@ int cmd_list(struct cli_args *args, int count, char **operands)
     if ((code = cli_open(args, &client)) != CLI_OK) {
         return code;
     }
-    error.code = snib_list(client, count > 0 ? operands[0] : NULL, &views,
-                           &view_count, &error);
+    error.code = snib_client_list(client, count > 0 ? operands[0] : NULL,
+                                  &views, &view_count, &error);
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);
     }

@@ -17,8 +17,8 @@ int cmd_status(struct cli_args *args, int count, char **operands)
     if (code != CLI_OK || (code = cli_open(args, &client)) != CLI_OK) {
         return code;
     }
-    error.code =
-        snib_inspect(client, operands[0], strlen(operands[0]), &view, &error);
+    error.code = snib_client_inspect(client, operands[0], strlen(operands[0]),
+                                     &view, &error);
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);
     }

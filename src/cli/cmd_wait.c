@@ -45,7 +45,7 @@ static bool cmd_wait_lets_in(const struct snib_party *p, size_t count,
         if (kind_excludes(p[i].kind)) {
             return false;
         }
-        *used += p[i].kind == SNIB_PERMITS ? (int64_t)p[i].permits : 0;
+        *used += p[i].kind == SNIB_KIND_PERMITS ? (int64_t)p[i].permits : 0;
     }
     return true;
 }
@@ -71,7 +71,7 @@ static bool cmd_wait_fits(const struct snib_view *view,
         return false;
     }
     /* Permits of holders that are not shown cannot be counted. */
-    return kind != SNIB_PERMITS || terms->size < 0 ||
+    return kind != SNIB_KIND_PERMITS || terms->size < 0 ||
            (view->holders_more == 0 && (int64_t)permits <= terms->size - used);
 }
 
@@ -90,7 +90,7 @@ static bool cmd_wait_asks_too_much(const struct kind_params *terms,
 {
     struct text t = TEXT_IN(error->text);
 
-    if (wish->kind != SNIB_PERMITS || terms->size < 0 ||
+    if (wish->kind != SNIB_KIND_PERMITS || terms->size < 0 ||
         (int64_t)wish->permits <= terms->size) {
         return false;
     }
@@ -177,7 +177,7 @@ static bool cmd_wait_look_again(struct vigil *v, bool *ret_answered)
 
     if (v->look == NULL) {
         v->look = look_start(v->client, v->wish.name,
-                             v->wish.kind == SNIB_PERMITS, -1);
+                             v->wish.kind == SNIB_KIND_PERMITS, -1);
     }
     if (v->look == NULL) {
         return false;

@@ -77,13 +77,14 @@ int cmd_why(struct cli_args *args, int count, char **operands)
     if (code != CLI_OK || (code = cli_open(args, &client)) != CLI_OK) {
         return code;
     }
-    error.code = snib_list(client, NULL, &all.views, &all.count, &error);
+    error.code = snib_client_list(client, NULL, &all.views, &all.count, &error);
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);
     }
     view = why_find(&all, name, strlen(name));
     if (view != NULL && view->waiter_count > 0) {
-        error.code = snib_deadlocks(client, &cycles, &cycle_count, &error);
+        error.code =
+            snib_client_deadlocks(client, &cycles, &cycle_count, &error);
     }
     if (error.code == SNIB_ERR_OK) {
         kind_params_get(client, name, strlen(name), &terms);

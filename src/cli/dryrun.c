@@ -57,8 +57,8 @@ int plan_tell(const struct plan *plan)
         struct snib_view *view;
         struct kind_params terms;
 
-        error.code = snib_inspect(client, plan->names[i],
-                                  strlen(plan->names[i]), &view, &error);
+        error.code = snib_client_inspect(client, plan->names[i],
+                                         strlen(plan->names[i]), &view, &error);
         if (error.code != SNIB_ERR_OK) {
             return cli_fail(&error);
         }

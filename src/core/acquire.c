@@ -48,7 +48,7 @@ acquire_owner_holds(const struct snib__local_lock *local, uint64_t owner)
         }
         if (snib__is_exclusive(s->options.kind)) {
             has.exclusive = s;
-        } else if (s->options.kind == SNIB_READ) {
+        } else if (s->options.kind == SNIB_KIND_READ) {
             has.reading = s;
         }
     }
@@ -62,7 +62,7 @@ static snib_err acquire_unwound(struct snib__local_lock *local, uint64_t owner,
     SNIB__LIST_EACH (l, &snib__local_lock_home(local)->dead) {
         const struct snib__acquisition *s =
             SNIB__CONTAINER(l, struct snib__acquisition, link);
-        if (s->owner == owner && s->options.kind != SNIB_PERMITS) {
+        if (s->owner == owner && s->options.kind != SNIB_KIND_PERMITS) {
             return snib__fail(reterr, SNIB_ERR_LOST,
                               "the lock was lost (%s); release every hold of "
                               "this owner before acquiring it again",
@@ -109,7 +109,7 @@ static struct snib__acquisition *acquire_again(const struct owner_holds *has,
                                                snib_kind kind)
 {
     return snib__is_exclusive((uint8_t)kind) ? has->exclusive
-           : kind == SNIB_READ               ? has->reading
+           : kind == SNIB_KIND_READ          ? has->reading
                                              : NULL;
 }
 
@@ -120,7 +120,7 @@ static const struct snib__acquisition *
 acquire_upgrade_of(const struct owner_holds *has, snib_kind kind)
 {
     return snib__is_exclusive((uint8_t)kind) ? has->reading
-           : kind == SNIB_READ               ? has->exclusive
+           : kind == SNIB_KIND_READ          ? has->exclusive
                                              : NULL;
 }
 
@@ -141,8 +141,8 @@ acquire_new(struct snib__engine *e, struct snib__local_lock *local,
 }
 
 /* It waits at this local lock; the claim, a new one if there was none, asks for
- * it too. upgrade_of: the ticket of the owner's grant that is not in the way, or
- * 0. NULL: no memory. */
+ * it too. upgrade_of: the ticket of the owner's grant that is not in the way,
+ * or 0. NULL: no memory. */
 static struct snib__acquisition *
 acquire_join(struct snib__engine *e, snib_instant now,
              struct snib__local_lock *local,

@@ -36,9 +36,9 @@
  * back every hold: an inner section must not get a fresh grant inside an outer
  * one that is gone. Other owners are free to acquire meanwhile.
  *
- * A ticket is a slot number and a generation, so a stale one is recognised. Each
- * client counts generations from a number of its own, so that another client's
- * ticket is not taken for one of its own. */
+ * A ticket is a slot number and a generation, so a stale one is recognised.
+ * Each client counts generations from a number of its own, so that another
+ * client's ticket is not taken for one of its own. */
 #include <assert.h>
 
 #include "base/error.h"
@@ -242,7 +242,7 @@ bool snib__acquisition_had(struct snib__engine *e, snib_instant now,
     s->token = token;
     s->since = now;
     s->err = SNIB_ERR_OK;
-    s->shown = SNIB_LOST;
+    s->shown = SNIB_STATE_LOST;
     s->cause = SNIB_CAUSE_EXPIRED;
     snib__list_push(&snib__local_lock_home(s->local)->dead, &s->link);
     snib__acquisition_tell(e, s, SNIB__NEWS_SETTLED);
@@ -299,7 +299,7 @@ snib__acquisition_new(struct snib__engine *e, struct snib__local_lock *local,
         .no_hand_over = spec->no_hand_over,
         .try_only = spec->try_only,
         .spin = spec->spin,
-        .passes = spec->passes || spec->kind == SNIB_BARRIER,
+        .passes = spec->passes || spec->kind == SNIB_KIND_BARRIER,
         .kind = (uint8_t)spec->kind,
         .rank = spec->rank,
         .permits = spec->permits,

@@ -141,7 +141,8 @@ void snib__claim_serve(struct snib__engine *e, snib_instant now,
     s->holds = 1;
     s->token = t->token;
     s->since = now;
-    s->shown = t->state == SNIB__CLAIM_RISK ? SNIB_AT_RISK : SNIB_HELD;
+    s->shown =
+        t->state == SNIB__CLAIM_RISK ? SNIB_STATE_AT_RISK : SNIB_STATE_HELD;
     t->holder = s;
     snib__unlink(&s->nested);
     t->aggressive = s->options.aggressive;
@@ -246,7 +247,7 @@ void snib__claim_granted(struct snib__engine *e, snib_instant now,
         given = first->options.lease;
         fits = false;
     }
-    if (first && rq->kind == SNIB_PERMITS) {
+    if (first && rq->kind == SNIB_KIND_PERMITS) {
         first->options.permits = rq->permits;
         first->options.slot = rq->slot;
     }

@@ -13,7 +13,7 @@
 static bool claim_refuse_is_party(const struct snib__claim *t)
 {
     const struct snib__acquisition *s = snib__claim_first_waiting(t->local);
-    return s && s->options.kind == SNIB_BARRIER;
+    return s && s->options.kind == SNIB_KIND_BARRIER;
 }
 
 static void claim_refuse_all(struct snib__engine *e, struct snib__claim *t,

@@ -31,7 +31,7 @@ static void claim_renew_lose(struct snib__engine *e, snib_instant now,
 {
     struct snib__acquisition *s = t->holder;
     if (s) {
-        snib__claim_show(e, t, SNIB_LOST, why);
+        snib__claim_show(e, t, SNIB_STATE_LOST, why);
         if (t->want_renew) {
             s->err = SNIB_ERR_LOST;
             snib__acquisition_tell(e, s, SNIB__NEWS_RENEWED);
@@ -73,7 +73,7 @@ void snib__claim_risk(struct snib__engine *e, snib_instant now,
 {
     if (t->state == SNIB__CLAIM_HELD) {
         t->state = SNIB__CLAIM_RISK;
-        snib__claim_show(e, t, SNIB_AT_RISK, why);
+        snib__claim_show(e, t, SNIB_STATE_AT_RISK, why);
     }
     if (!t->renewing &&
         (!t->holder || !t->holder->options.fixed || why == SNIB_CAUSE_PAUSED)) {
@@ -87,7 +87,7 @@ void snib__claim_fails(struct snib__engine *e, struct snib__claim *t)
     bool fixed = t->holder && t->holder->options.fixed;
     if (t->state == SNIB__CLAIM_HELD && !fixed) {
         t->state = SNIB__CLAIM_RISK;
-        snib__claim_show(e, t, SNIB_AT_RISK, SNIB_CAUSE_UNREACHABLE);
+        snib__claim_show(e, t, SNIB_STATE_AT_RISK, SNIB_CAUSE_UNREACHABLE);
     } else if (t->state == SNIB__CLAIM_RISK) { /* so far it only stood still */
         t->cause = SNIB_CAUSE_UNREACHABLE;
     }
@@ -192,7 +192,7 @@ static void claim_renew_renewed(struct snib__engine *e, snib_instant now,
     }
     t->state = SNIB__CLAIM_HELD;
     snib__acquisition_recovered(t->holder);
-    snib__claim_show(e, t, SNIB_HELD, SNIB_CAUSE_NONE);
+    snib__claim_show(e, t, SNIB_STATE_HELD, SNIB_CAUSE_NONE);
     if (t->holder && t->holder->options.fixed) {
         t->renew_at = SNIB__NEVER;
     }

@@ -181,7 +181,7 @@ static void claim_send_wish(const struct snib__engine *e,
 {
     rq->verb = SNIB__ACQUIRE;
     rq->kind = (snib_kind)head->options.kind;
-    rq->permits = head->options.permits || rq->kind == SNIB_PERMITS
+    rq->permits = head->options.permits || rq->kind == SNIB_KIND_PERMITS
                       ? head->options.permits
                       : 1;
     rq->capacity = head->options.capacity;

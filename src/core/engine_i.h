@@ -102,8 +102,8 @@ struct snib__claim {
     uint32_t reserve;
     uint8_t state, doubt, hint; /* enums above */
     uint8_t cause, refusals;
-    bool placed;     /* the store has answered the ACQUIRE "queued" */
-    bool end_sent;   /* LEAVING: a copy of the RELEASE or CANCEL was unanswered */
+    bool placed;   /* the store has answered the ACQUIRE "queued" */
+    bool end_sent; /* LEAVING: a copy of the RELEASE or CANCEL was unanswered */
     bool want_renew; /* a caller waits for it (snib__engine_renew) */
     bool aggressive;
     /* The store was told that the grant does not end with our process. */
@@ -423,7 +423,7 @@ snib__local_lock_home(struct snib__local_lock *s)
 
 static inline bool snib__is_exclusive(uint8_t kind)
 {
-    return kind == SNIB_MUTEX || kind == SNIB_WRITE;
+    return kind == SNIB_KIND_MUTEX || kind == SNIB_KIND_WRITE;
 }
 
 #endif

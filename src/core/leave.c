@@ -35,7 +35,7 @@ static snib_err leave_outcome_of_leaving(const struct snib__local_lock *local,
     }
     if (snib__list_empty(&local->waiting) && t &&
         (t->state == SNIB__CLAIM_ACQUIRING ||
-         (s->options.kind == SNIB_BARRIER &&
+         (s->options.kind == SNIB_KIND_BARRIER &&
           (t->state == SNIB__CLAIM_QUEUED ||
            t->state == SNIB__CLAIM_CONFIRM)))) {
         return SNIB_ERR_UNKNOWN;

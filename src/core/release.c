@@ -54,7 +54,7 @@ static snib_err release_check_owner(const struct snib__acquisition *s,
                                     uint64_t owner, struct snib_error *reterr)
 {
     if (!(s->owner & SNIB__OWNER_FREE) && s->owner != owner &&
-        s->options.kind != SNIB_PERMITS) {
+        s->options.kind != SNIB_KIND_PERMITS) {
         return snib__fail(
             reterr, SNIB_ERR_WRONG_OWNER,
             "another thread acquired this grant: release it "

@@ -12,17 +12,17 @@ void snib__engine_status(struct snib__engine *e, snib_instant now,
 {
     (void)e;
     *ret = (struct snib_status){
-        .state = SNIB_RELEASED, .token = s->token, .slot = -1};
+        .state = SNIB_STATE_RELEASED, .token = s->token, .slot = -1};
     if (s->state != SNIB__ACQ_SERVED && s->state != SNIB__ACQ_DEAD) {
         return;
     }
     ret->kind = (snib_kind)s->options.kind;
-    if (ret->kind == SNIB_PERMITS) {
+    if (ret->kind == SNIB_KIND_PERMITS) {
         ret->permits = s->options.permits;
         ret->slot = s->options.slot;
     }
     if (s->state == SNIB__ACQ_DEAD) {
-        ret->state = SNIB_LOST;
+        ret->state = SNIB_STATE_LOST;
         ret->cause = (snib_cause)s->cause;
         ret->holds = s->holds;
         return;
@@ -33,15 +33,16 @@ void snib__engine_status(struct snib__engine *e, snib_instant now,
     ret->holds = s->holds;
     ret->held_ms = snib__to_ms(snib__between(s->since, now));
     ret->left_ms = left_ns > 0 ? left_ns / 1000000 : 0;
-    ret->state = t->state == SNIB__CLAIM_RISK ? SNIB_AT_RISK : SNIB_HELD;
+    ret->state =
+        t->state == SNIB__CLAIM_RISK ? SNIB_STATE_AT_RISK : SNIB_STATE_HELD;
     ret->cause = (snib_cause)t->cause;
     if (left_ns <= 0 && snib__reached(now, t->hold_end)) {
-        ret->state = SNIB_LOST;
+        ret->state = SNIB_STATE_LOST;
         ret->cause = SNIB_CAUSE_HOLD_MAX;
     } else if (left_ns <= 0 && t->aggressive) {
-        ret->state = SNIB_AT_RISK;
+        ret->state = SNIB_STATE_AT_RISK;
     } else if (left_ns <= 0) {
-        ret->state = SNIB_LOST;
+        ret->state = SNIB_STATE_LOST;
         ret->cause = snib__claim_cause(t);
     }
 }
@@ -102,14 +103,14 @@ void snib__engine_explain(struct snib__engine *e, snib_instant now,
     ret[0] = 0;
     snib__engine_status(e, now, s, &status);
     switch (status.state) {
-    case SNIB_HELD:
-    case SNIB_RELEASED:
+    case SNIB_STATE_HELD:
+    case SNIB_STATE_RELEASED:
         break;
-    case SNIB_AT_RISK:
+    case SNIB_STATE_AT_RISK:
         snprintf(ret, size, "%s",
                  *more ? more : status_risk_text(status.cause));
         break;
-    case SNIB_LOST:
+    case SNIB_STATE_LOST:
         status_loss_text(status.cause, more, ret, size);
         break;
     }

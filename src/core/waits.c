@@ -130,8 +130,8 @@ static void waits_read_waits(struct snib__waits *g, const void *rows,
             w->name = lock.p;
             w->name_size = lock.size;
             w->lock = lock.number;
-            w->apart =
-                w->kind == SNIB_BARRIER || (!w->request[0] && !w->request[1]);
+            w->apart = w->kind == SNIB_KIND_BARRIER ||
+                       (!w->request[0] && !w->request[1]);
         }
     }
 }
@@ -260,7 +260,7 @@ static void waits_add_edge(struct builder *b, uint32_t from,
 
 static bool waits_is_exclusive(snib_kind kind)
 {
-    return kind == SNIB_MUTEX || kind == SNIB_WRITE;
+    return kind == SNIB_KIND_MUTEX || kind == SNIB_KIND_WRITE;
 }
 
 /* Must the holder go (of permits: may it have to) before w is served? */
@@ -268,14 +268,15 @@ static bool waits_in_the_way(const struct holder *holder,
                              const struct snib__wait *w)
 {
     switch (w->kind) {
-    case SNIB_MUTEX:
-    case SNIB_WRITE:
+    case SNIB_KIND_MUTEX:
+    case SNIB_KIND_WRITE:
         return true;
-    case SNIB_READ:
+    case SNIB_KIND_READ:
         return waits_is_exclusive(holder->kind);
-    case SNIB_PERMITS:
-        return waits_is_exclusive(holder->kind) || holder->kind == SNIB_PERMITS;
-    case SNIB_BARRIER:
+    case SNIB_KIND_PERMITS:
+        return waits_is_exclusive(holder->kind) ||
+               holder->kind == SNIB_KIND_PERMITS;
+    case SNIB_KIND_BARRIER:
         return false;
     }
     return false;
@@ -285,8 +286,8 @@ static void waits_edge_to_holder(struct builder *b, uint32_t from, bool first,
                                  const struct holder *holder)
 {
     const struct snib__wait *w = &b->g->waits[from];
-    bool permits = holder->kind == SNIB_PERMITS;
-    bool any = permits && w->kind == SNIB_PERMITS;
+    bool permits = holder->kind == SNIB_KIND_PERMITS;
+    bool any = permits && w->kind == SNIB_KIND_PERMITS;
     if (!waits_in_the_way(holder, w) || (any && !first)) {
         return;
     }

@@ -4,9 +4,9 @@
  * The background thread fires timers (renewals, deadlines, polls, limits of
  * started acquires). It reads sockets on which an answer is due that no call
  * waits for, executes what nobody else does, and runs callbacks. The first
- * acquire starts it, before anything is sent. In a pull client snib_process
- * does its rounds. It sleeps in epoll_wait without a limit: its clock is the
- * BOOTTIME timer, which needs no slices. */
+ * acquire starts it, before anything is sent. In a pull client
+ * snib_client_process does its rounds. It sleeps in epoll_wait without a limit:
+ * its clock is the BOOTTIME timer, which needs no slices. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

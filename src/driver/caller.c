@@ -87,7 +87,7 @@ snib_err snib__may_block(const struct snib_client *c, struct snib_error *reterr)
     if (c->pull) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "this call blocks, which a client that "
-                          "snib_process drives must not: start it "
+                          "snib_client_process drives must not: start it "
                           "(snib_acquire_start, snib_release_start), or open "
                           "a second client without .pull for it");
     }

@@ -8,7 +8,7 @@
 
 /* FORKED in a child of the process that opened the client, else OK. */
 snib_err snib__client_check(const struct snib_client *, struct snib_error *);
-/* USAGE for a client that snib_process drives: it cannot block. */
+/* USAGE for a client that snib_client_process drives: it cannot block. */
 snib_err snib__may_block(const struct snib_client *, struct snib_error *reterr);
 /* Remember this process when a client opens. snib__client_check then recognises
  * its children. */

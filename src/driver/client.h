@@ -83,8 +83,8 @@ struct snib__extra;
 
 /* What the driver knows about an acquisition. acquisition->user points to the
  * first hold of a chain, which has one for each handle through which the owner
- * holds the grant. The first one keeps what belongs to the grant: the calls that
- * renew it, and the descriptor. */
+ * holds the grant. The first one keeps what belongs to the grant: the calls
+ * that renew it, and the descriptor. */
 struct snib__hold {
     struct snib__link link; /* in the lock's holds until given back */
     struct snib_lock *lock;
@@ -117,7 +117,7 @@ struct snib__op {
      * there (latch, barrier). Freed with the operation. NULL: an ordinary
      * acquire. */
     struct snib_lock *passes;
-    bool keep; /* part of an extra: not freed by snib_next */
+    bool keep; /* part of an extra: not freed by snib_client_next */
     struct snib_event ev;
 };
 

@@ -237,7 +237,7 @@ static inline bool snib__may_execute(const struct snib_client *c)
 /* Execute it on this thread, with the mutex released meanwhile. */
 void snib__execute(struct snib__step *);
 /* The same on the worker of a pull client, whose engine must not move there:
- * snib_process takes the results. */
+ * snib_client_process takes the results. */
 void snib__execute_for_pull(struct snib__step *);
 /* Take them. */
 void snib__executed(struct snib__step *);
@@ -330,11 +330,11 @@ static inline snib_err snib__background_need(struct snib_client *c,
                                        : snib__background_start(c, reterr);
 }
 /* One round of the background thread: in its thread (patience_ms -1), or in
- * snib_process (0). patience_ms is as for epoll_wait. The mutex is held before
- * and after. */
+ * snib_client_process (0). patience_ms is as for epoll_wait. The mutex is held
+ * before and after. */
 void snib__background_round(struct snib__step *, int patience_ms);
-/* For stop, once: end the thread. Its `on` stays as it is: stop clears both under
- * the mutex when both threads have ended. */
+/* For stop, once: end the thread. Its `on` stays as it is: stop clears both
+ * under the mutex when both threads have ended. */
 void snib__background_join(struct snib_client *);
 void snib__worker_join(struct snib_client *);
 

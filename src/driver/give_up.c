@@ -107,7 +107,7 @@ void snib__op_give_up(struct snib__step *s, struct snib__acquisition *acq,
             ? snib__engine_leave(s->c->engine, s->now, acq, why)
             : snib__engine_give_up(s->c->engine, s->now, acq, why, &detail);
     if (err) {
-        snib__op_answer(s, op, SNIB_EV_REFUSED, grant, err, NULL);
+        snib__op_answer(s, op, SNIB_EVENT_REFUSED, grant, err, NULL);
         snib__holds_free(s, h);
     }
 }
@@ -124,7 +124,7 @@ static void give_up_release(struct snib__step *s, struct snib__op *op)
         grant.token = acq->token;
         snib__engine_abandon(s->c->engine, acq);
     }
-    snib__op_answer(s, op, SNIB_EV_RELEASED, grant, SNIB_ERR_UNKNOWN, NULL);
+    snib__op_answer(s, op, SNIB_EVENT_RELEASED, grant, SNIB_ERR_UNKNOWN, NULL);
     snib__holds_free(s, h);
 }
 

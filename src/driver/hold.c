@@ -94,7 +94,7 @@ static void hold_told_passed(struct snib__step *s,
     struct snib__op *op = h->op;
     bool open;
     h->op = NULL;
-    snib__op_answer(s, op, SNIB_EV_PASSED, grant, SNIB_ERR_OK, NULL);
+    snib__op_answer(s, op, SNIB_EVENT_PASSED, grant, SNIB_ERR_OK, NULL);
     (void)snib__hold_release(s, h->lock, grant.ticket, acq->owner, NULL, NULL,
                              &open, NULL);
 }
@@ -118,8 +118,8 @@ static bool hold_told_granted(struct snib__step *s,
     } else if (h->op) {
         struct snib__op *op = h->op;
         h->op = NULL;
-        snib__op_answer(s, op, ours ? SNIB_EV_GRANTED : SNIB_EV_REFUSED, grant,
-                        err, NULL);
+        snib__op_answer(s, op, ours ? SNIB_EVENT_GRANTED : SNIB_EVENT_REFUSED,
+                        grant, err, NULL);
     }
     return true;
 }
@@ -134,7 +134,7 @@ static void hold_told_refused(struct snib__step *s,
     if (h->call) {
         snib__call_settle(s, h->call, err);
     } else if (h->op) {
-        snib__op_answer(s, h->op, SNIB_EV_REFUSED, grant, err,
+        snib__op_answer(s, h->op, SNIB_EVENT_REFUSED, grant, err,
                         &h->op->ev.error);
     }
     snib__holds_free(s, h);
@@ -153,7 +153,7 @@ static void hold_told_released(struct snib__step *s,
     if (h->call) {
         snib__call_settle(s, h->call, err);
     } else if (h->op) {
-        snib__op_answer(s, h->op, SNIB_EV_RELEASED, grant, err,
+        snib__op_answer(s, h->op, SNIB_EVENT_RELEASED, grant, err,
                         &h->op->ev.error);
     }
     snib__holds_free(s, h);
@@ -289,7 +289,7 @@ static snib_err hold_check_permits(const struct snib_lock *lock,
     if (!o->permits && !o->all_permits) {
         return SNIB_ERR_OK;
     }
-    if (lock->o.kind != SNIB_PERMITS) {
+    if (lock->o.kind != SNIB_KIND_PERMITS) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "permits are asked of a lock that is no semaphore");
     }

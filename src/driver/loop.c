@@ -116,9 +116,9 @@ void snib__loop_close(struct snib_client *c)
     }
 }
 
-/* A pull client's epoll set is its snib_fd, which others may be polling. It
- * stays open until free, and from now on only events that were not fetched make
- * it readable. */
+/* A pull client's epoll set is its snib_client_fd, which others may be polling.
+ * It stays open until free, and from now on only events that were not fetched
+ * make it readable. */
 void snib__loop_end(struct snib_client *c)
 {
     if (!c->pull) {

@@ -34,7 +34,8 @@ void snib__op_answer(struct snib__step *s, struct snib__op *op,
     op->hold = NULL;
     ev->kind = kind;
     ev->grant = grant;
-    ev->state = kind == SNIB_EV_GRANTED ? SNIB_HELD : SNIB_RELEASED;
+    ev->state =
+        kind == SNIB_EVENT_GRANTED ? SNIB_STATE_HELD : SNIB_STATE_RELEASED;
     if (!err || !detail || detail->code != err) {
         snib__fail(&ev->error, err, "%s", err ? snib_err_text(err) : "");
     }

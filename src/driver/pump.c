@@ -8,7 +8,7 @@
  * callers the first reads for all, and passes the role on when it leaves. The
  * background thread reads what nobody waits for. roles.c decides who reads
  * what; this file says how a call waits. (The background thread and
- * snib_process sleep in background.c.)
+ * snib_client_process sleep in background.c.)
  *
  *     WAIT --reply fed by a reader----> answered
  *     WAIT --former reader leaves-----> reads (until its own reply)

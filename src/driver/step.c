@@ -39,8 +39,8 @@ void snib__step_pause(struct snib__step *s)
         waker[i] = c->sock[i].waker;
     }
     if (s->event && !c->ops.set && c->ops.fd >= 0) {
-        /* This is done under the mutex: afterwards snib_next could clear the
-         * descriptor too early. */
+        /* This is done under the mutex: afterwards snib_client_next could clear
+         * the descriptor too early. */
         c->ops.set = true;
         snib__eventfd_set(c->ops.fd);
     }

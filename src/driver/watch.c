@@ -4,9 +4,9 @@
  * the owner asked for. Nothing is allocated at that moment: the extra of a hold
  * was made with the acquire. It holds the latest state, not a queue. A change
  * that was undone before anybody could be told is not told. Callbacks run on
- * the background thread (in a pull client in snib_process), one at a time, with
- * no lock of the library held, on copies: the grant may be released meanwhile.
- * snib_lock_free waits for the lock's running callback.
+ * the background thread (in a pull client in snib_client_process), one at a
+ * time, with no lock of the library held, on copies: the grant may be released
+ * meanwhile. snib_lock_free waits for the lock's running callback.
  *
  * Each handle that holds the grant is told separately: its hold has an extra of
  * its own, which ends with the hold. The descriptor belongs to the grant: it
@@ -33,13 +33,13 @@ snib_err snib__extra_new(struct snib_lock *lock, bool events, void *user,
     snib__link_init(&x->notice);
     snib__link_init(&x->state.link);
     x->state.keep = true;
-    x->state.ev.kind = SNIB_EV_STATE;
+    x->state.ev.kind = SNIB_EVENT_STATE;
     x->state.ev.user = user;
     x->on_change = lock->o.on_change;
     x->data = lock->o.data;
     x->lock = lock;
     x->events = events;
-    x->now_state = x->told_state = x->seen_state = SNIB_HELD;
+    x->now_state = x->told_state = x->seen_state = SNIB_STATE_HELD;
     return SNIB_ERR_OK;
 }
 
@@ -111,7 +111,7 @@ void snib__holds_changed(struct snib__step *s, struct snib__hold *first,
             watch_extra_changed(s, h->extra, acq);
         }
     }
-    if (acq->shown == SNIB_LOST && first->fd >= 0) {
+    if (acq->shown == SNIB_STATE_LOST && first->fd >= 0) {
         snib__eventfd_set(first->fd);
     }
 }

@@ -4,7 +4,7 @@
  * when no call is there to do it (renewals, clean-up, all requests of a pull
  * client). The background thread does not do this, because it has to tell of a
  * loss by the deadline while a database file is busy. In a pull client the
- * engine does not move here: snib_process takes the results. */
+ * engine does not move here: snib_client_process takes the results. */
 #include "driver/driver.h"
 
 void *snib__worker_body(void *arg)

@@ -31,31 +31,31 @@ static void started_acquires_end_in_one_event_each(void **state)
     uint64_t ticket, second;
     must(snib_acquire_start(l, NULL, &mark, &ticket, NULL));
     struct snib_event ev = next_event(c);
-    assert_int_equal(ev.kind, SNIB_EV_GRANTED);
+    assert_int_equal(ev.kind, SNIB_EVENT_GRANTED);
     assert_ptr_equal(ev.user, &mark);
     assert_int_equal(ev.grant.ticket, ticket);
     struct snib_grant held = ev.grant;
     must(snib_acquire_start(m, NULL, NULL, &second, NULL));
     wait_for_waiters(c, name, 1);
-    snib_cancel(d, second);
+    snib_client_cancel(d, second);
     ev = next_event(d);
-    assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+    assert_int_equal(ev.kind, SNIB_EVENT_REFUSED);
     /* UNKNOWN: the claim is in the queue, but d has not read that yet. */
     assert_true(ev.error.code == SNIB_ERR_CANCELLED ||
                 ev.error.code == SNIB_ERR_UNKNOWN);
     wait_for_fewer_waiters(c, name, 0);
     must(snib_try_for_start(m, 1000, NULL, NULL, &second, NULL));
     ev = next_event(d);
-    assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+    assert_int_equal(ev.kind, SNIB_EVENT_REFUSED);
     assert_int_equal(ev.error.code, SNIB_ERR_TIMEOUT);
     must(snib_acquire_start(m, NULL, NULL, &second, NULL));
     wait_for_waiters(c, name, 1);
     must(snib_release_start(l, held, NULL, NULL));
     ev = next_event(c);
-    assert_int_equal(ev.kind, SNIB_EV_RELEASED);
+    assert_int_equal(ev.kind, SNIB_EVENT_RELEASED);
     must(ev.error.code);
     ev = next_event(d);
-    assert_int_equal(ev.kind, SNIB_EV_GRANTED);
+    assert_int_equal(ev.kind, SNIB_EVENT_GRANTED);
     must(snib_release(m, ev.grant, NULL));
     snib_lock_free(l);
     snib_lock_free(m);
@@ -74,18 +74,18 @@ static void an_acquire_cancelled_at_once_leaves_nothing(void **state)
         struct snib_grant g;
         uint64_t ticket;
         must(snib_try_for_start(l, 10000, NULL, NULL, &ticket, NULL));
-        snib_cancel(c, ticket); /* the request is on its way */
+        snib_client_cancel(c, ticket); /* the request is on its way */
         struct snib_event ev = next_event(c);
-        if (ev.kind == SNIB_EV_GRANTED) {
+        if (ev.kind == SNIB_EVENT_GRANTED) {
             must(snib_release(l, ev.grant, NULL));
         } else {
-            assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+            assert_int_equal(ev.kind, SNIB_EVENT_REFUSED);
             assert_true(ev.error.code == SNIB_ERR_CANCELLED ||
                         ev.error.code == SNIB_ERR_UNKNOWN);
         }
         must(take(m, 10000, snib_owner_new(), &g)); /* l's lease is 30 s */
         must(snib_release(m, g, NULL));
-        assert_false(snib_next(c, &ev));
+        assert_false(snib_client_next(c, &ev));
     }
     wait_for_fewer_waiters(d, name, 0);
     assert_int_equal(holders_of(d, name), 0);
@@ -135,7 +135,7 @@ static void inspect_shows_holder_and_waiter(void **state)
     must(snib_try(l, &o, &g, NULL));
     start(&next, lock_with(d, name, NULL), 20000);
     wait_for_waiters(c, name, 1);
-    must(snib_inspect(c, name, 0, &v, NULL));
+    must(snib_client_inspect(c, name, 0, &v, NULL));
     assert_string_equal(v->name, name);
     assert_int_equal(v->holder_count, 1);
     assert_int_equal(v->holders[0].token, g.token);
@@ -150,7 +150,7 @@ static void inspect_shows_holder_and_waiter(void **state)
     snib_view_free(v);
     must(snib_release(l, g, NULL));
     must(join(&next)->err);
-    must(snib_inspect(c, name, 0, &v, NULL));
+    must(snib_client_inspect(c, name, 0, &v, NULL));
     assert_int_equal(v->holder_count, 0);
     assert_int_equal(v->waiter_count, 0);
     snib_view_free(v);
@@ -173,12 +173,12 @@ static void list_finds_by_glob(void **state)
     size_t n;
     must(acquire_for(l, 0, &g));
     must(acquire_for(m, 0, &h));
-    must(snib_list(c, glob, &v, &n, NULL));
+    must(snib_client_list(c, glob, &v, &n, NULL));
     assert_int_equal(n, 1);
     assert_string_equal(v[0]->name, a);
     assert_int_equal(v[0]->holder_count, 1);
     snib_views_free(v, n);
-    must(snib_list(c, NULL, &v, &n, NULL));
+    must(snib_client_list(c, NULL, &v, &n, NULL));
     assert_true(n >= 2);
     snib_views_free(v, n);
     must(snib_release(l, g, NULL));
@@ -202,7 +202,7 @@ static void force_release_ends_the_holder_and_it_is_told_why(void **state)
     struct snib_grant g, h;
     uint32_t ended = 0;
     must(acquire_for(l, 0, &g));
-    must(snib_force_release(d, name, 0, "stuck", &ended, NULL));
+    must(snib_client_force_release(d, name, 0, "stuck", &ended, NULL));
     assert_int_equal(ended, 1);
     must(acquire_for(m, 0, &h));
     assert_true(h.token > g.token);
@@ -210,7 +210,7 @@ static void force_release_ends_the_holder_and_it_is_told_why(void **state)
     assert_int_equal(snib_release(l, g, NULL), SNIB_ERR_LOST);
     assert_true(snib_grant_held(m, h));
     must(snib_release(m, h, NULL));
-    must(snib_force_release(d, name, 0, NULL, &ended, NULL));
+    must(snib_client_force_release(d, name, 0, NULL, &ended, NULL));
     assert_int_equal(ended, 0);
     snib_lock_free(l);
     snib_lock_free(m);
@@ -226,12 +226,12 @@ static void a_release_after_a_forced_one_says_lost(void **state)
     for (int i = 0; i < 2; i++) {
         struct snib_client *c = open_client(), *d = open_client();
         const char *name = fresh_name();
-        struct snib_lock *l = i ? fixed(c, name, SNIB_MUTEX, 30000)
+        struct snib_lock *l = i ? fixed(c, name, SNIB_KIND_MUTEX, 30000)
                                 : lock_with(c, name, NULL),
                          *m = lock_with(d, name, NULL);
         struct snib_grant g, h;
         must(acquire_for(l, 0, &g));
-        must(snib_force_release(d, name, 0, "stuck", NULL, NULL));
+        must(snib_client_force_release(d, name, 0, "stuck", NULL, NULL));
         must(acquire_for(m, 5000, &h)); /* another holds it by now */
         must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
         assert_true(snib_grant_held(m, h)); /* and undisturbed */
@@ -264,7 +264,7 @@ static void the_doctor_finds_a_fresh_store_well(void **state)
     (void)state;
     struct snib_client *c = open_client();
     struct findings n = {0};
-    must(snib_doctor(c, note_finding, &n, NULL));
+    must(snib_client_doctor(c, note_finding, &n, NULL));
     assert_true(n.all >= 1);
     assert_int_equal(n.failed, 0);
     snib_client_free(c);
@@ -295,7 +295,7 @@ static void nasty_names_are_distinct_locks(void **state)
     }
     for (int i = 0; i < N; i++) {
         struct snib_view *v;
-        must(snib_inspect(c, nasty[i].name, nasty[i].size, &v, NULL));
+        must(snib_client_inspect(c, nasty[i].name, nasty[i].size, &v, NULL));
         assert_int_equal(v->holder_count, 1);
         assert_int_equal(v->holders[0].token, g[i].token);
         snib_view_free(v);
@@ -328,7 +328,7 @@ static void bad_input_is_a_clear_error(void **state)
     o.lease_ms = -5;
     assert_int_equal(snib_lock_new(c, "x", &o, &l, &err), SNIB_ERR_USAGE);
     o.lease_ms = 0;
-    o.kind = SNIB_READ;
+    o.kind = SNIB_KIND_READ;
     o.permits = 2;
     assert_int_equal(snib_lock_new(c, "x", &o, &l, &err), SNIB_ERR_USAGE);
     l = lock_with(c, fresh_name(), NULL);
@@ -395,7 +395,7 @@ static void a_scope_cannot_leak_its_lock(void **state)
     }
     assert_int_equal(ran, 1);
     struct snib_view *v;
-    must(snib_inspect(c, name, 0, &v, NULL));
+    must(snib_client_inspect(c, name, 0, &v, NULL));
     assert_int_equal(v->holder_count, 0);
     snib_view_free(v);
     snib_lock_free(l);
@@ -437,8 +437,8 @@ static void who_has_waited_is_shown_as_a_holder_since_the_grant(void **state)
     enum { WAITED_MS = 1500 };
     struct snib_client *c = open_client(), *d = open_client();
     const char *name = fresh_name();
-    struct snib_lock *l = of_kind(c, name, SNIB_MUTEX),
-                     *m = of_kind(d, name, SNIB_MUTEX);
+    struct snib_lock *l = of_kind(c, name, SNIB_KIND_MUTEX),
+                     *m = of_kind(d, name, SNIB_KIND_MUTEX);
     struct snib_grant g;
     struct task waiter = {0};
     char request[SNIB_REQUEST_TEXT];
@@ -452,7 +452,7 @@ static void who_has_waited_is_shown_as_a_holder_since_the_grant(void **state)
     must(snib_release(l, g, NULL));
     must(join(&waiter)->err);
     int64_t granted = now_ms();
-    must(snib_inspect(c, name, 0, &v, NULL));
+    must(snib_client_inspect(c, name, 0, &v, NULL));
     assert_int_equal(v->holder_count, 1);
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);

@@ -19,7 +19,8 @@
 static void no_reentry_is_refused_at_once(void **state)
 {
     (void)state;
-    static const snib_kind kinds[] = {SNIB_MUTEX, SNIB_READ, SNIB_WRITE};
+    static const snib_kind kinds[] = {SNIB_KIND_MUTEX, SNIB_KIND_READ,
+                                      SNIB_KIND_WRITE};
     for (int i = 0; i < 3; i++) {
         const char *name = fresh_name();
         struct snib_client *c = open_client(), *d = open_client();
@@ -27,7 +28,7 @@ static void no_reentry_is_refused_at_once(void **state)
         o.no_reentry = true;
         struct snib_lock *l = lock_with(c, name, &o),
                          *handle = lock_with(c, name, &o),
-                         *w = of_kind(d, name, SNIB_WRITE);
+                         *w = of_kind(d, name, SNIB_KIND_WRITE);
         struct snib_grant g, none;
         struct task contender = {0};
         must(acquire_for(l, 0, &g));
@@ -56,8 +57,8 @@ static void tokens_rise_by_whatever_way_a_lock_is_taken(void **state)
     const char *name = fresh_name();
     struct snib_client *c = open_client();
     struct snib_lock *l[4] = {
-        of_kind(c, name, SNIB_MUTEX), of_kind(c, name, SNIB_WRITE),
-        fixed(c, name, SNIB_MUTEX, 5000), permits_of(c, name, 2, 3)};
+        of_kind(c, name, SNIB_KIND_MUTEX), of_kind(c, name, SNIB_KIND_WRITE),
+        fixed(c, name, SNIB_KIND_MUTEX, 5000), permits_of(c, name, 2, 3)};
     static const int64_t wait_ms[] = {0, 1000, INT64_MAX};
     int64_t last = 0;
     for (int i = 0; i < 24; i++) {
@@ -75,7 +76,7 @@ static void tokens_rise_by_whatever_way_a_lock_is_taken(void **state)
 static struct snib_lock *barrier(struct snib_client *c, const char *name,
                                  uint32_t parties)
 {
-    struct snib_lock_options o = terms(SNIB_BARRIER, parties, 0);
+    struct snib_lock_options o = terms(SNIB_KIND_BARRIER, parties, 0);
     return lock_with(c, name, &o);
 }
 
@@ -174,16 +175,16 @@ static void a_shared_grant_left_behind_is_adopted(void **state)
     for (int i = 0; i < 2; i++) {
         const char *name = fresh_name();
         struct snib_client *c = open_client(), *d = open_client();
-        struct snib_lock *l = i == 0 ? fixed(c, name, SNIB_READ, 20000)
+        struct snib_lock *l = i == 0 ? fixed(c, name, SNIB_KIND_READ, 20000)
                                      : leased(c, name, 2, 20000, true),
-                         *w = i == 0 ? of_kind(d, name, SNIB_WRITE)
+                         *w = i == 0 ? of_kind(d, name, SNIB_KIND_WRITE)
                                      : permits_of(d, name, 1, 0);
         struct snib_grant g, h, none;
         char text[SNIB_GRANT_TEXT], identity[SNIB_IDENTITY_TEXT];
         must(acquire_for(l, 0, &g));
         must(snib_grant_export(l, g, text, sizeof text, NULL));
         must(snib_grant_abandon(l, g, NULL));
-        assert_int_equal(status_of(l, g).state, SNIB_RELEASED);
+        assert_int_equal(status_of(l, g).state, SNIB_STATE_RELEASED);
         snib_client_free(c);
         must_be(try_by_other(w, &none), SNIB_ERR_BUSY);
         must(snib_grant_identity(text, identity, sizeof identity, NULL));
@@ -191,13 +192,13 @@ static void a_shared_grant_left_behind_is_adopted(void **state)
         o.url = store_url();
         o.identity = identity;
         must(snib_client_open(&o, &c, NULL));
-        l = i == 0 ? fixed(c, name, SNIB_READ, 20000)
+        l = i == 0 ? fixed(c, name, SNIB_KIND_READ, 20000)
                    : leased(c, name, 2, 20000, true);
         must(snib_grant_adopt(l, text, 0, &h, NULL));
         must_be(snib_grant_adopt(l, text, 0, &none, NULL), SNIB_ERR_BUSY);
         assert_int_equal(h.token, g.token);
         assert_int_equal(status_of(l, h).kind,
-                         i == 0 ? SNIB_READ : SNIB_PERMITS);
+                         i == 0 ? SNIB_KIND_READ : SNIB_KIND_PERMITS);
         assert_int_equal(status_of(l, h).permits, i == 0 ? 0 : 2);
         must(snib_renew(l, h, 10000, NULL));
         must_be(try_by_other(w, &none), SNIB_ERR_BUSY);
@@ -215,7 +216,7 @@ static void a_forked_child_does_not_touch_what_is_shared(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client();
-    struct snib_lock *r = of_kind(c, name, SNIB_READ),
+    struct snib_lock *r = of_kind(c, name, SNIB_KIND_READ),
                      *p = permits_of(c, fresh_name(), 1, 2);
     struct snib_grant g, h, none;
     must(acquire_for(r, 0, &g));
@@ -244,9 +245,9 @@ static void closing_ends_all_kinds_of_waiting(void **state)
     (void)state;
     const char *name = fresh_name(), *bar = fresh_name(), *sem = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *r = of_kind(d, name, SNIB_READ),
-                     *w = of_kind(d, name, SNIB_WRITE),
-                     *other = of_kind(c, name, SNIB_READ),
+    struct snib_lock *r = of_kind(d, name, SNIB_KIND_READ),
+                     *w = of_kind(d, name, SNIB_KIND_WRITE),
+                     *other = of_kind(c, name, SNIB_KIND_READ),
                      *p = permits_of(c, sem, 2, 2);
     uint64_t owner = snib_owner_new();
     struct task t[4] = {{.owner = owner}};
@@ -271,7 +272,7 @@ static void closing_ends_all_kinds_of_waiting(void **state)
     must_be(take(r, 0, snib_owner_new(), &x), SNIB_ERR_CLOSED);
     snib_client_free(d);
     must(snib_release(other, held, NULL));
-    struct snib_lock *writer = of_kind(c, name, SNIB_WRITE);
+    struct snib_lock *writer = of_kind(c, name, SNIB_KIND_WRITE);
     must(take(writer, 2000, snib_owner_new(), &x)); /* d's read has ended */
     must(snib_release(writer, x, NULL));
     assert_int_equal(waiters_of(c, bar) + waiters_of(c, sem), 0);
@@ -281,23 +282,24 @@ static void closing_ends_all_kinds_of_waiting(void **state)
 static void started_acquires_of_all_kinds_end_in_one_event_each(void **state)
 {
     (void)state;
-    static const snib_kind kinds[] = {SNIB_READ, SNIB_PERMITS, SNIB_BARRIER};
+    static const snib_kind kinds[] = {SNIB_KIND_READ, SNIB_KIND_PERMITS,
+                                      SNIB_KIND_BARRIER};
     for (int i = 0; i < 3; i++) {
         const char *name = fresh_name();
         struct snib_client *c = open_client(), *d = open_client();
         struct snib_lock_options o =
-            terms(kinds[i], kinds[i] == SNIB_READ ? 0 : 1,
-                  kinds[i] == SNIB_PERMITS ? 1 : 0);
-        struct snib_lock *w = of_kind(c, name, SNIB_WRITE),
+            terms(kinds[i], kinds[i] == SNIB_KIND_READ ? 0 : 1,
+                  kinds[i] == SNIB_KIND_PERMITS ? 1 : 0);
+        struct snib_lock *w = of_kind(c, name, SNIB_KIND_WRITE),
                          *l = lock_with(d, name, &o);
         struct snib_grant g;
         uint64_t ticket;
         must(take(w, 0, snib_owner_new(), &g));
         must(snib_acquire_start(l, NULL, NULL, &ticket, NULL));
         wait_for_waiters(c, name, 1);
-        snib_cancel(d, ticket);
+        snib_client_cancel(d, ticket);
         struct snib_event ev = next_event(d);
-        assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+        assert_int_equal(ev.kind, SNIB_EVENT_REFUSED);
         /* UNKNOWN: the claim is in the queue, but d has not read that yet. */
         assert_true(ev.error.code == SNIB_ERR_CANCELLED ||
                     ev.error.code == SNIB_ERR_UNKNOWN);
@@ -310,13 +312,13 @@ static void started_acquires_of_all_kinds_end_in_one_event_each(void **state)
         wait_for_waiters(c, name, 1);
         must(snib_release(w, g, NULL));
         ev = next_event(d);
-        assert_int_equal(ev.kind, SNIB_EV_GRANTED);
+        assert_int_equal(ev.kind, SNIB_EVENT_GRANTED);
         assert_ptr_equal(ev.user, &ticket);
         must(snib_release_start(l, ev.grant, NULL, NULL));
         ev = next_event(d);
-        assert_int_equal(ev.kind, SNIB_EV_RELEASED);
+        assert_int_equal(ev.kind, SNIB_EVENT_RELEASED);
         must(ev.error.code);
-        assert_false(snib_next(d, &ev));
+        assert_false(snib_client_next(d, &ev));
         snib_client_free(c);
         snib_client_free(d);
     }

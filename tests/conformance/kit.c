@@ -159,14 +159,14 @@ struct snib_lock *fixed(struct snib_client *c, const char *name, snib_kind kind,
 struct snib_lock *permits_of(struct snib_client *c, const char *name,
                              uint32_t permits, uint32_t capacity)
 {
-    struct snib_lock_options o = terms(SNIB_PERMITS, permits, capacity);
+    struct snib_lock_options o = terms(SNIB_KIND_PERMITS, permits, capacity);
     return lock_with(c, name, &o);
 }
 
 struct snib_lock *leased(struct snib_client *c, const char *name,
                          uint32_t permits, int64_t lease_ms, bool fix)
 {
-    struct snib_lock_options o = terms(SNIB_PERMITS, permits, permits);
+    struct snib_lock_options o = terms(SNIB_KIND_PERMITS, permits, permits);
     o.fixed_lease = fix;
     o.lease_ms = lease_ms;
     return lock_with(c, name, &o);
@@ -245,7 +245,7 @@ size_t waiters_of(struct snib_client *c, const char *name)
 {
     struct snib_view *v;
     struct snib_error err;
-    must(snib_inspect(c, name, 0, &v, &err));
+    must(snib_client_inspect(c, name, 0, &v, &err));
     size_t n = v->waiter_count;
     snib_view_free(v);
     return n;
@@ -254,7 +254,7 @@ size_t waiters_of(struct snib_client *c, const char *name)
 size_t holders_of(struct snib_client *c, const char *name)
 {
     struct snib_view *v;
-    must(snib_inspect(c, name, 0, &v, NULL));
+    must(snib_client_inspect(c, name, 0, &v, NULL));
     size_t n = v->holder_count;
     snib_view_free(v);
     return n;
@@ -283,7 +283,7 @@ void note_change(void *data, struct snib_grant g, snib_state state,
 {
     struct changes *c = data;
     (void)g;
-    if (state == SNIB_LOST) {
+    if (state == SNIB_STATE_LOST) {
         atomic_store(&c->reason, (int)reason);
         atomic_store(&c->lost, 1);
     }
@@ -303,8 +303,8 @@ struct snib_event next_event(struct snib_client *c)
 {
     struct snib_event ev;
     int64_t deadline = now_ms() + 10000;
-    while (!snib_next(c, &ev)) {
-        struct pollfd p = {.fd = snib_fd(c), .events = POLLIN};
+    while (!snib_client_next(c, &ev)) {
+        struct pollfd p = {.fd = snib_client_fd(c), .events = POLLIN};
         assert_true(now_ms() < deadline);
         poll(&p, 1, 1000);
     }

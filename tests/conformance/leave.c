@@ -30,7 +30,7 @@ static uint64_t started(struct snib_lock *l, int64_t wait_ms)
 static void next_is_refused(struct snib_client *c, snib_err err)
 {
     struct snib_event ev = next_event(c);
-    assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+    assert_int_equal(ev.kind, SNIB_EVENT_REFUSED);
     must_be(ev.error.code, err);
 }
 
@@ -104,7 +104,7 @@ static void who_is_told_cancelled_stands_in_no_queue(void **state)
     (void)state;
     struct scene s = scene_new();
     for (int i = 0; i < ROUNDS; i++) {
-        snib_cancel(s.d, started(s.wanted, INT64_MAX));
+        snib_client_cancel(s.d, started(s.wanted, INT64_MAX));
         next_is_refused(s.d, SNIB_ERR_CANCELLED);
         nobody_waits(&s);
     }
@@ -119,7 +119,7 @@ static void nor_who_had_a_place_in_it(void **state)
     for (int i = 0; i < ROUNDS; i++) {
         uint64_t ticket = started(s.wanted, INT64_MAX);
         wait_for_waiters(s.c, s.name, 1);
-        snib_cancel(s.d, ticket);
+        snib_client_cancel(s.d, ticket);
         next_is_refused(s.d, SNIB_ERR_CANCELLED);
         nobody_waits(&s);
     }
@@ -138,16 +138,16 @@ a_grant_that_a_cancel_meets_is_given_back_before_it_is_told(void **state)
                      *m = lock_with(d, name, NULL);
     struct snib_grant g;
     for (int i = 0; i < ROUNDS; i++) {
-        snib_cancel(c, started(l, INT64_MAX));
+        snib_client_cancel(c, started(l, INT64_MAX));
         struct snib_event ev = next_event(c);
-        if (ev.kind == SNIB_EV_GRANTED) {
+        if (ev.kind == SNIB_EVENT_GRANTED) {
             must(snib_release(l, ev.grant, NULL));
         } else {
             must_be(ev.error.code, SNIB_ERR_CANCELLED);
         }
         must(take(m, 0, snib_owner_new(), &g));
         must(snib_release(m, g, NULL));
-        assert_false(snib_next(c, &ev));
+        assert_false(snib_client_next(c, &ev));
     }
     snib_client_free(c);
     snib_client_free(d);

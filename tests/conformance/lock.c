@@ -43,18 +43,18 @@ static void status_shows_a_held_grant(void **state)
     assert_int_equal(holders_of(d, name), 0);
     must(acquire_for(l, 0, &g));
     struct snib_status st = status_of(l, g);
-    assert_int_equal(st.state, SNIB_HELD);
+    assert_int_equal(st.state, SNIB_STATE_HELD);
     assert_int_equal(st.token, g.token);
     assert_int_equal(st.holds, 1);
     assert_true(st.left_ms > 25000 && st.left_ms <= 29695);
-    must(snib_inspect(d, name, 0, &v, NULL)); /* as others see it */
+    must(snib_client_inspect(d, name, 0, &v, NULL)); /* as others see it */
     assert_int_equal(v->holder_count, 1);
     assert_int_equal(v->holders[0].token, g.token);
     assert_false(v->holders[0].self);
     snib_view_free(v);
     must(snib_release(l, g, NULL));
     st = status_of(l, g);
-    assert_int_equal(st.state, SNIB_RELEASED);
+    assert_int_equal(st.state, SNIB_STATE_RELEASED);
     assert_int_equal(st.holds, 0);
     assert_false(snib_grant_held(l, g));
     wait_for_fewer_waiters(d, name, 0);
@@ -124,7 +124,7 @@ static void a_fixed_lease_expires_and_is_told(void **state)
     assert_true(p.fd >= 0);
     assert_int_equal(poll(&p, 1, 5000), 1);
     snib_grant_status(l, g, &st);
-    assert_int_equal(st.state, SNIB_LOST);
+    assert_int_equal(st.state, SNIB_STATE_LOST);
     assert_int_equal(st.cause, SNIB_CAUSE_EXPIRED);
     must(acquire_for(m, 5000, &h));
     assert_true(h.token > g.token);
@@ -167,8 +167,8 @@ static void a_renewal_to_a_shorter_lease_does_not_shorten_it(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *l = fixed(c, name, SNIB_MUTEX, 20000),
-                     *m = of_kind(d, name, SNIB_MUTEX);
+    struct snib_lock *l = fixed(c, name, SNIB_KIND_MUTEX, 20000),
+                     *m = of_kind(d, name, SNIB_KIND_MUTEX);
     struct snib_grant g, none;
     must(acquire_for(l, 0, &g));
     must(snib_renew(l, g, 300, NULL));
@@ -319,7 +319,7 @@ static void a_waiter_gets_a_lock_whose_lease_ran_out(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *l = fixed(c, name, SNIB_MUTEX, 1000),
+    struct snib_lock *l = fixed(c, name, SNIB_KIND_MUTEX, 1000),
                      *m = lock_with(d, name, NULL);
     struct snib_grant g, h;
     int64_t begin = now_ms();
@@ -426,7 +426,7 @@ static void waiters_are_served_in_order_as_leases_run_out(void **state)
     enum { N = 6, LEASE_MS = 500 };
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d[N];
-    struct snib_lock *l = fixed(c, name, SNIB_MUTEX, 2000);
+    struct snib_lock *l = fixed(c, name, SNIB_KIND_MUTEX, 2000);
     struct snib_grant g;
     atomic_int claim = 0;
     struct task t[N] = {0};
@@ -436,7 +436,7 @@ static void waiters_are_served_in_order_as_leases_run_out(void **state)
     for (int i = 0; i < N; i++) {
         d[i] = open_client();
         t[i].order = &claim;
-        start(&t[i], fixed(d[i], name, SNIB_MUTEX, LEASE_MS), 30000);
+        start(&t[i], fixed(d[i], name, SNIB_KIND_MUTEX, LEASE_MS), 30000);
         wait_for_waiters(c, name, (size_t)i + 1);
     }
     for (int i = 0; i < N; i++) {
@@ -504,7 +504,7 @@ static void a_newcomer_has_the_place_of_its_class(void **state)
     skip_without_a_queue();
     const char *name = fresh_name();
     struct snib_lock_options o = SNIB_INIT(snib_lock_options);
-    o.kind = SNIB_READ;
+    o.kind = SNIB_KIND_READ;
     struct snib_client *c = open_client(), *d = open_client(),
                        *e = open_client(), *f = open_client();
     struct snib_lock *first = lock_with(c, name, &o),

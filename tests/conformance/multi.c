@@ -22,12 +22,12 @@ static void all_are_held_until_all_are_released(void **state)
     }
     assert_true(snib_multi_held(r.multi, g));
     snib_multi_status(r.multi, g, &s);
-    assert_int_equal(s.state, SNIB_HELD);
+    assert_int_equal(s.state, SNIB_STATE_HELD);
     assert_in_range(s.left_ms, 1, 30000);
     must(snib_multi_release(r.multi, g, &e));
     assert_false(snib_multi_held(r.multi, g));
     snib_multi_status(r.multi, g, &s);
-    assert_int_equal(s.state, SNIB_RELEASED);
+    assert_int_equal(s.state, SNIB_STATE_RELEASED);
     assert_all_free(&r);
     rig_free(&r);
 }
@@ -126,7 +126,7 @@ static struct snib_lock *lock_of_kind(struct snib_client *c, const char *name,
     struct snib_lock_options o = SNIB_INIT(snib_lock_options);
     struct snib_lock *l;
     o.kind = kind;
-    if (kind == SNIB_PERMITS) {
+    if (kind == SNIB_KIND_PERMITS) {
         o.permits = 1;
         o.capacity = 2;
     }
@@ -146,9 +146,10 @@ static void kinds_can_be_mixed(void **state)
     struct snib_multi *m[2];
     struct snib_grant g[2][3];
     for (int i = 0; i < 2; i++) {
-        lock[i][0] = lock_of_kind(c[i], z, SNIB_READ);
-        lock[i][1] = lock_of_kind(c[i], y, SNIB_PERMITS);
-        lock[i][2] = lock_of_kind(c[i], x, i ? SNIB_READ : SNIB_WRITE);
+        lock[i][0] = lock_of_kind(c[i], z, SNIB_KIND_READ);
+        lock[i][1] = lock_of_kind(c[i], y, SNIB_KIND_PERMITS);
+        lock[i][2] =
+            lock_of_kind(c[i], x, i ? SNIB_KIND_READ : SNIB_KIND_WRITE);
         if (!lock[i][0] || !lock[i][1] || !lock[i][2]) {
             print_message("skipped: this store has mutexes only\n");
             skip();

@@ -154,7 +154,7 @@ static void assert_free_soon(const char *at, const char *name)
     size_t left = 1;
     while (left) {
         struct snib_view *v;
-        if (snib_inspect(c, name, 0, &v, NULL) == SNIB_ERR_OK) {
+        if (snib_client_inspect(c, name, 0, &v, NULL) == SNIB_ERR_OK) {
             left = v->holder_count + v->waiter_count;
             snib_view_free(v);
         }

@@ -28,7 +28,7 @@ static void assert_free(const char *at, const char *name)
 {
     struct snib_client *c = open_at(at);
     struct snib_view *v;
-    must(snib_inspect(c, name, 0, &v, &e));
+    must(snib_client_inspect(c, name, 0, &v, &e));
     size_t holders = v->holder_count, waiters = v->waiter_count;
     snib_view_free(v);
     snib_client_free(c);

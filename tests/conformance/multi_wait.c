@@ -172,7 +172,7 @@ static void the_loss_of_one_is_the_loss_of_the_whole(void **state)
         assert_true(now_ms() < until);
         look_again_after_ms(5);
         snib_multi_status(m, g, &s);
-    } while (s.state != SNIB_LOST);
+    } while (s.state != SNIB_STATE_LOST);
     assert_false(snib_multi_held(m, g));
     assert_int_equal(s.cause, SNIB_CAUSE_EXPIRED);
     assert_int_equal(s.member, 1);
@@ -199,11 +199,11 @@ static void the_force_of_one_is_the_loss_of_the_whole(void **state)
     struct snib_multi_status s;
     uint32_t ended;
     must(take_all(r.multi, 0, g));
-    must(snib_force_release(r.stranger, r.z, 0, "stuck", &ended, &e));
+    must(snib_client_force_release(r.stranger, r.z, 0, "stuck", &ended, &e));
     assert_int_equal(ended, 1);
     must_be(snib_renew(r.lock[2], g[2], 0, &e), SNIB_ERR_LOST);
     snib_multi_status(r.multi, g, &s);
-    assert_int_equal(s.state, SNIB_LOST);
+    assert_int_equal(s.state, SNIB_STATE_LOST);
     assert_int_equal(s.cause, SNIB_CAUSE_REVOKED);
     assert_int_equal(s.member, 2);
     assert_false(snib_multi_held(r.multi, g));
@@ -265,7 +265,7 @@ static void a_lease_that_ends_during_the_wait_is_taken_anew(void **state)
     int64_t until = now_ms() + 10000;
     for (bool held = true; held;) {
         struct snib_view *v;
-        must(snib_inspect(stranger, x, 0, &v, &e));
+        must(snib_client_inspect(stranger, x, 0, &v, &e));
         held = v->holder_count > 0;
         snib_view_free(v);
         assert_true(now_ms() < until);

@@ -22,10 +22,10 @@ an_upgrade_waits_for_readers_ahead_of_the_writers_that_wait(void **state)
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client(),
                        *e = open_client();
-    struct snib_lock *r = of_kind(c, name, SNIB_READ),
-                     *w = of_kind(c, name, SNIB_WRITE),
-                     *r2 = of_kind(d, name, SNIB_READ),
-                     *w3 = of_kind(e, name, SNIB_WRITE);
+    struct snib_lock *r = of_kind(c, name, SNIB_KIND_READ),
+                     *w = of_kind(c, name, SNIB_KIND_WRITE),
+                     *r2 = of_kind(d, name, SNIB_KIND_READ),
+                     *w3 = of_kind(e, name, SNIB_KIND_WRITE);
     uint64_t owner = snib_owner_new();
     struct snib_grant mine, other, none;
     struct task queued = {0}, upgrade = {.owner = owner};
@@ -59,10 +59,10 @@ static void a_second_upgrade_is_refused_and_the_first_succeeds(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *r = of_kind(c, name, SNIB_READ),
-                     *w = of_kind(c, name, SNIB_WRITE),
-                     *r2 = of_kind(d, name, SNIB_READ),
-                     *w2 = of_kind(d, name, SNIB_WRITE);
+    struct snib_lock *r = of_kind(c, name, SNIB_KIND_READ),
+                     *w = of_kind(c, name, SNIB_KIND_WRITE),
+                     *r2 = of_kind(d, name, SNIB_KIND_READ),
+                     *w2 = of_kind(d, name, SNIB_KIND_WRITE);
     uint64_t one = snib_owner_new(), two = snib_owner_new(),
              three = snib_owner_new();
     struct snib_grant a, b, x, none;
@@ -92,10 +92,10 @@ static void an_upgrade_that_times_out_leaves_the_read_lock_held(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *r = of_kind(c, name, SNIB_READ),
-                     *w = of_kind(c, name, SNIB_WRITE),
-                     *r2 = of_kind(d, name, SNIB_READ),
-                     *w2 = of_kind(d, name, SNIB_WRITE);
+    struct snib_lock *r = of_kind(c, name, SNIB_KIND_READ),
+                     *w = of_kind(c, name, SNIB_KIND_WRITE),
+                     *r2 = of_kind(d, name, SNIB_KIND_READ),
+                     *w2 = of_kind(d, name, SNIB_KIND_WRITE);
     uint64_t one = snib_owner_new(), two = snib_owner_new();
     struct snib_grant a, b, x, none;
     must(take(r, 0, one, &a));
@@ -120,15 +120,15 @@ static void an_upgrade_of_a_lost_read_lock_is_lost(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *r = fixed(c, name, SNIB_READ, 200),
-                     *r30 = of_kind(c, name, SNIB_READ),
-                     *w = of_kind(c, name, SNIB_WRITE),
-                     *w2 = of_kind(d, name, SNIB_WRITE);
+    struct snib_lock *r = fixed(c, name, SNIB_KIND_READ, 200),
+                     *r30 = of_kind(c, name, SNIB_KIND_READ),
+                     *w = of_kind(c, name, SNIB_KIND_WRITE),
+                     *w2 = of_kind(d, name, SNIB_KIND_WRITE);
     uint64_t one = snib_owner_new(), two = snib_owner_new();
     struct snib_grant a, b, x, none;
     uint32_t ended;
     must(take(r, 0, one, &a));
-    while (status_of(r, a).state != SNIB_LOST) {
+    while (status_of(r, a).state != SNIB_STATE_LOST) {
         look_again_after_ms(5);
     }
     must_be(take(w, 1000, one, &none), SNIB_ERR_LOST);
@@ -137,7 +137,7 @@ static void an_upgrade_of_a_lost_read_lock_is_lost(void **state)
     must(snib_release(w, x, NULL));
     /* The store ended the grant, and the client does not know yet. */
     must(take(r30, 1000, two, &b));
-    must(snib_force_release(d, name, 0, NULL, &ended, NULL));
+    must(snib_client_force_release(d, name, 0, NULL, &ended, NULL));
     must(take(w2, 0, snib_owner_new(), &x));
     must_be(take(w, 2000, two, &none), SNIB_ERR_LOST);
     must(snib_release(w2, x, NULL));
@@ -189,7 +189,7 @@ static void gets_through(snib_kind of_stream, uint32_t small, snib_kind one,
     pthread_t t[N];
     atomic_bool stop = false;
     struct snib_lock_options o =
-        terms(one, large, one == SNIB_PERMITS ? large : 0);
+        terms(one, large, one == SNIB_KIND_PERMITS ? large : 0);
     struct snib_lock *l = lock_with(c[2], name, &o);
     struct snib_grant g;
     must(take(l, 0, snib_owner_new(), &g)); /* sets the size */
@@ -234,19 +234,19 @@ static void gets_through(snib_kind of_stream, uint32_t small, snib_kind one,
 static void a_stream_of_readers_does_not_starve_the_writer(void **state)
 {
     (void)state;
-    gets_through(SNIB_READ, 0, SNIB_WRITE, 0);
+    gets_through(SNIB_KIND_READ, 0, SNIB_KIND_WRITE, 0);
 }
 
 static void a_stream_of_writers_does_not_starve_the_reader(void **state)
 {
     (void)state;
-    gets_through(SNIB_WRITE, 0, SNIB_READ, 0);
+    gets_through(SNIB_KIND_WRITE, 0, SNIB_KIND_READ, 0);
 }
 
 static void small_requests_do_not_starve_a_large_one(void **state)
 {
     (void)state;
-    gets_through(SNIB_PERMITS, 1, SNIB_PERMITS, 4);
+    gets_through(SNIB_KIND_PERMITS, 1, SNIB_KIND_PERMITS, 4);
 }
 
 /* -- lock-delay ------------------------------------------------------------ */
@@ -255,8 +255,8 @@ static struct snib_lock *delayed(struct snib_client *c, const char *name,
                                  snib_kind kind, int64_t lease_ms, bool fix,
                                  int64_t delay_ms)
 {
-    struct snib_lock_options o =
-        terms(kind, kind == SNIB_PERMITS ? 1 : 0, kind == SNIB_PERMITS ? 1 : 0);
+    struct snib_lock_options o = terms(kind, kind == SNIB_KIND_PERMITS ? 1 : 0,
+                                       kind == SNIB_KIND_PERMITS ? 1 : 0);
     o.lease_ms = lease_ms;
     o.fixed_lease = fix;
     o.lock_delay_ms = delay_ms;
@@ -267,14 +267,15 @@ static void
 a_lease_that_ran_out_keeps_the_lock_closed_for_its_delay(void **state)
 {
     (void)state;
-    static const snib_kind kinds[] = {SNIB_MUTEX, SNIB_READ, SNIB_PERMITS};
+    static const snib_kind kinds[] = {SNIB_KIND_MUTEX, SNIB_KIND_READ,
+                                      SNIB_KIND_PERMITS};
     for (int i = 0; i < 3; i++) {
         const char *name = fresh_name();
         struct snib_client *c = open_client(), *d = open_client();
         struct snib_lock *l = delayed(c, name, kinds[i], 400, true, 1000),
-                         *m = kinds[i] == SNIB_PERMITS
+                         *m = kinds[i] == SNIB_KIND_PERMITS
                                   ? permits_of(d, name, 1, 0)
-                                  : of_kind(d, name, SNIB_WRITE);
+                                  : of_kind(d, name, SNIB_KIND_WRITE);
         struct snib_grant g, h;
         int64_t begin = now_ms();
         must(take(l, 0, snib_owner_new(), &g));
@@ -295,9 +296,10 @@ static void a_release_opens_a_lock_with_a_delay_at_once(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *l = delayed(c, name, SNIB_MUTEX, 30000, false, 60000),
-                     *r = delayed(c, name, SNIB_READ, 30000, false, 60000),
-                     *m = of_kind(d, name, SNIB_WRITE);
+    struct snib_lock *l =
+                         delayed(c, name, SNIB_KIND_MUTEX, 30000, false, 60000),
+                     *r = delayed(c, name, SNIB_KIND_READ, 30000, false, 60000),
+                     *m = of_kind(d, name, SNIB_KIND_WRITE);
     struct snib_grant g, h;
     must(take(l, 0, snib_owner_new(), &g));
     must(snib_release(l, g, NULL));
@@ -321,9 +323,9 @@ static void a_renewed_grant_keeps_its_delay(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *first = of_kind(d, name, SNIB_MUTEX),
-                     *l = delayed(c, name, SNIB_MUTEX, 300, true, 6000),
-                     *m = of_kind(d, name, SNIB_WRITE);
+    struct snib_lock *first = of_kind(d, name, SNIB_KIND_MUTEX),
+                     *l = delayed(c, name, SNIB_KIND_MUTEX, 300, true, 6000),
+                     *m = of_kind(d, name, SNIB_KIND_WRITE);
     struct snib_grant g, none;
     struct task waiter = {0};
     must(take(first, 0, snib_owner_new(), &g));
@@ -342,8 +344,8 @@ static int hold_with_a_delay_and_stay(const char *name)
 {
     struct snib_client *c = open_client();
     struct snib_grant g;
-    return (int)acquire_for(delayed(c, name, SNIB_MUTEX, 700, false, 1500), 0,
-                            &g);
+    return (int)acquire_for(delayed(c, name, SNIB_KIND_MUTEX, 700, false, 1500),
+                            0, &g);
 }
 
 static void a_killed_holder_keeps_the_lock_closed_for_its_delay(void **state)
@@ -354,7 +356,7 @@ static void a_killed_holder_keeps_the_lock_closed_for_its_delay(void **state)
     struct child dead = start_child(hold_with_a_delay_and_stay, name);
     wait_for_child(&dead);
     struct snib_client *d = open_client();
-    struct snib_lock *m = of_kind(d, name, SNIB_MUTEX);
+    struct snib_lock *m = of_kind(d, name, SNIB_KIND_MUTEX);
     struct snib_grant g;
     kill_child(&dead);
     int64_t begin = now_ms();
@@ -376,13 +378,13 @@ static void higher_priorities_are_served_first_and_equals_in_order(void **state)
     enum { N = 6 };
     const char *name = fresh_name();
     struct snib_client *c[N], *d = open_client();
-    struct snib_lock *l = of_kind(d, name, SNIB_MUTEX);
+    struct snib_lock *l = of_kind(d, name, SNIB_KIND_MUTEX);
     struct task t[N] = {0};
     struct snib_grant g;
     atomic_int order = 0;
     must(take(l, 0, snib_owner_new(), &g));
     for (int i = 0; i < N; i++) {
-        struct snib_lock_options o = terms(SNIB_MUTEX, 0, 0);
+        struct snib_lock_options o = terms(SNIB_KIND_MUTEX, 0, 0);
         o.priority = priority[i];
         c[i] = open_client();
         t[i].order = &order;
@@ -409,8 +411,8 @@ static void owners_of_one_client_go_by_priority_too(void **state)
     enum { N = 6 };
     const char *name = fresh_name();
     struct snib_client *c = open_client();
-    struct snib_lock *l = of_kind(c, name, SNIB_MUTEX);
-    struct snib_lock_options o = terms(SNIB_MUTEX, 0, 0);
+    struct snib_lock *l = of_kind(c, name, SNIB_KIND_MUTEX);
+    struct snib_lock_options o = terms(SNIB_KIND_MUTEX, 0, 0);
     struct snib_grant g;
     uint64_t ticket;
     int place[N];
@@ -423,7 +425,7 @@ static void owners_of_one_client_go_by_priority_too(void **state)
     must(snib_release(l, g, NULL));
     for (int i = 0; i < N; i++) {
         struct snib_event ev = next_event(c);
-        assert_int_equal(ev.kind, SNIB_EV_GRANTED);
+        assert_int_equal(ev.kind, SNIB_EVENT_GRANTED);
         *(int *)ev.user = i;
         must(snib_release(l, ev.grant, NULL));
     }

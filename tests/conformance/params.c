@@ -205,7 +205,7 @@ static void permits_that_expire_are_counted_as_available(void **state)
     (void)state;
     struct snib_client *c = open_client(), *d = open_client();
     const char *name = fresh_name();
-    struct snib_lock_options o = terms(SNIB_PERMITS, 3, 5);
+    struct snib_lock_options o = terms(SNIB_KIND_PERMITS, 3, 5);
     o.fixed_lease = true;
     o.lease_ms = 700;
     struct snib_lock *l = lock_with(c, name, &o),
@@ -214,7 +214,7 @@ static void permits_that_expire_are_counted_as_available(void **state)
     must(acquire_for(l, 0, &g));
     must(acquire_for(m, 0, &h));
     assert_semaphore(d, name, 5, 4, 1, 0);
-    while (status_of(l, g).state != SNIB_LOST) {
+    while (status_of(l, g).state != SNIB_STATE_LOST) {
         look_again_after_ms(5);
     }
     int64_t deadline = now_ms() + 5000;
@@ -616,7 +616,7 @@ static void a_party_passes_ahead_of_a_lower_priority(void **state)
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client(),
                        *e = open_client();
-    struct snib_lock_options o = terms(SNIB_MUTEX, 0, 0);
+    struct snib_lock_options o = terms(SNIB_KIND_MUTEX, 0, 0);
     o.priority = -1;
     struct snib_lock *low = lock_with(e, name, &o);
     struct deed t = {.what = MEET,
@@ -664,7 +664,7 @@ static void wait_until_let_go(struct snib_client *c, const char *name)
     size_t holders = 1;
     while (holders) {
         struct snib_view *v;
-        must(snib_inspect(c, name, 0, &v, NULL));
+        must(snib_client_inspect(c, name, 0, &v, NULL));
         holders = v->holder_count;
         snib_view_free(v);
         assert_true(now_ms() < until);
@@ -682,18 +682,18 @@ static void a_started_await_is_answered_when_the_latch_opens(void **state)
     must(snib_latch_await_start(d, name, 0, &mark, &ticket, NULL));
     wait_for_waiters(c, name, 1);
     struct snib_event ev;
-    assert_false(snib_next(d, &ev));
+    assert_false(snib_client_next(d, &ev));
     must(snib_latch_count_down(c, name, 0, 1, NULL, NULL));
     ev = next_event(d);
-    assert_int_equal(ev.kind, SNIB_EV_PASSED);
+    assert_int_equal(ev.kind, SNIB_EVENT_PASSED);
     assert_ptr_equal(ev.user, &mark);
     assert_true(ev.grant.ticket == ticket);
     wait_until_let_go(c, name);
     /* An open latch is passed at once, and no event is left over. */
     must(snib_latch_try_start(d, name, 0, NULL, NULL, NULL));
-    assert_int_equal(next_event(d).kind, SNIB_EV_PASSED);
+    assert_int_equal(next_event(d).kind, SNIB_EVENT_PASSED);
     wait_until_let_go(c, name);
-    assert_false(snib_next(d, &ev));
+    assert_false(snib_client_next(d, &ev));
     snib_client_free(c);
     snib_client_free(d);
 }
@@ -701,7 +701,7 @@ static void a_started_await_is_answered_when_the_latch_opens(void **state)
 /* UNKNOWN: others see it wait before its own client has been told so. */
 static void must_be_cancelled(const struct snib_event *ev)
 {
-    assert_int_equal(ev->kind, SNIB_EV_REFUSED);
+    assert_int_equal(ev->kind, SNIB_EVENT_REFUSED);
     assert_true(ev->error.code == SNIB_ERR_CANCELLED ||
                 ev->error.code == SNIB_ERR_UNKNOWN);
 }
@@ -719,14 +719,14 @@ static void a_started_await_is_refused_in_its_event(void **state)
     must_be(next_event(c).error.code, SNIB_ERR_TIMEOUT);
     must(snib_latch_await_start(c, name, 0, NULL, &ticket, NULL));
     wait_for_waiters(c, name, 1);
-    snib_cancel(c, ticket);
+    snib_client_cancel(c, ticket);
     struct snib_event ev = next_event(c);
     must_be_cancelled(&ev);
     wait_for_fewer_waiters(c, name, 0);
     must_be(snib_latch_try_start(c, "", 0, NULL, &ticket, NULL),
             SNIB_ERR_USAGE);
     assert_true(ticket == 0);
-    assert_false(snib_next(c, &ev));
+    assert_false(snib_client_next(c, &ev));
     snib_client_free(c);
 }
 
@@ -740,7 +740,7 @@ started_parties_meet_and_one_that_cancels_is_not_counted(void **state)
     int64_t generation;
     must(snib_barrier_wait_start(c, name, 0, 2, NULL, &ticket, NULL));
     wait_for_waiters(d, name, 1);
-    snib_cancel(c, ticket);
+    snib_client_cancel(c, ticket);
     struct snib_event ev = next_event(c);
     must_be_cancelled(&ev);
     wait_for_fewer_waiters(d, name, 0);
@@ -750,7 +750,7 @@ started_parties_meet_and_one_that_cancels_is_not_counted(void **state)
     must(snib_barrier_wait_start(c, name, 0, 2, NULL, NULL, NULL));
     must(snib_barrier_try_for(d, name, 0, 2, 20000, &generation, NULL));
     ev = next_event(c);
-    assert_int_equal(ev.kind, SNIB_EV_PASSED);
+    assert_int_equal(ev.kind, SNIB_EVENT_PASSED);
     assert_int_equal(ev.grant.token, generation);
     wait_until_let_go(d, name);
     snib_client_free(c);

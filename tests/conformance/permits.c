@@ -91,15 +91,15 @@ static void what_can_never_be_granted_is_refused(void **state)
     static const struct {
         snib_kind kind;
         uint32_t permits, capacity;
-    } bad[] = {{SNIB_PERMITS, 3, 2},
-               {SNIB_PERMITS, 1, UINT32_MAX},
-               {SNIB_PERMITS, UINT32_MAX, 0},
-               {SNIB_MUTEX, 1, 0},
-               {SNIB_READ, 0, 1},
-               {SNIB_WRITE, 2, 2},
-               {SNIB_BARRIER, 0, 0},
-               {SNIB_BARRIER, 2, 2},
-               {SNIB_BARRIER, UINT32_MAX, 0},
+    } bad[] = {{SNIB_KIND_PERMITS, 3, 2},
+               {SNIB_KIND_PERMITS, 1, UINT32_MAX},
+               {SNIB_KIND_PERMITS, UINT32_MAX, 0},
+               {SNIB_KIND_MUTEX, 1, 0},
+               {SNIB_KIND_READ, 0, 1},
+               {SNIB_KIND_WRITE, 2, 2},
+               {SNIB_KIND_BARRIER, 0, 0},
+               {SNIB_KIND_BARRIER, 2, 2},
+               {SNIB_KIND_BARRIER, UINT32_MAX, 0},
                {(snib_kind)77, 0, 0}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct snib_lock_options o =
@@ -108,7 +108,7 @@ static void what_can_never_be_granted_is_refused(void **state)
         assert_true(strlen(err.text) > 10);
         assert_null(l);
     }
-    struct snib_lock_options o = terms(SNIB_MUTEX, 0, 0);
+    struct snib_lock_options o = terms(SNIB_KIND_MUTEX, 0, 0);
     o.priority = SNIB_PRIORITY_MAX + 1;
     must_be(snib_lock_new(c, name, &o, &l, &err), SNIB_ERR_USAGE);
     o.priority = 0;
@@ -147,7 +147,7 @@ static void a_timed_request_gets_permits_that_come_in_time(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock_options o = terms(SNIB_PERMITS, 3, 4);
+    struct snib_lock_options o = terms(SNIB_KIND_PERMITS, 3, 4);
     o.fixed_lease = true;
     o.lease_ms = 1000;
     struct snib_lock *three = lock_with(c, name, &o),
@@ -232,7 +232,8 @@ struct counting {
 static void *count(void *arg)
 {
     struct counting *k = arg;
-    struct snib_lock_options o = terms(SNIB_PERMITS, k->permits, k->capacity);
+    struct snib_lock_options o =
+        terms(SNIB_KIND_PERMITS, k->permits, k->capacity);
     struct snib_lock *l;
     k->err = snib_lock_new(k->client, k->name, &o, &l, NULL);
     for (int i = 0; i < k->rounds && !k->err; i++) {
@@ -335,7 +336,7 @@ static void permits_that_expire_come_back(void **state)
     must(take(m, 5000, snib_owner_new(), &h));
     int64_t took = now_ms() - begin;
     assert_true(took >= least_ms(800) && took < 800 + SLACK_MS);
-    assert_int_equal(status_of(l, g).state, SNIB_LOST);
+    assert_int_equal(status_of(l, g).state, SNIB_STATE_LOST);
     assert_int_equal(status_of(l, g).cause, SNIB_CAUSE_EXPIRED);
     must_be(snib_renew(l, g, 20000, NULL), SNIB_ERR_LOST);
     must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
@@ -388,7 +389,7 @@ static void any_thread_may_release_permits(void **state)
     struct snib_grant g;
     must(acquire_for(l, 0, &g)); /* by the owner of this thread */
     must(by_stranger(l, g));
-    assert_int_equal(status_of(l, g).state, SNIB_RELEASED);
+    assert_int_equal(status_of(l, g).state, SNIB_STATE_RELEASED);
     must_be(snib_release(l, g, NULL), SNIB_ERR_NOT_HELD);
     must(acquire_for(l, 0, &g));
     must(snib_release(l, g, NULL));
@@ -458,19 +459,19 @@ static void kind_and_permits_are_seen_by_status_and_inspect(void **state)
     struct snib_view *v;
     struct task waiter = {0};
     must(take(l, 0, snib_owner_new(), &g));
-    assert_int_equal(status_of(l, g).kind, SNIB_PERMITS);
+    assert_int_equal(status_of(l, g).kind, SNIB_KIND_PERMITS);
     assert_int_equal(status_of(l, g).permits, 3);
     assert_int_equal(status_of(l, g).holds, 1);
     start(&waiter, m, 10000);
     wait_for_waiters(c, name, 1);
-    must(snib_inspect(c, name, 0, &v, NULL));
+    must(snib_client_inspect(c, name, 0, &v, NULL));
     assert_int_equal(v->holder_count, 1);
-    assert_int_equal(v->holders[0].kind, SNIB_PERMITS);
+    assert_int_equal(v->holders[0].kind, SNIB_KIND_PERMITS);
     assert_int_equal(v->holders[0].permits, 3);
     assert_true(v->holders[0].self);
     assert_int_equal(v->holders[0].token, g.token);
     assert_int_equal(v->waiter_count, 1);
-    assert_int_equal(v->waiters[0].kind, SNIB_PERMITS);
+    assert_int_equal(v->waiters[0].kind, SNIB_KIND_PERMITS);
     assert_int_equal(v->waiters[0].permits, 2);
     snib_view_free(v);
     must(snib_release(l, g, NULL));

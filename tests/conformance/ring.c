@@ -136,8 +136,8 @@ static void a_lost_place_is_nobodys(void **state)
     assert_int_equal(snib_ring_try_for(c, name, 0, "w", 5000, &o, &p, &err), 0);
     struct snib_ring *r = ring_of(c, name);
     assert_true(snib_ring_mine(p, r, "k", 1));
-    assert_int_equal(snib_force_release(other, name, 0, "test", &ended, &err),
-                     0);
+    assert_int_equal(
+        snib_client_force_release(other, name, 0, "test", &ended, &err), 0);
     assert_int_equal(ended, 1);
     int64_t deadline = now_ms() + 5000;
     while (snib_ring_mine(p, r, "k", 1)) { /* until a renewal finds out */
@@ -200,7 +200,7 @@ static void a_writer_has_the_ring_without_members(void **state)
     struct snib_lock *lock;
     struct snib_grant g;
     struct snib_error err;
-    lo.kind = SNIB_WRITE;
+    lo.kind = SNIB_KIND_WRITE;
     assert_int_equal(snib_lock_new(c, name, &lo, &lock, &err), 0);
     assert_int_equal(snib_acquire(lock, NULL, &g, &err), 0);
     assert_int_equal(snib_ring_try(other, name, 0, "w", NULL, &p, &err),

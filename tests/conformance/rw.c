@@ -18,10 +18,10 @@ static void readers_share_and_keep_the_writer_out(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *r = of_kind(c, name, SNIB_READ),
-                     *s = of_kind(d, name, SNIB_READ),
-                     *w = of_kind(d, name, SNIB_WRITE),
-                     *m = of_kind(c, name, SNIB_MUTEX);
+    struct snib_lock *r = of_kind(c, name, SNIB_KIND_READ),
+                     *s = of_kind(d, name, SNIB_KIND_READ),
+                     *w = of_kind(d, name, SNIB_KIND_WRITE),
+                     *m = of_kind(c, name, SNIB_KIND_MUTEX);
     struct snib_grant a, b, x, none;
     must(take(r, 0, snib_owner_new(), &a));
     must(take(r, 0, snib_owner_new(), &b));
@@ -48,10 +48,10 @@ static void the_writer_may_read_and_others_may_not(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *w = of_kind(c, name, SNIB_WRITE),
-                     *r = of_kind(c, name, SNIB_READ),
-                     *w2 = of_kind(d, name, SNIB_WRITE),
-                     *r2 = of_kind(d, name, SNIB_READ);
+    struct snib_lock *w = of_kind(c, name, SNIB_KIND_WRITE),
+                     *r = of_kind(c, name, SNIB_KIND_READ),
+                     *w2 = of_kind(d, name, SNIB_KIND_WRITE),
+                     *r2 = of_kind(d, name, SNIB_KIND_READ);
     uint64_t owner = snib_owner_new();
     struct snib_grant write, read, other, none;
     must(take(w, 0, owner, &write));
@@ -81,9 +81,9 @@ twenty_readers_proceed_within_a_second_of_the_write_unlock(void **state)
     struct snib_lock *r[CLIENTS];
     for (int i = 0; i < CLIENTS; i++) {
         c[i] = open_client();
-        r[i] = of_kind(c[i], name, SNIB_READ);
+        r[i] = of_kind(c[i], name, SNIB_KIND_READ);
     }
-    struct snib_lock *w = of_kind(c[0], name, SNIB_WRITE);
+    struct snib_lock *w = of_kind(c[0], name, SNIB_KIND_WRITE);
     uint64_t owner = snib_owner_new();
     struct snib_grant write, nested;
     struct task t[N] = {0};
@@ -116,7 +116,7 @@ static int holders_of_kind(struct snib_client *c, const char *name,
 {
     struct snib_view *v;
     int n = 0;
-    must(snib_inspect(c, name, 0, &v, NULL));
+    must(snib_client_inspect(c, name, 0, &v, NULL));
     for (size_t i = 0; i < v->holder_count; i++) {
         n += v->holders[i].kind == kind;
     }
@@ -129,31 +129,31 @@ static void each_grant_tells_of_itself_only(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *w = of_kind(c, name, SNIB_WRITE),
-                     *r = of_kind(c, name, SNIB_READ),
-                     *w2 = of_kind(d, name, SNIB_WRITE);
+    struct snib_lock *w = of_kind(c, name, SNIB_KIND_WRITE),
+                     *r = of_kind(c, name, SNIB_KIND_READ),
+                     *w2 = of_kind(d, name, SNIB_KIND_WRITE);
     uint64_t owner = snib_owner_new();
     struct snib_grant write, read, again, none;
     must(take(w, 0, owner, &write));
-    assert_int_equal(holders_of_kind(d, name, SNIB_WRITE), 1);
-    assert_int_equal(holders_of_kind(d, name, SNIB_READ), 0);
+    assert_int_equal(holders_of_kind(d, name, SNIB_KIND_WRITE), 1);
+    assert_int_equal(holders_of_kind(d, name, SNIB_KIND_READ), 0);
     must(take(r, 0, owner, &read));
     must(take(r, 0, owner, &again));
-    assert_int_equal(holders_of_kind(d, name, SNIB_WRITE), 1);
-    assert_int_equal(holders_of_kind(d, name, SNIB_READ), 1);
-    assert_int_equal(status_of(w, write).kind, SNIB_WRITE);
+    assert_int_equal(holders_of_kind(d, name, SNIB_KIND_WRITE), 1);
+    assert_int_equal(holders_of_kind(d, name, SNIB_KIND_READ), 1);
+    assert_int_equal(status_of(w, write).kind, SNIB_KIND_WRITE);
     assert_int_equal(status_of(w, write).holds, 1);
-    assert_int_equal(status_of(r, read).kind, SNIB_READ);
+    assert_int_equal(status_of(r, read).kind, SNIB_KIND_READ);
     assert_int_equal(status_of(r, read).holds, 2);
     assert_int_equal(status_of(r, read).permits, 0);
     must(snib_release(w, write, NULL));
-    assert_int_equal(status_of(w, write).state, SNIB_RELEASED);
-    assert_int_equal(status_of(r, read).state, SNIB_HELD);
+    assert_int_equal(status_of(w, write).state, SNIB_STATE_RELEASED);
+    assert_int_equal(status_of(r, read).state, SNIB_STATE_HELD);
     must(snib_release(r, again, NULL));
     assert_int_equal(status_of(r, read).holds, 1);
     must_be(try_by_other(w2, &none), SNIB_ERR_BUSY); /* one hold is left */
     must(snib_release(r, read, NULL));
-    assert_int_equal(status_of(r, read).state, SNIB_RELEASED);
+    assert_int_equal(status_of(r, read).state, SNIB_STATE_RELEASED);
     assert_int_equal(holders_of(c, name), 0);
     must(try_by_other(w2, &write));
     must(snib_release(w2, write, NULL));
@@ -165,7 +165,7 @@ static void another_thread_may_not_release_a_read_lock(void **state)
 {
     (void)state;
     struct snib_client *c = open_client();
-    struct snib_lock *r = of_kind(c, fresh_name(), SNIB_READ);
+    struct snib_lock *r = of_kind(c, fresh_name(), SNIB_KIND_READ);
     struct snib_grant g;
     must(acquire_for(r, 0, &g));
     must_be(by_stranger(r, g), SNIB_ERR_WRONG_OWNER);
@@ -181,9 +181,9 @@ expired_readers_keep_the_writer_out_for_their_lease_only(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *lng = fixed(c, name, SNIB_READ, 1500),
-                     *shrt = fixed(d, name, SNIB_READ, 300),
-                     *w = of_kind(d, name, SNIB_WRITE);
+    struct snib_lock *lng = fixed(c, name, SNIB_KIND_READ, 1500),
+                     *shrt = fixed(d, name, SNIB_KIND_READ, 300),
+                     *w = of_kind(d, name, SNIB_KIND_WRITE);
     struct snib_grant a, b, x;
     int64_t begin = now_ms();
     must(take(lng, 0, snib_owner_new(), &a));
@@ -204,9 +204,9 @@ static void readers_come_in_when_a_writers_lease_runs_out(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *w = fixed(c, name, SNIB_WRITE, 700),
-                     *r = of_kind(d, name, SNIB_READ),
-                     *s = of_kind(c, name, SNIB_READ);
+    struct snib_lock *w = fixed(c, name, SNIB_KIND_WRITE, 700),
+                     *r = of_kind(d, name, SNIB_KIND_READ),
+                     *s = of_kind(c, name, SNIB_KIND_READ);
     struct snib_grant g;
     struct task t[3] = {0};
     int64_t begin = now_ms();
@@ -233,10 +233,10 @@ static void the_keeper_renews_fifty_readers_beyond_their_lease(void **state)
     enum { N = 50 };
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock_options o = terms(SNIB_READ, 0, 0);
+    struct snib_lock_options o = terms(SNIB_KIND_READ, 0, 0);
     o.lease_ms = 1000;
     struct snib_lock *r = lock_with(c, name, &o),
-                     *w = of_kind(d, name, SNIB_WRITE);
+                     *w = of_kind(d, name, SNIB_KIND_WRITE);
     struct snib_grant g[N], none;
     for (int i = 0; i < N; i++) {
         must(take(r, 1000, snib_owner_new(), &g[i]));
@@ -257,12 +257,12 @@ static void a_downgraded_reader_is_renewed_all_along(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock_options o = terms(SNIB_WRITE, 0, 0);
+    struct snib_lock_options o = terms(SNIB_KIND_WRITE, 0, 0);
     o.lease_ms = 1200;
     struct snib_lock *w = lock_with(c, name, &o);
-    o.kind = SNIB_READ;
+    o.kind = SNIB_KIND_READ;
     struct snib_lock *r = lock_with(c, name, &o),
-                     *w2 = of_kind(d, name, SNIB_WRITE);
+                     *w2 = of_kind(d, name, SNIB_KIND_WRITE);
     uint64_t owner = snib_owner_new();
     struct snib_grant write, read, none;
     must(take(w, 0, owner, &write));
@@ -284,9 +284,9 @@ a_re_entry_with_a_shorter_lease_does_not_shorten_the_first(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *lng = fixed(c, name, SNIB_WRITE, 2000),
-                     *shrt = fixed(c, name, SNIB_WRITE, 200),
-                     *w2 = of_kind(d, name, SNIB_WRITE);
+    struct snib_lock *lng = fixed(c, name, SNIB_KIND_WRITE, 2000),
+                     *shrt = fixed(c, name, SNIB_KIND_WRITE, 200),
+                     *w2 = of_kind(d, name, SNIB_KIND_WRITE);
     struct snib_grant a, b, none;
     must(acquire_for(lng, 0, &a));
     must(acquire_for(shrt, 0, &b));
@@ -302,7 +302,7 @@ static void a_partial_release_leaves_the_lease_as_it_is(void **state)
 {
     (void)state;
     struct snib_client *c = open_client();
-    struct snib_lock *l = fixed(c, fresh_name(), SNIB_MUTEX, 10000);
+    struct snib_lock *l = fixed(c, fresh_name(), SNIB_KIND_MUTEX, 10000);
     struct snib_grant g[3];
     for (int i = 0; i < 3; i++) {
         must(acquire_for(l, 0, &g[i]));
@@ -326,15 +326,15 @@ static void force_release_ends_all_readers(void **state)
     struct snib_grant g[3], x;
     uint32_t ended = 0;
     for (int i = 0; i < 3; i++) {
-        struct snib_lock_options o = terms(SNIB_READ, 0, 0);
+        struct snib_lock_options o = terms(SNIB_KIND_READ, 0, 0);
         o.lease_ms = 900;
         o.on_change = note_change;
         o.data = &seen[i];
         r[i] = lock_with(i < 2 ? c : d, name, &o);
         must(take(r[i], 0, snib_owner_new(), &g[i]));
     }
-    struct snib_lock *w = of_kind(d, name, SNIB_WRITE);
-    must(snib_force_release(d, name, 0, "stuck", &ended, NULL));
+    struct snib_lock *w = of_kind(d, name, SNIB_KIND_WRITE);
+    must(snib_client_force_release(d, name, 0, "stuck", &ended, NULL));
     assert_int_equal(ended, 3);
     must(take(w, 0, snib_owner_new(), &x));
     for (int i = 0; i < 3; i++) {
@@ -353,9 +353,9 @@ force_release_ends_the_writer_and_what_it_reads_and_permits(void **state)
     (void)state;
     const char *name = fresh_name(), *sem = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *w = of_kind(c, name, SNIB_WRITE),
-                     *r = of_kind(c, name, SNIB_READ),
-                     *m = of_kind(d, name, SNIB_MUTEX),
+    struct snib_lock *w = of_kind(c, name, SNIB_KIND_WRITE),
+                     *r = of_kind(c, name, SNIB_KIND_READ),
+                     *m = of_kind(d, name, SNIB_KIND_MUTEX),
                      *p = permits_of(c, sem, 2, 2),
                      *q = permits_of(d, sem, 2, 2);
     uint64_t owner = snib_owner_new();
@@ -363,7 +363,7 @@ force_release_ends_the_writer_and_what_it_reads_and_permits(void **state)
     uint32_t ended = 0;
     must(take(w, 0, owner, &a));
     must(take(r, 0, owner, &b));
-    must(snib_force_release(d, name, 0, "stuck", &ended, NULL));
+    must(snib_client_force_release(d, name, 0, "stuck", &ended, NULL));
     assert_int_equal(ended, 2);
     must(take(m, 0, snib_owner_new(), &x));
     assert_true(x.token > a.token);
@@ -373,7 +373,7 @@ force_release_ends_the_writer_and_what_it_reads_and_permits(void **state)
     must_be(snib_release(w, a, NULL), SNIB_ERR_LOST);
     must_be(snib_release(r, b, NULL), SNIB_ERR_LOST);
     must(take(p, 0, owner, &a));
-    must(snib_force_release(d, sem, 0, "stuck", &ended, NULL));
+    must(snib_client_force_release(d, sem, 0, "stuck", &ended, NULL));
     assert_int_equal(ended, 1);
     must(take(q, 0, snib_owner_new(), &x)); /* the size is what it was */
     assert_true(x.token > a.token);
@@ -393,7 +393,7 @@ struct reading {
 static void *read_ten_times(void *arg)
 {
     struct reading *k = arg;
-    struct snib_lock_options o = terms(SNIB_READ, 0, 0);
+    struct snib_lock_options o = terms(SNIB_KIND_READ, 0, 0);
     struct snib_lock *l;
     k->bad = snib_lock_new(k->client, k->name, &o, &l, NULL) != SNIB_ERR_OK;
     for (int i = 0; i < 10 && !k->bad; i++) {
@@ -425,7 +425,7 @@ static void names_with_braces_serve_ten_times_ten_readers(void **state)
             bad += k[i].bad;
         }
         assert_int_equal(bad, 0);
-        struct snib_lock *w = of_kind(c[0], name, SNIB_WRITE);
+        struct snib_lock *w = of_kind(c[0], name, SNIB_KIND_WRITE);
         struct snib_grant g;
         must(take(w, 1000, snib_owner_new(), &g));
         must(snib_release(w, g, NULL));
@@ -437,7 +437,7 @@ static void names_with_braces_serve_ten_times_ten_readers(void **state)
 static int read_and_stay(const char *name)
 {
     struct snib_client *c = open_client();
-    struct snib_lock_options o = terms(SNIB_READ, 0, 0);
+    struct snib_lock_options o = terms(SNIB_KIND_READ, 0, 0);
     struct snib_grant g;
     o.lease_ms = 1500;
     return (int)acquire_for(lock_with(c, name, &o), 0, &g);
@@ -452,8 +452,8 @@ a_killed_reader_keeps_the_writer_out_for_its_own_lease_only(void **state)
     struct child dead = start_child(read_and_stay, name);
     wait_for_child(&dead);
     struct snib_client *b = open_client(), *d = open_client();
-    struct snib_lock *r = of_kind(b, name, SNIB_READ), /* 30 s, renewed */
-        *w = of_kind(d, name, SNIB_WRITE);
+    struct snib_lock *r = of_kind(b, name, SNIB_KIND_READ), /* 30 s, renewed */
+        *w = of_kind(d, name, SNIB_KIND_WRITE);
     struct snib_grant g, x;
     struct task writer = {0};
     must(take(r, 0, snib_owner_new(), &g));
@@ -481,7 +481,7 @@ static void a_killed_reader_alone_blocks_no_longer_than_its_lease(void **state)
     struct child dead = start_child(read_and_stay, name);
     wait_for_child(&dead);
     struct snib_client *d = open_client();
-    struct snib_lock *w = of_kind(d, name, SNIB_WRITE);
+    struct snib_lock *w = of_kind(d, name, SNIB_KIND_WRITE);
     struct snib_grant x;
     must_be(take(w, 0, snib_owner_new(), &x), SNIB_ERR_BUSY);
     kill_child(&dead);
@@ -497,9 +497,9 @@ static void a_client_that_closes_gives_back_what_it_shares(void **state)
     (void)state;
     const char *name = fresh_name(), *sem = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *r = of_kind(c, name, SNIB_READ),
+    struct snib_lock *r = of_kind(c, name, SNIB_KIND_READ),
                      *p = permits_of(c, sem, 3, 3),
-                     *w = of_kind(d, name, SNIB_WRITE),
+                     *w = of_kind(d, name, SNIB_KIND_WRITE),
                      *q = permits_of(d, sem, 3, 0);
     struct snib_grant g;
     uint64_t owner = snib_owner_new();
@@ -526,7 +526,7 @@ static void *keep_the_pair(void *arg)
 {
     struct pair *k = arg;
     struct snib_lock_options o =
-        terms(k->writes ? SNIB_WRITE : SNIB_READ, 0, 0);
+        terms(k->writes ? SNIB_KIND_WRITE : SNIB_KIND_READ, 0, 0);
     struct snib_lock *l;
     k->bad = snib_lock_new(k->client, k->name, &o, &l, NULL) != SNIB_ERR_OK;
     for (int i = 0; i < k->rounds && !k->bad; i++) {
@@ -587,8 +587,8 @@ static void a_reader_shows_the_token_of_the_last_writer(void **state)
     (void)state;
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
-    struct snib_lock *w = fixed(c, name, SNIB_WRITE, 30000),
-                     *r = of_kind(d, name, SNIB_READ);
+    struct snib_lock *w = fixed(c, name, SNIB_KIND_WRITE, 30000),
+                     *r = of_kind(d, name, SNIB_KIND_READ);
     struct snib_grant write, a, b, next;
     must(take(w, 0, snib_owner_new(), &write));
     must(snib_release(w, write, NULL));

@@ -16,7 +16,7 @@ static struct snib_lock *lock_of(struct snib_client *c, const char *name,
 {
     struct snib_lock_options o = SNIB_INIT(snib_lock_options);
     o.kind = kind;
-    o.capacity = kind == SNIB_PERMITS ? 4 : 0;
+    o.capacity = kind == SNIB_KIND_PERMITS ? 4 : 0;
     o.lease_ms = lease_ms;
     o.fixed_lease = fixed;
     return lock_with(c, name, &o);
@@ -35,7 +35,7 @@ static void release_after_force(snib_kind kind, bool fixed)
     struct snib_grant g, h;
     uint32_t ended = 0;
     must(acquire_for(l, 0, &g));
-    must(snib_force_release(d, name, 0, "stuck", &ended, NULL));
+    must(snib_client_force_release(d, name, 0, "stuck", &ended, NULL));
     assert_int_equal(ended, 1);
     must(acquire_for(m, 0, &h)); /* another holds it by now */
     must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
@@ -51,10 +51,10 @@ static void release_after_force(snib_kind kind, bool fixed)
 static void a_release_of_a_share_after_a_forced_one_says_lost(void **state)
 {
     (void)state;
-    release_after_force(SNIB_READ, false);
-    release_after_force(SNIB_READ, true);
-    release_after_force(SNIB_PERMITS, false);
-    release_after_force(SNIB_PERMITS, true);
+    release_after_force(SNIB_KIND_READ, false);
+    release_after_force(SNIB_KIND_READ, true);
+    release_after_force(SNIB_KIND_PERMITS, false);
+    release_after_force(SNIB_KIND_PERMITS, true);
 }
 
 /* The holder learns who did it and for what reason, whether it finds out by a
@@ -76,7 +76,8 @@ static void who_forced_a_release_and_why_is_told(void **state)
     must(acquire_for(l, 0, &g));
     snib_grant_explain(l, g, why, sizeof why);
     assert_string_equal(why, "");
-    must(snib_force_release(d, name, 0, "release 4.2 is bad", NULL, NULL));
+    must(snib_client_force_release(d, name, 0, "release 4.2 is bad", NULL,
+                                   NULL));
     must_be(snib_renew(l, g, 0, NULL), SNIB_ERR_LOST);
     wait_for_loss(&heard, SNIB_CAUSE_REVOKED);
     snib_grant_explain(l, g, why, sizeof why);
@@ -106,7 +107,7 @@ static void force_is_told(snib_kind kind, bool fixed, bool by_itself)
     struct snib_grant g;
     uint32_t ended = 0;
     o.kind = kind;
-    o.capacity = kind == SNIB_PERMITS ? 1 : 0;
+    o.capacity = kind == SNIB_KIND_PERMITS ? 1 : 0;
     o.lease_ms = 30000;
     o.fixed_lease = fixed;
     o.on_change = note_change;
@@ -116,15 +117,16 @@ static void force_is_told(snib_kind kind, bool fixed, bool by_itself)
     struct snib_lock *m = lock_with(c, name, &o);
     struct task waiter = {.release = true};
     must(take(l, 0, snib_owner_new(), &g));
-    if (kind == SNIB_MUTEX) {
+    if (kind == SNIB_KIND_MUTEX) {
         start(&waiter, m, 20000);
     }
     int64_t began = now_ms();
-    must(snib_force_release(by_itself ? c : d, name, 0, "bad", &ended, NULL));
+    must(snib_client_force_release(by_itself ? c : d, name, 0, "bad", &ended,
+                                   NULL));
     assert_int_equal(ended, 1);
     wait_for_loss(&heard, SNIB_CAUSE_REVOKED);
     assert_true(now_ms() - began < AT_ONCE_MS);
-    if (kind == SNIB_MUTEX) {
+    if (kind == SNIB_KIND_MUTEX) {
         must(join(&waiter)->err);
         assert_true(waiter.ended_ms - began < AT_ONCE_MS);
     }
@@ -136,7 +138,8 @@ static void force_is_told(snib_kind kind, bool fixed, bool by_itself)
 static void a_forced_release_is_told_at_once_to_who_never_waited(void **state)
 {
     (void)state;
-    static const snib_kind kinds[] = {SNIB_MUTEX, SNIB_READ, SNIB_PERMITS};
+    static const snib_kind kinds[] = {SNIB_KIND_MUTEX, SNIB_KIND_READ,
+                                      SNIB_KIND_PERMITS};
     for (int i = 0; i < 3; i++) {
         for (int by_itself = 0; by_itself < 2; by_itself++) {
             force_is_told(kinds[i], false, by_itself);
@@ -151,11 +154,12 @@ static void who_forces_its_own_lock_can_have_it_again(void **state)
     struct snib_client *c = open_client();
     const char *name = fresh_name();
     for (int is_fixed = 0; is_fixed < 2; is_fixed++) {
-        struct snib_lock *l = lock_of(c, name, SNIB_MUTEX, 30000, is_fixed);
+        struct snib_lock *l =
+            lock_of(c, name, SNIB_KIND_MUTEX, 30000, is_fixed);
         struct snib_grant g, h;
         must(acquire_for(l, 0, &g));
         must_be(try_by_other(l, &h), SNIB_ERR_BUSY);
-        must(snib_force_release(c, name, 0, "bad", NULL, NULL));
+        must(snib_client_force_release(c, name, 0, "bad", NULL, NULL));
         must(try_by_other(l, &h));
         must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
         must(snib_release(l, h, NULL));
@@ -171,15 +175,15 @@ static void a_fixed_lease_that_stands_is_not_extended(void **state)
     struct snib_client *c = open_client();
     const char *name = fresh_name();
     enum { LEASE_MS = 6000 }; /* far longer than this case takes anywhere */
-    struct snib_lock *l = lock_of(c, name, SNIB_READ, LEASE_MS, true),
-                     *m = lock_of(c, name, SNIB_READ, 30000, false);
+    struct snib_lock *l = lock_of(c, name, SNIB_KIND_READ, LEASE_MS, true),
+                     *m = lock_of(c, name, SNIB_KIND_READ, 30000, false);
     struct snib_grant g, h;
     struct snib_view *v;
     must(take(l, 0, snib_owner_new(), &g));
     must(take(m, 0, snib_owner_new(), &h));
     int64_t began = now_ms();
     do { /* in this time the store has been asked */
-        must(snib_inspect(c, name, 0, &v, NULL));
+        must(snib_client_inspect(c, name, 0, &v, NULL));
         int64_t left = LEASE_MS;
         for (size_t i = 0; i < v->holder_count; i++) {
             left = v->holders[i].left_ms < left ? v->holders[i].left_ms : left;
@@ -203,13 +207,13 @@ static void a_release_whose_reply_is_lost_is_told_as_what_it_did(void **state)
     }
     struct snib_client *c = open_client(), *d = open_client();
     const char *name = fresh_name();
-    struct snib_lock *l = lock_of(c, name, SNIB_MUTEX, 30000, true);
+    struct snib_lock *l = lock_of(c, name, SNIB_KIND_MUTEX, 30000, true);
     struct snib_grant g;
     must(acquire_for(l, 0, &g));
     must(snib_test_drop_replies(c, 1));
     must(snib_release(l, g, NULL)); /* its first copy ended it */
     must(acquire_for(l, 0, &g));
-    must(snib_force_release(d, name, 0, "stuck", NULL, NULL));
+    must(snib_client_force_release(d, name, 0, "stuck", NULL, NULL));
     must(snib_test_drop_replies(c, 1));
     must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
     snib_client_free(c);
@@ -224,7 +228,7 @@ static struct snib_lock *delayed(struct snib_client *c, const char *name,
 {
     struct snib_lock_options o = SNIB_INIT(snib_lock_options);
     o.kind = kind;
-    o.capacity = kind == SNIB_PERMITS ? 2 : 0;
+    o.capacity = kind == SNIB_KIND_PERMITS ? 2 : 0;
     o.permits = o.capacity;
     o.lease_ms = lease_ms;
     o.fixed_lease = true;
@@ -235,7 +239,7 @@ static struct snib_lock *delayed(struct snib_client *c, const char *name,
 static struct snib_view *view_of(struct snib_client *c, const char *name)
 {
     struct snib_view *v;
-    must(snib_inspect(c, name, 0, &v, NULL));
+    must(snib_client_inspect(c, name, 0, &v, NULL));
     return v;
 }
 
@@ -272,13 +276,14 @@ static void wait_until_closed(struct snib_client *c, const char *name)
 static void a_lock_delay_is_told_while_it_runs(void **state)
 {
     (void)state;
-    static const snib_kind kinds[] = {SNIB_MUTEX, SNIB_READ, SNIB_PERMITS};
+    static const snib_kind kinds[] = {SNIB_KIND_MUTEX, SNIB_KIND_READ,
+                                      SNIB_KIND_PERMITS};
     for (int i = 0; i < 3; i++) {
         struct snib_client *c = open_client(), *d = open_client();
         const char *name = fresh_name();
-        struct snib_lock *m =
-            lock_of(d, name, kinds[i] == SNIB_READ ? SNIB_WRITE : kinds[i],
-                    30000, false);
+        struct snib_lock *m = lock_of(
+            d, name, kinds[i] == SNIB_KIND_READ ? SNIB_KIND_WRITE : kinds[i],
+            30000, false);
         struct snib_grant g, h;
         must(acquire_for(delayed(c, name, kinds[i], 500, 2000), 0, &g));
         wait_until_closed(d, name);
@@ -309,9 +314,9 @@ static void a_list_shows_what_is_closed(void **state)
     struct snib_view **all;
     struct snib_grant g;
     size_t n;
-    must(acquire_for(delayed(c, name, SNIB_MUTEX, 500, 60000), 0, &g));
+    must(acquire_for(delayed(c, name, SNIB_KIND_MUTEX, 500, 60000), 0, &g));
     wait_until_closed(d, name);
-    must(snib_list(d, name, &all, &n, NULL));
+    must(snib_client_list(d, name, &all, &n, NULL));
     assert_int_equal(n, 1);
     assert_int_equal(all[0]->holder_count, 0);
     assert_int_equal(all[0]->closed_count, 1);
@@ -326,9 +331,9 @@ static void who_fits_beside_a_lock_delay_is_let_in(void **state)
     (void)state;
     struct snib_client *c = open_client(), *d = open_client();
     const char *name = fresh_name();
-    struct snib_lock *read = lock_of(d, name, SNIB_READ, 30000, false);
+    struct snib_lock *read = lock_of(d, name, SNIB_KIND_READ, 30000, false);
     struct snib_grant g, h;
-    must(acquire_for(delayed(c, name, SNIB_READ, 500, 60000), 0, &g));
+    must(acquire_for(delayed(c, name, SNIB_KIND_READ, 500, 60000), 0, &g));
     wait_until_closed(d, name);
     must(acquire_for(read, 0, &h));
     struct snib_view *v = view_of(d, name);
@@ -346,18 +351,18 @@ static void a_release_or_a_forced_one_leaves_nothing_closed(void **state)
     (void)state;
     struct snib_client *c = open_client(), *d = open_client();
     const char *name = fresh_name();
-    struct snib_lock *l = delayed(c, name, SNIB_MUTEX, 30000, 60000);
+    struct snib_lock *l = delayed(c, name, SNIB_KIND_MUTEX, 30000, 60000);
     struct snib_grant g;
     uint32_t ended = 9;
     must(acquire_for(l, 0, &g));
     must(snib_release(l, g, NULL));
-    assert_int_equal(closed_ms(d, name, g, SNIB_MUTEX), 0);
-    must(acquire_for(delayed(c, name, SNIB_MUTEX, 500, 60000), 0, &g));
+    assert_int_equal(closed_ms(d, name, g, SNIB_KIND_MUTEX), 0);
+    must(acquire_for(delayed(c, name, SNIB_KIND_MUTEX, 500, 60000), 0, &g));
     wait_until_closed(d, name);
-    must(snib_force_release(d, name, 0, "it is gone", &ended, NULL));
+    must(snib_client_force_release(d, name, 0, "it is gone", &ended, NULL));
     assert_int_equal(ended, 0); /* nobody held any more */
-    assert_int_equal(closed_ms(d, name, g, SNIB_MUTEX), 0);
-    must(acquire_for(lock_of(d, name, SNIB_MUTEX, 30000, false), 0, &g));
+    assert_int_equal(closed_ms(d, name, g, SNIB_KIND_MUTEX), 0);
+    must(acquire_for(lock_of(d, name, SNIB_KIND_MUTEX, 30000, false), 0, &g));
     snib_client_free(c);
     snib_client_free(d);
 }
@@ -435,7 +440,8 @@ static void a_lot_of_permits_has_the_lowest_slot_that_is_free(void **state)
 static void only_permits_that_are_held_have_a_slot(void **state)
 {
     (void)state;
-    static const snib_kind kinds[] = {SNIB_MUTEX, SNIB_READ, SNIB_WRITE};
+    static const snib_kind kinds[] = {SNIB_KIND_MUTEX, SNIB_KIND_READ,
+                                      SNIB_KIND_WRITE};
     struct snib_client *c = open_client();
     struct snib_grant g;
     struct snib_status st;
@@ -522,7 +528,7 @@ static void who_adopts_a_grant_has_its_slot(void **state)
     const char *name = fresh_name();
     char text[SNIB_GRANT_TEXT], identity[SNIB_IDENTITY_TEXT];
     struct snib_lock_options o = SNIB_INIT(snib_lock_options);
-    o.kind = SNIB_PERMITS;
+    o.kind = SNIB_KIND_PERMITS;
     o.capacity = 3;
     o.fixed_lease = true;
     struct snib_lock *l = lock_with(c, name, &o);
@@ -593,7 +599,7 @@ static void a_lease_that_is_over_gives_its_slot_back(void **state)
     const char *name = fresh_name();
     struct snib_lock_options o = SNIB_INIT(snib_lock_options);
     struct snib_lock *l = permits_of(d, name, 1, 3);
-    o.kind = SNIB_PERMITS;
+    o.kind = SNIB_KIND_PERMITS;
     o.capacity = 3;
     o.lease_ms = 500;
     o.fixed_lease = true;

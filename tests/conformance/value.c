@@ -213,7 +213,7 @@ static void a_lock_of_the_same_name_is_another_thing(void **state)
     assert_int_equal(snib_acquire(lock, NULL, &grant, &err), 0);
     int64_t version = put(other, name, 0, "beside the lock");
     assert_true(snib_grant_held(lock, grant));
-    assert_int_equal(snib_inspect(other, name, 0, &view, &err), 0);
+    assert_int_equal(snib_client_inspect(other, name, 0, &view, &err), 0);
     assert_int_equal(view->holder_count, 1);
     snib_view_free(view);
     assert_int_equal(snib_release(lock, grant, &err), 0);

@@ -53,8 +53,8 @@ template <class Work> void elsewhere(Work work)
 inline void revoke(snib_client *client, const std::string &name, int fd)
 {
     struct pollfd lost = {fd, POLLIN, 0};
-    CHECK(!snib_force_release(client, name.data(), name.size(), "test", nullptr,
-                              nullptr));
+    CHECK(!snib_client_force_release(client, name.data(), name.size(), "test",
+                                     nullptr, nullptr));
     CHECK(poll(&lost, 1, 10000) == 1);
 }
 

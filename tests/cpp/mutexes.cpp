@@ -149,7 +149,7 @@ void one_mutex_serves_many_threads_each_with_its_own_hold()
     std::lock_guard guard(w.mutex);
     elsewhere([&] {
         CHECK(!w.mutex.try_lock() && !w.mutex.held());
-        CHECK(w.mutex.status().state == SNIB_RELEASED);
+        CHECK(w.mutex.status().state == SNIB_STATE_RELEASED);
         w.mutex.unlock(); /* of nothing */
         CHECK(w.mutex.release().code() == SNIB_ERR_NOT_HELD);
     });

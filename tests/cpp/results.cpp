@@ -46,7 +46,7 @@ void a_grant_is_held_until_its_block_ends()
     {
         auto grant = lock.acquire();
         CHECK(grant && grant->held() && grant->token() > 0);
-        CHECK(grant->status().state == SNIB_HELD && !grant->lost());
+        CHECK(grant->status().state == SNIB_STATE_HELD && !grant->lost());
         CHECK(!is_free(other, name));
     }
     CHECK(is_free(other, name));
@@ -82,7 +82,7 @@ void a_grant_moves_and_is_released_once()
     snib::grant first = std::move(*lock.acquire()), second(std::move(first));
     CHECK(second.held() && !first.held() && first.token() == 0);
     CHECK(first.release().code() == SNIB_ERR_NOT_HELD);
-    CHECK(first.status().state == SNIB_RELEASED && first.fd() == -1);
+    CHECK(first.status().state == SNIB_STATE_RELEASED && first.fd() == -1);
     snib::lock moved = std::move(lock);
     std::vector<snib::grant> several(1);
     several[0] = std::move(second);
@@ -215,8 +215,8 @@ void a_limit_out_of_sight_waits()
     });
     snib_view *view = nullptr;
     for (std::size_t waiters = 0; waiters == 0; snib_view_free(view)) {
-        CHECK(!snib_inspect(client.get(), name.data(), name.size(), &view,
-                            nullptr));
+        CHECK(!snib_client_inspect(client.get(), name.data(), name.size(),
+                                   &view, nullptr));
         waiters = view ? view->waiter_count : 1;
     }
     CHECK(bool(grant->release()));
@@ -243,12 +243,12 @@ void permits_and_readers_are_grants_too()
     std::string name = fresh();
     snib::client client = open(), other = open();
     snib::lock_options options;
-    options.kind = SNIB_READ;
+    options.kind = SNIB_KIND_READ;
     snib::lock reads = lock_of(client, name, options);
     snib::lock others = lock_of(other, name, options);
     auto one = reads.acquire(), two = others.acquire();
     CHECK(one && two && !is_free(other, name));
-    options.kind = SNIB_PERMITS;
+    options.kind = SNIB_KIND_PERMITS;
     options.capacity = 2;
     snib::lock permits = lock_of(client, fresh(), options);
     auto first = permits.acquire(), second = permits.acquire();

@@ -108,15 +108,15 @@ void on_log(void *data, int level, const char *text)
 static const char *event_word(snib_event_kind kind)
 {
     switch (kind) {
-    case SNIB_EV_GRANTED:
+    case SNIB_EVENT_GRANTED:
         return "granted";
-    case SNIB_EV_REFUSED:
+    case SNIB_EVENT_REFUSED:
         return "refused";
-    case SNIB_EV_RELEASED:
+    case SNIB_EVENT_RELEASED:
         return "released";
-    case SNIB_EV_STATE:
+    case SNIB_EVENT_STATE:
         return "state";
-    case SNIB_EV_PASSED:
+    case SNIB_EVENT_PASSED:
         return "passed";
     }
     return "?";
@@ -126,7 +126,7 @@ static void say_event(const struct snib_event *event)
 {
     struct object *grant = event->user;
     struct line line;
-    if (event->kind == SNIB_EV_GRANTED && grant != NULL) {
+    if (event->kind == SNIB_EVENT_GRANTED && grant != NULL) {
         grant->grant = event->grant;
     }
     line_begin(&line);
@@ -145,11 +145,11 @@ static void *listen_loop(void *data)
     struct object *client = data;
     struct snib_event event;
     for (;;) {
-        struct pollfd fd = {snib_fd(client->client), POLLIN, 0};
+        struct pollfd fd = {snib_client_fd(client->client), POLLIN, 0};
         if (poll(&fd, 1, -1) < 0 && errno != EINTR) {
             return NULL;
         }
-        while (snib_next(client->client, &event)) {
+        while (snib_client_next(client->client, &event)) {
             say_event(&event);
         }
     }

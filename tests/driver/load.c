@@ -77,11 +77,11 @@ static void storm_cancel_cycle(struct storm_thread *self,
     until.tv_nsec %= 1000000000;
     /* Not sem_clockwait: ThreadSanitizer does not know it. */
     if (sem_timedwait(&self->answered, &until) != 0) {
-        snib_cancel(storm->client, ticket);
+        snib_client_cancel(storm->client, ticket);
         while (sem_wait(&self->answered) != 0) {
         }
     }
-    if (self->event.kind == SNIB_EV_GRANTED) {
+    if (self->event.kind == SNIB_EVENT_GRANTED) {
         storm_note(storm, SNIB_ERR_OK);
         storm_release(storm, lock, self->event.grant);
     } else {
@@ -135,12 +135,12 @@ static void *storm_listen(void *data)
     struct storm_ear *ear = data;
     struct snib_event event;
     for (;;) {
-        struct pollfd fds[2] = {{snib_fd(ear->client), POLLIN, 0},
+        struct pollfd fds[2] = {{snib_client_fd(ear->client), POLLIN, 0},
                                 {ear->stop[0], POLLIN, 0}};
         poll(fds, 2, -1);
-        while (snib_next(ear->client, &event)) {
+        while (snib_client_next(ear->client, &event)) {
             struct storm_thread *thread = event.user;
-            if (event.kind != SNIB_EV_STATE && thread != NULL) {
+            if (event.kind != SNIB_EVENT_STATE && thread != NULL) {
                 thread->event = event;
                 sem_post(&thread->answered);
             }

@@ -56,7 +56,8 @@ snib_err do_inspect(struct command *command, struct line *line,
     size_t size;
     const char *name = text_of(command, "name", "", &size);
     struct snib_view *view;
-    snib_err err = snib_inspect(client->client, name, size, &view, error);
+    snib_err err =
+        snib_client_inspect(client->client, name, size, &view, error);
     if (err == SNIB_ERR_OK) {
         say_view(line, view);
         snib_view_free(view);
@@ -71,8 +72,8 @@ snib_err do_list(struct command *command, struct line *line,
     struct snib_view **views;
     size_t count;
     snib_err err =
-        snib_list(client->client, text_of(command, "glob", NULL, NULL), &views,
-                  &count, error);
+        snib_client_list(client->client, text_of(command, "glob", NULL, NULL),
+                         &views, &count, error);
     if (err != SNIB_ERR_OK) {
         return err;
     }
@@ -96,9 +97,9 @@ snib_err do_force_release(struct command *command, struct line *line,
     size_t size;
     const char *name = text_of(command, "name", "", &size);
     uint32_t released = 0;
-    snib_err err = snib_force_release(client->client, name, size,
-                                      text_of(command, "reason", NULL, NULL),
-                                      &released, error);
+    snib_err err = snib_client_force_release(
+        client->client, name, size, text_of(command, "reason", NULL, NULL),
+        &released, error);
     line_int(line, "released", released);
     return err;
 }
@@ -124,7 +125,7 @@ snib_err do_doctor(struct command *command, struct line *line,
     struct object *client = object_of(command, 'c', "client");
     line_key(line, "findings");
     struct line list = {.file = line->file, .first = true};
-    snib_err err = snib_doctor(client->client, on_finding, &list, error);
+    snib_err err = snib_client_doctor(client->client, on_finding, &list, error);
     fputs(list.first ? "[]" : "]", line->file);
     return err;
 }

@@ -233,7 +233,7 @@ snib_err do_cancel(struct command *command, struct line *line,
 {
     struct object *object = object_of(command, 'g', "id");
     (void)line, (void)error;
-    snib_cancel(object->client, object->grant.ticket);
+    snib_client_cancel(object->client, object->grant.ticket);
     return SNIB_ERR_OK;
 }
 

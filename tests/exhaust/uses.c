@@ -105,7 +105,7 @@ static void changed(void *data, struct snib_grant g, snib_state state,
 {
     (void)g;
     (void)reason;
-    if (state == SNIB_LOST || state == SNIB_AT_RISK) {
+    if (state == SNIB_STATE_LOST || state == SNIB_STATE_AT_RISK) {
         *(volatile bool *)data = true;
     }
 }
@@ -139,7 +139,7 @@ static void look(struct snib_client *c, struct snib_grant g)
 {
     struct snib_view *v = NULL;
     struct snib_error e;
-    if (ok("inspect", snib_inspect(c, "a", 1, &v, &e), &e)) {
+    if (ok("inspect", snib_client_inspect(c, "a", 1, &v, &e), &e)) {
         need(v->holder_count == 1 && v->holders[0].token == g.token, "inspect",
              "does not show the holder");
     }
@@ -202,17 +202,17 @@ static bool event_of(struct snib_client *c, bool pull, struct snib_event *ret)
     struct snib_error none = {0};
     int64_t end = now_ms() + 3 * (WAIT_MS + LEASE_MS);
     while (now_ms() < end) {
-        struct pollfd p = {.fd = snib_fd(c), .events = POLLIN};
-        if (pull && snib_process(c)) {
+        struct pollfd p = {.fd = snib_client_fd(c), .events = POLLIN};
+        if (pull && snib_client_process(c)) {
             wrong("process", none.text);
         }
-        if (snib_next(c, ret)) {
-            if (ret->kind != SNIB_EV_STATE) {
+        if (snib_client_next(c, ret)) {
+            if (ret->kind != SNIB_EVENT_STATE) {
                 return true;
             }
             continue;
         }
-        int64_t ms = pull ? snib_timeout_ms(c) : -1;
+        int64_t ms = pull ? snib_client_timeout_ms(c) : -1;
         poll(&p, 1, ms < 0 || ms > 500 ? 500 : (int)ms);
     }
     wrong("event", "none comes");
@@ -231,7 +231,7 @@ static void started(struct snib_client *c, struct snib_lock *l, bool pull)
         return;
     }
     need(ev.grant.ticket == ticket && ev.user == c, "event", "another's");
-    need(ev.kind == (ev.error.code ? SNIB_EV_REFUSED : SNIB_EV_GRANTED),
+    need(ev.kind == (ev.error.code ? SNIB_EVENT_REFUSED : SNIB_EVENT_GRANTED),
          "event", "the kind");
     if (!ok("granted", ev.error.code, &ev.error)) {
         return;
@@ -244,7 +244,7 @@ static void started(struct snib_client *c, struct snib_lock *l, bool pull)
         }
     }
     if (event_of(c, pull, &ev)) {
-        need(ev.kind == SNIB_EV_RELEASED, "event", "not of the release");
+        need(ev.kind == SNIB_EVENT_RELEASED, "event", "not of the release");
         (void)ok("released", ev.error.code, &ev.error);
     }
 }

@@ -117,13 +117,13 @@ static void acquire(struct world *w, bool try_only)
         .spin = (more >> 5 & 3) == 3,
         .limit = snib__after(w->now, snib__ms(10 + 40 * (more >> 5)))};
     uint32_t kind = how >> 4;
-    ask.kind = kind == 1   ? SNIB_READ
-               : kind == 2 ? SNIB_WRITE
-               : kind == 3 ? SNIB_PERMITS
-               : kind == 4 ? SNIB_BARRIER
-                           : SNIB_MUTEX;
-    ask.permits = ask.kind == SNIB_BARRIER ? 2 : 1;
-    ask.capacity = ask.kind == SNIB_PERMITS ? 5 : 0;
+    ask.kind = kind == 1   ? SNIB_KIND_READ
+               : kind == 2 ? SNIB_KIND_WRITE
+               : kind == 3 ? SNIB_KIND_PERMITS
+               : kind == 4 ? SNIB_KIND_BARRIER
+                           : SNIB_KIND_MUTEX;
+    ask.permits = ask.kind == SNIB_KIND_BARRIER ? 2 : 1;
+    ask.capacity = ask.kind == SNIB_KIND_PERMITS ? 5 : 0;
     if (!p || owner_waits(w, owner)) {
         return;
     }

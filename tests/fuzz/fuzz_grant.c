@@ -34,7 +34,7 @@ static void lies_in_bounds(const struct grantfile *g)
     MUST(g->name_size <= SNIB_NAME_MAX && !g->name[g->name_size]);
     if (g->no_holder) {
         MUST(g->name_size && g->identity[0]);
-        MUST(g->kind != SNIB_PERMITS ||
+        MUST(g->kind != SNIB_KIND_PERMITS ||
              (g->permits > 0 && g->permits <= SNIB_PERMITS_MAX));
     } else {
         MUST(g->token > 0 && g->holder_process_pid > 0);

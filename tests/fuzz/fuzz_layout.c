@@ -7,7 +7,7 @@
 static void bounded(const struct snib__stored_claim *c)
 {
     MUST(c->state >= SNIB__WAITS && c->state <= SNIB__SHARES);
-    MUST(c->kind <= SNIB_BARRIER);
+    MUST(c->kind <= SNIB_KIND_BARRIER);
     MUST(c->token >= 0 && c->token <= SNIB__TOKEN_END);
     MUST(snib__is_token(c->floor) || c->floor == SNIB__TOKEN_END);
     MUST(c->reserve <= SNIB__RESERVE_MAX);

@@ -198,8 +198,8 @@ static snib_err acquire(struct snib_client *c, const char *name, snib_kind kind,
     struct snib_lock_options o = SNIB_INIT(snib_lock_options);
     struct snib_error e = {0};
     o.kind = kind;
-    o.permits = kind == SNIB_PERMITS ? 1 : 0;
-    o.capacity = kind == SNIB_PERMITS ? 2 : 0;
+    o.permits = kind == SNIB_KIND_PERMITS ? 1 : 0;
+    o.capacity = kind == SNIB_KIND_PERMITS ? 2 : 0;
     MUST(!snib_lock_new(c, name, &o, lock, &e));
     snib_err err = snib_try_for(*lock, roll() & 1, NULL, grant, &e);
     is_told(err, &e);
@@ -217,8 +217,8 @@ static void take(struct snib_client *one, struct snib_client *other,
     struct snib_lock *l[2] = {NULL, NULL};
     struct snib_grant g[2];
     struct snib_error e = {0};
-    if (!acquire(one, name, SNIB_MUTEX, &l[0], &g[0])) {
-        bool again = !acquire(other, name, SNIB_MUTEX, &l[1], &g[1]);
+    if (!acquire(one, name, SNIB_KIND_MUTEX, &l[0], &g[0])) {
+        bool again = !acquire(other, name, SNIB_KIND_MUTEX, &l[1], &g[1]);
         MUST(!again || !snib_grant_held(l[0], g[0]));
         is_told(snib_release(l[0], g[0], &e), &e);
         snib_lock_free(l[1]);
@@ -235,7 +235,7 @@ static void look(struct snib_client *c, const char *name)
     snib_err err;
     switch (roll() % 4) {
     case 0:
-        err = snib_inspect(c, name, 0, &v, &e);
+        err = snib_client_inspect(c, name, 0, &v, &e);
         is_told(err, &e);
         if (!err) {
             is_view(v);
@@ -243,7 +243,7 @@ static void look(struct snib_client *c, const char *name)
         snib_view_free(v);
         break;
     case 1:
-        err = snib_list(c, NULL, &all, &n, &e);
+        err = snib_client_list(c, NULL, &all, &n, &e);
         is_told(err, &e);
         for (size_t i = 0; !err && i < n; i++) {
             is_view(all[i]);
@@ -251,11 +251,11 @@ static void look(struct snib_client *c, const char *name)
         snib_views_free(all, n);
         break;
     case 2:
-        is_told(snib_deadlocks(c, &circles, &n, &e), &e);
+        is_told(snib_client_deadlocks(c, &circles, &n, &e), &e);
         snib_deadlocks_free(circles, n);
         break;
     default:
-        is_told(snib_doctor(c, hear, NULL, &e), &e);
+        is_told(snib_client_doctor(c, hear, NULL, &e), &e);
     }
 }
 
@@ -269,7 +269,7 @@ static void change(struct snib_client *c, const char *name)
     bool set = false;
     switch (roll() % 9) {
     case 0:
-        is_told(snib_force_release(c, name, 0, "", &n, &e), &e);
+        is_told(snib_client_force_release(c, name, 0, "", &n, &e), &e);
         break;
     case 1:
         is_told(snib_semaphore_get(c, name, 0, &sem, &e), &e);
@@ -384,8 +384,8 @@ static void be_honest(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const names[] = {"a", "b", "c", "b"};
-    static const snib_kind kinds[] = {SNIB_MUTEX, SNIB_WRITE, SNIB_READ,
-                                      SNIB_PERMITS};
+    static const snib_kind kinds[] = {SNIB_KIND_MUTEX, SNIB_KIND_WRITE,
+                                      SNIB_KIND_READ, SNIB_KIND_PERMITS};
     if (!stranger) {
         begin();
     }

@@ -104,7 +104,7 @@ static void apart_is(int at, snib__answer rules, snib__answer lua)
 
 static struct pair *apart_params(int at, snib__params_op op, int64_t amount)
 {
-    struct pair *p = apart_new(at, SNIB_MUTEX, 1);
+    struct pair *p = apart_new(at, SNIB_KIND_MUTEX, 1);
     for (int s = 0; s < SIDES; s++) {
         p->on[s].r.verb = SNIB__PARAMS;
         p->on[s].r.op = (uint8_t)op;
@@ -117,17 +117,17 @@ static struct pair *apart_params(int at, snib__params_op op, int64_t amount)
 
 static void release_within_lock_delay(void)
 {
-    struct pair *p = apart_new(A, SNIB_MUTEX, 1000);
+    struct pair *p = apart_new(A, SNIB_KIND_MUTEX, 1000);
     p->on[RULES].r.delay = p->on[LUA].r.delay = snib__ms(5000);
     apart_both(0, p, SNIB__DONE);
     apart_pass(1000);
     apart_ask(0, apart_turn(A, SNIB__RELEASE), SNIB__NO, SNIB__DONE);
-    apart_ask(1, apart_new(B, SNIB_MUTEX, 1000), SNIB__QUEUED, SNIB__DONE);
+    apart_ask(1, apart_new(B, SNIB_KIND_MUTEX, 1000), SNIB__QUEUED, SNIB__DONE);
 }
 
 static void repeat_within_lock_delay(void)
 {
-    struct pair *p = apart_new(A, SNIB_MUTEX, 1000);
+    struct pair *p = apart_new(A, SNIB_KIND_MUTEX, 1000);
     p->on[RULES].r.delay = p->on[LUA].r.delay = snib__ms(5000);
     apart_both(0, p, SNIB__DONE);
     apart_pass(1000);
@@ -136,8 +136,8 @@ static void repeat_within_lock_delay(void)
 
 static void repeat_after_force(void)
 {
-    apart_both(0, apart_new(A, SNIB_MUTEX, 9000), SNIB__DONE);
-    struct pair *p = apart_new(B, SNIB_MUTEX, 1);
+    apart_both(0, apart_new(A, SNIB_KIND_MUTEX, 9000), SNIB__DONE);
+    struct pair *p = apart_new(B, SNIB_KIND_MUTEX, 1);
     p->on[RULES].r.verb = p->on[LUA].r.verb = SNIB__FORCE;
     apart_both(1, p, SNIB__DONE);
     p = apart_turn(A, SNIB__ACQUIRE);
@@ -148,10 +148,10 @@ static void repeat_after_force(void)
 
 static void waiter_comes_back(void)
 {
-    apart_both(0, apart_new(A, SNIB_MUTEX, 9000), SNIB__DONE);
-    apart_both(1, apart_new(B, SNIB_MUTEX, 1000), SNIB__QUEUED);
+    apart_both(0, apart_new(A, SNIB_KIND_MUTEX, 9000), SNIB__DONE);
+    apart_both(1, apart_new(B, SNIB_KIND_MUTEX, 1000), SNIB__QUEUED);
     apart_pass(3000);
-    apart_both(2, apart_new(C, SNIB_MUTEX, 1000), SNIB__QUEUED);
+    apart_both(2, apart_new(C, SNIB_KIND_MUTEX, 1000), SNIB__QUEUED);
     apart_expect("position by the rules", apart_of[C].on[RULES].r.position, 2);
     apart_expect("position by the scripts", apart_of[C].on[LUA].r.position, 1);
     apart_poll(1, B);
@@ -161,8 +161,8 @@ static void waiter_comes_back(void)
 
 static void renewal_of_what_is_over_serves(void)
 {
-    apart_both(0, apart_new(A, SNIB_MUTEX, 1000), SNIB__DONE);
-    apart_both(1, apart_new(B, SNIB_MUTEX, 1000), SNIB__QUEUED);
+    apart_both(0, apart_new(A, SNIB_KIND_MUTEX, 1000), SNIB__DONE);
+    apart_both(1, apart_new(B, SNIB_KIND_MUTEX, 1000), SNIB__QUEUED);
     apart_pass(1000);
     apart_both(0, apart_turn(A, SNIB__RENEW), SNIB__NO);
     apart_is(B, SNIB__DONE, SNIB__QUEUED);
@@ -170,10 +170,10 @@ static void renewal_of_what_is_over_serves(void)
 
 static void repeat_of_a_grant_serves(void)
 {
-    apart_both(0, apart_new(A, SNIB_READ, 9000), SNIB__DONE);
-    apart_both(1, apart_new(B, SNIB_READ, 1000), SNIB__DONE);
+    apart_both(0, apart_new(A, SNIB_KIND_READ, 9000), SNIB__DONE);
+    apart_both(1, apart_new(B, SNIB_KIND_READ, 1000), SNIB__DONE);
     apart_both(0, apart_params(3, SNIB__PARAMS_SIZE, 0), SNIB__DONE);
-    struct pair *p = apart_new(C, SNIB_WRITE, 1000);
+    struct pair *p = apart_new(C, SNIB_KIND_WRITE, 1000);
     for (int s = 0; s < SIDES; s++) {
         memcpy(p->on[s].r.upgrade_of, apart_of[A].on[s].r.id,
                sizeof p->on[s].r.upgrade_of);
@@ -186,7 +186,7 @@ static void repeat_of_a_grant_serves(void)
 
 static void second_copy_of_a_release(void)
 {
-    apart_both(0, apart_new(A, SNIB_MUTEX, 9000), SNIB__DONE);
+    apart_both(0, apart_new(A, SNIB_KIND_MUTEX, 9000), SNIB__DONE);
     struct pair *p = apart_turn(A, SNIB__RELEASE);
     p->on[RULES].r.resent = p->on[LUA].r.resent = true;
     apart_both(0, p, SNIB__DONE);
@@ -195,19 +195,19 @@ static void second_copy_of_a_release(void)
 
 static void release_of_what_a_late_copy_was_given(void)
 {
-    apart_both(0, apart_new(A, SNIB_MUTEX, 9000), SNIB__DONE);
+    apart_both(0, apart_new(A, SNIB_KIND_MUTEX, 9000), SNIB__DONE);
     struct pair *p = apart_turn(A, SNIB__RELEASE);
     for (int s = 0; s < SIDES; s++) {
         p->on[s].r.resent = true;
         p->on[s].r.token--;
     }
     apart_both(0, p, SNIB__NO);
-    apart_ask(1, apart_new(B, SNIB_MUTEX, 1000), SNIB__QUEUED, SNIB__DONE);
+    apart_ask(1, apart_new(B, SNIB_KIND_MUTEX, 1000), SNIB__QUEUED, SNIB__DONE);
 }
 
 static void late_copy_after_a_cancel(void)
 {
-    apart_both(0, apart_new(A, SNIB_MUTEX, 9000), SNIB__DONE);
+    apart_both(0, apart_new(A, SNIB_KIND_MUTEX, 9000), SNIB__DONE);
     apart_both(0, apart_turn(A, SNIB__CANCEL), SNIB__DONE);
     apart_ask(0, apart_turn(A, SNIB__ACQUIRE), SNIB__DONE, SNIB__NO);
 }
@@ -216,9 +216,9 @@ static void late_copy_after_a_cancel(void)
 static void tokens_of_one_step(void)
 {
     apart_both(0, apart_params(4, SNIB__PARAMS_SIZE, 2), SNIB__DONE);
-    apart_both(0, apart_new(A, SNIB_MUTEX, 1000), SNIB__DONE);
-    apart_both(1, apart_new(B, SNIB_PERMITS, 9000), SNIB__QUEUED);
-    apart_both(2, apart_new(C, SNIB_PERMITS, 9000), SNIB__QUEUED);
+    apart_both(0, apart_new(A, SNIB_KIND_MUTEX, 1000), SNIB__DONE);
+    apart_both(1, apart_new(B, SNIB_KIND_PERMITS, 9000), SNIB__QUEUED);
+    apart_both(2, apart_new(C, SNIB_KIND_PERMITS, 9000), SNIB__QUEUED);
     apart_pass(1000);
     apart_poll(2, C);
     apart_is(B, SNIB__DONE, SNIB__DONE);
@@ -232,7 +232,7 @@ static void tokens_of_one_step(void)
 /* Each store's words for a floor that no clock explains. */
 static void senseless_floor(void)
 {
-    struct pair *p = apart_new(A, SNIB_MUTEX, 1000);
+    struct pair *p = apart_new(A, SNIB_KIND_MUTEX, 1000);
     int64_t floor = (EPOCH_MS + world_now() + 2 * 86400000) * 1024;
     p->on[RULES].r.floor = p->on[LUA].r.floor = floor;
     apart_both(0, p, SNIB__NOT_APPLIED);

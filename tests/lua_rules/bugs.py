@@ -79,8 +79,8 @@ BUGS = [
     ("a batch of all or none keeps what it had", RULES,
      "    if (r->all) {\n", "    if (!r->all) {\n"),
     ("a cancel that was re-sent leaves no tombstone", RULES,
-     "(r->resent || (granted && c.kind == SNIB_BARRIER))",
-     "(granted && c.kind == SNIB_BARRIER)"),
+     "(r->resent || (granted && c.kind == SNIB_KIND_BARRIER))",
+     "(granted && c.kind == SNIB_KIND_BARRIER)"),
     ("a forced release tells nobody", RULES,
      "        /* notified, it asks, and hears that it lost */\n"
      "        b->ops->granted(b, r->name, &c);\n", ""),

@@ -81,8 +81,8 @@ static void compare_left(const struct pair *p)
  * compared where nothing but readers shares, on the first name. */
 bool compare_same_token(int64_t kind, const char *name)
 {
-    return kind != SNIB_PERMITS && kind != SNIB_BARRIER &&
-           (kind != SNIB_READ || strcmp(name, world.name[0]->raw) == 0);
+    return kind != SNIB_KIND_PERMITS && kind != SNIB_KIND_BARRIER &&
+           (kind != SNIB_KIND_READ || strcmp(name, world.name[0]->raw) == 0);
 }
 
 /* The parties of a barrier have one token; all others have their own. */
@@ -95,7 +95,7 @@ static void compare_shared_tokens(const struct claim *c)
             same[s] = d->pair.on[s].r.token == c->pair.on[s].r.token;
         }
         if (d != c && world_stands(d) && d->name == c->name &&
-            d->wish.kind != SNIB_READ && c->wish.kind != SNIB_READ &&
+            d->wish.kind != SNIB_KIND_READ && c->wish.kind != SNIB_KIND_READ &&
             same[RULES] != same[LUA]) {
             differ("the token of #%d too: %d by the rules, %d by the scripts",
                    i, same[RULES], same[LUA]);
@@ -113,7 +113,7 @@ static void compare_granted(struct claim *c)
     compare_shared_tokens(c);
     compare_numbers("reserve", a->reserve, b->reserve);
     compare_numbers("permits", a->permits, b->permits);
-    if (c->wish.kind == SNIB_PERMITS) {
+    if (c->wish.kind == SNIB_KIND_PERMITS) {
         compare_numbers("slot", a->slot, b->slot);
     }
     compare_numbers("lease", snib__to_ms(a->left), snib__to_ms(b->left));
@@ -124,7 +124,7 @@ static void compare_granted(struct claim *c)
     }
     world.seen[a->left.ns < a->lease.ns ? SEEN_PUSHED : SEEN_GRANTED]++;
     world.seen[SEEN_UPGRADED] += (a->upgrade_of[0] | a->upgrade_of[1]) != 0;
-    world.seen[SEEN_BARRIERS] += c->wish.kind == SNIB_BARRIER;
+    world.seen[SEEN_BARRIERS] += c->wish.kind == SNIB_KIND_BARRIER;
 }
 
 /* With dead waiters ahead: the scripts drop up to 16 at each acquire, the
@@ -224,7 +224,7 @@ void compare_renew(const struct claim *c, const struct pair *p)
         return;
     }
     compare_causes(p);
-    if (c->wish.kind == SNIB_PERMITS) {
+    if (c->wish.kind == SNIB_KIND_PERMITS) {
         compare_numbers("slot", a->slot, b->slot);
     }
     if (!a->only_asks) {
@@ -253,7 +253,7 @@ void compare_cancel(const struct claim *c, const struct pair *p, bool again)
 {
     compare_answers(p);
     compare_causes(p);
-    bool known = again ? c->wish.kind == SNIB_BARRIER : true;
+    bool known = again ? c->wish.kind == SNIB_KIND_BARRIER : true;
     bool granted = c->holds || c->until_ms; /* heard of it, or not */
     if (known && !(granted && compare_is_over(c)) &&
         compare_same_token(c->wish.kind, world.name[c->name]->raw)) {

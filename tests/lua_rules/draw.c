@@ -60,13 +60,13 @@ static bool draw_is_used(const struct claim *c)
 static bool draw_is_exclusive(const struct claim *c)
 {
     return world_stands(c) &&
-           (c->wish.kind == SNIB_MUTEX || c->wish.kind == SNIB_WRITE);
+           (c->wish.kind == SNIB_KIND_MUTEX || c->wish.kind == SNIB_KIND_WRITE);
 }
 
 static bool draw_may_upgrade(const struct claim *c)
 {
     return world_stands(c) && c->wish.base == NOBODY &&
-           (c->wish.kind == SNIB_READ || c->wish.kind == SNIB_WRITE);
+           (c->wish.kind == SNIB_KIND_READ || c->wish.kind == SNIB_KIND_WRITE);
 }
 
 static int draw_claim(bool (*is)(const struct claim *))
@@ -87,15 +87,17 @@ static snib_kind draw_kind(int name)
 {
     switch (name) {
     case 0:
-        return (snib_kind)ANY_OF(SNIB_MUTEX, SNIB_READ, SNIB_READ, SNIB_WRITE);
+        return (snib_kind)ANY_OF(SNIB_KIND_MUTEX, SNIB_KIND_READ,
+                                 SNIB_KIND_READ, SNIB_KIND_WRITE);
     case 1:
-        return one_in(10) ? SNIB_MUTEX : SNIB_PERMITS;
+        return one_in(10) ? SNIB_KIND_MUTEX : SNIB_KIND_PERMITS;
     case 2:
-        return (snib_kind)ANY_OF(SNIB_BARRIER, SNIB_BARRIER, SNIB_BARRIER,
-                                 SNIB_READ);
+        return (snib_kind)ANY_OF(SNIB_KIND_BARRIER, SNIB_KIND_BARRIER,
+                                 SNIB_KIND_BARRIER, SNIB_KIND_READ);
     default:
-        return (snib_kind)ANY_OF(SNIB_MUTEX, SNIB_READ, SNIB_WRITE,
-                                 SNIB_PERMITS, SNIB_PERMITS);
+        return (snib_kind)ANY_OF(SNIB_KIND_MUTEX, SNIB_KIND_READ,
+                                 SNIB_KIND_WRITE, SNIB_KIND_PERMITS,
+                                 SNIB_KIND_PERMITS);
     }
 }
 
@@ -105,8 +107,9 @@ static int draw_base(const struct wish *w, int client)
 {
     for (int i = 0; i < CLAIMS; i++) {
         const struct claim *c = &world.claim[i];
-        bool pair = (w->kind == SNIB_READ && c->wish.kind == SNIB_WRITE) ||
-                    (w->kind == SNIB_WRITE && c->wish.kind == SNIB_READ);
+        bool pair =
+            (w->kind == SNIB_KIND_READ && c->wish.kind == SNIB_KIND_WRITE) ||
+            (w->kind == SNIB_KIND_WRITE && c->wish.kind == SNIB_KIND_READ);
         if (pair && c->used && c->holds && c->client == client &&
             c->name == w->name && !one_in(8)) {
             return i;
@@ -117,11 +120,11 @@ static int draw_base(const struct wish *w, int client)
 
 static void draw_numbers(struct wish *w)
 {
-    bool sole = w->kind == SNIB_MUTEX || w->kind == SNIB_WRITE;
-    w->permits = w->kind == SNIB_PERMITS   ? (uint32_t)ANY_OF(1, 1, 2, 3, 0)
-                 : w->kind == SNIB_BARRIER ? (uint32_t)ANY_OF(2, 2, 3, 1)
-                                           : 1;
-    w->capacity = w->kind == SNIB_PERMITS && one_in(2)
+    bool sole = w->kind == SNIB_KIND_MUTEX || w->kind == SNIB_KIND_WRITE;
+    w->permits = w->kind == SNIB_KIND_PERMITS ? (uint32_t)ANY_OF(1, 1, 2, 3, 0)
+                 : w->kind == SNIB_KIND_BARRIER ? (uint32_t)ANY_OF(2, 2, 3, 1)
+                                                : 1;
+    w->capacity = w->kind == SNIB_KIND_PERMITS && one_in(2)
                       ? (uint32_t)ANY_OF(1, 2, 3, 4, 5)
                       : 0;
     w->reserve = sole && one_in(2) ? (uint32_t)ANY_OF(1, 3, 31) : 0;
@@ -140,7 +143,7 @@ static void draw_wish(struct wish *w, int claim, int name, int client)
     draw_numbers(w);
     w->lease_ms = ANY_OF(200, 1000, 2999, 3000, 5000, 9000, 30000);
     w->delay_ms =
-        w->kind != SNIB_BARRIER && one_in(7) ? ANY_OF(1, 400, 2500) : 0;
+        w->kind != SNIB_KIND_BARRIER && one_in(7) ? ANY_OF(1, 400, 2500) : 0;
     w->rank = one_in(4) ? (int)ANY_OF(1, -1, 100, -100) : 0;
     w->queue = w->permits > 0 && !one_in(4);
     if (one_in(2)) {
@@ -157,7 +160,7 @@ static void draw_second(struct step *s, int base)
     struct wish *w = &s->wish[0];
     s->client = c->client;
     draw_wish(w, w->claim, c->name, c->client);
-    w->kind = c->wish.kind == SNIB_READ ? SNIB_WRITE : SNIB_READ;
+    w->kind = c->wish.kind == SNIB_KIND_READ ? SNIB_KIND_WRITE : SNIB_KIND_READ;
     draw_numbers(w);
     w->queue = !one_in(8);
     w->base = base;

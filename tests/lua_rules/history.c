@@ -8,9 +8,9 @@ static const char *const acts[ACTS] = {
     [PARAMS] = "params",   [LIST] = "list",       [PASS] = "pass"};
 
 static const char *const kinds[] = {
-    [SNIB_MUTEX] = "mutex",     [SNIB_READ] = "read",
-    [SNIB_WRITE] = "write",     [SNIB_PERMITS] = "permits",
-    [SNIB_BARRIER] = "barrier",
+    [SNIB_KIND_MUTEX] = "mutex",     [SNIB_KIND_READ] = "read",
+    [SNIB_KIND_WRITE] = "write",     [SNIB_KIND_PERMITS] = "permits",
+    [SNIB_KIND_BARRIER] = "barrier",
 };
 
 static const char *const ops[] = {"get",   "size", "init", "add",
@@ -34,7 +34,7 @@ static void step_wish(FILE *out, const struct wish *w)
 {
     fprintf(out, " #%d %s", w->claim, kinds[w->kind]);
     fprintf(out, " of %c for %lld ms", 'a' + w->name, (long long)w->lease_ms);
-    if (w->kind == SNIB_PERMITS || w->kind == SNIB_BARRIER) {
+    if (w->kind == SNIB_KIND_PERMITS || w->kind == SNIB_KIND_BARRIER) {
         fprintf(out, " permits=%u", w->permits);
     }
     step_number(out, "capacity", w->capacity);

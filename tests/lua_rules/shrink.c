@@ -50,7 +50,7 @@ static void shrink_wish(struct wish *w, int what)
         w->lease_ms = 3000;
         break;
     default:
-        w->kind = SNIB_MUTEX;
+        w->kind = SNIB_KIND_MUTEX;
         w->permits = 1;
         w->capacity = 0;
         break;

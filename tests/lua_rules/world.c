@@ -71,7 +71,8 @@ bool world_lost(const struct claim *c)
         const struct claim *base = world_of_id(r->upgrade_of);
         return !base || !world_stands(base);
     }
-    return r->kind == SNIB_PERMITS && (int64_t)r->permits > world.size[c->name];
+    return r->kind == SNIB_KIND_PERMITS &&
+           (int64_t)r->permits > world.size[c->name];
 }
 
 /* -- life ------------------------------------------------------------------------- */

@@ -129,7 +129,7 @@ static void release_and_end(struct world *w)
     }
 }
 
-/* holder.c| snib_cancel(k->client, s->ticket); */
+/* holder.c| snib_client_cancel(k->client, s->ticket); */
 static void leave(struct world *w)
 {
     if (w->phase == ACQUIRING && w->ask != NOT_ASKED) {

@@ -78,7 +78,7 @@ BUGS = [
      "SNIB__PARAMS_DOWN, by,", "SNIB__PARAMS_OPEN, by,"),
     ("a barrier waits for nobody", API + "latch.c",
      "    with.permits = p->parties;\n",
-     "    with.permits = p->kind == SNIB_BARRIER ? 1 : p->parties;\n"),
+     "    with.permits = p->kind == SNIB_KIND_BARRIER ? 1 : p->parties;\n"),
     ("a drain takes as an acquire does", API + "semaphore.c",
      "    o.all_permits = true;\n", ""),
     ("a put whose reply was lost is repeated under a new id", API + "value.c",

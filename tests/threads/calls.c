@@ -97,7 +97,7 @@ static void drop(struct actor *a, struct handle *h)
 static bool next_event(struct actor *a)
 {
     struct snib_event ev;
-    if (!snib_next(w->client[a->client], &ev)) {
+    if (!snib_client_next(w->client[a->client], &ev)) {
         return false;
     }
     judge_event(w, &ev);
@@ -108,14 +108,14 @@ static void await(struct actor *a, struct start *s)
 {
     struct snib_client *c = w->client[a->client];
     while (s->open && !s->answered) {
-        if (w->pull && snib_process(c)) {
-            sched_fail("snib_process failed");
+        if (w->pull && snib_client_process(c)) {
+            sched_fail("snib_client_process failed");
         }
         if (next_event(a) || s->answered) {
             continue;
         }
-        struct pollfd fd = {.fd = snib_fd(c), .events = POLLIN};
-        int64_t ms = w->pull ? snib_timeout_ms(c) : -1;
+        struct pollfd fd = {.fd = snib_client_fd(c), .events = POLLIN};
+        int64_t ms = w->pull ? snib_client_timeout_ms(c) : -1;
         (void)sched_poll(
             &fd, 1, ms < 0 ? INT64_MAX : sched_now() + ms * INT64_C(1000000),
             &s->answered);
@@ -140,7 +140,7 @@ static void cancel(struct actor *a, struct handle *h)
 {
     if (h->start.open) {
         h->start.cancelled = true;
-        snib_cancel(w->client[a->client], h->start.ticket);
+        snib_client_cancel(w->client[a->client], h->start.ticket);
     }
 }
 
@@ -150,9 +150,10 @@ static void look(struct actor *a, struct handle *h, verb v)
     char text[SNIB_EXPLAIN_TEXT];
     struct snib_view *view = NULL;
     if (v == VERB_INSPECT) {
-        snib_err err = w->pull ? SNIB_ERR_OK
-                               : snib_inspect(w->client[a->client],
-                                              judge_name(h), 0, &view, NULL);
+        snib_err err = w->pull
+                           ? SNIB_ERR_OK
+                           : snib_client_inspect(w->client[a->client],
+                                                 judge_name(h), 0, &view, NULL);
         judge_answer(w, a, v, err);
         snib_view_free(view);
     } else if (h->count && v == VERB_STATUS) {
@@ -181,10 +182,11 @@ static void force(struct actor *a, struct handle *h, verb v)
     }
     judge_forces(w, h, v == VERB_EXPIRE);
     w->name[h->name].forcing++;
-    snib_err err = v == VERB_EXPIRE
-                       ? snib_test_expire(w->client[a->client], judge_name(h))
-                       : snib_force_release(w->client[a->client], judge_name(h),
-                                            0, "because", &ended, NULL);
+    snib_err err =
+        v == VERB_EXPIRE
+            ? snib_test_expire(w->client[a->client], judge_name(h))
+            : snib_client_force_release(w->client[a->client], judge_name(h), 0,
+                                        "because", &ended, NULL);
     judge_forces(w, h, false); /* somewhere between the two */
     w->name[h->name].forcing--;
     judge_answer(w, a, v, err);
@@ -336,7 +338,8 @@ void calls_act(struct world *world, struct actor *a, const struct step *s)
         break;
     case VERB_PROCESS:
         judge_answer(w, a, VERB_PROCESS,
-                     snib_process(c) == (w->pull ? SNIB_ERR_OK : SNIB_ERR_USAGE)
+                     snib_client_process(c) ==
+                             (w->pull ? SNIB_ERR_OK : SNIB_ERR_USAGE)
                          ? SNIB_ERR_OK
                          : SNIB_ERR_INTERNAL);
         break;

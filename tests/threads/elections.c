@@ -239,9 +239,9 @@ static void look(struct world *w, struct actor *a, struct candidate *k)
     snib_elect_status(k->elect, &is);
     sched_say("= %s %d", snib_elect_state_text(is.state),
               (int)(is.term % 1000000));
-    bool risk = is.state == SNIB_LEADER_AT_RISK && sched.run->warps;
+    bool risk = is.state == SNIB_ELECT_LEADER_AT_RISK && sched.run->warps;
     if (led && surely_leads(w, k) && term == k->term &&
-        ((is.state != SNIB_LEADER && !risk) || is.term != term)) {
+        ((is.state != SNIB_ELECT_LEADER && !risk) || is.term != term)) {
         sched_fail("thread %d: its candidate leads, and is said to be %s",
                    judge_index(w, a), snib_elect_state_text(is.state));
     }
@@ -256,9 +256,9 @@ static void told(void *data, snib_elect_state state, int64_t term)
     if (k->telling) {
         sched_fail("a candidate is told two things at once");
     }
-    if (first
-            ? state != SNIB_LEADER || term < k->told_term
-            : state == (snib_elect_state)k->told || k->told == SNIB_FOLLOWER) {
+    if (first ? state != SNIB_ELECT_LEADER || term < k->told_term
+              : state == (snib_elect_state)k->told ||
+                    k->told == SNIB_ELECT_FOLLOWER) {
         sched_fail("a candidate that was told %s is told %s of %s term",
                    snib_elect_state_text((snib_elect_state)k->told),
                    snib_elect_state_text(state),

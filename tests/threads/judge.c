@@ -334,12 +334,13 @@ void judge_status(struct world *w, struct actor *a, struct handle *h,
     if (!surely_holds(w, a, h)) {
         return;
     }
-    if (is->state != SNIB_HELD &&
-        !(is->state == SNIB_AT_RISK && sched.run->warps)) {
+    if (is->state != SNIB_STATE_HELD &&
+        !(is->state == SNIB_STATE_AT_RISK && sched.run->warps)) {
         sched_fail("thread %d: status says %s of what it holds",
                    judge_index(w, a), snib_state_text(is->state));
     }
-    if (is->token != h->grant.token || (is->state == SNIB_HELD && *explained)) {
+    if (is->token != h->grant.token ||
+        (is->state == SNIB_STATE_HELD && *explained)) {
         sched_fail("thread %d: status or explain is wrong", judge_index(w, a));
     }
 }

@@ -87,7 +87,7 @@ void judge_event(struct world *w, const struct snib_event *ev)
     if (!s) {
         sched_fail("an event of nobody");
     }
-    if (ev->kind == SNIB_EV_STATE) {
+    if (ev->kind == SNIB_EVENT_STATE) {
         return;
     }
     sched_say("event of thread %d: %d %s %s", judge_index(w, s->actor_of),
@@ -96,16 +96,17 @@ void judge_event(struct world *w, const struct snib_event *ev)
         sched_fail("thread %d: a second event of one start",
                    judge_index(w, s->actor_of));
     }
-    if (s->drops ? ev->kind != SNIB_EV_RELEASED
-                 : ev->kind != SNIB_EV_GRANTED && ev->kind != SNIB_EV_REFUSED) {
+    if (s->drops ? ev->kind != SNIB_EVENT_RELEASED
+                 : ev->kind != SNIB_EVENT_GRANTED &&
+                       ev->kind != SNIB_EVENT_REFUSED) {
         sched_fail("thread %d: an event of another kind",
                    judge_index(w, s->actor_of));
     }
-    if (ev->kind == SNIB_EV_REFUSED) {
+    if (ev->kind == SNIB_EVENT_REFUSED) {
         check_refused(w, s, ev->error.code);
-    } else if (ev->kind == SNIB_EV_GRANTED && ev->error.code) {
+    } else if (ev->kind == SNIB_EVENT_GRANTED && ev->error.code) {
         judge_wrong(w, s->actor_of, "start", ev->error.code, "and was granted");
-    } else if (ev->kind == SNIB_EV_RELEASED) {
+    } else if (ev->kind == SNIB_EVENT_RELEASED) {
         const char *why = judge_bad_end(w, s->actor_of, s->of, ev->error.code);
         if (why && !(ev->error.code == SNIB_ERR_UNKNOWN &&
                      w->shut[s->actor_of->client].stopping)) {
@@ -120,7 +121,7 @@ void judge_took(struct world *w, struct actor *a, struct handle *h)
 {
     struct start *s = &h->start;
     s->open = false;
-    if (s->ev.kind == SNIB_EV_GRANTED && !w->shut[a->client].stopping) {
+    if (s->ev.kind == SNIB_EVENT_GRANTED && !w->shut[a->client].stopping) {
         judge_granted(w, a, h, s->ev.grant, true, s->forces);
         h->since = s->since; /* at the earliest */
     } else {

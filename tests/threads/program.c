@@ -74,11 +74,11 @@ struct snib_lock *program_lock(struct snib_client *c, int letter,
     struct snib_error error;
     o.lease_ms = LEASE_MS;
     o.no_local_hand_over = handle_letters[letter] == 'n';
-    o.kind = handle_letters[letter] == 'r'          ? SNIB_READ
-             : strchr("st", handle_letters[letter]) ? SNIB_PERMITS
-                                                    : SNIB_MUTEX;
+    o.kind = handle_letters[letter] == 'r'          ? SNIB_KIND_READ
+             : strchr("st", handle_letters[letter]) ? SNIB_KIND_PERMITS
+                                                    : SNIB_KIND_MUTEX;
     o.capacity =
-        handle_letters[letter] == 't' ? SIZE_T : o.kind == SNIB_PERMITS;
+        handle_letters[letter] == 't' ? SIZE_T : o.kind == SNIB_KIND_PERMITS;
     o.permits = handle_letters[letter] == 't' ? 2 : 0;
     if (handle_letters[letter] == 'c') {
         o.on_change = calls_told;
@@ -158,7 +158,7 @@ static void close_all(void)
     for (int c = 0; c < CLIENTS; c++) {
         if (w->client[c]) {
             snib_client_stop(w->client[c]);
-            while (snib_next(w->client[c], &ev)) {
+            while (snib_client_next(w->client[c], &ev)) {
                 judge_event(w, &ev);
             }
         }

@@ -118,9 +118,9 @@ static void as_child(struct wide_actor *a, int client)
         snib_grant_explain(l, mine, text, sizeof text);
         tell("explains '%s' fd %d", text, snib_grant_fd(l, mine));
     }
-    of_child("inspect", snib_inspect(c, "a", 0, &v, &e), &e);
+    of_child("inspect", snib_client_inspect(c, "a", 0, &v, &e), &e);
     of_child("latch", snib_latch_set(c, "l", 0, 1, NULL, &e), &e);
-    tell("child process %s", snib_err_name(snib_process(c)));
+    tell("child process %s", snib_err_name(snib_client_process(c)));
     if (a->elect[1]) {
         int64_t term = 7;
         struct snib_elect_status s;
@@ -141,10 +141,10 @@ static void as_child(struct wide_actor *a, int client)
         tell("multi %s", snib_state_text(s.state));
         snib_multi_cancel(a->multi);
     }
-    snib_cancel(c, 1);
-    tell("child next %d", snib_next(c, &ev));
-    tell("child timeout %" PRId64, snib_timeout_ms(c));
-    tell("child fd %d", snib_fd(c));
+    snib_client_cancel(c, 1);
+    tell("child next %d", snib_client_next(c, &ev));
+    tell("child timeout %" PRId64, snib_client_timeout_ms(c));
+    tell("child fd %d", snib_client_fd(c));
     tell_store(client);
     snib_client_close(c);
     snib_client_stop(c);

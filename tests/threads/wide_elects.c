@@ -16,7 +16,7 @@ static void elect_changed(void *data, snib_elect_state state, int64_t term)
         tell("candidate %s term %" PRId64, snib_elect_state_text(s.state),
              s.term);
     }
-    if (*e && state == SNIB_LEADER_LOST && chance("resigns", 3)) {
+    if (*e && state == SNIB_ELECT_LEADER_LOST && chance("resigns", 3)) {
         tell("resign %s", snib_err_name(snib_elect_resign(*e, NULL)));
     }
     if (chance("slow candidate", 3)) {
@@ -138,10 +138,10 @@ static void elect(struct wide_actor *a)
     }
     if (chance("forced", 8)) {
         int client = (int)pick("client", (uint64_t)wide.clients);
-        (void)told(
-            "force",
-            snib_force_release(wide.client[client], "e", 0, "vote", NULL, to),
-            to);
+        (void)told("force",
+                   snib_client_force_release(wide.client[client], "e", 0,
+                                             "vote", NULL, to),
+                   to);
     }
     if (c == wide.elect || a->elect[1]) {
         status(c);

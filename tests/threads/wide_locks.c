@@ -88,7 +88,7 @@ void wide_changed(void *data, struct snib_grant g, snib_state state,
             tell_status(wide.shared[i], g);
             snib_grant_explain(wide.shared[i], g, text, sizeof text);
             tell("explains: %s", text);
-            if (state == SNIB_LOST && chance("callback releases", 2)) {
+            if (state == SNIB_STATE_LOST && chance("callback releases", 2)) {
                 struct snib_error e;
                 (void)told("release", snib_release(wide.shared[i], g, &e), &e);
             }
@@ -130,7 +130,7 @@ static void odd_options(struct snib_lock_options *o)
         o->capacity = ONE_OF("odd capacity", counts);
         break;
     default:
-        o->kind = SNIB_PERMITS;
+        o->kind = SNIB_KIND_PERMITS;
         o->permits = ONE_OF("odd permits", counts);
         o->capacity = ONE_OF("odd capacity", counts);
         break;
@@ -142,15 +142,16 @@ static void options(struct snib_lock_options *o, const char *name, void *data)
     static const int64_t leases[] = {0, 0, 150, 200, 1000, 1000, 5000, 30000};
     static const int64_t holds[] = {0, 0, 0, 0, 0, 30, 400, 2500};
     static const int64_t delays[] = {0, 0, 0, 0, 50, 1500};
-    static const snib_kind kinds[] = {SNIB_MUTEX, SNIB_MUTEX, SNIB_MUTEX,
-                                      SNIB_READ,  SNIB_READ,  SNIB_WRITE};
+    static const snib_kind kinds[] = {SNIB_KIND_MUTEX, SNIB_KIND_MUTEX,
+                                      SNIB_KIND_MUTEX, SNIB_KIND_READ,
+                                      SNIB_KIND_READ,  SNIB_KIND_WRITE};
     o->kind = ONE_OF("kind", kinds);
     if (*name == 's') {
-        o->kind = SNIB_PERMITS;
+        o->kind = SNIB_KIND_PERMITS;
         o->permits = (uint32_t)pick("permits", 3);
         o->capacity = chance("no capacity", 5) ? 0 : 3;
     } else if (*name == 'm') {
-        o->kind = SNIB_BARRIER;
+        o->kind = SNIB_KIND_BARRIER;
         o->permits = 1 + (uint32_t)pick("parties", 3);
     }
     o->lease_ms = ONE_OF("lease", leases);

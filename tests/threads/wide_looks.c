@@ -14,7 +14,7 @@ static void inspect(struct wide_actor *a, struct snib_client *c,
     struct snib_view *v = NULL;
     struct snib_ring *r = NULL;
     bool nowhere = chance("nowhere", 30);
-    snib_err err = snib_inspect(c, name, size, nowhere ? NULL : &v, to);
+    snib_err err = snib_client_inspect(c, name, size, nowhere ? NULL : &v, to);
     (void)told("inspect", err, to);
     if (!nowhere && !err != !!v) {
         sched_fail("inspect returned %s and a view, or none",
@@ -44,8 +44,9 @@ static void list(struct snib_client *c)
     struct snib_view **v = NULL;
     size_t n = 77;
     bool nowhere = chance("nowhere", 30);
-    snib_err err = snib_list(c, ONE_OF("glob", globs), nowhere ? NULL : &v,
-                             chance("uncounted", 30) ? NULL : &n, to);
+    snib_err err =
+        snib_client_list(c, ONE_OF("glob", globs), nowhere ? NULL : &v,
+                         chance("uncounted", 30) ? NULL : &n, to);
     (void)told("list", err, to);
     tell("%zu views", n);
     for (size_t i = 0; v && i < n; i++) {
@@ -67,7 +68,7 @@ static void force(struct snib_client *c, const char *name, size_t size)
     struct snib_error e, *to = reserve(&e);
     uint32_t ended = 77;
     memset(long_reason, 'r', sizeof long_reason - 1);
-    snib_err err = snib_force_release(
+    snib_err err = snib_client_force_release(
         c, name, size,
         chance("long reason", 6) ? long_reason : ONE_OF("reason", reasons),
         chance("untold", 5) ? NULL : &ended, to);
@@ -80,8 +81,9 @@ static void circles(struct snib_client *c)
     struct snib_error e, *to = reserve(&e);
     struct snib_cycle **v = NULL;
     size_t n = 77;
-    snib_err err = snib_deadlocks(c, chance("nowhere", 30) ? NULL : &v,
-                                  chance("uncounted", 30) ? NULL : &n, to);
+    snib_err err =
+        snib_client_deadlocks(c, chance("nowhere", 30) ? NULL : &v,
+                              chance("uncounted", 30) ? NULL : &n, to);
     (void)told("deadlocks", err, to);
     tell("%zu circles", n);
     for (size_t i = 0; v && i < n; i++) {
@@ -114,10 +116,11 @@ static void make_circle(int client)
     for (size_t i = 0; i < n; i++) {
         struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
         struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-        static const snib_kind kinds[] = {SNIB_MUTEX, SNIB_MUTEX, SNIB_READ,
-                                          SNIB_WRITE, SNIB_PERMITS};
+        static const snib_kind kinds[] = {SNIB_KIND_MUTEX, SNIB_KIND_MUTEX,
+                                          SNIB_KIND_READ, SNIB_KIND_WRITE,
+                                          SNIB_KIND_PERMITS};
         lo.kind = ONE_OF("kind", kinds);
-        lo.capacity = lo.kind == SNIB_PERMITS;
+        lo.capacity = lo.kind == SNIB_KIND_PERMITS;
         lo.lease_ms = 20000;
         owner[i] = o.owner = snib_owner_new();
         o.reason = "ring\tmaster";
@@ -142,7 +145,7 @@ static void make_circle(int client)
     circles(wide.client[pick("who looks", (uint64_t)wide.clients)]);
     wide_take(client, 3);
     for (size_t i = 0; i < n; i++) {
-        snib_cancel(c, ticket[i]);
+        snib_client_cancel(c, ticket[i]);
         if (g[i].ticket) {
             tell("leaves %s", snib_err_name(snib_release(lock[i], g[i], NULL)));
         }
@@ -174,8 +177,8 @@ void wide_looks(struct wide_actor *a)
         list(c);
         break;
     case 5: {
-        snib_err err = snib_doctor(c, chance("deaf", 30) ? NULL : finding,
-                                   (void *)(intptr_t)3, to);
+        snib_err err = snib_client_doctor(
+            c, chance("deaf", 30) ? NULL : finding, (void *)(intptr_t)3, to);
         (void)told("doctor", err, to);
         break;
     }

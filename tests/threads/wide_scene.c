@@ -216,7 +216,7 @@ static void end_all(void)
     for (int i = 0; i < wide.clients; i++) {
         snib_client_stop(wide.client[i]);
         tell_store(i);
-        tell_fd("events", snib_fd(wide.client[i]));
+        tell_fd("events", snib_client_fd(wide.client[i]));
         wide_take(i, 1000);
         if (wide.starts[i] != wide.events[i]) {
             sched_fail("%d starts of client %d had %d events",

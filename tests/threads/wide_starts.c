@@ -15,7 +15,7 @@ static void *user_of(const struct wide_actor *a, int slot)
 static void granted(const struct snib_event *e)
 {
     int user = (int)(intptr_t)e->user - 1;
-    if (e->kind != SNIB_EV_GRANTED || user < 0) {
+    if (e->kind != SNIB_EVENT_GRANTED || user < 0) {
         return;
     }
     struct wide_actor *a = &wide.actor[user / 256];
@@ -32,13 +32,13 @@ void wide_take(int client, int rounds)
     struct snib_client *c = wide.client[client];
     for (int i = 0; i < rounds; i++) {
         memset(&e, 0, sizeof e);
-        if (!snib_next(c, &e)) {
+        if (!snib_client_next(c, &e)) {
             break;
         }
         tell_event(client, &e);
         granted(&e);
     }
-    tell_fd("events", snib_fd(c));
+    tell_fd("events", snib_client_fd(c));
 }
 
 /* As an event loop does. */
@@ -46,8 +46,8 @@ static void loop(int client)
 {
     static const int64_t patience[] = {0, 0, 2, 50, 400};
     struct snib_client *c = wide.client[client];
-    struct pollfd v = {.fd = snib_fd(c), .events = POLLIN};
-    int64_t ms = snib_timeout_ms(c);
+    struct pollfd v = {.fd = snib_client_fd(c), .events = POLLIN};
+    int64_t ms = snib_client_timeout_ms(c);
     int64_t most = ONE_OF("patience", patience);
     tell("timeout %" PRId64, ms);
     ms = ms >= 0 && ms < most && chance("own timer", 2) ? ms : most;
@@ -55,9 +55,9 @@ static void loop(int client)
         int ready = sched_poll(&v, 1, sched_now() + ms * 1000000, NULL);
         tell("ready %d", ready);
     }
-    tell("process %s", snib_err_name(snib_process(c)));
+    tell("process %s", snib_err_name(snib_client_process(c)));
     if (wide.pull[client]) {
-        tell("timeout %" PRId64, snib_timeout_ms(c));
+        tell("timeout %" PRId64, snib_client_timeout_ms(c));
     }
     wide_take(client, (int)pick("at most", 4));
 }
@@ -173,9 +173,9 @@ void wide_starts(struct wide_actor *a)
         break;
     case 5:
         tell("cancel %" PRIu64, a->ticket[slot]);
-        snib_cancel(wide.client[a->start_of[slot]], chance("odd ticket", 8)
-                                                        ? pick("ticket", 5)
-                                                        : a->ticket[slot]);
+        snib_client_cancel(wide.client[a->start_of[slot]],
+                           chance("odd ticket", 8) ? pick("ticket", 5)
+                                                   : a->ticket[slot]);
         break;
     default:
         loop((int)pick("client", (uint64_t)wide.clients));

@@ -135,10 +135,10 @@ void tell_event(int client, const struct snib_event *e)
          (int)(intptr_t)e->user, snib_state_text(e->state),
          snib_cause_text(e->cause), snib_err_name(e->error.code),
          e->error.text);
-    wide.events[client] += e->kind != SNIB_EV_STATE;
-    bool granted = e->kind == SNIB_EV_GRANTED;
-    if ((granted && (e->error.code || e->state != SNIB_HELD)) ||
-        (e->kind == SNIB_EV_REFUSED && (!e->error.code || e->grant.token)) ||
+    wide.events[client] += e->kind != SNIB_EVENT_STATE;
+    bool granted = e->kind == SNIB_EVENT_GRANTED;
+    if ((granted && (e->error.code || e->state != SNIB_STATE_HELD)) ||
+        (e->kind == SNIB_EVENT_REFUSED && (!e->error.code || e->grant.token)) ||
         wide.events[client] > wide.starts[client]) {
         sched_fail("an event that cannot be");
     }

@@ -29,11 +29,11 @@ static void make_foreigners(void)
                                  : (int)below((uint32_t)w.names),
             .since = INT64_C(1790001000000) + below(9000) - 4000,
             .left = 200 + below(2800),
-            .kind = one_in(5) ? (snib_kind)below(KINDS) : SNIB_MUTEX};
+            .kind = one_in(5) ? (snib_kind)below(KINDS) : SNIB_KIND_MUTEX};
         if (row) {
             f->holds = 1 + i;
             f->waits = i + 1 < w.foreigns ? 2 + i : 0;
-            f->kind = SNIB_MUTEX;
+            f->kind = SNIB_KIND_MUTEX;
         }
     }
 }
@@ -137,7 +137,7 @@ static void put_foreign_wait(struct snib__buf *b, int i)
     put_owner(b, i);
     put_id(b, f->request[0], f->request[1]);
     snib__rec_i64(b, SNIB__F_RANK, 0);
-    snib__rec_i64(b, SNIB__F_KIND, SNIB_MUTEX);
+    snib__rec_i64(b, SNIB__F_KIND, SNIB_KIND_MUTEX);
     snib__rec_i64(b, SNIB__F_LEFT, f->left);
     snib__rec_text(b, SNIB__F_ABOUT, about);
 }

@@ -71,10 +71,10 @@ static struct snib__acquire_spec some_ask(void)
         .reason = some_reason(),
         .above = some_above(),
         .user = one_in(2) ? &w : NULL};
-    spec.permits = spec.kind == SNIB_PERMITS   ? below(4)
-                   : spec.kind == SNIB_BARRIER ? 2 + below(2)
-                                               : below(2);
-    spec.capacity = spec.kind == SNIB_PERMITS && one_in(2) ? 5 : 0;
+    spec.permits = spec.kind == SNIB_KIND_PERMITS   ? below(4)
+                   : spec.kind == SNIB_KIND_BARRIER ? 2 + below(2)
+                                                    : below(2);
+    spec.capacity = spec.kind == SNIB_KIND_PERMITS && one_in(2) ? 5 : 0;
     if (w.mood.plain && !one_in(6)) {
         return spec;
     }
@@ -86,7 +86,7 @@ static struct snib__acquire_spec some_ask(void)
     spec.no_reentry = one_in(8);
     spec.no_hand_over = one_in(8);
     spec.spin = one_in(6);
-    spec.passes = spec.kind == SNIB_READ && one_in(3);
+    spec.passes = spec.kind == SNIB_KIND_READ && one_in(3);
     spec.rank = (int8_t)(one_in(5) ? (int)below(3) - 1 : 0);
     return spec;
 }
@@ -280,7 +280,7 @@ static void leave_behind(struct place *p)
     int64_t token = 0;
     const struct snib__acquisition *s = acquisition_at(p);
     int name = s ? index_of(snib__local_lock_name(s->local)) : 0;
-    snib_kind kind = s ? (snib_kind)s->options.kind : SNIB_MUTEX;
+    snib_kind kind = s ? (snib_kind)s->options.kind : SNIB_KIND_MUTEX;
     snib_err err = snib__engine_grant_id(w.e, w.now, ticket, one_in(2), id,
                                          &token, &error);
     TELL("grant", err, (int64_t)id[0], (int64_t)id[1], token);

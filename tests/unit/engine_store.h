@@ -84,8 +84,8 @@ static bool excludes(const struct snib__request *r, int name)
 {
     for (int i = 0; i < GRANTS_MAX; i++) {
         const struct grant *g = &w.grant[i];
-        if (g->stands && g->name == name && g->kind <= SNIB_WRITE &&
-            g->kind != SNIB_READ && r->kind != SNIB_READ &&
+        if (g->stands && g->name == name && g->kind <= SNIB_KIND_WRITE &&
+            g->kind != SNIB_KIND_READ && r->kind != SNIB_KIND_READ &&
             memcmp(g->id, r->id, sizeof g->id) != 0) {
             return true;
         }
@@ -136,7 +136,7 @@ static void give(struct snib__request *r)
 static void grants(struct snib__request *r)
 {
     r->answer = SNIB__DONE;
-    w.token += r->kind == SNIB_READ && w.token ? 0 : 1;
+    w.token += r->kind == SNIB_KIND_READ && w.token ? 0 : 1;
     w.token += one_in(2) ? below(50) : 0;
     r->token = w.token;
     r->far = odd();
@@ -144,7 +144,7 @@ static void grants(struct snib__request *r)
     r->reserve = one_in(3) ? r->reserve : below(r->reserve + 1);
     r->slot = below(9);
     r->resent = r->resent || odd();
-    if (r->kind == SNIB_PERMITS && !r->permits) {
+    if (r->kind == SNIB_KIND_PERMITS && !r->permits) {
         r->permits = 1 + below(5);
     }
     if (!w.blocking && odd() && one_in(4)) { /* under an id of its own */

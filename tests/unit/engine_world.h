@@ -15,7 +15,7 @@ enum {
     QUERIES_MAX = 6,
     FOREIGN_MAX = 13,
     STANDING_MAX = 12,
-    KINDS = SNIB_BARRIER + 1
+    KINDS = SNIB_KIND_BARRIER + 1
 };
 
 /* How often what happens in a run. */

@@ -132,7 +132,7 @@ snib_err __wrap_snib_lock_new(struct snib_client *c, const char *name,
                             .fixed = o->fixed_lease,
                             .on_change = o->on_change,
                             .data = o->data,
-                            .state = SNIB_RELEASED,
+                            .state = SNIB_STATE_RELEASED,
                             .ttl = o->lease_ms * MS};
     *ret = (struct snib_lock *)l;
     return SNIB_ERR_OK;
@@ -228,12 +228,12 @@ snib_err __wrap_snib_release(struct snib_lock *l, struct snib_grant g,
     snib_err code = SNIB_ERR_OK;
     tell("releases %d %d", lock_number(l), is_current(l, g));
     await_store();
-    if (LOCK(l)->state == SNIB_LOST || chance("lost by then", 8)) {
+    if (LOCK(l)->state == SNIB_STATE_LOST || chance("lost by then", 8)) {
         code = SNIB_ERR_LOST;
     } else if (w.away || chance("not answered", 6)) {
         code = SNIB_ERR_UNKNOWN;
     }
-    LOCK(l)->state = SNIB_RELEASED;
+    LOCK(l)->state = SNIB_STATE_RELEASED;
     LOCK(l)->grant.ticket = 0;
     return set_error(error, code);
 }
@@ -245,14 +245,14 @@ snib_err __wrap_snib_renew(struct snib_lock *lock, struct snib_grant g,
     tell("renews %d %d to %lld", lock_number(lock), is_current(lock, g),
          (long long)lease_ms);
     await_store();
-    if (l->state == SNIB_LOST) {
+    if (l->state == SNIB_STATE_LOST) {
         return set_error(error, SNIB_ERR_LOST);
     }
     if (w.away || chance("not renewed", 12)) {
         return set_error(error, w.away ? SNIB_ERR_UNKNOWN : some_error());
     }
     l->deadline = w.now + (lease_ms ? lease_ms * MS : l->ttl);
-    l->state = SNIB_HELD;
+    l->state = SNIB_STATE_HELD;
     return set_error(error, SNIB_ERR_OK);
 }
 
@@ -262,7 +262,7 @@ void __wrap_snib_grant_status(struct snib_lock *lock, struct snib_grant g,
     const struct fake_lock *l = LOCK(lock);
     int64_t left = (l->deadline - w.now) / MS;
     if (!is_current(lock, g)) {
-        *ret = (struct snib_status){.state = SNIB_RELEASED, .slot = -1};
+        *ret = (struct snib_status){.state = SNIB_STATE_RELEASED, .slot = -1};
         return;
     }
     *ret = (struct snib_status){.state = l->state,
@@ -403,9 +403,9 @@ snib_err __wrap_snib_multi_release(struct snib_multi *m,
     code = chance("not answered", 12) ? SNIB_ERR_UNKNOWN : code;
     for (size_t i = 0; i < w.multi.count; i++) {
         struct fake_lock *l = w.multi.locks[i];
-        code = l->state == SNIB_LOST ? SNIB_ERR_LOST : code;
+        code = l->state == SNIB_STATE_LOST ? SNIB_ERR_LOST : code;
         tell("%d", l->grant.ticket == grants[i].ticket);
-        l->state = SNIB_RELEASED;
+        l->state = SNIB_STATE_RELEASED;
         l->grant.ticket = 0;
     }
     return set_error(error, chance("lost by then", 8) ? SNIB_ERR_LOST : code);

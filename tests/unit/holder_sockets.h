@@ -64,7 +64,8 @@ static ssize_t outer_replies(void *to, size_t size)
         .deadline_ns = w.now + left[pick("outer left", COUNT_OF(left))],
         .token = 321,
         .ttl_ns = (chance("short lease", 3) ? 6 : 30) * S,
-        .kind = (int32_t)(chance("another kind", 4) ? SNIB_READ : w.plan.kind),
+        .kind =
+            (int32_t)(chance("another kind", 4) ? SNIB_KIND_READ : w.plan.kind),
         .permits = 1 + (uint32_t)pick("outer permits", 2),
         .slot = 6,
         .cause = (int32_t)pick("outer reason", SNIB_CAUSE_HOLD_MAX + 1)};

@@ -299,7 +299,7 @@ static void lock_is_granted(struct fake_lock *l)
 {
     static const int64_t shares[] = {100, 100, 100, 40, 2};
     static uint64_t tickets = 40;
-    l->state = SNIB_HELD;
+    l->state = SNIB_STATE_HELD;
     l->reason = SNIB_CAUSE_NONE;
     l->grant = (struct snib_grant){.ticket = ++tickets,
                                    .token = 500 + (int64_t)tickets};
@@ -338,29 +338,30 @@ static void lock_answers(struct fake_lock *l)
     l->asked = false;
     if (code == SNIB_ERR_OK) {
         lock_is_granted(l);
-        event_comes(l->passes ? SNIB_EV_PASSED : SNIB_EV_GRANTED, l, code);
+        event_comes(l->passes ? SNIB_EVENT_PASSED : SNIB_EVENT_GRANTED, l,
+                    code);
         return;
     }
     l->grant = (struct snib_grant){0};
-    event_comes(SNIB_EV_REFUSED, l, code);
+    event_comes(SNIB_EVENT_REFUSED, l, code);
 }
 
 static bool lock_holds(const struct fake_lock *l)
 {
     return l->made && l->grant.ticket != 0 && !l->asked &&
-           (l->state == SNIB_HELD || l->state == SNIB_AT_RISK);
+           (l->state == SNIB_STATE_HELD || l->state == SNIB_STATE_AT_RISK);
 }
 
 static void lock_is_renewed(struct fake_lock *l)
 {
     l->renew_at = w.now + (w.away ? S / 2 : l->ttl / 3);
-    if (w.away && l->state == SNIB_HELD) {
-        lock_changes(l, SNIB_AT_RISK,
+    if (w.away && l->state == SNIB_STATE_HELD) {
+        lock_changes(l, SNIB_STATE_AT_RISK,
                      chance("reason", 2) ? SNIB_CAUSE_NONE : SNIB_CAUSE_PAUSED);
     } else if (!w.away) {
         l->deadline = w.now + l->ttl;
-        if (l->state == SNIB_AT_RISK) {
-            lock_changes(l, SNIB_HELD, SNIB_CAUSE_NONE);
+        if (l->state == SNIB_STATE_AT_RISK) {
+            lock_changes(l, SNIB_STATE_HELD, SNIB_CAUSE_NONE);
         }
     }
 }
@@ -374,7 +375,7 @@ static void locks_move(void)
             lock_answers(l);
         }
         if (lock_holds(l) && w.now >= l->deadline) {
-            lock_changes(l, SNIB_LOST,
+            lock_changes(l, SNIB_STATE_LOST,
                          l->fixed ? SNIB_CAUSE_EXPIRED
                          : w.away ? SNIB_CAUSE_UNREACHABLE
                                   : SNIB_CAUSE_PAUSED);
@@ -418,14 +419,14 @@ static void lock_is_disturbed(void)
         return;
     }
     if (chance("lost", 3)) {
-        lock_changes(l, SNIB_LOST, reasons[pick("reasons", 6)]);
-    } else if (l->state == SNIB_HELD) {
-        lock_changes(l, SNIB_AT_RISK,
+        lock_changes(l, SNIB_STATE_LOST, reasons[pick("reasons", 6)]);
+    } else if (l->state == SNIB_STATE_HELD) {
+        lock_changes(l, SNIB_STATE_AT_RISK,
                      chance("none", 2) ? SNIB_CAUSE_NONE
                                        : reasons[pick("reasons", 6)]);
     } else {
         l->deadline = w.now + l->ttl;
-        lock_changes(l, SNIB_HELD, SNIB_CAUSE_NONE);
+        lock_changes(l, SNIB_STATE_HELD, SNIB_CAUSE_NONE);
     }
 }
 

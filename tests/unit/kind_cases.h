@@ -32,7 +32,7 @@ static struct snib__request attempt(int peer, const struct snib__name *n,
 static struct snib__request lot(int peer, const struct snib__name *n,
                                 uint32_t permits, uint32_t capacity)
 {
-    struct snib__request r = of_kind(n, SNIB_PERMITS);
+    struct snib__request r = of_kind(n, SNIB_KIND_PERMITS);
     r.permits = permits;
     r.capacity = capacity;
     run(peer, &r);
@@ -42,7 +42,7 @@ static struct snib__request lot(int peer, const struct snib__name *n,
 static struct snib__request party_of(int peer, const struct snib__name *n,
                                      uint32_t parties)
 {
-    struct snib__request r = of_kind(n, SNIB_BARRIER);
+    struct snib__request r = of_kind(n, SNIB_KIND_BARRIER);
     r.permits = parties;
     run(peer, &r);
     return r;
@@ -79,18 +79,19 @@ static void readers_share_and_wait_behind_a_writer(void **state)
     (void)state;
     struct snib__name n = name_of("share");
     open_peers(4);
-    struct snib__request a = ask(0, &n, SNIB_READ), b = ask(0, &n, SNIB_READ);
-    struct snib__request c = ask(1, &n, SNIB_READ);
+    struct snib__request a = ask(0, &n, SNIB_KIND_READ),
+                         b = ask(0, &n, SNIB_KIND_READ);
+    struct snib__request c = ask(1, &n, SNIB_KIND_READ);
     assert_int_equal(a.answer, SNIB__DONE);
     assert_int_equal(b.answer, SNIB__DONE);
     assert_int_equal(c.answer, SNIB__DONE);
-    assert_int_equal(attempt(2, &n, SNIB_MUTEX).err, SNIB_ERR_BUSY);
-    struct snib__request w = ask(2, &n, SNIB_WRITE);
+    assert_int_equal(attempt(2, &n, SNIB_KIND_MUTEX).err, SNIB_ERR_BUSY);
+    struct snib__request w = ask(2, &n, SNIB_KIND_WRITE);
     assert_int_equal(w.answer, SNIB__QUEUED);
-    struct snib__request late = ask(3, &n, SNIB_READ);
+    struct snib__request late = ask(3, &n, SNIB_KIND_READ);
     assert_int_equal(late.answer, SNIB__QUEUED);
     assert_int_equal(late.position, 2);
-    assert_int_equal(attempt(3, &n, SNIB_READ).answer, SNIB__NO);
+    assert_int_equal(attempt(3, &n, SNIB_KIND_READ).answer, SNIB__NO);
     assert_int_equal(end(0, &a), SNIB__DONE);
     assert_int_equal(end(0, &b), SNIB__DONE);
     assert_false(is_notified(2, &w));
@@ -110,9 +111,9 @@ static void one_release_lets_all_readers_in(void **state)
     enum { N = 40 };
     struct snib__name n = name_of("flood");
     open_peers(3);
-    struct snib__request w = ask(0, &n, SNIB_WRITE), r[N];
+    struct snib__request w = ask(0, &n, SNIB_KIND_WRITE), r[N];
     for (int i = 0; i < N; i++) {
-        r[i] = ask(1 + i % 2, &n, SNIB_READ);
+        r[i] = ask(1 + i % 2, &n, SNIB_KIND_READ);
         assert_int_equal(r[i].answer, SNIB__QUEUED);
     }
     assert_int_equal(end(0, &w), SNIB__DONE);
@@ -127,11 +128,11 @@ static void an_expired_reader_gives_way_and_the_others_stay(void **state)
     (void)state;
     struct snib__name n = name_of("expired-reader");
     open_peers(3);
-    struct snib__request a = ask(0, &n, SNIB_READ);
-    struct snib__request b = of_kind(&n, SNIB_READ);
+    struct snib__request a = ask(0, &n, SNIB_KIND_READ);
+    struct snib__request b = of_kind(&n, SNIB_KIND_READ);
     b.lease = snib__ms(2000);
     assert_int_equal(run(1, &b), SNIB__DONE);
-    struct snib__request w = ask(2, &n, SNIB_WRITE);
+    struct snib__request w = ask(2, &n, SNIB_KIND_WRITE);
     kit.advance(1001);
     assert_int_equal(poll_again(2, &w), SNIB__QUEUED);
     assert_int_equal(holders_at(0, &n), 1);
@@ -151,7 +152,8 @@ static void one_of_a_client_ends_without_the_others(void **state)
     (void)state;
     struct snib__name n = name_of("one-of");
     open_peers(2);
-    struct snib__request a = ask(0, &n, SNIB_READ), b = ask(0, &n, SNIB_READ);
+    struct snib__request a = ask(0, &n, SNIB_KIND_READ),
+                         b = ask(0, &n, SNIB_KIND_READ);
     struct snib__request c = a;
     c.answer = SNIB__PENDING; /* the repeat after a lost reply */
     assert_int_equal(run(0, &c), SNIB__DONE);
@@ -160,9 +162,9 @@ static void one_of_a_client_ends_without_the_others(void **state)
     assert_int_equal(withdraw(0, &a), SNIB__DONE);
     assert_int_equal(end(0, &a), SNIB__NO);
     assert_int_equal(holders_at(0, &n), 1);
-    assert_int_equal(attempt(1, &n, SNIB_WRITE).answer, SNIB__NO);
+    assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).answer, SNIB__NO);
     assert_int_equal(end(0, &b), SNIB__DONE);
-    assert_int_equal(attempt(1, &n, SNIB_WRITE).answer, SNIB__DONE);
+    assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).answer, SNIB__DONE);
 }
 
 static void the_writer_reads_at_once_and_then_lets_readers_in(void **state)
@@ -170,10 +172,10 @@ static void the_writer_reads_at_once_and_then_lets_readers_in(void **state)
     (void)state;
     struct snib__name n = name_of("downgrade");
     open_peers(3);
-    struct snib__request w = ask(0, &n, SNIB_WRITE);
-    struct snib__request b = ask(1, &n, SNIB_READ);
-    struct snib__request x = ask(2, &n, SNIB_WRITE);
-    struct snib__request r = besides(0, &n, SNIB_READ, &w);
+    struct snib__request w = ask(0, &n, SNIB_KIND_WRITE);
+    struct snib__request b = ask(1, &n, SNIB_KIND_READ);
+    struct snib__request x = ask(2, &n, SNIB_KIND_WRITE);
+    struct snib__request r = besides(0, &n, SNIB_KIND_READ, &w);
     assert_int_equal(r.answer, SNIB__DONE);
     assert_int_equal(r.token, w.token);
     assert_int_equal(poll_again(1, &b), SNIB__QUEUED);
@@ -192,14 +194,15 @@ static void an_upgrade_goes_first_and_a_second_is_refused(void **state)
     (void)state;
     struct snib__name n = name_of("upgrade");
     open_peers(3);
-    struct snib__request a = ask(0, &n, SNIB_READ), b = ask(1, &n, SNIB_READ);
-    struct snib__request w = of_kind(&n, SNIB_WRITE);
+    struct snib__request a = ask(0, &n, SNIB_KIND_READ),
+                         b = ask(1, &n, SNIB_KIND_READ);
+    struct snib__request w = of_kind(&n, SNIB_KIND_WRITE);
     w.rank = 100;
     assert_int_equal(run(2, &w), SNIB__QUEUED);
-    struct snib__request up = besides(0, &n, SNIB_WRITE, &a);
+    struct snib__request up = besides(0, &n, SNIB_KIND_WRITE, &a);
     assert_int_equal(up.answer, SNIB__QUEUED);
     assert_int_equal(up.position, 1);
-    struct snib__request second = besides(1, &n, SNIB_WRITE, &b);
+    struct snib__request second = besides(1, &n, SNIB_KIND_WRITE, &b);
     assert_int_equal(second.answer, SNIB__NO);
     assert_int_equal(second.err, SNIB_ERR_DEADLOCK);
     assert_int_equal(look(0, &n, SNIB__ROW_WAITER, NULL), 2);
@@ -220,17 +223,17 @@ static void an_upgrade_beside_what_has_ended_is_lost(void **state)
     (void)state;
     struct snib__name n = name_of("beside-over");
     open_peers(3);
-    struct snib__request a = ask(0, &n, SNIB_READ);
-    struct snib__request b = of_kind(&n, SNIB_READ);
+    struct snib__request a = ask(0, &n, SNIB_KIND_READ);
+    struct snib__request b = of_kind(&n, SNIB_KIND_READ);
     b.lease = snib__ms(60000);
     run(1, &b);
-    struct snib__request up = besides(0, &n, SNIB_WRITE, &a);
+    struct snib__request up = besides(0, &n, SNIB_KIND_WRITE, &a);
     assert_int_equal(up.answer, SNIB__QUEUED);
     kit.advance(1001); /* a is over */
-    assert_int_equal(attempt(2, &n, SNIB_READ).answer, SNIB__DONE);
+    assert_int_equal(attempt(2, &n, SNIB_KIND_READ).answer, SNIB__DONE);
     assert_int_equal(poll_again(0, &up), SNIB__NO);
     assert_int_equal(up.err, SNIB_ERR_LOST);
-    assert_int_equal(besides(0, &n, SNIB_READ, &a).err, SNIB_ERR_LOST);
+    assert_int_equal(besides(0, &n, SNIB_KIND_READ, &a).err, SNIB_ERR_LOST);
     assert_int_equal(look(0, &n, SNIB__ROW_WAITER, NULL), 0);
 }
 
@@ -241,15 +244,15 @@ static void two_upgrades_never_wait_for_each_other(void **state)
     (void)state;
     struct snib__name n = name_of("two-upgrades");
     open_peers(2);
-    struct snib__request a = of_kind(&n, SNIB_READ);
-    struct snib__request b = of_kind(&n, SNIB_READ);
+    struct snib__request a = of_kind(&n, SNIB_KIND_READ);
+    struct snib__request b = of_kind(&n, SNIB_KIND_READ);
     a.lease = b.lease = snib__ms(60000);
     run(0, &a);
     run(1, &b);
-    struct snib__request one = besides(0, &n, SNIB_WRITE, &a);
+    struct snib__request one = besides(0, &n, SNIB_KIND_WRITE, &a);
     kit.advance(SNIB__ALIVE_MS + 1);
-    assert_int_equal(attempt(1, &n, SNIB_READ).answer, SNIB__DONE);
-    struct snib__request two = besides(1, &n, SNIB_WRITE, &b);
+    assert_int_equal(attempt(1, &n, SNIB_KIND_READ).answer, SNIB__DONE);
+    struct snib__request two = besides(1, &n, SNIB_KIND_WRITE, &b);
     assert_int_equal(two.answer, SNIB__QUEUED);
     poll_again(0, &one);
     poll_again(1, &two);
@@ -311,12 +314,12 @@ static void zero_permits_are_all_that_are_left(void **state)
     struct snib__name n = name_of("drain");
     open_peers(2);
     struct snib__request a = lot(0, &n, 3, 10);
-    struct snib__request r = of_kind(&n, SNIB_PERMITS);
+    struct snib__request r = of_kind(&n, SNIB_KIND_PERMITS);
     r.permits = 0;
     r.may_queue = false;
     assert_int_equal(run(1, &r), SNIB__DONE);
     assert_int_equal(r.permits, 7);
-    struct snib__request none = of_kind(&n, SNIB_PERMITS);
+    struct snib__request none = of_kind(&n, SNIB_KIND_PERMITS);
     none.permits = 0;
     none.may_queue = false;
     assert_int_equal(run(0, &none), SNIB__NO);
@@ -335,11 +338,11 @@ static void a_drain_of_nothing_serves_who_waits(void **state)
     struct snib__request size = request(SNIB__PARAMS, &n);
     size.op = SNIB__PARAMS_SIZE;
     assert_int_equal(run(0, &size), SNIB__DONE); /* to 0 */
-    ask(0, &n, SNIB_MUTEX);
-    struct snib__request b = ask(1, &n, SNIB_MUTEX);
+    ask(0, &n, SNIB_KIND_MUTEX);
+    struct snib__request b = ask(1, &n, SNIB_KIND_MUTEX);
     assert_int_equal(b.answer, SNIB__QUEUED);
     kit.advance(1001);
-    struct snib__request none = of_kind(&n, SNIB_PERMITS);
+    struct snib__request none = of_kind(&n, SNIB_KIND_PERMITS);
     none.permits = 0;
     none.may_queue = false;
     assert_int_equal(run(2, &none), SNIB__NO);
@@ -458,7 +461,7 @@ static void the_last_party_stands_ahead_of_lower_ranks(void **state)
     struct snib__name n = name_of("party-rank");
     open_peers(4);
     struct snib__request a = party_of(0, &n, 3), b = party_of(1, &n, 3);
-    struct snib__request low = of_kind(&n, SNIB_MUTEX);
+    struct snib__request low = of_kind(&n, SNIB_KIND_MUTEX);
     low.rank = -1;
     assert_int_equal(run(2, &low), SNIB__QUEUED);
     struct snib__request last = party_of(3, &n, 3);
@@ -476,7 +479,7 @@ static void each_generation_has_its_own_token(void **state)
     (void)state;
     struct snib__name n = name_of("generations");
     open_peers(4);
-    ask(0, &n, SNIB_WRITE);
+    ask(0, &n, SNIB_KIND_WRITE);
     kit.advance(500);
     struct snib__request a = party_of(1, &n, 2), b = party_of(2, &n, 2);
     kit.advance(501);
@@ -493,7 +496,8 @@ static void each_generation_has_its_own_token(void **state)
 static void a_lock_delay_counts_from_an_end_without_release(void **state)
 {
     (void)state;
-    static const snib_kind kinds[] = {SNIB_MUTEX, SNIB_READ, SNIB_PERMITS};
+    static const snib_kind kinds[] = {SNIB_KIND_MUTEX, SNIB_KIND_READ,
+                                      SNIB_KIND_PERMITS};
     open_peers(2);
     for (int i = 0; i < 3; i++) {
         char text[16];
@@ -508,18 +512,18 @@ static void a_lock_delay_counts_from_an_end_without_release(void **state)
         assert_int_equal(run(0, &v), SNIB__DONE);
         kit.advance(1001); /* over for its owner */
         assert_int_equal(run(0, &v), SNIB__NO);
-        struct snib__request r = attempt(1, &n, SNIB_WRITE);
+        struct snib__request r = attempt(1, &n, SNIB_KIND_WRITE);
         assert_int_equal(r.answer, SNIB__NO);
         assert_true(r.left.ns > 0 && r.left.ns <= snib__ms(2000).ns);
         kit.advance(1800);
-        assert_int_equal(attempt(1, &n, SNIB_WRITE).answer, SNIB__NO);
+        assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).answer, SNIB__NO);
         kit.advance(201);
-        r = attempt(1, &n, SNIB_WRITE);
+        r = attempt(1, &n, SNIB_KIND_WRITE);
         assert_int_equal(r.answer, SNIB__DONE);
         end(1, &r);
         assert_int_equal(run(0, &a), SNIB__DONE); /* and by a release: */
         assert_int_equal(end(0, &a), SNIB__DONE);
-        assert_int_equal(attempt(1, &n, SNIB_WRITE).answer, SNIB__DONE);
+        assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).answer, SNIB__DONE);
     }
 }
 
@@ -531,10 +535,10 @@ static void higher_ranks_go_first_and_equals_in_order(void **state)
     enum { N = 5 };
     struct snib__name n = name_of("rank");
     open_peers(N + 1);
-    struct snib__request held = ask(N, &n, SNIB_MUTEX), r[N];
+    struct snib__request held = ask(N, &n, SNIB_KIND_MUTEX), r[N];
     int peer = N;
     for (int i = 0; i < N; i++) {
-        r[i] = of_kind(&n, SNIB_MUTEX);
+        r[i] = of_kind(&n, SNIB_KIND_MUTEX);
         r[i].rank = rank[i];
         assert_int_equal(run(i, &r[i]), SNIB__QUEUED);
     }
@@ -553,8 +557,8 @@ static void force_ends_all_that_share_and_tells_each(void **state)
     (void)state;
     struct snib__name n = name_of("force-all");
     open_peers(3);
-    struct snib__request a = ask(0, &n, SNIB_READ), b = lot(1, &n, 2, 2);
-    struct snib__request w = ask(2, &n, SNIB_WRITE);
+    struct snib__request a = ask(0, &n, SNIB_KIND_READ), b = lot(1, &n, 2, 2);
+    struct snib__request w = ask(2, &n, SNIB_KIND_WRITE);
     struct snib__request f = request(SNIB__FORCE, &n);
     assert_int_equal(run(2, &f), SNIB__DONE);
     assert_int_equal(poll_again(2, &w), SNIB__DONE);
@@ -585,8 +589,9 @@ static void check_walk(const struct walker *w, int count, int64_t now)
             continue;
         }
         all++;
-        exclusive += w[i].r.kind == SNIB_WRITE || w[i].r.kind == SNIB_MUTEX;
-        permits += w[i].r.kind == SNIB_PERMITS ? w[i].r.permits : 0;
+        exclusive +=
+            w[i].r.kind == SNIB_KIND_WRITE || w[i].r.kind == SNIB_KIND_MUTEX;
+        permits += w[i].r.kind == SNIB_KIND_PERMITS ? w[i].r.permits : 0;
     }
     assert_true(exclusive == 0 || all == 1);
     assert_true(permits <= 5);
@@ -606,11 +611,12 @@ static void a_random_walk_of_all_kinds_keeps_the_rules(void **state)
         uint32_t what = dice(&seed) % 8;
         struct snib__request *r = &w[i].r;
         if (!w[i].live) {
-            static const snib_kind kinds[] = {SNIB_MUTEX, SNIB_READ, SNIB_READ,
-                                              SNIB_WRITE, SNIB_PERMITS};
+            static const snib_kind kinds[] = {SNIB_KIND_MUTEX, SNIB_KIND_READ,
+                                              SNIB_KIND_READ, SNIB_KIND_WRITE,
+                                              SNIB_KIND_PERMITS};
             *r = of_kind(&n, kinds[dice(&seed) % 5]);
             r->permits =
-                r->kind == SNIB_PERMITS ? 1 + dice(&seed) % 5 : r->permits;
+                r->kind == SNIB_KIND_PERMITS ? 1 + dice(&seed) % 5 : r->permits;
             r->capacity = 5;
             r->lease = snib__ms(100 + dice(&seed) % 400);
             r->delay = snib__ms(dice(&seed) % 8 == 0 ? 150 : 0);

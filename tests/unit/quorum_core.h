@@ -177,7 +177,8 @@ static void fill_acquire(struct snib__request *r)
         r->token = g->token;
         r->name = one_in(8) ? r->name : g->name;
     }
-    r->kind = one_in(40) ? (snib_kind)below(SNIB_BARRIER + 1) : SNIB_MUTEX;
+    r->kind =
+        one_in(40) ? (snib_kind)below(SNIB_KIND_BARRIER + 1) : SNIB_KIND_MUTEX;
     r->delay = (snib_duration){one_in(40) ? ANY_OF(1, 500 * MS) : 0};
 }
 

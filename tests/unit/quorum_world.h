@@ -483,7 +483,7 @@ static struct snib__request request(snib__verb verb)
 {
     struct snib__request rq = {.verb = verb,
                                .name = name,
-                               .kind = SNIB_MUTEX,
+                               .kind = SNIB_KIND_MUTEX,
                                .permits = 1,
                                .reserve = 31,
                                .lease = snib__ms(LEASE),

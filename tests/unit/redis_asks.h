@@ -110,7 +110,8 @@ static void make_acquire(struct snib__request *r)
 {
     static const uint32_t counts[] = {1, 1, 2, 0, 1000000000, UINT32_MAX};
     static const int64_t delays[] = {1, 999999, 1000000, 5000000000};
-    r->kind = one_in(2) ? SNIB_MUTEX : (snib_kind)below(SNIB_BARRIER + 1);
+    r->kind =
+        one_in(2) ? SNIB_KIND_MUTEX : (snib_kind)below(SNIB_KIND_BARRIER + 1);
     r->permits = ANY_OF(counts);
     r->capacity = one_in(3) ? ANY_OF(counts) : 0;
     r->may_queue = !one_in(same.topic == WAITING ? 8 : 2);

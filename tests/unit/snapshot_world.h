@@ -14,7 +14,7 @@
 #include "snapshot_oracle.h"
 
 enum { ASKED = 4 * CLIENTS, LATE = 12, BACKUPS = 3, TOKENS = 4000 };
-enum { KINDS = SNIB_BARRIER + 1 };
+enum { KINDS = SNIB_KIND_BARRIER + 1 };
 
 /* A request for a lock, and what its client believes of it. */
 struct asked {
@@ -79,7 +79,7 @@ static snib_instant now(void)
 
 static bool excludes(const struct asked *a)
 {
-    return a->r.kind == SNIB_MUTEX || a->r.kind == SNIB_WRITE;
+    return a->r.kind == SNIB_KIND_MUTEX || a->r.kind == SNIB_KIND_WRITE;
 }
 
 static bool same_id(const uint64_t a[2], const uint64_t b[2])

@@ -39,11 +39,12 @@ static void make_one(struct mine *m, int client)
     m->used = true;
     m->holds = false;
     m->r = request(SNIB__ACQUIRE, m->name);
-    m->r.kind = (snib_kind)pick("kind", SNIB_BARRIER + 1);
-    m->r.permits = m->r.kind == SNIB_PERMITS   ? (uint32_t)pick("permits", 4)
-                   : m->r.kind == SNIB_BARRIER ? 2 + (uint32_t)pick("party", 2)
-                                               : 1;
-    m->r.capacity = m->r.kind == SNIB_PERMITS && chance("size", 2) ? 3 : 0;
+    m->r.kind = (snib_kind)pick("kind", SNIB_KIND_BARRIER + 1);
+    m->r.permits = m->r.kind == SNIB_KIND_PERMITS ? (uint32_t)pick("permits", 4)
+                   : m->r.kind == SNIB_KIND_BARRIER
+                       ? 2 + (uint32_t)pick("party", 2)
+                       : 1;
+    m->r.capacity = m->r.kind == SNIB_KIND_PERMITS && chance("size", 2) ? 3 : 0;
     m->r.may_queue = !chance("tries", 4);
     m->r.lease = snib__ms(leases[pick("lease", COUNT_OF(leases))]);
     m->r.rank = (int8_t)(chance("ranked", 4) ? (int)pick("rank", 3) - 1 : 0);

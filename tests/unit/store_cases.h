@@ -451,12 +451,12 @@ static void try_that_does_not_fit_keeps_nobody_waiting(void **state)
     open_peers(2);
     struct snib__request a = acquire(0, &n);
     struct snib__request r = request(SNIB__ACQUIRE, &n);
-    r.kind = SNIB_READ;
+    r.kind = SNIB_KIND_READ;
     r.upgrade_of[0] = a.id[0];
     r.upgrade_of[1] = a.id[1];
     assert_int_equal(run(0, &r), SNIB__DONE);
     struct snib__request b = request(SNIB__ACQUIRE, &n);
-    b.kind = SNIB_READ;
+    b.kind = SNIB_KIND_READ;
     assert_int_equal(run(1, &b), SNIB__QUEUED);
     struct snib__request t = request(SNIB__ACQUIRE, &n);
     t.token = a.token;
@@ -629,7 +629,7 @@ static void permits_without_a_size_are_refused(void **state)
     struct snib__name n = name_of("kind");
     open_peers(1);
     struct snib__request r = request(SNIB__ACQUIRE, &n);
-    r.kind = SNIB_PERMITS;
+    r.kind = SNIB_KIND_PERMITS;
     assert_int_equal(run(0, &r), SNIB__NO);
     assert_int_equal(r.err, SNIB_ERR_CONFIG);
 }

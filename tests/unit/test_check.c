@@ -365,7 +365,7 @@ static void an_own_claim(void **state)
 {
     struct desk *d = *state;
     struct snib__acquire_spec spec = ask_of(1);
-    spec.kind = SNIB_READ;
+    spec.kind = SNIB_KIND_READ;
     struct snib__acquisition *s = acquire(d, spec);
     struct snib__local_lock *own = s->local;
     assert_ptr_equal(own->parent, d->local);

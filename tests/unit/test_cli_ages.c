@@ -159,7 +159,7 @@ static void a_line_tells_each_age_and_each_rest(void **state)
         struct text to = TEXT_IN(got);
         struct snib_party p = party("a");
         struct snib_view view = view_of(&p, 1, NULL, 0);
-        p.kind = SNIB_READ;
+        p.kind = SNIB_KIND_READ;
         p.since_ms = NOW_MS - edges[i].ms;
         p.left_ms = view.closed_ms = edges[i].ms;
         view.closed_count = 1;

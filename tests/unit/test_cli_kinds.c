@@ -41,70 +41,72 @@ static const struct scene scenes[] = {
     {.words = "free", .size = -1},
     {.words = "a closed latch, 1 step to go", .size = -1, .gate = 1},
     {.words = "a closed latch, 2 steps to go",
-     .waiter = {{SNIB_READ, 1}},
+     .waiter = {{SNIB_KIND_READ, 1}},
      .waiters = 1,
      .size = -1,
      .gate = 2,
      .closed_ms = 7000},
     {.words = "closed for 7s more, the lock-delay of gone, which ended without "
               "a release",
-     .waiter = {{SNIB_MUTEX, 1}},
+     .waiter = {{SNIB_KIND_MUTEX, 1}},
      .waiters = 1,
      .size = -1,
      .closed_ms = 7000},
     {.words = "held by nobody (just being granted)",
-     .waiter = {{SNIB_MUTEX, 1}, {SNIB_BARRIER, 2}},
+     .waiter = {{SNIB_KIND_MUTEX, 1}, {SNIB_KIND_BARRIER, 2}},
      .waiters = 2,
      .size = -1},
     {.words = "a barrier, 1 of 3 parties are here",
-     .waiter = {{SNIB_BARRIER, 3}},
+     .waiter = {{SNIB_KIND_BARRIER, 3}},
      .waiters = 1,
      .size = -1},
     {.words = "a barrier, 2 of 3 parties are here",
-     .waiter = {{SNIB_BARRIER, 3}, {SNIB_BARRIER, 3}, {SNIB_BARRIER, 2}},
+     .waiter = {{SNIB_KIND_BARRIER, 3},
+                {SNIB_KIND_BARRIER, 3},
+                {SNIB_KIND_BARRIER, 2}},
      .waiters = 3,
      .size = -1},
     {.words = "held by h0 for 0ms, lease 5s",
-     .holder = {{SNIB_MUTEX, 1}},
+     .holder = {{SNIB_KIND_MUTEX, 1}},
      .holders = 1,
      .size = -1},
     {.words = "held by the writer h1 for 0ms, lease 5s",
-     .holder = {{SNIB_READ, 1}, {SNIB_WRITE, 1}},
+     .holder = {{SNIB_KIND_READ, 1}, {SNIB_KIND_WRITE, 1}},
      .holders = 2,
      .size = -1},
     {.words = "held by 1 reader: h0 for 0ms, lease 5s",
-     .holder = {{SNIB_READ, 1}},
+     .holder = {{SNIB_KIND_READ, 1}},
      .holders = 1,
      .size = -1},
     {.words = "held by 2 readers, longest by h0 for 0ms, lease 5s",
-     .holder = {{SNIB_READ, 1}, {SNIB_READ, 1}},
+     .holder = {{SNIB_KIND_READ, 1}, {SNIB_KIND_READ, 1}},
      .holders = 2,
      .size = -1},
     {.words = "held by 1 passing party: h0 for 0ms, lease 5s",
-     .holder = {{SNIB_BARRIER, 2}},
+     .holder = {{SNIB_KIND_BARRIER, 2}},
      .holders = 1,
      .size = -1},
     {.words = "held by 2 passing parties, longest by h0 for 0ms, lease 5s",
-     .holder = {{SNIB_BARRIER, 2}, {SNIB_BARRIER, 2}},
+     .holder = {{SNIB_KIND_BARRIER, 2}, {SNIB_KIND_BARRIER, 2}},
      .holders = 2,
      .size = -1},
     {.words = "1 permit in use by h0 for 0ms, lease 5s",
-     .holder = {{SNIB_PERMITS, 1}},
+     .holder = {{SNIB_KIND_PERMITS, 1}},
      .holders = 1,
      .size = -1},
     {.words = "1 of 3 permits in use by h0 for 0ms, lease 5s",
-     .holder = {{SNIB_PERMITS, 1}},
+     .holder = {{SNIB_KIND_PERMITS, 1}},
      .holders = 1,
      .size = 3},
     {.words = "5 of 0 permits in use, longest by h0 for 0ms, lease 5s",
-     .holder = {{SNIB_PERMITS, 2}, {SNIB_PERMITS, 3}},
+     .holder = {{SNIB_KIND_PERMITS, 2}, {SNIB_KIND_PERMITS, 3}},
      .holders = 2,
      .size = 0},
     {.words = "held by 1 reader, and 2 permits in use, longest by h0 for 0ms, "
               "lease 5s; to requests that do not fit beside them closed for 7s "
               "more, "
               "the lock-delay of gone, which ended without a release",
-     .holder = {{SNIB_READ, 1}, {SNIB_PERMITS, 2}},
+     .holder = {{SNIB_KIND_READ, 1}, {SNIB_KIND_PERMITS, 2}},
      .holders = 2,
      .size = -1,
      .closed_ms = 7000},
@@ -117,8 +119,8 @@ static void each_kind_is_held_in_its_words(void **state)
     for (size_t i = 0; i < COUNT_OF(scenes); i++) {
         const struct scene *s = &scenes[i];
         struct snib_party holder[3], waiter[3],
-            gone[2] = {party("before", SNIB_MUTEX, 1),
-                       party("gone", SNIB_MUTEX, 1)};
+            gone[2] = {party("before", SNIB_KIND_MUTEX, 1),
+                       party("gone", SNIB_KIND_MUTEX, 1)};
         struct snib_view view = {.name = "n",
                                  .name_size = 1,
                                  .holders = holder,
@@ -155,23 +157,23 @@ static void who_waits_before_is_the_reason_where_the_holders_are_none(void **s)
         uint32_t asked_permits;
         const char *words; /* before those of the holder; "": none */
     } t[] = {
-        {SNIB_READ, 1, SNIB_WRITE, 1, SNIB_READ, 1,
+        {SNIB_KIND_READ, 1, SNIB_KIND_WRITE, 1, SNIB_KIND_READ, 1,
          "a writer waits before it: w; "},
-        {SNIB_READ, 1, SNIB_MUTEX, 1, SNIB_READ, 1,
+        {SNIB_KIND_READ, 1, SNIB_KIND_MUTEX, 1, SNIB_KIND_READ, 1,
          "a request for a mutex waits before it: w; "},
-        {SNIB_READ, 1, SNIB_WRITE, 1, SNIB_PERMITS, 3,
+        {SNIB_KIND_READ, 1, SNIB_KIND_WRITE, 1, SNIB_KIND_PERMITS, 3,
          "a writer waits before it: w; "},
-        {SNIB_READ, 1, SNIB_BARRIER, 3, SNIB_READ, 1,
+        {SNIB_KIND_READ, 1, SNIB_KIND_BARRIER, 3, SNIB_KIND_READ, 1,
          "a request for a barrier waits before it: w; "},
-        {SNIB_PERMITS, 2, SNIB_PERMITS, 3, SNIB_PERMITS, 2,
+        {SNIB_KIND_PERMITS, 2, SNIB_KIND_PERMITS, 3, SNIB_KIND_PERMITS, 2,
          "a request for 3 permits waits before it: w; "},
-        {SNIB_PERMITS, 2, SNIB_READ, 1, SNIB_PERMITS, 2,
+        {SNIB_KIND_PERMITS, 2, SNIB_KIND_READ, 1, SNIB_KIND_PERMITS, 2,
          "a reader waits before it: w; "},
-        {SNIB_PERMITS, 2, SNIB_PERMITS, 3, SNIB_PERMITS, 3, ""},
-        {SNIB_READ, 1, SNIB_WRITE, 1, SNIB_WRITE, 1, ""},
-        {SNIB_READ, 1, SNIB_WRITE, 1, SNIB_MUTEX, 1, ""},
-        {SNIB_WRITE, 1, SNIB_WRITE, 1, SNIB_READ, 1, ""},
-        {SNIB_BARRIER, 2, SNIB_WRITE, 1, SNIB_READ, 1, ""},
+        {SNIB_KIND_PERMITS, 2, SNIB_KIND_PERMITS, 3, SNIB_KIND_PERMITS, 3, ""},
+        {SNIB_KIND_READ, 1, SNIB_KIND_WRITE, 1, SNIB_KIND_WRITE, 1, ""},
+        {SNIB_KIND_READ, 1, SNIB_KIND_WRITE, 1, SNIB_KIND_MUTEX, 1, ""},
+        {SNIB_KIND_WRITE, 1, SNIB_KIND_WRITE, 1, SNIB_KIND_READ, 1, ""},
+        {SNIB_KIND_BARRIER, 2, SNIB_KIND_WRITE, 1, SNIB_KIND_READ, 1, ""},
     };
     (void)s;
     for (size_t i = 0; i < COUNT_OF(t); i++) {
@@ -202,9 +204,9 @@ static void who_waits_before_is_the_reason_where_the_holders_are_none(void **s)
 
 static void who_holds_longest_is_named(void **state)
 {
-    struct snib_party p[3] = {party("a", SNIB_READ, 1),
-                              party("b", SNIB_READ, 1),
-                              party("c", SNIB_READ, 1)};
+    struct snib_party p[3] = {party("a", SNIB_KIND_READ, 1),
+                              party("b", SNIB_KIND_READ, 1),
+                              party("c", SNIB_KIND_READ, 1)};
     struct snib_view view = {
         .name = "n", .name_size = 1, .holders = p, .holder_count = 3};
     struct kind_params terms = KIND_PARAMS_NONE;
@@ -231,13 +233,13 @@ static void a_party_is_shown_with_what_it_runs_and_wants(void **state)
         int64_t slot;
         const char *program, *words;
     } t[] = {
-        {SNIB_MUTEX, 1, -1, "", "h"},
-        {SNIB_MUTEX, 1, -1, "x", "h running x"},
-        {SNIB_READ, 1, -1, "", "h, to read"},
-        {SNIB_WRITE, 1, -1, "make a", "h running make a, to write"},
-        {SNIB_PERMITS, 1, -1, "", "h, 1 permit"},
-        {SNIB_PERMITS, 2, 0, "", "h, 2 permits, slot 0"},
-        {SNIB_BARRIER, 3, -1, "", "h, a barrier of 3"},
+        {SNIB_KIND_MUTEX, 1, -1, "", "h"},
+        {SNIB_KIND_MUTEX, 1, -1, "x", "h running x"},
+        {SNIB_KIND_READ, 1, -1, "", "h, to read"},
+        {SNIB_KIND_WRITE, 1, -1, "make a", "h running make a, to write"},
+        {SNIB_KIND_PERMITS, 1, -1, "", "h, 1 permit"},
+        {SNIB_KIND_PERMITS, 2, 0, "", "h, 2 permits, slot 0"},
+        {SNIB_KIND_BARRIER, 3, -1, "", "h, a barrier of 3"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(t); i++) {

@@ -103,8 +103,8 @@ static void a_lock_is_a_block_of_lines(void **state)
     shows(&view, none, "n\\x01: free\n");
     shows(&view, (struct kind_params){.size = -1, .gate = 2},
           "n\\x01: a closed latch, 2 steps to go\n");
-    w[0].kind = SNIB_READ;
-    w[1].kind = SNIB_PERMITS;
+    w[0].kind = SNIB_KIND_READ;
+    w[1].kind = SNIB_KIND_PERMITS;
     w[1].permits = 2;
     view = view_of(&p, 1, w, 2);
     shows(&view, none,
@@ -137,14 +137,14 @@ static void what_a_party_shares_or_wants_stands_behind_it(void **state)
         int64_t slot;
         const char *words;
     } t[] = {
-        {SNIB_MUTEX, 1, -1, "h running p"},
-        {SNIB_READ, 1, -1, "h running p, to read"},
-        {SNIB_WRITE, 1, -1, "h running p, to write"},
-        {SNIB_PERMITS, 1, -1, "h running p, 1 permit"},
-        {SNIB_PERMITS, 0, -1, "h running p, 0 permits"},
-        {SNIB_PERMITS, 2, 0, "h running p, 2 permits, slot 0"},
-        {SNIB_MUTEX, 1, 4, "h running p"},
-        {SNIB_BARRIER, 4, -1, "h running p, a barrier of 4"},
+        {SNIB_KIND_MUTEX, 1, -1, "h running p"},
+        {SNIB_KIND_READ, 1, -1, "h running p, to read"},
+        {SNIB_KIND_WRITE, 1, -1, "h running p, to write"},
+        {SNIB_KIND_PERMITS, 1, -1, "h running p, 1 permit"},
+        {SNIB_KIND_PERMITS, 0, -1, "h running p, 0 permits"},
+        {SNIB_KIND_PERMITS, 2, 0, "h running p, 2 permits, slot 0"},
+        {SNIB_KIND_MUTEX, 1, 4, "h running p"},
+        {SNIB_KIND_BARRIER, 4, -1, "h running p, a barrier of 4"},
     };
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         char got[100] = "";
@@ -268,10 +268,10 @@ static void permits_in_use_are_those_of_all_who_hold_some(void **state)
     } t[] = {{9, 4}, {5, 0}, {3, -2}};
     struct snib_party p[3] = {party("a"), party("b"), party("c")};
     struct snib_view view = view_of(p, 3, NULL, 0);
-    p[0].kind = p[1].kind = SNIB_PERMITS;
+    p[0].kind = p[1].kind = SNIB_KIND_PERMITS;
     p[0].permits = 2;
     p[1].permits = 3;
-    p[2].kind = SNIB_READ;
+    p[2].kind = SNIB_KIND_READ;
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         const struct kind_params terms = {.size = t[i].size};
         json_t *o = show_json_answer(), *s;

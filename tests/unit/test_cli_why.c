@@ -77,12 +77,12 @@ static void each_kind_of_holder_has_its_words(void **state)
         uint32_t permits;
         const char *words;
     } t[] = {
-        {SNIB_MUTEX, 1, ""},
-        {SNIB_WRITE, 1, ""},
-        {SNIB_READ, 1, " for reading"},
-        {SNIB_PERMITS, 1, " (1 permit)"},
-        {SNIB_PERMITS, 3, " (3 permits)"},
-        {SNIB_BARRIER, 4, " as a party of its barrier"},
+        {SNIB_KIND_MUTEX, 1, ""},
+        {SNIB_KIND_WRITE, 1, ""},
+        {SNIB_KIND_READ, 1, " for reading"},
+        {SNIB_KIND_PERMITS, 1, " (1 permit)"},
+        {SNIB_KIND_PERMITS, 3, " (3 permits)"},
+        {SNIB_KIND_BARRIER, 4, " as a party of its barrier"},
     };
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         struct snib_party p = party("ci-7"), w = party("ci-8");
@@ -136,7 +136,7 @@ static void the_outlook_is_that_of_the_longest_lease(void **state)
         char text[200];
         for (int k = 0; k < 3; k++) {
             p[k] = party("ci-7");
-            p[k].kind = SNIB_READ;
+            p[k].kind = SNIB_KIND_READ;
             p[k].left_ms = t[i].left[k];
         }
         struct snib_view view = view_of("n", p, 3, &w, 1);
@@ -191,7 +191,7 @@ static void ten_are_shown_and_the_rest_is_counted(void **state)
     struct snib_party p[N];
     for (int i = 0; i < N; i++) {
         p[i] = party("h");
-        p[i].kind = SNIB_READ;
+        p[i].kind = SNIB_KIND_READ;
     }
     for (int more = 0; more < 4; more++) {
         struct snib_view view =

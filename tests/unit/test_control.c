@@ -240,7 +240,7 @@ static const struct older_reply older = {.magic = CONTROL_MAGIC,
                                          .store = "sqlite:a.db",
                                          .text = "revoked",
                                          .ttl_ns = 30000000000,
-                                         .kind = SNIB_READ,
+                                         .kind = SNIB_KIND_READ,
                                          .permits = 2,
                                          .slot = 3};
 
@@ -272,7 +272,7 @@ static void the_answer_of_the_release_before_means_what_it_says(void **state)
     assert_string_equal(reply.store, "sqlite:a.db");
     assert_string_equal(reply.text, "revoked");
     assert_int_equal(reply.ttl_ns, 30000000000);
-    assert_int_equal(reply.kind, SNIB_READ);
+    assert_int_equal(reply.kind, SNIB_KIND_READ);
     assert_int_equal(reply.permits, 2);
     assert_int_equal(reply.slot, 3);
     assert_int_equal(reply.cause, SNIB_CAUSE_NONE);
@@ -294,7 +294,7 @@ static void the_release_before_understands_our_answer(void **state)
                                  .store = "sqlite:a.db",
                                  .text = "revoked",
                                  .ttl_ns = 30000000000,
-                                 .kind = SNIB_READ,
+                                 .kind = SNIB_KIND_READ,
                                  .permits = 2,
                                  .slot = 3};
     assert_int_equal(sizeof ours, sizeof older);

@@ -40,15 +40,15 @@ static bool next_event(struct snib_client *c, int64_t limit_ms,
 {
     int64_t end = now_ms() + limit_ms;
     for (;;) {
-        assert_int_equal(snib_process(c), SNIB_ERR_OK);
-        if (snib_next(c, ret)) {
+        assert_int_equal(snib_client_process(c), SNIB_ERR_OK);
+        if (snib_client_next(c, ret)) {
             return true;
         }
         int64_t left = end - now_ms();
         if (left <= 0) {
             return false;
         }
-        struct pollfd p = {.fd = snib_fd(c), .events = POLLIN};
+        struct pollfd p = {.fd = snib_client_fd(c), .events = POLLIN};
         (void)poll(&p, 1, (int)left);
     }
 }
@@ -57,7 +57,7 @@ static struct snib_grant granted(struct snib_client *c)
 {
     struct snib_event ev;
     assert_true(next_event(c, 5000, &ev));
-    assert_int_equal(ev.kind, SNIB_EV_GRANTED);
+    assert_int_equal(ev.kind, SNIB_EVENT_GRANTED);
     return ev.grant;
 }
 
@@ -102,7 +102,7 @@ static void a_pull_client_looks_in_process(void **state)
     int64_t began = now_ms();
     assert_true(next_event(k.c, 5000, &ev));
     assert_true(now_ms() - began >= 1500); /* a second, and two looks */
-    assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+    assert_int_equal(ev.kind, SNIB_EVENT_REFUSED);
     assert_int_equal(ev.error.code, SNIB_ERR_DEADLOCK);
     assert_ptr_equal(ev.user, k.x); /* b's wait, the younger one */
     assert_non_null(strstr(ev.error.text, "deadlock: this waits for 'X' held "
@@ -114,8 +114,9 @@ static void a_pull_client_looks_in_process(void **state)
     bool got = false;
     while (!got) {
         assert_true(next_event(k.c, 5000, &ev));
-        assert_true(ev.kind == SNIB_EV_GRANTED || ev.kind == SNIB_EV_RELEASED);
-        got = ev.kind == SNIB_EV_GRANTED;
+        assert_true(ev.kind == SNIB_EVENT_GRANTED ||
+                    ev.kind == SNIB_EVENT_RELEASED);
+        got = ev.kind == SNIB_EVENT_GRANTED;
     }
     end_circle(&k);
 }
@@ -127,7 +128,7 @@ static void switched_off_it_waits_until_its_limit(void **state)
     struct snib_event ev;
     for (int i = 0; i < 2; i++) {
         assert_true(next_event(k.c, 5000, &ev));
-        assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+        assert_int_equal(ev.kind, SNIB_EVENT_REFUSED);
         assert_int_equal(ev.error.code, SNIB_ERR_TIMEOUT);
     }
     end_circle(&k);
@@ -213,7 +214,7 @@ static void a_circle_through_what_is_held_above_is_refused(void **state)
         any = next_event(n.other, 20, &ev);
     }
     assert_true(any);
-    assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+    assert_int_equal(ev.kind, SNIB_EVENT_REFUSED);
     assert_int_equal(ev.error.code, SNIB_ERR_DEADLOCK);
     assert_ptr_equal(ev.user, n.their_x);
     nest_free(&n);
@@ -263,7 +264,7 @@ static void ids_of_requests_are_read_or_refused(void **state)
     assert_int_equal(snib_grant_request(l, g, request, sizeof request, &e),
                      SNIB_ERR_OK);
     struct snib_view *v;
-    assert_int_equal(snib_inspect(c, "X", 0, &v, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_client_inspect(c, "X", 0, &v, &e), SNIB_ERR_OK);
     assert_string_equal(v->holders[0].request, request);
     snib_view_free(v);
     assert_int_equal(snib_release(l, g, &e), SNIB_ERR_OK);
@@ -292,7 +293,7 @@ static void a_circle_is_shown_with_all_that_is_known(void **state)
     assert_int_equal(
         snib_grant_request(k.y, k.held_y, request[0], sizeof request[0], &e),
         SNIB_ERR_OK);
-    assert_int_equal(snib_deadlocks(other, &v, &n, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_client_deadlocks(other, &v, &n, &e), SNIB_ERR_OK);
     assert_int_equal(n, 1);
     assert_int_equal(v[0]->count, 2);
     assert_true(v[0]->certain);
@@ -311,7 +312,7 @@ static void a_circle_is_shown_with_all_that_is_known(void **state)
         assert_string_equal(w->who.client_id, v[0]->waits[0].who.client_id);
         assert_false(w->who.self);
         assert_true(w->who.since_ms > 0);
-        assert_int_equal(w->who.kind, SNIB_MUTEX);
+        assert_int_equal(w->who.kind, SNIB_KIND_MUTEX);
     }
     assert_true(v[0]->waits[0].who.since_ms >= v[0]->waits[1].who.since_ms);
     snib_deadlocks_free(v, n);
@@ -325,15 +326,15 @@ static void wrong_arguments_are_told(void **state)
     struct snib_client *c = checking_client(false, true);
     struct snib_cycle **v;
     size_t n;
-    assert_int_equal(snib_deadlocks(NULL, &v, &n, &e), SNIB_ERR_USAGE);
-    assert_int_equal(snib_deadlocks(c, NULL, &n, &e), SNIB_ERR_USAGE);
-    assert_int_equal(snib_deadlocks(c, &v, NULL, &e), SNIB_ERR_USAGE);
-    assert_int_equal(snib_deadlocks(c, &v, &n, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_client_deadlocks(NULL, &v, &n, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_deadlocks(c, NULL, &n, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_deadlocks(c, &v, NULL, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_deadlocks(c, &v, &n, &e), SNIB_ERR_OK);
     assert_int_equal(n, 0);
     assert_null(v);
     snib_deadlocks_free(v, n);
     snib_client_close(c);
-    assert_int_equal(snib_deadlocks(c, &v, &n, &e), SNIB_ERR_CLOSED);
+    assert_int_equal(snib_client_deadlocks(c, &v, &n, &e), SNIB_ERR_CLOSED);
     snib_client_free(c);
 }
 

@@ -25,7 +25,7 @@ static void remember(void *data, snib_elect_state state, int64_t term)
         s->term[s->count++] = term;
     }
     pthread_mutex_unlock(&s->mu);
-    if (s->resigns && state == SNIB_LEADER_LOST) {
+    if (s->resigns && state == SNIB_ELECT_LEADER_LOST) {
         snib_elect_resign(s->resigns, NULL);
     }
 }
@@ -75,7 +75,7 @@ static void a_candidate_leads_and_resigns(void **state)
     struct snib_leader *l;
     int64_t term, again;
     snib_elect_status(a, &s);
-    assert_int_equal(s.state, SNIB_FOLLOWER);
+    assert_int_equal(s.state, SNIB_ELECT_FOLLOWER);
     assert_false(snib_elect_leading(a));
     assert_int_equal(snib_elect_fd(a), -1);
     assert_int_equal(snib_elect_resign(a, &e), SNIB_ERR_NOT_HELD);
@@ -89,7 +89,7 @@ static void a_candidate_leads_and_resigns(void **state)
     assert_int_equal(snib_elect_try(a, &again, &e), SNIB_ERR_OK);
     assert_int_equal(again, term);
     snib_elect_status(a, &s);
-    assert_int_equal(s.state, SNIB_LEADER);
+    assert_int_equal(s.state, SNIB_ELECT_LEADER);
     assert_int_equal(s.term, term);
     assert_in_range(s.left_ms, 1, 10000);
     assert_true(snib_elect_fd(a) >= 0);
@@ -106,11 +106,11 @@ static void a_candidate_leads_and_resigns(void **state)
     assert_int_equal(snib_elect_try(a, &again, &e), SNIB_ERR_OK);
     assert_true(again > term);
     assert_int_equal(told(&story), 3);
-    assert_int_equal(story.state[0], SNIB_LEADER);
+    assert_int_equal(story.state[0], SNIB_ELECT_LEADER);
     assert_int_equal(story.term[0], term);
-    assert_int_equal(story.state[1], SNIB_FOLLOWER);
+    assert_int_equal(story.state[1], SNIB_ELECT_FOLLOWER);
     assert_int_equal(story.term[1], term);
-    assert_int_equal(story.state[2], SNIB_LEADER);
+    assert_int_equal(story.state[2], SNIB_ELECT_LEADER);
     assert_int_equal(story.term[2], again);
     snib_elect_free(a); /* gives the term up */
     struct snib_elect *b = candidate(c, "ben", NULL);
@@ -161,18 +161,18 @@ a_lost_term_is_told_and_a_new_campaign_wins_a_higher_one(void **state)
     p.fd = snib_elect_fd(a);
     assert_int_equal(snib_test_steal(c, "e", 100), SNIB_ERR_OK);
     wait_told(&story, 2); /* at a third of the lease it asks */
-    assert_int_equal(story.state[1], SNIB_LEADER_LOST);
+    assert_int_equal(story.state[1], SNIB_ELECT_LEADER_LOST);
     assert_int_equal(story.term[1], term);
     assert_int_equal(poll(&p, 1, 0), 1);
     assert_false(snib_elect_leading(a));
     snib_elect_status(a, &s);
-    assert_int_equal(s.state, SNIB_LEADER_LOST);
+    assert_int_equal(s.state, SNIB_ELECT_LEADER_LOST);
     assert_int_equal(s.cause, SNIB_CAUSE_STOLEN);
     assert_int_equal(s.term, term);
     assert_int_equal(snib_elect_try_for(a, 5000, &next, &e), SNIB_ERR_OK);
     assert_true(next > term);
     assert_int_equal(told(&story), 3);
-    assert_int_equal(story.state[2], SNIB_LEADER);
+    assert_int_equal(story.state[2], SNIB_ELECT_LEADER);
     assert_int_equal(story.term[2], next);
     snib_elect_free(a);
     snib_client_free(c);
@@ -189,8 +189,8 @@ static void whoever_is_told_of_a_loss_may_resign(void **state)
     assert_int_equal(snib_elect_try(a, &term, &e), SNIB_ERR_OK);
     assert_int_equal(snib_test_steal(c, "e", 60000), SNIB_ERR_OK);
     wait_told(&story, 3);
-    assert_int_equal(story.state[1], SNIB_LEADER_LOST);
-    assert_int_equal(story.state[2], SNIB_FOLLOWER);
+    assert_int_equal(story.state[1], SNIB_ELECT_LEADER_LOST);
+    assert_int_equal(story.state[2], SNIB_ELECT_FOLLOWER);
     assert_int_equal(snib_elect_resign(a, &e), SNIB_ERR_NOT_HELD);
     assert_int_equal(snib_elect_try(a, &term, &e), SNIB_ERR_BUSY);
     snib_elect_free(a);
@@ -415,7 +415,8 @@ static void bad_input_is_refused(void **state)
     }
     waitpid(child, &status, 0);
     assert_int_equal(status, 0);
-    assert_string_equal(snib_elect_state_text(SNIB_LEADER_AT_RISK), "at risk");
+    assert_string_equal(snib_elect_state_text(SNIB_ELECT_LEADER_AT_RISK),
+                        "at risk");
     snib_elect_free(el);
     snib_client_free(c);
 }

@@ -35,7 +35,7 @@ static void re_entry_costs_no_request_and_keeps_the_token(void **state)
     assert_int_equal(release(d, s->ticket, 7, NULL), SNIB_ERR_OK);
     assert_null(at(SNIB__RELEASE));
     assert_int_equal(release(d, s->ticket, 8, NULL), SNIB_ERR_WRONG_OWNER);
-    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
 }
 
 static void re_entry_has_an_end(void **state)
@@ -300,13 +300,13 @@ an_unanswered_renewal_is_risk_then_loss_by_the_deadline(void **state)
     pass_ms(d, 10000);
     say(d, at(SNIB__RENEW), SNIB__UNKNOWN);
     assert_int_equal(news_of(d, s), SNIB__NEWS_STATE);
-    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    assert_int_equal(state_of(d, s), SNIB_STATE_AT_RISK);
     pass_ms(d, 19694);
-    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    assert_int_equal(state_of(d, s), SNIB_STATE_AT_RISK);
     pass_ms(d, 1);
     assert_int_equal(s->state, SNIB__ACQ_DEAD);
     assert_int_equal(s->cause, SNIB_CAUSE_UNREACHABLE);
-    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(state_of(d, s), SNIB_STATE_LOST);
     /* the owner stays lost until it has unwound; others do not wait for it */
     struct snib__acquisition *none;
     struct snib__acquire_spec again = ask_of(1);
@@ -325,7 +325,7 @@ static void loss_shows_at_the_first_look_even_if_no_timer_ran(void **state)
     struct snib__acquisition *s = acquire(d, ask_of(1));
     grant(d, 9);
     d->now = snib__after(d->now, snib__ms(60000)); /* frozen */
-    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(state_of(d, s), SNIB_STATE_LOST);
     assert_int_equal(release(d, s->ticket, 1, NULL), SNIB_ERR_LOST);
 }
 
@@ -363,9 +363,9 @@ static void aggressive_goes_on_until_the_store_says_no(void **state)
     pass_ms(d, 10000);
     say(d, at(SNIB__RENEW), SNIB__UNKNOWN);
     pass_ms(d, 60000);
-    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    assert_int_equal(state_of(d, s), SNIB_STATE_AT_RISK);
     say(d, at(SNIB__RENEW), SNIB__NO);
-    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(state_of(d, s), SNIB_STATE_LOST);
 }
 
 static void a_fixed_lease_expires_by_itself(void **state)
@@ -572,9 +572,9 @@ static void a_clock_jump_puts_grants_at_risk_until_confirmed(void **state)
     struct snib__acquisition *s = acquire(d, ask_of(1));
     grant(d, 9);
     snib__engine_jumped(d->e, d->now);
-    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    assert_int_equal(state_of(d, s), SNIB_STATE_AT_RISK);
     confirm(d, d->now);
-    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
 }
 
 static void closing_refuses_waiters_and_releases_holders(void **state)

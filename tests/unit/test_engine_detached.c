@@ -48,7 +48,7 @@ an_adopted_grant_is_served_when_a_renewal_has_confirmed_it(void **state)
     confirm(d, d->now);
     assert_int_equal(s->state, SNIB__ACQ_SERVED);
     assert_int_equal(s->token, 77);
-    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
     pass_ms(d, 15000);
     assert_null(at(SNIB__RENEW)); /* fixed */
     release(d, s->ticket, 7, &ending);
@@ -251,7 +251,7 @@ static void a_renewed_lease_is_not_left_behind(void **state)
     assert_int_equal(snib__engine_grant_id(d->e, d->now, s->ticket, true, id,
                                            &token, &d->err),
                      SNIB_ERR_USAGE);
-    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
 }
 
 static void a_lost_grant_is_not_left_behind_and_its_owner_is_free(void **state)

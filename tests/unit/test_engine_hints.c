@@ -25,9 +25,9 @@ static void a_hint_that_crosses_a_renewal_leads_to_another(void **state)
     assert_non_null(at(SNIB__RENEW));
     hint(d, d->local->claim->id);
     confirm(d, d->now);
-    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
     revoke(d); /* the second one */
-    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(state_of(d, s), SNIB_STATE_LOST);
     assert_int_equal(s->cause, SNIB_CAUSE_REVOKED);
     release(d, s->ticket, 1, NULL);
 }
@@ -101,11 +101,11 @@ static void of_a_fixed_lease_a_hint_asks_whether_it_stands(void **state)
     assert_int_equal(d->local->claim->deadline.ns, deadline.ns);
     hint(d, d->local->claim->id);
     say(d, at(SNIB__RENEW), SNIB__NOT_APPLIED); /* it is asked again */
-    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
     pass_ms(d, 200);
     assert_true(at(SNIB__RENEW)->only_asks);
     revoke(d);
-    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(state_of(d, s), SNIB_STATE_LOST);
     assert_int_equal(s->cause, SNIB_CAUSE_REVOKED);
     release(d, s->ticket, 1, NULL);
 }

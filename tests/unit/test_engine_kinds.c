@@ -6,7 +6,7 @@ static struct snib__acquire_spec ask_for(snib_kind kind, uint64_t owner)
 {
     struct snib__acquire_spec spec = ask_of(owner);
     spec.kind = kind;
-    spec.permits = kind == SNIB_PERMITS ? 2 : 0;
+    spec.permits = kind == SNIB_KIND_PERMITS ? 2 : 0;
     return spec;
 }
 
@@ -84,15 +84,15 @@ static void give_back(struct desk *d, struct snib__acquisition *s,
 static void each_reader_and_each_lot_asks_for_itself(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *a = want(d, SNIB_READ, 1),
-                             *b = want(d, SNIB_READ, 2),
-                             *p = want(d, SNIB_PERMITS, 1),
-                             *q = want(d, SNIB_PERMITS, 1);
+    struct snib__acquisition *a = want(d, SNIB_KIND_READ, 1),
+                             *b = want(d, SNIB_KIND_READ, 2),
+                             *p = want(d, SNIB_KIND_PERMITS, 1),
+                             *q = want(d, SNIB_KIND_PERMITS, 1);
     assert_int_equal(count_at(SNIB__ACQUIRE), 4);
     assert_int_equal(counts(d).own_claims, 4);
     assert_ptr_not_equal(p, q); /* no re-entry of permits */
     struct snib__request *rq = last_at(SNIB__ACQUIRE);
-    assert_int_equal(rq->kind, SNIB_PERMITS);
+    assert_int_equal(rq->kind, SNIB_KIND_PERMITS);
     assert_int_equal(rq->permits, 2);
     assert_int_equal(rq->reserve, 0);
     assert_int_equal(rq->token, 0);
@@ -122,7 +122,7 @@ static void has(struct desk *d, struct snib__acquisition *s, snib_state state,
     snib__engine_status(d->e, d->now, s, &st);
     assert_int_equal(st.state, state);
     assert_int_equal(st.token, s->token);
-    assert_int_equal(st.kind, permits ? SNIB_PERMITS : SNIB_MUTEX);
+    assert_int_equal(st.kind, permits ? SNIB_KIND_PERMITS : SNIB_KIND_MUTEX);
     assert_int_equal(st.permits, permits);
     assert_int_equal(st.slot, slot);
 }
@@ -132,19 +132,19 @@ static void has(struct desk *d, struct snib__acquisition *s, snib_state state,
 static void only_a_lot_that_is_held_or_lost_has_a_slot(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *s = want(d, SNIB_PERMITS, 1), *ending;
-    has(d, s, SNIB_RELEASED, 0, -1);
+    struct snib__acquisition *s = want(d, SNIB_KIND_PERMITS, 1), *ending;
+    has(d, s, SNIB_STATE_RELEASED, 0, -1);
     struct snib__request *rq = last_at(SNIB__ACQUIRE);
     rq->slot = 3;
     rq->permits = 2;
     grant_last(d, 13);
-    has(d, s, SNIB_HELD, 2, 3);
+    has(d, s, SNIB_STATE_HELD, 2, 3);
     assert_int_equal(release(d, s->ticket, 1, &ending), SNIB_ERR_OK);
     assert_int_equal(s->state, SNIB__ACQ_ENDING);
-    has(d, s, SNIB_RELEASED, 0, -1);
+    has(d, s, SNIB_STATE_RELEASED, 0, -1);
     say(d, last_at(SNIB__RELEASE), SNIB__DONE);
     assert_int_equal(s->state, SNIB__ACQ_GONE);
-    has(d, s, SNIB_RELEASED, 0, -1);
+    has(d, s, SNIB_STATE_RELEASED, 0, -1);
     snib__acquisition_done(d->e, s);
     nothing_is_left(d);
 }
@@ -152,11 +152,11 @@ static void only_a_lot_that_is_held_or_lost_has_a_slot(void **state)
 static void a_reader_reads_again_at_no_cost(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *a = granted(d, SNIB_READ, 1, 10);
-    assert_ptr_equal(want(d, SNIB_READ, 1), a);
+    struct snib__acquisition *a = granted(d, SNIB_KIND_READ, 1, 10);
+    assert_ptr_equal(want(d, SNIB_KIND_READ, 1), a);
     assert_int_equal(a->holds, 2);
     assert_int_equal(count_at(SNIB__ACQUIRE), 0);
-    struct snib__acquire_spec spec = ask_for(SNIB_READ, 1);
+    struct snib__acquire_spec spec = ask_for(SNIB_KIND_READ, 1);
     spec.no_reentry = true;
     assert_int_equal(refused(d, spec), SNIB_ERR_DEADLOCK);
     assert_int_equal(a->holds, 2);
@@ -169,17 +169,17 @@ static void a_reader_reads_again_at_no_cost(void **state)
 static void a_reader_is_renewed_like_any_other(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *s = granted(d, SNIB_READ, 1, 10);
+    struct snib__acquisition *s = granted(d, SNIB_KIND_READ, 1, 10);
     assert_int_equal(news_of(d, s), SNIB__NEWS_SETTLED);
     for (int i = 0; i < 5; i++) {
         pass_ms(d, 10000);
         confirm(d, d->now);
-        assert_int_equal(state_of(d, s), SNIB_HELD);
+        assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
     }
     pass_ms(d, 10000);
     say(d, at(SNIB__RENEW), SNIB__UNKNOWN);
     assert_int_equal(news_of(d, s), SNIB__NEWS_STATE);
-    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    assert_int_equal(state_of(d, s), SNIB_STATE_AT_RISK);
     confirm(d, d->now);
     give_back(d, s, 1);
     nothing_is_left(d);
@@ -188,7 +188,7 @@ static void a_reader_is_renewed_like_any_other(void **state)
 static void terms_travel_with_the_request(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquire_spec spec = ask_for(SNIB_PERMITS, 1);
+    struct snib__acquire_spec spec = ask_for(SNIB_KIND_PERMITS, 1);
     spec.permits = 3;
     spec.capacity = 7;
     spec.rank = -100;
@@ -203,7 +203,7 @@ static void terms_travel_with_the_request(void **state)
     grant(d, 5);
     struct snib_status st;
     snib__engine_status(d->e, d->now, s, &st);
-    assert_int_equal(st.kind, SNIB_PERMITS);
+    assert_int_equal(st.kind, SNIB_KIND_PERMITS);
     assert_int_equal(st.permits, 3);
     give_back(d, s, 1);
     nothing_is_left(d);
@@ -212,7 +212,7 @@ static void terms_travel_with_the_request(void **state)
 static void all_that_are_left_are_told_by_the_store(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquire_spec spec = ask_for(SNIB_PERMITS, 1);
+    struct snib__acquire_spec spec = ask_for(SNIB_KIND_PERMITS, 1);
     spec.permits = 0;
     spec.try_only = true;
     struct snib__acquisition *s = acquire(d, spec);
@@ -231,9 +231,9 @@ static void refusals_of_the_store_reach_the_one_who_asked(void **state)
     struct desk *d = *state;
     static const snib_err errs[] = {SNIB_ERR_TOO_MANY, SNIB_ERR_CONFIG,
                                     SNIB_ERR_DEADLOCK, SNIB_ERR_LOST};
-    struct snib__acquisition *other = want(d, SNIB_PERMITS, 2);
+    struct snib__acquisition *other = want(d, SNIB_KIND_PERMITS, 2);
     for (int i = 0; i < 4; i++) {
-        struct snib__acquisition *s = want(d, SNIB_PERMITS, 1);
+        struct snib__acquisition *s = want(d, SNIB_KIND_PERMITS, 1);
         last_at(SNIB__ACQUIRE)->err = errs[i];
         say(d, last_at(SNIB__ACQUIRE), SNIB__NO);
         assert_int_equal(s->state, SNIB__ACQ_REFUSED);
@@ -251,8 +251,8 @@ static void refusals_of_the_store_reach_the_one_who_asked(void **state)
 static void a_owner_that_lost_its_read_lock_unwinds_first(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *a = granted(d, SNIB_READ, 1, 10),
-                             *b = granted(d, SNIB_READ, 2, 10);
+    struct snib__acquisition *a = granted(d, SNIB_KIND_READ, 1, 10),
+                             *b = granted(d, SNIB_KIND_READ, 2, 10);
     pass_ms(d, 10000);
     assert_int_equal(count_at(SNIB__RENEW), 2);
     struct snib__request *rq = last_at(SNIB__RENEW);
@@ -266,12 +266,13 @@ static void a_owner_that_lost_its_read_lock_unwinds_first(void **state)
     assert_int_equal(lost->state, SNIB__ACQ_DEAD);
     assert_int_equal(lost->cause, SNIB_CAUSE_STOLEN);
     assert_int_equal(kept->state, SNIB__ACQ_SERVED);
-    assert_int_equal(refused(d, ask_for(SNIB_READ, owner)), SNIB_ERR_LOST);
-    assert_int_equal(refused(d, ask_for(SNIB_WRITE, owner)), SNIB_ERR_LOST);
-    struct snib__acquisition *other = granted(d, SNIB_READ, 3, 10);
+    assert_int_equal(refused(d, ask_for(SNIB_KIND_READ, owner)), SNIB_ERR_LOST);
+    assert_int_equal(refused(d, ask_for(SNIB_KIND_WRITE, owner)),
+                     SNIB_ERR_LOST);
+    struct snib__acquisition *other = granted(d, SNIB_KIND_READ, 3, 10);
     assert_int_equal(release(d, lost->ticket, owner, NULL), SNIB_ERR_LOST);
     struct snib__acquisition *fresh =
-        granted(d, SNIB_READ, owner, 10); /* unwound */
+        granted(d, SNIB_KIND_READ, owner, 10); /* unwound */
     give_back(d, fresh, owner);
     give_back(d, kept, 3 - owner);
     give_back(d, other, 3);
@@ -281,15 +282,15 @@ static void a_owner_that_lost_its_read_lock_unwinds_first(void **state)
 static void a_reader_with_a_fixed_lease_loses_it_by_itself(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquire_spec spec = ask_for(SNIB_READ, 1);
+    struct snib__acquire_spec spec = ask_for(SNIB_KIND_READ, 1);
     spec.fixed = true;
     struct snib__acquisition *s = acquire(d, spec);
     grant(d, 10);
     pass_ms(d, 15000);
     assert_int_equal(count_at(SNIB__RENEW), 0);
     d->now = snib__after(d->now, snib__ms(15000)); /* no timer has run */
-    assert_int_equal(state_of(d, s), SNIB_LOST);
-    assert_int_equal(refused(d, ask_for(SNIB_WRITE, 1)), SNIB_ERR_LOST);
+    assert_int_equal(state_of(d, s), SNIB_STATE_LOST);
+    assert_int_equal(refused(d, ask_for(SNIB_KIND_WRITE, 1)), SNIB_ERR_LOST);
     assert_int_equal(s->cause, SNIB_CAUSE_EXPIRED);
     assert_int_equal(release(d, s->ticket, 1, NULL), SNIB_ERR_LOST);
     say(d, at(SNIB__RELEASE), SNIB__NO);
@@ -299,7 +300,8 @@ static void a_reader_with_a_fixed_lease_loses_it_by_itself(void **state)
 static void what_is_lost_with_a_lock_delay_is_not_released(void **state)
 {
     struct desk *d = *state;
-    static const snib_kind kinds[] = {SNIB_MUTEX, SNIB_READ, SNIB_PERMITS};
+    static const snib_kind kinds[] = {SNIB_KIND_MUTEX, SNIB_KIND_READ,
+                                      SNIB_KIND_PERMITS};
     for (int i = 0; i < 3; i++) {
         struct snib__acquire_spec spec = ask_for(kinds[i], 1);
         spec.fixed = true;
@@ -324,10 +326,10 @@ static void what_is_lost_with_a_lock_delay_is_not_released(void **state)
 static void a_writer_that_reads_names_its_write(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *w = want(d, SNIB_WRITE, 1);
+    struct snib__acquisition *w = want(d, SNIB_KIND_WRITE, 1);
     uint64_t id[2] = {at(SNIB__ACQUIRE)->id[0], at(SNIB__ACQUIRE)->id[1]};
     grant(d, 10);
-    struct snib__acquire_spec spec = ask_for(SNIB_READ, 2);
+    struct snib__acquire_spec spec = ask_for(SNIB_KIND_READ, 2);
     spec.try_only = true;
     assert_int_equal(refused(d, spec), SNIB_ERR_BUSY); /* no I/O */
     assert_int_equal(count_at(SNIB__ACQUIRE), 0);
@@ -335,12 +337,12 @@ static void a_writer_that_reads_names_its_write(void **state)
     struct snib__acquisition *r = acquire(d, spec);
     assert_memory_equal(at(SNIB__ACQUIRE)->upgrade_of, id, sizeof id);
     grant(d, 10);
-    assert_ptr_equal(want(d, SNIB_READ, 1), r); /* both are re-entered */
-    assert_ptr_equal(want(d, SNIB_WRITE, 1), w);
+    assert_ptr_equal(want(d, SNIB_KIND_READ, 1), r); /* both are re-entered */
+    assert_ptr_equal(want(d, SNIB_KIND_WRITE, 1), w);
     release(d, r->ticket, 1, NULL);
     release(d, w->ticket, 1, NULL);
     give_back(d, w, 1); /* the downgrade */
-    assert_int_equal(state_of(d, r), SNIB_HELD);
+    assert_int_equal(state_of(d, r), SNIB_STATE_HELD);
     give_back(d, r, 1);
     nothing_is_left(d);
 }
@@ -348,10 +350,10 @@ static void a_writer_that_reads_names_its_write(void **state)
 static void no_pass_within_the_process_while_the_owner_still_reads(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *w = granted(d, SNIB_WRITE, 1, 10);
-    struct snib__acquisition *r = granted(d, SNIB_READ, 1, 10);
+    struct snib__acquisition *w = granted(d, SNIB_KIND_WRITE, 1, 10);
+    struct snib__acquisition *r = granted(d, SNIB_KIND_READ, 1, 10);
     struct snib__acquisition *b =
-        want(d, SNIB_WRITE, 2); /* behind w, locally */
+        want(d, SNIB_KIND_WRITE, 2); /* behind w, locally */
     assert_int_equal(count_at(SNIB__ACQUIRE), 0);
     assert_int_equal(release(d, w->ticket, 1, NULL), SNIB_ERR_OK);
     assert_int_equal(b->state, SNIB__ACQ_WAITING);
@@ -371,10 +373,10 @@ static void
 an_upgrade_names_the_read_and_leaves_it_when_it_gives_up(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *r = want(d, SNIB_READ, 1);
+    struct snib__acquisition *r = want(d, SNIB_KIND_READ, 1);
     uint64_t id[2] = {at(SNIB__ACQUIRE)->id[0], at(SNIB__ACQUIRE)->id[1]};
     grant(d, 10);
-    struct snib__acquire_spec spec = ask_for(SNIB_WRITE, 1);
+    struct snib__acquire_spec spec = ask_for(SNIB_KIND_WRITE, 1);
     spec.limit = snib__after(d->now, snib__ms(300));
     spec.timed = true;
     struct snib__acquisition *w = acquire(d, spec);
@@ -387,7 +389,7 @@ an_upgrade_names_the_read_and_leaves_it_when_it_gives_up(void **state)
     assert_int_equal(w->state, SNIB__ACQ_REFUSED);
     assert_int_equal(w->err, SNIB_ERR_TIMEOUT);
     snib__acquisition_done(d->e, w);
-    assert_int_equal(state_of(d, r), SNIB_HELD);
+    assert_int_equal(state_of(d, r), SNIB_STATE_HELD);
     give_back(d, r, 1);
     say(d, at(SNIB__ACQUIRE), SNIB__NO); /* an answer to nobody */
     nothing_is_left(d);
@@ -397,8 +399,8 @@ static void
 an_upgrade_whose_read_lock_was_lost_is_not_asked_for_again(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *r = granted(d, SNIB_READ, 1, 10);
-    struct snib__acquisition *w = want(d, SNIB_WRITE, 1);
+    struct snib__acquisition *r = granted(d, SNIB_KIND_READ, 1, 10);
+    struct snib__acquisition *w = want(d, SNIB_KIND_WRITE, 1);
     pass_ms(d, 10000);
     say(d, at(SNIB__RENEW), SNIB__NO);
     assert_int_equal(r->state, SNIB__ACQ_DEAD);
@@ -414,11 +416,11 @@ an_upgrade_whose_read_lock_was_lost_is_not_asked_for_again(void **state)
 static void an_upgrade_outlives_the_release_of_its_read(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *r = granted(d, SNIB_READ, 1, 10);
-    struct snib__acquisition *w = granted(d, SNIB_WRITE, 1, 11);
+    struct snib__acquisition *r = granted(d, SNIB_KIND_READ, 1, 10);
+    struct snib__acquisition *w = granted(d, SNIB_KIND_WRITE, 1, 11);
     give_back(d, r, 1);
-    assert_int_equal(state_of(d, w), SNIB_HELD);
-    assert_ptr_equal(want(d, SNIB_WRITE, 1), w);
+    assert_int_equal(state_of(d, w), SNIB_STATE_HELD);
+    assert_ptr_equal(want(d, SNIB_KIND_WRITE, 1), w);
     release(d, w->ticket, 1, NULL);
     give_back(d, w, 1);
     nothing_is_left(d);
@@ -431,10 +433,12 @@ static void owners_of_one_client_wait_by_rank(void **state)
     struct desk *d = *state;
     static const int8_t rank[] = {0, 100, 100, -1, 0};
     static const int order[] = {1, 2, 0, 4, 3};
-    struct snib__acquisition *held = granted(d, SNIB_MUTEX, 99, 1000), *s[5];
+    struct snib__acquisition *held = granted(d, SNIB_KIND_MUTEX, 99, 1000),
+                             *s[5];
     uint64_t owner = 99;
     for (int i = 0; i < 5; i++) {
-        struct snib__acquire_spec spec = ask_for(SNIB_MUTEX, (uint64_t)i + 1);
+        struct snib__acquire_spec spec =
+            ask_for(SNIB_KIND_MUTEX, (uint64_t)i + 1);
         spec.rank = rank[i];
         s[i] = acquire(d, spec);
     }
@@ -454,9 +458,9 @@ static void
 a_grant_on_anothers_terms_is_given_back_and_asked_for_anew(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *a = want(d, SNIB_MUTEX, 1);
+    struct snib__acquisition *a = want(d, SNIB_KIND_MUTEX, 1);
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
-    struct snib__acquire_spec spec = ask_for(SNIB_MUTEX, 2);
+    struct snib__acquire_spec spec = ask_for(SNIB_KIND_MUTEX, 2);
     spec.delay = snib__ms(5000);
     struct snib__acquisition *b = acquire(d, spec);
     assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_TIMEOUT),
@@ -479,7 +483,8 @@ static void each_has_a_limit_of_its_own(void **state)
     struct desk *d = *state;
     struct snib__acquisition *s[3];
     for (int i = 0; i < 3; i++) {
-        struct snib__acquire_spec spec = ask_for(SNIB_READ, (uint64_t)i + 1);
+        struct snib__acquire_spec spec =
+            ask_for(SNIB_KIND_READ, (uint64_t)i + 1);
         spec.limit = snib__after(d->now, snib__ms(100 * (i + 1)));
         spec.timed = true;
         s[i] = acquire(d, spec);
@@ -502,7 +507,7 @@ static void each_has_a_limit_of_its_own(void **state)
 static void a_lost_reply_is_repeated_and_a_ghost_bars_nobody(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *a = want(d, SNIB_READ, 1);
+    struct snib__acquisition *a = want(d, SNIB_KIND_READ, 1);
     uint64_t id[2] = {at(SNIB__ACQUIRE)->id[0], at(SNIB__ACQUIRE)->id[1]};
     say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN);
     assert_true(at(SNIB__ACQUIRE)->resent);
@@ -511,7 +516,7 @@ static void a_lost_reply_is_repeated_and_a_ghost_bars_nobody(void **state)
                      SNIB_ERR_UNKNOWN);
     assert_memory_equal(at(SNIB__CANCEL)->id, id, sizeof id);
     struct snib__acquisition *b =
-        want(d, SNIB_READ, 1); /* an own claim of its own */
+        want(d, SNIB_KIND_READ, 1); /* an own claim of its own */
     grant_last(d, 10);
     assert_int_equal(b->state, SNIB__ACQ_SERVED);
     give_back(d, b, 1);
@@ -522,10 +527,10 @@ static void a_lost_reply_is_repeated_and_a_ghost_bars_nobody(void **state)
 static void closing_ends_own_claims_too(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *r = granted(d, SNIB_READ, 1, 10),
-                             *p = granted(d, SNIB_PERMITS, 1, 11);
-    struct snib__acquisition *up = want(d, SNIB_WRITE, 1),
-                             *b = want(d, SNIB_BARRIER, 2);
+    struct snib__acquisition *r = granted(d, SNIB_KIND_READ, 1, 10),
+                             *p = granted(d, SNIB_KIND_PERMITS, 1, 11);
+    struct snib__acquisition *up = want(d, SNIB_KIND_WRITE, 1),
+                             *b = want(d, SNIB_KIND_BARRIER, 2);
     snib__engine_close(d->e, d->now);
     assert_int_equal(up->err, SNIB_ERR_CLOSED);
     assert_int_equal(b->err, SNIB_ERR_CLOSED);
@@ -539,7 +544,7 @@ static void closing_ends_own_claims_too(void **state)
     while (count_at(SNIB__CANCEL)) {
         say(d, last_at(SNIB__CANCEL), SNIB__DONE);
     }
-    assert_int_equal(refused(d, ask_for(SNIB_READ, 5)), SNIB_ERR_CLOSED);
+    assert_int_equal(refused(d, ask_for(SNIB_KIND_READ, 5)), SNIB_ERR_CLOSED);
     assert_int_equal(counts(d).claims, 0);
 }
 
@@ -547,18 +552,18 @@ static void closing_ends_own_claims_too(void **state)
 static void an_engine_freed_in_the_middle_leaks_no_own_claim(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquire_spec spec = ask_for(SNIB_READ, 9);
-    granted(d, SNIB_WRITE, 1, 10);
-    granted(d, SNIB_READ, 1, 10);
-    granted(d, SNIB_PERMITS, 3, 12);
-    want(d, SNIB_READ, 2);
-    want(d, SNIB_BARRIER, 4);
+    struct snib__acquire_spec spec = ask_for(SNIB_KIND_READ, 9);
+    granted(d, SNIB_KIND_WRITE, 1, 10);
+    granted(d, SNIB_KIND_READ, 1, 10);
+    granted(d, SNIB_KIND_PERMITS, 3, 12);
+    want(d, SNIB_KIND_READ, 2);
+    want(d, SNIB_KIND_BARRIER, 4);
     spec.fixed = true;
     spec.lease = snib__ms(100);
     acquire(d, spec);
     grant_last(d, 10);
     pass_ms(d, 100); /* a dead acquisition, too */
-    release(d, want(d, SNIB_READ, 1)->ticket, 1, NULL);
+    release(d, want(d, SNIB_KIND_READ, 1)->ticket, 1, NULL);
 }
 
 /* -- adoption --------------------------------------------------------------------------- */
@@ -579,8 +584,8 @@ static void shared_grants_are_adopted_beside_each_other(void **state)
 {
     struct desk *d = *state;
     struct snib__acquisition *a, *b;
-    assert_int_equal(take_up(d, SNIB_READ, ONE, 1, &a), SNIB_ERR_OK);
-    assert_int_equal(take_up(d, SNIB_PERMITS, TWO, 2, &b), SNIB_ERR_OK);
+    assert_int_equal(take_up(d, SNIB_KIND_READ, ONE, 1, &a), SNIB_ERR_OK);
+    assert_int_equal(take_up(d, SNIB_KIND_PERMITS, TWO, 2, &b), SNIB_ERR_OK);
     while (count_at(SNIB__RENEW)) {
         struct snib__request *rq = last_at(SNIB__RENEW);
         rq->left = rq->lease;
@@ -590,8 +595,9 @@ static void shared_grants_are_adopted_beside_each_other(void **state)
     assert_int_equal(a->state, SNIB__ACQ_SERVED);
     assert_int_equal(b->state, SNIB__ACQ_SERVED);
     struct snib__acquisition *again;
-    assert_int_equal(take_up(d, SNIB_READ, ONE, 3, &again), SNIB_ERR_BUSY);
-    assert_int_equal(take_up(d, SNIB_PERMITS, TWO, 3, &again), SNIB_ERR_BUSY);
+    assert_int_equal(take_up(d, SNIB_KIND_READ, ONE, 3, &again), SNIB_ERR_BUSY);
+    assert_int_equal(take_up(d, SNIB_KIND_PERMITS, TWO, 3, &again),
+                     SNIB_ERR_BUSY);
     assert_int_equal(count_at(SNIB__RENEW), 0);
     give_back(d, a, 1);
     give_back(d, b, 9);
@@ -602,7 +608,7 @@ static void a_shared_grant_that_is_over_is_not_adopted(void **state)
 {
     struct desk *d = *state;
     struct snib__acquisition *a;
-    assert_int_equal(take_up(d, SNIB_READ, ONE, 1, &a), SNIB_ERR_OK);
+    assert_int_equal(take_up(d, SNIB_KIND_READ, ONE, 1, &a), SNIB_ERR_OK);
     at(SNIB__RENEW)->err = SNIB_ERR_LOST;
     say(d, at(SNIB__RENEW), SNIB__NO);
     assert_int_equal(a->state, SNIB__ACQ_REFUSED);

@@ -147,7 +147,7 @@ static struct snib__acquire_spec to_pass(snib_kind kind, int64_t ms)
 {
     struct snib__acquire_spec spec = ask_of(1);
     spec.kind = kind;
-    spec.permits = kind == SNIB_BARRIER ? 2 : 0;
+    spec.permits = kind == SNIB_KIND_BARRIER ? 2 : 0;
     spec.passes = true;
     spec.timed = ms > 0;
     return spec;
@@ -179,14 +179,14 @@ static void has_passed(struct desk *d, struct snib__acquisition *s,
     assert_int_equal(s->state, SNIB__ACQ_DEAD);
     assert_int_equal(s->token, token);
     assert_int_equal(news_of(d, s), SNIB__NEWS_SETTLED);
-    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(state_of(d, s), SNIB_STATE_LOST);
     assert_int_equal(release(d, s->ticket, 1, NULL), SNIB_ERR_LOST);
 }
 
 static void whose_barrier_opened_before_its_limit_has_passed(void **state)
 {
     struct desk *d = *state;
-    static const snib_kind kinds[] = {SNIB_BARRIER, SNIB_READ};
+    static const snib_kind kinds[] = {SNIB_KIND_BARRIER, SNIB_KIND_READ};
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         struct snib__acquisition *s = waits_to_pass(d, kinds[i], 300);
         pass_ms(d, 300);
@@ -202,7 +202,7 @@ static void whose_barrier_opened_before_its_cancel_has_passed(void **state)
     struct desk *d = *state;
     static const snib_err why[] = {SNIB_ERR_CANCELLED, SNIB_ERR_CLOSED};
     for (size_t i = 0; i < COUNT_OF(why); i++) {
-        struct snib__acquisition *s = waits_to_pass(d, SNIB_BARRIER, 0);
+        struct snib__acquisition *s = waits_to_pass(d, SNIB_KIND_BARRIER, 0);
         assert_int_equal(give_up(d, s, why[i]), SNIB_ERR_OK);
         cancelled(d, 77);
         has_passed(d, s, 77);
@@ -213,11 +213,11 @@ static void whose_barrier_opened_before_its_cancel_has_passed(void **state)
 static void who_was_not_counted_is_told_so(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *s = waits_to_pass(d, SNIB_BARRIER, 300);
+    struct snib__acquisition *s = waits_to_pass(d, SNIB_KIND_BARRIER, 300);
     pass_ms(d, 300);
     cancelled(d, 0);
     is_refused(d, s, SNIB_ERR_TIMEOUT);
-    s = waits_to_pass(d, SNIB_BARRIER, 0);
+    s = waits_to_pass(d, SNIB_KIND_BARRIER, 0);
     assert_int_equal(give_up(d, s, SNIB_ERR_CANCELLED), SNIB_ERR_OK);
     cancelled(d, 0);
     is_refused(d, s, SNIB_ERR_CANCELLED);
@@ -229,7 +229,7 @@ static void a_readers_time_out_stays_one(void **state)
 {
     struct desk *d = *state;
     struct snib__acquire_spec spec = ask_of(1);
-    spec.kind = SNIB_READ;
+    spec.kind = SNIB_KIND_READ;
     struct snib__acquisition *s = acquire(d, spec);
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
     assert_int_equal(give_up(d, s, SNIB_ERR_TIMEOUT), SNIB_ERR_OK);
@@ -242,14 +242,14 @@ static void a_readers_time_out_stays_one(void **state)
 static void a_party_of_a_silent_store_is_unknown(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *s = waits_to_pass(d, SNIB_BARRIER, 300);
+    struct snib__acquisition *s = waits_to_pass(d, SNIB_KIND_BARRIER, 300);
     pass_ms(d, 300);
     pass_ms(d, 399);
     assert_int_equal(s->state, SNIB__ACQ_LEAVING);
     pass_ms(d, 1);
     is_refused(d, s, SNIB_ERR_UNKNOWN);
     cancelled(d, 0);
-    s = waits_to_pass(d, SNIB_BARRIER, 0); /* no patience at all: a stop */
+    s = waits_to_pass(d, SNIB_KIND_BARRIER, 0); /* no patience at all: a stop */
     assert_int_equal(snib__engine_leave(d->e, d->now, s, SNIB_ERR_CLOSED),
                      SNIB_ERR_UNKNOWN);
     cancelled(d, 0);
@@ -260,7 +260,7 @@ static void a_party_whose_place_the_store_refuses_is_unknown(void **state)
 {
     struct desk *d = *state;
     struct snib_error err = {0};
-    struct snib__acquire_spec spec = to_pass(SNIB_BARRIER, 0);
+    struct snib__acquire_spec spec = to_pass(SNIB_KIND_BARRIER, 0);
     spec.reterr = &err;
     struct snib__acquisition *s = acquire(d, spec);
     struct snib__request *rq = at(SNIB__ACQUIRE);
@@ -277,7 +277,7 @@ static void a_party_whose_place_the_store_refuses_is_unknown(void **state)
 static void a_party_hears_of_its_grant_before_its_cancel_does(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *s = waits_to_pass(d, SNIB_BARRIER, 0);
+    struct snib__acquisition *s = waits_to_pass(d, SNIB_KIND_BARRIER, 0);
     assert_int_equal(give_up(d, s, SNIB_ERR_CANCELLED), SNIB_ERR_OK);
     grant(d, 77);
     has_passed(d, s, 77);
@@ -290,7 +290,7 @@ static void a_party_hears_of_its_grant_before_its_cancel_does(void **state)
 static void a_party_that_hears_of_its_grant_too_late_has_passed(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *s = waits_to_pass(d, SNIB_BARRIER, 0);
+    struct snib__acquisition *s = waits_to_pass(d, SNIB_KIND_BARRIER, 0);
     struct snib__request *rq = at(SNIB__ACQUIRE);
     rq->token = 77;
     rq->left = snib__ms(3000);
@@ -307,7 +307,7 @@ static void a_party_that_hears_of_its_grant_too_late_has_passed(void **state)
 static void a_repeated_cancel_says_it_too(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquisition *s = waits_to_pass(d, SNIB_BARRIER, 300);
+    struct snib__acquisition *s = waits_to_pass(d, SNIB_KIND_BARRIER, 300);
     pass_ms(d, 300);
     say(d, at(SNIB__CANCEL), SNIB__UNKNOWN);
     assert_int_equal(s->state, SNIB__ACQ_LEAVING);
@@ -322,7 +322,7 @@ static void the_least_token_is_a_grant(void **state)
 {
     struct desk *d = *state;
     for (int64_t token = -1; token < 2; token++) {
-        struct snib__acquisition *s = waits_to_pass(d, SNIB_BARRIER, 300);
+        struct snib__acquisition *s = waits_to_pass(d, SNIB_KIND_BARRIER, 300);
         pass_ms(d, 300);
         cancelled(d, token);
         if (token > 0) {
@@ -342,7 +342,7 @@ static void a_party_behind_an_end_is_in_no_doubt(void **state)
     static const snib_err why[] = {SNIB_ERR_CANCELLED, SNIB_ERR_CLOSED,
                                    SNIB_ERR_TIMEOUT};
     for (size_t i = 0; i < COUNT_OF(why); i++) {
-        struct snib__acquisition *s = acquire(d, to_pass(SNIB_BARRIER, 0));
+        struct snib__acquisition *s = acquire(d, to_pass(SNIB_KIND_BARRIER, 0));
         say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN);
         say(d, at(SNIB__ACQUIRE), SNIB__NO);
         assert_int_equal(s->state, SNIB__ACQ_WAITING);
@@ -439,7 +439,7 @@ static void who_gives_up_behind_a_loss_hears_it_at_once(void **state)
     b = acquire(d, ask_of(2));
     d->now.ns += 60000 * MS; /* nobody ran: from held to lost in one step */
     snib__engine_tick(d->e, d->now);
-    assert_int_equal(state_of(d, a), SNIB_LOST);
+    assert_int_equal(state_of(d, a), SNIB_STATE_LOST);
     assert_non_null(at(SNIB__RELEASE));
     assert_int_equal(give_up(d, b, SNIB_ERR_TIMEOUT), SNIB_ERR_TIMEOUT);
     assert_int_equal(release(d, a->ticket, 1, NULL), SNIB_ERR_LOST);

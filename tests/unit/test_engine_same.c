@@ -158,7 +158,7 @@ static void begin(void)
     if (same.run % 500 == 4) { /* all of one's own requests */
         w.places = PLACES_MAX;
         w.mood.quick = 0;
-        w.mood.kinds[SNIB_PERMITS] = 200;
+        w.mood.kinds[SNIB_KIND_PERMITS] = 200;
     }
     w.token = one_in(4) ? 0 : 100;
     w.version = 1000;

@@ -32,7 +32,7 @@ static void lost_for(struct desk *d, struct snib__acquisition *s,
                      snib_cause why)
 {
     struct snib_status st = status_of(d, s);
-    assert_int_equal(st.state, SNIB_LOST);
+    assert_int_equal(st.state, SNIB_STATE_LOST);
     assert_int_equal(st.cause, why);
     assert_int_equal(st.left_ms, 0);
     assert_int_equal(st.holds, 1);
@@ -40,7 +40,7 @@ static void lost_for(struct desk *d, struct snib__acquisition *s,
     pass_ms(d, 0);
     assert_int_equal(s->state, SNIB__ACQ_DEAD);
     st = status_of(d, s);
-    assert_int_equal(st.state, SNIB_LOST);
+    assert_int_equal(st.state, SNIB_STATE_LOST);
     assert_int_equal(st.cause, why);
     assert_int_equal(st.holds, 1);
     assert_int_equal(release(d, s->ticket, 1, NULL), SNIB_ERR_LOST);
@@ -70,7 +70,7 @@ static void a_look_with_a_renewal_under_way_says_unreachable(void **state)
     struct snib__acquisition *s = held_by(d, ask_of(1));
     pass_ms(d, 10000);
     assert_non_null(at(SNIB__RENEW));
-    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
     freeze(d, 21000);
     lost_for(d, s, SNIB_CAUSE_UNREACHABLE);
 }
@@ -81,7 +81,7 @@ static void a_look_says_the_cause_that_is_known(void **state)
     struct snib__acquisition *s = held_by(d, ask_of(1));
     snib__engine_jumped(d->e, d->now);
     assert_non_null(at(SNIB__RENEW)); /* and yet it is no silence */
-    assert_int_equal(status_of(d, s).state, SNIB_AT_RISK);
+    assert_int_equal(status_of(d, s).state, SNIB_STATE_AT_RISK);
     assert_int_equal(status_of(d, s).cause, SNIB_CAUSE_PAUSED);
     freeze(d, 31000);
     lost_for(d, s, SNIB_CAUSE_PAUSED);
@@ -94,7 +94,7 @@ static void a_look_beyond_hold_max_says_so_before_all_else(void **state)
     spec.hold_max = snib__ms(5000);
     struct snib__acquisition *s = held_by(d, spec);
     freeze(d, 4999);
-    assert_int_equal(status_of(d, s).state, SNIB_HELD);
+    assert_int_equal(status_of(d, s).state, SNIB_STATE_HELD);
     assert_int_equal(status_of(d, s).left_ms, 1);
     freeze(d, 30000);
     lost_for(d, s, SNIB_CAUSE_HOLD_MAX);
@@ -107,7 +107,7 @@ static void a_look_at_an_aggressive_one_says_at_risk(void **state)
     spec.aggressive = true;
     struct snib__acquisition *s = held_by(d, spec);
     freeze(d, 60000);
-    assert_int_equal(status_of(d, s).state, SNIB_AT_RISK);
+    assert_int_equal(status_of(d, s).state, SNIB_STATE_AT_RISK);
     assert_int_equal(status_of(d, s).left_ms, 0);
     assert_int_equal(s->state, SNIB__ACQ_SERVED);
 }
@@ -122,7 +122,7 @@ static void a_look_tells_how_long_it_is_held_and_how_often(void **state)
         SNIB_ERR_OK);
     freeze(d, 1234);
     struct snib_status st = status_of(d, s);
-    assert_int_equal(st.state, SNIB_HELD);
+    assert_int_equal(st.state, SNIB_STATE_HELD);
     assert_int_equal(st.cause, SNIB_CAUSE_NONE);
     assert_int_equal(st.held_ms, 1234);
     assert_int_equal(st.left_ms, 30000 - 305 - 1234);
@@ -186,11 +186,11 @@ static void a_refused_renewal_is_told_with_the_stores_error(void **state)
     say(d, rq, SNIB__NOT_APPLIED);
     assert_int_equal(news_of(d, s), SNIB__NEWS_STATE | SNIB__NEWS_RENEWED);
     assert_int_equal(s->err, SNIB_ERR_DENIED);
-    assert_int_equal(status_of(d, s).state, SNIB_AT_RISK);
+    assert_int_equal(status_of(d, s).state, SNIB_STATE_AT_RISK);
     pass_ms(d, 200); /* asked again by itself: nobody waits for that answer */
     confirm(d, d->now);
     assert_int_equal(news_of(d, s), SNIB__NEWS_STATE);
-    assert_int_equal(status_of(d, s).state, SNIB_HELD);
+    assert_int_equal(status_of(d, s).state, SNIB_STATE_HELD);
 }
 
 /* That the second copy was refused says nothing of the first. */
@@ -221,11 +221,11 @@ static void a_fixed_lease_whose_renewal_fails_stays_held(void **state)
     for (size_t i = 0; i < COUNT_OF(fails); i++) {
         struct snib__acquisition *s = renew(d, held_by(d, spec));
         say(d, at(SNIB__RENEW), fails[i]);
-        assert_int_equal(status_of(d, s).state, SNIB_HELD);
+        assert_int_equal(status_of(d, s).state, SNIB_STATE_HELD);
         if (fails[i] == SNIB__UNKNOWN) { /* it was sent again at once */
             say(d, at(SNIB__RENEW), SNIB__NOT_APPLIED);
         }
-        assert_int_equal(status_of(d, s).state, SNIB_HELD);
+        assert_int_equal(status_of(d, s).state, SNIB_STATE_HELD);
         assert_int_equal(news_of(d, s), SNIB__NEWS_RENEWED);
         pass_ms(d, 200);
         struct snib__request *rq = at(SNIB__RENEW);

@@ -38,14 +38,14 @@ static void silence_of_a_sixth_of_the_lease_is_a_risk(void **state)
     pass_ms(d, 1000);
     assert_non_null(at(SNIB__RENEW));
     pass_ms(d, 490);
-    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
     assert_string_equal(words(d, s), "");
     pass_ms(d, 10);
-    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    assert_int_equal(state_of(d, s), SNIB_STATE_AT_RISK);
     assert_int_equal(s->cause, SNIB_CAUSE_UNREACHABLE);
     assert_string_equal(words(d, s), "a renewal is not answered");
     confirm(d, d->now); /* late, but it comes */
-    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
     assert_string_equal(words(d, s), "");
     release(d, s->ticket, 1, NULL);
 }
@@ -62,11 +62,11 @@ static void a_renewal_that_cannot_be_sent_is_a_risk_at_once(void **state)
     out->stuck = true;
     feed(d);
     assert_int_equal(news_of(d, s), SNIB__NEWS_STATE);
-    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    assert_int_equal(state_of(d, s), SNIB_STATE_AT_RISK);
     assert_string_equal(words(d, s),
                         "no connection to db:6379: Connection refused");
     pass_ms(d, 20000);
-    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(state_of(d, s), SNIB_STATE_LOST);
     assert_int_equal(s->cause, SNIB_CAUSE_UNREACHABLE);
     assert_string_equal(
         words(d, s),
@@ -132,7 +132,7 @@ static void nobody_ran_is_a_pause(void **state)
     struct desk *d = *state;
     struct snib__acquisition *s = held(d);
     pass_ms(d, 31000);
-    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(state_of(d, s), SNIB_STATE_LOST);
     assert_int_equal(s->cause, SNIB_CAUSE_PAUSED);
     release(d, s->ticket, 1, NULL);
 }
@@ -200,10 +200,10 @@ a_question_that_failed_and_was_answered_then_is_no_cause(void **state)
 static void a_question_that_failed_is_no_cause(struct desk *d,
                                                struct snib__acquisition *s)
 {
-    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
     assert_string_equal(words(d, s), "");
     pass_ms(d, 31000);
-    assert_int_equal(state_of(d, s), SNIB_LOST);
+    assert_int_equal(state_of(d, s), SNIB_STATE_LOST);
     assert_int_equal(s->cause, SNIB_CAUSE_EXPIRED);
     assert_string_equal(words(d, s),
                         "expired: the lease was fixed, and is over");
@@ -242,7 +242,7 @@ static void a_renewal_found_stuck_by_a_timer_is_a_risk_at_once(void **state)
     wax_next = snib__after(d->now, snib__ms(1));
     pass_ms(d, 1);
     assert_int_equal(news_of(d, s), SNIB__NEWS_STATE);
-    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    assert_int_equal(state_of(d, s), SNIB_STATE_AT_RISK);
     assert_string_equal(words(d, s), "no connection");
     release(d, s->ticket, 1, NULL);
 }
@@ -262,7 +262,7 @@ static void a_refused_renewal_is_tried_again_within_the_lease(void **state)
     pass_ms(d, 1);
     assert_non_null(at(SNIB__RENEW)); /* a 32nd of it later */
     confirm(d, d->now);
-    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
     pass_ms(d, 107);
     assert_non_null(at(SNIB__RENEW));
     release(d, s->ticket, 1, NULL);
@@ -287,12 +287,12 @@ a_pause_while_it_is_asked_about_ends_with_a_confirmation(void **state)
     struct desk *d = *state;
     struct snib__acquisition *s = fixed_and_asked_about(d);
     snib__engine_jumped(d->e, d->now);
-    assert_int_equal(state_of(d, s), SNIB_AT_RISK);
+    assert_int_equal(state_of(d, s), SNIB_STATE_AT_RISK);
     confirm(d, d->now);
     assert_non_null(at(SNIB__RENEW));
     assert_false(at(SNIB__RENEW)->only_asks);
     confirm(d, d->now);
-    assert_int_equal(state_of(d, s), SNIB_HELD);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
     assert_string_equal(words(d, s), "");
     assert_null(at(SNIB__RENEW));
     release(d, s->ticket, 1, NULL);

@@ -109,10 +109,10 @@ static void nobody_listening_is_fine(void **state)
 static void states_and_reasons_have_words(void **state)
 {
     (void)state;
-    assert_string_equal(snib_state_text(SNIB_HELD), "held");
-    assert_string_equal(snib_state_text(SNIB_AT_RISK), "at risk");
-    assert_string_equal(snib_state_text(SNIB_LOST), "lost");
-    assert_string_equal(snib_state_text(SNIB_RELEASED), "released");
+    assert_string_equal(snib_state_text(SNIB_STATE_HELD), "held");
+    assert_string_equal(snib_state_text(SNIB_STATE_AT_RISK), "at risk");
+    assert_string_equal(snib_state_text(SNIB_STATE_LOST), "lost");
+    assert_string_equal(snib_state_text(SNIB_STATE_RELEASED), "released");
     assert_string_equal(snib_state_text((snib_state)99), "?");
     assert_string_equal(snib_cause_text(SNIB_CAUSE_NONE), "");
     for (int r = SNIB_CAUSE_EXPIRED; r <= SNIB_CAUSE_HOLD_MAX; r++) {

@@ -12,10 +12,10 @@
  * wraps: getsockopt setsockopt geteuid getrandom gethostname opendir readdir
  * wraps: closedir readlink pthread_detach pthread_join sigaction
  * wraps: snib_client_open snib_client_free snib_client_url snib_client_id
- * wraps: snib_client_store_status snib_owner_new snib_fd snib_next snib_cancel
+ * wraps: snib_client_store_status snib_owner_new snib_client_fd snib_client_next snib_client_cancel
  * wraps: snib_lock_new snib_lock_free snib_try snib_try_for_start
  * wraps: snib_release snib_renew snib_grant_status snib_grant_explain
- * wraps: snib_grant_request snib_grant_export snib_grant_abandon snib_inspect
+ * wraps: snib_grant_request snib_grant_export snib_grant_abandon snib_client_inspect
  * wraps: snib_view_free snib_multi_new snib_multi_free snib_multi_try
  * wraps: snib_multi_try_for snib_multi_cancel snib_multi_missing
  * wraps: snib_multi_release
@@ -127,7 +127,8 @@ static void make_plan(struct plan *p)
     static const char *names[] = {"a b", "n:\xc3\xa9", "x"};
     static char word[] = "true";
     static char *command[] = {word, NULL};
-    static const snib_kind kinds[] = {SNIB_MUTEX, SNIB_READ, SNIB_PERMITS};
+    static const snib_kind kinds[] = {SNIB_KIND_MUTEX, SNIB_KIND_READ,
+                                      SNIB_KIND_PERMITS};
     *p = (struct plan){.args = &w.args,
                        .url = chance("url", 2) ? "redis://u:p@h" : NULL,
                        .program = "true",
@@ -140,7 +141,8 @@ static void make_plan(struct plan *p)
                        .lock_delay_ms = (int64_t)pick("delay", 2) * 500,
                        .holder_pidfd = -1};
     p->name_count += p->name_count == 2 && chance("three", 2);
-    p->permits = p->kind == SNIB_PERMITS ? 1 + (uint32_t)pick("ours", 2) : 0;
+    p->permits =
+        p->kind == SNIB_KIND_PERMITS ? 1 + (uint32_t)pick("ours", 2) : 0;
     make_times(p);
     w.args.wait_ms = p->wait_ms != INT64_MAX  ? p->wait_ms
                      : chance("not given", 2) ? CLI_UNSET

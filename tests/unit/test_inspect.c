@@ -18,7 +18,7 @@ static void put_party(struct snib__buf *b, enum snib__row row,
     snib__rec_text(b, SNIB__F_OWNER, client_id);
     snib__rec_i64(b, SNIB__F_TOKEN, 7);
     snib__rec_i64(b, SNIB__F_LEFT, 1234);
-    snib__rec_i64(b, SNIB__F_KIND, SNIB_WRITE);
+    snib__rec_i64(b, SNIB__F_KIND, SNIB_KIND_WRITE);
     snib__rec_i64(b, SNIB__F_PERMITS, 3);
     snib__rec_i64(b, SNIB__F_HOLDS, 2);
     snib__rec_text(b, SNIB__F_ABOUT, about);
@@ -50,13 +50,13 @@ static void kind_request_owner_and_what_it_holds_are_shown(void **state)
     snib__buf_init(&b, 1 << 20);
     put_lock(&b, "n", 1);
     snib__rec_row(&b, SNIB__ROW_WAITER);
-    snib__rec_i64(&b, SNIB__F_KIND, SNIB_BARRIER);
+    snib__rec_i64(&b, SNIB__F_KIND, SNIB_KIND_BARRIER);
     snib__rec_text(&b, SNIB__F_REQUEST, "0123456789abcdef0123456789abcdef");
     snib__rec_text(&b, SNIB__F_ABOUT,
                    "owner=3&held=00000000000000aa,00000000000000bb");
     assert_int_equal(read_rows(&b, &v, &n), SNIB_ERR_OK);
     const struct snib_party *p = &v[0]->waiters[0];
-    assert_int_equal(p->kind, SNIB_BARRIER);
+    assert_int_equal(p->kind, SNIB_KIND_BARRIER);
     assert_int_equal(p->owner, 3);
     assert_string_equal(p->request, "0123456789abcdef0123456789abcdef");
     assert_string_equal(p->holding, "00000000000000aa,00000000000000bb");
@@ -95,7 +95,7 @@ static void a_lock_with_holder_and_waiters_is_shown_as_written(void **state)
     assert_int_equal(h->since_ms, 1700000000000);
     assert_int_equal(h->left_ms, 1234);
     assert_int_equal(h->token, 7);
-    assert_int_equal(h->kind, SNIB_WRITE);
+    assert_int_equal(h->kind, SNIB_KIND_WRITE);
     assert_int_equal(h->permits, 3);
     assert_int_equal(h->holds, 2);
     assert_string_equal(v[0]->waiters[0].host, "ci-8");
@@ -185,7 +185,7 @@ static void missing_and_foreign_parts_become_nothing(void **state)
     const struct snib_party *w = v[0]->waiters;
     assert_int_equal(v[0]->waiter_count, 1);
     assert_int_equal(w->token, 0);
-    assert_int_equal(w->kind, SNIB_MUTEX);
+    assert_int_equal(w->kind, SNIB_KIND_MUTEX);
     assert_int_equal(w->permits, 0);
     assert_true(w->holds == UINT32_MAX);
     assert_int_equal(w->left_ms, 0);
@@ -312,8 +312,10 @@ static void the_holder_is_seen_by_itself_and_by_others(void **state)
     struct snib_lock *lock = new_lock(a, "nightly");
     struct snib_grant g = take(lock);
     struct snib_view *mine, *theirs;
-    assert_int_equal(snib_inspect(a, "nightly", 0, &mine, NULL), SNIB_ERR_OK);
-    assert_int_equal(snib_inspect(b, "nightly", 7, &theirs, NULL), SNIB_ERR_OK);
+    assert_int_equal(snib_client_inspect(a, "nightly", 0, &mine, NULL),
+                     SNIB_ERR_OK);
+    assert_int_equal(snib_client_inspect(b, "nightly", 7, &theirs, NULL),
+                     SNIB_ERR_OK);
     assert_int_equal(mine->holder_count, 1);
     assert_true(mine->holders[0].self);
     assert_int_equal(theirs->holder_count, 1);
@@ -337,7 +339,7 @@ static void a_name_nobody_uses_is_an_empty_view(void **state)
     (void)state;
     struct snib_client *c = open_client("memory:look2");
     struct snib_view *v;
-    assert_int_equal(snib_inspect(c, "a\0b", 3, &v, NULL), SNIB_ERR_OK);
+    assert_int_equal(snib_client_inspect(c, "a\0b", 3, &v, NULL), SNIB_ERR_OK);
     assert_int_equal(v->name_size, 3);
     assert_memory_equal(v->name, "a\0b", 4);
     assert_int_equal(v->holder_count + v->waiter_count, 0);
@@ -357,15 +359,15 @@ static void a_list_holds_what_matches_the_glob(void **state)
     take(one);
     take(two);
     take(other);
-    assert_int_equal(snib_list(c, "job:*", &v, &n, NULL), SNIB_ERR_OK);
+    assert_int_equal(snib_client_list(c, "job:*", &v, &n, NULL), SNIB_ERR_OK);
     assert_int_equal(n, 2);
     assert_string_equal(v[0]->name, "job:1");
     assert_string_equal(v[1]->name, "job:2");
     snib_views_free(v, n);
-    assert_int_equal(snib_list(c, NULL, &v, &n, NULL), SNIB_ERR_OK);
+    assert_int_equal(snib_client_list(c, NULL, &v, &n, NULL), SNIB_ERR_OK);
     assert_int_equal(n, 3);
     snib_views_free(v, n);
-    assert_int_equal(snib_list(c, "none*", &v, &n, NULL), SNIB_ERR_OK);
+    assert_int_equal(snib_client_list(c, "none*", &v, &n, NULL), SNIB_ERR_OK);
     assert_int_equal(n, 0);
     snib_views_free(v, n);
     snib_lock_free(one);
@@ -382,16 +384,16 @@ static void a_forced_release_ends_the_grant_and_raises_the_token(void **state)
     struct snib_lock *la = new_lock(a, "x"), *lb = new_lock(b, "x");
     struct snib_grant old = take(la);
     uint32_t n = 9;
-    assert_int_equal(snib_force_release(b, "x", 0, "stuck", &n, NULL),
+    assert_int_equal(snib_client_force_release(b, "x", 0, "stuck", &n, NULL),
                      SNIB_ERR_OK);
     assert_int_equal(n, 1);
     struct snib_grant young = take(lb);
     assert_true(young.token > old.token);
     assert_int_equal(snib_release(lb, young, NULL), SNIB_ERR_OK);
-    assert_int_equal(snib_force_release(b, "x", 1, NULL, &n, NULL),
+    assert_int_equal(snib_client_force_release(b, "x", 1, NULL, &n, NULL),
                      SNIB_ERR_OK);
     assert_int_equal(n, 0);
-    assert_int_equal(snib_force_release(b, "x", 0, NULL, NULL, NULL),
+    assert_int_equal(snib_client_force_release(b, "x", 0, NULL, NULL, NULL),
                      SNIB_ERR_OK);
     snib_lock_free(la);
     snib_lock_free(lb);
@@ -413,7 +415,8 @@ static void the_doctor_tells_at_least_one_finding(void **state)
     (void)state;
     struct snib_client *c = open_client("memory:look5");
     int n = 0;
-    assert_int_equal(snib_doctor(c, count_finding, &n, NULL), SNIB_ERR_OK);
+    assert_int_equal(snib_client_doctor(c, count_finding, &n, NULL),
+                     SNIB_ERR_OK);
     assert_true(n > 0);
     snib_client_free(c);
 }
@@ -430,7 +433,7 @@ static void an_unreachable_store_is_told_before_the_error(void **state)
     if (snib_client_open(&o, &c, &e) == SNIB_ERR_UNSUPPORTED) {
         skip();
     }
-    snib_err err = snib_doctor(c, count_finding, &n, &e);
+    snib_err err = snib_client_doctor(c, count_finding, &n, &e);
     assert_int_equal(err, SNIB_ERR_UNREACHABLE);
     assert_int_equal(e.code, err);
     assert_true(n > 0);
@@ -447,14 +450,16 @@ static void wrong_arguments_are_usage_errors(void **state)
     char big[SNIB_NAME_MAX + 2];
     memset(big, 'x', sizeof big);
     big[sizeof big - 1] = 0;
-    assert_int_equal(snib_inspect(c, "", 0, &v, NULL), SNIB_ERR_USAGE);
-    assert_int_equal(snib_inspect(c, NULL, 0, &v, NULL), SNIB_ERR_USAGE);
-    assert_int_equal(snib_inspect(c, big, 0, &v, NULL), SNIB_ERR_USAGE);
-    assert_int_equal(snib_inspect(NULL, "x", 0, &v, NULL), SNIB_ERR_USAGE);
-    assert_int_equal(snib_list(NULL, NULL, &vs, &n, NULL), SNIB_ERR_USAGE);
-    assert_int_equal(snib_force_release(c, "", 0, "", NULL, NULL),
+    assert_int_equal(snib_client_inspect(c, "", 0, &v, NULL), SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_inspect(c, NULL, 0, &v, NULL), SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_inspect(c, big, 0, &v, NULL), SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_inspect(NULL, "x", 0, &v, NULL),
                      SNIB_ERR_USAGE);
-    assert_int_equal(snib_doctor(c, NULL, NULL, NULL), SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_list(NULL, NULL, &vs, &n, NULL),
+                     SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_force_release(c, "", 0, "", NULL, NULL),
+                     SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_doctor(c, NULL, NULL, NULL), SNIB_ERR_USAGE);
     snib_client_free(c);
 }
 
@@ -469,7 +474,7 @@ static void the_test_switches_want_a_memory_store(void **state)
     assert_int_equal(snib_test_steal(c, "x", 0), SNIB_ERR_USAGE);
     assert_int_equal(snib_test_steal(c, "x", 60000), SNIB_ERR_OK);
     struct snib_view *v;
-    assert_int_equal(snib_inspect(c, "x", 0, &v, NULL), SNIB_ERR_OK);
+    assert_int_equal(snib_client_inspect(c, "x", 0, &v, NULL), SNIB_ERR_OK);
     assert_int_equal(v->holder_count, 1);
     assert_false(v->holders[0].self);
     snib_view_free(v);

@@ -48,8 +48,9 @@ static void fill_acquire(struct asked *a, int client)
     int name = (int)below((uint64_t)w.names);
     fresh(a, SNIB__ACQUIRE, name);
     struct snib__request *r = &a->r;
-    r->kind = w.reads ? (snib_kind)ANY_OF(SNIB_READ, SNIB_READ, SNIB_WRITE)
-                      : (snib_kind)below(SNIB_BARRIER + 1);
+    r->kind = w.reads ? (snib_kind)ANY_OF(SNIB_KIND_READ, SNIB_KIND_READ,
+                                          SNIB_KIND_WRITE)
+                      : (snib_kind)below(SNIB_KIND_BARRIER + 1);
     r->permits = (uint32_t)ANY_OF(1, 1, 0, 2, 3, 5);
     r->capacity = one_in(2) ? (uint32_t)ANY_OF(1, 3, 4) : 0;
     r->may_queue = !one_in(3);
@@ -62,7 +63,8 @@ static void fill_acquire(struct asked *a, int client)
         r->name = one_in(9) ? r->name : other->r.name;
         if (one_in(2)) {
             memcpy(r->upgrade_of, other->r.id, sizeof r->upgrade_of);
-            r->kind = other->r.kind == SNIB_READ ? SNIB_WRITE : SNIB_READ;
+            r->kind = other->r.kind == SNIB_KIND_READ ? SNIB_KIND_WRITE
+                                                      : SNIB_KIND_READ;
         } else {
             r->token = other->r.token; /* a yield */
         }
@@ -90,7 +92,7 @@ static void acquire_some(void)
             a->r.all = all;
             a->r.index = (uint8_t)n;
             if (want > 1 && one_in(2)) { /* what is granted as a rule */
-                a->r.kind = SNIB_READ;
+                a->r.kind = SNIB_KIND_READ;
                 a->r.token = a->r.floor = 0;
             }
             a->was = a->r;
@@ -310,7 +312,7 @@ static void many_lots(void)
     struct asked *a = &w.other;
     for (int i = 0; i < LOTS && client >= 0; i++) {
         fresh(a, SNIB__ACQUIRE, 0);
-        a->r.kind = SNIB_PERMITS;
+        a->r.kind = SNIB_KIND_PERMITS;
         a->r.capacity = 2 * LOTS;
         a->r.lease = snib__ms(60000);
         execute(client, &a, 1);

@@ -43,13 +43,13 @@ static bool use_events(struct snib_client *c, struct snib_lock *l)
               "acquire_start")) {
         return false;
     }
-    for (int i = 0; i < 5000 && !snib_next(c, &ev); i++) {
+    for (int i = 0; i < 5000 && !snib_client_next(c, &ev); i++) {
         usleep(1000);
-        ev.kind = SNIB_EV_STATE;
+        ev.kind = SNIB_EVENT_STATE;
     }
-    expect(ev.kind == SNIB_EV_GRANTED || ev.kind == SNIB_EV_REFUSED,
+    expect(ev.kind == SNIB_EVENT_GRANTED || ev.kind == SNIB_EVENT_REFUSED,
            "no event");
-    if (ev.kind != SNIB_EV_GRANTED) {
+    if (ev.kind != SNIB_EVENT_GRANTED) {
         expect(clean(ev.error.code), "refused event");
         return false;
     }
@@ -74,8 +74,8 @@ static bool use_latch(struct snib_client *c)
         }
         bool told = false; /* what was released before comes first */
         for (int i = 0; i < 5000 && !told; i++) {
-            told = snib_next(c, &ev) &&
-                   (ev.kind == SNIB_EV_PASSED || ev.kind == SNIB_EV_REFUSED);
+            told = snib_client_next(c, &ev) && (ev.kind == SNIB_EVENT_PASSED ||
+                                                ev.kind == SNIB_EVENT_REFUSED);
             usleep(told ? 0 : 1000);
         }
         expect(told, "no event of await_start");
@@ -84,7 +84,7 @@ static bool use_latch(struct snib_client *c)
         }
         expect(clean(ev.error.code) || ev.error.code == SNIB_ERR_TIMEOUT,
                "refused await_start");
-        all = all && (refused || ev.kind == SNIB_EV_PASSED);
+        all = all && (refused || ev.kind == SNIB_EVENT_PASSED);
     }
     return all;
 }

@@ -41,7 +41,7 @@ static int body(void *data, struct snib_grant grant)
     size_t n;
     seen->runs++;
     seen->grant = grant;
-    assert_int_equal(snib_list(client, NULL, &v, &n, NULL), SNIB_ERR_OK);
+    assert_int_equal(snib_client_list(client, NULL, &v, &n, NULL), SNIB_ERR_OK);
     for (size_t i = 0; i < n; i++) {
         if (v[i]->holder_count && v[i]->holders[0].self) {
             memcpy(seen->name, v[i]->name, v[i]->name_size + 1);
@@ -121,7 +121,7 @@ static void broken_templates_are_usage_errors_before_anything_runs(void **state)
         struct seen seen = {0};
         struct snib_error e = {0};
         int result = 7;
-        p.on_busy = SNIB_BUSY_RUN;
+        p.on_busy = SNIB_ON_BUSY_RUN;
         assert_int_equal(
             snib_policy_run(client, &p, pairs, body, &seen, &result, &e),
             SNIB_ERR_USAGE);
@@ -185,13 +185,13 @@ static void wrong_policies_are_usage_errors(void **state)
     assert_int_equal(snib_policy_run(client, &p, NULL, body, &seen, NULL, NULL),
                      SNIB_ERR_USAGE);
     p = policy_of(NULL, "k");
-    p.on_busy = SNIB_BUSY_CALL;
+    p.on_busy = SNIB_ON_BUSY_CALL;
     assert_int_equal(snib_policy_run(client, &p, NULL, body, &seen, NULL, NULL),
                      SNIB_ERR_USAGE);
     p.on_busy = (snib_on_busy)9;
     assert_int_equal(snib_policy_run(client, &p, NULL, body, &seen, NULL, NULL),
                      SNIB_ERR_USAGE);
-    p.on_busy = SNIB_BUSY_FAIL;
+    p.on_busy = SNIB_ON_BUSY_FAIL;
     assert_int_equal(snib_policy_run(client, &p, NULL, NULL, &seen, NULL, NULL),
                      SNIB_ERR_USAGE);
     assert_int_equal(snib_policy_run(NULL, &p, NULL, body, &seen, NULL, NULL),
@@ -231,7 +231,7 @@ static void busy_and_run_runs_without_a_grant(void **state)
     struct seen seen = {0};
     struct snib_error e;
     int result = 7;
-    p.on_busy = SNIB_BUSY_RUN;
+    p.on_busy = SNIB_ON_BUSY_RUN;
     assert_int_equal(snib_test_steal(client, "k", 60000), SNIB_ERR_OK);
     assert_int_equal(
         snib_policy_try(client, &p, NULL, body, &seen, &result, &e),
@@ -249,7 +249,7 @@ static void busy_and_call_calls_busy_in_the_bodys_place(void **state)
     struct seen seen = {0};
     struct snib_error e;
     int result = 7;
-    p.on_busy = SNIB_BUSY_CALL;
+    p.on_busy = SNIB_ON_BUSY_CALL;
     p.busy = busy;
     assert_int_equal(snib_test_steal(client, "k", 60000), SNIB_ERR_OK);
     assert_int_equal(
@@ -271,7 +271,7 @@ static void an_outage_is_not_busy(void **state)
     if (snib_client_open(&o, &far, NULL)) {
         skip();
     }
-    p.on_busy = SNIB_BUSY_RUN;
+    p.on_busy = SNIB_ON_BUSY_RUN;
     snib_err err = snib_policy_try(far, &p, NULL, body, &seen, NULL, NULL);
     assert_int_equal(err, SNIB_ERR_UNREACHABLE);
     assert_int_equal(seen.runs, 0);
@@ -289,7 +289,7 @@ static void told(void *data, struct snib_grant grant, snib_state state,
 {
     struct theft *theft = data;
     assert_true(grant.token > 0);
-    if (state == SNIB_LOST) {
+    if (state == SNIB_STATE_LOST) {
         assert_int_equal(reason, SNIB_CAUSE_STOLEN);
         atomic_store(&theft->told, true);
     }

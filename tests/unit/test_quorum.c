@@ -439,7 +439,7 @@ static void counting_kinds_are_refused(void **state)
     (void)state;
     open_clients(3, 1, 0);
     struct snib__request g = request(SNIB__ACQUIRE);
-    g.kind = (snib_kind)(SNIB_MUTEX + 1);
+    g.kind = (snib_kind)(SNIB_KIND_MUTEX + 1);
     start(0, &g);
     assert_true(is_answered(0, &g));
     assert_int_equal(g.answer, SNIB__NOT_APPLIED);

@@ -31,39 +31,43 @@ static void options_of_a_lock(void **state)
         int priority;
         const char *words;
     } t[] = {
-        {SNIB_MUTEX, 0, 0, 0, 0, 0, 0, ""},
-        {SNIB_MUTEX, 1, 0, 0, 0, 0, 0, "permits and capacity are for"},
-        {SNIB_MUTEX, 0, 1, 0, 0, 0, 0, "permits and capacity are for"},
-        {SNIB_READ, 0, 0, 0, 0, 0, 0, ""},
-        {SNIB_READ, 0, 1, 0, 0, 0, 0, "permits and capacity are for"},
-        {SNIB_WRITE, 0, 0, 0, 0, 0, 0, ""},
-        {SNIB_WRITE, 1, 0, 0, 0, 0, 0, "permits and capacity are for"},
-        {SNIB_PERMITS, 0, 0, 0, 0, 0, 0, ""},
-        {SNIB_PERMITS, MOST, 0, 0, 0, 0, 0, ""},
-        {SNIB_PERMITS, MOST, MOST, 0, 0, 0, 0, ""},
-        {SNIB_PERMITS, MOST + 1u, 0, 0, 0, 0, 0, "at most 1000000000"},
-        {SNIB_PERMITS, 1, MOST + 1u, 0, 0, 0, 0, "at most 1000000000"},
-        {SNIB_PERMITS, 2, 2, 0, 0, 0, 0, ""},
-        {SNIB_PERMITS, 3, 2, 0, 0, 0, 0, "3 permits of a semaphore that has 2"},
-        {SNIB_BARRIER, 1, 0, 0, 0, 0, 0, ""},
-        {SNIB_BARRIER, MOST, 0, 0, 0, 0, 0, ""},
-        {SNIB_BARRIER, 0, 0, 0, 0, 0, 0, "a barrier of 0 parties"},
-        {SNIB_BARRIER, MOST + 1u, 0, 0, 0, 0, 0, "of 1000000001 parties"},
-        {SNIB_BARRIER, 2, 2, 0, 0, 0, 0, "and no capacity"},
-        {(snib_kind)(SNIB_BARRIER + 1), 0, 0, 0, 0, 0, 0, "there is no kind"},
-        {SNIB_MUTEX, 0, 0, 50, 0, 0, 0, ""},
-        {SNIB_MUTEX, 0, 0, 49, 0, 0, 0, "lease_ms is 49; expected 50 to"},
-        {SNIB_MUTEX, 0, 0, 86400000, 0, 0, 0, ""},
-        {SNIB_MUTEX, 0, 0, 86400001, 0, 0, 0, "lease_ms is 86400001"},
-        {SNIB_MUTEX, 0, 0, 0, 86400000, 0, 0, ""},
-        {SNIB_MUTEX, 0, 0, 0, 86400001, 0, 0, "lock_delay_ms is 86400001"},
-        {SNIB_MUTEX, 0, 0, 0, -1, 0, 0, "lock_delay_ms is -1; expected 0 to"},
-        {SNIB_MUTEX, 0, 0, 0, 0, 1, 0, ""},
-        {SNIB_MUTEX, 0, 0, 0, 0, -1, 0, "hold_max_ms is negative"},
-        {SNIB_MUTEX, 0, 0, 0, 0, 0, 100, ""},
-        {SNIB_MUTEX, 0, 0, 0, 0, 0, -100, ""},
-        {SNIB_MUTEX, 0, 0, 0, 0, 0, 101, "priority is 101; expected -100 to"},
-        {SNIB_MUTEX, 0, 0, 0, 0, 0, -101, "priority is -101"},
+        {SNIB_KIND_MUTEX, 0, 0, 0, 0, 0, 0, ""},
+        {SNIB_KIND_MUTEX, 1, 0, 0, 0, 0, 0, "permits and capacity are for"},
+        {SNIB_KIND_MUTEX, 0, 1, 0, 0, 0, 0, "permits and capacity are for"},
+        {SNIB_KIND_READ, 0, 0, 0, 0, 0, 0, ""},
+        {SNIB_KIND_READ, 0, 1, 0, 0, 0, 0, "permits and capacity are for"},
+        {SNIB_KIND_WRITE, 0, 0, 0, 0, 0, 0, ""},
+        {SNIB_KIND_WRITE, 1, 0, 0, 0, 0, 0, "permits and capacity are for"},
+        {SNIB_KIND_PERMITS, 0, 0, 0, 0, 0, 0, ""},
+        {SNIB_KIND_PERMITS, MOST, 0, 0, 0, 0, 0, ""},
+        {SNIB_KIND_PERMITS, MOST, MOST, 0, 0, 0, 0, ""},
+        {SNIB_KIND_PERMITS, MOST + 1u, 0, 0, 0, 0, 0, "at most 1000000000"},
+        {SNIB_KIND_PERMITS, 1, MOST + 1u, 0, 0, 0, 0, "at most 1000000000"},
+        {SNIB_KIND_PERMITS, 2, 2, 0, 0, 0, 0, ""},
+        {SNIB_KIND_PERMITS, 3, 2, 0, 0, 0, 0,
+         "3 permits of a semaphore that has 2"},
+        {SNIB_KIND_BARRIER, 1, 0, 0, 0, 0, 0, ""},
+        {SNIB_KIND_BARRIER, MOST, 0, 0, 0, 0, 0, ""},
+        {SNIB_KIND_BARRIER, 0, 0, 0, 0, 0, 0, "a barrier of 0 parties"},
+        {SNIB_KIND_BARRIER, MOST + 1u, 0, 0, 0, 0, 0, "of 1000000001 parties"},
+        {SNIB_KIND_BARRIER, 2, 2, 0, 0, 0, 0, "and no capacity"},
+        {(snib_kind)(SNIB_KIND_BARRIER + 1), 0, 0, 0, 0, 0, 0,
+         "there is no kind"},
+        {SNIB_KIND_MUTEX, 0, 0, 50, 0, 0, 0, ""},
+        {SNIB_KIND_MUTEX, 0, 0, 49, 0, 0, 0, "lease_ms is 49; expected 50 to"},
+        {SNIB_KIND_MUTEX, 0, 0, 86400000, 0, 0, 0, ""},
+        {SNIB_KIND_MUTEX, 0, 0, 86400001, 0, 0, 0, "lease_ms is 86400001"},
+        {SNIB_KIND_MUTEX, 0, 0, 0, 86400000, 0, 0, ""},
+        {SNIB_KIND_MUTEX, 0, 0, 0, 86400001, 0, 0, "lock_delay_ms is 86400001"},
+        {SNIB_KIND_MUTEX, 0, 0, 0, -1, 0, 0,
+         "lock_delay_ms is -1; expected 0 to"},
+        {SNIB_KIND_MUTEX, 0, 0, 0, 0, 1, 0, ""},
+        {SNIB_KIND_MUTEX, 0, 0, 0, 0, -1, 0, "hold_max_ms is negative"},
+        {SNIB_KIND_MUTEX, 0, 0, 0, 0, 0, 100, ""},
+        {SNIB_KIND_MUTEX, 0, 0, 0, 0, 0, -100, ""},
+        {SNIB_KIND_MUTEX, 0, 0, 0, 0, 0, 101,
+         "priority is 101; expected -100 to"},
+        {SNIB_KIND_MUTEX, 0, 0, 0, 0, 0, -101, "priority is -101"},
     };
     struct snib_client *c = open_client("", false);
     for (size_t i = 0; i < COUNT_OF(t); i++) {
@@ -94,20 +98,21 @@ static void options_of_an_acquire(void **state)
         uint64_t owner;
         const char *words;
     } t[] = {
-        {SNIB_MUTEX, 0, false, 0, 0, ""},
-        {SNIB_MUTEX, 0, false, INT64_MAX, 0, ""},
-        {SNIB_MUTEX, 0, false, -2, 0, ""},
-        {SNIB_MUTEX, 0, false, INT64_MIN, 0, ""},
-        {SNIB_MUTEX, 0, false, 0, 7, "owner 7 is not one of snib_owner_new()"},
-        {SNIB_MUTEX, 1, false, 0, 0, "of a lock that is no semaphore"},
-        {SNIB_MUTEX, 0, true, 0, 0, "of a lock that is no semaphore"},
-        {SNIB_PERMITS, MOST, false, 0, 0, ""},
-        {SNIB_PERMITS, MOST + 1u, false, 0, 0, "1000000001 permits"},
-        {SNIB_PERMITS, 0, true, 0, 0, ""},
-        {SNIB_PERMITS, 0, true, -1, 0, ""},
-        {SNIB_PERMITS, 1, true, 0, 0, "expected permits 0 and a try"},
-        {SNIB_PERMITS, 0, true, 1, 0, "expected permits 0 and a try"},
-        {SNIB_PERMITS, 0, true, INT64_MAX, 0, "permits 0 and a try"},
+        {SNIB_KIND_MUTEX, 0, false, 0, 0, ""},
+        {SNIB_KIND_MUTEX, 0, false, INT64_MAX, 0, ""},
+        {SNIB_KIND_MUTEX, 0, false, -2, 0, ""},
+        {SNIB_KIND_MUTEX, 0, false, INT64_MIN, 0, ""},
+        {SNIB_KIND_MUTEX, 0, false, 0, 7,
+         "owner 7 is not one of snib_owner_new()"},
+        {SNIB_KIND_MUTEX, 1, false, 0, 0, "of a lock that is no semaphore"},
+        {SNIB_KIND_MUTEX, 0, true, 0, 0, "of a lock that is no semaphore"},
+        {SNIB_KIND_PERMITS, MOST, false, 0, 0, ""},
+        {SNIB_KIND_PERMITS, MOST + 1u, false, 0, 0, "1000000001 permits"},
+        {SNIB_KIND_PERMITS, 0, true, 0, 0, ""},
+        {SNIB_KIND_PERMITS, 0, true, -1, 0, ""},
+        {SNIB_KIND_PERMITS, 1, true, 0, 0, "expected permits 0 and a try"},
+        {SNIB_KIND_PERMITS, 0, true, 1, 0, "expected permits 0 and a try"},
+        {SNIB_KIND_PERMITS, 0, true, INT64_MAX, 0, "permits 0 and a try"},
     };
     struct snib_client *c = open_client("", false);
     for (size_t i = 0; i < COUNT_OF(t); i++) {
@@ -116,7 +121,7 @@ static void options_of_an_acquire(void **state)
         struct snib_grant g;
         struct snib_lock *l;
         lo.kind = t[i].kind;
-        lo.capacity = t[i].kind == SNIB_PERMITS ? MOST : 0;
+        lo.capacity = t[i].kind == SNIB_KIND_PERMITS ? MOST : 0;
         o.permits = t[i].permits;
         o.all_permits = t[i].all;
         o.owner = t[i].owner;
@@ -187,11 +192,11 @@ static snib_err by_name(int which, struct snib_client *c, const char *name,
     snib_err err = SNIB_ERR_INTERNAL;
     switch (which) {
     case 0:
-        err = snib_inspect(c, name, size, &view, &e);
+        err = snib_client_inspect(c, name, size, &view, &e);
         snib_view_free(view);
         break;
     case 1:
-        err = snib_force_release(c, name, size, NULL, NULL, &e);
+        err = snib_client_force_release(c, name, size, NULL, NULL, &e);
         break;
     case 2:
         err = snib_value_get(c, name, size, &value, &e);
@@ -400,7 +405,7 @@ static void options_of_a_drain(void **state)
     struct snib_lock *l;
     struct snib_grant g;
     uint32_t count = 0;
-    of.kind = SNIB_PERMITS;
+    of.kind = SNIB_KIND_PERMITS;
     of.capacity = 3;
     told(0, snib_lock_new(c, "x", &of, &l, &e), "");
     o.size--;

@@ -64,8 +64,8 @@ static void a_blocking_call_is_not_cancelled_by_its_ticket(void **state)
     assert_int_equal(acquire(m, 0, &h), SNIB_ERR_OK);
     pthread_create(&t, NULL, waits_for_ever, &j);
     until_waiting(c, 1);
-    snib_cancel(c, g.ticket +
-                       (UINT64_C(1) << 32)); /* its acquisition, once more */
+    snib_client_cancel(
+        c, g.ticket + (UINT64_C(1) << 32)); /* its acquisition, once more */
     assert_int_equal(snib_release(m, h, &e), SNIB_ERR_OK);
     pthread_join(t, NULL);
     assert_int_equal(j.err, SNIB_ERR_OK);
@@ -141,7 +141,7 @@ static void a_child_is_refused_and_the_parent_undisturbed(void **state)
                     snib_release(l, g, &e) == SNIB_ERR_FORKED &&
                     snib_renew(l, g, 0, &e) == SNIB_ERR_FORKED &&
                     snib_lock_new(c, "y", NULL, &m, &e) == SNIB_ERR_FORKED &&
-                    !snib_grant_held(l, g) && snib_fd(c) == -1;
+                    !snib_grant_held(l, g) && snib_client_fd(c) == -1;
         snib_lock_free(l);
         snib_client_close(c);
         snib_client_free(c);
@@ -152,7 +152,7 @@ static void a_child_is_refused_and_the_parent_undisturbed(void **state)
         uint64_t ticket;
         good = good &&
                snib_acquire_start(l, NULL, NULL, &ticket, &e) == SNIB_ERR_OK &&
-               snib_next(c, &ev) && ev.kind == SNIB_EV_GRANTED;
+               snib_client_next(c, &ev) && ev.kind == SNIB_EVENT_GRANTED;
         snib_lock_free(l);
         snib_client_free(c);
         _exit(good ? 0 : 1);
@@ -227,10 +227,10 @@ static void a_fixed_lease_that_ends_is_told_by_its_deadline(void **state)
     assert_int_equal(snib_grant_fd(l, g), fd);
     assert_true(readable(fd, 20000));
     until_changes(&d, 1);
-    assert_int_equal(d.state, SNIB_LOST);
+    assert_int_equal(d.state, SNIB_STATE_LOST);
     assert_int_equal(d.reason, SNIB_CAUSE_EXPIRED);
     snib_grant_status(l, g, &s);
-    assert_int_equal(s.state, SNIB_LOST);
+    assert_int_equal(s.state, SNIB_STATE_LOST);
     /* the owner stays lost until it has unwound */
     assert_int_equal(acquire(l, 0, &h), SNIB_ERR_LOST);
     assert_int_equal(snib_release(l, g, &e), SNIB_ERR_LOST);
@@ -251,7 +251,7 @@ static void a_stolen_lock_is_told_at_the_next_renewal(void **state)
     assert_int_equal(acquire(l, 0, &g), SNIB_ERR_OK);
     assert_int_equal(snib_test_steal(c, "x", 60000), SNIB_ERR_OK);
     until_changes(&d, 1);
-    assert_int_equal(d.state, SNIB_LOST);
+    assert_int_equal(d.state, SNIB_STATE_LOST);
     assert_int_equal(snib_release(l, g, &e), SNIB_ERR_LOST);
     snib_lock_free(l);
     snib_client_free(c);
@@ -266,7 +266,7 @@ static void hold_max_ends_a_renewed_lease(void **state)
     struct snib_grant g;
     assert_int_equal(acquire(l, 0, &g), SNIB_ERR_OK);
     until_changes(&d, 1);
-    assert_int_equal(d.state, SNIB_LOST);
+    assert_int_equal(d.state, SNIB_STATE_LOST);
     assert_int_equal(d.reason, SNIB_CAUSE_HOLD_MAX);
     assert_int_equal(snib_release(l, g, &e), SNIB_ERR_LOST);
     snib_lock_free(l);
@@ -333,7 +333,7 @@ static void release_and_free(void *data, struct snib_grant g, snib_state s,
     struct freer *f = data;
     struct snib_error mine;
     (void)r;
-    if (s == SNIB_LOST) {
+    if (s == SNIB_STATE_LOST) {
         (void)snib_release(f->lock, g, &mine);
         snib_lock_free(f->lock);
         atomic_store(&f->done, 1);
@@ -426,11 +426,11 @@ static struct snib_event next_event(struct snib_client *c, bool pull)
 {
     struct snib_event ev;
     int64_t end = now_ms() + 20000;
-    while (!snib_next(c, &ev)) {
+    while (!snib_client_next(c, &ev)) {
         assert_true(now_ms() < end);
-        (void)readable(snib_fd(c), 50);
+        (void)readable(snib_client_fd(c), 50);
         if (pull) {
-            assert_int_equal(snib_process(c), SNIB_ERR_OK);
+            assert_int_equal(snib_client_process(c), SNIB_ERR_OK);
         }
     }
     return ev;
@@ -445,7 +445,7 @@ static void events_of(bool pull)
     struct snib_event ev;
     assert_int_equal(snib_acquire_start(l, NULL, &one, &t1, &e), SNIB_ERR_OK);
     ev = next_event(c, pull);
-    assert_int_equal(ev.kind, SNIB_EV_GRANTED);
+    assert_int_equal(ev.kind, SNIB_EVENT_GRANTED);
     assert_ptr_equal(ev.user, &one);
     assert_int_equal(ev.grant.ticket, t1);
     struct snib_grant g = ev.grant;
@@ -454,15 +454,15 @@ static void events_of(bool pull)
     assert_int_equal(snib_try_for_start(l, 50, NULL, &two, &t2, &e),
                      SNIB_ERR_OK);
     ev = next_event(c, pull);
-    assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+    assert_int_equal(ev.kind, SNIB_EVENT_REFUSED);
     assert_int_equal(ev.error.code, SNIB_ERR_TIMEOUT);
     assert_ptr_equal(ev.user, &two);
     assert_int_equal(snib_acquire_start(l, NULL, &two, &t2, &e), SNIB_ERR_OK);
-    snib_cancel(c, t2);
-    snib_cancel(c, t2);
-    snib_cancel(c, 0);
+    snib_client_cancel(c, t2);
+    snib_client_cancel(c, t2);
+    snib_client_cancel(c, 0);
     ev = next_event(c, pull);
-    assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+    assert_int_equal(ev.kind, SNIB_EVENT_REFUSED);
     assert_int_equal(ev.error.code, SNIB_ERR_CANCELLED);
     assert_int_equal(snib_try_start(l, NULL, &four, &t3, &e), SNIB_ERR_BUSY);
     assert_int_equal(snib_acquire_start(l, NULL, &three, &t3, &e), SNIB_ERR_OK);
@@ -470,12 +470,12 @@ static void events_of(bool pull)
     bool released = false, granted = false;
     for (int i = 0; i < 2; i++) {
         ev = next_event(c, pull);
-        if (ev.kind == SNIB_EV_RELEASED) {
+        if (ev.kind == SNIB_EVENT_RELEASED) {
             assert_ptr_equal(ev.user, &four);
             assert_int_equal(ev.error.code, SNIB_ERR_OK);
             released = true;
         } else {
-            assert_int_equal(ev.kind, SNIB_EV_GRANTED);
+            assert_int_equal(ev.kind, SNIB_EVENT_GRANTED);
             assert_ptr_equal(ev.user, &three);
             assert_true(ev.grant.token > g.token);
             granted = true;
@@ -483,13 +483,13 @@ static void events_of(bool pull)
         }
     }
     assert_true(released && granted);
-    assert_false(snib_next(c, &ev));
+    assert_false(snib_client_next(c, &ev));
     assert_int_equal(snib_release_start(l, g, &four, &e), SNIB_ERR_NOT_HELD);
     g.ticket = t3;
     assert_int_equal(snib_release_start(l, g, &four, &e), SNIB_ERR_OK);
     ev = next_event(c, pull);
-    assert_int_equal(ev.kind, SNIB_EV_RELEASED);
-    assert_false(readable(snib_fd(c), pull ? 0 : 0) && !pull);
+    assert_int_equal(ev.kind, SNIB_EVENT_RELEASED);
+    assert_false(readable(snib_client_fd(c), pull ? 0 : 0) && !pull);
     snib_lock_free(l);
     snib_client_free(c);
 }
@@ -518,7 +518,7 @@ static void close_answers_started_acquires(void **state)
     assert_int_equal(snib_acquire_start(l, NULL, NULL, &t, &e), SNIB_ERR_OK);
     snib_client_close(c);
     ev = next_event(c, false);
-    assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+    assert_int_equal(ev.kind, SNIB_EVENT_REFUSED);
     assert_int_equal(ev.error.code, SNIB_ERR_CLOSED);
     assert_int_equal(snib_acquire_start(l, NULL, NULL, &t, &e),
                      SNIB_ERR_CLOSED);
@@ -537,8 +537,8 @@ static void a_pull_client_does_not_block(void **state)
     snib_lock_free(l);
     snib_client_free(c);
     c = open_client("", false);
-    assert_int_equal(snib_process(c), SNIB_ERR_USAGE);
-    assert_int_equal(snib_timeout_ms(c), -1);
+    assert_int_equal(snib_client_process(c), SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_timeout_ms(c), -1);
     snib_client_free(c);
 }
 
@@ -554,24 +554,26 @@ static void a_pull_client_lives_in_virtual_time(void **state)
     uint64_t t;
     assert_int_equal(snib_acquire_start(l, NULL, &d, &t, &e), SNIB_ERR_OK);
     ev = next_event(c, true);
-    assert_int_equal(ev.kind, SNIB_EV_GRANTED);
+    assert_int_equal(ev.kind, SNIB_EVENT_GRANTED);
     assert_true(snib_grant_held(l, ev.grant));
     nap(20);
-    assert_true(snib_timeout_ms(c) > 900 && snib_timeout_ms(c) <= 1000);
+    assert_true(snib_client_timeout_ms(c) > 900 &&
+                snib_client_timeout_ms(c) <= 1000);
     assert_int_equal(snib_test_advance(c, 500), SNIB_ERR_OK);
-    assert_int_equal(snib_process(c), SNIB_ERR_OK);
+    assert_int_equal(snib_client_process(c), SNIB_ERR_OK);
     assert_true(snib_grant_held(l, ev.grant));
     assert_int_equal(snib_test_advance(c, 600), SNIB_ERR_OK);
     assert_false(snib_grant_held(l, ev.grant));
     ev = next_event(c, true);
-    assert_int_equal(ev.kind, SNIB_EV_STATE);
-    assert_int_equal(ev.state, SNIB_LOST);
+    assert_int_equal(ev.kind, SNIB_EVENT_STATE);
+    assert_int_equal(ev.state, SNIB_STATE_LOST);
     assert_int_equal(ev.cause, SNIB_CAUSE_EXPIRED);
-    assert_int_equal(snib_process(c), SNIB_ERR_OK); /* callbacks run there */
+    assert_int_equal(snib_client_process(c),
+                     SNIB_ERR_OK); /* callbacks run there */
     assert_int_equal(d.changes, 1);
     assert_int_equal(snib_release_start(l, ev.grant, NULL, &e), SNIB_ERR_OK);
     ev = next_event(c, true);
-    assert_int_equal(ev.kind, SNIB_EV_RELEASED);
+    assert_int_equal(ev.kind, SNIB_EVENT_RELEASED);
     assert_int_equal(ev.error.code, SNIB_ERR_LOST);
     snib_lock_free(l);
     snib_client_free(c);

@@ -44,7 +44,7 @@ static struct snib_client *used(const char *url, bool pull)
     if (pull) {
         assert_int_equal(snib_try_start(l, NULL, NULL, &ticket, &e),
                          SNIB_ERR_OK);
-        assert_int_equal(snib_process(c), SNIB_ERR_OK);
+        assert_int_equal(snib_client_process(c), SNIB_ERR_OK);
     } else {
         snib_err err = snib_try(l, NULL, &g, &e);
         assert_true(err == SNIB_ERR_OK || err == SNIB_ERR_UNREACHABLE ||
@@ -87,11 +87,12 @@ static void start_one(struct snib_client *c, const char *name)
     struct snib_error e;
     assert_int_equal(snib_lock_new(c, name, NULL, &l, &e), SNIB_ERR_OK);
     assert_int_equal(snib_acquire_start(l, NULL, NULL, NULL, &e), SNIB_ERR_OK);
-    while (!snib_next(c, &event)) { /* the worker may be the one to tell */
-        struct pollfd fd = {.fd = snib_fd(c), .events = POLLIN};
+    while (
+        !snib_client_next(c, &event)) { /* the worker may be the one to tell */
+        struct pollfd fd = {.fd = snib_client_fd(c), .events = POLLIN};
         assert_int_equal(poll(&fd, 1, 10000), 1);
     }
-    assert_int_equal(event.kind, SNIB_EV_GRANTED);
+    assert_int_equal(event.kind, SNIB_EVENT_GRANTED);
     snib_lock_free(l);
 }
 
@@ -107,9 +108,9 @@ static void a_descriptor_of_number_nought_is_one_too(void **state)
     close(0);
     start_one(c, "a");
     int before = open_now();
-    assert_int_equal(snib_fd(c), 0);
+    assert_int_equal(snib_client_fd(c), 0);
     start_one(c, "b");
-    assert_int_equal(snib_fd(c), 0);
+    assert_int_equal(snib_client_fd(c), 0);
     assert_int_equal(open_now(), before);
     snib_client_free(c);
     assert_int_equal(fcntl(0, F_GETFD), -1);

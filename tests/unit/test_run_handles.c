@@ -33,7 +33,7 @@ static uint32_t holds(const struct shared *s, int i)
 {
     struct snib_status status;
     snib_grant_status(s->lock[i], s->grant[i], &status);
-    return status.state == SNIB_HELD ? status.holds : 0;
+    return status.state == SNIB_STATE_HELD ? status.holds : 0;
 }
 
 /* The handles that are not freed yet, and all else. */
@@ -123,7 +123,7 @@ static void note_loss(void *data, struct snib_grant grant, snib_state state,
                       snib_cause reason)
 {
     (void)grant, (void)reason;
-    if (state == SNIB_LOST) {
+    if (state == SNIB_STATE_LOST) {
         __atomic_fetch_add((int *)data, 1, __ATOMIC_SEQ_CST);
     }
 }
@@ -251,10 +251,10 @@ static void enter(struct pair *p, int i)
 static bool fetch(struct snib_client *c, bool pull, struct snib_event *ev)
 {
     for (int i = 0; pull && i < 20; i++) {
-        assert_int_equal(snib_process(c), SNIB_ERR_OK);
+        assert_int_equal(snib_client_process(c), SNIB_ERR_OK);
     }
-    struct pollfd p = {.fd = snib_fd(c), .events = POLLIN};
-    return (pull || poll(&p, 1, 5000) == 1) && snib_next(c, ev);
+    struct pollfd p = {.fd = snib_client_fd(c), .events = POLLIN};
+    return (pull || poll(&p, 1, 5000) == 1) && snib_client_next(c, ev);
 }
 
 static void start(struct pair *p, int i, bool pull)
@@ -267,7 +267,7 @@ static void start(struct pair *p, int i, bool pull)
         snib_try_for_start(p->lock[i], 1000, &o, &p->ear[i], &ticket, &e),
         SNIB_ERR_OK);
     assert_true(fetch(p->c, pull, &ev));
-    assert_int_equal(ev.kind, SNIB_EV_GRANTED);
+    assert_int_equal(ev.kind, SNIB_EVENT_GRANTED);
     assert_ptr_equal(ev.user, &p->ear[i]);
     p->grant = ev.grant;
 }
@@ -321,7 +321,7 @@ static void of_two_each_that_holds_hears_of_the_loss(void **state)
                 bool due = gone != i && wants & 1 << i;
                 assert_int_equal(p.ear[i].told, due);
                 if (due) {
-                    assert_int_equal(p.ear[i].state[0], SNIB_LOST);
+                    assert_int_equal(p.ear[i].state[0], SNIB_STATE_LOST);
                     assert_int_equal(p.ear[i].grant.ticket, p.grant.ticket);
                 }
             }
@@ -352,8 +352,8 @@ static void of_two_each_that_was_started_has_its_event(void **state)
             for (int n = 0; n < TWO; n++) {
                 if (gone != n && started & 1 << n) {
                     assert_true(fetch(p.c, false, &ev));
-                    assert_int_equal(ev.kind, SNIB_EV_STATE);
-                    assert_int_equal(ev.state, SNIB_LOST);
+                    assert_int_equal(ev.kind, SNIB_EVENT_STATE);
+                    assert_int_equal(ev.state, SNIB_STATE_LOST);
                     assert_int_equal(ev.grant.ticket, p.grant.ticket);
                     struct ear *ear = ev.user;
                     assert_true(ear == &p.ear[0] || ear == &p.ear[1]);
@@ -364,7 +364,7 @@ static void of_two_each_that_was_started_has_its_event(void **state)
                 assert_int_equal(p.ear[i].told,
                                  gone != i && started & 1 << i ? 1 : 0);
             }
-            assert_false(snib_next(p.c, &ev));
+            assert_false(snib_client_next(p.c, &ev));
             close_pair(&p);
         }
     }
@@ -389,13 +389,13 @@ static void who_enters_at_risk_is_told_of_what_comes_then(void **state)
     start(&p, 0, true);
     stand_still(p.c);
     assert_int_equal(p.ear[0].told, 1);
-    assert_int_equal(p.ear[0].state[0], SNIB_AT_RISK);
+    assert_int_equal(p.ear[0].state[0], SNIB_STATE_AT_RISK);
     start(&p, 1, true);
     assert_true(snib_grant_held(p.lock[1], p.grant));
     assert_int_equal(p.ear[0].told, 2);
-    assert_int_equal(p.ear[0].state[1], SNIB_HELD);
+    assert_int_equal(p.ear[0].state[1], SNIB_STATE_HELD);
     assert_int_equal(p.ear[1].told, 1);
-    assert_int_equal(p.ear[1].state[0], SNIB_HELD);
+    assert_int_equal(p.ear[1].state[0], SNIB_STATE_HELD);
     close_pair(&p);
 }
 

@@ -23,7 +23,7 @@ struct scene {
 static void scene_begin(struct scene *s)
 {
     struct snib_lock_options write = SNIB_INIT(snib_lock_options);
-    write.kind = SNIB_WRITE;
+    write.kind = SNIB_KIND_WRITE;
     s->c = open_client("", false);
     s->other = open_client("", false);
     s->lock = lock_of(s->c, "a");
@@ -111,7 +111,8 @@ static void *waits(void *arg)
 static bool somebody_waits(struct scene *s)
 {
     struct snib_view *v;
-    assert_int_equal(snib_inspect(s->other, "a", 0, &v, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_client_inspect(s->other, "a", 0, &v, &e),
+                     SNIB_ERR_OK);
     bool waits = v->waiter_count > 0;
     snib_view_free(v);
     return waits;
@@ -152,15 +153,15 @@ static void a_start_with_zero_options_waits(void **state)
                      SNIB_ERR_OK);
     bool ended = false;
     while (!ended && !somebody_waits(&s)) {
-        ended = snib_next(s.c, &ev);
+        ended = snib_client_next(s.c, &ev);
         nap(1);
     }
     assert_false(ended);
     assert_int_equal(snib_release(s.theirs, s.grant, &e), SNIB_ERR_OK);
-    while (!snib_next(s.c, &ev)) {
+    while (!snib_client_next(s.c, &ev)) {
         nap(1);
     }
-    assert_int_equal(ev.kind, SNIB_EV_GRANTED);
+    assert_int_equal(ev.kind, SNIB_EVENT_GRANTED);
     scene_end(&s);
 }
 
@@ -264,10 +265,10 @@ static void a_start_whose_limit_is_over_is_a_try(void **state)
             snib_barrier_try_for_start(s.c, "b", 0, 2, over[i], NULL, NULL, &e),
             SNIB_ERR_OK);
         for (int n = 0; n < 3; n++) {
-            while (!snib_next(s.c, &ev)) {
+            while (!snib_client_next(s.c, &ev)) {
                 nap(1);
             }
-            assert_int_equal(ev.kind, SNIB_EV_REFUSED);
+            assert_int_equal(ev.kind, SNIB_EVENT_REFUSED);
             assert_int_equal(ev.error.code, SNIB_ERR_BUSY);
         }
     }

@@ -40,7 +40,7 @@ static void same_thread_enters_again_with_the_same_token(void **state)
     assert_true(snib_grant_held(l, g));
     assert_int_equal(snib_release(l, g, &e), SNIB_ERR_OK);
     snib_grant_status(l, g, &s);
-    assert_int_equal(s.state, SNIB_RELEASED);
+    assert_int_equal(s.state, SNIB_STATE_RELEASED);
     snib_lock_free(l);
     snib_client_free(c);
 }
@@ -124,13 +124,13 @@ static void wrong_options_are_refused(void **state)
     lo.lease_ms = 49;
     assert_int_equal(snib_lock_new(c, "x", &lo, &l, &e), SNIB_ERR_USAGE);
     lo.lease_ms = 0;
-    lo.kind = SNIB_READ;
+    lo.kind = SNIB_KIND_READ;
     lo.permits = 1;
     assert_int_equal(snib_lock_new(c, "x", &lo, &l, &e), SNIB_ERR_USAGE);
     lo.kind = (snib_kind)77;
     assert_int_equal(snib_lock_new(c, "x", &lo, &l, &e), SNIB_ERR_USAGE);
     lo = (struct snib_lock_options)SNIB_INIT(snib_lock_options);
-    lo.kind = SNIB_PERMITS;
+    lo.kind = SNIB_KIND_PERMITS;
     lo.permits = 3;
     lo.capacity = 2;
     assert_int_equal(snib_lock_new(c, "x", &lo, &l, &e), SNIB_ERR_USAGE);

@@ -37,7 +37,7 @@ static struct snib_client *pull(void)
 static void do_all(struct snib_client *c)
 {
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(snib_process(c), SNIB_ERR_OK);
+        assert_int_equal(snib_client_process(c), SNIB_ERR_OK);
     }
 }
 
@@ -52,7 +52,7 @@ static struct snib_event event_of(struct snib_client *c)
     struct snib_event ev;
     memset(&ev, 0xa5, sizeof ev);
     do_all(c);
-    if (!snib_next(c, &ev)) {
+    if (!snib_client_next(c, &ev)) {
         fail_msg("no event");
     }
     return ev;
@@ -62,7 +62,7 @@ static void no_event(struct snib_client *c)
 {
     struct snib_event ev;
     do_all(c);
-    assert_false(snib_next(c, &ev));
+    assert_false(snib_client_next(c, &ev));
 }
 
 static uint64_t begin(struct snib_lock *l, int64_t wait_ms, void *user)
@@ -110,7 +110,7 @@ static void is_refused(struct snib_client *c, uint64_t ticket, const void *user,
                        snib_err err)
 {
     struct snib_event ev = event_of(c);
-    is_event(&ev, SNIB_EV_REFUSED, ticket, 0, user, SNIB_RELEASED,
+    is_event(&ev, SNIB_EVENT_REFUSED, ticket, 0, user, SNIB_STATE_RELEASED,
              SNIB_CAUSE_NONE, err);
 }
 
@@ -118,8 +118,8 @@ static void is_released(struct snib_client *c, struct snib_grant g,
                         const void *user, snib_err err, const char *says)
 {
     struct snib_event ev = event_of(c);
-    is_event(&ev, SNIB_EV_RELEASED, g.ticket, g.token, user, SNIB_RELEASED,
-             SNIB_CAUSE_NONE, err);
+    is_event(&ev, SNIB_EVENT_RELEASED, g.ticket, g.token, user,
+             SNIB_STATE_RELEASED, SNIB_CAUSE_NONE, err);
     assert_non_null(strstr(ev.error.text, says));
 }
 
@@ -127,8 +127,8 @@ static void is_lost(struct snib_client *c, struct snib_grant g,
                     const void *user, snib_cause reason)
 {
     struct snib_event ev = event_of(c);
-    is_event(&ev, SNIB_EV_STATE, g.ticket, g.token, user, SNIB_LOST, reason,
-             SNIB_ERR_OK);
+    is_event(&ev, SNIB_EVENT_STATE, g.ticket, g.token, user, SNIB_STATE_LOST,
+             reason, SNIB_ERR_OK);
     no_event(c); /* told once */
 }
 
@@ -150,7 +150,7 @@ static struct snib_grant granted(struct snib_client *c, struct snib_lock *l,
     uint64_t t = begin(l, 0, user);
     struct snib_event ev = event_of(c);
     assert_true(ev.grant.token > 0);
-    is_event(&ev, SNIB_EV_GRANTED, t, ev.grant.token, user, SNIB_HELD,
+    is_event(&ev, SNIB_EVENT_GRANTED, t, ev.grant.token, user, SNIB_STATE_HELD,
              SNIB_CAUSE_NONE, SNIB_ERR_OK);
     return ev.grant;
 }
@@ -168,7 +168,7 @@ static void each_event_has_what_its_kind_says(void **state)
     advance(c, 500);
     is_refused(c, t, &two, SNIB_ERR_TIMEOUT);
     t = begin(l, INT64_MAX, &two);
-    snib_cancel(c, t);
+    snib_client_cancel(c, t);
     is_refused(c, t, &two, SNIB_ERR_CANCELLED);
     advance(c, 500); /* its fixed lease ends */
     is_lost(c, g, &one, SNIB_CAUSE_EXPIRED);
@@ -213,14 +213,14 @@ static void each_cause_of_a_loss_is_told_by_event_status_and_words(void **state)
         } else if (t[i].how == FORGOTTEN) {
             assert_int_equal(snib_test_expire(c, "x"), SNIB_ERR_OK);
         } else if (t[i].how == REVOKED) {
-            assert_int_equal(
-                snib_force_release(other, "x", 0, "too long", &ended, &e),
-                SNIB_ERR_OK);
+            assert_int_equal(snib_client_force_release(other, "x", 0,
+                                                       "too long", &ended, &e),
+                             SNIB_ERR_OK);
             assert_int_equal(ended, 1);
         }
         advance(c, t[i].how == EXPIRED ? 3000 : 1000);
         is_lost(c, g, &c, t[i].reason);
-        struct snib_status s = is_now(l, g, SNIB_LOST, t[i].reason, 0);
+        struct snib_status s = is_now(l, g, SNIB_STATE_LOST, t[i].reason, 0);
         assert_int_equal(s.holds, 1);
         assert_int_equal(s.token, g.token);
         assert_false(snib_grant_held(l, g));
@@ -232,7 +232,7 @@ static void each_cause_of_a_loss_is_told_by_event_status_and_words(void **state)
         assert_int_equal(snib_release_start(l, g, &l, &e), SNIB_ERR_OK);
         is_released(c, g, &l, SNIB_ERR_LOST, snib_cause_text(t[i].reason));
         /* given back: nothing more to say */
-        (void)is_now(l, g, SNIB_RELEASED, SNIB_CAUSE_NONE, 0);
+        (void)is_now(l, g, SNIB_STATE_RELEASED, SNIB_CAUSE_NONE, 0);
         snib_grant_explain(l, g, words, sizeof words);
         assert_string_equal(words, "");
         snib_lock_free(l);
@@ -279,7 +279,7 @@ static void a_limit_is_kept_to_the_millisecond(void **state)
         snprintf(row, sizeof row, "of %lld ms", (long long)limits[i]);
         uint64_t t = begin(l, limits[i], &i);
         do_all(c);
-        assert_in_range(snib_timeout_ms(c), 0, limits[i]);
+        assert_in_range(snib_client_timeout_ms(c), 0, limits[i]);
         advance(c, limits[i] - 1);
         no_event(c);
         advance(c, 1);
@@ -311,8 +311,8 @@ static void each_of_many_waits_has_its_own_limit(void **state)
         ev = event_of(c);
         int i = (int)((uint64_t *)ev.user - ticket);
         assert_in_range(i, 0, N - 1);
-        is_event(&ev, SNIB_EV_REFUSED, ticket[i], 0, &ticket[i], SNIB_RELEASED,
-                 SNIB_CAUSE_NONE, SNIB_ERR_TIMEOUT);
+        is_event(&ev, SNIB_EVENT_REFUSED, ticket[i], 0, &ticket[i],
+                 SNIB_STATE_RELEASED, SNIB_CAUSE_NONE, SNIB_ERR_TIMEOUT);
         assert_int_equal(10 * (1 + 7 * i % N), ms);
         assert_false(told[i]);
         told[i] = true;
@@ -341,15 +341,15 @@ static void what_is_left_counts_down_to_the_loss(void **state)
         struct snib_lock *l = lock_with(c, t[i].lease, true, t[i].hold_max);
         struct snib_grant g = granted(c, l, NULL);
         struct snib_status s =
-            is_now(l, g, SNIB_HELD, SNIB_CAUSE_NONE, t[i].left);
+            is_now(l, g, SNIB_STATE_HELD, SNIB_CAUSE_NONE, t[i].left);
         assert_int_equal(s.held_ms, 0);
         advance(c, t[i].left - 1);
-        s = is_now(l, g, SNIB_HELD, SNIB_CAUSE_NONE, 1);
+        s = is_now(l, g, SNIB_STATE_HELD, SNIB_CAUSE_NONE, 1);
         assert_int_equal(s.held_ms, t[i].left - 1);
         no_event(c);
         /* Nobody has to run for it to be true. */
         assert_int_equal(snib_test_advance(c, 1), SNIB_ERR_OK);
-        (void)is_now(l, g, SNIB_LOST,
+        (void)is_now(l, g, SNIB_STATE_LOST,
                      t[i].left == t[i].hold_max ? SNIB_CAUSE_HOLD_MAX
                                                 : SNIB_CAUSE_EXPIRED,
                      0);
@@ -374,7 +374,7 @@ static void what_is_not_held_is_lost(void **state)
         while (snib_grant_held(l, g)) {
         }
         snib_grant_status(l, g, &s);
-        assert_int_equal(s.state, SNIB_LOST);
+        assert_int_equal(s.state, SNIB_STATE_LOST);
         assert_int_equal(snib_release(l, g, &e), SNIB_ERR_LOST);
     }
     snib_lock_free(l);
@@ -424,10 +424,10 @@ static void each_call_sets_the_whole_error(void **state)
     is_told(snib_renew(l, g, 1, &e), SNIB_ERR_USAGE, "lease");
     is_told(snib_renew(l, none, 0, &e), SNIB_ERR_NOT_HELD, "ticket 0");
     is_told(snib_release(l, none, &e), SNIB_ERR_NOT_HELD, "ticket 0");
-    is_told(snib_inspect(c, "x", 0, &view, &e), SNIB_ERR_OK, "");
+    is_told(snib_client_inspect(c, "x", 0, &view, &e), SNIB_ERR_OK, "");
     assert_int_equal(view->holder_count, 1);
     snib_view_free(view);
-    is_told(snib_force_release(other, "x", 0, "why not", &ended, &e),
+    is_told(snib_client_force_release(other, "x", 0, "why not", &ended, &e),
             SNIB_ERR_OK, "");
     is_told(snib_renew(l, g, 0, &e), SNIB_ERR_LOST, "revoked by ");
     is_told(acquire(l, 0, &h), SNIB_ERR_LOST, "revoked");
@@ -441,7 +441,7 @@ static void each_call_sets_the_whole_error(void **state)
     is_told(acquire(l, 0, &g), SNIB_ERR_CLOSED, closed);
     is_told(snib_release(l, g, &e), SNIB_ERR_CLOSED, closed);
     is_told(snib_renew(l, g, 0, &e), SNIB_ERR_CLOSED, closed);
-    is_told(snib_inspect(c, "x", 0, &view, &e), SNIB_ERR_CLOSED, closed);
+    is_told(snib_client_inspect(c, "x", 0, &view, &e), SNIB_ERR_CLOSED, closed);
     snib_lock_free(l);
     snib_lock_free(m);
     snib_client_free(c);
@@ -459,8 +459,8 @@ static void without_answers_each_call_says_what_is_not_known(void **state)
     answer_nothing(c);
     is_told(acquire(m, 0, &h), SNIB_ERR_UNKNOWN, " "); /* it may be there */
     is_told(snib_renew(l, g, 0, &e), SNIB_ERR_UNKNOWN, " ");
-    is_told(snib_force_release(c, "z", 0, "", &ended, &e), SNIB_ERR_UNKNOWN,
-            " ");
+    is_told(snib_client_force_release(c, "z", 0, "", &ended, &e),
+            SNIB_ERR_UNKNOWN, " ");
     is_told(snib_release(l, g, &e), SNIB_ERR_UNKNOWN, " ");
     assert_int_equal(snib_test_drop_replies(c, 0), SNIB_ERR_OK);
     snib_lock_free(l);
@@ -489,13 +489,15 @@ static void a_question_without_an_answer_is_never_unknown(void **state)
     assert_int_equal(snib_elect_new(c, "e", NULL, &el, &e), SNIB_ERR_OK);
     answer_nothing(c);
     const snib_err away = SNIB_ERR_UNREACHABLE;
-    is_told(snib_inspect(c, "x", 0, &view, &e), away, "reply dropped");
-    is_told(snib_list(c, NULL, &views, &count, &e), away, "reply dropped");
+    is_told(snib_client_inspect(c, "x", 0, &view, &e), away, "reply dropped");
+    is_told(snib_client_list(c, NULL, &views, &count, &e), away,
+            "reply dropped");
     is_told(snib_latch_left(c, "l", 0, &left, &e), away, "reply");
     is_told(snib_semaphore_get(c, "s", 0, &sem, &e), away, "reply");
     is_told(snib_value_get(c, "v", 0, &value, &e), away, " ");
     is_told(snib_elect_leader(el, &leader, &e), away, "reply dropped");
-    is_told(snib_doctor(c, tell_nobody, NULL, &e), away, "reply dropped");
+    is_told(snib_client_doctor(c, tell_nobody, NULL, &e), away,
+            "reply dropped");
     is_told(snib_latch_count_down(c, "l", 0, 1, &left, &e), SNIB_ERR_UNKNOWN,
             " "); /* as before: this may be done */
     assert_int_equal(snib_test_drop_replies(c, 0), SNIB_ERR_OK);
@@ -593,14 +595,14 @@ static void a_lost_place_in_a_ring_is_told_to_its_owner(void **state)
     o.data = &others;
     assert_int_equal(snib_ring_try(other, "s", 0, "a", &o, &q, &e),
                      SNIB_ERR_OK);
-    assert_int_equal(snib_force_release(other, "r", 0, "", &ended, &e),
+    assert_int_equal(snib_client_force_release(other, "r", 0, "", &ended, &e),
                      SNIB_ERR_OK);
     int64_t end = now_ms() + 20000;
     while (!atomic_load(&mine.count)) {
         assert_true(now_ms() < end);
         nap(2);
     }
-    assert_int_equal(mine.state, SNIB_LOST);
+    assert_int_equal(mine.state, SNIB_STATE_LOST);
     assert_int_equal(mine.reason, SNIB_CAUSE_REVOKED);
     assert_true(mine.ticket);
     assert_int_equal(snib_ring_leave(p, &e), SNIB_ERR_LOST);

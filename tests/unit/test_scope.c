@@ -27,7 +27,8 @@ static int close_all(void **state)
 static bool is_free(void)
 {
     struct snib_view *v;
-    assert_int_equal(snib_inspect(client, "x", 0, &v, NULL), SNIB_ERR_OK);
+    assert_int_equal(snib_client_inspect(client, "x", 0, &v, NULL),
+                     SNIB_ERR_OK);
     bool none = v->holder_count == 0;
     snib_view_free(v);
     return none;
@@ -206,9 +207,9 @@ static void a_forced_release_inside_is_told_with_its_reason(void **state)
     struct snib_error e = {0};
     uint32_t ended = 0;
     SNIB_WITH (s, lock, NULL, &e) {
-        assert_int_equal(
-            snib_force_release(client, "x", 0, "bad release", &ended, NULL),
-            SNIB_ERR_OK);
+        assert_int_equal(snib_client_force_release(client, "x", 0,
+                                                   "bad release", &ended, NULL),
+                         SNIB_ERR_OK);
     }
     assert_int_equal(ended, 1);
     assert_int_equal(e.code, SNIB_ERR_LOST);

@@ -63,7 +63,8 @@ static void relate(struct snib__request *r, const struct asked *other)
     r->name = other->r.name;
     if (one_in(2)) {
         memcpy(r->upgrade_of, other->r.id, sizeof r->upgrade_of);
-        r->kind = other->r.kind == SNIB_READ ? SNIB_WRITE : SNIB_READ;
+        r->kind =
+            other->r.kind == SNIB_KIND_READ ? SNIB_KIND_WRITE : SNIB_KIND_READ;
     } else {
         r->token = other->r.token; /* a yield */
     }
@@ -273,7 +274,8 @@ static void set_up(uint64_t which)
     w.cuts = one_in(2);
     w.few = one_in(2);
     for (int i = 0; i < KINDS; i++) { /* all of them, or some */
-        w.kind[i] = (snib_kind)(w.few ? below(SNIB_BARRIER + 1) : (uint64_t)i);
+        w.kind[i] =
+            (snib_kind)(w.few ? below(SNIB_KIND_BARRIER + 1) : (uint64_t)i);
     }
     for (int i = 0; i < NAMES; i++) {
         oracle.name[i] = (struct snib__name){.raw = names[i],

@@ -27,7 +27,7 @@ static struct snib__stored_claim some_claim(void)
         .request = {1, UINT64_MAX},
         .client = {UINT64_MAX, 2},
         .state = SNIB__SHARES,
-        .kind = SNIB_BARRIER,
+        .kind = SNIB_KIND_BARRIER,
         .permits = UINT32_MAX,
         .reserve = SNIB__RESERVE_MAX,
         .slot = 70000,
@@ -233,7 +233,7 @@ static void what_cannot_be_is_brought_within_bounds_or_refused(void **state)
     c.state = SNIB__SHARES + 1;
     assert_int_equal(read_back(&c, &back), SNIB_ERR_CORRUPT);
     c = some_claim();
-    c.kind = (snib_kind)(SNIB_BARRIER + 1);
+    c.kind = (snib_kind)(SNIB_KIND_BARRIER + 1);
     assert_int_equal(read_back(&c, &back), SNIB_ERR_CORRUPT);
 }
 

@@ -192,7 +192,7 @@ static void an_unresponsive_waiter_comes_back_behind_who_is_ahead(void **state)
     struct snib__request reader = acquire(1), writer = acquire(2);
     struct snib__request passing = acquire(3), ahead = acquire(4);
     (void)state;
-    reader.kind = passing.kind = SNIB_READ;
+    reader.kind = passing.kind = SNIB_KIND_READ;
     writer.rank = -1;
     do_all(0, &reader);
     do_all(1, &writer);
@@ -219,7 +219,7 @@ static void a_party_that_comes_back_is_not_overlooked(void **state)
     struct snib__request r = acquire(1), one = acquire(2), two = acquire(3);
     (void)state;
     do_all(0, &r);
-    one.kind = two.kind = SNIB_BARRIER;
+    one.kind = two.kind = SNIB_KIND_BARRIER;
     one.permits = two.permits = 2;
     do_all(1, &one);
     do_all(1, &two);

@@ -124,14 +124,14 @@ static void wait_behind_one_that_gives_up(void)
     err = err ? err : snib_acquire_start(fixed, &o, NULL, &second, &e);
     say_error(err, &e);
     await(); /* the first one stands in the store's queue by now */
-    snib_cancel(c, first);
+    snib_client_cancel(c, first);
     say("cancelled");
     do {
-        while (!snib_next(c, &ev)) {
-            struct pollfd f = {.fd = snib_fd(c), .events = POLLIN};
+        while (!snib_client_next(c, &ev)) {
+            struct pollfd f = {.fd = snib_client_fd(c), .events = POLLIN};
             poll(&f, 1, 1000);
         }
-    } while (ev.kind != SNIB_EV_GRANTED);
+    } while (ev.kind != SNIB_EVENT_GRANTED);
     char exported[SNIB_GRANT_TEXT];
     err = snib_grant_export(fixed, ev.grant, exported, sizeof exported, &e);
     if (err) {
@@ -146,7 +146,7 @@ static void count_waiters(void)
     struct snib_client *c = must_open(NULL);
     for (;;) {
         struct snib_view *v = NULL;
-        if (snib_inspect(c, "n", 1, &v, NULL)) {
+        if (snib_client_inspect(c, "n", 1, &v, NULL)) {
             _exit(6);
         }
         size_t n = v->waiter_count;

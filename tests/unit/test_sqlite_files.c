@@ -17,7 +17,7 @@ static void hold_and_renew(void)
         await();
         snib_err err = snib_renew(l, g, 0, &e);
         struct snib_view *v = NULL;
-        if (err && !snib_inspect(c, "n", 1, &v, &e)) { /* says why */
+        if (err && !snib_client_inspect(c, "n", 1, &v, &e)) { /* says why */
             snib_view_free(v);
             say("it can be looked at, but not be renewed");
         } else {
@@ -45,7 +45,7 @@ static void look(void)
     struct snib_error e = {0};
     struct snib_view *v = NULL;
     struct snib_client *c = open_as(NULL, &e);
-    say_error(c ? snib_inspect(c, "n", 1, &v, &e) : e.code, &e);
+    say_error(c ? snib_client_inspect(c, "n", 1, &v, &e) : e.code, &e);
     snib_view_free(v);
     snib_client_free(c);
 }

@@ -77,7 +77,7 @@ static void assert_held(const struct snib__name *n)
 {
     open_peers(1);
     assert_int_equal(look(0, n, SNIB__ROW_HOLDER, NULL), 1);
-    assert_int_equal(attempt(0, n, SNIB_WRITE).answer, SNIB__NO);
+    assert_int_equal(attempt(0, n, SNIB_KIND_WRITE).answer, SNIB__NO);
     close_peer(0);
 }
 
@@ -115,7 +115,7 @@ static void a_journal_beside_a_holder_keeps_nobody_out(void **state)
     kit.peer[1] = (struct peer){.client = {1, 2}};
     kit.peer[1].inst = open_file(&kit.peer[1]);
     assert_non_null(kit.peer[1].inst);
-    assert_int_equal(attempt(1, &n, SNIB_WRITE).answer, SNIB__NO);
+    assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).answer, SNIB__NO);
     assert_whole(size);
 }
 

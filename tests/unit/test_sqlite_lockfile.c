@@ -438,16 +438,16 @@ static void numbers_out_of_range_do_not_carry_sums_over(void **state)
     open_peers(2);
     sql("INSERT INTO lock(name, token, shares) "
         "VALUES(CAST('n' AS BLOB), 1, 9223372036854775807)");
-    struct snib__request r = ask(0, &n, SNIB_READ);
+    struct snib__request r = ask(0, &n, SNIB_KIND_READ);
     assert_int_equal(r.answer, SNIB__DONE);
-    assert_int_equal(attempt(1, &n, SNIB_WRITE).answer, SNIB__NO);
+    assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).answer, SNIB__NO);
     assert_int_equal(end(0, &r), SNIB__DONE);
     sql("INSERT INTO claim(name, request, client, kind, permits, holds, state, "
         "lease, until, delay, rank) VALUES(CAST('n' AS BLOB), x'00', x'00', 1, "
         "1, 1, 5, -9223372036854775807, -9223372036854775807, "
         "-9223372036854775807, 0); UPDATE lock SET shares = 1");
     assert_int_equal(look(0, &n, SNIB__ROW_HOLDER, NULL), 0);
-    assert_int_equal(attempt(1, &n, SNIB_WRITE).answer, SNIB__DONE);
+    assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).answer, SNIB__DONE);
 }
 
 int main(void)

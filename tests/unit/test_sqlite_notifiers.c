@@ -49,14 +49,14 @@ static void more_are_let_in_at_once_than_there_are_bells(void **state)
     struct snib__name n = name_of("crowd");
     (void)state;
     open_peers(PEERS);
-    struct snib__request a = of_kind(&n, SNIB_WRITE);
+    struct snib__request a = of_kind(&n, SNIB_KIND_WRITE);
     a.lease = snib__ms(60000);
     assert_int_equal(run(0, &a), SNIB__DONE);
     for (int i = 1; i < PEERS; i++) {
         struct snib__list chain;
         snib__list_init(&chain);
         for (int k = 0; k < EACH; k++) {
-            w[i][k] = of_kind(&n, SNIB_READ);
+            w[i][k] = of_kind(&n, SNIB_KIND_READ);
             w[i][k].lease = snib__ms(60000);
             snib__link_init(&w[i][k].link);
             snib__list_push(&chain, &w[i][k].link);

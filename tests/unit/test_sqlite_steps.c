@@ -144,9 +144,9 @@ static void hold_and_wait(void)
 
 static void read_and_wait(void)
 {
-    held = ask(0, &lock, SNIB_READ);
+    held = ask(0, &lock, SNIB_KIND_READ);
     assert_int_equal(held.answer, SNIB__DONE);
-    waits = ask(1, &lock, SNIB_WRITE);
+    waits = ask(1, &lock, SNIB_KIND_WRITE);
     assert_int_equal(waits.answer, SNIB__QUEUED);
 }
 
@@ -157,12 +157,12 @@ static struct snib__request take(void)
 
 static struct snib__request read_it(void)
 {
-    return of_kind(&lock, SNIB_READ);
+    return of_kind(&lock, SNIB_KIND_READ);
 }
 
 static struct snib__request take_permits(void)
 {
-    struct snib__request r = of_kind(&lock, SNIB_PERMITS);
+    struct snib__request r = of_kind(&lock, SNIB_KIND_PERMITS);
     r.permits = 2;
     r.capacity = 3;
     return r;

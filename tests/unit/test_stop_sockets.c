@@ -91,9 +91,9 @@ static void hears(struct snib_client *c, int peer, const char *word)
 {
     while (!strstr(heard, word)) {
         struct pollfd fd[] = {{.fd = peer, .events = POLLIN},
-                              {.fd = snib_fd(c), .events = POLLIN}};
+                              {.fd = snib_client_fd(c), .events = POLLIN}};
         assert_true(poll(fd, 2, 5000) > 0);
-        assert_int_equal(snib_process(c), SNIB_ERR_OK);
+        assert_int_equal(snib_client_process(c), SNIB_ERR_OK);
         ssize_t got = recv(peer, heard + heard_size,
                            sizeof heard - 1 - heard_size, MSG_DONTWAIT);
         heard_size += got > 0 ? (size_t)got : 0;
@@ -110,10 +110,10 @@ static void says(int peer, const char *text)
 static struct snib_event fetches(struct snib_client *c)
 {
     struct snib_event event;
-    while (!snib_next(c, &event)) {
-        struct pollfd fd = {.fd = snib_fd(c), .events = POLLIN};
+    while (!snib_client_next(c, &event)) {
+        struct pollfd fd = {.fd = snib_client_fd(c), .events = POLLIN};
         assert_int_equal(poll(&fd, 1, 5000), 1);
-        assert_int_equal(snib_process(c), SNIB_ERR_OK);
+        assert_int_equal(snib_client_process(c), SNIB_ERR_OK);
     }
     return event;
 }
@@ -129,7 +129,7 @@ static struct snib_client *pulling(const char *url, struct snib_lock **ret)
     assert_int_equal(snib_lock_new(c, "a", NULL, ret, &e), SNIB_ERR_OK);
     assert_int_equal(snib_acquire_start(*ret, NULL, NULL, NULL, &e),
                      SNIB_ERR_OK);
-    assert_int_equal(snib_process(c), SNIB_ERR_OK);
+    assert_int_equal(snib_client_process(c), SNIB_ERR_OK);
     return c;
 }
 
@@ -145,7 +145,7 @@ static void greets(struct snib_client *c, int peer)
 
 static bool speaks(struct snib_client *c)
 {
-    struct pollfd fd = {.fd = snib_fd(c), .events = POLLIN};
+    struct pollfd fd = {.fd = snib_client_fd(c), .events = POLLIN};
     return poll(&fd, 1, 0) != 0;
 }
 
@@ -161,15 +161,15 @@ static void a_release_without_an_answer_is_unknown_at_the_stop(void **state)
     greets(c, peer);
     says(peer, GRANT);
     event = fetches(c);
-    assert_int_equal(event.kind, SNIB_EV_GRANTED);
+    assert_int_equal(event.kind, SNIB_EVENT_GRANTED);
     assert_int_equal(snib_release_start(lock, event.grant, NULL, NULL),
                      SNIB_ERR_OK);
-    assert_false(snib_next(c, &event));
+    assert_false(snib_client_next(c, &event));
     snib_client_stop(c);
-    assert_true(snib_next(c, &event));
-    assert_int_equal(event.kind, SNIB_EV_RELEASED);
+    assert_true(snib_client_next(c, &event));
+    assert_int_equal(event.kind, SNIB_EVENT_RELEASED);
     assert_int_equal(event.error.code, SNIB_ERR_UNKNOWN);
-    assert_false(snib_next(c, &event));
+    assert_false(snib_client_next(c, &event));
     assert_false(speaks(c));
     snib_lock_free(lock);
     snib_client_free(c);

@@ -73,11 +73,11 @@ static void make_one(struct mine *m, int client)
     m->name = (int)below(NAMES);
     m->client = client;
     m->r = request(SNIB__ACQUIRE, &names[m->name]);
-    m->r.kind = (snib_kind)below(SNIB_BARRIER + 1);
-    m->r.permits = m->r.kind == SNIB_PERMITS   ? (uint32_t)below(4)
-                   : m->r.kind == SNIB_BARRIER ? 2 + (uint32_t)below(2)
-                                               : 1;
-    m->r.capacity = m->r.kind == SNIB_PERMITS && one_in(2) ? 3 : 0;
+    m->r.kind = (snib_kind)below(SNIB_KIND_BARRIER + 1);
+    m->r.permits = m->r.kind == SNIB_KIND_PERMITS   ? (uint32_t)below(4)
+                   : m->r.kind == SNIB_KIND_BARRIER ? 2 + (uint32_t)below(2)
+                                                    : 1;
+    m->r.capacity = m->r.kind == SNIB_KIND_PERMITS && one_in(2) ? 3 : 0;
     m->r.may_queue = !one_in(3) && m->r.permits > 0;
     m->r.lease = snib__ms(leases[below(4)]);
     m->r.rank = (int8_t)(one_in(4) ? (int)below(3) - 1 : 0);
@@ -86,8 +86,8 @@ static void make_one(struct mine *m, int client)
     m->r.floor = one_in(5) ? floor_seen : 0;
     if (other && other->holds && other->name == m->name &&
         other->client == m->client && other != m && one_in(2) &&
-        ((m->r.kind == SNIB_READ && other->r.kind == SNIB_WRITE) ||
-         (m->r.kind == SNIB_WRITE && other->r.kind == SNIB_READ))) {
+        ((m->r.kind == SNIB_KIND_READ && other->r.kind == SNIB_KIND_WRITE) ||
+         (m->r.kind == SNIB_KIND_WRITE && other->r.kind == SNIB_KIND_READ))) {
         memcpy(m->r.upgrade_of, other->r.id, sizeof m->r.upgrade_of);
     }
 }

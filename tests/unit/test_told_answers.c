@@ -63,7 +63,7 @@ static void an_update_that_stops_tells_what_it_saw(void **state)
 
 static void force_it(struct world *w)
 {
-    must(snib_force_release(w->other, "x", 0, "told", NULL, &e));
+    must(snib_client_force_release(w->other, "x", 0, "told", NULL, &e));
     while (snib_renew(w->lock, w->g, 0, &e) == SNIB_ERR_OK) {
         nap(1);
     }
@@ -74,7 +74,7 @@ static int force_inside(void *data, struct snib_grant g)
     struct world *w = data;
     struct snib_lock *l;
     must(snib_lock_new(w->c, "x", NULL, &l, &e));
-    must(snib_force_release(w->other, "x", 0, "told", NULL, &e));
+    must(snib_client_force_release(w->other, "x", 0, "told", NULL, &e));
     assert_int_equal(snib_renew(l, g, 0, &e), SNIB_ERR_LOST);
     snib_lock_free(l);
     return 3;
@@ -119,23 +119,23 @@ static void a_status_is_whole(void **state)
     world_begin(&w, HELD | PERMITS | OTHER);
     take_again(&w);
     struct snib_view *v;
-    must(snib_inspect(w.other, "x", 0, &v, &e));
+    must(snib_client_inspect(w.other, "x", 0, &v, &e));
     const struct snib_party *p = &v->holders[v->holders[0].slot != 1];
     assert_int_equal(p->token, w.g.token);
     struct snib_status s = status_of(&w, w.g);
-    assert_int_equal(s.state, SNIB_HELD);
+    assert_int_equal(s.state, SNIB_STATE_HELD);
     assert_int_equal(s.cause, SNIB_CAUSE_NONE);
     assert_int_equal(s.token, p->token);
     assert_in_range(s.left_ms, 1, p->left_ms + 1000);
     assert_in_range(s.held_ms, 0, 20000);
     assert_int_equal(s.holds, 1);
-    assert_int_equal(s.kind, SNIB_PERMITS);
+    assert_int_equal(s.kind, SNIB_KIND_PERMITS);
     assert_int_equal(s.permits, p->permits);
     assert_int_equal(s.slot, p->slot);
     snib_view_free(v);
     must(snib_release(w.lock, w.g, &e));
     s = status_of(&w, w.g);
-    assert_int_equal(s.state, SNIB_RELEASED);
+    assert_int_equal(s.state, SNIB_STATE_RELEASED);
     assert_int_equal(s.cause, SNIB_CAUSE_NONE);
     assert_int_equal(s.token, w.g.token);
     assert_int_equal(s.left_ms, 0);
@@ -155,14 +155,14 @@ static void a_status_of_a_multi_is_whole(void **state)
     world_begin(&w, MULTI_HELD | OTHER);
     memset(&s, POISON, sizeof s);
     snib_multi_status(w.multi, w.grants, &s);
-    assert_int_equal(s.state, SNIB_HELD);
+    assert_int_equal(s.state, SNIB_STATE_HELD);
     assert_int_equal(s.cause, SNIB_CAUSE_NONE);
     assert_in_range(s.left_ms, 1, 30000);
     assert_true(s.member < 2);
     must(snib_release(w.second, w.grants[1], &e));
     memset(&s, POISON, sizeof s);
     snib_multi_status(w.multi, w.grants, &s);
-    assert_int_equal(s.state, SNIB_RELEASED);
+    assert_int_equal(s.state, SNIB_STATE_RELEASED);
     assert_int_equal(s.member, 1);
     assert_int_equal(s.cause, SNIB_CAUSE_NONE);
     assert_int_equal(snib_multi_release(w.multi, w.grants, &e),
@@ -195,7 +195,7 @@ static void a_status_of_a_candidate_is_whole(void **state)
     world_begin(&w, ELECT);
     memset(&s, POISON, sizeof s);
     snib_elect_status(w.elect, &s);
-    assert_int_equal(s.state, SNIB_FOLLOWER);
+    assert_int_equal(s.state, SNIB_ELECT_FOLLOWER);
     assert_int_equal(s.cause, SNIB_CAUSE_NONE);
     assert_int_equal(s.term, 0);
     assert_int_equal(s.left_ms, 0);
@@ -247,7 +247,7 @@ static void no_event_changes_nothing(void **state)
     (void)state;
     world_begin(&w, PULL);
     memset(&ev, POISON, sizeof ev);
-    assert_false(snib_next(w.c, &ev));
+    assert_false(snib_client_next(w.c, &ev));
     assert_true(all_are(&ev, sizeof ev, POISON));
     world_end(&w);
 }
@@ -261,20 +261,24 @@ static void what_is_given_is_cleared_though_the_rest_is_missing(void **state)
     (void)state;
     world_begin(&w, 0);
     w.count = 5;
-    assert_int_equal(snib_list(w.c, NULL, NULL, &w.count, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_list(w.c, NULL, NULL, &w.count, &e),
+                     SNIB_ERR_USAGE);
     assert_int_equal(w.count, 0);
     memset(&w.views, POISON, sizeof w.views);
-    assert_int_equal(snib_list(w.c, NULL, &w.views, NULL, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_list(w.c, NULL, &w.views, NULL, &e),
+                     SNIB_ERR_USAGE);
     assert_null(w.views);
     w.count = 5;
-    assert_int_equal(snib_deadlocks(w.c, NULL, &w.count, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_deadlocks(w.c, NULL, &w.count, &e),
+                     SNIB_ERR_USAGE);
     assert_int_equal(w.count, 0);
     memset(&w.cycles, POISON, sizeof w.cycles);
-    assert_int_equal(snib_deadlocks(NULL, &w.cycles, &w.count, &e),
+    assert_int_equal(snib_client_deadlocks(NULL, &w.cycles, &w.count, &e),
                      SNIB_ERR_USAGE);
     assert_null(w.cycles);
     memset(&w.view, POISON, sizeof w.view);
-    assert_int_equal(snib_inspect(NULL, "x", 0, &w.view, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_inspect(NULL, "x", 0, &w.view, &e),
+                     SNIB_ERR_USAGE);
     assert_null(w.view);
     memset(&w.joined, POISON, sizeof w.joined);
     assert_int_equal(snib_ring_join(NULL, "x", 0, "a", NULL, &w.joined, &e),
@@ -286,7 +290,8 @@ static void what_is_given_is_cleared_though_the_rest_is_missing(void **state)
     assert_true(all_are(&w.got, sizeof w.got, 0));
     assert_int_equal(snib_ring_read(w.c, "x", 0, NULL, &e), SNIB_ERR_USAGE);
     assert_int_equal(snib_semaphore_get(w.c, "x", 0, NULL, &e), SNIB_ERR_USAGE);
-    assert_int_equal(snib_inspect(w.c, "x", 0, NULL, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_inspect(w.c, "x", 0, NULL, &e),
+                     SNIB_ERR_USAGE);
     assert_int_equal(snib_latch_left(w.c, "x", 0, NULL, &e), SNIB_ERR_USAGE);
     assert_int_equal(snib_value_get(w.c, "x", 0, NULL, &e), SNIB_ERR_USAGE);
     world_end(&w);
@@ -299,7 +304,7 @@ static void a_result_that_nobody_wants_may_be_null(void **state)
     (void)state;
     world_begin(&w, PERMITS);
     must(snib_semaphore_drain(w.lock, NULL, &w.got, NULL, &e));
-    must(snib_force_release(w.c, "x", 0, NULL, NULL, &e));
+    must(snib_client_force_release(w.c, "x", 0, NULL, NULL, &e));
     must(snib_semaphore_set(w.c, "x", 0, 2, false, NULL, &e));
     must(snib_latch_set(w.c, "y", 0, 2, NULL, &e));
     must(snib_latch_count_down(w.c, "y", 0, 2, NULL, &e));

@@ -123,7 +123,7 @@ static void wait_for_a_waiter(struct world *w)
     int64_t end = now_ms() + 20000;
     for (size_t n = 0; !n;) {
         struct snib_view *v;
-        assert_int_equal(snib_inspect(w->other, "x", 0, &v, &mine),
+        assert_int_equal(snib_client_inspect(w->other, "x", 0, &v, &mine),
                          SNIB_ERR_OK);
         n = v->waiter_count;
         snib_view_free(v);
@@ -202,14 +202,14 @@ static void a_try_that_is_called_off_says_so(void **state)
 static snib_err cancelled(struct world *w)
 {
     must(snib_acquire_start(w->lock, &w->how, w, &w->ticket, &e));
-    snib_cancel(w->c, w->ticket);
-    return event_of(w, SNIB_EV_REFUSED);
+    snib_client_cancel(w->c, w->ticket);
+    return event_of(w, SNIB_EVENT_REFUSED);
 }
 
 static void a_start_that_is_called_off_says_so(void **state)
 {
     (void)state;
-    each_row(ONE("SNIB_EV_REFUSED", PULL, cancelled), .more = OTHER,
+    each_row(ONE("SNIB_EVENT_REFUSED", PULL, cancelled), .more = OTHER,
              .set = bar_for_ever);
 }
 
@@ -217,13 +217,13 @@ static snib_err closed_over(struct world *w)
 {
     must(snib_acquire_start(w->lock, &w->how, w, &w->ticket, &e));
     snib_client_close(w->c);
-    return event_of(w, SNIB_EV_REFUSED);
+    return event_of(w, SNIB_EVENT_REFUSED);
 }
 
 static void a_start_whose_client_is_closed_says_so(void **state)
 {
     (void)state;
-    each_row(ONE("SNIB_EV_REFUSED", 0, closed_over), .more = OTHER,
+    each_row(ONE("SNIB_EVENT_REFUSED", 0, closed_over), .more = OTHER,
              .set = bar_for_ever);
 }
 
@@ -234,8 +234,8 @@ enum { HOLDS = HELD | MULTI_HELD | LEADS | PLACE | LEFT };
 static void end_all_by_force(struct world *w)
 {
     uint32_t ended;
-    must(snib_force_release(w->other, "x", 0, "told", &ended, &e));
-    must(snib_force_release(w->other, "ring", 0, "told", &ended, &e));
+    must(snib_client_force_release(w->other, "x", 0, "told", &ended, &e));
+    must(snib_client_force_release(w->other, "ring", 0, "told", &ended, &e));
 }
 
 /* Who asks for a lock that its owner has lost, is told so, too. What does no I/O
@@ -405,19 +405,21 @@ static snib_err write_upgrade(struct world *w, bool forced)
     uint64_t ticket;
     theirs.owner = snib_owner_new();
     o.owner = snib_owner_new();
-    w->lock = of_kind(w->c, SNIB_READ);
+    w->lock = of_kind(w->c, SNIB_KIND_READ);
     must(snib_try_start(w->lock, &o, NULL, &w->ticket, &e));
-    next_event(w, SNIB_EV_GRANTED);
+    next_event(w, SNIB_EVENT_GRANTED);
     if (forced) {
         end_all_by_force(w);
     } else {
-        must(snib_acquire(of_kind(w->other, SNIB_READ), &theirs, &w->got, &e));
-        must(snib_acquire_start(of_kind(w->other, SNIB_WRITE), &theirs, NULL,
-                                &ticket, &e));
+        must(snib_acquire(of_kind(w->other, SNIB_KIND_READ), &theirs, &w->got,
+                          &e));
+        must(snib_acquire_start(of_kind(w->other, SNIB_KIND_WRITE), &theirs,
+                                NULL, &ticket, &e));
         wait_for_a_waiter(w);
     }
-    must(snib_acquire_start(of_kind(w->c, SNIB_WRITE), &o, w, &w->ticket, &e));
-    return event_of(w, SNIB_EV_REFUSED);
+    must(snib_acquire_start(of_kind(w->c, SNIB_KIND_WRITE), &o, w, &w->ticket,
+                            &e));
+    return event_of(w, SNIB_EVENT_REFUSED);
 }
 
 static snib_err second_writer(struct world *w)
@@ -433,13 +435,13 @@ static snib_err writer_beside_nothing(struct world *w)
 static void a_second_reader_that_wants_to_write_is_told_so(void **state)
 {
     (void)state;
-    each_row(ONE("SNIB_EV_REFUSED", PULL, second_writer), .more = OTHER);
+    each_row(ONE("SNIB_EVENT_REFUSED", PULL, second_writer), .more = OTHER);
 }
 
 static void a_reader_whose_grant_is_over_is_told_so(void **state)
 {
     (void)state;
-    each_row(ONE("SNIB_EV_REFUSED", PULL, writer_beside_nothing),
+    each_row(ONE("SNIB_EVENT_REFUSED", PULL, writer_beside_nothing),
              .more = OTHER);
 }
 

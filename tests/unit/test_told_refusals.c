@@ -25,7 +25,7 @@ static void is_stale(struct snib_lock *l, struct snib_grant g)
     struct snib_status s;
     char why[SNIB_EXPLAIN_TEXT] = "?";
     snib_grant_status(l, g, &s);
-    assert_int_equal(s.state, SNIB_RELEASED);
+    assert_int_equal(s.state, SNIB_STATE_RELEASED);
     assert_int_equal(s.token, g.token);
     assert_false(snib_grant_held(l, g));
     snib_grant_explain(l, g, why, sizeof why);
@@ -101,8 +101,8 @@ enum { BLOCKING = MULTI | MULTI_HELD | ELECT | LEADS | PLACE };
 static bool may_block(const struct call *call)
 {
     static const char *const never[] = {
-        "snib_lock_new",      "snib_grant_request", "snib_grant_export",
-        "snib_grant_abandon", "snib_process",       "snib_semaphore_slot"};
+        "snib_lock_new",      "snib_grant_request",  "snib_grant_export",
+        "snib_grant_abandon", "snib_client_process", "snib_semaphore_slot"};
     bool blocks = !(call->needs & BLOCKING) &&
                   !strstr(call->function, "_start") &&
                   strncmp(call->function, "snib_test_", 10);

@@ -11,7 +11,7 @@
 static struct snib_view *seen(struct world *w, const char *name)
 {
     struct snib_view *v;
-    must(snib_inspect(w->other, name, 0, &v, &e));
+    must(snib_client_inspect(w->other, name, 0, &v, &e));
     return v;
 }
 
@@ -72,7 +72,7 @@ static void is_export(struct world *w, const struct snib_view *v)
 
 static void is_started(struct world *w, const struct snib_view *v)
 {
-    struct snib_event ev = next_event(w, SNIB_EV_GRANTED);
+    struct snib_event ev = next_event(w, SNIB_EVENT_GRANTED);
     struct snib_view *then = seen(w, "x"); /* v may be of before */
     (void)v;
     assert_int_equal(ev.grant.ticket, w->ticket);
@@ -84,7 +84,7 @@ static void is_started(struct world *w, const struct snib_view *v)
 static void is_passed(struct world *w, const struct snib_view *v)
 {
     (void)v;
-    struct snib_event ev = next_event(w, SNIB_EV_PASSED);
+    struct snib_event ev = next_event(w, SNIB_EVENT_PASSED);
     assert_true(w->ticket != 0);
     assert_int_equal(ev.grant.ticket, w->ticket);
 }
@@ -216,7 +216,7 @@ static void is_term(struct world *w, const struct snib_view *v)
     snib_elect_status(w->elect, &s);
     assert_int_equal(v->holder_count, 1);
     assert_int_equal(w->term, v->holders[0].token);
-    assert_int_equal(s.state, SNIB_LEADER);
+    assert_int_equal(s.state, SNIB_ELECT_LEADER);
     assert_int_equal(s.cause, SNIB_CAUSE_NONE);
     assert_int_equal(s.term, w->term);
     assert_in_range(s.left_ms, 1, v->holders[0].left_ms + 1);
@@ -409,10 +409,10 @@ static const struct look {
     {"snib_ring_join", 0, NULL, is_joined},
     {"snib_ring_try", 0, NULL, is_joined},
     {"snib_ring_try_for", 0, NULL, is_joined},
-    {"snib_inspect", HELD, NULL, is_view},
-    {"snib_list", HELD, NULL, are_views},
-    {"snib_force_release", HELD, NULL, is_forced},
-    {"snib_deadlocks", HELD, NULL, is_nothing},
+    {"snib_client_inspect", HELD, NULL, is_view},
+    {"snib_client_list", HELD, NULL, are_views},
+    {"snib_client_force_release", HELD, NULL, is_forced},
+    {"snib_client_deadlocks", HELD, NULL, is_nothing},
     {"snib_latch_set", 0, NULL, is_closed},
     {"snib_latch_count_down", 0, close_it, is_left},
     {"snib_latch_left", 0, close_it, is_left},

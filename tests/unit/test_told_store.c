@@ -106,11 +106,11 @@ static void what_passes_is_told_by_its_event(void **state)
     struct world w;
     world_begin(&w, 0);
     must(snib_latch_try_start(w.c, "x", 0, &w, &w.ticket, &e));
-    struct snib_event ev = next_event(&w, SNIB_EV_PASSED);
+    struct snib_event ev = next_event(&w, SNIB_EVENT_PASSED);
     assert_int_equal(ev.grant.ticket, w.ticket);
     assert_ptr_equal(ev.user, &w);
     assert_int_equal(ev.error.code, SNIB_ERR_OK);
-    assert_int_equal(ev.state, SNIB_RELEASED);
+    assert_int_equal(ev.state, SNIB_STATE_RELEASED);
     world_end(&w);
 }
 
@@ -160,18 +160,19 @@ static void a_store_that_is_away_is_told_to_who_leads(void **state)
     o.on_change = note;
     o.data = &story;
     must(snib_elect_new(w.c, "x", &o, &w.elect, &e));
-    is_elect(w.elect, SNIB_FOLLOWER, SNIB_CAUSE_NONE, 0);
+    is_elect(w.elect, SNIB_ELECT_FOLLOWER, SNIB_CAUSE_NONE, 0);
     must(snib_elect_try(w.elect, &w.term, &e));
-    wait_for_story(&story, 1, SNIB_LEADER);
-    is_elect(w.elect, SNIB_LEADER, SNIB_CAUSE_NONE, w.term);
+    wait_for_story(&story, 1, SNIB_ELECT_LEADER);
+    is_elect(w.elect, SNIB_ELECT_LEADER, SNIB_CAUSE_NONE, w.term);
     atomic_store(&sick, SNIB_ERR_UNREACHABLE);
     must(snib_test_advance(w.other, 11000)); /* a third of the lease is over */
-    wait_for_story(&story, 2, SNIB_LEADER_AT_RISK);
-    is_elect(w.elect, SNIB_LEADER_AT_RISK, SNIB_CAUSE_UNREACHABLE, w.term);
+    wait_for_story(&story, 2, SNIB_ELECT_LEADER_AT_RISK);
+    is_elect(w.elect, SNIB_ELECT_LEADER_AT_RISK, SNIB_CAUSE_UNREACHABLE,
+             w.term);
     assert_true(snib_elect_leading(w.elect));
     must(snib_test_advance(w.other, 20000));
-    wait_for_story(&story, 3, SNIB_LEADER_LOST);
-    is_elect(w.elect, SNIB_LEADER_LOST, SNIB_CAUSE_UNREACHABLE, w.term);
+    wait_for_story(&story, 3, SNIB_ELECT_LEADER_LOST);
+    is_elect(w.elect, SNIB_ELECT_LEADER_LOST, SNIB_CAUSE_UNREACHABLE, w.term);
     assert_false(snib_elect_leading(w.elect));
     atomic_store(&sick, 0);
     assert_int_equal(snib_elect_resign(w.elect, &e), SNIB_ERR_LOST);

@@ -67,7 +67,7 @@ static pthread_t campaign_beside(struct world *w)
     must(snib_try(w->others, NULL, &w->got, &e));
     assert_int_equal(pthread_create(&thread, NULL, campaigns, w), 0);
     for (size_t n = 0; !n;) {
-        must(snib_inspect(w->other, "x", 0, &v, &e));
+        must(snib_client_inspect(w->other, "x", 0, &v, &e));
         n = v->waiter_count;
         snib_view_free(v);
         nap(1);
@@ -177,14 +177,15 @@ static snib_err ring_of_a_crowded_view(struct world *w)
     X(snib_barrier_try_for_start, 0,                                           \
       snib_barrier_try_for_start(w->c, "x", 0, 0, 20, NULL, &w->ticket, &e))   \
     X(snib_client_open, 0, open_url(w, "memory:x?colour=red"))                 \
-    X(snib_deadlocks, PULL, snib_deadlocks(w->c, &w->cycles, &w->count, &e))   \
-    X(snib_doctor, 0, snib_doctor(w->c, NULL, NULL, &e))                       \
+    X(snib_client_deadlocks, PULL,                                             \
+      snib_client_deadlocks(w->c, &w->cycles, &w->count, &e))                  \
+    X(snib_client_doctor, 0, snib_client_doctor(w->c, NULL, NULL, &e))         \
     X(snib_elect_campaign, ELECT | OTHER, second_campaign(w))                  \
     X(snib_elect_try, ELECT | OTHER, second_elect_try(w))                      \
     X(snib_elect_try_for, ELECT | OTHER, second_elect_try_for(w))              \
     X(snib_elect_new, 0, snib_elect_new(w->c, "", NULL, &w->made_elect, &e))   \
-    X(snib_force_release, 0,                                                   \
-      snib_force_release(w->c, NULL, 0, NULL, &w->number, &e))                 \
+    X(snib_client_force_release, 0,                                            \
+      snib_client_force_release(w->c, NULL, 0, NULL, &w->number, &e))          \
     X(snib_grant_abandon, HELD, snib_grant_abandon(w->lock, w->g, &e))         \
     X(snib_grant_adopt, LEFT | FIXED,                                          \
       snib_grant_adopt(w->lock, "x", 0, &w->got, &e))                          \
@@ -194,7 +195,7 @@ static snib_err ring_of_a_crowded_view(struct world *w)
       snib_grant_identity("x", w->identity, sizeof w->identity, &e))           \
     X(snib_grant_request, HELD,                                                \
       snib_grant_request(w->lock, w->g, w->text, 1, &e))                       \
-    X(snib_inspect, 0, snib_inspect(w->c, "", 0, &w->view, &e))                \
+    X(snib_client_inspect, 0, snib_client_inspect(w->c, "", 0, &w->view, &e))  \
     X(snib_latch_await, 0, snib_latch_await(w->c, "", 0, &e))                  \
     X(snib_latch_try, 0, snib_latch_try(w->c, "", 0, &e))                      \
     X(snib_latch_try_for, 0, snib_latch_try_for(w->c, "", 0, 20, &e))          \
@@ -209,7 +210,8 @@ static snib_err ring_of_a_crowded_view(struct world *w)
     X(snib_latch_left, 0, snib_latch_left(w->c, NULL, 0, &w->number, &e))      \
     X(snib_latch_open, 0, snib_latch_open(w->c, NULL, 0, &e))                  \
     X(snib_latch_set, 0, snib_latch_set(w->c, "x", 0, 0, &w->flag, &e))        \
-    X(snib_list, PULL, snib_list(w->c, NULL, &w->views, &w->count, &e))        \
+    X(snib_client_list, PULL,                                                  \
+      snib_client_list(w->c, NULL, &w->views, &w->count, &e))                  \
     X(snib_lock_new, 0, snib_lock_new(w->c, "", NULL, &w->made, &e))           \
     X(snib_multi_acquire, MULTI,                                               \
       snib_multi_acquire(w->multi, senseless(), w->grants, &e))                \
@@ -228,7 +230,7 @@ static snib_err ring_of_a_crowded_view(struct world *w)
     X(snib_policy_try_for, 0,                                                  \
       snib_policy_try_for(w->c, 20, policy_without_value(w), NULL, body, w,    \
                           &w->result, &e))                                     \
-    X(snib_process, NO_TEXT, snib_process(w->c))                               \
+    X(snib_client_process, NO_TEXT, snib_client_process(w->c))                 \
     X(snib_release, HELD | PULL, snib_release(w->lock, w->g, &e))              \
     X(snib_renew, HELD, snib_renew(w->lock, w->g, 1, &e))                      \
     X(snib_ring_join, 0,                                                       \

@@ -91,11 +91,11 @@ static void holders_of_each_kind_are_told(void **state)
 {
     (void)state;
     static const struct kind_params no_permit = {0, 0}, five = {5, 0};
-    const struct snib_party reader = party(7, SNIB_READ, DAY),
-                            old_reader = party(7, SNIB_READ, MONTH),
-                            one = party(7, SNIB_PERMITS, DAY),
-                            passing = party(7, SNIB_BARRIER, DAY);
-    struct snib_party anna = party(7, SNIB_MUTEX, DAY), two = one;
+    const struct snib_party reader = party(7, SNIB_KIND_READ, DAY),
+                            old_reader = party(7, SNIB_KIND_READ, MONTH),
+                            one = party(7, SNIB_KIND_PERMITS, DAY),
+                            passing = party(7, SNIB_KIND_BARRIER, DAY);
+    struct snib_party anna = party(7, SNIB_KIND_MUTEX, DAY), two = one;
     anna.user = "anna";
     anna.reason = "release 4.2";
     two.permits = 2;
@@ -103,20 +103,20 @@ static void holders_of_each_kind_are_told(void **state)
         {.words = "held by h/7 (anna, \"release 4.2\") for 1d01h, lease 24s",
          .holder = {anna}},
         {.words = "held by the writer h/7 for 1d01h, lease 24s",
-         .holder = {party(7, SNIB_WRITE, DAY), old_reader}},
+         .holder = {party(7, SNIB_KIND_WRITE, DAY), old_reader}},
         {.words = "held by 1 reader: h/7 for 1d01h, lease 24s",
          .holder = {reader}},
         {.words = "held by 2 readers, longest by h/8 for 30d00h, lease 24s",
-         .holder = {reader, party(8, SNIB_READ, MONTH)}},
+         .holder = {reader, party(8, SNIB_KIND_READ, MONTH)}},
         {.words = "held by 2 readers, longest by h/7 for 30d00h, lease 24s",
-         .holder = {old_reader, party(8, SNIB_READ, DAY)}},
+         .holder = {old_reader, party(8, SNIB_KIND_READ, DAY)}},
         {.words = "1 permit in use by h/7 for 1d01h, lease 24s",
          .holder = {one}},
         {.words = "1 of 0 permits in use by h/7 for 1d01h, lease 24s",
          .holder = {one},
          .terms = &no_permit},
         {.words = "3 of 5 permits in use, longest by h/8 for 30d00h, lease 24s",
-         .holder = {two, party(8, SNIB_PERMITS, MONTH)},
+         .holder = {two, party(8, SNIB_KIND_PERMITS, MONTH)},
          .terms = &five},
         {.words = "held by 1 reader, and 2 of 5 permits in use, longest by h/7 "
                   "for 1d01h, lease 24s",
@@ -126,12 +126,12 @@ static void holders_of_each_kind_are_told(void **state)
          .holder = {passing}},
         {.words = "held by 2 passing parties, longest by h/7 for 1d01h, lease "
                   "24s",
-         .holder = {passing, party(8, SNIB_BARRIER, DAY)}},
+         .holder = {passing, party(8, SNIB_KIND_BARRIER, DAY)}},
         {.words = "held by 1 reader: h/7 for 1d01h, lease 24s; to requests "
                   "that do not fit beside them closed for 5s more, the "
                   "lock-delay of h/9, which ended without a release",
          .holder = {reader},
-         .closed = {party(9, SNIB_WRITE, DAY)}},
+         .closed = {party(9, SNIB_KIND_WRITE, DAY)}},
     };
     are_told(t, COUNT_OF(t));
 }
@@ -140,8 +140,8 @@ static void what_keeps_a_lock_closed_that_nobody_holds_is_told(void **state)
 {
     (void)state;
     static const struct kind_params one_step = {-1, 1}, two_steps = {-1, 2};
-    struct snib_party three = party(7, SNIB_BARRIER, 1), four = three;
-    struct snib_party last = party(9, SNIB_MUTEX, DAY);
+    struct snib_party three = party(7, SNIB_KIND_BARRIER, 1), four = three;
+    struct snib_party last = party(9, SNIB_KIND_MUTEX, DAY);
     three.permits = 3;
     four.permits = 4;
     last.left_ms = 24001;
@@ -150,7 +150,7 @@ static void what_keeps_a_lock_closed_that_nobody_holds_is_told(void **state)
         {.words = "a closed latch, 1 step to go", .terms = &one_step},
         {.words = "a closed latch, 2 steps to go", .terms = &two_steps},
         {.words = "held by nobody (just being granted)",
-         .waiter = {party(7, SNIB_MUTEX, 1)}},
+         .waiter = {party(7, SNIB_KIND_MUTEX, 1)}},
         {.words = "a barrier, 2 of 3 parties are here",
          .waiter = {three, three, four}},
         {.words = "a barrier, 2 of 3 parties are here",
@@ -158,7 +158,7 @@ static void what_keeps_a_lock_closed_that_nobody_holds_is_told(void **state)
         {.words =
              "closed for 5s more, the lock-delay of h/9, which ended without a "
              "release",
-         .closed = {party(8, SNIB_MUTEX, DAY), last}},
+         .closed = {party(8, SNIB_KIND_MUTEX, DAY), last}},
     };
     are_told(t, COUNT_OF(t));
 }
@@ -179,7 +179,7 @@ static void a_party_is_told_by_what_is_known_of_it(void **state)
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         char got[64] = "";
         struct text to = TEXT_IN(got);
-        struct snib_party p = party(t[i].pid, SNIB_MUTEX, 0);
+        struct snib_party p = party(t[i].pid, SNIB_KIND_MUTEX, 0);
         p.user = t[i].user;
         p.reason = t[i].reason;
         waitline_party(&to, &p);
@@ -234,7 +234,7 @@ static void a_line_is_said_at_once_then_more_and_more_rarely(void **state)
     } t[] = {{0, 10},    {9, 10},    {10, 60},   {59, 60},   {60, 300},
              {299, 300}, {300, 600}, {301, 600}, {900, 1200}};
     struct waitline w;
-    const struct snib_party p = party(7, SNIB_READ, DAY);
+    const struct snib_party p = party(7, SNIB_KIND_READ, DAY);
     const struct snib_view v = held_by(&p);
     waitline_init(&w, false, 1000 * S);
     assert_int_equal(w.place, WAITLINE_LOG);
@@ -255,7 +255,7 @@ static void a_lock_that_is_free_is_not_told(void **state)
 {
     (void)state;
     static const struct kind_params latch = {-1, 1};
-    const struct snib_party p = party(7, SNIB_MUTEX, DAY);
+    const struct snib_party p = party(7, SNIB_KIND_MUTEX, DAY);
     const struct shown t[] = {
         {.words = ""},
         {.words = "n: a closed latch, 1 step to go\n", .terms = &latch},
@@ -296,7 +296,7 @@ static void our_place_among_those_who_wait_is_told(void **state)
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         char want[100];
         for (size_t k = 0; k < COUNT_OF(waiter); k++) {
-            waiter[k] = party(7, SNIB_MUTEX, 1);
+            waiter[k] = party(7, SNIB_KIND_MUTEX, 1);
             waiter[k].self = k + 1 == t[i].place;
         }
         snprintf(want, sizeof want,
@@ -315,7 +315,7 @@ static void who_is_quiet_is_told_nothing(void **state)
 {
     (void)state;
     struct waitline w;
-    const struct snib_party p = party(7, SNIB_MUTEX, DAY);
+    const struct snib_party p = party(7, SNIB_KIND_MUTEX, DAY);
     struct snib_view v = held_by(&p);
     waitline_init(&w, true, 0);
     assert_int_equal(w.place, WAITLINE_OFF);
@@ -334,7 +334,7 @@ static void on_a_terminal_it_is_kept_up_to_date_in_place(void **state)
 {
     (void)state;
     struct waitline w;
-    const struct snib_party p = party(7, SNIB_READ, DAY);
+    const struct snib_party p = party(7, SNIB_KIND_READ, DAY);
     struct snib_view v = held_by(&p);
     char name[200];
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);

@@ -22,13 +22,13 @@ static snib_kind kind_of(char c)
 {
     switch (c) {
     case 'r':
-        return SNIB_READ;
+        return SNIB_KIND_READ;
     case 'p':
-        return SNIB_PERMITS;
+        return SNIB_KIND_PERMITS;
     case 'b':
-        return SNIB_BARRIER;
+        return SNIB_KIND_BARRIER;
     default:
-        return SNIB_MUTEX;
+        return SNIB_KIND_MUTEX;
     }
 }
 

@@ -151,7 +151,7 @@ static struct snib_lock *lock_for(struct snib_client *c, unsigned needs)
     struct snib_lock *l;
     o.fixed_lease = needs & FIXED;
     o.no_reentry = needs & ONCE;
-    o.kind = needs & PERMITS ? SNIB_PERMITS : SNIB_MUTEX;
+    o.kind = needs & PERMITS ? SNIB_KIND_PERMITS : SNIB_KIND_MUTEX;
     o.capacity = needs & PERMITS ? 3 : 0;
     must(snib_lock_new(c, "x", &o, &l, &e));
     return l;
@@ -165,11 +165,11 @@ static void take(struct world *w, struct snib_grant *ret)
         return;
     }
     must(snib_try_start(w->lock, NULL, NULL, &w->ticket, &e));
-    for (int64_t end = now_ms() + 20000; !snib_next(w->c, &ev);) {
-        must(snib_process(w->c));
+    for (int64_t end = now_ms() + 20000; !snib_client_next(w->c, &ev);) {
+        must(snib_client_process(w->c));
         assert_true(now_ms() < end);
     }
-    assert_int_equal(ev.kind, SNIB_EV_GRANTED);
+    assert_int_equal(ev.kind, SNIB_EVENT_GRANTED);
     *ret = ev.grant;
 }
 
@@ -333,7 +333,7 @@ static struct snib_lock **pair_of(struct world *w)
     X(snib_try_for_start, 0,                                                   \
       snib_try_for_start(w->lock, 20, &w->how, NULL, &w->ticket, &e))          \
     X(snib_release_start, HELD, snib_release_start(w->lock, w->g, NULL, &e))   \
-    X(snib_process, PULL | NO_TEXT, snib_process(w->c))                        \
+    X(snib_client_process, PULL | NO_TEXT, snib_client_process(w->c))          \
     X(snib_scope_begin, 0, scope(snib_scope_begin(w->lock, &w->how, &e)))      \
     X(snib_scope_try, 0, scope(snib_scope_try(w->lock, &w->how, &e)))          \
     X(snib_scope_try_for, 0,                                                   \
@@ -374,12 +374,14 @@ static struct snib_lock **pair_of(struct world *w)
     X(snib_ring_leave, PLACE, leave_ring(w))
 
 #define STORE_CALLS(X)                                                         \
-    X(snib_inspect, 0, snib_inspect(w->c, "x", 0, &w->view, &e))               \
-    X(snib_list, 0, snib_list(w->c, NULL, &w->views, &w->count, &e))           \
-    X(snib_force_release, 0,                                                   \
-      snib_force_release(w->c, "x", 0, NULL, &w->number, &e))                  \
-    X(snib_doctor, 0, snib_doctor(w->c, hear, NULL, &e))                       \
-    X(snib_deadlocks, 0, snib_deadlocks(w->c, &w->cycles, &w->count, &e))      \
+    X(snib_client_inspect, 0, snib_client_inspect(w->c, "x", 0, &w->view, &e)) \
+    X(snib_client_list, 0,                                                     \
+      snib_client_list(w->c, NULL, &w->views, &w->count, &e))                  \
+    X(snib_client_force_release, 0,                                            \
+      snib_client_force_release(w->c, "x", 0, NULL, &w->number, &e))           \
+    X(snib_client_doctor, 0, snib_client_doctor(w->c, hear, NULL, &e))         \
+    X(snib_client_deadlocks, 0,                                                \
+      snib_client_deadlocks(w->c, &w->cycles, &w->count, &e))                  \
     X(snib_elect_leader, ELECT, snib_elect_leader(w->elect, &w->leader, &e))   \
     X(snib_elect_watch, LEADS, snib_elect_watch(w->elect, 0, &w->leader, &e))  \
     X(snib_elect_watch_for, LEADS,                                             \
@@ -481,9 +483,9 @@ static struct snib_event next_event(struct world *w, snib_event_kind kind)
     int64_t end = now_ms() + 20000;
     for (;;) {
         if (w->c->pull) {
-            must(snib_process(w->c));
+            must(snib_client_process(w->c));
         }
-        if (snib_next(w->c, &ev)) {
+        if (snib_client_next(w->c, &ev)) {
             break;
         }
         assert_true(now_ms() < end);
@@ -496,7 +498,7 @@ static struct snib_event next_event(struct world *w, snib_event_kind kind)
 static snib_err event_of(struct world *w, snib_event_kind kind)
 {
     struct snib_event ev = next_event(w, kind);
-    assert_int_equal(ev.state, SNIB_RELEASED);
+    assert_int_equal(ev.state, SNIB_STATE_RELEASED);
     assert_int_equal(ev.cause, SNIB_CAUSE_NONE);
     e = ev.error;
     return ev.error.code;
@@ -505,18 +507,18 @@ static snib_err event_of(struct world *w, snib_event_kind kind)
 static snib_err refused(struct world *w)
 {
     must(snib_try_for_start(w->lock, w->wait_ms, &w->how, w, &w->ticket, &e));
-    return event_of(w, SNIB_EV_REFUSED);
+    return event_of(w, SNIB_EVENT_REFUSED);
 }
 
 static snib_err released(struct world *w)
 {
     must(snib_release_start(w->lock, w->g, w, &e));
-    return event_of(w, SNIB_EV_RELEASED);
+    return event_of(w, SNIB_EVENT_RELEASED);
 }
 
 static const struct call events[] = {
-    {"SNIB_EV_REFUSED", PULL, refused},
-    {"SNIB_EV_RELEASED", PULL | HELD, released},
+    {"SNIB_EVENT_REFUSED", PULL, refused},
+    {"SNIB_EVENT_RELEASED", PULL | HELD, released},
 };
 
 /* -- what is told ------------------------------------------------------------------ */

@@ -119,12 +119,12 @@ static void put_web(struct snib__buf *b)
             snib__rec_row(b, SNIB__ROW_HOLDER);
             snib__rec_text(b, SNIB__F_OWNER, "me");
             put_request(b, 1 + below(n), 0);
-            snib__rec_i64(b, SNIB__F_KIND, one_in(8) ? SNIB_PERMITS : 0);
+            snib__rec_i64(b, SNIB__F_KIND, one_in(8) ? SNIB_KIND_PERMITS : 0);
         }
         snib__rec_row(b, SNIB__ROW_WAITER);
         snib__rec_text(b, SNIB__F_OWNER, "me");
         put_request(b, 100 + i, 0);
-        snib__rec_i64(b, SNIB__F_KIND, one_in(8) ? SNIB_PERMITS : 0);
+        snib__rec_i64(b, SNIB__F_KIND, one_in(8) ? SNIB_KIND_PERMITS : 0);
         snprintf(text, sizeof text, "since=%d&owner=%d&held=%016x",
                  (int)below(3) + 1, one_in(9) ? 1 : (int)i + 1,
                  (i + 1) * 0x1111111);

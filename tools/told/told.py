@@ -60,7 +60,7 @@ class Said:
         self.always, _, never = said.partition(" never ")
         self.codes = self._codes(self.always, codes)
         self.never = self._codes(never, codes)
-        self.others = re.findall(r"\bsnib_\w+|\bSNIB_EV_\w+", self.always)
+        self.others = re.findall(r"\bsnib_\w+|\bSNIB_EVENT_\w+", self.always)
         self.common = "common to all" in self.always
 
     @staticmethod

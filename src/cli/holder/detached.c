@@ -143,7 +143,8 @@ int64_t detached_deadline(const struct cli_args *args,
     if (detached_open_store(args, g, NULL, &client) != CLI_OK) {
         return 0;
     }
-    error.code = snib_inspect(client, g->name, g->name_size, &view, &error);
+    error.code =
+        snib_client_inspect(client, g->name, g->name_size, &view, &error);
     if (error.code != SNIB_ERR_OK) {
         cli_fail(&error);
         return 0;

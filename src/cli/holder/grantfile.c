@@ -63,9 +63,9 @@ static void grantfile_detached_text(const struct grantfile *g,
     struct text t = {.bytes = ret, .size = GRANT_TEXT_MAX};
 
     text_add(&t, DETACHED_PREFIX);
-    if (g->kind == SNIB_READ) {
+    if (g->kind == SNIB_KIND_READ) {
         text_add(&t, ".read");
-    } else if (g->kind == SNIB_PERMITS) {
+    } else if (g->kind == SNIB_KIND_PERMITS) {
         text_addf(&t, ".semaphore.%" PRIu32, g->permits);
     }
     text_add(&t, ":");
@@ -257,12 +257,12 @@ static const char *grantfile_parse_kind(const char *text, struct grantfile *ret)
 
     if (sscanf(text, ".semaphore.%10" SCNd64 ":%n", &permits, &end) == 1 &&
         end > 0 && permits > 0 && permits <= SNIB_PERMITS_MAX) {
-        ret->kind = SNIB_PERMITS;
+        ret->kind = SNIB_KIND_PERMITS;
         ret->permits = (uint32_t)permits;
         return text + end;
     }
     if (strncmp(text, ".read:", 6) == 0) {
-        ret->kind = SNIB_READ;
+        ret->kind = SNIB_KIND_READ;
         return text + 6;
     }
     return text[0] == ':' ? text + 1 : NULL;

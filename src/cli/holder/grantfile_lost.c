@@ -83,7 +83,7 @@ static int64_t grantfile_lost_left_at_store(const struct cli_args *args,
     int64_t left;
 
     if (g->name_size == 0 || cli_open(&there, ret_client) != CLI_OK ||
-        snib_inspect(*ret_client, g->name, g->name_size, &view, NULL) !=
+        snib_client_inspect(*ret_client, g->name, g->name_size, &view, NULL) !=
             SNIB_ERR_OK) {
         return -1;
     }

@@ -138,7 +138,7 @@ static void holder_leave(struct holder *k)
     if (k->phase == PHASE_ACQUIRING && s != NULL &&
         s->state == SLOT_REQUESTED) {
         k->phase = PHASE_LEAVING;
-        snib_cancel(k->client, s->ticket);
+        snib_client_cancel(k->client, s->ticket);
         return;
     }
     holder_release_and_end(k);
@@ -348,7 +348,7 @@ static void holder_live(struct holder *k)
     for (;;) {
         struct pollfd fds[6] = {
             {.fd = k->socket, .events = POLLIN},
-            {.fd = snib_fd(k->client), .events = POLLIN},
+            {.fd = snib_client_fd(k->client), .events = POLLIN},
             {.fd = k->listener, .events = POLLIN},
             {.fd = k->detached ? k->holder_pidfd : -1, .events = POLLIN},
             {.fd = k->changed, .events = POLLIN},

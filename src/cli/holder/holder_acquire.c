@@ -383,19 +383,19 @@ void holder_take_events(struct holder *k)
 {
     struct snib_event ev;
 
-    while (snib_next(k->client, &ev)) {
+    while (snib_client_next(k->client, &ev)) {
         struct slot *s = ev.user;
 
         switch (ev.kind) {
-        case SNIB_EV_GRANTED:
+        case SNIB_EVENT_GRANTED:
             holder_acquire_on_granted(k, s, &ev);
             break;
-        case SNIB_EV_REFUSED:
+        case SNIB_EVENT_REFUSED:
             holder_acquire_on_refused(k, s, &ev);
             break;
-        case SNIB_EV_STATE: /* holder_acquire_on_change tells */
-        case SNIB_EV_RELEASED:
-        case SNIB_EV_PASSED:
+        case SNIB_EVENT_STATE: /* holder_acquire_on_change tells */
+        case SNIB_EVENT_RELEASED:
+        case SNIB_EVENT_PASSED:
             break;
         }
     }

@@ -65,7 +65,7 @@ static void holder_end_outlast(struct holder *k)
 
         if (!look_pending()) {
             snib_err code =
-                snib_inspect(k->client, name, strlen(name), &view, NULL);
+                snib_client_inspect(k->client, name, strlen(name), &view, NULL);
 
             snib_view_free(view);
             if (snib_err_exit(code) != CLI_UNREACHABLE) {

@@ -157,19 +157,19 @@ static void holder_hold_check_slot(struct holder *k, size_t i)
     now = proc_now(); /* read before: left_ms then errs to the safe side */
     snib_grant_status(s->lock, s->grant, &status);
     switch (status.state) {
-    case SNIB_HELD:
+    case SNIB_STATE_HELD:
         s->at_risk = false;
         s->deadline_ns = now + status.left_ms * SUPERVISOR_MS;
         break;
-    case SNIB_AT_RISK:
+    case SNIB_STATE_AT_RISK:
         s->deadline_ns = now + status.left_ms * SUPERVISOR_MS;
         if (!s->at_risk && k->phase == PHASE_HOLDING) {
             s->at_risk = true;
             holder_hold_tell_risk(k, s, status.cause);
         }
         break;
-    case SNIB_LOST:
-    case SNIB_RELEASED:
+    case SNIB_STATE_LOST:
+    case SNIB_STATE_RELEASED:
         holder_hold_explain(s, text);
         holder_hold_lose(k, s, status.cause, text);
         break;
@@ -257,7 +257,7 @@ static void holder_hold_see_released(struct holder *k, const struct slot *s,
     while (proc_now() < s->deadline_ns) {
         struct snib_view *view;
 
-        if (snib_inspect(k->client, name, strlen(name), &view, NULL) ==
+        if (snib_client_inspect(k->client, name, strlen(name), &view, NULL) ==
             SNIB_ERR_OK) {
             bool held = holder_hold_shows_us(view);
 

@@ -72,7 +72,7 @@ static _Noreturn void holder_nested_refuse(struct holder *k)
     if (k->several.waiting) {
         holder_multi_stop(k);
     } else if (k->slots[k->at].state == SLOT_REQUESTED) {
-        snib_cancel(k->client, k->slots[k->at].ticket);
+        snib_client_cancel(k->client, k->slots[k->at].ticket);
     }
     holder_fail(k, SNIB_ERR_USAGE);
 }
@@ -148,7 +148,8 @@ void holder_refuse_outer(struct holder *k, const char *name)
             "itself for ever; take the stronger kind (or all permits) there, "
             "or another name here",
             shown(name), kind_text(k->plan->kind),
-            k->plan->kind == SNIB_PERMITS ? " with that many permits" : "");
+            k->plan->kind == SNIB_KIND_PERMITS ? " with that many permits"
+                                               : "");
     } else {
         holder_nested_say_command(name);
     }

@@ -46,8 +46,8 @@ static void look_ask(struct look *l)
 {
     struct look_answer *a = &l->answer;
 
-    a->error.code =
-        snib_inspect(l->client, l->name, l->name_size, &a->view, &a->error);
+    a->error.code = snib_client_inspect(l->client, l->name, l->name_size,
+                                        &a->view, &a->error);
     if (a->error.code != SNIB_ERR_OK) {
         return;
     }

@@ -1,8 +1,8 @@
 /* look.h — inspections of a lock that keep nobody waiting.
  *
- * snib_inspect waits for the store's answer, up to request_ms when it does not
- * come. A caller that has a limit of its own, or a deadline to watch, uses
- * these instead: a thread asks, and the caller takes the answer when it is
+ * snib_client_inspect waits for the store's answer, up to request_ms when it
+ * does not come. A caller that has a limit of its own, or a deadline to watch,
+ * uses these instead: a thread asks, and the caller takes the answer when it is
  * there. An inspection that was dropped ends by itself; until then its client
  * must not be freed (look_pending).
  */

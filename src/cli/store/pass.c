@@ -104,7 +104,7 @@ static void pass_hear_signal(struct passing *p)
     }
     p->caught = (int)info.ssi_signo;
     sigprocmask(SIG_UNBLOCK, &set, NULL);
-    snib_cancel(p->client, p->ticket);
+    snib_client_cancel(p->client, p->ticket);
     if (proc_now() + LEAVING < p->until) {
         p->until = proc_now() + LEAVING;
     }
@@ -144,14 +144,15 @@ static void pass_do_due(struct passing *p)
  * library goes on asking a store that is silent. */
 static bool pass_await_answer(struct passing *p, struct snib_event *ret)
 {
-    struct pollfd fds[3] = {{.fd = snib_fd(p->client), .events = POLLIN},
+    struct pollfd fds[3] = {{.fd = snib_client_fd(p->client), .events = POLLIN},
                             {.fd = p->signals, .events = POLLIN},
                             {.fd = p->wake, .events = POLLIN}};
     uint64_t looks;
 
     for (;;) {
-        while (snib_next(p->client, ret)) {
-            if (ret->kind == SNIB_EV_PASSED || ret->kind == SNIB_EV_REFUSED) {
+        while (snib_client_next(p->client, ret)) {
+            if (ret->kind == SNIB_EVENT_PASSED ||
+                ret->kind == SNIB_EVENT_REFUSED) {
                 return true;
             }
         }
@@ -321,7 +322,7 @@ int pass_through(const struct cli_args *args, struct snib_client *client,
             error.code = SNIB_ERR_UNKNOWN;
             code = pass_refused(&p, parties, &error);
             cli_client_leave();
-        } else if (ev.kind == SNIB_EV_PASSED) {
+        } else if (ev.kind == SNIB_EVENT_PASSED) {
             *ret_generation = ev.grant.token;
         } else {
             code = pass_refused(&p, parties, &ev.error);

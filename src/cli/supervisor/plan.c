@@ -143,10 +143,10 @@ static int plan_permits(struct plan *p)
 {
     const struct cli_args *a = p->args;
 
-    if (p->kind != SNIB_PERMITS && a->permits >= 0) {
+    if (p->kind != SNIB_KIND_PERMITS && a->permits >= 0) {
         return usage_error(a, "--permits needs --kind semaphore");
     }
-    if (p->kind != SNIB_PERMITS && a->capacity >= 0) {
+    if (p->kind != SNIB_KIND_PERMITS && a->capacity >= 0) {
         return usage_error(a, "--capacity needs --kind semaphore");
     }
     if (a->permits == 0 || a->capacity == 0) {
@@ -154,7 +154,7 @@ static int plan_permits(struct plan *p)
                            a->permits == 0 ? "permits" : "capacity",
                            SNIB_PERMITS_MAX);
     }
-    if (p->kind == SNIB_PERMITS) {
+    if (p->kind == SNIB_KIND_PERMITS) {
         p->permits = a->permits > 0 ? (uint32_t)a->permits : 1;
         p->capacity = a->capacity > 0 ? (uint32_t)a->capacity : 0;
     }
@@ -176,7 +176,7 @@ int plan_kind(struct plan *p)
         return usage_error(a, "-r is --kind read; it excludes --kind %s",
                            shown_short(a->kind));
     }
-    p->kind = a->read ? SNIB_READ : SNIB_MUTEX;
+    p->kind = a->read ? SNIB_KIND_READ : SNIB_KIND_MUTEX;
     if (a->kind != NULL && !kind_parse(a->kind, &p->kind)) {
         return usage_error(a,
                            "--kind: '%s' is not mutex, read, write or "
@@ -206,7 +206,7 @@ void plan_lock_options(const struct plan *p, struct snib_lock_options *ret)
 void plan_explain(const struct plan *p, const char *name,
                   struct snib_error *error)
 {
-    if (p->kind == SNIB_PERMITS && error->code == SNIB_ERR_CONFIG) {
+    if (p->kind == SNIB_KIND_PERMITS && error->code == SNIB_ERR_CONFIG) {
         struct text t = TEXT_IN(error->text);
 
         text_addf(&t,

@@ -13,15 +13,15 @@
 const char *kind_text(snib_kind kind)
 {
     switch (kind) {
-    case SNIB_MUTEX:
+    case SNIB_KIND_MUTEX:
         return "mutex";
-    case SNIB_READ:
+    case SNIB_KIND_READ:
         return "read";
-    case SNIB_WRITE:
+    case SNIB_KIND_WRITE:
         return "write";
-    case SNIB_PERMITS:
+    case SNIB_KIND_PERMITS:
         return "semaphore";
-    case SNIB_BARRIER:
+    case SNIB_KIND_BARRIER:
         return "barrier";
     }
     return "?";
@@ -29,8 +29,8 @@ const char *kind_text(snib_kind kind)
 
 bool kind_parse(const char *name, snib_kind *ret)
 {
-    static const snib_kind kinds[] = {SNIB_MUTEX, SNIB_READ, SNIB_WRITE,
-                                      SNIB_PERMITS};
+    static const snib_kind kinds[] = {SNIB_KIND_MUTEX, SNIB_KIND_READ,
+                                      SNIB_KIND_WRITE, SNIB_KIND_PERMITS};
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(name, kind_text(kinds[i])) == 0) {
@@ -48,7 +48,7 @@ bool kind_covers(snib_kind held, uint32_t held_permits, snib_kind asked,
         return true;
     }
     return held == asked &&
-           (held != SNIB_PERMITS || asked_permits <= held_permits);
+           (held != SNIB_KIND_PERMITS || asked_permits <= held_permits);
 }
 
 /* -- params --------------------------------------------------------------- */
@@ -56,7 +56,7 @@ bool kind_covers(snib_kind held, uint32_t held_permits, snib_kind asked,
 static bool kinds_any_permits(const struct snib_party *parties, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (parties[i].kind == SNIB_PERMITS) {
+        if (parties[i].kind == SNIB_KIND_PERMITS) {
             return true;
         }
     }
@@ -151,18 +151,18 @@ static struct tally kinds_count(const struct snib_view *view)
         const struct snib_party *p = &view->holders[i];
 
         switch (p->kind) {
-        case SNIB_MUTEX:
-        case SNIB_WRITE:
+        case SNIB_KIND_MUTEX:
+        case SNIB_KIND_WRITE:
             t.exclusive = p;
             break;
-        case SNIB_READ:
+        case SNIB_KIND_READ:
             t.readers++;
             break;
-        case SNIB_PERMITS:
+        case SNIB_KIND_PERMITS:
             t.lots++;
             t.permits += p->permits;
             break;
-        case SNIB_BARRIER:
+        case SNIB_KIND_BARRIER:
             t.passing++;
             break;
         }
@@ -218,11 +218,11 @@ static void kinds_add_nobody(struct text *t, const struct snib_view *view,
         text_add(t, "free");
         return;
     }
-    if (head->kind != SNIB_BARRIER) {
+    if (head->kind != SNIB_KIND_BARRIER) {
         text_add(t, "held by nobody (just being granted)");
         return;
     }
-    while (here < view->waiter_count && head[here].kind == SNIB_BARRIER &&
+    while (here < view->waiter_count && head[here].kind == SNIB_KIND_BARRIER &&
            head[here].permits == head->permits) {
         here++;
     }
@@ -236,8 +236,8 @@ static void kinds_add_holders(struct text *t, const struct snib_view *view,
     struct tally n = kinds_count(view);
 
     if (n.exclusive != NULL) { /* any reader is the same owner */
-        text_add(t, n.exclusive->kind == SNIB_WRITE ? "held by the writer "
-                                                    : "held by ");
+        text_add(t, n.exclusive->kind == SNIB_KIND_WRITE ? "held by the writer "
+                                                         : "held by ");
         kinds_add_one(t, n.exclusive);
         return;
     }
@@ -283,26 +283,26 @@ static bool kinds_fits_as_upgrade(const struct snib_view *view,
     if (n.exclusive != NULL || n.passing > 0) {
         return false;
     }
-    return kind == SNIB_READ ||
-           (kind == SNIB_PERMITS &&
+    return kind == SNIB_KIND_READ ||
+           (kind == SNIB_KIND_PERMITS &&
             (n.lots == 0 || n.permits + permits <= terms->size));
 }
 
 static void kinds_add_head(struct text *t, const struct snib_party *p)
 {
     switch (p->kind) {
-    case SNIB_WRITE:
+    case SNIB_KIND_WRITE:
         text_add(t, "a writer");
         break;
-    case SNIB_READ:
+    case SNIB_KIND_READ:
         text_add(t, "a reader");
         break;
-    case SNIB_PERMITS:
+    case SNIB_KIND_PERMITS:
         text_addf(t, "a request for %" PRIu32 " permit%s", p->permits,
                   p->permits == 1 ? "" : "s");
         break;
-    case SNIB_MUTEX:
-    case SNIB_BARRIER:
+    case SNIB_KIND_MUTEX:
+    case SNIB_KIND_BARRIER:
         text_addf(t, "a request for a %s", kind_text(p->kind));
         break;
     }
@@ -330,22 +330,22 @@ void kind_in_the_way(struct text *t, const struct snib_view *view,
 void kind_wish(struct text *t, const struct snib_party *p)
 {
     switch (p->kind) {
-    case SNIB_MUTEX:
+    case SNIB_KIND_MUTEX:
         break;
-    case SNIB_READ:
+    case SNIB_KIND_READ:
         text_add(t, ", to read");
         break;
-    case SNIB_WRITE:
+    case SNIB_KIND_WRITE:
         text_add(t, ", to write");
         break;
-    case SNIB_PERMITS:
+    case SNIB_KIND_PERMITS:
         text_addf(t, ", %" PRIu32 " permit%s", p->permits,
                   p->permits == 1 ? "" : "s");
         if (p->slot >= 0) {
             text_addf(t, ", slot %" PRId64, p->slot);
         }
         break;
-    case SNIB_BARRIER:
+    case SNIB_KIND_BARRIER:
         text_addf(t, ", a barrier of %" PRIu32, p->permits);
         break;
     }

@@ -17,7 +17,7 @@ bool kind_parse(const char *name, snib_kind *ret);
 
 static inline bool kind_excludes(snib_kind kind)
 {
-    return kind == SNIB_MUTEX || kind == SNIB_WRITE;
+    return kind == SNIB_KIND_MUTEX || kind == SNIB_KIND_WRITE;
 }
 
 /* May a command that needs `asked` run under a lease of the other kind? */

@@ -164,7 +164,7 @@ static void show_add_params(json_t *o, const struct snib_view *view,
     int64_t used = 0;
 
     for (size_t i = 0; i < view->holder_count; i++) {
-        used += view->holders[i].kind == SNIB_PERMITS
+        used += view->holders[i].kind == SNIB_KIND_PERMITS
                     ? (int64_t)view->holders[i].permits
                     : 0;
     }

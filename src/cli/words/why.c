@@ -83,18 +83,18 @@ static void why_add_party(struct text *t, const struct snib_party *p)
 static void why_add_kind(struct text *t, const struct snib_party *p)
 {
     switch (p->kind) {
-    case SNIB_READ:
+    case SNIB_KIND_READ:
         text_add(t, " for reading");
         break;
-    case SNIB_PERMITS:
+    case SNIB_KIND_PERMITS:
         text_addf(t, " (%" PRIu32 " permit%s)", p->permits,
                   p->permits == 1 ? "" : "s");
         break;
-    case SNIB_BARRIER:
+    case SNIB_KIND_BARRIER:
         text_add(t, " as a party of its barrier");
         break;
-    case SNIB_MUTEX:
-    case SNIB_WRITE:
+    case SNIB_KIND_MUTEX:
+    case SNIB_KIND_WRITE:
         break;
     }
 }

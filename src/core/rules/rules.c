@@ -121,8 +121,9 @@ static void rules_cancel(struct snib__book *b, struct snib__request *r)
     if (b->ops->find(b, r->name, r->id, &c)) {
         bool waited = c.state == SNIB__WAITS || c.state == SNIB__UNRESPONSIVE;
         granted = waited ? 0 : c.token;
-        leave_tombstone = c.state != SNIB__TOMBSTONE &&
-                          (r->resent || (granted && c.kind == SNIB_BARRIER));
+        leave_tombstone =
+            c.state != SNIB__TOMBSTONE &&
+            (r->resent || (granted && c.kind == SNIB_KIND_BARRIER));
         if (snib__rules_claim_holds(&c)) {
             snib__rules_drop(b, r->name, &c);
         } else if (c.state != SNIB__TOMBSTONE) {

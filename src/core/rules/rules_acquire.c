@@ -69,9 +69,9 @@ static bool rules_acquire_upgrade_ahead(struct snib__book *b,
 static bool rules_acquire_refuse(struct snib__book *b, struct snib__request *r,
                                  struct snib__stored_claim *me, int64_t size)
 {
-    if (me->kind == SNIB_PERMITS && size < 0) {
+    if (me->kind == SNIB_KIND_PERMITS && size < 0) {
         snib__refuse_no_size(r);
-    } else if (me->kind == SNIB_PERMITS && (int64_t)me->permits > size) {
+    } else if (me->kind == SNIB_KIND_PERMITS && (int64_t)me->permits > size) {
         snib__refuse_too_many(r, size);
     } else if (snib__is_id(me->upgrade_of) &&
                !snib__rules_stands(b, r->name, me->upgrade_of)) {
@@ -96,7 +96,7 @@ rules_acquire_newcomer(const struct snib__book *b,
         .request = {r->id[0], r->id[1]},
         .client = {b->client[0], b->client[1]},
         .kind = r->kind,
-        .permits = r->permits || r->kind == SNIB_PERMITS ? r->permits : 1,
+        .permits = r->permits || r->kind == SNIB_KIND_PERMITS ? r->permits : 1,
         .reserve =
             r->reserve > SNIB__RESERVE_MAX ? SNIB__RESERVE_MAX : r->reserve,
         .floor = r->floor,
@@ -178,7 +178,7 @@ static void rules_acquire_judge(struct snib__book *b, struct snib__request *r,
     int64_t shared = 0;
     snib__rules_survey(b, r->name, r, &st);
     bool sets_size =
-        me->kind == SNIB_PERMITS && st.params.size < 0 && r->capacity;
+        me->kind == SNIB_KIND_PERMITS && st.params.size < 0 && r->capacity;
     int64_t size = sets_size ? (int64_t)r->capacity : st.params.size;
     if (rules_acquire_refuse(b, r, me, size)) {
         snib__rules_walk(b, r->name, &st, NULL, false, &shared);

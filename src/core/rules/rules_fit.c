@@ -68,7 +68,7 @@ static void rules_fit_occupy(struct snib__standing *st,
         st->sole = true;
         st->holder[0] = c->request[0];
         st->holder[1] = c->request[1];
-    } else if (c->kind == SNIB_PERMITS) {
+    } else if (c->kind == SNIB_KIND_PERMITS) {
         st->permits += c->permits;
         rules_fit_mark(st->slots, 0, slot);
     }
@@ -90,7 +90,7 @@ static void rules_fit_taken(struct snib__book *b, const struct snib__name *name,
         rules_fit_mark(ret, from, st->slot);
     }
     while (from && !b->err && b->ops->next(b, name, SNIB__SHARES, at, &c)) {
-        if (c.kind == SNIB_PERMITS) {
+        if (c.kind == SNIB_KIND_PERMITS) {
             rules_fit_mark(ret, from, c.slot);
         }
         after = c;
@@ -180,7 +180,7 @@ static bool rules_fit_fits(struct snib__book *b, const struct snib__name *name,
     if (st->params.latch > 0) {
         return false;
     }
-    if (c->kind == SNIB_PERMITS &&
+    if (c->kind == SNIB_KIND_PERMITS &&
         st->permits + (int64_t)c->permits > st->params.size) {
         return false;
     }
@@ -204,7 +204,7 @@ void snib__rules_hold(struct snib__book *b, const struct snib__name *name,
     c->state = snib__rules_excludes(c) ? SNIB__HOLDS : SNIB__SHARES;
     if (shared && *shared) {
         c->token = *shared;
-    } else if (c->kind == SNIB_READ && last > 0) {
+    } else if (c->kind == SNIB_KIND_READ && last > 0) {
         c->token = last; /* readers show the last exclusive grant's token */
         b->ops->set_token(b, name, last);
     } else {
@@ -227,7 +227,7 @@ static void rules_fit_let_in(struct snib__book *b,
                              struct snib__standing *st,
                              const struct snib__stored_claim *me)
 {
-    if (me->kind == SNIB_PERMITS) {
+    if (me->kind == SNIB_KIND_PERMITS) {
         st->slot = rules_fit_free_slot(b, name, st, false);
     }
     rules_fit_occupy(st, me, st->slot);
@@ -243,7 +243,7 @@ static void rules_fit_push(struct snib__book *b, const struct snib__name *name,
     if (b->err) {
         return;
     }
-    if (c->kind == SNIB_PERMITS) {
+    if (c->kind == SNIB_KIND_PERMITS) {
         c->slot = rules_fit_free_slot(b, name, st, mine);
     }
     b->ops->change(b, name, c);
@@ -260,7 +260,7 @@ static bool rules_fit_is_missing(struct snib__book *b,
                                  const struct snib__stored_claim *c)
 {
     return snib__reached(b->now, c->until) ||
-           (c->kind == SNIB_BARRIER && b->ops->gone(b, c));
+           (c->kind == SNIB_KIND_BARRIER && b->ops->gone(b, c));
 }
 
 /* If the waiter is missing, make it unresponsive: it steps aside and keeps its
@@ -285,7 +285,8 @@ static bool rules_fit_is_lost(struct snib__book *b,
                               const struct snib__standing *st,
                               const struct snib__stored_claim *c)
 {
-    return (c->kind == SNIB_PERMITS && (int64_t)c->permits > st->params.size) ||
+    return (c->kind == SNIB_KIND_PERMITS &&
+            (int64_t)c->permits > st->params.size) ||
            (snib__is_id(c->upgrade_of) &&
             !snib__rules_stands(b, name, c->upgrade_of));
 }
@@ -332,7 +333,8 @@ static bool rules_fit_is_complete(struct snib__book *b,
     uint32_t n = 1;
     while (n < c->permits && rules_fit_next(b, name, &q, &next)) {
         bool here = !next.id || !rules_fit_is_missing(b, &next);
-        bool party = next.kind == SNIB_BARRIER && next.permits == c->permits;
+        bool party =
+            next.kind == SNIB_KIND_BARRIER && next.permits == c->permits;
         if (here && !party && (next.id || stays)) {
             return false;
         }
@@ -364,7 +366,7 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
             aside = true;
             continue;
         }
-        bool party = c.kind == SNIB_BARRIER;
+        bool party = c.kind == SNIB_KIND_BARRIER;
         bool ok = rules_fit_fits(b, name, st, &c);
         if (group) { /* a newcomer that only tries may stand in between */
             ok = ok && party && c.permits == parties;

@@ -24,7 +24,7 @@ static inline snib_duration snib__push_lease(snib_duration lease)
 
 static inline bool snib__rules_excludes(const struct snib__stored_claim *c)
 {
-    return c->kind == SNIB_MUTEX || c->kind == SNIB_WRITE;
+    return c->kind == SNIB_KIND_MUTEX || c->kind == SNIB_KIND_WRITE;
 }
 
 /* A survey notes so many slots. To see slots beyond them the holders are

@@ -63,7 +63,7 @@ static void rules_params_read(struct snib__book *b, struct snib__request *r)
         struct snib__stored_claim c, after;
         const struct snib__stored_claim *from = NULL;
         while (!b->err && b->ops->next(b, r->name, states[i], from, &c)) {
-            if (c.kind == SNIB_PERMITS && !snib__rules_is_over(b, &c)) {
+            if (c.kind == SNIB_KIND_PERMITS && !snib__rules_is_over(b, &c)) {
                 permits += c.permits;
             }
             after = c;

@@ -33,7 +33,8 @@ void snib__rules_row(struct snib__buf *out, snib_instant now,
     snib__rec_i64(out, SNIB__F_PERMITS, c->permits);
     snib__rec_i64(out, SNIB__F_HOLDS, snib__rules_claim_holds(c));
     snib__rec_i64(out, SNIB__F_SLOT,
-                  holds && c->kind == SNIB_PERMITS ? (int64_t)c->slot : -1);
+                  holds && c->kind == SNIB_KIND_PERMITS ? (int64_t)c->slot
+                                                        : -1);
     snib__rec_text(out, SNIB__F_REQUEST, request);
     snib__rec_i64(out, SNIB__F_RANK, c->rank);
     if (c->since.ns > 1) { /* 1: from a release that did not know it */

@@ -234,7 +234,7 @@ snib_err snib__layout_claim(const void *bytes, size_t size,
     layout_get_id(&r, ret->request);
     layout_get_id(&r, ret->client);
     ret->state = layout_one_of(&r, SNIB__SHARES);
-    ret->kind = (snib_kind)layout_one_of(&r, SNIB_BARRIER);
+    ret->kind = (snib_kind)layout_one_of(&r, SNIB_KIND_BARRIER);
     ret->permits = (uint32_t)layout_get(&r, 4);
     ret->reserve = (uint32_t)layout_within(&r, 4, 0, SNIB__RESERVE_MAX);
     ret->slot = (uint32_t)layout_get(&r, 4);

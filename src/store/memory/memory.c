@@ -399,7 +399,7 @@ snib_err snib__memory_steal(void *instance, const struct snib__name *name,
     struct snib__stored_claim thief = {
         .client = {UINT64_MAX, UINT64_MAX},
         .request = {UINT64_MAX, 0},
-        .kind = SNIB_MUTEX,
+        .kind = SNIB_KIND_MUTEX,
         .permits = 1,
         .lease = snib__ms(lease_ms),
     };

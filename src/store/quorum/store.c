@@ -299,7 +299,7 @@ static void store_refuse(struct snib__quorum *q, struct snib__request *rq,
 /* What a quorum does not have, as a text; NULL: it has that. */
 static const char *store_lacks(const struct snib__request *rq)
 {
-    if (rq->verb == SNIB__ACQUIRE && rq->kind != SNIB_MUTEX) {
+    if (rq->verb == SNIB__ACQUIRE && rq->kind != SNIB_KIND_MUTEX) {
         return "a quorum (redlock:) has plain mutexes only: majorities that "
                "overlap cannot count shared holders or permits; use redis:";
     }

@@ -200,7 +200,8 @@ static bool send_may_queue(const struct snib__redis *s,
         return rq->conn & M_QUEUED;
     }
     if (rq->spin || s->spin) {
-        return rq->kind != SNIB_READ && (rq->upgrade_of[0] | rq->upgrade_of[1]);
+        return rq->kind != SNIB_KIND_READ &&
+               (rq->upgrade_of[0] | rq->upgrade_of[1]);
     }
     return s->session[SUBS].state == SESSION_READY;
 }

@@ -349,7 +349,7 @@ static void claim_add(struct snib__book *b, const struct snib__name *name,
     } else {
         sqlite3_bind_null(st, 19);
     }
-    if (c->kind == SNIB_PERMITS) {
+    if (c->kind == SNIB_KIND_PERMITS) {
         sqlite3_bind_int64(st, 20, c->slot);
     } else {
         sqlite3_bind_null(st, 20);
