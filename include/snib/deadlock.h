@@ -63,7 +63,7 @@ extern "C" {
 struct snib_wait {
     const char *name; /* of the lock; raw bytes, NUL-terminated */
     size_t name_size;
-    struct snib_party who; /* the waiter; left_ms, token, holds: 0 */
+    const struct snib_party *who; /* the waiter; left_ms, token, holds: 0 */
     /* True: the next one only stands ahead in this queue. False: the next one
      * holds the lock. */
     bool behind;
@@ -72,7 +72,7 @@ struct snib_wait {
 /* A circle: each waits for the next one, the last for the first. */
 struct snib_cycle {
     size_t count;
-    const struct snib_wait *waits; /* the youngest first                    */
+    const struct snib_wait *const *waits; /* the youngest first             */
     /* False: it goes through permits, which any thread of their process may
      * give back. */
     bool certain;

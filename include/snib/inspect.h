@@ -4,7 +4,7 @@
  *   struct snib_view *v;
  *   if (!snib_client_inspect(client, "nightly", 0, &v, &err)) {
  *       for (size_t i = 0; i < v->holder_count; i++)
- *           puts(v->holders[i].host);
+ *           puts(v->holders[i]->host);
  *       snib_view_free(v);
  *   }
  *
@@ -58,15 +58,15 @@ struct snib_view {
     size_t name_size;
     int64_t token; /* last token given out; 0: none known */
     size_t holder_count, waiter_count;
-    const struct snib_party *holders;
-    const struct snib_party *waiters; /* in the order of the queue */
+    const struct snib_party *const *holders;
+    const struct snib_party *const *waiters; /* in the order of the queue */
     /* Former holders that keep the lock closed: their leases ran out without a
      * release, and their lock-delays still run. To all who would not fit with
      * them the lock is closed as if they still held it. left_ms of each is the
      * time until its delay is over. closed_ms is that of the last; 0: nothing
      * keeps the lock closed. */
     size_t closed_count;
-    const struct snib_party *closed_by;
+    const struct snib_party *const *closed_by;
     int64_t closed_ms;
     /* How many holders more there are than `holders` shows. Somebody who is not
      * found there may hold the lock nevertheless. 0: all are shown. */

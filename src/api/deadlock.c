@@ -108,7 +108,9 @@ static struct snib_cycle *deadlock_new_cycle(const struct snib__waits *g,
                                              const uint32_t *at, uint32_t count,
                                              bool sure, const char *self)
 {
-    size_t size = sizeof(struct snib_cycle) + count * sizeof(struct snib_wait);
+    size_t size = sizeof(struct snib_cycle) +
+                  count * (sizeof(struct snib_wait) +
+                           sizeof(struct snib_party) + sizeof(void *));
     for (uint32_t i = 0; i < count; i++) {
         size += deadlock_room_for(&g->waits[at[i]]);
     }
@@ -117,9 +119,11 @@ static struct snib_cycle *deadlock_new_cycle(const struct snib__waits *g,
         return NULL;
     }
     struct snib_wait *waits = (void *)(cycle + 1);
-    char *end = (char *)(waits + count);
+    struct snib_party *who = (void *)(waits + count);
+    const struct snib_wait **wait = (void *)(who + count);
+    char *end = (char *)(wait + count);
     cycle->count = count;
-    cycle->waits = waits;
+    cycle->waits = wait;
     cycle->certain = sure;
     for (uint32_t i = 0; i < count; i++) {
         const struct snib__wait *w = &g->waits[at[i]];
@@ -132,7 +136,9 @@ static struct snib_cycle *deadlock_new_cycle(const struct snib__waits *g,
         }
         end += deadlock_name_size(w) + 1;
         waits[i].behind = e && e->queue;
-        deadlock_fill_party(w, self, &waits[i].who, &end);
+        deadlock_fill_party(w, self, &who[i], &end);
+        waits[i].who = &who[i];
+        wait[i] = &waits[i];
     }
     return cycle;
 }

@@ -32,7 +32,7 @@ static void elect_watch_describe(struct box *b, int64_t own_term)
                               .program = "",
                               .candidates = v->waiter_count};
     if (v->holder_count) {
-        const struct snib_party *p = &v->holders[0];
+        const struct snib_party *p = v->holders[0];
         l->term = p->token;
         l->id = p->reason;
         l->client_id = p->client_id;

@@ -82,7 +82,7 @@ static snib_err membership_check_place(struct snib_client *c, const char *name,
         return err;
     }
     for (size_t i = 0; i < view->holder_count; i++) {
-        const struct snib_party *h = &view->holders[i];
+        const struct snib_party *h = view->holders[i];
         if (strcmp(h->reason, p->id) == 0) {
             if (h->self && !ours) {
                 ours = h;

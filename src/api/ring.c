@@ -191,7 +191,7 @@ snib_err snib_ring_of_view(const struct snib_view *view, struct snib_ring **ret,
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     for (size_t i = 0; i < count; i++) {
-        const struct snib_party *p = &view->holders[i];
+        const struct snib_party *p = view->holders[i];
         members[i].id = p->reason && *p->reason ? p->reason : p->client_id;
     }
     err = ring_make(members, count, true, ret, reterr);

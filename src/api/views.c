@@ -7,7 +7,8 @@
  * 0, numbers are brought into their range, and control characters are shown as
  * '?', since they could control the terminal of the person on call.
  *
- * A view is one block of memory: the struct, its parties, then all the texts.
+ * A view is one block of memory: the struct, its parties, pointers to them (so
+ * that a party may grow), then all the texts.
  * So there is one free, and half a view cannot exist. The rows are read twice,
  * once to measure and once to fill. Both passes use views_read_party, so they
  * cannot disagree. */
@@ -254,20 +255,25 @@ static struct snib_view *views_new_view(const struct measure *m,
 {
     size_t parties = m->holders + m->waiters + m->closed;
     size_t head = sizeof(struct snib_view);
+    size_t pointers = parties * sizeof(struct snib_party *);
     size_t middle = parties * sizeof(struct snib_party);
-    struct snib_view *view = snib__alloc(head + middle + m->text);
+    struct snib_view *view = snib__alloc(head + middle + pointers + m->text);
     if (!view) {
         return NULL;
     }
     struct snib_party *party = (void *)((char *)view + head);
-    char *text = (char *)view + head + middle;
+    const struct snib_party **at = (void *)((char *)view + head + middle);
+    char *text = (char *)view + head + middle + pointers;
+    for (size_t i = 0; i < parties; i++) {
+        at[i] = &party[i];
+    }
     view->name = text;
     view->name_size = m->name_size;
     view->token = m->token;
     view->holder_count = m->holders;
     view->waiter_count = m->waiters;
-    view->holders = party;
-    view->waiters = party + m->holders;
+    view->holders = at;
+    view->waiters = at + m->holders;
     view->closed_by = view->waiters + m->waiters;
     view->closed_count = m->closed;
     view->closed_ms = m->closed_ms;
@@ -283,9 +289,9 @@ static struct snib_view *views_new_view(const struct measure *m,
 static void views_fill_view(struct snib__rec at, const char *self,
                             struct snib_view *view, char *text)
 {
-    struct snib_party *holder = (struct snib_party *)view->holders;
-    struct snib_party *waiter = (struct snib_party *)view->waiters;
-    struct snib_party *closed = (struct snib_party *)view->closed_by;
+    struct snib_party *holder = (struct snib_party *)(view + 1);
+    struct snib_party *waiter = holder + view->holder_count;
+    struct snib_party *closed = waiter + view->waiter_count;
     struct party_row row;
     while (snib__rec_next_row(&at) && at.row != SNIB__ROW_LOCK) {
         if (!views_is_party(at.row)) {

@@ -24,9 +24,9 @@ static void cmd_force_release_say_one(const struct snib_view *view, size_t i)
     char line[1024] = "";
     struct text t = TEXT_IN(line);
 
-    show_party(&t, &view->holders[i]);
+    show_party(&t, view->holders[i]);
     say("  %zu of %zu: %s%s", i + 1, view->holder_count, line,
-        show_is_me(&view->holders[i]) ? " (this is you)" : "");
+        show_is_me(view->holders[i]) ? " (this is you)" : "");
 }
 
 /* The holders, and how many there are. */
@@ -42,7 +42,7 @@ static size_t cmd_force_release_show_holders(struct snib_client *client,
     if (terms.gate > 0 && view->holder_count + view->closed_count == 0) {
         text_add(&t, "; snib latch --open opens it");
     }
-    if (view->holder_count == 1 && show_is_me(&view->holders[0])) {
+    if (view->holder_count == 1 && show_is_me(view->holders[0])) {
         text_add(&t, " (this is you)");
     }
     say("%s: %s", shown(view->name), line);

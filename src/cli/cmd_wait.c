@@ -38,14 +38,14 @@ static void cmd_wait_sleep_ns(int64_t ns)
 }
 
 /* Does none of these exclude the asker? Adds up the permits in use. */
-static bool cmd_wait_lets_in(const struct snib_party *p, size_t count,
+static bool cmd_wait_lets_in(const struct snib_party *const *p, size_t count,
                              int64_t *used)
 {
     for (size_t i = 0; i < count; i++) {
-        if (kind_excludes(p[i].kind)) {
+        if (kind_excludes(p[i]->kind)) {
             return false;
         }
-        *used += p[i].kind == SNIB_KIND_PERMITS ? (int64_t)p[i].permits : 0;
+        *used += p[i]->kind == SNIB_KIND_PERMITS ? (int64_t)p[i]->permits : 0;
     }
     return true;
 }

@@ -12,10 +12,10 @@ static json_t *cmd_why_json_holders(const struct why_locks *all,
     json_t *array = json_array();
 
     for (size_t i = 0; i < view->holder_count; i++) {
-        json_t *holder = show_json_party(&view->holders[i], true);
+        json_t *holder = show_json_party(view->holders[i], true);
         json_t *waits = json_null();
         const struct snib_party *wait;
-        const struct snib_view *next = why_next(all, &view->holders[i], &wait);
+        const struct snib_view *next = why_next(all, view->holders[i], &wait);
 
         if (next != NULL) {
             waits = json_object();

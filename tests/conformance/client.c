@@ -138,15 +138,15 @@ static void inspect_shows_holder_and_waiter(void **state)
     must(snib_client_inspect(c, name, 0, &v, NULL));
     assert_string_equal(v->name, name);
     assert_int_equal(v->holder_count, 1);
-    assert_int_equal(v->holders[0].token, g.token);
-    assert_int_equal(v->holders[0].pid, getpid());
-    assert_string_equal(v->holders[0].reason, "release 4.2 & more");
-    assert_string_equal(v->holders[0].program, "conformance");
-    assert_true(v->holders[0].self);
-    assert_true(v->holders[0].left_ms > 0);
-    assert_true(v->holders[0].since_ms / 1000 > 1600000000);
+    assert_int_equal(v->holders[0]->token, g.token);
+    assert_int_equal(v->holders[0]->pid, getpid());
+    assert_string_equal(v->holders[0]->reason, "release 4.2 & more");
+    assert_string_equal(v->holders[0]->program, "conformance");
+    assert_true(v->holders[0]->self);
+    assert_true(v->holders[0]->left_ms > 0);
+    assert_true(v->holders[0]->since_ms / 1000 > 1600000000);
     assert_int_equal(v->waiter_count, 1);
-    assert_false(v->waiters[0].self);
+    assert_false(v->waiters[0]->self);
     snib_view_free(v);
     must(snib_release(l, g, NULL));
     must(join(&next)->err);
@@ -297,7 +297,7 @@ static void nasty_names_are_distinct_locks(void **state)
         struct snib_view *v;
         must(snib_client_inspect(c, nasty[i].name, nasty[i].size, &v, NULL));
         assert_int_equal(v->holder_count, 1);
-        assert_int_equal(v->holders[0].token, g[i].token);
+        assert_int_equal(v->holders[0]->token, g[i].token);
         snib_view_free(v);
         must(snib_release(l[i], g[i], NULL));
         snib_lock_free(l[i]);
@@ -457,10 +457,10 @@ static void who_has_waited_is_shown_as_a_holder_since_the_grant(void **state)
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     int64_t age =
-        t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000 - v->holders[0].since_ms;
+        t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000 - v->holders[0]->since_ms;
     assert_in_range(age + 20, 0, now_ms() - granted + WAITED_MS / 2);
     must(snib_grant_request(m, waiter.grant, request, sizeof request, NULL));
-    assert_string_equal(v->holders[0].request, request);
+    assert_string_equal(v->holders[0]->request, request);
     snib_view_free(v);
     snib_client_free(c);
     snib_client_free(d);

@@ -49,8 +49,8 @@ static void status_shows_a_held_grant(void **state)
     assert_true(st.left_ms > 25000 && st.left_ms <= 29695);
     must(snib_client_inspect(d, name, 0, &v, NULL)); /* as others see it */
     assert_int_equal(v->holder_count, 1);
-    assert_int_equal(v->holders[0].token, g.token);
-    assert_false(v->holders[0].self);
+    assert_int_equal(v->holders[0]->token, g.token);
+    assert_false(v->holders[0]->self);
     snib_view_free(v);
     must(snib_release(l, g, NULL));
     st = status_of(l, g);

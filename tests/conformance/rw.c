@@ -118,7 +118,7 @@ static int holders_of_kind(struct snib_client *c, const char *name,
     int n = 0;
     must(snib_client_inspect(c, name, 0, &v, NULL));
     for (size_t i = 0; i < v->holder_count; i++) {
-        n += v->holders[i].kind == kind;
+        n += v->holders[i]->kind == kind;
     }
     snib_view_free(v);
     return n;

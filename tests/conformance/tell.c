@@ -186,7 +186,7 @@ static void a_fixed_lease_that_stands_is_not_extended(void **state)
         must(snib_client_inspect(c, name, 0, &v, NULL));
         int64_t left = LEASE_MS;
         for (size_t i = 0; i < v->holder_count; i++) {
-            left = v->holders[i].left_ms < left ? v->holders[i].left_ms : left;
+            left = v->holders[i]->left_ms < left ? v->holders[i]->left_ms : left;
         }
         snib_view_free(v);
         assert_true(left <= LEASE_MS - (now_ms() - began) + SLACK_MS / 2);
@@ -252,10 +252,10 @@ static int64_t closed_ms(struct snib_client *c, const char *name,
     assert_int_equal(v->closed_count, ms > 0);
     if (ms > 0) {
         assert_int_equal(v->holder_count, 0);
-        assert_int_equal(v->closed_by[0].token, g.token);
-        assert_int_equal(v->closed_by[0].kind, kind);
-        assert_int_equal(v->closed_by[0].left_ms, ms);
-        assert_string_equal(v->closed_by[0].program, "conformance");
+        assert_int_equal(v->closed_by[0]->token, g.token);
+        assert_int_equal(v->closed_by[0]->kind, kind);
+        assert_int_equal(v->closed_by[0]->left_ms, ms);
+        assert_string_equal(v->closed_by[0]->program, "conformance");
     }
     snib_view_free(v);
     return ms;
@@ -320,7 +320,7 @@ static void a_list_shows_what_is_closed(void **state)
     assert_int_equal(n, 1);
     assert_int_equal(all[0]->holder_count, 0);
     assert_int_equal(all[0]->closed_count, 1);
-    assert_int_equal(all[0]->closed_by[0].token, g.token);
+    assert_int_equal(all[0]->closed_by[0]->token, g.token);
     snib_views_free(all, n);
     snib_client_free(c);
     snib_client_free(d);
@@ -340,7 +340,7 @@ static void who_fits_beside_a_lock_delay_is_let_in(void **state)
     assert_int_equal(v->holder_count, 1);
     assert_int_equal(v->closed_count, 1);
     assert_true(v->closed_ms > 30000 && v->closed_ms <= 60000);
-    assert_true(v->holders[0].self && !v->closed_by[0].self);
+    assert_true(v->holders[0]->self && !v->closed_by[0]->self);
     snib_view_free(v);
     snib_client_free(c);
     snib_client_free(d);
@@ -386,10 +386,10 @@ static int64_t slot_shown(struct snib_client *c, const char *name,
     struct snib_view *v = view_of(c, name);
     int64_t slot = -2;
     for (size_t i = 0; i < v->holder_count; i++) {
-        slot = v->holders[i].token == g.token ? v->holders[i].slot : slot;
+        slot = v->holders[i]->token == g.token ? v->holders[i]->slot : slot;
     }
     for (size_t i = 0; i < v->waiter_count; i++) {
-        assert_int_equal(v->waiters[i].slot, -1);
+        assert_int_equal(v->waiters[i]->slot, -1);
     }
     snib_view_free(v);
     return slot;

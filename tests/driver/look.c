@@ -27,13 +27,13 @@ static void say_party(FILE *file, const struct snib_party *party)
 }
 
 static void say_parties(struct line *line, const char *key,
-                        const struct snib_party *parties, size_t count)
+                        const struct snib_party *const *parties, size_t count)
 {
     line_key(line, key);
     fputc('[', line->file);
     for (size_t i = 0; i < count; i++) {
         fputs(i == 0 ? "" : ",", line->file);
-        say_party(line->file, &parties[i]);
+        say_party(line->file, parties[i]);
     }
     fputc(']', line->file);
 }

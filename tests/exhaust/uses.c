@@ -140,7 +140,7 @@ static void look(struct snib_client *c, struct snib_grant g)
     struct snib_view *v = NULL;
     struct snib_error e;
     if (ok("inspect", snib_client_inspect(c, "a", 1, &v, &e), &e)) {
-        need(v->holder_count == 1 && v->holders[0].token == g.token, "inspect",
+        need(v->holder_count == 1 && v->holders[0]->token == g.token, "inspect",
              "does not show the holder");
     }
     snib_view_free(v);

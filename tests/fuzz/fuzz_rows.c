@@ -176,13 +176,13 @@ static void is_view(const struct snib_view *v)
 {
     MUST(v->name && !v->name[v->name_size] && v->name_size <= 1 << 16);
     for (size_t i = 0; i < v->holder_count; i++) {
-        is_party(&v->holders[i]);
+        is_party(v->holders[i]);
     }
     for (size_t i = 0; i < v->waiter_count; i++) {
-        is_party(&v->waiters[i]);
+        is_party(v->waiters[i]);
     }
     for (size_t i = 0; i < v->closed_count; i++) {
-        is_party(&v->closed_by[i]);
+        is_party(v->closed_by[i]);
     }
 }
 

@@ -89,15 +89,15 @@ static void circles(struct snib_client *c)
     for (size_t i = 0; v && i < n; i++) {
         tell("circle of %zu certain %d", v[i]->count, v[i]->certain);
         for (size_t k = 0; k < v[i]->count; k++) {
-            const struct snib_wait *w = &v[i]->waits[k];
+            const struct snib_wait *w = v[i]->waits[k];
             tell_bytes("waits for", w->name, w->name_size + 1);
             tell("%s %s %s %s '%s' pid %" PRId64 " since %" PRId64
                  " owner %" PRIu64 " kind %d %s [%s] behind %d "
                  "left %" PRId64 " token %" PRId64 " self %d",
-                 w->who.client_id, w->who.host, w->who.user, w->who.program,
-                 w->who.reason, w->who.pid, w->who.since_ms, w->who.owner,
-                 (int)w->who.kind, w->who.request, w->who.holding, w->behind,
-                 w->who.left_ms, w->who.token, w->who.self);
+                 w->who->client_id, w->who->host, w->who->user, w->who->program,
+                 w->who->reason, w->who->pid, w->who->since_ms, w->who->owner,
+                 (int)w->who->kind, w->who->request, w->who->holding, w->behind,
+                 w->who->left_ms, w->who->token, w->who->self);
         }
     }
     snib_deadlocks_free(v, v ? n : 0);

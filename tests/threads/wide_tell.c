@@ -117,13 +117,13 @@ void tell_view(const struct snib_view *v)
          v->holder_count, v->waiter_count, v->closed_count, v->holders_more,
          v->closed_ms);
     for (size_t i = 0; i < v->holder_count; i++) {
-        tell_party("holder", &v->holders[i]);
+        tell_party("holder", v->holders[i]);
     }
     for (size_t i = 0; i < v->waiter_count; i++) {
-        tell_party("waiter", &v->waiters[i]);
+        tell_party("waiter", v->waiters[i]);
     }
     for (size_t i = 0; i < v->closed_count; i++) {
-        tell_party("closed", &v->closed_by[i]);
+        tell_party("closed", v->closed_by[i]);
     }
 }
 

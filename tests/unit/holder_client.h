@@ -6,6 +6,8 @@
 
 #include "holder_moves.h"
 
+#include "snib/event.h"
+#include "snib/inspect.h"
 #include "snib/latch.h"
 #include "snib/semaphore.h"
 
@@ -71,7 +73,7 @@ uint64_t __wrap_snib_owner_new(void)
     return UINT64_C(1) << 63 | 9;
 }
 
-int __wrap_snib_fd(struct snib_client *c)
+int __wrap_snib_client_fd(struct snib_client *c)
 {
     int fd = FD_FIRST;
     while (c == CLIENT && fd < FD_MAX && !fd_is(fd, "client")) {
@@ -95,7 +97,7 @@ void __wrap_snib_client_store_status(struct snib_client *c,
     }
 }
 
-bool __wrap_snib_next(struct snib_client *c, struct snib_event *ret)
+bool __wrap_snib_client_next(struct snib_client *c, struct snib_event *ret)
 {
     if (w.event_count == 0 || c != CLIENT) {
         return false;
@@ -207,7 +209,7 @@ snib_err __wrap_snib_try_for_start(struct snib_lock *lock, int64_t wait_ms,
     return set_error(error, SNIB_ERR_OK);
 }
 
-void __wrap_snib_cancel(struct snib_client *c, uint64_t ticket)
+void __wrap_snib_client_cancel(struct snib_client *c, uint64_t ticket)
 {
     static const int64_t delays[] = {0, MS, 100 * MS, 400 * MS};
     tell("cancels %d %d", c == CLIENT, (int)ticket);
@@ -428,6 +430,5 @@ void __wrap_snib_multi_status(struct snib_multi *m,
 }
 
 #include "holder_views.h"
-#include "snib/event.h"
 
 #endif

@@ -10,6 +10,8 @@ struct fake_view {
     char name[SNIB_NAME_MAX + 1];
     struct snib_party holders[PARTIES_MAX], waiters[PARTIES_MAX],
         closed[PARTIES_MAX];
+    const struct snib_party *holder_at[PARTIES_MAX], *waiter_at[PARTIES_MAX],
+        *closed_at[PARTIES_MAX];
 };
 
 static size_t make_parties(struct snib_party *to, const char *what)
@@ -48,9 +50,9 @@ static size_t make_parties(struct snib_party *to, const char *what)
     return count;
 }
 
-snib_err __wrap_snib_inspect(struct snib_client *c, const char *name,
-                             size_t size, struct snib_view **ret,
-                             struct snib_error *error)
+snib_err __wrap_snib_client_inspect(struct snib_client *c, const char *name,
+                                    size_t size, struct snib_view **ret,
+                                    struct snib_error *error)
 {
     struct fake_view *v;
     tell("looks at %d %.*s", c == CLIENT, (int)size, name);
@@ -64,9 +66,14 @@ snib_err __wrap_snib_inspect(struct snib_client *c, const char *name,
     memcpy(v->name, name, size);
     v->view = (struct snib_view){.name = v->name,
                                  .name_size = size,
-                                 .holders = v->holders,
-                                 .waiters = v->waiters,
-                                 .closed_by = v->closed};
+                                 .holders = v->holder_at,
+                                 .waiters = v->waiter_at,
+                                 .closed_by = v->closed_at};
+    for (size_t i = 0; i < PARTIES_MAX; i++) {
+        v->holder_at[i] = &v->holders[i];
+        v->waiter_at[i] = &v->waiters[i];
+        v->closed_at[i] = &v->closed[i];
+    }
     v->view.holder_count = make_parties(v->holders, "holders");
     v->view.waiter_count = make_parties(v->waiters, "waiters");
     if (chance("closed", 6)) {

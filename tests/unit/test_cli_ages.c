@@ -12,6 +12,7 @@
 #include "cli/words/waitline.h"
 #include "cli/words/why.h"
 #include "cli_party.h"
+#include "party_pointers.h"
 #include "snib/inspect.h"
 
 /* 2026-11-23T13:00:00.123Z */
@@ -84,9 +85,9 @@ static struct snib_view view_of(const struct snib_party *h, size_t holders,
                               .name_size = 2,
                               .token = 1000000,
                               .holder_count = holders,
-                              .holders = h,
+                              .holders = pointers_to(h, holders),
                               .waiter_count = waiters,
-                              .waiters = w};
+                              .waiters = pointers_to(w, waiters)};
 }
 
 static const struct kind_params none = KIND_PARAMS_NONE;
@@ -132,7 +133,7 @@ static void why_tells_each_age_and_each_rest(void **state)
         p.left_ms = edges[i].ms;
         w.owner = 7;
         view.closed_count = 1;
-        view.closed_by = &p;
+        view.closed_by = pointers_to(&p, 1);
         snprintf(
             text, sizeof text,
             "n\\x01:\n"
@@ -163,7 +164,7 @@ static void a_line_tells_each_age_and_each_rest(void **state)
         p.since_ms = NOW_MS - edges[i].ms;
         p.left_ms = view.closed_ms = edges[i].ms;
         view.closed_count = 1;
-        view.closed_by = &p;
+        view.closed_by = pointers_to(&p, 1);
         kind_holders(&to, &view, &none);
         snprintf(
             text, sizeof text,

@@ -6,6 +6,7 @@
 #include "cli/words/kinds.h"
 #include "cli/words/show.h"
 #include "cli/words/text.h"
+#include "party_pointers.h"
 #include "snib/inspect.h"
 
 static struct snib_party party(const char *host, snib_kind kind,
@@ -123,11 +124,11 @@ static void each_kind_is_held_in_its_words(void **state)
                        party("gone", SNIB_KIND_MUTEX, 1)};
         struct snib_view view = {.name = "n",
                                  .name_size = 1,
-                                 .holders = holder,
+                                 .holders = pointers_to(holder, 3),
                                  .holder_count = s->holders,
-                                 .waiters = waiter,
+                                 .waiters = pointers_to(waiter, 3),
                                  .waiter_count = s->waiters,
-                                 .closed_by = gone,
+                                 .closed_by = pointers_to(gone, 2),
                                  .closed_count = s->closed_ms ? 2 : 0,
                                  .closed_ms = s->closed_ms};
         struct kind_params terms = {.size = s->size, .gate = s->gate};
@@ -181,9 +182,9 @@ static void who_waits_before_is_the_reason_where_the_holders_are_none(void **s)
                           waiter[2] = {
                               party("w", t[i].asked, 1),
                               party("w", t[i].waits, t[i].waits_permits)};
-        struct snib_view view = {.holders = &holder,
+        struct snib_view view = {.holders = pointers_to(&holder, 1),
                                  .holder_count = 1,
-                                 .waiters = waiter,
+                                 .waiters = pointers_to(waiter, 2),
                                  .waiter_count = 2};
         struct kind_params terms = {.size = 4};
         char got[400] = "", expected[400];
@@ -207,8 +208,10 @@ static void who_holds_longest_is_named(void **state)
     struct snib_party p[3] = {party("a", SNIB_KIND_READ, 1),
                               party("b", SNIB_KIND_READ, 1),
                               party("c", SNIB_KIND_READ, 1)};
-    struct snib_view view = {
-        .name = "n", .name_size = 1, .holders = p, .holder_count = 3};
+    struct snib_view view = {.name = "n",
+                             .name_size = 1,
+                             .holders = pointers_to(p, 3),
+                             .holder_count = 3};
     struct kind_params terms = KIND_PARAMS_NONE;
     (void)state;
     for (int oldest = 0; oldest < 3; oldest++) {

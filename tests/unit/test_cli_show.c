@@ -11,6 +11,7 @@
 #include "cli/words/show.h"
 #include "cli/words/why.h"
 #include "cli_party.h"
+#include "party_pointers.h"
 #include "snib/inspect.h"
 
 /* 2026-11-23T13:00:00.123Z */
@@ -78,9 +79,9 @@ static struct snib_view view_of(const struct snib_party *h, size_t holders,
                               .name_size = 2,
                               .token = 1000000,
                               .holder_count = holders,
-                              .holders = h,
+                              .holders = pointers_to(h, holders),
                               .waiter_count = waiters,
-                              .waiters = w};
+                              .waiters = pointers_to(w, waiters)};
 }
 
 static const struct kind_params none = KIND_PARAMS_NONE;
@@ -118,7 +119,7 @@ static void a_lock_is_a_block_of_lines(void **state)
           "           c, 2 permits\n");
     view = view_of(NULL, 0, NULL, 0);
     view.closed_count = 1;
-    view.closed_by = &p;
+    view.closed_by = pointers_to(&p, 1);
     view.closed_ms = 5000;
     shows(&view, none,
           "n\\x01: closed for 5s more, the lock-delay of ci-7/4711 (anna, "
@@ -250,7 +251,7 @@ static void a_lock_has_the_fields_of_schema_1(void **state)
                  ",\"token\":1000000,\"holds\":2}],\"waiters\":[{" ANNA "}]}");
     view = view_of(NULL, 0, NULL, 0);
     view.closed_count = 1;
-    view.closed_by = &p;
+    view.closed_by = pointers_to(&p, 1);
     view.closed_ms = 60000;
     is_view(&view, none,
             HEAD "false,\"token\":1000000,\"holders\":[],\"waiters\":[],"
@@ -289,9 +290,13 @@ static void permits_in_use_are_those_of_all_who_hold_some(void **state)
 static void a_cycle_has_the_fields_of_schema_1(void **state)
 {
     (void)state;
-    struct snib_wait w[2] = {
-        {.name = "X", .name_size = 1, .who = anna()},
-        {.name = "\xff", .name_size = 1, .who = anna(), .behind = true}};
+    struct snib_party who = anna();
+    const struct snib_wait x = {.name = "X", .name_size = 1, .who = &who},
+                           y = {.name = "\xff",
+                                .name_size = 1,
+                                .who = &who,
+                                .behind = true},
+                           *w[2] = {&x, &y};
     struct snib_cycle c = {.count = 2, .waits = w, .certain = true};
     is_json(why_json_cycle(&c),
             "{\"certain\":true,\"waits\":[{\"name\":\"X\",\"waiter\":{" ANNA

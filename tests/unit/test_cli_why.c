@@ -11,6 +11,7 @@
 #include "cli/words/show.h"
 #include "cli/words/why.h"
 #include "cli_party.h"
+#include "party_pointers.h"
 #include "snib/inspect.h"
 
 /* -- what is printed ------------------------------------------------------------ */
@@ -62,9 +63,9 @@ static struct snib_view view_of(const char *name, const struct snib_party *h,
     return (struct snib_view){.name = name,
                               .name_size = strlen(name),
                               .holder_count = holders,
-                              .holders = h,
+                              .holders = pointers_to(h, holders),
                               .waiter_count = waiters,
-                              .waiters = w};
+                              .waiters = pointers_to(w, waiters)};
 }
 
 /* -- one lock --------------------------------------------------------------------- */
@@ -177,7 +178,7 @@ static void a_lock_delay_is_named_as_what_keeps_it_closed(void **state)
     p.left_ms = 61000;
     struct snib_view view = view_of("n", NULL, 0, NULL, 0);
     view.closed_count = 1;
-    view.closed_by = &p;
+    view.closed_by = pointers_to(&p, 1);
     prints(&nothing_else, &view, FREE_PARAMS,
            "n:\n"
            "  closed by the lock-delay of ci-7, which ended without a release; "
@@ -244,7 +245,7 @@ static struct why_locks chain(size_t n, bool ring)
         }
         waiter[next] = party(host[i]);
         waiter[next].holding = id[i];
-        view[next].waiters = &waiter[next];
+        view[next].waiters = pointers_to(&waiter[next], 1);
         view[next].waiter_count = 1;
     }
     return (struct why_locks){views, n};
@@ -347,7 +348,7 @@ static void others_who_share_the_next_lock_are_counted(void **state)
     (void)state;
     struct why_locks all = chain(2, false);
     struct snib_party three[3] = {holder[1], holder[1], holder[1]};
-    view[1].holders = three;
+    view[1].holders = pointers_to(three, 3);
     view[1].holder_count = 3;
     begin_print();
     why_print(&all, &view[0], &FREE_PARAMS);
@@ -376,9 +377,11 @@ static void only_whole_ids_connect_locks(void **state)
 static void a_cycle_is_a_line_for_each(void **state)
 {
     (void)state;
-    struct snib_wait w[2] = {{.name = "X", .name_size = 1, .who = party("a")},
-                             {.name = "Y", .name_size = 1, .who = party("b")}};
-    struct snib_cycle c = {.count = 2, .waits = w, .certain = true};
+    struct snib_party a = party("a"), b = party("b");
+    struct snib_wait w[2] = {{.name = "X", .name_size = 1, .who = &a},
+                             {.name = "Y", .name_size = 1, .who = &b}};
+    const struct snib_wait *at[2] = {&w[0], &w[1]};
+    struct snib_cycle c = {.count = 2, .waits = at, .certain = true};
     struct snib_view x = view_of("X", NULL, 0, NULL, 0);
     w[1].behind = true;
     begin_print();

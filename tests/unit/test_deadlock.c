@@ -265,7 +265,7 @@ static void ids_of_requests_are_read_or_refused(void **state)
                      SNIB_ERR_OK);
     struct snib_view *v;
     assert_int_equal(snib_client_inspect(c, "X", 0, &v, &e), SNIB_ERR_OK);
-    assert_string_equal(v->holders[0].request, request);
+    assert_string_equal(v->holders[0]->request, request);
     snib_view_free(v);
     assert_int_equal(snib_release(l, g, &e), SNIB_ERR_OK);
     assert_int_equal(snib_grant_request(l, g, request, sizeof request, &e),
@@ -298,23 +298,23 @@ static void a_circle_is_shown_with_all_that_is_known(void **state)
     assert_int_equal(v[0]->count, 2);
     assert_true(v[0]->certain);
     for (int i = 0; i < 2; i++) {
-        const struct snib_wait *w = &v[0]->waits[i];
+        const struct snib_wait *w = v[0]->waits[i];
         assert_string_equal(w->name, i ? "Y" : "X");
         assert_int_equal(w->name_size, 1);
         assert_false(w->behind);
-        assert_int_equal(w->who.owner, (i ? k.a : k.b) & INT64_MAX);
-        assert_int_equal(w->who.pid, getpid());
-        assert_string_equal(w->who.host, host);
-        assert_string_equal(w->who.reason, "a?? ~?z");
-        assert_int_equal(strlen(w->who.request), 32);
+        assert_int_equal(w->who->owner, (i ? k.a : k.b) & INT64_MAX);
+        assert_int_equal(w->who->pid, getpid());
+        assert_string_equal(w->who->host, host);
+        assert_string_equal(w->who->reason, "a?? ~?z");
+        assert_int_equal(strlen(w->who->request), 32);
         request[i][16] = 0; /* of what it holds its first half is shown */
-        assert_string_equal(w->who.holding, request[i]);
-        assert_string_equal(w->who.client_id, v[0]->waits[0].who.client_id);
-        assert_false(w->who.self);
-        assert_true(w->who.since_ms > 0);
-        assert_int_equal(w->who.kind, SNIB_KIND_MUTEX);
+        assert_string_equal(w->who->holding, request[i]);
+        assert_string_equal(w->who->client_id, v[0]->waits[0]->who->client_id);
+        assert_false(w->who->self);
+        assert_true(w->who->since_ms > 0);
+        assert_int_equal(w->who->kind, SNIB_KIND_MUTEX);
     }
-    assert_true(v[0]->waits[0].who.since_ms >= v[0]->waits[1].who.since_ms);
+    assert_true(v[0]->waits[0]->who->since_ms >= v[0]->waits[1]->who->since_ms);
     snib_deadlocks_free(v, n);
     snib_client_free(other);
     end_circle(&k);

@@ -55,7 +55,7 @@ static void kind_request_owner_and_what_it_holds_are_shown(void **state)
     snib__rec_text(&b, SNIB__F_ABOUT,
                    "owner=3&held=00000000000000aa,00000000000000bb");
     assert_int_equal(read_rows(&b, &v, &n), SNIB_ERR_OK);
-    const struct snib_party *p = &v[0]->waiters[0];
+    const struct snib_party *p = v[0]->waiters[0];
     assert_int_equal(p->kind, SNIB_KIND_BARRIER);
     assert_int_equal(p->owner, 3);
     assert_string_equal(p->request, "0123456789abcdef0123456789abcdef");
@@ -84,7 +84,7 @@ static void a_lock_with_holder_and_waiters_is_shown_as_written(void **state)
     assert_int_equal(v[0]->token, 99);
     assert_int_equal(v[0]->holder_count, 1);
     assert_int_equal(v[0]->waiter_count, 2);
-    const struct snib_party *h = v[0]->holders;
+    const struct snib_party *h = v[0]->holders[0];
     assert_string_equal(h->client_id, SELF);
     assert_true(h->self);
     assert_string_equal(h->host, "ci-7");
@@ -98,10 +98,10 @@ static void a_lock_with_holder_and_waiters_is_shown_as_written(void **state)
     assert_int_equal(h->kind, SNIB_KIND_WRITE);
     assert_int_equal(h->permits, 3);
     assert_int_equal(h->holds, 2);
-    assert_string_equal(v[0]->waiters[0].host, "ci-8");
-    assert_string_equal(v[0]->waiters[1].host, "ci-9");
-    assert_false(v[0]->waiters[1].self);
-    assert_string_equal(v[0]->waiters[1].user, "");
+    assert_string_equal(v[0]->waiters[0]->host, "ci-8");
+    assert_string_equal(v[0]->waiters[1]->host, "ci-9");
+    assert_false(v[0]->waiters[1]->self);
+    assert_string_equal(v[0]->waiters[1]->user, "");
     snib_views_free(v, n);
 }
 
@@ -180,9 +180,9 @@ static void missing_and_foreign_parts_become_nothing(void **state)
     assert_int_equal(n, 1);
     assert_int_equal(v[0]->token, 0);
     assert_int_equal(v[0]->holder_count, 1);
-    assert_string_equal(v[0]->holders[0].client_id, "");
-    assert_false(v[0]->holders[0].self);
-    const struct snib_party *w = v[0]->waiters;
+    assert_string_equal(v[0]->holders[0]->client_id, "");
+    assert_false(v[0]->holders[0]->self);
+    const struct snib_party *w = v[0]->waiters[0];
     assert_int_equal(v[0]->waiter_count, 1);
     assert_int_equal(w->token, 0);
     assert_int_equal(w->kind, SNIB_KIND_MUTEX);
@@ -205,10 +205,10 @@ static void control_characters_do_not_reach_a_terminal(void **state)
     put_party(&b, SNIB__ROW_HOLDER, "\x1b[2J",
               "reason=%1B]0;owned%07&host=a%0Ab&user=%C3%A4");
     assert_int_equal(read_rows(&b, &v, &n), SNIB_ERR_OK);
-    assert_string_equal(v[0]->holders[0].client_id, "?[2J");
-    assert_string_equal(v[0]->holders[0].reason, "?]0;owned?");
-    assert_string_equal(v[0]->holders[0].host, "a?b");
-    assert_string_equal(v[0]->holders[0].user, "\xc3\xa4");
+    assert_string_equal(v[0]->holders[0]->client_id, "?[2J");
+    assert_string_equal(v[0]->holders[0]->reason, "?]0;owned?");
+    assert_string_equal(v[0]->holders[0]->host, "a?b");
+    assert_string_equal(v[0]->holders[0]->user, "\xc3\xa4");
     snib_views_free(v, n);
 }
 
@@ -241,7 +241,7 @@ static void damaged_rows_are_survived(void **state)
             assert_true(v[i]->name_size > 0);
             assert_int_equal(v[i]->name[v[i]->name_size], 0);
             for (size_t k = 0; k < v[i]->holder_count; k++) {
-                assert_non_null(strchr(v[i]->holders[k].reason, 0));
+                assert_non_null(strchr(v[i]->holders[k]->reason, 0));
             }
         }
         snib_views_free(v, n);
@@ -317,15 +317,15 @@ static void the_holder_is_seen_by_itself_and_by_others(void **state)
     assert_int_equal(snib_client_inspect(b, "nightly", 7, &theirs, NULL),
                      SNIB_ERR_OK);
     assert_int_equal(mine->holder_count, 1);
-    assert_true(mine->holders[0].self);
+    assert_true(mine->holders[0]->self);
     assert_int_equal(theirs->holder_count, 1);
-    assert_false(theirs->holders[0].self);
-    assert_string_equal(theirs->holders[0].program, "test_inspect");
-    assert_string_equal(theirs->holders[0].reason, "being looked at");
-    assert_int_equal(theirs->holders[0].token, g.token);
+    assert_false(theirs->holders[0]->self);
+    assert_string_equal(theirs->holders[0]->program, "test_inspect");
+    assert_string_equal(theirs->holders[0]->reason, "being looked at");
+    assert_int_equal(theirs->holders[0]->token, g.token);
     assert_true(theirs->token >= g.token);
-    assert_true(theirs->holders[0].left_ms > 20000);
-    assert_true(theirs->holders[0].left_ms <= 30000);
+    assert_true(theirs->holders[0]->left_ms > 20000);
+    assert_true(theirs->holders[0]->left_ms <= 30000);
     snib_view_free(mine);
     snib_view_free(theirs);
     assert_int_equal(snib_release(lock, g, NULL), SNIB_ERR_OK);
@@ -476,7 +476,7 @@ static void the_test_switches_want_a_memory_store(void **state)
     struct snib_view *v;
     assert_int_equal(snib_client_inspect(c, "x", 0, &v, NULL), SNIB_ERR_OK);
     assert_int_equal(v->holder_count, 1);
-    assert_false(v->holders[0].self);
+    assert_false(v->holders[0]->self);
     snib_view_free(v);
     snib_client_free(c);
 }

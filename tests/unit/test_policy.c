@@ -43,7 +43,7 @@ static int body(void *data, struct snib_grant grant)
     seen->grant = grant;
     assert_int_equal(snib_client_list(client, NULL, &v, &n, NULL), SNIB_ERR_OK);
     for (size_t i = 0; i < n; i++) {
-        if (v[i]->holder_count && v[i]->holders[0].self) {
+        if (v[i]->holder_count && v[i]->holders[0]->self) {
             memcpy(seen->name, v[i]->name, v[i]->name_size + 1);
         }
     }

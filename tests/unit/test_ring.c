@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/ring.h"
+#include "party_pointers.h"
 #include "snib/inspect.h"
 #include "snib/ring.h"
 
@@ -283,7 +284,8 @@ static void holders_of_a_lock_are_members(void **state)
         {.client_id = "0b", .reason = ""},
         {.client_id = "0a", .reason = "worker-1"},
         {.client_id = "0d", .reason = "worker-2"}};
-    const struct snib_view view = {.holder_count = 4, .holders = holders};
+    const struct snib_view view = {.holder_count = 4,
+                                   .holders = pointers_to(holders, 4)};
     const struct snib_view nobody = {.holder_count = 0};
     struct snib_ring *r;
     assert_int_equal(snib_ring_of_view(&view, &r, &error), 0);
@@ -302,7 +304,8 @@ static void no_memory_is_told(void **state)
     (void)state;
     const struct snib_ring_member one = {.id = "a"};
     const struct snib_party p = {.client_id = "a", .reason = ""};
-    const struct snib_view view = {.holder_count = 1, .holders = &p};
+    const struct snib_view view = {.holder_count = 1,
+                                   .holders = pointers_to(&p, 1)};
     struct snib_ring *r;
     snib__mem_fail_at(1, false);
     assert_int_equal(snib_ring_new(&one, 1, &r, &error), SNIB_ERR_NOMEM);

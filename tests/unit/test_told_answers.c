@@ -120,7 +120,7 @@ static void a_status_is_whole(void **state)
     take_again(&w);
     struct snib_view *v;
     must(snib_client_inspect(w.other, "x", 0, &v, &e));
-    const struct snib_party *p = &v->holders[v->holders[0].slot != 1];
+    const struct snib_party *p = v->holders[v->holders[0]->slot != 1];
     assert_int_equal(p->token, w.g.token);
     struct snib_status s = status_of(&w, w.g);
     assert_int_equal(s.state, SNIB_STATE_HELD);

@@ -19,8 +19,8 @@ static const struct snib_party *holder_of(const struct snib_view *v,
                                           const char *request)
 {
     for (size_t i = 0; i < v->holder_count; i++) {
-        if (strcmp(v->holders[i].request, request) == 0) {
-            return &v->holders[i];
+        if (strcmp(v->holders[i]->request, request) == 0) {
+            return v->holders[i];
         }
     }
     fail_msg("%s is no holder", request);
@@ -53,18 +53,18 @@ static void is_granted(struct world *w, const struct snib_view *v)
 static void is_adopted(struct world *w, const struct snib_view *v)
 {
     is_granted(w, v);
-    assert_non_null(strstr(w->text, v->holders[0].request));
+    assert_non_null(strstr(w->text, v->holders[0]->request));
 }
 
 static void is_request(struct world *w, const struct snib_view *v)
 {
-    assert_string_equal(w->text, v->holders[0].request);
+    assert_string_equal(w->text, v->holders[0]->request);
 }
 
 static void is_export(struct world *w, const struct snib_view *v)
 {
     char text[SNIB_GRANT_TEXT];
-    const struct snib_party *p = &v->holders[0];
+    const struct snib_party *p = v->holders[0];
     snprintf(text, sizeof text, "snib1:%s:%s:%lld", p->client_id, p->request,
              (long long)p->token);
     assert_string_equal(w->text, text);
@@ -124,7 +124,7 @@ static void take_again(struct world *w)
 static void is_semaphore(struct world *w, const struct snib_view *v)
 {
     assert_int_equal(w->size.size, 3);
-    assert_int_equal(w->size.used, v->holders[0].permits);
+    assert_int_equal(w->size.used, v->holders[0]->permits);
     assert_int_equal(w->size.available, 2);
     assert_int_equal(w->size.waiting, v->waiter_count);
     assert_int_equal(w->size.waiting, 1);
@@ -215,17 +215,17 @@ static void is_term(struct world *w, const struct snib_view *v)
     memset(&s, POISON, sizeof s);
     snib_elect_status(w->elect, &s);
     assert_int_equal(v->holder_count, 1);
-    assert_int_equal(w->term, v->holders[0].token);
+    assert_int_equal(w->term, v->holders[0]->token);
     assert_int_equal(s.state, SNIB_ELECT_LEADER);
     assert_int_equal(s.cause, SNIB_CAUSE_NONE);
     assert_int_equal(s.term, w->term);
-    assert_in_range(s.left_ms, 1, v->holders[0].left_ms + 1);
+    assert_in_range(s.left_ms, 1, v->holders[0]->left_ms + 1);
 }
 
 static void is_leader(struct world *w, const struct snib_view *v)
 {
     const struct snib_leader *l = w->leader;
-    const struct snib_party *p = &v->holders[0];
+    const struct snib_party *p = v->holders[0];
     assert_int_equal(l->term, p->token);
     assert_string_equal(l->id, p->reason);
     assert_string_equal(l->client_id, p->client_id);
@@ -275,8 +275,8 @@ static void is_view_of(const struct snib_view *a, const struct snib_view *v)
     assert_int_equal(a->closed_ms, 0);
     assert_int_equal(a->holders_more, 0);
     assert_int_equal(v->holder_count, 1);
-    is_party(&a->holders[0], &v->holders[0]);
-    assert_true(a->holders[0].self);
+    is_party(a->holders[0], v->holders[0]);
+    assert_true(a->holders[0]->self);
 }
 
 static void is_view(struct world *w, const struct snib_view *v)
@@ -303,7 +303,7 @@ static void is_ring(struct world *w, const struct snib_view *v)
     (void)v;
     assert_int_equal(snib_ring_count(w->ring), place->holder_count);
     assert_string_equal(snib_ring_id(w->ring, 0, &size),
-                        place->holders[0].reason);
+                        place->holders[0]->reason);
     assert_int_equal(size, 1);
     snib_view_free(place);
 }
@@ -314,7 +314,7 @@ static void is_joined(struct world *w, const struct snib_view *v)
     (void)v;
     assert_non_null(w->joined);
     assert_int_equal(place->holder_count, 1);
-    assert_string_equal(place->holders[0].reason, "b");
+    assert_string_equal(place->holders[0]->reason, "b");
     snib_view_free(place);
 }
 

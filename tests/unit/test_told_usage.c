@@ -142,14 +142,16 @@ static snib_err ring_of_a_crowd(struct world *w)
 static snib_err ring_of_a_crowded_view(struct world *w)
 {
     static struct snib_party p[CROWD];
+    static const struct snib_party *at[CROWD];
     for (int i = 0; i < CROWD; i++) {
         p[i] = (struct snib_party){.client_id = number(i), .reason = ""};
+        at[i] = &p[i];
     }
     const struct snib_view v = {.name = "x",
                                 .name_size = 1,
                                 .holder_count = CROWD,
-                                .holders = p,
-                                .waiters = p};
+                                .holders = at,
+                                .waiters = at};
     return snib_ring_of_view(&v, &w->ring, &e);
 }
 

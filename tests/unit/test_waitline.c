@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/words/waitline.h"
+#include "party_pointers.h"
 #include "snib/inspect.h"
 
 #define S INT64_C(1000000000)
@@ -58,11 +59,11 @@ static struct snib_view view_of(const struct shown *s)
     struct snib_view v = {.name = "n",
                           .name_size = 1,
                           .holder_count = count_of(s->holder, 3),
-                          .holders = s->holder,
+                          .holders = pointers_to(s->holder, 3),
                           .waiter_count = count_of(s->waiter, 3),
-                          .waiters = s->waiter,
+                          .waiters = pointers_to(s->waiter, 3),
                           .closed_count = count_of(s->closed, 2),
-                          .closed_by = s->closed};
+                          .closed_by = pointers_to(s->closed, 2)};
     v.closed_ms = v.closed_count ? 5000 : 0;
     return v;
 }
@@ -222,8 +223,10 @@ static const char *said(int fd)
 
 static struct snib_view held_by(const struct snib_party *p)
 {
-    return (struct snib_view){
-        .name = "n", .name_size = 1, .holder_count = 1, .holders = p};
+    return (struct snib_view){.name = "n",
+                              .name_size = 1,
+                              .holder_count = 1,
+                              .holders = pointers_to(p, 1)};
 }
 
 static void a_line_is_said_at_once_then_more_and_more_rarely(void **state)
@@ -287,11 +290,15 @@ static void our_place_among_those_who_wait_is_told(void **state)
              {23, "23rd"},  {24, "24th"}, {111, "111th"}, {113, "113th"},
              {101, "101st"}};
     static struct snib_party waiter[120];
+    static const struct snib_party *at[120];
     struct waitline w;
     struct snib_view v = {.name = "n",
                           .name_size = 1,
                           .waiter_count = COUNT_OF(waiter),
-                          .waiters = waiter};
+                          .waiters = at};
+    for (size_t i = 0; i < COUNT_OF(waiter); i++) {
+        at[i] = &waiter[i];
+    }
     waitline_init(&w, false, 0);
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         char want[100];

@@ -18,10 +18,14 @@
 #include "base/error.h"
 #include "snib/deadlock.h"
 #include "snib/elect.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
 #include "snib/latch.h"
 #include "snib/multi.h"
+#include "snib/policy.h"
 #include "snib/ring.h"
 #include "snib/semaphore.h"
+#include "snib/sys.h"
 #include "snib/value.h"
 #include "store/memory/memory.h"
 
@@ -469,10 +473,6 @@ STORE_CALLS(CALL_BODY_)
 static const struct call calls[] = {LOCK_CALLS(CALL_ROW_)
                                         STORE_CALLS(CALL_ROW_)};
 
-#include "snib/event.h"
-#include "snib/inspect.h"
-#include "snib/policy.h"
-#include "snib/sys.h"
 #include "told_results.h"
 
 /* -- the calls that are answered by an event ------------------------------------- */

@@ -123,7 +123,7 @@ static int64_t detached_rest_ns(const struct grantfile *g,
                                 const struct snib_view *view)
 {
     for (size_t i = 0; i < view->holder_count; i++) {
-        const struct snib_party *p = &view->holders[i];
+        const struct snib_party *p = view->holders[i];
 
         if (p->token == g->token && strcmp(p->client_id, g->identity) == 0) {
             return (p->left_ms - p->left_ms / 100 - 5) * SUPERVISOR_MS;

@@ -89,8 +89,8 @@ static int64_t grantfile_lost_left_at_store(const struct cli_args *args,
     }
     left = grantfile_lost_is_its_store(args, g, *ret_client) ? 0 : -1;
     for (size_t i = 0; i < view->holder_count; i++) {
-        if (view->holders[i].token == g->token) {
-            left = view->holders[i].left_ms;
+        if (view->holders[i]->token == g->token) {
+            left = view->holders[i]->left_ms;
         }
     }
     if (left == 0 && view->holders_more > 0) {

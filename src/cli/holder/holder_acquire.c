@@ -20,7 +20,7 @@
 static bool holder_acquire_held_by_us(const struct snib_view *view)
 {
     for (size_t i = 0; i < view->holder_count; i++) {
-        if (view->holders[i].self) {
+        if (view->holders[i]->self) {
             return true;
         }
     }

@@ -239,7 +239,7 @@ void holder_renew_early(struct holder *k)
 static bool holder_hold_shows_us(const struct snib_view *view)
 {
     for (size_t i = 0; i < view->holder_count; i++) {
-        if (view->holders[i].self) {
+        if (view->holders[i]->self) {
             return true;
         }
     }

@@ -119,7 +119,7 @@ void holder_refuse_nested(struct holder *k, const struct snib_view *view)
 
     gethostname(host, sizeof host - 1);
     for (size_t i = 0; i < view->holder_count; i++) {
-        const struct snib_party *p = &view->holders[i];
+        const struct snib_party *p = view->holders[i];
         enum inside inside = strcmp(p->host, host) == 0
                                  ? holder_nested_inside_of((pid_t)p->pid)
                                  : INSIDE_NOT;

@@ -53,10 +53,11 @@ bool kind_covers(snib_kind held, uint32_t held_permits, snib_kind asked,
 
 /* -- params --------------------------------------------------------------- */
 
-static bool kinds_any_permits(const struct snib_party *parties, size_t count)
+static bool kinds_any_permits(const struct snib_party *const *parties,
+                              size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (parties[i].kind == SNIB_KIND_PERMITS) {
+        if (parties[i]->kind == SNIB_KIND_PERMITS) {
             return true;
         }
     }
@@ -127,11 +128,11 @@ static void kinds_add_one(struct text *t, const struct snib_party *p)
 /* The holder that has been in the way longest. */
 static const struct snib_party *kinds_longest(const struct snib_view *view)
 {
-    const struct snib_party *ret = &view->holders[0];
+    const struct snib_party *ret = view->holders[0];
 
     for (size_t i = 1; i < view->holder_count; i++) {
-        if (view->holders[i].since_ms < ret->since_ms) {
-            ret = &view->holders[i];
+        if (view->holders[i]->since_ms < ret->since_ms) {
+            ret = view->holders[i];
         }
     }
     return ret;
@@ -148,7 +149,7 @@ static struct tally kinds_count(const struct snib_view *view)
     struct tally t = {0};
 
     for (size_t i = 0; i < view->holder_count; i++) {
-        const struct snib_party *p = &view->holders[i];
+        const struct snib_party *p = view->holders[i];
 
         switch (p->kind) {
         case SNIB_KIND_MUTEX:
@@ -185,12 +186,12 @@ static void kinds_add_permits(struct text *t, const struct tally *n,
  * last, and for how long. */
 static void kinds_add_closed(struct text *t, const struct snib_view *view)
 {
-    const struct snib_party *last = &view->closed_by[0];
+    const struct snib_party *last = view->closed_by[0];
     char left[DURATION_TEXT_MAX];
 
     for (size_t i = 1; i < view->closed_count; i++) {
-        last = view->closed_by[i].left_ms > last->left_ms ? &view->closed_by[i]
-                                                          : last;
+        last = view->closed_by[i]->left_ms > last->left_ms ? view->closed_by[i]
+                                                           : last;
     }
     duration_text(view->closed_ms, left);
     text_addf(t, "closed for %s more, the lock-delay of ", left);
@@ -202,7 +203,7 @@ static void kinds_add_closed(struct text *t, const struct snib_view *view)
 static void kinds_add_nobody(struct text *t, const struct snib_view *view,
                              const struct kind_params *terms)
 {
-    const struct snib_party *head = view->waiters;
+    const struct snib_party *const *at = view->waiters;
     size_t here = 0;
 
     if (terms->gate > 0) {
@@ -218,16 +219,16 @@ static void kinds_add_nobody(struct text *t, const struct snib_view *view,
         text_add(t, "free");
         return;
     }
-    if (head->kind != SNIB_KIND_BARRIER) {
+    if (at[0]->kind != SNIB_KIND_BARRIER) {
         text_add(t, "held by nobody (just being granted)");
         return;
     }
-    while (here < view->waiter_count && head[here].kind == SNIB_KIND_BARRIER &&
-           head[here].permits == head->permits) {
+    while (here < view->waiter_count && at[here]->kind == SNIB_KIND_BARRIER &&
+           at[here]->permits == at[0]->permits) {
         here++;
     }
     text_addf(t, "a barrier, %zu of %" PRIu32 " parties are here", here,
-              head->permits);
+              at[0]->permits);
 }
 
 static void kinds_add_holders(struct text *t, const struct snib_view *view,
@@ -317,12 +318,12 @@ void kind_in_the_way(struct text *t, const struct snib_view *view,
 {
     size_t i = 0;
 
-    while (i < view->waiter_count && view->waiters[i].self) {
+    while (i < view->waiter_count && view->waiters[i]->self) {
         i++;
     }
     if (view->holder_count > 0 && i < view->waiter_count &&
         kinds_fits_as_upgrade(view, terms, kind, permits)) {
-        kinds_add_head(t, &view->waiters[i]);
+        kinds_add_head(t, view->waiters[i]);
     }
     kind_holders(t, view, terms);
 }

@@ -146,13 +146,13 @@ json_t *show_json_party(const struct snib_party *p, bool holder)
     return o;
 }
 
-static json_t *show_json_parties(const struct snib_party *parties, size_t count,
-                                 bool holder)
+static json_t *show_json_parties(const struct snib_party *const *parties,
+                                 size_t count, bool holder)
 {
     json_t *array = json_array();
 
     for (size_t i = 0; i < count; i++) {
-        json_array_append_new(array, show_json_party(&parties[i], holder));
+        json_array_append_new(array, show_json_party(parties[i], holder));
     }
     return array;
 }
@@ -164,8 +164,8 @@ static void show_add_params(json_t *o, const struct snib_view *view,
     int64_t used = 0;
 
     for (size_t i = 0; i < view->holder_count; i++) {
-        used += view->holders[i].kind == SNIB_KIND_PERMITS
-                    ? (int64_t)view->holders[i].permits
+        used += view->holders[i]->kind == SNIB_KIND_PERMITS
+                    ? (int64_t)view->holders[i]->permits
                     : 0;
     }
     if (terms->size >= 0) {
@@ -284,7 +284,7 @@ void show_view(const struct snib_view *view, const struct kind_params *terms)
     kind_holders(&t, view, terms);
     printf("%s\n", line);
     for (size_t i = 0; i < view->holder_count; i++) {
-        const struct snib_party *p = &view->holders[i];
+        const struct snib_party *p = view->holders[i];
 
         show_print_party("holder", p);
         show_rfc3339(p->since_ms, since, sizeof since);
@@ -293,7 +293,7 @@ void show_view(const struct snib_view *view, const struct kind_params *terms)
                "lease", left, "token", p->token);
     }
     for (size_t i = 0; i < view->closed_count; i++) {
-        const struct snib_party *p = &view->closed_by[i];
+        const struct snib_party *p = view->closed_by[i];
 
         show_print_party("closed", p);
         show_rfc3339(show_wall_ms() + p->left_ms, since, sizeof since);
@@ -302,7 +302,7 @@ void show_view(const struct snib_view *view, const struct kind_params *terms)
                "token", p->token);
     }
     for (size_t i = 0; i < view->waiter_count; i++) {
-        show_print_party(i == 0 ? "waiting" : "", &view->waiters[i]);
+        show_print_party(i == 0 ? "waiting" : "", view->waiters[i]);
     }
 }
 

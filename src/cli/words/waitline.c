@@ -90,7 +90,7 @@ static const char *waitline_ordinal(size_t n)
 static void waitline_add_place(struct text *t, const struct snib_view *view)
 {
     for (size_t i = 0; i < view->waiter_count; i++) {
-        if (view->waiters[i].self) {
+        if (view->waiters[i]->self) {
             text_addf(t, "; you are %zu%s of %zu", i + 1,
                       waitline_ordinal(i + 1), view->waiter_count);
             return;

@@ -46,8 +46,8 @@ const struct snib_view *why_next(const struct why_locks *all,
         const struct snib_view *view = all->views[i];
 
         for (size_t k = 0; k < view->waiter_count; k++) {
-            if (why_holds(&view->waiters[k], holder)) {
-                *ret_wait = &view->waiters[k];
+            if (why_holds(view->waiters[k], holder)) {
+                *ret_wait = view->waiters[k];
                 return view;
             }
         }
@@ -131,7 +131,7 @@ static void why_print_chain(const struct why_locks *all,
                                           : "");
             return;
         }
-        holder = &view->holders[0];
+        holder = view->holders[0];
         text_add(&t, "; held by ");
         why_add_party(&t, holder);
         if (view->holder_count > 1) {
@@ -205,7 +205,7 @@ static void why_print_outlook(const struct snib_view *view)
 
     for (size_t i = 0; i < view->holder_count; i++) {
         last =
-            view->holders[i].left_ms > last ? view->holders[i].left_ms : last;
+            view->holders[i]->left_ms > last ? view->holders[i]->left_ms : last;
     }
     duration_text(last, left);
     if (view->holder_count == 0) {
@@ -252,20 +252,20 @@ void why_print(const struct why_locks *all, const struct snib_view *view,
         printf("%s:\n", line);
     }
     for (size_t i = 0; i < view->holder_count && i < PARTIES_MAX; i++) {
-        why_print_holder(all, &view->holders[i]);
+        why_print_holder(all, view->holders[i]);
     }
     if (view->holder_count > PARTIES_MAX) {
         printf("  and %zu more holders.\n", view->holder_count - PARTIES_MAX);
     }
     for (size_t i = 0; i < view->closed_count && i < PARTIES_MAX; i++) {
-        why_print_closed(&view->closed_by[i]);
+        why_print_closed(view->closed_by[i]);
     }
     if (view->waiter_count > 0) {
         printf("  %zu wait%s:\n", view->waiter_count,
                view->waiter_count == 1 ? "s" : "");
     }
     for (size_t i = 0; i < view->waiter_count && i < PARTIES_MAX; i++) {
-        why_print_waiter(&view->waiters[i], i + 1);
+        why_print_waiter(view->waiters[i], i + 1);
     }
     if (view->waiter_count > PARTIES_MAX) {
         printf("  and %zu more.\n", view->waiter_count - PARTIES_MAX);
@@ -278,8 +278,8 @@ void why_print(const struct why_locks *all, const struct snib_view *view,
 bool why_in_cycle(const struct snib_cycle *c, const struct snib_view *view)
 {
     for (size_t i = 0; i < c->count; i++) {
-        if (c->waits[i].name_size == view->name_size &&
-            memcmp(c->waits[i].name, view->name, view->name_size) == 0) {
+        if (c->waits[i]->name_size == view->name_size &&
+            memcmp(c->waits[i]->name, view->name, view->name_size) == 0) {
             return true;
         }
     }
@@ -291,17 +291,17 @@ void why_print_cycle(const struct snib_cycle *c)
     printf("DEADLOCK of %zu%s:\n", c->count,
            c->certain ? "" : ", as far as can be seen");
     for (size_t i = 0; i < c->count; i++) {
-        const struct snib_wait *w = &c->waits[i];
+        const struct snib_wait *w = c->waits[i];
         char line[LINE] = "";
         struct text t = TEXT_IN(line);
 
-        why_add_party(&t, &w->who);
+        why_add_party(&t, w->who);
         text_add(&t, " waits for ");
         text_add_shown(&t, w->name, w->name_size);
         text_add(&t, ", for ");
-        why_add_age(&t, &w->who);
+        why_add_age(&t, w->who);
         text_add(&t, w->behind ? "; ahead in the queue is " : "; held by ");
-        why_add_party(&t, &c->waits[(i + 1) % c->count].who);
+        why_add_party(&t, c->waits[(i + 1) % c->count]->who);
         printf("  %s.\n", line);
     }
     if (c->certain) {
@@ -318,11 +318,11 @@ json_t *why_json_cycle(const struct snib_cycle *c)
     json_t *o = json_object(), *waits = json_array();
 
     for (size_t i = 0; i < c->count; i++) {
-        const struct snib_wait *w = &c->waits[i];
+        const struct snib_wait *w = c->waits[i];
         json_t *one = json_object();
 
         show_json_name(one, w->name, w->name_size);
-        json_object_set_new(one, "waiter", show_json_party(&w->who, false));
+        json_object_set_new(one, "waiter", show_json_party(w->who, false));
         json_object_set_new(one, "behind", json_boolean(w->behind));
         json_array_append_new(waits, one);
     }
