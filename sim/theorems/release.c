@@ -6,11 +6,13 @@
  * it stands at the server, and the client's own release ended it there, this
  * copy or an earlier one. Excused: where the server has lost data, or its clock
  * was stepped forward, the grant may have been over before; the client, whose
- * deadline is still ahead, cannot know. (At a quorum a grant that nobody has
- * ends everywhere, soon: quorum.c.)
+ * deadline is still ahead, cannot know if an earlier copy of its release was
+ * not answered. (At a quorum a grant that nobody has ends everywhere, soon:
+ * quorum.c.)
  *
- * LOST from the store is said only after a forced release, or when the lease is
- * over by the client's clock. Without asking the store it is said only to an
+ * LOST from the store is said only after a forced release, when the lease is
+ * over by the client's clock, or when no release of the client's has ended the
+ * grant there: the store had forgotten it. Without asking the store it is said only to an
  * owner that was shown the lock as lost.
  *
  * UNKNOWN is said only when something is broken, or a hop takes about as long
@@ -108,7 +110,8 @@ static void told_lost(struct sim_world *w, int client, int owner, bool asked)
     const struct sim_releasing *r = &l->releasing;
     /* Clocks of clients differ by less than half a percent. */
     int64_t over = r->at + r->left_ms * SIM_MS / 1000 * 990;
-    if (asked ? !l->forced && w->t < over : !r->lost) {
+    bool ended = was_ended(w, l->name, l->id);
+    if (asked ? !l->forced && w->t < over && ended : !r->lost) {
         told_wrong(w, client, owner, SNIB_ERR_LOST, "and it was not");
     }
 }

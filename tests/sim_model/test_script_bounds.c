@@ -312,7 +312,7 @@ static void a_renewal_takes_so_many(void **state)
         }
         fputs("{@now", out);
         for (int i = 0; i < count; i++) {
-            fputs(", 0", out);
+            fputs(", 2", out);
         }
         fputs("}", out);
         (void)fclose(out);

@@ -511,7 +511,9 @@ static void no_function_is_left_out(void **state)
         check_header("snib.h") + check_header("snib/value.h") +
             check_header("snib/latch.h") + check_header("snib/semaphore.h") +
             check_header("snib/elect.h") + check_header("snib/ring.h") +
-            check_header("snib/multi.h") + check_header("snib/deadlock.h"),
+            check_header("snib/multi.h") + check_header("snib/deadlock.h") +
+            check_header("snib/event.h") + check_header("snib/inspect.h") +
+            check_header("snib/policy.h") + check_header("snib/sys.h"),
         FUNCTIONS);
 }
 
