@@ -71,20 +71,6 @@ uint32_t snib__roles_take(struct snib__roles *r, struct snib__waiter *w,
     return w->leads;
 }
 
-void snib__roles_done(struct snib__roles *r, struct snib__waiter *w,
-                      snib__wake *wake, void *data)
-{
-    (void)r;
-    if (w->done) {
-        return;
-    }
-    w->done = true;
-    snib__unlink(&w->link);
-    if (w->posture != SNIB__RUNNING) {
-        wake(data, w);
-    }
-}
-
 /* The call that should read this socket next. The best one expects its own
  * answer on it (or, for pushes, expects no reply at all). For replies the
  * second best is any parked call. */

@@ -73,8 +73,18 @@ uint32_t snib__roles_take(struct snib__roles *, struct snib__waiter *,
                           uint32_t replies, uint32_t pushes);
 /* The call has its answer: nobody passes it a role any more. It is woken when
  * it sleeps. */
-void snib__roles_done(struct snib__roles *, struct snib__waiter *, snib__wake *,
-                      void *data);
+static inline void snib__roles_done(struct snib__waiter *w, snib__wake *wake,
+                                    void *data)
+{
+    if (w->done) {
+        return;
+    }
+    w->done = true;
+    snib__unlink(&w->link);
+    if (w->posture != SNIB__RUNNING) {
+        wake(data, w);
+    }
+}
 /* Take the call off the list, then pass its roles on (rule 1). Each led socket
  * goes to a call that still waits; else, if anything is due, to the background
  * thread; else to nobody (rule 4). Returns the sockets that went to the

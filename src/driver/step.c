@@ -98,7 +98,7 @@ void snib__call_settle(struct snib__step *s, struct snib__call *call,
                        snib_err err)
 {
     call->err = err;
-    snib__roles_done(&s->c->calls.roles, &call->w, snib__waiter_wake, s);
+    snib__roles_done(&call->w, snib__waiter_wake, s);
 }
 
 void snib__socket_wake(struct snib__step *s, uint32_t i)

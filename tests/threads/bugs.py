@@ -9,7 +9,7 @@ BUGS = [
     ("the last of the woken is not woken", DRIVER + "step.c",
      "for (uint32_t i = 0; i < words; i++) {",
      "for (uint32_t i = 0; i + 1 < words; i++) {"),
-    ("a sleeper is not roused by its answer", DRIVER + "roles.c",
+    ("a sleeper is not roused by its answer", DRIVER + "roles.h",
      "    if (w->posture != SNIB__RUNNING) {\n        wake(data, w);\n    }\n}",
      "    (void)wake;\n    (void)data;\n}"),
     ("a sleeper makes ready for its wake-up after unlocking", DRIVER + "pump.c",
