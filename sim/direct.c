@@ -9,7 +9,7 @@
 
 #include "sim/direct.h"
 
-enum { REPEAT_MS = 30000 }; /* as in src/run/value.c */
+enum { REPEAT_MS = 30000 }; /* as in src/api/value.c */
 
 /* -- drawing --------------------------------------------------------------- */
 

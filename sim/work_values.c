@@ -164,7 +164,7 @@ static void read_told(struct sim_world *w, struct sim_direct *e)
     }
 }
 
-/* Pauses as in src/run/value.c, back_off. */
+/* Pauses as in src/api/value.c, back_off. */
 static void change_told(struct sim_world *w, struct sim_direct *e)
 {
     w->directs->written += e->q.answer == SNIB__DONE;
@@ -183,7 +183,7 @@ static void change_told(struct sim_world *w, struct sim_direct *e)
         w, e, (int64_t)snib__rng_below(&w->work, (uint64_t)top * 1000 + 1));
 }
 
-/* Ask again after a lost reply: as src/run/value.c does, and now and then when
+/* Ask again after a lost reply: as src/api/value.c does, and now and then when
  * that time is long over. */
 static bool asks_again(struct sim_world *w, struct sim_direct *e)
 {

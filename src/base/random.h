@@ -1,6 +1,6 @@
 /* base/random.h — a seeded generator (xoshiro256**); request ids, jitter.
  *
- * The seed comes from outside: getrandom(2) in run, the seed in the
+ * The seed comes from outside: getrandom(2) in the driver, the seed in the
  * simulator. Not for keys or passwords. */
 #ifndef SNIB__RANDOM_H
 #define SNIB__RANDOM_H

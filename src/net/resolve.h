@@ -1,5 +1,5 @@
 /* net/resolve.h — host names to addresses. getaddrinfo blocks without a limit,
- * so run/resolver.c calls this in a thread of its own for each look-up. */
+ * so driver/resolver.c calls this in a thread of its own for each look-up. */
 #ifndef SNIB__RESOLVE_H
 #define SNIB__RESOLVE_H
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "run/testing.h"
+#include "api/testing.h"
 #include "snib.h"
 
 #define ARGS_MAX 24

@@ -27,6 +27,8 @@ SOUND = {
                     '#include "base/mem.h"\n#endif\n',
     "src/core/a.c": '#include "core/a.h"\n#include "snib.h"\n'
                     "int snib__a(void);\nint snib__a(void) { return 0; }\n",
+    "src/core/a_i.h": "#ifndef A_I_H\n#define A_I_H\nint a(void);\n#endif\n",
+    "src/api/r.h": "#ifndef R_H\n#define R_H\nint r(void);\n#endif\n",
     "src/store/store.h": "#ifndef STORE_H\n#define STORE_H\n"
                          '#include "core/a.h"\n#endif\n',
     "src/cli/main.c": '#include "snib.h"\n#include <stdio.h>\n'
@@ -51,7 +53,10 @@ PLANTED = [
     ("arrows", "src/proto/b.c", '#include "core/a.h"\n', "proto may not"),
     ("arrows", "src/core/b.c", '#include "store/store.h"\n', "core may not"),
     ("arrows", "src/net/b.c", '#include "core/a.h"\n', "net may not"),
-    ("arrows", "src/store/redis/b.c", '#include "../../run/r.h"\n', "r.h"),
+    ("arrows", "src/store/redis/b.c", '#include "../../api/r.h"\n',
+     "store may not"),
+    ("arrows", "src/driver/b.c", '#include "api/r.h"\n', "driver may not"),
+    ("arrows", "src/api/b.c", '#include "core/a_i.h"\n', "its own folder"),
     ("arrows", "src/cli/b.c", '#include "base/mem.h"\n', "cli may not"),
     ("arrows", "src/core/b.c", "#include <sys/socket.h>\n", "sans-I/O"),
     ("arrows", "src/core/b.c", "#include <pthread.h>\n", "sans-I/O"),
@@ -71,7 +76,7 @@ PLANTED = [
      "strcat"),
     ("banned", "sim/b.c", "void f(char *a) { gets(a); }\n", "gets"),
     ("allocation", "src/core/b.c", "void f(void *p) { free(p); }\n", "free"),
-    ("guest", "src/run/b.c", 'void f(void) { printf("x"); }\n', "printf"),
+    ("guest", "src/api/b.c", 'void f(void) { printf("x"); }\n', "printf"),
     ("guest", "src/net/b.c", "void f(void) { signal(1, 0); }\n", "signal"),
     ("unfinished", "src/core/b.c", f"/* {UNFINISHED}: x */\n", UNFINISHED),
     ("unfinished", "docs/x.md", f"{UNFINISHED}\n", UNFINISHED),
@@ -189,6 +194,20 @@ def test_a_circle_of_calls_has_two_files_at_most(tmp_path):
     found = findings("calls", tree_of(tmp_path / "three", three))
     assert len(found) == 1 and all(
         f"src/core/{name}.c" in found[0] for name in "bcd"), found
+
+
+def test_a_folder_calls_none_above_it(tmp_path):
+    up = "void snib__c(void);\nvoid snib__b(void);\nvoid snib__b(void)\n" \
+         "{\n    snib__c();\n}\n"
+    top = "void snib__c(void);\nvoid snib__c(void)\n{\n}\n"
+
+    def found(lower, upper):
+        return findings("calls", tree_of(tmp_path / lower, dict(
+            SOUND, **{f"src/{lower}/b.c": up, f"src/{upper}/c.c": top})))
+
+    said = found("driver", "api")
+    assert len(said) == 1 and "src/driver/b.c" in said[0], said
+    assert found("cli", "api") == [] and found("api", "driver") == []
 
 
 def test_what_a_header_calls_its_caller_calls(tmp_path):

@@ -21,7 +21,7 @@ def test_one_acquire_walks_through_no_more_files_than_are_allowed():
     if done.returncode == 69:
         pytest.skip(done.stdout.strip())
     assert done.returncode == 0, done.stdout
-    assert "src/run/call.c: snib_acquire " in done.stdout
+    assert "src/api/acquire.c: snib_acquire " in done.stdout
     assert "snib__decode_reply" in done.stdout
 
 

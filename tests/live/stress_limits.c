@@ -2,7 +2,7 @@
  *
  *   stress_limits [-c CALLS] [-n THREADS] [-l LOCKS] [-u URL]
  *
- * Required by the run layer's rules: 32 threads, wait limits of 20–140 µs,
+ * Required by the driver's rules: 32 threads, wait limits of 20–140 µs,
  * 400 000 calls in all on one client and a real server (started here unless
  * -u is given). It found the bug of the first prototype in one run: a call
  * whose limit passes hands the reader's role to its own dying request, and
@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "run/testing.h"
+#include "api/testing.h"
 #include "snib.h"
 
 enum { LOCKS_MAX = 64, THREADS_MAX = 256 };

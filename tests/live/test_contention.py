@@ -3,7 +3,7 @@
 The counter file is read, raised and written without any protection but the
 lock (F-124, F-130, H-rows of exclusion); the last token stands beside the
 count, so a token that does not rise shows as well. The storm is the stress
-test that the run layer needs (architecture-decisions §1.5): limits far below
+test that the driver needs (architecture-decisions §1.5): limits far below
 a round trip, so that nearly every call leaves a request behind.
 """
 

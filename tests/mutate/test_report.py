@@ -20,7 +20,7 @@ def mutant(path="src/core/a.c", number=1, start=0, rule="operator"):
 def verdicts():
     words = ["killed", "killed", "timed out", "survived", "equivalent",
              "not covered"]
-    return [(mutant("src/core/a.c" if n < 4 else "src/run/b.c", n),
+    return [(mutant("src/core/a.c" if n < 4 else "src/api/b.c", n),
              {"verdict": word, "by": "unit.x", "tests": 2})
             for n, word in enumerate(words)]
 
@@ -29,7 +29,7 @@ def test_table_counts_by_folder_and_leaves_out_the_equivalent():
     text, share = report.table(verdicts(), lambda m: m.folder, "folder")
     rows = {line.split()[0]: line.split()[1:] for line in text.splitlines()}
     assert rows["src/core"] == "4 2 1 1 0 0 75.0 %".split()
-    assert rows["src/run"] == "2 0 0 0 1 1 0.0 %".split()
+    assert rows["src/api"] == "2 0 0 0 1 1 0.0 %".split()
     assert rows["all"] == "6 2 1 1 1 1 60.0 %".split()
     assert share == 60
 

@@ -4,16 +4,16 @@
  * and none stops while it changes the space. */
 #include <string.h>
 
+#include "api/api.h"
 #include "base/mem.h"
 #include "core/engine_i.h"
 #include "judge.h"
-#include "run/inside.h"
 #include "store/memory/space.h"
 #include "unseen.h"
 
 static struct snib__space *space_of(const struct world *w)
 {
-    return ((struct snib__mem_client *)w->stranger->instance)->space;
+    return ((struct snib__mem_client *)w->stranger->exec.instance)->space;
 }
 
 /* Names are of one letter. */
@@ -212,9 +212,10 @@ static void say_client(const struct world *w, int client)
               (long long)snib__engine_due(c->engine).ns, store.reachable,
               store.err, store.text);
     sched_say("keeper %d %d, worker %d, odd %u, event %d, armed %lld, %d%d%d",
-              c->background_on, c->roles.sock[SNIB__NOTIFIER_SOCKET].reader,
-              c->worker_on, c->odd_calls, c->event_set, (long long)c->armed.ns,
-              c->closed, c->stopped, c->ended);
+              c->background.on,
+              c->calls.roles.sock[SNIB__NOTIFIER_SOCKET].reader, c->worker.on,
+              c->calls.odd, c->ops.set, (long long)c->loop.armed.ns, c->closed,
+              c->stopped, c->ended);
 }
 
 void books_say(const struct world *w)
@@ -234,7 +235,7 @@ static void say_lines(const struct snib_client *c, int client)
         bool conn = i < c->out->conns;
         if (l->fd >= 0) {
             sched_say("line %d.%u: state %d, reader %d, %s", client, i,
-                      l->state, c->roles.sock[i].reader,
+                      l->state, c->calls.roles.sock[i].reader,
                       l->asleep ? "polled" : "awake");
             sched_say("   %zu to send, %u awaited, armed %x",
                       conn ? snib__buf_size(&c->out->conn[i].out) : 0,

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/api.h"
 #include "core/engine.h"
 #include "host.h"
 #include "program.h"
 #include "real.h"
-#include "run/inside.h"
 #include "store/memory/memory.h"
 
 int host_fails(const char *call)

@@ -1,7 +1,7 @@
 /* quiet.c — nobody can run: has everybody who waits a reason? */
+#include "api/api.h"
 #include "judge.h"
 #include "kinds.h"
-#include "run/inside.h"
 #include "unseen.h"
 
 /* Has anybody else what h waits for? What a pull client has let go stays

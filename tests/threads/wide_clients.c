@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/testing.h"
 #include "base/mem.h"
-#include "run/testing.h"
 #include "snib/latch.h"
 #include "snib/semaphore.h"
 #include "snib/test.h"

@@ -2,7 +2,7 @@
 #ifndef THREADS_WIDE_DICE_H
 #define THREADS_WIDE_DICE_H
 
-#include "run/inside.h"
+#include "api/api.h"
 
 const struct snib__registered *
 dice_store(const struct snib__registered *memory);

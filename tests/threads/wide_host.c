@@ -6,11 +6,11 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "api/api.h"
 #include "base/error.h"
 #include "core/engine.h"
 #include "host.h"
 #include "real.h"
-#include "run/inside.h"
 #include "unseen.h"
 #include "wide.h"
 #include "wide_dice.h"

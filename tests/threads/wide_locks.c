@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "run/testing.h"
+#include "api/testing.h"
 #include "snib/semaphore.h"
 #include "unseen.h"
 #include "wide.h"

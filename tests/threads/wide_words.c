@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/api.h"
 #include "base/mem.h"
-#include "run/inside.h"
 #include "wide.h"
 
 static void tables(void)

@@ -1,4 +1,4 @@
-/* tests/unit/run_memory.h — clients on memory:, for tests of what src/run adds
+/* tests/unit/run_memory.h — clients on memory:, for tests of what src/api adds
  * to the engine, without a server. */
 #ifndef SNIB_TESTS_RUN_MEMORY_H
 #define SNIB_TESTS_RUN_MEMORY_H
@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "run/client.h"
-#include "run/testing.h"
+#include "api/client.h"
+#include "api/testing.h"
 #include "snib.h"
 #include "snib/test.h"
 

@@ -1,9 +1,9 @@
-/* run/inspect.c: rows to views whatever the rows are, and the public functions
- * on the memory store. */
+/* api/views.c, inspect.c: rows to views whatever the rows are, and the public
+ * functions on the memory store. */
 #include "unit.h"
 
+#include "api/views.h"
 #include "base/record.h"
-#include "run/inspect.h"
 #include "snib/test.h"
 
 #define SELF "00000000000000aa00000000000000bb"

@@ -5,8 +5,8 @@
  * What it does on every store is in tests/conformance/multi.c. */
 #include "unit.h"
 
+#include "api/api.h"
 #include "base/mem.h"
-#include "run/inside.h"
 #include "snib.h"
 #include "snib/multi.h"
 #include "snib/test.h"

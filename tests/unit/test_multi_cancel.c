@@ -2,9 +2,8 @@
  * it says so. labels: thread
  *
  * Whoever looks at `cancelled` under the mutex (an acquire that is about to
- * wait) must not see it change there; the handle is opaque, so its own file is
- * part of this program. */
-#include "run/multi.c"
+ * wait) must not see it change there; so this program looks inside the handle. */
+#include "api/multi_i.h"
 
 #include "unit.h"
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "run/testing.h"
+#include "api/testing.h"
 #include "snib.h"
 #include "snib/multi.h"
 

@@ -3,7 +3,7 @@
  * wraps: snib__batch_try */
 #include "run_memory.h"
 
-#include "run/inside.h"
+#include "api/api.h"
 #include "snib/multi.h"
 
 /* What each of a try's members is told; 0: as it is. */

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "run/testing.h"
+#include "api/testing.h"
 #include "snib/latch.h"
 #include "snib/value.h"
 

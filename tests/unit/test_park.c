@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "run/park.h"
+#include "driver/park.h"
 
 static int64_t now_ns(void)
 {

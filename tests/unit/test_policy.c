@@ -1,4 +1,4 @@
-/* run/policy.c: names from templates, the three strategies, what a loss is.
+/* api/policy.c: names from templates, the three strategies, what a loss is.
  *
  * labels: thread */
 #include "unit.h"

@@ -1,6 +1,6 @@
 /* tests/unit/test_roles.c — all interleavings of three threads on two lines.
  *
- * The model runs the shipped run/roles.c. Around it: three callers, each a
+ * The model runs the shipped driver/roles.c. Around it: three callers, each a
  * thread that sends a command on one of two command lines or waits in a queue
  * for something pushed on the third, a server that answers in order, limits
  * that may pass at any moment, and the background thread. One move is what a thread does
@@ -22,7 +22,7 @@
 
 #include <stdlib.h>
 
-#include "run/roles.h"
+#include "driver/roles.h"
 
 enum { THREADS = 3, LINES = 3, PUSH = 2 };
 
@@ -113,7 +113,7 @@ static bool may_wake(const struct world *x, int t)
 static void settle(struct world *x, int t)
 {
     if (x->phase[t] == SENT || x->phase[t] == ASLEEP) {
-        snib__roles_done(&x->roles, &x->w[t], wake, x);
+        snib__roles_done(&x->w[t], wake, x);
     }
 }
 

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "run_memory.h"
 
-#include "run/inside.h"
+#include "api/api.h"
 
 enum { HANDLES = 3 };
 

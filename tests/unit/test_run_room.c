@@ -5,7 +5,7 @@
  * memory: answers at once; so the test says how many are unanswered. */
 #include "run_memory.h"
 
-#include "run/inside.h"
+#include "api/api.h"
 
 static void unanswered(struct snib_client *c, uint32_t count)
 {

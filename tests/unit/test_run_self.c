@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "api/api.h"
 #include "base/error.h"
-#include "run/inside.h"
 
 /* -- a system that refuses ---------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  * sleeps meanwhile. */
 #include "run_memory.h"
 
-#include "run/inside.h"
+#include "api/api.h"
 #include "snib/elect.h"
 #include "snib/latch.h"
 #include "snib/ring.h"

@@ -1,4 +1,4 @@
-/* run/scope.c: every way out of SNIB_WITH releases, once. */
+/* api/scope.c: every way out of SNIB_WITH releases, once. */
 #include "unit.h"
 
 #include "snib/test.h"

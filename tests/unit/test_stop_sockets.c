@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "run/inside.h"
+#include "api/api.h"
 
 static void descriptors_stay_until_free(void **state)
 {

@@ -14,8 +14,8 @@
 
 #include "run_memory.h"
 
+#include "api/api.h"
 #include "base/error.h"
-#include "run/inside.h"
 #include "snib/deadlock.h"
 #include "snib/elect.h"
 #include "snib/latch.h"
@@ -227,8 +227,8 @@ static void world_begin(struct world *w, unsigned needs)
     sick_ops = snib__memory_ops;
     sick_ops.exec = sick_exec;
     pthread_mutex_lock(&w->c->mu); /* as a store that may take its time */
-    w->c->blocking = needs & NO_TEXT ? w->c->blocking : &sick_ops;
-    w->c->quick = w->c->quick && needs & NO_TEXT;
+    w->c->exec.ops = needs & NO_TEXT ? w->c->exec.ops : &sick_ops;
+    w->c->exec.quick = w->c->exec.quick && needs & NO_TEXT;
     pthread_mutex_unlock(&w->c->mu);
 }
 

@@ -1,8 +1,10 @@
 """Who may include whom (docs/ARCHITECTURE.md), read from the #include lines.
 
     base <- core, base <- proto, core + proto <- store, base <- net,
-    all of them <- run <- cli (which sees nothing but the public header)
+    core + store + net <- driver, all of them <- api <- cli (which sees nothing
+    but the public header)
 
+A header whose name ends in _i (inside) is for the files of its folder.
 core, proto and store are sans-I/O: no socket, no thread, no clock. Exceptions
 are the two stores that work inside this host: sqlite and memory.
 """
@@ -18,7 +20,8 @@ MAY = {
     "proto": {"proto", "base"},
     "store": {"store", "core", "proto", "base"},
     "net": {"net", "base"},
-    "run": {"run", "net", "store", "proto", "core", "base"},
+    "driver": {"driver", "net", "store", "core", "base"},
+    "api": {"api", "driver", "net", "store", "proto", "core", "base"},
     "cli": {"cli"},
 }
 PUBLIC = re.compile(r"snib\.h|snib/[a-z_]+\.h")
@@ -81,6 +84,9 @@ def _quoted(tree, path, layer, name):
     if layer == other == "store" and target not in SHARED and os.path.dirname(target) not in (
             "src/store", os.path.dirname(path)):
         return "a store may not include another store"
+    if target.endswith("_i.h") and \
+            os.path.dirname(target) != os.path.dirname(path):
+        return f'"{name}" is for its own folder'
     return None
 
 

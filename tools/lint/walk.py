@@ -25,7 +25,8 @@ from harness.redis_server import RedisServer, redis_missing  # noqa: E402
 
 CC = ["gcc", "-std=gnu11", "-O0", "-g1", "-w", "-fno-inline", "-D_GNU_SOURCE=",
       "-DSNIB_WITH_REDIS=1", "-DSNIB_WITH_SQLITE=0", "-Iinclude", "-Isrc"]
-FOLDERS = ("base", "core", "core/rules", "proto", "net", "run",
+FOLDERS = ("base", "core", "core/rules", "proto", "net", "driver",
+           "api",
            "store/memory", "store/redis", "store/quorum")
 
 

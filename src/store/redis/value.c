@@ -2,7 +2,7 @@
  *
  * A value's keys are snib:{n}:v and snib:{n}:u (docs/REDIS.md). The store sends
  * a put once. Without a reply the put is answered UNKNOWN, like everything on
- * that connection, and run/value.c repeats it under the same id. */
+ * that connection, and api/value.c repeats it under the same id. */
 #include "base/error.h"
 #include "core/version.h"
 #include "store/redis/redis_i.h"

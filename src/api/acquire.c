@@ -1,0 +1,211 @@
+/* api/acquire.c — acquire and try: the call that blocks.
+ *
+ * The shape of a call and its wait: driver/pump.c. What an acquire is at the
+ * engine: driver/hold.c. A call that was refused room, or that gives up at its
+ * limit, leaves nothing behind but a request that ends by itself. */
+#include "api/api.h"
+#include "api/testing.h"
+#include "base/error.h"
+
+snib_err snib__how_read(const struct snib_acquire_options *given,
+                        int64_t wait_ms, struct snib__how *ret,
+                        struct snib_error *reterr)
+{
+    *ret = (struct snib__how){.wait_ms = wait_ms > 0 ? wait_ms : 0};
+    if (!given) {
+        return SNIB_ERR_OK;
+    }
+    if (given->size != sizeof *given) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "acquire options of size %zu, expected %zu: start "
+                          "from SNIB_INIT(snib_acquire_options)",
+                          given->size, sizeof *given);
+    }
+    if (given->owner && !(given->owner & SNIB__OWNER_FREE)) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "owner %llu is not one of snib_owner_new()",
+                          (unsigned long long)given->owner);
+    }
+    ret->o = *given;
+    return SNIB_ERR_OK;
+}
+
+uint64_t snib_owner_new(void)
+{
+    return snib__owner_new();
+}
+
+/* -- may it ask ------------------------------------------------------------ */
+
+/* Rule 6: while too many requests are in flight, help to read the replies
+ * before more is sent. */
+static bool acquire_wait_for_room(struct snib__step *s, snib_instant limit)
+{
+    if (__builtin_expect(snib__pump_flight(s->c) < SNIB__FLIGHT_MAX, 1)) {
+        return true;
+    }
+    struct snib__call call;
+    snib__call_begin(s, &call, SNIB__CALL_ROOM, limit);
+    bool room = snib__call_wait(s, &call);
+    snib__pump_leave(s, &call);
+    return room;
+}
+
+/* May a call ask for a grant? On OK the background thread runs. */
+snib_err snib__may_acquire(struct snib__step *s, snib_instant limit,
+                           struct snib_error *reterr)
+{
+    struct snib_client *c = s->c;
+    if (c->closed) {
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    snib_err err = snib__background_need(c, reterr);
+    if (!err && !acquire_wait_for_room(s, limit)) {
+        err = snib__fail(reterr, SNIB_ERR_TIMEOUT,
+                         "not asked: %d requests are unanswered",
+                         SNIB__FLIGHT_MAX);
+    }
+    if (!err && c->closed) { /* while it waited for the others */
+        err = snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    return err;
+}
+
+/* -- asking ---------------------------------------------------------------- */
+
+static snib_err acquire_block(struct snib_lock *lock,
+                              const struct snib__how *how,
+                              snib_duration patience, struct snib__stop *stop,
+                              struct snib_grant *ret, struct snib_error *reterr)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    struct snib__call call;
+    bool open;
+    uint64_t owner = how->o.owner ? how->o.owner : snib__owner_of_thread();
+    snib__step_begin(&s, c);
+    snib_instant limit = snib__after(s.now, patience);
+    snib_err err = snib__may_acquire(&s, limit, reterr);
+    if (!err && stop && stop->asked) {
+        err = snib__fail_plain(reterr, SNIB_ERR_CANCELLED);
+    }
+    if (err) {
+        snib__step_end(&s);
+        return err;
+    }
+    snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
+    err = snib__hold_acquire(&s, lock, how, limit, owner, &call, NULL, NULL,
+                             &open, &call.ticket, reterr);
+    if (stop) {
+        stop->ticket = call.ticket;
+    }
+    if (!err && open && !snib__call_wait(&s, &call)) {
+        snib__call_give_up(
+            &s, &call, how->wait_ms ? SNIB_ERR_TIMEOUT : SNIB_ERR_UNREACHABLE);
+    }
+    snib__pump_leave(&s, &call);
+    snib__step_end(&s);
+    if (err) {
+        return err;
+    }
+    if (!call.err) {
+        *ret = call.grant;
+    }
+    return snib__call_outcome(&call, reterr);
+}
+
+snib_err snib_try_for(struct snib_lock *lock, int64_t wait_ms,
+                      const struct snib_acquire_options *options,
+                      struct snib_grant *ret, struct snib_error *reterr)
+{
+    struct snib_client *c = lock->client;
+    struct snib__how how;
+    *ret = (struct snib_grant){0};
+    snib_err err = snib__client_check(c, reterr);
+    if (!err) {
+        err = snib__may_block(c, reterr);
+    }
+    if (!err) {
+        err = snib__how_read(options, wait_ms, &how, reterr);
+    }
+    return err ? err
+               : acquire_block(lock, &how, snib__patience(c, how.wait_ms), NULL,
+                               ret, reterr);
+}
+
+snib_err snib_acquire(struct snib_lock *lock,
+                      const struct snib_acquire_options *options,
+                      struct snib_grant *ret, struct snib_error *reterr)
+{
+    return snib_try_for(lock, SNIB__NO_LIMIT, options, ret, reterr);
+}
+
+snib_err snib_try(struct snib_lock *lock,
+                  const struct snib_acquire_options *options,
+                  struct snib_grant *ret, struct snib_error *reterr)
+{
+    return snib_try_for(lock, 0, options, ret, reterr);
+}
+
+snib_err snib__acquire_within(struct snib_lock *lock, int64_t ns,
+                              struct snib_grant *ret, struct snib_error *reterr)
+{
+    static const struct snib__how how = {.wait_ms = 1};
+    *ret = (struct snib_grant){0};
+    return acquire_block(lock, &how, (snib_duration){ns}, NULL, ret, reterr);
+}
+
+/* -- until somebody says stop ---------------------------------------------- */
+
+snib_err snib__acquire_until(struct snib_lock *lock,
+                             const struct snib__how *how,
+                             struct snib__stop *stop, struct snib_grant *ret,
+                             struct snib_error *reterr)
+{
+    *ret = (struct snib_grant){0};
+    return acquire_block(lock, how, snib__patience(lock->client, how->wait_ms),
+                         stop, ret, reterr);
+}
+
+void snib__stop_ask(struct snib_client *c, struct snib__stop *stop)
+{
+    struct snib__step s;
+    snib__step_begin(&s, c);
+    stop->asked = true;
+    struct snib__acquisition *acq =
+        snib__engine_acquisition(c->engine, stop->ticket);
+    struct snib__hold *h = acq ? acq->user : NULL;
+    if (h && h->call && acq->state == SNIB__ACQ_WAITING) {
+        snib__call_quit(&s, acq, SNIB_ERR_CANCELLED);
+    }
+    snib__step_act(&s);
+    snib__step_end(&s);
+}
+
+/* -- for all calls that block ---------------------------------------------- */
+
+snib_err snib__call_outcome(const struct snib__call *call,
+                            struct snib_error *reterr)
+{
+    if (!call->err) {
+        return snib__ok(reterr);
+    }
+    if (call->error.code == call->err && call->error.text[0]) {
+        return snib__fail(reterr, call->err, "%s", call->error.text);
+    }
+    return snib__fail_plain(reterr, call->err);
+}
+
+/* The error of a call without an answer at its limit: UNKNOWN. The text says
+ * why, if the store is known to be out of reach. */
+snib_err snib__call_unanswered(const struct snib__step *s,
+                               struct snib__call *call)
+{
+    struct snib__store_state is;
+    snib__engine_store_state(s->c->engine, s->now, &is);
+    if (is.reachable || !is.err) {
+        return SNIB_ERR_UNKNOWN;
+    }
+    return snib__fail(&call->error, SNIB_ERR_UNKNOWN, "%s: %s",
+                      snib_err_text(SNIB_ERR_UNKNOWN), is.text);
+}

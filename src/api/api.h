@@ -1,0 +1,100 @@
+/* api/api.h — what the public functions share; for src/api only. */
+#ifndef SNIB__API_H
+#define SNIB__API_H
+
+#include "core/url.h"
+#include "driver/caller.h"
+#include "driver/driver.h"
+
+/* -- acquire.c, events.c, renew.c ------------------------------------------ */
+
+/* Check the caller's struct, and copy it. A size other than this release's is
+ * USAGE. wait_ms below 0 is a try. */
+snib_err snib__how_read(const struct snib_acquire_options *, int64_t wait_ms,
+                        struct snib__how *ret, struct snib_error *reterr);
+/* May a call ask for a grant? This starts the background thread, and waits
+ * until limit while too many requests are in flight. */
+snib_err snib__may_acquire(struct snib__step *, snib_instant limit,
+                           struct snib_error *reterr);
+/* A way to end a call from another thread. The client's mutex guards it while
+ * the call runs. */
+struct snib__stop {
+    bool asked;
+    uint64_t ticket; /* of the waiting acquisition; 0: none yet */
+};
+/* Acquire with checked options, for an explicit owner or the thread's. It ends
+ * with CANCELLED once the stop is asked for. */
+snib_err snib__acquire_until(struct snib_lock *, const struct snib__how *,
+                             struct snib__stop *, struct snib_grant *ret,
+                             struct snib_error *reterr);
+/* End that call, if it still waits. */
+void snib__stop_ask(struct snib_client *, struct snib__stop *);
+/* Start an acquire with checked options. passes: the grant is released in the
+ * background as soon as it is there, and the event is PASSED. The handle then
+ * belongs to the event, unless there is an error. */
+snib_err snib__acquire_start(struct snib_lock *, const struct snib__how *,
+                             bool passes, void *user, uint64_t *ret_ticket,
+                             struct snib_error *reterr);
+/* The error of an answered call, with its text. */
+snib_err snib__call_outcome(const struct snib__call *,
+                            struct snib_error *reterr);
+/* The error of a call without an answer at its limit: UNKNOWN. The text says
+ * why, if the store is known to be out of reach. */
+snib_err snib__call_unanswered(const struct snib__step *, struct snib__call *);
+/* USAGE for a lease out of bounds. */
+snib_err snib__lease_check(int64_t ms, struct snib_error *reterr);
+
+/* -- grant.c --------------------------------------------------------------- */
+
+/* The acquisition that the grant is. NULL: the grant is stale, or of another
+ * lock. */
+struct snib__acquisition *snib__grant_of(const struct snib_lock *,
+                                         struct snib_grant);
+/* USAGE for a grant of another lock; a stale one is OK here. */
+snib_err snib__grant_check(const struct snib_lock *, struct snib_grant,
+                           struct snib_error *reterr);
+
+/* -- batch.c: several requests in one visit -------------------------------- */
+
+/* One lock of a batch. */
+struct snib__batch_item {
+    struct snib_lock *lock;
+    struct snib_grant grant;
+    struct snib_error error; /* code OK: acquired; released               */
+    struct snib__op op;
+    bool asked; /* op has the answer */
+};
+/* Try n locks of one client, for one owner, in one visit: in order, until one
+ * is refused; with `all`, all or none. Each item's error says what became of
+ * it. It is CANCELLED when the lock is not acquired because another one is not.
+ * A store that cannot do it in one step may grant locks behind a refused one.
+ * Blocks up to patience, and no request outlives that: one that is unanswered
+ * then is UNREACHABLE (never sent) or UNKNOWN (being cancelled). */
+void snib__batch_try(struct snib_client *, struct snib__batch_item[], size_t n,
+                     const struct snib_acquire_options *, bool all,
+                     snib_duration patience);
+/* Release n grants of one client in one visit. Blocks up to patience. A release
+ * that is unanswered then is UNKNOWN, and repeated in the background. */
+void snib__batch_release(struct snib_client *, struct snib__batch_item[],
+                         size_t n, snib_duration patience);
+
+/* -- stores.c, identity.c -------------------------------------------------- */
+
+struct snib__registered {
+    const char *scheme;
+    const struct snib__store_ops *ops;
+    const struct snib__blocking_ops *blocking;
+    /* An example of its URL, for somebody who gave none; or NULL. */
+    const char *offer;
+};
+const struct snib__registered *snib__store_find(const char *scheme);
+/* "sqlite:PATH or redis://HOST": examples of the stores that are built in. A
+ * store for tests within a process is left out, unless it is the only one. */
+void snib__stores_offered(char *ret, size_t size);
+/* The URL of the embedded file; the caller frees it. */
+snib_err snib__default_url(char **ret, struct snib_error *reterr);
+/* The identity of a store: equal for two URLs of one store. The caller frees
+ * it. NULL: no memory. */
+char *snib__store_identity(const struct snib__url *);
+
+#endif

@@ -1,0 +1,413 @@
+/* api/client.c — opening and ending a client.
+ *
+ *   open ----> closed ----> stopped ----> (freed)
+ *        close: acquires that wait end with CLOSED, new ones are refused;
+ *               what is held stays held and renewed, releases work
+ *        stop:  what is held is released; threads end; connections are shut
+ *               down. Their descriptors stay: a call of another thread that is
+ *               answered may be about to read one, or to notify its waker
+ *        free:  everything else, handles that were not freed included
+ *
+ * In a forked child only free does anything. It must not disturb the parent: no
+ * byte is sent, no file of a store is unlinked or unlocked. The client's
+ * descriptors are closed. Memory is given back on two conditions: no other
+ * thread of the parent was inside at the fork (else the engine may be half way
+ * through a step), and the store keeps all it has in memory of its own.
+ * Otherwise it stays until the child's exec or exit. */
+#include "api/client.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/api.h"
+#include "api/testing.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "core/ids.h"
+#include "core/url.h"
+#include "store/memory/memory.h"
+
+enum { REQUEST_MS = 2000, REQUEST_MIN_MS = 10, REQUEST_MAX_MS = 600000 };
+
+static snib_err client_read_options(const struct snib_client_options *o,
+                                    struct snib_client *c,
+                                    struct snib_error *reterr)
+{
+    if (o && o->size != sizeof *o) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "client options of size %zu, expected %zu: start "
+                          "from SNIB_INIT(snib_client_options)",
+                          o->size, sizeof *o);
+    }
+    int64_t ms = o && o->request_ms ? o->request_ms : REQUEST_MS;
+    if (ms < REQUEST_MIN_MS || ms > REQUEST_MAX_MS) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "request_ms is %lld; expected %d to %d",
+                          (long long)ms, REQUEST_MIN_MS, REQUEST_MAX_MS);
+    }
+    if (o && o->identity &&
+        !snib__id_read(o->identity, strlen(o->identity), c->id)) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "identity is not 32 hexadecimal digits");
+    }
+    c->request = snib__ms(ms);
+    c->pull = o && o->pull;
+    c->log.tell = o ? o->log : NULL;
+    c->log.data = o ? o->data : NULL;
+    return SNIB_ERR_OK;
+}
+
+/* Argument, else $SNIB_URL, else the embedded file, which sqlite: alone means,
+ * too: its path is told of either. Whoever runs a set-uid program does not
+ * choose where its user's files are made. */
+static snib_err client_choose_url(const char *given, char **ret,
+                                  struct snib_error *reterr)
+{
+    const char *env = secure_getenv("SNIB_URL");
+    const char *url = given ? given : env && *env ? env : NULL;
+    bool alone = url && !strcasecmp(url, "sqlite:");
+    if (!url || (alone && snib__store_find("sqlite"))) {
+        return snib__default_url(ret, reterr);
+    }
+    *ret = snib__strdup(url);
+    return *ret ? SNIB_ERR_OK : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+}
+
+static snib_err client_find_store(const char *scheme,
+                                  const struct snib__registered **ret,
+                                  struct snib_error *reterr)
+{
+    char offered[200];
+    *ret = snib__store_find(scheme);
+    if (*ret) {
+        return SNIB_ERR_OK;
+    }
+    if (!strcmp(scheme, "rediss") || !strcmp(scheme, "redlocks")) {
+        return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
+                          "there is no store %s: in this build, which speaks "
+                          "to Redis without TLS only",
+                          scheme);
+    }
+    snib__stores_offered(offered, sizeof offered);
+    return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
+                      "there is no store %s: in this build; expected %s",
+                      scheme, offered);
+}
+
+static snib_err client_open_engine(struct snib_client *c,
+                                   const struct snib__url *url,
+                                   const struct snib_client_options *o,
+                                   struct snib_error *reterr)
+{
+    const struct snib__registered *store;
+    struct snib__about about;
+    snib_err err = client_find_store(url->scheme, &store, reterr);
+    if (err) {
+        return err;
+    }
+    struct snib__engine_config config = {
+        .ops = store->ops,
+        .blocking = store->blocking,
+        .url = url,
+        .client = o && o->identity ? c->id : NULL,
+        .request = c->request,
+        .self = &about,
+        .wall_offset_ns = snib__wall_offset(),
+        .deadlocks = !(o && o->no_deadlock_check),
+        .log = c->log.tell ? snib__parts_keep_log : NULL,
+        .log_data = c};
+    snib__self_about(&about, o ? o->program : NULL, o ? o->reason : NULL);
+    about.leashed = o && o->leashed;
+    err = snib__self_seed(&config.seed, reterr);
+    if (err) {
+        return err;
+    }
+    err = snib__engine_open(&config, &c->engine, reterr);
+    if (err) {
+        return err;
+    }
+    c->out = snib__engine_out(c->engine);
+    snib__engine_client_id(c->engine, c->id);
+    snib__engine_first_ticket(c->engine, (uint32_t)c->id[1]);
+    snprintf(c->id_text, sizeof c->id_text, "%016" PRIx64 "%016" PRIx64,
+             c->id[0], c->id[1]);
+    c->exec.ops = store->blocking;
+    if (c->exec.ops) {
+        (void)snib__blocking_ops_of(snib__engine_store(c->engine),
+                                    &c->exec.instance);
+        c->exec.quick = c->exec.ops->caps & SNIB__IN_PROCESS;
+    }
+    if (c->exec.ops == &snib__memory_ops) {
+        snib_instant now;
+        c->virtual_clock = snib__memory_clock(c->exec.instance, &now);
+    }
+    return SNIB_ERR_OK;
+}
+
+snib_err snib_client_open(const struct snib_client_options *options,
+                          struct snib_client **ret, struct snib_error *reterr)
+{
+    char *text = NULL;
+    struct snib__url *url = NULL;
+    *ret = NULL;
+    struct snib_client *c = snib__alloc(sizeof *c);
+    if (!c) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    snib__parts_init(c);
+    snib_err err = client_read_options(options, c, reterr);
+    if (!err) {
+        err = client_choose_url(options ? options->url : NULL, &text, reterr);
+    }
+    if (!err) {
+        err = snib__url_parse(text, &url, reterr);
+    }
+    if (!err && !(c->url = snib__strdup(url->safe))) {
+        err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    if (!err) {
+        err = client_open_engine(c, url, options, reterr);
+    }
+    if (!err && !(c->identity = snib__store_identity(url))) {
+        err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    if (!err) {
+        snib__socket_notifier(c);
+    }
+    if (!err && c->pull) {
+        err = snib__loop_open(c, reterr);
+    }
+    if (text) {
+        memset(text, 0, strlen(text)); /* a password may stand in it */
+        __asm__ volatile("" : : "r"(text) : "memory");
+    }
+    snib__free(text);
+    snib__url_free(url);
+    if (err) {
+        snib__parts_free(c, true);
+        snib__free(c);
+        return err;
+    }
+    *ret = c;
+    return snib__ok(reterr);
+}
+
+/* -- ending ---------------------------------------------------------------- */
+
+/* Wait until nothing is under way at the store, or nothing has moved for
+ * request_ms. */
+static void client_wait_idle(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    struct snib__counts was, is;
+    struct snib__store_state store;
+    struct snib__call call;
+    snib__engine_counts(c->engine, &was);
+    while (!snib__engine_idle(c->engine)) {
+        snib__call_begin(s, &call, SNIB__CALL_IDLE,
+                         snib__after(s->now, c->request));
+        bool idle = snib__call_wait(s, &call);
+        snib__pump_leave(s, &call);
+        snib__engine_counts(c->engine, &is);
+        snib__engine_store_state(c->engine, s->now, &store);
+        if (idle || is.requests >= was.requests || !store.reachable) {
+            return; /* all done, or nothing answered in request_ms */
+        }
+        was = is;
+    }
+}
+
+/* A quorum answers when a majority has confirmed an end. The other servers have
+ * been asked, too. But if a server has no connection yet, nobody would carry
+ * the request to it any more, and the grant would stay there until its lease is
+ * over. So stop waits that long for them. */
+enum { TOLD_MS = 250 };
+
+static void client_wait_told(struct snib__step *s)
+{
+    struct snib__call call;
+    struct snib__store_state store;
+    snib__engine_store_state(s->c->engine, s->now, &store);
+    if (store.behind) {
+        snib__call_begin(s, &call, SNIB__CALL_TOLD,
+                         snib__after(s->now, snib__ms(TOLD_MS)));
+        snib__call_wait(s, &call);
+        snib__pump_leave(s, &call);
+    }
+}
+
+void snib_client_close(struct snib_client *c)
+{
+    struct snib__step s;
+    if (!c || snib__client_check(c, NULL)) {
+        return;
+    }
+    snib__step_begin(&s, c);
+    if (!c->closed) {
+        c->closed = true;
+        snib__step_act(&s);
+        snib__calls_close(&s);
+        snib__ops_close(&s);
+        snib__step_act(&s);
+    }
+    snib__step_end(&s);
+}
+
+void snib_client_stop(struct snib_client *c)
+{
+    struct snib__step s;
+    if (!c || snib__client_check(c, NULL)) {
+        return;
+    }
+    snib_client_close(c);
+    snib__step_begin(&s, c);
+    if (!c->pull && c->notices.telling &&
+        pthread_equal(c->notices.teller, pthread_self())) {
+        snib__step_end(
+            &s); /* from on_change: the background thread cannot join itself */
+        return;
+    }
+    if (c->stopping) { /* its threads are joined once */
+        while (!c->ended) {
+            pthread_cond_wait(&c->notices.told, &c->mu);
+        }
+        snib__step_end(&s);
+        return;
+    }
+    c->stopping = true;
+    snib__engine_close(c->engine, s.now);
+    client_wait_idle(&s);
+    client_wait_told(&s);
+    c->stopped = true;
+    snib__calls_close(&s);
+    snib__ops_close(&s);
+    snib__step_act(&s);
+    snib__step_end(&s);
+    snib__resolve_cut(c);
+    snib__background_join(c);
+    snib__worker_join(c);
+    snib__step_begin(&s, c);
+    c->background.on = c->worker.on =
+        false; /* late callers may still read these */
+    snib__sockets_end(c);
+    snib__loop_end(c);
+    c->ended = true;
+    pthread_cond_broadcast(&c->notices.told);
+    snib__step_end(&s);
+}
+
+void snib_client_free(struct snib_client *c)
+{
+    if (!c) {
+        return;
+    }
+    if (snib__client_check(c, NULL)) {
+        snib__parts_free_in_child(c);
+        return;
+    }
+    snib_client_stop(c);
+    snib__parts_free(c, true);
+    pthread_cond_destroy(&c->notices.told);
+    pthread_cond_destroy(&c->work);
+    pthread_mutex_destroy(&c->mu);
+    snib__free(c);
+}
+
+/* -- asking about it ------------------------------------------------------- */
+
+const char *snib_client_url(const struct snib_client *c)
+{
+    return c->url;
+}
+
+void snib_client_store_status(struct snib_client *c,
+                              struct snib_store_status *ret)
+{
+    struct snib__step s;
+    struct snib__store_state is;
+    *ret = (struct snib_store_status){.error = SNIB_ERR_FORKED};
+    if (snib__client_check(c, NULL)) {
+        snprintf(ret->text, sizeof ret->text, "%s",
+                 snib_err_text(SNIB_ERR_FORKED));
+        return;
+    }
+    snib__step_begin(&s, c);
+    snib__engine_store_state(c->engine, s.now, &is);
+    ret->reachable = is.reachable;
+    ret->error = is.err;
+    ret->for_ms = is.since.ns && is.since.ns < s.now.ns
+                      ? snib__to_ms((snib_duration){s.now.ns - is.since.ns})
+                      : 0;
+    ret->nodes = is.nodes;
+    ret->nodes_reachable = is.nodes_reachable;
+    memcpy(ret->text, is.text, sizeof ret->text);
+    snib__step_end(&s);
+}
+
+const char *snib_client_id(const struct snib_client *c)
+{
+    return c->id_text;
+}
+
+void snib__client_id(struct snib_client *c, uint64_t ret[2])
+{
+    ret[0] = c->id[0];
+    ret[1] = c->id[1];
+}
+
+void *snib__client_memory(struct snib_client *c)
+{
+    return !snib__client_check(c, NULL) && c->exec.ops == &snib__memory_ops
+               ? c->exec.instance
+               : NULL;
+}
+
+static void client_wake_to_check(struct snib__step *s)
+{
+    SNIB__LIST_EACH (l, &s->c->calls.roles.waiting) {
+        snib__call_wake(s, SNIB__CONTAINER(l, struct snib__call, w.link));
+    }
+}
+
+void snib__client_kick(struct snib_client *c)
+{
+    struct snib__step s;
+    if (snib__client_check(c, NULL)) {
+        return;
+    }
+    snib__step_begin(&s, c);
+    if (!c->stopped) {
+        snib__engine_tick(c->engine, s.now);
+        snib__ops_due(&s);
+        snib__step_act(&s);
+        while (c->exec.quick && snib__step_exec(&s)) {
+        }
+        client_wake_to_check(&s);
+        s.kick = true;
+    }
+    snib__step_end(&s);
+}
+
+void snib__client_counts(struct snib_client *c, struct snib__counts *counts,
+                         uint32_t ret_awaited[SNIB__CONNS],
+                         int ret_reader[SNIB__CONNS])
+{
+    struct snib__step s;
+    snib__step_begin(&s, c);
+    if (counts) {
+        snib__engine_counts(c->engine, counts);
+    }
+    for (uint32_t i = 0; i < SNIB__CONNS; i++) {
+        if (ret_awaited) {
+            ret_awaited[i] = c->out->conn[i].awaited;
+        }
+        if (ret_reader) {
+            ret_reader[i] = c->calls.roles.sock[i].reader;
+        }
+    }
+    snib__step_end(&s);
+}

@@ -1,0 +1,256 @@
+/* api/events.c — acquire and release for event loops.
+ *
+ * Every start that returns OK ends in exactly one event. The event's memory is
+ * taken with the start, so delivery cannot fail. A started acquire also gets
+ * the memory for its STATE events (driver/watch.c). Where an operation is until
+ * it is fetched: driver/op.c. One that only passes (a latch, a barrier:
+ * latch.c) has a handle of its own, which is freed with it. */
+#include "api/api.h"
+#include "base/error.h"
+#include "base/mem.h"
+
+/* -- starting -------------------------------------------------------------- */
+
+static snib_err events_ready_to_start(struct snib__step *s, struct snib__op *op,
+                                      struct snib_error *reterr)
+{
+    struct snib_client *c = s->c;
+    if (c->closed) {
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    if (!op) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    snib_err err = snib__loop_event_fd(c, reterr);
+    return err ? err : snib__background_need(c, reterr);
+}
+
+static void events_finish_start(struct snib__step *s)
+{
+    snib__step_act(s);
+    while (s->c->exec.quick && snib__step_exec(s)) {
+    }
+    snib__step_end(s);
+}
+
+static struct snib__op *events_op_new(void *user)
+{
+    struct snib__op *op = snib__alloc(sizeof *op);
+    if (op) {
+        snib__link_init(&op->link);
+        op->ev.user = user;
+    }
+    return op;
+}
+
+snib_err snib_try_for_start(struct snib_lock *lock, int64_t wait_ms,
+                            const struct snib_acquire_options *options,
+                            void *user, uint64_t *ret_ticket,
+                            struct snib_error *reterr)
+{
+    struct snib__how how;
+    snib_err err = snib__client_check(lock->client, reterr);
+    if (!err) {
+        err = snib__how_read(options, wait_ms, &how, reterr);
+    }
+    if (ret_ticket) {
+        *ret_ticket = 0;
+    }
+    return err ? err
+               : snib__acquire_start(lock, &how, false, user, ret_ticket,
+                                     reterr);
+}
+
+snib_err snib_acquire_start(struct snib_lock *lock,
+                            const struct snib_acquire_options *options,
+                            void *user, uint64_t *ret_ticket,
+                            struct snib_error *reterr)
+{
+    return snib_try_for_start(lock, SNIB__NO_LIMIT, options, user, ret_ticket,
+                              reterr);
+}
+
+snib_err snib_try_start(struct snib_lock *lock,
+                        const struct snib_acquire_options *options, void *user,
+                        uint64_t *ret_ticket, struct snib_error *reterr)
+{
+    return snib_try_for_start(lock, 0, options, user, ret_ticket, reterr);
+}
+
+snib_err snib__acquire_start(struct snib_lock *lock,
+                             const struct snib__how *how, bool passes,
+                             void *user, uint64_t *ret_ticket,
+                             struct snib_error *reterr)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    bool open;
+    uint64_t ticket = 0;
+    uint64_t owner = how->o.owner ? how->o.owner : snib_owner_new();
+    struct snib__op *op = events_op_new(user);
+    snib__step_begin(&s, c);
+    snib_err err = events_ready_to_start(&s, op, reterr);
+    if (!err) {
+        op->passes = passes ? lock : NULL;
+        snib__list_push(&c->ops.pending, &op->link);
+        snib_instant limit =
+            snib__after(s.now, snib__patience(c, how->wait_ms));
+        err = snib__hold_acquire(&s, lock, how, limit, owner, NULL, op, user,
+                                 &open, &ticket, reterr);
+        if (err) {
+            snib__unlink(&op->link);
+        } else {
+            snib__background_hurry(&s);
+        }
+    }
+    if (err) {
+        snib__free(op);
+        op = NULL;
+    } else if (ret_ticket) {
+        *ret_ticket = ticket;
+    }
+    events_finish_start(&s);
+    return err ? err : snib__ok(reterr);
+}
+
+snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
+                            void *user, struct snib_error *reterr)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    bool open = false;
+    snib_err err = snib__client_check(c, reterr);
+    if (err) {
+        return err;
+    }
+    uint64_t owner = snib__owner_of_thread();
+    struct snib__op *op = events_op_new(user);
+    snib__step_begin(&s, c);
+    if (c->stopped) {
+        err = snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    } else if (!op) {
+        err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    } else {
+        err = snib__grant_check(lock, grant, reterr);
+        err = err ? err : snib__loop_event_fd(c, reterr);
+    }
+    if (!err) {
+        op->limit = snib__after(s.now, c->request);
+        snib__list_push(&c->ops.releasing, &op->link);
+        err = snib__hold_release(&s, lock, grant.ticket, owner, NULL, op, &open,
+                                 reterr);
+        if (err && err != SNIB_ERR_LOST) {
+            snib__unlink(&op->link);
+        } else if (!open && op->hold == NULL &&
+                   op->ev.kind != SNIB_EV_RELEASED) {
+            /* It was done without the store, or the grant was lost before. */
+            struct snib_error why = {.code = SNIB_ERR_OK};
+            if (err && reterr) {
+                why = *reterr;
+            }
+            op->ev.error = why;
+            snib__op_answer(&s, op, SNIB_EV_RELEASED, grant, err,
+                            &op->ev.error);
+            err = SNIB_ERR_OK;
+        }
+    }
+    if (err) {
+        snib__free(op);
+    }
+    events_finish_start(&s);
+    return err ? err : snib__ok(reterr);
+}
+
+void snib_cancel(struct snib_client *c, uint64_t ticket)
+{
+    struct snib__step s;
+    if (snib__client_check(c, NULL)) {
+        return;
+    }
+    snib__step_begin(&s, c);
+    struct snib__acquisition *acq = snib__engine_acquisition(c->engine, ticket);
+    struct snib__hold *h = acq ? acq->user : NULL;
+    if (h && h->op && acq->state == SNIB__ACQ_WAITING) {
+        snib__op_give_up(&s, acq, SNIB_ERR_CANCELLED);
+    }
+    events_finish_start(&s);
+}
+
+/* -- fetching -------------------------------------------------------------- */
+
+bool snib_next(struct snib_client *c, struct snib_event *ret)
+{
+    struct snib__step s;
+    if (snib__client_check(c, NULL)) {
+        return false;
+    }
+    snib__step_begin(&s, c);
+    struct snib__link *l = snib__list_pop(&c->ops.events);
+    struct snib_lock *passed = l ? snib__op_of(l)->passes : NULL;
+    if (l) {
+        *ret = snib__op_of(l)->ev;
+        if (!snib__op_of(l)->keep) {
+            snib__free(snib__op_of(l));
+        }
+    }
+    if (snib__list_empty(&c->ops.events) && c->ops.set) {
+        c->ops.set = false;
+        snib__eventfd_clear(c->ops.fd);
+    }
+    snib__step_end(&s);
+    snib_lock_free(passed);
+    return l != NULL;
+}
+
+int snib_fd(struct snib_client *c)
+{
+    struct snib__step s;
+    if (snib__client_check(c, NULL)) {
+        return -1;
+    }
+    snib__step_begin(&s, c);
+    bool failed = snib__loop_event_fd(c, NULL) != SNIB_ERR_OK;
+    int fd = failed ? -1 : c->pull ? c->loop.epoll : c->ops.fd;
+    if (!failed && !snib__list_empty(&c->ops.events)) {
+        s.event = true;
+    }
+    snib__step_end(&s);
+    return fd;
+}
+
+int64_t snib_timeout_ms(struct snib_client *c)
+{
+    struct snib__step s;
+    int64_t ms = -1;
+    if (snib__client_check(c, NULL) || !c->pull) {
+        return -1;
+    }
+    snib__step_begin(&s, c);
+    snib_instant due = snib__client_due(c);
+    if (!snib__list_empty(&c->notices.due) ||
+        !snib__list_empty(&c->exec.done) ||
+        (c->exec.quick && !snib__list_empty(&c->out->exec))) {
+        ms = 0;
+    } else if (due.ns != INT64_MAX) {
+        int64_t ns = due.ns - s.now.ns;
+        ms = ns > 0 ? (ns + 999999) / 1000000 : 0;
+    }
+    snib__step_end(&s);
+    return ms;
+}
+
+snib_err snib_process(struct snib_client *c)
+{
+    struct snib__step s;
+    snib_err err = snib__client_check(c, NULL);
+    if (err || !c->pull) {
+        return err ? err : SNIB_ERR_USAGE;
+    }
+    snib__step_begin(&s, c);
+    s.background = true;
+    if (!c->stopped) {
+        snib__background_round(&s, 0);
+    }
+    snib__step_end(&s);
+    return SNIB_ERR_OK;
+}

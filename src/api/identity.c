@@ -1,0 +1,100 @@
+/* api/identity.c — what makes two URLs one store.
+ *
+ *     redis://HOST:PORT/DB      host in lower case, defaults filled in
+ *     redis+unix:PATH?db=DB     also for redis://…?socket=PATH
+ *     sqlite:PATH               as realpath(3) gives it
+ *     memory:NAME
+ *     SCHEME://HOST:PORT/PATH   any other
+ *
+ * Login and options are left out: they do not change which locks there are. A
+ * server that is reached by two names (an alias, an address, a socket) has two
+ * identities. Only the server could tell that they are one, and the order of
+ * several locks (multi.c) must be known before any server is asked. The text is
+ * part of that order, so it is the same in every process and every release. */
+#include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/mem.h"
+
+enum { IDENTITY_MAX = 3 * PATH_MAX, REDIS_PORT = 6379 };
+
+static const char *identity_or_else(const char *text, const char *otherwise)
+{
+    return text && *text ? text : otherwise;
+}
+
+static void identity_put_host(struct snib__buf *b, const char *host)
+{
+    bool v6 = strchr(host, ':') != NULL;
+    snib__buf_puts(b, v6 ? "[" : "");
+    for (; *host; host++) {
+        char c = (char)tolower((unsigned char)*host);
+        snib__buf_add(b, &c, 1);
+    }
+    snib__buf_puts(b, v6 ? "]" : "");
+}
+
+static void identity_put_redis(struct snib__buf *b, const struct snib__url *url)
+{
+    const char *path = identity_or_else(url->path, "");
+    const char *socket = snib__url_query(url, "socket");
+    const char *db = snib__url_query(url, "db");
+    if (!strcmp(url->scheme, "redis+unix")) {
+        socket = path;
+        path = "";
+    }
+    if (!db) {
+        db = path + strspn(path, "/");
+    }
+    db += strspn(db, "0"); /* 00 is 0, which is none */
+    db = identity_or_else(db, "0");
+    if (socket) {
+        snib__buf_printf(b, "redis+unix:%s?db=%s", socket, db);
+        return;
+    }
+    snib__buf_printf(b, "%s://", url->scheme);
+    identity_put_host(b, identity_or_else(url->host, ""));
+    snib__buf_printf(b, ":%u/%s", url->port ? url->port : REDIS_PORT, db);
+}
+
+static void identity_put_file(struct snib__buf *b, const struct snib__url *url)
+{
+    char real[PATH_MAX];
+    const char *path = identity_or_else(url->path, "");
+    snib__buf_printf(b, "%s:%s", url->scheme,
+                     realpath(path, real) ? real : path);
+}
+
+static void identity_put_other(struct snib__buf *b, const struct snib__url *url)
+{
+    snib__buf_printf(b, "%s:", url->scheme);
+    if (url->host) {
+        snib__buf_puts(b, "//");
+        identity_put_host(b, url->host);
+        if (url->port) {
+            snib__buf_printf(b, ":%u", url->port);
+        }
+    }
+    snib__buf_puts(b, identity_or_else(url->path, ""));
+}
+
+char *snib__store_identity(const struct snib__url *url)
+{
+    struct snib__buf b;
+    snib__buf_init(&b, IDENTITY_MAX);
+    if (!strcmp(url->scheme, "redis") || !strcmp(url->scheme, "rediss") ||
+        !strcmp(url->scheme, "redis+unix")) {
+        identity_put_redis(&b, url);
+    } else if (!strcmp(url->scheme, "sqlite")) {
+        identity_put_file(&b, url);
+    } else {
+        identity_put_other(&b, url);
+    }
+    const char *text = snib__buf_text(&b);
+    char *ret = text && !b.failed ? snib__strdup(text) : NULL;
+    snib__buf_free(&b);
+    return ret;
+}

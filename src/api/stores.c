@@ -1,0 +1,93 @@
+/* api/stores.c — which stores are built in. One row per URL scheme. A store
+ * that is left out is named by SNIB_WITH_…=0 (cmake/SnibStores.cmake). */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "store/memory/memory.h"
+
+#ifndef SNIB_WITH_REDIS
+#define SNIB_WITH_REDIS 1
+#endif
+#ifndef SNIB_WITH_SQLITE
+#define SNIB_WITH_SQLITE 1
+#endif
+#if SNIB_WITH_REDIS
+#include "store/quorum/quorum.h"
+#include "store/redis/redis.h"
+#endif
+#if SNIB_WITH_SQLITE
+#include "store/sqlite/sqlite.h"
+#endif
+
+static const struct snib__registered stores[] = {
+#if SNIB_WITH_SQLITE
+    {"sqlite", NULL, &snib__sqlite_ops, "sqlite:PATH"},
+#endif
+#if SNIB_WITH_REDIS
+    {"redis", &snib__redis_store_ops, NULL, "redis://HOST"},
+    {"redis+unix", &snib__redis_store_ops, NULL, NULL},
+    {"redlock", &snib__quorum_store_ops, NULL, "redlock://HOST,HOST,…"},
+#endif
+    {"memory", NULL, &snib__memory_ops, NULL},
+};
+
+enum { STORES = sizeof stores / sizeof stores[0] };
+
+const struct snib__registered *snib__store_find(const char *scheme)
+{
+    for (size_t i = 0; i < STORES; i++) {
+        if (!strcmp(stores[i].scheme, scheme)) {
+            return &stores[i];
+        }
+    }
+    return NULL;
+}
+
+void snib__stores_offered(char *ret, size_t size)
+{
+    size_t used = 0;
+    snprintf(ret, size, "memory:NAME"); /* the only one that is built in */
+    for (size_t i = 0; i < STORES; i++) {
+        if (stores[i].offer && used < size) {
+            used += (size_t)snprintf(ret + used, size - used, "%s%s",
+                                     used ? " or " : "", stores[i].offer);
+        }
+    }
+}
+
+/* The path is spelled so that the URL parser gives it back as it is. */
+snib_err snib__default_url(char **ret, struct snib_error *reterr)
+{
+#if SNIB_WITH_SQLITE
+    static const char hex[] = "0123456789ABCDEF";
+    char path[4096], url[3 * sizeof path + 16] = "sqlite:";
+    snib_err err = snib__sqlite_default_path(path, sizeof path, reterr);
+    if (err) {
+        return err;
+    }
+    char *to = url + strlen(url);
+    for (const unsigned char *p = (const unsigned char *)path; *p; p++) {
+        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+                     (*p >= '0' && *p <= '9') || strchr("/._-", *p);
+        if (plain) {
+            *to++ = (char)*p;
+        } else {
+            *to++ = '%';
+            *to++ = hex[*p >> 4];
+            *to++ = hex[*p & 15];
+        }
+    }
+    *to = 0;
+    *ret = snib__strdup(url);
+    return *ret ? SNIB_ERR_OK : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+#else
+    *ret = NULL;
+    return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
+                      "no store given (SNIB_URL is not set), and the embedded "
+                      "one (sqlite) is not built in; name one by SNIB_URL, "
+                      "e.g. redis://HOST");
+#endif
+}

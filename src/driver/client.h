@@ -1,0 +1,288 @@
+/* driver/client.h — what a client is made of; for src/driver and src/api only.
+ *
+ * One mutex, `mu`, guards all of a client, with two exceptions: the system
+ * calls in which threads sleep, and the bytes of sock[].in, which belong to the
+ * socket's reader while it reads. The mutex is not held in poll, recv, futex,
+ * callbacks, name resolution, and the exec() of a blocking store. send does not
+ * block and is done under mu.
+ *
+ *   struct snib__step    one visit to the client: lock; steps of the engine and
+ *                        what they want done; unlock; then the wake-ups and log
+ *                        lines that these caused
+ *   struct snib__call    a blocking call, on the caller's stack
+ *   struct snib__hold    what the driver knows about an acquisition
+ *   struct snib__op      an event that will be delivered, allocated up front
+ *   struct snib__socket  the driver's end of a connection */
+#ifndef SNIB__DRIVER_CLIENT_H
+#define SNIB__DRIVER_CLIENT_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "core/blocking.h"
+#include "core/engine.h"
+#include "driver/park.h"
+#include "driver/roles.h"
+#include "net/resolve.h"
+#include "snib.h"
+
+enum {
+    /* The notifier of a blocking store, treated as a socket. */
+    SNIB__NOTIFIER_SOCKET = SNIB__CONNS,
+    SNIB__SOCKETS = SNIB__CONNS + 1,
+    SNIB__SOCKET_IN = 16 << 10, /* bytes read at once                   */
+    SNIB__FLIGHT_MAX = 1024,    /* rule 6 in driver.h */
+    SNIB__SLICE_MS = 1000,      /* rule 7 in driver.h */
+    SNIB__LAZY_MS = 50,         /* background_socks.c */
+    SNIB__HOPE_MS = 2,          /* then a call stops expecting a reply */
+    SNIB__RETIRED = 16          /* watch.c */
+};
+
+typedef enum snib__socket_state {
+    SNIB__SOCKET_DOWN,
+    SNIB__SOCKET_RESOLVING,
+    SNIB__SOCKET_CONNECTING,
+    SNIB__SOCKET_UP
+} snib__socket_state;
+
+struct snib__socket {
+    int fd;            /* -1: none                                         */
+    int waker;         /* eventfd that wakes the call that polls here */
+    uint8_t state;     /* snib__socket_state                                 */
+    bool asleep;       /* its reader is a call that sleeps in ppoll        */
+    bool closing;      /* shut while asleep: the reader closes it          */
+    bool blocked;      /* the last send would have blocked                 */
+    bool watched;      /* fd is in the epoll set                           */
+    uint32_t armed;    /* epoll events asked for; 0: (no longer) none      */
+    snib_instant lazy; /* the background thread watches it from then on */
+    uint8_t *in;       /* buffer; belongs to the reader */
+    struct snib__addresses *addresses;
+};
+
+struct snib_lock {
+    struct snib__link link; /* in the client's locks */
+    struct snib_client *client;
+    struct snib__local_lock *local;
+    struct snib__list holds;
+    struct snib_lock_options o; /* lease_ms filled in                       */
+    bool passes;                /* of a latch or barrier: snib__acquire_spec */
+};
+
+/* How an owner acquires: its options, checked, and how long it waits. 0: it
+ * tries; SNIB__NO_LIMIT: until it is answered. */
+struct snib__how {
+    struct snib_acquire_options o;
+    int64_t wait_ms;
+};
+#define SNIB__NO_LIMIT INT64_MAX
+
+struct snib__call;
+struct snib__extra;
+
+/* What the driver knows about an acquisition. acquisition->user points to the
+ * first hold of a chain, which has one for each handle through which the owner
+ * holds the grant. The first one keeps what belongs to the grant: the calls that
+ * renew it, and the descriptor. */
+struct snib__hold {
+    struct snib__link link; /* in the lock's holds until given back */
+    struct snib_lock *lock;
+    struct snib__hold *next; /* same acquisition, another handle */
+    uint64_t ticket;
+    uint32_t count;          /* holds taken through this handle          */
+    int fd;                  /* readable at the end of the grant; -1: none */
+    struct snib__call *call; /* the acquire or release that waits */
+    struct snib__call *renewers;
+    struct snib__op *op;       /* the event that answers a start           */
+    struct snib__extra *extra; /* NULL for most holds */
+};
+
+/* What names a grant at its store. */
+struct snib__detached {
+    uint64_t client[2];
+    uint64_t request[2];
+    int64_t token;
+};
+
+/* An operation: first an event to come (on pending or releasing), then one to
+ * be fetched. An operation of a batch is never fetched: it belongs to a call,
+ * which is answered with the last answer of the batch (op.c). */
+struct snib__op {
+    struct snib__link link;
+    struct snib__hold *hold;   /* while the event is to come */
+    struct snib__batch *batch; /* of a batch; NULL: an event, or answered */
+    snib_instant limit;        /* of a release                             */
+    /* The operation's own handle, whose grant is released as soon as it is
+     * there (latch, barrier). Freed with the operation. NULL: an ordinary
+     * acquire. */
+    struct snib_lock *passes;
+    bool keep; /* part of an extra: not freed by snib_next */
+    struct snib_event ev;
+};
+
+/* Several requests that one call waits for. */
+struct snib__batch {
+    struct snib__call *call;
+    uint32_t open; /* not answered yet                                     */
+};
+
+/* Only for holds whose handle has a callback, and for holds that were
+ * started. */
+struct snib__extra {
+    struct snib__link notice; /* in the client's notices */
+    struct snib__op state;
+    void (*on_change)(void *, struct snib_grant, snib_state, snib_cause);
+    void *data;
+    struct snib_lock *lock;
+    struct snib_grant grant;
+    bool events;
+    uint8_t now_state, now_cause; /* latest                                */
+    uint8_t told_state;           /* as told to the callback               */
+    uint8_t seen_state;           /* as put into the last STATE event      */
+};
+
+typedef enum snib__call_kind {
+    SNIB__CALL_ACQUIRE,
+    SNIB__CALL_RELEASE,
+    SNIB__CALL_RENEW,
+    SNIB__CALL_DIRECT,
+    SNIB__CALL_ROOM, /* waits for fewer requests in flight (rule 6) */
+    SNIB__CALL_IDLE, /* waits until nothing is in flight (stop) */
+    SNIB__CALL_TOLD  /* waits until all servers have answered */
+} snib__call_kind;
+
+struct snib__call {
+    struct snib__waiter w;
+    snib__word word;
+    uint8_t kind;
+    uint8_t waker; /* while it polls: the socket whose waker wakes it */
+    bool brief;    /* needs no mutex once it is answered */
+    uint32_t before[SNIB__CONNS]; /* replies awaited when it began */
+    snib_err err;
+    snib_instant limit;
+    uint64_t ticket;
+    uint64_t among; /* with several tries: the ticket of one */
+    struct snib_grant grant;
+    struct snib__hold *hold;
+    struct snib__direct *direct;
+    struct snib__call *next; /* next call that renews this hold */
+    struct snib_error error;
+};
+
+struct snib__log_line {
+    struct snib__link link;
+    int level;
+    char text[];
+};
+
+/* The calls that wait: which thread reads which socket. */
+struct snib__calls {
+    struct snib__roles roles;
+    uint32_t odd; /* calls of kind ROOM, IDLE and TOLD */
+    /* Calls inside api/batch.c. A call that was woken leaves it without the
+     * mutex. */
+    _Atomic uint32_t batches;
+};
+
+/* What a blocking store has executed, and who executes. */
+struct snib__exec {
+    const struct snib__blocking_ops *ops; /* NULL: a store of connections */
+    void *instance;
+    bool quick; /* exec() never blocks; constant */
+    bool running;
+    struct snib__list done; /* pull: executed chains of requests */
+};
+
+/* The kernel's objects: loop.c. */
+struct snib__loop {
+    int epoll, timer, steps; /* epoll set, BOOTTIME timer, clock steps */
+    snib_instant armed;      /* for what the timer is set; NEVER: not set */
+    int64_t wall_offset;     /* REALTIME − BOOTTIME as last seen, ns */
+};
+
+struct snib__thread {
+    bool on, stop;
+    pthread_t id;
+};
+
+/* Operations: op.c. */
+struct snib__ops {
+    struct snib__list pending;   /* acquires */
+    struct snib__list releasing; /* releases, by limit */
+    struct snib__list events;    /* to be fetched */
+    int fd;                      /* an eventfd: set while there are events */
+    bool set;
+};
+
+/* What owners are told: watch.c. */
+struct snib__notices {
+    struct snib__list due;     /* extras with news for a callback */
+    struct snib_lock *telling; /* whose callback runs now */
+    pthread_t teller;
+    pthread_cond_t told;        /* a callback has run; or stop is done */
+    int retired[SNIB__RETIRED]; /* loss descriptors of ended grants */
+    uint32_t retired_next;
+};
+
+struct snib__log {
+    void (*tell)(void *, int, const char *);
+    void *data;
+    struct snib__list lines; /* until the mutex is free */
+};
+
+struct snib_client {
+    pthread_mutex_t mu;
+    pid_t pid;                /* of the process that opened it; constant */
+    bool pull, virtual_clock; /* constant */
+    bool closed, stopped;
+    bool stopping, ended; /* a thread is in stop; stop is done */
+    /* It is being freed in a forked child: its notifiers belong to the
+     * parent. */
+    bool in_child;
+    snib_duration request;
+    char *url;      /* without the password */
+    char *identity; /* of the store: api/identity.c */
+    uint64_t id[2];
+    char id_text[33]; /* the same, hexadecimal */
+
+    struct snib__engine *engine;
+    struct snib__out *out;
+    snib_instant clock; /* the latest `now` */
+    struct snib__list locks;
+
+    struct snib__calls calls;
+    struct snib__exec exec;
+    struct snib__socket sock[SNIB__SOCKETS];
+    struct snib__list jobs; /* look-ups of host names: resolver.c */
+    struct snib__loop loop;
+    struct snib__thread background, worker;
+    pthread_cond_t work; /* for the worker */
+    struct snib__ops ops;
+    struct snib__notices notices;
+    struct snib__log log;
+};
+
+struct snib__step {
+    struct snib_client *c;
+    snib_instant now;
+    struct snib__call *me; /* the call of this thread; NULL: none */
+    bool background;       /* this is the background thread */
+    bool event;            /* event_fd must be set                        */
+    bool kick;             /* the background thread must wake up */
+    bool away;             /* me is answered; the mutex is not held */
+    uint32_t wakers;       /* sockets whose wakers must be notified */
+    uint32_t words;
+    snib__word *word[32];
+    int cancel_state;
+};
+
+static inline struct snib__call *snib__call_of(struct snib__waiter *w)
+{
+    return SNIB__CONTAINER(w, struct snib__call, w);
+}
+
+static inline struct snib__op *snib__op_of(struct snib__link *l)
+{
+    return SNIB__CONTAINER(l, struct snib__op, link);
+}
+
+#endif

@@ -1,0 +1,344 @@
+/* driver/driver.h — the functions of the driver, the lowest first: a file calls
+ * those above it. For src/driver and src/api only.
+ *
+ * The nine rules of the driver, and where each is held:
+ *
+ * 1. Leave in this order: take the call off the list, pass the role on,
+ *    unlock. A call that passes its role on first may pass it to itself.
+ *                                               [roles.c, snib__roles_leave]
+ * 2. Collect the threads to be woken, unlock, then wake them. A thread that
+ *    is woken under the mutex runs straight into it.      [snib__step_pause]
+ * 3. One sender. A caller appends its bytes. It sends them itself only when
+ *    no call reads that socket, or its reader is asleep in poll. A reader sends
+ *    all that gathered just before it sleeps.
+ *                                        [socket_may_send, pump_sleep_reading]
+ * 4. A role is passed to a thread that still waits; else, if anything is
+ *    awaited, to the background thread; else to nobody.
+ *                                                      [roles.c, roles_pass]
+ * 5. The limit belongs to the caller, the request to the engine. A call that
+ *    gives up leaves its acquisition. If nobody else waits there the engine
+ *    sends cancel(request id), and the next reader takes both replies off the
+ *    stream. No reply is ever skipped.          [give_up.c, snib__call_give_up]
+ * 6. Requests in flight are capped (1 024 a connection). Calls that give up
+ *    leave work behind: without a cap a storm of time-outs would build an
+ *    endless pipeline. A call holds a pointer to its request and never
+ *    searches for it.                [api/acquire.c, acquire_wait_for_room]
+ * 7. A thread sleeps in slices of at most 1 s. The true clock is BOOTTIME,
+ *    which is read again after each slice. futex and ppoll count MONOTONIC
+ *    and do not see a suspend. Lease deadlines are on a BOOTTIME timerfd,
+ *    which fires at resume.                                     [pump_slice]
+ * 8. The engine gets `now` once per input. A request's valid_from is the
+ *    `now` of the step that encoded it, which is never later than the send.
+ *                                                         [snib__step_again]
+ * 9. A command connection without a reply is closed after a time-out (a reply
+ *    that may still come must never meet another request). But it is closed
+ *    only when the *oldest* awaited reply is older than request_ms, not when
+ *    some impatient caller leaves. Otherwise each short wait limit would tear
+ *    down everybody's pipeline.  [the store; nothing here closes for a limit]
+ */
+#ifndef SNIB__DRIVER_H
+#define SNIB__DRIVER_H
+
+#include "driver/client.h"
+#include "driver/clock.h"
+
+/* -- loop.c: epoll, timer, eventfds ---------------------------------------- */
+
+snib_err snib__loop_open(struct snib_client *, struct snib_error *reterr);
+void snib__loop_close(struct snib_client *);
+/* For stop: from now on nothing of the set or the timers becomes ready. */
+void snib__loop_end(struct snib_client *);
+void snib__loop_watch(struct snib_client *, uint32_t sock);
+void snib__loop_arm(struct snib_client *, uint32_t sock, bool reads);
+void snib__loop_set_timer(struct snib_client *, snib_instant);
+snib_err snib__loop_event_fd(struct snib_client *, struct snib_error *reterr);
+void snib__eventfd_set(int fd);
+void snib__eventfd_clear(int fd);
+/* REALTIME − BOOTTIME in ns. */
+int64_t snib__wall_offset(void);
+
+/* -- threads.c ------------------------------------------------------------- */
+
+/* Start a thread with all signals blocked. */
+int snib__thread_start(pthread_t *, void *(*body)(void *), void *);
+/* Start the worker if it does not run. False: there is none. */
+bool snib__worker_need(struct snib_client *);
+/* The worker's thread (worker.c). */
+void *snib__worker_body(void *client);
+
+/* -- step.c: a visit to the client ----------------------------------------- */
+
+/* The time of memory:, which a test moves. */
+snib_instant snib__step_virtual_now(const struct snib_client *);
+/* Read the clock again, with the mutex held. */
+static inline void snib__step_refresh(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    c->clock =
+        snib__later(c->clock, c->virtual_clock ? snib__step_virtual_now(c)
+                                               : snib__boottime());
+    s->now = c->clock;
+}
+/* Lock again after a pause. */
+static inline void snib__step_again(struct snib__step *s)
+{
+    pthread_mutex_lock(&s->c->mu);
+    snib__step_refresh(s);
+}
+/* Lock, read the clock. */
+static inline void snib__step_begin(struct snib__step *s, struct snib_client *c)
+{
+    /* The fields are set one by one: the array of words need not be cleared. */
+    s->c = c;
+    s->me = NULL;
+    s->background = s->event = s->kick = s->away = false;
+    s->wakers = s->words = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &s->cancel_state);
+    snib__step_again(s);
+}
+/* Unlock for a sleep or a callback. Wake-ups and log lines go out. */
+void snib__step_pause(struct snib__step *);
+/* Unlock; then wake and log. */
+static inline void snib__step_end(struct snib__step *s)
+{
+    if (!s->away) {
+        snib__step_pause(s);
+    }
+    pthread_setcancelstate(s->cancel_state, NULL);
+}
+/* A call has its answer. */
+void snib__call_settle(struct snib__step *, struct snib__call *, snib_err);
+/* Wake the call, so that it compares its limit again. */
+void snib__call_wake(struct snib__step *, struct snib__call *);
+/* Wake the call that sleeps at this socket. */
+void snib__socket_wake(struct snib__step *, uint32_t sock);
+/* For the functions of roles.h, with the step as data. */
+void snib__waiter_wake(void *step, struct snib__waiter *);
+
+/* -- resolver.c, socket.c: connections ------------------------------------- */
+
+void snib__sockets_init(struct snib_client *);
+/* Make what a socket needs once and keeps: waker, buffer. Errors: NOMEM,
+ * LIMIT. */
+snib_err snib__socket_furnish(struct snib_client *, uint32_t i);
+/* Take over the descriptor of a blocking store's notifier, which may have come
+ * into being. Not while its exec() runs. */
+void snib__socket_notifier(struct snib_client *);
+/* The notifier has been notified. */
+void snib__socket_notified(struct snib__step *);
+/* Resolve the socket's host name; snib__socket_resolved will be called. False:
+ * no memory or no thread. */
+bool snib__resolve_start(struct snib_client *, uint32_t i);
+/* Let go of all jobs that resolve names. The client's mutex is not held. */
+void snib__resolve_cut(struct snib_client *);
+/* The addresses of its host have come. */
+void snib__socket_resolved(struct snib__step *, uint32_t i,
+                           const struct snib__addresses *found);
+/* The socket is connecting, and something happened to it. */
+void snib__socket_connected(struct snib__step *, uint32_t i);
+/* Send what can be sent. False: the connection broke; the engine was told. */
+bool snib__socket_flush(struct snib__step *, uint32_t i);
+/* recv returned n (bytes in sock[i].in, or -errno): feed it to the engine. */
+void snib__socket_received(struct snib__step *, uint32_t i, long n);
+/* Close the socket now. The engine is told, unless the client is being
+ * freed. */
+void snib__socket_close(struct snib__step *, uint32_t i);
+/* For stop: end the connections. Descriptors and wakers stay until free. */
+void snib__sockets_end(struct snib_client *);
+/* Close everything and tell nobody. */
+void snib__sockets_free(struct snib_client *);
+/* Do what the engine wants of its connections. */
+void snib__sockets_open_and_shut(struct snib__step *);
+void snib__sockets_send(struct snib__step *);
+/* The sockets on which an answer is due, and those that may speak unasked. */
+void snib__sockets_need(const struct snib_client *, uint32_t *ret_replies,
+                        uint32_t *ret_pushes);
+
+/* -- op.c ------------------------------------------------------------------ */
+
+void snib__op_push(struct snib__step *, struct snib__op *);
+/* Answer a start: the operation becomes an event. */
+void snib__op_answer(struct snib__step *, struct snib__op *, snib_event_kind,
+                     struct snib_grant, snib_err,
+                     const struct snib_error *detail);
+
+/* -- watch.c: telling the owner -------------------------------------------- */
+
+snib_err snib__extra_new(struct snib_lock *, bool events, void *user,
+                         struct snib__extra **ret);
+/* The hold re-enters a grant: it is told of the changes from now on. */
+void snib__extra_entered(struct snib__extra *,
+                         const struct snib__acquisition *);
+/* Tell the whole chain the acquisition's state, as the engine says it. */
+void snib__holds_changed(struct snib__step *, struct snib__hold *first,
+                         const struct snib__acquisition *);
+/* The hold has ended. Withdraw what was not told yet. If the hold has the
+ * grant's descriptor, make it readable. */
+void snib__watch_ended(struct snib__step *, struct snib__hold *);
+/* Run the callbacks that are due, with the mutex released around each. */
+void snib__notices_tell(struct snib__step *);
+void snib__retired_close(struct snib_client *);
+
+/* -- hold.c ---------------------------------------------------------------- */
+
+/* Free the chain and its extras. */
+void snib__holds_free(struct snib__step *, struct snib__hold *);
+/* The first hold of a chain ends: the next one gets what belongs to the
+ * grant. */
+void snib__hold_hand_on(struct snib__hold *from, struct snib__hold *to);
+/* The grant is no longer this client's: take its holds off the locks' lists,
+ * and end what watches it. */
+void snib__holds_ended(struct snib__step *, struct snib__hold *);
+/* Deliver the news of one acquisition. */
+void snib__hold_news(struct snib__step *, struct snib__acquisition *,
+                     uint8_t news);
+/* Release one hold, as snib_release does. The answer goes to call or op; at
+ * most one of them is given. OK with *ret_open: the answer will come. */
+snib_err snib__hold_release(struct snib__step *, struct snib_lock *,
+                            uint64_t ticket, uint64_t owner,
+                            struct snib__call *, struct snib__op *,
+                            bool *ret_open, struct snib_error *reterr);
+/* Begin an acquire. *ret_open: the answer will come; else it is there already,
+ * in call->err and grant, or in op. */
+snib_err snib__hold_acquire(struct snib__step *, struct snib_lock *,
+                            const struct snib__how *, snib_instant limit,
+                            uint64_t owner, struct snib__call *,
+                            struct snib__op *, void *user, bool *ret_open,
+                            uint64_t *ret_ticket, struct snib_error *reterr);
+
+/* Begin to adopt a grant. Owner, lease and limit are those of the request.
+ * *ret_open is as above. */
+snib_err snib__hold_adopt(struct snib__step *, struct snib_lock *,
+                          const struct snib__detached *, int64_t lease_ms,
+                          snib_instant limit, struct snib__call *,
+                          bool *ret_open, struct snib_error *reterr);
+/* Forget a grant with all its holds. */
+snib_err snib__hold_abandon(struct snib__step *, uint64_t ticket,
+                            uint64_t owner, struct snib_error *reterr);
+
+/* -- background_socks.c ---------------------------------------------------- */
+
+/* The background thread reads these sockets from now on. */
+void snib__background_given(struct snib__step *, uint32_t socks);
+/* An operation is pending: watch now what was to be watched later. */
+void snib__background_hurry(struct snib__step *);
+/* Before the background thread sleeps: watch the sockets that it reads, and let
+ * go of those that need no reader. Returns when to look again. */
+snib_instant snib__background_watch(struct snib__step *);
+
+/* -- exec.c ---------------------------------------------------------------- */
+
+/* A blocking store has something to do, and no thread is at it. */
+static inline bool snib__may_execute(const struct snib_client *c)
+{
+    return c->exec.ops && !c->exec.running && !snib__list_empty(&c->out->exec);
+}
+/* Execute it on this thread, with the mutex released meanwhile. */
+void snib__execute(struct snib__step *);
+/* The same on the worker of a pull client, whose engine must not move there:
+ * snib_process takes the results. */
+void snib__execute_for_pull(struct snib__step *);
+/* Take them. */
+void snib__executed(struct snib__step *);
+
+/* -- pump.c ---------------------------------------------------------------- */
+
+/* Do what the engine wants until it wants nothing: deliver news, open and shut
+ * connections, send bytes, set the timer. Call it after every call into the
+ * engine. */
+void snib__step_act(struct snib__step *);
+/* When something is due: at the engine, or a started release's limit. */
+snib_instant snib__client_due(const struct snib_client *);
+/* How many replies are awaited, on the connection with the most. */
+uint32_t snib__pump_flight(const struct snib_client *);
+/* Execute what a blocking store has to do. False: nothing to do, or another
+ * thread executes. */
+static inline bool snib__step_exec(struct snib__step *s)
+{
+    if (!snib__may_execute(s->c)) {
+        return false;
+    }
+    snib__execute(s);
+    snib__step_act(s);
+    return true;
+}
+/* Pull clients: take what the worker has executed. */
+static inline void snib__step_executed(struct snib__step *s)
+{
+    if (!snib__list_empty(&s->c->exec.done)) {
+        snib__executed(s);
+        snib__step_act(s);
+    }
+}
+/* Begin a call: see the head of pump.c. */
+void snib__call_begin(struct snib__step *, struct snib__call *, snib__call_kind,
+                      snib_instant limit);
+/* Do what the engine wants, and wait. True: the call is answered, and err is
+ * set; if s->away, the mutex is not held any more. False: the limit is over,
+ * and doing what was due then did not answer it either. */
+bool snib__call_wait(struct snib__step *, struct snib__call *);
+/* Take the call off the list and pass its roles on. */
+void snib__pump_leave(struct snib__step *, struct snib__call *);
+/* How long a call with this wait_ms may wait. */
+static inline snib_duration snib__patience(const struct snib_client *c,
+                                           int64_t wait_ms)
+{
+    return wait_ms ? snib__ms(wait_ms) : c->request;
+}
+
+/* -- give_up.c ------------------------------------------------------------- */
+
+/* Give up the acquire of a blocking call whose acquisition is WAITING. why is
+ * the error of the call. The call is answered now, or when the store has
+ * confirmed the cancel. */
+void snib__call_quit(struct snib__step *, struct snib__acquisition *,
+                     snib_err why);
+/* A call still waits at its limit. Cancel its request at the store. If the
+ * store answers soon enough the call gets that answer; else the request goes on
+ * without it (rule 5). */
+void snib__call_give_up(struct snib__step *, struct snib__call *, snib_err why);
+/* The client is closed, or stopped: end the calls that wait. */
+void snib__calls_close(struct snib__step *);
+/* Give up an acquire that was started and has not answered. If it is being
+ * cancelled already, end it now. */
+void snib__op_give_up(struct snib__step *, struct snib__acquisition *,
+                      snib_err why);
+/* Answer the started releases whose limit has passed. */
+void snib__ops_due(struct snib__step *);
+/* The client is closed, or stopped: end what was started. */
+void snib__ops_close(struct snib__step *);
+
+/* -- background.c, worker.c ------------------------------------------------ */
+
+snib_err snib__background_start(struct snib_client *,
+                                struct snib_error *reterr);
+/* Start the background thread if it does not run. Errors: LIMIT, NOMEM. */
+static inline snib_err snib__background_need(struct snib_client *c,
+                                             struct snib_error *reterr)
+{
+    return c->background.on || c->pull ? SNIB_ERR_OK
+                                       : snib__background_start(c, reterr);
+}
+/* One round of the background thread: in its thread (patience_ms -1), or in
+ * snib_process (0). patience_ms is as for epoll_wait. The mutex is held before
+ * and after. */
+void snib__background_round(struct snib__step *, int patience_ms);
+/* For stop, once: end the thread. Its `on` stays as it is: stop clears both under
+ * the mutex when both threads have ended. */
+void snib__background_join(struct snib_client *);
+void snib__worker_join(struct snib_client *);
+
+/* -- parts.c, self.c ------------------------------------------------------- */
+
+void snib__parts_init(struct snib_client *);
+/* Free what was opened. No thread runs and nobody is inside. */
+void snib__parts_free(struct snib_client *, bool engine_too);
+/* In a forked child: what can be freed without disturbing the parent. */
+void snib__parts_free_in_child(struct snib_client *);
+/* Keep the engine's log lines until the mutex is free. data: the client. */
+void snib__parts_keep_log(void *data, int level, const char *text);
+void snib__self_about(struct snib__about *, const char *program,
+                      const char *reason);
+snib_err snib__self_seed(struct snib__seed *, struct snib_error *reterr);
+
+#endif

@@ -1,0 +1,44 @@
+/* driver/exec.c — executing what a blocking store has to do, on this thread. */
+#include "driver/driver.h"
+
+/* Execute all that there is now, with the mutex released meanwhile. */
+static void exec_run(struct snib__step *s, struct snib__list *chain)
+{
+    struct snib_client *c = s->c;
+    snib_instant now = s->now;
+    snib__list_init(chain);
+    snib__list_append(chain, &c->out->exec);
+    c->exec.running = true;
+    snib__step_pause(s);
+    c->exec.ops->exec(c->exec.instance, now, chain);
+    snib__step_again(s);
+    c->exec.running = false;
+    snib__socket_notifier(c);
+}
+
+void snib__execute(struct snib__step *s)
+{
+    struct snib__list chain;
+    exec_run(s, &chain);
+    snib__engine_executed(s->c->engine, s->now, &chain);
+}
+
+void snib__execute_for_pull(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    struct snib__list chain;
+    exec_run(s, &chain);
+    snib__list_append(&c->exec.done, &chain);
+    SNIB__LIST_EACH (l, &c->calls.roles.waiting) { /* stop, direct request */
+        snib__call_wake(s, SNIB__CONTAINER(l, struct snib__call, w.link));
+    }
+    s->kick = true;
+}
+
+void snib__executed(struct snib__step *s)
+{
+    struct snib__list chain;
+    snib__list_init(&chain);
+    snib__list_append(&chain, &s->c->exec.done);
+    snib__engine_executed(s->c->engine, s->now, &chain);
+}

@@ -1,0 +1,156 @@
+/* driver/give_up.c — ending what waits before its answer has come: at a limit,
+ * by a cancel, when the client is closed.
+ *
+ * An acquire that is given up is cancelled at the store; who waits for it hears
+ * of that when the store has confirmed it (LEAVING), or at once when nothing
+ * was sent. A release that is given up goes on in the engine alone. */
+#include "base/error.h"
+#include "driver/driver.h"
+
+/* -- calls ----------------------------------------------------------------- */
+
+static void give_up_answer(struct snib__step *s, struct snib__hold *h,
+                           snib_err err)
+{
+    struct snib__call *call = h->call;
+    snib__holds_free(s, h);
+    snib__call_settle(s, call, err);
+}
+
+void snib__call_quit(struct snib__step *s, struct snib__acquisition *acq,
+                     snib_err why)
+{
+    struct snib__hold *h = acq->user;
+    snib_err err =
+        snib__engine_give_up(s->c->engine, s->now, acq, why, &h->call->error);
+    if (err) {
+        give_up_answer(s, h, err);
+    }
+}
+
+/* Answer the call of an acquisition that is LEAVING, since the store will not
+ * confirm anything any more. */
+static void give_up_cut(struct snib__step *s, struct snib__acquisition *acq)
+{
+    struct snib__hold *h = acq->user;
+    h->call->error.code = SNIB_ERR_OK; /* the general text of the error */
+    give_up_answer(
+        s, h, snib__engine_leave(s->c->engine, s->now, acq, SNIB_ERR_CLOSED));
+}
+
+void snib__call_give_up(struct snib__step *s, struct snib__call *call,
+                        snib_err why)
+{
+    struct snib__acquisition *acq =
+        snib__engine_acquisition(s->c->engine, call->ticket);
+    if (acq && acq->state == SNIB__ACQ_WAITING) {
+        snib__call_quit(s, acq, why);
+    }
+    if (call->w.done) {
+        return;
+    }
+    acq = snib__engine_acquisition(s->c->engine, call->ticket);
+    call->limit = acq ? acq->timer.at : s->now;
+    if (!snib__call_wait(s, call)) {
+        call->err = SNIB_ERR_INTERNAL; /* the engine keeps the limit */
+    }
+}
+
+/* The direct request may have changed something: it may have been sent, and
+ * nobody will hear of its outcome. */
+static void give_up_direct(struct snib__step *s, struct snib__call *call)
+{
+    const struct snib__direct *q = call->direct;
+    snib_err err = SNIB_ERR_CLOSED;
+    if (snib__verb_changes(q->verb, q->op)) {
+        err = snib__fail(&call->error, SNIB_ERR_UNKNOWN,
+                         "the client was closed before the store had answered");
+    }
+    snib__engine_direct_leave(s->c->engine, call->direct);
+    snib__call_settle(s, call, err);
+}
+
+void snib__calls_close(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    SNIB__LIST_EACH_SAFE (l, next, &c->calls.roles.waiting) {
+        struct snib__call *call = SNIB__CONTAINER(l, struct snib__call, w.link);
+        if (call->kind == SNIB__CALL_ACQUIRE) {
+            struct snib__acquisition *acq =
+                snib__engine_acquisition(c->engine, call->ticket);
+            if (acq && acq->user && acq->state == SNIB__ACQ_WAITING) {
+                snib__call_quit(s, acq, SNIB_ERR_CLOSED);
+            } else if (acq && acq->user && c->stopped &&
+                       acq->state == SNIB__ACQ_LEAVING) {
+                give_up_cut(s, acq);
+            } /* else its news are on the way */
+        } else if (call->kind == SNIB__CALL_DIRECT) {
+            give_up_direct(s, call);
+        } else if (call->kind == SNIB__CALL_ROOM) {
+            snib__call_settle(s, call, SNIB_ERR_CLOSED);
+        }
+    }
+}
+
+/* -- operations ------------------------------------------------------------ */
+
+void snib__op_give_up(struct snib__step *s, struct snib__acquisition *acq,
+                      snib_err why)
+{
+    struct snib__hold *h = acq->user;
+    struct snib__op *op = h->op;
+    struct snib_grant grant = {.ticket = acq->ticket};
+    struct snib_error detail = {.code = SNIB_ERR_OK};
+    snib_err err =
+        acq->state == SNIB__ACQ_LEAVING
+            ? snib__engine_leave(s->c->engine, s->now, acq, why)
+            : snib__engine_give_up(s->c->engine, s->now, acq, why, &detail);
+    if (err) {
+        snib__op_answer(s, op, SNIB_EV_REFUSED, grant, err, NULL);
+        snib__holds_free(s, h);
+    }
+}
+
+/* No answer came to a release: it ends as UNKNOWN, and the engine goes on with
+ * it alone. */
+static void give_up_release(struct snib__step *s, struct snib__op *op)
+{
+    struct snib__hold *h = op->hold;
+    struct snib__acquisition *acq =
+        snib__engine_acquisition(s->c->engine, h->ticket);
+    struct snib_grant grant = {.ticket = h->ticket};
+    if (acq) {
+        grant.token = acq->token;
+        snib__engine_abandon(s->c->engine, acq);
+    }
+    snib__op_answer(s, op, SNIB_EV_RELEASED, grant, SNIB_ERR_UNKNOWN, NULL);
+    snib__holds_free(s, h);
+}
+
+void snib__ops_due(struct snib__step *s)
+{
+    struct snib__link *l;
+    while ((l = snib__list_first(&s->c->ops.releasing)) &&
+           snib__reached(s->now, snib__op_of(l)->limit)) {
+        give_up_release(s, snib__op_of(l));
+    }
+}
+
+void snib__ops_close(struct snib__step *s)
+{
+    struct snib__link *l;
+    SNIB__LIST_EACH_SAFE (p, next, &s->c->ops.pending) {
+        struct snib__acquisition *acq = snib__engine_acquisition(
+            s->c->engine, snib__op_of(p)->hold->ticket);
+        bool waits = acq && acq->state == SNIB__ACQ_WAITING;
+        bool leaves = acq && acq->state == SNIB__ACQ_LEAVING;
+        if (waits || (leaves && s->c->stopped)) {
+            snib__op_give_up(s, acq, SNIB_ERR_CLOSED);
+        }
+    }
+    if (s->c->stopped) {
+        while ((l = snib__list_first(&s->c->ops.releasing))) {
+            give_up_release(s, snib__op_of(l));
+        }
+    }
+}

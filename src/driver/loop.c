@@ -1,0 +1,214 @@
+/* driver/loop.c — the kernel's objects: epoll, timers, eventfds. Only this file
+ * knows them; a system without them gets a file like this one.
+ *
+ * The timer counts CLOCK_BOOTTIME, so that it fires at resume when a lease ran
+ * out in a suspended machine. A second timer, on CLOCK_REALTIME and far in the
+ * future, uses TFD_TIMER_CANCEL_ON_SET: its read fails with ECANCELED when
+ * somebody steps the wall clock. This is how a guest sees that its hypervisor
+ * had stopped it: the wall clock is set forward, and BOOTTIME is not.
+ *
+ * Sockets are registered once and then modified. In a threaded client interest
+ * is EPOLLONESHOT: callers' threads read the same sockets, and after one idle
+ * wake-up the background thread is left alone. An idle socket is armed for
+ * hang-up only. In a pull client nobody else reads, and interest is
+ * level-triggered. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "driver/clock.h"
+#include "driver/driver.h"
+
+/* Read REALTIME between two readings of BOOTTIME. Do it again if the thread was
+ * preempted in between. */
+int64_t snib__wall_offset(void)
+{
+    for (int tries = 0;; tries++) {
+        int64_t a = snib__clock_ns(CLOCK_BOOTTIME);
+        int64_t wall = snib__clock_ns(CLOCK_REALTIME);
+        int64_t b = snib__clock_ns(CLOCK_BOOTTIME);
+        if (b - a < 1000000 || tries == 20) {
+            return wall - (a + b) / 2;
+        }
+    }
+}
+
+void snib__eventfd_set(int fd)
+{
+    uint64_t one = 1;
+    while (fd >= 0 && write(fd, &one, sizeof one) < 0 && errno == EINTR) {
+    }
+}
+
+void snib__eventfd_clear(int fd)
+{
+    uint64_t n;
+    while (fd >= 0 && read(fd, &n, sizeof n) < 0 && errno == EINTR) {
+    }
+}
+
+static bool loop_add(struct snib_client *c, int fd, uint32_t events,
+                     uint64_t tag)
+{
+    struct epoll_event ev = {.events = events, .data.u64 = tag};
+    return !epoll_ctl(c->loop.epoll, EPOLL_CTL_ADD, fd, &ev);
+}
+
+static void loop_watch_steps(struct snib_client *c)
+{
+    struct itimerspec far = {
+        .it_value.tv_sec =
+            (time_t)(snib__clock_ns(CLOCK_REALTIME) / 1000000000) +
+            INT64_C(3600) * 24 * 3650};
+    if (timerfd_settime(c->loop.steps,
+                        TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far,
+                        NULL)) {
+        /* Without this timer jumps are noticed at the next other timer. */
+    }
+}
+
+snib_err snib__loop_open(struct snib_client *c, struct snib_error *reterr)
+{
+    if (c->loop.epoll >= 0) {
+        return SNIB_ERR_OK;
+    }
+    c->loop.epoll = epoll_create1(EPOLL_CLOEXEC);
+    c->loop.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    c->loop.steps = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (c->loop.epoll < 0 || c->loop.timer < 0 || c->loop.steps < 0 ||
+        !loop_add(c, c->loop.timer, EPOLLIN, SNIB__SOCKETS) ||
+        !loop_add(c, c->loop.steps, EPOLLIN, SNIB__SOCKETS + 1)) {
+        int err = errno;
+        snib__loop_close(c);
+        return snib__fail(reterr, SNIB_ERR_LIMIT,
+                          "no timer or epoll set for the client: %s",
+                          strerror(err));
+    }
+    loop_watch_steps(c);
+    c->loop.wall_offset = snib__wall_offset();
+    c->loop.armed = SNIB__NEVER;
+    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
+        snib__loop_watch(c, i);
+    }
+    return SNIB_ERR_OK;
+}
+
+static void loop_close_fd(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
+void snib__loop_close(struct snib_client *c)
+{
+    loop_close_fd(&c->loop.epoll);
+    loop_close_fd(&c->loop.timer);
+    loop_close_fd(&c->loop.steps);
+    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
+        c->sock[i].watched = false;
+    }
+}
+
+/* A pull client's epoll set is its snib_fd, which others may be polling. It
+ * stays open until free, and from now on only events that were not fetched make
+ * it readable. */
+void snib__loop_end(struct snib_client *c)
+{
+    if (!c->pull) {
+        snib__loop_close(c);
+        return;
+    }
+    loop_close_fd(&c->loop.timer);
+    loop_close_fd(&c->loop.steps);
+    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
+        if (c->sock[i].watched) {
+            (void)epoll_ctl(c->loop.epoll, EPOLL_CTL_DEL, c->sock[i].fd, NULL);
+            c->sock[i].watched = false;
+        }
+    }
+}
+
+snib_err snib__loop_event_fd(struct snib_client *c, struct snib_error *reterr)
+{
+    if (c->ops.fd >= 0) {
+        return SNIB_ERR_OK;
+    }
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd >= 0) {
+        c->ops.fd = fd;
+        if (!c->pull || loop_add(c, fd, EPOLLIN, SNIB__SOCKETS + 2)) {
+            return SNIB_ERR_OK;
+        }
+        loop_close_fd(&c->ops.fd);
+    }
+    return snib__fail(reterr, SNIB_ERR_LIMIT, "no eventfd for events: %s",
+                      strerror(errno));
+}
+
+static uint32_t loop_interest(const struct snib_client *c,
+                              const struct snib__socket *l, bool reads)
+{
+    uint32_t events = EPOLLRDHUP;
+    if (reads && l->state != SNIB__SOCKET_CONNECTING) {
+        events |= EPOLLIN;
+    }
+    if ((reads && l->state == SNIB__SOCKET_CONNECTING) || l->blocked) {
+        events |= EPOLLOUT;
+    }
+    return c->pull ? events : events | EPOLLONESHOT;
+}
+
+void snib__loop_watch(struct snib_client *c, uint32_t i)
+{
+    struct snib__socket *l = &c->sock[i];
+    if (c->loop.epoll < 0 || c->ended || l->fd < 0 || l->watched) {
+        return;
+    }
+    l->armed = loop_interest(c, l, c->pull);
+    l->watched = loop_add(c, l->fd, l->armed, i);
+    if (!l->watched) {
+        l->armed = 0;
+    }
+}
+
+void snib__loop_arm(struct snib_client *c, uint32_t i, bool reads)
+{
+    struct snib__socket *l = &c->sock[i];
+    if (l->fd < 0 || c->loop.epoll < 0 || c->ended) {
+        return;
+    }
+    if (!l->watched) {
+        snib__loop_watch(c, i);
+    }
+    struct epoll_event ev = {.events = loop_interest(c, l, reads || c->pull),
+                             .data.u64 = i};
+    /* In a threaded client, interest in more than is wanted costs one idle
+     * wake-up; interest in less would lose a wake-up. In a pull client
+     * (level-triggered) it has to be exact. */
+    bool good =
+        c->pull ? l->armed == ev.events : (l->armed & ev.events) == ev.events;
+    if (!good && !epoll_ctl(c->loop.epoll, EPOLL_CTL_MOD, l->fd, &ev)) {
+        l->armed = ev.events;
+    }
+}
+
+void snib__loop_set_timer(struct snib_client *c, snib_instant at)
+{
+    struct itimerspec t = {0};
+    if (at.ns != INT64_MAX) {
+        int64_t ns = at.ns > 0 ? at.ns : 1;
+        t.it_value.tv_sec = ns / 1000000000;
+        t.it_value.tv_nsec = ns % 1000000000;
+    }
+    c->loop.armed = at;
+    if (c->loop.timer >= 0) {
+        (void)timerfd_settime(c->loop.timer, TFD_TIMER_ABSTIME, &t, NULL);
+    }
+}

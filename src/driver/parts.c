@@ -1,0 +1,113 @@
+/* driver/parts.c — making and freeing what a client is made of. Whether it may
+ * be freed, its caller knows (api/client.c). */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "driver/caller.h"
+#include "driver/driver.h"
+
+/* Keep the engine's log lines until the mutex is free. */
+void snib__parts_keep_log(void *data, int level, const char *text)
+{
+    struct snib_client *c = data;
+    size_t n = strlen(text);
+    struct snib__log_line *line = snib__alloc(sizeof *line + n + 1);
+    if (line) { /* without memory the line is dropped */
+        line->level = level;
+        memcpy(line->text, text, n + 1);
+        snib__list_push(&c->log.lines, &line->link);
+    }
+}
+
+void snib__parts_init(struct snib_client *c)
+{
+    pthread_mutex_init(&c->mu, NULL);
+    pthread_cond_init(&c->notices.told, NULL);
+    pthread_cond_init(&c->work, NULL);
+    c->pid = snib__fork_here();
+    c->loop.epoll = c->loop.timer = c->loop.steps = c->ops.fd = -1;
+    c->loop.armed = SNIB__NEVER;
+    snib__roles_init(&c->calls.roles, SNIB__SOCKETS);
+    snib__sockets_init(c);
+    snib__list_init(&c->locks);
+    snib__list_init(&c->ops.pending);
+    snib__list_init(&c->ops.releasing);
+    snib__list_init(&c->ops.events);
+    snib__list_init(&c->notices.due);
+    snib__list_init(&c->log.lines);
+    snib__list_init(&c->exec.done);
+    snib__list_init(&c->jobs);
+    for (size_t i = 0; i < SNIB__RETIRED; i++) {
+        c->notices.retired[i] = -1;
+    }
+}
+
+/* Free what was opened. No thread runs and nobody is inside. */
+void snib__parts_free(struct snib_client *c, bool engine_too)
+{
+    struct snib__link *l;
+    struct snib__step s = {.c = c};
+    while ((l = snib__list_pop(&c->locks))) {
+        struct snib_lock *lock = SNIB__CONTAINER(l, struct snib_lock, link);
+        struct snib__link *h;
+        while ((h = snib__list_pop(&lock->holds))) {
+            struct snib__hold *hold =
+                SNIB__CONTAINER(h, struct snib__hold, link);
+            hold->next = NULL; /* each is on the list of its own handle */
+            snib__holds_free(&s, hold);
+        }
+        snib__free(lock);
+    }
+    struct snib__list *ops[] = {&c->ops.pending, &c->ops.releasing,
+                                &c->ops.events};
+    for (int i = 0; i < 3; i++) {
+        while ((l = snib__list_pop(ops[i]))) {
+            struct snib__op *op = SNIB__CONTAINER(l, struct snib__op, link);
+            if (op->hold && i == 1) {
+                snib__holds_free(&s, op->hold);
+            }
+            snib__free(op);
+        }
+    }
+    while ((l = snib__list_pop(&c->log.lines))) {
+        snib__free(SNIB__CONTAINER(l, struct snib__log_line, link));
+    }
+    snib__sockets_free(c);
+    snib__loop_close(c);
+    snib__retired_close(c);
+    if (c->ops.fd >= 0) {
+        close(c->ops.fd);
+    }
+    if (engine_too) {
+        snib__engine_free(c->engine);
+    }
+    snib__free(c->url);
+    snib__free(c->identity);
+}
+
+void snib__parts_free_in_child(struct snib_client *c)
+{
+    bool quiet =
+        pthread_mutex_trylock(&c->mu) == 0 && !c->exec.running &&
+        !c->calls.batches; /* whose operations are on a thread's stack */
+    c->in_child = true;
+    if (quiet && !c->exec.ops) {
+        snib__parts_free(c, true);
+        snib__free(c);
+        return;
+    }
+    for (uint32_t i = 0; i < SNIB__CONNS; i++) {
+        if (c->sock[i].fd >= 0) {
+            close(c->sock[i].fd);
+        }
+        if (c->sock[i].waker >= 0) {
+            close(c->sock[i].waker);
+        }
+    }
+    snib__loop_close(c);
+    snib__retired_close(c);
+    if (c->ops.fd >= 0) {
+        close(c->ops.fd);
+    }
+}

@@ -1,0 +1,489 @@
+/* driver/pump.c — what the engine wants is done, and a call waits for its
+ * answer.
+ *
+ * The problem: many threads share few connections. If a thread of the library
+ * did all the reading, each caller would pay for two hops between threads (1.2
+ * times the round trip for one thread; a fifth of the hand-over rate). So a
+ * caller's thread sends its command and reads the answer itself. With several
+ * callers the first reads for all, and passes the role on when it leaves. The
+ * background thread reads what nobody waits for. roles.c decides who reads
+ * what; this file says how a call waits. (The background thread and
+ * snib_process sleep in background.c.)
+ *
+ *     WAIT --reply fed by a reader----> answered
+ *     WAIT --former reader leaves-----> reads (until its own reply)
+ *     WAIT or reads --own limit-------> waits a little for the answer to its
+ *                                       cancel; then leaves: the request
+ *                                       goes on in the engine without a call
+ *
+ * All calls have the same shape: check the process, lock (step.c), begin, start
+ * something at the engine, wait here, leave, take the outcome. At the limit a
+ * call first does what is due (the answer may come from a timer of this
+ * client), then leaves. A request that it leaves behind ends by itself (rule 5
+ * in driver.h).
+ *
+ * An uncontended acquire is send, ppoll, recv: no futex, no timerfd (the timer
+ * is set for something sooner already), no eventfd. */
+#include <poll.h>
+#include <time.h>
+
+#include "driver/driver.h"
+
+/* -- doing what the engine wants ------------------------------------------- */
+
+static void pump_take_news(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    struct snib__acquisition *acq;
+    struct snib__direct *q;
+    uint8_t news;
+    while ((acq = snib__engine_told(c->engine, &news))) {
+        snib__hold_news(s, acq, news);
+    }
+    while ((q = snib__engine_told_direct(c->engine))) {
+        struct snib__call *call = q->user;
+        if (call) {
+            snib__call_settle(s, call, q->err);
+        }
+    }
+}
+
+uint32_t snib__pump_flight(const struct snib_client *c)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < c->out->conns; i++) {
+        most = c->out->conn[i].awaited > most ? c->out->conn[i].awaited : most;
+    }
+    return most;
+}
+
+/* Answer the calls that wait for a condition of the whole client. */
+static void pump_settle_conditions(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    uint32_t flight = snib__pump_flight(c);
+    SNIB__LIST_EACH_SAFE (l, next, &c->calls.roles.waiting) {
+        struct snib__call *call =
+            snib__call_of(SNIB__CONTAINER(l, struct snib__waiter, link));
+        if (call->kind == SNIB__CALL_ROOM && flight < SNIB__FLIGHT_MAX / 2) {
+            snib__call_settle(s, call, SNIB_ERR_OK);
+        } else if (call->kind == SNIB__CALL_IDLE &&
+                   snib__engine_idle(c->engine)) {
+            snib__call_settle(s, call, SNIB_ERR_OK);
+        } else if (call->kind == SNIB__CALL_TOLD) {
+            struct snib__store_state store;
+            snib__engine_store_state(c->engine, s->now, &store);
+            if (!store.behind) {
+                snib__call_settle(s, call, SNIB_ERR_OK);
+            }
+        }
+    }
+}
+
+snib_instant snib__client_due(const struct snib_client *c)
+{
+    snib_instant due = snib__engine_due(c->engine);
+    struct snib__link *l = snib__list_first(&c->ops.releasing);
+    if (l) {
+        due =
+            snib__sooner(due, SNIB__CONTAINER(l, struct snib__op, link)->limit);
+    }
+    return due;
+}
+
+static void pump_arm_timer(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    if (s->background || c->loop.timer < 0) {
+        return; /* the background thread sets it before it sleeps */
+    }
+    if (!c->virtual_clock) {
+        snib_instant due = snib__client_due(c);
+        if (due.ns < c->loop.armed.ns) {
+            snib__loop_set_timer(c, due);
+        }
+    }
+}
+
+/* Some sockets became due and nobody reads them. The background thread gets
+ * them, unless this thread is a call that takes them in a moment. */
+static void pump_assign_sockets(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    uint32_t replies, pushes;
+    if (s->me && !s->me->w.done) {
+        return;
+    }
+    snib__sockets_need(c, &replies, &pushes);
+    uint32_t given =
+        snib__roles_assign(&c->calls.roles, replies, pushes,
+                           c->pull || c->background.on, snib__waiter_wake, s);
+    if (given) {
+        snib__background_given(s, given);
+    }
+}
+
+/* There is something to execute, and nobody executes. A sleeping call does it;
+ * else the background thread or the worker. (A call that is awake checks by
+ * itself.) */
+static void pump_assign_exec(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    if (!snib__may_execute(c) || s->background || (s->me && !s->me->w.done)) {
+        return;
+    }
+    struct snib__waiter *w = snib__roles_parked(&c->calls.roles);
+    if (!w && !snib__list_empty(&c->calls.roles.waiting)) {
+        w = SNIB__CONTAINER(snib__list_first(&c->calls.roles.waiting),
+                            struct snib__waiter, link);
+    }
+    if (w) {
+        if (w->posture != SNIB__RUNNING) {
+            snib__waiter_wake(s, w);
+        }
+    } else if (!c->exec.quick && snib__worker_need(c)) {
+        pthread_cond_signal(&c->work);
+    } else {
+        s->kick = true;
+    }
+}
+
+void snib__step_act(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    do {
+        pump_take_news(s);
+        snib__sockets_open_and_shut(s);
+        pump_take_news(s);
+        snib__sockets_send(s);
+    } while (c->out->open || c->out->shut);
+    pump_take_news(s);
+    if (c->calls.odd) {
+        pump_settle_conditions(s);
+    }
+    pump_assign_sockets(s);
+    pump_assign_exec(s);
+    if (!snib__list_empty(&c->notices.due)) {
+        s->kick = true;
+    }
+    pump_arm_timer(s);
+}
+
+/* -- a call sleeps --------------------------------------------------------- */
+
+/* How long to sleep: at most one slice (rule 7). */
+static int64_t pump_slice(const struct snib__step *s, snib_instant limit)
+{
+    int64_t ns = SNIB__SLICE_MS * INT64_C(1000000);
+    if (s->c->virtual_clock) {
+        return ns; /* snib__client_kick ends the wait */
+    }
+    if (limit.ns - s->now.ns < ns) {
+        ns = limit.ns - s->now.ns;
+    }
+    return ns > 0 ? ns : 0;
+}
+
+/* A reader's sleep: what it polls, and what came. */
+struct nap {
+    uint32_t n;
+    struct pollfd v[SNIB__SOCKETS + 1];
+    uint8_t sock[SNIB__SOCKETS + 1]; /* SNIB__SOCKETS: the waker */
+    bool receives[SNIB__SOCKETS + 1];
+    /* What recv returned before the mutex was taken: bytes, 0, or -errno.
+     * NOT_TRIED: recv was not called. */
+    long got[SNIB__SOCKETS + 1];
+};
+enum { NOT_TRIED = 1 << 30 };
+
+static void pump_poll_for(struct nap *nap, int fd, short events, uint32_t sock,
+                          bool receives)
+{
+    nap->v[nap->n] = (struct pollfd){.fd = fd, .events = events};
+    nap->sock[nap->n] = (uint8_t)sock;
+    nap->receives[nap->n++] = receives;
+}
+
+static void pump_fall_asleep(struct snib_client *c, uint32_t leads,
+                             struct nap *nap)
+{
+    nap->n = 0;
+    for (uint32_t i = 0; leads >> i; i++) {
+        struct snib__socket *l = &c->sock[i];
+        if (!(leads >> i & 1)) {
+            continue;
+        }
+        if (!nap->n) {
+            pump_poll_for(nap, l->waker, POLLIN, SNIB__SOCKETS, false);
+        }
+        bool connecting = l->state == SNIB__SOCKET_CONNECTING;
+        short events = POLLIN;
+        if (connecting) {
+            events = POLLOUT;
+        } else if (l->blocked) {
+            events = POLLIN | POLLOUT;
+        }
+        pump_poll_for(nap, l->fd, events, i, i < SNIB__CONNS && !connecting);
+        l->asleep = true;
+    }
+}
+
+/* Without the mutex: sleep until a socket speaks, the waker is notified or the
+ * time is over, and receive. */
+static void pump_sleep(const struct snib_client *c, struct nap *nap, int64_t ns)
+{
+    struct timespec patience = {.tv_sec = ns / 1000000000,
+                                .tv_nsec = ns % 1000000000};
+    int ready = ppoll(nap->v, nap->n, &patience, NULL);
+    for (uint32_t k = 0; k < nap->n; k++) {
+        struct pollfd *v = &nap->v[k];
+        nap->got[k] = NOT_TRIED;
+        if (ready <= 0) {
+            v->revents = 0;
+        } else if (nap->sock[k] == SNIB__SOCKETS && v->revents) {
+            snib__eventfd_clear(v->fd);
+        } else if (nap->receives[k] && (v->revents & ~POLLOUT)) {
+            nap->got[k] = snib__net_recv(v->fd, c->sock[nap->sock[k]].in,
+                                         SNIB__SOCKET_IN);
+        }
+    }
+}
+
+static void pump_serve_socket(struct snib__step *s, uint32_t i, short events,
+                              long got)
+{
+    struct snib__socket *l = &s->c->sock[i];
+    if (i == SNIB__NOTIFIER_SOCKET) {
+        snib__socket_notified(s);
+    } else if (l->closing) {
+        snib__socket_close(s, i);
+    } else if (l->state == SNIB__SOCKET_CONNECTING) {
+        snib__socket_connected(s, i);
+    } else {
+        if (events & POLLOUT) {
+            l->blocked = false;
+        }
+        if (got != NOT_TRIED) {
+            snib__socket_received(s, i, got);
+        }
+    }
+}
+
+static void pump_wake_up(struct snib__step *s, const struct nap *nap)
+{
+    struct snib__socket *sock = s->c->sock;
+    for (uint32_t k = 1; k < nap->n; k++) { /* 0: the waker */
+        sock[nap->sock[k]].asleep = false;
+    }
+    for (uint32_t k = 1; k < nap->n; k++) {
+        if (nap->v[k].revents || sock[nap->sock[k]].closing) {
+            pump_serve_socket(s, nap->sock[k], nap->v[k].revents, nap->got[k]);
+        }
+    }
+}
+
+/* Sleep as the reader of these sockets. Send what gathered, sleep, then feed
+ * what came to the engine. */
+static void pump_sleep_reading(struct snib__step *s, struct snib__call *me,
+                               uint32_t leads, snib_instant limit)
+{
+    struct nap nap;
+    bool well = true;
+    for (uint32_t i = 0; i < s->c->out->conns; i++) {
+        if (leads >> i & 1) {
+            well = snib__socket_flush(s, i) && well;
+        }
+    }
+    if (well) { /* else the engine was told of a lost connection */
+        int64_t ns = pump_slice(s, limit);
+        pump_fall_asleep(s->c, leads, &nap);
+        me->w.posture = SNIB__POLLING;
+        /* The call is woken by this socket's waker, whatever other sockets it
+         * is given meanwhile. */
+        me->waker = (uint8_t)__builtin_ctz(leads);
+        snib__step_pause(s);
+        pump_sleep(s->c, &nap, ns);
+        snib__step_again(s);
+        me->w.posture = SNIB__RUNNING;
+        pump_wake_up(s, &nap);
+    }
+    snib__step_act(s);
+}
+
+/* Sleep without reading. True: the call is answered, and the mutex was not
+ * taken again. */
+static bool pump_sleep_parked(struct snib__step *s, struct snib__call *me,
+                              snib_instant limit)
+{
+    int64_t ns = pump_slice(s, limit);
+    me->w.posture = SNIB__PARKED;
+    snib__park_prepare(&me->word);
+    snib__step_pause(s);
+    snib__park_wait(&me->word, ns);
+    if (snib__park_settled(&me->word)) {
+        return true;
+    }
+    snib__step_again(s);
+    me->w.posture = SNIB__RUNNING;
+    if (snib__park_settled(&me->word)) { /* answered just now */
+        return false;
+    }
+    snib__park_finish(&me->word);
+    return false;
+}
+
+/* -- a call waits ---------------------------------------------------------- */
+
+void snib__call_begin(struct snib__step *s, struct snib__call *call,
+                      snib__call_kind kind, snib_instant limit)
+{
+    snib__roles_enter(&s->c->calls.roles, &call->w, 0);
+    atomic_init(&call->word, SNIB__AWAKE);
+    call->kind = (uint8_t)kind;
+    call->brief = kind != SNIB__CALL_ROOM && kind != SNIB__CALL_IDLE &&
+                  kind != SNIB__CALL_TOLD;
+    call->err = SNIB_ERR_OK;
+    s->c->calls.odd += !call->brief;
+    call->limit = limit;
+    call->ticket = call->among = 0;
+    call->grant = (struct snib_grant){0};
+    call->hold = NULL;
+    call->direct = NULL;
+    call->next = NULL;
+    call->error.code = SNIB_ERR_OK;
+    call->error.text[0] = 0;
+    for (uint32_t i = 0; i < s->c->out->conns; i++) {
+        call->before[i] = s->c->out->conn[i].awaited;
+    }
+    s->me = call;
+}
+
+/* The sockets that will bring this call's answer: those on which more replies
+ * are awaited than when it began. */
+static uint32_t pump_wanted_sockets(const struct snib_client *c,
+                                    const struct snib__call *me)
+{
+    uint32_t wants = 0;
+    for (uint32_t i = 0; me->brief && i < c->out->conns; i++) {
+        wants |= c->out->conn[i].awaited > me->before[i] ? 1u << i : 0;
+    }
+    return wants;
+}
+
+/* A call that was told "queued", or whose connection broke, waits for no reply
+ * any more: it may read what is pushed. No message says so, so the call
+ * concludes it from silence. */
+static void pump_stop_hoping(struct snib__step *s, struct snib__call *me,
+                             snib_instant since)
+{
+    for (uint32_t i = 0; i < s->c->out->conns; i++) {
+        if (!s->c->out->conn[i].awaited) {
+            me->w.wants &= ~(1u << i);
+        }
+    }
+    if (s->now.ns - since.ns >= SNIB__HOPE_MS * INT64_C(1000000)) {
+        me->w.wants = 0;
+    }
+}
+
+/* Without a background thread (the client has only asked questions) the call
+ * itself does what the timers would do. */
+static snib_instant pump_do_what_is_due(struct snib__step *s,
+                                        snib_instant limit)
+{
+    struct snib_client *c = s->c;
+    if (c->background.on || c->virtual_clock) {
+        return limit;
+    }
+    snib__step_executed(s);
+    snib_instant due = snib__client_due(c);
+    if (snib__reached(s->now, due)) {
+        snib__engine_tick(c->engine, s->now);
+        snib__step_act(s);
+        due = snib__client_due(c);
+    }
+    return snib__sooner(limit, due);
+}
+
+/* Wait until the call has its answer or its limit passes. The request has been
+ * started already. True: it is answered; if s->away, the mutex is not held any
+ * more. False: the limit has passed, and the call is still in the list of the
+ * waiting. */
+static bool pump_wait(struct snib__step *s, struct snib__call *me)
+{
+    struct snib_client *c = s->c;
+    snib_instant since = s->now;
+    me->w.wants = pump_wanted_sockets(c, me);
+    s->me = me;
+    while (!me->w.done) {
+        if (snib__reached(s->now, me->limit)) {
+            return false;
+        }
+        snib_instant limit = pump_do_what_is_due(s, me->limit);
+        if (me->w.done || snib__step_exec(s)) {
+            continue;
+        }
+        uint32_t replies, pushes, leads;
+        pump_stop_hoping(s, me, since);
+        snib__sockets_need(c, &replies, &pushes);
+        leads = snib__roles_take(&c->calls.roles, &me->w, replies, pushes);
+        if (leads && s->words) {
+            /* This thread is the reader and still awake. It wakes the others
+             * first: what they ask next gathers, and one send takes it all
+             * (rule 3). */
+            snib__step_pause(s);
+            snib__step_again(s);
+        } else if (leads) {
+            pump_sleep_reading(s, me, leads, limit);
+        } else {
+            if (me->w.wants) { /* check again after that time */
+                limit = snib__sooner(
+                    limit, snib__after(since, snib__ms(SNIB__HOPE_MS)));
+            }
+            if (pump_sleep_parked(s, me, limit)) {
+                s->away = true;
+                return true;
+            }
+        }
+    }
+    return true;
+}
+
+bool snib__call_wait(struct snib__step *s, struct snib__call *call)
+{
+    snib__step_act(s);
+    if (pump_wait(s, call)) {
+        return true;
+    }
+    snib__engine_tick(s->c->engine, s->now);
+    snib__step_act(s);
+    snib_instant until = snib__after(call->limit, snib__ms(SNIB__RUN_MS));
+    while (!call->w.done && !snib__reached(s->now, until) &&
+           snib__engine_is_run(s->c->engine,
+                               call->ticket ? call->ticket : call->among)) {
+        call->limit = snib__after(s->now, snib__ms(2));
+        if (pump_wait(s, call)) {
+            return true;
+        }
+    }
+    return call->w.done;
+}
+
+void snib__pump_leave(struct snib__step *s, struct snib__call *me)
+{
+    struct snib_client *c = s->c;
+    uint32_t replies, pushes;
+    if (s->away) {
+        return; /* it is off every list and reads nothing */
+    }
+    snib__sockets_need(c, &replies, &pushes);
+    uint32_t kept = snib__roles_leave(&c->calls.roles, &me->w, replies, pushes,
+                                      snib__waiter_wake, s);
+    me->w.done = true;
+    c->calls.odd -= !me->brief;
+    s->me = NULL;
+    if (kept) {
+        snib__background_given(s, kept);
+    }
+    snib__step_act(s); /* what this call would have sent or executed */
+}
