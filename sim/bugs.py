@@ -459,7 +459,7 @@ BUGS = [
      "            rq->batch = 0;\n        } else {",
      "            ;\n        } else {"),
     ("the request of another owner joins a batch",
-     "src/core/acquire.c (many)",
+     "src/core/claim.c (many)",
      "        snib__claim_limits(local->claim, s);\n        return s;\n",
      "        snib__claim_limits(local->claim, s);\n"
      "        snib__batch_join(e, s);\n        return s;\n"),

@@ -34,6 +34,12 @@ void snib__stop_ask(struct snib_client *, struct snib__stop *);
 snib_err snib__acquire_start(struct snib_lock *, const struct snib__how *,
                              bool passes, void *user, uint64_t *ret_ticket,
                              struct snib_error *reterr);
+/* The error of an answered call, with its text. */
+snib_err snib__call_outcome(const struct snib__call *,
+                            struct snib_error *reterr);
+/* The error of a call without an answer at its limit: UNKNOWN. The text says
+ * why, if the store is known to be out of reach. */
+snib_err snib__call_unanswered(const struct snib__step *, struct snib__call *);
 /* USAGE for a lease out of bounds. */
 snib_err snib__lease_check(int64_t ms, struct snib_error *reterr);
 

@@ -11,7 +11,7 @@
  * one, with a claim in CONFIRM (core/claim.c), and has the grant once a renewal
  * has shown that it stands. */
 #include "base/error.h"
-#include "core/claim_i.h"
+#include "core/engine_i.h"
 
 enum { HOLDS_MAX = 1 << 30 };
 
@@ -124,47 +124,6 @@ acquire_upgrade_of(const struct owner_holds *has, snib_kind kind)
                                              : NULL;
 }
 
-/* A new acquisition of the local lock, which gets a claim if it has none. */
-static struct snib__acquisition *
-acquire_new(struct snib__engine *e, struct snib__local_lock *local,
-            const struct snib__acquire_spec *spec)
-{
-    struct snib__acquisition *s = snib__acquisition_new(e, local, spec);
-    if (s && !local->claim && snib__claim_new(e, local)) {
-        snib__acquisition_free(e, s);
-        return NULL;
-    }
-    if (s) {
-        snib__acquisition_queue_up(e, s, spec->timed);
-    }
-    return s;
-}
-
-/* It waits at this local lock; the claim, a new one if there was none, asks for
- * it too. upgrade_of: the ticket of the owner's grant that is not in the way,
- * or 0. NULL: no memory. */
-static struct snib__acquisition *
-acquire_join(struct snib__engine *e, snib_instant now,
-             struct snib__local_lock *local,
-             const struct snib__acquire_spec *spec, uint64_t upgrade_of)
-{
-    bool asks = !local->claim;
-    struct snib__acquisition *s = acquire_new(e, local, spec);
-    if (!s) {
-        return NULL;
-    }
-    s->options.upgrade_of = upgrade_of;
-    if (!asks) {
-        snib__claim_limits(local->claim, s);
-        return s;
-    }
-    snib__claim_send_acquire(e, now, local->claim, 0);
-    if (e->batch.open) {
-        snib__batch_join(e, s);
-    }
-    return s;
-}
-
 /* An owner that holds something (or above which something is held) and waits
  * may be part of a deadlock. So it asks by an own claim, and the store shows
  * the owner and what it holds. */
@@ -207,7 +166,7 @@ snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
     if (own_claim && !(local = snib__own_claim_new(e, local))) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    *ret = acquire_join(e, now, local, spec, other ? other->ticket : 0);
+    *ret = snib__claim_join(e, now, local, spec, other ? other->ticket : 0);
     if (nested && *ret && (*ret)->state == SNIB__ACQ_WAITING) {
         snib__nested_enter(e, now, *ret);
     }
@@ -232,31 +191,6 @@ static bool acquire_is_ours(const struct snib__local_lock *local,
         }
     }
     return false;
-}
-
-/* A new claim has the detached grant confirmed. NULL: no memory. */
-static struct snib__acquisition *acquire_adopt(
-    struct snib__engine *e, snib_instant now, struct snib__local_lock *local,
-    const struct snib__acquire_spec *spec, const uint64_t id[2], int64_t token)
-{
-    struct snib__acquisition *s = acquire_new(e, local, spec);
-    if (!s) {
-        return NULL;
-    }
-    struct snib__claim *t = local->claim;
-    snib__claim_answered(e, t); /* no ACQUIRE is sent for it */
-    t->state = SNIB__CLAIM_CONFIRM;
-    t->adopter = s;
-    t->id[0] = id[0];
-    t->id[1] = id[1];
-    t->token0 = t->token = token;
-    t->lease = s->options.lease;
-    t->delay = s->options.delay; /* a detached grant keeps its own lock-delay */
-    t->outlives = true;
-    t->deadline = s->limit; /* when to stop asking */
-    snib__claim_send_renew(e, now, t);
-    snib__claim_arm(e, t);
-    return s;
 }
 
 snib_err snib__owner_adopt(struct snib__engine *e, snib_instant now,
@@ -284,7 +218,7 @@ snib_err snib__owner_adopt(struct snib__engine *e, snib_instant now,
     if (own_claim && !(local = snib__own_claim_new(e, local))) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    *ret = acquire_adopt(e, now, local, spec, id, token);
+    *ret = snib__claim_adopt(e, now, local, spec, id, token);
     if (own_claim) {
         snib__local_lock_drop(e, local);
     }

@@ -104,6 +104,46 @@ _Static_assert(sizeof(struct snib__local_lock) + sizeof(struct snib__claim) +
                    640,
                "a held lock has grown");
 
+/* -- asking for a grant --------------------------------------------------- */
+
+/* A new acquisition of the local lock, which gets a claim if it has none. */
+static struct snib__acquisition *
+claim_acquisition(struct snib__engine *e, struct snib__local_lock *local,
+                  const struct snib__acquire_spec *spec)
+{
+    struct snib__acquisition *s = snib__acquisition_new(e, local, spec);
+    if (s && !local->claim && snib__claim_new(e, local)) {
+        snib__acquisition_free(e, s);
+        return NULL;
+    }
+    if (s) {
+        snib__acquisition_queue_up(e, s, spec->timed);
+    }
+    return s;
+}
+
+struct snib__acquisition *
+snib__claim_join(struct snib__engine *e, snib_instant now,
+                 struct snib__local_lock *local,
+                 const struct snib__acquire_spec *spec, uint64_t upgrade_of)
+{
+    bool asks = !local->claim;
+    struct snib__acquisition *s = claim_acquisition(e, local, spec);
+    if (!s) {
+        return NULL;
+    }
+    s->options.upgrade_of = upgrade_of;
+    if (!asks) {
+        snib__claim_limits(local->claim, s);
+        return s;
+    }
+    snib__claim_send_acquire(e, now, local->claim, 0);
+    if (e->batch.open) {
+        snib__batch_join(e, s);
+    }
+    return s;
+}
+
 /* -- serving -------------------------------------------------------------- */
 
 void snib__claim_show(struct snib__engine *e, struct snib__claim *t,
@@ -266,6 +306,30 @@ void snib__claim_granted(struct snib__engine *e, snib_instant now,
 }
 
 /* -- detached grants ------------------------------------------------------ */
+
+struct snib__acquisition *snib__claim_adopt(
+    struct snib__engine *e, snib_instant now, struct snib__local_lock *local,
+    const struct snib__acquire_spec *spec, const uint64_t id[2], int64_t token)
+{
+    struct snib__acquisition *s = claim_acquisition(e, local, spec);
+    if (!s) {
+        return NULL;
+    }
+    struct snib__claim *t = local->claim;
+    snib__claim_answered(e, t); /* no ACQUIRE is sent for it */
+    t->state = SNIB__CLAIM_CONFIRM;
+    t->adopter = s;
+    t->id[0] = id[0];
+    t->id[1] = id[1];
+    t->token0 = t->token = token;
+    t->lease = s->options.lease;
+    t->delay = s->options.delay; /* a detached grant keeps its own lock-delay */
+    t->outlives = true;
+    t->deadline = s->limit; /* when to stop asking */
+    snib__claim_send_renew(e, now, t);
+    snib__claim_arm(e, t);
+    return s;
+}
 
 void snib__claim_adopt_failed(struct snib__engine *e, snib_instant now,
                               struct snib__claim *t, snib_err err,

@@ -3,11 +3,10 @@
  *   claim_renew.c   keeping: answers to RENEW, risk, loss, the claim's timer
  *   claim_refuse.c  an ACQUIRE that is answered otherwise than by a grant
  *   claim_leave.c   ending: local hand-over, yield, answers to the end
- *   claim.c         the state table; a grant, serving; detached grants
+ *   claim.c         the state table; joining, a grant, serving; adoption
  *   claim_send.c    life; ACQUIRE, RENEW, RELEASE and CANCEL are filled
  *
- * Calls go down this list and never back. Beside them acquire.c includes this
- * one: it makes claims. */
+ * Calls go down this list and never back. No other file includes this one. */
 #ifndef SNIB__CLAIM_I_H
 #define SNIB__CLAIM_I_H
 

@@ -357,6 +357,20 @@ static inline bool snib__cycles_is_mine(const struct snib__engine *e,
 }
 
 /* claim.c */
+/* A new acquisition waits at this local lock; its claim, a new one if there was
+ * none, asks for it too. upgrade_of: the ticket of the owner's grant that is
+ * not in the way, or 0. NULL: no memory. */
+struct snib__acquisition *snib__claim_join(struct snib__engine *,
+                                           snib_instant now,
+                                           struct snib__local_lock *,
+                                           const struct snib__acquire_spec *,
+                                           uint64_t upgrade_of);
+/* A new acquisition adopts a detached grant: a new claim has it confirmed.
+ * NULL: no memory. */
+struct snib__acquisition *
+snib__claim_adopt(struct snib__engine *, snib_instant now,
+                  struct snib__local_lock *, const struct snib__acquire_spec *,
+                  const uint64_t id[2], int64_t token);
 /* Detaches the grant: frees the holder's acquisition, tells the store
  * nothing. */
 void snib__claim_abandon(struct snib__engine *, snib_instant now,

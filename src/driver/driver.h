@@ -309,15 +309,6 @@ void snib__ops_due(struct snib__step *);
 /* The client is closed, or stopped: end what was started. */
 void snib__ops_close(struct snib__step *);
 
-/* -- outcome.c ------------------------------------------------------------- */
-
-/* The error of an answered call, with its text. */
-snib_err snib__call_outcome(const struct snib__call *,
-                            struct snib_error *reterr);
-/* The error of a call without an answer at its limit: UNKNOWN. The text says
- * why, if the store is known to be out of reach. */
-snib_err snib__call_unanswered(const struct snib__step *, struct snib__call *);
-
 /* -- background.c, worker.c ------------------------------------------------ */
 
 snib_err snib__background_start(struct snib_client *,
