@@ -11,5 +11,14 @@ int host_fails(const char *call);
 size_t host_size(const char *call, size_t size);
 /* REALTIME - BOOTTIME, ns. */
 int64_t host_wall(void);
+/* The clock is about to be read. */
+void host_clock(void);
+
+/* For the run's number: what is asked of the kernel, with which descriptor (-1:
+ * none), and two numbers of it. */
+void host_does(const char *call, int fd, int64_t a, int64_t b);
+/* There is a descriptor, it is about to go. */
+void host_fd(const char *kind, int fd);
+void host_fd_goes(int fd);
 
 #endif

@@ -29,6 +29,29 @@ int64_t host_wall(void)
     return INT64_C(1700000000) * 1000000000;
 }
 
+void host_clock(void)
+{
+}
+
+void host_does(const char *call, int fd, int64_t a, int64_t b)
+{
+    (void)call;
+    (void)fd;
+    (void)a;
+    (void)b;
+}
+
+void host_fd(const char *kind, int fd)
+{
+    (void)kind;
+    (void)fd;
+}
+
+void host_fd_goes(int fd)
+{
+    (void)fd;
+}
+
 void WRAP(snib__self_about)(struct snib__about *, const char *, const char *);
 snib_err WRAP(snib__self_seed)(struct snib__seed *, struct snib_error *);
 const struct snib__registered *WRAP(snib__store_find)(const char *scheme);

@@ -25,7 +25,7 @@
 #include <sys/types.h>
 
 enum {
-    SCHED_THREADS = 120,
+    SCHED_THREADS = 160,
     SCHED_POINTS = 20000, /* of a run; more is a livelock                 */
     SCHED_DEVIATIONS = 4000,
     SCHED_WARP = 255 /* in a trace: time, not a thread                    */

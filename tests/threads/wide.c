@@ -22,7 +22,7 @@
 #include "unseen.h"
 #include "wide.h"
 
-enum { RUNS = 1600, PATIENCE_S = 60, STREAMS = 1024 };
+enum { RUNS = 1600, PATIENCE_S = 60, STREAMS = 8192 };
 
 struct wide wide;
 static struct run *shared;

@@ -43,7 +43,7 @@ struct wide_actor {
     int client_of[WIDE_LOCKS];
     struct wide_grant grant[WIDE_GRANTS];
     struct snib_elect *elect[2]; /* shared, own                            */
-    struct snib_multi *multi;
+    struct snib_multi *multi, *crowd;
     struct snib_grant of_multi[4];
     bool multi_held;
     struct snib_ring *ring;
@@ -68,9 +68,10 @@ struct wide {
     int shared_client[WIDE_SHARED];
     struct snib_elect *elect;
     struct snib_multi *multi;
-    bool redis, faulty, hostile, slow, failing, oom, named;
+    bool redis, faulty, hostile, slow, failing, oom, named, thronged;
     bool dice; /* the next client that is opened has a store of dice         */
     bool on;   /* the host may fail                                         */
+    bool cancels; /* the watch is inside a crowd                             */
     int64_t wall;
     uint64_t seeds;
     int files; /* that were open before the run                          */
@@ -103,6 +104,10 @@ void tell_view(const struct snib_view *);
 void tell_event(int client, const struct snib_event *);
 void tell_fd(const char *what, int fd);
 void tell_store(int client);
+/* All that can be seen of it. */
+void tell_client(int client);
+/* All that can be seen of the grants that a thread knows. */
+void tell_grants(struct wide_actor *);
 void tell_ring(const struct snib_ring *);
 
 /* -- calls ---------------------------------------------------------------------- */
@@ -111,6 +116,8 @@ const char *wide_name(size_t *ret_size);
 /* A name of one of these kinds mostly; NUL-terminated. */
 const char *wide_plain(char kind);
 int64_t wide_wait(void);
+/* A call that waits has a short form for a try, and one for no limit. */
+bool wide_is_short(int64_t wait_ms, int64_t of);
 struct snib_lock *wide_lock_new(int client, void *data);
 bool wide_options(struct snib_acquire_options *, int64_t *ret_wait);
 void wide_remember(struct wide_actor *, struct snib_lock *, struct snib_grant);
@@ -126,6 +133,10 @@ void wide_elects(struct wide_actor *);  /* wide_elects.c  */
 void wide_several(struct wide_actor *); /* wide_several.c */
 void wide_looks(struct wide_actor *);   /* wide_looks.c   */
 void wide_clients(struct wide_actor *); /* wide_clients.c */
+void wide_crowd(struct wide_actor *);   /* wide_crowd.c   */
+void wide_throng(struct wide_actor *);
+/* A child that makes calls and frees. */
+void wide_fork(struct wide_actor *, int client);
 void wide_elect_new(struct snib_elect **ret);
 void wide_values_begin(void);
 void wide_take(int client, int rounds);

@@ -28,9 +28,15 @@ typedef enum fate {
     FATES
 } fate;
 
+static bool asks_only(const struct snib__request *r)
+{
+    return r->verb == SNIB__INSPECT || r->verb == SNIB__LIST ||
+           r->verb == SNIB__DOCTOR || r->verb == SNIB__VALUE_GET;
+}
+
 static fate fate_of(const struct snib__request *r, snib_instant now)
 {
-    if (!wide.on || !wide.faulty || !chance("fate", 10)) {
+    if (!wide.on || !wide.faulty || !chance("fate", asks_only(r) ? 4 : 10)) {
         return PASSES;
     }
     fate f = (fate)pick("which", FATES);
@@ -119,8 +125,8 @@ static int64_t number(void)
 static void put_field(struct snib__buf *b)
 {
     static const char keys[] = "ntolakphvcxrqsgwizye?";
-    static const size_t sizes[] = {0,  1,   5,   31,  32,  33,   63,  64,
-                                   65, 127, 129, 300, 512, 1023, 1025};
+    static const size_t sizes[] = {0,   1,   5,   31,  32,  33,   63,   64,  65,
+                                   127, 129, 300, 512, 513, 1023, 1024, 1025};
     static const char *const abouts[] = {
         "host=h&user=u&program=p&reason=r&pid=12&since=1699999999000&owner=7",
         "host=%01%7f&reason=a%0ab%00c&pid=-5&since=-1&owner=-2",
@@ -129,7 +135,7 @@ static void put_field(struct snib__buf *b)
     enum snib__field key = (enum snib__field)keys[pick("key", sizeof keys - 1)];
     char text[1100];
     size_t size = ONE_OF("size", sizes);
-    size_t names = pick("of row", 8);
+    size_t names = pick("of row", 4);
     for (size_t i = 0; i < size; i++) {
         text[i] = (char)pick("byte", 256);
     }
@@ -188,6 +194,26 @@ static void take_time(void)
     }
 }
 
+static void tell_asked(const struct snib__request *r, snib_instant now)
+{
+    bool endless = r->patience.ns == INT64_MAX;
+    tell("asks %d answer %d op %u kind %d permits %u of %u rank %d company %u "
+         "place %u all %d queue %d only %d listen %d resent %d lease %lld "
+         "beside %d text %.*s",
+         (int)r->verb, (int)r->answer, r->op, (int)r->kind, r->permits,
+         r->capacity, r->rank, r->batch, r->index, r->all, r->may_queue,
+         r->only_asks, r->listen, r->resent, (long long)r->lease.ns,
+         r->upgrade_of[0] != 0,
+         r->verb == SNIB__VALUE_PUT ? 0 : (int)r->text_size,
+         r->text ? r->text : "");
+    tell("so long %lld delay %lld amount %lld token %lld floor %lld room %u "
+         "age %lld, %d%d%d%d%d",
+         endless ? -1 : (long long)(r->patience.ns - now.ns),
+         (long long)r->delay.ns, (long long)r->amount, (long long)r->token,
+         (long long)r->floor, r->reserve, (long long)r->age.ns, r->spin,
+         r->once, r->background, r->awaited_only, r->placed);
+}
+
 static void dice_exec(void *instance, snib_instant now,
                       struct snib__list *chain)
 {
@@ -204,15 +230,7 @@ static void dice_exec(void *instance, snib_instant now,
         }
         struct snib__request *r =
             SNIB__CONTAINER(l, struct snib__request, link);
-        tell("asks %d answer %d op %u kind %d permits %u rank %d company %u "
-             "place %u all %d queue %d only %d listen %d resent %d lease %lld "
-             "beside %d text %.*s",
-             (int)r->verb, (int)r->answer, r->op, (int)r->kind, r->permits,
-             r->rank, r->batch, r->index, r->all, r->may_queue, r->only_asks,
-             r->listen, r->resent, (long long)r->lease.ns,
-             r->upgrade_of[0] != 0,
-             r->verb == SNIB__VALUE_PUT ? 0 : (int)r->text_size,
-             r->text ? r->text : "");
+        tell_asked(r, now);
         all[n] = r;
         of[n] = fate_of(r, now);
         if (of[n] == PASSES || of[n] == LOST_AFTER) {

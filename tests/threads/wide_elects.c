@@ -79,16 +79,44 @@ static void status(struct snib_elect *c)
     tell_fd("term", fd);
 }
 
-static void campaign(struct snib_elect *c)
+static void campaign(struct snib_elect *c, int64_t wait_ms)
 {
     struct snib_error e, *to = reserve(&e);
     int64_t term = 7;
-    snib_err err = snib_elect_try_for(c, wide_wait(), &term, to);
+    snib_err err =
+        wide_is_short(wait_ms, INT64_MAX) ? snib_elect_campaign(c, &term, to)
+        : wide_is_short(wait_ms, 0)       ? snib_elect_try(c, &term, to)
+                                    : snib_elect_try_for(c, wait_ms, &term, to);
     (void)told("campaign", err, to);
     tell("term %" PRId64, term);
     if (!err && term <= 0) {
         sched_fail("a term of %d", (int)term);
     }
+}
+
+/* More happens than who is told slowly hears of one by one. */
+static void terms(struct snib_elect *c)
+{
+    struct snib_error e, *to = reserve(&e);
+    for (uint64_t n = 3 + pick("terms", 6); n; n--) {
+        campaign(c, 0);
+        status(c);
+        (void)told("resign", snib_elect_resign(c, to), to);
+    }
+}
+
+static void watch(struct wide_actor *a, struct snib_elect *c)
+{
+    struct snib_error e, *to = reserve(&e);
+    struct snib_leader *l = NULL;
+    int64_t known = chance("knows one", 2) ? a->version : 0;
+    int64_t wait_ms = wide_wait();
+    snib_err err = wide_is_short(wait_ms, INT64_MAX)
+                       ? snib_elect_watch(c, known, &l, to)
+                       : snib_elect_watch_for(c, known, wait_ms, &l, to);
+    (void)told("watch", err, to);
+    a->version = l ? l->term : a->version;
+    tell_leader(err, l);
 }
 
 static void elect(struct wide_actor *a)
@@ -103,11 +131,11 @@ static void elect(struct wide_actor *a)
     if (!c) {
         return;
     }
-    switch (pick("elect", 9)) {
+    switch (pick("elect", 10)) {
     case 0:
     case 1:
     case 2:
-        campaign(c);
+        campaign(c, wide_wait());
         break;
     case 3:
     case 4:
@@ -119,14 +147,12 @@ static void elect(struct wide_actor *a)
         tell_leader(err, l);
         break;
     }
-    case 6: {
-        int64_t known = chance("knows one", 2) ? a->version : 0;
-        snib_err err = snib_elect_watch_for(c, known, wide_wait(), &l, to);
-        (void)told("watch", err, to);
-        a->version = l ? l->term : a->version;
-        tell_leader(err, l);
+    case 6:
+        watch(a, c);
         break;
-    }
+    case 8:
+        terms(c);
+        break;
     case 7:
         if (c == a->elect[1]) {
             snib_elect_free(c);
@@ -175,9 +201,14 @@ static void join(struct wide_actor *a, struct snib_client *c, const char *name,
     bool given = !chance("no options", 20);
     const char *id =
         chance("odd id", 4) ? ONE_OF("any id", ids) : ids[pick("id", 3)];
+    wait_ms = given ? wait_ms : INT64_MAX;
     snib_err err =
-        snib_ring_try_for(c, name, size, id, given ? wait_ms : INT64_MAX,
-                          given ? &o : NULL, where, to);
+        wide_is_short(wait_ms, INT64_MAX)
+            ? snib_ring_join(c, name, size, id, given ? &o : NULL, where, to)
+        : wide_is_short(wait_ms, 0)
+            ? snib_ring_try(c, name, size, id, given ? &o : NULL, where, to)
+            : snib_ring_try_for(c, name, size, id, wait_ms, given ? &o : NULL,
+                                where, to);
     (void)told("join", err, to);
     if (p) {
         if (a->place) {

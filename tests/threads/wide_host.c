@@ -1,10 +1,10 @@
-/* wide_host.c — the host of a wide run: its calls fail by dice, its names are
- * looked up by dice; and what of the product is replaced. */
+/* wide_host.c — the host of a wide run: which of its calls fail by dice
+ * (wide_fds.c has some of them), its names are looked up by dice; and what of
+ * the product is replaced. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 
 #include "api/api.h"
 #include "base/error.h"
@@ -14,12 +14,6 @@
 #include "unseen.h"
 #include "wide.h"
 #include "wide_dice.h"
-
-WRAPPED(int, eventfd, unsigned, int);
-WRAPPED(int, epoll_create1, int);
-WRAPPED(int, epoll_ctl, int, int, int, struct epoll_event *);
-WRAPPED(int, socket, int, int, int);
-WRAPPED(int, getsockopt, int, int, int, void *, socklen_t *);
 
 static const struct {
     const char *call;
@@ -69,44 +63,14 @@ int64_t host_wall(void)
     return INT64_C(1700000000) * 1000000000 + wide.wall;
 }
 
-static bool fails(const char *call)
+/* Between two looks at the clock the thread may have been put aside. */
+void host_clock(void)
 {
-    int err = host_fails(call);
-    errno = err ? err : errno;
-    return err != 0;
-}
-
-int WRAP(eventfd)(unsigned value, int flags)
-{
-    return fails("eventfd") ? -1 : REAL(eventfd)(value, flags);
-}
-
-int WRAP(epoll_create1)(int flags)
-{
-    return fails("epoll_create1") ? -1 : REAL(epoll_create1)(flags);
-}
-
-int WRAP(epoll_ctl)(int set, int what, int fd, struct epoll_event *e)
-{
-    return what == EPOLL_CTL_ADD && fails("epoll_ctl")
-               ? -1
-               : REAL(epoll_ctl)(set, what, fd, e);
-}
-
-int WRAP(socket)(int family, int type, int protocol)
-{
-    return fails("socket") ? -1 : REAL(socket)(family, type, protocol);
-}
-
-int WRAP(getsockopt)(int fd, int level, int what, void *ret, socklen_t *size)
-{
-    int err =
-        level == SOL_SOCKET && what == SO_ERROR ? host_fails("getsockopt") : 0;
-    if (err) {
-        memcpy(ret, &err, sizeof err);
-        return 0;
+    if (wide.on && wide.failing && sched_self() >= 0 &&
+        chance("put aside", 150)) {
+        tell("is put aside");
+        sched_jump(2000000);
     }
-    return REAL(getsockopt)(fd, level, what, ret, size);
 }
 
 /* -- host names --------------------------------------------------------------------- */

@@ -46,6 +46,17 @@ static void semaphore(struct snib_client *c, const char *name, size_t size)
     }
 }
 
+static snib_err await(struct snib_client *c, const char *name, size_t size,
+                      struct snib_error *reterr)
+{
+    int64_t wait_ms = wide_wait();
+    return wide_is_short(wait_ms, INT64_MAX)
+               ? snib_latch_await(c, name, size, reterr)
+           : wide_is_short(wait_ms, 0)
+               ? snib_latch_try(c, name, size, reterr)
+               : snib_latch_try_for(c, name, size, wait_ms, reterr);
+}
+
 static void latch(struct snib_client *c, const char *name, size_t size)
 {
     struct snib_error e, *to = reserve(&e);
@@ -77,10 +88,7 @@ static void latch(struct snib_client *c, const char *name, size_t size)
         (void)told("latch_open", snib_latch_open(c, name, size, to), to);
         break;
     default:
-        (void)told(
-            "await",
-            snib_latch_try_for(c, name ? name : "l", size, wide_wait(), to),
-            to);
+        (void)told("await", await(c, name ? name : "l", size, to), to);
         break;
     }
 }
@@ -91,16 +99,24 @@ static void barrier(struct snib_client *c, const char *name, size_t size)
     int64_t generation = 77;
     uint32_t parties =
         chance("odd parties", 8) ? count() : 1 + (uint32_t)pick("of", 3);
+    int64_t wait_ms = wide_wait();
+    int64_t *ret = chance("untold", 5) ? NULL : &generation;
     snib_err err =
-        snib_barrier_try_for(c, name, size, parties, wide_wait(),
-                             chance("untold", 5) ? NULL : &generation, to);
+        wide_is_short(wait_ms, INT64_MAX)
+            ? snib_barrier_wait(c, name, size, parties, ret, to)
+        : wide_is_short(wait_ms, 0)
+            ? snib_barrier_try(c, name, size, parties, ret, to)
+            : snib_barrier_try_for(c, name, size, parties, wait_ms, ret, to);
     (void)told("barrier", err, to);
     tell("%u parties, generation %" PRId64, parties, generation);
 }
 
 void wide_kinds(struct wide_actor *a)
 {
-    (void)a;
+    if (chance("a throng", 100)) {
+        wide_throng(a);
+        return;
+    }
     int client = (int)pick("client", (uint64_t)wide.clients);
     struct snib_client *c = chance("nobody", 40) ? NULL : wide.client[client];
     static void (*const calls[])(struct snib_client *, const char *,

@@ -19,7 +19,16 @@ static const char long_name[] =
 
 const char *wide_name(size_t *ret_size)
 {
-    static const char *const names[] = {"a", "a", "a", "a", "b", "b", "ab"};
+    static const char *const names[] = {
+        "a",
+        "a",
+        "a",
+        "a",
+        "b",
+        "b",
+        "ab",
+        "of a path\t/srv/build/agents/7/workspace/main/target, and of a date, "
+        "2026-11-25T10:00:00Z"};
     static const size_t sizes[] = {512, 513, 500};
     *ret_size = 0;
     if (chance("odd name", 24)) {
@@ -64,14 +73,22 @@ int64_t wide_wait(void)
     return ONE_OF("wait", waits);
 }
 
+bool wide_is_short(int64_t wait_ms, int64_t of)
+{
+    return wait_ms == of && chance("short form", 2);
+}
+
 /* -- handles ------------------------------------------------------------------------- */
 
 void wide_changed(void *data, struct snib_grant g, snib_state state,
                   snib_cause reason)
 {
     struct wide_actor *a = data;
-    tell("callback %" PRIu64 " %" PRId64 " %s %s", g.ticket, g.token,
-         snib_state_text(state), snib_cause_text(reason));
+    int was;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+    tell("callback %" PRIu64 " %" PRId64 " %s %s, %d", g.ticket, g.token,
+         snib_state_text(state), snib_cause_text(reason), was);
+    pthread_setcancelstate(was, NULL);
     if (a && chance("callback stops", 30)) {
         int client = (int)pick("client", (uint64_t)wide.clients);
         tell("callback stops %d", client);
@@ -282,6 +299,17 @@ static bool a_pull(const struct wide_actor *a, const struct snib_lock *lock)
     return true;
 }
 
+static snib_err acquire(struct snib_lock *lock, int64_t wait_ms,
+                        const struct snib_acquire_options *o,
+                        struct snib_grant *ret, struct snib_error *reterr)
+{
+    return wide_is_short(wait_ms, INT64_MAX)
+               ? snib_acquire(lock, o, ret, reterr)
+           : wide_is_short(wait_ms, 0)
+               ? snib_try(lock, o, ret, reterr)
+               : snib_try_for(lock, wait_ms, o, ret, reterr);
+}
+
 void wide_locks(struct wide_actor *a)
 {
     struct snib_acquire_options o;
@@ -320,7 +348,7 @@ void wide_locks(struct wide_actor *a)
         }
         return;
     }
-    snib_err err = snib_try_for(lock, wait_ms, given ? &o : NULL, &g, to);
+    snib_err err = acquire(lock, wait_ms, given ? &o : NULL, &g, to);
     (void)told("acquire", err, to);
     tell_grant("acquire", err, g);
     if (!err) {

@@ -166,15 +166,21 @@ void wide_looks(struct wide_actor *a)
     name = chance("another", 3) ? wide_plain('s') : name;
     size = *name && !name[1] ? chance("counted", 3) : size;
     name = chance("no name", 40) ? NULL : name;
+    /* A store that tells what it likes is looked at more often. */
+    int looks = wide.hostile ? 4 : 1;
     switch (pick("look", 10)) {
     case 0:
     case 1:
     case 2:
-        inspect(a, c, name, size);
+        for (int i = 0; i < looks; i++) {
+            inspect(a, c, name, size);
+        }
         break;
     case 3:
     case 4:
-        list(c);
+        for (int i = 0; i < looks; i++) {
+            list(c);
+        }
         break;
     case 5: {
         snib_err err = snib_client_doctor(

@@ -1,6 +1,7 @@
 /* wide_scene.c — a run from its first client to its last event. */
 #include <dirent.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,10 @@
 
 static void logged(void *data, int level, const char *line)
 {
-    tell("log %d of %d: %s", level, (int)(intptr_t)data, line);
+    int was;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+    tell("log %d of %d, %d: %s", level, (int)(intptr_t)data, was, line);
+    pthread_setcancelstate(was, NULL);
 }
 
 static const char *url_of(int i)
@@ -87,6 +91,18 @@ static void open_all(void)
 
 /* -- threads ------------------------------------------------------------------------- */
 
+/* Signals and cancellation are as they were before a call. */
+static void check_thread(void)
+{
+    sigset_t blocked;
+    int was;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &was);
+    (void)pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    if (was != PTHREAD_CANCEL_ENABLE || sigismember(&blocked, SIGTERM)) {
+        sched_fail("a call left its thread without signals or cancellation");
+    }
+}
+
 static void act(struct wide_actor *a)
 {
     static void (*const calls[])(struct wide_actor *) = {
@@ -100,6 +116,13 @@ static void act(struct wide_actor *a)
     snib__mem_fail_at(fails ? 1 + (int64_t)pick("which one", 9) : 0, false);
     calls[topical ? topic : pick("call", sizeof calls / sizeof *calls)](a);
     snib__mem_fail_at(0, false);
+    check_thread();
+    if (chance("looks around", 4)) {
+        tell_client((int)pick("whose", (uint64_t)wide.clients));
+    }
+    if (chance("looks at its own", 6)) {
+        tell_grants(a);
+    }
     if (chance("sleep", 8)) {
         static const int64_t ms[] = {1, 5, 40, 200, 1100, 4000};
         sched_sleep(sched_now() + ONE_OF("so long", ms) * 1000000);
@@ -133,6 +156,18 @@ static bool all_over(void)
         }
     }
     return true;
+}
+
+static void cancel_crowds(void)
+{
+    for (int i = 0; i < wide.actors; i++) {
+        if (wide.actor[i].crowd && chance("cancel a crowd", 8)) {
+            tell("cancels the crowd of %d", i);
+            wide.cancels = true;
+            snib_multi_cancel(wide.actor[i].crowd);
+            wide.cancels = false;
+        }
+    }
 }
 
 /* Time passes, the wall clock is set, the machine stands still; and whoever
@@ -191,6 +226,7 @@ static void watch(void)
             tell("cancels");
             snib_multi_cancel(wide.multi);
         }
+        cancel_crowds();
     }
 }
 
@@ -261,7 +297,7 @@ static void scene(void)
     wide.faulty = chance("faulty", 2);
     wide.hostile = wide.faulty && !wide.redis && chance("hostile", 3);
     wide.slow = !wide.redis && wide.faulty && chance("slow", 2);
-    wide.failing = chance("failing", 4);
+    wide.failing = chance("failing", wide.redis ? 2 : 4);
     wide.oom = chance("oom", 6);
     wide.actors = 1 + (int)pick("actors", WIDE_ACTORS);
 }

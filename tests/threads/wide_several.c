@@ -56,8 +56,13 @@ static void acquire(struct wide_actor *a)
     size_t n = snib_multi_count(a->multi);
     struct snib_grant was[4];
     memcpy(was, a->of_multi, sizeof was);
-    snib_err err = snib_multi_try_for(a->multi, wait_ms, given ? &o : NULL,
-                                      a->of_multi, to);
+    snib_err err =
+        wide_is_short(wait_ms, INT64_MAX)
+            ? snib_multi_acquire(a->multi, given ? &o : NULL, a->of_multi, to)
+        : wide_is_short(wait_ms, 0)
+            ? snib_multi_try(a->multi, given ? &o : NULL, a->of_multi, to)
+            : snib_multi_try_for(a->multi, wait_ms, given ? &o : NULL,
+                                 a->of_multi, to);
     (void)told("multi_acquire", err, to);
     for (size_t i = 0; i < n; i++) {
         tell_grant("member", err, a->of_multi[i]);
@@ -159,7 +164,11 @@ static void block(struct wide_actor *a)
     }
     tell("block %s: %s", snib_err_name(e.code), e.text);
     struct snib_scope s =
-        snib_scope_try_for(lock, wait_ms, given ? &o : NULL, to);
+        wide_is_short(wait_ms, INT64_MAX)
+            ? snib_scope_begin(lock, given ? &o : NULL, to)
+        : wide_is_short(wait_ms, 0)
+            ? snib_scope_try(lock, given ? &o : NULL, to)
+            : snib_scope_try_for(lock, wait_ms, given ? &o : NULL, to);
     tell("scope %s live %d", snib_err_name(s.err), s.live);
     snib_scope_end(&s);
     tell("scope %s live %d %s: %s", snib_err_name(s.err), s.live,
@@ -206,26 +215,37 @@ static void policy(void)
     p.lock.lease_ms = ONE_OF("lease", leases);
     p.lock.fixed_lease = chance("fixed", 3);
     int64_t wait_ms = wide_wait();
-    p.on_busy = (snib_on_busy)pick("on busy", 4);
+    p.on_busy = (snib_on_busy)((int)pick("on busy", 5) - 1);
     p.busy = chance("no function", 4) ? NULL : busy;
     p.size -= chance("odd size", 30);
-    snib_err err = snib_policy_try_for(
-        c, wait_ms, chance("no policy", 40) ? NULL : &p,
-        chance("no pairs", 12) ? NULL : ONE_OF("pairs", pairs),
-        chance("no body", 30) ? NULL : body, (void *)(intptr_t)4,
-        chance("untold", 6) ? NULL : &result, to);
+    const struct snib_policy *of = chance("no policy", 40) ? NULL : &p;
+    const char *const *with =
+        chance("no pairs", 12) ? NULL : ONE_OF("pairs", pairs);
+    int (*runs)(void *, struct snib_grant) =
+        chance("no body", 30) ? NULL : body;
+    int *ret = chance("untold", 6) ? NULL : &result;
+    void *data = (void *)(intptr_t)4;
+    snib_err err =
+        wide_is_short(wait_ms, INT64_MAX)
+            ? snib_policy_run(c, of, with, runs, data, ret, to)
+        : wide_is_short(wait_ms, 0)
+            ? snib_policy_try(c, of, with, runs, data, ret, to)
+            : snib_policy_try_for(c, wait_ms, of, with, runs, data, ret, to);
     (void)told("policy", err, to);
     tell("result %d", result);
 }
 
 void wide_several(struct wide_actor *a)
 {
-    switch (pick("several", 5)) {
+    switch (pick("several", 6)) {
     case 0:
         block(a);
         break;
     case 1:
         policy();
+        break;
+    case 2:
+        wide_crowd(a);
         break;
     default:
         multi(a);

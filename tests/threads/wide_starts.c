@@ -42,7 +42,7 @@ void wide_take(int client, int rounds)
 }
 
 /* As an event loop does. */
-static void loop(int client)
+static void turn(int client)
 {
     static const int64_t patience[] = {0, 0, 2, 50, 400};
     struct snib_client *c = wide.client[client];
@@ -62,9 +62,28 @@ static void loop(int client)
     wide_take(client, (int)pick("at most", 4));
 }
 
+static void loop(int client)
+{
+    int turns = wide.pull[client] ? 1 + (int)pick("turns", 4) : 1;
+    for (int i = 0; i < turns; i++) {
+        turn(client);
+    }
+}
+
 static int slot_for(void)
 {
     return (int)pick("start", WIDE_STARTS);
+}
+
+static snib_err start(struct snib_lock *lock, int64_t wait_ms,
+                      const struct snib_acquire_options *o, void *user,
+                      uint64_t *ret_ticket, struct snib_error *reterr)
+{
+    return wide_is_short(wait_ms, INT64_MAX)
+               ? snib_acquire_start(lock, o, user, ret_ticket, reterr)
+           : wide_is_short(wait_ms, 0)
+               ? snib_try_start(lock, o, user, ret_ticket, reterr)
+               : snib_try_for_start(lock, wait_ms, o, user, ret_ticket, reterr);
 }
 
 static void acquire_start(struct wide_actor *a, int slot)
@@ -81,8 +100,8 @@ static void acquire_start(struct wide_actor *a, int slot)
     bool given = wide_options(&o, &wait_ms);
     a->started[slot] = lock;
     wide.starts[a->client_of[i]]++;
-    snib_err err = snib_try_for_start(lock, wait_ms, given ? &o : NULL,
-                                      user_of(a, slot), &ticket, to);
+    snib_err err =
+        start(lock, wait_ms, given ? &o : NULL, user_of(a, slot), &ticket, to);
     (void)told("acquire_start", err, to);
     tell("ticket %" PRIu64, ticket);
     if (err) {
@@ -125,6 +144,33 @@ static void release_start(struct wide_actor *a)
     g->lock = NULL;
 }
 
+static snib_err latch_start(struct snib_client *c, const char *name,
+                            size_t size, int64_t wait_ms, void *user,
+                            uint64_t *ret_ticket, struct snib_error *reterr)
+{
+    return wide_is_short(wait_ms, INT64_MAX)
+               ? snib_latch_await_start(c, name, size, user, ret_ticket, reterr)
+           : wide_is_short(wait_ms, 0)
+               ? snib_latch_try_start(c, name, size, user, ret_ticket, reterr)
+               : snib_latch_try_for_start(c, name, size, wait_ms, user,
+                                          ret_ticket, reterr);
+}
+
+static snib_err barrier_start(struct snib_client *c, const char *name,
+                              size_t size, int64_t wait_ms, void *user,
+                              uint64_t *ret_ticket, struct snib_error *reterr)
+{
+    uint32_t parties = (uint32_t)pick("of", 4);
+    return wide_is_short(wait_ms, INT64_MAX)
+               ? snib_barrier_wait_start(c, name, size, parties, user,
+                                         ret_ticket, reterr)
+           : wide_is_short(wait_ms, 0)
+               ? snib_barrier_try_start(c, name, size, parties, user,
+                                        ret_ticket, reterr)
+               : snib_barrier_try_for_start(c, name, size, parties, wait_ms,
+                                            user, ret_ticket, reterr);
+}
+
 static void pass_start(struct wide_actor *a, int slot)
 {
     struct snib_error e, *to = reserve(&e);
@@ -138,13 +184,11 @@ static void pass_start(struct wide_actor *a, int slot)
     snib_err err;
     wide.starts[client]++;
     if (*name == 'l') {
-        err = snib_latch_try_for_start(c, name, size, wide_wait(),
-                                       user_of(a, slot),
-                                       untold ? NULL : &ticket, to);
+        err = latch_start(c, name, size, wide_wait(), user_of(a, slot),
+                          untold ? NULL : &ticket, to);
     } else {
-        err = snib_barrier_try_for_start(c, name, size, (uint32_t)pick("of", 4),
-                                         wide_wait(), user_of(a, slot),
-                                         untold ? NULL : &ticket, to);
+        err = barrier_start(c, name, size, wide_wait(), user_of(a, slot),
+                            untold ? NULL : &ticket, to);
     }
     (void)told("pass_start", err, to);
     tell("ticket %" PRIu64, ticket);

@@ -100,6 +100,19 @@ void tell_status(struct snib_lock *lock, struct snib_grant g)
     }
 }
 
+void tell_grants(struct wide_actor *a)
+{
+    for (int i = 0; i < WIDE_GRANTS; i++) {
+        struct wide_grant *g = &a->grant[i];
+        if (g->lock) {
+            char text[SNIB_EXPLAIN_TEXT];
+            tell_status(g->lock, g->grant);
+            snib_grant_explain(g->lock, g->grant, text, sizeof text);
+            tell("explains: %s", text);
+        }
+    }
+}
+
 static void tell_party(const char *what, const struct snib_party *p)
 {
     tell("%s %s %s %s %s '%s' pid %" PRId64 " since %" PRId64 " left %" PRId64

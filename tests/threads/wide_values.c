@@ -87,9 +87,18 @@ static void update(struct wide_actor *a, struct snib_client *c,
     int *ret_stopped = chance("untold stop", 5) ? NULL : &stopped;
     bool function = !chance("no function", 30);
     bool given = !chance("no options", 6);
-    snib_err err = snib_value_try_for(
-        c, name, size, given ? wait_ms : INT64_MAX, given ? &o : NULL,
-        function ? compute : NULL, a, ret_stopped, ret_version, to);
+    int (*next)(void *, const struct snib_value *, struct snib_value_next *) =
+        function ? compute : NULL;
+    wait_ms = given ? wait_ms : INT64_MAX;
+    snib_err err =
+        wide_is_short(wait_ms, INT64_MAX)
+            ? snib_value_update(c, name, size, given ? &o : NULL, next, a,
+                                ret_stopped, ret_version, to)
+        : wide_is_short(wait_ms, 0)
+            ? snib_value_try(c, name, size, given ? &o : NULL, next, a,
+                             ret_stopped, ret_version, to)
+            : snib_value_try_for(c, name, size, wait_ms, given ? &o : NULL,
+                                 next, a, ret_stopped, ret_version, to);
     (void)told("update", err, to);
     tell("stopped %d version %" PRId64, stopped, version);
 }

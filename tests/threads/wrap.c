@@ -8,9 +8,11 @@
  * and is free by then. So ThreadSanitizer sees what the product orders, and
  * nothing of how the scheduler lets one thread run after the other.
  *
- * A program may let a call fail (host_fails), and move the wall clock. */
+ * A program may let a call fail (host_fails), move the wall clock, and hear what
+ * is asked of the kernel (host_does). */
 #include <errno.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -140,6 +142,10 @@ int WRAP(pthread_create)(pthread_t *ret, const pthread_attr_t *attr,
     if (!ours()) {
         return REAL(pthread_create)(ret, attr, body, arg);
     }
+    sigset_t blocked;
+    (void)pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    host_does("a thread", -1, sigismember(&blocked, SIGTERM),
+              sigismember(&blocked, SIGUSR1));
     int err = host_fails("pthread_create");
     return err ? err : sched_create(ret, body, arg);
 }
@@ -156,13 +162,27 @@ int WRAP(pthread_join)(pthread_t id, void **ret)
 
 /* -- sleeping -------------------------------------------------------------------------- */
 
+static int poll_until(struct pollfd *v, nfds_t n,
+                      const struct timespec *patience)
+{
+    for (nfds_t i = 0; i < n; i++) {
+        host_does("polls", v[i].fd, v[i].events, 0);
+    }
+    host_does("so long", -1, patience ? ns_of(patience) : -1, (int64_t)n);
+    int ready = sched_poll(v, n, until(patience), NULL);
+    for (nfds_t i = 0; i < n && ready > 0; i++) {
+        host_does("is ready", v[i].fd, v[i].revents, ready);
+    }
+    return ready;
+}
+
 int WRAP(ppoll)(struct pollfd *v, nfds_t n, const struct timespec *patience,
                 const sigset_t *mask)
 {
     if (!ours()) {
         return REAL(ppoll)(v, n, patience, mask);
     }
-    return sched_poll(v, n, until(patience), NULL);
+    return poll_until(v, n, patience);
 }
 
 int WRAP(__ppoll_chk)(struct pollfd *v, nfds_t n,
@@ -172,24 +192,30 @@ int WRAP(__ppoll_chk)(struct pollfd *v, nfds_t n,
     if (!ours()) {
         return REAL(__ppoll_chk)(v, n, patience, mask, size);
     }
-    return sched_poll(v, n, until(patience), NULL);
+    return poll_until(v, n, patience);
 }
 
 int WRAP(epoll_wait)(int fd, struct epoll_event *ev, int max, int ms)
 {
-    if (ours()) {
-        struct pollfd v = {.fd = fd, .events = POLLIN};
-        int64_t end = ms < 0 ? INT64_MAX : sched_now() + ms * INT64_C(1000000);
-        (void)sched_poll(&v, 1, end, NULL);
-        ms = 0;
+    if (!ours()) {
+        return REAL(epoll_wait)(fd, ev, max, ms);
     }
-    return REAL(epoll_wait)(fd, ev, max, ms);
+    struct pollfd v = {.fd = fd, .events = POLLIN};
+    int64_t end = ms < 0 ? INT64_MAX : sched_now() + ms * INT64_C(1000000);
+    host_does("waits at", fd, ms, max);
+    (void)sched_poll(&v, 1, end, NULL);
+    int n = REAL(epoll_wait)(fd, ev, max, 0);
+    for (int i = 0; i < n; i++) {
+        host_does("comes", -1, (int64_t)ev[i].data.u64, ev[i].events);
+    }
+    return n;
 }
 
 static long futex(const uint32_t *word, int op, uint32_t value,
                   const struct timespec *patience)
 {
     if (op == FUTEX_WAIT_PRIVATE) {
+        host_does("sleeps on a word", -1, patience ? ns_of(patience) : -1, 0);
         sched_point("sleep on", word);
         if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != value) {
             errno = EAGAIN;
@@ -227,6 +253,7 @@ int WRAP(nanosleep)(const struct timespec *t, struct timespec *left)
     if (!ours()) {
         return REAL(nanosleep)(t, left);
     }
+    host_does("pauses", -1, ns_of(t), 0);
     sched_sleep(until(t));
     return 0;
 }
@@ -248,6 +275,7 @@ ssize_t WRAP(read)(int fd, void *to, size_t size)
     }
     sched_touch("read");
     ssize_t n = touched(fd, REAL(read)(fd, to, size), "read");
+    host_does("reads", fd, n, (int64_t)size);
     if (n > 0 && sched_timer_steps(fd)) {
         errno = ECANCELED;
         return -1;
@@ -261,6 +289,7 @@ ssize_t WRAP(write)(int fd, const void *from, size_t size)
         return REAL(write)(fd, from, size);
     }
     sched_touch("write");
+    host_does("writes", fd, (int64_t)size, 0);
     return touched(fd, REAL(write)(fd, from, size), "write");
 }
 
@@ -277,6 +306,8 @@ int WRAP(eventfd_write)(int fd, uint64_t value)
 int WRAP(close)(int fd)
 {
     if (ours()) {
+        host_does("closes", fd, 0, 0);
+        host_fd_goes(fd);
         sched_closed(fd);
     }
     return REAL(close)(fd);
@@ -284,12 +315,22 @@ int WRAP(close)(int fd)
 
 /* -- sockets ------------------------------------------------------------------------------ */
 
+static int64_t digest(const void *bytes, size_t size)
+{
+    uint64_t h = 14695981039346656037u;
+    for (size_t i = 0; i < size; i++) {
+        h = (h ^ ((const uint8_t *)bytes)[i]) * 1099511628211u;
+    }
+    return (int64_t)(h >> 1);
+}
+
 int WRAP(connect)(int fd, const struct sockaddr *to, socklen_t size)
 {
     if (!ours()) {
         return REAL(connect)(fd, to, size);
     }
     sched_touch("connect");
+    host_does("connects", fd, to->sa_family, digest(to, size));
     int err = host_fails("connect");
     if (err) {
         errno = err;
@@ -310,6 +351,7 @@ ssize_t WRAP(send)(int fd, const void *from, size_t size, int flags)
         errno = err;
         return -1;
     }
+    host_does("sends", fd, (int64_t)size, flags);
     size = host_size("send", size);
     return touched(fd, REAL(send)(fd, from, size, flags), "send");
 }
@@ -326,7 +368,9 @@ ssize_t WRAP(recv)(int fd, void *to, size_t size, int flags)
         return -1;
     }
     size = host_size("recv", size);
-    return touched(fd, REAL(recv)(fd, to, size, flags), "recv");
+    ssize_t n = touched(fd, REAL(recv)(fd, to, size, flags), "recv");
+    host_does("receives", fd, n, (int64_t)size);
+    return n;
 }
 
 ssize_t WRAP(__recv_chk)(int fd, void *to, size_t size, size_t reserve,
@@ -340,10 +384,11 @@ ssize_t WRAP(__recv_chk)(int fd, void *to, size_t size, size_t reserve,
 
 int WRAP(clock_gettime)(clockid_t clock, struct timespec *ret)
 {
-    int64_t now = sched_now();
     if (!ours()) {
         return REAL(clock_gettime)(clock, ret);
     }
+    host_clock();
+    int64_t now = sched_now();
     if (clock == CLOCK_REALTIME) {
         now += host_wall();
     }
@@ -365,7 +410,10 @@ int WRAP(timerfd_create)(int clock, int flags)
         errno = err;
         return -1;
     }
-    return sched_timer_new(clock == CLOCK_BOOTTIME);
+    int fd = sched_timer_new(clock == CLOCK_BOOTTIME);
+    host_fd("timer", fd);
+    host_does("makes", fd, clock, flags);
+    return fd;
 }
 
 int WRAP(timerfd_settime)(int fd, int flags, const struct itimerspec *t,
@@ -385,6 +433,7 @@ int WRAP(timerfd_settime)(int fd, int flags, const struct itimerspec *t,
     if (sched_timer_steps(fd) && !(flags & TFD_TIMER_CANCEL_ON_SET)) {
         at = 0; /* it will not hear of a step */
     }
+    host_does("arms", fd, at, flags);
     sched_timer_set(fd, at ? at : INT64_MAX);
     return 0;
 }

@@ -179,6 +179,10 @@ static void exec(int client, struct snib__request **r, int count)
     snib__sqlite_ops.exec(inst, (snib_instant){0}, &chain);
     snib__mem_fail_at(0, false);
     assert_true(sqlite3_get_autocommit(inst->db.handle)); /* nothing stays */
+    for (sqlite3_stmt *st = NULL;
+         (st = sqlite3_next_stmt(inst->db.handle, st));) {
+        assert_false(sqlite3_stmt_busy(st));
+    }
     for (int i = 0; i < count; i++) {
         snib__unlink(&r[i]->link);
         finish(&asked[i]);

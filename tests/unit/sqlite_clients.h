@@ -6,6 +6,8 @@
 
 #include "sqlite_asked.h"
 
+#include "snib/value.h"
+
 /* -- locks ------------------------------------------------------------------------------ */
 
 static struct mine *any_mine(void)
@@ -141,16 +143,20 @@ static struct snib__request some_terms(void)
 
 static struct snib__request some_value(void)
 {
-    static char bytes[100];
+    static char bytes[SNIB_VALUE_MAX]; /* all of them the same, once     */
     int name = (int)pick("name", NAMES);
     struct snib__request r = request(chance("get", 3)      ? SNIB__VALUE_GET
                                      : chance("delete", 4) ? SNIB__VALUE_DELETE
                                                            : SNIB__VALUE_PUT,
                                      name);
-    memset(bytes, 'v', sizeof bytes);
+    if (!bytes[0]) {
+        memset(bytes, 'v', sizeof bytes);
+    }
     r.token = chance("none expected", 3) ? 0 : version[name];
     r.text = chance("empty", 5) ? NULL : bytes;
-    r.text_size = r.text ? (uint32_t)pick("bytes", 100) : 0;
+    r.text_size = !r.text              ? 0
+                  : chance("large", 8) ? (uint32_t)sizeof bytes
+                                       : (uint32_t)pick("bytes", 100);
     r.lease = snib__ms(chance("short", 3) ? 700 : 30000);
     r.floor = chance("floor", 6) ? version[pick("name", NAMES)] + 3 : 0;
     static const int64_t ages[] = {0, 0, 9999, 10000, 10001, 60000};
@@ -272,7 +278,7 @@ static void after_chain(int i)
 static void ask_chain(bool is_long)
 {
     int client = any_client();
-    int want = is_long ? 58 + (int)pick("long", 20) : 2 + (int)pick("want", 6);
+    int want = is_long ? 54 + (int)pick("long", 24) : 2 + (int)pick("want", 6);
     uint32_t batch = chance("company", 3) ? ++batches : 0;
     uint8_t index = 0;
     if (client < 0) {

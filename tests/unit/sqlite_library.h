@@ -230,6 +230,41 @@ static int commit_fails(void)
 
 /* -- statements ----------------------------------------------------------------------- */
 
+/* With what it is asked, as it begins. */
+static void stir_bound(sqlite3_stmt *st)
+{
+    within++;
+    char *text = sqlite3_stmt_busy(st) ? NULL : sqlite3_expanded_sql(st);
+    within--;
+    if (text) {
+        same_stir(text, strlen(text));
+    }
+    sqlite3_free(text);
+}
+
+static void tell_statement(const char *what, sqlite3_stmt *st)
+{
+    const char *text = within || !st ? NULL : sqlite3_sql(st);
+    if (text) {
+        tell("%s %.40s (%zu)", what, text, strlen(text));
+        same.calls--; /* each step has one: it makes no run shorter        */
+    }
+}
+
+int __real_sqlite3_reset(sqlite3_stmt *st);
+int __wrap_sqlite3_reset(sqlite3_stmt *st)
+{
+    tell_statement("reset", st);
+    return __real_sqlite3_reset(st);
+}
+
+int __real_sqlite3_clear_bindings(sqlite3_stmt *st);
+int __wrap_sqlite3_clear_bindings(sqlite3_stmt *st)
+{
+    tell_statement("unbind", st);
+    return __real_sqlite3_clear_bindings(st);
+}
+
 int __wrap_sqlite3_step(sqlite3_stmt *st)
 {
     if (within) {
@@ -253,6 +288,7 @@ int __wrap_sqlite3_step(sqlite3_stmt *st)
     if (code && strcmp(text, "ROLLBACK") != 0 && !done) {
         return code;
     }
+    stir_bound(st);
     int rc = real_step(st);
     tell("step %.40s (%zu): %d", text, strlen(text), rc);
     lent.on = code != SQLITE_OK;

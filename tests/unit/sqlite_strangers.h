@@ -126,8 +126,14 @@ static const char *some_cell(void)
                                         "1000",
                                         "2001",
                                         "2147483647",
+                                        "2147483648",
                                         "-2147483648",
+                                        "4294967295",
                                         "4294967296",
+                                        "1000000000",
+                                        "1000000001",
+                                        "2305843009213693951",
+                                        "2305843009213693952",
                                         "9007199254740959",
                                         "9007199254740960",
                                         "9007199254740992",
@@ -203,9 +209,14 @@ static void strange_value(void)
 {
     static const char *const columns[] = {"until", "record", "bytes"};
     char text[200];
-    snprintf(text, sizeof text, "UPDATE value SET %s = %s",
-             columns[pick("column", COUNT_OF(columns))],
-             chance("old", 3) ? "1000" : some_cell());
+    if (chance("large", 4)) { /* as large as a value may be; too large */
+        snprintf(text, sizeof text, "UPDATE value SET bytes = zeroblob(%zu)",
+                 SNIB_VALUE_MAX + pick("too large", 2));
+    } else {
+        snprintf(text, sizeof text, "UPDATE value SET %s = %s",
+                 columns[pick("column", COUNT_OF(columns))],
+                 chance("old", 3) ? "1000" : some_cell());
+    }
     stranger_says(text);
 }
 
@@ -223,6 +234,8 @@ static void many_rows(void)
         "CAST('a' AS BLOB), x % 6, x * 1000000000, x, x % 5 FROM n",
         "INSERT INTO lock(name, token) VALUES(x'', 5)",
         "INSERT OR IGNORE INTO lock(name, token) VALUES(zeroblob(900), 5)",
+        "INSERT OR IGNORE INTO lock(name, token) VALUES(zeroblob(512), 5)",
+        "INSERT OR IGNORE INTO lock(name, token) VALUES(zeroblob(513), 5)",
         "INSERT OR IGNORE INTO lock(name, token, holder) SELECT "
         "CAST('b}c' AS BLOB), 8, max(id) FROM claim",
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE "

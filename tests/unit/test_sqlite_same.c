@@ -15,6 +15,7 @@
  * wraps: fdopendir readdir closedir pthread_atfork snib__forked_waits
  * wraps: __getgroups_chk __readlinkat_chk __read_chk __readlink_chk __poll_chk
  * wraps: __recv_chk sqlite3_step sqlite3_prepare_v2 sqlite3_prepare_v3
+ * wraps: sqlite3_reset sqlite3_clear_bindings
  * wraps: sqlite3_exec sqlite3_open_v2 sqlite3_close sqlite3_errcode
  * wraps: sqlite3_errmsg sqlite3_extended_errcode sqlite3_system_errno
  * wraps: sqlite3_file_control sqlite3_db_config sqlite3_busy_handler
@@ -151,7 +152,7 @@ static void stir_table(int which)
             same_stir(bytes, (size_t)size);
         }
     }
-    sqlite3_reset(*st);
+    __real_sqlite3_reset(*st);
     same_stir((const char *)&rc, sizeof rc);
 }
 
