@@ -130,14 +130,16 @@ snib_err __wrap_snib_client_inspect(struct snib_client *c, const char *name,
 {
     static const int64_t left[] = {0, 1, 5, 6, 100, 4999, 30000};
     static struct snib_party holders[3];
+    static const struct snib_party *const at[3] = {&holders[0], &holders[1],
+                                                   &holders[2]};
     static struct snib_view view;
     assert_non_null(c);
     tell("inspects %.*s of %zu", (int)size, name, size);
     if (chance("cannot inspect", 6)) {
         return gives(SNIB_ERR_UNREACHABLE, reterr);
     }
-    view = (struct snib_view){.holders = holders,
-                              .holder_count = pick("holders", 4)};
+    view =
+        (struct snib_view){.holders = at, .holder_count = pick("holders", 4)};
     view.holders_more = chance("more", 4) ? 1 + (uint32_t)pick("how", 2) : 0;
     for (size_t i = 0; i < view.holder_count; i++) {
         holders[i] = (struct snib_party){

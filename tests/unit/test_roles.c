@@ -113,7 +113,7 @@ static bool may_wake(const struct world *x, int t)
 static void settle(struct world *x, int t)
 {
     if (x->phase[t] == SENT || x->phase[t] == ASLEEP) {
-        snib__roles_done(&x->roles, &x->w[t], wake, x);
+        snib__roles_done(&x->w[t], wake, x);
     }
 }
 
