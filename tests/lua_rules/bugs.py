@@ -52,6 +52,12 @@ BUGS = [
      "    keep = math.max(keep, ttl)\n", ""),
     ("the short way does not look at the params", LUA + "acquire.lua",
      "call('EXISTS', H, A, X, C) == 0", "call('EXISTS', H, A, X) == 0"),
+    ("a change of params counts whom it served as waiting", LUA + "params.lua",
+     "call('ZCARD', Q) - #drop - #aside --", "call('ZCARD', Q) --"),
+    ("a forced release forgets the grant", LUA + "force.lua",
+     "one[2], one[3], 'PX'", "one[2], '1', 'PX'"),
+    ("a party that only tries is in the way", LUA + "settle.lua",
+     "and #group == 1 and not me.stays then", "and false then"),
     # -- the rules
     ("permits: the last one fits nobody", RULES,
      "st->permits + (int64_t)c->permits > st->params.size",
@@ -92,4 +98,19 @@ BUGS = [
      "snib__rules_claim_holds(&c);"),
     ("a barrier opens for one less", RULES,
      "return n >= c->permits;", "return n + 1 >= c->permits;"),
+    ("the last party stands behind all", RULES,
+     "q->newcomer->rank < q->at.rank",
+     "(q->newcomer->kind != SNIB_KIND_BARRIER &&\n"
+     "                               q->newcomer->rank < q->at.rank)"),
+    ("a drain of nothing serves nobody", RULES,
+     "bool mine = snib__rules_walk(",
+     "bool mine = me->permits > 0 && snib__rules_walk("),
+    ("who is refused sets the size", RULES,
+     "    if (rules_acquire_refuse(b, r, me, size)) {\n",
+     "    if (sets_size) {\n"
+     "        struct snib__params p = st.params;\n"
+     "        p.size = size;\n"
+     "        b->ops->set_params(b, r->name, &p);\n"
+     "    }\n"
+     "    if (rules_acquire_refuse(b, r, me, size)) {\n"),
 ]

@@ -386,7 +386,7 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
             mine = true;
             rules_fit_let_in(b, name, st, &c);
             if (together && !*together) {
-                *together = rules_fit_next_token(b, name, c.floor, 0);
+                *together = rules_fit_next_token(b, name, c.floor, c.reserve);
             }
             *ret_shared = together ? *together : 0;
         } else {
