@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "api/testing.h"
-#include "base/mem.h"
 #include "snib/event.h"
 #include "snib/test.h"
 #include "wide.h"
@@ -39,8 +38,7 @@ void tell_client(int client)
     struct snib_client *c = wide.client[client];
     tell_store(client);
     tell_inside(c);
-    tell("timeout %" PRId64 ", %lld blocks", snib_client_timeout_ms(c),
-         (long long)snib__mem_alive());
+    tell("timeout %" PRId64, snib_client_timeout_ms(c));
     tell_fd("events", snib_client_fd(c));
 }
 

@@ -49,10 +49,12 @@ static void tell_all(struct crowd *w)
 {
     struct snib_multi_status s;
     snib_multi_status(w->multi, w->grant, &s);
+    bool held = snib_multi_held(w->multi, w->grant);
+    size_t missing = snib_multi_missing(w->multi);
     tell("crowd %s %s left %lld member %zu held %d missing %zu of %zu",
          snib_state_text(s.state), snib_cause_text(s.cause),
-         (long long)s.left_ms, s.member, snib_multi_held(w->multi, w->grant),
-         snib_multi_missing(w->multi), snib_multi_count(w->multi));
+         (long long)s.left_ms, s.member, held, missing,
+         snib_multi_count(w->multi));
 }
 
 static void take_and_leave(struct crowd *w)

@@ -143,7 +143,7 @@ snib_err __wrap_snib_client_inspect(struct snib_client *c, const char *name,
     view.holders_more = chance("more", 4) ? 1 + (uint32_t)pick("how", 2) : 0;
     for (size_t i = 0; i < view.holder_count; i++) {
         holders[i] = (struct snib_party){
-            .token = w.g.token + (chance("another token", 3) ? 1 : 0),
+            .token = w.g.token ^ (chance("another token", 3) ? 1 : 0),
             .left_ms = left[pick("rest", COUNT_OF(left))],
             .client_id = chance("another client", 3) ? "0a" : w.g.identity};
     }

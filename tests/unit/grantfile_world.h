@@ -191,6 +191,7 @@ ssize_t __wrap_read(int fd, void *to, size_t size)
     if (fails("read")) {
         return -1;
     }
+    assert_true(fd_is(fd, "file"));
     const struct node *n = w.fds[fd].node;
     if (S_ISDIR(n->mode) || S_ISFIFO(n->mode)) {
         return fault(S_ISDIR(n->mode) ? EISDIR : EAGAIN);
