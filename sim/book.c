@@ -1,17 +1,10 @@
-/* sim/book.c — what the server knows of a name: its book, read from its keys
- * after every script, as text, without the scripts' own code.
+/* sim/book.c — what the store knows of a name: its book, read after every step.
  *
- * The rules of what fits are written down here a second time on purpose: they
- * judge what settle.lua grants. */
-#include <stdlib.h>
+ * The rules of what fits are written down here another time on purpose: they
+ * judge what settle.lua, or core/rules, grants. */
 #include <string.h>
 
 #include "sim/world.h"
-
-bool sim_same(const char *id, const char *other)
-{
-    return memcmp(id, other, SIM_ID) == 0;
-}
 
 int sim_client_of(const struct sim_world *w, const char *id)
 {
@@ -61,122 +54,12 @@ bool sim_is_new(const struct sim_step *s, const struct sim_holder *h)
 
 /* -- reading --------------------------------------------------------------- */
 
-/* Reads "12", ",d5000", ",b<request>". */
-static void read_wants(const char *text, int64_t *permits, int64_t *delay,
-                       char *upgrade_of)
-{
-    char *at;
-    *permits = strtoll(text, &at, 10);
-    *delay = at[0] == ',' && at[1] == 'd' ? strtoll(at + 2, &at, 10) : 0;
-    if (at[0] == ',' && at[1] == 'b' && strlen(at + 2) >= SIM_ID) {
-        memcpy(upgrade_of, at + 2, SIM_ID);
-    }
-}
-
-static void read_holder(void *user, const struct sim_redis_item *item)
-{
-    struct sim_book *b = user;
-    char id[SIM_ID + 1], wants[96];
-    long long token, end, reserve;
-    int mode;
-    struct sim_holder h = {0};
-    if (b->holders == SIM_BOOK || item->name.len < SIM_ID ||
-        sscanf(item->value.ptr, "%32s %lld %lld %d %95s %*s %lld", id, &token,
-               &end, &mode, wants, &reserve) != 6) {
-        return;
-    }
-    memcpy(h.id, id, SIM_ID);
-    memcpy(h.client, item->name.ptr, SIM_ID);
-    h.mode = mode;
-    h.token = token;
-    h.end = end;
-    h.reserve = reserve;
-    read_wants(wants, &h.permits, &h.delay, h.upgrade_of);
-    const char *slot = strstr(wants, ",s");
-    h.slot = slot ? strtoll(slot + 2, NULL, 10) : -1;
-    b->holder[b->holders++] = h;
-}
-
-static void read_waiter(void *user, const struct sim_redis_item *item)
-{
-    struct sim_book *b = user;
-    char wants[96];
-    int64_t delay;
-    struct sim_waiter w = {0};
-    if (b->waiters == SIM_BOOK || item->name.len != SIM_ID ||
-        sscanf(item->value.ptr, "%*s %47s %*s %lf %*s %*s %*s %d %95s", w.conn,
-               &w.rank, &w.mode, wants) != 4) {
-        return;
-    }
-    memcpy(w.id, item->name.ptr, SIM_ID);
-    const char *since = strstr(item->value.ptr, "since=");
-    w.since = since ? strtoll(since + 6, NULL, 10) : 0;
-    read_wants(wants, &w.permits, &delay, w.upgrade_of);
-    b->waiter[b->waiters++] = w;
-}
-
-static struct sim_waiter *waiter_named(struct sim_book *b,
-                                       const struct sim_redis_item *item)
-{
-    for (int i = 0; item->name.len == SIM_ID && i < b->waiters; i++) {
-        if (sim_same(b->waiter[i].id, item->name.ptr)) {
-            return &b->waiter[i];
-        }
-    }
-    return NULL;
-}
-
-static void read_queued(void *user, const struct sim_redis_item *item)
-{
-    struct sim_waiter *w = waiter_named(user, item);
-    if (w) {
-        w->queued = true;
-        /* must be as in the record, else a theorem finds out */
-        w->rank = item->score;
-    }
-}
-
-static void read_alive(void *user, const struct sim_redis_item *item)
-{
-    struct sim_waiter *w = waiter_named(user, item);
-    if (w) {
-        w->alive = (int64_t)item->score;
-    }
-}
-
-static void each(const struct sim_world *w, int name, const char *tail,
-                 void (*fn)(void *, const struct sim_redis_item *),
-                 struct sim_book *b)
-{
-    char key[64];
-    int n = snprintf(key, sizeof key, "%s%s", sim_keys[name], tail);
-    sim_redis_each_item(w->node[0].redis, 0, key, (size_t)n, sim_wall_us(w, 0),
-                        fn, b);
-}
-
-static int64_t term(const struct sim_world *w, int name, const char *field,
-                    int64_t none)
-{
-    char key[64];
-    struct sim_redis_arg v;
-    int n = snprintf(key, sizeof key, "%s:c", sim_keys[name]);
-    return sim_redis_hash_field(w->node[0].redis, 0, key, (size_t)n, field,
-                                sim_wall_us(w, 0), &v)
-               ? strtoll(v.ptr, NULL, 10)
-               : none;
-}
-
 void sim_book_read(const struct sim_world *w, int name, struct sim_book *b)
 {
     const struct sim_book *was = &w->shelf[name].book;
     b->holders = b->waiters = 0;
     b->now = sim_wall_us(w, 0) / 1000;
-    b->size = term(w, name, "size", -1);
-    b->gate = term(w, name, "gate", 0);
-    each(w, name, "", read_holder, b);
-    each(w, name, ":w", read_waiter, b);
-    each(w, name, ":q", read_queued, b);
-    each(w, name, ":a", read_alive, b);
+    (sim_table(w) ? sim_table_book : sim_redis_book)(w, name, b);
     for (int i = 0; i < b->waiters; i++) {
         const struct sim_waiter *known = sim_waiter_of(was, b->waiter[i].id);
         if (known) {
@@ -184,6 +67,22 @@ void sim_book_read(const struct sim_world *w, int name, struct sim_book *b)
             b->waiter[i].class = known->class;
         }
     }
+}
+
+bool sim_held(const struct sim_world *w, int name)
+{
+    return (sim_table(w) ? sim_table_held : sim_redis_held)(w, name);
+}
+
+bool sim_reaches(const struct sim_world *w, int client)
+{
+    return (sim_table(w) ? sim_table_reaches : sim_redis_reaches)(w, client);
+}
+
+/* Is the waiter told of a grant at once? */
+static bool is_heard(const struct sim_world *w, const struct sim_waiter *x)
+{
+    return sim_table(w) || sim_redis_hears(w, x);
 }
 
 /* -- fits ------------------------------------------------------------------ */
@@ -240,8 +139,8 @@ const struct sim_waiter *sim_book_fits(const struct sim_world *w,
         if (!next || !fits(b, next) || (group && next->mode != 4)) {
             return NULL;
         }
-        bool heard = sim_redis_numsub(w->node[0].redis, next->conn) == 1;
-        if (heard && (next->mode != 4 || ++group == next->permits)) {
+        if (is_heard(w, next) &&
+            (next->mode != 4 || ++group == next->permits)) {
             return next;
         }
         last = next;
@@ -259,8 +158,8 @@ static void arrive(struct sim_shelf *s, const struct sim_step *step,
             continue;
         }
         w->arrival = ++s->arrivals;
-        if (step->script == SIM_SCRIPT_ACQUIRE && !w->upgrade_of[0]) {
-            w->class = atoi(step->ev->argv[SIM_SCRIPT_ACQUIRE - 1].ptr);
+        if (step->by->deed == SIM_DID_ACQUIRE && !w->upgrade_of[0]) {
+            w->class = step->by->class;
         }
     }
 }
@@ -270,6 +169,7 @@ void sim_book_turn(struct sim_world *w, struct sim_step *s)
     static _Thread_local struct sim_book is;
     struct sim_shelf *shelf = &w->shelf[s->name];
     sim_book_read(w, s->name, &is);
+    is.now = s->by->now_ms ? s->by->now_ms : is.now;
     arrive(shelf, s, &is);
     s->was = &shelf->book;
     s->is = &is;
@@ -299,6 +199,13 @@ bool sim_lapsed(const struct sim_world *w, int name, const char *id)
     return false;
 }
 
+void sim_book_lapses(struct sim_world *w, int name, const char *id)
+{
+    struct sim_named *l = &w->told.lapse[w->told.lapses++ % SIM_LAPSES];
+    l->name = name;
+    memcpy(l->id, id, SIM_ID);
+}
+
 /* Note the holders of the last book that stand no more, or for less long. is:
  * the book now; NULL: all. */
 static void lapse(struct sim_world *w, int name, const struct sim_book *is)
@@ -308,10 +215,7 @@ static void lapse(struct sim_world *w, int name, const struct sim_book *is)
         const struct sim_holder *h = &was->holder[i];
         const struct sim_holder *same = is ? sim_holder_of(is, h->id) : NULL;
         if (!same || same->token != h->token || same->end < h->end) {
-            struct sim_told *told = &w->told;
-            struct sim_named *l = &told->lapse[told->lapses++ % SIM_LAPSES];
-            l->name = name;
-            memcpy(l->id, h->id, SIM_ID);
+            sim_book_lapses(w, name, h->id);
         }
     }
 }

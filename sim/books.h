@@ -1,4 +1,4 @@
-/* sim/books.h — what servers know of a name, read after every script, and what
+/* sim/books.h — what servers know of a name, read after every step, and what
  * theorems remember of it. Included by sim/world.h, whose types these are part
  * of. */
 #ifndef SIM_BOOKS_H
@@ -8,44 +8,31 @@
 
 /* The waiters for a name, in order of arrival at the server. */
 struct sim_queue {
-    char key[48], holder[32], id[SIM_WIRE_UP][32], given_id[32];
+    char holder[32], id[SIM_WIRE_UP][32], given_id[32];
     int64_t given; /* highest token the server gave */
     int n;
 };
 
-/* A script about one lock, recognised by how many arguments the event has:
- * EVALSHA, the script, "7", seven keys, then those at the head of the .lua
- * file. (A release with a tombstone has the tombstone's key besides:
- * sim_args.) */
-enum sim_script {
-    SIM_SCRIPT_NONE,
-    SIM_SCRIPT_FORCE = 3 + 7 + 1, /* names no client, no request */
-    SIM_SCRIPT_CANCEL = 3 + 7 + 3,
-    SIM_SCRIPT_RELEASE = 3 + 7 + 4,
-    SIM_SCRIPT_PARAMS = 3 + 7 + 5,
-    SIM_SCRIPT_ACQUIRE = 3 + 7 + 16
-};
-enum { SIM_ARG_KEY = 3, SIM_ARG_CLIENT = 10, SIM_ARG_REQUEST = 11 };
+/* -- what the store knows of a name, read after every step ----------------- */
 
-/* -- what the server knows of a name, read after every script -------------- */
-
-enum { SIM_BOOK = 64, SIM_ID = 32 };
+enum { SIM_BOOK = 64, SIM_BATCH = 8 };
 
 struct sim_holder {
     char id[SIM_ID], client[SIM_ID], upgrade_of[SIM_ID];
     int mode; /* 0 mutex, 1 read, 2 write, 3 permits, 4 barrier */
-    int64_t permits, token, end, delay; /* ms of the server's clock */
+    int64_t permits, token, end, delay; /* ms of the store's clock */
     int64_t reserve;                    /* tokens reserved behind its own */
     int64_t slot;                       /* of permits; -1: none */
 };
 
 struct sim_waiter {
-    char id[SIM_ID], upgrade_of[SIM_ID], conn[48];
+    char id[SIM_ID], client[SIM_ID], upgrade_of[SIM_ID];
+    char channel[48]; /* of Redis: how it is told */
     int mode, class;
     double rank;
     bool queued; /* it was not put aside as unresponsive */
     int64_t permits, alive;
-    uint64_t arrival; /* as told by the order of scripts */
+    uint64_t arrival; /* as told by the order of steps */
     int64_t since;    /* when it began to wait, by its client's clock */
 };
 
@@ -54,21 +41,6 @@ struct sim_book {
     int64_t size, gate, now; /* size -1: none */
     struct sim_holder holder[SIM_BOOK];
     struct sim_waiter waiter[SIM_BOOK];
-};
-
-/* One lock of a script of several locks. */
-enum { SIM_BATCH = 8 };
-struct sim_part_step {
-    struct sim_redis_event ev; /* as if acquire.lua had been asked */
-    struct sim_redis_arg argv[SIM_SCRIPT_ACQUIRE];
-    int name;
-    int64_t code, token; /* of its reply; the token if it was granted */
-    bool looked_at;      /* it is not behind the first that was refused */
-};
-struct sim_batch {
-    int count, missed; /* the first that was refused; -1: none */
-    bool all;
-    struct sim_part_step part[SIM_BATCH];
 };
 
 /* A name's last book, and what theorems remember besides. */
@@ -83,10 +55,9 @@ struct sim_shelf {
     bool opened; /* healed, and the latch is open */
 };
 
-/* A script on a name, and the name before and after it. */
+/* A step on a name, and the name before and after it. */
 struct sim_step {
-    enum sim_script script; /* NONE: a renewal */
-    const struct sim_redis_event *ev;
+    const struct sim_seen *by; /* OTHER: not known, or another name's */
     int name;
     const struct sim_book *was, *is;
 };

@@ -1,9 +1,10 @@
 /* sim/client.c — one process: the production engine over the production Redis
- * store, driven by the world instead of threads and sockets. */
+ * store, or over a table, driven by the world instead of threads and sockets. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/same.h"
+#include "sim/table.h"
 #include "store/quorum/quorum.h"
 #include "store/redis/redis.h"
 
@@ -65,6 +66,11 @@ static bool open_engine(struct sim_world *w, int client)
         .deadlocks = sim_circles(w) || w->opt.searched,
         .log = w->trace ? told_log : NULL,
         .log_data = w};
+    if (sim_table(w)) {
+        cfg.ops = NULL;
+        cfg.blocking = &sim_driver_ops;
+        sim_driver_opens(w, client);
+    }
     snib_err e = snib__engine_open(&cfg, &c->engine, &err);
     snib__url_free(url);
     for (int i = 0; !e && i < w->opt.names; i++) {
@@ -144,21 +150,31 @@ static void hear_directs(struct sim_world *w, int client)
     }
 }
 
-/* Does what the library does after every call into the engine. */
-void sim_client_after(struct sim_world *w, int client)
+static void hear_news(struct sim_world *w, int client)
 {
-    struct sim_client *c = &w->client[client];
     uint8_t news;
     struct snib__acquisition *s;
-    while ((s = snib__engine_told(c->engine, &news))) {
+    while ((s = snib__engine_told(w->client[client].engine, &news))) {
         sim_same_told(w, client, s, news);
         theorem_words_fit(w, client, s);
         sim_owner_told(w, client, s, news);
     }
     hear_directs(w, client);
+}
+
+/* Does what the library does after every call into the engine. */
+void sim_client_after(struct sim_world *w, int client)
+{
+    struct sim_client *c = &w->client[client];
+    do {
+        hear_news(w, client);
+    } while (c->driver && sim_driver_turn(w, client));
     sim_same_after(w, client);
     sim_net_drive(w, client);
     snib_instant due = snib__engine_due(c->engine);
+    if (c->driver) {
+        due = snib__sooner(due, sim_driver_due(w, client));
+    }
     if (due.ns == INT64_MAX) {
         return;
     }
@@ -179,6 +195,10 @@ void sim_client_input(struct sim_world *w, int client,
     struct snib__engine *engine = w->client[client].engine;
     /* As in the library: time has passed, so what is due comes first. */
     snib__engine_tick(engine, sim_now(w, client));
-    snib__engine_input(engine, sim_now(w, client), in);
+    if (w->client[client].driver) {
+        sim_driver_input(w, client, in);
+    } else {
+        snib__engine_input(engine, sim_now(w, client), in);
+    }
     sim_client_after(w, client);
 }

@@ -291,10 +291,10 @@ void sim_directs_fault(struct sim_world *w, const struct sim_fault *f)
     }
 }
 
-void sim_directs_step(struct sim_world *w, const struct sim_redis_event *ev)
+void sim_directs_step(struct sim_world *w, const struct sim_seen *s)
 {
-    if (w->directs && ev->script) {
-        theorem_values(w, ev);
-        theorem_look_seen(w, ev);
+    if (w->directs) {
+        theorem_values(w, s);
+        theorem_look_seen(w, s);
     }
 }

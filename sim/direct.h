@@ -27,7 +27,8 @@ struct sim_bytes {
 
 /* A script's answer to a change. */
 struct sim_reply {
-    int64_t at, code, version;
+    int64_t at, version;
+    enum sim_said said;
 };
 
 /* A put or a delete: one id, however often it is sent. */
@@ -143,8 +144,8 @@ void sim_direct_over(struct sim_world *, struct sim_direct *);
 bool sim_look_start(struct sim_world *, struct sim_direct *);
 void sim_look_told(struct sim_world *, struct sim_direct *);
 
-/* theorems/values.c: at the server, after every script */
-void theorem_values(struct sim_world *, const struct sim_redis_event *);
+/* theorems/values.c: at the server, after every step */
+void theorem_values(struct sim_world *, const struct sim_seen *);
 /* The store lost data of a name. memory: what is remembered of it, too; else
  * the value only. */
 void theorem_values_lost(struct sim_world *, int name, bool memory);
@@ -154,7 +155,7 @@ void theorem_value_read(struct sim_world *, const struct sim_direct *);
 void theorem_change_told(struct sim_world *, const struct sim_direct *);
 
 /* theorems/look.c */
-void theorem_look_seen(struct sim_world *, const struct sim_redis_event *);
+void theorem_look_seen(struct sim_world *, const struct sim_seen *);
 void theorem_look_told(struct sim_world *, const struct sim_direct *);
 
 #endif

@@ -5,7 +5,7 @@ const char *const sim_worlds_names[SIM_WORLDS] = {
     [SIM_OF_MUTEXES] = "--mutex", [SIM_OF_A_QUORUM] = "--quorum",
     [SIM_OF_MANY] = "--many",     [SIM_OF_CIRCLES] = "--circles",
     [SIM_OF_FORCE] = "--force",   [SIM_OF_VALUES] = "--values",
-    [SIM_OF_LEASES] = "--leases"};
+    [SIM_OF_LEASES] = "--leases", [SIM_OF_SNAPSHOTS] = "--snapshot"};
 
 void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
 {
@@ -13,6 +13,11 @@ void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
     if (kind == SIM_OF_MUTEXES) {
         o->flavour = SIM_MUTEX;
         o->delay_ms = o->prio_pct = 0;
+    } else if (kind == SIM_OF_SNAPSHOTS) {
+        sim_force_draw(o);
+        sim_many_draw(o, false);
+        sim_lease_draw(o);
+        sim_table_draw(o);
     } else if (kind == SIM_OF_A_QUORUM ||
                (kind != SIM_OF_MANY && sim_quorum_drawn(seed))) {
         sim_quorum_draw(o);

@@ -6,33 +6,21 @@
 static void down(struct sim_world *w, int node, bool keep, int64_t ms)
 {
     sim_net_break_all(w, node);
-    sim_redis_restart(w->node[node].redis, keep);
+    sim_serve_restart(&w->node[node], keep);
     int64_t *until = &w->node[node].down_until, end = w->t + ms * SIM_MS;
     *until = sim_quorum(w) && *until > end ? *until : end;
-}
-
-static void evict(struct sim_redis *redis, int name)
-{
-    static const char *const tails[] = {"", ":t", ":q", ":w"};
-    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
-        char key[64];
-        int n = snprintf(key, sizeof key, "%s%s", sim_keys[name], tails[i]);
-        sim_redis_evict(redis, 0, key, (size_t)n);
-    }
 }
 
 /* All that was acknowledged since the snapshot is lost; connections break. */
 void sim_promote(struct sim_world *w, int node)
 {
     struct sim_server *s = &w->node[node];
-    if (s->replica) {
+    if (sim_serve_has_backup(s)) {
         sim_note(w, "  the replica takes over");
         w->p1_off = true;
         w->died = true; /* grants that had ended are there again */
         down(w, node, false, 20);
-        sim_redis_restore(s->redis, s->replica);
-        sim_redis_snapshot_free(s->replica);
-        s->replica = NULL;
+        sim_serve_restore(s);
         w->told.lost_at = w->t;
         w->faults++; /* one more: connections are cut now */
         sim_book_again(w);
@@ -128,11 +116,13 @@ static void at_server(struct sim_world *w, const struct sim_fault *f, int node,
         down(w, node, false, f->ms);
         break;
     case SIM_SCRIPT_FLUSH:
-        sim_redis_script_flush(s->redis);
+        if (s->redis) {
+            sim_redis_script_flush(s->redis);
+        }
         break;
     case SIM_FLUSHALL:
         w->p1_off = true;
-        sim_redis_flushall(s->redis);
+        sim_serve_flush(s);
         break;
     case SIM_STEP_BACK:
         s->step_us -= f->ms * 1000;
@@ -141,10 +131,11 @@ static void at_server(struct sim_world *w, const struct sim_fault *f, int node,
     case SIM_STEP_FORWARD:
         s->step_us += f->ms * 1000;
         w->p1_off = true;
+        w->told.stepped_at = w->t;
         sim_book_lapse(w);
         break;
     case SIM_ERROR:
-        sim_redis_set_fault(s->redis, (enum sim_redis_fault)f->a, true);
+        sim_serve_set_fault(s, (enum sim_redis_fault)f->a);
         break;
     case SIM_SLOW:
         s->slow_until = until;
@@ -154,11 +145,10 @@ static void at_server(struct sim_world *w, const struct sim_fault *f, int node,
         break;
     case SIM_EVICT:
         w->p1_off = true;
-        evict(s->redis, f->a % w->opt.names);
+        sim_serve_evict(s, f->a % w->opt.names);
         break;
     case SIM_PROMOTE:
-        sim_redis_snapshot_free(s->replica);
-        s->replica = sim_redis_snapshot(s->redis);
+        sim_serve_backup(s);
         sim_push(w, (struct sim_event){
                         .at = until, .kind = SIM_EV_PROMOTE, .node = node});
         break;
@@ -219,10 +209,7 @@ void sim_heal(struct sim_world *w)
         struct sim_server *s = &w->node[k];
         s->paused_until = s->down_until = 0;
         s->refuse_until = s->slow_until = 0;
-        for (unsigned on; (on = sim_redis_faults(s->redis)) != 0;) {
-            sim_redis_set_fault(s->redis, (enum sim_redis_fault)(on & -on),
-                                false);
-        }
+        sim_serve_heal(s);
     }
     sim_force_deafen(w);
     for (int c = 0; c < w->opt.clients; c++) {

@@ -12,6 +12,7 @@
  *   --mutex    plain mutexes on one server only: the short workload
  *   --quorum   of several servers only
  *   --many     owners want several names as one, in every seed
+ *   --snapshot whose store is a table, worked on by snapshots of its rows
  * and of the same seeds only those in which
  *   --circles  locks are taken inside others
  *   --force    grants are ended by force, or callers spin
@@ -60,7 +61,8 @@ static int usage(const char *what)
             "snib-sim: %s\n"
             "usage: snib-sim --count N [--from SEED] [--jobs J] [--brief] "
             "[--mutex | --quorum | --many |\n"
-            "                --circles | --force | --values | --leases]\n"
+            "                --snapshot | --circles | --force | --values | "
+            "--leases]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N |\n"
             "                --same FILE | --record FILE\n",

@@ -206,11 +206,11 @@ static void hang_up(struct sim_world *w, int client, int conn)
 /* What a server has written on one connection goes on its way. */
 static void conn_out(struct sim_world *w, int node, int id)
 {
-    struct sim_redis *redis = w->node[node].redis;
+    struct sim_server *s = &w->node[node];
     const void *p;
     size_t size;
     int c, i;
-    sim_redis_output(redis, id, &p, &size);
+    sim_serve_output(s, id, &p, &size);
     if (end_of(w, node, id, &c, &i)) {
         if (w->client[c].wire[i].lose_reply && size) {
             sim_note(w, "  reply to client %d line %d is lost", c, i);
@@ -219,12 +219,12 @@ static void conn_out(struct sim_world *w, int node, int id)
             send_bytes(w, c, i, SIM_EV_DOWN, p, size);
         }
     }
-    sim_redis_consume(redis, id, size);
-    if (sim_redis_is_closing(redis, id)) {
+    sim_serve_consume(s, id, size);
+    if (sim_serve_is_closing(s, id)) {
         if (end_of(w, node, id, &c, &i)) {
             hang_up(w, c, i);
         }
-        sim_redis_disconnect(redis, id);
+        sim_serve_disconnect(s, id);
     }
 }
 
@@ -232,7 +232,7 @@ static void server_out(struct sim_world *w, int node)
 {
     enum { MOST = SIM_CLIENTS * SNIB__CONNS * 2 };
     int ids[MOST];
-    size_t n = sim_redis_pending(w->node[node].redis, ids, MOST);
+    size_t n = sim_serve_pending(&w->node[node], ids, MOST);
     for (size_t k = 0; k < n && k < MOST; k++) {
         conn_out(w, node, ids[k]);
     }
@@ -258,7 +258,7 @@ static bool opened(struct sim_world *w, const struct sim_event *ev,
         return true;
     }
     l->state = SIM_WIRE_OPEN;
-    l->server_conn = sim_redis_connect(w->node[node].redis);
+    l->server_conn = sim_serve_connect(&w->node[node]);
     server_out(w, node); /* with max clients the server speaks first */
     *ret = (struct snib__input){.kind = SNIB__IN_OPENED, .conn = (uint8_t)conn};
     return true;
@@ -313,14 +313,14 @@ bool sim_net_event(struct sim_world *w, const struct sim_event *ev,
     case SIM_EV_CLOSED:
         return mine && closed(w, ev, ret);
     case SIM_EV_UP:
-        if (sim_redis_is_open(s->redis, ev->a) && s->down_until <= w->t) {
-            sim_redis_input(s->redis, ev->a, ev->bytes, ev->size,
+        if (sim_serve_is_open(s, ev->a) && s->down_until <= w->t) {
+            sim_serve_input(s, ev->a, ev->bytes, ev->size,
                             sim_wall_us(w, ev->node));
             server_out(w, ev->node);
         }
         return false;
     case SIM_EV_GONE:
-        sim_redis_disconnect(s->redis, ev->a);
+        sim_serve_disconnect(s, ev->a);
         return false;
     default:
         return false;

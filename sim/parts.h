@@ -3,6 +3,8 @@
 #ifndef SIM_PARTS_H
 #define SIM_PARTS_H
 
+#include <string.h>
+
 #include "sim/world.h"
 
 /* -- which world it is ----------------------------------------------------- */
@@ -22,6 +24,11 @@ static inline bool sim_force(const struct sim_world *w)
 static inline bool sim_spin(const struct sim_world *w)
 {
     return w->opt.spin || w->opt.spin_pct;
+}
+/* Is the store a table, worked on by snapshots? */
+static inline bool sim_table(const struct sim_world *w)
+{
+    return w->opt.table != 0;
 }
 /* Are there others than plain mutexes? */
 static inline bool sim_kinds(const struct sim_world *w)
@@ -58,21 +65,20 @@ void sim_fail(struct sim_world *, const char *theorem, const char *fmt, ...)
 void sim_note(struct sim_world *, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* script.c */
-enum sim_script sim_script(const struct sim_redis_event *);
-/* The arguments of a script, as seen behind seven keys: SIM_ARG_CLIENT and on
- * (not of a forced release). */
-const struct sim_redis_arg *sim_args(const struct sim_redis_event *);
-/* The request that the script is for; spaces: none. */
-const char *sim_request_of(const struct sim_redis_event *);
-/* The name that has this key, with that tail; -1: none. */
-int sim_name_of(const struct sim_world *, const char *key, const char *tail);
-/* The names of the locks, and the keys of their holders. */
+/* redis_seen.c: the hook of a Redis; user is its struct sim_server. */
+void sim_redis_watch(void *user, const struct sim_redis_event *);
+/* The names of the locks, and on Redis the keys of their holders. */
 extern const char *const sim_names[SIM_NAMES], *const sim_keys[SIM_NAMES];
 
-/* several.c: the script of a batch. False: it is none. */
-bool sim_several(const struct sim_world *, const struct sim_redis_event *,
-                 struct sim_batch *);
+/* redis_state.c: what a Redis has, read from its keys, as text, without the
+ * scripts' own code. */
+void sim_redis_book(const struct sim_world *, int name, struct sim_book *);
+bool sim_redis_held(const struct sim_world *, int name);
+/* Does the server reach the client of this waiter; a client, by the way that it
+ * has for that? */
+bool sim_redis_hears(const struct sim_world *, const struct sim_waiter *);
+bool sim_redis_reaches(const struct sim_world *, int client);
+int64_t sim_redis_last_token(const struct sim_world *, int node, int name);
 
 /* options.c */
 /* Is there a fault of that kind in the plan? */
@@ -81,10 +87,22 @@ bool sim_planned(const struct sim_world *, int kind);
 int64_t sim_lease_least(const struct sim_options *);
 int64_t sim_lease_most(const struct sim_options *);
 
-/* book.c: the server's books */
+/* table_draw.c */
+void sim_table_draw(struct sim_options *);
+
+/* table_state.c: the same of a table, read from its rows. */
+void sim_table_book(const struct sim_world *, int name, struct sim_book *);
+bool sim_table_held(const struct sim_world *, int name);
+bool sim_table_reaches(const struct sim_world *, int client);
+
+/* book.c: the store's books */
 void sim_book_read(const struct sim_world *, int name, struct sim_book *);
-/* The step's script has run: the name's book before it, and after it (until the
- * next call). */
+/* Is the name held at the store? */
+bool sim_held(const struct sim_world *, int name);
+/* Does the store reach this client, to tell it of something unasked? */
+bool sim_reaches(const struct sim_world *, int client);
+/* The step was done: the name's book before it, and after it (until the next
+ * call). */
 void sim_book_turn(struct sim_world *, struct sim_step *);
 /* This is the name's book from now on. */
 void sim_book_keep(struct sim_world *, int name, const struct sim_book *);
@@ -92,9 +110,14 @@ void sim_book_keep(struct sim_world *, int name, const struct sim_book *);
 void sim_book_again(struct sim_world *);
 /* All that stands now is over sooner than was promised. */
 void sim_book_lapse(struct sim_world *);
+/* … that grant, which was decided on before, and written after. */
+void sim_book_lapses(struct sim_world *, int name, const char *id);
 /* Did that grant stand when the store lost or forgot? */
 bool sim_lapsed(const struct sim_world *, int name, const char *id);
-bool sim_same(const char *id, const char *other);
+static inline bool sim_same(const char *id, const char *other)
+{
+    return memcmp(id, other, SIM_ID) == 0;
+}
 /* The client with that id; -1: it is no more. */
 int sim_client_of(const struct sim_world *, const char *id);
 bool sim_alone(int mode); /* exclusive */
@@ -167,6 +190,31 @@ uint64_t sim_waits_set(const struct sim_wait *, int count, int i);
 /* The wait of such a set that is to give up. */
 int sim_waits_youngest(const struct sim_wait *, int count, uint64_t set);
 uint64_t sim_waits_mark(const struct sim_wait *, int count, uint64_t set);
+
+/* serve.c: a server, of whichever kind, as the network knows it */
+int sim_serve_connect(struct sim_server *);
+void sim_serve_disconnect(struct sim_server *, int conn);
+bool sim_serve_is_open(const struct sim_server *, int conn);
+/* It will say nothing more on this connection. */
+bool sim_serve_is_closing(const struct sim_server *, int conn);
+void sim_serve_input(struct sim_server *, int conn, const void *, size_t,
+                     int64_t wall_us);
+/* The connections on which it has something to say; returns how many. */
+size_t sim_serve_pending(struct sim_server *, int *ids, size_t most);
+void sim_serve_output(struct sim_server *, int conn, const void **ret,
+                      size_t *ret_size);
+void sim_serve_consume(struct sim_server *, int conn, size_t);
+/* What faults do to it, and what frees it. */
+void sim_serve_restart(struct sim_server *, bool keep);
+void sim_serve_flush(struct sim_server *);
+void sim_serve_evict(struct sim_server *, int name);
+void sim_serve_backup(struct sim_server *);
+/* False: there is no backup. */
+bool sim_serve_has_backup(const struct sim_server *);
+void sim_serve_restore(struct sim_server *);
+void sim_serve_set_fault(struct sim_server *, enum sim_redis_fault);
+void sim_serve_heal(struct sim_server *);
+void sim_serve_free(struct sim_server *);
 
 /* net.c */
 /* Takes what the engine wants sent. */
@@ -248,7 +296,7 @@ void sim_directs_stop(struct sim_world *, int client);
 bool sim_direct_start(struct sim_world *, int client, int owner);
 void sim_direct_event(struct sim_world *, int client, int owner);
 void sim_direct_told(struct sim_world *, struct snib__direct *);
-void sim_directs_step(struct sim_world *, const struct sim_redis_event *);
+void sim_directs_step(struct sim_world *, const struct sim_seen *);
 /* Just after a fault: which values it cost. */
 void sim_directs_fault(struct sim_world *, const struct sim_fault *);
 
@@ -270,8 +318,8 @@ void sim_fault_apply(struct sim_world *, int index);
 void sim_promote(struct sim_world *, int node);
 void sim_heal(struct sim_world *);
 
-/* watch.c: the hook of a server; user is its struct sim_server. */
-void sim_watch(void *user, const struct sim_redis_event *);
+/* watch.c: a server has done a step. */
+void sim_watch(struct sim_world *, const struct sim_act *);
 
 /* world.c */
 struct sim_lua;

@@ -311,21 +311,10 @@ void sim_quorum_start(struct sim_world *w)
                __builtin_popcount(touched) <= w->nodes - sim_majority(w);
 }
 
-static int64_t memory_of(const struct sim_world *w, int node, int name)
-{
-    char key[64];
-    struct sim_redis_arg v;
-    int n = snprintf(key, sizeof key, "%s:t", sim_keys[name]);
-    return sim_redis_string(w->node[node].redis, 0, key, (size_t)n,
-                            sim_wall_us(w, node), &v)
-               ? strtoll(v.ptr, NULL, 10)
-               : 0;
-}
-
 static void note_memory(struct sim_world *w, int node, int name)
 {
     struct sim_memory *m = &w->memory[node][name];
-    int64_t is = memory_of(w, node, name);
+    int64_t is = sim_redis_last_token(w, node, name);
     const char *by = w->stand[node][name].id;
     if (is != m->is && !sim_same(by, m->by)) {
         m->was = m->is;
@@ -403,7 +392,7 @@ void sim_quorum_after(struct sim_world *w, int node, const struct sim_fault *f)
             w->forgotten[n][i].nodes = 1u << node;
             w->forgotten[n][i].early = delayed ? 0 : 1u << node;
         }
-        if (memory_of(w, node, n) < w->memory[node][n].is) {
+        if (sim_redis_last_token(w, node, n) < w->memory[node][n].is) {
             w->no_memory[n] |= 1u << node;
             w->memory[node][n] = (struct sim_memory){0};
         }

@@ -65,6 +65,14 @@ void sim_same_step(struct sim_world *w, int node,
     }
 }
 
+void sim_same_bytes(struct sim_world *w, int conn, const void *bytes,
+                    size_t size)
+{
+    stir(w, (uint64_t)w->t);
+    stir(w, (uint64_t)conn);
+    stir_bytes(w, bytes, size);
+}
+
 static void stir_error(struct sim_world *w, const struct snib_error *error)
 {
     stir(w, (uint64_t)error->code);

@@ -7,6 +7,8 @@
 /* A server has executed a command. */
 void sim_same_step(struct sim_world *, int node,
                    const struct sim_redis_event *);
+/* A table has heard or said this. */
+void sim_same_bytes(struct sim_world *, int conn, const void *, size_t);
 /* News of an acquisition, before its owner hears them. */
 void sim_same_told(struct sim_world *, int client,
                    const struct snib__acquisition *, uint8_t news);

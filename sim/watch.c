@@ -1,10 +1,6 @@
-/* sim/watch.c — after every command at a server: brings what is known of it up
- * to date, and has the theorems about it checked. */
-#include <stdlib.h>
-#include <string.h>
-
+/* sim/watch.c — after every step of a store: brings what is known of it up to
+ * date, and has the theorems about it checked. */
 #include "sim/direct.h"
-#include "sim/same.h"
 
 /* -- books ----------------------------------------------------------------- */
 
@@ -13,7 +9,7 @@ static void look(struct sim_world *w, const struct sim_step *s)
     theorem_readers_and_writers(w, s);
     theorem_nothing_ends_early(w, s);
     theorem_what_was_forced_stays_ended(w, s);
-    if (!s->script) {
+    if (s->by->deed == SIM_DID_OTHER || s->by->deed == SIM_DID_RENEW) {
         return;
     }
     theorem_permits_fit(w, s);
@@ -41,10 +37,10 @@ static void grow(struct sim_world *w, int64_t size)
     }
 }
 
-static void step(struct sim_world *w, enum sim_script script, int name,
-                 const struct sim_redis_event *ev)
+/* The name n was changed, or may have been. */
+static void step(struct sim_world *w, const struct sim_seen *by, int n)
 {
-    struct sim_step s = {.script = script, .ev = ev, .name = name};
+    struct sim_step s = {.by = by, .name = n};
     sim_book_turn(w, &s);
     if (s.is->holders < SIM_BOOK && s.is->waiters < SIM_BOOK) {
         look(w, &s);
@@ -54,10 +50,10 @@ static void step(struct sim_world *w, enum sim_script script, int name,
     }
     for (int i = 0; sim_force(w) && i < s.is->holders; i++) {
         if (sim_is_new(&s, &s.is->holder[i])) {
-            sim_force_soon(w, name);
+            sim_force_soon(w, n);
         }
     }
-    sim_book_keep(w, name, s.is);
+    sim_book_keep(w, n, s.is);
 }
 
 /* Plain mutexes: read what stands there now. Other theorems check the steps. */
@@ -68,126 +64,134 @@ static void read_again(struct sim_world *w, int name)
     sim_book_keep(w, name, &is);
 }
 
-static void watch_books(struct sim_world *w, const struct sim_redis_event *ev)
+static void watch_book(struct sim_world *w, const struct sim_seen *by, int n)
 {
-    enum sim_script script = sim_script(ev);
-    if (!ev->script) {
-        return;
+    if (sim_kinds(w)) {
+        step(w, by, n);
+    } else {
+        read_again(w, n);
     }
-    theorem_force_is_said(w, ev);
-    theorem_release_seen(w, ev);
-    if (!script) {
-        theorem_renewal_seen(w, ev);
+}
+
+/* -- one request ----------------------------------------------------------- */
+
+static void watch_name(struct sim_world *w, const struct sim_seen *s)
+{
+    bool held = sim_held(w, s->name);
+    struct sim_resource *r = &w->resource[s->name];
+    r->held_at = held ? w->t : r->held_at;
+    theorem_served_promptly(w, s->name, held);
+    if (s->deed == SIM_DID_RELEASE || s->deed == SIM_DID_CANCEL) {
+        theorem_unwanted_ended(w, s);
+    }
+}
+
+/* A request for a lock of this world, and its answer. */
+static void watch_request(struct sim_world *w, const struct sim_seen *s)
+{
+    theorem_first_come_first_served(w, s);
+    theorem_token_given(w, s);
+    theorem_no_needless_cancel(w, s);
+    theorem_force_is_said(w, s);
+    theorem_release_seen(w, s);
+    if (s->deed == SIM_DID_RENEW) {
+        theorem_renewal_seen(w, s);
+    }
+}
+
+/* A request, and what it left behind. */
+static void watch_part(struct sim_world *w, const struct sim_seen *s)
+{
+    watch_request(w, s);
+    if (s->name >= 0 && !s->looked) {
+        watch_book(w, s, s->name);
+        watch_name(w, s);
+    }
+}
+
+/* -- a step ---------------------------------------------------------------- */
+
+/* A waiter is told that it was granted. */
+static void watch_told(struct sim_world *w, const struct sim_seen *s)
+{
+    theorem_first_come_first_served(w, s);
+    theorem_token_given(w, s);
+    if (s->name >= 0) {
+        theorem_unwanted_pushed(w, s);
+    }
+}
+
+/* Which names were changed is not known. */
+static void watch_everything(struct sim_world *w, const struct sim_act *a)
+{
+    struct sim_seen other = {.deed = SIM_DID_OTHER, .name = -1};
+    for (int k = 0; k < a->count; k++) {
+        watch_request(w, &a->part[k]);
+        theorem_looks_are_few(w, &a->part[k]);
     }
     for (int n = 0; n < w->opt.names; n++) {
-        if (script && strcmp(ev->argv[SIM_ARG_KEY].ptr, sim_keys[n])) {
-            continue;
-        }
-        if (sim_kinds(w)) {
-            step(w, script, n, ev);
-        } else {
-            read_again(w, n);
+        watch_book(w, &other, n);
+    }
+}
+
+/* Several locks in one step. Each lock that was looked at is judged by itself,
+ * after all of it. Not so a lock behind the first that was refused. */
+static void watch_batch(struct sim_world *w, const struct sim_act *a)
+{
+    theorem_all_or_none(w, a);
+    for (int k = 0; k < a->count; k++) {
+        const struct sim_seen *s = &a->part[k];
+        theorem_travel_as_asked(w, a, s);
+        if (s->said != SIM_SAID_FAILED &&
+            (s->said != SIM_SAID_OVER || k < a->missed)) {
+            watch_part(w, s);
         }
     }
 }
 
-/* -- servers --------------------------------------------------------------- */
-
-static void watch_quorum(struct sim_world *w, int node,
-                         const struct sim_redis_event *ev)
+static void watch_quorum(struct sim_world *w, const struct sim_act *a)
 {
-    for (int n = 0; ev->script && n < w->opt.names; n++) {
-        struct sim_stand was = sim_quorum_read(w, node, n);
-        theorem_own_grant_only(w, node, n, &was, ev);
-        if (sim_stand_live(w, node, n)) {
+    for (int n = 0; n < w->opt.names; n++) {
+        struct sim_stand was = sim_quorum_read(w, a->node, n);
+        theorem_own_grant_only(w, a->node, n, &was, &a->part[0]);
+        if (sim_stand_live(w, a->node, n)) {
             w->resource[n].held_at = w->t;
         }
     }
 }
 
-/* Handle a script, or a message of one, for the name it is about. */
-static void watch_name(struct sim_world *w, const struct sim_redis_event *ev)
+static void watch_one_server(struct sim_world *w, const struct sim_act *a)
 {
-    const char *key = NULL;
-    enum sim_script script = sim_script(ev);
-    if (script) {
-        int n = sim_name_of(w, ev->argv[3].ptr, "");
-        if (n >= 0) {
-            bool held = sim_held(w, n);
-            w->resource[n].held_at = held ? w->t : w->resource[n].held_at;
-            theorem_served_promptly(w, n, held);
-            if (script == SIM_SCRIPT_RELEASE || script == SIM_SCRIPT_CANCEL) {
-                theorem_unwanted_ended(w, sim_args(ev)[SIM_ARG_REQUEST].ptr, n);
-            }
-        }
-    } else if (ev->in_script && strcmp(ev->name, "publish") == 0 &&
-               (key = strstr(ev->argv[2].ptr, "snib:{"))) {
-        int n = sim_name_of(w, key, "");
-        if (n >= 0 && strncmp(ev->argv[2].ptr, "g ", 2) == 0) {
-            theorem_unwanted_pushed(w, ev->argv[1].ptr, ev->argv[2].ptr, n);
-        }
+    if (a->several) {
+        watch_batch(w, a);
+        return;
     }
+    if (a->everywhere) {
+        watch_everything(w, a);
+    }
+    for (int k = 0; k < a->count && !a->everywhere; k++) {
+        theorem_travel_as_asked(w, NULL, &a->part[k]);
+        watch_part(w, &a->part[k]);
+    }
+    sim_directs_step(w, &a->part[0]);
 }
 
-/* Several locks in one script. Each lock that was looked at is a step, checked
- * after the whole script. */
-static void watch_batch(struct sim_world *w, const struct sim_batch *c)
+void sim_watch(struct sim_world *w, const struct sim_act *a)
 {
-    theorem_all_or_none(w, c);
-    for (int k = 0; k < c->count; k++) {
-        theorem_travel_as_asked(w, c, &c->part[k].ev);
-        if (c->part[k].looked_at) {
-            watch_books(w, &c->part[k].ev);
-            watch_name(w, &c->part[k].ev);
+    switch (a->part[0].deed) {
+    case SIM_DID_TELL:
+        if (!sim_quorum(w)) {
+            watch_told(w, &a->part[0]);
         }
-    }
-}
-
-/* A script as a line of the timeline: whose it is, for which request, its
- * answer. */
-static void note_script(struct sim_world *w, int node,
-                        const struct sim_redis_event *ev)
-{
-    char reply[72];
-    size_t n = 0;
-    const char *r = ev->reply;
-    for (size_t i = 0; i < ev->reply_len && n + 1 < sizeof reply; i++) {
-        if (r[i] != '\r') {
-            reply[n++] = r[i] == '\n' ? ' ' : r[i];
+        break;
+    case SIM_DID_LIST:
+    case SIM_DID_LIST_ON:
+        if (!sim_quorum(w)) {
+            theorem_looks_are_few(w, &a->part[0]);
         }
-    }
-    reply[n] = 0;
-    sim_note(w,
-             "    server%.*d: %s of %d args, %s, client %.6s request %.6s: %s",
-             w->nodes > 1, node, ev->name, ev->argc,
-             ev->argc > 3 ? ev->argv[3].ptr : "",
-             sim_script(ev) ? sim_args(ev)[SIM_ARG_CLIENT].ptr : "",
-             sim_request_of(ev), reply);
-}
-
-void sim_watch(void *user, const struct sim_redis_event *ev)
-{
-    static _Thread_local struct sim_batch batch;
-    struct sim_server *s = user;
-    struct sim_world *w = s->world;
-    sim_same_step(w, (int)(s - w->node), ev);
-    if (sim_quorum(w)) {
-        watch_quorum(w, (int)(s - w->node), ev);
-    } else if (sim_several(w, ev, &batch)) {
-        watch_batch(w, &batch);
-    } else {
-        theorem_travel_as_asked(w, NULL, ev);
-        theorem_first_come_first_served(w, ev);
-        theorem_token_given(w, ev);
-        theorem_no_needless_cancel(w, ev);
-        watch_books(w, ev);
-        watch_name(w, ev);
-        theorem_looks_are_few(w, ev);
-        sim_directs_step(w, ev);
-    }
-    if (w->trace && ev->script) {
-        note_script(w, (int)(s - w->node), ev);
-    } else if (w->trace && strcmp(ev->name, "publish") == 0) {
-        sim_note(w, "    server: publish %.60s", ev->argv[2].ptr);
+        break;
+    default:
+        (sim_quorum(w) ? watch_quorum : watch_one_server)(w, a);
+        break;
     }
 }

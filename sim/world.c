@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/world.h"
+#include "sim/table.h"
 
 /* The longest virtual run: plans end before PHASE_MS; the healed world must
  * come to rest within twice the longest lease or not_after. */
@@ -151,6 +151,7 @@ static void look_now_and_then(struct sim_world *w)
     theorem_no_waiter_beside_a_free_lock(w);
     theorem_nobody_sleeps_beside_room(w);
     theorem_call_ends_by_its_limit(w);
+    theorem_granted_hear_of_it(w);
     theorem_unwanted_is_given_back(w);
     theorem_refused_leave_nothing(w, false);
     theorem_spin(w);
@@ -183,8 +184,12 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
     w->opt.owners *= opt->many_pct ? 1 + SIM_NAMES : 1;
     for (int k = 0; k < w->nodes; k++) {
         w->node[k].world = w;
+        if (sim_table(w)) {
+            w->node[k].table = sim_table_new(&w->node[k]);
+            continue;
+        }
         w->node[k].redis = sim_redis_new(lua, opt->seed + (uint64_t)k);
-        sim_redis_set_hook(w->node[k].redis, sim_watch, &w->node[k]);
+        sim_redis_set_hook(w->node[k].redis, sim_redis_watch, &w->node[k]);
     }
     if (sim_quorum(w)) {
         sim_quorum_start(w);
@@ -223,10 +228,7 @@ static void clean_up(struct sim_world *w)
     }
     w->heap_size = 0;
     for (int k = 0; k < w->nodes; k++) {
-        sim_redis_snapshot_free(w->node[k].replica);
-        w->node[k].replica = NULL;
-        sim_redis_free(w->node[k].redis);
-        w->node[k].redis = NULL;
+        sim_serve_free(&w->node[k]);
     }
 }
 

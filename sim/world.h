@@ -1,8 +1,10 @@
 /* sim/world.h — the deterministic world: who is in it and what it can do.
  *
  * Everything real about snib runs here unchanged: the engine (src/core), the
- * Redis store (src/store/redis) and its Lua scripts. Modelled are time, clocks,
- * the network, the server (sim/server) and the callers' threads.
+ * Redis store (src/store/redis) and its Lua scripts; or the adapter of blocking
+ * stores and a snapshot of a table's rows (src/core). Modelled are time, clocks,
+ * the network, the server (sim/server, or sim/table.h) and the threads of
+ * callers and workers.
  *
  * Only the world and the theorems know true time, `w->t` (ns). A process reads
  * its own clock, whose offset and rate differ. While it is paused it does
@@ -14,6 +16,7 @@
 
 #include "core/engine.h"
 #include "sim/plan.h"
+#include "sim/seen.h"
 #include "sim/server/redis_model.h"
 #include "sim/told.h"
 
@@ -135,6 +138,7 @@ struct sim_owner {
     bool spins;             /* asks again and again */
     int64_t unqueued_since; /* it should stand in the queue; 0: it does */
     int64_t behind;         /* when it last waited behind its client */
+    int64_t granted_since;  /* it waits, and its grant stands; 0: it does not */
 };
 
 /* One name of a batch. Its acquisition belongs to a struct sim_owner of its own
@@ -174,6 +178,7 @@ struct sim_many {
 
 struct sim_client {
     struct snib__engine *engine;
+    struct sim_driver *driver; /* of a client at a table; NULL: it has none */
     struct snib__local_lock *local[SIM_NAMES];
     struct sim_wire wire[SIM_WIRES]; /* SIM_CONNS for each server */
     struct sim_owner owner[SIM_ACQS];
@@ -219,10 +224,11 @@ struct sim_resource {
 
 #include "sim/books.h"
 
-/* One Redis server. */
+/* One server: a Redis, or a table. */
 struct sim_server {
     struct sim_world *world;
-    struct sim_redis *redis;
+    struct sim_redis *redis;            /* NULL: it is a table */
+    struct sim_table *table;            /* NULL: it is a Redis */
     struct sim_redis_snapshot *replica; /* for the fault promote */
     int64_t paused_until, down_until, refuse_until, slow_until;
     int64_t step_us, ppm; /* of its wall clock */

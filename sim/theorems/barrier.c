@@ -1,7 +1,7 @@
-/* The parties of a barrier go together or not at all. A script that lets one
+/* The parties of a barrier go together or not at all. A step that lets one
  * party in lets in as many as the barrier has. Each of them was waiting at that
- * moment, or sent this script, and all share one token, the number of their
- * generation. Checked at the server after every script.
+ * moment, or sent this step, and all share one token, the number of their
+ * generation. Checked at the server after every step.
  *
  * A party that was counted is told so, or is told that nobody knows. It is
  * never told "no" while the others pass because it was counted. Checked when a
@@ -27,8 +27,7 @@ void theorem_parties_meet(struct sim_world *w, const struct sim_step *s)
             sim_fail(w, "parties meet", "name %d: tokens %lld and %lld",
                      s->name, (long long)token, (long long)h->token);
         }
-        if (!sim_waiter_of(s->was, h->id) &&
-            !sim_same(h->id, sim_request_of(s->ev))) {
+        if (!sim_waiter_of(s->was, h->id) && !sim_same(h->id, s->by->request)) {
             sim_fail(w, "parties meet", "name %d: %.8s was not waiting",
                      s->name, h->id);
         }
@@ -104,9 +103,9 @@ void theorem_parties_counted(struct sim_world *w, const struct sim_step *s)
         p->earlier[0] = p->token;
         p->token = h->token;
     }
-    const char *id = sim_request_of(s->ev);
+    const char *id = s->by->request;
     struct sim_party *p =
-        s->script == SIM_SCRIPT_CANCEL && id ? party_of(w, id) : NULL;
+        s->by->deed == SIM_DID_CANCEL ? party_of(w, id) : NULL;
     if (p && sim_holder_of(s->was, id) && !sim_holder_of(s->is, id)) {
         p->ended = true;
     }

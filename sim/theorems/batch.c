@@ -1,13 +1,13 @@
 /* Several locks as one batch: the promises of snib__engine_gather and
  * several.lua.
  *
- * At the server, after every such script. All or none: a batch that must get
- * all has all when its script is over, or nothing that it did not have before:
- * no grant and no position in a queue (token numbers may be used up). Any other
+ * At the store, after every such step. All or none: a batch that must get all
+ * has all when its step is over, or nothing that it did not have before: no
+ * grant and no position in a queue (token numbers may be used up). Any other
  * batch has the names before the first that was refused; the names behind it
- * are left as they were. The script's answer for each name is what stands then,
- * and it says "held" only where somebody stands or waits. Being one script,
- * nobody sees it half done. So it must be one script: while nothing is broken,
+ * are left as they were. The answer for each name is what stands then, and it
+ * says "held" only where somebody stands or waits. Being one step, nobody sees
+ * it half done. So it must be one step: while nothing is broken,
  * requests that were gathered travel together, requests that were parted do
  * not, and requests that were dropped do not travel at all.
  *
@@ -18,8 +18,6 @@
 #include <string.h>
 
 #include "sim/world.h"
-
-enum { FAILED, GRANTED, HELD = 3, LATE, OVER = 10 };
 
 /* -- at the server --------------------------------------------------------- */
 
@@ -38,56 +36,58 @@ static bool in_the_way(const struct sim_book *b, const char *id)
 }
 
 /* Check one name of a batch of which some were not granted. */
-static void one_of_some(struct sim_world *w, const struct sim_batch *c, int k,
+static void one_of_some(struct sim_world *w, const struct sim_act *c, int k,
                         bool is_new)
 {
-    const struct sim_part_step *p = &c->part[k];
+    const struct sim_seen *p = &c->part[k];
     if (c->all && is_new) {
         sim_fail(w, "all or none",
                  "name %d: a grant stays of a company "
                  "of which name %d was not granted",
                  p->name, c->part[c->missed].name);
-    } else if (!c->all && k < c->missed && p->code != GRANTED) {
+    } else if (!c->all && k < c->missed && p->said != SIM_SAID_GRANTED) {
         sim_fail(w, "as far as it goes",
-                 "name %d: %lld before the first that was refused", p->name,
-                 (long long)p->code);
-    } else if (k > c->missed && p->code != OVER) {
+                 "name %d: %d before the first that was refused", p->name,
+                 (int)p->said);
+    } else if (k > c->missed && p->said != SIM_SAID_OVER) {
         sim_fail(w, "as far as it goes",
-                 "name %d: %lld behind the first that was refused", p->name,
-                 (long long)p->code);
+                 "name %d: %d behind the first that was refused", p->name,
+                 (int)p->said);
     }
 }
 
-static void look_at(struct sim_world *w, const struct sim_batch *c, int k)
+static void look_at(struct sim_world *w, const struct sim_act *c, int k)
 {
     static _Thread_local struct sim_book is;
-    const struct sim_part_step *p = &c->part[k];
+    const struct sim_seen *p = &c->part[k];
     const struct sim_book *was = &w->shelf[p->name].book;
-    const char *id = p->ev.argv[SIM_ARG_REQUEST].ptr;
+    const char *id = p->request;
     sim_book_read(w, p->name, &is);
+    is.now = p->now_ms ? p->now_ms : is.now;
     const struct sim_holder *h = sim_holder_of(&is, id);
     const struct sim_holder *had = sim_holder_of(was, id);
     bool stands = h && sim_live(h, is.now);
     bool is_new = stands && !(had && sim_live(had, is.now));
-    if (p->code == GRANTED ? !stands || h->token != p->token : is_new) {
+    bool granted = p->said == SIM_SAID_GRANTED;
+    if (granted ? !stands || h->token != p->given : is_new) {
         sim_fail(w, "the answer is what stands",
-                 "name %d: answer %lld, token %lld; there is %lld", p->name,
-                 (long long)p->code, (long long)p->token,
+                 "name %d: answer %d, token %lld; there is %lld", p->name,
+                 (int)p->said, (long long)p->given,
                  (long long)(stands ? h->token : 0));
     }
     if (sim_waiter_of(&is, id) && !sim_waiter_of(was, id)) {
         sim_fail(w, "all or none", "name %d: a company stands in its queue",
                  p->name);
     }
-    if (p->code == HELD && !in_the_way(&is, id)) {
+    if (p->said == SIM_SAID_HELD && !in_the_way(&is, id)) {
         sim_fail(w, "a refusal says what is true",
                  "name %d: refused to a company, and nobody is there", p->name);
     }
     if (c->missed >= 0) {
         one_of_some(w, c, k, is_new);
-    } else if (p->code != GRANTED) {
-        sim_fail(w, "all or none", "name %d: %lld, and none was refused",
-                 p->name, (long long)p->code);
+    } else if (!granted) {
+        sim_fail(w, "all or none", "name %d: %d, and none was refused", p->name,
+                 (int)p->said);
     }
 }
 
@@ -110,20 +110,19 @@ static struct sim_many *whose(struct sim_world *w, const char *id)
     return NULL;
 }
 
-void theorem_all_or_none(struct sim_world *w, const struct sim_batch *c)
+void theorem_all_or_none(struct sim_world *w, const struct sim_act *c)
 {
     for (int k = 0; k < c->count; k++) {
-        if (c->part[k].name >= 0) {
+        if (c->part[k].name >= 0 && !c->part[k].looked) {
             look_at(w, c, k);
         }
     }
     if (c->missed < 0) {
         return;
     }
-    int64_t code = c->part[c->missed].code;
-    struct sim_many *m =
-        whose(w, c->part[c->missed].ev.argv[SIM_ARG_REQUEST].ptr);
-    if (m && (code == FAILED || code == LATE)) {
+    enum sim_said said = c->part[c->missed].said;
+    struct sim_many *m = whose(w, c->part[c->missed].request);
+    if (m && (said == SIM_SAID_FAILED || said == SIM_SAID_LATE)) {
         m->apart = true; /* that request will be sent once more, alone */
     }
 }
@@ -137,15 +136,14 @@ static int joined(const struct sim_many *m)
     return n;
 }
 
-/* c: the batch that ev is part of; NULL: ev asks for one name alone. */
-void theorem_travel_as_asked(struct sim_world *w, const struct sim_batch *c,
-                             const struct sim_redis_event *ev)
+/* c: the batch that s is part of; NULL: s asks for one name alone. */
+void theorem_travel_as_asked(struct sim_world *w, const struct sim_act *c,
+                             const struct sim_seen *s)
 {
-    if (!w->opt.many_pct || w->opt.fault_count ||
-        sim_script(ev) != SIM_SCRIPT_ACQUIRE) {
+    if (!w->opt.many_pct || w->opt.fault_count || s->deed != SIM_DID_ACQUIRE) {
         return;
     }
-    const struct sim_many *m = whose(w, ev->argv[SIM_ARG_REQUEST].ptr);
+    const struct sim_many *m = whose(w, s->request);
     if (!m) {
         return;
     }
@@ -153,9 +151,8 @@ void theorem_travel_as_asked(struct sim_world *w, const struct sim_batch *c,
     together = together < 2 ? 0 : together;
     if (m->way == SNIB__BATCH_DROP || (c ? c->count : 0) != together) {
         sim_fail(w, "travel as asked",
-                 "%s: %d in one step, gathered were %d (way %d)",
-                 ev->argv[SIM_ARG_KEY].ptr, c ? c->count : 1, joined(m),
-                 (int)m->way);
+                 "name %d: %d in one step, gathered were %d (way %d)", s->name,
+                 c ? c->count : 1, joined(m), (int)m->way);
     }
 }
 

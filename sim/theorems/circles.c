@@ -381,23 +381,21 @@ static void too_early(struct sim_world *w, const struct sim_client *c, int conn)
     }
 }
 
-void theorem_looks_are_few(struct sim_world *w,
-                           const struct sim_redis_event *ev)
+void theorem_looks_are_few(struct sim_world *w, const struct sim_seen *s)
 {
-    bool scan = strcmp(ev->name, "scan") == 0;
-    bool inspect = ev->script && ev->argc == 3 + 6 + 2 &&
-                   strcmp(ev->argv[2].ptr, "6") == 0;
-    struct sim_client *c = scan || inspect ? client_of(w, ev->conn) : NULL;
+    bool looks = s->deed == SIM_DID_LIST || s->deed == SIM_DID_LIST_ON ||
+                 s->deed == SIM_DID_INSPECT;
+    struct sim_client *c = looks ? client_of(w, s->conn) : NULL;
     if (!c || !sim_circles(w)) {
         return;
     }
-    if (scan && strcmp(ev->argv[1].ptr, "0") == 0) {
+    if (s->deed == SIM_DID_LIST) {
         if (c->look.from) {
-            too_early(w, c, ev->conn);
+            too_early(w, c, s->conn);
         }
         c->look.length =
-            ev->conn == c->look.conn ? c->look.to - c->look.from : 0;
-        c->look.conn = ev->conn;
+            s->conn == c->look.conn ? c->look.to - c->look.from : 0;
+        c->look.conn = s->conn;
         c->look.before = c->look.to;
         c->look.from = w->t;
     }

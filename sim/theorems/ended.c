@@ -5,38 +5,30 @@
  * others. A client does not open by a release a lock that it has lost and that
  * is to stay closed for a delay.
  *
- * Nothing stays after its time. A script that gives a grant drops all grants
+ * Nothing stays after its time. A step that gives a grant drops all grants
  * that are over, so a dead holder delays others by its own lease and no more.
  *
- * Both are checked at the server after every script. */
-#include <stdlib.h>
-
+ * Both are checked at the server after every step. */
 #include "sim/world.h"
 
 static bool ended_by(const struct sim_step *s, const struct sim_holder *h)
 {
-    /* force.c checks those */
-    if (!s->script || s->script == SIM_SCRIPT_FORCE) {
-        return s->script == SIM_SCRIPT_FORCE;
-    }
-    const struct sim_redis_arg *v = sim_args(s->ev);
-    if (!sim_same(v[SIM_ARG_CLIENT].ptr, h->client)) {
-        return false;
-    }
-    int prior = s->script == SIM_SCRIPT_ACQUIRE  ? SIM_ARG_CLIENT + 8
-                : s->script == SIM_SCRIPT_CANCEL ? SIM_ARG_CLIENT + 2
-                                                 : 0;
-    if (prior && strtoll(v[prior].ptr, NULL, 10) == h->token) {
+    const struct sim_seen *by = s->by;
+    if (by->deed == SIM_DID_FORCE) { /* force.c checks those */
         return true;
     }
-    if (s->script == SIM_SCRIPT_CANCEL) {
-        return sim_same(v[SIM_ARG_REQUEST].ptr, h->id);
+    if (!sim_same(by->client, h->client)) {
+        return false;
+    }
+    if (by->prior && by->prior == h->token) {
+        return true;
+    }
+    if (by->deed == SIM_DID_CANCEL) {
+        return sim_same(by->request, h->id);
     }
     /* With a tombstone the release ends the request, whatever its token. */
-    return s->script == SIM_SCRIPT_RELEASE &&
-           sim_same(v[SIM_ARG_REQUEST].ptr, h->id) &&
-           (strtoll(v[SIM_ARG_CLIENT + 2].ptr, NULL, 10) == h->token ||
-            v[SIM_ARG_CLIENT + 3].ptr[0] == '1');
+    return by->deed == SIM_DID_RELEASE && sim_same(by->request, h->id) &&
+           (by->token == h->token || by->resent);
 }
 
 /* Does this owner know grant h as lost? Local hand-overs raise the token of an
@@ -79,7 +71,7 @@ void theorem_nothing_ends_early(struct sim_world *w, const struct sim_step *s)
         } else if (is && is->end < h->end) {
             sim_fail(w, "nothing ends early", "name %d: %.8s was shortened",
                      s->name, h->id);
-        } else if (!is && h->delay && s->script != SIM_SCRIPT_FORCE &&
+        } else if (!is && h->delay && s->by->deed != SIM_DID_FORCE &&
                    h->mode != 1 && /* readers share tokens */
                    sim_live(h, s->is->now) && is_lost(w, s->name, h)) {
             sim_fail(w, "nothing ends early",

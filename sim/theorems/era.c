@@ -1,6 +1,6 @@
 /* Fencing tokens of all kinds of locks (P2).
  *
- * At the server, after every script: the token of a mutex, a writer, a grant of
+ * At the server, after every step: the token of a mutex, a writer, a grant of
  * permits or a barrier's generation is above every token before. A reader's
  * token is that of the last exclusive grant, and never below one, as far as the
  * store remembers. Excused: the server's clock went back *and* data was lost.

@@ -7,7 +7,7 @@
  * long as its lease, and for ten seconds at least, and that still waits, gets a
  * new grant; nothing that was said of the old grant may be said of the new
  * one.) The other theorems of the books hold as ever: tokens go on rising, and
- * a waiter that fits is granted in the very same script, a lock-delay or not.
+ * a waiter that fits is granted in the very same step, a lock-delay or not.
  *
  * The answers: a renewal or a release is answered "revoked" if, and only if,
  * that very grant was force-released.
@@ -17,7 +17,9 @@
  * in the time that some messages take (the hint, and the renewal that it leads
  * to, which may have to wait for the answer of a renewal that crossed it). With
  * a subscription that was cut it is told as soon as that is there again; the
- * client keeps one as long as it holds something. With no subscription, and
+ * client keeps one as long as it holds something. (At a table the hint may meet
+ * the acquire itself while that is executed, and is lost then: the next renewal
+ * tells.) With no subscription, and
  * nothing broken, it is told by the next renewal. A fixed lease is not renewed;
  * there it is told when its client begins to listen, a second after its first
  * grant. In any case it is told by the deadline (told.c). Until it is told,
@@ -28,7 +30,6 @@
  * heard of it or not. Excused: a release that asked no server, since another
  * owner of the same client had the lock after it and had not heard. All is
  * excused once the store has lost what it acknowledged. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/engine_i.h"
@@ -95,21 +96,12 @@ bool sim_is_sound(const struct sim_world *w, int client)
            w->opt.latency_us <= 2000; /* else silence may be a cut */
 }
 
-/* Does the client hear what the server says to it? Once it has subscribed anew
- * it has two channels, and the second is the one that counts. */
+/* Does the client hear what the server says to it? */
 static bool listens(const struct sim_world *w, int client)
 {
-    const struct sim_client *c = &w->client[client];
-    const struct sim_wire *l = &c->wire[SUBS];
-    char first[5 + 33];
-    if (!sim_is_sound(w, client) || !wire_is_sound(w, l) ||
-        w->opt.spin == SIM_SPIN_UNRESPONSIVE) {
-        return false;
-    }
-    snprintf(first, sizeof first, "snib:%s", c->hex);
-    size_t ears = sim_redis_subscriptions(w->node[0].redis, l->server_conn);
-    return ears > 1 ||
-           (ears == 1 && sim_redis_numsub(w->node[0].redis, first) == 1);
+    return sim_is_sound(w, client) &&
+           wire_is_sound(w, &w->client[client].wire[SUBS]) &&
+           w->opt.spin != SIM_SPIN_UNRESPONSIVE && sim_reaches(w, client);
 }
 
 /* Mark the owners that believe that they hold this grant. */
@@ -158,10 +150,8 @@ static void note(struct sim_world *w, int name, const struct sim_holder *h)
 
 void theorem_force_ends_all(struct sim_world *w, const struct sim_step *s)
 {
-    const char *reply = s->ev->reply;
     int64_t count = 0;
-    if (s->script != SIM_SCRIPT_FORCE || s->ev->reply_len < 6 ||
-        reply[0] != '*') {
+    if (s->by->deed != SIM_DID_FORCE || s->by->said != SIM_SAID_DONE) {
         return;
     }
     for (int i = 0; i < s->was->holders; i++) {
@@ -186,9 +176,9 @@ void theorem_force_ends_all(struct sim_world *w, const struct sim_step *s)
                      s->name, x->id);
         }
     }
-    if (strtoll(reply + 5, NULL, 10) != count) {
-        sim_fail(w, "a force ends all", "name %d: %lld ended, said: %.8s",
-                 s->name, (long long)count, reply + 4);
+    if (s->by->count != count) {
+        sim_fail(w, "a force ends all", "name %d: %lld ended, said: %lld",
+                 s->name, (long long)count, (long long)s->by->count);
     }
 }
 
@@ -225,87 +215,42 @@ static bool is_read(const struct sim_world *w, int client, int conn)
     return conn == l[CALLERS].server_conn || conn == l[BACKGROUND].server_conn;
 }
 
-static void said(struct sim_world *w, int conn, int name, const char *what,
-                 const char *id, int64_t token, bool revoked)
+static void said(struct sim_world *w, const struct sim_seen *s,
+                 const char *what)
 {
-    struct sim_forced *f = sim_forced_of(w, name, id);
+    struct sim_forced *f = sim_forced_of(w, s->name, s->request);
+    bool revoked = s->said == SIM_SAID_REVOKED;
     /* the release of a stray grant says 0 */
-    bool stands = f && f->token == token;
+    bool stands = f && f->token == s->token && f->at <= s->at;
     int64_t now = sim_wall_us(w, 0) / 1000;
-    if (revoked && !f) {
+    /* A table remembers until somebody sweeps. */
+    if (revoked && !f && !(sim_table(w) && w->forced_count[s->name])) {
         sim_fail(w, "who was ended by force is told so",
-                 "name %d: %s of %.8s is said to be revoked", name, what, id);
+                 "name %d: %s of %.8s is said to be revoked", s->name, what,
+                 s->request);
     }
     if (!revoked && stands && f->end > now && !w->p1_off) {
         sim_fail(w, "who was ended by force is told so",
-                 "name %d: %s of %.8s does not say that it was", name, what,
-                 id);
+                 "name %d: %s of %.8s does not say that it was", s->name, what,
+                 s->request);
     }
-    int client = sim_client_of(w, f ? f->client : id);
+    int client = sim_client_of(w, f ? f->client : s->client);
     if (revoked && f && client >= 0 && !f->answered &&
-        sim_is_sound(w, client) && is_read(w, client, conn)) {
+        sim_is_sound(w, client) && is_read(w, client, s->conn)) {
         f->answered = w->t;
         f->faults = w->faults;
     }
 }
 
-static const char *next_line(const char *r, const char *end)
+void theorem_force_is_said(struct sim_world *w, const struct sim_seen *s)
 {
-    const char *stop = memchr(r, '\n', (size_t)(end - r));
-    return stop ? stop + 1 : end;
-}
-
-/* EVALSHA script 2n (holders, tombstones)… client (request, token, lease)…
- * Reply: *n+1 :now then for each lock a code or a text. */
-static void renewed(struct sim_world *w, const struct sim_redis_event *ev)
-{
-    int keys = atoi(ev->argv[2].ptr), first = 3 + keys + 1;
-    const char *r = ev->reply, *end = r + ev->reply_len;
-    if (keys < 2 || keys % 2 || ev->argc != first + keys / 2 * 3 ||
-        ev->reply_len < 4 || *r != '*') {
+    if (!sim_force(w) || s->name < 0 || s->said == SIM_SAID_ERROR) {
         return;
     }
-    /* -2, -1: the lines of the count and of now */
-    for (int i = -2; i < keys / 2; i++) {
-        const char *at = r;
-        r = next_line(r, end);
-        bool revoked = *at == '$' && end - r > 8 && !memcmp(r, "REVOKED ", 8);
-        if (*at == '$') {
-            r = next_line(r, end);
-        }
-        if (i < 0 || (*at != ':' && !revoked)) {
-            continue;
-        }
-        for (int n = 0; n < w->opt.names; n++) {
-            if (strcmp(ev->argv[3 + 2 * i].ptr, sim_keys[n]) == 0) {
-                const struct sim_redis_arg *v = &ev->argv[first + 3 * i];
-                said(w, ev->conn, n, "a renewal", v[0].ptr,
-                     strtoll(v[1].ptr, NULL, 10), revoked);
-            }
-        }
-    }
-}
-
-void theorem_force_is_said(struct sim_world *w,
-                           const struct sim_redis_event *ev)
-{
-    enum sim_script script = sim_script(ev);
-    const char *reply = ev->reply;
-    if (!sim_force(w)) {
-        return;
-    }
-    if (!script) {
-        renewed(w, ev);
-    } else if (script == SIM_SCRIPT_RELEASE && ev->reply_len > 6 &&
-               memcmp(reply, "*1\r\n:", 5) == 0) {
-        for (int n = 0; n < w->opt.names; n++) {
-            const struct sim_redis_arg *v = sim_args(ev);
-            if (strcmp(ev->argv[SIM_ARG_KEY].ptr, sim_keys[n]) == 0) {
-                said(w, ev->conn, n, "a release", v[SIM_ARG_REQUEST].ptr,
-                     strtoll(v[SIM_ARG_CLIENT + 2].ptr, NULL, 10),
-                     reply[5] == '2');
-            }
-        }
+    if (s->deed == SIM_DID_RENEW) {
+        said(w, s, "a renewal");
+    } else if (s->deed == SIM_DID_RELEASE) {
+        said(w, s, "a release");
     }
 }
 
@@ -330,7 +275,7 @@ static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
         from = f->answered > entered_at ? f->answered : entered_at;
         return from + hops(w, ANSWER_HOPS);
     }
-    if (f->heard) {
+    if (f->heard && !sim_table(w)) {
         return from + hops(w, HEARD_HOPS);
     }
     if (w->faults) {

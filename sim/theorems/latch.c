@@ -1,8 +1,8 @@
-/* A closed latch keeps everybody out: no script leaves a new grant behind while
+/* A closed latch keeps everybody out: no step leaves a new grant behind while
  * there is something to count down. And a request that is repeated after a lost
- * reply counts once: one request changes the params in one script at most
+ * reply counts once: one request changes the params in one step at most
  * (excused once the store has lost data). Checked at the server after every
- * script. */
+ * step. */
 #include <string.h>
 
 #include "sim/world.h"
@@ -21,9 +21,9 @@ void theorem_gate_is_closed(struct sim_world *w, const struct sim_step *s)
 void theorem_counts_down_once(struct sim_world *w, const struct sim_step *s)
 {
     struct sim_shelf *shelf = &w->shelf[s->name];
-    const char *id = sim_request_of(s->ev);
+    const char *id = s->by->request;
     int kept = (int)(sizeof shelf->down / sizeof shelf->down[0]);
-    if (s->script != SIM_SCRIPT_PARAMS || w->p1_off ||
+    if (s->by->deed != SIM_DID_PARAMS || w->p1_off ||
         (s->was->size == s->is->size && s->was->gate == s->is->gate)) {
         return;
     }

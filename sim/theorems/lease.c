@@ -17,7 +17,6 @@
  * grant, some text for one at risk, the word of its cause for a lost one; cut
  * to the space given, on one line. Checked at each change of state that is
  * told. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/engine_i.h"
@@ -64,24 +63,17 @@ static const struct sim_owner *whose(const struct sim_world *w, int name,
     return NULL;
 }
 
-/* EVALSHA script 2n (holders, tombstones)… client (request, token, lease)… */
-void theorem_renewal_seen(struct sim_world *w, const struct sim_redis_event *ev)
+void theorem_renewal_seen(struct sim_world *w, const struct sim_seen *s)
 {
-    int keys = atoi(ev->argv[2].ptr), first = 3 + keys + 1;
-    if (!w->opt.lease2_ms || w->faults || keys < 2 || keys % 2 ||
-        ev->argc != first + keys / 2 * 3) {
+    if (!w->opt.lease2_ms || w->faults || s->name < 0 || !s->lease_ms) {
         return;
     }
-    for (int i = 0; i < keys / 2; i++) {
-        const struct sim_redis_arg *v = &ev->argv[first + 3 * i];
-        int name = sim_name_of(w, ev->argv[3 + 2 * i].ptr, "");
-        int64_t ms = strtoll(v[2].ptr, NULL, 10);
-        const struct sim_owner *l = name < 0 ? NULL : whose(w, name, v[0].ptr);
-        if (l && ms && ms != l->lease_ms) {
-            sim_fail(w, "leases are as asked for",
-                     "name %d: %.8s is renewed for %lld ms, asked for %lld",
-                     name, v[0].ptr, (long long)ms, (long long)l->lease_ms);
-        }
+    const struct sim_owner *l = whose(w, s->name, s->request);
+    if (l && s->lease_ms != l->lease_ms) {
+        sim_fail(w, "leases are as asked for",
+                 "name %d: %.8s is renewed for %lld ms, asked for %lld",
+                 s->name, s->request, (long long)s->lease_ms,
+                 (long long)l->lease_ms);
     }
 }
 

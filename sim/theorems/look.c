@@ -23,8 +23,6 @@
 #include "core/about.h"
 #include "sim/direct.h"
 
-enum { KEYS = 6, ARGS = 3 + KEYS + 2, ARG_KEY = 3 };
-
 /* One row of an answer. */
 struct row {
     int kind; /* SNIB__ROW_… */
@@ -70,32 +68,16 @@ static void only_live(struct sim_book *b)
     qsort(b->waiter, (size_t)waiters, sizeof b->waiter[0], by_turn);
 }
 
-static int64_t last_token(const struct sim_world *w, int name)
+void theorem_look_seen(struct sim_world *w, const struct sim_seen *seen)
 {
-    char key[64];
-    struct sim_redis_arg v;
-    int n = snprintf(key, sizeof key, "%s:t", sim_keys[name]);
-    return sim_redis_string(w->node[0].redis, 0, key, (size_t)n,
-                            sim_wall_us(w, 0), &v)
-               ? strtoll(v.ptr, NULL, 10)
-               : 0;
-}
-
-void theorem_look_seen(struct sim_world *w, const struct sim_redis_event *ev)
-{
-    if (!w->directs->sight || ev->argc != ARGS ||
-        strcmp(ev->argv[2].ptr, "6") != 0) {
+    if (!w->directs->sight || seen->deed != SIM_DID_INSPECT || seen->name < 0) {
         return;
     }
-    int name = sim_name_of(w, ev->argv[ARG_KEY].ptr, "");
-    if (name < 0) {
-        return;
-    }
-    struct sim_sight *s = &w->directs->sight[name];
+    struct sim_sight *s = &w->directs->sight[seen->name];
     struct sim_view *v = &s->view[s->views++ % SIM_VIEWS];
     v->at = w->t;
-    v->token = last_token(w, name);
-    sim_book_read(w, name, &v->book);
+    v->token = sim_redis_last_token(w, 0, seen->name);
+    sim_book_read(w, seen->name, &v->book);
     only_live(&v->book);
 }
 
@@ -169,7 +151,7 @@ static bool is_waiter(const struct row *r, const struct sim_waiter *x,
                       int64_t now)
 {
     return r->kind == SNIB__ROW_WAITER && sim_same(r->id, x->id) &&
-           sim_same(r->client_id, x->conn + 5) && r->mode == x->mode &&
+           sim_same(r->client_id, x->client) && r->mode == x->mode &&
            r->permits == x->permits && r->left == x->alive - now &&
            (!x->queued || r->rank == (int64_t)x->rank);
 }

@@ -2,13 +2,11 @@
  * while a waiter of its class that came earlier, or one of a better class, is
  * alive and stands in the queue, whether that waiter fits or not.
  *
- * Checked at the server after every script. The order of the scripts tells who
+ * Checked at the server after every step. The order of the steps tells who
  * came when; the request tells the class. An upgrade is ahead of all, and a
- * read inside a write waits for nobody. The request that sends this very script
+ * read inside a write waits for nobody. The request that sends this very step
  * (perhaps giving back an earlier grant) comes after those in the queue,
  * whatever its class. */
-#include <stdlib.h>
-
 #include "sim/world.h"
 
 /* The holder as the waiter that it was before the script, or as the newcomer
@@ -21,8 +19,18 @@ static struct sim_waiter as_waiter(const struct sim_step *s,
     if (was) {
         return *was;
     }
-    w.class = (int)strtol(s->ev->argv[SIM_SCRIPT_ACQUIRE - 1].ptr, NULL, 10);
+    w.class = s->by->class;
     return w;
+}
+
+/* Who can never be served may be passed over until it polls, and is refused
+ * then: more permits than there are, an upgrade of a grant that is over. */
+static bool can_be_served(const struct sim_book *b, const struct sim_waiter *y)
+{
+    const struct sim_holder *other =
+        y->upgrade_of[0] ? sim_holder_of(b, y->upgrade_of) : NULL;
+    return (y->mode != 3 || y->permits <= b->size) &&
+           (!y->upgrade_of[0] || (other && other->end > b->now));
 }
 
 void theorem_served_in_order(struct sim_world *w, const struct sim_step *s)
@@ -31,8 +39,7 @@ void theorem_served_in_order(struct sim_world *w, const struct sim_step *s)
     for (int i = 0; i < b->holders; i++) {
         const struct sim_holder *h = &b->holder[i];
         if (!sim_is_new(s, h) || h->upgrade_of[0] ||
-            (s->script != SIM_SCRIPT_ACQUIRE &&
-             !sim_waiter_of(s->was, h->id))) {
+            (s->by->deed != SIM_DID_ACQUIRE && !sim_waiter_of(s->was, h->id))) {
             continue;
         }
         struct sim_waiter x = as_waiter(s, h);
@@ -41,7 +48,7 @@ void theorem_served_in_order(struct sim_world *w, const struct sim_step *s)
             bool first = y->class != x.class ? y->class < x.class
                                              : y->arrival < x.arrival;
             if (first && y->queued && y->alive > b->now &&
-                sim_waiter_of(s->was, y->id)) {
+                can_be_served(b, y) && sim_waiter_of(s->was, y->id)) {
                 sim_fail(w, "served in order",
                          "name %d: %.8s (mode %d, class %d) before %.8s (mode "
                          "%d, class %d)",

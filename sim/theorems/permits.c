@@ -1,4 +1,4 @@
-/* A semaphore's size bounds what is given. At the server, after every script:
+/* A semaphore's size bounds what is given. At the server, after every step:
  * it leaves no new grant of permits behind with more in use than the size at
  * that moment. A size that falls takes nothing away.
  *

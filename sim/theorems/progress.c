@@ -19,17 +19,6 @@
 
 enum { FREE_MAX_MS = 7500, LIMIT_SLACK_MS = 5 };
 
-bool sim_held(const struct sim_world *w, int name)
-{
-    struct sim_redis_key key;
-    size_t n = 0;
-    while (sim_keys[name][n]) {
-        n++;
-    }
-    return sim_redis_find(w->node[0].redis, 0, sim_keys[name], n,
-                          sim_wall_us(w, 0), &key);
-}
-
 void theorem_no_waiter_beside_a_free_lock(struct sim_world *w)
 {
     if (sim_kinds(w) || sim_quorum(w)) { /* wakeup.c and quorum.c check those */

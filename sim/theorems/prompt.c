@@ -1,10 +1,10 @@
-/* A waiter is served as soon as messages can travel (P6). From the script that
- * frees a name to the script that gives it to the next waiter there is no poll,
+/* A waiter is served as soon as messages can travel (P6). From the step that
+ * frees a name to the step that gives it to the next waiter there is no poll,
  * no back-off and no time-out.
  *
- * Checked after every script on a name, in worlds without faults, spinning
+ * Checked after every step on a name, in worlds without faults, spinning
  * callers, lock-delays or fixed leases (those may run out, which runs no
- * script). The bound is some fifteen of the slowest hops: connecting, the
+ * step). The bound is some fifteen of the slowest hops: connecting, the
  * subscription, and the request sent again with leave to queue. */
 #include "sim/world.h"
 

@@ -9,14 +9,13 @@
  * Tokens rise strictly as owners enter, unless no majority remembers the last
  * one.
  *
- * At each server, after every script: it ends, shortens or replaces no grant
+ * At each server, after every step: it ends, shortens or replaces no grant
  * but its own, gives none for longer than the lease, and none that was
  * cancelled.
  *
  * In time, checked now and then while nothing is broken: what stands at a
  * server although nobody has it (any more) ends; a grant that is kept stands
  * everywhere; nobody waits beside a lock that a majority could give. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/engine_i.h"
@@ -27,42 +26,27 @@ enum {
     STRAY_AFTER_MS = 6000, /* healed: connecting, told again */
     FREE_MS = 4000,
     FREE_AFTER_MS = 7500,
-    TOMBSTONE_MS = 9900,
-    KEEP_KEYS = 8,
-    KEEP_ARGC = 3 + KEEP_KEYS + 9
+    TOMBSTONE_MS = 9900
 };
 
 /* -- at a server, script by script ----------------------------------------- */
 
-static bool is_keep(const struct sim_redis_event *ev)
+static bool ended_by(const struct sim_seen *s, const struct sim_stand *was)
 {
-    return ev->argc == KEEP_ARGC && !strcmp(ev->argv[2].ptr, "8");
-}
-
-static bool ended_by(const struct sim_redis_event *ev,
-                     const struct sim_stand *was)
-{
-    enum sim_script script = sim_script(ev);
-    if (script != SIM_SCRIPT_RELEASE && script != SIM_SCRIPT_CANCEL) {
+    if (s->deed != SIM_DID_RELEASE && s->deed != SIM_DID_CANCEL) {
         return false;
     }
-    const struct sim_redis_arg *v = sim_args(ev);
-    if (!sim_same(v[SIM_ARG_CLIENT].ptr, was->client)) {
+    if (!sim_same(s->client, was->client)) {
         return false;
     }
-    bool prior = script == SIM_SCRIPT_CANCEL &&
-                 strtoll(v[SIM_ARG_CLIENT + 2].ptr, NULL, 10) == was->token;
-    return prior || sim_same(v[SIM_ARG_REQUEST].ptr, was->id);
+    bool prior = s->deed == SIM_DID_CANCEL && s->prior == was->token;
+    return prior || sim_same(s->request, was->id);
 }
 
-static bool given_by(const struct sim_redis_event *ev,
-                     const struct sim_stand *is)
+static bool given_by(const struct sim_seen *s, const struct sim_stand *is)
 {
-    int at = is_keep(ev)                            ? 3 + KEEP_KEYS
-             : sim_script(ev) == SIM_SCRIPT_ACQUIRE ? SIM_ARG_CLIENT
-                                                    : 0;
-    return at && sim_same(ev->argv[at].ptr, is->client) &&
-           sim_same(ev->argv[at + 1].ptr, is->id);
+    return (s->deed == SIM_DID_KEEP || s->deed == SIM_DID_ACQUIRE) &&
+           sim_same(s->client, is->client) && sim_same(s->request, is->id);
 }
 
 static bool was_cancelled(const struct sim_world *w, int node, const char *id)
@@ -77,32 +61,30 @@ static bool was_cancelled(const struct sim_world *w, int node, const char *id)
     return false;
 }
 
-static void note_cancel(struct sim_world *w, int node,
-                        const struct sim_redis_event *ev)
+static void note_cancel(struct sim_world *w, int node, const struct sim_seen *s)
 {
-    bool done = ev->reply_len && *(const char *)ev->reply != '-';
-    if (sim_script(ev) == SIM_SCRIPT_CANCEL && done) {
+    if (s->deed == SIM_DID_CANCEL && s->said != SIM_SAID_ERROR) {
         struct sim_ended *e =
             &w->ended[node][w->ended_count[node]++ % SIM_ENDED];
-        memcpy(e->id, sim_args(ev)[SIM_ARG_REQUEST].ptr, SIM_ID);
+        memcpy(e->id, s->request, SIM_ID);
         e->at = w->t;
     }
 }
 
 void theorem_own_grant_only(struct sim_world *w, int node, int name,
                             const struct sim_stand *was,
-                            const struct sim_redis_event *ev)
+                            const struct sim_seen *s)
 {
     const struct sim_stand *is = &w->stand[node][name];
     int64_t now = sim_wall_us(w, node) / 1000;
     bool same = sim_same(was->id, is->id);
-    if (was->end > now && (!same || is->end < was->end) && !ended_by(ev, was)) {
+    if (was->end > now && (!same || is->end < was->end) && !ended_by(s, was)) {
         sim_fail(w, "own grant only",
                  "name %d server %d: %.8s is %s %lld ms before its time", name,
                  node, was->id, same ? "shortened" : "gone",
                  (long long)(was->end - now));
     }
-    if (is->end > now && (!same || was->end <= now) && !given_by(ev, is)) {
+    if (is->end > now && (!same || was->end <= now) && !given_by(s, is)) {
         sim_fail(w, "own grant only", "name %d server %d: %.8s was not asked",
                  name, node, is->id);
     }
@@ -111,7 +93,7 @@ void theorem_own_grant_only(struct sim_world *w, int node, int name,
                  "name %d server %d: %.8s was cancelled, and is given", name,
                  node, is->id);
     }
-    note_cancel(w, node, ev);
+    note_cancel(w, node, s);
     if (is->end > now + w->opt.lease_ms && is->end != was->end) {
         sim_fail(w, "own grant only",
                  "name %d server %d: %.8s for %lld ms, longer than its lease",

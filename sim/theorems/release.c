@@ -41,20 +41,14 @@ void theorem_releases(struct sim_world *w, int client, int owner)
 
 /* -- the server ------------------------------------------------------------ */
 
-void theorem_release_seen(struct sim_world *w, const struct sim_redis_event *ev)
+void theorem_release_seen(struct sim_world *w, const struct sim_seen *s)
 {
-    enum sim_script script = sim_script(ev);
-    const char *reply = ev->reply;
-    bool ended = (script == SIM_SCRIPT_RELEASE && ev->reply_len > 6 &&
-                  !memcmp(reply, "*1\r\n:1", 6)) ||
-                 (script == SIM_SCRIPT_CANCEL && ev->reply_len > 6 &&
-                  !memcmp(reply, "*2\r\n:2", 6));
-    int name = ended ? sim_name_of(w, ev->argv[SIM_ARG_KEY].ptr, "") : -1;
-    if (name >= 0) {
+    bool ends = s->deed == SIM_DID_RELEASE || s->deed == SIM_DID_CANCEL;
+    if (ends && s->said == SIM_SAID_ENDED && s->name >= 0) {
         struct sim_told *told = &w->told;
         struct sim_named *e = &told->ending[told->endings++ % SIM_ENDINGS];
-        e->name = name;
-        memcpy(e->id, sim_args(ev)[SIM_ARG_REQUEST].ptr, SIM_ID);
+        e->name = s->name;
+        memcpy(e->id, s->request, SIM_ID);
     }
 }
 
@@ -95,7 +89,10 @@ static void told_ok(struct sim_world *w, int client, int owner)
     if (sim_quorum(w)) {
         return;
     }
-    if (w->told.lost_at < l->releasing.at && stands(w, l->name, l->id)) {
+    /* Where a backup was restored the request may wait again, and be granted
+     * anew: its client, of a table, was not cut off meanwhile. */
+    int64_t since = sim_table(w) ? l->entered_at : l->releasing.at;
+    if (w->told.lost_at < since && stands(w, l->name, l->id)) {
         told_wrong(w, client, owner, SNIB_ERR_OK, "and it stands");
     }
     if (!l->forced && !was_ended(w, l->name, l->id) &&

@@ -1,4 +1,4 @@
-/* Slots of permits. At the server, after every script: two grants of permits
+/* Slots of permits. At the server, after every step: two grants of permits
  * that stand never have the same slot. Each keeps the slot with which it was
  * given for as long as it stands. A new one has the lowest slot that was free,
  * so that slots stay below a size that never shrank.

@@ -1,6 +1,6 @@
 /* Callers that spin (?wait=spin, or an option of a lock).
  *
- * At the server, after every script: a client that only spins never has a
+ * At the server, after every step: a client that only spins never has a
  * position in the queue (except a reader that wants to write, so that a second
  * one sees it and is refused). The pause between two of its requests, as they
  * are executed, is that of the manual: 10 ms, doubling to 500 ms, half to one
@@ -12,7 +12,6 @@
  * lock that nobody holds, and for which nobody queues, is taken by a spinning
  * caller within the longest pause and a round trip. And a caller that asked to
  * queue does queue, although others of its client spin. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/engine_i.h"
@@ -76,7 +75,7 @@ static void check_pause(struct sim_world *w, int name,
 
 static void asked(struct sim_world *w, const struct sim_step *s)
 {
-    const char *id = s->ev->argv[SIM_ARG_REQUEST].ptr, *reply = s->ev->reply;
+    const char *id = s->by->request;
     struct sim_spinning *x = spinning(w, id);
     /* The pauses cannot be checked where a lost request is repeated at once, or
      * where a limit that passes while other owners of that client wait lets
@@ -88,8 +87,7 @@ static void asked(struct sim_world *w, const struct sim_step *s)
     if (x) {
         check_pause(w, s->name, x);
     }
-    bool again = s->ev->reply_len > 8 && !memcmp(reply, "*3\r\n:3\r\n:", 9);
-    if (!again) {
+    if (s->by->said != SIM_SAID_HELD) {
         if (x) {
             *x = (struct sim_spinning){0};
         }
@@ -100,9 +98,7 @@ static void asked(struct sim_world *w, const struct sim_step *s)
         *x = (struct sim_spinning){0};
         memcpy(x->id, id, SIM_ID);
     }
-    char *end;
-    strtoll(reply + 9, &end, 10);
-    x->left = strtoll(end + 3, NULL, 10);
+    x->left = s->by->left_ms;
     x->at = w->t;
     x->asks++;
 }
@@ -117,13 +113,12 @@ void theorem_spin_step(struct sim_world *w, const struct sim_step *s)
     }
     for (int i = 0; i < s->is->waiters; i++) {
         const struct sim_waiter *x = &s->is->waiter[i];
-        if (only_spins(w, x->conn + 5) && !x->upgrade_of[0]) {
+        if (only_spins(w, x->client) && !x->upgrade_of[0]) {
             sim_fail(w, "who spins does not queue",
                      "name %d: %.8s has a place in the queue", s->name, x->id);
         }
     }
-    if (s->script == SIM_SCRIPT_ACQUIRE &&
-        only_spins(w, s->ev->argv[SIM_ARG_CLIENT].ptr)) {
+    if (s->by->deed == SIM_DID_ACQUIRE && only_spins(w, s->by->client)) {
         asked(w, s);
     }
 }
@@ -136,7 +131,7 @@ static void look_at_upgrades(struct sim_world *w, int name,
     bool stays = false;
     for (int i = 0; i < b->waiters; i++) {
         const struct sim_waiter *x = &b->waiter[i];
-        int client = sim_client_of(w, x->conn + 5);
+        int client = sim_client_of(w, x->client);
         bool wanted = !x->queued || x->alive <= b->now || client < 0;
         for (int k = 0; !wanted && k < w->opt.owners; k++) {
             char id[33] = "";
@@ -146,7 +141,7 @@ static void look_at_upgrades(struct sim_world *w, int name,
             }
             wanted = sim_same(id, x->id);
         }
-        stays |= !wanted && only_spins(w, x->conn + 5);
+        stays |= !wanted && only_spins(w, x->client);
     }
     if (!stays || w->p1_off) { /* a replica may bring it back */
         w->spin_left_since[name] = 0;

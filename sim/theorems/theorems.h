@@ -9,39 +9,34 @@
 /* Checked after every event, after a command, now and then, or at the end. */
 void theorem_exclusion(struct sim_world *);
 void theorem_token_rises(struct sim_world *, int name, int64_t token);
-void theorem_token_given(struct sim_world *, const struct sim_redis_event *);
-/* The record of the name with this holders' key; NULL: there are too many. */
-struct sim_queue *sim_queue(struct sim_world *, const char *key);
+void theorem_token_given(struct sim_world *, const struct sim_seen *);
 void theorem_loss_is_told(struct sim_world *);
 void theorem_told_stands(struct sim_world *);
 void theorem_no_waiter_beside_a_free_lock(struct sim_world *);
 void theorem_call_ends_by_its_limit(struct sim_world *);
+void theorem_granted_hear_of_it(struct sim_world *);
 void theorem_fence_loses_nothing(struct sim_world *);
 void theorem_nothing_left_behind(struct sim_world *);
-void theorem_first_come_first_served(void *world,
-                                     const struct sim_redis_event *);
+void theorem_first_come_first_served(struct sim_world *,
+                                     const struct sim_seen *);
 /* A position in the queue is cancelled only when no local thread wants it. */
-void theorem_no_needless_cancel(struct sim_world *,
-                                const struct sim_redis_event *);
-/* After every script on a name. held: what it leaves behind. */
+void theorem_no_needless_cancel(struct sim_world *, const struct sim_seen *);
+/* After every step on a name. held: what it leaves behind. */
 void theorem_served_promptly(struct sim_world *, int name, bool held);
 void theorem_refusal_is_true(struct sim_world *, int client, int owner,
                              snib_err);
-void theorem_unwanted_pushed(struct sim_world *, const char *channel,
-                             const char *message, int name);
-void theorem_unwanted_ended(struct sim_world *, const char *id, int name);
+void theorem_unwanted_pushed(struct sim_world *, const struct sim_seen *);
+void theorem_unwanted_ended(struct sim_world *, const struct sim_seen *);
 void theorem_unwanted_is_given_back(struct sim_world *);
 /* Just after the client was told of a jump. */
 void theorem_jump_puts_at_risk(struct sim_world *, int client);
-/* Is the name held at the server? */
-bool sim_held(const struct sim_world *, int name);
 void theorem_no_needless_loss(struct sim_world *, int name,
                               const struct snib__acquisition *);
 
 /* Worlds of a quorum. After every script at one of its servers: */
 void theorem_own_grant_only(struct sim_world *, int node, int name,
                             const struct sim_stand *was,
-                            const struct sim_redis_event *);
+                            const struct sim_seen *);
 /* Has a majority forgotten that grant, so that the fence alone protects? */
 bool theorem_is_forgotten(const struct sim_world *, int name,
                           const struct snib__acquisition *);
@@ -88,13 +83,13 @@ void theorem_releases(struct sim_world *, int client, int owner);
 void theorem_release_is_true(struct sim_world *, int client, int owner,
                              snib_err, bool asked);
 /* … and what the server answered to any release or cancel. */
-void theorem_release_seen(struct sim_world *, const struct sim_redis_event *);
+void theorem_release_seen(struct sim_world *, const struct sim_seen *);
 
 /* Leases. A caller is shown a new deadline: */
 void theorem_lease_shown(struct sim_world *, int client, int owner,
                          const struct sim_grant *, int64_t deadline);
 /* A renewal has come to the server. */
-void theorem_renewal_seen(struct sim_world *, const struct sim_redis_event *);
+void theorem_renewal_seen(struct sim_world *, const struct sim_seen *);
 /* An owner is about to renew by hand, for ms (0: as before); it is told the
  * outcome; now and then: was it told? */
 void theorem_renews(struct sim_world *, int client, int owner, int64_t ms);
@@ -115,21 +110,21 @@ void theorem_refused_leave_nothing(struct sim_world *, bool at_end);
 
 /* Several locks as one. At the server, before the books are brought up to date,
  * and for every other acquire: */
-void theorem_all_or_none(struct sim_world *, const struct sim_batch *);
-void theorem_travel_as_asked(struct sim_world *, const struct sim_batch *,
-                             const struct sim_redis_event *);
+void theorem_all_or_none(struct sim_world *, const struct sim_act *);
+void theorem_travel_as_asked(struct sim_world *, const struct sim_act *,
+                             const struct sim_seen *);
 /* All of a batch are answered: */
 void theorem_batch_answered(struct sim_world *, int client, int owner);
 /* Worlds of circles. After every event, every command, a refusal: */
 void theorem_circles(struct sim_world *);
-void theorem_looks_are_few(struct sim_world *, const struct sim_redis_event *);
+void theorem_looks_are_few(struct sim_world *, const struct sim_seen *);
 void theorem_deadlock_is_true(struct sim_world *, int client, int owner);
 /* Worlds with forced releases. At the server after every script: */
 void theorem_force_ends_all(struct sim_world *, const struct sim_step *);
 void theorem_what_was_forced_stays_ended(struct sim_world *,
                                          const struct sim_step *);
 /* … and what a renewal or a release is told. */
-void theorem_force_is_said(struct sim_world *, const struct sim_redis_event *);
+void theorem_force_is_said(struct sim_world *, const struct sim_seen *);
 /* The entry of that grant, if it was force-released; or NULL. */
 struct sim_forced *sim_forced_of(struct sim_world *, int name, const char *id);
 /* Is there an owner of that client that does not know yet that its grant was

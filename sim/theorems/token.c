@@ -8,7 +8,6 @@
  * late (its message was on the way), or its client may go on handing over
  * reserved tokens between its threads for the rest of its time. Such tokens are
  * below the next owner's, and the fence refuses them. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim/world.h"
@@ -25,36 +24,19 @@ void theorem_token_rises(struct sim_world *w, int name, int64_t token)
     r->last_token = token > r->last_token ? token : r->last_token;
 }
 
-static void given(struct sim_world *w, const char *key, const char *id,
-                  int64_t token)
+void theorem_token_given(struct sim_world *w, const struct sim_seen *s)
 {
-    struct sim_queue *q = sim_queue(w, key);
-    if (!q || memcmp(q->given_id, id, sizeof q->given_id) == 0) {
+    if (sim_kinds(w) || s->name < 0 || s->said != SIM_SAID_GRANTED) {
+        return; /* era.c checks other kinds */
+    }
+    struct sim_queue *q = &w->queue_at[s->name];
+    if (memcmp(q->given_id, s->request, sizeof q->given_id) == 0) {
         return; /* told again */
     }
-    if (token <= q->given && !(w->p1_off && w->p2_off)) {
-        sim_fail(w, "token rises", "%s: %lld given after %lld", key,
-                 (long long)token, (long long)q->given);
+    if (s->given <= q->given && !(w->p1_off && w->p2_off)) {
+        sim_fail(w, "token rises", "name %d: %lld given after %lld", s->name,
+                 (long long)s->given, (long long)q->given);
     }
-    memcpy(q->given_id, id, sizeof q->given_id);
-    q->given = token;
-}
-
-void theorem_token_given(struct sim_world *w, const struct sim_redis_event *ev)
-{
-    if (sim_kinds(w)) { /* era.c checks those */
-        return;
-    }
-    if (ev->in_script && strcmp(ev->name, "publish") == 0 && ev->argc == 3) {
-        const char *text = ev->argv[2].ptr, *key = strstr(text, "snib:{");
-        if (key && strncmp(text, "g ", 2) == 0 && ev->argv[2].len > 36) {
-            given(w, key, text + 2, strtoll(text + 35, NULL, 10));
-        }
-    } else if (sim_script(ev) == SIM_SCRIPT_ACQUIRE && ev->reply_len > 12 &&
-               memcmp(ev->reply, "*6\r\n:1\r\n:", 10) == 0) {
-        char *end;
-        strtoll((const char *)ev->reply + 10, &end, 10);
-        given(w, ev->argv[3].ptr, ev->argv[SIM_ARG_REQUEST].ptr,
-              strtoll(end + 3, NULL, 10));
-    }
+    memcpy(q->given_id, s->request, sizeof q->given_id);
+    q->given = s->given;
 }

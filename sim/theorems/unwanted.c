@@ -42,24 +42,23 @@ static bool wanted(const struct sim_world *w, int client, int name)
     return false;
 }
 
-void theorem_unwanted_pushed(struct sim_world *w, const char *channel,
-                             const char *message, int name)
+void theorem_unwanted_pushed(struct sim_world *w, const struct sim_seen *s)
 {
-    struct sim_resource *r = &w->resource[name];
-    int c = sim_client_of(w, channel + 5);
+    struct sim_resource *r = &w->resource[s->name];
+    int c = sim_client_of(w, s->client);
     r->unwanted_since = 0;
-    if (c >= 0 && !w->opt.delay_ms && !wanted(w, c, name) && sound(w, c)) {
+    if (c >= 0 && !w->opt.delay_ms && !wanted(w, c, s->name) && sound(w, c)) {
         r->unwanted_since = w->t;
         r->unwanted_faults = w->faults;
         r->unwanted_client = c;
-        memcpy(r->unwanted, message + 2, ID);
+        memcpy(r->unwanted, s->request, ID);
     }
 }
 
-void theorem_unwanted_ended(struct sim_world *w, const char *id, int name)
+void theorem_unwanted_ended(struct sim_world *w, const struct sim_seen *s)
 {
-    struct sim_resource *r = &w->resource[name];
-    if (r->unwanted_since && memcmp(id, r->unwanted, ID) == 0) {
+    struct sim_resource *r = &w->resource[s->name];
+    if (r->unwanted_since && memcmp(s->request, r->unwanted, ID) == 0) {
         r->unwanted_since = 0;
     }
 }
@@ -69,6 +68,9 @@ void theorem_unwanted_is_given_back(struct sim_world *w)
     for (int n = 0; n < w->opt.names; n++) {
         struct sim_resource *r = &w->resource[n];
         int64_t most = 64 * w->opt.latency_us * 1000 + 5 * SIM_MS;
+        if (sim_table(w)) { /* the cancel may wait for another step's limit */
+            most += 2 * w->opt.request_ms * SIM_MS;
+        }
         if (!r->unwanted_since || w->t - r->unwanted_since <= most) {
             continue;
         }

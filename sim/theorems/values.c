@@ -30,10 +30,6 @@
 
 enum { DAY_MS = 86400000, MEMORY = 8, LATE_MS = 10000 };
 
-/* EVALSHA, the script, the number of keys, the keys, then what value_put.lua
- * says. */
-enum { GET_ARGS = 4, PUT_ARGS = 13, ARG_KEY = 3, ARG_ID = 5, ARG_AGAIN = 8 };
-
 /* The value that is there now. */
 struct found {
     int64_t version, expires_ms, last, memory_expires_ms, now_ms;
@@ -42,14 +38,13 @@ struct found {
     int changes;
 };
 
-/* One script about a value, or something else that ran. */
+/* A step about a value, or something else that ran. */
 struct step {
-    const struct sim_redis_event *ev;
+    const struct sim_seen *by;
     int name;
     struct sim_value *v;
     struct found was, is;
-    int64_t code, version; /* of the reply; -1: none */
-    bool asleep;           /* its time is over, and nobody has read it */
+    bool asleep; /* its time is over, and nobody has read it */
     struct sim_change *change;
 };
 
@@ -106,21 +101,6 @@ static void read_memory(const struct sim_world *w, int name, struct found *is)
         is->memory =
             (is->memory ^ (uint8_t)text.ptr[i]) * UINT64_C(1099511628211);
         is->changes += text.ptr[i] == ':';
-    }
-}
-
-static void read_reply(struct step *s)
-{
-    const char *p = s->ev->reply, *end = p + s->ev->reply_len;
-    s->code = s->version = -1;
-    for (int i = 0; p && i < 4 && p < end; i++) {
-        if (i == 1 && *p == ':') {
-            s->code = strtoll(p + 1, NULL, 10);
-        } else if (i == 3 && *p == ':') {
-            s->version = strtoll(p + 1, NULL, 10);
-        }
-        p = memchr(p, '\n', (size_t)(end - p));
-        p = p ? p + 1 : NULL;
     }
 }
 
@@ -264,9 +244,10 @@ static void applied(struct sim_world *w, struct step *s)
     c->number = number;
     s->v->top = number > s->v->top ? number : s->v->top;
     mark(w, s->v, number);
-    if (s->code != 1 || s->version != (c->remove ? 0 : number)) {
-        sim_fail(w, "a refusal is true", "name %d: %.6s, applied, is told %lld",
-                 s->name, c->id, (long long)s->code);
+    if (s->by->said != SIM_SAID_DONE ||
+        s->by->given != (c->remove ? 0 : number)) {
+        sim_fail(w, "a refusal is true", "name %d: %.6s, applied, is told %d",
+                 s->name, c->id, (int)s->by->said);
     }
 }
 
@@ -293,24 +274,25 @@ static bool too_late(const struct sim_world *w, const struct step *s)
 static void not_applied(struct sim_world *w, struct step *s)
 {
     struct sim_change *c = s->change;
-    bool again = strcmp(s->ev->argv[ARG_AGAIN].ptr, "1") == 0;
+    enum sim_said said = s->by->said;
+    int64_t version = s->by->given;
     bool ok = true, notes = false;
-    if (s->code == 1) {
-        ok = (c->applied && s->version == (c->remove ? 0 : c->number)) ||
+    if (said == SIM_SAID_DONE) {
+        ok = (c->applied && version == (c->remove ? 0 : c->number)) ||
              excused(w, c);
-    } else if (s->code == 0) {
-        ok = s->version == s->was.version &&
+    } else if (said == SIM_SAID_NO) {
+        ok = version == s->was.version &&
              (c->expected != s->was.version || c->noted || excused(w, c));
-        notes = again && !c->expected && s->is.memory != s->was.memory;
-    } else if (s->code == 5) {
-        ok = again && too_late(w, s);
+        notes = s->by->resent && !c->expected && s->is.memory != s->was.memory;
+    } else if (said == SIM_SAID_FORGOTTEN) {
+        ok = s->by->resent && too_late(w, s);
     }
     if (!ok) {
         sim_fail(w, "a refusal is true",
-                 "name %d: %.6s, expects %lld, is told %lld, %lld; there is "
+                 "name %d: %.6s, expects %lld, is told %d, %lld; there is "
                  "%lld",
-                 s->name, c->id, (long long)c->expected, (long long)s->code,
-                 (long long)s->version, (long long)s->was.version);
+                 s->name, c->id, (long long)c->expected, (int)said,
+                 (long long)version, (long long)s->was.version);
     }
     if (notes) {
         c->noted = true;
@@ -328,10 +310,10 @@ static bool changed(const struct step *s)
 
 static void put(struct sim_world *w, struct step *s)
 {
-    s->change = change_of(w, s->ev->argv[ARG_ID].ptr);
+    s->change = change_of(w, s->by->request);
     if (!s->change || s->change->name != s->name) {
         sim_fail(w, "compared and set", "name %d: nobody's request %.6s",
-                 s->name, s->ev->argv[ARG_ID].ptr);
+                 s->name, s->by->request);
         return;
     }
     if (changed(s)) {
@@ -340,8 +322,8 @@ static void put(struct sim_world *w, struct step *s)
         not_applied(w, s);
     }
     struct sim_change *c = s->change;
-    c->reply[c->replies++ % 8] =
-        (struct sim_reply){.at = w->t, .code = s->code, .version = s->version};
+    c->reply[c->replies++ % 8] = (struct sim_reply){
+        .at = w->t, .said = s->by->said, .version = s->by->given};
 }
 
 /* -- the rest -------------------------------------------------------------- */
@@ -358,17 +340,16 @@ static void stays(struct sim_world *w, const struct step *s)
     }
 }
 
-/* The reply is "*2", version, bytes. */
 static void get(struct sim_world *w, struct step *s)
 {
     struct sim_value *v = s->v;
     const struct found *is = &s->is;
-    if (s->code < 0) { /* refused by a state of the server */
+    if (s->by->said != SIM_SAID_DONE) { /* refused by a state of the server */
         return;
     }
-    if (s->code != is->version) {
+    if (s->by->given != is->version) {
         sim_fail(w, "a read is true", "name %d: read %lld, there is %lld",
-                 s->name, (long long)s->code, (long long)is->version);
+                 s->name, (long long)s->by->given, (long long)is->version);
     }
     v->read[v->reads++ % SIM_READS] = (struct sim_read){
         .at = w->t, .version = is->version, .bytes = is->bytes};
@@ -394,26 +375,20 @@ static void before(struct step *s)
     }
 }
 
-void theorem_values(struct sim_world *w, const struct sim_redis_event *ev)
+void theorem_values(struct sim_world *w, const struct sim_seen *by)
 {
-    int name =
-        ev->argc > ARG_KEY ? sim_name_of(w, ev->argv[ARG_KEY].ptr, ":v") : -1;
     for (int n = 0; w->opt.value_pct && n < w->opt.names; n++) {
-        struct step s = {
-            .ev = ev, .name = n, .v = &w->directs->value[n], .code = -1};
+        struct step s = {.by = by, .name = n, .v = &w->directs->value[n]};
         s.is.now_ms = sim_wall_us(w, 0) / 1000;
         read_value(w, n, &s.is);
         read_memory(w, n, &s.is);
         before(&s);
-        if (n == name) {
-            read_reply(&s);
-        }
-        if (n == name && ev->argc == PUT_ARGS) {
+        if (n == by->name && by->deed == SIM_DID_VALUE_PUT) {
             put(w, &s);
         } else {
             stays(w, &s);
         }
-        if (n == name && ev->argc == GET_ARGS) {
+        if (n == by->name && by->deed == SIM_DID_VALUE_GET) {
             get(w, &s);
         }
         if (!s.asleep || s.is.version) {

@@ -83,12 +83,12 @@ void theorem_value_read(struct sim_world *w, const struct sim_direct *e)
 
 /* Did the server answer this request so? */
 static bool answered(const struct sim_direct *e, const struct sim_change *c,
-                     int64_t code)
+                     enum sim_said said)
 {
     for (uint32_t i = 0; i < c->replies && i < 8; i++) {
         const struct sim_reply *r = &c->reply[i];
-        if (r->at >= e->asked && r->code == code &&
-            (code == 5 || r->version == e->q.version)) {
+        if (r->at >= e->asked && r->said == said &&
+            (said == SIM_SAID_FORGOTTEN || r->version == e->q.version)) {
             return true;
         }
     }
@@ -103,10 +103,12 @@ static bool outcome_is_true(const struct sim_direct *e,
     bool never = c->applied == 0 || c->hazy;
     switch (q->answer) {
     case SNIB__DONE:
-        return !q->err && once && answered(e, c, 1);
+        return !q->err && once && answered(e, c, SIM_SAID_DONE);
     case SNIB__NO:
-        return (q->err == SNIB_ERR_BUSY && never && answered(e, c, 0)) ||
-               (q->err == SNIB_ERR_UNKNOWN && answered(e, c, 5));
+        return (q->err == SNIB_ERR_BUSY && never &&
+                answered(e, c, SIM_SAID_NO)) ||
+               (q->err == SNIB_ERR_UNKNOWN &&
+                answered(e, c, SIM_SAID_FORGOTTEN));
     case SNIB__NOT_APPLIED:
         return q->err == SNIB_ERR_UNKNOWN ? q->resent : never;
     case SNIB__UNKNOWN:

@@ -1,6 +1,6 @@
 /* No lost wake-up, for all kinds of locks (P6).
  *
- * At the server, after every script: one that ends a grant, cancels, changes
+ * At the server, after every step: one that ends a grant, cancels, changes
  * the params or lets somebody wait leaves nobody in the queue who fits, is
  * alive and is heard of. All such waiters, not only the first, are granted
  * before it returns.
@@ -10,8 +10,6 @@
  * server for as long that nobody here has. Excused from the latter: worlds
  * where somebody has died or a clock was set back; and a lost grant with a
  * lock-delay is left to end by itself, which takes its lease. */
-#include <string.h>
-
 #include "sim/world.h"
 
 enum { ASLEEP_MAX_MS = 7500 };
@@ -35,17 +33,18 @@ static bool given_anew(const struct sim_step *s)
 void theorem_who_fits_is_served(struct sim_world *w, const struct sim_step *s)
 {
     const struct sim_waiter *x;
-    const char *reply = s->ev->reply;
-    const struct sim_holder *own = sim_holder_of(s->is, sim_request_of(s->ev));
-    if (s->ev->reply_len < 6 || reply[0] != '*') {
-        return;
-        /* The request was too late or cancelled, or its grant stood already. */
-    }
-    if (s->script == SIM_SCRIPT_ACQUIRE &&
-        (reply[5] == '4' || reply[5] == '5' || (own && !sim_is_new(s, own)))) {
+    const struct sim_seen *by = s->by;
+    const struct sim_holder *own = sim_holder_of(s->is, by->request);
+    if (by->said == SIM_SAID_ERROR) {
         return;
     }
-    if (s->script == SIM_SCRIPT_PARAMS && s->was->size == s->is->size &&
+    /* The request was too late or cancelled, or its grant stood already. */
+    if (by->deed == SIM_DID_ACQUIRE &&
+        (by->said == SIM_SAID_LATE || by->said == SIM_SAID_ENDED ||
+         (own && !sim_is_new(s, own)))) {
+        return;
+    }
+    if (by->deed == SIM_DID_PARAMS && s->was->size == s->is->size &&
         s->was->gate == s->is->gate) {
         return;
     }

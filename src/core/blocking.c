@@ -429,6 +429,7 @@ static void blocking_come_back(struct snib__store *s, snib_instant now,
         return;
     case SNIB__QUEUED:
         r->conn |= STANDS;
+        r->placed = true; /* also where nobody is told, since it goes on */
         if (again && !ending) {
             blocking_list_it(s, now, r);
             return;

@@ -246,6 +246,7 @@ static bool claim_refuse_by_limit(struct snib__engine *e, snib_instant now,
 static void claim_refuse_unfit(struct snib__engine *e, snib_instant now,
                                struct snib__claim *t, struct snib__pending *q)
 {
+    t->placed = t->placed || q->rq.placed;
     if (e->cfg.blocking && snib__reached(now, q->rq.patience) &&
         claim_refuse_by_limit(e, now, t, q)) {
         return;

@@ -80,6 +80,7 @@ bool snib__engine_is_run(struct snib__engine *e, uint64_t ticket)
     const struct snib__claim *t = s ? s->local->claim : NULL;
     return e->cfg.blocking && t && s->state == SNIB__ACQ_WAITING &&
            t->state == SNIB__CLAIM_ACQUIRING && t->acquiring &&
+           t->acquiring->rq.patience.ns <= s->limit.ns &&
            snib__blocking_runs(&t->acquiring->rq);
 }
 

@@ -207,8 +207,8 @@ struct snib__request {
     /* DONE: the token is more than a day ahead of the store's clock, so the
      * core does not make it the floor for other names. */
     bool far;
-    /* ACQUIRE, started again: the store had it in its queue before, so
-     * something of it may be there. */
+    /* ACQUIRE: the store had it in its queue before, so something of it may be
+     * there. Set by the core when it starts it again, and by the store. */
     bool placed;
     /* It was never sent: one failed attempt to connect ends it (NOT_APPLIED);
      * it does not wait for its limit. */

@@ -25,10 +25,17 @@ static int no_notifier(void *instance)
     return -1;
 }
 
-static uint32_t not_notified(void *instance, uint64_t (*ids)[2], uint32_t max)
+static const struct snib__request *notified; /* of it, once; NULL: of none */
+
+static uint32_t notified_of(void *instance, uint64_t (*ids)[2], uint32_t max)
 {
-    (void)instance, (void)ids, (void)max;
-    return 0;
+    (void)instance, (void)max;
+    if (!notified) {
+        return 0;
+    }
+    memcpy(ids[0], notified->id, sizeof ids[0]);
+    notified = NULL;
+    return 1;
 }
 
 static void free_it(void *instance)
@@ -44,7 +51,7 @@ static const struct snib__blocking_ops ops = {
     .open = open_it,
     .exec = exec,
     .notifier_fd = no_notifier,
-    .notified = not_notified,
+    .notified = notified_of,
     .free = free_it,
 };
 
@@ -308,6 +315,42 @@ static void who_stands_in_the_queue_leaves_it_first(void **state)
     assert_null(inside());
 }
 
+/* A notice makes the library be asked again before anybody was told that the
+ * request is in the queue. If it can do nothing then, the place still goes. */
+static void a_place_that_nobody_was_told_of_goes_too(void **state)
+{
+    static const struct snib__input notice = {.kind = SNIB__IN_NOTIFIED};
+    (void)state;
+    struct snib__acquisition *a = acquire(1, 60000);
+    notified = inside();
+    snib__engine_input(d.e, d.now, &notice);
+    comes_back(SNIB__QUEUED, SNIB_ERR_OK);
+    assert_int_equal(inside()->verb, SNIB__ACQUIRE); /* at once */
+    comes_back(SNIB__NOT_APPLIED, SNIB_ERR_DENIED);
+    is_told(a, SNIB_ERR_DENIED);
+    assert_non_null(inside());
+    assert_int_equal(inside()->verb, SNIB__CANCEL);
+    comes_back(SNIB__DONE, SNIB_ERR_OK);
+    assert_null(inside());
+}
+
+/* A request is executed until the last limit of those who wait by it. Whose own
+ * limit comes sooner does not wait for that. */
+static void a_limit_is_kept_beside_a_longer_one(void **state)
+{
+    (void)state;
+    struct snib__acquisition *a = acquire(1, 60000);
+    assert_non_null(inside());
+    struct snib__acquisition *b = acquire(2, 20);
+    assert_true(snib__engine_is_run(d.e, a->ticket));
+    assert_false(snib__engine_is_run(d.e, b->ticket));
+    d.now = snib__after(d.now, snib__ms(20));
+    assert_int_equal(
+        snib__engine_give_up(d.e, d.now, b, SNIB_ERR_TIMEOUT, &d.err),
+        SNIB_ERR_TIMEOUT);
+    assert_int_equal(a->state, SNIB__ACQ_WAITING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +371,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_disk_is_no_time_out, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(who_stands_in_the_queue_leaves_it_first,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_place_that_nobody_was_told_of_goes_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_limit_is_kept_beside_a_longer_one,
                                         set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,443 @@
+/* sim/redis_seen.c — what the Redis model has executed, in the words of
+ * sim/seen.h.
+ *
+ * This is the one place of the simulator that knows the scripts' arguments and
+ * replies. A script is recognised by how many arguments the event has: EVALSHA,
+ * the script, the number of keys, the keys, then those at the head of the .lua
+ * file. A message is said before the script that publishes it.
+ *
+ * A batch (several.lua) is said as what it does to each of its locks, as if
+ * acquire.lua had been asked for each. A grant that the script gave and took
+ * back is said as an acquire that was not granted. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/same.h"
+
+enum { HEAD = 3, KEYS = 7, ARG_KEY = HEAD };
+
+/* What acquire.lua and several.lua answer. */
+enum {
+    CODE_FAILED,
+    CODE_GRANTED,
+    CODE_QUEUED,
+    CODE_HELD,
+    CODE_LATE,
+    CODE_CANCELLED,
+    CODE_OVER = 10
+};
+
+/* How many arguments events have. */
+enum {
+    INSPECT_ARGS = HEAD + 6 + 2,
+    GET_ARGS = HEAD + 1,
+    PUT_ARGS = HEAD + 2 + 8,
+    KEEP_ARGS = HEAD + 8 + 9,
+    ACQUIRE_ARGS = 16, /* behind the keys, from here on */
+    RELEASE_ARGS = 4,
+    CANCEL_ARGS = 3,
+    PARAMS_ARGS = 5,
+    FORCE_ARGS = 1
+};
+
+const char *const sim_names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
+
+const char *const sim_keys[SIM_NAMES] = {"snib:{stock}", "snib:{a%7Db%7Bc}",
+                                         "snib:{%257B}", "snib:{d}"};
+
+/* The name that has this key, with that tail; -1: none. */
+static int name_of(const struct sim_world *w, const char *key, const char *tail)
+{
+    for (int n = 0; n < w->opt.names; n++) {
+        size_t size = strlen(sim_keys[n]);
+        if (strncmp(key, sim_keys[n], size) == 0 &&
+            strcmp(key + size, tail) == 0) {
+            return n;
+        }
+    }
+    return -1;
+}
+
+/* -- replies --------------------------------------------------------------- */
+
+struct reply {
+    const char *at, *end;
+};
+
+static const char *next_line(struct reply r)
+{
+    const char *stop =
+        r.at < r.end ? memchr(r.at, '\n', (size_t)(r.end - r.at)) : NULL;
+    return stop ? stop + 1 : r.end;
+}
+
+/* The end of one RESP value. */
+static const char *skip(struct reply r)
+{
+    char type = r.at < r.end ? *r.at : 0;
+    long n = type ? strtol(r.at + 1, NULL, 10) : 0;
+    r.at = next_line(r);
+    if (type == '$' && n >= 0) {
+        return r.end - r.at > n + 2 ? r.at + n + 2 : r.end;
+    }
+    for (; type == '*' && n > 0 && r.at < r.end; n--) {
+        r.at = skip(r);
+    }
+    return r.at;
+}
+
+static bool is_array(struct reply r)
+{
+    return r.at < r.end && *r.at == '*';
+}
+
+/* The i-th number of an array; 0: none. */
+static int64_t number_at(struct reply r, int i)
+{
+    for (r.at = next_line(r); i > 0 && r.at < r.end; i--) {
+        r.at = skip(r);
+    }
+    return r.at < r.end && *r.at == ':' ? strtoll(r.at + 1, NULL, 10) : 0;
+}
+
+/* -- requests for one lock ------------------------------------------------- */
+
+static void copy_id(char to[SIM_ID + 1], const char *from)
+{
+    snprintf(to, SIM_ID + 1, "%.*s", (int)SIM_ID, from);
+}
+
+static int64_t number(const struct sim_redis_arg *v)
+{
+    return strtoll(v->ptr, NULL, 10);
+}
+
+/* v: the arguments behind the keys. */
+static void acquire(struct sim_seen *s, const struct sim_redis_arg *v,
+                    struct reply r)
+{
+    static const enum sim_said said[] = {SIM_SAID_FAILED, SIM_SAID_GRANTED,
+                                         SIM_SAID_QUEUED, SIM_SAID_HELD,
+                                         SIM_SAID_LATE,   SIM_SAID_ENDED};
+    int64_t code = number_at(r, 0);
+    s->deed = SIM_DID_ACQUIRE;
+    copy_id(s->client, v[0].ptr);
+    copy_id(s->request, v[1].ptr);
+    s->prior = number(&v[8]);
+    s->class = (int)number(&v[15]);
+    if (!is_array(r)) {
+        return;
+    }
+    s->said = code == CODE_OVER        ? SIM_SAID_OVER
+              : code <= CODE_CANCELLED ? said[code]
+                                       : SIM_SAID_NO;
+    s->given = code == CODE_GRANTED ? number_at(r, 2) : 0;
+    s->left_ms = code == CODE_HELD ? number_at(r, 2) : 0;
+}
+
+static void release(struct sim_seen *s, const struct sim_redis_arg *v,
+                    struct reply r)
+{
+    int64_t code = number_at(r, 0);
+    s->deed = SIM_DID_RELEASE;
+    copy_id(s->client, v[0].ptr);
+    copy_id(s->request, v[1].ptr);
+    s->token = number(&v[2]);
+    s->resent = v[3].ptr[0] == '1';
+    if (is_array(r)) {
+        s->said = code == 1   ? SIM_SAID_ENDED
+                  : code == 2 ? SIM_SAID_REVOKED
+                              : SIM_SAID_NO;
+    }
+}
+
+static void cancel(struct sim_seen *s, const struct sim_redis_arg *v,
+                   struct reply r)
+{
+    s->deed = SIM_DID_CANCEL;
+    copy_id(s->client, v[0].ptr);
+    copy_id(s->request, v[1].ptr);
+    s->prior = number(&v[2]);
+    if (is_array(r)) {
+        s->said = number_at(r, 0) == 2 ? SIM_SAID_ENDED : SIM_SAID_DONE;
+    }
+}
+
+static void params(struct sim_seen *s, const struct sim_redis_arg *v,
+                   struct reply r)
+{
+    s->deed = SIM_DID_PARAMS;
+    copy_id(s->client, v[0].ptr);
+    copy_id(s->request, v[1].ptr);
+    s->said = is_array(r) ? SIM_SAID_DONE : SIM_SAID_ERROR;
+}
+
+static void force(struct sim_seen *s, struct reply r)
+{
+    s->deed = SIM_DID_FORCE;
+    s->said = is_array(r) ? SIM_SAID_DONE : SIM_SAID_ERROR;
+    s->count = number_at(r, 0);
+}
+
+/* A renewal of one lock of many: a code, or a text. */
+static void renew(struct sim_seen *s, const struct sim_redis_arg *client,
+                  const struct sim_redis_arg *v, struct reply r)
+{
+    const char *text = next_line(r);
+    s->deed = SIM_DID_RENEW;
+    copy_id(s->client, client->ptr);
+    copy_id(s->request, v[0].ptr);
+    s->token = number(&v[1]);
+    s->lease_ms = number(&v[2]);
+    if (r.at < r.end && *r.at == ':') {
+        s->said = strtol(r.at + 1, NULL, 10) ? SIM_SAID_DONE : SIM_SAID_NO;
+    } else if (r.at < r.end && *r.at == '$' && r.end - text > 8 &&
+               !memcmp(text, "REVOKED ", 8)) {
+        s->said = SIM_SAID_REVOKED;
+    }
+}
+
+/* EVALSHA script 2n (holders, forced releases)… client (request, token,
+ * lease)… */
+static bool renewals(const struct sim_world *w,
+                     const struct sim_redis_event *ev, struct reply r,
+                     struct sim_act *a)
+{
+    int keys = atoi(ev->argv[2].ptr), first = HEAD + keys + 1;
+    if (keys < 2 || keys % 2 || ev->argc != first + keys / 2 * 3) {
+        return false;
+    }
+    bool any = is_array(r) && ev->reply_len >= 4;
+    r.at = next_line(r);
+    r.at = skip(r); /* now */
+    for (int i = 0; i < keys / 2; i++) {
+        struct sim_seen *s = &a->part[a->count++];
+        *s = (struct sim_seen){.name =
+                                   name_of(w, ev->argv[HEAD + 2 * i].ptr, ""),
+                               .conn = ev->conn,
+                               .at = w->t};
+        renew(s, &ev->argv[first - 1], &ev->argv[first + 3 * i],
+              any ? r : (struct reply){0});
+        r.at = skip(r);
+    }
+    a->everywhere = true;
+    return true;
+}
+
+/* -- several locks as one -------------------------------------------------- */
+
+static int several_of(const struct sim_redis_event *ev)
+{
+    long keys = strtol(ev->argv[2].ptr, NULL, 10), n = keys / KEYS;
+    bool ok = keys > 0 && keys % KEYS == 0 && n >= 2 && n <= SIM_BATCH &&
+              ev->argc == HEAD + n * KEYS + 1 + n * ACQUIRE_ARGS;
+    return ok ? (int)n : 0;
+}
+
+static bool several(const struct sim_world *w, const struct sim_redis_event *ev,
+                    struct reply r, struct sim_act *a)
+{
+    int n = w->opt.many_pct ? several_of(ev) : 0;
+    if (!n || !is_array(r)) { /* an error: nothing was done */
+        return false;
+    }
+    a->several = true;
+    a->all = ev->argv[HEAD + n * KEYS].ptr[0] == '1';
+    r.at = next_line(r);
+    for (int k = 0; k < n; k++) {
+        struct sim_seen *s = &a->part[a->count++];
+        const char *next = skip(r);
+        *s = (struct sim_seen){
+            .name = name_of(w, ev->argv[HEAD + k * KEYS].ptr, ""),
+            .conn = ev->conn,
+            .at = w->t};
+        acquire(s, ev->argv + HEAD + n * KEYS + 1 + k * ACQUIRE_ARGS,
+                (struct reply){r.at, next});
+        if (a->missed < 0 && s->said != SIM_SAID_GRANTED &&
+            s->said != SIM_SAID_OVER) {
+            a->missed = k;
+        }
+        r.at = next;
+    }
+    return true;
+}
+
+/* -- which script is it ---------------------------------------------------- */
+
+/* The script of one request for one lock. */
+static bool of_one_lock(const struct sim_redis_event *ev, struct reply r,
+                        struct sim_seen *s)
+{
+    int keys = atoi(ev->argv[2].ptr);
+    const struct sim_redis_arg *v = ev->argv + HEAD + keys;
+    if (keys == KEYS + 1 && ev->argc == HEAD + keys + RELEASE_ARGS) {
+        release(s, v, r); /* with a tombstone. (No renewal: 3 + 8 + 13.) */
+        return true;
+    }
+    if (keys != KEYS) { /* a renewal has an even number of keys */
+        return false;
+    }
+    switch (ev->argc - HEAD - KEYS) {
+    case ACQUIRE_ARGS:
+        acquire(s, v, r);
+        return true;
+    case RELEASE_ARGS:
+        release(s, v, r);
+        return true;
+    case CANCEL_ARGS:
+        cancel(s, v, r);
+        return true;
+    case PARAMS_ARGS:
+        params(s, v, r);
+        return true;
+    case FORCE_ARGS:
+        force(s, r);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A read or a change of a value: the reply is {version, bytes}, or {code, now,
+ * version}. */
+static bool of_a_value(const struct sim_world *w,
+                       const struct sim_redis_event *ev, struct reply r,
+                       struct sim_seen *s)
+{
+    static const enum sim_said said[] = {SIM_SAID_NO,    SIM_SAID_DONE,
+                                         SIM_SAID_ERROR, SIM_SAID_ERROR,
+                                         SIM_SAID_LATE,  SIM_SAID_FORGOTTEN};
+    int name = ev->argc > HEAD ? name_of(w, ev->argv[ARG_KEY].ptr, ":v") : -1;
+    bool put = ev->argc == PUT_ARGS;
+    if (name < 0 || (!put && ev->argc != GET_ARGS)) {
+        return false;
+    }
+    s->name = name;
+    s->deed = put ? SIM_DID_VALUE_PUT : SIM_DID_VALUE_GET;
+    int64_t code = number_at(r, 0);
+    if (put) {
+        copy_id(s->request, ev->argv[HEAD + 2].ptr);
+        s->resent = strcmp(ev->argv[HEAD + 5].ptr, "1") == 0;
+        s->said =
+            is_array(r) && code >= 0 && code <= 5 ? said[code] : SIM_SAID_ERROR;
+        s->given = number_at(r, 2);
+    } else if (is_array(r)) {
+        s->said = SIM_SAID_DONE;
+        s->given = code;
+    }
+    return true;
+}
+
+static void of_a_script(const struct sim_world *w,
+                        const struct sim_redis_event *ev, struct sim_act *a)
+{
+    struct reply r = {ev->reply, (const char *)ev->reply + ev->reply_len};
+    if (ev->argc < HEAD || several(w, ev, r, a)) {
+        return;
+    }
+    struct sim_seen *s = &a->part[0];
+    *s = (struct sim_seen){.name = -1, .conn = ev->conn, .at = w->t};
+    if (of_one_lock(ev, r, s)) {
+        a->count = 1;
+        s->name = name_of(w, ev->argv[ARG_KEY].ptr, "");
+        return;
+    }
+    a->everywhere = true;
+    if (ev->argc == KEEP_ARGS && !strcmp(ev->argv[2].ptr, "8")) {
+        s->deed = SIM_DID_KEEP;
+        copy_id(s->client, ev->argv[HEAD + 8].ptr);
+        copy_id(s->request, ev->argv[HEAD + 9].ptr);
+    } else if (ev->argc == INSPECT_ARGS && !strcmp(ev->argv[2].ptr, "6")) {
+        s->deed = SIM_DID_INSPECT;
+        s->name = name_of(w, ev->argv[ARG_KEY].ptr, "");
+    } else if (!of_a_value(w, ev, r, s) && renewals(w, ev, r, a)) {
+        return;
+    }
+    a->count = 1;
+}
+
+/* "g <request> <token> … <holders key>", on channel "snib:<client>…" */
+static bool of_a_message(const struct sim_world *w,
+                         const struct sim_redis_event *ev, struct sim_seen *s)
+{
+    if (!ev->in_script || strcmp(ev->name, "publish") || ev->argc != 3 ||
+        strncmp(ev->argv[2].ptr, "g ", 2) || ev->argv[2].len <= 36) {
+        return false;
+    }
+    const char *text = ev->argv[2].ptr, *key = strstr(text, "snib:{");
+    *s = (struct sim_seen){.deed = SIM_DID_TELL,
+                           .said = SIM_SAID_GRANTED,
+                           .name = key ? name_of(w, key, "") : -1,
+                           .conn = ev->conn,
+                           .at = w->t,
+                           .given = strtoll(text + 35, NULL, 10)};
+    copy_id(s->client, ev->argv[1].ptr + 5);
+    copy_id(s->request, text + 2);
+    return true;
+}
+
+/* A scan of all keys lists the locks. */
+static bool of_a_scan(const struct sim_world *w,
+                      const struct sim_redis_event *ev, struct sim_seen *s)
+{
+    if (strcmp(ev->name, "scan")) {
+        return false;
+    }
+    bool begins = strcmp(ev->argv[1].ptr, "0") == 0;
+    *s = (struct sim_seen){.deed = begins ? SIM_DID_LIST : SIM_DID_LIST_ON,
+                           .said = SIM_SAID_DONE,
+                           .name = -1,
+                           .conn = ev->conn,
+                           .at = w->t};
+    return true;
+}
+
+/* A script as a line of the timeline: whose it is, for which request, its
+ * answer. */
+static void note(struct sim_world *w, int node,
+                 const struct sim_redis_event *ev, const struct sim_seen *s)
+{
+    char reply[72];
+    size_t n = 0;
+    const char *r = ev->reply;
+    if (!ev->script) {
+        if (strcmp(ev->name, "publish") == 0) {
+            sim_note(w, "    server: publish %.60s", ev->argv[2].ptr);
+        }
+        return;
+    }
+    for (size_t i = 0; i < ev->reply_len && n + 1 < sizeof reply; i++) {
+        if (r[i] != '\r') {
+            reply[n++] = r[i] == '\n' ? ' ' : r[i];
+        }
+    }
+    reply[n] = 0;
+    sim_note(w,
+             "    server%.*d: %s of %d args, %s, client %.6s request %.6s: %s",
+             w->nodes > 1, node, ev->name, ev->argc,
+             ev->argc > 3 ? ev->argv[3].ptr : "", s->client, s->request, reply);
+}
+
+void sim_redis_watch(void *user, const struct sim_redis_event *ev)
+{
+    static _Thread_local struct sim_act act;
+    struct sim_server *server = user;
+    struct sim_world *w = server->world;
+    act.node = (int)(server - w->node);
+    act.everywhere = act.several = act.all = false;
+    act.missed = -1;
+    act.count = 0;
+    act.part[0] = (struct sim_seen){.name = -1};
+    sim_same_step(w, act.node, ev);
+    if (ev->script) {
+        of_a_script(w, ev, &act);
+        sim_watch(w, &act);
+    } else if (of_a_message(w, ev, &act.part[0]) ||
+               of_a_scan(w, ev, &act.part[0])) {
+        act.count = 1;
+        sim_watch(w, &act);
+    }
+    if (w->trace) {
+        note(w, act.node, ev, &act.part[0]);
+    }
+}
