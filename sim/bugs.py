@@ -66,7 +66,7 @@ BUGS = [
      "        local mark = pcall('HGET', R, request)\n"
      "        return type(mark) == 'string'\n"
      "            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')\n"
-     "            or nobody(H) and 2 or 0",
+     "            or id ~= request and nobody(H) and 2 or 0",
      "        id, given, rest = request, token, '0 1 1 0 -'\n"
      "        till = now"),
     ("a repeat gets a new id", "src/core/claim_refuse.c",
@@ -817,12 +817,12 @@ BUGS = [
     ("a renewal looks at no mark", LUA + "renew.lua (force)",
      "        return type(mark) == 'string'\n"
      "            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')\n"
-     "            or nobody(H) and 2 or 0",
+     "            or id ~= request and nobody(H) and 2 or 0",
      "        return 0"),
     ("whatever is not ours was revoked (renewal)", LUA + "renew.lua (force)",
      "        return type(mark) == 'string'\n"
      "            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')\n"
-     "            or nobody(H) and 2 or 0",
+     "            or id ~= request and nobody(H) and 2 or 0",
      "        return 'REVOKED by nobody'"),
     ("a release looks at no mark", LUA + "release.lua (force)",
      "if revoked and not ours then\n", "if false then\n"),

@@ -109,13 +109,15 @@ int grantfile_place(const char *path)
 }
 
 /* Exchange fresh with the regular file at path, then remove the old one. */
-static int grantfile_take_the_place(const char *fresh, const char *path)
+static int grantfile_take_the_place(const char *fresh, const char *path,
+                                    bool *ret_exchanged)
 {
     int error;
 
     if (renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_EXCHANGE) != 0) {
         return errno;
     }
+    *ret_exchanged = true;
     error = grantfile_place(fresh);
     if (error != 0) {
         renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_EXCHANGE);
@@ -130,18 +132,24 @@ static int grantfile_take_the_place(const char *fresh, const char *path)
 static int grantfile_put_in_place(const char *fresh, const char *path)
 {
     int error = grantfile_place(path);
+    bool exchanged = false;
 
-    for (int round = 0; error == 0 && round < 3; round++) {
+    if (error != 0) {
+        return error;
+    }
+    for (int round = 0; round < 3; round++) {
         if (renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_NOREPLACE) == 0) {
             return 0;
         }
-        error = errno == EEXIST ? grantfile_take_the_place(fresh, path) : errno;
-        if (error != ENOENT) {
+        error = errno == EEXIST
+                    ? grantfile_take_the_place(fresh, path, &exchanged)
+                    : errno;
+        if (exchanged || error != ENOENT) {
             break;
         }
-        error = 0; /* it was removed in between */
+        error = EBUSY; /* it was removed in between, again and again */
     }
-    if (error != EINVAL && error != ENOSYS) {
+    if (exchanged || (error != EINVAL && error != ENOSYS)) {
         return error;
     }
     /* A file system that cannot exchange (NFS): the check before must do. */

@@ -70,7 +70,7 @@ local function extend(H, R, request, token, lease)
         local mark = pcall('HGET', R, request)
         return type(mark) == 'string'
             and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')
-            or nobody(H) and 2 or 0
+            or id ~= request and nobody(H) and 2 or 0
     end
     local slot = string.byte(rest) == 51 -- '3': permits
         and string.match(rest, '^3 %S+,s(%d+)')
