@@ -188,10 +188,14 @@ static snib_err detached_take_up(struct snib_lock *lock,
     if (!err && open && !snib__call_wait(&s, &call)) {
         snib__call_give_up(&s, &call, SNIB_ERR_UNKNOWN);
     }
-    if (call.err == SNIB_ERR_UNKNOWN && !s.away) {
+    snib__pump_leave(&s, &call);
+    if (call.err == SNIB_ERR_UNKNOWN && s.away) { /* answered without mutex */
+        snib__step_again(&s);
+        s.away = false;
+    }
+    if (call.err == SNIB_ERR_UNKNOWN) {
         call.err = snib__call_unanswered(&s, &call);
     }
-    snib__pump_leave(&s, &call);
     snib__step_end(&s);
     if (err) {
         return err;
