@@ -3,8 +3,8 @@
 //   c++ -std=c++17 guard.cpp $(pkg-config --cflags --libs snib) -o guard
 #include <snib.hpp>
 
-#include <iostream>
 #include "snib/sys.h"
+#include <iostream>
 
 int main()
 try {

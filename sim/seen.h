@@ -69,7 +69,7 @@ struct sim_seen {
     /* The clock by which it was decided, ms of the store's; 0: the present
      * one. */
     int64_t now_ms;
-    int64_t count;   /* FORCE: how many were ended */
+    int64_t count; /* FORCE: how many were ended */
 };
 
 /* One step of a server, of which nobody sees a half. */

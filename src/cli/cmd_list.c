@@ -102,8 +102,9 @@ static void cmd_list_print_row(struct snib_client *client,
     kind_params_for(client, view, &terms);
     cmd_list_shown_name(view, name, sizeof name);
     for (size_t i = 0; i < view->holder_count; i++) {
-        left_ms = view->holders[i]->left_ms > left_ms ? view->holders[i]->left_ms
-                                                     : left_ms;
+        left_ms = view->holders[i]->left_ms > left_ms
+                      ? view->holders[i]->left_ms
+                      : left_ms;
     }
     if (view->holder_count > 0) {
         duration_text(left_ms, lease);

@@ -456,8 +456,8 @@ static void who_has_waited_is_shown_as_a_holder_since_the_grant(void **state)
     assert_int_equal(v->holder_count, 1);
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    int64_t age =
-        t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000 - v->holders[0]->since_ms;
+    int64_t age = t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000 -
+                  v->holders[0]->since_ms;
     assert_in_range(age + 20, 0, now_ms() - granted + WAITED_MS / 2);
     must(snib_grant_request(m, waiter.grant, request, sizeof request, NULL));
     assert_string_equal(v->holders[0]->request, request);

@@ -186,7 +186,8 @@ static void a_fixed_lease_that_stands_is_not_extended(void **state)
         must(snib_client_inspect(c, name, 0, &v, NULL));
         int64_t left = LEASE_MS;
         for (size_t i = 0; i < v->holder_count; i++) {
-            left = v->holders[i]->left_ms < left ? v->holders[i]->left_ms : left;
+            left =
+                v->holders[i]->left_ms < left ? v->holders[i]->left_ms : left;
         }
         snib_view_free(v);
         assert_true(left <= LEASE_MS - (now_ms() - began) + SLACK_MS / 2);

@@ -1,7 +1,7 @@
 // The headers mean the same to a C++ compiler, and snib.hpp is there.
 #include <snib.h>
-#include <snib/sys.h>
 #include <snib.hpp>
+#include <snib/sys.h>
 #include <snib/test.h>
 
 #include <cstring>

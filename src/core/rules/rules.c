@@ -75,8 +75,8 @@ static void rules_renew(struct snib__book *b, struct snib__request *r)
         snib__rules_rearm(b, r, &c);
         return;
     }
-    bool ended = b->ops->find(b, r->name, r->id, &c) &&
-                 snib__rules_claim_holds(&c);
+    bool ended =
+        b->ops->find(b, r->name, r->id, &c) && snib__rules_claim_holds(&c);
     bool forgotten = !ended && !rules_held(b, r->name);
     snib__rules_settle(b, r->name);
     if (b->ops->find(b, r->name, r->id, &c) && c.state == SNIB__REVOKED) {

@@ -230,15 +230,6 @@ static int db_busy(void *data, int count)
     return 1;
 }
 
-/* SQLITE_PROTOCOL: SQLite gave up in a race for the wal-index, which is as good
- * as busy. */
-bool snib__db_is_busy(int rc)
-{
-    int simple = rc & 0xff;
-    return simple == SQLITE_BUSY || simple == SQLITE_LOCKED ||
-           simple == SQLITE_PROTOCOL;
-}
-
 /* A file that was removed or replaced while we have it open is a second truth:
  * a client that opens the path now does not see what we write. */
 static int db_check_moved(struct snib__db *db)

@@ -7,6 +7,15 @@
 #include "base/error.h"
 #include "store/sqlite/internal.h"
 
+/* SQLITE_PROTOCOL: SQLite gave up in a race for the wal-index, which is as good
+ * as busy. */
+bool snib__db_is_busy(int rc)
+{
+    int simple = rc & 0xff;
+    return simple == SQLITE_BUSY || simple == SQLITE_LOCKED ||
+           simple == SQLITE_PROTOCOL;
+}
+
 /* The error names the process that stands still inside a write. In WAL mode
  * SQLite's write lock is byte 120 of the -shm file. */
 static snib_err db_error_busy(int rc, const char *path,
