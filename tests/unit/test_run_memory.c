@@ -141,7 +141,7 @@ static void wrong_options_are_refused(void **state)
     lo.priority = 0;
     lo.lock_delay_ms = -1;
     assert_int_equal(snib_lock_new(c, "x", &lo, &l, &e), SNIB_ERR_USAGE);
-    lo = (struct snib_lock_options){.size = 8};
+    lo = (struct snib_lock_options){.size = 12}; /* no struct's */
     assert_int_equal(snib_lock_new(c, "x", &lo, &l, &e), SNIB_ERR_USAGE);
     assert_int_equal(snib_lock_new(c, "", NULL, &l, &e), SNIB_ERR_USAGE);
     l = lock_of(c, "x");
