@@ -43,7 +43,8 @@ struct wide_actor {
     int client_of[WIDE_LOCKS];
     struct wide_grant grant[WIDE_GRANTS];
     struct snib_elect *elect[2]; /* shared, own                            */
-    struct snib_multi *multi, *crowd;
+    struct snib_multi *multi;
+    struct snib_multi *_Atomic crowd; /* the watch cancels it */
     struct snib_grant of_multi[4];
     bool multi_held;
     struct snib_ring *ring;

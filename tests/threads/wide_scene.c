@@ -161,10 +161,11 @@ static bool all_over(void)
 static void cancel_crowds(void)
 {
     for (int i = 0; i < wide.actors; i++) {
-        if (wide.actor[i].crowd && chance("cancel a crowd", 8)) {
+        struct snib_multi *crowd = wide.actor[i].crowd;
+        if (crowd && chance("cancel a crowd", 8)) {
             tell("cancels the crowd of %d", i);
             wide.cancels = true;
-            snib_multi_cancel(wide.actor[i].crowd);
+            snib_multi_cancel(crowd);
             wide.cancels = false;
         }
     }
