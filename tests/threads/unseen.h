@@ -5,7 +5,10 @@
  * without instrumentation. What they call in the C library (or the compiler for
  * them, to copy or clear) is instrumented all the same, as is what the judge asks
  * the product without its mutexes (books.c): it stands behind UNSEEN, which holds
- * to the end of its block. */
+ * to the end of its block.
+ *
+ * Where one thread of a test gives another one an object of the product's, as a
+ * program would by a mutex of its own, GIVEN and TAKEN say so. */
 #ifndef THREADS_UNSEEN_H
 #define THREADS_UNSEEN_H
 
@@ -15,6 +18,10 @@ void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);
 void AnnotateIgnoreWritesBegin(const char *file, int line);
 void AnnotateIgnoreWritesEnd(const char *file, int line);
+void __tsan_release(void *at);
+void __tsan_acquire(void *at);
+#define GIVEN(at) __tsan_release(at)
+#define TAKEN(at) __tsan_acquire(at)
 
 static inline int unseen_begin(void)
 {
@@ -32,7 +39,9 @@ static inline void unseen_end(const int *unseen)
 
 #define UNSEEN __attribute__((cleanup(unseen_end))) int unseen = unseen_begin()
 #else
-#define UNSEEN ((void)0)
+#define UNSEEN    ((void)0)
+#define GIVEN(at) ((void)(at))
+#define TAKEN(at) ((void)(at))
 #endif
 
 #endif

@@ -44,7 +44,7 @@ struct wide_actor {
     struct wide_grant grant[WIDE_GRANTS];
     struct snib_elect *elect[2]; /* shared, own                            */
     struct snib_multi *multi;
-    struct snib_multi *_Atomic crowd; /* the watch cancels it */
+    struct snib_multi *crowd; /* the watch cancels it */
     struct snib_grant of_multi[4];
     bool multi_held;
     struct snib_ring *ring;

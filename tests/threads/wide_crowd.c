@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "snib/latch.h"
+#include "unseen.h"
 #include "wide.h"
 
 enum { CROWD = 20, NAMES = 24, THRONG = 40 };
@@ -116,6 +117,7 @@ void wide_crowd(struct wide_actor *a)
     struct crowd w = {.count = 0};
     struct snib_grant other = {0};
     make(&w);
+    GIVEN(a);
     a->crowd = w.multi;
     size_t in = pick("in the way", w.count);
     if (w.multi && chance("somebody", 3)) {

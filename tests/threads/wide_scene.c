@@ -165,6 +165,7 @@ static void cancel_crowds(void)
         if (crowd && chance("cancel a crowd", 8)) {
             tell("cancels the crowd of %d", i);
             wide.cancels = true;
+            TAKEN(&wide.actor[i]);
             snib_multi_cancel(crowd);
             wide.cancels = false;
         }
