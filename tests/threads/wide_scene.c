@@ -167,6 +167,7 @@ static void cancel_crowds(void)
             wide.cancels = true;
             TAKEN(&wide.actor[i]);
             snib_multi_cancel(crowd);
+            GIVEN(&wide.actor[i]);
             wide.cancels = false;
         }
     }
