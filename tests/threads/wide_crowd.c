@@ -106,6 +106,7 @@ static void forget(struct wide_actor *a, struct crowd *w)
     while (wide.cancels) {
         sched_sleep(sched_now() + 1000000);
     }
+    TAKEN(a);
     snib_multi_free(w->multi);
     for (size_t i = 0; i < w->count; i++) {
         snib_lock_free(w->lock[i]);
