@@ -1,6 +1,7 @@
 /* tests/unit/test_told_lock.c — held by another, waited in vain, called off,
  * lost, given back before, another thread's, a wait without end: each function
  * says so. labels: thread */
+#include "core/engine_i.h"
 #include "snib/event.h"
 #include "snib/inspect.h"
 #include "told.h"
@@ -117,16 +118,20 @@ static void *waits(void *arg)
     return NULL;
 }
 
-static void wait_for_a_waiter(struct world *w)
+/* The store has said so, and the client has read it. */
+static bool is_queued(const struct snib__acquisition *acq)
 {
-    struct snib_error mine;
+    const struct snib__claim *claim = acq->local->claim;
+    return acq->state == SNIB__ACQ_WAITING && claim &&
+           claim->state == SNIB__CLAIM_QUEUED;
+}
+
+/* Until the client itself knows that it waits: called off before, a call would
+ * have to say UNKNOWN. */
+static void until_queued(struct snib_client *c)
+{
     int64_t end = now_ms() + 20000;
-    for (size_t n = 0; !n;) {
-        struct snib_view *v;
-        assert_int_equal(snib_client_inspect(w->other, "x", 0, &v, &mine),
-                         SNIB_ERR_OK);
-        n = v->waiter_count;
-        snib_view_free(v);
+    while (!somebody(c, is_queued)) {
         assert_true(now_ms() < end);
         nap(1);
     }
@@ -157,7 +162,7 @@ static void show_upgrade_of(struct world *w, const struct call *call,
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, waits, &me), 0);
     if (off) {
-        wait_for_a_waiter(w);
+        until_queued(w->c);
         call_off(w, call->function);
     }
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -415,7 +420,7 @@ static snib_err write_upgrade(struct world *w, bool forced)
                           &e));
         must(snib_acquire_start(of_kind(w->other, SNIB_KIND_WRITE), &theirs,
                                 NULL, &ticket, &e));
-        wait_for_a_waiter(w);
+        until_queued(w->other);
     }
     must(snib_acquire_start(of_kind(w->c, SNIB_KIND_WRITE), &o, w, &w->ticket,
                             &e));

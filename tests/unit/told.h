@@ -41,27 +41,33 @@ static _Atomic int sick; /* a snib_err; OK: well                              */
  * leaves. NULL: none, or they have come. */
 static struct snib_client *_Atomic held_back;
 
-static bool somebody_leaves(struct snib_client *c)
+static bool leaves(const struct snib__acquisition *acq)
 {
-    bool leaves = false;
+    return acq->state == SNIB__ACQ_LEAVING;
+}
+
+static bool somebody(struct snib_client *c,
+                     bool (*is_so)(const struct snib__acquisition *))
+{
+    bool found = false;
     pthread_mutex_lock(&c->mu);
     SNIB__LIST_EACH (l, &c->locks) {
         struct snib_lock *lock = SNIB__CONTAINER(l, struct snib_lock, link);
         SNIB__LIST_EACH (k, &lock->holds) {
             const struct snib__acquisition *acq = snib__engine_acquisition(
                 c->engine, SNIB__CONTAINER(k, struct snib__hold, link)->ticket);
-            leaves = leaves || (acq && acq->state == SNIB__ACQ_LEAVING);
+            found = found || (acq && is_so(acq));
         }
     }
     pthread_mutex_unlock(&c->mu);
-    return leaves;
+    return found;
 }
 
 static void sick_exec(void *instance, snib_instant now, struct snib__list *all)
 {
     snib_err err = (snib_err)atomic_load(&sick);
     struct snib_client *c = atomic_exchange(&held_back, NULL);
-    while (c && !somebody_leaves(c)) {
+    while (c && !somebody(c, leaves)) {
         poll(NULL, 0, 1);
     }
     if (!err) {
