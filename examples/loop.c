@@ -84,7 +84,7 @@ static int run(struct snib_client *client, struct job jobs[JOBS])
             snib_client_process(client) != SNIB_ERR_OK) {
             return 1;
         }
-        while (snib_client_next(client, &event)) {
+        while (snib_client_next(client, &event, sizeof event)) {
             on_event(&event);
         }
     }

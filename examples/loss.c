@@ -43,7 +43,7 @@ static int work(struct snib_lock *lock, struct snib_grant grant)
     while (done < STEPS && !step(lock, grant)) {
         done++;
     }
-    snib_grant_status(lock, grant, &status);
+    snib_grant_status(lock, grant, &status, sizeof status);
     printf("stopped after %s of the steps: %s (%s)\n",
            done < STEPS ? "some" : "all", snib_state_text(status.state),
            snib_cause_text(status.cause));

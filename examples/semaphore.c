@@ -52,7 +52,7 @@ static int maintenance(void)
     uint32_t taken;
     if (snib_semaphore_drain(licence, NULL, &all, &taken, &e) ||
         snib_semaphore_add(client, "licences", 0, 2, &e) ||
-        snib_semaphore_get(client, "licences", 0, &s, &e)) {
+        snib_semaphore_get(client, "licences", 0, &s, sizeof s, &e)) {
         return fail(&e);
     }
     printf("drained %u; now %lld of %lld in use\n", taken, (long long)s.used,

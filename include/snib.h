@@ -39,12 +39,18 @@
  * that was computed never waits for ever. INT64_MAX is no limit.
  *
  * Options. A field that is zero has its default: a struct that is zero but for
- * its size does what NULL does. Option structs grow from release to release. A
- * library that is newer than the program takes the shorter struct. One that is
- * older takes the longer struct as long as what it does not know is zero, else
- * the call is refused with USAGE. Enumerations grow, too: treat an error that
- * you do not know by its class, and any other value that you do not know as
- * the worst of its kind.
+ * its size does what NULL does.
+ *
+ * Growth. Option structs grow from release to release. A library that is newer
+ * than the program takes the shorter struct. One that is older takes the longer
+ * struct as long as what it does not know is zero, else the call is refused
+ * with USAGE. Results that the caller has room for grow, too: their size is an
+ * argument (ret_size: give sizeof). A newer library leaves out what does not
+ * fit, an older one sets to zero what it does not know. Structs that the
+ * library allocates grow at their ends. struct snib_error, snib_grant,
+ * snib_scope, snib_ring_member and snib_value_next never grow. Enumerations
+ * grow: treat an error that you do not know by its class, and any other value
+ * that you do not know as the worst of its kind.
  *
  * Threads. Every function may be called from any thread. snib_try_for blocks up
  * to wait_ms, connecting and retrying included; a try blocks up to request_ms.
@@ -644,7 +650,7 @@ SNIB_API SNIB_CHECK snib_err snib_renew(struct snib_lock *, struct snib_grant,
  * stale grant, one of another lock, and any grant in a forked child, is
  * RELEASED, with its own token, slot -1, and 0 in all else. */
 SNIB_API void snib_grant_status(struct snib_lock *, struct snib_grant,
-                                struct snib_status *ret);
+                                struct snib_status *ret, size_t ret_size);
 
 /* Size of the text of snib_grant_explain, NUL included. */
 #define SNIB_EXPLAIN_TEXT 512

@@ -145,7 +145,7 @@ class mutex
     snib_status status() const noexcept
     {
         snib_status status;
-        snib_grant_status(lock_.get(), mine(), &status);
+        snib_grant_status(lock_.get(), mine(), &status, sizeof status);
         return status;
     }
 

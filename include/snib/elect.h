@@ -128,7 +128,7 @@ struct snib_elect_status {
 /* What this candidate is at this instant. This compares the clock and does no
  * I/O. */
 SNIB_API void snib_elect_status(struct snib_elect *,
-                                struct snib_elect_status *ret);
+                                struct snib_elect_status *ret, size_t ret_size);
 
 /* True while this candidate leads, at risk or not, with its deadline ahead. */
 SNIB_API bool snib_elect_leading(struct snib_elect *);

@@ -3,7 +3,7 @@
  *
  *   snib_try_for_start(lock, 500, NULL, me, &ticket, &err);
  *   … snib_client_fd(client) becomes readable …
- *   while (snib_client_next(client, &event))
+ *   while (snib_client_next(client, &event, sizeof event))
  *       if (event.kind == SNIB_EVENT_GRANTED)
  *           pay(event.grant.token);
  *
@@ -128,7 +128,8 @@ SNIB_API int64_t snib_client_timeout_ms(struct snib_client *);
 SNIB_API SNIB_CHECK snib_err snib_client_process(struct snib_client *);
 
 /* Take one event. False when there is none: *ret is then as it was. */
-SNIB_API bool snib_client_next(struct snib_client *, struct snib_event *ret);
+SNIB_API bool snib_client_next(struct snib_client *, struct snib_event *ret,
+                               size_t ret_size);
 
 #ifdef __cplusplus
 }

@@ -279,7 +279,7 @@ class grant
         status.state = SNIB_STATE_RELEASED;
         status.slot = -1;
         if (lock_) {
-            snib_grant_status(lock_, raw_, &status);
+            snib_grant_status(lock_, raw_, &status, sizeof status);
         }
         return status;
     }

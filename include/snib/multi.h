@@ -154,7 +154,7 @@ struct snib_multi_status {
  * I/O. */
 SNIB_API void snib_multi_status(struct snib_multi *,
                                 const struct snib_grant grants[],
-                                struct snib_multi_status *ret);
+                                struct snib_multi_status *ret, size_t ret_size);
 
 /* True while all are held or at risk with their deadlines ahead. */
 SNIB_API bool snib_multi_held(struct snib_multi *,

@@ -45,11 +45,9 @@ struct snib_semaphore {
 /* Read the size and what is in use. A name_size of 0 means strlen. Errors:
  * USAGE, UNREACHABLE, DENIED, STORE, CORRUPT, CONFIG (the server keeps no
  * locks), UNSUPPORTED (a quorum), CLOSED, FORKED, NOMEM. */
-SNIB_API SNIB_CHECK snib_err snib_semaphore_get(struct snib_client *,
-                                                const char *name,
-                                                size_t name_size,
-                                                struct snib_semaphore *ret,
-                                                struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_semaphore_get(
+    struct snib_client *, const char *name, size_t name_size,
+    struct snib_semaphore *ret, size_t ret_size, struct snib_error *reterr);
 
 /* Set the size, 0 to SNIB_PERMITS_MAX. only_new leaves a size that is set as it
  * is; *ret_set (may be NULL) is false when it found one. Waiters that now fit

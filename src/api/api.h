@@ -77,7 +77,7 @@ void snib__batch_try(struct snib_client *, struct snib__batch_item[], size_t n,
 void snib__batch_release(struct snib_client *, struct snib__batch_item[],
                          size_t n, snib_duration patience);
 
-/* -- options.c ------------------------------------------------------------- */
+/* -- structs.c ------------------------------------------------------------- */
 
 /* Copy a caller's struct, whose first member is its size, to *ret, of which
  * this library knows so many bytes; given NULL: all zero. what: "lock options",
@@ -85,6 +85,11 @@ void snib__batch_release(struct snib_client *, struct snib__batch_item[],
  * library does not know. */
 snib_err snib__options_read(const void *given, size_t known, const char *what,
                             void *ret, struct snib_error *reterr);
+/* Write a result, of which this library knows so many bytes, to the caller's
+ * struct of ret_size bytes: what does not fit is left out, and what this
+ * library does not know is zero. */
+void snib__result_write(const void *known, size_t known_size, void *ret,
+                        size_t ret_size);
 
 /* -- stores.c, identity.c -------------------------------------------------- */
 

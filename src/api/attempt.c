@@ -260,7 +260,7 @@ static bool attempt_take_all(struct attempt *a)
 static bool attempt_all_held(struct attempt *a)
 {
     struct snib_multi_status status;
-    snib_multi_status(a->m, a->grants, &status);
+    snib_multi_status(a->m, a->grants, &status, sizeof status);
     if (status.state != SNIB_STATE_LOST &&
         status.state != SNIB_STATE_RELEASED) {
         return true;

@@ -361,31 +361,39 @@ struct snib_grant snib__elect_grant(struct snib_elect *e)
     return grant;
 }
 
-void snib_elect_status(struct snib_elect *e, struct snib_elect_status *ret)
+static struct snib_elect_status elect_now(struct snib_elect *e)
 {
     struct snib_status status;
-    *ret = (struct snib_elect_status){.state = SNIB_ELECT_FOLLOWER};
+    struct snib_elect_status now = {.state = SNIB_ELECT_FOLLOWER};
     if (snib__client_check(e->client, NULL)) {
-        return;
+        return now;
     }
     struct snib_grant grant = snib__elect_grant(e);
-    snib_grant_status(e->lock, grant, &status);
+    snib_grant_status(e->lock, grant, &status, sizeof status);
     switch (status.state) {
     case SNIB_STATE_HELD:
-        ret->state = SNIB_ELECT_LEADER;
+        now.state = SNIB_ELECT_LEADER;
         break;
     case SNIB_STATE_AT_RISK:
-        ret->state = SNIB_ELECT_LEADER_AT_RISK;
+        now.state = SNIB_ELECT_LEADER_AT_RISK;
         break;
     case SNIB_STATE_LOST:
-        ret->state = SNIB_ELECT_LEADER_LOST;
+        now.state = SNIB_ELECT_LEADER_LOST;
         break;
     case SNIB_STATE_RELEASED:
-        return;
+        return now;
     }
-    ret->cause = status.cause;
-    ret->term = grant.token;
-    ret->left_ms = status.left_ms;
+    now.cause = status.cause;
+    now.term = grant.token;
+    now.left_ms = status.left_ms;
+    return now;
+}
+
+void snib_elect_status(struct snib_elect *e, struct snib_elect_status *ret,
+                       size_t ret_size)
+{
+    struct snib_elect_status now = elect_now(e);
+    snib__result_write(&now, sizeof now, ret, ret_size);
 }
 
 bool snib_elect_leading(struct snib_elect *e)

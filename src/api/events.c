@@ -179,7 +179,8 @@ void snib_client_cancel(struct snib_client *c, uint64_t ticket)
 
 /* -- fetching -------------------------------------------------------------- */
 
-bool snib_client_next(struct snib_client *c, struct snib_event *ret)
+bool snib_client_next(struct snib_client *c, struct snib_event *ret,
+                      size_t ret_size)
 {
     struct snib__step s;
     if (snib__client_check(c, NULL)) {
@@ -189,7 +190,7 @@ bool snib_client_next(struct snib_client *c, struct snib_event *ret)
     struct snib__link *l = snib__list_pop(&c->ops.events);
     struct snib_lock *passed = l ? snib__op_of(l)->passes : NULL;
     if (l) {
-        *ret = snib__op_of(l)->ev;
+        snib__result_write(&snib__op_of(l)->ev, sizeof *ret, ret, ret_size);
         if (!snib__op_of(l)->keep) {
             snib__free(snib__op_of(l));
         }

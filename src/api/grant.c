@@ -37,21 +37,21 @@ snib_err snib__grant_check(const struct snib_lock *lock,
 /* -- looking at it --------------------------------------------------------- */
 
 void snib_grant_status(struct snib_lock *lock, struct snib_grant grant,
-                       struct snib_status *ret)
+                       struct snib_status *ret, size_t ret_size)
 {
     struct snib_client *c = lock->client;
     struct snib__step s;
-    *ret = (struct snib_status){
+    struct snib_status status = {
         .state = SNIB_STATE_RELEASED, .token = grant.token, .slot = -1};
-    if (snib__client_check(c, NULL)) {
-        return;
+    if (!snib__client_check(c, NULL)) {
+        snib__step_begin(&s, c);
+        struct snib__acquisition *acq = snib__grant_of(lock, grant);
+        if (acq) {
+            snib__engine_status(c->engine, s.now, acq, &status);
+        }
+        snib__step_end(&s);
     }
-    snib__step_begin(&s, c);
-    struct snib__acquisition *acq = snib__grant_of(lock, grant);
-    if (acq) {
-        snib__engine_status(c->engine, s.now, acq, ret);
-    }
-    snib__step_end(&s);
+    snib__result_write(&status, sizeof status, ret, ret_size);
 }
 
 void snib_grant_explain(struct snib_lock *lock, struct snib_grant grant,
@@ -76,7 +76,7 @@ void snib_grant_explain(struct snib_lock *lock, struct snib_grant grant,
 bool snib_grant_held(struct snib_lock *lock, struct snib_grant grant)
 {
     struct snib_status status;
-    snib_grant_status(lock, grant, &status);
+    snib_grant_status(lock, grant, &status, sizeof status);
     /* HELD is true up to the deadline itself. AT_RISK may also mean that the
      * deadline of an aggressive grant has passed. left_ms is 0 in the last
      * millisecond already. */

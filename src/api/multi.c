@@ -158,31 +158,32 @@ static int multi_gravity(snib_state state)
 }
 
 void snib_multi_status(struct snib_multi *m, const struct snib_grant grants[],
-                       struct snib_multi_status *ret)
+                       struct snib_multi_status *ret, size_t ret_size)
 {
-    *ret = (struct snib_multi_status){.state = SNIB_STATE_HELD,
-                                      .left_ms = INT64_MAX};
+    struct snib_multi_status all = {.state = SNIB_STATE_HELD,
+                                    .left_ms = INT64_MAX};
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < m->count; i++) {
         const struct snib__part *p = &m->part[i];
         struct snib_status status;
-        snib_grant_status(p->lock, grants[p->index], &status);
-        int more = multi_gravity(status.state) - multi_gravity(ret->state);
-        if (more > 0 || (more == 0 && status.left_ms < ret->left_ms)) {
-            ret->state = status.state;
-            ret->cause = status.cause;
-            ret->left_ms = status.left_ms;
-            ret->member = p->index;
+        snib_grant_status(p->lock, grants[p->index], &status, sizeof status);
+        int more = multi_gravity(status.state) - multi_gravity(all.state);
+        if (more > 0 || (more == 0 && status.left_ms < all.left_ms)) {
+            all.state = status.state;
+            all.cause = status.cause;
+            all.left_ms = status.left_ms;
+            all.member = p->index;
         }
         least = status.left_ms < least ? status.left_ms : least;
     }
-    ret->left_ms = least;
+    all.left_ms = least;
+    snib__result_write(&all, sizeof all, ret, ret_size);
 }
 
 bool snib_multi_held(struct snib_multi *m, const struct snib_grant grants[])
 {
     struct snib_multi_status status;
-    snib_multi_status(m, grants, &status);
+    snib_multi_status(m, grants, &status, sizeof status);
     return (status.state == SNIB_STATE_HELD ||
             status.state == SNIB_STATE_AT_RISK) &&
            status.left_ms > 0;

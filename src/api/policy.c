@@ -186,7 +186,7 @@ static snib_err policy_finish(struct snib_lock *lock, struct snib_grant grant,
 {
     struct snib_status at_end;
     char why[sizeof reterr->text - 40];
-    snib_grant_status(lock, grant, &at_end);
+    snib_grant_status(lock, grant, &at_end, sizeof at_end);
     snib_grant_explain(lock, grant, why, sizeof why);
     snib_err err = snib_release(lock, grant, reterr);
     if (at_end.state == SNIB_STATE_LOST) {

@@ -8,7 +8,7 @@
 
 snib_err snib_semaphore_get(struct snib_client *c, const char *name,
                             size_t name_size, struct snib_semaphore *ret,
-                            struct snib_error *reterr)
+                            size_t ret_size, struct snib_error *reterr)
 {
     struct snib__params t = {0};
     if (!ret) {
@@ -17,11 +17,12 @@ snib_err snib_semaphore_get(struct snib_client *c, const char *name,
     snib_err err =
         snib__params_ask(c, name, name_size, SNIB__PARAMS_GET, 0, &t, reterr);
     if (!err) {
-        *ret = (struct snib_semaphore){.size = t.size,
-                                       .used = t.permits,
-                                       .available =
-                                           t.size < 0 ? 0 : t.size - t.permits,
-                                       .waiting = t.waiting};
+        struct snib_semaphore is = {.size = t.size,
+                                    .used = t.permits,
+                                    .available =
+                                        t.size < 0 ? 0 : t.size - t.permits,
+                                    .waiting = t.waiting};
+        snib__result_write(&is, sizeof is, ret, ret_size);
     }
     return err;
 }
@@ -83,7 +84,7 @@ snib_err snib_semaphore_drain(struct snib_lock *lock,
     o.all_permits = true;
     err = snib_try(lock, &o, ret, reterr);
     if (!err && ret_permits) {
-        snib_grant_status(lock, *ret, &st);
+        snib_grant_status(lock, *ret, &st, sizeof st);
         *ret_permits = st.permits;
     }
     return err;
@@ -107,7 +108,7 @@ snib_err snib_semaphore_slot(struct snib_lock *lock, struct snib_grant grant,
     }
     struct snib__step s;
     struct snib_client *c = lock->client;
-    snib_grant_status(lock, grant, &st);
+    snib_grant_status(lock, grant, &st, sizeof st);
     snib__step_begin(&s, c);
     bool ended = st.slot < 0 && grant.ticket && c->stopping; /* stop ended it */
     err = c->stopped || ended ? snib__fail_plain(reterr, SNIB_ERR_CLOSED)

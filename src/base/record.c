@@ -79,12 +79,12 @@ int64_t snib__rec_value_i64(const struct snib__rec *r)
 }
 
 void snib__rec_params(struct snib__buf *out, bool done, int64_t size,
-                      int64_t permits, int64_t gate, int64_t waiting)
+                      int64_t permits, int64_t latch, int64_t waiting)
 {
     snib__rec_row(out, SNIB__ROW_PARAMS);
     snib__rec_i64(out, SNIB__F_COUNT, done);
     snib__rec_i64(out, SNIB__F_SIZE, size);
     snib__rec_i64(out, SNIB__F_PERMITS, permits);
-    snib__rec_i64(out, SNIB__F_LATCH, gate);
+    snib__rec_i64(out, SNIB__F_LATCH, latch);
     snib__rec_i64(out, SNIB__F_WAITING, waiting);
 }

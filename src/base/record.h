@@ -67,8 +67,8 @@ bool snib__rec_next_row(struct snib__rec *);
 bool snib__rec_next_field(struct snib__rec *);
 int64_t snib__rec_value_i64(const struct snib__rec *);
 
-/* Writes the row of a PARAMS; gate: the latch count. */
+/* Writes the row of a PARAMS; latch: its count. */
 void snib__rec_params(struct snib__buf *, bool done, int64_t size,
-                      int64_t permits, int64_t gate, int64_t waiting);
+                      int64_t permits, int64_t latch, int64_t waiting);
 
 #endif

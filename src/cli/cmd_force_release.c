@@ -35,11 +35,11 @@ static size_t cmd_force_release_show_holders(struct snib_client *client,
 {
     char line[1024] = "";
     struct text t = TEXT_IN(line);
-    struct kind_params terms;
+    struct kind_params params;
 
-    kind_params_get(client, view->name, view->name_size, &terms);
-    kind_holders(&t, view, &terms);
-    if (terms.gate > 0 && view->holder_count + view->closed_count == 0) {
+    kind_params_get(client, view->name, view->name_size, &params);
+    kind_holders(&t, view, &params);
+    if (params.latch > 0 && view->holder_count + view->closed_count == 0) {
         text_add(&t, "; snib latch --open opens it");
     }
     if (view->holder_count == 1 && show_is_me(view->holders[0])) {

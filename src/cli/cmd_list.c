@@ -16,11 +16,11 @@ static void cmd_list_print_json(struct snib_client *client,
     json_t *locks = json_array();
 
     for (size_t i = 0; i < count; i++) {
-        struct kind_params terms;
+        struct kind_params params;
         json_t *one = json_object();
 
-        kind_params_for(client, views[i], &terms);
-        show_json_view(one, views[i], &terms);
+        kind_params_for(client, views[i], &params);
+        show_json_view(one, views[i], &params);
         json_array_append_new(locks, one);
     }
     json_object_set_new(object, "locks", locks);
@@ -30,14 +30,14 @@ static void cmd_list_print_json(struct snib_client *client,
 static void cmd_list_print_line(struct snib_client *client,
                                 const struct snib_view *view)
 {
-    struct kind_params terms;
+    struct kind_params params;
     char line[1024] = "";
     struct text t = TEXT_IN(line);
 
-    kind_params_for(client, view, &terms);
+    kind_params_for(client, view, &params);
     text_add_shown(&t, view->name, view->name_size);
     text_add(&t, ": ");
-    kind_holders(&t, view, &terms);
+    kind_holders(&t, view, &params);
     if (view->waiter_count > 0) {
         text_addf(&t, "; %zu waiting", view->waiter_count);
     }
@@ -93,13 +93,13 @@ static int cmd_list_name_width(struct snib_view **views, size_t count)
 static void cmd_list_print_row(struct snib_client *client,
                                const struct snib_view *view, int width)
 {
-    struct kind_params terms;
+    struct kind_params params;
     char name[4 * SNIB_NAME_MAX + 1], state[1024] = "";
     char lease[DURATION_TEXT_MAX] = "-", waiting[24];
     struct text t = TEXT_IN(state);
     int64_t left_ms = 0;
 
-    kind_params_for(client, view, &terms);
+    kind_params_for(client, view, &params);
     cmd_list_shown_name(view, name, sizeof name);
     for (size_t i = 0; i < view->holder_count; i++) {
         left_ms = view->holders[i]->left_ms > left_ms
@@ -110,7 +110,7 @@ static void cmd_list_print_row(struct snib_client *client,
         duration_text(left_ms, lease);
     }
     snprintf(waiting, sizeof waiting, "%zu", view->waiter_count);
-    kind_holders(&t, view, &terms);
+    kind_holders(&t, view, &params);
     cmd_list_print_cell(name, width);
     cmd_list_print_cell(lease, 7);
     cmd_list_print_cell(waiting, 7);

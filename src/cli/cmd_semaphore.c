@@ -109,7 +109,8 @@ int cmd_semaphore(struct cli_args *args, int count, char **operands)
         return CLI_CONFIG;
     }
     if (error.code == SNIB_ERR_OK && !(changes && args->quiet)) {
-        error.code = snib_semaphore_get(client, name, strlen(name), &s, &error);
+        error.code = snib_semaphore_get(client, name, strlen(name), &s,
+                                        sizeof s, &error);
     }
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);

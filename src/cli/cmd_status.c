@@ -10,7 +10,7 @@ int cmd_status(struct cli_args *args, int count, char **operands)
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
     struct snib_error error = {0};
     struct snib_view *view;
-    struct kind_params terms;
+    struct kind_params params;
     int code = cli_check_name(args, operands[0]);
 
     (void)count;
@@ -22,14 +22,14 @@ int cmd_status(struct cli_args *args, int count, char **operands)
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);
     }
-    kind_params_get(client, operands[0], strlen(operands[0]), &terms);
+    kind_params_get(client, operands[0], strlen(operands[0]), &params);
     if (args->json) {
         json_t *object = show_json_answer();
 
-        show_json_view(object, view, &terms);
+        show_json_view(object, view, &params);
         show_json_print(object);
     } else {
-        show_view(view, &terms);
+        show_view(view, &params);
     }
     snib_view_free(view);
     return show_end();

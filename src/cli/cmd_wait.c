@@ -54,14 +54,14 @@ static bool cmd_wait_lets_in(const struct snib_party *const *p, size_t count,
  * who come now. But between a release and the next grant the queue of a lock
  * that nobody holds is not empty either, so such a queue does not count. */
 static bool cmd_wait_fits(const struct snib_view *view,
-                          const struct kind_params *terms, snib_kind kind,
+                          const struct kind_params *params, snib_kind kind,
                           uint32_t permits)
 {
     int64_t used = 0;
 
     if (view->holder_count + view->closed_count == 0) {
-        return terms->gate == 0 &&
-               (terms->size < 0 || (int64_t)permits <= terms->size);
+        return params->latch == 0 &&
+               (params->size < 0 || (int64_t)permits <= params->size);
     }
     if (kind_excludes(kind) || view->waiter_count > 0) {
         return false;
@@ -71,8 +71,8 @@ static bool cmd_wait_fits(const struct snib_view *view,
         return false;
     }
     /* Permits of holders that are not shown cannot be counted. */
-    return kind != SNIB_KIND_PERMITS || terms->size < 0 ||
-           (view->holders_more == 0 && (int64_t)permits <= terms->size - used);
+    return kind != SNIB_KIND_PERMITS || params->size < 0 ||
+           (view->holders_more == 0 && (int64_t)permits <= params->size - used);
 }
 
 struct wish {
@@ -84,14 +84,14 @@ struct wish {
 /* More permits than the semaphore has are never free. But its size is in the
  * store and may be raised: so the result is "not acquired", not a usage
  * error. */
-static bool cmd_wait_asks_too_much(const struct kind_params *terms,
+static bool cmd_wait_asks_too_much(const struct kind_params *params,
                                    const struct wish *wish,
                                    struct snib_error *error)
 {
     struct text t = TEXT_IN(error->text);
 
-    if (wish->kind != SNIB_KIND_PERMITS || terms->size < 0 ||
-        (int64_t)wish->permits <= terms->size) {
+    if (wish->kind != SNIB_KIND_PERMITS || params->size < 0 ||
+        (int64_t)wish->permits <= params->size) {
         return false;
     }
     error->text[0] = '\0';
@@ -100,7 +100,7 @@ static bool cmd_wait_asks_too_much(const struct kind_params *terms,
               ": %" PRIu32 " permit%s asked for and the semaphore has "
               "%" PRId64 " in all; %s it larger",
               wish->permits, wish->permits == 1 ? " was" : "s were",
-              terms->size, terms->size ? "ask for fewer or make" : "make");
+              params->size, params->size ? "ask for fewer or make" : "make");
     return true;
 }
 
@@ -115,13 +115,13 @@ static snib_err cmd_wait_judge(const struct wish *wish, struct waitline *line,
     if (error->code != SNIB_ERR_OK) {
         return error->code;
     }
-    code = cmd_wait_fits(a->view, &a->terms, wish->kind, wish->permits)
+    code = cmd_wait_fits(a->view, &a->params, wish->kind, wish->permits)
                ? SNIB_ERR_OK
                : SNIB_ERR_BUSY;
-    *ret_never =
-        code == SNIB_ERR_BUSY && cmd_wait_asks_too_much(&a->terms, wish, error);
+    *ret_never = code == SNIB_ERR_BUSY &&
+                 cmd_wait_asks_too_much(&a->params, wish, error);
     if (code == SNIB_ERR_BUSY && !*ret_never && now >= line->due_ns) {
-        waitline_show(line, a->view, &a->terms, now);
+        waitline_show(line, a->view, &a->params, now);
     }
     snib_view_free(a->view);
     return code;

@@ -32,13 +32,13 @@ static json_t *cmd_why_json_holders(const struct why_locks *all,
 static void cmd_why_tell(const struct cli_args *args,
                          const struct why_locks *all,
                          const struct snib_view *view,
-                         const struct kind_params *terms,
+                         const struct kind_params *params,
                          struct snib_cycle **cycles, size_t count)
 {
     json_t *object, *array;
 
     if (!args->json) {
-        why_print(all, view, terms);
+        why_print(all, view, params);
         for (size_t i = 0; i < count; i++) {
             if (why_in_cycle(cycles[i], view)) {
                 why_print_cycle(cycles[i]);
@@ -47,7 +47,7 @@ static void cmd_why_tell(const struct cli_args *args,
         return;
     }
     object = show_json_answer();
-    show_json_view(object, view, terms);
+    show_json_view(object, view, params);
     array = json_array();
     for (size_t i = 0; i < count; i++) {
         if (why_in_cycle(cycles[i], view)) {
@@ -67,7 +67,7 @@ int cmd_why(struct cli_args *args, int count, char **operands)
                                         .name_size = strlen(name)};
     struct snib_error error = {0};
     struct why_locks all = {0};
-    struct kind_params terms;
+    struct kind_params params;
     struct snib_cycle **cycles = NULL;
     size_t cycle_count = 0;
     const struct snib_view *view;
@@ -87,8 +87,8 @@ int cmd_why(struct cli_args *args, int count, char **operands)
             snib_client_deadlocks(client, &cycles, &cycle_count, &error);
     }
     if (error.code == SNIB_ERR_OK) {
-        kind_params_get(client, name, strlen(name), &terms);
-        cmd_why_tell(args, &all, view != NULL ? view : &free_view, &terms,
+        kind_params_get(client, name, strlen(name), &params);
+        cmd_why_tell(args, &all, view != NULL ? view : &free_view, &params,
                      cycles, cycle_count);
     }
     snib_deadlocks_free(cycles, cycle_count);

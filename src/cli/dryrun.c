@@ -55,15 +55,15 @@ int plan_tell(const struct plan *plan)
         struct text holders = TEXT_IN(now);
         struct snib_error error = {0};
         struct snib_view *view;
-        struct kind_params terms;
+        struct kind_params params;
 
         error.code = snib_client_inspect(client, plan->names[i],
                                          strlen(plan->names[i]), &view, &error);
         if (error.code != SNIB_ERR_OK) {
             return cli_fail(&error);
         }
-        kind_params_get(client, view->name, view->name_size, &terms);
-        kind_holders(&holders, view, &terms);
+        kind_params_get(client, view->name, view->name_size, &params);
+        kind_holders(&holders, view, &params);
         snib_view_free(view);
         say("%s: now %s", shown(plan->names[i]), now);
     }

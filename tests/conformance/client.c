@@ -85,7 +85,7 @@ static void an_acquire_cancelled_at_once_leaves_nothing(void **state)
         }
         must(take(m, 10000, snib_owner_new(), &g)); /* l's lease is 30 s */
         must(snib_release(m, g, NULL));
-        assert_false(snib_client_next(c, &ev));
+        assert_false(snib_client_next(c, &ev, sizeof ev));
     }
     wait_for_fewer_waiters(d, name, 0);
     assert_int_equal(holders_of(d, name), 0);

@@ -318,7 +318,7 @@ static void started_acquires_of_all_kinds_end_in_one_event_each(void **state)
         ev = next_event(d);
         assert_int_equal(ev.kind, SNIB_EVENT_RELEASED);
         must(ev.error.code);
-        assert_false(snib_client_next(d, &ev));
+        assert_false(snib_client_next(d, &ev, sizeof ev));
         snib_client_free(c);
         snib_client_free(d);
     }

@@ -216,7 +216,7 @@ snib_err by_stranger(struct snib_lock *l, struct snib_grant g)
 struct snib_status status_of(struct snib_lock *l, struct snib_grant g)
 {
     struct snib_status st;
-    snib_grant_status(l, g, &st);
+    snib_grant_status(l, g, &st, sizeof st);
     return st;
 }
 
@@ -303,7 +303,7 @@ struct snib_event next_event(struct snib_client *c)
 {
     struct snib_event ev;
     int64_t deadline = now_ms() + 10000;
-    while (!snib_client_next(c, &ev)) {
+    while (!snib_client_next(c, &ev, sizeof ev)) {
         struct pollfd p = {.fd = snib_client_fd(c), .events = POLLIN};
         assert_true(now_ms() < deadline);
         poll(&p, 1, 1000);

@@ -147,7 +147,7 @@ a_grant_that_a_cancel_meets_is_given_back_before_it_is_told(void **state)
         }
         must(take(m, 0, snib_owner_new(), &g));
         must(snib_release(m, g, NULL));
-        assert_false(snib_client_next(c, &ev));
+        assert_false(snib_client_next(c, &ev, sizeof ev));
     }
     snib_client_free(c);
     snib_client_free(d);

@@ -123,7 +123,7 @@ static void a_fixed_lease_expires_and_is_told(void **state)
     struct pollfd p = {.fd = snib_grant_fd(l, g), .events = POLLIN};
     assert_true(p.fd >= 0);
     assert_int_equal(poll(&p, 1, 5000), 1);
-    snib_grant_status(l, g, &st);
+    snib_grant_status(l, g, &st, sizeof st);
     assert_int_equal(st.state, SNIB_STATE_LOST);
     assert_int_equal(st.cause, SNIB_CAUSE_EXPIRED);
     must(acquire_for(m, 5000, &h));
@@ -152,7 +152,7 @@ static void a_fixed_lease_can_be_renewed_by_hand(void **state)
     struct snib_status st;
     must(acquire_for(l, 0, &g));
     must(snib_renew(l, g, 20000, NULL));
-    snib_grant_status(l, g, &st);
+    snib_grant_status(l, g, &st, sizeof st);
     assert_true(st.left_ms > 15000);
     must(snib_release(l, g, NULL));
     assert_int_equal(snib_renew(l, g, 0, NULL), SNIB_ERR_NOT_HELD);

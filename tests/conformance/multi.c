@@ -21,12 +21,12 @@ static void all_are_held_until_all_are_released(void **state)
         assert_true(snib_grant_held(r.lock[i], g[i]));
     }
     assert_true(snib_multi_held(r.multi, g));
-    snib_multi_status(r.multi, g, &s);
+    snib_multi_status(r.multi, g, &s, sizeof s);
     assert_int_equal(s.state, SNIB_STATE_HELD);
     assert_in_range(s.left_ms, 1, 30000);
     must(snib_multi_release(r.multi, g, &e));
     assert_false(snib_multi_held(r.multi, g));
-    snib_multi_status(r.multi, g, &s);
+    snib_multi_status(r.multi, g, &s, sizeof s);
     assert_int_equal(s.state, SNIB_STATE_RELEASED);
     assert_all_free(&r);
     rig_free(&r);

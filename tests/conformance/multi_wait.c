@@ -164,14 +164,14 @@ static void the_loss_of_one_is_the_loss_of_the_whole(void **state)
     must(snib_lock_new(there, y, &lo, &lock[1], &e));
     struct snib_multi *m = multi_of(lock, 2);
     must(take_all(m, 5000, g));
-    snib_multi_status(m, g, &s);
+    snib_multi_status(m, g, &s, sizeof s);
     assert_int_equal(s.member, 1); /* the earliest deadline */
     assert_in_range(s.left_ms, 0, 200);
     int64_t until = now_ms() + 10000;
     do {
         assert_true(now_ms() < until);
         look_again_after_ms(5);
-        snib_multi_status(m, g, &s);
+        snib_multi_status(m, g, &s, sizeof s);
     } while (s.state != SNIB_STATE_LOST);
     assert_false(snib_multi_held(m, g));
     assert_int_equal(s.cause, SNIB_CAUSE_EXPIRED);
@@ -202,7 +202,7 @@ static void the_force_of_one_is_the_loss_of_the_whole(void **state)
     must(snib_client_force_release(r.stranger, r.z, 0, "stuck", &ended, &e));
     assert_int_equal(ended, 1);
     must_be(snib_renew(r.lock[2], g[2], 0, &e), SNIB_ERR_LOST);
-    snib_multi_status(r.multi, g, &s);
+    snib_multi_status(r.multi, g, &s, sizeof s);
     assert_int_equal(s.state, SNIB_STATE_LOST);
     assert_int_equal(s.cause, SNIB_CAUSE_REVOKED);
     assert_int_equal(s.member, 2);

@@ -22,7 +22,7 @@ static void assert_semaphore(struct snib_client *c, const char *name,
                              int64_t waiting)
 {
     struct snib_semaphore s;
-    must(snib_semaphore_get(c, name, 0, &s, NULL));
+    must(snib_semaphore_get(c, name, 0, &s, sizeof s, NULL));
     assert_int_equal(s.size, size);
     assert_int_equal(s.used, used);
     assert_int_equal(s.available, available);
@@ -221,7 +221,7 @@ static void permits_that_expire_are_counted_as_available(void **state)
     struct snib_semaphore s;
     do { /* the owner loses it a little earlier than the store */
         assert_true(now_ms() < deadline);
-        must(snib_semaphore_get(d, name, 0, &s, NULL));
+        must(snib_semaphore_get(d, name, 0, &s, sizeof s, NULL));
     } while (s.used > 1);
     assert_semaphore(d, name, 5, 1, 4, 0);
     must_be(snib_release(l, g, NULL), SNIB_ERR_LOST);
@@ -682,7 +682,7 @@ static void a_started_await_is_answered_when_the_latch_opens(void **state)
     must(snib_latch_await_start(d, name, 0, &mark, &ticket, NULL));
     wait_for_waiters(c, name, 1);
     struct snib_event ev;
-    assert_false(snib_client_next(d, &ev));
+    assert_false(snib_client_next(d, &ev, sizeof ev));
     must(snib_latch_count_down(c, name, 0, 1, NULL, NULL));
     ev = next_event(d);
     assert_int_equal(ev.kind, SNIB_EVENT_PASSED);
@@ -693,7 +693,7 @@ static void a_started_await_is_answered_when_the_latch_opens(void **state)
     must(snib_latch_try_start(d, name, 0, NULL, NULL, NULL));
     assert_int_equal(next_event(d).kind, SNIB_EVENT_PASSED);
     wait_until_let_go(c, name);
-    assert_false(snib_client_next(d, &ev));
+    assert_false(snib_client_next(d, &ev, sizeof ev));
     snib_client_free(c);
     snib_client_free(d);
 }
@@ -726,7 +726,7 @@ static void a_started_await_is_refused_in_its_event(void **state)
     must_be(snib_latch_try_start(c, "", 0, NULL, &ticket, NULL),
             SNIB_ERR_USAGE);
     assert_true(ticket == 0);
-    assert_false(snib_client_next(c, &ev));
+    assert_false(snib_client_next(c, &ev, sizeof ev));
     snib_client_free(c);
 }
 

@@ -375,7 +375,7 @@ static uint32_t slot_of(struct snib_lock *l, struct snib_grant g)
     uint32_t slot = UINT32_MAX;
     struct snib_status st;
     must(snib_semaphore_slot(l, g, &slot, NULL));
-    snib_grant_status(l, g, &st);
+    snib_grant_status(l, g, &st, sizeof st);
     assert_int_equal(st.slot, slot);
     return slot;
 }
@@ -451,7 +451,7 @@ static void only_permits_that_are_held_have_a_slot(void **state)
         const char *name = fresh_name();
         struct snib_lock *l = lock_of(c, name, kinds[i], 30000, false);
         must(acquire_for(l, 0, &g));
-        snib_grant_status(l, g, &st);
+        snib_grant_status(l, g, &st, sizeof st);
         assert_int_equal(st.slot, -1);
         assert_int_equal(slot_shown(c, name, g), -1);
         must_be(snib_semaphore_slot(l, g, &slot, NULL), SNIB_ERR_USAGE);

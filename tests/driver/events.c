@@ -149,7 +149,7 @@ static void *listen_loop(void *data)
         if (poll(&fd, 1, -1) < 0 && errno != EINTR) {
             return NULL;
         }
-        while (snib_client_next(client->client, &event)) {
+        while (snib_client_next(client->client, &event, sizeof event)) {
             say_event(&event);
         }
     }

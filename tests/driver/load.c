@@ -138,7 +138,7 @@ static void *storm_listen(void *data)
         struct pollfd fds[2] = {{snib_client_fd(ear->client), POLLIN, 0},
                                 {ear->stop[0], POLLIN, 0}};
         poll(fds, 2, -1);
-        while (snib_client_next(ear->client, &event)) {
+        while (snib_client_next(ear->client, &event, sizeof event)) {
             struct storm_thread *thread = event.user;
             if (event.kind != SNIB_EVENT_STATE && thread != NULL) {
                 thread->event = event;

@@ -151,7 +151,7 @@ snib_err do_acquire(struct command *command, struct line *line,
                                 &object->grant, error);
     if (err == SNIB_ERR_OK) {
         struct snib_status status;
-        snib_grant_status(object->lock, object->grant, &status);
+        snib_grant_status(object->lock, object->grant, &status, sizeof status);
         line_int(line, "left_ms", status.left_ms);
         line_int(line, "holds", status.holds);
         line_text(line, "state", snib_state_text(status.state));
@@ -191,7 +191,7 @@ snib_err do_status(struct command *command, struct line *line,
     struct object *object = object_of(command, 'g', "id");
     struct snib_status status;
     (void)error;
-    snib_grant_status(object->lock, object->grant, &status);
+    snib_grant_status(object->lock, object->grant, &status, sizeof status);
     line_bool(line, "held", snib_grant_held(object->lock, object->grant));
     line_text(line, "state", snib_state_text(status.state));
     line_text(line, "reason", snib_cause_text(status.cause));

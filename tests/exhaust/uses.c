@@ -159,7 +159,7 @@ static void hold(struct snib_client *c, struct snib_lock *l)
     need(g.ticket && g.token > 0, "acquire", "no grant");
     need(snib_grant_held(l, g), "acquire", "not held");
     (void)ok("renew", snib_renew(l, g, LEASE_MS, &e), &e);
-    snib_grant_status(l, g, &s);
+    snib_grant_status(l, g, &s, sizeof s);
     need(s.left_ms <= LEASE_MS, "status", "a deadline behind the lease");
     if (ok("acquire again", snib_try_for(l, WAIT_MS, &o, &again, &e), &e)) {
         need(again.token == g.token, "acquire again", "another token");
@@ -206,7 +206,7 @@ static bool event_of(struct snib_client *c, bool pull, struct snib_event *ret)
         if (pull && snib_client_process(c)) {
             wrong("process", none.text);
         }
-        if (snib_client_next(c, ret)) {
+        if (snib_client_next(c, ret, sizeof *ret)) {
             if (ret->kind != SNIB_EVENT_STATE) {
                 return true;
             }

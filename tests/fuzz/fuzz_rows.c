@@ -272,7 +272,7 @@ static void change(struct snib_client *c, const char *name)
         is_told(snib_client_force_release(c, name, 0, "", &n, &e), &e);
         break;
     case 1:
-        is_told(snib_semaphore_get(c, name, 0, &sem, &e), &e);
+        is_told(snib_semaphore_get(c, name, 0, &sem, sizeof sem, &e), &e);
         break;
     case 2:
         is_told(snib_semaphore_set(c, name, 0, roll(), roll() & 1, &set, &e),

@@ -26,7 +26,7 @@ void calls_told(void *data, struct snib_grant grant, snib_state state,
     h->calling = true;
     sched_say("callback: %s", snib_state_text(state));
     struct snib_status status;
-    snib_grant_status(h->lock, grant, &status);
+    snib_grant_status(h->lock, grant, &status, sizeof status);
     sched_sleep(sched_now() + 6000000); /* longer than sleep5 */
     h->calling = false;
 }
@@ -97,7 +97,7 @@ static void drop(struct actor *a, struct handle *h)
 static bool next_event(struct actor *a)
 {
     struct snib_event ev;
-    if (!snib_client_next(w->client[a->client], &ev)) {
+    if (!snib_client_next(w->client[a->client], &ev, sizeof ev)) {
         return false;
     }
     judge_event(w, &ev);
@@ -157,10 +157,10 @@ static void look(struct actor *a, struct handle *h, verb v)
         judge_answer(w, a, v, err);
         snib_view_free(view);
     } else if (h->count && v == VERB_STATUS) {
-        snib_grant_status(h->lock, h->grant, &status);
+        snib_grant_status(h->lock, h->grant, &status, sizeof status);
         judge_status(w, a, h, &status, "");
     } else if (h->count) {
-        snib_grant_status(h->lock, h->grant, &status);
+        snib_grant_status(h->lock, h->grant, &status, sizeof status);
         snib_grant_explain(h->lock, h->grant, text, sizeof text);
         judge_status(w, a, h, &status, text);
     }

@@ -236,7 +236,7 @@ static void look(struct world *w, struct actor *a, struct candidate *k)
     struct snib_elect_status is;
     bool led = surely_leads(w, k);
     int64_t term = k->term;
-    snib_elect_status(k->elect, &is);
+    snib_elect_status(k->elect, &is, sizeof is);
     sched_say("= %s %d", snib_elect_state_text(is.state),
               (int)(is.term % 1000000));
     bool risk = is.state == SNIB_ELECT_LEADER_AT_RISK && sched.run->warps;

@@ -158,7 +158,7 @@ static void close_all(void)
     for (int c = 0; c < CLIENTS; c++) {
         if (w->client[c]) {
             snib_client_stop(w->client[c]);
-            while (snib_client_next(w->client[c], &ev)) {
+            while (snib_client_next(w->client[c], &ev, sizeof ev)) {
                 judge_event(w, &ev);
             }
         }

@@ -71,7 +71,7 @@ static void with_names(struct snib_client *c)
     uint64_t ticket = 7;
     uint32_t n = 7;
     bool set;
-    of_child("size", snib_semaphore_get(c, "s", 0, &is, &e), &e);
+    of_child("size", snib_semaphore_get(c, "s", 0, &is, sizeof is, &e), &e);
     of_child("set", snib_semaphore_set(c, "s", 0, 3, false, &set, &e), &e);
     of_child("add", snib_semaphore_add(c, "s", 0, 1, &e), &e);
     of_child("latch", snib_latch_set(c, "l", 0, 1, NULL, &e), &e);
@@ -123,7 +123,7 @@ static void with_elect(struct snib_elect *elect)
     of_child("resign", snib_elect_resign(elect, &e), &e);
     of_child("leader", snib_elect_leader(elect, &leader, &e), &e);
     of_child("watch", snib_elect_watch_for(elect, 0, 0, &leader, &e), &e);
-    snib_elect_status(elect, &s);
+    snib_elect_status(elect, &s, sizeof s);
     tell("candidate %s, %d", snib_elect_state_text(s.state),
          snib_elect_leading(elect));
     tell("fd %d", snib_elect_fd(elect));
@@ -137,7 +137,7 @@ static void with_multi(struct wide_actor *a)
     of_child("multi", snib_multi_acquire(a->multi, NULL, a->of_multi, &e), &e);
     of_child("multi", snib_multi_release(a->multi, a->of_multi, &e), &e);
     of_child("multi_new", snib_multi_new(a->lock, 1, NULL, &again, &e), &e);
-    snib_multi_status(a->multi, a->of_multi, &s);
+    snib_multi_status(a->multi, a->of_multi, &s, sizeof s);
     tell("multi %s %d", snib_state_text(s.state),
          snib_multi_held(a->multi, a->of_multi));
     snib_multi_cancel(a->multi);
@@ -160,7 +160,7 @@ static void as_child(struct wide_actor *a, int client)
         with_multi(a);
     }
     snib_client_cancel(c, 1);
-    tell("child next %d", snib_client_next(c, &ev));
+    tell("child next %d", snib_client_next(c, &ev, sizeof ev));
     tell("child timeout %" PRId64, snib_client_timeout_ms(c));
     tell("child fd %d", snib_client_fd(c));
     tell_store(client);

@@ -49,7 +49,7 @@ static void make(struct crowd *w)
 static void tell_all(struct crowd *w)
 {
     struct snib_multi_status s;
-    snib_multi_status(w->multi, w->grant, &s);
+    snib_multi_status(w->multi, w->grant, &s, sizeof s);
     bool held = snib_multi_held(w->multi, w->grant);
     size_t missing = snib_multi_missing(w->multi);
     tell("crowd %s %s left %lld member %zu held %d missing %zu of %zu",

@@ -12,7 +12,7 @@ static void elect_changed(void *data, snib_elect_state state, int64_t term)
     struct snib_elect **e = data;
     tell("candidate is %s of %" PRId64, snib_elect_state_text(state), term);
     if (*e && chance("candidate asks", 3)) {
-        snib_elect_status(*e, &s);
+        snib_elect_status(*e, &s, sizeof s);
         tell("candidate %s term %" PRId64, snib_elect_state_text(s.state),
              s.term);
     }
@@ -69,7 +69,7 @@ static void status(struct snib_elect *c)
 {
     struct snib_elect_status s;
     memset(&s, 1, sizeof s);
-    snib_elect_status(c, &s);
+    snib_elect_status(c, &s, sizeof s);
     tell("candidate %s %s term %" PRId64 " left %" PRId64 ", %d",
          snib_elect_state_text(s.state), snib_cause_text(s.cause), s.term,
          s.left_ms, snib_elect_leading(c));

@@ -37,7 +37,8 @@ static void semaphore(struct snib_client *c, const char *name, size_t size)
     default:
         (void)told("semaphore_get",
                    snib_semaphore_get(c, name, size,
-                                      chance("nowhere", 20) ? NULL : &is, to),
+                                      chance("nowhere", 20) ? NULL : &is,
+                                      sizeof is, to),
                    to);
         tell("size %" PRId64 " used %" PRId64 " available %" PRId64
              " waiting %" PRId64,

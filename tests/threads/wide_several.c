@@ -39,7 +39,7 @@ static void status(struct wide_actor *a)
 {
     struct snib_multi_status s;
     memset(&s, 1, sizeof s);
-    snib_multi_status(a->multi, a->of_multi, &s);
+    snib_multi_status(a->multi, a->of_multi, &s, sizeof s);
     bool held = snib_multi_held(a->multi, a->of_multi);
     size_t missing = snib_multi_missing(a->multi);
     tell("multi %s %s left %" PRId64 " member %zu held %d missing %zu",

@@ -32,7 +32,7 @@ void wide_take(int client, int rounds)
     struct snib_client *c = wide.client[client];
     for (int i = 0; i < rounds; i++) {
         memset(&e, 0, sizeof e);
-        if (!snib_client_next(c, &e)) {
+        if (!snib_client_next(c, &e, sizeof e)) {
             break;
         }
         tell_event(client, &e);

@@ -89,7 +89,7 @@ void tell_status(struct snib_lock *lock, struct snib_grant g)
 {
     struct snib_status s;
     memset(&s, 1, sizeof s);
-    snib_grant_status(lock, g, &s);
+    snib_grant_status(lock, g, &s, sizeof s);
     tell("status %s %s token %" PRId64 " left %" PRId64 " held %" PRId64
          " holds %u kind %d permits %u slot %" PRId64 ", %d",
          snib_state_text(s.state), snib_cause_text(s.cause), s.token, s.left_ms,

@@ -110,8 +110,9 @@ snib_err __wrap_snib_release(struct snib_lock *lock, struct snib_grant g,
 }
 
 void __wrap_snib_grant_status(struct snib_lock *lock, struct snib_grant g,
-                              struct snib_status *ret)
+                              struct snib_status *ret, size_t ret_size)
 {
+    assert_int_equal(ret_size, sizeof *ret);
     static const int64_t left[] = {0, 1, 4999, 86400000};
     assert_non_null(lock);
     tell("status of %d", (int)g.ticket);

@@ -97,8 +97,10 @@ void __wrap_snib_client_store_status(struct snib_client *c,
     }
 }
 
-bool __wrap_snib_client_next(struct snib_client *c, struct snib_event *ret)
+bool __wrap_snib_client_next(struct snib_client *c, struct snib_event *ret,
+                             size_t ret_size)
 {
+    assert_int_equal(ret_size, sizeof *ret);
     if (w.event_count == 0 || c != CLIENT) {
         return false;
     }
@@ -259,8 +261,9 @@ snib_err __wrap_snib_renew(struct snib_lock *lock, struct snib_grant g,
 }
 
 void __wrap_snib_grant_status(struct snib_lock *lock, struct snib_grant g,
-                              struct snib_status *ret)
+                              struct snib_status *ret, size_t ret_size)
 {
+    assert_int_equal(ret_size, sizeof *ret);
     const struct fake_lock *l = LOCK(lock);
     int64_t left = (l->deadline - w.now) / MS;
     if (!is_current(lock, g)) {
@@ -415,8 +418,9 @@ snib_err __wrap_snib_multi_release(struct snib_multi *m,
 
 void __wrap_snib_multi_status(struct snib_multi *m,
                               const struct snib_grant grants[],
-                              struct snib_multi_status *ret)
+                              struct snib_multi_status *ret, size_t ret_size)
 {
+    assert_int_equal(ret_size, sizeof *ret);
     *ret = (struct snib_multi_status){0};
     for (size_t i = 0; i < w.multi.count && m == MULTI; i++) {
         const struct fake_lock *l = w.multi.locks[i];

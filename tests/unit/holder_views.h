@@ -94,8 +94,9 @@ void __wrap_snib_view_free(struct snib_view *v)
 
 snib_err __wrap_snib_semaphore_get(struct snib_client *c, const char *name,
                                    size_t size, struct snib_semaphore *ret,
-                                   struct snib_error *error)
+                                   size_t ret_size, struct snib_error *error)
 {
+    assert_int_equal(ret_size, sizeof *ret);
     tell("size of %d %.*s", c == CLIENT, (int)size, name);
     *ret = (struct snib_semaphore){.size = 5};
     return set_error(error, w.away || chance("no size", 4)

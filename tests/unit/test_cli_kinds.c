@@ -34,18 +34,18 @@ struct scene {
         uint32_t permits;
     } holder[3], waiter[3];
     size_t holders, waiters;
-    int64_t size, gate; /* of the semaphore, or -1; of the latch */
+    int64_t size, latch; /* of the semaphore, or -1; of the latch */
     int64_t closed_ms;
 };
 
 static const struct scene scenes[] = {
     {.words = "free", .size = -1},
-    {.words = "a closed latch, 1 step to go", .size = -1, .gate = 1},
+    {.words = "a closed latch, 1 step to go", .size = -1, .latch = 1},
     {.words = "a closed latch, 2 steps to go",
      .waiter = {{SNIB_KIND_READ, 1}},
      .waiters = 1,
      .size = -1,
-     .gate = 2,
+     .latch = 2,
      .closed_ms = 7000},
     {.words = "closed for 7s more, the lock-delay of gone, which ended without "
               "a release",
@@ -131,7 +131,7 @@ static void each_kind_is_held_in_its_words(void **state)
                                  .closed_by = pointers_to(gone, 2),
                                  .closed_count = s->closed_ms ? 2 : 0,
                                  .closed_ms = s->closed_ms};
-        struct kind_params terms = {.size = s->size, .gate = s->gate};
+        struct kind_params params = {.size = s->size, .latch = s->latch};
         char got[400] = "";
         struct text t = TEXT_IN(got);
         gone[1].left_ms = 7000;
@@ -141,7 +141,7 @@ static void each_kind_is_held_in_its_words(void **state)
             waiter[k] =
                 party(hosts[k], s->waiter[k].kind, s->waiter[k].permits);
         }
-        kind_holders(&t, &view, &terms);
+        kind_holders(&t, &view, &params);
         assert_string_equal(got, s->words);
     }
 }
@@ -186,19 +186,19 @@ static void who_waits_before_is_the_reason_where_the_holders_are_none(void **s)
                                  .holder_count = 1,
                                  .waiters = pointers_to(waiter, 2),
                                  .waiter_count = 2};
-        struct kind_params terms = {.size = 4};
+        struct kind_params params = {.size = 4};
         char got[400] = "", expected[400];
         struct text to = TEXT_IN(got), all = TEXT_IN(expected);
         waiter[0].self = true; /* still there: no reason */
         expected[0] = 0;
         text_add(&all, t[i].words);
-        kind_holders(&all, &view, &terms);
-        kind_in_the_way(&to, &view, &terms, t[i].asked, t[i].asked_permits);
+        kind_holders(&all, &view, &params);
+        kind_in_the_way(&to, &view, &params, t[i].asked, t[i].asked_permits);
         assert_string_equal(got, expected);
         waiter[1] = waiter[0];
         got[0] = 0;
         to = (struct text)TEXT_IN(got);
-        kind_in_the_way(&to, &view, &terms, t[i].asked, t[i].asked_permits);
+        kind_in_the_way(&to, &view, &params, t[i].asked, t[i].asked_permits);
         assert_string_equal(got, expected + strlen(t[i].words));
     }
 }
@@ -212,7 +212,7 @@ static void who_holds_longest_is_named(void **state)
                              .name_size = 1,
                              .holders = pointers_to(p, 3),
                              .holder_count = 3};
-    struct kind_params terms = KIND_PARAMS_NONE;
+    struct kind_params params = KIND_PARAMS_NONE;
     (void)state;
     for (int oldest = 0; oldest < 3; oldest++) {
         char got[200] = "", expected[80];
@@ -220,7 +220,7 @@ static void who_holds_longest_is_named(void **state)
         for (int i = 0; i < 3; i++) {
             p[i].since_ms = INT64_MAX / 2 - (i == oldest);
         }
-        kind_holders(&t, &view, &terms);
+        kind_holders(&t, &view, &params);
         snprintf(expected, sizeof expected,
                  "held by 3 readers, longest by %c for 0ms, lease 5s",
                  'a' + oldest);

@@ -88,11 +88,11 @@ static const struct kind_params none = KIND_PARAMS_NONE;
 
 /* -- status, for people ------------------------------------------------------------ */
 
-static void shows(const struct snib_view *view, struct kind_params terms,
+static void shows(const struct snib_view *view, struct kind_params params,
                   const char *text)
 {
     begin_print();
-    show_view(view, &terms);
+    show_view(view, &params);
     assert_string_equal(end_print(), text);
 }
 
@@ -102,7 +102,7 @@ static void a_lock_is_a_block_of_lines(void **state)
     struct snib_party p = anna(), w[2] = {party("b"), party("c")};
     struct snib_view view = view_of(NULL, 0, NULL, 0);
     shows(&view, none, "n\\x01: free\n");
-    shows(&view, (struct kind_params){.size = -1, .gate = 2},
+    shows(&view, (struct kind_params){.size = -1, .latch = 2},
           "n\\x01: a closed latch, 2 steps to go\n");
     w[0].kind = SNIB_KIND_READ;
     w[1].kind = SNIB_KIND_PERMITS;
@@ -221,11 +221,11 @@ static void an_instant_is_told_to_the_millisecond(void **state)
     }
 }
 
-static void is_view(const struct snib_view *view, struct kind_params terms,
+static void is_view(const struct snib_view *view, struct kind_params params,
                     const char *text)
 {
     json_t *o = show_json_answer();
-    show_json_view(o, view, &terms);
+    show_json_view(o, view, &params);
     is_json(o, text);
 }
 
@@ -239,10 +239,10 @@ static void a_lock_has_the_fields_of_schema_1(void **state)
     view.token = 0;
     is_view(&view, none,
             HEAD "false,\"token\":0,\"holders\":[],\"waiters\":[]}");
-    is_view(&view, (struct kind_params){.size = 0, .gate = 0},
+    is_view(&view, (struct kind_params){.size = 0, .latch = 0},
             HEAD "false,\"token\":0,\"holders\":[],\"waiters\":[],"
                  "\"semaphore\":{\"size\":0,\"used\":0,\"available\":0}}");
-    is_view(&view, (struct kind_params){.size = -1, .gate = 1},
+    is_view(&view, (struct kind_params){.size = -1, .latch = 1},
             HEAD "false,\"token\":0,\"holders\":[],\"waiters\":[],"
                  "\"latch\":1}");
     view = view_of(&p, 1, &p, 1);
@@ -274,9 +274,9 @@ static void permits_in_use_are_those_of_all_who_hold_some(void **state)
     p[1].permits = 3;
     p[2].kind = SNIB_KIND_READ;
     for (size_t i = 0; i < COUNT_OF(t); i++) {
-        const struct kind_params terms = {.size = t[i].size};
+        const struct kind_params params = {.size = t[i].size};
         json_t *o = show_json_answer(), *s;
-        show_json_view(o, &view, &terms);
+        show_json_view(o, &view, &params);
         s = json_object_get(o, "semaphore");
         assert_int_equal(json_integer_value(json_object_get(s, "size")),
                          t[i].size);

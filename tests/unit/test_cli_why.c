@@ -41,10 +41,10 @@ static void end_print(void)
 #define FREE_PARAMS ((struct kind_params)KIND_PARAMS_NONE)
 
 static void prints(const struct why_locks *all, const struct snib_view *view,
-                   struct kind_params terms, const char *expected)
+                   struct kind_params params, const char *expected)
 {
     begin_print();
-    why_print(all, view, &terms);
+    why_print(all, view, &params);
     end_print();
     assert_string_equal(printed, expected);
 }
@@ -158,9 +158,9 @@ static void nobody_holds_it_for_one_of_three_causes(void **state)
     struct snib_party w[2] = {party("a"), party("b")};
     struct snib_view view = view_of("n", NULL, 0, NULL, 0);
     prints(&nothing_else, &view, FREE_PARAMS, "n: nobody; it is free.\n");
-    prints(&nothing_else, &view, (struct kind_params){.size = -1, .gate = 1},
+    prints(&nothing_else, &view, (struct kind_params){.size = -1, .latch = 1},
            "n: a closed latch, 1 step to go: nobody passes before.\n");
-    prints(&nothing_else, &view, (struct kind_params){.size = -1, .gate = 2},
+    prints(&nothing_else, &view, (struct kind_params){.size = -1, .latch = 2},
            "n: a closed latch, 2 steps to go: nobody passes before.\n");
     view = view_of("n", NULL, 0, w, 2);
     prints(&nothing_else, &view, FREE_PARAMS,

@@ -41,7 +41,7 @@ static bool next_event(struct snib_client *c, int64_t limit_ms,
     int64_t end = now_ms() + limit_ms;
     for (;;) {
         assert_int_equal(snib_client_process(c), SNIB_ERR_OK);
-        if (snib_client_next(c, ret)) {
+        if (snib_client_next(c, ret, sizeof *ret)) {
             return true;
         }
         int64_t left = end - now_ms();

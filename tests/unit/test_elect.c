@@ -74,7 +74,7 @@ static void a_candidate_leads_and_resigns(void **state)
     struct snib_elect_status s;
     struct snib_leader *l;
     int64_t term, again;
-    snib_elect_status(a, &s);
+    snib_elect_status(a, &s, sizeof s);
     assert_int_equal(s.state, SNIB_ELECT_FOLLOWER);
     assert_false(snib_elect_leading(a));
     assert_int_equal(snib_elect_fd(a), -1);
@@ -88,7 +88,7 @@ static void a_candidate_leads_and_resigns(void **state)
     assert_true(snib_elect_leading(a) && term > 0);
     assert_int_equal(snib_elect_try(a, &again, &e), SNIB_ERR_OK);
     assert_int_equal(again, term);
-    snib_elect_status(a, &s);
+    snib_elect_status(a, &s, sizeof s);
     assert_int_equal(s.state, SNIB_ELECT_LEADER);
     assert_int_equal(s.term, term);
     assert_in_range(s.left_ms, 1, 10000);
@@ -165,7 +165,7 @@ a_lost_term_is_told_and_a_new_campaign_wins_a_higher_one(void **state)
     assert_int_equal(story.term[1], term);
     assert_int_equal(poll(&p, 1, 0), 1);
     assert_false(snib_elect_leading(a));
-    snib_elect_status(a, &s);
+    snib_elect_status(a, &s, sizeof s);
     assert_int_equal(s.state, SNIB_ELECT_LEADER_LOST);
     /* The thief's lease is over by then, so nobody has it. */
     assert_int_equal(s.cause, SNIB_CAUSE_FORGOTTEN);

@@ -167,7 +167,7 @@ static void a_loss_outweighs_an_unknown(void **state)
     assert_int_equal(try_all(&p, g), SNIB_ERR_OK);
     assert_int_equal(snib_test_steal(p.client, "b", 60000), SNIB_ERR_OK);
     assert_int_equal(snib_renew(p.lock[0], g[0], 0, &e), SNIB_ERR_LOST);
-    snib_multi_status(p.multi, g, &s);
+    snib_multi_status(p.multi, g, &s, sizeof s);
     assert_int_equal(s.state, SNIB_STATE_LOST);
     assert_int_equal(s.member, 0);
     assert_int_equal(snib_test_drop_replies(p.client, LOST), SNIB_ERR_OK);

@@ -81,7 +81,7 @@ static void a_multi_ends_at_its_limit_with_all_it_asked_for(void **state)
     assert_true(!g[0].ticket && !g[1].ticket);
     snib__client_counts(c, &counts, NULL, NULL);
     assert_int_equal(counts.acquisitions, 0);
-    assert_false(snib_client_next(c, &ev));
+    assert_false(snib_client_next(c, &ev, sizeof ev));
     snib_multi_free(m);
     snib_lock_free(lock[0]);
     snib_lock_free(lock[1]);

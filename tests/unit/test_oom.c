@@ -43,7 +43,7 @@ static bool use_events(struct snib_client *c, struct snib_lock *l)
               "acquire_start")) {
         return false;
     }
-    for (int i = 0; i < 5000 && !snib_client_next(c, &ev); i++) {
+    for (int i = 0; i < 5000 && !snib_client_next(c, &ev, sizeof ev); i++) {
         usleep(1000);
         ev.kind = SNIB_EVENT_STATE;
     }
@@ -74,8 +74,9 @@ static bool use_latch(struct snib_client *c)
         }
         bool told = false; /* what was released before comes first */
         for (int i = 0; i < 5000 && !told; i++) {
-            told = snib_client_next(c, &ev) && (ev.kind == SNIB_EVENT_PASSED ||
-                                                ev.kind == SNIB_EVENT_REFUSED);
+            told =
+                snib_client_next(c, &ev, sizeof ev) &&
+                (ev.kind == SNIB_EVENT_PASSED || ev.kind == SNIB_EVENT_REFUSED);
             usleep(told ? 0 : 1000);
         }
         expect(told, "no event of await_start");

@@ -419,7 +419,7 @@ static void options_of_a_drain(void **state)
     assert_int_equal(count, 3);
     struct snib_semaphore is;
     memset(&is, 0xa5, sizeof is);
-    told(3, snib_semaphore_get(c, "x", 0, &is, &e), "");
+    told(3, snib_semaphore_get(c, "x", 0, &is, sizeof is, &e), "");
     assert_int_equal(is.size, 3);
     assert_int_equal(is.used, 3);
     assert_int_equal(is.available, 0);

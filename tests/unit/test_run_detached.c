@@ -61,7 +61,7 @@ static void a_grant_left_behind_is_adopted_by_another_client(void **state)
     assert_int_equal(snib_grant_adopt(l, text, 60000, &h, &e), SNIB_ERR_OK);
     assert_int_equal(h.token, g.token);
     assert_int_equal(snib_grant_adopt(l, text, 0, &g, &e), SNIB_ERR_BUSY);
-    snib_grant_status(l, h, &s);
+    snib_grant_status(l, h, &s, sizeof s);
     assert_int_equal(s.state, SNIB_STATE_HELD);
     assert_true(s.left_ms > 50000);
     assert_int_equal(snib_renew(l, h, 0, &e), SNIB_ERR_OK);

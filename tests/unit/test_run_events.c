@@ -152,7 +152,8 @@ static void a_child_is_refused_and_the_parent_undisturbed(void **state)
         uint64_t ticket;
         good = good &&
                snib_acquire_start(l, NULL, NULL, &ticket, &e) == SNIB_ERR_OK &&
-               snib_client_next(c, &ev) && ev.kind == SNIB_EVENT_GRANTED;
+               snib_client_next(c, &ev, sizeof ev) &&
+               ev.kind == SNIB_EVENT_GRANTED;
         snib_lock_free(l);
         snib_client_free(c);
         _exit(good ? 0 : 1);
@@ -229,7 +230,7 @@ static void a_fixed_lease_that_ends_is_told_by_its_deadline(void **state)
     until_changes(&d, 1);
     assert_int_equal(d.state, SNIB_STATE_LOST);
     assert_int_equal(d.reason, SNIB_CAUSE_EXPIRED);
-    snib_grant_status(l, g, &s);
+    snib_grant_status(l, g, &s, sizeof s);
     assert_int_equal(s.state, SNIB_STATE_LOST);
     /* the owner stays lost until it has unwound */
     assert_int_equal(acquire(l, 0, &h), SNIB_ERR_LOST);
@@ -426,7 +427,7 @@ static struct snib_event next_event(struct snib_client *c, bool pull)
 {
     struct snib_event ev;
     int64_t end = now_ms() + 20000;
-    while (!snib_client_next(c, &ev)) {
+    while (!snib_client_next(c, &ev, sizeof ev)) {
         assert_true(now_ms() < end);
         (void)readable(snib_client_fd(c), 50);
         if (pull) {
@@ -483,7 +484,7 @@ static void events_of(bool pull)
         }
     }
     assert_true(released && granted);
-    assert_false(snib_client_next(c, &ev));
+    assert_false(snib_client_next(c, &ev, sizeof ev));
     assert_int_equal(snib_release_start(l, g, &four, &e), SNIB_ERR_NOT_HELD);
     g.ticket = t3;
     assert_int_equal(snib_release_start(l, g, &four, &e), SNIB_ERR_OK);

@@ -87,8 +87,8 @@ static void start_one(struct snib_client *c, const char *name)
     struct snib_error e;
     assert_int_equal(snib_lock_new(c, name, NULL, &l, &e), SNIB_ERR_OK);
     assert_int_equal(snib_acquire_start(l, NULL, NULL, NULL, &e), SNIB_ERR_OK);
-    while (
-        !snib_client_next(c, &event)) { /* the worker may be the one to tell */
+    while (!snib_client_next(
+        c, &event, sizeof event)) { /* the worker may be the one to tell */
         struct pollfd fd = {.fd = snib_client_fd(c), .events = POLLIN};
         assert_int_equal(poll(&fd, 1, 10000), 1);
     }

@@ -32,7 +32,7 @@ static struct shared begin(void)
 static uint32_t holds(const struct shared *s, int i)
 {
     struct snib_status status;
-    snib_grant_status(s->lock[i], s->grant[i], &status);
+    snib_grant_status(s->lock[i], s->grant[i], &status, sizeof status);
     return status.state == SNIB_STATE_HELD ? status.holds : 0;
 }
 
@@ -254,7 +254,8 @@ static bool fetch(struct snib_client *c, bool pull, struct snib_event *ev)
         assert_int_equal(snib_client_process(c), SNIB_ERR_OK);
     }
     struct pollfd p = {.fd = snib_client_fd(c), .events = POLLIN};
-    return (pull || poll(&p, 1, 5000) == 1) && snib_client_next(c, ev);
+    return (pull || poll(&p, 1, 5000) == 1) &&
+           snib_client_next(c, ev, sizeof *ev);
 }
 
 static void start(struct pair *p, int i, bool pull)
@@ -364,7 +365,7 @@ static void of_two_each_that_was_started_has_its_event(void **state)
                 assert_int_equal(p.ear[i].told,
                                  gone != i && started & 1 << i ? 1 : 0);
             }
-            assert_false(snib_client_next(p.c, &ev));
+            assert_false(snib_client_next(p.c, &ev, sizeof ev));
             close_pair(&p);
         }
     }

@@ -153,12 +153,12 @@ static void a_start_with_zero_options_waits(void **state)
                      SNIB_ERR_OK);
     bool ended = false;
     while (!ended && !somebody_waits(&s)) {
-        ended = snib_client_next(s.c, &ev);
+        ended = snib_client_next(s.c, &ev, sizeof ev);
         nap(1);
     }
     assert_false(ended);
     assert_int_equal(snib_release(s.theirs, s.grant, &e), SNIB_ERR_OK);
-    while (!snib_client_next(s.c, &ev)) {
+    while (!snib_client_next(s.c, &ev, sizeof ev)) {
         nap(1);
     }
     assert_int_equal(ev.kind, SNIB_EVENT_GRANTED);
@@ -265,7 +265,7 @@ static void a_start_whose_limit_is_over_is_a_try(void **state)
             snib_barrier_try_for_start(s.c, "b", 0, 2, over[i], NULL, NULL, &e),
             SNIB_ERR_OK);
         for (int n = 0; n < 3; n++) {
-            while (!snib_client_next(s.c, &ev)) {
+            while (!snib_client_next(s.c, &ev, sizeof ev)) {
                 nap(1);
             }
             assert_int_equal(ev.kind, SNIB_EVENT_REFUSED);

@@ -34,12 +34,12 @@ static void same_thread_enters_again_with_the_same_token(void **state)
     assert_int_equal(acquire(l, 0, &g), SNIB_ERR_OK);
     assert_int_equal(acquire(l, 0, &h), SNIB_ERR_OK);
     assert_int_equal(g.token, h.token);
-    snib_grant_status(l, g, &s);
+    snib_grant_status(l, g, &s, sizeof s);
     assert_int_equal(s.holds, 2);
     assert_int_equal(snib_release(l, h, &e), SNIB_ERR_OK);
     assert_true(snib_grant_held(l, g));
     assert_int_equal(snib_release(l, g, &e), SNIB_ERR_OK);
-    snib_grant_status(l, g, &s);
+    snib_grant_status(l, g, &s, sizeof s);
     assert_int_equal(s.state, SNIB_STATE_RELEASED);
     snib_lock_free(l);
     snib_client_free(c);
@@ -73,7 +73,7 @@ static void two_handles_of_one_name_share_the_grant(void **state)
     assert_int_equal(acquire(m, 0, &h), SNIB_ERR_OK);
     assert_int_equal(g.ticket, h.ticket);
     snib_lock_free(l); /* gives back its own hold only */
-    snib_grant_status(m, h, &s);
+    snib_grant_status(m, h, &s, sizeof s);
     assert_int_equal(s.holds, 1);
     assert_int_equal(snib_release(m, h, &e), SNIB_ERR_OK);
     snib_lock_free(m);
@@ -105,7 +105,7 @@ static void renewing_extends_the_deadline(void **state)
     struct snib_status s;
     assert_int_equal(acquire(l, 0, &g), SNIB_ERR_OK);
     assert_int_equal(snib_renew(l, g, 120000, &e), SNIB_ERR_OK);
-    snib_grant_status(l, g, &s);
+    snib_grant_status(l, g, &s, sizeof s);
     assert_true(s.left_ms > 100000);
     assert_int_equal(snib_renew(l, g, 1, &e), SNIB_ERR_USAGE);
     assert_int_equal(snib_release(l, g, &e), SNIB_ERR_OK);

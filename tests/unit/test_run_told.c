@@ -52,7 +52,7 @@ static struct snib_event event_of(struct snib_client *c)
     struct snib_event ev;
     memset(&ev, 0xa5, sizeof ev);
     do_all(c);
-    if (!snib_client_next(c, &ev)) {
+    if (!snib_client_next(c, &ev, sizeof ev)) {
         fail_msg("no event");
     }
     return ev;
@@ -62,7 +62,7 @@ static void no_event(struct snib_client *c)
 {
     struct snib_event ev;
     do_all(c);
-    assert_false(snib_client_next(c, &ev));
+    assert_false(snib_client_next(c, &ev, sizeof ev));
 }
 
 static uint64_t begin(struct snib_lock *l, int64_t wait_ms, void *user)
@@ -137,7 +137,7 @@ static struct snib_status is_now(struct snib_lock *l, struct snib_grant g,
                                  int64_t left_ms)
 {
     struct snib_status s;
-    snib_grant_status(l, g, &s);
+    snib_grant_status(l, g, &s, sizeof s);
     assert_int_equal(s.state, state);
     assert_int_equal(s.cause, reason);
     assert_int_equal(s.left_ms, left_ms);
@@ -373,7 +373,7 @@ static void what_is_not_held_is_lost(void **state)
         assert_int_equal(snib_acquire(l, NULL, &g, &e), SNIB_ERR_OK);
         while (snib_grant_held(l, g)) {
         }
-        snib_grant_status(l, g, &s);
+        snib_grant_status(l, g, &s, sizeof s);
         assert_int_equal(s.state, SNIB_STATE_LOST);
         assert_int_equal(snib_release(l, g, &e), SNIB_ERR_LOST);
     }
@@ -493,7 +493,7 @@ static void a_question_without_an_answer_is_never_unknown(void **state)
     is_told(snib_client_list(c, NULL, &views, &count, &e), away,
             "reply dropped");
     is_told(snib_latch_left(c, "l", 0, &left, &e), away, "reply");
-    is_told(snib_semaphore_get(c, "s", 0, &sem, &e), away, "reply");
+    is_told(snib_semaphore_get(c, "s", 0, &sem, sizeof sem, &e), away, "reply");
     is_told(snib_value_get(c, "v", 0, &value, &e), away, " ");
     is_told(snib_elect_leader(el, &leader, &e), away, "reply dropped");
     is_told(snib_client_doctor(c, tell_nobody, NULL, &e), away,

@@ -105,7 +105,7 @@ static void a_block_inside_a_block_holds_until_the_outer_ends(void **state)
         SNIB_WITH (inner, lock, NULL, NULL) {
             struct snib_status st;
             assert_true(inner.grant.token == outer.grant.token);
-            snib_grant_status(lock, inner.grant, &st);
+            snib_grant_status(lock, inner.grant, &st, sizeof st);
             assert_int_equal(st.holds, 2);
         }
         assert_true(snib_grant_held(lock, outer.grant));

@@ -127,7 +127,7 @@ static void wait_behind_one_that_gives_up(void)
     snib_client_cancel(c, first);
     say("cancelled");
     do {
-        while (!snib_client_next(c, &ev)) {
+        while (!snib_client_next(c, &ev, sizeof ev)) {
             struct pollfd f = {.fd = snib_client_fd(c), .events = POLLIN};
             poll(&f, 1, 1000);
         }

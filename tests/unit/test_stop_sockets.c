@@ -109,7 +109,7 @@ static void says(int peer, const char *text)
 static struct snib_event fetches(struct snib_client *c)
 {
     struct snib_event event;
-    while (!snib_client_next(c, &event)) {
+    while (!snib_client_next(c, &event, sizeof event)) {
         struct pollfd fd = {.fd = snib_client_fd(c), .events = POLLIN};
         assert_int_equal(poll(&fd, 1, 5000), 1);
         assert_int_equal(snib_client_process(c), SNIB_ERR_OK);
@@ -163,12 +163,12 @@ static void a_release_without_an_answer_is_unknown_at_the_stop(void **state)
     assert_int_equal(event.kind, SNIB_EVENT_GRANTED);
     assert_int_equal(snib_release_start(lock, event.grant, NULL, NULL),
                      SNIB_ERR_OK);
-    assert_false(snib_client_next(c, &event));
+    assert_false(snib_client_next(c, &event, sizeof event));
     snib_client_stop(c);
-    assert_true(snib_client_next(c, &event));
+    assert_true(snib_client_next(c, &event, sizeof event));
     assert_int_equal(event.kind, SNIB_EVENT_RELEASED);
     assert_int_equal(event.error.code, SNIB_ERR_UNKNOWN);
-    assert_false(snib_client_next(c, &event));
+    assert_false(snib_client_next(c, &event, sizeof event));
     assert_false(speaks(c));
     snib_lock_free(lock);
     snib_client_free(c);

@@ -108,7 +108,7 @@ static struct snib_status status_of(struct world *w, struct snib_grant g)
 {
     struct snib_status s;
     memset(&s, POISON, sizeof s);
-    snib_grant_status(w->lock, g, &s);
+    snib_grant_status(w->lock, g, &s, sizeof s);
     return s;
 }
 
@@ -154,14 +154,14 @@ static void a_status_of_a_multi_is_whole(void **state)
     (void)state;
     world_begin(&w, MULTI_HELD | OTHER);
     memset(&s, POISON, sizeof s);
-    snib_multi_status(w.multi, w.grants, &s);
+    snib_multi_status(w.multi, w.grants, &s, sizeof s);
     assert_int_equal(s.state, SNIB_STATE_HELD);
     assert_int_equal(s.cause, SNIB_CAUSE_NONE);
     assert_in_range(s.left_ms, 1, 30000);
     assert_true(s.member < 2);
     must(snib_release(w.second, w.grants[1], &e));
     memset(&s, POISON, sizeof s);
-    snib_multi_status(w.multi, w.grants, &s);
+    snib_multi_status(w.multi, w.grants, &s, sizeof s);
     assert_int_equal(s.state, SNIB_STATE_RELEASED);
     assert_int_equal(s.member, 1);
     assert_int_equal(s.cause, SNIB_CAUSE_NONE);
@@ -194,7 +194,7 @@ static void a_status_of_a_candidate_is_whole(void **state)
     (void)state;
     world_begin(&w, ELECT);
     memset(&s, POISON, sizeof s);
-    snib_elect_status(w.elect, &s);
+    snib_elect_status(w.elect, &s, sizeof s);
     assert_int_equal(s.state, SNIB_ELECT_FOLLOWER);
     assert_int_equal(s.cause, SNIB_CAUSE_NONE);
     assert_int_equal(s.term, 0);
@@ -247,7 +247,7 @@ static void no_event_changes_nothing(void **state)
     (void)state;
     world_begin(&w, PULL);
     memset(&ev, POISON, sizeof ev);
-    assert_false(snib_client_next(w.c, &ev));
+    assert_false(snib_client_next(w.c, &ev, sizeof ev));
     assert_true(all_are(&ev, sizeof ev, POISON));
     world_end(&w);
 }
@@ -289,7 +289,8 @@ static void what_is_given_is_cleared_though_the_rest_is_missing(void **state)
                      SNIB_ERR_USAGE);
     assert_true(all_are(&w.got, sizeof w.got, 0));
     assert_int_equal(snib_ring_read(w.c, "x", 0, NULL, &e), SNIB_ERR_USAGE);
-    assert_int_equal(snib_semaphore_get(w.c, "x", 0, NULL, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_semaphore_get(w.c, "x", 0, NULL, 0, &e),
+                     SNIB_ERR_USAGE);
     assert_int_equal(snib_client_inspect(w.c, "x", 0, NULL, &e),
                      SNIB_ERR_USAGE);
     assert_int_equal(snib_latch_left(w.c, "x", 0, NULL, &e), SNIB_ERR_USAGE);

@@ -24,7 +24,7 @@ static void is_stale(struct snib_lock *l, struct snib_grant g)
 {
     struct snib_status s;
     char why[SNIB_EXPLAIN_TEXT] = "?";
-    snib_grant_status(l, g, &s);
+    snib_grant_status(l, g, &s, sizeof s);
     assert_int_equal(s.state, SNIB_STATE_RELEASED);
     assert_int_equal(s.token, g.token);
     assert_false(snib_grant_held(l, g));

@@ -150,7 +150,7 @@ static void want_all(struct world *w)
 static int64_t size_seen(struct world *w)
 {
     struct snib_semaphore s;
-    must(snib_semaphore_get(w->other, "x", 0, &s, &e));
+    must(snib_semaphore_get(w->other, "x", 0, &s, sizeof s, &e));
     return s.size;
 }
 
@@ -213,7 +213,7 @@ static void is_term(struct world *w, const struct snib_view *v)
 {
     struct snib_elect_status s;
     memset(&s, POISON, sizeof s);
-    snib_elect_status(w->elect, &s);
+    snib_elect_status(w->elect, &s, sizeof s);
     assert_int_equal(v->holder_count, 1);
     assert_int_equal(w->term, v->holders[0]->token);
     assert_int_equal(s.state, SNIB_ELECT_LEADER);

@@ -144,7 +144,7 @@ static void is_elect(struct snib_elect *el, snib_elect_state state,
                      snib_cause reason, int64_t term)
 {
     struct snib_elect_status s;
-    snib_elect_status(el, &s);
+    snib_elect_status(el, &s, sizeof s);
     assert_int_equal(s.state, state);
     assert_int_equal(s.cause, reason);
     assert_int_equal(s.term, term);

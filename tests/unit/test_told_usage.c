@@ -252,7 +252,8 @@ static snib_err ring_of_a_crowded_view(struct world *w)
       snib_semaphore_add(w->c, "x", 0, -4, &e))                                \
     X(snib_semaphore_drain, 0,                                                 \
       snib_semaphore_drain(w->lock, NULL, &w->got, &w->number, &e))            \
-    X(snib_semaphore_get, 0, snib_semaphore_get(w->c, "", 0, &w->size, &e))    \
+    X(snib_semaphore_get, 0,                                                   \
+      snib_semaphore_get(w->c, "", 0, &w->size, sizeof w->size, &e))           \
     X(snib_semaphore_set, 0,                                                   \
       snib_semaphore_set(w->c, "x", 0, SNIB_PERMITS_MAX + 1u, false, &w->flag, \
                          &e))                                                  \

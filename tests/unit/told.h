@@ -175,7 +175,8 @@ static void take(struct world *w, struct snib_grant *ret)
         return;
     }
     must(snib_try_start(w->lock, NULL, NULL, &w->ticket, &e));
-    for (int64_t end = now_ms() + 20000; !snib_client_next(w->c, &ev);) {
+    for (int64_t end = now_ms() + 20000;
+         !snib_client_next(w->c, &ev, sizeof ev);) {
         must(snib_client_process(w->c));
         assert_true(now_ms() < end);
     }
@@ -423,7 +424,8 @@ static struct snib_lock **pair_of(struct world *w)
     X(snib_barrier_try_for_start, 0,                                           \
       snib_barrier_try_for_start(w->c, "x", 0, 1, 20, NULL, &w->ticket, &e))   \
     X(snib_ring_read, 0, snib_ring_read(w->c, "ring", 0, &w->ring, &e))        \
-    X(snib_semaphore_get, 0, snib_semaphore_get(w->c, "x", 0, &w->size, &e))   \
+    X(snib_semaphore_get, 0,                                                   \
+      snib_semaphore_get(w->c, "x", 0, &w->size, sizeof w->size, &e))          \
     X(snib_semaphore_set, 0,                                                   \
       snib_semaphore_set(w->c, "x", 0, 2, false, &w->flag, &e))                \
     X(snib_semaphore_add, PERMITS | HELD,                                      \
@@ -491,7 +493,7 @@ static struct snib_event next_event(struct world *w, snib_event_kind kind)
         if (w->c->pull) {
             must(snib_client_process(w->c));
         }
-        if (snib_client_next(w->c, &ev)) {
+        if (snib_client_next(w->c, &ev, sizeof ev)) {
             break;
         }
         assert_true(now_ms() < end);

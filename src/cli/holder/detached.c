@@ -110,7 +110,7 @@ int left_renew(const struct cli_args *args, const struct grantfile *g,
         return detached_not_renewed(args, g, &t, &error);
     }
     now = proc_now(); /* read before: left_ms then errs to the safe side */
-    snib_grant_status(t.lock, t.grant, &status);
+    snib_grant_status(t.lock, t.grant, &status, sizeof status);
     *ret_deadline_ns = now + status.left_ms * SUPERVISOR_MS;
     error.code = snib_grant_abandon(t.lock, t.grant, &error);
     return error.code == SNIB_ERR_OK

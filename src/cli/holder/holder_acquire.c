@@ -60,7 +60,7 @@ static void holder_acquire_take_look(struct holder *k)
     if (a.error.code == SNIB_ERR_OK && k->phase == PHASE_ACQUIRING) {
         holder_refuse_nested(k, a.view);
         if (!holder_acquire_held_by_us(a.view)) {
-            waitline_show(&k->line, a.view, &a.terms, proc_now());
+            waitline_show(&k->line, a.view, &a.params, proc_now());
         }
     }
     snib_view_free(a.view);
@@ -383,7 +383,7 @@ void holder_take_events(struct holder *k)
 {
     struct snib_event ev;
 
-    while (snib_client_next(k->client, &ev)) {
+    while (snib_client_next(k->client, &ev, sizeof ev)) {
         struct slot *s = ev.user;
 
         switch (ev.kind) {

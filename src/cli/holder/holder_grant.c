@@ -41,7 +41,7 @@ static void holder_grant_learn_permit_slot(struct slot *s)
     struct snib_status status;
 
     if (s->state == SLOT_HELD) {
-        snib_grant_status(s->lock, s->grant, &status);
+        snib_grant_status(s->lock, s->grant, &status, sizeof status);
         s->permit_slot = status.slot;
     }
 }

@@ -155,7 +155,7 @@ static void holder_hold_check_slot(struct holder *k, size_t i)
         return;
     }
     now = proc_now(); /* read before: left_ms then errs to the safe side */
-    snib_grant_status(s->lock, s->grant, &status);
+    snib_grant_status(s->lock, s->grant, &status, sizeof status);
     switch (status.state) {
     case SNIB_STATE_HELD:
         s->at_risk = false;
@@ -310,7 +310,7 @@ static void holder_hold_give_back_one(struct holder *k, size_t i,
     struct snib_error error = {0};
     snib_err code;
 
-    snib_grant_status(s->lock, s->grant, &status);
+    snib_grant_status(s->lock, s->grant, &status, sizeof status);
     code = snib_release(s->lock, s->grant, &error);
     if (code == SNIB_ERR_LOST || s->state == SLOT_LOST) {
         holder_hold_note_lost(g, status.cause, error.text);
@@ -330,7 +330,7 @@ static void holder_hold_give_back_several(struct holder *k,
     struct snib_error error = {0};
     snib_err code;
 
-    snib_multi_status(m->multi, m->grants, &status);
+    snib_multi_status(m->multi, m->grants, &status, sizeof status);
     code = snib_multi_release(m->multi, m->grants, &error);
     error.code = code;
     for (size_t i = 0; i < m->count; i++) {

@@ -52,9 +52,9 @@ static void look_ask(struct look *l)
         return;
     }
     if (l->all_params || a->view->holder_count == 0) {
-        kind_params_get(l->client, l->name, l->name_size, &a->terms);
+        kind_params_get(l->client, l->name, l->name_size, &a->params);
     } else {
-        kind_params_for(l->client, a->view, &a->terms);
+        kind_params_for(l->client, a->view, &a->params);
     }
 }
 
@@ -115,7 +115,7 @@ struct look *look_start(struct snib_client *client, const char *name,
     memcpy(l->name, name, l->name_size);
     l->all_params = all_params;
     l->wake_fd = wake_fd;
-    l->answer.terms = (struct kind_params)KIND_PARAMS_NONE;
+    l->answer.params = (struct kind_params)KIND_PARAMS_NONE;
     if (!look_spawn(l)) {
         look_free(l);
         return NULL;
@@ -197,8 +197,8 @@ void look_in_the_way(struct snib_client *client, const char *name,
     v = a.view;
     if (a.error.code == SNIB_ERR_OK &&
         (v->holder_count + v->waiter_count + v->closed_count > 0 ||
-         a.terms.gate > 0)) {
-        kind_in_the_way(t, v, &a.terms, kind, permits);
+         a.params.latch > 0)) {
+        kind_in_the_way(t, v, &a.params, kind, permits);
     }
     snib_view_free(v);
 }

@@ -22,7 +22,7 @@ struct look;
 struct look_answer {
     struct snib_error error; /* code OK: view is set */
     struct snib_view *view;  /* owned by the taker */
-    struct kind_params terms;
+    struct kind_params params;
 };
 
 /* all_params: ask for size and count whatever the view says. wake_fd: an

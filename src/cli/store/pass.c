@@ -89,7 +89,7 @@ static void pass_take_look(struct passing *p)
     }
     p->look = NULL;
     if (a.error.code == SNIB_ERR_OK) {
-        waitline_show(&p->line, a.view, &a.terms, proc_now());
+        waitline_show(&p->line, a.view, &a.params, proc_now());
     }
     snib_view_free(a.view);
 }
@@ -150,7 +150,7 @@ static bool pass_await_answer(struct passing *p, struct snib_event *ret)
     uint64_t looks;
 
     for (;;) {
-        while (snib_client_next(p->client, ret)) {
+        while (snib_client_next(p->client, ret, sizeof *ret)) {
             if (ret->kind == SNIB_EVENT_PASSED ||
                 ret->kind == SNIB_EVENT_REFUSED) {
                 return true;
@@ -190,10 +190,10 @@ static void pass_add_why(const struct passing *p, uint32_t parties,
     if (a.error.code != SNIB_ERR_OK) {
         return;
     }
-    if (parties > 0 && a.view->holder_count == 0 && a.terms.gate == 0) {
+    if (parties > 0 && a.view->holder_count == 0 && a.params.latch == 0) {
         text_addf(t, "fewer than %" PRIu32 " parties came", parties);
     } else {
-        kind_holders(t, a.view, &a.terms);
+        kind_holders(t, a.view, &a.params);
     }
     snib_view_free(a.view);
 }

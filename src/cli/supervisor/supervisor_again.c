@@ -2,7 +2,7 @@
  *
  * Each term has a holder, a page and a command of its own. What belongs to the
  * process stays: the blocked signals and their descriptor (a TERM between two
- * terms waits there), the timer, the terminal, the children to reap.
+ * params waits there), the timer, the terminal, the children to reap.
  *
  * A holder may outlive its term: it repeats a release that was not answered
  * until the lease is over. It would look like a process that the next command

@@ -69,7 +69,8 @@ static void kinds_ask_size(struct snib_client *client, const char *name,
 {
     struct snib_semaphore s;
 
-    if (snib_semaphore_get(client, name, size, &s, NULL) == SNIB_ERR_OK) {
+    if (snib_semaphore_get(client, name, size, &s, sizeof s, NULL) ==
+        SNIB_ERR_OK) {
         ret->size = s.size;
     }
 }
@@ -80,7 +81,7 @@ static void kinds_ask_gate(struct snib_client *client, const char *name,
     uint32_t left;
 
     if (snib_latch_left(client, name, size, &left, NULL) == SNIB_ERR_OK) {
-        ret->gate = left;
+        ret->latch = left;
     }
 }
 
@@ -172,14 +173,14 @@ static struct tally kinds_count(const struct snib_view *view)
 }
 
 static void kinds_add_permits(struct text *t, const struct tally *n,
-                              const struct kind_params *terms)
+                              const struct kind_params *params)
 {
     text_addf(t, "%" PRId64, n->permits);
-    if (terms->size >= 0) {
-        text_addf(t, " of %" PRId64, terms->size);
+    if (params->size >= 0) {
+        text_addf(t, " of %" PRId64, params->size);
     }
     text_addf(t, " permit%s in use",
-              terms->size < 0 && n->permits == 1 ? "" : "s");
+              params->size < 0 && n->permits == 1 ? "" : "s");
 }
 
 /* A lock-delay of holders that ended keeps the lock closed: say who was the
@@ -201,14 +202,14 @@ static void kinds_add_closed(struct text *t, const struct snib_view *view)
 
 /* Nobody holds it: a latch may be closed, a barrier's parties may gather. */
 static void kinds_add_nobody(struct text *t, const struct snib_view *view,
-                             const struct kind_params *terms)
+                             const struct kind_params *params)
 {
     const struct snib_party *const *at = view->waiters;
     size_t here = 0;
 
-    if (terms->gate > 0) {
-        text_addf(t, "a closed latch, %" PRId64 " step%s to go", terms->gate,
-                  terms->gate == 1 ? "" : "s");
+    if (params->latch > 0) {
+        text_addf(t, "a closed latch, %" PRId64 " step%s to go", params->latch,
+                  params->latch == 1 ? "" : "s");
         return;
     }
     if (view->closed_count > 0) {
@@ -232,7 +233,7 @@ static void kinds_add_nobody(struct text *t, const struct snib_view *view,
 }
 
 static void kinds_add_holders(struct text *t, const struct snib_view *view,
-                              const struct kind_params *terms)
+                              const struct kind_params *params)
 {
     struct tally n = kinds_count(view);
 
@@ -251,7 +252,7 @@ static void kinds_add_holders(struct text *t, const struct snib_view *view,
     }
     if (n.lots > 0) {
         text_add(t, n.readers > 0 || n.passing > 0 ? ", and " : "");
-        kinds_add_permits(t, &n, terms);
+        kinds_add_permits(t, &n, params);
     }
     text_add(t, view->holder_count > 1 ? ", longest by "
                 : n.lots > 0           ? " by "
@@ -260,13 +261,13 @@ static void kinds_add_holders(struct text *t, const struct snib_view *view,
 }
 
 void kind_holders(struct text *t, const struct snib_view *view,
-                  const struct kind_params *terms)
+                  const struct kind_params *params)
 {
     if (view->holder_count == 0) {
-        kinds_add_nobody(t, view, terms);
+        kinds_add_nobody(t, view, params);
         return;
     }
-    kinds_add_holders(t, view, terms);
+    kinds_add_holders(t, view, params);
     if (view->closed_count > 0) {
         text_add(t, "; to requests that do not fit beside them ");
         kinds_add_closed(t, view);
@@ -276,7 +277,7 @@ void kind_holders(struct text *t, const struct snib_view *view,
 /* Would the wish fit between the holders, so that only the queue is in its
  * way? */
 static bool kinds_fits_as_upgrade(const struct snib_view *view,
-                                  const struct kind_params *terms,
+                                  const struct kind_params *params,
                                   snib_kind kind, uint32_t permits)
 {
     struct tally n = kinds_count(view);
@@ -286,7 +287,7 @@ static bool kinds_fits_as_upgrade(const struct snib_view *view,
     }
     return kind == SNIB_KIND_READ ||
            (kind == SNIB_KIND_PERMITS &&
-            (n.lots == 0 || n.permits + permits <= terms->size));
+            (n.lots == 0 || n.permits + permits <= params->size));
 }
 
 static void kinds_add_head(struct text *t, const struct snib_party *p)
@@ -313,7 +314,7 @@ static void kinds_add_head(struct text *t, const struct snib_party *p)
 }
 
 void kind_in_the_way(struct text *t, const struct snib_view *view,
-                     const struct kind_params *terms, snib_kind kind,
+                     const struct kind_params *params, snib_kind kind,
                      uint32_t permits)
 {
     size_t i = 0;
@@ -322,10 +323,10 @@ void kind_in_the_way(struct text *t, const struct snib_view *view,
         i++;
     }
     if (view->holder_count > 0 && i < view->waiter_count &&
-        kinds_fits_as_upgrade(view, terms, kind, permits)) {
+        kinds_fits_as_upgrade(view, params, kind, permits)) {
         kinds_add_head(t, view->waiters[i]);
     }
-    kind_holders(t, view, terms);
+    kind_holders(t, view, params);
 }
 
 void kind_wish(struct text *t, const struct snib_party *p)

@@ -25,8 +25,8 @@ bool kind_covers(snib_kind held, uint32_t held_permits, snib_kind asked,
                  uint32_t asked_permits);
 
 struct kind_params {
-    int64_t size; /* of the semaphore; -1: none, or not asked */
-    int64_t gate; /* the latch's steps to go */
+    int64_t size;  /* of the semaphore; -1: none, or not asked */
+    int64_t latch; /* the latch's steps to go */
 };
 
 #define KIND_PARAMS_NONE                                                       \

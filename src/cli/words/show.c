@@ -159,7 +159,7 @@ static json_t *show_json_parties(const struct snib_party *const *parties,
 
 /* Size and count, where the name has them. */
 static void show_add_params(json_t *o, const struct snib_view *view,
-                            const struct kind_params *terms)
+                            const struct kind_params *params)
 {
     int64_t used = 0;
 
@@ -168,16 +168,16 @@ static void show_add_params(json_t *o, const struct snib_view *view,
                     ? (int64_t)view->holders[i]->permits
                     : 0;
     }
-    if (terms->size >= 0) {
+    if (params->size >= 0) {
         json_t *s = json_object();
 
-        json_object_set_new(s, "size", json_integer(terms->size));
+        json_object_set_new(s, "size", json_integer(params->size));
         json_object_set_new(s, "used", json_integer(used));
-        json_object_set_new(s, "available", json_integer(terms->size - used));
+        json_object_set_new(s, "available", json_integer(params->size - used));
         json_object_set_new(o, "semaphore", s);
     }
-    if (terms->gate > 0) {
-        json_object_set_new(o, "latch", json_integer(terms->gate));
+    if (params->latch > 0) {
+        json_object_set_new(o, "latch", json_integer(params->latch));
     }
 }
 
@@ -213,7 +213,7 @@ static void show_add_closed(json_t *o, const struct snib_view *view)
 }
 
 void show_json_view(json_t *o, const struct snib_view *view,
-                    const struct kind_params *terms)
+                    const struct kind_params *params)
 {
     show_json_name(o, view->name, view->name_size);
     json_object_set_new(o, "held", json_boolean(view->holder_count > 0));
@@ -224,7 +224,7 @@ void show_json_view(json_t *o, const struct snib_view *view,
     json_object_set_new(
         o, "waiters",
         show_json_parties(view->waiters, view->waiter_count, false));
-    show_add_params(o, view, terms);
+    show_add_params(o, view, params);
     show_add_closed(o, view);
 }
 
@@ -274,14 +274,14 @@ static void show_print_party(const char *label, const struct snib_party *p)
     printf("  %-8s %s\n", label, line);
 }
 
-void show_view(const struct snib_view *view, const struct kind_params *terms)
+void show_view(const struct snib_view *view, const struct kind_params *params)
 {
     char line[1024] = "", since[48], left[DURATION_TEXT_MAX];
     struct text t = TEXT_IN(line);
 
     text_add_shown(&t, view->name, view->name_size);
     text_add(&t, ": ");
-    kind_holders(&t, view, terms);
+    kind_holders(&t, view, params);
     printf("%s\n", line);
     for (size_t i = 0; i < view->holder_count; i++) {
         const struct snib_party *p = view->holders[i];

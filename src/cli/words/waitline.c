@@ -140,7 +140,7 @@ static void waitline_print(struct waitline *w, struct text *t, int64_t now_ns)
 }
 
 void waitline_show(struct waitline *w, const struct snib_view *view,
-                   const struct kind_params *terms, int64_t now_ns)
+                   const struct kind_params *params, int64_t now_ns)
 {
     char line[1024];
     struct text t;
@@ -150,14 +150,14 @@ void waitline_show(struct waitline *w, const struct snib_view *view,
         return;
     }
     if (view->holder_count == 0 && view->waiter_count == 0 &&
-        view->closed_count == 0 && terms->gate == 0) {
+        view->closed_count == 0 && params->latch == 0) {
         waitline_skip(w, now_ns); /* the lock is about to be granted */
         return;
     }
     t = waitline_begin(w, line, sizeof line);
     text_add_shown(&t, view->name, view->name_size);
     text_add(&t, ": ");
-    kind_holders(&t, view, terms);
+    kind_holders(&t, view, params);
     waitline_add_place(&t, view);
     waitline_print(w, &t, now_ns);
 }

@@ -224,12 +224,12 @@ static void why_print_outlook(const struct snib_view *view)
 }
 
 static void why_print_nobody(const char *name, const struct snib_view *view,
-                             const struct kind_params *terms)
+                             const struct kind_params *params)
 {
-    if (terms->gate > 0) {
+    if (params->latch > 0) {
         printf("%s: a closed latch, %" PRId64
                " step%s to go: nobody passes before.\n",
-               name, terms->gate, terms->gate == 1 ? "" : "s");
+               name, params->latch, params->latch == 1 ? "" : "s");
     } else if (view->waiter_count == 0) {
         printf("%s: nobody; it is free.\n", name);
     } else {
@@ -240,14 +240,14 @@ static void why_print_nobody(const char *name, const struct snib_view *view,
 }
 
 void why_print(const struct why_locks *all, const struct snib_view *view,
-               const struct kind_params *terms)
+               const struct kind_params *params)
 {
     char line[LINE] = "";
     struct text t = TEXT_IN(line);
 
     why_add_name(&t, view);
     if (view->holder_count + view->closed_count == 0) {
-        why_print_nobody(line, view, terms);
+        why_print_nobody(line, view, params);
     } else {
         printf("%s:\n", line);
     }

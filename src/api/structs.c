@@ -1,10 +1,13 @@
-/* api/options.c — option structs, which grow from release to release.
+/* api/structs.c — structs of the caller, which grow from release to release.
  *
- * Each begins with its size, as the caller was compiled. A smaller one is of an
- * older header: what it lacks is zero, the default. A larger one is of a newer
- * header: what this library does not know must be zero there, or the caller
- * would believe in something that nobody does. A size that no header can have
- * is a struct that was not initialised. */
+ * An option struct begins with its size, as the caller was compiled. A smaller
+ * one is of an older header: what it lacks is zero, the default. A larger one
+ * is of a newer header: what this library does not know must be zero there, or
+ * the caller would believe in something that nobody does. A size that no header
+ * can have is a struct that was not initialised.
+ *
+ * The size of a result comes as an argument beside it, so that a caller need
+ * not initialise the struct, and cannot forget to. */
 #include <string.h>
 
 #include "api/api.h"
@@ -47,4 +50,12 @@ snib_err snib__options_read(const void *given, size_t known, const char *what,
     }
     memcpy(ret, given, size < known ? size : known);
     return SNIB_ERR_OK;
+}
+
+void snib__result_write(const void *known, size_t known_size, void *ret,
+                        size_t ret_size)
+{
+    size_t both = ret_size < known_size ? ret_size : known_size;
+    memcpy(ret, known, both);
+    memset((char *)ret + both, 0, ret_size - both);
 }
