@@ -145,6 +145,43 @@ static void a_look_that_a_starting_server_puts_off_is_asked_anew(void **state)
     snib__buf_free(&rows);
 }
 
+/* What there is no room for waits, and lets others pass. */
+static void looks_beyond_the_most_wait_for_the_first_to_end(void **state)
+{
+    (void)state;
+    enum { MORE = 3, ALL = INSPECTS_MAX + MORE };
+    static struct snib__request rq[ALL];
+    static struct snib__buf rows[ALL];
+    struct snib__request params = request(SNIB__PARAMS);
+    struct snib__buf result;
+    snib__buf_init(&result, 10000);
+    params.result = &result;
+    for (int i = 0; i < ALL; i++) {
+        rq[i] = request(SNIB__INSPECT);
+        snib__buf_init(&rows[i], 10000);
+        rq[i].result = &rows[i];
+        start(&rq[i]);
+    }
+    start(&params);
+    connected(CALLERS);
+    for (int i = 0; i < INSPECTS_MAX; i++) {
+        assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
+    }
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_PARAMS);
+    assert_false(heard(CALLERS));
+    for (int i = 0; i < ALL; i++) { /* the first ends: the next one is sent */
+        say(CALLERS, "*5\r\n:1\r\n:7\r\n:0\r\n*0\r\n*0\r\n");
+        answered(&rq[i], SNIB__DONE);
+        if (i == INSPECTS_MAX - 1) {
+            say(CALLERS, "-NOPERM not you\r\n");
+            answered(&params, SNIB__NOT_APPLIED);
+        }
+        assert_true(heard(CALLERS) == (i < MORE));
+        snib__buf_free(&rows[i]);
+    }
+    snib__buf_free(&result);
+}
+
 /* The client's own look for deadlocks takes the background thread's line, and it may have
  * to wait there behind a renewal. */
 static void a_list_waits_for_a_line_behind_a_renewal(void **state)
@@ -264,6 +301,7 @@ int main(void)
         CASE(list_scans_once_each_and_filters_by_glob),
         CASE(a_list_cut_in_the_middle_is_unknown_once),
         CASE(a_look_that_a_starting_server_puts_off_is_asked_anew),
+        CASE(looks_beyond_the_most_wait_for_the_first_to_end),
         CASE(a_list_waits_for_a_line_behind_a_renewal),
         CASE(a_search_leaves_the_server_its_time),
         CASE(a_slow_network_makes_no_search_endless),

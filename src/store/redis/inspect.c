@@ -99,13 +99,15 @@ bool snib__inspect_due(struct snib__redis *s, snib_instant now,
     return true;
 }
 
+bool snib__inspect_has_room(struct snib__redis *s, int i)
+{
+    return s->inspection_count < INSPECTS_MAX &&
+           snib__session_has_room(s, i, AHEAD);
+}
+
 bool snib__inspect_send(struct snib__redis *s, snib_instant now, int i,
                         struct snib__request *rq)
 {
-    if (s->inspection_count >= INSPECTS_MAX ||
-        !snib__session_has_room(s, i, AHEAD)) {
-        return false;
-    }
     struct inspection *k = snib__inspection_new(s, rq);
     if (!k) {
         return false;

@@ -460,6 +460,9 @@ bool snib__inspect_rows(struct snib__redis *, struct snib__request *,
                         const struct snib__resp_cell *, bool first);
 
 /* inspect.c */
+/* May an inspection be sent on this session now? Else it waits, unsent. */
+bool snib__inspect_has_room(struct snib__redis *, int i);
+/* Send it; there is room. False: no memory. */
 bool snib__inspect_send(struct snib__redis *, snib_instant now, int i,
                         struct snib__request *);
 void snib__inspect_reply(struct snib__redis *, snib_instant now, int i,

@@ -287,11 +287,19 @@ static void send_on(struct snib__redis *s, snib_instant now, int i,
     send_fly(s, now, i, rq, scripts[rq->verb], true);
 }
 
+/* An inspection needs more room than others. */
+static bool send_has_room(struct snib__redis *s, int i,
+                          const struct snib__request *rq)
+{
+    return snib__redis_inspects(rq) ? snib__inspect_has_room(s, i)
+                                    : snib__session_has_room(s, i, 1);
+}
+
 bool snib__send_now(struct snib__redis *s, snib_instant now,
                     struct snib__request *rq)
 {
     int i = snib__send_on(s, now, rq->background);
-    if (i < 0 || !snib__session_has_room(s, i, 1)) {
+    if (i < 0 || !send_has_room(s, i, rq)) {
         return false;
     }
     send_on(s, now, i, rq);
@@ -302,18 +310,25 @@ void snib__send_flush(struct snib__redis *s, snib_instant now)
 {
     for (int k = 1; k >= 0; k--) {
         struct snib__link *l;
+        struct snib__list later; /* who has to wait lets the others pass */
+        snib__list_init(&later);
         while ((l = snib__list_first(&s->unsent[k]))) {
             int i = snib__send_on(s, now, k == 1);
             if (i < 0 || !snib__session_has_room(s, i, 1)) {
                 break;
             }
-            if (send_of_link(l)->verb == SNIB__RENEW &&
-                !send_of_link(l)->floor) {
+            if (!send_has_room(s, i, send_of_link(l))) {
+                snib__unlink(l);
+                snib__list_push(&later, l);
+            } else if (send_of_link(l)->verb == SNIB__RENEW &&
+                       !send_of_link(l)->floor) {
                 send_renewals(s, now, i, &s->unsent[k]);
             } else if (!send_several(s, now, i, &s->unsent[k])) {
                 send_on(s, now, i, send_of_link(l));
             }
         }
+        snib__list_append(&later, &s->unsent[k]);
+        snib__list_append(&s->unsent[k], &later);
     }
 }
 
