@@ -59,8 +59,9 @@
  * twentieth of request_ms (100 ms by default), or a fifth (400 ms) where the
  * outcome would be unknown otherwise. snib_release, snib_renew,
  * snib_client_inspect, snib_client_list and snib_client_force_release block up
- * to request_ms. A function that blocks is refused (USAGE) in a pull client;
- * only the end of the client may block there.
+ * to request_ms. A function that blocks is refused (USAGE) in a pull client,
+ * whose event loop uses the started forms (snib/event.h); only the end of the
+ * client may block there.
  *
  * Callbacks run on the client's background thread (in a pull client inside
  * snib_client_process), and no lock of the library is held then. Renewals wait
@@ -398,8 +399,10 @@ snib_client_open(const struct snib_client_options *options,
  * close refuses new calls and does not block. It ends waiting acquires, and
  * those that were started, with CLOSED. Each ends as soon as the store has
  * confirmed that nothing of it is left, as with snib_client_cancel, and UNKNOWN
- * is possible as there. A change that waits for its answer (a put, a forced
- * release) ends with UNKNOWN at once.
+ * is possible as there. Other calls and operations that wait for an answer end
+ * at once: with CLOSED those that only read, with UNKNOWN a change (a put, a
+ * forced release). Releases and renewals go on until stop. Events can be taken
+ * until free.
  *
  * stop releases what is held and joins the threads. Each release takes up to
  * request_ms; when the store does not answer, all of them together do. With a

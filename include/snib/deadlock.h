@@ -86,6 +86,13 @@ SNIB_API SNIB_CHECK snib_err snib_client_deadlocks(struct snib_client *,
                                                    struct snib_cycle ***ret,
                                                    size_t *ret_count,
                                                    struct snib_error *reterr);
+
+/* The same, started: it ends in SNIB_EVENT_DONE (snib/event.h). For pull
+ * clients, too. Between the scans nothing waits. Errors: those of
+ * snib_client_inspect_start. */
+SNIB_API SNIB_CHECK snib_err snib_client_deadlocks_start(
+    struct snib_client *, struct snib_cycle ***ret, size_t *ret_count,
+    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
 SNIB_API void snib_deadlocks_free(struct snib_cycle **, size_t count);
 
 #ifdef __cplusplus

@@ -27,10 +27,8 @@
  * that dies delays it by its lease.
  *
  * Threads. All functions may be called from any thread, but one candidate has
- * one campaign at a time. Not for pull clients, which cannot block. In this
- * release no form of the campaign ends in an event. In an event loop acquire a
- * mutex of the name with snib_acquire_start: its grant is the term, its token
- * the number, and SNIB_EVENT_STATE tells the end. */
+ * one campaign at a time. The calls that wait are refused in a pull client
+ * (USAGE); in an event loop use the started forms (snib/event.h). */
 #ifndef SNIB_ELECT_H
 #define SNIB_ELECT_H
 
@@ -62,7 +60,9 @@ struct snib_elect_options {
     const char *id; /* shown to others; NULL: the client's reason */
     /* Called for each change of this candidate's state, in order, one at a
      * time. LEADER and FOLLOWER are told on the thread that campaigns or
-     * resigns, the others on the client's background thread. term is the term
+     * resigns (of a campaign that was started: in the snib_client_next that
+     * takes its event), the others on the client's background thread (in a pull
+     * client in snib_client_process). term is the term
      * concerned. No lock is held. Renewals wait meanwhile, so keep it short. It
      * may resign; it must not campaign, watch or free. */
     void (*on_change)(void *data, snib_elect_state, int64_t term);
@@ -72,7 +72,7 @@ struct snib_elect_options {
 /* Make a candidate. This does no I/O, and nothing happens until it campaigns,
  * so an observer is made the same way. The client is borrowed: it must live
  * longer. Strings are copied. options may be NULL. *ret is NULL after an error.
- * Errors: USAGE (name, options, a pull client), NOMEM, CLOSED, FORKED. */
+ * Errors: USAGE (name, options), NOMEM, CLOSED, FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_elect_new(struct snib_client *,
                                             const char *name,
                                             const struct snib_elect_options *,
@@ -89,7 +89,8 @@ SNIB_API void snib_elect_free(struct snib_elect *);
  * once, with the same term. After a loss this is a fresh campaign.
  *
  * Errors of snib_elect_campaign: CANCELLED (snib_elect_resign by another
- * thread), USAGE (another campaign of this candidate is under way), and those
+ * thread), USAGE (another campaign of this candidate is under way; a pull
+ * client), and those
  * of snib_acquire, never LOST (a lost term is given back first), DEADLOCK (a
  * candidate holds nothing while it waits), UNSUPPORTED, TOO_MANY (it is a plain
  * mutex). Errors of snib_elect_try: BUSY, and those of snib_elect_campaign.
@@ -106,14 +107,55 @@ SNIB_API SNIB_CHECK snib_err snib_elect_try_for(struct snib_elect *,
                                                 int64_t *ret_term,
                                                 struct snib_error *reterr);
 
+/* Start a campaign. Its event is SNIB_EVENT_DONE, and *ret_term is written when
+ * that is taken: this candidate leads from then on, not before, although others
+ * may see it as the holder already. When it leads already the event is there at
+ * once. On OK the event's grant is the term's, its state HELD, and
+ * SNIB_EVENT_STATE tells what becomes of it, with the same user. The campaign
+ * is under way until its event was taken. snib_client_cancel ends it
+ * (CANCELLED, or UNKNOWN), as it ends an acquire; snib_elect_resign and
+ * snib_elect_resign_start end it, too: then its event is CANCELLED (or UNKNOWN)
+ * whatever it had got. So it is when the candidate is freed first; nothing is
+ * written then. No event of a candidate may be taken by another thread while it
+ * is freed.
+ *
+ * Errors of snib_elect_campaign_start: USAGE (another campaign is under way),
+ * LIMIT (no thread or file descriptor is left), CLOSED, FORKED, NOMEM. Errors
+ * of snib_elect_try_start: BUSY (another owner of this client has the lock,
+ * which is known at once), and those of snib_elect_campaign_start. Errors of
+ * snib_elect_try_for_start: BUSY (the same, and wait_ms <= 0), and those of
+ * snib_elect_campaign_start. */
+SNIB_API SNIB_CHECK snib_err
+snib_elect_campaign_start(struct snib_elect *, int64_t *ret_term, void *user,
+                          uint64_t *ret_ticket, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_elect_try_start(struct snib_elect *,
+                                                  int64_t *ret_term, void *user,
+                                                  uint64_t *ret_ticket,
+                                                  struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_elect_try_for_start(
+    struct snib_elect *, int64_t wait_ms, int64_t *ret_term, void *user,
+    uint64_t *ret_ticket, struct snib_error *reterr);
+
 /* Stop leading, and hand over to the next candidate at once; or end a campaign
  * that another thread waits in. Blocks up to request_ms. Whatever it returns,
- * this candidate is a follower afterwards. Errors: LOST (the term had ended
+ * this candidate is a follower afterwards. A campaign that was started is ended
+ * as by snib_client_cancel; its event tells. Errors: LOST (the term had ended
  * before), NOT_HELD (neither leader nor candidate), UNKNOWN (no answer;
- * repeated in the background until the lease's end), CLOSED (after or during
- * snib_client_stop, which has given it up), FORKED. */
+ * repeated in the background until the lease's end), USAGE (a pull client),
+ * CLOSED (after or during snib_client_stop, which has given it up), FORKED. */
 SNIB_API snib_err snib_elect_resign(struct snib_elect *,
                                     struct snib_error *reterr);
+
+/* Start the same: it ends in SNIB_EVENT_DONE. This candidate is a follower as
+ * soon as the start has returned OK, or an error that says so (NOT_HELD,
+ * CLOSED). It cannot be cancelled. Errors: USAGE (a call campaigns in another
+ * thread: only snib_elect_resign can end that), NOT_HELD (neither leader nor
+ * candidate), LIMIT (no file descriptor is left), CLOSED (as
+ * snib_elect_resign), FORKED, NOMEM; all others come with the event. */
+SNIB_API SNIB_CHECK snib_err snib_elect_resign_start(struct snib_elect *,
+                                                     void *user,
+                                                     uint64_t *ret_ticket,
+                                                     struct snib_error *reterr);
 
 /* What a candidate is. term is that of the leadership, the lost one when LOST,
  * 0 for a follower. left_ms is the time until the local deadline, 0 when it has
@@ -157,20 +199,27 @@ struct snib_leader {
 
 /* Who leads now? The store is asked once, for up to request_ms. Free the answer
  * with snib_leader_free. *ret is NULL after an error. Errors: those of
- * snib_client_inspect, never USAGE (the client may block, and the name is
- * good). */
+ * snib_client_inspect, of which USAGE is for a pull client only. */
 SNIB_API SNIB_CHECK snib_err snib_elect_leader(struct snib_elect *,
                                                struct snib_leader **ret,
                                                struct snib_error *reterr);
+
+/* The same, started: it ends in SNIB_EVENT_DONE (snib/event.h). Errors: LIMIT
+ * (no thread or file descriptor is left), CLOSED, FORKED, NOMEM; all others
+ * come with the event. */
+SNIB_API SNIB_CHECK snib_err snib_elect_leader_start(struct snib_elect *,
+                                                     struct snib_leader **ret,
+                                                     void *user,
+                                                     uint64_t *ret_ticket,
+                                                     struct snib_error *reterr);
 
 /* Wait until another term than known_term runs (0: nobody leads): without a
  * limit, or for at most wait_ms (<= 0: ask the store once). *ret says which
  * one. The store is asked five times a second: a change is seen 200 ms and a
  * round trip late at most, a change by this candidate itself at once. Several
  * changes between two requests are seen as one. The call does not wait for a
- * store that is away. Errors of snib_elect_watch: those of snib_client_inspect,
- * never USAGE (the client may block, and the name is good). Errors of
- * snib_elect_watch_for: TIMEOUT (still known_term), and those of
+ * store that is away. Errors of snib_elect_watch: those of snib_elect_leader.
+ * Errors of snib_elect_watch_for: TIMEOUT (still known_term), and those of
  * snib_elect_watch. */
 SNIB_API SNIB_CHECK snib_err snib_elect_watch(struct snib_elect *,
                                               int64_t known_term,

@@ -1,5 +1,5 @@
-/* snib/event.h — acquires and releases that are started, and their events: for
- * event loops, and for waits that somebody may end.
+/* snib/event.h — calls that are started, and their events: for event loops, and
+ * for waits that somebody may end.
  *
  *   snib_try_for_start(lock, 500, NULL, me, &ticket, &err);
  *   … snib_client_fd(client) becomes readable …
@@ -12,7 +12,38 @@
  * and nothing in it ever blocks: the loop calls snib_client_process when
  * snib_client_fd is readable, then snib_client_next until it says false.
  *
- * Latches and barriers: the starts of snib/latch.h, with the same events. */
+ * Started forms. A call f that may block has a form f_start in the same header
+ * (those of snib.h are here). It takes the arguments of f, then `user`, which
+ * comes back in the event, and ret_ticket, which may be NULL: the ticket names
+ * the *operation* for snib_client_cancel. A start never blocks. One that
+ * returns OK ends in exactly one event; after an error there is none.
+ *
+ *   GRANTED, REFUSED  answer the starts of an acquire
+ *   RELEASED          answers snib_release_start
+ *   PASSED, REFUSED   answer the waits for a latch or barrier (snib/latch.h)
+ *   DONE              answers all others
+ *
+ * Of DONE, event.error is what f would have returned. f's results are written
+ * by the call of snib_client_next that takes the event, on its thread, before
+ * it returns, and by the rules of f ("Results" in snib.h). So what ret, ret_…
+ * and data point to must stay valid until then. The start itself sets what is
+ * NULL, 0 or "" after an error. If the client is freed before the event was
+ * taken, nothing is written. All other arguments are copied.
+ *
+ *   struct snib_view *view;
+ *   snib_client_inspect_start(client, "nightly", 0, &view, me, NULL, &err);
+ *   … snib_client_next(client, &event, sizeof event): DONE …
+ *   if (!event.error.code)
+ *       printf("%zu wait\n", view->waiter_count);
+ *
+ * An operation ends by itself as its call would, so after request_ms (two scans
+ * of snib_client_deadlocks_start: twice that, and 600 ms) if the store does not
+ * answer.
+ *
+ * No started form have, in this release: several locks as one (snib/multi.h),
+ * snib_value_update and its like, snib_elect_watch and snib_elect_watch_for,
+ * snib_ring_join and its like, snib_ring_leave, snib_grant_adopt, and what runs
+ * a function of the caller's under a lock (snib/policy.h, SNIB_WITH). */
 #ifndef SNIB_EVENT_H
 #define SNIB_EVENT_H
 
@@ -26,9 +57,10 @@ typedef enum snib_event_kind {
     SNIB_EVENT_GRANTED, /* answer to an acquire_start                         */
     SNIB_EVENT_REFUSED, /* answer to an acquire_start; see error              */
     SNIB_EVENT_RELEASED, /* answer to a release_start; see error               */
-    SNIB_EVENT_STATE, /* a grant acquired by acquire_start changed          */
-    SNIB_EVENT_PASSED /* answer to a start of snib/latch.h: passed; nothing
-                       * is held */
+    SNIB_EVENT_STATE,  /* a grant acquired by acquire_start changed          */
+    SNIB_EVENT_PASSED, /* answer to a wait_start of snib/latch.h: passed;
+                        * nothing is held */
+    SNIB_EVENT_DONE    /* answer to any other start; see error                */
 } snib_event_kind;
 
 /* An event. What is set in it, by kind; all else is 0 (acquire_start stands for
@@ -42,15 +74,23 @@ typedef enum snib_event_kind {
  *                           that got the grant
  *                           for this handle
  *   PASSED   ticket, token  of the …_start        OK           RELEASED, NONE
+ *   DONE     ticket only    of the …_start        OK or error  RELEASED, NONE
  *
  * Errors of SNIB_EVENT_REFUSED: those of snib_try_for, CANCELLED
  * (snib_client_cancel), never FORKED (a child gets no events), LIMIT, USAGE
  * (the start says so). Errors of SNIB_EVENT_RELEASED: LOST, UNKNOWN (as for
  * snib_release; also when stop came first).
  *
+ * Errors of SNIB_EVENT_DONE: those of snib_client_inspect, snib_value_put,
+ * snib_renew, snib_semaphore_add, snib_semaphore_drain, snib_elect_try_for,
+ * CANCELLED (snib_client_cancel), never FORKED (a child gets no events),
+ * TOO_MANY (a drain takes what there is). Which of them a start may end in
+ * says its call.
+ *
  * state says whether anything is held. cause is NONE except with STATE. The
- * ticket of a REFUSED is the one that acquire_start gave; it is no grant's. An
- * event names no lock: let user lead to it.
+ * ticket of a REFUSED or DONE is the one that the start gave; it is no grant's,
+ * unless DONE answers a start that acquires something: then grant, state and
+ * what follows are as for GRANTED. An event names no lock: let user lead to it.
  *
  * A grant that is LOST still needs its release_start (which answers LOST), as
  * with snib_release: until then its owner cannot acquire the lock. Several
@@ -95,6 +135,15 @@ SNIB_API SNIB_CHECK snib_err snib_release_start(struct snib_lock *,
                                                 struct snib_grant, void *user,
                                                 struct snib_error *reterr);
 
+/* Start a renewal: snib_renew. Errors: USAGE (lease out of bounds; a grant of
+ * another lock), LOST, NOT_HELD (that is known at once), LIMIT, CLOSED (as
+ * snib_renew), FORKED, NOMEM; all others come with the event. */
+SNIB_API SNIB_CHECK snib_err snib_renew_start(struct snib_lock *,
+                                              struct snib_grant,
+                                              int64_t lease_ms, void *user,
+                                              uint64_t *ret_ticket,
+                                              struct snib_error *reterr);
+
 /* Give up a start that has not answered. Does not block; a pull client
  * goes on with snib_client_process. A ticket that is not known does nothing.
  *
@@ -104,7 +153,15 @@ SNIB_API SNIB_CHECK snib_err snib_release_start(struct snib_lock *,
  * answer the cancel, the event comes all the same: CANCELLED after a twentieth
  * of request_ms when the store had said that the request stands in the queue,
  * else UNKNOWN after a fifth. The cancel then goes on in the background, and a
- * grant that comes all the same is given back. */
+ * grant that comes all the same is given back. (A drain or a campaign, which is
+ * an acquire, ends in the same way, with DONE. A release and a resignation are
+ * not cancelled.)
+ *
+ * Any other operation that would end in DONE ends at once. The error is
+ * CANCELLED if it only reads. If it was to change something (a put, a
+ * count-down, a forced release, a renewal) the error is UNKNOWN: that may be
+ * done already, or be done yet, as when a reply is lost. Nothing is taken
+ * back. */
 SNIB_API void snib_client_cancel(struct snib_client *, uint64_t ticket);
 
 /* The client's file descriptor for an event loop. It is readable when there is

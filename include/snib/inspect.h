@@ -8,7 +8,8 @@
  *       snib_view_free(v);
  *   }
  *
- * Any thread, but for pull clients (USAGE). */
+ * Any thread. The calls block up to request_ms, so in a pull client use their
+ * started forms (USAGE otherwise; snib/event.h). */
 #ifndef SNIB_INSPECT_H
 #define SNIB_INSPECT_H
 
@@ -93,6 +94,15 @@ SNIB_API SNIB_CHECK snib_err snib_client_inspect(struct snib_client *,
                                                  struct snib_error *reterr);
 SNIB_API void snib_view_free(struct snib_view *);
 
+/* The same, started: it ends in SNIB_EVENT_DONE (snib/event.h). For pull
+ * clients, too. Errors: USAGE (name, a NULL), LIMIT (no thread or file
+ * descriptor is left), CLOSED, FORKED, NOMEM; those of snib_client_inspect
+ * come with the event. */
+SNIB_API SNIB_CHECK snib_err
+snib_client_inspect_start(struct snib_client *, const char *name,
+                          size_t name_size, struct snib_view **ret, void *user,
+                          uint64_t *ret_ticket, struct snib_error *reterr);
+
 /* All locks held, closed or waited for whose name matches the glob (*, ?,
  * [a-z]); NULL: all. Each is as snib_client_inspect shows it, at an instant of
  * its own. *ret is an array of *ret_count views; free it with snib_views_free.
@@ -105,6 +115,12 @@ SNIB_API SNIB_CHECK snib_err snib_client_list(struct snib_client *,
                                               size_t *ret_count,
                                               struct snib_error *reterr);
 SNIB_API void snib_views_free(struct snib_view **, size_t count);
+
+/* The same, started. Errors: those of snib_client_inspect_start. */
+SNIB_API SNIB_CHECK snib_err
+snib_client_list_start(struct snib_client *, const char *glob,
+                       struct snib_view ***ret, size_t *ret_count, void *user,
+                       uint64_t *ret_ticket, struct snib_error *reterr);
 
 /* Revoke the grants of all holders of the lock, at once. The next waiter
  * is granted. The next token is higher. A lock that a lock-delay keeps closed
@@ -132,6 +148,12 @@ SNIB_API SNIB_CHECK snib_err snib_client_force_release(
     struct snib_client *, const char *name, size_t name_size,
     const char *reason, uint32_t *ret_released, struct snib_error *reterr);
 
+/* The same, started. Errors: those of snib_client_inspect_start. */
+SNIB_API SNIB_CHECK snib_err snib_client_force_release_start(
+    struct snib_client *, const char *name, size_t name_size,
+    const char *reason, uint32_t *ret_released, void *user,
+    uint64_t *ret_ticket, struct snib_error *reterr);
+
 /* One finding of a check-up. remedy is "" when level is OK. */
 typedef enum snib_level {
     SNIB_LEVEL_OK,
@@ -153,6 +175,13 @@ struct snib_finding {
 SNIB_API SNIB_CHECK snib_err snib_client_doctor(
     struct snib_client *, void (*tell)(void *data, const struct snib_finding *),
     void *data, struct snib_error *reterr);
+
+/* The same, started. tell is called inside the snib_client_next that takes the
+ * event, with no lock held. If the start fails it is not called. Errors: those
+ * of snib_client_inspect_start. */
+SNIB_API SNIB_CHECK snib_err snib_client_doctor_start(
+    struct snib_client *, void (*tell)(void *data, const struct snib_finding *),
+    void *data, void *user, uint64_t *ret_ticket, struct snib_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -32,6 +32,14 @@ SNIB_API SNIB_CHECK snib_err snib_latch_set(struct snib_client *,
                                             uint32_t count, bool *ret_set,
                                             struct snib_error *reterr);
 
+/* The same, started: it ends in SNIB_EVENT_DONE (snib/event.h). For pull
+ * clients, too; this goes for the other three as well. Errors: USAGE, LIMIT (no
+ * thread or file descriptor is left), CLOSED, FORKED, NOMEM; all others come
+ * with the event. */
+SNIB_API SNIB_CHECK snib_err snib_latch_set_start(
+    struct snib_client *, const char *name, size_t name_size, uint32_t count,
+    bool *ret_set, void *user, uint64_t *ret_ticket, struct snib_error *reterr);
+
 /* Count down by `by` (at least 1), to 0 at most. At 0 the latch opens and all
  * waiters pass. *ret_left (may be NULL) is the number of steps to go now. On a
  * latch that is open, or was never set, nothing happens. It is done once,
@@ -41,6 +49,12 @@ SNIB_API SNIB_CHECK snib_err snib_latch_count_down(
     struct snib_client *, const char *name, size_t name_size, uint32_t by,
     uint32_t *ret_left, struct snib_error *reterr);
 
+/* The same, started. Errors: those of snib_latch_set_start. */
+SNIB_API SNIB_CHECK snib_err snib_latch_count_down_start(
+    struct snib_client *, const char *name, size_t name_size, uint32_t by,
+    uint32_t *ret_left, void *user, uint64_t *ret_ticket,
+    struct snib_error *reterr);
+
 /* Read the number of steps to go; 0: open, or never set. Blocks up to
  * request_ms. Errors: those of snib_latch_set, never UNKNOWN (nothing was to be
  * done). */
@@ -49,11 +63,24 @@ SNIB_API SNIB_CHECK snib_err snib_latch_left(struct snib_client *,
                                              uint32_t *ret_left,
                                              struct snib_error *reterr);
 
+/* The same, started. Errors: those of snib_latch_set_start. */
+SNIB_API SNIB_CHECK snib_err
+snib_latch_left_start(struct snib_client *, const char *name, size_t name_size,
+                      uint32_t *ret_left, void *user, uint64_t *ret_ticket,
+                      struct snib_error *reterr);
+
 /* Open the latch, whatever its count. Blocks up to request_ms. Errors: those of
  * snib_latch_set. */
 SNIB_API SNIB_CHECK snib_err snib_latch_open(struct snib_client *,
                                              const char *name, size_t name_size,
                                              struct snib_error *reterr);
+
+/* The same, started. Errors: those of snib_latch_set_start. */
+SNIB_API SNIB_CHECK snib_err snib_latch_open_start(struct snib_client *,
+                                                   const char *name,
+                                                   size_t name_size, void *user,
+                                                   uint64_t *ret_ticket,
+                                                   struct snib_error *reterr);
 
 /* Wait until the latch is open: without a limit, not at all (ask once), or for
  * at most wait_ms. OK: the latch was open at a moment between call and return.

@@ -150,6 +150,13 @@ SNIB_API SNIB_CHECK snib_err snib_ring_read(struct snib_client *,
                                             struct snib_ring **ret,
                                             struct snib_error *reterr);
 
+/* The same, started: it ends in SNIB_EVENT_DONE (snib/event.h). For pull
+ * clients, too. Errors: those of snib_client_inspect_start. */
+SNIB_API SNIB_CHECK snib_err
+snib_ring_read_start(struct snib_client *, const char *name, size_t name_size,
+                     struct snib_ring **ret, void *user, uint64_t *ret_ticket,
+                     struct snib_error *reterr);
+
 /* True when the membership is held at this instant (by the clock, no I/O) and
  * its member owns the key in this ring. */
 SNIB_API bool snib_ring_mine(const struct snib_ring_membership *,

@@ -23,8 +23,8 @@
  *
  * Each grant has a slot, too: snib_semaphore_slot.
  *
- * Functions block up to the client's request_ms, and so not in a pull client
- * (USAGE). Any thread may call them. */
+ * Functions block up to the client's request_ms; in a pull client use their
+ * started forms (USAGE otherwise; snib/event.h). Any thread may call them. */
 #ifndef SNIB_SEMAPHORE_H
 #define SNIB_SEMAPHORE_H
 
@@ -49,6 +49,14 @@ SNIB_API SNIB_CHECK snib_err snib_semaphore_get(
     struct snib_client *, const char *name, size_t name_size,
     struct snib_semaphore *ret, size_t ret_size, struct snib_error *reterr);
 
+/* The same, started: it ends in SNIB_EVENT_DONE (snib/event.h). For pull
+ * clients, too. Errors: USAGE, LIMIT (no thread or file descriptor is left),
+ * CLOSED, FORKED, NOMEM; all others come with the event. */
+SNIB_API SNIB_CHECK snib_err snib_semaphore_get_start(
+    struct snib_client *, const char *name, size_t name_size,
+    struct snib_semaphore *ret, size_t ret_size, void *user,
+    uint64_t *ret_ticket, struct snib_error *reterr);
+
 /* Set the size, 0 to SNIB_PERMITS_MAX. only_new leaves a size that is set as it
  * is; *ret_set (may be NULL) is false when it found one. Waiters that now fit
  * are granted before this returns. Errors: those of snib_semaphore_get, UNKNOWN
@@ -59,6 +67,12 @@ SNIB_API SNIB_CHECK snib_err snib_semaphore_set(struct snib_client *,
                                                 bool only_new, bool *ret_set,
                                                 struct snib_error *reterr);
 
+/* The same, started. Errors: those of snib_semaphore_get_start. */
+SNIB_API SNIB_CHECK snib_err snib_semaphore_set_start(
+    struct snib_client *, const char *name, size_t name_size, uint32_t size,
+    bool only_new, bool *ret_set, void *user, uint64_t *ret_ticket,
+    struct snib_error *reterr);
+
 /* Add so many permits, or take so many away (by < 0). It is done once, however
  * often its reply is lost. Errors: those of snib_semaphore_set, CONFIG (it has
  * no size), USAGE (the size would fall below 0 or grow above
@@ -67,6 +81,11 @@ SNIB_API SNIB_CHECK snib_err snib_semaphore_add(struct snib_client *,
                                                 const char *name,
                                                 size_t name_size, int64_t by,
                                                 struct snib_error *reterr);
+
+/* The same, started. Errors: those of snib_semaphore_get_start. */
+SNIB_API SNIB_CHECK snib_err snib_semaphore_add_start(
+    struct snib_client *, const char *name, size_t name_size, int64_t by,
+    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
 
 /* Take all permits that are available, at least one, at once by one grant.
  * *ret_permits (may be NULL) is how many. It never waits in the queue and never
@@ -77,6 +96,17 @@ SNIB_API SNIB_CHECK snib_err snib_semaphore_add(struct snib_client *,
 SNIB_API SNIB_CHECK snib_err snib_semaphore_drain(
     struct snib_lock *lock, const struct snib_acquire_options *,
     struct snib_grant *ret, uint32_t *ret_permits, struct snib_error *reterr);
+
+/* The same, started. The event is DONE. On OK its grant is *ret, its state
+ * HELD, and SNIB_EVENT_STATE tells what becomes of it, as after snib_try_start.
+ * The permits are held from the event's arrival on, taken or not: if the event
+ * is never taken they go with the handle or the client. Errors: BUSY (another
+ * owner of this client has a mutex of that name), and those of
+ * snib_semaphore_get_start. */
+SNIB_API SNIB_CHECK snib_err snib_semaphore_drain_start(
+    struct snib_lock *lock, const struct snib_acquire_options *,
+    struct snib_grant *ret, uint32_t *ret_permits, void *user,
+    uint64_t *ret_ticket, struct snib_error *reterr);
 
 /* The slot of a grant of permits. Use it for one of N machines, ports or
  * directories.

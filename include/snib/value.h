@@ -30,7 +30,8 @@
  * other errors say that no copy was applied.
  *
  * Threads: any. These functions block: up to request_ms each, snib_value_update
- * up to its limit. In a pull client (options.pull) they answer USAGE. Errors
+ * up to its limit. In a pull client (options.pull) they answer USAGE: use the
+ * started forms there (snib/event.h). Errors
  * common to all: USAGE (an argument; the text says which), UNREACHABLE, DENIED,
  * STORE, CORRUPT (the store holds something else under that name), CONFIG (the
  * server keeps no values), UNSUPPORTED (a quorum), CLOSED, FORKED, NOMEM. */
@@ -67,6 +68,15 @@ SNIB_API SNIB_CHECK snib_err snib_value_get(struct snib_client *,
                                             struct snib_error *reterr);
 SNIB_API void snib_value_free(struct snib_value *);
 
+/* The same, started: it ends in SNIB_EVENT_DONE (snib/event.h). For pull
+ * clients, too. Errors: USAGE (an argument), LIMIT (no thread or file
+ * descriptor is left), CLOSED, FORKED, NOMEM; all others come with the
+ * event. */
+SNIB_API SNIB_CHECK snib_err
+snib_value_get_start(struct snib_client *, const char *name, size_t name_size,
+                     struct snib_value **ret, void *user, uint64_t *ret_ticket,
+                     struct snib_error *reterr);
+
 /* Write these bytes if the version is still `expected` (0: if the value is
  * absent). They are copied; NULL is allowed with size 0 (an empty value is a
  * value). The value is kept for ttl_ms from now, 1 to SNIB_VALUE_TTL_MAX_MS; 0:
@@ -81,6 +91,13 @@ SNIB_API SNIB_CHECK snib_err snib_value_put(struct snib_client *,
                                             int64_t *ret_version,
                                             struct snib_error *reterr);
 
+/* The same, started; the bytes are copied by the start. Errors: LIMIT (or too
+ * many bytes), and those of snib_value_get_start. */
+SNIB_API SNIB_CHECK snib_err snib_value_put_start(
+    struct snib_client *, const char *name, size_t name_size, int64_t expected,
+    const void *bytes, size_t size, int64_t ttl_ms, int64_t *ret_version,
+    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
+
 /* Remove the value if the version is still `expected` (> 0). The next put gets
  * a higher version all the same. *ret_version (may be NULL) is, after BUSY, the
  * version that is there, 0: it is absent already; else 0. Errors: those of
@@ -88,6 +105,12 @@ SNIB_API SNIB_CHECK snib_err snib_value_put(struct snib_client *,
 SNIB_API SNIB_CHECK snib_err snib_value_delete(
     struct snib_client *, const char *name, size_t name_size, int64_t expected,
     int64_t *ret_version, struct snib_error *reterr);
+
+/* The same, started. Errors: those of snib_value_get_start. */
+SNIB_API SNIB_CHECK snib_err snib_value_delete_start(
+    struct snib_client *, const char *name, size_t name_size, int64_t expected,
+    int64_t *ret_version, void *user, uint64_t *ret_ticket,
+    struct snib_error *reterr);
 
 /* What to write; see snib_value_update. bytes belong to the computation. They
  * must stay valid until it is called again or the update returns. */

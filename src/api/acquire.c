@@ -4,8 +4,6 @@
  * engine: driver/hold.c. A call that was refused room has asked for nothing.
  * One that gives up at its limit first waits a little for the answer to its
  * cancel; what it leaves behind then is a request that ends by itself. */
-#include <assert.h>
-
 #include "api/api.h"
 #include "api/testing.h"
 #include "base/error.h"
@@ -189,19 +187,4 @@ snib_err snib__call_outcome(const struct snib__call *call,
         return snib__fail(reterr, call->err, "%s", call->error.text);
     }
     return snib__fail_plain(reterr, call->err);
-}
-
-/* The error of a call without an answer at its limit: UNKNOWN. The text says
- * why, if the store is known to be out of reach. */
-snib_err snib__call_unanswered(const struct snib__step *s,
-                               struct snib__call *call)
-{
-    struct snib__store_state is;
-    assert(!s->away);
-    snib__engine_store_state(s->c->engine, s->now, &is);
-    if (is.reachable || !is.err) {
-        return SNIB_ERR_UNKNOWN;
-    }
-    return snib__fail(&call->error, SNIB_ERR_UNKNOWN, "%s: %s",
-                      snib_err_text(SNIB_ERR_UNKNOWN), is.text);
 }

@@ -6,7 +6,34 @@
 #include "driver/caller.h"
 #include "driver/driver.h"
 
-/* -- acquire.c, events.c, renew.c ------------------------------------------ */
+/* -- started.c: what all starts share ---------------------------------------- */
+
+/* Nothing is started yet: the ticket is 0. */
+static inline void snib__no_ticket(uint64_t *ret_ticket)
+{
+    if (ret_ticket) {
+        *ret_ticket = 0;
+    }
+}
+/* Tell the ticket of an operation. */
+static inline void snib__op_name(const struct snib__op *op,
+                                 uint64_t *ret_ticket)
+{
+    if (ret_ticket) {
+        *ret_ticket = op->ev.grant.ticket;
+    }
+}
+/* Make a struct of that size whose first member is an operation. kind: NULL if
+ * its event is not DONE. Returns NULL without memory. */
+void *snib__op_new(size_t size, const struct snib__op_kind *kind, void *user);
+/* May it be started? This makes what events need. Errors: CLOSED, LIMIT,
+ * NOMEM (also when op is NULL). */
+snib_err snib__op_may_start(struct snib__step *, const struct snib__op *,
+                            struct snib_error *reterr);
+/* End the step of a start: what was started goes out. */
+void snib__op_started(struct snib__step *);
+
+/* -- acquire.c, events.c ------------------------------------------------------ */
 
 /* Check the caller's struct, and copy it. wait_ms below 0 is a try. */
 snib_err snib__how_read(const struct snib_acquire_options *, int64_t wait_ms,
@@ -28,18 +55,16 @@ snib_err snib__acquire_until(struct snib_lock *, const struct snib__how *,
                              struct snib_error *reterr);
 /* End that call, if it still waits. */
 void snib__stop_ask(struct snib_client *, struct snib__stop *);
-/* Start an acquire with checked options. passes: the grant is released in the
- * background as soon as it is there, and the event is PASSED. The handle then
- * belongs to the event, unless there is an error. */
+/* Start an acquire with checked options, or a release. The operation, of
+ * snib__op_new (NULL: NOMEM), still belongs to the caller after an error. */
 snib_err snib__acquire_start(struct snib_lock *, const struct snib__how *,
-                             bool passes, void *user, uint64_t *ret_ticket,
+                             struct snib__op *, uint64_t *ret_ticket,
                              struct snib_error *reterr);
+snib_err snib__release_start(struct snib_lock *, struct snib_grant,
+                             struct snib__op *, struct snib_error *reterr);
 /* The error of an answered call, with its text. */
 snib_err snib__call_outcome(const struct snib__call *,
                             struct snib_error *reterr);
-/* The error of a call without an answer at its limit: UNKNOWN. The text says
- * why, if the store is known to be out of reach. */
-snib_err snib__call_unanswered(const struct snib__step *, struct snib__call *);
 /* USAGE for a lease out of bounds. */
 snib_err snib__lease_check(int64_t ms, struct snib_error *reterr);
 

@@ -281,6 +281,7 @@ void snib_client_stop(struct snib_client *c)
     }
     c->stopping = true;
     snib__engine_close(c->engine, s.now);
+    snib__ops_close(&s); /* renewals: what they renew is released */
     client_wait_idle(&s);
     client_wait_told(&s);
     c->stopped = true;

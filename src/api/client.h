@@ -7,16 +7,28 @@
 #include "driver/caller.h"
 #include "snib.h"
 
-/* Send a direct request and wait for the answer. The caller has zeroed *q, set
- * verb, name, name_size and text, and called snib__buf_init on q->result. limit
- * (NEVER: none) is brought forward to now + request_ms. Blocks at most until
- * then, on the calling thread. In every case the engine has forgotten q on
- * return, and result still has to be freed with snib__buf_free. Any thread. The
- * errors are copied into reterr (may be NULL). Errors: USAGE (a pull client,
- * but for the verb PARAMS), FORKED, CLOSED, NOMEM, UNREACHABLE, UNKNOWN (a
- * change that was sent and not answered), and what the store said. */
-snib_err snib__run_direct(struct snib_client *, struct snib__direct *q,
-                          struct snib_error *reterr);
+struct snib__direct_op; /* driver/client.h */
+
+/* Ask the store, wait for the answers, and write the results, all by d's rules.
+ * The caller has zeroed *d, and set client, rules and of q: verb, name,
+ * name_size, text, and what the verb needs; q.limit is NEVER. Each request
+ * blocks for at most request_ms, on the calling thread. In every case the
+ * engine has forgotten d on return, and nothing has to be freed but results.
+ * Any thread. Errors: USAGE (a pull client), FORKED, CLOSED, NOMEM,
+ * UNREACHABLE, UNKNOWN (a change that was sent and not answered), what the
+ * store said, and what the rules make of it. */
+snib_err snib__run_direct(struct snib__direct_op *, struct snib_error *reterr);
+/* The same, started. The struct, of that size, is copied with all that q points
+ * to. Errors: USAGE (what q asks for), FORKED, CLOSED, LIMIT, NOMEM; all others
+ * come with the event. */
+snib_err snib__start_direct(struct snib__direct_op *, size_t size, void *user,
+                            uint64_t *ret_ticket, struct snib_error *reterr);
+/* All requests are answered: write the results, and free what it has. err: how
+ * the last one ended; *ret says it in words, before and after. */
+snib_err snib__direct_op_end(struct snib__direct_op *, snib_err err,
+                             struct snib_error *ret);
+/* Free what it has. Nothing is written. */
+void snib__direct_op_drop(struct snib__direct_op *);
 
 /* The memory store's instance (first argument of snib__memory_advance and
  * similar functions). NULL when the store is another one, and in a forked

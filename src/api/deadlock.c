@@ -9,49 +9,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "api/api.h"
 #include "api/client.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "core/engine.h"
 #include "core/waits.h"
+#include "snib/event.h"
 #include "snib/inspect.h"
 
-enum {
-    PAUSE_MS = 600,
-    ANSWER_MAX = 256 * 1024 * 1024,
-    HOLDING = 17 * SNIB__ABOUT_HELD + 1
-};
-
-struct look {
-    struct snib__direct q;
-    struct snib__waits *g;
-};
-
-static void deadlock_look_free(struct look *k)
-{
-    snib__waits_free(k->g);
-    snib__buf_free(&k->q.result);
-    k->g = NULL;
-}
-
-static snib_err deadlock_look(struct snib_client *c, struct look *k,
-                              struct snib_error *reterr)
-{
-    *k = (struct look){.q = {.verb = SNIB__LIST,
-                             .text = "*",
-                             .awaited_only = true,
-                             .limit = SNIB__NEVER}};
-    snib__buf_init(&k->q.result, ANSWER_MAX);
-    snib_err err = snib__run_direct(c, &k->q, reterr);
-    if (err) {
-        return err;
-    }
-    k->g = snib__waits_new(snib__buf_bytes(&k->q.result),
-                           snib__buf_size(&k->q.result));
-    return k->g ? SNIB_ERR_OK : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-}
+enum { PAUSE_MS = 600, HOLDING = 17 * SNIB__ABOUT_HELD + 1 };
 
 /* -- one cycle as a block -------------------------------------------------- */
 
@@ -221,19 +189,87 @@ static bool deadlock_read_cycles(const struct snib__waits *before,
     return ok;
 }
 
-static void deadlock_pause_between(void)
+/* -- asking -------------------------------------------------------------------- */
+
+struct deadlocks_op {
+    struct snib__direct_op d;
+    struct snib__waits *before; /* the first scan; NULL: none yet            */
+    struct snib__buf rows;      /* into which it points                      */
+    struct snib_cycle ***ret;
+    size_t *ret_count;
+};
+
+static struct deadlocks_op *deadlock_op_of(struct snib__direct_op *d)
 {
-    struct timespec t = {.tv_nsec = PAUSE_MS * 1000000L};
-    while (nanosleep(&t, &t) < 0) {
-    }
+    return SNIB__CONTAINER(d, struct deadlocks_op, d);
 }
 
-snib_err snib_client_deadlocks(struct snib_client *client,
-                               struct snib_cycle ***ret, size_t *ret_count,
-                               struct snib_error *reterr)
+static struct snib__waits *deadlock_graph(const struct snib__direct_op *d)
 {
-    struct look first = {0}, second = {0};
+    return snib__waits_new(snib__buf_bytes(&d->q.result),
+                           snib__buf_size(&d->q.result));
+}
+
+/* A second scan, if the first one shows any circle. Without memory for the
+ * first there is none either, which decode tells. */
+static snib_instant deadlock_again(struct snib__direct_op *d, snib_instant now,
+                                   snib_err err)
+{
+    struct deadlocks_op *o = deadlock_op_of(d);
+    if (err || o->before) {
+        return SNIB__NEVER;
+    }
+    o->before = deadlock_graph(d);
+    if (!o->before || !o->before->sets) {
+        return SNIB__NEVER;
+    }
+    o->rows = d->q.result;
+    snib__buf_init(&d->q.result, 0);
+    d->q.limit = SNIB__NEVER;
+    return snib__after(now, snib__ms(PAUSE_MS));
+}
+
+static snib_err deadlock_decode(struct snib__direct_op *d, snib_err err,
+                                struct snib_error *ret)
+{
+    struct deadlocks_op *o = deadlock_op_of(d);
     struct cycles all = {0};
+    if (err || (o->before && !o->before->sets)) {
+        return err;
+    }
+    struct snib__waits *g = o->before ? deadlock_graph(d) : NULL;
+    if (!g ||
+        !deadlock_read_cycles(o->before, g, snib_client_id(d->client), &all)) {
+        err = snib__fail_plain(ret, SNIB_ERR_NOMEM);
+    }
+    snib__waits_free(g);
+    if (err || all.count == 0) {
+        snib_deadlocks_free(all.v, all.count);
+        return err;
+    }
+    *o->ret = all.v;
+    *o->ret_count = all.count;
+    return SNIB_ERR_OK;
+}
+
+static void deadlock_drop(struct snib__direct_op *d)
+{
+    struct deadlocks_op *o = deadlock_op_of(d);
+    snib__waits_free(o->before);
+    snib__buf_free(&o->rows);
+}
+
+static const struct snib__direct_rules deadlock_rules = {
+    .again = deadlock_again,
+    .after_ok = true,
+    .decode = deadlock_decode,
+    .drop = deadlock_drop};
+
+static snib_err deadlock_prepare(struct deadlocks_op *o,
+                                 struct snib_client *client,
+                                 struct snib_cycle ***ret, size_t *ret_count,
+                                 struct snib_error *reterr)
+{
     if (ret) {
         *ret = NULL;
     }
@@ -246,25 +282,37 @@ snib_err snib_client_deadlocks(struct snib_client *client,
             "snib_client_deadlocks: client, ret and ret_count must not "
             "be NULL");
     }
-    snib_err err = deadlock_look(client, &first, reterr);
-    if (!err && first.g->sets) {
-        deadlock_pause_between();
-        err = deadlock_look(client, &second, reterr);
-    }
-    if (!err && second.g &&
-        !deadlock_read_cycles(first.g, second.g, snib_client_id(client),
-                              &all)) {
-        err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-    }
-    deadlock_look_free(&first);
-    deadlock_look_free(&second);
-    if (err || all.count == 0) {
-        snib_deadlocks_free(all.v, all.count);
-        return err ? err : snib__ok(reterr);
-    }
-    *ret = all.v;
-    *ret_count = all.count;
-    return snib__ok(reterr);
+    *o = (struct deadlocks_op){.d = {.client = client,
+                                     .rules = &deadlock_rules,
+                                     .q = {.verb = SNIB__LIST,
+                                           .text = "*",
+                                           .awaited_only = true,
+                                           .limit = SNIB__NEVER}},
+                               .ret = ret,
+                               .ret_count = ret_count};
+    return SNIB_ERR_OK;
+}
+
+snib_err snib_client_deadlocks(struct snib_client *client,
+                               struct snib_cycle ***ret, size_t *ret_count,
+                               struct snib_error *reterr)
+{
+    struct deadlocks_op o;
+    snib_err err = deadlock_prepare(&o, client, ret, ret_count, reterr);
+    return err ? err : snib__run_direct(&o.d, reterr);
+}
+
+snib_err snib_client_deadlocks_start(struct snib_client *client,
+                                     struct snib_cycle ***ret,
+                                     size_t *ret_count, void *user,
+                                     uint64_t *ret_ticket,
+                                     struct snib_error *reterr)
+{
+    struct deadlocks_op o;
+    snib__no_ticket(ret_ticket);
+    snib_err err = deadlock_prepare(&o, client, ret, ret_count, reterr);
+    return err ? err
+               : snib__start_direct(&o.d, sizeof o, user, ret_ticket, reterr);
 }
 
 void snib_deadlocks_free(struct snib_cycle **cycles, size_t count)

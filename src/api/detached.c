@@ -194,7 +194,7 @@ static snib_err detached_take_up(struct snib_lock *lock,
         s.away = false;
     }
     if (call.err == SNIB_ERR_UNKNOWN) {
-        call.err = snib__call_unanswered(&s, &call);
+        call.err = snib__unanswered(&s, &call.error);
     }
     snib__step_end(&s);
     if (err) {

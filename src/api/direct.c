@@ -1,67 +1,83 @@
-/* api/direct.c — requests past claims: inspect, list, force, params, values. */
+/* api/direct.c — requests past claims (inspect, list, force, params, values):
+ * the call that blocks. How it asks, and asks again: its rules. */
+#include <time.h>
+
 #include "api/api.h"
 #include "api/client.h"
 #include "base/error.h"
 
-/* The answer to the direct request answers this call. The engine forgets it
- * before the call returns. */
-static void direct_tie(struct snib__direct *q, struct snib__call *call)
+/* Make one request, and wait for its answer. */
+static snib_err direct_ask(struct snib__direct_op *d, struct snib_error *ret)
 {
-    q->user = call;
-    call->direct = q;
-}
-
-/* The error of a direct request without an answer at its limit. A request that
- * only asks was surely not applied, so it is UNREACHABLE and never UNKNOWN. */
-static snib_err direct_no_answer(const struct snib__step *s,
-                                 const struct snib__direct *q,
-                                 struct snib__call *call)
-{
-    struct snib__store_state is;
-    if (snib__verb_changes(q->verb, q->op)) {
-        return snib__call_unanswered(s, call);
-    }
-    snib__engine_store_state(s->c->engine, s->now, &is);
-    bool away = !is.reachable && is.err;
-    return snib__fail(&call->error, SNIB_ERR_UNREACHABLE,
-                      "the store did not answer in time%s%s", away ? ": " : "",
-                      away ? is.text : "");
-}
-
-snib_err snib__run_direct(struct snib_client *c, struct snib__direct *q,
-                          struct snib_error *reterr)
-{
+    struct snib_client *c = d->client;
     struct snib__step s;
     struct snib__call call;
-    snib_err err = snib__client_check(c, reterr);
-    if (!err) {
-        err = snib__may_block(c, reterr);
-    }
-    if (err) {
-        return err;
-    }
     snib__step_begin(&s, c);
     if (c->closed) {
         snib__step_end(&s);
-        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+        return snib__fail_plain(ret, SNIB_ERR_CLOSED);
     }
     snib__call_begin(&s, &call, SNIB__CALL_DIRECT,
-                     snib__sooner(q->limit, snib__after(s.now, c->request)));
-    q->limit = call.limit;
-    direct_tie(q, &call);
-    err = snib__engine_direct(c->engine, s.now, q);
+                     snib__sooner(d->q.limit, snib__after(s.now, c->request)));
+    call.direct = &d->q; /* the engine forgets it before the call returns */
+    snib_err err = snib__direct_op_ask(&s, d, &call);
     if (err) {
         call.err = err;
-        call.error = q->error;
-    } else {
-        if (!snib__call_wait(&s, &call)) {
-            snib__engine_direct_leave(c->engine, q);
-            call.err = direct_no_answer(&s, q, &call);
-        } else if (q->done) {
-            call.error = q->error;
-        }
+        call.error = d->q.error;
+    } else if (!snib__call_wait(&s, &call)) {
+        call.err = snib__direct_unanswered(&s, &d->q, &call.error);
+    } else if (d->q.done) {
+        call.error = d->q.error;
     }
     snib__pump_leave(&s, &call);
     snib__step_end(&s);
-    return snib__call_outcome(&call, reterr);
+    return snib__call_outcome(&call, ret);
+}
+
+static snib_instant direct_now(struct snib_client *c)
+{
+    struct snib__step s;
+    snib__step_begin(&s, c);
+    snib__step_end(&s);
+    return s.now;
+}
+
+static void direct_pause(snib_duration d)
+{
+    struct timespec t = {.tv_sec = d.ns / 1000000000,
+                         .tv_nsec = d.ns % 1000000000};
+    while (nanosleep(&t, &t) < 0) {
+    }
+}
+
+/* Is there more to ask? Returns when it is time for it. */
+static bool direct_again(struct snib__direct_op *d, snib_err err)
+{
+    if (!snib__direct_may_go_on(d, err)) {
+        return false;
+    }
+    snib_instant now = direct_now(d->client);
+    snib_instant at = d->rules->again(d, now, err);
+    if (at.ns == SNIB__NEVER.ns) {
+        return false;
+    }
+    snib__buf_free(&d->q.result);
+    direct_pause(snib__between(now, at));
+    return true;
+}
+
+snib_err snib__run_direct(struct snib__direct_op *d, struct snib_error *reterr)
+{
+    struct snib_error told;
+    snib_err err = snib__client_check(d->client, &told);
+    if (!err) {
+        err = snib__may_block(d->client, &told);
+    }
+    if (!err) {
+        do {
+            err = direct_ask(d, &told);
+        } while (direct_again(d, err));
+    }
+    err = snib__direct_op_end(d, err, &told);
+    return err ? snib__fail(reterr, err, "%s", told.text) : snib__ok(reterr);
 }

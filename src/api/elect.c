@@ -17,6 +17,9 @@
  * Between "campaigning" and the acquisition there is a moment in which there is
  * nothing to take away, so this is tried again until the campaign has ended.
  *
+ * A campaign that was started has no thread (elect_start.c): `campaigning` is
+ * set until its event was taken.
+ *
  * Each campaign is an owner of its own. A term that another thread is resigning
  * is held until its release has been answered: the same owner would re-enter
  * that term.
@@ -51,7 +54,8 @@ const char *snib_elect_state_text(snib_elect_state state)
 
 /* -- the story ------------------------------------------------------------ */
 
-static void elect_op(struct snib_elect *e, snib_elect_state state, int64_t term)
+void snib__elect_note(struct snib_elect *e, snib_elect_state state,
+                      int64_t term)
 {
     if (e->chapters && e->story[e->chapters - 1].state == state &&
         e->story[e->chapters - 1].term == term) {
@@ -63,7 +67,7 @@ static void elect_op(struct snib_elect *e, snib_elect_state state, int64_t term)
     e->story[e->chapters++] = (struct snib__chapter){state, term};
 }
 
-static void elect_tell(struct snib_elect *e)
+void snib__elect_tell(struct snib_elect *e)
 {
     while (!e->telling && e->chapters) {
         struct snib__chapter next = e->story[0];
@@ -80,19 +84,18 @@ static void elect_tell(struct snib_elect *e)
     }
 }
 
-/* A grant is heard of for the first time: its term begins. */
-static void elect_begin_term(struct snib_elect *e, struct snib_grant grant)
+void snib__elect_begin_term(struct snib_elect *e, struct snib_grant grant)
 {
     if (e->grant.ticket == grant.ticket) {
         return;
     }
     e->grant = grant;
     e->changes++;
-    elect_op(e, SNIB_ELECT_LEADER, grant.token);
+    snib__elect_note(e, SNIB_ELECT_LEADER, grant.token);
     pthread_cond_broadcast(&e->changed);
 }
 
-static void elect_end_term(struct snib_elect *e)
+void snib__elect_end_term(struct snib_elect *e)
 {
     e->gone = e->grant.ticket;
     e->grant = (struct snib_grant){0};
@@ -108,21 +111,21 @@ static void elect_on_lock_change(void *data, struct snib_grant grant,
     (void)reason;
     pthread_mutex_lock(&e->mu);
     if (grant.ticket != e->gone) {
-        elect_begin_term(e, grant);
+        snib__elect_begin_term(e, grant);
         switch (state) {
         case SNIB_STATE_HELD:
-            elect_op(e, SNIB_ELECT_LEADER, grant.token);
+            snib__elect_note(e, SNIB_ELECT_LEADER, grant.token);
             break;
         case SNIB_STATE_AT_RISK:
-            elect_op(e, SNIB_ELECT_LEADER_AT_RISK, grant.token);
+            snib__elect_note(e, SNIB_ELECT_LEADER_AT_RISK, grant.token);
             break;
         case SNIB_STATE_LOST:
-            elect_op(e, SNIB_ELECT_LEADER_LOST, grant.token);
+            snib__elect_note(e, SNIB_ELECT_LEADER_LOST, grant.token);
             break;
         case SNIB_STATE_RELEASED:
             break;
         }
-        elect_tell(e);
+        snib__elect_tell(e);
     }
     pthread_mutex_unlock(&e->mu);
 }
@@ -154,9 +157,6 @@ snib_err snib_elect_new(struct snib_client *client, const char *name,
     struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
     *ret = NULL;
     snib_err err = snib__client_check(client, reterr);
-    if (!err) {
-        err = snib__may_block(client, reterr);
-    }
     if (!err) {
         err = elect_read_options(options, &o, reterr);
     }
@@ -193,6 +193,9 @@ void snib_elect_free(struct snib_elect *e)
     if (!e) {
         return;
     }
+    for (struct snib__elect_op *o = e->started; o; o = o->next) {
+        o->elect = NULL; /* its event comes all the same */
+    }
     snib_lock_free(e->lock); /* waits for elect_on_lock_change */
     pthread_cond_destroy(&e->changed);
     pthread_mutex_destroy(&e->mu);
@@ -212,9 +215,18 @@ void snib__elect_wait_until(struct snib_elect *e, int64_t ns)
 
 /* -- campaign and resign --------------------------------------------------- */
 
-/* With mu held. True: it leads, and *ret_term is set. A term that is over is
- * cleared away. */
-static bool elect_leads_already(struct snib_elect *e, int64_t *ret_term)
+void snib__elect_give_back(struct snib_elect *e, struct snib_grant grant)
+{
+    struct snib__step s;
+    bool open;
+    snib__step_begin(&s, e->client);
+    (void)snib__hold_release(&s, e->lock, grant.ticket, 0, NULL, NULL, &open,
+                             NULL);
+    snib__step_act(&s);
+    snib__step_end(&s);
+}
+
+bool snib__elect_leads(struct snib_elect *e, int64_t *ret_term)
 {
     struct snib_grant grant = e->grant;
     if (!grant.ticket) {
@@ -222,16 +234,26 @@ static bool elect_leads_already(struct snib_elect *e, int64_t *ret_term)
     }
     pthread_mutex_unlock(&e->mu);
     bool held = snib_grant_held(e->lock, grant);
-    if (!held) { /* it tells LOST, with the cause */
-        snib_release(e->lock, grant, NULL);
+    if (!held) {
+        snib__elect_give_back(e, grant);
     }
     pthread_mutex_lock(&e->mu);
     if (held) {
         *ret_term = grant.token;
     } else if (e->grant.ticket == grant.ticket) {
-        elect_end_term(e);
+        snib__elect_end_term(e);
     }
     return held;
+}
+
+snib_err snib__elect_stands(struct snib_elect *e, struct snib_error *reterr)
+{
+    if (e->campaigning) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "another campaign of this candidate is under way");
+    }
+    e->campaigning = true;
+    return SNIB_ERR_OK;
 }
 
 static snib_err elect_stand(struct snib_elect *e, int64_t wait_ms,
@@ -248,28 +270,30 @@ snib_err snib_elect_try_for(struct snib_elect *e, int64_t wait_ms,
 {
     struct snib_grant grant;
     snib_err err = snib__client_check(e->client, reterr);
+    if (!err) {
+        err = snib__may_block(e->client, reterr);
+    }
     if (err) {
         return err;
     }
     pthread_mutex_lock(&e->mu);
-    if (e->campaigning) {
+    err = snib__elect_stands(e, reterr);
+    if (err) {
         pthread_mutex_unlock(&e->mu);
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "another campaign of this candidate is under way");
+        return err;
     }
-    e->campaigning = true;
-    if (!elect_leads_already(e, ret_term)) {
+    if (!snib__elect_leads(e, ret_term)) {
         pthread_mutex_unlock(&e->mu);
         err = elect_stand(e, wait_ms, &grant, reterr);
         pthread_mutex_lock(&e->mu);
         if (!err) {
-            elect_begin_term(e, grant);
+            snib__elect_begin_term(e, grant);
             *ret_term = grant.token;
         }
     }
     e->campaigning = false;
     pthread_cond_broadcast(&e->changed);
-    elect_tell(e);
+    snib__elect_tell(e);
     pthread_mutex_unlock(&e->mu);
     return err ? err : snib__ok(reterr);
 }
@@ -296,8 +320,12 @@ static void elect_cancel(struct snib_lock *lock)
         struct snib__hold *h = SNIB__CONTAINER(l, struct snib__hold, link);
         struct snib__acquisition *acq =
             snib__engine_acquisition(c->engine, h->ticket);
-        if (acq && acq->state == SNIB__ACQ_WAITING && h->call) {
-            snib__call_quit(&s, acq, SNIB_ERR_CANCELLED);
+        if (acq && acq->state == SNIB__ACQ_WAITING && (h->call || h->op)) {
+            if (h->call) {
+                snib__call_quit(&s, acq, SNIB_ERR_CANCELLED);
+            } else {
+                snib__op_give_up(&s, acq, SNIB_ERR_CANCELLED);
+            }
             break; /* there is no other: one campaign at a time */
         }
     }
@@ -305,10 +333,33 @@ static void elect_cancel(struct snib_lock *lock)
     snib__step_end(&s);
 }
 
-/* With mu held. True: there was a campaign to end. */
+struct snib__elect_op *snib__elect_started(const struct snib_elect *e)
+{
+    struct snib__elect_op *o = e->started;
+    while (o && !o->campaign) {
+        o = o->next;
+    }
+    return o;
+}
+
+void snib__elect_quit(struct snib_elect *e, struct snib__elect_op *campaign)
+{
+    campaign->quit = true;
+    pthread_mutex_unlock(&e->mu);
+    elect_cancel(e->lock);
+    pthread_mutex_lock(&e->mu);
+}
+
+/* With mu held. True: there was a campaign to end. One that was started ends
+ * with its event; nobody waits for that here. */
 static bool elect_end_campaign(struct snib_elect *e)
 {
     bool any = e->campaigning;
+    struct snib__elect_op *started = snib__elect_started(e);
+    if (started) {
+        snib__elect_quit(e, started);
+        return true;
+    }
     while (e->campaigning) {
         pthread_mutex_unlock(&e->mu);
         elect_cancel(e->lock);
@@ -321,9 +372,18 @@ static bool elect_end_campaign(struct snib_elect *e)
     return any;
 }
 
+snib_err snib__elect_nothing(struct snib_error *reterr)
+{
+    return snib__fail(reterr, SNIB_ERR_NOT_HELD,
+                      "this candidate neither leads nor campaigns");
+}
+
 snib_err snib_elect_resign(struct snib_elect *e, struct snib_error *reterr)
 {
     snib_err err = snib__client_check(e->client, reterr);
+    if (!err) {
+        err = snib__may_block(e->client, reterr);
+    }
     if (err) {
         return err;
     }
@@ -332,21 +392,18 @@ snib_err snib_elect_resign(struct snib_elect *e, struct snib_error *reterr)
     struct snib_grant grant = e->grant;
     if (!grant.ticket) {
         pthread_mutex_unlock(&e->mu);
-        return campaign ? snib__ok(reterr)
-                        : snib__fail(reterr, SNIB_ERR_NOT_HELD,
-                                     "this candidate neither leads nor "
-                                     "campaigns");
+        return campaign ? snib__ok(reterr) : snib__elect_nothing(reterr);
     }
     /* This comes before the release: nobody may believe in the term any
      * more. */
-    elect_end_term(e);
-    elect_op(e, SNIB_ELECT_FOLLOWER, grant.token);
+    snib__elect_end_term(e);
+    snib__elect_note(e, SNIB_ELECT_FOLLOWER, grant.token);
     pthread_mutex_unlock(&e->mu);
     err = snib_release(e->lock, grant, reterr);
     pthread_mutex_lock(&e->mu);
     e->changes++; /* for watchers that saw it held after elect_end_term */
     pthread_cond_broadcast(&e->changed);
-    elect_tell(e);
+    snib__elect_tell(e);
     pthread_mutex_unlock(&e->mu);
     return err;
 }

@@ -1,8 +1,10 @@
 /* api/elect_watch.c — who leads, and waiting for the next term: by inspecting
  * the lock, so that anybody may watch. */
 #include "api/elect_i.h"
+#include "api/inspect_i.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "snib/event.h"
 #include "snib/inspect.h"
 
 enum { LOOK_MS = 200 }; /* between two requests of a watcher */
@@ -46,8 +48,39 @@ static void elect_watch_describe(struct box *b, int64_t own_term)
     }
 }
 
-snib_err snib_elect_leader(struct snib_elect *e, struct snib_leader **ret,
-                           struct snib_error *reterr)
+struct leader_op {
+    struct snib__direct_op d;
+    int64_t own_term; /* of this candidate; 0: it does not lead              */
+    struct snib_leader **ret;
+};
+
+static snib_err elect_watch_decode(struct snib__direct_op *d, snib_err err,
+                                   struct snib_error *ret)
+{
+    const struct leader_op *o = SNIB__CONTAINER(d, struct leader_op, d);
+    if (err) {
+        return err;
+    }
+    struct box *b = snib__alloc(sizeof *b);
+    if (!b) {
+        return snib__fail_plain(ret, SNIB_ERR_NOMEM);
+    }
+    err = snib__inspect_view(d, &b->view, ret);
+    if (err) {
+        snib__free(b);
+        return err;
+    }
+    elect_watch_describe(b, o->own_term);
+    *o->ret = &b->leader;
+    return SNIB_ERR_OK;
+}
+
+static const struct snib__direct_rules elect_watch_rules = {
+    .decode = elect_watch_decode};
+
+static snib_err elect_watch_prepare(struct leader_op *o, struct snib_elect *e,
+                                    struct snib_leader **ret,
+                                    struct snib_error *reterr)
 {
     *ret = NULL;
     snib_err err = snib__client_check(e->client, reterr);
@@ -55,20 +88,29 @@ snib_err snib_elect_leader(struct snib_elect *e, struct snib_leader **ret,
         return err;
     }
     const struct snib__name *name = snib__local_lock_name(e->lock->local);
-    struct box *b = snib__alloc(sizeof *b);
-    if (!b) {
-        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-    }
-    int64_t own_term = snib__elect_grant(e).token;
-    err = snib_client_inspect(e->client, name->raw, name->raw_size, &b->view,
-                              reterr);
-    if (err) {
-        snib__free(b);
-        return err;
-    }
-    elect_watch_describe(b, own_term);
-    *ret = &b->leader;
-    return SNIB_ERR_OK;
+    o->own_term = snib__elect_grant(e).token;
+    o->ret = ret;
+    return snib__inspect_prepare(&o->d, e->client, name->raw, name->raw_size,
+                                 &elect_watch_rules, reterr);
+}
+
+snib_err snib_elect_leader(struct snib_elect *e, struct snib_leader **ret,
+                           struct snib_error *reterr)
+{
+    struct leader_op o;
+    snib_err err = elect_watch_prepare(&o, e, ret, reterr);
+    return err ? err : snib__run_direct(&o.d, reterr);
+}
+
+snib_err snib_elect_leader_start(struct snib_elect *e, struct snib_leader **ret,
+                                 void *user, uint64_t *ret_ticket,
+                                 struct snib_error *reterr)
+{
+    struct leader_op o;
+    snib__no_ticket(ret_ticket);
+    snib_err err = elect_watch_prepare(&o, e, ret, reterr);
+    return err ? err
+               : snib__start_direct(&o.d, sizeof o, user, ret_ticket, reterr);
 }
 
 snib_err snib_elect_watch(struct snib_elect *e, int64_t known_term,

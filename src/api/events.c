@@ -1,48 +1,17 @@
-/* api/events.c — acquire and release for event loops.
+/* api/events.c — acquire and release for event loops; and taking events.
  *
  * Every start that returns OK ends in exactly one event. The event's memory is
  * taken with the start, so delivery cannot fail. A started acquire also gets
  * the memory for its STATE events (driver/watch.c). Where an operation is until
  * it is fetched: driver/op.c. One that only passes (a latch, a barrier:
- * latch.c) has a handle of its own, which is freed with it. */
+ * latch.c) has a handle of its own, which is freed with it. Other starts:
+ * started.c. */
 #include "api/api.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "snib/event.h"
 
 /* -- starting -------------------------------------------------------------- */
-
-static snib_err events_ready_to_start(struct snib__step *s, struct snib__op *op,
-                                      struct snib_error *reterr)
-{
-    struct snib_client *c = s->c;
-    if (c->closed) {
-        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
-    }
-    if (!op) {
-        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-    }
-    snib_err err = snib__loop_event_fd(c, reterr);
-    return err ? err : snib__background_need(c, reterr);
-}
-
-static void events_finish_start(struct snib__step *s)
-{
-    snib__step_act(s);
-    while (s->c->exec.quick && snib__step_exec(s)) {
-    }
-    snib__step_end(s);
-}
-
-static struct snib__op *events_op_new(void *user)
-{
-    struct snib__op *op = snib__alloc(sizeof *op);
-    if (op) {
-        snib__link_init(&op->link);
-        op->ev.user = user;
-    }
-    return op;
-}
 
 snib_err snib_try_for_start(struct snib_lock *lock, int64_t wait_ms,
                             const struct snib_acquire_options *options,
@@ -54,12 +23,16 @@ snib_err snib_try_for_start(struct snib_lock *lock, int64_t wait_ms,
     if (!err) {
         err = snib__how_read(options, wait_ms, &how, reterr);
     }
-    if (ret_ticket) {
-        *ret_ticket = 0;
+    snib__no_ticket(ret_ticket);
+    if (err) {
+        return err;
     }
-    return err ? err
-               : snib__acquire_start(lock, &how, false, user, ret_ticket,
-                                     reterr);
+    struct snib__op *op = snib__op_new(sizeof *op, NULL, user);
+    err = snib__acquire_start(lock, &how, op, ret_ticket, reterr);
+    if (err) {
+        snib__free(op);
+    }
+    return err;
 }
 
 snib_err snib_acquire_start(struct snib_lock *lock,
@@ -79,53 +52,43 @@ snib_err snib_try_start(struct snib_lock *lock,
 }
 
 snib_err snib__acquire_start(struct snib_lock *lock,
-                             const struct snib__how *how, bool passes,
-                             void *user, uint64_t *ret_ticket,
-                             struct snib_error *reterr)
+                             const struct snib__how *how, struct snib__op *op,
+                             uint64_t *ret_ticket, struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
     struct snib__step s;
     bool open;
     uint64_t ticket = 0;
     uint64_t owner = how->o.owner ? how->o.owner : snib_owner_new();
-    struct snib__op *op = events_op_new(user);
     snib__step_begin(&s, c);
-    snib_err err = events_ready_to_start(&s, op, reterr);
+    snib_err err = snib__op_may_start(&s, op, reterr);
     if (!err) {
-        op->passes = passes ? lock : NULL;
         snib__list_push(&c->ops.pending, &op->link);
         snib_instant limit =
             snib__after(s.now, snib__patience(c, how->wait_ms));
-        err = snib__hold_acquire(&s, lock, how, limit, owner, NULL, op, user,
-                                 &open, &ticket, reterr);
+        err = snib__hold_acquire(&s, lock, how, limit, owner, NULL, op,
+                                 op->ev.user, &open, &ticket, reterr);
         if (err) {
             snib__unlink(&op->link);
         } else {
             snib__background_hurry(&s);
         }
     }
-    if (err) {
-        snib__free(op);
-        op = NULL;
-    } else if (ret_ticket) {
+    if (!err && ret_ticket) {
         *ret_ticket = ticket;
     }
-    events_finish_start(&s);
+    snib__op_started(&s);
     return err ? err : snib__ok(reterr);
 }
 
-snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
-                            void *user, struct snib_error *reterr)
+snib_err snib__release_start(struct snib_lock *lock, struct snib_grant grant,
+                             struct snib__op *op, struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
     struct snib__step s;
     bool open = false;
-    snib_err err = snib__client_check(c, reterr);
-    if (err) {
-        return err;
-    }
+    snib_err err;
     uint64_t owner = snib__owner_of_thread();
-    struct snib__op *op = events_op_new(user);
     snib__step_begin(&s, c);
     if (c->stopped) {
         err = snib__fail_plain(reterr, SNIB_ERR_CLOSED);
@@ -143,8 +106,9 @@ snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
         if (err && err != SNIB_ERR_LOST) {
             snib__unlink(&op->link);
         } else if (!open && op->hold == NULL &&
-                   op->ev.kind != SNIB_EVENT_RELEASED) {
-            /* It was done without the store, or the grant was lost before. */
+                   op->ev.kind == SNIB_EVENT_GRANTED) {
+            /* No answer came to it: it was done without the store, or the grant
+             * was lost before. */
             struct snib_error why = {.code = SNIB_ERR_OK};
             if (err && reterr) {
                 why = *reterr;
@@ -155,11 +119,23 @@ snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
             err = SNIB_ERR_OK;
         }
     }
+    snib__op_started(&s);
+    return err ? err : snib__ok(reterr);
+}
+
+snib_err snib_release_start(struct snib_lock *lock, struct snib_grant grant,
+                            void *user, struct snib_error *reterr)
+{
+    snib_err err = snib__client_check(lock->client, reterr);
+    if (err) {
+        return err;
+    }
+    struct snib__op *op = snib__op_new(sizeof *op, NULL, user);
+    err = snib__release_start(lock, grant, op, reterr);
     if (err) {
         snib__free(op);
     }
-    events_finish_start(&s);
-    return err ? err : snib__ok(reterr);
+    return err;
 }
 
 void snib_client_cancel(struct snib_client *c, uint64_t ticket)
@@ -171,36 +147,54 @@ void snib_client_cancel(struct snib_client *c, uint64_t ticket)
     snib__step_begin(&s, c);
     struct snib__acquisition *acq = snib__engine_acquisition(c->engine, ticket);
     struct snib__hold *h = acq ? acq->user : NULL;
+    struct snib__op *op = acq ? NULL : snib__op_asking(c, ticket);
     if (h && h->op && acq->state == SNIB__ACQ_WAITING) {
         snib__op_give_up(&s, acq, SNIB_ERR_CANCELLED);
+    } else if (op) {
+        op->kind->give_up(&s, op, SNIB_ERR_CANCELLED);
     }
-    events_finish_start(&s);
+    snib__op_started(&s);
 }
 
 /* -- fetching -------------------------------------------------------------- */
+
+/* The results of a start are written by the thread that takes its event; then
+ * the operation is over. */
+static void events_take_rest(struct snib__op *op, struct snib_event *ev)
+{
+    if (op->kind) {
+        op->kind->take(op, ev);
+    }
+    snib_lock_free(op->passes);
+    snib__free(op);
+}
 
 bool snib_client_next(struct snib_client *c, struct snib_event *ret,
                       size_t ret_size)
 {
     struct snib__step s;
+    struct snib_event ev;
     if (snib__client_check(c, NULL)) {
         return false;
     }
     snib__step_begin(&s, c);
     struct snib__link *l = snib__list_pop(&c->ops.events);
-    struct snib_lock *passed = l ? snib__op_of(l)->passes : NULL;
-    if (l) {
-        snib__result_write(&snib__op_of(l)->ev, sizeof *ret, ret, ret_size);
-        if (!snib__op_of(l)->keep) {
-            snib__free(snib__op_of(l));
-        }
+    struct snib__op *op = l ? snib__op_of(l) : NULL;
+    if (op) {
+        ev = op->ev;
+        op = op->keep ? NULL : op;
     }
     if (snib__list_empty(&c->ops.events) && c->ops.set) {
         c->ops.set = false;
         snib__eventfd_clear(c->ops.fd);
     }
     snib__step_end(&s);
-    snib_lock_free(passed);
+    if (op) {
+        events_take_rest(op, &ev);
+    }
+    if (l) {
+        snib__result_write(&ev, sizeof ev, ret, ret_size);
+    }
     return l != NULL;
 }
 

@@ -1,18 +1,19 @@
 /* api/inspect.c — inspecting locks without holding them: inspect, list, doctor;
  * and the one way to end another owner's grant. What is shown of the store's
- * rows: views.c. */
+ * rows: views.c. Each function has one text: a struct with where its results
+ * go, which is filled by a function that checks the arguments, and is run or
+ * started. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "api/client.h"
+#include "api/api.h"
+#include "api/inspect_i.h"
 #include "api/views.h"
 #include "base/error.h"
 #include "core/engine.h"
+#include "snib/event.h"
 #include "snib/inspect.h"
-
-/* The most a store may answer: 100 000 busy locks fit. */
-enum { ANSWER_MAX = 256 * 1024 * 1024 };
 
 /* The client's id. 33 is 32 hexadecimal digits and a NUL. */
 static void inspect_self_text(struct snib_client *client, char self[33])
@@ -22,23 +23,17 @@ static void inspect_self_text(struct snib_client *client, char self[33])
     snprintf(self, 33, "%016" PRIx64 "%016" PRIx64, id[0], id[1]);
 }
 
-static void inspect_query_init(struct snib__direct *q, snib__verb verb)
+static void inspect_op_init(struct snib__direct_op *d,
+                            struct snib_client *client,
+                            const struct snib__direct_rules *rules,
+                            snib__verb verb)
 {
-    *q = (struct snib__direct){.verb = verb, .limit = SNIB__NEVER};
-    snib__buf_init(&q->result, ANSWER_MAX);
+    *d = (struct snib__direct_op){.client = client,
+                                  .rules = rules,
+                                  .q = {.verb = verb, .limit = SNIB__NEVER}};
 }
 
-/* Run q. The caller frees its result in any case. */
-static snib_err inspect_spec(struct snib_client *client, struct snib__direct *q,
-                             struct snib_error *reterr)
-{
-    snib_err err = snib__run_direct(client, q, reterr);
-    if (!err && q->result.failed) {
-        return snib__fail(reterr, SNIB_ERR_NOMEM,
-                          "no memory for the store's answer");
-    }
-    return err;
-}
+/* -- inspect ---------------------------------------------------------------- */
 
 static snib_err inspect_check_name(const char *name, size_t *size,
                                    struct snib_error *reterr)
@@ -74,14 +69,58 @@ static snib_err inspect_pick_view(struct snib_view **views, size_t count,
     return *ret ? snib__ok(reterr) : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
 }
 
-snib_err snib_client_inspect(struct snib_client *client, const char *name,
-                             size_t size, struct snib_view **ret,
-                             struct snib_error *reterr)
+snib_err snib__inspect_prepare(struct snib__direct_op *d,
+                               struct snib_client *client, const char *name,
+                               size_t size,
+                               const struct snib__direct_rules *rules,
+                               struct snib_error *reterr)
 {
-    struct snib__direct q;
+    snib_err err = inspect_check_name(name, &size, reterr);
+    if (err) {
+        return err;
+    }
+    inspect_op_init(d, client, rules, SNIB__INSPECT);
+    d->q.name = name;
+    d->q.name_size = size;
+    return SNIB_ERR_OK;
+}
+
+snib_err snib__inspect_view(const struct snib__direct_op *d,
+                            struct snib_view **ret, struct snib_error *reterr)
+{
     struct snib_view **views = NULL;
     char self[33];
     size_t count = 0;
+    *ret = NULL;
+    inspect_self_text(d->client, self);
+    snib_err err = snib__views_read(snib__buf_bytes(&d->q.result),
+                                    snib__buf_size(&d->q.result), self, &views,
+                                    &count, reterr);
+    return err ? err
+               : inspect_pick_view(views, count, d->q.name, d->q.name_size, ret,
+                                   reterr);
+}
+
+struct inspect_op {
+    struct snib__direct_op d;
+    struct snib_view **ret;
+};
+
+static snib_err inspect_decode(struct snib__direct_op *d, snib_err err,
+                               struct snib_error *ret)
+{
+    struct inspect_op *o = SNIB__CONTAINER(d, struct inspect_op, d);
+    return err ? err : snib__inspect_view(d, o->ret, ret);
+}
+
+static const struct snib__direct_rules inspect_rules = {.decode =
+                                                            inspect_decode};
+
+static snib_err inspect_prepare(struct inspect_op *o,
+                                struct snib_client *client, const char *name,
+                                size_t size, struct snib_view **ret,
+                                struct snib_error *reterr)
+{
     if (ret) {
         *ret = NULL;
     }
@@ -90,30 +129,63 @@ snib_err snib_client_inspect(struct snib_client *client, const char *name,
             reterr, SNIB_ERR_USAGE,
             "snib_client_inspect: client and ret must not be NULL");
     }
-    snib_err err = inspect_check_name(name, &size, reterr);
+    o->ret = ret;
+    return snib__inspect_prepare(&o->d, client, name, size, &inspect_rules,
+                                 reterr);
+}
+
+snib_err snib_client_inspect(struct snib_client *client, const char *name,
+                             size_t size, struct snib_view **ret,
+                             struct snib_error *reterr)
+{
+    struct inspect_op o;
+    snib_err err = inspect_prepare(&o, client, name, size, ret, reterr);
+    return err ? err : snib__run_direct(&o.d, reterr);
+}
+
+snib_err snib_client_inspect_start(struct snib_client *client, const char *name,
+                                   size_t size, struct snib_view **ret,
+                                   void *user, uint64_t *ret_ticket,
+                                   struct snib_error *reterr)
+{
+    struct inspect_op o;
+    snib__no_ticket(ret_ticket);
+    snib_err err = inspect_prepare(&o, client, name, size, ret, reterr);
+    return err ? err
+               : snib__start_direct(&o.d, sizeof o, user, ret_ticket, reterr);
+}
+
+/* -- list --------------------------------------------------------------------- */
+
+struct list_op {
+    struct snib__direct_op d;
+    struct snib_view ***ret;
+    size_t *ret_count;
+};
+
+static snib_err inspect_decode_list(struct snib__direct_op *d, snib_err err,
+                                    struct snib_error *ret)
+{
+    struct list_op *o = SNIB__CONTAINER(d, struct list_op, d);
+    char self[33];
     if (err) {
         return err;
     }
-    inspect_query_init(&q, SNIB__INSPECT);
-    q.name = name;
-    q.name_size = size;
-    err = inspect_spec(client, &q, reterr);
-    if (!err) {
-        inspect_self_text(client, self);
-        err = snib__views_read(snib__buf_bytes(&q.result),
-                               snib__buf_size(&q.result), self, &views, &count,
-                               reterr);
-    }
-    snib__buf_free(&q.result);
-    return err ? err : inspect_pick_view(views, count, name, size, ret, reterr);
+    inspect_self_text(d->client, self);
+    return snib__views_read(snib__buf_bytes(&d->q.result),
+                            snib__buf_size(&d->q.result), self, o->ret,
+                            o->ret_count, ret);
 }
 
-snib_err snib_client_list(struct snib_client *client, const char *glob,
-                          struct snib_view ***ret, size_t *ret_count,
-                          struct snib_error *reterr)
+static const struct snib__direct_rules list_rules = {.decode =
+                                                         inspect_decode_list};
+
+static snib_err inspect_prepare_list(struct list_op *o,
+                                     struct snib_client *client,
+                                     const char *glob, struct snib_view ***ret,
+                                     size_t *ret_count,
+                                     struct snib_error *reterr)
 {
-    struct snib__direct q;
-    char self[33];
     if (ret) {
         *ret = NULL;
     }
@@ -126,18 +198,37 @@ snib_err snib_client_list(struct snib_client *client, const char *glob,
             "snib_client_list: client, ret and ret_count must not be "
             "NULL");
     }
-    inspect_query_init(&q, SNIB__LIST);
-    q.text = glob ? glob : "*";
-    snib_err err = inspect_spec(client, &q, reterr);
-    if (!err) {
-        inspect_self_text(client, self);
-        err = snib__views_read(snib__buf_bytes(&q.result),
-                               snib__buf_size(&q.result), self, ret, ret_count,
-                               reterr);
-    }
-    snib__buf_free(&q.result);
-    return err;
+    inspect_op_init(&o->d, client, &list_rules, SNIB__LIST);
+    o->d.q.text = glob ? glob : "*";
+    o->ret = ret;
+    o->ret_count = ret_count;
+    return SNIB_ERR_OK;
 }
+
+snib_err snib_client_list(struct snib_client *client, const char *glob,
+                          struct snib_view ***ret, size_t *ret_count,
+                          struct snib_error *reterr)
+{
+    struct list_op o;
+    snib_err err =
+        inspect_prepare_list(&o, client, glob, ret, ret_count, reterr);
+    return err ? err : snib__run_direct(&o.d, reterr);
+}
+
+snib_err snib_client_list_start(struct snib_client *client, const char *glob,
+                                struct snib_view ***ret, size_t *ret_count,
+                                void *user, uint64_t *ret_ticket,
+                                struct snib_error *reterr)
+{
+    struct list_op o;
+    snib__no_ticket(ret_ticket);
+    snib_err err =
+        inspect_prepare_list(&o, client, glob, ret, ret_count, reterr);
+    return err ? err
+               : snib__start_direct(&o.d, sizeof o, user, ret_ticket, reterr);
+}
+
+/* -- force -------------------------------------------------------------------- */
 
 /* Read the number in the count row. False: there is none. */
 static bool inspect_read_count(const struct snib__buf *rows, uint32_t *ret)
@@ -155,13 +246,34 @@ static bool inspect_read_count(const struct snib__buf *rows, uint32_t *ret)
     return false;
 }
 
-snib_err snib_client_force_release(struct snib_client *client, const char *name,
-                                   size_t size, const char *reason,
-                                   uint32_t *ret_released,
-                                   struct snib_error *reterr)
+struct force_op {
+    struct snib__direct_op d;
+    uint32_t *ret_released;
+};
+
+static snib_err inspect_decode_force(struct snib__direct_op *d, snib_err err,
+                                     struct snib_error *ret)
 {
-    struct snib__direct q;
+    struct force_op *o = SNIB__CONTAINER(d, struct force_op, d);
     uint32_t released = 0;
+    if (!err && !inspect_read_count(&d->q.result, &released)) {
+        err = snib__fail(ret, SNIB_ERR_INTERNAL,
+                         "the store did not say how many holders it ended");
+    }
+    if (!err && o->ret_released) {
+        *o->ret_released = released;
+    }
+    return err;
+}
+
+static const struct snib__direct_rules force_rules = {.decode =
+                                                          inspect_decode_force};
+
+static snib_err
+inspect_prepare_force(struct force_op *o, struct snib_client *client,
+                      const char *name, size_t size, const char *reason,
+                      uint32_t *ret_released, struct snib_error *reterr)
+{
     if (!client) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "snib_client_force_release: client must not be NULL");
@@ -170,20 +282,38 @@ snib_err snib_client_force_release(struct snib_client *client, const char *name,
     if (err) {
         return err;
     }
-    inspect_query_init(&q, SNIB__FORCE);
-    q.name = name;
-    q.name_size = size;
-    q.text = reason ? reason : "";
-    err = inspect_spec(client, &q, reterr);
-    if (!err && !inspect_read_count(&q.result, &released)) {
-        err = snib__fail(reterr, SNIB_ERR_INTERNAL,
-                         "the store did not say how many holders it ended");
-    }
-    snib__buf_free(&q.result);
-    if (!err && ret_released) {
-        *ret_released = released;
-    }
-    return err;
+    inspect_op_init(&o->d, client, &force_rules, SNIB__FORCE);
+    o->d.q.name = name;
+    o->d.q.name_size = size;
+    o->d.q.text = reason ? reason : "";
+    o->ret_released = ret_released;
+    return SNIB_ERR_OK;
+}
+
+snib_err snib_client_force_release(struct snib_client *client, const char *name,
+                                   size_t size, const char *reason,
+                                   uint32_t *ret_released,
+                                   struct snib_error *reterr)
+{
+    struct force_op o;
+    snib_err err = inspect_prepare_force(&o, client, name, size, reason,
+                                         ret_released, reterr);
+    return err ? err : snib__run_direct(&o.d, reterr);
+}
+
+snib_err snib_client_force_release_start(struct snib_client *client,
+                                         const char *name, size_t size,
+                                         const char *reason,
+                                         uint32_t *ret_released, void *user,
+                                         uint64_t *ret_ticket,
+                                         struct snib_error *reterr)
+{
+    struct force_op o;
+    snib__no_ticket(ret_ticket);
+    snib_err err = inspect_prepare_force(&o, client, name, size, reason,
+                                         ret_released, reterr);
+    return err ? err
+               : snib__start_direct(&o.d, sizeof o, user, ret_ticket, reterr);
 }
 
 /* -- doctor --------------------------------------------------------------- */
@@ -266,31 +396,69 @@ static const char *inspect_remedy_of(snib_err err)
     return "please report this with the version and the URL's scheme";
 }
 
-snib_err snib_client_doctor(struct snib_client *client,
-                            void (*tell)(void *data,
-                                         const struct snib_finding *),
-                            void *data, struct snib_error *reterr)
+struct doctor_op {
+    struct snib__direct_op d;
+    void (*tell)(void *, const struct snib_finding *);
+    void *data;
+};
+
+static snib_err inspect_decode_doctor(struct snib__direct_op *d, snib_err err,
+                                      struct snib_error *ret)
 {
-    struct snib__direct q;
-    struct snib_error detail = {0};
+    struct doctor_op *o = SNIB__CONTAINER(d, struct doctor_op, d);
+    bool told = inspect_tell_findings(&d->q.result, o->tell, o->data);
+    if (!err) {
+        return SNIB_ERR_OK;
+    }
+    if (!ret->text[0]) {
+        snib__fail_plain(ret, err);
+    }
+    const struct snib_finding f = {SNIB_LEVEL_FAIL, "reachable", ret->text,
+                                   inspect_remedy_of(err)};
+    if (!told) { /* the store could not say it itself */
+        o->tell(o->data, &f);
+    }
+    return err;
+}
+
+static const struct snib__direct_rules doctor_rules = {
+    .decode = inspect_decode_doctor};
+
+static snib_err
+inspect_prepare_doctor(struct doctor_op *o, struct snib_client *client,
+                       void (*tell)(void *, const struct snib_finding *),
+                       void *data, struct snib_error *reterr)
+{
     if (!client || !tell) {
         return snib__fail(
             reterr, SNIB_ERR_USAGE,
             "snib_client_doctor: client and tell must not be NULL");
     }
-    inspect_query_init(&q, SNIB__DOCTOR);
-    snib_err err = inspect_spec(client, &q, &detail);
-    bool told = inspect_tell_findings(&q.result, tell, data);
-    snib__buf_free(&q.result);
-    if (err) {
-        const struct snib_finding f = {SNIB_LEVEL_FAIL, "reachable",
-                                       detail.text[0] ? detail.text
-                                                      : snib_err_text(err),
-                                       inspect_remedy_of(err)};
-        if (!told) { /* the store could not say it itself */
-            tell(data, &f);
-        }
-        return snib__fail(reterr, err, "%s", f.text);
-    }
-    return snib__ok(reterr);
+    inspect_op_init(&o->d, client, &doctor_rules, SNIB__DOCTOR);
+    o->tell = tell;
+    o->data = data;
+    return SNIB_ERR_OK;
+}
+
+snib_err snib_client_doctor(struct snib_client *client,
+                            void (*tell)(void *data,
+                                         const struct snib_finding *),
+                            void *data, struct snib_error *reterr)
+{
+    struct doctor_op o;
+    snib_err err = inspect_prepare_doctor(&o, client, tell, data, reterr);
+    return err ? err : snib__run_direct(&o.d, reterr);
+}
+
+snib_err snib_client_doctor_start(struct snib_client *client,
+                                  void (*tell)(void *data,
+                                               const struct snib_finding *),
+                                  void *data, void *user, uint64_t *ret_ticket,
+                                  struct snib_error *reterr)
+{
+    struct doctor_op o;
+    snib__no_ticket(ret_ticket);
+    snib_err err = inspect_prepare_doctor(&o, client, tell, data, reterr);
+    return err ? err
+               : snib__start_direct(&o.d, sizeof o, user, ret_ticket, reterr);
 }

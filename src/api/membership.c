@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/inspect_i.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "snib/event.h"
 #include "snib/inspect.h"
 
 enum { LEASE_MS = 10000 };
@@ -164,22 +166,68 @@ snib_err snib_ring_try(struct snib_client *c, const char *name, size_t size,
     return snib_ring_try_for(c, name, size, id, 0, options, ret, reterr);
 }
 
-snib_err snib_ring_read(struct snib_client *c, const char *name, size_t size,
-                        struct snib_ring **ret, struct snib_error *reterr)
+/* -- reading ---------------------------------------------------------------- */
+
+struct ring_op {
+    struct snib__direct_op d;
+    struct snib_ring **ret;
+};
+
+static snib_err membership_decode(struct snib__direct_op *d, snib_err err,
+                                  struct snib_error *ret)
 {
+    const struct ring_op *o = SNIB__CONTAINER(d, struct ring_op, d);
     struct snib_view *view;
-    if (!ret) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "snib_ring_read: ret must not be NULL");
-    }
-    *ret = NULL;
-    snib_err err = snib_client_inspect(c, name, size, &view, reterr);
     if (!err) {
-        err = snib_ring_of_view(view, ret, reterr);
+        err = snib__inspect_view(d, &view, ret);
+    }
+    if (!err) {
+        err = snib_ring_of_view(view, o->ret, ret);
         snib_view_free(view);
     }
     return err;
 }
+
+static const struct snib__direct_rules membership_rules = {
+    .decode = membership_decode};
+
+static snib_err membership_prepare_read(struct ring_op *o,
+                                        struct snib_client *c, const char *name,
+                                        size_t size, struct snib_ring **ret,
+                                        struct snib_error *reterr)
+{
+    if (ret) {
+        *ret = NULL;
+    }
+    if (!c || !ret) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "snib_ring_read: client and ret must not be NULL");
+    }
+    o->ret = ret;
+    return snib__inspect_prepare(&o->d, c, name, size, &membership_rules,
+                                 reterr);
+}
+
+snib_err snib_ring_read(struct snib_client *c, const char *name, size_t size,
+                        struct snib_ring **ret, struct snib_error *reterr)
+{
+    struct ring_op o;
+    snib_err err = membership_prepare_read(&o, c, name, size, ret, reterr);
+    return err ? err : snib__run_direct(&o.d, reterr);
+}
+
+snib_err snib_ring_read_start(struct snib_client *c, const char *name,
+                              size_t size, struct snib_ring **ret, void *user,
+                              uint64_t *ret_ticket, struct snib_error *reterr)
+{
+    struct ring_op o;
+    snib__no_ticket(ret_ticket);
+    snib_err err = membership_prepare_read(&o, c, name, size, ret, reterr);
+    return err ? err
+               : snib__start_direct(&o.d, sizeof o, user, ret_ticket, reterr);
+}
+
+/* -- being a member ---------------------------------------------------------- */
 
 bool snib_ring_mine(const struct snib_ring_membership *p,
                     const struct snib_ring *r, const void *key, size_t size)

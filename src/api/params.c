@@ -6,6 +6,7 @@
 #include "api/client.h"
 #include "base/error.h"
 #include "base/record.h"
+#include "driver/client.h"
 
 static bool params_read_row(const struct snib__buf *rows,
                             struct snib__params *ret)
@@ -42,26 +43,78 @@ static bool params_read_row(const struct snib__buf *rows,
     return found;
 }
 
-snib_err snib__params_ask(struct snib_client *c, const char *name, size_t size,
-                          snib__params_op op, int64_t amount,
-                          struct snib__params *ret, struct snib_error *reterr)
+struct params_op {
+    struct snib__direct_op d;
+    void (*put)(const struct snib__params *, void *, size_t);
+    void *ret;
+    size_t ret_size;
+};
+
+static snib_err params_decode(struct snib__direct_op *d, snib_err err,
+                              struct snib_error *ret)
 {
-    struct snib__direct q = {
-        .verb = SNIB__PARAMS, .op = op, .amount = amount, .limit = SNIB__NEVER};
-    if (!c || !name) {
+    struct params_op *o = SNIB__CONTAINER(d, struct params_op, d);
+    struct snib__params now;
+    if (!err && !params_read_row(&d->q.result, &now)) {
+        err =
+            snib__fail(ret, SNIB_ERR_INTERNAL,
+                       "the store did not say what the lock's parameters are");
+    }
+    if (!err && o->put && o->ret) {
+        o->put(&now, o->ret, o->ret_size);
+    }
+    return err;
+}
+
+static const struct snib__direct_rules params_rules = {.decode = params_decode};
+
+static snib_err params_prepare(struct params_op *o, struct snib_client *c,
+                               const struct snib__params_ask *ask,
+                               struct snib_error *reterr)
+{
+    if (!c || !ask->name) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "client and name must not be NULL");
     }
-    q.name = name;
-    q.name_size = size ? size : strlen(name);
-    snib_err err = snib__run_direct(c, &q, reterr);
-    if (!err && !params_read_row(&q.result, ret)) {
-        err =
-            snib__fail(reterr, SNIB_ERR_INTERNAL,
-                       "the store did not say what the lock's parameters are");
-    }
-    snib__buf_free(&q.result);
-    return err;
+    o->d = (struct snib__direct_op){
+        .client = c,
+        .rules = &params_rules,
+        .q = {.verb = SNIB__PARAMS,
+              .op = ask->op,
+              .amount = ask->amount,
+              .limit = SNIB__NEVER,
+              .name = ask->name,
+              .name_size = ask->size ? ask->size : strlen(ask->name)}};
+    o->put = ask->put;
+    o->ret = ask->ret;
+    o->ret_size = ask->ret_size;
+    return SNIB_ERR_OK;
+}
+
+snib_err snib__params_run(struct snib_client *c,
+                          const struct snib__params_ask *ask,
+                          struct snib_error *reterr)
+{
+    struct params_op o;
+    snib_err err = params_prepare(&o, c, ask, reterr);
+    return err ? err : snib__run_direct(&o.d, reterr);
+}
+
+snib_err snib__params_start(struct snib_client *c,
+                            const struct snib__params_ask *ask, void *user,
+                            uint64_t *ret_ticket, struct snib_error *reterr)
+{
+    struct params_op o;
+    snib_err err = params_prepare(&o, c, ask, reterr);
+    return err ? err
+               : snib__start_direct(&o.d, sizeof o, user, ret_ticket, reterr);
+}
+
+void snib__params_put_done(const struct snib__params *t, void *ret,
+                           size_t ret_size)
+{
+    (void)ret_size;
+    *(bool *)ret = t->done != 0;
 }
 
 snib_err snib__params_check(const char *what, int64_t n, int64_t least,

@@ -34,7 +34,7 @@ static snib_err release_block(struct snib_lock *lock, struct snib_grant grant,
             snib__engine_abandon(c->engine, acq);
             snib__holds_free(&s, h);
         }
-        call.err = snib__call_unanswered(&s, &call);
+        call.err = snib__unanswered(&s, &call.error);
     }
     snib__pump_leave(&s, &call);
     snib__step_end(&s);

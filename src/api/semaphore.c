@@ -5,65 +5,136 @@
 #include "api/api.h"
 #include "api/params.h"
 #include "base/error.h"
+#include "base/mem.h"
+#include "snib/event.h"
+
+/* -- the size ----------------------------------------------------------------- */
+
+static void semaphore_put(const struct snib__params *t, void *ret,
+                          size_t ret_size)
+{
+    struct snib_semaphore is = {.size = t->size,
+                                .used = t->permits,
+                                .available =
+                                    t->size < 0 ? 0 : t->size - t->permits,
+                                .waiting = t->waiting};
+    snib__result_write(&is, sizeof is, ret, ret_size);
+}
+
+static snib_err semaphore_get(const char *name, size_t name_size,
+                              struct snib_semaphore *ret, size_t ret_size,
+                              struct snib__params_ask *ask,
+                              struct snib_error *reterr)
+{
+    *ask = (struct snib__params_ask){.name = name,
+                                     .size = name_size,
+                                     .op = SNIB__PARAMS_GET,
+                                     .put = semaphore_put,
+                                     .ret = ret,
+                                     .ret_size = ret_size};
+    return ret ? SNIB_ERR_OK
+               : snib__fail(reterr, SNIB_ERR_USAGE, "ret must not be NULL");
+}
 
 snib_err snib_semaphore_get(struct snib_client *c, const char *name,
                             size_t name_size, struct snib_semaphore *ret,
                             size_t ret_size, struct snib_error *reterr)
 {
-    struct snib__params t = {0};
-    if (!ret) {
-        return snib__fail(reterr, SNIB_ERR_USAGE, "ret must not be NULL");
-    }
-    snib_err err =
-        snib__params_ask(c, name, name_size, SNIB__PARAMS_GET, 0, &t, reterr);
-    if (!err) {
-        struct snib_semaphore is = {.size = t.size,
-                                    .used = t.permits,
-                                    .available =
-                                        t.size < 0 ? 0 : t.size - t.permits,
-                                    .waiting = t.waiting};
-        snib__result_write(&is, sizeof is, ret, ret_size);
-    }
-    return err;
+    struct snib__params_ask ask;
+    snib_err err = semaphore_get(name, name_size, ret, ret_size, &ask, reterr);
+    return err ? err : snib__params_run(c, &ask, reterr);
+}
+
+snib_err snib_semaphore_get_start(struct snib_client *c, const char *name,
+                                  size_t name_size, struct snib_semaphore *ret,
+                                  size_t ret_size, void *user,
+                                  uint64_t *ret_ticket,
+                                  struct snib_error *reterr)
+{
+    struct snib__params_ask ask;
+    snib__no_ticket(ret_ticket);
+    snib_err err = semaphore_get(name, name_size, ret, ret_size, &ask, reterr);
+    return err ? err : snib__params_start(c, &ask, user, ret_ticket, reterr);
+}
+
+static snib_err semaphore_set(const char *name, size_t name_size, uint32_t size,
+                              bool only_new, bool *ret_set,
+                              struct snib__params_ask *ask,
+                              struct snib_error *reterr)
+{
+    *ask = (struct snib__params_ask){.name = name,
+                                     .size = name_size,
+                                     .op = only_new ? SNIB__PARAMS_INIT
+                                                    : SNIB__PARAMS_SIZE,
+                                     .amount = size,
+                                     .put = snib__params_put_done,
+                                     .ret = ret_set};
+    return snib__params_check("the semaphore's size", size, 0, reterr);
 }
 
 snib_err snib_semaphore_set(struct snib_client *c, const char *name,
                             size_t name_size, uint32_t size, bool only_new,
                             bool *ret_set, struct snib_error *reterr)
 {
-    struct snib__params t = {0};
-    snib_err err = snib__params_check("the semaphore's size", size, 0, reterr);
-    if (!err) {
-        err = snib__params_ask(c, name, name_size,
-                               only_new ? SNIB__PARAMS_INIT : SNIB__PARAMS_SIZE,
-                               size, &t, reterr);
-    }
-    if (!err && ret_set) {
-        *ret_set = t.done != 0;
-    }
-    return err;
+    struct snib__params_ask ask;
+    snib_err err =
+        semaphore_set(name, name_size, size, only_new, ret_set, &ask, reterr);
+    return err ? err : snib__params_run(c, &ask, reterr);
+}
+
+snib_err snib_semaphore_set_start(struct snib_client *c, const char *name,
+                                  size_t name_size, uint32_t size,
+                                  bool only_new, bool *ret_set, void *user,
+                                  uint64_t *ret_ticket,
+                                  struct snib_error *reterr)
+{
+    struct snib__params_ask ask;
+    snib__no_ticket(ret_ticket);
+    snib_err err =
+        semaphore_set(name, name_size, size, only_new, ret_set, &ask, reterr);
+    return err ? err : snib__params_start(c, &ask, user, ret_ticket, reterr);
+}
+
+static snib_err semaphore_add(const char *name, size_t name_size, int64_t by,
+                              struct snib__params_ask *ask,
+                              struct snib_error *reterr)
+{
+    int64_t n = by < 0 && by > INT64_MIN ? -by : by;
+    *ask = (struct snib__params_ask){
+        .name = name, .size = name_size, .op = SNIB__PARAMS_ADD, .amount = by};
+    return snib__params_check("the number of permits", n, 0, reterr);
 }
 
 snib_err snib_semaphore_add(struct snib_client *c, const char *name,
                             size_t name_size, int64_t by,
                             struct snib_error *reterr)
 {
-    struct snib__params t = {0};
-    int64_t n = by < 0 && by > INT64_MIN ? -by : by;
-    snib_err err = snib__params_check("the number of permits", n, 0, reterr);
-    return err ? err
-               : snib__params_ask(c, name, name_size, SNIB__PARAMS_ADD, by, &t,
-                                  reterr);
+    struct snib__params_ask ask;
+    snib_err err = semaphore_add(name, name_size, by, &ask, reterr);
+    return err ? err : snib__params_run(c, &ask, reterr);
 }
 
-snib_err snib_semaphore_drain(struct snib_lock *lock,
-                              const struct snib_acquire_options *given,
-                              struct snib_grant *ret, uint32_t *ret_permits,
-                              struct snib_error *reterr)
+snib_err snib_semaphore_add_start(struct snib_client *c, const char *name,
+                                  size_t name_size, int64_t by, void *user,
+                                  uint64_t *ret_ticket,
+                                  struct snib_error *reterr)
 {
-    struct snib_acquire_options o = SNIB_INIT(snib_acquire_options);
-    struct snib__how checked;
-    struct snib_status st;
+    struct snib__params_ask ask;
+    snib__no_ticket(ret_ticket);
+    snib_err err = semaphore_add(name, name_size, by, &ask, reterr);
+    return err ? err : snib__params_start(c, &ask, user, ret_ticket, reterr);
+}
+
+/* -- drain ---------------------------------------------------------------------- */
+
+/* Check the arguments, and make the acquire that they ask for. */
+static snib_err semaphore_drain(const struct snib_lock *lock,
+                                const struct snib_acquire_options *given,
+                                struct snib_grant *ret,
+                                struct snib_acquire_options *o,
+                                struct snib_error *reterr)
+{
+    struct snib__how checked = {0};
     if (ret) {
         *ret = (struct snib_grant){0};
     }
@@ -75,20 +146,83 @@ snib_err snib_semaphore_drain(struct snib_lock *lock,
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "only a lock of kind SNIB_KIND_PERMITS has permits");
     }
+    *o = (struct snib_acquire_options)SNIB_INIT(snib_acquire_options);
     snib_err err = snib__how_read(given, 0, &checked, reterr);
-    if (err) {
-        return err;
+    o->owner = checked.o.owner;
+    o->reason = checked.o.reason;
+    o->all_permits = true;
+    return err;
+}
+
+snib_err snib_semaphore_drain(struct snib_lock *lock,
+                              const struct snib_acquire_options *given,
+                              struct snib_grant *ret, uint32_t *ret_permits,
+                              struct snib_error *reterr)
+{
+    struct snib_acquire_options o;
+    struct snib_status st;
+    snib_err err = semaphore_drain(lock, given, ret, &o, reterr);
+    if (!err) {
+        err = snib_try(lock, &o, ret, reterr);
     }
-    o.owner = checked.o.owner;
-    o.reason = checked.o.reason;
-    o.all_permits = true;
-    err = snib_try(lock, &o, ret, reterr);
     if (!err && ret_permits) {
         snib_grant_status(lock, *ret, &st, sizeof st);
         *ret_permits = st.permits;
     }
     return err;
 }
+
+struct drain {
+    struct snib__op op;
+    struct snib_grant *ret;
+    uint32_t *ret_permits;
+};
+
+static void semaphore_take(struct snib__op *op, struct snib_event *ret)
+{
+    const struct drain *d = SNIB__CONTAINER(op, struct drain, op);
+    if (ret->error.code) {
+        return;
+    }
+    *d->ret = ret->grant;
+    if (d->ret_permits) {
+        *d->ret_permits = op->permits;
+    }
+}
+
+static const struct snib__op_kind semaphore_drain_kind = {.take =
+                                                              semaphore_take};
+
+snib_err snib_semaphore_drain_start(struct snib_lock *lock,
+                                    const struct snib_acquire_options *given,
+                                    struct snib_grant *ret,
+                                    uint32_t *ret_permits, void *user,
+                                    uint64_t *ret_ticket,
+                                    struct snib_error *reterr)
+{
+    struct snib__how how = {0};
+    snib__no_ticket(ret_ticket);
+    snib_err err = semaphore_drain(lock, given, ret, &how.o, reterr);
+    if (!err) {
+        err = snib__client_check(lock->client, reterr);
+    }
+    if (err) {
+        return err;
+    }
+    struct drain *d = snib__op_new(sizeof *d, &semaphore_drain_kind, user);
+    if (d) {
+        d->ret = ret;
+        d->ret_permits = ret_permits;
+    }
+    err =
+        snib__acquire_start(lock, &how, d ? &d->op : NULL, ret_ticket, reterr);
+    if (err) {
+        snib__free(d);
+    }
+    return err;
+}
+
+/* -- slots ------------------------------------------------------------------------ */
 
 snib_err snib_semaphore_slot(struct snib_lock *lock, struct snib_grant grant,
                              uint32_t *ret, struct snib_error *reterr)

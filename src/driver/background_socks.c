@@ -6,7 +6,7 @@
  * an idle wake-up of this thread per section. What is pushed while nobody waits
  * is not urgent (revoke notices; deadlines are kept anyway). So a socket that
  * only may speak is armed SNIB__LAZY_MS later, if no call has taken it by then.
- * It is armed at once when an answer is due or an acquire_start waits, and
+ * It is armed at once when an answer is due or an operation waits for one, and
  * where the clock is virtual: a timer of the kernel cannot wait for that
  * clock. */
 #include "driver/driver.h"
@@ -15,6 +15,7 @@ static bool background_socks_urgent(const struct snib_client *c, uint32_t i)
 {
     const struct snib__socket *l = &c->sock[i];
     return c->pull || c->virtual_clock || !snib__list_empty(&c->ops.pending) ||
+           !snib__list_empty(&c->ops.asking) ||
            l->state == SNIB__SOCKET_CONNECTING || l->blocked ||
            (i < SNIB__CONNS && c->out->conn[i].awaited);
 }
@@ -39,7 +40,7 @@ void snib__background_given(struct snib__step *s, uint32_t socks)
     }
 }
 
-/* An acquire_start waits: the background thread watches at once what it would
+/* An operation waits: the background thread watches at once what it would
  * have watched later. */
 void snib__background_hurry(struct snib__step *s)
 {

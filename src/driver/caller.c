@@ -85,11 +85,12 @@ snib_err snib__client_check(const struct snib_client *c,
 snib_err snib__may_block(const struct snib_client *c, struct snib_error *reterr)
 {
     if (c->pull) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "this call blocks, which a client that "
-                          "snib_client_process drives must not: start it "
-                          "(snib_acquire_start, snib_release_start), or open "
-                          "a second client without .pull for it");
+        return snib__fail(
+            reterr, SNIB_ERR_USAGE,
+            "this call blocks, which a pull client must not: start "
+            "it (its form ending in _start, if it has one: "
+            "snib/event.h), or open a second client without "
+            ".pull for it");
     }
     return SNIB_ERR_OK;
 }

@@ -13,6 +13,7 @@
  *   struct snib__call    a blocking call, on the caller's stack
  *   struct snib__hold    what the driver knows about an acquisition
  *   struct snib__op      an event that will be delivered, allocated up front
+ *   struct snib__direct_op  what a call asks the store past claims
  *   struct snib__socket  the driver's end of a connection */
 #ifndef SNIB__DRIVER_CLIENT_H
 #define SNIB__DRIVER_CLIENT_H
@@ -94,6 +95,7 @@ struct snib__hold {
     int fd;                  /* readable at the end of the grant; -1: none */
     struct snib__call *call; /* the acquire or release that waits */
     struct snib__call *renewers;
+    struct snib__renewal *renewals; /* renewers that were started        */
     struct snib__op *op;       /* the event that answers a start           */
     struct snib__extra *extra; /* NULL for most holds */
 };
@@ -105,9 +107,27 @@ struct snib__detached {
     int64_t token;
 };
 
-/* An operation: first an event to come (on pending or releasing), then one to
- * be fetched. An operation of a batch is never fetched: it belongs to a call,
- * which is answered with the last answer of the batch (op.c). */
+struct snib__op;
+struct snib__step;
+
+/* What an operation does whose event is DONE. */
+struct snib__op_kind {
+    /* Its timer has come: it asks again, or this was its limit. */
+    void (*due)(struct snib__step *, struct snib__op *);
+    /* Answer it, because of a cancel (CANCELLED) or the client's end
+     * (CLOSED). */
+    void (*give_up)(struct snib__step *, struct snib__op *, snib_err why);
+    /* Its event is taken: write the results where the caller wants them, and
+     * bring the event up to that. On the thread of snib_client_next, without
+     * the mutex. */
+    void (*take)(struct snib__op *, struct snib_event *);
+    /* Free what it owns beside its own block. NULL: nothing. */
+    void (*drop)(struct snib__op *);
+};
+
+/* An operation: first an event to come (on pending, releasing or asking), then
+ * one to be fetched. An operation of a batch is never fetched: it belongs to a
+ * call, which is answered with the last answer of the batch (op.c). */
 struct snib__op {
     struct snib__link link;
     struct snib__hold *hold;   /* while the event is to come */
@@ -118,7 +138,45 @@ struct snib__op {
      * acquire. */
     struct snib_lock *passes;
     bool keep; /* part of an extra: not freed by snib_client_next */
+    const struct snib__op_kind *kind; /* NULL: its event is not DONE        */
+    struct snib__timer timer;         /* while it is on asking              */
+    uint32_t permits;                 /* of an acquire: how many were given */
     struct snib_event ev;
+};
+
+/* What a call asks the store past claims: a direct request, and after its
+ * answer perhaps more of them. A blocking call has it on its stack, a started
+ * one in its operation. The results belong to a larger struct, which begins
+ * with this one. */
+struct snib__direct_op {
+    struct snib__op op; /* used only when it was started */
+    struct snib_client *client;
+    struct snib__direct q;
+    const struct snib__direct_rules *rules;
+    uint32_t asked; /* so many requests were made                          */
+    bool pauses;    /* started: it asks again when its timer comes */
+};
+
+struct snib__direct_rules {
+    /* q has failed, or got no answer (err); with after_ok also: it was answered
+     * well. When is the next request to be made, which this prepares? NEVER:
+     * that was all. When it was started the mutex is held. NULL: never. */
+    snib_instant (*again)(struct snib__direct_op *, snib_instant now,
+                          snib_err err);
+    bool after_ok;
+    /* Write the results. err, in words in *ret, is how the last request ended;
+     * returns how the call ends. No mutex is held. */
+    snib_err (*decode)(struct snib__direct_op *, snib_err err,
+                       struct snib_error *ret);
+    /* Free what it has beside q's result. NULL: nothing. */
+    void (*drop)(struct snib__direct_op *);
+};
+
+/* A renewal that was started. */
+struct snib__renewal {
+    struct snib__op op;
+    uint64_t ticket;            /* of the grant */
+    struct snib__renewal *next; /* next one that renews this hold */
 };
 
 /* Several requests that one call waits for. */
@@ -210,7 +268,11 @@ struct snib__thread {
 struct snib__ops {
     struct snib__list pending;   /* acquires */
     struct snib__list releasing; /* releases, by limit */
+    struct snib__list asking;    /* all of a kind that is not NULL, unless it is
+                                    an acquire */
+    struct snib__heap timers;    /* of those on asking */
     struct snib__list events;    /* to be fetched */
+    uint64_t count;              /* tickets given: snib__op_open */
     int fd;                      /* an eventfd: set while there are events */
     bool set;
 };
@@ -285,6 +347,18 @@ static inline struct snib__call *snib__call_of(struct snib__waiter *w)
 static inline struct snib__op *snib__op_of(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct snib__op, link);
+}
+
+/* Is there a rule that may make another request? */
+static inline bool snib__direct_may_go_on(const struct snib__direct_op *d,
+                                          snib_err err)
+{
+    return d->rules->again && (err || d->rules->after_ok);
+}
+
+static inline struct snib__direct_op *snib__direct_op_of(struct snib__op *op)
+{
+    return SNIB__CONTAINER(op, struct snib__direct_op, op);
 }
 
 #endif

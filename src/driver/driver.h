@@ -162,6 +162,30 @@ void snib__op_push(struct snib__step *, struct snib__op *);
 void snib__op_answer(struct snib__step *, struct snib__op *, snib_event_kind,
                      struct snib_grant, snib_err,
                      const struct snib_error *detail);
+/* Free an operation that is on no list, with what it owns. */
+void snib__op_free(struct snib__op *);
+/* Answer one that ends in DONE; its ticket stays. */
+void snib__op_done(struct snib__step *, struct snib__op *, snib_err,
+                   const struct snib_error *detail);
+/* Make room for one more operation that asks. False: no memory. */
+bool snib__op_reserve(struct snib__step *);
+/* Give it a ticket of its own. */
+void snib__op_number(struct snib__step *, struct snib__op *);
+/* The operation asks from now on, and has a ticket. due: when its timer
+ * comes. */
+void snib__op_open(struct snib__step *, struct snib__op *, snib_instant due);
+/* The one with this ticket that is not answered. NULL: there is none. */
+struct snib__op *snib__op_asking(struct snib_client *, uint64_t ticket);
+/* Make the next request of a direct operation, with request_ms for its answer
+ * (or until q.limit, if that is sooner). The answer settles the call; NULL:
+ * the operation was started. After an error nothing was asked, and why is in
+ * q.error. */
+snib_err snib__direct_op_ask(struct snib__step *, struct snib__direct_op *,
+                             struct snib__call *);
+/* The next request of one that was started. An error is its answer. */
+void snib__direct_op_ask_again(struct snib__step *, struct snib__direct_op *);
+/* The request of one that was started is answered. */
+void snib__direct_op_answered(struct snib__step *, struct snib__direct_op *);
 
 /* -- watch.c: telling the owner -------------------------------------------- */
 
@@ -248,7 +272,7 @@ void snib__executed(struct snib__step *);
  * connections, send bytes, set the timer. Call it after every call into the
  * engine. */
 void snib__step_act(struct snib__step *);
-/* When something is due: at the engine, or a started release's limit. */
+/* When something is due: at the engine, or for an operation. */
 snib_instant snib__client_due(const struct snib_client *);
 /* How many replies are awaited, on the connection with the most. */
 uint32_t snib__pump_flight(const struct snib_client *);
@@ -300,11 +324,25 @@ void snib__call_quit(struct snib__step *, struct snib__acquisition *,
 void snib__call_give_up(struct snib__step *, struct snib__call *, snib_err why);
 /* The client is closed, or stopped: end the calls that wait. */
 void snib__calls_close(struct snib__step *);
+/* The error of a call without an answer at its limit: UNKNOWN. The text says
+ * why, if the store is known to be out of reach. */
+snib_err snib__unanswered(const struct snib__step *, struct snib_error *ret);
+/* UNKNOWN for what was to change something and was given up: CANCELLED,
+ * CLOSED. */
+snib_err snib__left_open(snib_err why, struct snib_error *ret);
+/* The same as snib__unanswered of a direct request, which is forgotten. One that only asks was
+ * surely not applied, so it is UNREACHABLE and never UNKNOWN. */
+snib_err snib__direct_unanswered(struct snib__step *, struct snib__direct *,
+                                 struct snib_error *ret);
+/* For the kind of a direct operation. */
+void snib__direct_op_due(struct snib__step *, struct snib__op *);
+void snib__direct_op_give_up(struct snib__step *, struct snib__op *,
+                             snib_err why);
 /* Give up an acquire that was started and has not answered. If it is being
  * cancelled already, end it now. */
 void snib__op_give_up(struct snib__step *, struct snib__acquisition *,
                       snib_err why);
-/* Answer the started releases whose limit has passed. */
+/* Do what is due for operations; answer those whose limit has passed. */
 void snib__ops_due(struct snib__step *);
 /* The client is closed, or stopped: end what was started. */
 void snib__ops_close(struct snib__step *);

@@ -3,7 +3,11 @@
  *
  * An acquire that is given up is cancelled at the store; who waits for it hears
  * of that when the store has confirmed it (LEAVING), or at once when nothing
- * was sent. A release that is given up goes on in the engine alone. */
+ * was sent. A release that is given up goes on in the engine alone. So does a
+ * direct request, whether it was sent already or not: one that was to change
+ * something may still do so. */
+#include <assert.h>
+
 #include "base/error.h"
 #include "driver/driver.h"
 #include "snib/event.h"
@@ -57,19 +61,72 @@ void snib__call_give_up(struct snib__step *s, struct snib__call *call,
     }
 }
 
-/* The direct request may have changed something: it may have been sent, and
- * nobody will hear of its outcome. */
-static void give_up_direct(struct snib__step *s, struct snib__call *call)
+snib_err snib__unanswered(const struct snib__step *s, struct snib_error *ret)
 {
-    const struct snib__direct *q = call->direct;
-    snib_err err = SNIB_ERR_CLOSED;
-    if (snib__verb_changes(q->verb, q->op)) {
-        err = snib__fail(&call->error, SNIB_ERR_UNKNOWN,
-                         "the client was closed before the store had answered");
+    struct snib__store_state is;
+    assert(!s->away);
+    snib__engine_store_state(s->c->engine, s->now, &is);
+    if (is.reachable || !is.err) {
+        return snib__fail_plain(ret, SNIB_ERR_UNKNOWN);
     }
-    snib__engine_direct_leave(s->c->engine, call->direct);
-    snib__call_settle(s, call, err);
+    return snib__fail(ret, SNIB_ERR_UNKNOWN, "%s: %s",
+                      snib_err_text(SNIB_ERR_UNKNOWN), is.text);
 }
+
+snib_err snib__left_open(snib_err why, struct snib_error *ret)
+{
+    return snib__fail(ret, SNIB_ERR_UNKNOWN, "%s before the store had answered",
+                      why == SNIB_ERR_CLOSED ? "the client was closed"
+                                             : "it was cancelled");
+}
+
+/* -- direct requests ---------------------------------------------------------- */
+
+snib_err snib__direct_unanswered(struct snib__step *s, struct snib__direct *q,
+                                 struct snib_error *ret)
+{
+    struct snib__store_state is;
+    snib__engine_direct_leave(s->c->engine, q);
+    if (snib__verb_changes(q->verb, q->op)) {
+        return snib__unanswered(s, ret);
+    }
+    snib__engine_store_state(s->c->engine, s->now, &is);
+    bool away = !is.reachable && is.err;
+    return snib__fail(ret, SNIB_ERR_UNREACHABLE,
+                      "the store did not answer in time%s%s", away ? ": " : "",
+                      away ? is.text : "");
+}
+
+/* Nobody will hear of its outcome. If it was to change something it may have
+ * done so, or may do so yet. */
+static snib_err give_up_direct(struct snib__step *s, struct snib__direct *q,
+                               snib_err why, struct snib_error *ret)
+{
+    snib__engine_direct_leave(s->c->engine, q);
+    return snib__verb_changes(q->verb, q->op) ? snib__left_open(why, ret)
+                                              : snib__fail_plain(ret, why);
+}
+
+void snib__direct_op_due(struct snib__step *s, struct snib__op *op)
+{
+    struct snib__direct_op *d = snib__direct_op_of(op);
+    if (d->pauses) {
+        snib__direct_op_ask_again(s, d);
+    } else {
+        snib_err err = snib__direct_unanswered(s, &d->q, &op->ev.error);
+        snib__op_done(s, op, err, &op->ev.error);
+    }
+}
+
+void snib__direct_op_give_up(struct snib__step *s, struct snib__op *op,
+                             snib_err why)
+{
+    struct snib__direct_op *d = snib__direct_op_of(op);
+    snib_err err = give_up_direct(s, &d->q, why, &op->ev.error);
+    snib__op_done(s, op, err, &op->ev.error);
+}
+
+/* -- a client's end ----------------------------------------------------------- */
 
 void snib__calls_close(struct snib__step *s)
 {
@@ -86,7 +143,9 @@ void snib__calls_close(struct snib__step *s)
                 give_up_cut(s, acq);
             } /* else its news are on the way */
         } else if (call->kind == SNIB__CALL_DIRECT) {
-            give_up_direct(s, call);
+            snib_err err =
+                give_up_direct(s, call->direct, SNIB_ERR_CLOSED, &call->error);
+            snib__call_settle(s, call, err);
         } else if (call->kind == SNIB__CALL_ROOM) {
             snib__call_settle(s, call, SNIB_ERR_CLOSED);
         }
@@ -131,6 +190,12 @@ static void give_up_release(struct snib__step *s, struct snib__op *op)
 void snib__ops_due(struct snib__step *s)
 {
     struct snib__link *l;
+    struct snib__timer *t;
+    while ((t = snib__heap_min(&s->c->ops.timers)) &&
+           snib__reached(s->now, t->at)) {
+        struct snib__op *op = SNIB__CONTAINER(t, struct snib__op, timer);
+        op->kind->due(s, op);
+    }
     while ((l = snib__list_first(&s->c->ops.releasing)) &&
            snib__reached(s->now, snib__op_of(l)->limit)) {
         give_up_release(s, snib__op_of(l));
@@ -140,6 +205,10 @@ void snib__ops_due(struct snib__step *s)
 void snib__ops_close(struct snib__step *s)
 {
     struct snib__link *l;
+    SNIB__LIST_EACH_SAFE (p, next, &s->c->ops.asking) {
+        struct snib__op *op = snib__op_of(p);
+        op->kind->give_up(s, op, SNIB_ERR_CLOSED);
+    }
     SNIB__LIST_EACH_SAFE (p, next, &s->c->ops.pending) {
         struct snib__acquisition *acq = snib__engine_acquisition(
             s->c->engine, snib__op_of(p)->hold->ticket);

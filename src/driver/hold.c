@@ -71,6 +71,12 @@ static void hold_end_renewers(struct snib__step *s, struct snib__hold *h,
         hold_put_why(s, acq, err, &call->error);
         snib__call_settle(s, call, err);
     }
+    while (h->renewals) {
+        struct snib__renewal *r = h->renewals;
+        h->renewals = r->next;
+        hold_put_why(s, acq, err, &r->op.ev.error);
+        snib__op_done(s, &r->op, err, &r->op.ev.error);
+    }
 }
 
 void snib__holds_ended(struct snib__step *s, struct snib__hold *first)
@@ -118,6 +124,7 @@ static bool hold_told_granted(struct snib__step *s,
     } else if (h->op) {
         struct snib__op *op = h->op;
         h->op = NULL;
+        op->permits = acq->options.permits;
         snib__op_answer(s, op, ours ? SNIB_EVENT_GRANTED : SNIB_EVENT_REFUSED,
                         grant, err, NULL);
     }
@@ -402,8 +409,10 @@ snib_err snib__hold_abandon(struct snib__step *s, uint64_t ticket,
 void snib__hold_hand_on(struct snib__hold *from, struct snib__hold *to)
 {
     to->renewers = from->renewers;
+    to->renewals = from->renewals;
     to->fd = from->fd;
     from->renewers = NULL;
+    from->renewals = NULL;
     from->fd = -1;
 }
 

@@ -1,11 +1,19 @@
 /* driver/op.c — operations: an answer becomes an event, or counts down its
  * batch.
  *
- * An operation is on `pending` (an acquire) or `releasing` (a release, in order
- * of their limits) until it is answered, then on `events` until it is fetched.
+ *   pending    an acquire   \
+ *   releasing  a release     > --answer--> events --snib_client_next--> gone
+ *   asking     all others   /
+ *
  * One of a batch goes to no queue of events: the last one answers the call that
- * waits for all of them. */
+ * waits for all of them.
+ *
+ * What is asking has a timer: its limit or, between two of its requests, the
+ * instant at which it asks again. Such an operation ends in DONE. Its results
+ * are the caller's memory, so they are not written here but by the thread that
+ * takes the event (its kind's `take`). */
 #include "base/error.h"
+#include "base/mem.h"
 #include "driver/driver.h"
 #include "snib/event.h"
 
@@ -31,8 +39,9 @@ void snib__op_answer(struct snib__step *s, struct snib__op *op,
 {
     struct snib_event *ev = &op->ev;
     snib__unlink(&op->link);
+    snib__heap_remove(&s->c->ops.timers, &op->timer);
     op->hold = NULL;
-    ev->kind = kind;
+    ev->kind = op->kind ? SNIB_EVENT_DONE : kind;
     ev->grant = grant;
     ev->state =
         kind == SNIB_EVENT_GRANTED ? SNIB_STATE_HELD : SNIB_STATE_RELEASED;
@@ -43,5 +52,99 @@ void snib__op_answer(struct snib__step *s, struct snib__op *op,
         op_count_down(s, op);
     } else {
         snib__op_push(s, op);
+    }
+}
+
+void snib__op_free(struct snib__op *op)
+{
+    if (op->kind && op->kind->drop) {
+        op->kind->drop(op);
+    }
+    snib__free(op);
+}
+
+void snib__op_done(struct snib__step *s, struct snib__op *op, snib_err err,
+                   const struct snib_error *detail)
+{
+    snib__op_answer(s, op, SNIB_EVENT_DONE, op->ev.grant, err, detail);
+}
+
+/* -- operations that ask ----------------------------------------------------- */
+
+/* No acquisition of this client, and hardly anything of another client, has
+ * such a ticket: slots (core/acquisition.c) are counted up to less than
+ * 2^31. */
+void snib__op_number(struct snib__step *s, struct snib__op *op)
+{
+    uint64_t n = s->c->ops.count++, low = (n & INT32_MAX) | UINT64_C(1) << 31;
+    op->ev.grant.ticket =
+        (uint64_t)(uint32_t)(s->c->id[1] + (n >> 31)) << 32 | low;
+}
+
+bool snib__op_reserve(struct snib__step *s)
+{
+    struct snib__heap *timers = &s->c->ops.timers;
+    return snib__heap_reserve(timers, timers->size + 1);
+}
+
+void snib__op_open(struct snib__step *s, struct snib__op *op, snib_instant due)
+{
+    struct snib__ops *o = &s->c->ops;
+    snib__op_number(s, op);
+    snib__list_push(&o->asking, &op->link);
+    snib__heap_set(&o->timers, &op->timer, due);
+}
+
+struct snib__op *snib__op_asking(struct snib_client *c, uint64_t ticket)
+{
+    SNIB__LIST_EACH (l, &c->ops.asking) {
+        if (snib__op_of(l)->ev.grant.ticket == ticket) {
+            return snib__op_of(l);
+        }
+    }
+    return NULL;
+}
+
+/* -- direct requests ----------------------------------------------------------- */
+
+snib_err snib__direct_op_ask(struct snib__step *s, struct snib__direct_op *d,
+                             struct snib__call *call)
+{
+    struct snib_client *c = s->c;
+    d->asked++;
+    d->pauses = false;
+    d->q.user = call;
+    d->q.limit = snib__sooner(d->q.limit, snib__after(s->now, c->request));
+    return snib__engine_direct(c->engine, s->now, &d->q);
+}
+
+void snib__direct_op_ask_again(struct snib__step *s, struct snib__direct_op *d)
+{
+    snib_err err = snib__direct_op_ask(s, d, NULL);
+    if (err) {
+        d->op.ev.error = d->q.error;
+        snib__op_done(s, &d->op, err, &d->op.ev.error);
+    } else {
+        snib__heap_set(&s->c->ops.timers, &d->op.timer, d->q.limit);
+    }
+}
+
+void snib__direct_op_answered(struct snib__step *s, struct snib__direct_op *d)
+{
+    snib_err err = d->q.err;
+    snib_instant at = snib__direct_may_go_on(d, err)
+                          ? d->rules->again(d, s->now, err)
+                          : SNIB__NEVER;
+    if (at.ns == SNIB__NEVER.ns) {
+        d->op.ev.error = d->q.error;
+        snib__op_done(s, &d->op, err, &d->op.ev.error);
+        return;
+    }
+    snib__buf_free(&d->q.result);
+    if (snib__reached(s->now, at)) {
+        snib__direct_op_ask_again(s, d);
+    } else {
+        d->pauses = true;
+        snib__heap_set(&s->c->ops.timers, &d->op.timer, at);
     }
 }

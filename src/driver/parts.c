@@ -33,6 +33,7 @@ void snib__parts_init(struct snib_client *c)
     snib__list_init(&c->locks);
     snib__list_init(&c->ops.pending);
     snib__list_init(&c->ops.releasing);
+    snib__list_init(&c->ops.asking);
     snib__list_init(&c->ops.events);
     snib__list_init(&c->notices.due);
     snib__list_init(&c->log.lines);
@@ -60,16 +61,17 @@ void snib__parts_free(struct snib_client *c, bool engine_too)
         snib__free(lock);
     }
     struct snib__list *ops[] = {&c->ops.pending, &c->ops.releasing,
-                                &c->ops.events};
-    for (int i = 0; i < 3; i++) {
+                                &c->ops.asking, &c->ops.events};
+    for (int i = 0; i < 4; i++) {
         while ((l = snib__list_pop(ops[i]))) {
-            struct snib__op *op = SNIB__CONTAINER(l, struct snib__op, link);
+            struct snib__op *op = snib__op_of(l);
             if (op->hold && i == 1) {
                 snib__holds_free(&s, op->hold);
             }
-            snib__free(op);
+            snib__op_free(op);
         }
     }
+    snib__heap_free(&c->ops.timers);
     while ((l = snib__list_pop(&c->log.lines))) {
         snib__free(SNIB__CONTAINER(l, struct snib__log_line, link));
     }

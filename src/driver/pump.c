@@ -45,6 +45,9 @@ static void pump_take_news(struct snib__step *s)
         struct snib__call *call = q->user;
         if (call) {
             snib__call_settle(s, call, q->err);
+        } else {
+            snib__direct_op_answered(
+                s, SNIB__CONTAINER(q, struct snib__direct_op, q));
         }
     }
 }
@@ -83,7 +86,8 @@ static void pump_settle_conditions(struct snib__step *s)
 
 snib_instant snib__client_due(const struct snib_client *c)
 {
-    snib_instant due = snib__engine_due(c->engine);
+    snib_instant due = snib__sooner(snib__engine_due(c->engine),
+                                    snib__heap_due(&c->ops.timers));
     struct snib__link *l = snib__list_first(&c->ops.releasing);
     if (l) {
         due =

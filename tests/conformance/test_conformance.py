@@ -20,7 +20,7 @@ PAIRS = ["memory memory", "sqlite sqlite2", "redis redis", "redis sqlite",
          "memory redis"]
 # A quorum has plain mutexes only.
 SUBJECTS = {"lock": [*STORES, "redlock"], "leave": [*STORES, "redlock"],
-            "client": [*STORES, "redlock"],
+            "client": [*STORES, "redlock"], "started": [*STORES, "redlock"],
             "rw": STORES, "order": STORES, "permits": STORES, "kinds": STORES,
             "params": STORES, "tell": STORES, "value": STORES, "ring": STORES,
             "multi": PAIRS, "multi_wait": PAIRS, "multi_crowd": PAIRS}

@@ -398,7 +398,10 @@ static void bad_input_is_refused(void **state)
     o = (struct snib_elect_options){.size = 3};
     assert_int_equal(snib_elect_new(c, "e", &o, &el, &e), SNIB_ERR_USAGE);
     pull = client_on("memory:pull", true, 0);
-    assert_int_equal(snib_elect_new(pull, "e", NULL, &el, &e), SNIB_ERR_USAGE);
+    el = candidate(pull, NULL, NULL); /* its campaigns are started */
+    assert_int_equal(snib_elect_campaign(el, &term, &e), SNIB_ERR_USAGE);
+    assert_int_equal(snib_elect_resign(el, &e), SNIB_ERR_USAGE);
+    snib_elect_free(el);
     snib_client_free(pull);
     el = candidate(c, NULL, NULL);
     assert_int_equal(snib_elect_try_for(el, -2, &term, &e), SNIB_ERR_OK);

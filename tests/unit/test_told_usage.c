@@ -186,6 +186,13 @@ static snib_err ring_of_a_crowded_view(struct world *w)
     X(snib_elect_try, ELECT | OTHER, second_elect_try(w))                      \
     X(snib_elect_try_for, ELECT | OTHER, second_elect_try_for(w))              \
     X(snib_elect_new, 0, snib_elect_new(w->c, "", NULL, &w->made_elect, &e))   \
+    X(snib_elect_leader, PULL | ELECT,                                         \
+      snib_elect_leader(w->elect, &w->leader, &e))                             \
+    X(snib_elect_watch, PULL | ELECT,                                          \
+      snib_elect_watch(w->elect, 0, &w->leader, &e))                           \
+    X(snib_elect_watch_for, PULL | ELECT,                                      \
+      snib_elect_watch_for(w->elect, 0, 0, &w->leader, &e))                    \
+    X(snib_elect_resign, PULL | ELECT, snib_elect_resign(w->elect, &e))        \
     X(snib_client_force_release, 0,                                            \
       snib_client_force_release(w->c, NULL, 0, NULL, &w->number, &e))          \
     X(snib_grant_abandon, HELD, snib_grant_abandon(w->lock, w->g, &e))         \

@@ -1,0 +1,231 @@
+/* tests/unit/test_oom_started.c — oom.h for operations that end in DONE: each
+ * start has its event or its error, whatever allocation fails meanwhile, and
+ * the results are by the call's rules. labels: thread oom */
+#include "oom.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "snib/deadlock.h"
+#include "snib/event.h"
+#include "snib/inspect.h"
+#include "snib/latch.h"
+#include "snib/ring.h"
+#include "snib/semaphore.h"
+#include "snib/value.h"
+
+/* The answer to a start that returned err. */
+static snib_err answer(struct snib_client *c, snib_err err, const char *what)
+{
+    struct snib_event ev;
+    expect(clean(err), what);
+    if (err) {
+        return err;
+    }
+    for (int i = 0; i < 5000; i++) {
+        if (snib_client_next(c, &ev, sizeof ev)) {
+            if (ev.kind != SNIB_EVENT_DONE) {
+                continue; /* a STATE */
+            }
+            expect(clean(ev.error.code), what);
+            return ev.error.code;
+        }
+        usleep(1000);
+    }
+    expect(false, "no event");
+    return SNIB_ERR_INTERNAL;
+}
+
+static void hear(void *data, const struct snib_finding *f)
+{
+    *(int *)data += f->check[0] != 0;
+}
+
+static bool look(struct snib_client *c)
+{
+    struct snib_view *view, **views;
+    struct snib_cycle **cycles;
+    struct snib_ring *ring;
+    struct snib_error e;
+    size_t n;
+    int findings = 0;
+    snib_err err, any = SNIB_ERR_OK;
+    err = answer(c, snib_client_inspect_start(c, "oom", 0, &view, c, NULL, &e),
+                 "inspect");
+    expect(!err == !!view, "inspect's ret");
+    snib_view_free(view);
+    any = any ? any : err;
+    err = answer(c, snib_client_list_start(c, NULL, &views, &n, c, NULL, &e),
+                 "list");
+    expect(!err || (!views && !n), "list's ret");
+    snib_views_free(views, n);
+    any = any ? any : err;
+    err = answer(c, snib_client_deadlocks_start(c, &cycles, &n, c, NULL, &e),
+                 "deadlocks");
+    expect(!err || (!cycles && !n), "deadlocks' ret");
+    snib_deadlocks_free(cycles, n);
+    any = any ? any : err;
+    err = answer(c, snib_ring_read_start(c, "oom", 0, &ring, c, NULL, &e),
+                 "ring_read");
+    expect(!err == !!ring, "ring_read's ret");
+    snib_ring_free(ring);
+    any = any ? any : err;
+    err = answer(c, snib_client_doctor_start(c, hear, &findings, c, NULL, &e),
+                 "doctor");
+    expect(err || findings, "doctor tells");
+    return !any && !err;
+}
+
+static bool change(struct snib_client *c)
+{
+    struct snib_semaphore size = {.size = -7};
+    struct snib_error e;
+    uint32_t left = 77;
+    snib_err err, any = SNIB_ERR_OK;
+    err = answer(
+        c, snib_semaphore_set_start(c, "oom-s", 0, 3, false, NULL, c, NULL, &e),
+        "semaphore_set");
+    any = any ? any : err;
+    err = answer(c,
+                 snib_semaphore_get_start(c, "oom-s", 0, &size, sizeof size, c,
+                                          NULL, &e),
+                 "semaphore_get");
+    expect(err ? size.size == -7 : any || size.size == 3, "the size");
+    any = any ? any : err;
+    err = answer(c, snib_latch_left_start(c, "oom-l", 0, &left, c, NULL, &e),
+                 "latch_left");
+    expect(left == (err ? 77 : 0), "the steps to go");
+    any = any ? any : err;
+    err = answer(c,
+                 snib_client_force_release_start(c, "oom-f", 0, "so", &left, c,
+                                                 NULL, &e),
+                 "force_release");
+    return !any && !err;
+}
+
+static bool write_value(struct snib_client *c)
+{
+    struct snib_value *v = NULL;
+    struct snib_error e;
+    int64_t version, then;
+    snib_err err =
+        answer(c, snib_value_get_start(c, "oom", 0, &v, c, NULL, &e), "get");
+    expect(!err == !!v, "get's ret");
+    if (err) {
+        return false;
+    }
+    snib_err put = answer(c,
+                          snib_value_put_start(c, "oom", 0, v->version, "1", 1,
+                                               0, &version, c, NULL, &e),
+                          "put");
+    snib_value_free(v);
+    expect(!put == !!version, "put's version");
+    if (put) {
+        return false;
+    }
+    err = answer(
+        c, snib_value_delete_start(c, "oom", 0, version, &then, c, NULL, &e),
+        "delete");
+    return !err;
+}
+
+static bool hold(struct snib_client *c)
+{
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    struct snib_lock *l;
+    struct snib_grant g;
+    struct snib_error e;
+    uint32_t permits = 77;
+    o.kind = SNIB_KIND_PERMITS;
+    o.capacity = 3;
+    if (!done(snib_lock_new(c, "oom-d", &o, &l, &e), "lock_new")) {
+        return false;
+    }
+    snib_err err = answer(
+        c, snib_semaphore_drain_start(l, NULL, &g, &permits, c, NULL, &e),
+        "drain");
+    expect(err ? !g.ticket && permits == 77 : g.ticket && permits == 3,
+           "drain's results");
+    bool all = !err;
+    if (all) {
+        snib_err renewed = snib_renew_start(l, g, 0, c, NULL, &e);
+        if (renewed != SNIB_ERR_LOST) {
+            renewed = answer(c, renewed, "renew");
+        }
+        all = !renewed;
+    }
+    snib_lock_free(l);
+    return all;
+}
+
+static bool one_run(void)
+{
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    struct snib_client *c;
+    struct snib_error e;
+    o.url = url;
+    o.request_ms = 250;
+    snib_err err = snib_client_open(&o, &c, &e);
+    expect(clean(err), "open");
+    if (err) {
+        return false;
+    }
+    bool all = look(c);
+    all = change(c) && all;
+    all = write_value(c) && all;
+    all = hold(c) && all;
+    /* Nobody takes this one. */
+    struct snib_view *view;
+    all = done(snib_client_inspect_start(c, "oom", 0, &view, c, NULL, &e),
+               "inspect") &&
+          all;
+    snib_client_free(c);
+    return all;
+}
+
+static char dir[] = "/tmp/snib-oom-XXXXXX";
+
+static int make_dir(void **state)
+{
+    (void)state;
+    memcpy(dir + sizeof dir - 7, "XXXXXX", 6);
+    if (!mkdtemp(dir)) {
+        return -1;
+    }
+    snprintf(url, sizeof url, "sqlite:%s/l.db", dir);
+    return 0;
+}
+
+static int remove_dir(void **state)
+{
+    char command[128];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    return system(command) ? -1 : 0;
+}
+
+#define CASE(name, set, unset, for_ever, url)                                  \
+    {                                                                          \
+#name, bears, set, unset, &(struct oom)                                \
+        {                                                                      \
+            url, for_ever, one_run,                                            \
+            {                                                                  \
+                "oom"                                                          \
+            }                                                                  \
+        }                                                                      \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest cases[] = {
+        CASE(memory_store_bears_each_failed_allocation, set_url, NULL, false,
+             "memory:oom"),
+        CASE(memory_store_bears_the_end_of_memory, set_url, NULL, true,
+             "memory:oom"),
+        CASE(sqlite_store_bears_each_failed_allocation, make_dir, remove_dir,
+             false, NULL),
+        CASE(sqlite_store_bears_the_end_of_memory, make_dir, remove_dir, true,
+             NULL),
+    };
+    return RUN(cases);
+}
