@@ -125,9 +125,12 @@ void wide_remember(struct wide_actor *, struct snib_lock *, struct snib_grant);
 /* One of those that it knows; of another thread or none at all, too. */
 struct wide_grant *wide_some_grant(struct wide_actor *);
 
-void wide_locks(struct wide_actor *);   /* wide_locks.c   */
-void wide_grants(struct wide_actor *);  /* wide_grants.c  */
-void wide_starts(struct wide_actor *);  /* wide_starts.c  */
+void wide_locks(struct wide_actor *);  /* wide_locks.c   */
+void wide_grants(struct wide_actor *); /* wide_grants.c  */
+void wide_starts(struct wide_actor *); /* wide_starts.c  */
+void wide_ops(struct wide_actor *);    /* wide_ops.c     */
+/* An event was taken: perhaps an operation's. */
+void wide_done(const struct snib_event *);
 void wide_kinds(struct wide_actor *);   /* wide_kinds.c   */
 void wide_values(struct wide_actor *);  /* wide_values.c  */
 void wide_elects(struct wide_actor *);  /* wide_elects.c  */

@@ -37,6 +37,7 @@ void wide_take(int client, int rounds)
         }
         tell_event(client, &e);
         granted(&e);
+        wide_done(&e);
     }
     tell_fd("events", snib_client_fd(c));
 }
@@ -203,7 +204,7 @@ static void pass_start(struct wide_actor *a, int slot)
 void wide_starts(struct wide_actor *a)
 {
     int slot = slot_for();
-    switch (pick("starts", 9)) {
+    switch (pick("starts", 12)) {
     case 0:
     case 1:
     case 2:
@@ -220,6 +221,11 @@ void wide_starts(struct wide_actor *a)
         snib_client_cancel(wide.client[a->start_of[slot]],
                            chance("odd ticket", 8) ? pick("ticket", 5)
                                                    : a->ticket[slot]);
+        break;
+    case 6:
+    case 7:
+    case 8:
+        wide_ops(a);
         break;
     default:
         loop((int)pick("client", (uint64_t)wide.clients));
