@@ -184,6 +184,7 @@ void row_handover(void);
 void row_idle(void);
 void row_run(void);
 void row_multi(void);
+void row_nested(void);
 void row_quorum(void);
 void row_rw(void);
 void row_semaphore(void);

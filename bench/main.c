@@ -42,6 +42,8 @@ static const struct row {
     {"idle", "CPU of those who wait (embedded)", row_idle, false, false},
     {"multi", "3 locks as one against bare hiredis, and one after the other",
      row_multi, true, false},
+    {"nested", "a lock inside another one: the search for deadlocks on, off",
+     row_nested, true, false},
     {"rw", "nine readers to one writer: bare hiredis; mutexes only", row_rw,
      true, false},
     {"semaphore", "a permit: bare hiredis; 16 processes: publish-and-retry",

@@ -76,8 +76,7 @@ BUGS = [
     ("unknown is folded into \"not acquired\", nothing is cancelled",
      "src/core/claim_refuse.c",
      "        snib__pending_start(e, q);\n    } else {\n"
-     "        snib__claim_answered(e, t);\n"
-     "        snib__claim_send_end(e, now, t);\n    }\n}",
+     "        claim_refuse_end(e, now, t);\n    }\n}",
      "        snib__pending_start(e, q);\n    } else {\n"
      "        snib__claim_answered(e, t);\n"
      "        snib__claim_over(e, now, t);\n    }\n}"),
@@ -89,8 +88,9 @@ BUGS = [
      "        snib__claim_over(e, now, t);\n    }\n}\n\n"
      "void snib__claim_start_end"),
     ("one local waiter's limit cancels the claim of all", "src/core/leave.c",
-     "        (snib__list_empty(&local->waiting) || local->claim->adopter == s)) {",
-     "        true) {"),
+     "(snib__list_empty(&local->waiting) || named ||\n"
+     "                         local->claim->adopter == s)) {",
+     "true) {"),
     ("token is a plain counter", LUA + "enter.lua",
      "token = math.max(last + 1, least, floor + 1)", "token = last + 1"),
     ("token ignores what was given before", LUA + "enter.lua",
@@ -557,17 +557,43 @@ BUGS = [
      " !claim_leave_has_upgrade_of(t->local) &&\n"
      "           !snib__nested_waits(e, from->owner);",
      " !claim_leave_has_upgrade_of(t->local);"),
-    ("a nested wait joins the others of its process",
+    ("a nested wait stays among the others of its process",
+     "src/core/move.c (circles)",
+     "    if (!move_may(e, now, s) || !snib__claim_move(e, now, s)) {",
+     "    if (true) {"),
+    ("a wait that moves forgets what its owner holds",
+     "src/core/claim.c (circles)",
+     "    snib__claim_send_acquire(e, now, own->claim, 0);\n",
+     "    struct snib__link *at = s->nested.prev;\n"
+     "    snib__unlink(&s->nested);\n"
+     "    snib__claim_send_acquire(e, now, own->claim, 0);\n"
+     "    snib__list_insert(at, &s->nested);\n"),
+    ("a request that is left to nobody stays in the queue",
+     "src/core/move.c (circles)",
+     "        snib__claim_give_up(e, now, from->claim); "
+     "/* not if it is held */\n", ""),
+    ("a request goes on that says what one holds who has left",
+     "src/core/leave.c (circles)",
+     "(snib__list_empty(&local->waiting) || named ||",
+     "(snib__list_empty(&local->waiting) ||"),
+    ("who is behind is taken for the one that its request names",
+     "src/core/cycles.c",
+     "        if (!snib__nested_says(s) || !snib__reached(c->asked, "
+     "s->scan_at)) {",
+     "        if (!snib__reached(c->asked, s->scan_at)) {"),
+    ("who ranks higher goes ahead of the one that is named",
      "src/core/acquire.c (circles)",
-     "    bool own_claim = !exclusive || other || nested;",
-     "    bool own_claim = !exclusive || other;"),
+     "           (t && t->says && spec->rank > t->says->options.rank);",
+     "           false;"),
     ("nested waits of readers only are looked at",
-     "src/core/acquire.c (circles)",
-     "    if (nested && *ret &&", "    if (nested && !exclusive && *ret &&"),
+     "src/core/claim.c (circles)",
+     "    if (nested) {\n",
+     "    if (nested && !snib__is_exclusive(s->options.kind)) {\n"),
     ("who is refused stays in the queue", "src/core/leave.c (circles)",
      "    snib__acquisition_refuse(e, s, SNIB_ERR_DEADLOCK, detail);\n"
-     "    leave_left(e, now, local, s);",
+     "    leave_left(e, now, local, s, named);",
      "    snib__acquisition_refuse(e, s, SNIB_ERR_DEADLOCK, detail);\n"
+     "    (void)named;\n"
      "    (void)now;\n    (void)local;"),
     ("the error names the wrong one", "src/core/cycles.c",
      "            cycles_say_who(&w, &g->waits[next], &g->waits[me]);",

@@ -3,13 +3,14 @@
  * Two owners that each hold what the other wants would wait for ever: their
  * leases are renewed, so no lease ends it. The library finds such circles,
  * across threads, processes and hosts. An owner that holds a lock and waits for
- * another shows in the store what it holds. After a second of waiting its
- * client begins to check whether the wait is part of a circle. The youngest
- * wait of a circle is refused with SNIB_ERR_DEADLOCK, some 2 s after the circle
- * closed; the error's text shows the circle. (Only waits count whose owners
- * hold what others of the circle wait for.) The other owners go on as soon as
- * the refused one releases what it holds. Like any refusal this one leaves
- * nothing behind: unwind, release, begin again.
+ * another shows in the store what it holds, after half a second at the latest.
+ * After a second of waiting its client begins to check whether the wait is part
+ * of a circle. The youngest wait of a circle is refused with SNIB_ERR_DEADLOCK,
+ * some 2 s after the circle closed; the error's text shows the circle. (Only
+ * waits count whose owners hold what others of the circle wait for. On Redis a
+ * wait begins when its request comes to the server.) The other owners go on as
+ * soon as the refused one releases what it holds. Like any refusal this one
+ * leaves nothing behind: unwind, release, begin again.
  *
  * A refusal is not a guess. All requests and grants of the circle were seen
  * twice: in two scans, of which the second began at least 600 ms after the
@@ -40,14 +41,18 @@
  * An ordinary limit ends every circle, too, and so does a fixed lease in it.
  * The refusal does not wait for those.
  *
- * What it costs. An owner that holds something already asks the store by itself
- * when it acquires: it does not queue inside the process, and its grant is not
- * handed over there. So many threads that take one common lock inside others
- * get it about half as often (docs/DECISIONS.md). While such a wait lasts
- * longer than a second, its client scans the locks that are waited for, however
- * many such waits it has. It does so every 2 to 2.5 s, or every 50 times the
- * duration of a scan (the shorter of the last two) if that is longer. On Redis
- * this is a SCAN of the whole database (docs/REDIS.md). Switch it off with
+ * What it costs. Hardly anything where waits are short (docs/PERFORMANCE.md).
+ * An owner that holds something queues inside its process like any other. If it
+ * is not the first there for half a second, it leaves that queue, once, for a
+ * request of its own, which stands at the end of the store's queue and is not
+ * handed over inside the process. A request that shows what an owner holds ends
+ * when that owner gives up: those that wait behind it in its process ask anew.
+ *
+ * While a wait of an owner that holds something lasts longer than a second, its
+ * client scans the locks that are waited for, however many such waits it has.
+ * It does so every 2 to 2.5 s, or every 50 times the duration of a scan (the
+ * shorter of the last two) if that is longer. On Redis this is a SCAN of the
+ * whole database (docs/REDIS.md). Switch it off with
  * snib_client_options.no_deadlock_check. */
 #ifndef SNIB_DEADLOCK_H
 #define SNIB_DEADLOCK_H
@@ -78,10 +83,11 @@ struct snib_cycle {
     bool certain;
 };
 
-/* All deadlocks of the store now, one circle of each. *ret is an array of
- * *ret_count, NULL for none; free it with snib_deadlocks_free. The store is
- * scanned once, and again 600 ms later when the first scan finds any. Blocks up
- * to twice request_ms and that. Errors: those of snib_client_list. */
+/* All deadlocks of the store that closed half a second ago or earlier, and
+ * perhaps younger ones, one circle of each. *ret is an array of *ret_count,
+ * NULL for none; free it with snib_deadlocks_free. The store is scanned once,
+ * and again 600 ms later when the first scan finds any. Blocks up to twice
+ * request_ms and that. Errors: those of snib_client_list. */
 SNIB_API SNIB_CHECK snib_err snib_client_deadlocks(struct snib_client *,
                                                    struct snib_cycle ***ret,
                                                    size_t *ret_count,

@@ -111,22 +111,24 @@ static void see_true(struct sim_world *w, const struct sim_wait *v, int count,
     lasts(w, k, first_of(v[youngest].owners));
 }
 
-/* Note that a scan may see this circle now. */
+/* Note that a scan may see this circle now. Of the owners that share a request
+ * one is named in it; any of them may be that one. */
 static void see_circle(struct sim_world *w, const struct sim_wait *v, int count,
                        uint64_t set)
 {
     int youngest = sim_waits_youngest(v, count, set);
     uint64_t mark = sim_waits_mark(v, count, set);
     for (int i = 0; i < count; i++) {
-        int owner = set & bit(i) && !v[i].ghost ? first_of(v[i].owners) : -1;
-        struct sim_nest *n =
-            owner >= 0
-                ? &w->client[owner / SIM_OWNERS].owner[owner % SIM_OWNERS].nest
-                : NULL;
-        if (n && n->asks) {
-            n->circle_at = w->t;
-            n->circle = mark;
-            n->youngest_at = i == youngest ? w->t : n->youngest_at;
+        uint64_t owners = set & bit(i) && !v[i].ghost ? v[i].owners : 0;
+        for (; owners; owners &= owners - 1) {
+            int owner = first_of(owners);
+            struct sim_nest *n =
+                &w->client[owner / SIM_OWNERS].owner[owner % SIM_OWNERS].nest;
+            if (n->asks) {
+                n->circle_at = w->t;
+                n->circle = mark;
+                n->youngest_at = i == youngest ? w->t : n->youngest_at;
+            }
         }
     }
 }

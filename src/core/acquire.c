@@ -5,7 +5,7 @@
  * acquires get an acquisition that waits: at the name, whose one claim asks for
  * all exclusive owners, or at an own claim. Own claims are for readers,
  * permits, barriers, an owner that writes with its read grant standing (or
- * reads with its write grant), and a nested wait.
+ * reads with its write grant), and a second nested wait of an owner.
  *
  * A detached grant has no acquisition any more. The owner that adopts it gets
  * one, with a claim in CONFIRM (core/claim.c), and has the grant once a renewal
@@ -125,14 +125,26 @@ acquire_upgrade_of(const struct owner_holds *has, snib_kind kind)
 }
 
 /* An owner that holds something (or above which something is held) and waits
- * may be part of a deadlock. So it asks by an own claim, and the store shows
- * the owner and what it holds. */
+ * may be part of a deadlock. */
 static bool acquire_is_nested(const struct snib__engine *e,
                               const struct snib__acquire_spec *spec)
 {
     return e->cfg.deadlocks && !spec->try_only &&
            (spec->above || (!snib__list_empty(&e->held) &&
                             snib__nested_holds(e, spec->owner)));
+}
+
+/* Must an exclusive owner ask by an own claim? If it is in a nested wait
+ * already: others must see both waits, or neither. And if it would go ahead of
+ * the owner that the shared request names: what that one says would not be true
+ * any more once it was passed by. */
+static bool acquire_stands_apart(const struct snib__engine *e,
+                                 const struct snib__claim *t,
+                                 const struct snib__acquire_spec *spec,
+                                 bool nested)
+{
+    return (nested && snib__nested_waits(e, spec->owner)) ||
+           (t && t->says && spec->rank > t->says->options.rank);
 }
 
 snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
@@ -162,14 +174,13 @@ snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
         return snib__fail_plain(reterr, SNIB_ERR_BUSY);
     }
     bool nested = acquire_is_nested(e, spec);
-    bool own_claim = !exclusive || other || nested;
+    bool own_claim = !exclusive || other ||
+                     acquire_stands_apart(e, local->claim, spec, nested);
     if (own_claim && !(local = snib__own_claim_new(e, local))) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    *ret = snib__claim_join(e, now, local, spec, other ? other->ticket : 0);
-    if (nested && *ret && (*ret)->state == SNIB__ACQ_WAITING) {
-        snib__nested_enter(e, now, *ret);
-    }
+    *ret = snib__claim_join(e, now, local, spec, other ? other->ticket : 0,
+                            nested);
     if (own_claim) {
         /* the acquisition and its claim keep it */
         snib__local_lock_drop(e, local);

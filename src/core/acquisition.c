@@ -144,7 +144,7 @@ void snib__acquisition_refuse(struct snib__engine *e,
 {
     assert(s->state == SNIB__ACQ_WAITING);
     snib__unlink(&s->link);
-    snib__unlink(&s->nested);
+    snib__nested_leave(s);
     snib__heap_remove(&e->acquisitions, &s->timer);
     s->state = SNIB__ACQ_REFUSED;
     acquisition_explain(s, err, detail);
@@ -184,7 +184,7 @@ bool snib__acquisition_stay(struct snib__engine *e, snib_instant now,
         return false;
     }
     snib__unlink(&s->link);
-    snib__unlink(&s->nested);
+    snib__nested_leave(s);
     s->state = SNIB__ACQ_LEAVING;
     s->err = err;
     s->unsure = unsure;
@@ -235,7 +235,7 @@ bool snib__acquisition_had(struct snib__engine *e, snib_instant now,
     }
     snib__acquisition_stays_no_longer(s);
     snib__unlink(&s->link);
-    snib__unlink(&s->nested);
+    snib__nested_leave(s);
     snib__heap_remove(&e->acquisitions, &s->timer);
     s->state = SNIB__ACQ_DEAD;
     s->holds = 1;
@@ -319,7 +319,7 @@ void snib__acquisition_free(struct snib__engine *e, struct snib__acquisition *s)
     snib__unlink(&s->link);
     snib__unlink(&s->told);
     snib__unlink(&s->by_owner);
-    snib__unlink(&s->nested);
+    snib__nested_leave(s);
     snib__heap_remove(&e->acquisitions, &s->timer);
     acquisition_slot_give(e, s->ticket);
     snib__local_lock_drop(e, s->local);

@@ -99,13 +99,14 @@ static const char *const check_claim_has[] = {
      * | | | | | | | | | | | an open one
      * | | | | | | | | | | | | want_renew
      * | | | | | | | | | | | | | refusals
+     * | | | | | | | | | | | | | | a nested wait whose holds the acquire names
      */
-    [SNIB__CLAIM_ACQUIRING] = ".-----+-" "....-.",
-    [SNIB__CLAIM_QUEUED]    = "+-----+-" ".+..--",
-    [SNIB__CLAIM_CONFIRM]   = "-.---.+-" "--..--",
-    [SNIB__CLAIM_HELD]      = "-.-+--.+" "--.-.-",
-    [SNIB__CLAIM_RISK]      = "-.-+--.+" "--.-.-",
-    [SNIB__CLAIM_LEAVING]   = ".-.-.-.-" "....-.",
+    [SNIB__CLAIM_ACQUIRING] = ".-----+-" "....-..",
+    [SNIB__CLAIM_QUEUED]    = "+-----+-" ".+..--.",
+    [SNIB__CLAIM_CONFIRM]   = "-.---.+-" "--..--.",
+    [SNIB__CLAIM_HELD]      = "-.-+--.+" "--.-.--",
+    [SNIB__CLAIM_RISK]      = "-.-+--.+" "--.-.--",
+    [SNIB__CLAIM_LEAVING]   = ".-.-.-.-" "....-.-",
     /* clang-format on */
 };
 
@@ -168,6 +169,7 @@ const char *snib__check_claim(const struct snib__claim *t,
         {"an open doubt", t->doubt == SNIB__DOUBT_OPEN},
         {"`want_renew`", t->want_renew},
         {"refusals", t->refusals > 0},
+        {"a wait of which it says what its owner holds", t->says},
     };
     const struct check_rule rules[] = {
         {"it is its local lock's claim", t->local->claim == t},
@@ -185,6 +187,9 @@ const char *snib__check_claim(const struct snib__claim *t,
              t->ender->state == SNIB__ACQ_LEAVING},
         {"its adopter is the first that waits",
          !t->adopter || first == &t->adopter->link},
+        {"the nested wait that it tells of is the first that waits",
+         !t->says ||
+             (first == &t->says->link && snib__linked(&t->says->nested))},
         {"its token is one of those reserved",
          t->token0 <= t->token && t->token - t->token0 <= t->reserve},
         {"what it confirms in open doubt is adopted",

@@ -15,7 +15,8 @@
  *             NOT_APPLIED                      all refused, then over; LEAVING
  *                                              if something of it may be there
  *             UNKNOWN                          ACQUIRING: sent again, same id
- *             nobody waits any more            LEAVING
+ *             nobody waits any more, or who    LEAVING
+ *             `says` has left
  * CONFIRM     DONE                             HELD; LEAVING if it fits nobody
  *             NO                               over
  *             UNKNOWN, NOT_APPLIED             CONFIRM: sent again
@@ -64,6 +65,9 @@
  *
  * And values, which core/check.c ties to the states:
  *
+ * says        the nested wait whose owner's grants the ACQUIRE names
+ *             (core/nested.c): the first that waits; until it is served, or the
+ *             claim is LEAVING
  * prior       token of our own grant that the ACQUIRE ends first (a yield); a
  *             CANCEL must end it too; until a grant
  * placed      the ACQUIRE was in the store's queue, so something may be there;
@@ -122,10 +126,9 @@ claim_acquisition(struct snib__engine *e, struct snib__local_lock *local,
     return s;
 }
 
-struct snib__acquisition *
-snib__claim_join(struct snib__engine *e, snib_instant now,
-                 struct snib__local_lock *local,
-                 const struct snib__acquire_spec *spec, uint64_t upgrade_of)
+struct snib__acquisition *snib__claim_join(
+    struct snib__engine *e, snib_instant now, struct snib__local_lock *local,
+    const struct snib__acquire_spec *spec, uint64_t upgrade_of, bool nested)
 {
     bool asks = !local->claim;
     struct snib__acquisition *s = claim_acquisition(e, local, spec);
@@ -133,6 +136,9 @@ snib__claim_join(struct snib__engine *e, snib_instant now,
         return NULL;
     }
     s->options.upgrade_of = upgrade_of;
+    if (nested) {
+        snib__nested_enter(e, now, s);
+    }
     if (!asks) {
         snib__claim_limits(local->claim, s);
         return s;
@@ -142,6 +148,25 @@ snib__claim_join(struct snib__engine *e, snib_instant now,
         snib__batch_join(e, s);
     }
     return s;
+}
+
+bool snib__claim_move(struct snib__engine *e, snib_instant now,
+                      struct snib__acquisition *s)
+{
+    struct snib__local_lock *from = s->local;
+    struct snib__local_lock *own = snib__own_claim_new(e, from);
+    if (!own || snib__claim_new(e, own)) {
+        if (own) {
+            snib__local_lock_drop(e, own);
+        }
+        return false;
+    }
+    snib__unlink(&s->link);
+    s->local = own; /* the reference that it was made with is s's now */
+    snib__list_push(&own->waiting, &s->link);
+    snib__claim_send_acquire(e, now, own->claim, 0);
+    snib__local_lock_drop(e, from);
+    return true;
 }
 
 /* -- serving -------------------------------------------------------------- */
@@ -184,7 +209,7 @@ void snib__claim_serve(struct snib__engine *e, snib_instant now,
     s->shown =
         t->state == SNIB__CLAIM_RISK ? SNIB_STATE_AT_RISK : SNIB_STATE_HELD;
     t->holder = s;
-    snib__unlink(&s->nested);
+    snib__nested_leave(s);
     t->aggressive = s->options.aggressive;
     t->hold_end = s->options.hold_max.ns > 0
                       ? snib__after(now, s->options.hold_max)

@@ -3,7 +3,9 @@
  * It is queued; or the store says no; or it did not apply the request, or
  * nobody knows. When its answer is lost, it is sent again with the same id.
  * Acquisitions whose limit has come with the answer are refused, each with what
- * is known of it; for those that still wait the claim asks again. */
+ * is known of it; for those that still wait the claim asks again. If the
+ * request said what one of the refused holds (core/nested.c), it is ended
+ * first. */
 #include <assert.h>
 
 #include "base/error.h"
@@ -14,6 +16,16 @@ static bool claim_refuse_is_party(const struct snib__claim *t)
 {
     const struct snib__acquisition *s = snib__claim_first_waiting(t->local);
     return s && s->options.kind == SNIB_KIND_BARRIER;
+}
+
+/* Does the request end with this acquisition? It is the only one that waits, or
+ * the request says what its owner holds. */
+static bool claim_refuse_is_last(const struct snib__claim *t,
+                                 const struct snib__acquisition *s)
+{
+    const struct snib__list *waiting = &t->local->waiting;
+    return t->says == s || (snib__list_first(waiting) == &s->link &&
+                            s->link.next == &waiting->head);
 }
 
 static void claim_refuse_all(struct snib__engine *e, struct snib__claim *t,
@@ -55,8 +67,7 @@ static void claim_refuse_late(struct snib__engine *e, snib_instant now,
     SNIB__LIST_EACH_SAFE (l, next, &t->local->waiting) {
         struct snib__acquisition *s =
             SNIB__CONTAINER(l, struct snib__acquisition, link);
-        bool last = l == snib__list_first(&t->local->waiting) &&
-                    next == &t->local->waiting.head;
+        bool last = claim_refuse_is_last(t, s);
         if (!snib__reached(now, s->limit)) {
             continue;
         }
@@ -95,8 +106,7 @@ static void claim_refuse_late_no(struct snib__engine *e, snib_instant now,
     SNIB__LIST_EACH_SAFE (l, next, &t->local->waiting) {
         struct snib__acquisition *s =
             SNIB__CONTAINER(l, struct snib__acquisition, link);
-        bool last = l == snib__list_first(&t->local->waiting) &&
-                    next == &t->local->waiting.head;
+        bool last = claim_refuse_is_last(t, s);
         bool stays = t->doubt && last && !s->options.try_only;
         if (snib__reached(now, s->limit) &&
             !(stays &&
@@ -107,7 +117,7 @@ static void claim_refuse_late_no(struct snib__engine *e, snib_instant now,
 }
 
 /* The request has come to its limit without an answer. The last acquisition of
- * the claim stays until the cancel is answered. The ones before it surely have
+ * the request stays until the cancel is answered. The other ones surely have
  * nothing, as long as it stays or others wait. An acquisition whose request the
  * store had in its queue has nothing either; but a party, which is always the
  * last one, may have been counted since. */
@@ -130,8 +140,7 @@ static void claim_refuse_unanswered(struct snib__engine *e, snib_instant now,
     SNIB__LIST_EACH_SAFE (l, next, &t->local->waiting) {
         struct snib__acquisition *s =
             SNIB__CONTAINER(l, struct snib__acquisition, link);
-        bool last = l == snib__list_first(&t->local->waiting) &&
-                    next == &t->local->waiting.head;
+        bool last = claim_refuse_is_last(t, s);
         bool stays = last && !s->options.try_only &&
                      (why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_UNKNOWN);
         if (!snib__reached(now, s->limit)) {
@@ -221,9 +230,19 @@ static void claim_refuse_no(struct snib__engine *e, snib_instant now,
     }
 }
 
+/* Some may still wait, but what the request says is not true any more: it is
+ * ended, and they ask anew. */
+static void claim_refuse_end(struct snib__engine *e, snib_instant now,
+                             struct snib__claim *t)
+{
+    snib__claim_answered(e, t);
+    t->doubt = SNIB__DOUBT_OPEN;
+    snib__claim_send_end(e, now, t);
+}
+
 /* The request of a blocking store has ended by the limit of the acquisitions
  * that waited when it began. True: others have come since, and it was started
- * again for them. */
+ * again for them, or is ended first. */
 static bool claim_refuse_by_limit(struct snib__engine *e, snib_instant now,
                                   struct snib__claim *t,
                                   struct snib__pending *q)
@@ -233,10 +252,15 @@ static bool claim_refuse_by_limit(struct snib__engine *e, snib_instant now,
                         ? claim_refuse_not_applied(t, q)
                     : rq->err ? rq->err
                               : SNIB_ERR_STORE;
+    bool says = t->says != NULL;
     claim_refuse_late(e, now, t, late, &q->error,
                       claim_refuse_blocked_for_a_moment(e, now, t, rq));
     if (!snib__claim_first_waiting(t->local)) {
         return false;
+    }
+    if (says && !t->says) {
+        claim_refuse_end(e, now, t);
+        return true;
     }
     rq->placed = t->placed;
     snib__pending_start(e, q);
@@ -264,15 +288,15 @@ static void claim_refuse_unfit(struct snib__engine *e, snib_instant now,
 static void claim_refuse_unknown(struct snib__engine *e, snib_instant now,
                                  struct snib__claim *t, struct snib__pending *q)
 {
+    bool says = t->says != NULL;
     claim_refuse_unanswered(e, now, t, q);
     t->doubt = SNIB__DOUBT_OPEN;
     q->rq.resent = true;
-    if (snib__claim_first_waiting(t->local)) {
+    if (snib__claim_first_waiting(t->local) && (t->says || !says)) {
         t->state = SNIB__CLAIM_ACQUIRING;
         snib__pending_start(e, q);
     } else {
-        snib__claim_answered(e, t);
-        snib__claim_send_end(e, now, t);
+        claim_refuse_end(e, now, t);
     }
 }
 

@@ -79,7 +79,7 @@ void snib__claim_orphan(struct snib__pending **q)
 
 static void claim_send_free(struct snib__engine *e, struct snib__claim *t)
 {
-    assert(!t->holder && !t->ender && !t->adopter);
+    assert(!t->holder && !t->ender && !t->adopter && !t->says);
     snib__claim_orphan(&t->acquiring);
     snib__claim_orphan(&t->renewing);
     snib__claim_orphan(&t->ending);
@@ -111,7 +111,8 @@ void snib__claim_limits(struct snib__claim *t,
     }
 }
 
-static void claim_send_about(struct snib__engine *e, snib_instant now,
+/* The text that others are shown. True: it says what the owner of s holds. */
+static bool claim_send_about(struct snib__engine *e, snib_instant now,
                              const struct snib__acquisition *s,
                              struct snib__buf *out)
 {
@@ -120,7 +121,10 @@ static void claim_send_about(struct snib__engine *e, snib_instant now,
      * killed right after it. So it never ends with our process, and the store
      * is told so from the beginning. */
     about.leashed = about.leashed || s->options.fixed;
-    about.since_ms = (now.ns + e->cfg.wall_offset_ns) / 1000000;
+    /* A nested wait may have stood in the local queue before. */
+    bool nested = snib__linked(&s->nested);
+    snib_instant since = nested ? s->since : now;
+    about.since_ms = (since.ns + e->cfg.wall_offset_ns) / 1000000;
     if (s->reason) {
         size_t i = 0;
         for (; s->reason[i] && i + 1 < sizeof about.reason; i++) {
@@ -129,11 +133,12 @@ static void claim_send_about(struct snib__engine *e, snib_instant now,
         about.reason[i] = 0;
     }
     about.owner = (int64_t)(s->owner & ~SNIB__OWNER_FREE);
-    if (s->local->parent) {
+    if (nested) {
         snib__nested_about(e, s, &about);
     }
     snib__buf_clear(out);
     snib__about_write(&about, out);
+    return about.held_count && !out->failed;
 }
 
 /* Sets upgrade_of to the owner's other grant, which is not in the way of this
@@ -160,6 +165,7 @@ static void claim_send_begin(const struct snib__engine *e,
 {
     t->state = SNIB__CLAIM_ACQUIRING;
     t->cause = SNIB_CAUSE_NONE;
+    t->says = NULL;
     t->prior = prior;
     t->lease = head->options.lease;
     if (t->most.ns < t->lease.ns || !prior) {
@@ -240,7 +246,9 @@ void snib__claim_send_acquire(struct snib__engine *e, snib_instant now,
     }
     claim_send_wish(e, t, head, rq);
     claim_send_patience(t, now, rq);
-    claim_send_about(e, now, head, &t->acquiring->text);
+    if (claim_send_about(e, now, head, &t->acquiring->text)) {
+        snib__nested_said(head);
+    }
     rq->text = snib__buf_text(&t->acquiring->text);
     rq->text_size = t->acquiring->text.failed /* no memory: without the text */
                         ? 0
@@ -346,6 +354,7 @@ void snib__claim_send_end(struct snib__engine *e, snib_instant now,
         e->leaving++;
     }
     t->state = SNIB__CLAIM_LEAVING;
+    t->says = NULL;
     t->end_sent = false;
     t->gone_by = snib__after(now, most);
     t->renew_at = SNIB__NEVER;

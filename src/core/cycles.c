@@ -5,7 +5,8 @@
  *
  * When it scans. 1 s after a nested wait began, then every 2 s and up to a
  * quarter more, the client lists the locks that are waited for: one scan for
- * all its nested waits that are 1 s old by then. After two scans in a row that
+ * all its nested waits that are 1 s old by then. (A wait that nobody else can
+ * see is not looked for: core/move.c shows it before that.) After two scans in a row that
  * took long, the next one is 50 times as far away as the shorter of them took,
  * so scanning costs a server at most about a fiftieth of its time per client.
  * The time of a scan counts from when it was sent: the length of an outage
@@ -79,6 +80,9 @@ snib_instant snib__cycles_due(const struct snib__engine *e)
     SNIB__LIST_EACH (l, &e->cycles.nested) {
         const struct snib__acquisition *s =
             SNIB__CONTAINER(l, struct snib__acquisition, nested);
+        if (!snib__nested_says(s)) {
+            continue;
+        }
         /* The second scan of a proof is not put off. */
         due = snib__sooner(due, s->mark
                                     ? s->scan_at
@@ -297,7 +301,7 @@ void snib__cycles_answer(struct snib__engine *e, snib_instant now,
     SNIB__LIST_EACH_SAFE (l, next, &c->nested) {
         struct snib__acquisition *s =
             SNIB__CONTAINER(l, struct snib__acquisition, nested);
-        if (!snib__reached(c->asked, s->scan_at)) {
+        if (!snib__nested_says(s) || !snib__reached(c->asked, s->scan_at)) {
             continue;
         }
         if (g) {

@@ -236,6 +236,7 @@ void snib__engine_tick(struct snib__engine *e, snib_instant now)
     }
     engine_settle(e, now);
     engine_listen_from_now(e, now);
+    snib__moves_tick(e, now);
     snib__cycles_tick(e, now);
     engine_settle(e, now);
 }
@@ -245,7 +246,8 @@ snib_instant snib__engine_due(const struct snib__engine *e)
     snib_instant due =
         snib__sooner(e->ops->due(e->store), engine_listen_due(e));
     if (!snib__list_empty(&e->cycles.nested)) {
-        due = snib__sooner(due, snib__cycles_due(e));
+        due = snib__sooner(
+            due, snib__sooner(snib__moves_due(e), snib__cycles_due(e)));
     }
     return snib__sooner(due, snib__sooner(snib__heap_due(&e->claims),
                                           snib__heap_due(&e->acquisitions)));

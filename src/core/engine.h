@@ -154,7 +154,8 @@ struct snib__acquisition {
     struct snib__local_lock *local;
     uint64_t ticket, owner;
     int64_t token;
-    snib_instant since; /* when it was granted */
+    snib_instant since; /* when it was granted; of a nested wait: when it began
+                         */
     struct snib__acquisition_options {
         snib_duration lease, hold_max;
         snib_duration delay;
@@ -168,7 +169,9 @@ struct snib__acquisition {
         bool passes;
     } options;
     snib_instant limit;
-    snib_instant scan_at;      /* nested: when to scan for a deadlock */
+    /* nested: when to scan for a deadlock; before it says what its owner holds:
+     * when to leave the local queue for that (core/move.c) */
+    snib_instant scan_at;
     snib_instant marked_at;    /* when it was last seen in one */
     uint64_t mark;             /* identifies that deadlock; 0: none seen */
     char *reason;              /* owned; NULL: the client's */

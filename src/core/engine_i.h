@@ -8,8 +8,9 @@
  *                exclusive owners of the name share: for each reader, each
  *                holder of permits, each party of a barrier, an owner that
  *                upgrades (writes with a read grant, or reads with a write
- *                grant), and a nested wait. It sits in a local lock of its own,
- *                whose `parent` is the local lock of the name.
+ *                grant), and a nested wait that has left the local queue
+ *                (core/move.c). It sits in a local lock of its own, whose
+ *                `parent` is the local lock of the name.
  *   acquisition  One owner waiting for, then holding, a lock (engine.h). State
  *                table: core/acquisition.c.
  *   pending request  A request under way. It lives apart from the claim, so a
@@ -86,6 +87,9 @@ struct snib__claim {
     /* CONFIRM: the acquisition that adopts a detached grant. Whatever happens,
      * that grant is not ended, and no other is asked for in its place. */
     struct snib__acquisition *adopter;
+    /* ACQUIRING, QUEUED, CONFIRM: the nested wait whose holds the text of the
+     * ACQUIRE names; the first that waits. NULL: it names nothing. */
+    struct snib__acquisition *says;
     struct snib__pending *acquiring, *renewing, *ending;
     uint64_t id[2];        /* of the grant, or of the ACQUIRE */
     int64_t token0;        /* as the store has it */
@@ -126,7 +130,7 @@ struct snib__local_lock {
 
 /* The search for deadlocks: core/cycles.c. */
 struct snib__cycles {
-    /* WAITING acquisitions whose owners hold something. */
+    /* WAITING acquisitions whose owners held something when they began. */
     struct snib__list nested;
     struct snib__direct direct;
     /* When the scan under way was started or, if that is known, sent. */
@@ -331,16 +335,39 @@ void snib__explain_revoked(struct snib_error *);
 /* nested.c */
 /* Does this owner hold anything of this client? */
 bool snib__nested_holds(const struct snib__engine *, uint64_t owner);
-/* Is this owner in a nested wait, whose request has told others what it
- * holds? */
+/* Is this owner in a nested wait, whose request tells others what it holds, or
+ * will do so? */
 bool snib__nested_waits(const struct snib__engine *, uint64_t owner);
-/* Writes what the owner of s holds, for others to see. s is at an own claim. */
+/* Does the request of s, as it was last sent, tell others what its owner
+ * holds? */
+static inline bool snib__nested_says(const struct snib__acquisition *s)
+{
+    return s->local->claim && s->local->claim->says == s;
+}
+/* Writes what the owner of s, a nested wait, holds, for others to see. Nothing:
+ * it must not say it. */
 void snib__nested_about(const struct snib__engine *,
                         const struct snib__acquisition *s,
                         struct snib__about *);
-/* s waits at an own claim, and its owner holds something. */
+/* The request of its claim, which is about to be sent, says what the owner of s
+ * holds. */
+void snib__nested_said(struct snib__acquisition *s);
+/* s waits, and its owner holds something. */
 void snib__nested_enter(struct snib__engine *, snib_instant now,
                         struct snib__acquisition *s);
+/* s waits no longer. */
+static inline void snib__nested_leave(struct snib__acquisition *s)
+{
+    snib__unlink(&s->nested);
+    if (snib__nested_says(s)) {
+        s->local->claim->says = NULL;
+    }
+}
+
+/* move.c */
+/* When the next nested wait is to leave its local queue. */
+snib_instant snib__moves_due(const struct snib__engine *);
+void snib__moves_tick(struct snib__engine *, snib_instant now);
 
 /* cycles.c */
 void snib__cycles_init(struct snib__engine *);
@@ -359,12 +386,17 @@ static inline bool snib__cycles_is_mine(const struct snib__engine *e,
 /* claim.c */
 /* A new acquisition waits at this local lock; its claim, a new one if there was
  * none, asks for it too. upgrade_of: the ticket of the owner's grant that is
- * not in the way, or 0. NULL: no memory. */
+ * not in the way, or 0. nested: its owner holds something. NULL: no memory. */
 struct snib__acquisition *snib__claim_join(struct snib__engine *,
                                            snib_instant now,
                                            struct snib__local_lock *,
                                            const struct snib__acquire_spec *,
-                                           uint64_t upgrade_of);
+                                           uint64_t upgrade_of, bool nested);
+/* The acquisition, which waits at the local lock of its name, goes to an own
+ * claim, which asks for it. The claim that it leaves stays as it is, even if
+ * nobody waits for it any more. False: no memory, and nothing has changed. */
+bool snib__claim_move(struct snib__engine *, snib_instant now,
+                      struct snib__acquisition *);
 /* A new acquisition adopts a detached grant: a new claim has it confirmed.
  * NULL: no memory. */
 struct snib__acquisition *

@@ -21,10 +21,18 @@
 #include "core/blocking.h"
 #include "core/engine_i.h"
 
+/* Does a request that is not granted yet say what the owner of s holds? Then it
+ * ends with s, and does not go on for others. */
+static bool leave_is_named(const struct snib__acquisition *s)
+{
+    return snib__nested_says(s) &&
+           s->local->claim->state != SNIB__CLAIM_CONFIRM;
+}
+
 /* Returns the outcome that an acquisition which leaves may report. As long as
- * others of this client stay, or once the store has said "queued", it surely
- * has nothing; but a party may have been counted since. An adopter has a
- * renewal under way, which may yet extend the grant. */
+ * the request goes on for others of this client, or once the store has said
+ * "queued", it surely has nothing; but a party may have been counted since. An
+ * adopter has a renewal under way, which may yet extend the grant. */
 static snib_err leave_outcome_of_leaving(const struct snib__local_lock *local,
                                          const struct snib__acquisition *s,
                                          snib_err why)
@@ -33,7 +41,7 @@ static snib_err leave_outcome_of_leaving(const struct snib__local_lock *local,
     if (t && t->adopter == s) {
         return SNIB_ERR_UNKNOWN;
     }
-    if (snib__list_empty(&local->waiting) && t &&
+    if ((snib__list_empty(&local->waiting) || leave_is_named(s)) && t &&
         (t->state == SNIB__CLAIM_ACQUIRING ||
          (s->options.kind == SNIB_KIND_BARRIER &&
           (t->state == SNIB__CLAIM_QUEUED ||
@@ -43,12 +51,13 @@ static snib_err leave_outcome_of_leaving(const struct snib__local_lock *local,
     return why;
 }
 
+/* s is off its local lock's list. named: as it was before. */
 static void leave_left(struct snib__engine *e, snib_instant now,
                        struct snib__local_lock *local,
-                       const struct snib__acquisition *s)
+                       const struct snib__acquisition *s, bool named)
 {
-    if (local->claim &&
-        (snib__list_empty(&local->waiting) || local->claim->adopter == s)) {
+    if (local->claim && (snib__list_empty(&local->waiting) || named ||
+                         local->claim->adopter == s)) {
         snib__claim_give_up(e, now, local->claim);
     }
 }
@@ -67,9 +76,10 @@ snib_err snib__acquisition_leave(struct snib__engine *e, snib_instant now,
         return SNIB_ERR_OK;
     }
     struct snib__local_lock *local = s->local;
+    bool named = leave_is_named(s);
     snib__unlink(&s->link);
     outcome = leave_outcome_of_leaving(local, s, why);
-    leave_left(e, now, local, s);
+    leave_left(e, now, local, s, named);
     snib__acquisition_free(e, s);
     return outcome;
 }
@@ -108,8 +118,8 @@ static snib_err leave_outcome_of_limit(const struct snib__engine *e,
 }
 
 /* Can the end of this acquisition be confirmed? Yes, if it is the last one that
- * waits for a claim which is not granted yet: the claim's request ends with it.
- * Yes too, if its claim gives back a grant that did not fit the head of the
+ * waits for a claim which is not granted yet, or the one that the claim's
+ * request names (core/nested.c): the request ends with it. Yes too, if its claim gives back a grant that did not fit the head of the
  * queue. */
 static bool leave_takes_along(const struct snib__acquisition *s)
 {
@@ -120,7 +130,7 @@ static bool leave_takes_along(const struct snib__acquisition *s)
     return t->state == SNIB__CLAIM_LEAVING
                ? s->ended && !s->options.passes &&
                      (!t->ender || t->ender->state == SNIB__ACQ_LEAVING)
-               : snib__list_empty(&s->local->waiting) &&
+               : (snib__list_empty(&s->local->waiting) || leave_is_named(s)) &&
                      (t->state == SNIB__CLAIM_ACQUIRING ||
                       t->state == SNIB__CLAIM_QUEUED ||
                       t->state == SNIB__CLAIM_CONFIRM);
@@ -157,9 +167,10 @@ snib_err snib__acquisition_give_up(struct snib__engine *e, snib_instant now,
     if (s->state != SNIB__ACQ_WAITING) {
         return snib__ok(ret);
     }
+    bool named = leave_is_named(s);
     snib__unlink(&s->link);
     snib_err outcome = leave_outcome_or_stay(e, now, s, why, ret);
-    leave_left(e, now, s->local, s);
+    leave_left(e, now, s->local, s, named);
     if (outcome) {
         snib__acquisition_free(e, s);
     }
@@ -183,12 +194,13 @@ void snib__acquisition_due(struct snib__engine *e, snib_instant now,
         return;
     }
     snib_err why = s->options.try_only ? SNIB_ERR_BUSY : SNIB_ERR_TIMEOUT;
+    bool named = leave_is_named(s);
     snib__unlink(&s->link);
     snib_err outcome = leave_outcome_or_stay(e, now, s, why, &late);
     if (outcome) {
         snib__acquisition_refuse(e, s, outcome, &late);
     }
-    leave_left(e, now, s->local, s);
+    leave_left(e, now, s->local, s, named);
 }
 
 void snib__acquisition_deadlock(struct snib__engine *e, snib_instant now,
@@ -196,6 +208,7 @@ void snib__acquisition_deadlock(struct snib__engine *e, snib_instant now,
                                 const struct snib_error *detail)
 {
     struct snib__local_lock *local = s->local;
+    bool named = leave_is_named(s);
     snib__acquisition_refuse(e, s, SNIB_ERR_DEADLOCK, detail);
-    leave_left(e, now, local, s);
+    leave_left(e, now, local, s, named);
 }

@@ -117,6 +117,9 @@ static void a_claim_that_asks(void **state)
           CLAIM "ACQUIRING" NOT "its acquire is an ACQUIRE of its own");
     linked(d, &t->held,
            CLAIM "ACQUIRING with a link on the list of held claims");
+    BREAK(d, t->says, s,
+          CLAIM "ACQUIRING" NOT
+                "the nested wait that it tells of is the first that waits");
 }
 
 static void a_claim_that_is_queued(void **state)
@@ -185,6 +188,8 @@ static void a_claim_that_is_held(void **state)
     BREAK(d, s->state, SNIB__ACQ_ENDING,
           CLAIM "HELD" NOT "its holder is SERVED by it");
     BREAK(d, t->holder, NULL, CLAIM "HELD without a holder");
+    BREAK(d, t->says, s,
+          CLAIM "HELD with a wait of which it says what its owner holds");
     BREAK(d, t->ender, s,
           CLAIM "HELD with an acquisition that waits for its end");
     BREAK(d, t->prior, 4, CLAIM "HELD with a prior grant");

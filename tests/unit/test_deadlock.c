@@ -281,6 +281,8 @@ static void a_circle_is_shown_with_all_that_is_known(void **state)
     char url[64], request[2][SNIB_REQUEST_TEXT], host[256] = "";
     reason = "a\x01\x1f\x20~\x7fz";
     struct circle k = close_circle(true, 5000);
+    struct snib_event none;
+    assert_false(next_event(k.c, 600, &none)); /* till both waits are shown */
     reason = NULL;
     snprintf(url, sizeof url, "memory:deadlock%d", space);
     struct snib_client *other = client_on(url, false, 0);
