@@ -298,6 +298,7 @@ static void blocking_input(struct snib__store *s, snib_instant now,
     case SNIB__IN_BYTES:
     case SNIB__IN_CLOSED:
     case SNIB__IN_REFUSED:
+    case SNIB__IN_LOGIN: /* and nobody to log in to */
         break;
     }
 }

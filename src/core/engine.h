@@ -39,6 +39,7 @@ struct snib__engine_config {
     /* REALTIME − BOOTTIME; only for the "since" that others are shown. */
     int64_t wall_offset_ns;
     bool deadlocks; /* scan for them, and let others see our waits */
+    bool login;     /* the program gives the logins */
     void (*log)(void *data, int level, const char *line);
     void *log_data;
 };

@@ -278,7 +278,8 @@ typedef enum snib__input_kind {
     SNIB__IN_CLOSED,   /* by the peer, by an error, or after out->shut */
     SNIB__IN_REFUSED,  /* it could not be connected; bytes: the cause (text) */
     SNIB__IN_NOTIFIED, /* the notifier's descriptor is readable */
-    SNIB__IN_TICK      /* the instant of due() has come */
+    SNIB__IN_TICK,     /* the instant of due() has come */
+    SNIB__IN_LOGIN     /* what out->login asked for: login, err */
 } snib__input_kind;
 
 struct snib__input {
@@ -287,6 +288,10 @@ struct snib__input {
     bool hopeless;     /* REFUSED: there is no such host */
     const void *bytes; /* borrowed for the call */
     size_t size;
+    /* LOGIN: what the program answered; borrowed for the call, and wiped after
+     * it. err not OK: it has none; login->text says why. */
+    const struct snib_login *login;
+    snib_err err;
 };
 
 /* Everything a step may want, as data. The engine owns it, the driver drains
@@ -295,6 +300,9 @@ struct snib__out {
     struct snib__list answered; /* requests with their answers set */
     struct snib__list exec;     /* requests for a blocking store */
     uint32_t open, shut;        /* a bit per connection: connect / close it */
+    /* A bit per connection: ask the program for a login (the input is LOGIN);
+     * of these, where the server has refused the login before. */
+    uint32_t login, refused;
     /* Ids of grants that somebody is said to have ended (revoke). That is a
      * hint: the engine asks by a renewal. When more come than fit, it asks for
      * all it holds. */
@@ -346,6 +354,8 @@ struct snib__store_config {
     uint64_t client[2];    /* the client's id */
     /* REALTIME − BOOTTIME; 0: not known. Only to show, never for a lease. */
     int64_t wall_offset_ns;
+    /* The program gives the logins: a store that logs in asks by out->login. */
+    bool login;
 };
 
 /* How the store is, as far as the client knows without asking it. */

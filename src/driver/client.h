@@ -206,6 +206,18 @@ struct snib__thread {
     pthread_t id;
 };
 
+/* Logins that the program gives: login.c. */
+struct snib__logins {
+    snib_err (*ask)(void *, struct snib_login *); /* NULL: it gives none */
+    void *data;
+    /* A bit per connection: a login is wanted; of these, where the server has
+     * refused the one before. */
+    uint32_t wanted, refused;
+    struct snib__thread thread;
+    pthread_cond_t more;
+    struct snib_login *room; /* the thread's, while it runs */
+};
+
 /* Operations: op.c. */
 struct snib__ops {
     struct snib__list pending;   /* acquires */
@@ -255,6 +267,7 @@ struct snib_client {
     struct snib__exec exec;
     struct snib__socket sock[SNIB__SOCKETS];
     struct snib__list jobs; /* look-ups of host names: resolver.c */
+    struct snib__logins logins;
     struct snib__loop loop;
     struct snib__thread background, worker;
     pthread_cond_t work; /* for the worker */

@@ -25,6 +25,7 @@ void snib__parts_init(struct snib_client *c)
     pthread_mutex_init(&c->mu, NULL);
     pthread_cond_init(&c->notices.told, NULL);
     pthread_cond_init(&c->work, NULL);
+    pthread_cond_init(&c->logins.more, NULL);
     c->pid = snib__fork_here();
     c->loop.epoll = c->loop.timer = c->loop.steps = c->ops.fd = -1;
     c->loop.armed = SNIB__NEVER;
@@ -84,6 +85,10 @@ void snib__parts_free(struct snib_client *c, bool engine_too)
     }
     snib__free(c->url);
     snib__free(c->identity);
+    if (c->logins.room) {
+        explicit_bzero(c->logins.room, sizeof *c->logins.room);
+    }
+    snib__free(c->logins.room);
 }
 
 void snib__parts_free_in_child(struct snib_client *c)

@@ -155,9 +155,10 @@ void snib__step_act(struct snib__step *s)
     do {
         pump_take_news(s);
         snib__sockets_open_and_shut(s);
+        snib__sockets_log_in(s);
         pump_take_news(s);
         snib__sockets_send(s);
-    } while (c->out->open || c->out->shut);
+    } while (c->out->open || c->out->shut || c->out->login);
     pump_take_news(s);
     if (c->calls.odd) {
         pump_settle_conditions(s);

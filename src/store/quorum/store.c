@@ -37,8 +37,12 @@ static void store_borrow(struct snib__quorum *q, uint32_t k)
     uint32_t at = k * NODE_CONNS, mask = (1u << NODE_CONNS) - 1;
     n->out.open = q->out->open >> at & mask;
     n->out.shut = q->out->shut >> at & mask;
+    n->out.login = q->out->login >> at & mask;
+    n->out.refused = q->out->refused >> at & mask;
     q->out->open &= ~(mask << at);
     q->out->shut &= ~(mask << at);
+    q->out->login &= ~(mask << at);
+    q->out->refused &= ~(mask << at);
     for (uint32_t i = 0; i < NODE_CONNS; i++) {
         store_swap(&n->out.conn[i].out, &q->out->conn[at + i].out);
     }
@@ -56,7 +60,9 @@ static void store_give_back(struct snib__quorum *q, uint32_t k)
     }
     q->out->open |= n->out.open << at;
     q->out->shut |= n->out.shut << at;
-    n->out.open = n->out.shut = 0;
+    q->out->login |= n->out.login << at;
+    q->out->refused |= n->out.refused << at;
+    n->out.open = n->out.shut = n->out.login = n->out.refused = 0;
 }
 
 static void store_take_answers(struct snib__quorum *q, snib_instant now,
