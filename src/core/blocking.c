@@ -410,6 +410,18 @@ static void blocking_state(const struct snib__store *s, snib_instant now,
     memcpy(ret->text, s->last.text, sizeof ret->text);
 }
 
+static bool blocking_server(const struct snib__store *s, snib_instant now,
+                            uint32_t node, struct snib__server *ret)
+{
+    ret->state.nodes = 1;
+    blocking_state(s, now, &ret->state);
+    snprintf(ret->product, sizeof ret->product, "%s", s->ops->scheme);
+    if (s->ops->server) {
+        s->ops->server(s->instance, ret);
+    }
+    return node == 0;
+}
+
 static void blocking_come_back(struct snib__store *s, snib_instant now,
                                struct snib__request *r)
 {
@@ -551,5 +563,6 @@ const struct snib__store_ops snib__blocking_store_ops = {
     .input = blocking_input,
     .due = blocking_due,
     .state = blocking_state,
+    .server = blocking_server,
     .free = blocking_free_store,
 };

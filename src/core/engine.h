@@ -55,6 +55,9 @@ struct snib__store *snib__engine_store(struct snib__engine *);
 /* How the store is, as far as the client knows; no I/O. */
 void snib__engine_store_state(const struct snib__engine *, snib_instant now,
                               struct snib__store_state *ret);
+/* What is known of a server, as snib__store_ops.server says it. */
+bool snib__engine_server(const struct snib__engine *, snib_instant now,
+                         uint32_t node, struct snib__server *ret);
 /* The tickets of this engine begin with this generation. Before the first
  * acquire. */
 void snib__engine_first_ticket(struct snib__engine *, uint32_t generation);

@@ -368,6 +368,15 @@ struct snib__store_state {
     char text[252]; /* one clean line, never a password; "": all is well */
 };
 
+/* What the client knows of a server without asking it. Clean text; "": not
+ * known. */
+struct snib__server {
+    struct snib__store_state state;
+    char address[264];
+    char product[32], version[48], role[16], run_id[48];
+    snib_instant connected; /* 0: there is no connection */
+};
+
 struct snib__store_ops {
     uint32_t abi;       /* SNIB__STORE_ABI */
     size_t size;        /* sizeof this struct */
@@ -388,6 +397,11 @@ struct snib__store_ops {
      * zeroed *ret. */
     void (*state)(const struct snib__store *, snib_instant now,
                   struct snib__store_state *ret);
+    /* What is known of a server; does no I/O. node 0: of the only one, or of
+     * the quorum as one; 1 and up: of each server of a quorum. False: there is
+     * none of that number. The caller has zeroed *ret. NULL: nothing is. */
+    bool (*server)(const struct snib__store *, snib_instant now, uint32_t node,
+                   struct snib__server *ret);
     /* Called in any state; answers nothing, forgets all requests. */
     void (*free)(struct snib__store *);
 };
@@ -410,6 +424,9 @@ struct snib__blocking_ops {
      * to ids (at most max) and returns how many. Called with the client's mutex
      * held: it must not block. */
     uint32_t (*notified)(void *, uint64_t (*ids)[2], uint32_t max);
+    /* Fills in version and run_id. Called with the client's mutex held, also
+     * while exec() runs: it must not block. NULL: nothing is known. */
+    void (*server)(void *, struct snib__server *ret);
     void (*free)(void *);
 };
 

@@ -95,6 +95,8 @@ snib_err do_close(struct command *command, struct line *line,
                   struct snib_error *error);
 snib_err do_store_status(struct command *command, struct line *line,
                          struct snib_error *error);
+snib_err do_server(struct command *command, struct line *line,
+                   struct snib_error *error);
 snib_err do_stop(struct command *command, struct line *line,
                  struct snib_error *error);
 snib_err do_free(struct command *command, struct line *line,

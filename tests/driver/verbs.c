@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "driver.h"
 #include "snib/event.h"
+#include "snib/inspect.h"
 
 #include <poll.h>
 #include <string.h>
@@ -108,6 +109,38 @@ snib_err do_store_status(struct command *command, struct line *line,
     line_int(line, "nodes", is.nodes);
     line_int(line, "nodes_reachable", is.nodes_reachable);
     line_text(line, "said", is.text);
+    return SNIB_ERR_OK;
+}
+
+snib_err do_server(struct command *command, struct line *line,
+                   struct snib_error *error)
+{
+    struct snib_server *is;
+    snib_err err =
+        snib_client_server(object_of(command, 'c', "id")->client, &is, error);
+    if (err) {
+        return err;
+    }
+    line_text(line, "address", is->address);
+    line_text(line, "product", is->product);
+    line_text(line, "version", is->version);
+    line_text(line, "role", is->role);
+    line_text(line, "run_id", is->run_id);
+    line_int(line, "connected_ms", is->connected_ms);
+    line_bool(line, "reachable", is->reachable);
+    line_text(line, "why", snib_err_name(is->error));
+    line_text(line, "said", is->text);
+    line_int(line, "servers", (int64_t)is->server_count);
+    for (size_t i = 0; i < is->server_count; i++) {
+        const struct snib_server *one = is->servers[i];
+        char key[16], text[600];
+        snprintf(key, sizeof key, "server%zu", i);
+        snprintf(text, sizeof text, "%s %s %s %s %d %s", one->address,
+                 one->product, one->version, one->role, one->reachable,
+                 one->run_id);
+        line_text(line, key, text);
+    }
+    snib_server_free(is);
     return SNIB_ERR_OK;
 }
 

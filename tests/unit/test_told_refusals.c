@@ -102,7 +102,8 @@ static bool may_block(const struct call *call)
 {
     static const char *const never[] = {
         "snib_lock_new",      "snib_grant_request",  "snib_grant_export",
-        "snib_grant_abandon", "snib_client_process", "snib_semaphore_slot"};
+        "snib_grant_abandon", "snib_client_process", "snib_semaphore_slot",
+        "snib_client_server"};
     bool blocks = !(call->needs & BLOCKING) &&
                   !strstr(call->function, "_start") &&
                   strncmp(call->function, "snib_test_", 10);

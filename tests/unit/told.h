@@ -118,6 +118,7 @@ struct world {
     struct snib_cycle **cycles;
     struct snib_leader *leader;
     struct snib_value *value;
+    struct snib_server *server;
     struct snib_semaphore size;
     size_t count;
     uint64_t ticket;
@@ -248,6 +249,7 @@ static void world_end(struct world *w)
     atomic_store(&sick, 0);
     snib_client_free(w->other);
     snib_view_free(w->view);
+    snib_server_free(w->server);
     snib_views_free(w->views, w->views ? w->count : 0);
     snib_deadlocks_free(w->cycles, w->cycles ? w->count : 0);
     snib_leader_free(w->leader);
@@ -391,6 +393,7 @@ static struct snib_lock **pair_of(struct world *w)
     X(snib_client_force_release, 0,                                            \
       snib_client_force_release(w->c, "x", 0, NULL, &w->number, &e))           \
     X(snib_client_doctor, 0, snib_client_doctor(w->c, hear, NULL, &e))         \
+    X(snib_client_server, 0, snib_client_server(w->c, &w->server, &e))         \
     X(snib_client_deadlocks, 0,                                                \
       snib_client_deadlocks(w->c, &w->cycles, &w->count, &e))                  \
     X(snib_elect_leader, ELECT, snib_elect_leader(w->elect, &w->leader, &e))   \

@@ -8,6 +8,7 @@
 #include "base/glob.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -306,6 +307,12 @@ static uint32_t memory_notified(void *instance, uint64_t (*ids)[2],
     return n;
 }
 
+static void memory_server(void *instance, struct snib__server *ret)
+{
+    (void)instance;
+    snprintf(ret->version, sizeof ret->version, "%s", snib_version());
+}
+
 const struct snib__blocking_ops snib__memory_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__blocking_ops),
@@ -315,6 +322,7 @@ const struct snib__blocking_ops snib__memory_ops = {
     .exec = memory_exec,
     .notifier_fd = memory_notifier_fd,
     .notified = memory_notified,
+    .server = memory_server,
     .free = memory_free,
 };
 

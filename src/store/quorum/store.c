@@ -462,5 +462,6 @@ const struct snib__store_ops snib__quorum_store_ops = {
     .input = store_quorum_input,
     .due = store_quorum_due,
     .state = snib__quorum_state,
+    .server = snib__quorum_server,
     .free = store_quorum_free,
 };

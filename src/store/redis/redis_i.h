@@ -179,6 +179,10 @@ struct snib__redis {
     uint32_t generation;       /* of the subscription's connection          */
     bool heard;                /* the subscription was up once              */
     char channel[64];
+    /* As the latest answer to HELLO said. */
+    struct {
+        char product[32], version[48], role[16];
+    } hello;
     /* What is known of the server. An instant of 0: that is not so. */
     struct {
         snib_instant wanted;    /* when a connection was first asked for    */
@@ -220,6 +224,13 @@ snib_instant snib__state_silent_at(const struct snib__redis *,
                                    const struct session *);
 void snib__state_read(const struct snib__redis *, snib_instant now,
                       struct snib__store_state *);
+/* The value of a field of HELLO's answer; NULL: it has none. */
+const struct snib__resp_cell *snib__state_field(const struct snib__resp_cell *,
+                                                const char *name);
+/* Keep what that answer says of the server. */
+void snib__state_hello(struct snib__redis *, const struct snib__resp_cell *);
+void snib__state_server(const struct snib__redis *, snib_instant now,
+                        struct snib__server *);
 
 /* request.c: connections and their flights */
 void snib__session_want(struct snib__redis *, snib_instant now, int i);

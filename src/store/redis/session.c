@@ -181,18 +181,6 @@ static void session_refused(struct snib__redis *s, snib_instant now, int i,
                       text, select || kind == E_DENIED);
 }
 
-/* The value of a field of HELLO's answer; NULL: it has none. */
-static const struct snib__resp_cell *
-session_field(const struct snib__resp_cell *c, const char *name)
-{
-    for (uint32_t k = 0; k + 1 < c->size; k += 2) {
-        if (snib__resp_is(snib__resp_at(c, k), name)) {
-            return snib__resp_at(c, k + 1);
-        }
-    }
-    return NULL;
-}
-
 static void session_no_hello(struct snib__redis *s, snib_instant now, int i,
                              const struct snib__resp_cell *c)
 {
@@ -214,8 +202,9 @@ static bool session_is_primary(struct snib__redis *s, snib_instant now, int i,
                                const struct snib__resp_cell *c)
 {
     struct session *l = &s->session[i];
-    const struct snib__resp_cell *mode = session_field(c, "mode");
-    const struct snib__resp_cell *role = session_field(c, "role");
+    const struct snib__resp_cell *mode = snib__state_field(c, "mode");
+    const struct snib__resp_cell *role = snib__state_field(c, "role");
+    snib__state_hello(s, c);
     if (snib__resp_is(mode, "cluster")) {
         snib__session_cut(
             s, now, i, true, SNIB_ERR_CONFIG,

@@ -101,3 +101,56 @@ void snib__state_read(const struct snib__redis *s, snib_instant now,
                  ret->since.ns ? "no answer yet" : "not asked yet");
     }
 }
+
+/* -- which server it is ---------------------------------------------------- */
+
+const struct snib__resp_cell *snib__state_field(const struct snib__resp_cell *c,
+                                                const char *name)
+{
+    for (uint32_t k = 0; k + 1 < c->size; k += 2) {
+        if (snib__resp_is(snib__resp_at(c, k), name)) {
+            return snib__resp_at(c, k + 1);
+        }
+    }
+    return NULL;
+}
+
+static void state_keep(char *ret, size_t size, const struct snib__resp_cell *c,
+                       const char *name)
+{
+    const struct snib__resp_cell *value = snib__state_field(c, name);
+    ret[0] = 0;
+    if (value && value->type == SNIB__RESP_STRING) {
+        snib__redis_error_text(ret, size, value->text, value->size);
+    }
+}
+
+void snib__state_hello(struct snib__redis *s, const struct snib__resp_cell *c)
+{
+    char role[16];
+    state_keep(s->hello.product, sizeof s->hello.product, c, "server");
+    state_keep(s->hello.version, sizeof s->hello.version, c, "version");
+    state_keep(role, sizeof role, c, "role");
+    snprintf(s->hello.role, sizeof s->hello.role, "%s",
+             !strcmp(role, "master")  ? "primary"
+             : !strcmp(role, "slave") ? "replica"
+                                      : role);
+}
+
+void snib__state_server(const struct snib__redis *s, snib_instant now,
+                        struct snib__server *ret)
+{
+    ret->state.nodes = 1;
+    snib__state_read(s, now, &ret->state);
+    memcpy(ret->address, s->out->conn[CALLERS].address, sizeof ret->address);
+    memcpy(ret->product, s->hello.product, sizeof ret->product);
+    memcpy(ret->version, s->hello.version, sizeof ret->version);
+    memcpy(ret->role, s->hello.role, sizeof ret->role);
+    for (int i = 0; i < SESSIONS; i++) {
+        const struct session *l = &s->session[i];
+        if (l->state == SESSION_READY &&
+            (!ret->connected.ns || l->since.ns < ret->connected.ns)) {
+            ret->connected = l->since;
+        }
+    }
+}

@@ -360,6 +360,14 @@ static void store_redis_state(const struct snib__store *store, snib_instant now,
     snib__state_read(store_of(store), now, ret);
 }
 
+static bool store_redis_server(const struct snib__store *store,
+                               snib_instant now, uint32_t node,
+                               struct snib__server *ret)
+{
+    snib__state_server(store_of(store), now, ret);
+    return node == 0;
+}
+
 const struct snib__store_ops snib__redis_store_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__store_ops),
@@ -370,5 +378,6 @@ const struct snib__store_ops snib__redis_store_ops = {
     .input = store_redis_input,
     .due = store_redis_due,
     .state = store_redis_state,
+    .server = store_redis_server,
     .free = snib__redis_free,
 };
