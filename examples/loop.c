@@ -55,6 +55,7 @@ static void on_event(const struct snib_event *event)
         over++;
         break;
     case SNIB_EVENT_PASSED: /* of latches and barriers                        */
+    case SNIB_EVENT_STORE_CHANGED: /* only where it is asked for              */
         break;
     }
 }

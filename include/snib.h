@@ -411,6 +411,10 @@ struct snib_client_options {
      * with `refused` set, before anybody is told DENIED. */
     snib_err (*login)(void *data, struct snib_login *);
     void *login_data; /* passed to login */
+    /* Tell by SNIB_EVENT_STORE_CHANGED (snib/event.h) when another server
+     * answers than before. Redis: costs one command more (INFO) each time a
+     * connection is made. */
+    bool store_events;
 };
 
 /* Initialiser for option structs, in C only. In C++ value-initialise the struct

@@ -58,6 +58,7 @@ static snib_err client_read_options(const struct snib_client_options *given,
     c->pull = o->pull;
     c->log.tell = o->log;
     c->log.data = o->data;
+    c->ops.of_store = o->store_events;
     c->logins.ask = o->login;
     c->logins.data = o->login_data;
     if (o->login && !(c->logins.room = snib__alloc(sizeof *c->logins.room))) {
@@ -138,6 +139,7 @@ static snib_err client_open_engine(struct snib_client *c,
         .wall_offset_ns = snib__wall_offset(),
         .deadlocks = !o->no_deadlock_check,
         .login = c->logins.ask,
+        .watch = o->store_events,
         .log = c->log.tell ? snib__parts_keep_log : NULL,
         .log_data = c};
     snib__self_about(&about, o->program, o->reason);

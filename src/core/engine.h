@@ -40,6 +40,7 @@ struct snib__engine_config {
     int64_t wall_offset_ns;
     bool deadlocks; /* scan for them, and let others see our waits */
     bool login;     /* the program gives the logins */
+    bool watch;     /* for another server: out->changed */
     void (*log)(void *data, int level, const char *line);
     void *log_data;
 };

@@ -314,6 +314,8 @@ struct snib__out {
     /* A RENEW that is not sent yet has err and reterr set: why it could not
      * be. */
     bool stuck;
+    /* Another server answers than the last one, or that one has lived anew. */
+    bool changed;
     bool holds; /* set by the engine: something is held */
     /* Set by the engine: something has been held for a second, at least once.
      * From then on a store that pushes opens the way by which it is told of
@@ -356,6 +358,8 @@ struct snib__store_config {
     int64_t wall_offset_ns;
     /* The program gives the logins: a store that logs in asks by out->login. */
     bool login;
+    /* Find out whether it is another server that answers: out->changed. */
+    bool watch;
 };
 
 /* How the store is, as far as the client knows without asking it. */

@@ -225,6 +225,8 @@ struct snib__ops {
     struct snib__list events;    /* to be fetched */
     int fd;                      /* an eventfd: set while there are events */
     bool set;
+    bool of_store;           /* the program wants the event below */
+    struct snib__op changed; /* another server answers; at most one unfetched */
 };
 
 /* What owners are told: watch.c. */

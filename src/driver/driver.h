@@ -168,6 +168,9 @@ void snib__op_answer(struct snib__step *, struct snib__op *, snib_event_kind,
                      struct snib_grant, snib_err,
                      const struct snib_error *detail);
 
+/* The store says that another server answers: an event, where they are wanted. */
+void snib__op_store_changed(struct snib__step *);
+
 /* -- watch.c: telling the owner -------------------------------------------- */
 
 snib_err snib__extra_new(struct snib_lock *, bool events, void *user,

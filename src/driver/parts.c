@@ -35,6 +35,7 @@ void snib__parts_init(struct snib_client *c)
     snib__list_init(&c->ops.pending);
     snib__list_init(&c->ops.releasing);
     snib__list_init(&c->ops.events);
+    snib__link_init(&c->ops.changed.link);
     snib__list_init(&c->notices.due);
     snib__list_init(&c->log.lines);
     snib__list_init(&c->exec.done);
@@ -60,6 +61,7 @@ void snib__parts_free(struct snib_client *c, bool engine_too)
         }
         snib__free(lock);
     }
+    snib__unlink(&c->ops.changed.link);
     struct snib__list *ops[] = {&c->ops.pending, &c->ops.releasing,
                                 &c->ops.events};
     for (int i = 0; i < 3; i++) {

@@ -38,6 +38,9 @@ static void pump_take_news(struct snib__step *s)
     struct snib__acquisition *acq;
     struct snib__direct *q;
     uint8_t news;
+    if (c->out->changed) {
+        snib__op_store_changed(s);
+    }
     while ((acq = snib__engine_told(c->engine, &news))) {
         snib__hold_news(s, acq, news);
     }

@@ -22,8 +22,8 @@
  * workers.
  *
  * Verbs (object ids are the test's own words):
- *   open id url request_ms program reason no_deadlock_check login   a client;
- *        login: the file from which on_login (events.c) takes each login
+ *   open id url request_ms program reason no_deadlock_check login
+ *        store_events   a client; login: the file from which on_login (events.c) takes each login
  *   lock id client name kind lease_ms hold_max_ms fixed aggressive confirm
  *        no_reentry no_local_hand_over permits capacity lock_delay_ms priority
  *                                            a lock

@@ -154,6 +154,8 @@ static const char *event_word(snib_event_kind kind)
         return "state";
     case SNIB_EVENT_PASSED:
         return "passed";
+    case SNIB_EVENT_STORE_CHANGED:
+        return "store changed";
     }
     return "?";
 }

@@ -20,6 +20,7 @@ snib_err do_open(struct command *command, struct line *line,
     options.request_ms = int_of(command, "request_ms", 0);
     options.no_deadlock_check = flag_of(command, "no_deadlock_check");
     options.log = on_log;
+    options.store_events = flag_of(command, "store_events");
     const char *login = text_of(command, "login", NULL, NULL);
     if (login) { /* kept to the end */
         options.login = on_login;
@@ -28,6 +29,9 @@ snib_err do_open(struct command *command, struct line *line,
     snib_err err = snib_client_open(&options, &object->client, error);
     if (err == SNIB_ERR_OK) {
         line_text(line, "url", snib_client_url(object->client));
+    }
+    if (err == SNIB_ERR_OK && options.store_events) {
+        need_listener(object->client);
     }
     return err;
 }

@@ -435,6 +435,7 @@ static struct snib_lock **pair_of(struct world *w)
       snib_semaphore_add(w->c, "x", 0, 2, &e))                                 \
     X(snib_test_advance, VIRTUAL | NO_TEXT, snib_test_advance(w->c, 1))        \
     X(snib_test_drop_replies, NO_TEXT, snib_test_drop_replies(w->c, 0))        \
+    X(snib_test_restart, NO_TEXT, snib_test_restart(w->c))                     \
     X(snib_test_expire, NO_TEXT, snib_test_expire(w->c, "x"))                  \
     X(snib_test_steal, NO_TEXT, snib_test_steal(w->c, "x", 1000))              \
     X(snib_value_get, 0, snib_value_get(w->c, "v", 0, &w->value, &e))          \

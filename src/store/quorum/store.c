@@ -62,7 +62,9 @@ static void store_give_back(struct snib__quorum *q, uint32_t k)
     q->out->shut |= n->out.shut << at;
     q->out->login |= n->out.login << at;
     q->out->refused |= n->out.refused << at;
+    q->out->changed |= n->out.changed;
     n->out.open = n->out.shut = n->out.login = n->out.refused = 0;
+    n->out.changed = false;
 }
 
 static void store_take_answers(struct snib__quorum *q, snib_instant now,

@@ -73,6 +73,7 @@ typedef enum session_state {
     SESSION_HELLO,   /* connected; the answer to HELLO is awaited           */
     SESSION_SELECT,
     SESSION_PROBE, /* with a login: may it run our scripts to their end?    */
+    SESSION_INFO,  /* which life of the server this is, for who asked       */
     SESSION_TIME,  /* the server's clock is being read                      */
     SESSION_SUBSCRIBE,
     SESSION_REPLICA, /* a replica answered; ROLE asks which its primary is  */
@@ -85,6 +86,7 @@ typedef enum job {
     JOB_HELLO,
     JOB_SELECT,
     JOB_PROBE,
+    JOB_INFO,
     JOB_TIME,
     JOB_SUBSCRIBE,
     JOB_UNSUBSCRIBE, /* for a login: see login.c */
@@ -111,8 +113,16 @@ struct flight {
     bool last;      /* one reply answers all flights up to this one         */
 };
 
+/* What a greeting says of the server; text "" and number 0: it does not say. */
+struct greeting {
+    char product[32], version[48], role[16], run_id[48];
+    int64_t number; /* of the connection, counted since the server began    */
+};
+
 struct session {
     session_state state;
+    struct greeting greeting;
+    snib_instant opened; /* when it was connected                           */
     bool barred; /* resting because the greeting was refused for good       */
     bool doomed; /* closed when nothing is awaited: it answered READONLY    */
     bool ended;  /* … or that its login is over                             */
@@ -179,10 +189,12 @@ struct snib__redis {
     uint32_t generation;       /* of the subscription's connection          */
     bool heard;                /* the subscription was up once              */
     char channel[64];
-    /* As the latest answer to HELLO said. */
-    struct {
-        char product[32], version[48], role[16];
-    } hello;
+    struct greeting shown; /* of the latest greeting                        */
+    /* The server that was READY last, and when its highest number was heard:
+     * to know it again (state.c). */
+    struct greeting met;
+    snib_instant met_at; /* 0: none was                                     */
+    bool watch;          /* tell when it is another one                     */
     /* What is known of the server. An instant of 0: that is not so. */
     struct {
         snib_instant wanted;    /* when a connection was first asked for    */
@@ -227,8 +239,13 @@ void snib__state_read(const struct snib__redis *, snib_instant now,
 /* The value of a field of HELLO's answer; NULL: it has none. */
 const struct snib__resp_cell *snib__state_field(const struct snib__resp_cell *,
                                                 const char *name);
-/* Keep what that answer says of the server. */
-void snib__state_hello(struct snib__redis *, const struct snib__resp_cell *);
+/* Keep what that answer says of the server, and what the one to INFO does. */
+void snib__state_hello(struct snib__redis *, int i,
+                       const struct snib__resp_cell *);
+void snib__state_info(struct snib__redis *, int i,
+                      const struct snib__resp_cell *);
+/* The connection is READY: is the server another one than the last? */
+void snib__state_met(struct snib__redis *, snib_instant now, int i);
 void snib__state_server(const struct snib__redis *, snib_instant now,
                         struct snib__server *);
 

@@ -1,7 +1,8 @@
 /* store/redis/session.c — a connection's greeting, in one switch.
  *
- *   DOWN -> OPENING -> LOGIN? -> HELLO -> SELECT? -> PROBE? -> TIME -> READY
- *             ^                    |       (SUBS: SELECT? -> SUBSCRIBE -> READY)
+ *   DOWN -> OPENING -> LOGIN? -> HELLO -> SELECT? -> PROBE? -> INFO? -> TIME
+ *             ^                    |               -> READY
+ *             |                    |       (SUBS: SELECT? -> SUBSCRIBE -> READY)
  *             |                    +-> REPLICA: the wrong server; ROLE names its
  *          RESTING <- CLOSING          primary
  *     any failure: RESTING (back-off), or CLOSING first when it is still open;
@@ -78,6 +79,12 @@ static void session_begin(struct snib__redis *s, snib_instant now, int i,
     if (i == SUBS) {
         snib__login_subscribe(s, now);
     } else {
+        if (s->watch) {
+            snib__resp_begin(out, 2);
+            snib__resp_text(out, "INFO");
+            snib__resp_text(out, "server");
+            session_greet(s, now, i, JOB_INFO);
+        }
         snib__resp_begin(out, 1);
         snib__resp_text(out, "TIME");
         session_greet(s, now, i, JOB_TIME);
@@ -92,6 +99,7 @@ void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
 {
     struct session *l = &s->session[i];
     snib__buf_clear(&s->out->conn[i].out);
+    l->opened = now;
     if (!snib__resp_reset(l->resp) || !snib__session_has_room(s, i, 5)) {
         l->state = SESSION_HELLO;
         snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
@@ -140,6 +148,7 @@ static void session_ready(struct snib__redis *s, snib_instant now, int i)
     l->text[0] = 0;
     l->refused = false;
     s->ever = true;
+    snib__state_met(s, now, i);
     if (i != SUBS) {
         snib__state_good(s, now);
     }
@@ -204,7 +213,7 @@ static bool session_is_primary(struct snib__redis *s, snib_instant now, int i,
     struct session *l = &s->session[i];
     const struct snib__resp_cell *mode = snib__state_field(c, "mode");
     const struct snib__resp_cell *role = snib__state_field(c, "role");
-    snib__state_hello(s, c);
+    snib__state_hello(s, i, c);
     if (snib__resp_is(mode, "cluster")) {
         snib__session_cut(
             s, now, i, true, SNIB_ERR_CONFIG,
@@ -298,11 +307,16 @@ static bool session_may_run(struct snib__redis *s, snib_instant now, int i,
     return may;
 }
 
+static session_state session_after_probe(const struct snib__redis *s)
+{
+    return s->watch ? SESSION_INFO : SESSION_TIME;
+}
+
 static session_state session_after_select(const struct snib__redis *s, int i)
 {
     return i == SUBS              ? SESSION_SUBSCRIBE
            : s->session[i].probes ? SESSION_PROBE
-                                  : SESSION_TIME;
+                                  : session_after_probe(s);
 }
 
 void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
@@ -345,6 +359,12 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
         if (!session_may_run(s, now, i, c)) {
             return;
         }
+        snib__session_pop(l, &f);
+        s->out->conn[i].awaited--;
+        l->state = session_after_probe(s);
+        break;
+    case SESSION_INFO:
+        snib__state_info(s, i, c);
         snib__session_pop(l, &f);
         s->out->conn[i].awaited--;
         l->state = SESSION_TIME;

@@ -189,6 +189,7 @@ static snib_instant store_session_due(const struct snib__redis *s, int i)
     case SESSION_REPLICA:
     case SESSION_SELECT:
     case SESSION_PROBE:
+    case SESSION_INFO:
     case SESSION_TIME:
     case SESSION_SUBSCRIBE:
         break;
@@ -237,6 +238,7 @@ static void store_session_tick(struct snib__redis *s, snib_instant now, int i)
     case SESSION_REPLICA:
     case SESSION_SELECT:
     case SESSION_PROBE:
+    case SESSION_INFO:
     case SESSION_TIME:
     case SESSION_SUBSCRIBE:
     case SESSION_READY:
