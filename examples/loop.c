@@ -56,6 +56,7 @@ static void on_event(const struct snib_event *event)
         break;
     case SNIB_EVENT_PASSED: /* of latches and barriers                        */
     case SNIB_EVENT_DONE:   /* of everything else                             */
+    case SNIB_EVENT_STORE_CHANGED: /* only where it is asked for              */
         break;
     }
 }

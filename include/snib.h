@@ -341,6 +341,28 @@ struct snib_status {
 #define SNIB_LOG_INFO  2
 #define SNIB_LOG_DEBUG 3
 
+/* A login that the program gives (snib_client_options.login): the question, and
+ * room for the answer. The struct is the library's, and may grow at its end. It
+ * is overwritten with zeros when the answer has been taken; what the program
+ * itself keeps of a password is its own to wipe. */
+struct snib_login {
+    /* Whose login is wanted: "HOST:PORT", "[V6]:PORT", or the path of a Unix
+     * socket; of a quorum, one of its servers. host is the same without port
+     * and brackets, "" for a socket; then port is 0. */
+    const char *address;
+    const char *host;
+    uint16_t port;
+    /* The server has just refused what this function gave for it, or no longer
+     * takes it as valid: give no copy that was kept, fetch another. */
+    bool refused;
+    /* The answer, empty at first. How long it is good, from now on, in ms; 0:
+     * for ever. */
+    int64_t valid_ms;
+    char user[256];      /* "": the server's default user                    */
+    char password[8192]; /* "" with user "": without a login                 */
+    char text[200];      /* why there is none: one line, no secrets          */
+};
+
 struct snib_client_options {
     size_t size; /* sizeof this struct; see SNIB_INIT               */
     /* NULL: the environment's SNIB_URL, and without that the default file. This
@@ -367,6 +389,33 @@ struct snib_client_options {
      * the waiting owners of this client hold. Nobody finds circles through this
      * client then. */
     bool no_deadlock_check;
+    /* Gives user and password, in place of those in the URL (both: USAGE); for
+     * passwords that change, and tokens that are short-lived. It is called
+     * whenever a connection logs in: at most three for each server, and again
+     * when a connection is lost, or four fifths of the time that it gave are
+     * over. The connection then logs in anew without a break; what is held or
+     * waited for goes on. A store that takes no login never calls it.
+     *
+     * It runs on a thread of the library's, with all signals blocked and no
+     * lock held, and never twice at a time for one client. It may block for as
+     * long as it takes: the calls that wait for it keep their limits. Of this
+     * client it may call what does no I/O, and close; a stop does no more than
+     * close there, and free must not be called. stop and free, called
+     * elsewhere, wait for it: give it a limit of its own. Afterwards it is not
+     * called any more.
+     *
+     * It answers OK; DENIED, which is told at once, like a refused login, and
+     * asked again after 5 s at the earliest; or any other error, which is told
+     * as UNREACHABLE, with its text: like a server that is not there it is
+     * tried again after 20 ms, doubling to 1 s, until the limits of those who
+     * wait. When the server refuses the login the function is asked once more,
+     * with `refused` set, before anybody is told DENIED. */
+    snib_err (*login)(void *data, struct snib_login *);
+    void *login_data; /* passed to login */
+    /* Tell by SNIB_EVENT_STORE_CHANGED (snib/event.h) when another server
+     * answers than before. Redis: costs one command more (INFO) each time a
+     * connection is made. */
+    bool store_events;
 };
 
 /* Initialiser for option structs, in C only. In C++ value-initialise the struct
@@ -382,7 +431,7 @@ struct snib_client_options {
  *
  * Errors: USAGE, CONFIG, STORE, UNSUPPORTED, LIMIT, FORKED, NOMEM.
  *
- *   USAGE        the URL or an option is wrong
+ *   USAGE        the URL or an option is wrong, or there are two logins
  *   CONFIG       the file is not usable, or is on a network file system
  *   STORE        a lock file that may be usable later: another process writes
  *                and does not end, or the disk is full or fails

@@ -196,6 +196,7 @@ void sim_driver_input(struct sim_world *w, int client,
         break;
     case SNIB__IN_NOTIFIED:
     case SNIB__IN_TICK:
+    case SNIB__IN_LOGIN: /* no world has logins */
         break;
     }
     if (d->missed || d->notices) {

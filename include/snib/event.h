@@ -60,7 +60,8 @@ typedef enum snib_event_kind {
     SNIB_EVENT_STATE,  /* a grant acquired by acquire_start changed          */
     SNIB_EVENT_PASSED, /* answer to a wait_start of snib/latch.h: passed;
                         * nothing is held */
-    SNIB_EVENT_DONE    /* answer to any other start; see error                */
+    SNIB_EVENT_DONE,   /* answer to any other start; see error                */
+    SNIB_EVENT_STORE_CHANGED /* another server answers (store_events) */
 } snib_event_kind;
 
 /* An event. What is set in it, by kind; all else is 0 (acquire_start stands for
@@ -75,6 +76,8 @@ typedef enum snib_event_kind {
  *                           for this handle
  *   PASSED   ticket, token  of the …_start        OK           RELEASED, NONE
  *   DONE     ticket only    of the …_start        OK or error  RELEASED, NONE
+ *   STORE_CHANGED
+ *            0              NULL                  OK           RELEASED, NONE
  *
  * Errors of SNIB_EVENT_REFUSED: those of snib_try_for, CANCELLED
  * (snib_client_cancel), never FORKED (a child gets no events), LIMIT, USAGE
@@ -96,7 +99,19 @@ typedef enum snib_event_kind {
  * with snib_release: until then its owner cannot acquire the lock. Several
  * handles may hold one grant (re-entry). Each has a STATE of its own, with its
  * `user`, if its first hold was an acquire_start. After a handle's last hold is
- * given back no STATE comes of it any more. */
+ * given back no STATE comes of it any more.
+ *
+ * STORE_CHANGED comes only to a client with the option store_events. Another
+ * server answers under its URL than before, or the same one was restarted: it
+ * may have forgotten what it was told. Nothing has to be done for locks, whose
+ * losses are told as always; it is for programs that keep something of their
+ * own on that server, and for logs. snib_client_server says which server it is.
+ * However often it happens, at most one such event waits to be fetched. A client
+ * notices it when it connects again: one that neither holds nor waits nor asks
+ * for anything does not. Redis: by the server's run id, if the user has the
+ * right to INFO; else by another name or version, or by connections whose
+ * numbers begin anew, which may miss a change. A quorum: of any of its servers.
+ * A lock file: never. */
 struct snib_event {
     snib_event_kind kind;
     struct snib_grant grant;

@@ -1,5 +1,5 @@
-/* snib/inspect.h — who holds a lock and who waits, ending a grant by force, and
- * the check-up of a store.
+/* snib/inspect.h — who holds a lock and who waits, ending a grant by force, the
+ * check-up of a store, and its server.
  *
  *   struct snib_view *v;
  *   if (!snib_client_inspect(client, "nightly", 0, &v, &err)) {
@@ -9,7 +9,8 @@
  *   }
  *
  * Any thread. The calls block up to request_ms, so in a pull client use their
- * started forms (USAGE otherwise; snib/event.h). */
+ * started forms (USAGE otherwise; snib/event.h); but for snib_client_server,
+ * which any client may call. */
 #ifndef SNIB_INSPECT_H
 #define SNIB_INSPECT_H
 
@@ -182,6 +183,43 @@ SNIB_API SNIB_CHECK snib_err snib_client_doctor(
 SNIB_API SNIB_CHECK snib_err snib_client_doctor_start(
     struct snib_client *, void (*tell)(void *data, const struct snib_finding *),
     void *data, void *user, uint64_t *ret_ticket, struct snib_error *reterr);
+
+/* The server that a client talks to, as far as the client knows from what it
+ * has been told; nothing is sent to find out. Strings are never NULL; "": not
+ * known, or there is no such thing. */
+struct snib_server {
+    /* "db:6379", "[::1]:6379", the path of a Unix socket; "sqlite:/path/to/file",
+     * "memory:NAME"; of a quorum its servers' addresses, joined by ','. */
+    const char *address;
+    const char *product; /* "redis", "valkey", "sqlite", "memory", …        */
+    const char *version; /* of the product: "7.0.15"                        */
+    const char *role;    /* "primary", "replica"                            */
+    /* The number that the server has drawn for this life of it: another one
+     * after a restart. */
+    const char *run_id;
+    int64_t connected_ms; /* how long there is a connection; -1: none        */
+    /* As in struct snib_store_status, of this server. */
+    bool reachable;
+    snib_err error;
+    const char *text;
+    /* Of a quorum: its servers in the order of the URL. What is "" then, and
+     * -1, is said of each of them. Else none. */
+    size_t server_count;
+    const struct snib_server *const *servers;
+};
+
+/* The server. Any client, any thread, any time before snib_client_free; no I/O
+ * is done or waited for. Free it with snib_server_free. *ret is NULL on error.
+ *
+ * On Redis product, version and role are known since the first greeting that
+ * was answered, and stay what the latest one said. run_id is "" where nobody
+ * asked for it.
+ *
+ * Errors: FORKED, NOMEM. */
+SNIB_API SNIB_CHECK snib_err snib_client_server(struct snib_client *,
+                                                struct snib_server **ret,
+                                                struct snib_error *reterr);
+SNIB_API void snib_server_free(struct snib_server *); /* NULL is allowed */
 
 #ifdef __cplusplus
 }

@@ -27,6 +27,13 @@ SNIB_API SNIB_CHECK snib_err snib_test_advance(struct snib_client *,
 SNIB_API SNIB_CHECK snib_err snib_test_drop_replies(struct snib_client *,
                                                     uint32_t n);
 
+/* Let the space forget all locks and values, as a server does that is killed and
+ * has kept nothing; tokens go on rising. All its clients are told at once, as by
+ * broken connections: what they hold is lost (FORGOTTEN), unless somebody has
+ * been quicker (STOLEN); who waits asks anew; where they are wanted there is a
+ * SNIB_EVENT_STORE_CHANGED. Errors: those common to all. */
+SNIB_API SNIB_CHECK snib_err snib_test_restart(struct snib_client *);
+
 /* End the lease of this name in the store now, as if it had run out. Errors:
  * those common to all, NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_test_expire(struct snib_client *,

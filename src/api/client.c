@@ -58,6 +58,12 @@ static snib_err client_read_options(const struct snib_client_options *given,
     c->pull = o->pull;
     c->log.tell = o->log;
     c->log.data = o->data;
+    c->ops.of_store = o->store_events;
+    c->logins.ask = o->login;
+    c->logins.data = o->login_data;
+    if (o->login && !(c->logins.room = snib__alloc(sizeof *c->logins.room))) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
     return SNIB_ERR_OK;
 }
 
@@ -98,6 +104,20 @@ static snib_err client_find_store(const char *scheme,
                       scheme, offered);
 }
 
+/* Two logins: which of them is meant? */
+static snib_err client_check_login(const struct snib_client *c,
+                                   const struct snib__url *url,
+                                   struct snib_error *reterr)
+{
+    if (c->logins.ask && (url->user || url->password)) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: there is a login in the URL, and the option "
+                          "login is set, too; leave one of them out",
+                          url->safe);
+    }
+    return SNIB_ERR_OK;
+}
+
 static snib_err client_open_engine(struct snib_client *c,
                                    const struct snib__url *url,
                                    const struct snib_client_options *o,
@@ -118,6 +138,8 @@ static snib_err client_open_engine(struct snib_client *c,
         .self = &about,
         .wall_offset_ns = snib__wall_offset(),
         .deadlocks = !o->no_deadlock_check,
+        .login = c->logins.ask,
+        .watch = o->store_events,
         .log = c->log.tell ? snib__parts_keep_log : NULL,
         .log_data = c};
     snib__self_about(&about, o->program, o->reason);
@@ -166,6 +188,9 @@ snib_err snib_client_open(const struct snib_client_options *options,
     }
     if (!err) {
         err = snib__url_parse(text, &url, reterr);
+    }
+    if (!err) {
+        err = client_check_login(c, url, reterr);
     }
     if (!err && !(c->url = snib__strdup(url->safe))) {
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
@@ -258,6 +283,15 @@ void snib_client_close(struct snib_client *c)
     snib__step_end(&s);
 }
 
+/* Does on_change run on this thread, or the function that gives logins? */
+static bool client_is_called_back(const struct snib_client *c)
+{
+    const struct snib__logins *l = &c->logins;
+    return (!c->pull && c->notices.telling &&
+            pthread_equal(c->notices.teller, pthread_self())) ||
+           (l->thread.on && pthread_equal(l->thread.id, pthread_self()));
+}
+
 void snib_client_stop(struct snib_client *c)
 {
     struct snib__step s;
@@ -266,10 +300,8 @@ void snib_client_stop(struct snib_client *c)
     }
     snib_client_close(c);
     snib__step_begin(&s, c);
-    if (!c->pull && c->notices.telling &&
-        pthread_equal(c->notices.teller, pthread_self())) {
-        snib__step_end(
-            &s); /* from on_change: the background thread cannot join itself */
+    if (client_is_called_back(c)) { /* a thread cannot join itself */
+        snib__step_end(&s);
         return;
     }
     if (c->stopping) { /* its threads are joined once */
@@ -290,11 +322,12 @@ void snib_client_stop(struct snib_client *c)
     snib__step_act(&s);
     snib__step_end(&s);
     snib__resolve_cut(c);
+    snib__login_join(c);
     snib__background_join(c);
     snib__worker_join(c);
     snib__step_begin(&s, c);
-    c->background.on = c->worker.on =
-        false; /* late callers may still read these */
+    /* late callers may still read these */
+    c->background.on = c->worker.on = c->logins.thread.on = false;
     snib__sockets_end(c);
     snib__loop_end(c);
     c->ended = true;
@@ -315,6 +348,7 @@ void snib_client_free(struct snib_client *c)
     snib__parts_free(c, true);
     pthread_cond_destroy(&c->notices.told);
     pthread_cond_destroy(&c->work);
+    pthread_cond_destroy(&c->logins.more);
     pthread_mutex_destroy(&c->mu);
     snib__free(c);
 }

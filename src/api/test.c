@@ -50,6 +50,17 @@ snib_err snib_test_drop_replies(struct snib_client *client, uint32_t n)
     return err;
 }
 
+snib_err snib_test_restart(struct snib_client *client)
+{
+    void *memory;
+    snib_err err = test_memory_of(client, &memory);
+    if (!err) {
+        snib__memory_restart(memory);
+        snib__client_kick(client);
+    }
+    return err;
+}
+
 snib_err snib_test_expire(struct snib_client *client, const char *name)
 {
     struct snib__name *made;

@@ -12,8 +12,17 @@ void snib__buf_init(struct snib__buf *b, size_t limit)
     *b = (struct snib__buf){.limit = limit};
 }
 
+/* Overwrite the bytes at [from, till) if the buffer holds something secret. */
+static void buf_cover(struct snib__buf *b, size_t from, size_t till)
+{
+    if (b->secret && from < till) {
+        explicit_bzero(b->data + from, till - from);
+    }
+}
+
 void snib__buf_free(struct snib__buf *b)
 {
+    buf_cover(b, b->start, b->end);
     snib__free(b->data);
     snib__buf_init(b, b->limit);
 }
@@ -26,10 +35,33 @@ void snib__buf_wipe(struct snib__buf *b)
     snib__buf_clear(b);
 }
 
+void snib__buf_hide(struct snib__buf *b)
+{
+    b->secret = true;
+}
+
 void snib__buf_clear(struct snib__buf *b)
 {
+    buf_cover(b, b->start, b->end);
     b->start = b->end = 0;
-    b->failed = false;
+    b->failed = b->secret = false;
+}
+
+/* realloc might leave a copy behind. */
+static uint8_t *buf_move(struct snib__buf *b, size_t size, size_t cap)
+{
+    if (!b->secret) {
+        return snib__realloc(b->data, cap);
+    }
+    uint8_t *data = snib__alloc(cap);
+    if (data && size) {
+        memcpy(data, b->data, size);
+    }
+    if (data) {
+        buf_cover(b, 0, size);
+        snib__free(b->data);
+    }
+    return data;
 }
 
 bool snib__buf_grow(struct snib__buf *b, size_t n)
@@ -44,6 +76,7 @@ bool snib__buf_grow(struct snib__buf *b, size_t n)
     }
     if (b->start) {
         memmove(b->data, b->data + b->start, size);
+        buf_cover(b, size, b->end);
         b->start = 0;
         b->end = size;
         if (b->cap - size > n) {
@@ -54,7 +87,7 @@ bool snib__buf_grow(struct snib__buf *b, size_t n)
     while (cap - size <= n) {
         cap *= 2;
     }
-    uint8_t *data = snib__realloc(b->data, cap);
+    uint8_t *data = buf_move(b, size, cap);
     if (!data) {
         b->failed = true;
         return false;
@@ -111,9 +144,11 @@ void snib__buf_printf(struct snib__buf *b, const char *fmt, ...)
 
 void snib__buf_consume(struct snib__buf *b, size_t n)
 {
+    buf_cover(b, b->start, b->start + n);
     b->start += n;
     if (b->start == b->end) {
         b->start = b->end = 0;
+        b->secret = false;
     }
 }
 

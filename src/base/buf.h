@@ -18,6 +18,7 @@ struct snib__buf {
     size_t cap;
     size_t limit; /* size() never exceeds it */
     bool failed;
+    bool secret; /* snib__buf_hide */
 };
 
 void snib__buf_init(struct snib__buf *, size_t limit);
@@ -29,6 +30,9 @@ void snib__buf_wipe(struct snib__buf *);  /* the same, with the memory
                                              overwritten */
 void snib__buf_puts(struct snib__buf *, const char *s);
 void snib__buf_put_i64(struct snib__buf *, int64_t v); /* decimal */
+/* Something secret will be appended: from now on, until the buffer is empty,
+ * bytes that leave a place in memory are overwritten there. */
+void snib__buf_hide(struct snib__buf *);
 /* Writes v in decimal at the end of `text`; returns where it begins. No NUL. */
 enum { SNIB__I64_TEXT = 24 };
 const char *snib__i64_text(char text[SNIB__I64_TEXT], int64_t v);

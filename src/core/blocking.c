@@ -298,6 +298,7 @@ static void blocking_input(struct snib__store *s, snib_instant now,
     case SNIB__IN_BYTES:
     case SNIB__IN_CLOSED:
     case SNIB__IN_REFUSED:
+    case SNIB__IN_LOGIN: /* and nobody to log in to */
         break;
     }
 }
@@ -407,6 +408,18 @@ static void blocking_state(const struct snib__store *s, snib_instant now,
     ret->since = s->last.since;
     ret->nodes_reachable = ret->reachable;
     memcpy(ret->text, s->last.text, sizeof ret->text);
+}
+
+static bool blocking_server(const struct snib__store *s, snib_instant now,
+                            uint32_t node, struct snib__server *ret)
+{
+    ret->state.nodes = 1;
+    blocking_state(s, now, &ret->state);
+    snprintf(ret->product, sizeof ret->product, "%s", s->ops->scheme);
+    if (s->ops->server) {
+        s->ops->server(s->instance, ret);
+    }
+    return node == 0;
 }
 
 static void blocking_come_back(struct snib__store *s, snib_instant now,
@@ -550,5 +563,6 @@ const struct snib__store_ops snib__blocking_store_ops = {
     .input = blocking_input,
     .due = blocking_due,
     .state = blocking_state,
+    .server = blocking_server,
     .free = blocking_free_store,
 };

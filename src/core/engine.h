@@ -39,6 +39,8 @@ struct snib__engine_config {
     /* REALTIME − BOOTTIME; only for the "since" that others are shown. */
     int64_t wall_offset_ns;
     bool deadlocks; /* scan for them, and let others see our waits */
+    bool login;     /* the program gives the logins */
+    bool watch;     /* for another server: out->changed */
     void (*log)(void *data, int level, const char *line);
     void *log_data;
 };
@@ -54,6 +56,9 @@ struct snib__store *snib__engine_store(struct snib__engine *);
 /* How the store is, as far as the client knows; no I/O. */
 void snib__engine_store_state(const struct snib__engine *, snib_instant now,
                               struct snib__store_state *ret);
+/* What is known of a server, as snib__store_ops.server says it. */
+bool snib__engine_server(const struct snib__engine *, snib_instant now,
+                         uint32_t node, struct snib__server *ret);
 /* The tickets of this engine begin with this generation. Before the first
  * acquire. */
 void snib__engine_first_ticket(struct snib__engine *, uint32_t generation);

@@ -21,7 +21,9 @@ static snib_err engine_open_store(struct snib__engine *e,
     struct snib__store_config sc = {.url = cfg->url,
                                     .out = &e->out,
                                     .request = cfg->request,
-                                    .wall_offset_ns = cfg->wall_offset_ns};
+                                    .wall_offset_ns = cfg->wall_offset_ns,
+                                    .login = cfg->login,
+                                    .watch = cfg->watch};
     for (int i = 0; i < 4; i++) {
         sc.seed.v[i] = snib__rng_next(&e->rng);
     }

@@ -278,7 +278,8 @@ typedef enum snib__input_kind {
     SNIB__IN_CLOSED,   /* by the peer, by an error, or after out->shut */
     SNIB__IN_REFUSED,  /* it could not be connected; bytes: the cause (text) */
     SNIB__IN_NOTIFIED, /* the notifier's descriptor is readable */
-    SNIB__IN_TICK      /* the instant of due() has come */
+    SNIB__IN_TICK,     /* the instant of due() has come */
+    SNIB__IN_LOGIN     /* what out->login asked for: login, err */
 } snib__input_kind;
 
 struct snib__input {
@@ -287,6 +288,10 @@ struct snib__input {
     bool hopeless;     /* REFUSED: there is no such host */
     const void *bytes; /* borrowed for the call */
     size_t size;
+    /* LOGIN: what the program answered; borrowed for the call, and wiped after
+     * it. err not OK: it has none; login->text says why. */
+    const struct snib_login *login;
+    snib_err err;
 };
 
 /* Everything a step may want, as data. The engine owns it, the driver drains
@@ -295,6 +300,9 @@ struct snib__out {
     struct snib__list answered; /* requests with their answers set */
     struct snib__list exec;     /* requests for a blocking store */
     uint32_t open, shut;        /* a bit per connection: connect / close it */
+    /* A bit per connection: ask the program for a login (the input is LOGIN);
+     * of these, where the server has refused the login before. */
+    uint32_t login, refused;
     /* Ids of grants that somebody is said to have ended (revoke). That is a
      * hint: the engine asks by a renewal. When more come than fit, it asks for
      * all it holds. */
@@ -306,6 +314,8 @@ struct snib__out {
     /* A RENEW that is not sent yet has err and reterr set: why it could not
      * be. */
     bool stuck;
+    /* Another server answers than the last one, or that one has lived anew. */
+    bool changed;
     bool holds; /* set by the engine: something is held */
     /* Set by the engine: something has been held for a second, at least once.
      * From then on a store that pushes opens the way by which it is told of
@@ -346,6 +356,10 @@ struct snib__store_config {
     uint64_t client[2];    /* the client's id */
     /* REALTIME − BOOTTIME; 0: not known. Only to show, never for a lease. */
     int64_t wall_offset_ns;
+    /* The program gives the logins: a store that logs in asks by out->login. */
+    bool login;
+    /* Find out whether it is another server that answers: out->changed. */
+    bool watch;
 };
 
 /* How the store is, as far as the client knows without asking it. */
@@ -356,6 +370,15 @@ struct snib__store_state {
     uint32_t nodes, nodes_reachable;
     bool behind;    /* a node is still being told what was answered already */
     char text[252]; /* one clean line, never a password; "": all is well */
+};
+
+/* What the client knows of a server without asking it. Clean text; "": not
+ * known. */
+struct snib__server {
+    struct snib__store_state state;
+    char address[264];
+    char product[32], version[48], role[16], run_id[48];
+    snib_instant connected; /* 0: there is no connection */
 };
 
 struct snib__store_ops {
@@ -378,6 +401,11 @@ struct snib__store_ops {
      * zeroed *ret. */
     void (*state)(const struct snib__store *, snib_instant now,
                   struct snib__store_state *ret);
+    /* What is known of a server; does no I/O. node 0: of the only one, or of
+     * the quorum as one; 1 and up: of each server of a quorum. False: there is
+     * none of that number. The caller has zeroed *ret. NULL: nothing is. */
+    bool (*server)(const struct snib__store *, snib_instant now, uint32_t node,
+                   struct snib__server *ret);
     /* Called in any state; answers nothing, forgets all requests. */
     void (*free)(struct snib__store *);
 };
@@ -400,6 +428,9 @@ struct snib__blocking_ops {
      * to ids (at most max) and returns how many. Called with the client's mutex
      * held: it must not block. */
     uint32_t (*notified)(void *, uint64_t (*ids)[2], uint32_t max);
+    /* Fills in version and run_id. Called with the client's mutex held, also
+     * while exec() runs: it must not block. NULL: nothing is known. */
+    void (*server)(void *, struct snib__server *ret);
     void (*free)(void *);
 };
 

@@ -18,6 +18,17 @@ void snib__engine_store_state(const struct snib__engine *e, snib_instant now,
     }
 }
 
+bool snib__engine_server(const struct snib__engine *e, snib_instant now,
+                         uint32_t node, struct snib__server *ret)
+{
+    *ret = (struct snib__server){.state.nodes = 1};
+    if (e->ops->server) {
+        return e->ops->server(e->store, now, node, ret);
+    }
+    snib__engine_store_state(e, now, &ret->state);
+    return node == 0;
+}
+
 snib_err snib__engine_late(const struct snib__engine *e, snib_instant now,
                            snib_err why, struct snib_error *ret)
 {

@@ -264,6 +264,18 @@ struct snib__thread {
     pthread_t id;
 };
 
+/* Logins that the program gives: login.c. */
+struct snib__logins {
+    snib_err (*ask)(void *, struct snib_login *); /* NULL: it gives none */
+    void *data;
+    /* A bit per connection: a login is wanted; of these, where the server has
+     * refused the one before. */
+    uint32_t wanted, refused;
+    struct snib__thread thread;
+    pthread_cond_t more;
+    struct snib_login *room; /* the thread's, while it runs */
+};
+
 /* Operations: op.c. */
 struct snib__ops {
     struct snib__list pending;   /* acquires */
@@ -275,6 +287,8 @@ struct snib__ops {
     uint64_t count;              /* tickets given: snib__op_open */
     int fd;                      /* an eventfd: set while there are events */
     bool set;
+    bool of_store;           /* the program wants the event below */
+    struct snib__op changed; /* another server answers; at most one unfetched */
 };
 
 /* What owners are told: watch.c. */
@@ -317,6 +331,7 @@ struct snib_client {
     struct snib__exec exec;
     struct snib__socket sock[SNIB__SOCKETS];
     struct snib__list jobs; /* look-ups of host names: resolver.c */
+    struct snib__logins logins;
     struct snib__loop loop;
     struct snib__thread background, worker;
     pthread_cond_t work; /* for the worker */

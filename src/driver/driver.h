@@ -66,6 +66,9 @@ int snib__thread_start(pthread_t *, void *(*body)(void *), void *);
 bool snib__worker_need(struct snib_client *);
 /* The worker's thread (worker.c). */
 void *snib__worker_body(void *client);
+/* The same for the thread that asks the program for logins (login.c). */
+bool snib__login_need(struct snib_client *);
+void *snib__login_body(void *client);
 
 /* -- step.c: a visit to the client ----------------------------------------- */
 
@@ -151,6 +154,8 @@ void snib__sockets_free(struct snib_client *);
 /* Do what the engine wants of its connections. */
 void snib__sockets_open_and_shut(struct snib__step *);
 void snib__sockets_send(struct snib__step *);
+/* Have the program asked for the logins that the engine wants. */
+void snib__sockets_log_in(struct snib__step *);
 /* The sockets on which an answer is due, and those that may speak unasked. */
 void snib__sockets_need(const struct snib_client *, uint32_t *ret_replies,
                         uint32_t *ret_pushes);
@@ -186,6 +191,9 @@ snib_err snib__direct_op_ask(struct snib__step *, struct snib__direct_op *,
 void snib__direct_op_ask_again(struct snib__step *, struct snib__direct_op *);
 /* The request of one that was started is answered. */
 void snib__direct_op_answered(struct snib__step *, struct snib__direct_op *);
+
+/* The store says that another server answers: an event, where they are wanted. */
+void snib__op_store_changed(struct snib__step *);
 
 /* -- watch.c: telling the owner -------------------------------------------- */
 
@@ -347,7 +355,7 @@ void snib__ops_due(struct snib__step *);
 /* The client is closed, or stopped: end what was started. */
 void snib__ops_close(struct snib__step *);
 
-/* -- background.c, worker.c ------------------------------------------------ */
+/* -- background.c, worker.c, login.c --------------------------------------- */
 
 snib_err snib__background_start(struct snib_client *,
                                 struct snib_error *reterr);
@@ -366,6 +374,8 @@ void snib__background_round(struct snib__step *, int patience_ms);
  * under the mutex when both threads have ended. */
 void snib__background_join(struct snib_client *);
 void snib__worker_join(struct snib_client *);
+/* It waits for the program's answer. */
+void snib__login_join(struct snib_client *);
 
 /* -- parts.c, self.c ------------------------------------------------------- */
 

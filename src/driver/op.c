@@ -23,6 +23,18 @@ void snib__op_push(struct snib__step *s, struct snib__op *op)
     s->event = true;
 }
 
+void snib__op_store_changed(struct snib__step *s)
+{
+    struct snib__ops *ops = &s->c->ops;
+    s->c->out->changed = false;
+    if (ops->of_store && !snib__linked(&ops->changed.link)) {
+        ops->changed.keep = true;
+        ops->changed.ev = (struct snib_event){.kind = SNIB_EVENT_STORE_CHANGED,
+                                              .state = SNIB_STATE_RELEASED};
+        snib__op_push(s, &ops->changed);
+    }
+}
+
 /* An operation of a batch was answered; ev has the answer. */
 static void op_count_down(struct snib__step *s, struct snib__op *op)
 {

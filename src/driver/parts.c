@@ -25,6 +25,7 @@ void snib__parts_init(struct snib_client *c)
     pthread_mutex_init(&c->mu, NULL);
     pthread_cond_init(&c->notices.told, NULL);
     pthread_cond_init(&c->work, NULL);
+    pthread_cond_init(&c->logins.more, NULL);
     c->pid = snib__fork_here();
     c->loop.epoll = c->loop.timer = c->loop.steps = c->ops.fd = -1;
     c->loop.armed = SNIB__NEVER;
@@ -35,6 +36,7 @@ void snib__parts_init(struct snib_client *c)
     snib__list_init(&c->ops.releasing);
     snib__list_init(&c->ops.asking);
     snib__list_init(&c->ops.events);
+    snib__link_init(&c->ops.changed.link);
     snib__list_init(&c->notices.due);
     snib__list_init(&c->log.lines);
     snib__list_init(&c->exec.done);
@@ -60,6 +62,7 @@ void snib__parts_free(struct snib_client *c, bool engine_too)
         }
         snib__free(lock);
     }
+    snib__unlink(&c->ops.changed.link);
     struct snib__list *ops[] = {&c->ops.pending, &c->ops.releasing,
                                 &c->ops.asking, &c->ops.events};
     for (int i = 0; i < 4; i++) {
@@ -86,6 +89,10 @@ void snib__parts_free(struct snib_client *c, bool engine_too)
     }
     snib__free(c->url);
     snib__free(c->identity);
+    if (c->logins.room) {
+        explicit_bzero(c->logins.room, sizeof *c->logins.room);
+    }
+    snib__free(c->logins.room);
 }
 
 void snib__parts_free_in_child(struct snib_client *c)

@@ -38,6 +38,9 @@ static void pump_take_news(struct snib__step *s)
     struct snib__acquisition *acq;
     struct snib__direct *q;
     uint8_t news;
+    if (c->out->changed) {
+        snib__op_store_changed(s);
+    }
     while ((acq = snib__engine_told(c->engine, &news))) {
         snib__hold_news(s, acq, news);
     }
@@ -159,9 +162,10 @@ void snib__step_act(struct snib__step *s)
     do {
         pump_take_news(s);
         snib__sockets_open_and_shut(s);
+        snib__sockets_log_in(s);
         pump_take_news(s);
         snib__sockets_send(s);
-    } while (c->out->open || c->out->shut);
+    } while (c->out->open || c->out->shut || c->out->login);
     pump_take_news(s);
     if (c->calls.odd) {
         pump_settle_conditions(s);

@@ -287,6 +287,31 @@ void snib__sockets_open_and_shut(struct snib__step *s)
     }
 }
 
+void snib__sockets_log_in(struct snib__step *s)
+{
+    static const struct snib_login none = {
+        .text = "there is no thread to ask for one"};
+    struct snib_client *c = s->c;
+    uint32_t wanted = c->stopped ? 0 : c->out->login;
+    c->logins.refused =
+        (c->logins.refused & ~wanted) | (c->out->refused & wanted);
+    c->out->login = c->out->refused = 0;
+    if (wanted && snib__login_need(c)) {
+        c->logins.wanted |= wanted;
+        pthread_cond_signal(&c->logins.more);
+        return;
+    }
+    for (uint32_t i = 0; wanted >> i; i++) {
+        struct snib__input in = {.kind = SNIB__IN_LOGIN,
+                                 .conn = (uint8_t)i,
+                                 .login = &none,
+                                 .err = SNIB_ERR_LIMIT};
+        if (wanted >> i & 1) {
+            snib__engine_input(c->engine, s->now, &in);
+        }
+    }
+}
+
 /* Rule 3: the reader of a socket sends before it sleeps. While it is awake
  * nobody else sends. */
 static bool socket_may_send(const struct snib__step *s, uint32_t i)

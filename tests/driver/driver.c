@@ -22,7 +22,8 @@
  * workers.
  *
  * Verbs (object ids are the test's own words):
- *   open id url request_ms program reason no_deadlock_check   a client
+ *   open id url request_ms program reason no_deadlock_check login
+ *        store_events   a client; login: the file from which on_login (events.c) takes each login
  *   lock id client name kind lease_ms hold_max_ms fixed aggressive confirm
  *        no_reentry no_local_hand_over permits capacity lock_delay_ms priority
  *                                            a lock
@@ -36,7 +37,7 @@
  *   force_release client name reason · doctor client
  *   value_get client name · value_delete client name expected
  *   value_put client name expected bytes ttl_ms
- *   lock_free id · close id · stop id · free id · store_status id
+ *   lock_free id · close id · stop id · free id · store_status id · server id
  *   storm client prefix names threads cycles min_us max_us lease_ms block
  *   count lock path rounds wait_ms hold_us
  *   fork_acquire lock · fork_free client · counters client · ping · quit    */
@@ -76,6 +77,7 @@ static const struct {
     {"close", do_close},
     {"stop", do_stop},
     {"store_status", do_store_status},
+    {"server", do_server},
     {"free", do_free},
     {"storm", do_storm},
     {"count", do_count},

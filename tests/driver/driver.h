@@ -79,6 +79,7 @@ void say_error(struct line *line, snib_err err, const struct snib_error *error);
 void on_change(void *data, struct snib_grant grant, snib_state state,
                snib_cause reason);
 void on_log(void *data, int level, const char *text);
+snib_err on_login(void *path, struct snib_login *);
 void thread_start(void *(*run)(void *), void *data);
 void need_listener(struct snib_client *client);
 
@@ -94,6 +95,8 @@ snib_err do_close(struct command *command, struct line *line,
                   struct snib_error *error);
 snib_err do_store_status(struct command *command, struct line *line,
                          struct snib_error *error);
+snib_err do_server(struct command *command, struct line *line,
+                   struct snib_error *error);
 snib_err do_stop(struct command *command, struct line *line,
                  struct snib_error *error);
 snib_err do_free(struct command *command, struct line *line,

@@ -105,6 +105,42 @@ void on_log(void *data, int level, const char *text)
     line_end(&line);
 }
 
+/* The file has one line: USER PASSWORD VALID_MS SLEEP_MS, or: ERROR TEXT. The
+ * event says which login was given. */
+snib_err on_login(void *path, struct snib_login *login)
+{
+    struct line line;
+    FILE *file = fopen(path, "r");
+    char first[sizeof login->user], second[256];
+    long long valid_ms, sleep_ms;
+    int n = file ? fscanf(file, "%255s %255s %lld %lld", first, second,
+                          &valid_ms, &sleep_ms)
+                 : 0;
+    if (file) {
+        fclose(file);
+    }
+    line_begin(&line);
+    line_text(&line, "event", "login");
+    line_int(&line, "at", now_ns());
+    line_text(&line, "address", login->address);
+    line_text(&line, "host", login->host);
+    line_int(&line, "port", login->port);
+    line_bool(&line, "refused", login->refused);
+    line_text(&line, "first", n > 0 ? first : "");
+    line_text(&line, "second", n > 1 ? second : "");
+    line_end(&line);
+    if (n == 4) {
+        snprintf(login->user, sizeof login->user, "%s", first);
+        snprintf(login->password, sizeof login->password, "%s", second);
+        login->valid_ms = valid_ms;
+        usleep((useconds_t)sleep_ms * 1000);
+        return SNIB_ERR_OK;
+    }
+    snprintf(login->text, sizeof login->text, "%s", n > 1 ? second : "no file");
+    return n > 0 && strcmp(first, "DENIED") == 0 ? SNIB_ERR_DENIED
+                                                 : SNIB_ERR_STORE;
+}
+
 static const char *event_word(snib_event_kind kind)
 {
     switch (kind) {
@@ -120,6 +156,8 @@ static const char *event_word(snib_event_kind kind)
         return "passed";
     case SNIB_EVENT_DONE:
         return "done";
+    case SNIB_EVENT_STORE_CHANGED:
+        return "store changed";
     }
     return "?";
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "driver.h"
 #include "snib/event.h"
+#include "snib/inspect.h"
 
 #include <poll.h>
 #include <string.h>
@@ -19,9 +20,18 @@ snib_err do_open(struct command *command, struct line *line,
     options.request_ms = int_of(command, "request_ms", 0);
     options.no_deadlock_check = flag_of(command, "no_deadlock_check");
     options.log = on_log;
+    options.store_events = flag_of(command, "store_events");
+    const char *login = text_of(command, "login", NULL, NULL);
+    if (login) { /* kept to the end */
+        options.login = on_login;
+        options.login_data = must(strdup(login));
+    }
     snib_err err = snib_client_open(&options, &object->client, error);
     if (err == SNIB_ERR_OK) {
         line_text(line, "url", snib_client_url(object->client));
+    }
+    if (err == SNIB_ERR_OK && options.store_events) {
+        need_listener(object->client);
     }
     return err;
 }
@@ -103,6 +113,38 @@ snib_err do_store_status(struct command *command, struct line *line,
     line_int(line, "nodes", is.nodes);
     line_int(line, "nodes_reachable", is.nodes_reachable);
     line_text(line, "said", is.text);
+    return SNIB_ERR_OK;
+}
+
+snib_err do_server(struct command *command, struct line *line,
+                   struct snib_error *error)
+{
+    struct snib_server *is;
+    snib_err err =
+        snib_client_server(object_of(command, 'c', "id")->client, &is, error);
+    if (err) {
+        return err;
+    }
+    line_text(line, "address", is->address);
+    line_text(line, "product", is->product);
+    line_text(line, "version", is->version);
+    line_text(line, "role", is->role);
+    line_text(line, "run_id", is->run_id);
+    line_int(line, "connected_ms", is->connected_ms);
+    line_bool(line, "reachable", is->reachable);
+    line_text(line, "why", snib_err_name(is->error));
+    line_text(line, "said", is->text);
+    line_int(line, "servers", (int64_t)is->server_count);
+    for (size_t i = 0; i < is->server_count; i++) {
+        const struct snib_server *one = is->servers[i];
+        char key[16], text[600];
+        snprintf(key, sizeof key, "server%zu", i);
+        snprintf(text, sizeof text, "%s %s %s %s %d %s", one->address,
+                 one->product, one->version, one->role, one->reachable,
+                 one->run_id);
+        line_text(line, key, text);
+    }
+    snib_server_free(is);
     return SNIB_ERR_OK;
 }
 

@@ -165,8 +165,8 @@ def test_options_of_another_release_are_taken(ffi, lib, client):
 
 
 def test_a_field_that_the_library_does_not_know_must_be_zero(ffi, lib, client):
-    if ffi.change is not a_field_more:
-        return
+    if ffi.change is not a_field_more or not ffi.installed:
+        return  # behind a kept header's fields stand some that it knows
     for name, (code, text, *_) in calls(ffi, lib, client, added=1).items():
         assert code == lib.SNIB_ERR_USAGE, (name, text)
         assert "a field behind them is set" in text, (name, text)

@@ -132,6 +132,59 @@ static void long_printf_text_is_whole(void **state)
     }
 }
 
+static void what_is_hidden_leaves_no_copy(void **state)
+{
+    (void)state;
+    struct snib__buf b;
+    snib__buf_init(&b, 10000);
+    snib__buf_puts(&b, "head ");
+    snib__buf_hide(&b);
+    snib__buf_puts(&b, "s3cret");
+    assert_non_null(memmem(b.data, b.cap, "s3cret", 6));
+    snib__buf_consume(&b, 8); /* "head s3c" */
+    assert_null(memmem(b.data, b.cap, "s3", 2));
+    assert_non_null(memmem(b.data, b.cap, "ret", 3));
+    while (b.start) { /* until it is moved to the front */
+        snib__buf_puts(&b, ".");
+    }
+    const uint8_t *ret = memmem(b.data, b.cap, "ret", 3);
+    assert_ptr_equal(ret, b.data);
+    assert_null(memmem(ret + 3, b.cap - 3, "ret", 3));
+    size_t n = snib__buf_size(&b);
+    snib__buf_consume(&b, n);
+    assert_null(memmem(b.data, b.cap, "ret", 3));
+    snib__buf_puts(&b, "open"); /* what follows is no secret any more */
+    snib__buf_consume(&b, 4);
+    assert_non_null(memmem(b.data, b.cap, "open", 4));
+    snib__buf_hide(&b);
+    snib__buf_puts(&b, "s3cret");
+    snib__buf_clear(&b);
+    assert_null(memmem(b.data, b.cap, "s3cret", 6));
+    snib__buf_free(&b);
+}
+
+static void what_is_hidden_grows_or_fails_whole(void **state)
+{
+    (void)state;
+    struct snib__buf b;
+    char text[500];
+    memset(text, 'q', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    for (int fails = 0; fails <= 1; fails++) {
+        snib__buf_init(&b, 10000);
+        snib__buf_hide(&b);
+        snib__buf_puts(&b, "s3cret");
+        snib__mem_fail_at(fails, false);
+        snib__buf_puts(&b, text);
+        snib__mem_fail_at(0, false);
+        assert_int_equal(b.failed, fails);
+        assert_memory_equal(snib__buf_bytes(&b), "s3cret", 6);
+        assert_int_equal(snib__buf_size(&b), fails ? 6 : 505);
+        snib__buf_free(&b);
+    }
+    assert_int_equal(snib__mem_alive(), 0);
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
@@ -190,6 +243,8 @@ int main(void)
         cmocka_unit_test(consumed_room_counts_again),
         cmocka_unit_test(a_size_that_overflows_is_refused),
         cmocka_unit_test(long_printf_text_is_whole),
+        cmocka_unit_test(what_is_hidden_leaves_no_copy),
+        cmocka_unit_test(what_is_hidden_grows_or_fails_whole),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(it_behaves_like_a_queue_of_bytes),
     };

@@ -253,6 +253,53 @@ static void a_replica_is_asked_for_nothing_but_its_primary(void **state)
     hears_acquire(CALLERS, "0");
 }
 
+static void knows(const char *product, const char *version, const char *role,
+                  bool connected)
+{
+    struct snib__server is = {0};
+    assert_true(ops->server(store, now, 0, &is));
+    assert_string_equal(is.address, "h:6379");
+    assert_string_equal(is.product, product);
+    assert_string_equal(is.version, version);
+    assert_string_equal(is.role, role);
+    assert_int_equal(is.connected.ns != 0, connected);
+    assert_int_equal(is.state.nodes, 1);
+    assert_false(ops->server(store, now, 1, &is));
+}
+
+#define NAMED(version, role)                                                   \
+    "*6\r\n$6\r\nserver\r\n$6\r\nvalkey\r\n$7\r\nversion\r\n$5\r\n" version    \
+    "\r\n$4\r\nrole\r\n" role "\r\n"
+
+static void what_the_greeting_says_of_the_server_is_kept(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    struct snib__server is = {0};
+    knows("", "", "", false);
+    start(&rq);
+    opened(CALLERS);
+    snib_instant since = now;
+    hears_hello(CALLERS);
+    pass(5);
+    say(CALLERS, NAMED("8.0.1", "$6\r\nmaster"));
+    knows("valkey", "8.0.1", "primary", false);
+    say(CALLERS, TIME_REPLY);
+    knows("valkey", "8.0.1", "primary", true);
+    pass(100);
+    assert_true(ops->server(store, now, 0, &is));
+    assert_int_equal(is.connected.ns, since.ns);
+    assert_true(is.state.reachable);
+    closed(CALLERS);
+    knows("valkey", "8.0.1", "primary", false); /* the latest that is known */
+    rq = request(SNIB__ACQUIRE);
+    start(&rq);
+    pass(100);
+    opened(CALLERS);
+    say(CALLERS, NAMED("8.0.\x01", "$5\r\nslave"));
+    knows("valkey", "8.0.?", "replica", false);
+}
+
 static void what_cannot_keep_locks_is_wrong_configuration(void **state)
 {
     static const char *const modes[] = {"cluster", "sentinel"};
@@ -591,6 +638,7 @@ int main(void)
         CASE(a_host_that_was_there_is_waited_for),
         CASE(a_limit_between_two_repeats_and_within_one),
         CASE(a_replica_is_asked_for_nothing_but_its_primary),
+        CASE(what_the_greeting_says_of_the_server_is_kept),
         CASE(what_cannot_keep_locks_is_wrong_configuration),
         CASE(connected_before_it_goes_on_until_the_limit),
         CASE(reconnecting_backs_off_to_a_second),

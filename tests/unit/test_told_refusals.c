@@ -103,7 +103,7 @@ static bool may_block(const struct call *call)
     static const char *const never[] = {
         "snib_lock_new",      "snib_grant_request",  "snib_grant_export",
         "snib_grant_abandon", "snib_client_process", "snib_semaphore_slot",
-        "snib_elect_new"};
+        "snib_elect_new",     "snib_client_server"};
     bool blocks = !(call->needs & BLOCKING) &&
                   !strstr(call->function, "_start") &&
                   strncmp(call->function, "snib_test_", 10);

@@ -370,6 +370,15 @@ static void is_nothing(struct world *w, const struct snib_view *v)
     assert_int_equal(w->count, 0);
 }
 
+/* The client is the one that was granted the lock there. */
+static void is_server(struct world *w, const struct snib_view *v)
+{
+    assert_int_equal(v->holder_count, 1);
+    assert_string_equal(w->server->address, snib_client_url(w->c));
+    assert_string_equal(w->server->product, "memory");
+    assert_true(w->server->reachable);
+}
+
 static const struct look {
     const char *function;
     unsigned more;
@@ -413,6 +422,7 @@ static const struct look {
     {"snib_client_list", HELD, NULL, are_views},
     {"snib_client_force_release", HELD, NULL, is_forced},
     {"snib_client_deadlocks", HELD, NULL, is_nothing},
+    {"snib_client_server", HELD, NULL, is_server},
     {"snib_latch_set", 0, NULL, is_closed},
     {"snib_latch_count_down", 0, close_it, is_left},
     {"snib_latch_left", 0, close_it, is_left},
@@ -483,7 +493,7 @@ static bool has_result(const char *function)
     return false;
 }
 
-enum { FUNCTIONS = 81 }; /* that have results, in all headers           */
+enum { FUNCTIONS = 82 }; /* that have results, in all headers           */
 
 /* Of a header each function that answers with a snib_err and has a parameter
  * "ret", "ret_…" is among the results above. How many it has. */

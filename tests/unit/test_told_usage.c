@@ -268,6 +268,7 @@ static snib_err ring_of_a_crowded_view(struct world *w)
       snib_semaphore_slot(w->lock, w->g, &w->number, &e))                      \
     X(snib_test_advance, NO_TEXT, snib_test_advance(w->c, 1))                  \
     X(snib_test_drop_replies, NO_TEXT, snib_test_drop_replies(NULL, 1))        \
+    X(snib_test_restart, NO_TEXT, snib_test_restart(NULL))                     \
     X(snib_test_expire, NO_TEXT, snib_test_expire(w->c, NULL))                 \
     X(snib_test_steal, NO_TEXT, snib_test_steal(w->c, "x", 0))                 \
     X(snib_value_delete, 0,                                                    \

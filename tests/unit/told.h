@@ -120,6 +120,7 @@ struct world {
     struct snib_cycle **cycles;
     struct snib_leader *leader;
     struct snib_value *value;
+    struct snib_server *server;
     struct snib_semaphore size;
     size_t count;
     uint64_t ticket;
@@ -273,6 +274,7 @@ static void world_end(struct world *w)
     atomic_store(&sick, 0);
     snib_client_free(w->other);
     snib_view_free(w->view);
+    snib_server_free(w->server);
     snib_views_free(w->views, w->views ? w->count : 0);
     snib_deadlocks_free(w->cycles, w->cycles ? w->count : 0);
     snib_leader_free(w->leader);
@@ -416,6 +418,7 @@ static struct snib_lock **pair_of(struct world *w)
     X(snib_client_force_release, 0,                                            \
       snib_client_force_release(w->c, "x", 0, NULL, &w->number, &e))           \
     X(snib_client_doctor, 0, snib_client_doctor(w->c, hear, NULL, &e))         \
+    X(snib_client_server, 0, snib_client_server(w->c, &w->server, &e))         \
     X(snib_client_deadlocks, 0,                                                \
       snib_client_deadlocks(w->c, &w->cycles, &w->count, &e))                  \
     X(snib_elect_leader, ELECT, snib_elect_leader(w->elect, &w->leader, &e))   \
@@ -457,6 +460,7 @@ static struct snib_lock **pair_of(struct world *w)
       snib_semaphore_add(w->c, "x", 0, 2, &e))                                 \
     X(snib_test_advance, VIRTUAL | NO_TEXT, snib_test_advance(w->c, 1))        \
     X(snib_test_drop_replies, NO_TEXT, snib_test_drop_replies(w->c, 0))        \
+    X(snib_test_restart, NO_TEXT, snib_test_restart(w->c))                     \
     X(snib_test_expire, NO_TEXT, snib_test_expire(w->c, "x"))                  \
     X(snib_test_steal, NO_TEXT, snib_test_steal(w->c, "x", 1000))              \
     X(snib_value_get, 0, snib_value_get(w->c, "v", 0, &w->value, &e))          \

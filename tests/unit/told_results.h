@@ -72,6 +72,7 @@ static const struct result results[] = {
     RESULT_(snib_client_list, views, ZERO, SNIB_ERR_OK),
     RESULT_(snib_client_list, count, ZERO, SNIB_ERR_OK),
     RESULT_(snib_client_force_release, number, KEPT, SNIB_ERR_OK),
+    RESULT_(snib_client_server, server, ZERO, SNIB_ERR_OK),
     RESULT_(snib_client_deadlocks, cycles, ZERO, SNIB_ERR_OK),
     RESULT_(snib_client_deadlocks, count, ZERO, SNIB_ERR_OK),
     RESULT_(snib_latch_set, flag, KEPT, SNIB_ERR_OK),

@@ -396,7 +396,8 @@ void holder_take_events(struct holder *k)
         case SNIB_EVENT_STATE: /* holder_acquire_on_change tells */
         case SNIB_EVENT_RELEASED:
         case SNIB_EVENT_PASSED:
-        case SNIB_EVENT_DONE: /* nothing of that kind is started */
+        case SNIB_EVENT_DONE:          /* nothing of that kind is started */
+        case SNIB_EVENT_STORE_CHANGED: /* not asked for */
             break;
         }
     }

@@ -8,12 +8,14 @@
 #include "base/glob.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "core/blocking.h"
 #include "core/rules/rules_batch.h"
 #include "snib/inspect.h"
 #include "store/memory/space.h"
@@ -82,6 +84,7 @@ static snib_err memory_open(const struct snib__store_config *config, void **ret,
     snib__link_init(&c->link);
     snib__list_init(&c->told);
     memcpy(c->id, config->client, sizeof c->id);
+    c->out = config->out;
     c->pid = getpid();
     c->notifier = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (c->notifier < 0) {
@@ -96,6 +99,7 @@ static snib_err memory_open(const struct snib__store_config *config, void **ret,
         return err;
     }
     pthread_mutex_lock(&c->space->mutex);
+    c->life = c->space->life;
     snib__list_push(&c->space->clients, &c->link);
     pthread_mutex_unlock(&c->space->mutex);
     *ret = c;
@@ -292,6 +296,13 @@ static uint32_t memory_notified(void *instance, uint64_t (*ids)[2],
     eventfd_t ignored;
     pthread_mutex_lock(&c->space->mutex);
     eventfd_read(c->notifier, &ignored);
+    if (c->life !=
+        c->space->life) { /* ask for all that is held or waited for */
+        c->life = c->space->life;
+        c->out->changed = true;
+        c->out->missed = c->out->missed || c->out->holds;
+        n = SNIB__NOTIFIED_ALL;
+    }
     while (n < max && (l = snib__list_pop(&c->told))) {
         const struct snib__stored_claim *k =
             &SNIB__CONTAINER(l, struct snib__memory_claim, told)->c;
@@ -306,6 +317,15 @@ static uint32_t memory_notified(void *instance, uint64_t (*ids)[2],
     return n;
 }
 
+static void memory_server(void *instance, struct snib__server *ret)
+{
+    struct snib__space *s = ((struct snib__mem_client *)instance)->space;
+    snprintf(ret->version, sizeof ret->version, "%s", snib_version());
+    pthread_mutex_lock(&s->mutex);
+    snprintf(ret->run_id, sizeof ret->run_id, "%lld", (long long)s->life);
+    pthread_mutex_unlock(&s->mutex);
+}
+
 const struct snib__blocking_ops snib__memory_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__blocking_ops),
@@ -315,6 +335,7 @@ const struct snib__blocking_ops snib__memory_ops = {
     .exec = memory_exec,
     .notifier_fd = memory_notifier_fd,
     .notified = memory_notified,
+    .server = memory_server,
     .free = memory_free,
 };
 
@@ -332,6 +353,14 @@ bool snib__memory_clock(void *instance, snib_instant *ret)
     return true;
 }
 
+static void memory_notify_all(struct snib__space *s)
+{
+    SNIB__LIST_EACH (l, &s->clients) {
+        eventfd_write(
+            SNIB__CONTAINER(l, struct snib__mem_client, link)->notifier, 1);
+    }
+}
+
 snib_err snib__memory_advance(void *instance, int64_t ms,
                               struct snib_error *reterr)
 {
@@ -347,12 +376,18 @@ snib_err snib__memory_advance(void *instance, int64_t ms,
     }
     pthread_mutex_lock(&s->mutex);
     s->now = snib__after(s->now, snib__ms(ms));
-    SNIB__LIST_EACH (l, &s->clients) {
-        eventfd_write(
-            SNIB__CONTAINER(l, struct snib__mem_client, link)->notifier, 1);
-    }
+    memory_notify_all(s);
     pthread_mutex_unlock(&s->mutex);
     return snib__ok(reterr);
+}
+
+void snib__memory_restart(void *instance)
+{
+    struct snib__space *s = ((struct snib__mem_client *)instance)->space;
+    pthread_mutex_lock(&s->mutex);
+    snib__space_forget(s);
+    memory_notify_all(s);
+    pthread_mutex_unlock(&s->mutex);
 }
 
 void snib__memory_drop_replies(void *instance, uint32_t n)

@@ -26,6 +26,9 @@ snib_err snib__memory_advance(void *instance, int64_t ms,
  * executed. Interim QUEUED answers count, too. n is added to the answers that
  * are still to be dropped. */
 void snib__memory_drop_replies(void *instance, uint32_t n);
+/* Forget all claims and values, as a server does that is killed and keeps
+ * nothing, and let every client of the space know through its notifier. */
+void snib__memory_restart(void *instance);
 /* End every grant of the name now, as if its lease had run out, and grant the
  * name to the next waiter. OK also when nobody holds. */
 snib_err snib__memory_expire(void *instance, const struct snib__name *,

@@ -9,6 +9,7 @@
  * empty registry and never touches the parent's spaces. */
 #include "store/memory/space.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -65,27 +66,46 @@ int64_t snib__space_wall_ms(const struct snib__space *s)
     return space_ms_of(CLOCK_REALTIME);
 }
 
-static void space_free_space(struct snib__space *s)
+static void space_forget_lock(struct snib__space *s,
+                              struct snib__mem_lock *lock)
 {
+    struct snib__link *k;
+    while ((k = snib__list_pop(&lock->claims))) {
+        struct snib__memory_claim *claim =
+            SNIB__CONTAINER(k, struct snib__memory_claim, link);
+        snib__unlink(&claim->told);
+        snib__unlink(&claim->mark);
+        snib__free(claim);
+    }
+    if (lock->token > s->floor) {
+        s->floor = lock->token;
+    }
+    snib__unlink(&lock->idle);
+    snib__free(lock);
+}
+
+void snib__space_forget(struct snib__space *s)
+{
+    static _Atomic int64_t lives;
     for (size_t i = 0; i < SNIB__SPACE_BUCKETS; i++) {
         struct snib__link *l;
         while ((l = snib__list_pop(&s->bucket[i]))) {
-            struct snib__mem_lock *lock =
-                SNIB__CONTAINER(l, struct snib__mem_lock, bucket);
-            struct snib__link *k;
-            while ((k = snib__list_pop(&lock->claims))) {
-                snib__free(SNIB__CONTAINER(k, struct snib__memory_claim, link));
-            }
-            if (lock->token > registry_floor) {
-                registry_floor = lock->token;
-            }
-            snib__free(lock);
+            space_forget_lock(
+                s, SNIB__CONTAINER(l, struct snib__mem_lock, bucket));
         }
     }
+    s->idle_count = 0;
+    snib__mem_values_free(s->values);
+    s->values = NULL;
+    s->life = atomic_fetch_add(&lives, 1) + 1;
+}
+
+static void space_free_space(struct snib__space *s)
+{
+    snib__space_forget(s);
     if (s->floor > registry_floor) {
         registry_floor = s->floor;
     }
-    snib__mem_values_free(s->values);
     pthread_mutex_destroy(&s->mutex);
     snib__free(s->name);
     snib__free(s);
@@ -112,6 +132,7 @@ static struct snib__space *space_new_space(const char *name, bool is_virtual)
     for (size_t i = 0; i < SNIB__SPACE_BUCKETS; i++) {
         snib__list_init(&s->bucket[i]);
     }
+    snib__space_forget(s); /* for its first life */
     snib__list_push(&registry, &s->link);
     return s;
 }

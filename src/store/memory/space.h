@@ -40,6 +40,7 @@ struct snib__space {
     bool is_virtual;
     snib_instant now; /* of a virtual clock only */
     int64_t floor;    /* highest token of forgotten names */
+    int64_t life;     /* another one after each restart */
     int64_t last_id;
     uint32_t idle_count;
     struct snib__list clients, idle, marks;
@@ -54,6 +55,8 @@ struct snib__mem_client {
     struct snib__space *space;
     struct snib__list told;
     uint64_t id[2];
+    struct snib__out *out;
+    int64_t life;  /* the space's, as this client has heard of it */
     uint32_t drop; /* answers still to be lost */
     int notifier;  /* eventfd */
     int64_t pid;   /* of the process that opened it */
@@ -72,6 +75,9 @@ struct snib__mem_book {
 snib_err snib__space_open(const char *name, bool is_virtual,
                           struct snib__space **ret, struct snib_error *reterr);
 void snib__space_close(struct snib__space *);
+/* Forget all that the space has been told, but the highest token. Its mutex is
+ * held. */
+void snib__space_forget(struct snib__space *);
 snib_instant snib__space_now(const struct snib__space *);
 int64_t snib__space_wall_ms(const struct snib__space *);
 

@@ -252,6 +252,8 @@ void snib__part_answered(struct snib__quorum *, snib_instant now,
 /* state.c */
 void snib__quorum_state(const struct snib__store *, snib_instant now,
                         struct snib__store_state *ret);
+bool snib__quorum_server(const struct snib__store *, snib_instant now,
+                         uint32_t node, struct snib__server *ret);
 
 static inline snib_duration snib__quorum_allowance(snib_duration lease)
 {

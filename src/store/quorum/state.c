@@ -79,3 +79,15 @@ void snib__quorum_state(const struct snib__store *store, snib_instant now,
                  q->count, q->majority, why);
     }
 }
+
+bool snib__quorum_server(const struct snib__store *store, snib_instant now,
+                         uint32_t node, struct snib__server *ret)
+{
+    const struct snib__quorum *q = (const void *)store;
+    if (!node) {
+        snib__quorum_state(store, now, &ret->state);
+        return true;
+    }
+    return node <= q->count && q->kind->ops->server &&
+           q->kind->ops->server(q->node[node - 1].store, now, 0, ret);
+}

@@ -37,8 +37,12 @@ static void store_borrow(struct snib__quorum *q, uint32_t k)
     uint32_t at = k * NODE_CONNS, mask = (1u << NODE_CONNS) - 1;
     n->out.open = q->out->open >> at & mask;
     n->out.shut = q->out->shut >> at & mask;
+    n->out.login = q->out->login >> at & mask;
+    n->out.refused = q->out->refused >> at & mask;
     q->out->open &= ~(mask << at);
     q->out->shut &= ~(mask << at);
+    q->out->login &= ~(mask << at);
+    q->out->refused &= ~(mask << at);
     for (uint32_t i = 0; i < NODE_CONNS; i++) {
         store_swap(&n->out.conn[i].out, &q->out->conn[at + i].out);
     }
@@ -56,7 +60,11 @@ static void store_give_back(struct snib__quorum *q, uint32_t k)
     }
     q->out->open |= n->out.open << at;
     q->out->shut |= n->out.shut << at;
-    n->out.open = n->out.shut = 0;
+    q->out->login |= n->out.login << at;
+    q->out->refused |= n->out.refused << at;
+    q->out->changed |= n->out.changed;
+    n->out.open = n->out.shut = n->out.login = n->out.refused = 0;
+    n->out.changed = false;
 }
 
 static void store_take_answers(struct snib__quorum *q, snib_instant now,
@@ -456,5 +464,6 @@ const struct snib__store_ops snib__quorum_store_ops = {
     .input = store_quorum_input,
     .due = store_quorum_due,
     .state = snib__quorum_state,
+    .server = snib__quorum_server,
     .free = store_quorum_free,
 };

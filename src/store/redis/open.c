@@ -128,6 +128,8 @@ snib_err snib__redis_open(const struct snib__store_config *cfg,
     }
     s->out = cfg->out;
     s->patience = cfg->request;
+    s->asks = cfg->login;
+    s->watch = cfg->watch;
     s->wall_offset_ns = cfg->wall_offset_ns;
     snib__rng_init(&s->rng, &cfg->seed);
     snib__encode_hex(s->client, cfg->client);

@@ -15,8 +15,9 @@
  * inspect_rows.c, doctor.c (what was found) · request.c (requests, their flights
  * and ends) · value.c, doctor_steps.c, inspect.c (verbs of more steps) · send.c
  * (choosing a connection, sending) · queue.c (waiting, polls, pushed grants) ·
- * reply_error.c, decode.c (replies) · session_end.c, session.c (a connection's
- * end and greeting) · open.c · store.c (the table and its steps).
+ * reply_error.c, decode.c (replies) · session_end.c (a connection's end) ·
+ * login.c, session.c (its logins and greeting) · open.c · store.c (the table and
+ * its steps).
  *
  * `now` is the instant of the step that a function runs in. */
 #ifndef SNIB__REDIS_I_H
@@ -54,10 +55,13 @@ enum {
     REST_FIRST_MS = 20,        /* back-off: doubles, with jitter            */
     REST_MAX_MS = 1000,
     REST_BARRED_MS = 5000, /* after a greeting that was refused for good    */
-    RETRY_MS = 100,        /* mean pause after LOADING and the like         */
-    MISREAD_MAX = 6,       /* count of strange answers: the pause before a
+    LOGIN_PART = 20, /* a login in vain: again after that part of its time  */
+    LOGIN_REST_MS = 100, /* … at least; at most REST_BARRED_MS              */
+    LOGIN_ROOM = 16 * 1024, /* bytes that follow a login in one write       */
+    RETRY_MS = 100,         /* mean pause after LOADING and the like         */
+    MISREAD_MAX = 6,        /* count of strange answers: the pause before a
                               repeat doubles with each up to here           */
-    ADDRESS_SHOWN = 100    /* bytes of an address in a text                 */
+    ADDRESS_SHOWN = 100     /* bytes of an address in a text                 */
 };
 
 #define MUST_LOAD UINT32_MAX
@@ -65,9 +69,11 @@ enum {
 typedef enum session_state {
     SESSION_DOWN,    /* not connected, and never wanted so far              */
     SESSION_OPENING, /* the driver is to connect                            */
+    SESSION_LOGIN,   /* connected; the program is asked for a login         */
     SESSION_HELLO,   /* connected; the answer to HELLO is awaited           */
     SESSION_SELECT,
     SESSION_PROBE, /* with a login: may it run our scripts to their end?    */
+    SESSION_INFO,  /* which life of the server this is, for who asked       */
     SESSION_TIME,  /* the server's clock is being read                      */
     SESSION_SUBSCRIBE,
     SESSION_REPLICA, /* a replica answered; ROLE asks which its primary is  */
@@ -80,8 +86,11 @@ typedef enum job {
     JOB_HELLO,
     JOB_SELECT,
     JOB_PROBE,
+    JOB_INFO,
     JOB_TIME,
     JOB_SUBSCRIBE,
+    JOB_UNSUBSCRIBE, /* for a login: see login.c */
+    JOB_AUTH,
     JOB_PING,
     JOB_ROLE,
     JOB_STRAY, /* ends a grant that nobody waits for any more               */
@@ -104,10 +113,26 @@ struct flight {
     bool last;      /* one reply answers all flights up to this one         */
 };
 
+/* What a greeting says of the server; text "" and number 0: it does not say. */
+struct greeting {
+    char product[32], version[48], role[16], run_id[48];
+    int64_t number; /* of the connection, counted since the server began    */
+};
+
 struct session {
     session_state state;
+    struct greeting greeting;
+    snib_instant opened; /* when it was connected                           */
     bool barred; /* resting because the greeting was refused for good       */
-    bool doomed; /* answered READONLY: closed when nothing is awaited       */
+    bool doomed; /* closed when nothing is awaited: it answered READONLY    */
+    bool ended;  /* … or that its login is over                             */
+    bool probes; /* its greeting has the probe: it logs in                  */
+    /* Logins that the program gives (login.c). */
+    bool asked;   /* for one, which has not come                            */
+    bool refused; /* the server has refused the latest                      */
+    bool proven;  /* a request was answered since it was connected          */
+    snib_duration valid;   /* of the latest; 0: for ever                    */
+    snib_instant login_at; /* when to ask for the next; 0: not              */
     struct snib__resp *resp;
     struct flight *ring; /* cap is a power of two                           */
     uint32_t cap, head, count, number;
@@ -144,6 +169,7 @@ struct snib__redis {
     int64_t wall_offset_ns; /* REALTIME - BOOTTIME, for the doctor          */
     char client[33];
     char *user, *password;
+    bool asks; /* the program gives both, each time                         */
     uint32_t db;
     struct session session[SESSIONS];
     struct snib__list unsent[2]; /* the callers' and the background's       */
@@ -163,6 +189,12 @@ struct snib__redis {
     uint32_t generation;       /* of the subscription's connection          */
     bool heard;                /* the subscription was up once              */
     char channel[64];
+    struct greeting shown; /* of the latest greeting                        */
+    /* The server that was READY last, and when its highest number was heard:
+     * to know it again (state.c). */
+    struct greeting met;
+    snib_instant met_at; /* 0: none was                                     */
+    bool watch;          /* tell when it is another one                     */
     /* What is known of the server. An instant of 0: that is not so. */
     struct {
         snib_instant wanted;    /* when a connection was first asked for    */
@@ -204,6 +236,18 @@ snib_instant snib__state_silent_at(const struct snib__redis *,
                                    const struct session *);
 void snib__state_read(const struct snib__redis *, snib_instant now,
                       struct snib__store_state *);
+/* The value of a field of HELLO's answer; NULL: it has none. */
+const struct snib__resp_cell *snib__state_field(const struct snib__resp_cell *,
+                                                const char *name);
+/* Keep what that answer says of the server, and what the one to INFO does. */
+void snib__state_hello(struct snib__redis *, int i,
+                       const struct snib__resp_cell *);
+void snib__state_info(struct snib__redis *, int i,
+                      const struct snib__resp_cell *);
+/* The connection is READY: is the server another one than the last? */
+void snib__state_met(struct snib__redis *, snib_instant now, int i);
+void snib__state_server(const struct snib__redis *, snib_instant now,
+                        struct snib__server *);
 
 /* request.c: connections and their flights */
 void snib__session_want(struct snib__redis *, snib_instant now, int i);
@@ -269,8 +313,28 @@ void snib__request_fail_callers(struct snib__redis *, snib_err,
  * more than one (`once`). */
 void snib__request_fail_once(struct snib__redis *, snib_err, const char *text);
 
+/* login.c: logins that the program gives */
+void snib__login_ask(struct snib__redis *, int i);
+/* A login came for this connection. It is good for so long from now on. */
+void snib__login_came(struct session *, snib_instant now,
+                      const struct snib__input *);
+/* Why there is none, for people. */
+void snib__login_why(const struct snib__redis *, int i,
+                     const struct snib__input *, char *ret, size_t size);
+/* Write the SUBSCRIBE of all our channels. */
+void snib__login_subscribe(struct snib__redis *, snib_instant now);
+/* The connection is READY: log in on it once more. */
+void snib__login_renew(struct snib__redis *, snib_instant now, int i,
+                       const struct snib__input *);
+/* A reply to what snib__login_renew sent. */
+void snib__login_reply(struct snib__redis *, snib_instant now, int i, job,
+                       const struct snib__resp_cell *);
+
 /* session.c */
 void snib__session_opened(struct snib__redis *, snib_instant now, int i);
+/* The login came that was asked for, or why there is none. */
+void snib__session_login(struct snib__redis *, snib_instant now, int i,
+                         const struct snib__input *);
 /* A reply to the greeting. */
 void snib__session_greeted(struct snib__redis *, snib_instant now, int i,
                            const struct snib__resp_cell *);
@@ -281,6 +345,10 @@ void snib__session_greeted(struct snib__redis *, snib_instant now, int i,
  * refused for good, so the back-off is long and waiting requests end. */
 void snib__session_cut(struct snib__redis *, snib_instant now, int i, bool shut,
                        snib_err, const char *text, bool barred);
+/* The server refuses the login, and the program may have a newer one by now:
+ * connect again, at once. Nobody is told. */
+void snib__session_anew(struct snib__redis *, snib_instant now, int i,
+                        const char *text);
 
 /* send.c */
 void snib__send_start(struct snib__redis *, snib_instant now,

@@ -49,6 +49,17 @@ static void reply_error_remedy(const struct snib__request *rq, char *text,
              (int)n, name);
 }
 
+/* The server no longer takes this connection as logged in, though it has worked
+ * since its greeting: the time of the login is over, which the program gave and
+ * may give anew. */
+static bool reply_error_ended(const struct snib__redis *s,
+                              const struct session *l, error_kind kind,
+                              const char *text, uint32_t size)
+{
+    return s->asks && l->proven && kind == E_DENIED && size >= 6 &&
+           !memcmp(text, "NOAUTH", 6);
+}
+
 void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
                        const struct flight *f, const char *text, uint32_t size)
 {
@@ -58,6 +69,11 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
     char clean[248];
     snib__redis_error_words(clean, sizeof clean, text, size);
     reply_error_remedy(rq, clean, sizeof clean);
+    if (reply_error_ended(s, l, kind, text, size)) {
+        l->ended = l->refused =
+            true; /* asked for a login, as after a refusal */
+        kind = E_DROP;
+    }
     if (kind == E_RETRY || kind == E_DROP ||
         (kind == E_STORE && strncmp(clean, "SNIB", 4) != 0)) {
         /* By SNIB… our scripts refuse one request; the server works. */
@@ -78,7 +94,7 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
         if (snib__redis_inspects(rq)) {
             snib__inspection_end(s, rq);
         }
-        rq->err = snib__redis_error_code(kind);
+        rq->err = l->ended ? SNIB_ERR_DENIED : snib__redis_error_code(kind);
         snib__fail(rq->reterr, rq->err, "%s", clean);
         s->out->stuck = s->out->stuck || rq->verb == SNIB__RENEW;
         snib__request_later(s, now, rq,

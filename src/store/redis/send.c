@@ -32,9 +32,9 @@ static void send_give_up(struct snib__redis *s, struct snib__request *rq)
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
     } else {
         char text[sizeof l->text];
-        snprintf(text, sizeof text,
-                 "no connection to %.*s within the time allowed", ADDRESS_SHOWN,
-                 s->out->conn[CALLERS].address);
+        snprintf(text, sizeof text, "no %s %.*s within the time allowed",
+                 l->state == SESSION_LOGIN ? "login for" : "connection to",
+                 ADDRESS_SHOWN, s->out->conn[CALLERS].address);
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE,
                            text);
     }

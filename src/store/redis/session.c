@@ -1,9 +1,10 @@
 /* store/redis/session.c — a connection's greeting, in one switch.
  *
- *   DOWN -> OPENING -> HELLO -> SELECT? -> PROBE? -> TIME -> READY
- *             ^          |       (SUBS: SELECT? -> SUBSCRIBE -> READY)
- *             |          +-> REPLICA: the wrong server; ROLE names its primary
- *          RESTING <- CLOSING
+ *   DOWN -> OPENING -> LOGIN? -> HELLO -> SELECT? -> PROBE? -> INFO? -> TIME
+ *             ^                    |               -> READY
+ *             |                    |       (SUBS: SELECT? -> SUBSCRIBE -> READY)
+ *             |                    +-> REPLICA: the wrong server; ROLE names its
+ *          RESTING <- CLOSING          primary
  *     any failure: RESTING (back-off), or CLOSING first when it is still open;
  *     RESTING ends when the back-off is over and the connection is wanted
  *
@@ -20,14 +21,15 @@
  * scripts run to their end. Redis does not roll scripts back, so a right that
  * is missing in the middle would leave half of the writes. After a greeting
  * that was refused for good (password, rights, database) the connection rests
- * for seconds, so that the client does not hammer the server. */
+ * for seconds, so that the client does not hammer the server.
+ *
+ * Where the program gives the logins, LOGIN waits for one. A login that the
+ * server refuses may have been changed there meanwhile, so the program is asked
+ * once more, for a new connection, before anybody hears of it. */
 #include <stdio.h>
 #include <string.h>
 
 #include "store/redis/redis_i.h"
-
-/* Bytes for the rest of a greeting. */
-enum { LOGIN_ROOM = 16 * 1024 };
 
 static void session_greet(struct snib__redis *s, snib_instant now, int i, job j)
 {
@@ -35,67 +37,54 @@ static void session_greet(struct snib__redis *s, snib_instant now, int i, job j)
         s, i, &(struct flight){.job = (uint8_t)j, .sent = now, .last = true});
 }
 
-static void session_subscribe(struct snib__redis *s, snib_instant now,
-                              const char *channel)
-{
-    struct snib__buf *out = &s->out->conn[SUBS].out;
-    snib__resp_begin(out, 2);
-    snib__resp_text(out, "SUBSCRIBE");
-    snib__resp_text(out, channel);
-    session_greet(s, now, SUBS, JOB_SUBSCRIBE);
-}
-
-static void session_hello(struct snib__redis *s, snib_instant now, int i)
+/* password NULL: without a login. */
+static void session_hello(struct snib__redis *s, snib_instant now, int i,
+                          const char *user, const char *password)
 {
     struct snib__buf *out = &s->out->conn[i].out;
-    if (s->password) {
-        /* The buffer must not grow afterwards: it would leave a copy of the
-         * password in the memory that it gives back. */
-        (void)snib__buf_grow(out, strlen(s->password) + LOGIN_ROOM);
+    if (password) {
+        snib__buf_hide(out);
+        (void)snib__buf_grow(out, strlen(password) + LOGIN_ROOM);
     }
-    snib__resp_begin(out, s->password ? 5 : 2);
+    snib__resp_begin(out, password ? 5 : 2);
     snib__resp_text(out, "HELLO");
     snib__resp_text(out, "2");
-    if (s->password) {
+    if (password) {
         snib__resp_text(out, "AUTH");
-        snib__resp_text(out, s->user ? s->user : "default");
-        snib__resp_text(out, s->password);
+        snib__resp_text(out, user ? user : "default");
+        snib__resp_text(out, password);
     }
     session_greet(s, now, i, JOB_HELLO);
 }
 
-void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
+static void session_begin(struct snib__redis *s, snib_instant now, int i,
+                          const char *user, const char *password)
 {
     struct session *l = &s->session[i];
     struct snib__buf *out = &s->out->conn[i].out;
-    snib__buf_clear(out);
-    if (!snib__resp_reset(l->resp) || !snib__session_has_room(s, i, 5)) {
-        l->state = SESSION_HELLO;
-        snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
-                          false);
-        return;
-    }
     l->since = now;
     l->state = SESSION_HELLO;
-    session_hello(s, now, i);
+    l->probes = password && i != SUBS;
+    session_hello(s, now, i, user, password);
     if (s->db) {
         snib__resp_begin(out, 2);
         snib__resp_text(out, "SELECT");
         snib__resp_i64(out, s->db);
         session_greet(s, now, i, JOB_SELECT);
     }
-    if (s->password && i != SUBS) {
+    if (l->probes) {
         snib__encode_probe(s, out);
         session_greet(s, now, i, JOB_PROBE);
     }
     if (i == SUBS) {
-        session_subscribe(s, now, s->channel);
-        if (s->generation) {
-            char told[CHANNEL_TOLD_MAX];
-            snib__queue_told_channel(s, told);
-            session_subscribe(s, now, told);
-        }
+        snib__login_subscribe(s, now);
     } else {
+        if (s->watch) {
+            snib__resp_begin(out, 2);
+            snib__resp_text(out, "INFO");
+            snib__resp_text(out, "server");
+            session_greet(s, now, i, JOB_INFO);
+        }
         snib__resp_begin(out, 1);
         snib__resp_text(out, "TIME");
         session_greet(s, now, i, JOB_TIME);
@@ -103,6 +92,49 @@ void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
     if (out->failed) {
         snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
                           false);
+    }
+}
+
+void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
+{
+    struct session *l = &s->session[i];
+    snib__buf_clear(&s->out->conn[i].out);
+    l->opened = now;
+    if (!snib__resp_reset(l->resp) || !snib__session_has_room(s, i, 5)) {
+        l->state = SESSION_HELLO;
+        snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
+                          false);
+    } else if (s->asks) {
+        l->state = SESSION_LOGIN;
+        snib__login_ask(s, i);
+    } else {
+        session_begin(s, now, i, s->user, s->password);
+    }
+}
+
+void snib__session_login(struct snib__redis *s, snib_instant now, int i,
+                         const struct snib__input *in)
+{
+    struct session *l = &s->session[i];
+    char text[sizeof l->text];
+    if (!l->asked) {
+        return; /* the connection that it was for is no more */
+    }
+    l->asked = false;
+    if (l->state == SESSION_READY) {
+        snib__login_renew(s, now, i, in);
+    } else if (in->err) {
+        snib__login_why(s, i, in, text, sizeof text);
+        snib__session_cut(s, now, i, true,
+                          in->err == SNIB_ERR_DENIED ? SNIB_ERR_DENIED
+                                                     : SNIB_ERR_UNREACHABLE,
+                          text, in->err == SNIB_ERR_DENIED);
+    } else {
+        const struct snib_login *login = in->login;
+        bool none = !login->user[0] && !login->password[0];
+        snib__login_came(l, now, in);
+        session_begin(s, now, i, login->user[0] ? login->user : NULL,
+                      none ? NULL : login->password);
     }
 }
 
@@ -114,7 +146,9 @@ static void session_ready(struct snib__redis *s, snib_instant now, int i)
     l->rest = snib__ms(REST_FIRST_MS);
     l->err = SNIB_ERR_OK;
     l->text[0] = 0;
+    l->refused = false;
     s->ever = true;
+    snib__state_met(s, now, i);
     if (i != SUBS) {
         snib__state_good(s, now);
     }
@@ -145,21 +179,15 @@ static void session_refused(struct snib__redis *s, snib_instant now, int i,
     error_kind kind = snib__redis_error_kind(c->text, c->size);
     bool select = l->state == SESSION_SELECT && kind == E_STORE;
     snib__redis_error_words(text, sizeof text, c->text, c->size);
+    if (s->asks && l->state == SESSION_HELLO && kind == E_DENIED &&
+        !l->refused) {
+        l->refused = true;
+        snib__session_anew(s, now, i, text);
+        return;
+    }
     snib__session_cut(s, now, i, true,
                       select ? SNIB_ERR_CONFIG : snib__redis_error_code(kind),
                       text, select || kind == E_DENIED);
-}
-
-/* The value of a field of HELLO's answer; NULL: it has none. */
-static const struct snib__resp_cell *
-session_field(const struct snib__resp_cell *c, const char *name)
-{
-    for (uint32_t k = 0; k + 1 < c->size; k += 2) {
-        if (snib__resp_is(snib__resp_at(c, k), name)) {
-            return snib__resp_at(c, k + 1);
-        }
-    }
-    return NULL;
 }
 
 static void session_no_hello(struct snib__redis *s, snib_instant now, int i,
@@ -183,8 +211,9 @@ static bool session_is_primary(struct snib__redis *s, snib_instant now, int i,
                                const struct snib__resp_cell *c)
 {
     struct session *l = &s->session[i];
-    const struct snib__resp_cell *mode = session_field(c, "mode");
-    const struct snib__resp_cell *role = session_field(c, "role");
+    const struct snib__resp_cell *mode = snib__state_field(c, "mode");
+    const struct snib__resp_cell *role = snib__state_field(c, "role");
+    snib__state_hello(s, i, c);
     if (snib__resp_is(mode, "cluster")) {
         snib__session_cut(
             s, now, i, true, SNIB_ERR_CONFIG,
@@ -278,11 +307,16 @@ static bool session_may_run(struct snib__redis *s, snib_instant now, int i,
     return may;
 }
 
+static session_state session_after_probe(const struct snib__redis *s)
+{
+    return s->watch ? SESSION_INFO : SESSION_TIME;
+}
+
 static session_state session_after_select(const struct snib__redis *s, int i)
 {
-    return i == SUBS     ? SESSION_SUBSCRIBE
-           : s->password ? SESSION_PROBE
-                         : SESSION_TIME;
+    return i == SUBS              ? SESSION_SUBSCRIBE
+           : s->session[i].probes ? SESSION_PROBE
+                                  : session_after_probe(s);
 }
 
 void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
@@ -291,6 +325,9 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
     struct session *l = &s->session[i];
     struct flight f;
     switch (l->state) {
+    case SESSION_LOGIN: /* it speaks first: too many clients, for one */
+        session_refused(s, now, i, c);
+        return;
     case SESSION_HELLO:
         if (c->type != SNIB__RESP_ARRAY) {
             session_no_hello(s, now, i, c);
@@ -322,6 +359,12 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
         if (!session_may_run(s, now, i, c)) {
             return;
         }
+        snib__session_pop(l, &f);
+        s->out->conn[i].awaited--;
+        l->state = session_after_probe(s);
+        break;
+    case SESSION_INFO:
+        snib__state_info(s, i, c);
         snib__session_pop(l, &f);
         s->out->conn[i].awaited--;
         l->state = SESSION_TIME;

@@ -79,6 +79,9 @@ static void session_end_clear(struct snib__redis *s, int i)
     snib__buf_clear(&conn->out);
     snib__resp_reset(l->resp);
     memset(l->loaded, 0, sizeof l->loaded);
+    l->doomed = l->ended = l->asked = l->proven = false;
+    l->login_at = (snib_instant){0};
+    s->out->login &= ~(1u << i);
     if (i == SUBS) {
         /* The server may go on counting the broken connection as a listener.
          * It must not take that for us, so the next connection listens to
@@ -139,7 +142,6 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
     l->since = now;
     l->err = err;
     l->barred = barred;
-    l->doomed = false;
     snprintf(l->text, sizeof l->text, "%s", text);
     l->rest = was_ready ? snib__ms(REST_FIRST_MS) : l->rest;
     session_end_rest(s, now, l);
@@ -154,6 +156,23 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
             (other->state < SESSION_OPENING || other->state > SESSION_READY));
     if (i == SUBS) {
         snib__inspect_subs(s, now);
+    }
+    session_end_log(s, i);
+}
+
+void snib__session_anew(struct snib__redis *s, snib_instant now, int i,
+                        const char *text)
+{
+    struct session *l = &s->session[i];
+    struct flight f;
+    l->state = SESSION_CLOSING;
+    s->out->shut |= 1u << i;
+    l->since = l->rest_until = now;
+    l->barred = false;
+    l->err = SNIB_ERR_DENIED;
+    snprintf(l->text, sizeof l->text, "%s", text);
+    session_end_clear(s, i);
+    while (snib__session_pop(l, &f)) { /* of the greeting: nobody's request */
     }
     session_end_log(s, i);
 }

@@ -82,12 +82,15 @@ static void store_answered(struct snib__redis *s, snib_instant now, int i,
     }
     s->out->conn[i].awaited--;
     for (uint32_t k = 0; snib__session_pop(l, &f); k++) {
-        if (f.safe) {
+        if (f.job >= JOB_SUBSCRIBE && f.job <= JOB_AUTH) {
+            snib__login_reply(s, now, i, (job)f.job, c);
+        } else if (f.safe) {
             snib__queue_overtaken(s, now, i, &f, c);
             snib__free(f.safe);
         } else if (f.job == JOB_REQUEST) {
             s->misread = false;
             snib__decode_reply(s, now, i, &f, c, k);
+            l->proven = l->proven || c->type != SNIB__RESP_ERROR;
             if (c->type != SNIB__RESP_ERROR && !s->misread &&
                 !s->state.good.ns) {
                 snib__state_good(s, now);
@@ -99,13 +102,15 @@ static void store_answered(struct snib__redis *s, snib_instant now, int i,
     }
     if (l->state == SESSION_READY && l->doomed && !l->count) {
         snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
-                          "the server became a read-only replica", false);
+                          l->ended ? "the server takes the login as ended"
+                                   : "the server became a read-only replica",
+                          false);
     }
 }
 
 static bool store_reads(const struct session *l)
 {
-    return l->state >= SESSION_HELLO && l->state <= SESSION_READY;
+    return l->state >= SESSION_LOGIN && l->state <= SESSION_READY;
 }
 
 static void store_bytes(struct snib__redis *s, snib_instant now, int i,
@@ -175,11 +180,16 @@ static snib_instant store_session_due(const struct snib__redis *s, int i)
         if (i == SUBS && s->queued + s->held > 0) {
             due = l->ping_at;
         }
+        if (l->login_at.ns && !l->asked) {
+            due = snib__sooner(due, l->login_at);
+        }
         break;
+    case SESSION_LOGIN:
     case SESSION_HELLO:
     case SESSION_REPLICA:
     case SESSION_SELECT:
     case SESSION_PROBE:
+    case SESSION_INFO:
     case SESSION_TIME:
     case SESSION_SUBSCRIBE:
         break;
@@ -223,10 +233,12 @@ static void store_session_tick(struct snib__redis *s, snib_instant now, int i)
     case SESSION_RESTING:
         snib__session_want(s, now, i);
         break;
+    case SESSION_LOGIN:
     case SESSION_HELLO:
     case SESSION_REPLICA:
     case SESSION_SELECT:
     case SESSION_PROBE:
+    case SESSION_INFO:
     case SESSION_TIME:
     case SESSION_SUBSCRIBE:
     case SESSION_READY:
@@ -237,6 +249,9 @@ static void store_session_tick(struct snib__redis *s, snib_instant now, int i)
         if (l->count && snib__reached(now, store_close_at(s, l))) {
             snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
                               "the server does not answer", false);
+        } else if (l->state == SESSION_READY && l->login_at.ns && !l->asked &&
+                   snib__reached(now, l->login_at)) {
+            snib__login_ask(s, i);
         } else if (l->state == SESSION_READY && i == SUBS &&
                    snib__reached(now, l->ping_at)) {
             store_ping(s, now);
@@ -317,6 +332,11 @@ static void store_redis_input(struct snib__store *store, snib_instant now,
             snib__request_fail_callers(s, SNIB_ERR_UNREACHABLE, text);
         }
         break;
+    case SNIB__IN_LOGIN:
+        if (i < SESSIONS) {
+            snib__session_login(s, now, i, in);
+        }
+        break;
     case SNIB__IN_NOTIFIED:
         break;
     case SNIB__IN_TICK:
@@ -342,6 +362,14 @@ static void store_redis_state(const struct snib__store *store, snib_instant now,
     snib__state_read(store_of(store), now, ret);
 }
 
+static bool store_redis_server(const struct snib__store *store,
+                               snib_instant now, uint32_t node,
+                               struct snib__server *ret)
+{
+    snib__state_server(store_of(store), now, ret);
+    return node == 0;
+}
+
 const struct snib__store_ops snib__redis_store_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__store_ops),
@@ -352,5 +380,6 @@ const struct snib__store_ops snib__redis_store_ops = {
     .input = store_redis_input,
     .due = store_redis_due,
     .state = store_redis_state,
+    .server = store_redis_server,
     .free = snib__redis_free,
 };

@@ -1,5 +1,6 @@
 /* store/sqlite/open.c — an instance is opened and freed; the store's table. */
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -97,6 +98,12 @@ snib_err snib__sqlite_open_on(const struct snib__store_config *config,
     return SNIB_ERR_OK;
 }
 
+static void open_server(void *instance, struct snib__server *ret)
+{
+    (void)instance;
+    snprintf(ret->version, sizeof ret->version, "%s", sqlite3_libversion());
+}
+
 static snib_err open_of_url(const struct snib__store_config *config, void **ret,
                             struct snib_error *reterr)
 {
@@ -114,5 +121,6 @@ const struct snib__blocking_ops snib__sqlite_ops = {
     .exec = snib__sqlite_exec,
     .notifier_fd = snib__sqlite_notifier_fd,
     .notified = snib__sqlite_notified,
+    .server = open_server,
     .free = open_free,
 };
