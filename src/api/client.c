@@ -317,12 +317,15 @@ void snib_client_stop(struct snib_client *c)
     client_wait_idle(&s);
     client_wait_told(&s);
     c->stopped = true;
+    bool logs_in = snib__login_end(c);
     snib__calls_close(&s);
     snib__ops_close(&s);
     snib__step_act(&s);
     snib__step_end(&s);
     snib__resolve_cut(c);
-    snib__login_join(c);
+    if (logs_in) {
+        snib__login_join(c);
+    }
     snib__background_join(c);
     snib__worker_join(c);
     snib__step_begin(&s, c);

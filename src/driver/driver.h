@@ -374,7 +374,9 @@ void snib__background_round(struct snib__step *, int patience_ms);
  * under the mutex when both threads have ended. */
 void snib__background_join(struct snib_client *);
 void snib__worker_join(struct snib_client *);
-/* It waits for the program's answer. */
+/* The same in two steps: with the mutex held (false: there is none), and then
+ * without it, which waits for the program's answer. */
+bool snib__login_end(struct snib_client *);
 void snib__login_join(struct snib_client *);
 
 /* -- parts.c, self.c ------------------------------------------------------- */

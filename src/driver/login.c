@@ -81,15 +81,17 @@ void *snib__login_body(void *arg)
     return NULL;
 }
 
+bool snib__login_end(struct snib_client *c)
+{
+    struct snib__thread *t = &c->logins.thread;
+    t->stop = true;
+    if (t->on) {
+        pthread_cond_broadcast(&c->logins.more);
+    }
+    return t->on;
+}
+
 void snib__login_join(struct snib_client *c)
 {
-    struct snib__step s;
-    snib__step_begin(&s, c);
-    bool on = c->logins.thread.on;
-    c->logins.thread.stop = true;
-    pthread_cond_broadcast(&c->logins.more);
-    snib__step_end(&s);
-    if (on) {
-        pthread_join(c->logins.thread.id, NULL);
-    }
+    pthread_join(c->logins.thread.id, NULL);
 }
