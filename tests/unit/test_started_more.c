@@ -35,6 +35,8 @@ static void a_circle_is_told_after_the_second_scan(void **state)
     assert_null(v);
     hold_and_want(c, NULL, b, one);
     hold_and_want(c, NULL, a, two);
+    must(snib_test_advance(c, 500)); /* till both waits are shown */
+    no_event(c);
     must(snib_client_deadlocks_start(c, &v, &n, NULL, &ticket, &e));
     no_event(c);
     must(snib_test_advance(c, 599));
