@@ -1098,14 +1098,19 @@ BUGS = [
      "s->told[s->tolds++];", "s->told[s->tolds];"),
     ("an acquire is polled although its cancel is under way",
      "src/core/blocking.c (snapshot)",
-     "    if (r->conn & ENDING) {\n        return;\n    }\n    if (r->conn & LISTED) {",
-     "    if (r->conn & LISTED) {",
+     "    if (r->conn & SNIB__RQ_ENDING) {\n        return;\n    }\n"
+     "    if (r->conn & SNIB__RQ_LISTED) {",
+     "    if (r->conn & SNIB__RQ_LISTED) {",
      "        if (!ending) {\n            snib__heap_set(&s->heap, &r->timer,\n"
      "                           snib__after(now, blocking_poll_after(s, r)));\n"
      "        }\n",
      "        snib__heap_set(&s->heap, &r->timer,\n"
      "                       snib__after(now, blocking_poll_after(s, r)));\n"),
-    ("a cancel overtakes its acquire on the other worker",
-     "sim/driver.c (snapshot)",
-     "busy[to] || sim_worker_has(&d->worker[!to], r) ||", "busy[to] ||"),
+    ("a cancel overtakes its acquire in the other session",
+     "src/core/sharing.c (snapshot)",
+     "        if (!(r->conn & SNIB__RQ_BEHIND)) {\n            return NULL;\n"
+     "        }\n",
+     "        if (!(r->conn & SNIB__RQ_BEHIND)) {\n            continue;\n"
+     "        }\n",
+     "        assert(sharing_is_alone(s, r));\n", ""),
 ]

@@ -68,8 +68,7 @@ static bool open_engine(struct sim_world *w, int client)
         .log_data = w};
     if (sim_table(w)) {
         cfg.ops = NULL;
-        cfg.blocking = &sim_driver_ops;
-        sim_driver_opens(w, client);
+        cfg.blocking = sim_driver_opens(w, client);
     }
     snib_err e = snib__engine_open(&cfg, &c->engine, &err);
     snib__url_free(url);

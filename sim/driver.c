@@ -1,11 +1,9 @@
 /* sim/driver.c — the blocking store of a client at a table: what such a store's
  * folder does in the library, with its calls as messages.
  *
- * What the engine wants executed is shared out to its workers. One worker
- * executes all, or there are two: the callers' and the background's, so that a
- * renewal does not wait for a caller. Requests for one lock are never with
- * both: what comes later waits until the other has answered, so that what is
- * started later is executed later. What no worker has come to by its limit is
+ * One worker executes all that the engine wants, or there are two, one for each
+ * session: then the production code shares the requests out (core/sharing.c),
+ * as for a library across a network. What no worker has come to by its limit is
  * answered at its limit.
  *
  * The third connection is the notifier, on which the table tells of grants. It
@@ -27,10 +25,14 @@ static _Thread_local struct {
     int client;
 } opening;
 
-void sim_driver_opens(struct sim_world *w, int client)
+static const struct snib__blocking_ops driver_ops, driver_ops_of_two;
+
+const struct snib__blocking_ops *sim_driver_opens(struct sim_world *w,
+                                                  int client)
 {
     opening.w = w;
     opening.client = client;
+    return w->opt.workers == SIM_WORKERS ? &driver_ops_of_two : &driver_ops;
 }
 
 static snib_err driver_open(const struct snib__store_config *config, void **ret,
@@ -207,56 +209,29 @@ void sim_driver_input(struct sim_world *w, int client,
 
 /* -- workers --------------------------------------------------------------- */
 
-static bool list_has(struct snib__list *list, const struct snib__request *r)
+static struct snib__store *store_of(const struct sim_driver *d)
 {
-    SNIB__LIST_EACH (l, list) {
-        const struct snib__request *other = sim_request(l);
-        if (sim_same_lock(other, r) ||
-            (sim_batch_of(r) && sim_batch_of(other) == sim_batch_of(r))) {
-            return true;
+    return snib__engine_store(d->w->client[d->client].engine);
+}
+
+/* A worker that has a list takes nothing more until all of that is back. */
+static void take_lists(struct sim_driver *d)
+{
+    if (d->workers == 1 && !sim_worker_is_busy(&d->worker[0])) {
+        snib__list_append(&d->worker[0].list, &d->out->exec);
+    }
+    for (int i = 0; d->workers == SIM_WORKERS && i < SIM_WORKERS; i++) {
+        struct sim_worker *k = &d->worker[i];
+        if (k->inside && !sim_worker_is_busy(k)) {
+            k->inside = false;
+            snib__blocking_returned(store_of(d), (snib__session)i);
+        }
+        if (!k->inside && snib__blocking_waits(store_of(d), (snib__session)i)) {
+            k->inside = true;
+            snib__blocking_take(store_of(d), sim_driver_now(d),
+                                (snib__session)i, &k->list);
         }
     }
-    return false;
-}
-
-/* Which worker is it for? */
-static int worker_of(const struct sim_driver *d, const struct snib__request *r)
-{
-    return d->workers == 2 && r->background;
-}
-
-/* Several locks as one wait together. */
-static bool batch_waits(struct sim_driver *d, const struct snib__request *r)
-{
-    SNIB__LIST_EACH (l, &d->out->exec) {
-        const struct snib__request *other = sim_request(l);
-        if (sim_batch_of(r) && sim_batch_of(other) == sim_batch_of(r) &&
-            sim_worker_has(&d->worker[!worker_of(d, other)], other)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Share out what the engine wants executed, in its order. A worker that has a
- * list takes nothing more until that is back. */
-static void share_out(struct sim_driver *d)
-{
-    struct snib__list rest; /* what has to wait */
-    struct snib__link *l;
-    bool busy[SIM_WORKERS];
-    for (int i = 0; i < SIM_WORKERS; i++) {
-        busy[i] = sim_worker_is_busy(&d->worker[i]);
-    }
-    snib__list_init(&rest);
-    while ((l = snib__list_pop(&d->out->exec))) {
-        struct snib__request *r = sim_request(l);
-        int to = worker_of(d, r);
-        bool waits = busy[to] || sim_worker_has(&d->worker[!to], r) ||
-                     list_has(&rest, r) || batch_waits(d, r);
-        snib__list_push(waits ? &rest : &d->worker[to].list, l);
-    }
-    snib__list_append(&d->out->exec, &rest);
 }
 
 /* True: the engine was told of these. */
@@ -314,7 +289,7 @@ bool sim_driver_turn(struct sim_world *w, int client)
         snib__reached(sim_driver_now(d), d->notifier_at)) {
         (void)sim_conn_up(d, SIM_NOTIFIER);
     }
-    share_out(d);
+    take_lists(d);
     for (int i = 0; i < d->workers; i++) {
         sim_worker_turn(d, &d->worker[i]);
         told |= give_back(d, &d->worker[i].done);
@@ -344,13 +319,32 @@ static void driver_exec(void *instance, snib_instant now,
     abort(); /* sim_driver_turn() does that */
 }
 
-const struct snib__blocking_ops sim_driver_ops = {
+static void driver_exec_in(void *instance, snib__session session,
+                           snib_instant now, struct snib__list *chain)
+{
+    (void)session;
+    driver_exec(instance, now, chain);
+}
+
+static const struct snib__blocking_ops driver_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__blocking_ops),
     .scheme = "table",
     .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH,
     .open = driver_open,
     .exec = driver_exec,
+    .notifier_fd = driver_notifier_fd,
+    .notified = driver_notified,
+    .free = driver_free,
+};
+
+static const struct snib__blocking_ops driver_ops_of_two = {
+    .abi = SNIB__STORE_ABI,
+    .size = sizeof(struct snib__blocking_ops),
+    .scheme = "table",
+    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH,
+    .open = driver_open,
+    .exec_in = driver_exec_in,
     .notifier_fd = driver_notifier_fd,
     .notified = driver_notified,
     .free = driver_free,

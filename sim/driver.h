@@ -34,7 +34,8 @@ struct sim_worker {
     snib_instant due;   /* when the phase ends by itself */
     int64_t fetched_at; /* true time */
     int conflicts;
-    bool apart; /* each request is a step of its own */
+    bool apart;  /* each request is a step of its own */
+    bool inside; /* of two workers: it has taken its session's list */
 };
 
 enum sim_conn { SIM_DOWN, SIM_OPENING, SIM_UP, SIM_CLOSING };
@@ -128,8 +129,6 @@ void sim_worker_hears(struct sim_driver *, struct sim_worker *,
 /* Its connection is there; it is gone, or was not made. */
 void sim_worker_up(struct sim_driver *, struct sim_worker *);
 void sim_worker_cut(struct sim_driver *, struct sim_worker *);
-/* Does it have a request for that lock? */
-bool sim_worker_has(const struct sim_worker *, const struct snib__request *);
 bool sim_worker_is_busy(const struct sim_worker *);
 
 #endif

@@ -128,8 +128,8 @@ bool sim_row_is_before(const struct sim_row *a, const struct sim_row *b);
 /* -- the clients: driver.c -------------------------------------------------- */
 
 /* The store of the client that is opened next. */
-extern const struct snib__blocking_ops sim_driver_ops;
-void sim_driver_opens(struct sim_world *, int client);
+const struct snib__blocking_ops *sim_driver_opens(struct sim_world *,
+                                                  int client);
 /* A connection was made, is gone, or brings something. */
 void sim_driver_input(struct sim_world *, int client,
                       const struct snib__input *);

@@ -52,7 +52,7 @@ static void in_vain(struct sim_driver *d, struct sim_worker *k, bool blocked)
     for (uint32_t i = 0; i < k->count; i++) {
         struct snib__request *r = k->r[i];
         bool late = snib__reached(sim_driver_now(d), r->patience);
-        bool hears = !blocked && (r->once || r->verb == SNIB__RENEW);
+        bool hears = !blocked && (r->impatient || r->verb == SNIB__RENEW);
         sim_request_in_vain(r, blocked);
         if (!late && !hears) {
             r->answer = SNIB__PENDING;
@@ -286,27 +286,6 @@ void sim_worker_turn(struct sim_driver *d, struct sim_worker *k)
 }
 
 /* -- what it has ----------------------------------------------------------- */
-
-static bool list_has(const struct snib__list *list,
-                     const struct snib__request *r)
-{
-    SNIB__LIST_EACH (l, (struct snib__list *)list) {
-        if (sim_same_lock(sim_request(l), r)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool sim_worker_has(const struct sim_worker *k, const struct snib__request *r)
-{
-    for (uint32_t i = 0; i < k->count; i++) {
-        if (sim_same_lock(k->r[i], r)) {
-            return true;
-        }
-    }
-    return list_has(&k->list, r) || list_has(&k->done, r);
-}
 
 bool sim_worker_is_busy(const struct sim_worker *k)
 {

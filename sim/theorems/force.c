@@ -19,7 +19,7 @@
  * a subscription that was cut it is told as soon as that is there again; the
  * client keeps one as long as it holds something. (At a table the hint may meet
  * the acquire itself while that is executed, and is lost then: the next renewal
- * tells.) With no subscription, and
+ * tells, or a release that asks.) With no subscription, and
  * nothing broken, it is told by the next renewal. A fixed lease is not renewed;
  * there it is told when its client begins to listen, a second after its first
  * grant. In any case it is told by the deadline (told.c). Until it is told,
@@ -412,7 +412,7 @@ void theorem_release_after_force(struct sim_world *w, int client, int owner,
         return;
     }
     wait_is_over(w, l->name);
-    bool known = f->heard && f->faults == w->faults &&
+    bool known = f->heard && f->faults == w->faults && !sim_table(w) &&
                  w->t > f->at + hops(w, 1) &&
                  w->t > l->entered_at + hops(w, 1) && sim_is_sound(w, client);
     if (err == SNIB_ERR_OK && (asked || known) && !w->p1_off) {

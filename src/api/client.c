@@ -6,7 +6,9 @@
  *        stop:  what is held is released; threads end; connections are shut
  *               down. Their descriptors stay: a call of another thread that is
  *               answered may be about to read one, or to notify its waker
- *        free:  everything else, handles that were not freed included
+ *        free:  everything else, handles that were not freed included. What a
+ *               worker that is stuck in a store's library has in its hands, it
+ *               frees itself when it comes back (driver/sessions.c)
  *
  * In a forked child only free does anything. It must not disturb the parent: no
  * byte is sent, no file of a store is unlinked or unlocked. The client's
@@ -207,6 +209,9 @@ snib_err snib_client_open(const struct snib_client_options *options,
     if (!err && c->pull) {
         err = snib__loop_open(c, reterr);
     }
+    if (!err && c->exec.ops && c->exec.ops->exec_in) {
+        err = snib__sessions_start(c, reterr);
+    }
     if (text) {
         memset(text, 0, strlen(text)); /* a password may stand in it */
         __asm__ volatile("" : : "r"(text) : "memory");
@@ -214,8 +219,9 @@ snib_err snib_client_open(const struct snib_client_options *options,
     snib__free(text);
     snib__url_free(url);
     if (err) {
-        snib__parts_free(c, true);
-        snib__free(c);
+        snib__sessions_end(c);
+        snib__parts_free(c);
+        snib__parts_free_last(c);
         return err;
     }
     *ret = c;
@@ -328,6 +334,7 @@ void snib_client_stop(struct snib_client *c)
     }
     snib__background_join(c);
     snib__worker_join(c);
+    snib__sessions_end(c);
     snib__step_begin(&s, c);
     /* late callers may still read these */
     c->background.on = c->worker.on = c->logins.thread.on = false;
@@ -348,12 +355,10 @@ void snib_client_free(struct snib_client *c)
         return;
     }
     snib_client_stop(c);
-    snib__parts_free(c, true);
-    pthread_cond_destroy(&c->notices.told);
-    pthread_cond_destroy(&c->work);
-    pthread_cond_destroy(&c->logins.more);
-    pthread_mutex_destroy(&c->mu);
-    snib__free(c);
+    if (!snib__sessions_free(c)) {
+        snib__parts_free(c);
+        snib__parts_free_last(c);
+    }
 }
 
 /* -- asking about it ------------------------------------------------------- */

@@ -2,7 +2,8 @@
  *
  * Every request the store owns is in a table by id (r->own) until its final
  * answer. Its state is in r->conn, which a blocking store has no other use for;
- * r->timer is set in WAITING only.
+ * r->timer is set in WAITING only. (Of a library with sessions a request that
+ * is LISTED is shared out to one of them, and may have a timer: sharing.c.)
  *
  *   start --------> LISTED   on out->exec or on the executing thread's list
  *   LISTED --done, QUEUED--> WAITING   timer: next poll
@@ -16,7 +17,7 @@
  *
  * Fields that exec() writes are touched here only while the request is not
  * LISTED. */
-#include "core/blocking.h"
+#include "core/blocking_i.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -25,53 +26,19 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-enum {
-    WAITING = 0,
-    LISTED = 1, /* bits from here on */
-    AGAIN = 2,
-    ENDING = 4,
-    STANDS = 8 /* it was QUEUED once, now or before it was started again:
-                  something of it may be there */
-};
-
 #define RETRY_MS      20 /* the library was blocked by others */
 #define IDS_AT_ONCE   32
 #define FIRST_BUCKETS 16
 
-struct snib__store {
-    const struct snib__blocking_ops *ops;
-    void *instance;
-    struct snib__out *out;
-    struct snib__heap heap;
-    struct snib__rng rng;
-    struct snib__list *bucket; /* by id; power of two */
-    uint32_t buckets, owned;
-    struct { /* what the library said last; err OK: it works */
-        snib_err err;
-        snib_instant since; /* 0: no request was executed yet */
-        /* When the first request was executed since the library last worked, or
-         * since a time without requests; 0: not yet. */
-        snib_instant asked;
-        snib_instant heard;
-        bool blocked; /* by other processes */
-        char text[sizeof((struct snib_error *)0)->text];
-    } last;
-};
-
-static struct snib__request *blocking_of_own(struct snib__link *l)
+bool snib__blocking_shares(const struct snib__store *s)
 {
-    return SNIB__CONTAINER(l, struct snib__request, own);
-}
-
-static struct snib__request *blocking_of_link(struct snib__link *l)
-{
-    return SNIB__CONTAINER(l, struct snib__request, link);
+    return s->ops->exec_in != NULL;
 }
 
 /* -- the table ------------------------------------------------------------ */
 
-static struct snib__list *blocking_bucket_of(struct snib__store *s,
-                                             const uint64_t id[2])
+struct snib__list *snib__blocking_bucket(struct snib__store *s,
+                                         const uint64_t id[2])
 {
     return &s->bucket[id[0] & (s->buckets - 1)];
 }
@@ -92,7 +59,8 @@ static bool blocking_grow(struct snib__store *s, uint32_t buckets)
     for (uint32_t i = 0; i < old_count; i++) {
         struct snib__link *l;
         while ((l = snib__list_pop(&old[i]))) {
-            snib__list_push(blocking_bucket_of(s, blocking_of_own(l)->id), l);
+            snib__list_push(snib__blocking_bucket(s, snib__rq_of_own(l)->id),
+                            l);
         }
     }
     snib__free(old);
@@ -112,10 +80,9 @@ static bool blocking_reserve(struct snib__store *s)
 static struct snib__request *blocking_find_acquire(struct snib__store *s,
                                                    const uint64_t id[2])
 {
-    SNIB__LIST_EACH (l, blocking_bucket_of(s, id)) {
-        struct snib__request *r = blocking_of_own(l);
-        if (r->id[0] == id[0] && r->id[1] == id[1] &&
-            r->verb == SNIB__ACQUIRE) {
+    SNIB__LIST_EACH (l, snib__blocking_bucket(s, id)) {
+        struct snib__request *r = snib__rq_of_own(l);
+        if (r->verb == SNIB__ACQUIRE && snib__rq_same_id(r, id)) {
             return r;
         }
     }
@@ -126,8 +93,8 @@ static struct snib__request *blocking_find_acquire(struct snib__store *s,
  * garbage.) */
 static bool blocking_owns(struct snib__store *s, const struct snib__request *r)
 {
-    SNIB__LIST_EACH (l, blocking_bucket_of(s, r->id)) {
-        if (blocking_of_own(l) == r) {
+    SNIB__LIST_EACH (l, snib__blocking_bucket(s, r->id)) {
+        if (snib__rq_of_own(l) == r) {
             return true;
         }
     }
@@ -138,7 +105,7 @@ static void blocking_forget(struct snib__store *s, struct snib__request *r)
 {
     snib__unlink(&r->own);
     snib__heap_remove(&s->heap, &r->timer);
-    r->conn = WAITING;
+    r->conn = SNIB__RQ_WAITING;
     s->owned--;
 }
 
@@ -149,15 +116,19 @@ static void blocking_list_it(struct snib__store *s, snib_instant now,
         s->last.asked = now;
     }
     snib__heap_remove(&s->heap, &r->timer);
-    r->conn |= LISTED;
+    r->conn |= SNIB__RQ_LISTED;
     snib__unlink(&r->link); /* an interim answer that nobody has fetched yet */
     if (!r->blocked) {
         r->blocked_since = now;
     }
     r->blocked = false;
-    r->patience = r->limit; /* exec() reads this one: limit may move
-                               meanwhile */
-    snib__list_push(&s->out->exec, &r->link);
+    r->patience = r->limit; /* exec() reads these two: see core/store.h */
+    r->impatient = r->once;
+    if (snib__blocking_shares(s)) {
+        snib__sharing_list(s, r);
+    } else {
+        snib__list_push(&s->out->exec, &r->link);
+    }
 }
 
 /* -- in ------------------------------------------------------------------- */
@@ -168,7 +139,7 @@ static void blocking_begin_ending(struct snib__store *s, const uint64_t id[2])
 {
     struct snib__request *r = blocking_find_acquire(s, id);
     if (r) {
-        r->conn |= ENDING;
+        r->conn |= SNIB__RQ_ENDING;
         snib__heap_remove(&s->heap, &r->timer);
     }
 }
@@ -178,15 +149,16 @@ static void blocking_start(struct snib__store *s, snib_instant now,
 {
     struct snib__link *l;
     while ((l = snib__list_pop(chain))) {
-        struct snib__request *r = blocking_of_link(l);
+        struct snib__request *r = snib__rq_of_link(l);
         if (blocking_owns(s, r)) { /* a waiter that was started as something
                                       else */
-            assert(!(r->conn & LISTED));
+            assert(!(r->conn & SNIB__RQ_LISTED));
             blocking_forget(s, r);
         }
         snib__link_init(&r->own);
         r->timer.index = 0;
-        r->conn = r->verb == SNIB__ACQUIRE && r->placed ? STANDS : WAITING;
+        r->conn = r->verb == SNIB__ACQUIRE && r->placed ? SNIB__RQ_STANDS
+                                                        : SNIB__RQ_WAITING;
         r->answer = SNIB__PENDING;
         r->blocked = false; /* of an earlier start */
         if (!blocking_reserve(s)) {
@@ -198,12 +170,16 @@ static void blocking_start(struct snib__store *s, snib_instant now,
         if (r->verb == SNIB__CANCEL) {
             blocking_begin_ending(s, r->id);
         }
+        if (snib__blocking_shares(s) &&
+            (r->verb == SNIB__CANCEL || r->verb == SNIB__RELEASE)) {
+            snib__sharing_end(s, r->id);
+        }
         if (!s->owned &&
             snib__between(s->last.heard, now).ns >= SNIB__BLOCKED_NS) {
             s->last.asked.ns = 0;
         }
         s->owned++;
-        snib__list_push(blocking_bucket_of(s, r->id), &r->own);
+        snib__list_push(snib__blocking_bucket(s, r->id), &r->own);
         blocking_list_it(s, now, r);
     }
 }
@@ -211,18 +187,17 @@ static void blocking_start(struct snib__store *s, snib_instant now,
 static void blocking_poll_now(struct snib__store *s, snib_instant now,
                               struct snib__request *r)
 {
-    if (r->conn & ENDING) {
+    if (r->conn & SNIB__RQ_ENDING) {
         return;
     }
-    if (r->conn & LISTED) {
-        r->conn |= AGAIN;
+    if (r->conn & SNIB__RQ_LISTED) {
+        r->conn |= SNIB__RQ_AGAIN;
     } else {
         blocking_list_it(s, now, r);
     }
 }
 
-static void blocking_answer_final(struct snib__store *s,
-                                  struct snib__request *r)
+void snib__blocking_answer(struct snib__store *s, struct snib__request *r)
 {
     blocking_forget(s, r);
     snib__list_push(&s->out->answered, &r->link);
@@ -233,7 +208,8 @@ static void blocking_answer_final(struct snib__store *s,
 static bool blocking_in_vain(const struct snib__request *r, snib_instant now)
 {
     return r->verb == SNIB__ACQUIRE && r->answer == SNIB__PENDING && r->err &&
-           !(r->conn & STANDS) && !r->resent && snib__reached(now, r->limit);
+           !(r->conn & SNIB__RQ_STANDS) && !r->resent &&
+           snib__reached(now, r->limit);
 }
 
 static void blocking_tick(struct snib__store *s, snib_instant now)
@@ -242,9 +218,11 @@ static void blocking_tick(struct snib__store *s, snib_instant now)
     while ((t = snib__heap_min(&s->heap)) && snib__reached(now, t->at)) {
         struct snib__request *r =
             SNIB__CONTAINER(t, struct snib__request, timer);
-        if (blocking_in_vain(r, now)) {
+        if (r->conn & SNIB__RQ_LISTED) {
+            snib__sharing_late(s, now, r);
+        } else if (blocking_in_vain(r, now)) {
             r->answer = SNIB__NOT_APPLIED;
-            blocking_answer_final(s, r);
+            snib__blocking_answer(s, r);
         } else {
             blocking_list_it(s, now, r);
         }
@@ -255,8 +233,8 @@ static void blocking_poll_all(struct snib__store *s, snib_instant now)
 {
     for (uint32_t i = 0; i < s->buckets; i++) {
         SNIB__LIST_EACH (l, &s->bucket[i]) {
-            if (blocking_of_own(l)->verb == SNIB__ACQUIRE) {
-                blocking_poll_now(s, now, blocking_of_own(l));
+            if (snib__rq_of_own(l)->verb == SNIB__ACQUIRE) {
+                blocking_poll_now(s, now, snib__rq_of_own(l));
             }
         }
     }
@@ -340,14 +318,14 @@ static void blocking_end_acquire(struct snib__store *s,
 {
     struct snib__request *r = blocking_find_acquire(s, c->id);
     bool cancelled = c->answer == SNIB__DONE;
-    if (!r || (r->conn & LISTED)) {
+    if (!r || (r->conn & SNIB__RQ_LISTED)) {
         return;
     }
     snib__unlink(&r->link);
     r->answer = cancelled ? SNIB__NO : SNIB__UNKNOWN;
     r->err = snib__fail_plain(r->reterr, cancelled ? SNIB_ERR_CANCELLED
                                                    : SNIB_ERR_UNKNOWN);
-    blocking_answer_final(s, r);
+    snib__blocking_answer(s, r);
 }
 
 /* The library has got neither to this CANCEL nor to its ACQUIRE, and no copy of
@@ -359,14 +337,24 @@ static bool blocking_cancels_nothing(struct snib__store *s,
 {
     struct snib__request *r = blocking_find_acquire(s, c->id);
     return c->verb == SNIB__CANCEL && c->answer == SNIB__PENDING && !c->token &&
-           r && r->answer == SNIB__PENDING && !(r->conn & (LISTED | STANDS)) &&
-           !r->resent;
+           r && r->answer == SNIB__PENDING &&
+           !(r->conn & (SNIB__RQ_LISTED | SNIB__RQ_STANDS)) && !r->resent;
 }
 
-/* Keeps what the answer says of the store. A request that was refused for its
- * own sake says nothing of it. */
-static void blocking_remember(struct snib__store *s, snib_instant now,
-                              const struct snib__request *r)
+bool snib__blocking_cancelled(struct snib__store *s, struct snib__request *c)
+{
+    if (!blocking_cancels_nothing(s, c)) {
+        return false;
+    }
+    c->answer = SNIB__DONE;
+    c->err = snib__ok(c->reterr);
+    blocking_end_acquire(s, c);
+    snib__blocking_answer(s, c);
+    return true;
+}
+
+void snib__blocking_remember(struct snib__store *s, snib_instant now,
+                             const struct snib__request *r)
 {
     bool tells = r->answer == SNIB__PENDING || r->answer == SNIB__NOT_APPLIED ||
                  r->answer == SNIB__UNKNOWN;
@@ -396,6 +384,9 @@ static void blocking_remember(struct snib__store *s, snib_instant now,
 static void blocking_state(const struct snib__store *s, snib_instant now,
                            struct snib__store_state *ret)
 {
+    if (snib__blocking_shares(s) && snib__sharing_stalls(s, now, ret)) {
+        return;
+    }
     snib_instant until = s->last.blocked && !s->owned ? s->last.heard : now;
     if (s->last.err &&
         snib__between(s->last.since, until).ns < SNIB__BLOCKED_NS) {
@@ -425,12 +416,11 @@ static bool blocking_server(const struct snib__store *s, snib_instant now,
 static void blocking_come_back(struct snib__store *s, snib_instant now,
                                struct snib__request *r)
 {
-    bool again = r->conn & AGAIN, ending = r->conn & ENDING;
-    r->conn &= ENDING | STANDS;
-    blocking_remember(s, now, r);
-    if (blocking_cancels_nothing(s, r)) {
-        r->answer = SNIB__DONE;
-        r->err = snib__ok(r->reterr);
+    bool again = r->conn & SNIB__RQ_AGAIN, ending = r->conn & SNIB__RQ_ENDING;
+    r->conn &= SNIB__RQ_ENDING | SNIB__RQ_STANDS;
+    snib__blocking_remember(s, now, r);
+    if (snib__blocking_cancelled(s, r)) {
+        return;
     }
     switch (r->answer) {
     case SNIB__PENDING:
@@ -441,7 +431,7 @@ static void blocking_come_back(struct snib__store *s, snib_instant now,
         }
         return;
     case SNIB__QUEUED:
-        r->conn |= STANDS;
+        r->conn |= SNIB__RQ_STANDS;
         r->placed = true; /* also where nobody is told, since it goes on */
         if (again && !ending) {
             blocking_list_it(s, now, r);
@@ -460,14 +450,16 @@ static void blocking_come_back(struct snib__store *s, snib_instant now,
         if (r->verb == SNIB__CANCEL) {
             blocking_end_acquire(s, r);
         }
-        blocking_answer_final(s, r);
+        snib__blocking_answer(s, r);
         return;
     }
 }
 
-bool snib__blocking_runs(const struct snib__request *r)
+bool snib__blocking_runs(const struct snib__store *s,
+                         const struct snib__request *r)
 {
-    return (r->conn & LISTED) && !(r->conn & STANDS);
+    int runs = snib__blocking_shares(s) ? SNIB__RQ_TAKEN : SNIB__RQ_LISTED;
+    return (r->conn & runs) && !(r->conn & SNIB__RQ_STANDS);
 }
 
 void snib__blocking_done(struct snib__store *s, snib_instant now,
@@ -475,7 +467,11 @@ void snib__blocking_done(struct snib__store *s, snib_instant now,
 {
     struct snib__link *l;
     while ((l = snib__list_pop(executed))) {
-        blocking_come_back(s, now, blocking_of_link(l));
+        struct snib__request *r = snib__rq_of_link(l);
+        blocking_come_back(s, now, r);
+        if (snib__blocking_shares(s)) {
+            snib__sharing_back(s, r);
+        }
     }
 }
 
@@ -498,8 +494,8 @@ static void blocking_free_store(struct snib__store *s)
     for (uint32_t i = 0; i < s->buckets; i++) {
         struct snib__link *l;
         while ((l = snib__list_pop(&s->bucket[i]))) {
-            snib__unlink(&blocking_of_own(l)->link);
-            blocking_of_own(l)->timer.index = 0;
+            snib__unlink(&snib__rq_of_own(l)->link);
+            snib__rq_of_own(l)->timer.index = 0;
         }
     }
     if (s->instance) {
@@ -529,6 +525,7 @@ snib_err snib__blocking_open(const struct snib__blocking_ops *ops,
     s->ops = ops;
     s->out = config->out;
     snib__rng_init(&s->rng, &config->seed);
+    snib__sharing_init(s, config->request);
     if (!blocking_grow(s, FIRST_BUCKETS)) {
         blocking_free_store(s);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);

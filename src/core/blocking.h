@@ -5,10 +5,18 @@
  * (snib__engine_executed, snib__blocking_done). One thread at a time executes;
  * meanwhile the requests on its list are its own.
  *
+ * A library across a network (ops->exec_in) has two sessions, each with a
+ * worker. There out->exec stays empty: a worker takes what is listed for its
+ * session (snib__blocking_take), executes it and gives it back. The requests
+ * that it has are its own until then, however long a peer stalls, so they and
+ * the store may be freed only when no worker is inside.
+ *
  * What the driver and the core may rely on:
  *
  * - Order. What is started later is executed later: a CANCEL of a request that
- *   is being executed runs after it.
+ *   is being executed runs after it. With two sessions this holds for the
+ *   requests of one id, in whichever sessions (core/sharing.c); those of
+ *   different ids, also for one name, may overtake each other.
  * - A CANCEL is a request of its own, whose id names the ACQUIRE. The ACQUIRE
  *   is not polled again once its CANCEL was started. It is answered too,
  *   exactly once: DONE when it was granted first (the CANCEL behind it then
@@ -20,7 +28,7 @@
  * - A notification that names a request which is just being executed is not
  *   lost: the request is executed once more.
  *
- * What ops->exec may rely on: on entry r->answer is the request's previous
+ * What ops->exec and exec_in may rely on: on entry r->answer is the request's previous
  * answer (PENDING the first time, QUEUED when it waits). It may leave PENDING
  * when the library was blocked by others and the request's limit is still
  * ahead: the request is executed again shortly, and nothing is announced. */
@@ -49,11 +57,26 @@ extern const struct snib__store_ops snib__blocking_store_ops;
 const struct snib__blocking_ops *snib__blocking_ops_of(struct snib__store *,
                                                        void **ret_instance);
 /* Is the request on its way through the library? Then its answer comes by its
- * limit. */
-bool snib__blocking_runs(const struct snib__request *);
+ * limit, unless a peer stalls. */
+bool snib__blocking_runs(const struct snib__store *,
+                         const struct snib__request *);
 /* Executed requests come back. All answers go to out->answered but PENDING; a
  * QUEUED request is polled again later. */
 void snib__blocking_done(struct snib__store *, snib_instant now,
                          struct snib__list *executed);
+
+/* -- a library across a network ------------------------------------------- */
+
+/* Has the library two sessions? */
+bool snib__blocking_shares(const struct snib__store *);
+/* Is anything listed for this session? */
+bool snib__blocking_waits(const struct snib__store *, snib__session);
+/* The worker of this session goes into the library with what is listed for it,
+ * appended to ret: something, and not all if that is very much. */
+void snib__blocking_take(struct snib__store *, snib_instant now, snib__session,
+                         struct snib__list *ret);
+/* It has come out again. (The requests are given back by
+ * snib__blocking_done.) */
+void snib__blocking_returned(struct snib__store *, snib__session);
 
 #endif

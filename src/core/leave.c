@@ -91,7 +91,13 @@ bool snib__engine_is_run(struct snib__engine *e, uint64_t ticket)
     return e->cfg.blocking && t && s->state == SNIB__ACQ_WAITING &&
            t->state == SNIB__CLAIM_ACQUIRING && t->acquiring &&
            t->acquiring->rq.patience.ns <= s->limit.ns &&
-           snib__blocking_runs(&t->acquiring->rq);
+           snib__blocking_runs(e->store, &t->acquiring->rq);
+}
+
+snib_duration snib__engine_run(const struct snib__engine *e)
+{
+    bool far = e->cfg.blocking && snib__blocking_shares(e->store);
+    return snib__ms(far ? SNIB__RUN_FAR_MS : SNIB__RUN_MS);
 }
 
 /* The limit of a waiting acquisition has come. If another owner of this client
@@ -188,7 +194,7 @@ void snib__acquisition_due(struct snib__engine *e, snib_instant now,
         return;
     }
     if (snib__engine_is_run(e, s->ticket) &&
-        !snib__reached(now, snib__after(s->limit, snib__ms(SNIB__RUN_MS)))) {
+        !snib__reached(now, snib__after(s->limit, snib__engine_run(e)))) {
         snib__heap_set(&e->acquisitions, &s->timer,
                        snib__after(now, snib__ms(2)));
         return;

@@ -213,6 +213,7 @@ struct snib__request {
     /* It was never sent: one failed attempt to connect ends it (NOT_APPLIED);
      * it does not wait for its limit. */
     bool once;
+    bool impatient; /* blocking stores: once as of when it was listed */
     /* NOT_APPLIED, PENDING: others were inside the library all the time, as
      * they are when they write. */
     bool blocked;
@@ -237,8 +238,9 @@ struct snib__request {
     /* The store gives up at this instant (unsent: NOT_APPLIED); due() covers
      * it. The core may move it later while the request waits. */
     snib_instant limit;
-    /* Blocking stores: the limit as of start(). exec() reads this one, since
-     * limit may move while it runs. */
+    /* Blocking stores: the limit as of when it was listed. exec() reads this
+     * one and `impatient`, since the core may change limit, once and spin while
+     * it runs. */
     snib_instant patience;
     const char *text; /* about / glob / reason / value; outlives it */
     uint32_t text_size;
@@ -410,27 +412,62 @@ struct snib__store_ops {
     void (*free)(struct snib__store *);
 };
 
-/* A library that blocks. One thread at a time calls exec(), with no client
- * mutex held; it fills each request's answer and must return by the requests'
- * limit. A QUEUED request is executed again at min(left, poll cap), and when
- * notified() names it. The adapter is core/blocking.c. */
+/* The sessions that a library across a network has with its server. Each has a
+ * worker of its own, so what stalls in one delays nothing in the other. */
+typedef enum snib__session {
+    SNIB__SESSION_CALLERS, /* what a caller waits for */
+    /* Requests with `background`: renewals, clean-up, the deadlock search. */
+    SNIB__SESSION_BACKGROUND,
+    SNIB__SESSIONS
+} snib__session;
+
+/* A library that blocks. It fills each request's answer and must return by the
+ * requests' limit. A QUEUED request is executed again at min(left, poll cap),
+ * and when notified() names it. The adapter is core/blocking.c.
+ *
+ * A library is one of three. With exec() and SNIB__IN_PROCESS it never blocks:
+ * any thread of the client executes, also that of an event loop. With exec()
+ * alone it waits for this host only: the threads of callers execute, or else
+ * one worker. With exec_in() it is across a network, and its peer may stall:
+ * two workers execute, and never a caller's thread. */
 struct snib__blocking_ops {
     uint32_t abi;
     size_t size;
     const char *scheme;
     uint32_t caps;
+    /* It does not connect; a library across a network makes its sessions in
+     * exec_in(). */
     snib_err (*open)(const struct snib__store_config *, void **ret,
                      struct snib_error *reterr);
+    /* One thread at a time calls exec(), with no client mutex held. NULL: the
+     * library is across a network. */
     void (*exec)(void *, snib_instant now, struct snib__list *chain);
-    /* -1: none. Readable: there are messages for notified(). */
+    /* Across a network, in place of exec(); else NULL. The same, in this
+     * session: at most one thread at a time is in each, always the same one,
+     * and both may be inside at once. A call that a stalled peer keeps past the
+     * limits of its requests breaks no promise but its own: the callers of
+     * these are told UNKNOWN at their limits, and what waits behind it in this
+     * session UNREACHABLE. */
+    void (*exec_in)(void *, snib__session, snib_instant now,
+                    struct snib__list *chain);
+    /* Across a network: the calls of exec_in() that are inside shall return
+     * soon, whatever they wait for (by shutdown(2) of their sockets, for
+     * instance), since the client stops; nothing will be executed any more. Any
+     * thread, with the client's mutex held: it must not block. NULL: it cannot.
+     * Then, or if it does not help, the client is stopped and freed without the
+     * call, and its thread calls free() when it comes back. */
+    void (*interrupt)(void *);
+    /* -1: none. Readable: there are messages for notified(). Across a network:
+     * made by open(), and the same until free(). */
     int (*notifier_fd)(void *);
     /* Takes all messages; writes the ids of requests that may have been granted
      * to ids (at most max) and returns how many. Called with the client's mutex
-     * held: it must not block. */
+     * held, also while the library executes: it must not block. */
     uint32_t (*notified)(void *, uint64_t (*ids)[2], uint32_t max);
     /* Fills in version and run_id. Called with the client's mutex held, also
      * while exec() runs: it must not block. NULL: nothing is known. */
     void (*server)(void *, struct snib__server *ret);
+    /* Nobody is inside. Any thread. */
     void (*free)(void *);
 };
 

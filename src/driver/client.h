@@ -38,6 +38,7 @@ enum {
     SNIB__SLICE_MS = 1000,      /* rule 7 in driver.h */
     SNIB__LAZY_MS = 50,         /* background_socks.c */
     SNIB__HOPE_MS = 2,          /* then a call stops expecting a reply */
+    SNIB__COME_BACK_MS = 250,   /* sessions.c: how long stop waits for that */
     SNIB__RETIRED = 16          /* watch.c */
 };
 
@@ -247,7 +248,8 @@ struct snib__calls {
 struct snib__exec {
     const struct snib__blocking_ops *ops; /* NULL: a store of connections */
     void *instance;
-    bool quick; /* exec() never blocks; constant */
+    bool quick;  /* exec() never blocks; constant */
+    bool shares; /* the workers of `sessions` execute; constant after open */
     bool running;
     struct snib__list done; /* pull: executed chains of requests */
 };
@@ -274,6 +276,21 @@ struct snib__logins {
     struct snib__thread thread;
     pthread_cond_t more;
     struct snib_login *room; /* the thread's, while it runs */
+};
+
+/* The workers of a store across a network, one a session: sessions.c. */
+struct snib__sessions {
+    struct snib__worker {
+        struct snib_client *client;
+        snib__session session;
+        bool on, over; /* was started; does not touch the client any more */
+        bool inside;   /* the library's exec_in() runs */
+        pthread_t id;
+        pthread_cond_t work;
+    } worker[SNIB__SESSIONS];
+    bool stop;
+    bool freed;          /* the last worker to come back frees the client */
+    pthread_cond_t over; /* a worker is over */
 };
 
 /* Operations: op.c. */
@@ -334,7 +351,8 @@ struct snib_client {
     struct snib__logins logins;
     struct snib__loop loop;
     struct snib__thread background, worker;
-    pthread_cond_t work; /* for the worker */
+    pthread_cond_t work;            /* for the worker */
+    struct snib__sessions sessions; /* with exec.shares only */
     struct snib__ops ops;
     struct snib__notices notices;
     struct snib__log log;

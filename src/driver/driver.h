@@ -69,6 +69,11 @@ void *snib__worker_body(void *client);
 /* The same for the thread that asks the program for logins (login.c). */
 bool snib__login_need(struct snib_client *);
 void *snib__login_body(void *client);
+/* Start the workers of both sessions, once, as the last step of open. Errors:
+ * LIMIT; then snib__sessions_end ends the one that runs. */
+snib_err snib__sessions_start(struct snib_client *, struct snib_error *reterr);
+/* The thread of one of them (sessions.c). */
+void *snib__session_body(void *worker);
 
 /* -- step.c: a visit to the client ----------------------------------------- */
 
@@ -273,6 +278,8 @@ void snib__execute(struct snib__step *);
 void snib__execute_for_pull(struct snib__step *);
 /* Take them. */
 void snib__executed(struct snib__step *);
+/* On this worker: execute what is listed for its session. */
+void snib__execute_in(struct snib__step *, struct snib__worker *);
 
 /* -- pump.c ---------------------------------------------------------------- */
 
@@ -355,7 +362,7 @@ void snib__ops_due(struct snib__step *);
 /* The client is closed, or stopped: end what was started. */
 void snib__ops_close(struct snib__step *);
 
-/* -- background.c, worker.c, login.c --------------------------------------- */
+/* -- background.c, worker.c, login.c, sessions.c --------------------------- */
 
 snib_err snib__background_start(struct snib_client *,
                                 struct snib_error *reterr);
@@ -378,12 +385,21 @@ void snib__worker_join(struct snib_client *);
  * without it, which waits for the program's answer. */
 bool snib__login_end(struct snib_client *);
 void snib__login_join(struct snib_client *);
+/* For stop, once: end the workers of a store across a network. One that stays
+ * in the library for more than SNIB__COME_BACK_MS is left behind. */
+void snib__sessions_end(struct snib_client *);
+/* For free: true if a worker was left behind and has not come back. Then all
+ * but what that worker may touch is freed now, and the rest by the worker. */
+bool snib__sessions_free(struct snib_client *);
 
 /* -- parts.c, self.c ------------------------------------------------------- */
 
 void snib__parts_init(struct snib_client *);
-/* Free what was opened. No thread runs and nobody is inside. */
-void snib__parts_free(struct snib_client *, bool engine_too);
+/* Free all but the engine and the client itself. No thread runs, and nobody is
+ * inside but, with the mutex held, a worker that was left behind. */
+void snib__parts_free(struct snib_client *);
+/* Free these two as well. */
+void snib__parts_free_last(struct snib_client *);
 /* In a forked child: what can be freed without disturbing the parent. */
 void snib__parts_free_in_child(struct snib_client *);
 /* Keep the engine's log lines until the mutex is free. data: the client. */

@@ -23,16 +23,46 @@ void snib__execute(struct snib__step *s)
     snib__engine_executed(s->c->engine, s->now, &chain);
 }
 
-void snib__execute_for_pull(struct snib__step *s)
+/* The engine of a pull client does not move on a worker. */
+static void exec_keep(struct snib__step *s, struct snib__list *chain)
 {
     struct snib_client *c = s->c;
-    struct snib__list chain;
-    exec_run(s, &chain);
-    snib__list_append(&c->exec.done, &chain);
+    snib__list_append(&c->exec.done, chain);
     SNIB__LIST_EACH (l, &c->calls.roles.waiting) { /* stop, direct request */
         snib__call_wake(s, SNIB__CONTAINER(l, struct snib__call, w.link));
     }
     s->kick = true;
+}
+
+void snib__execute_for_pull(struct snib__step *s)
+{
+    struct snib__list chain;
+    exec_run(s, &chain);
+    exec_keep(s, &chain);
+}
+
+void snib__execute_in(struct snib__step *s, struct snib__worker *w)
+{
+    struct snib_client *c = s->c;
+    struct snib__store *store = snib__engine_store(c->engine);
+    struct snib__list chain;
+    snib_instant now = s->now;
+    snib__list_init(&chain);
+    snib__blocking_take(store, now, w->session, &chain);
+    w->inside = true;
+    snib__step_pause(s);
+    c->exec.ops->exec_in(c->exec.instance, w->session, now, &chain);
+    snib__step_again(s);
+    w->inside = false;
+    snib__blocking_returned(store, w->session);
+    if (c->stopped) { /* nobody waits for it any more */
+        while (snib__list_pop(&chain)) {
+        }
+    } else if (c->pull) {
+        exec_keep(s, &chain);
+    } else {
+        snib__engine_executed(c->engine, s->now, &chain);
+    }
 }
 
 void snib__executed(struct snib__step *s)

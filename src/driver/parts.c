@@ -46,8 +46,7 @@ void snib__parts_init(struct snib_client *c)
     }
 }
 
-/* Free what was opened. No thread runs and nobody is inside. */
-void snib__parts_free(struct snib_client *c, bool engine_too)
+void snib__parts_free(struct snib_client *c)
 {
     struct snib__link *l;
     struct snib__step s = {.c = c};
@@ -84,15 +83,28 @@ void snib__parts_free(struct snib_client *c, bool engine_too)
     if (c->ops.fd >= 0) {
         close(c->ops.fd);
     }
-    if (engine_too) {
-        snib__engine_free(c->engine);
-    }
     snib__free(c->url);
     snib__free(c->identity);
     if (c->logins.room) {
         explicit_bzero(c->logins.room, sizeof *c->logins.room);
     }
     snib__free(c->logins.room);
+}
+
+void snib__parts_free_last(struct snib_client *c)
+{
+    snib__engine_free(c->engine);
+    if (c->exec.shares) {
+        for (int i = 0; i < SNIB__SESSIONS; i++) {
+            pthread_cond_destroy(&c->sessions.worker[i].work);
+        }
+        pthread_cond_destroy(&c->sessions.over);
+    }
+    pthread_cond_destroy(&c->notices.told);
+    pthread_cond_destroy(&c->work);
+    pthread_cond_destroy(&c->logins.more);
+    pthread_mutex_destroy(&c->mu);
+    snib__free(c);
 }
 
 void snib__parts_free_in_child(struct snib_client *c)
@@ -102,7 +114,8 @@ void snib__parts_free_in_child(struct snib_client *c)
         !c->calls.batches; /* whose operations are on a thread's stack */
     c->in_child = true;
     if (quiet && !c->exec.ops) {
-        snib__parts_free(c, true);
+        snib__parts_free(c);
+        snib__engine_free(c->engine);
         snib__free(c);
         return;
     }

@@ -156,6 +156,18 @@ static void pump_assign_exec(struct snib__step *s)
     }
 }
 
+/* The same for a store across a network: its workers do it. (Those that are in
+ * the library check by themselves.) */
+static void pump_assign_sessions(struct snib_client *c)
+{
+    const struct snib__store *store = snib__engine_store(c->engine);
+    for (int i = 0; i < SNIB__SESSIONS; i++) {
+        if (snib__blocking_waits(store, (snib__session)i)) {
+            pthread_cond_signal(&c->sessions.worker[i].work);
+        }
+    }
+}
+
 void snib__step_act(struct snib__step *s)
 {
     struct snib_client *c = s->c;
@@ -171,7 +183,11 @@ void snib__step_act(struct snib__step *s)
         pump_settle_conditions(s);
     }
     pump_assign_sockets(s);
-    pump_assign_exec(s);
+    if (c->exec.shares) {
+        pump_assign_sessions(c);
+    } else {
+        pump_assign_exec(s);
+    }
     if (!snib__list_empty(&c->notices.due)) {
         s->kick = true;
     }
@@ -466,7 +482,8 @@ bool snib__call_wait(struct snib__step *s, struct snib__call *call)
     }
     snib__engine_tick(s->c->engine, s->now);
     snib__step_act(s);
-    snib_instant until = snib__after(call->limit, snib__ms(SNIB__RUN_MS));
+    snib_instant until =
+        snib__after(call->limit, snib__engine_run(s->c->engine));
     while (!call->w.done && !snib__reached(s->now, until) &&
            snib__engine_is_run(s->c->engine,
                                call->ticket ? call->ticket : call->among)) {

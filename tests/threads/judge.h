@@ -155,7 +155,7 @@ struct traffic {
 
 struct world {
     const char *text;
-    bool slow, pull, closed, redis, narrow;
+    bool slow, far, pull, closed, redis, narrow;
     uint64_t seeds;
     struct snib_client *stranger, *client[CLIENTS];
     struct {

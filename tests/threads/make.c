@@ -149,7 +149,7 @@ static void make_kind(char ret[PROGRAM_TEXT])
     bool election = list == shared || list == own, gentle = below(3) != 0;
     uint32_t threads = 2 + below(below(2) ? 2 : 5), clients = 1 + below(3);
     if (below(5) == 0) {
-        add(ret, "slow:");
+        add(ret, below(2) ? "slow:" : "far:");
     }
     if (list == latch && below(2)) {
         add(ret, "closed:");
@@ -194,7 +194,7 @@ void program_make(uint64_t seed, bool redis, char ret[PROGRAM_TEXT])
         }
     }
     if (slow) {
-        add(ret, "slow:");
+        add(ret, seed % 2 ? "slow:" : "far:");
     }
     if (pull) {
         add(ret, "pull:");

@@ -1,7 +1,7 @@
 /* product.c — what of the product is replaced in the programs: what a client says
  * of its process and its random numbers, since both differ from run to run; and
  * the table of stores, which can be told to give a memory: whose exec() counts
- * as one that blocks. Nothing of the host fails. */
+ * as one that blocks, or that is across a network. Nothing of the host fails. */
 #include <stdio.h>
 #include <string.h>
 
@@ -76,6 +76,13 @@ snib_err WRAP(snib__self_seed)(struct snib__seed *ret,
     return SNIB_ERR_OK;
 }
 
+static void far_exec_in(void *instance, snib__session session, snib_instant now,
+                        struct snib__list *chain)
+{
+    (void)session;
+    snib__memory_ops.exec(instance, now, chain);
+}
+
 const struct snib__registered *WRAP(snib__store_find)(const char *scheme)
 {
     static struct snib__blocking_ops ops;
@@ -86,6 +93,10 @@ const struct snib__registered *WRAP(snib__store_find)(const char *scheme)
     slow = *REAL(snib__store_find)(scheme);
     ops = *slow.blocking;
     ops.caps &= ~(uint32_t)SNIB__IN_PROCESS;
+    if (program_far()) {
+        ops.exec = NULL;
+        ops.exec_in = far_exec_in;
+    }
     slow.blocking = &ops;
     return &slow;
 }

@@ -34,6 +34,11 @@ bool program_slow(void)
     return w && w->slow;
 }
 
+bool program_far(void)
+{
+    return program_slow() && w->far;
+}
+
 uint64_t program_next_seed(void)
 {
     return w ? ++w->seeds : 1;

@@ -85,6 +85,7 @@ static const char *check_redis(const struct world *w)
 static bool read_flag(const char *word, struct world *to)
 {
     bool *flag = !strcmp(word, "slow:")     ? &to->slow
+                 : !strcmp(word, "far:")    ? &to->far
                  : !strcmp(word, "pull:")   ? &to->pull
                  : !strcmp(word, "closed:") ? &to->closed
                  : !strcmp(word, "redis:")  ? &to->redis
@@ -93,6 +94,7 @@ static bool read_flag(const char *word, struct world *to)
     if (flag) {
         *flag = true;
     }
+    to->slow = to->slow || to->far;
     return flag != NULL;
 }
 

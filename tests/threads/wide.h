@@ -70,6 +70,7 @@ struct wide {
     struct snib_elect *elect;
     struct snib_multi *multi;
     bool redis, faulty, hostile, slow, failing, oom, named, thronged;
+    bool far;  /* slow, and across a network                               */
     bool dice; /* the next client that is opened has a store of dice         */
     bool on;   /* the host may fail                                         */
     bool cancels; /* the watch is inside a crowd                             */

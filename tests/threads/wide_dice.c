@@ -251,18 +251,26 @@ static void dice_exec(void *instance, snib_instant now,
     take_time();
 }
 
+static void dice_exec_in(void *instance, snib__session session,
+                         snib_instant now, struct snib__list *chain)
+{
+    tell("session %d", (int)session);
+    dice_exec(instance, now, chain);
+}
+
 const struct snib__registered *dice_store(const struct snib__registered *memory)
 {
-    static struct snib__blocking_ops ops[2];
-    static struct snib__registered store[2];
-    int slow = wide.slow;
+    static struct snib__blocking_ops ops[3];
+    static struct snib__registered store[3];
+    int is = wide.slow + wide.far;
     real = memory->blocking;
-    store[slow] = *memory;
-    ops[slow] = *memory->blocking;
-    ops[slow].exec = dice_exec;
-    if (slow) {
-        ops[slow].caps &= ~(uint32_t)SNIB__IN_PROCESS;
+    store[is] = *memory;
+    ops[is] = *memory->blocking;
+    ops[is].exec = wide.far ? NULL : dice_exec;
+    ops[is].exec_in = wide.far ? dice_exec_in : NULL;
+    if (is) {
+        ops[is].caps &= ~(uint32_t)SNIB__IN_PROCESS;
     }
-    store[slow].blocking = &ops[slow];
-    return &store[slow];
+    store[is].blocking = &ops[is];
+    return &store[is];
 }

@@ -300,6 +300,7 @@ static void scene(void)
     wide.faulty = chance("faulty", 2);
     wide.hostile = wide.faulty && !wide.redis && chance("hostile", 3);
     wide.slow = !wide.redis && wide.faulty && chance("slow", 2);
+    wide.far = wide.slow && chance("far", 2);
     wide.failing = chance("failing", wide.redis ? 2 : 4);
     wide.oom = chance("oom", 6);
     wide.actors = 1 + (int)pick("actors", WIDE_ACTORS);
@@ -341,8 +342,8 @@ void wide_run(uint64_t run, struct run *r)
     sched.choosing = false;
     end_all();
     wide.on = false;
-    if (wide.named) {
-        sched_sleep(sched_now() + INT64_C(10000000000)); /* look-ups end */
+    if (wide.named || wide.far) { /* look-ups, and calls that were stuck, end */
+        sched_sleep(sched_now() + INT64_C(10000000000));
     }
     if (wide.redis) {
         redis_end();

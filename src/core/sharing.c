@@ -1,0 +1,276 @@
+/* core/sharing.c — requests for a library across a network, shared out to its
+ * two sessions.
+ *
+ * What a caller waits for is executed in one session, what the background asks
+ * for in the other, each by a worker of its own (driver/sessions.c). Nothing is
+ * shared between the two, so a call that a stalled peer keeps delays nothing in
+ * the other session.
+ *
+ * The order. Requests of one id (an ACQUIRE, and the RENEW, RELEASE and CANCEL
+ * of what it was granted) are executed in the order of their starts, one after
+ * the other, in whichever session. Requests of different ids may overtake each
+ * other: the store compares ids, so none of them can end or extend what another
+ * one made. Tries of one batch have new ids, and stay together.
+ *
+ *   listed ------> BEHIND, on no list
+ *   BEHIND ------> on its session's list, when no other request of its id is
+ *                  on a list or TAKEN, and it is the first of those BEHIND
+ *   on a list --taken--> TAKEN, until it is given back by snib__blocking_done
+ *
+ * So at most one request of an id is on its way, by construction. The table has
+ * them in the order of their starts. (One that came back PENDING was not
+ * executed; it is listed anew in its time, and waits like any other.) A worker
+ * that has all of out->exec needs no such rule, and the other stores have none.
+ *
+ * What was not taken yet need not be executed when nobody wants it any more:
+ *
+ *   an ACQUIRE whose CANCEL starts   is taken off the list. If the library
+ *                                    never got to it, there is nothing to
+ *                                    cancel: both are answered now
+ *   a RENEW whose RELEASE or CANCEL  NOT_APPLIED: its claim has forgotten it.
+ *     starts                         So a release waits for a session that
+ *                                    stalls only if that has this renewal
+ *   an ACQUIRE of which surely       NOT_APPLIED at its limit, so a caller is
+ *     nothing is there, a direct     told something definite although no
+ *     request                        worker was free; the timer is at the limit
+ *
+ * A release, a cancel and a renewal are executed however late; so is an ACQUIRE
+ * that ends a grant of ours first, or its CANCEL in its place. */
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "core/blocking_i.h"
+
+/* A worker takes so many at once. They come back together, so with one that
+ * stalls the answers of no more than these are late. */
+enum { SHARING_TAKE = 128 };
+
+void snib__sharing_init(struct snib__store *s, snib_duration request)
+{
+    s->request = request;
+    for (int k = 0; k < SNIB__SESSIONS; k++) {
+        snib__list_init(&s->session[k].listed);
+    }
+}
+
+static struct snib__sharing *sharing_of(struct snib__store *s,
+                                        const struct snib__request *r)
+{
+    return &s->session[r->background ? SNIB__SESSION_BACKGROUND
+                                     : SNIB__SESSION_CALLERS];
+}
+
+/* -- listed --------------------------------------------------------------- */
+
+/* Is it answered at its limit when no worker has taken it by then? */
+static bool sharing_has_limit(const struct snib__request *r)
+{
+    if (r->verb >= SNIB__INSPECT) {
+        return true;
+    }
+    return r->verb == SNIB__ACQUIRE && r->answer == SNIB__PENDING &&
+           !r->token && !r->resent &&
+           !(r->conn & (SNIB__RQ_STANDS | SNIB__RQ_ENDING));
+}
+
+/* The request of this id that may be executed next: the first one that is
+ * BEHIND, unless another one is on a list or with a worker. */
+static struct snib__request *sharing_whose_turn(struct snib__store *s,
+                                                const uint64_t id[2])
+{
+    struct snib__request *first = NULL;
+    SNIB__LIST_EACH (l, snib__blocking_bucket(s, id)) {
+        struct snib__request *r = snib__rq_of_own(l);
+        if (!snib__rq_same_id(r, id) || !(r->conn & SNIB__RQ_LISTED)) {
+            continue;
+        }
+        if (!(r->conn & SNIB__RQ_BEHIND)) {
+            return NULL;
+        }
+        first = first ? first : r;
+    }
+    return first;
+}
+
+/* One that is answered instead of listed makes way for the next. */
+static void sharing_next(struct snib__store *s, const uint64_t id[2])
+{
+    struct snib__request *r;
+    while ((r = sharing_whose_turn(s, id))) {
+        r->conn &= (uint8_t)~SNIB__RQ_BEHIND;
+        if (!snib__blocking_cancelled(s, r)) {
+            snib__list_push(&sharing_of(s, r)->listed, &r->link);
+        }
+    }
+}
+
+void snib__sharing_list(struct snib__store *s, struct snib__request *r)
+{
+    r->conn |= SNIB__RQ_BEHIND;
+    if (sharing_has_limit(r)) {
+        snib__heap_set(&s->heap, &r->timer, r->limit);
+    }
+    sharing_next(s, r->id);
+}
+
+/* -- not executed any more ------------------------------------------------ */
+
+/* No worker has it: it is not LISTED any more. */
+static void sharing_unlist(struct snib__store *s, struct snib__request *r)
+{
+    assert(!(r->conn & SNIB__RQ_TAKEN));
+    snib__unlink(&r->link);
+    snib__heap_remove(&s->heap, &r->timer);
+    r->conn &= SNIB__RQ_ENDING | SNIB__RQ_STANDS;
+}
+
+/* Its claim has forgotten this renewal. */
+static void sharing_drop(struct snib__store *s, struct snib__request *r)
+{
+    sharing_unlist(s, r);
+    r->answer = SNIB__NOT_APPLIED;
+    r->err = snib__fail_plain(r->reterr, SNIB_ERR_CANCELLED);
+    snib__blocking_answer(s, r);
+}
+
+void snib__sharing_end(struct snib__store *s, const uint64_t id[2])
+{
+    SNIB__LIST_EACH_SAFE (l, next, snib__blocking_bucket(s, id)) {
+        struct snib__request *r = snib__rq_of_own(l);
+        bool renews = r->verb == SNIB__RENEW;
+        if (!snib__rq_same_id(r, id)) {
+            continue;
+        }
+        if (r->conn & SNIB__RQ_TAKEN) {
+            r->conn |= renews ? SNIB__RQ_ENDING : 0;
+        } else if (renews) {
+            sharing_drop(s, r);
+        } else if (r->verb == SNIB__ACQUIRE && (r->conn & SNIB__RQ_ENDING)) {
+            sharing_unlist(s, r);
+        }
+    }
+}
+
+void snib__sharing_back(struct snib__store *s, struct snib__request *r)
+{
+    if (r->verb == SNIB__RENEW && (r->conn & SNIB__RQ_ENDING)) {
+        sharing_drop(s, r); /* it was to come again */
+    }
+    sharing_next(s, r->id);
+}
+
+/* Since when the call that is in this one's way is inside. */
+static snib_instant sharing_in_the_way(struct snib__store *s,
+                                       const struct snib__request *r)
+{
+    const struct snib__sharing *k = sharing_of(s, r);
+    return k->inside && k->since.ns < r->blocked_since.ns ? k->since
+                                                          : r->blocked_since;
+}
+
+void snib__sharing_late(struct snib__store *s, snib_instant now,
+                        struct snib__request *r)
+{
+    uint64_t id[2] = {r->id[0], r->id[1]};
+    r->patience = r->limit;
+    if (!snib__reached(now, r->limit)) { /* it was moved */
+        snib__heap_set(&s->heap, &r->timer, r->limit);
+        return;
+    }
+    if (!r->err) {
+        snib_duration waited = snib__between(sharing_in_the_way(s, r), now);
+        r->err = snib__fail(r->reterr, SNIB_ERR_UNREACHABLE,
+                            "no answer from the server for %lld ms",
+                            (long long)snib__to_ms(waited));
+    }
+    r->answer = SNIB__NOT_APPLIED;
+    r->blocked = true;
+    sharing_unlist(s, r);
+    snib__blocking_remember(s, now, r);
+    snib__blocking_answer(s, r);
+    sharing_next(s, id);
+}
+
+/* -- workers -------------------------------------------------------------- */
+
+bool snib__blocking_waits(const struct snib__store *s, snib__session session)
+{
+    return !snib__list_empty(&s->session[session].listed);
+}
+
+/* No other worker has a request of this id. */
+static bool sharing_is_alone(struct snib__store *s,
+                             const struct snib__request *r)
+{
+    SNIB__LIST_EACH (l, snib__blocking_bucket(s, r->id)) {
+        const struct snib__request *other = snib__rq_of_own(l);
+        if (other != r && snib__rq_same_id(other, r->id) &&
+            (other->conn & SNIB__RQ_TAKEN)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* May it be in one list with those before it? Tries of one batch must. */
+static bool sharing_fits(const struct snib__request *r, uint32_t count,
+                         uint32_t batch)
+{
+    return count < SHARING_TAKE || (batch && r->batch == batch);
+}
+
+void snib__blocking_take(struct snib__store *s, snib_instant now,
+                         snib__session session, struct snib__list *ret)
+{
+    struct snib__sharing *k = &s->session[session];
+    struct snib__link *l;
+    uint32_t count = 0, batch = 0;
+    assert(!k->inside && !snib__list_empty(&k->listed));
+    k->inside = true;
+    k->since = now;
+    k->slow = false;
+    while ((l = snib__list_first(&k->listed)) &&
+           sharing_fits(snib__rq_of_link(l), count, batch)) {
+        struct snib__request *r = snib__rq_of_link(l);
+        assert((r->conn & SNIB__RQ_LISTED) &&
+               !(r->conn & (SNIB__RQ_TAKEN | SNIB__RQ_BEHIND)));
+        assert(sharing_is_alone(s, r));
+        snib__heap_remove(&s->heap, &r->timer);
+        snib__unlink(l);
+        r->conn |= SNIB__RQ_TAKEN;
+        r->patience = r->limit;
+        r->impatient = r->once;
+        k->slow = k->slow || (r->verb == SNIB__LIST && r->background);
+        snib__list_push(ret, l);
+        batch = r->batch;
+        count++;
+    }
+}
+
+void snib__blocking_returned(struct snib__store *s, snib__session session)
+{
+    assert(s->session[session].inside);
+    s->session[session].inside = false;
+}
+
+bool snib__sharing_stalls(const struct snib__store *s, snib_instant now,
+                          struct snib__store_state *ret)
+{
+    snib_instant since = SNIB__NEVER;
+    for (int i = 0; i < SNIB__SESSIONS; i++) {
+        const struct snib__sharing *k = &s->session[i];
+        if (k->inside && !k->slow) {
+            since = snib__sooner(since, k->since);
+        }
+    }
+    if (!snib__reached(now, snib__after(since, s->request))) {
+        return false;
+    }
+    ret->err = SNIB_ERR_UNREACHABLE;
+    ret->since = since;
+    snprintf(ret->text, sizeof ret->text,
+             "no answer from the server for %lld ms",
+             (long long)snib__to_ms(snib__between(since, now)));
+    return true;
+}
