@@ -223,6 +223,32 @@ def test_check_as_json_says_what_became_of_the_holder(sqlite):
     assert (done.returncode, done.stderr) == (76, "")
 
 
+@pytest.mark.parametrize("sub", ["release", "check", "renew"])
+def test_a_readers_grant_that_was_released_is_not_another_readers(store, sub):
+    """Readers share a token. So the other readers' lease was taken for its
+    own, with the advice to end theirs."""
+    first = store.acquire("-r", "a").stdout.strip()
+    assert store.acquire("-r", "a").returncode == 0
+    assert store.run("release", first).returncode == 0
+    done = store.run(sub, first)
+    assert done.returncode == 76
+    assert re.fullmatch("snib: a: the grant had ended before, says .*\n",
+                        done.stderr), done.stderr
+    assert store.held("a")
+
+
+def test_nobody_is_advised_to_end_other_readers(store):
+    grant = store.acquire("-r", "a").stdout.strip()
+    assert store.acquire("-r", "a").returncode == 0
+    kill(store.keepers[0], signal.SIGKILL)
+    eventually(lambda: not runs(store.keepers[0]))
+    done = store.run("check", grant)
+    assert done.returncode == 76
+    assert re.fullmatch("snib: a: its holder process has ended; its part of "
+                        "the lock is free in at most .*s\n",
+                        done.stderr), done.stderr
+
+
 @pytest.mark.parametrize("sub", ["release", "renew"])
 def test_who_comes_before_the_loss_is_known_is_told_why(store, sub):
     grant = store.acquire("-t", "1m", "a").stdout.strip()
