@@ -290,6 +290,11 @@ def wakes(pid):
                              lines.read())[1])
 
 
+def pending(pid):
+    with open("/proc/%d/status" % pid) as lines:
+        return int(re.search(r"\nShdPnd:\s*([0-9a-f]+)", lines.read())[1], 16)
+
+
 def test_a_holder_of_nothing_takes_nothing_from_the_next(store):
     first = store.acquire("-t", "1m", "a").stdout.strip()
     revoke(store, first)
@@ -309,6 +314,19 @@ def test_a_holder_of_nothing_ends_when_it_is_told_to(sqlite, tied):
     assert runs(sqlite.keepers[0])
     kill(sqlite.keepers[0], signal.SIGTERM)
     eventually(lambda: not runs(sqlite.keepers[0]))
+
+
+def test_a_holder_of_nothing_ends_when_it_is_told_to_once_more(sqlite):
+    """It was deaf after a first TERM, which it ignores while it holds."""
+    grant = sqlite.acquire("-t", "1m", "--holder-pid", str(os.getpid()),
+                           "a").stdout.strip()
+    keeper = sqlite.keepers[0]
+    kill(keeper, signal.SIGTERM)
+    eventually(lambda: not pending(keeper))
+    revoke(sqlite, grant)
+    assert runs(keeper)
+    kill(keeper, signal.SIGTERM)
+    eventually(lambda: not runs(keeper))
 
 
 def test_a_holder_of_nothing_ends_with_what_it_is_tied_to(sqlite):
