@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 import threading
 
 import pytest
@@ -186,6 +187,31 @@ def test_reentrant_without_snib_held_says_what_is_missing(store):
     assert done.returncode == 64, done.stderr
     assert "SNIB_HELD, which is missing in this environment" in done.stderr
     assert "but not as" not in done.stderr
+
+
+CONTAINER = ["unshare", *([] if os.geteuid() == 0 else
+                          ["--user", "--map-root-user"]),
+             "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"]
+
+
+def test_a_holder_in_another_container_has_the_pid_of_one_up_the_tree(redis):
+    """Of containers that share a host's name: it was refused, as inside."""
+    def start(script):
+        p = subprocess.Popen([*CONTAINER, script, redis.binary], env=redis.env,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+        redis.started.append(p)
+        return p
+    holder = start('"$0" run b -- cat; true')
+    eventually(lambda: redis.held("b"))
+    waiter = start('"$0" run c -- "$0" run b -- echo ran; true')
+    eventually(lambda: redis.waiters("b") == 1)
+    assert waiter.stderr.readline().startswith("b: held by ")
+    mine, others = (redis.status(name)["holders"][0] for name in "cb")
+    assert mine["pid"] == others["pid"] and mine["host"] == others["host"]
+    holder.stdin.close()
+    holder.stdin = None
+    assert waiter.communicate(timeout=30)[0] == "ran\n"
 
 
 def test_a_nested_run_on_another_lock_is_fine(store):

@@ -23,11 +23,13 @@ enum inside {
     INSIDE_PROGRAM  /* that uses the library */
 };
 
-static enum inside holder_nested_inside_of(pid_t pid)
+/* Containers may share a host's name, and each has its own pids. So when the
+ * process began counts, too. */
+static enum inside holder_nested_inside_of(const struct snib_party *p)
 {
-    pid_t parent;
+    pid_t pid = (pid_t)p->pid, parent;
 
-    if (pid <= 1) {
+    if (pid <= 1 || (p->start != 0 && p->start != proc_start(pid))) {
         return INSIDE_NOT;
     }
     if (proc_is_ancestor(pid, getppid())) {
@@ -121,7 +123,7 @@ void holder_refuse_nested(struct holder *k, const struct snib_view *view)
     for (size_t i = 0; i < view->holder_count; i++) {
         const struct snib_party *p = view->holders[i];
         enum inside inside = strcmp(p->host, host) == 0
-                                 ? holder_nested_inside_of((pid_t)p->pid)
+                                 ? holder_nested_inside_of(p)
                                  : INSIDE_NOT;
 
         if (inside == INSIDE_NOT) {
