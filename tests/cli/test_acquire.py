@@ -397,6 +397,41 @@ def test_check_after_a_loss_is_76(sqlite):
                         said), said
 
 
+LOST_INSIDE = """
+"$0" force-release -q --yes --reason x "$1"
+eval "cat <&$SNIB_LEASE_FD"
+echo "$SNIB_TOKEN"
+"$0" check --json
+"""
+
+
+@pytest.mark.parametrize("names, lost", [(["a"], "a"), (["a", "b"], "b"),
+                                         (["a", "b"], "a")])
+def test_after_a_loss_the_token_is_still_the_innermost_locks(store, names,
+                                                             lost):
+    """It was 0."""
+    done = store.run("run", "-q", "--on-lost", "ignore", *names, "--", "sh",
+                     "-c", LOST_INSIDE, store.binary, lost)
+    tokens, answer = done.stdout.splitlines()[-2:]
+    answer = json.loads(answer)
+    assert answer["held"] is False
+    assert answer["token"] == int(tokens.split(":")[-1]) > 0
+
+
+def test_after_the_loss_of_an_outer_lock_the_token_is_the_innermost_locks(
+        sqlite):
+    """No descriptor told it, so the holder processes were asked."""
+    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
+    held = "a=" + grant.split(":")[1]
+    revoke(sqlite, grant)
+    done = sqlite.run("run", "b", "--", "sh", "-c", 'echo "$SNIB_TOKEN"; exec '
+                      'env SNIB_LEASE_FD= SNIB_HELD="$1:$SNIB_HELD" "$0" check '
+                      '--json', sqlite.binary, held)
+    token, answer = done.stdout.splitlines()
+    answer = json.loads(answer)
+    assert answer["held"] is False and answer["token"] == int(token)
+
+
 # All in "$@" are revoked, and their holders and the command have heard of it.
 REVOKED_INSIDE = """
 for name; do
