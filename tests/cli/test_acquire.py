@@ -167,6 +167,56 @@ def test_a_stopped_keeper_makes_check_say_76(sqlite):
     kill(sqlite.keepers[0], signal.SIGCONT)
 
 
+ROOT = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+
+
+def inside(store, script, *args, spaces=()):
+    """In a pid namespace of its own, as in a container."""
+    return subprocess.run(
+        ["unshare", *ROOT, "--pid", *spaces, "--fork", "--kill-child",
+         "--mount-proc", "sh", "-c", script, store.binary, *args],
+        env=store.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("sub", ["check", "renew", "release"])
+def test_a_holder_process_that_is_not_seen_is_asked(store, sub):
+    """In a container with the host's network it was said to have ended."""
+    grant = store.acquire("-t", "1m", "a").stdout.strip()
+    done = inside(store, '"$0" "$1" "$2"', sub, grant)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert store.held("a") == (sub != "release")
+
+
+def test_a_pid_of_another_container_ties_nothing(sqlite):
+    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
+    done = inside(sqlite, '"$0" renew --holder-pid "$$" "$1"', grant)
+    assert done.returncode == 64
+    assert "the holder process is of another container" in done.stderr
+    # no process was taken for the tied one: it ends when it is told to
+    kill(sqlite.keepers[0], signal.SIGTERM)
+    eventually(lambda: not sqlite.held("a"))
+
+
+def test_a_stopped_holder_process_that_is_not_seen_has_not_ended(sqlite):
+    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
+    kill(sqlite.keepers[0], signal.SIGSTOP)
+    done = inside(sqlite, '"$0" check "$1"', grant)
+    assert done.returncode == 76
+    assert "a: its holder process does not answer; " in done.stderr
+
+
+def test_a_holder_process_of_another_host_is_not_said_to_have_ended(sqlite):
+    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
+    done = inside(sqlite, 'echo other >/proc/sys/kernel/hostname; '
+                  '"$0" check "$1"', grant, spaces=("--net", "--uts"))
+    assert done.returncode == 76
+    assert re.fullmatch("snib: a: its holder process was started on %s, and "
+                        "answers only there; the lease lasts [0-9]+s unless "
+                        "it is renewed\n" % re.escape(socket.gethostname()),
+                        done.stderr), done.stderr
+
+
 def test_a_grant_of_another_boot_is_76(sqlite):
     grant = sqlite.acquire("a").stdout.strip()
     parts = grant.split(":")
