@@ -52,6 +52,10 @@ struct snib_party {
      * those grants' requests, joined by ','; "": nothing known. */
     const char *holding;
     int64_t slot; /* holder of PERMITS: snib_semaphore_slot; else -1 */
+    /* When that process began, as in field 22 of its /proc/PID/stat: together
+     * with the pid it tells that process from another one that has the pid in
+     * another container, or has it now. 0: not known. */
+    int64_t start;
 };
 
 /* A lock as the store saw it at one moment. */

@@ -147,6 +147,7 @@ static void views_read_party(struct snib__rec *r, const char *self,
                  row->about.held[i], i + 1 < row->about.held_count ? "," : "");
     }
     p->pid = views_not_negative(row->about.pid);
+    p->start = views_not_negative(row->about.start);
     p->since_ms = row->has_age ? views_wall_ms() - row->age_ms
                                : views_not_negative(row->about.since_ms);
     p->self = *self && strcmp(row->client_id, self) == 0;

@@ -58,6 +58,21 @@ static int64_t cmd_check_ttl_of_environment(void)
     return ttl != NULL ? atoll(ttl) : 0;
 }
 
+/* Of the innermost lock; 0: not known. A holder that is asked knows it better:
+ * the variable may be missing. */
+static int64_t cmd_check_token_of_environment(void)
+{
+    const char *tokens = getenv("SNIB_TOKEN"), *last;
+    int64_t token;
+
+    if (tokens == NULL) {
+        return 0;
+    }
+    last = strrchr(tokens, ':');
+    token = atoll(last != NULL ? last + 1 : tokens);
+    return token > 0 ? token : 0;
+}
+
 /* name: "": not known; why: what the holder knows, or "". */
 static void cmd_check_say_lost(const char *name, const char *why)
 {
@@ -98,7 +113,7 @@ static void cmd_check_say_not_enough(int64_t left, int64_t margin,
 struct lease {
     int64_t deadline; /* 0: it is lost */
     int64_t margin;
-    int64_t token; /* of the innermost lock */
+    int64_t token; /* of the innermost lock; 0: not known */
 };
 
 /* loss: what is to be said of it; NULL: that has been said. */
@@ -164,7 +179,7 @@ static void cmd_check_ask_held(const struct cli_args *args, const char *held,
     struct control_reply reply;
     struct held_entry entry;
     const char *all = held;
-    int64_t least = INT64_MAX;
+    int64_t least = INT64_MAX, token = ret->token;
 
     while (held_next(&held, &entry)) {
         enum grantfile_answer by = GRANTFILE_ANSWERED;
@@ -188,13 +203,14 @@ static void cmd_check_ask_held(const struct cli_args *args, const char *held,
         margin = cmd_check_margin_ns(
             args, reply.ttl_ns > 0 ? reply.ttl_ns / SUPERVISOR_MS
                                    : cmd_check_ttl_of_environment());
-        ret->token = reply.token;
+        token = reply.token;
         if (reply.deadline_ns - margin < least) {
             least = reply.deadline_ns - margin;
             ret->deadline = reply.deadline_ns;
             ret->margin = margin;
         }
     }
+    ret->token = token;
     if (least == INT64_MAX && !args->quiet) {
         say("SNIB_HELD names no lock: %s; expected what snib run or snib "
             "acquire --sh has put there",
@@ -278,7 +294,8 @@ int cmd_check(struct cli_args *args, int count, char **operands)
     }
     lost = cmd_check_told_lost();
     lease = (struct lease){
-        .margin = cmd_check_margin_ns(args, cmd_check_ttl_of_environment())};
+        .margin = cmd_check_margin_ns(args, cmd_check_ttl_of_environment()),
+        .token = cmd_check_token_of_environment()};
     if (!lost) {
         cmd_check_ask_held(args, held, &lease);
     } else if (!args->quiet) {

@@ -9,6 +9,30 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* --holder-pid: from here on the grant ends with that process. */
+static int cmd_renew_tie(const struct cli_args *args,
+                         const struct grantfile *grant,
+                         struct control_request *request)
+{
+    if (grant->no_holder || args->holder_pid == 0) {
+        return usage_error(args, "--holder-pid: %s",
+                           grant->no_holder
+                               ? "a grant of --detached has no holder process "
+                                 "to watch a pid"
+                               : "0 is no process");
+    }
+    if (!grantfile_counts_pids_alike(grant)) {
+        return usage_error(args,
+                           "--holder-pid: the holder process is of another "
+                           "container (pid namespace), where %" PRId64
+                           " is another process; renew works without it",
+                           args->holder_pid);
+    }
+    request->verb = CONTROL_TIE;
+    request->holder_pid = args->holder_pid;
+    return CLI_OK;
+}
+
 int cmd_renew(struct cli_args *args, int count, char **operands)
 {
     struct control_request request = {.magic = CONTROL_MAGIC,
@@ -32,14 +56,10 @@ int cmd_renew(struct cli_args *args, int count, char **operands)
         return CLI_USAGE;
     }
     if (args->holder_pid >= 0) {
-        if (grant.no_holder || args->holder_pid == 0) {
-            return usage_error(args, "--holder-pid: %s",
-                               grant.no_holder ? "a grant of --detached has no "
-                                                 "holder process to watch a pid"
-                                               : "0 is no process");
+        code = cmd_renew_tie(args, &grant, &request);
+        if (code != CLI_OK) {
+            return code;
         }
-        request.verb = CONTROL_TIE;
-        request.holder_pid = args->holder_pid;
     }
     request.token = grant.token;
     if (grant.no_holder) {

@@ -167,6 +167,56 @@ def test_a_stopped_keeper_makes_check_say_76(sqlite):
     kill(sqlite.keepers[0], signal.SIGCONT)
 
 
+ROOT = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+
+
+def inside(store, script, *args, spaces=()):
+    """In a pid namespace of its own, as in a container."""
+    return subprocess.run(
+        ["unshare", *ROOT, "--pid", *spaces, "--fork", "--kill-child",
+         "--mount-proc", "sh", "-c", script, store.binary, *args],
+        env=store.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("sub", ["check", "renew", "release"])
+def test_a_holder_process_that_is_not_seen_is_asked(store, sub):
+    """In a container with the host's network it was said to have ended."""
+    grant = store.acquire("-t", "1m", "a").stdout.strip()
+    done = inside(store, '"$0" "$1" "$2"', sub, grant)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert store.held("a") == (sub != "release")
+
+
+def test_a_pid_of_another_container_ties_nothing(sqlite):
+    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
+    done = inside(sqlite, '"$0" renew --holder-pid "$$" "$1"', grant)
+    assert done.returncode == 64
+    assert "the holder process is of another container" in done.stderr
+    # no process was taken for the tied one: it ends when it is told to
+    kill(sqlite.keepers[0], signal.SIGTERM)
+    eventually(lambda: not sqlite.held("a"))
+
+
+def test_a_stopped_holder_process_that_is_not_seen_has_not_ended(sqlite):
+    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
+    kill(sqlite.keepers[0], signal.SIGSTOP)
+    done = inside(sqlite, '"$0" check "$1"', grant)
+    assert done.returncode == 76
+    assert "a: its holder process does not answer; " in done.stderr
+
+
+def test_a_holder_process_of_another_host_is_not_said_to_have_ended(sqlite):
+    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
+    done = inside(sqlite, 'echo other >/proc/sys/kernel/hostname; '
+                  '"$0" check "$1"', grant, spaces=("--net", "--uts"))
+    assert done.returncode == 76
+    assert re.fullmatch("snib: a: its holder process was started on %s, and "
+                        "answers only there; the lease lasts [0-9]+s unless "
+                        "it is renewed\n" % re.escape(socket.gethostname()),
+                        done.stderr), done.stderr
+
+
 def test_a_grant_of_another_boot_is_76(sqlite):
     grant = sqlite.acquire("a").stdout.strip()
     parts = grant.split(":")
@@ -223,6 +273,32 @@ def test_check_as_json_says_what_became_of_the_holder(sqlite):
     assert (done.returncode, done.stderr) == (76, "")
 
 
+@pytest.mark.parametrize("sub", ["release", "check", "renew"])
+def test_a_readers_grant_that_was_released_is_not_another_readers(store, sub):
+    """Readers share a token. So the other readers' lease was taken for its
+    own, with the advice to end theirs."""
+    first = store.acquire("-r", "a").stdout.strip()
+    assert store.acquire("-r", "a").returncode == 0
+    assert store.run("release", first).returncode == 0
+    done = store.run(sub, first)
+    assert done.returncode == 76
+    assert re.fullmatch("snib: a: the grant had ended before, says .*\n",
+                        done.stderr), done.stderr
+    assert store.held("a")
+
+
+def test_nobody_is_advised_to_end_other_readers(store):
+    grant = store.acquire("-r", "a").stdout.strip()
+    assert store.acquire("-r", "a").returncode == 0
+    kill(store.keepers[0], signal.SIGKILL)
+    eventually(lambda: not runs(store.keepers[0]))
+    done = store.run("check", grant)
+    assert done.returncode == 76
+    assert re.fullmatch("snib: a: its holder process has ended; its part of "
+                        "the lock is free in at most .*s\n",
+                        done.stderr), done.stderr
+
+
 @pytest.mark.parametrize("sub", ["release", "renew"])
 def test_who_comes_before_the_loss_is_known_is_told_why(store, sub):
     grant = store.acquire("-t", "1m", "a").stdout.strip()
@@ -264,6 +340,11 @@ def wakes(pid):
                              lines.read())[1])
 
 
+def pending(pid):
+    with open("/proc/%d/status" % pid) as lines:
+        return int(re.search(r"\nShdPnd:\s*([0-9a-f]+)", lines.read())[1], 16)
+
+
 def test_a_holder_of_nothing_takes_nothing_from_the_next(store):
     first = store.acquire("-t", "1m", "a").stdout.strip()
     revoke(store, first)
@@ -283,6 +364,19 @@ def test_a_holder_of_nothing_ends_when_it_is_told_to(sqlite, tied):
     assert runs(sqlite.keepers[0])
     kill(sqlite.keepers[0], signal.SIGTERM)
     eventually(lambda: not runs(sqlite.keepers[0]))
+
+
+def test_a_holder_of_nothing_ends_when_it_is_told_to_once_more(sqlite):
+    """It was deaf after a first TERM, which it ignores while it holds."""
+    grant = sqlite.acquire("-t", "1m", "--holder-pid", str(os.getpid()),
+                           "a").stdout.strip()
+    keeper = sqlite.keepers[0]
+    kill(keeper, signal.SIGTERM)
+    eventually(lambda: not pending(keeper))
+    revoke(sqlite, grant)
+    assert runs(keeper)
+    kill(keeper, signal.SIGTERM)
+    eventually(lambda: not runs(keeper))
 
 
 def test_a_holder_of_nothing_ends_with_what_it_is_tied_to(sqlite):
@@ -351,6 +445,41 @@ def test_check_after_a_loss_is_76(sqlite):
     said = open(mark).read()
     assert re.fullmatch("snib: a: the lease is lost: %s\n76\n" % REVOKED,
                         said), said
+
+
+LOST_INSIDE = """
+"$0" force-release -q --yes --reason x "$1"
+eval "cat <&$SNIB_LEASE_FD"
+echo "$SNIB_TOKEN"
+"$0" check --json
+"""
+
+
+@pytest.mark.parametrize("names, lost", [(["a"], "a"), (["a", "b"], "b"),
+                                         (["a", "b"], "a")])
+def test_after_a_loss_the_token_is_still_the_innermost_locks(store, names,
+                                                             lost):
+    """It was 0."""
+    done = store.run("run", "-q", "--on-lost", "ignore", *names, "--", "sh",
+                     "-c", LOST_INSIDE, store.binary, lost)
+    tokens, answer = done.stdout.splitlines()[-2:]
+    answer = json.loads(answer)
+    assert answer["held"] is False
+    assert answer["token"] == int(tokens.split(":")[-1]) > 0
+
+
+def test_after_the_loss_of_an_outer_lock_the_token_is_the_innermost_locks(
+        sqlite):
+    """No descriptor told it, so the holder processes were asked."""
+    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
+    held = "a=" + grant.split(":")[1]
+    revoke(sqlite, grant)
+    done = sqlite.run("run", "b", "--", "sh", "-c", 'echo "$SNIB_TOKEN"; exec '
+                      'env SNIB_LEASE_FD= SNIB_HELD="$1:$SNIB_HELD" "$0" check '
+                      '--json', sqlite.binary, held)
+    token, answer = done.stdout.splitlines()
+    answer = json.loads(answer)
+    assert answer["held"] is False and answer["token"] == int(token)
 
 
 # All in "$@" are revoked, and their holders and the command have heard of it.

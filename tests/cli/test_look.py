@@ -240,3 +240,21 @@ def test_a_key_of_another_type_is_found_by_the_pattern_that_is_said(
                                  "COUNT", "1000")[1]
     assert keys[0].encode() in found and keys[1].encode() not in found
     assert redis.server.command("GET", keys[0]) == b"x"
+
+
+@pytest.mark.parametrize("args", [
+    ("try", "a"), ("status", "a"), ("list",), ("why", "a"), ("deadlocks",),
+    ("force-release", "-y", "--reason", "x", "a"), ("semaphore", "a"),
+    ("semaphore", "--set", "3", "s"), ("latch", "--set", "2", "l"),
+    ("barrier", "-w", "1s", "--parties", "2", "b"), ("wait", "-w", "1s", "a"),
+    ("elect", "--observe", "a"), ("doctor",), ("run", "a", "--", "true")],
+    ids=lambda args: "-".join(args[:2]))
+def test_a_limit_for_files_is_told(sqlite, args):
+    """The signal of that limit ended it without a word."""
+    assert sqlite.run("run", "a", "--", "true").returncode == 0
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 1; exec "$0" "$@"', sqlite.binary, *args],
+        env=sqlite.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 69, (done.returncode, done.stderr)
+    assert "File too large" in done.stderr

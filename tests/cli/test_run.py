@@ -270,6 +270,22 @@ def test_processes_left_behind_are_ended_before_the_release(sqlite):
     assert "left processes behind" in done.stderr
 
 
+@pytest.mark.parametrize("form", ['%s', 'sh -c \'%s\' "$0"; :', '(%s); :'])
+def test_a_holder_process_that_ends_with_its_script_was_not_left(store, form):
+    """It was told as a process that the command has left behind."""
+    script = 'text=$("$0" acquire -q --sh inner) && eval "$text" || exit 9'
+    done = store.run("run", "a", "--", "sh", "-c", form % script, store.binary)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not store.held("inner") and not store.held("a")
+
+
+def test_a_holder_process_that_nothing_ends_was_left_behind(store):
+    done = store.run("run", "a", "--", store.binary, "acquire", "-q", "inner")
+    assert done.returncode == 0
+    assert "left processes behind" in done.stderr
+    assert not store.held("inner") and not store.held("a")
+
+
 def test_one_that_left_by_setsid_is_ended_before_the_release(sqlite):
     mark = sqlite.path("left")
     done = sqlite.run("run", "a", "--", "sh", "-c",

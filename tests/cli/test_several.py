@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import signal
+import socket
 
 import pytest
 
@@ -239,3 +241,19 @@ def test_one_name_or_quiet_is_not_told(sqlite, args):
 
 def test_no_script_is_told(sqlite):
     assert sqlite.run("run", *SLIP).stderr == ""
+
+
+def test_a_server_that_says_nothing_is_unreachable_for_several_names_too(
+        sqlite):
+    """No connection has failed yet when the limit is over: that was told as
+    a lock that was not free in time."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(8)
+        url = "redis://127.0.0.1:%d" % server.getsockname()[1]
+        for names in (["a"], ["a", "b"]):
+            done = sqlite.run("run", "-w", "300ms", *names, "--", "true",
+                              env={"SNIB_URL": url})
+            assert done.returncode == 69, (names, done.stderr)
+            assert re.match("snib: a: no (connection to|answer from) .*127.0.0.1"
+                            ":.*; does the server run", done.stderr), done.stderr

@@ -3,11 +3,12 @@
 import os
 import re
 import signal
+import subprocess
 import threading
 
 import pytest
 
-from conftest import eventually, kill, read_pid
+from conftest import eventually, keeper_of, kill, read_pid
 
 LINE = re.compile(r'^(?P<name>\S+): held by (?P<host>\S+)/(?P<pid>\d+) '
                   r'\((?P<who>[^)]*)\) for (?P<since>\S+), lease (?P<left>\S+?)'
@@ -186,6 +187,70 @@ def test_reentrant_without_snib_held_says_what_is_missing(store):
     assert done.returncode == 64, done.stderr
     assert "SNIB_HELD, which is missing in this environment" in done.stderr
     assert "but not as" not in done.stderr
+
+
+def test_reentrant_below_a_holder_that_is_stopped_says_so(store):
+    """It was told that SNIB_HELD is missing, which it was not."""
+    outer = store.start(
+        "run", "a", "--", "sh", "-c", 'read x; "$0" run --reentrant a -- true',
+        store.binary, stdin=subprocess.PIPE)
+    keeper = eventually(lambda: store.held("a") and keeper_of(outer.pid))
+    kill(keeper, signal.SIGSTOP)
+    outer.stdin.write("\n")
+    outer.stdin.flush()
+    try:
+        assert ("--reentrant asks that process, which does not answer here: it "
+                "may be stopped, or use another name\n"
+                in outer.stderr.readline())
+    finally:
+        kill(keeper, signal.SIGCONT)
+    assert outer.wait(timeout=60) == 64
+
+
+def test_reentrant_with_another_spelling_of_the_store_says_so(sqlite):
+    os.symlink(sqlite.tmp, sqlite.path("link"))
+    other = "sqlite:" + sqlite.path("link/locks.db")
+    done = sqlite.run("run", "a", "--", sqlite.binary, "--store", other, "run",
+                      "--reentrant", "a", "--", "true")
+    assert done.returncode == 64, done.stderr
+    assert ("--reentrant needs the store to be written in the same way: there "
+            "it is %s, here %s, or use another name\n" % (sqlite.url, other)
+            in done.stderr), done.stderr
+
+
+def test_reentrant_with_a_snib_held_of_other_locks_says_so(store):
+    done = store.run("run", "b", "--", "sh", "-c",
+                     'held=$SNIB_HELD; exec "$0" run a -- env '
+                     'SNIB_HELD="$held" "$0" run --reentrant a -- true',
+                     store.binary)
+    assert done.returncode == 64, done.stderr
+    assert ("SNIB_HELD, which does not name that lock in this environment; "
+            "pass it on" in done.stderr), done.stderr
+
+
+CONTAINER = ["unshare", *([] if os.geteuid() == 0 else
+                          ["--user", "--map-root-user"]),
+             "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c"]
+
+
+def test_a_holder_in_another_container_has_the_pid_of_one_up_the_tree(redis):
+    """Of containers that share a host's name: it was refused, as inside."""
+    def start(script):
+        p = subprocess.Popen([*CONTAINER, script, redis.binary], env=redis.env,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+        redis.started.append(p)
+        return p
+    holder = start('"$0" run b -- cat; true')
+    eventually(lambda: redis.held("b"))
+    waiter = start('"$0" run c -- "$0" run b -- echo ran; true')
+    eventually(lambda: redis.waiters("b") == 1)
+    assert waiter.stderr.readline().startswith("b: held by ")
+    mine, others = (redis.status(name)["holders"][0] for name in "cb")
+    assert mine["pid"] == others["pid"] and mine["host"] == others["host"]
+    holder.stdin.close()
+    holder.stdin = None
+    assert waiter.communicate(timeout=30)[0] == "ran\n"
 
 
 def test_a_nested_run_on_another_lock_is_fine(store):

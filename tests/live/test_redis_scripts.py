@@ -591,6 +591,39 @@ def test_H17_without_numsub_nothing_is_changed(party, fresh):
         assert dump(fresh) == before
 
 
+@pytest.mark.parametrize("right", ["set", "hset", "pexpire", "zrem"])
+def test_H17_a_release_that_cannot_serve_the_next_is_done(party, fresh, right):
+    """It had removed the grant, failed, and found at its repeat that the grant
+    was gone: that was told as a loss."""
+    with restricted(fresh, "~snib:*", "allchannels", "+@all",
+                    "-" + right) as weak:
+        b = party()
+        a = party()
+        token = a.acquire()[2]
+        b.acquire()
+        a.talk = weak
+        assert a.release(token) == 1
+        a.talk = b.talk
+        assert a.renew(token) != 1
+        code, _, token_b, _, _, _ = b.acquire(request=b.request)
+        assert code in (GRANTED, HELD) and token_b > token
+
+
+@pytest.mark.parametrize("right, tomb", [("hdel", 0), ("set", 1)])
+def test_H17_a_release_that_is_not_done_is_an_error(party, fresh, right, tomb):
+    with restricted(fresh, "~snib:*", "allchannels", "+@all",
+                    "-" + right) as weak:
+        a, b = party(), party()
+        token = a.acquire()[2]
+        b.acquire()
+        a.talk = weak
+        with pytest.raises(RedisError) as caught:
+            a.release(token, tomb=tomb)
+        assert re.search("NOPERM|ACL failure|can't run", caught.value.text)
+        a.talk = b.talk
+        assert a.renew(token) == 1 or tomb
+
+
 def test_H18_at_maxmemory_all_but_a_new_lock_works(party, fresh):
     a, b, c = party(), party(), party()
     token = a.acquire()[2]

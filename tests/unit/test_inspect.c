@@ -72,7 +72,7 @@ static void a_lock_with_holder_and_waiters_is_shown_as_written(void **state)
     snib__buf_init(&b, 1 << 20);
     put_lock(&b, "nightly", 99);
     put_party(&b, SNIB__ROW_HOLDER, SELF,
-              "host=ci-7&pid=4312&user=anna&program=backup&"
+              "host=ci-7&pid=4312&start=8675309&user=anna&program=backup&"
               "reason=release%204.2&since=1700000000000");
     put_party(&b, SNIB__ROW_WAITER, "cc", "host=ci-8");
     put_party(&b, SNIB__ROW_WAITER, "dd", "host=ci-9");
@@ -92,6 +92,8 @@ static void a_lock_with_holder_and_waiters_is_shown_as_written(void **state)
     assert_string_equal(h->program, "backup");
     assert_string_equal(h->reason, "release 4.2");
     assert_int_equal(h->pid, 4312);
+    assert_int_equal(h->start, 8675309);
+    assert_int_equal(v[0]->waiters[0]->start, 0);
     assert_int_equal(h->since_ms, 1700000000000);
     assert_int_equal(h->left_ms, 1234);
     assert_int_equal(h->token, 7);

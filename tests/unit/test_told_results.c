@@ -255,6 +255,7 @@ static void is_party(const struct snib_party *a, const struct snib_party *b)
     assert_string_equal(a->request, b->request);
     assert_string_equal(a->holding, b->holding);
     assert_int_equal(a->pid, b->pid);
+    assert_int_equal(a->start, b->start);
     assert_int_equal(a->token, b->token);
     assert_int_equal(a->kind, b->kind);
     assert_int_equal(a->permits, b->permits);

@@ -390,15 +390,20 @@ bool grantfile_read(const struct cli_args *args, const char *operand,
     return true;
 }
 
-/* Does the holder of that grant still live? Its pid may belong to another
- * process by now, so the start time and the boot id count, too. */
-static bool grantfile_holder_lives(const struct grantfile *g)
+static bool grantfile_is_of_this_boot(const struct grantfile *g)
 {
     char boot[PROC_BOOT_ID];
 
     proc_boot_id(boot);
-    return strncmp(boot, g->boot, 18) == 0 &&
-           proc_start((pid_t)g->holder_process_pid) == g->holder_start &&
+    return strncmp(boot, g->boot, 18) == 0;
+}
+
+/* Does the holder of that grant still live? Its pid may belong to another
+ * process by now, so the start time counts, too. False in another pid
+ * namespace, where it is not seen. */
+static bool grantfile_holder_lives(const struct grantfile *g)
+{
+    return proc_start((pid_t)g->holder_process_pid) == g->holder_start &&
            !proc_ended((pid_t)g->holder_process_pid);
 }
 
@@ -409,6 +414,9 @@ enum grantfile_answer grantfile_no_answer(int error, bool lives)
         return GRANTFILE_FOREIGN;
     case ECONNREFUSED: /* it does not listen any more: it is ending */
         return GRANTFILE_GONE;
+    case ETIMEDOUT: /* it listens */
+    case EAGAIN:
+        return GRANTFILE_SILENT;
     default:
         return lives ? GRANTFILE_SILENT : GRANTFILE_GONE;
     }
@@ -419,7 +427,7 @@ int grantfile_ask(const struct grantfile *g,
                   struct control_reply *ret, enum grantfile_answer *ret_by)
 {
     *ret_by = GRANTFILE_ANSWERED;
-    if (!grantfile_holder_lives(g)) {
+    if (!grantfile_is_of_this_boot(g)) {
         *ret_by = GRANTFILE_GONE;
         return CLI_LOST;
     }
@@ -433,4 +441,16 @@ int grantfile_ask(const struct grantfile *g,
         say("%s", ret->text[0] != '\0' ? shown(ret->text) : "refused");
     }
     return ret->code;
+}
+
+bool grantfile_counts_pids_alike(const struct grantfile *g)
+{
+    struct control_request request = {
+        .magic = CONTROL_MAGIC, .verb = CONTROL_STATUS, .token = g->token};
+    struct control_reply reply;
+    pid_t holder;
+
+    return grantfile_holder_lives(g) ||
+           !control_ask_whom(g->address, &request, 3000, &reply, &holder) ||
+           holder == g->holder_process_pid;
 }

@@ -96,6 +96,9 @@ enum grantfile_answer {
  * holder's own refusal (said). */
 int grantfile_ask(const struct grantfile *, const struct control_request *,
                   struct control_reply *ret, enum grantfile_answer *ret_by);
+/* False: the holder answers, and is of another pid namespace than this process:
+ * a pid given here would be another process there. */
+bool grantfile_counts_pids_alike(const struct grantfile *);
 /* Why control_ask failed. lives: a process exists that may be the holder. (It
  * may live for a moment after it stopped listening.) */
 enum grantfile_answer grantfile_no_answer(int error, bool lives);

@@ -2,8 +2,9 @@
  *
  * "The lease had ended" would be untrue of a holder that was killed or is
  * stopped: the store keeps the lock until the lease is over, and others wait
- * that long. So the store is asked whether a holder has that token. It is the
- * store of the caller's options, else that of the token file, else that of the
+ * that long. So the store is asked whether a holder has that token. (Readers
+ * share a token, so the holder must be that process, too.) It is the store of
+ * the caller's options, else that of the token file, else that of the
  * environment, else the default. A grant alone names no store, and a store that
  * is not its own does not know it. So "it had ended" is believed of a store
  * that somebody named, not of this host's default.
@@ -16,6 +17,7 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool grantfile_lost_is_set(const char *variable)
 {
@@ -71,11 +73,40 @@ void grantfile_say_ended(const struct cli_args *args, const struct grantfile *g,
     say("%s, says %s%s", what, shown(url), more);
 }
 
-/* How many ms the lease of that token has left at the store; 0: no holder has
- * that token; -1: no store could be asked, or not all holders are shown. The
- * caller frees *ret_client. */
+static bool grantfile_lost_is_its_holder(const struct grantfile *g,
+                                         const struct snib_party *p)
+{
+    return p->token == g->token &&
+           (p->pid == 0 || p->pid == g->holder_process_pid) &&
+           (p->start == 0 || p->start == g->holder_start);
+}
+
+/* What the store tells of the grant. */
+struct grantfile_lost_found {
+    bool shared;    /* others hold the lock, too */
+    char host[256]; /* of its holder, where that is another than ours; or "" */
+};
+
+/* A container has its own pids and sockets, and mostly a host's name of its
+ * own. */
+static void grantfile_lost_note_host(struct grantfile_lost_found *ret,
+                                     const struct snib_party *p)
+{
+    struct text t = TEXT_IN(ret->host);
+    char host[256] = "";
+
+    gethostname(host, sizeof host - 1);
+    if (strcmp(p->host, host) != 0) {
+        text_add_shown(&t, p->host, strlen(p->host));
+    }
+}
+
+/* How many ms the lease of that grant has left at the store; 0: no holder has
+ * it; -1: no store could be asked, or not all holders are shown. The caller
+ * frees *ret_client. */
 static int64_t grantfile_lost_left_at_store(const struct cli_args *args,
                                             const struct grantfile *g,
+                                            struct grantfile_lost_found *ret,
                                             struct snib_client **ret_client)
 {
     struct cli_args there = grantfile_args(args, g);
@@ -89,13 +120,15 @@ static int64_t grantfile_lost_left_at_store(const struct cli_args *args,
     }
     left = grantfile_lost_is_its_store(args, g, *ret_client) ? 0 : -1;
     for (size_t i = 0; i < view->holder_count; i++) {
-        if (view->holders[i]->token == g->token) {
+        if (grantfile_lost_is_its_holder(g, view->holders[i])) {
             left = view->holders[i]->left_ms;
+            grantfile_lost_note_host(ret, view->holders[i]);
         }
     }
     if (left == 0 && view->holders_more > 0) {
         left = -1;
     }
+    ret->shared = view->holder_count > 1 || view->holders_more > 0;
     snib_view_free(view);
     return left;
 }
@@ -121,6 +154,7 @@ void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,
     char left[DURATION_TEXT_MAX], name[3 * SNIB_NAME_MAX + 1] = "the lock";
     struct text t = TEXT_IN(name);
     int64_t left_ms;
+    struct grantfile_lost_found found = {.shared = false};
 
     if (by == GRANTFILE_ANSWERED) {
         say("the lease had ended before%s%s%s", why[0] != '\0' ? " (" : "",
@@ -134,7 +168,7 @@ void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,
         grantfile_say_foreign(name, g->address);
         return;
     }
-    left_ms = grantfile_lost_left_at_store(args, g, &client);
+    left_ms = grantfile_lost_left_at_store(args, g, &found, &client);
     if (left_ms == 0) {
         say("%s: the grant had ended before, says %s", name,
             shown(snib_client_url(client)));
@@ -148,6 +182,17 @@ void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,
         return;
     }
     duration_text(left_ms, left);
+    if (by == GRANTFILE_GONE && found.host[0] != '\0') {
+        say("%s: its holder process was started on %s, and answers only there; "
+            "the lease lasts %s unless it is renewed",
+            name, found.host, left);
+        return;
+    }
+    if (found.shared) { /* a forced release would end the others' grants, too */
+        say("%s: %s; its part of the lock is free in at most %s", name, who,
+            left);
+        return;
+    }
     say("%s: %s; the lock is free in at most %s, or at once by snib "
         "force-release",
         name, who, left);

@@ -12,6 +12,7 @@
 #include "snib/event.h"
 #include "snib/inspect.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -74,6 +75,30 @@ static void holder_acquire_copy_owner(struct slot *s, const char *client_id)
     text_add(&t, client_id);
 }
 
+/* Ask the holder that SNIB_HELD names. False: it does not answer, or holds the
+ * name at another store. */
+static bool holder_acquire_ask_entry(struct holder *k,
+                                     const struct held_entry *entry,
+                                     struct control_reply *reply,
+                                     pid_t *ret_holder, struct slot *ret)
+{
+    struct text store = TEXT_IN(ret->outer_store);
+
+    ret->outer_store[0] = '\0';
+    ret->outer_error =
+        holder_ask_outer(entry->address, entry->name, reply, ret_holder)
+            ? 0
+            : errno;
+    if (ret->outer_error != 0) {
+        return false;
+    }
+    if (strcmp(reply->store, k->page->store) != 0) {
+        text_add(&store, reply->store);
+        return false;
+    }
+    return true;
+}
+
 /* Is the name held above, by a holder that is alive, in this store? */
 static bool holder_acquire_find_outer(struct holder *k, const char *name,
                                       struct slot *ret)
@@ -86,8 +111,7 @@ static bool holder_acquire_find_outer(struct holder *k, const char *name,
     while (held_next(&at, &entry)) {
         if (entry.name_size != strlen(name) ||
             memcmp(entry.name, name, entry.name_size) != 0 ||
-            !holder_ask_outer(entry.address, name, &reply, &holder) ||
-            strcmp(reply.store, k->page->store) != 0 ||
+            !holder_acquire_ask_entry(k, &entry, &reply, &holder, ret) ||
             reply.code != 0 || /* lost: request the lock itself */
             holder_is_elsewhere(k, holder, name)) {
             continue;

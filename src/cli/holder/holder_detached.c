@@ -130,6 +130,8 @@ void holder_told_to_end(struct holder *k)
     if (k->lost || (k->holder_pidfd < 0 && k->tie_ns == INT64_MAX)) {
         holder_release_and_end(k);
     }
-    close(k->signals); /* they stay blocked */
-    k->signals = -1;
+    /* Ignored, but read: another one counts once the lock is lost. */
+    if (read(k->signals, &info, sizeof info) < 0) {
+        return;
+    }
 }

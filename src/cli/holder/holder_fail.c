@@ -6,6 +6,8 @@
 #include "cli/supervisor/proc.h"
 #include "snib/sys.h"
 
+#include <string.h>
+
 static int64_t holder_fail_patience_until(const struct holder *k)
 {
     return k->plan->wait_ms == INT64_MAX
@@ -76,6 +78,23 @@ void holder_fail(struct holder *k, snib_err code)
     holder_end(k, 0);
 }
 
+/* The limit is over, and no server has ever answered, nor refused: it may take
+ * a resolver or a connection longer than that to fail. */
+static void holder_fail_blame_silence(struct holder *k,
+                                      struct snib_error *error)
+{
+    struct text t = TEXT_IN(error->text);
+
+    holder_note_reached(k);
+    if (error->code == SNIB_ERR_TIMEOUT && !k->reached && !k->local) {
+        error->code = SNIB_ERR_UNREACHABLE;
+        error->text[0] = '\0';
+        text_add(&t, "no answer from ");
+        text_add_shown(&t, k->page->store, strlen(k->page->store));
+        text_add(&t, " within the wait limit");
+    }
+}
+
 /* If the limit is over and the store was unreachable, that is the cause, in the
  * words of the waiting line. (A single attempt has words of its own.) */
 static void holder_fail_blame_store(struct holder *k, struct snib_error *error)
@@ -107,6 +126,7 @@ void holder_say_not_acquired(struct holder *k, struct snib_error *error)
 
     waitline_wipe(&k->line);
     holder_fail_blame_store(k, error);
+    holder_fail_blame_silence(k, error);
     /* No wait would end TOO_MANY: the text of that error says what to do. */
     if (error->code == SNIB_ERR_TOO_MANY ||
         snib_err_exit(error->code) != CLI_NOT_ACQUIRED) {

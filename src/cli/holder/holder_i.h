@@ -47,6 +47,10 @@ struct slot {
     char client_id[PLAN_OWNER_MAX];    /* OUTER: who holds it */
     bool covered;                      /* OUTER: its kind is strong enough */
     int64_t outer_ttl_ns;              /* OUTER: its lease; 0: not known */
+    /* Not OUTER though SNIB_HELD has the name: errno of asking that holder, or
+     * the store it holds the name at; 0, "": no such entry. */
+    int outer_error;
+    char outer_store[CONTROL_STORE_MAX];
 };
 
 /* ACQUIRING -> HOLDING -> (RELEASE) -> end; LEAVING: give up, hold nothing. */

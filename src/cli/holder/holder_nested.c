@@ -14,6 +14,8 @@
 #include "snib/event.h"
 #include "snib/inspect.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,11 +25,13 @@ enum inside {
     INSIDE_PROGRAM  /* that uses the library */
 };
 
-static enum inside holder_nested_inside_of(pid_t pid)
+/* Containers may share a host's name, and each has its own pids. So when the
+ * process began counts, too. */
+static enum inside holder_nested_inside_of(const struct snib_party *p)
 {
-    pid_t parent;
+    pid_t pid = (pid_t)p->pid, parent;
 
-    if (pid <= 1) {
+    if (pid <= 1 || (p->start != 0 && p->start != proc_start(pid))) {
         return INSIDE_NOT;
     }
     if (proc_is_ancestor(pid, getppid())) {
@@ -84,13 +88,44 @@ static void holder_nested_say_command(const char *name)
         shown(name));
 }
 
-static void holder_nested_say_no_address(const char *name, pid_t pid)
+/* Why is that holder not one that SNIB_HELD names, and that answers? */
+static void holder_nested_add_why_not(struct text *t, const struct holder *k,
+                                      const struct slot *s)
 {
+    const char *held = getenv("SNIB_HELD");
+
+    if (s->outer_error != 0) {
+        text_add(t, "asks that process, which does not answer here: ");
+        text_add(t, s->outer_error == EPERM ? "it answers another user only"
+                    : s->outer_error == ETIMEDOUT || s->outer_error == EAGAIN
+                        ? "it may be stopped"
+                        : "it may be in another network namespace");
+    } else if (s->outer_store[0] != '\0') {
+        text_add(t, "needs the store to be written in the same way: there it "
+                    "is ");
+        text_add_shown(t, s->outer_store, strlen(s->outer_store));
+        text_add(t, ", here ");
+        text_add_shown(t, k->page->store, strlen(k->page->store));
+    } else {
+        text_add(t, held == NULL || held[0] == '\0'
+                        ? "needs SNIB_HELD, which is missing in this "
+                          "environment; pass it on"
+                        : "needs SNIB_HELD, which does not name that lock in "
+                          "this environment; pass it on");
+    }
+}
+
+static void holder_nested_say_no_address(const struct holder *k,
+                                         const char *name, pid_t pid)
+{
+    char why_not[2 * CONTROL_STORE_MAX + 128] = "";
+    struct text t = TEXT_IN(why_not);
+
+    holder_nested_add_why_not(&t, k, &k->slots[k->at]);
     say("%s: already held by the snib run (holder process %d) that this "
         "command runs inside: it would wait for itself for ever. --reentrant "
-        "needs SNIB_HELD, which is missing in this environment; pass it on, or "
-        "use another name",
-        shown(name), (int)pid);
+        "%s, or use another name",
+        shown(name), (int)pid, why_not);
 }
 
 static void holder_nested_say_program(const struct holder *k, const char *name,
@@ -121,7 +156,7 @@ void holder_refuse_nested(struct holder *k, const struct snib_view *view)
     for (size_t i = 0; i < view->holder_count; i++) {
         const struct snib_party *p = view->holders[i];
         enum inside inside = strcmp(p->host, host) == 0
-                                 ? holder_nested_inside_of((pid_t)p->pid)
+                                 ? holder_nested_inside_of(p)
                                  : INSIDE_NOT;
 
         if (inside == INSIDE_NOT) {
@@ -131,7 +166,7 @@ void holder_refuse_nested(struct holder *k, const struct snib_view *view)
         if (inside == INSIDE_PROGRAM) {
             holder_nested_say_program(k, view->name, p);
         } else if (k->plan->args->reentrant) {
-            holder_nested_say_no_address(view->name, (pid_t)p->pid);
+            holder_nested_say_no_address(k, view->name, (pid_t)p->pid);
         } else {
             holder_nested_say_command(view->name);
         }

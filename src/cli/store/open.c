@@ -3,6 +3,7 @@
 #include "cli/store/look.h"
 #include "cli/store/storeurl.h"
 
+#include <signal.h>
 #include <string.h>
 
 int cli_check_name(const struct cli_args *args, const char *name)
@@ -27,6 +28,18 @@ static void open_log_line(void *data, int level, const char *line)
     }
 }
 
+/* A lock file may need to grow beyond the limit for files (ulimit -f). The
+ * signal would end snib without a word; the error of the write is told. Nothing
+ * that opens a store here runs a command, which would inherit this. */
+static void open_hear_of_limit(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    if (sigaction(SIGXFSZ, &ignore, NULL) != 0) {
+        return; /* the signal exists */
+    }
+}
+
 int cli_open_as(const struct cli_args *args, const char *identity,
                 struct snib_client **ret)
 {
@@ -34,6 +47,7 @@ int cli_open_as(const struct cli_args *args, const char *identity,
     struct snib_error error = {0};
     int code = storeurl_choose(args, &options.url);
 
+    open_hear_of_limit();
     *ret = NULL;
     if (code != CLI_OK) {
         return code;

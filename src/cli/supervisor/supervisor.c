@@ -219,6 +219,9 @@ static void supervisor_act(struct body *b, struct supervisor_actions a)
         atomic_store(&b->page->offer, PLAN_WITHDRAWN);
         supervisor_tell(b, PLAN_HERE);
     }
+    if ((a.todo & SUPERVISOR_SAY_LEFT) && supervisor_left_ends_itself(b)) {
+        a.todo &= ~SUPERVISOR_SAY_LEFT;
+    }
     if (a.todo & SUPERVISOR_DO_KILL) {
         supervisor_signal_group(b, SIGKILL);
         supervisor_signal_adopted(b, SIGKILL);

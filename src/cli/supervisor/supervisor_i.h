@@ -51,6 +51,10 @@ void supervisor_signal_group(struct body *, int sig);
 /* After the command itself has ended: is a process of its left? */
 bool supervisor_others_left(struct body *);
 
+/* supervisor_left.c: are those only holder processes of snib acquire whose
+ * script has ended, so that they end by themselves? */
+bool supervisor_left_ends_itself(const struct body *);
+
 /* supervisor_group.c: the terminal. */
 void supervisor_find_terminal(struct body *);
 void supervisor_hand_over(struct body *);

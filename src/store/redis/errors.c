@@ -10,7 +10,10 @@
  * without the wrapper.
  *
  * Every class means that nothing was applied: our scripts have no command that
- * can fail after their first write, and NOSCRIPT means that none was run. */
+ * can fail after their first write, and NOSCRIPT means that none was run. (A
+ * right that is taken from the user while it is connected may stop a script
+ * half-way. A release that has removed the grant by then says that it is done;
+ * the repeats of the others find out what became of them.) */
 #include <stdio.h>
 #include <string.h>
 

@@ -78,12 +78,23 @@ if bad then
     return redis.error_reply(bad)
 end
 
--- Writing.
+-- Writing. A right may have been taken from the user since the connection was
+-- made, and then the script fails half-way. If our grant is removed by then, the
+-- release is done, and nobody could say so later; what is left is the waiters'
+-- affair, and their next poll tells them. (A tombstone must stand.)
 if tombstone then
     call('DEL', X)
 end
-sweep()
-hand()
+local fine, why = pcall(sweep)
+if fine then
+    fine, why = pcall(hand)
+end
+if not fine then
+    if tombstone or not ours or call('HEXISTS', H, gone) == 1 then
+        error(why, 0)
+    end
+    return {1}
+end
 if #nexts == 0 and #dead > 0 and (last > known or last < (now - 43200000) * 1024) then
     call('SET', T, fmt('%.0f', last), 'PX', '86400000')
 end
