@@ -93,7 +93,8 @@ SNIB_API SNIB_CHECK snib_err snib_client_inspect(struct snib_client *,
                                                  struct snib_error *reterr);
 SNIB_API void snib_view_free(struct snib_view *);
 
-/* All locks held, closed or waited for whose name matches the glob (*, ?,
+/* All locks held, waited for or closed by a lock-delay (not a closed latch that
+ * nobody waits for) whose name matches the glob (*, ?,
  * [a-z]); NULL: all. Each is as snib_client_inspect shows it, at an instant of
  * its own. *ret is an array of *ret_count views; free it with snib_views_free.
  * On Redis this scans (SCAN) and does not block the server. It shows 200
