@@ -28,3 +28,20 @@ def test_doctor_of_a_majority_that_is_away_is_69(sqlite):
     assert "0 of 3 servers answer, 2 are needed" in done.stdout
     assert done.stderr.startswith("snib: no majority: 0 of 3 servers answered")
     assert "see: snib doctor" not in done.stderr
+
+
+@pytest.mark.parametrize("args", [
+    ("run", "--priority", "4", "a", "true"),
+    ("acquire", "--priority", "100", "a")], ids=" ".join)
+def test_a_priority_without_a_queue_is_refused(sqlite, args):
+    done = sqlite.run(*args, env={"SNIB_URL": AWAY})
+    assert (done.returncode, done.stdout) == (78, "")
+    assert done.stderr == (
+        "snib: a quorum (redlock:) has no queue in which --priority could "
+        "count: leave it out, or use redis:\n")
+
+
+def test_an_ordinary_priority_is_none(sqlite):
+    done = sqlite.run("run", "-w", "0", "--priority", "0", "a", "true",
+                      env={"SNIB_URL": AWAY})
+    assert done.returncode == 69
