@@ -45,3 +45,37 @@ def test_an_ordinary_priority_is_none(sqlite):
     done = sqlite.run("run", "-w", "0", "--priority", "0", "a", "true",
                       env={"SNIB_URL": AWAY})
     assert done.returncode == 69
+
+
+@pytest.fixture
+def majority(snib_bin, tmp_path):
+    from harness.redis_server import RedisServer, redis_missing
+    if redis_missing():
+        pytest.skip(redis_missing())
+    with RedisServer() as a, RedisServer() as b, RedisServer() as c:
+        s = Snib(snib_bin, "redlock://" + ",".join(
+            "127.0.0.1:%d" % x.port for x in (a, b, c)), str(tmp_path))
+        if s.run("try", "-q", "probe").returncode == 78:
+            pytest.skip("no redis in this build")
+        yield s
+        s.end()
+
+
+def test_who_waits_is_not_said_to_be_nobody(majority):
+    majority.hold("a")
+    p = majority.start("run", "a", "true")
+    assert p.stderr.readline().startswith("a: held by ")
+    assert "Nobody waits" not in majority.run("why", "a").stdout
+    assert ("  Who waits cannot be seen on redlock:. It is free when "
+            in majority.run("why", "a").stdout)
+    assert majority.run("status", "a").stdout.endswith(
+        "\n  waiting  cannot be seen on redlock:\n")
+    assert majority.run("status", "b").stdout == "b: free\n"
+
+
+def test_deadlocks_that_cannot_be_seen_are_not_denied(majority):
+    for args in ((), ("--json",)):
+        done = majority.run("deadlocks", *args)
+        assert (done.returncode, done.stdout) == (78, "")
+        assert done.stderr.startswith(
+            "snib: deadlocks cannot be seen on redlock:, where ")
