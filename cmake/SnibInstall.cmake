@@ -25,10 +25,35 @@ foreach(section 1 3 5 7)
             DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}")
 endforeach()
 
+# Install a page so that its links work there: those to headers lead to the
+# installed ones, and those to tests, which are not installed, are no links.
+function(snib_install_page file destination)
+    file(READ "${PROJECT_SOURCE_DIR}/${file}" text)
+    file(RELATIVE_PATH headers "/x/${destination}"
+         "/x/${CMAKE_INSTALL_INCLUDEDIR}")
+    if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}" OR IS_ABSOLUTE
+                                                    "${destination}")
+        set(headers "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+    endif()
+    string(REGEX REPLACE "\\]\\((\\.\\./)?include/" "](${headers}/" text
+                         "${text}")
+    string(REGEX REPLACE "\\[([^][]*)\\]\\((\\.\\./)?tests/[^)]*\\)" "\\1"
+                         text "${text}")
+    file(WRITE "${PROJECT_BINARY_DIR}/pages/${file}" "${text}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+                                           "${PROJECT_SOURCE_DIR}/${file}")
+    install(FILES "${PROJECT_BINARY_DIR}/pages/${file}"
+            DESTINATION "${destination}")
+endfunction()
+
 # What the pages and doctor call docs/… and examples/ lies in share/doc/snib.
-file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md")
-install(FILES ${pages} DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs")
-install(FILES README.md CHANGELOG.md SECURITY.md LICENSE
+file(GLOB pages CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
+     "${PROJECT_SOURCE_DIR}/docs/*.md")
+foreach(page IN LISTS pages)
+    snib_install_page("${page}" "${CMAKE_INSTALL_DOCDIR}/docs")
+endforeach()
+snib_install_page(README.md "${CMAKE_INSTALL_DOCDIR}")
+install(FILES CHANGELOG.md SECURITY.md LICENSE
         DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY examples DESTINATION "${CMAKE_INSTALL_DOCDIR}"
         USE_SOURCE_PERMISSIONS PATTERN CMakeLists.txt EXCLUDE)

@@ -108,7 +108,8 @@ snib_client_inspect_start(struct snib_client *, const char *name,
                           size_t name_size, struct snib_view **ret, void *user,
                           uint64_t *ret_ticket, struct snib_error *reterr);
 
-/* All locks held, closed or waited for whose name matches the glob (*, ?,
+/* All locks held, waited for or closed by a lock-delay (not a closed latch that
+ * nobody waits for) whose name matches the glob (*, ?,
  * [a-z]); NULL: all. Each is as snib_client_inspect shows it, at an instant of
  * its own. *ret is an array of *ret_count views; free it with snib_views_free.
  * On Redis this scans (SCAN) and does not block the server. It shows 200

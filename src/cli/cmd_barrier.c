@@ -4,6 +4,7 @@
  * be set up before or cleaned up after, and the next N meet at the same name.
  */
 #include "cli/cli.h"
+#include "cli/holder/selfwait.h"
 #include "cli/store/pass.h"
 #include "cli/words/show.h"
 
@@ -37,7 +38,9 @@ int cmd_barrier(struct cli_args *args, int count, char **operands)
         return code;
     }
     pass_block_signals();
-    if ((code = cli_open(args, &client)) != CLI_OK) {
+    if ((code = cli_open(args, &client)) != CLI_OK ||
+        (code = selfwait_check(args, client, name, SNIB_KIND_BARRIER)) !=
+            CLI_OK) {
         return code;
     }
     code =

@@ -1,8 +1,10 @@
 /* cmd_deadlocks.c — snib deadlocks: who waits in a circle. Exit 1 means that
  * there are some, as for grep and diff, whose status says what they found. */
 #include "cli/cli.h"
+#include "cli/store/storeurl.h"
 #include "cli/words/show.h"
 #include "cli/words/why.h"
+#include "snib/inspect.h"
 
 #include <stdio.h>
 
@@ -19,6 +21,27 @@ static void cmd_deadlocks_print_json(struct snib_cycle **cycles, size_t count)
     show_json_print(object);
 }
 
+/* The locks tell who holds above a waiter. Without them (the store is away by
+ * now) the waiters are shown alone. */
+static void cmd_deadlocks_print_words(struct snib_client *client,
+                                      struct snib_cycle **cycles, size_t count)
+{
+    struct why_locks all = {0};
+
+    if (count == 0) {
+        printf("no deadlock\n");
+        return;
+    }
+    if (snib_client_list(client, NULL, &all.views, &all.count, NULL) !=
+        SNIB_ERR_OK) {
+        all = (struct why_locks){0};
+    }
+    for (size_t i = 0; i < count; i++) {
+        why_print_cycle(&all, cycles[i]);
+    }
+    snib_views_free(all.views, all.count);
+}
+
 int cmd_deadlocks(struct cli_args *args, int count, char **operands)
 {
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
@@ -32,17 +55,19 @@ int cmd_deadlocks(struct cli_args *args, int count, char **operands)
     if (code != CLI_OK) {
         return code;
     }
+    if (storeurl_has_no_queue(snib_client_url(client))) {
+        say("deadlocks cannot be seen on redlock:, where who waits stands in "
+            "no queue; --wait ends such a wait");
+        return CLI_CONFIG;
+    }
     error.code = snib_client_deadlocks(client, &cycles, &cycle_count, &error);
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);
     }
     if (args->json) {
         cmd_deadlocks_print_json(cycles, cycle_count);
-    } else if (cycle_count == 0) {
-        printf("no deadlock\n");
-    }
-    for (size_t i = 0; !args->json && i < cycle_count; i++) {
-        why_print_cycle(cycles[i]);
+    } else {
+        cmd_deadlocks_print_words(client, cycles, cycle_count);
     }
     snib_deadlocks_free(cycles, cycle_count);
     code = show_end();

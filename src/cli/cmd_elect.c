@@ -12,10 +12,11 @@
  * so that a command that cannot work does not win every second term.
  *
  * An error that no further try can mend ends the program: a command that is not
- * there, a wrong set-up, a refused login. An unreachable store ends it only
- * before the first term, when the set-up may be wrong. A signal that asks to
- * end is forwarded, and ends the program with the command, even if that exits
- * 0.
+ * there, a wrong set-up, a refused login. An unreachable store is waited for as
+ * a lock is. Only before the first term, when the set-up may be wrong, a limit
+ * that it outlasts ends the program, as a host name that does not exist does. A
+ * signal that asks to end is forwarded, and ends the program with the command,
+ * even if that exits 0.
  *
  * --observe only watches (snib/elect.h) and prints a line a change.
  */

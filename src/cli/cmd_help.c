@@ -41,6 +41,9 @@ static void cmd_help_print_all(FILE *to)
     }
     fputs(".\n\nGlobal options:\n", to);
     options_print(to, cli_global_options);
+    fputs("  -h, --help              explain the program, or the sub-command "
+          "before it\n",
+          to);
     fputs(tail, to);
 }
 

@@ -1,6 +1,7 @@
 /* cmd_latch.c — snib latch NAME: close with a count, count down, open, await;
  * without any of these show it. */
 #include "cli/cli.h"
+#include "cli/holder/selfwait.h"
 #include "cli/store/pass.h"
 #include "cli/words/show.h"
 #include "snib/latch.h"
@@ -125,6 +126,10 @@ int cmd_latch(struct cli_args *args, int count, char **operands)
     }
     if (!args->latch_await) {
         return cmd_latch_look_or_step(args, client, name);
+    }
+    if (args->wait_ms != 0 &&
+        (code = selfwait_check(args, client, name, SNIB_KIND_READ)) != CLI_OK) {
+        return code;
     }
     code = pass_through(args, client, name, 0, &token);
     return code == CLI_OK && args->json ? cmd_latch_show_left(args, name, 0)

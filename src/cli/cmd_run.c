@@ -18,7 +18,7 @@ int cmd_run(struct cli_args *args, int count, char **operands)
     }
     if (command == NULL) {
         return usage_error(args, "the command is missing; expected NAME… -- "
-                                 "COMMAND…");
+                                 "COMMAND…, or -c SCRIPT NAME…");
     }
     if (args->dry_run) {
         return plan_tell(&plan);

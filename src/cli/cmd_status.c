@@ -1,8 +1,10 @@
 /* cmd_status.c — snib status NAME. */
 #include "cli/cli.h"
+#include "cli/store/storeurl.h"
 #include "cli/words/show.h"
 #include "snib/inspect.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int cmd_status(struct cli_args *args, int count, char **operands)
@@ -30,6 +32,10 @@ int cmd_status(struct cli_args *args, int count, char **operands)
         show_json_print(object);
     } else {
         show_view(view, &params);
+        if (view->holder_count > 0 && view->waiter_count == 0 &&
+            storeurl_has_no_queue(snib_client_url(client))) {
+            printf("  %-8s cannot be seen on redlock:\n", "waiting");
+        }
     }
     snib_view_free(view);
     return show_end();

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include "cli/cli.h"
+#include "cli/holder/selfwait.h"
 #include "cli/store/look.h"
 #include "cli/supervisor/plan.h"
 #include "cli/supervisor/proc.h"
@@ -274,6 +275,10 @@ int cmd_wait(struct cli_args *args, int count, char **operands)
     }
     v.client = client;
     v.once = args->wait_ms == 0;
+    if (!v.once && (code = selfwait_check(args, client, v.wish.name,
+                                          v.wish.kind)) != CLI_OK) {
+        return code;
+    }
     v.until = v.once               ? start + ATTEMPT
               : args->wait_ms >= 0 ? start + args->wait_ms * MS
                                    : INT64_MAX;

@@ -1,5 +1,6 @@
 /* cmd_why.c — snib why NAME. */
 #include "cli/cli.h"
+#include "cli/store/storeurl.h"
 #include "cli/words/show.h"
 #include "cli/words/why.h"
 #include "snib/inspect.h"
@@ -41,7 +42,7 @@ static void cmd_why_tell(const struct cli_args *args,
         why_print(all, view, params);
         for (size_t i = 0; i < count; i++) {
             if (why_in_cycle(cycles[i], view)) {
-                why_print_cycle(cycles[i]);
+                why_print_cycle(all, cycles[i]);
             }
         }
         return;
@@ -77,6 +78,7 @@ int cmd_why(struct cli_args *args, int count, char **operands)
     if (code != CLI_OK || (code = cli_open(args, &client)) != CLI_OK) {
         return code;
     }
+    all.no_queue = storeurl_has_no_queue(snib_client_url(client));
     error.code = snib_client_list(client, NULL, &all.views, &all.count, &error);
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);

@@ -88,7 +88,7 @@ static const struct option_row version_options[] = {ROW_JSON, ROW_QUIET,
                                                     ROW_VERBOSE, ROW_END};
 static const struct option_row help_options[] = {ROW_END};
 
-#define NAME_COMMAND "NAME… -- COMMAND… | NAME COMMAND…"
+#define NAME_COMMAND "NAME… -- COMMAND… | NAME COMMAND… | -c SCRIPT NAME…"
 #define NO_MOST      SIZE_MAX
 #define NAME_COMMAND_OR_OBSERVE                                                \
     "NAME -- COMMAND… | NAME COMMAND… | --observe NAME"
@@ -96,7 +96,7 @@ static const struct option_row help_options[] = {ROW_END};
 static const struct subcommand subcommands[] = {
     {"run", NAME_COMMAND, "Run a command while holding a lock.", run_options, 1,
      NO_MOST, true, cmd_run},
-    {"try", "NAME… [-- COMMAND…] | NAME COMMAND…",
+    {"try", "NAME… -- COMMAND… | NAME [COMMAND…] | -c SCRIPT NAME…",
      "Like run, without waiting; without COMMAND, only test the lock.",
      try_options, 1, NO_MOST, true, cmd_try},
     {"elect", NAME_COMMAND_OR_OBSERVE,

@@ -128,6 +128,25 @@ static bool options_takes_value(const struct option_row *row)
     return row->type != OPTION_FLAG;
 }
 
+static bool options_set_on_lost(struct parse *p, const char *value)
+{
+    static const char by_signal[] = "signal:";
+
+    if (options_parse_on_lost(p->args, value)) {
+        return true;
+    }
+    if (strncmp(value, by_signal, strlen(by_signal)) == 0) {
+        usage_error(p->args,
+                    "%s: '%s' is no signal; expected a name such as TERM, or "
+                    "a number",
+                    p->label, shown_short(value + strlen(by_signal)));
+    } else {
+        usage_error(p->args, "%s: '%s' is not kill, ignore or signal:NAME",
+                    p->label, shown_short(value));
+    }
+    return false;
+}
+
 /* value is never NULL; for a flag it is ignored. */
 static bool options_set_value(struct parse *p, const struct option_row *row,
                               const char *value)
@@ -174,12 +193,7 @@ static bool options_set_value(struct parse *p, const struct option_row *row,
         }
         return true;
     case OPTION_ON_LOST:
-        if (!options_parse_on_lost(p->args, value)) {
-            usage_error(p->args, "%s: '%s' is not kill, ignore or signal:NAME",
-                        p->label, shown_short(value));
-            return false;
-        }
-        return true;
+        return options_set_on_lost(p, value);
     }
     return false;
 }

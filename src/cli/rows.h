@@ -102,7 +102,7 @@
                 "100")
 #define ROW_BUSY_EXIT                                                          \
     ROW_NUMBER_('E', "busy-exit", "N", busy_exit, 255,                         \
-                "exit status when not acquired; default: 75")
+                "exit status when not acquired, 0 to 255; default: 75")
 #define ROW_BUSY_OK ROW_FLAG_(0, "busy-ok", busy_ok, "exit 0 when not acquired")
 #define ROW_ON_LOST                                                            \
     {                                                                          \
@@ -183,7 +183,7 @@
               "how long to wait for the others; default: forever")
 #define ROW_LATE_EXIT                                                          \
     ROW_NUMBER_('E', "busy-exit", "N", busy_exit, 255,                         \
-                "exit status instead of 75")
+                "exit status instead of 75, 0 to 255")
 #define ROW_LATE_OK ROW_FLAG_(0, "busy-ok", busy_ok, "exit 0 instead of 75")
 #define ROW_LATCH_SET                                                          \
     ROW_COUNT_(0, "set", "N", set_to, SNIB_PERMITS_MAX,                        \

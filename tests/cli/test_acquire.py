@@ -749,3 +749,16 @@ def test_check_tells_how_much_is_left(sqlite):
     sqlite.run("release", grant)
     told = json.loads(sqlite.run("check", "--json", grant).stdout)
     assert told["held"] is False and told["left_ms"] == 0
+
+
+@pytest.mark.parametrize("sub, code", [("release", 69), ("renew", 69),
+                                       ("check", 76)])
+def test_a_detached_grant_of_a_server_that_is_away(redis, sub, code):
+    """Nothing was sent to it: nobody can say that no answer came."""
+    grant = redis.run("acquire", "--detached", "-t", "1m", "a").stdout.strip()
+    redis.server.kill()
+    done = redis.run(sub, grant)
+    assert done.returncode == code
+    assert re.match(r"snib: a: no answer from the store, redis://\S+ unreachable "
+                    r"for \S+ \(connection refused\); .*\(see: snib doctor\)$",
+                    done.stderr.strip())

@@ -170,7 +170,7 @@ def test_a_nested_run_of_the_same_name_is_told(sqlite, shell):
                      '"$SNIB" run a -- echo never || echo $?')
     out, said = p.communicate(timeout=30)
     assert out == "in\n64\n"
-    assert "already held: this command runs inside" in said
+    assert "already held: the script around this command acquired it" in said
 
 
 def test_a_value_that_reads_like_sh_is_no_option(sqlite):

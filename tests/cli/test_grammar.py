@@ -70,6 +70,29 @@ def test_a_second_name_is_no_command(sqlite, args):
     assert "several names need a -- before the command" in done.stderr
 
 
+@pytest.mark.parametrize("args", [
+    ("run", "a", "no-such-command"), ("try", "a", "no-such-command"),
+    ("run", "a", "no-such-command", "-c", "echo hi"),
+    ("elect", "-1", "a", "no-such-command")], ids=" ".join)
+def test_a_name_that_was_taken_for_the_command_is_said_to_be_one(sqlite, args):
+    done = sqlite.run(*args)
+    assert (done.returncode, done.stdout) == (127, "")
+    assert ("snib: no-such-command: No such file or directory (without a --, "
+            "the command begins behind the first name)\n") in done.stderr
+
+
+def test_a_command_behind_dashes_is_meant(sqlite):
+    done = sqlite.run("run", "-q", "a", "--", "no-such-command")
+    assert (done.returncode, done.stderr) == (
+        127, "snib: no-such-command: No such file or directory\n")
+
+
+def test_a_script_for_several_names_needs_the_dashes(sqlite):
+    script = 'echo "$SNIB_NAME"'
+    assert sqlite.run("run", "-c", script, "a").stdout == "a\n"
+    assert sqlite.run("run", "a", "b", "-c", script, "--").stdout == "a:b\n"
+
+
 def test_a_value_is_not_taken_from_behind_the_dashes(sqlite):
     done = sqlite.run("run", "a", "--reason", "--", "true")
     assert done.returncode == 64

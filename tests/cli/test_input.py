@@ -111,8 +111,10 @@ DAY = 24 * 3600 * 1000
     (("run", "-E", "-1", "a", "true"), "whole number"),
     (("run", "-E", "1", "--busy-ok", "a", "true"), "exclude"),
     (("run", "--on-lost", "shrug", "a", "true"), "kill, ignore"),
-    (("run", "--on-lost", "signal:NOPE", "a", "true"), "kill, ignore"),
-    (("run", "--on-lost", "signal:0", "a", "true"), "kill, ignore"),
+    (("run", "--on-lost", "signal:NOPE", "a", "true"),
+     "--on-lost: 'NOPE' is no signal; expected a name such as TERM"),
+    (("run", "--on-lost", "signal:0", "a", "true"), "'0' is no signal"),
+    (("run", "-c", "true"), "-c SCRIPT NAME…"),
     (("run", "--status-fd", "77", "a", "true"), "not an open"),
     (("run", "--quiet=yes", "a", "true"), "takes no value"),
     (("run", "--store", "", "a", "true"), "empty"),
@@ -234,7 +236,7 @@ def test_help_lists_the_global_options(sqlite):
     said = options.split("\n\n")[0]
     assert re.findall("^  (?:-(.),|   ) --([a-z-]+)", said, re.M) == [
         ("s", "store"), ("", "store-file"), ("q", "quiet"), ("v", "verbose"),
-        ("", "version")]
+        ("", "version"), ("h", "help")]
     for letter, name in (("-s", "--store"), ("-q", "--quiet")):
         for option in (letter, name):
             more = [sqlite.url] if letter == "-s" else []

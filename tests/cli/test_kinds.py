@@ -503,3 +503,21 @@ def test_the_json_of_a_list_tells_the_kinds(sqlite):
     assert locks["r"]["holders"][0]["kind"] == "read"
     assert "semaphore" not in locks["r"]
     assert locks["s"]["semaphore"]["available"] == 1
+
+
+def test_who_awaits_a_latch_is_not_said_to_read_only(store):
+    assert store.run("latch", "-q", "--set", "1", "n").returncode == 0
+    store.start("latch", "--await", "-q", "n")
+    eventually(lambda: store.waiters("n") == 1)
+    assert re.search(r"^  waiting  .*, to pass the latch, or to read$",
+                     store.run("status", "n").stdout, re.M)
+    assert " for the latch, or for reading, waiting for " in \
+        store.run("why", "n").stdout
+    assert store.status("n")["waiters"][0]["kind"] == "read"
+
+
+def test_why_tells_how_many_parties_of_a_barrier_are_here(store):
+    store.start("barrier", "-q", "-n", "2", "n")
+    eventually(lambda: store.waiters("n") == 1)
+    assert store.run("why", "n").stdout.startswith(
+        "n: a barrier, 1 of 2 parties are here.\n")

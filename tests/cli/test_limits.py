@@ -297,6 +297,19 @@ def test_the_store_goes_while_it_waits_for_several(redis, how, quiet):
                     said.splitlines()[-1]), said
 
 
+@pytest.mark.parametrize("left", [0.05, 0.3])
+def test_a_store_falls_silent_just_before_the_limit(redis, left):
+    """Nobody can say who holds it, nor twice that it was not acquired."""
+    p, began = in_the_queue(redis, 2)
+    at(began + 2 - left)
+    redis.server.freeze()
+    _, said = p.communicate(timeout=30)
+    redis.server.thaw()
+    assert p.returncode in (69, 75), said
+    last = said.splitlines()[-1]
+    assert last.startswith("snib: a: ") and last.count("not acquired") <= 1, last
+
+
 @pytest.mark.parametrize("left", [0.3, 0.8])
 def test_a_store_falls_silent_just_before_the_limit_of_several(redis, left):
     """Before the library can know. a is ours: b is what was not to be had."""

@@ -103,3 +103,70 @@ def test_a_page_tells_of_each_field_of_the_json(sqlite, sub):
         assert "schema" in found and len(found) > 1
         assert [f for f in sorted(found)
                 if not re.search(r"\b%s\b" % f, said)] == []
+
+
+def synopses(sub):
+    """The forms of use, each as one line of words."""
+    text = page("snib-" + sub).partition(".Sh SYNOPSIS")[2].partition(".Sh ")[0]
+    return [re.sub(r"\s+", " ", re.sub(r"^\.", "", form, flags=re.M)).strip()
+            for form in text.split(".Nm snib %s\n" % sub)[1:]]
+
+
+@pytest.mark.parametrize("sub", SUBS)
+def test_a_page_speaks_of_durations_where_an_option_takes_one(sqlite, sub):
+    says = "Durations carry a unit" in page("snib-" + sub)
+    assert says == ("Durations carry a unit" in sqlite.run(sub, "--help").stdout)
+
+
+@pytest.mark.parametrize("variable", ["SNIB_WAIT", "SNIB_TTL"])
+def test_the_main_page_names_who_reads_a_default(sqlite, variable):
+    text = page("snib").partition(".It Ev %s\n" % variable)[2]
+    said = text.partition("\n.It ")[0].partition("\n.El")[0]
+    reads = {sub for sub in SUBS
+             if "default: " + variable in " ".join(
+                 sqlite.run(sub, "--help").stdout.split())}
+    assert set(re.findall(r"^\.Cm (\w+)", said, re.M)) == reads
+
+
+def test_each_cause_of_the_status_line_is_explained():
+    with open(os.path.join(MAN, "../../src/cli/supervisor/supervisor_step.h")) as f:
+        causes = re.findall(r'^    X\(\w+, "([\w-]+)"\)', f.read(), re.M)
+    assert len(causes) > 20
+    text = page("snib-run").partition(".Sh STATUS LINE")[2].partition(".Sh ")[0]
+    told = re.findall(r"[\w-]+", " ".join(re.findall(r"^\.It Cm (.*)", text,
+                                                     re.M)))
+    assert set(told) == set(causes)
+
+
+@pytest.mark.parametrize("name", ["snib-" + s for s in SUBS])
+def test_a_page_that_says_keeper_says_what_it_is(name):
+    text = page(name)
+    if re.search(r"(?<!no-)\bkeeper\b", text):
+        assert "holder process is called keeper" in text or (
+            "older word for the holder process" in text)
+        assert "snib-keeper" in text
+
+
+@pytest.mark.parametrize("sub", ["run", "try", "acquire", "wait", "latch",
+                                 "barrier"])
+def test_a_page_tells_which_exit_statuses_busy_exit_takes(sqlite, sub):
+    assert "0 to 255" in " ".join(page("snib-" + sub).split())
+    assert "0 to 255" in " ".join(sqlite.run(sub, "--help").stdout.split())
+
+
+def test_acquire_names_each_variable_that_its_text_sets(sqlite):
+    done = sqlite.run("acquire", "--sh", "-t", "1s", "--kind", "semaphore",
+                      "--capacity", "1", "n")
+    sets = set(re.findall(r"\b(SNIB_\w+)=", done.stdout))
+    assert "SNIB_SLOT" in sets
+    text = page("snib-acquire").partition(".It Fl -sh")[2].partition(".It Fl")[0]
+    assert sets <= set(re.findall(r"SNIB_\w+", text))
+
+
+def test_try_without_a_command_is_shown_with_one_name_only(sqlite):
+    assert "Op Ar options Ar name Op Ar command ..." in synopses("try")
+    assert not [form for form in synopses("try")
+                if "name ..." in form and "Op Fl - Ar command" in form]
+    done = sqlite.run("try", "a", "b", "--")
+    assert done.returncode == 64
+    assert "the command after -- is missing" in done.stderr

@@ -4,6 +4,7 @@ holds above does nothing but wait for the one that waits."""
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -108,6 +109,14 @@ def test_why_and_deadlocks_show_it(store):
         return done.stdout if "DEADLOCK of 2" in done.stdout else None
     words = eventually(told, "why tells it", REFUSED_BY)
     assert "It waits itself, for B, for " in words
+
+    def named():
+        done = store.run("deadlocks")
+        return done.stdout if done.returncode == 1 else None
+    words = eventually(named, "deadlocks tells it", REFUSED_BY)
+    for p in (one, two):  # as status shows it: who holds, and who waits in it
+        assert re.search(r"; held by \S+/%d .*, in whose command waits \S+/\d+"
+                         % keeper_of(p.pid), words), words
     for p in (one, two):
         kill(p.pid, signal.SIGTERM)
         p.wait(timeout=30)

@@ -62,6 +62,43 @@ def test_a_token_file_takes_the_place_of_a_regular_file_only(sqlite, make):
     assert sqlite.status("a")["token"] == 0, "it was acquired at first"
 
 
+@pytest.mark.parametrize("path, why", [
+    ("not/there/out", "No such file or directory"),
+    ("file/out", "Not a directory"), ("", "No such file or directory"),
+    ("file/", "Not a directory")], ids=repr)
+def test_a_token_file_that_cannot_be_made_is_told_before_the_wait(sqlite, path,
+                                                                  why):
+    """It waited for its turn, acquired, and only then looked."""
+    with open(sqlite.path("file"), "w"):
+        pass
+    sqlite.hold("a")
+    done = sqlite.run("acquire", "-o", path, "a", timeout=20)
+    assert (done.returncode, done.stderr) == (
+        78, "snib: --token-file %s: %s; nothing was acquired\n" % (path, why))
+
+
+def test_a_token_file_in_a_directory_that_is_not_writable(sqlite):
+    os.mkdir(sqlite.path("fixed"), 0o555)
+    sqlite.hold("a")
+    if os.geteuid() == 0:  # whom no mode keeps out
+        subprocess.run(["chown", "-R", "nobody", sqlite.tmp], check=True)
+        done = sqlite.run("acquire", "-s", "sqlite:other.db", "-o", "fixed/out",
+                          "b", user="nobody")
+    else:
+        done = sqlite.run("acquire", "-o", "fixed/out", "a")
+    assert (done.returncode, done.stderr) == (
+        78, "snib: --token-file fixed/out: Permission denied; nothing was "
+        "acquired\n")
+
+
+@pytest.mark.parametrize("directory", ["", "./", "sub/", "/proc/self/cwd/"])
+def test_a_token_file_in_a_directory_that_is_there(sqlite, directory):
+    os.mkdir(sqlite.path("sub"))
+    done = sqlite.acquire("-o", directory + "out", "a")
+    assert done.returncode == 0, done.stderr
+    assert sqlite.run("release", directory + "out").returncode == 0
+
+
 def test_a_token_file_takes_the_place_of_an_old_one(sqlite):
     path = sqlite.path("out")
     for _ in range(2):

@@ -244,6 +244,17 @@ def test_who_is_no_member_has_a_file_of_his_own(host):
     assert home in done.stderr and "shared" not in done.stderr, done.stderr
 
 
+def test_a_shared_file_is_there_also_for_who_may_not_see_it(host):
+    """Its directory keeps him out, so that it could not be made either."""
+    done = run_on_a_host(host, MAKE + (
+        '"$0" try n && setpriv --reuid=%d --regid=%d --clear-groups "$0" try '
+        '-s sqlite:/var/lib/snib/shared/locks.db n' % (NOBODY, NOBODY)))
+    assert done.returncode == 78, done.stderr
+    assert ("cannot reach lock file /var/lib/snib/shared/locks.db: Permission "
+            "denied (only members of its directory's group may); "
+            in done.stderr), done.stderr
+
+
 def test_doctor_says_who_is_not_excluded(host):
     done = run_on_a_host(host, '"$0" doctor')
     assert done.returncode == 0, done.stderr

@@ -109,6 +109,79 @@ def test_a_nested_run_on_the_same_lock_is_an_error(store):
     assert "--reentrant" in done.stderr
 
 
+@pytest.mark.parametrize("inner, advice", [
+    (("acquire", "a"), "only snib run and try have --reentrant"),
+    (("elect", "a", "true"), "use another name\n")],
+    ids=["acquire", "elect"])
+def test_nobody_is_sent_to_an_option_that_is_not_there(sqlite, inner, advice):
+    done = sqlite.run("run", "a", "--", sqlite.binary, *inner)
+    assert done.returncode == 64
+    assert "already held: this command runs inside" in done.stderr
+    assert advice in done.stderr
+    assert "use --reentrant" not in done.stderr
+
+
+def test_a_script_that_has_the_lock_is_told_that_it_has(sqlite):
+    done = subprocess.run(
+        ["sh", "-c", 'eval "$("$0" acquire --sh a)"; "$0" acquire --sh a; '
+         '"$0" run a true', sqlite.binary], env=sqlite.env, cwd=sqlite.tmp,
+        capture_output=True, text=True, timeout=60)
+    again, run = done.stderr.splitlines()
+    for line in (again, run):
+        assert "the script around this command acquired it (snib acquire" in line
+        assert "release it first, or use " in line
+    assert "or use another name (only snib run and try have" in again
+    assert "or use --reentrant, or another name" in run
+
+
+@pytest.mark.parametrize("words", [
+    ("wait", "a"), ("wait", "-w", "9s", "--kind", "read", "a"),
+    ("latch", "--await", "a"), ("barrier", "-n", "1", "a")], ids=" ".join)
+def test_a_wait_for_ones_own_lock_is_an_error(store, words):
+    done = store.run("run", "a", "--", store.binary, *words, timeout=20)
+    assert done.returncode == 64
+    assert ("a: held by the snib run that this command runs inside (holder "
+            "process ") in done.stderr
+
+
+@pytest.mark.parametrize("words", [
+    ("wait", "-w", "0", "a"), ("latch", "-w", "0", "--await", "a"),
+    ("try", "a")], ids=" ".join)
+def test_a_question_about_ones_own_lock_is_answered(store, words):
+    done = store.run("run", "a", "--", store.binary, *words)
+    assert done.returncode == 75
+
+
+@pytest.mark.parametrize("words", [
+    ("-r", "a", "wait", "-r", "a"), ("-r", "a", "latch", "--await", "a"),
+    ("a", "wait", "b"),
+    ("--kind=semaphore", "--capacity=2", "a", "wait", "--kind=semaphore", "a")],
+    ids=" ".join)
+def test_a_wait_for_what_goes_beside_ones_own_lock_is_none(sqlite, words):
+    at = words.index("latch") if "latch" in words else words.index("wait")
+    done = sqlite.run("run", *words[:at], "--", sqlite.binary, *words[at:])
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_script_may_release_what_its_background_waits_for(sqlite):
+    done = subprocess.run(
+        ["sh", "-c", 'eval "$("$0" acquire --sh a)"; "$0" wait a 2>said & '
+         'until grep -q "script around" said; do sleep 0.02; done; '
+         '"$0" release "$SNIB_GRANT"; wait $!; echo $?', sqlite.binary],
+        env=sqlite.env, cwd=sqlite.tmp, capture_output=True, text=True,
+        timeout=60)
+    assert done.stdout == "0\n", done.stderr
+
+
+def test_a_script_that_waits_for_its_own_lock_is_told(sqlite):
+    done = subprocess.run(
+        ["sh", "-c", 'eval "$("$0" acquire --sh a)"; "$0" wait -w 200ms a; '
+         'echo $?; "$0" wait -q -w 200ms a', sqlite.binary], env=sqlite.env,
+        cwd=sqlite.tmp, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "75\n"
+    assert done.stderr.count("held by the script around this command") == 1
+
+
 def test_a_nested_run_that_lost_its_environment_is_found(store):
     done = store.run("run", "a", "--", "env", "-u", "SNIB_HELD", store.binary,
                      "run", "a", "--", "true")

@@ -239,3 +239,11 @@ def test_the_stores_that_are_offered_are_those_of_this_build(sqlite):
             "try", "-s", url, "a").stderr
         assert (scheme in offered) == built, offered
     assert "memory:" not in offered
+
+
+def test_a_database_that_the_server_does_not_have(redis):
+    url = redis.url.split("/0")[0] if redis.url.endswith("/0") else redis.url
+    done = redis.run("try", "-s", url + "/99", "a")
+    assert done.returncode == 78
+    assert ("DB index is out of range: the server has no database of the number "
+            "in the URL (redis://HOST/N)\n") in done.stderr

@@ -134,6 +134,26 @@ cc a.c $(pkg-config --cflags --libs snib) && ./a.out && echo linked
     assert (tmp_path / ".local/share/man/man1/snib.1").exists()
 
 
+def test_links_of_installed_pages_lead_somewhere(tmp_path):
+    if not (BUILD / "cmake_install.cmake").exists():
+        pytest.skip(f"no build to install under {BUILD}")
+    subprocess.run(["cmake", "--install", BUILD, "--prefix", tmp_path],
+                   check=True, capture_output=True, timeout=120)
+    here = next(tmp_path.rglob("snib/README.md")).parent
+    dead, links = [], 0
+    for page in [*here.glob("*.md"), *here.glob("docs/*.md")]:
+        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+            if not re.match(r"[a-z]+:", link):
+                links += 1
+                if not (page.parent / link).exists():
+                    dead.append((page.name, link))
+    assert dead == [] and links > 50
+    # Nothing else was changed.
+    text = (here / "README.md").read_text()
+    assert len(text.splitlines()) == len(
+        (ROOT / "README.md").read_text().splitlines())
+
+
 # Where it is promised, what it does not hold for.
 EXCEPT = [
     ("README.md", "in the order of arrival",

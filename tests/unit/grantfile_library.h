@@ -63,6 +63,20 @@ const char *__wrap_snib_client_url(const struct snib_client *c)
     return w.url;
 }
 
+void __wrap_snib_client_store_status(struct snib_client *c,
+                                     struct snib_store_status *ret)
+{
+    assert_non_null(c);
+    tell("asks how the store is");
+    *ret = (struct snib_store_status){.reachable = chance("reachable", 2)};
+    if (!ret->reachable) {
+        ret->error = chance("why", 2) ? SNIB_ERR_UNREACHABLE : SNIB_ERR_STORE;
+        ret->for_ms = (int64_t)pick("how long", 5000);
+        snprintf(ret->text, sizeof ret->text, "%s",
+                 chance("no text", 3) ? "" : "refused\x1b");
+    }
+}
+
 /* -- a lock ---------------------------------------------------------------------------- */
 
 snib_err __wrap_snib_lock_new(struct snib_client *c, const char *name,

@@ -275,6 +275,17 @@ int __wrap_fstat(int fd, struct stat *ret)
     return 0;
 }
 
+int __real_faccessat(int dir, const char *path, int mode, int flags);
+int __wrap_faccessat(int dir, const char *path, int mode, int flags)
+{
+    if (!same.on) {
+        return __real_faccessat(dir, path, mode, flags);
+    }
+    tell("faccessat %s, %d %d %d", path, dir, mode, flags);
+    meddle();
+    return fails("faccessat") ? -1 : 0;
+}
+
 int __real_lstat(const char *path, struct stat *ret);
 int __wrap_lstat(const char *path, struct stat *ret)
 {

@@ -123,7 +123,7 @@ static const struct {
 static void why_tells_each_age_and_each_rest(void **state)
 {
     (void)state;
-    static const struct why_locks nothing_else = {NULL, 0};
+    static const struct why_locks nothing_else = {0};
     for (size_t i = 0; i < COUNT_OF(edges); i++) {
         const char *d = edges[i].text;
         char text[600];

@@ -49,7 +49,7 @@ static void prints(const struct why_locks *all, const struct snib_view *view,
     assert_string_equal(printed, expected);
 }
 
-static const struct why_locks nothing_else = {NULL, 0};
+static const struct why_locks nothing_else = {0};
 
 static struct snib_party party(const char *host)
 {
@@ -164,11 +164,58 @@ static void nobody_holds_it_for_one_of_three_causes(void **state)
            "n: a closed latch, 2 steps to go: nobody passes before.\n");
     view = view_of("n", NULL, 0, w, 2);
     prints(&nothing_else, &view, FREE_PARAMS,
-           "n: nobody holds it, and 2 wait: it is being granted just now, or a "
-           "barrier is not complete.\n"
+           "n: nobody holds it, and 2 wait: it is being granted just now.\n"
            "  2 wait:\n"
            "  1. a, waiting for 0ms.\n"
            "  2. b, waiting for 0ms.\n");
+    view = view_of("n", NULL, 0, w, 1);
+    prints(&nothing_else, &view, FREE_PARAMS,
+           "n: nobody holds it, and 1 waits: it is being granted just now.\n"
+           "  1 waits:\n"
+           "  1. a, waiting for 0ms.\n");
+}
+
+static void a_barrier_says_how_many_are_here(void **state)
+{
+    (void)state;
+    struct snib_party w[2] = {party("a"), party("b")};
+    for (int i = 0; i < 2; i++) {
+        w[i].kind = SNIB_KIND_BARRIER;
+        w[i].permits = 3;
+    }
+    struct snib_view view = view_of("n", NULL, 0, w, 2);
+    prints(&nothing_else, &view, FREE_PARAMS,
+           "n: a barrier, 2 of 3 parties are here.\n"
+           "  2 wait:\n"
+           "  1. a as a party of its barrier, waiting for 0ms.\n"
+           "  2. b as a party of its barrier, waiting for 0ms.\n");
+}
+
+/* Who awaits it stands in the queue like a reader. */
+static void a_waiter_of_a_latch_is_no_mere_reader(void **state)
+{
+    (void)state;
+    struct snib_party w[2] = {party("a"), party("b")};
+    w[0].kind = SNIB_KIND_READ;
+    struct snib_view view = view_of("n", NULL, 0, w, 2);
+    prints(&nothing_else, &view, (struct kind_params){.size = -1, .latch = 1},
+           "n: a closed latch, 1 step to go: nobody passes before.\n"
+           "  2 wait:\n"
+           "  1. a for the latch, or for reading, waiting for 0ms.\n"
+           "  2. b, waiting for 0ms.\n");
+}
+
+static void of_a_store_without_a_queue_nobody_is_said_not_to_wait(void **state)
+{
+    (void)state;
+    const struct why_locks no_queue = {.no_queue = true};
+    struct snib_party p = party("ci-7");
+    struct snib_view view = view_of("n", &p, 1, NULL, 0);
+    prints(&no_queue, &view, FREE_PARAMS,
+           "n:\n"
+           "  held by ci-7, for 0ms; lease left 5s.\n"
+           "  Who waits cannot be seen on redlock:. It is free when it is "
+           "released, or in 5s if nobody renews it.\n");
 }
 
 static void a_lock_delay_is_named_as_what_keeps_it_closed(void **state)
@@ -248,7 +295,7 @@ static struct why_locks chain(size_t n, bool ring)
         view[next].waiters = pointers_to(&waiter[next], 1);
         view[next].waiter_count = 1;
     }
-    return (struct why_locks){views, n};
+    return (struct why_locks){.views = views, .count = n};
 }
 
 static void a_chain_is_followed_to_who_can_go_on(void **state)
@@ -385,7 +432,7 @@ static void a_cycle_is_a_line_for_each(void **state)
     struct snib_view x = view_of("X", NULL, 0, NULL, 0);
     w[1].behind = true;
     begin_print();
-    why_print_cycle(&c);
+    why_print_cycle(&nothing_else, &c);
     end_print();
     assert_string_equal(
         printed,
@@ -396,7 +443,7 @@ static void a_cycle_is_a_line_for_each(void **state)
         "the others go on when it releases what it holds.\n");
     c.certain = false;
     begin_print();
-    why_print_cycle(&c);
+    why_print_cycle(&nothing_else, &c);
     end_print();
     assert_non_null(strstr(printed, "DEADLOCK of 2, as far as can be seen:\n"));
     assert_non_null(strstr(printed, "  Nobody is refused: "));
@@ -405,6 +452,42 @@ static void a_cycle_is_a_line_for_each(void **state)
     assert_false(why_in_cycle(&c, &x));
     x = view_of("XY", NULL, 0, NULL, 0);
     assert_false(why_in_cycle(&c, &x));
+}
+
+/* a holds Y itself; what b waits above is held by c. */
+static void a_cycle_names_who_holds_above(void **state)
+{
+    (void)state;
+    static const char a_id[] = "aaaaaaaaaaaaaaaaffffffffffffffff";
+    static const char c_id[] = "ccccccccccccccccffffffffffffffff";
+    struct snib_party a = party("a"), b = party("b"), c = party("c"), y = a;
+    struct snib_wait w[2] = {{.name = "X", .name_size = 1, .who = &a},
+                             {.name = "Y", .name_size = 1, .who = &b}};
+    const struct snib_wait *at[2] = {&w[0], &w[1]};
+    struct snib_cycle cycle = {.count = 2, .waits = at, .certain = true};
+    a.client_id = y.client_id = "1";
+    b.client_id = "2";
+    c.client_id = "3";
+    a.holding = "aaaaaaaaaaaaaaaa";
+    b.holding = "cccccccccccccccc";
+    y.request = a_id;
+    c.request = c_id;
+    struct snib_view locks[2] = {view_of("X", &c, 1, NULL, 0),
+                                 view_of("Y", &y, 1, NULL, 0)};
+    struct snib_view *both[2] = {&locks[0], &locks[1]};
+    struct why_locks all = {.views = both, .count = 2};
+    begin_print();
+    why_print_cycle(&all, &cycle);
+    end_print();
+    assert_non_null(strstr(printed,
+                           "  a waits for X, for 0ms; held by c, in whose "
+                           "command waits b.\n"
+                           "  b waits for Y, for 0ms; held by a.\n"));
+    w[0].behind = true;
+    begin_print();
+    why_print_cycle(&all, &cycle);
+    end_print();
+    assert_non_null(strstr(printed, "; ahead in the queue is b.\n"));
 }
 
 /* -- bytes in JSON ------------------------------------------------------------------- */
@@ -501,6 +584,9 @@ int main(void)
         cmocka_unit_test(all_that_is_known_of_a_holder_is_said),
         cmocka_unit_test(the_outlook_is_that_of_the_longest_lease),
         cmocka_unit_test(nobody_holds_it_for_one_of_three_causes),
+        cmocka_unit_test(a_barrier_says_how_many_are_here),
+        cmocka_unit_test(a_waiter_of_a_latch_is_no_mere_reader),
+        cmocka_unit_test(of_a_store_without_a_queue_nobody_is_said_not_to_wait),
         cmocka_unit_test(a_lock_delay_is_named_as_what_keeps_it_closed),
         cmocka_unit_test(ten_are_shown_and_the_rest_is_counted),
         cmocka_unit_test(a_chain_is_followed_to_who_can_go_on),
@@ -510,6 +596,7 @@ int main(void)
         cmocka_unit_test(others_who_share_the_next_lock_are_counted),
         cmocka_unit_test(only_whole_ids_connect_locks),
         cmocka_unit_test(a_cycle_is_a_line_for_each),
+        cmocka_unit_test(a_cycle_names_who_holds_above),
         cmocka_unit_test(a_name_that_is_no_text_is_shown_in_hex_too),
         cmocka_unit_test(hex_of_every_length_fits),
         cmocka_unit_test(a_signal_has_a_name_or_a_number),

@@ -503,6 +503,29 @@ static void doctor_speaks_of_each_node(void **state)
     snib__buf_free(&rows);
 }
 
+/* All that was found is told, and the end is that of any other request. */
+static void doctor_without_a_majority_cannot_reach_the_store(void **state)
+{
+    (void)state;
+    open_clients(3, 1, 0);
+    struct snib__buf rows;
+    struct snib_error e = {0};
+    int64_t level = 0;
+    snib__buf_init(&rows, 1 << 16);
+    client[0].way[1] = client[0].way[2] = WAY_SHUT;
+    struct snib__request r = request(SNIB__DOCTOR);
+    r.result = &rows;
+    r.reterr = &e;
+    assert_int_equal(ask(0, &r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.err, SNIB_ERR_UNREACHABLE);
+    assert_non_null(strstr(e.text, "no majority: 1 of 3 servers answered"));
+    assert_int_equal(rows_of(&rows, SNIB__ROW_FINDING, SNIB__F_LEVEL, &level),
+                     4);
+    levels_are(&rows, (const int64_t[]){SNIB_LEVEL_OK, SNIB_LEVEL_FAIL,
+                                        SNIB_LEVEL_FAIL, SNIB_LEVEL_FAIL});
+    snib__buf_free(&rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest keep[] = {
@@ -526,6 +549,7 @@ int main(void)
         CASE(a_look_does_not_wait_for_a_silent_server),
         CASE(a_look_waits_for_the_answer_that_decides),
         CASE(doctor_speaks_of_each_node),
+        CASE(doctor_without_a_majority_cannot_reach_the_store),
     };
     return RUN(keep);
 }

@@ -65,6 +65,32 @@ static void it_is_away_since_too_many_are(void **state)
     assert_false(s.behind);
 }
 
+/* What does not fit is the advice at the end, or else the last words. */
+static void a_long_reason_loses_its_end(void **state)
+{
+    static const char head[] = "0 of 3 servers reachable, 2 needed; c: ";
+    char why[252];
+    (void)state;
+    open_clients(3, 1, 0);
+    node_is(0, false, SNIB_ERR_UNREACHABLE, 1, "x");
+    node_is(1, false, SNIB_ERR_UNREACHABLE, 1, "x");
+    snprintf(why, sizeof why, "%s; %0200d", "no such name", 1);
+    node_is(2, false, SNIB_ERR_UNREACHABLE, 1, why);
+    snprintf(why, sizeof why, "%sno such name", head);
+    assert_string_equal(state_of(0).text, why);
+    memset(why, 'x', sizeof why);
+    memcpy(why + 150, " word ", 6);
+    why[sizeof why - 1] = 0;
+    node_is(2, false, SNIB_ERR_UNREACHABLE, 1, why);
+    struct snib__store_state s = state_of(0);
+    assert_int_equal(strlen(s.text), strlen(head) + 155 + 3);
+    assert_memory_equal(s.text, head, strlen(head));
+    assert_string_equal(s.text + strlen(head) + 150, " word...");
+    memset(why, 'x', sizeof why - 1);
+    node_is(2, false, SNIB_ERR_UNREACHABLE, 1, why);
+    assert_string_equal(state_of(0).text + strlen(head), "...");
+}
+
 static void what_was_not_reached_yet_is_not_known(void **state)
 {
     (void)state;
@@ -154,6 +180,7 @@ int main(void)
     const struct CMUnitTest quorum_state[] = {
         CASE(it_is_reachable_since_a_majority_was),
         CASE(it_is_away_since_too_many_are),
+        CASE(a_long_reason_loses_its_end),
         CASE(what_was_not_reached_yet_is_not_known),
         CASE(a_node_is_behind_while_it_is_being_told),
         CASE(a_node_is_behind_while_it_has_yet_to_grant),

@@ -11,9 +11,11 @@
  */
 #include "cli/holder/detached.h"
 #include "cli/supervisor/proc.h"
+#include "cli/words/waitline.h"
 #include "snib/inspect.h"
 #include "snib/sys.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* The grant is adopted only to be released. The lease is long enough for a slow
@@ -60,6 +62,27 @@ static int detached_open_store(const struct cli_args *args,
     return cli_open_as(&there, identity, ret);
 }
 
+/* Say the error with the lock's name. Of a store that is away only that is
+ * known: whether a request reached it before depends on when it went. */
+static int detached_fail(const struct grantfile *g, struct snib_client *client,
+                         const struct snib_error *error)
+{
+    struct snib_error told = *error;
+    char why[512] = "", name[3 * SNIB_NAME_MAX + 1] = "";
+    struct text t = TEXT_IN(why), n = TEXT_IN(name);
+
+    text_add_shown(&n, g->name, g->name_size);
+    if ((error->code == SNIB_ERR_UNKNOWN ||
+         error->code == SNIB_ERR_UNREACHABLE) &&
+        waitline_store(&t, client)) {
+        told.code = SNIB_ERR_UNREACHABLE;
+        snprintf(told.text, sizeof told.text,
+                 "no answer from the store, %.200s", why);
+    }
+    say("%s: %s", name, shown(cli_words(&told)));
+    return snib_err_exit(error->code);
+}
+
 int detached_release(const struct cli_args *args, const struct grantfile *g)
 {
     __attribute__((cleanup(detached_put_away))) struct taken t = {0};
@@ -78,7 +101,8 @@ int detached_release(const struct cli_args *args, const struct grantfile *g)
                             t.client);
         return CLI_LOST;
     }
-    return error.code == SNIB_ERR_OK ? CLI_OK : cli_fail(&error);
+    return error.code == SNIB_ERR_OK ? CLI_OK
+                                     : detached_fail(g, t.client, &error);
 }
 
 static int detached_not_renewed(const struct cli_args *args,
@@ -87,7 +111,7 @@ static int detached_not_renewed(const struct cli_args *args,
                                 const struct snib_error *error)
 {
     if (error->code != SNIB_ERR_LOST) {
-        return cli_fail(error);
+        return detached_fail(g, t->client, error);
     }
     grantfile_say_ended(args, g, "the lease had ended before", t->client);
     return CLI_LOST;
@@ -146,7 +170,7 @@ int64_t detached_deadline(const struct cli_args *args,
     error.code =
         snib_client_inspect(client, g->name, g->name_size, &view, &error);
     if (error.code != SNIB_ERR_OK) {
-        cli_fail(&error);
+        detached_fail(g, client, &error);
         return 0;
     }
     rest = detached_rest_ns(g, view);

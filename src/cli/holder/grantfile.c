@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +99,7 @@ static int grantfile_write_all(int fd, const char *bytes, size_t size)
     return error != 0 || fsync(fd) == 0 || errno == EINVAL ? error : errno;
 }
 
-int grantfile_place(const char *path)
+static int grantfile_is_replaceable(const char *path)
 {
     struct stat st;
 
@@ -106,6 +107,34 @@ int grantfile_place(const char *path)
         return errno == ENOENT ? 0 : errno;
     }
     return S_ISREG(st.st_mode) ? 0 : GRANTFILE_OCCUPIED;
+}
+
+/* A new file is made there, also in place of an old one. */
+static int grantfile_check_directory(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char directory[PATH_MAX];
+
+    if (slash == NULL) {
+        return path[0] == '\0'                                          ? ENOENT
+               : faccessat(AT_FDCWD, ".", W_OK | X_OK, AT_EACCESS) == 0 ? 0
+                                                                        : errno;
+    }
+    if ((size_t)(slash - path) >= sizeof directory) {
+        return ENAMETOOLONG;
+    }
+    /* With the slash: "/" is one, and what is no directory is refused. */
+    snprintf(directory, sizeof directory, "%.*s", (int)(slash - path) + 1,
+             path);
+    return faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0 ? 0
+                                                                        : errno;
+}
+
+int grantfile_place(const char *path)
+{
+    int error = grantfile_is_replaceable(path);
+
+    return error != 0 ? error : grantfile_check_directory(path);
 }
 
 /* Exchange fresh with the regular file at path, then remove the old one. */
@@ -118,7 +147,7 @@ static int grantfile_take_the_place(const char *fresh, const char *path,
         return errno;
     }
     *ret_exchanged = true;
-    error = grantfile_place(fresh);
+    error = grantfile_is_replaceable(fresh);
     if (error != 0) {
         renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_EXCHANGE);
         return error;
@@ -131,7 +160,7 @@ static int grantfile_take_the_place(const char *fresh, const char *path,
  * there, which is checked afterwards, and put back if it is no regular file. */
 static int grantfile_put_in_place(const char *fresh, const char *path)
 {
-    int error = grantfile_place(path);
+    int error = grantfile_is_replaceable(path);
     bool exchanged = false;
 
     if (error != 0) {

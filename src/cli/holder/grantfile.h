@@ -55,9 +55,10 @@ void grantfile_of_detached(const struct plan *, const struct plan_page *,
 void grantfile_text(const struct grantfile *, char ret[GRANT_TEXT_MAX]);
 /* Not an errno: PATH exists and is no regular file. */
 #define GRANTFILE_OCCUPIED (-1)
-/* Could a file be put at PATH? Only nothing or a regular file may stand there:
- * the new file replaces it, and a device, a pipe or a link would be gone. 0,
- * errno or GRANTFILE_OCCUPIED. */
+/* Could a file be put at PATH? The directory must be there and writable, and
+ * only nothing or a regular file may stand at PATH: the new file replaces it,
+ * and a device, a pipe or a link would be gone. 0, errno or
+ * GRANTFILE_OCCUPIED. */
 int grantfile_place(const char *path);
 /* The text of such an error. */
 const char *grantfile_error(int error);

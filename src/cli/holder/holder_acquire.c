@@ -119,6 +119,7 @@ static bool holder_acquire_find_outer(struct holder *k, const char *name,
         ret->covered = kind_covers((snib_kind)reply.kind, reply.permits,
                                    k->plan->kind, k->plan->permits);
         memcpy(ret->outer, entry.address, sizeof ret->outer);
+        ret->outer_pid = holder;
         holder_acquire_copy_owner(ret, reply.text);
         ret->deadline_ns = reply.deadline_ns;
         ret->outer_ttl_ns = reply.ttl_ns;
@@ -268,7 +269,7 @@ static size_t holder_acquire_sort_out(struct holder *k)
             continue;
         }
         if (!k->plan->args->reentrant || !s->covered) {
-            holder_refuse_outer(k, name);
+            holder_refuse_outer(k, name, s->outer_pid);
         }
         s->state = SLOT_OUTER;
     }

@@ -142,8 +142,13 @@ void holder_say_not_acquired(struct holder *k, struct snib_error *error)
     } else {
         look_in_the_way(k->client, name, k->plan->kind, k->plan->permits, &t);
     }
-    say("%s: not acquired: %s", shown(name),
-        who_holds[0] != '\0' ? who_holds : snib_err_text(error->code));
+    if (who_holds[0] != '\0') {
+        say("%s: not acquired: %s", shown(name), who_holds);
+    } else if (error->code == SNIB_ERR_TIMEOUT) {
+        say("%s: %s", shown(name), snib_err_text(error->code));
+    } else {
+        say("%s: not acquired: %s", shown(name), snib_err_text(error->code));
+    }
 }
 
 void holder_fail_away(struct holder *k)

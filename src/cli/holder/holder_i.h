@@ -44,6 +44,7 @@ struct slot {
     char lost_text[SNIB_EXPLAIN_TEXT]; /* the cause in words; "": not known */
     bool at_risk;                      /* and the supervisor was told */
     char outer[CONTROL_ADDRESS_MAX];   /* OUTER: address of its holder */
+    pid_t outer_pid;                   /* OUTER: its holder; 0: not seen */
     char client_id[PLAN_OWNER_MAX];    /* OUTER: who holds it */
     bool covered;                      /* OUTER: its kind is strong enough */
     int64_t outer_ttl_ns;              /* OUTER: its lease; 0: not known */
@@ -248,9 +249,10 @@ const char *holder_find_above(struct holder *);
 /* holder_nested.c: a command that this one runs inside holds the name, so the
  * wait would never end. The first finds that in an inspection: is one of the
  * view's holders such a process? The second is for a name that a living holder
- * above has confirmed. */
+ * above has confirmed; its pid, 0: not seen from here. */
 void holder_refuse_nested(struct holder *, const struct snib_view *);
-_Noreturn void holder_refuse_outer(struct holder *, const char *name);
+_Noreturn void holder_refuse_outer(struct holder *, const char *name,
+                                   pid_t holder);
 /* Does that holder belong to a snib run of which this command is surely no
  * descendant? Says so, once. */
 bool holder_is_elsewhere(struct holder *, pid_t holder, const char *name);

@@ -81,11 +81,35 @@ static _Noreturn void holder_nested_refuse(struct holder *k)
     holder_fail(k, SNIB_ERR_USAGE);
 }
 
-static void holder_nested_say_command(const char *name)
+/* Only a command can run under a lease that another process renews. */
+static const char *holder_nested_advice(const struct holder *k)
+{
+    return k->plan->elect             ? "use another name"
+           : k->plan->command != NULL ? "use --reentrant, or another name"
+                                      : "use another name (only snib run and "
+                                        "try have --reentrant)";
+}
+
+static void holder_nested_say_command(const struct holder *k, const char *name)
 {
     say("%s: already held: this command runs inside the one that holds it, and "
-        "would wait for itself for ever; use --reentrant, or another name",
-        shown(name));
+        "would wait for itself for ever; %s",
+        shown(name), holder_nested_advice(k));
+}
+
+/* The holder of a snib acquire has a session of its own. */
+static bool holder_nested_is_of_acquire(pid_t holder)
+{
+    return holder > 0 && getsid(holder) == holder;
+}
+
+static void holder_nested_say_script(const struct holder *k, const char *name,
+                                     pid_t holder)
+{
+    say("%s: already held: the script around this command acquired it (snib "
+        "acquire --sh, holder process %d), and would wait for itself for ever; "
+        "release it first, or %s",
+        shown(name), (int)holder, holder_nested_advice(k));
 }
 
 /* Why is that holder not one that SNIB_HELD names, and that answers? */
@@ -168,13 +192,13 @@ void holder_refuse_nested(struct holder *k, const struct snib_view *view)
         } else if (k->plan->args->reentrant) {
             holder_nested_say_no_address(k, view->name, (pid_t)p->pid);
         } else {
-            holder_nested_say_command(view->name);
+            holder_nested_say_command(k, view->name);
         }
         holder_nested_refuse(k);
     }
 }
 
-void holder_refuse_outer(struct holder *k, const char *name)
+void holder_refuse_outer(struct holder *k, const char *name, pid_t holder)
 {
     waitline_wipe(&k->line);
     if (k->plan->args->reentrant) {
@@ -185,8 +209,10 @@ void holder_refuse_outer(struct holder *k, const char *name)
             shown(name), kind_text(k->plan->kind),
             k->plan->kind == SNIB_KIND_PERMITS ? " with that many permits"
                                                : "");
+    } else if (holder_nested_is_of_acquire(holder)) {
+        holder_nested_say_script(k, name, holder);
     } else {
-        holder_nested_say_command(name);
+        holder_nested_say_command(k, name);
     }
     holder_nested_refuse(k);
 }

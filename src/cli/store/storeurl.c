@@ -88,6 +88,13 @@ static const char *storeurl_query_of(const char *url)
     return url + strcspn(url, "?");
 }
 
+bool storeurl_has_no_queue(const char *url)
+{
+    static const char scheme[] = "redlock:";
+
+    return url != NULL && strncasecmp(url, scheme, strlen(scheme)) == 0;
+}
+
 bool storeurl_has_secret(const char *url)
 {
     const char *query = storeurl_query_of(url);

@@ -43,6 +43,10 @@ bool storeurl_is_whole(const char *url);
  * like one)? */
 bool storeurl_has_secret(const char *url);
 
+/* Is it a store at which nobody stands in a queue, so that it cannot show who
+ * waits: redlock:? NULL, the default, is none. */
+bool storeurl_has_no_queue(const char *url);
+
 /* Does it have *** instead of a password? */
 bool storeurl_was_redacted(const char *url);
 

@@ -296,6 +296,18 @@ static void plan_say_doubts(const struct plan *p)
     }
 }
 
+/* The one owner of its client: only a queue at the store could put it ahead of
+ * others. */
+static int plan_check_priority(const struct plan *p)
+{
+    if (p->priority == 0 || !storeurl_has_no_queue(p->url)) {
+        return CLI_OK;
+    }
+    say("a quorum (redlock:) has no queue in which --priority could count: "
+        "leave it out, or use redis:");
+    return CLI_CONFIG;
+}
+
 int plan_make(struct plan *p, const struct cli_args *args, const char **names,
               size_t name_count, char **command)
 {
@@ -312,7 +324,8 @@ int plan_make(struct plan *p, const struct cli_args *args, const char **names,
         (code = plan_check_proc(p)) != CLI_OK) {
         return code;
     }
-    if ((code = storeurl_choose(args, &p->url)) != CLI_OK) {
+    if ((code = storeurl_choose(args, &p->url)) != CLI_OK ||
+        (code = plan_check_priority(p)) != CLI_OK) {
         return code;
     }
     plan_say_doubts(p);

@@ -144,7 +144,7 @@ static void supervisor_ended_event(struct body *b, int status,
         ev->why = ev->code == CLI_NOT_FOUND  ? SUPERVISOR_CAUSE_NOT_FOUND
                   : ev->code == CLI_INTERNAL ? SUPERVISOR_CAUSE_INTERNAL
                                              : SUPERVISOR_CAUSE_NOT_EXECUTABLE;
-        say("%s: %s", shown(b->plan->command[0]), strerror(error));
+        supervisor_say_not_begun(b, error);
     }
 }
 

@@ -63,9 +63,11 @@ void supervisor_stop_self(struct body *);
 void supervisor_command_stopped(struct body *, int sig);
 void supervisor_continued(struct body *);
 
-/* supervisor_words.c: texts for SUPERVISOR_SAY_*; the exit status; the line of
- * --status-fd, and a descriptor of its own for that (-1: not wanted). */
+/* supervisor_words.c: texts for SUPERVISOR_SAY_*; of a command that could not
+ * be executed (errno); the exit status; the line of --status-fd, and a
+ * descriptor of its own for that (-1: not wanted). */
 void supervisor_speak(const struct body *, unsigned todo);
+void supervisor_say_not_begun(const struct body *, int error);
 int supervisor_exit_status(const struct body *);
 void supervisor_report(const struct body *, int code);
 void supervisor_keep_status_fd(struct body *, int fd);

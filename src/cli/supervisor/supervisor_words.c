@@ -84,6 +84,16 @@ void supervisor_speak(const struct body *b, unsigned todo)
     }
 }
 
+void supervisor_say_not_begun(const struct body *b, int error)
+{
+    const struct cli_args *args = b->plan->args;
+
+    say("%s: %s%s", shown(b->plan->command[0]), strerror(error),
+        args->has_dashes || args->script != NULL
+            ? ""
+            : " (without a --, the command begins behind the first name)");
+}
+
 static int64_t supervisor_words_between_ms(int64_t from, int64_t to)
 {
     return from != 0 && to > from ? (to - from) / SUPERVISOR_MS : 0;

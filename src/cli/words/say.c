@@ -136,6 +136,11 @@ static const char *say_advice(const struct snib_error *error)
         return " (see: snib doctor)";
     case SNIB_ERR_STORE:
         return " (see: snib doctor)";
+    case SNIB_ERR_CONFIG:
+        return strstr(error->text, "DB index is out of range") != NULL
+                   ? ": the server has no database of the number in the URL "
+                     "(redis://HOST/N)"
+                   : "";
     default:
         return "";
     }

@@ -274,6 +274,25 @@ static void show_print_party(const char *label, const struct snib_party *p)
     printf("  %-8s %s\n", label, line);
 }
 
+/* Who awaits a latch stands in the queue as a reader does. */
+static void show_print_waiter(const char *label, const struct snib_party *p,
+                              const struct kind_params *params)
+{
+    char line[1024] = "";
+    struct text t = TEXT_IN(line);
+
+    if (params->latch <= 0 || p->kind != SNIB_KIND_READ) {
+        show_print_party(label, p);
+        return;
+    }
+    show_party(&t, &(struct snib_party){.host = p->host,
+                                        .pid = p->pid,
+                                        .user = p->user,
+                                        .reason = p->reason,
+                                        .program = p->program});
+    printf("  %-8s %s, to pass the latch, or to read\n", label, line);
+}
+
 void show_view(const struct snib_view *view, const struct kind_params *params)
 {
     char line[1024] = "", since[48], left[DURATION_TEXT_MAX];
@@ -302,7 +321,7 @@ void show_view(const struct snib_view *view, const struct kind_params *params)
                "token", p->token);
     }
     for (size_t i = 0; i < view->waiter_count; i++) {
-        show_print_party(i == 0 ? "waiting" : "", view->waiters[i]);
+        show_print_waiter(i == 0 ? "waiting" : "", view->waiters[i], params);
     }
 }
 

@@ -173,14 +173,19 @@ static void why_print_holder(const struct why_locks *all,
     why_print_chain(all, p);
 }
 
-static void why_print_waiter(const struct snib_party *p, size_t place)
+static void why_print_waiter(const struct snib_party *p, size_t place,
+                             const struct kind_params *params)
 {
     char line[LINE] = "";
     struct text t = TEXT_IN(line);
 
     text_addf(&t, "%zu. ", place);
     why_add_party(&t, p);
-    why_add_kind(&t, p);
+    if (params->latch > 0 && p->kind == SNIB_KIND_READ) {
+        text_add(&t, " for the latch, or for reading");
+    } else {
+        why_add_kind(&t, p);
+    }
     text_add(&t, ", waiting for ");
     why_add_age(&t, p);
     printf("  %s.\n", line);
@@ -198,7 +203,7 @@ static void why_print_closed(const struct snib_party *p)
     printf("  %s, which ended without a release; open in %s.\n", line, left);
 }
 
-static void why_print_outlook(const struct snib_view *view)
+static void why_print_outlook(const struct snib_view *view, bool no_queue)
 {
     int64_t last = 0;
     char left[DURATION_TEXT_MAX];
@@ -212,8 +217,10 @@ static void why_print_outlook(const struct snib_view *view)
         return;
     }
     if (view->waiter_count == 0) {
-        printf("  Nobody waits. It is free when it is released, or in %s if "
-               "nobody renews it.\n",
+        printf("  %s. It is free when it is released, or in %s if nobody "
+               "renews it.\n",
+               no_queue ? "Who waits cannot be seen on redlock:"
+                        : "Nobody waits",
                left);
     } else {
         printf("  Next: the first in the queue, when %s released, or in %s if "
@@ -232,10 +239,16 @@ static void why_print_nobody(const char *name, const struct snib_view *view,
                name, params->latch, params->latch == 1 ? "" : "s");
     } else if (view->waiter_count == 0) {
         printf("%s: nobody; it is free.\n", name);
+    } else if (view->waiters[0]->kind == SNIB_KIND_BARRIER) {
+        char line[128] = "";
+        struct text t = TEXT_IN(line);
+
+        kind_holders(&t, view, params);
+        printf("%s: %s.\n", name, line);
     } else {
-        printf("%s: nobody holds it, and %zu wait: it is being granted just "
-               "now, or a barrier is not complete.\n",
-               name, view->waiter_count);
+        printf("%s: nobody holds it, and %zu wait%s: it is being granted just "
+               "now.\n",
+               name, view->waiter_count, view->waiter_count == 1 ? "s" : "");
     }
 }
 
@@ -265,12 +278,12 @@ void why_print(const struct why_locks *all, const struct snib_view *view,
                view->waiter_count == 1 ? "s" : "");
     }
     for (size_t i = 0; i < view->waiter_count && i < PARTIES_MAX; i++) {
-        why_print_waiter(view->waiters[i], i + 1);
+        why_print_waiter(view->waiters[i], i + 1, params);
     }
     if (view->waiter_count > PARTIES_MAX) {
         printf("  and %zu more.\n", view->waiter_count - PARTIES_MAX);
     }
-    why_print_outlook(view);
+    why_print_outlook(view, all->no_queue);
 }
 
 /* -- cycles --------------------------------------------------------------- */
@@ -286,7 +299,39 @@ bool why_in_cycle(const struct snib_cycle *c, const struct snib_view *view)
     return false;
 }
 
-void why_print_cycle(const struct snib_cycle *c)
+/* The holder above that waiter, another client; NULL: it holds the lock itself,
+ * or its grants are not known. */
+static const struct snib_party *why_above(const struct why_locks *all,
+                                          const struct snib_wait *w,
+                                          const struct snib_party *waiter)
+{
+    const struct snib_view *view = why_find(all, w->name, w->name_size);
+
+    for (size_t i = 0; view != NULL && i < view->holder_count; i++) {
+        if (why_holds(waiter, view->holders[i]) &&
+            strcmp(view->holders[i]->client_id, waiter->client_id) != 0) {
+            return view->holders[i];
+        }
+    }
+    return NULL;
+}
+
+/* "; held by …": the next one of the circle, which waits itself. */
+static void why_add_next(struct text *t, const struct why_locks *all,
+                         const struct snib_wait *w,
+                         const struct snib_party *next)
+{
+    const struct snib_party *above = w->behind ? NULL : why_above(all, w, next);
+
+    text_add(t, w->behind ? "; ahead in the queue is " : "; held by ");
+    if (above != NULL) {
+        why_add_party(t, above);
+        text_add(t, ", in whose command waits ");
+    }
+    why_add_party(t, next);
+}
+
+void why_print_cycle(const struct why_locks *all, const struct snib_cycle *c)
 {
     printf("DEADLOCK of %zu%s:\n", c->count,
            c->certain ? "" : ", as far as can be seen");
@@ -300,8 +345,7 @@ void why_print_cycle(const struct snib_cycle *c)
         text_add_shown(&t, w->name, w->name_size);
         text_add(&t, ", for ");
         why_add_age(&t, w->who);
-        text_add(&t, w->behind ? "; ahead in the queue is " : "; held by ");
-        why_add_party(&t, c->waits[(i + 1) % c->count]->who);
+        why_add_next(&t, all, w, c->waits[(i + 1) % c->count]->who);
         printf("  %s.\n", line);
     }
     if (c->certain) {

@@ -12,6 +12,7 @@
 struct why_locks {
     struct snib_view **views;
     size_t count;
+    bool no_queue; /* the store cannot show who waits (redlock:) */
 };
 
 /* The lock of this name; NULL: nobody holds it or waits for it. */
@@ -26,8 +27,9 @@ const struct snib_view *why_next(const struct why_locks *,
 /* "nightly: held by …", who waits, what comes next. */
 void why_print(const struct why_locks *, const struct snib_view *,
                const struct kind_params *);
-/* The cycle, a line for each waiter. */
-void why_print_cycle(const struct snib_cycle *);
+/* The cycle, a line for each waiter. Where a waiter's lock is held above it, by
+ * the command in which it runs, that holder is named as well. */
+void why_print_cycle(const struct why_locks *, const struct snib_cycle *);
 /* Is this lock waited for in the cycle? */
 bool why_in_cycle(const struct snib_cycle *, const struct snib_view *);
 json_t *why_json_cycle(const struct snib_cycle *);

@@ -5,7 +5,8 @@
  * if no answer of those can change who holds. Otherwise a server that accepts
  * connections but stays silent would cost each INSPECT all of its limit. FORCE
  * ends the lock wherever it can, and says so when that was no majority. DOCTOR
- * tells of each node by name, also of those that are down. */
+ * tells of each node by name, also of those that are down; without a majority
+ * it ends with the error of any other request. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,7 +86,7 @@ static void inspect_doctor(struct snib__quorum *q, struct task *task)
 {
     struct snib__buf *out = task->parent->result;
     uint32_t well = 0;
-    char text[160];
+    char text[160], why[252];
     snib__buf_clear(out);
     for (uint32_t k = 0; k < q->count; k++) {
         bool answered = task->part[k].has == HAS_NOTHING;
@@ -114,7 +115,12 @@ static void inspect_doctor(struct snib__quorum *q, struct task *task)
         inspect_finding(out, SNIB_LEVEL_WARN, "majority", text,
                         "use an odd number of servers");
     }
-    snib__task_tell(q, task, SNIB__DONE, SNIB_ERR_OK, NULL);
+    if (well < q->majority) {
+        snib_err err = snib__nodes_why(q, task, why, sizeof why);
+        snib__task_tell(q, task, SNIB__NOT_APPLIED, err, why);
+    } else {
+        snib__task_tell(q, task, SNIB__DONE, SNIB_ERR_OK, NULL);
+    }
 }
 
 /* -- ends ------------------------------------------------------------------ */

@@ -10,6 +10,7 @@
  * gets as long as the client grants any server, since connections are still
  * being made. */
 #include <stdio.h>
+#include <string.h>
 
 #include "store/quorum/quorum_i.h"
 
@@ -155,6 +156,42 @@ static int part_weight(snib_err err)
     }
 }
 
+/* Where to cut a text that is too long: before the last advice that begins in
+ * it ("; …"), else behind the last word that leaves room for the dots. */
+static void part_cut(char *text, size_t room)
+{
+    size_t at = room;
+    while (at > 1 && memcmp(text + at - 2, "; ", 2)) {
+        at--;
+    }
+    if (at > 2) {
+        text[at - 2] = 0;
+        return;
+    }
+    at = room > 3 ? room - 3 : 0;
+    while (at > 0 && text[at] != ' ') {
+        at--;
+    }
+    snprintf(text + at, room - at + 1, "...");
+}
+
+void snib__node_why(char *text, size_t size, const char *address,
+                    const char *why)
+{
+    size_t used = strlen(text);
+    int n = snprintf(text + used, size - used, "%s%.60s: ", used ? "; " : "",
+                     address);
+    used += n > 0 ? (size_t)n : 0;
+    if (used < size) {
+        size_t room = size - used - 1, length = strlen(why);
+        memcpy(text + used, why, length < room ? length : room);
+        text[used + (length < room ? length : room)] = 0;
+        if (length > room) {
+            part_cut(text + used, room);
+        }
+    }
+}
+
 snib_err snib__nodes_why(const struct snib__quorum *q, const struct task *task,
                          char *ret, size_t size)
 {
@@ -174,14 +211,12 @@ snib_err snib__nodes_why(const struct snib__quorum *q, const struct task *task,
             at = k;
         }
     }
-    int n = snprintf(ret, size,
-                     "no majority: %u of %u servers answered, %u "
-                     "must agree",
-                     q->count - silent, q->count, q->majority);
-    if (worst && n > 0 && (size_t)n < size) {
-        snprintf(ret + n, size - (size_t)n, "; %.60s: %.90s",
-                 q->out->conn[at * NODE_CONNS].address,
-                 worst->code ? worst->text : "no answer");
+    snprintf(ret, size,
+             "no majority: %u of %u servers answered, %u must agree",
+             q->count - silent, q->count, q->majority);
+    if (worst) {
+        snib__node_why(ret, size, q->out->conn[at * NODE_CONNS].address,
+                       worst->code ? worst->text : "no answer");
     }
     snib_err err = worst ? worst->code : SNIB_ERR_OK;
     return part_weight(err) > 1 ? err : SNIB_ERR_UNREACHABLE;

@@ -192,6 +192,10 @@ bool snib__node_behind(const struct snib__quorum *, uint32_t k);
  * behind. */
 bool snib__node_rests(const struct snib__quorum *, snib_instant now,
                       uint32_t k);
+/* Append "; ADDRESS: why" to the text. Of a why that does not fit the last
+ * advice is left out, or the last words are. */
+void snib__node_why(char *text, size_t size, const char *address,
+                    const char *why);
 /* Why there is no majority, as a text ("no majority: 1 of 3 servers answered, 2
  * must agree; …") and an error. */
 snib_err snib__nodes_why(const struct snib__quorum *, const struct task *,

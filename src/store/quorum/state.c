@@ -40,8 +40,8 @@ void snib__quorum_state(const struct snib__store *store, snib_instant now,
     const struct snib__quorum *q = (const void *)store;
     snib_instant good[NODES_MAX], bad[NODES_MAX];
     uint32_t goods = 0, bads = 0, failing = 0;
-    struct snib__store_state one;
-    char why[sizeof ret->text] = "";
+    struct snib__store_state one, bad_one = {0};
+    const char *bad_address = NULL;
     for (uint32_t k = 0; k < q->count; k++) {
         const struct node *n = &q->node[k];
         one = (struct snib__store_state){.reachable = true};
@@ -52,8 +52,8 @@ void snib__quorum_state(const struct snib__store *store, snib_instant now,
         } else if (one.err) {
             bad[bads++] = one.since;
             ret->err = ret->err ? ret->err : one.err;
-            snprintf(why, sizeof why, "%.100s: %.100s", n->out.conn[0].address,
-                     one.text);
+            bad_address = n->out.conn[0].address;
+            bad_one = one;
         }
     }
     ret->behind = state_is_behind(q, failing);
@@ -73,10 +73,11 @@ void snib__quorum_state(const struct snib__store *store, snib_instant now,
         snprintf(ret->text, sizeof ret->text, "no answer yet");
         return;
     }
-    if (*why) {
+    if (bad_address) {
         snprintf(ret->text, sizeof ret->text,
-                 "%u of %u servers reachable, %u needed; %.200s", goods,
-                 q->count, q->majority, why);
+                 "%u of %u servers reachable, %u needed", goods, q->count,
+                 q->majority);
+        snib__node_why(ret->text, sizeof ret->text, bad_address, bad_one.text);
     }
 }
 

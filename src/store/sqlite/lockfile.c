@@ -231,6 +231,24 @@ snib_err snib__lockfile_notifiers(struct snib__lockfile *p,
     return SNIB_ERR_OK;
 }
 
+/* e: why it could not be made. It may be there already, where this user may not
+ * look. */
+static snib_err lockfile_cannot_make(const struct snib__lockfile *p,
+                                     const char *base, int e,
+                                     struct snib_error *reterr)
+{
+    struct stat st, dir;
+    bool hidden =
+        fstatat(p->dir, base, &st, AT_SYMLINK_NOFOLLOW) && errno == EACCES;
+    bool group = hidden && !fstat(p->dir, &dir) && (dir.st_mode & S_ISGID);
+    return snib__host_cannot(
+        e, p->path, reterr,
+        hidden ? "cannot reach lock file %s: %s%s; " REMEDY
+               : "cannot make lock file %s: %s%s; " REMEDY,
+        p->path, snib__lockfile_why(p, e),
+        group ? " (only members of its directory's group may)" : "");
+}
+
 /* Is there a private file of this user? It stays private, wherever it lies. */
 static bool lockfile_is_private(int dir, const char *base)
 {
@@ -283,9 +301,7 @@ static snib_err lockfile_open_in(struct snib__lockfile *p, const char *dir,
         return err;
     }
     if (!snib__lockfile_make(p, p->dir, base, S_IFREG)) {
-        return snib__host_cannot(errno, p->path, reterr,
-                                 "cannot make lock file %s: %s; " REMEDY,
-                                 p->path, snib__lockfile_why(p, errno));
+        return lockfile_cannot_make(p, base, errno, reterr);
     }
     err = lockfile_check_file(p, base, reterr);
     if (!err) {
