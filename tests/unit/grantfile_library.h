@@ -160,6 +160,9 @@ snib_err __wrap_snib_client_inspect(struct snib_client *c, const char *name,
         holders[i] = (struct snib_party){
             .token = w.g.token ^ (chance("another token", 3) ? 1 : 0),
             .left_ms = left[pick("rest", COUNT_OF(left))],
+            .host = chance("another host", 4) ? "ci-8" : "ci-7",
+            .pid = chance("another pid", 4) ? 4711 : w.g.holder_process_pid,
+            .start = chance("another start", 4) ? 4711 : w.g.holder_start,
             .client_id = chance("another client", 3) ? "0a" : w.g.identity};
     }
     w.now += 3 * MS;
@@ -172,6 +175,16 @@ void __wrap_snib_view_free(struct snib_view *v)
 {
     assert_non_null(v);
     views--;
+}
+
+int __real_gethostname(char *to, size_t size);
+int __wrap_gethostname(char *to, size_t size)
+{
+    if (!same.on) {
+        return __real_gethostname(to, size);
+    }
+    snprintf(to, size, "ci-7");
+    return 0;
 }
 
 /* -- the holder's socket ------------------------------------------------------------------ */

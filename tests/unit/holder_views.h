@@ -44,7 +44,8 @@ static size_t make_parties(struct snib_party *to, const char *what)
             .permits = 1 + (uint32_t)pick("permits", 2),
             .request = "",
             .holding = "",
-            .slot = -1};
+            .slot = -1,
+            .start = chance("another process", 4) ? 4711 : 0};
         to[i].self = chance("self", 6);
     }
     return count;

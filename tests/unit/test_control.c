@@ -347,6 +347,9 @@ static void one_that_listens_no_more_is_as_good_as_gone(void **state)
                          GRANTFILE_GONE);
         assert_int_equal(grantfile_no_answer(EPERM, lives), GRANTFILE_FOREIGN);
         assert_int_equal(grantfile_no_answer(ETIMEDOUT, lives),
+                         GRANTFILE_SILENT); /* somebody listens there */
+        assert_int_equal(grantfile_no_answer(EAGAIN, lives), GRANTFILE_SILENT);
+        assert_int_equal(grantfile_no_answer(ECONNRESET, lives),
                          lives ? GRANTFILE_SILENT : GRANTFILE_GONE);
     }
 }

@@ -10,7 +10,8 @@
  * wraps: __poll_chk proc_boot_id proc_start proc_ended cli_open cli_open_as
  * wraps: snib_client_free snib_client_url snib_client_inspect snib_view_free
  * wraps: snib_lock_new snib_lock_free snib_grant_adopt snib_grant_status
- * wraps: snib_grant_abandon snib_release snib_client_store_status faccessat */
+ * wraps: snib_grant_abandon snib_release snib_client_store_status faccessat
+ * wraps: gethostname */
 #include "grantfile_library.h"
 
 #include "cli/holder/grantfile.h"
