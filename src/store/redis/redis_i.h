@@ -62,13 +62,19 @@ enum {
 
 #define MUST_LOAD UINT32_MAX
 
+/* Where the number of the keys' layout stands, and ours (docs/REDIS.md). */
+#define SNIB__REDIS_LAYOUT_KEY "snib:layout"
+#define SNIB__REDIS_LAYOUT     "1"
+
 typedef enum session_state {
     SESSION_DOWN,    /* not connected, and never wanted so far              */
     SESSION_OPENING, /* the driver is to connect                            */
     SESSION_HELLO,   /* connected; the answer to HELLO is awaited           */
     SESSION_SELECT,
-    SESSION_PROBE, /* with a login: may it run our scripts to their end?    */
-    SESSION_TIME,  /* the server's clock is being read                      */
+    SESSION_PROBE,  /* with a login: may it run our scripts to their end?    */
+    SESSION_MARK,   /* the layout's number is written where there is none   */
+    SESSION_LAYOUT, /* the number is being read                             */
+    SESSION_TIME,   /* the server's clock is being read                      */
     SESSION_SUBSCRIBE,
     SESSION_REPLICA, /* a replica answered; ROLE asks which its primary is  */
     SESSION_READY,
@@ -80,6 +86,8 @@ typedef enum job {
     JOB_HELLO,
     JOB_SELECT,
     JOB_PROBE,
+    JOB_MARK,
+    JOB_LAYOUT,
     JOB_TIME,
     JOB_SUBSCRIBE,
     JOB_PING,
@@ -108,6 +116,7 @@ struct session {
     session_state state;
     bool barred; /* resting because the greeting was refused for good       */
     bool doomed; /* answered READONLY: closed when nothing is awaited       */
+    bool unread; /* LOADING hid the layout: doomed by the first answer      */
     struct snib__resp *resp;
     struct flight *ring; /* cap is a power of two                           */
     uint32_t cap, head, count, number;
@@ -194,6 +203,8 @@ void snib__redis_error_words(char *ret, size_t size, const char *text,
 
 /* state.c: how the server is, for callers that ask the client */
 void snib__state_good(struct snib__redis *, snib_instant now);
+/* Read a reply to TIME. */
+bool snib__state_clock(const struct snib__resp_cell *, int64_t *ret_ms);
 /* since: when the request was sent that is not answered, or else when the
  * trouble was seen. */
 void snib__state_bad(struct snib__redis *, snib_instant since, snib_err,
@@ -329,6 +340,8 @@ void snib__encode_key(struct snib__buf *, const char *safe, size_t size,
                       const char *suffix);
 /* probe.lua, on keys that belong to no lock */
 void snib__encode_probe(struct snib__redis *, struct snib__buf *);
+/* Write the number of our layout where none is. */
+void snib__encode_mark(struct snib__buf *);
 void snib__encode_hex(char ret[33], const uint64_t id[2]);
 void snib__encode_renew_head(struct snib__redis *, struct snib__buf *,
                              uint32_t count, bool full);
@@ -432,6 +445,7 @@ enum doctor_step {
     DOCTOR_AOF,
     DOCTOR_FSYNC,
     DOCTOR_SAVE,
+    DOCTOR_LAYOUT,
     DOCTOR_PROBE,
     DOCTOR_EARS,
     DOCTOR_TIME_AGAIN,

@@ -1,7 +1,8 @@
 /* store/redis/session.c — a connection's greeting, in one switch.
  *
- *   DOWN -> OPENING -> HELLO -> SELECT? -> PROBE? -> TIME -> READY
- *             ^          |       (SUBS: SELECT? -> SUBSCRIBE -> READY)
+ *   DOWN -> OPENING -> HELLO -> SELECT? -> PROBE? -> MARK -> LAYOUT -> TIME
+ *             ^          |                                          -> READY
+ *             |          |       (SUBS: SELECT? -> SUBSCRIBE -> READY)
  *             |          +-> REPLICA: the wrong server; ROLE names its primary
  *          RESTING <- CLOSING
  *     any failure: RESTING (back-off), or CLOSING first when it is still open;
@@ -19,8 +20,15 @@
  * (not_after). With a login the probe asks whether the user's rights let our
  * scripts run to their end. Redis does not roll scripts back, so a right that
  * is missing in the middle would leave half of the writes. After a greeting
- * that was refused for good (password, rights, database) the connection rests
- * for seconds, so that the client does not hammer the server. */
+ * that was refused for good (password, rights, database, layout) the connection
+ * rests for seconds, so that the client does not hammer the server.
+ *
+ * The number of the layout is written where there is none, and then read, so
+ * that of two clients that begin at the same instant both read the same. A user
+ * who may do neither, and a server that takes no writes, are let pass: the
+ * number keeps versions apart, not users. A server that is still loading does
+ * not tell the number: that connection ends with the first answer to a request,
+ * and the next one asks again. */
 #include <stdio.h>
 #include <string.h>
 
@@ -64,12 +72,28 @@ static void session_hello(struct snib__redis *s, snib_instant now, int i)
     session_greet(s, now, i, JOB_HELLO);
 }
 
+/* The layout, and the time. */
+static void session_ask(struct snib__redis *s, snib_instant now, int i)
+{
+    struct snib__buf *out = &s->out->conn[i].out;
+    snib__encode_mark(out);
+    session_greet(s, now, i, JOB_MARK);
+    snib__resp_begin(out, 2);
+    snib__resp_text(out, "GET");
+    snib__resp_text(out, SNIB__REDIS_LAYOUT_KEY);
+    session_greet(s, now, i, JOB_LAYOUT);
+    snib__resp_begin(out, 1);
+    snib__resp_text(out, "TIME");
+    session_greet(s, now, i, JOB_TIME);
+}
+
 void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
 {
     struct session *l = &s->session[i];
     struct snib__buf *out = &s->out->conn[i].out;
     snib__buf_clear(out);
-    if (!snib__resp_reset(l->resp) || !snib__session_has_room(s, i, 5)) {
+    l->unread = false;
+    if (!snib__resp_reset(l->resp) || !snib__session_has_room(s, i, 6)) {
         l->state = SESSION_HELLO;
         snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
                           false);
@@ -96,9 +120,7 @@ void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
             session_subscribe(s, now, told);
         }
     } else {
-        snib__resp_begin(out, 1);
-        snib__resp_text(out, "TIME");
-        session_greet(s, now, i, JOB_TIME);
+        session_ask(s, now, i);
     }
     if (out->failed) {
         snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
@@ -235,13 +257,11 @@ static void session_is_replica(struct snib__redis *s, snib_instant now, int i,
 static bool session_server_time(struct snib__redis *s, snib_instant now,
                                 const struct snib__resp_cell *c)
 {
-    int64_t seconds, micros;
-    if (!snib__resp_number(snib__resp_at(c, 0), &seconds) ||
-        !snib__resp_number(snib__resp_at(c, 1), &micros) || seconds < 0 ||
-        seconds > INT64_C(9000000000) || micros < 0 || micros > 999999) {
+    int64_t ms;
+    if (!snib__state_clock(c, &ms)) {
         return false;
     }
-    snib__server_time(s, now, seconds * 1000 + micros / 1000);
+    snib__server_time(s, now, ms);
     return true;
 }
 
@@ -278,11 +298,54 @@ static bool session_may_run(struct snib__redis *s, snib_instant now, int i,
     return may;
 }
 
+static void session_other_layout(struct snib__redis *s, snib_instant now, int i,
+                                 const struct snib__resp_cell *c)
+{
+    char text[250], number[41];
+    snib__redis_error_text(number, sizeof number, c->text, c->size);
+    if (c->type == SNIB__RESP_STRING) {
+        snprintf(text, sizeof text,
+                 "the locks of this server have layout %s, this snib "
+                 "knows " SNIB__REDIS_LAYOUT
+                 "; use the newer snib everywhere, or delete "
+                 "the key " SNIB__REDIS_LAYOUT_KEY " when nobody uses them",
+                 number);
+    } else {
+        snprintf(text, sizeof text,
+                 "the key " SNIB__REDIS_LAYOUT_KEY
+                 " is of another type, so not "
+                 "ours: rename or delete it");
+    }
+    snib__session_cut(s, now, i, true, SNIB_ERR_CONFIG, text, true);
+}
+
+/* c: the number of the layout, or an error. False: this server must not be
+ * asked for locks, and the connection was cut. */
+static bool session_knows_layout(struct snib__redis *s, snib_instant now, int i,
+                                 const struct snib__resp_cell *c)
+{
+    error_kind kind = c->type == SNIB__RESP_ERROR
+                          ? snib__redis_error_kind(c->text, c->size)
+                          : E_STORE;
+    if (kind == E_CORRUPT || (c->type == SNIB__RESP_STRING &&
+                              !snib__resp_is(c, SNIB__REDIS_LAYOUT))) {
+        session_other_layout(s, now, i, c);
+        return false;
+    }
+    if (c->type != SNIB__RESP_ERROR && c->type != SNIB__RESP_STRING &&
+        c->type != SNIB__RESP_NIL) {
+        session_refused(s, now, i, c);
+        return false;
+    }
+    s->session[i].unread = kind == E_RETRY;
+    return true;
+}
+
 static session_state session_after_select(const struct snib__redis *s, int i)
 {
     return i == SUBS     ? SESSION_SUBSCRIBE
            : s->password ? SESSION_PROBE
-                         : SESSION_TIME;
+                         : SESSION_MARK;
 }
 
 void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
@@ -320,6 +383,19 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
         break;
     case SESSION_PROBE:
         if (!session_may_run(s, now, i, c)) {
+            return;
+        }
+        snib__session_pop(l, &f);
+        s->out->conn[i].awaited--;
+        l->state = SESSION_MARK;
+        break;
+    case SESSION_MARK:
+        snib__session_pop(l, &f);
+        s->out->conn[i].awaited--;
+        l->state = SESSION_LAYOUT;
+        break;
+    case SESSION_LAYOUT:
+        if (!session_knows_layout(s, now, i, c)) {
             return;
         }
         snib__session_pop(l, &f);
