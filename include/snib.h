@@ -631,7 +631,8 @@ struct snib_acquire_options {
  *                it was made smaller during the wait: at once, whatever
  *                the limit, since no wait would end it
  *   USAGE        an option is wrong; or a pull client
- *   CONFIG       a semaphore without a size; a server that keeps no locks
+ *   CONFIG       a semaphore without a size; a server that keeps no locks, or
+ *                locks of another layout, from another release
  *   UNSUPPORTED  a quorum has plain mutexes only
  *   LIMIT        no thread or file descriptor is left; too many holds of one
  *                grant

@@ -1,8 +1,9 @@
 /* No residue (P9). Checked at the end of a world: nobody holds or waits, no
  * answer is awaited, and every key that is left has a time to live of at most a
  * day and an hour. The params of a lock, and a value, may live for 30 days;
- * what is remembered of a value lives a day longer. Excused: by as much as a
- * server's clock was set back or is ahead. */
+ * what is remembered of a value lives a day longer; the number of the layout
+ * lives for a year. Excused: by as much as a server's clock was set back or is
+ * ahead. */
 #include <string.h>
 
 #include "sim/table.h"
@@ -26,7 +27,9 @@ static void look_at_key(void *user, const struct sim_redis_key *key)
     const char *tail = key->name.ptr + key->name.len - 2;
     int64_t most = params || !strcmp(tail, ":v") ? INT64_C(2592000000)
                    : !strcmp(tail, ":u")         ? INT64_C(2682000000)
-                                                 : INT64_C(90000000);
+                   : !strcmp(key->name.ptr, "snib:layout")
+                       ? INT64_C(31536000000)
+                       : INT64_C(90000000);
     most += 2 * w->opt.apart_ms; /* tokens of a server that is ahead */
     if (key->expire_ms < 0) {
         sim_fail(w, "nothing left behind", "key %.60s never expires",

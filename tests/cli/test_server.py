@@ -136,6 +136,30 @@ def test_doctor_says_what_a_crash_forgets(server_with, config, level, says):
     assert level == "ok" or "fencing" in told[2]
 
 
+def test_doctor_says_which_layout_the_locks_have(redis):
+    assert findings(redis, 0)["layout"] == ("ok", "the locks have layout 1", "")
+    redis.server.command("SET", "snib:layout", "2", "PX", 60000)
+    level, text, remedy = findings(redis, 78)["configuration"]
+    assert (level, remedy) == ("fail", "the text says what to do")
+    other = ("the locks of this server have layout 2, this snib knows 1; use "
+             "the newer snib everywhere, or delete the key snib:layout when "
+             "nobody uses them")
+    assert text == other
+    for args in (("try", "n"), ("run", "n", "true"), ("status", "n"), ("list",)):
+        refused = redis.run(*args)
+        assert refused.returncode == 78, args
+        assert other in refused.stderr, args
+
+
+def test_doctor_warns_who_may_not_see_the_layout(redis):
+    redis.server.command("ACL", "SETUSER", "team", "reset", "on", ">p",
+                         "~snib:{team-a.*", "&*", "+@all")
+    redis.env["SNIB_URL"] = redis.url.replace("://", "://team:p@")
+    level, text, remedy = findings(redis, 0)["layout"]
+    assert level == "warn" and "NOPERM" in text
+    assert "let the user write the key snib:layout" in remedy
+
+
 def test_doctor_sees_who_listens_to_anothers_channel(redis):
     redis.hold("n")
     redis.start("run", "-q", "n", "true")

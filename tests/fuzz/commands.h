@@ -12,7 +12,8 @@
 typedef enum asked {
     ASKED_OTHER,
     ASKED_HELLO,
-    ASKED_OK, /* AUTH, SELECT                                           */
+    ASKED_OK, /* AUTH, SELECT, SET                                      */
+    ASKED_LAYOUT,
     ASKED_TIME,
     ASKED_SUBSCRIBE,
     ASKED_PING,
@@ -86,6 +87,8 @@ static inline asked of_word(struct word w)
     } plain[] = {{"HELLO", ASKED_HELLO},
                  {"AUTH", ASKED_OK},
                  {"SELECT", ASKED_OK},
+                 {"SET", ASKED_OK},
+                 {"GET", ASKED_LAYOUT},
                  {"TIME", ASKED_TIME},
                  {"SUBSCRIBE", ASKED_SUBSCRIBE},
                  {"PING", ASKED_PING},

@@ -356,6 +356,9 @@ static inline void say_reply(struct liar *l, const struct command *c)
             puts_(l, "+OK\r\n");
         }
         break;
+    case ASKED_LAYOUT:
+        say_text(l, "1");
+        break;
     case ASKED_TIME:
         say_list(l, 2);
         say_number_text(l, l->clock_ms / 1000);

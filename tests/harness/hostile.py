@@ -84,6 +84,7 @@ def _sizes(_):
 
 GREETING = {"TIME": _time, "SUBSCRIBE": _subscribe, "HELLO": _hello,
             "AUTH": b"+OK\r\n", "SELECT": b"+OK\r\n", "PING": b"+PONG\r\n",
+            "SET": b"+OK\r\n", "GET": reply("1"),
             "UNSUBSCRIBE": b"", "probe": _sizes,
             "INFO": reply("redis_version:7.0.15\r\nrole:master\r\n"),
             "CONFIG": reply(["x", "noeviction"]),

@@ -540,14 +540,14 @@ def test_a_release_reaches_servers_that_are_slow_to_greet(nodes, tmp_path):
     five = nodes(5)
     program = os.environ["SNIB_BIN"]
     path = tmp_path / "grant"
-    for slow in (0.05, 0.1):
+    for slow in (0.1, 0.2):
         env = {**os.environ, "SNIB_URL": url_of(five)}
         subprocess.run([program, "acquire", "--detached", "-t", "20s", "-o",
                         str(path), "n"], env=env, check=True, timeout=30)
         wait_until(lambda: on(five) == 5, 2, "a grant on every server")
         with FaultProxy(five[3].address) as a, FaultProxy(five[4].address) as b:
-            a.delay_reply(slow)
-            b.delay_reply(slow)
+            a.delay_reply(slow, command="HELLO")
+            b.delay_reply(slow, command="HELLO")
             done = subprocess.run(
                 [program, "release", "-s", url_of([*five[:3], a, b]),
                  str(path)], capture_output=True, text=True, timeout=30)

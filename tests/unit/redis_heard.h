@@ -22,6 +22,8 @@ enum plain {
     P_SCRIPT,
     P_HELLO,
     P_SELECT,
+    P_SET,
+    P_GET,
     P_TIME,
     P_SUBSCRIBE,
     P_PING,
@@ -168,9 +170,12 @@ static void hear_script(struct command *c, const struct word *w, uint32_t words)
 static void hear(int i, const struct word *w, uint32_t words)
 {
     static const char *const plain[] = {
-        [P_HELLO] = "HELLO",         [P_SELECT] = "SELECT", [P_TIME] = "TIME",
-        [P_SUBSCRIBE] = "SUBSCRIBE", [P_PING] = "PING",     [P_ROLE] = "ROLE",
-        [P_INFO] = "INFO",           [P_CONFIG] = "CONFIG", [P_SCAN] = "SCAN"};
+        [P_HELLO] = "HELLO", [P_SELECT] = "SELECT",
+        [P_SET] = "SET",     [P_GET] = "GET",
+        [P_TIME] = "TIME",   [P_SUBSCRIBE] = "SUBSCRIBE",
+        [P_PING] = "PING",   [P_ROLE] = "ROLE",
+        [P_INFO] = "INFO",   [P_CONFIG] = "CONFIG",
+        [P_SCAN] = "SCAN"};
     struct command c = {.sent_ns = heard.now.ns};
     for (size_t k = P_HELLO; k < COUNT_OF(plain); k++) {
         if (word_is(w[0], plain[k])) {

@@ -42,6 +42,17 @@ static void say_hello(void)
     }
 }
 
+/* The number of the layout. */
+static void say_layout(void)
+{
+    static const char *const odd[] = {
+        "$-1\r\n",          "$1\r\n2\r\n",  "$2\r\n10\r\n", "$0\r\n\r\n",
+        "$1\r\n\x1b\r\n",   "+1\r\n",       ":1\r\n",       "-LOADING x\r\n",
+        "-WRONGTYPE x\r\n", "-NOPERM x\r\n"};
+    bool is_odd = same.topic == GREETINGS || same.topic == DOCTORS;
+    put_text(one_in(is_odd ? 6 : 0) ? ANY_OF(odd) : "$1\r\n1\r\n");
+}
+
 static void say_role(void)
 {
     static const char *const hosts[] = {"10.0.0.7", "db.example", "fe80::1",
@@ -466,6 +477,12 @@ static void say_reply(const struct command *c)
         put_text(one_in(same.topic == GREETINGS ? 8 : 0)
                      ? "-ERR DB index is out of range\r\n"
                      : "+OK\r\n");
+        break;
+    case P_SET:
+        put_text(one_in(2) ? "+OK\r\n" : "$-1\r\n");
+        break;
+    case P_GET:
+        say_layout();
         break;
     case P_TIME:
         say_time(c);

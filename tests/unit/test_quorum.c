@@ -576,7 +576,7 @@ static void nodes_have_three_channels_each(void **state)
     out.open = 0;
     tasks->input(s, now, &in);
     assert_true(snib__buf_size(&out.conn[3].out) > 0);
-    assert_int_equal(out.conn[3].awaited, 4); /* AUTH, SELECT, probe, TIME */
+    assert_int_equal(out.conn[3].awaited, 6);
     tasks->free(s);
     for (int i = 0; i < SNIB__CONNS; i++) {
         snib__buf_free(&out.conn[i].out);

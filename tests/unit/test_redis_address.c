@@ -95,9 +95,9 @@ static void a_long_address_of_a_replica_is_cut(void **state)
         start(&rq);
         opened(CALLERS);
         hears_hello(CALLERS);
-        assert_true(heard(CALLERS));
+        hears_layout_and_time(CALLERS);
         say(CALLERS, "*4\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n"
-                     "$7\r\nreplica\r\n" TIME_REPLY);
+                     "$7\r\nreplica\r\n" LAYOUT_REPLY TIME_REPLY);
         assert_true(heard(CALLERS));
         assert_string_equal(word[0], "ROLE");
         say(CALLERS, "*5\r\n$5\r\nslave\r\n$4\r\n::12\r\n:6380\r\n"

@@ -16,8 +16,8 @@ int main(void)
 
 /* What the server says, NULL: as it should. */
 struct says {
-    const char *ping, *time, *info, *policy, *aof, *fsync, *save, *probe, *ears,
-        *again;
+    const char *ping, *time, *info, *policy, *aof, *fsync, *save, *layout,
+        *probe, *ears, *again;
     int64_t trip_ms;  /* from the questions to the answers but for the last */
     int64_t later_ms; /* from those to the last                             */
     bool mute;        /* no subscription is to be had                        */
@@ -97,8 +97,8 @@ static void consult(const struct says *s)
     rq.result = &rows;
     start(&rq);
     connected(CALLERS);
-    static const char *const asked[] = {"PING",   "TIME",   "INFO",  "CONFIG",
-                                        "CONFIG", "CONFIG", "CONFIG"};
+    static const char *const asked[] = {"PING",   "TIME",   "INFO",   "CONFIG",
+                                        "CONFIG", "CONFIG", "CONFIG", "GET"};
     for (size_t i = 0; i < COUNT_OF(asked); i++) {
         assert_true(heard(CALLERS));
         assert_string_equal(word[0], asked[i]);
@@ -119,6 +119,7 @@ static void consult(const struct says *s)
     answer_config("appendonly", s->aof, "yes");
     answer_config("appendfsync", s->fsync, "always");
     answer_config("save", s->save, "");
+    say(CALLERS, s->layout ? s->layout : "$1\r\n1\r\n");
     say(CALLERS, s->probe ? s->probe : "*2\r\n*0\r\n:1\r\n");
     say(CALLERS, s->ears ? s->ears : "*3\r\n:2\r\n:0\r\n$0\r\n\r\n");
     stand_still(s->later_ms);
@@ -183,6 +184,7 @@ static void a_good_server_is_well_in_every_respect(void **state)
     says_that("eviction", SNIB_LEVEL_OK, "maxmemory-policy is noeviction", "");
     says_that("persistence", SNIB_LEVEL_OK,
               "appendonly is on, appendfsync always", "");
+    says_that("layout", SNIB_LEVEL_OK, "the locks have layout 1", "");
     says_that("permissions", SNIB_LEVEL_OK, "scripts may run all they need",
               "");
     says_that("clock", SNIB_LEVEL_OK,
@@ -190,7 +192,7 @@ static void a_good_server_is_well_in_every_respect(void **state)
               "evenly",
               "");
     says_that("subscription", SNIB_LEVEL_OK, "may listen for grants", "");
-    assert_int_equal(founds, 9); /* no skew: this host's time is not told */
+    assert_int_equal(founds, 10); /* no skew: this host's time is not told */
 }
 
 static void a_full_disk_and_memory_are_told(void **state)
@@ -372,6 +374,28 @@ static void rights_are_told(void **state)
     }
 }
 
+static void a_layout_that_is_not_seen_is_told(void **state)
+{
+    static const struct {
+        const char *reply, *text;
+    } t[] = {
+        {"$-1\r\n", "no number of it is written here"},
+        {"-NOPERM no such key for you\r\n",
+         "could not look at its number: NOPERM no such key for you"},
+    };
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        consult(&(struct says){.layout = t[i].reply});
+        all_well_but("layout");
+        says_that("layout", SNIB_LEVEL_WARN, t[i].text,
+                  "let the user write the key snib:layout");
+        tear_down(state);
+        set_up(state);
+    }
+    consult(
+        &(struct says){.ping = "-LOADING x\r\n", .layout = "-LOADING x\r\n"});
+    all_well_but("answer"); /* which says it once */
+}
+
 /* Neither of these is a command and what was said to it. */
 static void a_right_that_is_no_text_is_not_told(void **state)
 {
@@ -535,6 +559,21 @@ static void a_server_that_is_not_there_is_a_finding(void **state)
     assert_string_equal(found[0].check, "permissions");
     assert_non_null(strstr(found[0].text, "WRONGPASS"));
     assert_non_null(strstr(found[0].remedy, "check user and password"));
+    snib__buf_clear(&rows);
+    tear_down(state);
+    set_up(state);
+    rq = request(SNIB__DOCTOR);
+    rq.name = NULL;
+    rq.result = &rows;
+    start(&rq);
+    opened(CALLERS);
+    say(CALLERS, HELLO_REPLY "$-1\r\n$1\r\n2\r\n");
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.err, SNIB_ERR_CONFIG);
+    read_findings(&rows);
+    assert_int_equal(founds, 1);
+    assert_string_equal(found[0].check, "configuration");
+    assert_non_null(strstr(found[0].text, "have layout 2, this snib knows 1"));
     snib__buf_free(&rows);
 }
 
@@ -549,6 +588,7 @@ int main(void)
         CASE(what_is_saved_is_told),
         CASE(eviction_is_told),
         CASE(rights_are_told),
+        CASE(a_layout_that_is_not_seen_is_told),
         CASE(a_right_that_is_no_text_is_not_told),
         CASE(a_subscription_that_is_not_to_be_had_is_told),
         CASE(a_clock_that_is_stepped_is_told),

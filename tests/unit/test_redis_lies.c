@@ -389,6 +389,8 @@ static void rights_told_as_lists_bar_no_connection(void **state)
     while (heard(CALLERS)) {
         say(CALLERS, !strcmp(word[0], "AUTH")       ? "+OK\r\n"
                      : !strncmp(word[0], "EVAL", 4) ? list
+                     : !strcmp(word[0], "SET")      ? "$-1\r\n"
+                     : !strcmp(word[0], "GET")      ? "$1\r\n1\r\n"
                                                     : TIME_REPLY);
         if (out.shut) {
             fail_msg("the connection was given up");

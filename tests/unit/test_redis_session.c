@@ -40,10 +40,21 @@ the_greeting_is_one_write_and_nothing_precedes_its_answer(void **state)
     assert_string_equal(word[1], "5");
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_PROBE);
     assert_true(heard(CALLERS));
+    assert_string_equal(word[0], "SET");
+    assert_string_equal(word[1], "snib:layout");
+    assert_string_equal(word[2], "1");
+    assert_string_equal(word[3], "NX");
+    assert_string_equal(word[4], "PX");
+    assert_true(heard(CALLERS));
+    assert_string_equal(word[0], "GET");
+    assert_string_equal(word[1], "snib:layout");
+    assert_true(heard(CALLERS));
     assert_string_equal(word[0], "TIME");
-    assert_int_equal(out.conn[CALLERS].awaited, 4);
+    assert_int_equal(out.conn[CALLERS].awaited, 6);
     assert_false(heard(CALLERS));
     say(CALLERS, HELLO_REPLY "+OK\r\n*2\r\n*0\r\n:0\r\n");
+    assert_int_equal(out.conn[CALLERS].awaited, 3);
+    say(CALLERS, LAYOUT_REPLY);
     assert_int_equal(out.conn[CALLERS].awaited, 1);
     assert_false(heard(CALLERS));
     say(CALLERS, TIME_REPLY);
@@ -218,7 +229,7 @@ static void meets(const char *mode, const char *role, struct snib__request *rq)
     start(rq);
     opened(CALLERS);
     hears_hello(CALLERS);
-    assert_true(heard(CALLERS));
+    hears_layout_and_time(CALLERS);
     sayf(CALLERS,
          "*4\r\n$4\r\nmode\r\n$%zu\r\n%s\r\n$4\r\nrole\r\n$%zu\r\n%s\r\n",
          strlen(mode), mode, strlen(role), role);
@@ -229,7 +240,7 @@ static void a_replica_is_asked_for_nothing_but_its_primary(void **state)
     struct snib__request rq = request(SNIB__ACQUIRE);
     rq.once = true;
     meets("standalone", "replica", &rq);
-    say(CALLERS, TIME_REPLY);
+    say(CALLERS, LAYOUT_REPLY TIME_REPLY);
     assert_true(heard(CALLERS));
     assert_string_equal(word[0], "ROLE");
     silence();
@@ -245,7 +256,7 @@ static void a_replica_is_asked_for_nothing_but_its_primary(void **state)
     set_up(state);
     rq = request(SNIB__ACQUIRE); /* this one waits                          */
     meets("standalone", "replica", &rq);
-    say(CALLERS, TIME_REPLY "-NOPERM x\r\n");
+    say(CALLERS, LAYOUT_REPLY TIME_REPLY "-NOPERM x\r\n");
     silence();
     closed(CALLERS);
     pass(100);
@@ -284,7 +295,7 @@ static void what_the_greeting_says_of_the_server_is_kept(void **state)
     pass(5);
     say(CALLERS, NAMED("8.0.1", "$6\r\nmaster"));
     knows("valkey", "8.0.1", "primary", false);
-    say(CALLERS, TIME_REPLY);
+    say(CALLERS, LAYOUT_REPLY TIME_REPLY);
     knows("valkey", "8.0.1", "primary", true);
     pass(100);
     assert_true(ops->server(store, now, 0, &is));
@@ -500,6 +511,110 @@ static void without_publish_or_with_some_keys_only_it_works(void **state)
     }
 }
 
+/* -- the layout --------------------------------------------------------------- */
+
+static void another_layout_is_refused_in_words(void **state)
+{
+    static const struct {
+        const char *reply, *text;
+    } t[] = {
+        {"$1\r\n2\r\n",
+         "the locks of this server have layout 2, this snib knows 1; use the "
+         "newer snib everywhere, or delete the key snib:layout when nobody "
+         "uses them"},
+        {"$4\r\n1\x1b[1\r\n",
+         "the locks of this server have layout 1?[1, this snib knows 1; use "
+         "the newer snib everywhere, or delete the key snib:layout when nobody "
+         "uses them"},
+        {"$0\r\n\r\n",
+         "the locks of this server have layout , this snib knows 1; use the "
+         "newer snib everywhere, or delete the key snib:layout when nobody "
+         "uses them"},
+        {"-WRONGTYPE Operation against a key\r\n",
+         "the key snib:layout is of another type, so not ours: rename or "
+         "delete it"},
+    };
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        struct snib__request rq = request(SNIB__ACQUIRE);
+        meets("standalone", "master", &rq);
+        say(CALLERS, "$-1\r\n");
+        say(CALLERS, t[i].reply);
+        answered(&rq, SNIB__NOT_APPLIED);
+        assert_int_equal(rq.err, SNIB_ERR_CONFIG);
+        assert_string_equal(error.text, t[i].text);
+        assert_int_equal(out.shut, 1);
+        closed(CALLERS);
+        rq = request(SNIB__ACQUIRE); /* not asked again for some seconds */
+        start(&rq);
+        answered(&rq, SNIB__NOT_APPLIED);
+        assert_int_equal(rq.err, SNIB_ERR_CONFIG);
+        assert_string_equal(error.text, t[i].text);
+        pass(4900);
+        assert_int_equal(out.open, 0);
+        pass(200);
+        rq = request(SNIB__ACQUIRE);
+        start(&rq);
+        connected(CALLERS);
+        hears_acquire(CALLERS, "0");
+        tear_down(state);
+        set_up(state);
+    }
+}
+
+/* Nor where the server takes no writes. */
+static void who_may_not_see_the_layout_is_let_pass(void **state)
+{
+    static const char *const replies[] = {
+        "-NOPERM x\r\n-NOPERM x\r\n", "-NOPERM x\r\n$1\r\n1\r\n",
+        "-OOM x\r\n$-1\r\n", "$-1\r\n$1\r\n1\r\n"};
+    for (size_t i = 0; i < COUNT_OF(replies); i++) {
+        struct snib__request rq = request(SNIB__ACQUIRE);
+        meets("standalone", "master", &rq);
+        say(CALLERS, replies[i]);
+        say(CALLERS, TIME_REPLY);
+        hears_acquire(CALLERS, "0");
+        grant_reply(CALLERS, 1000);
+        answered(&rq, SNIB__DONE);
+        assert_int_equal(out.shut, 0);
+        tear_down(state);
+        set_up(state);
+    }
+}
+
+static void a_layout_that_is_no_text_is_no_redis(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    meets("standalone", "master", &rq);
+    say(CALLERS, "+OK\r\n:1\r\n");
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.err, SNIB_ERR_STORE);
+}
+
+/* Nothing more is sent on that connection once it has answered. */
+static void
+a_server_that_was_loading_is_asked_for_its_layout_again(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    meets("standalone", "master", &rq);
+    say(CALLERS, "-LOADING x\r\n-LOADING x\r\n" TIME_REPLY);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "-LOADING x\r\n");
+    silence();
+    assert_int_equal(out.shut, 1);
+    closed(CALLERS);
+    pass(200);
+    opened(CALLERS);
+    hears_hello(CALLERS);
+    hears_layout_and_time(CALLERS);
+    say(CALLERS, HELLO_REPLY "+OK\r\n$1\r\n2\r\n");
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.err, SNIB_ERR_CONFIG);
+}
+
+/* -- what is no Redis ------------------------------------------------------------ */
+
 static void too_many_clients_is_the_servers_fault_with_its_words(void **state)
 {
     (void)state;
@@ -591,8 +706,8 @@ static void no_memory_is_an_answer_at_every_allocation(void **state)
                     sayf(session,
                          "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n",
                          strlen(s->channel), s->channel);
-                } else if (s->session[session].state == SESSION_TIME) {
-                    say(session, TIME_REPLY);
+                } else if (s->session[session].state == SESSION_MARK) {
+                    say(session, LAYOUT_REPLY TIME_REPLY);
                 } else if (s->session[session].state == SESSION_READY) {
                     grant_reply(session, 1000);
                 }
@@ -647,6 +762,10 @@ int main(void)
         CASE(a_login_without_all_rights_is_denied_before_anything),
         CASE(all_commands_that_scripts_may_not_run_are_told),
         CASE(without_publish_or_with_some_keys_only_it_works),
+        CASE(another_layout_is_refused_in_words),
+        CASE(who_may_not_see_the_layout_is_let_pass),
+        CASE(a_layout_that_is_no_text_is_no_redis),
+        CASE(a_server_that_was_loading_is_asked_for_its_layout_again),
         CASE(too_many_clients_is_the_servers_fault_with_its_words),
         CASE(what_is_no_redis_is_told),
         CASE(no_more_than_1024_are_in_flight),

@@ -32,14 +32,18 @@ static void doctor_tell(struct inspection *k, snib_level level,
 void snib__doctor_failed(struct snib__request *rq, snib_err err,
                          const char *text)
 {
-    bool denied = err == SNIB_ERR_DENIED;
+    bool denied = err == SNIB_ERR_DENIED, config = err == SNIB_ERR_CONFIG;
     doctor_row(
-        rq->result, SNIB_LEVEL_FAIL, denied ? "permissions" : "reachable",
+        rq->result, SNIB_LEVEL_FAIL,
+        denied   ? "permissions"
+        : config ? "configuration"
+                 : "reachable",
         text && *text ? text : snib_err_text(err),
-        denied ? "check user and password, and give the user the rights "
-                 "listed in docs/REDIS.md"
-               : "check the URL, and that the server runs and lets this host "
-                 "connect");
+        denied   ? "check user and password, and give the user the rights "
+                   "listed in docs/REDIS.md"
+        : config ? "the text says what to do"
+                 : "check the URL, and that the server runs and lets this host "
+                   "connect");
 }
 
 /* -- answers --------------------------------------------------------------- */
@@ -286,6 +290,26 @@ static bool doctor_no_right(const struct snib__resp_cell *c)
     return snib__redis_error_kind(c->text, c->size) != E_DENIED;
 }
 
+/* With another number than ours there would be no consultation. */
+static void doctor_layout(struct inspection *k, const struct snib__resp_cell *c)
+{
+    char text[250] = "no number of it is written here", clean[160];
+    bool known = c->type == SNIB__RESP_STRING;
+    if (c->type == SNIB__RESP_ERROR && doctor_no_right(c) && k->refuses) {
+        return; /* PING has said so */
+    }
+    if (c->type == SNIB__RESP_ERROR) {
+        snib__redis_error_words(clean, sizeof clean, c->text, c->size);
+        snprintf(text, sizeof text, "could not look at its number: %s", clean);
+    }
+    doctor_tell(k, known ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "layout",
+                known ? "the locks have layout " SNIB__REDIS_LAYOUT : text,
+                known
+                    ? ""
+                    : "let the user write the key " SNIB__REDIS_LAYOUT_KEY
+                      ", by which versions notice each other (docs/REDIS.md)");
+}
+
 static void doctor_probe(struct inspection *k, const struct snib__resp_cell *c)
 {
     const struct snib__resp_cell *wrong = snib__resp_at(c, 0);
@@ -368,18 +392,6 @@ static void doctor_ears(struct inspection *k, const struct snib__resp_cell *c)
                 "nobody but itself listens to a client's channel", "");
 }
 
-static bool doctor_clock_ms(const struct snib__resp_cell *c, int64_t *ret)
-{
-    int64_t seconds, micros;
-    if (!snib__resp_number(snib__resp_at(c, 0), &seconds) ||
-        !snib__resp_number(snib__resp_at(c, 1), &micros) || seconds < 0 ||
-        seconds > INT64_C(9000000000) || micros < 0 || micros > 999999) {
-        return false;
-    }
-    *ret = seconds * 1000 + micros / 1000;
-    return true;
-}
-
 /* Leases do not depend on this difference, since all time is the server's. But
  * people who read "since" are misled by it, and after a failover to a server
  * whose clock is behind tokens may fall. */
@@ -407,7 +419,7 @@ static void doctor_clock_check(const struct snib__redis *s,
 {
     int64_t ms;
     char text[200];
-    if (!k->time_ms || !doctor_clock_ms(c, &ms)) {
+    if (!k->time_ms || !snib__state_clock(c, &ms)) {
         doctor_tell(k, SNIB_LEVEL_WARN, "clock",
                     "the server's clock was not read", "give the user +time");
         return;
@@ -451,7 +463,7 @@ void snib__doctor_judge(const struct snib__redis *s, snib_instant now,
         doctor_ping(k, now, c);
         break;
     case DOCTOR_TIME:
-        doctor_clock_ms(c, &k->time_ms);
+        snib__state_clock(c, &k->time_ms);
         break;
     case DOCTOR_INFO:
         doctor_about_server(k, c);
@@ -467,6 +479,9 @@ void snib__doctor_judge(const struct snib__redis *s, snib_instant now,
         break;
     case DOCTOR_SAVE:
         doctor_save(k, c);
+        break;
+    case DOCTOR_LAYOUT:
+        doctor_layout(k, c);
         break;
     case DOCTOR_PROBE:
         doctor_probe(k, c);

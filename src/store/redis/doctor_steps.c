@@ -37,6 +37,9 @@ bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
         (const char *const[]){"CONFIG", "GET", "appendfsync", NULL});
     doctor_steps_command(s, now, i, k,
                          (const char *const[]){"CONFIG", "GET", "save", NULL});
+    doctor_steps_command(
+        s, now, i, k,
+        (const char *const[]){"GET", SNIB__REDIS_LAYOUT_KEY, NULL});
     snib__encode_probe(s, out);
     snib__inspect_flight(s, now, i, k, SNIB__SCRIPT_PROBE);
     snib__encode_script(out, SNIB__SCRIPT_EARS, true, 0, 0);

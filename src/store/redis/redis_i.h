@@ -66,15 +66,21 @@ enum {
 
 #define MUST_LOAD UINT32_MAX
 
+/* Where the number of the keys' layout stands, and ours (docs/REDIS.md). */
+#define SNIB__REDIS_LAYOUT_KEY "snib:layout"
+#define SNIB__REDIS_LAYOUT     "1"
+
 typedef enum session_state {
     SESSION_DOWN,    /* not connected, and never wanted so far              */
     SESSION_OPENING, /* the driver is to connect                            */
     SESSION_LOGIN,   /* connected; the program is asked for a login         */
     SESSION_HELLO,   /* connected; the answer to HELLO is awaited           */
     SESSION_SELECT,
-    SESSION_PROBE, /* with a login: may it run our scripts to their end?    */
-    SESSION_INFO,  /* which life of the server this is, for who asked       */
-    SESSION_TIME,  /* the server's clock is being read                      */
+    SESSION_PROBE,  /* with a login: may it run our scripts to their end?    */
+    SESSION_MARK,   /* the layout's number is written where there is none   */
+    SESSION_LAYOUT, /* the number is being read                             */
+    SESSION_INFO,   /* which life of the server this is, for who asked       */
+    SESSION_TIME,   /* the server's clock is being read                      */
     SESSION_SUBSCRIBE,
     SESSION_REPLICA, /* a replica answered; ROLE asks which its primary is  */
     SESSION_READY,
@@ -86,6 +92,8 @@ typedef enum job {
     JOB_HELLO,
     JOB_SELECT,
     JOB_PROBE,
+    JOB_MARK,
+    JOB_LAYOUT,
     JOB_INFO,
     JOB_TIME,
     JOB_SUBSCRIBE,
@@ -127,6 +135,7 @@ struct session {
     bool doomed; /* closed when nothing is awaited: it answered READONLY    */
     bool ended;  /* … or that its login is over                             */
     bool probes; /* its greeting has the probe: it logs in                  */
+    bool unread; /* LOADING hid the layout: doomed by the first answer      */
     /* Logins that the program gives (login.c). */
     bool asked;   /* for one, which has not come                            */
     bool refused; /* the server has refused the latest                      */
@@ -224,8 +233,24 @@ void snib__redis_error_text(char *ret, size_t size, const char *text,
 void snib__redis_error_words(char *ret, size_t size, const char *text,
                              uint32_t text_size);
 
+/* layout.c: the number of the keys' layout */
+typedef enum layout_verdict {
+    LAYOUT_OURS,   /* or nobody may know                                    */
+    LAYOUT_OTHER,  /* of another release, or the key is not ours; the text  */
+    LAYOUT_UNREAD, /* the server is loading                                 */
+    LAYOUT_STRANGE /* no answer to a GET                                    */
+} layout_verdict;
+/* Write the number of our layout where none is; read the number. */
+void snib__layout_encode_mark(struct snib__buf *);
+void snib__layout_encode_get(struct snib__buf *);
+/* The answer to the latter. */
+layout_verdict snib__layout_read(const struct snib__resp_cell *, char *ret_text,
+                                 size_t size);
+
 /* state.c: how the server is, for callers that ask the client */
 void snib__state_good(struct snib__redis *, snib_instant now);
+/* Read a reply to TIME. */
+bool snib__state_clock(const struct snib__resp_cell *, int64_t *ret_ms);
 /* since: when the request was sent that is not answered, or else when the
  * trouble was seen. */
 void snib__state_bad(struct snib__redis *, snib_instant since, snib_err,
@@ -500,6 +525,7 @@ enum doctor_step {
     DOCTOR_AOF,
     DOCTOR_FSYNC,
     DOCTOR_SAVE,
+    DOCTOR_LAYOUT,
     DOCTOR_PROBE,
     DOCTOR_EARS,
     DOCTOR_TIME_AGAIN,

@@ -1,7 +1,7 @@
 /* store/redis/session.c — a connection's greeting, in one switch.
  *
- *   DOWN -> OPENING -> LOGIN? -> HELLO -> SELECT? -> PROBE? -> INFO? -> TIME
- *             ^                    |               -> READY
+ *   DOWN -> OPENING -> LOGIN? -> HELLO -> SELECT? -> PROBE? -> MARK -> LAYOUT
+ *             ^                    |               -> INFO? -> TIME -> READY
  *             |                    |       (SUBS: SELECT? -> SUBSCRIBE -> READY)
  *             |                    +-> REPLICA: the wrong server; ROLE names its
  *          RESTING <- CLOSING          primary
@@ -20,8 +20,8 @@
  * (not_after). With a login the probe asks whether the user's rights let our
  * scripts run to their end. Redis does not roll scripts back, so a right that
  * is missing in the middle would leave half of the writes. After a greeting
- * that was refused for good (password, rights, database) the connection rests
- * for seconds, so that the client does not hammer the server.
+ * that was refused for good (password, rights, database, layout) the connection
+ * rests for seconds, so that the client does not hammer the server.
  *
  * Where the program gives the logins, LOGIN waits for one. A login that the
  * server refuses may have been changed there meanwhile, so the program is asked
@@ -63,6 +63,7 @@ static void session_begin(struct snib__redis *s, snib_instant now, int i,
     struct session *l = &s->session[i];
     struct snib__buf *out = &s->out->conn[i].out;
     l->since = now;
+    l->unread = false;
     l->state = SESSION_HELLO;
     l->probes = password && i != SUBS;
     session_hello(s, now, i, user, password);
@@ -79,6 +80,10 @@ static void session_begin(struct snib__redis *s, snib_instant now, int i,
     if (i == SUBS) {
         snib__login_subscribe(s, now);
     } else {
+        snib__layout_encode_mark(out);
+        session_greet(s, now, i, JOB_MARK);
+        snib__layout_encode_get(out);
+        session_greet(s, now, i, JOB_LAYOUT);
         if (s->watch) {
             snib__resp_begin(out, 2);
             snib__resp_text(out, "INFO");
@@ -100,7 +105,7 @@ void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
     struct session *l = &s->session[i];
     snib__buf_clear(&s->out->conn[i].out);
     l->opened = now;
-    if (!snib__resp_reset(l->resp) || !snib__session_has_room(s, i, 5)) {
+    if (!snib__resp_reset(l->resp) || !snib__session_has_room(s, i, 7)) {
         l->state = SESSION_HELLO;
         snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
                           false);
@@ -264,13 +269,11 @@ static void session_is_replica(struct snib__redis *s, snib_instant now, int i,
 static bool session_server_time(struct snib__redis *s, snib_instant now,
                                 const struct snib__resp_cell *c)
 {
-    int64_t seconds, micros;
-    if (!snib__resp_number(snib__resp_at(c, 0), &seconds) ||
-        !snib__resp_number(snib__resp_at(c, 1), &micros) || seconds < 0 ||
-        seconds > INT64_C(9000000000) || micros < 0 || micros > 999999) {
+    int64_t ms;
+    if (!snib__state_clock(c, &ms)) {
         return false;
     }
-    snib__server_time(s, now, seconds * 1000 + micros / 1000);
+    snib__server_time(s, now, ms);
     return true;
 }
 
@@ -307,16 +310,27 @@ static bool session_may_run(struct snib__redis *s, snib_instant now, int i,
     return may;
 }
 
-static session_state session_after_probe(const struct snib__redis *s)
+/* False: this server must not be asked for locks, and the connection was
+ * cut. */
+static bool session_knows_layout(struct snib__redis *s, snib_instant now, int i,
+                                 const struct snib__resp_cell *c)
 {
-    return s->watch ? SESSION_INFO : SESSION_TIME;
+    char text[250];
+    layout_verdict verdict = snib__layout_read(c, text, sizeof text);
+    s->session[i].unread = verdict == LAYOUT_UNREAD;
+    if (verdict == LAYOUT_OTHER) {
+        snib__session_cut(s, now, i, true, SNIB_ERR_CONFIG, text, true);
+    } else if (verdict == LAYOUT_STRANGE) {
+        session_refused(s, now, i, c);
+    }
+    return verdict == LAYOUT_OURS || verdict == LAYOUT_UNREAD;
 }
 
 static session_state session_after_select(const struct snib__redis *s, int i)
 {
     return i == SUBS              ? SESSION_SUBSCRIBE
            : s->session[i].probes ? SESSION_PROBE
-                                  : session_after_probe(s);
+                                  : SESSION_MARK;
 }
 
 void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
@@ -361,7 +375,20 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
         }
         snib__session_pop(l, &f);
         s->out->conn[i].awaited--;
-        l->state = session_after_probe(s);
+        l->state = SESSION_MARK;
+        break;
+    case SESSION_MARK:
+        snib__session_pop(l, &f);
+        s->out->conn[i].awaited--;
+        l->state = SESSION_LAYOUT;
+        break;
+    case SESSION_LAYOUT:
+        if (!session_knows_layout(s, now, i, c)) {
+            return;
+        }
+        snib__session_pop(l, &f);
+        s->out->conn[i].awaited--;
+        l->state = s->watch ? SESSION_INFO : SESSION_TIME;
         break;
     case SESSION_INFO:
         snib__state_info(s, i, c);

@@ -15,6 +15,18 @@
 
 #include "store/redis/redis_i.h"
 
+bool snib__state_clock(const struct snib__resp_cell *c, int64_t *ret_ms)
+{
+    int64_t seconds, micros;
+    if (!snib__resp_number(snib__resp_at(c, 0), &seconds) ||
+        !snib__resp_number(snib__resp_at(c, 1), &micros) || seconds < 0 ||
+        seconds > INT64_C(9000000000) || micros < 0 || micros > 999999) {
+        return false;
+    }
+    *ret_ms = seconds * 1000 + micros / 1000;
+    return true;
+}
+
 void snib__state_good(struct snib__redis *s, snib_instant now)
 {
     if (!s->state.good.ns) {

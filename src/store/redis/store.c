@@ -65,6 +65,24 @@ static void store_redis_start(struct snib__store *store, snib_instant now,
 
 /* -- what a server says ---------------------------------------------------- */
 
+/* Nothing is awaited on it any more. */
+static void store_end_doomed(struct snib__redis *s, snib_instant now, int i)
+{
+    char text[sizeof s->state.text];
+    if (s->session[i].unread) {
+        snprintf(text, sizeof text, "%s",
+                 s->state.err ? s->state.text
+                              : "the layout of its locks was not read");
+        snib__session_cut(s, now, i, true, SNIB_ERR_STORE, text, false);
+    } else {
+        snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
+                          s->session[i].ended
+                              ? "the server takes the login as ended"
+                              : "the server became a read-only replica",
+                          false);
+    }
+}
+
 /* A reply answers the oldest flight; of a script call for several requests, all
  * of them. */
 static void store_answered(struct snib__redis *s, snib_instant now, int i,
@@ -100,11 +118,9 @@ static void store_answered(struct snib__redis *s, snib_instant now, int i,
             break;
         }
     }
+    l->doomed = l->doomed || l->unread;
     if (l->state == SESSION_READY && l->doomed && !l->count) {
-        snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
-                          l->ended ? "the server takes the login as ended"
-                                   : "the server became a read-only replica",
-                          false);
+        store_end_doomed(s, now, i);
     }
 }
 
@@ -189,6 +205,8 @@ static snib_instant store_session_due(const struct snib__redis *s, int i)
     case SESSION_REPLICA:
     case SESSION_SELECT:
     case SESSION_PROBE:
+    case SESSION_MARK:
+    case SESSION_LAYOUT:
     case SESSION_INFO:
     case SESSION_TIME:
     case SESSION_SUBSCRIBE:
@@ -238,6 +256,8 @@ static void store_session_tick(struct snib__redis *s, snib_instant now, int i)
     case SESSION_REPLICA:
     case SESSION_SELECT:
     case SESSION_PROBE:
+    case SESSION_MARK:
+    case SESSION_LAYOUT:
     case SESSION_INFO:
     case SESSION_TIME:
     case SESSION_SUBSCRIBE:

@@ -150,6 +150,13 @@ static void doctor_tell_integrity(struct snib__sqlite *self,
     }
 }
 
+static void doctor_tell_layout(struct snib__buf *out)
+{
+    char text[40]; /* of another one the file was not opened */
+    snprintf(text, sizeof text, "the file has schema %d", SNIB__SQLITE_SCHEMA);
+    doctor_tell(out, SNIB_LEVEL_OK, "layout", text, "");
+}
+
 /* Time an empty write transaction, which is what a release needs. */
 static void doctor_tell_latency(struct snib__sqlite *self,
                                 struct snib__buf *out)
@@ -199,6 +206,7 @@ void snib__sqlite_doctor(struct snib__sqlite *self, struct snib__request *r)
 {
     struct snib__buf *out = r->result;
     doctor_tell_place(self, out);
+    doctor_tell_layout(out);
     doctor_tell_space(self, out);
     doctor_tell_users(self, out);
     doctor_tell_journal(self, out);
