@@ -80,14 +80,16 @@ static bool holder_acquire_find_outer(struct holder *k, const char *name,
 {
     const char *at = getenv("SNIB_HELD");
     struct held_entry entry;
+    char store[CONTROL_STORE_MAX];
     struct control_reply reply;
     pid_t holder;
 
+    control_set_store(store, k->page->store);
     while (held_next(&at, &entry)) {
         if (entry.name_size != strlen(name) ||
             memcmp(entry.name, name, entry.name_size) != 0 ||
             !holder_ask_outer(entry.address, name, &reply, &holder) ||
-            strcmp(reply.store, k->page->store) != 0 ||
+            reply.store[0] == '\0' || strcmp(reply.store, store) != 0 ||
             reply.code != 0 || /* lost: request the lock itself */
             holder_is_elsewhere(k, holder, name)) {
             continue;
