@@ -138,13 +138,15 @@ static void acquire_sh_add_held(struct text *t, const char *old,
                                 const struct plan *plan,
                                 const struct plan_page *page)
 {
+    char store[CONTROL_STORE_MAX];
     const struct fresh fresh = {.name = plan->names[0],
-                                .store = page->store,
+                                .store = store,
                                 .address = page->address,
                                 .name_size = strlen(plan->names[0])};
     size_t count = acquire_sh_count_others(old, &fresh);
     struct held_entry entry;
 
+    control_set_store(store, page->store);
     while (held_next(&old, &entry)) {
         enum entry_state state = acquire_sh_judge(&entry, --count, &fresh);
 

@@ -23,6 +23,7 @@ static void process_moves(void)
     if (p->pid >= COMMAND && p->state != 0) {
         p->state = "SZDXR"[pick("state", 5)];
         p->state = p->state == 'R' ? 0 : p->state;
+        p->headless = p->state == 'Z' && chance("its threads run", 2);
     } else if (p->state != 0) {
         p->parent = chance("adopted", 6) ? 1 : p->parent;
     }

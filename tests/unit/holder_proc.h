@@ -66,9 +66,10 @@ static bool write_of_process(const struct fake_process *p, const char *what)
 {
     if (strcmp(what, "stat") == 0) {
         snprintf(w.file, sizeof w.file,
-                 "%d (%s) %c %d %d 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 "
+                 "%d (%s) %c %d %d 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 %d 0 "
                  "%d 10 20\n",
-                 p->pid, p->comm, p->state, p->parent, p->group, p->pid * 3);
+                 p->pid, p->comm, p->state, p->parent, p->group,
+                 p->headless ? 2 : 1, p->pid * 3);
     } else if (strcmp(what, "status") == 0) {
         write_status(p);
     } else if (strcmp(what, "limits") == 0) {
@@ -212,7 +213,7 @@ int __wrap_kill(pid_t pid, int sig)
     }
     for (int i = 0; i < PROCS_MAX; i++) {
         struct fake_process *p = &w.procs[i];
-        if (p->state != 0 && p->group == -pid) {
+        if (p->state != 0 && (p->group == -pid || p->pid == pid)) {
             any = true;
             if (sig != 0) {
                 process_gets(p, sig);
@@ -230,6 +231,11 @@ static long pidfd_open(int pid)
         tell("pidfd of %d", pid);
         errno = ESRCH;
         return pid == HOLDER && !fails("pidfd_open") ? fd_new("holder") : -1;
+    }
+    if (same.run % 5 == 2 && chance("no pidfd", 2)) {
+        tell("no pidfd of %d", pid);
+        errno = chance("filtered", 2) ? EPERM : EMFILE;
+        return -1;
     }
     fd = fd_new("pidfd");
     w.pidfd_of[fd] = pid;

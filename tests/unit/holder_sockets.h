@@ -61,7 +61,9 @@ static ssize_t outer_replies(void *to, size_t size)
     struct control_reply r = {
         .magic = chance("not ours", 12) ? 1 : CONTROL_MAGIC,
         .code = chance("lost above", 6) ? CLI_LOST : 0,
-        .deadline_ns = w.now + left[pick("outer left", COUNT_OF(left))],
+        .deadline_ns = chance("older", 30)
+                           ? 0
+                           : w.now + left[pick("outer left", COUNT_OF(left))],
         .token = 321,
         .ttl_ns = (chance("short lease", 3) ? 6 : 30) * S,
         .kind =
@@ -97,15 +99,23 @@ static ssize_t outer_replies_above(void *to, size_t size, bool second)
 
 static ssize_t somebody_asks(void *to, size_t size)
 {
-    static const uint32_t verbs[] = {CONTROL_STATUS, CONTROL_STATUS,
-                                     CONTROL_RENEW,  CONTROL_RENEW,
-                                     CONTROL_ABOVE,  CONTROL_TIE,
-                                     CONTROL_TIE,    CONTROL_RELEASE,
-                                     CONTROL_FORGET, 9};
+    static const uint32_t verbs[] = {CONTROL_STATUS,
+                                     CONTROL_STATUS,
+                                     CONTROL_RENEW,
+                                     CONTROL_RENEW,
+                                     CONTROL_ABOVE,
+                                     CONTROL_TIE,
+                                     CONTROL_TIE,
+                                     CONTROL_RELEASE,
+                                     CONTROL_FORGET,
+                                     CONTROL_UNDER,
+                                     CONTROL_UNDER,
+                                     CONTROL_LEAVE,
+                                     9};
     struct control_request q = {
         .magic = chance("not ours", 12) ? 1 : CONTROL_MAGIC,
         .verb = verbs[pick("verb", COUNT_OF(verbs))],
-        .lease_ms = (int64_t)pick("lease", 3) * 5000,
+        .lease_ms = (int64_t)pick("lease", same.run % 4 == 2 ? 40 : 3) * 5000,
         .holder_pid = chance("no such process", 3) ? 77 : HOLDER};
     q.verb = w.moves > MOVES || (!w.plan.command && chance("release", 5))
                  ? CONTROL_RELEASE
@@ -242,12 +252,15 @@ int __wrap_connect(int fd, const struct sockaddr *to, socklen_t size)
 
 int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *size)
 {
+    static const int pids[] = {1, 1, 0, SHELL, OUTER_HOLDER, 12345};
     struct ucred *peer = value;
     tell("whose is %s %d %d", fd_kind(fd), level, name);
     if (fails("getsockopt") || *size != sizeof *peer) {
         return -1;
     }
-    *peer = (struct ucred){.pid = 1, .uid = (uid_t)w.uid, .gid = 0};
+    *peer = (struct ucred){.pid = pids[pick("peer", COUNT_OF(pids))],
+                           .uid = (uid_t)w.uid,
+                           .gid = 0};
     if (chance("another user", 8)) {
         peer->uid = chance("root", 2) ? 0 : 1007;
     }

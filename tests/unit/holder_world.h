@@ -67,6 +67,7 @@ struct fake_process {
     const char *comm;
     bool marked, knows; /* by its limits; by its environment                 */
     bool deaf;          /* to TERM                                           */
+    bool headless;      /* a zombie by its first thread; others run          */
 };
 
 static struct {
@@ -157,6 +158,7 @@ static void process_gets(struct fake_process *p, int sig)
     if (sig == SIGKILL ? !chance("uninterruptible", 4)
                        : !p->deaf && chance("heeds", 2)) {
         p->state = chance("zombie", 4) ? 'Z' : 0;
+        p->headless = false;
     }
     if (chance("forks", 8)) {
         process_begins(RUNAWAY, 1, RUNAWAY, "daemon");

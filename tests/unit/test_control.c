@@ -407,6 +407,29 @@ static void a_squatter_at_a_dead_holders_address_is_not_believed(void **state)
     waitpid(pid, &status, 0);
 }
 
+/* All of them were one store: an answer had "" for each. */
+static void stores_with_long_urls_are_told_apart(void **state)
+{
+    char url[CONTROL_STORE_MAX + 300], one[CONTROL_STORE_MAX],
+        two[CONTROL_STORE_MAX];
+    (void)state;
+    memset(url, 'x', sizeof url - 1);
+    url[sizeof url - 1] = '\0';
+    control_set_store(one, url);
+    assert_int_equal(strlen(one), CONTROL_STORE_MAX - 1);
+    url[sizeof url - 2] = 'y';
+    control_set_store(two, url);
+    assert_string_not_equal(one, two);
+    url[sizeof url - 2] = 'x';
+    control_set_store(two, url);
+    assert_string_equal(one, two);
+    url[CONTROL_STORE_MAX - 1] = '\0'; /* the longest that is told whole */
+    control_set_store(two, url);
+    assert_string_equal(two, url);
+    control_set_store(two, "");
+    assert_string_equal(two, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -421,6 +444,7 @@ int main(void)
         cmocka_unit_test(a_request_of_another_size_or_version_is_nonsense),
         cmocka_unit_test(one_that_listens_no_more_is_as_good_as_gone),
         cmocka_unit_test(a_squatter_at_a_dead_holders_address_is_not_believed),
+        cmocka_unit_test(stores_with_long_urls_are_told_apart),
     };
     return RUN(tests);
 }

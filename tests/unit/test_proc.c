@@ -3,7 +3,12 @@
 
 #include "cli/supervisor/proc.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* All of a list, joined by commas. */
@@ -81,6 +86,82 @@ static void who_is_surely_not_up_the_tree(void **state)
     assert_false(proc_is_ancestor(getpid(), child));
 }
 
+/* A kernel without /proc/PID/task/TID/children. */
+static void children_are_found_without_the_kernels_list(void **state)
+{
+    char list[64], want[64], cut[8];
+    pid_t one, two;
+    (void)state;
+    assert_true(proc_read_children(getpid(), list, sizeof list));
+    assert_string_equal(list, "");
+    if ((one = fork()) == 0 || (two = fork()) == 0) {
+        pause();
+        _exit(0);
+    }
+    snprintf(want, sizeof want, "%d %d ", one < two ? one : two,
+             one < two ? two : one);
+    assert_true(proc_read_children(getpid(), list, sizeof list));
+    assert_string_equal(list, want);
+    /* What does not fit is left out, and no number is cut. */
+    assert_true(proc_read_children(getpid(), cut, sizeof cut));
+    assert_int_equal(strncmp(want, cut, strlen(cut)), 0);
+    assert_int_equal(cut[strlen(cut) - 1], ' ');
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(kill(i ? two : one, SIGKILL), 0);
+        assert_int_equal(waitpid(i ? two : one, NULL, 0), i ? two : one);
+    }
+}
+
+static void *sleep_on(void *none)
+{
+    (void)none;
+    pause();
+    return NULL;
+}
+
+/* /proc shows it as a zombie. */
+static void whose_first_thread_has_ended_has_not_ended(void **state)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    char path[64], line[512] = "";
+    pid_t pid = fork();
+    pthread_t thread;
+    (void)state;
+    if (pid == 0) {
+        setpgid(0, 0);
+        pthread_create(&thread, NULL, sleep_on, NULL);
+        syscall(SYS_exit, 0);
+    }
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    for (int i = 0; i < 10000 && !strstr(line, ") Z "); i++) {
+        FILE *f = fopen(path, "r");
+        assert_non_null(f);
+        assert_non_null(fgets(line, sizeof line, f));
+        fclose(f);
+        nanosleep(&moment, NULL);
+    }
+    assert_non_null(strstr(line, ") Z "));
+    assert_false(proc_ended(pid));
+    assert_false(proc_is_gone(pid, proc_start(pid)));
+    assert_true(proc_group_alive(pid));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    for (int i = 0; i < 10000 && !proc_ended(pid); i++) {
+        nanosleep(&moment, NULL);
+    }
+    assert_true(proc_ended(pid));
+    assert_true(proc_is_gone(pid, proc_start(pid)));
+    assert_false(proc_group_alive(pid));
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_true(proc_is_gone(pid, 1));
+}
+
+static void who_is_gone_by_number_and_start(void **state)
+{
+    (void)state;
+    assert_false(proc_is_gone(getpid(), proc_start(getpid())));
+    assert_true(proc_is_gone(getpid(), proc_start(getpid()) + 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest proc[] = {
@@ -89,6 +170,9 @@ int main(void)
         cmocka_unit_test(what_is_no_list_of_children_is_nobody),
         cmocka_unit_test(neither_pid_1_nor_what_is_no_pid_is_up_the_tree),
         cmocka_unit_test(who_is_surely_not_up_the_tree),
+        cmocka_unit_test(children_are_found_without_the_kernels_list),
+        cmocka_unit_test(whose_first_thread_has_ended_has_not_ended),
+        cmocka_unit_test(who_is_gone_by_number_and_start),
     };
     return RUN(proc);
 }

@@ -505,7 +505,7 @@ static void without_publish_or_with_some_keys_only_it_works(void **state)
         opened(CALLERS);
         say(CALLERS, HELLO_REPLY);
         say(CALLERS, replies[i]);
-        say(CALLERS, TIME_REPLY);
+        say(CALLERS, LAYOUT_REPLY TIME_REPLY);
         grant_reply(CALLERS, 1000);
         answered(&rq, SNIB__DONE);
     }

@@ -37,6 +37,31 @@ bool control_address_valid(const char *address)
            address[digits + 17] == '\0';
 }
 
+/* FNV-1a, begun with `hash`. */
+static uint64_t control_hash(uint64_t hash, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+void control_set_store(char to[CONTROL_STORE_MAX], const char *url)
+{
+    enum { HASH = 33 };
+    size_t size = strlen(url);
+
+    if (size < CONTROL_STORE_MAX) {
+        memcpy(to, url, size + 1);
+        return;
+    }
+    size = CONTROL_STORE_MAX - 1 - HASH;
+    memcpy(to, url, size);
+    snprintf(to + size, HASH + 1, "#%016" PRIx64 "%016" PRIx64,
+             control_hash(UINT64_C(0xcbf29ce484222325), url),
+             control_hash(UINT64_C(0x84222325cbf29ce4), url));
+}
+
 int control_listen(char ret_address[CONTROL_ADDRESS_MAX])
 {
     struct sockaddr_un address;
@@ -72,6 +97,13 @@ static bool control_peer_of(int fd, struct ucred *ret)
     socklen_t size = sizeof *ret;
 
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &size) == 0;
+}
+
+pid_t control_peer(int fd)
+{
+    struct ucred peer;
+
+    return control_peer_of(fd, &peer) ? peer.pid : 0;
 }
 
 /* Is the asker the same user, or root, who may inspect any process anyway? */

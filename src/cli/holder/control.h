@@ -32,13 +32,20 @@ enum control_verb {
     CONTROL_ABOVE, /* answered by a struct control_above */
     CONTROL_TIE,   /* release when holder_pid ends; then as RENEW */
     /* End a holder whose lock is lost, if it is tied to holder_pid. */
-    CONTROL_FORGET
+    CONTROL_FORGET,
+    /* As STATUS, from the holder of a snib run --reentrant that runs its command
+     * under this lock; lease_ms: a number that the run has drawn. The lock is
+     * not released before that run has said LEAVE or ended, or the deadline in
+     * the answer is over. Answered by CLI_LOST when the lock is to be
+     * released. */
+    CONTROL_UNDER,
+    CONTROL_LEAVE /* as STATUS: that run's command is gone */
 };
 
 struct control_request {
     uint32_t magic;
     uint32_t verb;
-    int64_t lease_ms;   /* RENEW; 0: the lock's */
+    int64_t lease_ms;   /* RENEW; 0: the lock's. UNDER, LEAVE: which run */
     int64_t token;      /* of the grant meant; 0: any */
     int64_t holder_pid; /* TIE, FORGET */
     uint32_t name_size; /* 0: no name in particular */
@@ -47,10 +54,12 @@ struct control_request {
 
 struct control_reply {
     uint32_t magic;
-    int32_t code;        /* 0, or the exit status */
-    int64_t deadline_ns; /* CLOCK_BOOTTIME; 0: not held */
+    int32_t code; /* 0, or the exit status */
+    /* CLOCK_BOOTTIME; 0: not held. RELEASE with code 0: not 0 if the lock is
+     * released later, by then at the latest. Ask again. */
+    int64_t deadline_ns;
     int64_t token;
-    char store[CONTROL_STORE_MAX]; /* URL without its password */
+    char store[CONTROL_STORE_MAX]; /* control_set_store() */
     /* The explanation of a code that is not 0. STATUS with code 0: who
      * holds. */
     char text[176];
@@ -92,6 +101,10 @@ struct control_above {
     char store[CONTROL_STORE_MAX];
 };
 
+/* What stands for a store in an answer: its URL, without the password; of a
+ * longer one its beginning and a hash. */
+void control_set_store(char to[CONTROL_STORE_MAX], const char *url);
+
 /* Listen at a fresh address. The fd, or -1 with errno. */
 int control_listen(char ret_address[CONTROL_ADDRESS_MAX]);
 /* Accept a connection of the same user or of root; -1: none, or another
@@ -119,6 +132,8 @@ bool control_ask_whom(const char *address, const struct control_request *,
 bool control_ask_above(const char *address, const struct control_request *,
                        int timeout_ms, struct control_above *ret);
 
+/* Which process is at the other end; 0: not known. */
+pid_t control_peer(int fd);
 /* The user whose holder has that address. */
 uid_t control_owner(const char *address);
 /* "UID.16HEX", and nothing else. */

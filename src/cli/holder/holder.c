@@ -40,52 +40,78 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* How long scans go on that find nothing but that some process has ended
+ * meanwhile, as on any busy machine. */
+#define PERHAPS (3 * SUPERVISOR_S)
+
 /* Processes that left the group by setsid still carry the mark. A scan of all
  * processes takes time: a process that was started behind it is found by the
- * next scan. So two scans in a row must find none. */
-static void holder_kill_marked(struct holder *k)
+ * next scan. So two scans in a row must find none. A scan that could not look
+ * at all of them has not found none. False: there was always one left, or one
+ * that could not be looked at. */
+static bool holder_kill_marked(struct holder *k)
 {
-    int64_t spare_until = proc_now() + 5 * SUPERVISOR_S;
+    int64_t now = proc_now(),
+            seen_ns = now; /* ... a marked one, or too little */
+    int64_t spare_until = now + 5 * SUPERVISOR_S;
     int clean = 0;
 
     for (int round = 0; round < 5000 && clean < 2; round++) {
-        bool spare = proc_now() < spare_until;
+        enum proc_marked found =
+            proc_kill_marked(k->page->address, now < spare_until);
 
-        if (proc_kill_marked(k->page->address, spare) > 0) {
-            clean = 0;
-            holder_nap(round < 100 ? 1 : 10);
-        } else {
+        now = proc_now();
+        if (found == PROC_MARKED_NONE ||
+            (found == PROC_MARKED_PERHAPS && now - seen_ns > PERHAPS)) {
             clean++;
+            continue;
+        }
+        clean = 0;
+        seen_ns = found == PROC_MARKED_PERHAPS ? seen_ns : now;
+        if (found != PROC_MARKED_PERHAPS) {
+            holder_nap(round < 100 ? 1 : 10);
         }
     }
+    return clean == 2;
 }
 
 /* The supervisor is dead: only this process is left to end the command. First
- * the members of the group. */
-static void holder_kill_command(struct holder *k)
+ * the members of the group. False: it is not known that all are gone. */
+static bool holder_kill_command(struct holder *k)
 {
     int32_t group = atomic_load(&k->page->group);
 
     if (group <= 0) {
-        return; /* the gate closed with the supervisor: no start */
+        return true; /* the gate closed with the supervisor: no start */
     }
+    holder_free_spare(k);
     kill(-group, SIGKILL);
     for (int64_t ms = 1; proc_group_alive(group); ms = ms < 64 ? ms * 2 : ms) {
         /* As long as it takes: even uninterruptible sleep ends some day. */
         holder_nap(ms);
         kill(-group, SIGKILL);
     }
-    holder_kill_marked(k);
+    return holder_kill_marked(k);
 }
 
 /* Limited to two empty scans: a scan of all processes costs some milliseconds,
  * and the supervisor may be stopped for days. */
 static void holder_kill_who_left(struct holder *k)
 {
-    if (k->clean < 2) {
-        k->clean =
-            proc_kill_marked(k->page->address, true) > 0 ? 0 : k->clean + 1;
+    enum { SCANS = 100 };
+    enum proc_marked found;
+
+    if (k->clean == 2) {
+        return;
     }
+    holder_free_spare(k);
+    found = proc_kill_marked(k->page->address, true);
+    holder_keep_spare(k);
+    k->scans++;
+    k->clean = found == PROC_MARKED_NONE ||
+                       (found == PROC_MARKED_PERHAPS && k->scans > SCANS)
+                   ? k->clean + 1
+                   : 0;
 }
 
 /* The supervisor is stopped, and its time to kill is over. If the command has
@@ -116,6 +142,43 @@ static void holder_guard(struct holder *k)
     k->guard_ns = proc_now() + SUPERVISOR_KILL_AGAIN;
 }
 
+/* Runs under this lock that no supervisor of this holder ends hear of the
+ * release when they ask next. Until they have stopped their commands the lock is
+ * kept, and renewed. Whoever asked for the release asks again soon, and gets
+ * its result. */
+static void holder_await_inner(struct holder *k)
+{
+    enum { STEP_MS = 50 };
+
+    k->ending = true;
+    if (!k->detached && !k->lost && !k->plan->args->quiet &&
+        holder_inner_until(k) > 0) {
+        say("%s: kept until the command of another snib run --reentrant, which "
+            "has a copy of SNIB_HELD, has ended",
+            shown(k->plan->names[0]));
+    }
+    while (!k->lost && (holder_inner_until(k) > 0 ||
+                        (k->asked_ns > 0 &&
+                         proc_now() < k->asked_ns + 500 * SUPERVISOR_MS))) {
+        struct pollfd p = {.fd = k->listener, .events = POLLIN};
+
+        if (poll(&p, 1, STEP_MS) < 0) {
+            holder_nap(STEP_MS);
+        } else if (p.revents != 0) {
+            holder_hear_asker(k);
+        }
+        if (proc_now() >= k->check_ns) {
+            holder_check(k);
+        }
+    }
+}
+
+static _Noreturn void holder_give_up(struct holder *k)
+{
+    holder_await_inner(k);
+    holder_release_and_end(k);
+}
+
 static void holder_leave(struct holder *k)
 {
     struct slot *s = k->at < k->plan->name_count ? &k->slots[k->at] : NULL;
@@ -141,34 +204,18 @@ static void holder_leave(struct holder *k)
         snib_client_cancel(k->client, s->ticket);
         return;
     }
-    holder_release_and_end(k);
+    holder_give_up(k);
 }
 
 static void holder_supervisor_died(struct holder *k)
 {
     close(k->socket);
     k->socket = -1;
-    if (k->phase == PHASE_HOLDING) {
-        holder_kill_command(k);
+    if (k->phase == PHASE_HOLDING && !holder_kill_command(k)) {
+        _exit(CLI_INTERNAL); /* the lease ends by itself, and no sooner */
     }
     if (k->phase != PHASE_LEAVING) {
         holder_leave(k);
-    }
-}
-
-/* The user's stdin and stdout are dropped at once: the reader of such a pipe
- * would wait for this process. */
-static void holder_drop_fds(struct holder *k)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-    if (null < 0) {
-        holder_cannot(k, "open /dev/null");
-    }
-    holder_drop(null, 0);
-    holder_drop(null, 1);
-    if (null > 2) {
-        close(null);
     }
 }
 
@@ -190,7 +237,7 @@ static void holder_hear_supervisor(struct holder *k)
         holder_leave(k);
         break;
     case PLAN_RELEASE:
-        holder_release_and_end(k);
+        holder_give_up(k);
         break;
     case PLAN_STOPPED:
         holder_pause(k);
@@ -326,7 +373,7 @@ static void holder_do_due(struct holder *k)
         holder_stay_lost(k, now);
     }
     if (now >= k->tie_ns) {
-        holder_release_and_end(k); /* no shell was tied to it */
+        k->ending = true; /* no shell was tied to it */
     }
 }
 
@@ -369,37 +416,16 @@ static void holder_live(struct holder *k)
             holder_hear_asker(k);
         }
         if (fds[3].revents != 0 && fds[3].fd == k->holder_pidfd) {
-            holder_release_and_end(k); /* that process has ended */
+            k->ending = true; /* that process has ended */
         }
         if (fds[5].revents != 0) {
             holder_told_to_end(k);
         }
         holder_do_due(k);
-    }
-}
-
-/* Keep stderr until the grant, and no other descriptor of the user's: the
- * reader of a pipe would wait for this process. */
-static void holder_close_inherited(struct holder *k)
-{
-    int keep[2] = {k->socket, k->plan->holder_pidfd};
-    unsigned from = 3;
-
-    if (keep[1] >= 0 && keep[1] < keep[0]) {
-        keep[0] = keep[1];
-        keep[1] = k->socket;
-    }
-    for (int i = 0; i < 2; i++) {
-        if (keep[i] < 0) {
-            continue;
+        if (k->ending) {
+            holder_give_up(k);
         }
-        if ((unsigned)keep[i] > from) {
-            close_range(from, (unsigned)keep[i] - 1, 0);
-        }
-        from = (unsigned)keep[i] + 1;
     }
-    close_range(from, ~0u, 0);
-    holder_drop_fds(k);
 }
 
 _Noreturn void holder_main(const struct plan *plan, struct plan_page *page,
@@ -412,7 +438,10 @@ _Noreturn void holder_main(const struct plan *plan, struct plan_page *page,
     k.page = page;
     k.socket = socket;
     k.supervisor = getppid();
-    k.listener = k.signals = k.spare = -1;
+    k.listener = k.signals = -1;
+    for (size_t i = 0; i < PROC_DESCRIPTORS; i++) {
+        k.spare[i] = -1;
+    }
     k.holder_pidfd = plan->holder_pidfd;
     k.holder_pid = plan->args->holder_pid;
     k.check_ns = k.renew_ns = k.guard_ns = INT64_MAX;

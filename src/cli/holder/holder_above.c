@@ -103,10 +103,11 @@ static void holder_above_add(struct holder *k,
                              const struct control_above *outer)
 {
     struct text t = TEXT_IN(k->above);
+    char store[CONTROL_STORE_MAX];
 
-    if (strlen(outer->request) == SNIB_REQUEST_TEXT - 1 &&
-        strcmp(outer->store, k->page->store) == 0 &&
-        t.size - strlen(k->above) > 17) {
+    control_set_store(store, k->page->store);
+    if (strlen(outer->request) == SNIB_REQUEST_TEXT - 1 && store[0] != '\0' &&
+        strcmp(outer->store, store) == 0 && t.size - strlen(k->above) > 17) {
         t.used = strlen(k->above);
         text_add(&t, t.used > 0 ? "," : "");
         text_addf(&t, "%.16s", outer->request);

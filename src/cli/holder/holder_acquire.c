@@ -76,9 +76,9 @@ static void holder_acquire_copy_owner(struct slot *s, const char *client_id)
 }
 
 /* Ask the holder that SNIB_HELD names. False: it does not answer, or holds the
- * name at another store. */
-static bool holder_acquire_ask_entry(struct holder *k,
-                                     const struct held_entry *entry,
+ * name at another store than mine. */
+static bool holder_acquire_ask_entry(const struct held_entry *entry,
+                                     const char *mine,
                                      struct control_reply *reply,
                                      pid_t *ret_holder, struct slot *ret)
 {
@@ -92,7 +92,7 @@ static bool holder_acquire_ask_entry(struct holder *k,
     if (ret->outer_error != 0) {
         return false;
     }
-    if (strcmp(reply->store, k->page->store) != 0) {
+    if (reply->store[0] == '\0' || strcmp(reply->store, mine) != 0) {
         text_add(&store, reply->store);
         return false;
     }
@@ -105,13 +105,15 @@ static bool holder_acquire_find_outer(struct holder *k, const char *name,
 {
     const char *at = getenv("SNIB_HELD");
     struct held_entry entry;
+    char store[CONTROL_STORE_MAX];
     struct control_reply reply;
     pid_t holder;
 
+    control_set_store(store, k->page->store);
     while (held_next(&at, &entry)) {
         if (entry.name_size != strlen(name) ||
             memcmp(entry.name, name, entry.name_size) != 0 ||
-            !holder_acquire_ask_entry(k, &entry, &reply, &holder, ret) ||
+            !holder_acquire_ask_entry(&entry, store, &reply, &holder, ret) ||
             reply.code != 0 || /* lost: request the lock itself */
             holder_is_elsewhere(k, holder, name)) {
             continue;

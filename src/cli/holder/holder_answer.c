@@ -140,6 +140,36 @@ static void holder_answer_tie(struct holder *k, const struct slot *s,
     holder_answer_renew(k, s, request->lease_ms, reply);
 }
 
+/* A run that is told no deadline must stop its command, and the release waits
+ * until it has. One that already runs stays known. */
+static void holder_answer_under(struct holder *k, int fd, const struct slot *s,
+                                int64_t id, struct control_reply *reply)
+{
+    holder_answer_status(k, s, reply);
+    if (reply->code != 0) {
+        return;
+    }
+    if (k->ending || k->phase != PHASE_HOLDING) {
+        reply->code = CLI_LOST;
+        reply->deadline_ns = 0;
+        reply->cause = SNIB_CAUSE_EXPIRED;
+        holder_answer_set_text(reply, "", "the outer lock is released");
+        return;
+    }
+    holder_inner_add(k, fd, id, reply->deadline_ns);
+}
+
+/* Runs under this lock have to end first: the asker is to ask again. */
+static bool holder_answer_later(struct holder *k, struct control_reply *reply)
+{
+    int64_t until = k->lost ? 0 : holder_inner_until(k);
+
+    k->ending = k->ending || until > 0;
+    k->asked_ns = until > 0 ? proc_now() : k->asked_ns;
+    reply->deadline_ns = until;
+    return until > 0;
+}
+
 /* True: end when the answer is sent. The release is repeated after that if the
  * store has not answered; the asker need not wait for it. */
 static bool holder_answer_release(struct holder *k, const struct slot *s,
@@ -155,6 +185,9 @@ static bool holder_answer_release(struct holder *k, const struct slot *s,
         return false;
     }
     holder_check(k); /* so that a loss is told with its cause */
+    if (holder_answer_later(k, reply)) {
+        return false;
+    }
     holder_give_back(k, g);
     if (g->lost) {
         reply->code = CLI_LOST;
@@ -198,9 +231,8 @@ static void holder_answer_above(struct holder *k, int fd, const struct slot *s)
                                   .pid = (int32_t)getpid(),
                                   .supervisor = (int32_t)k->supervisor,
                                   .group = atomic_load(&k->page->group)};
-    struct text store = TEXT_IN(reply.store);
 
-    text_add(&store, k->page->store);
+    control_set_store(reply.store, k->page->store);
     holder_check(k);
     if (s == NULL || k->lost || k->phase != PHASE_HOLDING ||
         (s->state == SLOT_HELD &&
@@ -215,7 +247,6 @@ static void holder_answer_answer(struct holder *k, int fd)
 {
     struct control_request request;
     struct control_reply reply = {.magic = CONTROL_MAGIC};
-    struct text store = TEXT_IN(reply.store);
     struct holder_giving giving;
     struct slot *s;
     bool end = false, forget = false;
@@ -223,7 +254,7 @@ static void holder_answer_answer(struct holder *k, int fd)
     if (!control_receive(fd, &request)) {
         return;
     }
-    text_add(&store, k->page->store);
+    control_set_store(reply.store, k->page->store);
     s = holder_answer_asked_slot(k, &request);
     if (request.verb == CONTROL_ABOVE) {
         holder_answer_above(k, fd, s);
@@ -254,6 +285,13 @@ static void holder_answer_answer(struct holder *k, int fd)
     case CONTROL_FORGET:
         forget = holder_answer_forget(k, request.holder_pid, &reply);
         break;
+    case CONTROL_UNDER:
+        holder_answer_under(k, fd, s, request.lease_ms, &reply);
+        break;
+    case CONTROL_LEAVE:
+        holder_inner_remove(k, request.lease_ms);
+        holder_answer_status(k, s, &reply);
+        break;
     case CONTROL_ABOVE:
         break;
     }
@@ -270,23 +308,37 @@ static void holder_answer_answer(struct holder *k, int fd)
 }
 
 /* With every descriptor in use no asker could be accepted. The asker would
- * take the holder for dead, or wait in vain. So one descriptor is kept in
- * reserve. */
+ * take the holder for dead, or wait in vain. Nor could the command's processes
+ * be seen. So some descriptors are kept in reserve. */
 bool holder_keep_spare(struct holder *k)
 {
-    if (k->spare < 0) {
-        k->spare = fcntl(0, F_DUPFD_CLOEXEC, 3);
+    bool all = true;
+
+    for (size_t i = 0; i < PROC_DESCRIPTORS; i++) {
+        if (k->spare[i] < 0) {
+            k->spare[i] = fcntl(0, F_DUPFD_CLOEXEC, 3);
+        }
+        all = all && k->spare[i] >= 0;
     }
-    return k->spare >= 0;
+    return all;
+}
+
+void holder_free_spare(struct holder *k)
+{
+    for (size_t i = 0; i < PROC_DESCRIPTORS; i++) {
+        if (k->spare[i] >= 0) {
+            close(k->spare[i]);
+        }
+        k->spare[i] = -1;
+    }
 }
 
 static int holder_answer_let_in(struct holder *k)
 {
     int fd = control_accept(k->listener);
 
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE) && k->spare >= 0) {
-        close(k->spare);
-        k->spare = -1;
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+        holder_free_spare(k);
         fd = control_accept(k->listener);
     }
     return fd;

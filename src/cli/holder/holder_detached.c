@@ -128,7 +128,8 @@ void holder_told_to_end(struct holder *k)
         return;
     }
     if (k->lost || (k->holder_pidfd < 0 && k->tie_ns == INT64_MAX)) {
-        holder_release_and_end(k);
+        k->ending = true;
+        return;
     }
     /* Ignored, but read: another one counts once the lock is lost. */
     if (read(k->signals, &info, sizeof info) < 0) {

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -55,15 +56,40 @@ static enum supervisor_why holder_hold_why_of(snib_cause cause)
     return SUPERVISOR_CAUSE_EXPIRED;
 }
 
+static bool holder_hold_ask(const char *address, const char *name,
+                            struct control_request *request,
+                            struct control_reply *ret, pid_t *ret_holder)
+{
+    request->magic = CONTROL_MAGIC;
+    request->name_size = (uint32_t)strlen(name);
+    memcpy(request->name, name, request->name_size);
+    return control_ask_whom(address, request, 500, ret, ret_holder);
+}
+
 bool holder_ask_outer(const char *address, const char *name,
                       struct control_reply *ret, pid_t *ret_holder)
 {
-    struct control_request request = {.magic = CONTROL_MAGIC,
-                                      .verb = CONTROL_STATUS};
+    struct control_request request = {.verb = CONTROL_STATUS};
 
-    request.name_size = (uint32_t)strlen(name);
-    memcpy(request.name, name, request.name_size);
-    return control_ask_whom(address, &request, 500, ret, ret_holder);
+    return holder_hold_ask(address, name, &request, ret, ret_holder);
+}
+
+/* Say that this run is under the lock, or leaves it. A holder of an older
+ * release does not know that, and tells no deadline. */
+static bool holder_hold_ask_under(struct holder *k, const struct slot *s,
+                                  const char *name, enum control_verb verb,
+                                  struct control_reply *ret)
+{
+    struct control_request request = {.verb = verb};
+    pid_t holder;
+
+    if (k->id == 0 && getrandom(&k->id, sizeof k->id, 0) < 0) {
+        return false;
+    }
+    request.lease_ms = k->id;
+    return holder_hold_ask(s->outer, name, &request, ret, &holder) &&
+           (ret->code != 0 || ret->deadline_ns != 0 ||
+            holder_ask_outer(s->outer, name, ret, &holder));
 }
 
 /* The words for a grant that is at risk or lost. */
@@ -111,18 +137,48 @@ static void holder_hold_lose(struct holder *k, struct slot *s, snib_cause cause,
     k->lost = true;
 }
 
-static void holder_hold_check_outer(struct holder *k, struct slot *s,
-                                    const char *name)
+/* The outer holder waits for this run, unless it ended without that: it was
+ * killed. Nobody renews then. An answer that only fails to come keeps the
+ * deadline as it was, if there was one before. */
+static void holder_hold_lose_unanswered(struct holder *k, struct slot *s)
+{
+    if (errno == ECONNREFUSED) {
+        holder_hold_lose(k, s, SNIB_CAUSE_UNREACHABLE,
+                         "the outer holder process has ended");
+    } else if (!s->under) {
+        holder_hold_lose(k, s, SNIB_CAUSE_UNREACHABLE,
+                         "the outer holder process did not answer");
+    }
+}
+
+static void holder_hold_leave(struct holder *k, struct slot *s,
+                              const char *name)
 {
     struct control_reply reply;
-    pid_t holder;
 
-    if (holder_ask_outer(s->outer, name, &reply, &holder)) {
-        if (reply.code != 0) {
-            holder_hold_lose(k, s, (snib_cause)reply.cause, reply.text);
-            return;
-        }
+    if (s->under) {
+        s->under = false;
+        holder_hold_ask_under(k, s, name, CONTROL_LEAVE, &reply);
+    }
+}
+
+static void holder_hold_check_outer(struct holder *k, struct slot *s,
+                                    const char *name, enum control_verb verb)
+{
+    struct control_reply reply;
+
+    if (!holder_hold_ask_under(k, s, name, verb, &reply)) {
+        holder_hold_lose_unanswered(k, s);
+        return;
+    }
+    if (reply.code == 0) {
         s->deadline_ns = reply.deadline_ns;
+        s->under = verb == CONTROL_UNDER;
+        return;
+    }
+    holder_hold_lose(k, s, (snib_cause)reply.cause, reply.text);
+    if (k->plan->rules.on_lost != SUPERVISOR_LOST_KILL) {
+        holder_hold_leave(k, s, name); /* nobody stops the command */
     }
 }
 
@@ -148,7 +204,7 @@ static void holder_hold_check_slot(struct holder *k, size_t i)
     int64_t now;
 
     if (s->state == SLOT_OUTER) {
-        holder_hold_check_outer(k, s, k->plan->names[i]);
+        holder_hold_check_outer(k, s, k->plan->names[i], CONTROL_UNDER);
         return;
     }
     if (s->state != SLOT_HELD) {
@@ -355,8 +411,9 @@ static void holder_hold_leave_outer(struct holder *k, size_t i,
     struct slot *s = &k->slots[i];
 
     if (s->state == SLOT_OUTER && k->phase == PHASE_HOLDING) {
-        holder_hold_check_outer(k, s, k->plan->names[i]);
+        holder_hold_check_outer(k, s, k->plan->names[i], CONTROL_LEAVE);
     }
+    holder_hold_leave(k, s, k->plan->names[i]);
     if (s->state == SLOT_LOST && s->lock == NULL && !g->lost) {
         holder_hold_note_lost(g, s->cause, s->lost_text);
     }

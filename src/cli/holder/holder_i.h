@@ -9,10 +9,11 @@
  *
  * Files, the lower ones first (each calls only files that stand before it):
  * holder_multi.c (the wait for several names) · holder_hold.c (the grants) ·
- * holder_above.c (locks held above) · holder_end.c (the end) · holder_fail.c
- * (nothing is acquired) · holder_nested.c (waiting for oneself) ·
- * holder_offer.c, holder_detached.c, holder_answer.c (grants are offered, kept
- * without a supervisor, asked for) · holder_grant.c (all is held) ·
+ * holder_above.c (locks held above) · holder_end.c (the end) · holder_fds.c (no
+ * descriptor of the user's) · holder_fail.c (nothing is acquired) · holder_nested.c (waiting for oneself) ·
+ * holder_offer.c, holder_detached.c, holder_inner.c, holder_answer.c (grants
+ * are offered, kept without a supervisor, run under by other runs, asked for) ·
+ * holder_grant.c (all is held) ·
  * holder_acquire.c (from the names to that) · holder.c (the loop).
  */
 #ifndef SNIB_CLI_HOLDER_I_H
@@ -23,6 +24,7 @@
 
 #include "cli/store/look.h"
 #include "cli/supervisor/plan.h"
+#include "cli/supervisor/proc.h"
 #include "cli/words/waitline.h"
 #include "snib/inspect.h"
 #include "snib/multi.h"
@@ -44,10 +46,11 @@ struct slot {
     char lost_text[SNIB_EXPLAIN_TEXT]; /* the cause in words; "": not known */
     bool at_risk;                      /* and the supervisor was told */
     char outer[CONTROL_ADDRESS_MAX];   /* OUTER: address of its holder */
-    pid_t outer_pid;                   /* OUTER: its holder; 0: not seen */
-    char client_id[PLAN_OWNER_MAX];    /* OUTER: who holds it */
-    bool covered;                      /* OUTER: its kind is strong enough */
-    int64_t outer_ttl_ns;              /* OUTER: its lease; 0: not known */
+    bool under;      /* OUTER: its holder knows of this run, and waits for it */
+    pid_t outer_pid; /* OUTER: its holder; 0: not seen */
+    char client_id[PLAN_OWNER_MAX]; /* OUTER: who holds it */
+    bool covered;                   /* OUTER: its kind is strong enough */
+    int64_t outer_ttl_ns;           /* OUTER: its lease; 0: not known */
     /* Not OUTER though SNIB_HELD has the name: errno of asking that holder, or
      * the store it holds the name at; 0, "": no such entry. */
     int outer_error;
@@ -72,15 +75,26 @@ struct several {
     atomic_bool answered;
 };
 
+enum { INNER_MAX = 32 };
+
+/* A snib run --reentrant that runs its command under a lock of this holder. */
+struct inner {
+    int64_t id;       /* what it has drawn; 0: this one is free */
+    int64_t until_ns; /* the deadline that it was told last */
+    /* Its two processes, and when they started; 0: not known. */
+    pid_t holder, supervisor;
+    int64_t holder_start, supervisor_start;
+};
+
 struct holder {
     const struct plan *plan;
     struct plan_page *page;
     int socket;       /* to the supervisor; -1 when detached */
     pid_t supervisor; /* the parent */
     int listener;
-    /* Spare descriptor to accept a connection with, when all others are in
-     * use. */
-    int spare;
+    /* Spare descriptors for when all others are in use: to accept a connection
+     * with, or to look at processes. */
+    int spare[PROC_DESCRIPTORS];
     /* eventfd: on_change was called, or `several` is answered. */
     int changed;
     struct snib_client *client;
@@ -127,8 +141,14 @@ struct holder {
     /* Renew by an explicit request then, when the grace is long. */
     int64_t renew_ns;
     int64_t guard_ns; /* kill the command's group then */
-    /* How many scans in a row found no process that had left the group. */
-    int clean;
+    /* How many scans in a row found no process that had left the group; how
+     * many there were. */
+    int clean, scans;
+    int64_t id; /* CONTROL_UNDER: drawn by this run; 0: not yet */
+    struct inner inner[INNER_MAX];
+    int64_t more_until_ns; /* the latest until_ns of those beyond these */
+    bool ending;           /* release when no inner run is left */
+    int64_t asked_ns;      /* somebody asked for the release then */
     /* Withdraw an offer that the supervisor has not taken by then. */
     int64_t offer_ns;
     /* The inspection for the waiting line that is under way, or NULL. */
@@ -150,10 +170,15 @@ _Noreturn void holder_release_and_end(struct holder *);
  * cannot be kept without it. */
 _Noreturn void holder_cannot(struct holder *, const char *what);
 
+/* holder_fds.c: keep stderr until the grant, the socket to the supervisor, and
+ * the plan's holder_pidfd. */
+void holder_close_inherited(struct holder *);
+
 /* holder_hold.c */
 bool holder_tell(const struct holder *, enum plan_message_kind, int code,
                  enum supervisor_why, const char *text);
-/* Ask the holder at address how long its lease of name still is. */
+/* Ask the holder at address how long its lease of name still is. False: errno,
+ * as of control_ask. */
 bool holder_ask_outer(const char *address, const char *name,
                       struct control_reply *ret, pid_t *ret_holder);
 /* Check all grants; publish the earliest deadline if it is later than before;
@@ -276,9 +301,19 @@ void holder_multi_stop(struct holder *);
 /* The missing name, of one or several; NULL: none is missing just now. */
 const char *holder_missing_name(struct holder *);
 
+/* holder_inner.c: the runs that run under a lock of this holder. */
+
+/* The process at fd runs under it until until_ns, at least. */
+void holder_inner_add(struct holder *, int fd, int64_t id, int64_t until_ns);
+void holder_inner_remove(struct holder *, int64_t id);
+/* When is the last of them over, at the latest? 0: there is none. */
+int64_t holder_inner_until(struct holder *);
+
 /* holder_answer.c: answer one request at the private socket; keep a spare
- * descriptor for that. False: there is none, errno. */
+ * descriptor for that. False: there is none, errno. Free those, for a look at
+ * processes. */
 void holder_hear_asker(struct holder *);
 bool holder_keep_spare(struct holder *);
+void holder_free_spare(struct holder *);
 
 #endif

@@ -20,6 +20,7 @@
 
 #include "cli/cli.h"
 #include "cli/holder/control.h"
+#include "cli/store/storeurl.h"
 #include "cli/supervisor/supervisor_step.h"
 #include "snib/sys.h"
 
@@ -75,7 +76,7 @@ struct plan_page {
     char client_id[PLAN_OWNER_MAX];
     char detached_grant[SNIB_GRANT_TEXT]; /* what release needs */
     char address[CONTROL_ADDRESS_MAX];
-    char store[CONTROL_STORE_MAX];
+    char store[STOREURL_MAX]; /* "": longer than that */
     int32_t holder_process_pid;
 };
 

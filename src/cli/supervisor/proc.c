@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "cli/supervisor/proc.h"
+#include "cli/supervisor/proc_i.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -16,17 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-struct stat_fields {
-    char state;
-    pid_t parent;
-    pid_t group;
-    int64_t start;
-};
 
 int64_t proc_now(void)
 {
@@ -36,7 +29,7 @@ int64_t proc_now(void)
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-static ssize_t proc_read_whole(const char *path, char *to, size_t size)
+ssize_t proc_read_whole(const char *path, char *to, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t used;
@@ -52,11 +45,12 @@ static ssize_t proc_read_whole(const char *path, char *to, size_t size)
     return used;
 }
 
-static bool proc_read_stat(pid_t pid, struct stat_fields *ret)
+bool proc_read_stat(pid_t pid, struct stat_fields *ret)
 {
     char path[64], line[1024];
     const char *after;
     int parent, group;
+    long threads;
     unsigned long long start;
 
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -67,14 +61,20 @@ static bool proc_read_stat(pid_t pid, struct stat_fields *ret)
     if (after == NULL ||
         sscanf(after + 1,
                " %c %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-               "%*s %*s %*s %llu",
-               &ret->state, &parent, &group, &start) != 4) {
+               "%*s %ld %*s %llu",
+               &ret->state, &parent, &group, &threads, &start) != 5) {
         return false;
     }
     ret->parent = parent;
     ret->group = group;
+    ret->threads = threads;
     ret->start = (int64_t)start;
     return true;
+}
+
+bool proc_is_dead(const struct stat_fields *s)
+{
+    return s->state == 'X' || (s->state == 'Z' && s->threads <= 1);
 }
 
 void proc_boot_id(char ret[PROC_BOOT_ID])
@@ -109,7 +109,17 @@ bool proc_ended(pid_t pid)
 {
     struct stat_fields s;
 
-    return pid > 0 && proc_read_stat(pid, &s) && s.state == 'Z';
+    return pid > 0 && proc_read_stat(pid, &s) && proc_is_dead(&s);
+}
+
+bool proc_is_gone(pid_t pid, int64_t start)
+{
+    struct stat_fields s;
+
+    if (proc_read_stat(pid, &s)) {
+        return proc_is_dead(&s) || s.start != start;
+    }
+    return kill(pid, 0) != 0 && errno == ESRCH;
 }
 
 pid_t proc_parent(pid_t pid)
@@ -261,31 +271,131 @@ bool proc_same_program(pid_t a, pid_t b)
     return m > 0 && m == n && memcmp(one, two, (size_t)m) == 0;
 }
 
-/* Call each(pid, data) for every process until it returns true. */
-static bool proc_for_each(bool (*each)(pid_t, void *), void *data)
+static size_t list_room; /* of proc_list_pids, which stays allocated */
+pid_t *proc_list_pids;
+size_t proc_list_count;
+
+static bool proc_list_add(pid_t pid)
+{
+    if (proc_list_count == list_room) {
+        size_t room = list_room > 0 ? 2 * list_room : 1024;
+        pid_t *more = reallocarray(proc_list_pids, room, sizeof *more);
+
+        if (more == NULL) {
+            return false;
+        }
+        proc_list_pids = more;
+        list_room = room;
+    }
+    proc_list_pids[proc_list_count++] = pid;
+    return true;
+}
+
+bool proc_list(void)
 {
     DIR *dir = opendir("/proc");
     struct dirent *entry;
-    bool found = false;
+    bool all = true;
 
+    proc_list_count = 0;
     if (dir == NULL) {
         return false;
     }
-    while (!found && (entry = readdir(dir)) != NULL) {
-        if (isdigit((unsigned char)entry->d_name[0])) {
-            found = each((pid_t)atoi(entry->d_name), data);
-        }
+    while (all && (errno = 0, entry = readdir(dir)) != NULL) {
+        all = !isdigit((unsigned char)entry->d_name[0]) ||
+              proc_list_add((pid_t)atoi(entry->d_name));
     }
+    all = all && errno == 0;
     closedir(dir);
-    return found;
+    return all;
 }
 
-static bool proc_runs_in_group(pid_t pid, void *data)
+/* One child more, with a space behind it; false: it does not fit. */
+static bool proc_add_child(char *to, size_t size, size_t *used, int pid)
+{
+    int n = snprintf(to + *used, size - *used, "%d ", pid);
+
+    if (n < 0 || (size_t)n >= size - *used) {
+        to[*used] = '\0';
+        return false;
+    }
+    *used += (size_t)n;
+    return true;
+}
+
+/* Is the entry of /proc a child of parent? One that was reaped is none. */
+static enum proc_seen proc_is_child(const char *entry, pid_t parent, bool *yes)
 {
     struct stat_fields s;
 
-    return proc_read_stat(pid, &s) && s.group == *(pid_t *)data &&
-           s.state != 'Z' && s.state != 'X';
+    *yes = false;
+    if (!isdigit((unsigned char)entry[0])) {
+        return PROC_SEEN;
+    }
+    errno = ESRCH;
+    if (!proc_read_stat((pid_t)atoi(entry), &s)) {
+        return proc_how_failed();
+    }
+    *yes = s.parent == parent;
+    return PROC_SEEN;
+}
+
+/* readdir would allocate. */
+bool proc_read_children(pid_t parent, char *to, size_t size)
+{
+    static _Alignas(long) char entries[16 * 1024];
+    size_t used = 0;
+    long n;
+    int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool all = fd >= 0, yes;
+
+    to[0] = '\0';
+    while (all &&
+           (n = syscall(SYS_getdents64, fd, entries, sizeof entries)) != 0) {
+        const char *end = entries + n;
+
+        all = n > 0;
+        for (const char *at = entries; all && at < end;) {
+            const struct dirent64 *e = (const void *)at;
+
+            all = proc_is_child(e->d_name, parent, &yes) != PROC_SEEN_NOT;
+            if (yes && !proc_add_child(to, size, &used, atoi(e->d_name))) {
+                close(fd);
+                return true; /* the rest is seen once these have ended */
+            }
+            at += e->d_reclen;
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return all;
+}
+
+enum proc_seen proc_how_failed(void)
+{
+    switch (errno) {
+    case ENOENT:
+    case ESRCH:
+        return PROC_SEEN_GONE;
+    case EACCES:
+    case EPERM:
+        return PROC_SEEN_BARRED;
+    default:
+        return PROC_SEEN_NOT;
+    }
+}
+
+/* Can it run, and is it in the group? One that cannot be looked at counts. */
+static bool proc_runs_in_group(pid_t pid, pid_t group)
+{
+    struct stat_fields s;
+
+    errno = 0;
+    if (!proc_read_stat(pid, &s)) {
+        return proc_how_failed() == PROC_SEEN_NOT;
+    }
+    return s.group == group && !proc_is_dead(&s);
 }
 
 bool proc_group_alive(pid_t pgid)
@@ -293,124 +403,13 @@ bool proc_group_alive(pid_t pgid)
     if (kill(-pgid, 0) != 0 && errno == ESRCH) {
         return false;
     }
-    return proc_for_each(proc_runs_in_group, &pgid);
-}
-
-/* -- the mark ----------------------------------------------------------------
- *
- * A process that makes itself a daemon closes descriptors, clears its
- * environment, leaves its group and loses its parent. The limits stay through
- * all of that, and /proc shows them. RLIMIT_LOCKS has had no effect since Linux
- * 2.4.25; its soft value is the mark: 61 of the random bits of the holder's
- * address. A nested run replaces it. So a process that is killed for its mark
- * may have descendants with another one, and a holder waits for the holders of
- * the runs that are nested in its own. */
-
-static rlim_t proc_mark_of(const char *address)
-{
-    const char *random = strchr(address, '.');
-
-    return random == NULL ? 0
-                          : (rlim_t)(strtoull(random + 1, NULL, 16) >> 3) |
-                                ((rlim_t)1 << 61);
-}
-
-void proc_set_mark(const char *address)
-{
-    struct rlimit limit;
-    rlim_t mark = proc_mark_of(address);
-
-    if (mark != 0 && getrlimit(RLIMIT_LOCKS, &limit) == 0 &&
-        limit.rlim_max >= mark) {
-        limit.rlim_cur = mark;
-        if (setrlimit(RLIMIT_LOCKS, &limit) != 0) {
-            return; /* the environment has a mark, too */
-        }
+    if (!proc_list()) {
+        return true;
     }
-}
-
-struct marked {
-    const char *address;
-    rlim_t mark;
-    bool spare_holders;
-    int count;
-};
-
-static bool proc_limits_have(pid_t pid, rlim_t mark)
-{
-    char path[64], text[4096];
-    const char *line;
-
-    snprintf(path, sizeof path, "/proc/%d/limits", (int)pid);
-    return mark != 0 && proc_read_whole(path, text, sizeof text) > 0 &&
-           (line = strstr(text, "\nMax file locks")) != NULL &&
-           strtoull(line + sizeof "\nMax file locks" - 1, NULL, 10) == mark;
-}
-
-static bool proc_environ_has(pid_t pid, const char *address)
-{
-    static char bytes[256 * 1024];
-    char path[64];
-    size_t used = 0;
-    ssize_t n;
-    int fd;
-
-    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return false;
-    }
-    while ((n = TEMP_FAILURE_RETRY(
-                read(fd, bytes + used, sizeof bytes - 1 - used))) > 0) {
-        used += (size_t)n;
-    }
-    close(fd);
-    bytes[used] = '\0';
-    for (const char *p = bytes; p < bytes + used; p += strlen(p) + 1) {
-        if (strncmp(p, "SNIB_HELD=", 10) == 0) {
-            return strstr(p, address) != NULL;
+    for (size_t i = 0; i < proc_list_count; i++) {
+        if (proc_runs_in_group(proc_list_pids[i], pgid)) {
+            return true;
         }
     }
     return false;
-}
-
-static bool proc_is_holder(pid_t pid)
-{
-    char path[64], text[32];
-
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-    return proc_read_whole(path, text, sizeof text) > 0 &&
-           strcmp(text, "snib-keeper\n") == 0;
-}
-
-/* The pidfd is opened before the checks, so that the signal goes to the process
- * that was checked. */
-static bool kill_marked(pid_t pid, void *data)
-{
-    struct marked *m = data;
-    struct stat_fields s;
-    int fd, sig;
-
-    if (pid == getpid() || (fd = (int)syscall(SYS_pidfd_open, pid, 0)) < 0) {
-        return false;
-    }
-    if ((proc_limits_have(pid, m->mark) || proc_environ_has(pid, m->address)) &&
-        proc_read_stat(pid, &s) && s.state != 'Z' && s.state != 'X') {
-        sig = m->spare_holders && proc_is_holder(pid) ? SIGTERM : SIGKILL;
-        if (syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0) == 0) {
-            m->count++;
-        }
-    }
-    close(fd);
-    return false;
-}
-
-int proc_kill_marked(const char *address, bool spare_holders)
-{
-    struct marked m = {.address = address,
-                       .mark = proc_mark_of(address),
-                       .spare_holders = spare_holders};
-
-    proc_for_each(kill_marked, &m);
-    return m.count;
 }

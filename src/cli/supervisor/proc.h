@@ -22,8 +22,11 @@ bool proc_is_ours(void);
 /* Start time in clock ticks since boot. Pid and start time together name one
  * process for sure. 0: no such process. */
 int64_t proc_start(pid_t);
-/* Is it a zombie? It waits for a parent that may never reap it. */
+/* Is it a zombie, no thread of which runs? It waits for a parent that may never
+ * reap it. */
 bool proc_ended(pid_t);
+/* Has the process that was started then surely ended? */
+bool proc_is_gone(pid_t, int64_t start);
 /* 0: none or not known. */
 pid_t proc_parent(pid_t);
 bool proc_is_ancestor(pid_t candidate, pid_t of);
@@ -43,6 +46,10 @@ pid_t proc_group(pid_t); /* 0: not known */
  * name another process. No allocation. */
 bool proc_next_pid(const char **at, pid_t *ret);
 
+/* The children of `parent` as that file lists them, for a kernel without it. No
+ * allocation. False: they cannot be seen, errno. */
+bool proc_read_children(pid_t parent, char *to, size_t size);
+
 /* Is `pid` blocked in a wait for its children, has one child, namely `child`,
  * and has no other thread that could do something meanwhile? Then it does
  * nothing before that child changes its state, or a signal comes. PROC_RUNS: it
@@ -52,7 +59,9 @@ enum proc_waits { PROC_WAITS, PROC_RUNS, PROC_WAITS_NOT };
 enum proc_waits proc_only_waits(pid_t pid, pid_t child);
 
 /* Can a member of the group still run? Zombies cannot: they only wait for a
- * parent that may never reap them. */
+ * parent that may never reap them. (A process with a thread that runs is none,
+ * even where /proc shows its first thread as one.) True, too, when /proc cannot
+ * be read just now. */
 bool proc_group_alive(pid_t pgid);
 
 /* Mark this process and everything that it will start with the address of its
@@ -60,10 +69,22 @@ bool proc_group_alive(pid_t pgid);
  * descriptors and clear their environment. */
 void proc_set_mark(const char *address);
 
+enum proc_marked {
+    PROC_MARKED_NONE,
+    /* None was found. But a process ended while all were looked at, and may
+     * have been a marked one that left a child. */
+    PROC_MARKED_PERHAPS,
+    /* None was found. But not all could be looked at, for want of a descriptor
+     * or of memory, say. */
+    PROC_MARKED_UNSEEN,
+    PROC_MARKED /* one was found, and signalled */
+};
+
 /* KILL every process but this one that has the mark, or whose initial
  * environment has the address inside SNIB_HELD. With spare_holders the holder
- * of a nested snib run gets only TERM, because it tidies up by itself. Returns
- * how many processes there were. */
-int proc_kill_marked(const char *address, bool spare_holders);
+ * of a nested snib run gets only TERM, because it tidies up by itself. Needs
+ * PROC_DESCRIPTORS. */
+enum { PROC_DESCRIPTORS = 2 };
+enum proc_marked proc_kill_marked(const char *address, bool spare_holders);
 
 #endif

@@ -122,36 +122,35 @@ static void supervisor_start_command(struct body *b)
     supervisor_open_gate(b);
 }
 
-/* Did the supervisor's child fail before the exec, or does the command itself
- * use 126, 127 or 70? Only the former sends an errno through the gate. */
-static void supervisor_ended_event(struct body *b, int status,
-                                   struct supervisor_event *ev)
+/* A process of the command has ended. As long as it cannot be seen whether
+ * others are left the command counts as not ended: the lock is kept, and the
+ * loop calls this again. */
+static void supervisor_tell_end(struct body *b)
 {
-    int error;
+    enum { TELL_AT = 50 }; /* after a second */
+    int left = supervisor_others_left(b);
+    struct supervisor_event ev = b->end;
 
-    *ev = (struct supervisor_event){.kind = SUPERVISOR_EV_ENDED,
-                                    .why = SUPERVISOR_CAUSE_EXITED};
-    if (WIFSIGNALED(status)) {
-        ev->code = CLI_SIGNAL + WTERMSIG(status);
-        ev->why = SUPERVISOR_CAUSE_SIGNALLED;
+    if (left < 0) {
+        if (++b->unseen == TELL_AT) {
+            say("%s: cannot see in /proc whether the command left processes "
+                "behind (%s): the lock is kept until that can be seen",
+                shown(b->plan->names[0]), strerror(errno));
+        }
         return;
     }
-    ev->code = WEXITSTATUS(status);
-    if ((ev->code == CLI_NOT_FOUND || ev->code == CLI_NOT_EXECUTABLE ||
-         ev->code == CLI_INTERNAL) &&
-        TEMP_FAILURE_RETRY(recv(b->gate, &error, sizeof error, MSG_DONTWAIT)) ==
-            (ssize_t)sizeof error) {
-        ev->why = ev->code == CLI_NOT_FOUND  ? SUPERVISOR_CAUSE_NOT_FOUND
-                  : ev->code == CLI_INTERNAL ? SUPERVISOR_CAUSE_INTERNAL
-                                             : SUPERVISOR_CAUSE_NOT_EXECUTABLE;
-        supervisor_say_not_begun(b, error);
+    b->unseen = 0;
+    b->end.kind = SUPERVISOR_EV_EMPTY;
+    ev.others = left > 0;
+    if (ev.kind != SUPERVISOR_EV_ENDED) {
+        ev.kind = ev.others ? SUPERVISOR_EV_ADOPTED : SUPERVISOR_EV_EMPTY;
     }
+    step(b, &ev);
 }
 
 static void supervisor_reap(struct body *b)
 {
-    struct supervisor_event ev = {.kind = SUPERVISOR_EV_EMPTY};
-    bool ended_now = false, news = false;
+    bool news = false;
     int status;
     pid_t pid;
 
@@ -169,19 +168,14 @@ static void supervisor_reap(struct body *b)
         }
         news = true;
         if (pid == b->command) {
-            b->command_ended = ended_now = true;
+            b->command_ended = true;
             supervisor_take_back(b);
-            supervisor_ended_event(b, status, &ev);
+            supervisor_ended_event(b, status, &b->end);
         }
     }
-    if (!news || !b->command_ended) {
-        return;
+    if (news && b->command_ended) {
+        supervisor_tell_end(b);
     }
-    ev.others = supervisor_others_left(b);
-    if (!ended_now) {
-        ev.kind = ev.others ? SUPERVISOR_EV_ADOPTED : SUPERVISOR_EV_EMPTY;
-    }
-    step(b, &ev);
 }
 
 /* A holder that is gone may have told a cause before: that message is still to
@@ -453,11 +447,12 @@ static bool supervisor_loop_over(const struct body *b)
 
 /* Without memory poll fails. Nothing may end for that: look at every descriptor
  * (none blocks), and try again. */
-static void supervisor_poll_all(struct pollfd *fds, nfds_t count)
+static void supervisor_poll_all(struct pollfd *fds, nfds_t count,
+                                int timeout_ms)
 {
     const struct timespec pause = {.tv_nsec = 10 * SUPERVISOR_MS};
 
-    if (poll(fds, count, -1) >= 0) {
+    if (poll(fds, count, timeout_ms) >= 0) {
         return;
     }
     if (errno != EINTR) {
@@ -479,13 +474,15 @@ static void supervisor_drain(int timer)
 
 void supervisor_loop(struct body *b)
 {
+    enum { LOOK_AGAIN_MS = 20 };
+
     while (!supervisor_loop_over(b)) {
         struct pollfd fds[3] = {{.fd = b->socket, .events = POLLIN},
                                 {.fd = b->signals, .events = POLLIN},
                                 {.fd = b->timer, .events = POLLIN}};
 
         supervisor_arm(b);
-        supervisor_poll_all(fds, 3);
+        supervisor_poll_all(fds, 3, b->unseen > 0 ? LOOK_AGAIN_MS : -1);
         if (fds[2].revents != 0) {
             supervisor_drain(b->timer);
         }
@@ -496,6 +493,9 @@ void supervisor_loop(struct body *b)
         }
         if (fds[1].revents != 0) {
             supervisor_hear_signals(b);
+        }
+        if (b->unseen > 0) {
+            supervisor_tell_end(b);
         }
     }
 }

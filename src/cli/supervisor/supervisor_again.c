@@ -40,6 +40,8 @@ static bool supervisor_again_open_again(struct body *b, struct plan *plan)
     b->holder = b->command = 0;
     b->handed_over = b->command_ended = b->group_gone = b->term_sent = false;
     b->holder_gone = b->stopped_self = false;
+    b->end = (struct supervisor_event){.kind = SUPERVISOR_EV_EMPTY};
+    b->unseen = 0;
     b->risk_text[0] = b->lost_text[0] = '\0';
     supervisor_init(&b->supervisor, &plan->rules, plan->started_ns);
     if (!supervisor_fork_holder(b)) {

@@ -23,27 +23,27 @@
 
 static char children_bytes[64 * 1024];
 
-/* Children that do not fit into the buffer are seen once others have ended. */
-static void supervisor_group_read_children(void)
+/* Children that do not fit into the buffer are seen once others have ended.
+ * False: they cannot be seen just now. */
+static bool supervisor_group_read_children(void)
 {
     size_t used = 0;
+    ssize_t n = 1;
     int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
 
     children_bytes[0] = '\0';
-    if (fd < 0) {
-        return; /* a kernel without it: only the group is known */
+    if (fd < 0) { /* a kernel without that file, or no descriptor */
+        return proc_read_children(getpid(), children_bytes,
+                                  sizeof children_bytes);
     }
-    while (used < sizeof children_bytes - 1) {
-        ssize_t n = TEMP_FAILURE_RETRY(
+    while (n > 0 && used < sizeof children_bytes - 1) {
+        n = TEMP_FAILURE_RETRY(
             read(fd, children_bytes + used, sizeof children_bytes - 1 - used));
-
-        if (n <= 0) {
-            break;
-        }
-        used += (size_t)n;
+        used += n > 0 ? (size_t)n : 0;
     }
     close(fd);
     children_bytes[used] = '\0';
+    return n >= 0;
 }
 
 int supervisor_signal_adopted(const struct body *b, int sig)
@@ -52,7 +52,9 @@ int supervisor_signal_adopted(const struct body *b, int sig)
     pid_t pid;
     int count = 0;
 
-    supervisor_group_read_children();
+    if (!supervisor_group_read_children()) {
+        return -1;
+    }
     while (proc_next_pid(&at, &pid)) {
         if (pid == b->holder || (pid == b->command && !b->command_ended)) {
             continue;
@@ -72,13 +74,13 @@ void supervisor_signal_group(struct body *b, int sig)
     }
 }
 
-bool supervisor_others_left(struct body *b)
+int supervisor_others_left(struct body *b)
 {
     if (b->command_ended && !b->group_gone && kill(-b->command, 0) != 0 &&
         errno == ESRCH) {
         b->group_gone = true;
     }
-    return !b->group_gone || supervisor_signal_adopted(b, 0) > 0;
+    return b->group_gone ? supervisor_signal_adopted(b, 0) : 1;
 }
 
 static bool supervisor_group_have_foreground(const struct body *b)

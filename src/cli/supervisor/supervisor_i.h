@@ -18,6 +18,10 @@ struct body {
     pid_t holder, command;
     bool command_ended; /* reaped */
     bool group_gone;    /* never signal that number again */
+    /* What the end of a process means, as long as it cannot be seen whether
+     * others are left; how often that was tried in vain. */
+    struct supervisor_event end;
+    int unseen;
     bool term_sent;
     bool stopped_self; /* by Ctrl-Z; CONT continues the command, too */
     bool holder_gone;  /* reaped */
@@ -45,11 +49,13 @@ int supervisor_live(struct body *);
 /* supervisor_group.c: all processes of the command. */
 
 /* Signal the adopted: children that are neither holder nor command. Signal 0
- * only counts them. */
+ * only counts them. How many there are; -1: they cannot be seen just now, for
+ * want of a descriptor, say. */
 int supervisor_signal_adopted(const struct body *, int sig);
 void supervisor_signal_group(struct body *, int sig);
-/* After the command itself has ended: is a process of its left? */
-bool supervisor_others_left(struct body *);
+/* After the command itself has ended: how many processes of its are left, at
+ * least? -1: that cannot be seen just now. */
+int supervisor_others_left(struct body *);
 
 /* supervisor_left.c: are those only holder processes of snib acquire whose
  * script has ended, so that they end by themselves? */
@@ -72,8 +78,12 @@ int supervisor_exit_status(const struct body *);
 void supervisor_report(const struct body *, int code);
 void supervisor_keep_status_fd(struct body *, int fd);
 
-/* supervisor_command.c: in the child. */
+/* supervisor_command.c: in the child; how that ended. */
 _Noreturn void supervisor_become_command(struct body *, pid_t supervisor,
                                          int gate, int lease);
+/* In the supervisor: the event of the command's end. Says why the exec failed,
+ * if it did. */
+void supervisor_ended_event(const struct body *, int status,
+                            struct supervisor_event *ret);
 
 #endif

@@ -50,6 +50,9 @@ bool supervisor_fork_holder(struct body *b)
     b->holder_done = false;
     b->holder = fork();
     if (b->holder == 0) {
+        /* With it open the holder would never read that this process has
+         * ended. */
+        close(pair[0]);
         holder_main(b->plan, b->page, pair[1]);
     }
     close(pair[1]);
@@ -67,7 +70,8 @@ bool supervisor_open(struct body *b, const struct plan *plan)
                        .lease = -1,
                        .terminal = -1,
                        .status = -1,
-                       .armed = SUPERVISOR_NEVER};
+                       .armed = SUPERVISOR_NEVER,
+                       .end = {.kind = SUPERVISOR_EV_EMPTY}};
     supervisor_init(&b->supervisor, &plan->rules, plan->started_ns);
     b->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (b->timer < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
