@@ -125,6 +125,26 @@ def test_a_run_that_was_killed_whole_is_not_waited_for(sqlite):
     assert not sqlite.held("a")
 
 
+def test_release_waits_for_a_run_whose_holder_was_killed(sqlite):
+    """Its supervisor kills the command, and may be slow."""
+    mark = sqlite.path("inner")
+    grant = sqlite.acquire("-t", "10m", "a").stdout.strip()
+    p = sqlite.start("run", "-q", "--reentrant", "a", "--", "sh", "-c",
+                     'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 1000',
+                     mark, env={"SNIB_HELD": "a=" + grant.split(":")[1]})
+    inner, keeper = read_pid(mark), keeper_of(p.pid)
+    kill(p.pid, signal.SIGSTOP)
+    eventually(lambda: stopped(p.pid))
+    kill(keeper, signal.SIGKILL)
+    r = sqlite.start("release", grant)
+    assert "a: is released when" in r.stderr.readline()
+    assert runs(inner) and sqlite.held("a")
+    kill(p.pid, signal.SIGCONT)
+    assert r.wait(patience(20)) == 0
+    assert not runs(inner) and not sqlite.held("a")
+    assert p.wait(patience(10)) == 76
+
+
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_copy_of_snib_elsewhere_is_dead_before_the_next(store, killed):
     """It is not recognised as one that the outer run did not start. Its command
