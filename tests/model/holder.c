@@ -159,7 +159,7 @@ static void sup_died(struct world *w)
     w->holder_socket = w->holder_reset = w->to_holder_count = 0;
     memset(w->to_holder, 0, sizeof w->to_holder);
     if (w->phase == HOLDING) {
-        /* holder.c| holder_kill_command(k); */
+        /* holder.c| k->phase == PHASE_HOLDING && !holder_kill_command(k) */
         w->holder_at = KILLS;
         return;
     }
@@ -366,7 +366,7 @@ static void guard(struct world *w)
          * &group, PLAN_TOO_LATE) && */
         if (w->page_group == PUBLISHED) {
             group_kill(w);
-            /* holder.c| proc_kill_marked(k->page->address, true) > 0 */
+            /* holder.c| proc_kill_marked(k->page->address, true) */
             away_kill(w);
         } else {
             w->page_group = TOO_LATE;

@@ -143,8 +143,8 @@ static bool adopted(const struct world *w)
     return w->away == ALIVE && w->leader >= ZOMBIE;
 }
 
-/* supervisor_group.c| return !b->group_gone || supervisor_signal_adopted(b, 0)
- * > 0; */
+/* supervisor_group.c| return b->group_gone ? supervisor_signal_adopted(b, 0)
+ * : 1; */
 static bool others_left(struct world *w)
 {
     if (w->reaped && w->leader == REAPED && w->member == NOBODY) {
@@ -425,7 +425,7 @@ static void reap(struct world *w)
     if (!news || !w->reaped) {
         return;
     }
-    /* supervisor.c| ev.others = supervisor_others_left(b); */
+    /* supervisor.c| int left = supervisor_others_left(b); */
     ev.others = others_left(w);
     if (ended_now) {
         ev.kind = SUPERVISOR_EV_ENDED;

@@ -25,9 +25,10 @@ int main(void)
 #define HELLO                                                                  \
     "*6\r\n$6\r\nserver\r\n$5\r\nredis\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n" \
     "$4\r\nrole\r\n$6\r\nmaster\r\n"
-#define PROBE "*2\r\n*0\r\n:0\r\n"
-#define TIME  "*2\r\n$10\r\n1790000000\r\n$6\r\n250000\r\n"
-#define GRANT "*5\r\n:1\r\n:1790000000300\r\n:7\r\n:31\r\n:30000\r\n"
+#define PROBE  "*2\r\n*0\r\n:0\r\n"
+#define LAYOUT "+OK\r\n$1\r\n1\r\n"
+#define TIME   "*2\r\n$10\r\n1790000000\r\n$6\r\n250000\r\n"
+#define GRANT  "*5\r\n:1\r\n:1790000000300\r\n:7\r\n:31\r\n:30000\r\n"
 
 static struct snib_error e;
 
@@ -235,7 +236,7 @@ static void an_event_loop_waits_for_no_login(void **state)
     assert_int_equal(program.port, atoi(strrchr(url, ':') + 1));
     sem_post(&program.go);
     hears(c, peer, "AUTH\r\n$4\r\nanna\r\n$6\r\ns3cret\r\n");
-    says(peer, HELLO PROBE TIME);
+    says(peer, HELLO PROBE LAYOUT TIME);
     hears(c, peer, "snib:{a}");
     says(peer, GRANT);
     while (!snib_client_next(c, &event, sizeof event)) {

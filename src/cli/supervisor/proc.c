@@ -279,7 +279,7 @@ static bool proc_list_add(pid_t pid)
 {
     if (proc_list_count == list_room) {
         size_t room = list_room > 0 ? 2 * list_room : 1024;
-        pid_t *more = reallocarray(proc_list_pids, room, sizeof *more);
+        pid_t *more = realloc(proc_list_pids, room * sizeof *more);
 
         if (more == NULL) {
             return false;

@@ -30,7 +30,7 @@ static bool supervisor_left_read(const char *path, char *ret, size_t size)
     used = TEMP_FAILURE_RETRY(read(fd, ret, size - 1));
     close(fd);
     ret[used > 0 ? used : 0] = '\0';
-    return used > 0;
+    return used >= 0;
 }
 
 static bool supervisor_left_is_holder(pid_t pid)
@@ -40,6 +40,23 @@ static bool supervisor_left_is_holder(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
     return supervisor_left_read(path, text, sizeof text) &&
            strcmp(text, "snib-keeper\n") == 0;
+}
+
+/* Is it ending by now? The kernel closes its descriptors one by one then. */
+static bool supervisor_left_exits(pid_t pid)
+{
+    enum { PF_EXITING = 4 };
+    char path[64], text[512];
+    const char *after;
+    unsigned flags = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (!supervisor_left_read(path, text, sizeof text) ||
+        (after = strrchr(text, ')')) == NULL ||
+        sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) != 1) {
+        return false;
+    }
+    return (flags & PF_EXITING) != 0;
 }
 
 /* Does it have the pidfd of a process that has ended? */
@@ -54,7 +71,7 @@ static bool supervisor_left_is_tied_to_ended(pid_t pid)
             return true;
         }
     }
-    return false;
+    return supervisor_left_exits(pid);
 }
 
 bool supervisor_left_ends_itself(const struct body *b)
@@ -74,5 +91,5 @@ bool supervisor_left_ends_itself(const struct body *b)
             return false;
         }
     }
-    return *at == '\0'; /* the whole list was seen */
+    return *at == '\0'; /* the whole list was seen, or nobody is left by now */
 }
