@@ -188,8 +188,12 @@ static void tick(int64_t ms)
 static void renewals_have_a_session_of_their_own(void **state)
 {
     (void)state;
-    struct snib__request a = spec(SNIB__ACQUIRE), n = spec(SNIB__RENEW);
-    struct snib__request scan = spec(SNIB__LIST), look = spec(SNIB__INSPECT);
+    static struct snib__request a, n;
+    a = spec(SNIB__ACQUIRE);
+    n = spec(SNIB__RENEW);
+    static struct snib__request scan, look;
+    scan = spec(SNIB__LIST);
+    look = spec(SNIB__INSPECT);
     scan.background = true;
     start(&a, 0);
     start(&n, 0);
@@ -211,8 +215,8 @@ static void a_session_that_stalls_delays_the_other_in_nothing(void **state)
         stuck = spec(s == (int)callers ? SNIB__ACQUIRE : SNIB__RENEW);
         start(&stuck, 0);
         assert_int_equal(take((snib__session)s, 0), 1);
-        struct snib__request r =
-            spec(s == (int)callers ? SNIB__RENEW : SNIB__ACQUIRE);
+        static struct snib__request r;
+        r = spec(s == (int)callers ? SNIB__RENEW : SNIB__ACQUIRE);
         start(&r, 1);
         execute((snib__session)!s, &r, SNIB__DONE, 2);
         expect_answer(&r, SNIB__DONE);
@@ -255,7 +259,8 @@ static void a_cancel_of_the_background_waits_for_its_acquire(void **state)
     static const snib__answer first[] = {SNIB__DONE, SNIB__QUEUED,
                                          SNIB__UNKNOWN};
     for (size_t i = 0; i < COUNT_OF(first); i++) {
-        struct snib__request r = spec(SNIB__ACQUIRE), x;
+        static struct snib__request r, x;
+        r = spec(SNIB__ACQUIRE);
         start(&r, 0);
         assert_int_equal(take(callers, 0), 1);
         x = of(SNIB__CANCEL, &r);
@@ -277,8 +282,11 @@ static void a_cancel_of_the_background_waits_for_its_acquire(void **state)
 static void a_release_waits_for_the_renewal_that_a_worker_has(void **state)
 {
     (void)state;
-    struct snib__request n = spec(SNIB__RENEW), x = of(SNIB__RELEASE, &n);
-    struct snib__request other = spec(SNIB__RELEASE);
+    static struct snib__request n, x;
+    n = spec(SNIB__RENEW);
+    x = of(SNIB__RELEASE, &n);
+    static struct snib__request other;
+    other = spec(SNIB__RELEASE);
     start(&n, 0);
     assert_int_equal(take(background, 0), 1);
     start(&x, 1);
@@ -296,8 +304,11 @@ static void a_release_waits_for_the_renewal_that_a_worker_has(void **state)
 static void a_renewal_that_no_worker_has_is_in_no_releases_way(void **state)
 {
     (void)state;
-    struct snib__request stuck = spec(SNIB__RENEW), n = spec(SNIB__RENEW);
-    struct snib__request x = of(SNIB__RELEASE, &n);
+    static struct snib__request stuck, n;
+    stuck = spec(SNIB__RENEW);
+    n = spec(SNIB__RENEW);
+    static struct snib__request x;
+    x = of(SNIB__RELEASE, &n);
     start(&stuck, 0);
     assert_int_equal(take(background, 0), 1);
     start(&n, 0);
@@ -315,7 +326,9 @@ static void a_renewal_that_no_worker_has_is_in_no_releases_way(void **state)
 static void a_renewal_that_is_to_come_again_is_in_no_releases_way(void **state)
 {
     (void)state;
-    struct snib__request n = spec(SNIB__RENEW), x = of(SNIB__RELEASE, &n);
+    static struct snib__request n, x;
+    n = spec(SNIB__RENEW);
+    x = of(SNIB__RELEASE, &n);
     start(&n, 0);
     execute(background, &n, SNIB__PENDING, 1);
     start(&x, 2);
@@ -332,7 +345,9 @@ static void
 a_renewal_that_comes_back_before_the_release_is_not_repeated(void **state)
 {
     (void)state;
-    struct snib__request n = spec(SNIB__RENEW), x = of(SNIB__RELEASE, &n);
+    static struct snib__request n, x;
+    n = spec(SNIB__RENEW);
+    x = of(SNIB__RELEASE, &n);
     start(&n, 0);
     assert_int_equal(take(background, 0), 1);
     start(&x, 1);
@@ -346,7 +361,8 @@ a_renewal_that_comes_back_before_the_release_is_not_repeated(void **state)
 static void one_that_is_to_come_again_waits_for_a_later_one(void **state)
 {
     (void)state;
-    struct snib__request a = spec(SNIB__VALUE_PUT), b;
+    static struct snib__request a, b;
+    a = spec(SNIB__VALUE_PUT);
     b = of(SNIB__VALUE_PUT, &a);
     start(&a, 0);
     execute(callers, &a, SNIB__PENDING, 1);
@@ -363,7 +379,8 @@ static void one_that_is_to_come_again_waits_for_a_later_one(void **state)
 static void three_of_an_id_are_executed_one_after_the_other(void **state)
 {
     (void)state;
-    struct snib__request a = spec(SNIB__VALUE_PUT), b, c;
+    static struct snib__request a, b, c;
+    a = spec(SNIB__VALUE_PUT);
     b = of(SNIB__VALUE_PUT, &a); /* repeats of a caller that gave up */
     c = of(SNIB__VALUE_PUT, &a);
     start(&a, 0);
@@ -385,8 +402,11 @@ static void three_of_an_id_are_executed_one_after_the_other(void **state)
 static void what_was_not_executed_is_cancelled_without_the_library(void **state)
 {
     (void)state;
-    struct snib__request stuck = spec(SNIB__ACQUIRE);
-    struct snib__request r = spec(SNIB__ACQUIRE), x = of(SNIB__CANCEL, &r);
+    static struct snib__request stuck;
+    stuck = spec(SNIB__ACQUIRE);
+    static struct snib__request r, x;
+    r = spec(SNIB__ACQUIRE);
+    x = of(SNIB__CANCEL, &r);
     start(&stuck, 0);
     assert_int_equal(take(callers, 0), 1);
     r.limit = at(100);
@@ -406,7 +426,9 @@ static void
 a_cancel_behind_what_did_nothing_is_done_when_that_is_back(void **state)
 {
     (void)state;
-    struct snib__request r = spec(SNIB__ACQUIRE), x = of(SNIB__CANCEL, &r);
+    static struct snib__request r, x;
+    r = spec(SNIB__ACQUIRE);
+    x = of(SNIB__CANCEL, &r);
     start(&r, 0);
     assert_int_equal(take(callers, 0), 1);
     start(&x, 1);
@@ -421,7 +443,9 @@ static void what_may_be_there_is_cancelled_by_the_library(void **state)
 {
     (void)state;
     for (int i = 0; i < 3; i++) {
-        struct snib__request r = spec(SNIB__ACQUIRE), x = of(SNIB__CANCEL, &r);
+        static struct snib__request r, x;
+        r = spec(SNIB__ACQUIRE);
+        x = of(SNIB__CANCEL, &r);
         r.resent = i == 0;
         r.placed = i == 1;
         x.token = i == 2; /* a prior grant has to be ended, too */
@@ -439,7 +463,9 @@ static void what_may_be_there_is_cancelled_by_the_library(void **state)
 static void a_listed_poll_gives_way_to_the_cancel(void **state)
 {
     (void)state;
-    struct snib__request r = spec(SNIB__ACQUIRE), x = of(SNIB__CANCEL, &r);
+    static struct snib__request r, x;
+    r = spec(SNIB__ACQUIRE);
+    x = of(SNIB__CANCEL, &r);
     struct snib__input in = {.kind = SNIB__IN_NOTIFIED};
     start(&r, 0);
     execute(callers, &r, SNIB__QUEUED, 1);
@@ -467,7 +493,8 @@ static void what_no_worker_came_to_is_answered_at_its_limit(void **state)
     start(&stuck, 0);
     assert_int_equal(take(callers, 0), 1);
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
-        struct snib__request r = spec(verbs[i]);
+        static struct snib__request r;
+        r = spec(verbs[i]);
         r.reterr = &error;
         r.limit = at(300);
         start(&r, 100);
@@ -490,7 +517,8 @@ static void what_no_worker_came_to_is_answered_at_its_limit(void **state)
 static void a_limit_that_moves_counts_as_it_is_then(void **state)
 {
     (void)state;
-    struct snib__request r = spec(SNIB__ACQUIRE);
+    static struct snib__request r;
+    r = spec(SNIB__ACQUIRE);
     r.limit = at(100);
     r.once = true;
     start(&r, 0);
@@ -538,7 +566,8 @@ static void no_limit_ends_what_may_be_there(void **state)
 static void one_behind_another_is_answered_at_its_limit(void **state)
 {
     (void)state;
-    struct snib__request a = spec(SNIB__VALUE_PUT), b, c;
+    static struct snib__request a, b, c;
+    a = spec(SNIB__VALUE_PUT);
     b = of(SNIB__VALUE_PUT, &a);
     c = of(SNIB__VALUE_PUT, &a);
     b.limit = at(100);
@@ -559,7 +588,8 @@ static void one_behind_another_is_answered_at_its_limit(void **state)
 static void a_call_that_does_not_come_back_is_told(void **state)
 {
     (void)state;
-    struct snib__request r = spec(SNIB__RENEW);
+    static struct snib__request r;
+    r = spec(SNIB__RENEW);
     struct snib__store_state is = {0};
     start(&r, 0);
     assert_int_equal(take(background, 10), 1);
@@ -582,7 +612,8 @@ static void a_call_that_does_not_come_back_is_told(void **state)
 static void a_scan_that_takes_its_time_is_no_trouble(void **state)
 {
     (void)state;
-    struct snib__request r = spec(SNIB__LIST);
+    static struct snib__request r;
+    r = spec(SNIB__LIST);
     struct snib__store_state is = {0};
     r.background = true;
     start(&r, 0);
