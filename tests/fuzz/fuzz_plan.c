@@ -98,10 +98,10 @@ void supervisor_signal_group(struct body *b, int sig)
     w.ended = w.ended || (b->command > 0 && sig == SIGKILL);
 }
 
-bool supervisor_others_left(struct body *b)
+int supervisor_others_left(struct body *b)
 {
     b->group_gone = true;
-    return false;
+    return 0;
 }
 
 void supervisor_find_terminal(struct body *b)

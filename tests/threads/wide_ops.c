@@ -8,9 +8,14 @@
 #include "snib/semaphore.h"
 #include "wide.h"
 
-enum { OPS = 24, USERS = -1000 }; /* an operation's user: USERS - its number  */
+enum {
+    OPS = 24,
+    OWN = OPS / WIDE_ACTORS,
+    USERS = -1000
+}; /* an operation's user: USERS - its number  */
 
-/* Where the results of one go. A thread that takes its event reads them. */
+/* Where the results of one go: each actor starts its own. A thread that takes
+ * its event reads them. */
 struct wide_op {
     bool under_way, wants_view, wants_value, wants_ring;
     uint64_t ticket;
@@ -156,7 +161,7 @@ static void cancel(struct wide_op *op)
 void wide_ops(struct wide_actor *a)
 {
     struct snib_error e, *to = reserve(&e);
-    int i = (int)pick("operation", OPS);
+    int i = a->index * OWN + (int)pick("operation", OWN);
     struct wide_op *op = &ops[i];
     if (op->under_way) {
         if (chance("cancel", 2)) {

@@ -203,29 +203,3 @@ _Noreturn void supervisor_become_command(struct body *b, pid_t supervisor,
     supervisor_command_give_up(gate, errno == ENOENT ? CLI_NOT_FOUND
                                                      : CLI_NOT_EXECUTABLE);
 }
-
-/* Did the supervisor's child fail before the exec, or does the command itself
- * use 126, 127 or 70? Only the former sends an errno through the gate. */
-void supervisor_ended_event(const struct body *b, int status,
-                            struct supervisor_event *ev)
-{
-    int error;
-
-    *ev = (struct supervisor_event){.kind = SUPERVISOR_EV_ENDED,
-                                    .why = SUPERVISOR_CAUSE_EXITED};
-    if (WIFSIGNALED(status)) {
-        ev->code = CLI_SIGNAL + WTERMSIG(status);
-        ev->why = SUPERVISOR_CAUSE_SIGNALLED;
-        return;
-    }
-    ev->code = WEXITSTATUS(status);
-    if ((ev->code == CLI_NOT_FOUND || ev->code == CLI_NOT_EXECUTABLE ||
-         ev->code == CLI_INTERNAL) &&
-        TEMP_FAILURE_RETRY(recv(b->gate, &error, sizeof error, MSG_DONTWAIT)) ==
-            (ssize_t)sizeof error) {
-        ev->why = ev->code == CLI_NOT_FOUND  ? SUPERVISOR_CAUSE_NOT_FOUND
-                  : ev->code == CLI_INTERNAL ? SUPERVISOR_CAUSE_INTERNAL
-                                             : SUPERVISOR_CAUSE_NOT_EXECUTABLE;
-        supervisor_say_not_begun(b, error);
-    }
-}
