@@ -292,6 +292,19 @@ pid_t __wrap_getpgid(pid_t pid)
     return fails("getpgid") ? -1 : OUTER_COMMAND;
 }
 
+pid_t __wrap_getsid(pid_t pid)
+{
+    tell("session of %d", (int)pid);
+    if (pid == 0 || pid == SELF) {
+        return SESSION;
+    }
+    if (!process(pid)) {
+        errno = ESRCH;
+        return -1;
+    }
+    return process(pid)->session;
+}
+
 int __wrap_setpgid(pid_t pid, pid_t group)
 {
     tell("setpgid %d %d", (int)pid, (int)group);

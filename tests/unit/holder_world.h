@@ -28,6 +28,7 @@ enum {
 /* Numbers of processes. Those above the supervisor, up to the outer commands
  * and their supervisors; ours; the command's; whom a grant may be tied to. */
 enum {
+    SESSION = 400,
     SECOND_SUPERVISOR = 500,
     SECOND_COMMAND = 600,
     OUTER_SUPERVISOR = 700,
@@ -62,7 +63,7 @@ struct fake_thread {
 };
 
 struct fake_process {
-    int pid, parent, group;
+    int pid, parent, group, session;
     char state; /* 0: there is none                                          */
     const char *comm;
     bool marked, knows; /* by its limits; by its environment                 */
@@ -129,6 +130,7 @@ static void process_begins(int pid, int parent, int group, const char *comm)
                 .pid = pid,
                 .parent = parent,
                 .group = group,
+                .session = SESSION,
                 .state = 'S',
                 .comm = comm,
                 .marked = pid >= COMMAND && !chance("lost its mark", 4),

@@ -6,8 +6,8 @@
  * long, what it asks of the store, says to the supervisor, answers to who asks,
  * writes, closes, whom it kills, how it ends. The page is one at the end.
  * wraps: poll __poll_chk read __read_chk write send recv __recv_chk close
- * wraps: open fcntl kill waitpid fork getpid getppid getpgid setpgid setsid
- * wraps: prctl dup2 close_range eventfd signalfd sigprocmask nanosleep isatty
+ * wraps: open fcntl kill waitpid fork getpid getppid getpgid setpgid getsid
+ * wraps: setsid prctl dup2 close_range eventfd signalfd sigprocmask nanosleep isatty
  * wraps: ioctl syscall _exit clock_gettime socket bind listen accept4 connect
  * wraps: getsockopt setsockopt geteuid getrandom gethostname opendir readdir
  * wraps: closedir readlink pthread_detach pthread_join sigaction
@@ -54,6 +54,9 @@ static void processes_begin(void)
     process_begins(OUTER_HOLDER,
                    chance("holder's parent", 3) ? 1 : OUTER_SUPERVISOR,
                    OUTER_HOLDER, "snib-keeper");
+    if (chance("it is a snib acquire's", 3)) {
+        process(OUTER_HOLDER)->session = OUTER_HOLDER;
+    }
     if (chance("it is the shell's child", 2)) {
         process(OUTER_HOLDER)->parent = 1;
     }
