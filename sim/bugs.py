@@ -30,18 +30,18 @@ BUGS = [
      "call('DEL', H)\n"
      "local own, at = own_of(holders, client, request)\n"),
     ("deadline from the receipt of the reply", "src/store/redis/decode.c",
-     "    rq->valid_from = f->sent;\n    rq->left = decode_lease_given(",
-     "    rq->valid_from = s->server_at;\n    rq->left = decode_lease_given("),
+     "    rq->said.valid_from = f->sent;\n    rq->said.left = decode_lease_given(",
+     "    rq->said.valid_from = s->server_at;\n    rq->said.left = decode_lease_given("),
     ("deadline from the receipt of a renewal", "src/store/redis/decode.c",
-     "        rq->valid_from = f->sent;\n        rq->left = rq->lease;",
-     "        rq->valid_from = now;\n        rq->left = rq->lease;"),
+     "        rq->said.valid_from = f->sent;\n        rq->said.left = rq->lease;",
+     "        rq->said.valid_from = now;\n        rq->said.left = rq->lease;"),
     ("deadline from the receipt of a pushed grant",
      "src/store/redis/queue.c",
-     "            proven = rq->poll[k].sent;",
+     "            proven = rq->store.poll[k].sent;",
      "            proven = now;"),
     ("pushed grant counts from the last poll, not the named one",
      "src/store/redis/queue.c",
-     "if (rq->poll[k].number && rq->poll[k].number == g.poll) {",
+     "if (rq->store.poll[k].number && rq->store.poll[k].number == g.poll) {",
      "if (k == 0) {"),
     ("no allowance for clock rates", "src/core/claim_i.h",
      "return (snib_duration){lease.ns / 100 + 5000000};",
@@ -51,7 +51,7 @@ BUGS = [
     ("poll without a bound", "src/store/redis/redis_i.h",
      "POLL_MS = 1000,", "POLL_MS = 900000,"),
     ("a renewal answered UNKNOWN is not repeated", "src/core/claim_renew.c",
-     "        snib__pending_start(e, q);\n        if (!rq->only_asks) {",
+     "        snib__pending_start(e, q);\n        if (!rq->renew.only_asks) {",
      "        t->renewing = NULL;\n        snib__pending_put(e, q);\n"
      "        t->state = SNIB__CLAIM_RISK;\n        if (0) {"),
     ("renewal extends whoever holds", LUA + "renew.lua",
@@ -135,8 +135,8 @@ BUGS = [
     ("a yield does not end the prior grant", LUA + "acquire.lua",
      "    gone = client\nend", "    gone = nil\nend"),
     ("a claim counts as the whole lease", "src/core/claim.c",
-     "    t->deadline = snib__before(snib__after(rq->valid_from, given),",
-     "    t->deadline = snib__before(snib__after(rq->valid_from, "
+     "    t->deadline = snib__before(snib__after(rq->said.valid_from, given),",
+     "    t->deadline = snib__before(snib__after(rq->said.valid_from, "
      "rq->lease),"),
     ("a pass does not look at the room", "src/core/claim_leave.c",
      "t->token < t->token0 + t->reserve &&", "t->reserve &&"),
@@ -150,7 +150,7 @@ BUGS = [
      '    {"READONLY", E_DROP,', '    {"READONLY", E_DENIED,'),
     ("READONLY is taken for \"held by another\"",
      "src/store/redis/reply_error.c", "        l->doomed = true;\n",
-     "        if (rq->verb == SNIB__ACQUIRE && !rq->may_queue) {\n"
+     "        if (rq->verb == SNIB__ACQUIRE && !rq->acquire.may_queue) {\n"
      "            snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);\n"
      "            return;\n        }\n        l->doomed = true;\n"),
     ("LOADING, BUSY, MASTERDOWN are taken for \"denied\"",
@@ -188,7 +188,8 @@ BUGS = [
      "    struct owner_holds has", "    (void)err;\n    struct owner_holds has"),
     ("the subscription is not followed by a poll",
      "src/store/redis/queue.c",
-     "if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {\n"
+     "            if ((rq->store.conn & (M_QUEUED | M_HELD)) &&\n"
+     "                !(rq->store.conn & M_FLIGHT)) {\n"
      "                snib__send_again(s, now, rq);",
      "if (0) {\n                snib__send_again(s, now, rq);"),
     ("a yield although a late copy of the acquire may arrive",
@@ -204,7 +205,7 @@ BUGS = [
      "src/store/redis/send.c",
      "    if (snib__reached(now, rq->limit)) {",
      "    if (snib__reached(now, rq->limit) ||\n"
-     "        (!s->ever && (rq->conn & M_UNSENT))) {"),
+     "        (!s->ever && (rq->store.conn & M_UNSENT))) {"),
     ("a grant for a cancelled request is dropped",
      "src/store/redis/queue.c",
      "        queue_stray(s, now, &g);\n        return;", "        return;"),
@@ -261,7 +262,7 @@ BUGS = [
      "            tonumber(string.match(rest, '^3 %S+,s(%d+)') or nil)}",
      "            nil}"),
     ("who is granted by a message is not told its slot",
-     "src/store/redis/queue.c", "    rq->slot = (uint32_t)g.slot;\n", ""),
+     "src/store/redis/queue.c", "    rq->said.slot = (uint32_t)g.slot;\n", ""),
     ("more permits wake nobody", LUA + "params.lua",
      "if changed then\n    walk()", "if false then\n    walk()"),
     ("a change of the terms is repeated", LUA + "params.lua",
@@ -274,10 +275,10 @@ BUGS = [
      "            one.shared = shared\n", ""),
     ("the cancel of a party does not say that it was counted",
      "src/store/redis/decode.c",
-     "            rq->granted = had ? token : 0;",
-     "            rq->granted = had && false ? token : 0;"),
+     "            rq->said.granted = had ? token : 0;",
+     "            rq->said.granted = had && false ? token : 0;"),
     ("who passes is not told of what its cancel met", "src/core/claim_leave.c",
-     "        (void)snib__acquisition_had(e, now, t->ender, rq->granted);\n", ""),
+     "        (void)snib__acquisition_had(e, now, t->ender, rq->said.granted);\n", ""),
     ("a closed latch lets in", LUA + "settle.lua",
      "        if latch > 0 then\n            return false\n        elseif",
      "        if",
@@ -308,9 +309,9 @@ BUGS = [
      "return (snib_duration){lease.ns / 100 + 5000000};",
      "return (snib_duration){lease.ns - lease.ns};"),
     ("a renewal counts from its last answer", Q + "renew.c",
-     "    task->parent->valid_from = from;", "    task->parent->valid_from = now;"),
+     "    task->parent->said.valid_from = from;", "    task->parent->said.valid_from = now;"),
     ("a round counts from its last answer", Q + "round.c",
-     "    rq->valid_from = from;", "    rq->valid_from = now;"),
+     "    rq->said.valid_from = from;", "    rq->said.valid_from = now;"),
     ("what a lost round got is not given back", Q + "round.c",
      "        if (task->part[k].doing == DO_NOTHING && snib__vote_holds(&task->part[k])) {",
      "        if (false) {"),
@@ -335,7 +336,7 @@ BUGS = [
      "@" + Q + "round.c", "    if (behind) { /* slow ones, of the round before */",
      "    if (false) {"),
     ("a vote after the decision stays", Q + "answer.c",
-     "    if ((ours || maybe) && p->rq.err != SNIB_ERR_CANCELLED) {",
+     "    if ((ours || maybe) && p->rq.said.err != SNIB_ERR_CANCELLED) {",
      "    if (false) {"),
     ("all rounds have one id", Q + "round.c",
      "    if (task->round++) {\n"
@@ -429,21 +430,21 @@ BUGS = [
      "    case 10:\n"
      "        snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);"),
     ("a batch is asked for one by one", ASK,
-     "    if (!first->batch || !send_same_batch(first, first)) {",
+     "    if (!first->batch.number || !send_same_batch(first, first)) {",
      "    if (true) {"),
     ("a batch that is sent again comes in the order of its answers", ASK,
-     "        for (; at && rq[at - 1]->index > one->index; at--) {",
+     "        for (; at && rq[at - 1]->batch.index > one->batch.index; at--) {",
      "        for (; at > BATCH_MAX; at--) {"),
     ("batches of different callers are one", ASK,
-     "    return b->verb == SNIB__ACQUIRE && b->batch == a->batch && "
+     "    return b->verb == SNIB__ACQUIRE && b->batch.number == a->batch.number && "
      "!b->resent;",
-     "    return a->batch && b->verb == SNIB__ACQUIRE && b->batch && "
+     "    return a->batch.number && b->verb == SNIB__ACQUIRE && b->batch.number && "
      "!b->resent;"),
     ("who is asked for alone goes with the batch behind it", ASK,
-     "    return b->verb == SNIB__ACQUIRE && b->batch == a->batch && "
+     "    return b->verb == SNIB__ACQUIRE && b->batch.number == a->batch.number && "
      "!b->resent;",
-     "    return b->verb == SNIB__ACQUIRE && !b->resent && !b->send_may_queue;",
-     "    if (!first->batch || !send_same_batch(first, first)) {",
+     "    return b->verb == SNIB__ACQUIRE && !b->resent && !b->acquire.may_queue;",
+     "    if (!first->batch.number || !send_same_batch(first, first)) {",
      "    if (!send_same_batch(first, first)) {"),
     ("a batch stands in queues", "src/store/redis/encode.c (many)",
      "        encode_acquire_args(s, b, rq[i], false);",
@@ -454,10 +455,10 @@ BUGS = [
     ("what a batch drops is asked for all the same", COMPANY,
      "        if (way == SNIB__BATCH_PART) {", "        if (true) {"),
     ("what a batch drops is held by another", COMPANY,
-     "            rq->err = SNIB_ERR_CANCELLED;",
-     "            rq->err = SNIB_ERR_BUSY;"),
+     "            rq->said.err = SNIB_ERR_CANCELLED;",
+     "            rq->said.err = SNIB_ERR_BUSY;"),
     ("a batch that was parted goes together", COMPANY,
-     "            rq->batch = 0;\n        } else {",
+     "            rq->batch.number = 0;\n        } else {",
      "            ;\n        } else {"),
     ("the request of another owner joins a batch",
      "src/core/claim.c (many)",
@@ -465,16 +466,16 @@ BUGS = [
      "        snib__claim_limits(local->claim, s);\n"
      "        snib__batch_join(e, s);\n        return s;\n"),
     ("who has failed with a batch is not told", COMPANY,
-     "    s->batch = rq->batch = e->batch.number;",
-     "    rq->batch = e->batch.number;"),
+     "    s->batch = rq->batch.number = e->batch.number;",
+     "    rq->batch.number = e->batch.number;"),
     ("a batch does not say whether all are wanted", COMPANY,
-     "    rq->all = e->batch.all;\n", ""),
+     "    rq->batch.all = e->batch.all;\n", ""),
     ("all of a batch have one place", COMPANY,
-     "    rq->index = e->batch.count++;",
-     "    rq->index = 0 * e->batch.count++;"),
+     "    rq->batch.index = e->batch.count++;",
+     "    rq->batch.index = 0 * e->batch.count++;"),
     ("that a batch failed is told to others who try",
      "src/core/claim_refuse.c (many)",
-     "        claim_refuse_batch(e, t, rq->batch);",
+     "        claim_refuse_batch(e, t, rq->batch.number);",
      "        claim_refuse_all(e, t, SNIB_ERR_CANCELLED, &q->error, true);"),
     ("no allowance for clock rates (many)", "src/core/claim_i.h (many)",
      "return (snib_duration){lease.ns / 100 + 5000000};",
@@ -716,9 +717,9 @@ BUGS = [
      'rq->resent ? "1" : "0"', '"0"'),
     ("a change's age is that of the asking, not of the sending",
      "src/store/redis/value.c",
-     "snib__to_ms(snib__between(rq->born, now))", "snib__to_ms(rq->age)"),
+     "snib__to_ms(snib__between(rq->value.born, now))", "snib__to_ms(rq->value.age)"),
     ("a change's age is unknown", "src/store/redis/value.c",
-     "snib__to_ms(snib__between(rq->born, now))", "0"),
+     "snib__to_ms(snib__between(rq->value.born, now))", "0"),
     ("a change is told the clock as its version", "src/store/redis/value.c",
      "!value_version_at(c, 2, &version)", "!value_version_at(c, 1, &version)"),
     ("too late to tell is read as refused", "src/store/redis/value.c",
@@ -732,7 +733,7 @@ BUGS = [
      "    rq->token = version;\n    snib__buf_add(",
      "    static char was[64];\n    char now_is[64] = \"\";\n"
      "    memcpy(now_is, bytes->text, bytes->size < 64 ? bytes->size : 63);\n"
-     "    rq->token = version;\n    snib__buf_add(rq->result, was, 0);\n"
+     "    rq->token = version;\n    snib__buf_add(rq->said.result, was, 0);\n"
      "    memcpy(was, now_is, 64);\n    if (0) snib__buf_add("),
     ("a change whose line broke is told as not applied",
      "src/store/redis/session_end.c",
@@ -748,8 +749,8 @@ BUGS = [
      "            : SNIB_ERR_UNKNOWN,\n"),
     ("a repeat that fails hides the earlier copy", "src/core/direct.c",
      "        direct->err = direct_earlier_copy(q) ? direct_may_be_applied(direct)\n"
-     "                      : q->rq.err            ? q->rq.err",
-     "        direct->err = q->rq.err ? q->rq.err"),
+     "                      : q->rq.said.err            ? q->rq.said.err",
+     "        direct->err = q->rq.said.err ? q->rq.said.err"),
     ("a repeated change gets a new id", "src/core/direct.c",
      "    if (!direct->id[0] && !direct->id[1]) {\n", "    if (true) {\n"),
     ("every value is kept for a minute", "src/core/direct.c",
@@ -861,21 +862,21 @@ BUGS = [
      "    int64_t count;\n    if (!decode_int_at(c, 2, &count)) {"),
     ("a release that was revoked is done", "src/store/redis/decode.c (force)",
      "                   !decode_revoked(s, rq, snib__resp_at(c, 1))) {\n"
-     "            rq->revoked = code == 2;\n",
+     "            rq->said.revoked = code == 2;\n",
      "                   true) {\n"
-     "            rq->revoked = false;\n"),
+     "            rq->said.revoked = false;\n"),
     ("the core does not look at revoked (release)",
      "src/core/claim_leave.c (force)",
-     "snib__reached(now, t->deadline) || rq->revoked",
+     "snib__reached(now, t->deadline) || rq->said.revoked",
      "snib__reached(now, t->deadline)"),
     ("a revoked renewal says stolen", "src/store/redis/decode.c (force)",
-     "    rq->revoked = true;\n    rq->err = snib__fail(",
-     "    rq->err = snib__fail("),
+     "    rq->said.revoked = true;\n    rq->said.err = snib__fail(",
+     "    rq->said.err = snib__fail("),
     ("a revoked renewal is taken for a reason to try again",
      "src/store/redis/decode.c (force)",
-     "    rq->revoked = true;\n    rq->err = snib__fail(",
+     "    rq->said.revoked = true;\n    rq->said.err = snib__fail(",
      "    snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_STORE, NULL);\n"
-     "    return true;\n    rq->err = snib__fail("),
+     "    return true;\n    rq->said.err = snib__fail("),
     ("nobody hears that he was ended", "src/store/redis/queue.c (force)",
      "    if (size == 34 && ", "    if (size == 35 && "),
     ("a hint is heard once", "src/core/engine.c (force)",
@@ -905,19 +906,19 @@ BUGS = [
     ("a try that was ended by force is cancelled",
      "src/core/claim_refuse.c (force)",
      "        claim_refuse_all(e, t, SNIB_ERR_BUSY, &q->error, true);",
-     "        claim_refuse_all(e, t, rq->err ? rq->err : SNIB_ERR_BUSY,\n"
+     "        claim_refuse_all(e, t, rq->said.err ? rq->said.err : SNIB_ERR_BUSY,\n"
      "                         &q->error, true);"),
     # callers who spin
     ("wait=spin is not read", "src/store/redis/open.c (force)",
      "s->spin = wait && !strcmp(wait, \"spin\");", "s->spin = false;"),
     ("who spins queues when it can", "src/store/redis/send.c (force)",
-     "    if (rq->spin || s->spin) {", "    if (false) {"),
+     "    if (rq->acquire.spin || s->spin) {", "    if (false) {"),
     ("the pauses of one who spins do not grow",
      "src/store/redis/queue.c (force)",
-     "        rq->spins++;\n", "        ;\n"),
+     "        rq->store.spins++;\n", "        ;\n"),
     ("the pauses of one who spins grow without a bound",
      "src/store/redis/queue.c (force)",
-     "    if (ms < SPIN_MOST_MS) {\n", "    if (rq->spins < 12) {\n"),
+     "    if (ms < SPIN_MOST_MS) {\n", "    if (rq->store.spins < 12) {\n"),
     ("who spins makes no pause", "src/store/redis/queue.c (force)",
      "    ms = ms / 2 + (int64_t)snib__rng_below(&s->rng, (uint64_t)ms);\n",
      "    ms = 1;\n"),
@@ -929,18 +930,18 @@ BUGS = [
      "    if (left > 0 && left + POLL_FLOOR_MS < ms) {", "    if (left > 0) {"),
     ("two readers who spin wait for each other",
      "src/store/redis/send.c (force)",
-     "        return rq->kind != SNIB_KIND_READ && (rq->upgrade_of[0] | rq->upgrade_of[1]);",
+     "        return rq->acquire.kind != SNIB_KIND_READ && (rq->acquire.upgrade_of[0] | rq->acquire.upgrade_of[1]);",
      "        return false;"),
     ("the place of a reader who spun stays", "src/store/redis/decode.c (force)",
      "            rq->resent = true; /* whoever gives up cancels its place */\n",
      ""),
     ("the first one decides whether a client spins",
      "src/core/claim_send.c (force)",
-     "        rq->spin = rq->spin && claim_send_spins(s);\n",
-     "        rq->spin = claim_send_spins(\n"
+     "        rq->acquire.spin = rq->acquire.spin && claim_send_spins(s);\n",
+     "        rq->acquire.spin = claim_send_spins(\n"
      "            snib__claim_first_waiting(t->local));\n"),
     ("who joins one who spins does so, too", "src/core/claim_send.c (force)",
-     "        t->acquiring->rq.spin = t->acquiring->rq.spin && claim_send_spins(s);\n", ""),
+     "        t->acquiring->rq.acquire.spin = t->acquiring->rq.acquire.spin && claim_send_spins(s);\n", ""),
     ("who spins barges", LUA + "acquire.lua (force)",
      "    rank = rank or class * 1099511627776 + (counter or 0) + 1,",
      "    rank = rank or ARGV[4] == '0' and 1 or\n"
@@ -954,8 +955,8 @@ BUGS = [
      " && left.ns <= t->lease.ns &&\n", " &&\n"),
     ("a renewal that the holder before asked for is told to the next",
      "src/core/claim_renew.c (leases)",
-     "    snib_duration left = rq->left.ns < t->lease.ns ? rq->left : t->lease;",
-     "    snib_duration left = rq->left;"),
+     "    snib_duration left = rq->said.left.ns < t->lease.ns ? rq->said.left : t->lease;",
+     "    snib_duration left = rq->said.left;"),
     ("what was confirmed for one that gave up is served to the next",
      "src/core/claim_renew.c (leases)",
      "    t->lease = taker ? taker->options.lease : t->lease;\n", ""),
@@ -1008,11 +1009,11 @@ BUGS = [
      "        }\n        err = SNIB_ERR_UNKNOWN;\n", ""),
     ("a release that found nothing is done, its lease being over",
      "src/core/claim_leave.c",
-     "        if (snib__reached(now, t->deadline) || rq->revoked) {",
-     "        if (rq->revoked) {"),
+     "        if (snib__reached(now, t->deadline) || rq->said.revoked) {",
+     "        if (rq->said.revoked) {"),
     ("a release that an earlier copy did is told as lost",
      "src/core/claim_leave.c",
-     "        if (snib__reached(now, t->deadline) || rq->revoked) {",
+     "        if (snib__reached(now, t->deadline) || rq->said.revoked) {",
      "        if (true) {"),
     ("a no is told before the end of what its copies left",
      "src/core/claim_refuse.c (force)",
@@ -1056,12 +1057,12 @@ BUGS = [
      "        k->sent = sim_driver_now(d);\n        sim_rows_message(k, r);\n"),
     ("a write that was lost is taken for a no",
      SNAP + "snapshot.c (snapshot)",
-     "s->request[i]->answer = SNIB__UNKNOWN;",
-     "s->request[i]->answer = SNIB__NO;"),
+     "s->request[i]->said.answer = SNIB__UNKNOWN;",
+     "s->request[i]->said.answer = SNIB__NO;"),
     ("a write that was lost is taken for one that was not applied",
      SNAP + "snapshot.c (snapshot)",
-     "s->request[i]->answer = SNIB__UNKNOWN;",
-     "s->request[i]->answer = SNIB__NOT_APPLIED;"),
+     "s->request[i]->said.answer = SNIB__UNKNOWN;",
+     "s->request[i]->said.answer = SNIB__NOT_APPLIED;"),
     ("a write without an answer counts as not sent", "sim/worker.c (snapshot)",
      "    case SIM_WRITE:\n        lose(k);\n",
      "    case SIM_WRITE:\n        snib__snapshot_again(&k->s);\n"
@@ -1069,8 +1070,8 @@ BUGS = [
     ("a conflict is taken for a no", "sim/worker.c (snapshot)",
      "        conflict(d, k);\n",
      "        for (uint32_t i = 0; i < k->count; i++) {\n"
-     "            k->r[i]->answer = SNIB__NO;\n"
-     "            k->r[i]->err = SNIB_ERR_BUSY;\n        }\n"
+     "            k->r[i]->said.answer = SNIB__NO;\n"
+     "            k->r[i]->said.err = SNIB_ERR_BUSY;\n        }\n"
      "        end_step(k);\n"),
     ("a conflict is taken for done", "sim/worker.c (snapshot)",
      "        conflict(d, k);\n",
@@ -1098,19 +1099,19 @@ BUGS = [
      "s->told[s->tolds++];", "s->told[s->tolds];"),
     ("an acquire is polled although its cancel is under way",
      "src/core/blocking.c (snapshot)",
-     "    if (r->conn & SNIB__RQ_ENDING) {\n        return;\n    }\n"
-     "    if (r->conn & SNIB__RQ_LISTED) {",
-     "    if (r->conn & SNIB__RQ_LISTED) {",
-     "        if (!ending) {\n            snib__heap_set(&s->heap, &r->timer,\n"
+     "    if (r->store.conn & SNIB__RQ_ENDING) {\n        return;\n    }\n"
+     "    if (r->store.conn & SNIB__RQ_LISTED) {",
+     "    if (r->store.conn & SNIB__RQ_LISTED) {",
+     "        if (!ending) {\n            snib__heap_set(&s->heap, &r->store.timer,\n"
      "                           snib__after(now, blocking_poll_after(s, r)));\n"
      "        }\n",
-     "        snib__heap_set(&s->heap, &r->timer,\n"
+     "        snib__heap_set(&s->heap, &r->store.timer,\n"
      "                       snib__after(now, blocking_poll_after(s, r)));\n"),
     ("a cancel overtakes its acquire in the other session",
      "src/core/sharing.c (snapshot)",
-     "        if (!(r->conn & SNIB__RQ_BEHIND)) {\n            return NULL;\n"
+     "        if (!(r->store.conn & SNIB__RQ_BEHIND)) {\n            return NULL;\n"
      "        }\n",
-     "        if (!(r->conn & SNIB__RQ_BEHIND)) {\n            continue;\n"
+     "        if (!(r->store.conn & SNIB__RQ_BEHIND)) {\n            continue;\n"
      "        }\n",
      "        assert(sharing_is_alone(s, r));\n", ""),
 ]

@@ -251,7 +251,8 @@ static void take_late(struct sim_driver *d, struct snib__list *list,
 {
     SNIB__LIST_EACH_SAFE (l, next, list) {
         struct snib__request *r = sim_request(l);
-        if (!r->background && snib__reached(sim_driver_now(d), r->patience)) {
+        if (!r->background &&
+            snib__reached(sim_driver_now(d), r->exec.patience)) {
             sim_request_in_vain(r, true);
             snib__unlink(l);
             snib__list_push(late, l);
@@ -276,7 +277,7 @@ static snib_instant earliest(const struct snib__list *list)
     snib_instant at = SNIB__NEVER;
     SNIB__LIST_EACH (l, (struct snib__list *)list) {
         const struct snib__request *r = sim_request(l);
-        at = r->background ? at : snib__sooner(at, r->patience);
+        at = r->background ? at : snib__sooner(at, r->exec.patience);
     }
     return at;
 }

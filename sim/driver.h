@@ -69,7 +69,7 @@ static inline struct snib__request *sim_request(struct snib__link *l)
 /* The batch that it is tried in; one that was sent before is tried alone. */
 static inline uint32_t sim_batch_of(const struct snib__request *r)
 {
-    return r->verb == SNIB__ACQUIRE && !r->resent ? r->batch : 0;
+    return r->verb == SNIB__ACQUIRE && !r->resent ? r->batch.number : 0;
 }
 /* The connection of a worker. */
 static inline int sim_conn_of(const struct sim_driver *d,

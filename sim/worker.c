@@ -38,11 +38,11 @@ static void end_step(struct sim_worker *k)
 
 void sim_request_in_vain(struct snib__request *r, bool blocked)
 {
-    r->answer = SNIB__NOT_APPLIED;
-    r->blocked = blocked;
-    r->err = snib__fail(r->reterr, SNIB_ERR_UNREACHABLE,
-                        blocked ? "the table did not answer in time"
-                                : "the table is not reached");
+    r->said.answer = SNIB__NOT_APPLIED;
+    r->exec.blocked = blocked;
+    r->said.err = snib__fail(r->said.reterr, SNIB_ERR_UNREACHABLE,
+                             blocked ? "the table did not answer in time"
+                                     : "the table is not reached");
 }
 
 /* Nothing was done. A request whose limit is still to come is executed again a
@@ -51,11 +51,11 @@ static void in_vain(struct sim_driver *d, struct sim_worker *k, bool blocked)
 {
     for (uint32_t i = 0; i < k->count; i++) {
         struct snib__request *r = k->r[i];
-        bool late = snib__reached(sim_driver_now(d), r->patience);
-        bool hears = !blocked && (r->impatient || r->verb == SNIB__RENEW);
+        bool late = snib__reached(sim_driver_now(d), r->exec.patience);
+        bool hears = !blocked && (r->exec.impatient || r->verb == SNIB__RENEW);
         sim_request_in_vain(r, blocked);
         if (!late && !hears) {
-            r->answer = SNIB__PENDING;
+            r->said.answer = SNIB__PENDING;
         }
     }
     end_step(k);
@@ -65,8 +65,8 @@ static void in_vain(struct sim_driver *d, struct sim_worker *k, bool blocked)
 static void refuse(struct sim_worker *k, snib_err err, const char *why)
 {
     for (uint32_t i = 0; i < k->count; i++) {
-        k->r[i]->answer = SNIB__NOT_APPLIED;
-        k->r[i]->err = snib__fail(k->r[i]->reterr, err, "%s", why);
+        k->r[i]->said.answer = SNIB__NOT_APPLIED;
+        k->r[i]->said.err = snib__fail(k->r[i]->said.reterr, err, "%s", why);
     }
     end_step(k);
 }
@@ -245,7 +245,7 @@ static bool belongs(const struct sim_worker *k, const struct snib__request *r)
         !sim_changes_claims(first) || !sim_changes_claims(r) ||
         r->background != first->background ||
         sim_batch_of(r) != sim_batch_of(first) ||
-        (!r->background && r->patience.ns != first->patience.ns)) {
+        (!r->background && r->exec.patience.ns != first->exec.patience.ns)) {
         return false;
     }
     for (uint32_t i = 0; i < k->count; i++) {
@@ -265,7 +265,7 @@ static void next_step(struct sim_driver *d, struct sim_worker *k)
            belongs(k, sim_request(snib__list_first(&k->list)))) {
         l = snib__list_pop(&k->list);
         k->r[k->count++] = sim_request(l);
-        k->limit = snib__sooner(k->limit, sim_request(l)->patience);
+        k->limit = snib__sooner(k->limit, sim_request(l)->exec.patience);
     }
     if (!sim_changes_claims(k->r[0])) {
         refuse(k, SNIB_ERR_UNSUPPORTED, "this table has locks only");

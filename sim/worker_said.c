@@ -60,13 +60,13 @@ bool sim_changes_claims(const struct snib__request *r)
 
 static enum sim_said said_no(const struct snib__request *r)
 {
-    if (r->revoked) {
+    if (r->said.revoked) {
         return SIM_SAID_REVOKED;
     } else if (r->verb != SNIB__ACQUIRE) {
         return SIM_SAID_NO;
-    } else if (r->err == SNIB_ERR_BUSY) {
+    } else if (r->said.err == SNIB_ERR_BUSY) {
         return SIM_SAID_HELD;
-    } else if (r->err != SNIB_ERR_CANCELLED) {
+    } else if (r->said.err != SNIB_ERR_CANCELLED) {
         return SIM_SAID_NO;
     }
     return sim_batch_of(r) ? SIM_SAID_OVER : SIM_SAID_ENDED;
@@ -74,9 +74,9 @@ static enum sim_said said_no(const struct snib__request *r)
 
 static enum sim_said said_of(const struct snib__request *r)
 {
-    bool ends =
-        r->verb == SNIB__RELEASE || (r->verb == SNIB__CANCEL && r->granted);
-    switch (r->answer) {
+    bool ends = r->verb == SNIB__RELEASE ||
+                (r->verb == SNIB__CANCEL && r->said.granted);
+    switch (r->said.answer) {
     case SNIB__DONE:
         return r->verb == SNIB__ACQUIRE ? SIM_SAID_GRANTED
                : ends                   ? SIM_SAID_ENDED
@@ -102,15 +102,15 @@ static void see(const struct sim_driver *d, const struct snib__request *r,
     s->deed = deed_of(r);
     s->said = said_of(r);
     s->name = sim_lock_of(r);
-    s->class = CLASS_ORDINARY - r->rank;
+    s->class = CLASS_ORDINARY - r->acquire.rank;
     s->resent = r->resent;
     sim_id_text(d->id, s->client);
     sim_id_text(r->id, s->request);
     s->prior = ends_prior ? asked : 0;
     s->token = ends_prior ? 0 : asked;
-    s->lease_ms = r->only_asks ? 0 : snib__to_ms(r->lease);
+    s->lease_ms = r->renew.only_asks ? 0 : snib__to_ms(r->lease);
     s->given = r->token;
-    s->count = r->position;
+    s->count = r->said.position;
     s->now_ms = now_ms;
 }
 
@@ -120,7 +120,7 @@ static void act_of(const struct sim_driver *d, const struct sim_worker *k,
     a->node = 0;
     a->everywhere = false;
     a->several = k->count > 1 && sim_batch_of(k->r[0]);
-    a->all = k->r[0]->all;
+    a->all = k->r[0]->batch.all;
     a->missed = -1;
     a->count = (int)k->count;
     for (uint32_t i = 0; i < k->count; i++) {

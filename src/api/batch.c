@@ -3,7 +3,7 @@
  * The problem: three locks acquired one after the other are three round trips,
  * although none needs the other's answer. Here all requests are started under
  * one lock of the mutex. So they reach the store as one step of it (one script,
- * one transaction; core/store.h: batch), and the call waits once.
+ * one transaction; core/request.h), and the call waits once.
  *
  *   start n ---> batch: n open --answer--> n - 1 ... --last answer--> answered
  *                  |

@@ -2,7 +2,7 @@
  *
  * Between gather and gathered nothing is sent. Each acquire that asks the store
  * joins the open batch, and the store tries all of it in one step of its own,
- * all or one (core/store.h). An acquire that cannot join goes alone. */
+ * all or one (core/request.h). An acquire that cannot join goes alone. */
 #include "core/engine_i.h"
 
 void snib__engine_gather(struct snib__engine *e, bool all)
@@ -24,15 +24,15 @@ void snib__batch_end(struct snib__engine *e, enum snib__batch_way way)
     SNIB__LIST_EACH_SAFE (l, next, &e->chain) {
         struct snib__request *rq =
             SNIB__CONTAINER(l, struct snib__request, link);
-        if (way == SNIB__BATCH_GO || rq->batch != e->batch.number) {
+        if (way == SNIB__BATCH_GO || rq->batch.number != e->batch.number) {
             continue;
         }
         if (way == SNIB__BATCH_PART) {
-            rq->batch = 0;
+            rq->batch.number = 0;
         } else {
             snib__unlink(l);
-            rq->answer = SNIB__NO;
-            rq->err = SNIB_ERR_CANCELLED;
+            rq->said.answer = SNIB__NO;
+            rq->said.err = SNIB_ERR_CANCELLED;
             snib__list_push(&e->out.answered, l);
         }
     }
@@ -44,10 +44,10 @@ void snib__batch_join(struct snib__engine *e, struct snib__acquisition *s)
     struct snib__claim *t = s->local->claim;
     struct snib__request *rq = t && t->acquiring ? &t->acquiring->rq : NULL;
     if (!e->batch.open || !rq || t->state != SNIB__CLAIM_ACQUIRING ||
-        rq->may_queue || rq->token || e->batch.count == UINT8_MAX) {
+        rq->acquire.may_queue || rq->token || e->batch.count == UINT8_MAX) {
         return;
     }
-    s->batch = rq->batch = e->batch.number;
-    rq->index = e->batch.count++;
-    rq->all = e->batch.all;
+    s->batch = rq->batch.number = e->batch.number;
+    rq->batch.index = e->batch.count++;
+    rq->batch.all = e->batch.all;
 }

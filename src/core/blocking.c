@@ -1,9 +1,10 @@
 /* core/blocking.c — requests on their way to a library that blocks, and back.
  *
- * Every request the store owns is in a table by id (r->own) until its final
- * answer. Its state is in r->conn, which a blocking store has no other use for;
- * r->timer is set in WAITING only. (Of a library with sessions a request that
- * is LISTED is shared out to one of them, and may have a timer: sharing.c.)
+ * Every request the store owns is in a table by id (r->store.link) until its
+ * final answer. Its state is in r->store.conn, which a blocking store has no
+ * other use for; r->store.timer is set in WAITING only. (Of a library with
+ * sessions a request that is LISTED is shared out to one of them, and may have a
+ * timer: sharing.c.)
  *
  *   start --------> LISTED   on out->exec or on the executing thread's list
  *   LISTED --done, QUEUED--> WAITING   timer: next poll
@@ -103,9 +104,9 @@ static bool blocking_owns(struct snib__store *s, const struct snib__request *r)
 
 static void blocking_forget(struct snib__store *s, struct snib__request *r)
 {
-    snib__unlink(&r->own);
-    snib__heap_remove(&s->heap, &r->timer);
-    r->conn = SNIB__RQ_WAITING;
+    snib__unlink(&r->store.link);
+    snib__heap_remove(&s->heap, &r->store.timer);
+    r->store.conn = SNIB__RQ_WAITING;
     s->owned--;
 }
 
@@ -115,15 +116,15 @@ static void blocking_list_it(struct snib__store *s, snib_instant now,
     if (!s->last.asked.ns) {
         s->last.asked = now;
     }
-    snib__heap_remove(&s->heap, &r->timer);
-    r->conn |= SNIB__RQ_LISTED;
+    snib__heap_remove(&s->heap, &r->store.timer);
+    r->store.conn |= SNIB__RQ_LISTED;
     snib__unlink(&r->link); /* an interim answer that nobody has fetched yet */
-    if (!r->blocked) {
-        r->blocked_since = now;
+    if (!r->exec.blocked) {
+        r->exec.blocked_since = now;
     }
-    r->blocked = false;
-    r->patience = r->limit; /* exec() reads these two: see core/store.h */
-    r->impatient = r->once;
+    r->exec.blocked = false;
+    r->exec.patience = r->limit; /* exec() reads these two */
+    r->exec.impatient = r->once;
     if (snib__blocking_shares(s)) {
         snib__sharing_list(s, r);
     } else {
@@ -139,8 +140,8 @@ static void blocking_begin_ending(struct snib__store *s, const uint64_t id[2])
 {
     struct snib__request *r = blocking_find_acquire(s, id);
     if (r) {
-        r->conn |= SNIB__RQ_ENDING;
-        snib__heap_remove(&s->heap, &r->timer);
+        r->store.conn |= SNIB__RQ_ENDING;
+        snib__heap_remove(&s->heap, &r->store.timer);
     }
 }
 
@@ -152,18 +153,19 @@ static void blocking_start(struct snib__store *s, snib_instant now,
         struct snib__request *r = snib__rq_of_link(l);
         if (blocking_owns(s, r)) { /* a waiter that was started as something
                                       else */
-            assert(!(r->conn & SNIB__RQ_LISTED));
+            assert(!(r->store.conn & SNIB__RQ_LISTED));
             blocking_forget(s, r);
         }
-        snib__link_init(&r->own);
-        r->timer.index = 0;
-        r->conn = r->verb == SNIB__ACQUIRE && r->placed ? SNIB__RQ_STANDS
-                                                        : SNIB__RQ_WAITING;
-        r->answer = SNIB__PENDING;
-        r->blocked = false; /* of an earlier start */
+        snib__link_init(&r->store.link);
+        r->store.timer.index = 0;
+        r->store.conn = r->verb == SNIB__ACQUIRE && r->acquire.placed
+                            ? SNIB__RQ_STANDS
+                            : SNIB__RQ_WAITING;
+        r->said.answer = SNIB__PENDING;
+        r->exec.blocked = false; /* of an earlier start */
         if (!blocking_reserve(s)) {
-            r->answer = SNIB__NOT_APPLIED;
-            r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
+            r->said.answer = SNIB__NOT_APPLIED;
+            r->said.err = snib__fail_plain(r->said.reterr, SNIB_ERR_NOMEM);
             snib__list_push(&s->out->answered, &r->link);
             continue;
         }
@@ -179,7 +181,7 @@ static void blocking_start(struct snib__store *s, snib_instant now,
             s->last.asked.ns = 0;
         }
         s->owned++;
-        snib__list_push(snib__blocking_bucket(s, r->id), &r->own);
+        snib__list_push(snib__blocking_bucket(s, r->id), &r->store.link);
         blocking_list_it(s, now, r);
     }
 }
@@ -187,11 +189,11 @@ static void blocking_start(struct snib__store *s, snib_instant now,
 static void blocking_poll_now(struct snib__store *s, snib_instant now,
                               struct snib__request *r)
 {
-    if (r->conn & SNIB__RQ_ENDING) {
+    if (r->store.conn & SNIB__RQ_ENDING) {
         return;
     }
-    if (r->conn & SNIB__RQ_LISTED) {
-        r->conn |= SNIB__RQ_AGAIN;
+    if (r->store.conn & SNIB__RQ_LISTED) {
+        r->store.conn |= SNIB__RQ_AGAIN;
     } else {
         blocking_list_it(s, now, r);
     }
@@ -203,12 +205,12 @@ void snib__blocking_answer(struct snib__store *s, struct snib__request *r)
     snib__list_push(&s->out->answered, &r->link);
 }
 
-/* The library never got to this request, and r->err says what was in the
- * way. */
+/* The library never got to this request, and r->said.err says what was in
+ * the way. */
 static bool blocking_in_vain(const struct snib__request *r, snib_instant now)
 {
-    return r->verb == SNIB__ACQUIRE && r->answer == SNIB__PENDING && r->err &&
-           !(r->conn & SNIB__RQ_STANDS) && !r->resent &&
+    return r->verb == SNIB__ACQUIRE && r->said.answer == SNIB__PENDING &&
+           r->said.err && !(r->store.conn & SNIB__RQ_STANDS) && !r->resent &&
            snib__reached(now, r->limit);
 }
 
@@ -217,11 +219,11 @@ static void blocking_tick(struct snib__store *s, snib_instant now)
     struct snib__timer *t;
     while ((t = snib__heap_min(&s->heap)) && snib__reached(now, t->at)) {
         struct snib__request *r =
-            SNIB__CONTAINER(t, struct snib__request, timer);
-        if (r->conn & SNIB__RQ_LISTED) {
+            SNIB__CONTAINER(t, struct snib__request, store.timer);
+        if (r->store.conn & SNIB__RQ_LISTED) {
             snib__sharing_late(s, now, r);
         } else if (blocking_in_vain(r, now)) {
-            r->answer = SNIB__NOT_APPLIED;
+            r->said.answer = SNIB__NOT_APPLIED;
             snib__blocking_answer(s, r);
         } else {
             blocking_list_it(s, now, r);
@@ -300,11 +302,11 @@ static snib_duration blocking_poll_after(struct snib__store *s,
     int64_t floor = snib__ms(SNIB__POLL_FLOOR_MS).ns;
     int64_t jitter = (int64_t)snib__rng_below(&s->rng, 4000000);
     int64_t ns = cap - jitter;
-    if (r->position <= 2) {
+    if (r->said.position <= 2) {
         int64_t third = r->lease.ns / 3 > 50000000 ? r->lease.ns / 3 : 50000000;
         ns = third < ns ? third : ns;
-        if (r->left.ns >= 0 && r->left.ns < ns) {
-            ns = r->left.ns + jitter / 2;
+        if (r->said.left.ns >= 0 && r->said.left.ns < ns) {
+            ns = r->said.left.ns + jitter / 2;
         }
     }
     ns = ns < floor ? floor : ns;
@@ -317,14 +319,14 @@ static void blocking_end_acquire(struct snib__store *s,
                                  const struct snib__request *c)
 {
     struct snib__request *r = blocking_find_acquire(s, c->id);
-    bool cancelled = c->answer == SNIB__DONE;
-    if (!r || (r->conn & SNIB__RQ_LISTED)) {
+    bool cancelled = c->said.answer == SNIB__DONE;
+    if (!r || (r->store.conn & SNIB__RQ_LISTED)) {
         return;
     }
     snib__unlink(&r->link);
-    r->answer = cancelled ? SNIB__NO : SNIB__UNKNOWN;
-    r->err = snib__fail_plain(r->reterr, cancelled ? SNIB_ERR_CANCELLED
-                                                   : SNIB_ERR_UNKNOWN);
+    r->said.answer = cancelled ? SNIB__NO : SNIB__UNKNOWN;
+    r->said.err = snib__fail_plain(
+        r->said.reterr, cancelled ? SNIB_ERR_CANCELLED : SNIB_ERR_UNKNOWN);
     snib__blocking_answer(s, r);
 }
 
@@ -336,9 +338,9 @@ static bool blocking_cancels_nothing(struct snib__store *s,
                                      const struct snib__request *c)
 {
     struct snib__request *r = blocking_find_acquire(s, c->id);
-    return c->verb == SNIB__CANCEL && c->answer == SNIB__PENDING && !c->token &&
-           r && r->answer == SNIB__PENDING &&
-           !(r->conn & (SNIB__RQ_LISTED | SNIB__RQ_STANDS)) && !r->resent;
+    return c->verb == SNIB__CANCEL && c->said.answer == SNIB__PENDING &&
+           !c->token && r && r->said.answer == SNIB__PENDING &&
+           !(r->store.conn & (SNIB__RQ_LISTED | SNIB__RQ_STANDS)) && !r->resent;
 }
 
 bool snib__blocking_cancelled(struct snib__store *s, struct snib__request *c)
@@ -346,8 +348,8 @@ bool snib__blocking_cancelled(struct snib__store *s, struct snib__request *c)
     if (!blocking_cancels_nothing(s, c)) {
         return false;
     }
-    c->answer = SNIB__DONE;
-    c->err = snib__ok(c->reterr);
+    c->said.answer = SNIB__DONE;
+    c->said.err = snib__ok(c->said.reterr);
     blocking_end_acquire(s, c);
     snib__blocking_answer(s, c);
     return true;
@@ -356,9 +358,10 @@ bool snib__blocking_cancelled(struct snib__store *s, struct snib__request *c)
 void snib__blocking_remember(struct snib__store *s, snib_instant now,
                              const struct snib__request *r)
 {
-    bool tells = r->answer == SNIB__PENDING || r->answer == SNIB__NOT_APPLIED ||
-                 r->answer == SNIB__UNKNOWN;
-    snib_err err = tells ? r->err : SNIB_ERR_OK;
+    bool tells = r->said.answer == SNIB__PENDING ||
+                 r->said.answer == SNIB__NOT_APPLIED ||
+                 r->said.answer == SNIB__UNKNOWN;
+    snib_err err = tells ? r->said.err : SNIB_ERR_OK;
     bool of_store = err == SNIB_ERR_STORE || err == SNIB_ERR_DENIED ||
                     err == SNIB_ERR_UNREACHABLE || err == SNIB_ERR_CONFIG;
     if (!of_store) {
@@ -367,18 +370,19 @@ void snib__blocking_remember(struct snib__store *s, snib_instant now,
     if (tells && !of_store) {
         return;
     }
-    bool anew =
-        s->last.asked.ns > s->last.since.ns && (r->blocked || s->last.blocked);
+    bool anew = s->last.asked.ns > s->last.since.ns &&
+                (r->exec.blocked || s->last.blocked);
     if (!s->last.since.ns || !s->last.err != !err || (err && anew)) {
         s->last.since = of_store && s->last.asked.ns ? s->last.asked : now;
     }
     s->last.err = err;
     s->last.heard = now;
-    s->last.blocked = r->blocked;
+    s->last.blocked = r->exec.blocked;
     snprintf(s->last.text, sizeof s->last.text, "%s",
-             !err                                  ? ""
-             : r->reterr && r->reterr->code == err ? r->reterr->text
-                                                   : snib_err_text(err));
+             !err ? ""
+             : r->said.reterr && r->said.reterr->code == err
+                 ? r->said.reterr->text
+                 : snib_err_text(err));
 }
 
 static void blocking_state(const struct snib__store *s, snib_instant now,
@@ -416,29 +420,31 @@ static bool blocking_server(const struct snib__store *s, snib_instant now,
 static void blocking_come_back(struct snib__store *s, snib_instant now,
                                struct snib__request *r)
 {
-    bool again = r->conn & SNIB__RQ_AGAIN, ending = r->conn & SNIB__RQ_ENDING;
-    r->conn &= SNIB__RQ_ENDING | SNIB__RQ_STANDS;
+    bool again = r->store.conn & SNIB__RQ_AGAIN,
+         ending = r->store.conn & SNIB__RQ_ENDING;
+    r->store.conn &= SNIB__RQ_ENDING | SNIB__RQ_STANDS;
     snib__blocking_remember(s, now, r);
     if (snib__blocking_cancelled(s, r)) {
         return;
     }
-    switch (r->answer) {
+    switch (r->said.answer) {
     case SNIB__PENDING:
         if (!ending) {
             snib_instant again_at = snib__after(now, snib__ms(RETRY_MS));
-            snib__heap_set(&s->heap, &r->timer,
+            snib__heap_set(&s->heap, &r->store.timer,
                            snib__sooner(again_at, snib__later(now, r->limit)));
         }
         return;
     case SNIB__QUEUED:
-        r->conn |= SNIB__RQ_STANDS;
-        r->placed = true; /* also where nobody is told, since it goes on */
+        r->store.conn |= SNIB__RQ_STANDS;
+        r->acquire.placed =
+            true; /* also where nobody is told, since it goes on */
         if (again && !ending) {
             blocking_list_it(s, now, r);
             return;
         }
         if (!ending) {
-            snib__heap_set(&s->heap, &r->timer,
+            snib__heap_set(&s->heap, &r->store.timer,
                            snib__after(now, blocking_poll_after(s, r)));
         }
         snib__list_push(&s->out->answered, &r->link);
@@ -459,7 +465,7 @@ bool snib__blocking_runs(const struct snib__store *s,
                          const struct snib__request *r)
 {
     int runs = snib__blocking_shares(s) ? SNIB__RQ_TAKEN : SNIB__RQ_LISTED;
-    return (r->conn & runs) && !(r->conn & SNIB__RQ_STANDS);
+    return (r->store.conn & runs) && !(r->store.conn & SNIB__RQ_STANDS);
 }
 
 void snib__blocking_done(struct snib__store *s, snib_instant now,
@@ -495,7 +501,7 @@ static void blocking_free_store(struct snib__store *s)
         struct snib__link *l;
         while ((l = snib__list_pop(&s->bucket[i]))) {
             snib__unlink(&snib__rq_of_own(l)->link);
-            snib__rq_of_own(l)->timer.index = 0;
+            snib__rq_of_own(l)->store.timer.index = 0;
         }
     }
     if (s->instance) {

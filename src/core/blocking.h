@@ -28,10 +28,11 @@
  * - A notification that names a request which is just being executed is not
  *   lost: the request is executed once more.
  *
- * What ops->exec and exec_in may rely on: on entry r->answer is the request's previous
- * answer (PENDING the first time, QUEUED when it waits). It may leave PENDING
- * when the library was blocked by others and the request's limit is still
- * ahead: the request is executed again shortly, and nothing is announced. */
+ * What ops->exec and exec_in may rely on: on entry r->said.answer is the
+ * request's previous answer (PENDING the first time, QUEUED when it waits). It
+ * may leave PENDING when the library was blocked by others and the request's
+ * limit is still ahead: the request is executed again shortly, and nothing is
+ * announced. */
 #ifndef SNIB__BLOCKING_H
 #define SNIB__BLOCKING_H
 

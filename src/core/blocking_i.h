@@ -5,7 +5,7 @@
 
 #include "core/blocking.h"
 
-/* The state of a request, in its `conn`: blocking.c has the table. */
+/* The state of a request, in its store.conn: blocking.c has the table. */
 enum {
     SNIB__RQ_WAITING = 0,
     SNIB__RQ_LISTED = 1, /* to be executed, or being executed; bits from here */
@@ -48,7 +48,7 @@ struct snib__store {
 
 static inline struct snib__request *snib__rq_of_own(struct snib__link *l)
 {
-    return SNIB__CONTAINER(l, struct snib__request, own);
+    return SNIB__CONTAINER(l, struct snib__request, store.link);
 }
 
 static inline struct snib__request *snib__rq_of_link(struct snib__link *l)

@@ -275,11 +275,11 @@ static void claim_enter(struct snib__engine *e, snib_instant now,
                         struct snib__claim *t, const struct snib__request *rq,
                         snib_duration given)
 {
-    bool pushed = rq->left.ns < rq->lease.ns;
+    bool pushed = rq->said.left.ns < rq->lease.ns;
     t->id[0] = rq->id[0]; /* the store may have asked under another id */
     t->id[1] = rq->id[1];
     t->token0 = t->token = rq->token;
-    t->reserve = rq->reserve;
+    t->reserve = rq->acquire.reserve;
     t->most = rq->lease;
     t->granted = now;
     t->refusals = 0;
@@ -287,21 +287,21 @@ static void claim_enter(struct snib__engine *e, snib_instant now,
     snib__claim_copies(t, rq);
     t->prior = 0;
     t->placed = false;
-    t->deadline = snib__before(snib__after(rq->valid_from, given),
+    t->deadline = snib__before(snib__after(rq->said.valid_from, given),
                                snib__claim_allowance(given));
     t->renew_at =
-        pushed ? snib__after(rq->valid_from, (snib_duration){given.ns / 2})
-               : snib__claim_renewal_of(rq->valid_from, given);
-    if (e->floor < rq->token + rq->reserve && !rq->far) {
-        e->floor = rq->token + rq->reserve;
+        pushed ? snib__after(rq->said.valid_from, (snib_duration){given.ns / 2})
+               : snib__claim_renewal_of(rq->said.valid_from, given);
+    if (e->floor < rq->token + rq->acquire.reserve && !rq->said.far) {
+        e->floor = rq->token + rq->acquire.reserve;
     }
 }
 
 void snib__claim_granted(struct snib__engine *e, snib_instant now,
                          struct snib__claim *t, const struct snib__request *rq)
 {
-    snib_duration given = rq->left;
-    bool proven = rq->valid_from.ns != 0;
+    snib_duration given = rq->said.left;
+    bool proven = rq->said.valid_from.ns != 0;
     struct snib__acquisition *first = snib__claim_first_waiting(t->local);
     bool fits = snib__claim_fits(t, first);
     if (first && given.ns > first->options.lease.ns) {
@@ -312,9 +312,9 @@ void snib__claim_granted(struct snib__engine *e, snib_instant now,
         given = first->options.lease;
         fits = false;
     }
-    if (first && rq->kind == SNIB_KIND_PERMITS) {
-        first->options.permits = rq->permits;
-        first->options.slot = rq->slot;
+    if (first && rq->acquire.kind == SNIB_KIND_PERMITS) {
+        first->options.permits = rq->acquire.permits;
+        first->options.slot = rq->said.slot;
     }
     claim_enter(e, now, t, rq, given);
     snib__claim_answered(e, t);

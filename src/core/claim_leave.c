@@ -129,23 +129,23 @@ void snib__claim_end_answered(struct snib__engine *e, snib_instant now,
     struct snib__request *rq = &q->rq;
     struct snib_error why = {0};
     snib_err err = SNIB_ERR_OK;
-    switch (rq->answer) {
+    switch (rq->said.answer) {
     case SNIB__NO:
         /* Ours until the deadline. So an earlier copy has ended it, or the
          * store has forgotten it, and somebody else may have had it. */
-        if (snib__reached(now, t->deadline) || rq->revoked) {
+        if (snib__reached(now, t->deadline) || rq->said.revoked) {
             err = SNIB_ERR_LOST;
         } else if (!rq->resent && !t->end_sent) {
             err = snib__fail(&why, SNIB_ERR_LOST,
                              "the store does not know the grant any more");
         }
-        if (rq->revoked) { /* nobody has heard of that before */
+        if (rq->said.revoked) { /* nobody has heard of that before */
             why = q->error;
             snib__explain_revoked(&why);
         }
         break;
     case SNIB__DONE:
-        (void)snib__acquisition_had(e, now, t->ender, rq->granted);
+        (void)snib__acquisition_had(e, now, t->ender, rq->said.granted);
         break;
     case SNIB__UNKNOWN:
         if (rq->verb == SNIB__CANCEL) {
@@ -181,10 +181,10 @@ void snib__claim_end_answered(struct snib__engine *e, snib_instant now,
 void snib__claim_overtaken(struct snib__engine *e, snib_instant now,
                            struct snib__claim *t, struct snib__pending *q)
 {
-    if (q->rq.answer == SNIB__QUEUED) {
+    if (q->rq.said.answer == SNIB__QUEUED) {
         return;
     }
-    if (q->rq.answer == SNIB__DONE) {
+    if (q->rq.said.answer == SNIB__DONE) {
         (void)snib__acquisition_had(e, now, t->ender, q->rq.token);
     }
     t->doubt = SNIB__DOUBT_OPEN;

@@ -91,8 +91,8 @@ static bool claim_refuse_blocked_for_a_moment(const struct snib__engine *e,
 {
     struct snib__store_state is;
     snib__engine_store_state(e, now, &is);
-    return rq->blocked && is.reachable && t->doubt != SNIB__DOUBT_OPEN &&
-           snib__between(rq->blocked_since, now).ns < SNIB__BLOCKED_NS &&
+    return rq->exec.blocked && is.reachable && t->doubt != SNIB__DOUBT_OPEN &&
+           snib__between(rq->exec.blocked_since, now).ns < SNIB__BLOCKED_NS &&
            !(t->placed && claim_refuse_is_party(t));
 }
 
@@ -134,7 +134,7 @@ static void claim_refuse_unanswered(struct snib__engine *e, snib_instant now,
     if (placed) {
         late = plain;
         why = nothing;
-    } else if (q->rq.misread && q->rq.err == SNIB_ERR_STORE) {
+    } else if (q->rq.store.misread && q->rq.said.err == SNIB_ERR_STORE) {
         why = snib__fail(&late, SNIB_ERR_UNKNOWN, "%s", q->error.text);
     }
     SNIB__LIST_EACH_SAFE (l, next, &t->local->waiting) {
@@ -161,7 +161,7 @@ static void claim_refuse_unanswered(struct snib__engine *e, snib_instant now,
 static snib_err claim_refuse_not_applied(const struct snib__claim *t,
                                          struct snib__pending *q)
 {
-    snib_err err = q->rq.err ? q->rq.err : SNIB_ERR_STORE;
+    snib_err err = q->rq.said.err ? q->rq.said.err : SNIB_ERR_STORE;
     if (t->placed && claim_refuse_is_party(t)) {
         struct snib_error why = q->error;
         return snib__fail(&q->error, SNIB_ERR_UNKNOWN, "%s: %s",
@@ -195,18 +195,20 @@ static void claim_refuse_by_no(struct snib__engine *e, snib_instant now,
                                struct snib__claim *t, struct snib__pending *q)
 {
     const struct snib__request *rq = &q->rq;
-    if (rq->err && rq->err != SNIB_ERR_BUSY &&
-        rq->err != SNIB_ERR_CANCELLED) { /* waiting would not help */
-        claim_refuse_all(e, t, rq->err, &q->error, false);
-    } else if (rq->batch && !rq->resent && rq->err == SNIB_ERR_CANCELLED) {
-        claim_refuse_batch(e, t, rq->batch);
-    } else if (!rq->may_queue) { /* CANCELLED: it was granted, then ended
+    if (rq->said.err && rq->said.err != SNIB_ERR_BUSY &&
+        rq->said.err != SNIB_ERR_CANCELLED) { /* waiting would not help */
+        claim_refuse_all(e, t, rq->said.err, &q->error, false);
+    } else if (rq->batch.number && !rq->resent &&
+               rq->said.err == SNIB_ERR_CANCELLED) {
+        claim_refuse_batch(e, t, rq->batch.number);
+    } else if (!rq->acquire
+                    .may_queue) { /* CANCELLED: it was granted, then ended
                                     by force */
         claim_refuse_all(e, t, SNIB_ERR_BUSY, &q->error, true);
     }
     snib__claim_copies(t, rq);
     claim_refuse_late_no(e, now, t);
-    if (rq->may_queue && ++t->refusals > REFUSALS_MAX) {
+    if (rq->acquire.may_queue && ++t->refusals > REFUSALS_MAX) {
         claim_refuse_all(e, t, SNIB_ERR_STORE, &q->error, false);
     }
 }
@@ -250,8 +252,8 @@ static bool claim_refuse_by_limit(struct snib__engine *e, snib_instant now,
     struct snib__request *rq = &q->rq;
     snib_err late = t->placed && claim_refuse_is_party(t)
                         ? claim_refuse_not_applied(t, q)
-                    : rq->err ? rq->err
-                              : SNIB_ERR_STORE;
+                    : rq->said.err ? rq->said.err
+                                   : SNIB_ERR_STORE;
     bool says = t->says != NULL;
     claim_refuse_late(e, now, t, late, &q->error,
                       claim_refuse_blocked_for_a_moment(e, now, t, rq));
@@ -262,7 +264,7 @@ static bool claim_refuse_by_limit(struct snib__engine *e, snib_instant now,
         claim_refuse_end(e, now, t);
         return true;
     }
-    rq->placed = t->placed;
+    rq->acquire.placed = t->placed;
     snib__pending_start(e, q);
     return true;
 }
@@ -270,8 +272,8 @@ static bool claim_refuse_by_limit(struct snib__engine *e, snib_instant now,
 static void claim_refuse_unfit(struct snib__engine *e, snib_instant now,
                                struct snib__claim *t, struct snib__pending *q)
 {
-    t->placed = t->placed || q->rq.placed;
-    if (e->cfg.blocking && snib__reached(now, q->rq.patience) &&
+    t->placed = t->placed || q->rq.acquire.placed;
+    if (e->cfg.blocking && snib__reached(now, q->rq.exec.patience) &&
         claim_refuse_by_limit(e, now, t, q)) {
         return;
     }
@@ -303,7 +305,7 @@ static void claim_refuse_unknown(struct snib__engine *e, snib_instant now,
 void snib__claim_not_granted(struct snib__engine *e, snib_instant now,
                              struct snib__claim *t, struct snib__pending *q)
 {
-    switch (q->rq.answer) {
+    switch (q->rq.said.answer) {
     case SNIB__PENDING:
     case SNIB__DONE:
         assert(!"answered without an answer, or by a grant");

@@ -145,7 +145,7 @@ static void claim_renew_confirmed(struct snib__engine *e, snib_instant now,
     }
     if (t->adopter) {
         assert(s == t->adopter);
-        s->options.slot = rq->slot;
+        s->options.slot = rq->said.slot;
         t->adopter = NULL;
         t->doubt = SNIB__DOUBT_NONE;
         if (e->floor < t->token0) {
@@ -172,11 +172,12 @@ static void claim_renew_renewed(struct snib__engine *e, snib_instant now,
     struct snib__acquisition *taker =
         confirms ? snib__claim_first_waiting(t->local) : NULL;
     t->lease = taker ? taker->options.lease : t->lease;
-    snib_duration left = rq->left.ns < t->lease.ns ? rq->left : t->lease;
-    snib_instant deadline = snib__before(snib__after(rq->valid_from, left),
+    snib_duration left =
+        rq->said.left.ns < t->lease.ns ? rq->said.left : t->lease;
+    snib_instant deadline = snib__before(snib__after(rq->said.valid_from, left),
                                          snib__claim_allowance(left));
     t->deadline = confirms ? deadline : snib__later(t->deadline, deadline);
-    t->renew_at = snib__claim_renewal_of(rq->valid_from, left);
+    t->renew_at = snib__claim_renewal_of(rq->said.valid_from, left);
     claim_renew_answers_hint(t);
     if (t->adopter && snib__reached(now, t->deadline)) {
         snib__claim_adopt_failed(e, now, t, SNIB_ERR_LOST,
@@ -222,7 +223,7 @@ static void claim_renew_unknown(struct snib__engine *e, struct snib__claim *t,
         t->doubt = SNIB__DOUBT_OPEN;
     }
     snib__pending_start(e, q);
-    if (!rq->only_asks) {
+    if (!rq->renew.only_asks) {
         snib__acquisition_trouble(t->holder, q->error.text);
         snib__claim_fails(e, t);
         snib__claim_arm(e, t);
@@ -234,10 +235,10 @@ static void claim_renew_not_adopted(struct snib__engine *e, snib_instant now,
                                     struct snib__claim *t,
                                     struct snib__pending *q)
 {
-    snib_err err = q->rq.answer == SNIB__NO ? SNIB_ERR_LOST
-                   : t->doubt               ? SNIB_ERR_UNKNOWN
-                   : q->rq.err              ? q->rq.err
-                                            : SNIB_ERR_UNREACHABLE;
+    snib_err err = q->rq.said.answer == SNIB__NO ? SNIB_ERR_LOST
+                   : t->doubt                    ? SNIB_ERR_UNKNOWN
+                   : q->rq.said.err              ? q->rq.said.err
+                                                 : SNIB_ERR_UNREACHABLE;
     snib__claim_adopt_failed(e, now, t, err, &q->error);
 }
 
@@ -251,14 +252,14 @@ static void claim_renew_refused(struct snib__engine *e, snib_instant now,
         snib__claim_over(e, now, t);
         return;
     }
-    if (q->rq.revoked) {
+    if (q->rq.said.revoked) {
         snib__acquisition_recovered(t->holder); /* drops older texts */
         snib__acquisition_trouble(t->holder, q->error.text);
     }
     claim_renew_lose(e, now, t,
-                     q->rq.revoked     ? SNIB_CAUSE_REVOKED
-                     : q->rq.forgotten ? SNIB_CAUSE_FORGOTTEN
-                                       : SNIB_CAUSE_STOLEN,
+                     q->rq.said.revoked     ? SNIB_CAUSE_REVOKED
+                     : q->rq.said.forgotten ? SNIB_CAUSE_FORGOTTEN
+                                            : SNIB_CAUSE_STOLEN,
                      true);
 }
 
@@ -266,10 +267,10 @@ static void claim_renew_refused(struct snib__engine *e, snib_instant now,
  * earlier copy, which was not answered, may have been. */
 static snib_err claim_renew_error(const struct snib__request *rq)
 {
-    if (rq->resent && !rq->only_asks) {
+    if (rq->resent && !rq->renew.only_asks) {
         return SNIB_ERR_UNKNOWN;
     }
-    return rq->err ? rq->err : SNIB_ERR_UNREACHABLE;
+    return rq->said.err ? rq->said.err : SNIB_ERR_UNREACHABLE;
 }
 
 /* NOT_APPLIED: the store is unfit just now. */
@@ -281,7 +282,7 @@ static void claim_renew_unfit(struct snib__engine *e, snib_instant now,
         t->holder->err = claim_renew_error(&q->rq);
         snib__acquisition_tell(e, t->holder, SNIB__NEWS_RENEWED);
     }
-    if (!q->rq.only_asks) {
+    if (!q->rq.renew.only_asks) {
         snib__acquisition_trouble(t->holder, q->error.text);
     }
     if (!snib__claim_check(e, now, t)) {
@@ -295,18 +296,19 @@ void snib__claim_renewal_answered(struct snib__engine *e, snib_instant now,
                                   struct snib__pending *q)
 {
     const struct snib__request *rq = &q->rq;
-    if (rq->answer == SNIB__UNKNOWN) {
+    if (rq->said.answer == SNIB__UNKNOWN) {
         claim_renew_unknown(e, t, q);
         return;
     }
     t->renewing = NULL;
-    if (rq->answer == SNIB__DONE && rq->only_asks && snib__claim_is_held(t)) {
+    if (rq->said.answer == SNIB__DONE && rq->renew.only_asks &&
+        snib__claim_is_held(t)) {
         claim_renew_stands(e, now, t);
-    } else if (rq->answer == SNIB__DONE) {
+    } else if (rq->said.answer == SNIB__DONE) {
         claim_renew_renewed(e, now, t, rq);
     } else if (t->adopter) {
         claim_renew_not_adopted(e, now, t, q);
-    } else if (rq->answer == SNIB__NO) {
+    } else if (rq->said.answer == SNIB__NO) {
         claim_renew_refused(e, now, t, q);
     } else {
         claim_renew_unfit(e, now, t, q);
@@ -341,7 +343,8 @@ static void claim_renew_due_held(struct snib__engine *e, snib_instant now,
     }
     if (snib__reached(now, t->renew_at) && t->renewing) {
         t->renew_at = SNIB__NEVER;
-        if (!t->renewing->rq.only_asks && t->holder && !t->holder->trouble) {
+        if (!t->renewing->rq.renew.only_asks && t->holder &&
+            !t->holder->trouble) {
             snib__acquisition_trouble(t->holder, "a renewal is not answered");
         }
         snib__claim_fails(e, t);

@@ -106,7 +106,8 @@ void snib__claim_limits(struct snib__claim *t,
 {
     if (t->acquiring) {
         t->acquiring->rq.limit = snib__later(t->acquiring->rq.limit, s->limit);
-        t->acquiring->rq.spin = t->acquiring->rq.spin && claim_send_spins(s);
+        t->acquiring->rq.acquire.spin =
+            t->acquiring->rq.acquire.spin && claim_send_spins(s);
         t->acquiring->rq.once = t->acquiring->rq.once && s->options.try_only;
     }
 }
@@ -152,8 +153,8 @@ static bool claim_send_upgrade_of(struct snib__engine *e,
     if (!other || other->state != SNIB__ACQ_SERVED) {
         return false;
     }
-    rq->upgrade_of[0] = other->local->claim->id[0];
-    rq->upgrade_of[1] = other->local->claim->id[1];
+    rq->acquire.upgrade_of[0] = other->local->claim->id[0];
+    rq->acquire.upgrade_of[1] = other->local->claim->id[1];
     return true;
 }
 
@@ -186,17 +187,18 @@ static void claim_send_wish(const struct snib__engine *e,
                             struct snib__request *rq)
 {
     rq->verb = SNIB__ACQUIRE;
-    rq->kind = (snib_kind)head->options.kind;
-    rq->permits = head->options.permits || rq->kind == SNIB_KIND_PERMITS
-                      ? head->options.permits
-                      : 1;
-    rq->capacity = head->options.capacity;
-    rq->rank = head->options.rank;
-    rq->delay = head->options.delay;
+    rq->acquire.kind = (snib_kind)head->options.kind;
+    rq->acquire.permits =
+        head->options.permits || rq->acquire.kind == SNIB_KIND_PERMITS
+            ? head->options.permits
+            : 1;
+    rq->acquire.capacity = head->options.capacity;
+    rq->acquire.rank = head->options.rank;
+    rq->acquire.delay = head->options.delay;
     rq->lease = t->lease;
     rq->token = t->prior;
     rq->floor = e->floor;
-    rq->reserve =
+    rq->acquire.reserve =
         head->options.fixed || head->options.no_hand_over || t->local->parent
             ? 0
             : SNIB__RESERVE;
@@ -206,18 +208,18 @@ static void claim_send_wish(const struct snib__engine *e,
 static void claim_send_patience(const struct snib__claim *t, snib_instant now,
                                 struct snib__request *rq)
 {
-    rq->resent = rq->placed = false;
-    rq->may_queue = false;
+    rq->resent = rq->acquire.placed = false;
+    rq->acquire.may_queue = false;
     rq->once = true;
-    rq->spin = true;
-    rq->batch = 0;
+    rq->acquire.spin = true;
+    rq->batch.number = 0;
     rq->limit = now;
     SNIB__LIST_EACH (l, &t->local->waiting) {
         struct snib__acquisition *s =
             SNIB__CONTAINER(l, struct snib__acquisition, link);
-        rq->may_queue = rq->may_queue || !s->options.try_only;
+        rq->acquire.may_queue = rq->acquire.may_queue || !s->options.try_only;
         rq->once = rq->once && s->options.try_only;
-        rq->spin = rq->spin && claim_send_spins(s);
+        rq->acquire.spin = rq->acquire.spin && claim_send_spins(s);
         rq->limit = snib__later(rq->limit, s->limit);
         s->ended = false;
     }
@@ -323,9 +325,9 @@ void snib__claim_send_renew(struct snib__engine *e, snib_instant now,
     /* If the machine stood still, the store may have less of the lease left
      * than we know. So at risk even a fixed lease is renewed; else it is only
      * asked about. */
-    q->rq.only_asks = t->state == SNIB__CLAIM_HELD && snib__claim_is_fixed(t) &&
-                      !t->want_renew;
-    q->rq.listen = e->out.listens;
+    q->rq.renew.only_asks = t->state == SNIB__CLAIM_HELD &&
+                            snib__claim_is_fixed(t) && !t->want_renew;
+    q->rq.renew.listen = e->out.listens;
     q->rq.limit = t->aggressive ? snib__after(now, e->cfg.request)
                                 : snib__later(t->deadline, now);
     e->counts.renewals++;

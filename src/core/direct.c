@@ -34,8 +34,8 @@ static void direct_add_value(struct snib__engine *e, snib_instant now,
     q->rq.token = direct->expected;
     q->rq.floor = e->version_floor;
     q->rq.lease = direct->keep;
-    q->rq.born = direct->born;
-    q->rq.age = snib__between(direct->born, now);
+    q->rq.value.born = direct->born;
+    q->rq.value.age = snib__between(direct->born, now);
     q->text.limit = VALUE_LIMIT;
     snib__buf_add(&q->text, direct->bytes, direct->bytes_size);
 }
@@ -53,8 +53,8 @@ bool snib__verb_changes(snib__verb verb, int op)
 static bool direct_earlier_copy(const struct snib__pending *q)
 {
     const struct snib__request *rq = &q->rq;
-    return rq->resent && rq->answer == SNIB__NOT_APPLIED &&
-           snib__verb_changes(rq->verb, rq->op);
+    return rq->resent && rq->said.answer == SNIB__NOT_APPLIED &&
+           snib__verb_changes(rq->verb, rq->params.op);
 }
 
 /* It was sent and not answered. A request that changes nothing cannot have been
@@ -104,19 +104,19 @@ static void direct_ask_own(struct snib__engine *e, snib_instant now,
 static void direct_fill(struct snib__direct *direct, struct snib__pending *q)
 {
     direct->version = q->rq.token;
-    direct->took = q->rq.left;
-    direct->answer = q->rq.answer;
+    direct->took = q->rq.said.left;
+    direct->answer = q->rq.said.answer;
     direct->inner = NULL;
     direct->done = true;
     direct->error = q->error;
-    switch (q->rq.answer) {
+    switch (q->rq.said.answer) {
     case SNIB__DONE:
         direct->err = SNIB_ERR_OK;
         break;
     case SNIB__NO:
     case SNIB__NOT_APPLIED:
         direct->err = direct_earlier_copy(q) ? direct_may_be_applied(direct)
-                      : q->rq.err            ? q->rq.err
+                      : q->rq.said.err       ? q->rq.said.err
                                              : SNIB_ERR_STORE;
         break;
     case SNIB__UNKNOWN:
@@ -145,7 +145,7 @@ bool snib__direct_answer(struct snib__engine *e, snib_instant now,
         direct_ask_own(e, now, q->rq.name);
     }
     if (direct_of_value(q->rq.verb) && q->rq.token > e->version_floor &&
-        (q->rq.answer == SNIB__DONE || q->rq.err == SNIB_ERR_BUSY)) {
+        (q->rq.said.answer == SNIB__DONE || q->rq.said.err == SNIB_ERR_BUSY)) {
         e->version_floor = q->rq.token;
     }
     if (direct) {
@@ -217,14 +217,14 @@ snib_err snib__direct_start(struct snib__engine *e, snib_instant now,
     q->direct = direct;
     direct->inner = q;
     q->rq.verb = direct->verb;
-    q->rq.awaited_only = direct->awaited_only;
+    q->rq.list.awaited_only = direct->awaited_only;
     q->rq.background = snib__cycles_is_mine(e, direct);
     q->rq.once = !direct_of_value(direct->verb);
     q->rq.name = name;
     q->rq.limit = direct->limit;
-    q->rq.result = &q->result;
-    q->rq.op = (uint8_t)direct->op;
-    q->rq.amount = direct->amount;
+    q->rq.said.result = &q->result;
+    q->rq.params.op = (uint8_t)direct->op;
+    q->rq.params.amount = direct->amount;
     snib__pending_start(e, q);
     return SNIB_ERR_OK;
 }

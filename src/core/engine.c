@@ -26,7 +26,7 @@ static void engine_take_claims_answer(struct snib__engine *e, snib_instant now,
         snib__claim_end_answered(e, now, t, q);
     } else if (t->state == SNIB__CLAIM_LEAVING) {
         snib__claim_overtaken(e, now, t, q);
-    } else if (q->rq.answer == SNIB__DONE) {
+    } else if (q->rq.said.answer == SNIB__DONE) {
         assert(q == t->acquiring);
         snib__claim_granted(e, now, t, &q->rq);
     } else {
@@ -39,8 +39,8 @@ static void engine_take_directs_answer(struct snib__engine *e, snib_instant now,
                                        struct snib__pending *q)
 {
     struct snib__request *rq = &q->rq;
-    snib_instant sent = rq->valid_from;
-    if (rq->verb == SNIB__PARAMS && rq->answer == SNIB__UNKNOWN &&
+    snib_instant sent = rq->said.valid_from;
+    if (rq->verb == SNIB__PARAMS && rq->said.answer == SNIB__UNKNOWN &&
         !snib__reached(now, rq->limit)) {
         rq->resent = true; /* the same id: as if sent once */
         snib__buf_clear(&q->result);
@@ -54,7 +54,7 @@ static void engine_take_answer(struct snib__engine *e, snib_instant now,
                                struct snib__request *rq)
 {
     struct snib__pending *q = rq->user;
-    if (rq->answer != SNIB__QUEUED) {
+    if (rq->said.answer != SNIB__QUEUED) {
         assert(e->out_requests > 0);
         e->out_requests--;
     }
@@ -62,7 +62,7 @@ static void engine_take_answer(struct snib__engine *e, snib_instant now,
         engine_take_claims_answer(e, now, q->claim, q);
     } else if (rq->verb >= SNIB__INSPECT) {
         engine_take_directs_answer(e, now, q);
-    } else if (rq->answer != SNIB__QUEUED) {
+    } else if (rq->said.answer != SNIB__QUEUED) {
         snib__pending_put(e, q); /* an orphan: its claim has ended */
     }
 }
@@ -131,8 +131,8 @@ static void engine_tell_stuck(struct snib__engine *e)
     e->out.stuck = false;
     SNIB__LIST_EACH_SAFE (l, next, &e->held) {
         struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
-        if (t->renewing && t->renewing->rq.err) {
-            if (!t->renewing->rq.only_asks) {
+        if (t->renewing && t->renewing->rq.said.err) {
+            if (!t->renewing->rq.renew.only_asks) {
                 snib__acquisition_trouble(t->holder, t->renewing->error.text);
             }
             snib__claim_fails(e, t);

@@ -90,7 +90,7 @@ bool snib__engine_is_run(struct snib__engine *e, uint64_t ticket)
     const struct snib__claim *t = s ? s->local->claim : NULL;
     return e->cfg.blocking && t && s->state == SNIB__ACQ_WAITING &&
            t->state == SNIB__CLAIM_ACQUIRING && t->acquiring &&
-           t->acquiring->rq.patience.ns <= s->limit.ns &&
+           t->acquiring->rq.exec.patience.ns <= s->limit.ns &&
            snib__blocking_runs(e->store, &t->acquiring->rq);
 }
 
@@ -110,7 +110,7 @@ static snib_err leave_outcome_of_limit(const struct snib__engine *e,
     const struct snib__claim *t = s->local->claim;
     snib_err outcome = leave_outcome_of_leaving(s->local, s, why);
     if (outcome == SNIB_ERR_UNKNOWN && t && t->acquiring &&
-        t->acquiring->rq.misread) {
+        t->acquiring->rq.store.misread) {
         return snib__fail(ret, outcome, "%s", t->acquiring->error.text);
     }
     if (outcome == SNIB_ERR_UNKNOWN && t->state == SNIB__CLAIM_QUEUED) {

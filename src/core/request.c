@@ -44,9 +44,9 @@ struct snib__pending *snib__pending_get(struct snib__engine *e,
     snib__list_push(&e->busy, &q->idle);
     q->rq = (struct snib__request){0};
     snib__link_init(&q->rq.link);
-    snib__link_init(&q->rq.own);
+    snib__link_init(&q->rq.store.link);
     q->rq.user = q;
-    q->rq.reterr = &q->error;
+    q->rq.said.reterr = &q->error;
     q->rq.id[0] = snib__rng_next(&e->rng);
     q->rq.id[1] = snib__rng_next(&e->rng);
     q->error.code = SNIB_ERR_OK;
@@ -86,10 +86,10 @@ void snib__pending_put(struct snib__engine *e, struct snib__pending *q)
 
 void snib__pending_start(struct snib__engine *e, struct snib__pending *q)
 {
-    q->rq.answer = SNIB__PENDING;
-    q->rq.patience = q->rq.limit;
-    q->rq.err = SNIB_ERR_OK;
-    q->rq.revoked = q->rq.forgotten = false;
+    q->rq.said.answer = SNIB__PENDING;
+    q->rq.exec.patience = q->rq.limit;
+    q->rq.said.err = SNIB_ERR_OK;
+    q->rq.said.revoked = q->rq.said.forgotten = false;
     assert(!snib__linked(&q->rq.link));
     snib__list_push(&e->chain, &q->rq.link);
     e->out_requests++;

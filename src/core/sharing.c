@@ -69,9 +69,9 @@ static bool sharing_has_limit(const struct snib__request *r)
     if (r->verb >= SNIB__INSPECT) {
         return true;
     }
-    return r->verb == SNIB__ACQUIRE && r->answer == SNIB__PENDING &&
+    return r->verb == SNIB__ACQUIRE && r->said.answer == SNIB__PENDING &&
            !r->token && !r->resent &&
-           !(r->conn & (SNIB__RQ_STANDS | SNIB__RQ_ENDING));
+           !(r->store.conn & (SNIB__RQ_STANDS | SNIB__RQ_ENDING));
 }
 
 /* The request of this id that may be executed next: the first one that is
@@ -82,10 +82,10 @@ static struct snib__request *sharing_whose_turn(struct snib__store *s,
     struct snib__request *first = NULL;
     SNIB__LIST_EACH (l, snib__blocking_bucket(s, id)) {
         struct snib__request *r = snib__rq_of_own(l);
-        if (!snib__rq_same_id(r, id) || !(r->conn & SNIB__RQ_LISTED)) {
+        if (!snib__rq_same_id(r, id) || !(r->store.conn & SNIB__RQ_LISTED)) {
             continue;
         }
-        if (!(r->conn & SNIB__RQ_BEHIND)) {
+        if (!(r->store.conn & SNIB__RQ_BEHIND)) {
             return NULL;
         }
         first = first ? first : r;
@@ -98,7 +98,7 @@ static void sharing_next(struct snib__store *s, const uint64_t id[2])
 {
     struct snib__request *r;
     while ((r = sharing_whose_turn(s, id))) {
-        r->conn &= (uint8_t)~SNIB__RQ_BEHIND;
+        r->store.conn &= (uint8_t)~SNIB__RQ_BEHIND;
         if (!snib__blocking_cancelled(s, r)) {
             snib__list_push(&sharing_of(s, r)->listed, &r->link);
         }
@@ -107,9 +107,9 @@ static void sharing_next(struct snib__store *s, const uint64_t id[2])
 
 void snib__sharing_list(struct snib__store *s, struct snib__request *r)
 {
-    r->conn |= SNIB__RQ_BEHIND;
+    r->store.conn |= SNIB__RQ_BEHIND;
     if (sharing_has_limit(r)) {
-        snib__heap_set(&s->heap, &r->timer, r->limit);
+        snib__heap_set(&s->heap, &r->store.timer, r->limit);
     }
     sharing_next(s, r->id);
 }
@@ -119,18 +119,18 @@ void snib__sharing_list(struct snib__store *s, struct snib__request *r)
 /* No worker has it: it is not LISTED any more. */
 static void sharing_unlist(struct snib__store *s, struct snib__request *r)
 {
-    assert(!(r->conn & SNIB__RQ_TAKEN));
+    assert(!(r->store.conn & SNIB__RQ_TAKEN));
     snib__unlink(&r->link);
-    snib__heap_remove(&s->heap, &r->timer);
-    r->conn &= SNIB__RQ_ENDING | SNIB__RQ_STANDS;
+    snib__heap_remove(&s->heap, &r->store.timer);
+    r->store.conn &= SNIB__RQ_ENDING | SNIB__RQ_STANDS;
 }
 
 /* Its claim has forgotten this renewal. */
 static void sharing_drop(struct snib__store *s, struct snib__request *r)
 {
     sharing_unlist(s, r);
-    r->answer = SNIB__NOT_APPLIED;
-    r->err = snib__fail_plain(r->reterr, SNIB_ERR_CANCELLED);
+    r->said.answer = SNIB__NOT_APPLIED;
+    r->said.err = snib__fail_plain(r->said.reterr, SNIB_ERR_CANCELLED);
     snib__blocking_answer(s, r);
 }
 
@@ -142,11 +142,12 @@ void snib__sharing_end(struct snib__store *s, const uint64_t id[2])
         if (!snib__rq_same_id(r, id)) {
             continue;
         }
-        if (r->conn & SNIB__RQ_TAKEN) {
-            r->conn |= renews ? SNIB__RQ_ENDING : 0;
+        if (r->store.conn & SNIB__RQ_TAKEN) {
+            r->store.conn |= renews ? SNIB__RQ_ENDING : 0;
         } else if (renews) {
             sharing_drop(s, r);
-        } else if (r->verb == SNIB__ACQUIRE && (r->conn & SNIB__RQ_ENDING)) {
+        } else if (r->verb == SNIB__ACQUIRE &&
+                   (r->store.conn & SNIB__RQ_ENDING)) {
             sharing_unlist(s, r);
         }
     }
@@ -154,7 +155,7 @@ void snib__sharing_end(struct snib__store *s, const uint64_t id[2])
 
 void snib__sharing_back(struct snib__store *s, struct snib__request *r)
 {
-    if (r->verb == SNIB__RENEW && (r->conn & SNIB__RQ_ENDING)) {
+    if (r->verb == SNIB__RENEW && (r->store.conn & SNIB__RQ_ENDING)) {
         sharing_drop(s, r); /* it was to come again */
     }
     sharing_next(s, r->id);
@@ -165,27 +166,28 @@ static snib_instant sharing_in_the_way(struct snib__store *s,
                                        const struct snib__request *r)
 {
     const struct snib__sharing *k = sharing_of(s, r);
-    return k->inside && k->since.ns < r->blocked_since.ns ? k->since
-                                                          : r->blocked_since;
+    return k->inside && k->since.ns < r->exec.blocked_since.ns
+               ? k->since
+               : r->exec.blocked_since;
 }
 
 void snib__sharing_late(struct snib__store *s, snib_instant now,
                         struct snib__request *r)
 {
     uint64_t id[2] = {r->id[0], r->id[1]};
-    r->patience = r->limit;
+    r->exec.patience = r->limit;
     if (!snib__reached(now, r->limit)) { /* it was moved */
-        snib__heap_set(&s->heap, &r->timer, r->limit);
+        snib__heap_set(&s->heap, &r->store.timer, r->limit);
         return;
     }
-    if (!r->err) {
+    if (!r->said.err) {
         snib_duration waited = snib__between(sharing_in_the_way(s, r), now);
-        r->err = snib__fail(r->reterr, SNIB_ERR_UNREACHABLE,
-                            "no answer from the server for %lld ms",
-                            (long long)snib__to_ms(waited));
+        r->said.err = snib__fail(r->said.reterr, SNIB_ERR_UNREACHABLE,
+                                 "no answer from the server for %lld ms",
+                                 (long long)snib__to_ms(waited));
     }
-    r->answer = SNIB__NOT_APPLIED;
-    r->blocked = true;
+    r->said.answer = SNIB__NOT_APPLIED;
+    r->exec.blocked = true;
     sharing_unlist(s, r);
     snib__blocking_remember(s, now, r);
     snib__blocking_answer(s, r);
@@ -206,7 +208,7 @@ static bool sharing_is_alone(struct snib__store *s,
     SNIB__LIST_EACH (l, snib__blocking_bucket(s, r->id)) {
         const struct snib__request *other = snib__rq_of_own(l);
         if (other != r && snib__rq_same_id(other, r->id) &&
-            (other->conn & SNIB__RQ_TAKEN)) {
+            (other->store.conn & SNIB__RQ_TAKEN)) {
             return false;
         }
     }
@@ -217,7 +219,7 @@ static bool sharing_is_alone(struct snib__store *s,
 static bool sharing_fits(const struct snib__request *r, uint32_t count,
                          uint32_t batch)
 {
-    return count < SHARING_TAKE || (batch && r->batch == batch);
+    return count < SHARING_TAKE || (batch && r->batch.number == batch);
 }
 
 void snib__blocking_take(struct snib__store *s, snib_instant now,
@@ -233,17 +235,17 @@ void snib__blocking_take(struct snib__store *s, snib_instant now,
     while ((l = snib__list_first(&k->listed)) &&
            sharing_fits(snib__rq_of_link(l), count, batch)) {
         struct snib__request *r = snib__rq_of_link(l);
-        assert((r->conn & SNIB__RQ_LISTED) &&
-               !(r->conn & (SNIB__RQ_TAKEN | SNIB__RQ_BEHIND)));
+        assert((r->store.conn & SNIB__RQ_LISTED) &&
+               !(r->store.conn & (SNIB__RQ_TAKEN | SNIB__RQ_BEHIND)));
         assert(sharing_is_alone(s, r));
-        snib__heap_remove(&s->heap, &r->timer);
+        snib__heap_remove(&s->heap, &r->store.timer);
         snib__unlink(l);
-        r->conn |= SNIB__RQ_TAKEN;
-        r->patience = r->limit;
-        r->impatient = r->once;
+        r->store.conn |= SNIB__RQ_TAKEN;
+        r->exec.patience = r->limit;
+        r->exec.impatient = r->once;
         k->slow = k->slow || (r->verb == SNIB__LIST && r->background);
         snib__list_push(ret, l);
-        batch = r->batch;
+        batch = r->batch.number;
         count++;
     }
 }

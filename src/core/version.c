@@ -47,39 +47,43 @@ static void version_remember(struct snib__version *v, const uint64_t id[2],
 void snib__version_changed(struct snib__request *r, int64_t version)
 {
     int64_t expected = r->token;
-    r->answer = SNIB__NO;
+    r->said.answer = SNIB__NO;
     r->token = version;
     if (!version) {
-        r->err = snib__fail(r->reterr, SNIB_ERR_BUSY,
-                            "changed meanwhile: the value is absent, expected "
-                            "version %lld",
-                            (long long)expected);
+        r->said.err =
+            snib__fail(r->said.reterr, SNIB_ERR_BUSY,
+                       "changed meanwhile: the value is absent, expected "
+                       "version %lld",
+                       (long long)expected);
     } else if (!expected) {
-        r->err = snib__fail(r->reterr, SNIB_ERR_BUSY,
-                            "changed meanwhile: there is a value of version "
-                            "%lld, expected none",
-                            (long long)version);
+        r->said.err =
+            snib__fail(r->said.reterr, SNIB_ERR_BUSY,
+                       "changed meanwhile: there is a value of version "
+                       "%lld, expected none",
+                       (long long)version);
     } else {
-        r->err = snib__fail(r->reterr, SNIB_ERR_BUSY,
-                            "changed meanwhile: the version is %lld, expected "
-                            "%lld",
-                            (long long)version, (long long)expected);
+        r->said.err =
+            snib__fail(r->said.reterr, SNIB_ERR_BUSY,
+                       "changed meanwhile: the version is %lld, expected "
+                       "%lld",
+                       (long long)version, (long long)expected);
     }
 }
 
 void snib__version_forgotten(struct snib__request *r)
 {
-    r->answer = SNIB__NO;
-    r->err = snib__fail(r->reterr, SNIB_ERR_UNKNOWN,
-                        "the reply was lost, and the value has changed too "
-                        "often since to tell whether this change was applied; "
-                        "read it again");
+    r->said.answer = SNIB__NO;
+    r->said.err =
+        snib__fail(r->said.reterr, SNIB_ERR_UNKNOWN,
+                   "the reply was lost, and the value has changed too "
+                   "often since to tell whether this change was applied; "
+                   "read it again");
 }
 
 static void version_done(struct snib__request *r, int64_t number)
 {
-    r->answer = SNIB__DONE;
-    r->err = snib__ok(r->reterr);
+    r->said.answer = SNIB__DONE;
+    r->said.err = snib__ok(r->said.reterr);
     r->token = r->verb == SNIB__VALUE_PUT ? number : 0;
 }
 
@@ -88,7 +92,7 @@ static void version_done(struct snib__request *r, int64_t number)
 static bool version_remembers_all(const struct snib__version *v,
                                   const struct snib__request *r, int64_t now_ms)
 {
-    int64_t since = now_ms - snib__to_ms(r->age) - SNIB__VALUE_LATE_MS;
+    int64_t since = now_ms - snib__to_ms(r->value.age) - SNIB__VALUE_LATE_MS;
     return v->forgotten / 1024 < since;
 }
 
@@ -141,9 +145,9 @@ snib__version_todo snib__version_step(struct snib__version *v,
         number = top + 1 > now_ms * 1024 ? top + 1 : now_ms * 1024;
     }
     if (number >= SNIB__VERSION_END) {
-        r->answer = SNIB__NOT_APPLIED;
-        r->err = snib__fail(r->reterr, SNIB_ERR_STORE,
-                            "the clock is beyond the range of versions");
+        r->said.answer = SNIB__NOT_APPLIED;
+        r->said.err = snib__fail(r->said.reterr, SNIB_ERR_STORE,
+                                 "the clock is beyond the range of versions");
         return SNIB__VERSION_KEEP;
     }
     v->last = number;

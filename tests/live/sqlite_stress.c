@@ -101,7 +101,7 @@ static void exec(struct client *c, struct snib__request *r)
         snib__list_push(&chain, &r->link);
         snib__sqlite_ops.exec(c->store, (snib_instant){ns_now()}, &chain);
         snib__unlink(&r->link);
-    } while (r->answer == SNIB__PENDING && ns_now() < r->limit.ns);
+    } while (r->said.answer == SNIB__PENDING && ns_now() < r->limit.ns);
 }
 
 static void wait_bell(struct client *c, int64_t ms)
@@ -124,28 +124,28 @@ static bool acquire(struct client *c, const struct snib__name *name,
         .name = name,
         .id = {c->id[0] ^ (dice(&c->seed) << 31),
                dice(&c->seed) << 31 ^ dice(&c->seed)},
-        .may_queue = true,
+        .acquire.may_queue = true,
         .lease = snib__ms(LEASE_MS),
         .limit = snib__after((snib_instant){ns_now()}, snib__ms(60000)),
-        .patience = SNIB__NEVER,
+        .exec.patience = SNIB__NEVER,
         .text = "host=here&pid=1&program=stress",
         .text_size = 30,
     };
     for (;;) {
         exec(c, r);
-        if (r->answer != SNIB__QUEUED) {
+        if (r->said.answer != SNIB__QUEUED) {
             return waited;
         }
         waited = true;
-        wait_bell(c, r->left.ns / 1000000 + 1);
+        wait_bell(c, r->said.left.ns / 1000000 + 1);
     }
 }
 
 static void release(struct client *c, struct snib__request *r)
 {
     r->verb = SNIB__RELEASE;
-    r->answer = SNIB__PENDING;
-    r->patience = r->limit =
+    r->said.answer = SNIB__PENDING;
+    r->exec.patience = r->limit =
         snib__after((snib_instant){ns_now()}, snib__ms(60000));
     exec(c, r);
 }
@@ -217,8 +217,8 @@ static void work(struct snib__name *names)
     while (!atomic_load(&w->stop)) {
         int k = (int)(dice(&c.seed) % (unsigned)locks);
         bool waited = acquire(&c, &names[k], &r);
-        if (r.answer != SNIB__DONE ||
-            ns_now() > snib__after(r.valid_from, r.left).ns) {
+        if (r.said.answer != SNIB__DONE ||
+            ns_now() > snib__after(r.said.valid_from, r.said.left).ns) {
             atomic_fetch_add(&w->timeouts, 1);
             continue;
         }
@@ -233,10 +233,10 @@ static void work(struct snib__name *names)
         leave(k);
         atomic_store(&w->lock[k].released_at, ns_now());
         release(&c, &r);
-        if (r.answer != SNIB__DONE) {
+        if (r.said.answer != SNIB__DONE) {
             atomic_fetch_add(&w->errors, 1);
-            fprintf(stderr, "release: %d %s\n", (int)r.answer,
-                    snib_err_name(r.err));
+            fprintf(stderr, "release: %d %s\n", (int)r.said.answer,
+                    snib_err_name(r.said.err));
         }
     }
     snib__sqlite_ops.free(c.store);

@@ -33,9 +33,9 @@ static struct pair *apart_new(int at, snib_kind kind, int64_t lease_ms)
     struct snib__request r = {.verb = SNIB__ACQUIRE,
                               .name = world.name[0],
                               .id = {7, ++ids},
-                              .kind = kind,
-                              .permits = 1,
-                              .may_queue = true,
+                              .acquire.kind = kind,
+                              .acquire.permits = 1,
+                              .acquire.may_queue = true,
                               .lease = snib__ms(lease_ms)};
     apart_of[at].on[RULES].r = apart_of[at].on[LUA].r = r;
     return &apart_of[at];
@@ -72,8 +72,8 @@ static void apart_ask(int client, struct pair *p, snib__answer rules,
         sides[s]->ask(client, &a, 1);
     }
     apart_hear();
-    apart_expect("the rules' answer", p->on[RULES].r.answer, rules);
-    apart_expect("the scripts' answer", p->on[LUA].r.answer, lua);
+    apart_expect("the rules' answer", p->on[RULES].r.said.answer, rules);
+    apart_expect("the scripts' answer", p->on[LUA].r.said.answer, lua);
 }
 
 static void apart_both(int client, struct pair *p, snib__answer answer)
@@ -98,8 +98,10 @@ static void apart_pass(int64_t ms)
 /* What a waiter is by now. */
 static void apart_is(int at, snib__answer rules, snib__answer lua)
 {
-    apart_expect("the rules' answer", apart_of[at].on[RULES].r.answer, rules);
-    apart_expect("the scripts' answer", apart_of[at].on[LUA].r.answer, lua);
+    apart_expect("the rules' answer", apart_of[at].on[RULES].r.said.answer,
+                 rules);
+    apart_expect("the scripts' answer", apart_of[at].on[LUA].r.said.answer,
+                 lua);
 }
 
 static struct pair *apart_params(int at, snib__params_op op, int64_t amount)
@@ -107,8 +109,8 @@ static struct pair *apart_params(int at, snib__params_op op, int64_t amount)
     struct pair *p = apart_new(at, SNIB_KIND_MUTEX, 1);
     for (int s = 0; s < SIDES; s++) {
         p->on[s].r.verb = SNIB__PARAMS;
-        p->on[s].r.op = (uint8_t)op;
-        p->on[s].r.amount = amount;
+        p->on[s].r.params.op = (uint8_t)op;
+        p->on[s].r.params.amount = amount;
     }
     return p;
 }
@@ -118,7 +120,7 @@ static struct pair *apart_params(int at, snib__params_op op, int64_t amount)
 static void release_within_lock_delay(void)
 {
     struct pair *p = apart_new(A, SNIB_KIND_MUTEX, 1000);
-    p->on[RULES].r.delay = p->on[LUA].r.delay = snib__ms(5000);
+    p->on[RULES].r.acquire.delay = p->on[LUA].r.acquire.delay = snib__ms(5000);
     apart_both(0, p, SNIB__DONE);
     apart_pass(1000);
     apart_ask(0, apart_turn(A, SNIB__RELEASE), SNIB__NO, SNIB__DONE);
@@ -128,7 +130,7 @@ static void release_within_lock_delay(void)
 static void repeat_within_lock_delay(void)
 {
     struct pair *p = apart_new(A, SNIB_KIND_MUTEX, 1000);
-    p->on[RULES].r.delay = p->on[LUA].r.delay = snib__ms(5000);
+    p->on[RULES].r.acquire.delay = p->on[LUA].r.acquire.delay = snib__ms(5000);
     apart_both(0, p, SNIB__DONE);
     apart_pass(1000);
     apart_ask(0, apart_turn(A, SNIB__ACQUIRE), SNIB__NO, SNIB__QUEUED);
@@ -142,8 +144,9 @@ static void repeat_after_force(void)
     apart_both(1, p, SNIB__DONE);
     p = apart_turn(A, SNIB__ACQUIRE);
     apart_both(0, p, SNIB__NO);
-    apart_expect("the rules' error", p->on[RULES].r.err, SNIB_ERR_LOST);
-    apart_expect("the scripts' error", p->on[LUA].r.err, SNIB_ERR_CANCELLED);
+    apart_expect("the rules' error", p->on[RULES].r.said.err, SNIB_ERR_LOST);
+    apart_expect("the scripts' error", p->on[LUA].r.said.err,
+                 SNIB_ERR_CANCELLED);
 }
 
 static void waiter_comes_back(void)
@@ -152,11 +155,15 @@ static void waiter_comes_back(void)
     apart_both(1, apart_new(B, SNIB_KIND_MUTEX, 1000), SNIB__QUEUED);
     apart_pass(3000);
     apart_both(2, apart_new(C, SNIB_KIND_MUTEX, 1000), SNIB__QUEUED);
-    apart_expect("position by the rules", apart_of[C].on[RULES].r.position, 2);
-    apart_expect("position by the scripts", apart_of[C].on[LUA].r.position, 1);
+    apart_expect("position by the rules", apart_of[C].on[RULES].r.said.position,
+                 2);
+    apart_expect("position by the scripts", apart_of[C].on[LUA].r.said.position,
+                 1);
     apart_poll(1, B);
-    apart_expect("position by the rules", apart_of[B].on[RULES].r.position, 1);
-    apart_expect("position by the scripts", apart_of[B].on[LUA].r.position, 2);
+    apart_expect("position by the rules", apart_of[B].on[RULES].r.said.position,
+                 1);
+    apart_expect("position by the scripts", apart_of[B].on[LUA].r.said.position,
+                 2);
 }
 
 static void renewal_of_what_is_over_serves(void)
@@ -175,8 +182,8 @@ static void repeat_of_a_grant_serves(void)
     apart_both(0, apart_params(3, SNIB__PARAMS_SIZE, 0), SNIB__DONE);
     struct pair *p = apart_new(C, SNIB_KIND_WRITE, 1000);
     for (int s = 0; s < SIDES; s++) {
-        memcpy(p->on[s].r.upgrade_of, apart_of[A].on[s].r.id,
-               sizeof p->on[s].r.upgrade_of);
+        memcpy(p->on[s].r.acquire.upgrade_of, apart_of[A].on[s].r.id,
+               sizeof p->on[s].r.acquire.upgrade_of);
     }
     apart_both(0, p, SNIB__QUEUED);
     apart_pass(1000);
@@ -236,8 +243,8 @@ static void senseless_floor(void)
     int64_t floor = (EPOCH_MS + world_now() + 2 * 86400000) * 1024;
     p->on[RULES].r.floor = p->on[LUA].r.floor = floor;
     apart_both(0, p, SNIB__NOT_APPLIED);
-    apart_expect("the rules' error", p->on[RULES].r.err, SNIB_ERR_USAGE);
-    apart_expect("the scripts' error", p->on[LUA].r.err, SNIB_ERR_STORE);
+    apart_expect("the rules' error", p->on[RULES].r.said.err, SNIB_ERR_USAGE);
+    apart_expect("the scripts' error", p->on[LUA].r.said.err, SNIB_ERR_STORE);
 }
 
 static const struct {

@@ -48,7 +48,7 @@ static void ask_new_id(uint64_t ret[2])
 struct snib__request ask_request(snib__verb verb, int name)
 {
     struct snib__request r = {
-        .verb = verb, .name = world.name[name], .permits = 1};
+        .verb = verb, .name = world.name[name], .acquire.permits = 1};
     ask_new_id(r.id);
     return r;
 }
@@ -73,13 +73,14 @@ void ask_about(const struct claim *c, snib__verb verb, struct pair *ret)
     *ret = (struct pair){0};
     for (int s = 0; s < SIDES; s++) {
         const struct snib__request *r = &c->pair.on[s].r;
-        ret->on[s].r = (struct snib__request){.verb = verb,
-                                              .name = r->name,
-                                              .id = {r->id[0], r->id[1]},
-                                              .kind = r->kind,
-                                              .permits = r->permits,
-                                              .token = r->token,
-                                              .lease = r->lease};
+        ret->on[s].r =
+            (struct snib__request){.verb = verb,
+                                   .name = r->name,
+                                   .id = {r->id[0], r->id[1]},
+                                   .acquire.kind = r->acquire.kind,
+                                   .acquire.permits = r->acquire.permits,
+                                   .token = r->token,
+                                   .lease = r->lease};
     }
 }
 
@@ -104,12 +105,12 @@ void ask_take(struct claim *c)
     c->pair.on[RULES].told = c->pair.on[LUA].told = false;
     if (compare_in_delay(c)) {
         ask_end(c);
-    } else if (a->r.answer == SNIB__QUEUED) {
+    } else if (a->r.said.answer == SNIB__QUEUED) {
         c->polled_ms = world_now();
         c->until_ms = 0;
         c->holds = false;
-    } else if (a->r.answer == SNIB__DONE) {
-        snib_instant end = snib__after(a->r.valid_from, a->r.left);
+    } else if (a->r.said.answer == SNIB__DONE) {
+        snib_instant end = snib__after(a->r.said.valid_from, a->r.said.left);
         c->holds = true;
         world_extend(c, end.ns / 1000000);
     } else {

@@ -83,7 +83,7 @@ BUGS = [
      "c.token == r->token &&\n        !snib__same_id(c.request, r->id)",
      "!snib__same_id(c.request, r->id)"),
     ("a batch of all or none keeps what it had", RULES,
-     "    if (r->all) {\n", "    if (!r->all) {\n"),
+     "    if (r->batch.all) {\n", "    if (!r->batch.all) {\n"),
     ("a cancel that was re-sent leaves no tombstone", RULES,
      "(r->resent || (granted && c.kind == SNIB_KIND_BARRIER))",
      "(granted && c.kind == SNIB_KIND_BARRIER)"),

@@ -40,25 +40,26 @@ void compare_texts(const char *what, const char *rules, const char *lua)
 void compare_answers(const struct pair *p)
 {
     const struct snib__request *a = &p->on[RULES].r, *b = &p->on[LUA].r;
-    if (a->answer != b->answer) {
-        differ("answer: %s by the rules, %s by the scripts", answers[a->answer],
-               answers[b->answer]);
+    if (a->said.answer != b->said.answer) {
+        differ("answer: %s by the rules, %s by the scripts",
+               answers[a->said.answer], answers[b->said.answer]);
     }
 }
 
 /* That a lock is held or lost the Redis store says by the error alone. */
 static bool compare_has_text(const struct snib__request *r)
 {
-    return r->err && r->err != SNIB_ERR_BUSY &&
-           (r->err != SNIB_ERR_LOST || r->revoked || r->verb == SNIB__ACQUIRE);
+    return r->said.err && r->said.err != SNIB_ERR_BUSY &&
+           (r->said.err != SNIB_ERR_LOST || r->said.revoked ||
+            r->verb == SNIB__ACQUIRE);
 }
 
 void compare_causes(const struct pair *p)
 {
     const struct asked *a = &p->on[RULES], *b = &p->on[LUA];
-    compare_numbers("error", a->r.err, b->r.err);
-    compare_numbers("revoked", a->r.revoked, b->r.revoked);
-    compare_numbers("forgotten", a->r.forgotten, b->r.forgotten);
+    compare_numbers("error", a->r.said.err, b->r.said.err);
+    compare_numbers("revoked", a->r.said.revoked, b->r.said.revoked);
+    compare_numbers("forgotten", a->r.said.forgotten, b->r.said.forgotten);
     if (compare_has_text(&a->r)) {
         compare_texts("text", a->error.text, b->error.text);
     }
@@ -70,8 +71,8 @@ void compare_causes(const struct pair *p)
  * nothing, the Redis store nothing, and the core takes both for unknown. */
 static void compare_left(const struct pair *p)
 {
-    int64_t a = snib__to_ms(p->on[RULES].r.left);
-    int64_t b = snib__to_ms(p->on[LUA].r.left);
+    int64_t a = snib__to_ms(p->on[RULES].r.said.left);
+    int64_t b = snib__to_ms(p->on[LUA].r.said.left);
     compare_numbers("rest of the holder's lease", a < 0 ? 0 : a, b);
 }
 
@@ -111,19 +112,22 @@ static void compare_granted(struct claim *c)
         compare_numbers("token", a->token, b->token);
     }
     compare_shared_tokens(c);
-    compare_numbers("reserve", a->reserve, b->reserve);
-    compare_numbers("permits", a->permits, b->permits);
+    compare_numbers("reserve", a->acquire.reserve, b->acquire.reserve);
+    compare_numbers("permits", a->acquire.permits, b->acquire.permits);
     if (c->wish.kind == SNIB_KIND_PERMITS) {
-        compare_numbers("slot", a->slot, b->slot);
+        compare_numbers("slot", a->said.slot, b->said.slot);
     }
-    compare_numbers("lease", snib__to_ms(a->left), snib__to_ms(b->left));
+    compare_numbers("lease", snib__to_ms(a->said.left),
+                    snib__to_ms(b->said.left));
     /* A pushed lease counts from the poll that it names, which was earlier. */
-    if (b->valid_from.ns > a->valid_from.ns) {
+    if (b->said.valid_from.ns > a->said.valid_from.ns) {
         differ("the scripts' lease counts from %lld ms later than the rules'",
-               (long long)(b->valid_from.ns - a->valid_from.ns) / 1000000);
+               (long long)(b->said.valid_from.ns - a->said.valid_from.ns) /
+                   1000000);
     }
-    world.seen[a->left.ns < a->lease.ns ? SEEN_PUSHED : SEEN_GRANTED]++;
-    world.seen[SEEN_UPGRADED] += (a->upgrade_of[0] | a->upgrade_of[1]) != 0;
+    world.seen[a->said.left.ns < a->lease.ns ? SEEN_PUSHED : SEEN_GRANTED]++;
+    world.seen[SEEN_UPGRADED] +=
+        (a->acquire.upgrade_of[0] | a->acquire.upgrade_of[1]) != 0;
     world.seen[SEEN_BARRIERS] += c->wish.kind == SNIB_KIND_BARRIER;
 }
 
@@ -132,8 +136,8 @@ static void compare_granted(struct claim *c)
 static void compare_queued(const struct claim *c)
 {
     if (!world_dead_at(c->name)) {
-        compare_numbers("position", c->pair.on[RULES].r.position,
-                        c->pair.on[LUA].r.position);
+        compare_numbers("position", c->pair.on[RULES].r.said.position,
+                        c->pair.on[LUA].r.said.position);
     }
     compare_left(&c->pair);
     world.seen[SEEN_QUEUED]++;
@@ -144,23 +148,25 @@ static void compare_queued(const struct claim *c)
  * asks anew under another id in both cases. */
 static bool compare_is_forced(const struct pair *p)
 {
-    return p->on[RULES].r.revoked && p->on[LUA].r.err == SNIB_ERR_CANCELLED;
+    return p->on[RULES].r.said.revoked &&
+           p->on[LUA].r.said.err == SNIB_ERR_CANCELLED;
 }
 
 bool compare_in_delay(const struct claim *c)
 {
     const struct snib__request *a = &c->pair.on[RULES].r;
     const struct snib__request *b = &c->pair.on[LUA].r;
-    return c->wish.delay_ms && a->answer == SNIB__NO &&
-           a->err == SNIB_ERR_CANCELLED && b->err != SNIB_ERR_CANCELLED;
+    return c->wish.delay_ms && a->said.answer == SNIB__NO &&
+           a->said.err == SNIB_ERR_CANCELLED &&
+           b->said.err != SNIB_ERR_CANCELLED;
 }
 
 void compare_late_copy(const struct claim *c)
 {
     for (int s = 0; s < SIDES; s++) {
         const struct snib__request *r = &c->pair.on[s].r;
-        if (r->answer != SNIB__NO || r->err != SNIB_ERR_CANCELLED) {
-            differ("a late copy: %s by the %s", answers[r->answer],
+        if (r->said.answer != SNIB__NO || r->said.err != SNIB_ERR_CANCELLED) {
+            differ("a late copy: %s by the %s", answers[r->said.answer],
                    sides[s]->name);
         }
     }
@@ -182,7 +188,7 @@ void compare_acquire(struct claim *c)
     if (world_failed()) {
         return;
     }
-    switch (a->answer) {
+    switch (a->said.answer) {
     case SNIB__DONE:
         compare_granted(c);
         break;
@@ -190,15 +196,15 @@ void compare_acquire(struct claim *c)
         compare_queued(c);
         break;
     case SNIB__NO:
-        world.seen[a->err == SNIB_ERR_BUSY ? SEEN_BUSY : SEEN_REFUSED]++;
-        if (a->err == SNIB_ERR_BUSY) {
+        world.seen[a->said.err == SNIB_ERR_BUSY ? SEEN_BUSY : SEEN_REFUSED]++;
+        if (a->said.err == SNIB_ERR_BUSY) {
             compare_left(&c->pair);
         }
         break;
     case SNIB__PENDING:
     case SNIB__NOT_APPLIED:
     case SNIB__UNKNOWN:
-        differ("an acquire was answered: %s", answers[a->answer]);
+        differ("an acquire was answered: %s", answers[a->said.answer]);
         break;
     }
 }
@@ -216,19 +222,20 @@ void compare_renew(const struct claim *c, const struct pair *p)
 {
     const struct snib__request *a = &p->on[RULES].r, *b = &p->on[LUA].r;
     compare_answers(p);
-    if (a->answer != SNIB__DONE) {
+    if (a->said.answer != SNIB__DONE) {
         if (!compare_is_over(c)) {
             compare_causes(p);
-            world.seen[SEEN_REVOKED] += a->revoked;
+            world.seen[SEEN_REVOKED] += a->said.revoked;
         }
         return;
     }
     compare_causes(p);
     if (c->wish.kind == SNIB_KIND_PERMITS) {
-        compare_numbers("slot", a->slot, b->slot);
+        compare_numbers("slot", a->said.slot, b->said.slot);
     }
-    if (!a->only_asks) {
-        compare_numbers("lease", snib__to_ms(a->left), snib__to_ms(b->left));
+    if (!a->renew.only_asks) {
+        compare_numbers("lease", snib__to_ms(a->said.left),
+                        snib__to_ms(b->said.left));
     }
     world.seen[SEEN_RENEWED]++;
 }
@@ -242,8 +249,8 @@ void compare_release(const struct claim *c, const struct pair *p)
     }
     compare_answers(p);
     compare_causes(p);
-    world.seen[SEEN_RELEASED] += p->on[RULES].r.answer == SNIB__DONE;
-    world.seen[SEEN_REVOKED] += p->on[RULES].r.revoked;
+    world.seen[SEEN_RELEASED] += p->on[RULES].r.said.answer == SNIB__DONE;
+    world.seen[SEEN_REVOKED] += p->on[RULES].r.said.revoked;
 }
 
 /* Which grant did the cancel end? It depends on how long a record of what was
@@ -257,8 +264,8 @@ void compare_cancel(const struct claim *c, const struct pair *p, bool again)
     bool granted = c->holds || c->until_ms; /* heard of it, or not */
     if (known && !(granted && compare_is_over(c)) &&
         compare_same_token(c->wish.kind, world.name[c->name]->raw)) {
-        compare_numbers("granted", p->on[RULES].r.granted,
-                        p->on[LUA].r.granted);
+        compare_numbers("granted", p->on[RULES].r.said.granted,
+                        p->on[LUA].r.said.granted);
     }
 }
 
@@ -300,25 +307,26 @@ void compare_ended(const struct heard *rules, const struct heard *lua)
 static void asked_speak(const char *side, const struct asked *a)
 {
     const struct snib__request *r = &a->r;
-    printf("%s: %s", side, answers[r->answer]);
-    if (r->err) {
-        printf(" (error %d%s)", (int)r->err, r->revoked ? ", revoked" : "");
+    printf("%s: %s", side, answers[r->said.answer]);
+    if (r->said.err) {
+        printf(" (error %d%s)", (int)r->said.err,
+               r->said.revoked ? ", revoked" : "");
     }
-    if (r->answer == SNIB__QUEUED) {
-        printf(" position %u", r->position);
+    if (r->said.answer == SNIB__QUEUED) {
+        printf(" position %u", r->said.position);
     }
-    if (r->verb == SNIB__ACQUIRE && r->answer == SNIB__DONE) {
+    if (r->verb == SNIB__ACQUIRE && r->said.answer == SNIB__DONE) {
         printf(" token %lld reserve %u permits %u slot %u", (long long)r->token,
-               r->reserve, r->permits, r->slot);
+               r->acquire.reserve, r->acquire.permits, r->said.slot);
     }
     if (r->verb == SNIB__CANCEL) {
-        printf(" granted %lld", (long long)r->granted);
+        printf(" granted %lld", (long long)r->said.granted);
     }
     if (r->verb == SNIB__ACQUIRE || r->verb == SNIB__RENEW) {
-        printf(" left %lld ms", (long long)snib__to_ms(r->left));
+        printf(" left %lld ms", (long long)snib__to_ms(r->said.left));
     }
-    if (r->result && snib__buf_size(r->result)) {
-        printf(" %zu bytes of rows", snib__buf_size(r->result));
+    if (r->said.result && snib__buf_size(r->said.result)) {
+        printf(" %zu bytes of rows", snib__buf_size(r->said.result));
     }
 }
 

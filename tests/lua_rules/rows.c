@@ -176,7 +176,7 @@ static void view_read(int side, const struct pair *p, struct views *ret)
     while (snib__rec_next_row(&rec)) {
         view_add(side, ret, &rec);
     }
-    view_leave_out(ret, p->on[side].r.awaited_only);
+    view_leave_out(ret, p->on[side].r.list.awaited_only);
     qsort(ret->view, (size_t)ret->count, sizeof *ret->view, view_by_name);
 }
 
@@ -299,7 +299,7 @@ void compare_row(const struct pair *p)
     int64_t row[SIDES][5] = {{0}, {0}};
     int name = row_name(p);
     compare_answers(p);
-    if (p->on[RULES].r.answer != SNIB__DONE) {
+    if (p->on[RULES].r.said.answer != SNIB__DONE) {
         compare_causes(p);
         return;
     }

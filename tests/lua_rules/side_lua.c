@@ -110,7 +110,7 @@ static void side_lua_take_answers(int client)
         struct asked *a = SNIB__CONTAINER(
             SNIB__CONTAINER(l, struct snib__request, link), struct asked, r);
         a->told = true;
-        a->owned = a->r.answer == SNIB__QUEUED;
+        a->owned = a->r.said.answer == SNIB__QUEUED;
     }
 }
 
@@ -238,7 +238,7 @@ static void side_lua_greet(int client)
     side_lua_ask(client, &a, 1);
     side_lua_run(client, true);
     snib__buf_free(&look.rows);
-    if (!look.told || look.r.answer != SNIB__DONE) {
+    if (!look.told || look.r.said.answer != SNIB__DONE) {
         abort();
     }
 }

@@ -16,10 +16,10 @@ static struct {
 void side_prepare(struct asked *a)
 {
     a->error = (struct snib_error){0};
-    a->r.reterr = &a->error;
-    a->r.result = &a->rows;
-    a->r.answer = SNIB__PENDING;
-    a->r.err = SNIB_ERR_OK;
+    a->r.said.reterr = &a->error;
+    a->r.said.result = &a->rows;
+    a->r.said.answer = SNIB__PENDING;
+    a->r.said.err = SNIB_ERR_OK;
     a->told = false;
     snib__buf_free(&a->rows);
     snib__buf_init(&a->rows, 1 << 20);
@@ -82,7 +82,7 @@ static struct asked **side_rules_place(const struct asked *a)
 static void side_rules_answered(struct asked *a)
 {
     struct asked **place = side_rules_place(a);
-    bool waits = a->r.verb == SNIB__ACQUIRE && a->r.answer == SNIB__QUEUED;
+    bool waits = a->r.verb == SNIB__ACQUIRE && a->r.said.answer == SNIB__QUEUED;
     a->told = true;
     a->owned = waits;
     if (waits && !place && (place = side_rules_place(NULL))) {
@@ -112,7 +112,7 @@ static void side_rules_ask(int client, struct asked *const *a, int count)
  * its grant first. */
 static void side_rules_poll(int client, struct asked *a)
 {
-    a->r.answer = SNIB__PENDING;
+    a->r.said.answer = SNIB__PENDING;
     side_rules_ask(client, &a, 1);
 }
 

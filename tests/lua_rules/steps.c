@@ -51,20 +51,20 @@ static void steps_begin(const struct wish *w, int client)
     struct snib__request r = ask_request(SNIB__ACQUIRE, w->name);
     *c = (struct claim){
         .used = true, .client = client, .name = w->name, .wish = *w};
-    r.kind = w->kind;
-    r.permits = w->permits;
-    r.capacity = w->capacity;
-    r.may_queue = w->queue;
+    r.acquire.kind = w->kind;
+    r.acquire.permits = w->permits;
+    r.acquire.capacity = w->capacity;
+    r.acquire.may_queue = w->queue;
     r.lease = snib__ms(w->lease_ms);
-    r.delay = snib__ms(w->delay_ms);
-    r.rank = (int8_t)w->rank;
-    r.reserve = w->reserve;
+    r.acquire.delay = snib__ms(w->delay_ms);
+    r.acquire.rank = (int8_t)w->rank;
+    r.acquire.reserve = w->reserve;
     r.floor = steps_floor(w->floor);
     r.text = about;
     r.text_size = sizeof about - 1;
     if (w->base != NOBODY) {
         const struct snib__request *b = &world.claim[w->base].pair.on[RULES].r;
-        memcpy(r.upgrade_of, b->id, sizeof r.upgrade_of);
+        memcpy(r.acquire.upgrade_of, b->id, sizeof r.acquire.upgrade_of);
     }
     ask_fill(&c->pair, &r);
 }
@@ -83,14 +83,14 @@ static bool steps_acquire(const struct step *s)
         steps_begin(&s->wish[i], s->client);
         p[i] = &c->pair;
         for (int k = 0; k < SIDES; k++) {
-            c->pair.on[k].r.batch = batch;
-            c->pair.on[k].r.index = (uint8_t)i;
-            c->pair.on[k].r.all = s->all;
+            c->pair.on[k].r.batch.number = batch;
+            c->pair.on[k].r.batch.index = (uint8_t)i;
+            c->pair.on[k].r.batch.all = s->all;
         }
     }
     ask_both(s->client, p, s->count);
     for (int i = 0; i < s->count && !world_failed(); i++) {
-        p[i]->on[RULES].r.batch = p[i]->on[LUA].r.batch = 0;
+        p[i]->on[RULES].r.batch.number = p[i]->on[LUA].r.batch.number = 0;
         ask_take(&world.claim[s->wish[i].claim]);
     }
     return true;
@@ -155,14 +155,14 @@ static bool steps_renew(const struct step *s)
     ask_about(c, SNIB__RENEW, &p);
     for (int k = 0; k < SIDES; k++) {
         p.on[k].r.lease = snib__ms(s->ms);
-        p.on[k].r.only_asks = s->asks;
+        p.on[k].r.renew.only_asks = s->asks;
         p.on[k].r.token += s->wrong;
     }
     ask_one(c->client, &p);
     compare_renew(c, &p);
-    if (p.on[RULES].r.answer == SNIB__DONE && !s->asks) {
+    if (p.on[RULES].r.said.answer == SNIB__DONE && !s->asks) {
         world_extend(c, world_now() + s->ms);
-    } else if (p.on[RULES].r.answer != SNIB__DONE && !s->wrong) {
+    } else if (p.on[RULES].r.said.answer != SNIB__DONE && !s->wrong) {
         c->used = false;
     }
     ask_done(&p);
@@ -264,8 +264,8 @@ static bool steps_params(const struct step *s)
 {
     struct pair p = {0};
     struct snib__request r = ask_request(SNIB__PARAMS, s->wish[0].name);
-    r.op = (uint8_t)s->op;
-    r.amount = s->amount;
+    r.params.op = (uint8_t)s->op;
+    r.params.amount = s->amount;
     ask_fill(&p, &r);
     for (int i = 0; i <= s->again && !world_failed(); i++) {
         ask_one(s->client, &p);
@@ -283,7 +283,7 @@ static bool steps_list(const struct step *s)
     r.name = NULL;
     r.text = globs[s->op];
     r.text_size = (uint32_t)strlen(r.text);
-    r.awaited_only = s->awaited;
+    r.list.awaited_only = s->awaited;
     ask_fill(&p, &r);
     ask_one(s->client, &p);
     compare_views(&p);

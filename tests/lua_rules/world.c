@@ -67,12 +67,12 @@ bool world_lost(const struct claim *c)
     if (!c->used || c->holds) {
         return false;
     }
-    if (r->upgrade_of[0] || r->upgrade_of[1]) {
-        const struct claim *base = world_of_id(r->upgrade_of);
+    if (r->acquire.upgrade_of[0] || r->acquire.upgrade_of[1]) {
+        const struct claim *base = world_of_id(r->acquire.upgrade_of);
         return !base || !world_stands(base);
     }
-    return r->kind == SNIB_KIND_PERMITS &&
-           (int64_t)r->permits > world.size[c->name];
+    return r->acquire.kind == SNIB_KIND_PERMITS &&
+           (int64_t)r->acquire.permits > world.size[c->name];
 }
 
 /* -- life ------------------------------------------------------------------------- */

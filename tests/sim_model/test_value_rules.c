@@ -99,7 +99,7 @@ static int64_t both(struct pair *p, struct snib__request r, int64_t ttl_ms,
     snib__resp_i64(&b, expected);
     snib__resp_i64(&b, r.verb == SNIB__VALUE_PUT ? ttl_ms : 0);
     snib__resp_i64(&b, r.resent);
-    snib__resp_i64(&b, snib__to_ms(r.age));
+    snib__resp_i64(&b, snib__to_ms(r.value.age));
     snib__resp_i64(&b, not_after);
     snib__resp_i64(&b, r.floor);
     snib__resp_text(&b, r.verb == SNIB__VALUE_PUT ? "bytes" : "");
@@ -125,14 +125,14 @@ static int64_t both(struct pair *p, struct snib__request r, int64_t ttl_ms,
     case SNIB__VERSION_KEEP:
         break;
     }
-    if (r.answer == SNIB__DONE) {
+    if (r.said.answer == SNIB__DONE) {
         assert_int_equal(code, 1);
         assert_int_equal(version, r.token);
-    } else if (r.err == SNIB_ERR_BUSY) {
+    } else if (r.said.err == SNIB_ERR_BUSY) {
         assert_int_equal(code, 0);
         assert_int_equal(version, r.token);
     } else {
-        assert_int_equal(r.err, SNIB_ERR_UNKNOWN);
+        assert_int_equal(r.said.err, SNIB_ERR_UNKNOWN);
         assert_int_equal(code, 5);
     }
     assert_int_equal(read_version(p), p->v.version);
@@ -174,14 +174,14 @@ static void lua_and_c_say_the_same(void **state)
     (void)state;
     begin(&p);
     for (uint32_t i = 0; i < STEPS; i++) {
-        struct snib__request r = {.reterr = &error};
+        struct snib__request r = {.said.reterr = &error};
         int64_t born_ms;
         p.now_ms += (int64_t)(below(&p, 8) ? below(&p, 3) : below(&p, 6000));
         if (i >= SENT && below(&p, 3) == 0) {
             uint64_t k = below(&p, SENT);
             r = sent[k].r;
             r.resent = below(&p, 4) != 0; /* else: a late copy */
-            r.age = snib__ms(r.resent ? p.now_ms - sent[k].born_ms : 0);
+            r.value.age = snib__ms(r.resent ? p.now_ms - sent[k].born_ms : 0);
             born_ms = r.resent ? p.now_ms : sent[k].born_ms;
         } else {
             r.id[0] = snib__rng_next(&p.rng);
@@ -210,7 +210,7 @@ static void a_copy_of_the_same_millisecond_is_late(void **state)
     struct pair p;
     struct snib_error error;
     struct snib__request r = {
-        .reterr = &error, .verb = SNIB__VALUE_PUT, .id = {0, 1}};
+        .said.reterr = &error, .verb = SNIB__VALUE_PUT, .id = {0, 1}};
     (void)state;
     begin(&p);
     assert_int_equal(both(&p, r, 5000, T0_MS + 9900), 1);

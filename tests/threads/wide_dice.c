@@ -41,11 +41,11 @@ static fate fate_of(const struct snib__request *r, snib_instant now)
     }
     fate f = (fate)pick("which", FATES);
     bool holds = r->verb == SNIB__RENEW;
-    bool waits = r->answer == SNIB__QUEUED;
+    bool waits = r->said.answer == SNIB__QUEUED;
     if ((f == ENDED || f == FORCED) && !holds) {
         return LOST_AFTER;
     }
-    if (f == BLOCKED && (waits || r->patience.ns <= now.ns + 20000000)) {
+    if (f == BLOCKED && (waits || r->exec.patience.ns <= now.ns + 20000000)) {
         return AWAY;
     }
     return f;
@@ -54,10 +54,10 @@ static fate fate_of(const struct snib__request *r, snib_instant now)
 static void answer(struct snib__request *r, snib__answer a, snib_err err,
                    const char *text)
 {
-    r->answer = a;
-    r->err = err;
+    r->said.answer = a;
+    r->said.err = err;
     if (err) {
-        snib__fail(r->reterr, err, "%s", text);
+        snib__fail(r->said.reterr, err, "%s", text);
     }
 }
 
@@ -86,15 +86,15 @@ static void befalls(struct snib__request *r, fate f)
         answer(r, SNIB__NOT_APPLIED, SNIB_ERR_CONFIG, "dice are no store");
         break;
     case BLOCKED:
-        r->answer = SNIB__PENDING;
-        r->blocked = true;
+        r->said.answer = SNIB__PENDING;
+        r->exec.blocked = true;
         break;
     case ENDED:
         answer(r, SNIB__NO, SNIB_ERR_LOST, "dice ended it");
         break;
     case FORCED:
         answer(r, SNIB__NO, SNIB_ERR_LOST, "dice on host: forced");
-        r->revoked = true;
+        r->said.revoked = true;
         break;
     case PASSES:
     case FATES:
@@ -176,7 +176,7 @@ static void put_rows(struct snib__buf *b)
 
 static bool is_look(const struct snib__request *r)
 {
-    return r->answer == SNIB__DONE && r->result &&
+    return r->said.answer == SNIB__DONE && r->said.result &&
            (r->verb == SNIB__INSPECT || r->verb == SNIB__LIST ||
             r->verb == SNIB__DOCTOR || r->verb == SNIB__FORCE ||
             r->verb == SNIB__PARAMS);
@@ -196,22 +196,24 @@ static void take_time(void)
 
 static void tell_asked(const struct snib__request *r, snib_instant now)
 {
-    bool endless = r->patience.ns == INT64_MAX;
+    bool endless = r->exec.patience.ns == INT64_MAX;
     tell("asks %d answer %d op %u kind %d permits %u of %u rank %d company %u "
          "place %u all %d queue %d only %d listen %d resent %d lease %lld "
          "beside %d text %.*s",
-         (int)r->verb, (int)r->answer, r->op, (int)r->kind, r->permits,
-         r->capacity, r->rank, r->batch, r->index, r->all, r->may_queue,
-         r->only_asks, r->listen, r->resent, (long long)r->lease.ns,
-         r->upgrade_of[0] != 0,
+         (int)r->verb, (int)r->said.answer, r->params.op, (int)r->acquire.kind,
+         r->acquire.permits, r->acquire.capacity, r->acquire.rank,
+         r->batch.number, r->batch.index, r->batch.all, r->acquire.may_queue,
+         r->renew.only_asks, r->renew.listen, r->resent, (long long)r->lease.ns,
+         r->acquire.upgrade_of[0] != 0,
          r->verb == SNIB__VALUE_PUT ? 0 : (int)r->text_size,
          r->text ? r->text : "");
     tell("so long %lld delay %lld amount %lld token %lld floor %lld room %u "
          "age %lld, %d%d%d%d%d",
-         endless ? -1 : (long long)(r->patience.ns - now.ns),
-         (long long)r->delay.ns, (long long)r->amount, (long long)r->token,
-         (long long)r->floor, r->reserve, (long long)r->age.ns, r->spin,
-         r->once, r->background, r->awaited_only, r->placed);
+         endless ? -1 : (long long)(r->exec.patience.ns - now.ns),
+         (long long)r->acquire.delay.ns, (long long)r->params.amount,
+         (long long)r->token, (long long)r->floor, r->acquire.reserve,
+         (long long)r->value.age.ns, r->acquire.spin, r->once, r->background,
+         r->list.awaited_only, r->acquire.placed);
 }
 
 static void dice_exec(void *instance, snib_instant now,
@@ -244,7 +246,7 @@ static void dice_exec(void *instance, snib_instant now,
     for (size_t i = 0; i < n; i++) {
         befalls(all[i], of[i]);
         if (wide.on && wide.hostile && is_look(all[i]) && !chance("true", 3)) {
-            put_rows(all[i]->result);
+            put_rows(all[i]->said.result);
         }
         snib__list_push(chain, &all[i]->link);
     }

@@ -76,8 +76,8 @@ static void remember_wait(const struct snib__request *r)
     if (s && r->text_size <= sizeof s->text) {
         *s = (struct standing){.id = {r->id[0], r->id[1]},
                                .name = index_of(r->name),
-                               .kind = r->kind,
-                               .rank = r->rank,
+                               .kind = r->acquire.kind,
+                               .rank = r->acquire.rank,
                                .size = r->text_size,
                                .used = true};
         memcpy(s->text, r->text, r->text_size);

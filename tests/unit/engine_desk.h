@@ -137,7 +137,7 @@ static void feed(struct desk *d)
 static void say(struct desk *d, struct snib__request *rq, snib__answer answer)
 {
     assert_non_null(rq);
-    rq->answer = answer;
+    rq->said.answer = answer;
     snib__unlink(&rq->link);
     snib__list_push(&out->answered, &rq->link);
     feed(d);
@@ -151,8 +151,8 @@ static void grant(struct desk *d, int64_t token)
     struct snib__request *rq = at(SNIB__ACQUIRE);
     assert_non_null(rq);
     rq->token = token;
-    rq->left = rq->lease;
-    rq->valid_from = d->now;
+    rq->said.left = rq->lease;
+    rq->said.valid_from = d->now;
     say(d, rq, SNIB__DONE);
 }
 
@@ -160,8 +160,8 @@ static void confirm(struct desk *d, snib_instant from)
 {
     struct snib__request *rq = at(SNIB__RENEW);
     assert_non_null(rq);
-    rq->left = rq->lease;
-    rq->valid_from = from;
+    rq->said.left = rq->lease;
+    rq->said.valid_from = from;
     say(d, rq, SNIB__DONE);
 }
 

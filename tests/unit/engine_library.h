@@ -54,17 +54,17 @@ static snib_err library_open(const struct snib__store_config *c, void **ret,
 /* It was occupied by others: until its limit, or there is time yet. */
 static bool waits_still(struct snib__request *r)
 {
-    if (!w.honest && snib__reached(w.now, r->patience) && one_in(2)) {
+    if (!w.honest && snib__reached(w.now, r->exec.patience) && one_in(2)) {
         fails(r, SNIB__NOT_APPLIED);
-        r->blocked = !one_in(5);
+        r->exec.blocked = !one_in(5);
         return true;
     }
-    if (w.honest || !one_in(5) || snib__reached(w.now, r->patience)) {
+    if (w.honest || !one_in(5) || snib__reached(w.now, r->exec.patience)) {
         return false;
     }
-    r->answer = SNIB__PENDING;
+    r->said.answer = SNIB__PENDING;
     say(r, one_in(4) ? SNIB_ERR_OK : SNIB_ERR_STORE);
-    r->blocked = true;
+    r->exec.blocked = true;
     return true;
 }
 
@@ -77,7 +77,7 @@ static void exec(void *instance, snib_instant now, struct snib__list *chain)
         if (!waits_still(r)) {
             answer(r);
         }
-        TELL("says", r->verb, r->answer, r->err);
+        TELL("says", r->verb, r->said.answer, r->said.err);
     }
 }
 
@@ -138,7 +138,7 @@ static void take_list(void)
     snib__list_append(&w.inside, &w.out->exec);
     SNIB__LIST_EACH (l, &w.inside) {
         tell_request(of_link(l));
-        of_link(l)->poll[0].sent = w.now;
+        of_link(l)->store.poll[0].sent = w.now;
     }
 }
 

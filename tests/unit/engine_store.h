@@ -12,19 +12,22 @@ static struct snib__request *of_link(struct snib__link *l)
 
 static struct snib__request *of_own(struct snib__link *l)
 {
-    return SNIB__CONTAINER(l, struct snib__request, own);
+    return SNIB__CONTAINER(l, struct snib__request, store.link);
 }
 
 static void tell_request(const struct snib__request *r)
 {
-    TELL("asked", r->verb, (int64_t)r->id[0], (int64_t)r->id[1], r->kind,
-         r->permits, r->capacity, r->batch, r->rank, r->op, r->index, r->all,
-         r->spin, r->placed, r->once, r->may_queue, r->resent, r->revoked,
-         r->background, r->awaited_only, r->only_asks, r->listen, r->token,
-         r->floor, r->amount, r->reserve, (int64_t)r->upgrade_of[0],
-         (int64_t)r->upgrade_of[1], r->lease.ns, r->delay.ns, r->born.ns,
-         r->age.ns, r->limit.ns, r->patience.ns, r->answer, r->err,
-         r->result != NULL);
+    TELL("asked", r->verb, (int64_t)r->id[0], (int64_t)r->id[1],
+         r->acquire.kind, r->acquire.permits, r->acquire.capacity,
+         r->batch.number, r->acquire.rank, r->params.op, r->batch.index,
+         r->batch.all, r->acquire.spin, r->acquire.placed, r->once,
+         r->acquire.may_queue, r->resent, r->said.revoked, r->background,
+         r->list.awaited_only, r->renew.only_asks, r->renew.listen, r->token,
+         r->floor, r->params.amount, r->acquire.reserve,
+         (int64_t)r->acquire.upgrade_of[0], (int64_t)r->acquire.upgrade_of[1],
+         r->lease.ns, r->acquire.delay.ns, r->value.born.ns, r->value.age.ns,
+         r->limit.ns, r->exec.patience.ns, r->said.answer, r->said.err,
+         r->said.result != NULL);
     tell_text("of", r->name ? r->name->safe : NULL);
     if (r->text) {
         tell_bytes("with", r->text, r->text_size);
@@ -46,9 +49,9 @@ static void say(struct snib__request *r, snib_err err)
         "0123456789 0123456789 0123456789 0123456789 0123456789 \xc3\xa4\xe2"
         "\x82\xac\xf0\x9f\x98\x80 \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"};
     const char *text = ONE_OF(texts);
-    r->err = err;
-    r->reterr->code = one_in(8) ? SNIB_ERR_STORE : err;
-    snprintf(r->reterr->text, sizeof r->reterr->text, "%s", text);
+    r->said.err = err;
+    r->said.reterr->code = one_in(8) ? SNIB_ERR_STORE : err;
+    snprintf(r->said.reterr->text, sizeof r->said.reterr->text, "%s", text);
 }
 
 /* -- what it has given -------------------------------------------------------- */
@@ -68,8 +71,11 @@ static void remember_grant(const struct snib__request *r)
 {
     struct grant *g = grant_of(r->id);
     g = g ? g : &w.grant[w.grants++ % GRANTS_MAX];
-    *g = (struct grant){
-        {r->id[0], r->id[1]}, r->token, index_of(r->name), r->kind, true};
+    *g = (struct grant){{r->id[0], r->id[1]},
+                        r->token,
+                        index_of(r->name),
+                        r->acquire.kind,
+                        true};
 }
 
 static void forget_grant(const uint64_t id[2])
@@ -85,7 +91,7 @@ static bool excludes(const struct snib__request *r, int name)
     for (int i = 0; i < GRANTS_MAX; i++) {
         const struct grant *g = &w.grant[i];
         if (g->stands && g->name == name && g->kind <= SNIB_KIND_WRITE &&
-            g->kind != SNIB_KIND_READ && r->kind != SNIB_KIND_READ &&
+            g->kind != SNIB_KIND_READ && r->acquire.kind != SNIB_KIND_READ &&
             memcmp(g->id, r->id, sizeof g->id) != 0) {
             return true;
         }
@@ -118,16 +124,16 @@ static bool odd(void)
 static void give(struct snib__request *r)
 {
     static const int64_t part[] = {3000, 100, 20, 1, 0};
-    r->left = r->lease;
-    r->valid_from = one_in(2) ? w.now : r->poll[0].sent;
+    r->said.left = r->lease;
+    r->said.valid_from = one_in(2) ? w.now : r->store.poll[0].sent;
     if (odd()) {
-        r->left = one_in(2) ? (snib_duration){r->lease.ns / (1 + below(4))}
-                            : snib__ms(ONE_OF(part));
+        r->said.left = one_in(2) ? (snib_duration){r->lease.ns / (1 + below(4))}
+                                 : snib__ms(ONE_OF(part));
     }
     if (odd()) {
-        r->left.ns = one_in(3) ? r->lease.ns * 2 : r->lease.ns;
-        r->valid_from =
-            one_in(4) ? (snib_instant){0} : from_of(r->left, r->lease);
+        r->said.left.ns = one_in(3) ? r->lease.ns * 2 : r->lease.ns;
+        r->said.valid_from =
+            one_in(4) ? (snib_instant){0} : from_of(r->said.left, r->lease);
     }
 }
 
@@ -135,17 +141,18 @@ static void give(struct snib__request *r)
 
 static void grants(struct snib__request *r)
 {
-    r->answer = SNIB__DONE;
-    w.token += r->kind == SNIB_KIND_READ && w.token ? 0 : 1;
+    r->said.answer = SNIB__DONE;
+    w.token += r->acquire.kind == SNIB_KIND_READ && w.token ? 0 : 1;
     w.token += one_in(2) ? below(50) : 0;
     r->token = w.token;
-    r->far = odd();
-    r->token += r->far ? INT64_C(1) << 40 : 0;
-    r->reserve = one_in(3) ? r->reserve : below(r->reserve + 1);
-    r->slot = below(9);
+    r->said.far = odd();
+    r->token += r->said.far ? INT64_C(1) << 40 : 0;
+    r->acquire.reserve =
+        one_in(3) ? r->acquire.reserve : below(r->acquire.reserve + 1);
+    r->said.slot = below(9);
     r->resent = r->resent || odd();
-    if (r->kind == SNIB_KIND_PERMITS && !r->permits) {
-        r->permits = 1 + below(5);
+    if (r->acquire.kind == SNIB_KIND_PERMITS && !r->acquire.permits) {
+        r->acquire.permits = 1 + below(5);
     }
     if (!w.blocking && odd() && one_in(4)) { /* under an id of its own */
         r->id[0] = some_bits();
@@ -157,9 +164,9 @@ static void grants(struct snib__request *r)
 static void queues(struct snib__request *r)
 {
     static const int64_t left[] = {-1, 0, 5, 100, 400, 999, 5000};
-    r->answer = SNIB__QUEUED;
-    r->position = r->spin ? 0 : 1 + below(3);
-    r->left.ns = ONE_OF(left) * MS;
+    r->said.answer = SNIB__QUEUED;
+    r->said.position = r->acquire.spin ? 0 : 1 + below(3);
+    r->said.left.ns = ONE_OF(left) * MS;
     remember_wait(r);
 }
 
@@ -168,10 +175,11 @@ static void refuses(struct snib__request *r)
     static const snib_err errs[] = {
         SNIB_ERR_OK,       SNIB_ERR_OK,   SNIB_ERR_BUSY,  SNIB_ERR_CANCELLED,
         SNIB_ERR_DEADLOCK, SNIB_ERR_LOST, SNIB_ERR_USAGE, SNIB_ERR_TOO_MANY};
-    r->answer = SNIB__NO;
-    r->left = snib__ms(below(1000));
+    r->said.answer = SNIB__NO;
+    r->said.left = snib__ms(below(1000));
     say(r, one_in(2) ? SNIB_ERR_OK : ONE_OF(errs));
-    r->err = r->batch && one_in(3) ? SNIB_ERR_CANCELLED : r->err;
+    r->said.err =
+        r->batch.number && one_in(3) ? SNIB_ERR_CANCELLED : r->said.err;
     r->resent = r->resent || odd();
 }
 
@@ -180,10 +188,10 @@ static void fails(struct snib__request *r, snib__answer answer)
     static const snib_err errs[] = {
         SNIB_ERR_OK,     SNIB_ERR_STORE, SNIB_ERR_STORE,  SNIB_ERR_UNREACHABLE,
         SNIB_ERR_DENIED, SNIB_ERR_NOMEM, SNIB_ERR_CONFIG, SNIB_ERR_UNKNOWN};
-    r->answer = answer;
+    r->said.answer = answer;
     say(r, ONE_OF(errs));
-    r->misread = answer == SNIB__UNKNOWN && one_in(3);
-    r->blocked = answer == SNIB__NOT_APPLIED && one_in(2);
+    r->store.misread = answer == SNIB__UNKNOWN && one_in(3);
+    r->exec.blocked = answer == SNIB__NOT_APPLIED && one_in(2);
 }
 
 static void answer_acquire(struct snib__request *r)
@@ -200,7 +208,7 @@ static void answer_acquire(struct snib__request *r)
         weights[1] = 80;
         weights[2] = 1;
     }
-    weights[1] = r->may_queue ? weights[1] : 0;
+    weights[1] = r->acquire.may_queue ? weights[1] : 0;
     if (weights[0] + weights[1] == 0) {
         weights[2]++;
     }
@@ -227,9 +235,9 @@ static void say_no(struct snib__request *r)
     static const snib_err errs[] = {SNIB_ERR_OK,    SNIB_ERR_BUSY,
                                     SNIB_ERR_USAGE, SNIB_ERR_CONFIG,
                                     SNIB_ERR_LOST,  SNIB_ERR_UNKNOWN};
-    r->answer = SNIB__NO;
+    r->said.answer = SNIB__NO;
     if (r->verb == SNIB__RENEW || r->verb == SNIB__RELEASE) {
-        r->revoked = one_in(2);
+        r->said.revoked = one_in(2);
         say(r, SNIB_ERR_LOST);
         forget_grant(r->id);
     } else {
@@ -241,25 +249,25 @@ static void say_no(struct snib__request *r)
 static void rows_of(struct snib__request *r)
 {
     if (r->verb == SNIB__LIST && r->background) {
-        list_waits(r->result);
+        list_waits(r->said.result);
     } else if (one_in(2)) {
-        snib__buf_printf(r->result, "rows %d", (int)below(100));
+        snib__buf_printf(r->said.result, "rows %d", (int)below(100));
     }
     if (odd()) {
-        r->result->failed = true;
+        r->said.result->failed = true;
     }
 }
 
 static void say_done(struct snib__request *r)
 {
     static const int64_t took[] = {0, 0, 3, 40, 100, 700};
-    r->answer = SNIB__DONE;
+    r->said.answer = SNIB__DONE;
     switch (r->verb) {
     case SNIB__RENEW:
-        r->slot = below(9);
+        r->said.slot = below(9);
         give(r);
-        if (r->only_asks) {
-            r->valid_from.ns = r->left.ns = 0;
+        if (r->renew.only_asks) {
+            r->said.valid_from.ns = r->said.left.ns = 0;
         }
         break;
     case SNIB__RELEASE:
@@ -268,14 +276,15 @@ static void say_done(struct snib__request *r)
     case SNIB__CANCEL:
         forget_grant(r->id);
         forget_wait(r->id);
-        r->granted = one_in(3) ? ++w.token : 0;
+        r->said.granted = one_in(3) ? ++w.token : 0;
         break;
     case SNIB__ACQUIRE:
         break;
     default:
         r->token = r->verb == SNIB__VALUE_DELETE ? 0 : (w.version += below(3));
-        r->left = snib__ms(ONE_OF(took));
-        r->valid_from = one_in(2) ? r->poll[0].sent : (snib_instant){0};
+        r->said.left = snib__ms(ONE_OF(took));
+        r->said.valid_from =
+            one_in(2) ? r->store.poll[0].sent : (snib_instant){0};
         rows_of(r);
     }
 }
@@ -283,9 +292,9 @@ static void say_done(struct snib__request *r)
 /* Any answer that this verb may have. */
 static void answer(struct snib__request *r)
 {
-    r->err = SNIB_ERR_OK;
-    r->reterr->code = SNIB_ERR_OK;
-    r->reterr->text[0] = 0;
+    r->said.err = SNIB_ERR_OK;
+    r->said.reterr->code = SNIB_ERR_OK;
+    r->said.reterr->text[0] = 0;
     if (r->verb == SNIB__ACQUIRE) {
         forget_wait(r->id);
         answer_acquire(r);
@@ -308,11 +317,11 @@ static void answer(struct snib__request *r)
 
 static void hand_over(struct snib__request *r)
 {
-    TELL("says", r->verb, r->answer, r->err);
+    TELL("says", r->verb, r->said.answer, r->said.err);
     snib__unlink(&r->link);
     snib__list_push(&w.out->answered, &r->link);
-    if (r->answer != SNIB__QUEUED) {
-        snib__unlink(&r->own);
+    if (r->said.answer != SNIB__QUEUED) {
+        snib__unlink(&r->store.link);
         w.owned_count--;
     }
 }
@@ -337,9 +346,9 @@ static void say_something(struct snib__request *r)
         struct snib__request *a = acquire_of(r->id);
         if (a && !one_in(4)) {
             answer(a);
-            if (a->answer == SNIB__QUEUED || one_in(2)) {
-                a->answer = SNIB__NO;
-                a->err = SNIB_ERR_CANCELLED;
+            if (a->said.answer == SNIB__QUEUED || one_in(2)) {
+                a->said.answer = SNIB__NO;
+                a->said.err = SNIB_ERR_CANCELLED;
             }
             hand_over(a);
         }
@@ -357,11 +366,11 @@ static void dice_start(struct snib__store *s, snib_instant now,
     while ((l = snib__list_pop(chain))) {
         struct snib__request *r = of_link(l);
         tell_request(r);
-        assert_int_equal(r->answer, SNIB__PENDING);
-        snib__link_init(&r->own);
-        snib__list_push(&w.owned, &r->own);
+        assert_int_equal(r->said.answer, SNIB__PENDING);
+        snib__link_init(&r->store.link);
+        snib__list_push(&w.owned, &r->store.link);
         w.owned_count++;
-        r->poll[0].sent = w.now;
+        r->store.poll[0].sent = w.now;
         if (below(100) < w.mood.quick) {
             say_something(r);
         }

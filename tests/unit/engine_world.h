@@ -315,8 +315,9 @@ static void tell_all(void)
     }
     SNIB__LIST_EACH (l, &w.owned) {
         const struct snib__request *r =
-            SNIB__CONTAINER(l, struct snib__request, own);
-        TELL("at the store", (int64_t)r->id[0], r->limit.ns, r->spin, r->once);
+            SNIB__CONTAINER(l, struct snib__request, store.link);
+        TELL("at the store", (int64_t)r->id[0], r->limit.ns, r->acquire.spin,
+             r->once);
     }
 }
 

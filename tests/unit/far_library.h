@@ -118,8 +118,8 @@ static struct snib__request *far_request(struct snib__link *l)
 static void far_answer(struct snib__request *r, snib__answer a, snib_err err,
                        const char *text)
 {
-    r->answer = a;
-    r->err = snib__fail(r->reterr, err, "%s", text);
+    r->said.answer = a;
+    r->said.err = snib__fail(r->said.reterr, err, "%s", text);
 }
 
 /* There is no connection: as long as there is time it is tried again. */
@@ -129,9 +129,9 @@ static void far_no_way(snib_instant now, struct snib__list *chain)
         struct snib__request *r = far_request(l);
         far_answer(r, SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE,
                    "connection refused");
-        if (!r->impatient && r->verb != SNIB__RENEW &&
-            !snib__reached(now, r->patience)) {
-            r->answer = SNIB__PENDING;
+        if (!r->exec.impatient && r->verb != SNIB__RENEW &&
+            !snib__reached(now, r->exec.patience)) {
+            r->said.answer = SNIB__PENDING;
         }
     }
 }

@@ -8,7 +8,7 @@
 static struct snib__request of_kind(const struct snib__name *n, snib_kind kind)
 {
     struct snib__request r = request(SNIB__ACQUIRE, n);
-    r.kind = kind;
+    r.acquire.kind = kind;
     return r;
 }
 
@@ -24,7 +24,7 @@ static struct snib__request attempt(int peer, const struct snib__name *n,
                                     snib_kind kind)
 {
     struct snib__request r = of_kind(n, kind);
-    r.may_queue = false;
+    r.acquire.may_queue = false;
     run(peer, &r);
     return r;
 }
@@ -33,8 +33,8 @@ static struct snib__request lot(int peer, const struct snib__name *n,
                                 uint32_t permits, uint32_t capacity)
 {
     struct snib__request r = of_kind(n, SNIB_KIND_PERMITS);
-    r.permits = permits;
-    r.capacity = capacity;
+    r.acquire.permits = permits;
+    r.acquire.capacity = capacity;
     run(peer, &r);
     return r;
 }
@@ -43,7 +43,7 @@ static struct snib__request party_of(int peer, const struct snib__name *n,
                                      uint32_t parties)
 {
     struct snib__request r = of_kind(n, SNIB_KIND_BARRIER);
-    r.permits = parties;
+    r.acquire.permits = parties;
     run(peer, &r);
     return r;
 }
@@ -54,8 +54,8 @@ static struct snib__request besides(int peer, const struct snib__name *n,
                                     const struct snib__request *grant)
 {
     struct snib__request r = of_kind(n, kind);
-    r.upgrade_of[0] = grant->id[0];
-    r.upgrade_of[1] = grant->id[1];
+    r.acquire.upgrade_of[0] = grant->id[0];
+    r.acquire.upgrade_of[1] = grant->id[1];
     run(peer, &r);
     return r;
 }
@@ -82,16 +82,16 @@ static void readers_share_and_wait_behind_a_writer(void **state)
     struct snib__request a = ask(0, &n, SNIB_KIND_READ),
                          b = ask(0, &n, SNIB_KIND_READ);
     struct snib__request c = ask(1, &n, SNIB_KIND_READ);
-    assert_int_equal(a.answer, SNIB__DONE);
-    assert_int_equal(b.answer, SNIB__DONE);
-    assert_int_equal(c.answer, SNIB__DONE);
-    assert_int_equal(attempt(2, &n, SNIB_KIND_MUTEX).err, SNIB_ERR_BUSY);
+    assert_int_equal(a.said.answer, SNIB__DONE);
+    assert_int_equal(b.said.answer, SNIB__DONE);
+    assert_int_equal(c.said.answer, SNIB__DONE);
+    assert_int_equal(attempt(2, &n, SNIB_KIND_MUTEX).said.err, SNIB_ERR_BUSY);
     struct snib__request w = ask(2, &n, SNIB_KIND_WRITE);
-    assert_int_equal(w.answer, SNIB__QUEUED);
+    assert_int_equal(w.said.answer, SNIB__QUEUED);
     struct snib__request late = ask(3, &n, SNIB_KIND_READ);
-    assert_int_equal(late.answer, SNIB__QUEUED);
-    assert_int_equal(late.position, 2);
-    assert_int_equal(attempt(3, &n, SNIB_KIND_READ).answer, SNIB__NO);
+    assert_int_equal(late.said.answer, SNIB__QUEUED);
+    assert_int_equal(late.said.position, 2);
+    assert_int_equal(attempt(3, &n, SNIB_KIND_READ).said.answer, SNIB__NO);
     assert_int_equal(end(0, &a), SNIB__DONE);
     assert_int_equal(end(0, &b), SNIB__DONE);
     assert_false(is_notified(2, &w));
@@ -114,7 +114,7 @@ static void one_release_lets_all_readers_in(void **state)
     struct snib__request w = ask(0, &n, SNIB_KIND_WRITE), r[N];
     for (int i = 0; i < N; i++) {
         r[i] = ask(1 + i % 2, &n, SNIB_KIND_READ);
-        assert_int_equal(r[i].answer, SNIB__QUEUED);
+        assert_int_equal(r[i].said.answer, SNIB__QUEUED);
     }
     assert_int_equal(end(0, &w), SNIB__DONE);
     assert_int_equal(holders_at(0, &n), N);
@@ -155,16 +155,16 @@ static void one_of_a_client_ends_without_the_others(void **state)
     struct snib__request a = ask(0, &n, SNIB_KIND_READ),
                          b = ask(0, &n, SNIB_KIND_READ);
     struct snib__request c = a;
-    c.answer = SNIB__PENDING; /* the repeat after a lost reply */
+    c.said.answer = SNIB__PENDING; /* the repeat after a lost reply */
     assert_int_equal(run(0, &c), SNIB__DONE);
     assert_int_equal(c.token, a.token);
     assert_int_equal(holders_at(0, &n), 2);
     assert_int_equal(withdraw(0, &a), SNIB__DONE);
     assert_int_equal(end(0, &a), SNIB__NO);
     assert_int_equal(holders_at(0, &n), 1);
-    assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).answer, SNIB__NO);
+    assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).said.answer, SNIB__NO);
     assert_int_equal(end(0, &b), SNIB__DONE);
-    assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).answer, SNIB__DONE);
+    assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).said.answer, SNIB__DONE);
 }
 
 static void the_writer_reads_at_once_and_then_lets_readers_in(void **state)
@@ -176,7 +176,7 @@ static void the_writer_reads_at_once_and_then_lets_readers_in(void **state)
     struct snib__request b = ask(1, &n, SNIB_KIND_READ);
     struct snib__request x = ask(2, &n, SNIB_KIND_WRITE);
     struct snib__request r = besides(0, &n, SNIB_KIND_READ, &w);
-    assert_int_equal(r.answer, SNIB__DONE);
+    assert_int_equal(r.said.answer, SNIB__DONE);
     assert_int_equal(r.token, w.token);
     assert_int_equal(poll_again(1, &b), SNIB__QUEUED);
     assert_int_equal(end(0, &w), SNIB__DONE);
@@ -197,14 +197,14 @@ static void an_upgrade_goes_first_and_a_second_is_refused(void **state)
     struct snib__request a = ask(0, &n, SNIB_KIND_READ),
                          b = ask(1, &n, SNIB_KIND_READ);
     struct snib__request w = of_kind(&n, SNIB_KIND_WRITE);
-    w.rank = 100;
+    w.acquire.rank = 100;
     assert_int_equal(run(2, &w), SNIB__QUEUED);
     struct snib__request up = besides(0, &n, SNIB_KIND_WRITE, &a);
-    assert_int_equal(up.answer, SNIB__QUEUED);
-    assert_int_equal(up.position, 1);
+    assert_int_equal(up.said.answer, SNIB__QUEUED);
+    assert_int_equal(up.said.position, 1);
     struct snib__request second = besides(1, &n, SNIB_KIND_WRITE, &b);
-    assert_int_equal(second.answer, SNIB__NO);
-    assert_int_equal(second.err, SNIB_ERR_DEADLOCK);
+    assert_int_equal(second.said.answer, SNIB__NO);
+    assert_int_equal(second.said.err, SNIB_ERR_DEADLOCK);
     assert_int_equal(look(0, &n, SNIB__ROW_WAITER, NULL), 2);
     assert_int_equal(poll_again(0, &up), SNIB__QUEUED); /* not refused itself */
     assert_int_equal(end(1, &b), SNIB__DONE);
@@ -228,12 +228,13 @@ static void an_upgrade_beside_what_has_ended_is_lost(void **state)
     b.lease = snib__ms(60000);
     run(1, &b);
     struct snib__request up = besides(0, &n, SNIB_KIND_WRITE, &a);
-    assert_int_equal(up.answer, SNIB__QUEUED);
+    assert_int_equal(up.said.answer, SNIB__QUEUED);
     kit.advance(1001); /* a is over */
-    assert_int_equal(attempt(2, &n, SNIB_KIND_READ).answer, SNIB__DONE);
+    assert_int_equal(attempt(2, &n, SNIB_KIND_READ).said.answer, SNIB__DONE);
     assert_int_equal(poll_again(0, &up), SNIB__NO);
-    assert_int_equal(up.err, SNIB_ERR_LOST);
-    assert_int_equal(besides(0, &n, SNIB_KIND_READ, &a).err, SNIB_ERR_LOST);
+    assert_int_equal(up.said.err, SNIB_ERR_LOST);
+    assert_int_equal(besides(0, &n, SNIB_KIND_READ, &a).said.err,
+                     SNIB_ERR_LOST);
     assert_int_equal(look(0, &n, SNIB__ROW_WAITER, NULL), 0);
 }
 
@@ -251,13 +252,14 @@ static void two_upgrades_never_wait_for_each_other(void **state)
     run(1, &b);
     struct snib__request one = besides(0, &n, SNIB_KIND_WRITE, &a);
     kit.advance(SNIB__ALIVE_MS + 1);
-    assert_int_equal(attempt(1, &n, SNIB_KIND_READ).answer, SNIB__DONE);
+    assert_int_equal(attempt(1, &n, SNIB_KIND_READ).said.answer, SNIB__DONE);
     struct snib__request two = besides(1, &n, SNIB_KIND_WRITE, &b);
-    assert_int_equal(two.answer, SNIB__QUEUED);
+    assert_int_equal(two.said.answer, SNIB__QUEUED);
     poll_again(0, &one);
     poll_again(1, &two);
-    assert_int_equal(
-        (one.err == SNIB_ERR_DEADLOCK) + (two.err == SNIB_ERR_DEADLOCK), 1);
+    assert_int_equal((one.said.err == SNIB_ERR_DEADLOCK) +
+                         (two.said.err == SNIB_ERR_DEADLOCK),
+                     1);
 }
 
 /* -- permits ------------------------------------------------------------------- */
@@ -268,19 +270,19 @@ static void permits_are_summed_and_given_in_order(void **state)
     struct snib__name n = name_of("sum");
     open_peers(3);
     struct snib__request a = lot(0, &n, 2, 4), b = lot(0, &n, 2, 0);
-    assert_int_equal(a.answer, SNIB__DONE);
-    assert_int_equal(a.permits, 2);
-    assert_int_equal(b.answer, SNIB__DONE);
+    assert_int_equal(a.said.answer, SNIB__DONE);
+    assert_int_equal(a.acquire.permits, 2);
+    assert_int_equal(b.said.answer, SNIB__DONE);
     assert_true(b.token > a.token);
     struct snib__request big = lot(1, &n, 3, 0), small = lot(2, &n, 1, 0);
-    assert_int_equal(big.answer, SNIB__QUEUED);
-    assert_int_equal(small.answer, SNIB__QUEUED);
+    assert_int_equal(big.said.answer, SNIB__QUEUED);
+    assert_int_equal(small.said.answer, SNIB__QUEUED);
     assert_int_equal(end(0, &a), SNIB__DONE);
     assert_int_equal(poll_again(2, &small), SNIB__QUEUED); /* no overtaking */
     assert_int_equal(end(0, &b), SNIB__DONE);
     assert_int_equal(poll_again(1, &big), SNIB__DONE);
     assert_int_equal(poll_again(2, &small), SNIB__DONE);
-    assert_int_equal(lot(0, &n, 1, 0).answer, SNIB__QUEUED);
+    assert_int_equal(lot(0, &n, 1, 0).said.answer, SNIB__QUEUED);
 }
 
 static void the_size_is_set_by_the_first(void **state)
@@ -288,15 +290,15 @@ static void the_size_is_set_by_the_first(void **state)
     (void)state;
     struct snib__name n = name_of("first-size");
     open_peers(2);
-    assert_int_equal(lot(0, &n, 1, 0).err, SNIB_ERR_CONFIG);
-    assert_int_equal(lot(0, &n, 2, 3).answer, SNIB__DONE);
+    assert_int_equal(lot(0, &n, 1, 0).said.err, SNIB_ERR_CONFIG);
+    assert_int_equal(lot(0, &n, 2, 3).said.answer, SNIB__DONE);
     struct snib__request r = lot(1, &n, 4, 9);
-    assert_int_equal(r.answer, SNIB__NO);
-    assert_int_equal(r.err, SNIB_ERR_TOO_MANY);
-    assert_non_null(strstr(r.reterr->text, "3 in all"));
-    assert_int_equal(lot(1, &n, 2, 9).answer, SNIB__QUEUED);
+    assert_int_equal(r.said.answer, SNIB__NO);
+    assert_int_equal(r.said.err, SNIB_ERR_TOO_MANY);
+    assert_non_null(strstr(r.said.reterr->text, "3 in all"));
+    assert_int_equal(lot(1, &n, 2, 9).said.answer, SNIB__QUEUED);
     kit.advance(60000); /* nobody is left; the size is */
-    assert_int_equal(lot(1, &n, 3, 0).answer, SNIB__DONE);
+    assert_int_equal(lot(1, &n, 3, 0).said.answer, SNIB__DONE);
 }
 
 static void who_is_refused_sets_no_size(void **state)
@@ -304,8 +306,8 @@ static void who_is_refused_sets_no_size(void **state)
     (void)state;
     struct snib__name n = name_of("refused-size");
     open_peers(1);
-    assert_int_equal(lot(0, &n, 5, 3).err, SNIB_ERR_TOO_MANY);
-    assert_int_equal(lot(0, &n, 1, 0).err, SNIB_ERR_CONFIG);
+    assert_int_equal(lot(0, &n, 5, 3).said.err, SNIB_ERR_TOO_MANY);
+    assert_int_equal(lot(0, &n, 1, 0).said.err, SNIB_ERR_CONFIG);
 }
 
 static void zero_permits_are_all_that_are_left(void **state)
@@ -315,18 +317,18 @@ static void zero_permits_are_all_that_are_left(void **state)
     open_peers(2);
     struct snib__request a = lot(0, &n, 3, 10);
     struct snib__request r = of_kind(&n, SNIB_KIND_PERMITS);
-    r.permits = 0;
-    r.may_queue = false;
+    r.acquire.permits = 0;
+    r.acquire.may_queue = false;
     assert_int_equal(run(1, &r), SNIB__DONE);
-    assert_int_equal(r.permits, 7);
+    assert_int_equal(r.acquire.permits, 7);
     struct snib__request none = of_kind(&n, SNIB_KIND_PERMITS);
-    none.permits = 0;
-    none.may_queue = false;
+    none.acquire.permits = 0;
+    none.acquire.may_queue = false;
     assert_int_equal(run(0, &none), SNIB__NO);
-    assert_int_equal(none.err, SNIB_ERR_BUSY);
+    assert_int_equal(none.said.err, SNIB_ERR_BUSY);
     assert_int_equal(end(1, &r), SNIB__DONE);
     assert_int_equal(end(0, &a), SNIB__DONE);
-    assert_int_equal(lot(0, &n, 10, 0).answer, SNIB__DONE);
+    assert_int_equal(lot(0, &n, 10, 0).said.answer, SNIB__DONE);
 }
 
 /* The step that finds a lease over serves the queue, whatever it was asked. */
@@ -336,15 +338,15 @@ static void a_drain_of_nothing_serves_who_waits(void **state)
     struct snib__name n = name_of("drain-none");
     open_peers(3);
     struct snib__request size = request(SNIB__PARAMS, &n);
-    size.op = SNIB__PARAMS_SIZE;
+    size.params.op = SNIB__PARAMS_SIZE;
     assert_int_equal(run(0, &size), SNIB__DONE); /* to 0 */
     ask(0, &n, SNIB_KIND_MUTEX);
     struct snib__request b = ask(1, &n, SNIB_KIND_MUTEX);
-    assert_int_equal(b.answer, SNIB__QUEUED);
+    assert_int_equal(b.said.answer, SNIB__QUEUED);
     kit.advance(1001);
     struct snib__request none = of_kind(&n, SNIB_KIND_PERMITS);
-    none.permits = 0;
-    none.may_queue = false;
+    none.acquire.permits = 0;
+    none.acquire.may_queue = false;
     assert_int_equal(run(2, &none), SNIB__NO);
     assert_true(is_notified(1, &b));
     assert_int_equal(holders_at(2, &n), 1);
@@ -362,7 +364,7 @@ static void permits_of_the_dead_come_back_by_their_lease(void **state)
     kit.advance(201);
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
     assert_int_equal(end(0, &a), SNIB__NO);
-    assert_int_equal(lot(0, &n, 1, 0).answer, SNIB__DONE);
+    assert_int_equal(lot(0, &n, 1, 0).said.answer, SNIB__DONE);
 }
 
 /* -- barriers -------------------------------------------------------------------- */
@@ -375,11 +377,11 @@ static void a_barrier_opens_for_all_with_one_token(void **state)
     int64_t last = 0;
     for (int generation = 0; generation < 2; generation++) {
         struct snib__request a = party_of(0, &n, 3), b = party_of(1, &n, 3);
-        assert_int_equal(a.answer, SNIB__QUEUED);
-        assert_int_equal(b.answer, SNIB__QUEUED);
+        assert_int_equal(a.said.answer, SNIB__QUEUED);
+        assert_int_equal(b.said.answer, SNIB__QUEUED);
         assert_int_equal(holders_at(0, &n), 0);
         struct snib__request c = party_of(2, &n, 3);
-        assert_int_equal(c.answer, SNIB__DONE);
+        assert_int_equal(c.said.answer, SNIB__DONE);
         assert_true(is_notified(0, &a));
         assert_true(is_notified(1, &b));
         assert_int_equal(poll_again(0, &a), SNIB__DONE);
@@ -402,11 +404,11 @@ static void silent_and_cancelled_parties_do_not_count(void **state)
     struct snib__request gone = party_of(0, &n, 2);
     withdraw(0, &gone);
     struct snib__request silent = party_of(0, &n, 2);
-    assert_int_equal(silent.answer, SNIB__QUEUED);
+    assert_int_equal(silent.said.answer, SNIB__QUEUED);
     kit.advance(SNIB__ALIVE_MS + 1);
     struct snib__request a = party_of(1, &n, 2);
-    assert_int_equal(a.answer, SNIB__QUEUED);
-    assert_int_equal(party_of(2, &n, 2).answer, SNIB__DONE);
+    assert_int_equal(a.said.answer, SNIB__QUEUED);
+    assert_int_equal(party_of(2, &n, 2).said.answer, SNIB__DONE);
     assert_int_equal(poll_again(1, &a), SNIB__DONE);
     assert_int_equal(poll_again(0, &silent), SNIB__QUEUED);
 }
@@ -419,14 +421,14 @@ static void a_cancelled_party_hears_whether_it_was_counted(void **state)
     struct snib__name n = name_of("counted");
     open_peers(3);
     struct snib__request a = party_of(0, &n, 2), b = party_of(1, &n, 2);
-    assert_int_equal(b.answer, SNIB__DONE);
+    assert_int_equal(b.said.answer, SNIB__DONE);
     struct snib__request v = turn_into(&a, SNIB__CANCEL);
     for (int copy = 0; copy < 3; copy++) {
         v.token = 0;
         v.resent = copy > 0;
-        v.granted = -1;
+        v.said.granted = -1;
         assert_int_equal(run(0, &v), SNIB__DONE);
-        assert_int_equal(v.granted, b.token);
+        assert_int_equal(v.said.granted, b.token);
     }
     assert_int_equal(holders_at(0, &n), 1);
     assert_int_equal(end(1, &b), SNIB__DONE);
@@ -434,9 +436,9 @@ static void a_cancelled_party_hears_whether_it_was_counted(void **state)
     for (int waits = 1; waits >= 0; waits--) {
         v = turn_into(&c, SNIB__CANCEL);
         v.token = 0;
-        v.granted = -1;
+        v.said.granted = -1;
         assert_int_equal(run(2, &v), SNIB__DONE);
-        assert_int_equal(v.granted, 0);
+        assert_int_equal(v.said.granted, 0);
     }
 }
 
@@ -446,9 +448,9 @@ static void parties_of_different_sizes_are_no_generation(void **state)
     struct snib__name n = name_of("sizes");
     open_peers(4);
     struct snib__request a = party_of(0, &n, 2);
-    assert_int_equal(party_of(1, &n, 3).answer, SNIB__QUEUED);
-    assert_int_equal(party_of(2, &n, 3).answer, SNIB__QUEUED);
-    assert_int_equal(party_of(3, &n, 3).answer, SNIB__QUEUED);
+    assert_int_equal(party_of(1, &n, 3).said.answer, SNIB__QUEUED);
+    assert_int_equal(party_of(2, &n, 3).said.answer, SNIB__QUEUED);
+    assert_int_equal(party_of(3, &n, 3).said.answer, SNIB__QUEUED);
     assert_int_equal(holders_at(0, &n), 0);
     assert_int_equal(poll_again(0, &a), SNIB__QUEUED);
     withdraw(0, &a);
@@ -462,10 +464,10 @@ static void the_last_party_stands_ahead_of_lower_ranks(void **state)
     open_peers(4);
     struct snib__request a = party_of(0, &n, 3), b = party_of(1, &n, 3);
     struct snib__request low = of_kind(&n, SNIB_KIND_MUTEX);
-    low.rank = -1;
+    low.acquire.rank = -1;
     assert_int_equal(run(2, &low), SNIB__QUEUED);
     struct snib__request last = party_of(3, &n, 3);
-    assert_int_equal(last.answer, SNIB__DONE);
+    assert_int_equal(last.said.answer, SNIB__DONE);
     assert_int_equal(poll_again(0, &a), SNIB__DONE);
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
     assert_int_equal(a.token, last.token);
@@ -484,7 +486,7 @@ static void each_generation_has_its_own_token(void **state)
     struct snib__request a = party_of(1, &n, 2), b = party_of(2, &n, 2);
     kit.advance(501);
     struct snib__request alone = party_of(3, &n, 1);
-    assert_int_equal(alone.answer, SNIB__DONE);
+    assert_int_equal(alone.said.answer, SNIB__DONE);
     assert_int_equal(poll_again(1, &a), SNIB__DONE);
     assert_int_equal(poll_again(2, &b), SNIB__DONE);
     assert_int_equal(a.token, b.token);
@@ -504,8 +506,8 @@ static void a_lock_delay_counts_from_an_end_without_release(void **state)
         snprintf(text, sizeof text, "delay%d", i);
         struct snib__name n = name_of(text);
         struct snib__request a = of_kind(&n, kinds[i]);
-        a.delay = snib__ms(2000);
-        a.capacity = 1;
+        a.acquire.delay = snib__ms(2000);
+        a.acquire.capacity = 1;
         assert_int_equal(run(0, &a), SNIB__DONE);
         struct snib__request v = turn_into(&a, SNIB__RENEW);
         kit.advance(500);
@@ -513,17 +515,18 @@ static void a_lock_delay_counts_from_an_end_without_release(void **state)
         kit.advance(1001); /* over for its owner */
         assert_int_equal(run(0, &v), SNIB__NO);
         struct snib__request r = attempt(1, &n, SNIB_KIND_WRITE);
-        assert_int_equal(r.answer, SNIB__NO);
-        assert_true(r.left.ns > 0 && r.left.ns <= snib__ms(2000).ns);
+        assert_int_equal(r.said.answer, SNIB__NO);
+        assert_true(r.said.left.ns > 0 && r.said.left.ns <= snib__ms(2000).ns);
         kit.advance(1800);
-        assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).answer, SNIB__NO);
+        assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).said.answer, SNIB__NO);
         kit.advance(201);
         r = attempt(1, &n, SNIB_KIND_WRITE);
-        assert_int_equal(r.answer, SNIB__DONE);
+        assert_int_equal(r.said.answer, SNIB__DONE);
         end(1, &r);
         assert_int_equal(run(0, &a), SNIB__DONE); /* and by a release: */
         assert_int_equal(end(0, &a), SNIB__DONE);
-        assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).answer, SNIB__DONE);
+        assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).said.answer,
+                         SNIB__DONE);
     }
 }
 
@@ -539,7 +542,7 @@ static void higher_ranks_go_first_and_equals_in_order(void **state)
     int peer = N;
     for (int i = 0; i < N; i++) {
         r[i] = of_kind(&n, SNIB_KIND_MUTEX);
-        r[i].rank = rank[i];
+        r[i].acquire.rank = rank[i];
         assert_int_equal(run(i, &r[i]), SNIB__QUEUED);
     }
     for (int i = 0; i < N; i++) {
@@ -564,12 +567,12 @@ static void force_ends_all_that_share_and_tells_each(void **state)
     assert_int_equal(poll_again(2, &w), SNIB__DONE);
     struct snib__request v = turn_into(&a, SNIB__RENEW);
     assert_int_equal(run(0, &v), SNIB__NO);
-    assert_true(v.revoked);
+    assert_true(v.said.revoked);
     v = turn_into(&b, SNIB__RENEW);
     assert_int_equal(run(1, &v), SNIB__NO);
-    assert_true(v.revoked);
+    assert_true(v.said.revoked);
     assert_int_equal(end(2, &w), SNIB__DONE);
-    assert_int_equal(lot(1, &n, 2, 0).answer, SNIB__DONE);
+    assert_int_equal(lot(1, &n, 2, 0).said.answer, SNIB__DONE);
 }
 
 struct walker {
@@ -589,9 +592,11 @@ static void check_walk(const struct walker *w, int count, int64_t now)
             continue;
         }
         all++;
-        exclusive +=
-            w[i].r.kind == SNIB_KIND_WRITE || w[i].r.kind == SNIB_KIND_MUTEX;
-        permits += w[i].r.kind == SNIB_KIND_PERMITS ? w[i].r.permits : 0;
+        exclusive += w[i].r.acquire.kind == SNIB_KIND_WRITE ||
+                     w[i].r.acquire.kind == SNIB_KIND_MUTEX;
+        permits += w[i].r.acquire.kind == SNIB_KIND_PERMITS
+                       ? w[i].r.acquire.permits
+                       : 0;
     }
     assert_true(exclusive == 0 || all == 1);
     assert_true(permits <= 5);
@@ -615,28 +620,29 @@ static void a_random_walk_of_all_kinds_keeps_the_rules(void **state)
                                               SNIB_KIND_READ, SNIB_KIND_WRITE,
                                               SNIB_KIND_PERMITS};
             *r = of_kind(&n, kinds[dice(&seed) % 5]);
-            r->permits =
-                r->kind == SNIB_KIND_PERMITS ? 1 + dice(&seed) % 5 : r->permits;
-            r->capacity = 5;
+            r->acquire.permits = r->acquire.kind == SNIB_KIND_PERMITS
+                                     ? 1 + dice(&seed) % 5
+                                     : r->acquire.permits;
+            r->acquire.capacity = 5;
             r->lease = snib__ms(100 + dice(&seed) % 400);
-            r->delay = snib__ms(dice(&seed) % 8 == 0 ? 150 : 0);
-            r->rank = (int8_t)(dice(&seed) % 3);
-            r->may_queue = dice(&seed) % 4 != 0;
+            r->acquire.delay = snib__ms(dice(&seed) % 8 == 0 ? 150 : 0);
+            r->acquire.rank = (int8_t)(dice(&seed) % 3);
+            r->acquire.may_queue = dice(&seed) % 4 != 0;
             w[i].live = true;
             w[i].holds = false;
         }
         if (what < 4 && !w[i].holds) {
             if (run(peer, r) == SNIB__DONE) {
                 w[i].holds = true;
-                w[i].ends = snib__after(r->valid_from, r->left).ns;
+                w[i].ends = snib__after(r->said.valid_from, r->said.left).ns;
                 grants++;
-            } else if (r->answer == SNIB__NO) {
+            } else if (r->said.answer == SNIB__NO) {
                 w[i].live = false;
             }
         } else if (what == 4 && w[i].holds) {
             struct snib__request v = turn_into(r, SNIB__RENEW);
             if (run(peer, &v) == SNIB__DONE) {
-                w[i].ends = snib__after(v.valid_from, v.left).ns;
+                w[i].ends = snib__after(v.said.valid_from, v.said.left).ns;
             } else {
                 assert_true(kit.now(peer).ns >= w[i].ends);
                 w[i].live = false;

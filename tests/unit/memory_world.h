@@ -176,19 +176,20 @@ static void prepare(struct asked *a)
     snib__buf_free(&a->rows);
     snib__buf_init(&a->rows, one_in(20) ? 100 : 1 << 20);
     a->error = (struct snib_error){SNIB_ERR_INTERNAL, "of another"};
-    r->reterr = one_in(12) ? NULL : &a->error;
-    r->result = &a->rows;
-    r->answer = r->answer == SNIB__QUEUED ? SNIB__QUEUED : SNIB__PENDING;
-    r->err = SNIB_ERR_INTERNAL;
-    r->revoked = one_in(2);
-    r->valid_from = (snib_instant){77};
-    r->left = snib__ms(77);
-    r->position = 9;
-    r->slot = 9;
-    r->granted = 9;
+    r->said.reterr = one_in(12) ? NULL : &a->error;
+    r->said.result = &a->rows;
+    r->said.answer =
+        r->said.answer == SNIB__QUEUED ? SNIB__QUEUED : SNIB__PENDING;
+    r->said.err = SNIB_ERR_INTERNAL;
+    r->said.revoked = one_in(2);
+    r->said.valid_from = (snib_instant){77};
+    r->said.left = snib__ms(77);
+    r->said.position = 9;
+    r->said.slot = 9;
+    r->said.granted = 9;
     say_line("asks", a->client);
     say_request(&a->r);
-    say("amount", a->r.amount);
+    say("amount", a->r.params.amount);
 }
 
 static void hear(struct asked *a)
@@ -196,8 +197,8 @@ static void hear(struct asked *a)
     struct snib__request *r = &a->r;
     say_line("  is", a->client);
     say_answer(r);
-    assert_int_not_equal(r->answer, SNIB__PENDING);
-    if (r->answer == SNIB__DONE && r->verb == SNIB__ACQUIRE) {
+    assert_int_not_equal(r->said.answer, SNIB__PENDING);
+    if (r->said.answer == SNIB__DONE && r->verb == SNIB__ACQUIRE) {
         assert_true(r->token > 0);
     }
     if (r->verb < SNIB__PARAMS && r->token > w.highest) {

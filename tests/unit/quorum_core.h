@@ -51,19 +51,20 @@ static void remember(const struct snib__request *r)
 static void is_true(const struct snib__request *r)
 {
     bool acquires = r->verb == SNIB__ACQUIRE;
-    assert_int_not_equal(r->answer, SNIB__PENDING);
-    assert_true(r->answer != SNIB__QUEUED || (acquires && r->may_queue));
-    assert_true(r->answer != SNIB__UNKNOWN || !acquires);
-    if (r->answer == SNIB__DONE) {
-        assert_int_equal(r->err, SNIB_ERR_OK);
-    } else if (r->answer != SNIB__QUEUED) {
-        assert_int_not_equal(r->err, SNIB_ERR_OK);
+    assert_int_not_equal(r->said.answer, SNIB__PENDING);
+    assert_true(r->said.answer != SNIB__QUEUED ||
+                (acquires && r->acquire.may_queue));
+    assert_true(r->said.answer != SNIB__UNKNOWN || !acquires);
+    if (r->said.answer == SNIB__DONE) {
+        assert_int_equal(r->said.err, SNIB_ERR_OK);
+    } else if (r->said.answer != SNIB__QUEUED) {
+        assert_int_not_equal(r->said.err, SNIB_ERR_OK);
     }
-    if (r->answer == SNIB__DONE && acquires) {
-        snib_instant end = snib__after(r->valid_from, r->left);
+    if (r->said.answer == SNIB__DONE && acquires) {
+        snib_instant end = snib__after(r->said.valid_from, r->said.left);
         assert_true(r->token > 0);
-        assert_true(r->left.ns <= r->lease.ns);
-        end = snib__before(end, snib__quorum_allowance(r->left));
+        assert_true(r->said.left.ns <= r->lease.ns);
+        end = snib__before(end, snib__quorum_allowance(r->said.left));
         assert_true(core.late || !snib__reached(w.now, end));
         assert_true(w.votes >= VOTES || votes_for(r) > core.members / 2);
     }
@@ -80,8 +81,8 @@ static void hear_all(void)
         say_answer(r);
         assert_true(a->under_way);
         is_true(r);
-        a->under_way = r->answer == SNIB__QUEUED;
-        if (r->verb == SNIB__ACQUIRE && r->answer == SNIB__DONE) {
+        a->under_way = r->said.answer == SNIB__QUEUED;
+        if (r->verb == SNIB__ACQUIRE && r->said.answer == SNIB__DONE) {
             remember(r);
         }
     }
@@ -121,7 +122,7 @@ static void seen(void)
     look_at_channels();
     for (int i = 0; i < core.most; i++) {
         if (core.asked[i].under_way) {
-            say("so far", core.asked[i].r.answer);
+            say("so far", core.asked[i].r.said.answer);
         }
     }
     say("due", tasks->due(core.store).ns);
@@ -168,8 +169,8 @@ static void fill_acquire(struct snib__request *r)
 {
     const struct grant *g =
         core.grants ? &core.grant[below(core.grants)] : NULL;
-    r->may_queue = !one_in(3);
-    r->reserve = (uint32_t)ANY_OF(0, 1, 30, 31, 32, 1000);
+    r->acquire.may_queue = !one_in(3);
+    r->acquire.reserve = (uint32_t)ANY_OF(0, 1, 30, 31, 32, 1000);
     r->floor = one_in(3) && g ? g->token
                : one_in(8)    ? ANY_OF(1, 1024000000000)
                               : 0;
@@ -177,9 +178,9 @@ static void fill_acquire(struct snib__request *r)
         r->token = g->token;
         r->name = one_in(8) ? r->name : g->name;
     }
-    r->kind =
+    r->acquire.kind =
         one_in(40) ? (snib_kind)below(SNIB_KIND_BARRIER + 1) : SNIB_KIND_MUTEX;
-    r->delay = (snib_duration){one_in(40) ? ANY_OF(1, 500 * MS) : 0};
+    r->acquire.delay = (snib_duration){one_in(40) ? ANY_OF(1, 500 * MS) : 0};
 }
 
 /* Of a grant, or of a request under way, or of what nobody has. */
@@ -246,7 +247,7 @@ static void fill(struct asked *a)
     *r = (struct snib__request){.user = a};
     r->verb = some_verb();
     r->name = core.name[below(NAMES)];
-    r->permits = (uint32_t)ANY_OF(1, 1, 3);
+    r->acquire.permits = (uint32_t)ANY_OF(1, 1, 3);
     r->background = one_in(2);
     r->lease = some_lease();
     r->limit = some_limit();
@@ -263,14 +264,14 @@ static void fill(struct asked *a)
         snib__buf_free(&a->rows);
         snib__buf_init(&a->rows,
                        one_in(8) ? (size_t)ANY_OF(20, 60, 300) : 1 << 16);
-        r->result = &a->rows;
+        r->said.result = &a->rows;
     }
-    r->reterr = one_in(8) ? NULL : &a->error;
-    r->position = 9; /* of the answer: to be overwritten */
-    r->left = snib__ms(77);
-    r->valid_from = (snib_instant){77};
-    r->revoked = one_in(2);
-    r->err = SNIB_ERR_INTERNAL;
+    r->said.reterr = one_in(8) ? NULL : &a->error;
+    r->said.position = 9; /* of the answer: to be overwritten */
+    r->said.left = snib__ms(77);
+    r->said.valid_from = (snib_instant){77};
+    r->said.revoked = one_in(2);
+    r->said.err = SNIB_ERR_INTERNAL;
     a->error = (struct snib_error){0};
     a->was = *r;
     a->used = true;

@@ -121,7 +121,7 @@ static int64_t some_token(struct member *m, const struct snib__request *rq)
         break;
     }
     token = token > 0 ? token : 1;
-    m->memory = token + rq->reserve;
+    m->memory = token + rq->acquire.reserve;
     return token < TOKEN_TOP ? token : TOKEN_TOP - 1;
 }
 
@@ -132,15 +132,16 @@ static void say_yes(struct member *m, const struct job *job)
     int64_t asked = rq->token;
     if (rq->verb == SNIB__ACQUIRE) {
         rq->token = some_token(m, rq);
-        rq->far = one_in(8);
+        rq->said.far = one_in(8);
     } else if (rq->verb == SNIB__RENEW && one_in(20)) {
         rq->token += ANY_OF(1, -1, 1000);
     }
     if (rq->verb == SNIB__ACQUIRE || keeps) {
         note_vote(m, rq, keeps ? asked : rq->token);
     }
-    rq->left = one_in(6) ? snib__ms(ANY_OF(0, 1, 7, 300, rq->lease.ns / 2 / MS))
-                         : rq->lease;
+    rq->said.left = one_in(6)
+                        ? snib__ms(ANY_OF(0, 1, 7, 300, rq->lease.ns / 2 / MS))
+                        : rq->lease;
 }
 
 static void say_why(const struct job *job)
@@ -155,7 +156,7 @@ static void say_why(const struct job *job)
                  (int)job->err, (int)rq->verb);
         text[strlen(text)] = 'w';
         text[size + 20] = 0;
-        snib__fail(rq->reterr, job->err ? job->err : SNIB_ERR_STORE, "%s",
+        snib__fail(rq->said.reterr, job->err ? job->err : SNIB_ERR_STORE, "%s",
                    text);
     }
 }
@@ -163,21 +164,21 @@ static void say_why(const struct job *job)
 static void answer(struct member *m, struct job *job)
 {
     struct snib__request *rq = job->rq;
-    rq->answer = job->answer;
-    rq->err = job->err;
+    rq->said.answer = job->answer;
+    rq->said.err = job->err;
     if (job->answer == SNIB__DONE) {
         say_yes(m, job);
     } else if (job->answer == SNIB__NO) {
-        rq->left = snib__ms(ANY_OF(0, 1, 2, 5, 9, 15, 40, 100, 700, 9000));
-        rq->revoked =
+        rq->said.left = snib__ms(ANY_OF(0, 1, 2, 5, 9, 15, 40, 100, 700, 9000));
+        rq->said.revoked =
             rq->verb != SNIB__ACQUIRE && (m->mood == FORCED || one_in(12));
     }
-    if (rq->result && (job->answer == SNIB__DONE || one_in(6))) {
+    if (rq->said.result && (job->answer == SNIB__DONE || one_in(6))) {
         put_rows(rq);
     }
-    if (rq->result && rq->result->failed) {
-        rq->answer = job->answer = SNIB__NOT_APPLIED;
-        rq->err = job->err = SNIB_ERR_NOMEM;
+    if (rq->said.result && rq->said.result->failed) {
+        rq->said.answer = job->answer = SNIB__NOT_APPLIED;
+        rq->said.err = job->err = SNIB_ERR_NOMEM;
     }
     say_why(job);
     say_line("answers", m->index);
@@ -195,7 +196,7 @@ static void answer_all(struct member *m, bool at_once)
             answer(m, job);
         } else if (snib__reached(w.now, job->hint)) {
             job->hint = SNIB__NEVER;
-            job->rq->answer = one_in(3) ? SNIB__PENDING : SNIB__QUEUED;
+            job->rq->said.answer = one_in(3) ? SNIB__PENDING : SNIB__QUEUED;
             snib__list_push(&m->out->answered, &job->rq->link);
         }
     }
@@ -301,7 +302,7 @@ static void take(struct member *m, struct snib__request *rq)
         job->hint = snib__after(w.now, snib__ms((int64_t)below(5)));
     }
     if (!job->at_once || mood != WILD) {
-        rq->valid_from =
+        rq->said.valid_from =
             snib__before(w.now, snib__ms(one_in(8) ? ANY_OF(1, 5, 200) : 0));
     }
     snib__list_push(&m->jobs, &job->link);

@@ -116,7 +116,7 @@ static void put_findings(struct snib__buf *b)
 
 static void put_rows(const struct snib__request *rq)
 {
-    struct snib__buf *b = rq->result;
+    struct snib__buf *b = rq->said.result;
     switch (rq->verb) {
     case SNIB__INSPECT:
     case SNIB__LIST:

@@ -123,26 +123,26 @@ static void do_acquire(struct server *s, uint64_t who, struct snib__request *rq)
 {
     s->acquires++;
     if (has_stone(s, key_of(rq))) {
-        rq->answer = SNIB__NO;
-        rq->err = SNIB_ERR_CANCELLED;
+        rq->said.answer = SNIB__NO;
+        rq->said.err = SNIB_ERR_CANCELLED;
     } else if (mine(s, who, rq)) {
         s->end_ms = most(s->end_ms, clock_of(s) + rq->lease.ns / MS);
-        rq->answer = SNIB__DONE;
+        rq->said.answer = SNIB__DONE;
         rq->token = s->token;
     } else if (s->client && s->end_ms > clock_of(s)) {
-        rq->answer = SNIB__NO;
-        rq->err = SNIB_ERR_BUSY;
-        rq->left = snib__ms(s->end_ms - clock_of(s));
+        rq->said.answer = SNIB__NO;
+        rq->said.err = SNIB_ERR_BUSY;
+        rq->said.left = snib__ms(s->end_ms - clock_of(s));
     } else if (rq->floor > (clock_of(s) + 86400000) * 1024) {
-        rq->answer = SNIB__NOT_APPLIED;
-        rq->err = SNIB_ERR_STORE;
+        rq->said.answer = SNIB__NOT_APPLIED;
+        rq->said.err = SNIB_ERR_STORE;
     } else {
         int64_t token =
             most(s->memory + 1, clock_of(s) * 1024 + now.ns % MS * 1024 / MS);
         token = most(token, rq->floor + 1);
         give(s, who, rq, token);
-        s->memory = token + rq->reserve;
-        rq->answer = SNIB__DONE;
+        s->memory = token + rq->acquire.reserve;
+        rq->said.answer = SNIB__DONE;
         rq->token = token;
     }
 }
@@ -153,31 +153,31 @@ static void do_renew(struct server *s, uint64_t who, struct snib__request *rq)
     bool keep = rq->floor > 0;
     s->keeps += keep;
     s->renews += !keep;
-    rq->answer = SNIB__NO;
-    rq->err = SNIB_ERR_LOST;
+    rq->said.answer = SNIB__NO;
+    rq->said.err = SNIB_ERR_LOST;
     if (s->all_marked || (uint64_t)s->marked == key_of(rq)) {
-        rq->revoked = true;
+        rq->said.revoked = true;
     } else if (keep && has_stone(s, key_of(rq))) {
         /* ended */
     } else if (mine(s, who, rq) && (keep || s->token == rq->token)) {
         s->token = rq->token;
         s->end_ms = most(s->end_ms, clock_of(s) + rq->lease.ns / MS);
         s->memory = keep ? most(s->memory, rq->floor) : s->memory;
-        rq->answer = SNIB__DONE;
-        rq->err = SNIB_ERR_OK;
+        rq->said.answer = SNIB__DONE;
+        rq->said.err = SNIB_ERR_OK;
     } else if (keep && !(s->client && s->end_ms > clock_of(s)) &&
-               (rq->may_queue || s->memory <= rq->floor)) {
+               (rq->acquire.may_queue || s->memory <= rq->floor)) {
         give(s, who, rq, rq->token);
         s->memory = most(s->memory, rq->floor);
-        rq->answer = SNIB__DONE;
-        rq->err = SNIB_ERR_OK;
+        rq->said.answer = SNIB__DONE;
+        rq->said.err = SNIB_ERR_OK;
     }
 }
 
 static void give_lease(const struct server *s, struct snib__request *rq)
 {
-    if (rq->answer == SNIB__DONE) {
-        rq->left = s->least_ms ? snib__ms(s->least_ms) : rq->lease;
+    if (rq->said.answer == SNIB__DONE) {
+        rq->said.left = s->least_ms ? snib__ms(s->least_ms) : rq->lease;
     }
 }
 
@@ -195,11 +195,11 @@ static void execute(uint32_t at, uint64_t who, struct snib__request *rq)
         break;
     case SNIB__RELEASE:
         s->releases++;
-        rq->answer =
+        rq->said.answer =
             mine(s, who, rq) && s->token == rq->token ? SNIB__DONE : SNIB__NO;
-        rq->revoked = rq->answer == SNIB__NO &&
-                      (s->all_marked || (uint64_t)s->marked == key_of(rq));
-        s->client = rq->answer == SNIB__DONE ? 0 : s->client;
+        rq->said.revoked = rq->said.answer == SNIB__NO &&
+                           (s->all_marked || (uint64_t)s->marked == key_of(rq));
+        s->client = rq->said.answer == SNIB__DONE ? 0 : s->client;
         if (rq->resent) {
             s->stone[s->stones++ % STONES] = key_of(rq);
         }
@@ -211,33 +211,34 @@ static void execute(uint32_t at, uint64_t who, struct snib__request *rq)
             s->client = 0;
         }
         s->stone[s->stones++ % STONES] = key_of(rq);
-        rq->answer = SNIB__DONE;
+        rq->said.answer = SNIB__DONE;
         break;
     case SNIB__FORCE:
         if (s->client) {
             s->marked = (int64_t)(s->id[0] * 31 + s->id[1]);
         }
-        snib__rec_row(rq->result, SNIB__ROW_COUNT);
-        snib__rec_i64(rq->result, SNIB__F_COUNT, s->client != 0);
+        snib__rec_row(rq->said.result, SNIB__ROW_COUNT);
+        snib__rec_i64(rq->said.result, SNIB__F_COUNT, s->client != 0);
         s->client = 0;
-        rq->answer = SNIB__DONE;
+        rq->said.answer = SNIB__DONE;
         break;
     case SNIB__INSPECT:
-        snib__rec_row(rq->result, SNIB__ROW_LOCK);
-        snib__rec_text(rq->result, SNIB__F_NAME, "n");
-        snib__rec_i64(rq->result, SNIB__F_TOKEN, s->memory);
+        snib__rec_row(rq->said.result, SNIB__ROW_LOCK);
+        snib__rec_text(rq->said.result, SNIB__F_NAME, "n");
+        snib__rec_i64(rq->said.result, SNIB__F_TOKEN, s->memory);
         if (s->client) {
             char owner[24];
             snprintf(owner, sizeof owner, "%d", (int)s->client);
-            snib__rec_row(rq->result, SNIB__ROW_HOLDER);
-            snib__rec_text(rq->result, SNIB__F_OWNER, owner);
-            snib__rec_i64(rq->result, SNIB__F_TOKEN, s->token);
-            snib__rec_i64(rq->result, SNIB__F_LEFT, s->end_ms - clock_of(s));
+            snib__rec_row(rq->said.result, SNIB__ROW_HOLDER);
+            snib__rec_text(rq->said.result, SNIB__F_OWNER, owner);
+            snib__rec_i64(rq->said.result, SNIB__F_TOKEN, s->token);
+            snib__rec_i64(rq->said.result, SNIB__F_LEFT,
+                          s->end_ms - clock_of(s));
         }
-        rq->answer = SNIB__DONE;
+        rq->said.answer = SNIB__DONE;
         break;
     case SNIB__LIST:
-        rq->answer = SNIB__DONE;
+        rq->said.answer = SNIB__DONE;
         break;
     case SNIB__PARAMS:
     case SNIB__VALUE_GET:
@@ -245,14 +246,14 @@ static void execute(uint32_t at, uint64_t who, struct snib__request *rq)
     case SNIB__VALUE_DELETE:
     case SNIB__DOCTOR:
         if (s->mute) {
-            rq->answer = SNIB__DONE;
+            rq->said.answer = SNIB__DONE;
             break;
         }
-        snib__rec_row(rq->result, SNIB__ROW_FINDING);
-        snib__rec_i64(rq->result, SNIB__F_LEVEL, SNIB_LEVEL_OK);
-        snib__rec_text(rq->result, SNIB__F_CHECK, "version");
-        snib__rec_text(rq->result, SNIB__F_TEXT, "fine");
-        rq->answer = SNIB__DONE;
+        snib__rec_row(rq->said.result, SNIB__ROW_FINDING);
+        snib__rec_i64(rq->said.result, SNIB__F_LEVEL, SNIB_LEVEL_OK);
+        snib__rec_text(rq->said.result, SNIB__F_CHECK, "version");
+        snib__rec_text(rq->said.result, SNIB__F_TEXT, "fine");
+        rq->said.answer = SNIB__DONE;
         break;
     }
 }
@@ -287,10 +288,10 @@ static void answer(struct fake *f, struct travel *t, snib__answer a,
 {
     struct snib__request *rq = t->rq;
     t->rq = NULL;
-    rq->answer = a;
-    rq->err = err;
+    rq->said.answer = a;
+    rq->said.err = err;
     if (err) {
-        snib__fail(rq->reterr, err, "%s", snib_err_text(err));
+        snib__fail(rq->said.reterr, err, "%s", snib_err_text(err));
     }
     snib__list_push(&f->out->answered, &rq->link);
 }
@@ -342,26 +343,26 @@ static void fake_input(struct snib__store *store, snib_instant at,
             struct snib__buf rows;
             snib__buf_init(&rows, 1 << 16);
             t->executed = true;
-            if (t->copy.result) {
-                t->copy.result = t->rq ? t->copy.result : &rows;
+            if (t->copy.said.result) {
+                t->copy.said.result = t->rq ? t->copy.said.result : &rows;
             }
             execute(f->server, f->client, &t->copy);
             snib__buf_free(&rows);
         }
         if (t->lies && t->rq && snib__reached(at, t->returns)) {
             t->lies = false;
-            t->rq->answer = SNIB__QUEUED;
+            t->rq->said.answer = SNIB__QUEUED;
             snib__list_push(&f->out->answered, &t->rq->link);
         }
         if (t->executed && !t->mute && t->rq && snib__reached(at, t->returns)) {
             struct snib__request *rq = t->rq;
             rq->token = t->copy.token;
-            rq->left = t->copy.left;
-            rq->revoked = t->copy.revoked;
-            rq->valid_from = t->sent;
-            answer(f, t, t->copy.answer, t->copy.err);
-            if (rq->revoked) { /* told of this grant */
-                snib__fail(rq->reterr, SNIB_ERR_LOST, "revoked: %llu",
+            rq->said.left = t->copy.said.left;
+            rq->said.revoked = t->copy.said.revoked;
+            rq->said.valid_from = t->sent;
+            answer(f, t, t->copy.said.answer, t->copy.said.err);
+            if (rq->said.revoked) { /* told of this grant */
+                snib__fail(rq->said.reterr, SNIB_ERR_LOST, "revoked: %llu",
                            (unsigned long long)rq->id[0]);
             }
         } else if (t->rq && snib__reached(at, t->rq->limit)) {
@@ -483,9 +484,9 @@ static struct snib__request request(snib__verb verb)
 {
     struct snib__request rq = {.verb = verb,
                                .name = name,
-                               .kind = SNIB_KIND_MUTEX,
-                               .permits = 1,
-                               .reserve = 31,
+                               .acquire.kind = SNIB_KIND_MUTEX,
+                               .acquire.permits = 1,
+                               .acquire.reserve = 31,
                                .lease = snib__ms(LEASE),
                                .id = {++ids * 1000, 77},
                                .limit = snib__after(now, snib__ms(5000))};
@@ -497,7 +498,7 @@ static void start(int i, struct snib__request *rq)
     struct snib__list chain;
     snib__list_init(&chain);
     snib__link_init(&rq->link);
-    rq->answer = SNIB__PENDING;
+    rq->said.answer = SNIB__PENDING;
     snib__list_push(&chain, &rq->link);
     tasks->start(client[i].store, now, &chain);
     assert_true(snib__list_empty(&chain));
@@ -555,7 +556,7 @@ static int64_t finish(int i, struct snib__request *rq)
 {
     snib_instant began = now;
     for (int n = 0;; n++) {
-        if (is_answered(i, rq) && rq->answer != SNIB__QUEUED) {
+        if (is_answered(i, rq) && rq->said.answer != SNIB__QUEUED) {
             return snib__to_ms(snib__between(began, now));
         }
         assert_true(n < 100000 && due().ns != SNIB__NEVER.ns);
@@ -567,7 +568,7 @@ static snib__answer ask(int i, struct snib__request *rq)
 {
     start(i, rq);
     finish(i, rq);
-    return rq->answer;
+    return rq->said.answer;
 }
 
 static struct snib__request acquired(int i)

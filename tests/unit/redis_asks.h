@@ -103,27 +103,28 @@ static void set_result(struct asked *a)
     static const size_t limits[] = {0, 10, 100, 400, 3000};
     snib__buf_free(&a->rows);
     snib__buf_init(&a->rows, one_in(10) ? ANY_OF(limits) : 1 << 20);
-    a->r.result = &a->rows;
+    a->r.said.result = &a->rows;
 }
 
 static void make_acquire(struct snib__request *r)
 {
     static const uint32_t counts[] = {1, 1, 2, 0, 1000000000, UINT32_MAX};
     static const int64_t delays[] = {1, 999999, 1000000, 5000000000};
-    r->kind =
+    r->acquire.kind =
         one_in(2) ? SNIB_KIND_MUTEX : (snib_kind)below(SNIB_KIND_BARRIER + 1);
-    r->permits = ANY_OF(counts);
-    r->capacity = one_in(3) ? ANY_OF(counts) : 0;
-    r->may_queue = !one_in(same.topic == WAITING ? 8 : 2);
-    r->reserve = one_in(3) ? (uint32_t)below(32) : 31;
-    r->rank = (int8_t)(one_in(3) ? (int)below(201) - 100 : 0);
-    r->delay.ns = one_in(4) ? ANY_OF(delays) : 0;
+    r->acquire.permits = ANY_OF(counts);
+    r->acquire.capacity = one_in(3) ? ANY_OF(counts) : 0;
+    r->acquire.may_queue = !one_in(same.topic == WAITING ? 8 : 2);
+    r->acquire.reserve = one_in(3) ? (uint32_t)below(32) : 31;
+    r->acquire.rank = (int8_t)(one_in(3) ? (int)below(201) - 100 : 0);
+    r->acquire.delay.ns = one_in(4) ? ANY_OF(delays) : 0;
     r->floor = one_in(4) ? token_seen : 0;
-    r->spin = one_in(same.topic == LOCKS ? 3 : 10);
+    r->acquire.spin = one_in(same.topic == LOCKS ? 3 : 10);
     r->token = one_in(8) ? token_seen : 0;
     if (one_in(5)) {
-        r->upgrade_of[0] = one_in(3) ? 0 : any_64();
-        r->upgrade_of[1] = r->upgrade_of[0] && one_in(3) ? 0 : any_64();
+        r->acquire.upgrade_of[0] = one_in(3) ? 0 : any_64();
+        r->acquire.upgrade_of[1] =
+            r->acquire.upgrade_of[0] && one_in(3) ? 0 : any_64();
     }
 }
 
@@ -155,23 +156,24 @@ static void make(struct asked *a, snib__verb verb, snib_instant now)
     new_id(r->id);
     r->lease = snib__ms(ANY_OF(leases));
     r->limit = any_limit(now);
-    r->reterr = one_in(16) ? NULL : &a->error;
+    r->said.reterr = one_in(16) ? NULL : &a->error;
     r->background = one_in(verb == SNIB__RENEW ? 2 : 5) ||
                     (verb == SNIB__LIST && one_in(2));
     r->once = one_in(4);
     r->resent = one_in(8);
-    r->born = (snib_instant){now.ns - (int64_t)below(3) * 1500000};
-    r->amount = one_in(3) ? -(int64_t)below(5) : (int64_t)below(1000000001);
-    r->op = (uint8_t)below(SNIB__PARAMS_OPEN + 1);
-    r->awaited_only = one_in(2);
-    r->only_asks = one_in(3);
+    r->value.born = (snib_instant){now.ns - (int64_t)below(3) * 1500000};
+    r->params.amount =
+        one_in(3) ? -(int64_t)below(5) : (int64_t)below(1000000001);
+    r->params.op = (uint8_t)below(SNIB__PARAMS_OPEN + 1);
+    r->list.awaited_only = one_in(2);
+    r->renew.only_asks = one_in(3);
     r->token = one_in(3) ? 0 : 5 + (int64_t)below(1000);
     if (verb == SNIB__ACQUIRE) {
         make_acquire(r);
     } else if (verb == SNIB__RENEW) {
         r->floor = one_in(6) ? 1 + (int64_t)below(90000) : 0;
-        r->may_queue = one_in(2);
-        r->reserve = (uint32_t)below(32);
+        r->acquire.may_queue = one_in(2);
+        r->acquire.reserve = (uint32_t)below(32);
     } else if (verb == SNIB__LIST || verb == SNIB__DOCTOR) {
         r->name = NULL;
     } else if (verb > SNIB__PARAMS) {
@@ -187,25 +189,26 @@ static void make(struct asked *a, snib__verb verb, snib_instant now)
 static void go_on(struct asked *a, snib_instant now)
 {
     struct snib__request *r = &a->r;
-    bool open = r->answer == SNIB__UNKNOWN || r->answer == SNIB__NOT_APPLIED;
+    bool open =
+        r->said.answer == SNIB__UNKNOWN || r->said.answer == SNIB__NOT_APPLIED;
     if (open && one_in(same.between ? 0 : 3) &&
         (r->verb == SNIB__ACQUIRE || r->verb == SNIB__RENEW)) {
         r->verb = one_in(2) ? SNIB__RELEASE : SNIB__CANCEL; /* no more  */
-        r->batch = 0;
+        r->batch.number = 0;
         r->resent = one_in(4);
         r->floor = 0;
     } else if (open && !one_in(same.between ? 20 : 5)) {
-        r->resent = r->resent || r->answer == SNIB__UNKNOWN;
-        r->batch = one_in(3) ? r->batch : 0;
+        r->resent = r->resent || r->said.answer == SNIB__UNKNOWN;
+        r->batch.number = one_in(3) ? r->batch.number : 0;
     } else if (a->holds && !one_in(6)) {
         static const snib__verb next[] = {SNIB__RENEW, SNIB__RENEW,
                                           SNIB__RELEASE, SNIB__CANCEL,
                                           SNIB__ACQUIRE};
         r->verb = ANY_OF(next);
         r->resent = one_in(3);
-        r->batch = 0;
+        r->batch.number = 0;
         r->floor = 0;
-        r->only_asks = one_in(3);
+        r->renew.only_asks = one_in(3);
         r->background = one_in(2);
         r->token = r->verb == SNIB__CANCEL ? 0 : r->token;
     } else {
@@ -223,14 +226,14 @@ static void check_done(const struct asked *a, snib_instant now)
     const struct snib__request *r = &a->r;
     if (r->verb == SNIB__ACQUIRE) {
         assert_in_range(r->token, 1, TOP53 - 1);
-        assert_in_range(r->reserve, 0, 1024);
-        assert_int_equal(r->err, SNIB_ERR_OK);
-        assert_true(r->left.ns > 0);
+        assert_in_range(r->acquire.reserve, 0, 1024);
+        assert_int_equal(r->said.err, SNIB_ERR_OK);
+        assert_true(r->said.left.ns > 0);
     }
     if (r->verb == SNIB__ACQUIRE || r->verb == SNIB__RENEW) {
-        assert_true(r->left.ns <= r->lease.ns);
-        assert_true(r->valid_from.ns >= a->started.ns);
-        assert_true(r->valid_from.ns <= now.ns);
+        assert_true(r->said.left.ns <= r->lease.ns);
+        assert_true(r->said.valid_from.ns >= a->started.ns);
+        assert_true(r->said.valid_from.ns <= now.ns);
     }
 }
 
@@ -246,11 +249,25 @@ static void check_text(const char *text)
 static void stir_answer(const struct asked *a)
 {
     const struct snib__request *r = &a->r;
-    const int64_t v[] = {
-        a - asks,   r->verb,     r->answer,      r->err,       r->token,
-        r->granted, r->reserve,  r->permits,     r->slot,      r->position,
-        r->revoked, r->resent,   r->far,         r->misread,   r->valid_from.ns,
-        r->left.ns, r->limit.ns, a->rows.failed, a->error.code};
+    const int64_t v[] = {a - asks,
+                         r->verb,
+                         r->said.answer,
+                         r->said.err,
+                         r->token,
+                         r->said.granted,
+                         r->acquire.reserve,
+                         r->acquire.permits,
+                         r->said.slot,
+                         r->said.position,
+                         r->said.revoked,
+                         r->resent,
+                         r->said.far,
+                         r->store.misread,
+                         r->said.valid_from.ns,
+                         r->said.left.ns,
+                         r->limit.ns,
+                         a->rows.failed,
+                         a->error.code};
     for (size_t i = 0; i < COUNT_OF(v); i++) {
         stir(v[i]);
     }
@@ -263,28 +280,29 @@ static void hear_answer(struct asked *a, snib_instant now)
     struct snib__request *r = &a->r;
     assert_true(a->owned);
     show("  answer %d to %d: %d %d token %" PRId64 " left %" PRId64 " %s",
-         (int)(a - asks), (int)r->verb, (int)r->answer, (int)r->err, r->token,
-         r->left.ns, a->error.text);
+         (int)(a - asks), (int)r->verb, (int)r->said.answer, (int)r->said.err,
+         r->token, r->said.left.ns, a->error.text);
     stir_answer(a);
-    if (r->answer == SNIB__QUEUED) { /* it stays the store's */
+    if (r->said.answer == SNIB__QUEUED) { /* it stays the store's */
         assert_int_equal(r->verb, SNIB__ACQUIRE);
-        assert_true(r->may_queue);
+        assert_true(r->acquire.may_queue);
         return;
     }
     a->owned = false;
-    a->holds = r->answer == SNIB__DONE &&
+    a->holds = r->said.answer == SNIB__DONE &&
                (r->verb == SNIB__ACQUIRE || r->verb == SNIB__RENEW);
-    if (r->answer == SNIB__DONE) {
+    if (r->said.answer == SNIB__DONE) {
         check_done(a, now);
         token_seen = r->token > 0 ? r->token : token_seen;
         return;
     }
-    assert_true(r->answer == SNIB__NO || r->answer == SNIB__NOT_APPLIED ||
-                r->answer == SNIB__UNKNOWN);
-    assert_int_not_equal(r->err, SNIB_ERR_OK);
-    if (r->reterr && r->answer != SNIB__NO) {
-        assert_int_equal(r->reterr->code, r->err);
-        assert_true(*r->reterr->text);
+    assert_true(r->said.answer == SNIB__NO ||
+                r->said.answer == SNIB__NOT_APPLIED ||
+                r->said.answer == SNIB__UNKNOWN);
+    assert_int_not_equal(r->said.err, SNIB_ERR_OK);
+    if (r->said.reterr && r->said.answer != SNIB__NO) {
+        assert_int_equal(r->said.reterr->code, r->said.err);
+        assert_true(*r->said.reterr->text);
     }
     assert_null(strstr(a->error.text, SECRET));
 }

@@ -45,7 +45,7 @@ static void look_at_hints(void)
     }
     for (int k = 0; k < ASKS; k++) {
         if (asks[k].owned && asks[k].r.verb == SNIB__RENEW) {
-            stir(asks[k].r.err);
+            stir(asks[k].r.said.err);
             stir_text(asks[k].error.text);
         }
     }

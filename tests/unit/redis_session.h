@@ -239,8 +239,8 @@ static struct snib__request request(snib__verb verb)
                                .verb = verb,
                                .lease = snib__ms(30000),
                                .limit = SNIB__NEVER,
-                               .reterr = &error,
-                               .reserve = 31};
+                               .said.reterr = &error,
+                               .acquire.reserve = 31};
     error.text[0] = 0;
     return rq;
 }
@@ -261,7 +261,7 @@ static void answered(struct snib__request *rq, snib__answer answer)
     struct snib__link *l = snib__list_pop(&out.answered);
     assert_non_null(l);
     assert_ptr_equal(SNIB__CONTAINER(l, struct snib__request, link), rq);
-    assert_int_equal(rq->answer, answer);
+    assert_int_equal(rq->said.answer, answer);
 }
 
 static void silence(void)
@@ -296,7 +296,7 @@ static void push(const struct snib__request *rq, int64_t token, int claim,
 /* An ACQUIRE waits in the server's queue, the subscription is up. */
 static void let_wait(struct snib__request *rq)
 {
-    rq->may_queue = true;
+    rq->acquire.may_queue = true;
     start(rq);
     if (out.open & 1u << CALLERS) {
         connected(CALLERS);
@@ -310,8 +310,8 @@ static void let_wait(struct snib__request *rq)
     }
     say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:3\r\n:20000\r\n");
     answered(rq, SNIB__QUEUED);
-    assert_int_equal(rq->position, 3);
-    assert_int_equal(snib__to_ms(rq->left), 20000);
+    assert_int_equal(rq->said.position, 3);
+    assert_int_equal(snib__to_ms(rq->said.left), 20000);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

@@ -91,54 +91,56 @@ static void say_request(const struct snib__request *r)
     say_text("name", r->name ? r->name->raw : NULL);
     say("id", (int64_t)r->id[0]);
     say(".", (int64_t)r->id[1]);
-    say("kind", r->kind);
-    say("permits", r->permits);
-    say("capacity", r->capacity);
-    say("company", r->batch);
-    say("rank", r->rank);
-    say("flags", r->all | r->spin << 1 | r->placed << 2 | r->once << 3 |
-                     r->may_queue << 4 | r->resent << 5 | r->revoked << 6 |
-                     r->background << 7 | r->awaited_only << 8 |
-                     r->only_asks << 9 | r->listen << 10 | r->far << 11 |
-                     r->blocked << 12);
+    say("kind", r->acquire.kind);
+    say("permits", r->acquire.permits);
+    say("capacity", r->acquire.capacity);
+    say("company", r->batch.number);
+    say("rank", r->acquire.rank);
+    say("flags", r->batch.all | r->acquire.spin << 1 | r->acquire.placed << 2 |
+                     r->once << 3 | r->acquire.may_queue << 4 | r->resent << 5 |
+                     r->said.revoked << 6 | r->background << 7 |
+                     r->list.awaited_only << 8 | r->renew.only_asks << 9 |
+                     r->renew.listen << 10 | r->said.far << 11 |
+                     r->exec.blocked << 12);
     say("token", r->token);
     say("floor", r->floor);
-    say("room", r->reserve);
+    say("room", r->acquire.reserve);
     say("lease", r->lease.ns);
-    say("delay", r->delay.ns);
+    say("delay", r->acquire.delay.ns);
     say("limit", r->limit.ns);
-    say("patience", r->patience.ns);
+    say("patience", r->exec.patience.ns);
     say_bytes("text", r->text, r->text ? r->text_size : 0);
-    say("rows", r->result != NULL);
-    say("error", r->reterr ? (int64_t)r->reterr->code : -1);
+    say("rows", r->said.result != NULL);
+    say("error", r->said.reterr ? (int64_t)r->said.reterr->code : -1);
     say("linked", snib__linked(&r->link));
 }
 
 static void say_answer(const struct snib__request *r)
 {
     say("verb", r->verb);
-    say("answer", r->answer);
-    say("err", r->err);
+    say("answer", r->said.answer);
+    say("err", r->said.err);
     say("id", (int64_t)r->id[0]);
     say(".", (int64_t)r->id[1]);
     say("token", r->token);
-    say("from", r->valid_from.ns);
-    say("left", r->left.ns);
-    say("room", r->reserve);
+    say("from", r->said.valid_from.ns);
+    say("left", r->said.left.ns);
+    say("room", r->acquire.reserve);
     say("lease", r->lease.ns);
-    say("place", r->position);
-    say("permits", r->permits);
-    say("slot", r->slot);
-    say("flags", r->far | r->revoked << 1 | r->resent << 2 | r->blocked << 3);
-    say("granted", r->granted);
-    if (r->reterr) {
-        say("code", r->reterr->code);
-        say_text("text", r->reterr->text);
+    say("place", r->said.position);
+    say("permits", r->acquire.permits);
+    say("slot", r->said.slot);
+    say("flags", r->said.far | r->said.revoked << 1 | r->resent << 2 |
+                     r->exec.blocked << 3);
+    say("granted", r->said.granted);
+    if (r->said.reterr) {
+        say("code", r->said.reterr->code);
+        say_text("text", r->said.reterr->text);
     }
-    if (r->result) {
-        say("failed", r->result->failed);
-        say_bytes("rows", snib__buf_bytes(r->result),
-                  snib__buf_size(r->result));
+    if (r->said.result) {
+        say("failed", r->said.result->failed);
+        say_bytes("rows", snib__buf_bytes(r->said.result),
+                  snib__buf_size(r->said.result));
     }
 }
 

@@ -95,33 +95,35 @@ static void prepare(struct asked *a, struct snib__request *r)
     a->r = r;
     a->error = (struct snib_error){0};
     snib__buf_init(&a->rows, 1 << 20);
-    r->reterr = &a->error;
-    r->result = &a->rows;
+    r->said.reterr = &a->error;
+    r->said.result = &a->rows;
     /* A waiter asks by what it was told last. */
-    r->answer = r->answer == SNIB__QUEUED ? SNIB__QUEUED : SNIB__PENDING;
-    r->err = SNIB_ERR_OK;
+    r->said.answer =
+        r->said.answer == SNIB__QUEUED ? SNIB__QUEUED : SNIB__PENDING;
+    r->said.err = SNIB_ERR_OK;
 }
 
 static void tell(const struct snib__request *r)
 {
-    const struct snib_error *e = r->reterr;
-    bool asked = r->answer == SNIB__QUEUED || r->answer == SNIB__DONE;
-    int n =
-        snprintf(told.last, sizeof told.last,
-                 "%d: %d %d, %u %u %u, %lld left, %d %d%d%d", (int)r->verb,
-                 (int)r->answer, (int)r->err, r->position, asked ? r->slot : 0,
-                 asked ? r->permits : 0, (long long)r->left.ns, r->granted != 0,
-                 r->revoked, r->far, r->resent);
+    const struct snib_error *e = r->said.reterr;
+    bool asked = r->said.answer == SNIB__QUEUED || r->said.answer == SNIB__DONE;
+    int n = snprintf(told.last, sizeof told.last,
+                     "%d: %d %d, %u %u %u, %lld left, %d %d%d%d", (int)r->verb,
+                     (int)r->said.answer, (int)r->said.err, r->said.position,
+                     asked ? r->said.slot : 0, asked ? r->acquire.permits : 0,
+                     (long long)r->said.left.ns, r->said.granted != 0,
+                     r->said.revoked, r->said.far, r->resent);
     if (told.shows) {
-        printf("%s kind %d name %s %s, %s\n", kit.ops->scheme, (int)r->kind,
-               r->name ? r->name->raw : "", told.last, e->text);
+        printf("%s kind %d name %s %s, %s\n", kit.ops->scheme,
+               (int)r->acquire.kind, r->name ? r->name->raw : "", told.last,
+               e->text);
         fflush(stdout);
     }
     stir(&told.shown, told.last, (size_t)n);
     stir(&told.all, told.last, (size_t)n);
     stir(&told.all, &r->token, sizeof r->token);
-    stir(&told.all, &r->granted, sizeof r->granted);
-    if (r->answer != SNIB__DONE) {
+    stir(&told.all, &r->said.granted, sizeof r->said.granted);
+    if (r->said.answer != SNIB__DONE) {
         stir(&told.all, e->text, strlen(e->text));
     }
 }
@@ -132,7 +134,7 @@ static void finish(struct asked *a)
     stir(&told.all, snib__buf_size(&a->rows) ? snib__buf_bytes(&a->rows) : NULL,
          snib__buf_size(&a->rows));
     snib__buf_free(&a->rows);
-    a->r->result = NULL;
+    a->r->said.result = NULL;
 }
 
 /* Whose bell has something to read, and on which sockets' account. */

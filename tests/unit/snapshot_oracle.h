@@ -105,9 +105,9 @@ static void oracle_run(const struct deed *d)
         *r = d->r[i];
         snib__buf_free(&oracle.rows[i]);
         snib__buf_init(&oracle.rows[i], 10000);
-        r->answer = SNIB__PENDING;
-        r->reterr = &oracle.error[i];
-        r->result = &oracle.rows[i];
+        r->said.answer = SNIB__PENDING;
+        r->said.reterr = &oracle.error[i];
+        r->said.result = &oracle.rows[i];
         snib__link_init(&r->link);
         snib__list_push(&chain, &r->link);
     }
@@ -297,36 +297,38 @@ static void same_answer(const struct snib__request *r, int i, bool exact,
                         snib_instant sent)
 {
     const struct snib__request *o = &oracle.r[i];
-    bool grant = r->answer == SNIB__DONE &&
+    bool grant = r->said.answer == SNIB__DONE &&
                  (r->verb == SNIB__ACQUIRE || r->verb == SNIB__RENEW);
-    assert_int_equal(r->answer, o->answer);
-    assert_int_equal(r->err, o->err);
-    assert_int_equal(r->revoked, o->revoked);
-    assert_string_equal(r->reterr->text, o->reterr->text);
+    assert_int_equal(r->said.answer, o->said.answer);
+    assert_int_equal(r->said.err, o->said.err);
+    assert_int_equal(r->said.revoked, o->said.revoked);
+    assert_string_equal(r->said.reterr->text, o->said.reterr->text);
     if (grant || r->verb == SNIB__PARAMS) {
         assert_int_equal(r->token, o->token);
     }
     if (grant) {
-        assert_int_equal(r->reserve, o->reserve);
-        assert_int_equal(r->permits, o->permits);
-        assert_int_equal(r->slot, o->slot);
-        assert_int_equal(r->left.ns, o->left.ns);
-        assert_int_equal(r->valid_from.ns, sent.ns);
+        assert_int_equal(r->acquire.reserve, o->acquire.reserve);
+        assert_int_equal(r->acquire.permits, o->acquire.permits);
+        assert_int_equal(r->said.slot, o->said.slot);
+        assert_int_equal(r->said.left.ns, o->said.left.ns);
+        assert_int_equal(r->said.valid_from.ns, sent.ns);
     }
-    if (exact && (r->answer == SNIB__QUEUED || r->err == SNIB_ERR_BUSY)) {
-        assert_int_equal(r->left.ns, o->left.ns);
+    if (exact &&
+        (r->said.answer == SNIB__QUEUED || r->said.err == SNIB_ERR_BUSY)) {
+        assert_int_equal(r->said.left.ns, o->said.left.ns);
     }
-    if (exact && r->answer == SNIB__QUEUED) {
-        assert_int_equal(r->position, o->position);
+    if (exact && r->said.answer == SNIB__QUEUED) {
+        assert_int_equal(r->said.position, o->said.position);
     }
     if (r->verb == SNIB__CANCEL) {
-        assert_int_equal(r->granted, o->granted);
+        assert_int_equal(r->said.granted, o->said.granted);
     }
     if (r->verb == SNIB__FORCE || (r->verb == SNIB__PARAMS && exact)) {
-        assert_int_equal(snib__buf_size(r->result), snib__buf_size(o->result));
-        assert_memory_equal(snib__buf_bytes(r->result),
-                            snib__buf_bytes(o->result),
-                            snib__buf_size(r->result));
+        assert_int_equal(snib__buf_size(r->said.result),
+                         snib__buf_size(o->said.result));
+        assert_memory_equal(snib__buf_bytes(r->said.result),
+                            snib__buf_bytes(o->said.result),
+                            snib__buf_size(r->said.result));
     }
 }
 

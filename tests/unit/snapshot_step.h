@@ -47,10 +47,10 @@ static struct snib__request verb(snib__verb v, uint64_t id)
     return (struct snib__request){.verb = v,
                                   .name = &name,
                                   .id = {id, id + 7},
-                                  .permits = 1,
-                                  .may_queue = true,
+                                  .acquire.permits = 1,
+                                  .acquire.may_queue = true,
                                   .lease = snib__ms(10000),
-                                  .reterr = &w.error};
+                                  .said.reterr = &w.error};
 }
 
 static struct snib__request acquire(uint64_t id)

@@ -79,7 +79,8 @@ static snib_instant now(void)
 
 static bool excludes(const struct asked *a)
 {
-    return a->r.kind == SNIB_KIND_MUTEX || a->r.kind == SNIB_KIND_WRITE;
+    return a->r.acquire.kind == SNIB_KIND_MUTEX ||
+           a->r.acquire.kind == SNIB_KIND_WRITE;
 }
 
 static bool same_id(const uint64_t a[2], const uint64_t b[2])
@@ -99,8 +100,8 @@ static void exclusion(const struct asked *a)
         const struct asked *b = &w.asked[i];
         if (b != a && is_live(a) && is_live(b) && a->r.name == b->r.name &&
             (excludes(a) || excludes(b)) &&
-            !same_id(a->was.upgrade_of, b->r.id) &&
-            !same_id(b->was.upgrade_of, a->r.id)) {
+            !same_id(a->was.acquire.upgrade_of, b->r.id) &&
+            !same_id(b->was.acquire.upgrade_of, a->r.id)) {
             fail_msg("%s is held by %d and by %d", a->r.name->raw,
                      (int)(a - w.asked), i);
         }
@@ -109,14 +110,14 @@ static void exclusion(const struct asked *a)
 
 static void believe(struct asked *a, const struct client *c)
 {
-    a->unsure = a->r.answer == SNIB__UNKNOWN;
+    a->unsure = a->r.said.answer == SNIB__UNKNOWN;
     if (a->unsure) {
         return;
     }
-    a->holds = a->r.answer == SNIB__DONE;
-    a->used = a->holds || a->r.answer == SNIB__QUEUED;
+    a->holds = a->r.said.answer == SNIB__DONE;
+    a->used = a->holds || a->r.said.answer == SNIB__QUEUED;
     if (a->holds) {
-        a->until = a->r.valid_from.ns - c->clock_off + a->r.left.ns;
+        a->until = a->r.said.valid_from.ns - c->clock_off + a->r.said.left.ns;
         a->excused = false;
         exclusion(a);
     }
@@ -137,12 +138,12 @@ static void believe_other(const struct client *c)
 {
     const struct snib__request *r = &c->other.r;
     struct asked *a = claim_of(r->id);
-    if (!a || r->answer == SNIB__UNKNOWN) {
+    if (!a || r->said.answer == SNIB__UNKNOWN) {
         return;
     }
-    if (r->verb == SNIB__RENEW && r->answer == SNIB__DONE) {
-        if (!r->only_asks) {
-            a->until = r->valid_from.ns - c->clock_off + r->left.ns;
+    if (r->verb == SNIB__RENEW && r->said.answer == SNIB__DONE) {
+        if (!r->renew.only_asks) {
+            a->until = r->said.valid_from.ns - c->clock_off + r->said.left.ns;
         }
     } else if (r->verb != SNIB__FORCE && r->verb != SNIB__PARAMS) {
         a->used = a->holds = a->unsure = false;
@@ -234,9 +235,9 @@ static void ask(struct client *c, struct asked *v[], int n)
         snib__buf_free(&v[i]->rows);
         snib__buf_init(&v[i]->rows, 10000);
         v[i]->error = (struct snib_error){0};
-        r[i]->reterr = &v[i]->error;
-        r[i]->result = &v[i]->rows;
-        r[i]->answer = SNIB__PENDING;
+        r[i]->said.reterr = &v[i]->error;
+        r[i]->said.result = &v[i]->rows;
+        r[i]->said.answer = SNIB__PENDING;
         c->deed.r[i] = *r[i];
     }
     c->widened = 0;
@@ -256,10 +257,10 @@ static void hear(struct client *c)
         say_line("  hears", c - w.client);
         say("asked", a == &c->other ? -1 : a - w.asked);
         say_answer(&a->r);
-        assert_int_not_equal(a->r.answer, SNIB__PENDING);
+        assert_int_not_equal(a->r.said.answer, SNIB__PENDING);
         if (a == &c->other) {
             believe_other(c);
-            a->unsure = a->r.answer == SNIB__UNKNOWN;
+            a->unsure = a->r.said.answer == SNIB__UNKNOWN;
         } else {
             believe(a, c);
         }
@@ -284,11 +285,11 @@ static void lose(struct client *c)
     assert_int_equal(c->s.tolds, 0);
     for (int i = 0; i < c->deed.n; i++) {
         const struct snib__request *r = &c->asked[i]->r;
-        assert_int_equal(r->answer, SNIB__UNKNOWN);
+        assert_int_equal(r->said.answer, SNIB__UNKNOWN);
         assert_int_equal(r->token, c->deed.r[i].token);
         assert_int_equal(r->floor, c->deed.r[i].floor);
-        assert_int_equal(r->permits, c->deed.r[i].permits);
-        assert_int_equal(r->reserve, c->deed.r[i].reserve);
+        assert_int_equal(r->acquire.permits, c->deed.r[i].acquire.permits);
+        assert_int_equal(r->acquire.reserve, c->deed.r[i].acquire.reserve);
     }
     hear(c);
 }

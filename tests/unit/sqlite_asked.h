@@ -79,7 +79,7 @@ static struct snib__request request(snib__verb verb, int name)
     struct snib__request r = {
         .name = name < 0 ? NULL : &names[name],
         .verb = verb,
-        .permits = 1,
+        .acquire.permits = 1,
         .lease = snib__ms(1000),
         .limit = SNIB__NEVER,
         .text = about,
@@ -94,10 +94,10 @@ static struct snib__request turn_into(const struct snib__request *r,
 {
     struct snib__request v = *r;
     v.verb = verb;
-    v.answer = SNIB__PENDING;
-    v.granted = 0;
-    v.batch = 0;
-    v.blocked = v.revoked = false;
+    v.said.answer = SNIB__PENDING;
+    v.said.granted = 0;
+    v.batch.number = 0;
+    v.exec.blocked = v.said.revoked = false;
     return v;
 }
 
@@ -116,41 +116,46 @@ static void prepare(struct asked *a, struct snib__request *r)
     a->error = (struct snib_error){0};
     snib__buf_init(&a->rows, chance("little room", 15) ? limits[pick("room", 3)]
                                                        : 1 << 20);
-    r->reterr = chance("no words", 20) ? NULL : &a->error;
-    r->result = &a->rows;
+    r->said.reterr = chance("no words", 20) ? NULL : &a->error;
+    r->said.result = &a->rows;
     if ((r->verb == SNIB__FORCE || r->verb == SNIB__PARAMS) &&
         chance("no count", 4)) {
-        r->result = NULL;
+        r->said.result = NULL;
     }
-    r->patience = chance("endless", 2) ? SNIB__NEVER
-                                       : (snib_instant){w.now + some_ms() * MS};
-    r->answer = r->answer == SNIB__QUEUED ? SNIB__QUEUED : SNIB__PENDING;
-    r->err = SNIB_ERR_OK;
+    r->exec.patience = chance("endless", 2)
+                           ? SNIB__NEVER
+                           : (snib_instant){w.now + some_ms() * MS};
+    r->said.answer =
+        r->said.answer == SNIB__QUEUED ? SNIB__QUEUED : SNIB__PENDING;
+    r->said.err = SNIB_ERR_OK;
 }
 
 /* What is so whatever was drawn. */
 static void check_answer(const struct snib__request *r,
                          const struct snib_error *e)
 {
-    assert_true(r->answer != SNIB__PENDING || r->blocked ||
-                (r->verb >= SNIB__VALUE_GET && r->patience.ns > 0));
-    assert_true(r->answer != SNIB__DONE || r->verb != SNIB__ACQUIRE ||
+    assert_true(r->said.answer != SNIB__PENDING || r->exec.blocked ||
+                (r->verb >= SNIB__VALUE_GET && r->exec.patience.ns > 0));
+    assert_true(r->said.answer != SNIB__DONE || r->verb != SNIB__ACQUIRE ||
                 r->token > 0);
-    assert_true(r->answer != SNIB__NOT_APPLIED || r->err != SNIB_ERR_OK);
-    assert_true(!r->reterr || r->answer == SNIB__PENDING || e->code == r->err);
+    assert_true(r->said.answer != SNIB__NOT_APPLIED ||
+                r->said.err != SNIB_ERR_OK);
+    assert_true(!r->said.reterr || r->said.answer == SNIB__PENDING ||
+                e->code == r->said.err);
 }
 
 static void finish(struct asked *a)
 {
     const struct snib__request *r = a->r;
-    bool given = r->answer == SNIB__DONE || r->answer == SNIB__QUEUED;
+    bool given = r->said.answer == SNIB__DONE || r->said.answer == SNIB__QUEUED;
     tell("answer %d: %d %d, token %lld %lld, %u of %u, slot %u room %u "
          "permits %u, left %lld, from %lld, %d%d%d%d",
-         (int)r->verb, (int)r->answer, (int)r->err, (long long)r->token,
-         (long long)r->granted, r->position, r->capacity, given ? r->slot : 0,
-         r->reserve, r->permits, (long long)r->left.ns,
-         (long long)r->valid_from.ns, r->blocked, r->revoked, r->far,
-         r->resent);
+         (int)r->verb, (int)r->said.answer, (int)r->said.err,
+         (long long)r->token, (long long)r->said.granted, r->said.position,
+         r->acquire.capacity, given ? r->said.slot : 0, r->acquire.reserve,
+         r->acquire.permits, (long long)r->said.left.ns,
+         (long long)r->said.valid_from.ns, r->exec.blocked, r->said.revoked,
+         r->said.far, r->resent);
     tell("says %s", a->error.text);
     tell("%zu bytes, %d", snib__buf_size(&a->rows), a->rows.failed);
     same_stir((const char *)snib__buf_bytes(&a->rows),

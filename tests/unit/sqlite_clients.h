@@ -18,8 +18,8 @@ static struct mine *any_mine(void)
 
 static void settle(struct mine *m)
 {
-    m->holds = m->r.answer == SNIB__DONE;
-    m->used = m->holds || m->r.answer == SNIB__QUEUED;
+    m->holds = m->r.said.answer == SNIB__DONE;
+    m->used = m->holds || m->r.said.answer == SNIB__QUEUED;
 }
 
 static void maybe_upgrade_of(struct mine *m)
@@ -27,7 +27,8 @@ static void maybe_upgrade_of(struct mine *m)
     const struct mine *other = any_mine();
     if (other && other != m && other->holds && other->name == m->name &&
         other->client == m->client && chance("beside", 2)) {
-        memcpy(m->r.upgrade_of, other->r.id, sizeof m->r.upgrade_of);
+        memcpy(m->r.acquire.upgrade_of, other->r.id,
+               sizeof m->r.acquire.upgrade_of);
     } else if (other && other->holds && chance("prior", 3)) {
         m->r.token = other->r.token;
     }
@@ -41,17 +42,21 @@ static void make_one(struct mine *m, int client)
     m->used = true;
     m->holds = false;
     m->r = request(SNIB__ACQUIRE, m->name);
-    m->r.kind = (snib_kind)pick("kind", SNIB_KIND_BARRIER + 1);
-    m->r.permits = m->r.kind == SNIB_KIND_PERMITS ? (uint32_t)pick("permits", 4)
-                   : m->r.kind == SNIB_KIND_BARRIER
-                       ? 2 + (uint32_t)pick("party", 2)
-                       : 1;
-    m->r.capacity = m->r.kind == SNIB_KIND_PERMITS && chance("size", 2) ? 3 : 0;
-    m->r.may_queue = !chance("tries", 4);
+    m->r.acquire.kind = (snib_kind)pick("kind", SNIB_KIND_BARRIER + 1);
+    m->r.acquire.permits = m->r.acquire.kind == SNIB_KIND_PERMITS
+                               ? (uint32_t)pick("permits", 4)
+                           : m->r.acquire.kind == SNIB_KIND_BARRIER
+                               ? 2 + (uint32_t)pick("party", 2)
+                               : 1;
+    m->r.acquire.capacity =
+        m->r.acquire.kind == SNIB_KIND_PERMITS && chance("size", 2) ? 3 : 0;
+    m->r.acquire.may_queue = !chance("tries", 4);
     m->r.lease = snib__ms(leases[pick("lease", COUNT_OF(leases))]);
-    m->r.rank = (int8_t)(chance("ranked", 4) ? (int)pick("rank", 3) - 1 : 0);
-    m->r.delay = snib__ms(chance("delay", 6) ? 400 : 0);
-    m->r.reserve = chance("reserve", 4) ? (uint32_t)pick("reserved", 40) : 0;
+    m->r.acquire.rank =
+        (int8_t)(chance("ranked", 4) ? (int)pick("rank", 3) - 1 : 0);
+    m->r.acquire.delay = snib__ms(chance("delay", 6) ? 400 : 0);
+    m->r.acquire.reserve =
+        chance("reserve", 4) ? (uint32_t)pick("reserved", 40) : 0;
     m->r.floor = chance("floor", 5)  ? floor_seen + 1
                  : chance("far", 40) ? SNIB__TOKEN_END - 40
                                      : 0;
@@ -75,8 +80,8 @@ static struct snib__request what_follows(const struct mine *m)
                                        SNIB__RELEASE, SNIB__CANCEL};
     struct snib__request r =
         turn_into(&m->r, m->holds ? verbs[pick("verb", 5)] : SNIB__CANCEL);
-    r.only_asks = chance("asks", 4);
-    r.listen = chance("listens", 2);
+    r.renew.only_asks = chance("asks", 4);
+    r.renew.listen = chance("listens", 2);
     r.resent = chance("resent", 4);
     r.lease = snib__ms(some_ms());
     r.token = r.verb == SNIB__CANCEL && !chance("prior", 4) ? 0 : r.token;
@@ -92,7 +97,7 @@ static void with_mine(void)
     }
     if (chance("asks again", m->holds ? 6 : 2)) {
         m->r.resent = m->holds;
-        m->r.batch = 0;
+        m->r.batch.number = 0;
         exec_one(m->client, &m->r);
         settle(m);
         return;
@@ -100,13 +105,13 @@ static void with_mine(void)
     struct snib__request r = what_follows(m);
     exec_one(m->client, &r);
     if (r.verb == SNIB__RENEW) {
-        m->used = m->holds = r.answer == SNIB__DONE;
+        m->used = m->holds = r.said.answer == SNIB__DONE;
         return;
     }
     if (chance("second copy", 5)) {
         exec_one(m->client, &r);
     }
-    m->used = m->holds = r.answer == SNIB__UNKNOWN && m->holds;
+    m->used = m->holds = r.said.answer == SNIB__UNKNOWN && m->holds;
 }
 
 /* -- others ------------------------------------------------------------------------------- */
@@ -119,7 +124,7 @@ static struct snib__request some_look(void)
                                      one ? (int)pick("name", NAMES) : -1);
     r.text = one ? NULL : globs[pick("glob", COUNT_OF(globs))];
     r.text_size = r.text ? (uint32_t)strlen(r.text) : 0;
-    r.awaited_only = !one && chance("awaited", 3);
+    r.list.awaited_only = !one && chance("awaited", 3);
     return r;
 }
 
@@ -136,8 +141,9 @@ static struct snib__request some_force(void)
 static struct snib__request some_terms(void)
 {
     struct snib__request r = request(SNIB__PARAMS, (int)pick("name", NAMES));
-    r.op = (uint8_t)pick("op", SNIB__PARAMS_OPEN + 1);
-    r.amount = (int64_t)pick("amount", 6) - (r.op == SNIB__PARAMS_ADD ? 3 : 0);
+    r.params.op = (uint8_t)pick("op", SNIB__PARAMS_OPEN + 1);
+    r.params.amount =
+        (int64_t)pick("amount", 6) - (r.params.op == SNIB__PARAMS_ADD ? 3 : 0);
     return r;
 }
 
@@ -160,8 +166,8 @@ static struct snib__request some_value(void)
     r.lease = snib__ms(chance("short", 3) ? 700 : 30000);
     r.floor = chance("floor", 6) ? version[pick("name", NAMES)] + 3 : 0;
     static const int64_t ages[] = {0, 0, 9999, 10000, 10001, 60000};
-    r.age = snib__ms(ages[pick("age", COUNT_OF(ages))]);
-    r.born = (snib_instant){w.now - r.age.ns};
+    r.value.age = snib__ms(ages[pick("age", COUNT_OF(ages))]);
+    r.value.born = (snib_instant){w.now - r.value.age.ns};
     r.resent = chance("resent", 4);
     return r;
 }
@@ -169,7 +175,7 @@ static struct snib__request some_value(void)
 static void keep_version(const struct snib__request *r)
 {
     if (r->verb >= SNIB__VALUE_GET &&
-        (r->answer == SNIB__DONE || r->err == SNIB_ERR_BUSY)) {
+        (r->said.answer == SNIB__DONE || r->said.err == SNIB_ERR_BUSY)) {
         version[r->name - names] = r->token;
     }
 }
@@ -245,15 +251,15 @@ static void add_mine(struct mine *m, int client, uint32_t batch, uint8_t *index)
     int n = chain.count;
     if (!m->used) {
         make_one(m, client);
-        m->r.batch = batch;
-        m->r.index = batch ? (*index)++ : 0;
-        m->r.all = batch % 2;
+        m->r.batch.number = batch;
+        m->r.batch.index = batch ? (*index)++ : 0;
+        m->r.batch.all = batch % 2;
         chain.r[n] = &m->r;
     } else if (m->client == client && chance("goes on", 2)) {
         chain.other[n] = what_follows(m);
         chain.r[n] = &chain.other[n];
     } else if (m->client == client) {
-        m->r.batch = 0;
+        m->r.batch.number = 0;
         chain.r[n] = &m->r;
     } else {
         return;
@@ -269,7 +275,7 @@ static void after_chain(int i)
     keep_version(r);
     if (m && r == &m->r) {
         settle(m);
-    } else if (m && (r->verb != SNIB__RENEW || r->answer != SNIB__DONE)) {
+    } else if (m && (r->verb != SNIB__RENEW || r->said.answer != SNIB__DONE)) {
         m->used = m->holds = false;
     }
 }

@@ -80,7 +80,7 @@ static snib__answer run(int peer, struct snib__request *r)
     snib__list_push(&chain, &r->link);
     kit.ops->exec(kit.peer[peer].inst, (snib_instant){0}, &chain);
     assert_ptr_equal(snib__list_pop(&chain), &r->link);
-    return r->answer;
+    return r->said.answer;
 }
 
 static struct snib__request request(snib__verb verb,
@@ -91,14 +91,14 @@ static struct snib__request request(snib__verb verb,
         .name = name,
         .id = {next_id++, 77},
         .verb = verb,
-        .permits = 1,
-        .may_queue = true,
+        .acquire.permits = 1,
+        .acquire.may_queue = true,
         .lease = snib__ms(1000),
         .limit = SNIB__NEVER,
-        .patience = SNIB__NEVER,
+        .exec.patience = SNIB__NEVER,
         .text = "host=h&pid=1&program=test",
         .text_size = 25,
-        .reterr = &error,
+        .said.reterr = &error,
     };
 }
 
@@ -115,7 +115,7 @@ static struct snib__request turn_into(const struct snib__request *r,
 {
     struct snib__request v = *r;
     v.verb = verb;
-    v.answer = SNIB__PENDING;
+    v.said.answer = SNIB__PENDING;
     return v;
 }
 
@@ -151,7 +151,7 @@ static int look(int peer, const struct snib__name *n, int row,
     struct snib__rec rec;
     int count = 0;
     snib__buf_init(&b, 1 << 20);
-    r.result = &b;
+    r.said.result = &b;
     assert_int_equal(run(peer, &r), SNIB__DONE);
     snib__rec_begin(&rec, snib__buf_bytes(&b), snib__buf_size(&b));
     while (snib__rec_next_row(&rec)) {
@@ -174,7 +174,7 @@ static int list_count(int peer, const char *glob)
     struct snib__rec rec;
     int count = 0;
     snib__buf_init(&b, 1 << 20);
-    r.result = &b;
+    r.said.result = &b;
     r.text = glob;
     r.text_size = glob ? (uint32_t)strlen(glob) : 0;
     assert_int_equal(run(peer, &r), SNIB__DONE);
@@ -194,10 +194,10 @@ static void free_lock_is_granted_and_released(void **state)
     struct snib__name n = name_of("free");
     open_peers(1);
     struct snib__request r = acquire(0, &n);
-    assert_int_equal(r.answer, SNIB__DONE);
+    assert_int_equal(r.said.answer, SNIB__DONE);
     assert_true(r.token > 0);
-    assert_int_equal(r.left.ns, snib__ms(1000).ns);
-    assert_true(r.valid_from.ns > 0);
+    assert_int_equal(r.said.left.ns, snib__ms(1000).ns);
+    assert_true(r.said.valid_from.ns > 0);
     assert_int_equal(look(0, &n, SNIB__ROW_HOLDER, NULL), 1);
     assert_int_equal(end(0, &r), SNIB__DONE);
     assert_int_equal(look(0, &n, SNIB__ROW_HOLDER, NULL), 0);
@@ -211,14 +211,14 @@ static void held_lock_refuses_a_try_and_queues_a_wait(void **state)
     open_peers(3);
     struct snib__request a = acquire(0, &n);
     struct snib__request t = request(SNIB__ACQUIRE, &n);
-    t.may_queue = false;
+    t.acquire.may_queue = false;
     assert_int_equal(run(1, &t), SNIB__NO);
-    assert_int_equal(t.err, SNIB_ERR_BUSY);
-    assert_true(t.left.ns > 0 && t.left.ns <= snib__ms(1000).ns);
+    assert_int_equal(t.said.err, SNIB_ERR_BUSY);
+    assert_true(t.said.left.ns > 0 && t.said.left.ns <= snib__ms(1000).ns);
     struct snib__request b = acquire(1, &n), c = acquire(2, &n);
-    assert_int_equal(b.answer, SNIB__QUEUED);
-    assert_int_equal(b.position, 1);
-    assert_int_equal(c.position, 2);
+    assert_int_equal(b.said.answer, SNIB__QUEUED);
+    assert_int_equal(b.said.position, 1);
+    assert_int_equal(c.said.position, 2);
     assert_int_equal(look(0, &n, SNIB__ROW_WAITER, NULL), 2);
     assert_int_equal(end(0, &a), SNIB__DONE);
 }
@@ -236,12 +236,12 @@ static void release_grants_the_first_and_rings_only_him(void **state)
     assert_false(is_notified(2, &c));
     /* Nobody barges, not even with a try. */
     struct snib__request d = request(SNIB__ACQUIRE, &n);
-    d.may_queue = false;
+    d.acquire.may_queue = false;
     assert_int_equal(run(3, &d), SNIB__NO);
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
     assert_true(b.token > before);
     assert_int_equal(poll_again(2, &c), SNIB__QUEUED);
-    assert_int_equal(c.position, 1);
+    assert_int_equal(c.said.position, 1);
     assert_int_equal(end(1, &b), SNIB__DONE);
     assert_int_equal(poll_again(2, &c), SNIB__DONE);
     assert_true(c.token > b.token);
@@ -259,16 +259,17 @@ static void pushed_grant_counts_from_the_grant(void **state)
     end(0, &a);
     kit.advance(1000);
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
-    int64_t end_ns = b.valid_from.ns + b.left.ns;
-    if (b.left.ns < b.lease.ns) { /* by looking: the claim lease, from then */
-        assert_true(b.left.ns <= snib__ms(SNIB__PUSH_LEASE_MS).ns);
+    int64_t end_ns = b.said.valid_from.ns + b.said.left.ns;
+    if (b.said.left.ns <
+        b.lease.ns) { /* by looking: the claim lease, from then */
+        assert_true(b.said.left.ns <= snib__ms(SNIB__PUSH_LEASE_MS).ns);
     }
     /* At that very instant the store gives it to somebody else, not before. */
     struct snib__request t = request(SNIB__ACQUIRE, &n);
-    t.may_queue = false;
+    t.acquire.may_queue = false;
     assert_int_equal(run(0, &t), SNIB__NO);
-    kit.advance(snib__to_ms((snib_duration){end_ns - b.valid_from.ns}));
-    t.answer = SNIB__PENDING;
+    kit.advance(snib__to_ms((snib_duration){end_ns - b.said.valid_from.ns}));
+    t.said.answer = SNIB__PENDING;
     assert_int_equal(run(0, &t), SNIB__DONE);
 }
 
@@ -281,13 +282,13 @@ static void expired_holder_gives_way_to_the_queue_not_to_newcomers(void **state)
     struct snib__request b = acquire(1, &n);
     kit.advance(1001);
     struct snib__request c = acquire(2, &n); /* H08 */
-    assert_int_equal(c.answer, SNIB__QUEUED);
+    assert_int_equal(c.said.answer, SNIB__QUEUED);
     assert_true(is_notified(1, &b));
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
     struct snib__request late = turn_into(&a, SNIB__RENEW);
     assert_int_equal(run(0, &late), SNIB__NO);
-    assert_int_equal(late.err, SNIB_ERR_LOST);
-    assert_false(late.revoked);
+    assert_int_equal(late.said.err, SNIB_ERR_LOST);
+    assert_false(late.said.revoked);
     assert_int_equal(end(0, &a), SNIB__NO);
 }
 
@@ -309,7 +310,7 @@ static void silent_waiter_is_passed_over_and_keeps_its_rank(void **state)
     assert_int_equal(poll_again(2, &c), SNIB__DONE);
     struct snib__request d = acquire(3, &n);
     assert_int_equal(poll_again(1, &b), SNIB__QUEUED);
-    assert_int_equal(b.position, 1); /* before d, who came later */
+    assert_int_equal(b.said.position, 1); /* before d, who came later */
     end(2, &c);
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
     assert_int_equal(poll_again(3, &d), SNIB__QUEUED);
@@ -322,14 +323,14 @@ static void repeat_of_a_grant_returns_the_token_and_rearms(void **state)
     open_peers(2);
     struct snib__request a = acquire(0, &n), first = a;
     kit.advance(800);
-    a.answer = SNIB__PENDING;
+    a.said.answer = SNIB__PENDING;
     a.token = 0;
     assert_int_equal(run(0, &a), SNIB__DONE);
     assert_int_equal(a.token, first.token);
-    assert_true(a.valid_from.ns >= first.valid_from.ns + 800000000);
+    assert_true(a.said.valid_from.ns >= first.said.valid_from.ns + 800000000);
     kit.advance(800); /* 1.6 s after the first: still ours (H13) */
     struct snib__request t = request(SNIB__ACQUIRE, &n);
-    t.may_queue = false;
+    t.acquire.may_queue = false;
     assert_int_equal(run(1, &t), SNIB__NO);
     assert_int_equal(end(0, &a), SNIB__DONE);
 }
@@ -343,7 +344,7 @@ static void renewal_never_creates_and_compares_the_token(void **state)
     struct snib__request v = turn_into(&a, SNIB__RENEW);
     v.lease = snib__ms(5000);
     assert_int_equal(run(0, &v), SNIB__DONE);
-    assert_int_equal(v.left.ns, snib__ms(5000).ns);
+    assert_int_equal(v.said.left.ns, snib__ms(5000).ns);
     v.token++;
     assert_int_equal(run(0, &v), SNIB__NO);
     struct snib__request other = turn_into(&a, SNIB__RELEASE);
@@ -394,9 +395,9 @@ static void cancelled_request_is_refused_until_its_tombstone_ends(void **state)
     struct snib__request x = turn_into(&a, SNIB__CANCEL);
     assert_int_equal(run(0, &x), SNIB__DONE);
     assert_int_equal(run(0, &a), SNIB__NO); /* H12: the late copy */
-    assert_int_equal(a.err, SNIB_ERR_CANCELLED);
+    assert_int_equal(a.said.err, SNIB_ERR_CANCELLED);
     struct snib__request other = acquire(0, &n);
-    assert_int_equal(other.answer, SNIB__DONE);
+    assert_int_equal(other.said.answer, SNIB__DONE);
     end(0, &other);
     kit.advance(SNIB__TOMBSTONE_MS + 1);
     struct snib__request y = request(SNIB__CANCEL, &n); /* sweeps */
@@ -414,7 +415,7 @@ static void resent_release_is_remembered(void **state)
     x.resent = true;
     assert_int_equal(run(0, &x), SNIB__DONE);
     assert_int_equal(run(0, &x), SNIB__DONE); /* an earlier copy did it */
-    a.answer = SNIB__PENDING;
+    a.said.answer = SNIB__PENDING;
     assert_int_equal(run(0, &a), SNIB__NO);
 }
 
@@ -451,17 +452,17 @@ static void try_that_does_not_fit_keeps_nobody_waiting(void **state)
     open_peers(2);
     struct snib__request a = acquire(0, &n);
     struct snib__request r = request(SNIB__ACQUIRE, &n);
-    r.kind = SNIB_KIND_READ;
-    r.upgrade_of[0] = a.id[0];
-    r.upgrade_of[1] = a.id[1];
+    r.acquire.kind = SNIB_KIND_READ;
+    r.acquire.upgrade_of[0] = a.id[0];
+    r.acquire.upgrade_of[1] = a.id[1];
     assert_int_equal(run(0, &r), SNIB__DONE);
     struct snib__request b = request(SNIB__ACQUIRE, &n);
-    b.kind = SNIB_KIND_READ;
+    b.acquire.kind = SNIB_KIND_READ;
     assert_int_equal(run(1, &b), SNIB__QUEUED);
     struct snib__request t = request(SNIB__ACQUIRE, &n);
     t.token = a.token;
-    t.may_queue = false;
-    t.rank = 28;
+    t.acquire.may_queue = false;
+    t.acquire.rank = 28;
     assert_int_equal(run(0, &t), SNIB__NO);
     assert_true(is_notified(1, &b));
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
@@ -493,7 +494,7 @@ static void forced_release_tells_the_holder_revoked(void **state)
     struct snib__request a = acquire(0, &n), b = acquire(1, &n);
     struct snib__request f = request(SNIB__FORCE, &n);
     snib__buf_init(&out, 1000);
-    f.result = &out;
+    f.said.result = &out;
     f.text = "stuck since noon";
     f.text_size = 16;
     assert_int_equal(run(2, &f), SNIB__DONE);
@@ -506,11 +507,11 @@ static void forced_release_tells_the_holder_revoked(void **state)
     assert_true(is_notified(1, &b));
     struct snib__request v = turn_into(&a, SNIB__RENEW);
     assert_int_equal(run(0, &v), SNIB__NO);
-    assert_true(v.revoked);
-    assert_non_null(strstr(v.reterr->text, "stuck since noon"));
+    assert_true(v.said.revoked);
+    assert_non_null(strstr(v.said.reterr->text, "stuck since noon"));
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
     assert_true(b.token > a.token);
-    f.result = NULL; /* nobody asks how many */
+    f.said.result = NULL; /* nobody asks how many */
     assert_int_equal(run(2, &f), SNIB__DONE);
 }
 
@@ -522,11 +523,11 @@ static void tokens_rise_with_room_and_floor(void **state)
     open_peers(2);
     for (int i = 0; i < 50; i++) {
         struct snib__request r = request(SNIB__ACQUIRE, &n);
-        r.reserve = i % 2 ? 31 : 4000;
+        r.acquire.reserve = i % 2 ? 31 : 4000;
         assert_int_equal(run(i % 2, &r), SNIB__DONE);
         assert_true(r.token > last); /* H21 */
-        assert_int_equal(r.reserve, SNIB__RESERVE_MAX);
-        last = r.token + r.reserve;
+        assert_int_equal(r.acquire.reserve, SNIB__RESERVE_MAX);
+        last = r.token + r.acquire.reserve;
         assert_int_equal(end(i % 2, &r), SNIB__DONE);
     }
     look(0, &n, SNIB__ROW_LOCK, &shown);
@@ -544,7 +545,7 @@ static void tokens_rise_with_room_and_floor(void **state)
     struct snib__request bad = request(SNIB__ACQUIRE, &n);
     bad.floor = SNIB__TOKEN_END - 1; /* H20 */
     assert_int_equal(run(0, &bad), SNIB__NOT_APPLIED);
-    assert_int_equal(bad.err, SNIB_ERR_USAGE);
+    assert_int_equal(bad.said.err, SNIB_ERR_USAGE);
     assert_int_equal(look(0, &n, SNIB__ROW_HOLDER, NULL), 0);
 }
 
@@ -564,9 +565,9 @@ static void chain_is_executed_in_order(void **state)
         snib__list_push(&chain, &all[i]->link);
     }
     kit.ops->exec(kit.peer[0].inst, (snib_instant){0}, &chain);
-    assert_int_equal(a.answer, SNIB__DONE);
-    assert_int_equal(x.answer, SNIB__DONE);
-    assert_int_equal(b.answer, SNIB__DONE);
+    assert_int_equal(a.said.answer, SNIB__DONE);
+    assert_int_equal(x.said.answer, SNIB__DONE);
+    assert_int_equal(b.said.answer, SNIB__DONE);
     assert_true(b.token > a.token);
 }
 
@@ -579,7 +580,7 @@ static void yield_and_first_wait_share_a_chain(void **state)
     struct snib__list chain;
     open_peers(2);
     struct snib__request other = acquire(1, &m);
-    assert_int_equal(other.answer, SNIB__DONE);
+    assert_int_equal(other.said.answer, SNIB__DONE);
     struct snib__request a = acquire(0, &n);
     struct snib__request yield = request(SNIB__ACQUIRE, &n);
     struct snib__request wait = request(SNIB__ACQUIRE, &m);
@@ -588,9 +589,9 @@ static void yield_and_first_wait_share_a_chain(void **state)
     snib__list_push(&chain, &yield.link);
     snib__list_push(&chain, &wait.link);
     kit.ops->exec(kit.peer[0].inst, (snib_instant){0}, &chain);
-    assert_int_equal(yield.answer, SNIB__DONE);
+    assert_int_equal(yield.said.answer, SNIB__DONE);
     assert_true(yield.token > a.token);
-    assert_int_equal(wait.answer, SNIB__QUEUED);
+    assert_int_equal(wait.said.answer, SNIB__QUEUED);
 }
 
 static void two_hundred_renewals_in_one_chain(void **state)
@@ -606,7 +607,7 @@ static void two_hundred_renewals_in_one_chain(void **state)
         snprintf(text[i], sizeof text[i], "r%d", i);
         names[i] = name_of(text[i]);
         r[i] = acquire(0, &names[i]);
-        assert_int_equal(r[i].answer, SNIB__DONE);
+        assert_int_equal(r[i].said.answer, SNIB__DONE);
     }
     assert_int_equal(end(0, &r[7]), SNIB__DONE);
     snib__list_init(&chain);
@@ -617,7 +618,7 @@ static void two_hundred_renewals_in_one_chain(void **state)
     }
     kit.ops->exec(kit.peer[0].inst, (snib_instant){0}, &chain);
     for (int i = 0; i < N; i++) { /* one lost does not touch the others, H16 */
-        assert_int_equal(r[i].answer, i == 7 ? SNIB__NO : SNIB__DONE);
+        assert_int_equal(r[i].said.answer, i == 7 ? SNIB__NO : SNIB__DONE);
     }
     assert_int_equal(list_count(0, "r1[0-9]"), 10);
     assert_int_equal(list_count(0, NULL), N - 1);
@@ -629,9 +630,9 @@ static void permits_without_a_size_are_refused(void **state)
     struct snib__name n = name_of("kind");
     open_peers(1);
     struct snib__request r = request(SNIB__ACQUIRE, &n);
-    r.kind = SNIB_KIND_PERMITS;
+    r.acquire.kind = SNIB_KIND_PERMITS;
     assert_int_equal(run(0, &r), SNIB__NO);
-    assert_int_equal(r.err, SNIB_ERR_CONFIG);
+    assert_int_equal(r.said.err, SNIB_ERR_CONFIG);
 }
 
 static void doctor_tells_something(void **state)
@@ -643,7 +644,7 @@ static void doctor_tells_something(void **state)
     int n = 0;
     open_peers(1);
     snib__buf_init(&b, 1 << 20);
-    r.result = &b;
+    r.said.result = &b;
     assert_int_equal(run(0, &r), SNIB__DONE);
     snib__rec_begin(&rec, snib__buf_bytes(&b), snib__buf_size(&b));
     while (snib__rec_next_row(&rec)) {
@@ -677,27 +678,27 @@ static void random_walk_keeps_exclusion_and_tokens(void **state)
         if (!live[i]) {
             r[i] = request(SNIB__ACQUIRE, &n);
             r[i].lease = snib__ms(100 + dice(&seed) % 400);
-            r[i].may_queue = dice(&seed) % 4 != 0;
+            r[i].acquire.may_queue = dice(&seed) % 4 != 0;
             live[i] = true;
         }
-        bool holds = r[i].answer == SNIB__DONE;
+        bool holds = r[i].said.answer == SNIB__DONE;
         if (what < 4 && !holds) {
             if (run(i, &r[i]) == SNIB__DONE) {
                 for (int k = 0; k < 4; k++) {
                     assert_false(k != i && live[k] &&
-                                 r[k].answer == SNIB__DONE &&
-                                 r[i].valid_from.ns < ends[k]);
+                                 r[k].said.answer == SNIB__DONE &&
+                                 r[i].said.valid_from.ns < ends[k]);
                 }
                 assert_true(r[i].token > last);
-                last = r[i].token + r[i].reserve;
-                ends[i] = snib__after(r[i].valid_from, r[i].left).ns;
-            } else if (r[i].answer == SNIB__NO) {
+                last = r[i].token + r[i].acquire.reserve;
+                ends[i] = snib__after(r[i].said.valid_from, r[i].said.left).ns;
+            } else if (r[i].said.answer == SNIB__NO) {
                 live[i] = false;
             }
         } else if (what == 4 && holds) {
             struct snib__request v = turn_into(&r[i], SNIB__RENEW);
             if (run(i, &v) == SNIB__DONE) {
-                ends[i] = snib__after(v.valid_from, v.left).ns;
+                ends[i] = snib__after(v.said.valid_from, v.said.left).ns;
             } else {
                 assert_true(kit.now(i).ns >= ends[i]);
                 live[i] = false;

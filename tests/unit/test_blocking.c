@@ -105,7 +105,7 @@ static struct snib__request spec(snib__verb verb)
                                   .name = &name,
                                   .id = {next_id++, 5},
                                   .limit = SNIB__NEVER,
-                                  .timer = {.index = 99}};
+                                  .store.timer = {.index = 99}};
 }
 
 static void start(struct snib__request *r)
@@ -131,14 +131,14 @@ static void finish(struct snib__request *r, snib__answer a, int64_t now_ms)
     snib__list_init(&one);
     snib__unlink(&r->link);
     snib__list_push(&one, &r->link);
-    r->answer = a;
+    r->said.answer = a;
     snib__blocking_done(store, at(now_ms), &one);
 }
 
 static void expect_answer(struct snib__request *r, snib__answer a)
 {
     assert_ptr_equal(front(&out.answered), r);
-    assert_int_equal(r->answer, a);
+    assert_int_equal(r->said.answer, a);
     snib__list_pop(&out.answered);
 }
 
@@ -162,7 +162,7 @@ static void request_goes_to_exec_and_its_answer_out(void **state)
     (void)state;
     struct snib__request r = spec(SNIB__RELEASE);
     start(&r);
-    assert_int_equal(r.answer, SNIB__PENDING);
+    assert_int_equal(r.said.answer, SNIB__PENDING);
     finish(&r, SNIB__DONE, 1);
     expect_answer(&r, SNIB__DONE);
     assert_int_equal(st->due(store).ns, INT64_MAX);
@@ -187,8 +187,8 @@ static void waiter_is_polled_at_the_holders_end_within_the_cap(void **state)
         struct snib__request r = spec(SNIB__ACQUIRE);
         start(&r);
         r.lease.ns = t[i].lease_ms * 1000000;
-        r.left.ns = t[i].left_ms * 1000000;
-        r.position = t[i].position;
+        r.said.left.ns = t[i].left_ms * 1000000;
+        r.said.position = t[i].position;
         finish(&r, SNIB__QUEUED, 0);
         expect_answer(&r, SNIB__QUEUED);
         int64_t due = st->due(store).ns / 1000000;
@@ -198,7 +198,8 @@ static void waiter_is_polled_at_the_holders_end_within_the_cap(void **state)
         tick(due);
         assert_true(snib__list_empty(&out.exec) || due == t[i].from);
         tick(due + 1);
-        assert_int_equal(r.answer, SNIB__QUEUED); /* ops sees that it waits */
+        assert_int_equal(r.said.answer,
+                         SNIB__QUEUED); /* ops sees that it waits */
         finish(&r, SNIB__DONE, due + 2);
         expect_answer(&r, SNIB__DONE);
     }
@@ -234,7 +235,7 @@ static void bell_during_execution_is_not_lost(void **state)
     snib__list_append(&taken, &out.exec);
     assert_true(snib__list_empty(&out.exec));
     ring(&r);
-    r.answer = SNIB__QUEUED;
+    r.said.answer = SNIB__QUEUED;
     snib__blocking_done(store, at(1), &taken);
     assert_true(snib__list_empty(&out.answered));
     finish(&r, SNIB__DONE, 1);
@@ -281,7 +282,7 @@ static void cancelled_waiter_is_not_polled_and_ends_first(void **state)
     (void)state;
     struct snib__request r = spec(SNIB__ACQUIRE);
     struct snib_error error;
-    r.reterr = &error;
+    r.said.reterr = &error;
     start(&r);
     finish(&r, SNIB__QUEUED, 0);
     expect_answer(&r, SNIB__QUEUED);
@@ -313,8 +314,8 @@ static void cancel_is_executed_after_what_is_being_executed(void **state)
         x.id[1] = r.id[1];
         start(&x);
         assert_ptr_equal(front(&out.exec), &x);
-        r.answer = first[i];
-        r.position = 1;
+        r.said.answer = first[i];
+        r.said.position = 1;
         snib__blocking_done(store, at(1), &taken);
         if (first[i] != SNIB__PENDING) {
             expect_answer(&r, first[i]);
@@ -369,7 +370,7 @@ static void blocked_to_the_limit(struct snib__request *r, snib_err err)
     }
     for (int rounds = 0; front(&out.exec) == r && due < 100; rounds++) {
         assert_true(rounds < 20);
-        r->err = err;
+        r->said.err = err;
         finish(r, SNIB__PENDING, due);
         int64_t next = st->due(store).ns / 1000000;
         assert_in_range(next, due + 1, due + 20); /* the limit is not slept */
@@ -388,7 +389,7 @@ static void an_acquire_that_was_in_vain_is_told_so_at_its_limit(void **state)
     struct snib__request r = spec(SNIB__ACQUIRE);
     blocked_to_the_limit(&r, SNIB_ERR_STORE);
     expect_answer(&r, SNIB__NOT_APPLIED);
-    assert_int_equal(r.err, SNIB_ERR_STORE); /* who was in the way */
+    assert_int_equal(r.said.err, SNIB_ERR_STORE); /* who was in the way */
     assert_true(snib__list_empty(&out.exec));
     assert_int_equal(st->due(store).ns, INT64_MAX);
 }
@@ -437,7 +438,7 @@ static void a_cancel_of_what_was_never_got_to_is_done(void **state)
     (void)state;
     struct snib_error error = {0};
     struct snib__request r = spec(SNIB__ACQUIRE), x = spec(SNIB__CANCEL);
-    r.reterr = &error;
+    r.said.reterr = &error;
     start(&r);
     finish(&r, SNIB__PENDING, 0);
     x.id[0] = r.id[0];
@@ -447,7 +448,7 @@ static void a_cancel_of_what_was_never_got_to_is_done(void **state)
     expect_answer(&r, SNIB__NO);
     assert_int_equal(error.code, SNIB_ERR_CANCELLED);
     expect_answer(&x, SNIB__DONE);
-    assert_int_equal(x.err, SNIB_ERR_OK);
+    assert_int_equal(x.said.err, SNIB_ERR_OK);
 
     r = spec(SNIB__ACQUIRE); /* of one that may be there, it is not */
     r.resent = true;
@@ -480,9 +481,9 @@ static void trouble_that_lasts_is_told_with_its_words(void **state)
     struct snib_error error = {0};
     struct snib__request r = spec(SNIB__RENEW);
     assert_int_equal(state_at(1).since.ns, 0); /* not asked yet */
-    r.reterr = &error;
+    r.said.reterr = &error;
     start(&r);
-    r.err = snib__fail(&error, SNIB_ERR_STORE, "process 12 writes");
+    r.said.err = snib__fail(&error, SNIB_ERR_STORE, "process 12 writes");
     finish(&r, SNIB__PENDING, 10);
     assert_true(state_at(109).reachable); /* it passes, most likely */
     assert_int_equal(state_at(109).err, SNIB_ERR_OK);
@@ -492,12 +493,12 @@ static void trouble_that_lasts_is_told_with_its_words(void **state)
     assert_int_equal(state_at(110).since.ns, at(10).ns);
     assert_string_equal(state_at(110).text, "process 12 writes");
     tick(200);
-    r.err = snib__fail(&error, SNIB_ERR_DENIED, "read-only");
+    r.said.err = snib__fail(&error, SNIB_ERR_DENIED, "read-only");
     finish(&r, SNIB__PENDING, 200); /* still the same time without it */
     assert_int_equal(state_at(400).since.ns, at(10).ns);
     assert_string_equal(state_at(400).text, "read-only");
     tick(500);
-    r.err = SNIB_ERR_OK;
+    r.said.err = SNIB_ERR_OK;
     finish(&r, SNIB__DONE, 500);
     expect_answer(&r, SNIB__DONE);
     assert_true(state_at(700).reachable);
@@ -514,7 +515,7 @@ static void a_request_refused_for_its_own_sake_is_no_trouble(void **state)
     for (size_t i = 0; i < COUNT_OF(own); i++) {
         struct snib__request r = spec(SNIB__ACQUIRE);
         start(&r);
-        r.err = own[i];
+        r.said.err = own[i];
         finish(&r, SNIB__NOT_APPLIED, 1);
         expect_answer(&r, SNIB__NOT_APPLIED);
         assert_int_equal(state_at(5000).err, SNIB_ERR_OK);
@@ -534,7 +535,7 @@ static void free_forgets_waiting_and_listed_requests(void **state)
     st->free(old);
     assert_int_equal(fake.freed, 1);
     fake.freed = 0;
-    assert_int_equal(a.timer.index, 0);
+    assert_int_equal(a.store.timer.index, 0);
 }
 
 static void without_memory_a_request_is_not_applied(void **state)
@@ -548,8 +549,8 @@ static void without_memory_a_request_is_not_applied(void **state)
         snib__mem_fail_at(1, true);
         start(&r[i]);
         snib__mem_fail_at(0, false);
-        if (r[i].answer == SNIB__NOT_APPLIED) {
-            assert_int_equal(r[i].err, SNIB_ERR_NOMEM);
+        if (r[i].said.answer == SNIB__NOT_APPLIED) {
+            assert_int_equal(r[i].said.err, SNIB_ERR_NOMEM);
             expect_answer(&r[i], SNIB__NOT_APPLIED);
             refused++;
         }

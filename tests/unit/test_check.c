@@ -142,8 +142,8 @@ static void a_claim_that_is_to_be_confirmed(void **state)
     struct snib__claim *t = d->local->claim;
     struct snib__request *rq = at(SNIB__ACQUIRE);
     rq->token = 9;
-    rq->left = snib__ms(3000);
-    rq->valid_from = d->now;
+    rq->said.left = snib__ms(3000);
+    rq->said.valid_from = d->now;
     say(d, rq, SNIB__DONE);
     assert_int_equal(t->state, SNIB__CLAIM_CONFIRM);
     all_is_well(d);

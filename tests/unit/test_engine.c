@@ -7,7 +7,7 @@ static void a_grant_is_served_and_released(void **state)
     struct desk *d = *state;
     struct snib__acquisition *s = acquire(d, ask_of(7)), *ending;
     assert_int_equal(s->state, SNIB__ACQ_WAITING);
-    assert_true(at(SNIB__ACQUIRE)->may_queue);
+    assert_true(at(SNIB__ACQUIRE)->acquire.may_queue);
     grant(d, 100);
     assert_int_equal(s->state, SNIB__ACQ_SERVED);
     assert_int_equal(news_of(d, s), SNIB__NEWS_SETTLED);
@@ -61,7 +61,7 @@ a_pass_hands_on_the_remaining_deadline_with_the_next_token(void **state)
     struct snib__acquisition *a = acquire(d, ask_of(1)),
                              *b = acquire(d, ask_of(2));
     struct snib__request *rq = at(SNIB__ACQUIRE);
-    assert_int_equal(rq->reserve, 31);
+    assert_int_equal(rq->acquire.reserve, 31);
     grant(d, 100);
     d->now.ns += 2 * MS;
     struct snib_status before, after;
@@ -143,7 +143,7 @@ static void a_claim_passes_at_most_31_times(void **state)
         s[i] = acquire(d, ask_of(i + 1));
     }
     struct snib__request *rq = at(SNIB__ACQUIRE);
-    rq->reserve = 31;
+    rq->acquire.reserve = 31;
     grant(d, 1000);
     for (uint64_t i = 0; i < 31; i++) {
         assert_int_equal(s[i]->token, 1000 + (int64_t)i);
@@ -161,7 +161,7 @@ static void a_try_does_not_queue_and_hears_busy(void **state)
     struct snib__acquire_spec spec = ask_of(1);
     spec.try_only = true;
     struct snib__acquisition *s = acquire(d, spec);
-    assert_false(at(SNIB__ACQUIRE)->may_queue);
+    assert_false(at(SNIB__ACQUIRE)->acquire.may_queue);
     say(d, at(SNIB__ACQUIRE), SNIB__NO);
     assert_int_equal(s->state, SNIB__ACQ_REFUSED);
     assert_int_equal(s->err, SNIB_ERR_BUSY);
@@ -341,14 +341,14 @@ static void a_renewal_that_says_no_is_stolen_forgotten_or_revoked(void **state)
     s = acquire(d, ask_of(1));
     grant(d, 9);
     pass_ms(d, 10000);
-    at(SNIB__RENEW)->forgotten = true;
+    at(SNIB__RENEW)->said.forgotten = true;
     say(d, at(SNIB__RENEW), SNIB__NO);
     assert_int_equal(s->cause, SNIB_CAUSE_FORGOTTEN);
     release(d, s->ticket, 1, NULL);
     s = acquire(d, ask_of(1));
     grant(d, 10);
     pass_ms(d, 10000);
-    at(SNIB__RENEW)->revoked = true;
+    at(SNIB__RENEW)->said.revoked = true;
     say(d, at(SNIB__RENEW), SNIB__NO);
     assert_int_equal(s->cause, SNIB_CAUSE_REVOKED);
 }
@@ -374,7 +374,7 @@ static void a_fixed_lease_expires_by_itself(void **state)
     struct snib__acquire_spec spec = ask_of(1);
     spec.fixed = true;
     struct snib__acquisition *s = acquire(d, spec);
-    assert_int_equal(at(SNIB__ACQUIRE)->reserve, 0);
+    assert_int_equal(at(SNIB__ACQUIRE)->acquire.reserve, 0);
     grant(d, 9);
     pass_ms(d, 15000);
     assert_null(at(SNIB__RENEW));
@@ -388,8 +388,8 @@ static void a_late_grant_is_not_served_unconfirmed(void **state)
     struct desk *d = *state;
     struct snib__acquisition *s = acquire(d, ask_of(1));
     struct snib__request *rq = at(SNIB__ACQUIRE);
-    rq->valid_from = d->now;
-    rq->left = rq->lease;
+    rq->said.valid_from = d->now;
+    rq->said.left = rq->lease;
     rq->token = 9;
     d->now = snib__after(d->now, snib__ms(29900));
     say(d, rq, SNIB__DONE);
@@ -404,8 +404,8 @@ static void push(struct desk *d, snib_instant polled)
 {
     struct snib__request *rq = at(SNIB__ACQUIRE);
     rq->token = 50;
-    rq->left = snib__ms(3000);
-    rq->valid_from = polled;
+    rq->said.left = snib__ms(3000);
+    rq->said.valid_from = polled;
     say(d, rq, SNIB__DONE);
 }
 
@@ -531,7 +531,7 @@ static void an_unfit_store_refuses_with_its_reason(void **state)
     struct desk *d = *state;
     struct snib__acquisition *s = acquire(d, ask_of(1));
     struct snib__request *rq = at(SNIB__ACQUIRE);
-    rq->err = SNIB_ERR_DENIED;
+    rq->said.err = SNIB_ERR_DENIED;
     say(d, rq, SNIB__NOT_APPLIED);
     assert_int_equal(s->state, SNIB__ACQ_REFUSED);
     assert_int_equal(s->err, SNIB_ERR_DENIED);

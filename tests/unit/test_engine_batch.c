@@ -66,17 +66,17 @@ static void gathered_tries_leave_together_in_their_order(void **state)
         assert_null(asked_for(doors[i])); /* not before all are there */
     }
     snib__engine_gathered(d->e, d->now, SNIB__BATCH_GO);
-    uint32_t number = asked_for("a")->batch;
+    uint32_t number = asked_for("a")->batch.number;
     assert_int_not_equal(number, 0);
     for (int i = 0; i < 3; i++) {
         const struct snib__request *rq = asked_for(doors[i]);
-        assert_int_equal(rq->batch, number);
-        assert_int_equal(rq->index, i);
-        assert_true(rq->all);
+        assert_int_equal(rq->batch.number, number);
+        assert_int_equal(rq->batch.index, i);
+        assert_true(rq->batch.all);
     }
     for (int i = 0; i < 3; i++) {
         struct snib__request *rq = asked_for(doors[i]);
-        rq->err = i == 1 ? SNIB_ERR_BUSY : SNIB_ERR_CANCELLED;
+        rq->said.err = i == 1 ? SNIB_ERR_BUSY : SNIB_ERR_CANCELLED;
         say(d, rq, SNIB__NO);
         assert_int_equal(t.acq[i]->err,
                          i == 1 ? SNIB_ERR_BUSY : SNIB_ERR_CANCELLED);
@@ -93,8 +93,8 @@ static void the_next_batch_has_another_number(void **state)
         snib__engine_gather(d->e, false);
         t.acq[i] = sit(d, t.local[i], true);
         snib__engine_gathered(d->e, d->now, SNIB__BATCH_GO);
-        number[i] = asked_for(doors[i])->batch;
-        assert_false(asked_for(doors[i])->all);
+        number[i] = asked_for(doors[i])->batch.number;
+        assert_false(asked_for(doors[i])->batch.all);
     }
     assert_int_not_equal(number[0], number[1]);
     for (int i = 0; i < 2; i++) {
@@ -111,7 +111,7 @@ static void one_that_may_queue_goes_alone(void **state)
     struct snib__acquisition *s = sit(d, t.local[0], false);
     assert_int_equal(snib__engine_batch(d->e), 0);
     snib__engine_gathered(d->e, d->now, SNIB__BATCH_GO);
-    assert_int_equal(asked_for("a")->batch, 0);
+    assert_int_equal(asked_for("a")->batch.number, 0);
     assert_int_equal(snib__engine_leave(d->e, d->now, s, SNIB_ERR_TIMEOUT),
                      SNIB_ERR_UNKNOWN);
     done_with(d, &t);
@@ -140,7 +140,7 @@ static void a_parted_batch_asks_each_for_itself(void **state)
     t.acq[1] = sit(d, t.local[1], true);
     snib__engine_gathered(d->e, d->now, SNIB__BATCH_PART);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(asked_for(doors[i])->batch, 0);
+        assert_int_equal(asked_for(doors[i])->batch.number, 0);
         say(d, asked_for(doors[i]), SNIB__NO);
     }
     done_with(d, &t);
@@ -162,7 +162,7 @@ static void one_whose_local_lock_is_busy_does_not_join(void **state)
     assert_null(at(SNIB__ACQUIRE));
     say(d, at(SNIB__RELEASE), SNIB__DONE);
     snib__acquisition_done(d->e, ending);
-    assert_int_equal(at(SNIB__ACQUIRE)->batch, 0);
+    assert_int_equal(at(SNIB__ACQUIRE)->batch.number, 0);
     say(d, at(SNIB__ACQUIRE), SNIB__NO);
     done_with(d, &t);
 }
@@ -184,13 +184,13 @@ static void who_joined_one_of_a_batch_is_asked_for_alone(void **state)
         snib__engine_acquire(d->e, d->now, t.local[0], &spec, &other, &d->err),
         SNIB_ERR_OK);
     struct snib__request *rq = asked_for("a");
-    rq->err = SNIB_ERR_CANCELLED;
+    rq->said.err = SNIB_ERR_CANCELLED;
     say(d, rq, SNIB__NO);
     assert_int_equal(t.acq[0]->err, SNIB_ERR_CANCELLED);
     assert_int_equal(other->state, SNIB__ACQ_WAITING);
     rq = asked_for("a");
     assert_non_null(rq);
-    assert_int_equal(rq->batch, 0);
+    assert_int_equal(rq->batch.number, 0);
     say(d, rq, SNIB__NO);
     assert_int_equal(other->err, SNIB_ERR_BUSY);
     snib__acquisition_done(d->e, other);

@@ -113,10 +113,10 @@ static void comes_back(snib__answer answer, snib_err err)
     snib__unlink(&r->link);
     assert_true(snib__list_empty(&d.taken));
     snib__list_push(&back, &r->link);
-    r->answer = answer;
-    r->err = err;
-    r->position = 1;
-    r->left.ns = -1;
+    r->said.answer = answer;
+    r->said.err = err;
+    r->said.position = 1;
+    r->said.left.ns = -1;
     snib__engine_executed(d.e, d.now, &back);
 }
 
@@ -134,7 +134,7 @@ static void a_cancel_of_what_stands_in_the_queue_is_carried_out(void **state)
     struct snib__acquisition *a = acquire(1, 1500);
     comes_back(SNIB__QUEUED, SNIB_ERR_OK);
     pass_ms(1001); /* a poll */
-    assert_int_equal(inside()->answer, SNIB__QUEUED);
+    assert_int_equal(inside()->said.answer, SNIB__QUEUED);
     struct snib__acquisition *b = acquire(2, 60000);
     d.now = snib__after(d.now, snib__ms(499));
     comes_back(SNIB__NOT_APPLIED, SNIB_ERR_STORE);
@@ -170,7 +170,7 @@ static void a_cancel_of_what_was_never_there_is_done(void **state)
 /* The library was occupied by others until the limit. */
 static void occupied(void)
 {
-    inside()->blocked = true;
+    inside()->exec.blocked = true;
     comes_back(SNIB__NOT_APPLIED, SNIB_ERR_STORE);
 }
 
@@ -186,7 +186,7 @@ static void a_short_wait_behind_a_write_is_a_time_out(void **state)
 {
     (void)state;
     struct snib__acquisition *a = acquire(1, 20); /* of another hour */
-    inside()->blocked = false;
+    inside()->exec.blocked = false;
     comes_back(SNIB__NOT_APPLIED, SNIB_ERR_NOMEM);
     is_told(a, SNIB_ERR_NOMEM);
     pass_ms(3600000);
@@ -258,7 +258,7 @@ static void a_long_wait_behind_a_write_blames_the_store(void **state)
     struct snib__acquisition *a = acquire(1, 400);
     for (int64_t ms = 0; ms < 360; ms += 40) {
         assert_non_null(inside());
-        inside()->blocked = true;
+        inside()->exec.blocked = true;
         comes_back(SNIB__PENDING, SNIB_ERR_STORE);
         struct snib__acquisition *b = try_it(other, 1000);
         assert_non_null(inside());
@@ -290,7 +290,7 @@ static void a_full_disk_is_no_time_out(void **state)
     comes_back(SNIB__NOT_APPLIED, SNIB_ERR_STORE);
     is_told(a, SNIB_ERR_STORE);
     a = acquire(1, 30); /* and what blocked it before is forgotten */
-    inside()->blocked = true;
+    inside()->exec.blocked = true;
     comes_back(SNIB__PENDING, SNIB_ERR_STORE);
     pass_ms(20);
     d.now = snib__after(d.now, snib__ms(10));
@@ -305,7 +305,7 @@ static void who_stands_in_the_queue_leaves_it_first(void **state)
     struct snib__acquisition *a = acquire(1, 1010);
     comes_back(SNIB__QUEUED, SNIB_ERR_OK);
     pass_ms(1001); /* a poll */
-    assert_int_equal(inside()->answer, SNIB__QUEUED);
+    assert_int_equal(inside()->said.answer, SNIB__QUEUED);
     d.now = snib__after(d.now, snib__ms(9));
     occupied();
     assert_int_equal(a->state, SNIB__ACQ_LEAVING);

@@ -47,8 +47,8 @@ static struct snib__acquisition *has(struct desk *d, const char *name,
     struct snib__acquisition *s = asks(d, name, owner);
     struct snib__request *rq = at_name(SNIB__ACQUIRE, name);
     rq->token = token;
-    rq->left = rq->lease;
-    rq->valid_from = d->now;
+    rq->said.left = rq->lease;
+    rq->said.valid_from = d->now;
     say(d, rq, SNIB__DONE);
     assert_int_equal(s->state, SNIB__ACQ_SERVED);
     return s;
@@ -60,7 +60,7 @@ static struct crowd gather(struct desk *d)
     c.dead = has(d, "dead", 6, 5);
     pass_ms(d, 10000);
     struct snib__request *rq = at_name(SNIB__RENEW, "dead");
-    rq->revoked = true;
+    rq->said.revoked = true;
     say(d, rq, SNIB__NO);
     c.served = has(d, "served", 4, 6);
     c.behind = asks(d, "served", 7);

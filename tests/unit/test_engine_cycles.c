@@ -70,7 +70,7 @@ static void a_wait_that_the_look_did_not_meet_goes_on(void **state)
 static void look_of(struct desk *d, int64_t ms)
 {
     assert_non_null(at(SNIB__LIST));
-    at(SNIB__LIST)->valid_from = d->now;
+    at(SNIB__LIST)->said.valid_from = d->now;
     pass_ms(d, ms);
     say(d, at(SNIB__LIST), SNIB__DONE);
 }
@@ -83,7 +83,7 @@ static void a_look_that_waited_for_a_line_is_no_long_one(void **state)
     nested_wait(d);
     pass_ms(d, 1000);
     pass_ms(d, 400);
-    at(SNIB__LIST)->valid_from = d->now;
+    at(SNIB__LIST)->said.valid_from = d->now;
     say(d, at(SNIB__LIST), SNIB__DONE);
     pass_ms(d, 2501);
     look_of(d, 400);
@@ -134,8 +134,9 @@ static void a_look_that_failed_is_in_the_log(void **state)
     nested_wait(d);
     pass_ms(d, 1000);
     struct snib__request *rq = at(SNIB__LIST);
-    rq->err = SNIB_ERR_DENIED;
-    snprintf(rq->reterr->text, sizeof rq->reterr->text, "no SCAN for you");
+    rq->said.err = SNIB_ERR_DENIED;
+    snprintf(rq->said.reterr->text, sizeof rq->said.reterr->text,
+             "no SCAN for you");
     say(d, rq, SNIB__NO);
     assert_string_equal(logged, "no look for deadlocks: no SCAN for you");
     assert_int_equal(logged_level, SNIB_LOG_DEBUG);

@@ -135,7 +135,7 @@ static void an_adoption_that_could_not_be_sent_says_why(void **state)
 {
     struct desk *d = *state;
     struct snib__acquisition *s = adopt(d, 7);
-    at(SNIB__RENEW)->err = SNIB_ERR_DENIED;
+    at(SNIB__RENEW)->said.err = SNIB_ERR_DENIED;
     say(d, at(SNIB__RENEW), SNIB__NOT_APPLIED);
     assert_int_equal(s->err, SNIB_ERR_DENIED);
     snib__acquisition_done(d->e, s);

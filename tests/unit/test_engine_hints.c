@@ -12,7 +12,7 @@ static void hint(struct desk *d, const uint64_t id[2])
 
 static void revoke(struct desk *d)
 {
-    at(SNIB__RENEW)->revoked = true;
+    at(SNIB__RENEW)->said.revoked = true;
     say(d, at(SNIB__RENEW), SNIB__NO);
 }
 
@@ -54,7 +54,7 @@ static void who_has_heard_of_it_does_not_pass_it_on(void **state)
     hint(d, d->local->claim->id);
     assert_int_equal(release(d, s->ticket, 1, &ending), SNIB_ERR_OK);
     assert_ptr_equal(ending, s);
-    at(SNIB__RELEASE)->revoked = true;
+    at(SNIB__RELEASE)->said.revoked = true;
     say(d, at(SNIB__RELEASE), SNIB__NO);
     assert_int_equal(s->err, SNIB_ERR_LOST);
     snib__acquisition_done(d->e, s);
@@ -96,14 +96,14 @@ static void of_a_fixed_lease_a_hint_asks_whether_it_stands(void **state)
     grant(d, 9);
     snib_instant deadline = d->local->claim->deadline;
     hint(d, d->local->claim->id);
-    assert_true(at(SNIB__RENEW)->only_asks);
+    assert_true(at(SNIB__RENEW)->renew.only_asks);
     confirm(d, d->now);
     assert_int_equal(d->local->claim->deadline.ns, deadline.ns);
     hint(d, d->local->claim->id);
     say(d, at(SNIB__RENEW), SNIB__NOT_APPLIED); /* it is asked again */
     assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
     pass_ms(d, 200);
-    assert_true(at(SNIB__RENEW)->only_asks);
+    assert_true(at(SNIB__RENEW)->renew.only_asks);
     revoke(d);
     assert_int_equal(state_of(d, s), SNIB_STATE_LOST);
     assert_int_equal(s->cause, SNIB_CAUSE_REVOKED);
@@ -123,7 +123,7 @@ static void who_renews_while_it_is_asked_about_is_renewed_after(void **state)
                                         snib__ms(50000), &renewed, &d->err),
                      SNIB_ERR_OK);
     confirm(d, d->now);
-    assert_false(at(SNIB__RENEW)->only_asks);
+    assert_false(at(SNIB__RENEW)->renew.only_asks);
     assert_int_equal(at(SNIB__RENEW)->lease.ns, 50000 * MS);
     assert_int_equal(news_of(d, s) & SNIB__NEWS_RENEWED, 0);
     confirm(d, d->now);
@@ -179,7 +179,7 @@ static void a_try_that_was_ended_unheard_hears_busy(void **state)
     spec.try_only = true;
     struct snib__acquisition *s = acquire(d, spec);
     say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN);
-    at(SNIB__ACQUIRE)->err = SNIB_ERR_CANCELLED;
+    at(SNIB__ACQUIRE)->said.err = SNIB_ERR_CANCELLED;
     say(d, at(SNIB__ACQUIRE), SNIB__NO);
     assert_int_equal(s->err, SNIB_ERR_BUSY);
     snib__acquisition_done(d->e, s);
@@ -191,13 +191,13 @@ static void a_client_spins_when_all_of_it_do(void **state)
     struct snib__acquire_spec spinner = ask_of(1);
     spinner.spin = true;
     acquire(d, spinner);
-    assert_true(at(SNIB__ACQUIRE)->spin);
+    assert_true(at(SNIB__ACQUIRE)->acquire.spin);
     struct snib__acquire_spec trier = ask_of(3);
     trier.try_only = true;
     acquire(d, trier);
-    assert_true(at(SNIB__ACQUIRE)->spin);
+    assert_true(at(SNIB__ACQUIRE)->acquire.spin);
     acquire(d, ask_of(2));
-    assert_false(at(SNIB__ACQUIRE)->spin);
+    assert_false(at(SNIB__ACQUIRE)->acquire.spin);
 }
 
 int main(void)

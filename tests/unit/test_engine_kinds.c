@@ -53,8 +53,8 @@ static void grant_last(struct desk *d, int64_t token)
 {
     struct snib__request *rq = last_at(SNIB__ACQUIRE);
     rq->token = token;
-    rq->left = rq->lease;
-    rq->valid_from = d->now;
+    rq->said.left = rq->lease;
+    rq->said.valid_from = d->now;
     say(d, rq, SNIB__DONE);
 }
 
@@ -92,11 +92,11 @@ static void each_reader_and_each_lot_asks_for_itself(void **state)
     assert_int_equal(counts(d).own_claims, 4);
     assert_ptr_not_equal(p, q); /* no re-entry of permits */
     struct snib__request *rq = last_at(SNIB__ACQUIRE);
-    assert_int_equal(rq->kind, SNIB_KIND_PERMITS);
-    assert_int_equal(rq->permits, 2);
-    assert_int_equal(rq->reserve, 0);
+    assert_int_equal(rq->acquire.kind, SNIB_KIND_PERMITS);
+    assert_int_equal(rq->acquire.permits, 2);
+    assert_int_equal(rq->acquire.reserve, 0);
     assert_int_equal(rq->token, 0);
-    rq->permits = 2;
+    rq->acquire.permits = 2;
     grant_last(d, 14);
     grant_last(d, 13);
     grant_last(d, 10);
@@ -135,8 +135,8 @@ static void only_a_lot_that_is_held_or_lost_has_a_slot(void **state)
     struct snib__acquisition *s = want(d, SNIB_KIND_PERMITS, 1), *ending;
     has(d, s, SNIB_STATE_RELEASED, 0, -1);
     struct snib__request *rq = last_at(SNIB__ACQUIRE);
-    rq->slot = 3;
-    rq->permits = 2;
+    rq->said.slot = 3;
+    rq->acquire.permits = 2;
     grant_last(d, 13);
     has(d, s, SNIB_STATE_HELD, 2, 3);
     assert_int_equal(release(d, s->ticket, 1, &ending), SNIB_ERR_OK);
@@ -195,11 +195,11 @@ static void terms_travel_with_the_request(void **state)
     spec.delay = snib__ms(1500);
     struct snib__acquisition *s = acquire(d, spec);
     struct snib__request *rq = at(SNIB__ACQUIRE);
-    assert_int_equal(rq->permits, 3);
-    assert_int_equal(rq->capacity, 7);
-    assert_int_equal(rq->rank, -100);
-    assert_int_equal(snib__to_ms(rq->delay), 1500);
-    assert_int_equal(rq->upgrade_of[0] | rq->upgrade_of[1], 0);
+    assert_int_equal(rq->acquire.permits, 3);
+    assert_int_equal(rq->acquire.capacity, 7);
+    assert_int_equal(rq->acquire.rank, -100);
+    assert_int_equal(snib__to_ms(rq->acquire.delay), 1500);
+    assert_int_equal(rq->acquire.upgrade_of[0] | rq->acquire.upgrade_of[1], 0);
     grant(d, 5);
     struct snib_status st;
     snib__engine_status(d->e, d->now, s, &st);
@@ -216,8 +216,8 @@ static void all_that_are_left_are_told_by_the_store(void **state)
     spec.permits = 0;
     spec.try_only = true;
     struct snib__acquisition *s = acquire(d, spec);
-    assert_int_equal(at(SNIB__ACQUIRE)->permits, 0);
-    at(SNIB__ACQUIRE)->permits = 6;
+    assert_int_equal(at(SNIB__ACQUIRE)->acquire.permits, 0);
+    at(SNIB__ACQUIRE)->acquire.permits = 6;
     grant(d, 5);
     struct snib_status st;
     snib__engine_status(d->e, d->now, s, &st);
@@ -234,7 +234,7 @@ static void refusals_of_the_store_reach_the_one_who_asked(void **state)
     struct snib__acquisition *other = want(d, SNIB_KIND_PERMITS, 2);
     for (int i = 0; i < 4; i++) {
         struct snib__acquisition *s = want(d, SNIB_KIND_PERMITS, 1);
-        last_at(SNIB__ACQUIRE)->err = errs[i];
+        last_at(SNIB__ACQUIRE)->said.err = errs[i];
         say(d, last_at(SNIB__ACQUIRE), SNIB__NO);
         assert_int_equal(s->state, SNIB__ACQ_REFUSED);
         assert_int_equal(s->err, errs[i]);
@@ -256,8 +256,8 @@ static void a_owner_that_lost_its_read_lock_unwinds_first(void **state)
     pass_ms(d, 10000);
     assert_int_equal(count_at(SNIB__RENEW), 2);
     struct snib__request *rq = last_at(SNIB__RENEW);
-    rq->left = rq->lease;
-    rq->valid_from = d->now;
+    rq->said.left = rq->lease;
+    rq->said.valid_from = d->now;
     say(d, rq, SNIB__DONE);
     say(d, at(SNIB__RENEW), SNIB__NO); /* one of the two is over */
     struct snib__acquisition *lost = a->state == SNIB__ACQ_DEAD ? a : b,
@@ -335,7 +335,7 @@ static void a_writer_that_reads_names_its_write(void **state)
     assert_int_equal(count_at(SNIB__ACQUIRE), 0);
     spec.owner = 1;
     struct snib__acquisition *r = acquire(d, spec);
-    assert_memory_equal(at(SNIB__ACQUIRE)->upgrade_of, id, sizeof id);
+    assert_memory_equal(at(SNIB__ACQUIRE)->acquire.upgrade_of, id, sizeof id);
     grant(d, 10);
     assert_ptr_equal(want(d, SNIB_KIND_READ, 1), r); /* both are re-entered */
     assert_ptr_equal(want(d, SNIB_KIND_WRITE, 1), w);
@@ -360,7 +360,7 @@ static void no_pass_within_the_process_while_the_owner_still_reads(void **state)
     assert_int_equal(counts(d).passes, 0);
     struct snib__request *rq = at(SNIB__ACQUIRE);
     assert_int_equal(rq->token, 10); /* a yield */
-    assert_int_equal(rq->upgrade_of[0] | rq->upgrade_of[1], 0);
+    assert_int_equal(rq->acquire.upgrade_of[0] | rq->acquire.upgrade_of[1], 0);
     say(d, rq, SNIB__QUEUED);
     give_back(d, r, 1);
     grant(d, 20);
@@ -380,7 +380,7 @@ an_upgrade_names_the_read_and_leaves_it_when_it_gives_up(void **state)
     spec.limit = snib__after(d->now, snib__ms(300));
     spec.timed = true;
     struct snib__acquisition *w = acquire(d, spec);
-    assert_memory_equal(at(SNIB__ACQUIRE)->upgrade_of, id, sizeof id);
+    assert_memory_equal(at(SNIB__ACQUIRE)->acquire.upgrade_of, id, sizeof id);
     assert_int_equal(counts(d).own_claims, 2);
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
     pass_ms(d, 300);
@@ -404,7 +404,7 @@ an_upgrade_whose_read_lock_was_lost_is_not_asked_for_again(void **state)
     pass_ms(d, 10000);
     say(d, at(SNIB__RENEW), SNIB__NO);
     assert_int_equal(r->state, SNIB__ACQ_DEAD);
-    last_at(SNIB__ACQUIRE)->err = SNIB_ERR_CANCELLED; /* ask anew */
+    last_at(SNIB__ACQUIRE)->said.err = SNIB_ERR_CANCELLED; /* ask anew */
     say(d, last_at(SNIB__ACQUIRE), SNIB__NO);
     assert_int_equal(w->state, SNIB__ACQ_REFUSED);
     assert_int_equal(w->err, SNIB_ERR_LOST);
@@ -469,7 +469,7 @@ a_grant_on_anothers_terms_is_given_back_and_asked_for_anew(void **state)
     assert_int_equal(b->state, SNIB__ACQ_WAITING);
     assert_int_equal(at(SNIB__RELEASE)->token, 10);
     say(d, at(SNIB__RELEASE), SNIB__DONE);
-    assert_int_equal(snib__to_ms(at(SNIB__ACQUIRE)->delay), 5000);
+    assert_int_equal(snib__to_ms(at(SNIB__ACQUIRE)->acquire.delay), 5000);
     grant(d, 11);
     assert_int_equal(b->token, 11);
     give_back(d, b, 2);
@@ -588,8 +588,8 @@ static void shared_grants_are_adopted_beside_each_other(void **state)
     assert_int_equal(take_up(d, SNIB_KIND_PERMITS, TWO, 2, &b), SNIB_ERR_OK);
     while (count_at(SNIB__RENEW)) {
         struct snib__request *rq = last_at(SNIB__RENEW);
-        rq->left = rq->lease;
-        rq->valid_from = d->now;
+        rq->said.left = rq->lease;
+        rq->said.valid_from = d->now;
         say(d, rq, SNIB__DONE);
     }
     assert_int_equal(a->state, SNIB__ACQ_SERVED);
@@ -609,7 +609,7 @@ static void a_shared_grant_that_is_over_is_not_adopted(void **state)
     struct desk *d = *state;
     struct snib__acquisition *a;
     assert_int_equal(take_up(d, SNIB_KIND_READ, ONE, 1, &a), SNIB_ERR_OK);
-    at(SNIB__RENEW)->err = SNIB_ERR_LOST;
+    at(SNIB__RENEW)->said.err = SNIB_ERR_LOST;
     say(d, at(SNIB__RENEW), SNIB__NO);
     assert_int_equal(a->state, SNIB__ACQ_REFUSED);
     assert_int_equal(a->err, SNIB_ERR_LOST);

@@ -37,7 +37,7 @@ static struct snib__acquisition *held_before(struct desk *d,
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
     *other = acquire(d, spec);
     struct snib__request *rq = at(SNIB__ACQUIRE);
-    rq->reserve = 31;
+    rq->acquire.reserve = 31;
     grant(d, 9);
     assert_int_equal(s->state, SNIB__ACQ_SERVED);
     return s;
@@ -101,7 +101,7 @@ static void a_renewal_of_who_had_it_before_gives_no_more(void **state)
     struct desk *d = *state;
     struct snib__acquire_spec a_s = ask_for(1, 1000, false);
     struct snib__acquisition *a = acquire(d, a_s), *b;
-    at(SNIB__ACQUIRE)->reserve = 31;
+    at(SNIB__ACQUIRE)->acquire.reserve = 31;
     grant(d, 9);
     renew(d, a, 30000);
     b = acquire(d, ask_for(2, 1000, false));
@@ -158,8 +158,8 @@ static struct snib__acquisition *confirmed_for(struct desk *d,
     struct snib__acquisition *a = acquire(d, first), *b = acquire(d, spec);
     struct snib__request *rq = at(SNIB__ACQUIRE);
     rq->token = 9;
-    rq->left = rq->lease;
-    rq->valid_from = (snib_instant){0};
+    rq->said.left = rq->lease;
+    rq->said.valid_from = (snib_instant){0};
     say(d, rq, SNIB__DONE);
     assert_int_equal(snib__to_ms(at(SNIB__RENEW)->lease), 30000);
     assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_CANCELLED),

@@ -34,8 +34,8 @@ a_grant_that_a_cancel_overtakes_is_ended_before_it_is_told(void **state)
     assert_int_equal(give_up(d, s, SNIB_ERR_CANCELLED), SNIB_ERR_OK);
     struct snib__request *rq = at(SNIB__ACQUIRE);
     rq->token = 9;
-    rq->left = rq->lease;
-    rq->valid_from = d->now;
+    rq->said.left = rq->lease;
+    rq->said.valid_from = d->now;
     say(d, rq, SNIB__DONE);
     assert_int_equal(s->state, SNIB__ACQ_LEAVING);
     say(d, at(SNIB__CANCEL), SNIB__DONE); /* and released */
@@ -167,7 +167,7 @@ static void cancelled(struct desk *d, int64_t granted)
 {
     struct snib__request *rq = at(SNIB__CANCEL);
     assert_non_null(rq);
-    rq->granted = granted;
+    rq->said.granted = granted;
     say(d, rq, SNIB__DONE);
     say(d, at(SNIB__ACQUIRE), SNIB__NO);
 }
@@ -265,7 +265,7 @@ static void a_party_whose_place_the_store_refuses_is_unknown(void **state)
     struct snib__acquisition *s = acquire(d, spec);
     struct snib__request *rq = at(SNIB__ACQUIRE);
     say(d, rq, SNIB__QUEUED);
-    rq->err = snib__fail(rq->reterr, SNIB_ERR_DENIED, "no more");
+    rq->said.err = snib__fail(rq->said.reterr, SNIB_ERR_DENIED, "no more");
     say(d, rq, SNIB__NOT_APPLIED);
     assert_non_null(strstr(err.text, ": no more"));
     is_refused(d, s, SNIB_ERR_UNKNOWN);
@@ -293,8 +293,8 @@ static void a_party_that_hears_of_its_grant_too_late_has_passed(void **state)
     struct snib__acquisition *s = waits_to_pass(d, SNIB_KIND_BARRIER, 0);
     struct snib__request *rq = at(SNIB__ACQUIRE);
     rq->token = 77;
-    rq->left = snib__ms(3000);
-    rq->valid_from = d->now;
+    rq->said.left = snib__ms(3000);
+    rq->said.valid_from = d->now;
     d->now = snib__after(d->now, snib__ms(4000));
     say(d, rq, SNIB__DONE);
     assert_null(at(SNIB__RENEW));

@@ -71,8 +71,8 @@ static struct snib__request *last_at(snib__verb verb)
 static void grant_it(struct desk *d, struct snib__request *rq, int64_t token)
 {
     rq->token = token;
-    rq->left = rq->lease;
-    rq->valid_from = d->now;
+    rq->said.left = rq->lease;
+    rq->said.valid_from = d->now;
     say(d, rq, SNIB__DONE);
 }
 
@@ -117,7 +117,7 @@ static void a_nested_wait_alone_says_at_once_what_its_owner_holds(void **state)
     uint64_t door = door_of(d, 1);
     struct snib__acquisition *s = ask_at(d, gate, ask_of(1));
     says(at(SNIB__ACQUIRE), door);
-    assert_int_equal(at(SNIB__ACQUIRE)->reserve, 31);
+    assert_int_equal(at(SNIB__ACQUIRE)->acquire.reserve, 31);
     assert_int_equal(counts(d).own_claims, 0);
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
     pass_ms(d, 999);
@@ -198,7 +198,7 @@ static void after_half_a_second_it_asks_by_itself(void **state)
     says(at(SNIB__ACQUIRE), door);
     assert_int_equal(since_of(at(SNIB__ACQUIRE)), d->now.ns / MS - 500);
     assert_int_equal(at(SNIB__ACQUIRE)->token, 0);
-    assert_int_equal(at(SNIB__ACQUIRE)->reserve, 0);
+    assert_int_equal(at(SNIB__ACQUIRE)->acquire.reserve, 0);
     assert_int_equal(counts(d).own_claims, 1);
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
     pass_ms(d, 500); /* a second after it began to wait */
@@ -379,8 +379,8 @@ static void it_does_not_move_while_its_grant_is_confirmed(void **state)
     struct snib__acquisition *a = ask_at(d, gate, sure);
     struct snib__request *rq = at(SNIB__ACQUIRE);
     rq->token = 12;
-    rq->left = snib__ms(3000);
-    rq->valid_from = d->now;
+    rq->said.left = snib__ms(3000);
+    rq->said.valid_from = d->now;
     say(d, rq, SNIB__DONE);
     (void)ask_at(d, gate, ask_of(1));
     pass_ms(d, 500);
@@ -528,8 +528,8 @@ static void who_leaves_while_it_is_confirmed_takes_nothing_along(void **state)
     struct snib__acquisition *b, *s = named(d, sure, &b);
     struct snib__request *rq = at(SNIB__ACQUIRE);
     rq->token = 12;
-    rq->left = snib__ms(3000);
-    rq->valid_from = d->now;
+    rq->said.left = snib__ms(3000);
+    rq->said.valid_from = d->now;
     say(d, rq, SNIB__DONE);
     assert_int_equal(snib__engine_leave(d->e, d->now, s, SNIB_ERR_CANCELLED),
                      SNIB_ERR_CANCELLED);
@@ -549,7 +549,7 @@ static void who_ranks_higher_asks_apart_from_the_one_that_is_named(void **state)
     urgent.rank = 7;
     struct snib__acquisition *c = ask_at(d, gate, urgent);
     assert_int_equal(counts(d).own_claims, 1);
-    assert_int_equal(last_at(SNIB__ACQUIRE)->rank, 7);
+    assert_int_equal(last_at(SNIB__ACQUIRE)->acquire.rank, 7);
     grant_it(d, first, 12);
     assert_int_equal(s->state, SNIB__ACQ_SERVED);
     assert_int_equal(c->state, SNIB__ACQ_WAITING);

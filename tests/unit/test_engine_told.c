@@ -182,7 +182,7 @@ static void a_refused_renewal_is_told_with_the_stores_error(void **state)
     struct desk *d = *state;
     struct snib__acquisition *s = renew(d, held_by(d, ask_of(1)));
     struct snib__request *rq = at(SNIB__RENEW);
-    rq->err = SNIB_ERR_DENIED;
+    rq->said.err = SNIB_ERR_DENIED;
     say(d, rq, SNIB__NOT_APPLIED);
     assert_int_equal(news_of(d, s), SNIB__NEWS_STATE | SNIB__NEWS_RENEWED);
     assert_int_equal(s->err, SNIB_ERR_DENIED);
@@ -202,7 +202,7 @@ static void a_renewal_whose_first_copy_may_be_applied_is_unknown(void **state)
     say(d, rq, SNIB__UNKNOWN);
     assert_int_equal(news_of(d, s), SNIB__NEWS_STATE); /* at risk */
     rq = at(SNIB__RENEW);
-    rq->err = SNIB_ERR_DENIED;
+    rq->said.err = SNIB_ERR_DENIED;
     say(d, rq, SNIB__NOT_APPLIED);
     assert_int_equal(news_of(d, s), SNIB__NEWS_RENEWED);
     assert_int_equal(s->err, SNIB_ERR_UNKNOWN);
@@ -229,7 +229,7 @@ static void a_fixed_lease_whose_renewal_fails_stays_held(void **state)
         assert_int_equal(news_of(d, s), SNIB__NEWS_RENEWED);
         pass_ms(d, 200);
         struct snib__request *rq = at(SNIB__RENEW);
-        assert_true(!rq || rq->only_asks); /* nobody waits for another */
+        assert_true(!rq || rq->renew.only_asks); /* nobody waits for another */
         if (rq) {
             confirm(d, d->now);
         }

@@ -22,9 +22,9 @@ static void refuse_renewal(struct desk *d, snib_err err, const char *why)
 {
     struct snib__request *rq = at(SNIB__RENEW);
     assert_non_null(rq);
-    rq->err = err;
-    rq->reterr->code = err;
-    snprintf(rq->reterr->text, sizeof rq->reterr->text, "%s", why);
+    rq->said.err = err;
+    rq->said.reterr->code = err;
+    snprintf(rq->said.reterr->text, sizeof rq->said.reterr->text, "%s", why);
     say(d, rq, SNIB__NOT_APPLIED);
 }
 
@@ -56,8 +56,8 @@ static void a_renewal_that_cannot_be_sent_is_a_risk_at_once(void **state)
     struct snib__acquisition *s = held(d);
     pass_ms(d, 10000);
     struct snib__request *rq = at(SNIB__RENEW);
-    rq->err = SNIB_ERR_UNREACHABLE;
-    snprintf(rq->reterr->text, sizeof rq->reterr->text,
+    rq->said.err = SNIB_ERR_UNREACHABLE;
+    snprintf(rq->said.reterr->text, sizeof rq->said.reterr->text,
              "no connection to db:6379: Connection refused");
     out->stuck = true;
     feed(d);
@@ -162,7 +162,7 @@ static struct snib__acquisition *fixed_and_asked_about(struct desk *d)
     snib__out_ended(
         out, (uint64_t[]){d->local->claim->id[0], d->local->claim->id[1]});
     feed(d);
-    assert_true(at(SNIB__RENEW)->only_asks);
+    assert_true(at(SNIB__RENEW)->renew.only_asks);
     return s;
 }
 
@@ -187,7 +187,7 @@ a_question_that_failed_and_was_answered_then_is_no_cause(void **state)
     struct snib__acquisition *s = fixed_and_asked_about(d);
     refuse_renewal(d, SNIB_ERR_STORE, "LOADING");
     pass_ms(d, 200);
-    assert_true(at(SNIB__RENEW)->only_asks);
+    assert_true(at(SNIB__RENEW)->renew.only_asks);
     confirm(d, d->now);
     pass_ms(d, 30000);
     assert_int_equal(s->cause, SNIB_CAUSE_EXPIRED);
@@ -223,7 +223,7 @@ static void a_question_that_was_never_answered_is_no_cause(void **state)
     struct desk *d = *state;
     struct snib__acquisition *s = fixed_and_asked_about(d);
     struct snib__request *rq = at(SNIB__RENEW);
-    snprintf(rq->reterr->text, sizeof rq->reterr->text,
+    snprintf(rq->said.reterr->text, sizeof rq->said.reterr->text,
              "the server does not answer");
     say(d, rq, SNIB__UNKNOWN);
     a_question_that_failed_is_no_cause(d, s);
@@ -236,8 +236,9 @@ static void a_renewal_found_stuck_by_a_timer_is_a_risk_at_once(void **state)
     struct snib__acquisition *s = held(d);
     pass_ms(d, 10000);
     struct snib__request *rq = at(SNIB__RENEW);
-    rq->err = SNIB_ERR_UNREACHABLE;
-    snprintf(rq->reterr->text, sizeof rq->reterr->text, "no connection");
+    rq->said.err = SNIB_ERR_UNREACHABLE;
+    snprintf(rq->said.reterr->text, sizeof rq->said.reterr->text,
+             "no connection");
     out->stuck = true;
     wax_next = snib__after(d->now, snib__ms(1));
     pass_ms(d, 1);
@@ -273,8 +274,8 @@ static void a_question_that_cannot_be_sent_is_no_cause(void **state)
     struct desk *d = *state;
     struct snib__acquisition *s = fixed_and_asked_about(d);
     struct snib__request *rq = at(SNIB__RENEW);
-    rq->err = SNIB_ERR_UNREACHABLE;
-    snprintf(rq->reterr->text, sizeof rq->reterr->text,
+    rq->said.err = SNIB_ERR_UNREACHABLE;
+    snprintf(rq->said.reterr->text, sizeof rq->said.reterr->text,
              "the server does not answer");
     out->stuck = true;
     feed(d);
@@ -290,7 +291,7 @@ a_pause_while_it_is_asked_about_ends_with_a_confirmation(void **state)
     assert_int_equal(state_of(d, s), SNIB_STATE_AT_RISK);
     confirm(d, d->now);
     assert_non_null(at(SNIB__RENEW));
-    assert_false(at(SNIB__RENEW)->only_asks);
+    assert_false(at(SNIB__RENEW)->renew.only_asks);
     confirm(d, d->now);
     assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
     assert_string_equal(words(d, s), "");
@@ -304,8 +305,8 @@ static void who_forced_it_and_why_is_told(void **state)
     struct snib__acquisition *s = held(d);
     pass_ms(d, 10000);
     struct snib__request *rq = at(SNIB__RENEW);
-    rq->revoked = true;
-    snprintf(rq->reterr->text, sizeof rq->reterr->text,
+    rq->said.revoked = true;
+    snprintf(rq->said.reterr->text, sizeof rq->said.reterr->text,
              "revoked by anna on ci-7: release 4.2 is bad");
     say(d, rq, SNIB__NO);
     assert_int_equal(s->cause, SNIB_CAUSE_REVOKED);

@@ -31,7 +31,7 @@ static void a_repeat_has_the_id_and_says_so(void **state)
     begin(d, &q);
     struct snib__request *rq = at(SNIB__VALUE_PUT);
     uint64_t id[2] = {rq->id[0], rq->id[1]};
-    snib_instant born = rq->born;
+    snib_instant born = rq->value.born;
     assert_false(rq->resent);
     say(d, rq, SNIB__UNKNOWN);
     end(d, &q);
@@ -42,8 +42,8 @@ static void a_repeat_has_the_id_and_says_so(void **state)
     rq = at(SNIB__VALUE_PUT);
     assert_memory_equal(rq->id, id, sizeof id);
     assert_true(rq->resent);
-    assert_int_equal(rq->born.ns, born.ns);
-    assert_int_equal(rq->age.ns, 300 * MS);
+    assert_int_equal(rq->value.born.ns, born.ns);
+    assert_int_equal(rq->value.age.ns, 300 * MS);
     say(d, rq, SNIB__DONE);
     end(d, &q);
     assert_int_equal(q.err, SNIB_ERR_OK);
@@ -62,7 +62,7 @@ static void a_repeat_that_fails_leaves_the_change_unknown(void **state)
         q.resent = true;
         begin(d, &q);
         struct snib__request *rq = at(verbs[i]);
-        rq->err = SNIB_ERR_UNREACHABLE;
+        rq->said.err = SNIB_ERR_UNREACHABLE;
         say(d, rq, SNIB__NOT_APPLIED);
         end(d, &q);
         assert_int_equal(q.err, SNIB_ERR_UNKNOWN);
@@ -76,7 +76,7 @@ static void a_first_copy_that_fails_is_not_applied(void **state)
     struct snib__direct q = change(SNIB__VALUE_PUT);
     begin(d, &q);
     struct snib__request *rq = at(SNIB__VALUE_PUT);
-    rq->err = SNIB_ERR_STORE;
+    rq->said.err = SNIB_ERR_STORE;
     say(d, rq, SNIB__NOT_APPLIED);
     end(d, &q);
     assert_int_equal(q.err, SNIB_ERR_STORE);
@@ -92,7 +92,7 @@ static void a_change_of_terms_that_fails_after_a_doubt_is_unknown(void **state)
     say(d, at(SNIB__PARAMS), SNIB__UNKNOWN); /* the engine asks again itself */
     struct snib__request *rq = at(SNIB__PARAMS);
     assert_true(rq->resent);
-    rq->err = SNIB_ERR_UNREACHABLE;
+    rq->said.err = SNIB_ERR_UNREACHABLE;
     say(d, rq, SNIB__NOT_APPLIED);
     end(d, &q);
     assert_int_equal(q.err, SNIB_ERR_UNKNOWN);

@@ -34,7 +34,7 @@ static void fresh(struct asked *a, snib__verb verb, int name)
     a->r = (struct snib__request){.verb = verb,
                                   .name = &w.name[name],
                                   .text = words,
-                                  .permits = 1,
+                                  .acquire.permits = 1,
                                   .lease = snib__ms(5000)};
     a->r.id[0] = one_in(9) ? 7 : ++w.ids;
     a->r.id[1] = ++w.ids;
@@ -48,23 +48,26 @@ static void fill_acquire(struct asked *a, int client)
     int name = (int)below((uint64_t)w.names);
     fresh(a, SNIB__ACQUIRE, name);
     struct snib__request *r = &a->r;
-    r->kind = w.reads ? (snib_kind)ANY_OF(SNIB_KIND_READ, SNIB_KIND_READ,
-                                          SNIB_KIND_WRITE)
-                      : (snib_kind)below(SNIB_KIND_BARRIER + 1);
-    r->permits = (uint32_t)ANY_OF(1, 1, 0, 2, 3, 5);
-    r->capacity = one_in(2) ? (uint32_t)ANY_OF(1, 3, 4) : 0;
-    r->may_queue = !one_in(3);
+    r->acquire.kind =
+        w.reads
+            ? (snib_kind)ANY_OF(SNIB_KIND_READ, SNIB_KIND_READ, SNIB_KIND_WRITE)
+            : (snib_kind)below(SNIB_KIND_BARRIER + 1);
+    r->acquire.permits = (uint32_t)ANY_OF(1, 1, 0, 2, 3, 5);
+    r->acquire.capacity = one_in(2) ? (uint32_t)ANY_OF(1, 3, 4) : 0;
+    r->acquire.may_queue = !one_in(3);
     r->lease = snib__ms(ANY_OF(1, 200, 1000, 2999, 3000, 9000));
-    r->rank = (int8_t)ANY_OF(0, 0, 0, 1, -1);
-    r->delay = snib__ms(one_in(6) ? 400 : 0);
-    r->reserve = (uint32_t)ANY_OF(0, 0, 1, 31, 32);
+    r->acquire.rank = (int8_t)ANY_OF(0, 0, 0, 1, -1);
+    r->acquire.delay = snib__ms(one_in(6) ? 400 : 0);
+    r->acquire.reserve = (uint32_t)ANY_OF(0, 0, 1, 31, 32);
     r->floor = one_in(w.old ? 3 : 12) ? some_floor(client) : 0;
     if (other->used && other->holds && other->client == client && one_in(2)) {
         r->name = one_in(9) ? r->name : other->r.name;
         if (one_in(2)) {
-            memcpy(r->upgrade_of, other->r.id, sizeof r->upgrade_of);
-            r->kind = other->r.kind == SNIB_KIND_READ ? SNIB_KIND_WRITE
-                                                      : SNIB_KIND_READ;
+            memcpy(r->acquire.upgrade_of, other->r.id,
+                   sizeof r->acquire.upgrade_of);
+            r->acquire.kind = other->r.acquire.kind == SNIB_KIND_READ
+                                  ? SNIB_KIND_WRITE
+                                  : SNIB_KIND_READ;
         } else {
             r->token = other->r.token; /* a yield */
         }
@@ -73,8 +76,8 @@ static void fill_acquire(struct asked *a, int client)
 
 static void settle(struct asked *a)
 {
-    a->holds = a->r.answer == SNIB__DONE;
-    a->used = a->holds || a->r.answer == SNIB__QUEUED;
+    a->holds = a->r.said.answer == SNIB__DONE;
+    a->used = a->holds || a->r.said.answer == SNIB__QUEUED;
 }
 
 static void acquire_some(void)
@@ -87,12 +90,12 @@ static void acquire_some(void)
         struct asked *a = &w.asked[i];
         if (!a->used) {
             fill_acquire(a, client);
-            a->r.batch = one_in(9) ? 0 : batch;
+            a->r.batch.number = one_in(9) ? 0 : batch;
             a->r.resent = one_in(20);
-            a->r.all = all;
-            a->r.index = (uint8_t)n;
+            a->r.batch.all = all;
+            a->r.batch.index = (uint8_t)n;
             if (want > 1 && one_in(2)) { /* what is granted as a rule */
-                a->r.kind = SNIB_KIND_READ;
+                a->r.acquire.kind = SNIB_KIND_READ;
                 a->r.token = a->r.floor = 0;
             }
             a->was = a->r;
@@ -104,7 +107,7 @@ static void acquire_some(void)
     }
     for (int i = 0; i < n; i++) {
         settle(v[i]);
-        v[i]->r.batch = 0;
+        v[i]->r.batch.number = 0;
     }
 }
 
@@ -124,7 +127,7 @@ static void go_on(void)
         }
         return;
     }
-    a->r.may_queue = a->r.may_queue && !one_in(20);
+    a->r.acquire.may_queue = a->r.acquire.may_queue && !one_in(20);
     if (one_in(3) || (!a->holds && !one_in(4))) {
         a->r.resent = a->holds;
         a->r.token = a->holds && one_in(3) ? a->r.token : a->was.token;
@@ -140,18 +143,18 @@ static void go_on(void)
           0);
     memcpy(one->r.id, a->r.id, sizeof one->r.id);
     one->r.name = a->r.name;
-    one->r.kind = a->r.kind;
+    one->r.acquire.kind = a->r.acquire.kind;
     one->r.lease = snib__ms(ANY_OF(1, 500, 3000, 8000));
     one->r.token = one->r.verb == SNIB__CANCEL && one_in(3) ? 0 : token;
-    one->r.only_asks = one_in(4);
-    one->r.listen = one_in(2);
+    one->r.renew.only_asks = one_in(4);
+    one->r.renew.listen = one_in(2);
     one->r.resent = one_in(3);
     execute(one_in(20) ? any_client() : a->client, &one, 1);
     if (one_in(5)) {
         execute(a->client, &one, 1);
     }
     a->used = a->holds =
-        one->r.verb == SNIB__RENEW && one->r.answer == SNIB__DONE;
+        one->r.verb == SNIB__RENEW && one->r.said.answer == SNIB__DONE;
 }
 
 static void ask_other(void)
@@ -171,13 +174,13 @@ static void ask_other(void)
         r->name = NULL;
         r->text = globs[below(5)];
         r->text_size = (uint32_t)strlen(r->text);
-        r->awaited_only = one_in(3);
+        r->list.awaited_only = one_in(3);
     }
     r->text = r->verb == SNIB__FORCE && one_in(4) ? NULL : r->text;
-    r->op = (uint8_t)below(SNIB__PARAMS_OPEN + 1);
-    r->amount = r->op == SNIB__PARAMS_ADD
-                    ? ANY_OF(-3, -1, 0, 1, 2, SNIB_PERMITS_MAX)
-                    : ANY_OF(0, 1, 2, 3, 5);
+    r->params.op = (uint8_t)below(SNIB__PARAMS_OPEN + 1);
+    r->params.amount = r->params.op == SNIB__PARAMS_ADD
+                           ? ANY_OF(-3, -1, 0, 1, 2, SNIB_PERMITS_MAX)
+                           : ANY_OF(0, 1, 2, 3, 5);
     execute(client, &a, 1);
     if (r->verb == SNIB__PARAMS && one_in(4)) {
         execute(client, &a, 1);
@@ -202,12 +205,12 @@ static void use_value(void)
         a->r.token = one_in(3) ? 0 : w.version[name] + one_in(9);
         a->r.lease = snib__ms(ANY_OF(1, 700, 30000));
         a->r.floor = one_in(6) ? w.version[below((uint64_t)w.names)] + 3 : 0;
-        a->r.born = (snib_instant){w.now_us * 1000};
-        a->r.age = snib__ms(ANY_OF(0, 0, 9999, 10001, 70000));
+        a->r.value.born = (snib_instant){w.now_us * 1000};
+        a->r.value.age = snib__ms(ANY_OF(0, 0, 9999, 10001, 70000));
         a->was = a->r;
         execute(client, &a, 1);
     }
-    if (a->r.answer == SNIB__DONE || a->r.err == SNIB_ERR_BUSY) {
+    if (a->r.said.answer == SNIB__DONE || a->r.said.err == SNIB_ERR_BUSY) {
         w.version[a->r.name - w.name] = a->r.token;
     }
     snib__buf_free(&a->rows);
@@ -295,7 +298,7 @@ static void many_names(int count)
         a->r.lease = snib__ms(one_in(50) ? 60000 : 5000);
         a->r.floor = high && i < 50 ? w.highest + DAY : 0;
         execute(client, &a, 1);
-        if (a->r.answer == SNIB__DONE && a->r.verb == SNIB__ACQUIRE &&
+        if (a->r.said.answer == SNIB__DONE && a->r.verb == SNIB__ACQUIRE &&
             !one_in(50)) {
             a->r.verb = SNIB__RELEASE;
             execute(client, &a, 1);
@@ -312,13 +315,13 @@ static void many_lots(void)
     struct asked *a = &w.other;
     for (int i = 0; i < LOTS && client >= 0; i++) {
         fresh(a, SNIB__ACQUIRE, 0);
-        a->r.kind = SNIB_KIND_PERMITS;
-        a->r.capacity = 2 * LOTS;
+        a->r.acquire.kind = SNIB_KIND_PERMITS;
+        a->r.acquire.capacity = 2 * LOTS;
         a->r.lease = snib__ms(60000);
         execute(client, &a, 1);
         lot[i] = a->r;
         int other = (int)below((uint64_t)i + 1);
-        if (lot[other].answer == SNIB__DONE && one_in(8)) {
+        if (lot[other].said.answer == SNIB__DONE && one_in(8)) {
             a->r = lot[other];
             a->r.verb = SNIB__RELEASE;
             execute(client, &a, 1);

@@ -137,7 +137,7 @@ static void dropped_reply_is_unknown_but_done(void **state)
     open_peers(1);
     snib__memory_drop_replies(kit.peer[0].inst, 1);
     struct snib__request a = acquire(0, &n);
-    assert_int_equal(a.answer, SNIB__UNKNOWN);
+    assert_int_equal(a.said.answer, SNIB__UNKNOWN);
     assert_int_equal(look(0, &n, SNIB__ROW_HOLDER, NULL), 1);
     a.resent = true;
     a.token = 0;
@@ -157,10 +157,10 @@ static void expire_and_steal_take_the_lock_away(void **state)
     assert_int_equal(snib__memory_steal(kit.peer[0].inst, &n, 500, NULL), 0);
     struct snib__request v = turn_into(&b, SNIB__RENEW);
     assert_int_equal(run(1, &v), SNIB__NO);
-    assert_false(v.revoked);
+    assert_false(v.said.revoked);
     struct snib__request c = acquire(0, &n);
-    assert_int_equal(c.answer, SNIB__QUEUED);
-    assert_int_equal(snib__to_ms(c.left), 500);
+    assert_int_equal(c.said.answer, SNIB__QUEUED);
+    assert_int_equal(snib__to_ms(c.said.left), 500);
     advance(501);
     assert_int_equal(poll_again(0, &c), SNIB__DONE);
 }
@@ -178,7 +178,7 @@ static void rung_hands_out_ids_in_portions(void **state)
         n[i] = name_of(text[i]);
         held[i] = acquire(0, &n[i]);
         waits[i] = acquire(1, &n[i]);
-        assert_int_equal(waits[i].answer, SNIB__QUEUED);
+        assert_int_equal(waits[i].said.answer, SNIB__QUEUED);
     }
     for (int i = 0; i < 5; i++) {
         end(0, &held[i]);
@@ -211,7 +211,7 @@ static void forgotten_names_leave_their_token(void **state)
         snprintf(text, sizeof text, "idle-%d", i);
         struct snib__name n = name_of(text);
         struct snib__request r = acquire(0, &n);
-        assert_int_equal(r.answer, SNIB__DONE);
+        assert_int_equal(r.said.answer, SNIB__DONE);
         first = i ? first : r.token;
         last = r.token;
         end(0, &r);
@@ -240,7 +240,7 @@ static void no_memory_is_not_applied_and_changes_nothing(void **state)
             continue;
         }
         assert_int_equal(got, SNIB__NOT_APPLIED);
-        assert_int_equal(b.err, SNIB_ERR_NOMEM);
+        assert_int_equal(b.said.err, SNIB_ERR_NOMEM);
         assert_int_equal(look(0, &n, SNIB__ROW_WAITER, NULL), 0);
     }
     assert_int_equal(end(0, &a), SNIB__DONE);
@@ -259,14 +259,14 @@ static void *hammer(void *arg)
                                   .id = {(uint64_t)i + 1, p->client[1]},
                                   .lease = snib__ms(10000),
                                   .limit = SNIB__NEVER,
-                                  .patience = SNIB__NEVER};
+                                  .exec.patience = SNIB__NEVER};
         struct snib__list chain;
         do {
             snib__list_init(&chain);
             snib__link_init(&r.link);
             snib__list_push(&chain, &r.link);
             snib__memory_ops.exec(p->inst, (snib_instant){0}, &chain);
-        } while (r.answer != SNIB__DONE);
+        } while (r.said.answer != SNIB__DONE);
         if (__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST)) {
             return p;
         }

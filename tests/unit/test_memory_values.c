@@ -79,9 +79,9 @@ static struct snib__request asked(struct snib__space *s, snib__verb verb,
                               .lease = lease,
                               .text = "text",
                               .text_size = 4,
-                              .reterr = &e};
+                              .said.reterr = &e};
     snib__mem_values_run(s, &r);
-    assert_int_equal(r.answer, SNIB__DONE);
+    assert_int_equal(r.said.answer, SNIB__DONE);
     return r;
 }
 

@@ -15,7 +15,7 @@ static void all_are_asked_in_one_step_and_agree(void **state)
         assert_true(server[k].token == g.token);
         assert_true(server[k].memory == g.token + 31);
     }
-    assert_int_equal(g.left.ns, (int64_t)LEASE * MS);
+    assert_int_equal(g.said.left.ns, (int64_t)LEASE * MS);
     assert_int_equal(end(0, &g), SNIB__DONE);
     run(100);
     assert_int_equal(held_at(5), 0);
@@ -32,7 +32,7 @@ static void the_lease_counts_from_the_sending(void **state)
     client[0].there_ms[0] = client[0].there_ms[1] = client[0].there_ms[2] = 300;
     struct snib__request g = acquired(0);
     assert_int_equal(snib__between(sent, now).ns, 300 * MS);
-    assert_int_equal(g.valid_from.ns, sent.ns);
+    assert_int_equal(g.said.valid_from.ns, sent.ns);
 }
 
 /* Of the two that make the majority, the one that says less counts. */
@@ -43,7 +43,7 @@ static void the_lease_is_the_shortest_that_was_given(void **state)
     server[1].least_ms = 700;
     client[0].way[2] = WAY_SHUT;
     struct snib__request g = acquired(0);
-    assert_int_equal(snib__to_ms(g.left), 700);
+    assert_int_equal(snib__to_ms(g.said.left), 700);
     assert_int_equal(end(0, &g), SNIB__DONE);
 }
 
@@ -55,7 +55,7 @@ static void a_minority_that_is_down_is_waited_for_once(void **state)
     struct snib__request g = request(SNIB__ACQUIRE);
     start(0, &g);
     assert_int_equal(finish(0, &g), 0);
-    assert_int_equal(g.answer, SNIB__DONE);
+    assert_int_equal(g.said.answer, SNIB__DONE);
     assert_int_equal(end(0, &g), SNIB__DONE);
 }
 
@@ -68,11 +68,11 @@ static void without_a_majority_it_is_refused_and_says_why(void **state)
     end(0, &g);
     all_ways(0, WAY_SHUT, 1, 3);
     g = request(SNIB__ACQUIRE);
-    g.reterr = &e;
+    g.said.reterr = &e;
     start(0, &g);
     assert_in_range(finish(0, &g), 1, 600); /* lease / 20 */
-    assert_int_equal(g.answer, SNIB__NOT_APPLIED);
-    assert_int_equal(g.err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(g.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(g.said.err, SNIB_ERR_UNREACHABLE);
     assert_non_null(strstr(e.text, "1 of 3 servers answered, 2 must agree"));
     run(10);
     assert_int_equal(held_at(3), 0); /* the one vote is given back */
@@ -84,14 +84,14 @@ static void a_waiter_without_a_majority_hears_it_before_its_limit(void **state)
     open_clients(3, 1, 0);
     all_ways(0, WAY_SHUT, 1, 3);
     struct snib__request g = request(SNIB__ACQUIRE);
-    g.may_queue = true;
+    g.acquire.may_queue = true;
     start(0, &g);
     struct snib_error e = {0};
-    g.reterr = &e;
+    g.said.reterr = &e;
     assert_in_range(finish(0, &g), 4900, 4999);
     assert_non_null(strstr(e.text, "no majority"));
-    assert_int_equal(g.answer, SNIB__NOT_APPLIED);
-    assert_int_equal(g.err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(g.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(g.said.err, SNIB_ERR_UNREACHABLE);
 }
 
 static void a_waiter_wins_when_the_majority_is_back(void **state)
@@ -100,13 +100,13 @@ static void a_waiter_wins_when_the_majority_is_back(void **state)
     open_clients(3, 1, 0);
     all_ways(0, WAY_SHUT, 1, 3);
     struct snib__request g = request(SNIB__ACQUIRE);
-    g.may_queue = true;
+    g.acquire.may_queue = true;
     start(0, &g);
     run(2500);
-    assert_int_equal(g.answer, SNIB__PENDING);
+    assert_int_equal(g.said.answer, SNIB__PENDING);
     all_ways(0, WAY_OPEN, 1, 3);
     finish(0, &g);
-    assert_int_equal(g.answer, SNIB__DONE);
+    assert_int_equal(g.said.answer, SNIB__DONE);
 }
 
 static void refuse(uint8_t node, bool hopeless)
@@ -125,12 +125,12 @@ a_waiter_waits_for_who_refuses_and_not_for_who_is_nowhere(void **state)
         open_clients(3, 1, 0);
         all_ways(0, WAY_SHUT, 1, 3);
         struct snib__request g = request(SNIB__ACQUIRE);
-        g.may_queue = true;
+        g.acquire.may_queue = true;
         start(0, &g);
         refuse(1, hopeless);
         refuse(2, hopeless);
         run(4000);
-        assert_int_equal(g.answer,
+        assert_int_equal(g.said.answer,
                          hopeless ? SNIB__NOT_APPLIED : SNIB__PENDING);
         tear_down(state);
     }
@@ -157,8 +157,8 @@ static void held_by_another_is_no_and_told_how_long(void **state)
     run(1000);
     struct snib__request g = request(SNIB__ACQUIRE);
     assert_int_equal(ask(1, &g), SNIB__NO);
-    assert_int_equal(g.err, SNIB_ERR_BUSY);
-    assert_int_equal(snib__to_ms(g.left), LEASE - 1000);
+    assert_int_equal(g.said.err, SNIB_ERR_BUSY);
+    assert_int_equal(snib__to_ms(g.said.left), LEASE - 1000);
     run(100);
     for (int k = 0; k < 3; k++) {
         assert_int_equal(server[k].stones, 0);
@@ -171,17 +171,17 @@ a_waiter_is_told_queued_once_and_wins_soon_after_the_end(void **state)
     (void)state;
     open_clients(3, 2, 0);
     struct snib__request g = acquired(0), w = request(SNIB__ACQUIRE);
-    w.may_queue = true;
+    w.acquire.may_queue = true;
     start(1, &w);
     tick(due());
     run(1);
     assert_true(is_answered(1, &w));
-    assert_int_equal(w.answer, SNIB__QUEUED);
+    assert_int_equal(w.said.answer, SNIB__QUEUED);
     run(2000);
     assert_false(is_answered(1, &w));
     assert_int_equal(end(0, &g), SNIB__DONE);
     assert_in_range(finish(1, &w), 0, 310);
-    assert_int_equal(w.answer, SNIB__DONE);
+    assert_int_equal(w.said.answer, SNIB__DONE);
     assert_true(w.token > g.token + 31);
 }
 
@@ -191,7 +191,7 @@ static void a_waiter_wins_when_the_lease_of_a_dead_holder_ends(void **state)
     open_clients(3, 2, 0);
     struct snib__request w = request(SNIB__ACQUIRE);
     acquired(0);
-    w.may_queue = true;
+    w.acquire.may_queue = true;
     w.limit = SNIB__NEVER;
     start(1, &w);
     assert_in_range(finish(1, &w), LEASE, LEASE + 20);
@@ -203,11 +203,11 @@ static void at_its_limit_a_waiter_has_surely_nothing(void **state)
     open_clients(3, 2, 0);
     struct snib__request w = request(SNIB__ACQUIRE);
     acquired(0);
-    w.may_queue = true;
+    w.acquire.may_queue = true;
     w.limit = snib__after(now, snib__ms(1000));
     start(1, &w);
     assert_in_range(finish(1, &w), 999, 1001);
-    assert_int_equal(w.answer, SNIB__NO);
+    assert_int_equal(w.said.answer, SNIB__NO);
 }
 
 /* More than are kept for the next requests: what is over is gone. */
@@ -224,9 +224,9 @@ static void a_crowd_that_reaches_its_limits_together_is_told(void **state)
         acquired(0);
         for (int i = 0; i < N; i++) {
             w[i] = request(SNIB__ACQUIRE);
-            w[i].may_queue = true;
+            w[i].acquire.may_queue = true;
             w[i].limit = snib__after(now, snib__ms(most));
-            w[i].reterr = &e[i];
+            w[i].said.reterr = &e[i];
             start(1, &w[i]);
         }
         run(500);
@@ -235,10 +235,11 @@ static void a_crowd_that_reaches_its_limits_together_is_told(void **state)
         }
         for (int i = 0; i < N; i++) {
             finish(1, &w[i]);
-            assert_int_equal(w[i].answer, round ? SNIB__NOT_APPLIED : SNIB__NO);
-            assert_int_equal(w[i].err,
+            assert_int_equal(w[i].said.answer,
+                             round ? SNIB__NOT_APPLIED : SNIB__NO);
+            assert_int_equal(w[i].said.err,
                              round ? SNIB_ERR_UNREACHABLE : SNIB_ERR_BUSY);
-            assert_int_equal(e[i].code, w[i].err);
+            assert_int_equal(e[i].code, w[i].said.err);
         }
         assert_in_range(now.ns / MS, 5000000 + most - 61, 5000000 + most + 2);
         run(LEASE);
@@ -259,12 +260,12 @@ static void a_limit_in_the_middle_of_a_round_is_a_time_out(void **state)
         }
         struct snib__request w = request(SNIB__ACQUIRE);
         struct snib_error e = {0};
-        w.may_queue = true;
+        w.acquire.may_queue = true;
         w.limit = snib__after(now, snib__ms(ms));
-        w.reterr = &e;
+        w.said.reterr = &e;
         start(1, &w);
         assert_in_range(finish(1, &w), ms - 1, ms + 1);
-        if (w.answer != SNIB__NO) {
+        if (w.said.answer != SNIB__NO) {
             fail_msg("a limit of %d ms: %s", ms, e.text);
         }
         asked += server[0].acquires;
@@ -279,15 +280,15 @@ static void servers_that_are_silent_at_the_limit_are_the_cause(void **state)
     open_clients(3, 2, 0);
     acquired(0);
     struct snib__request w = request(SNIB__ACQUIRE);
-    w.may_queue = true;
+    w.acquire.may_queue = true;
     w.limit = snib__after(now, snib__ms(2000));
     start(1, &w);
     run(300);
     all_ways(1, WAY_MUTE, 0, 3);
     is_answered(1, &w); /* queued, before */
     assert_in_range(finish(1, &w), 1640, 1700);
-    assert_int_equal(w.answer, SNIB__NOT_APPLIED);
-    assert_int_equal(w.err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(w.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(w.said.err, SNIB_ERR_UNREACHABLE);
 }
 
 /* One "no" is no majority's, however short the limit is. */
@@ -300,13 +301,13 @@ static void servers_never_reached_at_the_limit_are_the_cause(void **state)
             all_ways(1, WAY_MUTE, 1, 3);
             struct snib__request w = request(SNIB__ACQUIRE);
             struct snib_error e = {0};
-            w.may_queue = queue;
+            w.acquire.may_queue = queue;
             w.limit = snib__after(now, snib__ms(ms));
-            w.reterr = &e;
+            w.said.reterr = &e;
             start(1, &w);
             assert_in_range(finish(1, &w), ms - 51, ms);
-            assert_int_equal(w.answer, SNIB__NOT_APPLIED);
-            assert_int_equal(w.err, SNIB_ERR_UNREACHABLE);
+            assert_int_equal(w.said.answer, SNIB__NOT_APPLIED);
+            assert_int_equal(w.said.err, SNIB_ERR_UNREACHABLE);
             assert_non_null(strstr(e.text, "1 of 3 servers answered"));
             tear_down(state);
         }
@@ -324,7 +325,7 @@ static void a_lost_round_is_given_back_everywhere(void **state)
     struct snib__request g = request(SNIB__ACQUIRE);
     start(1, &g);
     finish(1, &g);
-    assert_int_equal(g.answer, SNIB__NO);
+    assert_int_equal(g.said.answer, SNIB__NO);
     run(PATIENCE + 500); /* it has never answered: the longest limit */
     assert_int_equal(held_at(5), 3);
     assert_true(server[4].cancels > 0); /* with a tombstone: it may be late */
@@ -357,7 +358,7 @@ static void what_a_round_before_waits_for_is_not_waited_for(void **state)
     acquired(0);
     client[1].there_ms[3] = client[1].there_ms[4] = 3000; /* they rest */
     struct snib__request w = request(SNIB__ACQUIRE);
-    w.may_queue = true;
+    w.acquire.may_queue = true;
     w.limit = SNIB__NEVER;
     start(1, &w);
     run(1500);
@@ -367,7 +368,7 @@ static void what_a_round_before_waits_for_is_not_waited_for(void **state)
     client[1].there_ms[3] = client[1].there_ms[4] = 0;
     is_answered(1, &w); /* queued */
     assert_in_range(finish(1, &w), 0, 1000);
-    assert_int_equal(w.answer, SNIB__DONE);
+    assert_int_equal(w.said.answer, SNIB__DONE);
 }
 
 static void split_votes_end_with_one_winner(void **state)
@@ -382,15 +383,15 @@ static void split_votes_end_with_one_winner(void **state)
         }
         struct snib__request a = request(SNIB__ACQUIRE), b = a;
         b.id[0] = ++ids * 1000;
-        a.may_queue = b.may_queue = true;
+        a.acquire.may_queue = b.acquire.may_queue = true;
         start(0, &a);
         start(1, &b);
         bool first = false, second = false;
         for (int n = 0; !first && !second; n++) {
             assert_true(n < 10000);
             tick(due());
-            first = is_answered(0, &a) && a.answer == SNIB__DONE;
-            second = is_answered(1, &b) && b.answer == SNIB__DONE;
+            first = is_answered(0, &a) && a.said.answer == SNIB__DONE;
+            second = is_answered(1, &b) && b.said.answer == SNIB__DONE;
         }
         assert_false(first && second);
         assert_in_range(now.ns / MS, 5000000, 5000000 + 1000);
@@ -412,7 +413,7 @@ static void a_try_repeats_a_split_vote_three_times(void **state)
     server[0].end_ms = server[1].end_ms = clock_of(&server[0]) + LEASE;
     struct snib__request g = request(SNIB__ACQUIRE);
     assert_int_equal(ask(0, &g), SNIB__NO);
-    assert_int_equal(g.err, SNIB_ERR_BUSY);
+    assert_int_equal(g.said.err, SNIB_ERR_BUSY);
     assert_int_equal(server[0].acquires, 3);
     run(1000);
     assert_int_equal(server[0].acquires, 3);
@@ -429,7 +430,7 @@ static void answers_slower_than_the_lease_are_no_grant(void **state)
     struct snib__request g = request(SNIB__ACQUIRE);
     g.lease = snib__ms(1000);
     assert_int_equal(ask(0, &g), SNIB__NOT_APPLIED);
-    assert_int_equal(g.err, SNIB_ERR_STORE);
+    assert_int_equal(g.said.err, SNIB_ERR_STORE);
     run(3000);
     assert_int_equal(held_at(3), 0);
 }
@@ -439,11 +440,11 @@ static void counting_kinds_are_refused(void **state)
     (void)state;
     open_clients(3, 1, 0);
     struct snib__request g = request(SNIB__ACQUIRE);
-    g.kind = (snib_kind)(SNIB_KIND_MUTEX + 1);
+    g.acquire.kind = (snib_kind)(SNIB_KIND_MUTEX + 1);
     start(0, &g);
     assert_true(is_answered(0, &g));
-    assert_int_equal(g.answer, SNIB__NOT_APPLIED);
-    assert_int_equal(g.err, SNIB_ERR_UNSUPPORTED);
+    assert_int_equal(g.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(g.said.err, SNIB_ERR_UNSUPPORTED);
 }
 
 /* -- tokens -------------------------------------------------------------------------- */
@@ -482,7 +483,7 @@ static void a_clock_days_ahead_is_not_counted(void **state)
     client[0].way[1] = WAY_SHUT; /* one against one: which clock is right? */
     g = request(SNIB__ACQUIRE);
     assert_int_equal(ask(0, &g), SNIB__NOT_APPLIED);
-    assert_int_equal(g.err, SNIB_ERR_STORE);
+    assert_int_equal(g.said.err, SNIB_ERR_STORE);
 }
 
 /* -- after winning ---------------------------------------------------------------------- */
@@ -592,11 +593,11 @@ static void a_place_in_a_queue_is_no_vote(void **state)
     client[0].way[1] = WAY_QUEUE;
     struct snib_error e = {0};
     struct snib__request g = request(SNIB__ACQUIRE);
-    g.reterr = &e;
+    g.said.reterr = &e;
     start(0, &g);
     finish(0, &g);
-    assert_int_equal(g.answer, SNIB__NOT_APPLIED);
-    assert_int_equal(g.err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(g.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(g.said.err, SNIB_ERR_UNREACHABLE);
     assert_non_null(strstr(e.text, "1 of 3 servers answered, 2 must agree"));
     client[0].way[0] = client[0].way[1] = WAY_OPEN;
     run(LEASE + 100);

@@ -14,8 +14,8 @@ struct player {
 
 static snib_instant deadline_of(const struct snib__request *rq)
 {
-    return snib__before(snib__after(rq->valid_from, rq->left),
-                        snib__quorum_allowance(rq->left));
+    return snib__before(snib__after(rq->said.valid_from, rq->said.left),
+                        snib__quorum_allowance(rq->said.left));
 }
 
 static void play(int servers, int clients, uint64_t seed, uint32_t *ret_grants)
@@ -52,14 +52,16 @@ static void play(int servers, int clients, uint64_t seed, uint32_t *ret_grants)
         for (int i = 0; i < clients; i++) {
             struct player *p = &player[i];
             bool told = p->state != IDLE_ && p->state != HOLDING_ &&
-                        is_answered(i, &p->rq) && p->rq.answer != SNIB__QUEUED;
+                        is_answered(i, &p->rq) &&
+                        p->rq.said.answer != SNIB__QUEUED;
             bool time = snib__reached(now, p->at) && p->at.ns;
             switch (p->state) {
             case IDLE_:
                 p->rq = request(SNIB__ACQUIRE);
                 p->rq.lease = snib__ms(1000 + dice(&d) % 2000);
-                p->rq.may_queue = dice(&d) % 4 != 0;
-                p->rq.limit = p->rq.may_queue ? SNIB__NEVER : p->rq.limit;
+                p->rq.acquire.may_queue = dice(&d) % 4 != 0;
+                p->rq.limit =
+                    p->rq.acquire.may_queue ? SNIB__NEVER : p->rq.limit;
                 p->rq.floor = dice(&d) % 2 ? last : 0;
                 p->state = ASKING_;
                 p->at = (snib_instant){0};
@@ -71,8 +73,8 @@ static void play(int servers, int clients, uint64_t seed, uint32_t *ret_grants)
                 }
                 p->state = IDLE_;
                 p->at = snib__after(now, snib__ms(1 + dice(&d) % 50));
-                if (p->rq.answer != SNIB__DONE) {
-                    assert_int_not_equal(p->rq.answer, SNIB__UNKNOWN);
+                if (p->rq.said.answer != SNIB__DONE) {
+                    assert_int_not_equal(p->rq.said.answer, SNIB__UNKNOWN);
                     break;
                 }
                 p->grant = p->rq;
@@ -92,7 +94,7 @@ static void play(int servers, int clients, uint64_t seed, uint32_t *ret_grants)
                 if (p->rq.token <= last) {
                     fail_msg("token fell: seed %d, step %u", (int)seed, n);
                 }
-                last = p->rq.token + p->rq.reserve;
+                last = p->rq.token + p->rq.acquire.reserve;
                 ++*ret_grants;
                 p->state = HOLDING_;
                 p->at = snib__after(now, snib__ms(dice(&d) % 600));
@@ -116,7 +118,7 @@ static void play(int servers, int clients, uint64_t seed, uint32_t *ret_grants)
                 if (!told) {
                     break;
                 }
-                if (p->rq.answer == SNIB__DONE) {
+                if (p->rq.said.answer == SNIB__DONE) {
                     p->deadline =
                         snib__reached(now, p->deadline)
                             ? p->deadline /* lost meanwhile: as the core */
@@ -197,14 +199,14 @@ static void every_allocation_may_fail(void **state)
         snib__list_init(&chain);
         snib__link_init(&g.link);
         snib__list_push(&chain, &g.link);
-        g.answer = SNIB__PENDING;
+        g.said.answer = SNIB__PENDING;
         if (at <= 3) {
             tasks->start(client[0].store, now, &chain);
         }
         snib__mem_fail_at(0, false);
         if (at <= 3) {
             assert_true(is_answered(0, &g));
-            assert_int_equal(g.err, SNIB_ERR_NOMEM);
+            assert_int_equal(g.said.err, SNIB_ERR_NOMEM);
         }
         all = at > 3;
         tear_down(NULL);

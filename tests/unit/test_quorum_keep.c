@@ -14,11 +14,11 @@ static void renewal_needs_a_majority(void **state)
     snib_instant sent = now;
     struct snib__request r = of_grant(SNIB__RENEW, &g);
     assert_int_equal(ask(0, &r), SNIB__DONE);
-    assert_int_equal(r.valid_from.ns, sent.ns);
+    assert_int_equal(r.said.valid_from.ns, sent.ns);
     client[0].way[1] = WAY_SHUT;
     r = of_grant(SNIB__RENEW, &g);
     assert_int_equal(ask(0, &r), SNIB__NOT_APPLIED);
-    assert_int_equal(r.err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(r.said.err, SNIB_ERR_UNREACHABLE);
 }
 
 static void renewal_sets_the_grant_where_a_node_was_emptied(void **state)
@@ -50,7 +50,7 @@ static void renewal_does_not_set_where_another_was_granted_since(void **state)
     struct snib__request o = acquired(1);
     struct snib__request r = of_grant(SNIB__RENEW, &g);
     assert_int_equal(ask(0, &r), SNIB__NO);
-    assert_int_equal(r.err, SNIB_ERR_LOST);
+    assert_int_equal(r.said.err, SNIB_ERR_LOST);
     r = of_grant(SNIB__RENEW, &o);
     assert_int_equal(ask(1, &r), SNIB__DONE);
     /* Granted and ended since: the lock is free, and yet not ours. */
@@ -69,12 +69,12 @@ static void a_force_release_is_told_as_revoked(void **state)
     snib__buf_init(&rows, 1 << 16);
     run(10);
     struct snib__request f = request(SNIB__FORCE);
-    f.result = &rows;
+    f.said.result = &rows;
     assert_int_equal(ask(1, &f), SNIB__DONE);
     snib__buf_free(&rows);
     struct snib__request r = of_grant(SNIB__RENEW, &g);
     assert_int_equal(ask(0, &r), SNIB__NO);
-    assert_true(r.revoked);
+    assert_true(r.said.revoked);
     assert_int_equal(held_at(3), 0); /* and is not set again */
 }
 
@@ -92,14 +92,14 @@ static void each_of_two_that_were_forced_is_told_its_own_words(void **state)
     for (int i = 0; i < 2; i++) { /* answered in one step of each node */
         r[i] = of_grant(SNIB__RENEW, &g);
         r[i].id[0] += (uint64_t)i;
-        r[i].reterr = &said[i];
+        r[i].said.reterr = &said[i];
         start(0, &r[i]);
     }
     for (int i = 0; i < 2; i++) {
         char want[40];
         finish(0, &r[i]);
-        assert_int_equal(r[i].answer, SNIB__NO);
-        assert_true(r[i].revoked);
+        assert_int_equal(r[i].said.answer, SNIB__NO);
+        assert_true(r[i].said.revoked);
         snprintf(want, sizeof want, "revoked: %llu",
                  (unsigned long long)r[i].id[0]);
         assert_string_equal(said[i].text, want);
@@ -122,16 +122,16 @@ static void a_node_that_was_not_asked_is_not_counted_as_heard(void **state)
     }
     for (int i = 0; i < OWED; i++) {
         finish(0, &many[i]);
-        assert_int_equal(many[i].answer, SNIB__DONE);
+        assert_int_equal(many[i].said.answer, SNIB__DONE);
     }
     run(1);
     uint32_t renews = server[2].renews;
     client[0].way[1] = WAY_SHUT;
     struct snib_error e = {0};
     struct snib__request r = of_grant(SNIB__RENEW, &g);
-    r.reterr = &e;
+    r.said.reterr = &e;
     assert_int_equal(ask(0, &r), SNIB__NOT_APPLIED);
-    assert_int_equal(r.err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(r.said.err, SNIB_ERR_UNREACHABLE);
     assert_int_equal(server[2].renews, renews); /* and was not asked */
     assert_non_null(strstr(e.text, "1 of 3 servers answered, 2 must agree"));
     client[0].way[1] = client[0].way[2] = WAY_OPEN;
@@ -168,7 +168,7 @@ static void each_renewal_counts_its_own_answers(void **state)
             client[0].way[k] = t[i].way[k];
         }
         struct snib__request r = of_grant(SNIB__RENEW, &g);
-        r.reterr = &e;
+        r.said.reterr = &e;
         assert_int_equal(ask(0, &r), t[i].answer);
         assert_true(!t[i].says || strstr(e.text, t[i].says));
         run(100);
@@ -201,7 +201,7 @@ static void release_without_a_majority_is_unknown_at_its_limit(void **state)
     struct snib__request r = of_grant(SNIB__RELEASE, &g);
     start(0, &r);
     assert_in_range(finish(0, &r), 4999, 5001);
-    assert_int_equal(r.answer, SNIB__UNKNOWN);
+    assert_int_equal(r.said.answer, SNIB__UNKNOWN);
 }
 
 /* A force is done at a majority and so is a release: they share one server,
@@ -214,7 +214,7 @@ static void release_of_what_one_server_knows_was_forced_is_lost(void **state)
         struct snib__request g = acquired(0), f = request(SNIB__FORCE);
         struct snib__buf rows;
         snib__buf_init(&rows, 1 << 12);
-        f.result = &rows;
+        f.said.result = &rows;
         client[1].way[2] = WAY_SHUT; /* it has our grant yet */
         start(1, &f);
         finish(1, &f);
@@ -223,8 +223,8 @@ static void release_of_what_one_server_knows_was_forced_is_lost(void **state)
         struct snib__request r = of_grant(SNIB__RELEASE, &g);
         start(0, &r);
         assert_in_range(finish(0, &r), 0, 100);
-        assert_int_equal(r.answer, SNIB__NO);
-        assert_true(r.revoked);
+        assert_int_equal(r.said.answer, SNIB__NO);
+        assert_true(r.said.revoked);
         snib__buf_free(&rows);
         run(LEASE);
         tear_down(NULL);
@@ -253,7 +253,7 @@ static void release_overtakes_a_set_that_is_under_way(void **state)
     start(0, &r);
     run(150); /* node 2 has said no; the set is on its way */
     assert_true(is_answered(0, &r));
-    assert_int_equal(r.answer, SNIB__DONE);
+    assert_int_equal(r.said.answer, SNIB__DONE);
     client[0].there_ms[2] = 0; /* overtakes */
     assert_int_equal(end(0, &g), SNIB__DONE);
     run(1000);
@@ -269,17 +269,17 @@ static void cancel_answers_the_acquire_and_leaves_nothing(void **state)
         client[0].there_ms[k] = 50 + 100 * k;
     }
     struct snib__request g = request(SNIB__ACQUIRE), c;
-    g.may_queue = true;
+    g.acquire.may_queue = true;
     start(0, &g);
     run(60); /* one has granted, two are under way */
     c = of_grant(SNIB__CANCEL, &g);
     c.token = 0;
     start(0, &c);
     assert_true(is_answered(0, &g));
-    assert_int_equal(g.answer, SNIB__NO);
-    assert_int_equal(g.err, SNIB_ERR_CANCELLED);
+    assert_int_equal(g.said.answer, SNIB__NO);
+    assert_int_equal(g.said.err, SNIB_ERR_CANCELLED);
     finish(0, &c);
-    assert_int_equal(c.answer, SNIB__DONE);
+    assert_int_equal(c.said.answer, SNIB__DONE);
     run(5000);
     assert_int_equal(held_at(3), 0);
 }
@@ -299,10 +299,10 @@ static void cancel_answers_the_renewal_that_is_under_way(void **state)
     run(10);
     start(0, &c);
     assert_true(is_answered(0, &r));
-    assert_int_equal(r.answer, SNIB__UNKNOWN);
-    assert_int_equal(r.err, SNIB_ERR_CANCELLED);
+    assert_int_equal(r.said.answer, SNIB__UNKNOWN);
+    assert_int_equal(r.said.err, SNIB_ERR_CANCELLED);
     finish(0, &c);
-    assert_int_equal(c.answer, SNIB__DONE);
+    assert_int_equal(c.said.answer, SNIB__DONE);
     run(5000);
     assert_int_equal(held_at(3), 0);
 }
@@ -313,7 +313,7 @@ static void cancel_of_a_waiter_at_rest_is_done_at_once(void **state)
     open_clients(3, 2, 0);
     acquired(0);
     struct snib__request w = request(SNIB__ACQUIRE);
-    w.may_queue = true;
+    w.acquire.may_queue = true;
     start(1, &w);
     run(3);
     is_answered(1, &w);
@@ -321,7 +321,7 @@ static void cancel_of_a_waiter_at_rest_is_done_at_once(void **state)
     c.token = 0;
     start(1, &c);
     assert_true(is_answered(1, &c) && is_answered(1, &w));
-    assert_int_equal(w.answer, SNIB__NO);
+    assert_int_equal(w.said.answer, SNIB__NO);
     run(1000);
     assert_int_equal(held_at(3), 3);
 }
@@ -332,12 +332,12 @@ static void a_yield_ends_the_prior_grant_and_lets_others_in(void **state)
     open_clients(3, 2, 0);
     struct snib__request g = acquired(0), y, w = request(SNIB__ACQUIRE);
     run(200);
-    w.may_queue = true;
+    w.acquire.may_queue = true;
     start(1, &w);
     run(5);
     y = request(SNIB__ACQUIRE);
     y.token = g.token;
-    y.may_queue = true;
+    y.acquire.may_queue = true;
     start(0, &y);
     tick(now);
     run(0);
@@ -346,8 +346,8 @@ static void a_yield_ends_the_prior_grant_and_lets_others_in(void **state)
     for (int n = 0; !first && !second; n++) {
         assert_true(n < 1000);
         tick(due());
-        first = is_answered(0, &y) && y.answer == SNIB__DONE;
-        second = is_answered(1, &w) && w.answer == SNIB__DONE;
+        first = is_answered(0, &y) && y.said.answer == SNIB__DONE;
+        second = is_answered(1, &w) && w.said.answer == SNIB__DONE;
     }
     assert_true(first != second);
     assert_true((first ? y : w).token > g.token + 31);
@@ -383,7 +383,7 @@ static void holder_is_who_has_a_majority(void **state)
     server[4].client = 2; /* a loser's vote */
     server[4].end_ms = clock_of(&server[4]) + 5000;
     struct snib__request r = request(SNIB__INSPECT);
-    r.result = &rows;
+    r.said.result = &rows;
     assert_int_equal(ask(1, &r), SNIB__DONE);
     assert_int_equal(rows_of(&rows, SNIB__ROW_LOCK, SNIB__F_TOKEN, &token), 1);
     assert_true(token == g.token + 31);
@@ -394,7 +394,7 @@ static void holder_is_who_has_a_majority(void **state)
     assert_int_equal(left, 5000);
     all_ways(1, WAY_SHUT, 0, 3);
     r = request(SNIB__INSPECT);
-    r.result = &rows;
+    r.said.result = &rows;
     assert_int_equal(ask(1, &r), SNIB__NOT_APPLIED);
     snib__buf_free(&rows);
 }
@@ -403,10 +403,10 @@ static int64_t results(int i, struct snib__buf *rows)
 {
     struct snib__request r = request(SNIB__INSPECT);
     snib__buf_clear(rows);
-    r.result = rows;
+    r.said.result = rows;
     start(i, &r);
     int64_t took = finish(i, &r);
-    assert_int_equal(r.answer, SNIB__DONE);
+    assert_int_equal(r.said.answer, SNIB__DONE);
     return took;
 }
 
@@ -482,7 +482,7 @@ static void doctor_speaks_of_each_node(void **state)
     snib__buf_init(&rows, 1 << 16);
     client[0].way[3] = WAY_SHUT;
     struct snib__request r = request(SNIB__DOCTOR);
-    r.result = &rows;
+    r.said.result = &rows;
     assert_int_equal(ask(0, &r), SNIB__DONE);
     /* three are fine, one is down; the majority; an even number */
     assert_int_equal(rows_of(&rows, SNIB__ROW_FINDING, SNIB__F_LEVEL, &level),
@@ -514,10 +514,10 @@ static void doctor_without_a_majority_cannot_reach_the_store(void **state)
     snib__buf_init(&rows, 1 << 16);
     client[0].way[1] = client[0].way[2] = WAY_SHUT;
     struct snib__request r = request(SNIB__DOCTOR);
-    r.result = &rows;
-    r.reterr = &e;
+    r.said.result = &rows;
+    r.said.reterr = &e;
     assert_int_equal(ask(0, &r), SNIB__NOT_APPLIED);
-    assert_int_equal(r.err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(r.said.err, SNIB_ERR_UNREACHABLE);
     assert_non_null(strstr(e.text, "no majority: 1 of 3 servers answered"));
     assert_int_equal(rows_of(&rows, SNIB__ROW_FINDING, SNIB__F_LEVEL, &level),
                      4);

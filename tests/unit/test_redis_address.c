@@ -55,7 +55,7 @@ static void a_long_address_that_refuses_is_cut(void **state)
         out.open = 0;
         input(CALLERS, SNIB__IN_REFUSED, "Connection refused", 18);
         answered(&rq, SNIB__NOT_APPLIED);
-        assert_int_equal(rq.err, SNIB_ERR_UNREACHABLE);
+        assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
         says("no connection to ", shown, ": Connection refused");
         ops->state(store, now, &is);
         assert_false(is.reachable);

@@ -40,7 +40,7 @@ static void a_cut_after_the_send_is_unknown_at_once(void **state)
     assert_int_equal(out.conn[CALLERS].awaited, 0);
     answered(&a, SNIB__UNKNOWN);
     answered(&b, SNIB__UNKNOWN);
-    assert_int_equal(a.err, SNIB_ERR_UNKNOWN);
+    assert_int_equal(a.said.err, SNIB_ERR_UNKNOWN);
 }
 
 static void after_a_lost_acquire_a_release_leaves_a_tombstone(void **state)
@@ -187,7 +187,7 @@ static void noscript_is_one_eval_and_then_sha_again(void **state)
     now.ns += 1000;
     grant_reply(CALLERS, 1000);
     answered(&a, SNIB__DONE);
-    assert_int_equal(a.valid_from.ns, sent.ns);
+    assert_int_equal(a.said.valid_from.ns, sent.ns);
     grant_reply(CALLERS, 2000);
     answered(&b, SNIB__DONE);
     start(&c);
@@ -335,7 +335,7 @@ static void a_permanent_error_is_told_at_once(void **state)
         start(&rq);
         say(CALLERS, cases[i].reply);
         answered(&rq, SNIB__NOT_APPLIED);
-        assert_int_equal(rq.err, cases[i].err);
+        assert_int_equal(rq.said.err, cases[i].err);
         assert_int_equal(error.code, cases[i].err);
     }
     assert_int_equal(out.shut, 0);
@@ -357,7 +357,7 @@ static void loading_is_waited_out_until_the_limit(void **state)
         pass(10);
     }
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
     assert_non_null(strstr(error.text, "LOADING"));
     assert_in_range(asked, 6, 20);
 }
@@ -477,11 +477,11 @@ static void renewals_travel_in_one_call_with_one_answer_each(void **state)
                          : i == 3 || i == 4 ? SNIB__NOT_APPLIED
                                             : SNIB__DONE);
     }
-    assert_int_equal(rq[0].valid_from.ns, sent.ns);
-    assert_int_equal(rq[1].err, SNIB_ERR_LOST);
-    assert_true(rq[2].revoked && !rq[1].revoked);
-    assert_int_equal(rq[3].err, SNIB_ERR_CORRUPT);
-    assert_int_equal(rq[4].err, SNIB_ERR_STORE);
+    assert_int_equal(rq[0].said.valid_from.ns, sent.ns);
+    assert_int_equal(rq[1].said.err, SNIB_ERR_LOST);
+    assert_true(rq[2].said.revoked && !rq[1].said.revoked);
+    assert_int_equal(rq[3].said.err, SNIB_ERR_CORRUPT);
+    assert_int_equal(rq[4].said.err, SNIB_ERR_STORE);
     closed(BACKGROUND);
     answered(&rq[128], SNIB__UNKNOWN);
     answered(&rq[129], SNIB__UNKNOWN);

@@ -94,7 +94,7 @@ static void consult(const struct says *s)
     struct snib__buf rows;
     snib__buf_init(&rows, 10000);
     rq.name = NULL;
-    rq.result = &rows;
+    rq.said.result = &rows;
     start(&rq);
     connected(CALLERS);
     static const char *const asked[] = {"PING",   "TIME",   "INFO",   "CONFIG",
@@ -532,13 +532,13 @@ static void a_server_that_is_not_there_is_a_finding(void **state)
     struct snib__buf rows;
     snib__buf_init(&rows, 10000);
     rq.name = NULL;
-    rq.result = &rows;
+    rq.said.result = &rows;
     rq.once = true;
     start(&rq);
     out.open = 0;
     input(CALLERS, SNIB__IN_REFUSED, "Connection refused", 18);
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
     read_findings(&rows);
     assert_int_equal(founds, 1);
     says_that("reachable", SNIB_LEVEL_FAIL,
@@ -548,12 +548,12 @@ static void a_server_that_is_not_there_is_a_finding(void **state)
     open_store("redis://:wrong@h");
     rq = request(SNIB__DOCTOR);
     rq.name = NULL;
-    rq.result = &rows;
+    rq.said.result = &rows;
     start(&rq);
     opened(CALLERS);
     say(CALLERS, "-WRONGPASS invalid\r\n");
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_DENIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_DENIED);
     read_findings(&rows);
     assert_int_equal(founds, 1);
     assert_string_equal(found[0].check, "permissions");
@@ -564,12 +564,12 @@ static void a_server_that_is_not_there_is_a_finding(void **state)
     set_up(state);
     rq = request(SNIB__DOCTOR);
     rq.name = NULL;
-    rq.result = &rows;
+    rq.said.result = &rows;
     start(&rq);
     opened(CALLERS);
     say(CALLERS, HELLO_REPLY "$-1\r\n$1\r\n2\r\n");
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_CONFIG);
+    assert_int_equal(rq.said.err, SNIB_ERR_CONFIG);
     read_findings(&rows);
     assert_int_equal(founds, 1);
     assert_string_equal(found[0].check, "configuration");

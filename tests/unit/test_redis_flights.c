@@ -176,7 +176,7 @@ static void one_queued_and_one_held_off_both_need_the_subscription(void **state)
     struct snib__request a = request(SNIB__ACQUIRE), b = request(SNIB__ACQUIRE);
     let_wait(&a);
     closed(SUBS);
-    b.may_queue = true;
+    b.acquire.may_queue = true;
     start(&b);
     hears_acquire(CALLERS, "0"); /* no subscription: it must not queue */
     say(CALLERS, "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
@@ -192,7 +192,7 @@ static void one_held_off_alone_needs_it_too(void **state)
 {
     (void)state;
     struct snib__request b = request(SNIB__ACQUIRE);
-    b.may_queue = true;
+    b.acquire.may_queue = true;
     start(&b);
     connected(CALLERS);
     hears_acquire(CALLERS, "0");

@@ -19,7 +19,7 @@ static void inspect_gives_rows(void **state)
     struct snib__request rq = request(SNIB__INSPECT);
     struct snib__buf rows;
     snib__buf_init(&rows, 10000);
-    rq.result = &rows;
+    rq.said.result = &rows;
     start(&rq);
     connected(CALLERS);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
@@ -71,7 +71,7 @@ static void list_scans_once_each_and_filters_by_glob(void **state)
     struct snib__buf rows;
     snib__buf_init(&rows, 10000);
     rq.name = NULL;
-    rq.result = &rows;
+    rq.said.result = &rows;
     rq.text = "pay*";
     rq.text_size = 4;
     start(&rq);
@@ -111,7 +111,7 @@ static void a_list_cut_in_the_middle_is_unknown_once(void **state)
     struct snib__buf rows;
     snib__buf_init(&rows, 10000);
     rq.name = NULL;
-    rq.result = &rows;
+    rq.said.result = &rows;
     start(&rq);
     connected(CALLERS);
     say(CALLERS, "*2\r\n$1\r\n0\r\n*2\r\n$8\r\nsnib:{a}\r\n$8\r\nsnib:{b}\r\n");
@@ -129,7 +129,7 @@ static void a_look_that_a_starting_server_puts_off_is_asked_anew(void **state)
     struct snib__request rq = request(SNIB__INSPECT);
     struct snib__buf rows;
     snib__buf_init(&rows, 10000);
-    rq.result = &rows;
+    rq.said.result = &rows;
     start(&rq);
     connected(CALLERS);
     for (int i = 0; i <= INSPECTS_MAX; i++) {
@@ -155,11 +155,11 @@ static void looks_beyond_the_most_wait_for_the_first_to_end(void **state)
     struct snib__request params = request(SNIB__PARAMS);
     struct snib__buf result;
     snib__buf_init(&result, 10000);
-    params.result = &result;
+    params.said.result = &result;
     for (int i = 0; i < ALL; i++) {
         rq[i] = request(SNIB__INSPECT);
         snib__buf_init(&rows[i], 10000);
-        rq[i].result = &rows[i];
+        rq[i].said.result = &rows[i];
         start(&rq[i]);
     }
     start(&params);
@@ -193,15 +193,15 @@ static void a_list_waits_for_a_line_behind_a_renewal(void **state)
     snib__buf_init(&rows, 10000);
     renewal.background = list.background = true;
     list.name = NULL;
-    list.result = &rows;
+    list.said.result = &rows;
     start(&renewal);
     start(&list);
-    assert_int_equal(list.valid_from.ns, 0);
+    assert_int_equal(list.said.valid_from.ns, 0);
     connected(BACKGROUND);
     assert_int_equal(script_heard(BACKGROUND), SNIB__SCRIPT_RENEW);
     assert_true(heard(BACKGROUND));
     assert_string_equal(word[0], "SCAN");
-    assert_int_equal(list.valid_from.ns, now.ns); /* it began then */
+    assert_int_equal(list.said.valid_from.ns, now.ns); /* it began then */
     closed(BACKGROUND);
     snib__buf_free(&rows);
 }
@@ -212,9 +212,9 @@ static void search(struct snib__request *list, struct snib__buf *rows)
 {
     *list = request(SNIB__LIST);
     snib__buf_init(rows, 10000);
-    list->background = list->awaited_only = true;
+    list->background = list->list.awaited_only = true;
     list->name = NULL;
-    list->result = rows;
+    list->said.result = rows;
     list->limit = snib__after(now, snib__ms(20000));
     start(list);
     connected(BACKGROUND);
@@ -250,7 +250,7 @@ static void a_search_leaves_the_server_its_time(void **state)
     assert_true(heard(BACKGROUND));
     say(BACKGROUND, "*2\r\n$1\r\n0\r\n*0\r\n");
     answered(&list, SNIB__DONE);
-    assert_int_equal(snib__to_ms(list.left), 1100);
+    assert_int_equal(snib__to_ms(list.said.left), 1100);
     snib__buf_free(&rows);
 }
 
@@ -268,7 +268,7 @@ static void a_slow_network_makes_no_search_endless(void **state)
     closed(BACKGROUND);
     pass(100);
     answered(&list, SNIB__NOT_APPLIED); /* a cursor is one server's */
-    assert_int_equal(list.err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(list.said.err, SNIB_ERR_UNREACHABLE);
     snib__buf_free(&rows);
 }
 
@@ -279,7 +279,7 @@ static void a_search_that_somebody_waits_for_makes_no_pause(void **state)
     struct snib__buf rows;
     snib__buf_init(&rows, 10000);
     list.name = NULL;
-    list.result = &rows;
+    list.said.result = &rows;
     list.limit = snib__after(now, snib__ms(20000));
     start(&list);
     connected(CALLERS);

@@ -24,7 +24,7 @@ static void queued_is_no_answer_to_who_did_not_ask_for_it(void **state)
     hears_acquire(CALLERS, "0");
     say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:3\r\n:20000\r\n");
     answered(&rq, SNIB__UNKNOWN);
-    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
     assert_int_equal(out.open, 0); /* no subscription for it */
     pass(PATIENCE);
     silence();
@@ -34,7 +34,7 @@ static void spinning_does_not_make_queued_an_answer(void **state)
 {
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
-    rq.spin = true;
+    rq.acquire.spin = true;
     start(&rq);
     connected(CALLERS);
     hears_acquire(CALLERS, "0");
@@ -46,13 +46,13 @@ static void there_is_no_place_before_the_first_in_a_queue(void **state)
 {
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
-    rq.may_queue = true;
+    rq.acquire.may_queue = true;
     start(&rq);
     connected(CALLERS);
     hears_acquire(CALLERS, "0");
     say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:0\r\n:0\r\n");
     answered(&rq, SNIB__UNKNOWN);
-    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
     assert_non_null(strstr(error.text, "not one of our scripts'"));
 }
 
@@ -93,11 +93,11 @@ static void what_is_no_answer_to_a_verb_is_unknown(void **state)
     answered(&first, SNIB__DONE);
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         struct snib__request rq = request(t[i].verb);
-        rq.result = &rows;
+        rq.said.result = &rows;
         start(&rq);
         say(CALLERS, t[i].reply);
         answered(&rq, SNIB__UNKNOWN);
-        assert_int_equal(rq.err, SNIB_ERR_STORE);
+        assert_int_equal(rq.said.err, SNIB_ERR_STORE);
         assert_non_null(strstr(error.text, "not one of our scripts'"));
         assert_int_equal(snib__buf_size(&rows), 0);
     }
@@ -129,7 +129,7 @@ static void a_token_out_of_range_is_no_grant(void **state)
         if (t[i].answer == SNIB__DONE) {
             assert_int_equal(rq.token, t[i].token);
         } else {
-            assert_int_equal(rq.err, SNIB_ERR_STORE);
+            assert_int_equal(rq.said.err, SNIB_ERR_STORE);
         }
     }
 }
@@ -142,7 +142,7 @@ static void repeats_of_what_was_not_understood_wait(void **state)
     struct snib__request rq = request(SNIB__ACQUIRE);
     struct snib_error told;
     int64_t waited = 0;
-    rq.reterr = &told;
+    rq.said.reterr = &told;
     start(&rq);
     connected(CALLERS);
     for (int i = 0; i < 10; i++) {
@@ -154,14 +154,14 @@ static void repeats_of_what_was_not_understood_wait(void **state)
         assert_in_range(waited, i ? 10 : 0, 1000);
         say(CALLERS, "*2\r\n:99\r\n:1790000000300\r\n");
         answered(&rq, SNIB__UNKNOWN);
-        assert_int_equal(rq.err, SNIB_ERR_STORE);
+        assert_int_equal(rq.said.err, SNIB_ERR_STORE);
         rq.limit = snib__after(now, snib__ms(i < 9 ? 8000 : 5));
         start(&rq);
     }
     assert_in_range(waited, 300, 1000);
     pass(5); /* it has been executed, for all that is known */
     answered(&rq, SNIB__UNKNOWN);
-    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
     assert_non_null(strstr(told.text, "not one of our scripts'"));
 }
 
@@ -172,7 +172,7 @@ a_repeat_that_its_limit_cuts_tells_what_was_not_understood(void **state)
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
     struct snib_error told;
-    rq.reterr = &told;
+    rq.said.reterr = &told;
     start(&rq);
     connected(CALLERS);
     while (!heard(CALLERS)) {
@@ -188,7 +188,7 @@ a_repeat_that_its_limit_cuts_tells_what_was_not_understood(void **state)
     told.text[0] = 0;
     pass(300);
     answered(&rq, SNIB__UNKNOWN);
-    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
     assert_int_equal(told.code, SNIB_ERR_STORE);
     assert_non_null(strstr(told.text, "not one of our scripts'"));
 }
@@ -246,14 +246,14 @@ static void a_holder_until_the_end_of_time_does_not_hasten_polls(void **state)
         "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:9223372036854775807\r\n";
     say(CALLERS, reply);
     assert_in_range(polls_within(4000, reply), 2, 5);
-    assert_in_range(snib__to_ms(rq.left), 1, INT64_C(172800000));
+    assert_in_range(snib__to_ms(rq.said.left), 1, INT64_C(172800000));
 }
 
 static void a_holder_until_the_end_of_time_does_not_end_spinning(void **state)
 {
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
-    rq.spin = rq.may_queue = true;
+    rq.acquire.spin = rq.acquire.may_queue = true;
     rq.limit = snib__after(now, snib__ms(60000));
     start(&rq);
     connected(CALLERS);
@@ -277,7 +277,7 @@ static void a_lease_longer_than_asked_is_cut(void **state)
     sayf(CALLERS, "*5\r\n:1\r\n:%lld\r\n:1000\r\n:31\r\n:990000000\r\n",
          (long long)NOW_MS);
     answered(&rq, SNIB__DONE);
-    assert_int_equal(snib__to_ms(rq.left), 3000);
+    assert_int_equal(snib__to_ms(rq.said.left), 3000);
 }
 
 static void a_pushed_claim_longer_than_the_lease_is_cut(void **state)
@@ -285,9 +285,9 @@ static void a_pushed_claim_longer_than_the_lease_is_cut(void **state)
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
     let_wait(&rq);
-    push(&rq, 1000, 2000000000, rq.poll[0].number);
+    push(&rq, 1000, 2000000000, rq.store.poll[0].number);
     answered(&rq, SNIB__DONE);
-    assert_int_equal(snib__to_ms(rq.left), 30000);
+    assert_int_equal(snib__to_ms(rq.said.left), 30000);
 }
 
 static void a_grant_at_the_end_of_time_is_not_far(void **state)
@@ -300,7 +300,7 @@ static void a_grant_at_the_end_of_time_is_not_far(void **state)
     say(CALLERS,
         "*5\r\n:1\r\n:9223372036854775807\r\n:1000\r\n:31\r\n:3000\r\n");
     answered(&rq, SNIB__DONE);
-    assert_false(rq.far); /* it is behind the clock, not a day ahead */
+    assert_false(rq.said.far); /* it is behind the clock, not a day ahead */
 }
 
 static void no_caller_is_told_of_a_size_that_no_semaphore_has(void **state)
@@ -318,7 +318,7 @@ static void no_caller_is_told_of_a_size_that_no_semaphore_has(void **state)
         sayf(CALLERS, "*3\r\n:6\r\n:%lld\r\n:%s\r\n", (long long)NOW_MS,
              sizes[i]);
         answered(&rq, SNIB__UNKNOWN);
-        assert_int_equal(rq.err, SNIB_ERR_STORE);
+        assert_int_equal(rq.said.err, SNIB_ERR_STORE);
     }
 }
 
@@ -344,14 +344,14 @@ static void inspect_of(const char *holders, const char *waiters)
     struct snib__request rq = request(SNIB__INSPECT);
     struct snib__buf rows;
     snib__buf_init(&rows, 10000);
-    rq.result = &rows;
+    rq.said.result = &rows;
     start(&rq);
     connected(CALLERS);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
     sayf(CALLERS, "*5\r\n:%lld\r\n:5031\r\n:1\r\n%s%s", (long long)NOW_MS,
          holders, waiters);
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
     assert_non_null(strstr(error.text, "not one of our scripts'"));
     snib__buf_free(&rows);
 }

@@ -186,7 +186,7 @@ static void a_limit_that_comes_first_says_what_was_awaited(void **state)
     opened(CALLERS);
     pass(500);
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
     assert_string_equal(error.text,
                         "no login for h:6379 within the time allowed");
 }
@@ -200,7 +200,7 @@ static void a_server_that_speaks_first_is_heard(void **state)
     opened(CALLERS);
     say(CALLERS, "-ERR max number of clients reached\r\n");
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
     assert_int_equal(out.login, 0); /* nobody needs it any more */
 }
 
@@ -232,7 +232,7 @@ static void without_a_login_a_try_ends_and_others_wait(void **state)
     opened(CALLERS);
     gives_none(CALLERS, SNIB_ERR_UNREACHABLE, "tokens.\nare down");
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
     assert_string_equal(error.text, "no login for h:6379: tokens.?are down");
     silence();
     closed(CALLERS);
@@ -249,13 +249,13 @@ static void a_login_that_is_denied_by_the_program_is_told_at_once(void **state)
     opened(CALLERS);
     gives_none(CALLERS, SNIB_ERR_DENIED, "");
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_DENIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_DENIED);
     assert_non_null(strstr(error.text, "no login for h:6379: "));
     closed(CALLERS);
     later = request(SNIB__ACQUIRE);
     start(&later);
     answered(&later, SNIB__NOT_APPLIED);
-    assert_int_equal(later.err, SNIB_ERR_DENIED);
+    assert_int_equal(later.said.err, SNIB_ERR_DENIED);
     pass(5000);
     later = request(SNIB__ACQUIRE);
     start(&later);
@@ -307,7 +307,7 @@ static void what_it_refuses_twice_is_denied(void **state)
     gives(CALLERS, "anna", "older", 0);
     say(CALLERS, WRONGPASS);
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_DENIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_DENIED);
     assert_memory_equal(error.text, "WRONGPASS", 9);
     closed(CALLERS);
     pass(4999);
@@ -434,7 +434,7 @@ static void a_login_that_the_server_ends_is_replaced(void **state)
     hears_acquire(CALLERS, "0");
     say(CALLERS, NOAUTH); /* it has not worked with that one */
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_DENIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_DENIED);
 }
 
 static void hears_channel(const char *verb, char ret[64])
@@ -453,7 +453,7 @@ static void say_channel(const char *verb, const char *channel)
 /* A waiter in the queue, its subscription logged in for a second. */
 static void waits_in_queue(struct snib__request *rq)
 {
-    rq->may_queue = true;
+    rq->acquire.may_queue = true;
     start(rq);
     logs_in(CALLERS, "anna", "one", 0, false);
     hears_acquire(CALLERS, "0");

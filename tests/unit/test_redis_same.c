@@ -255,11 +255,11 @@ static void hand_over(struct snib__list *chain, struct asked *a)
     set_result(a);
     a->owned = true;
     a->started = heard.now;
-    a->r.conn = 0;
+    a->r.store.conn = 0;
     snib__link_init(&a->r.link);
     snib__list_push(chain, &a->r.link);
     show(" asks %d: verb %d, kind %d", (int)(a - asks), (int)a->r.verb,
-         (int)a->r.kind);
+         (int)a->r.acquire.kind);
 }
 
 static void ask(void)
@@ -291,10 +291,10 @@ static void ask(void)
             }
         }
         if (joined && a->r.verb == SNIB__ACQUIRE && !a->holds) {
-            a->r.batch = batches;
-            a->r.index = one_in(6) ? (uint8_t)below(30) : index++;
-            a->r.all = batches % 2;
-            a->r.may_queue = false;
+            a->r.batch.number = batches;
+            a->r.batch.index = one_in(6) ? (uint8_t)below(30) : index++;
+            a->r.batch.all = batches % 2;
+            a->r.acquire.may_queue = false;
         }
         hand_over(&chain, a);
     }

@@ -65,8 +65,8 @@ the_greeting_is_one_write_and_nothing_precedes_its_answer(void **state)
     answered(&rq, SNIB__DONE);
     assert_int_equal(out.conn[CALLERS].awaited, 0);
     assert_int_equal(rq.token, 1000);
-    assert_int_equal(rq.reserve, 31);
-    assert_int_equal(snib__to_ms(rq.left), 30000);
+    assert_int_equal(rq.acquire.reserve, 31);
+    assert_int_equal(snib__to_ms(rq.said.left), 30000);
 }
 
 static void urls_are_understood_or_refused(void **state)
@@ -145,7 +145,7 @@ static void refuse(bool hopeless)
 static void unreachable(struct snib__request *rq)
 {
     answered(rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq->err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(rq->said.err, SNIB_ERR_UNREACHABLE);
     assert_string_equal(error.text,
                         "no connection to h:6379: Connection refused");
 }
@@ -190,7 +190,7 @@ static void a_host_that_does_not_exist_ends_who_waits(void **state)
 {
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE), keeps;
-    rq.may_queue = true;
+    rq.acquire.may_queue = true;
     keeps = request(SNIB__RENEW);
     keeps.background = true;
     start(&rq);
@@ -247,7 +247,7 @@ static void a_replica_is_asked_for_nothing_but_its_primary(void **state)
     say(CALLERS, "*5\r\n$5\r\nslave\r\n$8\r\n10.0.0.1\r\n:6379\r\n"
                  "$9\r\nconnected\r\n:14\r\n");
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
     assert_string_equal(error.text,
                         "h:6379 is a replica of 10.0.0.1:6379; locks live on "
                         "the primary: give its URL, or promote this one");
@@ -319,7 +319,7 @@ static void what_cannot_keep_locks_is_wrong_configuration(void **state)
         rq = request(SNIB__ACQUIRE);
         meets(modes[i], "master", &rq);
         answered(&rq, SNIB__NOT_APPLIED);
-        assert_int_equal(rq.err, SNIB_ERR_CONFIG);
+        assert_int_equal(rq.said.err, SNIB_ERR_CONFIG);
         tear_down(state);
         set_up(state);
     }
@@ -329,7 +329,7 @@ static void what_cannot_keep_locks_is_wrong_configuration(void **state)
     say(CALLERS, "-ERR unknown command `HELLO`, with args beginning with: "
                  "`2`, \r\n");
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_CONFIG);
+    assert_int_equal(rq.said.err, SNIB_ERR_CONFIG);
     assert_non_null(strstr(error.text, "Redis 6.2 or later"));
 }
 
@@ -398,7 +398,7 @@ static void a_limit_that_passes_before_the_send_is_not_applied(void **state)
     silence();
     pass(1);
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
     assert_int_equal(snib__buf_size(&out.conn[0].out), 0);
 }
 
@@ -416,7 +416,7 @@ static void a_limit_between_two_repeats_and_within_one(void **state)
     silence();
     pass(40);
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
     rq = request(SNIB__ACQUIRE);
     rq.limit = snib__after(now, snib__ms(300));
     start(&rq);
@@ -439,14 +439,14 @@ static void a_refused_login_is_denied_at_once_and_not_hammered(void **state)
     say(CALLERS, "-WRONGPASS invalid username-password pair or user is "
                  "disabled.\r\n");
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_DENIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_DENIED);
     assert_non_null(strstr(error.text, "WRONGPASS"));
     assert_true(out.shut & 1);
     closed(CALLERS);
     two = request(SNIB__ACQUIRE);
     start(&two);
     answered(&two, SNIB__NOT_APPLIED);
-    assert_int_equal(two.err, SNIB_ERR_DENIED);
+    assert_int_equal(two.said.err, SNIB_ERR_DENIED);
     pass(4900);
     assert_int_equal(out.open, 0);
     pass(200);
@@ -471,7 +471,7 @@ static void a_login_without_all_rights_is_denied_before_anything(void **state)
                     "$3\r\nSET\r\n$44\r\n"
                     "ERR The user executing the script can't run \r\n:-1\r\n");
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_DENIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_DENIED);
     assert_non_null(strstr(error.text, "may not be run in scripts: SET"));
     assert_int_equal(out.shut, 1);
 }
@@ -487,7 +487,7 @@ static void all_commands_that_scripts_may_not_run_are_told(void **state)
                              "$3\r\nGET\r\n$9\r\nLOADING x\r\n"
                              "$4\r\nHGET\r\n$8\r\nNOPERM y\r\n:-1\r\n");
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_DENIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_DENIED);
     assert_non_null(strstr(error.text, "may not be run in scripts: SET HGET"));
 }
 
@@ -540,14 +540,14 @@ static void another_layout_is_refused_in_words(void **state)
         say(CALLERS, "$-1\r\n");
         say(CALLERS, t[i].reply);
         answered(&rq, SNIB__NOT_APPLIED);
-        assert_int_equal(rq.err, SNIB_ERR_CONFIG);
+        assert_int_equal(rq.said.err, SNIB_ERR_CONFIG);
         assert_string_equal(error.text, t[i].text);
         assert_int_equal(out.shut, 1);
         closed(CALLERS);
         rq = request(SNIB__ACQUIRE); /* not asked again for some seconds */
         start(&rq);
         answered(&rq, SNIB__NOT_APPLIED);
-        assert_int_equal(rq.err, SNIB_ERR_CONFIG);
+        assert_int_equal(rq.said.err, SNIB_ERR_CONFIG);
         assert_string_equal(error.text, t[i].text);
         pass(4900);
         assert_int_equal(out.open, 0);
@@ -588,7 +588,7 @@ static void a_layout_that_is_no_text_is_no_redis(void **state)
     meets("standalone", "master", &rq);
     say(CALLERS, "+OK\r\n:1\r\n");
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
 }
 
 /* Nothing more is sent on that connection once it has answered. */
@@ -610,7 +610,7 @@ a_server_that_was_loading_is_asked_for_its_layout_again(void **state)
     hears_layout_and_time(CALLERS);
     say(CALLERS, HELLO_REPLY "+OK\r\n$1\r\n2\r\n");
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_CONFIG);
+    assert_int_equal(rq.said.err, SNIB_ERR_CONFIG);
 }
 
 /* -- what is no Redis ------------------------------------------------------------ */
@@ -630,7 +630,7 @@ static void too_many_clients_is_the_servers_fault_with_its_words(void **state)
         pass(100);
     }
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
     assert_non_null(strstr(error.text, "max number of clients"));
 }
 
@@ -643,7 +643,7 @@ static void what_is_no_redis_is_told(void **state)
     say(CALLERS, "HTTP/1.1 400 Bad Request\r\n");
     assert_true(out.shut & 1);
     answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.err, SNIB_ERR_STORE);
+    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
 }
 
 /* -- bounds ------------------------------------------------------------------------- */
@@ -679,11 +679,11 @@ static void no_memory_is_an_answer_at_every_allocation(void **state)
         tear_down(state);
         open_store("redis://h");
         struct snib__request a = request(SNIB__ACQUIRE);
-        a.may_queue = true;
+        a.acquire.may_queue = true;
         snib__mem_fail_at(nth, false);
         start(&a);
         for (int i = 0; i < 200 && (snib__list_empty(&out.answered) ||
-                                    a.answer == SNIB__QUEUED);
+                                    a.said.answer == SNIB__QUEUED);
              i++) {
             struct snib__link *l = snib__list_pop(&out.answered);
             (void)l;
@@ -717,10 +717,11 @@ static void no_memory_is_an_answer_at_every_allocation(void **state)
         snib__mem_fail_at(0, false);
         struct snib__link *l = snib__list_pop(&out.answered);
         assert_non_null(l);
-        assert_true(
-            a.answer == SNIB__DONE || a.answer == SNIB__UNKNOWN ||
-            (a.answer == SNIB__NOT_APPLIED &&
-             (a.err == SNIB_ERR_NOMEM || a.err == SNIB_ERR_UNREACHABLE)));
+        assert_true(a.said.answer == SNIB__DONE ||
+                    a.said.answer == SNIB__UNKNOWN ||
+                    (a.said.answer == SNIB__NOT_APPLIED &&
+                     (a.said.err == SNIB_ERR_NOMEM ||
+                      a.said.err == SNIB_ERR_UNREACHABLE)));
     }
 }
 
@@ -735,7 +736,7 @@ static void free_in_any_state_forgets_everything(void **state)
     b = request(SNIB__RELEASE);
     start(&b);
     c = request(SNIB__INSPECT);
-    c.result = &rows;
+    c.said.result = &rows;
     start(&c);
     snib__buf_free(&rows);
 }

@@ -21,8 +21,8 @@ static void a_try_never_subscribes(void **state)
     connected(CALLERS);
     say(CALLERS, "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
     answered(&rq, SNIB__NO);
-    assert_int_equal(rq.err, SNIB_ERR_BUSY);
-    assert_int_equal(snib__to_ms(rq.left), 20000);
+    assert_int_equal(rq.said.err, SNIB_ERR_BUSY);
+    assert_int_equal(snib__to_ms(rq.said.left), 20000);
     assert_int_equal(out.open, 0);
 }
 
@@ -73,7 +73,7 @@ static void a_push_may_overtake_the_queued_reply(void **state)
     struct snib__request a = request(SNIB__ACQUIRE), b = request(SNIB__ACQUIRE),
                          r;
     let_wait(&a);
-    b.may_queue = true;
+    b.acquire.may_queue = true;
     start(&b);
     hears_acquire(CALLERS, "1");
     snib_instant sent = now;
@@ -82,8 +82,8 @@ static void a_push_may_overtake_the_queued_reply(void **state)
     push(&b, 5000, 3000, poll);
     answered(&b, SNIB__DONE);
     assert_int_equal(b.token, 5000);
-    assert_int_equal(b.valid_from.ns, sent.ns);
-    assert_int_equal(snib__to_ms(b.left), 3000);
+    assert_int_equal(b.said.valid_from.ns, sent.ns);
+    assert_int_equal(snib__to_ms(b.said.left), 3000);
     /* released while the answer is still due: a late copy is possible */
     r = request(SNIB__RELEASE);
     r.id[1] = b.id[1];
@@ -102,13 +102,13 @@ static void a_push_counts_from_the_poll_that_it_names(void **state)
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
     let_wait(&rq);
-    uint32_t first = rq.poll[0].number;
-    snib_instant sent = rq.poll[0].sent;
+    uint32_t first = rq.store.poll[0].number;
+    snib_instant sent = rq.store.poll[0].sent;
     pass(1600);
-    assert_true(rq.poll[0].number > first);
+    assert_true(rq.store.poll[0].number > first);
     push(&rq, 5000, 3000, first); /* the newer one was not seen yet */
     answered(&rq, SNIB__DONE);
-    assert_int_equal(rq.valid_from.ns, sent.ns);
+    assert_int_equal(rq.said.valid_from.ns, sent.ns);
 }
 
 static void a_push_that_names_no_poll_of_ours_is_asked_for(void **state)
@@ -116,7 +116,7 @@ static void a_push_that_names_no_poll_of_ours_is_asked_for(void **state)
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
     let_wait(&rq);
-    push(&rq, 5000, 3000, rq.poll[0].number + 1);
+    push(&rq, 5000, 3000, rq.store.poll[0].number + 1);
     silence();
     hears_acquire(CALLERS, "1");
     snib_instant sent = now;
@@ -125,7 +125,7 @@ static void a_push_that_names_no_poll_of_ours_is_asked_for(void **state)
     assert_false(heard(CALLERS));
     grant_reply(CALLERS, 5000);
     answered(&rq, SNIB__DONE);
-    assert_int_equal(rq.valid_from.ns, sent.ns);
+    assert_int_equal(rq.said.valid_from.ns, sent.ns);
 }
 
 static void a_push_whose_claim_is_over_is_asked_for(void **state)
@@ -134,7 +134,7 @@ static void a_push_whose_claim_is_over_is_asked_for(void **state)
     struct snib__request rq = request(SNIB__ACQUIRE);
     let_wait(&rq);
     now.ns += INT64_C(3000000000); /* this process stood still */
-    push(&rq, 5000, 3000, rq.poll[0].number);
+    push(&rq, 5000, 3000, rq.store.poll[0].number);
     silence();
     hears_acquire(CALLERS, "1");
     grant_reply(CALLERS, 6000);
@@ -164,7 +164,7 @@ static void what_an_overtaken_poll_was_given_is_ended(void **state)
         pass(1600);
         while (heard(CALLERS)) {
         }
-        push(&rq, 5000, 3000, rq.poll[0].number);
+        push(&rq, 5000, 3000, rq.store.poll[0].number);
         answered(&rq, SNIB__DONE);
         say(CALLERS, cases[i].reply);
         silence();
@@ -184,9 +184,9 @@ static void a_duplicate_push_is_ignored(void **state)
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
     let_wait(&rq);
-    push(&rq, 5000, 3000, rq.poll[0].number);
+    push(&rq, 5000, 3000, rq.store.poll[0].number);
     answered(&rq, SNIB__DONE);
-    push(&rq, 5000, 3000, rq.poll[0].number);
+    push(&rq, 5000, 3000, rq.store.poll[0].number);
     silence();
     assert_false(heard(CALLERS));
     assert_int_equal(out.open, 0);
@@ -207,7 +207,7 @@ static void a_grant_for_a_cancelled_request_is_given_back(void **state)
         assert_string_equal(word[1],
                             snib__redis_scripts[SNIB__SCRIPT_CANCEL].sha1);
     }
-    push(&rq, 5000, 3000, rq.poll[0].number);
+    push(&rq, 5000, 3000, rq.store.poll[0].number);
     silence();
     assert_int_equal(script_heard(BACKGROUND), SNIB__SCRIPT_RELEASE);
     assert_string_equal(word[3], "snib:{n}");
@@ -227,7 +227,7 @@ a_grant_for_a_request_that_is_being_released_is_given_back(void **state)
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE), r;
     let_wait(&rq);
-    push(&rq, 5000, 3000, rq.poll[0].number);
+    push(&rq, 5000, 3000, rq.store.poll[0].number);
     answered(&rq, SNIB__DONE);
     r = request(SNIB__RELEASE);
     r.id[1] = rq.id[1];
@@ -235,7 +235,7 @@ a_grant_for_a_request_that_is_being_released_is_given_back(void **state)
     start(&r);
     while (heard(CALLERS)) {
     }
-    push(&rq, 6000, 3000, rq.poll[0].number);
+    push(&rq, 6000, 3000, rq.store.poll[0].number);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
     assert_string_equal(word[12], hex_of(&rq));
     assert_string_equal(word[13], "6000");
@@ -290,14 +290,14 @@ static void junk_on_the_subscription_is_ignored(void **state)
     for (const char *c = no_digits; *c; c++) {
         char text[200];
         snprintf(text, sizeof text, "g %s 5 31 3000 %u 2 snib:{n}", hex_of(&rq),
-                 rq.poll[0].number);
+                 rq.store.poll[0].number);
         text[2 + 31] = *c;
         message(channel, text);
         silence();
     }
     char whole[200];
     int n = snprintf(whole, sizeof whole, "g %s 5 31 3000 %u 2 snib:{n}",
-                     hex_of(&rq), rq.poll[0].number);
+                     hex_of(&rq), rq.store.poll[0].number);
     for (int cut = 1; cut <= n; cut++) { /* … and all that is not whole */
         whole[n - cut] = 0;
         message(channel, whole);
@@ -378,7 +378,7 @@ static void a_subscription_that_was_lost_is_rebuilt_for_who_holds(void **state)
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
     let_wait(&rq);
-    push(&rq, 5000, 3000, rq.poll[0].number);
+    push(&rq, 5000, 3000, rq.store.poll[0].number);
     answered(&rq, SNIB__DONE);
     closed(SUBS);
     pass(5000);
@@ -409,7 +409,7 @@ static void a_message_between_two_acknowledgements_is_a_message(void **state)
     assert_true(heard(SUBS));
     sayf(SUBS, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", strlen(word[1]),
          word[1]);
-    push(&rq, 5000, 3000, rq.poll[0].number);
+    push(&rq, 5000, 3000, rq.store.poll[0].number);
     answered(&rq, SNIB__DONE);
     assert_int_equal(rq.token, 5000);
     assert_true(heard(SUBS));
@@ -425,10 +425,10 @@ static void a_grant_for_who_is_in_no_queue_is_asked_for_at_once(void **state)
     (void)state;
     struct snib__request a = request(SNIB__ACQUIRE), b = request(SNIB__ACQUIRE);
     let_wait(&a);
-    push(&a, 5000, 3000, a.poll[0].number);
+    push(&a, 5000, 3000, a.store.poll[0].number);
     answered(&a, SNIB__DONE);
     closed(SUBS);
-    b.may_queue = true;
+    b.acquire.may_queue = true;
     start(&b);
     hears_acquire(CALLERS, "0");
     say(CALLERS, "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
@@ -454,7 +454,7 @@ static void without_the_right_to_subscribe_a_waiter_is_denied(void **state)
         tear_down(state);
         open_store("redis://h");
         struct snib__request rq = request(SNIB__ACQUIRE);
-        rq.may_queue = true;
+        rq.acquire.may_queue = true;
         rq.id[0] = ids[i];
         start(&rq);
         connected(CALLERS);
@@ -463,7 +463,7 @@ static void without_the_right_to_subscribe_a_waiter_is_denied(void **state)
         say(SUBS, "-NOPERM this user has no permissions to access one of the "
                   "channels used as arguments\r\n");
         answered(&rq, SNIB__NOT_APPLIED);
-        assert_int_equal(rq.err, SNIB_ERR_DENIED);
+        assert_int_equal(rq.said.err, SNIB_ERR_DENIED);
     }
 }
 
@@ -471,14 +471,14 @@ static void held_off_until_the_limit_is_a_clean_no(void **state)
 {
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
-    rq.may_queue = true;
+    rq.acquire.may_queue = true;
     rq.limit = snib__after(now, snib__ms(500));
     start(&rq);
     connected(CALLERS);
     say(CALLERS, "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
     pass(500);
     answered(&rq, SNIB__NO);
-    assert_int_equal(rq.err, SNIB_ERR_BUSY);
+    assert_int_equal(rq.said.err, SNIB_ERR_BUSY);
 }
 
 int main(void)

@@ -23,15 +23,15 @@ static void run(void *data, struct snib__request *r)
     if (r->verb == SNIB__RELEASE) {
         assert_int_equal(r->token, 7);
         tell(w, '-', r);
-        r->answer = SNIB__DONE;
+        r->said.answer = SNIB__DONE;
     } else if (strchr(w->held, r->name->safe[0])) {
         tell(w, '?', r);
-        r->answer = SNIB__NO;
-        r->err = SNIB_ERR_BUSY;
+        r->said.answer = SNIB__NO;
+        r->said.err = SNIB_ERR_BUSY;
     } else {
         tell(w, '+', r);
         r->token = 7;
-        r->answer = SNIB__DONE;
+        r->said.answer = SNIB__DONE;
     }
 }
 
@@ -47,7 +47,7 @@ static const char *tries(struct rules *w, const char *held, bool all,
     for (int i = 0; i < 3; i++) {
         r[i].verb = SNIB__ACQUIRE;
         r[i].name = &names[i];
-        r[i].all = all;
+        r[i].batch.all = all;
         snib__rules_batch_run(&c, &r[i]);
     }
     return w->story;
@@ -57,8 +57,8 @@ static void together(struct snib__request r[3])
 {
     memset(r, 0, 3 * sizeof *r);
     for (int i = 0; i < 3; i++) {
-        r[i].batch = 9;
-        r[i].index = (uint8_t)i;
+        r[i].batch.number = 9;
+        r[i].batch.index = (uint8_t)i;
     }
 }
 
@@ -78,10 +78,10 @@ static void what_is_behind_a_refused_one_is_not_looked_at(void **state)
     struct rules w;
     together(r);
     assert_string_equal(tries(&w, "b", false, r), "+a?b");
-    assert_int_equal(r[0].answer, SNIB__DONE);
-    assert_int_equal(r[1].err, SNIB_ERR_BUSY);
-    assert_int_equal(r[2].answer, SNIB__NO);
-    assert_int_equal(r[2].err, SNIB_ERR_CANCELLED);
+    assert_int_equal(r[0].said.answer, SNIB__DONE);
+    assert_int_equal(r[1].said.err, SNIB_ERR_BUSY);
+    assert_int_equal(r[2].said.answer, SNIB__NO);
+    assert_int_equal(r[2].said.err, SNIB_ERR_CANCELLED);
 }
 
 static void all_or_none_gives_back_the_last_first(void **state)
@@ -91,9 +91,9 @@ static void all_or_none_gives_back_the_last_first(void **state)
     struct rules w;
     together(r);
     assert_string_equal(tries(&w, "c", true, r), "+a+b?c-b-a");
-    assert_int_equal(r[0].answer, SNIB__NO);
-    assert_int_equal(r[0].err, SNIB_ERR_CANCELLED);
-    assert_int_equal(r[2].err, SNIB_ERR_BUSY);
+    assert_int_equal(r[0].said.answer, SNIB__NO);
+    assert_int_equal(r[0].said.err, SNIB_ERR_CANCELLED);
+    assert_int_equal(r[2].said.err, SNIB_ERR_BUSY);
 }
 
 static void who_is_alone_or_comes_again_is_judged_alone(void **state)
@@ -113,7 +113,7 @@ static void two_batches_are_two(void **state)
     struct snib__request r[3];
     struct rules w;
     together(r);
-    r[2].batch = 10;
+    r[2].batch.number = 10;
     assert_string_equal(tries(&w, "b", true, r), "+a?b-a+c");
 }
 

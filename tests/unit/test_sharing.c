@@ -107,7 +107,7 @@ static struct snib__request spec(snib__verb verb)
                                   .id = {next_id++, 5},
                                   .limit = SNIB__NEVER,
                                   .background = verb == SNIB__RENEW,
-                                  .timer = {.index = 99}};
+                                  .store.timer = {.index = 99}};
 }
 
 static struct snib__request of(snib__verb verb, const struct snib__request *r)
@@ -149,8 +149,8 @@ static void back(snib__session session, struct snib__request *r, snib__answer a,
 {
     assert_ptr_equal(snib__list_first(&has[session]), &r->link);
     assert_int_equal(count(&has[session]), 1);
-    r->answer = a;
-    r->position = 1;
+    r->said.answer = a;
+    r->said.position = 1;
     snib__blocking_returned(store, session);
     snib__blocking_done(store, at(now_ms), &has[session]);
 }
@@ -166,7 +166,7 @@ static void execute(snib__session session, struct snib__request *r,
 static void expect_answer(struct snib__request *r, snib__answer a)
 {
     assert_ptr_equal(snib__list_first(&out.answered), &r->link);
-    assert_int_equal(r->answer, a);
+    assert_int_equal(r->said.answer, a);
     snib__list_pop(&out.answered);
 }
 
@@ -245,7 +245,7 @@ static void a_batch_is_not_parted(void **state)
     static struct snib__request r[140];
     for (int i = 0; i < 140; i++) {
         r[i] = spec(SNIB__ACQUIRE);
-        r[i].batch = i >= 120 && i < 135 ? 7 : 0;
+        r[i].batch.number = i >= 120 && i < 135 ? 7 : 0;
         start(&r[i], 0);
     }
     assert_int_equal(take(callers, 0), 135);
@@ -272,7 +272,7 @@ static void a_cancel_of_the_background_waits_for_its_acquire(void **state)
         execute(background, &x, SNIB__DONE, 3);
         if (first[i] == SNIB__QUEUED) {
             expect_answer(&r, SNIB__NO);
-            assert_int_equal(r.err, SNIB_ERR_CANCELLED);
+            assert_int_equal(r.said.err, SNIB_ERR_CANCELLED);
         }
         expect_answer(&x, SNIB__DONE);
         expect_nothing();
@@ -413,7 +413,7 @@ static void what_was_not_executed_is_cancelled_without_the_library(void **state)
     start(&r, 0);
     start(&x, 1);
     expect_answer(&r, SNIB__NO);
-    assert_int_equal(r.err, SNIB_ERR_CANCELLED);
+    assert_int_equal(r.said.err, SNIB_ERR_CANCELLED);
     expect_answer(&x, SNIB__DONE);
     expect_nothing();
     assert_int_equal(st->due(store).ns, INT64_MAX);
@@ -447,7 +447,7 @@ static void what_may_be_there_is_cancelled_by_the_library(void **state)
         r = spec(SNIB__ACQUIRE);
         x = of(SNIB__CANCEL, &r);
         r.resent = i == 0;
-        r.placed = i == 1;
+        r.acquire.placed = i == 1;
         x.token = i == 2; /* a prior grant has to be ended, too */
         start(&r, 0);
         start(&x, 1);
@@ -495,7 +495,7 @@ static void what_no_worker_came_to_is_answered_at_its_limit(void **state)
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
         static struct snib__request r;
         r = spec(verbs[i]);
-        r.reterr = &error;
+        r.said.reterr = &error;
         r.limit = at(300);
         start(&r, 100);
         assert_int_equal(st->due(store).ns, at(300).ns);
@@ -503,7 +503,7 @@ static void what_no_worker_came_to_is_answered_at_its_limit(void **state)
         assert_true(snib__list_empty(&out.answered));
         tick(300);
         expect_answer(&r, SNIB__NOT_APPLIED);
-        assert_int_equal(r.err, SNIB_ERR_UNREACHABLE);
+        assert_int_equal(r.said.err, SNIB_ERR_UNREACHABLE);
         assert_string_equal(error.text, "no answer from the server for 300 ms");
         assert_false(snib__blocking_waits(store, callers));
         assert_int_equal(st->due(store).ns, INT64_MAX);
@@ -529,8 +529,8 @@ static void a_limit_that_moves_counts_as_it_is_then(void **state)
     assert_int_equal(st->due(store).ns, at(500).ns);
     assert_false(snib__blocking_runs(store, &r)); /* nobody has it yet */
     assert_int_equal(take(callers, 200), 1);
-    assert_int_equal(r.patience.ns, at(500).ns);
-    assert_false(r.impatient);
+    assert_int_equal(r.exec.patience.ns, at(500).ns);
+    assert_false(r.exec.impatient);
     tick(600); /* a worker has it: its answer counts */
     assert_true(snib__list_empty(&out.answered));
     assert_true(snib__blocking_runs(store, &r));
@@ -546,7 +546,7 @@ static void no_limit_ends_what_may_be_there(void **state)
     r[0] = spec(SNIB__ACQUIRE);
     r[0].resent = true;
     r[1] = spec(SNIB__ACQUIRE);
-    r[1].placed = true;
+    r[1].acquire.placed = true;
     r[2] = spec(SNIB__RELEASE);
     r[3] = spec(SNIB__CANCEL);
     r[4] = spec(SNIB__RENEW);
@@ -693,13 +693,13 @@ static void some_start(struct claim *c, int64_t now)
 static void heard(struct snib__request *r)
 {
     struct claim *c = claim_of(r);
-    if (r->answer == SNIB__QUEUED) {
+    if (r->said.answer == SNIB__QUEUED) {
         return;
     }
     if (r == &c->acquire) {
         c->acquire_due = false;
         if (c->is == ASKS) {
-            c->is = r->answer == SNIB__DONE ? HOLDS : NEW;
+            c->is = r->said.answer == SNIB__DONE ? HOLDS : NEW;
         }
     } else if (r == &c->renew) {
         c->renew_due = false;
@@ -743,11 +743,11 @@ static void some_work(snib__session k, int64_t now)
                                             : 3;
         assert_true(step >= c->executed); /* the order of the starts */
         c->executed = step;
-        r->err = SNIB_ERR_OK;
-        r->answer = step == 1         ? of_acquire[dice(&seed) % 4]
-                    : dice(&seed) % 4 ? SNIB__DONE
-                                      : SNIB__PENDING;
-        r->position = 1;
+        r->said.err = SNIB_ERR_OK;
+        r->said.answer = step == 1         ? of_acquire[dice(&seed) % 4]
+                         : dice(&seed) % 4 ? SNIB__DONE
+                                           : SNIB__PENDING;
+        r->said.position = 1;
     }
     inside[k] = false;
     snib__blocking_returned(store, k);

@@ -18,7 +18,7 @@ static void fresh(struct asked *a, snib__verb verb, int name)
     a->r = (struct snib__request){.verb = verb,
                                   .name = &oracle.name[name],
                                   .text = words,
-                                  .permits = 1,
+                                  .acquire.permits = 1,
                                   .lease = snib__ms(5000)};
     a->r.id[0] = one_in(9) ? 7 : ++w.ids;
     a->r.id[1] = ++w.ids;
@@ -62,9 +62,11 @@ static void relate(struct snib__request *r, const struct asked *other)
     }
     r->name = other->r.name;
     if (one_in(2)) {
-        memcpy(r->upgrade_of, other->r.id, sizeof r->upgrade_of);
-        r->kind =
-            other->r.kind == SNIB_KIND_READ ? SNIB_KIND_WRITE : SNIB_KIND_READ;
+        memcpy(r->acquire.upgrade_of, other->r.id,
+               sizeof r->acquire.upgrade_of);
+        r->acquire.kind = other->r.acquire.kind == SNIB_KIND_READ
+                              ? SNIB_KIND_WRITE
+                              : SNIB_KIND_READ;
     } else {
         r->token = other->r.token; /* a yield */
     }
@@ -75,14 +77,15 @@ static void fill_acquire(struct asked *a, int client)
     const struct asked *other = own_claim(client);
     fresh(a, SNIB__ACQUIRE, any_name());
     struct snib__request *r = &a->r;
-    r->kind = w.kind[below(KINDS)];
-    r->permits = (uint32_t)ANY_OF(1, 1, 0, 2, w.few ? 2 : 3, w.few ? 2 : 5);
-    r->capacity = one_in(2) ? (uint32_t)ANY_OF(1, 3, 4) : 0;
-    r->may_queue = !one_in(4);
+    r->acquire.kind = w.kind[below(KINDS)];
+    r->acquire.permits =
+        (uint32_t)ANY_OF(1, 1, 0, 2, w.few ? 2 : 3, w.few ? 2 : 5);
+    r->acquire.capacity = one_in(2) ? (uint32_t)ANY_OF(1, 3, 4) : 0;
+    r->acquire.may_queue = !one_in(4);
     r->lease = snib__ms(ANY_OF(20, 200, 1000, 2999, w.calm ? 900 : 9000));
-    r->rank = (int8_t)ANY_OF(0, 0, 0, 0, 1, -1);
-    r->delay = snib__ms(one_in(6) ? 400 : 0);
-    r->reserve = (uint32_t)ANY_OF(0, 0, 1, 31, 32);
+    r->acquire.rank = (int8_t)ANY_OF(0, 0, 0, 0, 1, -1);
+    r->acquire.delay = snib__ms(one_in(6) ? 400 : 0);
+    r->acquire.reserve = (uint32_t)ANY_OF(0, 0, 1, 31, 32);
     r->floor = one_in(12) && !w.restores ? some_floor() : 0;
     relate(r, other);
 }
@@ -97,9 +100,9 @@ static void acquire_some(int client)
         struct asked *a = &w.asked[i];
         if (a->client == client && !a->used && !a->unsure) {
             fill_acquire(a, client);
-            a->r.batch = want > 1 ? batch : 0;
-            a->r.all = all;
-            a->r.index = (uint8_t)n;
+            a->r.batch.number = want > 1 ? batch : 0;
+            a->r.batch.all = all;
+            a->r.batch.index = (uint8_t)n;
             a->was = a->r;
             v[n++] = a;
         }
@@ -113,7 +116,7 @@ static void ask_again(struct asked *a, bool resent)
 {
     struct asked *one = a;
     a->r.token = resent || one_in(2) ? a->was.token : a->r.token;
-    a->r.batch = 0;
+    a->r.batch.number = 0;
     a->r.resent = resent;
     ask(&w.client[a->client], &one, 1);
 }
@@ -130,11 +133,11 @@ static void end_or_renew(struct asked *a, int client, bool resent)
     struct snib__request *r = &one->r;
     memcpy(r->id, a->r.id, sizeof r->id);
     r->name = a->r.name;
-    r->kind = a->r.kind;
+    r->acquire.kind = a->r.acquire.kind;
     r->lease = snib__ms(ANY_OF(1, 500, 3000, w.calm ? 900 : 8000));
     r->token = r->verb == SNIB__CANCEL && one_in(2) ? 0 : token;
-    r->only_asks = one_in(4);
-    r->listen = one_in(2);
+    r->renew.only_asks = one_in(4);
+    r->renew.listen = one_in(2);
     r->resent = resent || one_in(3);
     ask(&w.client[client], &one, 1);
 }
@@ -145,10 +148,10 @@ static void ask_other(int client)
     fresh(one, one_in(3) ? SNIB__FORCE : SNIB__PARAMS, any_name());
     struct snib__request *r = &one->r;
     r->text = r->verb == SNIB__FORCE && one_in(4) ? NULL : r->text;
-    r->op = (uint8_t)below(SNIB__PARAMS_OPEN + 1);
-    r->amount = r->op == SNIB__PARAMS_ADD
-                    ? ANY_OF(-3, -1, 0, 1, 2, SNIB_PERMITS_MAX)
-                    : ANY_OF(0, 1, 2, 3, 5);
+    r->params.op = (uint8_t)below(SNIB__PARAMS_OPEN + 1);
+    r->params.amount = r->params.op == SNIB__PARAMS_ADD
+                           ? ANY_OF(-3, -1, 0, 1, 2, SNIB_PERMITS_MAX)
+                           : ANY_OF(0, 1, 2, 3, 5);
     ask(&w.client[client], &one, 1);
 }
 
@@ -165,7 +168,7 @@ static void go_on(int client)
             end_or_renew(a, client, true);
         }
     } else if (!a->holds && !one_in(5)) {
-        a->r.may_queue = a->r.may_queue && !one_in(20);
+        a->r.acquire.may_queue = a->r.acquire.may_queue && !one_in(20);
         ask_again(a, false);
     } else {
         end_or_renew(a, one_in(20) ? client : a->client, false);

@@ -11,8 +11,8 @@ static void a_row_of_another_layout_is_refused_in_words(void **state)
             sizeof row);
     start(0, &r);
     assert_int_equal(decide(0), SNIB__SNAPSHOT_ANSWERED);
-    assert_int_equal(r.answer, SNIB__NOT_APPLIED);
-    assert_int_equal(r.err, SNIB_ERR_CONFIG);
+    assert_int_equal(r.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_CONFIG);
     assert_non_null(strstr(w.error.text, "has layout 2, this snib knows 1"));
 }
 
@@ -23,8 +23,8 @@ static void what_is_no_token_is_refused_until_force_mends_it(void **state)
     spoil(NULL, SNIB__KEY_FLOOR);
     start(0, &r);
     assert_int_equal(decide(0), SNIB__SNAPSHOT_ANSWERED);
-    assert_int_equal(r.answer, SNIB__NOT_APPLIED);
-    assert_int_equal(r.err, SNIB_ERR_CORRUPT);
+    assert_int_equal(r.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_CORRUPT);
     assert_non_null(strstr(w.error.text, "force-release"));
     start(0, &force);
     assert_int_equal(decide(0), SNIB__SNAPSHOT_FETCH); /* the highest token */
@@ -32,7 +32,7 @@ static void what_is_no_token_is_refused_until_force_mends_it(void **state)
     assert_true(write_it(0));
     assert_int_equal(floor_in(&w.table), 0);
     do_all(0, &r);
-    assert_int_equal(r.answer, SNIB__DONE);
+    assert_int_equal(r.said.answer, SNIB__DONE);
 }
 
 static void a_clock_beyond_the_range_of_tokens_is_refused(void **state)
@@ -42,8 +42,8 @@ static void a_clock_beyond_the_range_of_tokens_is_refused(void **state)
     w.now = INT64_C(8900000000000000000); /* the year 2252 */
     start(0, &r);
     assert_int_equal(decide(0), SNIB__SNAPSHOT_ANSWERED);
-    assert_int_equal(r.answer, SNIB__NOT_APPLIED);
-    assert_int_equal(r.err, SNIB_ERR_CONFIG);
+    assert_int_equal(r.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_CONFIG);
     assert_string_equal(w.error.text,
                         "the store's clock is beyond the range of tokens");
 }
@@ -58,17 +58,17 @@ static void one_that_cannot_be_sends_each_by_itself(void **state)
     spoil(&name_b, SNIB__KEY_LOCK);
     snib__snapshot_begin(&w.s[0], both, 2);
     assert_int_equal(decide(0), SNIB__SNAPSHOT_APART);
-    assert_int_equal(good.answer, SNIB__PENDING);
+    assert_int_equal(good.said.answer, SNIB__PENDING);
     assert_int_equal(good.token, 0);
     do_all(0, &good);
     do_all(0, &bad);
-    assert_int_equal(good.answer, SNIB__DONE);
-    assert_int_equal(bad.answer, SNIB__NOT_APPLIED);
-    assert_int_equal(bad.err, SNIB_ERR_CORRUPT);
+    assert_int_equal(good.said.answer, SNIB__DONE);
+    assert_int_equal(bad.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(bad.said.err, SNIB_ERR_CORRUPT);
     force.name = &name_b;
     do_all(0, &force); /* the floor is a token: only the lock row is mended */
     do_all(0, &bad);
-    assert_int_equal(bad.answer, SNIB__DONE);
+    assert_int_equal(bad.said.answer, SNIB__DONE);
 }
 
 static void without_memory_nothing_is_applied(void **state)
@@ -76,7 +76,7 @@ static void without_memory_nothing_is_applied(void **state)
     struct snib__request r = acquire(1);
     int failed = 0;
     (void)state;
-    for (int nth = 1; nth < 20 && r.answer != SNIB__DONE; nth++) {
+    for (int nth = 1; nth < 20 && r.said.answer != SNIB__DONE; nth++) {
         end_world(NULL);
         begin_world(NULL);
         r = acquire(1);
@@ -86,8 +86,8 @@ static void without_memory_nothing_is_applied(void **state)
         snib__mem_fail_at(0, false);
         if (todo == SNIB__SNAPSHOT_ANSWERED) {
             failed++;
-            assert_int_equal(r.answer, SNIB__NOT_APPLIED);
-            assert_int_equal(r.err, SNIB_ERR_NOMEM);
+            assert_int_equal(r.said.answer, SNIB__NOT_APPLIED);
+            assert_int_equal(r.said.err, SNIB_ERR_NOMEM);
             assert_int_equal(r.token, 0); /* as it was asked */
             assert_string_equal(w.error.text, snib_err_text(SNIB_ERR_NOMEM));
             assert_int_equal(w.s[0].guards, 0);
@@ -96,7 +96,7 @@ static void without_memory_nothing_is_applied(void **state)
         }
     }
     assert_true(failed >= 3); /* the claim, the guards, their bytes */
-    assert_int_equal(r.answer, SNIB__DONE);
+    assert_int_equal(r.said.answer, SNIB__DONE);
 }
 
 int main(void)

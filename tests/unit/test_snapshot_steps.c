@@ -15,7 +15,7 @@ static void a_free_lock_is_acquired_by_one_fetch_and_one_write(void **state)
     assert_int_equal(guards(0, SNIB__KEY_FLOOR, SNIB__GUARD_KEEP), 1);
     assert_true(write_it(0));
     snib__snapshot_written(&w.s[0]);
-    assert_int_equal(r.answer, SNIB__DONE);
+    assert_int_equal(r.said.answer, SNIB__DONE);
 }
 
 static void the_lease_counts_from_before_the_fetch(void **state)
@@ -24,13 +24,13 @@ static void the_lease_counts_from_before_the_fetch(void **state)
     snib_instant sent = client_clock();
     (void)state;
     do_all(0, &r);
-    assert_int_equal(r.valid_from.ns, sent.ns);
-    assert_int_equal(r.left.ns, 10 * SECOND);
+    assert_int_equal(r.said.valid_from.ns, sent.ns);
+    assert_int_equal(r.said.left.ns, 10 * SECOND);
     struct snib__request renew = of(SNIB__RENEW, &r);
     w.now += 5 * SECOND;
     sent = client_clock();
     do_all(0, &renew);
-    assert_int_equal(renew.valid_from.ns, sent.ns);
+    assert_int_equal(renew.said.valid_from.ns, sent.ns);
 }
 
 static void a_token_has_the_fraction_of_the_millisecond(void **state)
@@ -62,13 +62,13 @@ static void who_asks_says_how_it_is_notified_by_now(void **state)
     (void)state;
     do_all(0, &r);
     struct snib__request renew = of(SNIB__RENEW, &r);
-    renew.only_asks = true;
+    renew.renew.only_asks = true;
     start(0, &renew);
     assert_int_equal(decide(0), SNIB__SNAPSHOT_ANSWERED);
-    renew.listen = true;
+    renew.renew.listen = true;
     snprintf(w.s[0].notifier, sizeof w.s[0].notifier, "another");
     do_all(0, &renew);
-    assert_int_equal(renew.answer, SNIB__DONE);
+    assert_int_equal(renew.said.answer, SNIB__DONE);
     const struct row *row =
         row_of(&w.table, &(struct snib__key){SNIB__KEY_CLAIM, &name, {1, 8}});
     assert_string_equal(claim_in(row, &about, &size).notifier, "another");
@@ -94,11 +94,11 @@ static void a_try_that_is_refused_writes_nothing(void **state)
     struct snib__request r = acquire(1), try = acquire(2);
     (void)state;
     do_all(0, &r);
-    try.may_queue = false;
+    try.acquire.may_queue = false;
     start(1, &try);
     assert_int_equal(decide(1), SNIB__SNAPSHOT_ANSWERED);
-    assert_int_equal(try.answer, SNIB__NO);
-    assert_int_equal(try.err, SNIB_ERR_BUSY);
+    assert_int_equal(try.said.answer, SNIB__NO);
+    assert_int_equal(try.said.err, SNIB_ERR_BUSY);
     assert_int_equal(w.s[1].guards, 0);
 }
 
@@ -109,7 +109,7 @@ static void an_arrival_behind_a_waiter_disturbs_no_release(void **state)
     struct snib__request r = acquire(1), second = acquire(2),
                          third = acquire(3);
     (void)state;
-    r.rank = -1; /* a holder has left the queue, whatever its rank */
+    r.acquire.rank = -1; /* a holder has left the queue, whatever its rank */
     do_all(0, &r);
     do_all(1, &second);
     struct snib__request release = of(SNIB__RELEASE, &r);
@@ -117,7 +117,7 @@ static void an_arrival_behind_a_waiter_disturbs_no_release(void **state)
     do_all(1, &third);
     assert_true(write_it(0));
     snib__snapshot_written(&w.s[0]);
-    assert_int_equal(release.answer, SNIB__DONE);
+    assert_int_equal(release.said.answer, SNIB__DONE);
     assert_int_equal(w.s[0].tolds, 1);
     assert_int_equal(w.s[0].told[0].request[0], 2);
     assert_string_equal(w.s[0].told[0].notifier, "notifier 1");
@@ -132,10 +132,10 @@ static void an_arrival_meets_the_release_of_a_lock_without_waiters(void **state)
     struct snib__request release = of(SNIB__RELEASE, &r);
     half(0, &release);
     do_all(1, &second);
-    assert_int_equal(second.answer, SNIB__QUEUED);
+    assert_int_equal(second.said.answer, SNIB__QUEUED);
     assert_false(write_it(0));
     finish_again(0);
-    assert_int_equal(release.answer, SNIB__DONE);
+    assert_int_equal(release.said.answer, SNIB__DONE);
     assert_int_equal(w.s[0].tolds, 1);
     assert_int_equal(w.s[0].told[0].request[0], 2);
 }
@@ -150,7 +150,7 @@ static void a_release_meets_the_arrival_that_saw_its_grant(void **state)
     do_all(0, &release);
     assert_false(write_it(1));
     finish_again(1);
-    assert_int_equal(second.answer, SNIB__DONE);
+    assert_int_equal(second.said.answer, SNIB__DONE);
 }
 
 static void one_of_higher_rank_conflicts_with_all_that_look(void **state)
@@ -162,7 +162,7 @@ static void one_of_higher_rank_conflicts_with_all_that_look(void **state)
     do_all(1, &second);
     struct snib__request release = of(SNIB__RELEASE, &r);
     half(0, &release);
-    first.rank = 1;
+    first.acquire.rank = 1;
     do_all(1, &first);
     assert_false(write_it(0));
     finish_again(0);
@@ -182,7 +182,7 @@ static void a_holder_that_renews_is_not_dropped(void **state)
     assert_true(write_it(0));
     assert_false(write_it(1));
     finish_again(1);
-    assert_int_equal(second.answer, SNIB__QUEUED);
+    assert_int_equal(second.said.answer, SNIB__QUEUED);
 }
 
 /* It keeps its rank while it is silent. One that queues ahead of it meanwhile
@@ -192,8 +192,8 @@ static void an_unresponsive_waiter_comes_back_behind_who_is_ahead(void **state)
     struct snib__request reader = acquire(1), writer = acquire(2);
     struct snib__request passing = acquire(3), ahead = acquire(4);
     (void)state;
-    reader.kind = passing.kind = SNIB_KIND_READ;
-    writer.rank = -1;
+    reader.acquire.kind = passing.acquire.kind = SNIB_KIND_READ;
+    writer.acquire.rank = -1;
     do_all(0, &reader);
     do_all(1, &writer);
     w.now += 4 * SECOND;
@@ -204,11 +204,11 @@ static void an_unresponsive_waiter_comes_back_behind_who_is_ahead(void **state)
     half(0, &ahead); /* the reader still holds */
     w.now += 2 * SECOND;
     half(1, &writer); /* it does not */
-    assert_int_equal(writer.answer, SNIB__DONE);
+    assert_int_equal(writer.said.answer, SNIB__DONE);
     assert_true(write_it(0));
     assert_false(write_it(1));
     finish_again(1);
-    assert_int_equal(writer.answer, SNIB__QUEUED);
+    assert_int_equal(writer.said.answer, SNIB__QUEUED);
     assert_int_equal(w.s[1].told[0].request[0], 4);
 }
 
@@ -219,8 +219,8 @@ static void a_party_that_comes_back_is_not_overlooked(void **state)
     struct snib__request r = acquire(1), one = acquire(2), two = acquire(3);
     (void)state;
     do_all(0, &r);
-    one.kind = two.kind = SNIB_KIND_BARRIER;
-    one.permits = two.permits = 2;
+    one.acquire.kind = two.acquire.kind = SNIB_KIND_BARRIER;
+    one.acquire.permits = two.acquire.permits = 2;
     do_all(1, &one);
     do_all(1, &two);
     w.now += 4 * SECOND;
@@ -228,7 +228,7 @@ static void a_party_that_comes_back_is_not_overlooked(void **state)
     struct snib__request release = of(SNIB__RELEASE, &r);
     half(0, &release);
     do_all(1, &two);
-    assert_int_equal(two.answer, SNIB__QUEUED);
+    assert_int_equal(two.said.answer, SNIB__QUEUED);
     assert_false(write_it(0));
     finish_again(0);
     assert_int_equal(w.s[0].tolds, 2);
@@ -248,12 +248,12 @@ static void a_conflict_gives_back_what_was_asked(void **state)
     snib__snapshot_again(&w.s[0]);
     assert_int_equal(yield.token, r.token);
     assert_int_equal(yield.floor, 5);
-    assert_int_equal(yield.answer, SNIB__PENDING);
+    assert_int_equal(yield.said.answer, SNIB__PENDING);
     assert_int_equal(decide(0), SNIB__SNAPSHOT_WRITE);
-    assert_int_equal(yield.answer, SNIB__QUEUED); /* the other was first */
+    assert_int_equal(yield.said.answer, SNIB__QUEUED); /* the other was first */
     start(0, &yield);
     snib__snapshot_again(&w.s[0]);
-    assert_int_equal(yield.answer, SNIB__QUEUED); /* it was a poll */
+    assert_int_equal(yield.said.answer, SNIB__QUEUED); /* it was a poll */
 }
 
 /* -- what gets lost -------------------------------------------------------- */
@@ -267,12 +267,12 @@ static void after_a_lost_reply_a_claim_is_found_by_its_id(void **state)
     token = r.token;
     assert_true(write_it(0));
     snib__snapshot_lost(&w.s[0]);
-    assert_int_equal(r.answer, SNIB__UNKNOWN);
-    assert_int_equal(r.err, SNIB_ERR_UNKNOWN);
+    assert_int_equal(r.said.answer, SNIB__UNKNOWN);
+    assert_int_equal(r.said.err, SNIB_ERR_UNKNOWN);
     assert_int_equal(r.token, 0);
     again.resent = true;
     do_all(0, &again);
-    assert_int_equal(again.answer, SNIB__DONE);
+    assert_int_equal(again.said.answer, SNIB__DONE);
     assert_int_equal(again.token, token);
 }
 
@@ -287,10 +287,10 @@ static void a_late_copy_of_what_was_cancelled_does_nothing(void **state)
     snib__snapshot_lost(&w.s[0]);
     cancel.resent = true;
     do_all(0, &cancel);
-    assert_int_equal(cancel.answer, SNIB__DONE);
+    assert_int_equal(cancel.said.answer, SNIB__DONE);
     assert_false(apply(&w.table, &late, (snib_instant){w.now}));
     w.now += 11 * SECOND; /* the tombstone is gone */
-    count.op = SNIB__PARAMS_OPEN;
+    count.params.op = SNIB__PARAMS_OPEN;
     do_all(0, &count);
     assert_null(
         row_of(&w.table, &(struct snib__key){SNIB__KEY_CLAIM, &name, {1, 8}}));
@@ -309,14 +309,14 @@ static void a_try_meets_the_late_copy_of_itself_that_queues(void **state)
     do_all(1, &first);
     half(1, &late);
     w.now += 2 * SECOND;
-    try.may_queue = false;
+    try.acquire.may_queue = false;
     try.resent = true;
     half(0, &try); /* on the way the lock is granted to `first` */
-    assert_int_equal(try.answer, SNIB__NO);
+    assert_int_equal(try.said.answer, SNIB__NO);
     assert_true(write_it(1));
     assert_false(write_it(0));
     finish_again(0);
-    assert_int_equal(try.answer, SNIB__NO);
+    assert_int_equal(try.said.answer, SNIB__NO);
     assert_null(
         row_of(&w.table, &(struct snib__key){SNIB__KEY_CLAIM, &name, {2, 9}}));
 }
@@ -329,7 +329,7 @@ static void a_client_that_was_frozen_begins_anew(void **state)
     w.now += 11 * SECOND;
     assert_false(write_it(0));
     finish_again(0);
-    assert_int_equal(r.answer, SNIB__DONE);
+    assert_int_equal(r.said.answer, SNIB__DONE);
 }
 
 static void nothing_is_written_to_a_restored_backup(void **state)
@@ -349,8 +349,8 @@ static void nothing_is_written_to_a_restored_backup(void **state)
     do_all(1, &second);
     assert_false(write_it(0));
     finish_again(0);
-    assert_int_equal(second.answer, SNIB__DONE);
-    assert_int_equal(third.answer, SNIB__QUEUED);
+    assert_int_equal(second.said.answer, SNIB__DONE);
+    assert_int_equal(third.said.answer, SNIB__QUEUED);
 }
 
 /* -- what is fetched ------------------------------------------------------- */
@@ -363,7 +363,7 @@ static void a_queue_that_was_cut_is_fetched_whole_where_it_matters(void **state)
     for (int i = 0; i < 20; i++) {
         q[i] = acquire((uint64_t)i + 10);
         do_all(1, &q[i]);
-        assert_int_equal(q[i].position, i + 1);
+        assert_int_equal(q[i].said.position, i + 1);
     }
     struct snib__request release = of(SNIB__RELEASE, &r);
     do_all(0, &release); /* the first waiter is all that it looks at */
@@ -374,7 +374,7 @@ static void a_queue_that_was_cut_is_fetched_whole_where_it_matters(void **state)
     assert_int_equal(decide(0), SNIB__SNAPSHOT_FETCH);
     assert_int_equal(w.s[0].waiters, UINT32_MAX);
     assert_int_equal(decide(0), SNIB__SNAPSHOT_WRITE);
-    assert_int_equal(last.answer, SNIB__DONE);
+    assert_int_equal(last.said.answer, SNIB__DONE);
 }
 
 static void claims_that_do_not_wait_are_not_of_the_queue(void **state)
@@ -399,7 +399,7 @@ an_arrival_ahead_of_waiters_that_were_not_fetched_says_so(void **state)
     struct snib__request r = acquire(1), first = acquire(2), low = acquire(3);
     struct snib__request middle = acquire(4), behind = acquire(5);
     (void)state;
-    low.rank = behind.rank = -1;
+    low.acquire.rank = behind.acquire.rank = -1;
     do_all(0, &r);
     do_all(0, &first);
     do_all(0, &low);
@@ -417,8 +417,8 @@ static void a_lock_row_is_made_from_the_floor_of_that_moment(void **state)
 {
     struct snib__request size = verb(SNIB__PARAMS, 1), r = acquire(2);
     (void)state;
-    size.op = SNIB__PARAMS_SIZE;
-    size.amount = 3;
+    size.params.op = SNIB__PARAMS_SIZE;
+    size.params.amount = 3;
     half(0, &size);
     do_all(1, &r);
     struct snib__request release = of(SNIB__RELEASE, &r);
@@ -438,8 +438,8 @@ static void the_highest_token_is_asked_for_only_when_it_matters(void **state)
     assert_int_equal(decide(0), SNIB__SNAPSHOT_FETCH);
     assert_true(w.s[0].want_highest);
     assert_int_equal(decide(0), SNIB__SNAPSHOT_ANSWERED);
-    assert_int_equal(r.answer, SNIB__NOT_APPLIED);
-    assert_int_equal(r.err, SNIB_ERR_USAGE);
+    assert_int_equal(r.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_USAGE);
 }
 
 int main(void)

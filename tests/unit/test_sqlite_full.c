@@ -25,7 +25,7 @@ static void disk_full_changes_nothing_and_passes(void **state)
         snprintf(text[i], sizeof text[i], "full-%d", i);
         names[i] = name_of(text[i]);
         r[i] = acquire(0, &names[i]);
-        if (r[i].answer != SNIB__DONE) {
+        if (r[i].said.answer != SNIB__DONE) {
             full = i;
         }
         if (i == 20) { /* somebody else fills the disk */
@@ -38,15 +38,15 @@ static void disk_full_changes_nothing_and_passes(void **state)
         }
     }
     assert_true(full > 20);
-    assert_int_equal(r[full].answer, SNIB__NOT_APPLIED);
-    assert_int_equal(r[full].err, SNIB_ERR_STORE);
-    assert_non_null(strstr(r[full].reterr->text, "no space"));
+    assert_int_equal(r[full].said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(r[full].said.err, SNIB_ERR_STORE);
+    assert_non_null(strstr(r[full].said.reterr->text, "no space"));
     for (int i = 0; i < full; i++) { /* all are there, and readable */
         assert_int_equal(look(0, &names[i], SNIB__ROW_HOLDER, NULL), 1);
     }
     assert_int_equal(look(0, &names[full], SNIB__ROW_HOLDER, NULL), 0);
     unlink(big);
-    r[full].answer = SNIB__PENDING;
+    r[full].said.answer = SNIB__PENDING;
     r[full].token = 0;
     assert_int_equal(run(0, &r[full]), SNIB__DONE);
     assert_int_equal(end(0, &r[0]), SNIB__DONE);

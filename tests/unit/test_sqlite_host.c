@@ -106,7 +106,7 @@ static const struct finding *consult(const char *check)
     struct snib__rec rec;
     int n = 0;
     snib__buf_init(&b, 1 << 20);
-    r.result = &b;
+    r.said.result = &b;
     assert_int_equal(run(0, &r), SNIB__DONE);
     snib__rec_begin(&rec, snib__buf_bytes(&b), snib__buf_size(&b));
     while (snib__rec_next_row(&rec)) {
@@ -159,7 +159,7 @@ static void the_doctor_names_the_file_before_anything_of_it(void **state)
     char check[40] = "";
     open_peers(1);
     snib__buf_init(&b, 1 << 20);
-    r.result = &b;
+    r.said.result = &b;
     assert_int_equal(run(0, &r), SNIB__DONE);
     snib__rec_begin(&rec, snib__buf_bytes(&b), snib__buf_size(&b));
     assert_true(snib__rec_next_row(&rec));

@@ -67,7 +67,7 @@ static void assert_whole(size_t size)
 static void hold_detached(const struct snib__name *n)
 {
     open_peers(1);
-    assert_int_equal(acquire(0, n).answer, SNIB__DONE);
+    assert_int_equal(acquire(0, n).said.answer, SNIB__DONE);
     self_of(0)->db.frames_max = 1; /* nothing of it is in the -wal only     */
     snib__db_empty_wal(&self_of(0)->db);
     close_peer(0);
@@ -77,7 +77,7 @@ static void assert_held(const struct snib__name *n)
 {
     open_peers(1);
     assert_int_equal(look(0, n, SNIB__ROW_HOLDER, NULL), 1);
-    assert_int_equal(attempt(0, n, SNIB_KIND_WRITE).answer, SNIB__NO);
+    assert_int_equal(attempt(0, n, SNIB_KIND_WRITE).said.answer, SNIB__NO);
     close_peer(0);
 }
 
@@ -110,12 +110,12 @@ static void a_journal_beside_a_holder_keeps_nobody_out(void **state)
     struct snib__name n = name_of("held");
     (void)state;
     open_peers(1);
-    assert_int_equal(acquire(0, &n).answer, SNIB__DONE);
+    assert_int_equal(acquire(0, &n).said.answer, SNIB__DONE);
     size_t size = write_journal(0, victim);
     kit.peer[1] = (struct peer){.client = {1, 2}};
     kit.peer[1].inst = open_file(&kit.peer[1]);
     assert_non_null(kit.peer[1].inst);
-    assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).answer, SNIB__NO);
+    assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).said.answer, SNIB__NO);
     assert_whole(size);
 }
 
@@ -257,7 +257,7 @@ static int open_with_calls(int count)
     put_call("open", (void (*)(void))counted_open, &real_open);
     put_call("ftruncate", (void (*)(void))counted_cut, &real_cut);
     open_peers(1);
-    return acquire(0, &n).answer == SNIB__DONE ? 0 : 9;
+    return acquire(0, &n).said.answer == SNIB__DONE ? 0 : 9;
 }
 
 static void who_is_killed_as_he_makes_the_file_leaves_it_usable(void **state)
@@ -271,7 +271,7 @@ static void who_is_killed_as_he_makes_the_file_leaves_it_usable(void **state)
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
         open_peers(1);
-        assert_int_equal(acquire(0, &n).answer, SNIB__DONE);
+        assert_int_equal(acquire(0, &n).said.answer, SNIB__DONE);
         remove_dir(state);
         assert_int_equal(fresh_names(state), 0);
     }
@@ -305,7 +305,7 @@ static void a_part_of_the_first_page_is_used_or_told(void **state)
         write_journal(0, victim);
         if (parts[i].used) {
             open_peers(1);
-            assert_int_equal(acquire(0, &n).answer, SNIB__DONE);
+            assert_int_equal(acquire(0, &n).said.answer, SNIB__DONE);
         } else {
             refused(path, SNIB_ERR_CONFIG, "is not a lock file of snib, or");
         }

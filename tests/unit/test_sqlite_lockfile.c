@@ -397,11 +397,11 @@ static void damage_is_reported_as_corrupt(void **state)
     (void)state;
     open_peers(1);
     struct snib__request a = acquire(0, &n);
-    assert_int_equal(a.answer, SNIB__DONE);
+    assert_int_equal(a.said.answer, SNIB__DONE);
     sql("DROP TABLE lock");
     struct snib__request v = turn_into(&a, SNIB__RENEW);
     assert_int_equal(run(0, &v), SNIB__NOT_APPLIED);
-    assert_int_equal(v.err, SNIB_ERR_CORRUPT);
+    assert_int_equal(v.said.err, SNIB_ERR_CORRUPT);
 }
 
 static void removed_file_is_noticed(void **state)
@@ -413,8 +413,8 @@ static void removed_file_is_noticed(void **state)
     assert_int_equal(unlink(path), 0);
     struct snib__request v = turn_into(&a, SNIB__RENEW);
     assert_int_equal(run(0, &v), SNIB__NOT_APPLIED);
-    assert_int_equal(v.err, SNIB_ERR_STORE);
-    assert_non_null(strstr(v.reterr->text, "removed or replaced"));
+    assert_int_equal(v.said.err, SNIB_ERR_STORE);
+    assert_non_null(strstr(v.said.reterr->text, "removed or replaced"));
 }
 
 /* What failed is named, not what the connection did well after it. */
@@ -439,15 +439,15 @@ static void numbers_out_of_range_do_not_carry_sums_over(void **state)
     sql("INSERT INTO lock(name, token, shares) "
         "VALUES(CAST('n' AS BLOB), 1, 9223372036854775807)");
     struct snib__request r = ask(0, &n, SNIB_KIND_READ);
-    assert_int_equal(r.answer, SNIB__DONE);
-    assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).answer, SNIB__NO);
+    assert_int_equal(r.said.answer, SNIB__DONE);
+    assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).said.answer, SNIB__NO);
     assert_int_equal(end(0, &r), SNIB__DONE);
     sql("INSERT INTO claim(name, request, client, kind, permits, holds, state, "
         "lease, until, delay, rank) VALUES(CAST('n' AS BLOB), x'00', x'00', 1, "
         "1, 1, 5, -9223372036854775807, -9223372036854775807, "
         "-9223372036854775807, 0); UPDATE lock SET shares = 1");
     assert_int_equal(look(0, &n, SNIB__ROW_HOLDER, NULL), 0);
-    assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).answer, SNIB__DONE);
+    assert_int_equal(attempt(1, &n, SNIB_KIND_WRITE).said.answer, SNIB__DONE);
 }
 
 int main(void)

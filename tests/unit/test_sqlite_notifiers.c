@@ -20,7 +20,7 @@ static void bell_is_made_when_first_queued_and_removed_at_the_end(void **state)
     struct snib__request a = acquire(0, &n);
     assert_int_equal(kit.ops->notifier_fd(kit.peer[0].inst), -1);
     struct snib__request b = acquire(1, &n);
-    assert_int_equal(b.answer, SNIB__QUEUED);
+    assert_int_equal(b.said.answer, SNIB__QUEUED);
     assert_true(kit.ops->notifier_fd(kit.peer[1].inst) >= 0);
     assert_int_equal(bell_count(), 1);
     char called[33]; /* by the whole client's id: others may share a half */
@@ -63,7 +63,7 @@ static void more_are_let_in_at_once_than_there_are_bells(void **state)
         }
         kit.ops->exec(kit.peer[i].inst, (snib_instant){0}, &chain);
         for (int k = 0; k < EACH; k++) {
-            assert_int_equal(w[i][k].answer, SNIB__QUEUED);
+            assert_int_equal(w[i][k].said.answer, SNIB__QUEUED);
             snib__unlink(&w[i][k].link);
         }
     }
@@ -175,7 +175,7 @@ static void as_many_are_watched_as_there_is_room_for(void **state)
     (void)state;
     open_peers(2);
     struct snib__request a = acquire(0, &n), b = acquire(1, &n);
-    assert_int_equal(b.answer, SNIB__QUEUED);
+    assert_int_equal(b.said.answer, SNIB__QUEUED);
     struct snib__notifier *notifier = &self_of(1)->notifier;
     snib__notifier_unwatch(notifier, b.id);
     assert_int_equal(notifier->watching, 0);
@@ -233,7 +233,7 @@ static pid_t holder_process(const struct snib__name *n, const char *about)
         r.text_size = (uint32_t)strlen(about);
         r.id[1] = (uint64_t)getpid();
         run(0, &r);
-        ok = r.answer == SNIB__DONE;
+        ok = r.said.answer == SNIB__DONE;
         if (write(fds[1], &ok, 1) != 1) {
             _exit(1);
         }
@@ -262,7 +262,7 @@ static void killed_holders_lock_is_taken_over_at_once(void **state)
     pid_t pid = holder_process(&n, "host=h&pid=1");
     open_peers(2);
     struct snib__request a = acquire(0, &n);
-    assert_int_equal(a.answer, SNIB__QUEUED);
+    assert_int_equal(a.said.answer, SNIB__QUEUED);
     struct pollfd p = {.fd = kit.ops->notifier_fd(kit.peer[0].inst),
                        .events = POLLIN};
     assert_int_equal(poll(&p, 1, 0), 0);
@@ -272,7 +272,7 @@ static void killed_holders_lock_is_taken_over_at_once(void **state)
     assert_int_equal(poll(&p, 1, 0), 0); /* once */
     assert_int_equal(poll_again(0, &a), SNIB__DONE);
     struct snib__request t = request(SNIB__ACQUIRE, &n);
-    t.may_queue = false;
+    t.acquire.may_queue = false;
     assert_int_equal(run(1, &t), SNIB__NO);
 }
 
@@ -283,7 +283,7 @@ static void try_takes_over_from_the_dead_too(void **state)
     pid_t pid = holder_process(&n, "host=h&pid=1");
     open_peers(1);
     struct snib__request t = request(SNIB__ACQUIRE, &n);
-    t.may_queue = false;
+    t.acquire.may_queue = false;
     assert_int_equal(run(0, &t), SNIB__NO);
     kill_and_reap(pid);
     assert_int_equal(run(0, &t), SNIB__DONE);
@@ -355,14 +355,14 @@ static void stopped_writer_is_named_after_the_limit(void **state)
     waitpid(pid, &status, WUNTRACED);
     /* Far from its limit: pending, to come again. Past it: refused. */
     struct snib__request v = turn_into(&held, SNIB__RENEW);
-    v.patience = v.limit = snib__after(snib__host_now(), snib__ms(60000));
+    v.exec.patience = v.limit = snib__after(snib__host_now(), snib__ms(60000));
     assert_int_equal(run(0, &v), SNIB__PENDING);
-    v.patience = v.limit = snib__after(snib__host_now(), snib__ms(30));
+    v.exec.patience = v.limit = snib__after(snib__host_now(), snib__ms(30));
     assert_int_equal(run(0, &v), SNIB__NOT_APPLIED);
-    assert_int_equal(v.err, SNIB_ERR_STORE);
+    assert_int_equal(v.said.err, SNIB_ERR_STORE);
     snprintf(pid_text, sizeof pid_text, "process %d (stopped)", (int)pid);
-    if (!strstr(v.reterr->text, pid_text)) {
-        print_error("%s\n", v.reterr->text);
+    if (!strstr(v.said.reterr->text, pid_text)) {
+        print_error("%s\n", v.said.reterr->text);
         fail();
     }
     /* Looking is possible all the while. */
@@ -370,7 +370,7 @@ static void stopped_writer_is_named_after_the_limit(void **state)
     assert_int_equal(list_count(0, NULL), 1);
     kill(pid, SIGKILL);
     waitpid(pid, &status, 0);
-    v.patience = v.limit = SNIB__NEVER;
+    v.exec.patience = v.limit = SNIB__NEVER;
     assert_int_equal(run(0, &v), SNIB__DONE);
     close(fds[0]);
     close(fds[1]);
@@ -421,7 +421,7 @@ static void one_client_closing_leaves_the_others_locks_alone(void **state)
     assert_int_equal(WEXITSTATUS(status), SQLITE_BUSY);
     snib__db_rollback(&s->db);
     struct snib__request a = acquire(0, &n);
-    assert_int_equal(a.answer, SNIB__DONE);
+    assert_int_equal(a.said.answer, SNIB__DONE);
 }
 
 int main(void)

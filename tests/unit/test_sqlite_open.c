@@ -198,11 +198,11 @@ static void use_and_close(struct peer *p, const struct found *f)
 {
     struct snib__request r = request(SNIB__ACQUIRE, &lock);
     kit.peer[1] = *p;
-    r.may_queue = false;
+    r.acquire.may_queue = false;
     run(1, &r);
-    must(r.answer == (f->is_held ? SNIB__NO : SNIB__DONE), f,
+    must(r.said.answer == (f->is_held ? SNIB__NO : SNIB__DONE), f,
          "what was held is not");
-    if (r.answer == SNIB__DONE) {
+    if (r.said.answer == SNIB__DONE) {
         must(end(1, &r) == SNIB__DONE, f, "cannot be released");
     }
     close_peer(1);
@@ -331,10 +331,10 @@ static void who_ends_takes_his_bell_away(void **state)
     open_peers(3);
     int none = entries("/locks.db-bells");
     struct snib__request a = acquire(0, &n), b = acquire(1, &n);
-    assert_int_equal(b.answer, SNIB__QUEUED);
+    assert_int_equal(b.said.answer, SNIB__QUEUED);
     assert_int_equal(entries("/locks.db-bells"), none + 1);
     struct snib__request renew = turn_into(&a, SNIB__RENEW);
-    renew.listen = true;
+    renew.renew.listen = true;
     assert_int_equal(run(0, &renew), SNIB__DONE);
     assert_int_equal(entries("/locks.db-bells"), none + 2);
     close_peer(1);

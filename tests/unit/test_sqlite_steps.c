@@ -93,7 +93,7 @@ static int64_t stored(const struct snib__name *n)
 {
     struct snib__request r = put(n, 0);
     assert_int_equal(run(0, &r), SNIB__DONE);
-    assert_int_equal(r.err, SNIB_ERR_OK);
+    assert_int_equal(r.said.err, SNIB_ERR_OK);
     return r.token;
 }
 
@@ -121,7 +121,7 @@ static struct snib__request delete (void)
 static struct snib__request get(void)
 {
     struct snib__request r = request(SNIB__VALUE_GET, &value);
-    r.result = &result;
+    r.said.result = &result;
     return r;
 }
 
@@ -132,22 +132,22 @@ static void nothing(void)
 static void hold(void)
 {
     held = acquire(0, &lock);
-    assert_int_equal(held.answer, SNIB__DONE);
+    assert_int_equal(held.said.answer, SNIB__DONE);
 }
 
 static void hold_and_wait(void)
 {
     hold();
     waits = acquire(1, &lock);
-    assert_int_equal(waits.answer, SNIB__QUEUED);
+    assert_int_equal(waits.said.answer, SNIB__QUEUED);
 }
 
 static void read_and_wait(void)
 {
     held = ask(0, &lock, SNIB_KIND_READ);
-    assert_int_equal(held.answer, SNIB__DONE);
+    assert_int_equal(held.said.answer, SNIB__DONE);
     waits = ask(1, &lock, SNIB_KIND_WRITE);
-    assert_int_equal(waits.answer, SNIB__QUEUED);
+    assert_int_equal(waits.said.answer, SNIB__QUEUED);
 }
 
 static struct snib__request take(void)
@@ -163,8 +163,8 @@ static struct snib__request read_it(void)
 static struct snib__request take_permits(void)
 {
     struct snib__request r = of_kind(&lock, SNIB_KIND_PERMITS);
-    r.permits = 2;
-    r.capacity = 3;
+    r.acquire.permits = 2;
+    r.acquire.capacity = 3;
     return r;
 }
 
@@ -191,7 +191,7 @@ static struct snib__request force(void)
 static struct snib__request inspect(void)
 {
     struct snib__request r = request(SNIB__INSPECT, &lock);
-    r.result = &result;
+    r.said.result = &result;
     return r;
 }
 
@@ -200,7 +200,7 @@ static struct snib__request list(void)
     struct snib__request r = request(SNIB__LIST, NULL);
     r.text = NULL;
     r.text_size = 0;
-    r.result = &result;
+    r.said.result = &result;
     return r;
 }
 
@@ -257,15 +257,17 @@ static void check(const struct deed *d, const struct snib__request *r,
     uint64_t after = content();
     bool in_doubt = is_commit && fails_with == SQLITE_IOERR;
     must(sqlite3_get_autocommit(self_of(0)->db.handle), d, "is not ended");
-    must(r->answer != d->answer, d, "was answered as if nothing had failed");
+    must(r->said.answer != d->answer, d,
+         "was answered as if nothing had failed");
     must(after == before, d, "has changed what it says it has not");
-    must(r->answer == SNIB__NOT_APPLIED ||
-             (in_doubt && r->answer == SNIB__UNKNOWN),
+    must(r->said.answer == SNIB__NOT_APPLIED ||
+             (in_doubt && r->said.answer == SNIB__UNKNOWN),
          d, "is not told as not applied");
-    must(r->err == SNIB_ERR_STORE && r->reterr->code == SNIB_ERR_STORE &&
-             strstr(r->reterr->text, path) != NULL,
+    must(r->said.err == SNIB_ERR_STORE &&
+             r->said.reterr->code == SNIB_ERR_STORE &&
+             strstr(r->said.reterr->text, path) != NULL,
          d, "does not say what failed, and where");
-    must(!in_doubt || d->only_looks || r->answer == SNIB__UNKNOWN, d,
+    must(!in_doubt || d->only_looks || r->said.answer == SNIB__UNKNOWN, d,
          "knows what a failed commit did");
 }
 
@@ -286,11 +288,11 @@ static bool fail_one(const struct deed *d, int step, int code)
         check(d, &r, before);
     }
     fails_at = 0;
-    if (failed && r.answer != d->answer) { /* all is well again */
-        r.answer = SNIB__PENDING;
+    if (failed && r.said.answer != d->answer) { /* all is well again */
+        r.said.answer = SNIB__PENDING;
         run(0, &r);
     }
-    must(r.answer == d->answer, d, "does not succeed behind it");
+    must(r.said.answer == d->answer, d, "does not succeed behind it");
     close_all();
     return failed;
 }
@@ -333,15 +335,15 @@ static void what_failed_behind_a_doubt_is_in_none(void **state)
             run(0, &first);
             assert_true(fails_at < 100);
         }
-        assert_int_equal(first.answer, SNIB__UNKNOWN);
+        assert_int_equal(first.said.answer, SNIB__UNKNOWN);
         taken = 0;
         fails_at = step;
         fails_with = SQLITE_FULL;
         second = take();
         run(0, &second);
         fails_at = 0;
-        assert_int_equal(second.answer, SNIB__NOT_APPLIED);
-        assert_int_equal(second.err, SNIB_ERR_STORE);
+        assert_int_equal(second.said.answer, SNIB__NOT_APPLIED);
+        assert_int_equal(second.said.err, SNIB_ERR_STORE);
         close_all();
     }
 }
@@ -382,8 +384,8 @@ static void what_was_in_a_doubtful_commit_is_in_doubt(void **state)
             run_both(&a, &b);
             assert_true(fails_at < 100);
         }
-        assert_int_equal(a.answer, SNIB__DONE); /* alone, behind it */
-        assert_int_equal(b.answer, SNIB__DONE);
+        assert_int_equal(a.said.answer, SNIB__DONE); /* alone, behind it */
+        assert_int_equal(b.said.answer, SNIB__DONE);
         close_all();
         open_fresh();
         fails_at--;
@@ -391,9 +393,9 @@ static void what_was_in_a_doubtful_commit_is_in_doubt(void **state)
         a = take();
         b = request(SNIB__ACQUIRE, &other);
         run_both(&a, &b);
-        assert_int_equal(a.answer, t[i].first);
+        assert_int_equal(a.said.answer, t[i].first);
         assert_int_equal(a.token, 0); /* what it was given there is undone */
-        assert_int_equal(b.answer, SNIB__DONE);
+        assert_int_equal(b.said.answer, SNIB__DONE);
         fails_at = 0;
         fails_for = 1;
         close_all();

@@ -11,7 +11,7 @@ static void another_boot_ends_all_claims_and_keeps_tokens(void **state)
     (void)state;
     open_peers(1);
     struct snib__request a = request(SNIB__ACQUIRE, &n);
-    a.reserve = 31;
+    a.acquire.reserve = 31;
     run(0, &a);
     close_peer(0);
     snprintf(host.boot, sizeof host.boot, "11111111-another-boot");
@@ -21,7 +21,7 @@ static void another_boot_ends_all_claims_and_keeps_tokens(void **state)
     look(0, &n, SNIB__ROW_LOCK, &shown);
     assert_int_equal(shown, a.token + 31);
     struct snib__request b = acquire(0, &n);
-    assert_int_equal(b.answer, SNIB__DONE);
+    assert_int_equal(b.said.answer, SNIB__DONE);
     assert_true(b.token > a.token + 31);
 }
 
@@ -80,7 +80,7 @@ static void tokens_rise_though_the_clock_goes_back(void **state)
     end(0, &c);
     struct snib__request d = request(SNIB__ACQUIRE, &m);
     assert_int_equal(run(0, &d), SNIB__NOT_APPLIED); /* beyond 2^53 */
-    assert_int_equal(d.err, SNIB_ERR_CONFIG);
+    assert_int_equal(d.said.err, SNIB_ERR_CONFIG);
 }
 
 static void broom_forgets_old_names_but_not_their_tokens(void **state)
@@ -108,7 +108,7 @@ static void broom_forgets_old_names_but_not_their_tokens(void **state)
     /* Claims of the dead on names that nobody asks for again. */
     struct snib__name dead = name_of("dead");
     struct snib__request d = acquire(0, &dead);
-    assert_int_equal(d.answer, SNIB__DONE);
+    assert_int_equal(d.said.answer, SNIB__DONE);
     advance(SNIB__ASIDE_MS + 2000);
     self_of(0)->host.wall_skew_ms = 2 * 86400000;
     snib__sqlite_cleaner(self_of(0));
@@ -168,7 +168,7 @@ static void first_opens_race_each_other_and_kill(void **state)
         }
         open_peers(1);
         struct snib__name n = name_of("after");
-        assert_int_equal(acquire(0, &n).answer, SNIB__DONE);
+        assert_int_equal(acquire(0, &n).said.answer, SNIB__DONE);
         close_peer(0);
     }
 }

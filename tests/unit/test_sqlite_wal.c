@@ -59,7 +59,7 @@ static void the_rule_row_by_row(void **state)
 static void write_once(const struct snib__name *n)
 {
     struct snib__request r = acquire(0, n);
-    assert_int_equal(r.answer, SNIB__DONE);
+    assert_int_equal(r.said.answer, SNIB__DONE);
     assert_int_equal(end(0, &r), SNIB__DONE);
 }
 

@@ -61,8 +61,8 @@ static struct mine *any_mine(void)
 
 static void settle(struct mine *m)
 {
-    m->holds = m->r.answer == SNIB__DONE;
-    m->used = m->holds || m->r.answer == SNIB__QUEUED;
+    m->holds = m->r.said.answer == SNIB__DONE;
+    m->used = m->holds || m->r.said.answer == SNIB__QUEUED;
 }
 
 /* Something new of this client's, in an unused place. */
@@ -73,22 +73,27 @@ static void make_one(struct mine *m, int client)
     m->name = (int)below(NAMES);
     m->client = client;
     m->r = request(SNIB__ACQUIRE, &names[m->name]);
-    m->r.kind = (snib_kind)below(SNIB_KIND_BARRIER + 1);
-    m->r.permits = m->r.kind == SNIB_KIND_PERMITS   ? (uint32_t)below(4)
-                   : m->r.kind == SNIB_KIND_BARRIER ? 2 + (uint32_t)below(2)
-                                                    : 1;
-    m->r.capacity = m->r.kind == SNIB_KIND_PERMITS && one_in(2) ? 3 : 0;
-    m->r.may_queue = !one_in(3) && m->r.permits > 0;
+    m->r.acquire.kind = (snib_kind)below(SNIB_KIND_BARRIER + 1);
+    m->r.acquire.permits =
+        m->r.acquire.kind == SNIB_KIND_PERMITS   ? (uint32_t)below(4)
+        : m->r.acquire.kind == SNIB_KIND_BARRIER ? 2 + (uint32_t)below(2)
+                                                 : 1;
+    m->r.acquire.capacity =
+        m->r.acquire.kind == SNIB_KIND_PERMITS && one_in(2) ? 3 : 0;
+    m->r.acquire.may_queue = !one_in(3) && m->r.acquire.permits > 0;
     m->r.lease = snib__ms(leases[below(4)]);
-    m->r.rank = (int8_t)(one_in(4) ? (int)below(3) - 1 : 0);
-    m->r.delay = snib__ms(one_in(6) ? 400 : 0);
-    m->r.reserve = one_in(4) ? (uint32_t)below(5) : 0;
+    m->r.acquire.rank = (int8_t)(one_in(4) ? (int)below(3) - 1 : 0);
+    m->r.acquire.delay = snib__ms(one_in(6) ? 400 : 0);
+    m->r.acquire.reserve = one_in(4) ? (uint32_t)below(5) : 0;
     m->r.floor = one_in(5) ? floor_seen : 0;
     if (other && other->holds && other->name == m->name &&
         other->client == m->client && other != m && one_in(2) &&
-        ((m->r.kind == SNIB_KIND_READ && other->r.kind == SNIB_KIND_WRITE) ||
-         (m->r.kind == SNIB_KIND_WRITE && other->r.kind == SNIB_KIND_READ))) {
-        memcpy(m->r.upgrade_of, other->r.id, sizeof m->r.upgrade_of);
+        ((m->r.acquire.kind == SNIB_KIND_READ &&
+          other->r.acquire.kind == SNIB_KIND_WRITE) ||
+         (m->r.acquire.kind == SNIB_KIND_WRITE &&
+          other->r.acquire.kind == SNIB_KIND_READ))) {
+        memcpy(m->r.acquire.upgrade_of, other->r.id,
+               sizeof m->r.acquire.upgrade_of);
     }
 }
 
@@ -131,9 +136,9 @@ static void chain_of_some(void)
             make_one(m, client);
             m->used = true;
             m->holds = false;
-            m->r.batch = batch;
-            m->r.index = batch ? index++ : 0;
-            m->r.all = batch % 2;
+            m->r.batch.number = batch;
+            m->r.batch.index = batch ? index++ : 0;
+            m->r.batch.all = batch % 2;
             r[n] = &m->r;
         } else if (!m->holds) {
             r[n] = &m->r;
@@ -141,8 +146,8 @@ static void chain_of_some(void)
             other[n] = turn_into(&m->r, one_in(2)   ? SNIB__RENEW
                                         : one_in(3) ? SNIB__CANCEL
                                                     : SNIB__RELEASE);
-            other[n].batch = 0;
-            other[n].granted = 0;
+            other[n].batch.number = 0;
+            other[n].said.granted = 0;
             other[n].token = other[n].verb == SNIB__CANCEL ? 0 : m->r.token;
         }
         n++;
@@ -158,10 +163,11 @@ static void chain_of_some(void)
         snib__unlink(&r[i]->link);
         finish(&asked[i]);
         floor_seen = r[i]->token > floor_seen ? r[i]->token : floor_seen;
-        of[i]->r.batch = 0; /* asked for again, it is alone */
+        of[i]->r.batch.number = 0; /* asked for again, it is alone */
         if (r[i] == &of[i]->r) {
             settle(of[i]);
-        } else if (r[i]->verb != SNIB__RENEW || r[i]->answer != SNIB__DONE) {
+        } else if (r[i]->verb != SNIB__RENEW ||
+                   r[i]->said.answer != SNIB__DONE) {
             of[i]->used = of[i]->holds = false;
         }
     }
@@ -170,10 +176,10 @@ static void chain_of_some(void)
 static void go_on(struct mine *m, snib__verb verb)
 {
     struct snib__request r = turn_into(&m->r, verb);
-    r.granted = 0;
+    r.said.granted = 0;
     if (verb == SNIB__RENEW) {
-        r.only_asks = one_in(4);
-        r.listen = one_in(2);
+        r.renew.only_asks = one_in(4);
+        r.renew.listen = one_in(2);
         r.lease = snib__ms(1 + (int64_t)below(4000));
     } else {
         r.resent = one_in(4);
@@ -186,7 +192,7 @@ static void go_on(struct mine *m, snib__verb verb)
     }
     execute(m->client, &r);
     if (verb == SNIB__RENEW) {
-        m->used = m->holds = r.answer == SNIB__DONE;
+        m->used = m->holds = r.said.answer == SNIB__DONE;
     } else if (one_in(5)) {
         execute(m->client, &r); /* a second copy */
         m->used = m->holds = false;
@@ -226,7 +232,7 @@ static void look_at(void)
     r.name = one ? r.name : NULL;
     r.text = one ? NULL : globs[below(4)];
     r.text_size = r.text ? (uint32_t)strlen(r.text) : 0;
-    r.awaited_only = !one && one_in(3);
+    r.list.awaited_only = !one && one_in(3);
     execute((int)below(CLIENTS), &r);
 }
 
@@ -241,8 +247,9 @@ static void force_one(void)
 static void set_params(void)
 {
     struct snib__request r = request(SNIB__PARAMS, &names[below(NAMES)]);
-    r.op = (uint8_t)below(SNIB__PARAMS_OPEN + 1);
-    r.amount = (int64_t)below(6) - (r.op == SNIB__PARAMS_ADD ? 3 : 0);
+    r.params.op = (uint8_t)below(SNIB__PARAMS_OPEN + 1);
+    r.params.amount =
+        (int64_t)below(6) - (r.params.op == SNIB__PARAMS_ADD ? 3 : 0);
     execute((int)below(CLIENTS), &r);
     if (one_in(6)) {
         execute((int)below(CLIENTS), &r); /* the same once more */
@@ -266,10 +273,10 @@ static void use_value(void)
     r.text_size = (uint32_t)strlen(r.text);
     r.lease = snib__ms(one_in(3) ? 700 : 30000);
     r.floor = one_in(6) ? version[below(NAMES)] + 3 : 0;
-    r.born = (snib_instant){now_us * 1000};
+    r.value.born = (snib_instant){now_us * 1000};
     change = r;
     execute(client, &r);
-    if (r.answer == SNIB__DONE || r.err == SNIB_ERR_BUSY) {
+    if (r.said.answer == SNIB__DONE || r.said.err == SNIB_ERR_BUSY) {
         version[name] = r.token;
     }
 }

@@ -9,15 +9,17 @@ static struct snib_error error;
 
 static struct snib__request ask(snib__verb verb, uint64_t id, int64_t expected)
 {
-    return (struct snib__request){
-        .verb = verb, .id = {id, ~id}, .token = expected, .reterr = &error};
+    return (struct snib__request){.verb = verb,
+                                  .id = {id, ~id},
+                                  .token = expected,
+                                  .said.reterr = &error};
 }
 
 static int64_t put(struct snib__version *v, uint64_t id, int64_t now)
 {
     struct snib__request r = ask(SNIB__VALUE_PUT, id, v->version);
     assert_int_equal(snib__version_step(v, &r, now), SNIB__VERSION_PUT);
-    assert_int_equal(r.answer, SNIB__DONE);
+    assert_int_equal(r.said.answer, SNIB__DONE);
     assert_int_equal(r.token, v->version);
     return r.token;
 }
@@ -26,7 +28,7 @@ static int64_t take(struct snib__version *v, uint64_t id, int64_t now)
 {
     struct snib__request r = ask(SNIB__VALUE_DELETE, id, v->version);
     assert_int_equal(snib__version_step(v, &r, now), SNIB__VERSION_DELETE);
-    assert_int_equal(r.answer, SNIB__DONE);
+    assert_int_equal(r.said.answer, SNIB__DONE);
     assert_int_equal(r.token, 0);
     return v->last;
 }
@@ -62,8 +64,8 @@ static void a_number_beyond_the_range_is_refused(void **state)
     struct snib__version v = {.last = SNIB__VERSION_END - 1};
     struct snib__request r = ask(SNIB__VALUE_PUT, 1, 0);
     assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_KEEP);
-    assert_int_equal(r.answer, SNIB__NOT_APPLIED);
-    assert_int_equal(r.err, SNIB_ERR_STORE);
+    assert_int_equal(r.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_STORE);
     assert_int_equal(v.version, 0);
 }
 
@@ -78,7 +80,7 @@ static void a_repeat_of_what_was_applied_is_told_the_same(void **state)
     struct snib__request r = ask(SNIB__VALUE_PUT, 1, 0);
     r.resent = true;
     assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_KEEP);
-    assert_int_equal(r.answer, SNIB__DONE);
+    assert_int_equal(r.said.answer, SNIB__DONE);
     assert_int_equal(r.token, first);
     assert_int_equal(v.version, top);
 }
@@ -96,8 +98,8 @@ a_repeat_of_what_was_not_applied_is_refused_for_certain(void **state)
     struct snib__request r = ask(SNIB__VALUE_PUT, 99, first);
     r.resent = true;
     assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_KEEP);
-    assert_int_equal(r.answer, SNIB__NO);
-    assert_int_equal(r.err, SNIB_ERR_BUSY);
+    assert_int_equal(r.said.answer, SNIB__NO);
+    assert_int_equal(r.said.err, SNIB_ERR_BUSY);
     assert_int_equal(r.token, v.version);
 }
 
@@ -113,12 +115,12 @@ static void a_repeat_beyond_the_memory_cannot_be_told(void **state)
     struct snib__request r = ask(SNIB__VALUE_PUT, 2, first);
     r.resent = true;
     assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_KEEP);
-    assert_int_equal(r.answer, SNIB__NO);
-    assert_int_equal(r.err, SNIB_ERR_UNKNOWN);
+    assert_int_equal(r.said.answer, SNIB__NO);
+    assert_int_equal(r.said.err, SNIB_ERR_UNKNOWN);
     /* The first copy of another is simply refused. */
     r = ask(SNIB__VALUE_PUT, 77, first);
     assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_KEEP);
-    assert_int_equal(r.err, SNIB_ERR_BUSY);
+    assert_int_equal(r.said.err, SNIB_ERR_BUSY);
 }
 
 static void a_repeat_on_a_store_that_lost_its_data_cannot_be_told(void **state)
@@ -128,7 +130,7 @@ static void a_repeat_on_a_store_that_lost_its_data_cannot_be_told(void **state)
     struct snib__request r = ask(SNIB__VALUE_PUT, 1, NOW * 1024);
     r.resent = true;
     assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_KEEP);
-    assert_int_equal(r.err, SNIB_ERR_UNKNOWN);
+    assert_int_equal(r.said.err, SNIB_ERR_UNKNOWN);
 }
 
 static void
@@ -138,14 +140,14 @@ a_repeat_that_must_be_absent_asks_how_far_memory_reaches(void **state)
     struct snib__version v = {.last = NOW * 1024, .forgotten = NOW * 1024};
     struct snib__request r = ask(SNIB__VALUE_PUT, 1, 0);
     r.resent = true;
-    r.age = snib__ms(2000);
+    r.value.age = snib__ms(2000);
     /* Something was forgotten 11.999 s ago; the copy may be 12 s old. */
     assert_int_equal(snib__version_step(&v, &r, NOW + 11999),
                      SNIB__VERSION_KEEP);
-    assert_int_equal(r.err, SNIB_ERR_UNKNOWN);
+    assert_int_equal(r.said.err, SNIB_ERR_UNKNOWN);
     r = ask(SNIB__VALUE_PUT, 1, 0);
     r.resent = true;
-    r.age = snib__ms(2000);
+    r.value.age = snib__ms(2000);
     assert_int_equal(snib__version_step(&v, &r, NOW + 12001),
                      SNIB__VERSION_PUT);
 }
@@ -158,12 +160,12 @@ static void a_late_copy_of_a_refused_repeat_does_nothing(void **state)
     struct snib__request r = ask(SNIB__VALUE_PUT, 2, 0);
     r.resent = true;
     assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_NOTE);
-    assert_int_equal(r.err, SNIB_ERR_BUSY);
+    assert_int_equal(r.said.err, SNIB_ERR_BUSY);
     take(&v, 3, NOW);
     /* The first copy was under way all the time; the name is absent again. */
     r = ask(SNIB__VALUE_PUT, 2, 0);
     assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_KEEP);
-    assert_int_equal(r.err, SNIB_ERR_BUSY);
+    assert_int_equal(r.said.err, SNIB_ERR_BUSY);
     assert_int_equal(v.version, 0);
 }
 
@@ -178,7 +180,7 @@ static void a_floor_out_of_range_is_refused(void **state)
         struct snib__request r = ask(SNIB__VALUE_PUT, 1, 0);
         r.floor = floors[i];
         assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_KEEP);
-        assert_int_equal(r.err, SNIB_ERR_STORE);
+        assert_int_equal(r.said.err, SNIB_ERR_STORE);
         assert_int_equal(v.version, 0);
     }
     struct snib__version v = {0};
@@ -210,7 +212,7 @@ static void a_forgotten_refusal_counts_as_a_change_of_its_time(void **state)
     r = ask(SNIB__VALUE_PUT, 2, 0);
     r.resent = true;
     assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_KEEP);
-    assert_int_equal(r.err, SNIB_ERR_UNKNOWN);
+    assert_int_equal(r.said.err, SNIB_ERR_UNKNOWN);
 }
 
 /* Nothing but refusals is remembered: those forgotten were before now. */
@@ -223,7 +225,7 @@ static void refusals_push_each_other_out(void **state)
         struct snib__request r = ask(SNIB__VALUE_PUT, i, 0);
         r.resent = true;
         assert_int_equal(snib__version_step(&v, &r, NOW), SNIB__VERSION_NOTE);
-        assert_int_equal(r.err, SNIB_ERR_BUSY);
+        assert_int_equal(r.said.err, SNIB_ERR_BUSY);
     }
     assert_int_equal(v.forgotten, NOW * 1024);
     assert_true(v.last >= v.forgotten);

@@ -77,8 +77,10 @@ static void sick_exec(void *instance, snib_instant now, struct snib__list *all)
     SNIB__LIST_EACH (l, all) {
         struct snib__request *r =
             SNIB__CONTAINER(l, struct snib__request, link);
-        r->answer = err == SNIB_ERR_UNKNOWN ? SNIB__UNKNOWN : SNIB__NOT_APPLIED;
-        r->err = snib__fail(r->reterr, err, "sick: %s", snib_err_name(err));
+        r->said.answer =
+            err == SNIB_ERR_UNKNOWN ? SNIB__UNKNOWN : SNIB__NOT_APPLIED;
+        r->said.err =
+            snib__fail(r->said.reterr, err, "sick: %s", snib_err_name(err));
     }
 }
 

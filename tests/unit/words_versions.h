@@ -41,13 +41,13 @@ static void change_values(void)
         one_in(20) ? (SNIB__VERSION_END >> 10) - 3 : 1 + below(30000);
     uint32_t count = 0;
     for (int i = 0; i < 40; i++) {
-        struct snib__request r = {.verb = one_in(3) ? SNIB__VALUE_DELETE
-                                                    : SNIB__VALUE_PUT,
-                                  .id = {1 + count, one_in(2)},
-                                  .token = some_version(&v),
-                                  .resent = one_in(3),
-                                  .age = snib__ms(one_in(2) ? below(3000) : 0),
-                                  .reterr = &error};
+        struct snib__request r = {
+            .verb = one_in(3) ? SNIB__VALUE_DELETE : SNIB__VALUE_PUT,
+            .id = {1 + count, one_in(2)},
+            .token = some_version(&v),
+            .resent = one_in(3),
+            .value.age = snib__ms(one_in(2) ? below(3000) : 0),
+            .said.reterr = &error};
         r.floor = one_in(8) ? v.last + below(3) : 0;
         r.floor = one_in(60) ? SNIB__VERSION_END - 2 + below(3) : r.floor;
         if (count && one_in(3)) {
@@ -57,10 +57,10 @@ static void change_values(void)
             sent[count++ % 20] = r;
         }
         error = (struct snib_error){0};
-        r.reterr = &error;
+        r.said.reterr = &error;
         snib__version_todo todo = snib__version_step(&v, &r, now_ms);
-        TELL("change", todo, r.answer, r.err, r.token);
-        assert_true(r.answer != SNIB__PENDING && v.version <= v.last);
+        TELL("change", todo, r.said.answer, r.said.err, r.token);
+        assert_true(r.said.answer != SNIB__PENDING && v.version <= v.last);
         tell_error(&error);
         tell_version(&v);
         now_ms += one_in(4) ? below(12000) : below(2);
@@ -112,9 +112,9 @@ static void refuse(void)
                                     SNIB_PERMITS_MAX - 1};
     static const int64_t amounts[] = {-9, -1, 0, 1, 1000000000};
     struct snib_error error = {0};
-    struct snib__request r = {.permits = below(4),
-                              .amount = ONE_OF(amounts),
-                              .reterr = one_in(9) ? NULL : &error};
+    struct snib__request r = {.acquire.permits = below(4),
+                              .params.amount = ONE_OF(amounts),
+                              .said.reterr = one_in(9) ? NULL : &error};
     switch (below(5)) {
     case 0:
         snib__refuse_too_many(&r, ONE_OF(sizes));
@@ -131,7 +131,7 @@ static void refuse(void)
     default:
         snib__refuse_second_upgrade(&r);
     }
-    TELL("refused", r.answer, r.err);
+    TELL("refused", r.said.answer, r.said.err);
     tell_error(&error);
 }
 

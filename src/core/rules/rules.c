@@ -64,8 +64,8 @@ static void rules_renew(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim c;
     /* Compare the id and the token, never create a grant. */
-    if (rules_own(b, r, &c) && r->only_asks) {
-        if (r->listen) { /* a change also stores whom to notify */
+    if (rules_own(b, r, &c) && r->renew.only_asks) {
+        if (r->renew.listen) { /* a change also stores whom to notify */
             b->ops->change(b, r->name, &c);
         }
         snib__rules_granted(r, &c, b->sent, (snib_duration){0});
@@ -83,7 +83,7 @@ static void rules_renew(struct snib__book *b, struct snib__request *r)
         snib__rules_revoked(r, &c);
         return;
     }
-    r->forgotten = forgotten;
+    r->said.forgotten = forgotten;
     snib__rules_answer(r, SNIB__NO, SNIB_ERR_LOST);
 }
 
@@ -137,13 +137,13 @@ static void rules_cancel(struct snib__book *b, struct snib__request *r)
     }
     snib__rules_settle(b, r->name);
     snib__rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
-    r->granted = granted;
+    r->said.granted = granted;
 }
 
 void snib__rules_run(struct snib__book *b, struct snib__request *r)
 {
     b->asker = r;
-    r->revoked = r->forgotten = false;
+    r->said.revoked = r->said.forgotten = false;
     switch (r->verb) {
     case SNIB__ACQUIRE:
         snib__rules_acquire(b, r);

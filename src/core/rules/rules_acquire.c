@@ -25,12 +25,12 @@ static void rules_acquire_wait(struct snib__book *b, struct snib__request *r,
     if (st->till.ns != SNIB__NEVER.ns) {
         left = snib__between(b->now, st->till);
     }
-    if (!r->may_queue || c->permits == 0) {
+    if (!r->acquire.may_queue || c->permits == 0) {
         if (c->id) {
             b->ops->remove(b, r->name, c);
         }
         snib__rules_answer(r, SNIB__NO, SNIB_ERR_BUSY);
-        r->left = left;
+        r->said.left = left;
         return;
     }
     c->state = SNIB__WAITS;
@@ -39,8 +39,8 @@ static void rules_acquire_wait(struct snib__book *b, struct snib__request *r,
         b->ops->add(b, r->name, c, r->text, r->text_size);
     }
     snib__rules_answer(r, SNIB__QUEUED, SNIB_ERR_OK);
-    r->position = b->ops->before(b, r->name, c) + 1;
-    r->left = left;
+    r->said.position = b->ops->before(b, r->name, c) + 1;
+    r->said.left = left;
 }
 
 /* Does another live reader wait ahead of `me` to become the writer? This can be
@@ -95,15 +95,17 @@ rules_acquire_newcomer(const struct snib__book *b,
     struct snib__stored_claim c = {
         .request = {r->id[0], r->id[1]},
         .client = {b->client[0], b->client[1]},
-        .kind = r->kind,
-        .permits = r->permits || r->kind == SNIB_KIND_PERMITS ? r->permits : 1,
-        .reserve =
-            r->reserve > SNIB__RESERVE_MAX ? SNIB__RESERVE_MAX : r->reserve,
+        .kind = r->acquire.kind,
+        .permits = r->acquire.permits || r->acquire.kind == SNIB_KIND_PERMITS
+                       ? r->acquire.permits
+                       : 1,
+        .reserve = r->acquire.reserve > SNIB__RESERVE_MAX ? SNIB__RESERVE_MAX
+                                                          : r->acquire.reserve,
         .floor = r->floor,
-        .rank = -r->rank,
-        .upgrade_of = {r->upgrade_of[0], r->upgrade_of[1]},
+        .rank = -r->acquire.rank,
+        .upgrade_of = {r->acquire.upgrade_of[0], r->acquire.upgrade_of[1]},
         .lease = r->lease,
-        .delay = r->delay,
+        .delay = r->acquire.delay,
         .since = b->now,
     };
     if (snib__is_id(c.upgrade_of)) {
@@ -177,9 +179,9 @@ static void rules_acquire_judge(struct snib__book *b, struct snib__request *r,
     struct snib__standing st;
     int64_t shared = 0;
     snib__rules_survey(b, r->name, r, &st);
-    bool sets_size =
-        me->kind == SNIB_KIND_PERMITS && st.params.size < 0 && r->capacity;
-    int64_t size = sets_size ? (int64_t)r->capacity : st.params.size;
+    bool sets_size = me->kind == SNIB_KIND_PERMITS && st.params.size < 0 &&
+                     r->acquire.capacity;
+    int64_t size = sets_size ? (int64_t)r->acquire.capacity : st.params.size;
     if (rules_acquire_refuse(b, r, me, size)) {
         snib__rules_walk(b, r->name, &st, NULL, false, &shared);
         return;
@@ -195,7 +197,7 @@ static void rules_acquire_judge(struct snib__book *b, struct snib__request *r,
     /* Where none is left nobody is let in for this request, but the others in
      * the queue are served all the same. */
     bool mine = snib__rules_walk(b, r->name, &st, me->permits ? me : NULL,
-                                 r->may_queue, &shared);
+                                 r->acquire.may_queue, &shared);
     if (b->err) {
         return;
     }
@@ -210,10 +212,10 @@ void snib__rules_acquire(struct snib__book *b, struct snib__request *r)
 {
     struct snib__stored_claim me;
     if (!rules_acquire_floor_is_sane(b, r)) {
-        r->answer = SNIB__NOT_APPLIED;
-        r->err = snib__fail(r->reterr, SNIB_ERR_USAGE,
-                            "token floor %lld is more than a day ahead",
-                            (long long)r->floor);
+        r->said.answer = SNIB__NOT_APPLIED;
+        r->said.err = snib__fail(r->said.reterr, SNIB_ERR_USAGE,
+                                 "token floor %lld is more than a day ahead",
+                                 (long long)r->floor);
         return;
     }
     snib__rules_end_prior(b, r);

@@ -5,12 +5,12 @@
 
 void snib__rules_answer(struct snib__request *r, snib__answer a, snib_err err)
 {
-    r->answer = a;
-    r->err = err;
+    r->said.answer = a;
+    r->said.err = err;
     if (err) {
-        snib__fail_plain(r->reterr, err);
+        snib__fail_plain(r->said.reterr, err);
     } else {
-        snib__ok(r->reterr);
+        snib__ok(r->said.reterr);
     }
 }
 
@@ -20,19 +20,19 @@ void snib__rules_granted(struct snib__request *r,
 {
     snib__rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
     r->token = c->token;
-    r->reserve = c->reserve;
-    r->permits = c->permits;
-    r->slot = c->slot;
-    r->valid_from = from;
-    r->left = left;
+    r->acquire.reserve = c->reserve;
+    r->acquire.permits = c->permits;
+    r->said.slot = c->slot;
+    r->said.valid_from = from;
+    r->said.left = left;
 }
 
 void snib__rules_revoked(struct snib__request *r,
                          const struct snib__stored_claim *c)
 {
-    r->answer = SNIB__NO;
-    r->revoked = true;
-    r->err = snib__fail(r->reterr, SNIB_ERR_LOST, "%s", c->note);
+    r->said.answer = SNIB__NO;
+    r->said.revoked = true;
+    r->said.err = snib__fail(r->said.reterr, SNIB_ERR_LOST, "%s", c->note);
 }
 
 void snib__rules_tombstone(struct snib__book *b, const struct snib__request *r,
@@ -42,7 +42,7 @@ void snib__rules_tombstone(struct snib__book *b, const struct snib__request *r,
         .request = {r->id[0], r->id[1]},
         .client = {b->client[0], b->client[1]},
         .state = SNIB__TOMBSTONE,
-        .kind = r->kind,
+        .kind = r->acquire.kind,
         .permits = done,
         .token = granted,
         .until = snib__after(b->now, snib__ms(SNIB__TOMBSTONE_MS)),

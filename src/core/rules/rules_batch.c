@@ -5,8 +5,8 @@
 
 static void rules_batch_not_alone(struct snib__request *r)
 {
-    r->answer = SNIB__NO;
-    r->err = snib__fail_plain(r->reterr, SNIB_ERR_CANCELLED);
+    r->said.answer = SNIB__NO;
+    r->said.err = snib__fail_plain(r->said.reterr, SNIB_ERR_CANCELLED);
 }
 
 static void rules_batch_give_back(struct snib__rules_batch *c)
@@ -16,7 +16,7 @@ static void rules_batch_give_back(struct snib__rules_batch *c)
         struct snib__request end = {.verb = SNIB__RELEASE,
                                     .name = r->name,
                                     .id = {r->id[0], r->id[1]},
-                                    .kind = r->kind,
+                                    .acquire.kind = r->acquire.kind,
                                     .token = r->token};
         c->run(c->data, &end);
         rules_batch_not_alone(r);
@@ -25,12 +25,12 @@ static void rules_batch_give_back(struct snib__rules_batch *c)
 
 void snib__rules_batch_run(struct snib__rules_batch *c, struct snib__request *r)
 {
-    if (!r->batch || r->resent || r->verb != SNIB__ACQUIRE) {
+    if (!r->batch.number || r->resent || r->verb != SNIB__ACQUIRE) {
         c->run(c->data, r);
         return;
     }
-    if (r->batch != c->number) {
-        c->number = r->batch;
+    if (r->batch.number != c->number) {
+        c->number = r->batch.number;
         c->count = 0;
         c->refused = false;
     }
@@ -39,12 +39,12 @@ void snib__rules_batch_run(struct snib__rules_batch *c, struct snib__request *r)
         return;
     }
     c->run(c->data, r);
-    if (r->answer == SNIB__DONE) {
+    if (r->said.answer == SNIB__DONE) {
         c->done[c->count++] = r;
         return;
     }
     c->refused = true;
-    if (r->all) {
+    if (r->batch.all) {
         rules_batch_give_back(c);
     }
 }

@@ -1,5 +1,5 @@
 /* core/rules/rules_batch.h — several acquires as one step of a store that runs
- * its requests one after the other (see `batch` in core/store.h). */
+ * its requests one after the other (see `batch` in core/request.h). */
 #ifndef SNIB__BATCH_H
 #define SNIB__BATCH_H
 
@@ -18,8 +18,8 @@ struct snib__rules_batch {
 };
 
 /* Run request r. If a request before it in its batch was refused, r is refused
- * without being run. If r is refused and the batch is all or none (r->all), the
- * grants before it in the batch are released again. */
+ * without being run. If r is refused and the batch is all or none
+ * (r->batch.all), the grants before it in the batch are released again. */
 void snib__rules_batch_run(struct snib__rules_batch *, struct snib__request *);
 
 #endif

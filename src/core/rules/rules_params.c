@@ -9,26 +9,27 @@ static bool rules_params_apply(struct snib__request *r, struct snib__params *t,
 {
     const struct snib__params old = *t;
     *ret_no = false;
-    switch ((snib__params_op)r->op) {
+    switch ((snib__params_op)r->params.op) {
     case SNIB__PARAMS_GET:
         break;
     case SNIB__PARAMS_SIZE:
-        t->size = r->amount;
+        t->size = r->params.amount;
         break;
     case SNIB__PARAMS_INIT:
         *ret_no = t->size >= 0;
-        t->size = *ret_no ? t->size : r->amount;
+        t->size = *ret_no ? t->size : r->params.amount;
         break;
     case SNIB__PARAMS_ADD:
-        t->size += r->amount;
+        t->size += r->params.amount;
         break;
     case SNIB__PARAMS_CLOSE:
         *ret_no = t->latch > 0;
-        t->latch = *ret_no ? t->latch : r->amount;
+        t->latch = *ret_no ? t->latch : r->params.amount;
         break;
     case SNIB__PARAMS_DOWN:
         *ret_no = t->latch == 0;
-        t->latch = t->latch > r->amount ? t->latch - r->amount : 0;
+        t->latch =
+            t->latch > r->params.amount ? t->latch - r->params.amount : 0;
         break;
     case SNIB__PARAMS_OPEN:
         t->latch = 0;
@@ -45,8 +46,8 @@ static void rules_params_tell(struct snib__book *b, struct snib__request *r,
     const struct snib__stored_claim end = {.rank = INT8_MAX, .id = INT64_MAX};
     r->token = t->size;
     r->floor = t->latch;
-    r->permits = (uint32_t)permits;
-    r->reserve = b->ops->before(b, r->name, &end);
+    r->acquire.permits = (uint32_t)permits;
+    r->acquire.reserve = b->ops->before(b, r->name, &end);
     snib__rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
 }
 
@@ -70,7 +71,7 @@ static void rules_params_read(struct snib__book *b, struct snib__request *r)
             from = &after;
         }
     }
-    r->position = 1;
+    r->said.position = 1;
     rules_params_tell(b, r, &t, permits);
 }
 
@@ -80,15 +81,15 @@ void snib__rules_params(struct snib__book *b, struct snib__request *r)
     struct snib__standing st;
     int64_t none;
     bool no = false;
-    if (r->op == SNIB__PARAMS_GET) {
+    if (r->params.op == SNIB__PARAMS_GET) {
         rules_params_read(b, r);
         return;
     }
     bool repeat =
         b->ops->find(b, r->name, r->id, &c) && c.state == SNIB__TOMBSTONE;
     snib__rules_survey(b, r->name, NULL, &st);
-    if (r->op == SNIB__PARAMS_ADD && !repeat) {
-        int64_t size = st.params.size + r->amount;
+    if (r->params.op == SNIB__PARAMS_ADD && !repeat) {
+        int64_t size = st.params.size + r->params.amount;
         if (st.params.size < 0) {
             snib__refuse_no_size(r);
             return;
@@ -107,6 +108,6 @@ void snib__rules_params(struct snib__book *b, struct snib__request *r)
     if (!repeat) {
         snib__rules_tombstone(b, r, !no, 0);
     }
-    r->position = !no;
+    r->said.position = !no;
     rules_params_tell(b, r, &st.params, st.permits);
 }

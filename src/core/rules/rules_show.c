@@ -46,11 +46,12 @@ void snib__rules_row(struct snib__buf *out, snib_instant now,
 
 void snib__rules_count(struct snib__request *r)
 {
-    if (r->answer == SNIB__DONE && r->result && r->verb == SNIB__PARAMS) {
-        snib__rec_params(r->result, r->position != 0, r->token, r->permits,
-                         r->floor, r->reserve);
-    } else if (r->answer == SNIB__DONE && r->result) {
-        snib__rec_row(r->result, SNIB__ROW_COUNT);
-        snib__rec_i64(r->result, SNIB__F_COUNT, r->position);
+    if (r->said.answer == SNIB__DONE && r->said.result &&
+        r->verb == SNIB__PARAMS) {
+        snib__rec_params(r->said.result, r->said.position != 0, r->token,
+                         r->acquire.permits, r->floor, r->acquire.reserve);
+    } else if (r->said.answer == SNIB__DONE && r->said.result) {
+        snib__rec_row(r->said.result, SNIB__ROW_COUNT);
+        snib__rec_i64(r->said.result, SNIB__F_COUNT, r->said.position);
     }
 }

@@ -61,9 +61,9 @@ void snib__snapshot_begin(struct snib__snapshot *s,
         s->request[i] = r;
         s->asked[i].token = r->token;
         s->asked[i].floor = r->floor;
-        s->asked[i].reserve = r->reserve;
-        s->asked[i].permits = r->permits;
-        s->asked[i].answer = r->answer;
+        s->asked[i].reserve = r->acquire.reserve;
+        s->asked[i].permits = r->acquire.permits;
+        s->asked[i].answer = r->said.answer;
         if (!snib__snapshot_has_lock(s, r->name, &lock)) {
             s->lock[s->locks++].name = r->name;
         }
@@ -79,9 +79,9 @@ static void snapshot_restore(struct snib__snapshot *s)
         struct snib__request *r = s->request[i];
         r->token = s->asked[i].token;
         r->floor = s->asked[i].floor;
-        r->reserve = s->asked[i].reserve;
-        r->permits = s->asked[i].permits;
-        r->answer = s->asked[i].answer;
+        r->acquire.reserve = s->asked[i].reserve;
+        r->acquire.permits = s->asked[i].permits;
+        r->said.answer = s->asked[i].answer;
     }
 }
 
@@ -102,8 +102,8 @@ static snib__snapshot_todo snapshot_refuse(struct snib__snapshot *s,
     snapshot_restore(s);
     for (uint32_t i = 0; i < s->requests; i++) {
         struct snib__request *r = s->request[i];
-        r->answer = SNIB__NOT_APPLIED;
-        r->err = snib__fail(r->reterr, err, "%s", words);
+        r->said.answer = SNIB__NOT_APPLIED;
+        r->said.err = snib__fail(r->said.reterr, err, "%s", words);
     }
     s->tolds = s->guards = 0;
     return SNIB__SNAPSHOT_ANSWERED;
@@ -193,9 +193,9 @@ void snib__snapshot_lost(struct snib__snapshot *s)
 {
     snapshot_restore(s);
     for (uint32_t i = 0; i < s->requests; i++) {
-        s->request[i]->answer = SNIB__UNKNOWN;
-        s->request[i]->err =
-            snib__fail_plain(s->request[i]->reterr, SNIB_ERR_UNKNOWN);
+        s->request[i]->said.answer = SNIB__UNKNOWN;
+        s->request[i]->said.err =
+            snib__fail_plain(s->request[i]->said.reterr, SNIB_ERR_UNKNOWN);
     }
     s->tolds = 0; /* whom this concerns finds out by its poll */
 }

@@ -149,10 +149,10 @@ static void memory_list(struct snib__space *s, struct snib__request *r)
         SNIB__LIST_EACH (l, &s->bucket[i]) {
             const struct snib__mem_lock *lock =
                 SNIB__CONTAINER(l, struct snib__mem_lock, bucket);
-            if (memory_is_used(lock, now, r->awaited_only) &&
+            if (memory_is_used(lock, now, r->list.awaited_only) &&
                 snib__glob(r->text, r->text_size, lock->name,
                            lock->name_size)) {
-                memory_write_lock(r->result, now, lock);
+                memory_write_lock(r->said.result, now, lock);
             }
         }
     }
@@ -178,8 +178,8 @@ static void memory_doctor(struct snib__space *s, struct snib__buf *out)
 
 static void memory_no_memory(struct snib__request *r)
 {
-    r->answer = SNIB__NOT_APPLIED;
-    r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
+    r->said.answer = SNIB__NOT_APPLIED;
+    r->said.err = snib__fail_plain(r->said.reterr, SNIB_ERR_NOMEM);
 }
 
 /* A waiter that has been granted the lock learns of it by reading its claim, as
@@ -187,7 +187,7 @@ static void memory_no_memory(struct snib__request *r)
 static bool memory_look_first(struct snib__mem_book *m, struct snib__request *r)
 {
     struct snib__stored_claim c;
-    return r->verb == SNIB__ACQUIRE && r->answer == SNIB__QUEUED &&
+    return r->verb == SNIB__ACQUIRE && r->said.answer == SNIB__QUEUED &&
            m->book.ops->find(&m->book, r->name, r->id, &c) &&
            snib__rules_inspect(m->book.now, &c, r);
 }
@@ -204,30 +204,30 @@ static void memory_change_claims(void *client, struct snib__request *r)
         snib__rules_run(&m.book, r);
     }
     if (m.book.err) {
-        r->answer = SNIB__NOT_APPLIED;
-        r->err = snib__fail_plain(r->reterr, m.book.err);
+        r->said.answer = SNIB__NOT_APPLIED;
+        r->said.err = snib__fail_plain(r->said.reterr, m.book.err);
     }
     snib__mem_book_end(&m);
 }
 
 static void memory_look(struct snib__mem_client *c, struct snib__request *r)
 {
-    r->answer = SNIB__DONE;
-    r->err = snib__ok(r->reterr);
+    r->said.answer = SNIB__DONE;
+    r->said.err = snib__ok(r->said.reterr);
     if (r->verb == SNIB__LIST) {
         memory_list(c->space, r);
     } else if (r->verb == SNIB__DOCTOR) {
-        memory_doctor(c->space, r->result);
+        memory_doctor(c->space, r->said.result);
     } else {
         struct snib__mem_book m;
         if (snib__mem_book_begin(&m, c->space, r->name, c->id, 0)) {
             memory_no_memory(r);
             return;
         }
-        memory_write_lock(r->result, m.book.now, m.lock);
+        memory_write_lock(r->said.result, m.book.now, m.lock);
         snib__mem_book_end(&m);
     }
-    if (r->result->failed) {
+    if (r->said.result->failed) {
         memory_no_memory(r);
     }
 }
@@ -261,9 +261,9 @@ static void memory_run_one(struct snib__mem_client *c,
     }
     if (c->drop) {
         c->drop--;
-        r->answer = SNIB__UNKNOWN;
-        r->err = snib__fail(r->reterr, SNIB_ERR_UNKNOWN,
-                            "reply dropped by snib_test_drop_replies");
+        r->said.answer = SNIB__UNKNOWN;
+        r->said.err = snib__fail(r->said.reterr, SNIB_ERR_UNKNOWN,
+                                 "reply dropped by snib_test_drop_replies");
     }
 }
 

@@ -176,8 +176,8 @@ static void values_end_if_due(struct entry *e, snib_instant now)
 
 static void values_no_memory(struct snib__request *r)
 {
-    r->answer = SNIB__NOT_APPLIED;
-    r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
+    r->said.answer = SNIB__NOT_APPLIED;
+    r->said.err = snib__fail_plain(r->said.reterr, SNIB_ERR_NOMEM);
 }
 
 static void values_get(struct snib__mem_values *t, snib_instant now,
@@ -188,14 +188,14 @@ static void values_get(struct snib__mem_values *t, snib_instant now,
     if (e) {
         values_end_if_due(e, now);
         r->token = e->v.version;
-        snib__buf_add(r->result, e->bytes, e->size);
+        snib__buf_add(r->said.result, e->bytes, e->size);
     }
-    if (r->result->failed) {
+    if (r->said.result->failed) {
         values_no_memory(r);
         return;
     }
-    r->answer = SNIB__DONE;
-    r->err = snib__ok(r->reterr);
+    r->said.answer = SNIB__DONE;
+    r->said.err = snib__ok(r->said.reterr);
 }
 
 /* The copy of the bytes is made before anything is decided, so that nothing can

@@ -12,7 +12,7 @@ static void answer_of_node(struct snib__quorum *q, snib_instant now,
     if (p->error.code) {
         n->error = p->error;
     }
-    if (rq->answer == SNIB__DONE || rq->answer == SNIB__NO) {
+    if (rq->said.answer == SNIB__DONE || rq->said.answer == SNIB__NO) {
         n->ever = true;
         n->failing = n->probed = false;
         n->rests_until = (snib_instant){0};
@@ -21,7 +21,7 @@ static void answer_of_node(struct snib__quorum *q, snib_instant now,
             q->rtt.ns +=
                 (snib__between(p->task->round_began, now).ns - q->rtt.ns) / 8;
         }
-    } else if (rq->err != SNIB_ERR_CANCELLED &&
+    } else if (rq->said.err != SNIB_ERR_CANCELLED &&
                (n->probed || snib__reached(now, n->rests_until))) {
         int64_t half = n->rest.ns / 2;
         n->failing = true;
@@ -38,17 +38,17 @@ static void answer_granted(struct part *p)
 {
     p->has = HAS_OURS;
     p->token = p->rq.token;
-    p->far = p->rq.far;
-    p->from = p->rq.valid_from;
-    p->left = p->rq.left;
+    p->far = p->rq.said.far;
+    p->from = p->rq.said.valid_from;
+    p->left = p->rq.said.left;
 }
 
 static void answer_kept(struct part *p)
 {
     p->has = HAS_GOOD;
     p->token = p->rq.token;
-    p->from = p->rq.valid_from;
-    p->left = p->rq.left;
+    p->from = p->rq.said.valid_from;
+    p->left = p->rq.said.left;
     p->missed = false;
 }
 
@@ -60,12 +60,12 @@ static void answer_late(struct snib__quorum *q, snib_instant now,
 {
     struct task *task = p->task;
     uint64_t id[2] = {p->rq.id[0], p->rq.id[1]};
-    bool ours =
-        (was == DO_ACQUIRE || was == DO_KEEP) && p->rq.answer == SNIB__DONE;
-    bool maybe = p->rq.answer == SNIB__UNKNOWN ||
-                 (p->rq.answer == SNIB__NOT_APPLIED && was != DO_ACQUIRE);
+    bool ours = (was == DO_ACQUIRE || was == DO_KEEP) &&
+                p->rq.said.answer == SNIB__DONE;
+    bool maybe = p->rq.said.answer == SNIB__UNKNOWN ||
+                 (p->rq.said.answer == SNIB__NOT_APPLIED && was != DO_ACQUIRE);
     p->has = HAS_FAILED;
-    if ((ours || maybe) && p->rq.err != SNIB_ERR_CANCELLED) {
+    if ((ours || maybe) && p->rq.said.err != SNIB_ERR_CANCELLED) {
         snib__sweep_behind(q, now, task, id, 1u << p->node,
                            ours ? p->rq.token : 0);
     }
@@ -82,15 +82,15 @@ static void answer_no(struct part *p, doing was)
 {
     const struct snib__request *rq = &p->rq;
     if (was == DO_ACQUIRE) {
-        p->has = rq->err == SNIB_ERR_CANCELLED ? HAS_FAILED : HAS_OTHER;
+        p->has = rq->said.err == SNIB_ERR_CANCELLED ? HAS_FAILED : HAS_OTHER;
     } else if (was != DO_RELEASE) {
         p->has = HAS_OTHER;
-        p->missed = was == DO_RENEW && !rq->revoked;
-        p->revoked = p->revoked || rq->revoked;
-        p->forgotten = rq->forgotten;
+        p->missed = was == DO_RENEW && !rq->said.revoked;
+        p->revoked = p->revoked || rq->said.revoked;
+        p->forgotten = rq->said.forgotten;
         /* who forced it, and the reason */
-        if (rq->revoked && p->task->parent) {
-            snib__fail(p->task->parent->reterr, SNIB_ERR_LOST, "%s",
+        if (rq->said.revoked && p->task->parent) {
+            snib__fail(p->task->parent->said.reterr, SNIB_ERR_LOST, "%s",
                        p->error.text);
         }
     }
@@ -99,7 +99,7 @@ static void answer_no(struct part *p, doing was)
 /* What the part's node has of the task now. */
 static void answer_of_part(struct part *p, doing was)
 {
-    switch (p->rq.answer) {
+    switch (p->rq.said.answer) {
     case SNIB__DONE:
         if (was == DO_ACQUIRE) {
             answer_granted(p);
@@ -137,7 +137,7 @@ void snib__part_answered(struct snib__quorum *q, snib_instant now,
     struct task *task = p->task;
     struct snib__request *rq = &p->rq;
     doing was = (doing)p->doing;
-    if (rq->answer == SNIB__PENDING || rq->answer == SNIB__QUEUED) {
+    if (rq->said.answer == SNIB__PENDING || rq->said.answer == SNIB__QUEUED) {
         /* An interim answer, although nobody queues at a node. The node's store
          * keeps the request, and its final answer is still to come, by its
          * limit. */

@@ -39,7 +39,7 @@ void snib__inspect_start(struct snib__quorum *q, snib_instant now,
             limit = snib__sooner(limit, snib__after(now, snib__ms(INSPECT_MS)));
         }
         limit = snib__sooner(limit, snib__after(now, q->patience));
-        snib__buf_init(&task->results[k], rq->result->limit);
+        snib__buf_init(&task->results[k], rq->said.result->limit);
         snib__part_inspect(q, now, task, k, limit);
     }
 }
@@ -61,7 +61,7 @@ static void inspect_finding(struct snib__buf *out, snib_level level,
 static void inspect_of_node(const struct snib__quorum *q, struct task *task,
                             uint32_t k)
 {
-    struct snib__buf *out = task->parent->result;
+    struct snib__buf *out = task->parent->said.result;
     const char *address = q->out->conn[k * NODE_CONNS].address;
     struct snib__rec r;
     snib__rec_begin(&r, snib__buf_bytes(&task->results[k]),
@@ -84,7 +84,7 @@ static void inspect_of_node(const struct snib__quorum *q, struct task *task,
 
 static void inspect_doctor(struct snib__quorum *q, struct task *task)
 {
-    struct snib__buf *out = task->parent->result;
+    struct snib__buf *out = task->parent->said.result;
     uint32_t well = 0;
     char text[160], why[252];
     snib__buf_clear(out);
@@ -151,9 +151,9 @@ static void inspect_forced(struct snib__quorum *q, struct task *task)
         most = n > most ? n : most;
     }
     if (done >= q->majority) {
-        snib__buf_clear(task->parent->result);
-        snib__rec_row(task->parent->result, SNIB__ROW_COUNT);
-        snib__rec_i64(task->parent->result, SNIB__F_COUNT, most);
+        snib__buf_clear(task->parent->said.result);
+        snib__rec_row(task->parent->said.result, SNIB__ROW_COUNT);
+        snib__rec_i64(task->parent->said.result, SNIB__F_COUNT, most);
         snib__task_tell(q, task, SNIB__DONE, SNIB_ERR_OK, NULL);
     } else {
         snib_err err = snib__nodes_why(q, task, why, sizeof why);
@@ -170,9 +170,9 @@ static void inspect_merged(struct snib__quorum *q, struct task *task)
         snib__task_tell(q, task, SNIB__NOT_APPLIED, err, why);
         return;
     }
-    snib__buf_clear(task->parent->result);
-    snib__merge_locks(q, task, task->parent->result);
-    if (task->parent->result->failed) {
+    snib__buf_clear(task->parent->said.result);
+    snib__merge_locks(q, task, task->parent->said.result);
+    if (task->parent->said.result->failed) {
         snib__task_tell(q, task, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
     } else {
         snib__task_tell(q, task, SNIB__DONE, SNIB_ERR_OK, NULL);

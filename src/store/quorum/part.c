@@ -35,19 +35,20 @@ static struct snib__request *part_send(struct snib__quorum *q, snib_instant now,
     *rq = (struct snib__request){.verb = verb,
                                  .name = task->name,
                                  .id = {task->id[0], task->id[1]},
-                                 .kind = SNIB_KIND_MUTEX,
-                                 .permits = task->permits,
+                                 .acquire.kind = SNIB_KIND_MUTEX,
+                                 .acquire.permits = task->permits,
                                  .background = task->background,
                                  .lease = task->lease,
-                                 .reserve = task->reserve,
+                                 .acquire.reserve = task->reserve,
                                  .text = snib__buf_text(&task->text),
-                                 .reterr = &p->error,
+                                 .said.reterr = &p->error,
                                  .user = p};
     p->error = (struct snib_error){0};
     rq->text_size = (uint32_t)snib__buf_size(&task->text);
-    rq->limit = rq->patience = snib__after(now, part_node_limit(q, task, k));
+    rq->limit = rq->exec.patience =
+        snib__after(now, part_node_limit(q, task, k));
     snib__link_init(&rq->link);
-    snib__link_init(&rq->own);
+    snib__link_init(&rq->store.link);
     snib__list_push(&q->node[k].chain, &rq->link);
     p->doing = (uint8_t)what;
     task->busy++;
@@ -82,7 +83,7 @@ void snib__part_keep(struct snib__quorum *q, snib_instant now,
     rq->token = task->token;
     rq->floor = task->token + task->reserve;
     rq->lease = lease;
-    rq->may_queue = anyway;
+    rq->acquire.may_queue = anyway;
 }
 
 void snib__part_end(struct snib__quorum *q, snib_instant now, struct task *task,
@@ -101,8 +102,8 @@ void snib__part_inspect(struct snib__quorum *q, snib_instant now,
 {
     struct snib__request *rq =
         part_send(q, now, task, k, task->parent->verb, DO_INSPECT);
-    rq->limit = rq->patience = limit;
-    rq->result = &task->results[k];
+    rq->limit = rq->exec.patience = limit;
+    rq->said.result = &task->results[k];
 }
 
 /* -- counting -------------------------------------------------------------- */

@@ -67,8 +67,8 @@ static void renew_renewed(struct snib__quorum *q, snib_instant now,
             task->lease = left.ns < task->lease.ns ? left : task->lease;
         }
     }
-    task->parent->valid_from = from;
-    task->parent->left = task->lease;
+    task->parent->said.valid_from = from;
+    task->parent->said.left = task->lease;
     snib__task_tell(q, task, SNIB__DONE, SNIB_ERR_OK, NULL);
     snib__after_begin(q, now, task, from);
 }
@@ -98,8 +98,8 @@ static void renew_failed(struct snib__quorum *q, snib_instant now,
         forgotten = forgotten && (p->has != HAS_OTHER || p->forgotten);
     }
     if (snib__parts_with(q, task, HAS_OTHER) >= q->majority) {
-        task->parent->revoked = revoked;
-        task->parent->forgotten = forgotten && !revoked;
+        task->parent->said.revoked = revoked;
+        task->parent->said.forgotten = forgotten && !revoked;
         snib__task_lost(q, task, revoked);
         renew_end_rest(q, now, task);
     } else {

@@ -113,7 +113,7 @@ static void round_tell_lost(struct snib__quorum *q, struct task *task)
 {
     char why[252];
     if (task->held) {
-        task->parent->left = task->left;
+        task->parent->said.left = task->left;
         snib__task_tell(q, task, SNIB__NO, SNIB_ERR_BUSY, NULL);
     } else {
         snib_err err = snib__nodes_why(q, task, why, sizeof why);
@@ -141,11 +141,11 @@ static bool round_goes_on(struct snib__quorum *q, snib_instant now,
 static void round_tell_queued(struct snib__quorum *q, struct task *task)
 {
     struct snib__request *rq = task->parent;
-    rq->left = task->left;
+    rq->said.left = task->left;
     if (!task->queued && task->may_queue && task->held) {
         task->queued = true;
-        rq->position = 1; /* there is no order to tell */
-        rq->answer = SNIB__QUEUED;
+        rq->said.position = 1; /* there is no order to tell */
+        rq->said.answer = SNIB__QUEUED;
         if (!snib__linked(&rq->link)) {
             snib__list_push(&q->out->answered, &rq->link);
         }
@@ -189,8 +189,9 @@ static void round_lost(struct snib__quorum *q, snib_instant now,
             behind |= 1u << k;
         } else if (p->has == HAS_OTHER) {
             others++;
-            task->left.ns =
-                p->rq.left.ns > task->left.ns ? p->rq.left.ns : task->left.ns;
+            task->left.ns = p->rq.said.left.ns > task->left.ns
+                                ? p->rq.said.left.ns
+                                : task->left.ns;
         }
         ours += snib__vote_holds(p);
         pending += snib__vote_is_pending(task, p);
@@ -255,10 +256,10 @@ static void round_won(struct snib__quorum *q, snib_instant now,
     rq->id[0] = task->id[0];
     rq->id[1] = task->id[1];
     rq->token = task->token;
-    rq->reserve = task->reserve;
-    rq->far = task->far;
-    rq->valid_from = from;
-    rq->left = task->lease = left;
+    rq->acquire.reserve = task->reserve;
+    rq->said.far = task->far;
+    rq->said.valid_from = from;
+    rq->said.left = task->lease = left;
     snib__task_tell(q, task, SNIB__DONE, SNIB_ERR_OK, NULL);
     snib__after_begin(q, now, task, from);
 }
@@ -468,7 +469,7 @@ void snib__round_start(struct snib__quorum *q, snib_instant now,
                        struct task *task)
 {
     struct snib__request *rq = task->parent;
-    task->may_queue = rq->may_queue;
+    task->may_queue = rq->acquire.may_queue;
     task->prior = rq->token;
     task->token = 0;
     snib__buf_add(&task->text, rq->text ? rq->text : "", rq->text_size);

@@ -294,12 +294,12 @@ static snib_err store_quorum_open(const struct snib__store_config *cfg,
 static void store_refuse(struct snib__quorum *q, struct snib__request *rq,
                          snib_err err, const char *text)
 {
-    rq->answer = SNIB__NOT_APPLIED;
-    rq->err = err;
+    rq->said.answer = SNIB__NOT_APPLIED;
+    rq->said.err = err;
     if (text) {
-        snib__fail(rq->reterr, err, "%s", text);
+        snib__fail(rq->said.reterr, err, "%s", text);
     } else {
-        snib__fail_plain(rq->reterr, err);
+        snib__fail_plain(rq->said.reterr, err);
     }
     snib__list_push(&q->out->answered, &rq->link);
 }
@@ -307,11 +307,11 @@ static void store_refuse(struct snib__quorum *q, struct snib__request *rq,
 /* What a quorum does not have, as a text; NULL: it has that. */
 static const char *store_lacks(const struct snib__request *rq)
 {
-    if (rq->verb == SNIB__ACQUIRE && rq->kind != SNIB_KIND_MUTEX) {
+    if (rq->verb == SNIB__ACQUIRE && rq->acquire.kind != SNIB_KIND_MUTEX) {
         return "a quorum (redlock:) has plain mutexes only: majorities that "
                "overlap cannot count shared holders or permits; use redis:";
     }
-    if (rq->verb == SNIB__ACQUIRE && rq->delay.ns > 0) {
+    if (rq->verb == SNIB__ACQUIRE && rq->acquire.delay.ns > 0) {
         return "a quorum (redlock:) keeps no lock-delay: leave it out, or use "
                "redis:";
     }
@@ -329,8 +329,9 @@ static void store_begin_task(struct snib__quorum *q, snib_instant now,
     task->background = rq->background;
     task->lease = rq->lease;
     task->token = rq->token;
-    task->reserve = rq->reserve < RESERVE_MAX ? rq->reserve : RESERVE_MAX;
-    task->permits = rq->permits;
+    task->reserve =
+        rq->acquire.reserve < RESERVE_MAX ? rq->acquire.reserve : RESERVE_MAX;
+    task->permits = rq->acquire.permits;
     task->floor = rq->floor;
     task->began = now;
     switch (rq->verb) {
@@ -363,12 +364,12 @@ static void store_begin(struct snib__quorum *q, snib_instant now,
                         struct snib__request *rq)
 {
     const char *lacks = store_lacks(rq);
-    rq->answer = SNIB__PENDING;
-    rq->err = SNIB_ERR_OK;
-    rq->revoked = rq->forgotten = false;
-    rq->position = 0;
-    rq->valid_from = (snib_instant){0};
-    rq->left = (snib_duration){0};
+    rq->said.answer = SNIB__PENDING;
+    rq->said.err = SNIB_ERR_OK;
+    rq->said.revoked = rq->said.forgotten = false;
+    rq->said.position = 0;
+    rq->said.valid_from = (snib_instant){0};
+    rq->said.left = (snib_duration){0};
     snib__link_init(&rq->link);
     if (lacks) {
         store_refuse(q, rq, SNIB_ERR_UNSUPPORTED, lacks);

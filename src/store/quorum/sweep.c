@@ -37,7 +37,7 @@ static void sweep_results(struct snib__quorum *q, snib_instant now,
          * it. So at least one of the nodes that answered us has, although
          * others may still have had our grant. */
         bool no = release && (task->noes >= q->majority || task->revoked);
-        task->parent->revoked = no && task->revoked;
+        task->parent->said.revoked = no && task->revoked;
         if (no) { /* a node may have had it under another token */
             task->parent->resent = true;
             snib__task_lost(q, task, task->revoked);
@@ -74,16 +74,17 @@ static void sweep_results(struct snib__quorum *q, snib_instant now,
 void snib__sweep_check(struct snib__quorum *q, snib_instant now,
                        struct task *task, struct part *p, doing was)
 {
-    switch (p->rq.answer) {
+    switch (p->rq.said.answer) {
     case SNIB__DONE:
         break;
     case SNIB__NO:
         /* The node has no grant under this token. It may have one under another
          * token, if that was not raised. */
         task->noes += was == DO_RELEASE;
-        task->revoked = task->revoked || p->rq.revoked;
-        if (p->rq.revoked && task->parent) { /* who forced it, and the reason */
-            snib__fail(task->parent->reterr, SNIB_ERR_LOST, "%s",
+        task->revoked = task->revoked || p->rq.said.revoked;
+        if (p->rq.said.revoked &&
+            task->parent) { /* who forced it, and the reason */
+            snib__fail(task->parent->said.reterr, SNIB_ERR_LOST, "%s",
                        p->error.text);
         }
         p->plain = false;

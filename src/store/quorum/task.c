@@ -95,12 +95,12 @@ void snib__task_tell(struct snib__quorum *q, struct task *task,
 {
     struct snib__request *rq = task->parent;
     task->parent = NULL;
-    rq->answer = answer;
-    rq->err = err;
+    rq->said.answer = answer;
+    rq->said.err = err;
     if (err && text) {
-        snib__fail(rq->reterr, err, "%s", text);
+        snib__fail(rq->said.reterr, err, "%s", text);
     } else if (err) {
-        snib__fail_plain(rq->reterr, err);
+        snib__fail_plain(rq->said.reterr, err);
     }
     /* else its interim answer is still in the list */
     if (!snib__linked(&rq->link)) {
@@ -110,7 +110,7 @@ void snib__task_tell(struct snib__quorum *q, struct task *task,
 
 void snib__task_lost(struct snib__quorum *q, struct task *task, bool revoked)
 {
-    const struct snib_error *said = task->parent->reterr;
+    const struct snib_error *said = task->parent->said.reterr;
     char text[sizeof said->text] = "";
     if (revoked && said) { /* a node told who forced it */
         memcpy(text, said->text, sizeof text);

@@ -22,8 +22,8 @@ static void decode_strange(struct snib__redis *s, snib_instant now,
                            struct snib__request *rq)
 {
     s->misread = true;
-    if (rq->misread < MISREAD_MAX) {
-        rq->misread++;
+    if (rq->store.misread < MISREAD_MAX) {
+        rq->store.misread++;
     }
     snib__state_bad(s, now, SNIB_ERR_STORE, SNIB__MISREAD);
     snib__request_misread(s, rq);
@@ -52,9 +52,9 @@ static bool decode_size_at(const struct snib__resp_cell *c, uint32_t i,
 static void decode_too_late(struct snib__redis *s, snib_instant now,
                             struct snib__request *rq)
 {
-    snib__fail(rq->reterr, SNIB_ERR_STORE,
+    snib__fail(rq->said.reterr, SNIB_ERR_STORE,
                "the server's clock jumps: the request came too late");
-    rq->err = SNIB_ERR_STORE;
+    rq->said.err = SNIB_ERR_STORE;
     snib__request_later(s, now, rq, POLL_FLOOR_MS);
 }
 
@@ -79,7 +79,8 @@ static void decode_params(struct snib__redis *s, snib_instant now,
     } else if ((code == 0 || code == 1) && decode_int_at(c, 2, &size) &&
                decode_int_at(c, 3, &used) && decode_int_at(c, 4, &latch) &&
                decode_int_at(c, 5, &waiting)) {
-        snib__rec_params(rq->result, code == 1, size, used, latch, waiting);
+        snib__rec_params(rq->said.result, code == 1, size, used, latch,
+                         waiting);
         snib__request_finish(s, rq, SNIB__DONE);
     } else {
         decode_strange(s, now, rq);
@@ -112,17 +113,17 @@ static bool decode_granted(struct snib__redis *s, const struct flight *f,
         return false;
     }
     rq->token = token;
-    rq->reserve = (uint32_t)reserve;
-    rq->far = token / 1024 - FAR_MS > clock; /* a sum could overflow */
+    rq->acquire.reserve = (uint32_t)reserve;
+    rq->said.far = token / 1024 - FAR_MS > clock; /* a sum could overflow */
     if (decode_int_at(c, 5, &more) && more > 0 && more <= UINT32_MAX) {
-        rq->permits = (uint32_t)more;
+        rq->acquire.permits = (uint32_t)more;
     }
     if (decode_int_at(c, 6, &more) && more >= 0 && more <= UINT32_MAX) {
-        rq->slot = (uint32_t)more;
+        rq->said.slot = (uint32_t)more;
     }
-    rq->valid_from = f->sent;
-    rq->left = decode_lease_given(rq, lease);
-    rq->err = SNIB_ERR_OK;
+    rq->said.valid_from = f->sent;
+    rq->said.left = decode_lease_given(rq, lease);
+    rq->said.err = SNIB_ERR_OK;
     snib__request_finish(s, rq, SNIB__DONE);
     return true;
 }
@@ -133,13 +134,13 @@ static bool decode_queued(struct snib__redis *s, snib_instant now,
                           const struct snib__resp_cell *c)
 {
     int64_t position, left;
-    if (!rq->may_queue || !decode_int_at(c, 2, &position) ||
+    if (!rq->acquire.may_queue || !decode_int_at(c, 2, &position) ||
         !decode_int_at(c, 3, &left) || position < 1) {
         return false;
     }
-    rq->position = position > UINT32_MAX ? UINT32_MAX : (uint32_t)position;
-    rq->left = decode_holders_left(left);
-    if (rq->spin || s->spin) {
+    rq->said.position = position > UINT32_MAX ? UINT32_MAX : (uint32_t)position;
+    rq->said.left = decode_holders_left(left);
+    if (rq->acquire.spin || s->spin) {
         rq->resent = true; /* whoever gives up cancels its place */
         snib__queue_spin(s, now, rq);
     } else {
@@ -157,13 +158,13 @@ static bool decode_held(struct snib__redis *s, snib_instant now,
     if (!decode_int_at(c, 2, &left)) {
         return false;
     }
-    rq->left = decode_holders_left(left);
-    if (rq->may_queue && (rq->spin || s->spin)) {
+    rq->said.left = decode_holders_left(left);
+    if (rq->acquire.may_queue && (rq->acquire.spin || s->spin)) {
         snib__queue_spin(s, now, rq);
-    } else if (rq->may_queue) {
+    } else if (rq->acquire.may_queue) {
         snib__queue_told(s, now, rq, false);
     } else {
-        rq->err = SNIB_ERR_BUSY;
+        rq->said.err = SNIB_ERR_BUSY;
         snib__request_finish(s, rq, SNIB__NO);
     }
     return true;
@@ -270,9 +271,9 @@ static bool decode_revoked(struct snib__redis *s, struct snib__request *rq,
     if (c->size < n || memcmp(c->text, word, n)) {
         return false;
     }
-    rq->revoked = true;
-    rq->err = snib__fail(rq->reterr, SNIB_ERR_LOST, "%.*s", (int)(c->size - n),
-                         c->text + n);
+    rq->said.revoked = true;
+    rq->said.err = snib__fail(rq->said.reterr, SNIB_ERR_LOST, "%.*s",
+                              (int)(c->size - n), c->text + n);
     snib__request_finish(s, rq, SNIB__NO);
     return true;
 }
@@ -302,19 +303,19 @@ static void decode_renew(struct snib__redis *s, snib_instant now, int i,
     }
     int64_t code = e->integer;
     if (code >= 5 && code - 5 <= UINT32_MAX) {
-        rq->slot = (uint32_t)(code - 5);
+        rq->said.slot = (uint32_t)(code - 5);
         code = 1;
     }
     switch (code) {
     case 1:
-        rq->valid_from = f->sent;
-        rq->left = rq->lease;
-        rq->err = SNIB_ERR_OK;
+        rq->said.valid_from = f->sent;
+        rq->said.left = rq->lease;
+        rq->said.err = SNIB_ERR_OK;
         snib__request_finish(s, rq, SNIB__DONE);
         break;
     case 0:
     case 2:
-        rq->forgotten = code == 2;
+        rq->said.forgotten = code == 2;
         snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_LOST, NULL);
         break;
     case 3:
@@ -339,8 +340,8 @@ static void decode_released(struct snib__redis *s, snib_instant now,
     } else if (code != 2 || !snib__resp_at(c, 1) ||
                snib__resp_at(c, 1)->type != SNIB__RESP_STRING ||
                !decode_revoked(s, rq, snib__resp_at(c, 1))) {
-        rq->revoked = code == 2;
-        rq->err = SNIB_ERR_LOST;
+        rq->said.revoked = code == 2;
+        rq->said.err = SNIB_ERR_LOST;
         snib__request_finish(s, rq, SNIB__NO);
     }
 }
@@ -356,7 +357,7 @@ static void decode_cancelled(struct snib__redis *s, snib_instant now,
     }
     bool had = code == 2 && decode_int_at(c, 1, &token) && token > 0 &&
                token < TOKEN_TOP;
-    rq->granted = had ? token : 0;
+    rq->said.granted = had ? token : 0;
     snib__request_finish(s, rq, SNIB__DONE);
 }
 
@@ -369,8 +370,8 @@ static void decode_forced(struct snib__redis *s, snib_instant now,
         decode_strange(s, now, rq);
         return;
     }
-    snib__rec_row(rq->result, SNIB__ROW_COUNT);
-    snib__rec_i64(rq->result, SNIB__F_COUNT, count);
+    snib__rec_row(rq->said.result, SNIB__ROW_COUNT);
+    snib__rec_i64(rq->said.result, SNIB__F_COUNT, count);
     snib__request_finish(s, rq, SNIB__DONE);
 }
 

@@ -26,7 +26,7 @@ static void doctor_row(struct snib__buf *out, snib_level level,
 static void doctor_tell(struct inspection *k, snib_level level,
                         const char *check, const char *text, const char *remedy)
 {
-    doctor_row(k->rq->result, level, check, text, remedy);
+    doctor_row(k->rq->said.result, level, check, text, remedy);
 }
 
 void snib__doctor_failed(struct snib__request *rq, snib_err err,
@@ -34,7 +34,7 @@ void snib__doctor_failed(struct snib__request *rq, snib_err err,
 {
     bool denied = err == SNIB_ERR_DENIED, config = err == SNIB_ERR_CONFIG;
     doctor_row(
-        rq->result, SNIB_LEVEL_FAIL,
+        rq->said.result, SNIB_LEVEL_FAIL,
         denied   ? "permissions"
         : config ? "configuration"
                  : "reachable",

@@ -59,7 +59,7 @@ static void doctor_steps_next(struct snib__redis *s, struct inspection *k)
     if (l->state == SESSION_READY || l->err) {
         k->waits_subs = false;
         snib__doctor_subscription(s, k);
-        if (k->rq->result->failed) {
+        if (k->rq->said.result->failed) {
             snib__request_fail(s, k->rq, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT,
                                NULL);
         } else {

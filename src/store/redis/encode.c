@@ -77,13 +77,13 @@ static void encode_permits_arg(struct snib__buf *b,
                                const struct snib__request *rq)
 {
     char text[80], hex[33];
-    int n = snprintf(text, sizeof text, "%u", rq->permits);
-    if (rq->delay.ns > 0) {
+    int n = snprintf(text, sizeof text, "%u", rq->acquire.permits);
+    if (rq->acquire.delay.ns > 0) {
         n += snprintf(text + n, sizeof text - (size_t)n, ",d%lld",
-                      (long long)snib__to_ms(rq->delay));
+                      (long long)snib__to_ms(rq->acquire.delay));
     }
-    if (rq->upgrade_of[0] | rq->upgrade_of[1]) {
-        snib__encode_hex(hex, rq->upgrade_of);
+    if (rq->acquire.upgrade_of[0] | rq->acquire.upgrade_of[1]) {
+        snib__encode_hex(hex, rq->acquire.upgrade_of);
         n += snprintf(text + n, sizeof text - (size_t)n, ",b%s", hex);
     }
     snib__resp_arg(b, text, (size_t)n);
@@ -113,18 +113,18 @@ static void encode_acquire_args(const struct snib__redis *s,
     encode_hex_arg(b, rq->id);
     snib__resp_i64(b, snib__to_ms(rq->lease));
     snib__resp_arg(b, may_queue ? "1" : "0", 1);
-    snib__resp_i64(b, rq->poll[0].number);
-    snib__resp_i64(b, encode_not_after(s, rq->poll[0].sent));
+    snib__resp_i64(b, rq->store.poll[0].number);
+    snib__resp_i64(b, encode_not_after(s, rq->store.poll[0].sent));
     snib__resp_i64(b, rq->floor);
-    snib__resp_i64(b, rq->reserve);
+    snib__resp_i64(b, rq->acquire.reserve);
     snib__resp_i64(b, rq->token);
     snib__resp_text(b, s->channel);
-    snib__resp_i64(b, rq->kind);
+    snib__resp_i64(b, rq->acquire.kind);
     encode_permits_arg(b, rq);
     snib__resp_i64(b, WINDOW_MS);
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
-    snib__resp_i64(b, rq->capacity);
-    snib__resp_i64(b, CLASS_ORDINARY - rq->rank);
+    snib__resp_i64(b, rq->acquire.capacity);
+    snib__resp_i64(b, CLASS_ORDINARY - rq->acquire.rank);
 }
 
 void snib__encode_acquire(struct snib__redis *s, struct snib__buf *b,
@@ -145,7 +145,7 @@ void snib__encode_several(struct snib__redis *s, struct snib__buf *b,
     for (uint32_t i = 0; i < count; i++) {
         encode_acquire_keys(b, rq[i]);
     }
-    snib__resp_arg(b, rq[0]->all ? "1" : "0", 1);
+    snib__resp_arg(b, rq[0]->batch.all ? "1" : "0", 1);
     for (uint32_t i = 0; i < count; i++) {
         encode_acquire_args(s, b, rq[i], false);
     }
@@ -238,9 +238,9 @@ void snib__encode_params(struct snib__redis *s, struct snib__buf *b,
     snib__encode_key(b, n->safe, n->safe_size, ":c");
     snib__resp_arg(b, s->client, 32);
     encode_hex_arg(b, rq->id);
-    snib__resp_text(b, what[rq->op]);
-    snib__resp_i64(b, rq->amount);
-    snib__resp_i64(b, encode_not_after(s, rq->poll[0].sent));
+    snib__resp_text(b, what[rq->params.op]);
+    snib__resp_i64(b, rq->params.amount);
+    snib__resp_i64(b, encode_not_after(s, rq->store.poll[0].sent));
 }
 
 void snib__encode_inspect(struct snib__redis *s, struct snib__buf *b,
@@ -285,5 +285,5 @@ void snib__encode_renew_args(struct snib__buf *b,
 {
     encode_hex_arg(b, rq->id);
     snib__resp_i64(b, rq->token);
-    snib__resp_i64(b, rq->only_asks ? 0 : snib__to_ms(rq->lease));
+    snib__resp_i64(b, rq->renew.only_asks ? 0 : snib__to_ms(rq->lease));
 }

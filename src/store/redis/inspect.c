@@ -39,7 +39,7 @@ static void inspect_scan(struct snib__redis *s, snib_instant now, int i,
     snib__resp_text(out, "SCAN");
     snib__resp_i64(out, k->cursor);
     snib__resp_text(out, "MATCH");
-    snib__resp_text(out, k->rq->awaited_only ? "snib:{*}:a" : "snib:{*");
+    snib__resp_text(out, k->rq->list.awaited_only ? "snib:{*}:a" : "snib:{*");
     snib__resp_text(out, "COUNT");
     snib__resp_i64(out, SCAN_COUNT);
     k->sent = now;
@@ -52,7 +52,8 @@ static void inspect_rest_until(struct snib__redis *s, struct inspection *k,
                                snib_instant then)
 {
     k->resume = then;
-    snib__heap_set(&s->timers, &k->rq->timer, snib__sooner(k->rq->limit, then));
+    snib__heap_set(&s->timers, &k->rq->store.timer,
+                   snib__sooner(k->rq->limit, then));
 }
 
 /* Called after a page. True: the scan pauses. False: it goes on at once. */
@@ -66,7 +67,7 @@ static bool inspect_rests(struct snib__redis *s, snib_instant now, int i,
     }
     k->session = i;
     k->opened = s->session[i].since;
-    k->rq->left = k->busy;
+    k->rq->said.left = k->busy;
     k->rq->limit = snib__later(k->rq->limit, snib__after(now, s->patience));
     inspect_rest_until(
         s, k, snib__after(now, (snib_duration){pause < most ? pause : most}));
@@ -94,7 +95,7 @@ bool snib__inspect_due(struct snib__redis *s, snib_instant now,
     } else {
         k->resume = (snib_instant){0};
         inspect_scan(s, now, k->session, k);
-        snib__heap_set(&s->timers, &rq->timer, rq->limit);
+        snib__heap_set(&s->timers, &rq->store.timer, rq->limit);
     }
     return true;
 }
@@ -112,12 +113,12 @@ bool snib__inspect_send(struct snib__redis *s, snib_instant now, int i,
     if (!k) {
         return false;
     }
-    snib__buf_clear(rq->result);
+    snib__buf_clear(rq->said.result);
     if (rq->verb == SNIB__INSPECT) {
         inspect_send_page(s, now, i, k, rq->name->safe, rq->name->safe_size,
                           true);
     } else if (rq->verb == SNIB__LIST) {
-        rq->valid_from = now;
+        rq->said.valid_from = now;
         inspect_scan(s, now, i, k);
     } else {
         return snib__doctor_send(s, now, i, k);
@@ -130,7 +131,7 @@ bool snib__inspect_send(struct snib__redis *s, snib_instant now, int i,
 static void inspect_finish(struct snib__redis *s, struct inspection *k)
 {
     struct snib__request *rq = k->rq;
-    if (rq->result->failed) {
+    if (rq->said.result->failed) {
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT,
                            "the answer is too long");
     } else {
@@ -159,8 +160,8 @@ static void inspect_say_more(struct snib__redis *s, const struct inspection *k,
                              const char *name, uint32_t size, int64_t more)
 {
     char text[80];
-    snib__rec_row(k->rq->result, SNIB__ROW_MORE);
-    snib__rec_i64(k->rq->result, SNIB__F_COUNT, more);
+    snib__rec_row(k->rq->said.result, SNIB__ROW_MORE);
+    snib__rec_i64(k->rq->said.result, SNIB__F_COUNT, more);
     snprintf(text, sizeof text, "%lld holders more than are shown",
              (long long)more);
     inspect_say(s, name, size, text);
@@ -189,7 +190,7 @@ static void inspect_inspected(struct snib__redis *s, snib_instant now, int i,
     if (crowd && 2 * k->step == SHOWN_MAX) {
         inspect_say_more(s, k, n->safe, (uint32_t)n->safe_size, more);
     }
-    if ((k->step < all || (crowd && !enough)) && !k->rq->result->failed &&
+    if ((k->step < all || (crowd && !enough)) && !k->rq->said.result->failed &&
         snib__session_has_room(s, i, 1)) {
         inspect_send_page(s, now, i, k, n->safe, n->safe_size, false);
     } else {
@@ -239,7 +240,7 @@ static void inspect_more(struct snib__redis *s, snib_instant now, int i,
     }
     if (!k->awaited) {
         k->busy.ns += snib__between(k->sent, now).ns;
-        k->rq->left = k->busy;
+        k->rq->said.left = k->busy;
         inspect_finish(s, k);
     }
 }
@@ -310,7 +311,7 @@ static void inspect_listed(struct snib__redis *s, snib_instant now, int i,
     if (!empty && inspect_more_holders(c, &more)) {
         inspect_say_more(s, k, name, n, more);
     }
-    if (k->rq->result->failed) {
+    if (k->rq->said.result->failed) {
         inspect_finish(s, k);
         return;
     }

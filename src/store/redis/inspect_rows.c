@@ -143,7 +143,7 @@ bool snib__inspect_rows(struct snib__redis *s, struct snib__request *rq,
 {
     const struct snib__resp_cell *holders = snib__resp_at(c, 3);
     const struct snib__resp_cell *waiters = snib__resp_at(c, 4);
-    struct snib__buf *out = rq->result;
+    struct snib__buf *out = rq->said.result;
     int64_t now_ms, token, alive;
     (void)s;
     if (!snib__resp_number(snib__resp_at(c, 0), &now_ms) ||

@@ -27,11 +27,11 @@ void snib__encode_keep(struct snib__redis *s, struct snib__buf *b,
     snib__resp_i64(b, rq->token);
     snib__resp_i64(b, rq->floor);
     snib__resp_i64(b, snib__to_ms(rq->lease));
-    snib__resp_arg(b, rq->may_queue ? "2" : "1", 1);
+    snib__resp_arg(b, rq->acquire.may_queue ? "2" : "1", 1);
     snib__resp_i64(b, s->server_ms +
                           snib__to_ms(snib__between(s->server_at, now)) +
                           NOT_AFTER_MS);
-    snib__resp_i64(b, rq->reserve);
+    snib__resp_i64(b, rq->acquire.reserve);
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
 }
 

@@ -44,15 +44,16 @@ void snib__queue_channel(struct snib__redis *s)
 static int64_t queue_pause(struct snib__redis *s,
                            const struct snib__request *rq, bool queued)
 {
-    int64_t base = POLL_MS, left = snib__to_ms(rq->left);
-    if ((!queued || rq->position <= 2) && snib__to_ms(rq->lease) < 4 * base) {
+    int64_t base = POLL_MS, left = snib__to_ms(rq->said.left);
+    if ((!queued || rq->said.position <= 2) &&
+        snib__to_ms(rq->lease) < 4 * base) {
         /* A grant whose message is lost stands for a claim lease, which is no
          * longer than the lease. A poll has to find it in that time. */
         base = snib__to_ms(rq->lease) / 4;
         base = base > POLL_LEAST_MS ? base : POLL_LEAST_MS;
     }
     int64_t ms = base + (int64_t)snib__rng_below(&s->rng, (uint64_t)base / 2);
-    if (left > 0 && (!queued || rq->position <= 2)) {
+    if (left > 0 && (!queued || rq->said.position <= 2)) {
         left += POLL_FLOOR_MS +
                 (int64_t)snib__rng_below(&s->rng,
                                          POLL_FLOOR_MS + (uint64_t)left / 16);
@@ -67,13 +68,13 @@ void snib__queue_told(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq, bool queued)
 {
     const struct session *subs = &s->session[SUBS];
-    assert(rq->may_queue); /* else it had to be answered, not kept */
+    assert(rq->acquire.may_queue); /* else it had to be answered, not kept */
     snib__request_unmark(s, rq);
-    rq->err = SNIB_ERR_OK;
+    rq->said.err = SNIB_ERR_OK;
     if (queued) {
-        rq->conn |= M_QUEUED;
+        rq->store.conn |= M_QUEUED;
         s->queued++;
-        rq->answer = SNIB__QUEUED;
+        rq->said.answer = SNIB__QUEUED;
         if (!snib__linked(&rq->link)) {
             snib__list_push(&s->out->answered, &rq->link);
         }
@@ -83,7 +84,7 @@ void snib__queue_told(struct snib__redis *s, snib_instant now,
             snib__request_fail(s, rq, SNIB__NOT_APPLIED, subs->err, subs->text);
             return;
         }
-        rq->conn |= M_HELD;
+        rq->store.conn |= M_HELD;
         s->held++;
         if (subs->state == SESSION_READY) {
             snib__send_again(s, now, rq); /* the subscription is up by now */
@@ -97,11 +98,11 @@ void snib__queue_told(struct snib__redis *s, snib_instant now,
 void snib__queue_spin(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq)
 {
-    int64_t left = snib__to_ms(rq->left);
-    int64_t ms = (int64_t)SPIN_FIRST_MS << rq->spins;
-    assert(rq->may_queue);
+    int64_t left = snib__to_ms(rq->said.left);
+    int64_t ms = (int64_t)SPIN_FIRST_MS << rq->store.spins;
+    assert(rq->acquire.may_queue);
     if (ms < SPIN_MOST_MS) {
-        rq->spins++;
+        rq->store.spins++;
     } else {
         ms = SPIN_MOST_MS;
     }
@@ -109,8 +110,8 @@ void snib__queue_spin(struct snib__redis *s, snib_instant now,
     if (left > 0 && left + POLL_FLOOR_MS < ms) {
         ms = left + POLL_FLOOR_MS;
     }
-    rq->err = SNIB_ERR_BUSY;
-    rq->answer = SNIB__QUEUED;
+    rq->said.err = SNIB_ERR_BUSY;
+    rq->said.answer = SNIB__QUEUED;
     if (!snib__linked(&rq->link)) {
         snib__list_push(&s->out->answered, &rq->link);
     }
@@ -122,8 +123,9 @@ void snib__queue_poll_all(struct snib__redis *s, snib_instant now)
     for (int k = 0; k < BUCKETS && s->queued + s->held > 0; k++) {
         SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
             struct snib__request *rq =
-                SNIB__CONTAINER(l, struct snib__request, own);
-            if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {
+                SNIB__CONTAINER(l, struct snib__request, store.link);
+            if ((rq->store.conn & (M_QUEUED | M_HELD)) &&
+                !(rq->store.conn & M_FLIGHT)) {
                 snib__send_again(s, now, rq);
             }
         }
@@ -251,8 +253,8 @@ static void queue_message(struct snib__redis *s, snib_instant now,
     }
     snib_instant proven = {0};
     for (int k = 0; k < 2; k++) {
-        if (rq->poll[k].number && rq->poll[k].number == g.poll) {
-            proven = rq->poll[k].sent;
+        if (rq->store.poll[k].number && rq->store.poll[k].number == g.poll) {
+            proven = rq->store.poll[k].sent;
         }
     }
     if (!proven.ns ||
@@ -260,22 +262,23 @@ static void queue_message(struct snib__redis *s, snib_instant now,
         /* The named poll is none of our last two, or the claim lease is over by
          * our clock. So this message is not believed. The request is sent again
          * and its answer tells, with a lease that counts from that send. */
-        if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {
+        if ((rq->store.conn & (M_QUEUED | M_HELD)) &&
+            !(rq->store.conn & M_FLIGHT)) {
             snib__send_again(s, now, rq);
         }
         return;
     }
     rq->token = g.token;
-    rq->reserve = (uint32_t)g.reserve;
-    rq->far = g.token / 1024 - FAR_MS > g.server_ms;
-    rq->slot = (uint32_t)g.slot;
-    rq->left = snib__ms(g.claim);
-    if (rq->left.ns > rq->lease.ns) { /* never more than was asked for */
-        rq->left = rq->lease;
+    rq->acquire.reserve = (uint32_t)g.reserve;
+    rq->said.far = g.token / 1024 - FAR_MS > g.server_ms;
+    rq->said.slot = (uint32_t)g.slot;
+    rq->said.left = snib__ms(g.claim);
+    if (rq->said.left.ns > rq->lease.ns) { /* never more than was asked for */
+        rq->said.left = rq->lease;
     }
-    rq->valid_from = proven;
-    rq->err = SNIB_ERR_OK;
-    if (rq->conn & M_FLIGHT) {
+    rq->said.valid_from = proven;
+    rq->said.err = SNIB_ERR_OK;
+    if (rq->store.conn & M_FLIGHT) {
         rq->resent = true;
         snib__session_overtaken(s, rq, g.server_ms + g.claim);
     }

@@ -301,7 +301,7 @@ static inline bool snib__session_up(const struct snib__redis *s, int i)
 static inline void snib__request_mark(struct snib__request *rq, int set,
                                       int clear)
 {
-    rq->conn = (uint8_t)((rq->conn & ~clear) | set);
+    rq->store.conn = (uint8_t)((rq->store.conn & ~clear) | set);
 }
 
 struct snib__request *snib__request_find(struct snib__redis *,
@@ -396,7 +396,7 @@ void snib__send_due(struct snib__redis *, snib_instant now,
 void snib__encode_acquire(struct snib__redis *, struct snib__buf *,
                           const struct snib__request *, bool full,
                           bool may_queue);
-/* A batch, in the order given; rq[0]->all: all or none. */
+/* A batch, in the order given; rq[0]->batch.all: all or none. */
 void snib__encode_several(struct snib__redis *, struct snib__buf *,
                           struct snib__request *const rq[], uint32_t count,
                           bool full);

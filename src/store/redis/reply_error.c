@@ -94,8 +94,9 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
         if (snib__redis_inspects(rq)) {
             snib__inspection_end(s, rq);
         }
-        rq->err = l->ended ? SNIB_ERR_DENIED : snib__redis_error_code(kind);
-        snib__fail(rq->reterr, rq->err, "%s", clean);
+        rq->said.err =
+            l->ended ? SNIB_ERR_DENIED : snib__redis_error_code(kind);
+        snib__fail(rq->said.reterr, rq->said.err, "%s", clean);
         s->out->stuck = s->out->stuck || rq->verb == SNIB__RENEW;
         snib__request_later(s, now, rq,
                             RETRY_MS / 2 +

@@ -175,7 +175,7 @@ static struct snib__list *request_bucket(struct snib__redis *s,
 
 static struct snib__request *request_of_own(struct snib__link *l)
 {
-    return SNIB__CONTAINER(l, struct snib__request, own);
+    return SNIB__CONTAINER(l, struct snib__request, store.link);
 }
 
 struct snib__request *snib__request_find(struct snib__redis *s,
@@ -192,13 +192,13 @@ struct snib__request *snib__request_find(struct snib__redis *s,
 
 void snib__request_put(struct snib__redis *s, struct snib__request *rq)
 {
-    snib__list_push(request_bucket(s, rq->id), &rq->own);
+    snib__list_push(request_bucket(s, rq->id), &rq->store.link);
 }
 
 void snib__request_unmark(struct snib__redis *s, struct snib__request *rq)
 {
-    s->queued -= (rq->conn & M_QUEUED) != 0;
-    s->held -= (rq->conn & M_HELD) != 0;
+    s->queued -= (rq->store.conn & M_QUEUED) != 0;
+    s->held -= (rq->store.conn & M_HELD) != 0;
     snib__request_mark(rq, 0, M_QUEUED | M_HELD);
 }
 
@@ -214,22 +214,22 @@ void snib__request_abandon(struct snib__redis *s, const uint64_t id[2])
 void snib__request_finish(struct snib__redis *s, struct snib__request *rq,
                           snib__answer answer)
 {
-    if (rq->conn & M_UNSENT) {
+    if (rq->store.conn & M_UNSENT) {
         snib__unlink(&rq->link);
     }
-    if (rq->conn & M_FLIGHT) {
+    if (rq->store.conn & M_FLIGHT) {
         snib__session_forget(s, rq);
     }
     snib__request_unmark(s, rq);
     if (snib__redis_inspects(rq)) {
         snib__inspection_end(s, rq);
     }
-    snib__unlink(&rq->own);
-    snib__heap_remove(&s->timers, &rq->timer);
-    rq->conn &= M_CONN;
-    rq->answer = answer;
+    snib__unlink(&rq->store.link);
+    snib__heap_remove(&s->timers, &rq->store.timer);
+    rq->store.conn &= M_CONN;
+    rq->said.answer = answer;
     if (answer == SNIB__DONE || answer == SNIB__NO) {
-        rq->misread = 0;
+        rq->store.misread = 0;
     }
     s->owned--;
     if (!snib__linked(&rq->link)) { /* else: answered QUEUED in this step   */
@@ -240,13 +240,13 @@ void snib__request_finish(struct snib__redis *s, struct snib__request *rq,
 void snib__request_fail(struct snib__redis *s, struct snib__request *rq,
                         snib__answer answer, snib_err err, const char *text)
 {
-    rq->err = err;
+    rq->said.err = err;
     if (text && *text) {
-        snib__fail(rq->reterr, err, "%s", text);
+        snib__fail(rq->said.reterr, err, "%s", text);
     } else {
-        snib__fail_plain(rq->reterr, err);
+        snib__fail_plain(rq->said.reterr, err);
     }
-    if (rq->verb == SNIB__DOCTOR && rq->result) {
+    if (rq->verb == SNIB__DOCTOR && rq->said.result) {
         snib__doctor_failed(rq, err, text);
     }
     snib__request_finish(s, rq, answer);
@@ -274,7 +274,7 @@ static void request_fail_marked(struct snib__redis *s, int marks, snib_err err,
     for (int k = 0; k < BUCKETS && s->queued + s->held > 0; k++) {
         SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
             struct snib__request *rq = request_of_own(l);
-            if ((rq->conn & marks) && !(rq->conn & M_FLIGHT)) {
+            if ((rq->store.conn & marks) && !(rq->store.conn & M_FLIGHT)) {
                 snib__request_fail(s, rq, SNIB__NOT_APPLIED, err, text);
             }
         }
@@ -321,8 +321,8 @@ void snib__request_fail_once(struct snib__redis *s, snib_err err,
 void snib__request_later(struct snib__redis *s, snib_instant now,
                          struct snib__request *rq, int64_t ms)
 {
-    snib__request_mark(rq, rq->conn & (M_QUEUED | M_HELD) ? 0 : M_RETRY,
+    snib__request_mark(rq, rq->store.conn & (M_QUEUED | M_HELD) ? 0 : M_RETRY,
                        M_FLIGHT);
-    snib__heap_set(&s->timers, &rq->timer,
+    snib__heap_set(&s->timers, &rq->store.timer,
                    snib__sooner(rq->limit, snib__after(now, snib__ms(ms))));
 }

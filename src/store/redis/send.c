@@ -17,16 +17,17 @@ static struct snib__request *send_of_link(struct snib__link *l)
 static void send_give_up(struct snib__redis *s, struct snib__request *rq)
 {
     const struct session *l = &s->session[CALLERS];
-    if (rq->misread && !(rq->conn & M_QUEUED)) { /* a repeat in flight, too */
+    if (rq->store.misread &&
+        !(rq->store.conn & M_QUEUED)) { /* a repeat in flight, too */
         snib__request_misread(s, rq);
-    } else if (rq->conn & (M_FLIGHT | M_QUEUED)) {
+    } else if (rq->store.conn & (M_FLIGHT | M_QUEUED)) {
         snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN,
                            "no answer within the time allowed");
-    } else if (rq->conn & M_HELD) {
+    } else if (rq->store.conn & M_HELD) {
         snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
-    } else if (rq->err == SNIB_ERR_BUSY) { /* has spun until now */
+    } else if (rq->said.err == SNIB_ERR_BUSY) { /* has spun until now */
         snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
-    } else if (rq->err) { /* retried in vain; reterr says why */
+    } else if (rq->said.err) { /* retried in vain; reterr says why */
         snib__request_finish(s, rq, SNIB__NOT_APPLIED);
     } else if (l->err) {
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
@@ -63,7 +64,7 @@ int snib__send_on(struct snib__redis *s, snib_instant now, bool background)
  * owners of the client wait for it. */
 static void send_limit_timer(struct snib__redis *s, struct snib__request *rq)
 {
-    snib__heap_set(&s->timers, &rq->timer, rq->limit);
+    snib__heap_set(&s->timers, &rq->store.timer, rq->limit);
 }
 
 static void send_fly(struct snib__redis *s, snib_instant now, int i,
@@ -78,7 +79,7 @@ static void send_fly(struct snib__redis *s, snib_instant now, int i,
                        .script = (uint8_t)(script + 1),
                        .verb = (uint8_t)rq->verb,
                        .last = last};
-    if (rq->conn & M_UNSENT) {
+    if (rq->store.conn & M_UNSENT) {
         snib__unlink(&rq->link);
     }
     snib__request_mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
@@ -106,9 +107,9 @@ static void send_number_poll(struct snib__redis *s, snib_instant now,
     if (++s->poll == 0) {
         s->poll = 1;
     }
-    rq->poll[1] = rq->poll[0];
-    rq->poll[0].number = s->poll;
-    rq->poll[0].sent = now;
+    rq->store.poll[1] = rq->store.poll[0];
+    rq->store.poll[0].number = s->poll;
+    rq->store.poll[0].sent = now;
 }
 
 /* The renewals at the head of the list travel as one script call. */
@@ -149,7 +150,8 @@ static void send_renewals(struct snib__redis *s, snib_instant now, int i,
 static bool send_same_batch(const struct snib__request *a,
                             const struct snib__request *b)
 {
-    return b->verb == SNIB__ACQUIRE && b->batch == a->batch && !b->resent;
+    return b->verb == SNIB__ACQUIRE && b->batch.number == a->batch.number &&
+           !b->resent;
 }
 
 /* Send those requests of the first one's batch that are next to it on the list
@@ -161,7 +163,7 @@ static bool send_several(struct snib__redis *s, snib_instant now, int i,
     struct snib__request *rq[BATCH_MAX];
     struct snib__request *first = send_of_link(snib__list_first(list));
     uint32_t count = 0;
-    if (!first->batch || !send_same_batch(first, first)) {
+    if (!first->batch.number || !send_same_batch(first, first)) {
         return false;
     }
     SNIB__LIST_EACH (l, list) {
@@ -170,7 +172,7 @@ static bool send_several(struct snib__redis *s, snib_instant now, int i,
             break;
         }
         uint32_t at = count++;
-        for (; at && rq[at - 1]->index > one->index; at--) {
+        for (; at && rq[at - 1]->batch.index > one->batch.index; at--) {
             rq[at] = rq[at - 1];
         }
         rq[at] = one;
@@ -196,12 +198,12 @@ static bool send_several(struct snib__redis *s, snib_instant now, int i,
 static bool send_may_queue(const struct snib__redis *s,
                            const struct snib__request *rq)
 {
-    if ((rq->conn & M_QUEUED) || !rq->may_queue) {
-        return rq->conn & M_QUEUED;
+    if ((rq->store.conn & M_QUEUED) || !rq->acquire.may_queue) {
+        return rq->store.conn & M_QUEUED;
     }
-    if (rq->spin || s->spin) {
-        return rq->kind != SNIB_KIND_READ &&
-               (rq->upgrade_of[0] | rq->upgrade_of[1]);
+    if (rq->acquire.spin || s->spin) {
+        return rq->acquire.kind != SNIB_KIND_READ &&
+               (rq->acquire.upgrade_of[0] | rq->acquire.upgrade_of[1]);
     }
     return s->session[SUBS].state == SESSION_READY;
 }
@@ -352,7 +354,7 @@ static void send_cancel(struct snib__redis *s, const uint64_t id[2])
 {
     struct snib__request *rq = snib__request_find(s, id);
     if (rq) {
-        bool sent = rq->conn & (M_FLIGHT | M_QUEUED);
+        bool sent = rq->store.conn & (M_FLIGHT | M_QUEUED);
         snib__request_fail(s, rq, sent ? SNIB__UNKNOWN : SNIB__NOT_APPLIED,
                            SNIB_ERR_CANCELLED, NULL);
     }
@@ -364,7 +366,7 @@ static void send_cancel(struct snib__redis *s, const uint64_t id[2])
 static int64_t send_misread_pause(struct snib__redis *s,
                                   const struct snib__request *rq)
 {
-    int64_t ms = (int64_t)REST_FIRST_MS << (rq->misread - 1);
+    int64_t ms = (int64_t)REST_FIRST_MS << (rq->store.misread - 1);
     ms = ms < REST_MAX_MS ? ms : REST_MAX_MS;
     return ms / 2 + (int64_t)snib__rng_below(&s->rng, (uint64_t)ms / 2 + 1);
 }
@@ -373,17 +375,17 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq)
 {
     const struct session *l = &s->session[CALLERS];
-    rq->conn = M_OWNED;
-    rq->answer = SNIB__PENDING;
-    rq->err = SNIB_ERR_OK;
-    rq->revoked = rq->forgotten = rq->far = false;
-    rq->position = rq->slot = 0;
-    rq->spins = 0;
-    rq->valid_from = (snib_instant){0};
-    rq->left = (snib_duration){0};
-    rq->timer.index = 0;
-    rq->poll[0].number = rq->poll[1].number = 0;
-    snib__link_init(&rq->own);
+    rq->store.conn = M_OWNED;
+    rq->said.answer = SNIB__PENDING;
+    rq->said.err = SNIB_ERR_OK;
+    rq->said.revoked = rq->said.forgotten = rq->said.far = false;
+    rq->said.position = rq->said.slot = 0;
+    rq->store.spins = 0;
+    rq->said.valid_from = (snib_instant){0};
+    rq->said.left = (snib_duration){0};
+    rq->store.timer.index = 0;
+    rq->store.poll[0].number = rq->store.poll[1].number = 0;
+    snib__link_init(&rq->store.link);
     snib__link_init(&rq->link);
     s->owned++;
     if (!snib__heap_reserve(&s->timers, s->owned)) {
@@ -405,7 +407,7 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
         return;
     }
-    if (rq->misread) {
+    if (rq->store.misread) {
         /* This is a repeat, and an immediate one would get the same strange
          * answer. */
         snib__request_later(s, now, rq, send_misread_pause(s, rq));
@@ -419,7 +421,7 @@ void snib__send_again(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq)
 {
     snib__request_mark(rq, 0, M_FLIGHT);
-    if (!(rq->conn & (M_QUEUED | M_HELD))) {
+    if (!(rq->store.conn & (M_QUEUED | M_HELD))) {
         send_unsent(s, rq, true);
     } else if (!snib__send_now(s, now, rq)) {
         snib__request_later(s, now, rq, POLL_MS);
@@ -431,10 +433,11 @@ void snib__send_due(struct snib__redis *s, snib_instant now,
 {
     if (snib__reached(now, rq->limit)) {
         send_give_up(s, rq);
-    } else if (rq->conn & M_RETRY) {
+    } else if (rq->store.conn & M_RETRY) {
         send_unsent(s, rq, false);
         send_limit_timer(s, rq);
-    } else if ((rq->conn & (M_QUEUED | M_HELD)) && !(rq->conn & M_FLIGHT)) {
+    } else if ((rq->store.conn & (M_QUEUED | M_HELD)) &&
+               !(rq->store.conn & M_FLIGHT)) {
         snib__send_again(s, now, rq);
     } else if (!snib__inspect_due(s, now, rq)) {
         send_limit_timer(s, rq);

@@ -51,7 +51,7 @@ static void session_end_stuck(struct snib__redis *s, snib_err err,
         struct snib__request *rq =
             SNIB__CONTAINER(l, struct snib__request, link);
         if (rq->verb == SNIB__RENEW) {
-            rq->err = snib__fail(rq->reterr, err, "%s", text);
+            rq->said.err = snib__fail(rq->said.reterr, err, "%s", text);
             s->out->stuck = true;
         }
     }

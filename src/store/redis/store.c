@@ -293,7 +293,8 @@ static void store_tick(struct snib__redis *s, snib_instant now)
     }
     while ((t = snib__heap_min(&s->timers)) && snib__reached(now, t->at)) {
         snib__heap_remove(&s->timers, t);
-        snib__send_due(s, now, SNIB__CONTAINER(t, struct snib__request, timer));
+        snib__send_due(s, now,
+                       SNIB__CONTAINER(t, struct snib__request, store.timer));
     }
 }
 

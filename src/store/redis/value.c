@@ -33,7 +33,7 @@ void snib__encode_value_put(struct snib__redis *s, snib_instant now,
     snib__resp_arg(b, rq->resent ? "1" : "0", 1);
     /* The request's age when it is sent, not when it was started: meanwhile it
      * may have waited for a connection, or for the server to work again. */
-    snib__resp_i64(b, snib__to_ms(snib__between(rq->born, now)));
+    snib__resp_i64(b, snib__to_ms(snib__between(rq->value.born, now)));
     snib__resp_i64(b, s->server_ms + (now.ns / 1000000 - since) + NOT_AFTER_MS);
     snib__resp_i64(b, rq->floor);
     snib__resp_arg(b, put ? rq->text : "", put ? rq->text_size : 0);
@@ -68,8 +68,8 @@ static void value_got(struct snib__redis *s, struct snib__request *rq,
         return;
     }
     rq->token = version;
-    snib__buf_add(rq->result, bytes->text, bytes->size);
-    rq->err = SNIB_ERR_OK;
+    snib__buf_add(rq->said.result, bytes->text, bytes->size);
+    rq->said.err = SNIB_ERR_OK;
     snib__request_finish(s, rq, SNIB__DONE);
 }
 
@@ -90,7 +90,7 @@ static void value_changed(struct snib__redis *s, snib_instant now,
     switch (code->integer) {
     case 1:
         rq->token = version;
-        rq->err = SNIB_ERR_OK;
+        rq->said.err = SNIB_ERR_OK;
         snib__request_finish(s, rq, SNIB__DONE);
         return;
     case 0:
@@ -99,9 +99,9 @@ static void value_changed(struct snib__redis *s, snib_instant now,
         return;
     case 4: /* executed too late, or the server's clock was set: the reply has
                corrected our estimate of that clock */
-        snib__fail(rq->reterr, SNIB_ERR_STORE,
+        snib__fail(rq->said.reterr, SNIB_ERR_STORE,
                    "the server's clock jumps: the request came too late");
-        rq->err = SNIB_ERR_STORE;
+        rq->said.err = SNIB_ERR_STORE;
         snib__request_later(s, now, rq, POLL_FLOOR_MS);
         return;
     case 5:

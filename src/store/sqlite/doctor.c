@@ -204,7 +204,7 @@ static void doctor_tell_host(struct snib__sqlite *self, struct snib__buf *out)
 
 void snib__sqlite_doctor(struct snib__sqlite *self, struct snib__request *r)
 {
-    struct snib__buf *out = r->result;
+    struct snib__buf *out = r->said.result;
     doctor_tell_place(self, out);
     doctor_tell_layout(out);
     doctor_tell_space(self, out);
@@ -214,10 +214,10 @@ void snib__sqlite_doctor(struct snib__sqlite *self, struct snib__request *r)
     doctor_tell_latency(self, out);
     doctor_tell_host(self, out);
     if (out->failed) {
-        r->answer = SNIB__NOT_APPLIED;
-        r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
+        r->said.answer = SNIB__NOT_APPLIED;
+        r->said.err = snib__fail_plain(r->said.reterr, SNIB_ERR_NOMEM);
     } else {
-        r->answer = SNIB__DONE;
-        r->err = snib__ok(r->reterr);
+        r->said.answer = SNIB__DONE;
+        r->said.err = snib__ok(r->said.reterr);
     }
 }

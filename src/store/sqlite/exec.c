@@ -34,19 +34,21 @@ static struct snib__request *exec_of(struct snib__link *l)
 static void exec_not_applied(struct snib__sqlite *self, struct snib__request *r,
                              int rc)
 {
-    r->answer = SNIB__NOT_APPLIED;
-    r->err = snib__db_fail(&self->db, rc, self->lockfile.path, r->reterr);
+    r->said.answer = SNIB__NOT_APPLIED;
+    r->said.err =
+        snib__db_fail(&self->db, rc, self->lockfile.path, r->said.reterr);
 }
 
 void snib__sqlite_no_token(const struct snib__sqlite *self,
                            struct snib__request *r)
 {
-    r->answer = SNIB__NOT_APPLIED;
-    r->err = snib__fail(r->reterr, SNIB_ERR_CORRUPT,
-                        "in %s the last token of this lock, or what a waiter "
-                        "has seen, is not a token; snib force-release begins "
-                        "it anew",
-                        self->lockfile.path);
+    r->said.answer = SNIB__NOT_APPLIED;
+    r->said.err =
+        snib__fail(r->said.reterr, SNIB_ERR_CORRUPT,
+                   "in %s the last token of this lock, or what a waiter "
+                   "has seen, is not a token; snib force-release begins "
+                   "it anew",
+                   self->lockfile.path);
 }
 
 /* The rules refused: the last token is damaged, or the clock is out of
@@ -58,9 +60,9 @@ static void exec_refused(const struct snib__sqlite *self,
         snib__sqlite_no_token(self, r);
         return;
     }
-    r->answer = SNIB__NOT_APPLIED;
-    r->err = snib__fail(r->reterr, err,
-                        "this host's clock is beyond the range of tokens");
+    r->said.answer = SNIB__NOT_APPLIED;
+    r->said.err = snib__fail(r->said.reterr, err,
+                             "this host's clock is beyond the range of tokens");
 }
 
 /* -- notifying ------------------------------------------------------------- */
@@ -132,9 +134,9 @@ struct chain_size {
 static void exec_put(struct chain_size *b, struct snib__request *r)
 {
     b->asked[b->count].token = r->token;
-    b->asked[b->count].reserve = r->reserve;
-    b->asked[b->count].permits = r->permits;
-    b->asked[b->count].waited = r->answer == SNIB__QUEUED;
+    b->asked[b->count].reserve = r->acquire.reserve;
+    b->asked[b->count].permits = r->acquire.permits;
+    b->asked[b->count].waited = r->said.answer == SNIB__QUEUED;
     b->r[b->count++] = r;
 }
 
@@ -144,8 +146,8 @@ static void exec_undo(struct snib__sqlite *self, struct chain_size *b)
     self->ring_count = 0;
     for (uint32_t i = 0; i < b->count; i++) {
         b->r[i]->token = b->asked[i].token;
-        b->r[i]->reserve = b->asked[i].reserve;
-        b->r[i]->permits = b->asked[i].permits;
+        b->r[i]->acquire.reserve = b->asked[i].reserve;
+        b->r[i]->acquire.permits = b->asked[i].permits;
     }
 }
 
@@ -193,7 +195,7 @@ static void exec_after_commit(struct snib__sqlite *self, struct chain_size *b)
         struct snib__request *r = b->r[i];
         if (r->verb == SNIB__FORCE || r->verb == SNIB__PARAMS) {
             snib__rules_count(r);
-        } else if (r->answer == SNIB__QUEUED && r->position == 1) {
+        } else if (r->said.answer == SNIB__QUEUED && r->said.position == 1) {
             snib__notifier_watch(&self->notifier, &self->host, r->id,
                                  b->blocker[i].pid, b->blocker[i].pidns);
         } else if (r->verb == SNIB__ACQUIRE || r->verb == SNIB__CANCEL) {
@@ -217,9 +219,9 @@ static void exec_too_late(struct snib__sqlite *self, struct chain_size *b,
     for (uint32_t i = 0; i < b->count; i++) {
         struct snib__request *r = b->r[i];
         exec_not_applied(self, r, rc);
-        r->blocked = rc == SQLITE_BUSY;
-        if (r->blocked && !snib__reached(now, r->patience)) {
-            r->answer = SNIB__PENDING; /* the error names the blocker */
+        r->exec.blocked = rc == SQLITE_BUSY;
+        if (r->exec.blocked && !snib__reached(now, r->exec.patience)) {
+            r->said.answer = SNIB__PENDING; /* the error names the blocker */
         }
     }
 }
@@ -231,7 +233,7 @@ static snib_instant exec_patience_of(const struct chain_size *b)
 {
     snib_instant now = snib__host_now(), until = SNIB__NEVER;
     for (uint32_t i = 0; i < b->count; i++) {
-        until = snib__sooner(until, b->r[i]->patience);
+        until = snib__sooner(until, b->r[i]->exec.patience);
     }
     if (!snib__reached(snib__after(now, snib__ms(SNIB__SQLITE_LAST_MS)),
                        until)) {
@@ -280,9 +282,9 @@ static bool exec_run_together(struct snib__sqlite *self, struct chain_size *b)
 static void exec_in_doubt(struct chain_size *b)
 {
     for (uint32_t i = 0; i < b->count; i++) {
-        if (b->r[i]->answer == SNIB__NOT_APPLIED ||
-            b->r[i]->answer == SNIB__PENDING) {
-            b->r[i]->answer = SNIB__UNKNOWN;
+        if (b->r[i]->said.answer == SNIB__NOT_APPLIED ||
+            b->r[i]->said.answer == SNIB__PENDING) {
+            b->r[i]->said.answer = SNIB__UNKNOWN;
         }
     }
     poll(NULL, 0, 20); /* the core asks again: not too fast */
@@ -316,7 +318,7 @@ static void exec_flush(struct snib__sqlite *self, struct chain_size *b)
 static bool exec_look_first(struct snib__sqlite *self, struct snib__request *r)
 {
     struct snib__stored_claim c;
-    if (r->verb != SNIB__ACQUIRE || r->answer != SNIB__QUEUED) {
+    if (r->verb != SNIB__ACQUIRE || r->said.answer != SNIB__QUEUED) {
         return false;
     }
     if (snib__files_moved(&self->lockfile)) {
@@ -355,7 +357,7 @@ static void exec_inside(struct snib__sqlite *self, struct snib__list *chain)
     b.count = 0;
     SNIB__LIST_EACH (l, chain) {
         struct snib__request *r = exec_of(l);
-        if (r->verb == SNIB__PARAMS && r->op == SNIB__PARAMS_GET) {
+        if (r->verb == SNIB__PARAMS && r->params.op == SNIB__PARAMS_GET) {
             exec_flush(self, &b);
             exec_read_params(self, r);
             continue;
@@ -367,11 +369,11 @@ static void exec_inside(struct snib__sqlite *self, struct snib__list *chain)
         case SNIB__CANCEL:
         case SNIB__FORCE:
         case SNIB__PARAMS:
-            if (r->batch && !r->index &&
+            if (r->batch.number && !r->batch.index &&
                 b.count + SNIB__BATCH_MAX > SNIB__SQLITE_BATCH) {
                 exec_flush(self, &b); /* a batch runs in one transaction */
             }
-            if (r->verb == SNIB__RENEW && r->listen &&
+            if (r->verb == SNIB__RENEW && r->renew.listen &&
                 self->notifier.sock < 0 && !self->no_notifier) {
                 exec_make_notifier(self); /* to hear of a forced release */
             }

@@ -89,13 +89,14 @@ static int inspect_list(struct snib__sqlite *self, struct shown *s,
 {
     int rc, inner = SQLITE_OK;
     sqlite3_stmt *st = snib__db_st(
-        &self->db, r->awaited_only ? SNIB__ST_AWAITED : SNIB__ST_NAMES, &rc);
+        &self->db, r->list.awaited_only ? SNIB__ST_AWAITED : SNIB__ST_NAMES,
+        &rc);
     if (!st) {
         return rc;
     }
     sqlite3_bind_int64(st, 1, s->now.ns);
     while ((rc = sqlite3_step(st)) == SQLITE_ROW && !inner &&
-           !r->result->failed) {
+           !r->said.result->failed) {
         const char *name = sqlite3_column_blob(st, 0);
         int size = sqlite3_column_bytes(st, 0);
         if (name && snib__glob(r->text, r->text_size, name, (size_t)size)) {
@@ -111,7 +112,7 @@ static int inspect_list(struct snib__sqlite *self, struct shown *s,
 
 void snib__sqlite_inspect(struct snib__sqlite *self, struct snib__request *r)
 {
-    struct shown s = {.out = r->result};
+    struct shown s = {.out = r->said.result};
     int rc = snib__db_begin_read(&self->db);
     if (!rc) {
         s.now = snib__host_lease_now(&self->host);
@@ -125,15 +126,16 @@ void snib__sqlite_inspect(struct snib__sqlite *self, struct snib__request *r)
         rc = rc ? rc : end;
     }
     if (rc) {
-        r->answer = SNIB__NOT_APPLIED;
-        r->err = snib__db_fail(&self->db, rc, self->lockfile.path, r->reterr);
-    } else if (r->result->failed) {
-        r->answer = SNIB__NOT_APPLIED;
-        r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
+        r->said.answer = SNIB__NOT_APPLIED;
+        r->said.err =
+            snib__db_fail(&self->db, rc, self->lockfile.path, r->said.reterr);
+    } else if (r->said.result->failed) {
+        r->said.answer = SNIB__NOT_APPLIED;
+        r->said.err = snib__fail_plain(r->said.reterr, SNIB_ERR_NOMEM);
     } else if (s.damaged && r->verb == SNIB__INSPECT) {
         snib__sqlite_no_token(self, r); /* a list shows what there is */
     } else {
-        r->answer = SNIB__DONE;
-        r->err = snib__ok(r->reterr);
+        r->said.answer = SNIB__DONE;
+        r->said.err = snib__ok(r->said.reterr);
     }
 }

@@ -81,7 +81,8 @@ bool snib__sqlite_peek(struct snib__sqlite *self, const struct snib__request *r,
 {
     int rc;
     uint8_t reserve[16];
-    bool sole = r->kind == SNIB_KIND_MUTEX || r->kind == SNIB_KIND_WRITE;
+    bool sole = r->acquire.kind == SNIB_KIND_MUTEX ||
+                r->acquire.kind == SNIB_KIND_WRITE;
     sqlite3_stmt *st =
         snib__db_st(&self->db, sole ? SNIB__ST_LOCK : SNIB__ST_FIND, &rc);
     bool found = false;

@@ -191,17 +191,19 @@ static int value_forget(struct snib__sqlite *self, int64_t now_ms)
 static void value_fail(struct snib__sqlite *self, struct snib__request *r,
                        int rc)
 {
-    r->answer = SNIB__NOT_APPLIED;
-    r->err = snib__db_fail(&self->db, rc, self->lockfile.path, r->reterr);
+    r->said.answer = SNIB__NOT_APPLIED;
+    r->said.err =
+        snib__db_fail(&self->db, rc, self->lockfile.path, r->said.reterr);
 }
 
 static void value_corrupt(struct snib__sqlite *self, struct snib__request *r)
 {
-    r->answer = SNIB__NOT_APPLIED;
-    r->err = snib__fail(r->reterr, SNIB_ERR_CORRUPT,
-                        "lock file %s: the value %s is damaged; remove its "
-                        "row from the table \"value\"",
-                        self->lockfile.path, r->name->safe);
+    r->said.answer = SNIB__NOT_APPLIED;
+    r->said.err =
+        snib__fail(r->said.reterr, SNIB_ERR_CORRUPT,
+                   "lock file %s: the value %s is damaged; remove its "
+                   "row from the table \"value\"",
+                   self->lockfile.path, r->name->safe);
 }
 
 /* Try for the write lock for a slice of the request's patience. False: the
@@ -210,12 +212,13 @@ static bool value_begin(struct snib__sqlite *self, struct snib__request *r)
 {
     snib_instant now = snib__host_now();
     snib_instant until = snib__sooner(
-        snib__after(now, snib__ms(SNIB__SQLITE_SLICE_MS)), r->patience);
+        snib__after(now, snib__ms(SNIB__SQLITE_SLICE_MS)), r->exec.patience);
     int rc = snib__db_begin(
         &self->db,
         snib__later(until, snib__after(now, snib__ms(SNIB__SQLITE_LEAST_MS))));
-    if (rc == SQLITE_BUSY && !snib__reached(snib__host_now(), r->patience)) {
-        r->answer = SNIB__PENDING;
+    if (rc == SQLITE_BUSY &&
+        !snib__reached(snib__host_now(), r->exec.patience)) {
+        r->said.answer = SNIB__PENDING;
     } else if (rc) {
         value_fail(self, r, rc);
     }
@@ -229,7 +232,7 @@ static bool value_commit(struct snib__sqlite *self, struct snib__request *r)
     if (rc) {
         value_fail(self, r, rc);
         if ((rc & 0xff) == SQLITE_IOERR) {
-            r->answer = SNIB__UNKNOWN; /* a recovery may find the commit */
+            r->said.answer = SNIB__UNKNOWN; /* a recovery may find the commit */
         }
         return false;
     }
@@ -273,7 +276,7 @@ static void value_get(struct snib__sqlite *self, struct snib__request *r)
     int rc = snib__db_begin_read(&self->db);
     if (!rc) {
         rc = value_read_row(self, r->name, snib__host_wall_ms(&self->host),
-                            &row, r->result);
+                            &row, r->said.result);
         int end = snib__db_end_read(&self->db);
         rc = rc ? rc : end;
     }
@@ -281,13 +284,13 @@ static void value_get(struct snib__sqlite *self, struct snib__request *r)
         value_fail(self, r, rc);
     } else if (row.damaged) {
         value_corrupt(self, r);
-    } else if (r->result->failed) {
-        r->answer = SNIB__NOT_APPLIED;
-        r->err = snib__fail_plain(r->reterr, SNIB_ERR_NOMEM);
+    } else if (r->said.result->failed) {
+        r->said.answer = SNIB__NOT_APPLIED;
+        r->said.err = snib__fail_plain(r->said.reterr, SNIB_ERR_NOMEM);
     } else {
         r->token = row.v.version;
-        r->answer = SNIB__DONE;
-        r->err = snib__ok(r->reterr);
+        r->said.answer = SNIB__DONE;
+        r->said.err = snib__ok(r->said.reterr);
     }
 }
 
