@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "core/refuse.h"
-#include "store/redis/redis_i.h"
+#include "store/redis/inspect_i.h"
 
 #define TOKEN_TOP (INT64_C(1) << 53)
 

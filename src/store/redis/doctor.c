@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "snib/inspect.h"
-#include "store/redis/redis_i.h"
+#include "store/redis/inspect_i.h"
 
 static void doctor_row(struct snib__buf *out, snib_level level,
                        const char *check, const char *text, const char *remedy)

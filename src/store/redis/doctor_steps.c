@@ -1,6 +1,6 @@
 /* store/redis/doctor_steps.c — what the doctor asks a server, and when all is
  * answered. */
-#include "store/redis/redis_i.h"
+#include "store/redis/inspect_i.h"
 
 static void doctor_steps_command(struct snib__redis *s, snib_instant now, int i,
                                  struct inspection *k,

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/glob.h"
-#include "store/redis/redis_i.h"
+#include "store/redis/inspect_i.h"
 
 enum { SCAN_COUNT = 200, AHEAD = 32 };
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "core/about.h"
-#include "store/redis/redis_i.h"
+#include "store/redis/inspect_i.h"
 
 /* Skip n words, each with the space behind it; NULL: there are fewer. */
 static const char *inspect_rows_words(const char *p, const char *end, int n)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "store/redis/redis_i.h"
+#include "store/redis/inspect_i.h"
 
 enum { NAMES_LIMIT = 64 * 1024 * 1024 };
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "store/redis/redis_i.h"
+#include "store/redis/inspect_i.h"
 
 static bool open_parse_db(const char *text, uint32_t *ret)
 {

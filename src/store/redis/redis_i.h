@@ -1,13 +1,12 @@
 /* store/redis/redis_i.h — what the Redis store is made of; this folder only.
  *
- *   session     the state of one connection, and its *flights*: the requests
- *               sent on it whose replies are awaited, in the order of sending
+ *   session     the state of one connection, and its flights (session_i.h)
  *   request     the core's. While the store owns it, the request is UNSENT, in
  *               FLIGHT, due for a RETRY, or waiting: an ACQUIRE that is QUEUED
  *               at the server (and polled, so in flight too, now and then), or
  *               one that was told "held" by somebody else (HELD) and asks again
  *               when it may queue
- *   inspection  the steps of an INSPECT, LIST or DOCTOR
+ *   inspection  the steps of an INSPECT, LIST or DOCTOR (inspect_i.h)
  *
  * Files, the lower ones first (each calls only files that stand before it):
  * errors.c (what an error word means) · state.c (how the server is) · encode.c,
@@ -25,10 +24,8 @@
 
 #include "core/store.h"
 #include "proto/resp.h"
-#include "redis_scripts.h"
 #include "store/redis/redis.h"
-
-enum { CALLERS, BACKGROUND, SUBS, SESSIONS };
+#include "store/redis/session_i.h"
 
 enum {
     FLIGHTS_MAX = 1024,         /* replies awaited on one connection        */
@@ -64,101 +61,8 @@ enum {
     ADDRESS_SHOWN = 100     /* bytes of an address in a text                 */
 };
 
-#define MUST_LOAD UINT32_MAX
-
-/* Where the number of the keys' layout stands, and ours (docs/REDIS.md). */
-#define SNIB__REDIS_LAYOUT_KEY "snib:layout"
-#define SNIB__REDIS_LAYOUT     "1"
-
-typedef enum session_state {
-    SESSION_DOWN,    /* not connected, and never wanted so far              */
-    SESSION_OPENING, /* the driver is to connect                            */
-    SESSION_LOGIN,   /* connected; the program is asked for a login         */
-    SESSION_HELLO,   /* connected; the answer to HELLO is awaited           */
-    SESSION_SELECT,
-    SESSION_PROBE,  /* with a login: may it run our scripts to their end?    */
-    SESSION_MARK,   /* the layout's number is written where there is none   */
-    SESSION_LAYOUT, /* the number is being read                             */
-    SESSION_INFO,   /* which life of the server this is, for who asked       */
-    SESSION_TIME,   /* the server's clock is being read                      */
-    SESSION_SUBSCRIBE,
-    SESSION_REPLICA, /* a replica answered; ROLE asks which its primary is  */
-    SESSION_READY,
-    SESSION_CLOSING, /* the driver is to close it                           */
-    SESSION_RESTING  /* failed; no new attempt before rest_until            */
-} session_state;
-
-typedef enum job {
-    JOB_HELLO,
-    JOB_SELECT,
-    JOB_PROBE,
-    JOB_MARK,
-    JOB_LAYOUT,
-    JOB_INFO,
-    JOB_TIME,
-    JOB_SUBSCRIBE,
-    JOB_UNSUBSCRIBE, /* for a login: see login.c */
-    JOB_AUTH,
-    JOB_PING,
-    JOB_ROLE,
-    JOB_STRAY, /* ends a grant that nobody waits for any more               */
-    JOB_REQUEST
-} job;
-
-struct flight {
-    struct snib__request *rq; /* NULL: the store's own, or ended meanwhile  */
-    uint64_t id[2];
-    snib_instant sent;
-    /* Set if a pushed grant was delivered while this poll was under way: the
-     * grant's token, the server's ms at which its claim lease ends, and the
-     * lock's safe name (owned). Else safe is NULL. */
-    int64_t delivered, claim_end_ms;
-    char *safe;
-    uint32_t number; /* in the order of sending on this connection          */
-    uint8_t job;
-    uint8_t script; /* the script's number + 1; 0: a plain command          */
-    uint8_t verb;   /* of a JOB_REQUEST                                     */
-    bool last;      /* one reply answers all flights up to this one         */
-};
-
-/* What a greeting says of the server; text "" and number 0: it does not say. */
-struct greeting {
-    char product[32], version[48], role[16], run_id[48];
-    int64_t number; /* of the connection, counted since the server began    */
-};
-
-struct session {
-    session_state state;
-    struct greeting greeting;
-    snib_instant opened; /* when it was connected                           */
-    bool barred; /* resting because the greeting was refused for good       */
-    bool doomed; /* closed when nothing is awaited: it answered READONLY    */
-    bool ended;  /* … or that its login is over                             */
-    bool probes; /* its greeting has the probe: it logs in                  */
-    bool unread; /* LOADING hid the layout: doomed by the first answer      */
-    /* Logins that the program gives (login.c). */
-    bool asked;   /* for one, which has not come                            */
-    bool refused; /* the server has refused the latest                      */
-    bool proven;  /* a request was answered since it was connected          */
-    snib_duration valid;   /* of the latest; 0: for ever                    */
-    snib_instant login_at; /* when to ask for the next; 0: not              */
-    struct snib__resp *resp;
-    struct flight *ring; /* cap is a power of two                           */
-    uint32_t cap, head, count, number;
-    uint32_t loaded[SNIB__SCRIPTS]; /* number of the last EVAL; 0: none yet;
-                                       MUST_LOAD: the next one is an EVAL   */
-    snib_instant overdue; /* when we saw that the oldest answer is overdue;
-                             0: it is not                                   */
-    snib_instant since;   /* when OPENING, the greeting, CLOSING began      */
-    snib_instant rest_until;
-    snib_instant ping_at; /* SUBS: when the next PING is due                */
-    snib_duration rest;   /* the next back-off                              */
-    snib_err err;         /* why it failed last; OK since it was READY      */
-    char text[252];       /* as much as a struct snib_error shows           */
-};
-
-/* Where a request is: the upper bits of request.conn while the store owns the
- * request. The lower two are the connection that it was sent on. */
+/* Where a request is: the upper bits of request.store.conn while the store
+ * owns the request. The lower two are the connection that it was sent on. */
 enum mark {
     M_CONN = 0x03,
     M_UNSENT = 0x04, /* request.link is on an unsent list                   */
@@ -168,8 +72,6 @@ enum mark {
     M_RETRY = 0x40,  /* definitely not applied; its timer sends it again    */
     M_OWNED = 0x80
 };
-
-struct inspection;
 
 struct snib__redis {
     struct snib__out *out;
@@ -233,20 +135,6 @@ void snib__redis_error_text(char *ret, size_t size, const char *text,
 void snib__redis_error_words(char *ret, size_t size, const char *text,
                              uint32_t text_size);
 
-/* layout.c: the number of the keys' layout */
-typedef enum layout_verdict {
-    LAYOUT_OURS,   /* or nobody may know                                    */
-    LAYOUT_OTHER,  /* of another release, or the key is not ours; the text  */
-    LAYOUT_UNREAD, /* the server is loading                                 */
-    LAYOUT_STRANGE /* no answer to a GET                                    */
-} layout_verdict;
-/* Write the number of our layout where none is; read the number. */
-void snib__layout_encode_mark(struct snib__buf *);
-void snib__layout_encode_get(struct snib__buf *);
-/* The answer to the latter. */
-layout_verdict snib__layout_read(const struct snib__resp_cell *, char *ret_text,
-                                 size_t size);
-
 /* state.c: how the server is, for callers that ask the client */
 void snib__state_good(struct snib__redis *, snib_instant now);
 /* Read a reply to TIME. */
@@ -274,20 +162,7 @@ void snib__state_met(struct snib__redis *, snib_instant now, int i);
 void snib__state_server(const struct snib__redis *, snib_instant now,
                         struct snib__server *);
 
-/* request.c: connections and their flights */
-void snib__session_want(struct snib__redis *, snib_instant now, int i);
-bool snib__session_has_room(struct snib__redis *, int i, uint32_t flights);
-void snib__session_push(struct snib__redis *, int i, const struct flight *);
-/* One of the flights of an inspection. script: -1: a plain command. */
-void snib__inspect_flight(struct snib__redis *, snib_instant now, int i,
-                          struct inspection *, int script);
-bool snib__session_pop(struct session *, struct flight *ret);
-void snib__session_forget(struct snib__redis *, const struct snib__request *);
-/* The pushed grant rq->token is about to be delivered: polls of that request
- * that are still under way remember it. */
-void snib__session_overtaken(struct snib__redis *, const struct snib__request *,
-                             int64_t claim_end_ms);
-bool snib__session_copy_due(struct snib__redis *, const uint64_t id[2]);
+/* request.c */
 /* What a reply says of the server's clock. */
 void snib__server_time(struct snib__redis *, snib_instant now, int64_t ms);
 
@@ -297,7 +172,6 @@ static inline bool snib__session_up(const struct snib__redis *s, int i)
     return s->session[i].state == SESSION_READY && !s->session[i].doomed;
 }
 
-/* request.c: requests that the store owns */
 static inline void snib__request_mark(struct snib__request *rq, int set,
                                       int clear)
 {
@@ -337,43 +211,6 @@ void snib__request_fail_callers(struct snib__redis *, snib_err,
 /* One attempt to connect has failed: fail the requests that were to wait for no
  * more than one (`once`). */
 void snib__request_fail_once(struct snib__redis *, snib_err, const char *text);
-
-/* login.c: logins that the program gives */
-void snib__login_ask(struct snib__redis *, int i);
-/* A login came for this connection. It is good for so long from now on. */
-void snib__login_came(struct session *, snib_instant now,
-                      const struct snib__input *);
-/* Why there is none, for people. */
-void snib__login_why(const struct snib__redis *, int i,
-                     const struct snib__input *, char *ret, size_t size);
-/* Write the SUBSCRIBE of all our channels. */
-void snib__login_subscribe(struct snib__redis *, snib_instant now);
-/* The connection is READY: log in on it once more. */
-void snib__login_renew(struct snib__redis *, snib_instant now, int i,
-                       const struct snib__input *);
-/* A reply to what snib__login_renew sent. */
-void snib__login_reply(struct snib__redis *, snib_instant now, int i, job,
-                       const struct snib__resp_cell *);
-
-/* session.c */
-void snib__session_opened(struct snib__redis *, snib_instant now, int i);
-/* The login came that was asked for, or why there is none. */
-void snib__session_login(struct snib__redis *, snib_instant now, int i,
-                         const struct snib__input *);
-/* A reply to the greeting. */
-void snib__session_greeted(struct snib__redis *, snib_instant now, int i,
-                           const struct snib__resp_cell *);
-
-/* session_end.c */
-/* The connection is no more: everything awaited on it is answered UNKNOWN.
- * shut: ask the driver to close it (else it is closed already). barred: the server
- * refused for good, so the back-off is long and waiting requests end. */
-void snib__session_cut(struct snib__redis *, snib_instant now, int i, bool shut,
-                       snib_err, const char *text, bool barred);
-/* The server refuses the login, and the program may have a newer one by now:
- * connect again, at once. Nobody is told. */
-void snib__session_anew(struct snib__redis *, snib_instant now, int i,
-                        const char *text);
 
 /* send.c */
 void snib__send_start(struct snib__redis *, snib_instant now,
@@ -478,107 +315,9 @@ enum { CHANNEL_TOLD_MAX = 40 };
 void snib__queue_told_channel(const struct snib__redis *,
                               char ret[CHANNEL_TOLD_MAX]);
 
-/* inspection.c */
-struct inspection {
-    struct snib__link link;
-    struct snib__request *rq;
-    uint32_t step;    /* DOCTOR: a question; INSPECT: first position of
-                         the next page                                      */
-    uint32_t awaited; /* replies due                                        */
-    /* LIST: names found (length u32, bytes), and where each is, by hash    */
-    struct snib__buf names;
-    uint32_t *table; /* offset + 1; 0: free                                 */
-    uint32_t table_size, name_count;
-    uint32_t shown; /* offset of the next name to inspect                   */
-    int64_t cursor;
-    bool scanned;
-    snib_instant sent;   /* when the last page was asked for                */
-    snib_duration busy;  /* time of all pages, without the pauses           */
-    snib_instant resume; /* pauses until then; 0: it does not pause         */
-    snib_instant opened; /* `since` of the session below: the scan goes on  */
-    int session;         /* only if that is still the same connection       */
-    /* DOCTOR */
-    snib_instant begun, time_at;
-    int64_t time_ms;
-    bool waits_subs, refuses; /* PING said that the server will not work    */
-};
-
-struct inspection *snib__inspection_new(struct snib__redis *,
-                                        struct snib__request *);
-/* NULL: this request has none. */
-struct inspection *snib__inspection_find(struct snib__redis *,
-                                         const struct snib__request *);
-void snib__inspection_end(struct snib__redis *, struct snib__request *);
-/* Add a name unless it is there. False: there is no memory for it. */
-bool snib__inspection_add(struct inspection *, const char *safe, uint32_t size);
-/* The name at this offset. An entry of names is its length (u32) and its
- * bytes. */
-const char *snib__inspection_name(const struct inspection *, uint32_t offset,
-                                  uint32_t *ret_size);
-
-/* doctor.c: findings, written to the request's rows */
-enum doctor_step {
-    DOCTOR_PING,
-    DOCTOR_TIME,
-    DOCTOR_INFO,
-    DOCTOR_POLICY,
-    DOCTOR_AOF,
-    DOCTOR_FSYNC,
-    DOCTOR_SAVE,
-    DOCTOR_LAYOUT,
-    DOCTOR_PROBE,
-    DOCTOR_EARS,
-    DOCTOR_TIME_AGAIN,
-    DOCTOR_SUBS /* no command: the subscription's state */
-};
-
-/* What the answer to the question k->step says. */
-void snib__doctor_judge(const struct snib__redis *, snib_instant now,
-                        struct inspection *, const struct snib__resp_cell *);
-void snib__doctor_subscription(struct snib__redis *, struct inspection *);
-/* The server could not be asked: that becomes a finding, too. */
-void snib__doctor_failed(struct snib__request *, snib_err, const char *text);
-
-/* doctor_steps.c */
-bool snib__doctor_send(struct snib__redis *, snib_instant now, int i,
-                       struct inspection *);
-void snib__doctor_reply(struct snib__redis *, snib_instant now, int i,
-                        struct inspection *, const struct snib__resp_cell *);
-/* The subscription came up or was refused: each DOCTOR waits for that. */
-void snib__inspect_subs(struct snib__redis *, snib_instant now);
-
-/* inspect_rows.c: write one reply of inspect.lua as rows. first: begin with the
- * row of the lock itself. False: this is no reply of our script. */
-bool snib__inspect_rows(struct snib__redis *, struct snib__request *,
-                        const char *safe, size_t size,
-                        const struct snib__resp_cell *, bool first);
-
-/* inspect.c */
-/* May an inspection be sent on this session now? Else it waits, unsent. */
-bool snib__inspect_has_room(struct snib__redis *, int i);
-/* Send it; there is room. False: no memory. */
-bool snib__inspect_send(struct snib__redis *, snib_instant now, int i,
-                        struct snib__request *);
-void snib__inspect_reply(struct snib__redis *, snib_instant now, int i,
-                         struct snib__request *,
-                         const struct snib__resp_cell *);
-/* False: this request does not pause. True: it does, or has just gone on. */
-bool snib__inspect_due(struct snib__redis *, snib_instant now,
-                       struct snib__request *);
-/* A LIST leaves out the lock whose answer is due now, logs why, and goes on.
- * False: it is not a LIST that is inspecting its names. */
-bool snib__inspect_leaves_out(struct snib__redis *, snib_instant now, int i,
-                              struct snib__request *, const char *why);
-
 /* open.c */
 snib_err snib__redis_open(const struct snib__store_config *,
                           struct snib__store **ret, struct snib_error *reterr);
 void snib__redis_free(struct snib__store *);
-
-static inline bool snib__redis_inspects(const struct snib__request *rq)
-{
-    return rq->verb == SNIB__INSPECT || rq->verb == SNIB__LIST ||
-           rq->verb == SNIB__DOCTOR;
-}
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "store/redis/redis_i.h"
+#include "store/redis/inspect_i.h"
 
 /* The server's script cache is empty or new. Each script is sent once with its
  * full text; requests that were sent before that are sent again by SHA1. The

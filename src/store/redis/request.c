@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "store/redis/redis_i.h"
+#include "store/redis/inspect_i.h"
 
 #define CLOCK_TOP (INT64_C(1) << 53)
 

@@ -6,7 +6,7 @@
  * applied is answered UNKNOWN. */
 #include <stdio.h>
 
-#include "store/redis/redis_i.h"
+#include "store/redis/inspect_i.h"
 
 static struct snib__request *send_of_link(struct snib__link *l)
 {

@@ -29,7 +29,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/redis/redis_i.h"
+#include "store/redis/inspect_i.h"
 
 static void session_greet(struct snib__redis *s, snib_instant now, int i, job j)
 {

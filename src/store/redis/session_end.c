@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "store/redis/redis_i.h"
+#include "store/redis/inspect_i.h"
 
 static snib_duration session_end_jitter(struct snib__redis *s, snib_duration d)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "store/redis/redis_i.h"
+#include "store/redis/inspect_i.h"
 
 static struct snib__redis *store_of(const struct snib__store *store)
 {

@@ -1,0 +1,175 @@
+/* store/redis/session_i.h — a connection to the server: its state, its greeting,
+ * its logins, and its *flights*: the requests sent on it whose replies are
+ * awaited, in the order of sending. For redis_i.h, which includes it.
+ *
+ * A greeting is what is asked on a connection before anything else: HELLO and
+ * the rest of the states from SESSION_HELLO to SESSION_TIME (or
+ * SESSION_SUBSCRIBE). One that passes makes the session READY. */
+#ifndef SNIB__REDIS_SESSION_I_H
+#define SNIB__REDIS_SESSION_I_H
+
+#include "core/store.h"
+#include "proto/resp.h"
+#include "redis_scripts.h"
+
+struct snib__redis;
+
+enum { CALLERS, BACKGROUND, SUBS, SESSIONS };
+
+#define MUST_LOAD UINT32_MAX
+
+/* Where the number of the keys' layout stands, and ours (docs/REDIS.md). */
+#define SNIB__REDIS_LAYOUT_KEY "snib:layout"
+#define SNIB__REDIS_LAYOUT     "1"
+
+typedef enum session_state {
+    SESSION_DOWN,    /* not connected, and never wanted so far              */
+    SESSION_OPENING, /* the driver is to connect                            */
+    SESSION_LOGIN,   /* connected; the program is asked for a login         */
+    SESSION_HELLO,   /* connected; the answer to HELLO is awaited           */
+    SESSION_SELECT,
+    SESSION_PROBE,  /* with a login: may it run our scripts to their end?    */
+    SESSION_MARK,   /* the layout's number is written where there is none   */
+    SESSION_LAYOUT, /* the number is being read                             */
+    SESSION_INFO,   /* which life of the server this is, for who asked       */
+    SESSION_TIME,   /* the server's clock is being read                      */
+    SESSION_SUBSCRIBE,
+    SESSION_REPLICA, /* a replica answered; ROLE asks which its primary is  */
+    SESSION_READY,
+    SESSION_CLOSING, /* the driver is to close it                           */
+    SESSION_RESTING  /* failed; no new attempt before rest_until            */
+} session_state;
+
+typedef enum job {
+    JOB_HELLO,
+    JOB_SELECT,
+    JOB_PROBE,
+    JOB_MARK,
+    JOB_LAYOUT,
+    JOB_INFO,
+    JOB_TIME,
+    JOB_SUBSCRIBE,
+    JOB_UNSUBSCRIBE, /* for a login: see login.c */
+    JOB_AUTH,
+    JOB_PING,
+    JOB_ROLE,
+    JOB_STRAY, /* ends a grant that nobody waits for any more               */
+    JOB_REQUEST
+} job;
+
+struct flight {
+    struct snib__request *rq; /* NULL: the store's own, or ended meanwhile  */
+    uint64_t id[2];
+    snib_instant sent;
+    /* Set if a pushed grant was delivered while this poll was under way: the
+     * grant's token, the server's ms at which its claim lease ends, and the
+     * lock's safe name (owned). Else safe is NULL. */
+    int64_t delivered, claim_end_ms;
+    char *safe;
+    uint32_t number; /* in the order of sending on this connection          */
+    uint8_t job;
+    uint8_t script; /* the script's number + 1; 0: a plain command          */
+    uint8_t verb;   /* of a JOB_REQUEST                                     */
+    bool last;      /* one reply answers all flights up to this one         */
+};
+
+/* What a greeting says of the server; text "" and number 0: it does not say. */
+struct greeting {
+    char product[32], version[48], role[16], run_id[48];
+    int64_t number; /* of the connection, counted since the server began    */
+};
+
+struct session {
+    session_state state;
+    struct greeting greeting;
+    snib_instant opened; /* when it was connected                           */
+    bool barred; /* resting because the greeting was refused for good       */
+    bool doomed; /* closed when nothing is awaited: it answered READONLY    */
+    bool ended;  /* … or that its login is over                             */
+    bool probes; /* its greeting has the probe: it logs in                  */
+    bool unread; /* LOADING hid the layout: doomed by the first answer      */
+    /* Logins that the program gives (login.c). */
+    bool asked;   /* for one, which has not come                            */
+    bool refused; /* the server has refused the latest                      */
+    bool proven;  /* a request was answered since it was connected          */
+    snib_duration valid;   /* of the latest; 0: for ever                    */
+    snib_instant login_at; /* when to ask for the next; 0: not              */
+    struct snib__resp *resp;
+    struct flight *ring; /* cap is a power of two                           */
+    uint32_t cap, head, count, number;
+    uint32_t loaded[SNIB__SCRIPTS]; /* number of the last EVAL; 0: none yet;
+                                       MUST_LOAD: the next one is an EVAL   */
+    snib_instant overdue; /* when we saw that the oldest answer is overdue;
+                             0: it is not                                   */
+    snib_instant since;   /* when OPENING, the greeting, CLOSING began      */
+    snib_instant rest_until;
+    snib_instant ping_at; /* SUBS: when the next PING is due                */
+    snib_duration rest;   /* the next back-off                              */
+    snib_err err;         /* why it failed last; OK since it was READY      */
+    char text[252];       /* as much as a struct snib_error shows           */
+};
+
+/* layout.c: the number of the keys' layout */
+typedef enum layout_verdict {
+    LAYOUT_OURS,   /* or nobody may know                                    */
+    LAYOUT_OTHER,  /* of another release, or the key is not ours; the text  */
+    LAYOUT_UNREAD, /* the server is loading                                 */
+    LAYOUT_STRANGE /* no answer to a GET                                    */
+} layout_verdict;
+/* Write the number of our layout where none is; read the number. */
+void snib__layout_encode_mark(struct snib__buf *);
+void snib__layout_encode_get(struct snib__buf *);
+/* The answer to the latter. */
+layout_verdict snib__layout_read(const struct snib__resp_cell *, char *ret_text,
+                                 size_t size);
+
+/* request.c: connections and their flights */
+void snib__session_want(struct snib__redis *, snib_instant now, int i);
+bool snib__session_has_room(struct snib__redis *, int i, uint32_t flights);
+void snib__session_push(struct snib__redis *, int i, const struct flight *);
+bool snib__session_pop(struct session *, struct flight *ret);
+void snib__session_forget(struct snib__redis *, const struct snib__request *);
+/* The pushed grant rq->token is about to be delivered: polls of that request
+ * that are still under way remember it. */
+void snib__session_overtaken(struct snib__redis *, const struct snib__request *,
+                             int64_t claim_end_ms);
+bool snib__session_copy_due(struct snib__redis *, const uint64_t id[2]);
+
+/* login.c: logins that the program gives */
+void snib__login_ask(struct snib__redis *, int i);
+/* A login came for this connection. It is good for so long from now on. */
+void snib__login_came(struct session *, snib_instant now,
+                      const struct snib__input *);
+/* Why there is none, for people. */
+void snib__login_why(const struct snib__redis *, int i,
+                     const struct snib__input *, char *ret, size_t size);
+/* Write the SUBSCRIBE of all our channels. */
+void snib__login_subscribe(struct snib__redis *, snib_instant now);
+/* The connection is READY: log in on it once more. */
+void snib__login_renew(struct snib__redis *, snib_instant now, int i,
+                       const struct snib__input *);
+/* A reply to what snib__login_renew sent. */
+void snib__login_reply(struct snib__redis *, snib_instant now, int i, job,
+                       const struct snib__resp_cell *);
+
+/* session.c */
+void snib__session_opened(struct snib__redis *, snib_instant now, int i);
+/* The login came that was asked for, or why there is none. */
+void snib__session_login(struct snib__redis *, snib_instant now, int i,
+                         const struct snib__input *);
+/* A reply to the greeting. */
+void snib__session_greeted(struct snib__redis *, snib_instant now, int i,
+                           const struct snib__resp_cell *);
+
+/* session_end.c */
+/* The connection is no more: everything awaited on it is answered UNKNOWN.
+ * shut: ask the driver to close it (else it is closed already). barred: the
+ * server refused for good, so the back-off is long and waiting requests end. */
+void snib__session_cut(struct snib__redis *, snib_instant now, int i, bool shut,
+                       snib_err, const char *text, bool barred);
+/* The server refuses the login, and the program may have a newer one by now:
+ * connect again, at once. Nobody is told. */
+void snib__session_anew(struct snib__redis *, snib_instant now, int i,
+                        const char *text);
+
+#endif
