@@ -22,7 +22,8 @@ PAIRS = ["memory memory", "sqlite sqlite2", "redis redis", "redis sqlite",
 SUBJECTS = {"lock": [*STORES, "redlock"], "leave": [*STORES, "redlock"],
             "client": [*STORES, "redlock"], "started": [*STORES, "redlock"],
             "rw": STORES, "order": STORES, "permits": STORES, "kinds": STORES,
-            "params": STORES, "tell": STORES, "value": STORES, "ring": STORES,
+            "semaphores": STORES, "latches": STORES, "tell": STORES,
+            "value": STORES, "ring": STORES,
             "multi": PAIRS, "multi_wait": PAIRS, "multi_crowd": PAIRS}
 
 
