@@ -1,5 +1,6 @@
-/* sched.c — who runs next, and what each thread waits for. */
-#include "sched.h"
+/* sched.c — who runs next; threads, and runs. What a thread waits for:
+ * sched_wait.c. */
+#include "sched_i.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -17,77 +18,20 @@
 #include "real.h"
 #include "unseen.h"
 
-enum { MUTEXES = 128, TIMERS = 16, NOTES = 4000 };
-
-typedef enum wait_kind {
-    RUNS,
-    MUTEX,
-    CONDITION,
-    WORD,
-    DESCRIPTORS,
-    SLEEP,
-    JOIN,
-    OVER
-} wait_kind;
-
-struct thread {
-    wait_kind waits;
-    const void *object; /* mutex, condition, word                          */
-    const bool *flag;   /* DESCRIPTORS: ends it, too                       */
-    struct pollfd *fds;
-    nfds_t count;
-    int64_t until;
-    int joins;
-    bool woken;  /* CONDITION, WORD                                        */
-    bool fresh;  /* nothing visible was done since the last point          */
-    bool joined; /* over, and somebody knows                               */
-    int holds;   /* mutexes                                                */
-    uint32_t priority;
-    _Atomic uint32_t baton;
-    pthread_t id;
-    void *(*body)(void *);
-    void *arg;
-};
-
 struct sched sched;
 
-static struct {
-    struct thread thread[SCHED_THREADS];
-    int threads, running;
-    int64_t now;
-    struct {
-        const void *mutex;
-        int actor_of; /* -1: free                                             */
-    } mutex[MUTEXES];
-    int mutexes;
-    struct {
-        int fd;
-        int64_t at; /* INT64_MAX: not armed                                */
-        bool runs;
-    } timer[TIMERS];
-    uint32_t next; /* in run->list                                         */
-    uint64_t random;
-    uint32_t change[8]; /* SCHED_PRIORITIES: points of change              */
-    uint32_t lowest;
-    struct note {
-        uint8_t thread;
-        const char *what;
-        const void *object;
-        char text[48];
-    } note[NOTES];
-    uint32_t notes;
-} all;
+struct sched_all sched_all;
 
-static _Thread_local int self = -1;
+_Thread_local int sched_me = -1;
 
 int sched_self(void)
 {
-    return sched.child ? -1 : self;
+    return sched.child ? -1 : sched_me;
 }
 
 int64_t sched_now(void)
 {
-    return all.now;
+    return sched_all.now;
 }
 
 /* -- telling ------------------------------------------------------------------ */
@@ -101,7 +45,7 @@ static void stir(uint64_t v)
 
 static void stir_text(int thread, const char *text)
 {
-    stir((uint64_t)all.now);
+    stir((uint64_t)sched_all.now);
     for (stir((uint64_t)thread); *text; text++) {
         stir((uint8_t)*text);
     }
@@ -110,7 +54,7 @@ static void stir_text(int thread, const char *text)
 static struct note *op_new(int thread)
 {
     UNSEEN;
-    struct note *n = &all.note[all.notes++ % NOTES];
+    struct note *n = &sched_all.note[sched_all.notes++ % NOTES];
     *n = (struct note){.thread = (uint8_t)thread};
     return n;
 }
@@ -126,15 +70,16 @@ void sched_say(const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    stir_text(all.running, text);
-    snprintf(op_new(all.running)->text, sizeof all.note->text, "%.40s", text);
+    stir_text(sched_all.running, text);
+    snprintf(op_new(sched_all.running)->text, sizeof sched_all.note->text,
+             "%.40s", text);
 }
 
 static void print_trace(void)
 {
-    uint32_t first = all.notes > NOTES ? all.notes - NOTES : 0;
-    for (uint32_t i = first; i < all.notes; i++) {
-        const struct note *n = &all.note[i % NOTES];
+    uint32_t first = sched_all.notes > NOTES ? sched_all.notes - NOTES : 0;
+    for (uint32_t i = first; i < sched_all.notes; i++) {
+        const struct note *n = &sched_all.note[i % NOTES];
         if (n->thread == SCHED_WARP) {
             printf("        -- %s\n", n->text);
         } else if (n->text[0]) {
@@ -169,10 +114,10 @@ void sched_fail(const char *format, ...)
     sched.run->failed = true;
     if (sched.run->verbose) {
         print_trace();
-        for (int i = 0; i < all.threads; i++) {
-            const struct thread *t = &all.thread[i];
+        for (int i = 0; i < sched_all.threads; i++) {
+            const struct thread *t = &sched_all.thread[i];
             printf("    thread %d %s%s", i, waits_for[t->waits],
-                   i == all.running ? " (now)\n" : "\n");
+                   i == sched_all.running ? " (now)\n" : "\n");
         }
         fflush(stdout);
     }
@@ -183,43 +128,43 @@ void sched_fail(const char *format, ...)
 
 static uint64_t rnd(void)
 {
-    return mix(all.random += 0x9e3779b97f4a7c15);
+    return mix(sched_all.random += 0x9e3779b97f4a7c15);
 }
 
-static int owner_of(const void *mutex)
+int sched_owner_of(const void *mutex)
 {
-    for (int i = 0; i < all.mutexes; i++) {
-        if (all.mutex[i].mutex == mutex) {
-            return all.mutex[i].actor_of;
+    for (int i = 0; i < sched_all.mutexes; i++) {
+        if (sched_all.mutex[i].mutex == mutex) {
+            return sched_all.mutex[i].actor_of;
         }
     }
     return -1;
 }
 
-static void set_owner(const void *mutex, int actor_of)
+void sched_set_owner(const void *mutex, int actor_of)
 {
     int i = 0;
-    while (i < all.mutexes && all.mutex[i].mutex != mutex) {
+    while (i < sched_all.mutexes && sched_all.mutex[i].mutex != mutex) {
         i++;
     }
-    if (i == all.mutexes && all.mutexes++ == MUTEXES) {
+    if (i == sched_all.mutexes && sched_all.mutexes++ == MUTEXES) {
         sched_fail("the scheduler knows %d mutexes at most", MUTEXES);
     }
-    all.mutex[i].mutex = mutex;
-    all.mutex[i].actor_of = actor_of;
+    sched_all.mutex[i].mutex = mutex;
+    sched_all.mutex[i].actor_of = actor_of;
     if (actor_of >= 0) {
-        all.thread[actor_of].holds++;
+        sched_all.thread[actor_of].holds++;
     }
 }
 
 bool sched_is_taken(const void *mutex)
 {
-    return owner_of(mutex) >= 0;
+    return sched_owner_of(mutex) >= 0;
 }
 
 /* Straight to the kernel: a sanitizer would take it for something that the
  * thread whose descriptors these are has done, or that it hears of. */
-static int poll_now(struct pollfd *fds, nfds_t count)
+int sched_poll_now(struct pollfd *fds, nfds_t count)
 {
     struct timespec none = {0};
     return (int)REAL(syscall)(SYS_ppoll, fds, count, &none, NULL, 0);
@@ -231,17 +176,17 @@ static bool can_run(const struct thread *t)
     case RUNS:
         return true;
     case MUTEX:
-        return owner_of(t->object) < 0;
+        return sched_owner_of(t->object) < 0;
     case CONDITION:
     case WORD:
-        return t->woken || t->until <= all.now;
+        return t->woken || t->until <= sched_all.now;
     case DESCRIPTORS:
-        return t->until <= all.now || (t->flag && *t->flag) ||
-               poll_now(t->fds, t->count) != 0;
+        return t->until <= sched_all.now || (t->flag && *t->flag) ||
+               sched_poll_now(t->fds, t->count) != 0;
     case SLEEP:
-        return t->until <= all.now;
+        return t->until <= sched_all.now;
     case JOIN:
-        return all.thread[t->joins].waits == OVER;
+        return sched_all.thread[t->joins].waits == OVER;
     case OVER:
         return false;
     }
@@ -251,17 +196,17 @@ static bool can_run(const struct thread *t)
 static int64_t next_limit(void)
 {
     int64_t at = INT64_MAX;
-    for (int i = 0; i < all.threads; i++) {
-        const struct thread *t = &all.thread[i];
+    for (int i = 0; i < sched_all.threads; i++) {
+        const struct thread *t = &sched_all.thread[i];
         bool limited = t->waits == CONDITION || t->waits == WORD ||
                        t->waits == DESCRIPTORS || t->waits == SLEEP;
-        if (limited && t->until > all.now && t->until < at) {
+        if (limited && t->until > sched_all.now && t->until < at) {
             at = t->until;
         }
     }
     for (int i = 0; i < TIMERS; i++) {
-        if (all.timer[i].runs && all.timer[i].at < at) {
-            at = all.timer[i].at;
+        if (sched_all.timer[i].runs && sched_all.timer[i].at < at) {
+            at = sched_all.timer[i].at;
         }
     }
     return at;
@@ -272,13 +217,14 @@ int64_t sched_next(void)
     return next_limit();
 }
 
-static void fire_timers(void)
+void sched_fire_timers(void)
 {
     for (int i = 0; i < TIMERS; i++) {
-        if (all.timer[i].runs && all.timer[i].at <= all.now) {
+        if (sched_all.timer[i].runs && sched_all.timer[i].at <= sched_all.now) {
             uint64_t one = 1;
-            all.timer[i].at = INT64_MAX;
-            (void)REAL(syscall)(SYS_write, all.timer[i].fd, &one, sizeof one);
+            sched_all.timer[i].at = INT64_MAX;
+            (void)REAL(syscall)(SYS_write, sched_all.timer[i].fd, &one,
+                                sizeof one);
         }
     }
 }
@@ -286,16 +232,16 @@ static void fire_timers(void)
 static void move_time(int64_t to, bool decided)
 {
     UNSEEN;
-    snprintf(op_new(SCHED_WARP)->text, sizeof all.note->text,
+    snprintf(op_new(SCHED_WARP)->text, sizeof sched_all.note->text,
              "%s: %.3f ms pass", decided ? "decided" : "all wait",
-             (double)(to - all.now) / 1e6);
+             (double)(to - sched_all.now) / 1e6);
     if (decided) {
         sched.run->warps++;
     } else if (++sched.run->quiets > 5000) {
         sched_fail("no end: time has moved %u times", sched.run->quiets);
     }
-    all.now = to > all.now ? to : all.now;
-    fire_timers();
+    sched_all.now = to > sched_all.now ? to : sched_all.now;
+    sched_fire_timers();
 }
 
 static uint32_t by_chance(const int who[], uint32_t n, bool forced)
@@ -310,13 +256,14 @@ static uint32_t by_chance(const int who[], uint32_t n, bool forced)
         return n && (forced || rnd() % often == 0) ? (uint32_t)(rnd() % n) : 0;
     }
     for (int i = 0; i < 4; i++) {
-        if (all.change[i] == sched.run->points) {
-            all.thread[all.running].priority = --all.lowest;
+        if (sched_all.change[i] == sched.run->points) {
+            sched_all.thread[sched_all.running].priority = --sched_all.lowest;
         }
     }
     uint32_t best = 0;
     for (uint32_t i = 1; i < n; i++) {
-        if (all.thread[who[i]].priority > all.thread[who[best]].priority) {
+        if (sched_all.thread[who[i]].priority >
+            sched_all.thread[who[best]].priority) {
             best = i;
         }
     }
@@ -334,8 +281,8 @@ static uint32_t decide(const int who[], uint32_t n, bool forced)
     r->options[at] = (uint8_t)n;
     r->forced[at] = forced;
     if (r->how == SCHED_LIST) {
-        if (all.next < r->listed && r->list[all.next].at == at) {
-            option = r->list[all.next++].option;
+        if (sched_all.next < r->listed && r->list[sched_all.next].at == at) {
+            option = r->list[sched_all.next++].option;
         }
     } else {
         option = by_chance(who, n, forced);
@@ -361,10 +308,10 @@ static int pick(void)
     for (;;) {
         int who[SCHED_THREADS + 1];
         uint32_t n = 0;
-        bool forced = !can_run(&all.thread[all.running]);
-        for (int i = 0; i < all.threads; i++) {
-            int k = (all.running + i) % all.threads;
-            if (can_run(&all.thread[k])) {
+        bool forced = !can_run(&sched_all.thread[sched_all.running]);
+        for (int i = 0; i < sched_all.threads; i++) {
+            int k = (sched_all.running + i) % sched_all.threads;
+            if (can_run(&sched_all.thread[k])) {
                 who[n++] = k;
             }
         }
@@ -401,8 +348,8 @@ static void sleep_on(_Atomic uint32_t *word)
 
 static void wake_thread(int next)
 {
-    struct thread *t = &all.thread[next];
-    all.running = next;
+    struct thread *t = &sched_all.thread[next];
+    sched_all.running = next;
     atomic_store_explicit(&t->baton, 1, memory_order_release);
     REAL(syscall)(SYS_futex, &t->baton, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
@@ -411,24 +358,24 @@ static void wake_thread(int next)
 static void reschedule(void)
 {
     int next = pick();
-    if (next != self) {
+    if (next != sched_me) {
         wake_thread(next);
-        sleep_on(&all.thread[self].baton);
+        sleep_on(&sched_all.thread[sched_me].baton);
     }
 }
 
-static void note(const char *what, const void *object)
+void sched_note(const char *what, const void *object)
 {
-    struct note *n = op_new(self);
+    struct note *n = op_new(sched_me);
     n->what = what;
     n->object = object;
-    stir_text(self, what);
+    stir_text(sched_me, what);
 }
 
 void sched_point(const char *what, const void *object)
 {
-    struct thread *t = &all.thread[self];
-    note(what, object);
+    struct thread *t = &sched_all.thread[sched_me];
+    sched_note(what, object);
     if (!t->fresh) {
         t->fresh = true;
         reschedule();
@@ -439,23 +386,22 @@ void sched_point(const char *what, const void *object)
  * whoever hears of it has to take that mutex. */
 void sched_touch(const char *what)
 {
-    if (all.thread[self].holds) {
-        note(what, NULL);
+    if (sched_all.thread[sched_me].holds) {
+        sched_note(what, NULL);
     } else {
         sched_point(what, NULL);
     }
-    all.thread[self].fresh = false;
+    sched_all.thread[sched_me].fresh = false;
 }
 
-/* Something that others may see was done: the next point is one. */
-static void did(void)
+void sched_did(void)
 {
-    all.thread[self].fresh = false;
+    sched_all.thread[sched_me].fresh = false;
 }
 
-static void wait_here(wait_kind kind, const void *object, int64_t until)
+void sched_wait_here(wait_kind kind, const void *object, int64_t until)
 {
-    struct thread *t = &all.thread[self];
+    struct thread *t = &sched_all.thread[sched_me];
     t->waits = kind;
     t->object = object;
     t->until = until;
@@ -470,8 +416,8 @@ static void wait_here(wait_kind kind, const void *object, int64_t until)
 
 bool sched_others_run(void)
 {
-    for (int i = 0; i < all.threads; i++) {
-        if (i != self && can_run(&all.thread[i])) {
+    for (int i = 0; i < sched_all.threads; i++) {
+        if (i != sched_me && can_run(&sched_all.thread[i])) {
             return true;
         }
     }
@@ -480,219 +426,7 @@ bool sched_others_run(void)
 
 bool sched_sleeps(int thread)
 {
-    return all.thread[thread].waits == SLEEP;
-}
-
-/* -- mutexes, conditions, words ---------------------------------------------------- */
-
-void sched_lock(const void *mutex)
-{
-    if (owner_of(mutex) == self) {
-        sched_fail("a mutex is taken twice by thread %d", self);
-    }
-    sched_point("lock", mutex);
-    while (owner_of(mutex) >= 0) {
-        wait_here(MUTEX, mutex, INT64_MAX);
-    }
-    set_owner(mutex, self);
-    did();
-}
-
-bool sched_trylock(const void *mutex)
-{
-    if (owner_of(mutex) >= 0) {
-        return false;
-    }
-    set_owner(mutex, self);
-    did();
-    return true;
-}
-
-void sched_unlock(const void *mutex)
-{
-    if (owner_of(mutex) != self) {
-        sched_fail("thread %d gives back a mutex of thread %d", self,
-                   owner_of(mutex));
-    }
-    set_owner(mutex, -1);
-    all.thread[self].holds--;
-    did();
-    sched_point("unlock", mutex);
-}
-
-void sched_destroy(const void *mutex)
-{
-    for (int i = 0; i < all.threads; i++) {
-        const struct thread *t = &all.thread[i];
-        if (t->waits == MUTEX && t->object == mutex) {
-            sched_fail("a mutex is destroyed for which thread %d waits", i);
-        }
-    }
-    if (owner_of(mutex) >= 0) {
-        sched_fail("a mutex is destroyed that thread %d has", owner_of(mutex));
-    }
-    for (int i = 0; i < all.mutexes; i++) { /* its memory may be reused */
-        if (all.mutex[i].mutex == mutex) {
-            all.mutex[i] = all.mutex[--all.mutexes];
-        }
-    }
-}
-
-/* False: the limit. */
-bool sched_cond_wait(const void *cond, const void *mutex, int64_t until)
-{
-    sched_point("wait for condition", cond);
-    if (owner_of(mutex) != self) {
-        sched_fail("a condition is waited for without its mutex");
-    }
-    set_owner(mutex, -1);
-    all.thread[self].holds--;
-    wait_here(CONDITION, cond, until);
-    bool woken = all.thread[self].woken;
-    while (owner_of(mutex) >= 0) {
-        wait_here(MUTEX, mutex, INT64_MAX);
-    }
-    set_owner(mutex, self);
-    return woken;
-}
-
-static void wake(wait_kind kind, const void *object, bool every)
-{
-    for (int i = 0; i < all.threads; i++) {
-        struct thread *t = &all.thread[i];
-        if (t->waits == kind && t->object == object && !t->woken) {
-            t->woken = true;
-            if (!every) {
-                return;
-            }
-        }
-    }
-}
-
-void sched_cond_wake(const void *cond, bool every)
-{
-    note("signal", cond);
-    wake(CONDITION, cond, every);
-    did();
-}
-
-bool sched_word_wait(const void *word, int64_t until)
-{
-    wait_here(WORD, word, until);
-    return all.thread[self].woken;
-}
-
-void sched_word_wake(const void *word)
-{
-    wake(WORD, word, false);
-    did();
-}
-
-/* -- descriptors, time ---------------------------------------------------------------- */
-
-int sched_poll(struct pollfd *fds, nfds_t count, int64_t until,
-               const bool *flag)
-{
-    struct thread *t = &all.thread[self];
-    sched_point("poll", NULL);
-    int ready = poll_now(fds, count);
-    while (!ready && until > all.now && !(flag && *flag)) {
-        t->fds = fds;
-        t->count = count;
-        t->flag = flag;
-        wait_here(DESCRIPTORS, NULL, until);
-        ready = poll_now(fds, count);
-    }
-    did();
-    return ready;
-}
-
-void sched_sleep(int64_t until)
-{
-    sched_point("sleep", NULL);
-    if (until > all.now) {
-        wait_here(SLEEP, NULL, until);
-    }
-}
-
-static int slot_of(int fd)
-{
-    for (int i = 0; i < TIMERS; i++) {
-        if (all.timer[i].fd == fd) {
-            return i;
-        }
-    }
-    return -1;
-}
-
-int sched_timer_new(bool runs)
-{
-    int i = slot_of(-1),
-        fd = (int)REAL(syscall)(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (fd < 0 || i < 0) {
-        sched_fail("no room for a timer");
-    }
-    all.timer[i].fd = fd;
-    all.timer[i].at = INT64_MAX;
-    all.timer[i].runs = runs;
-    return fd;
-}
-
-void sched_timer_set(int fd, int64_t at)
-{
-    int i = slot_of(fd);
-    uint64_t ignored;
-    if (i < 0) {
-        sched_fail("a timer is set that there is not");
-    }
-    (void)REAL(syscall)(SYS_read, fd, &ignored, sizeof ignored);
-    all.timer[i].at = at;
-    fire_timers();
-    did();
-}
-
-bool sched_timer_steps(int fd)
-{
-    int i = slot_of(fd);
-    return i >= 0 && !all.timer[i].runs;
-}
-
-void sched_step(void)
-{
-    for (int i = 0; i < TIMERS; i++) {
-        if (all.timer[i].fd >= 0 && !all.timer[i].runs &&
-            all.timer[i].at != INT64_MAX) {
-            uint64_t one = 1;
-            (void)REAL(syscall)(SYS_write, all.timer[i].fd, &one, sizeof one);
-        }
-    }
-    did();
-}
-
-void sched_jump(int64_t ns)
-{
-    all.now += ns;
-    fire_timers();
-    did();
-}
-
-void sched_closed(int fd)
-{
-    int i = slot_of(fd);
-    if (i >= 0) {
-        all.timer[i].fd = -1;
-        all.timer[i].runs = false;
-        all.timer[i].at = INT64_MAX;
-    }
-    for (int k = 0; k < all.threads && !sched.child; k++) {
-        const struct thread *t = &all.thread[k];
-        for (nfds_t n = 0; t->waits == DESCRIPTORS && n < t->count; n++) {
-            if (t->fds[n].fd == fd) {
-                sched_fail("descriptor %d is closed while thread %d polls it",
-                           fd, k);
-            }
-        }
-    }
+    return sched_all.thread[thread].waits == SLEEP;
 }
 
 /* -- threads ------------------------------------------------------------------------- */
@@ -700,11 +434,11 @@ void sched_closed(int fd)
 static void *thread_body(void *arg)
 {
     struct thread *t = arg;
-    self = (int)(t - all.thread);
+    sched_me = (int)(t - sched_all.thread);
     sleep_on(&t->baton);
     void *ret = t->body(t->arg);
     t->waits = OVER;
-    note("is over", NULL);
+    sched_note("is over", NULL);
     wake_thread(pick());
     return ret;
 }
@@ -712,10 +446,10 @@ static void *thread_body(void *arg)
 static struct thread *thread_new(void *(*body)(void *), void *arg)
 {
     UNSEEN;
-    if (all.threads == SCHED_THREADS) {
+    if (sched_all.threads == SCHED_THREADS) {
         sched_fail("more than %d threads", SCHED_THREADS);
     }
-    struct thread *t = &all.thread[all.threads];
+    struct thread *t = &sched_all.thread[sched_all.threads];
     *t = (struct thread){.waits = RUNS,
                          .body = body,
                          .arg = arg,
@@ -729,9 +463,9 @@ int sched_create(pthread_t *ret, void *(*body)(void *), void *arg)
     int err = REAL(pthread_create)(&t->id, NULL, thread_body, t);
     if (!err) {
         *ret = t->id;
-        all.threads++;
-        sched_say("starts thread %d", all.threads - 1);
-        did();
+        sched_all.threads++;
+        sched_say("starts thread %d", sched_all.threads - 1);
+        sched_did();
         sched_point("create", NULL);
     }
     return err;
@@ -740,21 +474,22 @@ int sched_create(pthread_t *ret, void *(*body)(void *), void *arg)
 int sched_join(pthread_t id)
 {
     int k = 0;
-    while (k < all.threads &&
-           (all.thread[k].joined || !pthread_equal(all.thread[k].id, id))) {
+    while (k < sched_all.threads &&
+           (sched_all.thread[k].joined ||
+            !pthread_equal(sched_all.thread[k].id, id))) {
         k++;
     }
-    if (k == all.threads) {
+    if (k == sched_all.threads) {
         sched_fail("a thread is joined twice, or never was");
     }
     sched_point("join", NULL);
-    if (all.thread[k].joined) {
+    if (sched_all.thread[k].joined) {
         sched_fail("thread %d is joined by two threads", k);
     }
-    all.thread[k].joined = true;
-    while (all.thread[k].waits != OVER) {
-        all.thread[self].joins = k;
-        wait_here(JOIN, NULL, INT64_MAX);
+    sched_all.thread[k].joined = true;
+    while (sched_all.thread[k].waits != OVER) {
+        sched_all.thread[sched_me].joins = k;
+        sched_wait_here(JOIN, NULL, INT64_MAX);
     }
     return REAL(pthread_join)(id, NULL);
 }
@@ -762,14 +497,15 @@ int sched_join(pthread_t id)
 int sched_detach(pthread_t id)
 {
     int k = 0;
-    while (k < all.threads &&
-           (all.thread[k].joined || !pthread_equal(all.thread[k].id, id))) {
+    while (k < sched_all.threads &&
+           (sched_all.thread[k].joined ||
+            !pthread_equal(sched_all.thread[k].id, id))) {
         k++;
     }
-    if (k == all.threads) {
+    if (k == sched_all.threads) {
         sched_fail("a thread is detached twice, or never was");
     }
-    all.thread[k].joined = true;
+    sched_all.thread[k].joined = true;
     return REAL(pthread_detach)(id);
 }
 
@@ -777,22 +513,22 @@ int sched_detach(pthread_t id)
 
 void sched_begin(struct run *r)
 {
-    memset(all.thread, 0, sizeof all.thread);
-    all.threads = 1;
-    all.running = self = 0;
-    all.thread[0].id = pthread_self();
-    all.now = INT64_C(1000000) * 1000000;
-    all.mutexes = 0;
+    memset(sched_all.thread, 0, sizeof sched_all.thread);
+    sched_all.threads = 1;
+    sched_all.running = sched_me = 0;
+    sched_all.thread[0].id = pthread_self();
+    sched_all.now = INT64_C(1000000) * 1000000;
+    sched_all.mutexes = 0;
     for (int i = 0; i < TIMERS; i++) {
-        all.timer[i].fd = -1;
-        all.timer[i].at = INT64_MAX;
-        all.timer[i].runs = false;
+        sched_all.timer[i].fd = -1;
+        sched_all.timer[i].at = INT64_MAX;
+        sched_all.timer[i].runs = false;
     }
-    all.next = all.notes = 0;
-    all.random = r->seed * 0x9e3779b97f4a7c15 + 1;
-    all.lowest = 900000;
+    sched_all.next = sched_all.notes = 0;
+    sched_all.random = r->seed * 0x9e3779b97f4a7c15 + 1;
+    sched_all.lowest = 900000;
     for (int i = 0; i < 4; i++) {
-        all.change[i] = (uint32_t)(rnd() % 400);
+        sched_all.change[i] = (uint32_t)(rnd() % 400);
     }
     r->choices = r->points = r->warps = r->quiets = 0;
     r->listed = r->how == SCHED_LIST ? r->listed : 0;
@@ -805,12 +541,12 @@ void sched_begin(struct run *r)
 
 void sched_end(void)
 {
-    for (int i = 1; i < all.threads; i++) {
-        if (all.thread[i].waits != OVER || !all.thread[i].joined) {
+    for (int i = 1; i < sched_all.threads; i++) {
+        if (sched_all.thread[i].waits != OVER || !sched_all.thread[i].joined) {
             sched_fail("thread %d was left behind", i);
         }
     }
-    if (sched.run->how == SCHED_LIST && all.next < sched.run->listed) {
+    if (sched.run->how == SCHED_LIST && sched_all.next < sched.run->listed) {
         sched_fail("this list is not one of this program: it ended after %u "
                    "choices",
                    sched.run->choices);
@@ -818,7 +554,7 @@ void sched_end(void)
     if (sched.run->verbose) {
         print_trace();
     }
-    self = -1;
+    sched_me = -1;
     sched.quiet = NULL;
 }
 
