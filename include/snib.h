@@ -456,7 +456,11 @@ snib_client_open(const struct snib_client_options *options,
  * stop releases what is held and joins the threads. Each release takes up to
  * request_ms; when the store does not answer, all of them together do. With a
  * quorum stop takes up to 250 ms more, until each server that is well has been
- * told. A second thread that calls stop returns when the first is through.
+ * told. So it does where a vendor's library talks to a server (none of the
+ * stores of this release), if a call inside it does not come back: then stop
+ * leaves the thread of that call behind, with what the call uses, and the
+ * thread frees that when the call returns. A second thread that calls stop
+ * returns when the first is through.
  *
  * free gives everything back, and does the first two steps if they were not
  * done. No other thread may use the client during free. Free the handles of
