@@ -7,6 +7,8 @@
 
 #include "unit.h"
 
+#include <stdlib.h>
+
 #include "snib.h"
 
 static char url[128];
@@ -125,5 +127,49 @@ static void bears(void **state)
     }
     print_message("%lld allocations\n", (long long)n - 2);
 }
+
+/* -- a run on both stores -------------------------------------------------- */
+
+static char dir[] = "/tmp/snib-oom-XXXXXX";
+
+static int make_dir(void **state)
+{
+    (void)state;
+    memcpy(dir + sizeof dir - 7, "XXXXXX", 6);
+    if (!mkdtemp(dir)) {
+        return -1;
+    }
+    snprintf(url, sizeof url, "sqlite:%s/l.db", dir);
+    return 0;
+}
+
+static int remove_dir(void **state)
+{
+    char command[128];
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    return system(command) ? -1 : 0;
+}
+
+#define BEARS(name, set, unset, for_ever, url, one_run)                        \
+    {                                                                          \
+#name, bears, set, unset, &(struct oom)                                \
+        {                                                                      \
+            url, for_ever, one_run,                                            \
+            {                                                                  \
+                "oom"                                                          \
+            }                                                                  \
+        }                                                                      \
+    }
+
+#define BOTH_STORES_BEAR(one_run)                                              \
+    BEARS(memory_store_bears_each_failed_allocation, set_url, NULL, false,     \
+          "memory:oom", one_run),                                              \
+        BEARS(memory_store_bears_the_end_of_memory, set_url, NULL, true,       \
+              "memory:oom", one_run),                                          \
+        BEARS(sqlite_store_bears_each_failed_allocation, make_dir, remove_dir, \
+              false, NULL, one_run),                                           \
+        BEARS(sqlite_store_bears_the_end_of_memory, make_dir, remove_dir,      \
+              true, NULL, one_run)
 
 #endif

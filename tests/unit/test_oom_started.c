@@ -3,7 +3,6 @@
  * the results are by the call's rules. labels: thread oom */
 #include "oom.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "snib/deadlock.h"
@@ -183,49 +182,8 @@ static bool one_run(void)
     return all;
 }
 
-static char dir[] = "/tmp/snib-oom-XXXXXX";
-
-static int make_dir(void **state)
-{
-    (void)state;
-    memcpy(dir + sizeof dir - 7, "XXXXXX", 6);
-    if (!mkdtemp(dir)) {
-        return -1;
-    }
-    snprintf(url, sizeof url, "sqlite:%s/l.db", dir);
-    return 0;
-}
-
-static int remove_dir(void **state)
-{
-    char command[128];
-    (void)state;
-    snprintf(command, sizeof command, "rm -rf %s", dir);
-    return system(command) ? -1 : 0;
-}
-
-#define CASE(name, set, unset, for_ever, url)                                  \
-    {                                                                          \
-#name, bears, set, unset, &(struct oom)                                \
-        {                                                                      \
-            url, for_ever, one_run,                                            \
-            {                                                                  \
-                "oom"                                                          \
-            }                                                                  \
-        }                                                                      \
-    }
-
 int main(void)
 {
-    const struct CMUnitTest cases[] = {
-        CASE(memory_store_bears_each_failed_allocation, set_url, NULL, false,
-             "memory:oom"),
-        CASE(memory_store_bears_the_end_of_memory, set_url, NULL, true,
-             "memory:oom"),
-        CASE(sqlite_store_bears_each_failed_allocation, make_dir, remove_dir,
-             false, NULL),
-        CASE(sqlite_store_bears_the_end_of_memory, make_dir, remove_dir, true,
-             NULL),
-    };
+    const struct CMUnitTest cases[] = {BOTH_STORES_BEAR(one_run)};
     return RUN(cases);
 }
