@@ -42,12 +42,35 @@ static snib_instant direct_now(struct snib_client *c)
     return s.now;
 }
 
-static void direct_pause(snib_duration d)
+static void direct_sleep(snib_duration d)
 {
     struct timespec t = {.tv_sec = d.ns / 1000000000,
                          .tv_nsec = d.ns % 1000000000};
     while (nanosleep(&t, &t) < 0) {
     }
+}
+
+/* Wait until it is time to ask again, or until the client is closed: asking
+ * says so then. A clock that the program moves may stand still, so there the
+ * pause is of real time, and nothing ends it. */
+static void direct_pause(struct snib__direct_op *d, snib_instant now,
+                         snib_instant until)
+{
+    struct snib_client *c = d->client;
+    struct snib__step s;
+    struct snib__call call;
+    if (c->virtual_clock) {
+        direct_sleep(snib__between(now, until));
+        return;
+    }
+    snib__step_begin(&s, c);
+    if (!c->closed) {
+        snib__call_begin(&s, &call, SNIB__CALL_DIRECT, until);
+        call.direct = &d->q; /* not under way: only a close answers */
+        snib__call_wait(&s, &call);
+        snib__pump_leave(&s, &call);
+    }
+    snib__step_end(&s);
 }
 
 /* Is there more to ask? Returns when it is time for it. */
@@ -62,7 +85,9 @@ static bool direct_again(struct snib__direct_op *d, snib_err err)
         return false;
     }
     snib__buf_free(&d->q.result);
-    direct_pause(snib__between(now, at));
+    if (!snib__reached(now, at)) {
+        direct_pause(d, now, at);
+    }
     return true;
 }
 

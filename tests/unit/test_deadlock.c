@@ -3,6 +3,9 @@
  * labels: thread */
 #include "run_memory.h"
 
+#include "driver/client.h"
+#include "driver/clock.h"
+
 #include "snib/deadlock.h"
 #include "snib/event.h"
 #include "snib/inspect.h"
@@ -322,6 +325,72 @@ static void a_circle_is_shown_with_all_that_is_known(void **state)
     end_circle(&k);
 }
 
+/* A call of snib_client_deadlocks, in a thread of its own. */
+struct scan {
+    pthread_t thread;
+    struct snib_client *c;
+    snib_err err;
+    snib_instant back;
+    _Atomic bool over;
+};
+
+static void *scans(void *arg)
+{
+    struct scan *s = arg;
+    struct snib_cycle **v;
+    size_t n;
+    s->err = snib_client_deadlocks(s->c, &v, &n, NULL);
+    s->back = snib__boottime();
+    snib_deadlocks_free(v, n);
+    s->over = true;
+    return NULL;
+}
+
+/* Until when it pauses between its two scans; 0: it does not yet. */
+static snib_instant pauses_until(struct snib_client *c)
+{
+    snib_instant until = {0};
+    pthread_mutex_lock(&c->mu);
+    struct snib__link *l = snib__list_first(&c->calls.roles.waiting);
+    if (l) {
+        struct snib__call *call =
+            snib__call_of(SNIB__CONTAINER(l, struct snib__waiter, link));
+        until = call->direct->inner ? until : call->limit;
+    }
+    pthread_mutex_unlock(&c->mu);
+    return until;
+}
+
+/* The pause takes 600 ms. Whether the close ended it is seen only if this
+ * machine did not stand still for that long: so ten times. */
+static void a_close_ends_the_pause_between_two_scans(void **state)
+{
+    (void)state;
+    char url[64];
+    struct circle k = close_circle(false, 60000);
+    struct snib_event none;
+    bool ended = false;
+    assert_false(next_event(k.c, 600, &none)); /* till both waits are shown */
+    snprintf(url, sizeof url, "memory:deadlock%d", space);
+    for (int i = 0; i < 10 && !ended; i++) {
+        struct scan s = {.c = client_on(url, false, 0)};
+        snib_instant until = {0};
+        assert_int_equal(pthread_create(&s.thread, NULL, scans, &s), 0);
+        while (!until.ns && !s.over) {
+            until = pauses_until(s.c);
+        }
+        snib_client_close(s.c);
+        assert_int_equal(pthread_join(s.thread, NULL), 0);
+        ended = until.ns && s.back.ns < until.ns - 100000000;
+        if (ended) {
+            assert_int_equal(s.err, SNIB_ERR_CLOSED);
+        }
+        snib_client_free(s.c);
+    }
+    assert_true(ended);
+    end_circle(&k);
+}
+
 static void wrong_arguments_are_told(void **state)
 {
     (void)state;
@@ -350,6 +419,7 @@ int main(void)
         cmocka_unit_test(a_wait_that_is_not_heard_of_refuses_nobody),
         cmocka_unit_test(ids_of_requests_are_read_or_refused),
         cmocka_unit_test(a_circle_is_shown_with_all_that_is_known),
+        cmocka_unit_test(a_close_ends_the_pause_between_two_scans),
         cmocka_unit_test(wrong_arguments_are_told),
     };
     return RUN(deadlock);
