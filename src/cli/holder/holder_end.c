@@ -26,7 +26,8 @@ void holder_nap(int64_t ms)
 
 /* Drop the inspection that is under way and wait a moment for it to end.
  * Everything is said, and the supervisor waits for this process; an inspection
- * without an answer would last as long as a request may take. */
+ * without an answer would last as long as a request may take. Those that were
+ * dropped before count, too, and nothing tells of their end. */
 static bool holder_end_looks_end(struct holder *k)
 {
     enum { PATIENCE_MS = 100, STEP_MS = 5 };
@@ -51,8 +52,8 @@ static bool holder_end_store_away(struct holder *k)
 }
 
 /* Wait until the store answers again, or the request that it may have is too
- * old to be executed. (Meanwhile the library sends the cancel again and
- * again.) */
+ * old to be executed. (Meanwhile the library sends the cancel again and again,
+ * of which it tells nothing: the acquire has been answered long ago.) */
 static void holder_end_outlast(struct holder *k)
 {
     const char *name = k->plan->names[k->at];

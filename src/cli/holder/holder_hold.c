@@ -304,7 +304,8 @@ static bool holder_hold_shows_us(const struct snib_view *view)
 
 /* The release was sent and not answered. The library repeats it as long as the
  * client lives. So live until it is answered, or until the lease is over: the
- * supervisor's patience may be over long ago, but others wait for the lock. */
+ * supervisor's patience may be over long ago, but others wait for the lock.
+ * What the library repeats it tells nobody of, so the lock is inspected. */
 static void holder_hold_see_released(struct holder *k, const struct slot *s,
                                      const char *name)
 {
