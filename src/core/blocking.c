@@ -1,10 +1,10 @@
 /* core/blocking.c — requests on their way to a library that blocks, and back.
  *
- * Every request the store owns is in a table by id (r->store.link) until its
+ * Every request the store owns is in a table by id (blocking_table.c) until its
  * final answer. Its state is in r->store.conn, which a blocking store has no
  * other use for; r->store.timer is set in WAITING only. (Of a library with
- * sessions a request that is LISTED is shared out to one of them, and may have a
- * timer: sharing.c.)
+ * sessions a request that is LISTED is shared out to one of them, and may have
+ * a timer: sharing.c.)
  *
  *   start --------> LISTED   on out->exec or on the executing thread's list
  *   LISTED --done, QUEUED--> WAITING   timer: next poll
@@ -21,8 +21,6 @@
 #include "core/blocking_i.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -34,80 +32,6 @@
 bool snib__blocking_shares(const struct snib__store *s)
 {
     return s->ops->exec_in != NULL;
-}
-
-/* -- the table ------------------------------------------------------------ */
-
-struct snib__list *snib__blocking_bucket(struct snib__store *s,
-                                         const uint64_t id[2])
-{
-    return &s->bucket[id[0] & (s->buckets - 1)];
-}
-
-static bool blocking_grow(struct snib__store *s, uint32_t buckets)
-{
-    struct snib__list *old = s->bucket;
-    uint32_t old_count = s->buckets;
-    struct snib__list *v = snib__alloc(buckets * sizeof *v);
-    if (!v) {
-        return false;
-    }
-    for (uint32_t i = 0; i < buckets; i++) {
-        snib__list_init(&v[i]);
-    }
-    s->bucket = v;
-    s->buckets = buckets;
-    for (uint32_t i = 0; i < old_count; i++) {
-        struct snib__link *l;
-        while ((l = snib__list_pop(&old[i]))) {
-            snib__list_push(snib__blocking_bucket(s, snib__rq_of_own(l)->id),
-                            l);
-        }
-    }
-    snib__free(old);
-    return true;
-}
-
-/* Makes room for one more request in the table and the heap. A table that
- * cannot grow only gets slower; a heap that cannot grow refuses the request. */
-static bool blocking_reserve(struct snib__store *s)
-{
-    if (s->owned >= s->buckets) {
-        (void)blocking_grow(s, s->buckets * 2);
-    }
-    return snib__heap_reserve(&s->heap, s->owned + 1);
-}
-
-static struct snib__request *blocking_find_acquire(struct snib__store *s,
-                                                   const uint64_t id[2])
-{
-    SNIB__LIST_EACH (l, snib__blocking_bucket(s, id)) {
-        struct snib__request *r = snib__rq_of_own(l);
-        if (r->verb == SNIB__ACQUIRE && snib__rq_same_id(r, id)) {
-            return r;
-        }
-    }
-    return NULL;
-}
-
-/* Is this very request in the table? (The fields of a new one may be
- * garbage.) */
-static bool blocking_owns(struct snib__store *s, const struct snib__request *r)
-{
-    SNIB__LIST_EACH (l, snib__blocking_bucket(s, r->id)) {
-        if (snib__rq_of_own(l) == r) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void blocking_forget(struct snib__store *s, struct snib__request *r)
-{
-    snib__unlink(&r->store.link);
-    snib__heap_remove(&s->heap, &r->store.timer);
-    r->store.conn = SNIB__RQ_WAITING;
-    s->owned--;
 }
 
 static void blocking_list_it(struct snib__store *s, snib_instant now,
@@ -138,7 +62,7 @@ static void blocking_list_it(struct snib__store *s, snib_instant now,
  * queue it anew behind the CANCEL. */
 static void blocking_begin_ending(struct snib__store *s, const uint64_t id[2])
 {
-    struct snib__request *r = blocking_find_acquire(s, id);
+    struct snib__request *r = snib__blocking_find_acquire(s, id);
     if (r) {
         r->store.conn |= SNIB__RQ_ENDING;
         snib__heap_remove(&s->heap, &r->store.timer);
@@ -151,10 +75,10 @@ static void blocking_start(struct snib__store *s, snib_instant now,
     struct snib__link *l;
     while ((l = snib__list_pop(chain))) {
         struct snib__request *r = snib__rq_of_link(l);
-        if (blocking_owns(s, r)) { /* a waiter that was started as something
-                                      else */
+        /* a waiter that was started as something else */
+        if (snib__blocking_owns(s, r)) {
             assert(!(r->store.conn & SNIB__RQ_LISTED));
-            blocking_forget(s, r);
+            snib__blocking_forget(s, r);
         }
         snib__link_init(&r->store.link);
         r->store.timer.index = 0;
@@ -163,7 +87,7 @@ static void blocking_start(struct snib__store *s, snib_instant now,
                             : SNIB__RQ_WAITING;
         r->said.answer = SNIB__PENDING;
         r->exec.blocked = false; /* of an earlier start */
-        if (!blocking_reserve(s)) {
+        if (!snib__blocking_reserve(s)) {
             r->said.answer = SNIB__NOT_APPLIED;
             r->said.err = snib__fail_plain(r->said.reterr, SNIB_ERR_NOMEM);
             snib__list_push(&s->out->answered, &r->link);
@@ -201,7 +125,7 @@ static void blocking_poll_now(struct snib__store *s, snib_instant now,
 
 void snib__blocking_answer(struct snib__store *s, struct snib__request *r)
 {
-    blocking_forget(s, r);
+    snib__blocking_forget(s, r);
     snib__list_push(&s->out->answered, &r->link);
 }
 
@@ -253,7 +177,7 @@ static void blocking_notified(struct snib__store *s, snib_instant now)
             return;
         }
         for (uint32_t i = 0; i < n; i++) {
-            struct snib__request *r = blocking_find_acquire(s, ids[i]);
+            struct snib__request *r = snib__blocking_find_acquire(s, ids[i]);
             if (r) {
                 blocking_poll_now(s, now, r);
             } else {
@@ -318,7 +242,7 @@ static snib_duration blocking_poll_after(struct snib__store *s,
 static void blocking_end_acquire(struct snib__store *s,
                                  const struct snib__request *c)
 {
-    struct snib__request *r = blocking_find_acquire(s, c->id);
+    struct snib__request *r = snib__blocking_find_acquire(s, c->id);
     bool cancelled = c->said.answer == SNIB__DONE;
     if (!r || (r->store.conn & SNIB__RQ_LISTED)) {
         return;
@@ -337,7 +261,7 @@ static void blocking_end_acquire(struct snib__store *s,
 static bool blocking_cancels_nothing(struct snib__store *s,
                                      const struct snib__request *c)
 {
-    struct snib__request *r = blocking_find_acquire(s, c->id);
+    struct snib__request *r = snib__blocking_find_acquire(s, c->id);
     return c->verb == SNIB__CANCEL && c->said.answer == SNIB__PENDING &&
            !c->token && r && r->said.answer == SNIB__PENDING &&
            !(r->store.conn & (SNIB__RQ_LISTED | SNIB__RQ_STANDS)) && !r->resent;
@@ -353,68 +277,6 @@ bool snib__blocking_cancelled(struct snib__store *s, struct snib__request *c)
     blocking_end_acquire(s, c);
     snib__blocking_answer(s, c);
     return true;
-}
-
-void snib__blocking_remember(struct snib__store *s, snib_instant now,
-                             const struct snib__request *r)
-{
-    bool tells = r->said.answer == SNIB__PENDING ||
-                 r->said.answer == SNIB__NOT_APPLIED ||
-                 r->said.answer == SNIB__UNKNOWN;
-    snib_err err = tells ? r->said.err : SNIB_ERR_OK;
-    bool of_store = err == SNIB_ERR_STORE || err == SNIB_ERR_DENIED ||
-                    err == SNIB_ERR_UNREACHABLE || err == SNIB_ERR_CONFIG;
-    if (!of_store) {
-        s->last.asked.ns = 0;
-    }
-    if (tells && !of_store) {
-        return;
-    }
-    bool anew = s->last.asked.ns > s->last.since.ns &&
-                (r->exec.blocked || s->last.blocked);
-    if (!s->last.since.ns || !s->last.err != !err || (err && anew)) {
-        s->last.since = of_store && s->last.asked.ns ? s->last.asked : now;
-    }
-    s->last.err = err;
-    s->last.heard = now;
-    s->last.blocked = r->exec.blocked;
-    snprintf(s->last.text, sizeof s->last.text, "%s",
-             !err ? ""
-             : r->said.reterr && r->said.reterr->code == err
-                 ? r->said.reterr->text
-                 : snib_err_text(err));
-}
-
-static void blocking_state(const struct snib__store *s, snib_instant now,
-                           struct snib__store_state *ret)
-{
-    if (snib__blocking_shares(s) && snib__sharing_stalls(s, now, ret)) {
-        return;
-    }
-    snib_instant until = s->last.blocked && !s->owned ? s->last.heard : now;
-    if (s->last.err &&
-        snib__between(s->last.since, until).ns < SNIB__BLOCKED_NS) {
-        ret->reachable = true; /* most likely another's write: it passes */
-        ret->nodes_reachable = 1;
-        return;
-    }
-    ret->err = s->last.err;
-    ret->reachable = !s->last.err;
-    ret->since = s->last.since;
-    ret->nodes_reachable = ret->reachable;
-    memcpy(ret->text, s->last.text, sizeof ret->text);
-}
-
-static bool blocking_server(const struct snib__store *s, snib_instant now,
-                            uint32_t node, struct snib__server *ret)
-{
-    ret->state.nodes = 1;
-    blocking_state(s, now, &ret->state);
-    snprintf(ret->product, sizeof ret->product, "%s", s->ops->scheme);
-    if (s->ops->server) {
-        s->ops->server(s->instance, ret);
-    }
-    return node == 0;
 }
 
 static void blocking_come_back(struct snib__store *s, snib_instant now,
@@ -532,7 +394,7 @@ snib_err snib__blocking_open(const struct snib__blocking_ops *ops,
     s->out = config->out;
     snib__rng_init(&s->rng, &config->seed);
     snib__sharing_init(s, config->request);
-    if (!blocking_grow(s, FIRST_BUCKETS)) {
+    if (!snib__blocking_grow(s, FIRST_BUCKETS)) {
         blocking_free_store(s);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
@@ -565,7 +427,7 @@ const struct snib__store_ops snib__blocking_store_ops = {
     .start = blocking_start,
     .input = blocking_input,
     .due = blocking_due,
-    .state = blocking_state,
-    .server = blocking_server,
+    .state = snib__blocking_state,
+    .server = snib__blocking_server,
     .free = blocking_free_store,
 };

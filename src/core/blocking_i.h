@@ -1,5 +1,6 @@
 /* core/blocking_i.h — the table of a blocking store's requests and their
- * states; for blocking.c and sharing.c only. */
+ * states; for blocking.c, its parts blocking_table.c and blocking_state.c, and
+ * sharing.c only. */
 #ifndef SNIB__BLOCKING_I_H
 #define SNIB__BLOCKING_I_H
 
@@ -62,15 +63,35 @@ static inline bool snib__rq_same_id(const struct snib__request *r,
     return r->id[0] == id[0] && r->id[1] == id[1];
 }
 
-/* blocking.c */
+/* blocking_table.c */
 struct snib__list *snib__blocking_bucket(struct snib__store *,
                                          const uint64_t id[2]);
-/* Forget it; its answer goes to out->answered. */
-void snib__blocking_answer(struct snib__store *, struct snib__request *);
+/* False: no memory. */
+bool snib__blocking_grow(struct snib__store *, uint32_t buckets);
+/* Makes room for one more request in the table and the heap. A table that
+ * cannot grow only gets slower; a heap that cannot grow refuses the request. */
+bool snib__blocking_reserve(struct snib__store *);
+/* NULL: there is none. */
+struct snib__request *snib__blocking_find_acquire(struct snib__store *,
+                                                  const uint64_t id[2]);
+/* Is this very request in the table? (The fields of a new one may be
+ * garbage.) */
+bool snib__blocking_owns(struct snib__store *, const struct snib__request *);
+void snib__blocking_forget(struct snib__store *, struct snib__request *);
+
+/* blocking_state.c */
 /* Keep what the answer says of the store. A request that was refused for its
  * own sake says nothing of it. */
 void snib__blocking_remember(struct snib__store *, snib_instant now,
                              const struct snib__request *);
+void snib__blocking_state(const struct snib__store *, snib_instant now,
+                          struct snib__store_state *ret);
+bool snib__blocking_server(const struct snib__store *, snib_instant now,
+                           uint32_t node, struct snib__server *ret);
+
+/* blocking.c */
+/* Forget it; its answer goes to out->answered. */
+void snib__blocking_answer(struct snib__store *, struct snib__request *);
 /* If the library has got neither to this CANCEL nor to its ACQUIRE, both are
  * answered, and true returned. */
 bool snib__blocking_cancelled(struct snib__store *, struct snib__request *);
