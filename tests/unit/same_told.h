@@ -1,7 +1,7 @@
 /* tests/unit/same_told.h — what a store says and does, as two numbers: what
  * another store has to say, too, and all.
  *
- * All: tokens, rows, words, who was rung with what by which step, each
+ * All: tokens, rows, words, who was notified of what by which step, each
  * statement of SQLite and what its steps answer (what is kept in memory is not
  * asked for again), and what the file has in the end. */
 #ifndef SNIB_TESTS_SAME_TOLD_H

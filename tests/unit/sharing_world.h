@@ -49,14 +49,14 @@ static int fake_fd(void *inst)
     return -1;
 }
 
-static uint64_t rung[2]; /* 0: nothing */
+static uint64_t notified[2]; /* 0: nothing */
 
 static uint32_t fake_notified(void *inst, uint64_t (*ids)[2], uint32_t max)
 {
     (void)inst;
     (void)max;
-    memcpy(ids[0], rung, sizeof rung);
-    return rung[0] != 0;
+    memcpy(ids[0], notified, sizeof notified);
+    return notified[0] != 0;
 }
 
 static void fake_free(void *inst)
@@ -92,7 +92,7 @@ static int setup(void **state)
     snib__list_init(&out.exec);
     snib__list_init(&has[callers]);
     snib__list_init(&has[background]);
-    rung[0] = 0;
+    notified[0] = 0;
     next_id = 100;
     return snib__blocking_open(&ops, &config, &store, NULL);
 }

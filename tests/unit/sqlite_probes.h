@@ -148,7 +148,7 @@ static void probe_bells(void)
         return;
     }
     struct snib__sqlite *s = clients[i].inst;
-    struct snib__ring r = {.size = 64};
+    struct snib__notification r = {.size = 64};
     snprintf(r.address, sizeof r.address, "%s", some_address());
     memcpy(r.message, SNIB__NOTIFIER_MAGIC, 8);
     memcpy(r.message + 8, &next_id, sizeof next_id);

@@ -245,7 +245,7 @@ static void many_rows(void)
     stranger_says(texts[pick("rows", COUNT_OF(texts))]);
 }
 
-/* More wait than one step can ring; most of them are dead. */
+/* More wait than one step can notify; most of them are dead. */
 static void some_wait(int from, int to)
 {
     char text[500];

@@ -148,7 +148,7 @@ static void tick(int64_t ms)
     st->input(store, at(ms), &in);
 }
 
-static void ring(const struct snib__request *r)
+static void notify(const struct snib__request *r)
 {
     struct snib__input in = {.kind = SNIB__IN_NOTIFIED};
     fake.ids[0][0] = r->id[0];
@@ -205,7 +205,7 @@ static void waiter_is_polled_at_the_holders_end_within_the_cap(void **state)
     }
 }
 
-static void rung_waiter_is_executed_at_once(void **state)
+static void a_notified_waiter_is_executed_at_once(void **state)
 {
     (void)state;
     static struct snib__request a, b; /* still owned when this returns */
@@ -217,11 +217,11 @@ static void rung_waiter_is_executed_at_once(void **state)
     finish(&b, SNIB__QUEUED, 0);
     expect_answer(&a, SNIB__QUEUED);
     expect_answer(&b, SNIB__QUEUED);
-    ring(&b);
+    notify(&b);
     finish(&b, SNIB__DONE, 2);
     expect_answer(&b, SNIB__DONE);
     assert_true(snib__list_empty(&out.exec));
-    ring(&b); /* over: a bell that comes late does nothing */
+    notify(&b); /* over: a message that comes late does nothing */
     assert_true(snib__list_empty(&out.exec));
 }
 
@@ -234,7 +234,7 @@ static void bell_during_execution_is_not_lost(void **state)
     snib__list_init(&taken);
     snib__list_append(&taken, &out.exec);
     assert_true(snib__list_empty(&out.exec));
-    ring(&r);
+    notify(&r);
     r.said.answer = SNIB__QUEUED;
     snib__blocking_done(store, at(1), &taken);
     assert_true(snib__list_empty(&out.answered));
@@ -291,7 +291,7 @@ static void cancelled_waiter_is_not_polled_and_ends_first(void **state)
     x.id[1] = r.id[1];
     start(&x);
     tick(100000);
-    ring(&r);
+    notify(&r);
     finish(&x, SNIB__DONE, 5);
     expect_answer(&r, SNIB__NO);
     assert_int_equal(error.code, SNIB_ERR_CANCELLED);
@@ -427,7 +427,7 @@ static void an_acquire_that_may_be_there_is_asked_about(void **state)
     start(&r);
     finish(&r, SNIB__QUEUED, 0);
     expect_answer(&r, SNIB__QUEUED);
-    ring(&r);
+    notify(&r);
     blocked_to_the_limit(&r, SNIB_ERR_STORE);
     finish(&r, SNIB__DONE, 101);
     expect_answer(&r, SNIB__DONE);
@@ -595,7 +595,7 @@ int main(void)
     const struct CMUnitTest cases[] = {
         CASE(request_goes_to_exec_and_its_answer_out),
         CASE(waiter_is_polled_at_the_holders_end_within_the_cap),
-        CASE(rung_waiter_is_executed_at_once),
+        CASE(a_notified_waiter_is_executed_at_once),
         CASE(bell_during_execution_is_not_lost),
         CASE(ring_for_all_executes_every_waiter),
         CASE(blocked_request_comes_again_unannounced),

@@ -5,7 +5,7 @@
  * Several clients in several spaces, with clocks of both kinds, that come and go;
  * requests of every verb alone, in chains and in batches; the switches of
  * snib/test.h; no memory now and then; more names than a space remembers. All
- * that is answered, whose bell has rung and for what, is a number in
+ * that is answered, who was notified and of what, is a number in
  * memory_same.txt: a change of one is a change of what the store does, meant
  * (then `unit.memory_same --record`) or not. SNIB_TELL=N shows run N. */
 #include "memory_world.h"

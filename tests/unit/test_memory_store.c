@@ -165,7 +165,7 @@ static void expire_and_steal_take_the_lock_away(void **state)
     assert_int_equal(poll_again(0, &c), SNIB__DONE);
 }
 
-static void rung_hands_out_ids_in_portions(void **state)
+static void notified_hands_out_ids_in_portions(void **state)
 {
     (void)state;
     struct snib__name n[5];
@@ -314,7 +314,7 @@ int main(void)
         CASE(advance_rings_every_client_of_the_space),
         CASE(dropped_reply_is_unknown_but_done),
         CASE(expire_and_steal_take_the_lock_away),
-        CASE(rung_hands_out_ids_in_portions),
+        CASE(notified_hands_out_ids_in_portions),
         CASE(tokens_rise_over_the_end_of_a_space),
         CASE(forgotten_names_leave_their_token),
         CASE(no_memory_is_not_applied_and_changes_nothing),

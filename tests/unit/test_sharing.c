@@ -289,7 +289,7 @@ static void a_listed_poll_gives_way_to_the_cancel(void **state)
     start(&r, 0);
     execute(callers, &r, SNIB__QUEUED, 1);
     expect_answer(&r, SNIB__QUEUED);
-    memcpy(rung, r.id, sizeof rung);
+    memcpy(notified, r.id, sizeof notified);
     st->input(store, at(2), &in);
     assert_true(snib__blocking_waits(store, callers));
     start(&x, 3);

@@ -58,9 +58,9 @@ static void make_one(struct snib__notifier *b, uint64_t number)
     assert_true(b->sock >= 0 && b->epoll >= 0);
 }
 
-static struct snib__ring ring_for(const char *name, uint64_t id)
+static struct snib__notification notification_for(const char *name, uint64_t id)
 {
-    struct snib__ring r = {.size = 64};
+    struct snib__notification r = {.size = 64};
     uint64_t both[2] = {id, ~id};
     snprintf(r.address, sizeof r.address, "%s", name);
     memcpy(r.message, SNIB__NOTIFIER_MAGIC, 8);
@@ -68,10 +68,10 @@ static struct snib__ring ring_for(const char *name, uint64_t id)
     return r;
 }
 
-static snib__ring_result send_to(struct snib__notifier *from, const char *name,
-                                 uint64_t id)
+static snib__notify_result send_to(struct snib__notifier *from,
+                                   const char *name, uint64_t id)
 {
-    struct snib__ring r = ring_for(name, id);
+    struct snib__notification r = notification_for(name, id);
     return snib__notifier_notify(from, &lockfile, &r);
 }
 
@@ -96,7 +96,7 @@ static void each_bell_is_heard_once_in_its_order(void **state)
     make_one(&other, 2);
     hears(ROOM, 0, NULL);
     for (uint64_t i = 1; i <= 5; i++) {
-        assert_int_equal(send_to(&other, notifier.name, i), SNIB__RING_TOLD);
+        assert_int_equal(send_to(&other, notifier.name, i), SNIB__NOTIFY_TOLD);
     }
     hears(3, 3, (uint64_t[]){1, 2, 3});
     hears(0, 0, NULL);
@@ -114,12 +114,12 @@ static void what_is_no_bell_is_passed_over(void **state)
     (void)state;
     make_one(&notifier, 1);
     for (int i = 0; i < 4; i++) {
-        struct snib__ring r = ring_for(notifier.name, 7);
+        struct snib__notification r = notification_for(notifier.name, 7);
         r.size = i == 0 ? 63 : i == 1 ? 0 : 64;
         r.message[i == 2 ? 0 : 7] ^= i >= 2;
         snib__notifier_notify(&notifier, &lockfile, &r);
     }
-    assert_int_equal(send_to(&notifier, notifier.name, 8), SNIB__RING_TOLD);
+    assert_int_equal(send_to(&notifier, notifier.name, 8), SNIB__NOTIFY_TOLD);
     hears(ROOM, 1, (uint64_t[]){8});
     snib__notifier_free(&notifier, &lockfile, false);
 }
@@ -163,18 +163,18 @@ static void who_is_not_there_is_told_apart(void **state)
     snprintf(name, sizeof name, "%s", other.name);
     memset(long_name, 'a', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = 0;
-    assert_int_equal(send_to(&notifier, name, 1), SNIB__RING_TOLD);
+    assert_int_equal(send_to(&notifier, name, 1), SNIB__NOTIFY_TOLD);
     for (int i = 0; i < 1000; i++) { /* more than fit */
-        assert_int_equal(send_to(&notifier, name, 1), SNIB__RING_TOLD);
+        assert_int_equal(send_to(&notifier, name, 1), SNIB__NOTIFY_TOLD);
     }
-    assert_int_equal(send_to(&notifier, "no/such", 1), SNIB__RING_TOLD);
-    assert_int_equal(send_to(&notifier, long_name, 1), SNIB__RING_TOLD);
+    assert_int_equal(send_to(&notifier, "no/such", 1), SNIB__NOTIFY_TOLD);
+    assert_int_equal(send_to(&notifier, long_name, 1), SNIB__NOTIFY_TOLD);
     close(other.sock);
     other.sock = -1;
     assert_true(mode_of(name) >= 0);
-    assert_int_equal(send_to(&notifier, name, 1), SNIB__RING_DEAD);
+    assert_int_equal(send_to(&notifier, name, 1), SNIB__NOTIFY_DEAD);
     assert_int_equal(mode_of(name), -1);
-    assert_int_equal(send_to(&notifier, name, 1), SNIB__RING_DEAD);
+    assert_int_equal(send_to(&notifier, name, 1), SNIB__NOTIFY_DEAD);
     assert_true(mode_of(notifier.name) >= 0);
     snib__notifier_free(&other, &lockfile, false);
     snib__notifier_free(&notifier, &lockfile, false);
@@ -269,7 +269,7 @@ static void a_bell_that_is_freed_leaves_nothing(void **state)
     for (int forked = 0; forked < 2; forked++) {
         make_one(&notifier, 1);
         snprintf(name, sizeof name, "%s", notifier.name);
-        assert_int_equal(send_to(&notifier, name, 1), SNIB__RING_TOLD);
+        assert_int_equal(send_to(&notifier, name, 1), SNIB__NOTIFY_TOLD);
         for (uint64_t i = 0; i < SNIB__WATCHES; i++) {
             snib__notifier_watch(&notifier, &host, (uint64_t[]){i, ~i}, pid,
                                  host.pidns);
@@ -407,7 +407,7 @@ static void a_descriptor_may_have_number_0(void **state)
         assert_int_equal(dup2(lockfile.notifiers, 0), 0);
         make_one(&notifier, 1);
         snprintf(name, sizeof name, "%s", notifier.name);
-        assert_int_equal(send_to(&notifier, name, 1), SNIB__RING_TOLD);
+        assert_int_equal(send_to(&notifier, name, 1), SNIB__NOTIFY_TOLD);
         hears(ROOM, 1, (uint64_t[]){1});
         if (which < 3) {
             becomes_number_0(which == 0   ? &notifier.sock
@@ -421,7 +421,7 @@ static void a_descriptor_may_have_number_0(void **state)
         assert_int_equal(notifier.watch[0].fd == 0, which == 3);
         watch(2, pid);
         assert_int_equal(notifier.watching, 1);
-        assert_int_equal(send_to(&notifier, name, 3), SNIB__RING_TOLD);
+        assert_int_equal(send_to(&notifier, name, 3), SNIB__NOTIFY_TOLD);
         assert_int_equal(open_now(), before + 4);
         if (which % 2 == 1) {
             kill(pid, SIGKILL);

@@ -41,7 +41,7 @@ static void bell_is_made_when_first_queued_and_removed_at_the_end(void **state)
 
 /* A release lets in more than are rung in one step: the others find out when
  * they ask, and nothing is written behind the last bell. */
-static void more_are_let_in_at_once_than_there_are_bells(void **state)
+static void more_are_let_in_at_once_than_there_are_notifiers(void **state)
 {
     enum { EACH = SNIB__SQLITE_NOTIFIES / 5 + 1 };
     static struct snib__request w[PEERS][EACH];
@@ -70,7 +70,7 @@ static void more_are_let_in_at_once_than_there_are_bells(void **state)
     self_of(0)->dead[0] = none;
     assert_int_equal(end(0, &a), SNIB__DONE);
     assert_memory_equal(&self_of(0)->dead[0], &none, sizeof none);
-    assert_int_equal(self_of(0)->ring_count, 0);
+    assert_int_equal(self_of(0)->notify_count, 0);
     for (int i = 1; i < PEERS; i++) {
         for (int k = 0; k < EACH; k++) {
             assert_int_equal(poll_again(i, &w[i][k]), SNIB__DONE);
@@ -109,7 +109,7 @@ static void dead_waiters_are_removed_and_the_next_is_granted(void **state)
     assert_int_equal(look(0, &n, SNIB__ROW_WAITER, NULL), 0);
 }
 
-static void full_bell_counts_as_told_and_means_all(void **state)
+static void full_notifier_counts_as_told_and_means_all(void **state)
 {
     struct snib__name n = name_of("flood");
     uint64_t ids[4][2];
@@ -117,15 +117,15 @@ static void full_bell_counts_as_told_and_means_all(void **state)
     open_peers(2);
     struct snib__request a = acquire(0, &n), b = acquire(1, &n);
     struct snib__notifier *notifier = &self_of(1)->notifier;
-    struct snib__ring ring = {.size = 64};
-    memcpy(ring.address, notifier->name, sizeof notifier->name);
-    memcpy(ring.message, SNIB__NOTIFIER_MAGIC, 8);
+    struct snib__notification to = {.size = 64};
+    memcpy(to.address, notifier->name, sizeof notifier->name);
+    memcpy(to.message, SNIB__NOTIFIER_MAGIC, 8);
     for (uint32_t i = 0; i < notifier->queue_max + 5; i++) {
         assert_int_equal(snib__notifier_notify(&self_of(0)->notifier,
-                                               &self_of(0)->lockfile, &ring),
-                         SNIB__RING_TOLD);
+                                               &self_of(0)->lockfile, &to),
+                         SNIB__NOTIFY_TOLD);
     }
-    end(0, &a); /* this bell does not fit any more */
+    end(0, &a); /* this message does not fit any more */
     uint32_t got;
     bool all = false;
     while ((got = kit.ops->notified(kit.peer[1].inst, ids, 4)) && !all) {
@@ -135,19 +135,19 @@ static void full_bell_counts_as_told_and_means_all(void **state)
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
 }
 
-static void junk_in_the_bell_is_ignored(void **state)
+static void junk_in_the_notifier_is_ignored(void **state)
 {
     struct snib__name n = name_of("junk");
     uint64_t ids[4][2];
     (void)state;
     open_peers(2);
     struct snib__request a = acquire(0, &n), b = acquire(1, &n);
-    struct snib__ring ring = {.size = 64};
-    memcpy(ring.address, self_of(1)->notifier.name,
+    struct snib__notification to = {.size = 64};
+    memcpy(to.address, self_of(1)->notifier.name,
            sizeof self_of(1)->notifier.name);
-    snib__notifier_notify(&self_of(0)->notifier, &self_of(0)->lockfile, &ring);
-    ring.size = 3;
-    snib__notifier_notify(&self_of(0)->notifier, &self_of(0)->lockfile, &ring);
+    snib__notifier_notify(&self_of(0)->notifier, &self_of(0)->lockfile, &to);
+    to.size = 3;
+    snib__notifier_notify(&self_of(0)->notifier, &self_of(0)->lockfile, &to);
     assert_int_equal(kit.ops->notified(kit.peer[1].inst, ids, 4), 0);
     assert_int_equal(poll_again(1, &b), SNIB__QUEUED);
     end(0, &a);
@@ -429,10 +429,10 @@ int main(void)
     set_kit();
     const struct CMUnitTest cases[] = {
         CASE(bell_is_made_when_first_queued_and_removed_at_the_end),
-        CASE(more_are_let_in_at_once_than_there_are_bells),
+        CASE(more_are_let_in_at_once_than_there_are_notifiers),
         CASE(dead_waiters_are_removed_and_the_next_is_granted),
-        CASE(full_bell_counts_as_told_and_means_all),
-        CASE(junk_in_the_bell_is_ignored),
+        CASE(full_notifier_counts_as_told_and_means_all),
+        CASE(junk_in_the_notifier_is_ignored),
         CASE(as_many_are_watched_as_there_is_room_for),
         CASE(killed_holders_lock_is_taken_over_at_once),
         CASE(try_takes_over_from_the_dead_too),

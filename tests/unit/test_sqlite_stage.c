@@ -162,12 +162,12 @@ static void all_is_the_groups_whatever_the_umask(void **state)
     assert_int_equal(mode_of("folder"), S_IFDIR | 02770);
     assert_int_equal(count_entries(), 3);
     struct snib__notifier other;
-    struct snib__ring r = {.message = SNIB__NOTIFIER_MAGIC, .size = 64};
+    struct snib__notification r = {.message = SNIB__NOTIFIER_MAGIC, .size = 64};
     uint64_t ids[4][2];
     snprintf(r.address, sizeof r.address, "%s", notifier.name);
     assert_true(snib__notifier_init(&other));
     assert_int_equal(snib__notifier_notify(&other, &lockfile, &r),
-                     SNIB__RING_TOLD);
+                     SNIB__NOTIFY_TOLD);
     assert_int_equal(snib__notifier_take(&notifier, ids, 4), 1);
     snib__notifier_free(&other, &lockfile, false);
 }

@@ -454,17 +454,17 @@ static void claim_granted(struct snib__book *b, const struct snib__name *name,
                           const struct snib__stored_claim *c)
 {
     struct snib__sqlite *self = claim_self_of(b);
-    size_t most = sizeof self->ring / sizeof self->ring[0];
-    if (!c->notifier[0] || self->ring_count >= most) {
+    size_t most = sizeof self->notify / sizeof self->notify[0];
+    if (!c->notifier[0] || self->notify_count >= most) {
         return; /* the waiter's poll finds out */
     }
-    struct snib__sqlite_notify *r = &self->ring[self->ring_count++];
+    struct snib__sqlite_notify *r = &self->notify[self->notify_count++];
     memset(r, 0, sizeof *r);
-    memcpy(r->ring.address, c->notifier, sizeof c->notifier);
-    memcpy(r->ring.message, SNIB__NOTIFIER_MAGIC, 8);
-    memcpy(r->ring.message + 8, c->request, 16);
-    memcpy(r->ring.message + 24, &c->token, 8);
-    r->ring.size = sizeof r->ring.message;
+    memcpy(r->to.address, c->notifier, sizeof c->notifier);
+    memcpy(r->to.message, SNIB__NOTIFIER_MAGIC, 8);
+    memcpy(r->to.message + 8, c->request, 16);
+    memcpy(r->to.message + 24, &c->token, 8);
+    r->to.size = sizeof r->to.message;
     r->name = name;
     r->request[0] = c->request[0];
     r->request[1] = c->request[1];

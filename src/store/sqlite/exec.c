@@ -90,20 +90,21 @@ static bool exec_pass_over(struct snib__sqlite *self,
     return snib__db_commit(&self->db) == SQLITE_OK;
 }
 
-static void exec_ring_all(struct snib__sqlite *self)
+static void exec_notify_all(struct snib__sqlite *self)
 {
     struct snib__sqlite_notify *dead = self->dead;
-    while (self->ring_count) {
-        uint32_t n = 0, count = self->ring_count;
+    while (self->notify_count) {
+        uint32_t n = 0, count = self->notify_count;
         for (uint32_t i = 0; i < count; i++) {
             if (snib__notifier_notify(&self->notifier, &self->lockfile,
-                                      &self->ring[i].ring) == SNIB__RING_DEAD) {
-                dead[n++] = self->ring[i];
+                                      &self->notify[i].to) ==
+                SNIB__NOTIFY_DEAD) {
+                dead[n++] = self->notify[i];
             }
         }
-        self->ring_count = 0;
+        self->notify_count = 0;
         if (n && !exec_pass_over(self, dead, n)) {
-            self->ring_count = 0;
+            self->notify_count = 0;
         }
     }
 }
@@ -143,7 +144,7 @@ static void exec_put(struct chain_size *b, struct snib__request *r)
 static void exec_undo(struct snib__sqlite *self, struct chain_size *b)
 {
     snib__db_rollback(&self->db);
-    self->ring_count = 0;
+    self->notify_count = 0;
     for (uint32_t i = 0; i < b->count; i++) {
         b->r[i]->token = b->asked[i].token;
         b->r[i]->acquire.reserve = b->asked[i].reserve;
@@ -190,7 +191,7 @@ static int exec_try_once(struct snib__sqlite *self, struct chain_size *b)
 
 static void exec_after_commit(struct snib__sqlite *self, struct chain_size *b)
 {
-    exec_ring_all(self);
+    exec_notify_all(self);
     for (uint32_t i = 0; i < b->count; i++) {
         struct snib__request *r = b->r[i];
         if (r->verb == SNIB__FORCE || r->verb == SNIB__PARAMS) {

@@ -205,16 +205,16 @@ struct snib__notifier {
 };
 
 /* A notifier to notify, and the message. */
-struct snib__ring {
+struct snib__notification {
     char address[108]; /* file name in the -bells directory */
     uint8_t message[64];
     uint32_t size;
 };
 
-typedef enum snib__ring_result {
-    SNIB__RING_TOLD, /* or the waiter's poll finds out */
-    SNIB__RING_DEAD  /* nobody listens there any more */
-} snib__ring_result;
+typedef enum snib__notify_result {
+    SNIB__NOTIFY_TOLD, /* or the waiter's poll finds out */
+    SNIB__NOTIFY_DEAD  /* nobody listens there any more */
+} snib__notify_result;
 
 bool snib__notifier_init(struct snib__notifier *);
 /* forked: this process is a child; leave what belongs to its parent. */
@@ -225,9 +225,9 @@ void snib__notifier_make(struct snib__notifier *, const struct snib__lockfile *,
                          const uint64_t client[2]);
 /* The descriptor to poll; -1 before snib__notifier_make. */
 int snib__notifier_fd(struct snib__notifier *);
-snib__ring_result snib__notifier_notify(struct snib__notifier *,
-                                        const struct snib__lockfile *,
-                                        const struct snib__ring *);
+snib__notify_result snib__notifier_notify(struct snib__notifier *,
+                                          const struct snib__lockfile *,
+                                          const struct snib__notification *);
 uint32_t snib__notifier_take(struct snib__notifier *, uint64_t (*ids)[2],
                              uint32_t max);
 /* When that process ends, notified() is to report this request. */
@@ -343,7 +343,7 @@ void snib__db_get_id(sqlite3_stmt *, int column, uint64_t ret[2]);
 /* -- the instance ---------------------------------------------------------- */
 
 struct snib__sqlite_notify {
-    struct snib__ring ring;
+    struct snib__notification to;
     const struct snib__name *name;
     uint64_t request[2];
     int64_t token;
@@ -378,9 +378,9 @@ struct snib__sqlite {
         struct snib__params params;
         struct snib__stored_claim holder;
     } here;
-    uint32_t ring_count;
+    uint32_t notify_count;
     /* From here on nothing is zeroed when the instance is made. */
-    struct snib__sqlite_notify ring[SNIB__SQLITE_NOTIFIES];
+    struct snib__sqlite_notify notify[SNIB__SQLITE_NOTIFIES];
     struct snib__sqlite_notify dead[SNIB__SQLITE_NOTIFIES];
 };
 

@@ -160,26 +160,26 @@ static int notifier_open_sender(struct snib__notifier *b)
     return b->sender;
 }
 
-snib__ring_result snib__notifier_notify(struct snib__notifier *b,
-                                        const struct snib__lockfile *lockfile,
-                                        const struct snib__ring *r)
+snib__notify_result snib__notifier_notify(struct snib__notifier *b,
+                                          const struct snib__lockfile *lockfile,
+                                          const struct snib__notification *r)
 {
     struct sockaddr_un a;
     if (notifier_open_sender(b) < 0 ||
         !notifier_address_of(lockfile->notifiers, r->address, &a)) {
-        return SNIB__RING_TOLD;
+        return SNIB__NOTIFY_TOLD;
     }
     if (sendto(b->sender, r->message, r->size, MSG_NOSIGNAL | MSG_DONTWAIT,
                (struct sockaddr *)&a, sizeof a) < 0) {
         if (errno == ECONNREFUSED) {
             unlinkat(lockfile->notifiers, r->address, 0);
-            return SNIB__RING_DEAD;
+            return SNIB__NOTIFY_DEAD;
         }
         if (errno == ENOENT) {
-            return SNIB__RING_DEAD;
+            return SNIB__NOTIFY_DEAD;
         }
     }
-    return SNIB__RING_TOLD;
+    return SNIB__NOTIFY_TOLD;
 }
 
 uint32_t snib__notifier_tidy(struct snib__notifier *b,

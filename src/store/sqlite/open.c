@@ -63,7 +63,7 @@ snib_err snib__sqlite_open_on(const struct snib__store_config *config,
     if (!self) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    memset(self, 0, offsetof(struct snib__sqlite, ring));
+    memset(self, 0, offsetof(struct snib__sqlite, notify));
     snib__link_init(&self->link);
     self->host = *host;
     self->patience = config->request;

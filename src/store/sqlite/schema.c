@@ -32,7 +32,9 @@ static const char schema[] =
      * holds, or waits, on the same clock.
      * rank: lower ones go first. slot: of permits. room: token reserve.
      * bell: name of the notifier. beside: request id of the own grant that is
-     * not in the way. */
+     * not in the way. (bell, beside, room, gate and broom are words of the first
+     * releases. They stay: with other names the file would be of another
+     * schema.) */
     "CREATE TABLE claim(id INTEGER PRIMARY KEY, name BLOB, client BLOB, "
     "request BLOB, kind INT, permits INT, holds INT, state INT, token INT, "
     "room INT, floor INT, lease INT, until INT, pid INT, start INT, "
