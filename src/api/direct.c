@@ -50,17 +50,20 @@ static void direct_sleep(snib_duration d)
     }
 }
 
-/* Wait until it is time to ask again, or until the client is closed: asking
- * says so then. A clock that the program moves may stand still, so there the
- * pause is of real time, and nothing ends it. */
+enum { SHORT_MS = 20 };
+
+/* Wait until it is time to ask again, or, if that is not soon, until the client
+ * is closed: asking says so then. A clock that the program moves may stand
+ * still, so there the pause is of real time, and nothing ends it. */
 static void direct_pause(struct snib__direct_op *d, snib_instant now,
                          snib_instant until)
 {
     struct snib_client *c = d->client;
     struct snib__step s;
     struct snib__call call;
-    if (c->virtual_clock) {
-        direct_sleep(snib__between(now, until));
+    snib_duration left = snib__between(now, until);
+    if (c->virtual_clock || left.ns <= snib__ms(SHORT_MS).ns) {
+        direct_sleep(left);
         return;
     }
     snib__step_begin(&s, c);
@@ -85,9 +88,7 @@ static bool direct_again(struct snib__direct_op *d, snib_err err)
         return false;
     }
     snib__buf_free(&d->q.result);
-    if (!snib__reached(now, at)) {
-        direct_pause(d, now, at);
-    }
+    direct_pause(d, now, at);
     return true;
 }
 
