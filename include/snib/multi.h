@@ -20,6 +20,7 @@
  *     redis+unix:/path?db=0
  *     sqlite:/path           as realpath(3) gives it
  *     memory:name
+ *     redlock://a:6379,b:6379,c:6379/0  servers in order of host, then port
  * The order is the same in every process, and that of `snib run A B`. A caller
  * that waits by this rule holds no lock behind the one that it waits for, so no
  * circle can close. The rule needs that

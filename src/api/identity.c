@@ -4,6 +4,7 @@
  *     redis+unix:PATH?db=DB     also for redis://…?socket=PATH
  *     sqlite:PATH               as realpath(3) gives it
  *     memory:NAME
+ *     redlock://HOST:PORT,HOST:PORT,…/DB  a quorum: its servers, sorted
  *     SCHEME://HOST:PORT/PATH   any other
  *
  * Login and options are left out: they do not change which locks there are. A
@@ -15,6 +16,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "api/api.h"
 #include "base/mem.h"
@@ -37,20 +39,23 @@ static void identity_put_host(struct snib__buf *b, const char *host)
     snib__buf_puts(b, v6 ? "]" : "");
 }
 
+/* The database's number, from a path or the value of db=: 00 is 0, and so is
+ * none. */
+static const char *identity_db(const char *text)
+{
+    return identity_or_else(text + strspn(text, "/0"), "0");
+}
+
 static void identity_put_redis(struct snib__buf *b, const struct snib__url *url)
 {
     const char *path = identity_or_else(url->path, "");
     const char *socket = snib__url_query(url, "socket");
-    const char *db = snib__url_query(url, "db");
+    const char *query = snib__url_query(url, "db");
     if (!strcmp(url->scheme, "redis+unix")) {
         socket = path;
         path = "";
     }
-    if (!db) {
-        db = path + strspn(path, "/");
-    }
-    db += strspn(db, "0"); /* 00 is 0, which is none */
-    db = identity_or_else(db, "0");
+    const char *db = identity_db(query ? query : path);
     if (socket) {
         snib__buf_printf(b, "redis+unix:%s?db=%s", socket, db);
         return;
@@ -58,6 +63,38 @@ static void identity_put_redis(struct snib__buf *b, const struct snib__url *url)
     snib__buf_printf(b, "%s://", url->scheme);
     identity_put_host(b, identity_or_else(url->host, ""));
     snib__buf_printf(b, ":%u/%s", url->port ? url->port : REDIS_PORT, db);
+}
+
+struct identity_server {
+    const char *host;
+    uint16_t port;
+};
+
+static int identity_by_host(const void *left, const void *right)
+{
+    const struct identity_server *a = left, *b = right;
+    int c = strcasecmp(a->host, b->host);
+    return c ? c : (a->port > b->port) - (a->port < b->port);
+}
+
+/* A quorum is one store in whatever order its servers are named. */
+static void identity_put_quorum(struct snib__buf *b,
+                                const struct snib__url *url)
+{
+    struct identity_server server[SNIB__URL_NODES];
+    for (uint32_t i = 0; i < url->nodes; i++) {
+        server[i] = (struct identity_server){
+            identity_or_else(url->node[i].host, ""),
+            url->node[i].port ? url->node[i].port : REDIS_PORT};
+    }
+    qsort(server, url->nodes, sizeof server[0], identity_by_host);
+    snib__buf_printf(b, "%s://", url->scheme);
+    for (uint32_t i = 0; i < url->nodes; i++) {
+        snib__buf_puts(b, i ? "," : "");
+        identity_put_host(b, server[i].host);
+        snib__buf_printf(b, ":%u", server[i].port);
+    }
+    snib__buf_printf(b, "/%s", identity_db(identity_or_else(url->path, "")));
 }
 
 static void identity_put_file(struct snib__buf *b, const struct snib__url *url)
@@ -88,6 +125,8 @@ char *snib__store_identity(const struct snib__url *url)
     if (!strcmp(url->scheme, "redis") || !strcmp(url->scheme, "rediss") ||
         !strcmp(url->scheme, "redis+unix")) {
         identity_put_redis(&b, url);
+    } else if (url->nodes) {
+        identity_put_quorum(&b, url);
     } else if (!strcmp(url->scheme, "sqlite")) {
         identity_put_file(&b, url);
     } else {

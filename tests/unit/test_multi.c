@@ -37,6 +37,10 @@ static void one_store_has_one_identity(void **state)
         {"redis://h?socket=/run/r.sock", "redis+unix:/run/r.sock?db=0"},
         {"sqlite:/no/such/dir/x.db", "sqlite:/no/such/dir/x.db"},
         {"sqlite:/usr/../usr/./bin", "sqlite:/usr/bin"},
+        {"redlock://h2,H1", "redlock://h1:6379,h2:6379/0"},
+        {"redlock://h1:6379,h2/0?node_ms=9", "redlock://h1:6379,h2:6379/0"},
+        {"redlock://me:secret@h1:7001,h1:7000,[::1]/03",
+         "redlock://[::1]:6379,h1:7000,h1:7001/3"},
         {"memory:a", "memory:a"},
         {"memory:a?clock=virtual", "memory:a"},
     };
@@ -50,6 +54,46 @@ static void one_store_has_one_identity(void **state)
         snib__url_free(url);
     }
 }
+
+#if !defined(SNIB_WITH_REDIS) || SNIB_WITH_REDIS
+
+/* Nobody connects: the handle is made without asking any server. */
+static void open_lock(const char *url, struct snib_client **ret_client,
+                      struct snib_lock **ret)
+{
+    struct snib_client_options o = SNIB_INIT(snib_client_options);
+    o.url = url;
+    assert_int_equal(snib_client_open(&o, ret_client, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_lock_new(*ret_client, "n", NULL, ret, &e),
+                     SNIB_ERR_OK);
+}
+
+static void two_quorums_are_two_stores(void **state)
+{
+    (void)state;
+    static const char *const url[] = {
+        "redlock://127.0.0.1:1,127.0.0.2:1",
+        "redlock://127.0.0.1:1,127.0.0.3:1",
+        "redlock://127.0.0.2:1,127.0.0.1:1/0", /* the first one again */
+    };
+    struct snib_client *client[3];
+    struct snib_lock *lock[3];
+    struct snib_multi *multi;
+    for (int i = 0; i < 3; i++) {
+        open_lock(url[i], &client[i], &lock[i]);
+    }
+    assert_int_equal(snib_multi_new(lock, 2, NULL, &multi, &e), SNIB_ERR_OK);
+    snib_multi_free(multi);
+    struct snib_lock *same[] = {lock[0], lock[2]};
+    assert_int_equal(snib_multi_new(same, 2, NULL, &multi, &e), SNIB_ERR_USAGE);
+    assert_non_null(strstr(e.text, "named twice"));
+    for (int i = 0; i < 3; i++) {
+        snib_lock_free(lock[i]);
+        snib_client_free(client[i]);
+    }
+}
+
+#endif
 
 /* -- answers that do not come ------------------------------------------------- */
 
@@ -181,6 +225,9 @@ int main(void)
 {
     const struct CMUnitTest cases[] = {
         cmocka_unit_test(one_store_has_one_identity),
+#if !defined(SNIB_WITH_REDIS) || SNIB_WITH_REDIS
+        cmocka_unit_test(two_quorums_are_two_stores),
+#endif
         cmocka_unit_test(a_lost_answer_is_asked_for_again),
         cmocka_unit_test(without_answers_it_is_unknown_and_ends_by_itself),
         cmocka_unit_test(a_release_without_an_answer_is_unknown),
