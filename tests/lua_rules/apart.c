@@ -3,7 +3,9 @@
  *
  * The histories by chance leave these out or make both meet (world.c,
  * compare.c). A case here fails when the two have come to agree: then it goes,
- * and what makes room for it there goes, too. */
+ * and what makes room for it there goes, too.
+ *
+ * The last cases are of mistakes that were mended: there both do the same. */
 #include "apart.h"
 
 #include <stdlib.h>
@@ -247,6 +249,21 @@ static void senseless_floor(void)
     apart_expect("the scripts' error", p->on[LUA].r.said.err, SNIB_ERR_STORE);
 }
 
+/* -- where they were apart by mistake ------------------------------------------- */
+
+/* Its own poll finds the lock free, and the one party passes. It holds from
+ * then on: the waiter behind it does not fit. */
+static void barrier_of_one_keeps_out(void)
+{
+    apart_both(0, apart_new(A, SNIB_KIND_MUTEX, 1000), SNIB__DONE);
+    apart_both(1, apart_new(B, SNIB_KIND_BARRIER, 9000), SNIB__QUEUED);
+    apart_both(2, apart_new(C, SNIB_KIND_MUTEX, 9000), SNIB__QUEUED);
+    apart_pass(1000);
+    apart_poll(1, B);
+    apart_is(B, SNIB__DONE, SNIB__DONE);
+    apart_is(C, SNIB__QUEUED, SNIB__QUEUED);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -272,6 +289,8 @@ static const struct {
     {"of one step the asker's token is the first by the scripts",
      tokens_of_one_step},
     {"a senseless floor is an error of another class", senseless_floor},
+    {"nobody is granted beside the one party of a barrier",
+     barrier_of_one_keeps_out},
 };
 
 int apart_run(void)

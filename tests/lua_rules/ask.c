@@ -104,6 +104,7 @@ void ask_take(struct claim *c)
     compare_acquire(c);
     c->pair.on[RULES].told = c->pair.on[LUA].told = false;
     if (compare_in_delay(c)) {
+        world.over = world.over || c->pair.on[LUA].r.said.answer == SNIB__DONE;
         ask_end(c);
     } else if (a->r.said.answer == SNIB__QUEUED) {
         c->polled_ms = world_now();

@@ -58,6 +58,9 @@ BUGS = [
      "one[2], one[3], 'PX'", "one[2], '1', 'PX'"),
     ("a party that only tries is in the way", LUA + "settle.lua",
      "and #group == 1 and not me.stays then", "and false then"),
+    ("the one party of a barrier is not counted", LUA + "settle.lua",
+     "                if one == me then\n                    let_in(me)",
+     "                if one == me then\n                    mine = true"),
     # -- the rules
     ("permits: the last one fits nobody", RULES,
      "st->permits + (int64_t)c->permits > st->params.size",

@@ -13,7 +13,7 @@ static const char *const answers[] = {"pending", "done",        "queued",
 void differ(const char *format, ...)
 {
     va_list args;
-    if (world_failed()) {
+    if (world_failed() || world.over) {
         return; /* the first one counts */
     }
     va_start(args, format);

@@ -8,7 +8,8 @@
 __attribute__((format(printf, 1, 2))) void differ(const char *, ...);
 void compare_acquire(struct claim *);
 /* A waiter that did not hear of its grant polls when the lease is over and the
- * lock-delay runs: the rules refuse it, and the scripts take it as new. */
+ * lock-delay runs: the rules refuse it, and the scripts take it as new. If they
+ * grant it at once (permits), the last tokens differ from then on. */
 bool compare_in_delay(const struct claim *);
 /* Both refuse it. */
 void compare_late_copy(const struct claim *);

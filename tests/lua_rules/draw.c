@@ -1,9 +1,10 @@
 /* draw.c — which step comes next.
  *
  * The names are of different uses: a is for exclusive owners and readers, b for
- * permits, c for barriers and latches, d for everything but barriers at once.
- * Requests are drawn as the core makes them: a reserve and a floor are for
- * exclusive grants, what is tried in a batch does not queue. */
+ * permits, c for barriers and latches, with readers and exclusive owners in
+ * between, d for everything but barriers at once. Requests are drawn as the
+ * core makes them: a reserve and a floor are for exclusive grants, what is
+ * tried in a batch does not queue. */
 #include "draw.h"
 
 #include "../unit/mix.h"
@@ -93,7 +94,8 @@ static snib_kind draw_kind(int name)
         return one_in(10) ? SNIB_KIND_MUTEX : SNIB_KIND_PERMITS;
     case 2:
         return (snib_kind)ANY_OF(SNIB_KIND_BARRIER, SNIB_KIND_BARRIER,
-                                 SNIB_KIND_BARRIER, SNIB_KIND_READ);
+                                 SNIB_KIND_BARRIER, SNIB_KIND_READ,
+                                 SNIB_KIND_MUTEX, SNIB_KIND_MUTEX);
     default:
         return (snib_kind)ANY_OF(SNIB_KIND_MUTEX, SNIB_KIND_READ,
                                  SNIB_KIND_WRITE, SNIB_KIND_PERMITS,
@@ -122,7 +124,7 @@ static void draw_numbers(struct wish *w)
 {
     bool sole = w->kind == SNIB_KIND_MUTEX || w->kind == SNIB_KIND_WRITE;
     w->permits = w->kind == SNIB_KIND_PERMITS ? (uint32_t)ANY_OF(1, 1, 2, 3, 0)
-                 : w->kind == SNIB_KIND_BARRIER ? (uint32_t)ANY_OF(2, 2, 3, 1)
+                 : w->kind == SNIB_KIND_BARRIER ? (uint32_t)ANY_OF(2, 2, 3, 1, 1)
                                                 : 1;
     w->capacity = w->kind == SNIB_KIND_PERMITS && one_in(2)
                       ? (uint32_t)ANY_OF(1, 2, 3, 4, 5)

@@ -32,7 +32,7 @@ static void run_live(bool draws, bool speaks)
     world_open(speaks);
     draw_begin(h->seed);
     h->count = draws ? STEPS : h->count;
-    for (int i = 0; i < h->count && !world_failed(); i++) {
+    for (int i = 0; i < h->count && !world_failed() && !world.over; i++) {
         if (draws) {
             draw_step(&h->step[i]);
         }

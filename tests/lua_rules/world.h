@@ -51,6 +51,7 @@ struct world {
     bool speaks; /* print each step and both answers */
     uint32_t seen[SEENS];
     char why[400]; /* the first difference; "": none */
+    bool over;     /* they rightly differ from now on: the history ends here */
 };
 
 extern struct world world;

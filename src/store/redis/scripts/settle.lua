@@ -189,6 +189,13 @@ local function tools()
         return tonumber(call('PUBSUB', 'NUMSUB', w.channel)[2]) == 1
     end
 
+    -- Grant to the caller, whose record is written by the including script.
+    -- It counts at once: who is considered next must fit beside it.
+    local function let_in(me)
+        mine = true
+        occupy(me.id, me.mode, me.permits, now + me.lease + me.delay)
+    end
+
     local function grant(w)
         drop[#drop + 1] = w.id
         nexts[#nexts + 1] = w
@@ -224,8 +231,7 @@ local function tools()
                     fmt('%s,s%d', w.permits_word, slot)
             end
             if w == me then
-                mine = true
-                occupy(me.id, me.mode, me.permits, now + me.lease + me.delay)
+                let_in(me)
             else
                 grant(w)
             end
@@ -251,7 +257,7 @@ local function tools()
             for _, one in ipairs(group) do
                 one.shared = shared
                 if one == me then
-                    mine = true
+                    let_in(me)
                 else
                     grant(one)
                 end
