@@ -195,6 +195,39 @@ static void noscript_is_one_eval_and_then_sha_again(void **state)
     assert_string_equal(word[0], "EVALSHA");
 }
 
+/* The text was sent as one of the last 32-bit numbers; the server's cache is
+ * emptied after some more flights. */
+static void flights_are_counted_past_32_bits(void **state)
+{
+    (void)state;
+    struct snib__redis *s = (struct snib__redis *)(void *)store;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    start(&rq);
+    connected(CALLERS);
+    hears_acquire(CALLERS, "0");
+    s->session[CALLERS].number = UINT32_MAX - 2;
+    say(CALLERS, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    hears_acquire(CALLERS, "0");
+    assert_string_equal(word[0], "EVAL");
+    grant_reply(CALLERS, 1000);
+    answered(&rq, SNIB__DONE);
+    for (int i = 2; i < 6; i++) {
+        rq = request(SNIB__ACQUIRE);
+        start(&rq);
+        hears_acquire(CALLERS, "0");
+        assert_string_equal(word[0], "EVALSHA");
+        if (i < 5) {
+            grant_reply(CALLERS, 1000 * i);
+            answered(&rq, SNIB__DONE);
+        }
+    }
+    say(CALLERS, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    hears_acquire(CALLERS, "0");
+    assert_string_equal(word[0], "EVAL");
+    grant_reply(CALLERS, 9000);
+    answered(&rq, SNIB__DONE);
+}
+
 /* -- errors ------------------------------------------------------------------------ */
 
 static void error_words_are_told_with_their_meaning(void **state)
@@ -516,6 +549,7 @@ int main(void)
         CASE(an_awake_client_tells_silence_after_a_quarter_of_its_patience),
         CASE(a_callers_limit_closes_nothing),
         CASE(noscript_is_one_eval_and_then_sha_again),
+        CASE(flights_are_counted_past_32_bits),
         CASE(error_words_are_told_with_their_meaning),
         CASE(error_words_mean_the_same_in_both_wrappings),
         CASE(an_error_text_cannot_write_to_the_terminal),

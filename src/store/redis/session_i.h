@@ -16,7 +16,7 @@ struct snib__redis;
 
 enum { CALLERS, BACKGROUND, SUBS, SESSIONS };
 
-#define MUST_LOAD UINT32_MAX
+#define MUST_LOAD UINT64_MAX
 
 /* Where the number of the keys' layout stands, and ours (docs/REDIS.md). */
 #define SNIB__REDIS_LAYOUT_KEY "snib:layout"
@@ -66,7 +66,7 @@ struct flight {
      * lock's safe name (owned). Else safe is NULL. */
     int64_t delivered, claim_end_ms;
     char *safe;
-    uint32_t number; /* in the order of sending on this connection          */
+    uint64_t number; /* in the order of sending on this connection          */
     uint8_t job;
     uint8_t script; /* the script's number + 1; 0: a plain command          */
     uint8_t verb;   /* of a JOB_REQUEST                                     */
@@ -96,8 +96,9 @@ struct session {
     snib_instant login_at; /* when to ask for the next; 0: not              */
     struct snib__resp *resp;
     struct flight *ring; /* cap is a power of two                           */
-    uint32_t cap, head, count, number;
-    uint32_t loaded[SNIB__SCRIPTS]; /* number of the last EVAL; 0: none yet;
+    uint32_t cap, head, count;
+    uint64_t number; /* of the latest flight                                */
+    uint64_t loaded[SNIB__SCRIPTS]; /* number of the last EVAL; 0: none yet;
                                        MUST_LOAD: the next one is an EVAL   */
     snib_instant overdue; /* when we saw that the oldest answer is overdue;
                              0: it is not                                   */
