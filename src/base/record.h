@@ -1,5 +1,6 @@
 /* base/record.h — rows of named fields as bytes: how a store hands what it saw
- * (inspect, list, doctor) to run without sharing memory layouts.
+ * (inspect, list, doctor) to the callers in src/api, without sharing memory
+ * layouts.
  *
  * A row is a kind byte and fields; a field is a key byte and a value of any
  * bytes. Our own code writes them and reads them. A damaged buffer is a bug,

@@ -1,8 +1,9 @@
 /* core/batch.c — acquires that are tried as one.
  *
  * Between gather and gathered nothing is sent. Each acquire that asks the store
- * joins the open batch, and the store tries all of it in one step of its own,
- * all or one (core/request.h). An acquire that cannot join goes alone. */
+ * joins the open batch, and the store tries them in one step of its own: one
+ * after the other until one is refused, and with `all` it gives those before it
+ * back again (core/request.h). An acquire that cannot join goes alone. */
 #include "core/engine_i.h"
 
 void snib__engine_gather(struct snib__engine *e, bool all)

@@ -36,7 +36,8 @@ static inline bool snib__claim_is_fixed(const struct snib__claim *t)
     return t->holder && t->holder->options.fixed;
 }
 
-/* It was sent again: an earlier copy may yet be executed. */
+/* If the ACQUIRE was sent again, note that an earlier copy may yet be
+ * executed. */
 static inline void snib__claim_copies(struct snib__claim *t,
                                       const struct snib__request *rq)
 {
@@ -105,10 +106,12 @@ void snib__claim_send_acquire(struct snib__engine *, snib_instant now,
  * limit too. */
 void snib__claim_limits(struct snib__claim *,
                         const struct snib__acquisition *s);
-/* The acquire has had its last answer. */
+/* Gives back the memory of the ACQUIRE, which has had its last answer or is not
+ * sent at all. */
 void snib__claim_answered(struct snib__engine *e, struct snib__claim *t);
-/* When to renew: after a third of the lease, rounded down to a 64th of it, so
- * that the renewals of many locks fall due together and travel in one batch. */
+/* When to renew: after a third of the lease, rounded down to a multiple of a
+ * 64th of the lease, so that the renewals of many locks fall due together and
+ * travel in one batch. */
 snib_instant snib__claim_renewal_of(snib_instant from, snib_duration lease);
 /* Gives up what we have or asked for, and waits until it is surely gone. */
 void snib__claim_send_end(struct snib__engine *e, snib_instant now,

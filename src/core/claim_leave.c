@@ -26,9 +26,10 @@ static bool claim_leave_has_upgrade_of(const struct snib__local_lock *local)
 
 /* May the holder hand over locally? Only while the grant is held and undoubted,
  * has tokens in reserve, was granted less than SNIB__HAND_OVER_MS ago (clients
- * are served first come, first served: P7) and has more than a twentieth of its
- * lease left; and only if both acquisitions allow it and want the same lease
- * and lock-delay, neither of them fixed. */
+ * are served in the order in which they came, so the others must not wait for
+ * long) and has more than a twentieth of its lease left; and only if both
+ * acquisitions allow it and want the same lease and lock-delay, neither of them
+ * fixed. */
 static bool claim_leave_may_pass(const struct snib__engine *e,
                                  const struct snib__claim *t,
                                  const struct snib__acquisition *to,

@@ -29,11 +29,14 @@ enum {
     SNIB__HAND_OVER_MS = 5,     /* how long an owner may hand over locally */
     SNIB__NOT_AFTER_MS = 10000, /* an ACQUIRE is never executed later */
     SNIB__RETRY_MS = 100,       /* pause after "not applied" */
-    SNIB__LISTEN_MS = 1000,     /* after holding for so long, listen for
-                                   forced releases */
-    SNIB__SPARE = 16,           /* pending requests made at open */
-    SNIB__SPARE_MAX = 256,      /* spare ones kept */
-    SNIB__OWNERS = 256          /* lists of acquisitions by owner */
+    /* After holding for so long, listen for forced releases. When the way to
+     * hear of them is there, all that is held is asked for, since something may
+     * have been ended before. So where a third of the lease is longer than that
+     * the first renewal of a client comes then. */
+    SNIB__LISTEN_MS = 1000,
+    SNIB__SPARE = 16,      /* pending requests made at open */
+    SNIB__SPARE_MAX = 256, /* spare ones kept */
+    SNIB__OWNERS = 256     /* lists of acquisitions by owner */
 };
 
 typedef enum snib__claim_state {
@@ -431,10 +434,12 @@ snib_cause snib__claim_cause(const struct snib__claim *);
  * now. */
 bool snib__claim_check(struct snib__engine *, snib_instant now,
                        struct snib__claim *);
+/* The grant is at risk, for this cause; unless a renewal is under way, one asks
+ * the store whether it stands. */
 void snib__claim_risk(struct snib__engine *, snib_instant now,
                       struct snib__claim *, snib_cause);
 /* A renewal fails: the grant is at risk, and if nothing else comes it will be
- * lost as UNREACHABLE. */
+ * lost as UNREACHABLE. Asks nothing. */
 void snib__claim_fails(struct snib__engine *, struct snib__claim *);
 
 /* claim_leave.c */

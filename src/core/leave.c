@@ -125,8 +125,8 @@ static snib_err leave_outcome_of_limit(const struct snib__engine *e,
 
 /* Can the end of this acquisition be confirmed? Yes, if it is the last one that
  * waits for a claim which is not granted yet, or the one that the claim's
- * request names (core/nested.c): the request ends with it. Yes too, if its claim gives back a grant that did not fit the head of the
- * queue. */
+ * request names (core/nested.c): the request ends with it. Yes too, if its
+ * claim gives back a grant that did not fit the head of the queue. */
 static bool leave_takes_along(const struct snib__acquisition *s)
 {
     const struct snib__claim *t = s->local->claim;

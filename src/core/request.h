@@ -36,9 +36,11 @@ typedef enum snib__verb {
      * returns the same token.
      * DONE sets token, acquire.reserve and acquire.permits, and said.slot,
      * valid_from and left: the length of the lease given, counted from
-     * valid_from. left < lease means a pushed grant, which stands for a claim
-     * lease only. DONE may set id: a store that asks under ids of its own (a
-     * quorum) tells under which of them the grant stands.
+     * valid_from. left < lease means a pushed grant: given to a waiter in a
+     * step of somebody else's, it stands for min(lease, 3 s), the claim lease,
+     * and is to be renewed in that time. DONE may set id: a store that asks
+     * under ids of its own (a quorum) tells under which of them the grant
+     * stands.
      * QUEUED sets position and left (of the holder).
      * NO: another holds it (may_queue false); left is set. err DEADLOCK:
      * another reader is waiting to become the writer. err LOST: the grant of
@@ -108,7 +110,7 @@ typedef enum snib__verb {
     SNIB__VALUE_DELETE
 } snib__verb;
 
-/* The answers to a request; with them every request is safe to repeat (P4).
+/* The answers to a request; with them every request is safe to repeat.
  * QUEUED is not final: the same ACQUIRE is answered again. */
 typedef enum snib__answer {
     SNIB__PENDING,     /* no answer yet */
@@ -248,7 +250,7 @@ struct snib__request_said {
     struct snib_error *reterr; /* where details go; NULL: nowhere */
     struct snib__buf *result;  /* the core's; INSPECT, LIST, FORCE, DOCTOR,
                                   PARAMS, VALUE_GET */
-    /* The lease counts from here (P1). LIST: when it was sent; 0: not known. */
+    /* The lease counts from here. LIST: when it was sent; 0: not known. */
     snib_instant valid_from;
     snib_duration left; /* DONE: lease given; QUEUED, NO: holder's */
     /* QUEUED: 1-based; 0: not known. FORCE, PARAMS: the store's own, until it

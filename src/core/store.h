@@ -79,6 +79,7 @@ struct snib__out {
     uint64_t ended[SNIB__HINTS][2];
     uint32_t ended_count;
     /* Grants may have been ended while nobody listened: ask for all that is
+     * held. Also set when the store has begun to listen while something is
      * held. */
     bool missed;
     /* A RENEW that is not sent yet has err and reterr set: why it could not

@@ -345,8 +345,8 @@ snib_err snib__unanswered(const struct snib__step *, struct snib_error *ret);
 /* UNKNOWN for what was to change something and was given up: CANCELLED,
  * CLOSED. */
 snib_err snib__left_open(snib_err why, struct snib_error *ret);
-/* The same as snib__unanswered of a direct request, which is forgotten. One that only asks was
- * surely not applied, so it is UNREACHABLE and never UNKNOWN. */
+/* As snib__unanswered, of a direct request, which is forgotten. One that only
+ * asks was surely not applied, so it is UNREACHABLE and never UNKNOWN. */
 snib_err snib__direct_unanswered(struct snib__step *, struct snib__direct *,
                                  struct snib_error *ret);
 /* For the kind of a direct operation. */

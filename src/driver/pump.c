@@ -6,9 +6,12 @@
  * times the round trip for one thread; a fifth of the hand-over rate). So a
  * caller's thread sends its command and reads the answer itself. With several
  * callers the first reads for all, and passes the role on when it leaves. The
- * background thread reads what nobody waits for. roles.c decides who reads
- * what; this file says how a call waits. (The background thread and
- * snib_client_process sleep in background.c.)
+ * background thread reads what nobody waits for. There is one more case: while
+ * a host name is looked up its socket has no descriptor yet, so a call that
+ * waits for it sleeps, and the background thread greets, sends what has
+ * gathered, reads the answers and wakes. roles.c decides who reads what; this
+ * file says how a call waits. (The background thread and snib_client_process
+ * sleep in background.c.)
  *
  *     WAIT --reply fed by a reader----> answered
  *     WAIT --former reader leaves-----> reads (until its own reply)
@@ -22,9 +25,10 @@
  * client), then leaves. A request that it leaves behind ends by itself (rule 5
  * in driver.h).
  *
- * An uncontended acquire is send, ppoll, recv: no futex, no eventfd; and a
- * timerfd only if it is the first for half a second (else the timer is set for
- * something sooner already). */
+ * An uncontended acquire is send, ppoll, recv: no futex, no eventfd, and mostly
+ * no timerfd. (The store wants to see, a quarter of request_ms after a send,
+ * whether the answer is overdue. The timer is set for that only if it is not
+ * set for something sooner already, so by the first acquire in such a time.) */
 #include <poll.h>
 #include <time.h>
 

@@ -44,10 +44,11 @@ struct snib__standing {
     uint32_t slot; /* set by walk: the slot that the asker gets */
 };
 
-/* Drop dead holders and count the others. look: also drop holders whose process
- * has ended, except this request's own claim; NULL: ask about no process. */
+/* Drop dead holders and count the others. asker: also drop holders whose
+ * process has ended, except this request's own claim; NULL: ask about no
+ * process. */
 void snib__rules_survey(struct snib__book *, const struct snib__name *,
-                        const struct snib__request *look,
+                        const struct snib__request *asker,
                         struct snib__standing *ret);
 /* Remove a holder's claim, exclusive or shared. */
 void snib__rules_drop(struct snib__book *, const struct snib__name *,

@@ -2,9 +2,10 @@
  *
  * A lease counts from the instant when the request that *this* reply answers
  * was encoded. The server started the lease later than that, so the client's
- * deadline passes first (P1). An error reply means that nothing was applied
- * (errors.c). A reply of a shape that we do not expect is the store's fault: a
- * request that may have been applied is then answered UNKNOWN. */
+ * deadline passes before the server may let another in. An error reply means
+ * that nothing was applied (errors.c). A reply of a shape that we do not expect
+ * is the store's fault: a request that may have been applied is then answered
+ * UNKNOWN. */
 #include <string.h>
 
 #include "base/error.h"

@@ -4,7 +4,7 @@
  * 7 wraps the errors of commands inside scripts ("ERR Error running script
  * (call to f_…): @user_script:6: -OOM command not allowed …"); 7.0 puts the
  * word first. Both forms give the same class. Texts of a server are data: we
- * inspect nothing beyond the word (and the documented wrapper), except for the
+ * read nothing beyond the word (and the documented wrapper), except for the
  * few whole phrases of phrases[], whose errors have no word of their own.
  * People are told the word and what it means, or else the server's own text
  * without the wrapper.

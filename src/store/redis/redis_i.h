@@ -4,8 +4,8 @@
  *   request     the core's. While the store owns it, the request is UNSENT, in
  *               FLIGHT, due for a RETRY, or waiting: an ACQUIRE that is QUEUED
  *               at the server (and polled, so in flight too, now and then), or
- *               one that was told "held" by somebody else (HELD) and asks again
- *               when it may queue
+ *               one that was told that another holds the lock, and asks again
+ *               when it may queue (HELD)
  *   inspection  the steps of an INSPECT, LIST or DOCTOR (inspect_i.h)
  *
  * Files, the lower ones first (each calls only files that stand before it):
@@ -40,8 +40,8 @@ enum {
     POLL_LEAST_MS = 50, /* pause of a waiter with a short lease, at least   */
     QUIET_PART = 4,     /* an answer is overdue after patience / 4          */
     MOMENT_PART = 40,   /* silence: patience / 40 after that was seen       */
-    POLL_MS = 1000,     /* p: a waiter polls as often as that               */
-    WINDOW_MS = 3000,   /* 3p: so long a poll shows that a waiter is alive  */
+    POLL_MS = 1000,     /* a waiter polls each POLL_MS to 1.5 × that        */
+    WINDOW_MS = 3000,   /* a poll shows for so long that a waiter is alive  */
     POLL_FLOOR_MS = 10,
     SPIN_FIRST_MS = 10, /* first pause of a request that spins; it doubles  */
     SPIN_MOST_MS = 500,
@@ -68,7 +68,7 @@ enum mark {
     M_UNSENT = 0x04, /* request.link is on an unsent list                   */
     M_FLIGHT = 0x08,
     M_QUEUED = 0x10, /* has a position in the server's queue                */
-    M_HELD = 0x20,   /* was told "held"; asks again when it may queue       */
+    M_HELD = 0x20,   /* another holds; asks again when it may queue         */
     M_RETRY = 0x40,  /* definitely not applied; its timer sends it again    */
     M_OWNED = 0x80
 };
@@ -200,8 +200,8 @@ void snib__request_misread(struct snib__redis *, struct snib__request *);
 /* Fail every unsent request: no connection can be had. */
 void snib__request_fail_unsent(struct snib__redis *, snib_err,
                                const char *text);
-/* The subscription is refused for good: requests that wait for it to queue
- * (HELD) fail. */
+/* The subscription is refused for good: the requests fail that wait for it, so
+ * that they may queue (HELD). */
 void snib__request_fail_held(struct snib__redis *, snib_err, const char *text);
 /* Fail the callers' requests where no connection is up. Queued ones cannot poll
  * then, so all that wait (HELD, QUEUED) fail, too. The background's requests
@@ -223,7 +223,8 @@ int snib__send_on(struct snib__redis *, snib_instant now, bool background);
 /* Send one now; false: no connection is ready, or its buffers are full. */
 bool snib__send_now(struct snib__redis *, snib_instant now,
                     struct snib__request *);
-/* Definitely not applied: send it once more, ahead of others. */
+/* Send it now: the poll of one that waits; or, ahead of others, one that was
+ * surely not applied. */
 void snib__send_again(struct snib__redis *, snib_instant now,
                       struct snib__request *);
 void snib__send_due(struct snib__redis *, snib_instant now,

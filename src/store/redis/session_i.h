@@ -14,6 +14,10 @@
 
 struct snib__redis;
 
+/* The connections. Requests of callers prefer CALLERS, those of the background
+ * (renewals, clean-up, the search for deadlocks) BACKGROUND; while its own is
+ * not up a request takes the other one (snib__send_on). SUBS is the
+ * subscription, and carries no requests. */
 enum { CALLERS, BACKGROUND, SUBS, SESSIONS };
 
 #define MUST_LOAD UINT64_MAX
