@@ -150,7 +150,7 @@ static void inspect_say(struct snib__redis *s, const char *name, uint32_t size,
 {
     char text[300];
     if (s->out->log) {
-        snprintf(text, sizeof text, "redis: look at %.*s: %s",
+        snprintf(text, sizeof text, "redis: inspect %.*s: %s",
                  (int)(size < 80 ? size : 80), name, what);
         s->out->log(s->out->log_data, SNIB_LOG_WARN, text);
     }

@@ -91,7 +91,7 @@ end
 local params = call('HMGET', C, 'size', 'gate')
 if (params[1] and not tonumber(params[1]))
     or (params[2] and not tonumber(params[2])) then
-    return redis.error_reply(damaged('the record of terms', C))
+    return redis.error_reply(damaged('the params record', C))
 end
 return {now, last, call('ZCARD', Q), holders, waiters,
     {tonumber(params[1] or -1), tonumber(params[2] or -1)},

@@ -55,7 +55,7 @@ local function params()
     local v = call('HMGET', C, 'size', 'gate')
     size, latch = tonumber(v[1] or nil), tonumber(v[2] or 0)
     if not latch or (v[1] and not size) then
-        bad = damaged('the record of terms', C)
+        bad = damaged('the params record', C)
         latch = 1
     end
 end
