@@ -122,7 +122,7 @@ struct sim_party {
     int client, owner; /* owner -1: its caller has its answer */
     /* Of the generation with which it was counted; 0: not yet. */
     int64_t token;
-    int64_t earlier[4]; /* … before, when its claim lease ran out unheard */
+    int64_t earlier[4]; /* … before, when its push lease ran out unheard */
     bool ended;         /* … which its own cancel has ended */
     bool told_no;       /* its caller was told that it is not counted */
 };

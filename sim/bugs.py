@@ -78,14 +78,14 @@ BUGS = [
      "        snib__pending_start(e, q);\n    } else {\n"
      "        claim_refuse_end(e, now, t);\n    }\n}",
      "        snib__pending_start(e, q);\n    } else {\n"
-     "        snib__claim_answered(e, t);\n"
-     "        snib__claim_over(e, now, t);\n    }\n}"),
+     "        snib__claim_drop_acquire(e, t);\n"
+     "        snib__claim_anew_or_free(e, now, t);\n    }\n}"),
     ("a leaving claim is used again before its answer",
      "src/core/claim_send.c",
      "    snib__claim_start_end(e, now, t);\n}\n\nvoid snib__claim_start_end",
      "    snib__claim_start_end(e, now, t);\n"
      "    if (t->ending && !t->ender) {\n"
-     "        snib__claim_over(e, now, t);\n    }\n}\n\n"
+     "        snib__claim_anew_or_free(e, now, t);\n    }\n}\n\n"
      "void snib__claim_start_end"),
     ("one local waiter's limit cancels the claim of all", "src/core/leave.c",
      "(snib__list_empty(&local->waiting) || named ||\n"
@@ -180,7 +180,7 @@ BUGS = [
      '{"NOSCRIPT", E_NOSCRIPT,', '{"NOSCRIPT", E_STORE,'),
     ("a jump of the clocks changes nothing", "src/core/engine.c",
      "        if (!snib__claim_check(e, now, t)) {\n"
-     "            snib__claim_risk(e, now, t, SNIB_CAUSE_PAUSED);\n",
+     "            snib__claim_risk_and_ask(e, now, t, SNIB_CAUSE_PAUSED);\n",
      "        if (!snib__claim_check(e, now, t)) {\n"
      "            (void)t;\n"),
     ("re-entry after a loss gets a fresh grant", "src/core/acquire.c",
@@ -188,7 +188,7 @@ BUGS = [
      "    struct owner_holds has", "    (void)err;\n    struct owner_holds has"),
     ("the subscription is not followed by a poll",
      "src/store/redis/queue.c",
-     "            if ((rq->store.conn & (M_QUEUED | M_HELD)) &&\n"
+     "            if ((rq->store.conn & (M_QUEUED | M_TO_QUEUE)) &&\n"
      "                !(rq->store.conn & M_FLIGHT)) {\n"
      "                snib__send_again(s, now, rq);",
      "if (0) {\n                snib__send_again(s, now, rq);"),
@@ -584,7 +584,7 @@ BUGS = [
      "        if (!snib__reached(c->asked, s->scan_at)) {"),
     ("who ranks higher goes ahead of the one that is named",
      "src/core/acquire.c (circles)",
-     "           (t && t->says && spec->rank > t->says->options.rank);",
+     "           (t && t->says && spec->priority > t->says->options.priority);",
      "           false;"),
     ("nested waits of readers only are looked at",
      "src/core/claim.c (circles)",
@@ -798,8 +798,8 @@ BUGS = [
     ("a holder says of itself what its field says", "src/store/redis/inspect_rows.c",
      "    inspect_rows_about(out, p, end, 7);", "    inspect_rows_about(out, p, end, 8);"),
     ("a waiter is shown as its channel", "src/store/redis/inspect_rows.c",
-     "snib__rec_bytes(out, SNIB__F_OWNER, p, blank ? (size_t)(blank - p) : 0);",
-     "snib__rec_bytes(out, SNIB__F_OWNER, p + 1, 31);"),
+     "snib__rec_bytes(out, SNIB__F_CLIENT, p, blank ? (size_t)(blank - p) : 0);",
+     "snib__rec_bytes(out, SNIB__F_CLIENT, p + 1, 31);"),
     # forced releases
     # Forced releases, and callers who spin.
     ("a force ends one holder", LUA + "force.lua (force)",

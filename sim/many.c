@@ -192,7 +192,7 @@ void sim_many_abandon(struct sim_world *w, int client, int owner)
     for (int k = 0; k < m->count; k++) {
         struct sim_owner *l = sim_many_owner(w, client, owner, k);
         if (l->state == SIM_OWNER_ENDING) {
-            snib__engine_abandon(w->client[client].engine, l->acq);
+            snib__engine_stop_awaiting(w->client[client].engine, l->acq);
             l->acq = NULL;
             l->state = SIM_OWNER_DONE;
         }

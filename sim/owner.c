@@ -64,7 +64,7 @@ void sim_owner_give_back(struct sim_world *w, int client, int owner,
     }
     w->losses += err == SNIB_ERR_LOST;
     if (ending) {
-        snib__engine_abandon(c->engine, ending);
+        snib__engine_stop_awaiting(c->engine, ending);
     }
 }
 

@@ -131,7 +131,7 @@ static void long_holds(struct sim_options *o)
     o->overrun_pct = 0;
 }
 
-/* A holder is cut off: a claim lease is only a part of the lease, and clock
+/* A holder is cut off: a push lease is only a part of the lease, and clock
  * rates make it differ by more than the others' polls are late. */
 static void cut_off_for_long(struct sim_options *o, struct snib__rng *r,
                              struct menu *m)

@@ -183,7 +183,7 @@ static void ask_for(struct sim_world *w, int client, int owner,
         ask->permits = 1 + (uint32_t)sim_upto(&w->work, o->size);
     }
     if (o->prio_pct && sim_chance(w, o->prio_pct)) {
-        ask->rank = (int8_t)(sim_chance(w, 50) ? 7 : -7);
+        ask->priority = (int8_t)(sim_chance(w, 50) ? 7 : -7);
     }
 }
 

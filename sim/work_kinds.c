@@ -71,7 +71,7 @@ void sim_kinds_ask(struct sim_world *w, struct sim_owner *l,
     ask->kind = (snib_kind)l->kind;
     ask->delay = snib__ms(o->delay_ms);
     if (o->prio_pct && sim_chance(w, o->prio_pct)) {
-        ask->rank = (int8_t)(sim_chance(w, 50) ? 7 : -7);
+        ask->priority = (int8_t)(sim_chance(w, 50) ? 7 : -7);
     }
 }
 

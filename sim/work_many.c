@@ -160,8 +160,9 @@ static void give_up(struct sim_world *w, int client, int owner)
         }
         m->open--;
         sim_many_refused(w, client, owner, k,
-                         snib__engine_leave(c->engine, sim_now(w, client),
-                                            l->acq, SNIB_ERR_UNREACHABLE));
+                         snib__engine_give_up_now(c->engine, sim_now(w, client),
+                                                  l->acq,
+                                                  SNIB_ERR_UNREACHABLE));
     }
 }
 

@@ -23,7 +23,7 @@ static void leave(struct sim_world *w, struct sim_direct *e)
 {
     sim_note(w, "client %d owner %d does not wait for its answer", e->client,
              e->owner);
-    snib__engine_direct_leave(w->client[e->client].engine, &e->q);
+    snib__engine_direct_forget(w->client[e->client].engine, &e->q);
     e->busy = false;
     sim_direct_over(w, e);
 }

@@ -102,7 +102,7 @@ static void see(const struct sim_driver *d, const struct snib__request *r,
     s->deed = deed_of(r);
     s->said = said_of(r);
     s->name = sim_lock_of(r);
-    s->class = CLASS_ORDINARY - r->acquire.rank;
+    s->class = CLASS_ORDINARY - r->acquire.priority;
     s->resent = r->resent;
     sim_id_text(d->id, s->client);
     sim_id_text(r->id, s->request);

@@ -304,11 +304,11 @@ static void set_array(lua_State *L, const char *name,
     /* Redis fills an empty table, which then has room for the next power of
      * two. The same room at once: # must not differ when a script makes
      * holes. */
-    int reserve = n > 0 ? 1 : 0;
-    while (reserve < n) {
-        reserve *= 2;
+    int room = n > 0 ? 1 : 0;
+    while (room < n) {
+        room *= 2;
     }
-    lua_createtable(L, reserve, 0);
+    lua_createtable(L, room, 0);
     for (int i = 0; i < n; i++) {
         lua_pushlstring(L, v[i].ptr, v[i].len);
         lua_rawseti(L, -2, i + 1);

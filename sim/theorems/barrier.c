@@ -6,7 +6,7 @@
  * A party that was counted is told so, or is told that nobody knows. It is
  * never told "no" while the others pass because it was counted. Checked when a
  * wait ends. Excused: a "no" after the grant has already ended at the server
- * (its claim lease ran out, or the data were lost) before the client heard of
+ * (its push lease ran out, or the data were lost) before the client heard of
  * it. */
 #include <stdio.h>
 #include <string.h>
@@ -119,7 +119,7 @@ static bool stands(struct sim_world *w, int name, const char *id)
     return h && sim_live(h, is.now);
 }
 
-/* A party can be counted in more than one generation, if its claim lease ran
+/* A party can be counted in more than one generation, if its push lease ran
  * out before it heard of the first. */
 static bool was_counted_in(const struct sim_party *p, int64_t token)
 {

@@ -86,7 +86,7 @@ void theorem_look_seen(struct sim_world *w, const struct sim_seen *seen)
 static void read_field(const struct snib__rec *r, struct row *row)
 {
     switch (r->field) {
-    case SNIB__F_OWNER:
+    case SNIB__F_CLIENT:
         memcpy(row->client_id, r->data, r->size < SIM_ID ? r->size : SIM_ID);
         break;
     case SNIB__F_REQUEST:

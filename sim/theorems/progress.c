@@ -3,7 +3,7 @@
  * quorum.c check other worlds).
  *
  * No waiter sleeps beside a free lock: the longest time that a name is free at
- * the server although somebody waits for it is the alive window, a claim lease
+ * the server although somebody waits for it is the alive window, a push lease
  * and a poll (3 + 3 + 1 s).
  *
  * No ghost: a grant at the server that nobody here has or is giving back ends

@@ -1,5 +1,5 @@
 /* A grant for a request that is over is given back as soon as the client hears
- * of it, not when its claim lease ends.
+ * of it, not when its push lease ends.
  *
  * Checked at the server when a grant is pushed to a client of which no thread
  * waits for that name. If the client's subscription and its background thread's

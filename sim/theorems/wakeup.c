@@ -6,7 +6,7 @@
  * before it returns.
  *
  * In time, checked now and then once healed: no waiter that fits sleeps longer
- * than the alive window, a claim lease and a poll. And no grant stands at the
+ * than the alive window, a push lease and a poll. And no grant stands at the
  * server for as long that nobody here has. Excused from the latter: worlds
  * where somebody has died or a clock was set back; and a lost grant with a
  * lock-delay is left to end by itself, which takes its lease. */

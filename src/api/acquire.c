@@ -34,13 +34,13 @@ uint64_t snib_owner_new(void)
  * before more is sent. */
 static bool acquire_wait_for_room(struct snib__step *s, snib_instant limit)
 {
-    if (__builtin_expect(snib__pump_flight(s->c) < SNIB__FLIGHT_MAX, 1)) {
+    if (__builtin_expect(snib__most_awaited(s->c) < SNIB__FLIGHT_MAX, 1)) {
         return true;
     }
     struct snib__call call;
     snib__call_begin(s, &call, SNIB__CALL_ROOM, limit);
     bool room = snib__call_wait(s, &call);
-    snib__pump_leave(s, &call);
+    snib__call_end(s, &call);
     return room;
 }
 
@@ -68,7 +68,8 @@ snib_err snib__may_acquire(struct snib__step *s, snib_instant limit,
 
 static snib_err acquire_block(struct snib_lock *lock,
                               const struct snib__how *how,
-                              snib_duration patience, struct snib__stop *stop,
+                              snib_duration patience,
+                              struct snib__canceller *canceller,
                               struct snib_grant *ret, struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
@@ -79,7 +80,7 @@ static snib_err acquire_block(struct snib_lock *lock,
     snib__step_begin(&s, c);
     snib_instant limit = snib__after(s.now, patience);
     snib_err err = snib__may_acquire(&s, limit, reterr);
-    if (!err && stop && stop->asked) {
+    if (!err && canceller && canceller->asked) {
         err = snib__fail_plain(reterr, SNIB_ERR_CANCELLED);
     }
     if (err) {
@@ -89,14 +90,14 @@ static snib_err acquire_block(struct snib_lock *lock,
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
     err = snib__hold_acquire(&s, lock, how, limit, owner, &call, NULL, NULL,
                              &open, &call.ticket, reterr);
-    if (stop) {
-        stop->ticket = call.ticket;
+    if (canceller) {
+        canceller->ticket = call.ticket;
     }
     if (!err && open && !snib__call_wait(&s, &call)) {
         snib__call_give_up(
             &s, &call, how->wait_ms ? SNIB_ERR_TIMEOUT : SNIB_ERR_UNREACHABLE);
     }
-    snib__pump_leave(&s, &call);
+    snib__call_end(&s, &call);
     snib__step_end(&s);
     if (err) {
         return err;
@@ -148,28 +149,29 @@ snib_err snib__acquire_within(struct snib_lock *lock, int64_t ns,
     return acquire_block(lock, &how, (snib_duration){ns}, NULL, ret, reterr);
 }
 
-/* -- until somebody says stop ---------------------------------------------- */
+/* -- until somebody cancels it --------------------------------------------- */
 
 snib_err snib__acquire_until(struct snib_lock *lock,
                              const struct snib__how *how,
-                             struct snib__stop *stop, struct snib_grant *ret,
-                             struct snib_error *reterr)
+                             struct snib__canceller *canceller,
+                             struct snib_grant *ret, struct snib_error *reterr)
 {
     *ret = (struct snib_grant){0};
     return acquire_block(lock, how, snib__patience(lock->client, how->wait_ms),
-                         stop, ret, reterr);
+                         canceller, ret, reterr);
 }
 
-void snib__stop_ask(struct snib_client *c, struct snib__stop *stop)
+void snib__canceller_ask(struct snib_client *c,
+                         struct snib__canceller *canceller)
 {
     struct snib__step s;
     snib__step_begin(&s, c);
-    stop->asked = true;
+    canceller->asked = true;
     struct snib__acquisition *acq =
-        snib__engine_acquisition(c->engine, stop->ticket);
+        snib__engine_acquisition(c->engine, canceller->ticket);
     struct snib__hold *h = acq ? acq->user : NULL;
     if (h && h->call && acq->state == SNIB__ACQ_WAITING) {
-        snib__call_quit(&s, acq, SNIB_ERR_CANCELLED);
+        snib__call_cancel(&s, acq, SNIB_ERR_CANCELLED);
     }
     snib__step_act(&s);
     snib__step_end(&s);

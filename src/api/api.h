@@ -16,8 +16,8 @@ static inline void snib__no_ticket(uint64_t *ret_ticket)
     }
 }
 /* Tell the ticket of an operation. */
-static inline void snib__op_name(const struct snib__op *op,
-                                 uint64_t *ret_ticket)
+static inline void snib__op_tell_ticket(const struct snib__op *op,
+                                        uint64_t *ret_ticket)
 {
     if (ret_ticket) {
         *ret_ticket = op->ev.grant.ticket;
@@ -44,17 +44,17 @@ snib_err snib__may_acquire(struct snib__step *, snib_instant limit,
                            struct snib_error *reterr);
 /* A way to end a call from another thread. The client's mutex guards it while
  * the call runs. */
-struct snib__stop {
+struct snib__canceller {
     bool asked;
     uint64_t ticket; /* of the waiting acquisition; 0: none yet */
 };
 /* Acquire with checked options, for an explicit owner or the thread's. It ends
  * with CANCELLED once the stop is asked for. */
 snib_err snib__acquire_until(struct snib_lock *, const struct snib__how *,
-                             struct snib__stop *, struct snib_grant *ret,
+                             struct snib__canceller *, struct snib_grant *ret,
                              struct snib_error *reterr);
 /* End that call, if it still waits. */
-void snib__stop_ask(struct snib_client *, struct snib__stop *);
+void snib__canceller_ask(struct snib_client *, struct snib__canceller *);
 /* Start an acquire with checked options, or a release. The operation, of
  * snib__op_new (NULL: NOMEM), still belongs to the caller after an error. */
 snib_err snib__acquire_start(struct snib_lock *, const struct snib__how *,

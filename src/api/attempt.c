@@ -48,7 +48,8 @@ struct attempt {
     struct snib_error why;
     size_t at;                    /* the part whose error why is */
     struct snib_client *waits_at; /* NULL: it does not wait                */
-    struct snib__stop stop;       /* of that wait                          */
+    struct snib__canceller
+        canceller; /* of that wait                          */
 };
 
 static bool attempt_once_only(const struct attempt *a)
@@ -92,7 +93,7 @@ static bool attempt_begin_wait(struct attempt *a, size_t i)
     m->missing = m->part[i].index;
     a->waits_at =
         go && !attempt_once_only(a) ? snib__multi_client_of(&m->part[i]) : NULL;
-    a->stop = (struct snib__stop){0};
+    a->canceller = (struct snib__canceller){0};
     pthread_mutex_unlock(&m->mu);
     return go;
 }
@@ -124,7 +125,7 @@ static bool attempt_wait_for(struct attempt *a, size_t i)
         snib__fail_plain(&why, SNIB_ERR_CANCELLED);
         return attempt_failed(a, i, &why);
     }
-    why.code = snib__acquire_until(p->lock, &how, &a->stop,
+    why.code = snib__acquire_until(p->lock, &how, &a->canceller,
                                    &a->grants[p->index], &why);
     attempt_end_wait(a, !why.code);
     return why.code ? attempt_failed(a, i, &why) : true;
@@ -377,7 +378,7 @@ void snib_multi_cancel(struct snib_multi *m)
     SNIB__LIST_EACH (l, &m->attempts) {
         struct attempt *a = SNIB__CONTAINER(l, struct attempt, link);
         if (a->waits_at) {
-            snib__stop_ask(a->waits_at, &a->stop);
+            snib__canceller_ask(a->waits_at, &a->canceller);
         }
     }
     pthread_mutex_unlock(&m->mu);

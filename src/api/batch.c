@@ -154,8 +154,8 @@ static void batch_give_up_tries(struct snib__step *s,
         batch_not_asked(&m[i], g);
         if (acq && (acq->state == SNIB__ACQ_WAITING ||
                     acq->state == SNIB__ACQ_LEAVING)) {
-            err = snib__engine_leave(c->engine, s->now, acq,
-                                     SNIB_ERR_UNREACHABLE);
+            err = snib__engine_give_up_now(c->engine, s->now, acq,
+                                           SNIB_ERR_UNREACHABLE);
             snib__holds_free(s, h);
         }
         snib__fail_plain(&m[i].error, err);
@@ -200,7 +200,7 @@ void snib__batch_try(struct snib_client *c, struct snib__batch_item m[],
     if (--g.open && !snib__call_wait(&s, &call)) {
         batch_give_up_tries(&s, m, n, &g);
     }
-    snib__pump_leave(&s, &call);
+    snib__call_end(&s, &call);
     c->calls.batches--;
     snib__step_end(&s);
     batch_harvest(m, n);
@@ -242,7 +242,7 @@ static void batch_give_up_releases(struct snib__step *s,
         batch_not_asked(&m[i], g);
         if (acq) {
             struct snib__hold *h = acq->user;
-            snib__engine_abandon(c->engine, acq);
+            snib__engine_stop_awaiting(c->engine, acq);
             snib__holds_free(s, h);
         }
         snib__fail_plain(&m[i].error, SNIB_ERR_UNKNOWN);
@@ -273,7 +273,7 @@ void snib__batch_release(struct snib_client *c, struct snib__batch_item m[],
     if (--g.open && !snib__call_wait(&s, &call)) {
         batch_give_up_releases(&s, m, n, &g);
     }
-    snib__pump_leave(&s, &call);
+    snib__call_end(&s, &call);
     c->calls.batches--;
     snib__step_end(&s);
     batch_harvest(m, n);

@@ -200,7 +200,7 @@ snib_err snib_client_open(const struct snib_client_options *options,
     if (!err) {
         err = client_open_engine(c, url, &o, reterr);
     }
-    if (!err && !(c->identity = snib__store_identity(url))) {
+    if (!err && !(c->store_identity = snib__store_identity(url))) {
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     if (!err) {
@@ -243,7 +243,7 @@ static void client_wait_idle(struct snib__step *s)
         snib__call_begin(s, &call, SNIB__CALL_IDLE,
                          snib__after(s->now, c->request));
         bool idle = snib__call_wait(s, &call);
-        snib__pump_leave(s, &call);
+        snib__call_end(s, &call);
         snib__engine_counts(c->engine, &is);
         snib__engine_store_state(c->engine, s->now, &store);
         if (idle || is.requests >= was.requests || !store.reachable) {
@@ -268,7 +268,7 @@ static void client_wait_told(struct snib__step *s)
         snib__call_begin(s, &call, SNIB__CALL_TOLD,
                          snib__after(s->now, snib__ms(TOLD_MS)));
         snib__call_wait(s, &call);
-        snib__pump_leave(s, &call);
+        snib__call_end(s, &call);
     }
 }
 

@@ -157,7 +157,7 @@ snib_err snib_grant_abandon(struct snib_lock *lock, struct snib_grant grant,
     err = c->stopped ? snib__fail_plain(reterr, SNIB_ERR_CLOSED)
                      : snib__grant_check(lock, grant, reterr);
     if (!err) {
-        err = snib__hold_abandon(&s, grant.ticket, owner, reterr);
+        err = snib__hold_detach(&s, grant.ticket, owner, reterr);
         snib__step_act(&s);
     }
     snib__step_end(&s);
@@ -188,7 +188,7 @@ static snib_err detached_take_up(struct snib_lock *lock,
     if (!err && open && !snib__call_wait(&s, &call)) {
         snib__call_give_up(&s, &call, SNIB_ERR_UNKNOWN);
     }
-    snib__pump_leave(&s, &call);
+    snib__call_end(&s, &call);
     if (call.err == SNIB_ERR_UNKNOWN && s.away) { /* answered without mutex */
         snib__step_again(&s);
         s.away = false;

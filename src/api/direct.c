@@ -29,7 +29,7 @@ static snib_err direct_ask(struct snib__direct_op *d, struct snib_error *ret)
     } else if (d->q.done) {
         call.error = d->q.error;
     }
-    snib__pump_leave(&s, &call);
+    snib__call_end(&s, &call);
     snib__step_end(&s);
     return snib__call_outcome(&call, ret);
 }
@@ -71,7 +71,7 @@ static void direct_pause(struct snib__direct_op *d, snib_instant now,
         snib__call_begin(&s, &call, SNIB__CALL_DIRECT, until);
         call.direct = &d->q; /* not under way: only a close answers */
         snib__call_wait(&s, &call);
-        snib__pump_leave(&s, &call);
+        snib__call_end(&s, &call);
     }
     snib__step_end(&s);
 }

@@ -322,7 +322,7 @@ static void elect_cancel(struct snib_lock *lock)
             snib__engine_acquisition(c->engine, h->ticket);
         if (acq && acq->state == SNIB__ACQ_WAITING && (h->call || h->op)) {
             if (h->call) {
-                snib__call_quit(&s, acq, SNIB_ERR_CANCELLED);
+                snib__call_cancel(&s, acq, SNIB_ERR_CANCELLED);
             } else {
                 snib__op_give_up(&s, acq, SNIB_ERR_CANCELLED);
             }

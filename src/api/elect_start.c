@@ -232,8 +232,8 @@ static void elect_start_resigned(struct snib_elect *e, struct snib__elect_op *o,
 {
     struct snib__step s;
     snib__step_begin(&s, e->client);
-    snib__op_number(&s, &o->op);
-    snib__op_name(&o->op, ret_ticket);
+    snib__op_give_ticket(&s, &o->op);
+    snib__op_tell_ticket(&o->op, ret_ticket);
     snib__op_done(&s, &o->op, SNIB_ERR_OK, NULL);
     snib__op_started(&s);
 }

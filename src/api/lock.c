@@ -176,8 +176,8 @@ static void lock_release_hold(struct snib__step *s, struct snib_lock *lock,
         struct snib__op *op = h->op;
         struct snib__call *call = h->call; /* a misuse: it is in use */
         struct snib_grant grant = {.ticket = h->ticket};
-        snib_err err =
-            snib__engine_leave(c->engine, s->now, acq, SNIB_ERR_CANCELLED);
+        snib_err err = snib__engine_give_up_now(c->engine, s->now, acq,
+                                                SNIB_ERR_CANCELLED);
         if (op) {
             snib__op_answer(s, op, SNIB_EVENT_REFUSED, grant, err, NULL);
         } else if (call) {

@@ -233,8 +233,8 @@ bool snib_ring_mine(const struct snib_ring_membership *p,
                     const struct snib_ring *r, const void *key, size_t size)
 {
     size_t number = snib_ring_owner(r, key, size);
-    const char *client_id = snib_ring_id(r, number, NULL);
-    return client_id && strcmp(client_id, p->id) == 0 &&
+    const char *member = snib_ring_id(r, number, NULL);
+    return member && strcmp(member, p->id) == 0 &&
            snib_grant_held(p->lock, p->grant);
 }
 

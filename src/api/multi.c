@@ -20,8 +20,8 @@ static int multi_by_order(const void *left, const void *right)
     const struct snib__name *x = snib__multi_name_of(a),
                             *y = snib__multi_name_of(b);
     size_t both = x->raw_size < y->raw_size ? x->raw_size : y->raw_size;
-    int c = strcmp(snib__multi_client_of(a)->identity,
-                   snib__multi_client_of(b)->identity);
+    int c = strcmp(snib__multi_client_of(a)->store_identity,
+                   snib__multi_client_of(b)->store_identity);
     if (!c) {
         c = memcmp(x->raw, y->raw, both);
     }

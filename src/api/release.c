@@ -31,12 +31,12 @@ static snib_err release_block(struct snib_lock *lock, struct snib_grant grant,
             snib__engine_acquisition(c->engine, grant.ticket);
         if (acq) {
             struct snib__hold *h = acq->user;
-            snib__engine_abandon(c->engine, acq);
+            snib__engine_stop_awaiting(c->engine, acq);
             snib__holds_free(&s, h);
         }
         call.err = snib__unanswered(&s, &call.error);
     }
-    snib__pump_leave(&s, &call);
+    snib__call_end(&s, &call);
     snib__step_end(&s);
     return err ? err : snib__call_outcome(&call, reterr);
 }

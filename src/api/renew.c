@@ -93,7 +93,7 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
             call.err = snib__unanswered(&s, &call.error);
         }
     }
-    snib__pump_leave(&s, &call);
+    snib__call_end(&s, &call);
     snib__step_end(&s);
     return err ? err : snib__call_outcome(&call, reterr);
 }
@@ -174,7 +174,7 @@ snib_err snib_renew_start(struct snib_lock *lock, struct snib_grant grant,
     } else {
         r->ticket = grant.ticket;
         snib__op_open(&s, &r->op, snib__after(s.now, c->request));
-        snib__op_name(&r->op, ret_ticket);
+        snib__op_tell_ticket(&r->op, ret_ticket);
         snib__background_hurry(&s);
         if (h) {
             r->next = h->renewals;

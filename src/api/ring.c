@@ -247,16 +247,16 @@ size_t snib_ring_find(const struct snib_ring *r, const char *id, size_t size)
 size_t snib_ring_owner(const struct snib_ring *r, const void *key, size_t size)
 {
     uint64_t key_hash = snib__ring_hash(key, size), best = 0;
-    size_t client_id = SNIB_RING_NOBODY;
+    size_t best_at = SNIB_RING_NOBODY;
     for (size_t i = 0; i < r->count; i++) {
         const struct member *m = &r->member[i];
         uint64_t score = snib__ring_score(m->hash, m->weight, key_hash);
-        if (score > best || client_id == SNIB_RING_NOBODY) {
-            client_id = i;
+        if (score > best || best_at == SNIB_RING_NOBODY) {
+            best_at = i;
             best = score;
         }
     }
-    return client_id;
+    return best_at;
 }
 
 /* Keeps the best max so far, in order. With equal scores the smaller number

@@ -41,7 +41,7 @@ static char *server_address(const struct snib_client *c,
     struct snib__buf b;
     if (!k->count) {
         return snib__strdup(k->all[0].address[0] ? k->all[0].address
-                                                 : c->identity);
+                                                 : c->store_identity);
     }
     snib__buf_init(&b, sizeof k->all);
     for (uint32_t i = 1; i <= k->count; i++) {

@@ -144,7 +144,7 @@ snib_err snib__start_direct(struct snib__direct_op *given, size_t size,
         snib__free(d);
     } else {
         snib__op_open(&s, &d->op, d->q.limit);
-        snib__op_name(&d->op, ret_ticket);
+        snib__op_tell_ticket(&d->op, ret_ticket);
         snib__background_hurry(&s);
     }
     snib__op_started(&s);

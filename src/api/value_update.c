@@ -67,7 +67,7 @@ struct update {
 static bool value_update_back_off(struct update *u)
 {
     struct snib__seed seed = {{(uintptr_t)u, u->rounds, 0, 1}};
-    snib_duration detached = snib__between(value_update_now_of(u->c), u->limit);
+    snib_duration left = snib__between(value_update_now_of(u->c), u->limit);
     int64_t top = u->o.backoff_ms;
     for (uint32_t i = 1; i < u->rounds && top < u->o.backoff_max_ms; i++) {
         top *= 2;
@@ -78,11 +78,11 @@ static bool value_update_back_off(struct update *u)
         snib__rng_init(&u->rng, &seed);
         u->seeded = true;
     }
-    if (detached.ns <= 0) {
+    if (left.ns <= 0) {
         return false;
     }
     int64_t ns = (int64_t)snib__rng_below(&u->rng, (uint64_t)top * 1000000 + 1);
-    value_update_pause_for(ns < detached.ns ? ns : detached.ns);
+    value_update_pause_for(ns < left.ns ? ns : left.ns);
     return true;
 }
 

@@ -85,7 +85,7 @@ static void views_read_party_field(const struct snib__rec *r,
                                    struct party_row *row)
 {
     switch (r->field) {
-    case SNIB__F_OWNER:
+    case SNIB__F_CLIENT:
         snib__field_text(r, row->client_id, sizeof row->client_id);
         break;
     case SNIB__F_REQUEST:

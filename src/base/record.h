@@ -27,9 +27,9 @@ enum snib__row {
 enum snib__field {
     SNIB__F_NAME = 'n', /* raw bytes */
     SNIB__F_TOKEN = 't',
-    SNIB__F_OWNER = 'o', /* client id, hexadecimal */
-    SNIB__F_LEFT = 'l',  /* ms */
-    SNIB__F_ABOUT = 'a', /* core/about.h text */
+    SNIB__F_CLIENT = 'o', /* client id, hexadecimal */
+    SNIB__F_LEFT = 'l',   /* ms */
+    SNIB__F_ABOUT = 'a',  /* core/about.h text */
     SNIB__F_KIND = 'k',
     SNIB__F_PERMITS = 'p',
     SNIB__F_HOLDS = 'h',

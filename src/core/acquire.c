@@ -39,7 +39,7 @@ acquire_owner_holds(const struct snib__local_lock *local, uint64_t owner)
     if (s && s->owner == owner) {
         has.exclusive = s;
     }
-    SNIB__LIST_EACH (l, &local->own_claims) {
+    SNIB__LIST_EACH (l, &local->own_locks) {
         const struct snib__claim *t =
             SNIB__CONTAINER(l, struct snib__local_lock, bucket)->claim;
         s = t ? t->holder : NULL;
@@ -76,7 +76,7 @@ bool snib__owner_check(struct snib__engine *e, snib_instant now,
                        struct snib__local_lock *local)
 {
     bool lost = local->claim && snib__claim_check(e, now, local->claim);
-    SNIB__LIST_EACH_SAFE (l, next, &local->own_claims) {
+    SNIB__LIST_EACH_SAFE (l, next, &local->own_locks) {
         struct snib__claim *t =
             SNIB__CONTAINER(l, struct snib__local_lock, bucket)->claim;
         lost = (t && snib__claim_check(e, now, t)) || lost;
@@ -144,7 +144,7 @@ static bool acquire_stands_apart(const struct snib__engine *e,
                                  bool nested)
 {
     return (nested && snib__nested_waits(e, spec->owner)) ||
-           (t && t->says && spec->rank > t->says->options.rank);
+           (t && t->says && spec->priority > t->says->options.priority);
 }
 
 snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
@@ -176,7 +176,7 @@ snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
     bool nested = acquire_is_nested(e, spec);
     bool own_claim = !exclusive || other ||
                      acquire_stands_apart(e, local->claim, spec, nested);
-    if (own_claim && !(local = snib__own_claim_new(e, local))) {
+    if (own_claim && !(local = snib__own_lock_new(e, local))) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     *ret = snib__claim_join(e, now, local, spec, other ? other->ticket : 0,
@@ -194,7 +194,7 @@ snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
 static bool acquire_is_ours(const struct snib__local_lock *local,
                             const uint64_t id[2])
 {
-    SNIB__LIST_EACH (l, &local->own_claims) {
+    SNIB__LIST_EACH (l, &local->own_locks) {
         const struct snib__claim *t =
             SNIB__CONTAINER(l, struct snib__local_lock, bucket)->claim;
         if (t && t->id[0] == id[0] && t->id[1] == id[1]) {
@@ -226,7 +226,7 @@ snib_err snib__owner_adopt(struct snib__engine *e, snib_instant now,
         return err;
     }
     bool own_claim = !snib__is_exclusive((uint8_t)spec->kind);
-    if (own_claim && !(local = snib__own_claim_new(e, local))) {
+    if (own_claim && !(local = snib__own_lock_new(e, local))) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     *ret = snib__claim_adopt(e, now, local, spec, id, token);

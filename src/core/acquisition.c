@@ -15,7 +15,7 @@
  *           last release, handed over or yielded       freed
  *           grant detached                             freed
  *           grant lost                                 DEAD
- * ENDING    answer, or nothing of ours can be left     GONE; freed if abandoned
+ * ENDING    answer, or nothing of ours can be left     GONE; freed if unawaited
  * DEAD      last release                               freed
  * REFUSED,  snib__acquisition_done                     freed
  *   GONE
@@ -26,7 +26,7 @@
  * ended           WAITING, and the request that its claim gives up was made for
  *                 it too: its own end can be confirmed with that one's
  * unsure          LEAVING: UNKNOWN if nothing more is heard, else err
- * abandoned       ENDING: no caller waits, so it is freed when answered
+ * unawaited       ENDING: no caller waits, so it is freed when answered
  *
  * Limits belong to acquisitions, never to claims. An owner that gives up leaves
  * the queue of its own process and nothing else; only when the last one has
@@ -155,7 +155,7 @@ void snib__acquisition_gone(struct snib__engine *e, struct snib__acquisition *s,
                             snib_err err, const struct snib_error *detail)
 {
     assert(s->state == SNIB__ACQ_ENDING);
-    if (s->abandoned) {
+    if (s->unawaited) {
         snib__acquisition_free(e, s);
         return;
     }
@@ -166,9 +166,9 @@ void snib__acquisition_gone(struct snib__engine *e, struct snib__acquisition *s,
 
 /* -- giving up, and the store's answer to it ------------------------------ */
 
-bool snib__acquisition_stay(struct snib__engine *e, snib_instant now,
-                            struct snib__acquisition *s, snib_err err,
-                            bool unsure)
+bool snib__acquisition_start_leaving(struct snib__engine *e, snib_instant now,
+                                     struct snib__acquisition *s, snib_err err,
+                                     bool unsure)
 {
     struct snib__claim *t = s->local->claim;
     struct snib__store_state is;
@@ -203,7 +203,7 @@ snib_err snib__acquisition_outcome(const struct snib__acquisition *s,
     return s->unsure && !confirmed ? SNIB_ERR_UNKNOWN : s->err;
 }
 
-void snib__acquisition_stays_no_longer(struct snib__acquisition *s)
+void snib__acquisition_awaits_no_end(struct snib__acquisition *s)
 {
     struct snib__claim *t = s->local->claim;
     if (t && t->ender == s) {
@@ -219,7 +219,7 @@ void snib__acquisition_left(struct snib__engine *e, struct snib__acquisition *s,
                             bool confirmed)
 {
     assert(s->state == SNIB__ACQ_LEAVING);
-    snib__acquisition_stays_no_longer(s);
+    snib__acquisition_awaits_no_end(s);
     snib__heap_remove(&e->acquisitions, &s->timer);
     s->state = SNIB__ACQ_REFUSED;
     acquisition_explain(s, snib__acquisition_outcome(s, confirmed), NULL);
@@ -233,7 +233,7 @@ bool snib__acquisition_had(struct snib__engine *e, snib_instant now,
         (s->state != SNIB__ACQ_LEAVING && s->state != SNIB__ACQ_WAITING)) {
         return false;
     }
-    snib__acquisition_stays_no_longer(s);
+    snib__acquisition_awaits_no_end(s);
     snib__unlink(&s->link);
     snib__nested_leave(s);
     snib__heap_remove(&e->acquisitions, &s->timer);
@@ -301,7 +301,7 @@ snib__acquisition_new(struct snib__engine *e, struct snib__local_lock *local,
         .spin = spec->spin,
         .passes = spec->passes || spec->kind == SNIB_KIND_BARRIER,
         .kind = (uint8_t)spec->kind,
-        .rank = spec->rank,
+        .priority = spec->priority,
         .permits = spec->permits,
         .capacity = spec->capacity,
         .delay = spec->delay};
@@ -336,12 +336,13 @@ void snib__acquisition_done(struct snib__engine *e, struct snib__acquisition *s)
     snib__acquisition_free(e, s);
 }
 
-void snib__engine_abandon(struct snib__engine *e, struct snib__acquisition *s)
+void snib__engine_stop_awaiting(struct snib__engine *e,
+                                struct snib__acquisition *s)
 {
     if (s->state == SNIB__ACQ_GONE) {
         snib__acquisition_free(e, s);
     } else {
-        s->abandoned = true;
+        s->unawaited = true;
         s->reterr = NULL;
         s->user = NULL;
     }
@@ -357,7 +358,7 @@ void snib__acquisition_queue_up(struct snib__engine *e,
     while (at != &local->waiting.head) {
         const struct snib__acquisition *before =
             SNIB__CONTAINER(at, struct snib__acquisition, link);
-        if (before->options.rank >= s->options.rank ||
+        if (before->options.priority >= s->options.priority ||
             before == local->claim->adopter) {
             break;
         }

@@ -217,7 +217,7 @@ static snib_instant blocking_due(const struct snib__store *s)
 /* When to poll again. Only the first two in the queue time their poll to the
  * end of the holder's lease; the jitter is positive, so that they find it over.
  * These two may also lose their grant by a lost notification, since a pushed
- * grant stands for a claim lease of min(lease, 3 s). So they poll within a
+ * grant stands for a push lease of min(lease, 3 s). So they poll within a
  * third of the lease, but not more often than each 50 ms. */
 static snib_duration blocking_poll_after(struct snib__store *s,
                                          const struct snib__request *r)

@@ -225,7 +225,7 @@ static const char *const check_acq_has[] = {
      * | | | | | that claim as an ender
      * | | | | | | a nested wait
      * | | | | | | | unsure
-     * | | | | | | | | abandoned
+     * | | | | | | | | unawaited
      * | | | | | | | | | an error as its outcome
      */
     [SNIB__ACQ_WAITING] = "+.-+--.--.",
@@ -253,7 +253,7 @@ const char *snib__check_acquisition(const struct snib__engine *e,
         {"a claim for whose end it waits", t && t->ender == s},
         {"a place among nested waits", snib__linked(&s->nested)},
         {"`unsure`", s->unsure},
-        {"`abandoned`", s->abandoned},
+        {"`unawaited`", s->unawaited},
         {"an error as its outcome", s->err != SNIB_ERR_OK},
     };
     const struct check_rule rules[] = {
@@ -286,7 +286,7 @@ static bool check_in_order(const struct snib__local_lock *local)
         const struct snib__acquisition *s =
             SNIB__CONTAINER(l, struct snib__acquisition, link);
         if (s->state != SNIB__ACQ_WAITING || s->local != local ||
-            (before && before->options.rank < s->options.rank &&
+            (before && before->options.priority < s->options.priority &&
              !(local->claim && before == local->claim->adopter))) {
             return false;
         }
@@ -323,7 +323,7 @@ const char *snib__check_local_lock(struct snib__local_lock *local,
     const struct snib__local_lock *up = local->parent;
     uint32_t waiting = check_length(&local->waiting);
     uint32_t seen =
-        waiting + check_length(&local->own_claims) + (local->claim != NULL);
+        waiting + check_length(&local->own_locks) + (local->claim != NULL);
     const struct check_rule rules[] = {
         {"who waits there has a claim that asks for it",
          !waiting || local->claim},
@@ -334,7 +334,7 @@ const char *snib__check_local_lock(struct snib__local_lock *local,
         {"an own claim stands below a name, and is that name's",
          !up || (!up->parent && up->name == local->name)},
         {"below an own claim there is nothing, and nobody is dead",
-         !up || (snib__list_empty(&local->own_claims) &&
+         !up || (snib__list_empty(&local->own_locks) &&
                  snib__list_empty(&local->dead))},
     };
     return check_rules(b, up ? "own claim" : "local lock", local->name->safe,
@@ -374,7 +374,7 @@ static void check_own_claims(struct check_sum *sum,
                              const struct snib__local_lock *local,
                              struct snib__broken *b)
 {
-    SNIB__LIST_EACH (l, &local->own_claims) {
+    SNIB__LIST_EACH (l, &local->own_locks) {
         struct snib__local_lock *own =
             SNIB__CONTAINER(l, struct snib__local_lock, bucket);
         sum->own_claims++;

@@ -154,7 +154,7 @@ bool snib__claim_move(struct snib__engine *e, snib_instant now,
                       struct snib__acquisition *s)
 {
     struct snib__local_lock *from = s->local;
-    struct snib__local_lock *own = snib__own_claim_new(e, from);
+    struct snib__local_lock *own = snib__own_lock_new(e, from);
     if (!own || snib__claim_new(e, own)) {
         if (own) {
             snib__local_lock_drop(e, own);
@@ -284,7 +284,7 @@ static void claim_enter(struct snib__engine *e, snib_instant now,
     t->granted = now;
     t->refusals = 0;
     t->doubt = t->doubt ? SNIB__DOUBT_COPIES : SNIB__DOUBT_NONE;
-    snib__claim_copies(t, rq);
+    snib__claim_note_copies(t, rq);
     t->prior = 0;
     t->placed = false;
     t->deadline = snib__before(snib__after(rq->said.valid_from, given),
@@ -317,7 +317,7 @@ void snib__claim_granted(struct snib__engine *e, snib_instant now,
         first->options.slot = rq->said.slot;
     }
     claim_enter(e, now, t, rq, given);
-    snib__claim_answered(e, t);
+    snib__claim_drop_acquire(e, t);
     if (!fits) { /* nobody wants it any more, or not with that lock-delay */
         snib__claim_send_end(e, now, t);
     } else if (!proven || snib__reached(now, t->deadline)) {
@@ -341,7 +341,7 @@ struct snib__acquisition *snib__claim_adopt(
         return NULL;
     }
     struct snib__claim *t = local->claim;
-    snib__claim_answered(e, t); /* no ACQUIRE is sent for it */
+    snib__claim_drop_acquire(e, t); /* no ACQUIRE is sent for it */
     t->state = SNIB__CLAIM_CONFIRM;
     t->adopter = s;
     t->id[0] = id[0];
@@ -363,16 +363,16 @@ void snib__claim_adopt_failed(struct snib__engine *e, snib_instant now,
     struct snib__acquisition *s = t->adopter;
     t->adopter = NULL;
     snib__acquisition_refuse(e, s, err, detail);
-    snib__claim_over(e, now, t);
+    snib__claim_anew_or_free(e, now, t);
 }
 
-void snib__claim_abandon(struct snib__engine *e, snib_instant now,
-                         struct snib__claim *t)
+void snib__claim_detach(struct snib__engine *e, snib_instant now,
+                        struct snib__claim *t)
 {
     struct snib__acquisition *s = t->holder;
     assert(s && s->options.fixed);
     t->holder = NULL;
     t->want_renew = t->aggressive = false;
     snib__acquisition_free(e, s);
-    snib__claim_over(e, now, t);
+    snib__claim_anew_or_free(e, now, t);
 }

@@ -38,8 +38,8 @@ static inline bool snib__claim_is_fixed(const struct snib__claim *t)
 
 /* If the ACQUIRE was sent again, note that an earlier copy may yet be
  * executed. */
-static inline void snib__claim_copies(struct snib__claim *t,
-                                      const struct snib__request *rq)
+static inline void snib__claim_note_copies(struct snib__claim *t,
+                                           const struct snib__request *rq)
 {
     if (rq->resent && !t->doubt) {
         t->doubt = SNIB__DOUBT_COPIES;
@@ -96,8 +96,8 @@ void snib__claim_retry_at(struct snib__engine *e, snib_instant now,
 void snib__claim_orphan(struct snib__pending **q);
 /* The claim is over. If acquisitions wait, it asks for a new grant; else it is
  * freed. */
-void snib__claim_over(struct snib__engine *e, snib_instant now,
-                      struct snib__claim *t);
+void snib__claim_anew_or_free(struct snib__engine *e, snib_instant now,
+                              struct snib__claim *t);
 /* Asks the store on behalf of the waiting acquisitions. prior: our own grant
  * that the same step ends first (a yield), or 0. */
 void snib__claim_send_acquire(struct snib__engine *, snib_instant now,
@@ -108,7 +108,7 @@ void snib__claim_limits(struct snib__claim *,
                         const struct snib__acquisition *s);
 /* Gives back the memory of the ACQUIRE, which has had its last answer or is not
  * sent at all. */
-void snib__claim_answered(struct snib__engine *e, struct snib__claim *t);
+void snib__claim_drop_acquire(struct snib__engine *e, struct snib__claim *t);
 /* When to renew: after a third of the lease, rounded down to a multiple of a
  * 64th of the lease, so that the renewals of many locks fall due together and
  * travel in one batch. */

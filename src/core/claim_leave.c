@@ -14,7 +14,7 @@
  * not hand over: another owner would write while the first one reads. */
 static bool claim_leave_has_upgrade_of(const struct snib__local_lock *local)
 {
-    SNIB__LIST_EACH (l, &local->own_claims) {
+    SNIB__LIST_EACH (l, &local->own_locks) {
         const struct snib__claim *t =
             SNIB__CONTAINER(l, struct snib__local_lock, bucket)->claim;
         if (t && t->holder) {
@@ -90,7 +90,7 @@ void snib__claim_give_up(struct snib__engine *e, snib_instant now,
 {
     if (t->adopter) { /* the acquisition has left already */
         t->adopter = NULL;
-        snib__claim_over(e, now, t);
+        snib__claim_anew_or_free(e, now, t);
         return;
     }
     switch ((snib__claim_state)t->state) {
@@ -121,7 +121,7 @@ void snib__claim_ended(struct snib__engine *e, snib_instant now,
     if (s) {
         snib__acquisition_gone(e, s, err, detail);
     }
-    snib__claim_over(e, now, t);
+    snib__claim_anew_or_free(e, now, t);
 }
 
 void snib__claim_end_answered(struct snib__engine *e, snib_instant now,
@@ -189,5 +189,5 @@ void snib__claim_overtaken(struct snib__engine *e, snib_instant now,
         (void)snib__acquisition_had(e, now, t->ender, q->rq.token);
     }
     t->doubt = SNIB__DOUBT_OPEN;
-    snib__claim_answered(e, t);
+    snib__claim_drop_acquire(e, t);
 }

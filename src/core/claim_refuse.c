@@ -74,8 +74,8 @@ static void claim_refuse_late(struct snib__engine *e, snib_instant now,
         if (!passing || s->options.try_only) {
             snib__acquisition_refuse(e, s, why, detail);
         } else if (!last || !t->placed ||
-                   !snib__acquisition_stay(e, now, s, SNIB_ERR_TIMEOUT,
-                                           false)) {
+                   !snib__acquisition_start_leaving(e, now, s, SNIB_ERR_TIMEOUT,
+                                                    false)) {
             snib__acquisition_refuse(e, s, SNIB_ERR_TIMEOUT, NULL);
         }
     }
@@ -109,8 +109,8 @@ static void claim_refuse_late_no(struct snib__engine *e, snib_instant now,
         bool last = claim_refuse_is_last(t, s);
         bool stays = t->doubt && last && !s->options.try_only;
         if (snib__reached(now, s->limit) &&
-            !(stays &&
-              snib__acquisition_stay(e, now, s, SNIB_ERR_TIMEOUT, false))) {
+            !(stays && snib__acquisition_start_leaving(
+                           e, now, s, SNIB_ERR_TIMEOUT, false))) {
             snib__acquisition_refuse(e, s, SNIB_ERR_TIMEOUT, NULL);
         }
     }
@@ -148,7 +148,7 @@ static void claim_refuse_unanswered(struct snib__engine *e, snib_instant now,
         }
         if (!last && !s->options.try_only) {
             snib__acquisition_refuse(e, s, nothing, &plain);
-        } else if (!stays || !snib__acquisition_stay(
+        } else if (!stays || !snib__acquisition_start_leaving(
                                  e, now, s, SNIB_ERR_TIMEOUT, !placed)) {
             snib__acquisition_refuse(e, s, why, &late);
         }
@@ -206,7 +206,7 @@ static void claim_refuse_by_no(struct snib__engine *e, snib_instant now,
                                     by force */
         claim_refuse_all(e, t, SNIB_ERR_BUSY, &q->error, true);
     }
-    snib__claim_copies(t, rq);
+    snib__claim_note_copies(t, rq);
     claim_refuse_late_no(e, now, t);
     if (rq->acquire.may_queue && ++t->refusals > REFUSALS_MAX) {
         claim_refuse_all(e, t, SNIB_ERR_STORE, &q->error, false);
@@ -217,12 +217,12 @@ static void claim_refuse_no(struct snib__engine *e, snib_instant now,
                             struct snib__claim *t, struct snib__pending *q)
 {
     claim_refuse_by_no(e, now, t, q);
-    snib__claim_answered(e, t);
+    snib__claim_drop_acquire(e, t);
     if (t->doubt) { /* a copy may come after this no, and be let in */
         t->doubt = SNIB__DOUBT_OPEN;
         snib__claim_send_end(e, now, t);
     } else if (!t->prior) {
-        snib__claim_over(e, now, t);
+        snib__claim_anew_or_free(e, now, t);
     } else if (snib__claim_first_waiting(t->local)) {
         snib__claim_send_acquire(e, now, t,
                                  t->prior); /* prior is not ended yet */
@@ -237,7 +237,7 @@ static void claim_refuse_no(struct snib__engine *e, snib_instant now,
 static void claim_refuse_end(struct snib__engine *e, snib_instant now,
                              struct snib__claim *t)
 {
-    snib__claim_answered(e, t);
+    snib__claim_drop_acquire(e, t);
     t->doubt = SNIB__DOUBT_OPEN;
     snib__claim_send_end(e, now, t);
 }
@@ -278,12 +278,12 @@ static void claim_refuse_unfit(struct snib__engine *e, snib_instant now,
         return;
     }
     claim_refuse_all(e, t, claim_refuse_not_applied(t, q), &q->error, false);
-    snib__claim_answered(e, t);
+    snib__claim_drop_acquire(e, t);
     if (t->doubt == SNIB__DOUBT_OPEN || t->prior || t->placed) {
         t->doubt = SNIB__DOUBT_OPEN;
         snib__claim_send_end(e, now, t);
     } else {
-        snib__claim_over(e, now, t);
+        snib__claim_anew_or_free(e, now, t);
     }
 }
 

@@ -45,7 +45,7 @@ static void claim_renew_lose(struct snib__engine *e, snib_instant now,
      * the lock at once. A grant that is gone needs an end only while copies of
      * its acquire may arrive, since they would be let in. */
     if ((gone && !t->doubt) || (s && t->delay.ns > 0)) {
-        snib__claim_over(e, now, t);
+        snib__claim_anew_or_free(e, now, t);
     } else {
         snib__claim_send_end(e, now, t);
     }
@@ -68,8 +68,8 @@ bool snib__claim_check(struct snib__engine *e, snib_instant now,
     return true;
 }
 
-void snib__claim_risk(struct snib__engine *e, snib_instant now,
-                      struct snib__claim *t, snib_cause why)
+void snib__claim_risk_and_ask(struct snib__engine *e, snib_instant now,
+                              struct snib__claim *t, snib_cause why)
 {
     if (t->state == SNIB__CLAIM_HELD) {
         t->state = SNIB__CLAIM_RISK;
@@ -82,7 +82,7 @@ void snib__claim_risk(struct snib__engine *e, snib_instant now,
     snib__claim_arm(e, t);
 }
 
-void snib__claim_fails(struct snib__engine *e, struct snib__claim *t)
+void snib__claim_mark_failing(struct snib__engine *e, struct snib__claim *t)
 {
     bool fixed = t->holder && t->holder->options.fixed;
     if (t->state == SNIB__CLAIM_HELD && !fixed) {
@@ -225,7 +225,7 @@ static void claim_renew_unknown(struct snib__engine *e, struct snib__claim *t,
     snib__pending_start(e, q);
     if (!rq->renew.only_asks) {
         snib__acquisition_trouble(t->holder, q->error.text);
-        snib__claim_fails(e, t);
+        snib__claim_mark_failing(e, t);
         snib__claim_arm(e, t);
     }
 }
@@ -249,7 +249,7 @@ static void claim_renew_refused(struct snib__engine *e, snib_instant now,
     if (t->state == SNIB__CLAIM_CONFIRM) {
         (void)snib__acquisition_had(e, now, snib__claim_first_waiting(t->local),
                                     t->token);
-        snib__claim_over(e, now, t);
+        snib__claim_anew_or_free(e, now, t);
         return;
     }
     if (q->rq.said.revoked) {
@@ -286,7 +286,7 @@ static void claim_renew_unfit(struct snib__engine *e, snib_instant now,
         snib__acquisition_trouble(t->holder, q->error.text);
     }
     if (!snib__claim_check(e, now, t)) {
-        snib__claim_fails(e, t);
+        snib__claim_mark_failing(e, t);
         snib__claim_retry_at(e, now, t);
     }
 }
@@ -347,7 +347,7 @@ static void claim_renew_due_held(struct snib__engine *e, snib_instant now,
             !t->holder->trouble) {
             snib__acquisition_trouble(t->holder, "a renewal is not answered");
         }
-        snib__claim_fails(e, t);
+        snib__claim_mark_failing(e, t);
     } else if (snib__reached(now, t->renew_at)) {
         snib__claim_send_renew(e, now, t);
     }

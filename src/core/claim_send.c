@@ -193,7 +193,7 @@ static void claim_send_wish(const struct snib__engine *e,
             ? head->options.permits
             : 1;
     rq->acquire.capacity = head->options.capacity;
-    rq->acquire.rank = head->options.rank;
+    rq->acquire.priority = head->options.priority;
     rq->acquire.delay = head->options.delay;
     rq->lease = t->lease;
     rq->token = t->prior;
@@ -242,8 +242,8 @@ void snib__claim_send_acquire(struct snib__engine *e, snib_instant now,
     rq->id[1] = t->id[1] = snib__rng_next(&e->rng);
     if (head->options.upgrade_of && !claim_send_upgrade_of(e, head, rq)) {
         snib__acquisition_refuse(e, head, SNIB_ERR_LOST, NULL);
-        snib__claim_answered(e, t); /* its request was not started */
-        snib__claim_over(e, now, t);
+        snib__claim_drop_acquire(e, t); /* its request was not started */
+        snib__claim_anew_or_free(e, now, t);
         return;
     }
     claim_send_wish(e, t, head, rq);
@@ -260,14 +260,14 @@ void snib__claim_send_acquire(struct snib__engine *e, snib_instant now,
     snib__pending_start(e, t->acquiring);
 }
 
-void snib__claim_answered(struct snib__engine *e, struct snib__claim *t)
+void snib__claim_drop_acquire(struct snib__engine *e, struct snib__claim *t)
 {
     snib__pending_put(e, t->acquiring);
     t->acquiring = NULL;
 }
 
-void snib__claim_over(struct snib__engine *e, snib_instant now,
-                      struct snib__claim *t)
+void snib__claim_anew_or_free(struct snib__engine *e, snib_instant now,
+                              struct snib__claim *t)
 {
     snib__claim_orphan(&t->acquiring);
     snib__claim_orphan(&t->renewing);

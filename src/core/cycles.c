@@ -74,7 +74,7 @@ static snib_duration cycles_apart(const struct snib__engine *e, int64_t ms)
 snib_instant snib__cycles_due(const struct snib__engine *e)
 {
     snib_instant due = SNIB__NEVER;
-    if (e->cycles.acquiring || e->closed) {
+    if (e->cycles.scanning || e->closed) {
         return due;
     }
     SNIB__LIST_EACH (l, &e->cycles.nested) {
@@ -103,10 +103,10 @@ void snib__cycles_tick(struct snib__engine *e, snib_instant now)
                               .text = "*",
                               .awaited_only = true,
                               .limit = snib__after(now, snib__ms(PATIENCE_MS))};
-    c->acquiring = true;
+    c->scanning = true;
     c->asked = now;
     if (snib__direct_start(e, now, &c->direct)) { /* no memory: later */
-        c->acquiring = false;
+        c->scanning = false;
         c->again = snib__after(now, snib__ms(EVERY_MS));
     }
 }
@@ -125,8 +125,8 @@ __attribute__((format(printf, 2, 3))) static void say(struct words *w,
     va_start(ap, format);
     int n = vsnprintf(w->text + w->used, w->size - w->used, format, ap);
     va_end(ap);
-    size_t reserve = w->size - w->used - 1;
-    w->used += n < 0 ? 0 : (size_t)n < reserve ? (size_t)n : reserve;
+    size_t room = w->size - w->used - 1;
+    w->used += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room;
 }
 
 /* The error is one line: what is not plain text is shown as '?'. */
@@ -286,7 +286,7 @@ void snib__cycles_answer(struct snib__engine *e, snib_instant now,
 {
     struct snib__cycles *c = &e->cycles;
     struct snib__waits *g = NULL;
-    c->acquiring = false;
+    c->scanning = false;
     c->asked = snib__later(c->asked, sent); /* it may have waited for a
                                                connection */
     cycles_rest(e, now);

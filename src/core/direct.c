@@ -91,7 +91,7 @@ static void direct_ask_own(struct snib__engine *e, snib_instant now,
     if (local->claim && snib__linked(&local->claim->held)) {
         snib__claim_hint(e, now, local->claim);
     }
-    SNIB__LIST_EACH (l, &local->own_claims) {
+    SNIB__LIST_EACH (l, &local->own_locks) {
         struct snib__claim *t =
             SNIB__CONTAINER(l, struct snib__local_lock, bucket)->claim;
         if (t && snib__linked(&t->held)) {
@@ -229,8 +229,8 @@ snib_err snib__direct_start(struct snib__engine *e, snib_instant now,
     return SNIB_ERR_OK;
 }
 
-void snib__engine_direct_leave(struct snib__engine *e,
-                               struct snib__direct *direct)
+void snib__engine_direct_forget(struct snib__engine *e,
+                                struct snib__direct *direct)
 {
     (void)e;
     snib__unlink(&direct->told);

@@ -135,7 +135,7 @@ static void engine_tell_stuck(struct snib__engine *e)
             if (!t->renewing->rq.renew.only_asks) {
                 snib__acquisition_trouble(t->holder, t->renewing->error.text);
             }
-            snib__claim_fails(e, t);
+            snib__claim_mark_failing(e, t);
         }
     }
 }
@@ -258,7 +258,7 @@ void snib__engine_jumped(struct snib__engine *e, snib_instant now)
     SNIB__LIST_EACH_SAFE (l, next, &e->held) {
         struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
         if (!snib__claim_check(e, now, t)) {
-            snib__claim_risk(e, now, t, SNIB_CAUSE_PAUSED);
+            snib__claim_risk_and_ask(e, now, t, SNIB_CAUSE_PAUSED);
         }
     }
     engine_settle(e, now);
@@ -334,10 +334,10 @@ void snib__engine_gathered(struct snib__engine *e, snib_instant now,
     engine_settle(e, now);
 }
 
-snib_err snib__engine_leave(struct snib__engine *e, snib_instant now,
-                            struct snib__acquisition *s, snib_err why)
+snib_err snib__engine_give_up_now(struct snib__engine *e, snib_instant now,
+                                  struct snib__acquisition *s, snib_err why)
 {
-    snib_err outcome = snib__acquisition_leave(e, now, s, why);
+    snib_err outcome = snib__acquisition_give_up_now(e, now, s, why);
     engine_settle(e, now);
     return outcome;
 }
@@ -386,11 +386,11 @@ snib_err snib__engine_grant_id(struct snib__engine *e, snib_instant now,
     return err;
 }
 
-snib_err snib__engine_abandon_grant(struct snib__engine *e, snib_instant now,
-                                    uint64_t ticket, uint64_t owner,
-                                    struct snib_error *reterr)
+snib_err snib__engine_detach_grant(struct snib__engine *e, snib_instant now,
+                                   uint64_t ticket, uint64_t owner,
+                                   struct snib_error *reterr)
 {
-    snib_err err = snib__grant_abandon(e, now, ticket, owner, reterr);
+    snib_err err = snib__grant_detach(e, now, ticket, owner, reterr);
     engine_settle(e, now);
     return err;
 }

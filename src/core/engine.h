@@ -127,7 +127,7 @@ struct snib__acquire_spec {
      * always): see snib__engine_give_up. */
     bool passes;
     snib_kind kind;
-    int8_t rank;                     /* in the queue: higher ones first */
+    int8_t priority;                 /* in the queue: higher ones first */
     uint32_t permits, capacity;      /* PERMITS; BARRIER: permits = parties */
     snib_duration delay;             /* lock-delay */
     const char *reason;              /* NULL: the client's; copied */
@@ -168,7 +168,7 @@ struct snib__acquisition {
         uint32_t permits, capacity; /* permits: as granted */
         uint32_t slot;              /* of PERMITS, as granted */
         uint8_t kind;               /* snib_kind */
-        int8_t rank;
+        int8_t priority;
         bool fixed, aggressive, confirm, no_reentry, no_hand_over, try_only,
             spin;
         bool passes;
@@ -188,7 +188,7 @@ struct snib__acquisition {
     uint8_t state;  /* snib__acquisition_state */
     uint8_t shown;  /* snib_state, as last told */
     uint8_t cause;  /* snib_cause of a loss or a risk */
-    bool abandoned; /* no caller waits for the end of its release */
+    bool unawaited; /* no caller waits for the end of its release */
     bool unsure;    /* LEAVING: it ends as UNKNOWN if nothing more is heard */
     /* WAITING at a claim that is LEAVING: the request which that claim gives up
      * was made for this acquisition too. */
@@ -241,13 +241,13 @@ void snib__engine_gathered(struct snib__engine *, snib_instant now,
  * has not answered. A LEAVING acquisition is freed too; its outcome is the one
  * that it left for, or UNKNOWN. Any other acquisition is left alone, and OK is
  * returned. */
-snib_err snib__engine_leave(struct snib__engine *, snib_instant now,
-                            struct snib__acquisition *, snib_err why);
+snib_err snib__engine_give_up_now(struct snib__engine *, snib_instant now,
+                                  struct snib__acquisition *, snib_err why);
 /* A WAITING acquisition gives up; why = TIMEOUT: its limit has come. A caller
  * should hear TIMEOUT, CANCELLED or CLOSED only when the store has confirmed
  * that nothing of the acquisition is left. OK: news SETTLED will come, by the
  * acquisition's timer at the latest. Otherwise it is freed as by
- * snib__engine_leave: nothing is to be confirmed, or the store cannot be
+ * snib__engine_give_up_now: nothing is to be confirmed, or the store cannot be
  * reached (which is then the outcome of a TIMEOUT). *ret has the outcome in
  * words. An acquisition with `passes` may hear from the store that it was
  * granted before its end arrived there. It is DEAD then, with the token of that
@@ -296,9 +296,9 @@ snib_err snib__engine_grant_id(struct snib__engine *, snib_instant now,
  * acquisition is freed. owner: as for release. Errors: NOT_HELD, WRONG_OWNER,
  * CLOSED, USAGE (not a fixed lease); LOST: it was over; the acquisition is
  * freed all the same. */
-snib_err snib__engine_abandon_grant(struct snib__engine *, snib_instant now,
-                                    uint64_t ticket, uint64_t owner,
-                                    struct snib_error *reterr);
+snib_err snib__engine_detach_grant(struct snib__engine *, snib_instant now,
+                                   uint64_t ticket, uint64_t owner,
+                                   struct snib_error *reterr);
 /* Adopt a grant of this client id: a renewal to spec->lease must confirm it.
  * OK: *ret is WAITING, and news SETTLED will come: SERVED, or REFUSED with LOST
  * (the store says that the grant is over), UNKNOWN, or why the store could not
@@ -315,7 +315,8 @@ snib_err snib__engine_adopt(struct snib__engine *, snib_instant now,
                             struct snib_error *reterr);
 /* The driver does not wait for this acquisition any more (its caller's limit
  * came while it was ENDING): it is freed when the store has answered. */
-void snib__engine_abandon(struct snib__engine *, struct snib__acquisition *);
+void snib__engine_stop_awaiting(struct snib__engine *,
+                                struct snib__acquisition *);
 /* Free a REFUSED or GONE acquisition. */
 void snib__acquisition_done(struct snib__engine *, struct snib__acquisition *);
 
@@ -349,7 +350,7 @@ bool snib__verb_changes(snib__verb, int op);
 
 /* A direct request, which belongs to no claim: INSPECT, LIST, FORCE, DOCTOR,
  * PARAMS, VALUE_…. It is the caller's memory, and must live until it is done or
- * snib__engine_direct_leave was called. */
+ * snib__engine_direct_forget was called. */
 struct snib__direct {
     struct snib__link told; /* engine's answered direct requests */
     snib__verb verb;
@@ -380,7 +381,7 @@ struct snib__direct {
 };
 snib_err snib__engine_direct(struct snib__engine *, snib_instant now,
                              struct snib__direct *);
-void snib__engine_direct_leave(struct snib__engine *, struct snib__direct *);
+void snib__engine_direct_forget(struct snib__engine *, struct snib__direct *);
 struct snib__direct *snib__engine_told_direct(struct snib__engine *);
 
 /* -- shutting down, counting ---------------------------------------------- */

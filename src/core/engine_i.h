@@ -124,7 +124,7 @@ struct snib__local_lock {
     struct snib__list waiting;
     struct snib__list dead; /* acquisitions that lost it and have not unwound */
     struct snib__claim *claim;
-    struct snib__list own_claims; /* local locks, by their bucket link */
+    struct snib__list own_locks; /* local locks, by their bucket link */
     struct snib__local_lock
         *parent; /* of an own claim: the name's local lock; else NULL */
     /* Counts handles, acquisitions, the claim, pending requests, own claims. */
@@ -140,7 +140,7 @@ struct snib__cycles {
     snib_instant asked;
     snib_instant again; /* no scan before this instant */
     snib_duration took; /* by the last scan; 0: there was none */
-    bool acquiring;
+    bool scanning;
 };
 
 struct snib__slot {
@@ -233,9 +233,9 @@ snib_err snib__grant_renew(struct snib__engine *, snib_instant now,
 snib_err snib__grant_id(struct snib__engine *, snib_instant now,
                         uint64_t ticket, bool fixed, uint64_t ret_id[2],
                         int64_t *ret_token, struct snib_error *reterr);
-snib_err snib__grant_abandon(struct snib__engine *, snib_instant now,
-                             uint64_t ticket, uint64_t owner,
-                             struct snib_error *reterr);
+snib_err snib__grant_detach(struct snib__engine *, snib_instant now,
+                            uint64_t ticket, uint64_t owner,
+                            struct snib_error *reterr);
 
 /* unreachable.c */
 /* For a caller whose limit has passed before the store granted it anything:
@@ -250,8 +250,8 @@ snib_err snib__engine_unsure(const struct snib__engine *, snib_instant now,
 
 /* local_lock.c */
 /* An own claim's local lock, below the given one. NULL: no memory. */
-struct snib__local_lock *snib__own_claim_new(struct snib__engine *,
-                                             struct snib__local_lock *);
+struct snib__local_lock *snib__own_lock_new(struct snib__engine *,
+                                            struct snib__local_lock *);
 /* Nothing refers to it any more. */
 void snib__local_lock_free(struct snib__engine *, struct snib__local_lock *);
 static inline void snib__local_lock_drop(struct snib__engine *e,
@@ -289,8 +289,9 @@ void snib__acquisition_free(struct snib__engine *, struct snib__acquisition *);
  * it stays as LEAVING until the store has confirmed the end, to be refused with
  * err then; if that takes too long it is refused with UNKNOWN (unsure) or with
  * err. False: it need not or must not wait. */
-bool snib__acquisition_stay(struct snib__engine *, snib_instant now,
-                            struct snib__acquisition *, snib_err, bool unsure);
+bool snib__acquisition_start_leaving(struct snib__engine *, snib_instant now,
+                                     struct snib__acquisition *, snib_err,
+                                     bool unsure);
 /* A LEAVING acquisition ends: the end of its request is confirmed, or too long
  * nothing was heard of it. */
 void snib__acquisition_left(struct snib__engine *, struct snib__acquisition *,
@@ -304,11 +305,12 @@ bool snib__acquisition_had(struct snib__engine *, snib_instant now,
 snib_err snib__acquisition_outcome(const struct snib__acquisition *,
                                    bool confirmed);
 /* It waits no longer for the end of its claim; others may. */
-void snib__acquisition_stays_no_longer(struct snib__acquisition *);
+void snib__acquisition_awaits_no_end(struct snib__acquisition *);
 
 /* leave.c */
-snib_err snib__acquisition_leave(struct snib__engine *, snib_instant now,
-                                 struct snib__acquisition *, snib_err why);
+snib_err snib__acquisition_give_up_now(struct snib__engine *, snib_instant now,
+                                       struct snib__acquisition *,
+                                       snib_err why);
 snib_err snib__acquisition_give_up(struct snib__engine *, snib_instant now,
                                    struct snib__acquisition *, snib_err why,
                                    struct snib_error *ret);
@@ -408,8 +410,8 @@ snib__claim_adopt(struct snib__engine *, snib_instant now,
                   const uint64_t id[2], int64_t token);
 /* Detaches the grant: frees the holder's acquisition, tells the store
  * nothing. */
-void snib__claim_abandon(struct snib__engine *, snib_instant now,
-                         struct snib__claim *);
+void snib__claim_detach(struct snib__engine *, snib_instant now,
+                        struct snib__claim *);
 /* The ACQUIRE of a claim is answered DONE. */
 void snib__claim_granted(struct snib__engine *, snib_instant now,
                          struct snib__claim *, const struct snib__request *);
@@ -436,11 +438,11 @@ bool snib__claim_check(struct snib__engine *, snib_instant now,
                        struct snib__claim *);
 /* The grant is at risk, for this cause; unless a renewal is under way, one asks
  * the store whether it stands. */
-void snib__claim_risk(struct snib__engine *, snib_instant now,
-                      struct snib__claim *, snib_cause);
+void snib__claim_risk_and_ask(struct snib__engine *, snib_instant now,
+                              struct snib__claim *, snib_cause);
 /* A renewal fails: the grant is at risk, and if nothing else comes it will be
  * lost as UNREACHABLE. Asks nothing. */
-void snib__claim_fails(struct snib__engine *, struct snib__claim *);
+void snib__claim_mark_failing(struct snib__engine *, struct snib__claim *);
 
 /* claim_leave.c */
 /* The holder gave back its last hold: hand over locally, yield or leave. If the

@@ -122,7 +122,7 @@ void snib__engine_free(struct snib__engine *e)
         SNIB__LIST_EACH (l, &e->buckets[i]) {
             struct snib__local_lock *s =
                 SNIB__CONTAINER(l, struct snib__local_lock, bucket);
-            SNIB__LIST_EACH (k, &s->own_claims) {
+            SNIB__LIST_EACH (k, &s->own_locks) {
                 snib__free(
                     SNIB__CONTAINER(k, struct snib__local_lock, bucket)->claim);
             }

@@ -62,13 +62,14 @@ static void leave_left(struct snib__engine *e, snib_instant now,
     }
 }
 
-snib_err snib__acquisition_leave(struct snib__engine *e, snib_instant now,
-                                 struct snib__acquisition *s, snib_err why)
+snib_err snib__acquisition_give_up_now(struct snib__engine *e, snib_instant now,
+                                       struct snib__acquisition *s,
+                                       snib_err why)
 {
     snib_err outcome;
     if (s->state == SNIB__ACQ_LEAVING) {
         outcome = snib__acquisition_outcome(s, false);
-        snib__acquisition_stays_no_longer(s);
+        snib__acquisition_awaits_no_end(s);
         snib__acquisition_free(e, s);
         return outcome;
     }
@@ -160,7 +161,7 @@ static snib_err leave_outcome_or_stay(struct snib__engine *e, snib_instant now,
     bool stays = why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_CANCELLED ||
                  why == SNIB_ERR_CLOSED;
     if (stays && known && leave_takes_along(s) &&
-        snib__acquisition_stay(e, now, s, why, outcome != why)) {
+        snib__acquisition_start_leaving(e, now, s, why, outcome != why)) {
         return SNIB_ERR_OK;
     }
     return late ? outcome : snib__fail_plain(ret, outcome);

@@ -65,11 +65,11 @@ static void local_lock_init(struct snib__local_lock *s)
     s->refs = 1;
     snib__list_init(&s->waiting);
     snib__list_init(&s->dead);
-    snib__list_init(&s->own_claims);
+    snib__list_init(&s->own_locks);
 }
 
-struct snib__local_lock *snib__own_claim_new(struct snib__engine *e,
-                                             struct snib__local_lock *parent)
+struct snib__local_lock *snib__own_lock_new(struct snib__engine *e,
+                                            struct snib__local_lock *parent)
 {
     struct snib__local_lock *s = snib__alloc(sizeof *s);
     if (!s || !local_lock_reserve(e)) {
@@ -80,7 +80,7 @@ struct snib__local_lock *snib__own_claim_new(struct snib__engine *e,
     s->name = parent->name;
     s->parent = parent;
     parent->refs++;
-    snib__list_push(&parent->own_claims, &s->bucket);
+    snib__list_push(&parent->own_locks, &s->bucket);
     e->counts.own_claims++;
     return s;
 }
@@ -168,7 +168,7 @@ void snib__local_locks_free(struct snib__engine *e)
         while ((l = snib__list_pop(&e->buckets[i]))) {
             struct snib__local_lock *s =
                 SNIB__CONTAINER(l, struct snib__local_lock, bucket);
-            while ((l = snib__list_pop(&s->own_claims))) {
+            while ((l = snib__list_pop(&s->own_locks))) {
                 snib__free(SNIB__CONTAINER(l, struct snib__local_lock, bucket));
             }
             snib__free(s->name);

@@ -154,9 +154,9 @@ snib_err snib__grant_id(struct snib__engine *e, snib_instant now,
     return err ? err : snib__ok(reterr);
 }
 
-snib_err snib__grant_abandon(struct snib__engine *e, snib_instant now,
-                             uint64_t ticket, uint64_t owner,
-                             struct snib_error *reterr)
+snib_err snib__grant_detach(struct snib__engine *e, snib_instant now,
+                            uint64_t ticket, uint64_t owner,
+                            struct snib_error *reterr)
 {
     struct snib__acquisition *s;
     snib_err err = release_live_acquisition(e, now, ticket, &s, reterr);
@@ -170,7 +170,7 @@ snib_err snib__grant_abandon(struct snib__engine *e, snib_instant now,
         err = release_fail_over(e, now, s, reterr);
         snib__acquisition_free(e, s);
     } else if (!err) {
-        snib__claim_abandon(e, now, s->local->claim);
+        snib__claim_detach(e, now, s->local->claim);
     }
     return err ? err : snib__ok(reterr);
 }

@@ -37,7 +37,7 @@ typedef enum snib__verb {
      * DONE sets token, acquire.reserve and acquire.permits, and said.slot,
      * valid_from and left: the length of the lease given, counted from
      * valid_from. left < lease means a pushed grant: given to a waiter in a
-     * step of somebody else's, it stands for min(lease, 3 s), the claim lease,
+     * step of somebody else's, it stands for min(lease, 3 s), the push lease,
      * and is to be renewed in that time. DONE may set id: a store that asks
      * under ids of its own (a quorum) tells under which of them the grant
      * stands.
@@ -136,7 +136,7 @@ struct snib__request_acquire {
     /* So many tokens behind its own shall be the grant's, for local hand-overs.
      * DONE sets how many are. */
     uint32_t reserve;
-    int8_t rank; /* higher ones first; 0: ordinary */
+    int8_t priority; /* higher ones first; 0: ordinary */
     bool may_queue;
     /* Do not stand in a queue: a store that needs a subscription to queue asks
      * again and again instead; it still answers QUEUED in between, with

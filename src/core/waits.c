@@ -15,13 +15,13 @@ enum { EDGES_MAX = 1 << 22 };
 /* What matters of a holder. Its rows are read again for each waiter. */
 struct holder {
     const uint8_t *client_id;
-    size_t owner_size;
+    size_t client_id_size;
     uint64_t grant;
     snib_kind kind;
 };
 
 /* "The owner of this wait holds this grant", sorted by grant. */
-struct claim {
+struct says_held {
     uint64_t grant;
     uint32_t wait;
     bool above; /* … or a client above that owner does */
@@ -29,7 +29,7 @@ struct claim {
 
 struct builder {
     struct snib__waits *g;
-    struct claim *claims;
+    struct says_held *claims;
     uint32_t claim_count;
     bool failed;
 };
@@ -52,7 +52,7 @@ static void waits_read_party(struct snib__rec *r, struct snib__wait *w)
     *w = (struct snib__wait){.set = SNIB__WAIT_NONE,
                              .sure_set = SNIB__WAIT_NONE};
     while (snib__rec_next_field(r)) {
-        if (r->field == SNIB__F_OWNER && r->size < sizeof w->client_id) {
+        if (r->field == SNIB__F_CLIENT && r->size < sizeof w->client_id) {
             memcpy(w->client_id, r->data, r->size);
         } else if (r->field == SNIB__F_REQUEST && r->size == 32) {
             w->request[0] = waits_hex64(r->data);
@@ -73,9 +73,9 @@ static void waits_read_holder(struct snib__rec *r, struct holder *h)
 {
     *h = (struct holder){0};
     while (snib__rec_next_field(r)) {
-        if (r->field == SNIB__F_OWNER) {
+        if (r->field == SNIB__F_CLIENT) {
             h->client_id = r->data;
-            h->owner_size = r->size;
+            h->client_id_size = r->size;
         } else if (r->field == SNIB__F_REQUEST && r->size == 32) {
             h->grant = waits_hex64(r->data);
         } else if (r->field == SNIB__F_KIND) {
@@ -176,7 +176,7 @@ static bool waits_set_apart(struct snib__waits *g)
 
 static int waits_by_grant(const void *a, const void *b)
 {
-    const struct claim *x = a, *y = b;
+    const struct says_held *x = a, *y = b;
     return (x->grant > y->grant) - (x->grant < y->grant);
 }
 
@@ -191,7 +191,7 @@ static bool waits_read_claims(struct builder *b)
     for (uint32_t i = 0; b->claims && i < g->count; i++) {
         const struct snib__about *a = &g->waits[i].about;
         for (uint32_t k = 0; k < a->held_count; k++) {
-            b->claims[b->claim_count++] = (struct claim){
+            b->claims[b->claim_count++] = (struct says_held){
                 a->held[k], i, k >= a->held_count - a->above_count};
         }
     }
@@ -218,9 +218,9 @@ static uint32_t waits_holder_waits(const struct builder *b,
     for (; low < b->claim_count && b->claims[low].grant == holder->grant;
          low++) {
         const struct snib__wait *w = &b->g->waits[b->claims[low].wait];
-        bool own =
-            strlen(w->client_id) == holder->owner_size &&
-            memcmp(w->client_id, holder->client_id, holder->owner_size) == 0;
+        bool own = strlen(w->client_id) == holder->client_id_size &&
+                   memcmp(w->client_id, holder->client_id,
+                          holder->client_id_size) == 0;
         if (own == b->claims[low].above) {
             continue;
         }

@@ -53,7 +53,7 @@ static _Atomic pid_t *caller_page(void)
     return fresh;
 }
 
-pid_t snib__fork_here(void)
+pid_t snib__process_remember(void)
 {
     _Atomic pid_t *p = caller_page();
     pid_t pid = getpid();

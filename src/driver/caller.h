@@ -12,7 +12,7 @@ snib_err snib__client_check(const struct snib_client *, struct snib_error *);
 snib_err snib__may_block(const struct snib_client *, struct snib_error *reterr);
 /* Remember this process when a client opens. snib__client_check then recognises
  * its children. */
-pid_t snib__fork_here(void);
+pid_t snib__process_remember(void);
 /* The calling thread as an owner. */
 uint64_t snib__owner_of_thread(void);
 /* As snib_owner_new. */

@@ -215,8 +215,8 @@ struct snib__call {
     struct snib__waiter w;
     snib__word word;
     uint8_t kind;
-    uint8_t waker; /* while it polls: the socket whose waker wakes it */
-    bool brief;    /* needs no mutex once it is answered */
+    uint8_t waker;         /* while it polls: the socket whose waker wakes it */
+    bool returns_unlocked; /* needs no mutex once it is answered */
     uint32_t before[SNIB__CONNS]; /* replies awaited when it began */
     snib_err err;
     snib_instant limit;
@@ -238,7 +238,7 @@ struct snib__log_line {
 /* The calls that wait: which thread reads which socket. */
 struct snib__calls {
     struct snib__roles roles;
-    uint32_t odd; /* calls of kind ROOM, IDLE and TOLD */
+    uint32_t condition_waits; /* calls of kind ROOM, IDLE and TOLD */
     /* Calls inside api/batch.c. A call that was woken leaves it without the
      * mutex. */
     _Atomic uint32_t batches;
@@ -334,8 +334,8 @@ struct snib_client {
      * parent. */
     bool in_child;
     snib_duration request;
-    char *url;      /* without the password */
-    char *identity; /* of the store: api/identity.c */
+    char *url;            /* without the password */
+    char *store_identity; /* of the store: api/identity.c */
     uint64_t id[2];
     char id_text[33]; /* the same, hexadecimal */
 

@@ -180,7 +180,7 @@ void snib__op_done(struct snib__step *, struct snib__op *, snib_err,
 /* Make room for one more operation that asks. False: no memory. */
 bool snib__op_reserve(struct snib__step *);
 /* Give it a ticket of its own. */
-void snib__op_number(struct snib__step *, struct snib__op *);
+void snib__op_give_ticket(struct snib__step *, struct snib__op *);
 /* The operation asks from now on, and has a ticket. due: when its timer
  * comes. */
 void snib__op_open(struct snib__step *, struct snib__op *, snib_instant due);
@@ -251,8 +251,8 @@ snib_err snib__hold_adopt(struct snib__step *, struct snib_lock *,
                           snib_instant limit, struct snib__call *,
                           bool *ret_open, struct snib_error *reterr);
 /* Forget a grant with all its holds. */
-snib_err snib__hold_abandon(struct snib__step *, uint64_t ticket,
-                            uint64_t owner, struct snib_error *reterr);
+snib_err snib__hold_detach(struct snib__step *, uint64_t ticket, uint64_t owner,
+                           struct snib_error *reterr);
 
 /* -- background_socks.c ---------------------------------------------------- */
 
@@ -290,7 +290,7 @@ void snib__step_act(struct snib__step *);
 /* When something is due: at the engine, or for an operation. */
 snib_instant snib__client_due(const struct snib_client *);
 /* How many replies are awaited, on the connection with the most. */
-uint32_t snib__pump_flight(const struct snib_client *);
+uint32_t snib__most_awaited(const struct snib_client *);
 /* Execute what a blocking store has to do. False: nothing to do, or another
  * thread executes. */
 static inline bool snib__step_exec(struct snib__step *s)
@@ -318,7 +318,7 @@ void snib__call_begin(struct snib__step *, struct snib__call *, snib__call_kind,
  * and doing what was due then did not answer it either. */
 bool snib__call_wait(struct snib__step *, struct snib__call *);
 /* Take the call off the list and pass its roles on. */
-void snib__pump_leave(struct snib__step *, struct snib__call *);
+void snib__call_end(struct snib__step *, struct snib__call *);
 /* How long a call with this wait_ms may wait. */
 static inline snib_duration snib__patience(const struct snib_client *c,
                                            int64_t wait_ms)
@@ -331,8 +331,8 @@ static inline snib_duration snib__patience(const struct snib_client *c,
 /* Give up the acquire of a blocking call whose acquisition is WAITING. why is
  * the error of the call. The call is answered now, or when the store has
  * confirmed the cancel. */
-void snib__call_quit(struct snib__step *, struct snib__acquisition *,
-                     snib_err why);
+void snib__call_cancel(struct snib__step *, struct snib__acquisition *,
+                       snib_err why);
 /* A call still waits at its limit. Cancel its request at the store. If the
  * store answers soon enough the call gets that answer; else the request goes on
  * without it (rule 5). */

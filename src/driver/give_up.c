@@ -22,8 +22,8 @@ static void give_up_answer(struct snib__step *s, struct snib__hold *h,
     snib__call_settle(s, call, err);
 }
 
-void snib__call_quit(struct snib__step *s, struct snib__acquisition *acq,
-                     snib_err why)
+void snib__call_cancel(struct snib__step *s, struct snib__acquisition *acq,
+                       snib_err why)
 {
     struct snib__hold *h = acq->user;
     snib_err err =
@@ -40,7 +40,8 @@ static void give_up_cut(struct snib__step *s, struct snib__acquisition *acq)
     struct snib__hold *h = acq->user;
     h->call->error.code = SNIB_ERR_OK; /* the general text of the error */
     give_up_answer(
-        s, h, snib__engine_leave(s->c->engine, s->now, acq, SNIB_ERR_CLOSED));
+        s, h,
+        snib__engine_give_up_now(s->c->engine, s->now, acq, SNIB_ERR_CLOSED));
 }
 
 void snib__call_give_up(struct snib__step *s, struct snib__call *call,
@@ -49,7 +50,7 @@ void snib__call_give_up(struct snib__step *s, struct snib__call *call,
     struct snib__acquisition *acq =
         snib__engine_acquisition(s->c->engine, call->ticket);
     if (acq && acq->state == SNIB__ACQ_WAITING) {
-        snib__call_quit(s, acq, why);
+        snib__call_cancel(s, acq, why);
     }
     if (call->w.done) {
         return;
@@ -86,7 +87,7 @@ snib_err snib__direct_unanswered(struct snib__step *s, struct snib__direct *q,
                                  struct snib_error *ret)
 {
     struct snib__store_state is;
-    snib__engine_direct_leave(s->c->engine, q);
+    snib__engine_direct_forget(s->c->engine, q);
     if (snib__verb_changes(q->verb, q->op)) {
         return snib__unanswered(s, ret);
     }
@@ -102,7 +103,7 @@ snib_err snib__direct_unanswered(struct snib__step *s, struct snib__direct *q,
 static snib_err give_up_direct(struct snib__step *s, struct snib__direct *q,
                                snib_err why, struct snib_error *ret)
 {
-    snib__engine_direct_leave(s->c->engine, q);
+    snib__engine_direct_forget(s->c->engine, q);
     return snib__verb_changes(q->verb, q->op) ? snib__left_open(why, ret)
                                               : snib__fail_plain(ret, why);
 }
@@ -137,7 +138,7 @@ void snib__calls_close(struct snib__step *s)
             struct snib__acquisition *acq =
                 snib__engine_acquisition(c->engine, call->ticket);
             if (acq && acq->user && acq->state == SNIB__ACQ_WAITING) {
-                snib__call_quit(s, acq, SNIB_ERR_CLOSED);
+                snib__call_cancel(s, acq, SNIB_ERR_CLOSED);
             } else if (acq && acq->user && c->stopped &&
                        acq->state == SNIB__ACQ_LEAVING) {
                 give_up_cut(s, acq);
@@ -163,7 +164,7 @@ void snib__op_give_up(struct snib__step *s, struct snib__acquisition *acq,
     struct snib_error detail = {.code = SNIB_ERR_OK};
     snib_err err =
         acq->state == SNIB__ACQ_LEAVING
-            ? snib__engine_leave(s->c->engine, s->now, acq, why)
+            ? snib__engine_give_up_now(s->c->engine, s->now, acq, why)
             : snib__engine_give_up(s->c->engine, s->now, acq, why, &detail);
     if (err) {
         snib__op_answer(s, op, SNIB_EVENT_REFUSED, grant, err, NULL);
@@ -181,7 +182,7 @@ static void give_up_release(struct snib__step *s, struct snib__op *op)
     struct snib_grant grant = {.ticket = h->ticket};
     if (acq) {
         grant.token = acq->token;
-        snib__engine_abandon(s->c->engine, acq);
+        snib__engine_stop_awaiting(s->c->engine, acq);
     }
     snib__op_answer(s, op, SNIB_EVENT_RELEASED, grant, SNIB_ERR_UNKNOWN, NULL);
     snib__holds_free(s, h);

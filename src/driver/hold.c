@@ -279,7 +279,7 @@ static struct snib__acquire_spec hold_spec_of(const struct snib_lock *lock,
         .spin = lock->o.spin,
         .passes = lock->passes,
         .kind = lock->o.kind,
-        .rank = (int8_t)lock->o.priority,
+        .priority = (int8_t)lock->o.priority,
         .permits = o->all_permits ? 0
                    : o->permits   ? o->permits
                                   : lock->o.permits,
@@ -389,14 +389,14 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
     return SNIB_ERR_OK;
 }
 
-snib_err snib__hold_abandon(struct snib__step *s, uint64_t ticket,
-                            uint64_t owner, struct snib_error *reterr)
+snib_err snib__hold_detach(struct snib__step *s, uint64_t ticket,
+                           uint64_t owner, struct snib_error *reterr)
 {
     struct snib_client *c = s->c;
     struct snib__acquisition *acq = snib__engine_acquisition(c->engine, ticket);
     struct snib__hold *first = acq ? acq->user : NULL;
     snib_err err =
-        snib__engine_abandon_grant(c->engine, s->now, ticket, owner, reterr);
+        snib__engine_detach_grant(c->engine, s->now, ticket, owner, reterr);
     if (first && !snib__engine_acquisition(c->engine, ticket)) {
         snib__holds_ended(s, first);
         snib__holds_free(s, first);
@@ -467,7 +467,7 @@ static void hold_last_released(struct snib__step *s,
         hold_told_released(s, open, first);
     } else if (!call && !op) {
         *ret_open = false;
-        snib__engine_abandon(c->engine, open);
+        snib__engine_stop_awaiting(c->engine, open);
         snib__holds_free(s, first);
     }
 }
@@ -486,7 +486,7 @@ snib_err snib__hold_release(struct snib__step *s, struct snib_lock *lock,
     snib_err err = snib__engine_release(c->engine, s->now, ticket, owner, later,
                                         first, &open, reterr);
     if (!first && open) { /* no hold waits for it: let it end by itself */
-        snib__engine_abandon(c->engine, open);
+        snib__engine_stop_awaiting(c->engine, open);
     }
     if ((err && err != SNIB_ERR_LOST) || !first) {
         return err;

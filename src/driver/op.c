@@ -86,7 +86,7 @@ void snib__op_done(struct snib__step *s, struct snib__op *op, snib_err err,
 /* No acquisition of this client, and hardly anything of another client, has
  * such a ticket: slots (core/acquisition.c) are counted up to less than
  * 2^31. */
-void snib__op_number(struct snib__step *s, struct snib__op *op)
+void snib__op_give_ticket(struct snib__step *s, struct snib__op *op)
 {
     uint64_t n = s->c->ops.count++, low = (n & INT32_MAX) | UINT64_C(1) << 31;
     op->ev.grant.ticket =
@@ -102,7 +102,7 @@ bool snib__op_reserve(struct snib__step *s)
 void snib__op_open(struct snib__step *s, struct snib__op *op, snib_instant due)
 {
     struct snib__ops *o = &s->c->ops;
-    snib__op_number(s, op);
+    snib__op_give_ticket(s, op);
     snib__list_push(&o->asking, &op->link);
     snib__heap_set(&o->timers, &op->timer, due);
 }

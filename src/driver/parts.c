@@ -26,7 +26,7 @@ void snib__parts_init(struct snib_client *c)
     pthread_cond_init(&c->notices.told, NULL);
     pthread_cond_init(&c->work, NULL);
     pthread_cond_init(&c->logins.more, NULL);
-    c->pid = snib__fork_here();
+    c->pid = snib__process_remember();
     c->loop.epoll = c->loop.timer = c->loop.steps = c->ops.fd = -1;
     c->loop.armed = SNIB__NEVER;
     snib__roles_init(&c->calls.roles, SNIB__SOCKETS);
@@ -84,7 +84,7 @@ void snib__parts_free(struct snib_client *c)
         close(c->ops.fd);
     }
     snib__free(c->url);
-    snib__free(c->identity);
+    snib__free(c->store_identity);
     if (c->logins.room) {
         explicit_bzero(c->logins.room, sizeof *c->logins.room);
     }

@@ -59,7 +59,7 @@ static void pump_take_news(struct snib__step *s)
     }
 }
 
-uint32_t snib__pump_flight(const struct snib_client *c)
+uint32_t snib__most_awaited(const struct snib_client *c)
 {
     uint32_t most = 0;
     for (uint32_t i = 0; i < c->out->conns; i++) {
@@ -72,7 +72,7 @@ uint32_t snib__pump_flight(const struct snib_client *c)
 static void pump_settle_conditions(struct snib__step *s)
 {
     struct snib_client *c = s->c;
-    uint32_t flight = snib__pump_flight(c);
+    uint32_t flight = snib__most_awaited(c);
     SNIB__LIST_EACH_SAFE (l, next, &c->calls.roles.waiting) {
         struct snib__call *call =
             snib__call_of(SNIB__CONTAINER(l, struct snib__waiter, link));
@@ -183,7 +183,7 @@ void snib__step_act(struct snib__step *s)
         snib__sockets_send(s);
     } while (c->out->open || c->out->shut || c->out->login);
     pump_take_news(s);
-    if (c->calls.odd) {
+    if (c->calls.condition_waits) {
         pump_settle_conditions(s);
     }
     pump_assign_sockets(s);
@@ -369,10 +369,10 @@ void snib__call_begin(struct snib__step *s, struct snib__call *call,
     snib__roles_enter(&s->c->calls.roles, &call->w, 0);
     atomic_init(&call->word, SNIB__AWAKE);
     call->kind = (uint8_t)kind;
-    call->brief = kind != SNIB__CALL_ROOM && kind != SNIB__CALL_IDLE &&
-                  kind != SNIB__CALL_TOLD;
+    call->returns_unlocked = kind != SNIB__CALL_ROOM &&
+                             kind != SNIB__CALL_IDLE && kind != SNIB__CALL_TOLD;
     call->err = SNIB_ERR_OK;
-    s->c->calls.odd += !call->brief;
+    s->c->calls.condition_waits += !call->returns_unlocked;
     call->limit = limit;
     call->ticket = call->among = 0;
     call->grant = (struct snib_grant){0};
@@ -393,7 +393,7 @@ static uint32_t pump_wanted_sockets(const struct snib_client *c,
                                     const struct snib__call *me)
 {
     uint32_t wants = 0;
-    for (uint32_t i = 0; me->brief && i < c->out->conns; i++) {
+    for (uint32_t i = 0; me->returns_unlocked && i < c->out->conns; i++) {
         wants |= c->out->conn[i].awaited > me->before[i] ? 1u << i : 0;
     }
     return wants;
@@ -499,7 +499,7 @@ bool snib__call_wait(struct snib__step *s, struct snib__call *call)
     return call->w.done;
 }
 
-void snib__pump_leave(struct snib__step *s, struct snib__call *me)
+void snib__call_end(struct snib__step *s, struct snib__call *me)
 {
     struct snib_client *c = s->c;
     uint32_t replies, pushes;
@@ -510,7 +510,7 @@ void snib__pump_leave(struct snib__step *s, struct snib__call *me)
     uint32_t given = snib__roles_leave(&c->calls.roles, &me->w, replies, pushes,
                                        snib__waiter_wake, s);
     me->w.done = true;
-    c->calls.odd -= !me->brief;
+    c->calls.condition_waits -= !me->returns_unlocked;
     s->me = NULL;
     if (given) {
         snib__background_given(s, given);

@@ -46,9 +46,9 @@ static void self_user_name(char *to, size_t size)
  * with the pid it names a process for ever. */
 static int64_t self_start_time(void)
 {
-    char sock[1024];
-    self_read_line("/proc/self/stat", sock, sizeof sock);
-    char *p = strrchr(sock, ')');
+    char line[1024];
+    self_read_line("/proc/self/stat", line, sizeof line);
+    char *p = strrchr(line, ')');
     for (int i = 0; p && i < 20; i++) {
         p = strchr(p + 1, ' ');
     }
@@ -77,16 +77,16 @@ void snib__self_about(struct snib__about *a, const char *program,
 snib_err snib__self_seed(struct snib__seed *ret, struct snib_error *reterr)
 {
     char *p = (char *)ret;
-    size_t detached = sizeof *ret;
-    while (detached) {
-        ssize_t n = getrandom(p, detached, 0);
+    size_t left = sizeof *ret;
+    while (left) {
+        ssize_t n = getrandom(p, left, 0);
         if (n < 0 && errno != EINTR) {
             return snib__fail(reterr, SNIB_ERR_CONFIG,
                               "no random numbers (getrandom): %s",
                               strerror(errno));
         }
         p += n > 0 ? n : 0;
-        detached -= n > 0 ? (size_t)n : 0;
+        left -= n > 0 ? (size_t)n : 0;
     }
     return SNIB_ERR_OK;
 }

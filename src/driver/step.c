@@ -82,7 +82,7 @@ void snib__waiter_wake(void *data, struct snib__waiter *w)
     /* An answered call that reads no socket needs the mutex no more. With 64
      * threads this saves half of all contention for it. Once its word is
      * marked, the call may return at any time. */
-    bool home = w->done && !w->leads && call->brief;
+    bool home = w->done && !w->leads && call->returns_unlocked;
     if (!(home ? snib__park_settle(&call->word)
                : snib__park_mark(&call->word))) {
         return; /* it was marked before */

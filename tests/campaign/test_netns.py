@@ -212,7 +212,7 @@ def test_a_waiter_cut_off_for_good_lets_the_next_one_have_its_turn(net):
     wait_until(lambda: waiters() == 2, 5, "the next one queues")
     net.cut("link down")
     held.release()
-    # Alive window, claim lease, poll: 3 + min(lease, 3) + 1 s.
+    # Alive window, push lease, poll: 3 + min(lease, 3) + 1 s.
     bound_ms = 3000 + LEASE_MS + 1500
     released = boot_ns()
     taken = waiting.wait(timeout=bound_ms / 1000 + 5)

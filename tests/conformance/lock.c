@@ -489,7 +489,7 @@ static void a_killed_waiter_does_not_hold_up_the_queue(void **state)
     kill_child(&holder);
     int64_t begin = now_ms();
     must(join(&next)->err);
-    /* The holder's lease, and the claim lease of a dead waiter. */
+    /* The holder's lease, and the push lease of a dead waiter. */
     assert_true(now_ms() - begin < 1500 + 3000 + SLACK_MS);
     assert_true(snib_grant_held(l, next.grant));
     must(snib_release(l, next.grant, NULL));

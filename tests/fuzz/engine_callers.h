@@ -181,10 +181,10 @@ static void leave(struct world *w)
     struct place *p;
     struct snib__acquisition *s = acquisition_at(w, &p, NULL);
     if (s && s->state == SNIB__ACQ_WAITING) {
-        snib__engine_leave(w->engine, w->now, s, SNIB_ERR_CANCELLED);
+        snib__engine_give_up_now(w->engine, w->now, s, SNIB_ERR_CANCELLED);
         p->ticket = 0;
     } else if (s && s->state == SNIB__ACQ_ENDING) {
-        snib__engine_abandon(w->engine, s);
+        snib__engine_stop_awaiting(w->engine, s);
         p->ticket = 0;
     }
 }
@@ -210,7 +210,7 @@ static void ask_query(struct world *w)
     struct snib__direct *q = &w->query[k];
     if (w->asks[k]) {
         if (how >> 6 == 3) {
-            snib__engine_direct_leave(w->engine, q);
+            snib__engine_direct_forget(w->engine, q);
             snib__buf_free(&q->result);
             w->asks[k] = false;
         }

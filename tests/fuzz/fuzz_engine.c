@@ -275,7 +275,7 @@ static void end(struct world *w, bool to_the_end)
     }
     for (int i = 0; i < QUERIES; i++) {
         if (w->asks[i]) {
-            snib__engine_direct_leave(w->engine, &w->query[i]);
+            snib__engine_direct_forget(w->engine, &w->query[i]);
             snib__buf_free(&w->query[i].result);
         }
     }

@@ -250,7 +250,7 @@ def test_no_holder_shortens_the_record_of_another(party, fresh):
     lot = take(c, PERMITS, lease=1000, size=1)[0][2]
     lives()
     assert take(b, PERMITS, lease=1000)[0][0] == QUEUED
-    assert c.release(lot) == 1                 # a push: claim lease
+    assert c.release(lot) == 1                 # a push: push lease
     assert b.pushed()
     lives()
     b.release(small, request=of_b)

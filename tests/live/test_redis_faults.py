@@ -581,7 +581,7 @@ def test_push_that_comes_after_its_grant_was_over_is_not_believed(
 
 def test_grant_pushed_into_a_partition_is_not_believed_after_its_claim(
         holder, proxy, redis, other, look, clean):
-    """H03: the message sits in the network past the claim lease, the lock
+    """H03: the message sits in the network past the push lease, the lock
     goes to the next, then the message arrives."""
     lease = 800
     held = other.acquire(other.lock("n", lease_ms=lease))

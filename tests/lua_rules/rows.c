@@ -47,7 +47,7 @@ static void view_field(struct row *r, const struct snib__rec *rec)
     case SNIB__F_REQUEST:
         view_text(r->request, sizeof r->request, rec);
         break;
-    case SNIB__F_OWNER:
+    case SNIB__F_CLIENT:
         view_text(r->owner, sizeof r->owner, rec);
         break;
     case SNIB__F_ABOUT:

@@ -57,7 +57,7 @@ static void steps_begin(const struct wish *w, int client)
     r.acquire.may_queue = w->queue;
     r.lease = snib__ms(w->lease_ms);
     r.acquire.delay = snib__ms(w->delay_ms);
-    r.acquire.rank = (int8_t)w->rank;
+    r.acquire.priority = (int8_t)w->rank;
     r.acquire.reserve = w->reserve;
     r.floor = steps_floor(w->floor);
     r.text = about;

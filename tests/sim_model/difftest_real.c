@@ -82,17 +82,17 @@ int real_connect(const struct real *r)
     return -1;
 }
 
-static bool send_line(int fd, const char *session)
+static bool send_line(int fd, const char *line)
 {
     char buf[256];
-    int n = snprintf(buf, sizeof buf, "%s\r\n", session);
+    int n = snprintf(buf, sizeof buf, "%s\r\n", line);
     return write(fd, buf, (size_t)n) == (ssize_t)n;
 }
 
 /* One command whose answer fits one read. */
-static bool admin(struct real *r, const char *session, char *answer, size_t cap)
+static bool admin(struct real *r, const char *line, char *answer, size_t cap)
 {
-    if (!send_line(r->admin, session)) {
+    if (!send_line(r->admin, line)) {
         return false;
     }
     ssize_t n = read(r->admin, answer, cap - 1);
@@ -100,13 +100,13 @@ static bool admin(struct real *r, const char *session, char *answer, size_t cap)
     return n > 0;
 }
 
-static bool admin_ok(struct real *r, const char *session)
+static bool admin_ok(struct real *r, const char *line)
 {
     char answer[16384];
-    if (admin(r, session, answer, sizeof answer) && answer[0] == '+') {
+    if (admin(r, line, answer, sizeof answer) && answer[0] == '+') {
         return true;
     }
-    fprintf(stderr, "redis-server to %s: %s\n", session, answer);
+    fprintf(stderr, "redis-server to %s: %s\n", line, answer);
     return false;
 }
 

@@ -390,11 +390,11 @@ static void gen_token(struct rng *r, struct request *q, char token)
     }
 }
 
-static void gen_from(struct rng *r, struct request *q, const char *session)
+static void gen_from(struct rng *r, struct request *q, const char *line)
 {
-    while (*session != '\0') {
-        size_t n = strcspn(session, " ");
-        char last = session[n - 1];
+    while (*line != '\0') {
+        size_t n = strcspn(line, " ");
+        char last = line[n - 1];
         size_t times = 1;
         if (n > 1 && last == '*') {
             times = rng_below(r, 3);
@@ -404,14 +404,14 @@ static void gen_from(struct rng *r, struct request *q, const char *session)
             times = rng_below(r, 2);
         }
         for (; times > 0; times--) {
-            if (session[0] >= 'A' && session[0] <= 'Z') {
-                gen_token(r, q, session[0]);
+            if (line[0] >= 'A' && line[0] <= 'Z') {
+                gen_token(r, q, line[0]);
             } else {
-                req_add(q, session, n);
+                req_add(q, line, n);
             }
         }
-        session += n;
-        session += *session == ' ';
+        line += n;
+        line += *line == ' ';
     }
 }
 

@@ -50,7 +50,7 @@ struct rig_call {
 };
 
 /* The words of a line, in place; "" hold words together. How many. */
-int rig_words(char *session, char *word[RIG_WORDS]);
+int rig_words(char *line, char *word[RIG_WORDS]);
 /* A value with its ids and numbers put in; free it. */
 char *rig_value(const char *text, int64_t now_us);
 /* Makes the call of these words; aborts the test when they make none. */

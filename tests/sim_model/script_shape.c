@@ -131,10 +131,10 @@ const struct rig_shape *rig_shape_named(const char *name)
     return NULL;
 }
 
-int rig_words(char *session, char *word[RIG_WORDS])
+int rig_words(char *line, char *word[RIG_WORDS])
 {
     int n = 0;
-    for (char *p = session; n < RIG_WORDS;) {
+    for (char *p = line; n < RIG_WORDS;) {
         p += strspn(p, " \n");
         if (!*p) {
             break;

@@ -25,13 +25,13 @@
 
 static struct rig *rig;
 
-static void do_line(const char *session)
+static void do_line(const char *line)
 {
     char text[400], *word[RIG_WORDS], *told = NULL;
     size_t size;
     struct rig_call c;
     FILE *out = open_memstream(&told, &size);
-    snprintf(text, sizeof text, "%s", session);
+    snprintf(text, sizeof text, "%s", line);
     rig_call_init(&c, word, rig_words(text, word), rig_now(rig));
     rig_send(rig, &c, out);
     rig_call_free(&c);
@@ -156,10 +156,10 @@ static const char *odd_reply(const struct subject *s, const char *arg,
     return NULL;
 }
 
-static void begin_call(struct rig_call *c, const char *session)
+static void begin_call(struct rig_call *c, const char *line)
 {
     char text[400], *word[RIG_WORDS];
-    snprintf(text, sizeof text, "%s", session);
+    snprintf(text, sizeof text, "%s", line);
     rig_call_init(c, word, rig_words(text, word), rig_now(rig));
 }
 
@@ -297,9 +297,9 @@ static void a_renewal_takes_so_many(void **state)
 {
     (void)state;
     for (int count = 127; count <= 129; count++) {
-        char *session = NULL;
+        char *line = NULL;
         size_t size;
-        FILE *out = open_memstream(&session, &size);
+        FILE *out = open_memstream(&line, &size);
         struct rig_call c;
         begin_call(&c, "renew a");
         c.args = 1;
@@ -316,9 +316,9 @@ static void a_renewal_takes_so_many(void **state)
         }
         fputs("}", out);
         (void)fclose(out);
-        show(&c, count <= 128 ? session : "-", "so many");
+        show(&c, count <= 128 ? line : "-", "so many");
         rig_call_free(&c);
-        free(session);
+        free(line);
     }
 }
 

@@ -52,11 +52,10 @@ static void script(struct rig *r, char *const word[], int words, FILE *out)
     rig_call_free(&c);
 }
 
-static bool step(struct rig *r, const char *session, FILE *out);
+static bool step(struct rig *r, const char *line, FILE *out);
 
 /* What comes of the line, or of so many, as its first line and a number. */
-static bool sum(struct rig *r, const char *session, int count, int from,
-                FILE *out)
+static bool sum(struct rig *r, const char *line, int count, int from, FILE *out)
 {
     char *told = NULL, now[1000];
     size_t size, sessions = 0;
@@ -64,9 +63,9 @@ static bool sum(struct rig *r, const char *session, int count, int from,
     FILE *tell = open_memstream(&told, &size);
     bool good = true;
     for (int i = 0; good && i < count; i++) {
-        const char *at = strstr(session, "%d");
-        int before = at ? (int)(at - session) : (int)strlen(session);
-        snprintf(now, sizeof now, "%.*s", before, session);
+        const char *at = strstr(line, "%d");
+        int before = at ? (int)(at - line) : (int)strlen(line);
+        snprintf(now, sizeof now, "%.*s", before, line);
         if (at) {
             snprintf(now + before, sizeof now - (size_t)before, "%d%s",
                      from + i, at + 2);
@@ -86,14 +85,14 @@ static bool sum(struct rig *r, const char *session, int count, int from,
     return good;
 }
 
-static bool sum_line(struct rig *r, const char *session, FILE *out)
+static bool sum_line(struct rig *r, const char *line, FILE *out)
 {
     int count, from, at = 0;
-    if (strncmp(session, "sum ", 4) == 0) {
-        return sum(r, session + 4, 1, 0, out);
+    if (strncmp(line, "sum ", 4) == 0) {
+        return sum(r, line + 4, 1, 0, out);
     }
-    return sscanf(session, "many %d %d %n", &count, &from, &at) == 2 && at &&
-           sum(r, session + at, count, from, out);
+    return sscanf(line, "many %d %d %n", &count, &from, &at) == 2 && at &&
+           sum(r, line + at, count, from, out);
 }
 
 static bool is(const char *word, const char *other)
@@ -114,15 +113,15 @@ static bool state(struct rig *r, const char *what, const char *value)
     return true;
 }
 
-static bool step(struct rig *r, const char *session, FILE *out)
+static bool step(struct rig *r, const char *line, FILE *out)
 {
     char text[4000], *word[RIG_WORDS];
-    snprintf(text, sizeof text, "%s", session);
+    snprintf(text, sizeof text, "%s", line);
     int words = rig_words(text, word);
     if (words && rig_shape_named(word[0])) {
         script(r, word, words, out);
     } else if (words > 1 && (is(word[0], "sum") || is(word[0], "many"))) {
-        return sum_line(r, session, out);
+        return sum_line(r, line, out);
     } else if (words > 1 && is(word[0], "redis")) {
         fputs("  ", out);
         rig_command(r, word + 1, words - 1, out);
@@ -137,22 +136,22 @@ static bool step(struct rig *r, const char *session, FILE *out)
 /* The text of a file with its outcomes as they are now. */
 static char *played(const char *path)
 {
-    char *session = NULL, *text = NULL;
-    size_t reserve = 0, size, number = 0;
+    char *line = NULL, *text = NULL;
+    size_t room = 0, size, number = 0;
     FILE *in = fopen(path, "r"), *out = open_memstream(&text, &size);
     struct rig *r = rig_new();
     bool good = in && out;
-    while (good && getline(&session, &reserve, in) >= 0) {
+    while (good && getline(&line, &room, in) >= 0) {
         number++;
-        if (strncmp(session, "  ", 2) == 0) {
+        if (strncmp(line, "  ", 2) == 0) {
             continue; /* an outcome */
         }
-        fputs(session, out);
-        if (strncmp(session, "== ", 3) == 0) {
+        fputs(line, out);
+        if (strncmp(line, "== ", 3) == 0) {
             rig_reset(r);
-        } else if (session[0] == '>') {
-            session[strcspn(session, "\n")] = 0;
-            good = step(r, session + 2, out);
+        } else if (line[0] == '>') {
+            line[strcspn(line, "\n")] = 0;
+            good = step(r, line + 2, out);
         }
     }
     if (!good) {
@@ -161,7 +160,7 @@ static char *played(const char *path)
         exit(64);
     }
     rig_free(r);
-    free(session);
+    free(line);
     (void)fclose(in);
     (void)fclose(out);
     return text;
@@ -191,7 +190,7 @@ static size_t line_of(const char *p)
 static int compare(const char *path, const char *is, const char *now)
 {
     const char *scene = "", *made = "";
-    for (size_t session = 1; *is || *now; session++) {
+    for (size_t line = 1; *is || *now; line++) {
         size_t n = line_of(is), m = line_of(now);
         scene = strncmp(is, "== ", 3) == 0 ? is : scene;
         made = *is == '>' ? is : made;
@@ -200,8 +199,8 @@ static int compare(const char *path, const char *is, const char *now)
                     "%s:%zu: it is not as it was.\n%.*s%.*swas:%.*snow:%.*s"
                     "Was it meant? Then test_script_steps --record %s, and "
                     "read the difference.\n",
-                    path, session, (int)line_of(scene), scene,
-                    (int)line_of(made), made, (int)n, is, (int)m, now, path);
+                    path, line, (int)line_of(scene), scene, (int)line_of(made),
+                    made, (int)n, is, (int)m, now, path);
             return 1;
         }
         is += n;

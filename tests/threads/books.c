@@ -214,8 +214,8 @@ static void say_client(const struct world *w, int client)
     sched_say("keeper %d %d, worker %d, odd %u, event %d, armed %lld, %d%d%d",
               c->background.on,
               c->calls.roles.sock[SNIB__NOTIFIER_SOCKET].reader, c->worker.on,
-              c->calls.odd, c->ops.set, (long long)c->loop.armed.ns, c->closed,
-              c->stopped, c->ended);
+              c->calls.condition_waits, c->ops.set, (long long)c->loop.armed.ns,
+              c->closed, c->stopped, c->ended);
 }
 
 void books_say(const struct world *w)

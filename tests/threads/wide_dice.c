@@ -141,7 +141,7 @@ static void put_field(struct snib__buf *b)
     }
     if (key == SNIB__F_ABOUT) {
         snib__rec_text(b, key, ONE_OF("about", abouts));
-    } else if (key == SNIB__F_OWNER && chance("own", 2) && wide.client[0]) {
+    } else if (key == SNIB__F_CLIENT && chance("own", 2) && wide.client[0]) {
         snib__rec_text(b, key, snib_client_id(wide.client[0]));
     } else if (key == SNIB__F_NAME && names) {
         static const char *const of[] = {"a", "b", "ab"};
@@ -201,7 +201,7 @@ static void tell_asked(const struct snib__request *r, snib_instant now)
          "place %u all %d queue %d only %d listen %d resent %d lease %lld "
          "beside %d text %.*s",
          (int)r->verb, (int)r->said.answer, r->params.op, (int)r->acquire.kind,
-         r->acquire.permits, r->acquire.capacity, r->acquire.rank,
+         r->acquire.permits, r->acquire.capacity, r->acquire.priority,
          r->batch.number, r->batch.index, r->batch.all, r->acquire.may_queue,
          r->renew.only_asks, r->renew.listen, r->resent, (long long)r->lease.ns,
          r->acquire.upgrade_of[0] != 0,

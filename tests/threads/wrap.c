@@ -373,10 +373,9 @@ ssize_t WRAP(recv)(int fd, void *to, size_t size, int flags)
     return n;
 }
 
-ssize_t WRAP(__recv_chk)(int fd, void *to, size_t size, size_t reserve,
-                         int flags)
+ssize_t WRAP(__recv_chk)(int fd, void *to, size_t size, size_t room, int flags)
 {
-    (void)reserve; /* recv() looks at it, where it is asked for at all */
+    (void)room; /* recv() looks at it, where it is asked for at all */
     return WRAP(recv)(fd, to, size, flags);
 }
 

@@ -77,7 +77,7 @@ static void remember_wait(const struct snib__request *r)
         *s = (struct standing){.id = {r->id[0], r->id[1]},
                                .name = index_of(r->name),
                                .kind = r->acquire.kind,
-                               .rank = r->acquire.rank,
+                               .rank = r->acquire.priority,
                                .size = r->text_size,
                                .used = true};
         memcpy(s->text, r->text, r->text_size);
@@ -99,7 +99,7 @@ static void put_owner(struct snib__buf *b, int foreign)
         snib__engine_client_id(w.e, id);
     }
     snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, id[0], id[1]);
-    snib__rec_text(b, SNIB__F_OWNER, text);
+    snib__rec_text(b, SNIB__F_CLIENT, text);
 }
 
 static void put_holders(struct snib__buf *b, int name)

@@ -87,7 +87,7 @@ static struct snib__acquire_spec some_ask(void)
     spec.no_hand_over = one_in(8);
     spec.spin = one_in(6);
     spec.passes = spec.kind == SNIB_KIND_READ && one_in(3);
-    spec.rank = (int8_t)(one_in(5) ? (int)below(3) - 1 : 0);
+    spec.priority = (int8_t)(one_in(5) ? (int)below(3) - 1 : 0);
     return spec;
 }
 
@@ -237,7 +237,7 @@ static void leave(struct place *p)
         return;
     }
     if (one_in(4)) {
-        TELL("leave", why, snib__engine_leave(w.e, w.now, s, why));
+        TELL("leave", why, snib__engine_give_up_now(w.e, w.now, s, why));
     } else {
         TELL("give up", why, snib__engine_give_up(w.e, w.now, s, why, &error));
         tell_error(&error);
@@ -267,7 +267,7 @@ static void abandon(struct place *p)
     struct snib__acquisition *s = acquisition_at(p);
     if (s && (s->state == SNIB__ACQ_ENDING || s->state == SNIB__ACQ_GONE)) {
         TELL("abandon", s->state);
-        snib__engine_abandon(w.e, s);
+        snib__engine_stop_awaiting(w.e, s);
     }
 }
 
@@ -289,8 +289,8 @@ static void leave_behind(struct place *p)
         w.left = (struct left_grant){{id[0], id[1]}, token, name, kind};
     }
     if (one_in(3)) {
-        err = snib__engine_abandon_grant(w.e, w.now, ticket,
-                                         one_in(9) ? 77 : p->owner, &error);
+        err = snib__engine_detach_grant(w.e, w.now, ticket,
+                                        one_in(9) ? 77 : p->owner, &error);
         TELL("abandon grant", err);
         tell_error(&error);
     }
@@ -382,7 +382,7 @@ static void query(void)
     struct asked_query *a = &w.query[below(QUERIES_MAX)];
     if (a->used && one_in(4)) {
         TELL("nobody waits for it", a - w.query);
-        snib__engine_direct_leave(w.e, &a->q);
+        snib__engine_direct_forget(w.e, &a->q);
         snib__buf_free(&a->q.result);
         a->used = false;
     }

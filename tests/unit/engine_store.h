@@ -19,7 +19,7 @@ static void tell_request(const struct snib__request *r)
 {
     TELL("asked", r->verb, (int64_t)r->id[0], (int64_t)r->id[1],
          r->acquire.kind, r->acquire.permits, r->acquire.capacity,
-         r->batch.number, r->acquire.rank, r->params.op, r->batch.index,
+         r->batch.number, r->acquire.priority, r->params.op, r->batch.index,
          r->batch.all, r->acquire.spin, r->acquire.placed, r->once,
          r->acquire.may_queue, r->resent, r->said.revoked, r->background,
          r->list.awaited_only, r->renew.only_asks, r->renew.listen, r->token,

@@ -261,7 +261,7 @@ static void tell_acquisition(const struct place *p)
         return;
     }
     TELL("seat", p - w.place, s->state, s->token, s->holds, s->batch, s->shown,
-         s->cause, s->err, s->abandoned, s->unsure, s->since.ns, s->limit.ns,
+         s->cause, s->err, s->unawaited, s->unsure, s->since.ns, s->limit.ns,
          s->options.lease.ns, s->options.permits, s->options.slot,
          snib__engine_is_run(w.e, p->ticket));
     if (s->state == SNIB__ACQ_SERVED || s->state == SNIB__ACQ_DEAD) {

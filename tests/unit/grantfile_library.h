@@ -266,9 +266,9 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
     return 1;
 }
 
-int __wrap___poll_chk(struct pollfd *p, nfds_t n, int ms, size_t reserve)
+int __wrap___poll_chk(struct pollfd *p, nfds_t n, int ms, size_t room)
 {
-    assert_true(n * sizeof *p <= reserve);
+    assert_true(n * sizeof *p <= room);
     return __wrap_poll(p, n, ms);
 }
 
@@ -315,10 +315,9 @@ ssize_t __wrap_recv(int fd, void *to, size_t size, int flags)
                                 : (ssize_t)sizeof r;
 }
 
-ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t reserve,
-                          int flags)
+ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t room, int flags)
 {
-    assert_true(size <= reserve);
+    assert_true(size <= room);
     return __wrap_recv(fd, to, size, flags);
 }
 

@@ -208,9 +208,9 @@ ssize_t __wrap_read(int fd, void *to, size_t size)
     return (ssize_t)got;
 }
 
-ssize_t __wrap___read_chk(int fd, void *to, size_t size, size_t reserve)
+ssize_t __wrap___read_chk(int fd, void *to, size_t size, size_t room)
 {
-    assert_true(size <= reserve);
+    assert_true(size <= room);
     return __wrap_read(fd, to, size);
 }
 

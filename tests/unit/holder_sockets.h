@@ -171,12 +171,11 @@ ssize_t __wrap_recv(int fd, void *to, size_t size, int flags)
                : outer_replies_above(to, size, fd_is(fd, "second"));
 }
 
-ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t reserve,
+ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t room,
                           int flags);
-ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t reserve,
-                          int flags)
+ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t room, int flags)
 {
-    assert_true(size <= reserve);
+    assert_true(size <= room);
     return __wrap_recv(fd, to, size, flags);
 }
 

@@ -197,7 +197,7 @@ static void an_upgrade_goes_first_and_a_second_is_refused(void **state)
     struct snib__request a = ask(0, &n, SNIB_KIND_READ),
                          b = ask(1, &n, SNIB_KIND_READ);
     struct snib__request w = of_kind(&n, SNIB_KIND_WRITE);
-    w.acquire.rank = 100;
+    w.acquire.priority = 100;
     assert_int_equal(run(2, &w), SNIB__QUEUED);
     struct snib__request up = besides(0, &n, SNIB_KIND_WRITE, &a);
     assert_int_equal(up.said.answer, SNIB__QUEUED);
@@ -464,7 +464,7 @@ static void the_last_party_stands_ahead_of_lower_ranks(void **state)
     open_peers(4);
     struct snib__request a = party_of(0, &n, 3), b = party_of(1, &n, 3);
     struct snib__request low = of_kind(&n, SNIB_KIND_MUTEX);
-    low.acquire.rank = -1;
+    low.acquire.priority = -1;
     assert_int_equal(run(2, &low), SNIB__QUEUED);
     struct snib__request last = party_of(3, &n, 3);
     assert_int_equal(last.said.answer, SNIB__DONE);
@@ -542,7 +542,7 @@ static void higher_ranks_go_first_and_equals_in_order(void **state)
     int peer = N;
     for (int i = 0; i < N; i++) {
         r[i] = of_kind(&n, SNIB_KIND_MUTEX);
-        r[i].acquire.rank = rank[i];
+        r[i].acquire.priority = rank[i];
         assert_int_equal(run(i, &r[i]), SNIB__QUEUED);
     }
     for (int i = 0; i < N; i++) {
@@ -626,7 +626,7 @@ static void a_random_walk_of_all_kinds_keeps_the_rules(void **state)
             r->acquire.capacity = 5;
             r->lease = snib__ms(100 + dice(&seed) % 400);
             r->acquire.delay = snib__ms(dice(&seed) % 8 == 0 ? 150 : 0);
-            r->acquire.rank = (int8_t)(dice(&seed) % 3);
+            r->acquire.priority = (int8_t)(dice(&seed) % 3);
             r->acquire.may_queue = dice(&seed) % 4 != 0;
             w[i].live = true;
             w[i].holds = false;

@@ -39,7 +39,7 @@ static void put_client(struct snib__buf *b, const char *owner)
     if (one_in(3)) {
         snib__rec_text(b, SNIB__F_ABOUT, abouts[below(5)]);
     }
-    snib__rec_text(b, SNIB__F_OWNER, owner);
+    snib__rec_text(b, SNIB__F_CLIENT, owner);
     if (!one_in(12)) {
         snib__rec_i64(b, SNIB__F_TOKEN, ANY_OF(5, 5, 5, 6, 7, 8));
     }

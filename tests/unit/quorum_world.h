@@ -230,7 +230,7 @@ static void execute(uint32_t at, uint64_t who, struct snib__request *rq)
             char owner[24];
             snprintf(owner, sizeof owner, "%d", (int)s->client);
             snib__rec_row(rq->said.result, SNIB__ROW_HOLDER);
-            snib__rec_text(rq->said.result, SNIB__F_OWNER, owner);
+            snib__rec_text(rq->said.result, SNIB__F_CLIENT, owner);
             snib__rec_i64(rq->said.result, SNIB__F_TOKEN, s->token);
             snib__rec_i64(rq->said.result, SNIB__F_LEFT,
                           s->end_ms - clock_of(s));

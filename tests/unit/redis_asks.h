@@ -116,7 +116,7 @@ static void make_acquire(struct snib__request *r)
     r->acquire.capacity = one_in(3) ? ANY_OF(counts) : 0;
     r->acquire.may_queue = !one_in(same.topic == WAITING ? 8 : 2);
     r->acquire.reserve = one_in(3) ? (uint32_t)below(32) : 31;
-    r->acquire.rank = (int8_t)(one_in(3) ? (int)below(201) - 100 : 0);
+    r->acquire.priority = (int8_t)(one_in(3) ? (int)below(201) - 100 : 0);
     r->acquire.delay.ns = one_in(4) ? ANY_OF(delays) : 0;
     r->floor = one_in(4) ? token_seen : 0;
     r->acquire.spin = one_in(same.topic == LOCKS ? 3 : 10);

@@ -95,7 +95,7 @@ static void say_request(const struct snib__request *r)
     say("permits", r->acquire.permits);
     say("capacity", r->acquire.capacity);
     say("company", r->batch.number);
-    say("rank", r->acquire.rank);
+    say("rank", r->acquire.priority);
     say("flags", r->batch.all | r->acquire.spin << 1 | r->acquire.placed << 2 |
                      r->once << 3 | r->acquire.may_queue << 4 | r->resent << 5 |
                      r->said.revoked << 6 | r->background << 7 |

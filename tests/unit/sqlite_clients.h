@@ -52,7 +52,7 @@ static void make_one(struct mine *m, int client)
         m->r.acquire.kind == SNIB_KIND_PERMITS && chance("size", 2) ? 3 : 0;
     m->r.acquire.may_queue = !chance("tries", 4);
     m->r.lease = snib__ms(leases[pick("lease", COUNT_OF(leases))]);
-    m->r.acquire.rank =
+    m->r.acquire.priority =
         (int8_t)(chance("ranked", 4) ? (int)pick("rank", 3) - 1 : 0);
     m->r.acquire.delay = snib__ms(chance("delay", 6) ? 400 : 0);
     m->r.acquire.reserve =

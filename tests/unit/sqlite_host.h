@@ -136,10 +136,10 @@ ssize_t __wrap_read(int fd, void *to, size_t size)
     return (ssize_t)size;
 }
 
-ssize_t __wrap___read_chk(int fd, void *to, size_t size, size_t reserve);
-ssize_t __wrap___read_chk(int fd, void *to, size_t size, size_t reserve)
+ssize_t __wrap___read_chk(int fd, void *to, size_t size, size_t room);
+ssize_t __wrap___read_chk(int fd, void *to, size_t size, size_t room)
 {
-    assert_true(size <= reserve);
+    assert_true(size <= room);
     return __wrap_read(fd, to, size);
 }
 
@@ -169,11 +169,11 @@ ssize_t __wrap_readlink(const char *path, char *ret, size_t size)
 }
 
 ssize_t __wrap___readlink_chk(const char *path, char *ret, size_t size,
-                              size_t reserve);
+                              size_t room);
 ssize_t __wrap___readlink_chk(const char *path, char *ret, size_t size,
-                              size_t reserve)
+                              size_t room)
 {
-    assert_true(size <= reserve);
+    assert_true(size <= room);
     return __wrap_readlink(path, ret, size);
 }
 

@@ -55,9 +55,9 @@ int __wrap_connect(int fd, const struct sockaddr *a, socklen_t size)
 static void while_ringing(void); /* sqlite_strangers.h                      */
 
 ssize_t __wrap_sendto(int fd, const void *bytes, size_t size, int flags,
-                      const struct sockaddr *a, socklen_t reserve)
+                      const struct sockaddr *a, socklen_t room)
 {
-    struct node *n = node_at(address(a, reserve));
+    struct node *n = node_at(address(a, room));
     tell("sendto %s %d, %zu bytes", fd_text(fd), flags, size);
     same_stir(bytes, size);
     if (goes_wrong("sendto")) {
@@ -91,12 +91,11 @@ ssize_t __wrap_recv(int fd, void *to, size_t size, int flags)
     return (ssize_t)size;
 }
 
-ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t reserve,
+ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t room,
                           int flags);
-ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t reserve,
-                          int flags)
+ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t room, int flags)
 {
-    assert_true(size <= reserve);
+    assert_true(size <= room);
     return __wrap_recv(fd, to, size, flags);
 }
 

@@ -199,10 +199,10 @@ int __wrap_getgroups(int size, gid_t *ret)
     return w.group_count;
 }
 
-int __wrap___getgroups_chk(int size, gid_t *ret, size_t reserve);
-int __wrap___getgroups_chk(int size, gid_t *ret, size_t reserve)
+int __wrap___getgroups_chk(int size, gid_t *ret, size_t room);
+int __wrap___getgroups_chk(int size, gid_t *ret, size_t room)
 {
-    assert_true((size_t)size * sizeof *ret <= reserve);
+    assert_true((size_t)size * sizeof *ret <= room);
     return __wrap_getgroups(size, ret);
 }
 
@@ -402,11 +402,11 @@ ssize_t __wrap_readlinkat(int dir, const char *name, char *ret, size_t size)
 }
 
 ssize_t __wrap___readlinkat_chk(int dir, const char *name, char *ret,
-                                size_t size, size_t reserve);
+                                size_t size, size_t room);
 ssize_t __wrap___readlinkat_chk(int dir, const char *name, char *ret,
-                                size_t size, size_t reserve)
+                                size_t size, size_t room)
 {
-    assert_true(size <= reserve);
+    assert_true(size <= room);
     return __wrap_readlinkat(dir, name, ret, size);
 }
 

@@ -261,7 +261,7 @@ static void pushed_grant_counts_from_the_grant(void **state)
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
     int64_t end_ns = b.said.valid_from.ns + b.said.left.ns;
     if (b.said.left.ns <
-        b.lease.ns) { /* by looking: the claim lease, from then */
+        b.lease.ns) { /* by looking: the push lease, from then */
         assert_true(b.said.left.ns <= snib__ms(SNIB__PUSH_LEASE_MS).ns);
     }
     /* At that very instant the store gives it to somebody else, not before. */
@@ -462,7 +462,7 @@ static void try_that_does_not_fit_keeps_nobody_waiting(void **state)
     struct snib__request t = request(SNIB__ACQUIRE, &n);
     t.token = a.token;
     t.acquire.may_queue = false;
-    t.acquire.rank = 28;
+    t.acquire.priority = 28;
     assert_int_equal(run(0, &t), SNIB__NO);
     assert_true(is_notified(1, &b));
     assert_int_equal(poll_again(1, &b), SNIB__DONE);

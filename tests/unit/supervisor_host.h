@@ -111,10 +111,10 @@ ssize_t __wrap_read(int fd, void *to, size_t size)
     return -1;
 }
 
-ssize_t __wrap___read_chk(int fd, void *to, size_t size, size_t reserve);
-ssize_t __wrap___read_chk(int fd, void *to, size_t size, size_t reserve)
+ssize_t __wrap___read_chk(int fd, void *to, size_t size, size_t room);
+ssize_t __wrap___read_chk(int fd, void *to, size_t size, size_t room)
 {
-    assert_true(size <= reserve);
+    assert_true(size <= room);
     return __wrap_read(fd, to, size);
 }
 
@@ -228,12 +228,11 @@ ssize_t __wrap_recv(int fd, void *to, size_t size, int flags)
     return w.cut ? (ssize_t)size / 2 : (ssize_t)size;
 }
 
-ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t reserve,
+ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t room,
                           int flags);
-ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t reserve,
-                          int flags)
+ssize_t __wrap___recv_chk(int fd, void *to, size_t size, size_t room, int flags)
 {
-    assert_true(size <= reserve);
+    assert_true(size <= room);
     return __wrap_recv(fd, to, size, flags);
 }
 

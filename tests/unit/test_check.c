@@ -23,7 +23,7 @@ static const char *broken(struct desk *d, const char *object)
 {
     static struct snib__broken b;
     struct snib__local_lock *local = d->local;
-    struct snib__link *own = snib__list_first(&local->own_claims);
+    struct snib__link *own = snib__list_first(&local->own_locks);
     const char *told;
     if (begins(object, "claim")) {
         told = snib__check_claim(local->claim, &b);
@@ -252,7 +252,7 @@ static void an_acquisition_that_waits(void **state)
     looked_at = s;
     BREAK(d, s->holds, 1, ACQ "WAITING with holds");
     BREAK(d, s->unsure, true, ACQ "WAITING with `unsure`");
-    BREAK(d, s->abandoned, true, ACQ "WAITING with `abandoned`");
+    BREAK(d, s->unawaited, true, ACQ "WAITING with `unawaited`");
     BREAK(d, s->ticket, 77, ACQ "WAITING" NOT "its ticket finds it");
     BREAK(d, s->news, SNIB__NEWS_STATE,
           ACQ "WAITING" NOT "it is told exactly if it has news");
@@ -304,7 +304,7 @@ static void an_acquisition_whose_release_is_answered(void **state)
     say(d, at(SNIB__RELEASE), SNIB__DONE);
     (void)news_of(d, s);
     assert_int_equal(s->state, SNIB__ACQ_GONE);
-    BREAK(d, s->abandoned, true, ACQ "GONE with `abandoned`");
+    BREAK(d, s->unawaited, true, ACQ "GONE with `unawaited`");
     snib__acquisition_done(d->e, s);
     all_is_well(d);
 }
@@ -334,7 +334,7 @@ static void a_local_lock_with_its_queue(void **state)
     struct snib__acquisition *first = acquire(d, ask_of(1));
     (void)acquire(d, second);
     all_is_well(d);
-    BREAK(d, first->options.rank, -1,
+    BREAK(d, first->options.priority, -1,
           LOCAL "who waits stands there WAITING, by rank");
     BREAK(d, d->local->claim, NULL,
           LOCAL "who waits there has a claim that asks for it");
@@ -384,7 +384,7 @@ static void an_own_claim(void **state)
     BREAK(d, d->local->parent, own,
           OWN "an own claim stands below a name, and is that name's");
     struct snib__link more;
-    snib__list_push(&own->own_claims, &more);
+    snib__list_push(&own->own_locks, &more);
     is_told(d, OWN "below an own claim there is nothing, and nobody is dead");
     snib__unlink(&more);
     all_is_well(d);

@@ -230,8 +230,9 @@ static void giving_up_unanswered_is_unknown_and_cancels(void **state)
 {
     struct desk *d = *state;
     struct snib__acquisition *s = acquire(d, ask_of(1));
-    assert_int_equal(snib__engine_leave(d->e, d->now, s, SNIB_ERR_TIMEOUT),
-                     SNIB_ERR_UNKNOWN);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, s, SNIB_ERR_TIMEOUT),
+        SNIB_ERR_UNKNOWN);
     struct snib__request *cancel = at(SNIB__CANCEL);
     assert_memory_equal(cancel->id, at(SNIB__ACQUIRE)->id, 16);
     /* a new acquire waits until the ghost is gone */
@@ -251,8 +252,9 @@ static void one_of_two_gives_up_and_nothing_is_sent(void **state)
     struct snib__acquisition *a = acquire(d, ask_of(1)),
                              *b = acquire(d, ask_of(2));
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
-    assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_TIMEOUT),
-                     SNIB_ERR_TIMEOUT);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, a, SNIB_ERR_TIMEOUT),
+        SNIB_ERR_TIMEOUT);
     assert_null(at(SNIB__CANCEL));
     assert_int_equal(b->state, SNIB__ACQ_WAITING);
 }
@@ -561,8 +563,9 @@ static void a_yield_that_is_given_up_cancels_the_prior_grant_too(void **state)
     grant(d, 100);
     d->now.ns += 6 * MS;
     release(d, a->ticket, 1, NULL);
-    assert_int_equal(snib__engine_leave(d->e, d->now, b, SNIB_ERR_TIMEOUT),
-                     SNIB_ERR_UNKNOWN);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, b, SNIB_ERR_TIMEOUT),
+        SNIB_ERR_UNKNOWN);
     assert_int_equal(at(SNIB__CANCEL)->token, 100);
 }
 

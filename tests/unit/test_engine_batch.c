@@ -112,8 +112,9 @@ static void one_that_may_queue_goes_alone(void **state)
     assert_int_equal(snib__engine_batch(d->e), 0);
     snib__engine_gathered(d->e, d->now, SNIB__BATCH_GO);
     assert_int_equal(asked_for("a")->batch.number, 0);
-    assert_int_equal(snib__engine_leave(d->e, d->now, s, SNIB_ERR_TIMEOUT),
-                     SNIB_ERR_UNKNOWN);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, s, SNIB_ERR_TIMEOUT),
+        SNIB_ERR_UNKNOWN);
     done_with(d, &t);
 }
 

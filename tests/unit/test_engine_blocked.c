@@ -142,8 +142,9 @@ static void a_cancel_of_what_stands_in_the_queue_is_carried_out(void **state)
     snib__acquisition_done(d.e, a);
     assert_int_equal(inside()->verb, SNIB__ACQUIRE); /* goes on for b */
     comes_back(SNIB__PENDING, SNIB_ERR_STORE);
-    assert_int_equal(snib__engine_leave(d.e, d.now, b, SNIB_ERR_CANCELLED),
-                     SNIB_ERR_CANCELLED);
+    assert_int_equal(
+        snib__engine_give_up_now(d.e, d.now, b, SNIB_ERR_CANCELLED),
+        SNIB_ERR_CANCELLED);
     assert_int_equal(inside()->verb, SNIB__CANCEL);
     comes_back(SNIB__PENDING, SNIB_ERR_STORE);
     pass_ms(30);
@@ -160,7 +161,7 @@ static void a_cancel_of_what_was_never_there_is_done(void **state)
     (void)state;
     struct snib__acquisition *a = acquire(1, 1500);
     comes_back(SNIB__PENDING, SNIB_ERR_STORE);
-    (void)snib__engine_leave(d.e, d.now, a, SNIB_ERR_CANCELLED);
+    (void)snib__engine_give_up_now(d.e, d.now, a, SNIB_ERR_CANCELLED);
     assert_int_equal(inside()->verb, SNIB__CANCEL);
     comes_back(SNIB__PENDING, SNIB_ERR_STORE);
     pass_ms(30);

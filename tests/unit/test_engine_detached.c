@@ -109,8 +109,9 @@ static void an_adoption_given_up_ends_nothing_at_the_store(void **state)
 {
     struct desk *d = *state;
     struct snib__acquisition *s = adopt(d, 7);
-    assert_int_equal(snib__engine_leave(d->e, d->now, s, SNIB_ERR_TIMEOUT),
-                     SNIB_ERR_UNKNOWN);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, s, SNIB_ERR_TIMEOUT),
+        SNIB_ERR_UNKNOWN);
     assert_false(store_is_asked());
     no_claim_is_left(d);
     confirm(d, d->now); /* to nobody */
@@ -153,7 +154,7 @@ static void who_waits_behind_an_adoption_is_never_given_its_grant(void **state)
     struct desk *d = *state;
     struct snib__acquisition *s = adopt(d, 7), *b = acquire(d, ask_of(8));
     assert_null(at(SNIB__ACQUIRE));
-    snib__engine_leave(d->e, d->now, s, SNIB_ERR_TIMEOUT);
+    snib__engine_give_up_now(d->e, d->now, s, SNIB_ERR_TIMEOUT);
     assert_null(at(SNIB__RELEASE));
     assert_null(at(SNIB__CANCEL));
     confirm(d, d->now); /* the orphan */
@@ -203,14 +204,14 @@ static void an_abandoned_grant_is_forgotten_and_not_released(void **state)
                      SNIB_ERR_OK);
     uint64_t ticket = s->ticket;
     assert_int_equal(
-        snib__engine_abandon_grant(d->e, d->now, ticket, 2, &d->err),
+        snib__engine_detach_grant(d->e, d->now, ticket, 2, &d->err),
         SNIB_ERR_WRONG_OWNER);
     assert_int_equal(
-        snib__engine_abandon_grant(d->e, d->now, ticket, 1, &d->err),
+        snib__engine_detach_grant(d->e, d->now, ticket, 1, &d->err),
         SNIB_ERR_OK);
     assert_null(snib__engine_acquisition(d->e, ticket));
     assert_int_equal(
-        snib__engine_abandon_grant(d->e, d->now, ticket, 1, &d->err),
+        snib__engine_detach_grant(d->e, d->now, ticket, 1, &d->err),
         SNIB_ERR_NOT_HELD);
     confirm(d, d->now); /* to nobody */
     pass_ms(d, 60000);
@@ -220,7 +221,7 @@ static void an_abandoned_grant_is_forgotten_and_not_released(void **state)
     assert_true(snib__engine_idle(d->e));
     no_claim_is_left(d);
     assert_int_equal(
-        snib__engine_abandon_grant(d->e, d->now, ticket, 1, &d->err),
+        snib__engine_detach_grant(d->e, d->now, ticket, 1, &d->err),
         SNIB_ERR_CLOSED);
 }
 
@@ -231,7 +232,7 @@ static void who_waits_behind_an_abandoned_grant_asks_for_its_own(void **state)
     grant(d, 9);
     struct snib__acquisition *b = acquire(d, ask_of(2));
     assert_int_equal(
-        snib__engine_abandon_grant(d->e, d->now, s->ticket, 1, &d->err),
+        snib__engine_detach_grant(d->e, d->now, s->ticket, 1, &d->err),
         SNIB_ERR_OK);
     assert_int_equal(at(SNIB__ACQUIRE)->token, 0); /* nothing is ended */
     grant(d, 10);
@@ -246,7 +247,7 @@ static void a_renewed_lease_is_not_left_behind(void **state)
     int64_t token;
     grant(d, 9);
     assert_int_equal(
-        snib__engine_abandon_grant(d->e, d->now, s->ticket, 1, &d->err),
+        snib__engine_detach_grant(d->e, d->now, s->ticket, 1, &d->err),
         SNIB_ERR_USAGE);
     assert_int_equal(snib__engine_grant_id(d->e, d->now, s->ticket, true, id,
                                            &token, &d->err),
@@ -262,7 +263,7 @@ static void a_lost_grant_is_not_left_behind_and_its_owner_is_free(void **state)
     grant(d, 9);
     pass_ms(d, 30000);
     assert_int_equal(
-        snib__engine_abandon_grant(d->e, d->now, ticket, 1, &d->err),
+        snib__engine_detach_grant(d->e, d->now, ticket, 1, &d->err),
         SNIB_ERR_LOST);
     assert_null(snib__engine_acquisition(d->e, ticket));
     say(d, at(SNIB__RELEASE), SNIB__NO);

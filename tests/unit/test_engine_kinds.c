@@ -191,13 +191,13 @@ static void terms_travel_with_the_request(void **state)
     struct snib__acquire_spec spec = ask_for(SNIB_KIND_PERMITS, 1);
     spec.permits = 3;
     spec.capacity = 7;
-    spec.rank = -100;
+    spec.priority = -100;
     spec.delay = snib__ms(1500);
     struct snib__acquisition *s = acquire(d, spec);
     struct snib__request *rq = at(SNIB__ACQUIRE);
     assert_int_equal(rq->acquire.permits, 3);
     assert_int_equal(rq->acquire.capacity, 7);
-    assert_int_equal(rq->acquire.rank, -100);
+    assert_int_equal(rq->acquire.priority, -100);
     assert_int_equal(snib__to_ms(rq->acquire.delay), 1500);
     assert_int_equal(rq->acquire.upgrade_of[0] | rq->acquire.upgrade_of[1], 0);
     grant(d, 5);
@@ -439,7 +439,7 @@ static void owners_of_one_client_wait_by_rank(void **state)
     for (int i = 0; i < 5; i++) {
         struct snib__acquire_spec spec =
             ask_for(SNIB_KIND_MUTEX, (uint64_t)i + 1);
-        spec.rank = rank[i];
+        spec.priority = rank[i];
         s[i] = acquire(d, spec);
     }
     for (int i = 0; i < 5; i++) {
@@ -463,8 +463,9 @@ a_grant_on_anothers_terms_is_given_back_and_asked_for_anew(void **state)
     struct snib__acquire_spec spec = ask_for(SNIB_KIND_MUTEX, 2);
     spec.delay = snib__ms(5000);
     struct snib__acquisition *b = acquire(d, spec);
-    assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_TIMEOUT),
-                     SNIB_ERR_TIMEOUT);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, a, SNIB_ERR_TIMEOUT),
+        SNIB_ERR_TIMEOUT);
     grant(d, 10);
     assert_int_equal(b->state, SNIB__ACQ_WAITING);
     assert_int_equal(at(SNIB__RELEASE)->token, 10);
@@ -512,8 +513,9 @@ static void a_lost_reply_is_repeated_and_a_ghost_bars_nobody(void **state)
     say(d, at(SNIB__ACQUIRE), SNIB__UNKNOWN);
     assert_true(at(SNIB__ACQUIRE)->resent);
     assert_memory_equal(at(SNIB__ACQUIRE)->id, id, sizeof id);
-    assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_TIMEOUT),
-                     SNIB_ERR_UNKNOWN);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, a, SNIB_ERR_TIMEOUT),
+        SNIB_ERR_UNKNOWN);
     assert_memory_equal(at(SNIB__CANCEL)->id, id, sizeof id);
     struct snib__acquisition *b =
         want(d, SNIB_KIND_READ, 1); /* an own claim of its own */

@@ -55,8 +55,9 @@ static struct snib__acquisition *inherits(struct desk *d, bool fixed)
     hour.fixed = fixed;
     struct snib__acquisition *a = acquire(d, hour), *b = acquire(d, less);
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
-    assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_TIMEOUT),
-                     SNIB_ERR_TIMEOUT);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, a, SNIB_ERR_TIMEOUT),
+        SNIB_ERR_TIMEOUT);
     return b;
 }
 
@@ -141,8 +142,9 @@ static void so_is_the_end_of_the_one_before(void **state)
     struct snib__acquisition *b, *a = held_before(d, next, &b);
     assert_int_equal(release(d, a->ticket, 1, NULL), SNIB_ERR_OK);
     assert_int_equal(at(SNIB__ACQUIRE)->token, 9);
-    assert_int_equal(snib__engine_leave(d->e, d->now, b, SNIB_ERR_CANCELLED),
-                     SNIB_ERR_UNKNOWN);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, b, SNIB_ERR_CANCELLED),
+        SNIB_ERR_UNKNOWN);
     assert_int_equal(at(SNIB__CANCEL)->limit.ns, d->now.ns + 30000 * MS);
 }
 
@@ -162,8 +164,9 @@ static struct snib__acquisition *confirmed_for(struct desk *d,
     rq->said.valid_from = (snib_instant){0};
     say(d, rq, SNIB__DONE);
     assert_int_equal(snib__to_ms(at(SNIB__RENEW)->lease), 30000);
-    assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_CANCELLED),
-                     SNIB_ERR_CANCELLED);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, a, SNIB_ERR_CANCELLED),
+        SNIB_ERR_CANCELLED);
     return b;
 }
 

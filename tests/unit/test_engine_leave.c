@@ -134,7 +134,7 @@ static void who_stays_for_the_stores_word_can_be_cut_off(void **state)
     struct desk *d = *state;
     struct snib__acquisition *s = acquire(d, ask_of(1));
     assert_int_equal(give_up(d, s, SNIB_ERR_CLOSED), SNIB_ERR_OK);
-    assert_int_equal(snib__engine_leave(d->e, d->now, s, SNIB_ERR_CLOSED),
+    assert_int_equal(snib__engine_give_up_now(d->e, d->now, s, SNIB_ERR_CLOSED),
                      SNIB_ERR_UNKNOWN);
     say(d, at(SNIB__ACQUIRE), SNIB__NO);
     say(d, at(SNIB__CANCEL), SNIB__DONE);
@@ -250,7 +250,7 @@ static void a_party_of_a_silent_store_is_unknown(void **state)
     is_refused(d, s, SNIB_ERR_UNKNOWN);
     cancelled(d, 0);
     s = waits_to_pass(d, SNIB_KIND_BARRIER, 0); /* no patience at all: a stop */
-    assert_int_equal(snib__engine_leave(d->e, d->now, s, SNIB_ERR_CLOSED),
+    assert_int_equal(snib__engine_give_up_now(d->e, d->now, s, SNIB_ERR_CLOSED),
                      SNIB_ERR_UNKNOWN);
     cancelled(d, 0);
     nothing_is_left(d);
@@ -365,8 +365,9 @@ who_gives_up_behind_what_is_given_back_hears_it_after_that(void **state)
     fixed.timed = true;
     struct snib__acquisition *a = acquire(d, hour), *b = acquire(d, fixed);
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
-    assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_CANCELLED),
-                     SNIB_ERR_CANCELLED);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, a, SNIB_ERR_CANCELLED),
+        SNIB_ERR_CANCELLED);
     grant(d, 9);
     assert_non_null(at(SNIB__RELEASE));
     pass_ms(d, 300);
@@ -392,8 +393,9 @@ static void all_whose_it_was_hear_it_after_that(void **state)
         s[i] = acquire(d, fixed);
     }
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
-    assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_CANCELLED),
-                     SNIB_ERR_CANCELLED);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, a, SNIB_ERR_CANCELLED),
+        SNIB_ERR_CANCELLED);
     grant(d, 9);
     late = acquire(d, ask_of(6));
     for (int i = 0; i < 4; i++) {
@@ -401,10 +403,12 @@ static void all_whose_it_was_hear_it_after_that(void **state)
         assert_int_equal(s[i]->state, SNIB__ACQ_LEAVING);
     }
     assert_int_equal(give_up(d, late, SNIB_ERR_TIMEOUT), SNIB_ERR_TIMEOUT);
-    assert_int_equal(snib__engine_leave(d->e, d->now, s[0], SNIB_ERR_TIMEOUT),
-                     SNIB_ERR_TIMEOUT);
-    assert_int_equal(snib__engine_leave(d->e, d->now, s[2], SNIB_ERR_TIMEOUT),
-                     SNIB_ERR_TIMEOUT);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, s[0], SNIB_ERR_TIMEOUT),
+        SNIB_ERR_TIMEOUT);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, s[2], SNIB_ERR_TIMEOUT),
+        SNIB_ERR_TIMEOUT);
     say(d, at(SNIB__RELEASE), SNIB__DONE);
     is_refused(d, s[1], SNIB_ERR_TIMEOUT);
     is_refused(d, s[3], SNIB_ERR_TIMEOUT);

@@ -240,8 +240,9 @@ static void a_request_that_it_leaves_to_nobody_is_cancelled(void **state)
     uint64_t id = shared->id[0];
     say(d, shared, SNIB__QUEUED);
     struct snib__acquisition *b = ask_at(d, gate, ask_of(1));
-    assert_int_equal(snib__engine_leave(d->e, d->now, a, SNIB_ERR_CANCELLED),
-                     SNIB_ERR_CANCELLED);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, a, SNIB_ERR_CANCELLED),
+        SNIB_ERR_CANCELLED);
     assert_null(at(SNIB__CANCEL)); /* it goes on for b */
     pass_ms(d, 500);
     says(last_at(SNIB__ACQUIRE), door);
@@ -260,7 +261,7 @@ static void a_grant_that_comes_while_it_moves_is_given_back(void **state)
     struct snib__request *shared = at(SNIB__ACQUIRE);
     say(d, shared, SNIB__QUEUED);
     struct snib__acquisition *b = ask_at(d, gate, ask_of(1));
-    (void)snib__engine_leave(d->e, d->now, a, SNIB_ERR_CANCELLED);
+    (void)snib__engine_give_up_now(d->e, d->now, a, SNIB_ERR_CANCELLED);
     pass_ms(d, 500);
     grant_it(d, shared, 12);
     assert_int_equal(b->state, SNIB__ACQ_WAITING);
@@ -319,8 +320,9 @@ static void it_does_not_move_past_its_limit(void **state)
     struct snib__acquisition *b = ask_at(d, gate, brief);
     pass_ms(d, 500); /* its caller will end it */
     assert_null(at(SNIB__ACQUIRE));
-    assert_int_equal(snib__engine_leave(d->e, d->now, b, SNIB_ERR_TIMEOUT),
-                     SNIB_ERR_TIMEOUT);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, b, SNIB_ERR_TIMEOUT),
+        SNIB_ERR_TIMEOUT);
     pass_ms(d, 1000);
     assert_null(at(SNIB__ACQUIRE));
 }
@@ -495,8 +497,9 @@ static void who_leaves_before_an_answer_is_unsure(void **state)
     struct desk *d = *state;
     struct snib__acquisition *b, *s = named(d, ask_of(1), &b);
     uint64_t id = at(SNIB__ACQUIRE)->id[0];
-    assert_int_equal(snib__engine_leave(d->e, d->now, s, SNIB_ERR_TIMEOUT),
-                     SNIB_ERR_UNKNOWN);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, s, SNIB_ERR_TIMEOUT),
+        SNIB_ERR_UNKNOWN);
     assert_true(at(SNIB__CANCEL)->id[0] == id);
     say(d, at(SNIB__CANCEL), SNIB__DONE);
     others_have_asked_anew(d, id, b);
@@ -531,8 +534,9 @@ static void who_leaves_while_it_is_confirmed_takes_nothing_along(void **state)
     rq->said.left = snib__ms(3000);
     rq->said.valid_from = d->now;
     say(d, rq, SNIB__DONE);
-    assert_int_equal(snib__engine_leave(d->e, d->now, s, SNIB_ERR_CANCELLED),
-                     SNIB_ERR_CANCELLED);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, s, SNIB_ERR_CANCELLED),
+        SNIB_ERR_CANCELLED);
     assert_null(at(SNIB__CANCEL));
     assert_null(at(SNIB__RELEASE));
     confirm(d, d->now);
@@ -546,10 +550,10 @@ static void who_ranks_higher_asks_apart_from_the_one_that_is_named(void **state)
     struct snib__acquisition *b, *s = named(d, ask_of(1), &b);
     struct snib__request *first = at(SNIB__ACQUIRE);
     struct snib__acquire_spec urgent = ask_of(3);
-    urgent.rank = 7;
+    urgent.priority = 7;
     struct snib__acquisition *c = ask_at(d, gate, urgent);
     assert_int_equal(counts(d).own_claims, 1);
-    assert_int_equal(last_at(SNIB__ACQUIRE)->acquire.rank, 7);
+    assert_int_equal(last_at(SNIB__ACQUIRE)->acquire.priority, 7);
     grant_it(d, first, 12);
     assert_int_equal(s->state, SNIB__ACQ_SERVED);
     assert_int_equal(c->state, SNIB__ACQ_WAITING);

@@ -173,7 +173,7 @@ static void everybody_leaves(void)
         struct snib__acquisition *s = acquisition_at(p), *ending = NULL;
         struct snib_error error = {0};
         if (s && s->state == SNIB__ACQ_WAITING) {
-            snib__engine_leave(w.e, w.now, s, SNIB_ERR_CANCELLED);
+            snib__engine_give_up_now(w.e, w.now, s, SNIB_ERR_CANCELLED);
         } else if (s && (s->state == SNIB__ACQ_SERVED ||
                          s->state == SNIB__ACQ_DEAD)) {
             s->holds = 1;
@@ -227,7 +227,7 @@ static void leave_queries(void)
 {
     for (int i = 0; i < QUERIES_MAX; i++) {
         if (w.query[i].used) {
-            snib__engine_direct_leave(w.e, &w.query[i].q);
+            snib__engine_direct_forget(w.e, &w.query[i].q);
             snib__buf_free(&w.query[i].q.result);
         }
     }

@@ -15,7 +15,7 @@ static void put_party(struct snib__buf *b, enum snib__row row,
                       const char *client_id, const char *about)
 {
     snib__rec_row(b, row);
-    snib__rec_text(b, SNIB__F_OWNER, client_id);
+    snib__rec_text(b, SNIB__F_CLIENT, client_id);
     snib__rec_i64(b, SNIB__F_TOKEN, 7);
     snib__rec_i64(b, SNIB__F_LEFT, 1234);
     snib__rec_i64(b, SNIB__F_KIND, SNIB_KIND_WRITE);

@@ -56,7 +56,7 @@ static void fill_acquire(struct asked *a, int client)
     r->acquire.capacity = one_in(2) ? (uint32_t)ANY_OF(1, 3, 4) : 0;
     r->acquire.may_queue = !one_in(3);
     r->lease = snib__ms(ANY_OF(1, 200, 1000, 2999, 3000, 9000));
-    r->acquire.rank = (int8_t)ANY_OF(0, 0, 0, 1, -1);
+    r->acquire.priority = (int8_t)ANY_OF(0, 0, 0, 1, -1);
     r->acquire.delay = snib__ms(one_in(6) ? 400 : 0);
     r->acquire.reserve = (uint32_t)ANY_OF(0, 0, 1, 31, 32);
     r->floor = one_in(w.old ? 3 : 12) ? some_floor(client) : 0;

@@ -83,7 +83,7 @@ static void fill_acquire(struct asked *a, int client)
     r->acquire.capacity = one_in(2) ? (uint32_t)ANY_OF(1, 3, 4) : 0;
     r->acquire.may_queue = !one_in(4);
     r->lease = snib__ms(ANY_OF(20, 200, 1000, 2999, w.calm ? 900 : 9000));
-    r->acquire.rank = (int8_t)ANY_OF(0, 0, 0, 0, 1, -1);
+    r->acquire.priority = (int8_t)ANY_OF(0, 0, 0, 0, 1, -1);
     r->acquire.delay = snib__ms(one_in(6) ? 400 : 0);
     r->acquire.reserve = (uint32_t)ANY_OF(0, 0, 1, 31, 32);
     r->floor = one_in(12) && !w.restores ? some_floor() : 0;

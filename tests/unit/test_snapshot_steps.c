@@ -109,7 +109,8 @@ static void an_arrival_behind_a_waiter_disturbs_no_release(void **state)
     struct snib__request r = acquire(1), second = acquire(2),
                          third = acquire(3);
     (void)state;
-    r.acquire.rank = -1; /* a holder has left the queue, whatever its rank */
+    r.acquire.priority =
+        -1; /* a holder has left the queue, whatever its rank */
     do_all(0, &r);
     do_all(1, &second);
     struct snib__request release = of(SNIB__RELEASE, &r);
@@ -162,7 +163,7 @@ static void one_of_higher_rank_conflicts_with_all_that_look(void **state)
     do_all(1, &second);
     struct snib__request release = of(SNIB__RELEASE, &r);
     half(0, &release);
-    first.acquire.rank = 1;
+    first.acquire.priority = 1;
     do_all(1, &first);
     assert_false(write_it(0));
     finish_again(0);
@@ -193,7 +194,7 @@ static void an_unresponsive_waiter_comes_back_behind_who_is_ahead(void **state)
     struct snib__request passing = acquire(3), ahead = acquire(4);
     (void)state;
     reader.acquire.kind = passing.acquire.kind = SNIB_KIND_READ;
-    writer.acquire.rank = -1;
+    writer.acquire.priority = -1;
     do_all(0, &reader);
     do_all(1, &writer);
     w.now += 4 * SECOND;
@@ -399,7 +400,7 @@ an_arrival_ahead_of_waiters_that_were_not_fetched_says_so(void **state)
     struct snib__request r = acquire(1), first = acquire(2), low = acquire(3);
     struct snib__request middle = acquire(4), behind = acquire(5);
     (void)state;
-    low.acquire.rank = behind.acquire.rank = -1;
+    low.acquire.priority = behind.acquire.priority = -1;
     do_all(0, &r);
     do_all(0, &first);
     do_all(0, &low);

@@ -82,7 +82,7 @@ static void make_one(struct mine *m, int client)
         m->r.acquire.kind == SNIB_KIND_PERMITS && one_in(2) ? 3 : 0;
     m->r.acquire.may_queue = !one_in(3) && m->r.acquire.permits > 0;
     m->r.lease = snib__ms(leases[below(4)]);
-    m->r.acquire.rank = (int8_t)(one_in(4) ? (int)below(3) - 1 : 0);
+    m->r.acquire.priority = (int8_t)(one_in(4) ? (int)below(3) - 1 : 0);
     m->r.acquire.delay = snib__ms(one_in(6) ? 400 : 0);
     m->r.acquire.reserve = one_in(4) ? (uint32_t)below(5) : 0;
     m->r.floor = one_in(5) ? floor_seen : 0;

@@ -45,7 +45,7 @@ static void put_party(struct world *w, char *text)
     about.since_ms = 1000 + (holds ? 0 : id);
     part = strtok_r(NULL, ":", &save);
     snib__rec_row(&w->rows, holds ? SNIB__ROW_HOLDER : SNIB__ROW_WAITER);
-    snib__rec_text(&w->rows, SNIB__F_OWNER, client_id);
+    snib__rec_text(&w->rows, SNIB__F_CLIENT, client_id);
     snib__rec_text(&w->rows, SNIB__F_REQUEST, request);
     snib__rec_i64(&w->rows, SNIB__F_KIND, kind_of(part[0]));
     if (part[1]) { /* a rank of its own */

@@ -18,7 +18,7 @@ static void put_owner(struct snib__buf *b, uint32_t client_id)
     char text[60];
     snprintf(text, sizeof text, "%032x%s", client_id,
              cast.odd && one_in(12) ? "-and-more" : "");
-    snib__rec_text(b, SNIB__F_OWNER, text + (cast.odd ? below(3) : 0));
+    snib__rec_text(b, SNIB__F_CLIENT, text + (cast.odd ? below(3) : 0));
 }
 
 static void put_request(struct snib__buf *b, uint32_t high, uint32_t low)
@@ -117,12 +117,12 @@ static void put_web(struct snib__buf *b)
         snib__rec_text(b, SNIB__F_NAME, "web");
         for (uint32_t k = 1 + below(2); k; k--) {
             snib__rec_row(b, SNIB__ROW_HOLDER);
-            snib__rec_text(b, SNIB__F_OWNER, "me");
+            snib__rec_text(b, SNIB__F_CLIENT, "me");
             put_request(b, 1 + below(n), 0);
             snib__rec_i64(b, SNIB__F_KIND, one_in(8) ? SNIB_KIND_PERMITS : 0);
         }
         snib__rec_row(b, SNIB__ROW_WAITER);
-        snib__rec_text(b, SNIB__F_OWNER, "me");
+        snib__rec_text(b, SNIB__F_CLIENT, "me");
         put_request(b, 100 + i, 0);
         snib__rec_i64(b, SNIB__F_KIND, one_in(8) ? SNIB_KIND_PERMITS : 0);
         snprintf(text, sizeof text, "since=%d&owner=%d&held=%016x",

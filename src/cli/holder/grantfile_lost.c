@@ -135,13 +135,13 @@ static int64_t grantfile_lost_left_at_store(const struct cli_args *args,
 
 void grantfile_say_foreign(const char *name, const char *address)
 {
-    uid_t client_id = control_owner(address);
-    const struct passwd *entry = getpwuid(client_id);
+    uid_t uid = control_owner(address);
+    const struct passwd *entry = getpwuid(uid);
 
     say("%s: the grant belongs to another user, %s (uid %u): its holder "
         "process answers that user and root only",
         name, entry != NULL ? shown_short(entry->pw_name) : "who has no name",
-        (unsigned)client_id);
+        (unsigned)uid);
 }
 
 void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,

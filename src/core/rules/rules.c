@@ -5,7 +5,7 @@
  *
  *   (none)       --acquire, fits---------------------> HOLDS
  *   (none)       --acquire, does not, may queue------> WAITS
- *   WAITS        --settle, alive and fits------------> HOLDS (claim lease C)
+ *   WAITS        --settle, alive and fits------------> HOLDS (push lease C)
  *   WAITS        --settle comes to it, not alive-----> unresponsive
  *   unresponsive --its own poll----------------------> WAITS, same rank
  *   WAITS        --polls for what can never fit, or

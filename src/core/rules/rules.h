@@ -204,10 +204,11 @@ void snib__rules_count(struct snib__request *);
 
 /* Answer the ACQUIRE of a waiter that finds, by reading only, that its claim
  * holds. The deadline counts from the grant as the row shows it. False: the
- * claim does not hold, or less than half of the claim lease is left; the caller
+ * claim does not hold, or less than half of the push lease is left; the caller
  * then runs the request instead. */
-bool snib__rules_inspect(snib_instant now, const struct snib__stored_claim *,
-                         struct snib__request *);
+bool snib__rules_answer_if_granted(snib_instant now,
+                                   const struct snib__stored_claim *,
+                                   struct snib__request *);
 
 /* Write one claim as a row of inspect and list. */
 void snib__rules_row(struct snib__buf *, snib_instant now,

@@ -102,7 +102,7 @@ rules_acquire_newcomer(const struct snib__book *b,
         .reserve = r->acquire.reserve > SNIB__RESERVE_MAX ? SNIB__RESERVE_MAX
                                                           : r->acquire.reserve,
         .floor = r->floor,
-        .rank = -r->acquire.rank,
+        .rank = -r->acquire.priority,
         .upgrade_of = {r->acquire.upgrade_of[0], r->acquire.upgrade_of[1]},
         .lease = r->lease,
         .delay = r->acquire.delay,
@@ -227,8 +227,9 @@ void snib__rules_acquire(struct snib__book *b, struct snib__request *r)
     rules_acquire_judge(b, r, &me);
 }
 
-bool snib__rules_inspect(snib_instant now, const struct snib__stored_claim *c,
-                         struct snib__request *r)
+bool snib__rules_answer_if_granted(snib_instant now,
+                                   const struct snib__stored_claim *c,
+                                   struct snib__request *r)
 {
     snib_duration given = snib__push_lease(c->lease);
     if (!snib__rules_claim_holds(c) ||

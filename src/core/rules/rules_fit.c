@@ -132,7 +132,7 @@ bool snib__rules_is_over(const struct snib__book *b,
 }
 
 void snib__rules_survey(struct snib__book *b, const struct snib__name *name,
-                        const struct snib__request *look,
+                        const struct snib__request *asker,
                         struct snib__standing *ret)
 {
     static const int states[] = {SNIB__HOLDS, SNIB__SHARES};
@@ -143,8 +143,8 @@ void snib__rules_survey(struct snib__book *b, const struct snib__name *name,
         const struct snib__stored_claim *from = NULL;
         while (!b->err && b->ops->next(b, name, states[i], from, &c)) {
             bool over = snib__rules_is_over(b, &c);
-            if (!over && look && c.delay.ns == 0 &&
-                !snib__same_id(c.request, look->id)) {
+            if (!over && asker && c.delay.ns == 0 &&
+                !snib__same_id(c.request, asker->id)) {
                 over = b->ops->gone(b, &c);
             }
             if (over) {

@@ -26,7 +26,7 @@ void snib__rules_row(struct snib__buf *out, snib_instant now,
     snib__rec_row(out, !holds ? SNIB__ROW_WAITER
                        : over ? SNIB__ROW_CLOSED
                               : SNIB__ROW_HOLDER);
-    snib__rec_text(out, SNIB__F_OWNER, client_id);
+    snib__rec_text(out, SNIB__F_CLIENT, client_id);
     snib__rec_i64(out, SNIB__F_LEFT, ms);
     snib__rec_i64(out, SNIB__F_TOKEN, c->token);
     snib__rec_i64(out, SNIB__F_KIND, (int64_t)c->kind);

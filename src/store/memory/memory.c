@@ -189,7 +189,7 @@ static bool memory_look_first(struct snib__mem_book *m, struct snib__request *r)
     struct snib__stored_claim c;
     return r->verb == SNIB__ACQUIRE && r->said.answer == SNIB__QUEUED &&
            m->book.ops->find(&m->book, r->name, r->id, &c) &&
-           snib__rules_inspect(m->book.now, &c, r);
+           snib__rules_answer_if_granted(m->book.now, &c, r);
 }
 
 static void memory_change_claims(void *client, struct snib__request *r)

@@ -84,7 +84,7 @@ static void merge_note_client(struct snib__rec *r, struct seen seen[],
     while (snib__rec_next_field(r)) {
         struct field f = {r->data, r->size};
         switch ((enum snib__field)r->field) {
-        case SNIB__F_OWNER:
+        case SNIB__F_CLIENT:
             one.client_id = f;
             break;
         case SNIB__F_ABOUT:
@@ -183,7 +183,7 @@ static void merge_show(const struct snib__quorum *q, struct seen *s,
 {
     qsort(s->left, s->nodes, sizeof s->left[0], merge_longest_first);
     snib__rec_row(out, holder ? SNIB__ROW_HOLDER : SNIB__ROW_WAITER);
-    snib__rec_bytes(out, SNIB__F_OWNER, s->client_id.p, s->client_id.size);
+    snib__rec_bytes(out, SNIB__F_CLIENT, s->client_id.p, s->client_id.size);
     if (holder) {
         int64_t age = merge_age_of(q, s);
         snib__rec_i64(out, SNIB__F_TOKEN, merge_commonest(s));

@@ -121,7 +121,7 @@ struct task {
     snib_instant until;
     uint32_t reserve, permits, busy, round, tries, noes;
     uint8_t stage;
-    bool background, may_queue, queued, detached;
+    bool background, may_queue, queued, is_sweep;
     bool held; /* lost the last round to another; else too few answered */
     bool far; /* the token is far ahead of the clock of the node that gave it */
     bool revoked; /* RELEASE: a node says that the grant was force-released */

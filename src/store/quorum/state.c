@@ -20,7 +20,7 @@ static bool state_is_behind(const struct snib__quorum *q, uint32_t failing)
         SNIB__LIST_EACH (l, &q->bucket[i]) {
             const struct task *task = SNIB__CONTAINER(l, struct task, link);
             bool told =
-                task->detached || (task->stage == ST_AFTER && task->round);
+                task->is_sweep || (task->stage == ST_AFTER && task->round);
             for (uint32_t k = 0; k < q->count && told; k++) {
                 if (task->part[k].doing != DO_NOTHING && !(failing >> k & 1)) {
                     return true;

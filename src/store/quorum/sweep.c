@@ -48,8 +48,8 @@ static void sweep_results(struct snib__quorum *q, snib_instant now,
             snib__later(snib__after(task->began, task->lease),
                         snib__after(task->began, snib__ms(LATE_COPY_MS)));
     }
-    if (!task->parent && !task->detached) {
-        task->detached = true;
+    if (!task->parent && !task->is_sweep) {
+        task->is_sweep = true;
         q->sweeps++;
     }
     if (ended == q->count ||

@@ -59,7 +59,7 @@ void snib__task_free(struct snib__quorum *q, struct task *task)
     snib__free(task->name);
     task->name = NULL;
     q->tasks--;
-    q->sweeps -= task->detached;
+    q->sweeps -= task->is_sweep;
     for (uint32_t k = 0; task->results && k < q->count; k++) {
         snib__buf_free(&task->results[k]);
     }

@@ -124,7 +124,7 @@ static void encode_acquire_args(const struct snib__redis *s,
     snib__resp_i64(b, WINDOW_MS);
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
     snib__resp_i64(b, rq->acquire.capacity);
-    snib__resp_i64(b, CLASS_ORDINARY - rq->acquire.rank);
+    snib__resp_i64(b, CLASS_ORDINARY - rq->acquire.priority);
 }
 
 void snib__encode_acquire(struct snib__redis *s, struct snib__buf *b,

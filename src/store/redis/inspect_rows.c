@@ -67,7 +67,7 @@ static void inspect_rows_holder_row(struct snib__buf *out, int64_t now_ms,
     left += delay;
     snib__rec_row(out, over ? SNIB__ROW_CLOSED : SNIB__ROW_HOLDER);
     /* "<client>" or "<client>:<request>" */
-    snib__rec_bytes(out, SNIB__F_OWNER, client_id->text,
+    snib__rec_bytes(out, SNIB__F_CLIENT, client_id->text,
                     client_id->size > 32 ? 32 : client_id->size);
     snib__rec_bytes(out, SNIB__F_REQUEST, p, record->size < 32 ? 0 : 32);
     snib__rec_i64(out, SNIB__F_TOKEN, inspect_rows_word_i64(p, end, 1));
@@ -108,7 +108,7 @@ static void inspect_rows_waiter_row(struct snib__buf *out, int64_t now_ms,
     int64_t age;
     const char *blank = memchr(p, ' ', record->size);
     snib__rec_row(out, SNIB__ROW_WAITER);
-    snib__rec_bytes(out, SNIB__F_OWNER, p, blank ? (size_t)(blank - p) : 0);
+    snib__rec_bytes(out, SNIB__F_CLIENT, p, blank ? (size_t)(blank - p) : 0);
     snib__rec_bytes(out, SNIB__F_REQUEST, request->text, request->size);
     snib__rec_i64(out, SNIB__F_RANK, inspect_rows_word_i64(p, end, 3));
     snib__rec_i64(out, SNIB__F_LEFT, alive - now_ms);

@@ -137,7 +137,7 @@ snib_err snib__redis_open(const struct snib__store_config *cfg,
     snib__list_init(&s->unsent[1]);
     snib__list_init(&s->inspections);
     for (int k = 0; k < BUCKETS; k++) {
-        snib__list_init(&s->waiting[k]);
+        snib__list_init(&s->acquires[k]);
     }
     snib__queue_channel(s);
     snib_err err = open_addresses(s, url, reterr);

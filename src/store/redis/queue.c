@@ -47,7 +47,7 @@ static int64_t queue_pause(struct snib__redis *s,
     int64_t base = POLL_MS, left = snib__to_ms(rq->said.left);
     if ((!queued || rq->said.position <= 2) &&
         snib__to_ms(rq->lease) < 4 * base) {
-        /* A grant whose message is lost stands for a claim lease, which is no
+        /* A grant whose message is lost stands for a push lease, which is no
          * longer than the lease. A poll has to find it in that time. */
         base = snib__to_ms(rq->lease) / 4;
         base = base > POLL_LEAST_MS ? base : POLL_LEAST_MS;
@@ -84,8 +84,8 @@ void snib__queue_told(struct snib__redis *s, snib_instant now,
             snib__request_fail(s, rq, SNIB__NOT_APPLIED, subs->err, subs->text);
             return;
         }
-        rq->store.conn |= M_HELD;
-        s->held++;
+        rq->store.conn |= M_TO_QUEUE;
+        s->to_queue++;
         if (subs->state == SESSION_READY) {
             snib__send_again(s, now, rq); /* the subscription is up by now */
             return;
@@ -120,11 +120,11 @@ void snib__queue_spin(struct snib__redis *s, snib_instant now,
 
 void snib__queue_poll_all(struct snib__redis *s, snib_instant now)
 {
-    for (int k = 0; k < BUCKETS && s->queued + s->held > 0; k++) {
-        SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
+    for (int k = 0; k < BUCKETS && s->queued + s->to_queue > 0; k++) {
+        SNIB__LIST_EACH_SAFE (l, next, &s->acquires[k]) {
             struct snib__request *rq =
                 SNIB__CONTAINER(l, struct snib__request, store.link);
-            if ((rq->store.conn & (M_QUEUED | M_HELD)) &&
+            if ((rq->store.conn & (M_QUEUED | M_TO_QUEUE)) &&
                 !(rq->store.conn & M_FLIGHT)) {
                 snib__send_again(s, now, rq);
             }
@@ -141,7 +141,7 @@ void snib__queue_poll_all(struct snib__redis *s, snib_instant now)
  */
 struct grant {
     uint64_t id[2];
-    int64_t token, reserve, claim, poll, server_ms, slot;
+    int64_t token, reserve, lease, poll, server_ms, slot;
     const char *safe; /* the name in the key, not terminated                */
     size_t safe_size;
 };
@@ -189,12 +189,12 @@ static bool queue_parse(const char *p, size_t size, struct grant *g)
     p += 35;
     if (!queue_number(&p, end, &g->token) ||
         !queue_number(&p, end, &g->reserve) ||
-        !queue_number(&p, end, &g->claim) || !queue_number(&p, end, &g->poll) ||
+        !queue_number(&p, end, &g->lease) || !queue_number(&p, end, &g->poll) ||
         !queue_number(&p, end, &g->server_ms) ||
         (p < end && *p != 's' && !queue_number(&p, end, &g->slot)) ||
         end - p < 7 || memcmp(p, "snib:{", 6) || end[-1] != '}' ||
         g->slot > UINT32_MAX || g->token >= INT64_C(1) << 53 || g->token < 1 ||
-        g->reserve > 1024 || g->claim < 1) {
+        g->reserve > 1024 || g->lease < 1) {
         return false;
     }
     g->safe = p + 6;
@@ -219,14 +219,14 @@ static void queue_end_stray(struct snib__redis *s, snib_instant now, int i,
 /* A grant for a request that the store does not own. If the request is known to
  * be cancelled, the grant is given back at once. No other grant is: a poll may
  * have found it before this message came, and it is in use. The grant of a
- * cancelled request that is not remembered ends with its claim lease. */
+ * cancelled request that is not remembered ends with its push lease. */
 static void queue_stray(struct snib__redis *s, snib_instant now,
                         const struct grant *g)
 {
     bool known = false;
-    for (int k = 0; k < ABANDONED && !known; k++) {
+    for (int k = 0; k < ENDED_IDS && !known; k++) {
         known =
-            s->abandoned[k][0] == g->id[0] && s->abandoned[k][1] == g->id[1];
+            s->ended_ids[k][0] == g->id[0] && s->ended_ids[k][1] == g->id[1];
     }
     int i = known ? snib__send_on(s, now, true) : -1;
     if (i >= 0) {
@@ -258,11 +258,11 @@ static void queue_message(struct snib__redis *s, snib_instant now,
         }
     }
     if (!proven.ns ||
-        snib__reached(now, snib__after(proven, snib__ms(g.claim)))) {
-        /* The named poll is none of our last two, or the claim lease is over by
+        snib__reached(now, snib__after(proven, snib__ms(g.lease)))) {
+        /* The named poll is none of our last two, or the push lease is over by
          * our clock. So this message is not believed. The request is sent again
          * and its answer tells, with a lease that counts from that send. */
-        if ((rq->store.conn & (M_QUEUED | M_HELD)) &&
+        if ((rq->store.conn & (M_QUEUED | M_TO_QUEUE)) &&
             !(rq->store.conn & M_FLIGHT)) {
             snib__send_again(s, now, rq);
         }
@@ -272,7 +272,7 @@ static void queue_message(struct snib__redis *s, snib_instant now,
     rq->acquire.reserve = (uint32_t)g.reserve;
     rq->said.far = g.token / 1024 - FAR_MS > g.server_ms;
     rq->said.slot = (uint32_t)g.slot;
-    rq->said.left = snib__ms(g.claim);
+    rq->said.left = snib__ms(g.lease);
     if (rq->said.left.ns > rq->lease.ns) { /* never more than was asked for */
         rq->said.left = rq->lease;
     }
@@ -280,14 +280,14 @@ static void queue_message(struct snib__redis *s, snib_instant now,
     rq->said.err = SNIB_ERR_OK;
     if (rq->store.conn & M_FLIGHT) {
         rq->resent = true;
-        snib__session_overtaken(s, rq, g.server_ms + g.claim);
+        snib__session_overtaken(s, rq, g.server_ms + g.lease);
     }
     snib__request_finish(s, rq, SNIB__DONE);
 }
 
 /* As a rule the server executed the poll before the grant (answer "queued") or
  * while the grant stood (the same token again). But if it executed the poll
- * after the claim lease had ended, it granted the request anew, under a higher
+ * after the push lease had ended, it granted the request anew, under a higher
  * token that nobody here knows of, or queued it anew. Then the delivered grant
  * is over, and the request as a whole is ended at the server. */
 void snib__queue_overtaken(struct snib__redis *s, snib_instant now, int i,
@@ -300,7 +300,7 @@ void snib__queue_overtaken(struct snib__redis *s, snib_instant now, int i,
         snib__resp_number(snib__resp_at(c, 1), &clock) &&
         snib__resp_number(snib__resp_at(c, 2), &value) &&
         ((code == 1 && value > f->delivered) ||
-         (code == 2 && clock > f->claim_end_ms))) {
+         (code == 2 && clock > f->push_end_ms))) {
         queue_end_stray(s, now, i, f->safe, strlen(f->safe), f->id, 0);
     }
 }

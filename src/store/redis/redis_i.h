@@ -35,7 +35,7 @@ enum {
     OUT_SPARE = 96 * 1024,      /* free in a buffer before a command        */
     OUT_LIMIT = 4 * 1024 * 1024,
     BUCKETS = 256,
-    ABANDONED = 256, /* ids of ended requests that are remembered           */
+    ENDED_IDS = 256, /* ids of ended requests that are remembered           */
     INSPECTS_MAX = 64,
     POLL_LEAST_MS = 50, /* pause of a waiter with a short lease, at least   */
     QUIET_PART = 4,     /* an answer is overdue after patience / 4          */
@@ -67,9 +67,9 @@ enum mark {
     M_CONN = 0x03,
     M_UNSENT = 0x04, /* request.link is on an unsent list                   */
     M_FLIGHT = 0x08,
-    M_QUEUED = 0x10, /* has a position in the server's queue                */
-    M_HELD = 0x20,   /* another holds; asks again when it may queue         */
-    M_RETRY = 0x40,  /* definitely not applied; its timer sends it again    */
+    M_QUEUED = 0x10,   /* has a position in the server's queue                */
+    M_TO_QUEUE = 0x20, /* another holds; asks again when it may queue         */
+    M_RETRY = 0x40,    /* definitely not applied; its timer sends it again    */
     M_OWNED = 0x80
 };
 
@@ -84,17 +84,17 @@ struct snib__redis {
     uint32_t db;
     struct session session[SESSIONS];
     struct snib__list unsent[2]; /* the callers' and the background's       */
-    struct snib__list waiting[BUCKETS]; /* every ACQUIRE we own, by id      */
+    struct snib__list acquires[BUCKETS]; /* every ACQUIRE we own, by id      */
     struct snib__list inspections;
-    uint32_t inspection_count, queued, held, owned, poll;
+    uint32_t inspection_count, queued, to_queue, owned, poll;
     struct snib__heap timers;
     bool spin;    /* ?wait=spin: only upgrades queue                        */
     bool ever;    /* a connection was READY once                            */
     bool misread; /* the reply being read is not one of our scripts'        */
     int64_t server_ms; /* the server's clock at server_at; 0: not known     */
     snib_instant server_at;
-    uint64_t abandoned[ABANDONED][2];
-    uint32_t abandoned_at;
+    uint64_t ended_ids[ENDED_IDS][2];
+    uint32_t ended_ids_at;
     snib_instant copies_until; /* acquires that ended as unknown may still
                                   arrive at the server until then           */
     uint32_t generation;       /* of the subscription's connection          */
@@ -184,7 +184,7 @@ void snib__request_put(struct snib__redis *, struct snib__request *);
 /* It does not wait any more. */
 void snib__request_unmark(struct snib__redis *, struct snib__request *);
 /* Remember an id that was ended: a grant for it is given back. */
-void snib__request_abandon(struct snib__redis *, const uint64_t id[2]);
+void snib__request_remember_end(struct snib__redis *, const uint64_t id[2]);
 void snib__request_later(struct snib__redis *, snib_instant now,
                          struct snib__request *, int64_t ms);
 /* Final answers. */
@@ -202,7 +202,8 @@ void snib__request_fail_unsent(struct snib__redis *, snib_err,
                                const char *text);
 /* The subscription is refused for good: the requests fail that wait for it, so
  * that they may queue (HELD). */
-void snib__request_fail_held(struct snib__redis *, snib_err, const char *text);
+void snib__request_fail_to_queue(struct snib__redis *, snib_err,
+                                 const char *text);
 /* Fail the callers' requests where no connection is up. Queued ones cannot poll
  * then, so all that wait (HELD, QUEUED) fail, too. The background's requests
  * stay. */

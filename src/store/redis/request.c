@@ -105,7 +105,7 @@ void snib__session_forget(struct snib__redis *s, const struct snib__request *rq)
 
 void snib__session_overtaken(struct snib__redis *s,
                              const struct snib__request *rq,
-                             int64_t claim_end_ms)
+                             int64_t push_end_ms)
 {
     for (int i = 0; i < SUBS; i++) {
         for (uint32_t k = 0; k < s->session[i].count; k++) {
@@ -113,7 +113,7 @@ void snib__session_overtaken(struct snib__redis *s,
             if (f->job == JOB_REQUEST && f->verb == SNIB__ACQUIRE &&
                 f->id[0] == rq->id[0] && f->id[1] == rq->id[1] && !f->safe) {
                 f->delivered = rq->token;
-                f->claim_end_ms = claim_end_ms;
+                f->push_end_ms = push_end_ms;
                 f->safe = snib__memdup(rq->name->safe, rq->name->safe_size);
             }
         }
@@ -170,7 +170,7 @@ void snib__server_time(struct snib__redis *s, snib_instant now, int64_t ms)
 static struct snib__list *request_bucket(struct snib__redis *s,
                                          const uint64_t id[2])
 {
-    return &s->waiting[id[0] % BUCKETS];
+    return &s->acquires[id[0] % BUCKETS];
 }
 
 static struct snib__request *request_of_own(struct snib__link *l)
@@ -198,13 +198,13 @@ void snib__request_put(struct snib__redis *s, struct snib__request *rq)
 void snib__request_unmark(struct snib__redis *s, struct snib__request *rq)
 {
     s->queued -= (rq->store.conn & M_QUEUED) != 0;
-    s->held -= (rq->store.conn & M_HELD) != 0;
-    snib__request_mark(rq, 0, M_QUEUED | M_HELD);
+    s->to_queue -= (rq->store.conn & M_TO_QUEUE) != 0;
+    snib__request_mark(rq, 0, M_QUEUED | M_TO_QUEUE);
 }
 
-void snib__request_abandon(struct snib__redis *s, const uint64_t id[2])
+void snib__request_remember_end(struct snib__redis *s, const uint64_t id[2])
 {
-    uint64_t *slot = s->abandoned[s->abandoned_at++ % ABANDONED];
+    uint64_t *slot = s->ended_ids[s->ended_ids_at++ % ENDED_IDS];
     slot[0] = id[0];
     slot[1] = id[1];
 }
@@ -271,8 +271,8 @@ static void request_fail_list(struct snib__redis *s, struct snib__list *unsent,
 static void request_fail_marked(struct snib__redis *s, int marks, snib_err err,
                                 const char *text)
 {
-    for (int k = 0; k < BUCKETS && s->queued + s->held > 0; k++) {
-        SNIB__LIST_EACH_SAFE (l, next, &s->waiting[k]) {
+    for (int k = 0; k < BUCKETS && s->queued + s->to_queue > 0; k++) {
+        SNIB__LIST_EACH_SAFE (l, next, &s->acquires[k]) {
             struct snib__request *rq = request_of_own(l);
             if ((rq->store.conn & marks) && !(rq->store.conn & M_FLIGHT)) {
                 snib__request_fail(s, rq, SNIB__NOT_APPLIED, err, text);
@@ -288,10 +288,10 @@ void snib__request_fail_unsent(struct snib__redis *s, snib_err err,
     request_fail_list(s, &s->unsent[1], err, text);
 }
 
-void snib__request_fail_held(struct snib__redis *s, snib_err err,
-                             const char *text)
+void snib__request_fail_to_queue(struct snib__redis *s, snib_err err,
+                                 const char *text)
 {
-    request_fail_marked(s, M_HELD, err, text);
+    request_fail_marked(s, M_TO_QUEUE, err, text);
 }
 
 void snib__request_fail_callers(struct snib__redis *s, snib_err err,
@@ -299,7 +299,7 @@ void snib__request_fail_callers(struct snib__redis *s, snib_err err,
 {
     if (!snib__session_up(s, CALLERS) && !snib__session_up(s, BACKGROUND)) {
         request_fail_list(s, &s->unsent[0], err, text);
-        request_fail_marked(s, M_QUEUED | M_HELD, err, text);
+        request_fail_marked(s, M_QUEUED | M_TO_QUEUE, err, text);
     }
 }
 
@@ -321,8 +321,8 @@ void snib__request_fail_once(struct snib__redis *s, snib_err err,
 void snib__request_later(struct snib__redis *s, snib_instant now,
                          struct snib__request *rq, int64_t ms)
 {
-    snib__request_mark(rq, rq->store.conn & (M_QUEUED | M_HELD) ? 0 : M_RETRY,
-                       M_FLIGHT);
+    snib__request_mark(
+        rq, rq->store.conn & (M_QUEUED | M_TO_QUEUE) ? 0 : M_RETRY, M_FLIGHT);
     snib__heap_set(&s->timers, &rq->store.timer,
                    snib__sooner(rq->limit, snib__after(now, snib__ms(ms))));
 }

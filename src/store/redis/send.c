@@ -23,7 +23,7 @@ static void send_give_up(struct snib__redis *s, struct snib__request *rq)
     } else if (rq->store.conn & (M_FLIGHT | M_QUEUED)) {
         snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN,
                            "no answer within the time allowed");
-    } else if (rq->store.conn & M_HELD) {
+    } else if (rq->store.conn & M_TO_QUEUE) {
         snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
     } else if (rq->said.err == SNIB_ERR_BUSY) { /* has spun until now */
         snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
@@ -358,7 +358,7 @@ static void send_cancel(struct snib__redis *s, const uint64_t id[2])
         snib__request_fail(s, rq, sent ? SNIB__UNKNOWN : SNIB__NOT_APPLIED,
                            SNIB_ERR_CANCELLED, NULL);
     }
-    snib__request_abandon(s, id);
+    snib__request_remember_end(s, id);
 }
 
 /* 20 ms, doubled with each strange answer to 640 ms; of that, by chance, half
@@ -399,7 +399,7 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
     } else if (rq->verb == SNIB__RELEASE && rq->resent) {
         /* By the time the release arrives, a late copy of the acquire may have
          * been granted anew. */
-        snib__request_abandon(s, rq->id);
+        snib__request_remember_end(s, rq->id);
     }
     if (l->state == SESSION_RESTING && l->barred &&
         !snib__reached(now, l->rest_until) &&
@@ -421,7 +421,7 @@ void snib__send_again(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq)
 {
     snib__request_mark(rq, 0, M_FLIGHT);
-    if (!(rq->store.conn & (M_QUEUED | M_HELD))) {
+    if (!(rq->store.conn & (M_QUEUED | M_TO_QUEUE))) {
         send_unsent(s, rq, true);
     } else if (!snib__send_now(s, now, rq)) {
         snib__request_later(s, now, rq, POLL_MS);
@@ -436,7 +436,7 @@ void snib__send_due(struct snib__redis *s, snib_instant now,
     } else if (rq->store.conn & M_RETRY) {
         send_unsent(s, rq, false);
         send_limit_timer(s, rq);
-    } else if ((rq->store.conn & (M_QUEUED | M_HELD)) &&
+    } else if ((rq->store.conn & (M_QUEUED | M_TO_QUEUE)) &&
                !(rq->store.conn & M_FLIGHT)) {
         snib__send_again(s, now, rq);
     } else if (!snib__inspect_due(s, now, rq)) {

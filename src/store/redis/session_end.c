@@ -98,7 +98,7 @@ static void session_end_tell(struct snib__redis *s, int i, snib_err err,
 {
     const struct session *l = &s->session[i];
     if (l->barred && i == SUBS) {
-        snib__request_fail_held(s, err, l->text);
+        snib__request_fail_to_queue(s, err, l->text);
     } else if (l->barred && (i == CALLERS || s->session[CALLERS].barred)) {
         snib__request_fail_unsent(s, err, l->text);
         snib__request_fail_callers(s, err, l->text);

@@ -66,9 +66,9 @@ struct flight {
     uint64_t id[2];
     snib_instant sent;
     /* Set if a pushed grant was delivered while this poll was under way: the
-     * grant's token, the server's ms at which its claim lease ends, and the
+     * grant's token, the server's ms at which its push lease ends, and the
      * lock's safe name (owned). Else safe is NULL. */
-    int64_t delivered, claim_end_ms;
+    int64_t delivered, push_end_ms;
     char *safe;
     uint64_t number; /* in the order of sending on this connection          */
     uint8_t job;
@@ -137,7 +137,7 @@ void snib__session_forget(struct snib__redis *, const struct snib__request *);
 /* The pushed grant rq->token is about to be delivered: polls of that request
  * that are still under way remember it. */
 void snib__session_overtaken(struct snib__redis *, const struct snib__request *,
-                             int64_t claim_end_ms);
+                             int64_t push_end_ms);
 bool snib__session_copy_due(struct snib__redis *, const uint64_t id[2]);
 
 /* login.c: logins that the program gives */

@@ -25,7 +25,7 @@ static bool store_wanted(const struct snib__redis *s, int i)
     default:
         break;
     }
-    if (s->queued || s->held ||
+    if (s->queued || s->to_queue ||
         ((s->heard || s->out->listens) && s->out->holds)) {
         return true;
     }
@@ -193,7 +193,7 @@ static snib_instant store_session_due(const struct snib__redis *s, int i)
     case SESSION_RESTING:
         return store_wanted(s, i) ? l->rest_until : SNIB__NEVER;
     case SESSION_READY:
-        if (i == SUBS && s->queued + s->held > 0) {
+        if (i == SUBS && s->queued + s->to_queue > 0) {
             due = l->ping_at;
         }
         if (l->login_at.ns && !l->asked) {

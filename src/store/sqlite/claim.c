@@ -113,7 +113,7 @@ static bool claim_find(struct snib__book *b, const struct snib__name *name,
 {
     struct snib__sqlite *self = claim_self_of(b);
     sqlite3_stmt *st;
-    uint8_t reserve[16];
+    uint8_t bytes[16];
     bool found = false;
     claim_visit(self, name);
     if (!b->err && self->here.has_holder &&
@@ -123,7 +123,7 @@ static bool claim_find(struct snib__book *b, const struct snib__name *name,
         return true;
     }
     if ((st = claim_get(self, SNIB__ST_FIND))) {
-        snib__db_put_id(st, 1, request, reserve);
+        snib__db_put_id(st, 1, request, bytes);
         found = claim_step_row(self, st);
         if (found) {
             snib__sqlite_read_claim(st, ret);
@@ -312,7 +312,7 @@ static void claim_add(struct snib__book *b, const struct snib__name *name,
     struct snib__sqlite *self = claim_self_of(b);
     const struct snib__host *h = &self->host;
     sqlite3_stmt *st;
-    uint8_t reserve[3][16];
+    uint8_t bytes[3][16];
     if (c->state == SNIB__WAITS && self->notifier.sock < 0 &&
         !self->no_notifier) {
         /* A socket is made outside of the transaction, which is then run once
@@ -327,8 +327,8 @@ static void claim_add(struct snib__book *b, const struct snib__name *name,
     bool known =
         h->start > 0 && h->pidns && !snib__sqlite_is_leashed(about, size);
     snib__sqlite_put_name(st, name);
-    snib__db_put_id(st, 2, c->request, reserve[0]);
-    snib__db_put_id(st, 3, c->client, reserve[1]);
+    snib__db_put_id(st, 2, c->request, bytes[0]);
+    snib__db_put_id(st, 3, c->client, bytes[1]);
     sqlite3_bind_int(st, 4, c->state);
     sqlite3_bind_int(st, 5, (int)c->kind);
     sqlite3_bind_int64(st, 6, c->permits);
@@ -345,7 +345,7 @@ static void claim_add(struct snib__book *b, const struct snib__name *name,
     sqlite3_bind_int(st, 17, c->rank);
     sqlite3_bind_int64(st, 18, c->delay.ns);
     if (c->upgrade_of[0] || c->upgrade_of[1]) {
-        snib__db_put_id(st, 19, c->upgrade_of, reserve[2]);
+        snib__db_put_id(st, 19, c->upgrade_of, bytes[2]);
     } else {
         sqlite3_bind_null(st, 19);
     }

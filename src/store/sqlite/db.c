@@ -153,12 +153,12 @@ sqlite3_stmt *snib__db_st(struct snib__db *db, enum snib__stmt which,
 }
 
 void snib__db_put_id(sqlite3_stmt *st, int column, const uint64_t id[2],
-                     uint8_t reserve[16])
+                     uint8_t bytes[16])
 {
     for (int i = 0; i < 16; i++) {
-        reserve[i] = (uint8_t)(id[i / 8] >> (56 - 8 * (i % 8)));
+        bytes[i] = (uint8_t)(id[i / 8] >> (56 - 8 * (i % 8)));
     }
-    sqlite3_bind_blob(st, column, reserve, 16, SQLITE_STATIC);
+    sqlite3_bind_blob(st, column, bytes, 16, SQLITE_STATIC);
 }
 
 void snib__db_get_id(sqlite3_stmt *st, int column, uint64_t ret[2])

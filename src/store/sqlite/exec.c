@@ -76,7 +76,7 @@ static bool exec_pass_over(struct snib__sqlite *self,
     snib_instant until =
         snib__after(snib__host_now(), snib__ms(SNIB__SQLITE_SLICE_MS));
     if (snib__db_begin(&self->db, until)) {
-        return false; /* the claim lease ends it */
+        return false; /* the push lease ends it */
     }
     snib__sqlite_book(self);
     for (uint32_t i = 0; i < count && !self->book.err; i++) {
@@ -118,7 +118,7 @@ static void exec_make_notifier(struct snib__sqlite *self)
 
 /* -- one transaction ------------------------------------------------------- */
 
-struct chain_size {
+struct transaction {
     struct snib__request *r[SNIB__SQLITE_BATCH];
     /* What each request asked for, to run it again after a rollback. */
     struct {
@@ -132,7 +132,7 @@ struct chain_size {
     uint32_t count;
 };
 
-static void exec_put(struct chain_size *b, struct snib__request *r)
+static void exec_put(struct transaction *b, struct snib__request *r)
 {
     b->asked[b->count].token = r->token;
     b->asked[b->count].reserve = r->acquire.reserve;
@@ -141,7 +141,7 @@ static void exec_put(struct chain_size *b, struct snib__request *r)
     b->r[b->count++] = r;
 }
 
-static void exec_undo(struct snib__sqlite *self, struct chain_size *b)
+static void exec_undo(struct snib__sqlite *self, struct transaction *b)
 {
     snib__db_rollback(&self->db);
     self->notify_count = 0;
@@ -162,7 +162,7 @@ static void exec_run_rules(void *self, struct snib__request *r)
  * notifier first (want_notifier), or SQLite failed (its code is returned), or
  * the rules refused (SQLITE_OK is returned). self->doubt: after an I/O error
  * the commit may come true yet. */
-static int exec_try_once(struct snib__sqlite *self, struct chain_size *b)
+static int exec_try_once(struct snib__sqlite *self, struct transaction *b)
 {
     struct snib__rules_batch batch = {.run = exec_run_rules, .data = self};
     int rc;
@@ -189,7 +189,7 @@ static int exec_try_once(struct snib__sqlite *self, struct chain_size *b)
     return rc;
 }
 
-static void exec_after_commit(struct snib__sqlite *self, struct chain_size *b)
+static void exec_after_commit(struct snib__sqlite *self, struct transaction *b)
 {
     exec_notify_all(self);
     for (uint32_t i = 0; i < b->count; i++) {
@@ -213,7 +213,7 @@ static void exec_after_commit(struct snib__sqlite *self, struct chain_size *b)
 
 /* The transaction could not begin. If others had the write lock, a request
  * before its limit stays PENDING; any other request is refused. */
-static void exec_too_late(struct snib__sqlite *self, struct chain_size *b,
+static void exec_too_late(struct snib__sqlite *self, struct transaction *b,
                           int rc)
 {
     snib_instant now = snib__host_now();
@@ -230,7 +230,7 @@ static void exec_too_late(struct snib__sqlite *self, struct chain_size *b,
 /* How long to try for the write lock: a slice, or until the first limit if that
  * is near; but never so short that another's transaction of 10 us would look
  * like a refusal. */
-static snib_instant exec_patience_of(const struct chain_size *b)
+static snib_instant exec_patience_of(const struct transaction *b)
 {
     snib_instant now = snib__host_now(), until = SNIB__NEVER;
     for (uint32_t i = 0; i < b->count; i++) {
@@ -245,7 +245,7 @@ static snib_instant exec_patience_of(const struct chain_size *b)
 }
 
 /* True: all have an answer. False: one of them made all fail. */
-static bool exec_run_together(struct snib__sqlite *self, struct chain_size *b)
+static bool exec_run_together(struct snib__sqlite *self, struct transaction *b)
 {
     for (int attempt = 0; attempt < 2; attempt++) {
         self->db.yields = true;
@@ -280,7 +280,7 @@ static bool exec_run_together(struct snib__sqlite *self, struct chain_size *b)
 /* A commit failed with an I/O error, and nothing has been written since. A
  * later recovery of the -wal may still find the commit, and with it every
  * request that was not answered DONE: these are unknown. */
-static void exec_in_doubt(struct chain_size *b)
+static void exec_in_doubt(struct transaction *b)
 {
     for (uint32_t i = 0; i < b->count; i++) {
         if (b->r[i]->said.answer == SNIB__NOT_APPLIED ||
@@ -291,12 +291,12 @@ static void exec_in_doubt(struct chain_size *b)
     poll(NULL, 0, 20); /* the core asks again: not too fast */
 }
 
-static void exec_flush(struct snib__sqlite *self, struct chain_size *b)
+static void exec_flush(struct snib__sqlite *self, struct transaction *b)
 {
     self->doubt = false; /* of an earlier transaction, already answered */
     if (b->count && !exec_run_together(self, b)) {
         for (uint32_t i = 0; i < b->count; i++) {
-            struct chain_size alone = {.count = 1};
+            struct transaction alone = {.count = 1};
             alone.r[0] = b->r[i];
             alone.asked[0] = b->asked[i];
             if (!exec_run_together(self, &alone)) {
@@ -326,7 +326,8 @@ static bool exec_look_first(struct snib__sqlite *self, struct snib__request *r)
         return false; /* the transaction reports it */
     }
     if (!snib__sqlite_peek(self, r, &c) ||
-        !snib__rules_inspect(snib__host_lease_now(&self->host), &c, r)) {
+        !snib__rules_answer_if_granted(snib__host_lease_now(&self->host), &c,
+                                       r)) {
         return false;
     }
     snib__notifier_unwatch(&self->notifier, r->id);
@@ -354,7 +355,7 @@ static void exec_read_params(struct snib__sqlite *self, struct snib__request *r)
 
 static void exec_inside(struct snib__sqlite *self, struct snib__list *chain)
 {
-    struct chain_size b;
+    struct transaction b;
     b.count = 0;
     SNIB__LIST_EACH (l, chain) {
         struct snib__request *r = exec_of(l);

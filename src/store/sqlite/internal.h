@@ -334,10 +334,10 @@ int snib__db_unread(struct snib__db *, int rc);
  * does not end, the disk is full or fails); else CONFIG. */
 snib_err snib__db_fail_open(struct snib__db *, int rc, const char *path,
                             struct snib_error *reterr);
-/* Bind an id as its 16 bytes, big-endian. They are put into `reserve`, which
+/* Bind an id as its 16 bytes, big-endian. They are put into `bytes`, which
  * must live until the step. */
 void snib__db_put_id(sqlite3_stmt *, int column, const uint64_t id[2],
-                     uint8_t reserve[16]);
+                     uint8_t bytes[16]);
 void snib__db_get_id(sqlite3_stmt *, int column, uint64_t ret[2]);
 
 /* -- the instance ---------------------------------------------------------- */

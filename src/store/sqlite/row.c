@@ -80,7 +80,7 @@ bool snib__sqlite_peek(struct snib__sqlite *self, const struct snib__request *r,
                        struct snib__stored_claim *ret)
 {
     int rc;
-    uint8_t reserve[16];
+    uint8_t bytes[16];
     bool sole = r->acquire.kind == SNIB_KIND_MUTEX ||
                 r->acquire.kind == SNIB_KIND_WRITE;
     sqlite3_stmt *st =
@@ -91,7 +91,7 @@ bool snib__sqlite_peek(struct snib__sqlite *self, const struct snib__request *r,
         if (sole) {
             snib__sqlite_put_name(st, r->name);
         } else {
-            snib__db_put_id(st, 1, r->id, reserve);
+            snib__db_put_id(st, 1, r->id, bytes);
         }
         found = sqlite3_step(st) == SQLITE_ROW &&
                 sqlite3_column_type(st, 0) != SQLITE_NULL;

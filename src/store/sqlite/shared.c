@@ -46,7 +46,7 @@ static int shared_believe_none(void)
 
 /* This user's entry in the password database. */
 struct user {
-    char reserve[4096];
+    char room[4096];
     struct passwd pw, *found; /* NULL: there is no entry, or */
     int rc;                   /* … it could not be read: errno */
 };
@@ -58,7 +58,7 @@ static void shared_find_user(struct user *u)
     u->rc = 0;
     if (geteuid() != 0) {
         do {
-            u->rc = getpwuid_r(geteuid(), &u->pw, u->reserve, sizeof u->reserve,
+            u->rc = getpwuid_r(geteuid(), &u->pw, u->room, sizeof u->room,
                                &u->found);
         } while (u->rc == EINTR);
         if (!u->rc && !u->found) {
@@ -100,16 +100,16 @@ static int shared_find_group(gid_t id, struct group *gr, struct group **ret,
 static int shared_would_get(const struct passwd *user, gid_t id, bool *ret)
 {
     gid_t *v = NULL;
-    int n = 64, reserve, rc;
+    int n = 64, before, rc;
     do {
         snib__free(v);
-        reserve = n;
+        before = n;
         v = snib__alloc((size_t)n * sizeof *v);
         if (!v) {
             return ENOMEM;
         }
         rc = getgrouplist(user->pw_name, user->pw_gid, v, &n);
-    } while (rc < 0 && n > reserve);
+    } while (rc < 0 && n > before);
     for (int i = 0; i < rc; i++) {
         *ret = *ret || v[i] == id;
     }
@@ -123,13 +123,13 @@ static snib_err shared_is_listed(const struct passwd *user, gid_t id, bool *ret,
                                  struct snib_error *reterr)
 {
     struct group gr, *found;
-    char *reserve;
-    int rc = shared_find_group(id, &gr, &found, &reserve);
+    char *room;
+    int rc = shared_find_group(id, &gr, &found, &room);
     *ret = user->pw_gid == id;
     for (char **m = rc || !found ? NULL : found->gr_mem; m && *m; m++) {
         *ret = *ret || strcmp(*m, user->pw_name) == 0;
     }
-    snib__free(reserve);
+    snib__free(room);
     if (!rc && !*ret) {
         rc = shared_would_get(user, id, ret);
     }
@@ -264,13 +264,13 @@ void snib__shared_how(char *ret, size_t size)
 {
     struct group gr, *found;
     struct stat dir;
-    char *reserve;
+    char *room;
     if (lstat(OF_GROUP, &dir) || !snib__shared_is_dir(&dir)) {
         snprintf(ret, size, "to share%s: " SNIB__SQLITE_MAKE_SHARED,
                  geteuid() == 0 ? "" : ", as root");
         return;
     }
-    if (shared_find_group(dir.st_gid, &gr, &found, &reserve) || !found) {
+    if (shared_find_group(dir.st_gid, &gr, &found, &room) || !found) {
         snprintf(ret, size, "to share: join group %ld, which has " OF_GROUP,
                  (long)dir.st_gid);
     } else {
@@ -279,7 +279,7 @@ void snib__shared_how(char *ret, size_t size)
                  " (as root: usermod -aG %s USER), and log in anew",
                  gr.gr_name, gr.gr_name);
     }
-    snib__free(reserve);
+    snib__free(room);
 }
 
 /* -- which file ------------------------------------------------------------ */

@@ -336,7 +336,7 @@ local function sweep()
     each('ZREM', Q, aside)
 end
 
--- Write the direct grants, each under a claim lease of min(lease, 3 s). The
+-- Write the direct grants, each under a push lease of min(lease, 3 s). The
 -- message names the last poll that this server saw: the client counts its
 -- deadline from the instant when it sent that poll.
 local function hand()
