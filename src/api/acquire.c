@@ -1,9 +1,10 @@
 /* api/acquire.c — acquire and try: the call that blocks.
  *
- * The shape of a call and its wait: driver/pump.c. What an acquire is at the
- * engine: driver/hold.c. A call that was refused room has asked for nothing.
- * One that gives up at its limit first waits a little for the answer to its
- * cancel; what it leaves behind then is a request that ends by itself. */
+ * How a call waits: driver/pump.c. How it asks the engine: driver/hold.c. While
+ * too many requests are unanswered a call asks for nothing; if that lasts until
+ * its limit it ends with UNREACHABLE. If it has asked, the engine cancels the
+ * request at that limit, and the call waits a little for the answer to the
+ * cancel. If none comes it leaves, and the request ends without it. */
 #include "api/api.h"
 #include "api/testing.h"
 #include "base/error.h"

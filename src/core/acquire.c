@@ -1,4 +1,5 @@
-/* core/acquire.c — what an acquire finds out without the store; and adopting.
+/* core/acquire.c — what is known of an acquire before the store is asked; and
+ * adopting a detached grant.
  *
  * An owner that holds the name enters again. An owner that lost it must unwind
  * first. A try behind another owner of this client is refused here. All other
@@ -15,9 +16,9 @@
 
 enum { HOLDS_MAX = 1 << 30 };
 
-/* Does another owner of this client hold it, or is it about to? Then a try need
- * not ask. Not while the store is being asked whether the grant was ended by
- * force. */
+/* Does another owner of this client hold the lock, or will one in a moment?
+ * Then a try is refused without asking the store; but it asks while the store
+ * is being asked whether that grant was ended by force. */
 static bool acquire_surely_busy(const struct snib__claim *t, bool exclusive)
 {
     return t && !(t->hint && t->renewing) &&
@@ -134,10 +135,11 @@ static bool acquire_is_nested(const struct snib__engine *e,
                             snib__nested_holds(e, spec->owner)));
 }
 
-/* Must an exclusive owner ask by an own claim? If it is in a nested wait
- * already: others must see both waits, or neither. And if it would go ahead of
- * the owner that the shared request names: what that one says would not be true
- * any more once it was passed by. */
+/* Must an exclusive owner ask by an own claim? Yes, if it is in a nested wait
+ * already: a request says what one owner holds, and of an owner that waits for
+ * two things others must see both waits, or neither (core/nested.c). Yes too,
+ * if it would queue ahead of the owner of which the shared request says that:
+ * it would be served first, by a request that says what another one holds. */
 static bool acquire_stands_apart(const struct snib__engine *e,
                                  const struct snib__claim *t,
                                  const struct snib__acquire_spec *spec,
@@ -190,7 +192,7 @@ snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
 
 /* -- adopting a detached grant -------------------------------------------- */
 
-/* Has an own claim of this client that very grant? */
+/* Is that very grant held by an own claim of this client? */
 static bool acquire_is_ours(const struct snib__local_lock *local,
                             const uint64_t id[2])
 {

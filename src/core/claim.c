@@ -224,7 +224,8 @@ void snib__claim_serve(struct snib__engine *e, snib_instant now,
 
 /* -- a grant -------------------------------------------------------------- */
 
-/* Must a full lease be known to stand, and not only that it was granted? */
+/* Does it insist on a whole lease that is known to stand? To others it is
+ * enough that they were granted it, and that something of it is left. */
 static bool claim_strict(const struct snib__acquisition *s)
 {
     return s->options.fixed || s->options.confirm;

@@ -14,6 +14,20 @@
  * (for a renewal, or for ending a grant) tries again a little later: late,
  * never wrong.
  *
+ * Words for ends:
+ *   give up    An owner stops waiting: its limit, a cancel, a close. If nobody
+ *              else of this client waits for the lock the request is cancelled.
+ *   LEAVING    Of an acquisition: it gave up, and the store has not confirmed
+ *              yet that nothing of it is left. Of a claim: its RELEASE or
+ *              CANCEL, `ending`, is under way; `ender` waits for the answer.
+ *   ENDING     An acquisition that was released, until the store has answered.
+ *   over       A claim has ended. It begins anew for those that wait, or is
+ *              freed.
+ *   detach     Leave a grant to the store, for whoever adopts it; public:
+ *              snib_grant_abandon.
+ *   forget     Nobody takes the answer to this direct request.
+ *   unawaited  Nobody waits for the answer to this release.
+ *
  * After every call that is given `now`, the driver (1) takes the told
  * acquisitions and direct requests, (2) opens and shuts connections and sends
  * their bytes, (3) executes out->exec if the store is a blocking one, (4) arms

@@ -9,8 +9,8 @@
  *                holder of permits, each party of a barrier, an owner that
  *                upgrades (writes with a read grant, or reads with a write
  *                grant), and a nested wait that has left the local queue
- *                (core/move.c). It sits in a local lock of its own, whose
- *                `parent` is the local lock of the name.
+ *                (core/move.c). It sits in a local lock of its own (an own
+ *                lock), whose `parent` is the local lock of the name.
  *   acquisition  One owner waiting for, then holding, a lock (engine.h). State
  *                table: core/acquisition.c.
  *   pending request  A request under way. It lives apart from the claim, so a
@@ -249,7 +249,7 @@ snib_err snib__engine_unsure(const struct snib__engine *, snib_instant now,
                              struct snib_error *ret);
 
 /* local_lock.c */
-/* An own claim's local lock, below the given one. NULL: no memory. */
+/* A local lock for an own claim, below the given one. NULL: no memory. */
 struct snib__local_lock *snib__own_lock_new(struct snib__engine *,
                                             struct snib__local_lock *);
 /* Nothing refers to it any more. */
@@ -304,7 +304,7 @@ bool snib__acquisition_had(struct snib__engine *, snib_instant now,
 /* The outcome of a LEAVING acquisition. */
 snib_err snib__acquisition_outcome(const struct snib__acquisition *,
                                    bool confirmed);
-/* It waits no longer for the end of its claim; others may. */
+/* It does not wait any more for the end of its claim; others may. */
 void snib__acquisition_awaits_no_end(struct snib__acquisition *);
 
 /* leave.c */

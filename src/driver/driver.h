@@ -328,14 +328,14 @@ static inline snib_duration snib__patience(const struct snib_client *c,
 
 /* -- give_up.c ------------------------------------------------------------- */
 
-/* Give up the acquire of a blocking call whose acquisition is WAITING. why is
- * the error of the call. The call is answered now, or when the store has
- * confirmed the cancel. */
+/* Cancel the acquire of a blocking call whose acquisition is WAITING. why: the
+ * error of the call. The call is answered now, or when the store has confirmed
+ * the cancel; this function does not wait for that. */
 void snib__call_cancel(struct snib__step *, struct snib__acquisition *,
                        snib_err why);
-/* A call still waits at its limit. Cancel its request at the store. If the
- * store answers soon enough the call gets that answer; else the request goes on
- * without it (rule 5). */
+/* A call still waits at its limit. Cancel its request at the store, and wait a
+ * little. If the store answers in that time the call gets that answer; else the
+ * request goes on without it (rule 5). */
 void snib__call_give_up(struct snib__step *, struct snib__call *, snib_err why);
 /* The client is closed, or stopped: end the calls that wait. */
 void snib__calls_close(struct snib__step *);

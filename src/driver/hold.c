@@ -354,7 +354,7 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
     return SNIB_ERR_OK;
 }
 
-/* -- left behind, taken up ------------------------------------------------- */
+/* -- detached grants ------------------------------------------------------- */
 
 snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
                           const struct snib__detached *detached,
@@ -416,7 +416,8 @@ void snib__hold_hand_on(struct snib__hold *from, struct snib__hold *to)
     from->fd = -1;
 }
 
-/* Count one hold less. Returns what acquisition->user has to be. */
+/* Count one hold less. Returns the chain's first hold by then, which is what
+ * acquisition->user has to be. */
 static struct snib__hold *hold_count_down(struct snib__step *s,
                                           struct snib__hold *first,
                                           const struct snib_lock *lock)

@@ -1,9 +1,9 @@
 /* driver/step.c — one visit to a client: lock, read the clock, unlock, wake.
  *
  * All that happens to a client happens in such visits. Between begin and end
- * the thread has the mutex; whom it has to wake it notes in its step, and wakes
- * after it has unlocked (rule 2 in driver.h), but for those for whom there is
- * no more room in the step. */
+ * the thread has the mutex. It notes in its step whom it has to wake, and wakes
+ * them after it has unlocked (rule 2 in driver.h); where the step has no room
+ * for one more, it wakes that one at once. */
 #include "base/mem.h"
 #include "driver/driver.h"
 #include "store/memory/memory.h"

@@ -5,7 +5,10 @@
  * deadline passes before the server may let another in. An error reply means
  * that nothing was applied (errors.c). A reply of a shape that we do not expect
  * is the store's fault: a request that may have been applied is then answered
- * UNKNOWN. */
+ * UNKNOWN.
+ *
+ * Most replies are arrays that begin with a code and the server's clock in ms.
+ * The head of each script lists its codes. */
 #include <string.h>
 
 #include "base/error.h"
@@ -142,7 +145,7 @@ static bool decode_queued(struct snib__redis *s, snib_instant now,
     rq->said.position = position > UINT32_MAX ? UINT32_MAX : (uint32_t)position;
     rq->said.left = decode_holders_left(left);
     if (rq->acquire.spin || s->spin) {
-        rq->resent = true; /* whoever gives up cancels its place */
+        rq->resent = true; /* it has a position, which its end must cancel */
         snib__queue_spin(s, now, rq);
     } else {
         snib__queue_told(s, now, rq, true);
@@ -303,7 +306,7 @@ static void decode_renew(struct snib__redis *s, snib_instant now, int i,
         return;
     }
     int64_t code = e->integer;
-    if (code >= 5 && code - 5 <= UINT32_MAX) {
+    if (code >= 5 && code - 5 <= UINT32_MAX) { /* 5 + the slot of permits */
         rq->said.slot = (uint32_t)(code - 5);
         code = 1;
     }

@@ -5,7 +5,7 @@
  *               FLIGHT, due for a RETRY, or waiting: an ACQUIRE that is QUEUED
  *               at the server (and polled, so in flight too, now and then), or
  *               one that was told that another holds the lock, and asks again
- *               when it may queue (HELD)
+ *               when it may queue (TO_QUEUE)
  *   inspection  the steps of an INSPECT, LIST or DOCTOR (inspect_i.h)
  *
  * Files, the lower ones first (each calls only files that stand before it):
@@ -201,12 +201,12 @@ void snib__request_misread(struct snib__redis *, struct snib__request *);
 void snib__request_fail_unsent(struct snib__redis *, snib_err,
                                const char *text);
 /* The subscription is refused for good: the requests fail that wait for it, so
- * that they may queue (HELD). */
+ * that they may queue (TO_QUEUE). */
 void snib__request_fail_to_queue(struct snib__redis *, snib_err,
                                  const char *text);
 /* Fail the callers' requests where no connection is up. Queued ones cannot poll
- * then, so all that wait (HELD, QUEUED) fail, too. The background's requests
- * stay. */
+ * then, so all that wait (TO_QUEUE, QUEUED) fail, too. The background's
+ * requests stay. */
 void snib__request_fail_callers(struct snib__redis *, snib_err,
                                 const char *text);
 /* One attempt to connect has failed: fail the requests that were to wait for no

@@ -101,6 +101,9 @@ static bool send_must_load(struct snib__redis *s, int i,
     return s->session[i].loaded[script] == MUST_LOAD;
 }
 
+/* The send of an ACQUIRE or PARAMS gets a number. Of the last two it is known
+ * when they were sent: a pushed grant names the last one that the server
+ * saw. */
 static void send_number_poll(struct snib__redis *s, snib_instant now,
                              struct snib__request *rq)
 {
@@ -191,15 +194,19 @@ static bool send_several(struct snib__redis *s, snib_instant now, int i,
     return true;
 }
 
-/* A request may queue only once the subscription is up. A request that spins
- * does not queue. An upgrade queues all the same: a second reader that wants to
+/* May the server put this request into its queue? Only once the subscription is
+ * up, by which the request would hear of its grant. A request that spins does
+ * not queue. An upgrade queues all the same: a second reader that wants to
  * become the writer must see it at the server, or each would wait for the other
  * to stop reading. */
 static bool send_may_queue(const struct snib__redis *s,
                            const struct snib__request *rq)
 {
-    if ((rq->store.conn & M_QUEUED) || !rq->acquire.may_queue) {
-        return rq->store.conn & M_QUEUED;
+    if (rq->store.conn & M_QUEUED) {
+        return true; /* a poll: it keeps its position */
+    }
+    if (!rq->acquire.may_queue) {
+        return false;
     }
     if (rq->acquire.spin || s->spin) {
         return rq->acquire.kind != SNIB_KIND_READ &&
@@ -310,7 +317,7 @@ bool snib__send_now(struct snib__redis *s, snib_instant now,
 
 void snib__send_flush(struct snib__redis *s, snib_instant now)
 {
-    for (int k = 1; k >= 0; k--) {
+    for (int k = 1; k >= 0; k--) { /* the background's first: renewals */
         struct snib__link *l;
         struct snib__list later; /* who has to wait lets the others pass */
         snib__list_init(&later);
