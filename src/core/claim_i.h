@@ -1,6 +1,7 @@
 /* core/claim_i.h — what the files of the claim share.
  *
- *   claim_renew.c   keeping: answers to RENEW, risk, loss, the claim's timer
+ *   claim_due.c     the claim's timer, in all states
+ *   claim_renew.c   keeping: answers to RENEW, risk, loss
  *   claim_refuse.c  an ACQUIRE that is answered otherwise than by a grant
  *   claim_leave.c   ending: local hand-over, yield, answers to the end
  *   claim.c         the state table; joining, a grant, serving; adoption

@@ -421,12 +421,14 @@ void snib__claim_granted(struct snib__engine *, snib_instant now,
 void snib__claim_not_granted(struct snib__engine *, snib_instant now,
                              struct snib__claim *, struct snib__pending *);
 
-/* claim_renew.c */
-void snib__claim_renewal_answered(struct snib__engine *, snib_instant now,
-                                  struct snib__claim *, struct snib__pending *);
+/* claim_due.c */
 /* The claim's timer has come. */
 void snib__claim_due(struct snib__engine *, snib_instant now,
                      struct snib__claim *);
+
+/* claim_renew.c */
+void snib__claim_renewal_answered(struct snib__engine *, snib_instant now,
+                                  struct snib__claim *, struct snib__pending *);
 /* Somebody may have ended the grant: ask by a renewal, if it is held. */
 void snib__claim_hint(struct snib__engine *, snib_instant now,
                       struct snib__claim *);
