@@ -1,11 +1,11 @@
 /* core/claim_refuse.c — an ACQUIRE that is answered, but not by a grant.
  *
- * It is queued; or the store says no; or it did not apply the request, or
- * nobody knows. When its answer is lost, it is sent again with the same id.
- * Acquisitions whose limit has come with the answer are refused, each with what
- * is known of it; for those that still wait the claim asks again. If the
- * request said what one of the refused holds (core/nested.c), it is ended
- * first. */
+ * The answer is QUEUED, NO, NOT_APPLIED or UNKNOWN. After UNKNOWN the request
+ * is sent again with the same id. Acquisitions whose limit is over by the time
+ * of the answer are refused, each with what is known of it; for those that
+ * still wait the claim asks again. If the request says what the owner of one
+ * that is refused holds (core/nested.c), it is ended first, and they ask
+ * anew. */
 #include <assert.h>
 
 #include "base/error.h"
@@ -41,8 +41,8 @@ static void claim_refuse_all(struct snib__engine *e, struct snib__claim *t,
     }
 }
 
-/* Another request of its batch is refused. That says nothing of this lock, so
- * the others that wait for it here are not refused. */
+/* The try was refused because another one of its batch was, which says nothing
+ * of this lock. So others that wait for it here are not refused. */
 static void claim_refuse_batch(struct snib__engine *e, struct snib__claim *t,
                                uint32_t batch)
 {
@@ -55,11 +55,11 @@ static void claim_refuse_batch(struct snib__engine *e, struct snib__claim *t,
     }
 }
 
-/* The store did not execute the request until its limit. Acquisitions whose own
- * limit has come with it are refused with `why`. passing: what was in the way
- * is no fault of the store, so only tries are refused with `why`, the others
- * with TIMEOUT. If the request stands in the queue, the last of them stays
- * until that is cancelled. */
+/* The limit of the request has come before the store has executed it.
+ * Acquisitions whose own limit is over are refused with `why`. passing: what
+ * was in the way is no fault of the store, so only tries are refused with
+ * `why`, the others with TIMEOUT; and if the request stands in the store's
+ * queue, the last of them stays until that is cancelled. */
 static void claim_refuse_late(struct snib__engine *e, snib_instant now,
                               struct snib__claim *t, snib_err why,
                               const struct snib_error *detail, bool passing)
@@ -116,11 +116,12 @@ static void claim_refuse_late_no(struct snib__engine *e, snib_instant now,
     }
 }
 
-/* The request has come to its limit without an answer. The last acquisition of
- * the request stays until the cancel is answered. The other ones surely have
- * nothing, as long as it stays or others wait. An acquisition whose request the
- * store had in its queue has nothing either; but a party, which is always the
- * last one, may have been counted since. */
+/* The request has come to its limit without an answer. Its last acquisition may
+ * have been granted the lock, so that one stays until the cancel is answered.
+ * The others surely have nothing: a grant would go to one that waits still, or
+ * be given back. If the store had the request in its queue when it was heard of
+ * last, the last acquisition has nothing either, but for a party of a barrier
+ * (which is alone with its claim): it may have been counted since. */
 static void claim_refuse_unanswered(struct snib__engine *e, snib_instant now,
                                     struct snib__claim *t,
                                     const struct snib__pending *q)
@@ -269,6 +270,8 @@ static bool claim_refuse_by_limit(struct snib__engine *e, snib_instant now,
     return true;
 }
 
+/* NOT_APPLIED: the store is unfit just now; a blocking one may only not have
+ * come to the request before its limit. */
 static void claim_refuse_unfit(struct snib__engine *e, snib_instant now,
                                struct snib__claim *t, struct snib__pending *q)
 {

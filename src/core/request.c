@@ -1,8 +1,8 @@
 /* core/request.c — requests under way.
  *
- * Pending requests come from a spare list. When that is empty and there is no
- * memory, a claim simply tries again at its next timer: a step that cannot go
- * on now is late, never wrong. */
+ * They come from a list of spare ones. When that is empty and there is no
+ * memory for more, the claim tries again when its timer comes: late, never
+ * wrong. */
 #include <assert.h>
 
 #include "base/mem.h"
