@@ -55,7 +55,9 @@ static snib_err driver_open(const struct snib__store_config *config, void **ret,
     }
     for (int i = 0; i < SIM_CONNS; i++) {
         snib__buf_init(&d->in[i], SIM_BUF_MAX);
-        d->out->conn[i].used = true;
+        if (snib__conn_add(d->out, SNIB__PLAIN, "table")) {
+            abort();
+        }
     }
     d->w->client[d->client].driver = d;
     *ret = d;
@@ -137,7 +139,7 @@ static uint32_t driver_notified(void *instance, uint64_t (*ids)[2],
 static void forget(struct sim_driver *d, int conn)
 {
     snib__buf_clear(&d->in[conn]);
-    snib__buf_clear(&d->out->conn[conn].out);
+    snib__buf_clear(&d->out->conn[conn]->out);
 }
 
 static void conn_opened(struct sim_driver *d, int conn)

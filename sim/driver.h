@@ -83,7 +83,8 @@ static inline bool sim_conn_up(struct sim_driver *d, int conn)
 {
     if (d->conn[conn] == SIM_DOWN) {
         d->conn[conn] = SIM_OPENING;
-        d->out->open |= UINT32_C(1) << conn;
+        d->out->conn[conn]->open = true;
+        snib__conn_touch(d->out, d->out->conn[conn]);
     }
     return d->conn[conn] == SIM_UP;
 }
@@ -91,7 +92,8 @@ static inline void sim_conn_shut(struct sim_driver *d, int conn)
 {
     if (d->conn[conn] == SIM_UP) {
         d->conn[conn] = SIM_CLOSING;
-        d->out->shut |= UINT32_C(1) << conn;
+        d->out->conn[conn]->shut = true;
+        snib__conn_touch(d->out, d->out->conn[conn]);
     }
 }
 /* The payload is freed. */
@@ -99,7 +101,8 @@ static inline void sim_conn_speak(struct sim_driver *d, int conn,
                                   enum sim_message what, int64_t call,
                                   struct snib__buf *payload)
 {
-    sim_send(&d->out->conn[conn].out, what, call, payload);
+    sim_send(&d->out->conn[conn]->out, what, call, payload);
+    snib__conn_touch(d->out, d->out->conn[conn]);
     snib__buf_free(payload);
 }
 

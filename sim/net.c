@@ -142,21 +142,26 @@ static bool server_reachable(const struct sim_world *w, int client, int node)
            w->client[client].isolated_until[node] <= w->t;
 }
 
-/* Take what the engine's last step wants from the network. */
+/* Take what the engine's last step wants from the network, of the connections
+ * that it has touched. */
 void sim_net_drive(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
     struct snib__out *out = snib__engine_out(c->engine);
     for (int i = 0; i < w->wires; i++) {
         struct sim_wire *l = &c->wire[i];
-        uint32_t bit = UINT32_C(1) << i;
-        if (out->shut & bit) {
-            out->shut &= ~bit;
-            snib__buf_clear(&out->conn[i].out);
+        struct snib__conn *conn = out->conn[i];
+        if (!snib__linked(&conn->touched)) {
+            continue;
+        }
+        snib__unlink(&conn->touched);
+        if (conn->shut) {
+            conn->shut = false;
+            snib__buf_clear(&conn->out);
             sim_net_break(w, client, i);
         }
-        if (out->open & bit && l->state == SIM_WIRE_NONE) {
-            out->open &= ~bit;
+        if (conn->open && l->state == SIM_WIRE_NONE) {
+            conn->open = false;
             *l = (struct sim_wire){.state = SIM_WIRE_CONNECTING,
                                    .id = ++w->next_wire};
             sim_push(w, (struct sim_event){.at = w->t + latency(w, node_of(i)),
@@ -165,11 +170,10 @@ void sim_net_drive(struct sim_world *w, int client)
                                            .wire = l->id,
                                            .life = c->life});
         }
-        size_t n = snib__buf_size(&out->conn[i].out);
+        size_t n = snib__buf_size(&conn->out);
         if (n && l->state == SIM_WIRE_OPEN) {
-            send_bytes(w, client, i, SIM_EV_UP,
-                       snib__buf_bytes(&out->conn[i].out), n);
-            snib__buf_consume(&out->conn[i].out, n);
+            send_bytes(w, client, i, SIM_EV_UP, snib__buf_bytes(&conn->out), n);
+            snib__buf_consume(&conn->out, n);
         }
     }
 }
@@ -230,7 +234,7 @@ static void conn_out(struct sim_world *w, int node, int id)
 
 static void server_out(struct sim_world *w, int node)
 {
-    enum { MOST = SIM_CLIENTS * SNIB__CONNS * 2 };
+    enum { MOST = SIM_CLIENTS * SIM_WIRES * 2 };
     int ids[MOST];
     size_t n = sim_serve_pending(&w->node[node], ids, MOST);
     for (size_t k = 0; k < n && k < MOST; k++) {
@@ -252,7 +256,7 @@ static bool opened(struct sim_world *w, const struct sim_event *ev,
     if (!server_reachable(w, ev->client, node)) {
         l->state = SIM_WIRE_NONE;
         *ret = (struct snib__input){.kind = SNIB__IN_REFUSED,
-                                    .conn = (uint8_t)conn,
+                                    .conn = (uint32_t)conn,
                                     .bytes = why,
                                     .size = sizeof why - 1};
         return true;
@@ -260,7 +264,8 @@ static bool opened(struct sim_world *w, const struct sim_event *ev,
     l->state = SIM_WIRE_OPEN;
     l->server_conn = sim_serve_connect(&w->node[node]);
     server_out(w, node); /* with max clients the server speaks first */
-    *ret = (struct snib__input){.kind = SNIB__IN_OPENED, .conn = (uint8_t)conn};
+    *ret =
+        (struct snib__input){.kind = SNIB__IN_OPENED, .conn = (uint32_t)conn};
     return true;
 }
 
@@ -276,7 +281,7 @@ static bool arrived(struct sim_world *w, const struct sim_event *ev,
         return false;
     }
     *ret = (struct snib__input){.kind = SNIB__IN_BYTES,
-                                .conn = (uint8_t)conn,
+                                .conn = (uint32_t)conn,
                                 .bytes = ev->bytes,
                                 .size = ev->size};
     return true;
@@ -294,7 +299,7 @@ static bool closed(struct sim_world *w, const struct sim_event *ev,
     *l = (struct sim_wire){0};
     *ret = (struct snib__input){.kind = connecting ? SNIB__IN_REFUSED
                                                    : SNIB__IN_CLOSED,
-                                .conn = (uint8_t)conn,
+                                .conn = (uint32_t)conn,
                                 .bytes = "cut",
                                 .size = connecting ? 3 : 0};
     return true;

@@ -164,8 +164,13 @@ void sim_same_closed(struct sim_world *w, int client)
     }
     sim_same_after(w, client);
     stir(w, snib__engine_idle(c->engine));
-    stir(w, ((uint64_t)out->open << 32) + out->shut);
+    uint64_t open = 0, shut = 0;
     for (uint32_t i = 0; i < out->conns; i++) {
-        stir(w, out->conn[i].awaited);
+        open |= (uint64_t)out->conn[i]->open << i;
+        shut |= (uint64_t)out->conn[i]->shut << i;
+    }
+    stir(w, (open << 32) + shut);
+    for (uint32_t i = 0; i < out->conns; i++) {
+        stir(w, out->conn[i]->awaited);
     }
 }

@@ -169,7 +169,8 @@ static snib_err client_open_engine(struct snib_client *c,
         snib_instant now;
         c->virtual_clock = snib__memory_clock(c->exec.instance, &now);
     }
-    return SNIB_ERR_OK;
+    err = snib__sockets_reach(c);
+    return err ? snib__fail_plain(reterr, err) : SNIB_ERR_OK;
 }
 
 snib_err snib_client_open(const struct snib_client_options *options,
@@ -437,20 +438,21 @@ void snib__client_kick(struct snib_client *c)
 }
 
 void snib__client_counts(struct snib_client *c, struct snib__counts *counts,
-                         uint32_t ret_awaited[SNIB__CONNS],
-                         int ret_reader[SNIB__CONNS])
+                         uint32_t ret_awaited[SNIB__CONNS_MAX],
+                         int ret_reader[SNIB__CONNS_MAX])
 {
     struct snib__step s;
     snib__step_begin(&s, c);
     if (counts) {
         snib__engine_counts(c->engine, counts);
     }
-    for (uint32_t i = 0; i < SNIB__CONNS; i++) {
+    for (uint32_t i = 0; i < SNIB__CONNS_MAX; i++) {
+        bool is = i < c->sock.count && c->sock.v[i]->conn;
         if (ret_awaited) {
-            ret_awaited[i] = c->out->conn[i].awaited;
+            ret_awaited[i] = is ? c->sock.v[i]->conn->awaited : 0;
         }
         if (ret_reader) {
-            ret_reader[i] = c->calls.roles.sock[i].reader;
+            ret_reader[i] = is ? c->calls.roles.sock[i].reader : SNIB__NOBODY;
         }
     }
     snib__step_end(&s);

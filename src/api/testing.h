@@ -9,8 +9,8 @@
 /* ret_awaited: answers due on each connection. ret_reader: 0 nobody, 1 the
  * background thread, 2 a call. Any of the three may be NULL. */
 void snib__client_counts(struct snib_client *, struct snib__counts *,
-                         uint32_t ret_awaited[SNIB__CONNS],
-                         int ret_reader[SNIB__CONNS]);
+                         uint32_t ret_awaited[SNIB__CONNS_MAX],
+                         int ret_reader[SNIB__CONNS_MAX]);
 
 /* snib_acquire and snib_release with limits below a millisecond. */
 snib_err snib__acquire_within(struct snib_lock *, int64_t ns,

@@ -4,7 +4,7 @@
  * (names), claims (what the client asked for or holds at the store) and
  * acquisitions (one owner waiting for a lock, then holding it). The driver
  * tells it what happened and when. What the engine wants done comes out as
- * data: bytes in out->conn[].out, requests in out->exec, and acquisitions with
+ * data: connections in out->touched, requests in out->exec, and acquisitions with
  * news on the told list. It does no I/O, reads no clock, starts no thread and
  * calls nobody back (except log). The driver holds one mutex around every call;
  * `now` never runs backwards.

@@ -78,9 +78,7 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     snib__list_init(&e->out.exec);
     e->out.log = cfg->log;
     e->out.log_data = cfg->log_data;
-    for (int i = 0; i < SNIB__CONNS; i++) {
-        snib__buf_init(&e->out.conn[i].out, OUT_LIMIT);
-    }
+    snib__conns_init(&e->out, OUT_LIMIT);
     snib_err err = snib__local_locks_init(e);
     if (!err) {
         err = snib__pending_init(e);
@@ -93,9 +91,6 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     if (err) {
         snib__engine_free(e);
         return err;
-    }
-    for (uint32_t i = 0; i < SNIB__CONNS; i++) {
-        e->out.conns = e->out.conn[i].used ? i + 1 : e->out.conns;
     }
     *ret = e;
     return snib__ok(reterr);
@@ -133,10 +128,7 @@ void snib__engine_free(struct snib__engine *e)
         snib__local_locks_free(e);
     }
     snib__pending_free(e);
-    for (int i = 0; i < SNIB__CONNS; i++) {
-        snib__buf_wipe(&e->out.conn[i].out); /* a login stood in it */
-        snib__buf_free(&e->out.conn[i].out);
-    }
+    snib__conns_free(&e->out);
     snib__heap_free(&e->claims);
     snib__heap_free(&e->acquisitions);
     snib__cycles_free(e);

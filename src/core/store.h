@@ -21,40 +21,27 @@
 #include "base/random.h"
 #include "base/record.h"
 #include "base/time.h"
+#include "core/conn.h"
 #include "core/request.h"
 #include "core/url.h"
 #include "snib.h"
 
 #define SNIB__STORE_ABI 1
-#define SNIB__CONNS     21 /* a quorum: three for each of seven nodes */
 #define SNIB__HINTS     8
-
-/* A byte stream to one server. The engine owns the buffers, the driver or
- * the simulator the ends. TLS sits between: bytes in, bytes out, under the same
- * mutex. */
-struct snib__conn {
-    struct snib__buf out; /* the store appends, the driver takes */
-    uint32_t awaited;     /* answers due; 0: nobody need read */
-    bool pushes;          /* may speak unasked (subscription) */
-    bool used;            /* the store has this connection */
-    /* "host:port", "[v6]:port", or a path that starts with '/' (unix
-     * socket). */
-    char address[264];
-};
 
 typedef enum snib__input_kind {
     SNIB__IN_OPENED, /* it is connected */
     SNIB__IN_BYTES,
-    SNIB__IN_CLOSED,   /* by the peer, by an error, or after out->shut */
+    SNIB__IN_CLOSED,   /* by the peer, by an error, or after its `shut` */
     SNIB__IN_REFUSED,  /* it could not be connected; bytes: the cause (text) */
     SNIB__IN_NOTIFIED, /* the notifier's descriptor is readable */
     SNIB__IN_TICK,     /* the instant of due() has come */
-    SNIB__IN_LOGIN     /* what out->login asked for: login, err */
+    SNIB__IN_LOGIN     /* what conn.login asked for: login, err */
 } snib__input_kind;
 
 struct snib__input {
     snib__input_kind kind;
-    uint8_t conn;
+    uint32_t conn;     /* index of a connection */
     bool hopeless;     /* REFUSED: there is no such host */
     const void *bytes; /* borrowed for the call */
     size_t size;
@@ -69,10 +56,6 @@ struct snib__input {
 struct snib__out {
     struct snib__list answered; /* requests with their answers set */
     struct snib__list exec;     /* requests for a blocking store */
-    uint32_t open, shut;        /* a bit per connection: connect / close it */
-    /* A bit per connection: ask the program for a login (the input is LOGIN);
-     * of these, where the server has refused the login before. */
-    uint32_t login, refused;
     /* Ids of grants that somebody is said to have ended (revoke). That is a
      * hint: the engine asks by a renewal. When more come than fit, it asks for
      * all it holds. */
@@ -93,11 +76,28 @@ struct snib__out {
      * forced releases, and names that way with the next RENEW of each grant
      * where it is not named yet. */
     bool listens;
-    uint32_t conns; /* connections in use: 0 .. conns - 1 */
-    struct snib__conn conn[SNIB__CONNS];
+    /* Its connections (core/conn.h). The list grows; they stay where they
+     * are. */
+    struct snib__conn **conn;
+    uint32_t conns, room;
+    size_t limit;              /* of the bytes unsent on each */
+    struct snib__out *outer;   /* of the store that this is a part of */
+    struct snib__list touched; /* connections that this step has changed */
     void (*log)(void *data, int level, const char *line); /* may be NULL */
     void *log_data;
 };
+
+/* The store has changed this connection: the driver has to look at it. */
+static inline void snib__conn_touch(struct snib__out *out,
+                                    struct snib__conn *conn)
+{
+    while (out->outer) {
+        out = out->outer;
+    }
+    if (!snib__linked(&conn->touched)) {
+        snib__list_push(&out->touched, &conn->touched);
+    }
+}
 
 static inline void snib__out_ended(struct snib__out *out, const uint64_t id[2])
 {
@@ -127,7 +127,7 @@ struct snib__store_config {
     uint64_t client[2];    /* the client's id */
     /* REALTIME − BOOTTIME; 0: not known. Only to show, never for a lease. */
     int64_t wall_offset_ns;
-    /* The program gives the logins: a store that logs in asks by out->login. */
+    /* The program gives the logins: a store that logs in asks by conn.login. */
     bool login;
     /* Find out whether it is another server that answers: out->changed. */
     bool watch;
@@ -157,8 +157,8 @@ struct snib__store_ops {
     size_t size;        /* sizeof this struct */
     const char *scheme; /* "redis" */
     uint32_t caps;
-    /* Parses and allocates only; may set conn[].used, conn[].address and
-     * out->open. Errors: USAGE, CONFIG, NOMEM. */
+    /* Parses and allocates only; adds the connections that it knows of. Errors:
+     * USAGE, CONFIG, NOMEM, LIMIT. */
     snib_err (*open)(const struct snib__store_config *,
                      struct snib__store **ret, struct snib_error *reterr);
     /* Takes a chain of requests (a list of `link`) over, all of them; equal

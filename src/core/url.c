@@ -1,8 +1,8 @@
 /* core/url.c — a store URL taken apart.
  *
  *   URL       = scheme ":" ( "//" authority path | path ) [ "?" query ]
- *   authority = [ user [ ":" password ] "@" ] [ host [ ":" port ] ]
- *               redlock:  … host [ ":" port ] *( "," host [ ":" port ] )
+ *   authority = [ user [ ":" password ] "@" ]
+ *               [ host [ ":" port ] *( "," host [ ":" port ] ) ]
  *   host      = name / IPv4 / "[" IPv6 [ "%25" zone ] "]"
  *   query     = key "=" value *( "&" key "=" value )
  *
@@ -275,7 +275,7 @@ static snib_err url_parse_host(struct parser *p, struct piece s)
     return has_port ? url_parse_port(p, s) : SNIB_ERR_OK;
 }
 
-/* The servers of a quorum, separated by commas. */
+/* Several servers, separated by commas. */
 static snib_err url_parse_hosts(struct parser *p, struct piece s)
 {
     struct snib__url *url = p->url;
@@ -283,10 +283,10 @@ static snib_err url_parse_hosts(struct parser *p, struct piece s)
     while (more) {
         struct piece one = url_split(&s, ',', &more);
         if (url->nodes == SNIB__URL_NODES) {
-            return url_wrong(p, "a quorum has at most 7 servers");
+            return url_wrong(p, "a list has at most 7 hosts");
         }
         if (!one.size) {
-            return url_wrong(p, "a host is empty; servers are written "
+            return url_wrong(p, "a host is empty; several are written "
                                 "HOST[:PORT],HOST[:PORT],HOST[:PORT]");
         }
         snib_err err = url_parse_host(p, one);
@@ -301,6 +301,7 @@ static snib_err url_parse_hosts(struct parser *p, struct piece s)
     return SNIB_ERR_OK;
 }
 
+/* These are always lists, also of one. */
 static bool url_lists_hosts(const struct snib__url *url)
 {
     return !strcmp(url->scheme, "redlock") || !strcmp(url->scheme, "redlocks");
@@ -318,8 +319,8 @@ static snib_err url_parse_authority(struct parser *p, struct piece s)
             return err;
         }
     }
-    return url_lists_hosts(p->url) ? url_parse_hosts(p, s)
-                                   : url_parse_host(p, s);
+    return url_lists_hosts(p->url) || url_has(s, ',') ? url_parse_hosts(p, s)
+                                                      : url_parse_host(p, s);
 }
 
 static snib_err url_parse_query(struct parser *p, struct piece s)

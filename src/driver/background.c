@@ -28,20 +28,21 @@ static void background_serve_socket(struct snib__step *s, uint32_t i,
                                     uint32_t events)
 {
     struct snib_client *c = s->c;
-    struct snib__socket *l = &c->sock[i];
+    struct snib__socket *l = c->sock.v[i];
     if (!c->pull) {
         l->armed = 0; /* the arming is used up */
     }
+    snib__socks_put(&c->sock.look, i, true);
     if (l->fd < 0 || c->calls.roles.sock[i].reader == SNIB__CALL) {
         return; /* a call reads it */
     }
-    if (i == SNIB__NOTIFIER_SOCKET) {
+    if (!l->conn) {
         snib__socket_notified(s);
     } else if (l->state == SNIB__SOCKET_CONNECTING) {
         snib__socket_connected(s, i);
     } else {
         if (events & EPOLLOUT) {
-            l->blocked = false;
+            snib__socket_unblocked(c, i);
         }
         if (events & ~(uint32_t)EPOLLOUT) {
             snib__socket_received(
@@ -132,11 +133,11 @@ static void background_sleep_and_serve(struct snib__step *s, int patience_ms)
     snib__step_again(s);
     for (int i = 0; i < n; i++) {
         uint64_t tag = ev[i].data.u64;
-        if (tag < SNIB__SOCKETS) {
+        if (tag < SNIB__TAG_TIMER) {
             background_serve_socket(s, (uint32_t)tag, ev[i].events);
-        } else if (tag == SNIB__SOCKETS) {
+        } else if (tag == SNIB__TAG_TIMER) {
             background_clear_timer(s);
-        } else if (tag == SNIB__SOCKETS + 1) {
+        } else if (tag == SNIB__TAG_STEPS) {
             background_clear_steps(s);
         }
     }

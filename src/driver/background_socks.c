@@ -13,21 +13,20 @@
 
 static bool background_socks_urgent(const struct snib_client *c, uint32_t i)
 {
-    const struct snib__socket *l = &c->sock[i];
+    const struct snib__socket *l = c->sock.v[i];
     return c->pull || c->virtual_clock || !snib__list_empty(&c->ops.pending) ||
            !snib__list_empty(&c->ops.asking) ||
            l->state == SNIB__SOCKET_CONNECTING || l->blocked ||
-           (i < SNIB__CONNS && c->out->conn[i].awaited);
+           (l->conn && l->conn->awaited);
 }
 
-void snib__background_given(struct snib__step *s, uint32_t socks)
+void snib__background_given(struct snib__step *s,
+                            const struct snib__socks *given)
 {
     struct snib_client *c = s->c;
-    for (uint32_t i = 0; socks >> i; i++) {
-        struct snib__socket *l = &c->sock[i];
-        if (!(socks >> i & 1)) {
-            continue;
-        }
+    SNIB__SOCKS_EACH(i, given)
+    {
+        struct snib__socket *l = c->sock.v[i];
         if (background_socks_urgent(c, i)) {
             l->lazy = SNIB__NEVER;
             snib__loop_arm(c, i, true);
@@ -45,14 +44,15 @@ void snib__background_given(struct snib__step *s, uint32_t socks)
 void snib__background_hurry(struct snib__step *s)
 {
     struct snib_client *c = s->c;
-    uint32_t lazy = 0;
-    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
-        if (c->sock[i].fd >= 0 && c->sock[i].lazy.ns != INT64_MAX &&
-            c->calls.roles.sock[i].reader == SNIB__BACKGROUND) {
-            lazy |= 1u << i;
-        }
+    struct snib__socks lazy = {{0}};
+    SNIB__SOCKS_EACH(i, &c->sock.look)
+    {
+        const struct snib__socket *l = c->sock.v[i];
+        snib__socks_put(&lazy, i,
+                        l->fd >= 0 && l->lazy.ns != INT64_MAX &&
+                            c->calls.roles.sock[i].reader == SNIB__BACKGROUND);
     }
-    snib__background_given(s, lazy);
+    snib__background_given(s, &lazy);
 }
 
 /* Before the background thread sleeps: watch the sockets that it reads, and let
@@ -60,17 +60,23 @@ void snib__background_hurry(struct snib__step *s)
 snib_instant snib__background_watch(struct snib__step *s)
 {
     struct snib_client *c = s->c;
-    snib_instant due = SNIB__NEVER;
-    uint32_t replies, pushes;
-    snib__sockets_need(c, &replies, &pushes);
-    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
-        struct snib__socket *l = &c->sock[i];
-        if (l->fd < 0 || c->calls.roles.sock[i].reader == SNIB__CALL) {
+    snib_instant at = SNIB__NEVER;
+    const struct snib__need *need = snib__sockets_need(c);
+    struct snib__socks due = snib__socks_or(&need->replies, &need->pushes);
+    SNIB__SOCKS_EACH(i, &c->sock.look)
+    {
+        struct snib__socket *l = c->sock.v[i];
+        if (l->fd < 0) {
+            snib__socks_put(&c->sock.look, i, false);
             continue;
         }
-        if (!((replies | pushes) >> i & 1)) {
+        if (c->calls.roles.sock[i].reader == SNIB__CALL) {
+            continue;
+        }
+        if (!snib__socks_has(&due, i)) {
             snib__roles_idle(&c->calls.roles, i);
             snib__loop_arm(c, i, false);
+            snib__socks_put(&c->sock.look, i, false);
             continue;
         }
         (void)snib__roles_keep(&c->calls.roles, i);
@@ -79,8 +85,8 @@ snib_instant snib__background_watch(struct snib__step *s)
             l->lazy = SNIB__NEVER;
             snib__loop_arm(c, i, true);
         } else {
-            due = snib__sooner(due, l->lazy);
+            at = snib__sooner(at, l->lazy);
         }
     }
-    return due;
+    return at;
 }

@@ -1,8 +1,8 @@
 /* driver/client.h — what a client is made of; for src/driver and src/api only.
  *
  * One mutex, `mu`, guards all of a client, with two exceptions: the system
- * calls in which threads sleep, and the bytes of sock[].in, which belong to the
- * socket's reader while it reads. The mutex is not held in poll, futex,
+ * calls in which threads sleep, and the bytes of a socket's `in`, which belong to
+ * its reader while it reads. The mutex is not held in poll, futex,
  * callbacks, name resolution, the exec() of a blocking store, and a caller's
  * recv. send, and the background thread's recv, do not block and are done under
  * mu.
@@ -30,9 +30,14 @@
 #include "snib/event.h"
 
 enum {
-    /* The notifier of a blocking store, treated as a socket. */
-    SNIB__NOTIFIER_SOCKET = SNIB__CONNS,
-    SNIB__SOCKETS = SNIB__CONNS + 1,
+    /* The notifier of a blocking store, which has no connections, is treated as
+     * a socket. */
+    SNIB__NOTIFIER_SOCKET = 0,
+    /* What an event of the epoll set is about, if not the socket of that
+     * number. */
+    SNIB__TAG_TIMER = SNIB__SOCKETS_MAX,
+    SNIB__TAG_STEPS,
+    SNIB__TAG_EVENTS,
     SNIB__SOCKET_IN = 16 << 10, /* bytes read at once                   */
     SNIB__FLIGHT_MAX = 1024,    /* rule 6 in driver.h */
     SNIB__SLICE_MS = 1000,      /* rule 7 in driver.h */
@@ -50,6 +55,7 @@ typedef enum snib__socket_state {
 } snib__socket_state;
 
 struct snib__socket {
+    struct snib__conn *conn; /* NULL: the notifier */
     int fd;            /* -1: none                                         */
     int waker;         /* eventfd that wakes the call that polls here */
     uint8_t state;     /* snib__socket_state                                 */
@@ -60,7 +66,23 @@ struct snib__socket {
     uint32_t armed;    /* epoll events asked for; 0: (no longer) none      */
     snib_instant lazy; /* the background thread watches it from then on */
     uint8_t *in;       /* buffer; belongs to the reader */
+    /* conn->awaited as last seen, and before it first changed since the latest
+     * call began. */
+    uint32_t awaited, before;
     struct snib__addresses *addresses;
+};
+
+/* All of them: sockets.c. Socket i is the end of connection i. */
+struct snib__sockets {
+    struct snib__socket **v; /* the list grows; they stay where they are */
+    uint32_t count, room;
+    struct snib__need need;    /* which of them need a reader, and why */
+    struct snib__socks wish;   /* something is to be done with the connection */
+    struct snib__socks unsent; /* perhaps bytes are unsent */
+    struct snib__socks awaited; /* on its connection answers are due */
+    struct snib__socks asked;   /* changed since the latest call began */
+    /* The background thread looks at them before it sleeps. */
+    struct snib__socks look;
 };
 
 struct snib_lock {
@@ -217,7 +239,6 @@ struct snib__call {
     uint8_t kind;
     uint8_t waker;         /* while it polls: the socket whose waker wakes it */
     bool returns_unlocked; /* needs no mutex once it is answered */
-    uint32_t before[SNIB__CONNS]; /* replies awaited when it began */
     snib_err err;
     snib_instant limit;
     uint64_t ticket;
@@ -270,9 +291,9 @@ struct snib__thread {
 struct snib__logins {
     snib_err (*ask)(void *, struct snib_login *); /* NULL: it gives none */
     void *data;
-    /* A bit per connection: a login is wanted; of these, where the server has
+    /* Connections for which one is wanted; of these, where the server has
      * refused the one before. */
-    uint32_t wanted, refused;
+    struct snib__socks wanted, refused;
     struct snib__thread thread;
     pthread_cond_t more;
     struct snib_login *room; /* the thread's, while it runs */
@@ -346,7 +367,7 @@ struct snib_client {
 
     struct snib__calls calls;
     struct snib__exec exec;
-    struct snib__socket sock[SNIB__SOCKETS];
+    struct snib__sockets sock;
     struct snib__list jobs; /* look-ups of host names: resolver.c */
     struct snib__logins logins;
     struct snib__loop loop;
@@ -361,12 +382,12 @@ struct snib_client {
 struct snib__step {
     struct snib_client *c;
     snib_instant now;
-    struct snib__call *me; /* the call of this thread; NULL: none */
-    bool background;       /* this is the background thread */
-    bool event;            /* event_fd must be set                        */
-    bool kick;             /* the background thread must wake up */
-    bool away;             /* me is answered; the mutex is not held */
-    uint32_t wakers;       /* sockets whose wakers must be notified */
+    struct snib__call *me;     /* the call of this thread; NULL: none */
+    bool background;           /* this is the background thread */
+    bool event;                /* event_fd must be set                        */
+    bool kick;                 /* the background thread must wake up */
+    bool away;                 /* me is answered; the mutex is not held */
+    struct snib__socks wakers; /* sockets whose wakers must be notified */
     uint32_t words;
     snib__word *word[32];
     int cancel_state;

@@ -101,7 +101,8 @@ static inline void snib__step_begin(struct snib__step *s, struct snib_client *c)
     s->c = c;
     s->me = NULL;
     s->background = s->event = s->kick = s->away = false;
-    s->wakers = s->words = 0;
+    snib__socks_clear(&s->wakers);
+    s->words = 0;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &s->cancel_state);
     snib__step_again(s);
 }
@@ -124,9 +125,17 @@ void snib__socket_wake(struct snib__step *, uint32_t sock);
 /* For the functions of roles.h, with the step as data. */
 void snib__waiter_wake(void *step, struct snib__waiter *);
 
-/* -- resolver.c, socket.c: connections ------------------------------------- */
+/* -- resolver.c, socket.c, sockets.c: connections -------------------------- */
 
-void snib__sockets_init(struct snib_client *);
+/* Make an end for each connection that the store has by now (or for its
+ * notifier). Errors: NOMEM. */
+snib_err snib__sockets_reach(struct snib_client *);
+/* Something has changed that says whether the socket needs a reader. */
+void snib__socket_needs(struct snib_client *, uint32_t i);
+/* Note what the store has changed. */
+void snib__sockets_touched(struct snib_client *);
+/* The sockets on which an answer is due, and those that may speak unasked. */
+const struct snib__need *snib__sockets_need(struct snib_client *);
 /* Make what a socket needs once and keeps: waker, buffer. Errors: NOMEM,
  * LIMIT. */
 snib_err snib__socket_furnish(struct snib_client *, uint32_t i);
@@ -145,10 +154,15 @@ void snib__socket_resolved(struct snib__step *, uint32_t i,
                            const struct snib__addresses *found);
 /* The socket is connecting, and something happened to it. */
 void snib__socket_connected(struct snib__step *, uint32_t i);
+/* Poll says that it can be sent on again. */
+void snib__socket_unblocked(struct snib_client *, uint32_t i);
 /* Send what can be sent. False: the connection broke; the engine was told. */
 bool snib__socket_flush(struct snib__step *, uint32_t i);
-/* recv returned n (bytes in sock[i].in, or -errno): feed it to the engine. */
+/* recv returned n (bytes in its `in`, or -errno): feed it to the engine. */
 void snib__socket_received(struct snib__step *, uint32_t i, long n);
+/* Connect it; end it as soon as nobody sleeps at it. */
+void snib__socket_open(struct snib__step *, uint32_t i);
+void snib__socket_shut(struct snib__step *, uint32_t i);
 /* Close the socket now. The engine is told, unless the client is being
  * freed. */
 void snib__socket_close(struct snib__step *, uint32_t i);
@@ -158,12 +172,10 @@ void snib__sockets_end(struct snib_client *);
 void snib__sockets_free(struct snib_client *);
 /* Do what the engine wants of its connections. */
 void snib__sockets_open_and_shut(struct snib__step *);
-void snib__sockets_send(struct snib__step *);
+/* True: it wants more of them by now. */
+bool snib__sockets_send(struct snib__step *);
 /* Have the program asked for the logins that the engine wants. */
 void snib__sockets_log_in(struct snib__step *);
-/* The sockets on which an answer is due, and those that may speak unasked. */
-void snib__sockets_need(const struct snib_client *, uint32_t *ret_replies,
-                        uint32_t *ret_pushes);
 
 /* -- op.c ------------------------------------------------------------------ */
 
@@ -257,7 +269,7 @@ snib_err snib__hold_detach(struct snib__step *, uint64_t ticket, uint64_t owner,
 /* -- background_socks.c ---------------------------------------------------- */
 
 /* The background thread reads these sockets from now on. */
-void snib__background_given(struct snib__step *, uint32_t socks);
+void snib__background_given(struct snib__step *, const struct snib__socks *);
 /* An operation is pending: watch now what was to be watched later. */
 void snib__background_hurry(struct snib__step *);
 /* Before the background thread sleeps: watch the sockets that it reads, and let

@@ -36,15 +36,14 @@ static void login_ask(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     struct snib_login *l = c->logins.room;
-    uint32_t i = (uint32_t)__builtin_ctz(c->logins.wanted);
-    struct snib__input in = {
-        .kind = SNIB__IN_LOGIN, .conn = (uint8_t)i, .login = l};
+    uint32_t i = snib__socks_next(&c->logins.wanted, 0);
+    struct snib__input in = {.kind = SNIB__IN_LOGIN, .conn = i, .login = l};
     char host[HOST_MAX];
-    l->address = c->out->conn[i].address;
+    l->address = c->out->conn[i]->address;
     l->host = host;
     login_split(l->address, host, &l->port);
-    l->refused = c->logins.refused >> i & 1;
-    c->logins.wanted &= ~(1u << i);
+    l->refused = snib__socks_has(&c->logins.refused, i);
+    snib__socks_put(&c->logins.wanted, i, false);
     snib__step_pause(s);
     in.err = c->logins.ask(c->logins.data, l);
     l->user[sizeof l->user - 1] = 0;
@@ -66,12 +65,13 @@ void *snib__login_body(void *arg)
     struct snib__step s;
     snib__step_begin(&s, c);
     while (!c->logins.thread.stop) {
-        if (c->logins.wanted) {
+        if (!snib__socks_empty(&c->logins.wanted)) {
             login_ask(&s);
         } else {
             snib__step_pause(&s);
             snib__step_again(&s);
-            if (!c->logins.thread.stop && !c->logins.wanted) {
+            if (!c->logins.thread.stop &&
+                snib__socks_empty(&c->logins.wanted)) {
                 pthread_cond_wait(&c->logins.more, &c->mu);
             }
             snib__step_refresh(&s);

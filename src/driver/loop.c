@@ -81,8 +81,8 @@ snib_err snib__loop_open(struct snib_client *c, struct snib_error *reterr)
     c->loop.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     c->loop.steps = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (c->loop.epoll < 0 || c->loop.timer < 0 || c->loop.steps < 0 ||
-        !loop_add(c, c->loop.timer, EPOLLIN, SNIB__SOCKETS) ||
-        !loop_add(c, c->loop.steps, EPOLLIN, SNIB__SOCKETS + 1)) {
+        !loop_add(c, c->loop.timer, EPOLLIN, SNIB__TAG_TIMER) ||
+        !loop_add(c, c->loop.steps, EPOLLIN, SNIB__TAG_STEPS)) {
         int err = errno;
         snib__loop_close(c);
         return snib__fail(reterr, SNIB_ERR_LIMIT,
@@ -92,7 +92,7 @@ snib_err snib__loop_open(struct snib_client *c, struct snib_error *reterr)
     loop_watch_steps(c);
     c->loop.wall_offset = snib__wall_offset();
     c->loop.armed = SNIB__NEVER;
-    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
+    for (uint32_t i = 0; i < c->sock.count; i++) {
         snib__loop_watch(c, i);
     }
     return SNIB_ERR_OK;
@@ -111,8 +111,8 @@ void snib__loop_close(struct snib_client *c)
     loop_close_fd(&c->loop.epoll);
     loop_close_fd(&c->loop.timer);
     loop_close_fd(&c->loop.steps);
-    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
-        c->sock[i].watched = false;
+    for (uint32_t i = 0; i < c->sock.count; i++) {
+        c->sock.v[i]->watched = false;
     }
 }
 
@@ -127,10 +127,11 @@ void snib__loop_end(struct snib_client *c)
     }
     loop_close_fd(&c->loop.timer);
     loop_close_fd(&c->loop.steps);
-    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
-        if (c->sock[i].watched) {
-            (void)epoll_ctl(c->loop.epoll, EPOLL_CTL_DEL, c->sock[i].fd, NULL);
-            c->sock[i].watched = false;
+    for (uint32_t i = 0; i < c->sock.count; i++) {
+        if (c->sock.v[i]->watched) {
+            (void)epoll_ctl(c->loop.epoll, EPOLL_CTL_DEL, c->sock.v[i]->fd,
+                            NULL);
+            c->sock.v[i]->watched = false;
         }
     }
 }
@@ -143,7 +144,7 @@ snib_err snib__loop_event_fd(struct snib_client *c, struct snib_error *reterr)
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd >= 0) {
         c->ops.fd = fd;
-        if (!c->pull || loop_add(c, fd, EPOLLIN, SNIB__SOCKETS + 2)) {
+        if (!c->pull || loop_add(c, fd, EPOLLIN, SNIB__TAG_EVENTS)) {
             return SNIB_ERR_OK;
         }
         loop_close_fd(&c->ops.fd);
@@ -167,7 +168,7 @@ static uint32_t loop_interest(const struct snib_client *c,
 
 void snib__loop_watch(struct snib_client *c, uint32_t i)
 {
-    struct snib__socket *l = &c->sock[i];
+    struct snib__socket *l = c->sock.v[i];
     if (c->loop.epoll < 0 || c->ended || l->fd < 0 || l->watched) {
         return;
     }
@@ -180,7 +181,7 @@ void snib__loop_watch(struct snib_client *c, uint32_t i)
 
 void snib__loop_arm(struct snib_client *c, uint32_t i, bool reads)
 {
-    struct snib__socket *l = &c->sock[i];
+    struct snib__socket *l = c->sock.v[i];
     if (l->fd < 0 || c->loop.epoll < 0 || c->ended) {
         return;
     }

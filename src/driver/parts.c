@@ -29,8 +29,7 @@ void snib__parts_init(struct snib_client *c)
     c->pid = snib__process_remember();
     c->loop.epoll = c->loop.timer = c->loop.steps = c->ops.fd = -1;
     c->loop.armed = SNIB__NEVER;
-    snib__roles_init(&c->calls.roles, SNIB__SOCKETS);
-    snib__sockets_init(c);
+    snib__roles_init(&c->calls.roles);
     snib__list_init(&c->locks);
     snib__list_init(&c->ops.pending);
     snib__list_init(&c->ops.releasing);
@@ -119,12 +118,13 @@ void snib__parts_free_in_child(struct snib_client *c)
         snib__free(c);
         return;
     }
-    for (uint32_t i = 0; i < SNIB__CONNS; i++) {
-        if (c->sock[i].fd >= 0) {
-            close(c->sock[i].fd);
+    for (uint32_t i = 0; i < c->sock.count; i++) {
+        const struct snib__socket *l = c->sock.v[i];
+        if (l->fd >= 0 && l->conn) {
+            close(l->fd);
         }
-        if (c->sock[i].waker >= 0) {
-            close(c->sock[i].waker);
+        if (l->waker >= 0) {
+            close(l->waker);
         }
     }
     snib__loop_close(c);

@@ -62,8 +62,10 @@ static void pump_take_news(struct snib__step *s)
 uint32_t snib__most_awaited(const struct snib_client *c)
 {
     uint32_t most = 0;
-    for (uint32_t i = 0; i < c->out->conns; i++) {
-        most = c->out->conn[i].awaited > most ? c->out->conn[i].awaited : most;
+    SNIB__SOCKS_EACH(i, &c->sock.awaited)
+    {
+        uint32_t n = c->sock.v[i]->awaited;
+        most = n > most ? n : most;
     }
     return most;
 }
@@ -122,16 +124,14 @@ static void pump_arm_timer(struct snib__step *s)
 static void pump_assign_sockets(struct snib__step *s)
 {
     struct snib_client *c = s->c;
-    uint32_t replies, pushes;
     if (s->me && !s->me->w.done) {
         return;
     }
-    snib__sockets_need(c, &replies, &pushes);
-    uint32_t given =
-        snib__roles_assign(&c->calls.roles, replies, pushes,
+    struct snib__socks given =
+        snib__roles_assign(&c->calls.roles, snib__sockets_need(c),
                            c->pull || c->background.on, snib__waiter_wake, s);
-    if (given) {
-        snib__background_given(s, given);
+    if (!snib__socks_empty(&given)) {
+        snib__background_given(s, &given);
     }
 }
 
@@ -175,13 +175,14 @@ static void pump_assign_sessions(struct snib_client *c)
 void snib__step_act(struct snib__step *s)
 {
     struct snib_client *c = s->c;
+    bool more;
     do {
         pump_take_news(s);
         snib__sockets_open_and_shut(s);
         snib__sockets_log_in(s);
         pump_take_news(s);
-        snib__sockets_send(s);
-    } while (c->out->open || c->out->shut || c->out->login);
+        more = snib__sockets_send(s);
+    } while (more);
     pump_take_news(s);
     if (c->calls.condition_waits) {
         pump_settle_conditions(s);
@@ -216,34 +217,32 @@ static int64_t pump_slice(const struct snib__step *s, snib_instant limit)
 /* A reader's sleep: what it polls, and what came. */
 struct nap {
     uint32_t n;
-    struct pollfd v[SNIB__SOCKETS + 1];
-    uint8_t sock[SNIB__SOCKETS + 1]; /* SNIB__SOCKETS: the waker */
-    bool receives[SNIB__SOCKETS + 1];
+    struct pollfd v[SNIB__SOCKETS_MAX + 1]; /* 0: the waker */
+    uint8_t sock[SNIB__SOCKETS_MAX + 1];
+    uint8_t *in[SNIB__SOCKETS_MAX + 1]; /* where to receive; NULL: not at all */
     /* What recv returned before the mutex was taken: bytes, 0, or -errno.
      * NOT_TRIED: recv was not called. */
-    long got[SNIB__SOCKETS + 1];
+    long got[SNIB__SOCKETS_MAX + 1];
 };
 enum { NOT_TRIED = 1 << 30 };
 
 static void pump_poll_for(struct nap *nap, int fd, short events, uint32_t sock,
-                          bool receives)
+                          uint8_t *in)
 {
     nap->v[nap->n] = (struct pollfd){.fd = fd, .events = events};
     nap->sock[nap->n] = (uint8_t)sock;
-    nap->receives[nap->n++] = receives;
+    nap->in[nap->n++] = in;
 }
 
-static void pump_fall_asleep(struct snib_client *c, uint32_t leads,
-                             struct nap *nap)
+static void pump_fall_asleep(struct snib_client *c,
+                             const struct snib__socks *leads, struct nap *nap)
 {
     nap->n = 0;
-    for (uint32_t i = 0; leads >> i; i++) {
-        struct snib__socket *l = &c->sock[i];
-        if (!(leads >> i & 1)) {
-            continue;
-        }
+    SNIB__SOCKS_EACH(i, leads)
+    {
+        struct snib__socket *l = c->sock.v[i];
         if (!nap->n) {
-            pump_poll_for(nap, l->waker, POLLIN, SNIB__SOCKETS, false);
+            pump_poll_for(nap, l->waker, POLLIN, i, NULL);
         }
         bool connecting = l->state == SNIB__SOCKET_CONNECTING;
         short events = POLLIN;
@@ -252,14 +251,14 @@ static void pump_fall_asleep(struct snib_client *c, uint32_t leads,
         } else if (l->blocked) {
             events = POLLIN | POLLOUT;
         }
-        pump_poll_for(nap, l->fd, events, i, i < SNIB__CONNS && !connecting);
+        pump_poll_for(nap, l->fd, events, i, connecting ? NULL : l->in);
         l->asleep = true;
     }
 }
 
 /* Without the mutex: sleep until a socket speaks, the waker is notified or the
  * time is over, and receive. */
-static void pump_sleep(const struct snib_client *c, struct nap *nap, int64_t ns)
+static void pump_sleep(struct nap *nap, int64_t ns)
 {
     struct timespec patience = {.tv_sec = ns / 1000000000,
                                 .tv_nsec = ns % 1000000000};
@@ -269,11 +268,10 @@ static void pump_sleep(const struct snib_client *c, struct nap *nap, int64_t ns)
         nap->got[k] = NOT_TRIED;
         if (ready <= 0) {
             v->revents = 0;
-        } else if (nap->sock[k] == SNIB__SOCKETS && v->revents) {
+        } else if (k == 0 && v->revents) {
             snib__eventfd_clear(v->fd);
-        } else if (nap->receives[k] && (v->revents & ~POLLOUT)) {
-            nap->got[k] = snib__net_recv(v->fd, c->sock[nap->sock[k]].in,
-                                         SNIB__SOCKET_IN);
+        } else if (nap->in[k] && (v->revents & ~POLLOUT)) {
+            nap->got[k] = snib__net_recv(v->fd, nap->in[k], SNIB__SOCKET_IN);
         }
     }
 }
@@ -281,8 +279,8 @@ static void pump_sleep(const struct snib_client *c, struct nap *nap, int64_t ns)
 static void pump_serve_socket(struct snib__step *s, uint32_t i, short events,
                               long got)
 {
-    struct snib__socket *l = &s->c->sock[i];
-    if (i == SNIB__NOTIFIER_SOCKET) {
+    struct snib__socket *l = s->c->sock.v[i];
+    if (!l->conn) {
         snib__socket_notified(s);
     } else if (l->closing) {
         snib__socket_close(s, i);
@@ -290,7 +288,7 @@ static void pump_serve_socket(struct snib__step *s, uint32_t i, short events,
         snib__socket_connected(s, i);
     } else {
         if (events & POLLOUT) {
-            l->blocked = false;
+            snib__socket_unblocked(s->c, i);
         }
         if (got != NOT_TRIED) {
             snib__socket_received(s, i, got);
@@ -300,12 +298,12 @@ static void pump_serve_socket(struct snib__step *s, uint32_t i, short events,
 
 static void pump_wake_up(struct snib__step *s, const struct nap *nap)
 {
-    struct snib__socket *sock = s->c->sock;
+    struct snib__socket **sock = s->c->sock.v;
     for (uint32_t k = 1; k < nap->n; k++) { /* 0: the waker */
-        sock[nap->sock[k]].asleep = false;
+        sock[nap->sock[k]]->asleep = false;
     }
     for (uint32_t k = 1; k < nap->n; k++) {
-        if (nap->v[k].revents || sock[nap->sock[k]].closing) {
+        if (nap->v[k].revents || s->c->sock.v[nap->sock[k]]->closing) {
             pump_serve_socket(s, nap->sock[k], nap->v[k].revents, nap->got[k]);
         }
     }
@@ -314,24 +312,24 @@ static void pump_wake_up(struct snib__step *s, const struct nap *nap)
 /* Sleep as the reader of these sockets. Send what gathered, sleep, then feed
  * what came to the engine. */
 static void pump_sleep_reading(struct snib__step *s, struct snib__call *me,
-                               uint32_t leads, snib_instant limit)
+                               snib_instant limit)
 {
+    /* The call is woken by this socket's waker, whatever other sockets it is
+     * given meanwhile. */
+    const struct snib__socks leads = me->w.leads;
     struct nap nap;
     bool well = true;
-    for (uint32_t i = 0; i < s->c->out->conns; i++) {
-        if (leads >> i & 1) {
-            well = snib__socket_flush(s, i) && well;
-        }
+    SNIB__SOCKS_EACH(i, &leads)
+    {
+        well = snib__socket_flush(s, i) && well;
     }
     if (well) { /* else the engine was told of a lost connection */
         int64_t ns = pump_slice(s, limit);
-        pump_fall_asleep(s->c, leads, &nap);
+        pump_fall_asleep(s->c, &leads, &nap);
         me->w.posture = SNIB__POLLING;
-        /* The call is woken by this socket's waker, whatever other sockets it
-         * is given meanwhile. */
-        me->waker = (uint8_t)__builtin_ctz(leads);
+        me->waker = (uint8_t)snib__socks_next(&leads, 0);
         snib__step_pause(s);
-        pump_sleep(s->c, &nap, ns);
+        pump_sleep(&nap, ns);
         snib__step_again(s);
         me->w.posture = SNIB__RUNNING;
         pump_wake_up(s, &nap);
@@ -366,7 +364,7 @@ static bool pump_sleep_parked(struct snib__step *s, struct snib__call *me,
 void snib__call_begin(struct snib__step *s, struct snib__call *call,
                       snib__call_kind kind, snib_instant limit)
 {
-    snib__roles_enter(&s->c->calls.roles, &call->w, 0);
+    snib__roles_enter(&s->c->calls.roles, &call->w);
     atomic_init(&call->word, SNIB__AWAKE);
     call->kind = (uint8_t)kind;
     call->returns_unlocked = kind != SNIB__CALL_ROOM &&
@@ -381,22 +379,23 @@ void snib__call_begin(struct snib__step *s, struct snib__call *call,
     call->next = NULL;
     call->error.code = SNIB_ERR_OK;
     call->error.text[0] = 0;
-    for (uint32_t i = 0; i < s->c->out->conns; i++) {
-        call->before[i] = s->c->out->conn[i].awaited;
-    }
+    snib__sockets_touched(s->c);
+    snib__socks_clear(&s->c->sock.asked);
     s->me = call;
 }
 
 /* The sockets that will bring this call's answer: those on which more replies
  * are awaited than when it began. */
-static uint32_t pump_wanted_sockets(const struct snib_client *c,
-                                    const struct snib__call *me)
+static void pump_want_sockets(struct snib_client *c, struct snib__call *me)
 {
-    uint32_t wants = 0;
-    for (uint32_t i = 0; me->returns_unlocked && i < c->out->conns; i++) {
-        wants |= c->out->conn[i].awaited > me->before[i] ? 1u << i : 0;
+    snib__sockets_touched(c);
+    snib__socks_clear(&me->w.wants);
+    SNIB__SOCKS_EACH(i, &c->sock.asked)
+    {
+        const struct snib__socket *l = c->sock.v[i];
+        snib__socks_put(&me->w.wants, i,
+                        me->returns_unlocked && l->awaited > l->before);
     }
-    return wants;
 }
 
 /* A call that was told "queued", or whose connection broke, waits for no reply
@@ -405,13 +404,14 @@ static uint32_t pump_wanted_sockets(const struct snib_client *c,
 static void pump_stop_hoping(struct snib__step *s, struct snib__call *me,
                              snib_instant since)
 {
-    for (uint32_t i = 0; i < s->c->out->conns; i++) {
-        if (!s->c->out->conn[i].awaited) {
-            me->w.wants &= ~(1u << i);
+    SNIB__SOCKS_EACH(i, &me->w.wants)
+    {
+        if (!s->c->sock.v[i]->conn->awaited) {
+            snib__socks_put(&me->w.wants, i, false);
         }
     }
     if (s->now.ns - since.ns >= SNIB__HOPE_MS * INT64_C(1000000)) {
-        me->w.wants = 0;
+        snib__socks_clear(&me->w.wants);
     }
 }
 
@@ -442,7 +442,7 @@ static bool pump_wait(struct snib__step *s, struct snib__call *me)
 {
     struct snib_client *c = s->c;
     snib_instant since = s->now;
-    me->w.wants = pump_wanted_sockets(c, me);
+    pump_want_sockets(c, me);
     s->me = me;
     while (!me->w.done) {
         if (snib__reached(s->now, me->limit)) {
@@ -452,10 +452,9 @@ static bool pump_wait(struct snib__step *s, struct snib__call *me)
         if (me->w.done || snib__step_exec(s)) {
             continue;
         }
-        uint32_t replies, pushes, leads;
         pump_stop_hoping(s, me, since);
-        snib__sockets_need(c, &replies, &pushes);
-        leads = snib__roles_take(&c->calls.roles, &me->w, replies, pushes);
+        bool leads =
+            snib__roles_take(&c->calls.roles, &me->w, snib__sockets_need(c));
         if (leads && s->words) {
             /* This thread is the reader and still awake. It wakes the others
              * first: what they ask next gathers, and one send takes it all
@@ -463,9 +462,9 @@ static bool pump_wait(struct snib__step *s, struct snib__call *me)
             snib__step_pause(s);
             snib__step_again(s);
         } else if (leads) {
-            pump_sleep_reading(s, me, leads, limit);
+            pump_sleep_reading(s, me, limit);
         } else {
-            if (me->w.wants) { /* check again after that time */
+            if (!snib__socks_empty(&me->w.wants)) { /* look again then */
                 limit = snib__sooner(
                     limit, snib__after(since, snib__ms(SNIB__HOPE_MS)));
             }
@@ -502,18 +501,16 @@ bool snib__call_wait(struct snib__step *s, struct snib__call *call)
 void snib__call_end(struct snib__step *s, struct snib__call *me)
 {
     struct snib_client *c = s->c;
-    uint32_t replies, pushes;
     if (s->away) {
         return; /* it is off every list and reads nothing */
     }
-    snib__sockets_need(c, &replies, &pushes);
-    uint32_t given = snib__roles_leave(&c->calls.roles, &me->w, replies, pushes,
-                                       snib__waiter_wake, s);
+    struct snib__socks given = snib__roles_leave(
+        &c->calls.roles, &me->w, snib__sockets_need(c), snib__waiter_wake, s);
     me->w.done = true;
     c->calls.condition_waits -= !me->returns_unlocked;
     s->me = NULL;
-    if (given) {
-        snib__background_given(s, given);
+    if (!snib__socks_empty(&given)) {
+        snib__background_given(s, &given);
     }
     snib__step_act(s); /* what this call would have sent or executed */
 }

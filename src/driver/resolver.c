@@ -59,7 +59,7 @@ bool snib__resolve_start(struct snib_client *c, uint32_t sock)
     pthread_mutex_init(&j->mu, NULL);
     j->client = c;
     j->sock = sock;
-    memcpy(j->address, c->out->conn[sock].address, sizeof j->address);
+    memcpy(j->address, c->out->conn[sock]->address, sizeof j->address);
     if (snib__thread_start(&thread, snib__lookup_body, j)) {
         snib__job_free(j);
         return false;

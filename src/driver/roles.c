@@ -23,18 +23,22 @@ static struct snib__waiter *roles_waiter_of(struct snib__link *l)
     return SNIB__CONTAINER(l, struct snib__waiter, link);
 }
 
-void snib__roles_init(struct snib__roles *r, uint32_t socks)
+void snib__roles_init(struct snib__roles *r)
 {
-    assert(socks <= SNIB__SOCKETS_MAX);
-    *r = (struct snib__roles){.socks = socks};
+    r->sock = NULL;
     snib__list_init(&r->waiting);
 }
 
-void snib__roles_enter(struct snib__roles *r, struct snib__waiter *w,
-                       uint32_t wants)
+void snib__roles_enter(struct snib__roles *r, struct snib__waiter *w)
 {
-    *w = (struct snib__waiter){.wants = wants};
+    *w = (struct snib__waiter){.done = false};
     snib__list_push(&r->waiting, &w->link);
+}
+
+static bool roles_needed(const struct snib__need *n, uint32_t sock)
+{
+    return snib__socks_has(&n->replies, sock) ||
+           snib__socks_has(&n->pushes, sock);
 }
 
 static void roles_give(struct snib__roles *r, uint32_t sock,
@@ -42,33 +46,38 @@ static void roles_give(struct snib__roles *r, uint32_t sock,
 {
     r->sock[sock].reader = SNIB__CALL;
     r->sock[sock].call = w;
-    w->leads |= 1u << sock;
+    snib__socks_put(&w->leads, sock, true);
 }
 
 static void roles_take_away(struct snib__roles *r, uint32_t sock)
 {
     if (r->sock[sock].reader == SNIB__CALL) {
-        r->sock[sock].call->leads &= ~(1u << sock);
+        snib__socks_put(&r->sock[sock].call->leads, sock, false);
     }
     r->sock[sock].reader = SNIB__NOBODY;
     r->sock[sock].call = NULL;
 }
 
-uint32_t snib__roles_take(struct snib__roles *r, struct snib__waiter *w,
-                          uint32_t replies, uint32_t pushes)
+bool snib__roles_take(struct snib__roles *r, struct snib__waiter *w,
+                      const struct snib__need *need)
 {
     assert(w->posture == SNIB__RUNNING);
-    uint32_t mine = w->wants ? replies : replies | pushes;
-    for (uint32_t i = 0; i < r->socks; i++) {
-        uint32_t bit = 1u << i;
-        bool i_read = w->leads & bit;
-        if (i_read && !((replies | pushes) & bit)) {
+    bool brief = !snib__socks_empty(&w->wants);
+    struct snib__socks mine =
+        brief ? need->replies : snib__socks_or(&need->replies, &need->pushes);
+    SNIB__SOCKS_EACH(i, &w->leads)
+    {
+        if (!roles_needed(need, i)) {
             roles_take_away(r, i);
-        } else if (!i_read && (mine & bit) && r->sock[i].reader != SNIB__CALL) {
+        }
+    }
+    SNIB__SOCKS_EACH(i, &mine)
+    {
+        if (r->sock[i].reader != SNIB__CALL) {
             roles_give(r, i, w);
         }
     }
-    return w->leads;
+    return !snib__socks_empty(&w->leads);
 }
 
 /* The call that should read this socket next. The best one expects its own
@@ -84,7 +93,8 @@ static struct snib__waiter *roles_next_of(const struct snib__roles *r,
         if (looked_at++ >= LOOK_AT && parked) {
             break;
         }
-        bool fits = reply ? w->wants & (1u << sock) : w->wants == 0;
+        bool fits = reply ? snib__socks_has(&w->wants, sock)
+                          : snib__socks_empty(&w->wants);
         if (fits) {
             return w;
         }
@@ -109,49 +119,49 @@ static void roles_pass(struct snib__roles *r, uint32_t sock, bool reply,
     }
 }
 
-uint32_t snib__roles_leave(struct snib__roles *r, struct snib__waiter *w,
-                           uint32_t replies, uint32_t pushes, snib__wake *wake,
-                           void *data)
+struct snib__socks snib__roles_leave(struct snib__roles *r,
+                                     struct snib__waiter *w,
+                                     const struct snib__need *need,
+                                     snib__wake *wake, void *data)
 {
-    uint32_t led = w->leads, kept = 0;
+    struct snib__socks led = w->leads, kept = {{0}};
     assert(w->posture == SNIB__RUNNING);
     snib__unlink(&w->link);
-    for (uint32_t i = 0; led >> i; i++) {
-        if (!(led >> i & 1)) {
-            continue;
-        }
+    SNIB__SOCKS_EACH(i, &led)
+    {
         assert(r->sock[i].call == w);
         roles_take_away(r, i);
-        bool reply = replies >> i & 1;
-        if (reply || (pushes >> i & 1)) {
-            roles_pass(r, i, reply, wake, data);
-            kept |= r->sock[i].reader == SNIB__BACKGROUND ? 1u << i : 0;
+        if (roles_needed(need, i)) {
+            roles_pass(r, i, snib__socks_has(&need->replies, i), wake, data);
+            snib__socks_put(&kept, i, r->sock[i].reader == SNIB__BACKGROUND);
         }
     }
-    assert(w->leads == 0);
+    assert(snib__socks_empty(&w->leads));
     return kept;
 }
 
-uint32_t snib__roles_assign(struct snib__roles *r, uint32_t replies,
-                            uint32_t pushes, bool background_runs,
-                            snib__wake *wake, void *data)
+struct snib__socks snib__roles_assign(struct snib__roles *r,
+                                      const struct snib__need *need,
+                                      bool background_runs, snib__wake *wake,
+                                      void *data)
 {
-    uint32_t look = 0;
-    for (uint32_t i = 0; i < r->socks; i++) {
-        uint32_t bit = 1u << i;
-        if (!((replies | pushes) & bit) || r->sock[i].reader == SNIB__CALL) {
+    struct snib__socks look = {{0}};
+    struct snib__socks due = snib__socks_or(&need->replies, &need->pushes);
+    SNIB__SOCKS_EACH(i, &due)
+    {
+        if (r->sock[i].reader == SNIB__CALL) {
             continue;
         }
         bool fresh = r->sock[i].reader == SNIB__NOBODY;
+        bool reply = snib__socks_has(&need->replies, i);
         if (background_runs) {
             r->sock[i].reader = SNIB__BACKGROUND;
         } else {
-            roles_pass(r, i, replies & bit, wake, data);
+            roles_pass(r, i, reply, wake, data);
         }
-        if (r->sock[i].reader == SNIB__BACKGROUND &&
-            (fresh || (replies & bit))) {
-            look |= bit;
-        }
+        snib__socks_put(&look, i,
+                        r->sock[i].reader == SNIB__BACKGROUND &&
+                            (fresh || reply));
     }
     return look;
 }

@@ -23,11 +23,18 @@
 #include "base/mem.h"
 #include "driver/driver.h"
 
-void snib__sockets_init(struct snib_client *c)
+void snib__socket_needs(struct snib_client *c, uint32_t i)
 {
-    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
-        c->sock[i].fd = c->sock[i].waker = -1;
-        c->sock[i].lazy = SNIB__NEVER;
+    const struct snib__socket *l = c->sock.v[i];
+    const struct snib__conn *conn = l->conn;
+    bool reply = l->fd >= 0 && conn &&
+                 (conn->awaited || l->state == SNIB__SOCKET_CONNECTING ||
+                  l->blocked || l->closing);
+    bool push = l->fd >= 0 && !reply && (!conn || conn->pushes);
+    snib__socks_put(&c->sock.need.replies, i, reply);
+    snib__socks_put(&c->sock.need.pushes, i, push);
+    if (l->fd >= 0) {
+        snib__socks_put(&c->sock.look, i, true);
     }
 }
 
@@ -35,7 +42,7 @@ static void socket_feed(struct snib__step *s, snib__input_kind kind, uint32_t i,
                         const void *bytes, size_t size)
 {
     struct snib__input in = {
-        .kind = kind, .conn = (uint8_t)i, .bytes = bytes, .size = size};
+        .kind = kind, .conn = i, .bytes = bytes, .size = size};
     snib__engine_input(s->c->engine, s->now, &in);
 }
 
@@ -43,11 +50,11 @@ static void socket_feed_refused(struct snib__step *s, uint32_t i,
                                 const char *why, bool hopeless)
 {
     struct snib__input in = {.kind = SNIB__IN_REFUSED,
-                             .conn = (uint8_t)i,
+                             .conn = i,
                              .hopeless = hopeless,
                              .bytes = why,
                              .size = strlen(why)};
-    struct snib__socket *l = &s->c->sock[i];
+    struct snib__socket *l = s->c->sock.v[i];
     l->state = SNIB__SOCKET_DOWN;
     snib__free(l->addresses);
     l->addresses = NULL;
@@ -58,9 +65,8 @@ static void socket_feed_refused(struct snib__step *s, uint32_t i,
 /* Make what a socket needs once and keeps. */
 snib_err snib__socket_furnish(struct snib_client *c, uint32_t i)
 {
-    struct snib__socket *l = &c->sock[i];
-    if (!l->in && i != SNIB__NOTIFIER_SOCKET &&
-        !(l->in = snib__alloc(SNIB__SOCKET_IN))) {
+    struct snib__socket *l = c->sock.v[i];
+    if (!l->in && l->conn && !(l->in = snib__alloc(SNIB__SOCKET_IN))) {
         return SNIB_ERR_NOMEM;
     }
     if (l->waker < 0) {
@@ -71,8 +77,11 @@ snib_err snib__socket_furnish(struct snib_client *c, uint32_t i)
 
 void snib__socket_notifier(struct snib_client *c)
 {
-    int fd = c->exec.ops ? c->exec.ops->notifier_fd(c->exec.instance) : -1;
-    struct snib__socket *l = &c->sock[SNIB__NOTIFIER_SOCKET];
+    if (!c->exec.ops) {
+        return;
+    }
+    int fd = c->exec.ops->notifier_fd(c->exec.instance);
+    struct snib__socket *l = c->sock.v[SNIB__NOTIFIER_SOCKET];
     if (l->fd == fd || c->stopped ||
         snib__socket_furnish(c, SNIB__NOTIFIER_SOCKET)) {
         return; /* without it the poll finds out later */
@@ -81,6 +90,7 @@ void snib__socket_notifier(struct snib_client *c)
     l->state = fd < 0 ? SNIB__SOCKET_DOWN : SNIB__SOCKET_UP;
     l->watched = false;
     l->armed = 0;
+    snib__socket_needs(c, SNIB__NOTIFIER_SOCKET);
     snib__loop_watch(c, SNIB__NOTIFIER_SOCKET);
 }
 
@@ -95,17 +105,41 @@ void snib__socket_notified(struct snib__step *s)
 
 static void socket_opened(struct snib__step *s, uint32_t i)
 {
-    struct snib__socket *l = &s->c->sock[i];
+    struct snib__socket *l = s->c->sock.v[i];
     l->state = SNIB__SOCKET_UP;
     snib__free(l->addresses);
     l->addresses = NULL;
+    snib__socket_needs(s->c, i);
     socket_feed(s, SNIB__IN_OPENED, i, NULL, 0);
+}
+
+static void socket_drop_fd(struct snib__step *s, uint32_t i)
+{
+    struct snib__socket *l = s->c->sock.v[i];
+    if (l->fd >= 0) {
+        close(l->fd); /* it leaves the epoll set by itself */
+    }
+    l->fd = -1;
+    l->watched = l->blocked = l->closing = false;
+    l->armed = 0;
+    l->state = SNIB__SOCKET_DOWN;
+    l->lazy = SNIB__NEVER;
+    snib__socket_needs(s->c, i);
+}
+
+void snib__socket_close(struct snib__step *s, uint32_t i)
+{
+    socket_drop_fd(s, i);
+    snib__free(s->c->sock.v[i]->addresses);
+    s->c->sock.v[i]->addresses = NULL;
+    snib__roles_idle(&s->c->calls.roles, i);
+    socket_feed(s, SNIB__IN_CLOSED, i, NULL, 0);
 }
 
 /* Try the addresses that are left. last is the error of the one before. */
 static void socket_connect_next(struct snib__step *s, uint32_t i, int last)
 {
-    struct snib__socket *l = &s->c->sock[i];
+    struct snib__socket *l = s->c->sock.v[i];
     while (l->addresses->next < l->addresses->count) {
         int fd = -1;
         last = snib__net_connect(&l->addresses->v[l->addresses->next++],
@@ -115,6 +149,7 @@ static void socket_connect_next(struct snib__step *s, uint32_t i, int last)
             l->state = SNIB__SOCKET_CONNECTING;
             l->watched = l->blocked = false;
             l->armed = 0;
+            snib__socket_needs(s->c, i);
             if (!last) {
                 socket_opened(s, i);
             }
@@ -125,10 +160,10 @@ static void socket_connect_next(struct snib__step *s, uint32_t i, int last)
     socket_feed_refused(s, i, strerror(last), false);
 }
 
-static void socket_open(struct snib__step *s, uint32_t i)
+void snib__socket_open(struct snib__step *s, uint32_t i)
 {
     struct snib_client *c = s->c;
-    struct snib__socket *l = &c->sock[i];
+    struct snib__socket *l = c->sock.v[i];
     if (l->state != SNIB__SOCKET_DOWN || l->closing) {
         return;
     }
@@ -137,7 +172,7 @@ static void socket_open(struct snib__step *s, uint32_t i)
         socket_feed_refused(s, i, "out of memory or descriptors", false);
         return;
     }
-    switch (snib__net_address(c->out->conn[i].address, &l->addresses->v[0])) {
+    switch (snib__net_address(c->out->conn[i]->address, &l->addresses->v[0])) {
     case SNIB__ADDRESS_BAD:
         socket_feed_refused(s, i, "not an address", true);
         return;
@@ -158,7 +193,7 @@ static void socket_open(struct snib__step *s, uint32_t i)
 void snib__socket_resolved(struct snib__step *s, uint32_t i,
                            const struct snib__addresses *found)
 {
-    struct snib__socket *l = &s->c->sock[i];
+    struct snib__socket *l = s->c->sock.v[i];
     if (l->state != SNIB__SOCKET_RESOLVING) {
         return; /* it was shut meanwhile */
     }
@@ -170,22 +205,9 @@ void snib__socket_resolved(struct snib__step *s, uint32_t i,
     }
 }
 
-static void socket_drop_fd(struct snib__step *s, uint32_t i)
-{
-    struct snib__socket *l = &s->c->sock[i];
-    if (l->fd >= 0) {
-        close(l->fd); /* it leaves the epoll set by itself */
-    }
-    l->fd = -1;
-    l->watched = l->blocked = l->closing = false;
-    l->armed = 0;
-    l->state = SNIB__SOCKET_DOWN;
-    l->lazy = SNIB__NEVER;
-}
-
 void snib__socket_connected(struct snib__step *s, uint32_t i)
 {
-    struct snib__socket *l = &s->c->sock[i];
+    struct snib__socket *l = s->c->sock.v[i];
     int err = snib__net_connected(l->fd);
     if (err == EINPROGRESS) {
         return;
@@ -201,18 +223,9 @@ void snib__socket_connected(struct snib__step *s, uint32_t i)
     socket_connect_next(s, i, err);
 }
 
-void snib__socket_close(struct snib__step *s, uint32_t i)
+void snib__socket_shut(struct snib__step *s, uint32_t i)
 {
-    socket_drop_fd(s, i);
-    snib__free(s->c->sock[i].addresses);
-    s->c->sock[i].addresses = NULL;
-    snib__roles_idle(&s->c->calls.roles, i);
-    socket_feed(s, SNIB__IN_CLOSED, i, NULL, 0);
-}
-
-static void socket_shut(struct snib__step *s, uint32_t i)
-{
-    struct snib__socket *l = &s->c->sock[i];
+    struct snib__socket *l = s->c->sock.v[i];
     switch ((snib__socket_state)l->state) {
     case SNIB__SOCKET_DOWN:
         return;
@@ -226,6 +239,7 @@ static void socket_shut(struct snib__step *s, uint32_t i)
     case SNIB__SOCKET_UP:
         if (l->asleep) {
             l->closing = true;
+            snib__socket_needs(s->c, i);
             (void)shutdown(l->fd, SHUT_RDWR);
             snib__socket_wake(s, i);
         } else {
@@ -235,26 +249,34 @@ static void socket_shut(struct snib__step *s, uint32_t i)
     }
 }
 
+void snib__socket_unblocked(struct snib_client *c, uint32_t i)
+{
+    c->sock.v[i]->blocked = false;
+    snib__socket_needs(c, i);
+}
+
 bool snib__socket_flush(struct snib__step *s, uint32_t i)
 {
-    struct snib__socket *l = &s->c->sock[i];
-    struct snib__buf *out = &s->c->out->conn[i].out;
-    while (l->state == SNIB__SOCKET_UP && !l->closing && snib__buf_size(out)) {
+    struct snib__socket *l = s->c->sock.v[i];
+    struct snib__buf *out = l->conn ? &l->conn->out : NULL;
+    while (out && l->state == SNIB__SOCKET_UP && !l->closing &&
+           snib__buf_size(out)) {
         long n =
             snib__net_send(l->fd, snib__buf_bytes(out), snib__buf_size(out));
         if (n >= 0) {
             snib__buf_consume(out, (size_t)n);
-            l->blocked = false;
+            snib__socket_unblocked(s->c, i);
         } else if (n == -EAGAIN || n == -EWOULDBLOCK) {
             if (!l->blocked) {
                 l->blocked = true;
+                snib__socket_needs(s->c, i);
                 if (l->asleep) { /* to poll until it can send */
                     snib__socket_wake(s, i);
                 }
             }
             return true;
         } else {
-            socket_shut(s, i);
+            snib__socket_shut(s, i);
             return false;
         }
     }
@@ -264,123 +286,8 @@ bool snib__socket_flush(struct snib__step *s, uint32_t i)
 void snib__socket_received(struct snib__step *s, uint32_t i, long n)
 {
     if (n > 0) {
-        socket_feed(s, SNIB__IN_BYTES, i, s->c->sock[i].in, (size_t)n);
+        socket_feed(s, SNIB__IN_BYTES, i, s->c->sock.v[i]->in, (size_t)n);
     } else if (n != -EAGAIN && n != -EWOULDBLOCK) {
         snib__socket_close(s, i);
     }
-}
-
-/* -- all of them ----------------------------------------------------------- */
-
-void snib__sockets_open_and_shut(struct snib__step *s)
-{
-    struct snib__out *out = s->c->out;
-    uint32_t open = s->c->stopped ? 0 : out->open, shut = out->shut;
-    out->open = out->shut = 0;
-    for (uint32_t i = 0; (open | shut) >> i; i++) {
-        if (shut >> i & 1) {
-            socket_shut(s, i);
-        }
-        if (open >> i & 1) {
-            socket_open(s, i);
-        }
-    }
-}
-
-void snib__sockets_log_in(struct snib__step *s)
-{
-    static const struct snib_login none = {
-        .text = "there is no thread to ask for one"};
-    struct snib_client *c = s->c;
-    uint32_t wanted = c->stopped ? 0 : c->out->login;
-    c->logins.refused =
-        (c->logins.refused & ~wanted) | (c->out->refused & wanted);
-    c->out->login = c->out->refused = 0;
-    if (wanted && snib__login_need(c)) {
-        c->logins.wanted |= wanted;
-        pthread_cond_signal(&c->logins.more);
-        return;
-    }
-    for (uint32_t i = 0; wanted >> i; i++) {
-        struct snib__input in = {.kind = SNIB__IN_LOGIN,
-                                 .conn = (uint8_t)i,
-                                 .login = &none,
-                                 .err = SNIB_ERR_LIMIT};
-        if (wanted >> i & 1) {
-            snib__engine_input(c->engine, s->now, &in);
-        }
-    }
-}
-
-/* Rule 3: the reader of a socket sends before it sleeps. While it is awake
- * nobody else sends. */
-static bool socket_may_send(const struct snib__step *s, uint32_t i)
-{
-    const struct snib_client *c = s->c;
-    if (c->calls.roles.sock[i].reader != SNIB__CALL) {
-        return true;
-    }
-    return c->sock[i].asleep &&
-           (!s->me || c->calls.roles.sock[i].call != &s->me->w);
-}
-
-void snib__sockets_send(struct snib__step *s)
-{
-    for (uint32_t i = 0; i < s->c->out->conns; i++) {
-        if (snib__buf_size(&s->c->out->conn[i].out) &&
-            s->c->sock[i].state == SNIB__SOCKET_UP && socket_may_send(s, i)) {
-            snib__socket_flush(s, i);
-        }
-    }
-}
-
-/* Nobody needs the sockets any more. A call that sleeps at one finds its end
- * there. */
-void snib__sockets_end(struct snib_client *c)
-{
-    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
-        if (c->sock[i].fd >= 0 && i != SNIB__NOTIFIER_SOCKET) {
-            (void)shutdown(c->sock[i].fd, SHUT_RDWR);
-        }
-    }
-}
-
-void snib__sockets_free(struct snib_client *c)
-{
-    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
-        struct snib__socket *l = &c->sock[i];
-        if (l->fd >= 0 && i != SNIB__NOTIFIER_SOCKET) {
-            close(l->fd);
-        }
-        if (l->waker >= 0) {
-            close(l->waker);
-        }
-        snib__free(l->addresses);
-        snib__free(l->in);
-        *l = (struct snib__socket){.fd = -1, .waker = -1, .lazy = SNIB__NEVER};
-    }
-}
-
-void snib__sockets_need(const struct snib_client *c, uint32_t *ret_replies,
-                        uint32_t *ret_pushes)
-{
-    uint32_t replies = 0, pushes = 0;
-    for (uint32_t i = 0; i < c->out->conns; i++) {
-        const struct snib__socket *l = &c->sock[i];
-        const struct snib__conn *conn = &c->out->conn[i];
-        if (l->fd < 0) {
-            continue;
-        }
-        if (conn->awaited || l->state == SNIB__SOCKET_CONNECTING ||
-            l->blocked || l->closing) {
-            replies |= 1u << i;
-        } else if (conn->pushes) {
-            pushes |= 1u << i;
-        }
-    }
-    if (c->sock[SNIB__NOTIFIER_SOCKET].fd >= 0) {
-        pushes |= 1u << SNIB__NOTIFIER_SOCKET;
-    }
-    *ret_replies = replies;
-    *ret_pushes = pushes;
 }

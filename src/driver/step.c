@@ -32,11 +32,12 @@ void snib__step_pause(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     struct snib__list logs;
-    int waker[SNIB__SOCKETS];
-    uint32_t wakers = s->wakers, words = s->words;
+    int waker[SNIB__SOCKETS_MAX];
+    uint32_t wakers = 0, words = s->words;
     bool kick = false;
-    for (uint32_t i = 0; wakers >> i; i++) {
-        waker[i] = c->sock[i].waker;
+    SNIB__SOCKS_EACH(i, &s->wakers)
+    {
+        waker[wakers++] = c->sock.v[i]->waker;
     }
     if (s->event && !c->ops.set && c->ops.fd >= 0) {
         /* This is done under the mutex: afterwards snib_client_next could clear
@@ -50,7 +51,8 @@ void snib__step_pause(struct snib__step *s)
     }
     snib__list_init(&logs);
     snib__list_append(&logs, &c->log.lines);
-    s->wakers = s->words = 0;
+    snib__socks_clear(&s->wakers);
+    s->words = 0;
     s->event = s->kick = false;
     if (kick) {
         snib__loop_set_timer(c, (snib_instant){0}); /* fires at once */
@@ -59,10 +61,8 @@ void snib__step_pause(struct snib__step *s)
     for (uint32_t i = 0; i < words; i++) {
         snib__park_wake(s->word[i]);
     }
-    for (uint32_t i = 0; wakers >> i; i++) {
-        if (wakers >> i & 1) {
-            snib__eventfd_set(waker[i]);
-        }
+    for (uint32_t i = 0; i < wakers; i++) {
+        snib__eventfd_set(waker[i]);
     }
     if (!snib__list_empty(&logs)) {
         step_tell_logs(c, &logs);
@@ -76,13 +76,14 @@ void snib__waiter_wake(void *data, struct snib__waiter *w)
     struct snib__step *s = data;
     struct snib__call *call = snib__call_of(w);
     if (w->posture == SNIB__POLLING) {
-        s->wakers |= 1u << call->waker;
+        snib__socks_put(&s->wakers, call->waker, true);
         return;
     }
     /* An answered call that reads no socket needs the mutex no more. With 64
      * threads this saves half of all contention for it. Once its word is
      * marked, the call may return at any time. */
-    bool home = w->done && !w->leads && call->returns_unlocked;
+    bool home =
+        w->done && snib__socks_empty(&w->leads) && call->returns_unlocked;
     if (!(home ? snib__park_settle(&call->word)
                : snib__park_mark(&call->word))) {
         return; /* it was marked before */

@@ -133,12 +133,12 @@ snib_err do_doctor(struct command *command, struct line *line,
 static void say_counts(struct line *line, struct snib_client *client)
 {
     struct snib__counts counts;
-    uint32_t awaited[SNIB__CONNS] = {0};
-    int reader[SNIB__CONNS] = {0};
+    uint32_t awaited[SNIB__CONNS_MAX] = {0};
+    int reader[SNIB__CONNS_MAX] = {0};
     uint32_t all = 0;
     int64_t readers = 0;
     snib__client_counts(client, &counts, awaited, reader);
-    for (int i = 0; i < SNIB__CONNS; i++) {
+    for (int i = 0; i < SNIB__CONNS_MAX; i++) {
         all += awaited[i];
         readers += reader[i] == 2;
     }

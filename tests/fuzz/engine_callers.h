@@ -20,6 +20,8 @@ enum {
 
 static const char *const names[NAMES] = {"n0", "n1", "a}b"};
 
+enum { CONNS = 3 * SNIB__URL_NODES };
+
 struct place {
     uint64_t ticket; /* 0: free                                              */
     uint64_t owner;
@@ -36,8 +38,8 @@ struct world {
     int64_t asked;     /* so often                                          */
     size_t bytes;
     struct snib__local_lock *local[NAMES];
-    struct row row[SNIB__CONNS];
-    bool is_open[SNIB__CONNS];
+    struct row row[CONNS];
+    bool is_open[CONNS];
     struct place place[2 * LANES];
     struct snib_error error;
     struct snib__direct query[QUERIES];

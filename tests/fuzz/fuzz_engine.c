@@ -22,7 +22,7 @@ static void input(struct world *w, uint32_t conn, snib__input_kind kind,
                   const void *bytes, size_t size)
 {
     struct snib__input in = {
-        .kind = kind, .conn = (uint8_t)conn, .bytes = bytes, .size = size};
+        .kind = kind, .conn = conn, .bytes = bytes, .size = size};
     snib__engine_tick(w->engine, w->now);
     snib__engine_input(w->engine, w->now, &in);
     take_news(w);
@@ -45,7 +45,7 @@ static void feed(struct world *w, uint32_t i, const char *p, size_t size);
 /* What was written for this connection. False: nothing. */
 static bool hear(struct world *w, uint32_t i)
 {
-    struct snib__buf *b = &snib__engine_out(w->engine)->conn[i].out;
+    struct snib__buf *b = &snib__engine_out(w->engine)->conn[i]->out;
     if (!w->is_open[i] || !snib__buf_size(b)) {
         return false;
     }
@@ -66,14 +66,14 @@ static void after(struct world *w)
         more = false;
         take_news(w);
         for (uint32_t i = 0; i < out->conns; i++) {
-            if (out->shut >> i & 1) {
-                out->shut &= ~(1u << i);
-                out->open &= ~(1u << i);
+            struct snib__conn *conn = out->conn[i];
+            if (conn->shut) {
+                conn->shut = conn->open = false;
                 w->is_open[i] = false;
                 input(w, i, SNIB__IN_CLOSED, NULL, 0);
                 more = true;
-            } else if (out->open >> i & 1) {
-                out->open &= ~(1u << i);
+            } else if (conn->open) {
+                conn->open = false;
                 connect_or_not(w, i);
                 more = true;
             }
@@ -99,7 +99,7 @@ static void feed(struct world *w, uint32_t i, const char *p, size_t size)
     struct snib__out *out = snib__engine_out(w->engine);
     uint32_t piece = one_in(&w->dice, 3) ? 1 + roll(&w->dice) % 8 : 0;
     size_t at = 0;
-    while (at < size && w->is_open[i] && !(out->shut >> i & 1)) {
+    while (at < size && w->is_open[i] && !out->conn[i]->shut) {
         size_t n = piece && size - at > piece ? piece : size - at;
         char *exact = malloc(n); /* reading past it shows */
         MUST(exact);
@@ -112,7 +112,7 @@ static void feed(struct world *w, uint32_t i, const char *p, size_t size)
         }
     }
     if (!witness_reads(&w->witness, i, p, at) && w->is_open[i] &&
-        !(out->shut >> i & 1)) {
+        !out->conn[i]->shut) {
         w->witness.lost[i / 3] = true; /* it is read on, and not followed */
     }
 }
@@ -299,7 +299,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct world w;
     w.blocks = snib__mem_alive();
     w.bytes = __sanitizer_get_current_allocated_bytes();
-    for (uint32_t i = 0; i < SNIB__CONNS; i++) {
+    for (uint32_t i = 0; i < CONNS; i++) {
         w.row[i].count = w.row[i].head = 0;
         w.row[i].conn = i;
         w.is_open[i] = false;

@@ -197,11 +197,11 @@ static void look_for_keys(void)
 static bool quiet(bool tell)
 {
     struct snib__counts n;
-    uint32_t awaited[SNIB__CONNS];
-    int reader[SNIB__CONNS];
+    uint32_t awaited[SNIB__CONNS_MAX];
+    int reader[SNIB__CONNS_MAX];
     bool good = true;
     snib__client_counts(client, &n, awaited, reader);
-    for (int i = 0; i < SNIB__CONNS; i++) {
+    for (int i = 0; i < SNIB__CONNS_MAX; i++) {
         /* Line 2 is the subscription: the keeper watches it. */
         bool idle =
             !awaited[i] && (reader[i] == 0 || (i == 2 && reader[i] == 1));

@@ -611,6 +611,7 @@ def test_without_a_majority_nothing_runs(snib, quorum):
     ("redlock://a,b?lease=3", "node_ms="),
     ("redlocks://a,b", "without TLS"),
     ("rediss://a", "without TLS"),
+    ("redis://a,b", "redis: has one host"),
 ])
 def test_wrong_urls_say_what_is_wrong(url, says):
     program = os.environ.get("SNIB_BIN", "")

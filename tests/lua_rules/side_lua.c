@@ -49,26 +49,32 @@ static void side_lua_input(int client, struct snib__input in)
 static bool side_lua_connect(int client)
 {
     struct snib__out *out = &lua.client[client].out;
-    uint32_t wanted = out->open;
-    out->open = 0;
+    bool any = false, wanted[CONNS];
     for (uint8_t i = 0; i < CONNS; i++) {
-        if (wanted & 1u << i) {
+        wanted[i] = out->conn[i]->open;
+        out->conn[i]->open = false;
+        any = any || wanted[i];
+    }
+    for (uint8_t i = 0; i < CONNS; i++) {
+        if (wanted[i]) {
             lua.client[client].conn[i] = sim_redis_connect(lua.server);
             side_lua_input(client, (struct snib__input){.kind = SNIB__IN_OPENED,
                                                         .conn = i});
         }
     }
-    if (out->shut) {
-        abort(); /* nothing fails here */
+    for (uint8_t i = 0; i < CONNS; i++) {
+        if (out->conn[i]->shut) {
+            abort(); /* nothing fails here */
+        }
     }
-    return wanted != 0;
+    return any;
 }
 
 static bool side_lua_send(int client)
 {
     bool any = false;
     for (int i = 0; i < CONNS; i++) {
-        struct snib__buf *b = &lua.client[client].out.conn[i].out;
+        struct snib__buf *b = &lua.client[client].out.conn[i]->out;
         if (snib__buf_size(b)) {
             sim_redis_input(lua.server, lua.client[client].conn[i],
                             snib__buf_bytes(b), snib__buf_size(b),
@@ -213,9 +219,10 @@ static void side_lua_open_client(int i, const struct snib__url *url)
     struct snib__out *out = &lua.client[i].out;
     struct snib_error e;
     struct snib__list nothing;
-    *out = (struct snib__out){.holds = true, .listens = true, .conns = CONNS};
+    *out = (struct snib__out){.holds = true, .listens = true};
     snib__list_init(&out->answered);
     snib__list_init(&out->exec);
+    snib__conns_init(out, 4 << 20);
     struct snib__store_config config = {.url = url,
                                         .seed = {{1, 2, 3, (uint64_t)i}},
                                         .out = out,
@@ -266,9 +273,7 @@ static void side_lua_close(void)
 {
     for (int i = 0; i < CLIENTS; i++) {
         snib__redis_store_ops.free(lua.client[i].store);
-        for (int k = 0; k < SNIB__CONNS; k++) {
-            snib__buf_free(&lua.client[i].out.conn[k].out);
-        }
+        snib__conns_free(&lua.client[i].out);
     }
     sim_redis_free(lua.server);
 }

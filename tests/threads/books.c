@@ -230,16 +230,16 @@ void books_say(const struct world *w)
 static void say_lines(const struct snib_client *c, int client)
 {
     UNSEEN;
-    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
-        const struct snib__socket *l = &c->sock[i];
-        bool conn = i < c->out->conns;
+    for (uint32_t i = 0; i < c->sock.count; i++) {
+        const struct snib__socket *l = c->sock.v[i];
+        const struct snib__conn *conn = l->conn;
         if (l->fd >= 0) {
             sched_say("line %d.%u: state %d, reader %d, %s", client, i,
                       l->state, c->calls.roles.sock[i].reader,
                       l->asleep ? "polled" : "awake");
             sched_say("   %zu to send, %u awaited, armed %x",
-                      conn ? snib__buf_size(&c->out->conn[i].out) : 0,
-                      conn ? c->out->conn[i].awaited : 0, l->armed);
+                      conn ? snib__buf_size(&conn->out) : 0,
+                      conn ? conn->awaited : 0, l->armed);
         }
     }
 }

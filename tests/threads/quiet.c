@@ -76,8 +76,9 @@ static bool callback_runs(const struct world *w)
 static bool is_away(const struct snib_client *c)
 {
     UNSEEN;
-    for (uint32_t i = 0; i < c->out->conns; i++) {
-        if (c->sock[i].state != SNIB__SOCKET_UP) {
+    for (uint32_t i = 0; i < c->sock.count; i++) {
+        const struct snib__socket *l = c->sock.v[i];
+        if (l->conn && l->state != SNIB__SOCKET_UP) {
             return true;
         }
     }

@@ -16,8 +16,8 @@
 static void tell_inside(struct snib_client *c)
 {
     struct snib__counts n;
-    uint32_t awaited[SNIB__CONNS];
-    int reader[SNIB__CONNS];
+    uint32_t awaited[SNIB__CONNS_MAX];
+    int reader[SNIB__CONNS_MAX];
     snib__client_counts(c, &n, awaited, reader);
     tell("%u locks %u %u claims %u acquisitions: %u wait, %u held, %u leave; "
          "%u requests, %" PRIu64 " passed on %" PRIu64 " yielded %" PRIu64
@@ -25,7 +25,7 @@ static void tell_inside(struct snib_client *c)
          n.local_locks, n.own_claims, n.claims, n.acquisitions, n.waiting,
          n.held, n.leaving, n.requests, n.passes, n.yields, n.renewals,
          n.acquires);
-    for (int i = 0; i < SNIB__CONNS; i++) {
+    for (int i = 0; i < SNIB__CONNS_MAX; i++) {
         if (awaited[i] || reader[i]) {
             tell("connection %d: %u awaited, read by %d", i, awaited[i],
                  reader[i]);

@@ -24,7 +24,9 @@ static snib_err open_one(const struct snib__store_config *c,
     snib__list_init(&w.owned);
     snib__list_init(&w.inside);
     for (uint32_t i = 0, n = below(4); i < n; i++) {
-        c->out->conn[below(SNIB__CONNS)].used = true;
+        char address[8];
+        snprintf(address, sizeof address, "%u", (unsigned)below(21));
+        (void)snib__conn_add(c->out, SNIB__PLAIN, address);
     }
     if (one_in(60)) {
         e->code = SNIB_ERR_CONFIG;

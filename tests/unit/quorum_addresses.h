@@ -52,13 +52,13 @@ static const char *const queries[] = {"",
 
 static void say_opened(const struct snib__out *out)
 {
-    for (uint32_t i = 0; i < SNIB__CONNS; i++) {
-        const struct snib__conn *conn = &out->conn[i];
-        say("chan", conn->used << 4 | conn->pushes << 3 | conn->awaited);
+    for (uint32_t i = 0; i < out->conns; i++) {
+        const struct snib__conn *conn = out->conn[i];
+        say("chan", conn->pushes << 3 | conn->awaited);
         say_text("address", conn->address);
     }
-    say("open", out->open);
-    say("shut", out->shut);
+    say("open", opens(out));
+    say("shut", shuts(out));
 }
 
 static void begin_world(void);
@@ -101,10 +101,8 @@ static void open_one(const char *text, bool of_redis)
         say("due", tasks->due(core.store).ns);
         tasks->free(core.store);
     }
+    snib__conns_free(&core.out);
     say("alive", snib__mem_alive());
-    for (int i = 0; i < SNIB__CONNS; i++) {
-        snib__buf_free(&core.out.conn[i].out);
-    }
 }
 
 /* All of them, and those that are good without memory, too. */
@@ -142,10 +140,8 @@ static void open_without_memory(void)
         if (!err) {
             tasks->free(core.store);
         }
+        snib__conns_free(&core.out);
         say("alive", snib__mem_alive());
-        for (int i = 0; i < SNIB__CONNS; i++) {
-            snib__buf_free(&core.out.conn[i].out);
-        }
     }
 }
 

@@ -91,13 +91,13 @@ static void hear_all(void)
 /* What it wants of the channels, of which some is done. */
 static void look_at_channels(void)
 {
-    say("open", core.out.open);
-    say("shut", core.out.shut);
+    say("open", opens(&core.out));
+    say("shut", shuts(&core.out));
     for (uint32_t i = 0; i < core.members * NODE_CONNS; i++) {
-        struct snib__conn *conn = &core.out.conn[i];
+        struct snib__conn *conn = core.out.conn[i];
         size_t size = snib__buf_size(&conn->out);
         say("size", (int64_t)size);
-        say("awaited", conn->awaited << 2 | conn->pushes << 1 | conn->used);
+        say("awaited", conn->awaited << 1 | conn->pushes);
         if (size && one_in(3)) {
             size = one_in(3) ? below(size + 1) : size;
             say_bytes("sent", snib__buf_bytes(&conn->out), size);
@@ -106,8 +106,12 @@ static void look_at_channels(void)
         conn->out.failed = false;
     }
     if (one_in(3)) {
-        core.out.open &= (uint32_t)below(1 << 21);
-        core.out.shut &= (uint32_t)below(1 << 21);
+        uint64_t open = below(1 << 21), shut = below(1 << 21);
+        for (uint32_t i = 0; i < core.out.conns; i++) {
+            struct snib__conn *conn = core.out.conn[i];
+            conn->open = conn->open && open >> i & 1;
+            conn->shut = conn->shut && shut >> i & 1;
+        }
     }
 }
 
@@ -400,8 +404,8 @@ static void channel_speaks(void)
     in.kind = (snib__input_kind)ANY_OF(SNIB__IN_OPENED, SNIB__IN_BYTES,
                                        SNIB__IN_CLOSED, SNIB__IN_REFUSED,
                                        SNIB__IN_REFUSED, SNIB__IN_NOTIFIED);
-    in.conn =
-        (uint8_t)below(one_in(9) ? SNIB__CONNS + 1 : core.members * NODE_CONNS);
+    in.conn = (uint32_t)below(one_in(9) ? NODES_MAX * NODE_CONNS + 1
+                                        : core.members * NODE_CONNS);
     in.hopeless = one_in(2);
     in.size = below(5);
     input(&in);

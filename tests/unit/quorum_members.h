@@ -5,6 +5,7 @@
 #ifndef SNIB_TESTS_UNIT_QUORUM_MEMBERS_H
 #define SNIB_TESTS_UNIT_QUORUM_MEMBERS_H
 
+#include "conns.h"
 #include "quorum_rows.h"
 
 #include "store/quorum/quorum_i.h"
@@ -317,10 +318,10 @@ static struct member *member_of(const struct snib__store *store)
 
 static void say_channels(const struct member *m)
 {
-    say("open", m->out->open);
-    say("shut", m->out->shut);
+    say("open", opens(m->out));
+    say("shut", shuts(m->out));
     for (int i = 0; i < NODE_CONNS; i++) {
-        const struct snib__buf *b = &m->out->conn[i].out;
+        const struct snib__buf *b = &m->out->conn[i]->out;
         say_bytes("unsent", snib__buf_bytes(b), snib__buf_size(b));
     }
 }
@@ -328,19 +329,27 @@ static void say_channels(const struct member *m)
 /* It has something to send, or a channel to open. */
 static void use_channels(struct member *m)
 {
-    struct snib__conn *conn = &m->out->conn[below(NODE_CONNS)];
+    struct snib__conn *conn = m->out->conn[below(NODE_CONNS)];
     if (one_in(4)) {
         char text[24];
         snprintf(text, sizeof text, "%d: %d;", m->index, (int)below(1000));
         snib__buf_add(&conn->out, text, strlen(text));
         conn->awaited = (uint32_t)below(4);
         conn->pushes = one_in(2);
-        m->out->open |= one_in(2) ? 1u << below(NODE_CONNS) : 0;
-        m->out->shut |= one_in(3) ? 1u << below(NODE_CONNS) : 0;
+        if (one_in(2)) {
+            m->out->conn[below(NODE_CONNS)]->open = true;
+        }
+        if (one_in(3)) {
+            m->out->conn[below(NODE_CONNS)]->shut = true;
+        }
     }
     if (one_in(12)) { /* no longer */
-        m->out->open &= (uint32_t)below(1 << NODE_CONNS);
-        m->out->shut &= (uint32_t)below(1 << NODE_CONNS);
+        uint64_t open = below(1 << NODE_CONNS), shut = below(1 << NODE_CONNS);
+        for (uint32_t i = 0; i < NODE_CONNS; i++) {
+            conn = m->out->conn[i];
+            conn->open = conn->open && open >> i & 1;
+            conn->shut = conn->shut && shut >> i & 1;
+        }
     }
 }
 
@@ -373,10 +382,12 @@ static snib_err member_open(const struct snib__store_config *cfg,
     m->index = (int)w.opened++;
     snib__list_init(&m->jobs);
     for (int i = 0; i < NODE_CONNS; i++) {
-        cfg->out->conn[i].used = i < 2;
-        cfg->out->conn[i].awaited = 0;
-        snprintf(cfg->out->conn[i].address, sizeof cfg->out->conn[i].address,
-                 "%s:%u", url->host, url->port);
+        char address[264];
+        snprintf(address, sizeof address, "%s:%u", url->host, url->port);
+        snib_err err = snib__conn_add(cfg->out, SNIB__PLAIN, address);
+        if (err) {
+            return snib__fail_plain(reterr, err);
+        }
     }
     use_channels(m);
     *ret = (struct snib__store *)m;

@@ -8,6 +8,7 @@
 #ifndef SNIB_TESTS_UNIT_QUORUM_WORLD_H
 #define SNIB_TESTS_UNIT_QUORUM_WORLD_H
 
+#include "conns.h"
 #include "unit.h"
 
 #include "base/error.h"
@@ -273,8 +274,15 @@ static snib_err fake_open(const struct snib__store_config *cfg,
     f->server = opening->opened;
     opening->fake[opening->opened++] = f;
     snib__list_init(&f->travels);
-    cfg->out->conn[0].used = true;
-    snprintf(cfg->out->conn[0].address, 64, "%s", cfg->url->host);
+    snib_err err = SNIB_ERR_OK;
+    for (int i = 0; !err && i < NODE_CONNS; i++) {
+        err = snib__conn_add(cfg->out, SNIB__PLAIN, cfg->url->host);
+    }
+    if (err) {
+        snib__free(f);
+        *ret = NULL;
+        return snib__fail_plain(reterr, err);
+    }
     return SNIB_ERR_OK;
 }
 
@@ -452,6 +460,7 @@ static void open_clients(int servers, int clients, uint64_t seed)
         struct client *c = opening = &client[i];
         snib__list_init(&c->out.answered);
         snib__list_init(&c->out.exec);
+        snib__conns_init(&c->out, 1 << 20);
         struct snib__store_config cfg = {
             .url = url,
             .out = &c->out,
@@ -472,6 +481,7 @@ static int tear_down(void **state)
     for (int i = 0; i < CLIENTS; i++) {
         if (client[i].store) {
             tasks->free(client[i].store);
+            snib__conns_free(&client[i].out);
         }
     }
     snib__free(name);

@@ -4,10 +4,13 @@
 #ifndef SNIB_TESTS_REDIS_NET_H
 #define SNIB_TESTS_REDIS_NET_H
 
+#include "conns.h"
 #include "redis_asks.h"
 #include "redis_inspects.h"
 
 static const struct snib__store_ops *const ops = &snib__redis_store_ops;
+
+enum { STRANGE_CONN = 21 }; /* the store has none of such numbers */
 
 static struct {
     struct snib__store *store;
@@ -55,13 +58,13 @@ static void look_at_hints(void)
 static void look_at_lines(void)
 {
     for (int i = 0; i < SESSIONS; i++) {
-        const struct snib__conn *c = &w.out.conn[i];
-        const int64_t v[] = {c->awaited, c->pushes, c->used, c->out.failed,
+        const struct snib__conn *c = w.out.conn[i];
+        const int64_t v[] = {c->awaited, c->pushes, c->out.failed,
                              (int64_t)snib__buf_size(&c->out)};
         for (size_t k = 0; k < COUNT_OF(v); k++) {
             stir(v[k]);
         }
-        if (w.up[i] && !(w.out.shut & 1u << i) && heard.session[i].framed) {
+        if (w.up[i] && !(w.out.conn[i]->shut) && heard.session[i].framed) {
             assert_true(c->awaited >= heard.session[i].count);
         }
     }
@@ -93,8 +96,8 @@ static void look(void)
 {
     struct snib__link *l;
     snib__mem_fail_at(0, false);
-    stir(w.out.open);
-    stir(w.out.shut);
+    stir(opens(&w.out));
+    stir(shuts(&w.out));
     while ((l = snib__list_pop(&w.out.answered))) {
         struct snib__request *r =
             SNIB__CONTAINER(l, struct snib__request, link);
@@ -166,8 +169,8 @@ static void refuse(int i)
 
 static void connect_line(int i)
 {
-    if (w.out.open & 1u << i && !one_in(6)) {
-        w.out.open &= ~(1u << i);
+    if (w.out.conn[i]->open && !one_in(6)) {
+        w.out.conn[i]->open = false;
         w.connecting[i] = true;
     }
     if (!w.connecting[i] || one_in(same.silent)) {
@@ -195,7 +198,7 @@ static void close_line(int i)
 
 static void take(int i)
 {
-    struct snib__buf *b = &w.out.conn[i].out;
+    struct snib__buf *b = &w.out.conn[i]->out;
     size_t n = snib__buf_size(b);
     n = n && one_in(8) ? below(n + 1) : n;
     if (w.up[i] && n && !b->failed) {
@@ -240,8 +243,8 @@ static void network(void)
     for (int i = 0; i < SESSIONS; i++) {
         take(i);
         connect_line(i);
-        if (w.out.shut & 1u << i && !one_in(8)) {
-            w.out.shut &= ~(1u << i);
+        if (w.out.conn[i]->shut && !one_in(8)) {
+            w.out.conn[i]->shut = false;
             close_line(i);
         }
         take(i);
@@ -280,7 +283,7 @@ static void trouble(void)
         }
         break;
     case 3: /* what run would not say */
-        i = (int)below(SNIB__CONNS);
+        i = (int)below(STRANGE_CONN);
         input(i,
               one_in(3)   ? SNIB__IN_NOTIFIED
               : one_in(2) ? SNIB__IN_OPENED
@@ -288,7 +291,7 @@ static void trouble(void)
               NULL, 0);
         break;
     default:
-        i = SESSIONS + (int)below(SNIB__CONNS - SESSIONS);
+        i = SESSIONS + (int)below(STRANGE_CONN - SESSIONS);
         input(i, one_in(2) ? SNIB__IN_BYTES : SNIB__IN_CLOSED, ":1\r\n", 4);
     }
 }

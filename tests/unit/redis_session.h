@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "conns.h"
 #include "core/name.h"
 #include "core/url.h"
 #include "proto/resp.h"
@@ -34,9 +35,7 @@ static void open_store(const char *text)
     out = (struct snib__out){0};
     snib__list_init(&out.answered);
     snib__list_init(&out.exec);
-    for (int i = 0; i < SNIB__CONNS; i++) {
-        snib__buf_init(&out.conn[i].out, 1 << 22);
-    }
+    snib__conns_init(&out, 1 << 22);
     assert_int_equal(snib__url_parse(text, &url, &e), SNIB_ERR_OK);
     struct snib__store_config cfg = {.url = url,
                                      .out = &out,
@@ -68,9 +67,7 @@ static int tear_down(void **state)
     for (int i = 0; i < SESSIONS; i++) {
         snib__resp_free(reader[i]);
     }
-    for (int i = 0; i < SNIB__CONNS; i++) {
-        snib__buf_free(&out.conn[i].out);
-    }
+    snib__conns_free(&out);
     return 0;
 }
 
@@ -79,7 +76,7 @@ static int tear_down(void **state)
 static void input(int i, snib__input_kind kind, const void *p, size_t n)
 {
     struct snib__input in = {
-        .kind = kind, .conn = (uint8_t)i, .bytes = p, .size = n};
+        .kind = kind, .conn = (uint32_t)i, .bytes = p, .size = n};
     ops->input(store, now, &in);
 }
 
@@ -100,22 +97,22 @@ static void sayf(int i, const char *fmt, ...)
 
 static void opened(int i)
 {
-    assert_true(out.open & 1u << i);
-    out.open &= ~(1u << i);
+    assert_true(out.conn[i]->open);
+    out.conn[i]->open = false;
     snib__resp_reset(reader[i]);
     input(i, SNIB__IN_OPENED, NULL, 0);
 }
 
 static void closed(int i)
 {
-    out.shut &= ~(1u << i);
+    out.conn[i]->shut = false;
     input(i, SNIB__IN_CLOSED, NULL, 0);
 }
 
 /* The next command written to the line; false: none. */
 static bool heard(int i)
 {
-    struct snib__buf *b = &out.conn[i].out;
+    struct snib__buf *b = &out.conn[i]->out;
     const struct snib__resp_cell *c;
     snib__resp_feed(reader[i], snib__buf_bytes(b), snib__buf_size(b));
     snib__buf_consume(b, snib__buf_size(b));
@@ -171,7 +168,7 @@ static void pass(int64_t ms)
         if (ops->due(store).ns <= before) {
             fail_msg("due does not move");
         }
-        if (out.shut) {
+        if (shuts(&out)) {
             return; /* let the test close it */
         }
     }
@@ -298,11 +295,11 @@ static void let_wait(struct snib__request *rq)
 {
     rq->acquire.may_queue = true;
     start(rq);
-    if (out.open & 1u << CALLERS) {
+    if (out.conn[CALLERS]->open) {
         connected(CALLERS);
     }
-    hears_acquire(CALLERS, out.conn[SUBS].pushes ? "1" : "0");
-    if (!out.conn[SUBS].pushes) {
+    hears_acquire(CALLERS, out.conn[SUBS]->pushes ? "1" : "0");
+    if (!out.conn[SUBS]->pushes) {
         say(CALLERS, "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
         silence();
         connected(SUBS);

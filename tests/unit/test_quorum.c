@@ -111,9 +111,8 @@ static void a_waiter_wins_when_the_majority_is_back(void **state)
 
 static void refuse(uint8_t node, bool hopeless)
 {
-    struct snib__input in = {.kind = SNIB__IN_REFUSED,
-                             .conn = (uint8_t)(node * 3),
-                             .hopeless = hopeless};
+    struct snib__input in = {
+        .kind = SNIB__IN_REFUSED, .conn = node * 3u, .hopeless = hopeless};
     tasks->input(client[0].store, now, &in);
 }
 
@@ -533,6 +532,7 @@ static void urls(void **state)
         struct snib__store *s;
         struct snib_error e;
         snib__list_init(&out.answered);
+        snib__conns_init(&out, 1 << 20);
         assert_int_equal(snib__url_parse(bad[i].url, &url, &e), SNIB_ERR_OK);
         struct snib__store_config cfg = {
             .url = url, .out = &out, .request = snib__ms(PATIENCE)};
@@ -541,6 +541,7 @@ static void urls(void **state)
             fail_msg("%s: %s", bad[i].url, e.text);
         }
         snib__url_free(url);
+        snib__conns_free(&out);
     }
 }
 
@@ -553,6 +554,7 @@ static void nodes_have_three_channels_each(void **state)
     struct snib_error e;
     snib__list_init(&out.answered);
     snib__list_init(&out.exec);
+    snib__conns_init(&out, 1 << 20);
     assert_int_equal(snib__url_parse("redlock://:pw@a,[::1]:7,c:9/2", &url, &e),
                      SNIB_ERR_OK);
     assert_string_equal(url->safe, "redlock://:***@a,[::1]:7,c:9/2");
@@ -560,10 +562,10 @@ static void nodes_have_three_channels_each(void **state)
         .url = url, .out = &out, .request = snib__ms(PATIENCE)};
     assert_int_equal(tasks->open(&cfg, &s, &e), SNIB_ERR_OK);
     snib__url_free(url);
-    assert_string_equal(out.conn[0].address, "a:6379");
-    assert_string_equal(out.conn[4].address, "[::1]:7");
-    assert_string_equal(out.conn[8].address, "c:9");
-    assert_true(out.conn[8].used && !out.conn[9].used);
+    assert_string_equal(out.conn[0]->address, "a:6379");
+    assert_string_equal(out.conn[4]->address, "[::1]:7");
+    assert_string_equal(out.conn[8]->address, "c:9");
+    assert_int_equal(out.conns, 9);
     struct snib__request g;
     open_clients(3, 0, 0);
     g = request(SNIB__ACQUIRE);
@@ -572,16 +574,14 @@ static void nodes_have_three_channels_each(void **state)
     snib__link_init(&g.link);
     snib__list_push(&chain, &g.link);
     tasks->start(s, now, &chain);
-    assert_int_equal(out.open, 1 | 1 << 3 | 1 << 6); /* the callers' lines */
+    assert_int_equal(opens(&out), 1 | 1 << 3 | 1 << 6); /* the callers' lines */
     struct snib__input in = {.kind = SNIB__IN_OPENED, .conn = 3};
-    out.open = 0;
+    opens_taken(&out);
     tasks->input(s, now, &in);
-    assert_true(snib__buf_size(&out.conn[3].out) > 0);
-    assert_int_equal(out.conn[3].awaited, 6);
+    assert_true(snib__buf_size(&out.conn[3]->out) > 0);
+    assert_int_equal(out.conn[3]->awaited, 6);
     tasks->free(s);
-    for (int i = 0; i < SNIB__CONNS; i++) {
-        snib__buf_free(&out.conn[i].out);
-    }
+    snib__conns_free(&out);
 }
 
 /* An interim answer is no end of a request: the node's store has it still. */

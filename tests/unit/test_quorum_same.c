@@ -57,9 +57,7 @@ static void begin_world(void)
     memset(&core.out, 0, sizeof core.out);
     snib__list_init(&core.out.answered);
     snib__list_init(&core.out.exec);
-    for (int i = 0; i < SNIB__CONNS; i++) {
-        snib__buf_init(&core.out.conn[i].out, 4096);
-    }
+    snib__conns_init(&core.out, 4096);
     core.out.log = no_log;
     core.out.log_data = &w;
     core.store = NULL;
@@ -124,7 +122,7 @@ static void strangers(void)
 {
     for (uint32_t k = 0; k < core.members; k++) {
         struct snib__input in = {.kind = SNIB__IN_REFUSED,
-                                 .conn = (uint8_t)(k * NODE_CONNS),
+                                 .conn = k * NODE_CONNS,
                                  .hopeless = one_in(2)};
         w.member[k].mood = in.hopeless || one_in(2) ? DOWN : w.member[k].mood;
         input(&in);
@@ -174,9 +172,7 @@ static void end_world(void)
     }
     ask_state();
     tasks->free(core.store);
-    for (int i = 0; i < SNIB__CONNS; i++) {
-        snib__buf_free(&core.out.conn[i].out);
-    }
+    snib__conns_free(&core.out);
     for (int i = 0; i < core.most; i++) {
         snib__buf_free(&core.asked[i].rows);
     }
@@ -205,9 +201,7 @@ static void live_once(void)
         }
         end_world();
     } else {
-        for (int i = 0; i < SNIB__CONNS; i++) {
-            snib__buf_free(&core.out.conn[i].out);
-        }
+        snib__conns_free(&core.out);
     }
     for (int i = 0; i < NAMES; i++) {
         snib__free(core.name[i]);

@@ -52,7 +52,7 @@ static void a_long_address_that_refuses_is_cut(void **state)
         struct snib__store_state is = {.nodes = 1};
         struct snib__request rq = once();
         start(&rq);
-        out.open = 0;
+        opens_taken(&out);
         input(CALLERS, SNIB__IN_REFUSED, "Connection refused", 18);
         answered(&rq, SNIB__NOT_APPLIED);
         assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);

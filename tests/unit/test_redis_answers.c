@@ -35,9 +35,9 @@ static void a_cut_after_the_send_is_unknown_at_once(void **state)
     start(&a);
     connected(CALLERS);
     start(&b);
-    assert_int_equal(out.conn[CALLERS].awaited, 2);
+    assert_int_equal(out.conn[CALLERS]->awaited, 2);
     closed(CALLERS);
-    assert_int_equal(out.conn[CALLERS].awaited, 0);
+    assert_int_equal(out.conn[CALLERS]->awaited, 0);
     answered(&a, SNIB__UNKNOWN);
     answered(&b, SNIB__UNKNOWN);
     assert_int_equal(a.said.err, SNIB_ERR_UNKNOWN);
@@ -83,9 +83,9 @@ static void a_silent_line_is_closed_by_its_oldest_answer(void **state)
     pass(PATIENCE - 500);
     b = request(SNIB__RELEASE);
     start(&b);
-    assert_int_equal(out.shut, 0);
+    assert_int_equal(shuts(&out), 0);
     pass(500);
-    assert_int_equal(out.shut, 1);
+    assert_int_equal(shuts(&out), 1);
     answered(&a, SNIB__UNKNOWN);
     answered(&b, SNIB__UNKNOWN);
     say(CALLERS, "*1\r\n:1\r\n"); /* too late: nobody's */
@@ -119,7 +119,7 @@ static void who_stood_still_does_not_blame_the_server(void **state)
         assert_int_equal(state_now(), SNIB_ERR_OK);
         ops->input(store, now, &tick);
         assert_int_equal(state_now(), SNIB_ERR_OK);
-        assert_int_equal(out.shut, 0);
+        assert_int_equal(shuts(&out), 0);
         say(CALLERS, "*1\r\n:1\r\n");
         answered(&a, SNIB__DONE);
     }
@@ -154,10 +154,10 @@ static void a_callers_limit_closes_nothing(void **state)
     connected(CALLERS);
     pass(5);
     answered(&a, SNIB__UNKNOWN);
-    assert_int_equal(out.shut, 0);
+    assert_int_equal(shuts(&out), 0);
     b = request(SNIB__RELEASE);
     start(&b);
-    assert_int_equal(out.conn[CALLERS].awaited, 2);
+    assert_int_equal(out.conn[CALLERS]->awaited, 2);
     grant_reply(CALLERS, 1000); /* a's, and nobody's */
     silence();
     say(CALLERS, "*1\r\n:1\r\n");
@@ -371,7 +371,7 @@ static void a_permanent_error_is_told_at_once(void **state)
         assert_int_equal(rq.said.err, cases[i].err);
         assert_int_equal(error.code, cases[i].err);
     }
-    assert_int_equal(out.shut, 0);
+    assert_int_equal(shuts(&out), 0);
 }
 
 static void loading_is_waited_out_until_the_limit(void **state)
@@ -405,9 +405,9 @@ static void readonly_drops_the_line_and_asks_the_next_server(void **state)
     start(&b);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
     say(CALLERS, "-READONLY You can't write against a read only replica.\r\n");
-    assert_int_equal(out.shut, 0); /* b's answer is still due */
+    assert_int_equal(shuts(&out), 0); /* b's answer is still due */
     say(CALLERS, "-READONLY You can't write against a read only replica.\r\n");
-    assert_int_equal(out.shut, 1);
+    assert_int_equal(shuts(&out), 1);
     silence();
     closed(CALLERS);
     pass(200);
@@ -466,7 +466,7 @@ static void a_reply_to_nothing_closes_the_line(void **state)
     connected(CALLERS);
     say(CALLERS, "*1\r\n:1\r\n*1\r\n:1\r\n");
     answered(&first, SNIB__DONE);
-    assert_int_equal(out.shut, 1);
+    assert_int_equal(shuts(&out), 1);
 }
 
 /* -- renewals ---------------------------------------------------------------------- */
@@ -490,7 +490,7 @@ static void renewals_travel_in_one_call_with_one_answer_each(void **state)
     assert_string_equal(word[2], "256");
     assert_int_equal(script_heard(BACKGROUND), SNIB__SCRIPT_RENEW);
     assert_string_equal(word[2], "4");
-    assert_int_equal(out.conn[BACKGROUND].awaited, 2);
+    assert_int_equal(out.conn[BACKGROUND]->awaited, 2);
     snib_instant sent = now;
     now.ns += 5;
     struct snib__buf b;
@@ -532,7 +532,7 @@ renewals_take_the_callers_line_when_theirs_cannot_be_had(void **state)
     answered(&a, SNIB__DONE);
     r.background = true;
     start(&r);
-    assert_true(out.open & 1u << BACKGROUND);
+    assert_true(out.conn[BACKGROUND]->open);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
     say(CALLERS, "*2\r\n:1790000000500\r\n:1\r\n");
     answered(&r, SNIB__DONE);

@@ -126,7 +126,7 @@ static void consult(const struct says *s)
     say(CALLERS, s->again ? s->again : TIME_REPLY);
     silence(); /* the subscription is to be seen, too */
     if (s->mute) {
-        out.open &= ~(1u << SUBS);
+        out.conn[SUBS]->open = false;
         input(SUBS, SNIB__IN_REFUSED, "Connection refused", 18);
     } else {
         connected(SUBS);
@@ -535,7 +535,7 @@ static void a_server_that_is_not_there_is_a_finding(void **state)
     rq.said.result = &rows;
     rq.once = true;
     start(&rq);
-    out.open = 0;
+    opens_taken(&out);
     input(CALLERS, SNIB__IN_REFUSED, "Connection refused", 18);
     answered(&rq, SNIB__NOT_APPLIED);
     assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);

@@ -17,17 +17,17 @@ static void refused(int i)
                              .conn = (uint8_t)i,
                              .bytes = "Connection refused",
                              .size = 18};
-    out.open &= ~(1u << i);
+    out.conn[i]->open = false;
     ops->input(store, now, &in);
 }
 
 /* Is the line asked for within its longest rest? */
 static bool asked_for(int i)
 {
-    for (int n = 0; n < 110 && !(out.open & 1u << i); n++) {
+    for (int n = 0; n < 110 && !(out.conn[i]->open); n++) {
         pass(10);
     }
-    return out.open & 1u << i;
+    return out.conn[i]->open;
 }
 
 /* -- keeping ---------------------------------------------------------------------- */
@@ -41,7 +41,7 @@ static void a_renewal_that_waits_asks_for_its_line_again_and_again(void **state)
     for (int i = 0; i < 20; i++) {
         assert_true(asked_for(BACKGROUND));
         refused(BACKGROUND);
-        if (out.open & 1u << CALLERS) {
+        if (out.conn[CALLERS]->open) {
             refused(CALLERS);
         }
         silence();
@@ -59,14 +59,14 @@ static void a_renewal_does_not_make_the_callers_line_its_only_one(void **state)
     struct snib__request rq = request(SNIB__RENEW);
     rq.background = true;
     start(&rq);
-    assert_true(out.open & 1u << CALLERS); /* whichever is up first */
+    assert_true(out.conn[CALLERS]->open); /* whichever is up first */
     connected(CALLERS);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
     refused(BACKGROUND);
     pass(1900);
     say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
     answered(&rq, SNIB__DONE);
-    assert_false(out.open & 1u << BACKGROUND); /* nothing waits for it */
+    assert_false(out.conn[BACKGROUND]->open); /* nothing waits for it */
 }
 
 /* Whoever holds is told that the store is away only when it is. */
@@ -84,7 +84,7 @@ static void a_line_that_is_refused_beside_another_is_no_absence(void **state)
         assert_int_equal(script_heard(works), SNIB__SCRIPT_RENEW);
         say(works, "*2\r\n:1790000000300\r\n:1\r\n");
         answered(&rq, SNIB__DONE);
-        if (out.open & 1u << other) {
+        if (out.conn[other]->open) {
             refused(other);
         }
         ops->state(store, now, &is);
@@ -111,9 +111,9 @@ static void lines_that_nobody_needs_are_not_asked_for(void **state)
     say(BACKGROUND, "*2\r\n:1790000000300\r\n:1\r\n");
     answered(&rq, SNIB__DONE);
     closed(BACKGROUND);
-    out.open = 0;
+    opens_taken(&out);
     pass(60000);
-    assert_int_equal(out.open, 0);
+    assert_int_equal(opens(&out), 0);
     assert_int_equal(ops->due(store).ns, INT64_MAX);
 }
 
@@ -141,9 +141,9 @@ static void a_subscription_is_asked_for_as_long_as_somebody_waits(void **state)
     say(CALLERS, "*1\r\n:1\r\n");
     while (snib__list_pop(&out.answered)) {
     }
-    out.open = 0;
+    opens_taken(&out);
     pass(60000);
-    assert_false(out.open & 1u << SUBS);
+    assert_false(out.conn[SUBS]->open);
 }
 
 static void pong(void)
@@ -211,15 +211,15 @@ static void a_subscription_that_does_not_answer_is_cut(void **state)
     let_wait(&rq);
     pass(1000);
     assert_true(heard(SUBS));
-    for (int i = 0; i < 300 && !(out.shut & 1u << SUBS); i++) {
+    for (int i = 0; i < 300 && !(out.conn[SUBS]->shut); i++) {
         pass(10);
         while (heard(CALLERS)) {
             say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:3\r\n:20000\r\n");
             answered(&rq, SNIB__QUEUED);
         }
     }
-    assert_true(out.shut & 1u << SUBS);
-    assert_false(out.conn[SUBS].pushes);
+    assert_true(out.conn[SUBS]->shut);
+    assert_false(out.conn[SUBS]->pushes);
 }
 
 /* -- what is told of a line that is lost -------------------------------------------- */

@@ -25,7 +25,7 @@ static void queued_is_no_answer_to_who_did_not_ask_for_it(void **state)
     say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:3\r\n:20000\r\n");
     answered(&rq, SNIB__UNKNOWN);
     assert_int_equal(rq.said.err, SNIB_ERR_STORE);
-    assert_int_equal(out.open, 0); /* no subscription for it */
+    assert_int_equal(opens(&out), 0); /* no subscription for it */
     pass(PATIENCE);
     silence();
 }
@@ -392,7 +392,7 @@ static void rights_told_as_lists_bar_no_connection(void **state)
                      : !strcmp(word[0], "SET")      ? "$-1\r\n"
                      : !strcmp(word[0], "GET")      ? "$1\r\n1\r\n"
                                                     : TIME_REPLY);
-        if (out.shut) {
+        if (shuts(&out)) {
             fail_msg("the connection was given up");
         }
         if (!strcmp(word[0], "TIME")) {

@@ -62,7 +62,7 @@ static void wants(int i)
         renewal.background = true;
         start(&renewal);
     }
-    for (int k = 0; k < 60 && !(out.open & 1u << i); k++) {
+    for (int k = 0; k < 60 && !(out.conn[i]->open); k++) {
         pass(20);
     }
     opened(i);

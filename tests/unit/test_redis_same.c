@@ -72,6 +72,9 @@ static const char *const odd_urls[] = {"redis://",
                                        long_socket[0],
                                        long_socket[1]};
 
+enum { OUT_LIMIT = 4 * 1024 * 1024 };
+static size_t out_limit[STRANGE_CONN]; /* of each connection to come */
+
 static void make_sockets(void)
 {
     for (int i = 0; i < 2; i++) {
@@ -83,10 +86,10 @@ static void make_sockets(void)
 
 static void stir_address(void)
 {
-    for (int i = 0; i < SESSIONS; i++) {
-        stir_text(w.out.conn[i].address);
-        stir(w.out.conn[i].used);
-        stir((int64_t)w.out.conn[i].out.limit);
+    stir(w.out.conns);
+    for (uint32_t i = 0; i < w.out.conns; i++) {
+        stir_text(w.out.conn[i]->address);
+        stir((int64_t)w.out.conn[i]->out.limit);
     }
 }
 
@@ -112,9 +115,13 @@ static bool try_url(const char *text)
         config.client[i / 2] = any_64();
     }
     snprintf(e.text, sizeof e.text, "of before");
+    snib__conns_free(&w.out);
     before();
     err = ops->open(&config, &w.store, &e);
     snib__mem_fail_at(0, false);
+    for (uint32_t i = 0; i < w.out.conns; i++) {
+        w.out.conn[i]->out.limit = out_limit[i];
+    }
     show("open %s: %d %s", text, (int)err, e.text);
     stir(err);
     stir_text(e.text);
@@ -138,14 +145,13 @@ static void fresh_out(bool small)
 {
     static const size_t limits[] = {OUT_SPARE + 3000, OUT_SPARE + 60000,
                                     400000};
-    for (int i = 0; i < SNIB__CONNS; i++) {
-        snib__buf_free(&w.out.conn[i].out);
-    }
+    snib__conns_free(&w.out);
     w.out = (struct snib__out){.log = one_in(8) ? NULL : hear_log};
     snib__list_init(&w.out.answered);
     snib__list_init(&w.out.exec);
-    for (int i = 0; small && i < SNIB__CONNS; i++) {
-        snib__buf_init(&w.out.conn[i].out, ANY_OF(limits));
+    snib__conns_init(&w.out, OUT_LIMIT);
+    for (int i = 0; i < STRANGE_CONN; i++) {
+        out_limit[i] = small ? ANY_OF(limits) : OUT_LIMIT;
     }
 }
 
@@ -343,7 +349,7 @@ static void change_flags(void)
         break;
     default: /* just as much room as a command wants, or a byte less */
         if (same.topic == MANY) {
-            struct snib__buf *b = &w.out.conn[below(2)].out;
+            struct snib__buf *b = &w.out.conn[below(2)]->out;
             b->limit = snib__buf_size(b) + OUT_SPARE + below(3) - 1;
             b->limit = one_in(2) ? b->limit : OUT_LIMIT;
         }

@@ -16,10 +16,10 @@ int main(void)
 static void nothing_is_opened_before_the_first_request(void **state)
 {
     (void)state;
-    assert_int_equal(out.open, 0);
+    assert_int_equal(opens(&out), 0);
     assert_int_equal(ops->due(store).ns, INT64_MAX);
-    assert_string_equal(out.conn[0].address, "h:6379");
-    assert_true(out.conn[2].used && !out.conn[3].used);
+    assert_string_equal(out.conn[0]->address, "h:6379");
+    assert_int_equal(out.conns, SESSIONS);
 }
 
 static void
@@ -27,7 +27,7 @@ the_greeting_is_one_write_and_nothing_precedes_its_answer(void **state)
 {
     tear_down(state);
     open_store("redis://anna:secret@[::1]:7/5");
-    assert_string_equal(out.conn[0].address, "[::1]:7");
+    assert_string_equal(out.conn[0]->address, "[::1]:7");
     struct snib__request rq = request(SNIB__ACQUIRE);
     start(&rq);
     opened(CALLERS);
@@ -50,20 +50,20 @@ the_greeting_is_one_write_and_nothing_precedes_its_answer(void **state)
     assert_string_equal(word[1], "snib:layout");
     assert_true(heard(CALLERS));
     assert_string_equal(word[0], "TIME");
-    assert_int_equal(out.conn[CALLERS].awaited, 6);
+    assert_int_equal(out.conn[CALLERS]->awaited, 6);
     assert_false(heard(CALLERS));
     say(CALLERS, HELLO_REPLY "+OK\r\n*2\r\n*0\r\n:0\r\n");
-    assert_int_equal(out.conn[CALLERS].awaited, 3);
+    assert_int_equal(out.conn[CALLERS]->awaited, 3);
     say(CALLERS, LAYOUT_REPLY);
-    assert_int_equal(out.conn[CALLERS].awaited, 1);
+    assert_int_equal(out.conn[CALLERS]->awaited, 1);
     assert_false(heard(CALLERS));
     say(CALLERS, TIME_REPLY);
     hears_acquire(CALLERS, "0");
     assert_string_equal(word[15], "1790000010150"); /* 250 ms + 9.9 s */
-    assert_int_equal(out.conn[CALLERS].awaited, 1);
+    assert_int_equal(out.conn[CALLERS]->awaited, 1);
     grant_reply(CALLERS, 1000);
     answered(&rq, SNIB__DONE);
-    assert_int_equal(out.conn[CALLERS].awaited, 0);
+    assert_int_equal(out.conn[CALLERS]->awaited, 0);
     assert_int_equal(rq.token, 1000);
     assert_int_equal(rq.acquire.reserve, 31);
     assert_int_equal(snib__to_ms(rq.said.left), 30000);
@@ -85,7 +85,7 @@ static void urls_are_understood_or_refused(void **state)
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         tear_down(state);
         open_store(good[i].url);
-        assert_string_equal(out.conn[0].address, good[i].address);
+        assert_string_equal(out.conn[0]->address, good[i].address);
         assert_int_equal(((struct snib__redis *)(void *)store)->db, good[i].db);
     }
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
@@ -123,7 +123,7 @@ static void a_sockets_path_has_at_most_107_bytes(void **state)
         assert_int_equal(ops->open(&cfg, &one, &e),
                          size == 107 ? SNIB_ERR_OK : SNIB_ERR_USAGE);
         if (one) {
-            assert_string_equal(out.conn[0].address, text + 13);
+            assert_string_equal(out.conn[SESSIONS]->address, text + 13);
             ops->free(one);
         } else {
             assert_non_null(strstr(e.text, "no usable host or socket path"));
@@ -138,7 +138,7 @@ static void refuse(bool hopeless)
                              .bytes = "Connection refused",
                              .size = 18,
                              .hopeless = hopeless};
-    out.open = 0;
+    opens_taken(&out);
     ops->input(store, now, &in);
 }
 
@@ -157,7 +157,7 @@ static void never_connected_is_waited_for_until_the_limit(void **state)
     rq.limit = snib__after(now, snib__ms(60000));
     start(&rq);
     for (int i = 0; i < 599; i++) {
-        if (out.open & 1) {
+        if (out.conn[0]->open) {
             refuse(false);
         }
         silence();
@@ -209,13 +209,13 @@ static void a_host_that_was_there_is_waited_for(void **state)
     let_wait(&rq);
     closed(CALLERS);
     for (int i = 0; i < 8; i++) {
-        if (out.open & 1) {
+        if (out.conn[0]->open) {
             refuse(true);
         }
         silence();
         pass(100);
     }
-    while (!(out.open & 1)) {
+    while (!(out.conn[0]->open)) {
         pass(100);
     }
     connected(CALLERS);
@@ -347,14 +347,14 @@ static void connected_before_it_goes_on_until_the_limit(void **state)
     rq.limit = snib__after(now, snib__ms(60000));
     start(&rq);
     for (int i = 0; i < 590; i++) {
-        if (out.open & 1) {
-            out.open = 0;
+        if (out.conn[0]->open) {
+            opens_taken(&out);
             input(0, SNIB__IN_REFUSED, NULL, 0);
         }
         silence();
         pass(100);
     }
-    if (out.open & 1) {
+    if (out.conn[0]->open) {
         connected(CALLERS);
     } else {
         pass(900);
@@ -378,8 +378,8 @@ static void reconnecting_backs_off_to_a_second(void **state)
     rq = request(SNIB__RELEASE);
     start(&rq);
     for (int i = 0; i < 1000; i++) {
-        if (out.open & 1) {
-            out.open = 0;
+        if (out.conn[0]->open) {
+            opens_taken(&out);
             tries++;
             input(0, SNIB__IN_REFUSED, NULL, 0);
         }
@@ -399,7 +399,7 @@ static void a_limit_that_passes_before_the_send_is_not_applied(void **state)
     pass(1);
     answered(&rq, SNIB__NOT_APPLIED);
     assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
-    assert_int_equal(snib__buf_size(&out.conn[0].out), 0);
+    assert_int_equal(snib__buf_size(&out.conn[0]->out), 0);
 }
 
 /* What was refused until now was surely not applied; what is under way at the
@@ -441,19 +441,19 @@ static void a_refused_login_is_denied_at_once_and_not_hammered(void **state)
     answered(&rq, SNIB__NOT_APPLIED);
     assert_int_equal(rq.said.err, SNIB_ERR_DENIED);
     assert_non_null(strstr(error.text, "WRONGPASS"));
-    assert_true(out.shut & 1);
+    assert_true(out.conn[0]->shut);
     closed(CALLERS);
     two = request(SNIB__ACQUIRE);
     start(&two);
     answered(&two, SNIB__NOT_APPLIED);
     assert_int_equal(two.said.err, SNIB_ERR_DENIED);
     pass(4900);
-    assert_int_equal(out.open, 0);
+    assert_int_equal(opens(&out), 0);
     pass(200);
     two = request(SNIB__ACQUIRE);
     two.once = true;
     start(&two);
-    assert_int_equal(out.open, 1);
+    assert_int_equal(opens(&out), 1);
     pass(5000);
     answered(&two, SNIB__NOT_APPLIED);
 }
@@ -473,7 +473,7 @@ static void a_login_without_all_rights_is_denied_before_anything(void **state)
     answered(&rq, SNIB__NOT_APPLIED);
     assert_int_equal(rq.said.err, SNIB_ERR_DENIED);
     assert_non_null(strstr(error.text, "may not be run in scripts: SET"));
-    assert_int_equal(out.shut, 1);
+    assert_int_equal(shuts(&out), 1);
 }
 
 static void all_commands_that_scripts_may_not_run_are_told(void **state)
@@ -542,7 +542,7 @@ static void another_layout_is_refused_in_words(void **state)
         answered(&rq, SNIB__NOT_APPLIED);
         assert_int_equal(rq.said.err, SNIB_ERR_CONFIG);
         assert_string_equal(error.text, t[i].text);
-        assert_int_equal(out.shut, 1);
+        assert_int_equal(shuts(&out), 1);
         closed(CALLERS);
         rq = request(SNIB__ACQUIRE); /* not asked again for some seconds */
         start(&rq);
@@ -550,7 +550,7 @@ static void another_layout_is_refused_in_words(void **state)
         assert_int_equal(rq.said.err, SNIB_ERR_CONFIG);
         assert_string_equal(error.text, t[i].text);
         pass(4900);
-        assert_int_equal(out.open, 0);
+        assert_int_equal(opens(&out), 0);
         pass(200);
         rq = request(SNIB__ACQUIRE);
         start(&rq);
@@ -575,7 +575,7 @@ static void who_may_not_see_the_layout_is_let_pass(void **state)
         hears_acquire(CALLERS, "0");
         grant_reply(CALLERS, 1000);
         answered(&rq, SNIB__DONE);
-        assert_int_equal(out.shut, 0);
+        assert_int_equal(shuts(&out), 0);
         tear_down(state);
         set_up(state);
     }
@@ -602,7 +602,7 @@ a_server_that_was_loading_is_asked_for_its_layout_again(void **state)
     hears_acquire(CALLERS, "0");
     say(CALLERS, "-LOADING x\r\n");
     silence();
-    assert_int_equal(out.shut, 1);
+    assert_int_equal(shuts(&out), 1);
     closed(CALLERS);
     pass(200);
     opened(CALLERS);
@@ -622,7 +622,7 @@ static void too_many_clients_is_the_servers_fault_with_its_words(void **state)
     rq.limit = snib__after(now, snib__ms(PATIENCE));
     start(&rq);
     for (int i = 0; i < 40 && snib__list_empty(&out.answered); i++) {
-        if (out.open & 1) {
+        if (out.conn[0]->open) {
             opened(CALLERS);
             say(CALLERS, "-ERR max number of clients reached\r\n");
             closed(CALLERS);
@@ -641,7 +641,7 @@ static void what_is_no_redis_is_told(void **state)
     start(&rq);
     opened(CALLERS);
     say(CALLERS, "HTTP/1.1 400 Bad Request\r\n");
-    assert_true(out.shut & 1);
+    assert_true(out.conn[0]->shut);
     answered(&rq, SNIB__NOT_APPLIED);
     assert_int_equal(rq.said.err, SNIB_ERR_STORE);
 }
@@ -663,7 +663,7 @@ static void no_more_than_1024_are_in_flight(void **state)
         sent++;
     }
     assert_int_equal(sent, 1024);
-    assert_int_equal(out.conn[CALLERS].awaited, 1024);
+    assert_int_equal(out.conn[CALLERS]->awaited, 1024);
     for (int i = 0; i < N; i++) {
         say(CALLERS, "*1\r\n:1\r\n");
         answered(&rq[i], SNIB__DONE);
@@ -688,16 +688,16 @@ static void no_memory_is_an_answer_at_every_allocation(void **state)
             struct snib__link *l = snib__list_pop(&out.answered);
             (void)l;
             for (int session = 0; session < SESSIONS; session++) {
-                if (out.shut & 1u << session) {
+                if (out.conn[session]->shut) {
                     closed(session);
                 }
-                if (out.open & 1u << session) {
+                if (out.conn[session]->open) {
                     opened(session);
                 }
-                if (!snib__buf_size(&out.conn[session].out)) {
+                if (!snib__buf_size(&out.conn[session]->out)) {
                     continue;
                 }
-                snib__buf_clear(&out.conn[session].out);
+                snib__buf_clear(&out.conn[session]->out);
                 struct snib__redis *s = (struct snib__redis *)(void *)store;
                 if (s->session[session].state == SESSION_HELLO) {
                     say(session, HELLO_REPLY);

@@ -23,7 +23,7 @@ static void a_try_never_subscribes(void **state)
     answered(&rq, SNIB__NO);
     assert_int_equal(rq.said.err, SNIB_ERR_BUSY);
     assert_int_equal(snib__to_ms(rq.said.left), 20000);
-    assert_int_equal(out.open, 0);
+    assert_int_equal(opens(&out), 0);
 }
 
 static void
@@ -32,9 +32,9 @@ the_subscription_is_acknowledged_before_a_request_queues(void **state)
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
     let_wait(&rq);
-    assert_true(out.conn[SUBS].pushes);
-    assert_int_equal(out.conn[SUBS].awaited, 0);
-    assert_int_equal(out.conn[CALLERS].awaited, 0);
+    assert_true(out.conn[SUBS]->pushes);
+    assert_int_equal(out.conn[SUBS]->awaited, 0);
+    assert_int_equal(out.conn[CALLERS]->awaited, 0);
 }
 
 static void a_waiter_polls_within_a_second_and_a_half(void **state)
@@ -189,7 +189,7 @@ static void a_duplicate_push_is_ignored(void **state)
     push(&rq, 5000, 3000, rq.store.poll[0].number);
     silence();
     assert_false(heard(CALLERS));
-    assert_int_equal(out.open, 0);
+    assert_int_equal(opens(&out), 0);
 }
 
 static void a_grant_for_a_cancelled_request_is_given_back(void **state)
@@ -214,7 +214,7 @@ static void a_grant_for_a_cancelled_request_is_given_back(void **state)
     assert_string_equal(word[12], hex_of(&rq));
     assert_string_equal(word[13], "5000");
     assert_string_equal(word[14], "1");
-    assert_int_equal(out.conn[BACKGROUND].awaited, 1);
+    assert_int_equal(out.conn[BACKGROUND]->awaited, 1);
     say(BACKGROUND, "*1\r\n:0\r\n");
     silence();
     say(CALLERS, "*1\r\n:1\r\n");
@@ -307,7 +307,7 @@ static void junk_on_the_subscription_is_ignored(void **state)
         message(channel, junk[i]);
     }
     silence();
-    assert_int_equal(out.shut, 0);
+    assert_int_equal(shuts(&out), 0);
 }
 
 static void a_silent_subscription_is_rebuilt_and_everybody_polls(void **state)
@@ -321,7 +321,7 @@ static void a_silent_subscription_is_rebuilt_and_everybody_polls(void **state)
              ((struct snib__redis *)(void *)store)->channel);
     snib_instant began = now;
     int pings = 0;
-    while (!out.shut) {
+    while (!shuts(&out)) {
         pass(10);
         if (heard(SUBS)) {
             assert_string_equal(word[0], "PING");
@@ -333,7 +333,7 @@ static void a_silent_subscription_is_rebuilt_and_everybody_polls(void **state)
             assert_non_null(l);
         }
     }
-    assert_int_equal(out.shut, 1u << SUBS);
+    assert_int_equal(shuts(&out), 1u << SUBS);
     assert_in_range(snib__to_ms(snib__between(began, now)), 2900, 3100);
     assert_int_equal(pings, 1);
     closed(SUBS);
@@ -382,10 +382,10 @@ static void a_subscription_that_was_lost_is_rebuilt_for_who_holds(void **state)
     answered(&rq, SNIB__DONE);
     closed(SUBS);
     pass(5000);
-    assert_int_equal(out.open, 0); /* nobody holds, nobody waits */
+    assert_int_equal(opens(&out), 0); /* nobody holds, nobody waits */
     out.holds = true;
     pass(1);
-    assert_int_equal(out.open, 1u << SUBS);
+    assert_int_equal(opens(&out), 1u << SUBS);
     assert_false(out.missed);
     connected(SUBS);
     assert_true(out.missed);
@@ -415,8 +415,8 @@ static void a_message_between_two_acknowledgements_is_a_message(void **state)
     assert_true(heard(SUBS));
     sayf(SUBS, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:2\r\n", strlen(word[1]),
          word[1]);
-    assert_int_equal(out.shut, 0);
-    assert_true(out.conn[SUBS].pushes);
+    assert_int_equal(shuts(&out), 0);
+    assert_true(out.conn[SUBS]->pushes);
 }
 
 /* It was told that the lock is held, and is in no queue: for all that. */

@@ -36,6 +36,7 @@ struct plan {
 
 struct world {
     struct snib__roles roles;
+    struct snib__role role[LINES];
     struct snib__waiter w[THREADS];
     uint8_t phase[THREADS];
     bool roused[THREADS]; /* has to run: word or bell                    */
@@ -62,6 +63,43 @@ static void wake(void *data, struct snib__waiter *w)
     }
 }
 
+static struct snib__socks set_of(uint32_t mask)
+{
+    return (struct snib__socks){{mask}};
+}
+
+static uint32_t mask_of(struct snib__socks set)
+{
+    for (int k = 1; k < SNIB__SOCKS_WORDS; k++) {
+        assert_true(!set.word[k]);
+    }
+    return (uint32_t)set.word[0];
+}
+
+/* The functions of roles.h, with masks in place of sets. */
+static void enter(struct snib__roles *r, struct snib__waiter *w, uint32_t wants)
+{
+    snib__roles_enter(r, w);
+    w->wants = set_of(wants);
+}
+
+static uint32_t take(struct snib__roles *r, struct snib__waiter *w,
+                     uint32_t due, uint32_t pushed)
+{
+    struct snib__need need = {set_of(due), set_of(pushed & ~due)};
+    bool leads = snib__roles_take(r, w, &need);
+    assert_int_equal(leads, mask_of(w->leads) != 0);
+    return mask_of(w->leads);
+}
+
+static uint32_t leave_roles(struct snib__roles *r, struct snib__waiter *w,
+                            uint32_t due, uint32_t pushed, snib__wake *wakes,
+                            void *data)
+{
+    struct snib__need need = {set_of(due), set_of(pushed & ~due)};
+    return mask_of(snib__roles_leave(r, w, &need, wakes, data));
+}
+
 static uint32_t replies(const struct world *world)
 {
     uint32_t mask = 0;
@@ -77,7 +115,7 @@ static void begin(struct world *x, int t)
 {
     uint8_t sock = plan.sock[t];
     uint32_t wants = sock == PUSH ? 0 : 1u << sock;
-    snib__roles_enter(&x->roles, &x->w[t], wants);
+    enter(&x->roles, &x->w[t], wants);
     if (sock != PUSH) {
         x->due[sock][x->due_count[sock]++] = (uint8_t)t;
     }
@@ -88,7 +126,7 @@ static void begin(struct world *x, int t)
 static void sleep_(struct world *x, int t)
 {
     struct snib__waiter *w = &x->w[t];
-    uint32_t leads = snib__roles_take(&x->roles, w, replies(x), 1u << PUSH);
+    uint32_t leads = take(&x->roles, w, replies(x), 1u << PUSH);
     for (uint32_t i = 0; i < LINES; i++) {
         x->polls[t][i] = leads >> i & 1;
     }
@@ -142,7 +180,7 @@ static void feed(struct world *x, uint32_t sock)
 static void leave(struct world *x, int t)
 {
     struct snib__waiter *w = &x->w[t];
-    if (bug == PASS_BEFORE_DETACH && w->leads && !w->done) {
+    if (bug == PASS_BEFORE_DETACH && mask_of(w->leads) && !w->done) {
         /* The list still has me: the heir may be myself. */
         struct snib__waiter *next_one = NULL;
         SNIB__LIST_EACH (l, &x->roles.waiting) {
@@ -156,11 +194,11 @@ static void leave(struct world *x, int t)
         }
     }
     uint32_t due = bug == PASS_TO_NOBODY ? 0 : replies(x);
-    snib__roles_leave(&x->roles, w, due, bug == PASS_TO_NOBODY ? 0 : 1u << PUSH,
-                      wake, x);
+    leave_roles(&x->roles, w, due, bug == PASS_TO_NOBODY ? 0 : 1u << PUSH, wake,
+                x);
     if (bug == NO_BUG || bug == NO_WAKE) {
-        (void)snib__roles_assign(&x->roles, replies(x), 1u << PUSH, true, wake,
-                                 x);
+        struct snib__need need = {set_of(replies(x)), set_of(1u << PUSH)};
+        (void)snib__roles_assign(&x->roles, &need, true, wake, x);
     }
     x->phase[t] = LEFT;
 }
@@ -214,7 +252,7 @@ static bool check_always(const struct world *x)
     for (uint32_t i = 0; i < LINES; i++) {
         const struct snib__waiter *w = x->roles.sock[i].call;
         if (x->roles.sock[i].reader == SNIB__CALL) {
-            if (!w || !(w->leads >> i & 1)) {
+            if (!w || !snib__socks_has(&w->leads, i)) {
                 return wrong("a line whose reader does not know");
             }
             if (x->phase[w - x->w] == LEFT) {
@@ -224,7 +262,7 @@ static bool check_always(const struct world *x)
     }
     for (int t = 0; t < THREADS; t++) {
         for (uint32_t i = 0; i < LINES; i++) {
-            if (x->phase[t] != IDLE && (x->w[t].leads >> i & 1) &&
+            if (x->phase[t] != IDLE && snib__socks_has(&x->w[t].leads, i) &&
                 x->roles.sock[i].call != &x->w[t]) {
                 return wrong("a call that believes to read");
             }
@@ -284,9 +322,10 @@ static uint64_t print_of(const struct world *x)
 #define MIX(v) (h = (h ^ (uint64_t)(v)) * 1099511628211u)
     for (int t = 0; t < THREADS; t++) {
         MIX(x->phase[t]);
-        MIX(x->w[t].leads | x->w[t].wants << 8 | x->w[t].posture << 16 |
-            (uint32_t)x->w[t].done << 20 | (uint32_t)x->roused[t] << 21 |
-            (uint32_t)x->expired[t] << 22 | (uint32_t)x->pushed[t] << 23);
+        MIX(x->w[t].leads.word[0] | x->w[t].wants.word[0] << 8 |
+            x->w[t].posture << 16 | (uint32_t)x->w[t].done << 20 |
+            (uint32_t)x->roused[t] << 21 | (uint32_t)x->expired[t] << 22 |
+            (uint32_t)x->pushed[t] << 23);
         MIX(x->polls[t][0] | x->polls[t][1] << 1 | x->polls[t][2] << 2);
     }
     for (int i = 0; i < LINES; i++) {
@@ -339,6 +378,7 @@ static void copy(const struct world *from, struct world *to)
             links[i]->prev = moved(from, to, links[i]->prev);
         }
     }
+    to->roles.sock = to->role;
     for (int i = 0; i < LINES; i++) {
         if (to->roles.sock[i].call) {
             to->roles.sock[i].call = moved(from, to, to->roles.sock[i].call);
@@ -403,7 +443,8 @@ static const char *explore_plan(uint8_t a, uint8_t b, uint8_t c)
     broken = NULL;
     seen = calloc(SEEN, sizeof *seen);
     assert_non_null(seen);
-    snib__roles_init(&x.roles, LINES);
+    snib__roles_init(&x.roles);
+    x.roles.sock = x.role;
     explore(&x);
     free(seen);
     return broken;
@@ -455,29 +496,33 @@ static void planted_pass_to_nobody_is_found(void **state)
 static void a_call_takes_the_role_from_the_keeper(void **state)
 {
     (void)state;
+    struct snib__role role[LINES] = {{0}};
     struct snib__roles r;
     struct snib__waiter w;
-    snib__roles_init(&r, LINES);
+    snib__roles_init(&r);
+    r.sock = role;
     assert_true(snib__roles_keep(&r, 0));
-    snib__roles_enter(&r, &w, 1);
-    assert_int_equal(snib__roles_take(&r, &w, 1, 0), 1);
+    enter(&r, &w, 1);
+    assert_int_equal(take(&r, &w, 1, 0), 1);
     assert_false(snib__roles_keep(&r, 0));
-    assert_int_equal(snib__roles_leave(&r, &w, 1, 0, wake, NULL), 1);
+    assert_int_equal(leave_roles(&r, &w, 1, 0, wake, NULL), 1);
     assert_int_equal(r.sock[0].reader, SNIB__BACKGROUND);
 }
 
 static void who_expects_an_answer_leaves_pushes_alone(void **state)
 {
     (void)state;
+    struct snib__role role[LINES] = {{0}};
     struct snib__roles r;
     struct snib__waiter w;
-    snib__roles_init(&r, LINES);
-    snib__roles_enter(&r, &w, 1);
-    assert_int_equal(snib__roles_take(&r, &w, 1, 1u << PUSH), 1);
-    w.wants = 0; /* "queued" */
-    assert_int_equal(snib__roles_take(&r, &w, 0, 1u << PUSH), 1u << PUSH);
+    snib__roles_init(&r);
+    r.sock = role;
+    enter(&r, &w, 1);
+    assert_int_equal(take(&r, &w, 1, 1u << PUSH), 1);
+    w.wants = set_of(0); /* "queued" */
+    assert_int_equal(take(&r, &w, 0, 1u << PUSH), 1u << PUSH);
     assert_int_equal(r.sock[0].reader, SNIB__NOBODY);
-    assert_int_equal(snib__roles_leave(&r, &w, 0, 1u << PUSH, wake, NULL),
+    assert_int_equal(leave_roles(&r, &w, 0, 1u << PUSH, wake, NULL),
                      1u << PUSH);
 }
 
@@ -490,13 +535,16 @@ static void note(void *data, struct snib__waiter *w)
 static void line_one_is_waited_for(struct snib__roles *r,
                                    struct snib__waiter w[4], uint32_t wants)
 {
-    snib__roles_init(r, LINES);
-    snib__roles_enter(r, &w[0], wants);
+    static struct snib__role role[LINES];
+    memset(role, 0, sizeof role);
+    snib__roles_init(r);
+    r->sock = role;
+    enter(r, &w[0], wants);
     uint32_t leads = wants ? 1u : 1u << PUSH;
-    assert_int_equal(snib__roles_take(r, &w[0], wants, leads & ~wants), leads);
+    assert_int_equal(take(r, &w[0], wants, leads & ~wants), leads);
     for (int i = 1; i < 4; i++) {
-        snib__roles_enter(r, &w[i], 2);
-        leads = snib__roles_take(r, &w[i], 2, 0);
+        enter(r, &w[i], 2);
+        leads = take(r, &w[i], 2, 0);
         assert_int_equal(leads, i == 1 ? 2u : 0u);
         w[i].posture = leads ? SNIB__POLLING : SNIB__PARKED;
     }
@@ -509,7 +557,7 @@ static void the_first_one_parked_takes_what_nobody_expects(void **state)
     struct snib__waiter w[4];
     line_one_is_waited_for(&r, w, 1);
     struct snib__waiter *roused = NULL;
-    assert_int_equal(snib__roles_leave(&r, &w[0], 3, 0, note, &roused), 0);
+    assert_int_equal(leave_roles(&r, &w[0], 3, 0, note, &roused), 0);
     assert_ptr_equal(roused, &w[2]);
     assert_int_equal(r.sock[0].reader, SNIB__CALL);
     assert_ptr_equal(r.sock[0].call, &w[2]);
@@ -523,7 +571,7 @@ pushes_go_to_the_keeper_rather_than_to_who_expects_an_answer(void **state)
     struct snib__roles r;
     struct snib__waiter w[4];
     line_one_is_waited_for(&r, w, 0);
-    assert_int_equal(snib__roles_leave(&r, &w[0], 2, 1u << PUSH, wake, NULL),
+    assert_int_equal(leave_roles(&r, &w[0], 2, 1u << PUSH, wake, NULL),
                      1u << PUSH);
     assert_int_equal(r.sock[PUSH].reader, SNIB__BACKGROUND);
 }

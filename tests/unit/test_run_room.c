@@ -10,8 +10,8 @@
 static void unanswered(struct snib_client *c, uint32_t count)
 {
     pthread_mutex_lock(&c->mu);
-    c->out->conns = 1;
-    c->out->conn[0].awaited = count;
+    c->sock.v[0]->awaited = count;
+    snib__socks_put(&c->sock.awaited, 0, count);
     pthread_mutex_unlock(&c->mu);
 }
 

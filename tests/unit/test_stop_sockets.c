@@ -23,7 +23,7 @@ static void descriptors_stay_until_free(void **state)
     struct snib_client *c;
     struct snib_lock *lock;
     struct snib_error e;
-    int socks[SNIB__SOCKETS], wakers[SNIB__SOCKETS], count = 0;
+    int socks[SNIB__SOCKETS_MAX], wakers[SNIB__SOCKETS_MAX], count = 0;
     char url[64], byte;
     int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(server, (struct sockaddr *)&at, n), 0);
@@ -36,10 +36,10 @@ static void descriptors_stay_until_free(void **state)
     assert_int_equal(snib_acquire_start(lock, NULL, NULL, NULL, &e),
                      SNIB_ERR_OK);
     pthread_mutex_lock(&c->mu);
-    for (uint32_t i = 0; i < SNIB__SOCKETS; i++) {
-        if (c->sock[i].fd >= 0 && c->sock[i].waker >= 0) {
-            socks[count] = c->sock[i].fd;
-            wakers[count++] = c->sock[i].waker;
+    for (uint32_t i = 0; i < c->sock.count; i++) {
+        if (c->sock.v[i]->fd >= 0 && c->sock.v[i]->waker >= 0) {
+            socks[count] = c->sock.v[i]->fd;
+            wakers[count++] = c->sock.v[i]->waker;
         }
     }
     pthread_mutex_unlock(&c->mu);

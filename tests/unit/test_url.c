@@ -140,6 +140,38 @@ static void ipv6_hosts_lose_their_brackets(void **state)
     snib__url_free(u);
 }
 
+/* Whether it can do with them is the store's to say. */
+static void a_url_of_any_scheme_may_list_hosts(void **state)
+{
+    (void)state;
+    struct snib__url *u = parse("redis://anna:a,b@h1:7,[::1],h3/2?x=1");
+    assert_null(u->host);
+    assert_int_equal(u->port, 0);
+    assert_string_equal(u->password, "a,b");
+    assert_int_equal(u->nodes, 3);
+    assert_string_equal(u->node[0].host, "h1");
+    assert_int_equal(u->node[0].port, 7);
+    assert_string_equal(u->node[1].host, "::1");
+    assert_int_equal(u->node[1].port, 0);
+    assert_string_equal(u->node[2].host, "h3");
+    assert_string_equal(u->path, "/2");
+    assert_string_equal(u->safe, "redis://anna:***@h1:7,[::1],h3/2?x=1");
+    snib__url_free(u);
+    u = parse("redlock://h");
+    assert_int_equal(u->nodes, 1);
+    snib__url_free(u);
+    u = parse("redis://h");
+    assert_int_equal(u->nodes, 0);
+    snib__url_free(u);
+    u = parse("zz://a,b,c,d,e,f,g");
+    assert_int_equal(u->nodes, 7);
+    snib__url_free(u);
+    refuse("zz://a,b,c,d,e,f,g,h", "at most 7 hosts");
+    refuse("redis://a,", "host is empty");
+    refuse("redis://,a", "host is empty");
+    refuse("redis://a,b:x", "port");
+}
+
 static void files_and_spaces_need_no_host(void **state)
 {
     (void)state;
@@ -467,6 +499,7 @@ int main(void)
         cmocka_unit_test(passwords_with_special_characters_are_decoded),
         cmocka_unit_test(an_underscore_may_stand_in_a_host_and_in_a_zone),
         cmocka_unit_test(ipv6_hosts_lose_their_brackets),
+        cmocka_unit_test(a_url_of_any_scheme_may_list_hosts),
         cmocka_unit_test(files_and_spaces_need_no_host),
         cmocka_unit_test(a_path_of_two_slashes_is_not_shown_as_a_host),
         cmocka_unit_test(sockets_stand_in_the_path_or_the_query),

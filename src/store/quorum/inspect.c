@@ -62,7 +62,7 @@ static void inspect_of_node(const struct snib__quorum *q, struct task *task,
                             uint32_t k)
 {
     struct snib__buf *out = task->parent->said.result;
-    const char *address = q->out->conn[k * NODE_CONNS].address;
+    const char *address = q->out->conn[k * NODE_CONNS]->address;
     struct snib__rec r;
     snib__rec_begin(&r, snib__buf_bytes(&task->results[k]),
                     snib__buf_size(&task->results[k]));
@@ -94,7 +94,7 @@ static void inspect_doctor(struct snib__quorum *q, struct task *task)
         inspect_of_node(q, task, k);
         if (!answered && !snib__buf_size(&task->results[k])) {
             snprintf(text, sizeof text, "%.100s: no answer",
-                     q->out->conn[k * NODE_CONNS].address);
+                     q->out->conn[k * NODE_CONNS]->address);
             inspect_finding(
                 out, SNIB_LEVEL_FAIL, "reachable", text,
                 "check that the server runs and lets this host connect");

@@ -215,7 +215,7 @@ snib_err snib__nodes_why(const struct snib__quorum *q, const struct task *task,
     snprintf(ret, size, "no majority: %u of %u servers answered, %u must agree",
              q->count - silent, q->count, q->majority);
     if (worst) {
-        snib__node_why(ret, size, q->out->conn[at * NODE_CONNS].address,
+        snib__node_why(ret, size, q->out->conn[at * NODE_CONNS]->address,
                        worst->code ? worst->text : "no answer");
     }
     snib_err err = worst ? worst->code : SNIB_ERR_OK;

@@ -130,7 +130,7 @@ struct task {
 
 struct node {
     struct snib__store *store;
-    struct snib__out out;    /* its connections' buffers: see store_borrow() */
+    struct snib__out out;    /* its connections are ours, too */
     struct snib__list chain; /* requests of this step */
     struct snib_error error; /* last failure */
     snib_instant rests_until;

@@ -52,7 +52,7 @@ void snib__quorum_state(const struct snib__store *store, snib_instant now,
         } else if (one.err) {
             bad[bads++] = one.since;
             ret->err = ret->err ? ret->err : one.err;
-            bad_address = n->out.conn[0].address;
+            bad_address = n->out.conn[0]->address;
             bad_one = one;
         }
     }

@@ -1,10 +1,8 @@
 /* store/quorum/store.c — the store table of a store made of stores.
  *
- * Each node is a whole store with its own view of three connections. Its wishes
- * for them are handed on to ours: connection i of node k is our connection 3 k
- * + i. The buffers change hands for the length of a step (store_borrow,
- * store_give_back), so that a node sees what is still unsent and nothing is
- * copied.
+ * Each node is a whole store with three connections, which are also ours: its
+ * out has ours as the outer one (core/conn.h), and connection i of node k is our
+ * connection 3 k + i.
  *
  * Nodes are stepped only from store_settle() and store_quorum_input(). Requests
  * of a task to a node meanwhile gather on the node's chain, so that requests of
@@ -24,46 +22,10 @@ static struct snib__quorum *store_of(const struct snib__store *store)
 
 /* -- nodes ----------------------------------------------------------------- */
 
-static void store_swap(struct snib__buf *a, struct snib__buf *b)
+/* The node has made a step. */
+static void store_stepped(struct snib__quorum *q, struct node *n)
 {
-    struct snib__buf c = *a;
-    *a = *b;
-    *b = c;
-}
-
-static void store_borrow(struct snib__quorum *q, uint32_t k)
-{
-    struct node *n = &q->node[k];
-    uint32_t at = k * NODE_CONNS, mask = (1u << NODE_CONNS) - 1;
-    n->out.open = q->out->open >> at & mask;
-    n->out.shut = q->out->shut >> at & mask;
-    n->out.login = q->out->login >> at & mask;
-    n->out.refused = q->out->refused >> at & mask;
-    q->out->open &= ~(mask << at);
-    q->out->shut &= ~(mask << at);
-    q->out->login &= ~(mask << at);
-    q->out->refused &= ~(mask << at);
-    for (uint32_t i = 0; i < NODE_CONNS; i++) {
-        store_swap(&n->out.conn[i].out, &q->out->conn[at + i].out);
-    }
-}
-
-static void store_give_back(struct snib__quorum *q, uint32_t k)
-{
-    struct node *n = &q->node[k];
-    uint32_t at = k * NODE_CONNS;
-    for (uint32_t i = 0; i < NODE_CONNS; i++) {
-        struct snib__conn *mine = &q->out->conn[at + i];
-        store_swap(&n->out.conn[i].out, &mine->out);
-        mine->awaited = n->out.conn[i].awaited;
-        mine->pushes = n->out.conn[i].pushes;
-    }
-    q->out->open |= n->out.open << at;
-    q->out->shut |= n->out.shut << at;
-    q->out->login |= n->out.login << at;
-    q->out->refused |= n->out.refused << at;
     q->out->changed |= n->out.changed;
-    n->out.open = n->out.shut = n->out.login = n->out.refused = 0;
     n->out.changed = false;
 }
 
@@ -93,9 +55,8 @@ static void store_settle(struct snib__quorum *q, snib_instant now)
             struct snib__list chain;
             snib__list_init(&chain);
             snib__list_append(&chain, &n->chain);
-            store_borrow(q, k);
             q->kind->ops->start(n->store, now, &chain);
-            store_give_back(q, k);
+            store_stepped(q, n);
         }
         /* Only after all nodes were stepped: an answer may end a request that
          * the next node has yet to be told of. */
@@ -108,9 +69,8 @@ static void store_settle(struct snib__quorum *q, snib_instant now)
 static void store_step_node(struct snib__quorum *q, snib_instant now,
                             uint32_t k, const struct snib__input *in)
 {
-    store_borrow(q, k);
     q->kind->ops->input(q->node[k].store, now, in);
-    store_give_back(q, k);
+    store_stepped(q, &q->node[k]);
     store_take_answers(q, now, k);
 }
 
@@ -164,8 +124,8 @@ static snib_err store_check_twice(const struct snib__quorum *q,
 {
     for (uint32_t k = 0; k < q->count; k++) {
         for (uint32_t j = 0; j < k; j++) {
-            const char *a = q->out->conn[j * NODE_CONNS].address;
-            if (!strcasecmp(a, q->out->conn[k * NODE_CONNS].address)) {
+            const char *a = q->out->conn[j * NODE_CONNS]->address;
+            if (!strcasecmp(a, q->out->conn[k * NODE_CONNS]->address)) {
                 return snib__fail(reterr, SNIB_ERR_USAGE,
                                   "%.100s: %.60s stands twice; every vote "
                                   "must be another server's",
@@ -192,6 +152,8 @@ static snib_err store_open_node(struct snib__quorum *q, uint32_t k,
     snib__list_init(&n->chain);
     snib__list_init(&n->out.answered);
     snib__list_init(&n->out.exec);
+    snib__conns_init(&n->out, q->out->limit);
+    n->out.outer = q->out;
     n->out.log = q->out->log;
     n->out.log_data = q->out->log_data;
     n->rest = snib__ms(REST_FIRST_MS);
@@ -200,15 +162,7 @@ static snib_err store_open_node(struct snib__quorum *q, uint32_t k,
     for (int i = 0; i < 4; i++) {
         one.seed.v[i] = snib__rng_next(&q->rng);
     }
-    store_borrow(q, k);
-    snib_err err = q->kind->ops->open(&one, &n->store, reterr);
-    store_give_back(q, k);
-    for (uint32_t i = 0; i < NODE_CONNS; i++) {
-        struct snib__conn *conn = &q->out->conn[k * NODE_CONNS + i];
-        conn->used = n->out.conn[i].used;
-        memcpy(conn->address, n->out.conn[i].address, sizeof conn->address);
-    }
-    return err;
+    return q->kind->ops->open(&one, &n->store, reterr);
 }
 
 static void store_quorum_free(struct snib__store *store)
@@ -220,10 +174,9 @@ static void store_quorum_free(struct snib__store *store)
     }
     for (uint32_t k = 0; k < q->count; k++) {
         if (q->node[k].store) {
-            store_borrow(q, k);
             q->kind->ops->free(q->node[k].store);
-            store_give_back(q, k);
         }
+        snib__conns_free(&q->node[k].out);
     }
     for (int i = 0; i < BUCKETS; i++) {
         while ((l = snib__list_first(&q->bucket[i]))) {

@@ -6,7 +6,7 @@ static void doctor_steps_command(struct snib__redis *s, snib_instant now, int i,
                                  struct inspection *k,
                                  const char *const words[])
 {
-    struct snib__buf *out = &s->out->conn[i].out;
+    struct snib__buf *out = &s->out->conn[i]->out;
     uint32_t n = 0;
     while (words[n]) {
         n++;
@@ -21,7 +21,7 @@ static void doctor_steps_command(struct snib__redis *s, snib_instant now, int i,
 bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
                        struct inspection *k)
 {
-    struct snib__buf *out = &s->out->conn[i].out;
+    struct snib__buf *out = &s->out->conn[i]->out;
     k->begun = now;
     doctor_steps_command(s, now, i, k, (const char *const[]){"PING", NULL});
     doctor_steps_command(s, now, i, k, (const char *const[]){"TIME", NULL});

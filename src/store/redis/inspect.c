@@ -27,14 +27,14 @@ static void inspect_send_page(struct snib__redis *s, snib_instant now, int i,
                               struct inspection *k, const char *safe,
                               size_t size, bool full)
 {
-    snib__encode_inspect(s, &s->out->conn[i].out, safe, size, k->step, full);
+    snib__encode_inspect(s, &s->out->conn[i]->out, safe, size, k->step, full);
     snib__inspect_flight(s, now, i, k, SNIB__SCRIPT_INSPECT);
 }
 
 static void inspect_scan(struct snib__redis *s, snib_instant now, int i,
                          struct inspection *k)
 {
-    struct snib__buf *out = &s->out->conn[i].out;
+    struct snib__buf *out = &s->out->conn[i]->out;
     snib__resp_begin(out, 6);
     snib__resp_text(out, "SCAN");
     snib__resp_i64(out, k->cursor);

@@ -31,7 +31,7 @@ static void login_fly(struct snib__redis *s, snib_instant now, int i, job j)
 static void login_channel(struct snib__redis *s, snib_instant now,
                           const char *verb, const char *channel, job j)
 {
-    struct snib__buf *out = &s->out->conn[SUBS].out;
+    struct snib__buf *out = &s->out->conn[SUBS]->out;
     snib__resp_begin(out, 2);
     snib__resp_text(out, verb);
     snib__resp_text(out, channel);
@@ -57,10 +57,9 @@ void snib__login_subscribe(struct snib__redis *s, snib_instant now)
 void snib__login_ask(struct snib__redis *s, int i)
 {
     struct session *l = &s->session[i];
-    uint32_t bit = 1u << i;
     l->asked = true;
-    s->out->login |= bit;
-    s->out->refused = (s->out->refused & ~bit) | (l->refused ? bit : 0);
+    s->out->conn[i]->login = true;
+    s->out->conn[i]->refused = l->refused;
 }
 
 void snib__login_came(struct session *l, snib_instant now,
@@ -87,7 +86,7 @@ void snib__login_why(const struct snib__redis *s, int i,
                                                        : snib_err_text(in->err);
     snib__redis_error_text(said, sizeof said, text, (uint32_t)strlen(text));
     snprintf(ret, size, "no login for %.*s: %s", ADDRESS_SHOWN,
-             s->out->conn[i].address, said);
+             s->out->conn[i]->address, said);
 }
 
 /* No login came, or the server refuses it: the old one stands for now. */
@@ -110,7 +109,7 @@ void snib__login_renew(struct snib__redis *s, snib_instant now, int i,
                        const struct snib__input *in)
 {
     struct session *l = &s->session[i];
-    struct snib__buf *out = &s->out->conn[i].out;
+    struct snib__buf *out = &s->out->conn[i]->out;
     if (in->err) {
         char why[sizeof l->text];
         snib__login_why(s, i, in, why, sizeof why);

@@ -31,7 +31,7 @@ static snib_err open_addresses(struct snib__redis *s,
     const char *db = snib__url_query(url, "db");
     const char *socket = snib__url_query(url, "socket");
     const char *wait = snib__url_query(url, "wait");
-    char address[sizeof s->out->conn[0].address];
+    char address[sizeof s->out->conn[0]->address];
     size_t size = sizeof address;
     int n;
     for (uint32_t i = 0; i < url->queries; i++) {
@@ -50,6 +50,12 @@ static snib_err open_addresses(struct snib__redis *s,
                           url->safe);
     }
     s->spin = wait && !strcmp(wait, "spin");
+    if (url->nodes) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: redis: has one host; several servers that "
+                          "vote are written redlock://HOST,HOST,HOST",
+                          url->safe);
+    }
     if (!strcmp(url->scheme, "redis+unix")) {
         socket = path;
         path = "";
@@ -78,8 +84,10 @@ static snib_err open_addresses(struct snib__redis *s,
                           url->safe);
     }
     for (int i = 0; i < SESSIONS; i++) {
-        s->out->conn[i].used = true;
-        memcpy(s->out->conn[i].address, address, size);
+        snib_err err = snib__conn_add(s->out, SNIB__PLAIN, address);
+        if (err) {
+            return snib__fail_plain(reterr, err);
+        }
     }
     return SNIB_ERR_OK;
 }
@@ -152,9 +160,6 @@ snib_err snib__redis_open(const struct snib__store_config *cfg,
     for (int i = 0; i < SESSIONS && ok; i++) {
         s->session[i].rest = snib__ms(REST_FIRST_MS);
         ok = !snib__resp_new(SNIB__RESP_UNREAD_L, &s->session[i].resp);
-        if (!cfg->out->conn[i].out.limit) {
-            snib__buf_init(&cfg->out->conn[i].out, OUT_LIMIT);
-        }
     }
     if (!ok) {
         snib__redis_free((struct snib__store *)s);

@@ -211,7 +211,7 @@ static void queue_end_stray(struct snib__redis *s, snib_instant now, int i,
     if (!snib__session_has_room(s, i, 1)) {
         return;
     }
-    snib__encode_stray(s, &s->out->conn[i].out, safe, size, id, token);
+    snib__encode_stray(s, &s->out->conn[i]->out, safe, size, id, token);
     snib__session_push(
         s, i, &(struct flight){.job = JOB_STRAY, .sent = now, .last = true});
 }

@@ -33,7 +33,6 @@ enum {
     BATCH_MAX = 8,              /* acquires in one script call              */
     RENEWALS_BYTES = 32 * 1024, /* keys, arguments of one call, about       */
     OUT_SPARE = 96 * 1024,      /* free in a buffer before a command        */
-    OUT_LIMIT = 4 * 1024 * 1024,
     BUCKETS = 256,
     ENDED_IDS = 256, /* ids of ended requests that are remembered           */
     INSPECTS_MAX = 64,

@@ -40,7 +40,7 @@ static bool request_grow(struct session *l)
 bool snib__session_has_room(struct snib__redis *s, int i, uint32_t flights)
 {
     struct session *l = &s->session[i];
-    const struct snib__buf *out = &s->out->conn[i].out;
+    const struct snib__buf *out = &s->out->conn[i]->out;
     if (l->count + flights > FLIGHTS_MAX || out->failed ||
         snib__buf_size(out) + OUT_SPARE > out->limit) {
         return false;
@@ -61,7 +61,7 @@ void snib__session_push(struct snib__redis *s, int i, const struct flight *f)
     *new = *f;
     new->number = ++l->number;
     if (f->last) {
-        s->out->conn[i].awaited++;
+        s->out->conn[i]->awaited++;
     }
 }
 
@@ -150,7 +150,7 @@ void snib__session_want(struct snib__redis *s, snib_instant now, int i)
     if (!s->state.wanted.ns) {
         s->state.wanted = now;
     }
-    s->out->open |= 1u << i;
+    s->out->conn[i]->open = true;
 }
 
 /* The reply was made before it was read, so the estimate server_ms + (now -

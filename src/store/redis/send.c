@@ -35,7 +35,7 @@ static void send_give_up(struct snib__redis *s, struct snib__request *rq)
         char text[sizeof l->text];
         snprintf(text, sizeof text, "no %s %.*s within the time allowed",
                  l->state == SESSION_LOGIN ? "login for" : "connection to",
-                 ADDRESS_SHOWN, s->out->conn[CALLERS].address);
+                 ADDRESS_SHOWN, s->out->conn[CALLERS]->address);
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE,
                            text);
     }
@@ -119,7 +119,7 @@ static void send_number_poll(struct snib__redis *s, snib_instant now,
 static void send_renewals(struct snib__redis *s, snib_instant now, int i,
                           struct snib__list *list)
 {
-    struct snib__buf *out = &s->out->conn[i].out;
+    struct snib__buf *out = &s->out->conn[i]->out;
     struct snib__request *renewals[RENEWALS_MAX];
     uint32_t count = 0, bytes = 0;
     SNIB__LIST_EACH (l, list) {
@@ -186,7 +186,7 @@ static bool send_several(struct snib__redis *s, snib_instant now, int i,
     for (uint32_t k = 0; k < count; k++) {
         send_number_poll(s, now, rq[k]);
     }
-    snib__encode_several(s, &s->out->conn[i].out, rq, count,
+    snib__encode_several(s, &s->out->conn[i]->out, rq, count,
                          send_must_load(s, i, SNIB__SCRIPT_SEVERAL));
     for (uint32_t k = 0; k < count; k++) {
         send_fly(s, now, i, rq[k], SNIB__SCRIPT_SEVERAL, k + 1 == count);
@@ -237,7 +237,7 @@ static bool send_leaves_tombstone(struct snib__redis *s, snib_instant now,
 static void send_encode(struct snib__redis *s, snib_instant now, int i,
                         const struct snib__request *rq, bool full)
 {
-    struct snib__buf *out = &s->out->conn[i].out;
+    struct snib__buf *out = &s->out->conn[i]->out;
     switch (rq->verb) {
     case SNIB__ACQUIRE:
         snib__encode_acquire(s, out, rq, full, send_may_queue(s, rq));

@@ -41,7 +41,7 @@ static void session_greet(struct snib__redis *s, snib_instant now, int i, job j)
 static void session_hello(struct snib__redis *s, snib_instant now, int i,
                           const char *user, const char *password)
 {
-    struct snib__buf *out = &s->out->conn[i].out;
+    struct snib__buf *out = &s->out->conn[i]->out;
     if (password) {
         snib__buf_hide(out);
         (void)snib__buf_grow(out, strlen(password) + LOGIN_ROOM);
@@ -61,7 +61,7 @@ static void session_begin(struct snib__redis *s, snib_instant now, int i,
                           const char *user, const char *password)
 {
     struct session *l = &s->session[i];
-    struct snib__buf *out = &s->out->conn[i].out;
+    struct snib__buf *out = &s->out->conn[i]->out;
     l->since = now;
     l->unread = false;
     l->state = SESSION_HELLO;
@@ -103,7 +103,7 @@ static void session_begin(struct snib__redis *s, snib_instant now, int i,
 void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
 {
     struct session *l = &s->session[i];
-    snib__buf_clear(&s->out->conn[i].out);
+    snib__buf_clear(&s->out->conn[i]->out);
     l->opened = now;
     if (!snib__resp_reset(l->resp) || !snib__session_has_room(s, i, 7)) {
         l->state = SESSION_HELLO;
@@ -159,7 +159,7 @@ static void session_ready(struct snib__redis *s, snib_instant now, int i)
     }
     if (i == SUBS) {
         l->ping_at = snib__after(now, snib__ms(POLL_MS));
-        s->out->conn[SUBS].pushes = true;
+        s->out->conn[SUBS]->pushes = true;
         s->out->missed = s->out->missed || s->heard || s->out->holds;
         s->heard = true;
         snib__queue_poll_all(s, now);
@@ -232,7 +232,7 @@ static bool session_is_primary(struct snib__redis *s, snib_instant now, int i,
                           "URL of the primary that it watches",
                           true);
     } else if (snib__resp_is(role, "replica") || snib__resp_is(role, "slave")) {
-        struct snib__buf *out = &s->out->conn[i].out;
+        struct snib__buf *out = &s->out->conn[i]->out;
         snib__resp_begin(out, 1);
         snib__resp_text(out, "ROLE");
         session_greet(s, now, i, JOB_ROLE);
@@ -262,7 +262,7 @@ static void session_is_replica(struct snib__redis *s, snib_instant now, int i,
     snprintf(text, sizeof text,
              "%.*s is a replica%s; locks live on the primary: give its URL, "
              "or promote this one",
-             ADDRESS_SHOWN, s->out->conn[i].address, of);
+             ADDRESS_SHOWN, s->out->conn[i]->address, of);
     snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE, text, false);
 }
 
@@ -348,14 +348,14 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
             return;
         }
         snib__session_pop(l, &f);
-        s->out->conn[i].awaited--;
+        s->out->conn[i]->awaited--;
         if (session_is_primary(s, now, i, c)) {
             l->state = s->db ? SESSION_SELECT : session_after_select(s, i);
         }
         break;
     case SESSION_REPLICA:
         snib__session_pop(l, &f);
-        s->out->conn[i].awaited--;
+        s->out->conn[i]->awaited--;
         if (f.job == JOB_ROLE) {
             session_is_replica(s, now, i, c);
         }
@@ -366,7 +366,7 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
             return;
         }
         snib__session_pop(l, &f);
-        s->out->conn[i].awaited--;
+        s->out->conn[i]->awaited--;
         l->state = session_after_select(s, i);
         break;
     case SESSION_PROBE:
@@ -374,12 +374,12 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
             return;
         }
         snib__session_pop(l, &f);
-        s->out->conn[i].awaited--;
+        s->out->conn[i]->awaited--;
         l->state = SESSION_MARK;
         break;
     case SESSION_MARK:
         snib__session_pop(l, &f);
-        s->out->conn[i].awaited--;
+        s->out->conn[i]->awaited--;
         l->state = SESSION_LAYOUT;
         break;
     case SESSION_LAYOUT:
@@ -387,13 +387,13 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
             return;
         }
         snib__session_pop(l, &f);
-        s->out->conn[i].awaited--;
+        s->out->conn[i]->awaited--;
         l->state = s->watch ? SESSION_INFO : SESSION_TIME;
         break;
     case SESSION_INFO:
         snib__state_info(s, i, c);
         snib__session_pop(l, &f);
-        s->out->conn[i].awaited--;
+        s->out->conn[i]->awaited--;
         l->state = SESSION_TIME;
         break;
     case SESSION_TIME:
@@ -402,7 +402,7 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
             return;
         }
         snib__session_pop(l, &f);
-        s->out->conn[i].awaited--;
+        s->out->conn[i]->awaited--;
         session_ready(s, now, i);
         break;
     case SESSION_SUBSCRIBE:
@@ -414,7 +414,7 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
             return;
         }
         snib__session_pop(l, &f);
-        s->out->conn[i].awaited--;
+        s->out->conn[i]->awaited--;
         if (!l->count) {
             session_ready(s, now, i);
         }

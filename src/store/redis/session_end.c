@@ -73,7 +73,7 @@ static void session_end_rest(struct snib__redis *s, snib_instant now,
 static void session_end_clear(struct snib__redis *s, int i)
 {
     struct session *l = &s->session[i];
-    struct snib__conn *conn = &s->out->conn[i];
+    struct snib__conn *conn = s->out->conn[i];
     conn->awaited = 0;
     conn->pushes = false;
     snib__buf_clear(&conn->out);
@@ -81,7 +81,7 @@ static void session_end_clear(struct snib__redis *s, int i)
     memset(l->loaded, 0, sizeof l->loaded);
     l->doomed = l->ended = l->asked = l->proven = false;
     l->login_at = (snib_instant){0};
-    s->out->login &= ~(1u << i);
+    conn->login = false;
     if (i == SUBS) {
         /* The server may go on counting the broken connection as a listener.
          * It must not take that for us, so the next connection listens to
@@ -137,8 +137,8 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
         snib__state_bad(s, l->count ? l->ring[l->head].sent : now, err, text);
     }
     l->state = shut ? SESSION_CLOSING : SESSION_RESTING;
-    s->out->shut |= (uint32_t)shut << i;
-    s->out->open &= ~(1u << i);
+    s->out->conn[i]->shut = s->out->conn[i]->shut || shut;
+    s->out->conn[i]->open = false;
     l->since = now;
     l->err = err;
     l->barred = barred;
@@ -166,7 +166,7 @@ void snib__session_anew(struct snib__redis *s, snib_instant now, int i,
     struct session *l = &s->session[i];
     struct flight f;
     l->state = SESSION_CLOSING;
-    s->out->shut |= 1u << i;
+    s->out->conn[i]->shut = true;
     l->since = l->rest_until = now;
     l->barred = false;
     l->err = SNIB_ERR_DENIED;

@@ -43,7 +43,7 @@ static const char *state_bare(const struct snib__redis *s, const char *text)
     char head[ADDRESS_SHOWN + 24];
     int n =
         snprintf(head, sizeof head, "no connection to %.*s: ", ADDRESS_SHOWN,
-                 s->out->conn[CALLERS].address);
+                 s->out->conn[CALLERS]->address);
     return strncmp(text, head, (size_t)n) ? text : text + n;
 }
 
@@ -245,7 +245,7 @@ void snib__state_server(const struct snib__redis *s, snib_instant now,
 {
     ret->state.nodes = 1;
     snib__state_read(s, now, &ret->state);
-    memcpy(ret->address, s->out->conn[CALLERS].address, sizeof ret->address);
+    memcpy(ret->address, s->out->conn[CALLERS]->address, sizeof ret->address);
     memcpy(ret->product, s->shown.product, sizeof ret->product);
     memcpy(ret->version, s->shown.version, sizeof ret->version);
     memcpy(ret->role, s->shown.role, sizeof ret->role);

@@ -1,8 +1,8 @@
 /* store/redis/store.c — the store table, and its steps: requests come, bytes
  * come, time passes.
  *
- * Every step ends in the same way: what can be sent is sent, and a connection
- * whose buffer found no memory is cut. */
+ * Every step ends in the same way: what can be sent is sent, a connection whose
+ * buffer found no memory is cut, and the driver is to look at all three. */
 #include <stdio.h>
 #include <string.h>
 
@@ -44,10 +44,11 @@ static void store_settle(struct snib__redis *s, snib_instant now)
     }
     snib__send_flush(s, now);
     for (int i = 0; i < SESSIONS; i++) {
-        if (s->out->conn[i].out.failed) {
+        if (s->out->conn[i]->out.failed) {
             snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
                               false);
         }
+        snib__conn_touch(s->out, s->out->conn[i]);
     }
 }
 
@@ -98,7 +99,7 @@ static void store_answered(struct snib__redis *s, snib_instant now, int i,
         snib__session_cut(s, now, i, true, SNIB_ERR_STORE, text, false);
         return;
     }
-    s->out->conn[i].awaited--;
+    s->out->conn[i]->awaited--;
     for (uint32_t k = 0; snib__session_pop(l, &f); k++) {
         if (f.job >= JOB_SUBSCRIBE && f.job <= JOB_AUTH) {
             snib__login_reply(s, now, i, (job)f.job, c);
@@ -228,8 +229,8 @@ static void store_ping(struct snib__redis *s, snib_instant now)
     if (l->count || !snib__session_has_room(s, SUBS, 1)) {
         return; /* a PING is awaited: its silence will tell */
     }
-    snib__resp_begin(&s->out->conn[SUBS].out, 1);
-    snib__resp_arg(&s->out->conn[SUBS].out, "PING", 4);
+    snib__resp_begin(&s->out->conn[SUBS]->out, 1);
+    snib__resp_arg(&s->out->conn[SUBS]->out, "PING", 4);
     snib__session_push(
         s, SUBS, &(struct flight){.job = JOB_PING, .sent = now, .last = true});
 }
@@ -245,7 +246,7 @@ static void store_session_tick(struct snib__redis *s, snib_instant now, int i)
     case SESSION_OPENING:
         snprintf(text, sizeof text,
                  "no connection to %.*s within the time allowed", ADDRESS_SHOWN,
-                 s->out->conn[i].address);
+                 s->out->conn[i]->address);
         snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE, text, false);
         break;
     case SESSION_RESTING:
@@ -308,7 +309,7 @@ static void store_why_down(const struct snib__redis *s,
     int length = (int)(in->bytes ? in->size : 0);
     if (in->kind == SNIB__IN_REFUSED) {
         snprintf(raw, sizeof raw, "no connection to %.*s: %.*s", ADDRESS_SHOWN,
-                 s->out->conn[in->conn].address, length, why);
+                 s->out->conn[in->conn]->address, length, why);
     } else {
         snprintf(raw, sizeof raw, "%.*s", length, why);
     }

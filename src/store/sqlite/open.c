@@ -50,7 +50,7 @@ snib_err snib__sqlite_open_on(const struct snib__store_config *config,
         err = snib__fail(reterr, SNIB_ERR_USAGE,
                          "sqlite: does not know ?%s=", url->query[0].key);
     }
-    if (!err && (url->host || url->user)) {
+    if (!err && (url->host || url->nodes || url->user)) {
         err = snib__fail(reterr, SNIB_ERR_USAGE,
                          "sqlite: has no host; write sqlite:/path/to/file");
     }
