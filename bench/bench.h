@@ -188,5 +188,6 @@ void row_nested(void);
 void row_quorum(void);
 void row_rw(void);
 void row_semaphore(void);
+void row_tls(void);
 
 #endif

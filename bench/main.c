@@ -48,6 +48,7 @@ static const struct row {
      true, false},
     {"semaphore", "a permit: bare hiredis; 16 processes: publish-and-retry",
      row_semaphore, true, false},
+    {"tls", "through TLS against without", row_tls, true, false},
     {"run", "snib run against flock(1)", row_run, false, true},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };

@@ -59,6 +59,31 @@ if(snib_redis)
     include("${PROJECT_SOURCE_DIR}/src/store/redis/embed.cmake" OPTIONAL)
 endif()
 
+# -- TLS -------------------------------------------------------------------------
+
+# Only its headers are needed: the library is loaded when TLS is first wanted
+# (src/net/tls_openssl.h), so that a program without it starts as fast as ever.
+set(snib_tls 0)
+set(snib_tls_why "")
+if(NOT SNIB_TLS)
+    set(snib_tls_why "switched off by SNIB_TLS")
+elseif(NOT snib_redis)
+    set(snib_tls_why "no store that is built would use it")
+else()
+    find_package(OpenSSL 3.0 QUIET)
+    if(OPENSSL_FOUND)
+        set(snib_tls 1)
+    else()
+        set(snib_tls_why "OpenSSL 3 not found (Debian: libssl-dev)")
+    endif()
+endif()
+if(snib_tls)
+    list(APPEND SNIB_DEPS_SHARED ${CMAKE_DL_LIBS})
+    list(APPEND SNIB_DEPS_STATIC ${CMAKE_DL_LIBS})
+    target_include_directories(snib_store_headers SYSTEM
+                               INTERFACE "${OPENSSL_INCLUDE_DIR}")
+endif()
+
 # -- sqlite ----------------------------------------------------------------------
 
 set(snib_sqlite 0)
@@ -93,7 +118,8 @@ endif()
 
 target_compile_definitions(
     snib_store_headers INTERFACE SNIB_WITH_REDIS=${snib_redis}
-                                 SNIB_WITH_SQLITE=${snib_sqlite})
+                                 SNIB_WITH_SQLITE=${snib_sqlite}
+                                 SNIB_WITH_TLS=${snib_tls})
 
 foreach(store redis sqlite)
     if(snib_${store})
@@ -102,3 +128,8 @@ foreach(store redis sqlite)
         message(STATUS "snib: store ${store}: off, ${snib_${store}_why}")
     endif()
 endforeach()
+if(snib_tls)
+    message(STATUS "snib: TLS: on")
+else()
+    message(STATUS "snib: TLS: off, ${snib_tls_why}")
+endif()

@@ -432,10 +432,11 @@ struct snib_client_options {
  * Errors: USAGE, CONFIG, STORE, UNSUPPORTED, LIMIT, FORKED, NOMEM.
  *
  *   USAGE        the URL or an option is wrong, or there are two logins
- *   CONFIG       the file is not usable, or is on a network file system
+ *   CONFIG       the file is not usable, or is on a network file system; or a
+ *                file that the URL names for TLS is missing or unfit
  *   STORE        a lock file that may be usable later: another process writes
  *                and does not end, or the disk is full or fails
- *   UNSUPPORTED  the URL's scheme is not built in
+ *   UNSUPPORTED  the URL's scheme is not built in, or TLS is not
  *   LIMIT        no file descriptor is left; the text says which limit
  *   FORKED       a lock file, in a child that was forked while a thread of its
  *                parent was inside one */

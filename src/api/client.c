@@ -94,12 +94,6 @@ static snib_err client_find_store(const char *scheme,
     if (*ret) {
         return SNIB_ERR_OK;
     }
-    if (!strcmp(scheme, "rediss") || !strcmp(scheme, "redlocks")) {
-        return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
-                          "there is no store %s: in this build, which speaks "
-                          "to Redis without TLS only",
-                          scheme);
-    }
     snib__stores_offered(offered, sizeof offered);
     return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
                       "there is no store %s: in this build; expected %s",
@@ -197,6 +191,12 @@ snib_err snib_client_open(const struct snib_client_options *options,
     }
     if (!err && !(c->url = snib__strdup(url->safe))) {
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    if (!err) {
+        err = snib__passfile_open(c, url, reterr);
+    }
+    if (!err) {
+        err = snib__secure_open(c, url, reterr);
     }
     if (!err) {
         err = client_open_engine(c, url, &o, reterr);

@@ -28,8 +28,10 @@ static const struct snib__registered stores[] = {
 #endif
 #if SNIB_WITH_REDIS
     {"redis", &snib__redis_store_ops, NULL, "redis://HOST"},
+    {"rediss", &snib__redis_store_ops, NULL, NULL},
     {"redis+unix", &snib__redis_store_ops, NULL, NULL},
     {"redlock", &snib__quorum_store_ops, NULL, "redlock://HOST,HOST,…"},
+    {"redlocks", &snib__quorum_store_ops, NULL, NULL},
 #endif
     {"memory", NULL, &snib__memory_ops, NULL},
 };

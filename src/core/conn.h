@@ -25,7 +25,8 @@
 
 /* What lies between the bytes of a store and its server. */
 typedef enum snib__transport {
-    SNIB__PLAIN /* nothing */
+    SNIB__PLAIN, /* nothing */
+    SNIB__TLS    /* a filter of the driver's (net/tls.h) */
 } snib__transport;
 
 struct snib__conn {

@@ -30,9 +30,11 @@
 #define SNIB__HINTS     8
 
 typedef enum snib__input_kind {
-    SNIB__IN_OPENED, /* it is connected */
+    SNIB__IN_OPENED, /* it is connected, and the TLS handshake is over */
     SNIB__IN_BYTES,
-    SNIB__IN_CLOSED,   /* by the peer, by an error, or after its `shut` */
+    /* By the peer, by an error, or after its `shut`. bytes: the cause (text), if
+     * more is known than that. */
+    SNIB__IN_CLOSED,
     SNIB__IN_REFUSED,  /* it could not be connected; bytes: the cause (text) */
     SNIB__IN_NOTIFIED, /* the notifier's descriptor is readable */
     SNIB__IN_TICK,     /* the instant of due() has come */
@@ -48,6 +50,8 @@ struct snib__input {
     /* LOGIN: what the program answered; borrowed for the call, and wiped after
      * it. err not OK: it has none; login->text says why. */
     const struct snib_login *login;
+    /* REFUSED, CLOSED: CONFIG or DENIED: it cannot be better before somebody
+     * changes something. OK: it may. */
     snib_err err;
 };
 

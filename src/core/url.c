@@ -454,6 +454,23 @@ void snib__url_free(struct snib__url *url)
     }
 }
 
+bool snib__url_is_secure(const struct snib__url *url)
+{
+    return !strcmp(url->scheme, "rediss") || !strcmp(url->scheme, "redlocks");
+}
+
+bool snib__url_is_tls_key(const char *key)
+{
+    static const char *const keys[] = {"tls_ca", "tls_cert", "tls_key",
+                                       "tls_name", "tls_verify"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (!strcmp(key, keys[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const char *snib__url_query(const struct snib__url *url, const char *key)
 {
     for (uint32_t i = 0; i < url->queries; i++) {

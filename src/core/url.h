@@ -6,11 +6,17 @@
  *   unix sockets: redis+unix://[user:password@]/path/to.sock[?db=N]
  *   (also redis://…?socket=/path)
  *
+ * Keys of a store that logs in, in any of these: password_file=PATH; of those
+ * that are encrypted (rediss:, redlocks:) tls_ca, tls_cert, tls_key, tls_name,
+ * tls_verify.
+ *
  * Values are percent-decoded; a NUL inside, a control character, an empty
  * host, a port outside 1..65535 or an unknown query key are errors that say
  * so (the store checks the keys it knows). The password is wiped on free. */
 #ifndef SNIB__URL_H
 #define SNIB__URL_H
+
+#include <stdbool.h>
 
 #include "snib.h"
 
@@ -39,6 +45,11 @@ struct snib__url {
 snib_err snib__url_parse(const char *text, struct snib__url **ret,
                          struct snib_error *reterr);
 void snib__url_free(struct snib__url *); /* NULL allowed; wipes */
+/* Is the way to the server to be encrypted? (rediss:, redlocks:) */
+bool snib__url_is_secure(const struct snib__url *);
+/* Is it one of the keys that say how: tls_ca, tls_cert, tls_key, tls_name,
+ * tls_verify? driver/secure.c reads them. */
+bool snib__url_is_tls_key(const char *key);
 /* The value of a query key, or NULL. */
 const char *snib__url_query(const struct snib__url *, const char *key);
 

@@ -95,6 +95,9 @@ static bool url_show_is_secret(const char *key)
 {
     static const char *const words[] = {"pass",  "secret", "auth",
                                         "token", "cred",   "pwd"};
+    if (!strcmp(key, "password_file")) {
+        return false; /* a path */
+    }
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcasestr(key, words[i])) {
             return true;

@@ -26,6 +26,7 @@
 #include "driver/park.h"
 #include "driver/roles.h"
 #include "net/resolve.h"
+#include "net/tls.h"
 #include "snib.h"
 #include "snib/event.h"
 
@@ -51,6 +52,7 @@ typedef enum snib__socket_state {
     SNIB__SOCKET_DOWN,
     SNIB__SOCKET_RESOLVING,
     SNIB__SOCKET_CONNECTING,
+    SNIB__SOCKET_SHAKING, /* connected; the TLS handshake is under way */
     SNIB__SOCKET_UP
 } snib__socket_state;
 
@@ -66,6 +68,7 @@ struct snib__socket {
     uint32_t armed;    /* epoll events asked for; 0: (no longer) none      */
     snib_instant lazy; /* the background thread watches it from then on */
     uint8_t *in;       /* buffer; belongs to the reader */
+    struct snib__tls *tls; /* the filter; NULL: none, or not connected */
     /* conn->awaited as last seen, and before it first changed since the latest
      * call began. */
     uint32_t awaited, before;
@@ -291,6 +294,7 @@ struct snib__thread {
 struct snib__logins {
     snib_err (*ask)(void *, struct snib_login *); /* NULL: it gives none */
     void *data;
+    struct snib__passfile *file; /* ask is passfile.c's; NULL: it is not */
     /* Connections for which one is wanted; of these, where the server has
      * refused the one before. */
     struct snib__socks wanted, refused;
@@ -368,7 +372,9 @@ struct snib_client {
     struct snib__calls calls;
     struct snib__exec exec;
     struct snib__sockets sock;
-    struct snib__list jobs; /* look-ups of host names: resolver.c */
+    struct snib__tls_shared *tls; /* NULL: the store is not reached by TLS */
+    uint8_t *plain;               /* with it: SNIB__SOCKET_IN bytes, opened */
+    struct snib__list jobs;       /* look-ups of host names: resolver.c */
     struct snib__logins logins;
     struct snib__loop loop;
     struct snib__thread background, worker;

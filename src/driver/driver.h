@@ -156,6 +156,10 @@ void snib__socket_resolved(struct snib__step *, uint32_t i,
 void snib__socket_connected(struct snib__step *, uint32_t i);
 /* Poll says that it can be sent on again. */
 void snib__socket_unblocked(struct snib_client *, uint32_t i);
+/* Tell the peer that we close, where the transport has words for it. */
+void snib__socket_bye(const struct snib__socket *);
+/* Is there anything to be sent? */
+bool snib__socket_unsent(const struct snib__socket *);
 /* Send what can be sent. False: the connection broke; the engine was told. */
 bool snib__socket_flush(struct snib__step *, uint32_t i);
 /* recv returned n (bytes in its `in`, or -errno): feed it to the engine. */
@@ -403,6 +407,21 @@ void snib__sessions_end(struct snib_client *);
 /* For free: true if a worker was left behind and has not come back. Then all
  * but what that worker may touch is freed now, and the rest by the worker. */
 bool snib__sessions_free(struct snib_client *);
+
+/* -- secure.c --------------------------------------------------------------- */
+
+/* What TLS needs, where the URL wants it; else nothing. Errors: USAGE (the
+ * URL's keys), CONFIG (its files), UNSUPPORTED (not in this build), NOMEM. */
+snib_err snib__secure_open(struct snib_client *, const struct snib__url *,
+                           struct snib_error *reterr);
+
+/* -- passfile.c ------------------------------------------------------------- */
+
+/* Where the URL says password_file=: it is read for each login, in place of a
+ * function of the program's. Errors: USAGE (there is another login), NOMEM. */
+snib_err snib__passfile_open(struct snib_client *, const struct snib__url *,
+                             struct snib_error *reterr);
+void snib__passfile_free(struct snib_client *);
 
 /* -- parts.c, self.c ------------------------------------------------------- */
 

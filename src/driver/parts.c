@@ -77,6 +77,9 @@ void snib__parts_free(struct snib_client *c)
         snib__free(SNIB__CONTAINER(l, struct snib__log_line, link));
     }
     snib__sockets_free(c);
+    snib__tls_shared_free(c->tls);
+    snib__free(c->plain);
+    snib__passfile_free(c);
     snib__loop_close(c);
     snib__retired_close(c);
     if (c->ops.fd >= 0) {

@@ -1,8 +1,11 @@
 /* driver/socket.c — the driver's end of the engine's connections.
  *
- *   DOWN --open, a name--> RESOLVING --resolver--> CONNECTING --> UP
- *     ^--open, an address-----------------------^   |            |
- *     +---------- refused, shut, closed by the peer --------------+
+ *   DOWN --open, a name--> RESOLVING --resolver--> CONNECTING ---------> UP
+ *     ^--open, an address-----------------------^   |     |             |  |
+ *     |                                             |     +-> SHAKING --+  |
+ *     +---------- refused, shut, closed by the peer -+-----------+----------+
+ *
+ * SHAKING is the TLS handshake, where the transport is TLS: secure.c.
  *
  * Nobody closes a descriptor while a thread may be asleep in ppoll on it: its
  * number could be given to another file of the process meanwhile, and the
@@ -29,7 +32,7 @@ void snib__socket_needs(struct snib_client *c, uint32_t i)
     const struct snib__conn *conn = l->conn;
     bool reply = l->fd >= 0 && conn &&
                  (conn->awaited || l->state == SNIB__SOCKET_CONNECTING ||
-                  l->blocked || l->closing);
+                  l->state == SNIB__SOCKET_SHAKING || l->blocked || l->closing);
     bool push = l->fd >= 0 && !reply && (!conn || conn->pushes);
     snib__socks_put(&c->sock.need.replies, i, reply);
     snib__socks_put(&c->sock.need.pushes, i, push);
@@ -47,13 +50,14 @@ static void socket_feed(struct snib__step *s, snib__input_kind kind, uint32_t i,
 }
 
 static void socket_feed_refused(struct snib__step *s, uint32_t i,
-                                const char *why, bool hopeless)
+                                const char *why, bool hopeless, snib_err err)
 {
     struct snib__input in = {.kind = SNIB__IN_REFUSED,
                              .conn = i,
                              .hopeless = hopeless,
                              .bytes = why,
-                             .size = strlen(why)};
+                             .size = strlen(why),
+                             .err = err};
     struct snib__socket *l = s->c->sock.v[i];
     l->state = SNIB__SOCKET_DOWN;
     snib__free(l->addresses);
@@ -103,12 +107,10 @@ void snib__socket_notified(struct snib__step *s)
     }
 }
 
+/* It is up, and the engine may speak. */
 static void socket_opened(struct snib__step *s, uint32_t i)
 {
-    struct snib__socket *l = s->c->sock.v[i];
-    l->state = SNIB__SOCKET_UP;
-    snib__free(l->addresses);
-    l->addresses = NULL;
+    s->c->sock.v[i]->state = SNIB__SOCKET_UP;
     snib__socket_needs(s->c, i);
     socket_feed(s, SNIB__IN_OPENED, i, NULL, 0);
 }
@@ -119,6 +121,8 @@ static void socket_drop_fd(struct snib__step *s, uint32_t i)
     if (l->fd >= 0) {
         close(l->fd); /* it leaves the epoll set by itself */
     }
+    snib__tls_free(l->tls);
+    l->tls = NULL;
     l->fd = -1;
     l->watched = l->blocked = l->closing = false;
     l->armed = 0;
@@ -127,13 +131,93 @@ static void socket_drop_fd(struct snib__step *s, uint32_t i)
     snib__socket_needs(s->c, i);
 }
 
+/* The connection is over: one in its handshake is refused, any other closed. */
+static void socket_fail(struct snib__step *s, uint32_t i, const char *why,
+                        snib_err err)
+{
+    struct snib__socket *l = s->c->sock.v[i];
+    bool shakes = l->state == SNIB__SOCKET_SHAKING;
+    struct snib__tls *tls = l->tls; /* the text is its own */
+    l->tls = NULL;
+    socket_drop_fd(s, i);
+    snib__free(l->addresses);
+    l->addresses = NULL;
+    err = err == SNIB_ERR_CONFIG || err == SNIB_ERR_DENIED ? err : SNIB_ERR_OK;
+    if (shakes) {
+        static const char closed[] =
+            "closed in the TLS handshake; it may be the port without TLS: give "
+            "the other, or write redis: for rediss:";
+        socket_feed_refused(s, i, *why ? why : closed, false, err);
+    } else {
+        struct snib__input in = {.kind = SNIB__IN_CLOSED,
+                                 .conn = i,
+                                 .bytes = why,
+                                 .size = strlen(why),
+                                 .err = err};
+        snib__roles_idle(&s->c->calls.roles, i);
+        snib__engine_input(s->c->engine, s->now, &in);
+    }
+    snib__tls_free(tls);
+}
+
+/* Send what the filter has, as well as that goes at once: an alert. */
+static void socket_last_bytes(const struct snib__socket *l)
+{
+    size_t size;
+    const void *bytes = snib__tls_wire(l->tls, &size);
+    if (size) {
+        (void)snib__net_send(l->fd, bytes, size);
+    }
+}
+
 void snib__socket_close(struct snib__step *s, uint32_t i)
 {
-    socket_drop_fd(s, i);
-    snib__free(s->c->sock.v[i]->addresses);
-    s->c->sock.v[i]->addresses = NULL;
-    snib__roles_idle(&s->c->calls.roles, i);
-    socket_feed(s, SNIB__IN_CLOSED, i, NULL, 0);
+    const struct snib__socket *l = s->c->sock.v[i];
+    snib_err err = SNIB_ERR_OK;
+    const char *why = l->tls ? snib__tls_why(l->tls, &err) : "";
+    socket_fail(s, i, why, err);
+}
+
+/* The filter is broken. Its last bytes tell the peer why. */
+static void socket_break(struct snib__step *s, uint32_t i)
+{
+    socket_last_bytes(s->c->sock.v[i]);
+    snib__socket_close(s, i);
+}
+
+static void socket_shake(struct snib__step *s, uint32_t i)
+{
+    switch (snib__tls_shake(s->c->sock.v[i]->tls)) {
+    case SNIB__TLS_SHAKES:
+        break;
+    case SNIB__TLS_UP:
+        socket_opened(s, i);
+        break;
+    case SNIB__TLS_BROKEN:
+        socket_break(s, i);
+        return;
+    }
+    snib__socks_put(&s->c->sock.unsent, i, true);
+}
+
+/* The bytes can go both ways. */
+static void socket_connected(struct snib__step *s, uint32_t i)
+{
+    struct snib__socket *l = s->c->sock.v[i];
+    snib__free(l->addresses);
+    l->addresses = NULL;
+    if (l->conn->transport == SNIB__PLAIN) {
+        socket_opened(s, i);
+        return;
+    }
+    l->state = SNIB__SOCKET_SHAKING;
+    snib__socket_needs(s->c, i);
+    l->tls = snib__tls_new(s->c->tls, l->conn->address);
+    if (l->tls) {
+        socket_shake(s, i);
+    } else {
+        socket_fail(s, i, "out of memory", SNIB_ERR_NOMEM);
+    }
 }
 
 /* Try the addresses that are left. last is the error of the one before. */
@@ -151,13 +235,13 @@ static void socket_connect_next(struct snib__step *s, uint32_t i, int last)
             l->armed = 0;
             snib__socket_needs(s->c, i);
             if (!last) {
-                socket_opened(s, i);
+                socket_connected(s, i);
             }
             snib__loop_watch(s->c, i);
             return;
         }
     }
-    socket_feed_refused(s, i, strerror(last), false);
+    socket_feed_refused(s, i, strerror(last), false, SNIB_ERR_OK);
 }
 
 void snib__socket_open(struct snib__step *s, uint32_t i)
@@ -169,18 +253,19 @@ void snib__socket_open(struct snib__step *s, uint32_t i)
     }
     l->addresses = snib__alloc(sizeof *l->addresses);
     if (!l->addresses || snib__socket_furnish(c, i)) {
-        socket_feed_refused(s, i, "out of memory or descriptors", false);
+        socket_feed_refused(s, i, "out of memory or descriptors", false,
+                            SNIB_ERR_OK);
         return;
     }
     switch (snib__net_address(c->out->conn[i]->address, &l->addresses->v[0])) {
     case SNIB__ADDRESS_BAD:
-        socket_feed_refused(s, i, "not an address", true);
+        socket_feed_refused(s, i, "not an address", true, SNIB_ERR_OK);
         return;
     case SNIB__ADDRESS_NAME:
         l->state = SNIB__SOCKET_RESOLVING;
         if (!snib__resolve_start(c, i)) {
             socket_feed_refused(s, i, "no thread to look up the host name",
-                                false);
+                                false, SNIB_ERR_OK);
         }
         return;
     case SNIB__ADDRESS_READY:
@@ -201,7 +286,7 @@ void snib__socket_resolved(struct snib__step *s, uint32_t i,
         *l->addresses = *found;
         socket_connect_next(s, i, 0);
     } else {
-        socket_feed_refused(s, i, found->why, found->no_such);
+        socket_feed_refused(s, i, found->why, found->no_such, SNIB_ERR_OK);
     }
 }
 
@@ -213,7 +298,7 @@ void snib__socket_connected(struct snib__step *s, uint32_t i)
         return;
     }
     if (!err) {
-        socket_opened(s, i);
+        socket_connected(s, i);
         return;
     }
     struct snib__addresses *addresses = l->addresses;
@@ -221,6 +306,14 @@ void snib__socket_connected(struct snib__step *s, uint32_t i)
     socket_drop_fd(s, i);
     l->addresses = addresses;
     socket_connect_next(s, i, err);
+}
+
+void snib__socket_bye(const struct snib__socket *l)
+{
+    if (l->tls && l->state == SNIB__SOCKET_UP && !l->closing) {
+        snib__tls_bye(l->tls);
+        socket_last_bytes(l);
+    }
 }
 
 void snib__socket_shut(struct snib__step *s, uint32_t i)
@@ -236,7 +329,9 @@ void snib__socket_shut(struct snib__step *s, uint32_t i)
         socket_feed(s, SNIB__IN_CLOSED, i, NULL, 0);
         return;
     case SNIB__SOCKET_CONNECTING:
+    case SNIB__SOCKET_SHAKING:
     case SNIB__SOCKET_UP:
+        snib__socket_bye(l);
         if (l->asleep) {
             l->closing = true;
             snib__socket_needs(s->c, i);
@@ -255,16 +350,94 @@ void snib__socket_unblocked(struct snib_client *c, uint32_t i)
     snib__socket_needs(c, i);
 }
 
+/* What is to be sent next; encrypts it first, where that is the transport. */
+static const void *socket_next_bytes(struct snib__socket *l, size_t *ret_size)
+{
+    struct snib__buf *out = &l->conn->out;
+    if (!l->tls) {
+        *ret_size = l->state == SNIB__SOCKET_UP ? snib__buf_size(out) : 0;
+        return snib__buf_bytes(out);
+    }
+    const void *wire = snib__tls_wire(l->tls, ret_size);
+    if (*ret_size || l->state != SNIB__SOCKET_UP) {
+        return wire;
+    }
+    snib__buf_consume(
+        out, snib__tls_seal(l->tls, snib__buf_bytes(out), snib__buf_size(out)));
+    return snib__tls_wire(l->tls, ret_size);
+}
+
+static void socket_sent(struct snib__socket *l, size_t size)
+{
+    if (l->tls) {
+        snib__tls_sent(l->tls, size);
+    } else {
+        snib__buf_consume(&l->conn->out, size);
+    }
+}
+
+/* The bytes that came are opened, and what they hold is fed. */
+static void socket_open_bytes(struct snib__step *s, uint32_t i, size_t size)
+{
+    struct snib__socket *l = s->c->sock.v[i];
+    snib__tls_feed(l->tls, l->in, size);
+    if (l->state == SNIB__SOCKET_SHAKING) {
+        socket_shake(s, i);
+    }
+    while (l->state == SNIB__SOCKET_UP) {
+        long n = snib__tls_open(l->tls, s->c->plain, SNIB__SOCKET_IN);
+        if (n > 0) {
+            socket_feed(s, SNIB__IN_BYTES, i, s->c->plain, (size_t)n);
+            continue;
+        }
+        snib_err err;
+        if (n < 0 && *snib__tls_why(l->tls, &err)) {
+            socket_break(s, i);
+        } else if (n < 0) {
+            snib__socket_close(s, i);
+        }
+        break;
+    }
+    snib__socks_put(&s->c->sock.unsent, i, true);
+}
+
+/* It cannot be sent on any more. The peer may have said why in an alert that is
+ * there and unread: a server says so of our certificate after our handshake is
+ * over, when we speak already. */
+static void socket_hear_why(struct snib__step *s, uint32_t i)
+{
+    const struct snib__socket *l = s->c->sock.v[i];
+    if (l->tls && !l->asleep) {
+        long n = snib__net_recv(l->fd, l->in, SNIB__SOCKET_IN);
+        if (n > 0) {
+            socket_open_bytes(s, i, (size_t)n);
+        }
+    }
+}
+
+bool snib__socket_unsent(const struct snib__socket *l)
+{
+    size_t wire = 0;
+    if (l->tls) {
+        (void)snib__tls_wire(l->tls, &wire);
+    }
+    return wire || snib__buf_size(&l->conn->out);
+}
+
 bool snib__socket_flush(struct snib__step *s, uint32_t i)
 {
     struct snib__socket *l = s->c->sock.v[i];
-    struct snib__buf *out = l->conn ? &l->conn->out : NULL;
-    while (out && l->state == SNIB__SOCKET_UP && !l->closing &&
-           snib__buf_size(out)) {
-        long n =
-            snib__net_send(l->fd, snib__buf_bytes(out), snib__buf_size(out));
+    size_t size;
+    snib_err err;
+    while (l->conn && l->fd >= 0 && !l->closing &&
+           l->state >= SNIB__SOCKET_SHAKING) {
+        const void *bytes = socket_next_bytes(l, &size);
+        if (!size) {
+            break;
+        }
+        long n = snib__net_send(l->fd, bytes, size);
         if (n >= 0) {
-            snib__buf_consume(out, (size_t)n);
+            socket_sent(l, (size_t)n);
             snib__socket_unblocked(s->c, i);
         } else if (n == -EAGAIN || n == -EWOULDBLOCK) {
             if (!l->blocked) {
@@ -276,18 +449,30 @@ bool snib__socket_flush(struct snib__step *s, uint32_t i)
             }
             return true;
         } else {
+            socket_hear_why(s, i);
             snib__socket_shut(s, i);
             return false;
         }
+    }
+    if (l->tls && *snib__tls_why(l->tls, &err)) {
+        snib__socket_shut(s, i);
+        return false;
     }
     return true;
 }
 
 void snib__socket_received(struct snib__step *s, uint32_t i, long n)
 {
-    if (n > 0) {
-        socket_feed(s, SNIB__IN_BYTES, i, s->c->sock.v[i]->in, (size_t)n);
-    } else if (n != -EAGAIN && n != -EWOULDBLOCK) {
+    struct snib__socket *l = s->c->sock.v[i];
+    if (n > 0 && l->tls) {
+        socket_open_bytes(s, i, (size_t)n);
+    } else if (n > 0) {
+        socket_feed(s, SNIB__IN_BYTES, i, l->in, (size_t)n);
+    } else if (n == -EAGAIN || n == -EWOULDBLOCK) {
+        return;
+    } else if (l->state == SNIB__SOCKET_SHAKING) {
+        socket_fail(s, i, n ? strerror((int)-n) : "", SNIB_ERR_OK);
+    } else {
         snib__socket_close(s, i);
     }
 }

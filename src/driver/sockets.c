@@ -160,11 +160,10 @@ bool snib__sockets_send(struct snib__step *s)
     SNIB__SOCKS_EACH(i, &c->sock.unsent)
     {
         struct snib__socket *l = c->sock.v[i];
-        if (snib__buf_size(&l->conn->out) && l->state == SNIB__SOCKET_UP &&
-            sockets_may_send(s, i)) {
+        if (snib__socket_unsent(l) && sockets_may_send(s, i)) {
             snib__socket_flush(s, i);
         }
-        if (!snib__buf_size(&l->conn->out)) {
+        if (!snib__socket_unsent(l)) {
             snib__socks_put(&c->sock.unsent, i, false);
         }
     }
@@ -179,6 +178,7 @@ void snib__sockets_end(struct snib_client *c)
     for (uint32_t i = 0; i < c->sock.count; i++) {
         struct snib__socket *l = c->sock.v[i];
         if (l->fd >= 0 && l->conn) {
+            snib__socket_bye(l);
             (void)shutdown(l->fd, SHUT_RDWR);
         }
     }
@@ -194,6 +194,7 @@ void snib__sockets_free(struct snib_client *c)
         if (l->waker >= 0) {
             close(l->waker);
         }
+        snib__tls_free(l->tls);
         snib__free(l->addresses);
         snib__free(l->in);
         snib__free(l);

@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ.get("SNIB_BUILD_DIR",
                                     HERE.parents[1] / "build" / "dev"))
 SHARE = int(os.environ.get("SNIB_SHARE", "1"))
-STORES = ["memory", "sqlite", "redis", "redis+unix"]
+STORES = ["memory", "sqlite", "redis", "redis+unix", "rediss"]
 PAIRS = ["memory memory", "sqlite sqlite2", "redis redis", "redis sqlite",
          "memory redis"]
 # A quorum has plain mutexes only.
@@ -43,8 +43,14 @@ def urls(tmp_path_factory):
     if not shutil.which("redis-server"):
         yield urls
         return
-    from harness.redis_server import RedisServer
-    with RedisServer() as server, RedisServer() as b, RedisServer() as c:
+    from harness.certs import Authority, openssl_missing, tls_config
+    from harness.redis_server import RedisServer, free_port
+    tls, port = [], free_port()
+    if not openssl_missing():
+        papers = Authority(folder)
+        tls = tls_config(port, *papers.issue("server"), papers.ca)
+        urls["rediss"] = f"rediss://127.0.0.1:{port}/3?tls_ca={papers.ca}"
+    with RedisServer(tls) as server, RedisServer() as b, RedisServer() as c:
         urls["redis"] = f"redis://127.0.0.1:{server.port}/0"
         urls["redis+unix"] = f"redis+unix://{server.unix_path}?db=2"
         urls["redlock"] = "redlock://" + ",".join(
@@ -87,11 +93,13 @@ ALL = [(store, subject, case) for subject, stores in SUBJECTS.items()
 @pytest.mark.parametrize("store, subject, case", ALL[::SHARE])
 def test_case(runs, urls, store, subject, case):
     if not all(one in urls for one in store.split()):
-        pytest.skip("redis-server is not installed")
+        pytest.skip("redis-server or openssl is not installed")
     if (store, subject, case) not in runs:
         pytest.skip(f"conformance.{subject} is not built under {BUILD}")
     done = runs[store, subject, case].result()
     text = done.stdout + done.stderr
+    if "this build has no TLS" in text:
+        pytest.skip("built without TLS")
     if re.search(r"\[  SKIPPED \]|skipped: ", text):
         pytest.skip((re.findall(r"skipped: (.*)", text) or ["see case"])[0])
     assert done.returncode == 0, text

@@ -609,8 +609,8 @@ def test_without_a_majority_nothing_runs(snib, quorum):
     ("redlock://a,,b", "a host is empty"),
     ("redlock://a,b:0", "port must be a number"),
     ("redlock://a,b?lease=3", "node_ms="),
-    ("redlocks://a,b", "without TLS"),
-    ("rediss://a", "without TLS"),
+    ("redlocks://a,b?tls_ca=/no/such", "tls_ca=/no/such"),
+    ("redlock://a,b?tls_ca=/x", "tls_ca="),
     ("redis://a,b", "redis: has one host"),
 ])
 def test_wrong_urls_say_what_is_wrong(url, says):

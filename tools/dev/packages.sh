@@ -4,10 +4,10 @@
 # shellcheck disable=SC2034 # the lists are for ./dev
 {
 build_packages=(gcc g++ libc6-dev binutils cmake ninja-build pkg-config
-    libhiredis-dev libsqlite3-dev libjansson-dev python3)
+    libhiredis-dev libsqlite3-dev libssl-dev libjansson-dev python3)
 lint_packages=(clang-format clang-tidy cppcheck mandoc shellcheck)
 test_packages=(clang llvm libclang-rt-14-dev libcmocka-dev liblua5.1-0-dev
-    redis-server python3-pytest python3-hypothesis python3-cffi procps busybox
+    redis-server openssl python3-pytest python3-hypothesis python3-cffi procps busybox
     sudo)
 mutate_packages=(python3-clang-14 lua5.1 iproute2)
 judge_packages=(golang-go)

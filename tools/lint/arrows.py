@@ -39,7 +39,8 @@ IO_ALLOWED = ("src/store/sqlite/", "src/store/memory/")
 # What a store lets others include.
 SHARED = {"src/store/redis/redis.h"}
 # Vendor headers, and the only place that may know each.
-VENDOR = {"hiredis/": "src/proto/resp", "sqlite3.h": "src/store/sqlite/"}
+VENDOR = {"hiredis/": "src/proto/resp", "sqlite3.h": "src/store/sqlite/",
+          "openssl/": "src/net/tls"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 

@@ -108,6 +108,12 @@ def use(program, off):
             "there is no store redlock: in this build")
     else:
         ask(program, "redis://127.0.0.1:1", 69, "")
+    if "SNIB_TLS" in off or "SNIB_WITH_REDIS" in off:
+        ask(program, "rediss://127.0.0.1:1", 78, "this build has no TLS")
+        ask(program, "redlocks://127.0.0.1:1,127.0.0.1:2", 78,
+            "this build has no TLS")
+    else:
+        ask(program, "rediss://127.0.0.1:1", 69, "")
     ask(program, "memory:x", 78, "memory:")
 
 

@@ -298,6 +298,8 @@ static void holder_open_client(struct holder *k)
     k->local = strncmp(k->page->store, "sqlite:", 7) == 0;
     if (k->plan->args->verbose) {
         say("store %s", snib_client_url(k->client));
+    } else if (!k->plan->args->quiet) {
+        storeurl_tell_unverified(snib_client_url(k->client));
     }
 }
 

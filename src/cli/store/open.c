@@ -64,6 +64,8 @@ int cli_open_as(const struct cli_args *args, const char *identity,
     }
     if (args->verbose) {
         say("store %s", snib_client_url(*ret));
+    } else if (!args->quiet) {
+        storeurl_tell_unverified(snib_client_url(*ret));
     }
     return CLI_OK;
 }

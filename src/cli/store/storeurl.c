@@ -90,9 +90,16 @@ static const char *storeurl_query_of(const char *url)
 
 bool storeurl_has_no_queue(const char *url)
 {
-    static const char scheme[] = "redlock:";
+    return url != NULL && (strncasecmp(url, "redlock:", 8) == 0 ||
+                           strncasecmp(url, "redlocks:", 9) == 0);
+}
 
-    return url != NULL && strncasecmp(url, scheme, strlen(scheme)) == 0;
+void storeurl_tell_unverified(const char *url)
+{
+    if (strstr(storeurl_query_of(url), "tls_verify=no") != NULL) {
+        say("tls_verify=no: whoever is on the way to the server can read and "
+            "change all of it; give tls_ca=FILE instead");
+    }
 }
 
 bool storeurl_has_secret(const char *url)

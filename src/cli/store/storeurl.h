@@ -47,6 +47,10 @@ bool storeurl_has_secret(const char *url);
  * waits: redlock:? NULL, the default, is none. */
 bool storeurl_has_no_queue(const char *url);
 
+/* Say that anybody may answer in the place of the server, if this URL of a
+ * client that was opened allows it (tls_verify=no). */
+void storeurl_tell_unverified(const char *url);
+
 /* Does it have *** instead of a password? */
 bool storeurl_was_redacted(const char *url);
 

@@ -100,10 +100,16 @@ static snib_err store_check(const struct snib__url *url,
     }
     for (uint32_t i = 0; i < url->queries; i++) {
         const char *key = url->query[i].key, *value = url->query[i].value;
+        if ((snib__url_is_tls_key(key) && snib__url_is_secure(url)) ||
+            !strcmp(key, "password_file")) {
+            continue; /* the driver's */
+        }
         if (strcmp(key, "node_ms") != 0) {
             return snib__fail(
                 reterr, SNIB_ERR_USAGE,
-                "%.120s: redlock knows node_ms=, not %.40s=", url->safe, key);
+                "%.100s: redlock knows node_ms= and password_file=, not "
+                "%.40s=",
+                url->safe, key);
         }
         char *end;
         unsigned long ms = strtoul(value, &end, 10);
@@ -141,13 +147,19 @@ static snib_err store_open_node(struct snib__quorum *q, uint32_t k,
                                 struct snib_error *reterr)
 {
     struct node *n = &q->node[k];
-    struct snib__url url = {.scheme = (char *)(uintptr_t) "redis",
+    const char *scheme = snib__url_is_secure(cfg->url) ? "rediss" : "redis";
+    struct snib__url url = {.scheme = (char *)(uintptr_t)scheme,
                             .user = cfg->url->user,
                             .password = cfg->url->password,
                             .host = cfg->url->node[k].host,
                             .port = cfg->url->node[k].port,
                             .path = cfg->url->path,
                             .safe = cfg->url->safe};
+    for (uint32_t i = 0; i < cfg->url->queries; i++) {
+        if (snib__url_is_tls_key(cfg->url->query[i].key)) {
+            url.query[url.queries++] = cfg->url->query[i];
+        }
+    }
     struct snib__store_config one = *cfg;
     snib__list_init(&n->chain);
     snib__list_init(&n->out.answered);

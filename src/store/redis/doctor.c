@@ -107,6 +107,24 @@ static void doctor_ping(struct inspection *k, snib_instant now,
                 : "");
 }
 
+/* Only where the way is encrypted: what goes over a network without that is for
+ * its owner to know. */
+static void doctor_tls(const struct snib__redis *s, struct inspection *k)
+{
+    if (s->out->conn[CALLERS]->transport != SNIB__TLS) {
+        return;
+    }
+    if (s->unverified) {
+        doctor_tell(k, SNIB_LEVEL_FAIL, "tls",
+                    "encrypted, but for whoever answers (tls_verify=no)",
+                    "give the CA of the server's certificate by tls_ca= in "
+                    "place of tls_verify=no");
+    } else {
+        doctor_tell(k, SNIB_LEVEL_OK, "tls",
+                    "encrypted, and the server's certificate is verified", "");
+    }
+}
+
 static void doctor_role(struct inspection *k, const struct snib__resp_cell *c)
 {
     char v[80], n[40], text[200];
@@ -461,6 +479,7 @@ void snib__doctor_judge(const struct snib__redis *s, snib_instant now,
     switch ((enum doctor_step)k->step) {
     case DOCTOR_PING:
         doctor_ping(k, now, c);
+        doctor_tls(s, k);
         break;
     case DOCTOR_TIME:
         snib__state_clock(c, &k->time_ms);

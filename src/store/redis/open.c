@@ -22,7 +22,31 @@ static bool open_parse_db(const char *text, uint32_t *ret)
     return true;
 }
 
-/* redis://host[:port][/db], redis+unix:///path?db=N, redis://…?socket=/path */
+static snib_err open_check_keys(const struct snib__url *url, bool secure,
+                                struct snib_error *reterr)
+{
+    for (uint32_t i = 0; i < url->queries; i++) {
+        const char *key = url->query[i].key;
+        bool tls = snib__url_is_tls_key(key);
+        if (tls && !secure) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "%.60s: %.40s= is for rediss:, which is "
+                              "encrypted; redis: is not",
+                              url->safe, key);
+        }
+        if (!tls && strcmp(key, "db") != 0 && strcmp(key, "socket") != 0 &&
+            strcmp(key, "wait") != 0 && strcmp(key, "password_file") != 0) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "%.60s: redis knows db=, socket=, wait= and "
+                              "password_file=, not %.40s=",
+                              url->safe, key);
+        }
+    }
+    return SNIB_ERR_OK;
+}
+
+/* redis[s]://host[:port][/db], redis+unix:///path?db=N,
+ * redis://…?socket=/path */
 static snib_err open_addresses(struct snib__redis *s,
                                const struct snib__url *url,
                                struct snib_error *reterr)
@@ -34,15 +58,10 @@ static snib_err open_addresses(struct snib__redis *s,
     char address[sizeof s->out->conn[0]->address];
     size_t size = sizeof address;
     int n;
-    for (uint32_t i = 0; i < url->queries; i++) {
-        if (strcmp(url->query[i].key, "db") != 0 &&
-            strcmp(url->query[i].key, "socket") != 0 &&
-            strcmp(url->query[i].key, "wait") != 0) {
-            return snib__fail(reterr, SNIB_ERR_USAGE,
-                              "%.60s: redis knows db=, socket= and wait=, not "
-                              "%.40s=",
-                              url->safe, url->query[i].key);
-        }
+    bool secure = snib__url_is_secure(url);
+    snib_err err = open_check_keys(url, secure, reterr);
+    if (err) {
+        return err;
     }
     if (wait && strcmp(wait, "spin") != 0 && strcmp(wait, "queue") != 0) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -50,6 +69,8 @@ static snib_err open_addresses(struct snib__redis *s,
                           url->safe);
     }
     s->spin = wait && !strcmp(wait, "spin");
+    const char *verify = snib__url_query(url, "tls_verify");
+    s->unverified = verify && !strcmp(verify, "no");
     if (url->nodes) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "%.120s: redis: has one host; several servers that "
@@ -59,6 +80,12 @@ static snib_err open_addresses(struct snib__redis *s,
     if (!strcmp(url->scheme, "redis+unix")) {
         socket = path;
         path = "";
+    }
+    if (socket && secure) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: a socket needs no TLS: write redis+unix: "
+                          "for it",
+                          url->safe);
     }
     if (socket) {
         n = *socket == '/' ? snprintf(address, size, "%s", socket) : -1;
@@ -84,7 +111,7 @@ static snib_err open_addresses(struct snib__redis *s,
                           url->safe);
     }
     for (int i = 0; i < SESSIONS; i++) {
-        snib_err err = snib__conn_add(s->out, SNIB__PLAIN, address);
+        err = snib__conn_add(s->out, secure ? SNIB__TLS : SNIB__PLAIN, address);
         if (err) {
             return snib__fail_plain(reterr, err);
         }
@@ -165,7 +192,7 @@ snib_err snib__redis_open(const struct snib__store_config *cfg,
         snib__redis_free((struct snib__store *)s);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    if (s->user && !s->password) {
+    if (s->user && !s->password && !s->asks) {
         snib__redis_free((struct snib__store *)s);
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "%.120s: a user without a password; expected "

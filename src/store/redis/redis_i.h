@@ -87,7 +87,8 @@ struct snib__redis {
     struct snib__list inspections;
     uint32_t inspection_count, queued, to_queue, owned, poll;
     struct snib__heap timers;
-    bool spin;    /* ?wait=spin: only upgrades queue                        */
+    bool spin; /* ?wait=spin: only upgrades queue                        */
+    bool unverified; /* ?tls_verify=no: for the doctor                      */
     bool ever;    /* a connection was READY once                            */
     bool misread; /* the reply being read is not one of our scripts'        */
     int64_t server_ms; /* the server's clock at server_at; 0: not known     */

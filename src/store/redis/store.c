@@ -130,6 +130,28 @@ static bool store_reads(const struct session *l)
     return l->state >= SESSION_LOGIN && l->state <= SESSION_READY;
 }
 
+/* Is it the beginning of an alert of TLS (RFC 8446, 5.1)? */
+static bool store_is_alert(const uint8_t *bytes, size_t size)
+{
+    return size >= 2 && bytes[0] == 21 && bytes[1] == 3;
+}
+
+static void store_broken(struct snib__redis *s, snib_instant now, int i,
+                         bool alert)
+{
+    const struct session *l = &s->session[i];
+    bool greets = l->state == SESSION_HELLO;
+    if (greets && alert) {
+        snib__session_cut(s, now, i, true, SNIB_ERR_CONFIG,
+                          "the server speaks TLS on this port: write rediss: "
+                          "for redis:, or give the port without TLS",
+                          true);
+    } else {
+        snib__session_cut(s, now, i, true, SNIB_ERR_STORE,
+                          snib__resp_why(l->resp), greets);
+    }
+}
+
 static void store_bytes(struct snib__redis *s, snib_instant now, int i,
                         const void *bytes, size_t size)
 {
@@ -151,9 +173,7 @@ static void store_bytes(struct snib__redis *s, snib_instant now, int i,
         case SNIB__RESP_MORE:
             return;
         case SNIB__RESP_BROKEN:
-            snib__session_cut(s, now, i, true, SNIB_ERR_STORE,
-                              snib__resp_why(l->resp),
-                              l->state == SESSION_HELLO);
+            store_broken(s, now, i, store_is_alert(bytes, size));
             return;
         case SNIB__RESP_NOMEM:
             snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
@@ -245,8 +265,11 @@ static void store_session_tick(struct snib__redis *s, snib_instant now, int i)
     switch (l->state) {
     case SESSION_OPENING:
         snprintf(text, sizeof text,
-                 "no connection to %.*s within the time allowed", ADDRESS_SHOWN,
-                 s->out->conn[i]->address);
+                 "no connection to %.*s within the time allowed%s",
+                 ADDRESS_SHOWN, s->out->conn[i]->address,
+                 s->out->conn[i]->transport == SNIB__TLS
+                     ? " (if it is the port without TLS, write redis:)"
+                     : "");
         snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE, text, false);
         break;
     case SESSION_RESTING:
@@ -307,14 +330,17 @@ static void store_why_down(const struct snib__redis *s,
     char raw[sizeof s->session[0].text];
     const char *why = in->bytes ? in->bytes : "";
     int length = (int)(in->bytes ? in->size : 0);
-    if (in->kind == SNIB__IN_REFUSED) {
+    if (in->kind == SNIB__IN_REFUSED && !in->err) {
         snprintf(raw, sizeof raw, "no connection to %.*s: %.*s", ADDRESS_SHOWN,
                  s->out->conn[in->conn]->address, length, why);
     } else {
         snprintf(raw, sizeof raw, "%.*s", length, why);
     }
     if (!*raw) {
-        snprintf(raw, sizeof raw, "the connection was closed");
+        bool greets = !s->ever && s->session[in->conn].state == SESSION_HELLO &&
+                      s->out->conn[in->conn]->transport == SNIB__PLAIN;
+        snprintf(raw, sizeof raw, "the connection was closed%s",
+                 greets ? " (if it is a port for TLS, write rediss:)" : "");
     }
     snib__redis_error_text(ret, size, raw, (uint32_t)strlen(raw));
 }
@@ -347,7 +373,9 @@ static void store_redis_input(struct snib__store *store, snib_instant now,
             break;
         }
         store_why_down(s, in, text, sizeof text);
-        snib__session_cut(s, now, i, false, SNIB_ERR_UNREACHABLE, text, false);
+        snib__session_cut(s, now, i, false,
+                          in->err ? in->err : SNIB_ERR_UNREACHABLE, text,
+                          in->err != SNIB_ERR_OK);
         /* A server that was reached before is likely to come back: its name may
          * vanish while it restarts. */
         if (in->hopeless && i != SUBS && !s->ever) {
