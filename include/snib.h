@@ -60,8 +60,9 @@
  * outcome would be unknown otherwise. snib_release, snib_renew,
  * snib_client_inspect, snib_client_list and snib_client_force_release block up
  * to request_ms. A function that blocks is refused (USAGE) in a pull client,
- * whose event loop uses the started forms (snib/event.h); only the end of the
- * client may block there.
+ * whose event loop uses the started forms (snib/event.h). Only snib_client_stop
+ * and snib_client_free may block there, unless snib_client_stop_start has had
+ * its event.
  *
  * Callbacks run on the client's background thread (in a pull client inside
  * snib_client_process), and no lock of the library is held then. Renewals wait
@@ -461,7 +462,8 @@ snib_client_open(const struct snib_client_options *options,
  * stores of this release), if a call inside it does not come back: then stop
  * leaves the thread of that call behind, with what the call uses, and the
  * thread frees that when the call returns. A second thread that calls stop
- * returns when the first is through.
+ * returns when the first is through. An event loop uses snib_client_stop_start
+ * (snib/event.h).
  *
  * free gives everything back, and does the first two steps if they were not
  * done. No other thread may use the client during free. Free the handles of

@@ -231,6 +231,20 @@ SNIB_API SNIB_CHECK snib_err snib_elect_watch_for(struct snib_elect *,
                                                   struct snib_leader **ret,
                                                   struct snib_error *reterr);
 
+/* The same, started: it ends in SNIB_EVENT_DONE (snib/event.h). Between two
+ * looks 200 ms pass, and it looks when events are taken; a change by this
+ * candidate itself is seen no sooner. snib_client_cancel ends it, and so does
+ * snib_elect_free (CANCELLED). Errors of snib_elect_watch_start: those of
+ * snib_elect_leader_start. Errors of snib_elect_watch_for_start: those of
+ * snib_elect_leader_start. */
+SNIB_API SNIB_CHECK snib_err snib_elect_watch_start(
+    struct snib_elect *, int64_t known_term, struct snib_leader **ret,
+    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_elect_watch_for_start(
+    struct snib_elect *, int64_t known_term, int64_t wait_ms,
+    struct snib_leader **ret, void *user, uint64_t *ret_ticket,
+    struct snib_error *reterr);
+
 SNIB_API void snib_leader_free(struct snib_leader *); /* NULL is allowed */
 
 #ifdef __cplusplus

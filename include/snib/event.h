@@ -40,10 +40,17 @@
  * of snib_client_deadlocks_start: twice that, and 600 ms) if the store does not
  * answer.
  *
- * No started form have, in this release: several locks as one (snib/multi.h),
- * snib_value_update and its like, snib_elect_watch and snib_elect_watch_for,
- * snib_ring_join and its like, snib_ring_leave, snib_grant_adopt, and what runs
- * a function of the caller's under a lock (snib/policy.h, SNIB_WITH). */
+ * Some operations are made of several requests: several locks as one, an update
+ * of a value, a watch, a join, a policy. They go from one to the next inside
+ * snib_client_next, and call the program's functions there, with no lock held.
+ * So take events whenever snib_client_fd is readable; one that is true while
+ * snib_client_next says false was such a step.
+ *
+ * No started form have snib_client_open, which opens a lock file and so reads a
+ * disk, and what is a block of the program's text (SNIB_WITH, snib_scope_begin
+ * and its like: snib_policy_run_start runs a function under a lock). The frees
+ * of a lock and of a candidate wait for nothing but a callback of theirs that
+ * runs on another thread. */
 #ifndef SNIB_EVENT_H
 #define SNIB_EVENT_H
 
@@ -86,9 +93,8 @@ typedef enum snib_event_kind {
  *
  * Errors of SNIB_EVENT_DONE: those of snib_client_inspect, snib_value_put,
  * snib_renew, snib_semaphore_add, snib_semaphore_drain, snib_elect_try_for,
- * CANCELLED (snib_client_cancel), never FORKED (a child gets no events),
- * TOO_MANY (a drain takes what there is). Which of them a start may end in
- * says its call.
+ * snib_multi_try_for, snib_multi_release, CANCELLED (snib_client_cancel), never FORKED (a child
+ * gets no events). Which of them a start may end in says its call.
  *
  * state says whether anything is held. cause is NONE except with STATE. The
  * ticket of a REFUSED or DONE is the one that the start gave; it is no grant's,
@@ -179,6 +185,26 @@ SNIB_API SNIB_CHECK snib_err snib_renew_start(struct snib_lock *,
  * back. */
 SNIB_API void snib_client_cancel(struct snib_client *, uint64_t ticket);
 
+/* Start a stop: close the client, release what is held, end the threads. It ends
+ * in SNIB_EVENT_DONE; snib_client_free, or snib_client_stop, then returns without
+ * waiting for the store. For pull clients, too: go on with snib_client_process.
+ * It takes as long as snib_client_stop would, and is not cancelled. All other
+ * operations have their events before this one's. It may be called from
+ * on_change.
+ *
+ * The event's error is OK; UNKNOWN when the store did not answer for request_ms
+ * (what was held may stand there until its leases end); STORE when a thread is
+ * inside the store's library, or in a function of the program's (login,
+ * on_change), and has not come back for request_ms: a free waits for it then, as
+ * snib_client_stop would.
+ *
+ * Errors: CLOSED (the client was stopped, or is being stopped), LIMIT (no file
+ * descriptor is left), FORKED, NOMEM. */
+SNIB_API SNIB_CHECK snib_err snib_client_stop_start(struct snib_client *,
+                                                    void *user,
+                                                    uint64_t *ret_ticket,
+                                                    struct snib_error *reterr);
+
 /* The client's file descriptor for an event loop. It is readable when there is
  * something for snib_client_process (pull client) or for snib_client_next
  * (threaded client). It is level-triggered: readable as long as something is
@@ -199,7 +225,9 @@ SNIB_API int64_t snib_client_timeout_ms(struct snib_client *);
  * FORKED. */
 SNIB_API SNIB_CHECK snib_err snib_client_process(struct snib_client *);
 
-/* Take one event. False when there is none: *ret is then as it was. */
+/* Take one event. False when there is none: *ret is then as it was. On the way
+ * the next steps of operations of several requests are done, on this thread,
+ * with what they call of the program's (compute, body). Does not block. */
 SNIB_API bool snib_client_next(struct snib_client *, struct snib_event *ret,
                                size_t ret_size);
 

@@ -46,7 +46,8 @@
  *
  * Threads. A multi does not change once it is made: all threads may use it at
  * the same time. Grants belong to the owner that acquired them, as with
- * snib_acquire. Not for pull clients, which cannot block. */
+ * snib_acquire. In a pull client the calls that block are refused (USAGE); use
+ * the started forms there (snib/event.h). */
 #ifndef SNIB_MULTI_H
 #define SNIB_MULTI_H
 
@@ -70,17 +71,17 @@ struct snib_multi_options {
  * live as long as the multi. The array itself is copied. The options of each
  * lock (lease, kind, on_change, …) hold for it. No I/O. *ret is NULL on error.
  * CLOSED is told by the acquire. Errors: USAGE (no lock, NULL among them, more
- * than SNIB_MULTI_MAX, a pull client, one name of one store twice: also as a
- * read and a write, and also through two clients; the text names it), FORKED,
- * NOMEM. */
+ * than SNIB_MULTI_MAX, one name of one store twice: also as a read and a write,
+ * and also through two clients; the text names it), FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_multi_new(struct snib_lock *const locks[],
                                             size_t count,
                                             const struct snib_multi_options *,
                                             struct snib_multi **ret,
                                             struct snib_error *reterr);
 
-/* Free the multi. The locks, and what is held, stay as they are. NULL is
- * allowed. No other thread may use it meanwhile. */
+/* Free the multi. The locks, and what is held, stay as they are. What was
+ * started goes on: its event comes all the same, and no other thread may take
+ * it during the free. NULL is allowed. No other thread may use it meanwhile. */
 SNIB_API void snib_multi_free(struct snib_multi *);
 
 /* How many locks it has: so many grants an array of them must have room for. */
@@ -115,6 +116,37 @@ SNIB_API SNIB_CHECK snib_err snib_multi_try_for(
     struct snib_multi *, int64_t wait_ms, const struct snib_acquire_options *,
     struct snib_grant ret_grants[], struct snib_error *reterr);
 
+/* Start such an acquire. Its event is SNIB_EVENT_DONE (snib/event.h), with the
+ * ticket alone: ret_grants is written when that is taken. Until then the array
+ * must stay valid; the start sets it to zero. All locks have to be of one
+ * client, which has the event. owner 0 makes a new owner for these grants, so
+ * any thread may release them. No SNIB_EVENT_STATE tells of them: give the
+ * locks an on_change, or use snib_grant_fd.
+ *
+ * What the store has answered is looked at when events are taken: the acquire
+ * goes from one lock to the next inside snib_client_next. Locks that it holds
+ * meanwhile are renewed. snib_client_cancel and snib_multi_cancel end it
+ * (CANCELLED, or UNKNOWN), a try too. What it had is given back before its
+ * event comes.
+ *
+ * Errors of snib_multi_acquire_start: USAGE (options; locks of several
+ * clients), LIMIT (no thread or file descriptor is left), CLOSED, FORKED,
+ * NOMEM; all others come with the event. Errors of snib_multi_try_start: those
+ * of snib_multi_acquire_start. Errors of snib_multi_try_for_start: those of
+ * snib_multi_acquire_start. */
+SNIB_API SNIB_CHECK snib_err snib_multi_acquire_start(
+    struct snib_multi *, const struct snib_acquire_options *,
+    struct snib_grant ret_grants[], void *user, uint64_t *ret_ticket,
+    struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err
+snib_multi_try_start(struct snib_multi *, const struct snib_acquire_options *,
+                     struct snib_grant ret_grants[], void *user,
+                     uint64_t *ret_ticket, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_multi_try_for_start(
+    struct snib_multi *, int64_t wait_ms, const struct snib_acquire_options *,
+    struct snib_grant ret_grants[], void *user, uint64_t *ret_ticket,
+    struct snib_error *reterr);
+
 /* End all acquires of this multi that are under way, on whatever threads, with
  * CANCELLED. Each later acquire that would wait ends so, too: a cancelled multi
  * stays cancelled (make another; it is cheap). Any thread may call it. It does
@@ -138,6 +170,15 @@ SNIB_API size_t snib_multi_missing(struct snib_multi *);
 SNIB_API snib_err snib_multi_release(struct snib_multi *,
                                      const struct snib_grant grants[],
                                      struct snib_error *reterr);
+
+/* The same, started: it ends in SNIB_EVENT_DONE, with the worst outcome, and is
+ * not cancelled. The grants are copied. They are of the calling thread, or of
+ * an owner of snib_owner_new. Errors: USAGE (locks of several clients), LIMIT
+ * (no file descriptor is left), CLOSED (as snib_release), FORKED, NOMEM; all
+ * others come with the event. */
+SNIB_API SNIB_CHECK snib_err snib_multi_release_start(
+    struct snib_multi *, const struct snib_grant grants[], void *user,
+    uint64_t *ret_ticket, struct snib_error *reterr);
 
 /* The state of all together: LOST when one is lost, else RELEASED when one is,
  * else AT_RISK when one is, else HELD. left_ms is the time until the earliest

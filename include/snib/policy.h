@@ -6,7 +6,8 @@
  *   err = snib_policy_try_for(client, 500, &pay_once, pairs, pay, &order,
  *                             &result, &error);
  *
- * Any thread, but for pull clients (USAGE). */
+ * Any thread. In a pull client the calls that block are refused (USAGE); use the
+ * started forms there (snib/event.h). */
 #ifndef SNIB_POLICY_H
 #define SNIB_POLICY_H
 
@@ -63,6 +64,30 @@ SNIB_API SNIB_CHECK snib_err snib_policy_try_for(
     struct snib_client *, int64_t wait_ms, const struct snib_policy *,
     const char *const pairs[], int (*body)(void *data, struct snib_grant),
     void *data, int *ret_body, struct snib_error *reterr);
+
+/* The same, started: it ends in SNIB_EVENT_DONE (snib/event.h). body (or busy)
+ * is called by snib_client_next, on the thread that takes events, when the lock
+ * is held; never by the start. The event comes when the lock was given back.
+ * body may start other calls; it must not block, and take no events. pairs and
+ * policy are copied. The lock has an owner of its own: it is no re-entry of what
+ * the calling thread holds. snib_client_cancel ends it as long as body has not
+ * begun. Errors of snib_policy_run_start: USAGE, LIMIT (no thread or file
+ * descriptor is left), CLOSED, FORKED, NOMEM; all others come with the event.
+ * Errors of snib_policy_try_start: those of snib_policy_run_start. Errors of
+ * snib_policy_try_for_start: those of snib_policy_run_start. */
+SNIB_API SNIB_CHECK snib_err snib_policy_run_start(
+    struct snib_client *, const struct snib_policy *, const char *const pairs[],
+    int (*body)(void *data, struct snib_grant), void *data, int *ret_body,
+    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_policy_try_start(
+    struct snib_client *, const struct snib_policy *, const char *const pairs[],
+    int (*body)(void *data, struct snib_grant), void *data, int *ret_body,
+    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_policy_try_for_start(
+    struct snib_client *, int64_t wait_ms, const struct snib_policy *,
+    const char *const pairs[], int (*body)(void *data, struct snib_grant),
+    void *data, int *ret_body, void *user, uint64_t *ret_ticket,
+    struct snib_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -141,6 +141,27 @@ SNIB_API SNIB_CHECK snib_err snib_ring_try_for(
     int64_t wait_ms, const struct snib_ring_options *,
     struct snib_ring_membership **ret, struct snib_error *reterr);
 
+/* The same, started: it ends in SNIB_EVENT_DONE (snib/event.h), and *ret is
+ * written when that is taken. For pull clients, too. snib_client_cancel ends it
+ * (CANCELLED, or UNKNOWN). After an error nothing is held. Errors of
+ * snib_ring_join_start: USAGE, LIMIT (no thread or file descriptor is left),
+ * CLOSED, FORKED, NOMEM; all others come with the event. Errors of
+ * snib_ring_try_start: those of snib_ring_join_start. Errors of
+ * snib_ring_try_for_start: those of snib_ring_join_start. */
+SNIB_API SNIB_CHECK snib_err snib_ring_join_start(
+    struct snib_client *, const char *name, size_t name_size, const char *id,
+    const struct snib_ring_options *, struct snib_ring_membership **ret,
+    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_ring_try_start(
+    struct snib_client *, const char *name, size_t name_size, const char *id,
+    const struct snib_ring_options *, struct snib_ring_membership **ret,
+    void *user, uint64_t *ret_ticket, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_ring_try_for_start(
+    struct snib_client *, const char *name, size_t name_size, const char *id,
+    int64_t wait_ms, const struct snib_ring_options *,
+    struct snib_ring_membership **ret, void *user, uint64_t *ret_ticket,
+    struct snib_error *reterr);
+
 /* Read the ring as the store has it now, by snib_client_inspect and
  * snib_ring_of_view. For members and others. Ask again each second or so, and
  * compare fingerprints: hand over then what moved meanwhile. Errors: those of
@@ -164,11 +185,21 @@ SNIB_API bool snib_ring_mine(const struct snib_ring_membership *,
                              size_t key_size);
 
 /* Leave the ring and free the membership, whatever is returned. NULL is
- * allowed: OK. Call it before the client is freed. Errors: those of
+ * allowed: OK. Call it before the client is freed. In a pull client it gives
+ * the membership back in the background, and answers USAGE. Errors: those of
  * snib_release, never WRONG_OWNER (any thread may leave), NOT_HELD (a
- * membership ends once), USAGE (its client may block). */
+ * membership ends once). */
 SNIB_API snib_err snib_ring_leave(struct snib_ring_membership *,
                                   struct snib_error *reterr);
+
+/* The same, started: it ends in SNIB_EVENT_DONE, and is not cancelled. On OK the
+ * membership is the library's; after an error it still is the caller's. Errors:
+ * USAGE (NULL: there is no client to have the event), LIMIT (no file descriptor
+ * is left), CLOSED (as snib_release), FORKED, NOMEM; all others come with the
+ * event. */
+SNIB_API SNIB_CHECK snib_err
+snib_ring_leave_start(struct snib_ring_membership *, void *user,
+                      uint64_t *ret_ticket, struct snib_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -86,6 +86,18 @@ SNIB_API SNIB_CHECK snib_err snib_grant_adopt(struct snib_lock *,
                                               struct snib_grant *ret,
                                               struct snib_error *reterr);
 
+/* The same, started: it ends in SNIB_EVENT_DONE (snib/event.h). On OK the
+ * event's grant is *ret, its state HELD, and SNIB_EVENT_STATE tells what becomes
+ * of it. The grant is held from the event's arrival on, taken or not: if the
+ * event is never taken it goes with the handle or the client. Cancelled it ends
+ * UNKNOWN: it may have been renewed. Errors: BUSY, USAGE (text, another
+ * identity, lease out of bounds), LIMIT (no thread or file descriptor is left),
+ * CLOSED, FORKED, NOMEM; all others come with the event. */
+SNIB_API SNIB_CHECK snib_err
+snib_grant_adopt_start(struct snib_lock *, const char *text, int64_t lease_ms,
+                       struct snib_grant *ret, void *user, uint64_t *ret_ticket,
+                       struct snib_error *reterr);
+
 #ifdef __cplusplus
 }
 #endif

@@ -174,6 +174,38 @@ snib_value_try_for(struct snib_client *, const char *name, size_t name_size,
                    void *data, int *ret_stopped, int64_t *ret_version,
                    struct snib_error *reterr);
 
+/* The same, started: it ends in SNIB_EVENT_DONE (snib/event.h), and the results
+ * are written when that is taken. compute is called by snib_client_next, on the
+ * thread that takes events; never by the start. What it makes must stay valid
+ * until it is called again or the event was taken. It may start other calls, and
+ * take no events. name and options are copied. snib_client_cancel ends it:
+ * CANCELLED between two requests and while it reads, UNKNOWN while it writes.
+ *
+ * Errors of snib_value_update_start: those of snib_value_get_start. Errors of
+ * snib_value_try_start: those of snib_value_get_start. Errors of
+ * snib_value_try_for_start: those of snib_value_get_start. */
+SNIB_API SNIB_CHECK snib_err snib_value_update_start(
+    struct snib_client *, const char *name, size_t name_size,
+    const struct snib_value_options *,
+    int (*compute)(void *data, const struct snib_value *now,
+                   struct snib_value_next *next),
+    void *data, int *ret_stopped, int64_t *ret_version, void *user,
+    uint64_t *ret_ticket, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_value_try_start(
+    struct snib_client *, const char *name, size_t name_size,
+    const struct snib_value_options *,
+    int (*compute)(void *data, const struct snib_value *now,
+                   struct snib_value_next *next),
+    void *data, int *ret_stopped, int64_t *ret_version, void *user,
+    uint64_t *ret_ticket, struct snib_error *reterr);
+SNIB_API SNIB_CHECK snib_err snib_value_try_for_start(
+    struct snib_client *, const char *name, size_t name_size, int64_t wait_ms,
+    const struct snib_value_options *,
+    int (*compute)(void *data, const struct snib_value *now,
+                   struct snib_value_next *next),
+    void *data, int *ret_stopped, int64_t *ret_version, void *user,
+    uint64_t *ret_ticket, struct snib_error *reterr);
+
 #ifdef __cplusplus
 }
 #endif

@@ -30,8 +30,13 @@ void *snib__op_new(size_t size, const struct snib__op_kind *kind, void *user);
  * NOMEM (also when op is NULL). */
 snib_err snib__op_may_start(struct snib__step *, const struct snib__op *,
                             struct snib_error *reterr);
+/* The same for one that ends something: also after close, until stop. */
+snib_err snib__op_may_end(struct snib__step *, const struct snib__op *,
+                          struct snib_error *reterr);
 /* End the step of a start: what was started goes out. */
 void snib__op_started(struct snib__step *);
+/* The kind of a started snib__direct_op. */
+extern const struct snib__op_kind snib__started_kind;
 
 /* -- acquire.c, events.c ------------------------------------------------------ */
 
@@ -97,6 +102,17 @@ struct snib__batch_item {
 void snib__batch_try(struct snib_client *, struct snib__batch_item[], size_t n,
                      const struct snib_acquire_options *, bool all,
                      snib_duration patience);
+/* Start such tries: g counts those that will be answered. With the mutex
+ * held; limit is that of each try. */
+void snib__batch_start_tries(struct snib__step *, struct snib__batch_item[],
+                             size_t n, struct snib__batch *g,
+                             const struct snib__how *, bool all,
+                             snib_instant limit, uint64_t owner);
+/* All are answered: copy what the answers say into the items. */
+void snib__batch_harvest(struct snib__batch_item[], size_t n);
+/* Nothing was asked: each item's error is *why. */
+void snib__batch_fail_all(struct snib__batch_item[], size_t n,
+                          const struct snib_error *why);
 /* Release n grants of one client in one visit. Blocks up to patience. A release
  * that is unanswered then is UNKNOWN, and repeated in the background. */
 void snib__batch_release(struct snib_client *, struct snib__batch_item[],

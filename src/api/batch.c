@@ -1,4 +1,5 @@
 /* api/batch.c — several requests in one visit, and one wait for all answers.
+ * (A multi that was started does not wait: multi_start.c.)
  *
  * The problem: three locks acquired one after the other are three round trips,
  * although none needs the other's answer. Here all requests are started under
@@ -20,11 +21,12 @@
 #include "base/error.h"
 #include "snib/event.h"
 
-static void batch_fail_all(struct snib__batch_item m[], size_t n,
-                           const struct snib_error *why)
+void snib__batch_fail_all(struct snib__batch_item m[], size_t n,
+                          const struct snib_error *why)
 {
     for (size_t i = 0; i < n; i++) {
         m[i].error = *why;
+        m[i].asked = false;
     }
 }
 
@@ -48,8 +50,7 @@ static void batch_not_asked(struct snib__batch_item *m, struct snib__batch *g)
     }
 }
 
-/* Copy what the answers said into the items. */
-static void batch_harvest(struct snib__batch_item m[], size_t n)
+void snib__batch_harvest(struct snib__batch_item m[], size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct snib_event *ev = &m[i].op.ev;
@@ -94,16 +95,16 @@ static enum start batch_start_try(struct snib__step *s,
     return m->op.ev.kind == SNIB_EVENT_GRANTED ? HAD : REFUSED;
 }
 
-/* Start the tries as one step of the store. A try that is refused here already
+/* A try that is refused here already
  * ends the visit: those behind it are not asked for. With `all` those before it
  * are not asked for either. A try that cannot join the step, and must be asked
  * for alone, ends the visit too: those behind it come in the caller's next
  * visit. With `all` there is no next visit, so then each try is sent by
  * itself. */
-static void batch_start_tries(struct snib__step *s, struct snib__batch_item m[],
-                              size_t n, struct snib__batch *g,
-                              const struct snib__how *how, bool all,
-                              snib_instant limit, uint64_t owner)
+void snib__batch_start_tries(struct snib__step *s, struct snib__batch_item m[],
+                             size_t n, struct snib__batch *g,
+                             const struct snib__how *how, bool all,
+                             snib_instant limit, uint64_t owner)
 {
     struct snib__engine *e = s->c->engine;
     enum snib__batch_way way = SNIB__BATCH_GO;
@@ -190,12 +191,12 @@ void snib__batch_try(struct snib_client *c, struct snib__batch_item m[],
     why.code = snib__may_acquire(&s, limit, &why);
     if (why.code) {
         snib__step_end(&s);
-        batch_fail_all(m, n, &why);
+        snib__batch_fail_all(m, n, &why);
         return;
     }
     c->calls.batches++;
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
-    batch_start_tries(&s, m, n, &g, &how, all, limit, owner);
+    snib__batch_start_tries(&s, m, n, &g, &how, all, limit, owner);
     call.among = batch_first_asked(m, n);
     if (--g.open && !snib__call_wait(&s, &call)) {
         batch_give_up_tries(&s, m, n, &g);
@@ -203,7 +204,7 @@ void snib__batch_try(struct snib_client *c, struct snib__batch_item m[],
     snib__call_end(&s, &call);
     c->calls.batches--;
     snib__step_end(&s);
-    batch_harvest(m, n);
+    snib__batch_harvest(m, n);
 }
 
 /* -- release -------------------------------------------------------------- */
@@ -261,7 +262,7 @@ void snib__batch_release(struct snib_client *c, struct snib__batch_item m[],
     if (c->stopped) {
         snib__step_end(&s);
         snib__fail_plain(&why, SNIB_ERR_CLOSED);
-        batch_fail_all(m, n, &why);
+        snib__batch_fail_all(m, n, &why);
         return;
     }
     c->calls.batches++;
@@ -276,5 +277,5 @@ void snib__batch_release(struct snib_client *c, struct snib__batch_item m[],
     snib__call_end(&s, &call);
     c->calls.batches--;
     snib__step_end(&s);
-    batch_harvest(m, n);
+    snib__batch_harvest(m, n);
 }

@@ -13,6 +13,7 @@
 
 #include "api/api.h"
 #include "base/error.h"
+#include "base/mem.h"
 #include "core/ids.h"
 #include "snib/sys.h"
 
@@ -183,8 +184,8 @@ static snib_err detached_take_up(struct snib_lock *lock,
         return err;
     }
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
-    err = snib__hold_adopt(&s, lock, detached, lease_ms, limit, &call, &open,
-                           reterr);
+    err = snib__hold_adopt(&s, lock, detached, lease_ms, limit, &call, NULL,
+                           &open, &call.ticket, reterr);
     if (!err && open && !snib__call_wait(&s, &call)) {
         snib__call_give_up(&s, &call, SNIB_ERR_UNKNOWN);
     }
@@ -206,30 +207,117 @@ static snib_err detached_take_up(struct snib_lock *lock,
     return snib__call_outcome(&call, reterr);
 }
 
+/* What the text names, and *lease_ms, which is asked for. */
+static snib_err detached_check(const struct snib_lock *lock, const char *text,
+                               int64_t *lease_ms, struct snib__detached *ret,
+                               struct snib_error *reterr)
+{
+    const struct snib_client *c = lock->client;
+    *lease_ms = *lease_ms ? *lease_ms : lock->o.lease_ms;
+    snib_err err = snib__lease_check(*lease_ms, reterr);
+    if (!err && !detached_read(text, ret)) {
+        err = snib__fail(reterr, SNIB_ERR_USAGE,
+                         "that is not a text of snib_grant_export");
+    }
+    if (!err && (ret->client[0] != c->id[0] || ret->client[1] != c->id[1])) {
+        err = snib__fail(reterr, SNIB_ERR_USAGE,
+                         "the grant is of another client: open one with its "
+                         "identity (snib_grant_identity)");
+    }
+    return err;
+}
+
 snib_err snib_grant_adopt(struct snib_lock *lock, const char *text,
                           int64_t lease_ms, struct snib_grant *ret,
                           struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
     struct snib__detached detached;
-    int64_t ms = lease_ms ? lease_ms : lock->o.lease_ms;
     *ret = (struct snib_grant){0};
     snib_err err = snib__client_check(c, reterr);
     if (!err) {
         err = snib__may_block(c, reterr);
     }
     if (!err) {
-        err = snib__lease_check(ms, reterr);
+        err = detached_check(lock, text, &lease_ms, &detached, reterr);
     }
-    if (!err && !detached_read(text, &detached)) {
-        err = snib__fail(reterr, SNIB_ERR_USAGE,
-                         "that is not a text of snib_grant_export");
+    return err ? err : detached_take_up(lock, &detached, lease_ms, ret, reterr);
+}
+
+struct adoption {
+    struct snib__op op;
+    struct snib_client *client;
+    struct snib_grant *ret;
+};
+
+/* Without an answer it is said as snib_grant_adopt says it. */
+static void detached_take(struct snib__op *op, struct snib_event *ret)
+{
+    const struct adoption *a = SNIB__CONTAINER(op, struct adoption, op);
+    struct snib__step s;
+    if (!ret->error.code) {
+        *a->ret = ret->grant;
+    } else if (ret->error.code == SNIB_ERR_UNKNOWN) {
+        snib__step_begin(&s, a->client);
+        (void)snib__unanswered(&s, &ret->error);
+        snib__step_end(&s);
     }
-    if (!err &&
-        (detached.client[0] != c->id[0] || detached.client[1] != c->id[1])) {
-        err = snib__fail(reterr, SNIB_ERR_USAGE,
-                         "the grant is of another client: open one with its "
-                         "identity (snib_grant_identity)");
+}
+
+static const struct snib__op_kind detached_adoption = {.take = detached_take};
+
+/* With a checked text and lease. */
+static snib_err detached_start(struct snib_lock *lock, struct adoption *a,
+                               const struct snib__detached *detached,
+                               int64_t lease_ms, uint64_t *ret_ticket,
+                               struct snib_error *reterr)
+{
+    struct snib_client *c = lock->client;
+    struct snib__step s;
+    bool open;
+    uint64_t ticket = 0;
+    snib__step_begin(&s, c);
+    snib_err err = snib__op_may_start(&s, a ? &a->op : NULL, reterr);
+    if (!err) {
+        snib__list_push(&c->ops.pending, &a->op.link);
+        err = snib__hold_adopt(&s, lock, detached, lease_ms,
+                               snib__after(s.now, c->request), NULL, &a->op,
+                               &open, &ticket, reterr);
+        if (err) {
+            snib__unlink(&a->op.link);
+        }
+        snib__background_hurry(&s);
     }
-    return err ? err : detached_take_up(lock, &detached, ms, ret, reterr);
+    if (!err && ret_ticket) {
+        *ret_ticket = ticket;
+    }
+    snib__op_started(&s);
+    return err ? err : snib__ok(reterr);
+}
+
+snib_err snib_grant_adopt_start(struct snib_lock *lock, const char *text,
+                                int64_t lease_ms, struct snib_grant *ret,
+                                void *user, uint64_t *ret_ticket,
+                                struct snib_error *reterr)
+{
+    struct snib__detached detached;
+    snib__no_ticket(ret_ticket);
+    *ret = (struct snib_grant){0};
+    snib_err err = snib__client_check(lock->client, reterr);
+    if (!err) {
+        err = detached_check(lock, text, &lease_ms, &detached, reterr);
+    }
+    if (err) {
+        return err;
+    }
+    struct adoption *a = snib__op_new(sizeof *a, &detached_adoption, user);
+    if (a) {
+        a->client = lock->client;
+        a->ret = ret;
+    }
+    err = detached_start(lock, a, &detached, lease_ms, ret_ticket, reterr);
+    if (err) {
+        snib__free(a);
+    }
+    return err;
 }

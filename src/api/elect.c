@@ -196,6 +196,7 @@ void snib_elect_free(struct snib_elect *e)
     for (struct snib__elect_op *o = e->started; o; o = o->next) {
         o->elect = NULL; /* its event comes all the same */
     }
+    snib__elect_unwatch(e);
     snib_lock_free(e->lock); /* waits for elect_on_lock_change */
     pthread_cond_destroy(&e->changed);
     pthread_mutex_destroy(&e->mu);

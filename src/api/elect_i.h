@@ -44,6 +44,7 @@ struct snib_elect {
     size_t chapters;
     uint64_t changes; /* how often a term began or ended here              */
     struct snib__elect_op *started; /* their events were not taken yet       */
+    struct snib__elect_watch *watches; /* the same                           */
 };
 
 /* All of these with mu held. */
@@ -67,6 +68,8 @@ void snib__elect_quit(struct snib_elect *, struct snib__elect_op *campaign);
 
 /* These without. */
 
+/* The candidate is being freed: cancel the watches that were started. */
+void snib__elect_unwatch(struct snib_elect *);
 /* Give a grant of the candidate back in the background. */
 void snib__elect_give_back(struct snib_elect *, struct snib_grant);
 /* NOT_HELD: there is nothing to resign. */

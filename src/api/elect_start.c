@@ -214,14 +214,7 @@ static snib_err elect_start_prepare(struct snib_elect *e,
 {
     struct snib__step s;
     snib__step_begin(&s, e->client);
-    snib_err err = SNIB_ERR_OK;
-    if (e->client->stopped) {
-        err = snib__fail_plain(reterr, SNIB_ERR_CLOSED);
-    } else if (!o) {
-        err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-    } else {
-        err = snib__loop_event_fd(e->client, reterr);
-    }
+    snib_err err = snib__op_may_end(&s, o ? &o->op : NULL, reterr);
     snib__step_end(&s);
     return err;
 }

@@ -5,7 +5,7 @@
  * the memory for its STATE events (driver/watch.c). Where an operation is until
  * it is fetched: driver/op.c. One that only passes (a latch, a barrier:
  * latch.c) has a handle of its own, which is freed with it. Other starts:
- * started.c. */
+ * started.c; those of several requests: sequence.c. */
 #include "api/api.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -169,33 +169,51 @@ static void events_take_rest(struct snib__op *op, struct snib_event *ev)
     snib__free(op);
 }
 
-bool snib_client_next(struct snib_client *c, struct snib_event *ret,
-                      size_t ret_size)
+/* The next operation that has an event, and a copy of that. *ret_rest: nobody
+ * else has a part in the operation. */
+static struct snib__op *events_pop(struct snib_client *c,
+                                   struct snib_event *ret, bool *ret_rest)
 {
     struct snib__step s;
-    struct snib_event ev;
-    if (snib__client_check(c, NULL)) {
-        return false;
-    }
     snib__step_begin(&s, c);
     struct snib__link *l = snib__list_pop(&c->ops.events);
     struct snib__op *op = l ? snib__op_of(l) : NULL;
     if (op) {
-        ev = op->ev;
-        op = op->keep ? NULL : op;
+        *ret = op->ev;
+        *ret_rest = !op->keep;
     }
     if (snib__list_empty(&c->ops.events) && c->ops.set) {
         c->ops.set = false;
         snib__eventfd_clear(c->ops.fd);
     }
     snib__step_end(&s);
-    if (op) {
+    return op;
+}
+
+bool snib_client_next(struct snib_client *c, struct snib_event *ret,
+                      size_t ret_size)
+{
+    struct snib_event ev;
+    struct snib__op *op;
+    bool rest = false;
+    if (snib__client_check(c, NULL)) {
+        return false;
+    }
+    while ((op = events_pop(c, &ev, &rest)) && rest && op->kind &&
+           op->kind->go_on) {
+        op = op->kind->go_on(op);
+        if (op) {
+            ev = op->ev;
+            break;
+        }
+    }
+    if (op && rest) {
         events_take_rest(op, &ev);
     }
-    if (l) {
+    if (op) {
         snib__result_write(&ev, sizeof ev, ret, ret_size);
     }
-    return l != NULL;
+    return op != NULL;
 }
 
 int snib_client_fd(struct snib_client *c)

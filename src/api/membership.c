@@ -5,12 +5,11 @@
  * at the store, also among several of one client. Joining inspects the ring
  * once more after the lock is held, because only then it is known whether
  * another live member has the id. If two join with one id at the same moment,
- * both may be refused; neither is let in wrongly. */
-#include "snib/ring.h"
+ * both may be refused; neither is let in wrongly. Started: membership_start.c. */
+#include "api/membership_i.h"
 
 #include <string.h>
 
-#include "api/api.h"
 #include "api/inspect_i.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -18,12 +17,6 @@
 #include "snib/inspect.h"
 
 enum { LEASE_MS = 10000 };
-
-struct snib_ring_membership {
-    struct snib_lock *lock;
-    struct snib_grant grant;
-    char id[SNIB_RING_MEMBER_ID_MAX + 1];
-};
 
 static snib_err membership_check_id(const char *id, struct snib_error *reterr)
 {
@@ -52,37 +45,41 @@ static snib_err membership_check_options(const struct snib_ring_options *given,
     return snib__options_read(given, sizeof *ret, "ring options", ret, reterr);
 }
 
+snib_err snib__membership_open(struct snib_client *c, const char *name,
+                               size_t size, const struct snib_ring_options *o,
+                               struct snib_ring_membership *p,
+                               struct snib_acquire_options *ret,
+                               struct snib_error *reterr)
+{
+    struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
+    lo.kind = SNIB_KIND_READ;
+    lo.name_size = size;
+    lo.lease_ms = o->lease_ms ? o->lease_ms : LEASE_MS;
+    lo.on_change = o->on_change;
+    lo.data = o->data;
+    *ret = (struct snib_acquire_options)SNIB_INIT(snib_acquire_options);
+    ret->owner = snib_owner_new(); /* so that any thread may leave */
+    ret->reason = p->id;
+    return snib_lock_new(c, name, &lo, &p->lock, reterr);
+}
+
 static snib_err membership_take(struct snib_client *c, const char *name,
                                 size_t size, int64_t wait_ms,
                                 const struct snib_ring_options *o,
                                 struct snib_ring_membership *p,
                                 struct snib_error *reterr)
 {
-    struct snib_lock_options lo = SNIB_INIT(snib_lock_options);
-    struct snib_acquire_options ao = SNIB_INIT(snib_acquire_options);
-    lo.kind = SNIB_KIND_READ;
-    lo.name_size = size;
-    lo.lease_ms = o->lease_ms ? o->lease_ms : LEASE_MS;
-    lo.on_change = o->on_change;
-    lo.data = o->data;
-    ao.owner = snib_owner_new(); /* so that any thread may leave */
-    ao.reason = p->id;
-    snib_err err = snib_lock_new(c, name, &lo, &p->lock, reterr);
+    struct snib_acquire_options ao;
+    snib_err err = snib__membership_open(c, name, size, o, p, &ao, reterr);
     return err ? err : snib_try_for(p->lock, wait_ms, &ao, &p->grant, reterr);
 }
 
-/* The lock is held: does the membership have what it needs? */
-static snib_err membership_check_place(struct snib_client *c, const char *name,
-                                       size_t size,
-                                       const struct snib_ring_membership *p,
-                                       struct snib_error *reterr)
+snib_err snib__membership_check(const struct snib_view *view,
+                                const struct snib_ring_membership *p,
+                                struct snib_error *reterr)
 {
-    struct snib_view *view;
     const struct snib_party *ours = NULL, *other = NULL;
-    snib_err err = snib_client_inspect(c, name, size, &view, reterr);
-    if (err) {
-        return err;
-    }
+    snib_err err = SNIB_ERR_OK;
     for (size_t i = 0; i < view->holder_count; i++) {
         const struct snib_party *h = view->holders[i];
         if (strcmp(h->reason, p->id) == 0) {
@@ -106,17 +103,31 @@ static snib_err membership_check_place(struct snib_client *c, const char *name,
                          "or the place was lost at once; use a shorter id",
                          p->id);
     }
-    snib_view_free(view);
     return err;
 }
 
-snib_err snib_ring_try_for(struct snib_client *c, const char *name, size_t size,
-                           const char *id, int64_t wait_ms,
-                           const struct snib_ring_options *options,
-                           struct snib_ring_membership **ret,
-                           struct snib_error *reterr)
+static snib_err membership_look(struct snib_client *c, const char *name,
+                                size_t size,
+                                const struct snib_ring_membership *p,
+                                struct snib_error *reterr)
 {
-    struct snib_ring_options o;
+    struct snib_view *view;
+    snib_err err = snib_client_inspect(c, name, size, &view, reterr);
+    if (!err) {
+        err = snib__membership_check(view, p, reterr);
+        snib_view_free(view);
+    }
+    return err;
+}
+
+snib_err snib__membership_new(struct snib_client *c, const char *name,
+                              const char *id,
+                              const struct snib_ring_options *options,
+                              struct snib_ring_membership **ret,
+                              struct snib_ring_options *o,
+                              struct snib_ring_membership **ret_new,
+                              struct snib_error *reterr)
+{
     if (ret) {
         *ret = NULL;
     }
@@ -127,19 +138,35 @@ snib_err snib_ring_try_for(struct snib_client *c, const char *name, size_t size,
     }
     snib_err err = membership_check_id(id, reterr);
     if (!err) {
-        err = membership_check_options(options, &o, reterr);
+        err = membership_check_options(options, o, reterr);
     }
     if (err) {
         return err;
     }
-    struct snib_ring_membership *p = snib__alloc(sizeof *p);
-    if (!p) {
+    *ret_new = snib__alloc(sizeof **ret_new);
+    if (!*ret_new) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    memcpy(p->id, id, strlen(id) + 1);
+    memcpy((*ret_new)->id, id, strlen(id) + 1);
+    return SNIB_ERR_OK;
+}
+
+snib_err snib_ring_try_for(struct snib_client *c, const char *name, size_t size,
+                           const char *id, int64_t wait_ms,
+                           const struct snib_ring_options *options,
+                           struct snib_ring_membership **ret,
+                           struct snib_error *reterr)
+{
+    struct snib_ring_options o;
+    struct snib_ring_membership *p;
+    snib_err err =
+        snib__membership_new(c, name, id, options, ret, &o, &p, reterr);
+    if (err) {
+        return err;
+    }
     err = membership_take(c, name, size, wait_ms, &o, p, reterr);
     if (!err) {
-        err = membership_check_place(c, name, size, p, reterr);
+        err = membership_look(c, name, size, p, reterr);
     }
     if (err) {
         (void)snib_ring_leave(p, NULL);
@@ -238,6 +265,12 @@ bool snib_ring_mine(const struct snib_ring_membership *p,
            snib_grant_held(p->lock, p->grant);
 }
 
+void snib__membership_free(struct snib_ring_membership *p)
+{
+    snib_lock_free(p->lock);
+    snib__free(p);
+}
+
 snib_err snib_ring_leave(struct snib_ring_membership *p,
                          struct snib_error *reterr)
 {
@@ -246,8 +279,7 @@ snib_err snib_ring_leave(struct snib_ring_membership *p,
         err = snib_release(p->lock, p->grant, reterr);
     }
     if (p) {
-        snib_lock_free(p->lock);
-        snib__free(p);
+        snib__membership_free(p);
     }
     return err;
 }

@@ -1,7 +1,7 @@
 /* api/multi.c — several locks as one: the handle, its order, release.
  *
  * The locks stand in one order that all callers share: identity of the store,
- * then name. How they are acquired: attempt.c. */
+ * then name. How they are acquired: attempt.c. Starts: multi_start.c. */
 #include "api/multi_i.h"
 
 #include <stdlib.h>
@@ -87,12 +87,6 @@ static snib_err multi_check_locks(struct snib_lock *const locks[], size_t count,
                               "lock %zu of the multi is NULL", i);
         }
         err = snib__client_check(locks[i]->client, reterr);
-        if (!err && locks[i]->client->pull) {
-            err = snib__fail(reterr, SNIB_ERR_USAGE,
-                             "lock %zu of the multi is of a pull client, "
-                             "which cannot block",
-                             i);
-        }
     }
     return err;
 }
@@ -127,12 +121,18 @@ snib_err snib_multi_new(struct snib_lock *const locks[], size_t count,
     return snib__ok(reterr);
 }
 
+/* What was started goes on without it. */
 void snib_multi_free(struct snib_multi *m)
 {
-    if (m) {
-        pthread_mutex_destroy(&m->mu);
-        snib__free(m);
+    struct snib__link *l;
+    if (!m) {
+        return;
     }
+    while ((l = snib__list_pop(&m->attempts))) {
+        SNIB__CONTAINER(l, struct snib__attempt, link)->m = NULL;
+    }
+    pthread_mutex_destroy(&m->mu);
+    snib__free(m);
 }
 
 size_t snib_multi_count(const struct snib_multi *m)
@@ -157,14 +157,15 @@ static int multi_gravity(snib_state state)
     return 3;
 }
 
-void snib_multi_status(struct snib_multi *m, const struct snib_grant grants[],
-                       struct snib_multi_status *ret, size_t ret_size)
+void snib__multi_status_of(const struct snib__part part[], size_t count,
+                           const struct snib_grant grants[],
+                           struct snib_multi_status *ret)
 {
     struct snib_multi_status all = {.state = SNIB_STATE_HELD,
                                     .left_ms = INT64_MAX};
     int64_t least = INT64_MAX;
-    for (size_t i = 0; i < m->count; i++) {
-        const struct snib__part *p = &m->part[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct snib__part *p = &part[i];
         struct snib_status status;
         snib_grant_status(p->lock, grants[p->index], &status, sizeof status);
         int more = multi_gravity(status.state) - multi_gravity(all.state);
@@ -177,6 +178,14 @@ void snib_multi_status(struct snib_multi *m, const struct snib_grant grants[],
         least = status.left_ms < least ? status.left_ms : least;
     }
     all.left_ms = least;
+    *ret = all;
+}
+
+void snib_multi_status(struct snib_multi *m, const struct snib_grant grants[],
+                       struct snib_multi_status *ret, size_t ret_size)
+{
+    struct snib_multi_status all;
+    snib__multi_status_of(m->part, m->count, grants, &all);
     snib__result_write(&all, sizeof all, ret, ret_size);
 }
 
@@ -191,18 +200,17 @@ bool snib_multi_held(struct snib_multi *m, const struct snib_grant grants[])
 
 /* -- release -------------------------------------------------------------- */
 
-/* The longest request_ms of its clients. */
-snib_duration snib__multi_patience(const struct snib_multi *m)
+snib_duration snib__multi_patience(const struct snib__part part[], size_t count)
 {
     snib_duration most = {0};
-    for (size_t i = 0; i < m->count; i++) {
-        snib_duration d = snib__multi_client_of(&m->part[i])->request;
+    for (size_t i = 0; i < count; i++) {
+        snib_duration d = snib__multi_client_of(&part[i])->request;
         most = d.ns > most.ns ? d : most;
     }
     return most;
 }
 
-int snib__multi_badness(snib_err err)
+static int multi_badness(snib_err err)
 {
     return err == SNIB_ERR_OK        ? 0
            : err == SNIB_ERR_LOST    ? 3
@@ -210,42 +218,43 @@ int snib__multi_badness(snib_err err)
                                      : 1;
 }
 
-/* Give back parts [from, to), the last first. The worst outcome goes to *worst,
- * and its part to *ret_at. */
-void snib__multi_give_back(const struct snib_multi *m, size_t from, size_t to,
-                           const struct snib_grant grants[], snib_instant limit,
-                           struct snib_error *worst, size_t *ret_at)
+size_t snib__multi_last_of(const struct snib__part part[], size_t to,
+                           const struct snib_grant grants[],
+                           struct snib__batch_item ret[SNIB__MULTI_CHUNK])
 {
-    struct snib__batch_item member[SNIB__MULTI_CHUNK];
-    while (to > from) {
-        struct snib_client *c = snib__multi_client_of(&m->part[to - 1]);
-        size_t n = 0;
-        for (; to > from && n < SNIB__MULTI_CHUNK &&
-               snib__multi_client_of(&m->part[to - 1]) == c;
-             n++) {
-            const struct snib__part *p = &m->part[--to];
-            member[n].lock = p->lock;
-            member[n].grant = grants[p->index];
-        }
-        snib__batch_release(
-            c, member, n,
-            snib__multi_shorter(c->request, snib__multi_left_until(limit)));
-        for (size_t i = 0; i < n; i++) {
-            if (snib__multi_badness(member[i].error.code) >
-                snib__multi_badness(worst->code)) {
-                *worst = member[i].error;
-                *ret_at = to + n - 1 - i;
-            }
+    const struct snib_client *c = snib__multi_client_of(&part[to - 1]);
+    size_t n = 0;
+    for (; to > 0 && n < SNIB__MULTI_CHUNK &&
+           snib__multi_client_of(&part[to - 1]) == c;
+         n++) {
+        const struct snib__part *p = &part[--to];
+        ret[n].lock = p->lock;
+        ret[n].grant = grants[p->index];
+    }
+    return n;
+}
+
+void snib__multi_keep_worst(const struct snib__batch_item member[], size_t n,
+                            size_t to, struct snib_error *worst, size_t *ret_at)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (multi_badness(member[i].error.code) > multi_badness(worst->code)) {
+            *worst = member[i].error;
+            *ret_at = to - 1 - i;
         }
     }
 }
 
-snib_err snib__multi_check_clients(const struct snib_multi *m,
+snib_err snib__multi_check_clients(const struct snib_multi *m, bool blocks,
                                    struct snib_error *reterr)
 {
     snib_err err = SNIB_ERR_OK;
     for (size_t i = 0; i < m->count && !err; i++) {
-        err = snib__client_check(snib__multi_client_of(&m->part[i]), reterr);
+        const struct snib_client *c = snib__multi_client_of(&m->part[i]);
+        err = snib__client_check(c, reterr);
+        if (!err && blocks) {
+            err = snib__may_block(c, reterr);
+        }
     }
     return err;
 }
@@ -254,15 +263,23 @@ snib_err snib_multi_release(struct snib_multi *m,
                             const struct snib_grant grants[],
                             struct snib_error *reterr)
 {
+    struct snib__batch_item member[SNIB__MULTI_CHUNK];
     struct snib_error worst = {0};
     size_t at = 0;
-    snib_err err = snib__multi_check_clients(m, reterr);
+    snib_err err = snib__multi_check_clients(m, true, reterr);
     if (err) {
         return err;
     }
-    snib__multi_give_back(
-        m, 0, m->count, grants,
-        snib__after(snib__boottime(), snib__multi_patience(m)), &worst, &at);
+    snib_instant limit =
+        snib__after(snib__boottime(), snib__multi_patience(m->part, m->count));
+    for (size_t to = m->count, n; to > 0; to -= n) {
+        struct snib_client *c = snib__multi_client_of(&m->part[to - 1]);
+        n = snib__multi_last_of(m->part, to, grants, member);
+        snib__batch_release(
+            c, member, n,
+            snib__multi_shorter(c->request, snib__multi_left_until(limit)));
+        snib__multi_keep_worst(member, n, to, &worst, &at);
+    }
     return worst.code ? snib__multi_fail_at(&m->part[at], &worst, reterr)
                       : snib__ok(reterr);
 }

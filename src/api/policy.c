@@ -21,9 +21,9 @@
  * with the separator in them, can give one name. That makes two callers wait
  * for each other; it never lets two in.
  *
- * Cost: one handle a call (a map lookup), else as acquire and release. */
-#include "snib/policy.h"
-#include "snib.h"
+ * Cost: one handle a call (a map lookup), else as acquire and release.
+ * Started: policy_start.c. */
+#include "api/policy_i.h"
 
 #include <string.h>
 
@@ -125,12 +125,12 @@ static snib_err policy_make_name(const struct snib_policy *policy,
     return policy_fill_key(policy->key, pairs, out, reterr);
 }
 
-/* -- running -------------------------------------------------------------- */
+/* -- what it is, and its outcome -------------------------------------------- */
 
-static snib_err policy_read(struct snib_client *client,
-                            const struct snib_policy *given, bool body,
-                            struct snib_policy *policy,
-                            struct snib_error *reterr)
+snib_err snib__policy_read(struct snib_client *client,
+                           const struct snib_policy *given, bool body,
+                           struct snib_policy *policy,
+                           struct snib_error *reterr)
 {
     if (!client || !given || !body) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -156,11 +156,11 @@ static snib_err policy_read(struct snib_client *client,
     return SNIB_ERR_OK;
 }
 
-static snib_err policy_open_lock(struct snib_client *client,
-                                 const struct snib_policy *policy,
-                                 const char *const pairs[],
-                                 struct snib_lock **ret,
-                                 struct snib_error *reterr)
+snib_err snib__policy_open_lock(struct snib_client *client,
+                                const struct snib_policy *policy,
+                                const char *const pairs[],
+                                struct snib_lock **ret,
+                                struct snib_error *reterr)
 {
     struct snib_lock_options options = policy->lock;
     struct snib__buf name;
@@ -180,27 +180,60 @@ static snib_err policy_open_lock(struct snib_client *client,
     return err;
 }
 
-/* Give the grant back and say what became of it while body ran. */
-static snib_err policy_finish(struct snib_lock *lock, struct snib_grant grant,
-                              struct snib_error *reterr)
+void snib__policy_at_end(struct snib_lock *lock, struct snib_grant grant,
+                         struct snib__policy_end *ret)
 {
     struct snib_status at_end;
-    char why[sizeof reterr->text - 40];
     snib_grant_status(lock, grant, &at_end, sizeof at_end);
-    snib_grant_explain(lock, grant, why, sizeof why);
-    snib_err err = snib_release(lock, grant, reterr);
-    if (at_end.state == SNIB_STATE_LOST) {
+    snib_grant_explain(lock, grant, ret->why, sizeof ret->why);
+    ret->lost = at_end.state == SNIB_STATE_LOST;
+}
+
+snib_err snib__policy_outcome(const struct snib__policy_end *end,
+                              const struct snib_error *released,
+                              struct snib_error *reterr)
+{
+    snib_err err = released->code;
+    if (end->lost) {
         return snib__fail(reterr, SNIB_ERR_LOST,
-                          "the lock was lost while the body ran: %s", why);
+                          "the lock was lost while the body ran: %s", end->why);
     }
-    if (err == SNIB_ERR_UNKNOWN || err == SNIB_ERR_UNREACHABLE) {
+    if (!err || err == SNIB_ERR_UNKNOWN || err == SNIB_ERR_UNREACHABLE) {
         /* The body ended inside its lease. If the store has not heard of the
          * release yet, it is repeated in the background; the caller need not
          * know. */
         return snib__ok(reterr);
     }
-    return err;
+    return snib__fail(reterr, err, "%s", released->text);
 }
+
+bool snib__policy_runs_busy(const struct snib_policy *policy, snib_err err)
+{
+    return (err == SNIB_ERR_BUSY || err == SNIB_ERR_TIMEOUT) &&
+           policy->on_busy != SNIB_ON_BUSY_FAIL;
+}
+
+int snib__policy_run_busy(const struct snib_policy *policy,
+                          const struct snib_error *why,
+                          int (*body)(void *, struct snib_grant), void *data)
+{
+    return policy->on_busy == SNIB_ON_BUSY_CALL
+               ? policy->busy(data, why)
+               : body(data, (struct snib_grant){0});
+}
+
+/* Give the grant back and say what became of it while body ran. */
+static snib_err policy_finish(struct snib_lock *lock, struct snib_grant grant,
+                              struct snib_error *reterr)
+{
+    struct snib__policy_end end;
+    struct snib_error released = {0};
+    snib__policy_at_end(lock, grant, &end);
+    released.code = snib_release(lock, grant, &released);
+    return snib__policy_outcome(&end, &released, reterr);
+}
+
+/* -- running -------------------------------------------------------------- */
 
 static snib_err policy_not_acquired(const struct snib_policy *policy,
                                     snib_err err, const struct snib_error *why,
@@ -208,13 +241,10 @@ static snib_err policy_not_acquired(const struct snib_policy *policy,
                                     void *data, int *ret_body,
                                     struct snib_error *reterr)
 {
-    bool busy = err == SNIB_ERR_BUSY || err == SNIB_ERR_TIMEOUT;
-    if (!busy || policy->on_busy == SNIB_ON_BUSY_FAIL) {
+    if (!snib__policy_runs_busy(policy, err)) {
         return snib__fail(reterr, err, "%s", why->text);
     }
-    int result = policy->on_busy == SNIB_ON_BUSY_CALL
-                     ? policy->busy(data, why)
-                     : body(data, (struct snib_grant){0});
+    int result = snib__policy_run_busy(policy, why, body, data);
     if (ret_body) {
         *ret_body = result;
     }
@@ -232,9 +262,9 @@ snib_err snib_policy_try_for(struct snib_client *client, int64_t wait_ms,
     struct snib_error why = {0};
     struct snib_grant grant;
     struct snib_lock *lock = NULL;
-    snib_err err = policy_read(client, given, body, &policy, reterr);
+    snib_err err = snib__policy_read(client, given, body, &policy, reterr);
     if (!err) {
-        err = policy_open_lock(client, &policy, pairs, &lock, reterr);
+        err = snib__policy_open_lock(client, &policy, pairs, &lock, reterr);
     }
     if (err) {
         return err;

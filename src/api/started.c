@@ -42,6 +42,16 @@ snib_err snib__op_may_start(struct snib__step *s, const struct snib__op *op,
     return err ? err : snib__background_need(c, reterr);
 }
 
+snib_err snib__op_may_end(struct snib__step *s, const struct snib__op *op,
+                          struct snib_error *reterr)
+{
+    if (s->c->stopped) {
+        return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
+    }
+    return op ? snib__loop_event_fd(s->c, reterr)
+              : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+}
+
 void snib__op_started(struct snib__step *s)
 {
     snib__step_act(s);
@@ -79,11 +89,11 @@ static void started_drop(struct snib__op *op)
     snib__direct_op_drop(snib__direct_op_of(op));
 }
 
-static const struct snib__op_kind started_kind = {.due = snib__direct_op_due,
-                                                  .give_up =
-                                                      snib__direct_op_give_up,
-                                                  .take = started_take,
-                                                  .drop = started_drop};
+const struct snib__op_kind snib__started_kind = {.due = snib__direct_op_due,
+                                                 .give_up =
+                                                     snib__direct_op_give_up,
+                                                 .take = started_take,
+                                                 .drop = started_drop};
 
 /* Copy n bytes to *end, and move *end behind them and a NUL. */
 static const void *started_keep(char **end, const void *p, size_t n)
@@ -104,7 +114,7 @@ static struct snib__direct_op *started_copy(const struct snib__direct_op *given,
     const struct snib__direct *q = &given->q;
     size_t text = q->text ? strlen(q->text) : 0;
     size_t more = q->name_size + 1 + text + 1 + q->bytes_size + 1;
-    struct snib__op *op = snib__op_new(size + more, &started_kind, user);
+    struct snib__op *op = snib__op_new(size + more, &snib__started_kind, user);
     if (!op) {
         return NULL;
     }

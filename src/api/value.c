@@ -148,15 +148,11 @@ static void value_op_init(struct snib__direct_op *d, struct snib_client *c,
 
 /* -- get ---------------------------------------------------------------------- */
 
-struct get_op {
-    struct snib__direct_op d;
-    struct snib_value **ret;
-};
-
 static snib_err value_decode_get(struct snib__direct_op *d, snib_err err,
                                  struct snib_error *ret)
 {
-    const struct get_op *o = SNIB__CONTAINER(d, struct get_op, d);
+    const struct snib__value_get *o =
+        SNIB__CONTAINER(d, struct snib__value_get, d);
     if (err) {
         return err;
     }
@@ -174,10 +170,10 @@ static snib_err value_decode_get(struct snib__direct_op *d, snib_err err,
 static const struct snib__direct_rules get_rules = {.again = value_again,
                                                     .decode = value_decode_get};
 
-static snib_err value_prepare_get(struct get_op *o, struct snib_client *c,
-                                  const char *name, size_t name_size,
-                                  struct snib_value **ret,
-                                  struct snib_error *reterr)
+snib_err snib__value_prepare_get(struct snib__value_get *o,
+                                 struct snib_client *c, const char *name,
+                                 size_t name_size, struct snib_value **ret,
+                                 struct snib_error *reterr)
 {
     if (!ret) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -195,8 +191,8 @@ snib_err snib_value_get(struct snib_client *c, const char *name,
                         size_t name_size, struct snib_value **ret,
                         struct snib_error *reterr)
 {
-    struct get_op o;
-    snib_err err = value_prepare_get(&o, c, name, name_size, ret, reterr);
+    struct snib__value_get o;
+    snib_err err = snib__value_prepare_get(&o, c, name, name_size, ret, reterr);
     return err ? err : snib__run_direct(&o.d, reterr);
 }
 
@@ -205,9 +201,9 @@ snib_err snib_value_get_start(struct snib_client *c, const char *name,
                               void *user, uint64_t *ret_ticket,
                               struct snib_error *reterr)
 {
-    struct get_op o;
+    struct snib__value_get o;
     snib__no_ticket(ret_ticket);
-    snib_err err = value_prepare_get(&o, c, name, name_size, ret, reterr);
+    snib_err err = snib__value_prepare_get(&o, c, name, name_size, ret, reterr);
     return err ? err
                : snib__start_direct(&o.d, sizeof o, user, ret_ticket, reterr);
 }
@@ -219,15 +215,11 @@ void snib_value_free(struct snib_value *v)
 
 /* -- put, delete --------------------------------------------------------------- */
 
-struct write_op {
-    struct snib__direct_op d;
-    int64_t *ret_version;
-};
-
 static snib_err value_decode_write(struct snib__direct_op *d, snib_err err,
                                    struct snib_error *ret)
 {
-    const struct write_op *o = SNIB__CONTAINER(d, struct write_op, d);
+    const struct snib__value_write *o =
+        SNIB__CONTAINER(d, struct snib__value_write, d);
     err = value_after_a_loss(d, err, ret);
     if (o->ret_version && (!err || err == SNIB_ERR_BUSY)) {
         *o->ret_version = d->q.version;
@@ -238,18 +230,12 @@ static snib_err value_decode_write(struct snib__direct_op *d, snib_err err,
 static const struct snib__direct_rules write_rules = {
     .again = value_again, .decode = value_decode_write};
 
-/* What a put writes. */
-struct put {
-    const void *bytes;
-    size_t size;
-    int64_t ttl_ms;
-};
-
-static snib_err value_prepare_put(struct write_op *o, struct snib_client *c,
-                                  const char *name, size_t name_size,
-                                  int64_t expected, struct put put,
-                                  int64_t *ret_version,
-                                  struct snib_error *reterr)
+snib_err snib__value_prepare_put(struct snib__value_write *o,
+                                 struct snib_client *c, const char *name,
+                                 size_t name_size, int64_t expected,
+                                 struct snib__value_put put,
+                                 int64_t *ret_version,
+                                 struct snib_error *reterr)
 {
     const char *what = "snib_value_put";
     if (ret_version) {
@@ -279,10 +265,10 @@ snib_err snib_value_put(struct snib_client *c, const char *name,
                         size_t size, int64_t ttl_ms, int64_t *ret_version,
                         struct snib_error *reterr)
 {
-    struct write_op o;
-    snib_err err = value_prepare_put(&o, c, name, name_size, expected,
-                                     (struct put){bytes, size, ttl_ms},
-                                     ret_version, reterr);
+    struct snib__value_write o;
+    snib_err err = snib__value_prepare_put(
+        &o, c, name, name_size, expected,
+        (struct snib__value_put){bytes, size, ttl_ms}, ret_version, reterr);
     return err ? err : snib__run_direct(&o.d, reterr);
 }
 
@@ -292,19 +278,20 @@ snib_err snib_value_put_start(struct snib_client *c, const char *name,
                               int64_t *ret_version, void *user,
                               uint64_t *ret_ticket, struct snib_error *reterr)
 {
-    struct write_op o;
+    struct snib__value_write o;
     snib__no_ticket(ret_ticket);
-    snib_err err = value_prepare_put(&o, c, name, name_size, expected,
-                                     (struct put){bytes, size, ttl_ms},
-                                     ret_version, reterr);
+    snib_err err = snib__value_prepare_put(
+        &o, c, name, name_size, expected,
+        (struct snib__value_put){bytes, size, ttl_ms}, ret_version, reterr);
     return err ? err
                : snib__start_direct(&o.d, sizeof o, user, ret_ticket, reterr);
 }
 
-static snib_err value_prepare_delete(struct write_op *o, struct snib_client *c,
-                                     const char *name, size_t name_size,
-                                     int64_t expected, int64_t *ret_version,
-                                     struct snib_error *reterr)
+snib_err snib__value_prepare_delete(struct snib__value_write *o,
+                                    struct snib_client *c, const char *name,
+                                    size_t name_size, int64_t expected,
+                                    int64_t *ret_version,
+                                    struct snib_error *reterr)
 {
     const char *what = "snib_value_delete";
     if (ret_version) {
@@ -324,9 +311,9 @@ snib_err snib_value_delete(struct snib_client *c, const char *name,
                            size_t name_size, int64_t expected,
                            int64_t *ret_version, struct snib_error *reterr)
 {
-    struct write_op o;
-    snib_err err = value_prepare_delete(&o, c, name, name_size, expected,
-                                        ret_version, reterr);
+    struct snib__value_write o;
+    snib_err err = snib__value_prepare_delete(&o, c, name, name_size, expected,
+                                              ret_version, reterr);
     return err ? err : snib__run_direct(&o.d, reterr);
 }
 
@@ -336,10 +323,10 @@ snib_err snib_value_delete_start(struct snib_client *c, const char *name,
                                  uint64_t *ret_ticket,
                                  struct snib_error *reterr)
 {
-    struct write_op o;
+    struct snib__value_write o;
     snib__no_ticket(ret_ticket);
-    snib_err err = value_prepare_delete(&o, c, name, name_size, expected,
-                                        ret_version, reterr);
+    snib_err err = snib__value_prepare_delete(&o, c, name, name_size, expected,
+                                              ret_version, reterr);
     return err ? err
                : snib__start_direct(&o.d, sizeof o, user, ret_ticket, reterr);
 }

@@ -1,13 +1,10 @@
 /* api/value_update.c — values: read, compute, write, until nobody else was
  * faster. The loop holds nothing while it computes or pauses: it is a caller
- * like any other. */
+ * like any other. Started: value_update_start.c. */
 #include <time.h>
 
-#include "api/api.h"
 #include "api/value_i.h"
 #include "base/error.h"
-#include "base/random.h"
-#include "snib/value.h"
 
 enum { BACKOFF_MS = 1, BACKOFF_MAX_MS = 64 };
 
@@ -49,25 +46,36 @@ value_update_check_options(const struct snib_value_options *given,
     return snib__value_check_ttl("snib_value_update", ret->ttl_ms, reterr);
 }
 
-struct update {
-    struct snib_client *c;
-    const char *name;
-    size_t name_size;
-    struct snib_value_options o;
-    int64_t wait_ms;
-    snib_instant limit;
-    struct snib__rng rng;
-    bool seeded;
-    uint32_t rounds;
-    int64_t version; /* as last seen or written                             */
-};
+snib_err snib__update_check(struct snib__update *u, int64_t wait_ms,
+                            const struct snib_value_options *options,
+                            struct snib_error *reterr)
+{
+    const char *what = "snib_value_update";
+    u->wait_ms = wait_ms > 0 ? wait_ms : 0;
+    snib_err err =
+        snib__value_check_target(what, u->c, u->name, &u->name_size, reterr);
+    if (!err && !u->compute) {
+        err = snib__fail(reterr, SNIB_ERR_USAGE, "%s: compute must not be NULL",
+                         what);
+    }
+    if (!err) {
+        err = value_update_check_options(options, &u->o, reterr);
+    }
+    if (!err) {
+        u->limit =
+            wait_ms == SNIB__NO_LIMIT
+                ? SNIB__NEVER
+                : snib__after(value_update_now_of(u->c), snib__ms(u->wait_ms));
+    }
+    return err;
+}
 
-/* Pause at random between 0 and min(backoff * 2^n, max). False: no time is
- * left. */
-static bool value_update_back_off(struct update *u)
+/* At random between 0 and min(backoff * 2^n, max). */
+bool snib__update_pause(struct snib__update *u, snib_instant now,
+                        snib_duration *ret)
 {
     struct snib__seed seed = {{(uintptr_t)u, u->rounds, 0, 1}};
-    snib_duration left = snib__between(value_update_now_of(u->c), u->limit);
+    snib_duration left = snib__between(now, u->limit);
     int64_t top = u->o.backoff_ms;
     for (uint32_t i = 1; i < u->rounds && top < u->o.backoff_max_ms; i++) {
         top *= 2;
@@ -82,12 +90,33 @@ static bool value_update_back_off(struct update *u)
         return false;
     }
     int64_t ns = (int64_t)snib__rng_below(&u->rng, (uint64_t)top * 1000000 + 1);
-    value_update_pause_for(ns < left.ns ? ns : left.ns);
+    *ret = (snib_duration){ns < left.ns ? ns : left.ns};
     return true;
 }
 
+snib_err snib__update_late(const struct snib__update *u,
+                           struct snib_error *reterr)
+{
+    return snib__fail(reterr, SNIB_ERR_TIMEOUT,
+                      "others changed the value first, %u times in %lld ms",
+                      u->rounds, (long long)u->wait_ms);
+}
+
+/* -- the call that blocks ------------------------------------------------------- */
+
+/* False: no time is left. */
+static bool value_update_back_off(struct snib__update *u)
+{
+    snib_duration d;
+    bool more = snib__update_pause(u, value_update_now_of(u->c), &d);
+    if (more) {
+        value_update_pause_for(d.ns);
+    }
+    return more;
+}
+
 /* Write what was computed from v. */
-static snib_err value_update_write_next(struct update *u,
+static snib_err value_update_write_next(struct snib__update *u,
                                         const struct snib_value *v,
                                         const struct snib_value_next *next,
                                         struct snib_error *reterr)
@@ -104,10 +133,8 @@ static snib_err value_update_write_next(struct update *u,
                              &u->version, reterr);
 }
 
-static snib_err value_update_rounds(
-    struct update *u,
-    int (*compute)(void *, const struct snib_value *, struct snib_value_next *),
-    void *data, int *ret_stopped, struct snib_error *reterr)
+static snib_err value_update_rounds(struct snib__update *u, int *ret_stopped,
+                                    struct snib_error *reterr)
 {
     for (;;) {
         struct snib_value *v;
@@ -117,7 +144,7 @@ static snib_err value_update_rounds(
             return err;
         }
         u->version = v->version;
-        int stop = compute(data, v, &next);
+        int stop = u->compute(u->data, v, &next);
         err = stop ? snib__ok(reterr)
                    : value_update_write_next(u, v, &next, reterr);
         snib_value_free(v);
@@ -129,10 +156,7 @@ static snib_err value_update_rounds(
             return err;
         }
         if (!value_update_back_off(u)) {
-            return snib__fail(reterr, SNIB_ERR_TIMEOUT,
-                              "others changed the value first, %u times in "
-                              "%lld ms",
-                              u->rounds, (long long)u->wait_ms);
+            return snib__update_late(u, reterr);
         }
     }
 }
@@ -145,33 +169,22 @@ snib_value_try_for(struct snib_client *c, const char *name, size_t name_size,
                    void *data, int *ret_stopped, int64_t *ret_version,
                    struct snib_error *reterr)
 {
-    const char *what = "snib_value_update";
-    struct update u = {.c = c,
-                       .name = name,
-                       .name_size = name_size,
-                       .wait_ms = wait_ms > 0 ? wait_ms : 0};
+    struct snib__update u = {.c = c,
+                             .name = name,
+                             .name_size = name_size,
+                             .compute = compute,
+                             .data = data};
     if (ret_version) {
         *ret_version = 0;
     }
     if (ret_stopped) {
         *ret_stopped = 0;
     }
-    snib_err err =
-        snib__value_check_target(what, c, name, &u.name_size, reterr);
-    if (!err && !compute) {
-        err = snib__fail(reterr, SNIB_ERR_USAGE, "%s: compute must not be NULL",
-                         what);
-    }
-    if (!err) {
-        err = value_update_check_options(options, &u.o, reterr);
-    }
+    snib_err err = snib__update_check(&u, wait_ms, options, reterr);
     if (err) {
         return err;
     }
-    u.limit = wait_ms == SNIB__NO_LIMIT
-                  ? SNIB__NEVER
-                  : snib__after(value_update_now_of(c), snib__ms(u.wait_ms));
-    err = value_update_rounds(&u, compute, data, ret_stopped, reterr);
+    err = value_update_rounds(&u, ret_stopped, reterr);
     if (ret_version) {
         *ret_version = u.version;
     }

@@ -122,6 +122,9 @@ static void background_look_after_all(struct snib__step *s)
     background_do_what_is_due(s);
     background_execute(s);
     snib__notices_tell(s);
+    if (s->c->ops.quiet) { /* perhaps until no callback runs */
+        snib__step_act(s);
+    }
 }
 
 static void background_sleep_and_serve(struct snib__step *s, int patience_ms)

@@ -149,11 +149,16 @@ struct snib__op_kind {
     void (*take)(struct snib__op *, struct snib_event *);
     /* Free what it owns beside its own block. NULL: nothing. */
     void (*drop)(struct snib__op *);
+    /* Its event is not the program's: what it stands for goes on. On the thread
+     * of snib_client_next, without the mutex. Returns the operation that has
+     * ended by that, whose event is the program's; NULL: none has. NULL: an
+     * event of the program's. */
+    struct snib__op *(*go_on)(struct snib__op *);
 };
 
 /* An operation: first an event to come (on pending, releasing or asking), then
  * one to be fetched. An operation of a batch is never fetched: it belongs to a
- * call, which is answered with the last answer of the batch (op.c). */
+ * call or a sequence, which goes on with the last answer of the batch (op.c). */
 struct snib__op {
     struct snib__link link;
     struct snib__hold *hold;   /* while the event is to come */
@@ -205,9 +210,10 @@ struct snib__renewal {
     struct snib__renewal *next; /* next one that renews this hold */
 };
 
-/* Several requests that one call waits for. */
+/* Several requests that one call waits for, or one sequence. */
 struct snib__batch {
-    struct snib__call *call;
+    struct snib__call *call; /* NULL: `turn` becomes an event              */
+    struct snib__op *turn;
     uint32_t open; /* not answered yet                                     */
 };
 
@@ -233,7 +239,8 @@ typedef enum snib__call_kind {
     SNIB__CALL_DIRECT,
     SNIB__CALL_ROOM, /* waits for fewer requests in flight (rule 6) */
     SNIB__CALL_IDLE, /* waits until nothing is in flight (stop) */
-    SNIB__CALL_TOLD  /* waits until all servers have answered */
+    SNIB__CALL_TOLD, /* waits until all servers have answered */
+    SNIB__CALL_OUT   /* (no call:) until no thread has left for elsewhere */
 } snib__call_kind;
 
 struct snib__call {
@@ -294,6 +301,7 @@ struct snib__thread {
 struct snib__logins {
     snib_err (*ask)(void *, struct snib_login *); /* NULL: it gives none */
     void *data;
+    bool asks; /* the function runs */
     struct snib__passfile *file; /* ask is passfile.c's; NULL: it is not */
     /* Connections for which one is wanted; of these, where the server has
      * refused the one before. */
@@ -329,6 +337,8 @@ struct snib__ops {
     uint64_t count;              /* tickets given: snib__op_open */
     int fd;                      /* an eventfd: set while there are events */
     bool set;
+    struct snib__op *quiet;  /* becomes an event when `until` is so; or NULL */
+    uint8_t until;           /* snib__call_kind: IDLE, TOLD or OUT            */
     bool of_store;           /* the program wants the event below */
     struct snib__op changed; /* another server answers; at most one unfetched */
 };
@@ -354,7 +364,8 @@ struct snib_client {
     pid_t pid;                /* of the process that opened it; constant */
     bool pull, virtual_clock; /* constant */
     bool closed, stopped;
-    bool stopping, ended; /* a thread is in stop; stop is done */
+    bool stopping;       /* what is held is being released, to stop       */
+    bool joining, ended; /* a thread is in stop; stop is done */
     /* It is being freed in a forked child: its notifiers belong to the
      * parent. */
     bool in_child;

@@ -265,7 +265,8 @@ snib_err snib__hold_acquire(struct snib__step *, struct snib_lock *,
 snib_err snib__hold_adopt(struct snib__step *, struct snib_lock *,
                           const struct snib__detached *, int64_t lease_ms,
                           snib_instant limit, struct snib__call *,
-                          bool *ret_open, struct snib_error *reterr);
+                          struct snib__op *, bool *ret_open,
+                          uint64_t *ret_ticket, struct snib_error *reterr);
 /* Forget a grant with all its holds. */
 snib_err snib__hold_detach(struct snib__step *, uint64_t ticket, uint64_t owner,
                            struct snib_error *reterr);
@@ -307,6 +308,9 @@ void snib__step_act(struct snib__step *);
 snib_instant snib__client_due(const struct snib_client *);
 /* How many replies are awaited, on the connection with the most. */
 uint32_t snib__most_awaited(const struct snib_client *);
+/* What a call of kind ROOM, IDLE or TOLD waits for, or OUT stands for: is it
+ * so? Any other kind: no. */
+bool snib__pump_holds(const struct snib__step *, snib__call_kind);
 /* Execute what a blocking store has to do. False: nothing to do, or another
  * thread executes. */
 static inline bool snib__step_exec(struct snib__step *s)

@@ -322,8 +322,7 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
     struct snib_client *c = s->c;
     struct snib__acquisition *acq;
     *ret_open = false;
-    bool event = op && !op->batch;
-    bool states = event && !op->passes;
+    bool states = op && !op->batch && !op->passes;
     struct snib__above above = {0};
     snib_err err = hold_check_permits(lock, how, reterr);
     if (!err && how->o.above) {
@@ -339,7 +338,7 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     struct snib__acquire_spec spec = hold_spec_of(lock, how, limit, owner);
-    spec.timed = event;
+    spec.timed = op && !(op->batch && op->batch->call);
     spec.above = above.count ? &above : NULL;
     spec.user = h;
     spec.reterr = call ? &call->error : &op->ev.error;
@@ -359,7 +358,8 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
 snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
                           const struct snib__detached *detached,
                           int64_t lease_ms, snib_instant limit,
-                          struct snib__call *call, bool *ret_open,
+                          struct snib__call *call, struct snib__op *op,
+                          bool *ret_open, uint64_t *ret_ticket,
                           struct snib_error *reterr)
 {
     static const struct snib__how plain;
@@ -367,8 +367,8 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
     struct snib__acquisition *acq;
     struct snib__hold *h = hold_new(lock);
     *ret_open = false;
-    if (!h ||
-        (lock->o.on_change && snib__extra_new(lock, false, NULL, &h->extra))) {
+    if (!h || ((lock->o.on_change || op) &&
+               snib__extra_new(lock, op, op ? op->ev.user : NULL, &h->extra))) {
         snib__holds_free(s, h);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
@@ -376,7 +376,7 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
         hold_spec_of(lock, &plain, limit, snib__owner_new());
     spec.lease = snib__ms(lease_ms);
     spec.user = h;
-    spec.reterr = &call->error;
+    spec.reterr = call ? &call->error : &op->ev.error;
     snib_err err =
         snib__engine_adopt(c->engine, s->now, lock->local, &spec,
                            detached->request, detached->token, &acq, reterr);
@@ -384,8 +384,8 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
         snib__holds_free(s, h);
         return err;
     }
-    call->ticket = acq->ticket;
-    *ret_open = hold_begun(s, acq, h, call, NULL);
+    *ret_ticket = acq->ticket;
+    *ret_open = hold_begun(s, acq, h, call, op);
     return SNIB_ERR_OK;
 }
 

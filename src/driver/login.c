@@ -44,12 +44,14 @@ static void login_ask(struct snib__step *s)
     login_split(l->address, host, &l->port);
     l->refused = snib__socks_has(&c->logins.refused, i);
     snib__socks_put(&c->logins.wanted, i, false);
+    c->logins.asks = true;
     snib__step_pause(s);
     in.err = c->logins.ask(c->logins.data, l);
     l->user[sizeof l->user - 1] = 0;
     l->password[sizeof l->password - 1] = 0;
     l->text[sizeof l->text - 1] = 0;
     snib__step_again(s);
+    c->logins.asks = false;
     if (!c->stopped) {
         snib__engine_input(c->engine, s->now, &in);
     }

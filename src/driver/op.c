@@ -6,7 +6,7 @@
  *   asking     all others   /
  *
  * One of a batch goes to no queue of events: the last one answers the call that
- * waits for all of them.
+ * waits for all of them, or lets the sequence go on that does (api/sequence.c).
  *
  * What is asking has a timer: its limit or, between two of its requests, the
  * instant at which it asks again. Such an operation ends in DONE. Its results
@@ -40,8 +40,13 @@ static void op_count_down(struct snib__step *s, struct snib__op *op)
 {
     struct snib__batch *g = op->batch;
     op->batch = NULL;
-    if (--g->open == 0) {
+    if (--g->open > 0) {
+        return;
+    }
+    if (g->call) {
         snib__call_settle(s, g->call, SNIB_ERR_OK);
+    } else {
+        snib__op_push(s, g->turn);
     }
 }
 
@@ -110,8 +115,9 @@ void snib__op_open(struct snib__step *s, struct snib__op *op, snib_instant due)
 struct snib__op *snib__op_asking(struct snib_client *c, uint64_t ticket)
 {
     SNIB__LIST_EACH (l, &c->ops.asking) {
-        if (snib__op_of(l)->ev.grant.ticket == ticket) {
-            return snib__op_of(l);
+        struct snib__op *op = snib__op_of(l);
+        if (op->ev.grant.ticket == ticket && !op->batch) {
+            return op; /* those of a batch have no ticket */
         }
     }
     return NULL;

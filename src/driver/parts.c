@@ -69,7 +69,9 @@ void snib__parts_free(struct snib_client *c)
             if (op->hold && i == 1) {
                 snib__holds_free(&s, op->hold);
             }
-            snib__op_free(op);
+            if (!op->batch) { /* else it is a part of a sequence */
+                snib__op_free(op);
+            }
         }
     }
     snib__heap_free(&c->ops.timers);

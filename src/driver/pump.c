@@ -70,26 +70,55 @@ uint32_t snib__most_awaited(const struct snib_client *c)
     return most;
 }
 
-/* Answer the calls that wait for a condition of the whole client. */
+/* Is a thread of the client in the store's library, or in a function of the
+ * program's? */
+static bool pump_is_elsewhere(const struct snib_client *c)
+{
+    bool inside = c->exec.running || c->logins.asks || c->notices.telling;
+    for (int i = 0; c->exec.shares && i < SNIB__SESSIONS; i++) {
+        inside = inside || c->sessions.worker[i].inside;
+    }
+    return inside;
+}
+
+bool snib__pump_holds(const struct snib__step *s, snib__call_kind kind)
+{
+    const struct snib_client *c = s->c;
+    struct snib__store_state store;
+    switch (kind) {
+    case SNIB__CALL_ROOM:
+        return snib__most_awaited(c) < SNIB__FLIGHT_MAX / 2;
+    case SNIB__CALL_IDLE:
+        return snib__engine_idle(c->engine);
+    case SNIB__CALL_TOLD:
+        snib__engine_store_state(c->engine, s->now, &store);
+        return !store.behind;
+    case SNIB__CALL_OUT:
+        return !pump_is_elsewhere(c);
+    case SNIB__CALL_ACQUIRE:
+    case SNIB__CALL_RELEASE:
+    case SNIB__CALL_RENEW:
+    case SNIB__CALL_DIRECT:
+        break;
+    }
+    return false;
+}
+
+/* Answer the calls, and the operation, that wait for a condition of the whole
+ * client. */
 static void pump_settle_conditions(struct snib__step *s)
 {
-    struct snib_client *c = s->c;
-    uint32_t flight = snib__most_awaited(c);
-    SNIB__LIST_EACH_SAFE (l, next, &c->calls.roles.waiting) {
+    struct snib__ops *ops = &s->c->ops;
+    SNIB__LIST_EACH_SAFE (l, next, &s->c->calls.roles.waiting) {
         struct snib__call *call =
             snib__call_of(SNIB__CONTAINER(l, struct snib__waiter, link));
-        if (call->kind == SNIB__CALL_ROOM && flight < SNIB__FLIGHT_MAX / 2) {
+        if (snib__pump_holds(s, (snib__call_kind)call->kind)) {
             snib__call_settle(s, call, SNIB_ERR_OK);
-        } else if (call->kind == SNIB__CALL_IDLE &&
-                   snib__engine_idle(c->engine)) {
-            snib__call_settle(s, call, SNIB_ERR_OK);
-        } else if (call->kind == SNIB__CALL_TOLD) {
-            struct snib__store_state store;
-            snib__engine_store_state(c->engine, s->now, &store);
-            if (!store.behind) {
-                snib__call_settle(s, call, SNIB_ERR_OK);
-            }
         }
+    }
+    if (ops->quiet && snib__pump_holds(s, (snib__call_kind)ops->until)) {
+        snib__op_push(s, ops->quiet);
+        ops->quiet = NULL;
     }
 }
 
@@ -184,7 +213,7 @@ void snib__step_act(struct snib__step *s)
         more = snib__sockets_send(s);
     } while (more);
     pump_take_news(s);
-    if (c->calls.condition_waits) {
+    if (c->calls.condition_waits || c->ops.quiet) {
         pump_settle_conditions(s);
     }
     pump_assign_sockets(s);

@@ -21,6 +21,7 @@ PAIRS = ["memory memory", "sqlite sqlite2", "redis redis", "redis sqlite",
 # A quorum has plain mutexes only.
 SUBJECTS = {"lock": [*STORES, "redlock"], "leave": [*STORES, "redlock"],
             "client": [*STORES, "redlock"], "started": [*STORES, "redlock"],
+            "sequences": [*STORES, "redlock"],
             "rw": STORES, "order": STORES, "permits": STORES, "kinds": STORES,
             "semaphores": STORES, "latches": STORES, "tell": STORES,
             "value": STORES, "ring": STORES,

@@ -121,6 +121,8 @@ PLANTED = [
      "not called"),
     ("told", "include/snib/x.h", "\nSNIB_API snib_err snib_x(void);\n",
      "does not list"),
+    ("blocks", "tests/blocks.tsv", "snib_y\tnever\t-\n", "no public"),
+    ("blocks", "tests/blocks.tsv", "snib_y\tnever\n", "fields"),
     ("cases", "tests/unit/test_b.c",
      "static void b_case(void **state);\nstatic void\nb_case(void **state)\n"
      "{\n    (void)state; /* b_case */\n}\n", "b_case is never run"),
@@ -163,6 +165,34 @@ def test_rule_finds_the_planted_mistake(rule, name, text, word, tmp_path):
     files[name] = files.get(name, "") + text
     found = findings(rule, tree_of(tmp_path, files))
     assert any(word in line and name in line for line in found), found
+
+
+X = ("/* x. */\nSNIB_API void snib_x(void);\n\n/* It blocks. */\n"
+     "SNIB_API void snib_wait(void);\n\n/* Started. */\n"
+     "SNIB_API void snib_wait_start(void);\n")
+GOOD = {"snib_x": "never\t-", "snib_wait": "store\tsnib_wait_start",
+        "snib_wait_start": "never\t-"}
+
+
+@pytest.mark.parametrize("change,word", [
+    ({}, None),
+    ({"snib_x": None}, "may snib_x wait"),
+    ({"snib_x": "maybe\t-"}, "expected one of"),
+    ({"snib_x": "never\tsnib_x_start"}, "never waits"),
+    ({"snib_x": "store\tsnib_x_start"}, "not the one"),
+    ({"snib_x": "store\tsomething"}, "no reason"),
+    ({"snib_wait": "never\t-"}, "says that it blocks"),
+    ({"snib_wait": "store\tit has none"}, "not the one"),
+])
+def test_who_waits_has_a_started_form(change, word, tmp_path):
+    rows = {**GOOD, **change}
+    table = "".join(f"{f}\t{r}\n" for f, r in rows.items() if r)
+    found = findings("blocks", tree_of(
+        tmp_path, {"include/snib/x.h": X, "tests/blocks.tsv": table}))
+    if word:
+        assert any(word in line for line in found), found
+    else:
+        assert found == []
 
 
 def test_every_rule_has_a_planted_mistake():

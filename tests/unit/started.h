@@ -1,5 +1,6 @@
 /* tests/unit/started.h — taking the events of operations, and a store that can
- * be made to stand still; for unit.started and unit.started_more. */
+ * be made to stand still; for unit.started, unit.started_more and those of
+ * operations of several requests. */
 #ifndef SNIB_TESTS_STARTED_H
 #define SNIB_TESTS_STARTED_H
 
@@ -110,6 +111,38 @@ static void no_event(struct snib_client *c)
     struct snib_event ev;
     drive(c);
     assert_false(snib_client_next(c, &ev, sizeof ev));
+}
+
+/* In a threaded client, and in a pull client, each in a space of its own. */
+#define BOTH(pull) for (int pull = 0; pull < 2; pull++, space++)
+
+static bool free_for(struct snib_client *c, const char *name)
+{
+    struct snib_lock *l = lock_of(c, name);
+    struct snib_grant g;
+    bool got = snib_try(l, NULL, &g, &e) == SNIB_ERR_OK;
+    if (got) {
+        must(snib_release(l, g, &e));
+    }
+    snib_lock_free(l);
+    return got;
+}
+
+/* Until others see somebody wait for it. */
+static void is_waited_for(struct snib_client *me, struct snib_client *other,
+                          const char *name)
+{
+    size_t n = 0;
+    for (int64_t end = now_ms() + 20000; !n; nap(1)) {
+        struct snib_view *v;
+        struct snib_event ev;
+        drive(me);
+        assert_false(snib_client_next(me, &ev, sizeof ev));
+        must(snib_client_inspect(other, name, 0, &v, &e));
+        n = v->waiter_count;
+        snib_view_free(v);
+        assert_true(now_ms() < end);
+    }
 }
 
 static bool readable(int fd, int ms)

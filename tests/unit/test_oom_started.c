@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include "snib/deadlock.h"
+#include "snib/elect.h"
 #include "snib/event.h"
 #include "snib/inspect.h"
 #include "snib/latch.h"
+#include "snib/multi.h"
+#include "snib/policy.h"
 #include "snib/ring.h"
 #include "snib/semaphore.h"
 #include "snib/value.h"
@@ -157,6 +160,109 @@ static bool hold(struct snib_client *c)
     return all;
 }
 
+/* -- operations of several requests ------------------------------------------ */
+
+static bool hold_both(struct snib_client *c)
+{
+    struct snib_lock *l[2] = {NULL, NULL};
+    struct snib_multi *m = NULL;
+    struct snib_grant g[2];
+    struct snib_error e;
+    bool all = done(snib_lock_new(c, "oom-1", NULL, &l[0], &e), "lock_new") &&
+               done(snib_lock_new(c, "oom-2", NULL, &l[1], &e), "lock_new") &&
+               done(snib_multi_new(l, 2, NULL, &m, &e), "multi_new");
+    if (all) {
+        snib_err err = answer(
+            c, snib_multi_acquire_start(m, NULL, g, c, NULL, &e), "multi");
+        expect(!err == !!g[0].ticket && !err == !!g[1].ticket, "all or none");
+        all = !err && !answer(c, snib_multi_release_start(m, g, c, NULL, &e),
+                              "multi_release");
+    }
+    snib_multi_free(m);
+    snib_lock_free(l[0]);
+    snib_lock_free(l[1]);
+    return all;
+}
+
+static int put_one(void *data, const struct snib_value *now,
+                   struct snib_value_next *next)
+{
+    (void)data;
+    (void)now;
+    *next = (struct snib_value_next){.bytes = "1", .size = 1};
+    return 0;
+}
+
+static bool update(struct snib_client *c)
+{
+    struct snib_error e;
+    int64_t version;
+    snib_err err =
+        answer(c,
+               snib_value_update_start(c, "oom-u", 0, NULL, put_one, NULL, NULL,
+                                       &version, c, NULL, &e),
+               "value_update");
+    expect(err || version, "the version written");
+    return !err;
+}
+
+static bool join(struct snib_client *c)
+{
+    struct snib_ring_membership *p;
+    struct snib_error e;
+    snib_err err = answer(
+        c, snib_ring_join_start(c, "oom-r", 0, "me", NULL, &p, c, NULL, &e),
+        "ring_join");
+    expect(!err == !!p, "join's ret");
+    if (err) {
+        return false;
+    }
+    err = snib_ring_leave_start(p, c, NULL, &e);
+    if (err) {
+        expect(clean(err), "ring_leave");
+        (void)snib_ring_leave(p, &e);
+        return false;
+    }
+    return !answer(c, err, "ring_leave");
+}
+
+static int body(void *data, struct snib_grant g)
+{
+    *(int *)data += g.ticket != 0;
+    return 5;
+}
+
+static bool run(struct snib_client *c)
+{
+    struct snib_policy policy = SNIB_INIT(snib_policy);
+    struct snib_error e;
+    int ran = 0, result = 0;
+    policy.key = "oom-p";
+    snib_err err = answer(c,
+                          snib_policy_run_start(c, &policy, NULL, body, &ran,
+                                                &result, c, NULL, &e),
+                          "policy_run");
+    expect(ran == (result == 5), "body's result");
+    expect(err || ran, "body has run");
+    return !err;
+}
+
+static bool watch(struct snib_client *c)
+{
+    struct snib_elect *el;
+    struct snib_leader *l;
+    struct snib_error e;
+    if (!done(snib_elect_new(c, "oom-e", NULL, &el, &e), "elect_new")) {
+        return false;
+    }
+    snib_err err = answer(
+        c, snib_elect_watch_for_start(el, 1, 0, &l, c, NULL, &e), "watch");
+    expect(!err == !!l, "watch's ret");
+    snib_leader_free(l);
+    snib_elect_free(el);
+    return !err;
+}
+
 static bool one_run(void)
 {
     struct snib_client_options o = SNIB_INIT(snib_client_options);
@@ -173,6 +279,11 @@ static bool one_run(void)
     all = change(c) && all;
     all = write_value(c) && all;
     all = hold(c) && all;
+    all = hold_both(c) && all;
+    all = update(c) && all;
+    all = join(c) && all;
+    all = run(c) && all;
+    all = watch(c) && all;
     /* Nobody takes this one. */
     struct snib_view *view;
     all = done(snib_client_inspect_start(c, "oom", 0, &view, c, NULL, &e),

@@ -1,6 +1,5 @@
-/* tests/unit/test_told_refusals.c — a grant that comes with another lock, and a
- * call that blocks in a pull client: each function refuses them. labels:
- * thread */
+/* tests/unit/test_told_refusals.c — a grant that comes with another lock: each
+ * function refuses it. labels: thread */
 #include "told.h"
 
 #include <errno.h>
@@ -93,53 +92,12 @@ static void grants_of_a_multi_that_are_crossed_stay(void **state)
     world_end(&w);
 }
 
-/* -- a pull client --------------------------------------------------------------- */
-
-/* What is made only by a client that may block. */
-enum { BLOCKING = MULTI | MULTI_HELD | PLACE };
-
-static bool may_block(const struct call *call)
-{
-    static const char *const never[] = {
-        "snib_lock_new",      "snib_grant_request",  "snib_grant_export",
-        "snib_grant_abandon", "snib_client_process", "snib_semaphore_slot",
-        "snib_elect_new",     "snib_client_server"};
-    bool blocks = !(call->needs & BLOCKING) &&
-                  !strstr(call->function, "_start") &&
-                  strncmp(call->function, "snib_test_", 10);
-    for (size_t i = 0; i < COUNT_OF(never); i++) {
-        blocks = blocks && strcmp(call->function, never[i]);
-    }
-    return blocks;
-}
-
-static void a_pull_client_refuses_what_blocks(void **state)
-{
-    int shown = 0;
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(calls); i++) {
-        struct world w;
-        if (!may_block(&calls[i])) {
-            continue;
-        }
-        world_begin(&w, calls[i].needs | PULL);
-        must_say(&calls[i], run_call(&calls[i], &w), SNIB_ERR_USAGE);
-        must_hold(&calls[i],
-                  strstr(e.text, "pull") || strstr(e.text, "cannot block"),
-                  "it says why");
-        world_end(&w);
-        shown++;
-    }
-    assert_true(shown > 40);
-}
-
 int main(void)
 {
     const struct CMUnitTest told_refusals[] = {
         cmocka_unit_test(a_grant_of_another_lock_is_refused),
         cmocka_unit_test(a_grant_of_another_client_is_refused),
         cmocka_unit_test(grants_of_a_multi_that_are_crossed_stay),
-        cmocka_unit_test(a_pull_client_refuses_what_blocks),
     };
     return RUN(told_refusals);
 }

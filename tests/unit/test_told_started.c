@@ -144,7 +144,50 @@ static void without_descriptors_nothing_is_started(void **state)
     X(snib_elect_try, ELECT | OTHER, (campaign_first(w), w->elect), &w->term)  \
     X(snib_elect_try_for, ELECT | OTHER, (campaign_first(w), w->elect), 20,    \
       &w->term)                                                                \
-    X(snib_ring_read, 0, w->c, "", 0, &w->ring)
+    X(snib_ring_read, 0, w->c, "", 0, &w->ring)                                \
+    X(snib_ring_join, 0, w->c, "ring", 0, "", NULL, &w->joined)                \
+    X(snib_ring_try, 0, w->c, "ring", 0, NULL, NULL, &w->joined)               \
+    X(snib_ring_try_for, 0, NULL, "ring", 0, "b", 20, NULL, &w->joined)        \
+    X(snib_ring_leave, 0, &w->place)                                           \
+    X(snib_multi_acquire, MULTI, w->multi, senseless(), w->grants)             \
+    X(snib_multi_try, OTHER, multi_of_two_clients(w), NULL, w->grants)         \
+    X(snib_multi_try_for, OTHER, multi_of_two_clients(w), 20, NULL, w->grants) \
+    X(snib_multi_release, OTHER, multi_of_two_clients(w), w->grants)           \
+    X(snib_value_update, 0, w->c, "v", 0, NULL, NULL, w, &w->stopped,          \
+      &w->changed)                                                             \
+    X(snib_value_try, 0, w->c, "", 0, NULL, compute, w, &w->stopped,           \
+      &w->changed)                                                             \
+    X(snib_value_try_for, 0, NULL, "v", 0, 20, NULL, compute, w, &w->stopped,  \
+      &w->changed)                                                             \
+    X(snib_grant_adopt, LEFT | FIXED, w->lock, "x", 0, &w->got)                \
+    X(snib_policy_run, 0, w->c, policy_without_value(w), NULL, body, w,        \
+      &w->result)                                                              \
+    X(snib_policy_try, 0, w->c, policy_of(w), NULL, NULL, w, &w->result)       \
+    X(snib_policy_try_for, 0, w->c, 20, policy_without_value(w), NULL, body,   \
+      w, &w->result)
+
+static const struct snib_acquire_options *senseless(void)
+{
+    static const struct snib_acquire_options o = {.size = 1};
+    return &o;
+}
+
+static const struct snib_policy *policy_without_value(const struct world *w)
+{
+    static struct snib_policy p;
+    p = *policy_of(w);
+    p.key = "{order}";
+    return &p;
+}
+
+/* The other's lock has another name here. */
+static struct snib_multi *multi_of_two_clients(struct world *w)
+{
+    struct snib_lock *both[2] = {w->lock};
+    must(snib_lock_new(w->other, "y", NULL, &both[1], &e));
+    must(snib_multi_new(both, 2, NULL, &w->multi, &e));
+    return w->multi;
+}
 
 /* The other one has the lock. */
 static void campaign_first(struct world *w)
@@ -217,6 +260,22 @@ static void what_an_owner_of_its_client_has_is_busy_at_once(void **state)
 {
     (void)state;
     each_row(busy, .set = hold_mutex, .show = show_no_event);
+}
+
+/* Adopted once, and not answered yet. */
+static snib_err adopt_twice(struct world *w)
+{
+    static struct snib_grant g;
+    must(snib_grant_adopt_start(w->lock, w->text, 0, &g, NULL, NULL, &e));
+    return snib_grant_adopt_start(w->lock, w->text, 0, &w->got, w, &w->ticket,
+                                  &e);
+}
+
+static void what_is_being_adopted_is_busy_at_once(void **state)
+{
+    (void)state;
+    each_row(ONE("snib_grant_adopt_start", LEFT | FIXED | PULL, adopt_twice),
+             .show = show_no_event);
 }
 
 static void *campaigns(void *data)
@@ -304,6 +363,7 @@ int main(void)
         cmocka_unit_test(what_is_asked_wrongly_is_not_started),
         cmocka_unit_test(what_is_too_much_is_not_started),
         cmocka_unit_test(what_an_owner_of_its_client_has_is_busy_at_once),
+        cmocka_unit_test(what_is_being_adopted_is_busy_at_once),
         cmocka_unit_test(a_call_that_campaigns_is_not_resigned_by_a_start),
         cmocka_unit_test(where_nothing_is_to_resign_nothing_is_started),
         cmocka_unit_test(a_renewal_of_what_was_given_back_is_not_started),

@@ -201,20 +201,47 @@ static void leave_behind(struct world *w, unsigned needs)
     w->lock = lock_for(w->c, needs);
 }
 
-static void lead_now(struct world *w)
+/* What was started in a pull client is well, and done. */
+static void is_done(struct world *w)
 {
     struct snib_event ev;
-    if (!w->c->pull) {
-        must(snib_elect_try(w->elect, &w->term, &e));
-        return;
-    }
-    must(snib_elect_try_start(w->elect, &w->term, NULL, &w->ticket, &e));
     for (int64_t end = now_ms() + 20000;
          !snib_client_next(w->c, &ev, sizeof ev);) {
         must(snib_client_process(w->c));
         assert_true(now_ms() < end);
     }
     must(ev.error.code);
+}
+
+static void lead_now(struct world *w)
+{
+    if (!w->c->pull) {
+        must(snib_elect_try(w->elect, &w->term, &e));
+        return;
+    }
+    must(snib_elect_try_start(w->elect, &w->term, NULL, &w->ticket, &e));
+    is_done(w);
+}
+
+static void hold_both(struct world *w)
+{
+    if (!w->c->pull) {
+        must(snib_multi_try(w->multi, NULL, w->grants, &e));
+        return;
+    }
+    must(snib_multi_try_start(w->multi, NULL, w->grants, NULL, &w->ticket, &e));
+    is_done(w);
+}
+
+static void join_ring(struct world *w)
+{
+    if (!w->c->pull) {
+        must(snib_ring_join(w->c, "ring", 0, "a", NULL, &w->place, &e));
+        return;
+    }
+    must(snib_ring_join_start(w->c, "ring", 0, "a", NULL, &w->place, NULL,
+                              &w->ticket, &e));
+    is_done(w);
 }
 
 static void put_value(struct world *w, unsigned needs)
@@ -242,7 +269,7 @@ static void world_begin(struct world *w, unsigned needs)
         struct snib_lock *both[] = {w->lock, w->second};
         must(snib_multi_new(both, 2, NULL, &w->multi, &e));
         if (needs & MULTI_HELD) {
-            must(snib_multi_try(w->multi, NULL, w->grants, &e));
+            hold_both(w);
         }
     }
     if (needs & (ELECT | LEADS)) {
@@ -252,7 +279,7 @@ static void world_begin(struct world *w, unsigned needs)
         }
     }
     if (needs & PLACE) {
-        must(snib_ring_join(w->c, "ring", 0, "a", NULL, &w->place, &e));
+        join_ring(w);
     }
     if (needs & VALUE) {
         put_value(w, needs);

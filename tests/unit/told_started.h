@@ -30,7 +30,39 @@
     X(snib_elect_try, ELECT, w->elect, &w->term)                               \
     X(snib_elect_try_for, ELECT, w->elect, w->wait_ms, &w->term)               \
     X(snib_elect_resign, LEADS, w->elect)                                      \
-    X(snib_ring_read, 0, w->c, "ring", 0, &w->ring)
+    X(snib_ring_read, 0, w->c, "ring", 0, &w->ring)                            \
+    X(snib_ring_join, 0, w->c, "ring", 0, "b", NULL, &w->joined)               \
+    X(snib_ring_try, 0, w->c, "ring", 0, "b", NULL, &w->joined)                \
+    X(snib_ring_try_for, 0, w->c, "ring", 0, "b", w->wait_ms, NULL,            \
+      &w->joined)                                                              \
+    X(snib_ring_leave, PLACE, &w->place)                                       \
+    X(snib_multi_acquire, MULTI, w->multi, &w->how, w->grants)                 \
+    X(snib_multi_try, MULTI, w->multi, &w->how, w->grants)                     \
+    X(snib_multi_try_for, MULTI, w->multi, w->wait_ms, &w->how, w->grants)     \
+    X(snib_multi_release, MULTI_HELD, w->multi, w->grants)                     \
+    X(snib_value_update, 0, w->c, "v", 0, NULL, compute, w, &w->stopped,       \
+      &w->changed)                                                             \
+    X(snib_value_try, 0, w->c, "v", 0, NULL, compute, w, &w->stopped,          \
+      &w->changed)                                                             \
+    X(snib_value_try_for, 0, w->c, "v", 0, w->wait_ms, NULL, compute, w,       \
+      &w->stopped, &w->changed)                                                \
+    X(snib_elect_watch, LEADS, w->elect, 0, &w->leader)                        \
+    X(snib_elect_watch_for, LEADS, w->elect, 0, 0, &w->leader)                 \
+    X(snib_grant_adopt, LEFT | FIXED, w->lock, w->text, 0, &w->got)            \
+    X(snib_policy_run, 0, w->c, policy_of(w), NULL, body, w, &w->result)       \
+    X(snib_policy_try, 0, w->c, policy_of(w), NULL, body, w, &w->result)       \
+    X(snib_policy_try_for, 0, w->c, w->wait_ms, policy_of(w), NULL, body, w,   \
+      &w->result)
+
+/* On OK the membership is no longer the world's. */
+static snib_err leave_start(struct snib_ring_membership **place, void *user,
+                            uint64_t *ret_ticket, struct snib_error *reterr)
+{
+    snib_err err = snib_ring_leave_start(*place, user, ret_ticket, reterr);
+    *place = err ? *place : NULL;
+    return err;
+}
+#define snib_ring_leave_start leave_start
 
 #define START_BODY_(f, needs, ...)                                             \
     BODY_OF_(start_, f, f##_start(__VA_ARGS__, w, &w->ticket, &e))

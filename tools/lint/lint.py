@@ -34,6 +34,7 @@ RULES = {
     "machine": words.machine,
     "findings": records.findings,
     "told": records.told,
+    "blocks": records.blocks,
     "skips": records.skips,
     "cases": records.cases,
     "headers": programs.headers,

@@ -84,6 +84,49 @@ def told(tree):
     yield from map(Finding, told_pairs.wrong(tree))
 
 
+WAITS_FOR = ("never", "store", "program")
+
+
+def _said_to_block(tree):
+    """Each public function, and whether its comment says that it blocks."""
+    found = {}
+    for path in sorted(tree.files("include", ".h")):
+        for comment, code in told_pairs.headers.blocks(tree.read(path)):
+            says = re.search(r"\b[Bb]locks\b(?! with)", comment or "")
+            for function in told_pairs.headers.functions(code):
+                found[function] = (bool(says)
+                                   and not function.endswith("_free"))
+    return found
+
+
+def blocks(tree):
+    """What a public function may wait for, and its started form, is in
+    tests/blocks.tsv."""
+    path, seen = "tests/blocks.tsv", set()
+    says = _said_to_block(tree)
+    rows, wrong = _rows(tree, path, 3)
+    yield from wrong
+    for number, (function, waits, start) in rows:
+        at = f"{path}:{number}: {function}"
+        if function in seen or function not in says:
+            yield Finding(f"{at}: a second time, or no public function")
+        elif waits not in WAITS_FOR:
+            yield Finding(f"{at}: waits for {waits}; expected one of "
+                          + ", ".join(WAITS_FOR))
+        elif waits == "never" and (says[function] or start != "-"):
+            yield Finding(f"{at}: its comment says that it blocks, or a form "
+                          "is named for what never waits")
+        elif (f"{function}_start" in says) != (start == f"{function}_start"):
+            yield Finding(f"{at}: its started form is not the one that is "
+                          "named")
+        elif waits != "never" and " " not in start and start not in says:
+            yield Finding(f"{at}: {start} is no started form, and no reason")
+        seen.add(function)
+    for function in sorted(set(says) - seen):
+        yield Finding(f"{path}: may {function} wait, and what is its started "
+                      "form?")
+
+
 def skips(tree):
     """Each line of tests/skips.tsv names a test that exists."""
     path = "tests/skips.tsv"
