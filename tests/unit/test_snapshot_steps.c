@@ -235,6 +235,42 @@ static void a_party_that_comes_back_is_not_overlooked(void **state)
     assert_int_equal(w.s[0].tolds, 2);
 }
 
+/* The store sees that the first party is not connected any more. */
+static void a_party_that_has_left_is_not_counted(void **state)
+{
+    struct snib__request one = acquire(1), two = acquire(2);
+    struct snib__key key = {SNIB__KEY_CLAIM, &name, {1, 8}};
+    (void)state;
+    one.acquire.kind = two.acquire.kind = SNIB_KIND_BARRIER;
+    one.acquire.permits = two.acquire.permits = 2;
+    do_all(0, &one);
+    assert_int_equal(one.said.answer, SNIB__QUEUED);
+    for (int left = 1; left >= 0; left--) {
+        start(1, &two);
+        fetch(&w.table, &w.s[1], client_clock(), (snib_instant){w.now});
+        if (left) {
+            snib__snapshot_left(&w.s[1], &key);
+        }
+        assert_int_equal(snib__snapshot_decide(&w.s[1]), SNIB__SNAPSHOT_WRITE);
+        assert_int_equal(two.said.answer, left ? SNIB__QUEUED : SNIB__DONE);
+        snib__snapshot_again(&w.s[1]);
+    }
+}
+
+/* That is known of waiters alone. */
+static void a_holder_is_not_taken_for_gone(void **state)
+{
+    struct snib__request one = acquire(1), two = acquire(2);
+    struct snib__key key = {SNIB__KEY_CLAIM, &name, {1, 8}};
+    (void)state;
+    do_all(0, &one);
+    start(1, &two);
+    fetch(&w.table, &w.s[1], client_clock(), (snib_instant){w.now});
+    snib__snapshot_left(&w.s[1], &key);
+    assert_int_equal(snib__snapshot_decide(&w.s[1]), SNIB__SNAPSHOT_WRITE);
+    assert_int_equal(two.said.answer, SNIB__QUEUED);
+}
+
 static void a_conflict_gives_back_what_was_asked(void **state)
 {
     struct snib__request r = acquire(1), other = acquire(2), yield = acquire(3);
@@ -460,6 +496,8 @@ int main(void)
         STEP(a_holder_that_renews_is_not_dropped),
         STEP(an_unresponsive_waiter_comes_back_behind_who_is_ahead),
         STEP(a_party_that_comes_back_is_not_overlooked),
+        STEP(a_party_that_has_left_is_not_counted),
+        STEP(a_holder_is_not_taken_for_gone),
         STEP(a_conflict_gives_back_what_was_asked),
         STEP(after_a_lost_reply_a_claim_is_found_by_its_id),
         STEP(a_late_copy_of_what_was_cancelled_does_nothing),

@@ -139,6 +139,7 @@ struct snib__snapshot_claim {
     uint32_t lock;
     uint64_t stamp; /* 0: made by this step */
     bool changed, gone;
+    bool left;         /* it waits, and its party has certainly ended */
     bool seen_over;    /* the step saw that its `until` had passed */
     const void *about; /* borrowed from the fetched row or from the request */
     size_t about_size;
@@ -200,6 +201,10 @@ void snib__snapshot_moment(struct snib__snapshot *,
                            const struct snib__moment *);
 void snib__snapshot_row(struct snib__snapshot *, const struct snib__key *,
                         uint64_t stamp, const void *bytes, size_t size);
+/* Whoever waits by this claim, which was handed in before, is there no more: the
+ * store sees that the way by which it would be notified is closed. A barrier
+ * counts it no longer. (Of a holder a store cannot know that.) */
+void snib__snapshot_left(struct snib__snapshot *, const struct snib__key *);
 /* This name has more waiters than were fetched: so many in all, and the last of
  * them has this rank. */
 void snib__snapshot_queue(struct snib__snapshot *, const struct snib__name *,

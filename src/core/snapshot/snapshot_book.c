@@ -124,12 +124,19 @@ static uint32_t snapshot_book_before(struct snib__book *b,
     return n < SNIB__POSITION_MAX ? n : SNIB__POSITION_MAX;
 }
 
+/* Of a process on another host nobody can be certain, but the store may see
+ * that a waiter is not connected any more. */
 static bool snapshot_book_gone(struct snib__book *b,
                                const struct snib__stored_claim *c)
 {
-    (void)b;
-    (void)c;
-    return false; /* of a process on another host nobody can be certain */
+    const struct snib__snapshot *s = snapshot_book_self(b);
+    for (uint32_t i = 0; i < s->claims; i++) {
+        const struct snib__snapshot_claim *k = &s->claim[i];
+        if (snapshot_book_same(k->c.request, c->request) && !k->gone) {
+            return k->left && k->c.state == SNIB__WAITS;
+        }
+    }
+    return false;
 }
 
 /* -- the lock row ---------------------------------------------------------- */

@@ -144,6 +144,15 @@ void snib__snapshot_row(struct snib__snapshot *s, const struct snib__key *key,
     s->book.err = err;
 }
 
+void snib__snapshot_left(struct snib__snapshot *s, const struct snib__key *key)
+{
+    struct snib__snapshot_claim *k = snib__snapshot_claim_of(
+        s, snib__snapshot_lock_of(s, key->name), key->request);
+    if (k && k->c.state == SNIB__WAITS) {
+        k->left = true;
+    }
+}
+
 void snib__snapshot_queue(struct snib__snapshot *s,
                           const struct snib__name *name, uint32_t waiting,
                           int last_rank)
