@@ -9,6 +9,8 @@
 # exports names (sds…, hi_…) that a host program may have, too. SQLite stays
 # shared in libsnib.so, since two copies of it in one process would break each
 # other's file locks; the command line tool links it in, which starts faster.
+# libpq is not linked at all: it brings some twenty libraries, whose loading takes
+# longer than a lock in a file. The store loads it when one is opened.
 
 add_library(snib_store_headers INTERFACE)
 set(SNIB_STORE_FOLDERS src/store/memory)
@@ -116,12 +118,43 @@ if(snib_sqlite)
                                INTERFACE "${SNIB_SQLITE_INCLUDE}")
 endif()
 
+# -- postgres --------------------------------------------------------------------
+
+set(snib_postgres 0)
+set(snib_postgres_why "")
+if(NOT SNIB_WITH_POSTGRES)
+    set(snib_postgres_why "switched off by SNIB_WITH_POSTGRES")
+else()
+    find_path(SNIB_LIBPQ_INCLUDE libpq-fe.h PATH_SUFFIXES postgresql)
+    mark_as_advanced(SNIB_LIBPQ_INCLUDE)
+    if(SNIB_LIBPQ_INCLUDE)
+        file(STRINGS "${SNIB_LIBPQ_INCLUDE}/libpq-fe.h" snib_pipeline
+             REGEX "LIBPQ_HAS_PIPELINING" LIMIT_COUNT 1)
+    endif()
+    if(NOT SNIB_LIBPQ_INCLUDE)
+        set(snib_postgres_why "libpq not found (Debian: libpq-dev)")
+    elseif(NOT snib_pipeline)
+        set(snib_postgres_why "libpq is older than version 14")
+    elseif(NOT EXISTS "${PROJECT_SOURCE_DIR}/src/store/postgres")
+        set(snib_postgres_why "src/store/postgres is not there")
+    else()
+        set(snib_postgres 1)
+    endif()
+endif()
+if(snib_postgres)
+    list(APPEND SNIB_STORES postgres)
+    list(APPEND SNIB_STORE_FOLDERS src/store/sql src/store/postgres)
+    target_include_directories(snib_store_headers SYSTEM
+                               INTERFACE "${SNIB_LIBPQ_INCLUDE}")
+endif()
+
 target_compile_definitions(
     snib_store_headers INTERFACE SNIB_WITH_REDIS=${snib_redis}
                                  SNIB_WITH_SQLITE=${snib_sqlite}
-                                 SNIB_WITH_TLS=${snib_tls})
+                                 SNIB_WITH_TLS=${snib_tls}
+                                 SNIB_WITH_POSTGRES=${snib_postgres})
 
-foreach(store redis sqlite)
+foreach(store redis sqlite postgres)
     if(snib_${store})
         message(STATUS "snib: store ${store}: on")
     else()

@@ -25,6 +25,21 @@ SNIB_API SNIB_CHECK snib_err snib_grant_request(struct snib_lock *,
                                                 char *ret_text, size_t size,
                                                 struct snib_error *reterr);
 
+/* -- a store in a database ----------------------------------------------------- */
+
+/* Size that is enough for the text of snib_store_schema, NUL included. */
+#define SNIB_SCHEMA_TEXT 8192
+
+/* The statements that make the tables of a store in a database, for its own
+ * program (psql): where its owner does not let clients make tables, he runs them
+ * himself. url as for snib_client_options, never NULL; only the scheme and
+ * ?schema= matter. Any thread; no I/O. size is that of ret_text, which is "" after
+ * an error. Errors: USAGE (url, a schema that needs quotes, size), UNSUPPORTED (the
+ * store has no tables that others could make; it is not in this build), NOMEM. */
+SNIB_API SNIB_CHECK snib_err snib_store_schema(const char *url, char *ret_text,
+                                               size_t size,
+                                               struct snib_error *reterr);
+
 /* -- detached grants ----------------------------------------------------------
  *
  * A grant of a fixed lease may outlive its process: export it, abandon it, and

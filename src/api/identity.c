@@ -3,6 +3,7 @@
  *     redis://HOST:PORT/DB      host in lower case, defaults filled in
  *     redis+unix:PATH?db=DB     also for redis://…?socket=PATH
  *     sqlite:PATH               as realpath(3) gives it
+ *     postgres://HOST:PORT/DATABASE?schema=SCHEMA
  *     memory:NAME
  *     redlock://HOST:PORT,HOST:PORT,…/DB  a quorum: its servers, sorted
  *     SCHEME://HOST:PORT/PATH   any other
@@ -21,7 +22,7 @@
 #include "api/api.h"
 #include "base/mem.h"
 
-enum { IDENTITY_MAX = 3 * PATH_MAX, REDIS_PORT = 6379 };
+enum { IDENTITY_MAX = 3 * PATH_MAX, REDIS_PORT = 6379, POSTGRES_PORT = 5432 };
 
 static const char *identity_or_else(const char *text, const char *otherwise)
 {
@@ -97,6 +98,31 @@ static void identity_put_quorum(struct snib__buf *b,
     snib__buf_printf(b, "/%s", identity_db(identity_or_else(url->path, "")));
 }
 
+/* A socket's folder stands in the host's place. Without a database the server
+ * takes the one that is named like the user. */
+static void identity_put_postgres(struct snib__buf *b,
+                                  const struct snib__url *url)
+{
+    const char *path = identity_or_else(url->path, "");
+    const char *database = path + strspn(path, "/");
+    const char *schema = snib__url_query(url, "schema");
+    const char *socket = snib__url_query(url, "socket");
+    snib__buf_puts(b, "postgres://");
+    if (url->host) {
+        identity_put_host(b, url->host);
+    } else {
+        snib__buf_puts(b, identity_or_else(socket, ""));
+    }
+    if (snib__url_query(url, "port")) {
+        snib__buf_printf(b, ":%s", snib__url_query(url, "port"));
+    } else {
+        snib__buf_printf(b, ":%u", url->port ? url->port : POSTGRES_PORT);
+    }
+    snib__buf_printf(b, "/%s?schema=%s",
+                     *database ? database : identity_or_else(url->user, ""),
+                     identity_or_else(schema, "snib"));
+}
+
 static void identity_put_file(struct snib__buf *b, const struct snib__url *url)
 {
     char real[PATH_MAX];
@@ -129,6 +155,8 @@ char *snib__store_identity(const struct snib__url *url)
         identity_put_quorum(&b, url);
     } else if (!strcmp(url->scheme, "sqlite")) {
         identity_put_file(&b, url);
+    } else if (!strcmp(url->scheme, "postgres")) {
+        identity_put_postgres(&b, url);
     } else {
         identity_put_other(&b, url);
     }

@@ -14,6 +14,9 @@
 #ifndef SNIB_WITH_SQLITE
 #define SNIB_WITH_SQLITE 1
 #endif
+#ifndef SNIB_WITH_POSTGRES /* it needs an include path of its own */
+#define SNIB_WITH_POSTGRES 0
+#endif
 #if SNIB_WITH_REDIS
 #include "store/quorum/quorum.h"
 #include "store/redis/redis.h"
@@ -21,19 +24,26 @@
 #if SNIB_WITH_SQLITE
 #include "store/sqlite/sqlite.h"
 #endif
+#if SNIB_WITH_POSTGRES
+#include "store/postgres/postgres.h"
+#endif
 
 static const struct snib__registered stores[] = {
 #if SNIB_WITH_SQLITE
-    {"sqlite", NULL, &snib__sqlite_ops, "sqlite:PATH"},
+    {"sqlite", NULL, &snib__sqlite_ops, "sqlite:PATH", NULL},
 #endif
 #if SNIB_WITH_REDIS
-    {"redis", &snib__redis_store_ops, NULL, "redis://HOST"},
-    {"rediss", &snib__redis_store_ops, NULL, NULL},
-    {"redis+unix", &snib__redis_store_ops, NULL, NULL},
-    {"redlock", &snib__quorum_store_ops, NULL, "redlock://HOST,HOST,…"},
-    {"redlocks", &snib__quorum_store_ops, NULL, NULL},
+    {"redis", &snib__redis_store_ops, NULL, "redis://HOST", NULL},
+    {"rediss", &snib__redis_store_ops, NULL, NULL, NULL},
+    {"redis+unix", &snib__redis_store_ops, NULL, NULL, NULL},
+    {"redlock", &snib__quorum_store_ops, NULL, "redlock://HOST,HOST,…", NULL},
+    {"redlocks", &snib__quorum_store_ops, NULL, NULL, NULL},
 #endif
-    {"memory", NULL, &snib__memory_ops, NULL},
+#if SNIB_WITH_POSTGRES
+    {"postgres", NULL, &snib__postgres_ops, "postgres://HOST/DATABASE",
+     snib__postgres_schema},
+#endif
+    {"memory", NULL, &snib__memory_ops, NULL, NULL},
 };
 
 enum { STORES = sizeof stores / sizeof stores[0] };

@@ -58,6 +58,7 @@ struct cli_args {
     int64_t holder_pid, margin_ms;
     const char *token_file;
     bool no_holder, sh, yes;
+    bool schema; /* doctor */
     /* elect */
     bool once, observe;
     int64_t pause_ms;

@@ -93,15 +93,39 @@ static void cmd_doctor_tell_relative(struct findings *all, const char *url)
                                                 .remedy = remedy});
 }
 
+/* What makes the tables, for psql; nothing is asked of the store. */
+static int cmd_doctor_schema(const struct cli_args *args)
+{
+    char text[SNIB_SCHEMA_TEXT];
+    struct snib_error error = {0};
+    const char *url = NULL;
+    int code = storeurl_choose(args, &url);
+
+    if (code != CLI_OK) {
+        return code;
+    }
+    error.code = snib_store_schema(url != NULL ? url : "sqlite:", text,
+                                   sizeof text, &error);
+    if (error.code != SNIB_ERR_OK) {
+        return cmd_doctor_fail(storeurl_blame(&error));
+    }
+    printf("%s", text);
+    return show_end();
+}
+
 int cmd_doctor(struct cli_args *args, int count, char **operands)
 {
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
     struct findings all = {0};
     struct snib_error error = {0};
-    int code = cli_open(args, &client);
+    int code;
 
     (void)count;
     (void)operands;
+    if (args->schema) {
+        return cmd_doctor_schema(args);
+    }
+    code = cli_open(args, &client);
     if (code != CLI_OK) {
         return code;
     }

@@ -78,6 +78,9 @@ static const struct option_row wait_options[] = {
     ROW_QUIET, ROW_VERBOSE, ROW_END};
 static const struct option_row look_options[] = {
     ROW_STORE, ROW_STORE_FILE, ROW_JSON, ROW_QUIET, ROW_VERBOSE, ROW_END};
+static const struct option_row doctor_options[] = {
+    ROW_STORE, ROW_STORE_FILE, ROW_JSON, ROW_SCHEMA,
+    ROW_QUIET, ROW_VERBOSE,    ROW_END};
 static const struct option_row look_at_options[] = {
     ROW_NAME,  ROW_STORE,   ROW_STORE_FILE, ROW_JSON,
     ROW_QUIET, ROW_VERBOSE, ROW_END};
@@ -130,7 +133,7 @@ static const struct subcommand subcommands[] = {
      look_options, 0, 0, false, cmd_deadlocks},
     {"force-release", "NAME", "Take a lock away from its holder.",
      force_options, 1, 1, false, cmd_force_release},
-    {"doctor", "", "Check the store's set-up.", look_options, 0, 0, false,
+    {"doctor", "", "Check the store's set-up.", doctor_options, 0, 0, false,
      cmd_doctor},
     {"version", "", "Print the version.", version_options, 0, 0, false,
      cmd_version},

@@ -53,7 +53,9 @@
     ROW_FLAG_('v', "verbose", verbose, "say what is done, and in which store")
 #define ROW_NO_PROGRESS                                                        \
     ROW_FLAG_(0, "no-progress", no_progress, "no line while waiting")
-#define ROW_JSON    ROW_FLAG_(0, "json", json, "print JSON")
+#define ROW_JSON ROW_FLAG_(0, "json", json, "print JSON")
+#define ROW_SCHEMA                                                             \
+    ROW_FLAG_(0, "schema", schema, "print what makes a database's tables")
 #define ROW_VERSION ROW_FLAG_(0, "version", version, "print the version")
 #define ROW_WAIT                                                               \
     ROW_TIME_ENV_('w', "wait", "DUR|0|forever", wait_ms,                       \

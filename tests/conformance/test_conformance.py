@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
@@ -15,9 +16,13 @@ HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ.get("SNIB_BUILD_DIR",
                                     HERE.parents[1] / "build" / "dev"))
 SHARE = int(os.environ.get("SNIB_SHARE", "1"))
-STORES = ["memory", "sqlite", "redis", "redis+unix", "rediss"]
+STORES = ["memory", "sqlite", "redis", "redis+unix", "rediss", "postgres"]
 PAIRS = ["memory memory", "sqlite sqlite2", "redis redis", "redis sqlite",
-         "memory redis"]
+         "memory redis", "postgres postgres", "postgres sqlite"]
+NEEDS = {"redis": "redis-server is not installed",
+         "rediss": "redis-server or openssl is not installed",
+         "redlock": "redis-server is not installed",
+         "postgres": "PostgreSQL is not installed, or the store not built"}
 # A quorum has plain mutexes only.
 SUBJECTS = {"lock": [*STORES, "redlock"], "leave": [*STORES, "redlock"],
             "client": [*STORES, "redlock"], "started": [*STORES, "redlock"],
@@ -41,22 +46,34 @@ def urls(tmp_path_factory):
     urls = {"memory": "memory:conformance",
             "sqlite": f"sqlite:{folder}/CASE.db",
             "sqlite2": f"sqlite:{folder}/CASE-2.db"}
-    if not shutil.which("redis-server"):
-        yield urls
-        return
     from harness.certs import Authority, openssl_missing, tls_config
+    from harness.postgres_server import PostgresServer, postgres_missing
     from harness.redis_server import RedisServer, free_port
-    tls, port = [], free_port()
-    if not openssl_missing():
-        papers = Authority(folder)
-        tls = tls_config(port, *papers.issue("server"), papers.ca)
-        urls["rediss"] = f"rediss://127.0.0.1:{port}/3?tls_ca={papers.ca}"
-    with RedisServer(tls) as server, RedisServer() as b, RedisServer() as c:
-        urls["redis"] = f"redis://127.0.0.1:{server.port}/0"
-        urls["redis+unix"] = f"redis+unix://{server.unix_path}?db=2"
-        urls["redlock"] = "redlock://" + ",".join(
-            f"127.0.0.1:{s.port}" for s in (server, b, c)) + "/1"
+    with ExitStack() as stack:
+        if shutil.which("redis-server"):
+            tls, port = [], free_port()
+            if not openssl_missing():
+                papers = Authority(folder)
+                tls = tls_config(port, *papers.issue("server"), papers.ca)
+                urls["rediss"] = \
+                    f"rediss://127.0.0.1:{port}/3?tls_ca={papers.ca}"
+            server, b, c = [stack.enter_context(RedisServer(more))
+                            for more in (tls, [], [])]
+            urls["redis"] = f"redis://127.0.0.1:{server.port}/0"
+            urls["redis+unix"] = f"redis+unix://{server.unix_path}?db=2"
+            urls["redlock"] = "redlock://" + ",".join(
+                f"127.0.0.1:{s.port}" for s in (server, b, c)) + "/1"
+        if not postgres_missing() and has_postgres():
+            urls["postgres"] = stack.enter_context(PostgresServer()).url
         yield urls
+
+
+def has_postgres():
+    """Is the store built in?"""
+    cache = BUILD / "CMakeCache.txt"
+    return not cache.exists() or not re.search(
+        "(SNIB_WITH_POSTGRES:BOOL=OFF|SNIB_LIBPQ_INCLUDE:PATH=.*NOTFOUND)",
+        cache.read_text())
 
 
 def run(path, urls, case):
@@ -93,8 +110,9 @@ ALL = [(store, subject, case) for subject, stores in SUBJECTS.items()
 
 @pytest.mark.parametrize("store, subject, case", ALL[::SHARE])
 def test_case(runs, urls, store, subject, case):
-    if not all(one in urls for one in store.split()):
-        pytest.skip("redis-server or openssl is not installed")
+    for one in store.split():
+        if one not in urls:
+            pytest.skip(NEEDS[one.partition("+")[0]])
     if (store, subject, case) not in runs:
         pytest.skip(f"conformance.{subject} is not built under {BUILD}")
     done = runs[store, subject, case].result()

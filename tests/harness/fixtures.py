@@ -6,9 +6,11 @@
 import pytest
 
 from .fault_proxy import FaultProxy
+from .postgres_server import PostgresServer, postgres_missing
 from .redis_server import RedisServer, redis_missing
 
-__all__ = ["redis", "proxy", "redis_with"]
+__all__ = ["postgres", "postgres_shared", "postgres_with", "proxy", "redis",
+           "redis_with"]
 
 
 def _need_redis():
@@ -42,3 +44,33 @@ def proxy(redis):
     """A fault proxy in front of `redis`."""
     with FaultProxy(redis.address) as made:
         yield made
+
+
+@pytest.fixture
+def postgres_with():
+    """postgres_with("fsync = off", …) starts a server for this test."""
+    if postgres_missing():
+        pytest.skip(postgres_missing())
+    servers = []
+
+    def start(*config, **options):
+        servers.append(PostgresServer(config, **options))
+        return servers[-1]
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture(scope="session")
+def postgres_shared():
+    """A server for all tests of a run that do it no harm."""
+    if postgres_missing():
+        pytest.skip(postgres_missing())
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres(postgres_with):
+    """A fresh server, for this test only (about a second)."""
+    return postgres_with()

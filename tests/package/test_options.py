@@ -82,5 +82,6 @@ def test_the_options_are_found():
     sys.path.insert(0, str(ROOT / "tools" / "test"))
     import options
     assert {"SNIB_CLI", "SNIB_TESTS", "SNIB_SIM", "SNIB_WITH_REDIS",
-            "SNIB_WITH_SQLITE", "SNIB_TLS"} <= set(options.switches())
+            "SNIB_WITH_SQLITE", "SNIB_TLS",
+            "SNIB_WITH_POSTGRES"} <= set(options.switches())
     assert options.variants()["all off"] == options.switches()

@@ -202,6 +202,8 @@ static snib_err ring_of_a_crowded_view(struct world *w)
       snib_grant_export(w->lock, w->g, w->text, 1, &e))                        \
     X(snib_grant_identity, 0,                                                  \
       snib_grant_identity("x", w->identity, sizeof w->identity, &e))           \
+    X(snib_store_schema, 0,                                                    \
+      snib_store_schema("x", w->text, sizeof w->text, &e))                     \
     X(snib_grant_request, HELD,                                                \
       snib_grant_request(w->lock, w->g, w->text, 1, &e))                       \
     X(snib_client_inspect, 0, snib_client_inspect(w->c, "", 0, &w->view, &e))  \

@@ -42,6 +42,7 @@ static const struct result results[] = {
     RESULT_(snib_grant_request, text, NONE, SNIB_ERR_OK),
     RESULT_(snib_grant_export, text, NONE, SNIB_ERR_OK),
     RESULT_(snib_grant_identity, identity, NONE, SNIB_ERR_OK),
+    RESULT_(snib_store_schema, text, NONE, SNIB_ERR_OK),
     RESULT_(snib_grant_adopt, got, ZERO, SNIB_ERR_OK),
     RESULT_(snib_policy_run, result, KEPT, SNIB_ERR_LOST),
     RESULT_(snib_policy_try, result, KEPT, SNIB_ERR_LOST),

@@ -5,9 +5,9 @@
 {
 build_packages=(gcc g++ libc6-dev binutils cmake ninja-build pkg-config
     libhiredis-dev libsqlite3-dev libssl-dev libjansson-dev python3)
-lint_packages=(clang-format clang-tidy cppcheck mandoc shellcheck)
+lint_packages=(clang-format clang-tidy cppcheck mandoc shellcheck libpq-dev)
 test_packages=(clang llvm libclang-rt-14-dev libcmocka-dev liblua5.1-0-dev
-    redis-server openssl python3-pytest python3-hypothesis python3-cffi procps busybox
+    redis-server libpq-dev postgresql openssl python3-pytest python3-hypothesis python3-cffi procps busybox
     sudo)
 mutate_packages=(python3-clang-14 lua5.1 iproute2)
 judge_packages=(golang-go)

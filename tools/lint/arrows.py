@@ -6,7 +6,8 @@
 
 A header whose name ends in _i (inside) is for the files of its folder.
 core, proto and store are sans-I/O: no socket, no thread, no clock. Exceptions
-are the two stores that work inside this host: sqlite and memory.
+are the two stores that work inside this host, sqlite and memory, and postgres,
+whose sockets are its vendor's library's.
 """
 
 import os
@@ -35,12 +36,12 @@ IO_HEADERS = {
     "sys/socket.h", "sys/time.h", "sys/timerfd.h", "sys/un.h", "threads.h",
     "time.h", "unistd.h",
 }
-IO_ALLOWED = ("src/store/sqlite/", "src/store/memory/")
+IO_ALLOWED = ("src/store/sqlite/", "src/store/memory/", "src/store/postgres/")
 # What a store lets others include.
-SHARED = {"src/store/redis/redis.h"}
+SHARED = {"src/store/redis/redis.h", "src/store/sql/sql.h"}
 # Vendor headers, and the only place that may know each.
 VENDOR = {"hiredis/": "src/proto/resp", "sqlite3.h": "src/store/sqlite/",
-          "openssl/": "src/net/tls"}
+          "openssl/": "src/net/tls", "libpq-fe.h": "src/store/postgres/"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 

@@ -45,7 +45,8 @@ def variants():
     """{name: the options that are off}"""
     every = switches()
     return {**{f"without {name}": [name] for name in every},
-            "memory only": ["SNIB_WITH_REDIS", "SNIB_WITH_SQLITE"],
+            "memory only": ["SNIB_WITH_REDIS", "SNIB_WITH_SQLITE",
+                            "SNIB_WITH_POSTGRES"],
             "all off": every}
 
 
@@ -114,6 +115,11 @@ def use(program, off):
             "this build has no TLS")
     else:
         ask(program, "rediss://127.0.0.1:1", 69, "")
+    if "SNIB_WITH_POSTGRES" in off:
+        ask(program, "postgres://127.0.0.1:1/x", 78,
+            "there is no store postgres: in this build")
+    else:
+        ask(program, "postgres://127.0.0.1:1/x", 69, "")
     ask(program, "memory:x", 78, "memory:")
 
 

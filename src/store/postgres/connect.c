@@ -1,0 +1,335 @@
+/* store/postgres/connect.c — connecting, and a look at who answers.
+ *
+ *   DOWN --libpq connects--> settings --> layout --> ready
+ *     ^                         |           `--no tables--> they are made
+ *     +---- any failure --------+               (one client at a time)
+ *           the next attempt not before a pause has passed
+ *
+ * Refused are: a server that is too old; a standby, which would answer reads
+ * from the past and take no writes; a pooler, behind which one session of ours
+ * is many of the server's, so that settings, prepared statements and LISTEN are
+ * another session's; tables of another layout.
+ *
+ * TLS. libpq verifies only when it is told to: `verify-full`, with the file of
+ * this machine's CAs, since it knows no "system" before version 16. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "store/postgres/postgres_i.h"
+
+enum { CONNECT_PAUSE_MS = 20, CONNECT_PAUSE_MAX_MS = 1000 };
+
+static const char *connect_authorities(const struct snib__postgres *p)
+{
+    static const char *const usual[] = {
+        "/etc/ssl/certs/ca-certificates.crt", /* Debian, Arch */
+        "/etc/pki/tls/certs/ca-bundle.crt",   /* Fedora, RHEL */
+        "/etc/ssl/ca-bundle.pem",             /* SUSE */
+        "/etc/ssl/cert.pem",                  /* Alpine */
+    };
+    if (p->ca) {
+        return p->ca;
+    }
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+        if (access(usual[i], R_OK) == 0) {
+            return usual[i];
+        }
+    }
+    return usual[0]; /* libpq says that it is not there */
+}
+
+static void connect_ignore(void *data, const PGresult *res)
+{
+    (void)data;
+    (void)res;
+}
+
+static bool connect_begin(struct snib__pg_conn *k, const char *application)
+{
+    const struct snib__postgres *p = k->store;
+    const char *const key[] = {"host",
+                               "port",
+                               "dbname",
+                               "user",
+                               "password",
+                               "sslmode",
+                               "sslrootcert",
+                               "gssencmode",
+                               "options",
+                               "application_name",
+                               "keepalives_idle",
+                               "keepalives_interval",
+                               "keepalives_count",
+                               NULL};
+    const char *const value[] = {p->host,
+                                 p->port,
+                                 p->database,
+                                 p->user,
+                                 p->password,
+                                 p->verify ? "verify-full" : "disable",
+                                 p->verify ? connect_authorities(p) : NULL,
+                                 "disable",
+                                 "",
+                                 application,
+                                 "10",
+                                 "5",
+                                 "3",
+                                 NULL};
+    k->c = p->pq.PQconnectStartParams(key, value, 0);
+    if (k->c) {
+        p->pq.PQsetNoticeReceiver(k->c, connect_ignore, NULL);
+        /* So the text of a refusal has its number, whatever its language. */
+        (void)p->pq.PQsetErrorVerbosity(k->c, PQERRORS_VERBOSE);
+    }
+    return k->c != NULL;
+}
+
+/* FAILED and OK are libpq's; anything else: the time is over. */
+static PostgresPollingStatusType connect_wait(struct snib__pg_conn *k,
+                                              snib_instant until)
+{
+    PostgresPollingStatusType status = PGRES_POLLING_WRITING;
+    while (status == PGRES_POLLING_READING || status == PGRES_POLLING_WRITING) {
+        if (k->store->pq.PQstatus(k->c) == CONNECTION_BAD) {
+            return PGRES_POLLING_FAILED;
+        }
+        if (!snib__pg_wait(k, status == PGRES_POLLING_READING,
+                           status == PGRES_POLLING_WRITING, until)) {
+            return status;
+        }
+        status = k->store->pq.PQconnectPoll(k->c);
+    }
+    return status;
+}
+
+snib__sql_end snib__pg_connect(struct snib__pg_conn *k, const char *application,
+                               snib_instant until, struct snib_error *fault)
+{
+    const struct snib__pq *pq = &k->store->pq;
+    if (!connect_begin(k, application)) {
+        snib__fail_plain(fault, SNIB_ERR_NOMEM);
+        return SNIB__SQL_REFUSED;
+    }
+    PostgresPollingStatusType status = connect_wait(k, until);
+    if (status == PGRES_POLLING_OK && pq->PQsetnonblocking(k->c, 1) == 0 &&
+        pq->PQenterPipelineMode(k->c) == 1) {
+        return SNIB__SQL_OK;
+    }
+    snib_err err =
+        status == PGRES_POLLING_FAILED || status == PGRES_POLLING_OK
+            ? snib__pg_fail_connect(k->store, pq->PQerrorMessage(k->c), fault)
+            : snib__fail(fault, SNIB_ERR_UNREACHABLE,
+                         "%s: no answer from the server", k->store->where);
+    snib__pg_quit(k);
+    return err == SNIB_ERR_UNREACHABLE ? SNIB__SQL_DOWN : SNIB__SQL_REFUSED;
+}
+
+/* -- who answers ----------------------------------------------------------- */
+
+struct connect_seen {
+    int64_t pid, standby, us, life;
+    bool rows;
+};
+
+static void connect_see_settings(void *data, const struct snib__pq *pq,
+                                 PGresult *res)
+{
+    struct connect_seen *seen = data;
+    seen->pid = snib__pg_get_int(pq, res, 0, 0);
+    seen->standby = snib__pg_get_int(pq, res, 0, 1);
+    seen->us = snib__pg_get_int(pq, res, 0, 2);
+    seen->life = snib__pg_get_int(pq, res, 0, 3);
+}
+
+static void connect_see_number(void *data, const struct snib__pq *pq,
+                               PGresult *res)
+{
+    struct connect_seen *seen = data;
+    seen->rows = pq->PQntuples(res) > 0;
+    seen->pid = seen->rows ? snib__pg_get_int(pq, res, 0, 0) : 0;
+}
+
+static void connect_remember(struct snib__postgres *p, int version,
+                             int64_t life)
+{
+    pthread_mutex_lock(&p->listener.mu);
+    p->server.version = version;
+    p->server.connected =
+        p->server.sessions++ ? p->server.connected : snib__pg_now();
+    snprintf(p->server.life, sizeof p->server.life, "%lld", (long long)life);
+    pthread_mutex_unlock(&p->listener.mu);
+}
+
+static snib__sql_end connect_refuse(struct snib_error *fault, snib_err err,
+                                    const struct snib__postgres *p,
+                                    const char *words)
+{
+    snib__fail(fault, err, "%s: %s", p->where, words);
+    return SNIB__SQL_REFUSED;
+}
+
+static snib__sql_end connect_look(struct snib__pg_conn *k,
+                                  struct snib__pg_script *t, snib_instant until,
+                                  struct snib_error *fault)
+{
+    struct snib__postgres *p = k->store;
+    struct connect_seen seen = {0};
+    int version = p->pq.PQserverVersion(k->c);
+    if (version < SNIB__PG_OLDEST) {
+        return connect_refuse(fault, SNIB_ERR_CONFIG, p,
+                              "the server is older than PostgreSQL 12");
+    }
+    snib__pg_script_clear(t);
+    snib__pg_add(t, SNIB__PG_SETTINGS, connect_see_settings, &seen);
+    snib__pg_int(t, p->durable);
+    snib__pg_sync(t);
+    snib__sql_end end = snib__pg_run(k, t, 1, until, fault);
+    if (end) {
+        return end;
+    }
+    if (seen.standby) {
+        (void)connect_refuse(fault, SNIB_ERR_STORE, p,
+                             "the server is a standby; connect to the primary");
+        return SNIB__SQL_DOWN; /* it may become one */
+    }
+    if (seen.pid != p->pq.PQbackendPID(k->c)) {
+        return connect_refuse(
+            fault, SNIB_ERR_CONFIG, p,
+            "a pooler (PgBouncer?) stands before the server, where a session "
+            "is not one; connect to the server itself");
+    }
+    snib__pg_heard_clock(k, seen.us);
+    connect_remember(p, version, seen.life);
+    k->counted = true;
+    return SNIB__SQL_OK;
+}
+
+/* -- the tables ------------------------------------------------------------ */
+
+/* *ret: the layout's number; 0: there are no tables. */
+static snib__sql_end connect_read_layout(struct snib__pg_conn *k,
+                                         struct snib__pg_script *t,
+                                         snib_instant until, int64_t *ret,
+                                         struct snib_error *fault)
+{
+    struct connect_seen seen = {0};
+    snib__pg_script_clear(t);
+    snib__pg_add(t, SNIB__PG_LAYOUT, connect_see_number, &seen);
+    snib__pg_sync(t);
+    snib__sql_end end = snib__pg_run(k, t, 1, until, fault);
+    *ret = seen.pid;
+    bool none = !strcmp(t->state, "42P01") || !strcmp(t->state, "3F000");
+    return none ? SNIB__SQL_OK : end;
+}
+
+static snib__sql_end connect_make_tables(struct snib__pg_conn *k,
+                                         struct snib__pg_script *t,
+                                         snib_instant until,
+                                         struct snib_error *fault)
+{
+    struct connect_seen seen = {0};
+    snib__pg_script_clear(t);
+    snib__pg_add(t, SNIB__PG_HAS_SCHEMA, connect_see_number, &seen);
+    snib__pg_sync(t);
+    snib__sql_end end = snib__pg_run(k, t, 1, until, fault);
+    if (end) {
+        return end;
+    }
+    snib__pg_script_clear(t);
+    snib__pg_add(t, SNIB__PG_BEGIN, NULL, NULL);
+    snib__pg_add_text(t, "SELECT pg_advisory_xact_lock(hashtext('~'),1936615778"
+                         ")");
+    for (int i = seen.pid > 0; snib__pg_table(i); i++) {
+        snib__pg_add_text(t, snib__pg_table(i));
+    }
+    snib__pg_add(t, SNIB__PG_COMMIT, NULL, NULL);
+    snib__pg_sync(t);
+    end = snib__pg_run(k, t, 1, until, fault);
+    bool denied = !strcmp(t->state, "42501");
+    if (t->state[0] && k->c) { /* the transaction that BEGIN has opened */
+        struct snib_error none;
+        snib__pg_script_clear(t);
+        snib__pg_add(t, SNIB__PG_ROLLBACK, NULL, NULL);
+        snib__pg_sync(t);
+        (void)snib__pg_run(k, t, 1, until, &none);
+    }
+    if (denied) {
+        return connect_refuse(
+            fault, SNIB_ERR_CONFIG, k->store,
+            "the tables are not there, and this user may not make them: give "
+            "what \"snib doctor --schema\" prints to the database's owner");
+    }
+    return end;
+}
+
+static snib__sql_end connect_tables(struct snib__pg_conn *k,
+                                    struct snib__pg_script *t,
+                                    snib_instant until,
+                                    struct snib_error *fault)
+{
+    int64_t layout;
+    snib__sql_end end = connect_read_layout(k, t, until, &layout, fault);
+    if (!end && !layout) {
+        end = connect_make_tables(k, t, until, fault);
+        end = end ? end : connect_read_layout(k, t, until, &layout, fault);
+    }
+    if (!end && layout != SNIB__PG_SCHEMA) {
+        snib__fail(fault, SNIB_ERR_CONFIG,
+                   "%s: the tables in schema %s have layout %lld, this snib "
+                   "knows %d; use the newer snib everywhere, or another schema "
+                   "(?schema=)",
+                   k->store->where, k->store->schema, (long long)layout,
+                   SNIB__PG_SCHEMA);
+        return SNIB__SQL_REFUSED;
+    }
+    return end;
+}
+
+/* -- all of it ------------------------------------------------------------- */
+
+static snib__sql_end connect_all(struct snib__pg_conn *k, snib_instant until,
+                                 struct snib_error *fault)
+{
+    struct snib__pg_script t;
+    snib__sql_end end = snib__pg_connect(k, "snib", until, fault);
+    if (end) {
+        return end;
+    }
+    snib__pg_script_init(&t);
+    end = connect_look(k, &t, until, fault);
+    end = end ? end : connect_tables(k, &t, until, fault);
+    snib__pg_script_free(&t);
+    if (end && k->c) {
+        snib__pg_quit(k);
+    }
+    /* Nobody's request was in it. */
+    return end == SNIB__SQL_LOST || end == SNIB__SQL_CONFLICT ? SNIB__SQL_DOWN
+                                                              : end;
+}
+
+snib__sql_end snib__pg_reach(struct snib__pg_conn *k, snib_instant until,
+                             struct snib_error *fault)
+{
+    if (k->ready) {
+        return SNIB__SQL_OK;
+    }
+    if (!snib__reached(snib__pg_now(), k->not_before)) {
+        *fault = k->why;
+        return k->end;
+    }
+    k->end = connect_all(k, until, fault);
+    k->ready = k->end == SNIB__SQL_OK;
+    k->failures = k->ready ? 0 : k->failures + 1;
+    if (!k->ready) {
+        int64_t ms = CONNECT_PAUSE_MS;
+        for (uint32_t i = 1; i < k->failures && ms < CONNECT_PAUSE_MAX_MS;
+             i++) {
+            ms *= 2;
+        }
+        ms = ms < CONNECT_PAUSE_MAX_MS ? ms : CONNECT_PAUSE_MAX_MS;
+        k->not_before = snib__after(snib__pg_now(), snib__ms(ms));
+        k->why = *fault;
+    }
+    return k->end;
+}

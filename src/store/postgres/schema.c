@@ -1,0 +1,21 @@
+/* store/postgres/schema.c — what makes the tables, as text for psql. */
+#include "base/error.h"
+#include "store/postgres/postgres_i.h"
+
+snib_err snib__postgres_schema(const char *schema, struct snib__buf *ret,
+                               struct snib_error *e)
+{
+    schema = schema ? schema : "snib";
+    if (!snib__pg_is_schema(schema)) {
+        return snib__fail(e, SNIB_ERR_USAGE,
+                          "a schema is lower-case letters, digits and '_', and "
+                          "shorter than 48");
+    }
+    snib__buf_puts(ret, "BEGIN;\n");
+    for (int i = 0; snib__pg_table(i); i++) {
+        snib__pg_schema_text(snib__pg_table(i), schema, ret);
+        snib__buf_puts(ret, ";\n");
+    }
+    snib__buf_puts(ret, "COMMIT;\n");
+    return ret->failed ? snib__fail_plain(e, SNIB_ERR_NOMEM) : snib__ok(e);
+}

@@ -1,0 +1,250 @@
+"""The command line on a PostgreSQL server: what is said when the URL, the server
+or the rights are wrong, its check-up, the text of its tables, and TLS."""
+
+import json
+import os
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from conftest import Snib, eventually
+from harness.postgres_server import PostgresServer, postgres_missing
+
+pytestmark = pytest.mark.skipif(bool(postgres_missing()),
+                                reason=postgres_missing())
+SECRET = "s3cret-w0rd"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with PostgresServer() as made:
+        made.psql(f"CREATE ROLE known LOGIN PASSWORD '{SECRET}' IN ROLE locked",
+                  "CREATE DATABASE empty")
+        yield made
+
+
+@pytest.fixture
+def at(snib_bin, tmp_path, server):
+    """at(url) is snib with this URL; without one, that of the server."""
+    made = []
+
+    def of(url=None):
+        made.append(Snib(snib_bin, url or server.url, str(tmp_path)))
+        return made[-1]
+    if of().run("try", "-q", "probe", "--", "true").returncode == 78:
+        pytest.skip("no postgres in this build")
+    yield of
+    for one in made:
+        one.end()
+
+
+def test_a_command_runs_under_a_lock(at):
+    done = at().run("run", "n", "--", "sh", "-c", "echo $SNIB_TOKEN")
+    assert done.returncode == 0 and int(done.stdout) > 1 << 50
+
+
+def test_list_and_status_show_holders_and_waiters(at):
+    snib = at()
+    snib.hold("a b")
+    assert snib.status("a b")["holders"][0]["token"] > 0
+    other = snib.start("run", "a b", "--", "true")
+    eventually(lambda: snib.waiters("a b"), "a waiter")
+    done = snib.run("list", "--json", "a*")
+    locks = json.loads(done.stdout)["locks"]
+    assert [one["name"] for one in locks] == ["a b"]
+    assert json.loads(snib.run("list", "--json", "z*").stdout)["locks"] == []
+    other.kill()
+
+
+def test_force_release_tells_the_holder(at):
+    snib = at()
+    held = snib.hold("forced")
+    assert snib.run("force-release", "--yes", "--reason", "why not",
+                    "forced").returncode == 0
+    assert held.wait(20) == 76
+
+
+WRONG = {
+    "no server": ("postgres://snib@127.0.0.1:1/snib", 69,
+                  "Connection refused"),
+    "no such user": ("postgres://nobody_here@HOST/snib", 77,
+                     "does not know this user"),
+    "wrong password": ("postgres://known:wr0ng@HOST/snib", 77,
+                       "refuses this user or this password"),
+    "no password": ("postgres://known@HOST/snib", 77, "wants a password"),
+    "no such database": ("postgres://snib@HOST/none", 78, "createdb"),
+    "no right to make tables": ("postgres://snib@HOST/empty", 78,
+                                "snib doctor --schema"),
+    "no TLS": ("postgres://snib@HOST/snib?tls=verify", 78, "?tls=no"),
+    "a key": ("postgres://snib@HOST/snib?nothing=1", 78, "?nothing="),
+    "a schema": ("postgres://snib@HOST/snib?schema=A", 78, "?schema="),
+    "tls=": ("postgres://snib@HOST/snib?tls=maybe", 78, "verify or no"),
+    "durable=": ("postgres://snib@HOST/snib?durable=1", 78, "yes or no"),
+    "two databases": ("postgres://snib@HOST/a/b", 78, "no '/'"),
+    "no socket": ("postgres://snib@/snib?socket=relative", 78, "?socket="),
+    "no port": ("postgres://snib@/snib?socket=/tmp&port=x", 78, "?socket="),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_is_said(at, server, what):
+    url, code, words = WRONG[what]
+    snib = at(url.replace("HOST", f"127.0.0.1:{server.port}"))
+    snib.env["HOME"] = "/nonexistent"
+    snib.env.pop("PGPASSWORD", None)
+    done = snib.run("try", "n", "--", "true")
+    assert (done.returncode, words in done.stderr) == (code, True), done.stderr
+    assert "wr0ng" not in done.stderr + done.stdout
+
+
+def test_another_protocol_is_told(at):
+    """A server that greets like mail."""
+    ear = socket.create_server(("127.0.0.1", 0))
+
+    def greet():
+        while True:
+            try:
+                client, _ = ear.accept()
+            except OSError:
+                return
+            client.sendall(b"220 mail.example.com ESMTP\r\n")
+            client.close()
+    threading.Thread(target=greet, daemon=True).start()
+    snib = at(f"postgres://snib@127.0.0.1:{ear.getsockname()[1]}/snib")
+    done = snib.run("try", "n", "--", "true")
+    ear.close()
+    assert done.returncode == 78 and "no PostgreSQL server" in done.stderr
+
+
+def test_a_password_is_in_no_output(at, server):
+    url = f"postgres://known:{SECRET}@127.0.0.1:{server.port}/snib"
+    snib = at(url)
+    said = ""
+    for args in (["try", "n", "--", "true"], ["-v", "doctor"], ["doctor"],
+                 ["status", "n"], ["run", "-v", "n", "--", "env"]):
+        done = snib.run(*args)
+        said += done.stdout + done.stderr
+    assert "***" in said and SECRET not in said
+
+
+def test_the_check_up_of_a_sound_server_finds_no_fault(at):
+    snib = at()
+    done = snib.run("doctor", "--json")
+    found = json.loads(done.stdout)
+    checks = {one["check"]: one for one in found["findings"]}
+    assert done.returncode == 0 and found["ok"]
+    assert set(checks) >= {"server", "database", "clock", "latency", "durable",
+                           "disk-writes", "isolation", "vacuum", "replicas",
+                           "permissions", "layout", "wake-up"}
+    assert {one["level"] for one in checks.values()} == {"ok"}
+    assert "layout 1" in checks["layout"]["text"]
+
+
+def test_the_check_up_names_what_is_missing(at, server):
+    snib = at()
+    assert snib.run("try", "n", "--", "true").returncode == 0
+    weak = at(snib.url + "?durable=no").run("doctor").stdout
+    assert "warn  durable" in weak and "synchronous_commit=off" in weak
+    server.psql("CREATE ROLE poor LOGIN", "GRANT USAGE ON SCHEMA snib TO poor",
+                "GRANT SELECT, UPDATE ON snib.meta TO poor",
+                "GRANT SELECT, UPDATE ON snib.lock, snib.claim TO poor")
+    done = at(snib.url.replace("snib@", "poor@")).run("doctor")
+    assert done.returncode == 78
+    assert "missing: " in done.stdout and "value SELECT" in done.stdout
+    assert "lock INSERT" in done.stdout and "meta" not in (
+        done.stdout.split("missing: ")[1].split("\n")[0])
+    server.psql("ALTER TABLE snib.lock SET UNLOGGED")
+    assert "UNLOGGED" in snib.run("doctor").stdout
+    server.psql("ALTER TABLE snib.lock SET LOGGED")
+
+
+def test_the_check_up_of_no_server_says_so(at):
+    done = at("postgres://snib@127.0.0.1:1/snib").run("doctor")
+    assert done.returncode == 78 and "fail  reachable" in done.stdout
+
+
+def test_the_text_of_the_tables_makes_them(at, server):
+    done = at().run("doctor", "--schema")
+    assert done.returncode == 0
+    server.psql("DROP SCHEMA IF EXISTS snib CASCADE", database="empty")
+    path = os.path.join(server.dir, "schema.sql")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(done.stdout)
+    server.psql(f"\\i {path}", database="empty")
+    server.psql("GRANT USAGE ON SCHEMA snib TO snib",
+                "GRANT SELECT, UPDATE ON snib.meta TO snib",
+                "GRANT SELECT, INSERT, UPDATE, DELETE ON snib.lock, "
+                "snib.claim, snib.value TO snib", database="empty")
+    snib = at(server.url.removesuffix("snib") + "empty")
+    assert snib.run("try", "n", "--", "true").returncode == 0
+    server.psql("DROP SCHEMA snib CASCADE", database="empty")
+
+
+def test_a_store_without_tables_has_no_such_text(at, tmp_path):
+    done = at(f"sqlite:{tmp_path}/x.db").run("doctor", "--schema")
+    assert done.returncode == 78 and "no tables" in done.stderr
+
+
+# -- TLS ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory):
+    """A server with a certificate for localhost, of a CA of its own."""
+    folder = str(tmp_path_factory.mktemp("tls"))
+
+    def openssl(*args):
+        subprocess.run(["openssl", *args], cwd=folder, check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout",
+            "ca.key", "-out", "ca.crt", "-subj", "/CN=test CA", "-days", "2")
+    openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "server.key",
+            "-out", "server.csr", "-subj", "/CN=localhost", "-addext",
+            "subjectAltName=DNS:localhost")
+    openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.crt", "-CAkey",
+            "ca.key", "-CAcreateserial", "-out", "server.crt", "-days", "2",
+            "-copy_extensions", "copy")
+    with PostgresServer(["ssl = on"], start=False) as server:
+        entry = os.stat(server.data)
+        for name in ("server.key", "server.crt"):
+            path = os.path.join(server.data, name)
+            with open(os.path.join(folder, name), "rb") as file:
+                text = file.read()
+            with open(path, "wb") as file:
+                file.write(text)
+            os.chmod(path, 0o600)
+            os.chown(path, entry.st_uid, entry.st_gid)
+        server.start()
+        server.make()
+        server.ca = os.path.join(folder, "ca.crt")
+        yield server
+
+
+def at_localhost(server, host="localhost"):
+    return f"postgres://snib@{host}:{server.port}/snib?tls=verify"
+
+
+def test_a_certificate_of_a_known_authority_is_taken(at, secure):
+    snib = at(at_localhost(secure) + f"&ca={secure.ca}")
+    assert snib.run("try", "n", "--", "true").returncode == 0
+    assert "ok    tls" in snib.run("doctor").stdout
+    assert secure.psql("SELECT 1") == "1"
+
+
+def test_a_certificate_of_an_unknown_authority_is_refused(at, secure):
+    done = at(at_localhost(secure)).run("try", "n", "--", "true")
+    assert done.returncode == 78 and "?ca=FILE" in done.stderr
+
+
+def test_a_certificate_for_another_name_is_refused(at, secure):
+    snib = at(at_localhost(secure, "127.0.0.1") + f"&ca={secure.ca}")
+    done = snib.run("try", "n", "--", "true")
+    assert done.returncode == 78 and "for another name" in done.stderr
+
+
+def test_a_file_of_authorities_that_is_not_there_is_named(at, secure):
+    done = at(at_localhost(secure) + "&ca=/nowhere").run("try", "n", "--",
+                                                         "true")
+    assert done.returncode == 78 and "?ca=FILE" in done.stderr

@@ -1,0 +1,145 @@
+"""A proxy of bytes between a client and a PostgreSQL server that can lose what
+is meant: it knows enough of the protocol to find the n-th answer.
+
+    proxy = StreamProxy(server.address)
+    rule = proxy.lose_answers("words of a statement")
+    rule = proxy.hold("words of a statement"); …; rule.go_on.set()
+
+Each connection has two threads. A rule is looked at for each piece that a
+client sends: when its words stand in it, nothing that the server says from then
+on reaches that client, and after `then` the connection is cut.
+"""
+
+import re
+import socket
+import struct
+import threading
+
+from .redis_server import free_port
+
+RST = struct.pack("ii", 1, 0)
+
+
+class Rule:
+    def __init__(self, words, times, then):
+        self.words, self.times, self.then = words, times, then
+        self.fired = 0
+        self.go_on = threading.Event()
+
+
+class StreamProxy:
+    def __init__(self, target):
+        self.target = target
+        self.rules, self.pairs = [], []
+        self.held = False
+        self.lock = threading.Lock()
+        self.ear = socket.socket()
+        self.ear.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.port = free_port()
+        self.ear.bind(("127.0.0.1", self.port))
+        self.ear.listen(64)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def url(self, server):
+        return server.url.replace(f":{server.port}/", f":{self.port}/")
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.ear.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(self.target)
+            except OSError:
+                client.close()
+                continue
+            pair = {"client": client, "server": server, "deaf": False,
+                    "statements": {}}
+            with self.lock:
+                self.pairs.append(pair)
+            for source, to in (("client", "server"), ("server", "client")):
+                threading.Thread(target=self._pump, args=(pair, source, to),
+                                 daemon=True).start()
+
+    def _pump(self, pair, source, to):
+        while True:
+            try:
+                data = pair[source].recv(65536)
+            except OSError:
+                data = b""
+            if not data:
+                self._cut(pair)
+                return
+            if source == "client":
+                self._look(pair, data)
+            elif pair["deaf"]:
+                if pair["deaf"] != "silence":
+                    self._cut(pair)
+                    return
+                continue
+            try:
+                pair[to].sendall(data)
+            except OSError:
+                self._cut(pair)
+                return
+
+    def _look(self, pair, data):
+        """Which statements are executed by this piece? Their names stand in
+        Bind messages, their texts in the Parse messages before."""
+        for match in re.finditer(rb"P....(snib\d+)\0([^\0]*)\0", data, re.S):
+            pair["statements"][match[1]] = match[2]
+        texts = b"\n".join(
+            pair["statements"].get(match[1], b"") for match in re.finditer(
+                rb"B....\0(snib\d+)\0", data, re.S))
+        held = None
+        with self.lock:
+            for rule in self.rules:
+                if rule.fired < rule.times and rule.words in texts:
+                    rule.fired += 1
+                    held = rule if rule.then == "hold" else held
+                    pair["deaf"] = "" if held else rule.then
+        if held:
+            held.go_on.wait(60)
+
+    def lose_answers(self, words, times=1, then="rst"):
+        """From a request in whose statements these words stand, answers do not
+        come; then: "rst" cuts at the first one, "silence" never."""
+        rule = Rule(words.encode(), times, then)
+        with self.lock:
+            self.rules.append(rule)
+        return rule
+
+    def hold(self, words):
+        """The next request in whose statements these words stand does not get
+        through before the rule's go_on is set."""
+        rule = Rule(words.encode(), 1, "hold")
+        with self.lock:
+            self.rules.append(rule)
+        return rule
+
+    def _cut(self, pair):
+        for end in ("client", "server"):
+            try:
+                pair[end].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RST)
+                pair[end].shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            pair[end].close()
+
+    def cut(self):
+        """All connections, now."""
+        with self.lock:
+            pairs, self.pairs = self.pairs, []
+        for pair in pairs:
+            self._cut(pair)
+
+    def close(self):
+        self.ear.close()
+        self.cut()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
