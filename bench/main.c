@@ -1,6 +1,7 @@
 /* bench/main.c — which rows, how long, where to.
  *
- *   snib-bench --dir DIR [--redis-port PORT] [--snib PATH] [--rounds N]
+ *   snib-bench --dir DIR [--redis-port PORT] [--postgres URL] [--snib PATH]
+ *              [--rounds N]
  *              [--seconds S] [--json FILE|-] [ROW…]
  *
  * bench/run calls it. Exit status 0: all goals met, 1: one was missed,
@@ -18,46 +19,51 @@ struct settings settings = {
 static const struct row {
     const char *name, *what;
     void (*run)(void);
-    bool redis, cli;
+    enum { NEEDS_NOTHING, NEEDS_REDIS, NEEDS_POSTGRES, NEEDS_COMMAND } needs;
 } rows[] = {
     {"one-thread", "acquire+release against a bare hiredis client",
-     row_one_thread, true, false},
+     row_one_thread, NEEDS_REDIS},
     {"threads", "2, 4, 8 threads with a lock each against a connection each",
-     row_threads, true, false},
+     row_threads, NEEDS_REDIS},
     {"threads-64", "the same with 64, and the server's CPU a section",
-     row_threads64, true, false},
+     row_threads64, NEEDS_REDIS},
     {"processes-64", "64 processes on one lock against publish-and-retry",
-     row_processes64, true, false},
+     row_processes64, NEEDS_REDIS},
     {"waiters-1000", "1000 processes on one lock against 64", row_waiters1000,
-     true, false},
+     NEEDS_REDIS},
     {"local-64", "64 threads of one process on one lock; a stranger's turn",
-     row_local64, true, false},
-    {"held-100000", "what renewing 100 000 locks costs", row_held, true, false},
+     row_local64, NEEDS_REDIS},
+    {"held-100000", "what renewing 100 000 locks costs", row_held, NEEDS_REDIS},
     {"quorum", "acquire+release on 3 and 5 servers against bare hiredis",
-     row_quorum, true, false},
-    {"embedded", "acquire+release on the embedded store", row_embedded, false,
-     false},
-    {"handover-16", "16 processes on one embedded lock", row_handover, false,
-     false},
-    {"idle", "CPU of those who wait (embedded)", row_idle, false, false},
+     row_quorum, NEEDS_REDIS},
+    {"embedded", "acquire+release on the embedded store", row_embedded,
+     NEEDS_NOTHING},
+    {"handover-16", "16 processes on one embedded lock", row_handover,
+     NEEDS_NOTHING},
+    {"idle", "CPU of those who wait (embedded)", row_idle, NEEDS_NOTHING},
     {"multi", "3 locks as one against bare hiredis, and one after the other",
-     row_multi, true, false},
+     row_multi, NEEDS_REDIS},
     {"nested", "a lock inside another one: the search for deadlocks on, off",
-     row_nested, true, false},
+     row_nested, NEEDS_REDIS},
     {"rw", "nine readers to one writer: bare hiredis; mutexes only", row_rw,
-     true, false},
+     NEEDS_REDIS},
     {"semaphore", "a permit: bare hiredis; 16 processes: publish-and-retry",
-     row_semaphore, true, false},
-    {"tls", "through TLS against without", row_tls, true, false},
-    {"run", "snib run against flock(1)", row_run, false, true},
+     row_semaphore, NEEDS_REDIS},
+    {"tls", "through TLS against without", row_tls, NEEDS_REDIS},
+    {"run", "snib run against flock(1)", row_run, NEEDS_COMMAND},
+#if SNIB_WITH_POSTGRES
+    {"postgres", "a lock in PostgreSQL against what is written by hand",
+     row_postgres, NEEDS_POSTGRES},
+#endif
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: snib-bench --dir DIR [--redis-port PORT] "
-                    "[--snib PATH]\n    [--rounds N] [--seconds S] "
-                    "[--json FILE|-] [ROW…]\nrows:\n");
+    fprintf(stderr,
+            "usage: snib-bench --dir DIR [--redis-port PORT] "
+            "[--postgres URL] [--snib PATH]\n    [--rounds N] [--seconds S] "
+            "[--json FILE|-] [ROW…]\nrows:\n");
     for (int i = 0; i < ROWS; i++) {
         fprintf(stderr, "  %-14s %s\n", rows[i].name, rows[i].what);
     }
@@ -86,9 +92,11 @@ static bool known(const char *name)
 
 static void run_row(const struct row *row)
 {
-    if (row->redis && !settings.redis_port) {
+    if (row->needs == NEEDS_REDIS && !settings.redis_port) {
         report_skip(row->name, "no redis-server");
-    } else if (row->cli && !settings.snib) {
+    } else if (row->needs == NEEDS_POSTGRES && !settings.postgres_url) {
+        report_skip(row->name, "no PostgreSQL");
+    } else if (row->needs == NEEDS_COMMAND && !settings.snib) {
         report_skip(row->name, "the command snib is not built");
     } else {
         progress("%s: %s", row->name, row->what);
@@ -115,6 +123,7 @@ static bool read_options(int argc, char **argv, const char **json)
     static const struct option options[] = {
         {"dir", required_argument, NULL, 'd'},
         {"redis-port", required_argument, NULL, 'p'},
+        {"postgres", required_argument, NULL, 'g'},
         {"snib", required_argument, NULL, 's'},
         {"rounds", required_argument, NULL, 'r'},
         {"seconds", required_argument, NULL, 't'},
@@ -126,6 +135,8 @@ static bool read_options(int argc, char **argv, const char **json)
             settings.dir = optarg;
         } else if (c == 'p') {
             settings.redis_port = atoi(optarg);
+        } else if (c == 'g') {
+            settings.postgres_url = optarg;
         } else if (c == 's') {
             settings.snib = optarg;
         } else if (c == 'r') {
@@ -159,7 +170,7 @@ int main(int argc, char **argv)
     bool learned = !settings.redis_port;
     for (int i = 0; i < ROWS; i++) {
         if (wanted(&rows[i], argv + optind)) {
-            if (rows[i].redis && !learned) {
+            if (rows[i].needs == NEEDS_REDIS && !learned) {
                 bare_learn();
                 learned = true;
             }
