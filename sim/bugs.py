@@ -1114,4 +1114,7 @@ BUGS = [
      "        if (!(r->store.conn & SNIB__RQ_BEHIND)) {\n            continue;\n"
      "        }\n",
      "        assert(sharing_is_alone(s, r));\n", ""),
+    ("a table's client does not heed that its grant was ended",
+     "src/core/blocking.c (snapshot)",
+     "                snib__out_ended(s->out, ids[i]);\n", "                ;\n"),
 ]

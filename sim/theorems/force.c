@@ -256,6 +256,14 @@ void theorem_force_is_said(struct sim_world *w, const struct sim_seen *s)
 
 /* -- the clients ----------------------------------------------------------- */
 
+/* Was the hint for a client that knew of its grant? At a table it may meet the
+ * acquire itself while that is executed, and is lost then. */
+static bool is_hinted(const struct sim_world *w, const struct sim_forced *f,
+                      int64_t entered_at)
+{
+    return f->heard && (!sim_table(w) || f->at > entered_at);
+}
+
 /* By when must the owner have been told; 0: there is no bound but its
  * deadline. */
 static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
@@ -275,7 +283,7 @@ static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
         from = f->answered > entered_at ? f->answered : entered_at;
         return from + hops(w, ANSWER_HOPS);
     }
-    if (f->heard && !sim_table(w)) {
+    if (is_hinted(w, f, entered_at)) {
         return from + hops(w, HEARD_HOPS);
     }
     if (w->faults) {
@@ -412,7 +420,7 @@ void theorem_release_after_force(struct sim_world *w, int client, int owner,
         return;
     }
     wait_is_over(w, l->name);
-    bool known = f->heard && f->faults == w->faults && !sim_table(w) &&
+    bool known = is_hinted(w, f, l->entered_at) && f->faults == w->faults &&
                  w->t > f->at + hops(w, 1) &&
                  w->t > l->entered_at + hops(w, 1) && sim_is_sound(w, client);
     if (err == SNIB_ERR_OK && (asked || known) && !w->p1_off) {
