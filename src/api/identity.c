@@ -82,7 +82,7 @@ static int identity_by_host(const void *left, const void *right)
 static void identity_put_quorum(struct snib__buf *b,
                                 const struct snib__url *url)
 {
-    struct identity_server server[SNIB__URL_NODES];
+    struct identity_server server[SNIB__URL_NODES] = {{NULL, 0}};
     for (uint32_t i = 0; i < url->nodes; i++) {
         server[i] = (struct identity_server){
             identity_or_else(url->node[i].host, ""),

@@ -124,8 +124,9 @@ static void draw_numbers(struct wish *w)
 {
     bool sole = w->kind == SNIB_KIND_MUTEX || w->kind == SNIB_KIND_WRITE;
     w->permits = w->kind == SNIB_KIND_PERMITS ? (uint32_t)ANY_OF(1, 1, 2, 3, 0)
-                 : w->kind == SNIB_KIND_BARRIER ? (uint32_t)ANY_OF(2, 2, 3, 1, 1)
-                                                : 1;
+                 : w->kind == SNIB_KIND_BARRIER
+                     ? (uint32_t)ANY_OF(2, 2, 3, 1, 1)
+                     : 1;
     w->capacity = w->kind == SNIB_KIND_PERMITS && one_in(2)
                       ? (uint32_t)ANY_OF(1, 2, 3, 4, 5)
                       : 0;
