@@ -137,11 +137,22 @@ static snib__sql_end fake_value_write(struct snib__sql *q,
     return end;
 }
 
-static snib__sql_end fake_look(struct snib__sql *q, struct snib__request *r)
+static snib__sql_end fake_look(struct snib__sql *q,
+                               struct snib__request *const r[], uint32_t count)
 {
     (void)q;
-    snib__buf_puts(r->said.result, "row");
+    for (uint32_t i = 0; i < count; i++) {
+        snib__buf_puts(r[i]->said.result, "row");
+        r[i]->said.answer = SNIB__DONE;
+    }
     return fake_end(w.fetches[w.fetch++], "look");
+}
+
+static snib__sql_end fake_doctor(struct snib__sql *q, struct snib__request *r)
+{
+    (void)q;
+    snib__buf_puts(r->said.result, "finding");
+    return fake_end(w.fetches[w.fetch++], "doctor");
 }
 
 static void fake_clean(struct snib__sql *q)
@@ -161,7 +172,7 @@ static const struct snib__sql_driver driver = {
     .value_read = fake_value_read,
     .value_write = fake_value_write,
     .look = fake_look,
-    .doctor = fake_look,
+    .doctor = fake_doctor,
     .clean = fake_clean,
 };
 
@@ -569,6 +580,25 @@ static void a_look_is_answered_with_its_rows(void **state)
     assert_int_equal(r.said.err, SNIB_ERR_NOMEM);
 }
 
+static void looks_at_several_locks_share_a_round_trip(void **state)
+{
+    struct snib__request one = verb(SNIB__INSPECT, 1);
+    struct snib__request two = verb(SNIB__INSPECT, 2);
+    struct snib__request doctor = verb(SNIB__DOCTOR, 3);
+    (void)state;
+    run(&one, &two); /* of one name, too */
+    assert_int_equal(w.fetch, 1);
+    assert_int_equal(one.said.answer, SNIB__DONE);
+    assert_int_equal(two.said.answer, SNIB__DONE);
+    run(&one, &doctor);
+    assert_int_equal(w.fetch, 3);
+    assert_int_equal(doctor.said.answer, SNIB__DONE);
+    w.fetches[3] = SNIB__SQL_REFUSED;
+    run(&one, &two);
+    assert_int_equal(one.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(two.said.answer, SNIB__NOT_APPLIED);
+}
+
 static void a_value_is_put_and_read_back(void **state)
 {
     struct snib__request put = verb(SNIB__VALUE_PUT, 1);
@@ -681,6 +711,7 @@ int main(void)
         STEP(one_that_spoils_a_step_is_tried_apart),
         STEP(after_many_writes_the_cleaner_comes),
         STEP(a_look_is_answered_with_its_rows),
+        STEP(looks_at_several_locks_share_a_round_trip),
         STEP(a_value_is_put_and_read_back),
         STEP(a_value_that_conflicts_is_put_again),
         STEP(a_value_whose_answer_is_lost_is_unknown),

@@ -74,20 +74,33 @@ static void look_add(struct snib__pg_script *t, struct look_lock *k)
     snib__pg_int(t, 0);
 }
 
-static snib__sql_end look_one(struct snib__pg_session *s,
-                              struct snib__request *r)
+static void look_answer(struct snib__request *r, const struct look_lock *k)
 {
-    struct look_lock k = {.out = r->said.result, .size = r->name->raw_size};
-    memcpy(k.name, r->name->raw, k.size);
+    r->said.answer = k->damaged ? SNIB__NOT_APPLIED : SNIB__DONE;
+    r->said.err =
+        k->damaged
+            ? snib__fail(r->said.reterr, SNIB_ERR_CORRUPT,
+                         "the last token of this lock is not a token; snib "
+                         "force-release begins it anew")
+            : snib__ok(r->said.reterr);
+}
+
+static snib__sql_end look_each(struct snib__pg_session *s,
+                               struct snib__request *const r[], uint32_t count)
+{
+    struct look_lock k[SNIB__SNAPSHOT_MAX];
     snib__pg_script_clear(&s->script);
-    look_add(&s->script, &k);
+    for (uint32_t i = 0; i < count; i++) {
+        k[i].out = r[i]->said.result;
+        k[i].size = r[i]->name->raw_size;
+        k[i].damaged = false;
+        memcpy(k[i].name, r[i]->name->raw, k[i].size);
+        look_add(&s->script, &k[i]);
+    }
     snib__pg_sync(&s->script);
     snib__sql_end end = snib__pg_script_run(s, 1);
-    if (!end && k.damaged) {
-        snib__fail(&s->sql.fault, SNIB_ERR_CORRUPT,
-                   "the last token of this lock is not a token; snib "
-                   "force-release begins it anew");
-        return SNIB__SQL_REFUSED;
+    for (uint32_t i = 0; !end && i < count; i++) {
+        look_answer(r[i], &k[i]);
     }
     return end;
 }
@@ -166,12 +179,19 @@ static snib__sql_end look_all(struct snib__pg_session *s,
     return end;
 }
 
-snib__sql_end snib__pg_look(struct snib__sql *q, struct snib__request *r)
+snib__sql_end snib__pg_look(struct snib__sql *q,
+                            struct snib__request *const r[], uint32_t count)
 {
     struct snib__pg_session *s = snib__pg_of(q);
-    snib__sql_end end = r->verb == SNIB__LIST ? look_all(s, r) : look_one(s, r);
-    if (end) {
-        snib__buf_clear(r->said.result); /* it may be asked for again */
+    bool lists = r[0]->verb == SNIB__LIST;
+    snib__sql_end end = lists ? look_all(s, r[0]) : look_each(s, r, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (end) {
+            snib__buf_clear(r[i]->said.result); /* it may be asked for again */
+        } else if (lists) {
+            r[i]->said.answer = SNIB__DONE;
+            r[i]->said.err = snib__ok(r[i]->said.reterr);
+        }
     }
     return end == SNIB__SQL_LOST ? SNIB__SQL_DOWN : end;
 }

@@ -336,7 +336,8 @@ snib__sql_end snib__pg_value_write(struct snib__sql *,
                                    const struct snib__request *,
                                    const struct snib__sql_value *,
                                    snib__version_todo todo);
-snib__sql_end snib__pg_look(struct snib__sql *, struct snib__request *);
+snib__sql_end snib__pg_look(struct snib__sql *, struct snib__request *const r[],
+                            uint32_t count);
 snib__sql_end snib__pg_doctor(struct snib__sql *, struct snib__request *);
 void snib__pg_clean_up(struct snib__sql *);
 

@@ -94,8 +94,11 @@ struct snib__sql_driver {
                                  const struct snib__request *,
                                  const struct snib__sql_value *,
                                  snib__version_todo todo);
-    /* INSPECT, LIST: rows go to the result. DOCTOR: findings. */
-    snib__sql_end (*look)(struct snib__sql *, struct snib__request *);
+    /* One LIST, or up to SNIB__SNAPSHOT_MAX times INSPECT: rows go to the
+     * results. OK: each has its answer. */
+    snib__sql_end (*look)(struct snib__sql *, struct snib__request *const r[],
+                          uint32_t count);
+    /* Findings go to the result. */
     snib__sql_end (*doctor)(struct snib__sql *, struct snib__request *);
     /* A visit of the cleaner, if nobody is in its way. */
     void (*clean)(struct snib__sql *);

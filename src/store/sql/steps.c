@@ -398,6 +398,9 @@ static bool steps_belongs(const struct steps_step *k,
         return true;
     }
     const struct snib__request *first = k->r[0];
+    if (first->verb == SNIB__INSPECT && r->verb == SNIB__INSPECT) {
+        return k->count < SNIB__SNAPSHOT_MAX;
+    }
     if (k->count == SNIB__SNAPSHOT_MAX || !snib__sql_changes_claims(first) ||
         !snib__sql_changes_claims(r) ||
         steps_batch_of(r) != steps_batch_of(first)) {
@@ -413,24 +416,33 @@ static bool steps_belongs(const struct steps_step *k,
     return true;
 }
 
-static void steps_look(struct snib__sql *q, struct snib__request *r)
+static snib__sql_end steps_doctor(struct snib__sql *q, struct snib__request *r)
 {
+    r->said.answer = SNIB__DONE;
+    r->said.err = snib__ok(r->said.reterr);
+    return q->driver->doctor(q, r);
+}
+
+static void steps_look(struct snib__sql *q, const struct steps_step *k)
+{
+    struct snib__request *first = k->r[0];
     steps_begin(q);
-    if (r->verb == SNIB__VALUE_GET || r->verb == SNIB__VALUE_PUT ||
-        r->verb == SNIB__VALUE_DELETE) {
-        snib__sql_value(q, r);
+    if (first->verb == SNIB__VALUE_GET || first->verb == SNIB__VALUE_PUT ||
+        first->verb == SNIB__VALUE_DELETE) {
+        snib__sql_value(q, first);
         return;
     }
-    snib__sql_end end = r->verb == SNIB__DOCTOR ? q->driver->doctor(q, r)
-                                                : q->driver->look(q, r);
-    if (end) {
-        snib__sql_in_vain(q, r, end);
-    } else if (r->said.result->failed) {
-        r->said.answer = SNIB__NOT_APPLIED;
-        r->said.err = snib__fail_plain(r->said.reterr, SNIB_ERR_NOMEM);
-    } else {
-        r->said.answer = SNIB__DONE;
-        r->said.err = snib__ok(r->said.reterr);
+    snib__sql_end end = first->verb == SNIB__DOCTOR
+                            ? steps_doctor(q, first)
+                            : q->driver->look(q, k->r, k->count);
+    for (uint32_t i = 0; i < k->count; i++) {
+        struct snib__request *r = k->r[i];
+        if (end) {
+            snib__sql_in_vain(q, r, end);
+        } else if (r->said.result->failed) {
+            r->said.answer = SNIB__NOT_APPLIED;
+            r->said.err = snib__fail_plain(r->said.reterr, SNIB_ERR_NOMEM);
+        }
     }
 }
 
@@ -446,7 +458,7 @@ void snib__sql_execute(struct snib__sql *q, struct snib__list *chain)
         if (snib__sql_changes_claims(k.r[0])) {
             steps_run(q, &k);
         } else {
-            steps_look(q, k.r[0]);
+            steps_look(q, &k);
         }
         if (q->writes >= STEPS_CLEAN_EACH) {
             q->writes = 0;
