@@ -25,6 +25,9 @@ sr_proc sr_cmd_hset, sr_cmd_hget, sr_cmd_hmget, sr_cmd_hgetall, sr_cmd_hkeys,
 sr_proc sr_cmd_zadd, sr_cmd_zincrby, sr_cmd_zrem, sr_cmd_zscore, sr_cmd_zcard,
     sr_cmd_zrank, sr_cmd_zrange, sr_cmd_zrangebyscore;
 
+/* cmd_stream.c */
+sr_proc sr_cmd_xadd, sr_cmd_xlen;
+
 /* cmd_list.c */
 sr_proc sr_cmd_lpush, sr_cmd_rpush, sr_cmd_lpop, sr_cmd_rpop, sr_cmd_lrange,
     sr_cmd_llen, sr_cmd_lrem, sr_cmd_lindex;

@@ -128,6 +128,16 @@ struct sr_zset {
     size_t cap;
 };
 
+struct sr_stream_id {
+    uint64_t ms;
+    uint64_t seq;
+};
+
+struct sr_stream {
+    struct sr_stream_id last; /* above all that it will not give again */
+    uint64_t n;               /* entries */
+};
+
 struct sr_obj {
     uint8_t type;      /* enum sim_redis_type */
     int64_t expire_ms; /* -1: none */
@@ -136,6 +146,7 @@ struct sr_obj {
         struct sr_dict dict; /* of a hash: v.str */
         struct sr_zset z;
         struct sr_list list;
+        struct sr_stream stream;
     } u;
 };
 

@@ -1,5 +1,5 @@
 /*
- * object.c — values: string, hash, set, list, sorted set
+ * object.c — values: string, hash, list, sorted set, stream
  *
  * A sorted set is a dict (member -> score) and an array of its entries in
  * order of (score, member). Ranks are found by binary search and insertion
@@ -46,6 +46,7 @@ void sr_obj_free(struct sr_obj *o)
         }
         free(o->u.list.v);
         break;
+    case SIM_REDIS_STREAM:
     case SIM_REDIS_NONE:
         break;
     }
@@ -78,6 +79,9 @@ struct sr_obj *sr_obj_copy(const struct sr_obj *o)
             sr_list_push(&n->u.list, false, sr_str_new(s->p, s->len));
         }
         break;
+    case SIM_REDIS_STREAM:
+        n->u.stream = o->u.stream;
+        break;
     case SIM_REDIS_NONE:
         break;
     }
@@ -95,6 +99,8 @@ size_t sr_obj_size(const struct sr_obj *o)
         return o->u.z.d.live;
     case SIM_REDIS_LIST:
         return o->u.list.n;
+    case SIM_REDIS_STREAM:
+        return (size_t)o->u.stream.n;
     case SIM_REDIS_NONE:
         break;
     }

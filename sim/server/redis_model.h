@@ -12,10 +12,10 @@
  * reply by reply; what is known to differ:
  *
  *   - Commands, options and script functions that neither the store nor its
- *     scripts nor their tests use do not exist: sets, streams, patterns of
- *     channels, RESP3, lines of words as requests, flags of scripts, bit,
- *     cjson and math.random in scripts (commands.h and lua_redis.c have what
- *     there is).
+ *     scripts nor their tests use do not exist: sets, what is in streams
+ *     (they have ids and a length), patterns of channels, RESP3, lines of
+ *     words as requests, flags of scripts, bit, cjson and math.random in
+ *     scripts (commands.h and lua_redis.c have what there is).
  *   - HGETALL and HKEYS keep insertion order for ever. Redis does so only for
  *     small values; beyond 512 fields, or for a field or value over 64 bytes,
  *     its order is that of a randomly seeded hash table.
@@ -195,7 +195,8 @@ enum sim_redis_type {
     SIM_REDIS_STRING,
     SIM_REDIS_HASH,
     SIM_REDIS_ZSET,
-    SIM_REDIS_LIST
+    SIM_REDIS_LIST,
+    SIM_REDIS_STREAM /* its last id and its length; see cmd_stream.c */
 };
 
 struct sim_redis_key {

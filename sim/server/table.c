@@ -78,6 +78,9 @@ const struct sr_cmd sr_commands[] = {
     {"lrem", sr_cmd_lrem, 4, W | K},
     {"lindex", sr_cmd_lindex, 3, K},
 
+    {"xadd", sr_cmd_xadd, -5, W | OOM | K},
+    {"xlen", sr_cmd_xlen, 2, K},
+
     {"publish", sr_cmd_publish, 3, LD | ST | SR_CHANNELS},
     {"subscribe", sr_cmd_subscribe, -2, NS | LD | ST | SR_SUBCTX | SR_CHANNELS},
     {"unsubscribe", sr_cmd_unsubscribe, -1, NS | LD | ST | SR_SUBCTX},

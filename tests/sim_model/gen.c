@@ -7,7 +7,7 @@
  * argument too many or too few, or odd capitals.
  *
  *   K key   V value   F field or member   S score   I integer   N small int
- *   R score bound   P pattern   T time to live   A channel
+ *   R score bound   P pattern   T time to live   A channel   D stream id
  *   O options of SET   X of PEXPIRE   W of ZRANGEBYSCORE
  */
 #include "gen.h"
@@ -117,6 +117,14 @@ static const char *const plain_commands[] = {
     "lrem k5 N a",
     "lrange k5 0 -1",
     "lindex K N",
+    "xadd K D F V",
+    "xadd K nomkstream D F V",
+    "xadd k7 maxlen 0 D F V",
+    "xadd k7 nomkstream maxlen 0 D F V",
+    "xadd K maxlen N D F V F V",
+    "xadd k7 maxlen = N D F V",
+    "xlen k7",
+    "xlen K",
     "publish A V",
     "publish A V",
     "pubsub numsub A*",
@@ -179,8 +187,8 @@ static const struct {
     {"info V", FIELDS},
 };
 
-static const char *const keys[] = {"k1", "k2",   "k3",   "k4", "k5",
-                                   "k6", "{t}a", "{t}b", "k9", ""};
+static const char *const keys[] = {"k1", "k2",   "k3",   "k4", "k5", "k6",
+                                   "k7", "{t}a", "{t}b", "k9", ""};
 static const char *const values[] = {
     "a",    "b",           "hello",    "",    "x y",       "v1", "v2",
     "get",  "nx",          "0",        "1",   "-1",        "10", "abc\r\ndef",
@@ -264,6 +272,13 @@ static const char *const patterns[] = {
     "*",    "k*", "k?",     "f[12]",  "[^f]*", "*a*", "k\\1",
     "{t}*", "",   "f[a-z]", "k[1-4]", "**",    "*1",  "[",
     "f[1",  "\\", "[1-",    "?*?",    "a*b*c"};
+/* None by the clock, which the two servers read at different instants. */
+static const char *const ids[] = {
+    "1-1", "1-2",  "1-0", "2-0",  "2",     "5-5",
+    "0-1", "0-0",  "0",   "10-3", "5-*",   "10-*",
+    "-1",  "1-",   "-",   "abc",  "1-x",   "x-1",
+    "",    "01-1", "+1",  "1-+2", "1-2-3", "18446744073709551615-1",
+};
 static const char *const channels[] = {"c1", "c2", "p.x", "p.y", "q1", ""};
 
 static void word(struct rng *r, struct request *q, const char *const *from,
@@ -372,6 +387,9 @@ static void gen_token(struct rng *r, struct request *q, char token)
         break;
     case 'A':
         WORD(r, q, channels);
+        break;
+    case 'D':
+        WORD(r, q, ids);
         break;
     case 'T':
         gen_time(r, q, false);

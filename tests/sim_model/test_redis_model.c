@@ -344,6 +344,52 @@ static void large_collections_keep_their_order(void **state)
     ask(f, f->a, "hget h f2000", "$4\r\n2000\r\n");
 }
 
+static void ids_of_a_stream_only_rise(void **state)
+{
+    struct fixture *f = *state;
+    ask(f, f->a, "xadd m nomkstream maxlen 0 * a ''", "$-1\r\n");
+    ask(f, f->a, "exists m", ":0\r\n");
+    ask(f, f->a, "xadd m maxlen 0 * a ''", "$15\r\n1700000000000-0\r\n");
+    ask(f, f->a, "xadd m maxlen 0 * a ''", "$15\r\n1700000000000-1\r\n");
+    f->now = T0 - 5 * 1000000; /* the clock is set back */
+    ask(f, f->a, "xadd m nomkstream maxlen 0 * a ''",
+        "$15\r\n1700000000000-2\r\n");
+    ask(f, f->a, "xadd m maxlen 0 1700000000000-2 a ''",
+        "-ERR The ID specified in XADD is equal or smaller than the target "
+        "stream top item\r\n");
+    ask(f, f->a, "xadd m maxlen 0 1700000000000-33 a ''",
+        "$16\r\n1700000000000-33\r\n");
+    f->now = T0 + 1000;
+    ask(f, f->a, "xadd m maxlen 0 * a ''", "$15\r\n1700000000001-0\r\n");
+    ask(f, f->a, "xlen m", ":0\r\n");
+    ask(f, f->a, "pttl m", ":-1\r\n");
+    struct sim_redis_snapshot *snap = sim_redis_snapshot(f->srv);
+    ask(f, f->a, "del m", ":1\r\n");
+    sim_redis_restore(f->srv, snap);
+    sim_redis_snapshot_free(snap);
+    ask(f, f->a, "xadd m maxlen 0 * a ''", "$15\r\n1700000000001-1\r\n");
+    ask(f, f->a, "get m",
+        "-WRONGTYPE Operation against a key holding the wrong kind of "
+        "value\r\n");
+}
+
+static void what_is_set_in_the_past_is_not_there(void **state)
+{
+    struct fixture *f = *state;
+    tell(f, f->a, "xadd m maxlen 0 * a ''");
+    heard(f, f->a);
+    tell(f, f->a, "multi");
+    tell(f, f->a, "set k v nx pxat 1699999999999");
+    tell(f, f->a, "xadd m nomkstream maxlen 0 * a ''");
+    ask(f, f->a, "exec",
+        "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n"
+        "$15\r\n1700000000000-1\r\n");
+    ask(f, f->a, "exists k", ":0\r\n");
+    ask(f, f->a, "set k v nx pxat 1700000000100", "+OK\r\n");
+    ask(f, f->a, "set k w nx pxat 1700000009999", "$-1\r\n");
+    ask(f, f->a, "pttl k", ":100\r\n");
+}
+
 int main(void)
 {
     static const struct CMUnitTest own[] = {
@@ -364,6 +410,8 @@ int main(void)
         TEST(same_seed_same_bytes),
         TEST(two_servers_share_a_host_but_no_scripts),
         TEST(large_collections_keep_their_order),
+        TEST(ids_of_a_stream_only_rise),
+        TEST(what_is_set_in_the_past_is_not_there),
     };
     int failed = cmocka_run_group_tests_name("redis_model", own, NULL, NULL);
     failed += _cmocka_run_group_tests("redis_faults", fault_tests,
