@@ -317,6 +317,20 @@ static double info_number(const char *info, const char *key)
     return at ? strtod(at + strlen(key), NULL) : 0;
 }
 
+static double usec_of(const char *info, const char *command)
+{
+    char key[48];
+    snprintf(key, sizeof key, "cmdstat_%s:", command);
+    return info_number(info ? strstr(info, key) : NULL, "usec=");
+}
+
+double executing_us(const struct server *from, const struct server *to,
+                    double sections, bool sets)
+{
+    double us = to->whole - from->whole;
+    return (us + (sets ? to->set - from->set : 0)) / sections;
+}
+
 struct server server_now(void)
 {
     struct server s = {0};
@@ -330,6 +344,9 @@ struct server server_now(void)
          * none, so both are the same here. */
         s.cpu = info_number(r->str, "used_cpu_sys:") +
                 info_number(r->str, "used_cpu_user:");
+        s.whole = usec_of(r->str, "evalsha") + usec_of(r->str, "eval") +
+                  usec_of(r->str, "multi") + usec_of(r->str, "exec");
+        s.set = usec_of(r->str, "set");
         s.calls = (long long)(info_number(r->str, "cmdstat_evalsha:calls=") +
                               info_number(r->str, "cmdstat_eval:calls="));
     }

@@ -4,6 +4,7 @@
  *   main.c       rows, options
  *   report.c     medians, the table, JSON
  *   bare.c       the baseline: hiredis, blocking, the library's own commands
+ *   setnx.c      the baseline: SET NX and compare-and-delete; its rows
  *   herd.c       the baseline: publish to all and retry
  *   crowd.c      processes or threads that do sections for a while
  *   rows_*.c     the rows of docs/DESIGN.md, "Speed budget"
@@ -103,9 +104,21 @@ int bare_fd(const struct bare *);
 struct server {
     double cpu;      /* seconds of CPU of its main thread                  */
     long long calls; /* script calls                                       */
+    /* Microseconds in which it executed scripts and transactions with all that
+     * they call, and SET by whomever it was called. By the wall clock, so what
+     * keeps the server from its core counts, too. */
+    double whole, set;
 };
 struct server server_now(void);
 void server_flush(void);
+
+/* -- setnx.c ----------------------------------------------------------------- */
+
+struct setnx;
+struct setnx *setnx_open(const char *lock_name);
+/* One section. Ends the program on any surprise. */
+void setnx_cycle(struct setnx *);
+void setnx_close(struct setnx *);
 
 /* -- crowd.c ------------------------------------------------------------------ */
 
@@ -134,6 +147,10 @@ struct span { /* what happened while it was measured                        */
 double span_rate(const struct span *);   /* sections a second                */
 double span_calls(const struct span *);  /* script calls a section           */
 double span_cpu_us(const struct span *); /* the server's CPU a section       */
+/* Microseconds a section in which the server executed what clients sent. sets:
+ * they send SET themselves; else scripts and transactions alone do. */
+double executing_us(const struct server *from, const struct server *to,
+                    double sections, bool sets);
 typedef void member(struct crowd *, int me);
 /* n processes or threads run member; measured for seconds after a warm-up. */
 struct span crowd_processes(struct crowd *, int n, member *, double seconds);
@@ -191,5 +208,7 @@ void row_rw(void);
 void row_semaphore(void);
 void row_tls(void);
 void row_postgres(void);
+void row_setnx(void);
+void row_setnx64(void);
 
 #endif

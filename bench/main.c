@@ -23,6 +23,10 @@ static const struct row {
 } rows[] = {
     {"one-thread", "acquire+release against a bare hiredis client",
      row_one_thread, NEEDS_REDIS},
+    {"setnx", "acquire+release against SET NX and a script; executing time",
+     row_setnx, NEEDS_REDIS},
+    {"setnx-64", "64 threads, a lock each, against the same", row_setnx64, true,
+     false},
     {"threads", "2, 4, 8 threads with a lock each against a connection each",
      row_threads, NEEDS_REDIS},
     {"threads-64", "the same with 64, and the server's CPU a section",
