@@ -6,8 +6,8 @@
 
 A header whose name ends in _i (inside) is for the files of its folder.
 core, proto and store are sans-I/O: no socket, no thread, no clock. Exceptions
-are the two stores that work inside this host, sqlite and memory, and postgres,
-whose sockets are its vendor's library's.
+are the stores that work inside this host, sqlite, file and memory, and
+postgres, whose sockets are its vendor's library's.
 """
 
 import os
@@ -36,7 +36,8 @@ IO_HEADERS = {
     "sys/socket.h", "sys/time.h", "sys/timerfd.h", "sys/un.h", "threads.h",
     "time.h", "unistd.h",
 }
-IO_ALLOWED = ("src/store/sqlite/", "src/store/memory/", "src/store/postgres/")
+IO_ALLOWED = ("src/store/sqlite/", "src/store/file/", "src/store/memory/",
+              "src/store/host.", "src/store/postgres/")
 # What a store lets others include.
 SHARED = {"src/store/redis/redis.h", "src/store/sql/sql.h"}
 # Vendor headers, and the only place that may know each.

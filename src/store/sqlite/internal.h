@@ -1,6 +1,5 @@
 /* store/sqlite/internal.h — the pieces of one open lock file.
  *
- *   host.c      facts of this host and process; has that process ended?
  *   shared.c    which file is the default, and who shares it
  *   lockfile.c  the path: symlinks, owner, file system
  *   stage.c     making what a group shares where the group cannot reach it
@@ -38,7 +37,7 @@
 #include <sys/types.h>
 
 #include "core/rules/rules.h"
-#include "store/sqlite/host.h"
+#include "store/host.h"
 #include "store/sqlite/sqlite.h"
 
 #define SNIB__SQLITE_SCHEMA 2

@@ -1,7 +1,7 @@
-/* store/sqlite/host.h — what the store asks its host: clocks, processes, locks
+/* store/host.h — what an embedded store asks its host: clocks, processes, locks
  * of files, file systems. */
-#ifndef SNIB__SQLITE_HOST_H
-#define SNIB__SQLITE_HOST_H
+#ifndef SNIB__STORE_HOST_H
+#define SNIB__STORE_HOST_H
 
 #include "base/error.h"
 #include "base/time.h"

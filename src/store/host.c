@@ -1,4 +1,4 @@
-/* store/sqlite/host.c — facts of this host and process; has a process ended?
+/* store/host.c — facts of this host and process; has a process ended?
  *
  * Leases of a file are instants of CLOCK_BOOTTIME, so all that use the file
  * must share that clock: the same boot (boot id), no time namespace with an
@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "store/sqlite/internal.h"
+#include "store/host.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
