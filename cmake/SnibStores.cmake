@@ -13,11 +13,11 @@
 # longer than a lock in a file. The store loads it when one is opened.
 
 add_library(snib_store_headers INTERFACE)
-set(SNIB_STORE_FOLDERS src/store/memory)
+set(SNIB_STORE_FOLDERS src/store/memory src/store/file)
 set(SNIB_DEPS_SHARED "")
 set(SNIB_DEPS_STATIC "")
 set(SNIB_DEPS_NAMES "")
-set(SNIB_STORES memory)
+set(SNIB_STORES memory file)
 
 function(snib_find_archive name found)
     find_library(SNIB_ARCHIVE_${name} NAMES "lib${name}.a")

@@ -2,7 +2,7 @@
  *
  *     redis://HOST:PORT/DB      host in lower case, defaults filled in
  *     redis+unix:PATH?db=DB     also for redis://…?socket=PATH
- *     sqlite:PATH               as realpath(3) gives it
+ *     sqlite:PATH, file:PATH    as realpath(3) gives it
  *     postgres://HOST:PORT/DATABASE?schema=SCHEMA
  *     memory:NAME
  *     redlock://HOST:PORT,HOST:PORT,…/DB  a quorum: its servers, sorted
@@ -153,7 +153,7 @@ char *snib__store_identity(const struct snib__url *url)
         identity_put_redis(&b, url);
     } else if (url->nodes) {
         identity_put_quorum(&b, url);
-    } else if (!strcmp(url->scheme, "sqlite")) {
+    } else if (!strcmp(url->scheme, "sqlite") || !strcmp(url->scheme, "file")) {
         identity_put_file(&b, url);
     } else if (!strcmp(url->scheme, "postgres")) {
         identity_put_postgres(&b, url);

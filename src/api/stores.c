@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "store/file/file.h"
 #include "store/memory/memory.h"
 
 #ifndef SNIB_WITH_REDIS
@@ -43,6 +44,7 @@ static const struct snib__registered stores[] = {
     {"postgres", NULL, &snib__postgres_ops, "postgres://HOST/DATABASE",
      snib__postgres_schema},
 #endif
+    {"file", NULL, &snib__file_ops, NULL, NULL}, /* not the default yet */
     {"memory", NULL, &snib__memory_ops, NULL, NULL},
 };
 

@@ -16,9 +16,11 @@ HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ.get("SNIB_BUILD_DIR",
                                     HERE.parents[1] / "build" / "dev"))
 SHARE = int(os.environ.get("SNIB_SHARE", "1"))
-STORES = ["memory", "sqlite", "redis", "redis+unix", "rediss", "postgres"]
+STORES = ["memory", "sqlite", "file", "redis", "redis+unix", "rediss",
+          "postgres"]
 PAIRS = ["memory memory", "sqlite sqlite2", "redis redis", "redis sqlite",
-         "memory redis", "postgres postgres", "postgres sqlite"]
+         "memory redis", "file file2", "file sqlite",
+         "postgres postgres", "postgres sqlite"]
 NEEDS = {"redis": "redis-server is not installed",
          "rediss": "redis-server or openssl is not installed",
          "redlock": "redis-server is not installed",
@@ -45,7 +47,9 @@ def urls(tmp_path_factory):
     folder = tmp_path_factory.mktemp("db")
     urls = {"memory": "memory:conformance",
             "sqlite": f"sqlite:{folder}/CASE.db",
-            "sqlite2": f"sqlite:{folder}/CASE-2.db"}
+            "sqlite2": f"sqlite:{folder}/CASE-2.db",
+            "file": f"file:{folder}/CASE.file",
+            "file2": f"file:{folder}/CASE-2.file"}
     from harness.certs import Authority, openssl_missing, tls_config
     from harness.postgres_server import PostgresServer, postgres_missing
     from harness.redis_server import RedisServer, free_port

@@ -15,7 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SQLITE "sqlite:"
+/* Stores that are a file of this host: its path follows. */
+static const char *const storeurl_files[] = {"sqlite:", "file:"};
 
 /* The secret part of a URL: size bytes from start. */
 struct part {
@@ -314,15 +315,27 @@ const char *storeurl_absolute(const char *path, bool in_url)
     return t.cut ? path : whole;
 }
 
-static bool storeurl_is_sqlite(const char *url)
+/* The path of a store that is a file; NULL: it is another store. */
+static const char *storeurl_path(const char *url)
 {
-    return strncasecmp(url, SQLITE, strlen(SQLITE)) == 0;
+    size_t n = sizeof storeurl_files / sizeof storeurl_files[0];
+
+    for (size_t i = 0; i < n; i++) {
+        size_t size = strlen(storeurl_files[i]);
+
+        if (strncasecmp(url, storeurl_files[i], size) == 0) {
+            return url + size;
+        }
+    }
+    return NULL;
 }
 
 bool storeurl_is_whole(const char *url)
 {
+    const char *path = storeurl_path(url);
+
     return url[0] != '\0' && strchr(url, '\\') == NULL &&
-           (!storeurl_is_sqlite(url) || url[strlen(SQLITE)] == '/');
+           (path == NULL || path[0] == '/');
 }
 
 static const char *hanging; /* see storeurl_relative */
@@ -336,16 +349,14 @@ static const char *storeurl_anchor(const char *url)
     const char *path;
 
     hanging = NULL;
-    if (url == NULL || !storeurl_is_sqlite(url)) {
-        return url;
-    }
-    path = url + strlen(SQLITE); /* no path: this host's own file */
-    if (path[0] == '\0' || path[0] == '?' || path[0] == '/') {
+    path = url == NULL ? NULL : storeurl_path(url);
+    /* no path: this host's own file */
+    if (path == NULL || path[0] == '\0' || path[0] == '?' || path[0] == '/') {
         return url;
     }
     hanging = url;
     whole[0] = '\0';
-    text_add(&t, SQLITE);
+    text_addf(&t, "%.*s", (int)(path - url), url);
     text_add(&t, storeurl_absolute(path, true));
     return t.cut ? url : whole;
 }

@@ -1,0 +1,168 @@
+/* store/file/doctor.c — the check-up of a lock file. */
+#include "store/file/internal.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "snib/inspect.h"
+
+static void doctor_tell(struct snib__buf *out, snib_level level,
+                        const char *check, const char *text, const char *remedy)
+{
+    snib__rec_row(out, SNIB__ROW_FINDING);
+    snib__rec_i64(out, SNIB__F_LEVEL, level);
+    snib__rec_text(out, SNIB__F_CHECK, check);
+    snib__rec_text(out, SNIB__F_TEXT, text);
+    snib__rec_text(out, SNIB__F_REMEDY, remedy);
+}
+
+static void doctor_place(struct snib__file *self, struct snib__buf *out)
+{
+    struct stat st, dir;
+    char text[200];
+    doctor_tell(out, SNIB_LEVEL_OK, "file", self->place.path, "");
+    doctor_tell(out, SNIB_LEVEL_OK, "file-system", self->place.fs, "");
+    if (snib__place_moved(&self->place) || fstat(self->place.fd, &st) ||
+        fstat(self->place.dir, &dir)) {
+        doctor_tell(out, SNIB_LEVEL_FAIL, "permissions",
+                    "the file was removed or replaced",
+                    "start all programs that use it anew");
+        return;
+    }
+    snprintf(text, sizeof text, "file %04o uid %ld, directory %04o uid %ld",
+             (unsigned)st.st_mode & 07777, (long)st.st_uid,
+             (unsigned)dir.st_mode & 07777, (long)dir.st_uid);
+    bool open = st.st_mode & 022;
+    bool others =
+        (dir.st_uid != geteuid() && dir.st_uid != 0) || (dir.st_mode & 022);
+    doctor_tell(out, open || others ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK,
+                "permissions", text,
+                open ? "chmod 600 the file: others can end or forge your leases"
+                : others ? "others can make or replace the file: use a "
+                           "directory of your own"
+                         : "");
+    doctor_tell(out, SNIB_LEVEL_OK, "users",
+                "this user's programs only: other users of this host, root "
+                "included, have files of their own and are not excluded",
+                "");
+}
+
+static void doctor_layout(struct snib__file *self, struct snib__buf *out)
+{
+    char text[120];
+    const struct snib__file_head *h = self->map.head;
+    snprintf(text, sizeof text, "the file has layout %u, made on %.63s",
+             h->layout, h->host);
+    doctor_tell(out, SNIB_LEVEL_OK, "layout", text, "");
+}
+
+/* The file has room of its own and a reserve for releases. Only where it has to
+ * grow is the disk asked. */
+static void doctor_space(struct snib__file *self, struct snib__buf *out)
+{
+    enum { FEW_KIB = 1024 };
+    struct statvfs fs;
+    char text[120];
+    struct snib__file_head *h = self->map.head;
+    if (fstatvfs(self->place.fd, &fs)) {
+        return;
+    }
+    unsigned long long blocks = geteuid() == 0 ? fs.f_bfree : fs.f_bavail;
+    unsigned long long kib = blocks * fs.f_frsize / 1024;
+    unsigned long long size = snib__file_load(&h->size);
+    unsigned long long top = snib__file_load(&h->top) * SNIB__FILE_UNIT;
+    snprintf(text, sizeof text,
+             "%llu KiB free; the file has %llu KiB, of which %llu were used",
+             kib, size / 1024, top / 1024);
+    bool few = kib < FEW_KIB && size - top < FEW_KIB * 1024ULL;
+    doctor_tell(out, few ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "disk", text,
+                few ? "make room on that file system (df): without it nothing "
+                      "new can be acquired"
+                    : "");
+}
+
+/* Look at every bucket and every value. */
+static void doctor_integrity(struct snib__file *self, struct snib__buf *out)
+{
+    struct snib__map *m = &self->map;
+    uint32_t bad = 0, names = 0, tokens = 0;
+    char text[160];
+    for (uint32_t i = 0; i < m->root_count; i++) {
+        snib_err err = snib__root_copy(m, &self->copy, SNIB__FILE_LOCKS, i);
+        bad += err == SNIB_ERR_CORRUPT;
+        for (size_t at = 0; !err && at < self->copy.used; names++) {
+            const struct snib__file_lock *l =
+                snib__bucket_lock(&self->copy, at);
+            tokens += !snib__is_token(snib__file_token_of(l));
+            at += l->size;
+        }
+    }
+    for (uint32_t i = 0; i < m->value_root_count; i++) {
+        bad += snib__root_copy(m, &self->copy, SNIB__FILE_INDEX, i) ==
+               SNIB_ERR_CORRUPT;
+    }
+    snprintf(text, sizeof text,
+             bad || tokens ? "%u names; %u damaged buckets, %u damaged tokens"
+                           : "%u names",
+             names, bad, tokens);
+    doctor_tell(out, bad || tokens ? SNIB_LEVEL_FAIL : SNIB_LEVEL_OK,
+                "integrity", text,
+                bad      ? "stop all users, move the file away; tokens restart "
+                           "at the clock"
+                : tokens ? "snib force-release begins such a name anew"
+                         : "");
+}
+
+static void doctor_clients(struct snib__file *self, struct snib__buf *out)
+{
+    struct snib__file_head *h = self->map.head;
+    char text[160];
+    uint64_t opened = snib__file_load(&h->opened);
+    snprintf(text, sizeof text,
+             "%llu live, or were killed since nobody used the file",
+             (unsigned long long)(opened - snib__file_load(&h->closed)));
+    doctor_tell(out, SNIB_LEVEL_OK, "clients", text, "");
+}
+
+static void doctor_host(struct snib__file *self, struct snib__buf *out)
+{
+    char text[100];
+    snprintf(text, sizeof text, "CLOCK_BOOTTIME, %lld s since boot",
+             (long long)(snib__host_now().ns / 1000000000));
+    doctor_tell(out, SNIB_LEVEL_OK, "clock", text, "");
+    doctor_tell(out, SNIB_LEVEL_OK, "boot-id", self->host.boot, "");
+    snprintf(text, sizeof text, "%u clients can be woken",
+             snib__ear_count(&self->map));
+    doctor_tell(out, SNIB_LEVEL_OK, "wake-up", text, "");
+    if (self->no_ear) {
+        doctor_tell(out, SNIB_LEVEL_WARN, "wake-up", "none could be made here",
+                    "descriptors or threads are used up, or the file's slots; "
+                    "waiters poll once a second meanwhile");
+    }
+    if (self->host.start <= 0 || !self->host.pidns) {
+        doctor_tell(
+            out, SNIB_LEVEL_WARN, "processes",
+            "/proc is not that of this pid namespace",
+            "mount /proc; a killed holder's lock is freed by its lease only");
+    }
+}
+
+void snib__file_doctor(struct snib__file *self, struct snib__request *r)
+{
+    struct snib__buf *out = r->said.result;
+    doctor_place(self, out);
+    doctor_layout(self, out);
+    doctor_space(self, out);
+    doctor_integrity(self, out);
+    doctor_clients(self, out);
+    doctor_host(self, out);
+    if (out->failed) {
+        snib__file_fail(self, r, SNIB_ERR_NOMEM);
+    } else {
+        r->said.answer = SNIB__DONE;
+        r->said.err = snib__ok(r->said.reterr);
+    }
+}

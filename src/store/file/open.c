@@ -1,0 +1,147 @@
+/* store/file/open.c — an instance is opened and freed; the store's table. */
+#include "store/file/internal.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+struct snib__file_hook snib__file_hook;
+
+static const struct snib__file_shape open_shape = {
+    .slots = 4096, .roots = 65536, .value_roots = 4096};
+
+uint32_t snib__file_bucket_of(const struct snib__map *m,
+                              const struct snib__name *name)
+{
+    uint64_t h = name->hash;
+    return (uint32_t)(h ^ h >> 32) & (m->root_count - 1);
+}
+
+static void open_free(void *instance)
+{
+    struct snib__file *self = instance;
+    if (!self) {
+        return;
+    }
+    bool forked = self->host.pid != getpid();
+    snib__ear_free(&self->ear, forked);
+    snib__map_close(&self->map, forked);
+    snib__place_close(&self->place);
+    snib__free(self->copy.bytes);
+    snib__free(self->value.bytes);
+    snib__free(self);
+}
+
+static snib_err open_check(const struct snib__url *url,
+                           const struct snib__host *h,
+                           struct snib_error *reterr)
+{
+    if (url->queries) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "file: does not know ?%s=", url->query[0].key);
+    }
+    if (url->host || url->user) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "file: has no host; write file:/path/to/file");
+    }
+    if (!url->path || !url->path[0]) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "file: needs the path of a file; write "
+                          "file:/path/to/file");
+    }
+    if (h->timens) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "this process is in a time namespace with an offset "
+                          "of its own; leases in a file need the host's "
+                          "CLOCK_BOOTTIME");
+    }
+    if (!h->boot[0]) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "cannot read /proc/sys/kernel/random/boot_id; "
+                          "leases in a file need it: mount /proc");
+    }
+    return SNIB_ERR_OK;
+}
+
+snib_err snib__file_open_on(const struct snib__store_config *config,
+                            const struct snib__host *host,
+                            const struct snib__file_shape *shape, void **ret,
+                            struct snib_error *reterr)
+{
+    struct snib__file *self;
+    snib_err err = open_check(config->url, host, reterr);
+    *ret = NULL;
+    if (err) {
+        return err;
+    }
+    self = snib__alloc(sizeof *self);
+    if (!self) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    self->host = *host;
+    self->patience = config->request;
+    self->place = (struct snib__place){.dir = -1, .fd = -1};
+    self->map = (struct snib__map){.fd = -1};
+    memcpy(self->client, config->client, sizeof self->client);
+    if (!snib__ear_init(&self->ear)) {
+        snib__free(self);
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    uint64_t key = snib__map_hash(config->client[0], config->client,
+                                  sizeof config->client);
+    err = snib__place_open(&self->place, config->url->path, host, reterr);
+    err = err ? err
+              : snib__map_open(&self->map, &self->place, host, shape, key,
+                               snib__ms(SNIB__FILE_OPEN_MS), reterr);
+    if (err) {
+        open_free(self);
+        return err;
+    }
+    self->looked = snib__host_now();
+    /* One process in 64 also cleans: enough where all are short-lived. */
+    if (self->client[0] % 64 == 0) {
+        snib__file_cleaner(self);
+    }
+    *ret = self;
+    return SNIB_ERR_OK;
+}
+
+static snib_err open_of_url(const struct snib__store_config *config, void **ret,
+                            struct snib_error *reterr)
+{
+    struct snib__host host;
+    snib__host_read(&host);
+    return snib__file_open_on(config, &host, &open_shape, ret, reterr);
+}
+
+static int open_notifier_fd(void *instance)
+{
+    return snib__ear_fd(&((struct snib__file *)instance)->ear);
+}
+
+static uint32_t open_notified(void *instance, uint64_t (*ids)[2], uint32_t max)
+{
+    return snib__ear_take(&((struct snib__file *)instance)->ear, ids, max);
+}
+
+static void open_server(void *instance, struct snib__server *ret)
+{
+    (void)instance;
+    snprintf(ret->version, sizeof ret->version, "layout %d", SNIB__FILE_LAYOUT);
+}
+
+const struct snib__blocking_ops snib__file_ops = {
+    .abi = SNIB__STORE_ABI,
+    .size = sizeof(struct snib__blocking_ops),
+    .scheme = "file",
+    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH,
+    .open = open_of_url,
+    .exec = snib__file_exec,
+    .notifier_fd = open_notifier_fd,
+    .notified = open_notified,
+    .server = open_server,
+    .free = open_free,
+};
