@@ -21,6 +21,8 @@
 #include "core/blocking_i.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -418,6 +420,41 @@ static snib_err blocking_open_nameless(const struct snib__store_config *config,
                       "a blocking store is opened by snib__blocking_open");
 }
 
+/* A library that others keep from working for a moment is well: only when that
+ * has lasted for SNIB__BLOCKED_NS the store counts as not reachable, since the
+ * first request that met it. */
+static void blocking_state(const struct snib__store *s, snib_instant now,
+                           struct snib__store_state *ret)
+{
+    if (snib__blocking_shares(s) && snib__sharing_stalls(s, now, ret)) {
+        return;
+    }
+    snib_instant until = s->last.blocked && !s->owned ? s->last.heard : now;
+    if (s->last.err &&
+        snib__between(s->last.since, until).ns < SNIB__BLOCKED_NS) {
+        ret->reachable = true; /* most likely another's write: it passes */
+        ret->nodes_reachable = 1;
+        return;
+    }
+    ret->err = s->last.err;
+    ret->reachable = !s->last.err;
+    ret->since = s->last.since;
+    ret->nodes_reachable = ret->reachable;
+    memcpy(ret->text, s->last.text, sizeof ret->text);
+}
+
+static bool blocking_server(const struct snib__store *s, snib_instant now,
+                            uint32_t node, struct snib__server *ret)
+{
+    ret->state.nodes = 1;
+    blocking_state(s, now, &ret->state);
+    snprintf(ret->product, sizeof ret->product, "%s", s->ops->scheme);
+    if (s->ops->server) {
+        s->ops->server(s->instance, ret);
+    }
+    return node == 0;
+}
+
 const struct snib__store_ops snib__blocking_store_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__store_ops),
@@ -427,7 +464,7 @@ const struct snib__store_ops snib__blocking_store_ops = {
     .start = blocking_start,
     .input = blocking_input,
     .due = blocking_due,
-    .state = snib__blocking_state,
-    .server = snib__blocking_server,
+    .state = blocking_state,
+    .server = blocking_server,
     .free = blocking_free_store,
 };

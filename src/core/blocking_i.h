@@ -84,10 +84,6 @@ void snib__blocking_forget(struct snib__store *, struct snib__request *);
  * own sake says nothing of it. */
 void snib__blocking_remember(struct snib__store *, snib_instant now,
                              const struct snib__request *);
-void snib__blocking_state(const struct snib__store *, snib_instant now,
-                          struct snib__store_state *ret);
-bool snib__blocking_server(const struct snib__store *, snib_instant now,
-                           uint32_t node, struct snib__server *ret);
 
 /* blocking.c */
 /* Forget it; its answer goes to out->answered. */

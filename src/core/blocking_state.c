@@ -1,12 +1,8 @@
-/* core/blocking_state.c — how a blocking store is, by what its library has said.
- *
- * A library that others keep from working for a moment is well: only when that
- * has lasted for SNIB__BLOCKED_NS the store counts as not reachable, since the
- * first request that met it. */
+/* core/blocking_state.c — what the answers of a blocking store's library say of
+ * how it is; blocking.c tells it. */
 #include "core/blocking_i.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/error.h"
 
@@ -38,36 +34,4 @@ void snib__blocking_remember(struct snib__store *s, snib_instant now,
              : r->said.reterr && r->said.reterr->code == err
                  ? r->said.reterr->text
                  : snib_err_text(err));
-}
-
-void snib__blocking_state(const struct snib__store *s, snib_instant now,
-                          struct snib__store_state *ret)
-{
-    if (snib__blocking_shares(s) && snib__sharing_stalls(s, now, ret)) {
-        return;
-    }
-    snib_instant until = s->last.blocked && !s->owned ? s->last.heard : now;
-    if (s->last.err &&
-        snib__between(s->last.since, until).ns < SNIB__BLOCKED_NS) {
-        ret->reachable = true; /* most likely another's write: it passes */
-        ret->nodes_reachable = 1;
-        return;
-    }
-    ret->err = s->last.err;
-    ret->reachable = !s->last.err;
-    ret->since = s->last.since;
-    ret->nodes_reachable = ret->reachable;
-    memcpy(ret->text, s->last.text, sizeof ret->text);
-}
-
-bool snib__blocking_server(const struct snib__store *s, snib_instant now,
-                           uint32_t node, struct snib__server *ret)
-{
-    ret->state.nodes = 1;
-    snib__blocking_state(s, now, &ret->state);
-    snprintf(ret->product, sizeof ret->product, "%s", s->ops->scheme);
-    if (s->ops->server) {
-        s->ops->server(s->instance, ret);
-    }
-    return node == 0;
 }

@@ -301,7 +301,7 @@ struct snib__thread {
 struct snib__logins {
     snib_err (*ask)(void *, struct snib_login *); /* NULL: it gives none */
     void *data;
-    bool asks; /* the function runs */
+    bool asks;                   /* the function runs */
     struct snib__passfile *file; /* ask is passfile.c's; NULL: it is not */
     /* Connections for which one is wanted; of these, where the server has
      * refused the one before. */

@@ -1,5 +1,5 @@
-/* store/postgres/conn.c — a connection: waiting for its socket, its end, and
- * running a script on it.
+/* store/postgres/conn.c — a connection: waiting for its socket, and its
+ * end.
  *
  * Everything is libpq's way without blocking: our threads wait here and nowhere
  * else (but for the look-up of a host name inside libpq), so that a server that
@@ -71,30 +71,6 @@ void snib__pg_quit(struct snib__pg_conn *k)
     k->counted = false;
     k->ready = k->inside = false;
     memset(k->prepared, 0, sizeof k->prepared);
-}
-
-/* Has it been cut while nobody used it? Nothing was sent then, so a request
- * need not end as unknown for it. */
-static bool conn_is_cut(struct snib__pg_conn *k)
-{
-    const struct snib__pq *pq = &k->store->pq;
-    struct pollfd fd = {.fd = pq->PQsocket(k->c), .events = POLLIN};
-    if (poll(&fd, 1, 0) <= 0) {
-        return false;
-    }
-    return !pq->PQconsumeInput(k->c) || pq->PQstatus(k->c) != CONNECTION_OK;
-}
-
-snib__sql_end snib__pg_script_run(struct snib__pg_session *s, uint32_t certain)
-{
-    struct snib__pg_conn *k = &s->conn;
-    if (k->ready && !k->inside && conn_is_cut(k)) {
-        snib__pg_quit(k);
-    }
-    snib__sql_end end = snib__pg_reach(k, s->sql.until, &s->sql.fault);
-    return end ? end
-               : snib__pg_run(k, &s->script, certain, s->sql.until,
-                              &s->sql.fault);
 }
 
 /* -- the server's clock ---------------------------------------------------- */

@@ -12,6 +12,7 @@
  *
  * TLS. libpq verifies only when it is told to: `verify-full`, with the file of
  * this machine's CAs, since it knows no "system" before version 16. */
+#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -332,4 +333,28 @@ snib__sql_end snib__pg_reach(struct snib__pg_conn *k, snib_instant until,
         k->why = *fault;
     }
     return k->end;
+}
+
+/* Has it been cut while nobody used it? Nothing was sent then, so a request
+ * need not end as unknown for it. */
+static bool connect_is_cut(struct snib__pg_conn *k)
+{
+    const struct snib__pq *pq = &k->store->pq;
+    struct pollfd fd = {.fd = pq->PQsocket(k->c), .events = POLLIN};
+    if (poll(&fd, 1, 0) <= 0) {
+        return false;
+    }
+    return !pq->PQconsumeInput(k->c) || pq->PQstatus(k->c) != CONNECTION_OK;
+}
+
+snib__sql_end snib__pg_script_run(struct snib__pg_session *s, uint32_t certain)
+{
+    struct snib__pg_conn *k = &s->conn;
+    if (k->ready && !k->inside && connect_is_cut(k)) {
+        snib__pg_quit(k);
+    }
+    snib__sql_end end = snib__pg_reach(k, s->sql.until, &s->sql.fault);
+    return end ? end
+               : snib__pg_run(k, &s->script, certain, s->sql.until,
+                              &s->sql.fault);
 }
