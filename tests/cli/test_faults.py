@@ -35,7 +35,8 @@ COMMANDS = {
     "try": ("try", "-t", TTL, "n", "--", "true"),
     "run": ("run", "-t", TTL, "-w", "3s", "n", "--", "true"),
     "several": ("run", "-t", TTL, "-w", "2s", "n", "m", "--", "true"),
-    "acquire": ("acquire", "-t", TTL, "n"),
+    # With a limit: one that never has memory to connect waits for ever without.
+    "acquire": ("acquire", "-t", TTL, "-w", "3s", "n"),
     "status": ("status", "--json", "n"),
     "list": ("list",),
     "doctor": ("doctor",),

@@ -20,11 +20,12 @@ BUGS = [
     ("the worker does not look again before it waits", DRIVER + "worker.c",
      "if (!c->worker.stop && !snib__may_execute(c)) {", "{"),
     ("a role is not handed on when its thread leaves", DRIVER + "roles.c",
-     "            roles_pass(r, i, reply, wake, data);\n"
-     "            kept |=", "            (void)wake;\n            (void)data;\n            kept |="),
+     "            roles_pass(r, i, snib__socks_has(&need->replies, i), wake, "
+     "data);\n", "            (void)wake;\n            (void)data;\n"),
     ("a reader goes home without handing on", DRIVER + "step.c",
-     "bool home = w->done && !w->leads && call->returns_unlocked;",
-     "bool home = w->done && call->returns_unlocked;",
+     "    bool home =\n"
+     "        w->done && snib__socks_empty(&w->leads) && call->returns_unlocked;",
+     "    bool home = w->done && call->returns_unlocked;",
      "    if (w->posture == SNIB__POLLING) {",
      "    if (w->posture == SNIB__POLLING && !w->done) {"),
     ("the descriptor of events is cleared while some are left",
@@ -87,8 +88,8 @@ BUGS = [
     ("a put whose reply was lost is repeated under a new id", API + "value.c",
      "    q->resent = true;\n", "    q->id[0] = q->id[1] = 0;\n"),
     ("who polls is roused by the bell of a line that it was given since",
-     DRIVER + "step.c", "s->wakers |= 1u << call->waker;",
-     "s->wakers |= w->leads & -w->leads;"),
+     DRIVER + "step.c", "snib__socks_put(&s->wakers, call->waker, true);",
+     "snib__socks_put(&s->wakers, snib__socks_next(&w->leads, 0), true);"),
     ("a keeper that polls a line hears nothing of a connect", DRIVER + "background.c",
      "        snib__socket_connected(s, i);\n", ""),
     ("who sends finds the way full, and nobody waits for room", DRIVER + "pump.c",
