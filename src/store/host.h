@@ -64,6 +64,15 @@ snib_err snib__host_cannot(int e, const char *what, struct snib_error *,
                            const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* A directory as it was named ("" is the root), from the root on whatever the
+ * current directory will be. *ret, which the caller frees: that path, for
+ * snib__host_leads_to(); NULL: it is `real`, to which it was resolved. NOMEM;
+ * CONFIG, STORE: the current directory cannot be told. */
+snib_err snib__host_given(const char *dir, const char *real, char **ret,
+                          struct snib_error *reterr);
+/* Does that path still lead to this directory? Of NULL: yes. */
+bool snib__host_leads_to(const char *given, int dir);
+
 /* Is no block or no inode left for a file in this directory? */
 bool snib__host_is_full(int dir);
 

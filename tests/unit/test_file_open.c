@@ -163,6 +163,36 @@ static void a_removed_file_is_told_within_ten_ms(void **state)
     snib__buf_free(&out);
 }
 
+/* A newcomer by the same path meets another file, and is told nothing. Who works
+ * in the old one is, until the link is switched back. */
+static void a_switched_link_in_the_path_is_told(void **state)
+{
+    struct snib__name n = name_of("switched");
+    char real[2][80], link[80];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        snprintf(real[i], sizeof real[i], "%s/r%d", dir, i);
+        assert_int_equal(mkdir(real[i], 0700), 0);
+    }
+    snprintf(link, sizeof link, "%s/cur", dir);
+    snprintf(path, sizeof path, "%s/locks", link);
+    assert_int_equal(symlink(real[0], link), 0);
+    open_peers(1);
+    struct snib__request a = acquire(0, &n);
+    assert_int_equal(a.said.answer, SNIB__DONE);
+    assert_int_equal(unlink(link) | symlink(real[1], link), 0);
+    usleep(11000);
+    struct snib__request v = turn_into(&a, SNIB__RENEW);
+    assert_int_equal(run(0, &v), SNIB__NOT_APPLIED);
+    assert_int_equal(v.said.err, SNIB_ERR_STORE);
+    assert_non_null(strstr(v.said.reterr->text, "a link in it was switched"));
+    assert_non_null(strstr(v.said.reterr->text, link));
+    assert_int_equal(unlink(link) | symlink("r0", link), 0);
+    usleep(11000);
+    v = turn_into(&a, SNIB__RENEW);
+    assert_int_equal(run(0, &v), SNIB__DONE);
+}
+
 int main(void)
 {
     set_kit();
@@ -173,6 +203,7 @@ int main(void)
         CASE(files_of_others_are_refused_in_words_and_left_alone),
         CASE(another_layout_is_refused_in_words),
         CASE(a_removed_file_is_told_within_ten_ms),
+        CASE(a_switched_link_in_the_path_is_told),
     };
     return RUN(cases);
 }

@@ -300,6 +300,56 @@ static void the_directory_is_moved(void **state)
     end_by(&holder, SIGKILL);
 }
 
+static void name_it_through_a_link(const char *where)
+{
+    snprintf(path, sizeof path, "%s/cur/locks.db", dir);
+    snprintf(url, sizeof url, "sqlite:%s", where);
+    shell("mkdir -p r1 r2 && ln -sfn r1 cur");
+    assert_int_equal(chdir(dir), 0);
+}
+
+/* A link in the path is switched: nothing tells the newcomer, but whoever works
+ * in the old directory is told by the next change, until it is switched back. */
+static void is_told_of_the_switch(const char *command, const char *where)
+{
+    name_it_through_a_link(where[0] ? where : path);
+    struct process holder = begin(hold_and_renew);
+    hear_that(&holder, "ok");
+    shell("ln -sfn ./r1/../r1 cur"); /* another text, the same directory */
+    tell(&holder);
+    hear_that(&holder, "ok");
+    shell(command);
+    newcomer_is_told(try_once, "ok");
+    tell(&holder);
+    const char *told = hear(&holder);
+    assert_non_null(strstr(told, "STORE"));
+    assert_non_null(strstr(told, "a link in it was switched"));
+    assert_non_null(strstr(told, "/cur"));
+    shell("rm -rf cur && ln -sfn r1 cur");
+    tell(&holder);
+    hear_that(&holder, "ok");
+    end_by(&holder, SIGKILL);
+    assert_int_equal(chdir("/"), 0);
+}
+
+static void a_link_to_the_directory_is_switched(void **state)
+{
+    (void)state;
+    is_told_of_the_switch("ln -sfn r2 cur", "");
+}
+
+static void a_link_in_a_relative_path_is_switched(void **state)
+{
+    (void)state;
+    is_told_of_the_switch("ln -sfn r2 cur", "cur/locks.db");
+}
+
+static void a_directory_takes_the_place_of_the_link(void **state)
+{
+    (void)state;
+    is_told_of_the_switch("rm cur && mkdir cur", "");
+}
+
 static void nobody_lives(void **state)
 {
     static const char *const commands[] = {
@@ -424,6 +474,9 @@ int main(void)
         CASE(a_crowd_comes_after_the_bells_were_removed),
         CASE(an_older_note_is_believed_and_made_anew),
         CASE(the_directory_is_moved),
+        CASE(a_link_to_the_directory_is_switched),
+        CASE(a_link_in_a_relative_path_is_switched),
+        CASE(a_directory_takes_the_place_of_the_link),
         CASE(nobody_lives),
         CASE(newcomers_race_with_the_removal),
         CASE(many_open_a_new_file_at_once),

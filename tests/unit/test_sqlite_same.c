@@ -9,7 +9,7 @@
  * wraps: stat lstat fstatat fstat realpath faccessat geteuid getegid getgroups
  * wraps: getpwuid_r getgrgid_r getgrouplist mkdir mkdirat mknodat fchmodat
  * wraps: renameat renameat2 unlinkat symlinkat readlinkat statfs fstatvfs
- * wraps: statx fstatfs kill
+ * wraps: statx fstatfs kill getcwd __getcwd_chk
  * wraps: openat flock clock_gettime nanosleep sched_yield getpid syscall
  * wraps: socket bind connect sendto recv epoll_create1 epoll_ctl epoll_wait
  * wraps: fdopendir readdir closedir pthread_atfork snib__forked_waits

@@ -37,7 +37,7 @@ IO_HEADERS = {
     "time.h", "unistd.h",
 }
 IO_ALLOWED = ("src/store/sqlite/", "src/store/file/", "src/store/memory/",
-              "src/store/host.", "src/store/postgres/")
+              "src/store/host", "src/store/postgres/")
 # What a store lets others include.
 SHARED = {"src/store/redis/redis.h", "src/store/sql/sql.h"}
 # Vendor headers, and the only place that may know each.

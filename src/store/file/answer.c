@@ -76,7 +76,16 @@ bool snib__file_moved(struct snib__file *self, struct snib__request *r)
         self->looked = now;
         self->moved = snib__place_moved(&self->place);
     }
-    if (self->moved) {
+    bool there =
+        !self->moved || snib__host_leads_to(self->place.given, self->place.dir);
+    if (!there) {
+        answer_refuse(r,
+                      snib__fail(r->said.reterr, SNIB_ERR_STORE,
+                                 "%s leads elsewhere by now (a link in it was "
+                                 "switched or removed): others do not see lock "
+                                 "file %s; start this program anew",
+                                 self->place.given, self->place.path));
+    } else if (self->moved) {
         answer_refuse(r,
                       snib__fail(r->said.reterr, SNIB_ERR_STORE,
                                  "lock file %s was removed or replaced while "

@@ -28,7 +28,9 @@ static void doctor_place(struct snib__file *self, struct snib__buf *out)
     if (snib__place_moved(&self->place) || fstat(self->place.fd, &st) ||
         fstat(self->place.dir, &dir)) {
         doctor_tell(out, SNIB_LEVEL_FAIL, "permissions",
-                    "the file was removed or replaced",
+                    snib__host_leads_to(self->place.given, self->place.dir)
+                        ? "the file was removed or replaced"
+                        : "a link in the file's path leads elsewhere by now",
                     "start all programs that use it anew");
         return;
     }

@@ -62,8 +62,9 @@ enum { SNIB__FILE_RESERVED = 8, SNIB__FILE_SMALL = 5 };
 /* -- place.c --------------------------------------------------------------- */
 
 struct snib__place {
-    char *path; /* real directory + "/" + base */
-    int dir;    /* O_PATH */
+    char *path;  /* real directory + "/" + base */
+    char *given; /* its directory as it was named; NULL: as in path */
+    int dir;     /* O_PATH */
     int fd;
     uint64_t dev, ino;
     char fs[24]; /* "ext2/3/4", for doctor */
@@ -367,7 +368,8 @@ void snib__file_exec(void *instance, snib_instant now,
 /* answer.c */
 /* After so many lost swaps the limit is looked at, and others are let run. */
 #define SNIB__FILE_LOST_MANY 8
-/* Answer NOT_APPLIED: the file was removed or replaced. True: it was. */
+/* Answer NOT_APPLIED: the file was removed or replaced, or a link in its path
+ * was switched. True: it was. */
 bool snib__file_moved(struct snib__file *, struct snib__request *);
 /* Answer NOT_APPLIED: err of a copy, or SNIB_ERR_OK: there is no room. */
 void snib__file_fail(struct snib__file *, struct snib__request *, snib_err);

@@ -5,7 +5,8 @@
  * resolved once; the file is no symbolic link, has no second hard link, belongs
  * to this user, and lies on a file system whose memory and clock are this
  * host's. A file that is removed or replaced while it is in use is a second
- * truth: snib__place_moved() tells those who go on in the old one. */
+ * truth: snib__place_moved() tells those who go on in the old one. So is the file
+ * in another directory, to which a link in the path was switched. */
 #include "store/file/internal.h"
 
 #include <errno.h>
@@ -146,7 +147,9 @@ snib_err snib__place_open(struct snib__place *p, const char *path,
             "the directory of lock file %s: %s; make it or " REMEDY, path,
             strerror(errno));
     }
-    snib_err err = place_open_in(p, real, base, h, reterr);
+    snib_err err =
+        snib__host_given(slash ? copy : ".", real, &p->given, reterr);
+    err = err ? err : place_open_in(p, real, base, h, reterr);
     if (err) {
         snib__place_close(p);
     }
@@ -162,11 +165,13 @@ void snib__place_close(struct snib__place *p)
         close(p->dir);
     }
     snib__free(p->path);
+    snib__free(p->given);
     *p = (struct snib__place){.dir = -1, .fd = -1};
 }
 
 bool snib__place_moved(const struct snib__place *p)
 {
     struct stat st;
-    return stat(p->path, &st) || st.st_dev != p->dev || st.st_ino != p->ino;
+    return !snib__host_leads_to(p->given, p->dir) || stat(p->path, &st) ||
+           st.st_dev != p->dev || st.st_ino != p->ino;
 }

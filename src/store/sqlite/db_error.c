@@ -67,6 +67,24 @@ int snib__db_unread(struct snib__db *db, int rc)
     return 0;
 }
 
+static snib_err db_error_moved(const struct snib__lockfile *p,
+                               struct snib_error *reterr)
+{
+    const char *which = snib__files_moved(p);
+    if (!snib__host_leads_to(p->given, p->dir)) {
+        return snib__fail(reterr, SNIB_ERR_STORE,
+                          "%s leads elsewhere by now (a link in it was "
+                          "switched or removed): others do not see lock "
+                          "file %s; start this program anew",
+                          p->given, p->path);
+    }
+    return snib__fail(reterr, SNIB_ERR_STORE,
+                      "%s%slock file %s was removed or replaced while in "
+                      "use; start this program anew",
+                      which && *which ? which + 1 : "",
+                      which && *which ? " of " : "", p->path);
+}
+
 snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
                        struct snib_error *reterr)
 {
@@ -82,12 +100,7 @@ snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
                              path, reterr);
     }
     if (rc == SQLITE_READONLY_DBMOVED) {
-        const char *which = snib__files_moved(db->lockfile);
-        return snib__fail(reterr, SNIB_ERR_STORE,
-                          "%s%slock file %s was removed or replaced while in "
-                          "use; start this program anew",
-                          which && *which ? which + 1 : "",
-                          which && *which ? " of " : "", path);
+        return db_error_moved(db->lockfile, reterr);
     }
     int unread = snib__db_unread(db, rc);
     if (unread) {

@@ -28,7 +28,11 @@ static void doctor_tell_place(struct snib__sqlite *self, struct snib__buf *out)
     doctor_tell(out, SNIB_LEVEL_OK, "file-system", self->lockfile.fs, "");
     if (moved || stat(self->lockfile.path, &st) ||
         fstat(self->lockfile.dir, &dir)) {
-        snprintf(text, sizeof text, "%s%s was removed or replaced",
+        bool there =
+            snib__host_leads_to(self->lockfile.given, self->lockfile.dir);
+        snprintf(text, sizeof text,
+                 there ? "%s%s was removed or replaced"
+                       : "%s%s: a link in its path leads elsewhere by now",
                  self->lockfile.path, moved ? moved : "");
         doctor_tell(out, SNIB_LEVEL_FAIL, "permissions", text,
                     "start all programs that use it anew");

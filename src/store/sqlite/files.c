@@ -24,7 +24,8 @@
  *             finds no note.
  *  a step     Each transaction checks that the paths still lead to the files
  *             of its client, so that a holder is told, too. Newcomers are kept
- *             out without it.
+ *             out without it, but for one case: a link in the path was
+ *             switched to another directory, where nothing tells them.
  *
  * Without a note the list of locks (/proc/locks) decides: a client that has the
  * file open has it and its -shm locked all the time.
@@ -413,6 +414,9 @@ const char *snib__files_moved(const struct snib__lockfile *p)
     size_t size = strlen(p->path);
     if (!p->file[0]) {
         return NULL; /* not joined yet */
+    }
+    if (!snib__host_leads_to(p->given, p->dir)) {
+        return snib__suffix[0];
     }
     if (size + 8 > sizeof path) {
         return NULL;

@@ -106,6 +106,7 @@ void snib__shared_how(char *ret, size_t size);
 
 struct snib__lockfile {
     char *path;           /* real directory + "/" + base */
+    char *given;          /* its directory as it was named; NULL: as in path */
     char *notifiers_path; /* path + "-bells" */
     const char *base;     /* in path */
     int dir;              /* O_PATH */
@@ -179,7 +180,8 @@ snib_err snib__files_still(const struct snib__lockfile *,
  * STORE when this one is alone. */
 snib_err snib__files_join(struct snib__lockfile *, snib_instant until,
                           struct snib_error *reterr);
-/* The suffix of a file that is no longer at its path; NULL: all are. */
+/* The suffix of a file that is no longer at its path ("" also if the path, as it
+ * was named, leads to another directory); NULL: all are. */
 const char *snib__files_moved(const struct snib__lockfile *);
 
 /* -- notifier.c ------------------------------------------------------------ */

@@ -5,7 +5,8 @@
  * else may be able to put another file in its place:
  *
  * - shared.c says which file is meant when none is named;
- * - the directory is resolved once. The file itself must not be a symbolic link
+ * - the directory is resolved once; if that went through a link, each step
+ *   looks whether it still leads there (host_path.c). The file itself must not be a symbolic link
  *   (its -wal would lie elsewhere), nor have a second hard link, nor be mounted
  *   by itself (two names, two -wal files, a broken database);
  * - the file belongs to this user: another user could rewrite leases, and could
@@ -361,6 +362,9 @@ snib_err snib__lockfile_open(struct snib__lockfile *p, const char *path,
         }
     }
     if (!err) {
+        err = snib__host_given(slash ? copy : ".", real, &p->given, reterr);
+    }
+    if (!err) {
         err = lockfile_open_in(p, real, base, h, is_default, reterr);
     }
     free(real);
@@ -380,6 +384,7 @@ void snib__lockfile_close(struct snib__lockfile *p)
         close(p->notifiers);
     }
     snib__free(p->path);
+    snib__free(p->given);
     snib__free(p->notifiers_path);
     *p = (struct snib__lockfile){.dir = -1, .notifiers = -1};
 }
