@@ -21,7 +21,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -53,28 +52,29 @@ static bool host_slurp(const char *path, char *ret, size_t size)
     return n >= 0;
 }
 
-/* The start time (field 22) and the state letter of /proc/PID/stat. The
- * program's name before them may contain anything, so count from the last
- * ')'. */
-static bool host_read_stat(int64_t pid, int64_t *ret_start, char *ret_state)
+/* The start time (field 22), the state letter and the CPU time (fields 14 and
+ * 15, in clock ticks) of /proc/PID/stat. The program's name before them may
+ * contain anything, so count from the last ')'. */
+static bool host_read_stat(int64_t pid, int64_t *ret_start, char *ret_state,
+                           int64_t *ret_worked)
 {
     char path[48], text[1024], *p;
+    long long user, system, start;
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     if (!host_slurp(path, text, sizeof text) || !(p = strrchr(text, ')')) ||
         p[1] != ' ' || !p[2]) {
         return false;
     }
     *ret_state = p[2];
-    p++;
-    for (int field = 3; field <= 22; field++) {
-        p = strchr(p, ' ');
-        if (!p) {
-            return false;
-        }
-        p++;
+    if (sscanf(p + 3,
+               "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lld %lld "
+               "%*s %*s %*s %*s %*s %*s %lld",
+               &user, &system, &start) != 3) {
+        return false;
     }
-    *ret_start = strtoll(p, NULL, 10);
-    return *ret_start > 0;
+    *ret_start = start;
+    *ret_worked = user + system;
+    return start > 0;
 }
 
 static bool host_has_time_offset(void)
@@ -92,6 +92,7 @@ void snib__host_read(struct snib__host *h)
 {
     char text[64];
     struct stat st;
+    int64_t worked;
     char state;
     ssize_t n;
     *h = (struct snib__host){.pid = getpid()};
@@ -108,7 +109,7 @@ void snib__host_read(struct snib__host *h)
     if (h->proc && stat("/proc/self/ns/pid", &st) == 0) {
         h->pidns = (int64_t)st.st_ino;
     }
-    if (!h->proc || !host_read_stat(h->pid, &h->start, &state)) {
+    if (!h->proc || !host_read_stat(h->pid, &h->start, &state, &worked)) {
         h->start = 0;
     }
 }
@@ -176,7 +177,7 @@ int snib__host_pidfd(const struct snib__host *h, int64_t pid, int64_t pidns)
 bool snib__host_gone(const struct snib__host *h, int64_t pid, int64_t start,
                      int64_t pidns, bool thorough)
 {
-    int64_t start_now;
+    int64_t start_now, worked;
     char state;
     int fd = snib__host_pidfd(h, pid, pidns);
     if (fd < 0) {
@@ -188,7 +189,8 @@ bool snib__host_gone(const struct snib__host *h, int64_t pid, int64_t start,
     if (ended || !thorough || start <= 0) {
         return ended;
     }
-    return host_read_stat(pid, &start_now, &state) && start_now != start;
+    return host_read_stat(pid, &start_now, &state, &worked) &&
+           start_now != start;
 }
 
 /* -- the locks of a file --------------------------------------------------- */
@@ -219,9 +221,9 @@ static bool host_hides_device(const struct statfs *fs)
  * child.) /proc of other users' processes may be hidden from us. */
 static bool host_has_ended(int64_t pid)
 {
-    int64_t start;
+    int64_t start, worked;
     char state;
-    if (host_read_stat(pid, &start, &state)) {
+    if (host_read_stat(pid, &start, &state, &worked)) {
         return state == 'Z' || state == 'X';
     }
     return kill((pid_t)pid, 0) && errno == ESRCH;
@@ -318,12 +320,19 @@ static bool host_is_of(struct wanted *w, const char *path)
 int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state)
 {
     struct wanted w = {.type = "POSIX", .write = true, .offset = offset};
-    int64_t start, pid = host_is_of(&w, path) ? host_find_lock(&w) : 0;
+    int64_t start, worked;
+    int64_t pid = host_is_of(&w, path) ? host_find_lock(&w) : 0;
     *ret_state = '?';
     if (pid > 0) {
-        host_read_stat(pid, &start, ret_state);
+        host_read_stat(pid, &start, ret_state, &worked);
     }
     return pid > 0 ? pid : 0;
+}
+
+bool snib__host_work(int64_t pid, int64_t *ret_start, int64_t *ret_worked)
+{
+    char state;
+    return host_read_stat(pid, ret_start, &state, ret_worked);
 }
 
 static snib_err host_fail_untold(const char *path, const char *asked,
@@ -483,14 +492,4 @@ snib_err snib__host_cannot(int e, const char *what, struct snib_error *reterr,
     va_end(ap);
     return snib__fail(reterr, e == EIO ? SNIB_ERR_STORE : SNIB_ERR_CONFIG, "%s",
                       words);
-}
-
-bool snib__host_is_full(int dir)
-{
-    struct statvfs fs;
-    if (fstatvfs(dir, &fs)) {
-        return false;
-    }
-    return (geteuid() == 0 ? fs.f_bfree : fs.f_bavail) == 0 ||
-           (fs.f_files > 0 && fs.f_ffree == 0);
 }

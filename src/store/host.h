@@ -38,6 +38,9 @@ int snib__host_pidfd(const struct snib__host *, int64_t pid, int64_t pidns);
  * 0: not known. *ret_state: the state letter of that process ('T': stopped), or
  * '?'. */
 int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state);
+/* When this process began and the CPU time of all its threads, both in clock
+ * ticks. False: not known. */
+bool snib__host_work(int64_t pid, int64_t *ret_start, int64_t *ret_worked);
 /* *ret_pid: a process (it may be this one) that has a record lock of this file;
  * 0: there is none. CONFIG, LIMIT, STORE, NOMEM: that cannot be told. */
 snib_err snib__host_locked(const char *path, int64_t *ret_pid,

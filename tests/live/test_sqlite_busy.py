@@ -180,7 +180,7 @@ def test_a_cancelled_acquire_that_never_got_there_leaves_nothing(
     one.acquire(lock, wait_ms=2000).release()
     with writing(store):
         one.call("start", id="s", lock=lock, wait_ms=20000)
-        wait_until(lambda: "stands still" in one.call(
+        wait_until(lambda: "inside a write" in one.call(
             "store_status", id="c").said, 5, "it has been tried")
         one.call("cancel", id="s")
         assert one.wait_event("refused")["err"] in ("CANCELLED", "UNKNOWN")

@@ -216,7 +216,8 @@ static void who_keeps_the_file_busy_is_told(void **state)
         fail_msg("\"%s\" does not say \"%s\"", f->text, pid_text);
     }
     assert_non_null(strstr(f->text, path));
-    assert_memory_equal(f->remedy, "continue or kill that process", 29);
+    assert_memory_equal(f->remedy,
+                        "continue or kill a process that stands still", 44);
     kill(pid, SIGKILL);
     kill(pid, SIGCONT);
     waitpid(pid, &status, 0);

@@ -256,6 +256,7 @@ int snib__db_begin(struct snib__db *db, snib_instant until)
         }
         (void)db_busy(db, 10); /* SQLite gave up sooner than our handler */
     }
+    db->busy = (struct snib__busy){0};
     return rc ? rc : db_check_moved(db);
 }
 

@@ -16,30 +16,6 @@ bool snib__db_is_busy(int rc)
            simple == SQLITE_PROTOCOL;
 }
 
-/* The error names the process that stands still inside a write. In WAL mode
- * SQLite's write lock is byte 120 of the -shm file. */
-static snib_err db_error_busy(int rc, const char *path,
-                              struct snib_error *reterr)
-{
-    char shm[4200], state;
-    int64_t pid;
-    snprintf(shm, sizeof shm, "%s-shm", path);
-    pid = snib__host_locker(shm, 120, &state);
-    if (!pid) {
-        return snib__fail(reterr, SNIB_ERR_STORE,
-                          "lock file %s: another process is writing and does "
-                          "not come to an end (SQLite code %d)",
-                          path, rc);
-    }
-    return snib__fail(reterr, SNIB_ERR_STORE,
-                      "lock file %s: process %lld (%s) stands still inside a "
-                      "write; continue or kill it",
-                      path, (long long)pid,
-                      state == 'T' || state == 't' ? "stopped"
-                      : state == 'D'               ? "waits for the disk"
-                                                   : "not stopped");
-}
-
 static int db_error_errno(sqlite3_file *file)
 {
     int e = 0;
@@ -95,9 +71,9 @@ snib_err snib__db_fail(struct snib__db *db, int rc, const char *path,
     const char *text = last ? sqlite3_errmsg(db->handle) : sqlite3_errstr(rc);
     int cause = last ? sqlite3_system_errno(db->handle) : errno;
     if (snib__db_is_busy(rc)) {
-        return db_error_busy(db->handle ? sqlite3_extended_errcode(db->handle)
-                                        : rc,
-                             path, reterr);
+        return snib__busy_fail(
+            db, db->handle ? sqlite3_extended_errcode(db->handle) : rc, path,
+            reterr);
     }
     if (rc == SQLITE_READONLY_DBMOVED) {
         return db_error_moved(db->lockfile, reterr);

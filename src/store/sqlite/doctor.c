@@ -161,6 +161,26 @@ static void doctor_tell_layout(struct snib__buf *out)
     doctor_tell(out, SNIB_LEVEL_OK, "layout", text, "");
 }
 
+/* Take the write lock, with a look after each slice at who is in the way: only so
+ * it shows whether that process stands still. */
+static int doctor_begin(struct snib__sqlite *self, snib_instant from,
+                        struct snib_error *reterr)
+{
+    enum { SLICE_MS = 100 };
+    snib_instant until = snib__after(from, self->patience), now = from;
+    for (;;) {
+        snib_instant slice = snib__after(now, snib__ms(SLICE_MS));
+        int rc = snib__db_begin(&self->db, snib__sooner(slice, until));
+        if (rc) {
+            snib__db_fail(&self->db, rc, self->lockfile.path, reterr);
+        }
+        now = snib__host_now();
+        if (rc != SQLITE_BUSY || snib__reached(now, until)) {
+            return rc;
+        }
+    }
+}
+
 /* Time an empty write transaction, which is what a release needs. */
 static void doctor_tell_latency(struct snib__sqlite *self,
                                 struct snib__buf *out)
@@ -168,12 +188,12 @@ static void doctor_tell_latency(struct snib__sqlite *self,
     char text[300];
     struct snib_error error;
     snib_instant from = snib__host_now();
-    int rc = snib__db_begin(&self->db, snib__after(from, self->patience));
+    int rc = doctor_begin(self, from, &error);
     long long us = snib__between(from, snib__host_now()).ns / 1000;
     if (rc) {
-        snib__db_fail(&self->db, rc, self->lockfile.path, &error);
         doctor_tell(out, SNIB_LEVEL_FAIL, "write-lock", error.text,
-                    "continue or kill that process; df, mount");
+                    "continue or kill a process that stands still, and no "
+                    "other; df, mount");
         return;
     }
     snib__db_rollback(&self->db);

@@ -7,6 +7,7 @@
  *   files.c     the file, its -wal and its -shm are those that others use
  *   vfs.c       SQLite without a rollback journal
  *   db.c        connection, transactions
+ *   busy.c      who is in the way of a write, and whether that one stands still
  *   db_error.c  error texts
  *   schema.c    tables, files of other programs, boot id
  *   row.c       a row as a claim
@@ -290,6 +291,16 @@ enum snib__stmt {
     SNIB__ST_COUNT
 };
 
+/* busy.c: what was seen when the write lock could not be had. All zero: nothing
+ * yet, or it was had since. */
+struct snib__busy {
+    int64_t pid, start, worked; /* of who had it; pid 0: not known */
+    uint32_t version;           /* another one after each commit of others */
+    snib_instant seen;          /* the last look */
+    snib_instant same;          /* since then all the above is the same */
+    snib_instant changed;       /* a commit was seen */
+};
+
 struct snib__db {
     sqlite3 *handle;
     const struct snib__lockfile *lockfile; /* whose files these are */
@@ -300,6 +311,7 @@ struct snib__db {
     int frames_max, frames_next;
     uint32_t waits; /* how often the busy handler slept */
     bool yields;    /* the handler gives up when a thread wants to fork */
+    struct snib__busy busy;
 };
 
 /* Without a look at what the file is. */
@@ -325,6 +337,9 @@ int snib__db_commit(struct snib__db *);
 void snib__db_rollback(struct snib__db *);
 /* After a commit and its notifications: empty the -wal if it has grown long. */
 void snib__db_empty_wal(struct snib__db *);
+/* busy.c: the write lock could not be had. Looks who has it, and says so. */
+snib_err snib__busy_fail(struct snib__db *, int rc, const char *path,
+                         struct snib_error *reterr);
 /* What an SQLite error means to a caller of ours. */
 snib_err snib__db_fail(struct snib__db *, int rc, const char *path,
                        struct snib_error *reterr);
