@@ -224,6 +224,23 @@ static void who_keeps_the_file_busy_is_told(void **state)
     assert_int_equal(consult("write-lock")->level, SNIB_LEVEL_OK);
 }
 
+static void a_wal_that_is_not_emptied_is_told(void **state)
+{
+    char wal[140];
+    (void)state;
+    open_peers(1);
+    snprintf(wal, sizeof wal, "%s-wal", path);
+    assert_int_equal(truncate(wal, 16 << 20), 0);
+    const struct finding *f = consult("journal");
+    assert_int_equal(f->level, SNIB_LEVEL_OK);
+    assert_string_equal(f->text, "wal, 16384 KiB");
+    assert_int_equal(truncate(wal, (16 << 20) + 1024), 0);
+    f = consult("journal");
+    assert_int_equal(f->level, SNIB_LEVEL_WARN);
+    assert_string_equal(f->text, "wal, 16385 KiB");
+    assert_non_null(strstr(f->remedy, "reads the file in one long"));
+}
+
 static void what_others_may_do_to_the_file_is_told(void **state)
 {
     (void)state;
@@ -337,6 +354,7 @@ int main(void)
         ALONE(the_doctor_names_the_file_before_anything_of_it),
         ALONE(what_a_group_may_do_to_its_file_is_well),
         ALONE(who_keeps_the_file_busy_is_told),
+        ALONE(a_wal_that_is_not_emptied_is_told),
         ALONE(what_others_may_do_to_the_file_is_told),
         ALONE(a_file_that_is_gone_is_told),
         ALONE(a_process_without_proc_is_told),

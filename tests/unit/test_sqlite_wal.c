@@ -124,6 +124,40 @@ static void a_reader_in_the_way_is_tried_in_strides(void **state)
     }
 }
 
+/* A reader that never ends: it keeps nobody out, though the -wal grows past what
+ * it is cut to. When it has ended, the -wal is emptied and cut. */
+static void a_reader_that_stays_lets_it_grow_and_keeps_nobody_out(void **state)
+{
+    struct snib__name n = name_of("growing");
+    const int far = SNIB__SQLITE_WAL_CUT / 1024 + 1000;
+    struct stat st;
+    sqlite3 *reader;
+    char wal[140];
+    (void)state;
+    open_peers(1);
+    struct snib__db *db = &self_of(0)->db;
+    snprintf(wal, sizeof wal, "%s-wal", path);
+    assert_int_equal(sqlite3_open(path, &reader), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(reader, "BEGIN; SELECT * FROM meta", NULL, NULL, NULL),
+        SQLITE_OK);
+    while (db->frames < far) {
+        write_once(&n);
+    }
+    assert_int_equal(last, SQLITE_CHECKPOINT_RESTART);
+    assert_int_equal(stat(wal, &st), 0);
+    assert_true(st.st_size > SNIB__SQLITE_WAL_CUT);
+    sqlite3_exec(reader, "ROLLBACK", NULL, NULL, NULL);
+    sqlite3_close(reader);
+    for (int i = 0; i < 500 && db->frames >= far; i++) {
+        write_once(&n);
+    }
+    assert_true(db->frames < SNIB__SQLITE_WAL_LONG);
+    write_once(&n);
+    assert_int_equal(stat(wal, &st), 0);
+    assert_true(st.st_size <= SNIB__SQLITE_WAL_CUT);
+}
+
 int main(void)
 {
     set_kit();
@@ -131,6 +165,7 @@ int main(void)
         CASE(the_rule_row_by_row),
         CASE(it_is_emptied_now_and_then),
         CASE(a_reader_in_the_way_is_tried_in_strides),
+        CASE(a_reader_that_stays_lets_it_grow_and_keeps_nobody_out),
     };
     return RUN(cases);
 }

@@ -318,7 +318,9 @@ void snib__db_empty_wal(struct snib__db *db)
     }
     db->frames_next = db->frames + db->frames_max / 4;
     /* PASSIVE works beside the writers, which may write faster than it copies.
-     * RESTART then keeps them out for once, while the disk works. */
+     * RESTART then keeps them out for once, while the disk works. Neither gets
+     * past what a reader may still read: as long as another program keeps a read
+     * transaction open, the -wal grows. */
     db->busy_until = snib__after(snib__host_now(), snib__ms(50));
     sqlite3_wal_checkpoint_v2(db->handle, "main",
                               must ? SQLITE_CHECKPOINT_RESTART

@@ -126,11 +126,11 @@ static void doctor_tell_journal(struct snib__sqlite *self,
     snprintf(text, sizeof text, "%s-wal", self->lockfile.path);
     long long size = stat(text, &wal) ? 0 : (long long)wal.st_size;
     snprintf(text, sizeof text, "wal, %lld KiB", size / 1024);
-    doctor_tell(
-        out, size > 64 << 20 ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "journal", text,
-        size > 64 << 20 ? "some reader keeps it from being emptied: look for "
-                          "a process that has the file open"
-                        : "");
+    bool kept = size > SNIB__SQLITE_WAL_CUT;
+    doctor_tell(out, kept ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "journal", text,
+                kept ? "another program reads the file in one long transaction "
+                       "and keeps it from being emptied: end that (fuser)"
+                     : "");
 }
 
 static void doctor_tell_integrity(struct snib__sqlite *self,

@@ -47,8 +47,11 @@
 /* At so many frames (of 1 KiB) the -wal is emptied, see db.c. */
 #define SNIB__SQLITE_WAL_SHORT 256
 #define SNIB__SQLITE_WAL_LONG  2000
-/* From here on the writers have to wait until it is emptied. */
+/* From here on the writers have to wait for a try to empty it. Another program's
+ * long read transaction makes that try fail, and then it grows on. */
 #define SNIB__SQLITE_WAL_MUST 8000
+/* To so many bytes the -wal is cut when it has been emptied (schema.c). */
+#define SNIB__SQLITE_WAL_CUT 16777216
 /* After so many write transactions a process counts as long-lived. */
 #define SNIB__SQLITE_LONG_LIVED 256
 /* The most requests in one transaction. */
