@@ -163,6 +163,11 @@ static void cmd_check_say_unvouched(const struct held_entry *entry,
     case GRANTFILE_SILENT:
         say("%s: its holder process does not answer", name);
         return;
+    case GRANTFILE_SQUATTED:
+        say("%s: a process of another user answers in place of its holder "
+            "process, and is not believed",
+            name);
+        return;
     case GRANTFILE_FOREIGN:
         grantfile_say_foreign(name, entry->address);
         return;

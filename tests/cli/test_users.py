@@ -10,11 +10,12 @@ import pwd
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import pytest
 
-from conftest import Snib, eventually, read_all, read_pid
+from conftest import Snib, eventually, read_all, read_pid, runs
 
 GROUP = 54321
 ROOT, NOBODY, DAEMON, BIN = 0, 65534, 1, 2
@@ -330,6 +331,42 @@ def test_the_grant_of_another_user_is_told_to_be_his(host, shared, owner, other,
         assert User(host, ROOT, url).run("check", grant).returncode == 0
     finally:
         assert owner.run("release", grant).returncode == 0
+
+
+SQUAT = """
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind("\\0snib." + sys.argv[1])
+s.listen()
+print("ready", flush=True)
+while True:
+    s.accept()[0].close()
+"""
+
+
+@pytest.mark.parametrize("sub", ["release", "renew", "check"])
+def test_who_takes_the_address_of_a_killed_holder_makes_the_grant_nobodys(
+        host, shared, sub):
+    """… and is not said to be the owner."""
+    root = User(host, ROOT, f"sqlite:{shared}/locks.db")
+    grant = root.run("acquire", "-q", "-t", "1m", "n").stdout.strip()
+    address, pid = grant.split(":")[1], int(grant.split(":")[2].split(".")[0])
+    os.kill(pid, 9)
+    eventually(lambda: not os.path.exists(f"/proc/{pid}") or not runs(pid))
+    squatter = subprocess.Popen(
+        [*as_user(DAEMON), sys.executable, "-c", SQUAT, address],
+        stdout=subprocess.PIPE, text=True)
+    try:
+        assert squatter.stdout.readline() == "ready\n"
+        done = root.run(sub, grant)
+        assert (done.returncode, done.stdout) == (76, "")
+        assert re.fullmatch(
+            "snib: n: a process of another user answers in place of its holder "
+            "process, and is not believed; the lock is free in at most "
+            r"[0-9.]+s?, or at once by snib force-release\n", done.stderr)
+    finally:
+        squatter.kill()
+        squatter.communicate()
 
 
 def test_check_in_a_command_of_another_user_says_whose_it_is(host, shared):

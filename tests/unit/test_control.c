@@ -346,6 +346,8 @@ static void one_that_listens_no_more_is_as_good_as_gone(void **state)
         assert_int_equal(grantfile_no_answer(ECONNREFUSED, lives),
                          GRANTFILE_GONE);
         assert_int_equal(grantfile_no_answer(EPERM, lives), GRANTFILE_FOREIGN);
+        assert_int_equal(grantfile_no_answer(EADDRINUSE, lives),
+                         GRANTFILE_SQUATTED);
         assert_int_equal(grantfile_no_answer(ETIMEDOUT, lives),
                          GRANTFILE_SILENT); /* somebody listens there */
         assert_int_equal(grantfile_no_answer(EAGAIN, lives), GRANTFILE_SILENT);
@@ -403,7 +405,7 @@ static void a_squatter_at_a_dead_holders_address_is_not_believed(void **state)
     }
     pid_t pid = squat(address);
     assert_false(control_ask(address, &request, 20000, &reply));
-    assert_int_equal(errno, EPERM);
+    assert_int_equal(errno, EADDRINUSE);
     waitpid(pid, &status, 0);
 }
 

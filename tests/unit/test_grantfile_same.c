@@ -346,9 +346,9 @@ static void ask(void)
 static void say_lost(void)
 {
     static const enum grantfile_answer all[] = {
-        GRANTFILE_ANSWERED, GRANTFILE_GONE, GRANTFILE_GONE, GRANTFILE_SILENT,
-        GRANTFILE_FOREIGN};
-    grantfile_say_lost(&w.args, &w.g, all[pick("who says so", 5)],
+        GRANTFILE_ANSWERED, GRANTFILE_GONE,    GRANTFILE_GONE,
+        GRANTFILE_SILENT,   GRANTFILE_FOREIGN, GRANTFILE_SQUATTED};
+    grantfile_say_lost(&w.args, &w.g, all[pick("who says so", 6)],
                        chance("no why", 2) ? "" : "it was\trevoked");
 }
 

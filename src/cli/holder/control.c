@@ -133,6 +133,13 @@ static bool control_holder_is_meant(const struct ucred *holder,
            (holder->uid == control_owner(address) && geteuid() == 0);
 }
 
+/* Would the holder of that address answer this process? Then who has the
+ * address, and is not meant, is not the holder. */
+static bool control_holder_would_answer(const char *address)
+{
+    return geteuid() == 0 || geteuid() == control_owner(address);
+}
+
 int control_accept(int listener)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -183,7 +190,7 @@ static bool control_talk(int fd, const char *address,
 
     if (!control_peer_of(fd, &peer) ||
         !control_holder_is_meant(&peer, address)) {
-        errno = EPERM;
+        errno = control_holder_would_answer(address) ? EADDRINUSE : EPERM;
         return false;
     }
     ret->holder = peer.pid;

@@ -116,8 +116,10 @@ void control_send(int fd, const struct control_reply *);
 void control_send_above(int fd, const struct control_above *);
 
 /* Ask. False with errno: no holder is there (ECONNREFUSED); the other end
- * belongs to another user, or the holder does not answer this user (EPERM); no
- * answer within timeout_ms (ETIMEDOUT); a malformed answer (EPROTO). */
+ * belongs to another user, or the holder does not answer this user (EPERM);
+ * another user has the address, whose holder would answer this user
+ * (EADDRINUSE); no answer within timeout_ms (ETIMEDOUT); a malformed answer
+ * (EPROTO). */
 bool control_ask(const char *address, const struct control_request *,
                  int timeout_ms, struct control_reply *ret);
 

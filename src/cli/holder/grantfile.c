@@ -441,6 +441,8 @@ enum grantfile_answer grantfile_no_answer(int error, bool lives)
     switch (error) {
     case EPERM:
         return GRANTFILE_FOREIGN;
+    case EADDRINUSE:
+        return GRANTFILE_SQUATTED;
     case ECONNREFUSED: /* it does not listen any more: it is ending */
         return GRANTFILE_GONE;
     case ETIMEDOUT: /* it listens */

@@ -89,6 +89,7 @@ enum grantfile_answer {
     GRANTFILE_ANSWERED, /* the holder */
     GRANTFILE_GONE,     /* nobody: the holder has ended */
     GRANTFILE_SILENT,   /* nobody: the holder does not answer */
+    GRANTFILE_SQUATTED, /* nobody: another user has the holder's address */
     GRANTFILE_FOREIGN   /* nobody: it answers only another user */
 };
 

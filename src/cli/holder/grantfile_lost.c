@@ -148,8 +148,11 @@ void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,
                         enum grantfile_answer by, const char *why)
 {
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
-    const char *who = by == GRANTFILE_SILENT
-                          ? "its holder process does not answer"
+    const char *who = by == GRANTFILE_SILENT ? "its holder process does not "
+                                               "answer"
+                      : by == GRANTFILE_SQUATTED
+                          ? "a process of another user answers in place of its "
+                            "holder process, and is not believed"
                           : "its holder process has ended";
     char left[DURATION_TEXT_MAX], name[3 * SNIB_NAME_MAX + 1] = "the lock";
     struct text t = TEXT_IN(name);

@@ -121,6 +121,8 @@ static void holder_nested_add_why_not(struct text *t, const struct holder *k,
     if (s->outer_error != 0) {
         text_add(t, "asks that process, which does not answer here: ");
         text_add(t, s->outer_error == EPERM ? "it answers another user only"
+                    : s->outer_error == EADDRINUSE
+                        ? "a process of another user answers in its place"
                     : s->outer_error == ETIMEDOUT || s->outer_error == EAGAIN
                         ? "it may be stopped"
                         : "it may be in another network namespace");
