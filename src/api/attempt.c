@@ -43,6 +43,8 @@
 
 enum { TAKES, TRIED, AHEAD, WAITED, UNDOES };
 
+enum { BOTH_SHOWN_MAX = 48 };
+
 static bool attempt_once_only(const struct snib__attempt *a)
 {
     return a->how.wait_ms == 0;
@@ -414,6 +416,13 @@ void snib__attempt_init(struct snib__attempt *a, struct snib_multi *m,
             : snib__after(snib__boottime(), snib__ms(wait_ms));
 }
 
+/* For "%.*s": how much of a name is shown where the text has two of them. */
+static int attempt_shown_size(const struct snib__part *p)
+{
+    int size = snib__multi_shown_size(p);
+    return size < BOTH_SHOWN_MAX ? size : BOTH_SHOWN_MAX;
+}
+
 snib_err snib__attempt_outcome(const struct snib__attempt *a,
                                struct snib_error *reterr)
 {
@@ -427,10 +436,9 @@ snib_err snib__attempt_outcome(const struct snib__attempt *a,
     }
     const struct snib__part *u = &a->part[a->unknown - 1];
     return snib__fail(reterr, SNIB_ERR_UNKNOWN,
-                      "'%.*s': %s; and giving back '%.*s', or one before it, "
-                      "was not answered: repeated until its lease ends",
-                      snib__multi_shown_size(p) / 2,
-                      snib__multi_name_of(p)->safe, snib_err_text(a->why.code),
-                      snib__multi_shown_size(u) / 2,
+                      "'%.*s': %s; and no answer came about '%.*s', or one "
+                      "before it, which ends with its lease at the latest",
+                      attempt_shown_size(p), snib__multi_name_of(p)->safe,
+                      snib_err_text(a->why.code), attempt_shown_size(u),
                       snib__multi_name_of(u)->safe);
 }
