@@ -87,7 +87,7 @@ struct snib_cycle {
  * perhaps younger ones, one circle of each. *ret is an array of *ret_count,
  * NULL for none; free it with snib_deadlocks_free. The store is scanned once,
  * and again 600 ms later when the first scan finds any. Blocks up to twice
- * request_ms and that. Errors: those of snib_client_list. */
+ * as long as snib_client_list and that. Errors: those of snib_client_list. */
 SNIB_API SNIB_CHECK snib_err snib_client_deadlocks(struct snib_client *,
                                                    struct snib_cycle ***ret,
                                                    size_t *ret_count,

@@ -8,9 +8,9 @@
  *       snib_view_free(v);
  *   }
  *
- * Any thread. The calls block up to request_ms, so in a pull client use their
- * started forms (USAGE otherwise; snib/event.h); but for snib_client_server,
- * which any client may call. */
+ * Any thread. The calls block up to request_ms (snib_client_list longer on
+ * Redis), so in a pull client use their started forms (USAGE otherwise;
+ * snib/event.h); but for snib_client_server, which any client may call. */
 #ifndef SNIB_INSPECT_H
 #define SNIB_INSPECT_H
 
@@ -114,7 +114,10 @@ snib_client_inspect_start(struct snib_client *, const char *name,
  * its own. *ret is an array of *ret_count views; free it with snib_views_free.
  * On Redis this scans (SCAN) and does not block the server. It shows 200
  * holders and 100 waiters of each lock, and leaves out a lock whose records are
- * damaged; a line of the log says so. Errors: those of snib_client_inspect. */
+ * damaged; a line of the log says so. There each of its steps may take
+ * request_ms, and all together 30 times that; on other stores the whole may
+ * take request_ms. Errors: those of snib_client_inspect; LIMIT also where all
+ * that time was not enough. */
 SNIB_API SNIB_CHECK snib_err snib_client_list(struct snib_client *,
                                               const char *glob,
                                               struct snib_view ***ret,

@@ -6,6 +6,19 @@
 #include "api/client.h"
 #include "base/error.h"
 
+/* True: it is answered. */
+static bool direct_wait(struct snib__step *s, struct snib__call *call)
+{
+    while (!snib__call_wait(s, call)) {
+        snib_instant limit = snib__engine_direct_limit(call->direct);
+        if (snib__reached(s->now, limit)) {
+            return false;
+        }
+        call->limit = limit; /* it was moved */
+    }
+    return true;
+}
+
 /* Make one request, and wait for its answer. */
 static snib_err direct_ask(struct snib__direct_op *d, struct snib_error *ret)
 {
@@ -24,7 +37,7 @@ static snib_err direct_ask(struct snib__direct_op *d, struct snib_error *ret)
     if (err) {
         call.err = err;
         call.error = d->q.error;
-    } else if (!snib__call_wait(&s, &call)) {
+    } else if (!direct_wait(&s, &call)) {
         call.err = snib__direct_unanswered(&s, &d->q, &call.error);
     } else if (d->q.done) {
         call.error = d->q.error;

@@ -219,6 +219,7 @@ snib_err snib__direct_start(struct snib__engine *e, snib_instant now,
     q->rq.verb = direct->verb;
     q->rq.list.awaited_only = direct->awaited_only;
     q->rq.background = snib__cycles_is_mine(e, direct);
+    q->rq.list.limit_moves = !q->rq.background;
     q->rq.once = !direct_of_value(direct->verb);
     q->rq.name = name;
     q->rq.limit = direct->limit;
@@ -235,7 +236,13 @@ void snib__engine_direct_forget(struct snib__engine *e,
     (void)e;
     snib__unlink(&direct->told);
     if (direct->inner) {
+        direct->inner->rq.list.limit_moves = false;
         direct->inner->direct = NULL;
         direct->inner = NULL;
     }
+}
+
+snib_instant snib__engine_direct_limit(const struct snib__direct *direct)
+{
+    return direct->inner ? direct->inner->rq.limit : direct->limit;
 }

@@ -204,6 +204,8 @@ struct snib__request_value {
 /* Of a LIST. */
 struct snib__request_list {
     bool awaited_only; /* locks without waiters may be left out */
+    /* The store may move the limit as long as it finds more: somebody waits. */
+    bool limit_moves;
 };
 
 /* When other processes have blocked a library for less than this, the core

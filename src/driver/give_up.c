@@ -111,8 +111,11 @@ static snib_err give_up_direct(struct snib__step *s, struct snib__direct *q,
 void snib__direct_op_due(struct snib__step *s, struct snib__op *op)
 {
     struct snib__direct_op *d = snib__direct_op_of(op);
+    snib_instant limit = snib__engine_direct_limit(&d->q);
     if (d->pauses) {
         snib__direct_op_ask_again(s, d);
+    } else if (!snib__reached(s->now, limit)) { /* it was moved */
+        snib__heap_set(&s->c->ops.timers, &op->timer, limit);
     } else {
         snib_err err = snib__direct_unanswered(s, &d->q, &op->ev.error);
         snib__op_done(s, op, err, &op->ev.error);

@@ -33,7 +33,7 @@
  *   finish id                                release_start, answer = event
  *   cancel id                                of a start
  *   owner                                     a new owner number
- *   inspect client name · list client glob
+ *   inspect client name · list client glob started
  *   force_release client name reason · doctor client
  *   value_get client name · value_delete client name expected
  *   value_put client name expected bytes ttl_ms

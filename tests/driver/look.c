@@ -1,8 +1,11 @@
 /* look.c — verbs that look; see driver.c. */
 #define _GNU_SOURCE
 #include "driver.h"
+#include "snib/event.h"
 #include "snib/inspect.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 /* -- verbs: looking ------------------------------------------------------- */
@@ -65,15 +68,39 @@ snib_err do_inspect(struct command *command, struct line *line,
     return err;
 }
 
+/* Of a client without other events. */
+static snib_err list_started(struct snib_client *client, const char *glob,
+                             struct snib_view ***views, size_t *count,
+                             struct snib_error *error)
+{
+    struct snib_event event = {.error = {.code = SNIB_ERR_OK}};
+    uint64_t ticket;
+    snib_err err = snib_client_list_start(client, glob, views, count, NULL,
+                                          &ticket, error);
+    while (err == SNIB_ERR_OK &&
+           !snib_client_next(client, &event, sizeof event)) {
+        struct pollfd fd = {snib_client_fd(client), POLLIN, 0};
+        if (poll(&fd, 1, -1) < 0 && errno != EINTR) {
+            die("poll");
+        }
+    }
+    if (event.error.code != SNIB_ERR_OK) {
+        *error = event.error;
+    }
+    return err != SNIB_ERR_OK ? err : event.error.code;
+}
+
 snib_err do_list(struct command *command, struct line *line,
                  struct snib_error *error)
 {
     struct object *client = object_of(command, 'c', "client");
+    const char *glob = text_of(command, "glob", NULL, NULL);
     struct snib_view **views;
     size_t count;
     snib_err err =
-        snib_client_list(client->client, text_of(command, "glob", NULL, NULL),
-                         &views, &count, error);
+        flag_of(command, "started")
+            ? list_started(client->client, glob, &views, &count, error)
+            : snib_client_list(client->client, glob, &views, &count, error);
     if (err != SNIB_ERR_OK) {
         return err;
     }

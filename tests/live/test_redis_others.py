@@ -4,6 +4,7 @@ those who look.
 """
 
 import os
+import re
 import subprocess
 
 import pytest
@@ -77,6 +78,32 @@ def test_list_leaves_out_a_lock_that_it_cannot_show(drivers, redis):
     assert [found["name"] for found in views] == ["mine"]
     assert any("bad: CORRUPT" in line for line in one.logs())
     held.release()
+
+
+def many(redis, proxy, count=90, each=0.04):
+    """So many locks, which it takes longer than request_ms to look at: the
+    server takes its time for each of them."""
+    for i in range(count):
+        crowd(redis, 1, name=f"n{i}")
+    proxy.delay_reply(each, script="inspect")
+
+
+@pytest.mark.parametrize("form", [{}, {"started": 1}])
+def test_list_of_many_locks_takes_its_time(drivers, redis, proxy, form):
+    many(redis, proxy)
+    one = drivers(proxy.url)
+    views = one.call("list", client="c", timeout=60, **form).locks
+    assert len(views) == 90
+
+
+@pytest.mark.parametrize("words", [("list",), ("why", "n7")])
+def test_the_command_looks_at_many_locks(redis, proxy, words):
+    many(redis, proxy)
+    done = subprocess.run(
+        [os.environ["SNIB_BIN"], *words, "-s", proxy.url],
+        capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search("(?m)^n7:", done.stdout), done.stdout
 
 
 def test_poisoned_token_of_one_lock_is_no_floor_of_others(drivers, redis):

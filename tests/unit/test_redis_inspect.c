@@ -294,6 +294,107 @@ static void a_search_that_somebody_waits_for_makes_no_pause(void **state)
     snib__buf_free(&rows);
 }
 
+/* -- how long a list may take --------------------------------------------------- */
+
+static void list_from(struct snib__request *list, struct snib__buf *rows)
+{
+    *list = request(SNIB__LIST);
+    snib__buf_init(rows, 10000);
+    list->list.limit_moves = true;
+    list->name = NULL;
+    list->said.result = rows;
+    list->limit = snib__after(now, snib__ms(PATIENCE));
+    start(list);
+    connected(CALLERS);
+}
+
+/* One more page, just in time. */
+static void page_in_time(void)
+{
+    assert_true(heard(CALLERS));
+    assert_string_equal(word[0], "SCAN");
+    pass(PATIENCE - 1);
+    say(CALLERS, "*2\r\n$2\r\n17\r\n*1\r\n$8\r\nsnib:{a}\r\n");
+}
+
+static void a_list_has_the_time_of_a_request_for_each_page(void **state)
+{
+    (void)state;
+    struct snib__request list;
+    struct snib__buf rows;
+    list_from(&list, &rows);
+    for (int i = 0; i < 20; i++) {
+        page_in_time();
+        silence();
+    }
+    assert_true(heard(CALLERS));
+    say(CALLERS, "*2\r\n$1\r\n0\r\n*1\r\n$8\r\nsnib:{b}\r\n");
+    for (int i = 0; i < 2; i++) { /* the names have as much */
+        assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
+        silence();
+        if (i == 0) {
+            pass(PATIENCE - 1);
+        }
+        say(CALLERS, "*5\r\n:1\r\n:7\r\n:0\r\n*0\r\n*0\r\n");
+    }
+    answered(&list, SNIB__DONE);
+    snib__buf_free(&rows);
+}
+
+static void a_list_without_a_page_in_time_was_not_answered(void **state)
+{
+    (void)state;
+    struct snib__request list;
+    struct snib__buf rows;
+    list_from(&list, &rows);
+    page_in_time();
+    page_in_time();
+    assert_true(heard(CALLERS));
+    pass(PATIENCE - 1);
+    silence();
+    pass(1);
+    answered(&list, SNIB__UNKNOWN);
+    assert_int_not_equal(list.said.err, SNIB_ERR_LIMIT);
+    assert_non_null(strstr(error.text, "answer"));
+    snib__buf_free(&rows);
+}
+
+/* As where a server says for ever that there is more. */
+static void a_list_ends_and_says_that_it_took_too_long(void **state)
+{
+    (void)state;
+    struct snib__request list;
+    struct snib__buf rows;
+    snib_instant began;
+    list_from(&list, &rows);
+    began = list.said.valid_from;
+    while (now.ns + (PATIENCE - 1) * INT64_C(1000000) <
+           began.ns + 30 * PATIENCE * INT64_C(1000000)) {
+        page_in_time();
+        silence();
+    }
+    pass(PATIENCE - 1);
+    answered(&list, SNIB__NOT_APPLIED);
+    assert_int_equal(list.said.err, SNIB_ERR_LIMIT);
+    assert_non_null(strstr(error.text, "so many keys"));
+    assert_non_null(strstr(error.text, "; 1 were found by then"));
+    snib__buf_free(&rows);
+}
+
+static void a_list_that_nobody_waits_for_keeps_its_limit(void **state)
+{
+    (void)state;
+    struct snib__request list;
+    struct snib__buf rows;
+    list_from(&list, &rows);
+    list.list.limit_moves = false;
+    page_in_time();
+    assert_true(heard(CALLERS));
+    pass(1);
+    answered(&list, SNIB__UNKNOWN);
+    snib__buf_free(&rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest cases[] = {
@@ -306,6 +407,10 @@ int main(void)
         CASE(a_search_leaves_the_server_its_time),
         CASE(a_slow_network_makes_no_search_endless),
         CASE(a_search_that_somebody_waits_for_makes_no_pause),
+        CASE(a_list_has_the_time_of_a_request_for_each_page),
+        CASE(a_list_without_a_page_in_time_was_not_answered),
+        CASE(a_list_ends_and_says_that_it_took_too_long),
+        CASE(a_list_that_nobody_waits_for_keeps_its_limit),
     };
     return RUN(cases);
 }

@@ -12,7 +12,11 @@
  * some ten thousand keys nothing is paced yet. A page's time is counted from
  * sending to reading, which is too much where the network is slow. So a page
  * counts as 2 ms at most, which no server needs for it: no pause is longer than
- * PAUSE_MOST_MS. */
+ * PAUSE_MOST_MS.
+ *
+ * A LIST that a caller waits for has the time of a request for each page, so a
+ * server that answers is not taken for a silent one because it has many keys.
+ * All pages together have WALK_PART times that. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +26,8 @@
 enum { SCAN_COUNT = 200, AHEAD = 32 };
 
 enum { FREE_MS = 100, CALM = 50, PAUSE_MOST_MS = 100 };
+
+enum { WALK_PART = 30 };
 
 static void inspect_send_page(struct snib__redis *s, snib_instant now, int i,
                               struct inspection *k, const char *safe,
@@ -97,6 +103,45 @@ bool snib__inspect_due(struct snib__redis *s, snib_instant now,
         inspect_scan(s, now, k->session, k);
         snib__heap_set(&s->timers, &rq->store.timer, rq->limit);
     }
+    return true;
+}
+
+/* -- how long a LIST may take ---------------------------------------------- */
+
+static snib_instant inspect_walk_until(const struct snib__redis *s,
+                                       const struct snib__request *rq)
+{
+    return snib__after(rq->said.valid_from,
+                       (snib_duration){s->patience.ns * WALK_PART});
+}
+
+/* A page has come: the next one has as much time. */
+static void inspect_goes_on(const struct snib__redis *s, snib_instant now,
+                            struct snib__request *rq)
+{
+    snib_instant next = snib__after(now, s->patience);
+    if (rq->list.limit_moves) {
+        rq->limit = snib__later(rq->limit,
+                                snib__sooner(next, inspect_walk_until(s, rq)));
+    }
+}
+
+bool snib__inspect_too_long(struct snib__redis *s, snib_instant now,
+                            const struct snib__request *rq, char *text,
+                            size_t size)
+{
+    const struct inspection *k =
+        rq->verb == SNIB__LIST ? snib__inspection_find(s, rq) : NULL;
+    snib_duration took;
+    if (!k || !rq->list.limit_moves ||
+        !snib__reached(now, inspect_walk_until(s, rq))) {
+        return false;
+    }
+    took = snib__between(rq->said.valid_from, now);
+    snprintf(text, size,
+             "the server answers, but has so many keys that a list of the "
+             "locks was not complete after %lld ms; %u were found by then",
+             (long long)snib__to_ms(took), k->name_count);
     return true;
 }
 
@@ -332,6 +377,7 @@ void snib__inspect_reply(struct snib__redis *s, snib_instant now, int i,
         inspect_inspected(s, now, i, k, c);
         break;
     case SNIB__LIST:
+        inspect_goes_on(s, now, rq);
         if (k->scanned) {
             inspect_listed(s, now, i, k, c);
         } else {

@@ -101,6 +101,11 @@ void snib__inspect_reply(struct snib__redis *, snib_instant now, int i,
 /* False: this request does not pause. True: it does, or has just gone on. */
 bool snib__inspect_due(struct snib__redis *, snib_instant now,
                        struct snib__request *);
+/* Has a LIST that finds more and more gone on for as long as it may? Then
+ * *text says so. */
+bool snib__inspect_too_long(struct snib__redis *, snib_instant now,
+                            const struct snib__request *, char *text,
+                            size_t size);
 /* A LIST leaves out the lock whose answer is due now, logs why, and goes on.
  * False: it is not a LIST that is inspecting its names. */
 bool snib__inspect_leaves_out(struct snib__redis *, snib_instant now, int i,

@@ -14,11 +14,15 @@ static struct snib__request *send_of_link(struct snib__link *l)
 }
 
 /* The limit has passed. */
-static void send_give_up(struct snib__redis *s, struct snib__request *rq)
+static void send_give_up(struct snib__redis *s, snib_instant now,
+                         struct snib__request *rq)
 {
     const struct session *l = &s->session[CALLERS];
-    if (rq->store.misread &&
-        !(rq->store.conn & M_QUEUED)) { /* a repeat in flight, too */
+    char list[160];
+    if (snib__inspect_too_long(s, now, rq, list, sizeof list)) {
+        snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT, list);
+    } else if (rq->store.misread &&
+               !(rq->store.conn & M_QUEUED)) { /* a repeat in flight, too */
         snib__request_misread(s, rq);
     } else if (rq->store.conn & (M_FLIGHT | M_QUEUED)) {
         snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN,
@@ -439,7 +443,7 @@ void snib__send_due(struct snib__redis *s, snib_instant now,
                     struct snib__request *rq)
 {
     if (snib__reached(now, rq->limit)) {
-        send_give_up(s, rq);
+        send_give_up(s, now, rq);
     } else if (rq->store.conn & M_RETRY) {
         send_unsent(s, rq, false);
         send_limit_timer(s, rq);
