@@ -16,6 +16,7 @@
 #define _GNU_SOURCE
 #include "cli/acquire_sh.h"
 #include "cli/holder/grantfile.h"
+#include "cli/holder/selfwait.h"
 #include "cli/supervisor/proc.h"
 #include "cli/supervisor/supervisor.h"
 #include "cli/words/text.h"
@@ -188,16 +189,20 @@ static int cmd_acquire_hand_out(const struct plan *plan,
     return CLI_OK;
 }
 
-/* Nothing else reminds of it: the script may end, and the lock stays. */
+/* Nothing else reminds of it: the script may end, and the lock stays. (Inside a
+ * snib run its holder process is ended with all that the command leaves
+ * behind.) */
 static void cmd_acquire_say_until_when(const struct plan *plan)
 {
     const struct cli_args *a = plan->args;
 
     if (!a->quiet && !a->sh && !a->no_holder && a->holder_pid < 0) {
-        say("%s: held until snib release, also after the end of this script; "
-            "--holder-pid PID or t=$(snib acquire --sh NAME) && eval \"$t\" "
-            "ties it to a process",
-            shown(plan->names[0]));
+        say("%s: held until snib release, %s; --holder-pid PID or "
+            "t=$(snib acquire --sh NAME) && eval \"$t\" ties it to a process",
+            shown(plan->names[0]),
+            selfwait_is_inside_run()
+                ? "at most until the snib run around this script ends"
+                : "also after the end of this script");
     }
 }
 

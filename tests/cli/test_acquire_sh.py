@@ -191,6 +191,29 @@ def test_acquire_says_until_when_it_holds(sqlite):
     assert said == ""
 
 
+def test_acquire_inside_a_run_says_that_the_run_ends_it(store):
+    done = store.run("run", "-q", "a", "--", "sh", "-c",
+                     '"$0" acquire inner > "$1"', store.binary,
+                     str(store.tmp) + "/grant")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith(
+        "snib: inner: held until snib release, at most until the snib run "
+        "around this script ends; --holder-pid PID or "), done.stderr
+    assert "also after" not in done.stderr
+    assert not store.held("inner")
+    with open(str(store.tmp) + "/grant") as f:
+        assert store.run("check", f.read().strip()).returncode == 76
+
+
+def test_acquire_under_the_lock_of_a_script_is_in_no_run(sqlite):
+    p = sqlite.start_shell(
+        't=$("$0" acquire -q --sh a) && eval "$t" || exit; '
+        '"$0" acquire b > grant 2> said; "$0" release "$(cat grant)"')
+    assert p.wait(60) == 0
+    with open(str(sqlite.tmp) + "/said") as f:
+        assert "b: held until snib release, also after the end" in f.read()
+
+
 def test_a_grant_is_tied_to_a_process_later(sqlite):
     grant = sqlite.acquire("a").stdout.strip()
     p = subprocess.Popen(["sleep", "1000"])

@@ -69,3 +69,31 @@ int selfwait_check(const struct cli_args *args,
     }
     return CLI_OK;
 }
+
+/* The holder of a snib acquire has a session of its own. */
+static bool selfwait_is_of_run_above(pid_t holder)
+{
+    return holder > 0 && getsid(holder) != holder &&
+           proc_is_ancestor(proc_parent(holder), getpid());
+}
+
+bool selfwait_is_inside_run(void)
+{
+    struct control_request request = {.magic = CONTROL_MAGIC,
+                                      .verb = CONTROL_STATUS};
+    const char *at = getenv("SNIB_HELD");
+    struct control_reply reply;
+    struct held_entry entry;
+    pid_t holder;
+
+    while (held_next(&at, &entry)) {
+        request.name_size = (uint32_t)entry.name_size;
+        memcpy(request.name, entry.name, entry.name_size);
+        if (control_ask_whom(entry.address, &request, ANSWER_MS, &reply,
+                             &holder) &&
+            selfwait_is_of_run_above(holder)) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,8 +1,10 @@
 /* selfwait.h — a wait for what the command's own snib run holds: snib wait,
  * latch --await and barrier, which acquire nothing. (Those that acquire:
- * holder_nested.c.) */
+ * holder_nested.c.) And whether there is such a run at all. */
 #ifndef SNIB_CLI_SELFWAIT_H
 #define SNIB_CLI_SELFWAIT_H
+
+#include <stdbool.h>
 
 #include "cli/cli.h"
 
@@ -14,5 +16,10 @@
  * that SNIB_HELD names for it. */
 int selfwait_check(const struct cli_args *, const struct snib_client *,
                    const char *name, snib_kind asked);
+
+/* Does this process run inside the command of a snib run, which ends all that
+ * the command leaves behind? False where that cannot be seen. Takes half a
+ * second at most for each holder that SNIB_HELD names. */
+bool selfwait_is_inside_run(void);
 
 #endif
