@@ -115,7 +115,7 @@ snib_client_inspect_start(struct snib_client *, const char *name,
  * On Redis this scans (SCAN) and does not block the server. It shows 200
  * holders and 100 waiters of each lock, and leaves out a lock whose records are
  * damaged; a line of the log says so. There each of its steps may take
- * request_ms, and all together 30 times that; on other stores the whole may
+ * request_ms, and all together 10 times that; on other stores the whole may
  * take request_ms. Errors: those of snib_client_inspect; LIMIT also where all
  * that time was not enough. */
 SNIB_API SNIB_CHECK snib_err snib_client_list(struct snib_client *,

@@ -50,7 +50,7 @@ static void several_locks_are_waited_for_and_given_back(void **state)
         theirs = lock_with(other, name[5], NULL);
         must(snib_try(theirs, NULL, &held, NULL));
         must_be(ANSWER(snib_multi_try, m, NULL, g), SNIB_ERR_BUSY);
-        must_be(ANSWER(snib_multi_try_for, m, 50, NULL, g), SNIB_ERR_TIMEOUT);
+        must_be(ANSWER(snib_multi_try_for, m, 1000, NULL, g), SNIB_ERR_TIMEOUT);
         must(snib_multi_acquire_start(m, NULL, g, NULL, &ticket, NULL));
         wait_until_it_waits(c, pull, other, name[5]);
         must(snib_release(theirs, held, NULL));

@@ -27,7 +27,7 @@ enum { SCAN_COUNT = 200, AHEAD = 32 };
 
 enum { FREE_MS = 100, CALM = 50, PAUSE_MOST_MS = 100 };
 
-enum { WALK_PART = 30 };
+enum { WALK_PART = 10 };
 
 static void inspect_send_page(struct snib__redis *s, snib_instant now, int i,
                               struct inspection *k, const char *safe,
