@@ -8,7 +8,9 @@
  *
  * A barrier of n lets n callers through together, again and again. A party
  * counts while it stands in the queue and is alive. A party that died or gave
- * up is not counted, and the others wait for another one instead.
+ * up is not counted, and the others wait for another one instead. While others
+ * are still to come a party costs its store a poll a second, like whoever waits
+ * for a lock; the last one looks at all of them, and all pass at that moment.
  *
  * A name_size of 0 means strlen. All functions: any thread. */
 #ifndef SNIB_LATCH_H

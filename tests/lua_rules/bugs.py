@@ -61,6 +61,8 @@ BUGS = [
     ("the one party of a barrier is not counted", LUA + "settle.lua",
      "                if one == me then\n                    let_in(me)",
      "                if one == me then\n                    mine = true"),
+    ("a barrier is not counted for who comes last", LUA + "settle.lua",
+     "if short > 1\n", "if short > 0\n"),
     # -- the rules
     ("permits: the last one fits nobody", RULES,
      "st->permits + (int64_t)c->permits > st->params.size",

@@ -413,6 +413,38 @@ static void silent_and_cancelled_parties_do_not_count(void **state)
     assert_int_equal(poll_again(0, &silent), SNIB__QUEUED);
 }
 
+/* More than are looked at one by one, and one of them is silent. */
+static void a_barrier_of_many_opens_with_the_last_that_is_alive(void **state)
+{
+    enum { PARTIES = 12, SILENT = 5 };
+    (void)state;
+    struct snib__name n = name_of("many");
+    struct snib__request r[PARTIES + 1];
+    open_peers(3);
+    for (int i = 0; i < PARTIES - 1; i++) {
+        r[i] = party_of(i % 3, &n, PARTIES);
+        assert_int_equal(r[i].said.answer, SNIB__QUEUED);
+    }
+    kit.advance(SNIB__ALIVE_MS + 1);
+    for (int i = 0; i < PARTIES - 1; i++) {
+        if (i != SILENT) {
+            assert_int_equal(poll_again(i % 3, &r[i]), SNIB__QUEUED);
+        }
+    }
+    r[PARTIES - 1] = party_of(2, &n, PARTIES);
+    assert_int_equal(r[PARTIES - 1].said.answer, SNIB__QUEUED);
+    r[PARTIES] = party_of(0, &n, PARTIES);
+    assert_int_equal(r[PARTIES].said.answer, SNIB__DONE);
+    assert_int_equal(holders_at(0, &n), PARTIES);
+    for (int i = 0; i < PARTIES; i++) {
+        if (i != SILENT) {
+            assert_int_equal(poll_again(i % 3, &r[i]), SNIB__DONE);
+            assert_int_equal(r[i].token, r[PARTIES].token);
+        }
+    }
+    assert_int_equal(poll_again(SILENT % 3, &r[SILENT]), SNIB__QUEUED);
+}
+
 /* What the answer to the CANCEL says of its grant: the others go on the strength
  * of it. Once more, by a copy; and nothing of one that was not granted. */
 static void a_cancelled_party_hears_whether_it_was_counted(void **state)
@@ -677,6 +709,7 @@ static void a_random_walk_of_all_kinds_keeps_the_rules(void **state)
         CASE(a_drain_of_nothing_serves_who_waits),                             \
         CASE(permits_of_the_dead_come_back_by_their_lease),                    \
         CASE(a_barrier_opens_for_all_with_one_token),                          \
+        CASE(a_barrier_of_many_opens_with_the_last_that_is_alive),             \
         CASE(silent_and_cancelled_parties_do_not_count),                       \
         CASE(a_cancelled_party_hears_whether_it_was_counted),                  \
         CASE(parties_of_different_sizes_are_no_generation),                    \

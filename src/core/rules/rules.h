@@ -111,6 +111,11 @@ struct snib__book_ops {
     /* How many WAITS claims are ahead of this one, up to SNIB__POSITION_MAX. */
     uint32_t (*before)(struct snib__book *, const struct snib__name *,
                        const struct snib__stored_claim *);
+    /* Can `count` (at least 1) of the WAITS claims be alive? False: certainly
+     * not, and no claim has to be looked at. Each poll of a party of a barrier
+     * asks this, so it should cost less than next() for each of them. */
+    bool (*may_wait)(struct snib__book *, const struct snib__name *,
+                     uint32_t count);
     /* The last token of the name, its reserve included; never lower than any
      * token that was forgotten with its name. 0: there is none.
      * SNIB__TOKEN_END: what the book has is not a token. */

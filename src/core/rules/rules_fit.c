@@ -320,9 +320,16 @@ static bool rules_fit_next(struct snib__book *b, const struct snib__name *name,
     return !q->ended;
 }
 
+enum { RULES_FIT_FEW = 8 };
+
 /* Are the parties of the barrier complete, of which `c` is the first? Counts
  * those that stand one after the other, up to as many as the barrier wants. q:
- * the queue behind `c`. stays: a newcomer of another kind is in the way. */
+ * the queue behind `c`. stays: a newcomer of another kind is in the way.
+ *
+ * Most polls of parties come while others are still to arrive. The book then
+ * knows that the whole queue has too few, and nobody is looked at. Else each
+ * poll would look at all parties, and n of them n * n claims a second. Of few
+ * parties the question would cost as much as the look. */
 static bool rules_fit_is_complete(struct snib__book *b,
                                   const struct snib__name *name,
                                   struct rules_fit_queue q,
@@ -331,6 +338,11 @@ static bool rules_fit_is_complete(struct snib__book *b,
 {
     struct snib__stored_claim next;
     uint32_t n = 1;
+    uint32_t coming = q.newcomer || !c->id; /* who is not in the book yet */
+    if (c->permits > RULES_FIT_FEW &&
+        !b->ops->may_wait(b, name, c->permits - coming)) {
+        return false;
+    }
     while (n < c->permits && rules_fit_next(b, name, &q, &next)) {
         bool here = !next.id || !rules_fit_is_missing(b, &next);
         bool party =

@@ -44,8 +44,8 @@
  * What is guarded: the row of the request itself; each row that is written, and
  * each claim that was seen to be past its end; the lock row, if anything of the
  * name was looked at besides the own claim; the arrivals, if the queue was
- * looked through to its end. So renewals conflict with nothing, and who queues
- * behind somebody disturbs no release.
+ * looked through to its end, or was found too short. So renewals conflict with
+ * nothing, and who queues behind somebody disturbs no release.
  *
  * What the driver owes:
  *   - a fetch shows all rows as of one moment; the clock is read with them, or
@@ -130,7 +130,7 @@ struct snib__snapshot_lock {
     int last_rank;
     struct snib__stored_claim last;
     /* What the step has relied on, and what it has changed. */
-    bool read, read_end;
+    bool read, read_end, counted;
     bool changed, arrived;
 };
 

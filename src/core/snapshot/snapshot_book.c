@@ -124,6 +124,29 @@ static uint32_t snapshot_book_before(struct snib__book *b,
     return n < SNIB__POSITION_MAX ? n : SNIB__POSITION_MAX;
 }
 
+/* Those that were not fetched may all be alive. An answer of no relies on nobody
+ * having arrived, and on those that are over having stayed so. */
+static bool snapshot_book_may_wait(struct snib__book *b,
+                                   const struct snib__name *name,
+                                   uint32_t count)
+{
+    struct snib__snapshot *s = snapshot_book_self(b);
+    uint32_t lock = snib__snapshot_lock_of(s, name);
+    struct snib__snapshot_lock *l = &s->lock[lock];
+    uint32_t n = l->cut ? l->waiting - l->fetched : 0;
+    struct snib__stored_claim c;
+    for (uint32_t i = 0; i < s->claims && n < count; i++) {
+        struct snib__snapshot_claim *k = &s->claim[i];
+        if (k->lock == lock && !k->gone && k->c.state == SNIB__WAITS) {
+            snapshot_book_show(b, k, &c);
+            n += !snib__reached(b->now, c.until);
+        }
+    }
+    l->read = true;
+    l->counted = l->counted || n < count;
+    return n >= count;
+}
+
 /* Of a process on another host nobody can be certain, but the store may see
  * that a waiter is not connected any more. */
 static bool snapshot_book_gone(struct snib__book *b,
@@ -336,6 +359,7 @@ const struct snib__book_ops snib__snapshot_ops = {
     .find = snapshot_book_find,
     .next = snapshot_book_next,
     .before = snapshot_book_before,
+    .may_wait = snapshot_book_may_wait,
     .token = snapshot_book_token,
     .set_token = snapshot_book_set_token,
     .mend_token = snapshot_book_mend_token,

@@ -57,7 +57,7 @@ static bool snapshot_write_arrivals(struct snib__snapshot *s,
     struct snib__guard g =
         snapshot_write_begin(s, SNIB__KEY_ARRIVALS, l->name, l->arrivals_stamp,
                              snapshot_write_todo(l->arrived));
-    if (!l->arrived && !l->read_end) {
+    if (!l->arrived && !l->read_end && !l->counted) {
         return true;
     }
     if (l->arrived) {

@@ -193,6 +193,23 @@ static uint32_t book_before(struct snib__book *b, const struct snib__name *name,
     return n;
 }
 
+static bool book_may_wait(struct snib__book *b, const struct snib__name *name,
+                          uint32_t count)
+{
+    struct snib__file *self = snib__book_file(b);
+    uint32_t n = 0;
+    (void)name;
+    if (self->lock == SNIB__FILE_NONE) {
+        return false;
+    }
+    for (size_t at = book_first(self); at < book_end(self) && n < count;) {
+        const struct snib__file_claim *k = snib__bucket_claim(&self->copy, at);
+        n += k->state == SNIB__WAITS && k->until > b->now.ns;
+        at += k->size;
+    }
+    return n >= count;
+}
+
 static void book_share(struct snib__book *b, const struct snib__name *name,
                        int by)
 {
@@ -355,6 +372,7 @@ static const struct snib__book_ops book_ops = {
     .find = book_find,
     .next = book_next,
     .before = book_before,
+    .may_wait = book_may_wait,
     .token = snib__lock_token,
     .set_token = snib__lock_set_token,
     .mend_token = snib__lock_mend_token,

@@ -150,6 +150,22 @@ static uint32_t book_before(struct snib__book *b, const struct snib__name *name,
     return n;
 }
 
+static bool book_may_wait(struct snib__book *b, const struct snib__name *name,
+                          uint32_t count)
+{
+    struct snib__mem_book *m = book_mem_of(b);
+    uint32_t n = 0;
+    (void)name;
+    SNIB__LIST_EACH (l, &m->lock->claims) {
+        const struct snib__stored_claim *c = &book_claim_of(l)->c;
+        n += c->state == SNIB__WAITS && !snib__reached(b->now, c->until);
+        if (n >= count) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int64_t book_token(struct snib__book *b, const struct snib__name *name)
 {
     struct snib__mem_book *m = book_mem_of(b);
@@ -281,10 +297,11 @@ static void book_granted(struct snib__book *b, const struct snib__name *name,
 }
 
 static const struct snib__book_ops book_ops = {
-    book_find,         book_next,       book_before, book_token,
-    book_set_token,    book_mend_token, book_share,  book_params,
-    book_set_params,   book_highest,    book_add,    book_change,
-    book_remove_claim, book_sweep,      book_gone,   book_granted,
+    book_find,    book_next,         book_before,     book_may_wait,
+    book_token,   book_set_token,    book_mend_token, book_share,
+    book_params,  book_set_params,   book_highest,    book_add,
+    book_change,  book_remove_claim, book_sweep,      book_gone,
+    book_granted,
 };
 
 static struct snib__mem_lock *book_lock_of(struct snib__space *s,

@@ -175,14 +175,26 @@ static uint32_t claim_before(struct snib__book *b,
 {
     struct snib__sqlite *self = claim_self_of(b);
     sqlite3_stmt *st = claim_get(self, SNIB__ST_BEFORE);
-    if (!st) {
-        return 0;
+    if (st) {
+        snib__sqlite_put_name(st, name);
+        sqlite3_bind_int(st, 2, c->rank);
+        sqlite3_bind_int64(st, 3, c->id);
+        sqlite3_bind_int(st, 4, SNIB__POSITION_MAX);
     }
-    snib__sqlite_put_name(st, name);
-    sqlite3_bind_int(st, 2, c->rank);
-    sqlite3_bind_int64(st, 3, c->id);
-    sqlite3_bind_int(st, 4, SNIB__POSITION_MAX);
-    return (uint32_t)claim_number(self, st);
+    return st ? (uint32_t)claim_number(self, st) : 0;
+}
+
+static bool claim_may_wait(struct snib__book *b, const struct snib__name *name,
+                           uint32_t count)
+{
+    struct snib__sqlite *self = claim_self_of(b);
+    sqlite3_stmt *st = claim_get(self, SNIB__ST_MAY_WAIT);
+    if (st) {
+        snib__sqlite_put_name(st, name);
+        sqlite3_bind_int64(st, 2, b->now.ns);
+        sqlite3_bind_int64(st, 3, count);
+    }
+    return st && claim_number(self, st) != 0;
 }
 
 static void claim_params(struct snib__book *b, const struct snib__name *name,
@@ -204,9 +216,8 @@ static void claim_set_params(struct snib__book *b,
         return;
     }
     /* The token tells the cleaner when the name was last used. */
-    int64_t used = b->token_clock;
-    if (self->here.token < used) {
-        self->here.token = self->here.new_token = used;
+    if (self->here.token < b->token_clock) {
+        self->here.token = self->here.new_token = b->token_clock;
     }
     snib__sqlite_put_name(st, name);
     sqlite3_bind_int64(st, 2, self->here.token);
@@ -454,28 +465,22 @@ static void claim_granted(struct snib__book *b, const struct snib__name *name,
                           const struct snib__stored_claim *c)
 {
     struct snib__sqlite *self = claim_self_of(b);
-    size_t most = sizeof self->notify / sizeof self->notify[0];
-    if (!c->notifier[0] || self->notify_count >= most) {
+    if (!c->notifier[0] || self->notify_count >= SNIB__SQLITE_NOTIFIES) {
         return; /* the waiter's poll finds out */
     }
     struct snib__sqlite_notify *r = &self->notify[self->notify_count++];
-    memset(r, 0, sizeof *r);
-    memcpy(r->to.address, c->notifier, sizeof c->notifier);
-    memcpy(r->to.message, SNIB__NOTIFIER_MAGIC, 8);
-    memcpy(r->to.message + 8, c->request, 16);
-    memcpy(r->to.message + 24, &c->token, 8);
-    r->to.size = sizeof r->to.message;
+    snib__notifier_tell_of(c, &r->to);
     r->name = name;
-    r->request[0] = c->request[0];
-    r->request[1] = c->request[1];
+    memcpy(r->request, c->request, sizeof r->request);
     r->token = c->token;
 }
 
 static const struct snib__book_ops book_ops = {
-    claim_find,         claim_next,       claim_before, claim_token,
-    claim_set_token,    claim_mend_token, claim_share,  claim_params,
-    claim_set_params,   claim_highest,    claim_add,    claim_change,
-    claim_remove_claim, claim_sweep,      claim_gone,   claim_granted,
+    claim_find,    claim_next,         claim_before,     claim_may_wait,
+    claim_token,   claim_set_token,    claim_mend_token, claim_share,
+    claim_params,  claim_set_params,   claim_highest,    claim_add,
+    claim_change,  claim_remove_claim, claim_sweep,      claim_gone,
+    claim_granted,
 };
 
 void snib__sqlite_book(struct snib__sqlite *self)

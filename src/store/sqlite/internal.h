@@ -233,6 +233,9 @@ int snib__notifier_fd(struct snib__notifier *);
 snib__notify_result snib__notifier_notify(struct snib__notifier *,
                                           const struct snib__lockfile *,
                                           const struct snib__notification *);
+/* What tells this waiter that it was granted the name. */
+void snib__notifier_tell_of(const struct snib__stored_claim *,
+                            struct snib__notification *ret);
 uint32_t snib__notifier_take(struct snib__notifier *, uint64_t (*ids)[2],
                              uint32_t max);
 /* When that process ends, notified() is to report this request. */
@@ -262,6 +265,7 @@ enum snib__stmt {
     SNIB__ST_HEAD,
     SNIB__ST_SHARE,
     SNIB__ST_BEFORE,
+    SNIB__ST_MAY_WAIT,
     SNIB__ST_FLOOR,
     SNIB__ST_SET_LOCK,
     SNIB__ST_SET_SHARES,

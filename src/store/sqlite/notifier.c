@@ -160,6 +160,17 @@ static int notifier_open_sender(struct snib__notifier *b)
     return b->sender;
 }
 
+void snib__notifier_tell_of(const struct snib__stored_claim *c,
+                            struct snib__notification *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    memcpy(ret->address, c->notifier, sizeof c->notifier);
+    memcpy(ret->message, SNIB__NOTIFIER_MAGIC, 8);
+    memcpy(ret->message + 8, c->request, 16);
+    memcpy(ret->message + 24, &c->token, 8);
+    ret->size = sizeof ret->message;
+}
+
 snib__notify_result snib__notifier_notify(struct snib__notifier *b,
                                           const struct snib__lockfile *lockfile,
                                           const struct snib__notification *r)

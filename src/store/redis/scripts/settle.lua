@@ -208,7 +208,8 @@ local function tools()
     -- caller's own request, which needs no message. Permits get the lowest slot
     -- that no other holder of permits has. The parties of a barrier gather in
     -- `group` until they are enough; they are granted together and share one
-    -- token.
+    -- token. Most polls of parties come while others are still to arrive: then
+    -- the length of the queue says so, and no party costs a command.
     function take(w, me)
         local other = #group > 0
             and (w.mode ~= '4' or w.permits ~= group[1].permits)
@@ -239,6 +240,13 @@ local function tools()
                 live.slot = w.slot + 1 -- lower ones are taken
             end
             return true
+        end
+        if #group == 0 then -- too few in the whole queue: look at nobody else
+            local short = w.permits - call('ZCARD', Q)
+            if short > 1
+                or short == 1 and not (me and not call('ZSCORE', Q, me.id)) then
+                return false
+            end
         end
         group[#group + 1] = w
         if #group < w.permits then

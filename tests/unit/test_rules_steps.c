@@ -1,0 +1,157 @@
+/* tests/unit/test_rules_steps.c — how many claims a step of the rules looks at,
+ * counted at a book in memory. */
+#include "unit.h"
+
+#include "store/memory/space.h"
+
+/* So many parties has the barrier. What a step may ask for: the first of each
+ * kind of holder, and the head of the queue. */
+enum { PARTIES = 40, FEW = 3 };
+
+static const struct snib__name name = {4, 4, 5, "meet", "meet"};
+
+static struct {
+    struct snib__space *space;
+    struct snib__book_ops ops;
+    bool (*next)(struct snib__book *, const struct snib__name *, int,
+                 const struct snib__stored_claim *,
+                 struct snib__stored_claim *);
+    struct snib__request party[PARTIES];
+    int looks; /* of the last step */
+} w;
+
+static int begin_world(void **state)
+{
+    (void)state;
+    memset(&w, 0, sizeof w);
+    assert_int_equal(snib__space_open("rules", true, &w.space, NULL),
+                     SNIB_ERR_OK);
+    return 0;
+}
+
+static int end_world(void **state)
+{
+    (void)state;
+    snib__space_close(w.space);
+    return 0;
+}
+
+static bool count_next(struct snib__book *b, const struct snib__name *n,
+                       int state, const struct snib__stored_claim *after,
+                       struct snib__stored_claim *ret)
+{
+    w.looks++;
+    return w.next(b, n, state, after, ret);
+}
+
+static snib__answer run(struct snib__request *r)
+{
+    struct snib__mem_book m;
+    snib_err err = snib__mem_book_begin(&m, w.space, &name, r->id, 0);
+    assert_int_equal(err, SNIB_ERR_OK);
+    w.ops = *m.book.ops;
+    w.next = w.ops.next;
+    w.ops.next = count_next;
+    m.book.ops = &w.ops;
+    w.looks = 0;
+    snib__rules_run(&m.book, r);
+    assert_int_equal(m.book.err, SNIB_ERR_OK);
+    snib__mem_book_end(&m);
+    return r->said.answer;
+}
+
+static snib__answer come(int i, bool may_queue)
+{
+    w.party[i] = (struct snib__request){
+        .verb = SNIB__ACQUIRE,
+        .name = &name,
+        .id = {(uint64_t)i + 1, 9},
+        .acquire.kind = SNIB_KIND_BARRIER,
+        .acquire.permits = PARTIES,
+        .acquire.may_queue = may_queue,
+        .lease = snib__ms(10000),
+    };
+    return run(&w.party[i]);
+}
+
+static void wait_all_but(int absent)
+{
+    for (int i = 0; i < PARTIES; i++) {
+        if (i != absent) {
+            assert_int_equal(come(i, true), SNIB__QUEUED);
+            assert_true(w.looks <= FEW);
+        }
+    }
+}
+
+static void all_have_met(void)
+{
+    for (int i = 0; i < PARTIES; i++) {
+        assert_int_equal(run(&w.party[i]), SNIB__DONE);
+        assert_int_equal(w.party[i].token, w.party[0].token);
+    }
+}
+
+static void a_party_that_waits_looks_at_no_other(void **state)
+{
+    (void)state;
+    wait_all_but(PARTIES - 1);
+    for (int i = 0; i < PARTIES - 1; i++) {
+        assert_int_equal(run(&w.party[i]), SNIB__QUEUED);
+        assert_true(w.looks <= FEW);
+    }
+    assert_int_equal(come(PARTIES - 1, true), SNIB__DONE);
+    assert_true(w.looks >= PARTIES - 1);
+    all_have_met();
+}
+
+/* Who only tries is the last one, or changes nothing. */
+static void a_party_that_tries_looks_at_no_other_in_vain(void **state)
+{
+    (void)state;
+    assert_int_equal(come(0, false), SNIB__NO);
+    wait_all_but(0);
+    struct snib__request gone = w.party[7];
+    gone.verb = SNIB__CANCEL;
+    assert_int_equal(run(&gone), SNIB__DONE);
+    assert_true(w.looks <= FEW);
+    assert_int_equal(come(0, false), SNIB__NO);
+    assert_true(w.looks <= FEW + 1);
+    w.party[7].id[1]++;
+    assert_int_equal(run(&w.party[7]), SNIB__QUEUED);
+    assert_int_equal(come(0, false), SNIB__DONE);
+    all_have_met();
+}
+
+/* One of them is silent: the queue is long enough, but not of those alive. */
+static void a_silent_party_makes_the_others_look_at_nobody(void **state)
+{
+    (void)state;
+    wait_all_but(PARTIES - 1);
+    for (int step = 0; step < 2; step++) {
+        w.space->now = snib__after(w.space->now, snib__ms(SNIB__ALIVE_MS / 2));
+        for (int i = 0; i < PARTIES - 1; i++) {
+            if (i != 7) {
+                assert_int_equal(run(&w.party[i]), SNIB__QUEUED);
+            }
+        }
+    }
+    assert_int_equal(come(PARTIES - 1, true), SNIB__QUEUED);
+    assert_true(w.looks <= FEW);
+    assert_int_equal(run(&w.party[0]), SNIB__QUEUED);
+    assert_true(w.looks <= FEW);
+    assert_int_equal(run(&w.party[7]), SNIB__DONE);
+    all_have_met();
+}
+
+#define STEP(f) cmocka_unit_test_setup_teardown(f, begin_world, end_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STEP(a_party_that_waits_looks_at_no_other),
+        STEP(a_party_that_tries_looks_at_no_other_in_vain),
+        STEP(a_silent_party_makes_the_others_look_at_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
