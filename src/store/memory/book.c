@@ -20,6 +20,9 @@ static struct snib__memory_claim *book_claim_of(struct snib__link *l)
 static struct snib__memory_claim *book_by_id(struct snib__mem_book *m,
                                              int64_t id)
 {
+    if (m->at && m->at->c.id == id) {
+        return m->at;
+    }
     SNIB__LIST_EACH (l, &m->lock->claims) {
         if (book_claim_of(l)->c.id == id) {
             return book_claim_of(l);
@@ -83,15 +86,59 @@ static bool book_find(struct snib__book *b, const struct snib__name *name,
     return false;
 }
 
-/* Waiters are in order of rank, then arrival; all others in order of
- * arrival. */
-static bool book_is_before(int state, const struct snib__stored_claim *a,
+/* -- the order of the queue ------------------------------------------------- */
+
+/* Waiters are in order of rank, then arrival; all others in order of arrival,
+ * in which they lie in the list. A walk through those of one state remembers
+ * where it was (`at`). */
+static bool book_is_before(const struct snib__stored_claim *a,
                            const struct snib__stored_claim *b)
 {
-    if (state == SNIB__WAITS && a->rank != b->rank) {
-        return a->rank < b->rank;
+    return a->rank != b->rank ? a->rank < b->rank : a->id < b->id;
+}
+
+/* The first claim in this state, and of this rank if ranked, from l on. */
+static bool book_from(struct snib__mem_book *m, struct snib__link *l, int state,
+                      const int *rank, struct snib__stored_claim *ret)
+{
+    for (; l != &m->lock->claims.head; l = l->next) {
+        struct snib__memory_claim *k = book_claim_of(l);
+        if (k->c.state == state && (!rank || k->c.rank == *rank)) {
+            m->at = k;
+            *ret = k->c;
+            return true;
+        }
     }
-    return a->id < b->id;
+    return false;
+}
+
+/* The lowest rank of those that wait, above `above`. */
+static bool book_next_rank(struct snib__mem_book *m, int above, int *ret)
+{
+    bool found = false;
+    SNIB__LIST_EACH (l, &m->lock->claims) {
+        const struct snib__stored_claim *c = &book_claim_of(l)->c;
+        if (c->state == SNIB__WAITS && c->rank > above &&
+            (!found || c->rank < *ret)) {
+            *ret = c->rank;
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* Where to go on behind this claim, which may have been removed. */
+static struct snib__link *book_behind(struct snib__mem_book *m,
+                                      const struct snib__stored_claim *after)
+{
+    struct snib__link *head = &m->lock->claims.head, *l = head->next;
+    if (m->at && m->at->c.id == after->id) {
+        return m->at->link.next;
+    }
+    while (l != head && book_claim_of(l)->c.id <= after->id) {
+        l = l->next;
+    }
+    return l;
 }
 
 static bool book_next(struct snib__book *b, const struct snib__name *name,
@@ -99,19 +146,16 @@ static bool book_next(struct snib__book *b, const struct snib__name *name,
                       struct snib__stored_claim *ret)
 {
     struct snib__mem_book *m = book_mem_of(b);
-    const struct snib__stored_claim *best = NULL;
+    struct snib__link *first = m->lock->claims.head.next;
+    bool waits = state == SNIB__WAITS;
+    int rank = after ? after->rank : INT32_MIN;
     (void)name;
-    SNIB__LIST_EACH (l, &m->lock->claims) {
-        const struct snib__stored_claim *c = &book_claim_of(l)->c;
-        if (c->state == state && (!after || book_is_before(state, after, c)) &&
-            (!best || book_is_before(state, c, best))) {
-            best = c;
-        }
+    if ((!waits || after) && book_from(m, after ? book_behind(m, after) : first,
+                                       state, waits ? &rank : NULL, ret)) {
+        return true;
     }
-    if (best) {
-        *ret = *best;
-    }
-    return best != NULL;
+    return waits && book_next_rank(m, rank, &rank) &&
+           book_from(m, first, state, &rank, ret);
 }
 
 static void book_share(struct snib__book *b, const struct snib__name *name,
@@ -144,7 +188,7 @@ static uint32_t book_before(struct snib__book *b, const struct snib__name *name,
     (void)name;
     SNIB__LIST_EACH (l, &m->lock->claims) {
         const struct snib__stored_claim *k = &book_claim_of(l)->c;
-        n += k->state == SNIB__WAITS && book_is_before(SNIB__WAITS, k, c) &&
+        n += k->state == SNIB__WAITS && book_is_before(k, c) &&
              n < SNIB__POSITION_MAX;
     }
     return n;
@@ -248,9 +292,11 @@ static void book_remove_claim(struct snib__book *b,
                               const struct snib__name *name,
                               const struct snib__stored_claim *c)
 {
-    struct snib__memory_claim *k = book_by_id(book_mem_of(b), c->id);
+    struct snib__mem_book *m = book_mem_of(b);
+    struct snib__memory_claim *k = book_by_id(m, c->id);
     (void)name;
     if (k) {
+        m->at = m->at == k ? NULL : m->at;
         book_drop_claim(k);
     }
 }
@@ -263,6 +309,7 @@ static void book_sweep(struct snib__book *b)
             SNIB__CONTAINER(l, struct snib__memory_claim, mark);
         if (snib__reached(b->now, k->c.until)) {
             struct snib__mem_lock *lock = k->lock;
+            m->at = m->at == k ? NULL : m->at;
             book_drop_claim(k);
             if (lock != m->lock) {
                 book_note_idle(m->space, lock);
