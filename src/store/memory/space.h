@@ -68,7 +68,7 @@ struct snib__mem_book {
     struct snib__space *space;
     struct snib__mem_lock *lock;
     struct snib__memory_claim *spare; /* what add() will use */
-    struct snib__memory_claim *at;    /* what next() found last; NULL: nothing */
+    struct snib__memory_claim *at; /* what next() found last; NULL: nothing */
 };
 
 /* Get or make the space of this name. Errors: NOMEM; CONFIG: it is open with
