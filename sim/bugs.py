@@ -1034,7 +1034,7 @@ BUGS = [
      "if (!l->changed) {\n        return true;\n    }"),
     ("a snapshot does not guard that its queue has ended",
      SNAP + "snapshot_write.c (snapshot)",
-     "if (!l->arrived && !l->read_end) {", "if (!l->arrived) {"),
+     "if (!l->arrived && !l->read_end && !l->counted) {", "if (!l->arrived) {"),
     ("who enters does not write the lock row",
      SNAP + "snapshot_book.c (snapshot)",
      "        l->changed = l->changed || snib__rules_claim_holds(c);\n", "",
