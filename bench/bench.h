@@ -120,6 +120,20 @@ struct setnx *setnx_open(const char *lock_name);
 void setnx_cycle(struct setnx *);
 void setnx_close(struct setnx *);
 
+/* -- alone.c ------------------------------------------------------------------- */
+
+/* What one thread does again and again. */
+struct work {
+    void (*run)(void *data);
+    void *data;
+    int sections; /* in each run                                         */
+};
+struct work work_of_lock(struct snib_lock *);
+struct work work_of_bare(struct bare *);
+double work_us(struct work, double seconds); /* microseconds a section        */
+/* The same in rounds, after a warm-up; reported. */
+void measure_alone(struct finding *, struct work ours, struct work base);
+
 /* -- crowd.c ------------------------------------------------------------------ */
 
 enum { CROWD_MAX = 1024, WAITS_MAX = 1 << 20 };
@@ -159,6 +173,12 @@ void crowd_note_wait(struct crowd *, double us);
 /* Sorts and gives the part (0.99) of the noted waits. */
 double crowd_wait_part(struct crowd *, double part);
 
+/* For members. Wait for the start; and then do this until the end, each section
+ * counted. */
+void crowd_wait(struct crowd *);
+void crowd_repeat(struct crowd *, struct work);
+/* A thread with a lock of its own, of the client in data. */
+void member_own_lock(struct crowd *, int me);
 /* Members: the library's client per process on one lock; the herd. */
 void member_snib(struct crowd *, int me);
 void member_herd(struct crowd *, int me);
@@ -174,19 +194,10 @@ struct snib_lock *open_kind(struct snib_client *, const char *name, snib_kind,
 /* One section: acquire, release; ends the program on an error. */
 void section(struct snib_lock *);
 
-/* -- alone.c ------------------------------------------------------------------- */
+/* -- ports.c ------------------------------------------------------------------- */
 
-/* What one thread does again and again. */
-struct work {
-    void (*run)(void *data);
-    void *data;
-    int sections; /* in each run                                         */
-};
-struct work work_of_lock(struct snib_lock *);
-struct work work_of_bare(struct bare *);
-double work_us(struct work, double seconds); /* microseconds a section        */
-/* The same in rounds, after a warm-up; reported. */
-void measure_alone(struct finding *, struct work ours, struct work base);
+int port_free(void); /* of the loopback interface; nobody has it now */
+bool port_answers(int port);
 
 /* -- rows ---------------------------------------------------------------------- */
 

@@ -184,6 +184,33 @@ void section(struct snib_lock *lock)
     }
 }
 
+void crowd_wait(struct crowd *c)
+{
+    atomic_fetch_add(&c->ready, 1);
+    while (!atomic_load(&c->go)) {
+        pause_s(0.001);
+    }
+}
+
+void crowd_repeat(struct crowd *c, struct work w)
+{
+    crowd_wait(c);
+    while (!atomic_load(&c->stop)) {
+        w.run(w.data);
+        atomic_fetch_add_explicit(&c->sections, (unsigned)w.sections,
+                                  memory_order_relaxed);
+    }
+}
+
+void member_own_lock(struct crowd *c, int me)
+{
+    char name[32];
+    snprintf(name, sizeof name, "bench:own:%d", me);
+    struct snib_lock *lock = open_lock(c->data, name);
+    crowd_repeat(c, work_of_lock(lock));
+    snib_lock_free(lock);
+}
+
 /* Hand-over: from the start of a release until the next holder runs. */
 void member_snib(struct crowd *c, int me)
 {
@@ -192,10 +219,7 @@ void member_snib(struct crowd *c, int me)
     struct snib_grant g;
     struct snib_error e;
     (void)me;
-    atomic_fetch_add(&c->ready, 1);
-    while (!atomic_load(&c->go)) {
-        pause_s(0.001);
-    }
+    crowd_wait(c);
     while (!atomic_load(&c->stop)) {
         if (snib_acquire(lock, NULL, &g, &e)) {
             die("%s: %s", snib_err_name(e.code), e.text);

@@ -133,10 +133,7 @@ static void be_member(struct crowd *c, int me, bool permits)
 {
     struct herd h;
     herd_open(&h, c->name, me, permits);
-    atomic_fetch_add(&c->ready, 1);
-    while (!atomic_load(&c->go)) {
-        pause_s(0.001);
-    }
+    crowd_wait(c);
     while (!atomic_load(&c->stop)) {
         herd_lock(&h);
         if (c->inside_s > 0) {

@@ -67,18 +67,10 @@ static void note_owner(struct crowd *c, int me)
     atomic_store(&c->released_ns, now_ns());
 }
 
-static void wait_for_go(struct crowd *c)
-{
-    atomic_fetch_add(&c->ready, 1);
-    while (!atomic_load(&c->go)) {
-        pause_s(0.001);
-    }
-}
-
 static void member_flock(struct crowd *c, int me)
 {
     int fd = flock_open();
-    wait_for_go(c);
+    crowd_wait(c);
     while (!atomic_load(&c->stop)) {
         if (flock(fd, LOCK_EX)) {
             die("flock: %s", strerror(errno));
@@ -95,7 +87,7 @@ static void member_file(struct crowd *c, int me)
     struct snib_lock *lock = open_lock(client, c->name);
     struct snib_grant g;
     struct snib_error e;
-    wait_for_go(c);
+    crowd_wait(c);
     while (!atomic_load(&c->stop)) {
         if (snib_acquire(lock, NULL, &g, &e)) {
             die("%s: %s", snib_err_name(e.code), e.text);
@@ -237,7 +229,7 @@ static void note_handed(struct crowd *c)
 static void member_waits_flock(struct crowd *c, int me)
 {
     int fd = flock_open();
-    wait_for_go(c);
+    crowd_wait(c);
     while (!atomic_load(&c->stop)) {
         flock(fd, LOCK_EX);
         note_handed(c);
@@ -255,7 +247,7 @@ static void member_waits(struct crowd *c, int me)
     struct snib_lock *lock = open_lock(client, c->name);
     struct snib_grant g;
     struct snib_error e;
-    wait_for_go(c);
+    crowd_wait(c);
     while (!atomic_load(&c->stop)) {
         if (snib_acquire(lock, NULL, &g, &e)) {
             die("%s: %s", snib_err_name(e.code), e.text);

@@ -28,10 +28,7 @@ static void thread_nested(struct crowd *c, int me)
     struct snib_lock *common = open_lock(c->data, c->name);
     struct snib_grant g;
     struct snib_error e;
-    atomic_fetch_add(&c->ready, 1);
-    while (!atomic_load(&c->go)) {
-        pause_s(0.001);
-    }
+    crowd_wait(c);
     while (!atomic_load(&c->stop)) {
         if (snib_acquire(own, NULL, &g, &e)) {
             die("%s: %s", snib_err_name(e.code), e.text);

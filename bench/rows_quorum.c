@@ -4,14 +4,11 @@
  * all servers, goes on when a majority has replied, and so for the release;
  * what a slow server owes is read before it is asked again. It trusts every
  * reply and would lose to the first fault. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,40 +23,10 @@ static struct {
 
 /* -- servers -------------------------------------------------------------------- */
 
-static struct sockaddr_in loopback(int port)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_port = htons((uint16_t)port)};
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return a;
-}
-
-static int free_port(void)
-{
-    struct sockaddr_in a = loopback(0);
-    socklen_t size = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) ||
-        getsockname(fd, (struct sockaddr *)&a, &size)) {
-        die("no free port");
-    }
-    close(fd);
-    return ntohs(a.sin_port);
-}
-
-static bool answers(int port)
-{
-    struct sockaddr_in a = loopback(port);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool well = connect(fd, (struct sockaddr *)&a, sizeof a) == 0;
-    close(fd);
-    return well;
-}
-
 static void start_node(int k)
 {
     char port[16];
-    node[k].port = free_port();
+    node[k].port = port_free();
     snprintf(port, sizeof port, "%d", node[k].port);
     node[k].pid = fork();
     if (node[k].pid == 0) {
@@ -70,7 +37,7 @@ static void start_node(int k)
                "127.0.0.1", "--save", "", "--appendonly", "no", (char *)NULL);
         _exit(127);
     }
-    for (double end = now_s() + 10; !answers(node[k].port);) {
+    for (double end = now_s() + 10; !port_answers(node[k].port);) {
         if (node[k].pid < 0 || now_s() > end) {
             die("redis-server does not start");
         }

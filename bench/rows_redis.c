@@ -30,35 +30,12 @@ void row_one_thread(void)
 
 /* -- threads with a lock each ---------------------------------------------------- */
 
-static void thread_snib(struct crowd *c, int me)
-{
-    char name[32];
-    snprintf(name, sizeof name, "bench:t:%d", me);
-    struct snib_lock *lock = open_lock(c->data, name);
-    atomic_fetch_add(&c->ready, 1);
-    while (!atomic_load(&c->go)) {
-        pause_s(0.001);
-    }
-    while (!atomic_load(&c->stop)) {
-        section(lock);
-        atomic_fetch_add_explicit(&c->sections, 1, memory_order_relaxed);
-    }
-    snib_lock_free(lock);
-}
-
 static void thread_bare(struct crowd *c, int me)
 {
     char name[32];
     snprintf(name, sizeof name, "bench:b:%d", me);
     struct bare *b = bare_open(name);
-    atomic_fetch_add(&c->ready, 1);
-    while (!atomic_load(&c->go)) {
-        pause_s(0.001);
-    }
-    while (!atomic_load(&c->stop)) {
-        bare_cycle(b);
-        atomic_fetch_add_explicit(&c->sections, 1, memory_order_relaxed);
-    }
+    crowd_repeat(c, work_of_bare(b));
     bare_close(b);
 }
 
@@ -68,8 +45,8 @@ static struct span threads(int n, bool bare)
     if (!bare) {
         c->data = open_client(settings.redis_url);
     }
-    struct span s =
-        crowd_threads(c, n, bare ? thread_bare : thread_snib, settings.seconds);
+    struct span s = crowd_threads(c, n, bare ? thread_bare : member_own_lock,
+                                  settings.seconds);
     snib_client_free(c->data);
     crowd_free(c);
     return s;
@@ -182,14 +159,7 @@ static void thread_hot(struct crowd *c, int me)
 {
     struct snib_lock *lock = open_lock(c->data, c->name);
     (void)me;
-    atomic_fetch_add(&c->ready, 1);
-    while (!atomic_load(&c->go)) {
-        pause_s(0.001);
-    }
-    while (!atomic_load(&c->stop)) {
-        section(lock);
-        atomic_fetch_add_explicit(&c->sections, 1, memory_order_relaxed);
-    }
+    crowd_repeat(c, work_of_lock(lock));
     snib_lock_free(lock);
 }
 

@@ -73,10 +73,7 @@ static void sections(struct crowd *c, int me, snib_kind often)
     struct snib_client *client = open_client(c->url);
     struct snib_lock *shared = open_kind(client, c->name, often, 0);
     struct snib_lock *write = open_kind(client, c->name, SNIB_KIND_WRITE, 0);
-    atomic_fetch_add(&c->ready, 1);
-    while (!atomic_load(&c->go)) {
-        pause_s(0.001);
-    }
+    crowd_wait(c);
     for (int i = me; !atomic_load(&c->stop); i++) {
         stay_inside(i % MIX ? shared : write);
         atomic_fetch_add(&c->sections, 1);

@@ -35,10 +35,7 @@ static void member_permits(struct crowd *c, int me)
     struct snib_grant g;
     struct snib_error e;
     (void)me;
-    atomic_fetch_add(&c->ready, 1);
-    while (!atomic_load(&c->go)) {
-        pause_s(0.001);
-    }
+    crowd_wait(c);
     while (!atomic_load(&c->stop)) {
         if (snib_acquire(lock, NULL, &g, &e)) {
             die("%s: %s", snib_err_name(e.code), e.text);

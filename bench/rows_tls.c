@@ -1,14 +1,11 @@
 /* bench/rows_tls.c — the same locks through TLS and without, on one server of
  * this row's own that listens on two ports. */
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,36 +14,6 @@
 enum { THREADS = 64 };
 
 static char cert[200], key[200], plain_url[80], tls_url[320];
-
-static struct sockaddr_in loopback(int port)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_port = htons((uint16_t)port)};
-    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return a;
-}
-
-static int free_port(void)
-{
-    struct sockaddr_in a = loopback(0);
-    socklen_t size = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) ||
-        getsockname(fd, (struct sockaddr *)&a, &size)) {
-        die("no free port");
-    }
-    close(fd);
-    return ntohs(a.sin_port);
-}
-
-static bool answers(int port)
-{
-    struct sockaddr_in a = loopback(port);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool well = connect(fd, (struct sockaddr *)&a, sizeof a) == 0;
-    close(fd);
-    return well;
-}
 
 static pid_t start(const char *const argv[])
 {
@@ -78,7 +45,7 @@ static bool make_certificate(void)
 
 static pid_t start_server(void)
 {
-    int plain = free_port(), tls = free_port();
+    int plain = port_free(), tls = port_free();
     char a[16], b[16];
     snprintf(a, sizeof a, "%d", plain);
     snprintf(b, sizeof b, "%d", tls);
@@ -89,33 +56,19 @@ static pid_t start_server(void)
         "redis-server", "--bind", "127.0.0.1", "--port", a, "--tls-port", b,
         "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file",
         cert, "--tls-auth-clients", "no", "--save", "", NULL});
-    for (int i = 0; i < 500 && !(answers(plain) && answers(tls)); i++) {
+    for (int i = 0; i < 500 && !(port_answers(plain) && port_answers(tls));
+         i++) {
         pause_s(0.01);
     }
-    return answers(tls) ? pid : -1;
-}
-
-static void member_thread(struct crowd *c, int me)
-{
-    char name[32];
-    snprintf(name, sizeof name, "bench:tls:%d", me);
-    struct snib_lock *lock = open_lock(c->data, name);
-    atomic_fetch_add(&c->ready, 1);
-    while (!atomic_load(&c->go)) {
-        pause_s(0.001);
-    }
-    while (!atomic_load(&c->stop)) {
-        section(lock);
-        atomic_fetch_add_explicit(&c->sections, 1, memory_order_relaxed);
-    }
-    snib_lock_free(lock);
+    return port_answers(tls) ? pid : -1;
 }
 
 static double rate_of(struct snib_client *client)
 {
     struct crowd *c = crowd_new();
     c->data = client;
-    struct span s = crowd_threads(c, THREADS, member_thread, settings.seconds);
+    struct span s =
+        crowd_threads(c, THREADS, member_own_lock, settings.seconds);
     crowd_free(c);
     return span_rate(&s);
 }

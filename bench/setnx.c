@@ -121,35 +121,12 @@ void row_setnx(void)
     report(&g);
 }
 
-static void thread_snib(struct crowd *c, int me)
-{
-    char name[32];
-    snprintf(name, sizeof name, "bench:n:%d", me);
-    struct snib_lock *lock = open_lock(c->data, name);
-    atomic_fetch_add(&c->ready, 1);
-    while (!atomic_load(&c->go)) {
-        pause_s(0.001);
-    }
-    while (!atomic_load(&c->stop)) {
-        section(lock);
-        atomic_fetch_add_explicit(&c->sections, 1, memory_order_relaxed);
-    }
-    snib_lock_free(lock);
-}
-
 static void thread_setnx(struct crowd *c, int me)
 {
     char name[32];
     snprintf(name, sizeof name, "bench:x:%d", me);
     struct setnx *b = setnx_open(name);
-    atomic_fetch_add(&c->ready, 1);
-    while (!atomic_load(&c->go)) {
-        pause_s(0.001);
-    }
-    while (!atomic_load(&c->stop)) {
-        setnx_cycle(b);
-        atomic_fetch_add_explicit(&c->sections, 1, memory_order_relaxed);
-    }
+    crowd_repeat(c, (struct work){run_cycle, b, 1});
     setnx_close(b);
 }
 
@@ -159,7 +136,7 @@ static struct span threads64(bool bare)
     if (!bare) {
         c->data = open_client(settings.redis_url);
     }
-    struct span s = crowd_threads(c, 64, bare ? thread_setnx : thread_snib,
+    struct span s = crowd_threads(c, 64, bare ? thread_setnx : member_own_lock,
                                   settings.seconds);
     snib_client_free(c->data);
     crowd_free(c);
