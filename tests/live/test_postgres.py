@@ -541,7 +541,7 @@ def test_two_clients_that_begin_at_once_make_the_tables_once(
     for one in pending:
         one.wait(30).release()
     assert postgres.psql("SELECT key, value FROM snib.meta ORDER BY key") == (
-        "broom|0\nfloor|0\nschema|1\nversion_floor|0")
+        "cleaner|0\nfloor|0\nschema|1\nversion_floor|0")
 
 
 def test_another_schema_is_another_store(postgres, other, drivers):

@@ -83,7 +83,7 @@ static void tokens_rise_though_the_clock_goes_back(void **state)
     assert_int_equal(d.said.err, SNIB_ERR_CONFIG);
 }
 
-static void broom_forgets_old_names_but_not_their_tokens(void **state)
+static void cleaner_forgets_old_names_but_not_their_tokens(void **state)
 {
     struct snib__name n = name_of("swept"), m = name_of("held");
     int64_t shown = -1;
@@ -218,7 +218,7 @@ static int64_t count(const char *query)
 
 /* Swept away it would be told to nobody, and the token that it was would be
  * given a second time. */
-static void broom_leaves_tokens_that_are_none(void **state)
+static void cleaner_leaves_tokens_that_are_none(void **state)
 {
     static const char *const none[] = {"-9223372036854775808", "-1",
                                        "9007199254740991",
@@ -264,8 +264,8 @@ int main(void)
         CASE(another_boot_ends_all_claims_and_keeps_tokens),
         CASE(another_boot_id_while_in_use_is_refused),
         CASE(tokens_rise_though_the_clock_goes_back),
-        CASE(broom_forgets_old_names_but_not_their_tokens),
-        CASE(broom_leaves_tokens_that_are_none),
+        CASE(cleaner_forgets_old_names_but_not_their_tokens),
+        CASE(cleaner_leaves_tokens_that_are_none),
         CASE(first_opens_race_each_other_and_kill),
         CASE(urls_with_more_than_a_path_are_refused),
         CASE(no_memory_at_open_leaves_nothing),

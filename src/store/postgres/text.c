@@ -220,7 +220,7 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
     [SNIB__PG_CLEAN] =
         "WITH t AS (SELECT " NS "-60000000000 AS dead OFFSET 0),"
         "v AS (SELECT l.name FROM @lock l WHERE l.name>(SELECT "
-        "coalesce(name,'') FROM @meta WHERE key='broom') ORDER "
+        "coalesce(name,'') FROM @meta WHERE key='cleaner') ORDER "
         "BY l.name LIMIT "
         "256 FOR UPDATE SKIP LOCKED),"
         "d AS (DELETE FROM @claim c USING v,t WHERE "
@@ -283,7 +283,7 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
                                                               "CASE "
                                                               "WHEN "
                                                               "key='"
-                                                              "broom' "
+                                                              "cleaner' "
                                                               "AND "
                                                               "(SELECT "
                                                               "count(*) "
@@ -301,7 +301,7 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
                                                               "WHERE "
                                                               "key IN "
                                                               "('floor',"
-                                                              "'broom')",
+                                                              "'cleaner')",
     [SNIB__PG_DOCTOR_SERVER] =
         "SELECT current_setting('server_version'),current_database()::text,"
         "current_user::text,pg_is_in_recovery()::int::bigint," US ","
@@ -366,7 +366,7 @@ static const char *const text_tables[] = {
     "last bigint NOT NULL, record bytea NOT NULL, bytes bytea)",
     "CREATE INDEX IF NOT EXISTS value_until ON @value(until)",
     "INSERT INTO @meta(key, value) VALUES ('floor', 0), ('version_floor', 0), "
-    "('broom', 0), ('schema', 1) ON CONFLICT DO NOTHING",
+    "('cleaner', 0), ('schema', 1) ON CONFLICT DO NOTHING",
     NULL,
 };
 

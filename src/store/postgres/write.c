@@ -25,7 +25,7 @@
 struct write_name {
     const struct snib__guard *lock, *arrivals;
     const struct snib__guard *holder; /* of the claim in the name's row */
-    const struct snib__guard *heir;   /* PUT: the claim that is to be there */
+    const struct snib__guard *enters; /* PUT: the claim that is to be there */
     const struct snib__guard *absent; /* must not be in the name's row */
     int claims;                       /* so many more rows in "claim" */
     bool touched;
@@ -91,7 +91,7 @@ static void write_sort_claim(struct snib__pg_session *s, struct write_name *w,
         w->absent = g;
     }
     if (will_hold) {
-        w->heir = g;
+        w->enters = g;
     }
     if (g->todo != SNIB__GUARD_KEEP) {
         w->claims += will_be_row - was_row;
@@ -229,8 +229,8 @@ static void write_holder(struct snib__pg_session *s, const struct write_name *w)
     const void *about;
     size_t size;
     bool leaves = w->holder && w->holder->todo != SNIB__GUARD_KEEP;
-    snib__pg_int(t, w->heir || leaves);
-    if (w->heir && write_claim_of(&s->sql.s, w->heir, &c, &about, &size)) {
+    snib__pg_int(t, w->enters || leaves);
+    if (w->enters && write_claim_of(&s->sql.s, w->enters, &c, &about, &size)) {
         snib__pg_write_claim(t, &c, snib__sql_stamp(&s->sql), about, size,
                              true);
         return;
@@ -247,7 +247,8 @@ static void write_lock(struct snib__pg_session *s, const struct write_name *w,
     const uint8_t *bytes = snib__buf_bytes(&s->sql.s.bytes);
     bool lock = w->lock && w->lock->todo == SNIB__GUARD_PUT;
     bool arrivals = w->arrivals && w->arrivals->todo == SNIB__GUARD_PUT;
-    bool holder = w->heir || (w->holder && w->holder->todo != SNIB__GUARD_KEEP);
+    bool holder =
+        w->enters || (w->holder && w->holder->todo != SNIB__GUARD_KEEP);
     struct snib__lock_row l = {0};
     int64_t last = 0;
     if (!lock && !arrivals && !holder && !w->claims) {
