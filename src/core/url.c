@@ -454,6 +454,11 @@ void snib__url_free(struct snib__url *url)
     }
 }
 
+bool snib__url_has_server(const struct snib__url *url)
+{
+    return url->host || url->nodes || url->user;
+}
+
 bool snib__url_is_secure(const struct snib__url *url)
 {
     return !strcmp(url->scheme, "rediss") || !strcmp(url->scheme, "redlocks");

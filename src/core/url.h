@@ -45,6 +45,8 @@ struct snib__url {
 snib_err snib__url_parse(const char *text, struct snib__url **ret,
                          struct snib_error *reterr);
 void snib__url_free(struct snib__url *); /* NULL allowed; wipes */
+/* Is there a host, a list of them, or a login? */
+bool snib__url_has_server(const struct snib__url *);
 /* Is the way to the server to be encrypted? (rediss:, redlocks:) */
 bool snib__url_is_secure(const struct snib__url *);
 /* Is it one of the keys that say how: tls_ca, tls_cert, tls_key, tls_name,

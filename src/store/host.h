@@ -18,6 +18,9 @@ struct snib__host {
 };
 
 void snib__host_read(struct snib__host *);
+/* Can leases stand in a file on it? CONFIG: its clock is not the host's, or the
+ * boot is not known. */
+snib_err snib__host_fits(const struct snib__host *, struct snib_error *reterr);
 /* CLOCK_BOOTTIME: for waiting. */
 snib_instant snib__host_now(void);
 /* The same with the skew of a test: for leases. */

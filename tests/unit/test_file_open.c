@@ -61,6 +61,9 @@ static void urls_with_more_or_less_than_a_path_are_refused(void **state)
     (void)state;
     assert_int_equal(kit.ops->open(&config, &p.inst, NULL), SNIB_ERR_USAGE);
     url.host = NULL;
+    url.nodes = 2; /* file://a,b/path */
+    assert_int_equal(kit.ops->open(&config, &p.inst, NULL), SNIB_ERR_USAGE);
+    url.nodes = 0;
     url.queries = 1;
     url.query[0].key = (char[]){"mode"};
     assert_int_equal(kit.ops->open(&config, &p.inst, NULL), SNIB_ERR_USAGE);

@@ -102,6 +102,23 @@ static void switches_need_the_right_url(void **state)
     snib__memory_ops.free(NULL);
 }
 
+static void a_url_with_a_host_is_refused(void **state)
+{
+    (void)state;
+    struct peer p = {.client = {1, 2}};
+    struct snib__url url = {.path = (char[]){"/x"}, .host = (char[]){"h"}};
+    struct snib__store_config config = {.url = &url, .out = &p.out};
+    struct snib_error e;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(snib__memory_ops.open(&config, &p.inst, &e),
+                         SNIB_ERR_USAGE);
+        assert_string_equal(e.text, "memory: has no host; write memory:NAME");
+        url.host = NULL;
+        url.user = i == 0 ? (char[]){"u"} : NULL;
+        url.nodes = i == 1 ? 2 : 0;
+    }
+}
+
 static void virtual_clock_stands_still_until_advanced(void **state)
 {
     (void)state;
@@ -309,6 +326,7 @@ int main(void)
         STORE_CASES,
         KIND_CASES,
         CASE(a_child_has_spaces_of_its_own),
+        CASE(a_url_with_a_host_is_refused),
         CASE(switches_need_the_right_url),
         CASE(virtual_clock_stands_still_until_advanced),
         CASE(advance_rings_every_client_of_the_space),

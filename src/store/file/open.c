@@ -43,7 +43,7 @@ static snib_err open_check(const struct snib__url *url,
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "file: does not know ?%s=", url->query[0].key);
     }
-    if (url->host || url->user) {
+    if (snib__url_has_server(url)) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "file: has no host; write file:/path/to/file");
     }
@@ -52,18 +52,7 @@ static snib_err open_check(const struct snib__url *url,
                           "file: needs the path of a file; write "
                           "file:/path/to/file");
     }
-    if (h->timens) {
-        return snib__fail(reterr, SNIB_ERR_CONFIG,
-                          "this process is in a time namespace with an offset "
-                          "of its own; leases in a file need the host's "
-                          "CLOCK_BOOTTIME");
-    }
-    if (!h->boot[0]) {
-        return snib__fail(reterr, SNIB_ERR_CONFIG,
-                          "cannot read /proc/sys/kernel/random/boot_id; "
-                          "leases in a file need it: mount /proc");
-    }
-    return SNIB_ERR_OK;
+    return snib__host_fits(h, reterr);
 }
 
 snib_err snib__file_open_on(const struct snib__store_config *config,

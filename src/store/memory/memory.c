@@ -73,6 +73,10 @@ static snib_err memory_open(const struct snib__store_config *config, void **ret,
     struct snib__mem_client *c;
     bool is_virtual;
     snib_err err = memory_read_clock(config->url, &is_virtual, reterr);
+    if (!err && snib__url_has_server(config->url)) {
+        err = snib__fail(reterr, SNIB_ERR_USAGE,
+                         "memory: has no host; write memory:NAME");
+    }
     *ret = NULL;
     if (err) {
         return err;

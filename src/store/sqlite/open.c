@@ -21,36 +21,19 @@ static void open_free(void *instance)
     snib__free(self);
 }
 
-static snib_err open_check_host(const struct snib__host *h,
-                                struct snib_error *reterr)
-{
-    if (h->timens) {
-        return snib__fail(reterr, SNIB_ERR_CONFIG,
-                          "this process is in a time namespace with an offset "
-                          "of its own; leases in a file need the host's "
-                          "CLOCK_BOOTTIME");
-    }
-    if (!h->boot[0]) {
-        return snib__fail(reterr, SNIB_ERR_CONFIG,
-                          "cannot read /proc/sys/kernel/random/boot_id; "
-                          "leases in a file need it: mount /proc");
-    }
-    return SNIB_ERR_OK;
-}
-
 snib_err snib__sqlite_open_on(const struct snib__store_config *config,
                               const struct snib__host *host, void **ret,
                               struct snib_error *reterr)
 {
     struct snib__sqlite *self;
     const struct snib__url *url = config->url;
-    snib_err err = open_check_host(host, reterr);
+    snib_err err = snib__host_fits(host, reterr);
     *ret = NULL;
     if (!err && url->queries) {
         err = snib__fail(reterr, SNIB_ERR_USAGE,
                          "sqlite: does not know ?%s=", url->query[0].key);
     }
-    if (!err && (url->host || url->nodes || url->user)) {
+    if (!err && snib__url_has_server(url)) {
         err = snib__fail(reterr, SNIB_ERR_USAGE,
                          "sqlite: has no host; write sqlite:/path/to/file");
     }
