@@ -2,9 +2,9 @@
  * driver's two workers: the rules of memory:, behind two sessions. Each of them
  * can be stalled, slowed, cut, or made to answer late or not at all.
  *
- * The test file says "wraps: snib__store_find". While far.on is set, clients
- * that are opened on memory: get this library; others of the same space are
- * plain ones, and see what it did. */
+ * The test file says "wraps: snib__store_find". While far.on is set, a client
+ * that is opened on memory: gets this library, one client at a time; others of
+ * the same space are plain ones, and see what it did. */
 #ifndef SNIB_TESTS_FAR_LIBRARY_H
 #define SNIB_TESTS_FAR_LIBRARY_H
 

@@ -216,7 +216,8 @@ static struct owned owners_of(int peer)
         n.free += mark_stack(m, &h->stack[c], c, false);
         n.reserve += mark_stack(m, &h->reserve[c], c, false);
     }
-    n.waiting = mark_stack(m, &h->retired, 0, true);
+    n.waiting =
+        mark_stack(m, &h->retired, 0, true) + mark_stack(m, &h->kept, 0, true);
     for (int i = 0; i < PEERS; i++) {
         for (uint32_t c = 0; self_of(i) && c < SNIB__FILE_SMALL; c++) {
             if (self_of(i)->map.spare[c]) {

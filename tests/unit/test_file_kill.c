@@ -301,6 +301,59 @@ static void a_kill_costs_little_room(void **state)
     munmap(seen, sizeof *seen);
 }
 
+static bool sync_seen;
+
+/* As count_access, from the first sync on. */
+static void count_after_sync(void *data, const char *what)
+{
+    sync_seen = sync_seen || strcmp(what, "sync") == 0;
+    if (sync_seen) {
+        count_access(data, what);
+    }
+}
+
+/* So does one that is killed while it looks which replaced values are free. */
+static void a_kill_among_replaced_values_costs_one(void **state)
+{
+    enum { KILLS = 100, REPLACED = 100 };
+    struct snib__map *m;
+    uint64_t seed = 1;
+    int status;
+    (void)state;
+    see_nothing();
+    open_peers(2);
+    m = &self_of(0)->map;
+    for (int i = 0; i < KILLS; i++) {
+        atomic_store(&m->head->sync_begun, (uint64_t)INT64_MAX);
+        for (int k = 0; k < REPLACED; k++) {
+            put(&seed);
+        }
+        atomic_store(&m->head->sync_begun, 0); /* it is due */
+        pid_t pid = fork();
+        if (pid == 0) {
+            kit.peer[0].inst = kit.peer[1].inst = NULL; /* the parent's */
+            snib__host_read(&host);
+            next_id = (uint64_t)(i + 1) << 40;
+            open_peers(1);
+            dies_at = 1 + dice(&seed) % (4 * REPLACED);
+            snib__file_hook.before = count_after_sync;
+            for (;;) {
+                put(&seed);
+            }
+        }
+        waitpid(pid, &status, 0);
+        (void)dice(&seed);
+    }
+    uint64_t lost = lost_of(owners_of(0)) * SNIB__FILE_UNIT;
+    print_message("%llu bytes a kill\n", (unsigned long long)lost / KILLS);
+    assert_true(lost / KILLS < 2 * SNIB__FILE_LEAST);
+    nothing_wrong();
+    close_peer(0);
+    close_peer(1);
+    everything_works();
+    munmap(seen, sizeof *seen);
+}
+
 int main(void)
 {
     set_kit();
@@ -308,6 +361,7 @@ int main(void)
         CASE(killed_at_any_access_nothing_is_lost),
         CASE(stopped_at_any_access_it_is_in_nobodys_way),
         CASE(a_kill_costs_little_room),
+        CASE(a_kill_among_replaced_values_costs_one),
     };
     return RUN(cases);
 }

@@ -435,8 +435,7 @@ static void an_empty_stack_and_a_full_disk(void **state)
     set_up();
     struct snib__map *m = &self_of(0)->map;
     for (uint32_t c = 0; c < SNIB__FILE_CLASSES; c++) {
-        while ((uint32_t)atomic_load(&m->head->stack[c])) {
-            (void)snib__block_take_all(&m->head->stack[c]);
+        while (snib__block_pop(m, &m->head->stack[c], c)) {
         }
     }
     /* No more room than up to here; fallocate() is not asked for less than the

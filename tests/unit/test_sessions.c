@@ -140,7 +140,7 @@ static void callers_and_renewals_have_threads_of_their_own(void **state)
 static void a_waiter_is_told_by_the_notifier(void **state)
 {
     (void)state;
-    struct snib_client *c = far_client(false), *d = far_client(false);
+    struct snib_client *c = plain_client(), *d = far_client(false);
     struct snib_lock *l = lock_of(c, "x"), *m = lock_of(d, "x");
     struct call k = {.lock = m, .wait_ms = MUCH_MS};
     struct snib_grant g;

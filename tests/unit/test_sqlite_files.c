@@ -173,7 +173,7 @@ static void the_note_alone_is_written_anew(void **state)
  * his first one of the file. */
 static void a_note_that_comes_late_is_waited_for(void **state)
 {
-    const struct timespec late = {.tv_nsec = 300000000}; /* the fault itself */
+    const struct timespec late = {.tv_nsec = 100000000}; /* the fault itself */
     char notifiers[sizeof path + 8];
     (void)state;
     newcomer_is_told(try_once, "ok");

@@ -64,9 +64,8 @@ void snib__block_push(struct snib__map *m, snib__file_word *stack,
     } while (!snib__file_cas(stack, &word, block_next_word(word, unit)));
 }
 
-/* 0: the stack is empty, or damaged. */
-static uint32_t block_pop(struct snib__map *m, snib__file_word *stack,
-                          uint32_t class)
+uint32_t snib__block_pop(struct snib__map *m, snib__file_word *stack,
+                         uint32_t class)
 {
     uint64_t word = snib__file_load(stack);
     for (;;) {
@@ -83,15 +82,6 @@ static uint32_t block_pop(struct snib__map *m, snib__file_word *stack,
             return unit;
         }
     }
-}
-
-uint32_t snib__block_take_all(snib__file_word *stack)
-{
-    uint64_t word = snib__file_load(stack);
-    while ((uint32_t)word &&
-           !snib__file_cas(stack, &word, block_next_word(word, 0))) {
-    }
-    return (uint32_t)word;
 }
 
 /* A block that was never used before. */
@@ -135,7 +125,7 @@ static uint32_t block_find(struct snib__map *m, uint32_t class)
     }
     for (uint32_t from = class;
          from < SNIB__FILE_CLASSES && from <= class + CUTS; from++) {
-        unit = block_pop(m, &m->head->stack[from], from);
+        unit = snib__block_pop(m, &m->head->stack[from], from);
         if (unit) {
             return block_cut(m, unit, from, class);
         }
@@ -171,7 +161,7 @@ uint32_t snib__block_take(struct snib__map *m, uint32_t class, bool may_reserve,
     }
     unit = block_find(m, class);
     if (!unit && may_reserve) {
-        unit = block_pop(m, &m->head->reserve[class], class);
+        unit = snib__block_pop(m, &m->head->reserve[class], class);
         *ret_reserved = unit != 0;
     }
     return unit;

@@ -162,8 +162,9 @@ void snib__block_give(struct snib__map *, uint32_t unit, uint32_t class,
 /* The same, past the client's spare ones. */
 void snib__block_push(struct snib__map *, snib__file_word *stack, uint32_t unit,
                       uint32_t class);
-/* Take a whole stack off: its first unit. */
-uint32_t snib__block_take_all(snib__file_word *stack);
+/* Take the first one off. 0: the stack is empty, or damaged. */
+uint32_t snib__block_pop(struct snib__map *, snib__file_word *stack,
+                         uint32_t class);
 /* All spare blocks go back. */
 void snib__block_give_spares(struct snib__map *);
 

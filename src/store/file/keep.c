@@ -78,32 +78,42 @@ void snib__keep_retire(struct snib__map *m, snib_instant now, uint32_t unit,
     snib__block_push(m, &m->head->retired, unit, class);
 }
 
-/* What was retired before `from` is free. */
+/* The next block of a stack of retired ones; it is this client's. */
+static struct snib__file_block *keep_pop(struct snib__map *m,
+                                         snib__file_word *stack, uint32_t *ret)
+{
+    *ret = snib__block_pop(m, stack, 0);
+    struct snib__file_block *b = *ret ? snib__block_at(m, *ret, 0) : NULL;
+    /* damaged: a sweep finds it */
+    return b && snib__block_at(m, *ret, b->class) ? b : NULL;
+}
+
+/* What was retired before `from` is free. Each block is taken alone, and what is
+ * too young lies on `kept` until all were looked at: a client that is killed
+ * here loses one. */
 static void keep_drain(struct snib__map *m, const struct snib__host *h,
                        uint64_t from)
 {
-    uint32_t unit = snib__block_take_all(&m->head->retired);
-    size_t most = m->limit / SNIB__FILE_LEAST; /* a damaged list has no end */
-    for (; unit && most; most--) {
-        struct snib__file_block *b = snib__block_at(m, unit, 0);
-        if (!b || !snib__block_at(m, unit, b->class)) {
-            return; /* damaged: a sweep finds what is behind it */
-        }
-        uint32_t next = (uint32_t)snib__file_load(&b->next);
-        bool last = b->bucket;
-        if (b->when >= from || last) {
-            if (b->when < from) { /* the last of a name: once more */
-                b->bucket = false;
-                b->when = (uint64_t)snib__host_lease_now(h).ns;
-            }
-            snib__block_push(m, &m->head->retired, unit, b->class);
+    struct snib__file_head *head = m->head;
+    struct snib__file_block *b;
+    uint32_t unit;
+    size_t most = m->limit / SNIB__FILE_LEAST; /* a damaged stack has no end */
+    for (; most && (b = keep_pop(m, &head->retired, &unit)); most--) {
+        if (b->when >= from) {
+            snib__block_push(m, &head->kept, unit, b->class);
+        } else if (b->bucket) { /* the last of a name: once more */
+            b->bucket = false;
+            b->when = (uint64_t)snib__host_lease_now(h).ns;
+            snib__block_push(m, &head->kept, unit, b->class);
         } else {
             b->use = SNIB__FILE_FREE;
-            (void)snib__file_add(&m->head->waiting,
+            (void)snib__file_add(&head->waiting,
                                  -((uint64_t)SNIB__FILE_LEAST << b->class));
-            snib__block_push(m, &m->head->stack[b->class], unit, b->class);
+            snib__block_push(m, &head->stack[b->class], unit, b->class);
         }
-        unit = next;
+    }
+    for (; most && (b = keep_pop(m, &head->kept, &unit)); most--) {
+        snib__block_push(m, &head->retired, unit, b->class);
     }
 }
 

@@ -51,7 +51,7 @@ struct snib__file_head {
     snib__file_word version_least;
     snib__file_word sync_begun;          /* when the last fdatasync began */
     snib__file_word synced_from;         /* when the last complete one began */
-    snib__file_word waiting;             /* bytes on the stack `retired` */
+    snib__file_word waiting;             /* bytes on `retired` and `kept` */
     _Alignas(64) snib__file_word owners; /* numbers of owners of slots */
     /* Clients that came, and that went in good order. If they differ when
      * nobody lives, some were killed, and blocks are missing. */
@@ -63,6 +63,9 @@ struct snib__file_head {
     /* Blocks of values that were replaced: they must stay as they are until a
      * later fdatasync is complete (keep.c). */
     _Alignas(64) snib__file_word retired;
+    /* Those of them that a client has looked at and found too young, until it has
+     * looked at all. */
+    snib__file_word kept;
 };
 
 enum { SNIB__FILE_HEAD = 4096 };

@@ -267,6 +267,7 @@ static void sweep_clear_stacks(struct snib__file_head *h)
         atomic_store(&h->reserve[i], 0);
     }
     atomic_store(&h->retired, 0);
+    atomic_store(&h->kept, 0);
     atomic_store(&h->waiting, 0);
 }
 
