@@ -239,9 +239,12 @@ bool snib__elect_leads(struct snib_elect *e, int64_t *ret_term)
         snib__elect_give_back(e, grant);
     }
     pthread_mutex_lock(&e->mu);
+    if (e->grant.ticket != grant.ticket) {
+        return false; /* resigned meanwhile */
+    }
     if (held) {
         *ret_term = grant.token;
-    } else if (e->grant.ticket == grant.ticket) {
+    } else {
         snib__elect_end_term(e);
     }
     return held;
@@ -356,12 +359,12 @@ void snib__elect_quit(struct snib_elect *e, struct snib__elect_op *campaign)
 static bool elect_end_campaign(struct snib_elect *e)
 {
     bool any = e->campaigning;
-    struct snib__elect_op *started = snib__elect_started(e);
-    if (started) {
-        snib__elect_quit(e, started);
-        return true;
-    }
     while (e->campaigning) {
+        struct snib__elect_op *started = snib__elect_started(e);
+        if (started) {
+            snib__elect_quit(e, started);
+            return true;
+        }
         pthread_mutex_unlock(&e->mu);
         elect_cancel(e->lock);
         pthread_mutex_lock(&e->mu);

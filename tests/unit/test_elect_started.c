@@ -1,5 +1,6 @@
 /* tests/unit/test_elect_started.c — campaigns and resignations that are
- * started, in threaded and in pull clients. labels: thread */
+ * started, in threaded and in pull clients. labels: thread
+ * wraps: snib_grant_held pthread_setcancelstate */
 #include "run_memory.h"
 
 #include "api/api.h"
@@ -403,6 +404,75 @@ static void *resigns(void *arg)
     return NULL;
 }
 
+/* A thread that resigns is kept from the processor where it has ended a campaign
+ * and is about to look for a term. It goes on while another campaign is finding
+ * that its candidate leads already. */
+static struct {
+    struct candidate *k;
+    pthread_t resigning;
+    _Atomic bool begun, stopped, wanted, go;
+} late;
+
+int __real_pthread_setcancelstate(int state, int *ret);
+int __wrap_pthread_setcancelstate(int state, int *ret);
+int __wrap_pthread_setcancelstate(int state, int *ret)
+{
+    if (!ret && late.begun && !late.stopped && /* a step's end */
+        pthread_equal(pthread_self(), late.resigning)) {
+        late.stopped = true;
+        while (!late.go) {
+            nap(1);
+        }
+    }
+    return __real_pthread_setcancelstate(state, ret);
+}
+
+bool __real_snib_grant_held(struct snib_lock *, struct snib_grant);
+bool __wrap_snib_grant_held(struct snib_lock *, struct snib_grant);
+bool __wrap_snib_grant_held(struct snib_lock *lock, struct snib_grant grant)
+{
+    bool held = __real_snib_grant_held(lock, grant);
+    if (late.wanted && !late.go && held) {
+        late.go = true;
+        assert_int_equal(pthread_join(late.resigning, NULL), 0);
+        assert_false(__real_snib_grant_held(lock, grant));
+    }
+    return held;
+}
+
+static void *resigns_late(void *arg)
+{
+    struct snib_error mine;
+    late.resigning = pthread_self();
+    late.begun = true;
+    assert_int_equal(snib_elect_resign(late.k->e, &mine), SNIB_ERR_OK);
+    return arg;
+}
+
+static void who_is_resigned_while_it_campaigns_begins_a_new_term(void **state)
+{
+    (void)state;
+    struct candidate k;
+    pthread_t t;
+    new_space(NULL);
+    stand_up(&k, "", false);
+    leads(&k, campaign(&k));
+    (void)campaign(&k); /* it leads already */
+    late.k = &k;
+    assert_int_equal(pthread_create(&t, NULL, resigns_late, &k), 0);
+    while (!late.stopped) {
+        nap(1);
+    }
+    assert_int_equal(done_of(&k).error.code, SNIB_ERR_CANCELLED);
+    leads(&k, campaign(&k));
+    int64_t first = k.term;
+    late.wanted = true;
+    leads(&k, campaign(&k));
+    assert_true(late.go);
+    assert_true(k.term > first);
+    sit_down(&k);
+}
+
 /* One thread campaigns and takes; another resigns whenever it can. */
 static void a_campaign_may_be_resigned_at_any_moment(void **state)
 {
@@ -441,6 +511,7 @@ int main(void)
         cmocka_unit_test(what_a_resigned_campaign_got_is_given_back),
         cmocka_unit_test(a_candidate_may_be_freed_before_its_events),
         cmocka_unit_test(a_campaign_ends_with_its_client),
+        cmocka_unit_test(who_is_resigned_while_it_campaigns_begins_a_new_term),
         cmocka_unit_test(a_campaign_may_be_resigned_at_any_moment),
     };
     return RUN(elect_started);
