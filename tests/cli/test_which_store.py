@@ -56,6 +56,23 @@ def test_a_token_file_leads_to_its_store_from_another_directory(relative):
                            % relative.whole)
 
 
+@pytest.mark.parametrize("scheme", ["sqlite:", "file:"])
+def test_a_relative_path_in_the_root_directory(snib_bin, tmp_path, scheme):
+    """cron and systemd start there."""
+    path = str(tmp_path / "here").lstrip("/")
+    made = Snib(snib_bin, scheme + path, str(tmp_path))
+    try:
+        done = subprocess.run(
+            [made.binary, "run", "-v", "a", "--", "true"], env=made.env,
+            cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=60)
+    finally:
+        made.end()
+    assert done.returncode == 0, done.stderr
+    assert "snib: store %s/%s\n" % (scheme, path) in done.stderr
+    assert os.path.exists("/" + path)
+
+
 def test_messages_show_the_whole_path(relative):
     done = relative.run("run", "-v", "a", "--", "true")
     assert "snib: store %s\n" % relative.whole in done.stderr

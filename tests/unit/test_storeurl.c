@@ -55,6 +55,14 @@ static int out_of_it(void **state)
     return chdir("/") || rmdir(dir);
 }
 
+static const char *chosen(const char *store)
+{
+    struct cli_args args = {.store = store};
+    const char *url;
+    assert_int_equal(storeurl_choose(&args, &url), CLI_OK);
+    return url;
+}
+
 static void a_path_is_made_whole(void **state)
 {
     char expected[200];
@@ -65,16 +73,17 @@ static void a_path_is_made_whole(void **state)
     snprintf(expected, sizeof expected, "/tmp/snib-%%25%%3F%%23-%s/b.db",
              strrchr(dir, '-') + 1);
     assert_string_equal(storeurl_absolute("b.db", true), expected);
-    assert_int_equal(chdir("/"), 0);
-    assert_string_equal(storeurl_absolute("b", false), "//b");
 }
 
-static const char *chosen(const char *store)
+static void in_the_root_directory_a_path_begins_with_one_slash(void **state)
 {
-    struct cli_args args = {.store = store};
-    const char *url;
-    assert_int_equal(storeurl_choose(&args, &url), CLI_OK);
-    return url;
+    (void)state;
+    assert_int_equal(chdir("/"), 0);
+    assert_string_equal(storeurl_absolute("b", false), "/b");
+    assert_string_equal(storeurl_absolute("b/c", true), "/b/c");
+    assert_string_equal(chosen("sqlite:b.db?x=1"), "sqlite:/b.db?x=1");
+    assert_string_equal(storeurl_relative(), "sqlite:b.db?x=1");
+    assert_string_equal(chosen("file:b"), "file:/b");
 }
 
 static void a_url_that_hangs_on_the_directory_is_anchored(void **state)
@@ -125,6 +134,7 @@ int main(void)
     const struct CMUnitTest storeurl[] = {
         cmocka_unit_test(only_three_stars_are_a_password_that_is_gone),
         IN_DIR(a_path_is_made_whole),
+        IN_DIR(in_the_root_directory_a_path_begins_with_one_slash),
         IN_DIR(a_url_that_hangs_on_the_directory_is_anchored),
         cmocka_unit_test(only_a_whole_url_leads_there_from_anywhere),
     };

@@ -310,7 +310,9 @@ const char *storeurl_absolute(const char *path, bool in_url)
             text_addf(&t, "%c", *p);
         }
     }
-    text_add(&t, "/");
+    if (cwd[1] != '\0') { /* not "/": in a URL two slashes begin a host */
+        text_add(&t, "/");
+    }
     text_add(&t, path);
     return t.cut ? path : whole;
 }
