@@ -244,6 +244,19 @@ struct snib__request_store {
     } poll[2]; /* its last two polls, by which it dates a pushed grant */
 };
 
+/* What the row that answers a FORCE or PARAMS will say. The rules of a lock
+ * (core/rules) fill it in; the store writes the row once their step is
+ * durable. */
+struct snib__request_row {
+    uint32_t ended; /* FORCE: holders whose lease was not over */
+    /* PARAMS: was it applied, by this send or an earlier one? */
+    bool applied;
+    int64_t size;     /* -1: the semaphore has none */
+    int64_t latch;    /* what is still to be counted down; 0: open */
+    int64_t permits;  /* in use */
+    uint32_t waiting; /* how many wait */
+};
+
 /* The answer. (That to `token`, `acquire.reserve` and `acquire.permits` is
  * there.) */
 struct snib__request_said {
@@ -255,9 +268,7 @@ struct snib__request_said {
     /* The lease counts from here. LIST: when it was sent; 0: not known. */
     snib_instant valid_from;
     snib_duration left; /* DONE: lease given; QUEUED, NO: holder's */
-    /* QUEUED: 1-based; 0: not known. FORCE, PARAMS: the store's own, until it
-     * has written the row. */
-    uint32_t position;
+    uint32_t position;  /* QUEUED: 1-based; 0: not known */
     /* DONE, of permits: the lowest number that no standing grant of permits has
      * at this name; the grant keeps it, however often it is asked for. */
     uint32_t slot;
@@ -271,6 +282,7 @@ struct snib__request_said {
     /* DONE: the token is more than a day ahead of the store's clock, so the
      * core does not make it the floor for other names. */
     bool far;
+    struct snib__request_row row; /* the store's, until it has written it */
 };
 
 struct snib__request {

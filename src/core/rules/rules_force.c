@@ -62,6 +62,5 @@ void snib__rules_force(struct snib__book *b, struct snib__request *r)
     b->ops->sweep(b);
     snib__rules_settle(b, r->name);
     snib__rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
-    r->said.position =
-        count; /* the caller writes the row once this is durable */
+    r->said.row = (struct snib__request_row){.ended = count};
 }

@@ -38,16 +38,17 @@ static bool rules_params_apply(struct snib__request *r, struct snib__params *t,
     return t->size != old.size || t->latch != old.latch;
 }
 
-/* The row of the answer is written once the step is durable. Until then its
- * values are kept in fields that this verb has no other use for. */
 static void rules_params_tell(struct snib__book *b, struct snib__request *r,
-                              const struct snib__params *t, int64_t permits)
+                              bool applied, const struct snib__params *t,
+                              int64_t permits)
 {
     const struct snib__stored_claim end = {.rank = INT8_MAX, .id = INT64_MAX};
-    r->token = t->size;
-    r->floor = t->latch;
-    r->acquire.permits = (uint32_t)permits;
-    r->acquire.reserve = b->ops->before(b, r->name, &end);
+    r->said.row =
+        (struct snib__request_row){.applied = applied,
+                                   .size = t->size,
+                                   .latch = t->latch,
+                                   .permits = permits,
+                                   .waiting = b->ops->before(b, r->name, &end)};
     snib__rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
 }
 
@@ -71,8 +72,7 @@ static void rules_params_read(struct snib__book *b, struct snib__request *r)
             from = &after;
         }
     }
-    r->said.position = 1;
-    rules_params_tell(b, r, &t, permits);
+    rules_params_tell(b, r, true, &t, permits);
 }
 
 void snib__rules_params(struct snib__book *b, struct snib__request *r)
@@ -108,6 +108,5 @@ void snib__rules_params(struct snib__book *b, struct snib__request *r)
     if (!repeat) {
         snib__rules_tombstone(b, r, !no, 0);
     }
-    r->said.position = !no;
-    rules_params_tell(b, r, &st.params, st.permits);
+    rules_params_tell(b, r, !no, &st.params, st.permits);
 }

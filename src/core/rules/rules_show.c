@@ -46,12 +46,13 @@ void snib__rules_row(struct snib__buf *out, snib_instant now,
 
 void snib__rules_count(struct snib__request *r)
 {
+    const struct snib__request_row *row = &r->said.row;
     if (r->said.answer == SNIB__DONE && r->said.result &&
         r->verb == SNIB__PARAMS) {
-        snib__rec_params(r->said.result, r->said.position != 0, r->token,
-                         r->acquire.permits, r->floor, r->acquire.reserve);
+        snib__rec_params(r->said.result, row->applied, row->size, row->permits,
+                         row->latch, row->waiting);
     } else if (r->said.answer == SNIB__DONE && r->said.result) {
         snib__rec_row(r->said.result, SNIB__ROW_COUNT);
-        snib__rec_i64(r->said.result, SNIB__F_COUNT, r->said.position);
+        snib__rec_i64(r->said.result, SNIB__F_COUNT, row->ended);
     }
 }
