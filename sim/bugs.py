@@ -46,7 +46,7 @@ BUGS = [
     ("no allowance for clock rates", "src/core/claim_i.h",
      "return (snib_duration){lease.ns / 100 + 5000000};",
      "return (snib_duration){lease.ns - lease.ns};"),
-    ("loss is not told by the deadline", "src/core/claim_send.c",
+    ("loss is not told by the deadline", "src/core/request.c",
      "            at = snib__sooner(at, t->deadline);", "            ;"),
     ("poll without a bound", "src/store/redis/redis_i.h",
      "POLL_MS = 1000,", "POLL_MS = 900000,"),
@@ -462,8 +462,8 @@ BUGS = [
      "            ;\n        } else {"),
     ("the request of another owner joins a batch",
      "src/core/claim.c (many)",
-     "        snib__claim_limits(local->claim, s);\n        return s;\n",
-     "        snib__claim_limits(local->claim, s);\n"
+     "        claim_limits(local->claim, s);\n        return s;\n",
+     "        claim_limits(local->claim, s);\n"
      "        snib__batch_join(e, s);\n        return s;\n"),
     ("who has failed with a batch is not told", COMPANY,
      "    s->batch = rq->batch.number = e->batch.number;",
@@ -563,7 +563,7 @@ BUGS = [
      "    if (!move_may(e, now, s) || !snib__claim_move(e, now, s)) {",
      "    if (true) {"),
     ("a wait that moves forgets what its owner holds",
-     "src/core/claim.c (circles)",
+     "src/core/claim_adopt.c (circles)",
      "    snib__claim_send_acquire(e, now, own->claim, 0);\n",
      "    struct snib__link *at = s->nested.prev;\n"
      "    snib__unlink(&s->nested);\n"
@@ -936,12 +936,12 @@ BUGS = [
      "            rq->resent = true; /* whoever gives up cancels its place */\n",
      ""),
     ("the first one decides whether a client spins",
-     "src/core/claim_send.c (force)",
-     "        rq->acquire.spin = rq->acquire.spin && claim_send_spins(s);\n",
-     "        rq->acquire.spin = claim_send_spins(\n"
+     "src/core/claim.c (force)",
+     "        rq->acquire.spin = rq->acquire.spin && claim_spins(s);\n",
+     "        rq->acquire.spin = claim_spins(\n"
      "            snib__claim_first_waiting(t->local));\n"),
-    ("who joins one who spins does so, too", "src/core/claim_send.c (force)",
-     "        t->acquiring->rq.acquire.spin = t->acquiring->rq.acquire.spin && claim_send_spins(s);\n", ""),
+    ("who joins one who spins does so, too", "src/core/claim.c (force)",
+     "        t->acquiring->rq.acquire.spin = t->acquiring->rq.acquire.spin && claim_spins(s);\n", ""),
     ("who spins barges", LUA + "acquire.lua (force)",
      "    rank = rank or class * 1099511627776 + (counter or 0) + 1,",
      "    rank = rank or ARGV[4] == '0' and 1 or\n"
@@ -1023,7 +1023,7 @@ BUGS = [
      "src/core/leave.c",
      "? s->ended && !s->options.passes &&", "? false &&"),
     ("what stood before a yield is forgotten, and ended for less time",
-     "src/core/claim_send.c (leases)",
+     "src/core/claim.c (leases)",
      "    if (t->most.ns < t->lease.ns || !prior) {\n", "    if (true) {\n"),
     # A store that is a table, worked on by snapshots. Not listed, since 6,000
     # worlds did not meet them: a write that does not guard the row of its own

@@ -370,3 +370,48 @@ void snib__acquisition_queue_up(struct snib__engine *e,
         snib__heap_set(&e->acquisitions, &s->timer, s->limit);
     }
 }
+
+/* -- what its request says ------------------------------------------------ */
+
+bool snib__acquisition_about(const struct snib__engine *e, snib_instant now,
+                             const struct snib__acquisition *s,
+                             struct snib__buf *out)
+{
+    struct snib__about about = e->self;
+    /* A fixed lease may be exported at any moment, even by a process that is
+     * killed right after it. So it never ends with our process, and the store
+     * is told so from the beginning. */
+    about.leashed = about.leashed || s->options.fixed;
+    /* A nested wait may have stood in the local queue before. */
+    bool nested = snib__linked(&s->nested);
+    snib_instant since = nested ? s->since : now;
+    about.since_ms = (since.ns + e->cfg.wall_offset_ns) / 1000000;
+    if (s->reason) {
+        size_t i = 0;
+        for (; s->reason[i] && i + 1 < sizeof about.reason; i++) {
+            about.reason[i] = s->reason[i];
+        }
+        about.reason[i] = 0;
+    }
+    about.owner = (int64_t)(s->owner & ~SNIB__OWNER_FREE);
+    if (nested) {
+        snib__nested_about(e, s, &about);
+    }
+    snib__buf_clear(out);
+    snib__about_write(&about, out);
+    return about.held_count && !out->failed;
+}
+
+bool snib__acquisition_upgrade_of(struct snib__engine *e,
+                                  const struct snib__acquisition *s,
+                                  uint64_t ret[2])
+{
+    const struct snib__acquisition *other =
+        snib__engine_acquisition(e, s->options.upgrade_of);
+    if (!other || other->state != SNIB__ACQ_SERVED) {
+        return false;
+    }
+    ret[0] = other->local->claim->id[0];
+    ret[1] = other->local->claim->id[1];
+    return true;
+}

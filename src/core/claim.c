@@ -108,12 +108,194 @@ _Static_assert(sizeof(struct snib__local_lock) + sizeof(struct snib__claim) +
                    640,
                "a held lock has grown");
 
+/* -- life ----------------------------------------------------------------- */
+
+snib_err snib__claim_new(struct snib__engine *e, struct snib__local_lock *local)
+{
+    struct snib__claim *t = snib__alloc(sizeof *t);
+    if (t) {
+        t->acquiring = snib__pending_get(e, local);
+    }
+    if (!t || !t->acquiring) {
+        snib__free(t);
+        return SNIB_ERR_NOMEM;
+    }
+    t->acquiring->claim = t;
+    snib__link_init(&t->held);
+    t->local = local;
+    t->renew_at = t->deadline = t->hold_end = t->gone_by = SNIB__NEVER;
+    local->refs++;
+    local->claim = t;
+    e->counts.claims++;
+    return SNIB_ERR_OK;
+}
+
+static void claim_free(struct snib__engine *e, struct snib__claim *t)
+{
+    assert(!t->holder && !t->ender && !t->adopter && !t->says);
+    snib__claim_orphan(&t->acquiring);
+    snib__claim_orphan(&t->renewing);
+    snib__claim_orphan(&t->ending);
+    snib__unlink(&t->held);
+    snib__heap_remove(&e->claims, &t->timer);
+    t->local->claim = NULL;
+    e->counts.claims--;
+    snib__local_lock_drop(e, t->local);
+    snib__free(t);
+}
+
 /* -- asking for a grant --------------------------------------------------- */
 
-/* A new acquisition of the local lock, which gets a claim if it has none. */
-static struct snib__acquisition *
-claim_acquisition(struct snib__engine *e, struct snib__local_lock *local,
-                  const struct snib__acquire_spec *spec)
+/* May the request ask again and again instead of queuing? All waiting
+ * acquisitions of a claim share one request, and it queues as soon as one of
+ * them wants to queue. A try wants neither, so it does not decide. */
+static bool claim_spins(const struct snib__acquisition *s)
+{
+    return s->options.spin || s->options.try_only;
+}
+
+/* s has joined the waiting acquisitions: the request under way waits for its
+ * limit too. */
+static void claim_limits(struct snib__claim *t,
+                         const struct snib__acquisition *s)
+{
+    if (t->acquiring) {
+        t->acquiring->rq.limit = snib__later(t->acquiring->rq.limit, s->limit);
+        t->acquiring->rq.acquire.spin =
+            t->acquiring->rq.acquire.spin && claim_spins(s);
+        t->acquiring->rq.once = t->acquiring->rq.once && s->options.try_only;
+    }
+}
+
+/* The claim begins anew: nothing that it knew of an earlier grant counts. */
+static void claim_begin(const struct snib__engine *e, struct snib__claim *t,
+                        const struct snib__acquisition *head, int64_t prior)
+{
+    t->state = SNIB__CLAIM_ACQUIRING;
+    t->cause = SNIB_CAUSE_NONE;
+    t->says = NULL;
+    t->prior = prior;
+    t->lease = head->options.lease;
+    if (t->most.ns < t->lease.ns || !prior) {
+        t->most = t->lease;
+    }
+    t->delay = head->options.delay;
+    t->outlives = e->self.leashed || head->options.fixed;
+    t->renew_at = t->deadline = t->hold_end = SNIB__NEVER;
+    t->doubt = SNIB__DOUBT_NONE;
+    t->hint = SNIB__HINT_NONE;
+    t->placed = false;
+}
+
+/* Fills in what the head of the queue wants. */
+static void claim_wish(const struct snib__engine *e,
+                       const struct snib__claim *t,
+                       const struct snib__acquisition *head,
+                       struct snib__request *rq)
+{
+    rq->verb = SNIB__ACQUIRE;
+    rq->acquire.kind = (snib_kind)head->options.kind;
+    rq->acquire.permits =
+        head->options.permits || rq->acquire.kind == SNIB_KIND_PERMITS
+            ? head->options.permits
+            : 1;
+    rq->acquire.capacity = head->options.capacity;
+    rq->acquire.priority = head->options.priority;
+    rq->acquire.delay = head->options.delay;
+    rq->lease = t->lease;
+    rq->token = t->prior;
+    rq->floor = e->floor;
+    rq->acquire.reserve =
+        head->options.fixed || head->options.no_hand_over || t->local->parent
+            ? 0
+            : SNIB__RESERVE;
+}
+
+/* Fills in how all that wait want to wait. */
+static void claim_patience(const struct snib__claim *t, snib_instant now,
+                           struct snib__request *rq)
+{
+    rq->resent = rq->acquire.placed = false;
+    rq->acquire.may_queue = false;
+    rq->once = true;
+    rq->acquire.spin = true;
+    rq->batch.number = 0;
+    rq->limit = now;
+    SNIB__LIST_EACH (l, &t->local->waiting) {
+        struct snib__acquisition *s =
+            SNIB__CONTAINER(l, struct snib__acquisition, link);
+        rq->acquire.may_queue = rq->acquire.may_queue || !s->options.try_only;
+        rq->once = rq->once && s->options.try_only;
+        rq->acquire.spin = rq->acquire.spin && claim_spins(s);
+        rq->limit = snib__later(rq->limit, s->limit);
+        s->ended = false;
+    }
+}
+
+void snib__claim_send_acquire(struct snib__engine *e, snib_instant now,
+                              struct snib__claim *t, int64_t prior)
+{
+    struct snib__acquisition *head = snib__claim_first_waiting(t->local);
+    assert(head && !t->holder && !t->adopter);
+    claim_begin(e, t, head, prior);
+    if (!t->acquiring && !(t->acquiring = snib__pending_get(e, t->local))) {
+        snib__claim_retry_at(e, now, t); /* no memory now: later */
+        return;
+    }
+    snib__claim_arm(e, t);
+    t->acquiring->claim = t;
+    struct snib__request *rq = &t->acquiring->rq;
+    rq->id[0] = t->id[0] = snib__rng_next(&e->rng);
+    rq->id[1] = t->id[1] = snib__rng_next(&e->rng);
+    if (head->options.upgrade_of &&
+        !snib__acquisition_upgrade_of(e, head, rq->acquire.upgrade_of)) {
+        snib__acquisition_refuse(e, head, SNIB_ERR_LOST, NULL);
+        snib__claim_drop_acquire(e, t); /* its request was not started */
+        snib__claim_anew_or_free(e, now, t);
+        return;
+    }
+    claim_wish(e, t, head, rq);
+    claim_patience(t, now, rq);
+    if (snib__acquisition_about(e, now, head, &t->acquiring->text)) {
+        snib__nested_said(head);
+    }
+    rq->text = snib__buf_text(&t->acquiring->text);
+    rq->text_size = t->acquiring->text.failed /* no memory: without the text */
+                        ? 0
+                        : (uint32_t)snib__buf_size(&t->acquiring->text);
+    e->counts.acquires++;
+    e->counts.yields += prior != 0;
+    snib__pending_start(e, t->acquiring);
+}
+
+void snib__claim_drop_acquire(struct snib__engine *e, struct snib__claim *t)
+{
+    snib__pending_put(e, t->acquiring);
+    t->acquiring = NULL;
+}
+
+void snib__claim_anew_or_free(struct snib__engine *e, snib_instant now,
+                              struct snib__claim *t)
+{
+    snib__claim_orphan(&t->acquiring);
+    snib__claim_orphan(&t->renewing);
+    snib__claim_orphan(&t->ending);
+    snib__unlink(&t->held);
+    if (t->state == SNIB__CLAIM_LEAVING) {
+        e->leaving--;
+    }
+    if (snib__claim_first_waiting(t->local)) {
+        snib__claim_send_acquire(e, now, t, 0);
+    } else {
+        claim_free(e, t);
+    }
+}
+
+/* -- joining -------------------------------------------------------------- */
+
+struct snib__acquisition *
+snib__claim_acquisition(struct snib__engine *e, struct snib__local_lock *local,
+                        const struct snib__acquire_spec *spec)
 {
     struct snib__acquisition *s = snib__acquisition_new(e, local, spec);
     if (s && !local->claim && snib__claim_new(e, local)) {
@@ -131,7 +313,7 @@ struct snib__acquisition *snib__claim_join(
     const struct snib__acquire_spec *spec, uint64_t upgrade_of, bool nested)
 {
     bool asks = !local->claim;
-    struct snib__acquisition *s = claim_acquisition(e, local, spec);
+    struct snib__acquisition *s = snib__claim_acquisition(e, local, spec);
     if (!s) {
         return NULL;
     }
@@ -140,7 +322,7 @@ struct snib__acquisition *snib__claim_join(
         snib__nested_enter(e, now, s);
     }
     if (!asks) {
-        snib__claim_limits(local->claim, s);
+        claim_limits(local->claim, s);
         return s;
     }
     snib__claim_send_acquire(e, now, local->claim, 0);
@@ -150,37 +332,7 @@ struct snib__acquisition *snib__claim_join(
     return s;
 }
 
-bool snib__claim_move(struct snib__engine *e, snib_instant now,
-                      struct snib__acquisition *s)
-{
-    struct snib__local_lock *from = s->local;
-    struct snib__local_lock *own = snib__own_lock_new(e, from);
-    if (!own || snib__claim_new(e, own)) {
-        if (own) {
-            snib__local_lock_drop(e, own);
-        }
-        return false;
-    }
-    snib__unlink(&s->link);
-    s->local = own; /* the reference that it was made with is s's now */
-    snib__list_push(&own->waiting, &s->link);
-    snib__claim_send_acquire(e, now, own->claim, 0);
-    snib__local_lock_drop(e, from);
-    return true;
-}
-
 /* -- serving -------------------------------------------------------------- */
-
-void snib__claim_show(struct snib__engine *e, struct snib__claim *t,
-                      snib_state state, snib_cause why)
-{
-    t->cause = (uint8_t)why;
-    if (t->holder && t->holder->shown != state) {
-        t->holder->shown = (uint8_t)state;
-        t->holder->cause = (uint8_t)why;
-        snib__acquisition_tell(e, t->holder, SNIB__NEWS_STATE);
-    }
-}
 
 /* Another owner of this client holds the lock now. A try does not wait, not
  * even for a local hand-over: it is refused, as if it had come a moment
@@ -223,6 +375,14 @@ void snib__claim_serve(struct snib__engine *e, snib_instant now,
 }
 
 /* -- a grant -------------------------------------------------------------- */
+
+snib_instant snib__claim_renewal_of(snib_instant from, snib_duration lease)
+{
+    int64_t grain = lease.ns / 64 > 0 ? lease.ns / 64 : 1;
+    snib_instant at = snib__after(from, (snib_duration){lease.ns / 3});
+    at.ns -= at.ns % grain;
+    return at;
+}
 
 /* Does it insist on a whole lease that is known to stand? To others it is
  * enough that they were granted it, and that something of it is left. */
@@ -329,51 +489,4 @@ void snib__claim_granted(struct snib__engine *e, snib_instant now,
     } else {
         claim_serve_or_confirm(e, now, t, given);
     }
-}
-
-/* -- detached grants ------------------------------------------------------ */
-
-struct snib__acquisition *snib__claim_adopt(
-    struct snib__engine *e, snib_instant now, struct snib__local_lock *local,
-    const struct snib__acquire_spec *spec, const uint64_t id[2], int64_t token)
-{
-    struct snib__acquisition *s = claim_acquisition(e, local, spec);
-    if (!s) {
-        return NULL;
-    }
-    struct snib__claim *t = local->claim;
-    snib__claim_drop_acquire(e, t); /* no ACQUIRE is sent for it */
-    t->state = SNIB__CLAIM_CONFIRM;
-    t->adopter = s;
-    t->id[0] = id[0];
-    t->id[1] = id[1];
-    t->token0 = t->token = token;
-    t->lease = s->options.lease;
-    t->delay = s->options.delay; /* a detached grant keeps its own lock-delay */
-    t->outlives = true;
-    t->deadline = s->limit; /* when to stop asking */
-    snib__claim_send_renew(e, now, t);
-    snib__claim_arm(e, t);
-    return s;
-}
-
-void snib__claim_adopt_failed(struct snib__engine *e, snib_instant now,
-                              struct snib__claim *t, snib_err err,
-                              const struct snib_error *detail)
-{
-    struct snib__acquisition *s = t->adopter;
-    t->adopter = NULL;
-    snib__acquisition_refuse(e, s, err, detail);
-    snib__claim_anew_or_free(e, now, t);
-}
-
-void snib__claim_detach(struct snib__engine *e, snib_instant now,
-                        struct snib__claim *t)
-{
-    struct snib__acquisition *s = t->holder;
-    assert(s && s->options.fixed);
-    t->holder = NULL;
-    t->want_renew = t->aggressive = false;
-    snib__acquisition_free(e, s);
-    snib__claim_anew_or_free(e, now, t);
 }

@@ -4,8 +4,10 @@
  *   claim_renew.c   keeping: answers to RENEW, risk, loss
  *   claim_refuse.c  an ACQUIRE that is answered otherwise than by a grant
  *   claim_leave.c   ending: local hand-over, yield, answers to the end
- *   claim.c         the state table; joining, a grant, serving; adoption
- *   claim_send.c    life; ACQUIRE, RENEW, RELEASE and CANCEL are filled
+ *   claim_adopt.c   detached grants; a wait that moves to an own claim
+ *   claim.c         the state table; life, ACQUIRE, joining, a grant, serving
+ *   claim_send.c    RENEW, RELEASE and CANCEL are filled
+ *   request.c       the requests' memory; the claim's timer is set
  *
  * Calls go down this list and never back. No other file includes this one. */
 #ifndef SNIB__CLAIM_I_H
@@ -58,24 +60,6 @@ static inline bool snib__claim_fits(const struct snib__claim *t,
            (t->outlives || !s->options.fixed);
 }
 
-/* -- claim.c -------------------------------------------------------------- */
-
-/* The grant's state has changed: tells the holder, once. */
-void snib__claim_show(struct snib__engine *e, struct snib__claim *t,
-                      snib_state state, snib_cause why);
-/* Refuses the waiting acquisitions that only try: another owner of this client
- * has the lock, or has it still. */
-void snib__claim_refuse_tries(struct snib__engine *, struct snib__local_lock *);
-/* The grant is this acquisition's now. */
-void snib__claim_serve(struct snib__engine *e, snib_instant now,
-                       struct snib__claim *t, struct snib__acquisition *s);
-/* The adoption has failed. Acquisitions that have come since ask for a grant of
- * their own; the store is told nothing about the detached one, which is not
- * ours to end. */
-void snib__claim_adopt_failed(struct snib__engine *e, snib_instant now,
-                              struct snib__claim *t, snib_err err,
-                              const struct snib_error *detail);
-
 /* -- claim_leave.c -------------------------------------------------------- */
 
 /* A LEAVING claim has ended: err is the outcome of the release; detail is of
@@ -84,17 +68,19 @@ void snib__claim_ended(struct snib__engine *e, snib_instant now,
                        struct snib__claim *t, snib_err err,
                        const struct snib_error *detail);
 
-/* -- claim_send.c --------------------------------------------------------- */
+/* -- claim_adopt.c -------------------------------------------------------- */
 
+/* The adoption has failed. Acquisitions that have come since ask for a grant of
+ * their own; the store is told nothing about the detached one, which is not
+ * ours to end. */
+void snib__claim_adopt_failed(struct snib__engine *e, snib_instant now,
+                              struct snib__claim *t, snib_err err,
+                              const struct snib_error *detail);
+
+/* -- claim.c -------------------------------------------------------------- */
+
+/* The local lock, which has none, gets a claim. NOMEM. */
 snib_err snib__claim_new(struct snib__engine *, struct snib__local_lock *);
-/* Sets the claim's timer to what its state waits for. */
-void snib__claim_arm(struct snib__engine *e, struct snib__claim *t);
-/* Not possible now (no memory, or the store is unfit): try again a little
- * later. */
-void snib__claim_retry_at(struct snib__engine *e, snib_instant now,
-                          struct snib__claim *t);
-/* An answer that is still due will belong to no claim. */
-void snib__claim_orphan(struct snib__pending **q);
 /* The claim is over. If acquisitions wait, it asks for a new grant; else it is
  * freed. */
 void snib__claim_anew_or_free(struct snib__engine *e, snib_instant now,
@@ -103,22 +89,43 @@ void snib__claim_anew_or_free(struct snib__engine *e, snib_instant now,
  * that the same step ends first (a yield), or 0. */
 void snib__claim_send_acquire(struct snib__engine *, snib_instant now,
                               struct snib__claim *, int64_t prior);
-/* s has joined the waiting acquisitions: the request under way waits for its
- * limit too. */
-void snib__claim_limits(struct snib__claim *,
-                        const struct snib__acquisition *s);
 /* Gives back the memory of the ACQUIRE, which has had its last answer or is not
  * sent at all. */
 void snib__claim_drop_acquire(struct snib__engine *e, struct snib__claim *t);
+/* A new acquisition of the local lock, which gets a claim if it has none. NULL:
+ * no memory. */
+struct snib__acquisition *
+snib__claim_acquisition(struct snib__engine *, struct snib__local_lock *,
+                        const struct snib__acquire_spec *);
 /* When to renew: after a third of the lease, rounded down to a multiple of a
  * 64th of the lease, so that the renewals of many locks fall due together and
  * travel in one batch. */
 snib_instant snib__claim_renewal_of(snib_instant from, snib_duration lease);
+/* Refuses the waiting acquisitions that only try: another owner of this client
+ * has the lock, or has it still. */
+void snib__claim_refuse_tries(struct snib__engine *, struct snib__local_lock *);
+/* The grant is this acquisition's now. */
+void snib__claim_serve(struct snib__engine *e, snib_instant now,
+                       struct snib__claim *t, struct snib__acquisition *s);
+
+/* -- claim_send.c --------------------------------------------------------- */
+
 /* Gives up what we have or asked for, and waits until it is surely gone. */
 void snib__claim_send_end(struct snib__engine *e, snib_instant now,
                           struct snib__claim *t);
 /* Sends the RELEASE or CANCEL of a LEAVING claim. */
 void snib__claim_start_end(struct snib__engine *e, snib_instant now,
                            struct snib__claim *t);
+
+/* -- request.c ------------------------------------------------------------ */
+
+/* Sets the claim's timer to what its state waits for. */
+void snib__claim_arm(struct snib__engine *e, struct snib__claim *t);
+/* Not possible now (no memory, or the store is unfit): try again a little
+ * later. */
+void snib__claim_retry_at(struct snib__engine *e, snib_instant now,
+                          struct snib__claim *t);
+/* An answer that is still due will belong to no claim. */
+void snib__claim_orphan(struct snib__pending **q);
 
 #endif

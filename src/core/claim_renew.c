@@ -24,6 +24,18 @@ snib_cause snib__claim_cause(const struct snib__claim *t)
                                                was due: nothing ran */
 }
 
+/* The grant's state has changed: tells the holder, once. */
+static void claim_renew_show(struct snib__engine *e, struct snib__claim *t,
+                             snib_state state, snib_cause why)
+{
+    t->cause = (uint8_t)why;
+    if (t->holder && t->holder->shown != state) {
+        t->holder->shown = (uint8_t)state;
+        t->holder->cause = (uint8_t)why;
+        snib__acquisition_tell(e, t->holder, SNIB__NEWS_STATE);
+    }
+}
+
 /* The grant is lost, and the holder's acquisition is DEAD. gone: the store says
  * that nothing of ours is left; else it is given back as far as it is there. */
 static void claim_renew_lose(struct snib__engine *e, snib_instant now,
@@ -31,7 +43,7 @@ static void claim_renew_lose(struct snib__engine *e, snib_instant now,
 {
     struct snib__acquisition *s = t->holder;
     if (s) {
-        snib__claim_show(e, t, SNIB_STATE_LOST, why);
+        claim_renew_show(e, t, SNIB_STATE_LOST, why);
         if (t->want_renew) {
             s->err = SNIB_ERR_LOST;
             snib__acquisition_tell(e, s, SNIB__NEWS_RENEWED);
@@ -73,7 +85,7 @@ void snib__claim_risk_and_ask(struct snib__engine *e, snib_instant now,
 {
     if (t->state == SNIB__CLAIM_HELD) {
         t->state = SNIB__CLAIM_RISK;
-        snib__claim_show(e, t, SNIB_STATE_AT_RISK, why);
+        claim_renew_show(e, t, SNIB_STATE_AT_RISK, why);
     }
     if (!t->renewing &&
         (!t->holder || !t->holder->options.fixed || why == SNIB_CAUSE_PAUSED)) {
@@ -87,7 +99,7 @@ void snib__claim_mark_failing(struct snib__engine *e, struct snib__claim *t)
     bool fixed = t->holder && t->holder->options.fixed;
     if (t->state == SNIB__CLAIM_HELD && !fixed) {
         t->state = SNIB__CLAIM_RISK;
-        snib__claim_show(e, t, SNIB_STATE_AT_RISK, SNIB_CAUSE_UNREACHABLE);
+        claim_renew_show(e, t, SNIB_STATE_AT_RISK, SNIB_CAUSE_UNREACHABLE);
     } else if (t->state == SNIB__CLAIM_RISK) { /* so far it only stood still */
         t->cause = SNIB_CAUSE_UNREACHABLE;
     }
@@ -193,7 +205,7 @@ static void claim_renew_renewed(struct snib__engine *e, snib_instant now,
     }
     t->state = SNIB__CLAIM_HELD;
     snib__acquisition_recovered(t->holder);
-    snib__claim_show(e, t, SNIB_STATE_HELD, SNIB_CAUSE_NONE);
+    claim_renew_show(e, t, SNIB_STATE_HELD, SNIB_CAUSE_NONE);
     if (t->holder && t->holder->options.fixed) {
         t->renew_at = SNIB__NEVER;
     }

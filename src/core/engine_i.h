@@ -276,6 +276,16 @@ snib__acquisition_new(struct snib__engine *, struct snib__local_lock *,
  * one that adopts, which stays first. timed: its timer is its limit. */
 void snib__acquisition_queue_up(struct snib__engine *,
                                 struct snib__acquisition *, bool timed);
+/* Writes the text that others are shown of a request for it. True: the text
+ * says what its owner holds. */
+bool snib__acquisition_about(const struct snib__engine *, snib_instant now,
+                             const struct snib__acquisition *,
+                             struct snib__buf *out);
+/* The request id of its owner's other grant, which is not in the way. False:
+ * that grant is over by now. */
+bool snib__acquisition_upgrade_of(struct snib__engine *,
+                                  const struct snib__acquisition *,
+                                  uint64_t ret[2]);
 /* Drops its news: the caller returns them at once. */
 void snib__acquisition_hush(struct snib__acquisition *);
 void snib__acquisition_tell(struct snib__engine *, struct snib__acquisition *,
@@ -397,6 +407,11 @@ struct snib__acquisition *snib__claim_join(struct snib__engine *,
                                            struct snib__local_lock *,
                                            const struct snib__acquire_spec *,
                                            uint64_t upgrade_of, bool nested);
+/* The ACQUIRE of a claim is answered DONE. */
+void snib__claim_granted(struct snib__engine *, snib_instant now,
+                         struct snib__claim *, const struct snib__request *);
+
+/* claim_adopt.c */
 /* The acquisition, which waits at the local lock of its name, goes to an own
  * claim, which asks for it. The claim that it leaves stays as it is, even if
  * nobody waits for it any more. False: no memory, and nothing has changed. */
@@ -412,9 +427,6 @@ snib__claim_adopt(struct snib__engine *, snib_instant now,
  * nothing. */
 void snib__claim_detach(struct snib__engine *, snib_instant now,
                         struct snib__claim *);
-/* The ACQUIRE of a claim is answered DONE. */
-void snib__claim_granted(struct snib__engine *, snib_instant now,
-                         struct snib__claim *, const struct snib__request *);
 
 /* claim_refuse.c */
 /* It is answered otherwise. */

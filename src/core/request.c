@@ -1,4 +1,5 @@
-/* core/request.c — requests under way.
+/* core/request.c — requests under way, and the timer of the claims that they
+ * belong to.
  *
  * They come from a list of spare ones. When that is empty and there is no
  * memory for more, the claim tries again when its timer comes: late, never
@@ -6,7 +7,7 @@
 #include <assert.h>
 
 #include "base/mem.h"
-#include "core/engine_i.h"
+#include "core/claim_i.h"
 
 static struct snib__pending *request_pending_new(void)
 {
@@ -117,4 +118,51 @@ void snib__pending_free(struct snib__engine *e)
     while ((l = snib__list_pop(&e->busy))) {
         request_pending_free(SNIB__CONTAINER(l, struct snib__pending, idle));
     }
+}
+
+/* -- of a claim ----------------------------------------------------------- */
+
+void snib__claim_orphan(struct snib__pending **q)
+{
+    if (*q) {
+        (*q)->claim = NULL;
+        *q = NULL;
+    }
+}
+
+void snib__claim_arm(struct snib__engine *e, struct snib__claim *t)
+{
+    snib_instant at = SNIB__NEVER;
+    switch ((snib__claim_state)t->state) {
+    case SNIB__CLAIM_ACQUIRING:
+        at = t->renew_at;
+        break;
+    case SNIB__CLAIM_QUEUED:
+        break;
+    case SNIB__CLAIM_CONFIRM:
+        at = snib__sooner(t->deadline, t->renew_at);
+        break;
+    case SNIB__CLAIM_HELD:
+    case SNIB__CLAIM_RISK:
+        at = snib__sooner(t->hold_end, t->renew_at);
+        if (!t->aggressive) {
+            at = snib__sooner(at, t->deadline);
+        }
+        break;
+    case SNIB__CLAIM_LEAVING:
+        at = snib__sooner(t->gone_by, t->renew_at);
+        break;
+    }
+    snib__heap_set(&e->claims, &t->timer, at);
+}
+
+void snib__claim_retry_at(struct snib__engine *e, snib_instant now,
+                          struct snib__claim *t)
+{
+    int64_t ns = SNIB__RETRY_MS * INT64_C(1000000);
+    if (t->lease.ns / 32 < ns) {
+        ns = t->lease.ns / 32;
+    }
+    t->renew_at = snib__after(now, (snib_duration){ns});
+    snib__claim_arm(e, t);
 }
