@@ -235,6 +235,10 @@ void snib__retired_close(struct snib_client *);
 
 /* -- hold.c ---------------------------------------------------------------- */
 
+/* The first hold of an acquire through this handle. It has an extra where a
+ * callback or events (for this user) tell of its states. NULL: no memory. */
+struct snib__hold *snib__hold_new(struct snib__step *, struct snib_lock *,
+                                  bool events, void *user);
 /* Free the chain and its extras. */
 void snib__holds_free(struct snib__step *, struct snib__hold *);
 /* The first hold of a chain ends: the next one gets what belongs to the
@@ -259,6 +263,17 @@ snib_err snib__hold_acquire(struct snib__step *, struct snib_lock *,
                             uint64_t owner, struct snib__call *,
                             struct snib__op *, void *user, bool *ret_open,
                             uint64_t *ret_ticket, struct snib_error *reterr);
+/* What the engine is to acquire, by the options of the handle and the call. */
+struct snib__acquire_spec snib__hold_spec(const struct snib_lock *,
+                                          const struct snib__how *,
+                                          snib_instant limit, uint64_t owner);
+/* The engine has started the acquire of this hold. True: the answer will come;
+ * else it is there, and told. */
+bool snib__hold_begun(struct snib__step *, struct snib__acquisition *,
+                      struct snib__hold *, struct snib__call *,
+                      struct snib__op *);
+
+/* -- hold_adopt.c ---------------------------------------------------------- */
 
 /* Begin to adopt a grant. Owner, lease and limit are those of the request.
  * *ret_open is as above. */

@@ -15,21 +15,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "core/ids.h"
-#include "driver/caller.h"
 #include "driver/driver.h"
 #include "snib/event.h"
-
-static struct snib__hold *hold_new(struct snib_lock *lock)
-{
-    struct snib__hold *h = snib__alloc(sizeof *h);
-    if (h) {
-        snib__link_init(&h->link);
-        h->lock = lock;
-        h->fd = -1;
-        h->count = 1;
-    }
-    return h;
-}
 
 void snib__holds_free(struct snib__step *s, struct snib__hold *h)
 {
@@ -41,6 +28,25 @@ void snib__holds_free(struct snib__step *s, struct snib__hold *h)
         snib__free(h);
         h = next;
     }
+}
+
+struct snib__hold *snib__hold_new(struct snib__step *s, struct snib_lock *lock,
+                                  bool events, void *user)
+{
+    struct snib__hold *h = snib__alloc(sizeof *h);
+    if (!h) {
+        return NULL;
+    }
+    snib__link_init(&h->link);
+    h->lock = lock;
+    h->fd = -1;
+    h->count = 1;
+    if ((lock->o.on_change || events) &&
+        snib__extra_new(lock, events, user, &h->extra)) {
+        snib__holds_free(s, h);
+        return NULL;
+    }
+    return h;
 }
 
 /* What a renewal is told. A loss is told by its cause, as release tells it; of
@@ -228,11 +234,9 @@ static void hold_re_entered(struct snib__step *s,
     snib__list_push(&fresh->lock->holds, &fresh->link);
 }
 
-/* The acquire of this hold was started. True: the answer will come; else it is
- * there, and told. */
-static bool hold_begun(struct snib__step *s, struct snib__acquisition *acq,
-                       struct snib__hold *h, struct snib__call *call,
-                       struct snib__op *op)
+bool snib__hold_begun(struct snib__step *s, struct snib__acquisition *acq,
+                      struct snib__hold *h, struct snib__call *call,
+                      struct snib__op *op)
 {
     h->ticket = acq->ticket;
     h->call = call;
@@ -259,10 +263,9 @@ static bool hold_begun(struct snib__step *s, struct snib__acquisition *acq,
     return false;
 }
 
-static struct snib__acquire_spec hold_spec_of(const struct snib_lock *lock,
-                                              const struct snib__how *how,
-                                              snib_instant limit,
-                                              uint64_t owner)
+struct snib__acquire_spec snib__hold_spec(const struct snib_lock *lock,
+                                          const struct snib__how *how,
+                                          snib_instant limit, uint64_t owner)
 {
     const struct snib_acquire_options *o = &how->o;
     return (struct snib__acquire_spec){
@@ -331,13 +334,11 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
     if (err) {
         return err;
     }
-    struct snib__hold *h = hold_new(lock);
-    if (!h || ((lock->o.on_change || states) &&
-               snib__extra_new(lock, states, user, &h->extra))) {
-        snib__holds_free(s, h);
+    struct snib__hold *h = snib__hold_new(s, lock, states, user);
+    if (!h) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    struct snib__acquire_spec spec = hold_spec_of(lock, how, limit, owner);
+    struct snib__acquire_spec spec = snib__hold_spec(lock, how, limit, owner);
     spec.timed = op && !(op->batch && op->batch->call);
     spec.above = above.count ? &above : NULL;
     spec.user = h;
@@ -349,59 +350,8 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
         return err;
     }
     *ret_ticket = acq->ticket;
-    *ret_open = hold_begun(s, acq, h, call, op);
+    *ret_open = snib__hold_begun(s, acq, h, call, op);
     return SNIB_ERR_OK;
-}
-
-/* -- detached grants ------------------------------------------------------- */
-
-snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
-                          const struct snib__detached *detached,
-                          int64_t lease_ms, snib_instant limit,
-                          struct snib__call *call, struct snib__op *op,
-                          bool *ret_open, uint64_t *ret_ticket,
-                          struct snib_error *reterr)
-{
-    static const struct snib__how plain;
-    struct snib_client *c = s->c;
-    struct snib__acquisition *acq;
-    struct snib__hold *h = hold_new(lock);
-    *ret_open = false;
-    if (!h || ((lock->o.on_change || op) &&
-               snib__extra_new(lock, op, op ? op->ev.user : NULL, &h->extra))) {
-        snib__holds_free(s, h);
-        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-    }
-    struct snib__acquire_spec spec =
-        hold_spec_of(lock, &plain, limit, snib__owner_new());
-    spec.lease = snib__ms(lease_ms);
-    spec.user = h;
-    spec.reterr = call ? &call->error : &op->ev.error;
-    snib_err err =
-        snib__engine_adopt(c->engine, s->now, lock->local, &spec,
-                           detached->request, detached->token, &acq, reterr);
-    if (err) {
-        snib__holds_free(s, h);
-        return err;
-    }
-    *ret_ticket = acq->ticket;
-    *ret_open = hold_begun(s, acq, h, call, op);
-    return SNIB_ERR_OK;
-}
-
-snib_err snib__hold_detach(struct snib__step *s, uint64_t ticket,
-                           uint64_t owner, struct snib_error *reterr)
-{
-    struct snib_client *c = s->c;
-    struct snib__acquisition *acq = snib__engine_acquisition(c->engine, ticket);
-    struct snib__hold *first = acq ? acq->user : NULL;
-    snib_err err =
-        snib__engine_detach_grant(c->engine, s->now, ticket, owner, reterr);
-    if (first && !snib__engine_acquisition(c->engine, ticket)) {
-        snib__holds_ended(s, first);
-        snib__holds_free(s, first);
-    }
-    return err;
 }
 
 /* -- release --------------------------------------------------------------- */
