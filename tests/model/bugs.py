@@ -116,7 +116,7 @@ BUGS = [
     ("a gate is opened too late", SUP,
      "        if (w->page_group == TOO_LATE) {", "        if (false) {"),
     ("the page is read before the clock only", SUP,
-     "    /* supervisor.c| supervisor_look_at_page(b, now); */\n    look_at_page(w);\n", ""),
+     "    /* supervisor_act.c| supervisor_look_at_page(b, now); */\n    look_at_page(w);\n", ""),
     ("the clock is looked at before the holder's last word", SUP,
      "    if (timer_due(w) && waits && socket_ready(w)) {",
      "    (void)waits;\n    if (false) {"),

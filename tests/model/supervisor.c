@@ -1,5 +1,6 @@
-/* supervisor.c — supervisor.c, supervisor_group.c and supervisor_command.c of
- * src/cli/supervisor by hand, around the product's own supervisor_step().
+/* supervisor.c — supervisor.c, supervisor_act.c, supervisor_group.c and
+ * supervisor_command.c of src/cli/supervisor by hand, around the product's own
+ * supervisor_step().
  *
  * A round of the loop is poll, the page, the clock, the holder's messages, the
  * signals. Between any two of these, and between the steps of starting the
@@ -106,11 +107,11 @@ static void step_of(struct world *w, enum supervisor_event_kind kind)
 static void tell(struct world *w, enum message m)
 {
     if (!w->sup_socket) {
-        /* supervisor.c| step(b, &eof); */
+        /* supervisor_act.c| supervisor_take_event(b, &eof); */
         step_of(w, SUPERVISOR_EV_HOLDER_EOF);
         return;
     }
-    /* supervisor.c| errno == EPIPE || errno == ECONNRESET)) { */
+    /* supervisor_act.c| errno == EPIPE || errno == ECONNRESET)) { */
     if (w->holder >= KILLED || !w->holder_socket) {
         return;
     }
@@ -175,7 +176,7 @@ static void act_term(struct world *w)
         signal_group(w, SIGTERM);
         signal_group(w, SIGCONT);
     }
-    /* supervisor.c| b->term_sent = true; */
+    /* supervisor_act.c| b->term_sent = true; */
     w->term_sent = 1;
     if (adopted(w)) { /* it may ignore TERM */
         w->facts |= F_TERM;
@@ -196,7 +197,7 @@ static void act_kill(struct world *w)
 static void act(struct world *w, struct supervisor_actions a)
 {
     if (a.todo & SUPERVISOR_DO_REFUSE) {
-        /* supervisor.c| atomic_store(&b->page->offer, PLAN_WITHDRAWN); */
+        /* supervisor_act.c| atomic_store(&b->page->offer, PLAN_WITHDRAWN); */
         w->page_offer = WITHDRAWN;
         tell(w, MSG_HERE);
     }
@@ -228,7 +229,7 @@ static void step_now(struct world *w, struct supervisor_event ev)
     struct supervisor before = unpack(&w->mind), l = before;
     struct supervisor_actions a;
 
-    /* supervisor.c| supervisor_act(b, supervisor_step(&b->supervisor, ev,
+    /* supervisor_act.c| supervisor_act(b, supervisor_step(&b->supervisor, ev,
      * now)); */
     a = supervisor_step(&l, &ev, to_ns(0));
     same_step(&before, &ev, &l, a);
@@ -241,7 +242,7 @@ static void look_at_page(struct world *w)
     struct supervisor_event ev = {.kind = SUPERVISOR_EV_DEADLINE,
                                   .at = to_ns(w->page_deadline)};
 
-    /* supervisor.c| if (ev.at > b->supervisor.deadline) { */
+    /* supervisor_act.c| if (ev.at > b->supervisor.deadline) { */
     if (w->page_deadline > w->mind.deadline) {
         step_now(w, ev);
     }
@@ -249,7 +250,7 @@ static void look_at_page(struct world *w)
 
 static void step(struct world *w, struct supervisor_event ev)
 {
-    /* supervisor.c| supervisor_look_at_page(b, now); */
+    /* supervisor_act.c| supervisor_look_at_page(b, now); */
     look_at_page(w);
     step_now(w, ev);
 }
@@ -388,7 +389,7 @@ static void hear_holder(struct world *w)
     if (w->to_sup_count == 0) {
         /* supervisor.c| b->socket = -1; */
         w->sup_socket = 0;
-        /* supervisor.c| step(b, &eof); */
+        /* supervisor.c| supervisor_take_event(b, &eof); */
         step_of(w, SUPERVISOR_EV_HOLDER_EOF);
         return;
     }
@@ -425,7 +426,7 @@ static void reap(struct world *w)
     if (!news || !w->reaped) {
         return;
     }
-    /* supervisor.c| int left = supervisor_others_left(b); */
+    /* supervisor_act.c| int left = supervisor_others_left(b); */
     ev.others = others_left(w);
     if (ended_now) {
         ev.kind = SUPERVISOR_EV_ENDED;
@@ -504,7 +505,7 @@ static void start_command(struct world *w)
         break;
     case TO_PUBLISH:
         w->start = TO_OPEN_GATE;
-        /* supervisor.c| if (!atomic_compare_exchange_strong(&b->page->group,
+        /* supervisor_act.c| if (!atomic_compare_exchange_strong(&b->page->group,
          * &none, (int32_t)pid)) { */
         if (w->page_group == TOO_LATE) {
             w->start = NOT_STARTING;
@@ -515,7 +516,7 @@ static void start_command(struct world *w)
         break;
     case TO_OPEN_GATE:
         w->start = NOT_STARTING;
-        /* supervisor.c| if (TEMP_FAILURE_RETRY(send(b->gate, "g", 1,
+        /* supervisor_act.c| if (TEMP_FAILURE_RETRY(send(b->gate, "g", 1,
          * MSG_NOSIGNAL)) == 1) { */
         if (w->leader == AT_GATE) {
             w->gate = 1;

@@ -38,6 +38,21 @@ struct body {
  * grant is there. */
 void supervisor_loop(struct body *);
 
+/* supervisor_act.c: what is done. */
+
+/* Something has happened: read the page, decide, do it. */
+void supervisor_take_event(struct body *, const struct supervisor_event *);
+/* Read the newest confirmed deadline. */
+void supervisor_look_at_page(struct body *, int64_t now);
+/* Tell the holder. */
+void supervisor_tell(struct body *, enum plan_message_kind);
+/* Children have ended or stopped. */
+void supervisor_reap(struct body *);
+/* A process of the command has ended. As long as it cannot be seen whether
+ * others are left the command counts as not ended: the lock is kept, and the
+ * loop calls this again. */
+void supervisor_tell_end(struct body *);
+
 /* supervisor_open.c: open signals, holder, timer, terminal; false: it said why
  * not. */
 bool supervisor_open(struct body *, const struct plan *);

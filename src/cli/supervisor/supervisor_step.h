@@ -5,7 +5,7 @@
  * header is all that the supervisor decides with: events go in, actions come
  * out, no system call is made. So every cell of the table is tested in virtual
  * time (unit.supervisor_running, unit.supervisor_ending). supervisor.c senses
- * the events and carries out the actions.
+ * the events, and supervisor_act.c carries out the actions.
  *
  * All instants are CLOCK_BOOTTIME in nanoseconds, all durations nanoseconds.
  */
