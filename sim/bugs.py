@@ -10,8 +10,8 @@ COMPANY, ASK = "src/core/batch.c (many)", "src/store/redis/send.c (many)"
 # Not listed, because for a single exclusive holder they change nothing that a
 # theorem could see: holders whose end is over but which are not dropped (the
 # key's own expiry drops them), grants to waiters nobody hears for and dead
-# ones left in the queue (both cost at most a claim or a poll, which P6
-# allows). The script tests have a case for each. Nor a release that compares
+# ones left in the queue (both cost at most a push lease or a poll, by which a
+# queue may be late). The script tests have a case for each. Nor a release that compares
 # no token: a request has one grant that its client knows of, and where a copy
 # could have been given another the release is to end that, too.
 # Nor a renewal that sets at servers of a quorum what others had since: it needs

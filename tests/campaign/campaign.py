@@ -28,7 +28,8 @@ from stores import STORES, Skip, scratch  # noqa: E402
 
 __all__ = ["Skip", "run_round", "missing"]
 
-# P6: alive window + push lease + poll cap, and a dead holder's lease.
+# The longest wait for the next grant: alive window + push lease + poll cap,
+# and a dead holder's lease.
 FREE_WITHIN_MS = 7_000 + 1_000
 # Callbacks are seen through a pipe and a thread of Python's.
 EPS_MS = 400

@@ -407,7 +407,7 @@ def _rising(tenures, end_of, begin_of, how):
 
 
 def check_told(history):
-    """P5: by the deadline, or at the first instruction after it."""
+    """A loss is told by the deadline, or at the first instruction after it."""
     for tenure in history.tenures.values():
         yield from _check_queries(tenure)
         yield from _check_callback(history, tenure)

@@ -1,7 +1,7 @@
 """Faults. Each function does one, undoes it, and leaves lines about it.
 
 lossy: the store forgets what it acknowledged, or its clock jumps ahead; then
-exclusion may fail (P1's conditions) and the fence must hold (P2).
+exclusion may fail (its conditions are not met) and the fence must hold.
 
 A fault of a server befalls one node: the store itself, or one of a quorum,
 whose others go on.

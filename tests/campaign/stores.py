@@ -90,7 +90,7 @@ class RedisStore:
         self._shim.step_real(milliseconds / 1000)
 
     def problems(self):
-        """P9: nothing without a time to live."""
+        """Nothing stays without a time to live."""
         return [f"{key!r} has no time to live"
                 for key, left in self.server.keys("snib:*").items() if left < 0]
 

@@ -111,8 +111,8 @@ def test_exclusion_that_fails_by_flushall_is_seen_and_the_fence_holds(
 
 
 def test_a_client_that_goes_on_after_its_deadline_is_found(tmp_path):
-    """The policy `aggressive` switches P1 off: a broken library, as it were.
-    Cut off from the store it says "at risk" and not "lost", while the next
+    """The policy `aggressive` switches exclusion off: a broken library, as it
+    were. Cut off from the store it says "at risk" and not "lost", while the next
     one holds; take that for "held"."""
     try:
         world = World("redis", "partition", SEED, 0, str(tmp_path))

@@ -161,7 +161,7 @@ def test_half_open_loss_is_told_by_the_deadline_and_the_waiter_takes_over(
     taken = waiting.wait(timeout=2 * LEASE_MS / 1000 + 5)
     assert taken.ended >= deadline, "both held"
     assert taken.token > held.token
-    # P8: no call of the cut-off client outlives its limit by tcp_retries2.
+    # No call of the cut-off client outlives its limit by tcp_retries2.
     answer = holder.start_acquire("n", on="other", wait_ms=800).answer(10)
     assert not answer.ok and answer.took_ms <= 800 + SEEN_MS
     net.heal(how)
@@ -199,7 +199,7 @@ def test_half_open_shorter_than_the_lease_keeps_the_lock(net, how):
 
 
 def test_a_waiter_cut_off_for_good_lets_the_next_one_have_its_turn(net):
-    """P6: however many waiters vanish without a word."""
+    """However many waiters vanish without a word."""
     gone, next_one = net.driver(net.client_ns), net.driver(net.server_ns)
     holder = net.driver(net.server_ns)
     held = holder.acquire("n", wait_ms=3000)

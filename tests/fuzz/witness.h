@@ -3,8 +3,8 @@
  * The witness sees the bytes of each connection in both directions. It knows
  * the protocol (docs/REDIS.md) and nothing of the engine. For each id of a
  * request it notes every answer and every pushed message that grants it: which
- * server, which token, and until when the client may believe in it. That is
- * P1: the lease counts from the sending of what was answered, or of the poll
+ * server, which token, and until when the client may believe in it. The rule of
+ * exclusion is: the lease counts from the sending of what was answered, or of the poll
  * that the message names, it is never longer than was asked for, less the
  * allowance for clock rates.
  *

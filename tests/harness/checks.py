@@ -52,13 +52,13 @@ def residue(server, dead_waiters=False):
 
 
 def assert_ttls(server):
-    """P9, at any time: each key has a time to live."""
+    """At any time: each key has a time to live."""
     for key, left in server.keys().items():
         assert left >= 0, f"{key!r} has no time to live"
 
 
 def assert_no_residue(server, timeout=3.0, dead_waiters=False):
-    """P9, after everybody has let go. What the library ends in the
+    """After everybody has let go. What the library ends in the
     background (a cancel after a lost reply) may take until `timeout`."""
     state = {}
 
@@ -97,7 +97,7 @@ def next_millisecond(server):
     """Wait until the server's clock shows another millisecond.
 
     A grant, a FLUSHALL and the next client's grant within one millisecond
-    would get the same token: P2 counts in milliseconds once all memory of
+    would get the same token: tokens count in milliseconds once all memory of
     earlier tokens is gone. No operator is that quick; a test is.
     """
     def read():

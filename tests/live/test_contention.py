@@ -115,7 +115,6 @@ def test_counter_is_exact_while_processes_are_killed(
 
 def test_clients_are_served_in_the_order_of_their_arrival(
         drivers, store, look):
-    """P7."""
     holder = drivers(store)
     held = holder.acquire(holder.lock("n"))
     waiting = []
@@ -135,7 +134,7 @@ def test_clients_are_served_in_the_order_of_their_arrival(
 
 
 def test_release_wakes_the_next_at_once(drivers, store, look):
-    """P6: by message, not by the poll."""
+    """A message tells it; the poll would be later."""
     one, two = drivers(store), drivers(store)
     one.lock("n"), two.lock("n")
     took = []
@@ -154,7 +153,8 @@ def test_release_wakes_the_next_at_once(drivers, store, look):
 
 def test_threads_of_one_process_do_not_starve_another_process(
         drivers, store, tmp_path):
-    """P7: at most 31 passes or 5 ms in a turn."""
+    """A client hands over among its own owners at most 31 times, and for at
+    most 5 ms, in a row."""
     busy, other = drivers(store), drivers(store)
     path = tmp_path / "tally"
     jobs = [busy.start("count", lock=busy.lock("n", id=f"n{i}"), path=path,
@@ -192,7 +192,6 @@ def test_re_entry_costs_the_same_grant_and_ends_with_the_last_release(
 
 
 def test_waits_end_at_their_limit(drivers, store):
-    """P8."""
     one, two = drivers(store), drivers(store)
     held = one.acquire(one.lock("n"))
     lock = two.lock("n")

@@ -668,7 +668,7 @@ def test_partition_that_heals_never_leaves_two_holders(
 
 
 def test_limit_ends_a_call_whose_line_is_silent(holder, proxy, clean):
-    """P8: unknown, being cancelled."""
+    """It is told UNKNOWN: the request is being cancelled."""
     warm_up(holder)
     rule = proxy.hold_reply(script="acquire")
     answer = holder.start_acquire(holder.lock("n"), wait_ms=250).answer()

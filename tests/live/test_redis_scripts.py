@@ -166,7 +166,7 @@ def party(fresh):
 
 
 def ttl_everywhere(server):
-    """P9: {key: ttl}; fails for a key without one."""
+    """{key: ttl}; fails for a key without one."""
     found = server.keys()
     assert all(left > 0 for left in found.values()), found
     return found

@@ -242,7 +242,7 @@ def test_persisted_key_gets_its_time_to_live_back(one, redis, clean):
 
 def test_every_key_has_a_time_to_live_at_all_times(
         one, two, redis, tmp_path, clean):
-    """P9, looked at while locks come and go."""
+    """Looked at while locks come and go."""
     path = tmp_path / "tally"
     jobs = [driver.start("count", lock=driver.lock("n"), path=path,
                          rounds=300) for driver in (one, two)]
@@ -631,7 +631,7 @@ def test_error_of_the_server_becomes_its_class(
         assert rule.fired >= 1
     if outcomes is WAITED_OUT:
         # It is asked again until the limit. Should that fall between a send
-        # and its answer, nobody knows (P4): unknown, whatever came before. Or
+        # and its answer, nobody knows: unknown, whatever came before. Or
         # the cancel, which this server does answer, says that nothing is left.
         outcomes = outcomes | {"UNKNOWN", "TIMEOUT"}
     assert answer.err in outcomes, answer

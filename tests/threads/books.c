@@ -80,7 +80,7 @@ static const char *bad_claim(const struct snib__stored_claim *c,
                : NULL;
 }
 
-/* P1: while its client says that it is held, the store has it. */
+/* While its client says that it is held, the store has it. */
 static void check_held(const struct world *w, const struct actor *a,
                        const struct handle *h)
 {

@@ -475,7 +475,7 @@ static void anothers_prior_is_left_alone(void **state)
     open_peers(2);
     struct snib__request a = acquire(0, &n);
     struct snib__request b = request(SNIB__ACQUIRE, &n);
-    b.token = a.token; /* P3 */
+    b.token = a.token; /* of another client: it ends only what is its own */
     assert_int_equal(run(1, &b), SNIB__QUEUED);
     struct snib__request x = request(SNIB__CANCEL, &n);
     x.token = a.token;

@@ -61,7 +61,7 @@ an_adopted_grant_is_served_when_a_renewal_has_confirmed_it(void **state)
     no_claim_is_left(d);
 }
 
-/* P2, should the store lose its data: its token is the least that the next grant
+/* Should the store lose its data: its token is the least that the next grant
  * of this client may have. */
 static void the_token_of_an_adopted_grant_is_a_floor(void **state)
 {

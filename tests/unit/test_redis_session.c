@@ -403,7 +403,7 @@ static void a_limit_that_passes_before_the_send_is_not_applied(void **state)
 }
 
 /* What was refused until now was surely not applied; what is under way at the
- * limit may be (P4). */
+ * limit may be. */
 static void a_limit_between_two_repeats_and_within_one(void **state)
 {
     (void)state;

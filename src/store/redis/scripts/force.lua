@@ -1,6 +1,6 @@
 -- force.lua: end every grant of the lock at once. A person decides that: an old
--- holder may still believe in its lease while the next one holds, so promise P1
--- (never two holders) is off for that grant. A record of the forced release
+-- holder may still believe in its lease while the next one holds, so that never
+-- two hold is not promised for that grant. A record of the forced release
 -- tells each old holder at its next renewal. A message calls for that renewal at
 -- once if the holder listens. The record lives as long as the lease would have.
 -- A tombstone of each ended request lives at least as long. It keeps out late
