@@ -68,6 +68,7 @@ struct wide {
     struct snib_lock *shared[WIDE_SHARED];
     int shared_client[WIDE_SHARED];
     struct snib_elect *elect;
+    int elect_client;
     struct snib_multi *multi;
     bool redis, faulty, hostile, slow, failing, oom, named, thronged;
     bool far;  /* slow, and across a network                               */
@@ -132,6 +133,10 @@ void wide_starts(struct wide_actor *); /* wide_starts.c  */
 void wide_ops(struct wide_actor *);    /* wide_ops.c     */
 /* An event was taken: perhaps an operation's. */
 void wide_done(const struct snib_event *);
+void wide_sequences(struct wide_actor *); /* wide_sequences.c */
+void wide_sequence_done(const struct snib_event *);
+/* No event is to come: free what they have. */
+void wide_sequences_end(void);
 void wide_kinds(struct wide_actor *);   /* wide_kinds.c   */
 void wide_values(struct wide_actor *);  /* wide_values.c  */
 void wide_elects(struct wide_actor *);  /* wide_elects.c  */

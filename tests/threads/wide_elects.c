@@ -44,6 +44,9 @@ void wide_elect_new(struct snib_elect **ret)
         snib_elect_new(wide.client[client], name,
                        chance("no options", 6) ? NULL : &o, &fresh, to);
     (void)told("elect_new", err, to);
+    if (ret == &wide.elect) {
+        wide.elect_client = client;
+    }
     if (!err != !!fresh) {
         sched_fail("elect_new returned %s and a candidate, or none",
                    snib_err_name(err));

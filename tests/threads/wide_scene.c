@@ -106,15 +106,16 @@ static void check_thread(void)
 static void act(struct wide_actor *a)
 {
     static void (*const calls[])(struct wide_actor *) = {
-        wide_locks,   wide_locks,  wide_locks,  wide_grants, wide_grants,
-        wide_grants,  wide_starts, wide_kinds,  wide_values, wide_elects,
-        wide_several, wide_looks,  wide_clients};
+        wide_locks,   wide_locks,  wide_locks,   wide_grants,   wide_grants,
+        wide_grants,  wide_starts, wide_kinds,   wide_values,   wide_elects,
+        wide_several, wide_looks,  wide_clients, wide_sequences};
+    enum { CALLS = sizeof calls / sizeof *calls };
     /* What a run is about it does most of the time. */
     uint64_t topic = wide.run % 16;
-    bool topical = topic < 13 && chance("topic", 2);
+    bool topical = topic < CALLS && chance("topic", 2);
     bool fails = wide.oom && chance("no memory", 3);
     snib__mem_fail_at(fails ? 1 + (int64_t)pick("which one", 9) : 0, false);
-    calls[topical ? topic : pick("call", sizeof calls / sizeof *calls)](a);
+    calls[topical ? topic : pick("call", CALLS)](a);
     snib__mem_fail_at(0, false);
     check_thread();
     if (chance("looks around", 4)) {
@@ -265,6 +266,7 @@ static void end_all(void)
     for (int i = 0; i < wide.actors; i++) {
         end_of_actor(&wide.actor[i]);
     }
+    wide_sequences_end();
     snib_multi_free(wide.multi);
     snib_elect_free(wide.elect);
     for (int i = 0; i < WIDE_SHARED; i++) {

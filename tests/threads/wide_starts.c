@@ -38,6 +38,7 @@ void wide_take(int client, int rounds)
         tell_event(client, &e);
         granted(&e);
         wide_done(&e);
+        wide_sequence_done(&e);
     }
     tell_fd("events", snib_client_fd(c));
 }
