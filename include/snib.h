@@ -48,7 +48,9 @@
  * argument (ret_size: give sizeof). A newer library leaves out what does not
  * fit, an older one sets to zero what it does not know. Structs that the
  * library allocates grow at their ends. struct snib_error, snib_grant,
- * snib_scope, snib_ring_member and snib_value_next never grow. Enumerations
+ * snib_scope, snib_store_status, snib_ring_member and snib_value_next never
+ * grow. A program that was linked with libsnib.so.N runs with every later
+ * library of that N, which has nothing to do with the version. Enumerations
  * grow: treat an error that you do not know by its class, and any other value
  * that you do not know as the worst of its kind.
  *

@@ -10,16 +10,20 @@ import re
 import subprocess
 
 import pytest
-from test_cffi import (NOT_C, a_field_less, a_field_more, as_it_is,
+from test_cffi import (GROWS, NOT_C, a_field_less, a_field_more, as_it_is,
                        kept_headers, read)
 
 cffi = pytest.importorskip("cffi", reason="python3-cffi is not installed")
 SOURCE = pathlib.Path(os.environ["SNIB_SOURCE_DIR"])
 BUILD = pathlib.Path(os.environ["SNIB_BUILD_DIR"])
 KEPT = SOURCE / "tests" / "abi"
-# These are copied by value, or lie in arrays of the caller.
-NEVER_GROW = ("snib_error", "snib_grant", "snib_scope", "snib_ring_member",
-              "snib_value_next")
+# These are copied by value, lie in arrays of the caller, or are filled without
+# being told their size.
+NEVER_GROW = ("snib_error", "snib_grant", "snib_scope", "snib_store_status",
+              "snib_ring_member", "snib_value_next")
+# The library allocates these.
+OURS = ("snib_view", "snib_party", "snib_finding", "snib_server", "snib_leader",
+        "snib_value", "snib_cycle", "snib_wait", "snib_login")
 MACRO = re.compile(r"^#define (SNIB_\w+)(?!\()[ \t]+(.+?)\s*$", re.M)
 LIST = {"SNIB_VERSION", "SNIB_VERSION_MAJOR", "SNIB_VERSION_MINOR",
         "SNIB_VERSION_PATCH"}
@@ -85,6 +89,22 @@ def test_each_field_is_where_it_was(both):
         assert sizes[0] <= sizes[1], name
         assert sizes[0] == sizes[1] or name not in NEVER_GROW, name
     assert seen > 100
+
+
+def test_of_each_struct_it_is_said_how_it_grows():
+    """By test_cffi, which adds a field and takes one away; or here."""
+    text = NOT_C.sub("", "".join(
+        h.read_text() for h in headers_of(SOURCE / "include")))
+    growing = [head.split()[1] for head, *_ in GROWS.findall(text)]
+    assert len(growing) > 10
+    assert sorted([*growing, *NEVER_GROW, *OURS]) == sorted(
+        re.findall(r"^struct (\w+) \{", text, re.M))
+
+
+def test_the_header_names_the_structs_that_never_grow():
+    text = (SOURCE / "include" / "snib.h").read_text()
+    found, = re.findall(r"struct ([^.]*?)\s+never(?:[ \n*]+)grow\.", text)
+    assert tuple(re.findall(r"snib_\w+", found)) == NEVER_GROW
 
 
 def test_each_macro_is_what_it_was(then):
