@@ -2,8 +2,8 @@
 #ifndef SNIB__API_H
 #define SNIB__API_H
 
+#include "api/caller.h"
 #include "core/url.h"
-#include "driver/caller.h"
 #include "driver/driver.h"
 
 /* -- started.c: what all starts share ---------------------------------------- */
@@ -117,20 +117,6 @@ void snib__batch_fail_all(struct snib__batch_item[], size_t n,
  * that is unanswered then is UNKNOWN, and repeated in the background. */
 void snib__batch_release(struct snib_client *, struct snib__batch_item[],
                          size_t n, snib_duration patience);
-
-/* -- structs.c ------------------------------------------------------------- */
-
-/* Copy a caller's struct, whose first member is its size, to *ret, of which
- * this library knows so many bytes; given NULL: all zero. what: "lock options",
- * for the error. USAGE: its size cannot be, or something is set that this
- * library does not know. */
-snib_err snib__options_read(const void *given, size_t known, const char *what,
-                            void *ret, struct snib_error *reterr);
-/* Write a result, of which this library knows so many bytes, to the caller's
- * struct of ret_size bytes: what does not fit is left out, and what this
- * library does not know is zero. */
-void snib__result_write(const void *known, size_t known_size, void *ret,
-                        size_t ret_size);
 
 /* -- stores.c, identity.c -------------------------------------------------- */
 

@@ -163,6 +163,7 @@ snib_err snib_client_open(const struct snib_client_options *options,
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     snib__parts_init(c);
+    c->pid = snib__process_remember();
     snib_err err = client_read_options(options, &o, c, reterr);
     if (!err) {
         err = client_choose_url(o.url, &text, reterr);

@@ -3,8 +3,8 @@
 #ifndef SNIB__CLIENT_H
 #define SNIB__CLIENT_H
 
+#include "api/caller.h"
 #include "core/engine.h"
-#include "driver/caller.h"
 #include "snib.h"
 
 struct snib__direct_op; /* driver/client.h */

@@ -184,8 +184,9 @@ static snib_err detached_take_up(struct snib_lock *lock,
         return err;
     }
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
-    err = snib__hold_adopt(&s, lock, detached, lease_ms, limit, &call, NULL,
-                           &open, &call.ticket, reterr);
+    err =
+        snib__hold_adopt(&s, lock, detached, lease_ms, limit, snib__owner_new(),
+                         &call, NULL, &open, &call.ticket, reterr);
     if (!err && open && !snib__call_wait(&s, &call)) {
         snib__call_give_up(&s, &call, SNIB_ERR_UNKNOWN);
     }
@@ -280,9 +281,9 @@ static snib_err detached_start(struct snib_lock *lock, struct adoption *a,
     snib_err err = snib__op_may_start(&s, a ? &a->op : NULL, reterr);
     if (!err) {
         snib__list_push(&c->ops.pending, &a->op.link);
-        err = snib__hold_adopt(&s, lock, detached, lease_ms,
-                               snib__after(s.now, c->request), NULL, &a->op,
-                               &open, &ticket, reterr);
+        err = snib__hold_adopt(
+            &s, lock, detached, lease_ms, snib__after(s.now, c->request),
+            snib__owner_new(), NULL, &a->op, &open, &ticket, reterr);
         if (err) {
             snib__unlink(&a->op.link);
         }

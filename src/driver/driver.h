@@ -279,9 +279,10 @@ bool snib__hold_begun(struct snib__step *, struct snib__acquisition *,
  * *ret_open is as above. */
 snib_err snib__hold_adopt(struct snib__step *, struct snib_lock *,
                           const struct snib__detached *, int64_t lease_ms,
-                          snib_instant limit, struct snib__call *,
-                          struct snib__op *, bool *ret_open,
-                          uint64_t *ret_ticket, struct snib_error *reterr);
+                          snib_instant limit, uint64_t owner,
+                          struct snib__call *, struct snib__op *,
+                          bool *ret_open, uint64_t *ret_ticket,
+                          struct snib_error *reterr);
 /* Forget a grant with all its holds. */
 snib_err snib__hold_detach(struct snib__step *, uint64_t ticket, uint64_t owner,
                            struct snib_error *reterr);

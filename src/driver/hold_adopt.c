@@ -1,12 +1,11 @@
 /* driver/hold_adopt.c — holds of detached grants: one that another process left
  * is adopted, one of this client is let go. */
 #include "base/error.h"
-#include "driver/caller.h"
 #include "driver/driver.h"
 
 snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
                           const struct snib__detached *detached,
-                          int64_t lease_ms, snib_instant limit,
+                          int64_t lease_ms, snib_instant limit, uint64_t owner,
                           struct snib__call *call, struct snib__op *op,
                           bool *ret_open, uint64_t *ret_ticket,
                           struct snib_error *reterr)
@@ -20,7 +19,7 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     struct snib__acquire_spec spec =
-        snib__hold_spec(lock, &plain, limit, snib__owner_new());
+        snib__hold_spec(lock, &plain, limit, owner);
     spec.lease = snib__ms(lease_ms);
     spec.user = h;
     spec.reterr = call ? &call->error : &op->ev.error;

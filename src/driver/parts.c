@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "driver/caller.h"
 #include "driver/driver.h"
 
 /* Keep the engine's log lines until the mutex is free. */
@@ -26,7 +25,6 @@ void snib__parts_init(struct snib_client *c)
     pthread_cond_init(&c->notices.told, NULL);
     pthread_cond_init(&c->work, NULL);
     pthread_cond_init(&c->logins.more, NULL);
-    c->pid = snib__process_remember();
     c->loop.epoll = c->loop.timer = c->loop.steps = c->ops.fd = -1;
     c->loop.armed = SNIB__NEVER;
     snib__roles_init(&c->calls.roles);

@@ -1,5 +1,5 @@
-/* driver/caller.c — who calls: a process, which may be a forked child, and an
- * owner.
+/* api/caller.c — what a public function looks at first: who calls, a process,
+ * which may be a forked child, and an owner; and the structs that it was given.
  *
  * A handle that came through fork() shares its sockets, its lease and its
  * owners with the parent. Whatever the child did with it would be done in the
@@ -19,10 +19,20 @@
  * per client either, so an owner is the same in all clients of the process.
  *
  * Drawn owners carry SNIB__OWNER_FREE: any thread may release their grants.
- * 2^63 owners, at one a nanosecond, last 292 years. */
-#include "driver/caller.h"
+ * 2^63 owners, at one a nanosecond, last 292 years.
+ *
+ * An option struct begins with its size, as the caller was compiled. A smaller
+ * one is of an older header: what it lacks is zero, the default. A larger one
+ * is of a newer header: what this library does not know must be zero there, or
+ * the caller would believe in something that nobody does. A size that no header
+ * can have is a struct that was not initialised.
+ *
+ * The size of a result comes as an argument beside it, so that a caller need
+ * not initialise the struct, and cannot forget to. */
+#include "api/caller.h"
 
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -117,4 +127,53 @@ uint64_t snib__owner_of_thread(void)
 uint64_t snib__owner_new(void)
 {
     return caller_owner_next() | SNIB__OWNER_FREE;
+}
+
+/* -- its structs ----------------------------------------------------------- */
+
+enum { SIZE_MOST = 4096 };
+
+static bool caller_all_zero(const char *p, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (p[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+snib_err snib__options_read(const void *given, size_t known, const char *what,
+                            void *ret, struct snib_error *reterr)
+{
+    size_t size;
+    memset(ret, 0, known);
+    if (!given) {
+        return SNIB_ERR_OK;
+    }
+    memcpy(&size, given, sizeof size);
+    if (size < sizeof size || size > SIZE_MOST ||
+        size % _Alignof(struct snib_lock_options)) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%s of size %zu, expected %zu: start from SNIB_INIT",
+                          what, size, known);
+    }
+    if (size > known &&
+        !caller_all_zero((const char *)given + known, size - known)) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%s of size %zu: this library, which is older than "
+                          "the program, knows %zu bytes, and a field behind "
+                          "them is set",
+                          what, size, known);
+    }
+    memcpy(ret, given, size < known ? size : known);
+    return SNIB_ERR_OK;
+}
+
+void snib__result_write(const void *known, size_t known_size, void *ret,
+                        size_t ret_size)
+{
+    size_t both = ret_size < known_size ? ret_size : known_size;
+    memcpy(ret, known, both);
+    memset((char *)ret + both, 0, ret_size - both);
 }
