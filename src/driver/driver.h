@@ -11,7 +11,7 @@
  * 3. One sender. A caller appends its bytes. It sends them itself only when
  *    no call reads that socket, or its reader is asleep in poll. A reader sends
  *    all that gathered just before it sleeps.
- *                                        [socket_may_send, pump_sleep_reading]
+ *                                        [sockets_may_send, pump_sleep_reading]
  * 4. A role is passed to a thread that still waits; else, if anything is
  *    awaited, to the background thread; else to nobody.
  *                                                      [roles.c, roles_pass]
@@ -131,7 +131,20 @@ void snib__waiter_wake(void *step, struct snib__waiter *);
  * notifier). Errors: NOMEM. */
 snib_err snib__sockets_reach(struct snib_client *);
 /* Something has changed that says whether the socket needs a reader. */
-void snib__socket_needs(struct snib_client *, uint32_t i);
+static inline void snib__socket_needs(struct snib_client *c, uint32_t i)
+{
+    const struct snib__socket *l = c->sock.v[i];
+    const struct snib__conn *conn = l->conn;
+    bool reply = l->fd >= 0 && conn &&
+                 (conn->awaited || l->state == SNIB__SOCKET_CONNECTING ||
+                  l->state == SNIB__SOCKET_SHAKING || l->blocked || l->closing);
+    bool push = l->fd >= 0 && !reply && (!conn || conn->pushes);
+    snib__socks_put(&c->sock.need.replies, i, reply);
+    snib__socks_put(&c->sock.need.pushes, i, push);
+    if (l->fd >= 0) {
+        snib__socks_put(&c->sock.look, i, true);
+    }
+}
 /* Note what the store has changed. */
 void snib__sockets_touched(struct snib_client *);
 /* The sockets on which an answer is due, and those that may speak unasked. */
@@ -158,8 +171,6 @@ void snib__socket_connected(struct snib__step *, uint32_t i);
 void snib__socket_unblocked(struct snib_client *, uint32_t i);
 /* Tell the peer that we close, where the transport has words for it. */
 void snib__socket_bye(const struct snib__socket *);
-/* Is there anything to be sent? */
-bool snib__socket_unsent(const struct snib__socket *);
 /* Send what can be sent. False: the connection broke; the engine was told. */
 bool snib__socket_flush(struct snib__step *, uint32_t i);
 /* recv returned n (bytes in its `in`, or -errno): feed it to the engine. */
@@ -170,6 +181,13 @@ void snib__socket_shut(struct snib__step *, uint32_t i);
 /* Close the socket now. The engine is told, unless the client is being
  * freed. */
 void snib__socket_close(struct snib__step *, uint32_t i);
+/* The same, for this reason. One in its handshake is refused. */
+void snib__socket_fail(struct snib__step *, uint32_t i, const char *why,
+                       snib_err);
+/* The filter of TLS is broken. Its last bytes tell the peer why. */
+void snib__socket_break(struct snib__step *, uint32_t i);
+/* Go on with the handshake of TLS, by what came. */
+void snib__socket_shake(struct snib__step *, uint32_t i);
 /* For stop: end the connections. Descriptors and wakers stay until free. */
 void snib__sockets_end(struct snib_client *);
 /* Close everything and tell nobody. */

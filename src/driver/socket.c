@@ -1,4 +1,5 @@
-/* driver/socket.c — the driver's end of the engine's connections.
+/* driver/socket.c — the driver's end of the engine's connections, from open to
+ * close. (Their bytes: sockets.c.)
  *
  *   DOWN --open, a name--> RESOLVING --resolver--> CONNECTING ---------> UP
  *     ^--open, an address-----------------------^   |     |             |  |
@@ -26,26 +27,9 @@
 #include "base/mem.h"
 #include "driver/driver.h"
 
-void snib__socket_needs(struct snib_client *c, uint32_t i)
+static void socket_feed(struct snib__step *s, snib__input_kind kind, uint32_t i)
 {
-    const struct snib__socket *l = c->sock.v[i];
-    const struct snib__conn *conn = l->conn;
-    bool reply = l->fd >= 0 && conn &&
-                 (conn->awaited || l->state == SNIB__SOCKET_CONNECTING ||
-                  l->state == SNIB__SOCKET_SHAKING || l->blocked || l->closing);
-    bool push = l->fd >= 0 && !reply && (!conn || conn->pushes);
-    snib__socks_put(&c->sock.need.replies, i, reply);
-    snib__socks_put(&c->sock.need.pushes, i, push);
-    if (l->fd >= 0) {
-        snib__socks_put(&c->sock.look, i, true);
-    }
-}
-
-static void socket_feed(struct snib__step *s, snib__input_kind kind, uint32_t i,
-                        const void *bytes, size_t size)
-{
-    struct snib__input in = {
-        .kind = kind, .conn = i, .bytes = bytes, .size = size};
+    struct snib__input in = {.kind = kind, .conn = i};
     snib__engine_input(s->c->engine, s->now, &in);
 }
 
@@ -112,7 +96,7 @@ static void socket_opened(struct snib__step *s, uint32_t i)
 {
     s->c->sock.v[i]->state = SNIB__SOCKET_UP;
     snib__socket_needs(s->c, i);
-    socket_feed(s, SNIB__IN_OPENED, i, NULL, 0);
+    socket_feed(s, SNIB__IN_OPENED, i);
 }
 
 static void socket_drop_fd(struct snib__step *s, uint32_t i)
@@ -132,8 +116,8 @@ static void socket_drop_fd(struct snib__step *s, uint32_t i)
 }
 
 /* The connection is over: one in its handshake is refused, any other closed. */
-static void socket_fail(struct snib__step *s, uint32_t i, const char *why,
-                        snib_err err)
+void snib__socket_fail(struct snib__step *s, uint32_t i, const char *why,
+                       snib_err err)
 {
     struct snib__socket *l = s->c->sock.v[i];
     bool shakes = l->state == SNIB__SOCKET_SHAKING;
@@ -175,17 +159,17 @@ void snib__socket_close(struct snib__step *s, uint32_t i)
     const struct snib__socket *l = s->c->sock.v[i];
     snib_err err = SNIB_ERR_OK;
     const char *why = l->tls ? snib__tls_why(l->tls, &err) : "";
-    socket_fail(s, i, why, err);
+    snib__socket_fail(s, i, why, err);
 }
 
 /* The filter is broken. Its last bytes tell the peer why. */
-static void socket_break(struct snib__step *s, uint32_t i)
+void snib__socket_break(struct snib__step *s, uint32_t i)
 {
     socket_last_bytes(s->c->sock.v[i]);
     snib__socket_close(s, i);
 }
 
-static void socket_shake(struct snib__step *s, uint32_t i)
+void snib__socket_shake(struct snib__step *s, uint32_t i)
 {
     switch (snib__tls_shake(s->c->sock.v[i]->tls)) {
     case SNIB__TLS_SHAKES:
@@ -194,7 +178,7 @@ static void socket_shake(struct snib__step *s, uint32_t i)
         socket_opened(s, i);
         break;
     case SNIB__TLS_BROKEN:
-        socket_break(s, i);
+        snib__socket_break(s, i);
         return;
     }
     snib__socks_put(&s->c->sock.unsent, i, true);
@@ -214,9 +198,9 @@ static void socket_connected(struct snib__step *s, uint32_t i)
     snib__socket_needs(s->c, i);
     l->tls = snib__tls_new(s->c->tls, l->conn->address);
     if (l->tls) {
-        socket_shake(s, i);
+        snib__socket_shake(s, i);
     } else {
-        socket_fail(s, i, "out of memory", SNIB_ERR_NOMEM);
+        snib__socket_fail(s, i, "out of memory", SNIB_ERR_NOMEM);
     }
 }
 
@@ -326,7 +310,7 @@ void snib__socket_shut(struct snib__step *s, uint32_t i)
         l->state = SNIB__SOCKET_DOWN;
         snib__free(l->addresses);
         l->addresses = NULL;
-        socket_feed(s, SNIB__IN_CLOSED, i, NULL, 0);
+        socket_feed(s, SNIB__IN_CLOSED, i);
         return;
     case SNIB__SOCKET_CONNECTING:
     case SNIB__SOCKET_SHAKING:
@@ -344,135 +328,38 @@ void snib__socket_shut(struct snib__step *s, uint32_t i)
     }
 }
 
-void snib__socket_unblocked(struct snib_client *c, uint32_t i)
-{
-    c->sock.v[i]->blocked = false;
-    snib__socket_needs(c, i);
-}
+/* -- the end --------------------------------------------------------------- */
 
-/* What is to be sent next; encrypts it first, where that is the transport. */
-static const void *socket_next_bytes(struct snib__socket *l, size_t *ret_size)
+/* Nobody needs the sockets any more. A call that sleeps at one finds its end
+ * there. */
+void snib__sockets_end(struct snib_client *c)
 {
-    struct snib__buf *out = &l->conn->out;
-    if (!l->tls) {
-        *ret_size = l->state == SNIB__SOCKET_UP ? snib__buf_size(out) : 0;
-        return snib__buf_bytes(out);
-    }
-    const void *wire = snib__tls_wire(l->tls, ret_size);
-    if (*ret_size || l->state != SNIB__SOCKET_UP) {
-        return wire;
-    }
-    snib__buf_consume(
-        out, snib__tls_seal(l->tls, snib__buf_bytes(out), snib__buf_size(out)));
-    return snib__tls_wire(l->tls, ret_size);
-}
-
-static void socket_sent(struct snib__socket *l, size_t size)
-{
-    if (l->tls) {
-        snib__tls_sent(l->tls, size);
-    } else {
-        snib__buf_consume(&l->conn->out, size);
-    }
-}
-
-/* The bytes that came are opened, and what they hold is fed. */
-static void socket_open_bytes(struct snib__step *s, uint32_t i, size_t size)
-{
-    struct snib__socket *l = s->c->sock.v[i];
-    snib__tls_feed(l->tls, l->in, size);
-    if (l->state == SNIB__SOCKET_SHAKING) {
-        socket_shake(s, i);
-    }
-    while (l->state == SNIB__SOCKET_UP) {
-        long n = snib__tls_open(l->tls, s->c->plain, SNIB__SOCKET_IN);
-        if (n > 0) {
-            socket_feed(s, SNIB__IN_BYTES, i, s->c->plain, (size_t)n);
-            continue;
-        }
-        snib_err err;
-        if (n < 0 && *snib__tls_why(l->tls, &err)) {
-            socket_break(s, i);
-        } else if (n < 0) {
-            snib__socket_close(s, i);
-        }
-        break;
-    }
-    snib__socks_put(&s->c->sock.unsent, i, true);
-}
-
-/* It cannot be sent on any more. The peer may have said why in an alert that is
- * there and unread: a server says so of our certificate after our handshake is
- * over, when we speak already. */
-static void socket_hear_why(struct snib__step *s, uint32_t i)
-{
-    const struct snib__socket *l = s->c->sock.v[i];
-    if (l->tls && !l->asleep) {
-        long n = snib__net_recv(l->fd, l->in, SNIB__SOCKET_IN);
-        if (n > 0) {
-            socket_open_bytes(s, i, (size_t)n);
+    for (uint32_t i = 0; i < c->sock.count; i++) {
+        struct snib__socket *l = c->sock.v[i];
+        if (l->fd >= 0 && l->conn) {
+            snib__socket_bye(l);
+            (void)shutdown(l->fd, SHUT_RDWR);
         }
     }
 }
 
-bool snib__socket_unsent(const struct snib__socket *l)
+void snib__sockets_free(struct snib_client *c)
 {
-    size_t wire = 0;
-    if (l->tls) {
-        (void)snib__tls_wire(l->tls, &wire);
-    }
-    return wire || snib__buf_size(&l->conn->out);
-}
-
-bool snib__socket_flush(struct snib__step *s, uint32_t i)
-{
-    struct snib__socket *l = s->c->sock.v[i];
-    size_t size;
-    snib_err err;
-    while (l->conn && l->fd >= 0 && !l->closing &&
-           l->state >= SNIB__SOCKET_SHAKING) {
-        const void *bytes = socket_next_bytes(l, &size);
-        if (!size) {
-            break;
+    for (uint32_t i = 0; i < c->sock.count; i++) {
+        struct snib__socket *l = c->sock.v[i];
+        if (l->fd >= 0 && l->conn) {
+            close(l->fd);
         }
-        long n = snib__net_send(l->fd, bytes, size);
-        if (n >= 0) {
-            socket_sent(l, (size_t)n);
-            snib__socket_unblocked(s->c, i);
-        } else if (n == -EAGAIN || n == -EWOULDBLOCK) {
-            if (!l->blocked) {
-                l->blocked = true;
-                snib__socket_needs(s->c, i);
-                if (l->asleep) { /* to poll until it can send */
-                    snib__socket_wake(s, i);
-                }
-            }
-            return true;
-        } else {
-            socket_hear_why(s, i);
-            snib__socket_shut(s, i);
-            return false;
+        if (l->waker >= 0) {
+            close(l->waker);
         }
+        snib__tls_free(l->tls);
+        snib__free(l->addresses);
+        snib__free(l->in);
+        snib__free(l);
     }
-    if (l->tls && *snib__tls_why(l->tls, &err)) {
-        snib__socket_shut(s, i);
-        return false;
-    }
-    return true;
-}
-
-void snib__socket_received(struct snib__step *s, uint32_t i, long n)
-{
-    struct snib__socket *l = s->c->sock.v[i];
-    if (n > 0 && l->tls) {
-        socket_open_bytes(s, i, (size_t)n);
-    } else if (n > 0) {
-        socket_feed(s, SNIB__IN_BYTES, i, l->in, (size_t)n);
-    } else if (n == -EAGAIN || n == -EWOULDBLOCK) {
-        return;
-    } else if (l->state == SNIB__SOCKET_SHAKING) {
-        socket_fail(s, i, n ? strerror((int)-n) : "", SNIB_ERR_OK);
-    } else {
-        snib__socket_close(s, i);
-    }
+    snib__free(c->sock.v);
+    snib__free(c->calls.roles.sock);
+    c->sock = (struct snib__sockets){.v = NULL};
+    c->calls.roles.sock = NULL;
 }

@@ -1,14 +1,14 @@
-/* driver/sockets.c — all sockets: which are to be looked at, what the engine wants
- * of its connections, and the end.
+/* driver/sockets.c — all sockets in a step: which are to be looked at, what the
+ * engine wants of its connections, and the bytes that go to and fro. (The life of
+ * one of them: socket.c.)
  *
  * A client of a large store has very many connections, and a step is about one
  * or two of them. So nothing that is done in each step walks past all: the store
  * puts what it has changed on a list (core/conn.h), and from there it goes into
  * the sets of struct snib__sockets. Whoever changes a socket in a way that says
  * whether it needs a reader tells it here. */
+#include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "driver/driver.h"
@@ -141,6 +141,149 @@ void snib__sockets_log_in(struct snib__step *s)
     }
 }
 
+/* -- bytes ----------------------------------------------------------------- */
+
+void snib__socket_unblocked(struct snib_client *c, uint32_t i)
+{
+    c->sock.v[i]->blocked = false;
+    snib__socket_needs(c, i);
+}
+
+/* What is to be sent next; encrypts it first, where that is the transport. */
+static const void *sockets_next_bytes(struct snib__socket *l, size_t *ret_size)
+{
+    struct snib__buf *out = &l->conn->out;
+    if (!l->tls) {
+        *ret_size = l->state == SNIB__SOCKET_UP ? snib__buf_size(out) : 0;
+        return snib__buf_bytes(out);
+    }
+    const void *wire = snib__tls_wire(l->tls, ret_size);
+    if (*ret_size || l->state != SNIB__SOCKET_UP) {
+        return wire;
+    }
+    snib__buf_consume(
+        out, snib__tls_seal(l->tls, snib__buf_bytes(out), snib__buf_size(out)));
+    return snib__tls_wire(l->tls, ret_size);
+}
+
+static void sockets_sent(struct snib__socket *l, size_t size)
+{
+    if (l->tls) {
+        snib__tls_sent(l->tls, size);
+    } else {
+        snib__buf_consume(&l->conn->out, size);
+    }
+}
+
+static void sockets_feed(struct snib__step *s, uint32_t i, const void *bytes,
+                         size_t size)
+{
+    struct snib__input in = {
+        .kind = SNIB__IN_BYTES, .conn = i, .bytes = bytes, .size = size};
+    snib__engine_input(s->c->engine, s->now, &in);
+}
+
+/* The bytes that came are opened, and what they hold is fed. */
+static void sockets_open_bytes(struct snib__step *s, uint32_t i, size_t size)
+{
+    struct snib__socket *l = s->c->sock.v[i];
+    snib__tls_feed(l->tls, l->in, size);
+    if (l->state == SNIB__SOCKET_SHAKING) {
+        snib__socket_shake(s, i);
+    }
+    while (l->state == SNIB__SOCKET_UP) {
+        long n = snib__tls_open(l->tls, s->c->plain, SNIB__SOCKET_IN);
+        if (n > 0) {
+            sockets_feed(s, i, s->c->plain, (size_t)n);
+            continue;
+        }
+        snib_err err;
+        if (n < 0 && *snib__tls_why(l->tls, &err)) {
+            snib__socket_break(s, i);
+        } else if (n < 0) {
+            snib__socket_close(s, i);
+        }
+        break;
+    }
+    snib__socks_put(&s->c->sock.unsent, i, true);
+}
+
+/* It cannot be sent on any more. The peer may have said why in an alert that is
+ * there and unread: a server says so of our certificate after our handshake is
+ * over, when we speak already. */
+static void sockets_hear_why(struct snib__step *s, uint32_t i)
+{
+    const struct snib__socket *l = s->c->sock.v[i];
+    if (l->tls && !l->asleep) {
+        long n = snib__net_recv(l->fd, l->in, SNIB__SOCKET_IN);
+        if (n > 0) {
+            sockets_open_bytes(s, i, (size_t)n);
+        }
+    }
+}
+
+static bool sockets_unsent(const struct snib__socket *l)
+{
+    size_t wire = 0;
+    if (l->tls) {
+        (void)snib__tls_wire(l->tls, &wire);
+    }
+    return wire || snib__buf_size(&l->conn->out);
+}
+
+bool snib__socket_flush(struct snib__step *s, uint32_t i)
+{
+    struct snib__socket *l = s->c->sock.v[i];
+    size_t size;
+    snib_err err;
+    while (l->conn && l->fd >= 0 && !l->closing &&
+           l->state >= SNIB__SOCKET_SHAKING) {
+        const void *bytes = sockets_next_bytes(l, &size);
+        if (!size) {
+            break;
+        }
+        long n = snib__net_send(l->fd, bytes, size);
+        if (n >= 0) {
+            sockets_sent(l, (size_t)n);
+            snib__socket_unblocked(s->c, i);
+        } else if (n == -EAGAIN || n == -EWOULDBLOCK) {
+            if (!l->blocked) {
+                l->blocked = true;
+                snib__socket_needs(s->c, i);
+                if (l->asleep) { /* to poll until it can send */
+                    snib__socket_wake(s, i);
+                }
+            }
+            return true;
+        } else {
+            sockets_hear_why(s, i);
+            snib__socket_shut(s, i);
+            return false;
+        }
+    }
+    if (l->tls && *snib__tls_why(l->tls, &err)) {
+        snib__socket_shut(s, i);
+        return false;
+    }
+    return true;
+}
+
+void snib__socket_received(struct snib__step *s, uint32_t i, long n)
+{
+    struct snib__socket *l = s->c->sock.v[i];
+    if (n > 0 && l->tls) {
+        sockets_open_bytes(s, i, (size_t)n);
+    } else if (n > 0) {
+        sockets_feed(s, i, l->in, (size_t)n);
+    } else if (n == -EAGAIN || n == -EWOULDBLOCK) {
+        return;
+    } else if (l->state == SNIB__SOCKET_SHAKING) {
+        snib__socket_fail(s, i, n ? strerror((int)-n) : "", SNIB_ERR_OK);
+    } else {
+        snib__socket_close(s, i);
+    }
+}
+
 /* Rule 3: the reader of a socket sends before it sleeps. While it is awake
  * nobody else sends. */
 static bool sockets_may_send(const struct snib__step *s, uint32_t i)
@@ -160,47 +303,13 @@ bool snib__sockets_send(struct snib__step *s)
     SNIB__SOCKS_EACH(i, &c->sock.unsent)
     {
         struct snib__socket *l = c->sock.v[i];
-        if (snib__socket_unsent(l) && sockets_may_send(s, i)) {
+        if (sockets_unsent(l) && sockets_may_send(s, i)) {
             snib__socket_flush(s, i);
         }
-        if (!snib__socket_unsent(l)) {
+        if (!sockets_unsent(l)) {
             snib__socks_put(&c->sock.unsent, i, false);
         }
     }
     snib__sockets_touched(c);
     return !snib__socks_empty(&c->sock.wish);
-}
-
-/* Nobody needs the sockets any more. A call that sleeps at one finds its end
- * there. */
-void snib__sockets_end(struct snib_client *c)
-{
-    for (uint32_t i = 0; i < c->sock.count; i++) {
-        struct snib__socket *l = c->sock.v[i];
-        if (l->fd >= 0 && l->conn) {
-            snib__socket_bye(l);
-            (void)shutdown(l->fd, SHUT_RDWR);
-        }
-    }
-}
-
-void snib__sockets_free(struct snib_client *c)
-{
-    for (uint32_t i = 0; i < c->sock.count; i++) {
-        struct snib__socket *l = c->sock.v[i];
-        if (l->fd >= 0 && l->conn) {
-            close(l->fd);
-        }
-        if (l->waker >= 0) {
-            close(l->waker);
-        }
-        snib__tls_free(l->tls);
-        snib__free(l->addresses);
-        snib__free(l->in);
-        snib__free(l);
-    }
-    snib__free(c->sock.v);
-    snib__free(c->calls.roles.sock);
-    c->sock = (struct snib__sockets){.v = NULL};
-    c->calls.roles.sock = NULL;
 }
