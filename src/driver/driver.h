@@ -331,6 +331,16 @@ void snib__execute_for_pull(struct snib__step *);
 void snib__executed(struct snib__step *);
 /* On this worker: execute what is listed for its session. */
 void snib__execute_in(struct snib__step *, struct snib__worker *);
+/* There is something to execute, and nobody executes. A sleeping call does it;
+ * else the background thread or the worker. (A call that is awake checks by
+ * itself.) */
+void snib__exec_assign(struct snib__step *);
+/* The same for a store across a network: its workers do it. (Those that are in
+ * the library check by themselves.) */
+void snib__exec_assign_sessions(struct snib_client *);
+/* Is a thread of the client in the store's library, or in a function of the
+ * program's? */
+bool snib__exec_inside(const struct snib_client *);
 
 /* -- pump.c ---------------------------------------------------------------- */
 

@@ -1,4 +1,5 @@
-/* driver/exec.c — executing what a blocking store has to do, on this thread. */
+/* driver/exec.c — what a blocking store has to do: who executes it, and executing
+ * it on this thread. */
 #include "driver/driver.h"
 
 /* Execute all that there is now, with the mutex released meanwhile. */
@@ -71,4 +72,47 @@ void snib__executed(struct snib__step *s)
     snib__list_init(&chain);
     snib__list_append(&chain, &s->c->exec.done);
     snib__engine_executed(s->c->engine, s->now, &chain);
+}
+
+/* -- who executes ---------------------------------------------------------- */
+
+void snib__exec_assign(struct snib__step *s)
+{
+    struct snib_client *c = s->c;
+    if (s->background || (s->me && !s->me->w.done)) {
+        return;
+    }
+    struct snib__waiter *w = snib__roles_parked(&c->calls.roles);
+    if (!w && !snib__list_empty(&c->calls.roles.waiting)) {
+        w = SNIB__CONTAINER(snib__list_first(&c->calls.roles.waiting),
+                            struct snib__waiter, link);
+    }
+    if (w) {
+        if (w->posture != SNIB__RUNNING) {
+            snib__waiter_wake(s, w);
+        }
+    } else if (!c->exec.quick && snib__worker_need(c)) {
+        pthread_cond_signal(&c->work);
+    } else {
+        s->kick = true;
+    }
+}
+
+void snib__exec_assign_sessions(struct snib_client *c)
+{
+    const struct snib__store *store = snib__engine_store(c->engine);
+    for (int i = 0; i < SNIB__SESSIONS; i++) {
+        if (snib__blocking_waits(store, (snib__session)i)) {
+            pthread_cond_signal(&c->sessions.worker[i].work);
+        }
+    }
+}
+
+bool snib__exec_inside(const struct snib_client *c)
+{
+    bool inside = c->exec.running || c->logins.asks || c->notices.telling;
+    for (int i = 0; c->exec.shares && i < SNIB__SESSIONS; i++) {
+        inside = inside || c->sessions.worker[i].inside;
+    }
+    return inside;
 }

@@ -70,17 +70,6 @@ uint32_t snib__most_awaited(const struct snib_client *c)
     return most;
 }
 
-/* Is a thread of the client in the store's library, or in a function of the
- * program's? */
-static bool pump_is_elsewhere(const struct snib_client *c)
-{
-    bool inside = c->exec.running || c->logins.asks || c->notices.telling;
-    for (int i = 0; c->exec.shares && i < SNIB__SESSIONS; i++) {
-        inside = inside || c->sessions.worker[i].inside;
-    }
-    return inside;
-}
-
 bool snib__pump_holds(const struct snib__step *s, snib__call_kind kind)
 {
     const struct snib_client *c = s->c;
@@ -94,7 +83,7 @@ bool snib__pump_holds(const struct snib__step *s, snib__call_kind kind)
         snib__engine_store_state(c->engine, s->now, &store);
         return !store.behind;
     case SNIB__CALL_OUT:
-        return !pump_is_elsewhere(c);
+        return !snib__exec_inside(c);
     case SNIB__CALL_ACQUIRE:
     case SNIB__CALL_RELEASE:
     case SNIB__CALL_RENEW:
@@ -164,43 +153,6 @@ static void pump_assign_sockets(struct snib__step *s)
     }
 }
 
-/* There is something to execute, and nobody executes. A sleeping call does it;
- * else the background thread or the worker. (A call that is awake checks by
- * itself.) */
-static void pump_assign_exec(struct snib__step *s)
-{
-    struct snib_client *c = s->c;
-    if (!snib__may_execute(c) || s->background || (s->me && !s->me->w.done)) {
-        return;
-    }
-    struct snib__waiter *w = snib__roles_parked(&c->calls.roles);
-    if (!w && !snib__list_empty(&c->calls.roles.waiting)) {
-        w = SNIB__CONTAINER(snib__list_first(&c->calls.roles.waiting),
-                            struct snib__waiter, link);
-    }
-    if (w) {
-        if (w->posture != SNIB__RUNNING) {
-            snib__waiter_wake(s, w);
-        }
-    } else if (!c->exec.quick && snib__worker_need(c)) {
-        pthread_cond_signal(&c->work);
-    } else {
-        s->kick = true;
-    }
-}
-
-/* The same for a store across a network: its workers do it. (Those that are in
- * the library check by themselves.) */
-static void pump_assign_sessions(struct snib_client *c)
-{
-    const struct snib__store *store = snib__engine_store(c->engine);
-    for (int i = 0; i < SNIB__SESSIONS; i++) {
-        if (snib__blocking_waits(store, (snib__session)i)) {
-            pthread_cond_signal(&c->sessions.worker[i].work);
-        }
-    }
-}
-
 void snib__step_act(struct snib__step *s)
 {
     struct snib_client *c = s->c;
@@ -218,9 +170,9 @@ void snib__step_act(struct snib__step *s)
     }
     pump_assign_sockets(s);
     if (c->exec.shares) {
-        pump_assign_sessions(c);
-    } else {
-        pump_assign_exec(s);
+        snib__exec_assign_sessions(c);
+    } else if (snib__may_execute(c)) {
+        snib__exec_assign(s);
     }
     if (!snib__list_empty(&c->notices.due)) {
         s->kick = true;

@@ -36,10 +36,10 @@ BUGS = [
      "    snib__list_push(&s->c->ops.events, &op->link);\n    s->event = true;",
      "    s->event = true;\n    snib__step_pause(s);\n    snib__step_again(s);\n"
      "    snib__list_push(&s->c->ops.events, &op->link);"),
-    ("who has left something to execute tells nobody", DRIVER + "pump.c",
+    ("who has left something to execute tells nobody", DRIVER + "exec.c",
      "        if (w->posture != SNIB__RUNNING) {\n            snib__waiter_wake(s, w);",
      "        if (w->posture != SNIB__RUNNING) {"),
-    ("the keeper is not kicked", DRIVER + "pump.c",
+    ("the background thread is not kicked", DRIVER + "exec.c",
      "    } else {\n        s->kick = true;\n    }\n}", "    }\n}"),
     ("close forgets what was started", API + "client_end.c",
      "        snib__calls_close(s);\n        snib__ops_close(s);\n"
