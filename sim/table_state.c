@@ -41,17 +41,20 @@ static void add_holder(struct sim_book *b, const struct snib__stored_claim *c)
     text_of(c->upgrade_of, h->upgrade_of);
 }
 
+/* The time of one that was put aside as unresponsive says for how long its rank
+ * is kept, not that it is alive. */
 static void add_waiter(struct sim_book *b, const struct snib__stored_claim *c)
 {
     if (b->waiters == SIM_BOOK) {
         return;
     }
+    bool queued = c->state == SNIB__WAITS;
     struct sim_waiter *x = &b->waiter[b->waiters++];
     *x = (struct sim_waiter){.mode = (int)c->kind,
                              .rank = (c->rank + 128) * RANKS + (double)c->id,
-                             .queued = c->state == SNIB__WAITS,
+                             .queued = queued,
                              .permits = c->permits,
-                             .alive = ms(c->until.ns),
+                             .alive = queued ? ms(c->until.ns) : 0,
                              .since = ms(c->since.ns)};
     text_of(c->request, x->id);
     text_of(c->client, x->client);
