@@ -148,10 +148,11 @@ void sim_table_draw(struct sim_options *o)
     if (o->flavour == SIM_BARRIER) {
         o->timed_pct = 100; /* the last ones would wait for ever */
     }
-    /* Each step is two round trips, and more where others meet it: a lease that
-     * is no longer than some of them is never held. */
+    /* Each step is two round trips, and more where others meet it, since here
+     * nobody locks after a conflict: a lease that is no longer than some of them
+     * is never held, and over before its release has had its turn. */
     o->latency_us = o->latency_us < 2000 ? o->latency_us : 2000;
-    while (o->lease_ms * 1000 <= 100 * o->latency_us) {
+    while (o->lease_ms * 1000 <= (75 + 25 * o->clients) * o->latency_us) {
         o->lease_ms *= 2;
     }
     int64_t most = 40000000 / (o->clients * o->owners * o->ops);
