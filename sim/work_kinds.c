@@ -89,6 +89,7 @@ static void entered(struct sim_world *w, int client, int owner)
     struct sim_resource *r = &w->resource[l->name];
     l->more_token = l->more->token;
     l->more_value = -1;
+    l->more_entered_at = w->t;
     w->grants++;
     sim_note(w, "client %d owner %d holds name %d besides, %s, token %lld",
              client, owner, l->name,
@@ -120,6 +121,7 @@ static void end_one(struct sim_world *w, int client, int owner)
         l->ticket = l->acq->ticket;
         l->token = l->more_token;
         l->read_value = l->more_value;
+        l->entered_at = l->more_entered_at;
         l->kind = l->kind == SNIB_KIND_READ ? SNIB_KIND_WRITE : SNIB_KIND_READ;
         l->lease_ms = l->longest_ms = w->opt.lease_ms;
         l->by_hand.asked = false;

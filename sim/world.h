@@ -123,6 +123,7 @@ struct sim_owner {
     struct snib__acquisition *acq;
     struct snib__acquisition *more; /* the other grant, or what waits for it */
     int64_t more_token, more_value;
+    int64_t more_entered_at;
     struct sim_nest nest; /* in worlds of circles */
     struct snib_error error;
     char id[33], more_id[33]; /* which grants these are */

@@ -298,13 +298,13 @@ static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
 
 static void look_at(struct sim_world *w, int client, int owner,
                     const struct sim_forced *f,
-                    const struct snib__acquisition *s)
+                    const struct snib__acquisition *s, int64_t entered_at)
 {
     const struct sim_owner *l = &w->client[client].owner[owner];
     if (!f || s->state != SNIB__ACQ_SERVED || s->shown == SNIB_STATE_LOST) {
         return;
     }
-    int64_t by = told_by(w, f, client, l->entered_at, s);
+    int64_t by = told_by(w, f, client, entered_at, s);
     if (by && w->t > by) {
         sim_fail(w, "who was ended by force is told",
                  "name %d: client %d owner %d does not know it after %lld ms%s",
@@ -368,9 +368,10 @@ void theorem_forced_are_told(struct sim_world *w)
         if (l->state != SIM_OWNER_HOLDING && l->state != SIM_OWNER_NESTING) {
             continue;
         }
-        look_at(w, client, owner, l->forced, l->acq);
+        look_at(w, client, owner, l->forced, l->acq, l->entered_at);
         if (l->more && l->state == SIM_OWNER_HOLDING) {
-            look_at(w, client, owner, l->more_forced, l->more);
+            look_at(w, client, owner, l->more_forced, l->more,
+                    l->more_entered_at);
         }
     }
 }
