@@ -59,20 +59,30 @@ static void claim_refuse_batch(struct snib__engine *e, struct snib__claim *t,
  * Acquisitions whose own limit is over are refused with `why`. passing: what
  * was in the way is no fault of the store, so only tries are refused with
  * `why`, the others with TIMEOUT; and if the request stands in the store's
- * queue, the last of them stays until that is cancelled. */
+ * queue, the last of them stays until that is cancelled. of_last: UNKNOWN if an
+ * earlier copy was not answered, else `why`. By that copy the last one may have
+ * been granted the lock, so it stays, too. */
 static void claim_refuse_late(struct snib__engine *e, snib_instant now,
                               struct snib__claim *t, snib_err why,
-                              const struct snib_error *detail, bool passing)
+                              snib_err of_last, const struct snib_error *detail,
+                              bool passing)
 {
     SNIB__LIST_EACH_SAFE (l, next, &t->local->waiting) {
         struct snib__acquisition *s =
             SNIB__CONTAINER(l, struct snib__acquisition, link);
         bool last = claim_refuse_is_last(t, s);
+        bool unsure =
+            last && t->doubt == SNIB__DOUBT_OPEN && of_last == SNIB_ERR_UNKNOWN;
         if (!snib__reached(now, s->limit)) {
             continue;
         }
+        if (unsure && !s->options.try_only &&
+            snib__acquisition_start_leaving(e, now, s, SNIB_ERR_TIMEOUT,
+                                            true)) {
+            continue;
+        }
         if (!passing || s->options.try_only) {
-            snib__acquisition_refuse(e, s, why, detail);
+            snib__acquisition_refuse(e, s, last ? of_last : why, detail);
         } else if (!last || !t->placed ||
                    !snib__acquisition_start_leaving(e, now, s, SNIB_ERR_TIMEOUT,
                                                     false)) {
@@ -251,12 +261,9 @@ static bool claim_refuse_by_limit(struct snib__engine *e, snib_instant now,
                                   struct snib__pending *q)
 {
     struct snib__request *rq = &q->rq;
-    snib_err late = t->placed && claim_refuse_is_party(t)
-                        ? claim_refuse_not_applied(t, q)
-                    : rq->said.err ? rq->said.err
-                                   : SNIB_ERR_STORE;
+    snib_err why = rq->said.err ? rq->said.err : SNIB_ERR_STORE;
     bool says = t->says != NULL;
-    claim_refuse_late(e, now, t, late, &q->error,
+    claim_refuse_late(e, now, t, why, claim_refuse_not_applied(t, q), &q->error,
                       claim_refuse_blocked_for_a_moment(e, now, t, rq));
     if (!snib__claim_first_waiting(t->local)) {
         return false;

@@ -352,6 +352,56 @@ static void a_limit_is_kept_beside_a_longer_one(void **state)
     assert_int_equal(a->state, SNIB__ACQ_WAITING);
 }
 
+/* A copy that was not answered may stand, whatever became of the next one. */
+static void doubt_it_until_the_limit(int64_t limit_ms)
+{
+    comes_back(SNIB__UNKNOWN, SNIB_ERR_UNKNOWN);
+    assert_true(inside()->resent);
+    d.now = snib__after(d.now, snib__ms(limit_ms));
+    comes_back(SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE);
+}
+
+static void a_limit_after_a_doubt_waits_for_the_cancel(void **state)
+{
+    (void)state;
+    struct snib__acquisition *a = acquire(1, 20);
+    doubt_it_until_the_limit(20);
+    assert_int_equal(a->state, SNIB__ACQ_LEAVING);
+    assert_int_equal(inside()->verb, SNIB__CANCEL);
+    comes_back(SNIB__DONE, SNIB_ERR_OK);
+    is_told(a, SNIB_ERR_TIMEOUT);
+    assert_null(inside());
+}
+
+static void a_limit_after_a_doubt_is_unknown_without_the_cancel(void **state)
+{
+    (void)state;
+    struct snib__acquisition *a = acquire(1, 20);
+    doubt_it_until_the_limit(20);
+    assert_int_equal(inside()->verb, SNIB__CANCEL);
+    pass_ms(400); /* a fifth of the time for an answer */
+    is_told(a, SNIB_ERR_UNKNOWN);
+    struct snib__acquisition *s = try_it(d.local, 20);
+    comes_back(SNIB__DONE, SNIB_ERR_OK);
+    doubt_it_until_the_limit(20);
+    is_told(s, SNIB_ERR_UNKNOWN);
+    assert_int_equal(inside()->verb, SNIB__CANCEL);
+    comes_back(SNIB__DONE, SNIB_ERR_OK);
+    assert_null(inside());
+}
+
+/* What the copy was given would go to the one that waits still. */
+static void only_the_last_limit_after_a_doubt_is_unknown(void **state)
+{
+    (void)state;
+    struct snib__acquisition *a = acquire(1, 20), *b = acquire(2, 20);
+    doubt_it_until_the_limit(20);
+    is_told(a, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(b->state, SNIB__ACQ_LEAVING);
+    comes_back(SNIB__DONE, SNIB_ERR_OK);
+    is_told(b, SNIB_ERR_TIMEOUT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +427,13 @@ int main(void)
             a_place_that_nobody_was_told_of_goes_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_limit_is_kept_beside_a_longer_one,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_limit_after_a_doubt_waits_for_the_cancel, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_limit_after_a_doubt_is_unknown_without_the_cancel, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(
+            only_the_last_limit_after_a_doubt_is_unknown, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
