@@ -234,7 +234,7 @@ static void phase_is_over(struct sim_driver *d, struct sim_worker *k)
 
 /* May this request be in one step with those that are in it? A step ends by the
  * first limit of its requests, so those that somebody waits for have the same
- * one. */
+ * one; but for several locks as one, which are never parted. */
 static bool belongs(const struct sim_worker *k, const struct snib__request *r)
 {
     const struct snib__request *first = k->r[0];
@@ -245,7 +245,8 @@ static bool belongs(const struct sim_worker *k, const struct snib__request *r)
         !sim_changes_claims(first) || !sim_changes_claims(r) ||
         r->background != first->background ||
         sim_batch_of(r) != sim_batch_of(first) ||
-        (!r->background && r->exec.patience.ns != first->exec.patience.ns)) {
+        (!r->background && !sim_batch_of(r) &&
+         r->exec.patience.ns != first->exec.patience.ns)) {
         return false;
     }
     for (uint32_t i = 0; i < k->count; i++) {
