@@ -199,6 +199,14 @@ bool sim_lapsed(const struct sim_world *w, int name, const char *id)
     return false;
 }
 
+bool sim_decided_before_loss(const struct sim_world *w,
+                             const struct sim_seen *s)
+{
+    int64_t ago = s->now_ms ? sim_wall_us(w, 0) / 1000 - s->now_ms : 0;
+    return sim_table(w) && w->told.lost_at &&
+           w->t - (ago + 1) * SIM_MS <= w->told.lost_at;
+}
+
 void sim_book_lapses(struct sim_world *w, int name, const char *id)
 {
     struct sim_named *l = &w->told.lapse[w->told.lapses++ % SIM_LAPSES];

@@ -114,6 +114,10 @@ void sim_book_lapse(struct sim_world *);
 void sim_book_lapses(struct sim_world *, int name, const char *id);
 /* Did that grant stand when the store lost or forgot? */
 bool sim_lapsed(const struct sim_world *, int name, const char *id);
+/* Was this decided on before the store lost data, or in the very millisecond?
+ * At a table it may be applied nevertheless, where it guards only that nothing
+ * is there; and the token that it gives counts from the clock of its fetch. */
+bool sim_decided_before_loss(const struct sim_world *, const struct sim_seen *);
 static inline bool sim_same(const char *id, const char *other)
 {
     return memcmp(id, other, SIM_ID) == 0;

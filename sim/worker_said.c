@@ -228,6 +228,7 @@ static void put_told(const struct sim_worker *w, struct snib__buf *b)
         seen.deed = SIM_DID_TELL;
         seen.name = name_of(t->name);
         seen.at = w->fetched_at;
+        seen.now_ms = s->book.now.ns / 1000000;
         sim_id_text(t->client, seen.client);
         sim_id_text(t->request, seen.request);
         for (uint32_t k = 0; k < s->claims; k++) {
