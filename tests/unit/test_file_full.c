@@ -1,5 +1,6 @@
 /* tests/unit/test_file_full.c — a mapped file whose disk is full: nothing is
- * changed, what is held stays held, and is released. wraps: fallocate */
+ * changed, what is held stays held, and is released; and whose size cannot be
+ * told. wraps: fallocate fstat */
 #include "file_store.h"
 
 #include <sys/resource.h>
@@ -18,6 +19,20 @@ int __wrap_fallocate(int fd, int mode, off_t from, off_t size)
         return -1;
     }
     return __real_fallocate(fd, mode, from, size);
+}
+
+int __real_fstat(int fd, struct stat *ret);
+int __wrap_fstat(int fd, struct stat *ret);
+
+static int fstat_fails_at; /* so many calls from now; 0: it does not        */
+
+int __wrap_fstat(int fd, struct stat *ret)
+{
+    if (fstat_fails_at && --fstat_fails_at == 0) {
+        errno = EIO;
+        return -1;
+    }
+    return __real_fstat(fd, ret);
 }
 
 enum { MANY = 3000 };
@@ -145,6 +160,36 @@ static void a_full_disk_is_named_where_the_file_is_made(void **state)
     assert_int_equal(lost_of(owners_of(0)), 0);
 }
 
+/* It was taken for an empty one, and made anew: tokens and values were gone. */
+static void a_file_whose_size_cannot_be_told_stays_as_it_is(void **state)
+{
+    struct snib__name n = name_of("size");
+    struct peer p = {.client = {7, 8}};
+    int64_t shown = 0;
+    (void)state;
+    open_peers(1);
+    struct snib__request a = acquire(0, &n);
+    assert_int_equal(a.said.answer, SNIB__DONE);
+    close_peer(0);
+    for (int at = 2;; at++) { /* behind the look at what kind of file it is  */
+        struct snib_error e = {0};
+        fstat_fails_at = at;
+        snib_err err = open_at(&p, path, &e);
+        if (!err) {
+            break;
+        }
+        assert_int_equal(fstat_fails_at, 0);
+        assert_int_equal(err, SNIB_ERR_STORE);
+        assert_non_null(strstr(e.text, "its size cannot be told"));
+    }
+    assert_true(fstat_fails_at > 0);
+    fstat_fails_at = 0;
+    kit.ops->free(p.inst);
+    open_peers(1);
+    look(0, &n, SNIB__ROW_LOCK, &shown);
+    assert_int_equal(shown, a.token);
+}
+
 /* The kernel would send a signal to who makes a file larger than it may. */
 static void the_limit_of_files_is_told_without_a_signal(void **state)
 {
@@ -214,6 +259,7 @@ int main(void)
         CASE(what_is_held_stays_held_and_is_released),
         CASE(values_of_a_full_disk_stay_and_are_deleted),
         CASE(a_full_disk_is_named_where_the_file_is_made),
+        CASE(a_file_whose_size_cannot_be_told_stays_as_it_is),
         CASE(the_limit_of_files_is_told_without_a_signal),
         CASE(no_memory_changes_nothing),
     };

@@ -259,10 +259,19 @@ static snib_err map_fail_flock(const struct snib__place *p,
                                    p->path, strerror(errno));
 }
 
-static uint64_t map_size(const struct snib__map *m)
+/* A file whose size cannot be told is not taken for an empty one. */
+static snib_err map_size(const struct snib__map *m, const struct snib__place *p,
+                         uint64_t *ret, struct snib_error *reterr)
 {
     struct stat st;
-    return fstat(m->fd, &st) ? 0 : (uint64_t)st.st_size;
+    *ret = 0;
+    if (fstat(m->fd, &st)) {
+        return snib__host_cannot(errno, p->path, reterr,
+                                 "lock file %s: its size cannot be told: %s",
+                                 p->path, strerror(errno));
+    }
+    *ret = (uint64_t)st.st_size;
+    return SNIB_ERR_OK;
 }
 
 /* The shared flock is held. *ret: this client is in. Else it has to try again,
@@ -271,12 +280,13 @@ static snib_err map_enter(struct snib__map *m, const struct snib__place *p,
                           const struct snib__host *h, bool *ret,
                           struct snib_error *reterr)
 {
-    uint64_t size = map_size(m);
+    uint64_t size;
     *ret = false;
-    if (map_is_blank(m, size)) {
-        return SNIB_ERR_OK;
+    snib_err err = map_size(m, p, &size, reterr);
+    if (err || map_is_blank(m, size)) {
+        return err;
     }
-    snib_err err = map_check(m, p, size, reterr);
+    err = map_check(m, p, size, reterr);
     if (!err && map_is_boot(m, h)) {
         if (snib__place_moved(p)) {
             return snib__fail(reterr, SNIB_ERR_STORE,
@@ -298,9 +308,11 @@ static snib_err map_try(struct snib__map *m, const struct snib__place *p,
                         bool *ret, struct snib_error *reterr)
 {
     snib_err err = SNIB_ERR_OK;
+    uint64_t size;
     *ret = false;
     if (flock(m->fd, LOCK_EX | LOCK_NB) == 0) {
-        err = map_alone(m, p, h, shape, key, map_size(m), reterr);
+        err = map_size(m, p, &size, reterr);
+        err = err ? err : map_alone(m, p, h, shape, key, size, reterr);
     } else {
         err = map_fail_flock(p, reterr);
     }
@@ -323,8 +335,10 @@ static snib_err map_fail_waiting(const struct snib__map *m,
                                  struct snib_error *reterr)
 {
     char who[SNIB__WHO];
+    uint64_t size;
     bool known = snib__host_user_of(m->fd, who);
-    if (map_size(m) >= SNIB__FILE_HEAD && !map_is_boot(m, h)) {
+    if (!map_size(m, p, &size, NULL) && size >= SNIB__FILE_HEAD &&
+        !map_is_boot(m, h)) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,
                           "lock file %s is in use by processes that report "
                           "another boot id (a container with its own?); they "
