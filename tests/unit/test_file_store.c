@@ -241,6 +241,35 @@ static void bytes_that_are_no_bucket_are_refused_in_words(void **state)
     }
 }
 
+/* A walk through them goes on behind the last one's number: it had no end. */
+static void claims_of_one_number_are_no_bucket(void **state)
+{
+    struct snib__name n = name_of("twins");
+    (void)state;
+    open_peers(3);
+    struct snib__request a = acquire(0, &n), b = acquire(1, &n),
+                         c = acquire(2, &n);
+    assert_int_equal(c.said.answer, SNIB__QUEUED);
+    struct snib__file_lock *l = lock_in_file(&n);
+    struct snib__file_claim *k =
+        (void *)((uint8_t *)l + snib__bucket_claims(l));
+    struct snib__file_claim *next = (void *)((uint8_t *)k + k->size);
+    struct snib__file_claim *last = (void *)((uint8_t *)next + next->size);
+    last->id = next->id;
+    assert_int_equal(poll_again(1, &b), SNIB__NOT_APPLIED);
+    assert_int_equal(b.said.err, SNIB_ERR_CORRUPT);
+    last->id = next->id + 1;
+    int64_t arrivals = l->arrivals;
+    l->arrivals = last->id - 1; /* the next one would get its number        */
+    assert_int_equal(poll_again(2, &c), SNIB__NOT_APPLIED);
+    l->arrivals = INT64_MAX;
+    assert_int_equal(poll_again(2, &c), SNIB__NOT_APPLIED);
+    l->arrivals = arrivals;
+    b.said.answer = SNIB__PENDING;
+    assert_int_equal(run(1, &b), SNIB__QUEUED);
+    assert_int_equal(end(0, &a), SNIB__DONE);
+}
+
 /* -- fork ------------------------------------------------------------------------------------ */
 
 static void a_child_may_free_and_open_its_own(void **state)
@@ -374,6 +403,7 @@ int main(void)
         CASE(a_damaged_floor_is_told_and_mended_by_force),
         CASE(a_damaged_head_gives_no_block),
         CASE(bytes_that_are_no_bucket_are_refused_in_words),
+        CASE(claims_of_one_number_are_no_bucket),
         CASE(a_child_may_free_and_open_its_own),
         CASE(values_are_put_read_and_deleted),
         CASE(what_a_killed_client_had_is_found_again),

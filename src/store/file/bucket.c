@@ -10,15 +10,19 @@ static bool bucket_claims_whole(const uint8_t *lock, size_t size)
     const struct snib__file_lock *l = (const void *)lock;
     size_t at = snib__bucket_claims(l);
     uint32_t n = 0;
+    int64_t last = 0;
     for (; at < size; n++) {
         const struct snib__file_claim *c = (const void *)(lock + at);
         if (size - at < sizeof *c || c->size > size - at ||
-            c->size != sizeof *c + snib__file_padded(c->text_size)) {
+            c->size != sizeof *c + snib__file_padded(c->text_size) ||
+            c->id <= last) { /* a walk goes on behind the last one's id */
             return false;
         }
+        last = c->id;
         at += c->size;
     }
-    return n == l->claims;
+    return n == l->claims && l->arrivals >= last &&
+           l->arrivals <= SNIB__FILE_NS_MOST;
 }
 
 bool snib__bucket_whole(const uint8_t *bytes, size_t used)
