@@ -44,8 +44,9 @@ static int begin_world(void **state)
     lib.version = 150000;
     lib.pid = 77;
     lib.polls = PGRES_POLLING_OK;
-    lib.answer[SNIB__PG_SETTINGS] = (struct answer){1, {77, 0, 1000, 5}, 0, 0};
-    lib.answer[SNIB__PG_LAYOUT] = (struct answer){1, {1}, 0, 0};
+    lib.answer[SNIB__PG_SETTINGS] =
+        (struct answer){1, {77, 0, 1000, 5}, 0, 0, 0};
+    lib.answer[SNIB__PG_LAYOUT] = (struct answer){1, {1}, 0, 0, 0};
     assert_int_equal(open_at("postgres://u:pw-secret@localhost/d"),
                      SNIB_ERR_OK);
     return 0;
@@ -120,11 +121,28 @@ static void who_may_not_make_tables_is_told_what_to_do(void **state)
     (void)state;
     lib.answer[SNIB__PG_LAYOUT] =
         (struct answer){.state = "42P01", .severity = "ERROR"};
-    lib.answer[SNIB__PG_HAS_SCHEMA] = (struct answer){1, {0}, 0, 0};
+    lib.answer[SNIB__PG_HAS_SCHEMA] = (struct answer){1, {0}, 0, 0, 0};
     lib.texts = (struct answer){.state = "42501", .severity = "ERROR"};
     assert_int_equal(reach(), SNIB__SQL_REFUSED);
     assert_int_equal(w.error.code, SNIB_ERR_CONFIG);
     assert_non_null(strstr(w.error.text, "snib doctor --schema"));
+}
+
+/* What it has said is not enough to make them without it. */
+static void a_cut_behind_the_question_for_tables_is_a_cut(void **state)
+{
+    (void)state;
+    lib.answer[SNIB__PG_LAYOUT] =
+        (struct answer){.state = "42P01", .severity = "ERROR"};
+    lib.cut_at = 10; /* five of the settings, four of the layout, its error */
+    assert_int_equal(reach(), SNIB__SQL_DOWN);
+    assert_int_equal(w.error.code, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(lib.finished, 1);
+    assert_int_equal(lib.sent[SNIB__PG_LAYOUT], 1);
+    assert_int_equal(lib.sent[SNIB__PG_HAS_SCHEMA], 0);
+    lib.cut_at = 0;
+    lib.answer[SNIB__PG_LAYOUT] = (struct answer){1, {1}, 0, 0, 0};
+    assert_int_equal(reach(), SNIB__SQL_OK);
 }
 
 /* The server speaks German; the number in its text is the same. */
@@ -292,6 +310,77 @@ static void what_the_database_wants_repeated_is_a_conflict(void **state)
     assert_int_equal(snib__pg_judge("08006"), SNIB__SQL_DOWN);
 }
 
+/* -- requests -------------------------------------------------------------- */
+
+static struct snib__name names[] = {{1, 1, 5, "a", "a"}, {1, 1, 6, "b", "b"}};
+
+/* Both are executed in one step. */
+static void execute(struct snib__request *r, size_t count)
+{
+    struct snib__list chain;
+    snib__list_init(&chain);
+    for (size_t i = 0; i < count; i++) {
+        r[i].name = &names[i];
+        r[i].id[0] = 7 + i;
+        r[i].lease = snib__ms(1000);
+        r[i].exec.patience = SNIB__NEVER;
+        r[i].said.reterr = &w.error;
+        snib__link_init(&r[i].link);
+        snib__list_push(&chain, &r[i].link);
+    }
+    snib__postgres_ops.exec_in(w.p, SNIB__SESSION_CALLERS, (snib_instant){0},
+                               &chain);
+    for (size_t i = 0; i < count; i++) {
+        snib__unlink(&r[i].link);
+    }
+}
+
+/* What reads several names as of one moment is a transaction, too: it was left
+ * open, and everything after it was refused. */
+static void a_failed_fetch_of_two_leaves_no_transaction_open(void **state)
+{
+    struct snib__request r[2] = {{.verb = SNIB__CANCEL},
+                                 {.verb = SNIB__CANCEL}};
+    (void)state;
+    lib.answer[SNIB__PG_FETCH] =
+        (struct answer){.state = "53200", .severity = "ERROR"};
+    execute(r, 2);
+    assert_int_equal(r[0].said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(lib.sent[SNIB__PG_BEGIN_READ], 1);
+    assert_int_equal(lib.sent[SNIB__PG_ROLLBACK], 1);
+    execute(r, 1); /* of one no transaction was begun */
+    assert_int_equal(lib.sent[SNIB__PG_ROLLBACK], 1);
+}
+
+/* Whoever may write to the table may write anything there. */
+static void a_claim_that_none_of_ours_has_written_is_refused(void **state)
+{
+    struct snib__request r = {.verb = SNIB__CANCEL};
+    (void)state;
+    struct answer *a = &lib.answer[SNIB__PG_FETCH];
+    *a = (struct answer){.rows = 1, .columns = COLUMNS};
+    execute(&r, 1); /* its stamp is 0 */
+    assert_int_equal(r.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_CORRUPT);
+}
+
+/* The short way answers with what stands in the row. */
+static void what_is_no_token_is_not_given_as_one(void **state)
+{
+    static const int64_t tokens[] = {0, -1, SNIB__TOKEN_END};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(tokens); i++) {
+        struct snib__request r = {.verb = SNIB__ACQUIRE,
+                                  .said.answer = SNIB__QUEUED};
+        lib.answer[SNIB__PG_RENEW] =
+            (struct answer){1, {tokens[i], 1000, 0, 1}, 0, 0, 0};
+        execute(&r, 1);
+        assert_int_equal(lib.sent[SNIB__PG_RENEW], i + 1);
+        assert_true(r.said.answer != SNIB__DONE || r.token > 0);
+        assert_int_not_equal(r.token, tokens[i]);
+    }
+}
+
 /* -- opening --------------------------------------------------------------- */
 
 static void a_far_server_without_tls_warns_at_each_opening(void **state)
@@ -367,6 +456,7 @@ int main(void)
         CASE(a_standby_is_refused_for_now),
         CASE(tables_of_a_later_layout_are_refused),
         CASE(who_may_not_make_tables_is_told_what_to_do),
+        CASE(a_cut_behind_the_question_for_tables_is_a_cut),
         CASE(a_refusal_in_another_language_is_understood),
         CASE(a_text_that_repeats_the_password_does_not_get_out),
         CASE(after_a_failure_the_next_attempt_waits),
@@ -378,6 +468,9 @@ int main(void)
         CASE(an_error_of_what_does_not_matter_is_none),
         CASE(an_end_of_the_session_says_nothing_of_the_commit),
         CASE(what_the_database_wants_repeated_is_a_conflict),
+        CASE(a_failed_fetch_of_two_leaves_no_transaction_open),
+        CASE(a_claim_that_none_of_ours_has_written_is_refused),
+        CASE(what_is_no_token_is_not_given_as_one),
         CASE(a_far_server_without_tls_warns_at_each_opening),
         CASE(a_login_by_a_function_is_refused),
         CASE(opening_bears_each_failed_allocation),

@@ -221,6 +221,10 @@ static snib__sql_end connect_read_layout(struct snib__pg_conn *k,
     snib__sql_end end = snib__pg_run(k, t, 1, until, fault);
     *ret = seen.pid;
     bool none = !strcmp(t->state, "42P01") || !strcmp(t->state, "3F000");
+    if (none && !k->c) { /* that was all that it said */
+        *fault = k->why;
+        return SNIB__SQL_DOWN;
+    }
     return none ? SNIB__SQL_OK : end;
 }
 

@@ -93,13 +93,16 @@ static void fetch_see_claim(struct fetch_one *f, const struct snib__pq *pq,
     if (fetch_has(f, c.request)) {
         return; /* the asker's is also among the first waiters */
     }
-    struct snib__pg_fetched *k = fetch_append(f, SNIB__KEY_CLAIM, stamp);
+    struct snib__pg_fetched *k =
+        fetch_append(f, SNIB__KEY_CLAIM, stamp ? stamp : 1);
     if (!k) {
         return;
     }
     k->request[0] = c.request[0];
     k->request[1] = c.request[1];
-    snib__layout_put_claim(&f->s->rows, &c, about, size);
+    if (stamp) {
+        snib__layout_put_claim(&f->s->rows, &c, about, size);
+    } /* else none of us has written it: it is no claim */
     struct snib__pg_seen *seen = &f->s->seen[f->lock];
     if (from == FETCH_HOLDER) {
         seen->holder[0] = c.request[0];
@@ -276,7 +279,9 @@ snib__sql_end snib__pg_fetch(struct snib__sql *q, bool lock)
     fetch_compose(s, lock, one);
     snib_instant sent = snib__pg_now();
     snib__sql_end end = snib__pg_script_run(s, 1);
-    s->conn.inside = lock && s->conn.c;
+    /* An error skips the COMMIT behind it, too. */
+    bool begun = lock || (end && q->s.locks > 1);
+    s->conn.inside = begun && s->conn.c;
     if (end) {
         /* Nothing was changed, whatever has become of it. */
         snib__pg_leave(q);
