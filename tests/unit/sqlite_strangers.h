@@ -4,7 +4,7 @@
 #ifndef SNIB_TESTS_SQLITE_STRANGERS_H
 #define SNIB_TESTS_SQLITE_STRANGERS_H
 
-#include "sqlite_clients.h"
+#include "sqlite_asked.h"
 
 static const char *main_path; /* as most ask for it                         */
 static const char *real_path; /* where that is                              */
