@@ -116,10 +116,7 @@ snib_err snib_try_for(struct snib_lock *lock, int64_t wait_ms,
     struct snib_client *c = lock->client;
     struct snib__how how;
     *ret = (struct snib_grant){0};
-    snib_err err = snib__client_check(c, reterr);
-    if (!err) {
-        err = snib__may_block(c, reterr);
-    }
+    snib_err err = snib__may_call(c, reterr);
     if (!err) {
         err = snib__how_read(options, wait_ms, &how, reterr);
     }

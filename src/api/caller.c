@@ -105,6 +105,12 @@ snib_err snib__may_block(const struct snib_client *c, struct snib_error *reterr)
     return SNIB_ERR_OK;
 }
 
+snib_err snib__may_call(const struct snib_client *c, struct snib_error *reterr)
+{
+    snib_err err = snib__client_check(c, reterr);
+    return err ? err : snib__may_block(c, reterr);
+}
+
 /* -- the owner ------------------------------------------------------------- */
 
 static _Atomic uint64_t last;

@@ -11,6 +11,8 @@
 snib_err snib__client_check(const struct snib_client *, struct snib_error *);
 /* USAGE for a client that snib_client_process drives: it cannot block. */
 snib_err snib__may_block(const struct snib_client *, struct snib_error *reterr);
+/* Both, for a call that blocks. */
+snib_err snib__may_call(const struct snib_client *, struct snib_error *reterr);
 /* Remember this process when a client opens. snib__client_check then recognises
  * its children. */
 pid_t snib__process_remember(void);

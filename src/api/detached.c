@@ -235,10 +235,7 @@ snib_err snib_grant_adopt(struct snib_lock *lock, const char *text,
     struct snib_client *c = lock->client;
     struct snib__detached detached;
     *ret = (struct snib_grant){0};
-    snib_err err = snib__client_check(c, reterr);
-    if (!err) {
-        err = snib__may_block(c, reterr);
-    }
+    snib_err err = snib__may_call(c, reterr);
     if (!err) {
         err = detached_check(lock, text, &lease_ms, &detached, reterr);
     }

@@ -108,10 +108,7 @@ static bool direct_again(struct snib__direct_op *d, snib_err err)
 snib_err snib__run_direct(struct snib__direct_op *d, struct snib_error *reterr)
 {
     struct snib_error told;
-    snib_err err = snib__client_check(d->client, &told);
-    if (!err) {
-        err = snib__may_block(d->client, &told);
-    }
+    snib_err err = snib__may_call(d->client, &told);
     if (!err) {
         do {
             err = direct_ask(d, &told);

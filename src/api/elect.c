@@ -273,10 +273,7 @@ snib_err snib_elect_try_for(struct snib_elect *e, int64_t wait_ms,
                             int64_t *ret_term, struct snib_error *reterr)
 {
     struct snib_grant grant;
-    snib_err err = snib__client_check(e->client, reterr);
-    if (!err) {
-        err = snib__may_block(e->client, reterr);
-    }
+    snib_err err = snib__may_call(e->client, reterr);
     if (err) {
         return err;
     }
@@ -384,10 +381,7 @@ snib_err snib__elect_nothing(struct snib_error *reterr)
 
 snib_err snib_elect_resign(struct snib_elect *e, struct snib_error *reterr)
 {
-    snib_err err = snib__client_check(e->client, reterr);
-    if (!err) {
-        err = snib__may_block(e->client, reterr);
-    }
+    snib_err err = snib__may_call(e->client, reterr);
     if (err) {
         return err;
     }

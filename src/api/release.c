@@ -45,10 +45,7 @@ snib_err snib_release(struct snib_lock *lock, struct snib_grant grant,
                       struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
-    snib_err err = snib__client_check(c, reterr);
-    if (!err) {
-        err = snib__may_block(c, reterr);
-    }
+    snib_err err = snib__may_call(c, reterr);
     return err ? err : release_block(lock, grant, c->request, reterr);
 }
 

@@ -64,10 +64,7 @@ snib_err snib_renew(struct snib_lock *lock, struct snib_grant grant,
     struct snib__step s;
     struct snib__call call;
     struct snib__hold *h;
-    snib_err err = snib__client_check(c, reterr);
-    if (!err) {
-        err = snib__may_block(c, reterr);
-    }
+    snib_err err = snib__may_call(c, reterr);
     if (!err) {
         err = renew_check(lock, &lease_ms, reterr);
     }
