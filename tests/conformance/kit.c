@@ -54,6 +54,15 @@ bool is_memory(void)
            strncmp(second_url, "memory:", 7) == 0;
 }
 
+void skip_where_no_reply_is_lost(void)
+{
+    if (!is_memory()) {
+        print_message("skipped: replies are lost by memory:'s switch; for "
+                      "Redis see tests/live\n");
+        skip();
+    }
+}
+
 void skip_in_one_process(void)
 {
     if (is_memory()) {

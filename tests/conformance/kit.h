@@ -34,9 +34,10 @@ bool is_memory(void);
 
 /* What the store under test is. skip_…: if it is that, end the case with a
  * message. */
-void skip_in_one_process(void);  /* the store is memory: */
-bool has_a_majority(void);       /* the store is a quorum */
-void skip_without_a_queue(void); /* the store is a quorum */
+void skip_in_one_process(void);         /* the store is memory: */
+bool has_a_majority(void);              /* the store is a quorum */
+void skip_without_a_queue(void);        /* the store is a quorum */
+void skip_where_no_reply_is_lost(void); /* it is not memory: */
 
 int64_t now_ms(void);
 

@@ -237,11 +237,7 @@ static void steps_counted_side_by_side_are_all_counted(void **state)
 static void a_step_whose_reply_is_lost_counts_once(void **state)
 {
     (void)state;
-    if (!is_memory()) {
-        print_message("skipped: replies are lost by memory:'s switch; for "
-                      "Redis see tests/live\n");
-        skip();
-    }
+    skip_where_no_reply_is_lost();
     struct snib_client *c = open_client(), *d = open_client();
     const char *name = fresh_name();
     struct snib_error e;

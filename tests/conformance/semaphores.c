@@ -210,11 +210,7 @@ static void draining_does_not_overtake_who_waits(void **state)
 static void a_change_whose_reply_is_lost_counts_once(void **state)
 {
     (void)state;
-    if (!is_memory()) {
-        print_message("skipped: replies are lost by memory:'s switch; for "
-                      "Redis see tests/live\n");
-        skip();
-    }
+    skip_where_no_reply_is_lost();
     struct snib_client *c = open_client(), *d = open_client();
     const char *name = fresh_name();
     struct snib_error e;

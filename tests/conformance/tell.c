@@ -201,11 +201,7 @@ static void a_fixed_lease_that_stands_is_not_extended(void **state)
 static void a_release_whose_reply_is_lost_is_told_as_what_it_did(void **state)
 {
     (void)state;
-    if (!is_memory()) {
-        print_message("skipped: replies are lost by memory:'s switch; for "
-                      "Redis see tests/live\n");
-        skip();
-    }
+    skip_where_no_reply_is_lost();
     struct snib_client *c = open_client(), *d = open_client();
     const char *name = fresh_name();
     struct snib_lock *l = lock_of(c, name, SNIB_KIND_MUTEX, 30000, true);
@@ -554,11 +550,7 @@ static void who_adopts_a_grant_has_its_slot(void **state)
 static void an_acquire_whose_reply_is_lost_is_told_its_slot(void **state)
 {
     (void)state;
-    if (!is_memory()) {
-        print_message("skipped: replies are lost by memory:'s switch; for "
-                      "Redis see tests/live\n");
-        skip();
-    }
+    skip_where_no_reply_is_lost();
     struct snib_client *c = open_client(), *d = open_client();
     const char *name = fresh_name();
     struct snib_lock *l = permits_of(c, name, 1, 3);
