@@ -310,6 +310,35 @@ a_barrier_lets_each_group_pass_with_a_generation_of_its_own(void **state)
     snib_client_free(c);
 }
 
+/* More than are looked at one by one, of few clients: each of them has many
+ * parties in one queue, and hears of all at once. */
+static void a_hundred_parties_of_four_clients_meet(void **state)
+{
+    (void)state;
+    enum { N = 100, CLIENTS = 4 };
+    const char *name = fresh_name();
+    struct snib_client *c[CLIENTS];
+    int64_t generation;
+    for (int i = 0; i < CLIENTS; i++) {
+        c[i] = open_client();
+    }
+    for (int i = 0; i < N - 1; i++) {
+        must(snib_barrier_wait_start(c[i % CLIENTS], name, 0, N, NULL, NULL,
+                                     NULL));
+    }
+    wait_for_waiters(c[0], name, N - 1);
+    must(snib_barrier_try_for(c[0], name, 0, N, 10000, &generation, NULL));
+    for (int i = 0; i < N - 1; i++) {
+        struct snib_event ev = next_event(c[i % CLIENTS]);
+        assert_int_equal(ev.kind, SNIB_EVENT_PASSED);
+        assert_int_equal(ev.grant.token, generation);
+    }
+    wait_for_fewer_waiters(c[0], name, 0);
+    for (int i = 0; i < CLIENTS; i++) {
+        snib_client_free(c[i]);
+    }
+}
+
 static void a_party_that_gives_up_is_not_counted(void **state)
 {
     (void)state;
@@ -572,6 +601,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_closed_latch_keeps_the_lock_closed),
         cmocka_unit_test(
             a_barrier_lets_each_group_pass_with_a_generation_of_its_own),
+        cmocka_unit_test(a_hundred_parties_of_four_clients_meet),
         cmocka_unit_test(a_party_that_gives_up_is_not_counted),
         cmocka_unit_test(a_party_that_died_is_not_counted),
         cmocka_unit_test(a_party_that_does_not_wait_passes_last),

@@ -223,6 +223,25 @@ static void held_lock_refuses_a_try_and_queues_a_wait(void **state)
     assert_int_equal(end(0, &a), SNIB__DONE);
 }
 
+/* Each waiter asks once a second. To count all that are ahead of a thousand
+ * would be a million steps, and only the first two need to know. */
+static void who_is_far_behind_is_not_counted_out(void **state)
+{
+    enum { FAR_BEHIND = 100 };
+    (void)state;
+    struct snib__name n = name_of("far");
+    open_peers(2);
+    struct snib__request a = acquire(0, &n), last = {0};
+    for (uint32_t i = 1; i <= FAR_BEHIND; i++) {
+        last = acquire(1, &n);
+        assert_int_equal(last.said.answer, SNIB__QUEUED);
+        assert_true(i > 2 || last.said.position == i);
+    }
+    assert_true(last.said.position > 2);
+    assert_true(last.said.position < FAR_BEHIND);
+    assert_int_equal(end(0, &a), SNIB__DONE);
+}
+
 static void release_grants_the_first_and_rings_only_him(void **state)
 {
     (void)state;
@@ -723,6 +742,7 @@ static void random_walk_keeps_exclusion_and_tokens(void **state)
 #define STORE_CASES                                                            \
     CASE(free_lock_is_granted_and_released),                                   \
         CASE(held_lock_refuses_a_try_and_queues_a_wait),                       \
+        CASE(who_is_far_behind_is_not_counted_out),                            \
         CASE(release_grants_the_first_and_rings_only_him),                     \
         CASE(pushed_grant_counts_from_the_grant),                              \
         CASE(expired_holder_gives_way_to_the_queue_not_to_newcomers),          \

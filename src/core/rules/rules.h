@@ -50,8 +50,9 @@ static inline bool snib__is_token(int64_t t)
 {
     return t >= 0 && t < SNIB__TOKEN_END - 1 - SNIB__RESERVE_MAX;
 }
-/* Positions in the queue are counted up to here. */
-#define SNIB__POSITION_MAX 1024
+/* Positions in the queue are counted up to here: each poll of a waiter counts
+ * anew who is ahead of it. When it polls next depends on the first two only. */
+#define SNIB__POSITION_MAX 64
 
 enum snib__stored_state {
     SNIB__WAITS = 0,
