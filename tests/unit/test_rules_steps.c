@@ -114,7 +114,7 @@ static void a_party_that_tries_looks_at_no_other_in_vain(void **state)
     struct snib__request gone = w.party[7];
     gone.verb = SNIB__CANCEL;
     assert_int_equal(run(&gone), SNIB__DONE);
-    assert_true(w.looks <= FEW);
+    assert_true(w.looks <= FEW + 1);
     assert_int_equal(come(0, false), SNIB__NO);
     assert_true(w.looks <= FEW + 1);
     w.party[7].id[1]++;
@@ -144,6 +144,20 @@ static void a_silent_party_makes_the_others_look_at_nobody(void **state)
     all_have_met();
 }
 
+/* Nor does who leaves: all that have met leave at once. */
+static void a_party_that_leaves_looks_at_no_other(void **state)
+{
+    (void)state;
+    wait_all_but(PARTIES - 1);
+    assert_int_equal(come(PARTIES - 1, true), SNIB__DONE);
+    all_have_met();
+    for (int i = 0; i < PARTIES; i++) {
+        w.party[i].verb = SNIB__RELEASE;
+        assert_int_equal(run(&w.party[i]), SNIB__DONE);
+        assert_true(w.looks <= FEW + 1);
+    }
+}
+
 #define STEP(f) cmocka_unit_test_setup_teardown(f, begin_world, end_world)
 
 int main(void)
@@ -152,6 +166,7 @@ int main(void)
         STEP(a_party_that_waits_looks_at_no_other),
         STEP(a_party_that_tries_looks_at_no_other_in_vain),
         STEP(a_silent_party_makes_the_others_look_at_nobody),
+        STEP(a_party_that_leaves_looks_at_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

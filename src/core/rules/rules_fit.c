@@ -415,7 +415,15 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
 void snib__rules_settle(struct snib__book *b, const struct snib__name *name)
 {
     struct snib__standing st;
+    struct snib__stored_claim c;
     int64_t none;
+    /* Where nobody waits there is nobody to grant to, and who is over goes with
+     * the next acquire. Else each of n that share would look at all others as it
+     * leaves. */
+    if (b->ops->next(b, name, SNIB__SHARES, NULL, &c) &&
+        !b->ops->next(b, name, SNIB__WAITS, NULL, &c)) {
+        return;
+    }
     snib__rules_survey(b, name, NULL, &st);
     snib__rules_walk(b, name, &st, NULL, false, &none);
 }

@@ -76,8 +76,9 @@ bool snib__rules_walk(struct snib__book *, const struct snib__name *,
 void snib__rules_hold(struct snib__book *, const struct snib__name *,
                       struct snib__stored_claim *, snib_duration lease,
                       int64_t *shared);
-/* Drop dead holders and grant. Afterwards the name fits no live waiter that is
- * first in the queue. */
+/* Drop dead holders and grant; where some share the name and nobody waits,
+ * nothing. Afterwards the name fits no live waiter that is first in the
+ * queue. */
 void snib__rules_settle(struct snib__book *, const struct snib__name *);
 
 /* -- verbs ----------------------------------------------------------------- */
