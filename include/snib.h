@@ -1,11 +1,12 @@
 /* snib.h — distributed locks that hold: the public interface of libsnib.
  *
- * A *lock* is a name in a *store* (a Redis server, an SQLite file, …). An
- * *owner* acquires the lock and gets a *grant*: the right to the name until a
- * *deadline*. The library renews the grant in the background. Each grant has a
- * fencing *token*, which the store makes higher than that of every earlier
- * grant. When the grant can no longer be kept it is *lost*, and the owner is
- * told by its local deadline.
+ * A *lock* is a name in a *store*: a Redis server (redis:, or several as one:
+ * redlock:), a PostgreSQL database (postgres:), a file of this host (sqlite:,
+ * file:), or this process alone (memory:). An *owner* acquires the lock and
+ * gets a *grant*: the right to the name until a *deadline*. The library renews
+ * the grant in the background. Each grant has a fencing *token*, which the
+ * store makes higher than that of every earlier grant. When the grant can no
+ * longer be kept it is *lost*, and the owner is told by its local deadline.
  *
  *   struct snib_error err;
  *   struct snib_client *client;
@@ -118,8 +119,15 @@ extern "C" {
 #define SNIB_VERSION_PATCH 0
 #define SNIB_VERSION       "0.1.0"
 
+/* For the compiler: this function is exported; its answer must be looked at. A
+ * compiler that does not know GNU's attributes reads the headers without. */
+#if defined(__GNUC__)
 #define SNIB_API   __attribute__((visibility("default")))
 #define SNIB_CHECK __attribute__((warn_unused_result))
+#else
+#define SNIB_API
+#define SNIB_CHECK
+#endif
 
 /* Longest lock name in bytes. A name may have any byte values, NUL included
  * (then give name_size). */
@@ -460,12 +468,11 @@ snib_client_open(const struct snib_client_options *options,
  * stop releases what is held and joins the threads. Each release takes up to
  * request_ms; when the store does not answer, all of them together do. With a
  * quorum stop takes up to 250 ms more, until each server that is well has been
- * told. So it does where a vendor's library talks to a server (none of the
- * stores of this release), if a call inside it does not come back: then stop
- * leaves the thread of that call behind, with what the call uses, and the
- * thread frees that when the call returns. A second thread that calls stop
- * returns when the first is through. An event loop uses snib_client_stop_start
- * (snib/event.h).
+ * told. So it does where a vendor's library talks to the server (postgres:), if
+ * a call inside it does not come back: then stop leaves the thread of that call
+ * behind, with what the call uses, and the thread frees that when the call
+ * returns. A second thread that calls stop returns when the first is through.
+ * An event loop uses snib_client_stop_start (snib/event.h).
  *
  * free gives everything back, and does the first two steps if they were not
  * done. No other thread may use the client during free. Free the handles of
@@ -767,6 +774,9 @@ SNIB_API uint64_t snib_owner_new(void);
  * whether all of it was protected. A release that was sent and not answered is
  * no loss.
  *
+ * A compiler that does not know GNU's attributes has the functions without the
+ * macros.
+ *
  * err may be NULL. Else it has to live until the block's end, or until
  * snib_scope_end if you call the functions yourself; scope.err is then what the
  * release answered. Do not use it with longjmp or thread cancellation. Errors
@@ -790,6 +800,7 @@ snib_scope_try_for(struct snib_lock *, int64_t wait_ms,
                    const struct snib_acquire_options *,
                    struct snib_error *reterr);
 SNIB_API void snib_scope_end(struct snib_scope *);
+#if defined(__GNUC__)
 #define SNIB_WITH_(s, begin)                                                   \
     for (struct snib_scope s __attribute__((cleanup(snib_scope_end))) = begin; \
          s.live; snib_scope_end(&s))
@@ -799,6 +810,7 @@ SNIB_API void snib_scope_end(struct snib_scope *);
     SNIB_WITH_ (s, snib_scope_try(lock, opts, err))
 #define SNIB_WITH_TRY_FOR(s, lock, wait_ms, opts, err)                         \
     SNIB_WITH_ (s, snib_scope_try_for(lock, wait_ms, opts, err))
+#endif
 
 #ifdef __cplusplus
 }

@@ -27,6 +27,15 @@ if command -v c++ >/dev/null; then
     LD_LIBRARY_PATH=$libdir "$work/cxx" || die "C++: exit $?"
 fi
 
+# Who does not know GNU's attributes reads the headers all the same.
+for header in "$prefix"/include/snib.h "$prefix"/include/snib/*.h; do
+    printf '#include <%s>\n' stdbool.h stddef.h stdint.h >"$work/other.c"
+    printf '%s\n' '#undef __attribute__' '#define __attribute__ not known' \
+        "#include \"$header\"" >>"$work/other.c"
+    ${SNIB_CC:-cc} -std=c11 -U__GNUC__ -fsyntax-only "-I$prefix/include" \
+        "$work/other.c" || die "$header without GNU's attributes"
+done
+
 # shellcheck disable=SC2046
 if pkg-config --static --libs snib >/dev/null 2>"$work/why"; then
     ${SNIB_CC:-cc} -std=c11 "$here/consumer.c" -o "$work/static" \
