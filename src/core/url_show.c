@@ -91,6 +91,8 @@ static const char *url_show_behind_login(const char *path)
     return at;
 }
 
+/* The command line blanks the same fields (cli/store/storeurl.c), and has only
+ * public headers; unit.storeurl gives both one table. */
 static bool url_show_is_secret(const char *key)
 {
     static const char *const words[] = {"pass",  "secret", "auth",

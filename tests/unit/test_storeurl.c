@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/store/storeurl.h"
+#include "core/url.h"
 
 static void only_three_stars_are_a_password_that_is_gone(void **state)
 {
@@ -38,6 +39,81 @@ static void only_three_stars_are_a_password_that_is_gone(void **state)
             fail();
         }
     }
+}
+
+/* The library shows a URL, and the command line takes the password out of one:
+ * both have the same idea of what a secret is. */
+static void library_and_command_know_a_secret_by_the_same_names(void **state)
+{
+    static const struct {
+        const char *key;
+        bool secret;
+    } t[] = {
+        {"password", true},
+        {"PASSWORD", true},
+        {"pass", true},
+        {"passwd", true},
+        {"passphrase", true},
+        {"tls_passwords", true},
+        {"pwd", true},
+        {"pwd2", true},
+        {"secret", true},
+        {"secret_key", true},
+        {"client_secret", true},
+        {"auth", true},
+        {"author", true},
+        {"auth_token", true},
+        {"token", true},
+        {"Tokens", true},
+        {"cred", true},
+        {"credential", true},
+        {"aws_credentials", true},
+        {"p%61ssword", true},
+        {"%50%57%44", true},
+        {"password%5ffile2", true},
+        {"passfile", true},
+        {"Password_File", true},
+        {"password_file", false},
+        {"password%5Ffile", false},
+        {"db", false},
+        {"tls_ca", false},
+        {"tls_key", false},
+        {"request_ms", false},
+        {"pas", false},
+        {"sslmode", false},
+        {"pw", false},
+        {"key", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        char text[100], shown[200];
+        struct snib__url *url;
+        snprintf(text, sizeof text, "redis://h?x=1&%s=hunter2", t[i].key);
+        assert_int_equal(snib__url_parse(text, &url, NULL), SNIB_ERR_OK);
+        storeurl_redact(text, shown, sizeof shown);
+        if ((strstr(url->safe, "=***") != NULL) != t[i].secret ||
+            (strstr(url->safe, "hunter2") == NULL) != t[i].secret ||
+            (strstr(shown, "=***") != NULL) != t[i].secret ||
+            (strstr(shown, "hunter2") == NULL) != t[i].secret ||
+            storeurl_has_secret(text) != t[i].secret) {
+            fail_msg("%s: %s, %s", t[i].key, url->safe, shown);
+        }
+        snib__url_free(url);
+    }
+}
+
+static void a_name_that_is_too_long_to_read_is_taken_for_a_secret(void **state)
+{
+    char text[400] = "redis://h?", shown[400];
+    (void)state;
+    memset(text + 10, 'a', 127);
+    strcpy(text + 10 + 127, "=hunter2");
+    storeurl_redact(text, shown, sizeof shown);
+    assert_non_null(strstr(shown, "hunter2"));
+    strcpy(text + 10 + 127, "a=hunter2&x=1");
+    storeurl_redact(text, shown, sizeof shown);
+    assert_null(strstr(shown, "hunter2"));
+    assert_non_null(strstr(shown, "=***&x=1"));
 }
 
 static char dir[64];
@@ -133,6 +209,8 @@ int main(void)
 {
     const struct CMUnitTest storeurl[] = {
         cmocka_unit_test(only_three_stars_are_a_password_that_is_gone),
+        cmocka_unit_test(library_and_command_know_a_secret_by_the_same_names),
+        cmocka_unit_test(a_name_that_is_too_long_to_read_is_taken_for_a_secret),
         IN_DIR(a_path_is_made_whole),
         IN_DIR(in_the_root_directory_a_path_begins_with_one_slash),
         IN_DIR(a_url_that_hangs_on_the_directory_is_anchored),

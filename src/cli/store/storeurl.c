@@ -51,15 +51,49 @@ static struct part storeurl_userinfo_secret(const char *url)
     return (struct part){colon + 1, (size_t)(at - colon - 1)};
 }
 
+static int storeurl_hex(char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *at = c != '\0' ? strchr(digits, c | 32) : NULL;
+
+    return at != NULL ? (int)(at - digits) : -1;
+}
+
+/* The name as the library will read it, without %XX. */
+static void storeurl_decode(const char *name, size_t size, char *to)
+{
+    for (size_t i = 0; i < size; i++) {
+        int high =
+            i + 2 < size && name[i] == '%' ? storeurl_hex(name[i + 1]) : -1;
+        int low = high >= 0 ? storeurl_hex(name[i + 2]) : -1;
+
+        if (low >= 0) {
+            *to++ = (char)(high * 16 + low);
+            i += 2;
+        } else {
+            *to++ = name[i];
+        }
+    }
+    *to = '\0';
+}
+
+/* A secret goes by the names by which the library knows one
+ * (core/url_show.c). A name longer than any is taken for one. */
 static bool storeurl_secret_field(const char *name, size_t size)
 {
-    static const char *const names[] = {"password", "passwd", "pass", "pwd",
-                                        "auth",     "secret", "token"};
+    static const char *const words[] = {"pass",  "secret", "auth",
+                                        "token", "cred",   "pwd"};
+    char plain[128];
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strlen(names[i]) <= size &&
-            strncasecmp(name + size - strlen(names[i]), names[i],
-                        strlen(names[i])) == 0) {
+    if (size >= sizeof plain) {
+        return true;
+    }
+    storeurl_decode(name, size, plain);
+    if (strcmp(plain, "password_file") == 0) {
+        return false; /* a path */
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcasestr(plain, words[i]) != NULL) {
             return true;
         }
     }
