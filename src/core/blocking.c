@@ -388,6 +388,13 @@ snib_err snib__blocking_open(const struct snib__blocking_ops *ops,
         return snib__fail(reterr, SNIB_ERR_INTERNAL,
                           "store %s speaks another version", ops->scheme);
     }
+    if (!ops->open || !ops->exec == !ops->exec_in || !ops->notifier_fd ||
+        !ops->notified || !ops->free) {
+        return snib__fail(reterr, SNIB_ERR_INTERNAL,
+                          "store %s lacks what every store has, or has both "
+                          "exec and exec_in",
+                          ops->scheme);
+    }
     s = snib__alloc(sizeof *s);
     if (!s) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);

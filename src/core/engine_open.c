@@ -43,6 +43,12 @@ static snib_err engine_open_store(struct snib__engine *e,
                           "store %s was built for another library",
                           e->ops->scheme);
     }
+    if (!e->ops->open || !e->ops->start || !e->ops->input || !e->ops->due ||
+        !e->ops->free) {
+        return snib__fail(reterr, SNIB_ERR_INTERNAL,
+                          "store %s lacks what every store has",
+                          e->ops->scheme);
+    }
     return e->ops->open(&sc, &e->store, reterr);
 }
 

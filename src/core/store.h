@@ -156,6 +156,8 @@ struct snib__server {
     snib_instant connected; /* 0: there is no connection */
 };
 
+/* Each method is there (else the store is not opened: INTERNAL), but where NULL
+ * is said to be something. None but open and free blocks. */
 struct snib__store_ops {
     uint32_t abi;       /* SNIB__STORE_ABI */
     size_t size;        /* sizeof this struct */
@@ -169,8 +171,12 @@ struct snib__store_ops {
      * verbs in a row may travel as one. */
     void (*start)(struct snib__store *, snib_instant now,
                   struct snib__list *chain);
+    /* What happened: on a connection, or that time has passed (a tick). What
+     * the input points to is the caller's again afterwards. Answers go to
+     * out->answered. */
     void (*input)(struct snib__store *, snib_instant now,
                   const struct snib__input *);
+    /* When it wants its next tick. NEVER: there is nothing to do. */
     snib_instant (*due)(const struct snib__store *);
     /* How the store is; does no I/O. NULL: always reachable. The caller has
      * zeroed *ret. */
@@ -202,7 +208,9 @@ typedef enum snib__session {
  * any thread of the client executes, also that of an event loop. With exec()
  * alone it waits for this host only: the threads of callers execute, or else
  * one worker. With exec_in() it is across a network, and its peer may stall:
- * two workers execute, and never a caller's thread. */
+ * two workers execute, and never a caller's thread. Each method is there (else
+ * the library is not opened: INTERNAL), but where NULL is said to be
+ * something. */
 struct snib__blocking_ops {
     uint32_t abi;
     size_t size;

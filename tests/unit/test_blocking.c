@@ -36,6 +36,13 @@ static void fake_exec(void *inst, snib_instant now, struct snib__list *chain)
     (void)chain;
 }
 
+static void fake_exec_in(void *inst, snib__session session, snib_instant now,
+                         struct snib__list *chain)
+{
+    (void)session;
+    fake_exec(inst, now, chain);
+}
+
 static int fake_bell(void *inst)
 {
     (void)inst;
@@ -558,6 +565,37 @@ static void without_memory_a_request_is_not_applied(void **state)
     assert_true(refused > 0);
 }
 
+static void a_library_that_lacks_a_method_is_not_opened(void **state)
+{
+    static const char *const text =
+        "store fake lacks what every store has, or has both exec and exec_in";
+    struct snib__store_config config = {.out = &out};
+    (void)state;
+    memset(&fake, 0, sizeof fake);
+    for (int i = 0; i < 9; i++) {
+        struct snib__store *s = (void *)1;
+        struct snib_error e;
+        struct snib__blocking_ops these = ops;
+        these.open = i == 0 ? NULL : ops.open;
+        these.exec = i == 1 || i == 6 ? NULL : ops.exec;
+        these.exec_in = i == 2 || i == 6 ? fake_exec_in : NULL;
+        these.notifier_fd = i == 3 ? NULL : ops.notifier_fd;
+        these.notified = i == 4 ? NULL : ops.notified;
+        these.free = i == 5 ? NULL : ops.free;
+        snib_err err = snib__blocking_open(&these, &config, &s, &e);
+        if (i >= 6) { /* exec_in in place of exec; server, interrupt: NULL */
+            assert_int_equal(err, SNIB_ERR_OK);
+            st->free(s);
+            continue;
+        }
+        assert_int_equal(err, SNIB_ERR_INTERNAL);
+        assert_null(s);
+        assert_string_equal(e.text, text);
+    }
+    assert_int_equal(fake.opened, 3);
+    assert_int_equal(fake.freed, 3);
+}
+
 static void open_passes_errors_on(void **state)
 {
     struct snib__store_config config = {.out = &out};
@@ -612,6 +650,7 @@ int main(void)
         CASE(free_forgets_waiting_and_listed_requests),
         CASE(without_memory_a_request_is_not_applied),
         cmocka_unit_test(open_passes_errors_on),
+        cmocka_unit_test(a_library_that_lacks_a_method_is_not_opened),
     };
     return RUN(cases);
 }

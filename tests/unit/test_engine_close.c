@@ -219,6 +219,33 @@ static void a_store_of_another_library_is_not_opened(void **state)
     }
 }
 
+static void a_store_that_lacks_a_method_is_not_opened(void **state)
+{
+    struct desk *d = *state;
+    for (int i = 0; i < 6; i++) {
+        struct snib__store_ops ops = wax;
+        struct snib__engine *e = d->e;
+        struct snib__engine_config cfg = {.ops = &ops};
+        ops.open = i == 0 ? NULL : ops.open;
+        ops.start = i == 1 ? NULL : ops.start;
+        ops.input = i == 2 ? NULL : ops.input;
+        ops.due = i == 3 ? NULL : ops.due;
+        ops.free = i == 4 ? NULL : ops.free;
+        snib_err err = snib__engine_open(&cfg, &e, &d->err);
+        if (i == 5) { /* the others may be NULL */
+            assert_int_equal(err, SNIB_ERR_OK);
+            assert_null(ops.state);
+            assert_null(ops.server);
+            snib__engine_free(e);
+            continue;
+        }
+        assert_int_equal(err, SNIB_ERR_INTERNAL);
+        assert_null(e);
+        assert_string_equal(d->err.text,
+                            "store wax lacks what every store has");
+    }
+}
+
 /* A store that says nothing of itself is there. */
 static void a_store_without_a_state_is_reachable(void **state)
 {
@@ -240,6 +267,7 @@ int main(void)
         T(after_a_close_no_ticket_is_told_from_an_old_one),
         T(deadlocks_are_looked_for_where_there_are_queues),
         T(a_store_of_another_library_is_not_opened),
+        T(a_store_that_lacks_a_method_is_not_opened),
         T(a_store_without_a_state_is_reachable),
     };
     return RUN(engine_close);
