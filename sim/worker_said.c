@@ -110,7 +110,7 @@ static void see(const struct sim_driver *d, const struct snib__request *r,
     s->token = ends_prior ? 0 : asked;
     s->lease_ms = r->renew.only_asks ? 0 : snib__to_ms(r->lease);
     s->given = r->token;
-    s->count = r->said.position;
+    s->count = r->said.row.ended;
     s->now_ms = now_ms;
 }
 
