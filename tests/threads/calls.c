@@ -104,8 +104,9 @@ static bool next_event(struct actor *a)
     return true;
 }
 
-static void await(struct actor *a, struct start *s)
+void calls_await(struct world *world, struct actor *a, struct start *s)
 {
+    w = world;
     struct snib_client *c = w->client[a->client];
     while (s->open && !s->answered) {
         if (w->pull && snib_client_process(c)) {
@@ -126,12 +127,12 @@ static void take(struct actor *a, struct handle *h)
 {
     if (h->start.open) {
         a->waits_for = h;
-        await(a, &h->start);
+        calls_await(w, a, &h->start);
         a->waits_for = NULL;
         judge_took(w, a, h);
     }
     if (h->drop.open) {
-        await(a, &h->drop);
+        calls_await(w, a, &h->drop);
         judge_took_drop(w, a, h);
     }
 }
@@ -252,7 +253,8 @@ static bool out_of_place(const struct actor *a, const struct handle *h, verb v)
         if (k->name != h->name || !k->lock) {
             continue;
         }
-        bool of_owner = k->start.open || k->drop.open || (k->count && k->owner);
+        bool of_owner = k->start.open || k->drop.open ||
+                        (k->count && k->owner) || multis_started(a, k);
         if ((waits && (of_owner || (h->permits && k->count))) ||
             (starts && (of_owner || k->count))) {
             return true;

@@ -39,11 +39,11 @@ enum {
     X(FORCE, "force", OF_LOCKS)                                                \
     X(EXPIRE, "expire", OF_LOCKS)                                              \
     X(FREE, "free", OF_LOCKS)                                                  \
-    X(START, "start", OF_LOCKS)                                                \
-    X(START5, "start5", OF_LOCKS)                                              \
+    X(START, "start", OF_LOCKS "x")                                            \
+    X(START5, "start5", OF_LOCKS "x")                                          \
     X(CANCEL, "cancel", OF_LOCKS "x")                                          \
-    X(TAKE, "take", OF_LOCKS)                                                  \
-    X(DROP, "drop", OF_LOCKS)                                                  \
+    X(TAKE, "take", OF_LOCKS "x")                                              \
+    X(DROP, "drop", OF_LOCKS "x")                                              \
     X(SET, "set", "l")                                                         \
     X(DOWN, "down", "l")                                                       \
     X(AWAIT, "await", "l")                                                     \
@@ -88,6 +88,7 @@ struct start {
     struct handle *of;
     struct actor *actor_of;
     bool drops; /* a release                                               */
+    bool done;  /* its event is DONE                                       */
     bool open, answered, cancelled;
     bool freed; /* its handle was                                          */
     uint32_t events;
@@ -127,6 +128,9 @@ struct actor {
     int thread;   /* as the scheduler calls it             */
     struct snib_multi *both;
     bool both_cancelled;
+    struct start both_start, both_drop; /* started: see multis.c             */
+    struct snib_grant both_grants[2];
+    uint32_t both_forces[2];
     struct candidate *candidate; /* in whose name it calls now              */
     int64_t seen_term;           /* by watch                                */
     bool ended;                  /* somebody has resigned its campaign      */

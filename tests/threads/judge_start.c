@@ -96,9 +96,10 @@ void judge_event(struct world *w, const struct snib_event *ev)
         sched_fail("thread %d: a second event of one start",
                    judge_index(w, s->actor_of));
     }
-    if (s->drops ? ev->kind != SNIB_EVENT_RELEASED
-                 : ev->kind != SNIB_EVENT_GRANTED &&
-                       ev->kind != SNIB_EVENT_REFUSED) {
+    if (s->done    ? ev->kind != SNIB_EVENT_DONE
+        : s->drops ? ev->kind != SNIB_EVENT_RELEASED
+                   : ev->kind != SNIB_EVENT_GRANTED &&
+                         ev->kind != SNIB_EVENT_REFUSED) {
         sched_fail("thread %d: an event of another kind",
                    judge_index(w, s->actor_of));
     }
@@ -146,6 +147,11 @@ void judge_all_answered(struct world *w)
                 (h->drop.open && !h->drop.answered)) {
                 sched_fail("thread %d: a start has had no event", i + 1);
             }
+        }
+        const struct actor *a = &w->actor[i];
+        if ((a->both_start.open && !a->both_start.answered) ||
+            (a->both_drop.open && !a->both_drop.answered)) {
+            sched_fail("thread %d: a start of both has had no event", i + 1);
         }
     }
 }

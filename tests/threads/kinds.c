@@ -70,10 +70,12 @@ bool kinds_out_of_place(const struct world *w, const struct actor *a,
                         const struct step *s)
 {
     bool kind = s->thing == 'l' || s->thing == 'm' || s->thing == 'e' ||
-                s->thing == 'o' || s->thing == 'x' || s->thing == 'v';
+                s->thing == 'o' || s->thing == 'v';
+    if (s->thing == 'x') {
+        return multis_out_of_place(w, a, s->verb);
+    }
     if (s->verb == VERB_LOSE || s->verb == VERB_DRAIN || kind) {
-        return w->pull || (s->verb == VERB_LOSE && w->slow) ||
-               (s->thing == 'x' && multis_out_of_place(w, a, s->verb));
+        return w->pull || (s->verb == VERB_LOSE && w->slow);
     }
     return false;
 }
@@ -107,13 +109,14 @@ const char *kinds_idle(const struct world *w, const struct actor *a)
 
 void kinds_open(struct world *w, struct actor *a, char thing)
 {
+    if (thing == 'x') {
+        multis_open(w, a);
+    }
     if (w->pull) {
         return;
     }
     if (thing == 'e' || thing == 'o') {
         elections_open(w, a, thing);
-    } else if (thing == 'x') {
-        multis_open(w, a);
     }
     w->value.used |= thing == 'v';
 }

@@ -41,6 +41,8 @@ void elections_close(struct world *);
 void multis_act(struct world *, struct actor *, verb);
 bool multis_out_of_place(const struct world *, const struct actor *, verb);
 void multis_open(struct world *, struct actor *);
+/* Is this handle one of two that are acquired, or given back, by a start? */
+bool multis_started(const struct actor *, const struct handle *);
 void multis_clean_up(struct world *, struct actor *);
 void multis_close(struct world *);
 /* Has it this one of its locks at the store, while it waits for the other? */

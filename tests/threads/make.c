@@ -121,7 +121,8 @@ static const char *const own[] = {"campaign.o", "campaign.o", "campaign5.o",
 static const char *const both[] = {
     "acquire.x", "acquire.x", "acquire.x", "wait5.x",  "try.x",
     "release.x", "release.x", "release.x", "sleep5",   "wait5.a",
-    "release.a", "wait5.b",   "release.b", "cancel.x", NULL};
+    "release.a", "wait5.b",   "release.b", "cancel.x", "start.x",
+    "start5.x",  "take.x",    "take.x",    "drop.x",   NULL};
 static const char *const value[] = {"get.v",    "put.v",    "put.v", "update.v",
                                     "update.v", "update.v", NULL};
 static const char *const lossy[] = {"get.v", "put.v",    "put.v", "update.v",

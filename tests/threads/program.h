@@ -22,6 +22,7 @@
  *     drain           of s or t
  *     acquire.x wait5.x try.x release.x cancel.x     a and b as one; the cancel
  *                     is of all x of the client
+ *     start.x start5.x take.x drop.x     the same, started
  *     set.l down.l await.l await5.l      the latch l, of two steps
  *     meet.m meet5.m                     the barrier m, of two
  *     campaign campaign5 resign watch leads     .e: a candidate that the
