@@ -218,18 +218,24 @@ static int write_limits(const struct process *p, char *ret, size_t size)
         soft);
 }
 
-static int write_environ(const struct process *p, char *ret)
+static void add_environ(char *ret, size_t size, int *n, const char *name,
+                        const char *text, const char *more)
+{
+    *n += snprintf(ret + *n, size - (size_t)*n, "%s%s%s", name, text, more) + 1;
+}
+
+static int write_environ(const struct process *p, char *ret, size_t size)
 {
     int n = 0;
     const char *const parts[] = {"PATH=/bin", "XSNIB_HELD=" ADDRESS, "A="};
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
-        n += sprintf(ret + n, "%s", parts[i]) + 1;
+        add_environ(ret, size, &n, parts[i], "", "");
     }
     if (p->address) {
-        n += sprintf(ret + n, "SNIB_HELD=x=%s y=7.77", p->address) + 1;
+        add_environ(ret, size, &n, "SNIB_HELD=x=", p->address, " y=7.77");
     }
     if (chance("another", 4)) {
-        n += sprintf(ret + n, "SNIB_HELD=%s", OTHER) + 1;
+        add_environ(ret, size, &n, "SNIB_HELD=", OTHER, "");
     }
     return chance("no end", 6) ? n - 1 : n;
 }
@@ -265,7 +271,7 @@ static bool write_file(const char *path, int fd)
          : strcmp(name, "status") == 0   ? write_status(p, to, size)
          : strcmp(name, "children") == 0 ? write_children(p, to, size)
          : strcmp(name, "limits") == 0   ? write_limits(p, to, size)
-         : strcmp(name, "environ") == 0  ? write_environ(p, to)
+         : strcmp(name, "environ") == 0  ? write_environ(p, to, size)
          : strcmp(name, "comm") == 0
              ? snprintf(to, size, "%s\n",
                         p->holder            ? "snib-keeper"

@@ -107,10 +107,10 @@ static void a_name_that_is_too_long_to_read_is_taken_for_a_secret(void **state)
     char text[400] = "redis://h?", shown[400];
     (void)state;
     memset(text + 10, 'a', 127);
-    strcpy(text + 10 + 127, "=hunter2");
+    snprintf(text + 10 + 127, 64, "=hunter2");
     storeurl_redact(text, shown, sizeof shown);
     assert_non_null(strstr(shown, "hunter2"));
-    strcpy(text + 10 + 127, "a=hunter2&x=1");
+    snprintf(text + 10 + 127, 64, "a=hunter2&x=1");
     storeurl_redact(text, shown, sizeof shown);
     assert_null(strstr(shown, "hunter2"));
     assert_non_null(strstr(shown, "=***&x=1"));
