@@ -19,8 +19,10 @@ static void quick_see(void *data, const struct snib__pq *pq, PGresult *res)
         k->t->what == SNIB__SQL_RENEW || k->t->what == SNIB__SQL_CONFIRM;
     if (pq->PQntuples(res) == 1) {
         k->token = snib__pg_get_int(pq, res, 0, 0);
-        /* What is no token is for the other way to judge. */
-        k->there = k->token > 0 && k->token < SNIB__TOKEN_END;
+        /* A release leaves none; what else is no token is for the other way to
+         * judge. */
+        k->there = k->t->what == SNIB__SQL_RELEASE ||
+                   (k->token > 0 && k->token < SNIB__TOKEN_END);
         k->us = snib__pg_get_int(pq, res, 0, 1);
         k->reserve = renews ? snib__pg_get_int(pq, res, 0, 2) : 0;
         k->permits = renews ? snib__pg_get_int(pq, res, 0, 3) : 0;
