@@ -118,7 +118,9 @@ def prototype(match):
 
 def plain(code):
     """As a caller sees it: without what only the compiler reads."""
-    code = re.sub(r"(?m)^#define SNIB_(API|CHECK) .*\n?", "", code)
+    code = re.sub(r"(?m)^#if defined\(__GNUC__\)\n"
+                  r"((#define SNIB_(API|CHECK)\b.*|#else)\n)+#endif\n?",
+                  "", code)
     return re.sub(r"SNIB_API [^;]*;", prototype, code).strip("\n")
 
 
