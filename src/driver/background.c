@@ -101,16 +101,15 @@ static void background_do_what_is_due(struct snib__step *s)
 static void background_execute(struct snib__step *s)
 {
     struct snib_client *c = s->c;
-    if (!c->exec.ops || snib__list_empty(&c->out->exec)) {
-        return;
-    }
-    if (!c->exec.quick && snib__worker_need(c)) {
-        /* exec() may block until a request's limit. This thread tells of
-         * deadlines, so another thread has to block. */
-        pthread_cond_signal(&c->work);
-        return;
-    }
-    while (snib__step_exec(s)) {
+    bool more = c->exec.ops != NULL;
+    while (more && !c->background.stop && !snib__list_empty(&c->out->exec)) {
+        if (!c->exec.quick && snib__worker_need(c)) {
+            /* exec() may block until a request's limit. This thread tells of
+             * deadlines, so another thread has to block. */
+            pthread_cond_signal(&c->work);
+            return;
+        }
+        more = snib__step_exec(s);
     }
 }
 
