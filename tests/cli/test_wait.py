@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -316,6 +317,7 @@ def test_a_holder_in_another_container_has_the_pid_of_one_up_the_tree(redis):
         return p
     holder = start('"$0" run b -- cat; true')
     eventually(lambda: redis.held("b"))
+    time.sleep(0.05)  # processes are told apart by starts to 10 ms
     waiter = start('"$0" run c -- "$0" run b -- echo ran; true')
     eventually(lambda: redis.waiters("b") == 1)
     assert waiter.stderr.readline().startswith("b: held by ")

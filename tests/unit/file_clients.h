@@ -30,7 +30,7 @@ static int name_count; /* so many of the names are used                     */
 
 static bool client_is_open(int client)
 {
-    return clients[client].inst && !clients[client].inside;
+    return client >= 0 && clients[client].inst && !clients[client].inside;
 }
 
 static int some_name(void)

@@ -4,6 +4,8 @@
  * Processes come and go, fork, stop and run between any two reads; what is read
  * is cut, empty, another user's. A line is each call of libc and each answer.
  * `unit.proc_same --run N` shows run N.
+ * Not with AddressSanitizer, which calls what is wrapped before it has begun.
+ *
  * wraps: fork read write waitpid _exit close open readlink kill opendir readdir
  * wraps: closedir getpid clock_gettime syscall getrlimit setrlimit __read_chk
  * wraps: __readlink_chk */
