@@ -6,6 +6,8 @@
  * killed; a host is booted anew; strangers write into the file. A line is each
  * call of libc, each answer, how often and how the file was accessed, and behind
  * each move the bytes of the file. `unit.file_same --run N` shows run N.
+ * Not with AddressSanitizer, which does not know stacks of makecontext().
+ *
  * wraps: fork read write waitpid _exit close open openat stat fstat getcwd
  * wraps: __getcwd_chk realpath __realpath_chk fstatfs fstatvfs geteuid uname
  * wraps: getrlimit fallocate fdatasync mmap munmap flock clock_gettime nanosleep
