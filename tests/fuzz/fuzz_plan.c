@@ -1,9 +1,11 @@
 /* The socket between the two processes of `snib run`. The supervisor is the one
- * as shipped (cli/supervisor/supervisor.c is part of this file), with a clock, a page and hands
- * of ours; at the other end of its socket is whoever writes what he likes:
- * messages, messages with something odd in them, any bytes. The other process
- * reads by the same function and looks at nothing but the kind, so of its end
- * what comes out of that function is looked at.
+ * as shipped (its loop, cli/supervisor/supervisor.c, is part of this file),
+ * with a clock, a page and hands of ours;
+ * wraps: fork kill waitpid setpgid proc_now
+ * At the other end of its socket is whoever writes what he likes: messages,
+ * messages with something odd in them, any bytes. The other process reads by
+ * the same function and looks at nothing but the kind, so of its end what
+ * comes out of that function is looked at.
  *
  * What must hold: each step ends; the command starts once at most, and not
  * before a grant was offered and taken; texts end; the status is one of a
@@ -19,23 +21,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int64_t fuzz_now(void);
-static pid_t fuzz_fork(void);
-static int fuzz_kill(pid_t pid, int sig);
-static pid_t fuzz_waitpid(pid_t pid, int *status, int options);
-static int fuzz_setpgid(pid_t pid, pid_t group);
-
 #include "cli/cli.h"
 #include "cli/holder/holder.h"
 #include "cli/supervisor/proc.h"
 #include "cli/supervisor/supervisor_i.h"
 
-#define proc_now fuzz_now
-#define fork     fuzz_fork
-#define kill     fuzz_kill
-#define waitpid  fuzz_waitpid
-#define setpgid  fuzz_setpgid
 #include "cli/supervisor/supervisor.c"
+
+int64_t __wrap_proc_now(void);
+pid_t __wrap_fork(void);
+int __wrap_kill(pid_t, int);
+pid_t __wrap_waitpid(pid_t, int *, int);
+int __wrap_setpgid(pid_t, pid_t);
 
 enum { STEPS_MAX = 60, COMMAND = 4000 };
 
@@ -50,26 +47,26 @@ static struct {
 
 /* -- hands and clock ------------------------------------------------------------ */
 
-static int64_t fuzz_now(void)
+int64_t __wrap_proc_now(void)
 {
     return w.now;
 }
 
-static pid_t fuzz_fork(void)
+pid_t __wrap_fork(void)
 {
     MUST(atomic_load(&w.page.offer) == PLAN_TAKEN);
     MUST(!w.started++);
     return COMMAND;
 }
 
-static int fuzz_kill(pid_t pid, int sig)
+int __wrap_kill(pid_t pid, int sig)
 {
     MUST(pid == COMMAND && sig >= 0);
     w.ended = w.ended || sig == SIGKILL;
     return 0;
 }
 
-static pid_t fuzz_waitpid(pid_t pid, int *status, int options)
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 {
     (void)options;
     if (!w.ended || pid != -1 || w.body.command_ended) {
@@ -79,7 +76,7 @@ static pid_t fuzz_waitpid(pid_t pid, int *status, int options)
     return COMMAND;
 }
 
-static int fuzz_setpgid(pid_t pid, pid_t group)
+int __wrap_setpgid(pid_t pid, pid_t group)
 {
     (void)group;
     MUST(pid == COMMAND);
@@ -263,7 +260,7 @@ static void move(struct body *b, uint32_t what)
 /* What the loop does when something is there. */
 static void claim(struct body *b)
 {
-    supervisor_look_at_page(b, proc_now());
+    supervisor_look_at_page(b, w.now);
     supervisor_look_at_clock(b);
     supervisor_hear_holder(b);
     if (w.ended && !b->command_ended) {
