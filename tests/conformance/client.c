@@ -355,7 +355,7 @@ static void thousands_of_names_leave_nothing_in_the_client(void **state)
             struct snib_grant g;
             snprintf(name, sizeof name, "%s-%d-%d", base, round, i);
             struct snib_lock *l = lock_with(c, name, NULL);
-            must(acquire_for(l, 2000, &g));
+            must(acquire_for(l, SOON_MS, &g));
             must(snib_release(l, g, NULL));
             snib_lock_free(l);
         }
@@ -421,7 +421,8 @@ static void a_policy_wraps_a_function(void **state)
     const char *pairs[] = {"order_no", "4711", NULL}, *wrong[] = {NULL};
     int64_t token = 0;
     int result = 0;
-    must(snib_policy_try_for(c, 1000, &p, pairs, body, &token, &result, NULL));
+    must(snib_policy_try_for(c, SOON_MS, &p, pairs, body, &token, &result,
+                             NULL));
     assert_int_equal(result, 7);
     assert_true(token > 0);
     assert_int_equal(snib_policy_run(c, &p, wrong, body, &token, &result, NULL),

@@ -44,7 +44,7 @@ static void no_reentry_is_refused_at_once(void **state)
         must(snib_release(l, g, NULL));
         must(join(&contender)->err);
         must(snib_release(w, contender.grant, NULL));
-        must(acquire_for(l, 1000, &g));
+        must(acquire_for(l, SOON_MS, &g));
         must(snib_release(l, g, NULL));
         snib_client_free(c);
         snib_client_free(d);
@@ -203,7 +203,7 @@ static void a_shared_grant_left_behind_is_adopted(void **state)
         must(snib_renew(l, h, 10000, NULL));
         must_be(try_by_other(w, &none), SNIB_ERR_BUSY);
         must(snib_release(l, h, NULL));
-        must(take(w, 1000, snib_owner_new(), &none));
+        must(take(w, SOON_MS, snib_owner_new(), &none));
         must(snib_release(w, none, NULL));
         must_be(snib_grant_adopt(l, text, 0, &h, NULL), SNIB_ERR_LOST);
         snib_client_free(c);
@@ -273,7 +273,7 @@ static void closing_ends_all_kinds_of_waiting(void **state)
     snib_client_free(d);
     must(snib_release(other, held, NULL));
     struct snib_lock *writer = of_kind(c, name, SNIB_KIND_WRITE);
-    must(take(writer, 2000, snib_owner_new(), &x)); /* d's read has ended */
+    must(take(writer, SOON_MS, snib_owner_new(), &x)); /* d's read has ended */
     must(snib_release(writer, x, NULL));
     assert_int_equal(waiters_of(c, bar) + waiters_of(c, sem), 0);
     snib_client_free(c);

@@ -19,6 +19,8 @@
 
 /* Many cases measure how long a call waited: a busy machine adds so much. */
 enum { SLACK_MS = 1200 };
+/* The limit of a wait for what nobody has: longer than what a machine adds. */
+enum { SOON_MS = 10000 };
 
 /* PROGRAM [-f] URL [OTHER_URL] [CASE]. False: the arguments are wrong; the
  * message has been printed. */

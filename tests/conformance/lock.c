@@ -84,7 +84,7 @@ static void re_entry_keeps_the_token_and_counts(void **state)
     must_be(try_by_other(m, &x), SNIB_ERR_BUSY);
     must(snib_release(l, a, NULL));
     assert_int_equal(snib_release(l, a, NULL), SNIB_ERR_NOT_HELD);
-    must(take(m, 2000, snib_owner_new(), &x));
+    must(take(m, SOON_MS, snib_owner_new(), &x));
     must(snib_release(m, x, NULL));
     snib_lock_free(l);
     snib_lock_free(m);
@@ -213,7 +213,7 @@ static void hold_max_is_told_by_callback(void **state)
     must(acquire_for(l, 0, &g));
     wait_for_loss(&seen, SNIB_CAUSE_HOLD_MAX);
     assert_int_equal(snib_release(l, g, NULL), SNIB_ERR_LOST);
-    must(acquire_for(l, 1000, &g));
+    must(acquire_for(l, SOON_MS, &g));
     must(snib_release(l, g, NULL));
     snib_lock_free(l);
     snib_client_free(c);
@@ -238,7 +238,7 @@ static void renewal_goes_on_for_the_next_owner_after_re_entries(void **state)
     must(acquire_for(l, 0, &b));
     must(snib_release(l, b, NULL));
     must(snib_release(l, a, NULL));
-    must(take(l, 1000, snib_owner_new(), &a)); /* as another thread */
+    must(take(l, SOON_MS, snib_owner_new(), &a)); /* as another thread */
     must_be(take(m, 2600, snib_owner_new(), &none), SNIB_ERR_TIMEOUT);
     assert_true(snib_grant_held(l, a));
     must(snib_release(l, a, NULL));

@@ -104,11 +104,12 @@ static void an_upgrade_that_times_out_leaves_the_read_lock_held(void **state)
     must_be(take(w, 1000, one, &none), SNIB_ERR_TIMEOUT);
     assert_true(snib_grant_held(r, a));
     wait_for_fewer_waiters(d, name, 0);
-    must(take(r2, 1000, snib_owner_new(), &x)); /* no writer waits any more */
+    must(
+        take(r2, SOON_MS, snib_owner_new(), &x)); /* no writer waits any more */
     must(snib_release(r2, x, NULL));
     must_be(take(w2, 0, two, &none), SNIB_ERR_BUSY); /* no DEADLOCK either */
     must(snib_release(r, a, NULL));
-    must(take(w2, 2000, two, &x));
+    must(take(w2, SOON_MS, two, &x));
     must(snib_release(w2, x, NULL));
     must(snib_release(r2, b, NULL));
     snib_client_free(c);
@@ -133,10 +134,10 @@ static void an_upgrade_of_a_lost_read_lock_is_lost(void **state)
     }
     must_be(take(w, 1000, one, &none), SNIB_ERR_LOST);
     must_be(snib_release(r, a, NULL), SNIB_ERR_LOST);
-    must(take(w, 1000, one, &x)); /* unwound: a fresh start */
+    must(take(w, SOON_MS, one, &x)); /* unwound: a fresh start */
     must(snib_release(w, x, NULL));
     /* The store ended the grant, and the client does not know yet. */
-    must(take(r30, 1000, two, &b));
+    must(take(r30, SOON_MS, two, &b));
     must(snib_client_force_release(d, name, 0, NULL, &ended, NULL));
     must(take(w2, 0, snib_owner_new(), &x));
     must_be(take(w, 2000, two, &none), SNIB_ERR_LOST);

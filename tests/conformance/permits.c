@@ -33,7 +33,7 @@ static void permits_are_counted_and_given_back(void **state)
     wait_for_waiters(c, name, 1);
     must(snib_release(two, a, NULL));
     must(join(&waiter)->err);
-    must(take(one, 1000, owner, &x)); /* the same owner: not a re-entry */
+    must(take(one, SOON_MS, owner, &x)); /* the same owner: not a re-entry */
     assert_true(x.ticket != waiter.grant.ticket);
     assert_true(x.token > waiter.grant.token);
     must_be(take(one, 0, owner, &none), SNIB_ERR_BUSY);
@@ -359,7 +359,7 @@ static void the_keeper_renews_permits(void **state)
     must_be(take(m, 2500, snib_owner_new(), &none), SNIB_ERR_TIMEOUT);
     assert_true(snib_grant_held(l, g));
     must(snib_release(l, g, NULL));
-    must(take(m, 1000, snib_owner_new(), &g));
+    must(take(m, SOON_MS, snib_owner_new(), &g));
     must(snib_release(m, g, NULL));
     snib_client_free(c);
     snib_client_free(d);

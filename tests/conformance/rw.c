@@ -34,7 +34,7 @@ static void readers_share_and_keep_the_writer_out(void **state)
     must_be(try_by_other(w, &none), SNIB_ERR_BUSY);
     assert_true(snib_grant_held(r, b));
     must(snib_release(r, b, NULL));
-    must(take(w, 1000, snib_owner_new(), &x));
+    must(take(w, SOON_MS, snib_owner_new(), &x));
     must_be(try_by_other(r, &none), SNIB_ERR_BUSY);
     must_be(try_by_other(s, &none), SNIB_ERR_BUSY);
     must_be(try_by_other(m, &none), SNIB_ERR_BUSY);
@@ -61,11 +61,11 @@ static void the_writer_may_read_and_others_may_not(void **state)
     must(snib_release(w, write, NULL)); /* the downgrade */
     assert_true(snib_grant_held(r, read));
     must_be(try_by_other(w2, &none), SNIB_ERR_BUSY);
-    must(take(r2, 1000, snib_owner_new(), &other));
+    must(take(r2, SOON_MS, snib_owner_new(), &other));
     must(snib_release(r2, other, NULL));
     must_be(try_by_other(w2, &none), SNIB_ERR_BUSY);
     must(snib_release(r, read, NULL));
-    must(take(w2, 1000, snib_owner_new(), &other));
+    must(take(w2, SOON_MS, snib_owner_new(), &other));
     must(snib_release(w2, other, NULL));
     snib_client_free(c);
     snib_client_free(d);
@@ -234,19 +234,19 @@ static void the_keeper_renews_fifty_readers_beyond_their_lease(void **state)
     const char *name = fresh_name();
     struct snib_client *c = open_client(), *d = open_client();
     struct snib_lock_options o = terms(SNIB_KIND_READ, 0, 0);
-    o.lease_ms = 1000;
+    o.lease_ms = 3000;
     struct snib_lock *r = lock_with(c, name, &o),
                      *w = of_kind(d, name, SNIB_KIND_WRITE);
     struct snib_grant g[N], none;
     for (int i = 0; i < N; i++) {
-        must(take(r, 1000, snib_owner_new(), &g[i]));
+        must(take(r, SOON_MS, snib_owner_new(), &g[i]));
     }
-    must_be(take(w, 2500, snib_owner_new(), &none), SNIB_ERR_TIMEOUT);
+    must_be(take(w, 4500, snib_owner_new(), &none), SNIB_ERR_TIMEOUT);
     for (int i = 0; i < N; i++) {
         assert_true(snib_grant_held(r, g[i]));
         must(snib_release(r, g[i], NULL));
     }
-    must(take(w, 1000, snib_owner_new(), &none));
+    must(take(w, SOON_MS, snib_owner_new(), &none));
     must(snib_release(w, none, NULL));
     snib_client_free(c);
     snib_client_free(d);
@@ -427,7 +427,7 @@ static void names_with_braces_serve_ten_times_ten_readers(void **state)
         assert_int_equal(bad, 0);
         struct snib_lock *w = of_kind(c[0], name, SNIB_KIND_WRITE);
         struct snib_grant g;
-        must(take(w, 1000, snib_owner_new(), &g));
+        must(take(w, SOON_MS, snib_owner_new(), &g));
         must(snib_release(w, g, NULL));
     }
     snib_client_free(c[0]);
@@ -598,7 +598,7 @@ static void a_reader_shows_the_token_of_the_last_writer(void **state)
     assert_int_equal(a.token, b.token);
     must(snib_release(r, a, NULL));
     must(snib_release(r, b, NULL));
-    must(take(w, 1000, snib_owner_new(), &next));
+    must(take(w, SOON_MS, snib_owner_new(), &next));
     assert_true(next.token > a.token);
     must(snib_release(w, next, NULL));
     snib_client_free(c);

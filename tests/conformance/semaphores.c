@@ -93,7 +93,7 @@ below_what_is_in_use_none_is_granted_until_enough_is_back(void **state)
     must_be(acquire_for(one, 0, &g), SNIB_ERR_BUSY);
     must(snib_release(two, b, NULL));
     assert_semaphore(c, name, 1, 0, 1, 0);
-    must(acquire_for(one, 1000, &g));
+    must(acquire_for(one, SOON_MS, &g));
     must(snib_release(one, g, NULL));
     snib_client_free(c);
     snib_client_free(d);
