@@ -154,13 +154,14 @@ def test_the_rights_of_the_page_are_enough_and_needed(postgres, drivers):
 
 
 def test_two_that_queue_at_once_have_numbers_of_their_own(
-        postgres, holder, other, drivers, wire):
-    lock = warm_up(holder)
+        postgres, other, drivers, wire):
+    patient = drivers(wire.url(postgres), request_ms=20000)
+    lock = warm_up(patient)
     grant = other.acquire(other.lock("n"))
     two = drivers(postgres.url)
     two.lock("n")
     rule = wire.hold(WRITE)
-    first = holder.start_acquire(lock, wait_ms=20000)
+    first = patient.start_acquire(lock, wait_ms=20000)
     wait_until(lambda: rule.fired, what="its write is on the way")
     second = two.start_acquire("n", wait_ms=20000)
     wait_until(lambda: claims(postgres, 0) == 1, what="the other is there")

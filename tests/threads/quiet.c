@@ -31,6 +31,32 @@ static bool has_reason(const struct world *w, const struct actor *a,
     return holder && (writer || !h->reads);
 }
 
+/* Not connected, or not any more: the next attempt is due later. Time that is
+ * pushed on may be over a connect's limit. */
+static bool is_away(const struct snib_client *c)
+{
+    UNSEEN;
+    for (uint32_t i = 0; i < c->sock.count; i++) {
+        const struct snib__socket *l = c->sock.v[i];
+        if (l->conn && l->state != SNIB__SOCKET_UP) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One whose answer was lost may have left something at the server, and takes it
+ * back when it is connected again. */
+static bool somebody_is_away(const struct world *w)
+{
+    for (int i = 0; i < CLIENTS; i++) {
+        if (w->client[i] && is_away(w->client[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void check_wait(const struct world *w, const struct actor *a,
                        const struct handle *h)
 {
@@ -43,7 +69,8 @@ static void check_wait(const struct world *w, const struct actor *a,
     } else if (both && a->both_cancelled) {
         why = "it was cancelled";
     } else if (!has_reason(w, a, h) &&
-               !(both && has_reason(w, a, &a->handle[BOTH_B]))) {
+               !(both && has_reason(w, a, &a->handle[BOTH_B])) &&
+               !(w->redis && sched.run->warps && somebody_is_away(w))) {
         why = "nobody else has the lock";
     }
     if (why) {
@@ -70,20 +97,6 @@ static bool callback_runs(const struct world *w)
 /* A call that was told to queue may believe for that long that an answer is
  * still to come, and leaves what is pushed to nobody. */
 #define HOPE_NS (SNIB__HOPE_MS * INT64_C(1000000))
-
-/* Not connected, or not any more: the next attempt is due later. Time that is
- * pushed on may be over a connect's limit. */
-static bool is_away(const struct snib_client *c)
-{
-    UNSEEN;
-    for (uint32_t i = 0; i < c->sock.count; i++) {
-        const struct snib__socket *l = c->sock.v[i];
-        if (l->conn && l->state != SNIB__SOCKET_UP) {
-            return true;
-        }
-    }
-    return false;
-}
 
 void judge_quiet(struct world *w)
 {
