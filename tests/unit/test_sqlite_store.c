@@ -1,6 +1,9 @@
 /* tests/unit/test_sqlite_store.c — the embedded store: the cases that every
- * store passes, boots, tokens, opening. */
+ * store passes, boots, tokens, opening.
+ * wraps: snib__host_gone */
 #include "sqlite_store.h"
+
+#include "gone_cases.h"
 
 /* -- boot ---------------------------------------------------------------------------- */
 
@@ -261,6 +264,7 @@ int main(void)
     const struct CMUnitTest cases[] = {
         STORE_CASES,
         KIND_CASES,
+        CASE(parties_of_one_process_are_asked_about_once),
         CASE(another_boot_ends_all_claims_and_keeps_tokens),
         CASE(another_boot_id_while_in_use_is_refused),
         CASE(tokens_rise_though_the_clock_goes_back),

@@ -346,12 +346,21 @@ static void book_sweep(struct snib__book *b)
     }
 }
 
+/* Whoever asks about the parties of a barrier asks about the same process again
+ * and again. */
 static bool book_gone(struct snib__book *b, const struct snib__stored_claim *c)
 {
     struct snib__file *self = snib__book_file(b);
+    const struct snib__stored_claim *last = &self->blocker;
+    bool same = c->pid == last->pid && c->start == last->start &&
+                c->pidns == last->pidns;
+    if (!same) {
+        self->blocker_gone =
+            c->pid && snib__host_gone(&self->host, c->pid, c->start, c->pidns,
+                                      self->thorough);
+    }
     self->blocker = *c;
-    return c->pid && snib__host_gone(&self->host, c->pid, c->start, c->pidns,
-                                     self->thorough);
+    return c->pid && self->blocker_gone;
 }
 
 static void book_granted(struct snib__book *b, const struct snib__name *name,

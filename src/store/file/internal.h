@@ -320,6 +320,7 @@ struct snib__file {
     int64_t cursor_id;
     bool thorough;                     /* the request has waited before */
     struct snib__stored_claim blocker; /* what the last request waits for */
+    bool blocker_gone;                 /* … unless its pid is 0 */
     uint32_t tolds;
     struct snib__file_told told[SNIB__FILE_TELLS];
     struct snib__copy value; /* a value as it was read */

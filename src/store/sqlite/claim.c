@@ -451,12 +451,21 @@ static void claim_sweep(struct snib__book *b)
     }
 }
 
+/* Whoever asks about the parties of a barrier asks about the same process again
+ * and again. */
 static bool claim_gone(struct snib__book *b, const struct snib__stored_claim *c)
 {
     struct snib__sqlite *self = claim_self_of(b);
+    const struct snib__stored_claim *last = &self->blocker;
+    bool same = c->pid == last->pid && c->start == last->start &&
+                c->pidns == last->pidns;
+    if (!same) {
+        self->blocker_gone =
+            c->pid && snib__host_gone(&self->host, c->pid, c->start, c->pidns,
+                                      self->thorough);
+    }
     self->blocker = *c;
-    return c->pid && snib__host_gone(&self->host, c->pid, c->start, c->pidns,
-                                     self->thorough);
+    return c->pid && self->blocker_gone;
 }
 
 /* Keep 64 bytes for the waiter's socket, to be sent after the commit. They are
@@ -490,6 +499,7 @@ void snib__sqlite_book(struct snib__sqlite *self)
     self->want_notifier = false;
     self->here.name = NULL;
     self->here.has_holder = false;
+    self->blocker.pid = 0;
     self->book = (struct snib__book){
         .ops = &book_ops,
         .now = now,

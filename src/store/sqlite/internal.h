@@ -392,6 +392,7 @@ struct snib__sqlite {
     bool thorough;                     /* the request has waited before */
     bool values;                       /* the table of values is there */
     struct snib__stored_claim blocker; /* what the last request waits for */
+    bool blocker_gone;                 /* … unless its pid is 0 */
     /* The name that was read last in this transaction. */
     struct {
         const struct snib__name *name; /* NULL: nothing is known */
