@@ -629,7 +629,7 @@ def test_the_cleaner_forgets_old_names_and_keeps_the_order_of_tokens(
         "INSERT INTO snib.claim SELECT 'c', gen_random_uuid(), 1, 1, "
         "gen_random_uuid(), 0, 0, 1, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, '', '', "
         "'', 0")
-    text = statement("SNIB__PG_CLEAN")
+    text = statement("SNIB__SQL_DO_CLEAN")
     postgres.psql("PREPARE c AS " + text, database="snib", check=True)
     postgres.psql("PREPARE c AS " + text + "; EXECUTE c(7, 5000, 100)")
     assert postgres.psql("SELECT convert_from(name, 'UTF8') FROM snib.lock "

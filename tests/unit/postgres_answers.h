@@ -6,7 +6,7 @@
 
 #include "postgres_clients.h"
 
-/* The columns of SNIB__PG_FETCH. */
+/* The columns of SNIB__SQL_DO_FETCH. */
 enum {
     F_US,
     F_LIFE,
@@ -23,8 +23,8 @@ enum {
     F_WAITING,
     F_LAST_RANK,
     F_HOLDER,
-    F_CLAIM = F_HOLDER + SNIB__PG_C_ALIVE,
-    F_COLUMNS = F_CLAIM + SNIB__PG_COLUMNS
+    F_CLAIM = F_HOLDER + SNIB__SQL_C_ALIVE,
+    F_COLUMNS = F_CLAIM + SNIB__SQL_COLUMNS
 };
 
 static int64_t server_us(void)
@@ -172,36 +172,36 @@ static void put_claim(struct result *r, int row, int from,
 {
     static char far[500];
     int64_t stamp = 1 + (int64_t)pick("stamp", 3);
-    const int64_t v[SNIB__PG_COLUMNS] = {[SNIB__PG_C_STAMP] = stamp,
-                                         [SNIB__PG_C_ID] = c->id,
-                                         [SNIB__PG_C_STATE] = c->state,
-                                         [SNIB__PG_C_KIND] = c->kind,
-                                         [SNIB__PG_C_PERMITS] = c->permits,
-                                         [SNIB__PG_C_RESERVE] = c->reserve,
-                                         [SNIB__PG_C_SLOT] = c->slot,
-                                         [SNIB__PG_C_TOKEN] = c->token,
-                                         [SNIB__PG_C_FLOOR] = c->floor,
-                                         [SNIB__PG_C_RANK] = c->rank,
-                                         [SNIB__PG_C_LEASE] = c->lease.ns,
-                                         [SNIB__PG_C_DELAY] = c->delay.ns,
-                                         [SNIB__PG_C_SINCE] = c->since.ns,
-                                         [SNIB__PG_C_UNTIL] = c->until.ns,
-                                         [SNIB__PG_C_ALIVE] =
-                                             !chance("has left", 6)};
+    const int64_t v[SNIB__SQL_COLUMNS] = {[SNIB__SQL_C_STAMP] = stamp,
+                                          [SNIB__SQL_C_ID] = c->id,
+                                          [SNIB__SQL_C_STATE] = c->state,
+                                          [SNIB__SQL_C_KIND] = c->kind,
+                                          [SNIB__SQL_C_PERMITS] = c->permits,
+                                          [SNIB__SQL_C_RESERVE] = c->reserve,
+                                          [SNIB__SQL_C_SLOT] = c->slot,
+                                          [SNIB__SQL_C_TOKEN] = c->token,
+                                          [SNIB__SQL_C_FLOOR] = c->floor,
+                                          [SNIB__SQL_C_RANK] = c->rank,
+                                          [SNIB__SQL_C_LEASE] = c->lease.ns,
+                                          [SNIB__SQL_C_DELAY] = c->delay.ns,
+                                          [SNIB__SQL_C_SINCE] = c->since.ns,
+                                          [SNIB__SQL_C_UNTIL] = c->until.ns,
+                                          [SNIB__SQL_C_ALIVE] =
+                                              !chance("has left", 6)};
     bool holder = from == F_HOLDER;
     memset(far, 'f', sizeof far - 1);
-    for (int i = 0; i < SNIB__PG_COLUMNS - holder; i++) {
+    for (int i = 0; i < SNIB__SQL_COLUMNS - holder; i++) {
         put_int(r, row, from + i, v[i]);
     }
-    put_id(r, row, from + SNIB__PG_C_REQUEST, c->request);
-    put_id(r, row, from + SNIB__PG_C_CLIENT, c->client);
-    put_bytes(r, row, from + SNIB__PG_C_UPGRADE_OF, "", 0);
+    put_id(r, row, from + SNIB__SQL_C_REQUEST, c->request);
+    put_id(r, row, from + SNIB__SQL_C_CLIENT, c->client);
+    put_bytes(r, row, from + SNIB__SQL_C_UPGRADE_OF, "", 0);
     if (c->upgrade_of[0]) {
-        put_id(r, row, from + SNIB__PG_C_UPGRADE_OF, c->upgrade_of);
+        put_id(r, row, from + SNIB__SQL_C_UPGRADE_OF, c->upgrade_of);
     }
-    put_text(r, row, from + SNIB__PG_C_NOTIFIER, c->notifier);
-    put_text(r, row, from + SNIB__PG_C_NOTE, c->note);
-    put_text(r, row, from + SNIB__PG_C_ABOUT,
+    put_text(r, row, from + SNIB__SQL_C_NOTIFIER, c->notifier);
+    put_text(r, row, from + SNIB__SQL_C_NOTE, c->note);
+    put_text(r, row, from + SNIB__SQL_C_ABOUT,
              chance("long about", 9) ? far : "host=h&pid=1");
 }
 
@@ -297,7 +297,7 @@ static void answer_quick(struct result *r, const struct sent *s, int cols)
     }
     result_size(r, chance("two rows", 90) ? 2 : 1, cols);
     for (int i = 0; i < r->rows; i++) {
-        const int64_t v[] = {cols == 2 && s->statement == SNIB__PG_ACQUIRE
+        const int64_t v[] = {cols == 2 && s->statement == SNIB__SQL_DO_ACQUIRE
                                  ? next_token()
                              : s->ints[2] > 0 ? s->ints[2]
                                               : next_token(),

@@ -47,9 +47,9 @@ static bool may_be_pending(const struct snib__request *r)
 static void check_session(const struct snib__pg_session *s)
 {
     const struct conn *k = (const void *)s->conn.c;
-    assert_false(s->conn.inside);
+    assert_false(s->conn.is.inside);
     assert_true(!k || !k->inside || k->down);
-    assert_true(s->conn.c || !s->conn.ready);
+    assert_true(s->conn.c || !s->conn.is.ready);
 }
 
 static void check_lease(const struct snib__request *r)
@@ -70,10 +70,10 @@ static void tell_session(const struct snib__pg_session *s)
     }
     tell("up %d ready %d, %d prepared, ahead %lld, %u failures, again at %lld, "
          "%u writes, listens %d, %s",
-         s->conn.c != NULL, s->conn.ready, prepared,
-         (long long)s->conn.ahead_us, s->conn.failures,
-         (long long)s->conn.not_before.ns, s->sql.writes, s->sql.listens,
-         s->sql.s.notifier);
+         s->conn.c != NULL, s->conn.is.ready, prepared,
+         (long long)s->conn.is.ahead_us, s->conn.is.failures,
+         (long long)s->conn.is.not_before.ns, s->tables.sql.writes,
+         s->tables.sql.listens, s->tables.sql.s.notifier);
 }
 
 static void exec(int client, struct snib__request **r, int count)
@@ -102,7 +102,8 @@ static void exec(int client, struct snib__request **r, int count)
         snib__unlink(&r[i]->link);
         finish(&asked[i]);
         check_lease(r[i]);
-        assert_true(!inst->password || !strstr(asked[i].error.text, PASSWORD));
+        assert_true(!inst->place.password ||
+                    !strstr(asked[i].error.text, PASSWORD));
     }
     tell_session(&inst->session[session]);
     check_session(&inst->session[session]);

@@ -91,13 +91,15 @@ static void answer_error(struct result *r, struct conn *k, const char *state)
 /* Guards, and what meets others, fail most. */
 static bool is_guard(int statement)
 {
-    return statement == SNIB__PG_GUARD || statement == SNIB__PG_GUARD_CLAIM ||
-           statement == SNIB__PG_GUARD_NO_CLAIM ||
-           statement == SNIB__PG_GUARD_FLOOR ||
-           statement == SNIB__PG_PUT_FLOOR || statement == SNIB__PG_PUT_CLAIM ||
-           statement == SNIB__PG_DELETE_CLAIM ||
-           statement == SNIB__PG_VALUE_IN_TIME ||
-           statement == SNIB__PG_VALUE_ADD;
+    return statement == SNIB__SQL_DO_GUARD ||
+           statement == SNIB__SQL_DO_GUARD_CLAIM ||
+           statement == SNIB__SQL_DO_GUARD_NO_CLAIM ||
+           statement == SNIB__SQL_DO_GUARD_FLOOR ||
+           statement == SNIB__SQL_DO_PUT_FLOOR ||
+           statement == SNIB__SQL_DO_PUT_CLAIM ||
+           statement == SNIB__SQL_DO_DELETE_CLAIM ||
+           statement == SNIB__SQL_DO_VALUE_IN_TIME ||
+           statement == SNIB__SQL_DO_VALUE_ADD;
 }
 
 static void answer_settings(struct result *r, const struct conn *k)
@@ -127,29 +129,29 @@ static void answer_query(struct result *r, const struct sent *s, struct conn *k)
     case SNIB__PG_HAS_SCHEMA:
         answer_numbers(r, (int64_t)pick("schemas", 2), 0);
         break;
-    case SNIB__PG_FETCH:
+    case SNIB__SQL_DO_FETCH:
         answer_fetch(r, s);
         break;
-    case SNIB__PG_ACQUIRE:
-    case SNIB__PG_RELEASE:
+    case SNIB__SQL_DO_ACQUIRE:
+    case SNIB__SQL_DO_RELEASE:
         answer_quick(r, s, 2);
         break;
-    case SNIB__PG_RENEW:
+    case SNIB__SQL_DO_RENEW:
         answer_quick(r, s, 4);
         break;
-    case SNIB__PG_RENEW_SHARE:
+    case SNIB__SQL_DO_RENEW_SHARE:
         answer_quick(r, s, 5);
         break;
-    case SNIB__PG_NAMES:
+    case SNIB__SQL_DO_NAMES:
         answer_names(r);
         break;
-    case SNIB__PG_VALUE:
+    case SNIB__SQL_DO_VALUE:
         answer_value(r, s);
         break;
-    case SNIB__PG_VALUE_LOCKED:
+    case SNIB__SQL_DO_VALUE_LOCKED:
         answer_locked_value(r, s);
         break;
-    case SNIB__PG_VALUE_FLOOR:
+    case SNIB__SQL_DO_VALUE_FLOOR:
         answer_numbers(r, server_us() / 1000,
                        chance("floor of it", 3) ? w.token + 9 : 0);
         break;
@@ -164,10 +166,11 @@ static void answer_query(struct result *r, const struct sent *s, struct conn *k)
 
 static void note_transaction(struct conn *k, const struct sent *s)
 {
-    if (s->statement == SNIB__PG_BEGIN || s->statement == SNIB__PG_BEGIN_READ) {
+    if (s->statement == SNIB__SQL_DO_BEGIN ||
+        s->statement == SNIB__SQL_DO_BEGIN_READ) {
         k->inside = true;
-    } else if (s->statement == SNIB__PG_COMMIT ||
-               s->statement == SNIB__PG_ROLLBACK) {
+    } else if (s->statement == SNIB__SQL_DO_COMMIT ||
+               s->statement == SNIB__SQL_DO_ROLLBACK) {
         k->inside = false;
     }
 }
@@ -175,7 +178,7 @@ static void note_transaction(struct conn *k, const struct sent *s)
 static struct result *answer(struct conn *k, const struct sent *s)
 {
     struct result *r = result_new(PGRES_COMMAND_OK);
-    bool may = s->what != QUERY || s->statement != SNIB__PG_ROLLBACK;
+    bool may = s->what != QUERY || s->statement != SNIB__SQL_DO_ROLLBACK;
     w.odd = chance("odd cells", theme == DAMAGE ? 12 : 120);
     if (k->failed) {
         r->status = PGRES_PIPELINE_ABORTED;

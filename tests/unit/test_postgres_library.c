@@ -65,8 +65,8 @@ static int end_world(void **state)
 
 static snib__sql_end reach(void)
 {
-    w.k->not_before = (snib_instant){0};
-    return snib__pg_reach(w.k, snib__after(snib__pg_now(), snib__ms(300)),
+    w.k->is.not_before = (snib_instant){0};
+    return snib__pg_reach(w.k, snib__after(snib__sql_now(), snib__ms(300)),
                           &w.error);
 }
 
@@ -76,7 +76,7 @@ static void a_sound_server_is_taken(void **state)
 {
     (void)state;
     assert_int_equal(reach(), SNIB__SQL_OK);
-    assert_true(w.k->ready);
+    assert_true(w.k->is.ready);
 }
 
 static void an_old_server_is_refused(void **state)
@@ -191,7 +191,7 @@ static void after_a_failure_the_next_attempt_waits(void **state)
     for (int i = 0; i < 9; i++) {
         assert_int_equal(reach(), SNIB__SQL_DOWN);
     }
-    int64_t ns = snib__between(snib__pg_now(), w.k->not_before).ns;
+    int64_t ns = snib__between(snib__sql_now(), w.k->is.not_before).ns;
     assert_in_range(ns, 500000000, 1000000000);
     lib.polls = PGRES_POLLING_OK;
     assert_int_equal(snib__pg_reach(w.k, SNIB__NEVER, &w.error),
@@ -203,10 +203,10 @@ static void a_server_that_says_nothing_is_left_in_time(void **state)
 {
     (void)state;
     lib.polls = PGRES_POLLING_READING;
-    snib_instant from = snib__pg_now();
+    snib_instant from = snib__sql_now();
     assert_int_equal(reach(), SNIB__SQL_DOWN);
     assert_non_null(strstr(w.error.text, "no answer"));
-    assert_in_range(snib__between(from, snib__pg_now()).ns, 290000000,
+    assert_in_range(snib__between(from, snib__sql_now()).ns, 290000000,
                     5000000000);
 }
 
@@ -215,9 +215,9 @@ static void a_stop_ends_the_waiting(void **state)
     (void)state;
     lib.polls = PGRES_POLLING_READING;
     snib__postgres_ops.interrupt(w.p);
-    snib_instant from = snib__pg_now();
+    snib_instant from = snib__sql_now();
     assert_int_equal(reach(), SNIB__SQL_DOWN);
-    assert_true(snib__between(from, snib__pg_now()).ns < 250000000);
+    assert_true(snib__between(from, snib__sql_now()).ns < 250000000);
 }
 
 static void without_memory_in_the_library_it_says_so(void **state)
@@ -234,18 +234,18 @@ static void without_memory_in_the_library_it_says_so(void **state)
  * `results` of them. */
 static snib__sql_end run_cut(int results, const char **ret_error)
 {
-    struct snib__pg_script t;
+    struct snib__sql_script t;
     assert_int_equal(reach(), SNIB__SQL_OK);
-    snib__pg_script_init(&t);
-    snib__pg_add(&t, SNIB__PG_PUT_LOCK, NULL, NULL);
-    snib__pg_add(&t, SNIB__PG_PUT_FLOOR, NULL, NULL);
-    snib__pg_sync(&t);
-    snib__pg_add(&t, SNIB__PG_NOTIFY, NULL, NULL);
-    snib__pg_sync(&t);
+    snib__sql_script_init(&t);
+    snib__sql_add(&t, SNIB__SQL_DO_PUT_LOCK, NULL, NULL);
+    snib__sql_add(&t, SNIB__SQL_DO_PUT_FLOOR, NULL, NULL);
+    snib__sql_sync(&t);
+    snib__sql_add(&t, SNIB__PG_NOTIFY, NULL, NULL);
+    snib__sql_sync(&t);
     lib.cut_at = results ? lib.taken + results : 0;
     snib__sql_end end = snib__pg_run(
-        w.k, &t, 1, snib__after(snib__pg_now(), snib__ms(300)), &w.error);
-    snib__pg_script_free(&t);
+        w.k, &t, 1, snib__after(snib__sql_now(), snib__ms(300)), &w.error);
+    snib__sql_script_free(&t);
     lib.cut_at = 0;
     if (ret_error) {
         *ret_error = w.error.text;
@@ -271,7 +271,7 @@ static void what_is_known_depends_on_the_last_answer(void **state)
 static void an_error_that_came_has_undone_it(void **state)
 {
     (void)state;
-    lib.answer[SNIB__PG_PUT_LOCK] =
+    lib.answer[SNIB__SQL_DO_PUT_LOCK] =
         (struct answer){.state = "53100", .severity = "ERROR"};
     assert_int_equal(run_cut(0, NULL), SNIB__SQL_REFUSED);
     assert_int_equal(w.error.code, SNIB_ERR_STORE);
@@ -290,10 +290,10 @@ static void an_error_of_what_does_not_matter_is_none(void **state)
 static void an_end_of_the_session_says_nothing_of_the_commit(void **state)
 {
     (void)state;
-    lib.answer[SNIB__PG_PUT_FLOOR] =
+    lib.answer[SNIB__SQL_DO_PUT_FLOOR] =
         (struct answer){.state = "57P01", .severity = "FATAL"};
     assert_int_equal(run_cut(11, NULL), SNIB__SQL_LOST);
-    lib.answer[SNIB__PG_PUT_FLOOR].state = "25P03"; /* it was too slow */
+    lib.answer[SNIB__SQL_DO_PUT_FLOOR].state = "25P03"; /* it was too slow */
     assert_int_equal(run_cut(11, NULL), SNIB__SQL_CONFLICT);
 }
 
@@ -342,14 +342,14 @@ static void a_failed_fetch_of_two_leaves_no_transaction_open(void **state)
     struct snib__request r[2] = {{.verb = SNIB__CANCEL},
                                  {.verb = SNIB__CANCEL}};
     (void)state;
-    lib.answer[SNIB__PG_FETCH] =
+    lib.answer[SNIB__SQL_DO_FETCH] =
         (struct answer){.state = "53200", .severity = "ERROR"};
     execute(r, 2);
     assert_int_equal(r[0].said.answer, SNIB__NOT_APPLIED);
-    assert_int_equal(lib.sent[SNIB__PG_BEGIN_READ], 1);
-    assert_int_equal(lib.sent[SNIB__PG_ROLLBACK], 1);
+    assert_int_equal(lib.sent[SNIB__SQL_DO_BEGIN_READ], 1);
+    assert_int_equal(lib.sent[SNIB__SQL_DO_ROLLBACK], 1);
     execute(r, 1); /* of one no transaction was begun */
-    assert_int_equal(lib.sent[SNIB__PG_ROLLBACK], 1);
+    assert_int_equal(lib.sent[SNIB__SQL_DO_ROLLBACK], 1);
 }
 
 /* Whoever may write to the table may write anything there. */
@@ -357,7 +357,7 @@ static void a_claim_that_none_of_ours_has_written_is_refused(void **state)
 {
     struct snib__request r = {.verb = SNIB__CANCEL};
     (void)state;
-    struct answer *a = &lib.answer[SNIB__PG_FETCH];
+    struct answer *a = &lib.answer[SNIB__SQL_DO_FETCH];
     *a = (struct answer){.rows = 1, .columns = COLUMNS};
     execute(&r, 1); /* its stamp is 0 */
     assert_int_equal(r.said.answer, SNIB__NOT_APPLIED);
@@ -372,10 +372,10 @@ static void what_is_no_token_is_not_given_as_one(void **state)
     for (size_t i = 0; i < COUNT_OF(tokens); i++) {
         struct snib__request r = {.verb = SNIB__ACQUIRE,
                                   .said.answer = SNIB__QUEUED};
-        lib.answer[SNIB__PG_RENEW] =
+        lib.answer[SNIB__SQL_DO_RENEW] =
             (struct answer){1, {tokens[i], 1000, 0, 1}, 0, 0, 0};
         execute(&r, 1);
-        assert_int_equal(lib.sent[SNIB__PG_RENEW], i + 1);
+        assert_int_equal(lib.sent[SNIB__SQL_DO_RENEW], i + 1);
         assert_true(r.said.answer != SNIB__DONE || r.token > 0);
         assert_int_not_equal(r.token, tokens[i]);
     }
@@ -402,7 +402,7 @@ static void a_far_server_without_tls_warns_at_each_opening(void **state)
         snib__postgres_ops.free(w.p);
         w.said[0] = 0;
         assert_int_equal(open_at(row[i].url), SNIB_ERR_OK);
-        assert_int_equal(w.p->verify, row[i].verifies);
+        assert_int_equal(w.p->place.verify, row[i].verifies);
         assert_int_equal(w.said[0] != 0, row[i].warns);
     }
 }

@@ -184,10 +184,11 @@ static void hear_log(void *data, int level, const char *line)
 
 static void tell_opened(const struct snib__postgres *p)
 {
-    tell("%s %s %s %s %s, %s, %d%d%d at %s", p->host, p->port,
-         p->database ? p->database : "(none)", p->user ? p->user : "(none)",
-         p->ca ? p->ca : "(none)", p->schema, p->here, p->verify, p->durable,
-         p->where);
+    tell("%s %s %s %s %s, %s, %d%d%d at %s", p->place.host, p->place.port,
+         p->place.database ? p->place.database : "(none)",
+         p->place.user ? p->place.user : "(none)",
+         p->place.ca ? p->place.ca : "(none)", p->schema, p->place.here,
+         p->place.verify, p->durable, p->place.where);
 }
 
 static void client_comes(void)
@@ -267,9 +268,9 @@ static void something_strange(void)
     switch (pick("strange", 6)) {
     case 0:
         if (i >= 0) {
-            struct snib__sql *q = &clients[i].inst->session[0].sql;
+            struct snib__sql *q = &clients[i].inst->session[0].tables.sql;
             q[0].writes = 4095;
-            clients[i].inst->session[1].sql.writes = 4094;
+            clients[i].inst->session[1].tables.sql.writes = 4094;
         }
         break;
     case 1:

@@ -37,9 +37,12 @@ IO_HEADERS = {
     "time.h", "unistd.h",
 }
 IO_ALLOWED = ("src/store/sqlite/", "src/store/file/", "src/store/memory/",
-              "src/store/host", "src/store/postgres/")
+              "src/store/host", "src/store/sql/host",
+              "src/store/postgres/")
 # What a store lets others include.
-SHARED = {"src/store/redis/redis.h", "src/store/sql/sql.h"}
+SHARED = {"src/store/redis/redis.h", "src/store/sql/sql.h",
+          "src/store/sql/host.h", "src/store/sql/place.h",
+          "src/store/sql/tables.h"}
 # Vendor headers, and the only place that may know each.
 VENDOR = {"hiredis/": "src/proto/resp", "sqlite3.h": "src/store/sqlite/",
           "openssl/": "src/net/tls", "libpq-fe.h": "src/store/postgres/"}

@@ -14,31 +14,9 @@
  * this machine's CAs, since it knows no "system" before version 16. */
 #include <poll.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "store/postgres/postgres_i.h"
-
-enum { CONNECT_PAUSE_MS = 20, CONNECT_PAUSE_MAX_MS = 1000 };
-
-static const char *connect_authorities(const struct snib__postgres *p)
-{
-    static const char *const usual[] = {
-        "/etc/ssl/certs/ca-certificates.crt", /* Debian, Arch */
-        "/etc/pki/tls/certs/ca-bundle.crt",   /* Fedora, RHEL */
-        "/etc/ssl/ca-bundle.pem",             /* SUSE */
-        "/etc/ssl/cert.pem",                  /* Alpine */
-    };
-    if (p->ca) {
-        return p->ca;
-    }
-    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
-        if (access(usual[i], R_OK) == 0) {
-            return usual[i];
-        }
-    }
-    return usual[0]; /* libpq says that it is not there */
-}
 
 static void connect_ignore(void *data, const PGresult *res)
 {
@@ -63,22 +41,24 @@ static bool connect_begin(struct snib__pg_conn *k, const char *application)
                                "keepalives_interval",
                                "keepalives_count",
                                NULL};
-    const char *const value[] = {p->host,
-                                 p->port,
-                                 p->database,
-                                 p->user,
-                                 p->password,
-                                 p->verify ? "verify-full" : "disable",
-                                 p->verify ? connect_authorities(p) : NULL,
-                                 "disable",
-                                 "",
-                                 application,
-                                 "10",
-                                 "5",
-                                 "3",
-                                 NULL};
+    const char *const value[] = {
+        p->place.host,
+        p->place.port,
+        p->place.database,
+        p->place.user,
+        p->place.password,
+        p->place.verify ? "verify-full" : "disable",
+        p->place.verify ? snib__sql_authorities(p->place.ca) : NULL,
+        "disable",
+        "",
+        application,
+        "10",
+        "5",
+        "3",
+        NULL};
     k->c = p->pq.PQconnectStartParams(key, value, 0);
     if (k->c) {
+        k->is.up = true;
         p->pq.PQsetNoticeReceiver(k->c, connect_ignore, NULL);
         /* So the text of a refusal has its number, whatever its language. */
         (void)p->pq.PQsetErrorVerbosity(k->c, PQERRORS_VERBOSE);
@@ -121,7 +101,8 @@ snib__sql_end snib__pg_connect(struct snib__pg_conn *k, const char *application,
         status == PGRES_POLLING_FAILED || status == PGRES_POLLING_OK
             ? snib__pg_fail_connect(k->store, pq->PQerrorMessage(k->c), fault)
             : snib__fail(fault, SNIB_ERR_UNREACHABLE,
-                         "%s: no answer from the server", k->store->where);
+                         "%s: no answer from the server",
+                         k->store->place.where);
     snib__pg_quit(k);
     return err == SNIB_ERR_UNREACHABLE ? SNIB__SQL_DOWN : SNIB__SQL_REFUSED;
 }
@@ -133,22 +114,20 @@ struct connect_seen {
     bool rows;
 };
 
-static void connect_see_settings(void *data, const struct snib__pq *pq,
-                                 PGresult *res)
+static void connect_see_settings(void *data, struct snib__sql_rows *rows)
 {
     struct connect_seen *seen = data;
-    seen->pid = snib__pg_get_int(pq, res, 0, 0);
-    seen->standby = snib__pg_get_int(pq, res, 0, 1);
-    seen->us = snib__pg_get_int(pq, res, 0, 2);
-    seen->life = snib__pg_get_int(pq, res, 0, 3);
+    seen->pid = snib__sql_get_int(rows, 0, 0);
+    seen->standby = snib__sql_get_int(rows, 0, 1);
+    seen->us = snib__sql_get_int(rows, 0, 2);
+    seen->life = snib__sql_get_int(rows, 0, 3);
 }
 
-static void connect_see_number(void *data, const struct snib__pq *pq,
-                               PGresult *res)
+static void connect_see_number(void *data, struct snib__sql_rows *rows)
 {
     struct connect_seen *seen = data;
-    seen->rows = pq->PQntuples(res) > 0;
-    seen->pid = seen->rows ? snib__pg_get_int(pq, res, 0, 0) : 0;
+    seen->rows = rows->count > 0;
+    seen->pid = seen->rows ? snib__sql_get_int(rows, 0, 0) : 0;
 }
 
 static void connect_remember(struct snib__postgres *p, int version,
@@ -157,7 +136,7 @@ static void connect_remember(struct snib__postgres *p, int version,
     pthread_mutex_lock(&p->listener.mu);
     p->server.version = version;
     p->server.connected =
-        p->server.sessions++ ? p->server.connected : snib__pg_now();
+        p->server.sessions++ ? p->server.connected : snib__sql_now();
     snprintf(p->server.life, sizeof p->server.life, "%lld", (long long)life);
     pthread_mutex_unlock(&p->listener.mu);
 }
@@ -166,13 +145,13 @@ static snib__sql_end connect_refuse(struct snib_error *fault, snib_err err,
                                     const struct snib__postgres *p,
                                     const char *words)
 {
-    snib__fail(fault, err, "%s: %s", p->where, words);
+    snib__fail(fault, err, "%s: %s", p->place.where, words);
     return SNIB__SQL_REFUSED;
 }
 
 static snib__sql_end connect_look(struct snib__pg_conn *k,
-                                  struct snib__pg_script *t, snib_instant until,
-                                  struct snib_error *fault)
+                                  struct snib__sql_script *t,
+                                  snib_instant until, struct snib_error *fault)
 {
     struct snib__postgres *p = k->store;
     struct connect_seen seen = {0};
@@ -181,10 +160,10 @@ static snib__sql_end connect_look(struct snib__pg_conn *k,
         return connect_refuse(fault, SNIB_ERR_CONFIG, p,
                               "the server is older than PostgreSQL 12");
     }
-    snib__pg_script_clear(t);
-    snib__pg_add(t, SNIB__PG_SETTINGS, connect_see_settings, &seen);
-    snib__pg_int(t, p->durable);
-    snib__pg_sync(t);
+    snib__sql_script_clear(t);
+    snib__sql_add(t, SNIB__PG_SETTINGS, connect_see_settings, &seen);
+    snib__sql_int(t, p->durable);
+    snib__sql_sync(t);
     snib__sql_end end = snib__pg_run(k, t, 1, until, fault);
     if (end) {
         return end;
@@ -200,7 +179,7 @@ static snib__sql_end connect_look(struct snib__pg_conn *k,
             "a pooler (PgBouncer?) stands before the server, where a session "
             "is not one; connect to the server itself");
     }
-    snib__pg_heard_clock(k, seen.us);
+    snib__sql_heard_clock(&k->is, snib__sql_now(), seen.us);
     connect_remember(p, version, seen.life);
     k->counted = true;
     return SNIB__SQL_OK;
@@ -210,53 +189,54 @@ static snib__sql_end connect_look(struct snib__pg_conn *k,
 
 /* *ret: the layout's number; 0: there are no tables. */
 static snib__sql_end connect_read_layout(struct snib__pg_conn *k,
-                                         struct snib__pg_script *t,
+                                         struct snib__sql_script *t,
                                          snib_instant until, int64_t *ret,
                                          struct snib_error *fault)
 {
     struct connect_seen seen = {0};
-    snib__pg_script_clear(t);
-    snib__pg_add(t, SNIB__PG_LAYOUT, connect_see_number, &seen);
-    snib__pg_sync(t);
+    snib__sql_script_clear(t);
+    snib__sql_add(t, SNIB__PG_LAYOUT, connect_see_number, &seen);
+    snib__sql_sync(t);
     snib__sql_end end = snib__pg_run(k, t, 1, until, fault);
     *ret = seen.pid;
     bool none = !strcmp(t->state, "42P01") || !strcmp(t->state, "3F000");
     if (none && !k->c) { /* that was all that it said */
-        *fault = k->why;
+        *fault = k->is.why;
         return SNIB__SQL_DOWN;
     }
     return none ? SNIB__SQL_OK : end;
 }
 
 static snib__sql_end connect_make_tables(struct snib__pg_conn *k,
-                                         struct snib__pg_script *t,
+                                         struct snib__sql_script *t,
                                          snib_instant until,
                                          struct snib_error *fault)
 {
     struct connect_seen seen = {0};
-    snib__pg_script_clear(t);
-    snib__pg_add(t, SNIB__PG_HAS_SCHEMA, connect_see_number, &seen);
-    snib__pg_sync(t);
+    snib__sql_script_clear(t);
+    snib__sql_add(t, SNIB__PG_HAS_SCHEMA, connect_see_number, &seen);
+    snib__sql_sync(t);
     snib__sql_end end = snib__pg_run(k, t, 1, until, fault);
     if (end) {
         return end;
     }
-    snib__pg_script_clear(t);
-    snib__pg_add(t, SNIB__PG_BEGIN, NULL, NULL);
-    snib__pg_add_text(t, "SELECT pg_advisory_xact_lock(hashtext('~'),1936615778"
-                         ")");
+    snib__sql_script_clear(t);
+    snib__sql_add(t, SNIB__SQL_DO_BEGIN, NULL, NULL);
+    snib__sql_add_text(t,
+                       "SELECT pg_advisory_xact_lock(hashtext('~'),1936615778"
+                       ")");
     for (int i = seen.pid > 0; snib__pg_table(i); i++) {
-        snib__pg_add_text(t, snib__pg_table(i));
+        snib__sql_add_text(t, snib__pg_table(i));
     }
-    snib__pg_add(t, SNIB__PG_COMMIT, NULL, NULL);
-    snib__pg_sync(t);
+    snib__sql_add(t, SNIB__SQL_DO_COMMIT, NULL, NULL);
+    snib__sql_sync(t);
     end = snib__pg_run(k, t, 1, until, fault);
     bool denied = !strcmp(t->state, "42501");
     if (t->state[0] && k->c) { /* the transaction that BEGIN has opened */
         struct snib_error none;
-        snib__pg_script_clear(t);
-        snib__pg_add(t, SNIB__PG_ROLLBACK, NULL, NULL);
-        snib__pg_sync(t);
+        snib__sql_script_clear(t);
+        snib__sql_add(t, SNIB__SQL_DO_ROLLBACK, NULL, NULL);
+        snib__sql_sync(t);
         (void)snib__pg_run(k, t, 1, until, &none);
     }
     if (denied) {
@@ -269,7 +249,7 @@ static snib__sql_end connect_make_tables(struct snib__pg_conn *k,
 }
 
 static snib__sql_end connect_tables(struct snib__pg_conn *k,
-                                    struct snib__pg_script *t,
+                                    struct snib__sql_script *t,
                                     snib_instant until,
                                     struct snib_error *fault)
 {
@@ -284,7 +264,7 @@ static snib__sql_end connect_tables(struct snib__pg_conn *k,
                    "%s: the tables in schema %s have layout %lld, this snib "
                    "knows %d; use the newer snib everywhere, or another schema "
                    "(?schema=)",
-                   k->store->where, k->store->schema, (long long)layout,
+                   k->store->place.where, k->store->schema, (long long)layout,
                    SNIB__PG_SCHEMA);
         return SNIB__SQL_REFUSED;
     }
@@ -296,15 +276,15 @@ static snib__sql_end connect_tables(struct snib__pg_conn *k,
 static snib__sql_end connect_all(struct snib__pg_conn *k, snib_instant until,
                                  struct snib_error *fault)
 {
-    struct snib__pg_script t;
+    struct snib__sql_script t;
     snib__sql_end end = snib__pg_connect(k, "snib", until, fault);
     if (end) {
         return end;
     }
-    snib__pg_script_init(&t);
+    snib__sql_script_init(&t);
     end = connect_look(k, &t, until, fault);
     end = end ? end : connect_tables(k, &t, until, fault);
-    snib__pg_script_free(&t);
+    snib__sql_script_free(&t);
     if (end && k->c) {
         snib__pg_quit(k);
     }
@@ -316,33 +296,31 @@ static snib__sql_end connect_all(struct snib__pg_conn *k, snib_instant until,
 snib__sql_end snib__pg_reach(struct snib__pg_conn *k, snib_instant until,
                              struct snib_error *fault)
 {
-    if (k->ready) {
+    if (k->is.ready) {
         return SNIB__SQL_OK;
     }
-    if (!snib__reached(snib__pg_now(), k->not_before)) {
-        *fault = k->why;
-        return k->end;
+    if (snib__sql_may_connect(&k->is, snib__sql_now(), fault)) {
+        snib__sql_end end = connect_all(k, until, fault);
+        snib__sql_connected(&k->is, snib__sql_now(), end, fault);
     }
-    k->end = connect_all(k, until, fault);
-    k->ready = k->end == SNIB__SQL_OK;
-    k->failures = k->ready ? 0 : k->failures + 1;
-    if (!k->ready) {
-        int64_t ms = CONNECT_PAUSE_MS;
-        for (uint32_t i = 1; i < k->failures && ms < CONNECT_PAUSE_MAX_MS;
-             i++) {
-            ms *= 2;
-        }
-        ms = ms < CONNECT_PAUSE_MAX_MS ? ms : CONNECT_PAUSE_MAX_MS;
-        k->not_before = snib__after(snib__pg_now(), snib__ms(ms));
-        k->why = *fault;
-    }
-    return k->end;
+    return k->is.end;
 }
 
-/* Has it been cut while nobody used it? Nothing was sent then, so a request
- * need not end as unknown for it. */
-static bool connect_is_cut(struct snib__pg_conn *k)
+/* -- what the tables' functions need of a connection ----------------------- */
+
+static struct snib__pg_conn *connect_of(struct snib__sql_session *s)
 {
+    return &snib__pg_of(&s->sql)->conn;
+}
+
+static snib__sql_end connect_reach(struct snib__sql_session *s)
+{
+    return snib__pg_reach(connect_of(s), s->sql.until, &s->sql.fault);
+}
+
+static bool connect_is_cut(struct snib__sql_session *s)
+{
+    struct snib__pg_conn *k = connect_of(s);
     const struct snib__pq *pq = &k->store->pq;
     struct pollfd fd = {.fd = pq->PQsocket(k->c), .events = POLLIN};
     if (poll(&fd, 1, 0) <= 0) {
@@ -351,14 +329,22 @@ static bool connect_is_cut(struct snib__pg_conn *k)
     return !pq->PQconsumeInput(k->c) || pq->PQstatus(k->c) != CONNECTION_OK;
 }
 
-snib__sql_end snib__pg_script_run(struct snib__pg_session *s, uint32_t certain)
+static void connect_quit(struct snib__sql_session *s)
 {
-    struct snib__pg_conn *k = &s->conn;
-    if (k->ready && !k->inside && connect_is_cut(k)) {
-        snib__pg_quit(k);
-    }
-    snib__sql_end end = snib__pg_reach(k, s->sql.until, &s->sql.fault);
-    return end ? end
-               : snib__pg_run(k, &s->script, certain, s->sql.until,
-                              &s->sql.fault);
+    snib__pg_quit(connect_of(s));
 }
+
+static snib__sql_end connect_run(struct snib__sql_session *s, uint32_t certain)
+{
+    return snib__pg_run(connect_of(s), &s->script, certain, s->sql.until,
+                        &s->sql.fault);
+}
+
+const struct snib__sql_link snib__pg_link = {
+    .reach = connect_reach,
+    .is_cut = connect_is_cut,
+    .quit = connect_quit,
+    .run = connect_run,
+    .notify = snib__pg_notify,
+    .listener_of = snib__pg_listener_of,
+};

@@ -67,28 +67,13 @@ snib__sql_end snib__pg_judge(const char state[6])
     return errors_find(state)->end;
 }
 
-/* Put stars over a secret, wherever it stands. */
-static void errors_hide(char *text, const char *secret)
-{
-    size_t n = secret ? strlen(secret) : 0;
-    for (char *at = text; n && (at = strstr(at, secret));) {
-        memset(at, '*', n);
-        at += n;
-    }
-}
-
+/* "connection to server at … failed: " is libpq's, and known already. */
 void snib__pg_clean(const struct snib__postgres *p, const char *text, char *ret,
                     size_t size)
 {
     const char *failed = text ? strstr(text, " failed: ") : NULL;
-    size_t n = 0;
-    /* "connection to server at … failed: " is libpq's, and known already. */
     text = failed && !strncmp(text, "connection to ", 14) ? failed + 9 : text;
-    for (; text && *text && *text != '\n' && n + 1 < size; text++) {
-        ret[n++] = (unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text;
-    }
-    ret[n] = 0;
-    errors_hide(ret, p->password);
+    snib__sql_clean(&p->place, text, ret, size);
 }
 
 snib_err snib__pg_fail(const struct snib__postgres *p, const char state[6],
@@ -98,9 +83,9 @@ snib_err snib__pg_fail(const struct snib__postgres *p, const char state[6],
     char words[200];
     snib__pg_clean(p, text, words, sizeof words);
     if (k->words) {
-        return snib__fail(e, k->err, "%s: %s", p->where, k->words);
+        return snib__fail(e, k->err, "%s: %s", p->place.where, k->words);
     }
-    return snib__fail(e, k->err, "%s: %s", p->where, words);
+    return snib__fail(e, k->err, "%s: %s", p->place.where, words);
 }
 
 /* -- of a connection that was not made ------------------------------------- */
@@ -174,13 +159,13 @@ snib_err snib__pg_fail_connect(const struct snib__postgres *p, const char *text,
     for (size_t i = 0; i < sizeof errors_connect / sizeof errors_connect[0];
          i++) {
         if (text && strstr(text, errors_connect[i].has)) {
-            return snib__fail(e, errors_connect[i].err, "%s: %s", p->where,
-                              errors_connect[i].words);
+            return snib__fail(e, errors_connect[i].err, "%s: %s",
+                              p->place.where, errors_connect[i].words);
         }
     }
     if (state[0]) {
         return snib__pg_fail(p, state, words, e);
     }
-    return snib__fail(e, SNIB_ERR_UNREACHABLE, "%s: %s", p->where,
+    return snib__fail(e, SNIB_ERR_UNREACHABLE, "%s: %s", p->place.where,
                       *words ? words : "no connection");
 }

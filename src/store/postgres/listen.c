@@ -9,7 +9,11 @@
  *
  * A notifier is the number of the server's process that listens, a point, and
  * 64 bits by lot: a claim names both the channel and the process, so that
- * whether that process is there tells whether a party of a barrier is. */
+ * whether that process is there tells whether a party of a barrier is.
+ *
+ * A notification takes a lock of the whole cluster until its commit is on disk.
+ * So it is no part of the transaction that grants, and is not durable. It looks
+ * whether the grant is there: behind a write that has failed it tells nobody. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,23 +59,23 @@ static bool listen_open(struct snib__pg_session *s, struct snib__pg_conn *k,
                         char notifier[40])
 {
     struct snib__postgres *p = s->store;
-    struct snib__pg_script t;
+    struct snib__sql_script t;
     struct snib_error none;
     char channel[64], text[96];
     snib__sql_end end =
-        snib__pg_connect(k, "snib: notified", s->sql.until, &none);
+        snib__pg_connect(k, "snib: notified", s->tables.sql.until, &none);
     if (end) {
         return false;
     }
     snprintf(notifier, 40, "%d.%016llx", p->pq.PQbackendPID(k->c),
-             (unsigned long long)snib__sql_stamp(&s->sql));
+             (unsigned long long)snib__sql_stamp(&s->tables.sql));
     snib__pg_channel(notifier, channel, sizeof channel);
     snprintf(text, sizeof text, "LISTEN \"%s\"", channel);
-    snib__pg_script_init(&t);
-    snib__pg_add_text(&t, text);
-    snib__pg_sync(&t);
-    end = snib__pg_run(k, &t, 1, s->sql.until, &none);
-    snib__pg_script_free(&t);
+    snib__sql_script_init(&t);
+    snib__sql_add_text(&t, text);
+    snib__sql_sync(&t);
+    end = snib__pg_run(k, &t, 1, s->tables.sql.until, &none);
+    snib__sql_script_free(&t);
     if (end) {
         snib__pg_quit(k);
     }
@@ -94,7 +98,8 @@ void snib__pg_listen(struct snib__sql *q)
         if (first && epoll_ctl(l->epoll, EPOLL_CTL_ADD,
                                s->store->pq.PQsocket(k.c), &e) == 0) {
             l->c = k.c;
-            k.c = NULL;
+            k.c = NULL; /* not this function's any more */
+            k.is.up = false;
             memcpy(l->notifier, notifier, sizeof l->notifier);
         }
         pthread_mutex_unlock(&l->mu);
@@ -107,12 +112,30 @@ void snib__pg_know_notifier(struct snib__pg_session *s)
 {
     struct snib__pg_listener *l = &s->store->listener;
     pthread_mutex_lock(&l->mu);
-    s->sql.listens = l->c != NULL;
-    memset(s->sql.s.notifier, 0, sizeof s->sql.s.notifier);
+    s->tables.sql.listens = l->c != NULL;
+    memset(s->tables.sql.s.notifier, 0, sizeof s->tables.sql.s.notifier);
     if (l->c) {
-        memcpy(s->sql.s.notifier, l->notifier, sizeof l->notifier);
+        memcpy(s->tables.sql.s.notifier, l->notifier, sizeof l->notifier);
     }
     pthread_mutex_unlock(&l->mu);
+}
+
+/* -- telling --------------------------------------------------------------- */
+
+void snib__pg_notify(struct snib__sql_session *s, const struct snib__told *n)
+{
+    struct snib__sql_script *t = &s->script;
+    char channel[64], payload[40];
+    snib__pg_channel(n->notifier, channel, sizeof channel);
+    snprintf(payload, sizeof payload, "%016llx%016llx",
+             (unsigned long long)n->request[0],
+             (unsigned long long)n->request[1]);
+    snib__sql_add(t, SNIB__PG_NOTIFY, NULL, NULL);
+    snib__sql_string(t, channel);
+    snib__sql_string(t, payload);
+    snib__sql_name(t, n->name);
+    snib__sql_id(t, n->request);
+    snib__sql_sync(t);
 }
 
 /* -- hearing --------------------------------------------------------------- */

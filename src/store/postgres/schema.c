@@ -6,7 +6,7 @@ snib_err snib__postgres_schema(const char *schema, struct snib__buf *ret,
                                struct snib_error *e)
 {
     schema = schema ? schema : "snib";
-    if (!snib__pg_is_schema(schema)) {
+    if (!snib__sql_is_plain(schema)) {
         return snib__fail(e, SNIB_ERR_USAGE,
                           "a schema is lower-case letters, digits and '_', and "
                           "shorter than 48");

@@ -11,150 +11,20 @@
  * Both directions are served at once, so that neither side waits for the other
  * with its buffers full. If the answers do not come in time the connection is
  * dropped: nobody could tell later whose answers those are. */
-#include <endian.h>
 #include <stdio.h>
 
 #include "base/error.h"
-#include "base/mem.h"
 #include "store/postgres/postgres_i.h"
-
-enum { SCRIPT_BYTES_MAX = 64 << 20 };
-
-/* -- composing ------------------------------------------------------------- */
-
-void snib__pg_script_init(struct snib__pg_script *t)
-{
-    *t = (struct snib__pg_script){0};
-    snib__buf_init(&t->bytes, SCRIPT_BYTES_MAX);
-}
-
-void snib__pg_script_clear(struct snib__pg_script *t)
-{
-    t->items = t->params = t->synced = t->error_at = 0;
-    t->failed = t->fatal = false;
-    t->state[0] = t->error[0] = 0;
-    snib__buf_clear(&t->bytes);
-}
-
-void snib__pg_script_free(struct snib__pg_script *t)
-{
-    snib__free(t->item);
-    snib__free(t->param);
-    snib__buf_free(&t->bytes);
-}
-
-static bool script_grow(void **array, uint32_t count, uint32_t *room,
-                        size_t size)
-{
-    if (count < *room) {
-        return true;
-    }
-    uint32_t more = *room ? 2 * *room : 32;
-    void *p = more > *room ? snib__realloc(*array, more * size) : NULL;
-    if (p) {
-        *array = p;
-        *room = more;
-    }
-    return p != NULL;
-}
-
-static void script_append(struct snib__pg_script *t, int statement,
-                          snib__pg_row *row, void *data)
-{
-    if (!script_grow((void **)&t->item, t->items, &t->item_room,
-                     sizeof *t->item)) {
-        t->failed = true;
-        return;
-    }
-    t->item[t->items++] = (struct snib__pg_item){
-        .statement = statement, .param = t->params, .row = row, .data = data};
-}
-
-void snib__pg_add(struct snib__pg_script *t, enum snib__pg_statement statement,
-                  snib__pg_row *row, void *data)
-{
-    script_append(t, (int)statement, row, data);
-}
-
-void snib__pg_add_text(struct snib__pg_script *t, const char *text)
-{
-    script_append(t, -2, NULL, NULL);
-    if (!t->failed) {
-        t->item[t->items - 1].text = text;
-    }
-}
-
-void snib__pg_sync(struct snib__pg_script *t)
-{
-    script_append(t, -1, NULL, NULL);
-}
-
-static void script_param(struct snib__pg_script *t, const void *p, int size)
-{
-    if (t->failed || !script_grow((void **)&t->param, t->params, &t->param_room,
-                                  sizeof *t->param)) {
-        t->failed = true;
-        return;
-    }
-    t->param[t->params++] =
-        (struct snib__pg_param){snib__buf_size(&t->bytes), size};
-    t->item[t->items - 1].params++;
-    if (size > 0) {
-        snib__buf_add(&t->bytes, p, (size_t)size);
-    }
-    t->failed = t->failed || t->bytes.failed;
-}
-
-void snib__pg_int(struct snib__pg_script *t, int64_t n)
-{
-    uint64_t v = htobe64((uint64_t)n);
-    script_param(t, &v, sizeof v);
-}
-
-void snib__pg_null(struct snib__pg_script *t)
-{
-    script_param(t, NULL, -1);
-}
-
-void snib__pg_bytes(struct snib__pg_script *t, const void *p, size_t size)
-{
-    script_param(t, p, (int)size);
-}
-
-void snib__pg_string(struct snib__pg_script *t, const char *s)
-{
-    script_param(t, s, (int)strlen(s));
-}
-
-void snib__pg_id(struct snib__pg_script *t, const uint64_t id[2])
-{
-    uint64_t v[2] = {htobe64(id[0]), htobe64(id[1])};
-    script_param(t, v, sizeof v);
-}
-
-void snib__pg_id_or_null(struct snib__pg_script *t, const uint64_t id[2])
-{
-    if (id[0] || id[1]) {
-        snib__pg_id(t, id);
-    } else {
-        snib__pg_null(t);
-    }
-}
-
-void snib__pg_name(struct snib__pg_script *t, const struct snib__name *name)
-{
-    snib__pg_bytes(t, name->raw, name->raw_size);
-}
 
 /* -- values of results ----------------------------------------------------- */
 
-int64_t snib__pg_get_int(const struct snib__pq *pq, PGresult *res, int row,
-                         int col)
+static int64_t script_number(struct snib__sql_rows *rows, int row, int col)
 {
-    const uint8_t *p = (const uint8_t *)pq->PQgetvalue(res, row, col);
-    int size = pq->PQgetlength(res, row, col);
+    const struct snib__pq *pq = rows->library;
+    const uint8_t *p = (const uint8_t *)pq->PQgetvalue(rows->result, row, col);
+    int size = pq->PQgetlength(rows->result, row, col);
     uint64_t n = 0;
-    if (pq->PQgetisnull(res, row, col) ||
+    if (pq->PQgetisnull(rows->result, row, col) ||
         (size != 2 && size != 4 && size != 8)) {
         return 0;
     }
@@ -164,35 +34,20 @@ int64_t snib__pg_get_int(const struct snib__pq *pq, PGresult *res, int row,
     return size == 4 ? (int32_t)n : size == 2 ? (int16_t)n : (int64_t)n;
 }
 
-void snib__pg_get_id(const struct snib__pq *pq, PGresult *res, int row, int col,
-                     uint64_t ret[2])
+static const void *script_bytes(struct snib__sql_rows *rows, int row, int col,
+                                size_t *ret_size)
 {
-    ret[0] = ret[1] = 0;
-    if (!pq->PQgetisnull(res, row, col) &&
-        pq->PQgetlength(res, row, col) == 2 * sizeof *ret) {
-        memcpy(ret, pq->PQgetvalue(res, row, col), 2 * sizeof *ret);
-        ret[0] = be64toh(ret[0]);
-        ret[1] = be64toh(ret[1]);
-    }
+    const struct snib__pq *pq = rows->library;
+    *ret_size = (size_t)pq->PQgetlength(rows->result, row, col);
+    return pq->PQgetisnull(rows->result, row, col)
+               ? NULL
+               : pq->PQgetvalue(rows->result, row, col);
 }
 
-const void *snib__pg_get_bytes(const struct snib__pq *pq, PGresult *res,
-                               int row, int col, size_t *ret_size)
-{
-    bool null = pq->PQgetisnull(res, row, col);
-    *ret_size = null ? 0 : (size_t)pq->PQgetlength(res, row, col);
-    return null ? "" : pq->PQgetvalue(res, row, col);
-}
-
-void snib__pg_get_text(const struct snib__pq *pq, PGresult *res, int row,
-                       int col, char *ret, size_t size)
-{
-    size_t n;
-    const void *p = snib__pg_get_bytes(pq, res, row, col, &n);
-    n = n < size ? n : size - 1;
-    memcpy(ret, p, n);
-    ret[n] = 0;
-}
+static const struct snib__sql_rows_ops script_rows = {
+    .number = script_number,
+    .bytes = script_bytes,
+};
 
 /* -- sending --------------------------------------------------------------- */
 
@@ -207,7 +62,7 @@ static bool script_send_prepare(struct snib__pg_conn *k, int statement)
     char name[16];
     struct snib__buf text;
     snib__buf_init(&text, 1 << 14);
-    snib__pg_text((enum snib__pg_statement)statement, k->store->schema, &text);
+    snib__pg_text(statement, k->store->schema, &text);
     bool ok = !text.failed &&
               k->store->pq.PQsendPrepare(k->c, script_name(statement, name),
                                          snib__buf_text(&text), 0, NULL) == 1;
@@ -215,16 +70,23 @@ static bool script_send_prepare(struct snib__pg_conn *k, int statement)
     return ok;
 }
 
+/* Is it a statement of the list, with a text? */
+static bool script_is_listed(const struct snib__sql_item *item)
+{
+    return item->kind == SNIB__SQL_ITEM_STATEMENT &&
+           snib__pg_has_text(item->statement);
+}
+
 /* What is not prepared yet; *ret: how many. */
 static bool script_prepare(struct snib__pg_conn *k,
-                           const struct snib__pg_script *t, bool sent[],
+                           const struct snib__sql_script *t, bool sent[],
                            uint32_t *ret)
 {
     bool ok = true;
     *ret = 0;
     for (uint32_t i = 0; ok && i < t->items; i++) {
         int s = t->item[i].statement;
-        if (s >= 0 && !k->prepared[s] && !sent[s]) {
+        if (script_is_listed(&t->item[i]) && !k->prepared[s] && !sent[s]) {
             ok = script_send_prepare(k, s);
             sent[s] = true;
             ++*ret;
@@ -234,18 +96,18 @@ static bool script_prepare(struct snib__pg_conn *k,
 }
 
 static bool script_send_item(struct snib__pg_conn *k,
-                             const struct snib__pg_script *t,
-                             const struct snib__pg_item *item)
+                             const struct snib__sql_script *t,
+                             const struct snib__sql_item *item)
 {
-    const char *value[SNIB__PG_PARAMS];
-    int length[SNIB__PG_PARAMS], format[SNIB__PG_PARAMS];
+    const char *value[SNIB__SQL_PARAMS];
+    int length[SNIB__SQL_PARAMS], format[SNIB__SQL_PARAMS];
     char name[16];
     for (uint32_t i = 0; i < item->params; i++) {
-        const struct snib__pg_param *p = &t->param[item->param + i];
-        value[i] = p->size < 0
+        const struct snib__sql_param *p = &t->param[item->param + i];
+        value[i] = p->kind == SNIB__SQL_PARAM_NULL
                        ? NULL
                        : (const char *)snib__buf_bytes(&t->bytes) + p->at;
-        length[i] = p->size < 0 ? 0 : p->size;
+        length[i] = (int)p->size;
         format[i] = 1;
     }
     return k->store->pq.PQsendQueryPrepared(
@@ -267,18 +129,19 @@ static bool script_send_text(struct snib__pg_conn *k, const char *text)
 
 /* *ret: how many SYNCs were given to libpq, which may have sent them. */
 static bool script_send(struct snib__pg_conn *k,
-                        const struct snib__pg_script *t, uint32_t *ret)
+                        const struct snib__sql_script *t, uint32_t *ret)
 {
     bool ok = true;
     *ret = 0;
     for (uint32_t i = 0; ok && i < t->items; i++) {
-        const struct snib__pg_item *item = &t->item[i];
-        if (item->statement == -1) {
+        const struct snib__sql_item *item = &t->item[i];
+        if (item->kind == SNIB__SQL_ITEM_SYNC) {
             ok = k->store->pq.PQpipelineSync(k->c) == 1;
             ++*ret;
-        } else {
-            ok = item->statement == -2 ? script_send_text(k, item->text)
-                                       : script_send_item(k, t, item);
+        } else if (item->kind == SNIB__SQL_ITEM_TEXT) {
+            ok = script_send_text(k, item->text);
+        } else if (script_is_listed(item)) {
+            ok = script_send_item(k, t, item);
         }
     }
     return ok;
@@ -310,7 +173,7 @@ static bool script_next(struct snib__pg_conn *k, snib_instant until,
 }
 
 static void script_note_error(struct snib__pg_conn *k,
-                              struct snib__pg_script *t, PGresult *res)
+                              struct snib__sql_script *t, PGresult *res)
 {
     const struct snib__pq *pq = &k->store->pq;
     const char *state = pq->PQresultErrorField(res, PG_DIAG_SQLSTATE);
@@ -327,8 +190,8 @@ static void script_note_error(struct snib__pg_conn *k,
 }
 
 /* All results of one statement. False: they do not come. */
-static bool script_take(struct snib__pg_conn *k, struct snib__pg_script *t,
-                        const struct snib__pg_item *item, bool *ret_ok,
+static bool script_take(struct snib__pg_conn *k, struct snib__sql_script *t,
+                        const struct snib__sql_item *item, bool *ret_ok,
                         snib_instant until)
 {
     const struct snib__pq *pq = &k->store->pq;
@@ -344,7 +207,11 @@ static bool script_take(struct snib__pg_conn *k, struct snib__pg_script *t,
         ExecStatusType status = pq->PQresultStatus(res);
         *ret_ok = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
         if (*ret_ok && item && item->row) {
-            item->row(item->data, pq, res);
+            struct snib__sql_rows rows = {.ops = &script_rows,
+                                          .count = pq->PQntuples(res),
+                                          .library = pq,
+                                          .result = res};
+            item->row(item->data, &rows);
         } else if (status == PGRES_FATAL_ERROR) {
             script_note_error(k, t, res);
         }
@@ -366,7 +233,7 @@ static bool script_take_sync(struct snib__pg_conn *k, snib_instant until)
 
 /* The answers to what was prepared in front. */
 static bool script_take_prepared(struct snib__pg_conn *k,
-                                 struct snib__pg_script *t, const bool sent[],
+                                 struct snib__sql_script *t, const bool sent[],
                                  uint32_t count, snib_instant until)
 {
     bool ok = true;
@@ -374,7 +241,7 @@ static bool script_take_prepared(struct snib__pg_conn *k,
     bool seen[SNIB__PG_STATEMENTS] = {false};
     for (uint32_t i = 0; ok && count && i < t->items; i++) {
         int s = t->item[i].statement;
-        if (s < 0 || !sent[s] || seen[s]) {
+        if (!script_is_listed(&t->item[i]) || !sent[s] || seen[s]) {
             continue;
         }
         bool made;
@@ -385,15 +252,16 @@ static bool script_take_prepared(struct snib__pg_conn *k,
     return ok && (!count || script_take_sync(k, until));
 }
 
-static bool script_take_all(struct snib__pg_conn *k, struct snib__pg_script *t,
+static bool script_take_all(struct snib__pg_conn *k, struct snib__sql_script *t,
                             snib_instant until)
 {
     bool ok = true, done;
     for (uint32_t i = 0; ok && i < t->items; i++) {
-        if (t->item[i].statement == -1) {
+        if (t->item[i].kind == SNIB__SQL_ITEM_SYNC) {
             ok = script_take_sync(k, until);
             t->synced += ok;
-        } else {
+        } else if (t->item[i].kind == SNIB__SQL_ITEM_TEXT ||
+                   script_is_listed(&t->item[i])) {
             ok = script_take(k, t, &t->item[i], &done, until);
         }
     }
@@ -407,7 +275,7 @@ static bool script_take_all(struct snib__pg_conn *k, struct snib__pg_script *t,
  * session itself may have met it behind its commit, but for the one that says
  * that it was too slow inside a transaction. */
 static snib__sql_end script_cut(struct snib__pg_conn *k,
-                                struct snib__pg_script *t, uint32_t certain,
+                                struct snib__sql_script *t, uint32_t certain,
                                 bool sent, struct snib_error *fault)
 {
     bool failed = t->state[0] && t->error_at < certain;
@@ -419,7 +287,7 @@ static snib__sql_end script_cut(struct snib__pg_conn *k,
     } else {
         snib__pg_drop(k, SNIB_ERR_UNREACHABLE, NULL);
     }
-    *fault = k->why;
+    *fault = k->is.why;
     if (undone) {
         snib__pg_fail(k->store, t->state, t->error, fault);
         return snib__pg_judge(t->state);
@@ -430,7 +298,7 @@ static snib__sql_end script_cut(struct snib__pg_conn *k,
     return sent ? SNIB__SQL_LOST : SNIB__SQL_DOWN;
 }
 
-snib__sql_end snib__pg_run(struct snib__pg_conn *k, struct snib__pg_script *t,
+snib__sql_end snib__pg_run(struct snib__pg_conn *k, struct snib__sql_script *t,
                            uint32_t certain, snib_instant until,
                            struct snib_error *fault)
 {

@@ -39,15 +39,17 @@
 #define ALIVE                                                                  \
     "CASE WHEN kind=4 AND listener>0 THEN (SELECT count(*) FROM "              \
     "pg_stat_get_activity(listener::int)) ELSE 1 END"
+#define PLACE "INSERT INTO @lock(name) VALUES($1) ON CONFLICT DO NOTHING"
 #define SET_HOLDER(column, n, type)                                            \
     ",h_" column "=CASE WHEN $9::bigint=0 THEN h_" column " ELSE $" n          \
     "::" type " END"
 
 static const char *const text_of[SNIB__PG_STATEMENTS] = {
-    [SNIB__PG_BEGIN] = "BEGIN",
-    [SNIB__PG_BEGIN_READ] = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-    [SNIB__PG_COMMIT] = "COMMIT",
-    [SNIB__PG_ROLLBACK] = "ROLLBACK",
+    [SNIB__SQL_DO_BEGIN] = "BEGIN",
+    [SNIB__SQL_DO_BEGIN_READ] =
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    [SNIB__SQL_DO_COMMIT] = "COMMIT",
+    [SNIB__SQL_DO_ROLLBACK] = "ROLLBACK",
     /* A frozen client is in the way of others for as long as
      * idle_in_transaction_session_timeout. */
     [SNIB__PG_SETTINGS] =
@@ -68,12 +70,12 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
     [SNIB__PG_LAYOUT] = "SELECT value FROM @meta WHERE key='schema'",
     [SNIB__PG_HAS_SCHEMA] =
         "SELECT count(*) FROM pg_namespace WHERE nspname='~'",
-    [SNIB__PG_NOT_DURABLE] =
+    [SNIB__SQL_DO_NOT_DURABLE] =
         "SELECT set_config('synchronous_commit','off',true)",
-    [SNIB__PG_PLACE] =
-        "INSERT INTO @lock(name) VALUES($1) ON CONFLICT DO NOTHING",
-    [SNIB__PG_LOCK] = "SELECT 1 FROM @lock WHERE name=$1 FOR UPDATE",
-    [SNIB__PG_FETCH] =
+    [SNIB__SQL_DO_MAKE_PLACE] = PLACE,
+    [SNIB__SQL_DO_PLACE] = PLACE,
+    [SNIB__SQL_DO_LOCK] = "SELECT 1 FROM @lock WHERE name=$1 FOR UPDATE",
+    [SNIB__SQL_DO_FETCH] =
         "SELECT " US "," LIFE ",f.value,f.stamp,"
         "CASE WHEN $4::bigint<>0 THEN (SELECT max(token) FROM @lock) END,"
         "l.stamp,l.token,l.size,l.latch,l.arrivals,l.arrived,l.claims,"
@@ -89,22 +91,22 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
         "AND state=0 ORDER BY rank,id LIMIT $3) UNION ALL "
         "SELECT " CLAIM "," ALIVE " FROM @claim WHERE l.claims>0 AND name=$1 "
         "AND state=0 AND request=$2) c ON true",
-    [SNIB__PG_GUARD] =
+    [SNIB__SQL_DO_GUARD] =
         "SELECT 1/count(*)::int FROM (SELECT FROM @lock WHERE name=$1 "
         "AND stamp=coalesce($2::bigint,stamp) "
         "AND arrived=coalesce($3::bigint,arrived) "
         "AND ($4::uuid IS NULL OR (h_request=$4 AND h_stamp=$5::bigint)) "
         "AND ($6::uuid IS NULL OR h_request IS DISTINCT FROM $6) "
         "AND " US "<=$7::bigint AND " LIFE "=$8::bigint FOR UPDATE) q",
-    [SNIB__PG_GUARD_CLAIM] =
+    [SNIB__SQL_DO_GUARD_CLAIM] =
         "SELECT 1/count(*)::int FROM (SELECT FROM @claim WHERE name=$1 "
         "AND request=$2 AND stamp=$3 FOR UPDATE) q",
-    [SNIB__PG_GUARD_NO_CLAIM] = "SELECT 1/(1-count(*)::int) FROM @claim "
-                                "WHERE name=$1 AND request=$2",
-    [SNIB__PG_GUARD_FLOOR] =
+    [SNIB__SQL_DO_GUARD_NO_CLAIM] = "SELECT 1/(1-count(*)::int) FROM @claim "
+                                    "WHERE name=$1 AND request=$2",
+    [SNIB__SQL_DO_GUARD_FLOOR] =
         "SELECT 1/count(*)::int FROM (SELECT FROM @meta WHERE key='floor' "
         "AND stamp=$1 FOR SHARE) q",
-    [SNIB__PG_PUT_LOCK] =
+    [SNIB__SQL_DO_PUT_LOCK] =
         "UPDATE @lock SET stamp=coalesce($2,stamp),token=coalesce($3,token),"
         "size=coalesce($4,size),latch=coalesce($5,latch),"
         "arrivals=coalesce($6,arrivals),arrived=coalesce($7,arrived),"
@@ -123,22 +125,22 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
                                     SET_HOLDER("notifier", "25", "text")
                                         SET_HOLDER("about", "26",
                                                    "bytea") " WHERE name=$1",
-    [SNIB__PG_PUT_FLOOR] =
+    [SNIB__SQL_DO_PUT_FLOOR] =
         "WITH w AS (UPDATE @meta SET value=$1,stamp=$2 WHERE key='floor' AND "
         "stamp=$3 RETURNING 1) SELECT 1/count(*)::int FROM w",
-    [SNIB__PG_ADD_CLAIM] =
+    [SNIB__SQL_DO_ADD_CLAIM] =
         "INSERT INTO @claim(name," CLAIM ",listener) VALUES($1,$2,$3,$4,$5,$6,"
         "$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21,$22)",
-    [SNIB__PG_PUT_CLAIM] =
+    [SNIB__SQL_DO_PUT_CLAIM] =
         "WITH w AS (UPDATE @claim SET stamp=$3,id=$4,client=$5,state=$6,"
         "kind=$7,permits=$8,reserve=$9,slot=$10,token=$11,floor=$12,rank=$13,"
         "upgrade_of=$14,lease=$15,delay=$16,since=$17,until=$18,notifier=$19,"
         "note=$20,about=$21,listener=$22 WHERE name=$1 AND request=$2 AND "
         "stamp=$23 RETURNING 1) SELECT 1/count(*)::int FROM w",
-    [SNIB__PG_DELETE_CLAIM] =
+    [SNIB__SQL_DO_DELETE_CLAIM] =
         "WITH w AS (DELETE FROM @claim WHERE name=$1 AND request=$2 AND "
         "stamp=$3 RETURNING 1) SELECT 1/count(*)::int FROM w",
-    [SNIB__PG_SWEEP] =
+    [SNIB__SQL_DO_SWEEP] =
         "WITH d AS (DELETE FROM @claim WHERE name=$1 AND state IN (2,3,4) AND "
         "until<=$2 RETURNING 1) UPDATE @lock SET claims=claims-(SELECT "
         "count(*) FROM d) WHERE name=$1 AND EXISTS(SELECT FROM d)",
@@ -147,7 +149,7 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
         "pg_notify($1::text,$2::text) WHERE EXISTS(SELECT FROM @lock WHERE "
         "name=$3 AND h_request=$4) OR EXISTS(SELECT FROM @claim WHERE name=$3 "
         "AND request=$4 AND state IN (4,5))",
-    [SNIB__PG_ACQUIRE] =
+    [SNIB__SQL_DO_ACQUIRE] =
         "UPDATE @lock SET stamp=$2,token=greatest(token+1,n.c,$8::bigint+1)+$7,"
         "h_stamp=$2,h_request=$3,h_client=$4,h_id=arrivals+1,h_kind=$5,"
         "h_permits=$6,h_reserve=$7,h_token=greatest(token+1,n.c,$8+1),"
@@ -161,27 +163,27 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
         "AND (h_request IS NULL OR " END("h_until",
                                          "h_delay") "<=n.us*1000) "
                                                     "RETURNING h_token,n.us",
-    [SNIB__PG_RENEW] =
+    [SNIB__SQL_DO_RENEW] =
         "UPDATE @lock SET h_stamp=$4,h_lease=$5,"
         "h_until=greatest(h_until,n.now+$5),h_notifier=CASE WHEN h_client=$7 "
         "THEN $6 ELSE h_notifier END FROM (SELECT " NS " AS now OFFSET 0) n "
         "WHERE name=$1 AND h_request=$2 AND ($3::bigint=0 OR h_token=$3) AND "
         "h_until>n.now RETURNING h_token,n.now/1000,h_reserve,h_permits",
-    [SNIB__PG_RENEW_SHARE] =
+    [SNIB__SQL_DO_RENEW_SHARE] =
         "UPDATE @claim SET stamp=$4,lease=$5,until=greatest(until,n.now+$5),"
         "notifier=CASE WHEN client=$7 THEN $6 ELSE notifier END,"
         "listener=CASE WHEN client=$7 THEN $8 ELSE listener END "
         "FROM (SELECT " NS " AS now OFFSET 0) n WHERE name=$1 AND request=$2 "
         "AND token=$3 AND state=5 AND until>n.now "
         "RETURNING token,n.now/1000,reserve,permits,slot",
-    [SNIB__PG_RELEASE] =
+    [SNIB__SQL_DO_RELEASE] =
         "UPDATE @lock SET stamp=$4,h_stamp=NULL,h_request=NULL,h_client=NULL,"
         "h_id=NULL,h_kind=NULL,h_permits=NULL,h_reserve=NULL,h_token=NULL,"
         "h_floor=NULL,h_rank=NULL,h_upgrade_of=NULL,h_lease=NULL,h_delay=NULL,"
         "h_since=NULL,h_until=NULL,h_notifier=NULL,h_about=NULL "
         "WHERE name=$1 AND h_request=$2 AND h_token=$3 AND h_until>" NS " AND "
         "claims=0 RETURNING h_token," US,
-    [SNIB__PG_NAMES] =
+    [SNIB__SQL_DO_NAMES] =
         "SELECT name FROM @lock l WHERE name>$1 AND "
         "((claims>0 AND EXISTS(SELECT FROM @claim c WHERE "
         "c.name=l.name AND "
@@ -193,23 +195,23 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
                               "h_until", "h_delay") ">" NS " AND h_request IS "
                                                     "NOT NULL)) ORDER "
                                                     "BY name LIMIT $2",
-    [SNIB__PG_VALUE] =
+    [SNIB__SQL_DO_VALUE] =
         "SELECT " US "/1000,(SELECT value FROM @meta WHERE "
         "key='version_floor'),v.stamp,v.until,v.record,v.bytes FROM (SELECT 1) "
         "one LEFT JOIN @value v ON v.name=$1",
-    [SNIB__PG_VALUE_LOCKED] = "SELECT stamp,until,record FROM @value "
-                              "WHERE name=$1 FOR UPDATE",
-    [SNIB__PG_VALUE_FLOOR] = "SELECT " US "/1000,(SELECT value FROM @meta "
-                             "WHERE key='version_floor')",
-    [SNIB__PG_VALUE_IN_TIME] = "SELECT 1/(" US "/1000<=$1::bigint)::int",
-    [SNIB__PG_VALUE_ADD] =
+    [SNIB__SQL_DO_VALUE_LOCKED] = "SELECT stamp,until,record FROM @value "
+                                  "WHERE name=$1 FOR UPDATE",
+    [SNIB__SQL_DO_VALUE_FLOOR] = "SELECT " US "/1000,(SELECT value FROM @meta "
+                                 "WHERE key='version_floor')",
+    [SNIB__SQL_DO_VALUE_IN_TIME] = "SELECT 1/(" US "/1000<=$1::bigint)::int",
+    [SNIB__SQL_DO_VALUE_ADD] =
         "INSERT INTO @value(name,stamp,until,last,record,bytes) "
         "VALUES($1,$2,$3,$4,$5,$6)",
-    [SNIB__PG_VALUE_PUT] = "UPDATE @value SET stamp=$2,until=$3,last=$4,"
-                           "record=$5,bytes=$6 WHERE name=$1",
-    [SNIB__PG_VALUE_NOTE] =
+    [SNIB__SQL_DO_VALUE_PUT] = "UPDATE @value SET stamp=$2,until=$3,last=$4,"
+                               "record=$5,bytes=$6 WHERE name=$1",
+    [SNIB__SQL_DO_VALUE_NOTE] =
         "UPDATE @value SET stamp=$2,last=$3,record=$4 WHERE name=$1",
-    [SNIB__PG_VALUE_FORGET] =
+    [SNIB__SQL_DO_VALUE_FORGET] =
         "WITH d AS (DELETE FROM @value WHERE name IN (SELECT name FROM @value "
         "WHERE until<$1 ORDER BY until LIMIT 8 FOR UPDATE SKIP LOCKED) "
         "RETURNING last) UPDATE @meta SET value=greatest(value,(SELECT "
@@ -217,7 +219,7 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
         "d)",
     /* $1 a stamp, $2 tokens below it are a day old, $3 a month. What is dead
      * has been so for a minute. */
-    [SNIB__PG_CLEAN] =
+    [SNIB__SQL_DO_CLEAN] =
         "WITH t AS (SELECT " NS "-60000000000 AS dead OFFSET 0),"
         "v AS (SELECT l.name FROM @lock l WHERE l.name>(SELECT "
         "coalesce(name,'') FROM @meta WHERE key='cleaner') ORDER "
@@ -388,8 +390,12 @@ void snib__pg_schema_text(const char *text, const char *schema,
     }
 }
 
-void snib__pg_text(enum snib__pg_statement statement, const char *schema,
-                   struct snib__buf *ret)
+bool snib__pg_has_text(int statement)
+{
+    return text_of[statement] != NULL;
+}
+
+void snib__pg_text(int statement, const char *schema, struct snib__buf *ret)
 {
     snib__pg_schema_text(text_of[statement], schema, ret);
 }

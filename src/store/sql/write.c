@@ -1,25 +1,20 @@
-/* store/postgres/write.c — the guarded write of a snapshot as one transaction.
+/* store/sql/write.c — the guarded write of a snapshot as one transaction.
  *
  *   for each name that it touches, in the order of their bytes:
  *     the name's row is locked, and compared: lock, arrivals, holder
  *   each claim of the other table is compared, and changed
  *   each name's row is changed, at most once
- *   COMMIT, or SYNC
- *   whom it grants or ends is notified, in transactions of their own
+ *   COMMIT, or CLOSE
+ *   whom it grants or ends is notified, by the link, behind that
  *
  * Whoever writes of a name locks its row first, so between a comparison and the
  * end nobody else changes what was compared; but for the renewal of one who
  * shares, which changes the end in its own row alone. A claim is compared by
- * locking its row, too.
- *
- * A notification takes a lock of the whole cluster until its commit is on disk.
- * So it is no part of the transaction that grants, and is not durable. It looks
- * whether the grant is there: behind a write that has failed it tells nobody. */
+ * locking its row, too. */
 #include <assert.h>
-#include <stdio.h>
 
 #include "base/error.h"
-#include "store/postgres/postgres_i.h"
+#include "store/sql/tables.h"
 
 /* What a write has for one name. */
 struct write_name {
@@ -60,7 +55,7 @@ static bool write_claim_of(const struct snib__snapshot *n,
 /* -- what goes where ------------------------------------------------------- */
 
 /* Does this claim live in the name's row? */
-static bool write_is_holder(const struct snib__pg_seen *seen,
+static bool write_is_holder(const struct snib__sql_seen *seen,
                             const struct snib__guard *g)
 {
     return (seen->holder[0] || seen->holder[1]) &&
@@ -77,8 +72,8 @@ static bool write_puts_holder(const struct snib__snapshot *n,
            write_claim_of(n, g, &c, &about, &size) && c.state == SNIB__HOLDS;
 }
 
-static void write_sort_claim(struct snib__pg_session *s, struct write_name *w,
-                             const struct snib__pg_seen *seen,
+static void write_sort_claim(struct snib__sql_session *s, struct write_name *w,
+                             const struct snib__sql_seen *seen,
                              const struct snib__guard *g)
 {
     bool was_holder = write_is_holder(seen, g);
@@ -98,7 +93,7 @@ static void write_sort_claim(struct snib__pg_session *s, struct write_name *w,
     }
 }
 
-static void write_sort(struct snib__pg_session *s, struct write_name w[])
+static void write_sort(struct snib__sql_session *s, struct write_name w[])
 {
     const struct snib__snapshot *n = &s->sql.s;
     memset(w, 0, n->locks * sizeof *w);
@@ -121,72 +116,73 @@ static void write_sort(struct snib__pg_session *s, struct write_name w[])
 
 /* -- comparing ------------------------------------------------------------- */
 
-static void write_stamp_or_null(struct snib__pg_script *t,
+static void write_stamp_or_null(struct snib__sql_script *t,
                                 const struct snib__guard *g)
 {
     if (g) {
-        snib__pg_int(t, (int64_t)g->stamp);
+        snib__sql_int(t, (int64_t)g->stamp);
     } else {
-        snib__pg_null(t);
+        snib__sql_null(t);
     }
 }
 
-static void write_guard(struct snib__pg_session *s, const struct write_name *w,
-                        const struct snib__pg_seen *seen)
+static void write_guard(struct snib__sql_session *s, const struct write_name *w,
+                        const struct snib__sql_seen *seen)
 {
     static const uint64_t none[2];
-    struct snib__pg_script *t = &s->script;
+    struct snib__sql_script *t = &s->script;
     if (!seen->there) {
-        snib__pg_add(t, SNIB__PG_PLACE, NULL, NULL);
-        snib__pg_name(t, seen->name);
+        snib__sql_add(t, SNIB__SQL_DO_PLACE, NULL, NULL);
+        snib__sql_name(t, seen->name);
     }
-    snib__pg_add(t, SNIB__PG_GUARD, NULL, NULL);
-    snib__pg_name(t, seen->name);
+    snib__sql_add(t, SNIB__SQL_DO_GUARD, NULL, NULL);
+    snib__sql_name(t, seen->name);
     write_stamp_or_null(t, w->lock);
     write_stamp_or_null(t, w->arrivals);
-    snib__pg_id_or_null(t, w->holder ? w->holder->key.request : none);
+    snib__sql_id_or_null(t, w->holder ? w->holder->key.request : none);
     write_stamp_or_null(t, w->holder);
-    snib__pg_id_or_null(t, w->absent ? w->absent->key.request : none);
-    snib__pg_int(t, s->sql.s.not_after.ns / 1000);
-    snib__pg_int(t, (int64_t)s->sql.s.epoch);
+    snib__sql_id_or_null(t, w->absent ? w->absent->key.request : none);
+    snib__sql_int(t, s->sql.s.not_after.ns / 1000);
+    snib__sql_int(t, (int64_t)s->sql.s.epoch);
 }
 
-static void write_floor(struct snib__pg_session *s, const struct snib__guard *g)
+static void write_floor(struct snib__sql_session *s,
+                        const struct snib__guard *g)
 {
-    struct snib__pg_script *t = &s->script;
+    struct snib__sql_script *t = &s->script;
     int64_t floor = 0;
     if (g->todo == SNIB__GUARD_KEEP) {
-        snib__pg_add(t, SNIB__PG_GUARD_FLOOR, NULL, NULL);
-        snib__pg_int(t, (int64_t)g->stamp);
+        snib__sql_add(t, SNIB__SQL_DO_GUARD_FLOOR, NULL, NULL);
+        snib__sql_int(t, (int64_t)g->stamp);
         return;
     }
     (void)snib__layout_floor(snib__buf_bytes(&s->sql.s.bytes) + g->at, g->size,
                              &floor, NULL);
-    snib__pg_add(t, SNIB__PG_PUT_FLOOR, NULL, NULL);
-    snib__pg_int(t, floor);
-    snib__pg_int(t, (int64_t)snib__sql_stamp(&s->sql));
-    snib__pg_int(t, (int64_t)g->stamp);
+    snib__sql_add(t, SNIB__SQL_DO_PUT_FLOOR, NULL, NULL);
+    snib__sql_int(t, floor);
+    snib__sql_int(t, (int64_t)snib__sql_stamp(&s->sql));
+    snib__sql_int(t, (int64_t)g->stamp);
 }
 
 /* -- changing -------------------------------------------------------------- */
 
-static void write_delete_claim(struct snib__pg_session *s,
+static void write_delete_claim(struct snib__sql_session *s,
                                const struct snib__guard *g,
-                               enum snib__pg_statement how)
+                               enum snib__sql_statement how)
 {
-    struct snib__pg_script *t = &s->script;
-    snib__pg_add(t, how, NULL, NULL);
-    snib__pg_name(t, g->key.name);
-    snib__pg_id(t, g->key.request);
-    if (how != SNIB__PG_GUARD_NO_CLAIM) {
-        snib__pg_int(t, (int64_t)g->stamp);
+    struct snib__sql_script *t = &s->script;
+    snib__sql_add(t, how, NULL, NULL);
+    snib__sql_name(t, g->key.name);
+    snib__sql_id(t, g->key.request);
+    if (how != SNIB__SQL_DO_GUARD_NO_CLAIM) {
+        snib__sql_int(t, (int64_t)g->stamp);
     }
 }
 
-static void write_put_claim(struct snib__pg_session *s,
+static void write_put_claim(struct snib__sql_session *s,
                             const struct snib__guard *g, bool was_row)
 {
-    struct snib__pg_script *t = &s->script;
+    struct snib__sql_script *t = &s->script;
     struct snib__stored_claim c;
     const void *about;
     size_t size;
@@ -194,18 +190,19 @@ static void write_put_claim(struct snib__pg_session *s,
         t->failed = true;
         return;
     }
-    snib__pg_add(t, was_row ? SNIB__PG_PUT_CLAIM : SNIB__PG_ADD_CLAIM, NULL,
-                 NULL);
-    snib__pg_name(t, g->key.name);
-    snib__pg_write_claim(t, &c, snib__sql_stamp(&s->sql), about, size, false);
-    snib__pg_int(t, snib__pg_listener_of(c.notifier));
+    snib__sql_add(t, was_row ? SNIB__SQL_DO_PUT_CLAIM : SNIB__SQL_DO_ADD_CLAIM,
+                  NULL, NULL);
+    snib__sql_name(t, g->key.name);
+    snib__sql_write_claim(t, &c, snib__sql_stamp(&s->sql), about, size, false);
+    snib__sql_int(t, s->link->listener_of(c.notifier));
     if (was_row) {
-        snib__pg_int(t, (int64_t)g->stamp);
+        snib__sql_int(t, (int64_t)g->stamp);
     }
 }
 
 /* A claim in the table of its own, where it was, will be, or must not be. */
-static void write_claim(struct snib__pg_session *s, const struct snib__guard *g)
+static void write_claim(struct snib__sql_session *s,
+                        const struct snib__guard *g)
 {
     uint32_t at = write_lock_of(&s->sql.s, g->key.name);
     bool was_row = g->stamp && !write_is_holder(&s->seen[at], g);
@@ -214,36 +211,38 @@ static void write_claim(struct snib__pg_session *s, const struct snib__guard *g)
         write_put_claim(s, g, was_row);
     } else if (was_row) {
         write_delete_claim(s, g,
-                           g->todo == SNIB__GUARD_KEEP ? SNIB__PG_GUARD_CLAIM
-                                                       : SNIB__PG_DELETE_CLAIM);
+                           g->todo == SNIB__GUARD_KEEP
+                               ? SNIB__SQL_DO_GUARD_CLAIM
+                               : SNIB__SQL_DO_DELETE_CLAIM);
     } else if (!g->stamp) {
-        write_delete_claim(s, g, SNIB__PG_GUARD_NO_CLAIM);
+        write_delete_claim(s, g, SNIB__SQL_DO_GUARD_NO_CLAIM);
     }
 }
 
 /* The columns of the holder: kept, set or emptied. */
-static void write_holder(struct snib__pg_session *s, const struct write_name *w)
+static void write_holder(struct snib__sql_session *s,
+                         const struct write_name *w)
 {
-    struct snib__pg_script *t = &s->script;
+    struct snib__sql_script *t = &s->script;
     struct snib__stored_claim c;
     const void *about;
     size_t size;
     bool leaves = w->holder && w->holder->todo != SNIB__GUARD_KEEP;
-    snib__pg_int(t, w->enters || leaves);
+    snib__sql_int(t, w->enters || leaves);
     if (w->enters && write_claim_of(&s->sql.s, w->enters, &c, &about, &size)) {
-        snib__pg_write_claim(t, &c, snib__sql_stamp(&s->sql), about, size,
-                             true);
+        snib__sql_write_claim(t, &c, snib__sql_stamp(&s->sql), about, size,
+                              true);
         return;
     }
-    for (int i = 0; i < SNIB__PG_C_ALIVE - 3; i++) {
-        snib__pg_null(t);
+    for (int i = 0; i < SNIB__SQL_C_ALIVE - 3; i++) {
+        snib__sql_null(t);
     }
 }
 
-static void write_lock(struct snib__pg_session *s, const struct write_name *w,
-                       const struct snib__pg_seen *seen)
+static void write_lock(struct snib__sql_session *s, const struct write_name *w,
+                       const struct snib__sql_seen *seen)
 {
-    struct snib__pg_script *t = &s->script;
+    struct snib__sql_script *t = &s->script;
     const uint8_t *bytes = snib__buf_bytes(&s->sql.s.bytes);
     bool lock = w->lock && w->lock->todo == SNIB__GUARD_PUT;
     bool arrivals = w->arrivals && w->arrivals->todo == SNIB__GUARD_PUT;
@@ -267,62 +266,44 @@ static void write_lock(struct snib__pg_session *s, const struct write_name *w,
                        l.params.latch,
                        last,
                        (int64_t)snib__sql_stamp(&s->sql)};
-    snib__pg_add(t, SNIB__PG_PUT_LOCK, NULL, NULL);
-    snib__pg_name(t, seen->name);
+    snib__sql_add(t, SNIB__SQL_DO_PUT_LOCK, NULL, NULL);
+    snib__sql_name(t, seen->name);
     for (int i = 0; i < 6; i++) {
         if (i < 4 ? lock : arrivals) {
-            snib__pg_int(t, value[i]);
+            snib__sql_int(t, value[i]);
         } else {
-            snib__pg_null(t);
+            snib__sql_null(t);
         }
     }
-    snib__pg_int(t, w->claims);
+    snib__sql_int(t, w->claims);
     write_holder(s, w);
 }
 
-static void write_sweep(struct snib__pg_session *s,
-                        const struct snib__pg_seen *seen)
+static void write_sweep(struct snib__sql_session *s,
+                        const struct snib__sql_seen *seen)
 {
-    struct snib__pg_script *t = &s->script;
+    struct snib__sql_script *t = &s->script;
     if (seen->marks) {
-        snib__pg_add(t, SNIB__PG_SWEEP, NULL, NULL);
-        snib__pg_name(t, seen->name);
-        snib__pg_int(t, s->sql.s.book.now.ns);
+        snib__sql_add(t, SNIB__SQL_DO_SWEEP, NULL, NULL);
+        snib__sql_name(t, seen->name);
+        snib__sql_int(t, s->sql.s.book.now.ns);
     }
-}
-
-/* -- notifying ------------------------------------------------------------- */
-
-static void write_notify(struct snib__pg_session *s, const struct snib__told *n)
-{
-    struct snib__pg_script *t = &s->script;
-    char channel[64], payload[40];
-    if (!n->notifier[0]) {
-        return;
-    }
-    snib__pg_channel(n->notifier, channel, sizeof channel);
-    snprintf(payload, sizeof payload, "%016llx%016llx",
-             (unsigned long long)n->request[0],
-             (unsigned long long)n->request[1]);
-    snib__pg_add(t, SNIB__PG_NOTIFY, NULL, NULL);
-    snib__pg_string(t, channel);
-    snib__pg_string(t, payload);
-    snib__pg_name(t, n->name);
-    snib__pg_id(t, n->request);
-    snib__pg_sync(t);
 }
 
 /* -- all of it ------------------------------------------------------------- */
 
-static void write_compose(struct snib__pg_session *s, bool lock, bool durable)
+static void write_compose(struct snib__sql_session *s, bool lock, bool durable)
 {
     struct snib__snapshot *n = &s->sql.s;
-    struct snib__pg_script *t = &s->script;
+    struct snib__sql_script *t = &s->script;
     struct write_name w[SNIB__SNAPSHOT_MAX];
-    snib__pg_script_clear(t);
+    snib__sql_script_clear(t);
     write_sort(s, w);
+    if (!lock) {
+        snib__sql_add(t, SNIB__SQL_DO_OPEN, NULL, NULL);
+    }
     if (!durable) {
-        snib__pg_add(t, SNIB__PG_NOT_DURABLE, NULL, NULL);
+        snib__sql_add(t, SNIB__SQL_DO_NOT_DURABLE, NULL, NULL);
     }
     for (uint32_t i = 0; i < n->locks; i++) {
         if (w[s->order[i]].touched) {
@@ -342,24 +323,24 @@ static void write_compose(struct snib__pg_session *s, bool lock, bool durable)
             write_sweep(s, &s->seen[i]);
         }
     }
-    if (lock) {
-        snib__pg_add(t, SNIB__PG_COMMIT, NULL, NULL);
-    }
-    snib__pg_sync(t);
+    snib__sql_add(t, lock ? SNIB__SQL_DO_COMMIT : SNIB__SQL_DO_CLOSE, NULL,
+                  NULL);
+    snib__sql_sync(t);
     for (uint32_t i = 0; i < n->tolds; i++) {
-        write_notify(s, &n->told[i]);
+        if (s->link->notify && n->told[i].notifier[0]) {
+            s->link->notify(s, &n->told[i]);
+        }
     }
 }
 
-snib__sql_end snib__pg_write(struct snib__sql *q, bool lock, bool durable)
+snib__sql_end snib__sql_write(struct snib__sql *q, bool lock, bool durable)
 {
-    struct snib__pg_session *s = snib__pg_of(q);
+    struct snib__sql_session *s = snib__sql_session_of(q);
     write_compose(s, lock, durable);
-    snib__sql_end end =
-        snib__pg_run(&s->conn, &s->script, 1, q->until, &q->fault);
+    snib__sql_end end = s->link->run(s, 1);
     if (end != SNIB__SQL_OK) {
-        snib__pg_leave(q);
+        snib__sql_leave(q);
     }
-    s->conn.inside = false;
+    s->conn->inside = false;
     return end;
 }

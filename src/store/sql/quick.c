@@ -1,42 +1,41 @@
-/* store/postgres/quick.c — one UPDATE of a row for what needs no
+/* store/sql/quick.c — one UPDATE of a row for what needs no
  * decision (store/sql/sql.h). Its conditions say in SQL what the rules would
  * decide: nobody waits, nobody shares, no tombstone (claims = 0), no closed latch;
  * and the arithmetic of a token is theirs. */
 #include "base/error.h"
-#include "store/postgres/postgres_i.h"
+#include "store/sql/tables.h"
 
 struct quick_one {
-    struct snib__pg_session *s;
+    struct snib__sql_session *s;
     struct snib__sql_try *t;
     bool there;
     int64_t token, us, reserve, permits, slot;
 };
 
-static void quick_see(void *data, const struct snib__pq *pq, PGresult *res)
+static void quick_see(void *data, struct snib__sql_rows *rows)
 {
     struct quick_one *k = data;
     bool renews =
         k->t->what == SNIB__SQL_RENEW || k->t->what == SNIB__SQL_CONFIRM;
-    if (pq->PQntuples(res) == 1) {
-        k->token = snib__pg_get_int(pq, res, 0, 0);
+    if (rows->count == 1) {
+        k->token = snib__sql_get_int(rows, 0, 0);
         /* A release leaves none; what else is no token is for the other way to
          * judge. */
         k->there = k->t->what == SNIB__SQL_RELEASE ||
                    (k->token > 0 && k->token < SNIB__TOKEN_END);
-        k->us = snib__pg_get_int(pq, res, 0, 1);
-        k->reserve = renews ? snib__pg_get_int(pq, res, 0, 2) : 0;
-        k->permits = renews ? snib__pg_get_int(pq, res, 0, 3) : 0;
+        k->us = snib__sql_get_int(rows, 0, 1);
+        k->reserve = renews ? snib__sql_get_int(rows, 0, 2) : 0;
+        k->permits = renews ? snib__sql_get_int(rows, 0, 3) : 0;
     }
 }
 
 /* The row of one who shares has a slot besides. */
-static void quick_see_share(void *data, const struct snib__pq *pq,
-                            PGresult *res)
+static void quick_see_share(void *data, struct snib__sql_rows *rows)
 {
     struct quick_one *k = data;
-    quick_see(data, pq, res);
-    if (pq->PQntuples(res) == 1) {
-        k->slot = snib__pg_get_int(pq, res, 0, 4);
+    quick_see(data, rows);
+    if (rows->count == 1) {
+        k->slot = snib__sql_get_int(rows, 0, 4);
     }
 }
 
@@ -48,53 +47,53 @@ static int64_t quick_reserve(const struct snib__request *r)
 
 static void quick_acquire(struct quick_one *k, int64_t not_after_us)
 {
-    struct snib__pg_script *t = &k->s->script;
+    struct snib__sql_script *t = &k->s->script;
     const struct snib__request *r = k->t->r;
-    snib__pg_add(t, SNIB__PG_ACQUIRE, quick_see, k);
-    snib__pg_name(t, r->name);
-    snib__pg_int(t, (int64_t)snib__sql_stamp(&k->s->sql));
-    snib__pg_id(t, r->id);
-    snib__pg_id(t, k->s->store->client);
-    snib__pg_int(t, r->acquire.kind);
-    snib__pg_int(t, r->acquire.permits ? r->acquire.permits : 1);
-    snib__pg_int(t, quick_reserve(r));
-    snib__pg_int(t, r->floor);
-    snib__pg_int(t, -r->acquire.priority);
-    snib__pg_int(t, r->lease.ns);
-    snib__pg_int(t, r->acquire.delay.ns);
-    snib__pg_string(t, k->s->sql.s.notifier);
-    snib__pg_bytes(t, r->text, r->text_size);
-    snib__pg_int(t, not_after_us);
+    snib__sql_add(t, SNIB__SQL_DO_ACQUIRE, quick_see, k);
+    snib__sql_name(t, r->name);
+    snib__sql_int(t, (int64_t)snib__sql_stamp(&k->s->sql));
+    snib__sql_id(t, r->id);
+    snib__sql_id(t, k->s->client);
+    snib__sql_int(t, r->acquire.kind);
+    snib__sql_int(t, r->acquire.permits ? r->acquire.permits : 1);
+    snib__sql_int(t, quick_reserve(r));
+    snib__sql_int(t, r->floor);
+    snib__sql_int(t, -r->acquire.priority);
+    snib__sql_int(t, r->lease.ns);
+    snib__sql_int(t, r->acquire.delay.ns);
+    snib__sql_string(t, k->s->sql.s.notifier);
+    snib__sql_bytes(t, r->text, r->text_size);
+    snib__sql_int(t, not_after_us);
 }
 
 /* Whether it holds the lock alone or shares it is not known here: the one way
  * finds no row, or the other one. */
 static void quick_renew(struct quick_one *k, bool share)
 {
-    struct snib__pg_script *t = &k->s->script;
+    struct snib__sql_script *t = &k->s->script;
     const struct snib__request *r = k->t->r;
-    snib__pg_add(t, share ? SNIB__PG_RENEW_SHARE : SNIB__PG_RENEW,
-                 share ? quick_see_share : quick_see, k);
-    snib__pg_name(t, r->name);
-    snib__pg_id(t, r->id);
-    snib__pg_int(t, k->t->what == SNIB__SQL_RENEW ? r->token : 0);
-    snib__pg_int(t, (int64_t)snib__sql_stamp(&k->s->sql));
-    snib__pg_int(t, r->lease.ns);
-    snib__pg_string(t, k->s->sql.s.notifier);
-    snib__pg_id(t, k->s->store->client);
+    snib__sql_add(t, share ? SNIB__SQL_DO_RENEW_SHARE : SNIB__SQL_DO_RENEW,
+                  share ? quick_see_share : quick_see, k);
+    snib__sql_name(t, r->name);
+    snib__sql_id(t, r->id);
+    snib__sql_int(t, k->t->what == SNIB__SQL_RENEW ? r->token : 0);
+    snib__sql_int(t, (int64_t)snib__sql_stamp(&k->s->sql));
+    snib__sql_int(t, r->lease.ns);
+    snib__sql_string(t, k->s->sql.s.notifier);
+    snib__sql_id(t, k->s->client);
     if (share) {
-        snib__pg_int(t, snib__pg_listener_of(k->s->sql.s.notifier));
+        snib__sql_int(t, k->s->link->listener_of(k->s->sql.s.notifier));
     }
 }
 
 static void quick_release(struct quick_one *k)
 {
-    struct snib__pg_script *t = &k->s->script;
-    snib__pg_add(t, SNIB__PG_RELEASE, quick_see, k);
-    snib__pg_name(t, k->t->r->name);
-    snib__pg_id(t, k->t->r->id);
-    snib__pg_int(t, k->t->r->token);
-    snib__pg_int(t, (int64_t)snib__sql_stamp(&k->s->sql));
+    struct snib__sql_script *t = &k->s->script;
+    snib__sql_add(t, SNIB__SQL_DO_RELEASE, quick_see, k);
+    snib__sql_name(t, k->t->r->name);
+    snib__sql_id(t, k->t->r->id);
+    snib__sql_int(t, k->t->r->token);
+    snib__sql_int(t, (int64_t)snib__sql_stamp(&k->s->sql));
 }
 
 static void quick_answer(const struct quick_one *k, snib_instant sent)
@@ -125,7 +124,7 @@ static void quick_sort(struct snib__sql_try *t, uint32_t count, uint32_t ret[])
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = i;
         for (; at > 0 &&
-               snib__pg_compare(t[ret[at - 1]].r->name, t[i].r->name) > 0;
+               snib__sql_compare(t[ret[at - 1]].r->name, t[i].r->name) > 0;
              at--) {
             ret[at] = ret[at - 1];
         }
@@ -133,23 +132,27 @@ static void quick_sort(struct snib__sql_try *t, uint32_t count, uint32_t ret[])
     }
 }
 
-static void quick_compose(struct snib__pg_session *s, struct quick_one one[],
+static void quick_compose(struct snib__sql_session *s, struct quick_one one[],
                           const uint32_t order[], uint32_t count)
 {
+    int64_t not_after = snib__sql_not_after(s->conn, s->sql.driver->now());
     bool durable = false;
-    snib__pg_script_clear(&s->script);
+    snib__sql_script_clear(&s->script);
     for (uint32_t i = 0; i < count; i++) {
         durable = durable || one[i].t->what != SNIB__SQL_RELEASE;
     }
+    if (count > 1) { /* one statement by itself needs no transaction */
+        snib__sql_add(&s->script, SNIB__SQL_DO_OPEN, NULL, NULL);
+    }
     if (!durable) {
-        snib__pg_add(&s->script, SNIB__PG_NOT_DURABLE, NULL, NULL);
+        snib__sql_add(&s->script, SNIB__SQL_DO_NOT_DURABLE, NULL, NULL);
     }
     for (uint32_t i = 0; i < count; i++) {
         struct quick_one *k = &one[order[i]];
         if (k->t->what == SNIB__SQL_RELEASE) {
             quick_release(k);
         } else if (k->t->what == SNIB__SQL_ACQUIRE) {
-            quick_acquire(k, snib__pg_not_after(&s->conn));
+            quick_acquire(k, not_after);
         } else {
             quick_renew(k, false);
         }
@@ -160,16 +163,19 @@ static void quick_compose(struct snib__pg_session *s, struct quick_one one[],
             quick_renew(k, true);
         }
     }
-    snib__pg_sync(&s->script);
+    if (count > 1) {
+        snib__sql_add(&s->script, SNIB__SQL_DO_CLOSE, NULL, NULL);
+    }
+    snib__sql_sync(&s->script);
 }
 
-snib__sql_end snib__pg_quick(struct snib__sql *q, struct snib__sql_try *t,
-                             uint32_t count)
+snib__sql_end snib__sql_quick(struct snib__sql *q, struct snib__sql_try *t,
+                              uint32_t count)
 {
-    struct snib__pg_session *s = snib__pg_of(q);
+    struct snib__sql_session *s = snib__sql_session_of(q);
     struct quick_one one[SNIB__SNAPSHOT_MAX];
     uint32_t order[SNIB__SNAPSHOT_MAX];
-    snib__sql_end end = snib__pg_reach(&s->conn, q->until, &q->fault);
+    snib__sql_end end = s->link->reach(s);
     if (end) {
         return end;
     }
@@ -178,12 +184,14 @@ snib__sql_end snib__pg_quick(struct snib__sql *q, struct snib__sql_try *t,
     }
     quick_sort(t, count, order);
     quick_compose(s, one, order, count);
-    snib_instant sent = snib__pg_now();
-    end = snib__pg_script_run(s, 1);
+    snib_instant sent = q->driver->now();
+    end = snib__sql_script_run(s, 1);
     for (uint32_t i = 0; !end && i < count; i++) {
         if (one[i].there) {
             quick_answer(&one[i], sent);
-            snib__pg_heard_clock(&s->conn, one[i].us);
+        }
+        if (one[i].us) {
+            snib__sql_heard_clock(s->conn, q->driver->now(), one[i].us);
         }
     }
     return end;

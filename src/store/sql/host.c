@@ -1,0 +1,54 @@
+/* store/sql/host.c — this host, for the stores in databases across a network.
+ *
+ * Their threads wait here and nowhere else (but for the look-up of a host name
+ * inside the database's library), so that a server that is silent keeps a thread
+ * no longer than was promised. */
+#include "store/sql/host.h"
+
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+snib_instant snib__sql_now(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (snib_instant){ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec};
+}
+
+bool snib__sql_wait(int socket, int stop, bool to_read, bool to_write,
+                    snib_instant until)
+{
+    struct pollfd fd[2] = {{.fd = socket}, {.fd = stop, .events = POLLIN}};
+    fd[0].events = (short)((to_read ? POLLIN : 0) | (to_write ? POLLOUT : 0));
+    for (;;) {
+        int64_t ns = snib__between(snib__sql_now(), until).ns;
+        if (ns <= 0) {
+            return false;
+        }
+        int64_t ms = ns / 1000000 + 1;
+        int n = poll(fd, 2, ms < 60000 ? (int)ms : 60000);
+        if (n > 0) {
+            return fd[1].revents == 0;
+        }
+    }
+}
+
+const char *snib__sql_authorities(const char *ca)
+{
+    static const char *const usual[] = {
+        "/etc/ssl/certs/ca-certificates.crt", /* Debian, Arch */
+        "/etc/pki/tls/certs/ca-bundle.crt",   /* Fedora, RHEL */
+        "/etc/ssl/ca-bundle.pem",             /* SUSE */
+        "/etc/ssl/cert.pem",                  /* Alpine */
+    };
+    if (ca) {
+        return ca;
+    }
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+        if (access(usual[i], R_OK) == 0) {
+            return usual[i];
+        }
+    }
+    return usual[0];
+}

@@ -1,0 +1,20 @@
+/* store/sql/host.h — what the stores in databases across a network ask this host
+ * for: its clock, whether a socket is ready, the CAs that it trusts. */
+#ifndef SNIB__SQL_HOST_H
+#define SNIB__SQL_HOST_H
+
+#include <stdbool.h>
+
+#include "base/time.h"
+
+/* CLOCK_BOOTTIME. */
+snib_instant snib__sql_now(void);
+/* Wait for a socket (-1: for none). False: `until` has come, or `stop` is
+ * readable: the client stops. */
+bool snib__sql_wait(int socket, int stop, bool to_read, bool to_write,
+                    snib_instant until);
+/* The file of CAs that this machine trusts, in whose place `ca` may name
+ * another. It may not be there: the library says so. */
+const char *snib__sql_authorities(const char *ca);
+
+#endif

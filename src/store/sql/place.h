@@ -1,0 +1,85 @@
+/* store/sql/place.h — what the stores in SQL databases share above their tables:
+ * where the database is, by the URL, and the words of a check-up. */
+#ifndef SNIB__SQL_PLACE_H
+#define SNIB__SQL_PLACE_H
+
+#include "snib/inspect.h"
+#include "store/sql/tables.h"
+
+/* -- the URL (place.c) ----------------------------------------------------- */
+
+/* How a scheme's URLs are read. */
+struct snib__sql_scheme {
+    const char *what;        /* "postgres" */
+    unsigned port;           /* where none is said */
+    const char *form;        /* words: how a URL is written */
+    const char *const *keys; /* that it knows, up to a NULL */
+    bool needs_database;
+};
+
+/* From the URL; NULL: not said. */
+struct snib__sql_place {
+    char *host; /* or what ?socket= names */
+    char *port, *database, *user, *password, *ca;
+    bool socket;     /* it is ?socket= */
+    bool here;       /* the server is this host */
+    bool verify;     /* TLS, and whose it is */
+    char where[264]; /* for texts */
+};
+
+/* Errors: USAGE (with the words that are wanted), NOMEM. On an error, too, the
+ * place is to be freed. */
+snib_err snib__sql_place_read(struct snib__sql_place *,
+                              const struct snib__sql_scheme *,
+                              const struct snib__url *, struct snib_error *);
+void snib__sql_place_free(struct snib__sql_place *);
+/* At each opening: it is far away and without TLS. */
+void snib__sql_place_warn(const struct snib__sql_place *, struct snib__out *);
+/* Is a switch of the URL `yes` or `no`? value NULL: otherwise. False: neither. */
+bool snib__sql_is_yes(const char *value, const char *yes, const char *no,
+                      bool otherwise, bool *ret);
+/* Is it a name that needs no quotes, whoever writes it? */
+bool snib__sql_is_plain(const char *name);
+snib_err snib__sql_wrong(struct snib_error *, const struct snib__url *,
+                         const char *words);
+
+/* The first line of a text, without controls, and without the password. */
+void snib__sql_clean(const struct snib__sql_place *, const char *text,
+                     char *ret, size_t size);
+
+/* -- a check-up (doctor.c) ------------------------------------------------- */
+
+struct snib__sql_doctor {
+    struct snib__buf *out;
+    struct snib__sql_session *session;
+    const struct snib__sql_place *place;
+    const char *page;       /* of the documentation that lists the rights */
+    int64_t wall_offset_ns; /* of this host; 0: not known */
+    snib_instant sent;      /* the question */
+};
+
+struct snib__sql_question {
+    int statement;
+    snib__sql_row *see; /* its data: the struct snib__sql_doctor */
+    const char *check;
+};
+
+/* Add a finding. */
+void snib__sql_doctor_tell(struct snib__sql_doctor *, snib_level,
+                           const char *check, const char *text,
+                           const char *remedy);
+/* OK without a remedy, else `bad` with it. */
+void snib__sql_doctor_judge(struct snib__sql_doctor *, bool good,
+                            snib_level bad, const char *check, const char *text,
+                            const char *remedy);
+/* The server's clock, as an answer has just told it. */
+void snib__sql_doctor_clock(struct snib__sql_doctor *, int64_t us);
+/* How long the question took that has just been answered. */
+void snib__sql_doctor_latency(struct snib__sql_doctor *);
+/* Ask each question; what cannot be looked at is a finding, too. Not OK: the
+ * server was not reached, which is one as well. */
+snib__sql_end snib__sql_doctor_ask(struct snib__sql_doctor *,
+                                   const struct snib__sql_question *,
+                                   size_t count);
+
+#endif
