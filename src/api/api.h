@@ -126,10 +126,10 @@ struct snib__registered {
     const struct snib__blocking_ops *blocking;
     /* An example of its URL, for somebody who gave none; or NULL. */
     const char *offer;
-    /* The statements that make its tables, in this schema (NULL: the default);
-     * or NULL: it has none that others could make. */
-    snib_err (*schema)(const char *schema, struct snib__buf *ret,
-                       struct snib_error *);
+    /* The statements that make the tables of this URL; NULL: it has none that
+     * others could make. Errors: USAGE, NOMEM. */
+    snib_err (*schema)(const struct snib__url *, struct snib__buf *ret,
+                       struct snib_error *reterr);
 };
 const struct snib__registered *snib__store_find(const char *scheme);
 /* "sqlite:PATH or redis://HOST": examples of the stores that are built in. A

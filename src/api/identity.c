@@ -22,7 +22,7 @@
 #include "api/api.h"
 #include "base/mem.h"
 
-enum { IDENTITY_MAX = 3 * PATH_MAX, REDIS_PORT = 6379, POSTGRES_PORT = 5432 };
+enum { IDENTITY_MAX = 3 * PATH_MAX, REDIS_PORT = 6379 };
 
 static const char *identity_or_else(const char *text, const char *otherwise)
 {
@@ -98,16 +98,38 @@ static void identity_put_quorum(struct snib__buf *b,
     snib__buf_printf(b, "/%s", identity_db(identity_or_else(url->path, "")));
 }
 
-/* A socket's folder stands in the host's place. Without a database the server
+/* What tells stores in one database apart. */
+struct identity_database {
+    const char *scheme;
+    unsigned port;
+    const char *key;
+};
+
+static const struct identity_database identity_databases[] = {
+    {"postgres", 5432, "schema"},
+};
+
+static const struct identity_database *identity_database(const char *scheme)
+{
+    size_t n = sizeof identity_databases / sizeof identity_databases[0];
+    for (size_t i = 0; i < n; i++) {
+        if (!strcmp(identity_databases[i].scheme, scheme)) {
+            return &identity_databases[i];
+        }
+    }
+    return NULL;
+}
+
+/* A socket's path stands in the host's place. Without a database the server
  * takes the one that is named like the user. */
-static void identity_put_postgres(struct snib__buf *b,
+static void identity_put_database(struct snib__buf *b,
+                                  const struct identity_database *d,
                                   const struct snib__url *url)
 {
     const char *path = identity_or_else(url->path, "");
     const char *database = path + strspn(path, "/");
-    const char *schema = snib__url_query(url, "schema");
     const char *socket = snib__url_query(url, "socket");
-    snib__buf_puts(b, "postgres://");
+    snib__buf_printf(b, "%s://", d->scheme);
     if (url->host) {
         identity_put_host(b, url->host);
     } else {
@@ -116,11 +138,11 @@ static void identity_put_postgres(struct snib__buf *b,
     if (snib__url_query(url, "port")) {
         snib__buf_printf(b, ":%s", snib__url_query(url, "port"));
     } else {
-        snib__buf_printf(b, ":%u", url->port ? url->port : POSTGRES_PORT);
+        snib__buf_printf(b, ":%u", url->port ? url->port : d->port);
     }
-    snib__buf_printf(b, "/%s?schema=%s",
-                     *database ? database : identity_or_else(url->user, ""),
-                     identity_or_else(schema, "snib"));
+    snib__buf_printf(
+        b, "/%s?%s=%s", *database ? database : identity_or_else(url->user, ""),
+        d->key, identity_or_else(snib__url_query(url, d->key), "snib"));
 }
 
 static void identity_put_file(struct snib__buf *b, const struct snib__url *url)
@@ -155,8 +177,8 @@ char *snib__store_identity(const struct snib__url *url)
         identity_put_quorum(&b, url);
     } else if (!strcmp(url->scheme, "sqlite") || !strcmp(url->scheme, "file")) {
         identity_put_file(&b, url);
-    } else if (!strcmp(url->scheme, "postgres")) {
-        identity_put_postgres(&b, url);
+    } else if (identity_database(url->scheme)) {
+        identity_put_database(&b, identity_database(url->scheme), url);
     } else {
         identity_put_other(&b, url);
     }

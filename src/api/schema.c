@@ -15,7 +15,7 @@ static snib_err schema_of(const struct snib__url *url, struct snib__buf *b,
                                 : "there is no store %s: in this build",
                           url->scheme);
     }
-    return store->schema(snib__url_query(url, "schema"), b, e);
+    return store->schema(url, b, e);
 }
 
 snib_err snib_store_schema(const char *url, char *ret_text, size_t size,

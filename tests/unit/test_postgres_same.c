@@ -292,8 +292,14 @@ static void something_strange(void)
         struct snib_error e = {0};
         static const char *const schemas[] = {NULL, "snib", "x1", "X", ""};
         snib__buf_init(&text, chance("little room", 4) ? 100 : 1 << 16);
-        snib_err err =
-            snib__postgres_schema(schemas[pick("schema", 5)], &text, &e);
+        const char *schema = schemas[pick("schema", 5)];
+        struct snib__url *url;
+        char where[64];
+        snprintf(where, sizeof where, "postgres://h/d%s%s",
+                 schema ? "?schema=" : "", schema ? schema : "");
+        assert_int_equal(snib__url_parse(where, &url, NULL), SNIB_ERR_OK);
+        snib_err err = snib__postgres_schema(url, &text, &e);
+        snib__url_free(url);
         tell("schema: %d %s, %zu bytes", (int)err, e.text,
              snib__buf_size(&text));
         same_stir((const char *)snib__buf_bytes(&text), snib__buf_size(&text));

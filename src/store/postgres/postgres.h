@@ -10,10 +10,10 @@
 
 extern const struct snib__blocking_ops snib__postgres_ops;
 
-/* The statements that make the tables in this schema, as text for psql; for
- * whoever owns the database. schema NULL: the one that is the default. Errors:
- * USAGE (no such name is taken), NOMEM. */
-snib_err snib__postgres_schema(const char *schema, struct snib__buf *ret,
+/* The statements that make the tables of this URL (its schema counts), as text
+ * for psql; for whoever owns the database. Errors: USAGE (no such schema is
+ * taken), NOMEM. */
+snib_err snib__postgres_schema(const struct snib__url *, struct snib__buf *ret,
                                struct snib_error *);
 
 #endif

@@ -2,9 +2,10 @@
 #include "base/error.h"
 #include "store/postgres/postgres_i.h"
 
-snib_err snib__postgres_schema(const char *schema, struct snib__buf *ret,
-                               struct snib_error *e)
+snib_err snib__postgres_schema(const struct snib__url *url,
+                               struct snib__buf *ret, struct snib_error *e)
 {
+    const char *schema = snib__url_query(url, "schema");
     schema = schema ? schema : "snib";
     if (!snib__sql_is_plain(schema)) {
         return snib__fail(e, SNIB_ERR_USAGE,
