@@ -9,8 +9,9 @@
 # exports names (sds…, hi_…) that a host program may have, too. SQLite stays
 # shared in libsnib.so, since two copies of it in one process would break each
 # other's file locks; the command line tool links it in, which starts faster.
-# libpq is not linked at all: it brings some twenty libraries, whose loading takes
-# longer than a lock in a file. The store loads it when one is opened.
+# libpq and libmariadb are not linked at all: libpq brings some twenty libraries,
+# whose loading takes longer than a lock in a file. A store loads its library when
+# one is opened.
 
 add_library(snib_store_headers INTERFACE)
 set(SNIB_STORE_FOLDERS src/store/memory src/store/file)
@@ -148,13 +149,45 @@ if(snib_postgres)
                                INTERFACE "${SNIB_LIBPQ_INCLUDE}")
 endif()
 
+# -- mysql -----------------------------------------------------------------------
+
+set(snib_mysql 0)
+set(snib_mysql_why "")
+if(NOT SNIB_WITH_MYSQL)
+    set(snib_mysql_why "switched off by SNIB_WITH_MYSQL")
+else()
+    find_path(SNIB_LIBMARIADB_INCLUDE mysql.h PATH_SUFFIXES mariadb)
+    mark_as_advanced(SNIB_LIBMARIADB_INCLUDE)
+    if(SNIB_LIBMARIADB_INCLUDE) # MySQL's own header lacks it
+        file(STRINGS "${SNIB_LIBMARIADB_INCLUDE}/mysql.h" snib_restricted
+             REGEX "MARIADB_OPT_RESTRICTED_AUTH" LIMIT_COUNT 1)
+    endif()
+    if(NOT SNIB_LIBMARIADB_INCLUDE)
+        set(snib_mysql_why "libmariadb not found (Debian: libmariadb-dev)")
+    elseif(NOT snib_restricted)
+        set(snib_mysql_why "libmariadb is older than version 3.3")
+    elseif(NOT EXISTS "${PROJECT_SOURCE_DIR}/src/store/mysql")
+        set(snib_mysql_why "src/store/mysql is not there")
+    else()
+        set(snib_mysql 1)
+    endif()
+endif()
+if(snib_mysql)
+    list(APPEND SNIB_STORES mysql)
+    list(APPEND SNIB_STORE_FOLDERS src/store/sql src/store/mysql)
+    target_include_directories(snib_store_headers SYSTEM
+                               INTERFACE "${SNIB_LIBMARIADB_INCLUDE}")
+endif()
+list(REMOVE_DUPLICATES SNIB_STORE_FOLDERS) # both of them may have store/sql
+
 target_compile_definitions(
     snib_store_headers INTERFACE SNIB_WITH_REDIS=${snib_redis}
                                  SNIB_WITH_SQLITE=${snib_sqlite}
                                  SNIB_WITH_TLS=${snib_tls}
-                                 SNIB_WITH_POSTGRES=${snib_postgres})
+                                 SNIB_WITH_POSTGRES=${snib_postgres}
+                                 SNIB_WITH_MYSQL=${snib_mysql})
 
-foreach(store redis sqlite postgres)
+foreach(store redis sqlite postgres mysql)
     if(snib_${store})
         message(STATUS "snib: store ${store}: on")
     else()

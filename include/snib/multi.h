@@ -20,6 +20,7 @@
  *     redis+unix:/path?db=0
  *     sqlite:/path           as realpath(3) gives it
  *     postgres://host:5432/database?schema=snib
+ *     mysql://host:3306/database?prefix=snib
  *     memory:name
  *     redlock://a:6379,b:6379,c:6379/0  servers in order of host, then port
  * The order is the same in every process, and that of `snib run A B`. A caller

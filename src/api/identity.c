@@ -4,6 +4,7 @@
  *     redis+unix:PATH?db=DB     also for redis://…?socket=PATH
  *     sqlite:PATH, file:PATH    as realpath(3) gives it
  *     postgres://HOST:PORT/DATABASE?schema=SCHEMA
+ *     mysql://HOST:PORT/DATABASE?prefix=PREFIX
  *     memory:NAME
  *     redlock://HOST:PORT,HOST:PORT,…/DB  a quorum: its servers, sorted
  *     SCHEME://HOST:PORT/PATH   any other
@@ -107,6 +108,7 @@ struct identity_database {
 
 static const struct identity_database identity_databases[] = {
     {"postgres", 5432, "schema"},
+    {"mysql", 3306, "prefix"},
 };
 
 static const struct identity_database *identity_database(const char *scheme)

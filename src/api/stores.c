@@ -18,6 +18,9 @@
 #ifndef SNIB_WITH_POSTGRES /* it needs an include path of its own */
 #define SNIB_WITH_POSTGRES 0
 #endif
+#ifndef SNIB_WITH_MYSQL /* so does it */
+#define SNIB_WITH_MYSQL 0
+#endif
 #if SNIB_WITH_REDIS
 #include "store/quorum/quorum.h"
 #include "store/redis/redis.h"
@@ -27,6 +30,9 @@
 #endif
 #if SNIB_WITH_POSTGRES
 #include "store/postgres/postgres.h"
+#endif
+#if SNIB_WITH_MYSQL
+#include "store/mysql/mysql.h"
 #endif
 
 static const struct snib__registered stores[] = {
@@ -43,6 +49,10 @@ static const struct snib__registered stores[] = {
 #if SNIB_WITH_POSTGRES
     {"postgres", NULL, &snib__postgres_ops, "postgres://HOST/DATABASE",
      snib__postgres_schema},
+#endif
+#if SNIB_WITH_MYSQL
+    {"mysql", NULL, &snib__mysql_ops, "mysql://HOST/DATABASE",
+     snib__mysql_schema},
 #endif
     {"file", NULL, &snib__file_ops, NULL, NULL}, /* not the default yet */
     {"memory", NULL, &snib__memory_ops, NULL, NULL},

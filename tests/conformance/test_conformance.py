@@ -12,19 +12,23 @@ from contextlib import ExitStack
 
 import pytest
 
+from harness.mysql_server import mysql_missing
+
 HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ.get("SNIB_BUILD_DIR",
                                     HERE.parents[1] / "build" / "dev"))
 SHARE = int(os.environ.get("SNIB_SHARE", "1"))
 STORES = ["memory", "sqlite", "file", "redis", "redis+unix", "rediss",
-          "postgres"]
+          "postgres", "mysql"]
 PAIRS = ["memory memory", "sqlite sqlite2", "redis redis", "redis sqlite",
          "memory redis", "file file2", "file sqlite",
-         "postgres postgres", "postgres sqlite"]
+         "postgres postgres", "postgres sqlite",
+         "mysql mysql", "mysql sqlite"]
 NEEDS = {"redis": "redis-server is not installed",
          "rediss": "redis-server or openssl is not installed",
          "redlock": "redis-server is not installed",
-         "postgres": "PostgreSQL is not installed, or the store not built"}
+         "postgres": "PostgreSQL is not installed, or the store not built",
+         "mysql": mysql_missing() or "the store mysql is not built"}
 # A quorum has plain mutexes only.
 SUBJECTS = {"lock": [*STORES, "redlock"], "leave": [*STORES, "redlock"],
             "client": [*STORES, "redlock"], "started": [*STORES, "redlock"],
@@ -51,6 +55,7 @@ def urls(tmp_path_factory):
             "file": f"file:{folder}/CASE.file",
             "file2": f"file:{folder}/CASE-2.file"}
     from harness.certs import Authority, openssl_missing, tls_config
+    from harness.mysql_server import MysqlServer
     from harness.postgres_server import PostgresServer, postgres_missing
     from harness.redis_server import RedisServer, free_port
     with ExitStack() as stack:
@@ -67,19 +72,22 @@ def urls(tmp_path_factory):
             urls["redis+unix"] = f"redis+unix://{server.unix_path}?db=2"
             urls["redlock"] = "redlock://" + ",".join(
                 f"127.0.0.1:{s.port}" for s in (server, b, c)) + "/1"
-        if not postgres_missing() and has_postgres():
-            # Nobody pulls the plug here: what a commit costs is not the disk's,
-            # which others keep busy.
+        # Nobody pulls the plug here: what a commit costs is not the disk's, which
+        # others keep busy.
+        if not postgres_missing() and has("POSTGRES", "LIBPQ"):
             urls["postgres"] = stack.enter_context(
                 PostgresServer(["fsync = off"])).url
+        if not mysql_missing() and has("MYSQL", "LIBMARIADB"):
+            urls["mysql"] = stack.enter_context(MysqlServer(
+                ["--innodb-flush-log-at-trx-commit=2"])).url
         yield urls
 
 
-def has_postgres():
+def has(store, library):
     """Is the store built in?"""
     cache = BUILD / "CMakeCache.txt"
     return not cache.exists() or not re.search(
-        "(SNIB_WITH_POSTGRES:BOOL=OFF|SNIB_LIBPQ_INCLUDE:PATH=.*NOTFOUND)",
+        f"(SNIB_WITH_{store}:BOOL=OFF|SNIB_{library}_INCLUDE:PATH=.*NOTFOUND)",
         cache.read_text())
 
 
@@ -112,10 +120,11 @@ def runs(request, urls):
 
 # Each SNIB_SHAREth pair of a case and a store; other stores for the next case.
 ALL = [(store, subject, case) for subject, stores in SUBJECTS.items()
-                for case in cases(subject) for store in stores]
+       for n, case in enumerate(cases(subject))
+       for k, store in enumerate(stores) if (n + k) % SHARE == 0]
 
 
-@pytest.mark.parametrize("store, subject, case", ALL[::SHARE])
+@pytest.mark.parametrize("store, subject, case", ALL)
 def test_case(runs, urls, store, subject, case):
     for one in store.split():
         if one not in urls:

@@ -6,10 +6,11 @@
 import pytest
 
 from .fault_proxy import FaultProxy
+from .mysql_server import MysqlServer, mysql_missing
 from .postgres_server import PostgresServer, postgres_missing
 from .redis_server import RedisServer, redis_missing
 
-__all__ = ["postgres", "postgres_shared", "postgres_with", "proxy", "redis",
+__all__ = ["mysql_with", "postgres", "postgres_shared", "postgres_with", "proxy", "redis",
            "redis_with"]
 
 
@@ -74,3 +75,18 @@ def postgres_shared():
 def postgres(postgres_with):
     """A fresh server, for this test only (about a second)."""
     return postgres_with()
+
+
+@pytest.fixture
+def mysql_with():
+    """mysql_with("--read-only", …) starts a server for this test."""
+    if mysql_missing():
+        pytest.skip(mysql_missing())
+    servers = []
+
+    def start(*config, **options):
+        servers.append(MysqlServer(config, **options))
+        return servers[-1]
+    yield start
+    for server in servers:
+        server.close()

@@ -1,5 +1,5 @@
-"""A proxy of bytes between a client and a PostgreSQL server that can lose what
-is meant: it knows enough of the protocol to find the n-th answer.
+"""A proxy of bytes between a client and a database server that can lose what is
+meant: it knows enough of the protocol to find the n-th answer.
 
     proxy = StreamProxy(server.address)
     rule = proxy.lose_answers("words of a statement")
@@ -28,8 +28,9 @@ class Rule:
 
 
 class StreamProxy:
-    def __init__(self, target):
+    def __init__(self, target, words_of_texts=False):
         self.target = target
+        self.words_of_texts = words_of_texts
         self.rules, self.pairs = [], []
         self.held = False
         self.lock = threading.Lock()
@@ -85,13 +86,10 @@ class StreamProxy:
                 return
 
     def _look(self, pair, data):
-        """Which statements are executed by this piece? Their names stand in
-        Bind messages, their texts in the Parse messages before."""
-        for match in re.finditer(rb"P....(snib\d+)\0([^\0]*)\0", data, re.S):
-            pair["statements"][match[1]] = match[2]
-        texts = b"\n".join(
-            pair["statements"].get(match[1], b"") for match in re.finditer(
-                rb"B....\0(snib\d+)\0", data, re.S))
+        """Which statements are executed by this piece? MySQL's protocol has
+        their texts in it. In PostgreSQL's their names stand in Bind messages,
+        their texts in the Parse messages before."""
+        texts = data if self.words_of_texts else self._texts(pair, data)
         held = None
         with self.lock:
             for rule in self.rules:
@@ -101,6 +99,13 @@ class StreamProxy:
                     pair["deaf"] = "" if held else rule.then
         if held:
             held.go_on.wait(60)
+
+    def _texts(self, pair, data):
+        for match in re.finditer(rb"P....(snib\d+)\0([^\0]*)\0", data, re.S):
+            pair["statements"][match[1]] = match[2]
+        return b"\n".join(
+            pair["statements"].get(match[1], b"") for match in re.finditer(
+                rb"B....\0(snib\d+)\0", data, re.S))
 
     def lose_answers(self, words, times=1, then="rst"):
         """From a request in whose statements these words stand, answers do not

@@ -83,5 +83,5 @@ def test_the_options_are_found():
     import options
     assert {"SNIB_CLI", "SNIB_TESTS", "SNIB_SIM", "SNIB_WITH_REDIS",
             "SNIB_WITH_SQLITE", "SNIB_TLS",
-            "SNIB_WITH_POSTGRES"} <= set(options.switches())
+            "SNIB_WITH_POSTGRES", "SNIB_WITH_MYSQL"} <= set(options.switches())
     assert options.variants()["all off"] == options.switches()

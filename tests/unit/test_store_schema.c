@@ -13,6 +13,30 @@ static snib_err schema_of(const char *url, size_t size)
     return snib_store_schema(url, text, size, &error);
 }
 
+#if SNIB_WITH_MYSQL
+static void the_text_is_for_the_prefix_of_the_url(void **state)
+{
+    static const char *const tables[] = {"meta", "lock", "claim", "value"};
+    (void)state;
+    for (int own = 0; own < 2; own++) {
+        assert_int_equal(
+            schema_of(own ? "mysql://h/d?prefix=my_own" : "mysql://h/d",
+                      sizeof text),
+            SNIB_ERR_OK);
+        for (int i = 0; i < 4; i++) {
+            char words[64];
+            snprintf(words, sizeof words, "CREATE TABLE IF NOT EXISTS %s_%s(",
+                     own ? "my_own" : "snib", tables[i]);
+            assert_non_null(strstr(text, words));
+        }
+    }
+    assert_null(strstr(text, "snib"));
+    assert_int_equal(schema_of("mysql://h/d?prefix=a-b", sizeof text),
+                     SNIB_ERR_USAGE);
+    assert_string_equal(text, "");
+}
+#endif
+
 #if SNIB_WITH_POSTGRES
 static void the_text_makes_all_tables(void **state)
 {
@@ -93,6 +117,9 @@ static void a_store_without_tables_says_so(void **state)
 int main(void)
 {
     const struct CMUnitTest cases[] = {
+#if SNIB_WITH_MYSQL
+        cmocka_unit_test(the_text_is_for_the_prefix_of_the_url),
+#endif
 #if SNIB_WITH_POSTGRES
         cmocka_unit_test(the_text_makes_all_tables),
         cmocka_unit_test(the_text_is_for_the_schema_of_the_url),

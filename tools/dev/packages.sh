@@ -5,9 +5,11 @@
 {
 build_packages=(gcc g++ libc6-dev binutils cmake ninja-build pkg-config
     libhiredis-dev libsqlite3-dev libssl-dev libjansson-dev python3)
-lint_packages=(clang-format clang-tidy cppcheck mandoc shellcheck libpq-dev)
+lint_packages=(clang-format clang-tidy cppcheck mandoc shellcheck libpq-dev
+    libmariadb-dev)
 test_packages=(clang llvm libclang-rt-14-dev libcmocka-dev liblua5.1-0-dev
-    redis-server libpq-dev postgresql openssl python3-pytest python3-hypothesis python3-cffi procps busybox
+    redis-server libpq-dev postgresql libmariadb-dev mariadb-server
+    mariadb-client openssl python3-pytest python3-hypothesis python3-cffi procps busybox
     sudo)
 mutate_packages=(python3-clang-14 lua5.1 iproute2)
 judge_packages=(golang-go)

@@ -10,8 +10,9 @@ import tempfile
 
 from tree import Finding, Skip
 
-# libpq's header: Debian has a folder for it.
-INCLUDES = ["-Iinclude", "-Isrc", "-I/usr/include/postgresql"]
+# The headers of libpq and libmariadb: Debian has folders for them.
+INCLUDES = ["-Iinclude", "-Isrc", "-I/usr/include/postgresql",
+            "-I/usr/include/mariadb"]
 C11 = ["-std=c11", "-D_GNU_SOURCE=", "-Wall", "-Wextra", "-Werror"]
 CXX17 = ["-std=c++17", "-Wall", "-Wextra", "-Werror"]
 # Each check has found a real bug somewhere and is quiet on sound code. Left

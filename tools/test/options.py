@@ -46,7 +46,7 @@ def variants():
     every = switches()
     return {**{f"without {name}": [name] for name in every},
             "memory only": ["SNIB_WITH_REDIS", "SNIB_WITH_SQLITE",
-                            "SNIB_WITH_POSTGRES"],
+                            "SNIB_WITH_POSTGRES", "SNIB_WITH_MYSQL"],
             "all off": every}
 
 
@@ -120,6 +120,11 @@ def use(program, off):
             "there is no store postgres: in this build")
     else:
         ask(program, "postgres://127.0.0.1:1/x", 69, "")
+    if "SNIB_WITH_MYSQL" in off:
+        ask(program, "mysql://127.0.0.1:1/x", 78,
+            "there is no store mysql: in this build")
+    else:
+        ask(program, "mysql://127.0.0.1:1/x", 69, "")
     ask(program, "memory:x", 78, "memory:")
 
 

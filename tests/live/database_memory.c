@@ -1,8 +1,8 @@
-/* tests/live/postgres_memory.c — each allocation fails once while a client uses a
- * PostgreSQL server: acquire, queue in vain, list, put a value, release.
+/* tests/live/database_memory.c — each allocation fails once while a client uses a
+ * database server: acquire, queue in vain, list, put a value, release.
  * Whatever it is told is documented, nothing stays alive, and another client gets the locks.
  *
- * usage: postgres_memory URL */
+ * usage: database_memory URL */
 #include <stdio.h>
 #include <string.h>
 

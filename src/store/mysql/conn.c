@@ -1,0 +1,223 @@
+/* store/mysql/conn.c — a connection: the library's calls, each of which may have
+ * to wait for the server, and the end of a connection.
+ *
+ * Everything is the library's way without blocking: a call begins, says what it
+ * waits for, and goes on when that has come. A call that has begun is gone
+ * through to its end by the same thread; if the time is over, or the store stops,
+ * the socket is shut and the call told that its time is over, so that it cleans
+ * up behind itself.
+ *
+ * On TLS the library writes by write(2), so a peer that has gone may cost a
+ * SIGPIPE. The threads that use connections block it; only closing may happen on
+ * a thread of the program's. */
+#include <errmsg.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "store/mysql/mysql_i.h"
+
+/* A client that has no verified way must not give its password away: these
+ * methods do not send it. */
+#define CONN_METHODS                                                           \
+    "mysql_native_password,client_ed25519,caching_sha2_password,"              \
+    "sha256_password,auth_gssapi_client"
+
+/* -- calls ----------------------------------------------------------------- */
+
+/* What to tell the library, which waits for `status`. */
+static int conn_wait(struct snib__my_conn *k, int status, snib_instant until)
+{
+    int fd = k->store->lib.mysql_get_socket(k->c);
+    bool to_read = status & MYSQL_WAIT_READ;
+    bool to_write = status & MYSQL_WAIT_WRITE;
+    if (!k->late &&
+        snib__sql_wait(fd, k->store->stop, to_read, to_write, until)) {
+        return status & (MYSQL_WAIT_READ | MYSQL_WAIT_WRITE);
+    }
+    if (!k->late && fd >= 0) {
+        shutdown(fd, SHUT_RDWR);
+    }
+    k->late = true;
+    return MYSQL_WAIT_TIMEOUT;
+}
+
+static void conn_option(struct snib__my_conn *k, enum mysql_option option,
+                        const void *value)
+{
+    (void)k->store->lib.mysql_options(k->c, option, value);
+}
+
+/* A server may ask for any file of the client's (LOAD DATA LOCAL), and for the
+ * password in the clear: not this one's. */
+static void conn_guard(struct snib__my_conn *k)
+{
+    static const unsigned off = 0;
+    static const my_bool no = 0;
+    conn_option(k, MYSQL_OPT_LOCAL_INFILE, &off);
+    conn_option(k, MYSQL_OPT_RECONNECT, &no);
+    if (!k->store->place.verify) {
+        conn_option(k, MARIADB_OPT_RESTRICTED_AUTH, CONN_METHODS);
+    }
+}
+
+static void conn_secure(struct snib__my_conn *k)
+{
+    static const my_bool yes = 1;
+    const struct snib__sql_place *place = &k->store->place;
+    if (place->verify) {
+        conn_option(k, MYSQL_OPT_SSL_CA, snib__sql_authorities(place->ca));
+        conn_option(k, MYSQL_OPT_SSL_ENFORCE, &yes);
+        conn_option(k, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes);
+    }
+}
+
+bool snib__my_begin(struct snib__my_conn *k)
+{
+    static const unsigned tcp = MYSQL_PROTOCOL_TCP;
+    static const unsigned local = MYSQL_PROTOCOL_SOCKET;
+    k->c = k->store->lib.mysql_init(NULL);
+    if (!k->c) {
+        return false;
+    }
+    k->is.up = true;
+    k->late = false;
+    conn_option(k, MYSQL_OPT_NONBLOCK, NULL);
+    conn_option(k, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    conn_option(k, MYSQL_OPT_PROTOCOL, k->store->place.socket ? &local : &tcp);
+    conn_guard(k);
+    conn_secure(k);
+    return true;
+}
+
+bool snib__my_login(struct snib__my_conn *k, const char *password,
+                    snib_instant until)
+{
+    const struct snib__mariadb *lib = &k->store->lib;
+    const struct snib__sql_place *p = &k->store->place;
+    MYSQL *ret = NULL;
+    int status = lib->mysql_real_connect_start(
+        &ret, k->c, p->socket ? NULL : p->host, p->user, password, p->database,
+        (unsigned)strtoul(p->port, NULL, 10), p->socket ? p->host : NULL,
+        CLIENT_MULTI_STATEMENTS);
+    while (status) {
+        status = lib->mysql_real_connect_cont(&ret, k->c,
+                                              conn_wait(k, status, until));
+    }
+    return ret != NULL;
+}
+
+bool snib__my_query(struct snib__my_conn *k, const char *text, size_t size,
+                    snib_instant until)
+{
+    const struct snib__mariadb *lib = &k->store->lib;
+    int err = 0;
+    int status = lib->mysql_real_query_start(&err, k->c, text, size);
+    while (status) {
+        status =
+            lib->mysql_real_query_cont(&err, k->c, conn_wait(k, status, until));
+    }
+    return err == 0;
+}
+
+MYSQL_RES *snib__my_store(struct snib__my_conn *k, snib_instant until)
+{
+    const struct snib__mariadb *lib = &k->store->lib;
+    MYSQL_RES *ret = NULL;
+    int status = lib->mysql_store_result_start(&ret, k->c);
+    while (status) {
+        status = lib->mysql_store_result_cont(&ret, k->c,
+                                              conn_wait(k, status, until));
+    }
+    return ret;
+}
+
+int snib__my_next(struct snib__my_conn *k, snib_instant until)
+{
+    const struct snib__mariadb *lib = &k->store->lib;
+    int ret = 0;
+    int status = lib->mysql_next_result_start(&ret, k->c);
+    while (status) {
+        status = lib->mysql_next_result_cont(&ret, k->c,
+                                             conn_wait(k, status, until));
+    }
+    return ret;
+}
+
+/* -- its end --------------------------------------------------------------- */
+
+bool snib__my_is_down(const struct snib__my_conn *k)
+{
+    unsigned code = k->store->lib.mysql_errno(k->c);
+    return k->late || code == CR_SERVER_GONE_ERROR || code == CR_SERVER_LOST ||
+           code == CR_SERVER_LOST_EXTENDED || code == CR_MALFORMED_PACKET ||
+           code == CR_COMMANDS_OUT_OF_SYNC || code == CR_SSL_CONNECTION_ERROR ||
+           code == CR_NET_PACKET_TOO_LARGE || code == CR_OUT_OF_MEMORY ||
+           code == CR_UNKNOWN_ERROR || code == CR_ERR_NET_READ ||
+           code == CR_ERR_NET_WRITE;
+}
+
+/* Nobody asked, so nothing may come: what does is the server's farewell. */
+bool snib__my_is_cut(struct snib__my_conn *k)
+{
+    struct pollfd fd = {.fd = k->store->lib.mysql_get_socket(k->c),
+                        .events = POLLIN};
+    return poll(&fd, 1, 0) != 0;
+}
+
+void snib__my_drop(struct snib__my_conn *k, const char *text)
+{
+    char words[200] = "";
+    int fd = k->store->lib.mysql_get_socket(k->c);
+    if (!text && !k->late) {
+        snib__sql_clean(&k->store->place, k->store->lib.mysql_error(k->c),
+                        words, sizeof words);
+    }
+    if (text) {
+        snib__fail(&k->is.why, SNIB_ERR_UNREACHABLE, "%s", text);
+    } else {
+        snib__fail(&k->is.why, SNIB_ERR_UNREACHABLE, "%s: %s",
+                   k->store->place.where,
+                   *words ? words : "no answer from the server");
+    }
+    if (fd >= 0) {
+        shutdown(fd, SHUT_RDWR);
+    }
+    snib__my_quit(k);
+}
+
+static void conn_close(struct snib__my_conn *k)
+{
+    static const struct timespec none;
+    sigset_t pipe, before, pending;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    k->store->lib.mysql_close(k->c);
+    if (!sigismember(&pending, SIGPIPE)) {
+        (void)sigtimedwait(&pipe, NULL, &none);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void snib__my_quit(struct snib__my_conn *k)
+{
+    if (k->c) {
+        conn_close(k);
+    }
+    if (k->counted) {
+        pthread_mutex_lock(&k->store->listener.mu);
+        if (!--k->store->server.sessions) {
+            k->store->server.connected = (snib_instant){0};
+        }
+        pthread_mutex_unlock(&k->store->listener.mu);
+    }
+    k->c = NULL;
+    k->counted = false;
+    k->named[0] = 0;
+    k->is.up = k->is.ready = k->is.inside = false;
+}

@@ -1,0 +1,171 @@
+/* store/mysql/doctor.c — is this server set up so that our promises hold? */
+#include <stdio.h>
+
+#include "base/error.h"
+#include "snib/inspect.h"
+#include "store/mysql/mysql_i.h"
+
+static void doctor_see_server(void *data, struct snib__sql_rows *rows)
+{
+    struct snib__sql_doctor *d = data;
+    char version[64], database[64], user[96], text[300];
+    snib__sql_get_text(rows, 0, 0, version, sizeof version);
+    snib__sql_get_text(rows, 0, 1, database, sizeof database);
+    snib__sql_get_text(rows, 0, 2, user, sizeof user);
+    snprintf(text, sizeof text, "%s%s",
+             strstr(version, "MariaDB") ? "" : "MySQL ", version);
+    snib__sql_doctor_tell(d, SNIB_LEVEL_OK, "server", text, "");
+    snprintf(text, sizeof text, "%s, as user %s, %lld sessions to be seen",
+             database, user, (long long)snib__sql_get_int(rows, 0, 5));
+    snib__sql_doctor_tell(d, SNIB_LEVEL_OK, "database", text, "");
+    snib__sql_doctor_clock(d, snib__sql_get_int(rows, 0, 4));
+    snib__sql_doctor_latency(d);
+}
+
+static void doctor_see_durable(void *data, struct snib__sql_rows *rows)
+{
+    struct snib__sql_doctor *d = data;
+    char text[200], logged[60] = "no binary log";
+    bool logs = snib__sql_get_int(rows, 0, 1) != 0;
+    long long flush = snib__sql_get_int(rows, 0, 0);
+    long long sync = snib__sql_get_int(rows, 0, 2);
+    if (logs) {
+        snprintf(logged, sizeof logged, "sync_binlog=%lld", sync);
+    }
+    snprintf(text, sizeof text, "innodb_flush_log_at_trx_commit=%lld, %s",
+             flush, logged);
+    snib__sql_doctor_judge(
+        d, flush == 1 && (!logs || sync == 1), SNIB_LEVEL_WARN, "durable", text,
+        "set both to 1: otherwise a crash of the machine (with 0, of the "
+        "server) can forget the newest grants");
+    snprintf(text, sizeof text, "innodb_doublewrite=%lld",
+             (long long)snib__sql_get_int(rows, 0, 3));
+    snib__sql_doctor_judge(d, snib__sql_get_int(rows, 0, 3) != 0,
+                           SNIB_LEVEL_WARN, "disk-writes", text,
+                           "set it on, unless the file system never tears a "
+                           "page: a crash of the machine can lose all");
+}
+
+static void doctor_see_isolation(void *data, struct snib__sql_rows *rows)
+{
+    struct snib__sql_doctor *d = data;
+    char isolation[40];
+    snib__sql_get_text(rows, 0, 0, isolation, sizeof isolation);
+    snib__sql_doctor_judge(d, !strcmp(isolation, "READ-COMMITTED"),
+                           SNIB_LEVEL_FAIL, "isolation", isolation,
+                           "something between here and the server changes it; "
+                           "remove that");
+}
+
+static void doctor_see_replicas(void *data, struct snib__sql_rows *rows)
+{
+    struct snib__sql_doctor *d = data;
+    long long all = snib__sql_get_int(rows, 0, 0);
+    long long sure = snib__sql_get_int(rows, 0, 1);
+    char text[200];
+    snprintf(text, sizeof text,
+             all ? "a primary with %lld replicas, %lld of them semi-synchronous"
+                 : "a primary without replicas",
+             all, sure);
+    snib__sql_doctor_judge(
+        d, !all || sure, SNIB_LEVEL_WARN, "replicas", text,
+        "a failover can lose the newest grants: use semi-synchronous "
+        "replication (AFTER_SYNC), or pass the fencing token to what the lock "
+        "protects (docs/FENCING.md)");
+    if (snib__sql_get_int(rows, 0, 2)) {
+        snib__sql_doctor_tell(
+            d, SNIB_LEVEL_WARN, "cluster", "a node of a Galera cluster",
+            "this was not tried; let all clients use one node, since waiters "
+            "on another one only poll");
+    }
+}
+
+static void doctor_see_tables(void *data, struct snib__sql_rows *rows)
+{
+    struct snib__sql_doctor *d = data;
+    char table[80], engine[40], text[160];
+    for (int i = 0; i < rows->count; i++) {
+        snib__sql_get_text(rows, i, 0, table, sizeof table);
+        snib__sql_get_text(rows, i, 1, engine, sizeof engine);
+        snprintf(text, sizeof text, "the table %s has the engine %s", table,
+                 engine);
+        snib__sql_doctor_tell(d, SNIB_LEVEL_FAIL, "tables", text,
+                              "ALTER TABLE … ENGINE=InnoDB: another one keeps "
+                              "no promise");
+    }
+}
+
+static void doctor_see_size(void *data, struct snib__sql_rows *rows)
+{
+    struct snib__sql_doctor *d = data;
+    char text[160];
+    snprintf(text, sizeof text, "tables %s_… have layout %d, %lld names",
+             snib__my_of(&d->session->sql)->store->prefix, SNIB__MY_SCHEMA,
+             (long long)snib__sql_get_int(rows, 0, 0));
+    snib__sql_doctor_tell(d, SNIB_LEVEL_OK, "layout", text, "");
+}
+
+static void doctor_see_listeners(void *data, struct snib__sql_rows *rows)
+{
+    struct snib__sql_doctor *d = data;
+    char text[100];
+    snprintf(text, sizeof text, "%lld clients of this user listen",
+             (long long)snib__sql_get_int(rows, 0, 0));
+    snib__sql_doctor_tell(d, SNIB_LEVEL_OK, "wake-up", text, "");
+}
+
+static const struct snib__sql_question doctor_questions[] = {
+    {SNIB__MY_DOCTOR_SERVER, doctor_see_server, "server"},
+    {SNIB__MY_DOCTOR_DURABLE, doctor_see_durable, "durable"},
+    {SNIB__MY_DOCTOR_ISOLATION, doctor_see_isolation, "isolation"},
+    {SNIB__MY_DOCTOR_REPLICAS, doctor_see_replicas, "replicas"},
+    {SNIB__MY_DOCTOR_TABLES, doctor_see_tables, "tables"},
+    {SNIB__MY_DOCTOR_SIZE, doctor_see_size, "layout"},
+    {SNIB__MY_DOCTOR_LISTENERS, doctor_see_listeners, "wake-up"},
+};
+
+/* Each right by a statement that needs it and does nothing: the lists of rights
+ * that the server has are of users, roles and wildcards. */
+static void doctor_rights(struct snib__sql_doctor *d)
+{
+    struct snib__sql_session *s = d->session;
+    const char *prefix = snib__my_of(&s->sql)->store->prefix;
+    const char *right, *text;
+    struct snib__buf missing;
+    snib__buf_init(&missing, 2000);
+    for (int i = 0; (text = snib__my_right(i, &right)) && s->conn->up; i++) {
+        snib__sql_script_clear(&s->script);
+        snib__sql_add_text(&s->script, text);
+        snib__sql_sync(&s->script);
+        if (s->link->run(s, 1) == SNIB__SQL_REFUSED &&
+            s->sql.fault.code == SNIB_ERR_DENIED) {
+            snib__buf_puts(&missing,
+                           snib__buf_size(&missing) ? ", " : "missing: ");
+            snib__my_expand(prefix, right, NULL, NULL, &missing);
+        }
+    }
+    bool all = snib__buf_size(&missing) == 0;
+    const char *words = snib__buf_text(&missing);
+    snib__sql_doctor_judge(d, all, SNIB_LEVEL_FAIL, "permissions",
+                           all     ? "all that are needed"
+                           : words ? words
+                                   : "some are missing",
+                           "give the user the rights listed in docs/MYSQL.md");
+    snib__buf_free(&missing);
+}
+
+snib__sql_end snib__my_doctor(struct snib__sql *q, struct snib__request *r)
+{
+    struct snib__my_session *s = snib__my_of(q);
+    struct snib__sql_doctor d = {.out = r->said.result,
+                                 .session = &s->tables,
+                                 .place = &s->store->place,
+                                 .page = "docs/MYSQL.md",
+                                 .wall_offset_ns = s->store->wall_offset_ns};
+    if (!snib__sql_doctor_ask(&d, doctor_questions,
+                              sizeof doctor_questions /
+                                  sizeof doctor_questions[0])) {
+        doctor_rights(&d);
+    }
+    return SNIB__SQL_OK;
+}
