@@ -109,8 +109,9 @@ typedef enum snib_event_kind {
  *
  * STORE_CHANGED comes only to a client with the option store_events. Another
  * server answers under its URL than before, or the same one was restarted: it
- * may have forgotten what it was told. Nothing has to be done for locks, whose
- * losses are told as always; it is for programs that keep something of their
+ * may have forgotten what it was told. Nothing has to be done for locks: what is
+ * held is at risk until that server has confirmed it, and what it does not know
+ * is lost, FORGOTTEN. The event is for programs that keep something of their
  * own on that server, and for logs. snib_client_server says which server it is.
  * However often it happens, at most one such event waits to be fetched. A client
  * notices it when it connects again: one that neither holds nor waits nor asks

@@ -118,6 +118,22 @@ void snib__claim_hint(struct snib__engine *e, snib_instant now,
     }
 }
 
+/* A fixed lease is asked about, too, but never at risk: it ends when it ends. */
+void snib__claim_moved(struct snib__engine *e, snib_instant now,
+                       struct snib__claim *t)
+{
+    if (snib__claim_check(e, now, t)) {
+        return;
+    }
+    if (snib__claim_is_fixed(t)) {
+        snib__claim_hint(e, now, t);
+        return;
+    }
+    snib__acquisition_trouble(t->holder, "another server answers than the one "
+                                         "that granted it");
+    snib__claim_risk_and_ask(e, now, t, SNIB_CAUSE_UNREACHABLE);
+}
+
 /* A renewal shows that the grant stood when it was sent. */
 static void claim_renew_answers_hint(struct snib__claim *t)
 {

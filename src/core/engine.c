@@ -159,6 +159,20 @@ static void engine_ask_ended(struct snib__engine *e, snib_instant now)
     e->out.ended_count = 0;
 }
 
+/* The store may know nothing of what is held: another server answers, or the
+ * same one has begun a new life. One renewal for all tells, since those that are
+ * started in one step travel as one call. */
+static void engine_ask_moved(struct snib__engine *e, snib_instant now)
+{
+    if (!e->out.moved) {
+        return;
+    }
+    e->out.moved = false;
+    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
+        snib__claim_moved(e, now, SNIB__CONTAINER(l, struct snib__claim, held));
+    }
+}
+
 /* Since when something has been held without a break; NEVER: nothing is
  * held. */
 static snib_instant engine_held_since(const struct snib__engine *e)
@@ -204,6 +218,7 @@ void snib__engine_input(struct snib__engine *e, snib_instant now,
                         const struct snib__input *in)
 {
     e->ops->input(e->store, now, in);
+    engine_ask_moved(e, now);
     engine_ask_ended(e, now);
     engine_tell_stuck(e);
     engine_settle(e, now);

@@ -444,6 +444,10 @@ void snib__claim_renewal_answered(struct snib__engine *, snib_instant now,
 /* Somebody may have ended the grant: ask by a renewal, if it is held. */
 void snib__claim_hint(struct snib__engine *, snib_instant now,
                       struct snib__claim *);
+/* Another server answers than the one that granted it: the grant is at risk, and
+ * the store is asked about it. */
+void snib__claim_moved(struct snib__engine *, snib_instant now,
+                       struct snib__claim *);
 /* Why a grant is lost whose deadline has come. */
 snib_cause snib__claim_cause(const struct snib__claim *);
 /* Loses the grant if its deadline or hold limit is past. True: it was lost

@@ -72,8 +72,13 @@ struct snib__out {
     /* A RENEW that is not sent yet has err and reterr set: why it could not
      * be. */
     bool stuck;
-    /* Another server answers than the last one, or that one has lived anew. */
+    /* Another server answers than the last one, or that one has lived anew. Set
+     * only if struct snib__store_config has `watch`. */
     bool changed;
+    /* Another server is to be asked than the one that has granted what is held,
+     * or that one may have forgotten it: all of it is at risk, and the store is
+     * asked about it. */
+    bool moved;
     bool holds; /* set by the engine: something is held */
     /* Set by the engine: something has been held for a second, at least once.
      * From then on a store that pushes opens the way by which it is told of

@@ -53,6 +53,21 @@ def test_after_all_was_lost_a_new_lock_of_that_name_is_renewed(
     again.release()
 
 
+def test_after_a_restart_all_that_is_held_is_asked_for_at_once(drivers, redis):
+    """Not after a third of the lease. It counts its connections anew, which
+    tells."""
+    one = drivers(redis.url)
+    for _ in range(30):
+        assert redis.answers()
+    grant = one.acquire(one.lock("n", lease_ms=60000))
+    redis.restart(data="lost")
+    change = one.wait_event("change", timeout=15, ticket=grant.ticket,
+                            state="lost")
+    assert change.reason == "forgotten"
+    assert [line.state for line in grant.changes()] == ["at risk", "lost"]
+    assert grant.start_release().answer().err == "LOST"
+
+
 def test_a_wait_while_writes_are_paused_ends_and_leaves_no_place(
         drivers, redis, look, clean):
     one, two = (drivers(redis.url, request_ms=500) for _ in range(2))

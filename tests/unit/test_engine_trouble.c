@@ -299,6 +299,83 @@ a_pause_while_it_is_asked_about_ends_with_a_confirmation(void **state)
     release(d, s->ticket, 1, NULL);
 }
 
+static const char another[] =
+    "another server answers than the one that granted it";
+
+static void another_server_is_a_risk_at_once_and_is_asked(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquisition *s = held(d);
+    pass_ms(d, 100);
+    assert_null(at(SNIB__RENEW)); /* none is due                            */
+    out->moved = true;
+    feed(d);
+    assert_int_equal(news_of(d, s), SNIB__NEWS_STATE);
+    assert_int_equal(state_of(d, s), SNIB_STATE_AT_RISK);
+    assert_int_equal(s->cause, SNIB_CAUSE_UNREACHABLE);
+    assert_string_equal(words(d, s), another);
+    assert_false(at(SNIB__RENEW)->renew.only_asks);
+    assert_false(out->moved);
+    confirm(d, d->now);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
+    assert_string_equal(words(d, s), "");
+    assert_null(at(SNIB__RENEW));
+    release(d, s->ticket, 1, NULL);
+}
+
+static void what_another_server_does_not_know_is_forgotten(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquisition *s = held(d);
+    out->moved = true;
+    feed(d);
+    struct snib__request *rq = at(SNIB__RENEW);
+    rq->said.forgotten = true;
+    say(d, rq, SNIB__NO);
+    assert_int_equal(state_of(d, s), SNIB_STATE_LOST);
+    assert_int_equal(s->cause, SNIB_CAUSE_FORGOTTEN);
+    release(d, s->ticket, 1, NULL);
+}
+
+/* That renewal may have been sent to either server: its answer tells. */
+static void a_renewal_on_its_way_is_not_sent_twice(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquisition *s = held(d);
+    pass_ms(d, 10000);
+    assert_non_null(at(SNIB__RENEW));
+    out->moved = true;
+    feed(d);
+    assert_non_null(at(SNIB__RENEW)); /* the only one                       */
+    assert_int_equal(state_of(d, s), SNIB_STATE_AT_RISK);
+    say(d, at(SNIB__RENEW), SNIB__UNKNOWN);
+    assert_non_null(at(SNIB__RENEW));
+    confirm(d, d->now);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
+    release(d, s->ticket, 1, NULL);
+}
+
+static void another_server_is_asked_about_a_fixed_lease(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.fixed = true;
+    d->e->pushes = true;
+    struct snib__acquisition *s = acquire(d, spec);
+    grant(d, 9);
+    (void)news_of(d, s);
+    out->moved = true;
+    feed(d);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
+    struct snib__request *rq = at(SNIB__RENEW);
+    assert_true(rq->renew.only_asks);
+    rq->said.forgotten = true;
+    say(d, rq, SNIB__NO);
+    assert_int_equal(state_of(d, s), SNIB_STATE_LOST);
+    assert_int_equal(s->cause, SNIB_CAUSE_FORGOTTEN);
+    release(d, s->ticket, 1, NULL);
+}
+
 static void who_forced_it_and_why_is_told(void **state)
 {
     struct desk *d = *state;
@@ -366,6 +443,10 @@ int main(void)
         T(a_refused_renewal_is_tried_again_within_the_lease),
         T(a_question_that_cannot_be_sent_is_no_cause),
         T(a_pause_while_it_is_asked_about_ends_with_a_confirmation),
+        T(another_server_is_a_risk_at_once_and_is_asked),
+        T(what_another_server_does_not_know_is_forgotten),
+        T(a_renewal_on_its_way_is_not_sent_twice),
+        T(another_server_is_asked_about_a_fixed_lease),
         T(who_forced_it_and_why_is_told),
         T(a_text_is_cut_between_characters),
         T(the_party_and_a_long_reason_fit),

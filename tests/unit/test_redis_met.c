@@ -84,7 +84,8 @@ static bool meets(int i, const char *version, int number, const char *info)
     assert_false(out.changed);
     say(i, TIME_REPLY);
     bool told = out.changed;
-    out.changed = false;
+    assert_int_equal(out.moved, told);
+    out.changed = out.moved = false;
     while (heard(i)) { /* what was wanted */
     }
     return told;
@@ -216,6 +217,23 @@ static void who_did_not_ask_sends_no_command_more(void **state)
     hears_acquire(CALLERS, "0");
 }
 
+/* What is held is asked for all the same, where the greeting tells. */
+static void who_did_not_ask_is_asked_about_what_is_held(void **state)
+{
+    tear_down(state);
+    set_up(state);
+    for (int number = 7; number > 0; number -= 2) {
+        wants(CALLERS);
+        say_hello(CALLERS, "redis", "7.0.15", number);
+        hears_layout_and_time(CALLERS);
+        say(CALLERS, LAYOUT_REPLY TIME_REPLY);
+        assert_int_equal(out.moved, number < 7);
+        assert_false(out.changed);
+        out.moved = false;
+        goes(CALLERS);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest cases[] = {
@@ -226,6 +244,7 @@ int main(void)
         MET_CASE(valkey_gives_its_own_name),
         MET_CASE(what_is_no_answer_to_info_is_passed_over),
         MET_CASE(who_did_not_ask_sends_no_command_more),
+        MET_CASE(who_did_not_ask_is_asked_about_what_is_held),
     };
     return RUN(cases);
 }

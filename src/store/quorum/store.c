@@ -22,11 +22,12 @@ static struct snib__quorum *store_of(const struct snib__store *store)
 
 /* -- nodes ----------------------------------------------------------------- */
 
-/* The node has made a step. */
+/* The node has made a step. If it is another server by now, what is held still
+ * stands at the others: nothing is at risk by that alone. */
 static void store_stepped(struct snib__quorum *q, struct node *n)
 {
     q->out->changed |= n->out.changed;
-    n->out.changed = false;
+    n->out.changed = n->out.moved = false;
 }
 
 static void store_take_answers(struct snib__quorum *q, snib_instant now,

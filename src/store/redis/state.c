@@ -224,6 +224,9 @@ void snib__state_met(struct snib__redis *s, snib_instant now, int i)
         return; /* it is not asked for its run id, and never there alone */
     }
     bool other = state_is_other(s, l);
+    if (other) {
+        s->out->moved = true;
+    }
     if (other && s->watch) {
         s->out->changed = true;
         if (s->out->log) {
