@@ -402,10 +402,11 @@ struct snib_client_options {
     bool no_deadlock_check;
     /* Gives user and password, in place of those in the URL (both: USAGE); for
      * passwords that change, and tokens that are short-lived. It is called
-     * whenever a connection logs in: at most three for each server, and again
-     * when a connection is lost, or four fifths of the time that it gave are
-     * over. The connection then logs in anew without a break; what is held or
-     * waited for goes on. A store that takes no login never calls it.
+     * whenever a connection logs in: at most three for each server and one more
+     * where the URL lists several, and again when a connection is lost, or four
+     * fifths of the time that it gave are over. The connection then logs in
+     * anew without a break; what is held or waited for goes on. A store that
+     * takes no login never calls it.
      *
      * It runs on a thread of the library's, with all signals blocked and no
      * lock held, and never twice at a time for one client. It may block for as

@@ -30,7 +30,8 @@ static void url_of(const struct sim_world *w, char *ret, size_t size)
 {
     int n = snprintf(ret, size, "redlock://");
     if (!sim_quorum(w)) {
-        snprintf(ret, size, "redis://sim:6379%s",
+        snprintf(ret, size, "redis://%s%s",
+                 sim_list(w) ? SIM_LIST_HOSTS : "sim:6379",
                  w->opt.spin ? "?wait=spin" : "");
         return;
     }
@@ -64,6 +65,7 @@ static bool open_engine(struct sim_world *w, int client)
         .self = &self,
         .wall_offset_ns = sim_circles(w) ? wall_ns : 0,
         .deadlocks = sim_circles(w) || w->opt.searched,
+        .watch = sim_list(w),
         .log = w->trace ? told_log : NULL,
         .log_data = w};
     if (sim_table(w)) {
@@ -165,6 +167,7 @@ static void hear_news(struct sim_world *w, int client)
 void sim_client_after(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
+    theorem_another_server_is_a_risk(w, client);
     do {
         hear_news(w, client);
     } while (c->driver && sim_driver_turn(w, client));

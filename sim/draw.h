@@ -15,6 +15,7 @@ enum sim_worlds {
     SIM_OF_VALUES,
     SIM_OF_LEASES,
     SIM_OF_SNAPSHOTS,
+    SIM_OF_LISTS,
     SIM_WORLDS
 };
 

@@ -22,6 +22,7 @@ void sim_promote(struct sim_world *w, int node)
         down(w, node, false, 20);
         sim_serve_restore(s);
         w->told.lost_at = w->t;
+        w->named ^= sim_list(w);
         w->faults++; /* one more: connections are cut now */
         sim_book_again(w);
         sim_directs_fault(w, &(struct sim_fault){.kind = SIM_PROMOTE});

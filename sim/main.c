@@ -13,6 +13,7 @@
  *   --quorum   of several servers only
  *   --many     owners want several names as one, in every seed
  *   --snapshot whose store is a table, worked on by snapshots of its rows
+ *   --list     of two servers, one of which is the primary
  * and of the same seeds only those in which
  *   --circles  locks are taken inside others
  *   --force    grants are ended by force, or callers spin
@@ -62,7 +63,7 @@ static int usage(const char *what)
             "usage: snib-sim --count N [--from SEED] [--jobs J] [--brief] "
             "[--mutex | --quorum | --many |\n"
             "                --snapshot | --circles | --force | --values | "
-            "--leases]\n"
+            "--leases | --list]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N |\n"
             "                --same FILE | --record FILE\n",

@@ -22,9 +22,9 @@ static int64_t latency(struct sim_world *w, int node)
 }
 
 /* The server to which a connection of a client leads. */
-static int node_of(int conn)
+static int node_of(const struct sim_world *w, int client, int conn)
 {
-    return conn / SIM_CONNS;
+    return sim_list(w) ? w->client[client].wire[conn].node : conn / SIM_CONNS;
 }
 
 static struct sim_wire *wire_of(struct sim_world *w, int client, uint32_t id,
@@ -45,8 +45,8 @@ static void send_segment(struct sim_world *w, int client, int conn, int kind,
 {
     struct sim_wire *l = &w->client[client].wire[conn];
     int64_t *last = kind == SIM_EV_UP ? &l->last_up : &l->last_down;
-    int64_t at =
-        w->t + latency(w, node_of(conn)) + (kind == SIM_EV_UP ? l->late : 0);
+    int node = node_of(w, client, conn);
+    int64_t at = w->t + latency(w, node) + (kind == SIM_EV_UP ? l->late : 0);
     at = at > *last ? at : *last + 1;
     *last = at;
     uint8_t *copy = malloc(n);
@@ -58,7 +58,7 @@ static void send_segment(struct sim_world *w, int client, int conn, int kind,
                                    .kind = kind,
                                    .client = client,
                                    .a = l->server_conn,
-                                   .node = node_of(conn),
+                                   .node = node,
                                    .wire = l->id,
                                    .life = w->client[client].life,
                                    .bytes = copy,
@@ -69,7 +69,7 @@ static void send_bytes(struct sim_world *w, int client, int conn, int kind,
                        const uint8_t *p, size_t n)
 {
     struct sim_wire *l = &w->client[client].wire[conn];
-    if (w->client[client].isolated_until[node_of(conn)] > w->t ||
+    if (w->client[client].isolated_until[node_of(w, client, conn)] > w->t ||
         (l->late && kind == SIM_EV_DOWN)) {
         /* Streams have no holes. */
         l->half_open |= kind == SIM_EV_UP || !l->late;
@@ -95,15 +95,16 @@ void sim_net_break(struct sim_world *w, int client, int conn)
     if (l->state == SIM_WIRE_NONE) {
         return;
     }
+    int node = node_of(w, client, conn);
     if (l->server_conn) {
-        int64_t at = w->t + latency(w, node_of(conn));
+        int64_t at = w->t + latency(w, node);
         sim_push(w,
                  (struct sim_event){.at = at > l->last_up ? at : l->last_up + 1,
                                     .kind = SIM_EV_GONE,
-                                    .node = node_of(conn),
+                                    .node = node,
                                     .a = l->server_conn});
     }
-    sim_push(w, (struct sim_event){.at = w->t + latency(w, node_of(conn)),
+    sim_push(w, (struct sim_event){.at = w->t + latency(w, node),
                                    .kind = SIM_EV_CLOSED,
                                    .client = client,
                                    .wire = l->id,
@@ -115,8 +116,10 @@ void sim_net_break(struct sim_world *w, int client, int conn)
 void sim_net_break_all(struct sim_world *w, int node)
 {
     for (int c = 0; c < w->opt.clients; c++) {
-        for (int i = 0; i < SIM_CONNS; i++) {
-            sim_net_break(w, c, node * SIM_CONNS + i);
+        for (int i = 0; i < w->wires; i++) {
+            if (node_of(w, c, i) == node) {
+                sim_net_break(w, c, i);
+            }
         }
     }
 }
@@ -126,9 +129,10 @@ void sim_net_drop_client(struct sim_world *w, int client)
     for (int i = 0; i < w->wires; i++) {
         struct sim_wire *l = &w->client[client].wire[i];
         if (l->state != SIM_WIRE_NONE && l->server_conn) {
-            sim_push(w, (struct sim_event){.at = w->t + latency(w, node_of(i)),
+            int node = node_of(w, client, i);
+            sim_push(w, (struct sim_event){.at = w->t + latency(w, node),
                                            .kind = SIM_EV_GONE,
-                                           .node = node_of(i),
+                                           .node = node,
                                            .a = l->server_conn});
         }
         *l = (struct sim_wire){0};
@@ -163,8 +167,10 @@ void sim_net_drive(struct sim_world *w, int client)
         if (conn->open && l->state == SIM_WIRE_NONE) {
             conn->open = false;
             *l = (struct sim_wire){.state = SIM_WIRE_CONNECTING,
-                                   .id = ++w->next_wire};
-            sim_push(w, (struct sim_event){.at = w->t + latency(w, node_of(i)),
+                                   .id = ++w->next_wire,
+                                   .node = sim_list_node(w, conn->address)};
+            int node = node_of(w, client, i);
+            sim_push(w, (struct sim_event){.at = w->t + latency(w, node),
                                            .kind = SIM_EV_OPENED,
                                            .client = client,
                                            .wire = l->id,
@@ -183,9 +189,10 @@ static bool end_of(const struct sim_world *w, int node, int server_conn,
                    int *ret_client, int *ret_conn)
 {
     for (int c = 0; c < w->opt.clients; c++) {
-        for (int i = node * SIM_CONNS; i < (node + 1) * SIM_CONNS; i++) {
+        for (int i = 0; i < w->wires; i++) {
             const struct sim_wire *l = &w->client[c].wire[i];
-            if (l->state != SIM_WIRE_NONE && l->server_conn == server_conn) {
+            if (l->state != SIM_WIRE_NONE && l->server_conn == server_conn &&
+                node_of(w, c, i) == node) {
                 *ret_client = c;
                 *ret_conn = i;
                 return true;
@@ -252,7 +259,7 @@ static bool opened(struct sim_world *w, const struct sim_event *ev,
     if (!l || l->state != SIM_WIRE_CONNECTING) {
         return false;
     }
-    int node = node_of(conn);
+    int node = node_of(w, ev->client, conn);
     if (!server_reachable(w, ev->client, node)) {
         l->state = SIM_WIRE_NONE;
         *ret = (struct snib__input){.kind = SNIB__IN_REFUSED,
@@ -274,7 +281,9 @@ static bool arrived(struct sim_world *w, const struct sim_event *ev,
 {
     int conn;
     struct sim_wire *l = wire_of(w, ev->client, ev->wire, &conn);
-    if (l && w->client[ev->client].isolated_until[node_of(conn)] > w->t) {
+    if (l &&
+        w->client[ev->client].isolated_until[node_of(w, ev->client, conn)] >
+            w->t) {
         l->half_open = true;
     }
     if (!l || l->state != SIM_WIRE_OPEN || l->half_open || l->late) {

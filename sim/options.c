@@ -51,7 +51,7 @@ const char *sim_fault_name(int kind)
     X(nodes) X(node_ms) X(apart_ms) X(far_node)                          \
     X(circle_pct) X(skew_ms) X(force_pct) X(spin) X(spin_pct)            \
     X(value_pct) X(keep_ms) X(churn_pct) X(again_ms) X(look_pct)         \
-    X(leave_pct) X(lease2_ms) X(renew_pct) X(table) X(workers)
+    X(leave_pct) X(lease2_ms) X(renew_pct) X(list) X(table) X(workers)
 /* clang-format on */
 
 void sim_options_print(const struct sim_options *o, FILE *f)
@@ -141,6 +141,9 @@ static const char *wrong(const struct sim_options *o)
     if (o->lease2_ms < 0 ||
         (leases && (o->nodes > 1 || o->many_pct || o->circle_pct))) {
         return "lease2_ms, renew_pct: without nodes, many_pct, circle_pct";
+    }
+    if (o->list < 0 || o->list > 1 || (o->list && (o->nodes || o->table))) {
+        return "list 0..1, without nodes, table";
     }
     if (o->table &&
         (o->workers < 1 || o->workers > 2 || o->nodes > 1 || spins ||

@@ -13,6 +13,11 @@ static inline bool sim_quorum(const struct sim_world *w)
 {
     return w->nodes > 1;
 }
+/* Does the URL name several servers of which one is the primary? */
+static inline bool sim_list(const struct sim_world *w)
+{
+    return w->opt.list != 0;
+}
 static inline bool sim_circles(const struct sim_world *w)
 {
     return w->opt.circle_pct > 0;
@@ -36,6 +41,13 @@ static inline bool sim_kinds(const struct sim_world *w)
     return w->opt.flavour != SIM_MUTEX || w->opt.delay_ms || w->opt.prio_pct ||
            w->opt.many_pct || sim_circles(w) || sim_force(w) || sim_spin(w);
 }
+
+/* list.c: worlds of a list. The names in the URL. */
+#define SIM_LIST_HOSTS "sim0:6379,sim1:6379"
+void sim_list_start(struct sim_world *, struct sim_lua *);
+void sim_list_draw(struct sim_options *);
+/* The server that is reached under one of these names. */
+int sim_list_node(const struct sim_world *, const char *address);
 
 /* events.c */
 void sim_push(struct sim_world *, struct sim_event);

@@ -77,6 +77,7 @@ struct sim_options {
     int look_pct;           /* inspect who holds, and do nothing */
     int64_t lease2_ms;      /* the lease of every second caller; 0: none */
     int renew_pct;          /* steps of a section that renew by hand */
+    int list; /* the URL names two servers, one of which is the primary       */
     int table, workers; /* the store is a table; threads of a client at it */
     int fault_count;
     struct sim_fault fault[SIM_FAULTS];

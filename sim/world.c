@@ -179,7 +179,7 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
     w->wall_base_us = INT64_C(1790000000000000) +
                       (int64_t)snib__rng_below(&w->misc, 1000000000);
     w->nodes = opt->nodes ? opt->nodes : 1;
-    w->wires = w->nodes * SIM_CONNS;
+    w->wires = sim_list(w) ? SIM_CONNS + 1 : w->nodes * SIM_CONNS;
     w->callers = opt->owners;
     w->opt.owners *= opt->many_pct ? 1 + SIM_NAMES : 1;
     for (int k = 0; k < w->nodes; k++) {
@@ -193,6 +193,9 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
     }
     if (sim_quorum(w)) {
         sim_quorum_start(w);
+    }
+    if (sim_list(w)) {
+        sim_list_start(w, lua);
     }
     sim_force_deafen(w);
     for (int i = 0; i < SIM_NAMES; i++) {
@@ -227,7 +230,7 @@ static void clean_up(struct sim_world *w)
         free(w->heap[i].bytes);
     }
     w->heap_size = 0;
-    for (int k = 0; k < w->nodes; k++) {
+    for (int k = 0; k < w->nodes + sim_list(w); k++) {
         sim_serve_free(&w->node[k]);
     }
 }

@@ -66,6 +66,7 @@ struct sim_wire { /* a client's end of a connection */
     int state;
     uint32_t id;     /* unique over the run */
     int server_conn; /* 0: none */
+    int node;        /* the server to which it leads, in a world of a list */
     bool half_open, lose_reply;
     int64_t late; /* ns by which the way to the server is delayed */
     int64_t last_up, last_down; /* streams stay in order */
@@ -249,6 +250,9 @@ struct sim_world {
     struct sim_shelf shelf[SIM_NAMES];
     struct sim_server node[SIM_NODES];
     int nodes; /* 1, or the servers of a quorum */
+    /* In a world of a list: which of the URL's two names leads to the primary,
+     * node 0; the other one leads to a replica, node 1, that has nothing. */
+    int named;
     int wires; /* … and a client's connections to them */
     /* Owners that do something. opt.owners of this world also counts those that
      * stand for the names of batches (work_many.c). */

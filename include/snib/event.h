@@ -117,7 +117,8 @@ typedef enum snib_event_kind {
  * notices it when it connects again: one that neither holds nor waits nor asks
  * for anything does not. Redis: by the server's run id, if the user has the
  * right to INFO; else by another name or version, or by connections whose
- * numbers begin anew, which may miss a change. A quorum: of any of its servers.
+ * numbers begin anew, which may miss a change; and by another address, where
+ * the URL names Sentinels or a list. A quorum: of any of its servers.
  * A lock file: never. */
 struct snib_event {
     snib_event_kind kind;

@@ -17,6 +17,8 @@
  * prefix first). The identity of a store is its URL without login and options
  * and with defaults filled in, compared as bytes:
  *     redis://host:6379/0    host in lower case
+ *     redis://a:6379,b:6379/0           servers in order of host, then port
+ *     redis+sentinel://a:26379,b:26379/service/0  Sentinels in that order
  *     redis+unix:/path?db=0
  *     sqlite:/path           as realpath(3) gives it
  *     postgres://host:5432/database?schema=snib

@@ -28,6 +28,8 @@ void theorem_refusal_is_true(struct sim_world *, int client, int owner,
 void theorem_unwanted_pushed(struct sim_world *, const struct sim_seen *);
 void theorem_unwanted_ended(struct sim_world *, const struct sim_seen *);
 void theorem_unwanted_is_given_back(struct sim_world *);
+/* After each step of a client. */
+void theorem_another_server_is_a_risk(struct sim_world *, int client);
 /* Just after the client was told of a jump. */
 void theorem_jump_puts_at_risk(struct sim_world *, int client);
 void theorem_no_needless_loss(struct sim_world *, int name,

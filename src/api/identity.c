@@ -1,6 +1,8 @@
 /* api/identity.c — what makes two URLs one store.
  *
  *     redis://HOST:PORT/DB      host in lower case, defaults filled in
+ *     redis://HOST:PORT,…/DB    servers of which one is the primary, sorted
+ *     redis+sentinel://HOST:PORT,…/SERVICE/DB  the Sentinels, sorted
  *     redis+unix:PATH?db=DB     also for redis://…?socket=PATH
  *     sqlite:PATH, file:PATH    as realpath(3) gives it
  *     postgres://HOST:PORT/DATABASE?schema=SCHEMA
@@ -23,7 +25,7 @@
 #include "api/api.h"
 #include "base/mem.h"
 
-enum { IDENTITY_MAX = 3 * PATH_MAX, REDIS_PORT = 6379 };
+enum { IDENTITY_MAX = 3 * PATH_MAX, REDIS_PORT = 6379, SENTINEL_PORT = 26379 };
 
 static const char *identity_or_else(const char *text, const char *otherwise)
 {
@@ -79,15 +81,15 @@ static int identity_by_host(const void *left, const void *right)
     return c ? c : (a->port > b->port) - (a->port < b->port);
 }
 
-/* A quorum is one store in whatever order its servers are named. */
-static void identity_put_quorum(struct snib__buf *b,
-                                const struct snib__url *url)
+/* Servers in whatever order they are named: they are one store. */
+static void identity_put_hosts(struct snib__buf *b, const struct snib__url *url,
+                               uint16_t port)
 {
     struct identity_server server[SNIB__URL_NODES] = {{NULL, 0}};
     for (uint32_t i = 0; i < url->nodes; i++) {
         server[i] = (struct identity_server){
             identity_or_else(url->node[i].host, ""),
-            url->node[i].port ? url->node[i].port : REDIS_PORT};
+            url->node[i].port ? url->node[i].port : port};
     }
     qsort(server, url->nodes, sizeof server[0], identity_by_host);
     snib__buf_printf(b, "%s://", url->scheme);
@@ -96,7 +98,28 @@ static void identity_put_quorum(struct snib__buf *b,
         identity_put_host(b, server[i].host);
         snib__buf_printf(b, ":%u", server[i].port);
     }
-    snib__buf_printf(b, "/%s", identity_db(identity_or_else(url->path, "")));
+}
+
+static void identity_put_list(struct snib__buf *b, const struct snib__url *url)
+{
+    const char *db = snib__url_query(url, "db");
+    identity_put_hosts(b, url, REDIS_PORT);
+    snib__buf_printf(b, "/%s",
+                     identity_db(db ? db : identity_or_else(url->path, "")));
+}
+
+/* The path is /SERVICE or /SERVICE/DB. */
+static void identity_put_sentinel(struct snib__buf *b,
+                                  const struct snib__url *url)
+{
+    const char *service = identity_or_else(url->path, "");
+    const char *query = snib__url_query(url, "db");
+    service += *service == '/';
+    const char *slash = strchr(service, '/');
+    size_t size = slash ? (size_t)(slash - service) : strlen(service);
+    const char *db = query ? query : slash ? slash : "";
+    identity_put_hosts(b, url, SENTINEL_PORT);
+    snib__buf_printf(b, "/%.*s/%s", (int)size, service, identity_db(db));
 }
 
 /* What tells stores in one database apart. */
@@ -172,11 +195,14 @@ char *snib__store_identity(const struct snib__url *url)
 {
     struct snib__buf b;
     snib__buf_init(&b, IDENTITY_MAX);
-    if (!strcmp(url->scheme, "redis") || !strcmp(url->scheme, "rediss") ||
-        !strcmp(url->scheme, "redis+unix")) {
-        identity_put_redis(&b, url);
+    if (snib__url_is_sentinel(url)) {
+        identity_put_sentinel(&b, url);
     } else if (url->nodes) {
-        identity_put_quorum(&b, url);
+        identity_put_list(&b, url);
+    } else if (!strcmp(url->scheme, "redis") ||
+               !strcmp(url->scheme, "rediss") ||
+               !strcmp(url->scheme, "redis+unix")) {
+        identity_put_redis(&b, url);
     } else if (!strcmp(url->scheme, "sqlite") || !strcmp(url->scheme, "file")) {
         identity_put_file(&b, url);
     } else if (identity_database(url->scheme)) {

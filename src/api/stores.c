@@ -43,6 +43,8 @@ static const struct snib__registered stores[] = {
     {"redis", &snib__redis_store_ops, NULL, "redis://HOST", NULL},
     {"rediss", &snib__redis_store_ops, NULL, NULL, NULL},
     {"redis+unix", &snib__redis_store_ops, NULL, NULL, NULL},
+    {"redis+sentinel", &snib__redis_store_ops, NULL, NULL, NULL},
+    {"rediss+sentinel", &snib__redis_store_ops, NULL, NULL, NULL},
     {"redlock", &snib__quorum_store_ops, NULL, "redlock://HOST,HOST,…", NULL},
     {"redlocks", &snib__quorum_store_ops, NULL, NULL, NULL},
 #endif

@@ -304,7 +304,8 @@ static snib_err url_parse_hosts(struct parser *p, struct piece s)
 /* These are always lists, also of one. */
 static bool url_lists_hosts(const struct snib__url *url)
 {
-    return !strcmp(url->scheme, "redlock") || !strcmp(url->scheme, "redlocks");
+    return !strcmp(url->scheme, "redlock") ||
+           !strcmp(url->scheme, "redlocks") || snib__url_is_sentinel(url);
 }
 
 static snib_err url_parse_authority(struct parser *p, struct piece s)
@@ -461,7 +462,14 @@ bool snib__url_has_server(const struct snib__url *url)
 
 bool snib__url_is_secure(const struct snib__url *url)
 {
-    return !strcmp(url->scheme, "rediss") || !strcmp(url->scheme, "redlocks");
+    return !strcmp(url->scheme, "rediss") || !strcmp(url->scheme, "redlocks") ||
+           !strcmp(url->scheme, "rediss+sentinel");
+}
+
+bool snib__url_is_sentinel(const struct snib__url *url)
+{
+    return !strcmp(url->scheme, "redis+sentinel") ||
+           !strcmp(url->scheme, "rediss+sentinel");
 }
 
 bool snib__url_is_tls_key(const char *key)

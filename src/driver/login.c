@@ -38,8 +38,11 @@ static void login_ask(struct snib__step *s)
     struct snib_login *l = c->logins.room;
     uint32_t i = snib__socks_next(&c->logins.wanted, 0);
     struct snib__input in = {.kind = SNIB__IN_LOGIN, .conn = i, .login = l};
-    char host[HOST_MAX];
-    l->address = c->out->conn[i]->address;
+    char host[HOST_MAX], address[HOST_MAX];
+    /* A copy: while the function runs the connection may be closed and opened
+     * to another server. */
+    memcpy(address, c->out->conn[i]->address, sizeof address);
+    l->address = address;
     l->host = host;
     login_split(l->address, host, &l->port);
     l->refused = snib__socks_has(&c->logins.refused, i);

@@ -1,5 +1,7 @@
 /* driver/lookup.c — what the thread of a host name's look-up runs; see
  * resolver.c. */
+#include <string.h>
+
 #include "driver/driver.h"
 #include "driver/resolver_i.h"
 
@@ -12,7 +14,8 @@ void *snib__lookup_body(void *arg)
     if (j->client) {
         snib__step_begin(&s, j->client);
         j->delivered = true; /* a socket that opens again gets a new job */
-        if (!j->client->stopped) {
+        if (!j->client->stopped &&
+            !strcmp(j->address, j->client->out->conn[j->sock]->address)) {
             snib__socket_resolved(&s, j->sock, &j->found);
             snib__step_act(&s);
         }

@@ -47,8 +47,9 @@ bool snib__resolve_start(struct snib_client *c, uint32_t sock)
     pthread_t thread;
     resolver_reap(c);
     SNIB__LIST_EACH (l, &c->jobs) {
-        if (resolver_job_of(l)->sock == sock &&
-            !resolver_job_of(l)->delivered) {
+        const struct snib__job *old = resolver_job_of(l);
+        if (old->sock == sock && !old->delivered &&
+            !strcmp(old->address, c->out->conn[sock]->address)) {
             return true; /* it was given up once, but may still answer */
         }
     }

@@ -29,9 +29,11 @@ NEEDS = {"redis": "redis-server is not installed",
          "redlock": "redis-server is not installed",
          "postgres": "PostgreSQL is not installed, or the store not built",
          "mysql": mysql_missing() or "the store mysql is not built"}
-# A quorum has plain mutexes only.
-SUBJECTS = {"lock": [*STORES, "redlock"], "leave": [*STORES, "redlock"],
-            "client": [*STORES, "redlock"], "started": [*STORES, "redlock"],
+# A quorum has plain mutexes only. Behind Sentinels is a Redis, found otherwise.
+SUBJECTS = {"lock": [*STORES, "redlock", "redis+sentinel"],
+            "leave": [*STORES, "redlock"],
+            "client": [*STORES, "redlock", "redis+sentinel"],
+            "started": [*STORES, "redlock"],
             "sequences": [*STORES, "redlock"],
             "rw": STORES, "order": STORES, "permits": STORES, "kinds": STORES,
             "semaphores": STORES, "latches": STORES, "tell": STORES,
@@ -58,6 +60,7 @@ def urls(tmp_path_factory):
     from harness.mysql_server import MysqlServer
     from harness.postgres_server import PostgresServer, postgres_missing
     from harness.redis_server import RedisServer, free_port
+    from harness.sentinel import Watched
     with ExitStack() as stack:
         if shutil.which("redis-server"):
             tls, port = [], free_port()
@@ -70,6 +73,7 @@ def urls(tmp_path_factory):
                             for more in (tls, [], [])]
             urls["redis"] = f"redis://127.0.0.1:{server.port}/0"
             urls["redis+unix"] = f"redis+unix://{server.unix_path}?db=2"
+            urls["redis+sentinel"] = stack.enter_context(Watched()).url
             urls["redlock"] = "redlock://" + ",".join(
                 f"127.0.0.1:{s.port}" for s in (server, b, c)) + "/1"
         # Nobody pulls the plug here: what a commit costs is not the disk's, which

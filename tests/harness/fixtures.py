@@ -9,9 +9,10 @@ from .fault_proxy import FaultProxy
 from .mysql_server import MysqlServer, mysql_missing
 from .postgres_server import PostgresServer, postgres_missing
 from .redis_server import RedisServer, redis_missing
+from .sentinel import Watched
 
 __all__ = ["mysql_with", "postgres", "postgres_shared", "postgres_with", "proxy", "redis",
-           "redis_with"]
+           "redis_with", "watched"]
 
 
 def _need_redis():
@@ -38,6 +39,14 @@ def redis_with():
 def redis(redis_with):
     """A fresh server, for this test only (about 40 ms)."""
     return redis_with()
+
+
+@pytest.fixture
+def watched():
+    """A primary, a replica and three Sentinels, for this test (some seconds)."""
+    _need_redis()
+    with Watched() as made:
+        yield made
 
 
 @pytest.fixture

@@ -75,10 +75,12 @@ class RedisServer:
 
     config: lines added to BASE_CONFIG (a later line wins in Redis).
     env: variables added to its environment, at each start.
+    mode: "--sentinel" for a Sentinel (sentinel.py).
     """
 
-    def __init__(self, config=(), start=True, env=None):
+    def __init__(self, config=(), start=True, env=None, mode=""):
         self.config = list(config)
+        self.mode = [mode] if mode else []
         self.env = dict(env or {})
         self.dir = tempfile.mkdtemp(prefix="snib-redis-")
         self.unix_path = os.path.join(self.dir, "redis.sock")
@@ -126,13 +128,13 @@ class RedisServer:
         with open(path, "w", encoding="utf-8") as file:
             file.write(BASE_CONFIG.format(
                 port=self.port, unix=self.unix_path, dir=self.dir))
-            if redis_version() >= (7, 0):
+            if redis_version() >= (7, 0) and not self.mode:
                 file.write(SINCE_7)
             file.writelines(line + "\n" for line in map(as_known, self.config)
                             if line)
         with open(self.log_path, "ab") as log:
             self.child = process.spawn(
-                ["redis-server", path], cwd=self.dir, stdin=subprocess.DEVNULL,
+                ["redis-server", path, *self.mode], cwd=self.dir, stdin=subprocess.DEVNULL,
                 stdout=log, stderr=subprocess.STDOUT,
                 env={**os.environ, **self.env})
 

@@ -611,7 +611,7 @@ def test_without_a_majority_nothing_runs(snib, quorum):
     ("redlock://a,b?lease=3", "node_ms="),
     ("redlocks://a,b?tls_ca=/no/such", "tls_ca=/no/such"),
     ("redlock://a,b?tls_ca=/x", "tls_ca="),
-    ("redis://a,b", "redis: has one host"),
+    ("redis://a,b?socket=/s", "a socket leads to one server"),
 ])
 def test_wrong_urls_say_what_is_wrong(url, says):
     program = os.environ.get("SNIB_BIN", "")

@@ -21,7 +21,7 @@
 static struct snib__store *store;
 static struct snib__out out;
 static const struct snib__store_ops *const ops = &snib__redis_store_ops;
-static struct snib__resp *reader[SESSIONS];
+static struct snib__resp *reader[SESSIONS_MOST];
 static snib_instant now;
 static struct snib__name *name;
 static char word[32][600]; /* of the command read last */
@@ -47,7 +47,7 @@ static void open_store(const char *text)
     }
     snib__url_free(url);
     assert_int_equal(snib__name_new("n", 0, &name, NULL), SNIB_ERR_OK);
-    for (int i = 0; i < SESSIONS; i++) {
+    for (int i = 0; i < SESSIONS_MOST; i++) {
         assert_int_equal(snib__resp_new(1 << 22, &reader[i]), SNIB_ERR_OK);
     }
 }
@@ -64,7 +64,7 @@ static int tear_down(void **state)
     (void)state;
     ops->free(store);
     snib__free(name);
-    for (int i = 0; i < SESSIONS; i++) {
+    for (int i = 0; i < SESSIONS_MOST; i++) {
         snib__resp_free(reader[i]);
     }
     snib__conns_free(&out);

@@ -163,6 +163,12 @@ static void a_url_of_any_scheme_may_list_hosts(void **state)
     u = parse("redis://h");
     assert_int_equal(u->nodes, 0);
     snib__url_free(u);
+    u = parse("redis+sentinel://me:geheim@s1/svc?sentinel_password=geheim");
+    assert_int_equal(u->nodes, 1); /* always a list                         */
+    assert_string_equal(u->node[0].host, "s1");
+    assert_string_equal(u->safe,
+                        "redis+sentinel://me:***@s1/svc?sentinel_password=***");
+    snib__url_free(u);
     u = parse("zz://a,b,c,d,e,f,g");
     assert_int_equal(u->nodes, 7);
     snib__url_free(u);

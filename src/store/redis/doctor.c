@@ -125,6 +125,25 @@ static void doctor_tls(const struct snib__redis *s, struct inspection *k)
     }
 }
 
+/* How the primary was found, where the URL does not name it alone. */
+static void doctor_topology(const struct snib__redis *s, struct inspection *k)
+{
+    char text[400];
+    if (!s->topology) {
+        return;
+    }
+    if (snib__topology_words(s->topology, text, sizeof text)) {
+        doctor_tell(k, SNIB_LEVEL_OK, "topology", text, "");
+    } else {
+        doctor_tell(k, SNIB_LEVEL_WARN, "topology", text,
+                    s->topology->service
+                        ? "name all Sentinels in the URL: while the only one "
+                          "is down nobody hears of a failover"
+                        : "look at the servers that give no usable answer: "
+                          "after a failover the primary may be one of them");
+    }
+}
+
 static void doctor_role(struct inspection *k, const struct snib__resp_cell *c)
 {
     char v[80], n[40], text[200];
@@ -480,6 +499,7 @@ void snib__doctor_judge(const struct snib__redis *s, snib_instant now,
     case DOCTOR_PING:
         doctor_ping(k, now, c);
         doctor_tls(s, k);
+        doctor_topology(s, k);
         break;
     case DOCTOR_TIME:
         snib__state_clock(c, &k->time_ms);

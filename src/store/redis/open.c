@@ -22,6 +22,12 @@ static bool open_parse_db(const char *text, uint32_t *ret)
     return true;
 }
 
+/* Those of the Sentinels' own login. */
+static bool open_is_sentinels(const char *key)
+{
+    return !strcmp(key, "sentinel_user") || !strcmp(key, "sentinel_password");
+}
+
 static snib_err open_check_keys(const struct snib__url *url, bool secure,
                                 struct snib_error *reterr)
 {
@@ -34,6 +40,9 @@ static snib_err open_check_keys(const struct snib__url *url, bool secure,
                               "encrypted; redis: is not",
                               url->safe, key);
         }
+        if (open_is_sentinels(key) && snib__url_is_sentinel(url)) {
+            continue;
+        }
         if (!tls && strcmp(key, "db") != 0 && strcmp(key, "socket") != 0 &&
             strcmp(key, "wait") != 0 && strcmp(key, "password_file") != 0) {
             return snib__fail(reterr, SNIB_ERR_USAGE,
@@ -45,21 +54,13 @@ static snib_err open_check_keys(const struct snib__url *url, bool secure,
     return SNIB_ERR_OK;
 }
 
-/* redis[s]://host[:port][/db], redis+unix:///path?db=N,
- * redis://…?socket=/path */
-static snib_err open_addresses(struct snib__redis *s,
+static snib_err open_read_keys(struct snib__redis *s,
                                const struct snib__url *url,
                                struct snib_error *reterr)
 {
-    const char *path = url->path ? url->path : "";
-    const char *db = snib__url_query(url, "db");
-    const char *socket = snib__url_query(url, "socket");
     const char *wait = snib__url_query(url, "wait");
-    char address[sizeof s->out->conn[0]->address];
-    size_t size = sizeof address;
-    int n;
-    bool secure = snib__url_is_secure(url);
-    snib_err err = open_check_keys(url, secure, reterr);
+    const char *verify = snib__url_query(url, "tls_verify");
+    snib_err err = open_check_keys(url, snib__url_is_secure(url), reterr);
     if (err) {
         return err;
     }
@@ -69,37 +70,34 @@ static snib_err open_addresses(struct snib__redis *s,
                           url->safe);
     }
     s->spin = wait && !strcmp(wait, "spin");
-    const char *verify = snib__url_query(url, "tls_verify");
     s->unverified = verify && !strcmp(verify, "no");
-    if (url->nodes) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "%.120s: redis: has one host; several servers that "
-                          "vote are written redlock://HOST,HOST,HOST",
-                          url->safe);
-    }
-    if (!strcmp(url->scheme, "redis+unix")) {
-        socket = path;
-        path = "";
-    }
-    if (socket && secure) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "%.120s: a socket needs no TLS: write redis+unix: "
-                          "for it",
-                          url->safe);
-    }
+    return SNIB_ERR_OK;
+}
+
+/* The address of one server. True: the path is not the database's. */
+static bool open_address(const struct snib__url *url, char *ret, size_t size,
+                         bool *ret_usable)
+{
+    bool unix_socket = !strcmp(url->scheme, "redis+unix");
+    const char *path = url->path ? url->path : "";
+    const char *socket = unix_socket ? path : snib__url_query(url, "socket");
+    int n = -1;
     if (socket) {
-        n = *socket == '/' ? snprintf(address, size, "%s", socket) : -1;
-    } else if (!url->host) {
-        n = -1;
-    } else {
-        n = snprintf(address, size,
-                     strchr(url->host, ':') ? "[%s]:%u" : "%s:%u", url->host,
-                     url->port ? url->port : 6379u);
+        n = *socket == '/' ? snprintf(ret, size, "%s", socket) : -1;
+    } else if (url->host) {
+        n = snprintf(ret, size, strchr(url->host, ':') ? "[%s]:%u" : "%s:%u",
+                     url->host, url->port ? url->port : REDIS_PORT);
     }
-    if (n <= 0 || (socket && n > 107)) { /* a host has at most 253 bytes */
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "%.120s: no usable host or socket path", url->safe);
-    }
+    *ret_usable = n > 0 && (!socket || n <= 107); /* a host has at most 253 */
+    return unix_socket;
+}
+
+/* path: what stands in it besides a name that is no database's. */
+static snib_err open_database(struct snib__redis *s,
+                              const struct snib__url *url, const char *path,
+                              struct snib_error *reterr)
+{
+    const char *db = snib__url_query(url, "db");
     if (!db && *path == '/') {
         db = path + 1;
     } else if (*path && strcmp(path, "/") != 0 && *path != '/') {
@@ -110,13 +108,63 @@ static snib_err open_addresses(struct snib__redis *s,
                           "%.120s: the database is a number, 0 to 65535",
                           url->safe);
     }
-    for (int i = 0; i < SESSIONS; i++) {
-        err = snib__conn_add(s->out, secure ? SNIB__TLS : SNIB__PLAIN, address);
+    return SNIB_ERR_OK;
+}
+
+static snib_err open_check_socket(const struct snib__url *url,
+                                  struct snib_error *reterr)
+{
+    bool socket =
+        snib__url_query(url, "socket") || !strcmp(url->scheme, "redis+unix");
+    if (socket && snib__url_is_secure(url)) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: a socket needs no TLS: write redis+unix: "
+                          "for it",
+                          url->safe);
+    }
+    if (socket && url->nodes) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: a socket leads to one server: leave out the "
+                          "list of hosts",
+                          url->safe);
+    }
+    return SNIB_ERR_OK;
+}
+
+/* redis[s]://host[:port][/db], redis[s]://host,host,…[/db],
+ * redis[s]+sentinel://host,host,…/service[/db], redis+unix:///path?db=N,
+ * redis://…?socket=/path */
+static snib_err open_addresses(struct snib__redis *s,
+                               const struct snib__url *url,
+                               struct snib_error *reterr)
+{
+    snib__transport transport =
+        snib__url_is_secure(url) ? SNIB__TLS : SNIB__PLAIN;
+    char address[ADDRESS_MAX] = "";
+    const char *path;
+    bool usable = true;
+    snib_err err = open_read_keys(s, url, reterr);
+    err = err ? err : open_check_socket(url, reterr);
+    err = err ? err : snib__topology_new(url, &s->topology, &path, reterr);
+    if (err) {
+        return err;
+    }
+    if (!s->topology && open_address(url, address, sizeof address, &usable)) {
+        path = "";
+    }
+    if (!usable) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: no usable host or socket path", url->safe);
+    }
+    err = open_database(s, url, path, reterr);
+    s->sessions = s->topology ? SESSIONS_MOST : SESSIONS;
+    for (int i = 0; i < s->sessions && !err; i++) {
+        err = snib__conn_add(s->out, transport, address);
         if (err) {
             return snib__fail_plain(reterr, err);
         }
     }
-    return SNIB_ERR_OK;
+    return err;
 }
 
 static void open_wipe(char *secret)
@@ -138,7 +186,7 @@ void snib__redis_free(struct snib__store *store)
             snib__list_first(&s->inspections), struct inspection, link);
         snib__inspection_end(s, k->rq);
     }
-    for (int i = 0; i < SESSIONS; i++) {
+    for (int i = 0; i < s->sessions; i++) {
         snib__resp_free(s->session[i].resp);
         struct flight f;
         while (snib__session_pop(&s->session[i], &f)) {
@@ -147,6 +195,7 @@ void snib__redis_free(struct snib__store *store)
         snib__free(s->session[i].ring);
     }
     snib__heap_free(&s->timers);
+    snib__topology_free(s->topology);
     snib__free(s->user);
     open_wipe(s->password);
     snib__free(s);
@@ -184,7 +233,7 @@ snib_err snib__redis_open(const struct snib__store_config *cfg,
     s->password = snib__strdup(url->password);
     bool ok = (s->user || !url->user || !*url->user) &&
               (s->password || !url->password) && s->channel[0];
-    for (int i = 0; i < SESSIONS && ok; i++) {
+    for (int i = 0; i < s->sessions && ok; i++) {
         s->session[i].rest = snib__ms(REST_FIRST_MS);
         ok = !snib__resp_new(SNIB__RESP_UNREAD_L, &s->session[i].resp);
     }

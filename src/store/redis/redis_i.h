@@ -9,14 +9,15 @@
  *   inspection  the steps of an INSPECT, LIST or DOCTOR (inspect_i.h)
  *
  * Files, the lower ones first (each calls only files that stand before it):
- * errors.c (what an error word means) · state.c (how the server is) · encode.c,
+ * errors.c (what an error word means) · topology.c (which of several servers is
+ * the primary, as far as is known) · state.c (how the server is) · encode.c,
  * keep.c (verbs to bytes; what a quorum asks of a node) · inspection.c,
  * inspect_rows.c, doctor.c (what was found) · request.c (requests, their flights
  * and ends) · value.c, doctor_steps.c, inspect.c (verbs of more steps) · send.c
  * (choosing a connection, sending) · queue.c (waiting, polls, pushed grants) ·
  * reply_error.c, decode.c (replies) · session_end.c (a connection's end) ·
- * login.c, session.c (its logins and greeting) · open.c · store.c (the table and
- * its steps).
+ * watch.c (asking for the primary) · login.c, session.c (a connection's logins
+ * and greeting) · open.c · store.c (the table and its steps).
  *
  * `now` is the instant of the step that a function runs in. */
 #ifndef SNIB__REDIS_I_H
@@ -26,6 +27,7 @@
 #include "proto/resp.h"
 #include "store/redis/redis.h"
 #include "store/redis/session_i.h"
+#include "store/redis/topology_i.h"
 
 enum {
     FLIGHTS_MAX = 1024,         /* replies awaited on one connection        */
@@ -57,7 +59,9 @@ enum {
     RETRY_MS = 100,         /* mean pause after LOADING and the like         */
     MISREAD_MAX = 6,        /* count of strange answers: the pause before a
                               repeat doubles with each up to here           */
-    ADDRESS_SHOWN = 100     /* bytes of an address in a text                 */
+    ADDRESS_SHOWN = 100,    /* bytes of an address in a text                 */
+    /* A Sentinel that is listened to is asked so often whether it is there. */
+    WATCH_PING_MS = 5000
 };
 
 /* Where a request is: the upper bits of request.store.conn while the store
@@ -81,7 +85,9 @@ struct snib__redis {
     char *user, *password;
     bool asks; /* the program gives both, each time                         */
     uint32_t db;
-    struct session session[SESSIONS];
+    struct topology *topology; /* NULL: the URL names one server */
+    int sessions;              /* how many there are */
+    struct session session[SESSIONS_MOST];
     struct snib__list unsent[2]; /* the callers' and the background's       */
     struct snib__list acquires[BUCKETS]; /* every ACQUIRE we own, by id      */
     struct snib__list inspections;
@@ -165,6 +171,10 @@ void snib__state_server(const struct snib__redis *, snib_instant now,
 /* request.c */
 /* What a reply says of the server's clock. */
 void snib__server_time(struct snib__redis *, snib_instant now, int64_t ms);
+
+/* The connection that stands in the way of the others: why it failed is why
+ * nothing goes on. */
+const struct session *snib__session_first(const struct snib__redis *);
 
 /* Can requests be sent on this connection? */
 static inline bool snib__session_up(const struct snib__redis *s, int i)

@@ -5,6 +5,7 @@
  * skipped. A request is unsent, in flight, waiting (queue.c), or due for a
  * retry; whatever it is, it ends here, by its one final answer. The functions
  * of this file send nothing, and call none of the files that do. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -138,13 +139,35 @@ bool snib__session_copy_due(struct snib__redis *s, const uint64_t id[2])
     return false;
 }
 
+const struct session *snib__session_first(const struct snib__redis *s)
+{
+    const struct session *watch = &s->session[WATCH];
+    bool asks =
+        s->topology && !s->topology->known && !snib__session_up(s, CALLERS);
+    return asks && (watch->err || !s->session[CALLERS].err)
+               ? watch
+               : &s->session[CALLERS];
+}
+
+/* Where it leads: the address of a connection never changes while it is open. */
+static void request_lead(struct snib__redis *s, int i)
+{
+    const struct topology *t = s->topology;
+    if (t) {
+        snprintf(s->out->conn[i]->address, sizeof s->out->conn[i]->address,
+                 "%s", i == WATCH ? t->node[t->at].address : t->primary);
+    }
+}
+
 void snib__session_want(struct snib__redis *s, snib_instant now, int i)
 {
+    i = s->topology && !s->topology->known ? WATCH : i;
     struct session *l = &s->session[i];
     if (l->state != SESSION_DOWN &&
         (l->state != SESSION_RESTING || !snib__reached(now, l->rest_until))) {
         return;
     }
+    request_lead(s, i);
     l->state = SESSION_OPENING;
     l->since = now;
     if (!s->state.wanted.ns) {

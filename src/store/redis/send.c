@@ -17,7 +17,7 @@ static struct snib__request *send_of_link(struct snib__link *l)
 static void send_give_up(struct snib__redis *s, snib_instant now,
                          struct snib__request *rq)
 {
-    const struct session *l = &s->session[CALLERS];
+    const struct session *l = snib__session_first(s);
     char list[160];
     if (snib__inspect_too_long(s, now, rq, list, sizeof list)) {
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT, list);
@@ -39,7 +39,7 @@ static void send_give_up(struct snib__redis *s, snib_instant now,
         char text[sizeof l->text];
         snprintf(text, sizeof text, "no %s %.*s within the time allowed",
                  l->state == SESSION_LOGIN ? "login for" : "connection to",
-                 ADDRESS_SHOWN, s->out->conn[CALLERS]->address);
+                 ADDRESS_SHOWN, s->out->conn[l - s->session]->address);
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE,
                            text);
     }
@@ -385,7 +385,7 @@ static int64_t send_misread_pause(struct snib__redis *s,
 void snib__send_start(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq)
 {
-    const struct session *l = &s->session[CALLERS];
+    const struct session *l = snib__session_first(s);
     rq->store.conn = M_OWNED;
     rq->said.answer = SNIB__PENDING;
     rq->said.err = SNIB_ERR_OK;
@@ -413,7 +413,7 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
         snib__request_remember_end(s, rq->id);
     }
     if (l->state == SESSION_RESTING && l->barred &&
-        !snib__reached(now, l->rest_until) &&
+        !snib__reached(now, l->rest_until) && !snib__session_up(s, CALLERS) &&
         !snib__session_up(s, BACKGROUND)) {
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
         return;

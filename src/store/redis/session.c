@@ -23,6 +23,8 @@
  * that was refused for good (password, rights, database, layout) the connection
  * rests for seconds, so that the client does not hammer the server.
  *
+ * WATCH is greeted by HELLO alone; what follows is watch.c's.
+ *
  * Where the program gives the logins, LOGIN waits for one. A login that the
  * server refuses may have been changed there meanwhile, so the program is asked
  * once more, for a new connection, before anybody hears of it. */
@@ -57,16 +59,11 @@ static void session_hello(struct snib__redis *s, snib_instant now, int i,
     session_greet(s, now, i, JOB_HELLO);
 }
 
-static void session_begin(struct snib__redis *s, snib_instant now, int i,
-                          const char *user, const char *password)
+/* What follows HELLO on the connections to the primary. */
+static void session_ask(struct snib__redis *s, snib_instant now, int i)
 {
-    struct session *l = &s->session[i];
+    const struct session *l = &s->session[i];
     struct snib__buf *out = &s->out->conn[i]->out;
-    l->since = now;
-    l->unread = false;
-    l->state = SESSION_HELLO;
-    l->probes = password && i != SUBS;
-    session_hello(s, now, i, user, password);
     if (s->db) {
         snib__resp_begin(out, 2);
         snib__resp_text(out, "SELECT");
@@ -94,7 +91,23 @@ static void session_begin(struct snib__redis *s, snib_instant now, int i,
         snib__resp_text(out, "TIME");
         session_greet(s, now, i, JOB_TIME);
     }
-    if (out->failed) {
+}
+
+static void session_begin(struct snib__redis *s, snib_instant now, int i,
+                          const char *user, const char *password)
+{
+    struct session *l = &s->session[i];
+    l->since = now;
+    l->unread = false;
+    l->state = SESSION_HELLO;
+    l->probes = password && i < SUBS;
+    session_hello(s, now, i, user, password);
+    if (i == WATCH) {
+        snib__watch_ask(s, now);
+    } else {
+        session_ask(s, now, i);
+    }
+    if (s->out->conn[i]->out.failed) {
         snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
                           false);
     }
@@ -109,6 +122,8 @@ void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
         l->state = SESSION_HELLO;
         snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
                           false);
+    } else if (i == WATCH && s->topology->service) {
+        session_begin(s, now, i, s->topology->user, s->topology->password);
     } else if (s->asks) {
         l->state = SESSION_LOGIN;
         snib__login_ask(s, i);
@@ -153,6 +168,10 @@ static void session_ready(struct snib__redis *s, snib_instant now, int i)
     l->text[0] = 0;
     l->refused = false;
     s->ever = true;
+    if (s->topology) {
+        s->topology->vain = s->topology->doubts = 0;
+        s->session[WATCH].rest = snib__ms(REST_FIRST_MS);
+    }
     snib__state_met(s, now, i);
     if (i != SUBS) {
         snib__state_good(s, now);
@@ -228,8 +247,8 @@ static bool session_is_primary(struct snib__redis *s, snib_instant now, int i,
             true);
     } else if (snib__resp_is(mode, "sentinel")) {
         snib__session_cut(s, now, i, true, SNIB_ERR_CONFIG,
-                          "this is a Sentinel, which keeps no locks; give the "
-                          "URL of the primary that it watches",
+                          "this is a Sentinel, which keeps no locks; write "
+                          "redis+sentinel://HOST,HOST,HOST/SERVICE for it",
                           true);
     } else if (snib__resp_is(role, "replica") || snib__resp_is(role, "slave")) {
         struct snib__buf *out = &s->out->conn[i]->out;
@@ -260,8 +279,10 @@ static void session_is_replica(struct snib__redis *s, snib_instant now, int i,
                  (long long)port);
     }
     snprintf(text, sizeof text,
-             "%.*s is a replica%s; locks live on the primary: give its URL, "
-             "or promote this one",
+             s->topology ? "%.*s is a replica%s, though it was named as the "
+                           "primary: the servers are being asked again"
+                         : "%.*s is a replica%s; locks live on the primary: "
+                           "give its URL, or promote this one",
              ADDRESS_SHOWN, s->out->conn[i]->address, of);
     snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE, text, false);
 }
@@ -338,6 +359,10 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
 {
     struct session *l = &s->session[i];
     struct flight f;
+    if (i == WATCH) {
+        snib__watch_greeted(s, now, c);
+        return;
+    }
     switch (l->state) {
     case SESSION_LOGIN: /* it speaks first: too many clients, for one */
         session_refused(s, now, i, c);
@@ -420,6 +445,7 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
         }
         break;
     case SESSION_READY: /* it answers requests: store.c */
+    case SESSION_ASKED: /* of WATCH */
     case SESSION_DOWN:
     case SESSION_OPENING:
     case SESSION_CLOSING:

@@ -5,7 +5,11 @@
  * answered UNKNOWN at once, and the core repeats or cancels it by id. A slow
  * server is cut off only for silence, that is, when the oldest awaited reply is
  * older than the client's patience (store.c). The limit of a caller who does not
- * want to wait so long never closes a connection. */
+ * want to wait so long never closes a connection.
+ *
+ * Where there is a topology, a connection to the primary that was lost or
+ * refused puts in doubt that it is still the primary. WATCH that fails goes on
+ * to the next node, and nobody is told before all have been asked. */
 #include <stdio.h>
 #include <string.h>
 
@@ -57,7 +61,8 @@ static void session_end_stuck(struct snib__redis *s, snib_err err,
     }
 }
 
-/* The next attempt: after a pause that doubles, with jitter. */
+/* The next attempt: after a pause that doubles, with jitter. WATCH goes from
+ * node to node without one. */
 static void session_end_rest(struct snib__redis *s, snib_instant now,
                              struct session *l)
 {
@@ -91,6 +96,16 @@ static void session_end_clear(struct snib__redis *s, int i)
     }
 }
 
+/* Has that been one attempt to connect? Who named the address may be behind, so
+ * with a topology as many make one as there are nodes that may name it. To a
+ * server that is not the primary any more it was none. */
+static bool session_end_once(struct snib__redis *s, int i)
+{
+    struct topology *t = s->topology;
+    return !t || (!strcmp(s->out->conn[i]->address, t->primary) &&
+                  ++t->vain >= t->nodes);
+}
+
 /* What becomes of the requests that are not awaited on it. one: it was the only
  * attempt to connect. */
 static void session_end_tell(struct snib__redis *s, int i, snib_err err,
@@ -104,9 +119,22 @@ static void session_end_tell(struct snib__redis *s, int i, snib_err err,
         snib__request_fail_callers(s, err, l->text);
     } else {
         session_end_stuck(s, err, l->text);
-        if (one) {
+        if (one && session_end_once(s, i)) {
             snib__request_fail_once(s, err, l->text);
         }
+    }
+}
+
+/* The primary may be another server by now. Not so if it refuses us as it would
+ * refuse us at any time, or if memory was short here. While all that are asked
+ * go on to name one that cannot be reached, they are asked after a pause. */
+static void session_end_doubt(struct snib__redis *s, snib_instant now,
+                              const struct session *l)
+{
+    struct topology *t = s->topology;
+    if (t && !l->barred && l->err != SNIB_ERR_NOMEM &&
+        snib__topology_doubt(t) && t->doubts > t->nodes) {
+        session_end_rest(s, now, &s->session[WATCH]);
     }
 }
 
@@ -118,7 +146,7 @@ static void session_end_log(const struct snib__redis *s, int i)
     char words[sizeof l->text + 48];
     if (s->out->log) {
         snprintf(words, sizeof words, "redis: connection for %s lost: %s",
-                 uses[i], l->text);
+                 i == WATCH ? "the primary's address" : uses[i], l->text);
         s->out->log(s->out->log_data,
                     l->barred ? SNIB_LOG_ERROR : SNIB_LOG_WARN, words);
     }
@@ -132,7 +160,7 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
     const struct session *other =
         &s->session[i == BACKGROUND ? CALLERS : BACKGROUND];
     struct flight f;
-    if (i != SUBS && (s->owned || s->out->holds) &&
+    if (i < SUBS && (s->owned || s->out->holds) &&
         (was_ready || other->state != SESSION_READY)) {
         snib__state_bad(s, l->count ? l->ring[l->head].sent : now, err, text);
     }
@@ -144,35 +172,74 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
     l->barred = barred;
     snprintf(l->text, sizeof l->text, "%s", text);
     l->rest = was_ready ? snib__ms(REST_FIRST_MS) : l->rest;
-    session_end_rest(s, now, l);
+    l->rest_until = now;
+    if (i != WATCH || s->topology->known) { /* else the next node, at once  */
+        session_end_rest(s, now, l);
+    }
     session_end_clear(s, i);
     for (uint32_t n = l->count; n && snib__session_pop(l, &f); n--) {
         session_end_lost(s, now, &f, l->text);
         snib__free(f.safe);
     }
-    session_end_tell(
-        s, i, err,
-        i != SUBS && !was_ready &&
-            (other->state < SESSION_OPENING || other->state > SESSION_READY));
+    if (i == WATCH) {
+        snib__topology_failed(s->topology, err, l->text, barred);
+        l->barred = false; /* only that node did so */
+    } else {
+        session_end_doubt(s, now, l);
+        session_end_tell(s, i, err,
+                         i != SUBS && !was_ready &&
+                             (other->state < SESSION_OPENING ||
+                              other->state > SESSION_READY));
+    }
     if (i == SUBS) {
         snib__inspect_subs(s, now);
     }
     session_end_log(s, i);
 }
 
-void snib__session_anew(struct snib__redis *s, snib_instant now, int i,
-                        const char *text)
+void snib__session_leave(struct snib__redis *s, snib_instant now, int i)
 {
     struct session *l = &s->session[i];
     struct flight f;
     l->state = SESSION_CLOSING;
     s->out->conn[i]->shut = true;
-    l->since = l->rest_until = now;
+    l->since = now;
+    l->rest_until = snib__later(l->rest_until, now);
     l->barred = false;
-    l->err = SNIB_ERR_DENIED;
-    snprintf(l->text, sizeof l->text, "%s", text);
     session_end_clear(s, i);
     while (snib__session_pop(l, &f)) { /* of the greeting: nobody's request */
     }
+}
+
+void snib__session_anew(struct snib__redis *s, snib_instant now, int i,
+                        const char *text)
+{
+    struct session *l = &s->session[i];
+    snib__session_leave(s, now, i);
+    l->err = SNIB_ERR_DENIED;
+    snprintf(l->text, sizeof l->text, "%s", text);
     session_end_log(s, i);
+}
+
+void snib__session_in_vain(struct snib__redis *s, snib_instant now)
+{
+    struct topology *t = s->topology;
+    struct session *l = &s->session[WATCH];
+    l->err = t->err ? t->err : SNIB_ERR_UNREACHABLE;
+    l->barred = t->barred;
+    snprintf(l->text, sizeof l->text, "%s", t->text);
+    session_end_rest(s, now, l);
+    if (snib__session_up(s, CALLERS) || snib__session_up(s, BACKGROUND)) {
+        return;
+    }
+    if (s->owned || s->out->holds) {
+        snib__state_bad(s, now, l->err, l->text);
+    }
+    if (l->barred || (snib__topology_hopeless(t) && !s->ever)) {
+        snib__request_fail_unsent(s, l->err, l->text);
+        snib__request_fail_callers(s, l->err, l->text);
+    } else {
+        session_end_stuck(s, l->err, l->text);
+        snib__request_fail_once(s, l->err, l->text);
+    }
 }

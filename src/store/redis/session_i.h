@@ -17,8 +17,9 @@ struct snib__redis;
 /* The connections. Requests of callers prefer CALLERS, those of the background
  * (renewals, clean-up, the search for deadlocks) BACKGROUND; while its own is
  * not up a request takes the other one (snib__send_on). SUBS is the
- * subscription, and carries no requests. */
-enum { CALLERS, BACKGROUND, SUBS, SESSIONS };
+ * subscription, and carries no requests. These lead to the primary; WATCH, which
+ * is there only with a struct topology, leads to who knows which one that is. */
+enum { CALLERS, BACKGROUND, SUBS, SESSIONS, WATCH = SESSIONS, SESSIONS_MOST };
 
 #define MUST_LOAD UINT64_MAX
 
@@ -38,6 +39,7 @@ typedef enum session_state {
     SESSION_INFO,   /* which life of the server this is, for who asked       */
     SESSION_TIME,   /* the server's clock is being read                      */
     SESSION_SUBSCRIBE,
+    SESSION_ASKED,   /* WATCH: a Sentinel is asked for the address          */
     SESSION_REPLICA, /* a replica answered; ROLE asks which its primary is  */
     SESSION_READY,
     SESSION_CLOSING, /* the driver is to close it                           */
@@ -57,7 +59,8 @@ typedef enum job {
     JOB_AUTH,
     JOB_PING,
     JOB_ROLE,
-    JOB_STRAY, /* ends a grant that nobody waits for any more               */
+    JOB_MASTER, /* SENTINEL GET-MASTER-ADDR-BY-NAME                         */
+    JOB_STRAY,  /* ends a grant that nobody waits for any more               */
     JOB_REQUEST
 } job;
 
@@ -166,6 +169,18 @@ void snib__session_login(struct snib__redis *, snib_instant now, int i,
 void snib__session_greeted(struct snib__redis *, snib_instant now, int i,
                            const struct snib__resp_cell *);
 
+/* watch.c: who knows which server is the primary */
+/* Ask what is asked behind HELLO. */
+void snib__watch_ask(struct snib__redis *, snib_instant now);
+/* A reply to that, or to HELLO. */
+void snib__watch_greeted(struct snib__redis *, snib_instant now,
+                         const struct snib__resp_cell *);
+/* True: this is an array ["message", channel, text], and it was heeded. */
+bool snib__watch_hears(struct snib__redis *, snib_instant now,
+                       const struct snib__resp_cell *);
+/* At the end of each step: a round is over, or the primary is in doubt. */
+void snib__watch_settle(struct snib__redis *, snib_instant now);
+
 /* session_end.c */
 /* The connection is no more: everything awaited on it is answered UNKNOWN.
  * shut: ask the driver to close it (else it is closed already). barred: the
@@ -176,5 +191,10 @@ void snib__session_cut(struct snib__redis *, snib_instant now, int i, bool shut,
  * connect again, at once. Nobody is told. */
 void snib__session_anew(struct snib__redis *, snib_instant now, int i,
                         const char *text);
+/* It has served: close it. It may be opened again at once. */
+void snib__session_leave(struct snib__redis *, snib_instant now, int i);
+/* The round of WATCH was in vain: what stands in the topology is told, and the
+ * next round comes after a pause. */
+void snib__session_in_vain(struct snib__redis *, snib_instant now);
 
 #endif

@@ -194,7 +194,8 @@ void snib__state_info(struct snib__redis *s, int i,
     }
 }
 
-/* Is it another server, or another life of that server? The run id tells. Where
+/* Is it another server, or another life of that server? So it is under another
+ * address that was found as the primary's. Else the run id tells. Where
  * it is not known, a server of another name or version is another one. (With one
  * of two run ids the names may come from different answers.) So is one that has
  * given this connection a lower number than an earlier connection had, whose
@@ -204,6 +205,9 @@ static bool state_is_other(const struct snib__redis *s, const struct session *l)
     const struct greeting *is = &l->greeting, *was = &s->met;
     if (!s->met_at.ns) {
         return false;
+    }
+    if (s->topology && strcmp(s->topology->met, s->topology->primary) != 0) {
+        return true;
     }
     if (is->run_id[0] && was->run_id[0]) {
         return strcmp(is->run_id, was->run_id) != 0;
@@ -233,6 +237,9 @@ void snib__state_met(struct snib__redis *s, snib_instant now, int i)
             s->out->log(s->out->log_data, SNIB_LOG_INFO,
                         "redis: another server answers, or it was restarted");
         }
+    }
+    if (s->topology) {
+        memcpy(s->topology->met, s->topology->primary, sizeof s->topology->met);
     }
     int64_t number = s->met.number;
     s->met = s->shown = l->greeting;

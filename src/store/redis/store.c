@@ -1,8 +1,9 @@
 /* store/redis/store.c — the store table, and its steps: requests come, bytes
  * come, time passes.
  *
- * Every step ends in the same way: what can be sent is sent, a connection whose
- * buffer found no memory is cut, and the driver is to look at all three. */
+ * Every step ends in the same way: what was heard of the primary is settled,
+ * what can be sent is sent, a connection whose buffer found no memory is cut,
+ * and the driver is to look at all of them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,9 @@ static bool store_wanted(const struct snib__redis *s, int i)
         return s->owned > 0;
     case BACKGROUND:
         return !snib__list_empty(&s->unsent[1]);
+    case WATCH: /* a list is asked in doubt only; a Sentinel is listened to */
+        return (s->owned > 0 || s->out->holds) &&
+               (s->topology->service || !s->topology->known);
     default:
         break;
     }
@@ -39,11 +43,17 @@ static bool store_wanted(const struct snib__redis *s, int i)
 
 static void store_settle(struct snib__redis *s, snib_instant now)
 {
+    if (s->topology) {
+        snib__watch_settle(s, now);
+        if (store_wanted(s, WATCH)) {
+            snib__session_want(s, now, WATCH);
+        }
+    }
     if (s->out->listens && store_wanted(s, SUBS)) {
         snib__session_want(s, now, SUBS); /* does nothing if it is there */
     }
     snib__send_flush(s, now);
-    for (int i = 0; i < SESSIONS; i++) {
+    for (int i = 0; i < s->sessions; i++) {
         if (s->out->conn[i]->out.failed) {
             snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
                               false);
@@ -152,6 +162,15 @@ static void store_broken(struct snib__redis *s, snib_instant now, int i,
     }
 }
 
+/* True: it is a message, and no reply. */
+static bool store_hears(struct snib__redis *s, snib_instant now, int i,
+                        const struct snib__resp_cell *c)
+{
+    return i == SUBS    ? snib__queue_hears(s, now, c)
+           : i == WATCH ? snib__watch_hears(s, now, c)
+                        : false;
+}
+
 static void store_bytes(struct snib__redis *s, snib_instant now, int i,
                         const void *bytes, size_t size)
 {
@@ -166,7 +185,7 @@ static void store_bytes(struct snib__redis *s, snib_instant now, int i,
         case SNIB__RESP_REPLY:
             if (l->state != SESSION_READY) {
                 snib__session_greeted(s, now, i, c);
-            } else if (i != SUBS || !snib__queue_hears(s, now, c)) {
+            } else if (!store_hears(s, now, i, c)) {
                 store_answered(s, now, i, c);
             }
             break;
@@ -203,18 +222,40 @@ static snib_instant store_close_at(const struct snib__redis *s,
                        snib__state_silent_at(s, l));
 }
 
+/* Is it to be seen whether the other end is there? */
+static bool store_pings(const struct snib__redis *s, int i)
+{
+    return i == SUBS    ? s->queued + s->to_queue > 0
+           : i == WATCH ? store_wanted(s, WATCH)
+                        : false;
+}
+
+/* One node that does not answer keeps nobody waiting for long: the next one may
+ * know. */
+static snib_instant store_node_by(const struct snib__redis *s,
+                                  const struct session *l)
+{
+    return snib__after(l->since, (snib_duration){s->patience.ns / QUIET_PART});
+}
+
 static snib_instant store_session_due(const struct snib__redis *s, int i)
 {
     const struct session *l = &s->session[i];
     snib_instant due = SNIB__NEVER;
     switch (l->state) {
     case SESSION_OPENING:
+        return i == WATCH ? store_node_by(s, l)
+                          : snib__after(l->since, s->patience);
     case SESSION_CLOSING:
         return snib__after(l->since, s->patience);
     case SESSION_RESTING:
-        return store_wanted(s, i) ? l->rest_until : SNIB__NEVER;
+        /* Before the primary is known only WATCH is opened. */
+        return store_wanted(s, i) &&
+                       (i == WATCH || !s->topology || s->topology->known)
+                   ? l->rest_until
+                   : SNIB__NEVER;
     case SESSION_READY:
-        if (i == SUBS && s->queued + s->to_queue > 0) {
+        if (store_pings(s, i)) {
             due = l->ping_at;
         }
         if (l->login_at.ns && !l->asked) {
@@ -231,9 +272,13 @@ static snib_instant store_session_due(const struct snib__redis *s, int i)
     case SESSION_INFO:
     case SESSION_TIME:
     case SESSION_SUBSCRIBE:
+    case SESSION_ASKED:
         break;
     case SESSION_DOWN:
         return SNIB__NEVER;
+    }
+    if (l->count && i == WATCH && l->state != SESSION_READY) {
+        return store_node_by(s, l);
     }
     if (l->count) {
         due = snib__sooner(due, l->overdue.ns ? store_close_at(s, l)
@@ -242,17 +287,29 @@ static snib_instant store_session_due(const struct snib__redis *s, int i)
     return due;
 }
 
-static void store_ping(struct snib__redis *s, snib_instant now)
+static void store_ping(struct snib__redis *s, snib_instant now, int i)
 {
-    struct session *l = &s->session[SUBS];
-    l->ping_at = snib__after(now, snib__ms(POLL_MS));
-    if (l->count || !snib__session_has_room(s, SUBS, 1)) {
+    struct session *l = &s->session[i];
+    l->ping_at =
+        snib__after(now, snib__ms(i == SUBS ? POLL_MS : WATCH_PING_MS));
+    if (l->count || !snib__session_has_room(s, i, 1)) {
         return; /* a PING is awaited: its silence will tell */
     }
-    snib__resp_begin(&s->out->conn[SUBS]->out, 1);
-    snib__resp_arg(&s->out->conn[SUBS]->out, "PING", 4);
+    snib__resp_begin(&s->out->conn[i]->out, 1);
+    snib__resp_arg(&s->out->conn[i]->out, "PING", 4);
     snib__session_push(
-        s, SUBS, &(struct flight){.job = JOB_PING, .sent = now, .last = true});
+        s, i, &(struct flight){.job = JOB_PING, .sent = now, .last = true});
+}
+
+/* It has been asked, and does not answer. */
+static bool store_is_silent(const struct snib__redis *s, snib_instant now,
+                            int i)
+{
+    const struct session *l = &s->session[i];
+    return l->count &&
+           snib__reached(now, i == WATCH && l->state != SESSION_READY
+                                  ? store_node_by(s, l)
+                                  : store_close_at(s, l));
 }
 
 static void store_session_tick(struct snib__redis *s, snib_instant now, int i)
@@ -285,20 +342,21 @@ static void store_session_tick(struct snib__redis *s, snib_instant now, int i)
     case SESSION_INFO:
     case SESSION_TIME:
     case SESSION_SUBSCRIBE:
+    case SESSION_ASKED:
     case SESSION_READY:
         if (l->count && !l->overdue.ns &&
             snib__reached(now, store_notice_at(s, l))) {
             l->overdue = now;
         }
-        if (l->count && snib__reached(now, store_close_at(s, l))) {
+        if (store_is_silent(s, now, i)) {
             snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
                               "the server does not answer", false);
         } else if (l->state == SESSION_READY && l->login_at.ns && !l->asked &&
                    snib__reached(now, l->login_at)) {
             snib__login_ask(s, i);
-        } else if (l->state == SESSION_READY && i == SUBS &&
+        } else if (l->state == SESSION_READY && i >= SUBS &&
                    snib__reached(now, l->ping_at)) {
-            store_ping(s, now);
+            store_ping(s, now, i);
         }
         break;
     case SESSION_CLOSING:
@@ -312,7 +370,7 @@ static void store_session_tick(struct snib__redis *s, snib_instant now, int i)
 static void store_tick(struct snib__redis *s, snib_instant now)
 {
     struct snib__timer *t;
-    for (int i = 0; i < SESSIONS; i++) {
+    for (int i = 0; i < s->sessions; i++) {
         store_session_tick(s, now, i);
     }
     while ((t = snib__heap_min(&s->timers)) && snib__reached(now, t->at)) {
@@ -353,18 +411,18 @@ static void store_redis_input(struct snib__store *store, snib_instant now,
     char text[sizeof s->session[0].text];
     switch (in->kind) {
     case SNIB__IN_OPENED:
-        if (i < SESSIONS && s->session[i].state == SESSION_OPENING) {
+        if (i < s->sessions && s->session[i].state == SESSION_OPENING) {
             snib__session_opened(s, now, i);
         }
         break;
     case SNIB__IN_BYTES:
-        if (i < SESSIONS) {
+        if (i < s->sessions) {
             store_bytes(s, now, i, in->bytes, in->size);
         }
         break;
     case SNIB__IN_CLOSED:
     case SNIB__IN_REFUSED:
-        if (i >= SESSIONS || s->session[i].state == SESSION_DOWN ||
+        if (i >= s->sessions || s->session[i].state == SESSION_DOWN ||
             s->session[i].state == SESSION_RESTING) {
             break;
         }
@@ -373,17 +431,20 @@ static void store_redis_input(struct snib__store *store, snib_instant now,
             break;
         }
         store_why_down(s, in, text, sizeof text);
+        if (i == WATCH) { /* the topology says when all of them are         */
+            s->topology->node[s->topology->at].hopeless = in->hopeless;
+        }
         snib__session_cut(s, now, i, false,
                           in->err ? in->err : SNIB_ERR_UNREACHABLE, text,
                           in->err != SNIB_ERR_OK);
         /* A server that was reached before is likely to come back: its name may
          * vanish while it restarts. */
-        if (in->hopeless && i != SUBS && !s->ever) {
+        if (in->hopeless && i < SUBS && !s->ever) {
             snib__request_fail_callers(s, SNIB_ERR_UNREACHABLE, text);
         }
         break;
     case SNIB__IN_LOGIN:
-        if (i < SESSIONS) {
+        if (i < s->sessions) {
             snib__session_login(s, now, i, in);
         }
         break;
@@ -400,7 +461,7 @@ static snib_instant store_redis_due(const struct snib__store *store)
 {
     const struct snib__redis *s = store_of(store);
     snib_instant due = snib__heap_due(&s->timers);
-    for (int i = 0; i < SESSIONS; i++) {
+    for (int i = 0; i < s->sessions; i++) {
         due = snib__sooner(due, store_session_due(s, i));
     }
     return due;

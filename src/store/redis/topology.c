@@ -1,0 +1,303 @@
+/* store/redis/topology.c — what is known of several servers of which one is the
+ * primary. It sends nothing and closes nothing: watch.c does. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "store/redis/redis_i.h"
+
+enum { SHOWN = 60 }; /* bytes of an address, where two stand in one text    */
+
+/* -- from a URL ------------------------------------------------------------ */
+
+bool snib__topology_address(char ret[ADDRESS_MAX], const char *host,
+                            size_t size, int64_t port)
+{
+    bool v6 = memchr(host, ':', size) != NULL;
+    if (!size || size > 253 || port < 1 || port > 65535) {
+        return false;
+    }
+    for (size_t i = 0; i < size; i++) {
+        if (host[i] <= ' ' || host[i] > '~' || strchr("[]/@?#", host[i])) {
+            return false;
+        }
+    }
+    snprintf(ret, ADDRESS_MAX, v6 ? "[%.*s]:%d" : "%.*s:%d", (int)size, host,
+             (int)port);
+    return true;
+}
+
+/* The path of Sentinels is /SERVICE or /SERVICE/DB. */
+static snib_err topology_service(struct topology *t,
+                                 const struct snib__url *url,
+                                 const char **ret_db, struct snib_error *reterr)
+{
+    const char *path = url->path && *url->path == '/' ? url->path + 1 : "";
+    const char *slash = strchr(path, '/');
+    size_t size = slash ? (size_t)(slash - path) : strlen(path);
+    *ret_db = slash ? slash : "";
+    if (!size) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: the name of the service is missing: write "
+                          "%s://HOST,HOST,HOST/SERVICE (it is what stands in "
+                          "sentinel monitor SERVICE …)",
+                          url->safe, url->scheme);
+    }
+    t->service = snib__memdup(path, size);
+    return t->service ? SNIB_ERR_OK : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+}
+
+static snib_err topology_login(struct topology *t, const struct snib__url *url,
+                               struct snib_error *reterr)
+{
+    const char *user = snib__url_query(url, "sentinel_user");
+    const char *password = snib__url_query(url, "sentinel_password");
+    if (user && !password) {
+        return snib__fail(
+            reterr, SNIB_ERR_USAGE,
+            "%.120s: sentinel_user= without sentinel_password=", url->safe);
+    }
+    t->user = snib__strdup(user);
+    t->password = snib__strdup(password);
+    return (t->user || !user) && (t->password || !password)
+               ? SNIB_ERR_OK
+               : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+}
+
+/* A node that is named twice would be asked twice, and would then be two
+ * primaries. */
+static bool topology_has(const struct topology *t, const char *address)
+{
+    for (uint32_t i = 0; i < t->nodes; i++) {
+        if (!strcmp(t->node[i].address, address)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static snib_err topology_hosts(struct topology *t, const struct snib__url *url,
+                               struct snib_error *reterr)
+{
+    uint16_t port = t->service ? SENTINEL_PORT : REDIS_PORT;
+    for (uint32_t i = 0; i < url->nodes; i++) {
+        const char *host = url->node[i].host ? url->node[i].host : "";
+        char address[ADDRESS_MAX];
+        if (!snib__topology_address(address, host, strlen(host),
+                                    url->node[i].port ? url->node[i].port
+                                                      : port)) {
+            return snib__fail(reterr, SNIB_ERR_USAGE,
+                              "%.120s: a host is not usable", url->safe);
+        }
+        if (!topology_has(t, address)) {
+            memcpy(t->node[t->nodes++].address, address, sizeof address);
+        }
+    }
+    return SNIB_ERR_OK;
+}
+
+snib_err snib__topology_new(const struct snib__url *url, struct topology **ret,
+                            const char **ret_db, struct snib_error *reterr)
+{
+    struct topology *t;
+    snib_err err = SNIB_ERR_OK;
+    *ret = NULL;
+    *ret_db = url->path ? url->path : "";
+    if (!url->nodes) {
+        return SNIB_ERR_OK;
+    }
+    t = snib__alloc(sizeof *t);
+    if (!t) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    if (snib__url_is_sentinel(url)) {
+        err = topology_service(t, url, ret_db, reterr);
+        err = err ? err : topology_login(t, url, reterr);
+    }
+    err = err ? err : topology_hosts(t, url, reterr);
+    if (err) {
+        snib__topology_free(t);
+        return err;
+    }
+    *ret = t;
+    return SNIB_ERR_OK;
+}
+
+void snib__topology_free(struct topology *t)
+{
+    if (t) {
+        if (t->password) {
+            explicit_bzero(t->password, strlen(t->password));
+        }
+        snib__free(t->service);
+        snib__free(t->user);
+        snib__free(t->password);
+        snib__free(t);
+    }
+}
+
+/* -- a round --------------------------------------------------------------- */
+
+static void topology_next(struct topology *t)
+{
+    t->at = (t->at + 1) % t->nodes;
+    t->over = ++t->asked >= t->nodes;
+}
+
+void snib__topology_round(struct topology *t)
+{
+    for (uint32_t i = 0; i < t->nodes; i++) {
+        t->node[i].said = NODE_NOTHING;
+        t->node[i].hopeless = false;
+    }
+    t->asked = 0;
+    t->over = false;
+    t->named[0] = 0;
+    t->err = SNIB_ERR_OK;
+    t->barred = false;
+    t->text[0] = 0;
+}
+
+bool snib__topology_doubt(struct topology *t)
+{
+    bool known = t->known;
+    if (known) {
+        t->known = false;
+        t->doubts++;
+        snib__topology_round(t);
+    }
+    return known;
+}
+
+void snib__topology_said(struct topology *t, node_said said)
+{
+    t->node[t->at].said = said;
+    topology_next(t);
+}
+
+/* Which of two reasons says more: one that somebody has to remove, then what a
+ * node has answered, then that one does not answer. */
+static int topology_weight(snib_err err, bool barred)
+{
+    return barred                        ? 3
+           : err == SNIB_ERR_OK          ? 0
+           : err == SNIB_ERR_UNREACHABLE ? 1
+                                         : 2;
+}
+
+void snib__topology_failed(struct topology *t, snib_err err, const char *text,
+                           bool barred)
+{
+    struct topology_node *n = &t->node[t->at];
+    n->said = NODE_USELESS;
+    if (t->known) {
+        t->at = (t->at + 1) % t->nodes; /* it was only listened to          */
+        return;
+    }
+    if (topology_weight(err, barred) > topology_weight(t->err, t->barred)) {
+        bool named = strstr(text, n->address) != NULL;
+        t->err = err;
+        t->barred = barred;
+        snprintf(t->text, sizeof t->text, "%.*s%s%s", named ? 0 : ADDRESS_SHOWN,
+                 n->address, named ? "" : ": ", text);
+    }
+    topology_next(t);
+}
+
+bool snib__topology_hopeless(const struct topology *t)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < t->nodes; i++) {
+        all = all && t->node[i].hopeless;
+    }
+    return all;
+}
+
+static uint32_t topology_count(const struct topology *t, node_said said)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->nodes; i++) {
+        n += t->node[i].said == said;
+    }
+    return n;
+}
+
+/* The first node from `from` on that says it is the primary. */
+static uint32_t topology_primary(const struct topology *t, uint32_t from)
+{
+    while (from < t->nodes && t->node[from].said != NODE_PRIMARY) {
+        from++;
+    }
+    return from;
+}
+
+bool snib__topology_again(struct topology *t)
+{
+    bool two = topology_count(t, NODE_PRIMARY) > 1;
+    bool again = two && !t->two;
+    t->two = two;
+    return again;
+}
+
+/* None of the Sentinels has named a primary. */
+static void topology_no_sentinel(struct topology *t)
+{
+    char why[sizeof t->text];
+    if (t->err == SNIB_ERR_UNREACHABLE && t->nodes > 1) {
+        snprintf(why, sizeof why, "%s", t->text);
+        snprintf(t->text, sizeof t->text,
+                 "none of the %u Sentinels answers; %.200s", t->nodes, why);
+    }
+}
+
+const char *snib__topology_decide(struct topology *t)
+{
+    uint32_t primaries = topology_count(t, NODE_PRIMARY);
+    uint32_t first = topology_primary(t, 0);
+    if (t->service) {
+        topology_no_sentinel(t);
+        return NULL;
+    }
+    if (primaries == 1) {
+        return t->node[first].address;
+    }
+    if (primaries > 1) {
+        uint32_t second = topology_primary(t, first + 1);
+        t->err = SNIB_ERR_STORE;
+        t->barred = false;
+        snprintf(t->text, sizeof t->text,
+                 "%.*s and %.*s both say that they are the primary: neither is "
+                 "asked for locks until one of them is a replica",
+                 SHOWN, t->node[first].address, SHOWN, t->node[second].address);
+    } else if (!t->barred && topology_count(t, NODE_REPLICA)) {
+        t->err = SNIB_ERR_UNREACHABLE;
+        snprintf(t->text, sizeof t->text,
+                 "none of the %u servers is the primary (%u replicas; %u give "
+                 "no usable answer)",
+                 t->nodes, topology_count(t, NODE_REPLICA),
+                 topology_count(t, NODE_USELESS));
+    }
+    return NULL;
+}
+
+/* -- for people ------------------------------------------------------------ */
+
+bool snib__topology_words(const struct topology *t, char *ret, size_t size)
+{
+    uint32_t useless = topology_count(t, NODE_USELESS);
+    if (t->service) {
+        snprintf(ret, size,
+                 "%.*s is the primary of the service %.40s, says the Sentinel "
+                 "%.*s (of %u in the URL)",
+                 SHOWN, t->primary, t->service, SHOWN, t->node[t->at].address,
+                 t->nodes);
+        return t->nodes > 1;
+    }
+    snprintf(ret, size,
+             "%.*s is the primary of the %u servers in the URL (%u replicas; "
+             "%u give no usable answer)",
+             SHOWN, t->primary, t->nodes, topology_count(t, NODE_REPLICA),
+             useless);
+    return !useless;
+}
