@@ -153,6 +153,9 @@ static void a_sentinel_names_the_primary(void **state)
     struct snib__request rq = request(SNIB__ACQUIRE);
     assert_int_equal(out.conns, SESSIONS_MOST);
     start(&rq);
+    assert_true(ops->server(store, now, 0, &is));
+    assert_string_equal(is.address, "");
+    is = (struct snib__server){0};
     assert_false(out.conn[CALLERS]->open);
     asked("s1:26379");
     say(WATCH, "*2\r\n$8\r\n10.0.0.7\r\n$4\r\n6380\r\n");
