@@ -14,7 +14,8 @@ import pytest
 from databases import *  # noqa: F401,F403
 from databases import Base, ROOT, claims, held, warm_up
 from harness.mysql_server import MysqlServer, mysql_missing
-from harness.wait import boot_ns, wait_until
+from harness.stream_proxy import StreamProxy
+from harness.wait import boot_ns, stays, wait_until
 
 pytestmark = pytest.mark.skipif(bool(mysql_missing()), reason=mysql_missing())
 BUILT_IN = []
@@ -342,6 +343,23 @@ def test_a_replica_is_refused_until_it_is_promoted(mysql_with, drivers):
     said = wait_until(lambda: (lambda one: one.err == "BUSY" and one)(
         two.try_acquire("n")), 15, "it is the primary")
     assert said
+
+
+def test_a_primary_that_is_one_no_longer_is_left_for_the_next(
+        base, mysql_with, drivers):
+    """Behind one address, as a virtual one is, another server answers."""
+    second = mysql_with()
+    with StreamProxy(base.address, True) as wire:
+        one = drivers(wire.url(base))
+        one.acquire(one.lock("n"), wait_ms=5000).release()
+        base.sql("SET GLOBAL read_only=1")
+        wire.target = second.address
+        try:
+            wait_until(lambda: one.start_acquire(
+                "n", wait_ms=3000).answer().ok, 20, "the second one answers")
+            assert second.sql("SELECT COUNT(*) FROM snib_lock") == "1"
+        finally:
+            base.sql("SET GLOBAL read_only=0")
 
 
 def test_a_binary_log_of_statements_is_refused_with_the_reason(

@@ -1,6 +1,6 @@
 /* tests/unit/mysql_library.h — a libmariadb that answers what the test says: a
  * statement by words in it has numbers or an error; after so many results the
- * connection is cut. */
+ * connection is cut, or no more come. */
 #ifndef SNIB_TESTS_UNIT_MYSQL_LIBRARY_H
 #define SNIB_TESTS_UNIT_MYSQL_LIBRARY_H
 
@@ -34,8 +34,11 @@ static struct {
     const char *rest; /* of the query: statements not executed yet */
     struct answer now;
     bool more;
-    int taken, cut_at; /* results; 0: never */
-    char asked[ASKED]; /* all queries */
+    int taken, cut_at, ends_at; /* results; 0: never */
+    int options, option_fails;  /* the n-th; 0: none */
+    const char *methods;        /* by which it may log in; NULL: all */
+    size_t stack;               /* of its calls; 0: as it likes */
+    char asked[ASKED];          /* all queries */
     char text[NUMBERS][24];
     char *row[NUMBERS];
     unsigned long length[NUMBERS];
@@ -71,7 +74,7 @@ static bool lib_execute(void)
         lib.code = CR_SERVER_LOST;
     }
     lib.taken++;
-    lib.more = lib.more && !lib.code;
+    lib.more = lib.more && !lib.code && lib.taken != lib.ends_at;
     return !lib.code;
 }
 
@@ -84,9 +87,12 @@ static MYSQL *fake_init(MYSQL *c)
 static int fake_options(MYSQL *c, enum mysql_option option, const void *value)
 {
     (void)c;
-    (void)option;
-    (void)value;
-    return 0;
+    if (option == MARIADB_OPT_RESTRICTED_AUTH) {
+        lib.methods = value;
+    } else if (option == MYSQL_OPT_NONBLOCK) {
+        lib.stack = value ? *(const size_t *)value : 0;
+    }
+    return ++lib.options == lib.option_fails;
 }
 
 static int fake_connect(MYSQL **ret, MYSQL *c, const char *host,

@@ -152,12 +152,8 @@ int snib__my_next(struct snib__my_conn *k, snib_instant until)
 bool snib__my_is_down(const struct snib__my_conn *k)
 {
     unsigned code = k->store->lib.mysql_errno(k->c);
-    return k->late || code == CR_SERVER_GONE_ERROR || code == CR_SERVER_LOST ||
-           code == CR_SERVER_LOST_EXTENDED || code == CR_MALFORMED_PACKET ||
-           code == CR_COMMANDS_OUT_OF_SYNC || code == CR_SSL_CONNECTION_ERROR ||
-           code == CR_NET_PACKET_TOO_LARGE || code == CR_OUT_OF_MEMORY ||
-           code == CR_UNKNOWN_ERROR || code == CR_ERR_NET_READ ||
-           code == CR_ERR_NET_WRITE;
+    return k->late || !code || (code >= CR_MIN_ERROR && code <= CR_MAX_ERROR) ||
+           (code >= CER_MIN_ERROR && code <= CER_MAX_ERROR);
 }
 
 /* Nobody asked, so nothing may come: what does is the server's farewell. */

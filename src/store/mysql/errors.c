@@ -26,9 +26,14 @@ struct errors_known {
     "what answers there has hung up before it said who it is: is it a MySQL "  \
     "or "                                                                      \
     "MariaDB server, and this its port?"
-#define STANDS_BY "the server is read-only (a replica); connect to the primary"
-#define NO_ROOM   "the disk of the server is full; make room there"
-#define NO_MEMORY "the server is out of memory"
+#define STANDS_BY  "the server is read-only (a replica); connect to the primary"
+#define NO_ROOM    "the disk of the server is full; make room there"
+#define NO_MEMORY  "the server is out of memory"
+#define NO_CLUSTER "this node is not ready: it is not part of its cluster"
+#define OFFLINE    "the server is in offline mode"
+#define SMALL                                                                  \
+    "the server takes no packet of this size; set its max_allowed_packet to "  \
+    "1M or more"
 
 /* A conflict is tried again by us, and told to nobody. */
 static const struct errors_known errors_known[] = {
@@ -37,6 +42,7 @@ static const struct errors_known errors_known[] = {
     CONFLICTS(1213), /* deadlock */
     CONFLICTS(1205), /* not locked in time */
     CONFLICTS(1020), /* changed since it was read */
+    CONFLICTS(1412), /* the same, of a table */
     CONFLICTS(1317), /* KILL QUERY */
     CONFLICTS(1969), /* too slow: max_statement_time */
     CONFLICTS(3024), /* the same, MySQL's */
@@ -76,6 +82,7 @@ static const struct errors_known errors_known[] = {
     {1290, SNIB__SQL_REFUSED, SNIB_ERR_STORE, STANDS_BY},
     {1792, SNIB__SQL_REFUSED, SNIB_ERR_STORE, STANDS_BY},
     {1836, SNIB__SQL_REFUSED, SNIB_ERR_STORE, STANDS_BY},
+    {1153, SNIB__SQL_REFUSED, SNIB_ERR_CONFIG, SMALL},
     {1114, SNIB__SQL_REFUSED, SNIB_ERR_STORE, NO_ROOM},
     {1021, SNIB__SQL_REFUSED, SNIB_ERR_STORE, NO_ROOM},
     {1037, SNIB__SQL_REFUSED, SNIB_ERR_STORE, NO_MEMORY},
@@ -91,8 +98,18 @@ static const struct errors_known errors_known[] = {
     {1226, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE,
      "the server takes no more connections of this user "
      "(max_user_connections)"},
+    {1047, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, NO_CLUSTER},
+    {3032, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, OFFLINE},
     {1053, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, "the server is stopping"},
-    {1927, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, NULL}, /* KILL */
+    /* KILL; MySQL's; idle for too long */
+    {1927, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, NULL},
+    {3169, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, NULL},
+    {4031, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, NULL},
+    /* It could not read what was sent, or write what it says. */
+    {1158, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, NULL},
+    {1159, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, NULL},
+    {1160, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, NULL},
+    {1161, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, NULL},
     {0, SNIB__SQL_REFUSED, SNIB_ERR_STORE, NULL},
 };
 
@@ -108,6 +125,12 @@ static const struct errors_known *errors_find(int code)
 snib__sql_end snib__my_judge(int code)
 {
     return errors_find(code)->end;
+}
+
+bool snib__my_is_demoted(int code)
+{
+    const char *words = errors_find(code)->words;
+    return words && !strcmp(words, STANDS_BY);
 }
 
 snib_err snib__my_fail(const struct snib__mysql *p, int code, const char *text,

@@ -114,7 +114,8 @@ bool snib__my_query(struct snib__my_conn *, const char *text, size_t size,
 MYSQL_RES *snib__my_store(struct snib__my_conn *, snib_instant until);
 /* 0: there is one more; -1: there is none; else an error. */
 int snib__my_next(struct snib__my_conn *, snib_instant until);
-/* Has the connection ended, by what errno says? */
+/* Has the connection ended, by what errno says? An error of the library's own
+ * is its end; so is a failure without an error: what should have come has not. */
 bool snib__my_is_down(const struct snib__my_conn *);
 /* It is no good any more: cut it, and keep why. text NULL: what the library
  * says. */
@@ -149,6 +150,8 @@ snib__sql_end snib__my_run(struct snib__my_conn *, struct snib__sql_script *,
 
 /* What an error's number means for what it has ended. */
 snib__sql_end snib__my_judge(int code);
+/* Does it say that this server is no primary any more? */
+bool snib__my_is_demoted(int code);
 /* The error and words for those who asked; text: the server's. */
 snib_err snib__my_fail(const struct snib__mysql *, int code, const char *text,
                        struct snib_error *);

@@ -179,9 +179,12 @@ static snib__sql_end open_fetch(struct snib__sql *q, bool lock)
     return snib__sql_fetch(q, open_may_lock(q, lock));
 }
 
+/* Whether the fetch has locked is known by the transaction that it left open: a
+ * server that could not be reached for the question above may have answered the
+ * fetch itself. */
 static snib__sql_end open_write(struct snib__sql *q, bool lock, bool durable)
 {
-    return snib__sql_write(q, lock && snib__my_of(q)->conn.ends_idle, durable);
+    return snib__sql_write(q, lock && snib__my_of(q)->conn.is.inside, durable);
 }
 
 static const struct snib__sql_driver open_driver = {

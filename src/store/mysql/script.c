@@ -6,6 +6,9 @@
  * it; so after an error ROLLBACK is sent at once, since the next START
  * TRANSACTION would commit what is half done.
  *
+ * An error undoes the transaction in which it comes, but at a COMMIT: what has
+ * failed there may be behind the commit, so nobody knows.
+ *
  * A SYNC ends a part. When a part fails of which the caller relies on nothing,
  * those behind it are sent again. */
 #include <stdio.h>
@@ -14,7 +17,7 @@
 #include "base/error.h"
 #include "store/mysql/mysql_i.h"
 
-enum { SCRIPT_TEXT_MAX = 64 << 20 };
+enum { SCRIPT_TEXT_MAX = 64 << 20, SCRIPT_DEADLOCK = 1213 };
 
 /* -- the text -------------------------------------------------------------- */
 
@@ -328,32 +331,41 @@ static bool script_is_empty(const struct snib__sql_script *t, uint32_t from)
     return empty;
 }
 
-/* The connection is gone. What did come decides: all that matters was done, an
- * error has undone it, or nobody knows. */
+/* The connection is gone. What did come decides: all that matters was done, or
+ * nobody knows. */
 static snib__sql_end script_cut(struct snib__my_conn *k,
                                 const struct snib__sql_script *t,
                                 uint32_t certain, struct snib_error *fault)
 {
-    bool failed = t->code && t->error_at < certain;
     snib__my_drop(k, NULL);
     *fault = k->is.why;
-    if (failed && !t->fatal) {
-        snib__my_fail(k->store, t->code, t->error, fault);
-        return snib__my_judge(t->code);
-    }
-    return !failed && t->synced >= certain ? SNIB__SQL_OK : SNIB__SQL_LOST;
+    return t->synced >= certain ? SNIB__SQL_OK : SNIB__SQL_LOST;
+}
+
+/* What it means that this item has failed. A deadlock that shows at a COMMIT (a
+ * cluster finds it there) has undone it. */
+static snib__sql_end script_judge(const struct snib__sql_script *t,
+                                  const struct snib__sql_item *item)
+{
+    bool commits = item->kind == SNIB__SQL_ITEM_STATEMENT &&
+                   (item->statement == SNIB__SQL_DO_CLOSE ||
+                    item->statement == SNIB__SQL_DO_COMMIT);
+    return t->fatal || (commits && t->code != SCRIPT_DEADLOCK)
+               ? SNIB__SQL_LOST
+               : snib__my_judge(t->code);
 }
 
 /* An error of the server's in what matters. */
 static snib__sql_end script_undo(struct snib__my_conn *k,
                                  const struct snib__sql_script *t,
+                                 const struct snib__sql_item *item,
                                  snib_instant until, struct snib_error *fault)
 {
-    snib__sql_end end = snib__my_judge(t->code);
+    snib__sql_end end = script_judge(t, item);
     snib__my_fail(k->store, t->code, t->error, fault);
-    if (t->fatal || end == SNIB__SQL_LOST) { /* perhaps behind its commit */
+    if (end == SNIB__SQL_LOST || snib__my_is_demoted(t->code)) {
         snib__my_drop(k, fault->text);
-        return SNIB__SQL_LOST;
+        return end;
     }
     if (!snib__my_query(k, "ROLLBACK", 8, until)) {
         snib__my_drop(k, NULL); /* which undoes it, too */
@@ -383,7 +395,7 @@ static snib__sql_end script_run_all(struct snib__my_conn *k,
             return SNIB__SQL_OK;
         }
         if (t->error_at < certain) {
-            return script_undo(k, t, until, fault);
+            return script_undo(k, t, &t->item[at], until, fault);
         }
         at = script_behind(t, at);
         t->synced++;
@@ -400,6 +412,10 @@ snib__sql_end snib__my_run(struct snib__my_conn *k, struct snib__sql_script *t,
     if (t->failed) {
         snib__fail_plain(fault, SNIB_ERR_NOMEM);
         return SNIB__SQL_REFUSED;
+    }
+    if (!k->c) {
+        *fault = k->is.why;
+        return SNIB__SQL_DOWN;
     }
     if (k->is.inside && snib__my_is_cut(k)) {
         snib__my_drop(k, "the server has ended a transaction that was slow");
