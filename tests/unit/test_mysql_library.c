@@ -2,6 +2,8 @@
  * refused when connecting, and how a URL is opened. */
 #include "mysql_client.h"
 
+#include <fcntl.h>
+
 /* -- who answers ----------------------------------------------------------- */
 
 static void a_sound_server_is_taken(void **state)
@@ -94,7 +96,7 @@ static void a_refusal_is_understood_by_its_number(void **state)
         {CR_SSL_CONNECTION_ERROR, SNIB_ERR_CONFIG, "certificate verify failed",
          "?ca=FILE"},
         {CR_SSL_CONNECTION_ERROR, SNIB_ERR_CONFIG, "whatever", "TLS with"},
-        {CR_PLUGIN_NOT_ALLOWED, SNIB_ERR_DENIED, "", "in the clear"},
+        {CR_PLUGIN_NOT_ALLOWED, SNIB_ERR_DENIED, "", "through TLS only"},
         {CR_VERSION_ERROR, SNIB_ERR_CONFIG, "", "look at the port"},
         {CR_UNKNOWN_HOST, SNIB_ERR_UNREACHABLE, "", "no such host"},
         {CR_SERVER_LOST, SNIB_ERR_UNREACHABLE,
@@ -155,6 +157,42 @@ static void without_memory_in_the_library_it_says_so(void **state)
     assert_int_equal(w.error.code, SNIB_ERR_NOMEM);
 }
 
+static void without_all_its_options_it_does_not_connect(void **state)
+{
+    (void)state;
+    snib__mysql_ops.free(w.p);
+    assert_int_equal(open_at("mysql://u@db.example/d"), SNIB_ERR_OK);
+    int fails = 0;
+    do {
+        lib.options = 0;
+        lib.option_fails = ++fails;
+        lib.asked[0] = 0;
+        lib.closed = 0;
+        snib__sql_end end = reach();
+        assert_int_equal(end, fails <= lib.options ? SNIB__SQL_REFUSED
+                                                   : SNIB__SQL_OK);
+        assert_true(!end || (w.error.code == SNIB_ERR_NOMEM &&
+                             lib.closed == 1 && !w.k->c && !lib.asked[0]));
+    } while (fails <= lib.options);
+    assert_int_equal(fails, 9); /* three of them are TLS's */
+}
+
+static void a_connection_is_not_for_programs_that_are_started(void **state)
+{
+    (void)state;
+    assert_int_equal(fcntl(lib.fd[0], F_GETFD) & FD_CLOEXEC, 0);
+    assert_int_equal(reach(), SNIB__SQL_OK);
+    assert_int_equal(fcntl(lib.fd[0], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+}
+
+/* It looks up host names on it. */
+static void the_library_has_a_stack_of_some_size(void **state)
+{
+    (void)state;
+    assert_int_equal(reach(), SNIB__SQL_OK);
+    assert_in_range(lib.stack, 128 << 10, 8 << 20);
+}
+
 /* -- opening --------------------------------------------------------------- */
 
 static void a_far_server_without_tls_warns_at_each_opening(void **state)
@@ -166,6 +204,8 @@ static void a_far_server_without_tls_warns_at_each_opening(void **state)
         {"mysql://u@db.example/d", true, false},
         {"mysql://u@db.example/d?tls=no", false, true},
         {"mysql://u@localhost/d", false, false},
+        {"mysql://u@127.1.2.3/d", false, false},
+        {"mysql://u@127.db.example/d", true, false},
         {"mysql://u@[::1]/d", false, false},
         {"mysql://u@localhost/d?tls=verify", true, false},
         {"mysql://u@/d?socket=/run/s", false, false},
@@ -177,6 +217,35 @@ static void a_far_server_without_tls_warns_at_each_opening(void **state)
         assert_int_equal(open_at(row[i].url), SNIB_ERR_OK);
         assert_int_equal(w.p->place.verify, row[i].verifies);
         assert_int_equal(w.said[0] != 0, row[i].warns);
+    }
+}
+
+/* Without TLS a server, or who is in between, could ask for the password. */
+static void a_password_is_sent_to_nobody_who_is_not_known(void **state)
+{
+    static const struct {
+        const char *url;
+        bool restricted, sends;
+    } row[] = {
+        {"mysql://u@db.example/d", false, false},
+        {"mysql://u@db.example/d?tls=no", true, false},
+        {"mysql://u@localhost/d", true, true},
+        {"mysql://u@/d?socket=/run/s", true, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        snib__mysql_ops.free(w.p);
+        lib.methods = NULL;
+        assert_int_equal(open_at(row[i].url), SNIB_ERR_OK);
+        assert_int_equal(reach(), SNIB__SQL_OK);
+        assert_int_equal(lib.methods != NULL, row[i].restricted);
+        if (lib.methods) {
+            assert_non_null(strstr(lib.methods, "mysql_native_password"));
+            assert_null(strstr(lib.methods, "clear"));
+            assert_int_equal(strstr(lib.methods, "sha2") != NULL, row[i].sends);
+            assert_int_equal(strstr(lib.methods, "sha256") != NULL,
+                             row[i].sends);
+        }
     }
 }
 
@@ -238,7 +307,11 @@ int main(void)
         CASE(a_server_that_says_nothing_is_left_in_time),
         CASE(a_stop_ends_the_waiting),
         CASE(without_memory_in_the_library_it_says_so),
+        CASE(without_all_its_options_it_does_not_connect),
+        CASE(a_connection_is_not_for_programs_that_are_started),
+        CASE(the_library_has_a_stack_of_some_size),
         CASE(a_far_server_without_tls_warns_at_each_opening),
+        CASE(a_password_is_sent_to_nobody_who_is_not_known),
         CASE(a_login_by_a_function_is_refused),
         CASE(opening_bears_each_failed_allocation),
     };

@@ -11,6 +11,7 @@
  * SIGPIPE. The threads that use connections block it; only closing may happen on
  * a thread of the program's. */
 #include <errmsg.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -20,11 +21,16 @@
 #include "base/error.h"
 #include "store/mysql/mysql_i.h"
 
-/* A client that has no verified way must not give its password away: these
- * methods do not send it. */
-#define CONN_METHODS                                                           \
-    "mysql_native_password,client_ed25519,caching_sha2_password,"              \
-    "sha256_password,auth_gssapi_client"
+/* The stack on which the library's calls run. Its own choice, 60 kB without a guard
+ * behind them, is little for the look-up of a host name, which may go through any
+ * module that the machine has for that. */
+enum { CONN_STACK = 256 << 10 };
+
+/* A client that has no verified way must not give its password away. By the first
+ * methods it is never sent; by the others it is, under a key that comes from the
+ * server, or from who is in between: so only on this host. */
+#define CONN_PROOFS "mysql_native_password,client_ed25519,auth_gssapi_client"
+#define CONN_HERE   CONN_PROOFS ",caching_sha2_password,sha256_password"
 
 /* -- calls ----------------------------------------------------------------- */
 
@@ -45,52 +51,67 @@ static int conn_wait(struct snib__my_conn *k, int status, snib_instant until)
     return MYSQL_WAIT_TIMEOUT;
 }
 
-static void conn_option(struct snib__my_conn *k, enum mysql_option option,
+/* False: no memory. Without what it was to set it must not connect. */
+static bool conn_option(struct snib__my_conn *k, enum mysql_option option,
                         const void *value)
 {
-    (void)k->store->lib.mysql_options(k->c, option, value);
+    return k->store->lib.mysql_options(k->c, option, value) == 0;
 }
 
 /* A server may ask for any file of the client's (LOAD DATA LOCAL), and for the
  * password in the clear: not this one's. */
-static void conn_guard(struct snib__my_conn *k)
+static bool conn_guard(struct snib__my_conn *k)
 {
     static const unsigned off = 0;
     static const my_bool no = 0;
-    conn_option(k, MYSQL_OPT_LOCAL_INFILE, &off);
-    conn_option(k, MYSQL_OPT_RECONNECT, &no);
-    if (!k->store->place.verify) {
-        conn_option(k, MARIADB_OPT_RESTRICTED_AUTH, CONN_METHODS);
-    }
+    const struct snib__sql_place *place = &k->store->place;
+    return conn_option(k, MYSQL_OPT_LOCAL_INFILE, &off) &&
+           conn_option(k, MYSQL_OPT_RECONNECT, &no) &&
+           (place->verify ||
+            conn_option(k, MARIADB_OPT_RESTRICTED_AUTH,
+                        place->here ? CONN_HERE : CONN_PROOFS));
 }
 
-static void conn_secure(struct snib__my_conn *k)
+static bool conn_secure(struct snib__my_conn *k)
 {
     static const my_bool yes = 1;
     const struct snib__sql_place *place = &k->store->place;
-    if (place->verify) {
-        conn_option(k, MYSQL_OPT_SSL_CA, snib__sql_authorities(place->ca));
-        conn_option(k, MYSQL_OPT_SSL_ENFORCE, &yes);
-        conn_option(k, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes);
-    }
+    return !place->verify ||
+           (conn_option(k, MYSQL_OPT_SSL_CA,
+                        snib__sql_authorities(place->ca)) &&
+            conn_option(k, MYSQL_OPT_SSL_ENFORCE, &yes) &&
+            conn_option(k, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes));
 }
 
 bool snib__my_begin(struct snib__my_conn *k)
 {
     static const unsigned tcp = MYSQL_PROTOCOL_TCP;
     static const unsigned local = MYSQL_PROTOCOL_SOCKET;
+    static const size_t stack = CONN_STACK;
     k->c = k->store->lib.mysql_init(NULL);
     if (!k->c) {
         return false;
     }
     k->is.up = true;
     k->late = false;
-    conn_option(k, MYSQL_OPT_NONBLOCK, NULL);
-    conn_option(k, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-    conn_option(k, MYSQL_OPT_PROTOCOL, k->store->place.socket ? &local : &tcp);
-    conn_guard(k);
-    conn_secure(k);
-    return true;
+    if (!conn_option(k, MYSQL_OPT_NONBLOCK, &stack) ||
+        !conn_option(k, MYSQL_SET_CHARSET_NAME, "utf8mb4") ||
+        !conn_option(k, MYSQL_OPT_PROTOCOL,
+                     k->store->place.socket ? &local : &tcp) ||
+        !conn_guard(k) || !conn_secure(k)) {
+        snib__my_quit(k);
+    }
+    return k->c != NULL;
+}
+
+/* The library lets the programs that this one starts inherit its sockets: their
+ * copies would keep a connection open whose client has ended. */
+static void conn_keep(struct snib__my_conn *k)
+{
+    int fd = k->store->lib.mysql_get_socket(k->c);
+    if (fd >= 0) {
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
 }
 
 bool snib__my_login(struct snib__my_conn *k, const char *password,
@@ -104,9 +125,11 @@ bool snib__my_login(struct snib__my_conn *k, const char *password,
         (unsigned)strtoul(p->port, NULL, 10), p->socket ? p->host : NULL,
         CLIENT_MULTI_STATEMENTS);
     while (status) {
+        conn_keep(k); /* each address that is tried has another one */
         status = lib->mysql_real_connect_cont(&ret, k->c,
                                               conn_wait(k, status, until));
     }
+    conn_keep(k);
     return ret != NULL;
 }
 

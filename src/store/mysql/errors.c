@@ -183,8 +183,8 @@ static const struct {
     {CR_AUTH_PLUGIN_CANNOT_LOAD, NULL, SNIB_ERR_DENIED,
      "the server wants a kind of login that libmariadb does not know here"},
     {CR_PLUGIN_NOT_ALLOWED, NULL, SNIB_ERR_DENIED,
-     "the server wants the password in the clear; with TLS (?tls=verify) it "
-     "gets it"},
+     "the server wants the password itself; it gets it through TLS only "
+     "(?tls=verify)"},
     {CR_UNKNOWN_HOST, NULL, SNIB_ERR_UNREACHABLE, "there is no such host"},
 };
 

@@ -103,7 +103,8 @@ struct snib__my_conn {
     bool ends_idle; /* the server ends a transaction that stands idle */
 };
 
-/* Make it, and set what holds before a login. False: no memory. */
+/* Make it, and set what holds before a login. False: no memory, and there is no
+ * connection. */
 bool snib__my_begin(struct snib__my_conn *);
 /* These wait for the server, until then at the latest; afterwards the
  * connection's errno tells. */

@@ -16,8 +16,9 @@ snib_err snib__sql_wrong(struct snib_error *e, const struct snib__url *url,
 
 static bool place_is_here(const char *host)
 {
+    bool number = !host[strspn(host, "0123456789.")]; /* no name of a host */
     return host[0] == '/' || !strcasecmp(host, "localhost") ||
-           !strncmp(host, "127.", 4) || !strcmp(host, "::1");
+           (number && !strncmp(host, "127.", 4)) || !strcmp(host, "::1");
 }
 
 bool snib__sql_is_plain(const char *s)
