@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import threading
+from urllib.parse import unquote
 
 import pytest
 
@@ -139,6 +140,47 @@ def test_the_rights_of_the_page_are_enough_and_needed(base, drivers):
     app.kill()
     base.sql("UPDATE snib_lock SET h_until=0", database="app")
     pending.wait().release()
+
+
+def test_names_differ_by_each_byte(base, other):
+    names = ["a", "A", "a ", "a  ", "á", "ä", "a%00", "%00", "a%00%00"]
+    grants = [other.acquire(other.lock(unquote(name), id=f"l{i}"))
+              for i, name in enumerate(names)]
+    assert len({grant.token for grant in grants}) == len(names)
+    assert base.sql("SELECT COUNT(*) FROM snib.lock WHERE h_request IS NOT "
+                    "NULL") == str(len(names))
+
+
+def test_what_a_server_has_by_default_changes_nothing(mysql_with, drivers):
+    """After a COMMIT with completion_type=CHAIN a transaction is open: what is
+    answered behind it would be undone when its connection ends."""
+    server = mysql_with(
+        "--completion-type=CHAIN", "--max-statement-time=1",
+        "--autocommit=0", "--transaction-isolation=SERIALIZABLE",
+        "--sql-mode=ANSI_QUOTES,PAD_CHAR_TO_FULL_LENGTH,NO_UNSIGNED_SUBTRACTION",
+        "--init-connect=SET sql_select_limit=1,sql_safe_updates=1,"
+        "sql_big_selects=0,max_join_size=10")
+    one, two, three = [drivers(server.url) for _ in range(3)]
+    for i in range(3):
+        grant = one.acquire(one.lock(f"n{i}"), wait_ms=5000)
+        assert server.sql("SELECT h_token FROM snib_lock WHERE name='n%d'"
+                          % i) == str(grant.token)
+    readers = [each.acquire(each.lock("r", kind="read"))
+               for each in (one, three)]
+    pending = two.start_acquire(two.lock("n2"), wait_ms=20000)
+    listener = wait_until(lambda: server.sql(
+        "SELECT id FROM information_schema.processlist WHERE info LIKE "
+        "'SELECT IF(GET_LOCK(%'"),
+        what="somebody listens")
+    stays(lambda: not pending.done(), 4, "it waits")
+    assert server.sql("SELECT id FROM information_schema.processlist WHERE id "
+                      f"IN ({','.join(listener.split())})") == listener
+    grant.release()
+    pending.wait(10).release()
+    assert two.try_acquire(two.lock("r", kind="write")).err == "BUSY"
+    for grant in readers:
+        grant.release()
+    two.acquire("r", wait_ms=5000).release()
 
 
 # -- being notified -----------------------------------------------------------

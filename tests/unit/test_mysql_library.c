@@ -193,6 +193,23 @@ static void the_library_has_a_stack_of_some_size(void **state)
     assert_in_range(lib.stack, 128 << 10, 8 << 20);
 }
 
+static void settings_do_not_hang_on_what_the_server_has_by_default(void **state)
+{
+    static const char *const settings[] = {"autocommit=1",
+                                           "completion_type=0",
+                                           "sql_select_limit=1844674407",
+                                           "sql_big_selects=1",
+                                           "sql_safe_updates=0",
+                                           "time_zone='+00:00'",
+                                           "READ COMMITTED",
+                                           "sql_mode='STRICT"};
+    (void)state;
+    assert_int_equal(reach(), SNIB__SQL_OK);
+    for (size_t i = 0; i < COUNT_OF(settings); i++) {
+        assert_non_null(strstr(lib.asked, settings[i]));
+    }
+}
+
 /* -- opening --------------------------------------------------------------- */
 
 static void a_far_server_without_tls_warns_at_each_opening(void **state)
@@ -310,6 +327,7 @@ int main(void)
         CASE(without_all_its_options_it_does_not_connect),
         CASE(a_connection_is_not_for_programs_that_are_started),
         CASE(the_library_has_a_stack_of_some_size),
+        CASE(settings_do_not_hang_on_what_the_server_has_by_default),
         CASE(a_far_server_without_tls_warns_at_each_opening),
         CASE(a_password_is_sent_to_nobody_who_is_not_known),
         CASE(a_login_by_a_function_is_refused),

@@ -89,6 +89,21 @@ snib__sql_end snib__my_connect(struct snib__my_conn *k, snib_instant until,
 
 /* -- who answers ----------------------------------------------------------- */
 
+bool snib__my_is_mariadb(const struct snib__my_conn *k)
+{
+    const char *info = k->store->lib.mysql_get_server_info(k->c);
+    return info && strstr(info, "MariaDB");
+}
+
+void snib__my_add_settings(const struct snib__my_conn *k,
+                           struct snib__sql_script *t)
+{
+    snib__sql_add(t, SNIB__MY_SETTINGS, NULL, NULL);
+    if (snib__my_is_mariadb(k)) {
+        snib__sql_add(t, SNIB__MY_SETTINGS_MARIADB, NULL, NULL);
+    }
+}
+
 struct connect_seen {
     int64_t number, read_only, us;
 };
@@ -129,12 +144,6 @@ static snib__sql_end connect_refuse(struct snib_error *fault, snib_err err,
     return SNIB__SQL_REFUSED;
 }
 
-static bool connect_is_mariadb(const struct snib__my_conn *k)
-{
-    const char *info = k->store->lib.mysql_get_server_info(k->c);
-    return info && strstr(info, "MariaDB");
-}
-
 static snib__sql_end connect_look(struct snib__my_conn *k,
                                   struct snib__sql_script *t,
                                   snib_instant until, struct snib_error *fault)
@@ -142,17 +151,14 @@ static snib__sql_end connect_look(struct snib__my_conn *k,
     struct snib__mysql *p = k->store;
     struct connect_seen seen = {0};
     unsigned long version = p->lib.mysql_get_server_version(k->c);
-    bool mariadb = connect_is_mariadb(k);
+    bool mariadb = snib__my_is_mariadb(k);
     if (version < (mariadb ? SNIB__MY_OLDEST_MARIADB : SNIB__MY_OLDEST_MYSQL)) {
         return connect_refuse(fault, SNIB_ERR_CONFIG, p,
                               "the server is older than MariaDB 10.3 or MySQL "
                               "5.7");
     }
     snib__sql_script_clear(t);
-    snib__sql_add(t, SNIB__MY_SETTINGS, NULL, NULL);
-    if (mariadb) {
-        snib__sql_add(t, SNIB__MY_SETTINGS_MARIADB, NULL, NULL);
-    }
+    snib__my_add_settings(k, t);
     snib__sql_add(t, SNIB__MY_WHO, connect_see, &seen);
     snib__sql_sync(t);
     snib__sql_end end = snib__my_run(k, t, 1, until, fault);

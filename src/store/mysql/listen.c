@@ -271,7 +271,7 @@ static bool listen_open(struct snib__my_session *s, const char *notifier)
     }
     snprintf(lock, sizeof lock, "snib.%s", notifier);
     snib__sql_script_init(&t);
-    snib__sql_add(&t, SNIB__MY_SETTINGS, NULL, NULL);
+    snib__my_add_settings(k, &t);
     snib__sql_add(&t, SNIB__MY_LISTEN, listen_see_got, &got);
     snib__sql_string(&t, lock);
     snib__sql_sync(&t);

@@ -124,6 +124,11 @@ void snib__my_drop(struct snib__my_conn *, const char *text);
 void snib__my_quit(struct snib__my_conn *);
 /* Was it ended by the server while nobody used it? */
 bool snib__my_is_cut(struct snib__my_conn *);
+/* By what the server says of itself. */
+bool snib__my_is_mariadb(const struct snib__my_conn *);
+/* Add to a script what makes a session ours, whatever the server's defaults. */
+void snib__my_add_settings(const struct snib__my_conn *,
+                           struct snib__sql_script *);
 /* Connect and log in, without looking at anything. */
 snib__sql_end snib__my_connect(struct snib__my_conn *, snib_instant until,
                                struct snib_error *fault);

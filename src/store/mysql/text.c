@@ -235,10 +235,13 @@ static const char *const text_of[SNIB__MY_STATEMENTS] = {
                                           "name=IF(@snib_names=256,@snib_to,"
                                           "NULL) WHERE "
                                           "`key`='cleaner'",
+    /* All that changes what a statement does or when it is committed, whatever
+     * the server's defaults are. */
     [SNIB__MY_SETTINGS] =
         "SET SESSION sql_mode='STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION',"
-        "time_zone='+00:00',autocommit=1,innodb_lock_wait_timeout=1,"
-        "lock_wait_timeout=5;"
+        "time_zone='+00:00',autocommit=1,completion_type=0,"
+        "sql_select_limit=18446744073709551615,sql_big_selects=1,"
+        "sql_safe_updates=0,innodb_lock_wait_timeout=1,lock_wait_timeout=5;"
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
     /* A frozen client is in the way of others for as long as
      * idle_transaction_timeout; MySQL has nothing of the kind. */
