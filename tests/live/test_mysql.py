@@ -463,6 +463,42 @@ def test_the_cleaner_forgets_old_names_and_keeps_the_order_of_tokens(
     grant.release()
 
 
+SLOW = """
+DELIMITER //
+CREATE TRIGGER slow BEFORE UPDATE ON snib_lock FOR EACH ROW
+IF OLD.name='a' THEN
+  DO SLEEP(3);
+END IF//
+DELIMITER """
+
+
+def test_the_cleaner_counts_what_was_made_meanwhile(base, other, drivers):
+    """It stands still at the first name, whose count is wrong, when another
+    client comes with a name that stands behind it."""
+    warm_up(other)
+    base.sql("INSERT INTO snib.lock(name, stamp, claims) VALUES ('a', 1, 1), "
+             "('z', 1, 0)",
+             SLOW)
+    text = statement("SNIB__SQL_DO_CLEAN")
+    for number, value in ((3, 100), (2, 50), (1, 7)):
+        text = text.replace(f"${number}", str(value))
+    cleaner = threading.Thread(target=lambda: base.sql(
+        "SET time_zone='+00:00'",
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        "START TRANSACTION", *text.split(";"), "COMMIT"))
+    cleaner.start()
+    wait_until(lambda: "User sleep" in base.sql("SHOW PROCESSLIST"),
+               what="it is at the first name")
+    grant = other.acquire(other.lock("made", kind="read"))
+    assert cleaner.is_alive()
+    cleaner.join()
+    base.sql("DROP TRIGGER slow")
+    assert base.sql("SELECT claims FROM snib.lock WHERE name='made'") == "1"
+    two = drivers(base.url)
+    assert two.try_acquire(two.lock("made", kind="write")).err == "BUSY"
+    grant.release()
+
+
 def statement(name):
     """The text of a statement, as the store sends it."""
     path = os.path.join(ROOT, "src", "store", "mysql", "text.c")

@@ -65,6 +65,11 @@
     "token>=0 AND token<IF(size<0,$2,$3) AND (h_request IS NULL "              \
     "OR " HOLDS_UNTIL "<=@snib_dead)"
 
+/* How many claims a name has now; what is only read would show them as they were
+ * when the statement began. */
+#define CLAIMS_NOW                                                             \
+    "(SELECT COUNT(*) FROM #claim c WHERE c.name=l.name LOCK IN SHARE MODE)"
+
 static const char *const text_of[SNIB__MY_STATEMENTS] = {
     [SNIB__SQL_DO_OPEN] = "START TRANSACTION",
     [SNIB__SQL_DO_CLOSE] = "COMMIT",
@@ -202,7 +207,8 @@ static const char *const text_of[SNIB__MY_STATEMENTS] = {
         "WHERE until<$1);"
         "DELETE FROM #value WHERE until<$1 AND last<=(SELECT value FROM #meta "
         "WHERE `key`='version_floor') ORDER BY until LIMIT 8",
-    /* $1 a stamp. What is dead has been so for a minute. */
+    /* $1 a stamp. What is dead has been so for a minute. A name that is made
+     * meanwhile is not among those that are locked first. */
     [SNIB__SQL_DO_CLEAN] =
         "SET @snib_dead=" NS "-60000000000,@snib_from=(SELECT "
         "COALESCE(MAX(name),'') FROM #meta WHERE `key`='cleaner');"
@@ -215,13 +221,10 @@ static const char *const text_of[SNIB__MY_STATEMENTS] = {
             "until",
             "IF(state IN (1,5),delay,0)") "<=@snib_dead;"
                                           "UPDATE #lock l SET "
-                                          "stamp=$1,claims=(SELECT COUNT(*) "
-                                          "FROM #claim c "
-                                          "WHERE c.name=l.name) WHERE "
-                                          "name>@snib_from AND name<=@snib_to "
-                                          "AND "
-                                          "claims<>(SELECT COUNT(*) FROM "
-                                          "#claim c WHERE c.name=l.name);"
+                                          "stamp=$1,claims=" CLAIMS_NOW
+                                          " WHERE name>@snib_from AND "
+                                          "name<=@snib_to AND "
+                                          "claims<>" CLAIMS_NOW ";"
                                           "SELECT MAX(token) INTO @snib_floor "
                                           "FROM #lock WHERE " FORGOTTEN ";"
                                           "UPDATE #meta SET "
