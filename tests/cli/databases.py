@@ -4,6 +4,7 @@ module of a store takes over. It has the fixtures
     server  a real one, in which the user `known` has the password SECRET
     at      at(url) is snib with this URL; without one, that of the server
     wrong   a URL that is wrong, with the exit status and words for that
+    query   query(text) is what a statement answers; the tables are snib.lock, …
 """
 
 import json
@@ -37,6 +38,16 @@ def test_force_release_tells_the_holder(at):
     assert snib.run("force-release", "--yes", "--reason", "why not",
                     "forced").returncode == 0
     assert held.wait(20) == 76
+
+
+def test_when_a_size_was_set_is_when_its_name_was_used(at, query):
+    """Else the cleaner would forget it: nobody has had a permit yet."""
+    snib, tokens = at(), [1 << 50]
+    for size in "56":
+        assert snib.run("semaphore", "--set", size, "sized").returncode == 0
+        tokens.append(int(query(
+            "SELECT token FROM snib.lock WHERE name='sized'")))
+    assert tokens == sorted(set(tokens))
 
 
 def test_what_is_wrong_is_said(at, server, wrong):

@@ -42,6 +42,11 @@ def at(snib_bin, tmp_path, server):
         one.end()
 
 
+@pytest.fixture
+def query(server):
+    return lambda text: server.sql(text.replace("snib.", "snib_"))
+
+
 WRONG = {
     "no server": ("mysql://snib@127.0.0.1:1/snib", 69, "127.0.0.1"),
     "no such user": ("mysql://nobody_here@HOST/snib", 77,

@@ -41,6 +41,11 @@ def at(snib_bin, tmp_path, server):
         one.end()
 
 
+@pytest.fixture
+def query(server):
+    return server.psql
+
+
 WRONG = {
     "no server": ("postgres://snib@127.0.0.1:1/snib", 69,
                   "Connection refused"),

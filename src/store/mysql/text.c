@@ -112,8 +112,12 @@ static const char *const text_of[SNIB__MY_STATEMENTS] = {
     [SNIB__SQL_DO_GUARD_FLOOR] =
         ONE_MORE("COUNT(*)<>1") " FROM #meta WHERE `key`='floor' AND stamp=$1 "
                                 "LOCK IN SHARE MODE",
+    /* When its size was set is when the name was used: the token tells the
+     * cleaner. */
     [SNIB__SQL_DO_PUT_LOCK] =
-        "UPDATE #lock SET stamp=COALESCE($2,stamp),token=COALESCE($3,token),"
+        "UPDATE #lock SET stamp=COALESCE($2,stamp),token=IF(token>=0 AND "
+        "(size<>COALESCE($4,size) OR latch<>COALESCE($5,latch)),"
+        "GREATEST(COALESCE($3,token)," CLOCK "),COALESCE($3,token)),"
         "size=COALESCE($4,size),latch=COALESCE($5,latch),"
         "arrivals=COALESCE($6,arrivals),arrived=COALESCE($7,arrived),"
         "claims=claims+$8" SET("request", "10") SET("stamp", "11")

@@ -106,8 +106,13 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
     [SNIB__SQL_DO_GUARD_FLOOR] =
         "SELECT 1/count(*)::int FROM (SELECT FROM @meta WHERE key='floor' "
         "AND stamp=$1 FOR SHARE) q",
+    /* When its size was set is when the name was used: the token tells the
+     * cleaner. */
     [SNIB__SQL_DO_PUT_LOCK] =
-        "UPDATE @lock SET stamp=coalesce($2,stamp),token=coalesce($3,token),"
+        "UPDATE @lock SET stamp=coalesce($2,stamp),"
+        "token=CASE WHEN token>=0 AND (size<>coalesce($4,size) OR "
+        "latch<>coalesce($5,latch)) THEN greatest(coalesce($3,token)," US
+        "/1000*1024) ELSE coalesce($3,token) END,"
         "size=coalesce($4,size),latch=coalesce($5,latch),"
         "arrivals=coalesce($6,arrivals),arrived=coalesce($7,arrived),"
         "claims=claims+$8" SET_HOLDER("request", "10", "uuid") SET_HOLDER(
