@@ -1,12 +1,13 @@
 /* snib.h — distributed locks that hold: the public interface of libsnib.
  *
  * A *lock* is a name in a *store*: a Redis server (redis:, or several as one:
- * redlock:), a PostgreSQL database (postgres:), a file of this host (sqlite:,
- * file:), or this process alone (memory:). An *owner* acquires the lock and
- * gets a *grant*: the right to the name until a *deadline*. The library renews
- * the grant in the background. Each grant has a fencing *token*, which the
- * store makes higher than that of every earlier grant. When the grant can no
- * longer be kept it is *lost*, and the owner is told by its local deadline.
+ * redlock:), a PostgreSQL or MariaDB database (postgres:, mysql:), a file of
+ * this host (sqlite:, file:), or this process alone (memory:). An *owner*
+ * acquires the lock and gets a *grant*: the right to the name until a
+ * *deadline*. The library renews the grant in the background. Each grant has a
+ * fencing *token*, which the store makes higher than that of every earlier
+ * grant. When the grant can no longer be kept it is *lost*, and the owner is
+ * told by its local deadline.
  *
  *   struct snib_error err;
  *   struct snib_client *client;
@@ -469,10 +470,11 @@ snib_client_open(const struct snib_client_options *options,
  * stop releases what is held and joins the threads. Each release takes up to
  * request_ms; when the store does not answer, all of them together do. With a
  * quorum stop takes up to 250 ms more, until each server that is well has been
- * told. So it does where a vendor's library talks to the server (postgres:), if
- * a call inside it does not come back: then stop leaves the thread of that call
- * behind, with what the call uses, and the thread frees that when the call
- * returns. A second thread that calls stop returns when the first is through.
+ * told. So it does where a vendor's library talks to the server (postgres:,
+ * mysql:), if a call inside it does not come back: then stop leaves the thread
+ * of that call behind, with what the call uses, and the thread frees that when
+ * the call returns. A second thread that calls stop returns when the first is
+ * through.
  * An event loop uses snib_client_stop_start (snib/event.h).
  *
  * free gives everything back, and does the first two steps if they were not

@@ -105,7 +105,7 @@ def test_the_check_up_of_a_sound_server_finds_no_fault(at):
     checks = {one["check"]: one for one in found["findings"]}
     assert done.returncode == 0 and found["ok"]
     assert set(checks) >= {"server", "database", "clock", "latency", "durable",
-                           "disk-writes", "isolation", "replicas",
+                           "disk-writes", "isolation", "packets", "replicas",
                            "permissions", "layout", "wake-up"}
     assert {one["level"] for one in checks.values()} == {"ok"}
     assert "layout 1" in checks["layout"]["text"]
@@ -127,10 +127,13 @@ def test_the_check_up_names_what_is_missing(at, server):
     said = snib.run("doctor").stdout
     assert "fail  tables" in said and "MyISAM" in said
     server.sql("ALTER TABLE snib_claim ENGINE=InnoDB",
-               "SET GLOBAL innodb_flush_log_at_trx_commit=2")
+               "SET GLOBAL innodb_flush_log_at_trx_commit=2",
+               "SET GLOBAL max_allowed_packet=65536")
     said = snib.run("doctor").stdout
-    server.sql("SET GLOBAL innodb_flush_log_at_trx_commit=1")
+    server.sql("SET GLOBAL innodb_flush_log_at_trx_commit=1",
+               "SET GLOBAL max_allowed_packet=16777216")
     assert "warn  durable" in said and "trx_commit=2" in said
+    assert "warn  packets" in said and "packet=65536" in said
 
 
 def test_the_text_of_the_tables_makes_them(at, server):

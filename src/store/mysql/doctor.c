@@ -5,6 +5,8 @@
 #include "snib/inspect.h"
 #include "store/mysql/mysql_i.h"
 
+enum { DOCTOR_PACKET = 1 << 20 };
+
 static void doctor_see_server(void *data, struct snib__sql_rows *rows)
 {
     struct snib__sql_doctor *d = data;
@@ -57,6 +59,18 @@ static void doctor_see_isolation(void *data, struct snib__sql_rows *rows)
                            "remove that");
 }
 
+static void doctor_see_packets(void *data, struct snib__sql_rows *rows)
+{
+    struct snib__sql_doctor *d = data;
+    char text[80];
+    long long bytes = snib__sql_get_int(rows, 0, 0);
+    snprintf(text, sizeof text, "max_allowed_packet=%lld", bytes);
+    snib__sql_doctor_judge(d, bytes >= DOCTOR_PACKET, SNIB_LEVEL_WARN,
+                           "packets", text,
+                           "set it to 1M or more: what is done for several "
+                           "locks at once, and values, need that");
+}
+
 static void doctor_see_replicas(void *data, struct snib__sql_rows *rows)
 {
     struct snib__sql_doctor *d = data;
@@ -75,8 +89,8 @@ static void doctor_see_replicas(void *data, struct snib__sql_rows *rows)
     if (snib__sql_get_int(rows, 0, 2)) {
         snib__sql_doctor_tell(
             d, SNIB_LEVEL_WARN, "cluster", "a node of a Galera cluster",
-            "this was not tried; let all clients use one node, since waiters "
-            "on another one only poll");
+            "let all clients use one node: two of them on two nodes may hold "
+            "the same lock, and waiters only poll (docs/MYSQL.md)");
     }
 }
 
@@ -118,6 +132,7 @@ static const struct snib__sql_question doctor_questions[] = {
     {SNIB__MY_DOCTOR_SERVER, doctor_see_server, "server"},
     {SNIB__MY_DOCTOR_DURABLE, doctor_see_durable, "durable"},
     {SNIB__MY_DOCTOR_ISOLATION, doctor_see_isolation, "isolation"},
+    {SNIB__MY_DOCTOR_PACKETS, doctor_see_packets, "packets"},
     {SNIB__MY_DOCTOR_REPLICAS, doctor_see_replicas, "replicas"},
     {SNIB__MY_DOCTOR_TABLES, doctor_see_tables, "tables"},
     {SNIB__MY_DOCTOR_SIZE, doctor_see_size, "layout"},

@@ -73,6 +73,7 @@ enum snib__my_statement { /* beside those of store/sql/tables.h */
                           SNIB__MY_DOCTOR_SERVER,
                           SNIB__MY_DOCTOR_DURABLE,
                           SNIB__MY_DOCTOR_ISOLATION,
+                          SNIB__MY_DOCTOR_PACKETS,
                           SNIB__MY_DOCTOR_REPLICAS,
                           SNIB__MY_DOCTOR_TABLES,
                           SNIB__MY_DOCTOR_SIZE,

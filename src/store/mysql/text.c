@@ -266,6 +266,7 @@ static const char *const text_of[SNIB__MY_STATEMENTS] = {
         "SELECT @@innodb_flush_log_at_trx_commit,@@log_bin,@@sync_binlog,"
         "@@innodb_doublewrite",
     [SNIB__MY_DOCTOR_ISOLATION] = "SELECT @@tx_isolation",
+    [SNIB__MY_DOCTOR_PACKETS] = "SELECT @@global.max_allowed_packet",
     [SNIB__MY_DOCTOR_REPLICAS] =
         "SELECT (SELECT VARIABLE_VALUE+0 FROM information_schema.GLOBAL_STATUS "
         "WHERE VARIABLE_NAME='SLAVES_CONNECTED'),(SELECT VARIABLE_VALUE+0 FROM "
