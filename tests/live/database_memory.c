@@ -111,7 +111,11 @@ int main(int count, char **args)
         bool comes_now = came();
         snib__mem_fail_at(0, false);
         passed = all && comes_now;
-        expect(snib_try_for(l, 8000, NULL, &h, &e) == SNIB_ERR_OK, "left held");
+        snib_err err = snib_try_for(l, 8000, NULL, &h, &e);
+        expect(err == SNIB_ERR_OK, "left held");
+        if (err) {
+            printf("%s\n", e.text);
+        }
         expect(snib_release(l, h, &e) == SNIB_ERR_OK, "release afterwards");
     }
     (void)snib_release(m, g, NULL);

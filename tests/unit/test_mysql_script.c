@@ -192,8 +192,30 @@ static void a_write_begins_a_transaction_unless_the_fetch_did(void **state)
     assert_int_equal(reach(), SNIB__SQL_OK);
     assert_string_equal(write_asks(true, true), "COMMIT\n");
     assert_string_equal(write_asks(true, false), "START TRANSACTION;COMMIT\n");
-    assert_string_equal(write_asks(false, false),
-                        "START TRANSACTION;COMMIT\n");
+    assert_string_equal(write_asks(false, false), "START TRANSACTION;COMMIT\n");
+}
+
+/* What is answered in one that stays open is undone later. */
+static void a_transaction_ends_or_its_connection_does(void **state)
+{
+    struct snib__sql *q = &w.p->session[0].tables.sql;
+    int64_t nth = 0;
+    bool asked;
+    (void)state;
+    do {
+        assert_int_equal(reach(), SNIB__SQL_OK);
+        q->until = snib__after(snib__sql_now(), snib__ms(300));
+        lib.asked[0] = 0;
+        w.k->is.inside = true;
+        snib__mem_fail_at(++nth, false);
+        q->driver->leave(q);
+        snib__mem_fail_at(0, false);
+        asked = strstr(lib.asked, "ROLLBACK") != NULL;
+        assert_true(asked || !w.k->c);
+        assert_false(w.k->is.inside);
+    } while (!asked);
+    assert_true(nth > 1);
+    assert_non_null(w.k->c);
 }
 
 static void what_the_database_wants_repeated_is_a_conflict(void **state)
@@ -281,6 +303,7 @@ int main(void)
         CASE(a_server_that_takes_no_writes_any_more_is_left),
         CASE(a_transaction_that_the_server_has_ended_is_a_conflict),
         CASE(a_write_begins_a_transaction_unless_the_fetch_did),
+        CASE(a_transaction_ends_or_its_connection_does),
         CASE(what_the_database_wants_repeated_is_a_conflict),
         CASE(a_change_tells_how_many_rows_and_the_insert_id),
         CASE(parameters_are_numbers_hex_or_null),

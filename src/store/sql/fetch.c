@@ -280,7 +280,11 @@ void snib__sql_leave(struct snib__sql *q)
         snib__sql_script_clear(&s->script);
         snib__sql_add(&s->script, SNIB__SQL_DO_ROLLBACK, NULL, NULL);
         snib__sql_sync(&s->script);
-        (void)s->link->run(s, 1);
+        if (s->link->run(s, 1)) {
+            /* Perhaps it was not even sent. In a transaction that stays open the
+             * next grant would be answered, and undone later. */
+            s->link->quit(s);
+        }
         q->fault = told;
     }
     s->conn->inside = false;
