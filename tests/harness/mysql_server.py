@@ -14,7 +14,9 @@ import subprocess
 from .database_server import DatabaseServer, run, scratch, user
 
 USERS = ("mysql", "nobody")
-# Small, and deaf to what the machine's own configuration says.
+# Small, and deaf to what the machine's own configuration says. A server that
+# starts removes what looks like another one's in the folder for temporary
+# files, so each has its own.
 OPTIONS = ["--no-defaults", "--bind-address=127.0.0.1", "--skip-name-resolve",
            "--max-connections=300", "--innodb-buffer-pool-size=16M",
            "--innodb-log-file-size=8M", "--character-set-server=latin1"]
@@ -41,7 +43,7 @@ def _made():
     path = scratch("snib-mysql-made-", user(*USERS))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     run([_program("mariadb-install-db"), "--no-defaults",
-         "--datadir=" + path + "/data",
+         "--datadir=" + path + "/data", "--tmpdir=" + path,
          "--auth-root-authentication-method=normal", "--skip-test-db",
          "--innodb-log-file-size=8M"], cwd=path, **user(*USERS))
     return path + "/data"
@@ -60,7 +62,8 @@ class MysqlServer(DatabaseServer):
 
     def command(self):
         return [_program("mariadbd"), *OPTIONS, f"--datadir={self.data}",
-                f"--port={self.port}", f"--socket={self.socket}",
+                f"--tmpdir={self.dir}", f"--port={self.port}",
+                f"--socket={self.socket}",
                 f"--pid-file={self.dir}/pid", *self.config]
 
     def answers(self):
