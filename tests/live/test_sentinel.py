@@ -47,9 +47,13 @@ def snib():
     return run
 
 
-def stale(port, service=SERVICE):
-    """A Sentinel that goes on naming this port."""
+def stale(port, service=SERVICE, epoch=None):
+    """A Sentinel that goes on naming this port. epoch: of how many failovers it
+    knows; None: it does not tell."""
     def named(command):
+        if command[1].upper() == b"MASTER":
+            return (b"-NOPERM x\r\n" if epoch is None else
+                    reply([b"name", service, b"config-epoch", str(epoch)]))
         return (reply(["127.0.0.1", str(port)])
                 if command[2].decode() == service else b"*-1\r\n")
     return HostileRedis(on={
@@ -219,6 +223,44 @@ def test_a_sentinel_that_is_behind_does_no_harm(drivers, snib, calm):
         grant.release()
 
 
+def test_an_old_primary_beside_a_sentinel_that_is_behind_is_not_asked(
+        drivers, snib, watched, redis_with):
+    """As after a restart of the host of both: the one names the other, which
+    takes itself for the primary."""
+    old = redis_with()
+    new = watched.fail_over()
+    with stale(old.port, epoch=0) as fake:
+        url = (f"redis+sentinel://127.0.0.1:{fake.port},{watched.hosts}"
+               f"/{SERVICE}")
+        done = snib(url, "run", "n", "--", "true")
+        assert done.returncode == 0, done.stderr
+        assert "SENTINEL" in fake.heard, "it was asked"
+        one = drivers(url)
+        grant = one.acquire(one.lock("n", lease_ms=LEASE_MS))
+        assert new.command("EXISTS", "snib:{n}") == 1
+        for sentinel in watched.sentinels:
+            sentinel.kill()
+        new.command("CLIENT", "KILL", "TYPE", "normal")
+        answer = one.try_acquire(one.lock("m"), on="second")
+        assert answer.err == "STORE", answer
+        assert "has not heard of the latest failover" in answer.text
+        assert not old.keys()
+        assert not any(l.state == "lost" for l in grant.changes())
+
+
+def test_a_primary_that_is_restarted_empty_is_noticed_at_once(drivers, watched):
+    """Before a Sentinel calls it dead."""
+    for sentinel in watched.sentinels:
+        sentinel.command("SENTINEL", "SET", SERVICE,
+                         "down-after-milliseconds", "60000")
+    one = drivers(watched.url)
+    lost = one.acquire(one.lock("n", lease_ms=LEASE_MS))
+    watched.primary.restart("lost")
+    change = one.wait_event("change", timeout=20, ticket=lost.ticket,
+                            state="lost")
+    assert change.reason == "forgotten"
+
+
 def test_sentinels_that_all_name_a_replica_are_told(snib, calm):
     with stale(calm.replica.port) as fake:
         began = time.monotonic()
@@ -306,6 +348,7 @@ def test_the_doctor_shows_how_the_primary_was_found(snib, calm):
     assert (f"127.0.0.1:{calm.primary.port} is the primary of the service "
             f"{SERVICE}" in done.stdout), done.stdout
     assert "(of 3 in the URL)" in done.stdout
+    assert "sentinel|master" not in done.stdout, "it may ask for the number"
     one = calm.url.replace(calm.hosts, f"127.0.0.1:{calm.sentinels[0].port}")
     done = snib(one, "doctor")
     assert "name all Sentinels in the URL" in done.stdout

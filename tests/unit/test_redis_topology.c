@@ -10,121 +10,7 @@ int main(void)
 }
 #else
 
-#include "redis_session.h"
-
-#define SENTINELS "redis+sentinel://s1,s2:5,s3/svc"
-#define LIST      "redis://h1,h2:5,h3"
-
-#define SENTINEL_HELLO HELLO_REPLY_OF("$8\r\nsentinel", "$8\r\nsentinel")
-#define REPLICA_HELLO  HELLO_REPLY_OF("$10\r\nstandalone", "$7\r\nreplica")
-#define SUBSCRIBED     "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n"
-
-static int with_sentinels(void **state)
-{
-    (void)state;
-    open_store(SENTINELS);
-    return 0;
-}
-
-static int with_a_list(void **state)
-{
-    (void)state;
-    open_store(LIST);
-    return 0;
-}
-
-#define SENTINEL_CASE(f)                                                       \
-    cmocka_unit_test_setup_teardown(f, with_sentinels, tear_down)
-#define LIST_CASE(f) cmocka_unit_test_setup_teardown(f, with_a_list, tear_down)
-
-/* -- what the nodes say ------------------------------------------------------- */
-
-static void opens_to(int i, const char *address)
-{
-    assert_true(out.conn[i]->open);
-    assert_string_equal(out.conn[i]->address, address);
-}
-
-static void refused(int i)
-{
-    assert_true(out.conn[i]->open);
-    out.conn[i]->open = false;
-    input(i, SNIB__IN_REFUSED, "Connection refused", 18);
-}
-
-/* The Sentinel at this address is asked, and says who it is. */
-static void asked(const char *address)
-{
-    opens_to(WATCH, address);
-    opened(WATCH);
-    hears_hello(WATCH);
-    assert_true(heard(WATCH));
-    assert_string_equal(word[0], "SENTINEL");
-    assert_string_equal(word[1], "GET-MASTER-ADDR-BY-NAME");
-    assert_string_equal(word[2], "svc");
-    assert_true(heard(WATCH));
-    assert_string_equal(word[0], "SUBSCRIBE");
-    assert_string_equal(word[1], "+switch-master");
-    assert_false(heard(WATCH));
-    say(WATCH, SENTINEL_HELLO);
-}
-
-static void names(const char *host, int port)
-{
-    char digits[8];
-    snprintf(digits, sizeof digits, "%d", port);
-    sayf(WATCH, "*2\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n", strlen(host), host,
-         strlen(digits), digits);
-    say(WATCH, SUBSCRIBED);
-}
-
-static void publishes(const char *text)
-{
-    sayf(WATCH,
-         "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$%zu\r\n%s\r\n",
-         strlen(text), text);
-}
-
-/* WATCH is closed because it has served or failed. */
-static void left(void)
-{
-    assert_true(out.conn[WATCH]->shut);
-    closed(WATCH);
-}
-
-/* The server of a list at this address says what it is. */
-static void tells_role(const char *address, const char *hello)
-{
-    opens_to(WATCH, address);
-    opened(WATCH);
-    hears_hello(WATCH);
-    assert_false(heard(WATCH));
-    say(WATCH, hello);
-    left();
-}
-
-static struct snib__request once(void)
-{
-    struct snib__request rq = request(SNIB__ACQUIRE);
-    rq.once = true;
-    return rq;
-}
-
-/* A grant at the primary that the first Sentinel names. */
-static struct snib__request granted_at(const char *host, const char *address)
-{
-    struct snib__request rq = request(SNIB__ACQUIRE);
-    start(&rq);
-    asked("s1:26379");
-    names(host, 6379);
-    opens_to(CALLERS, address);
-    connected(CALLERS);
-    hears_acquire(CALLERS, "0");
-    grant_reply(CALLERS, 1000);
-    answered(&rq, SNIB__DONE);
-    out.holds = true;
-    return rq;
-}
+#include "redis_topology.h"
 
 /* -- Sentinels ------------------------------------------------------------------ */
 
@@ -348,7 +234,7 @@ static void the_sentinels_have_a_login_of_their_own(void **state)
     assert_int_equal(words, 5);
     assert_string_equal(word[3], "w");
     assert_string_equal(word[4], "watch");
-    say(WATCH, SENTINEL_HELLO);
+    say(WATCH, SENTINEL_HELLO "-NOPERM x\r\n");
     names("a", 1);
     opened(CALLERS);
     hears_hello(CALLERS);
@@ -377,6 +263,92 @@ static void a_login_that_the_sentinels_refuse_is_denied(void **state)
                         "this password");
 }
 
+static void a_login_that_the_sentinels_miss_is_told(void **state)
+{
+    tear_down(state);
+    open_store("redis+sentinel://:data@s1/svc");
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    start(&rq);
+    opened(WATCH);
+    say(WATCH, "-NOAUTH HELLO must be called with the client already "
+               "authenticated\r\n");
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_DENIED);
+    assert_string_equal(error.text,
+                        "s1:26379: NOAUTH: this Sentinel asks for a login: put "
+                        "sentinel_password= into the URL, and sentinel_user= "
+                        "if it has users");
+}
+
+static void who_does_not_know_hello_is_too_old(void **state)
+{
+    static const char *const urls[] = {"redis+sentinel://s1/svc",
+                                       "redis://s1:26379,s1:26379"};
+    for (size_t k = 0; k < COUNT_OF(urls); k++) {
+        tear_down(state);
+        open_store(urls[k]);
+        struct snib__request rq = request(SNIB__ACQUIRE);
+        start(&rq);
+        opened(WATCH);
+        say(WATCH, "-ERR unknown command `HELLO`, with args beginning with: "
+                   "`2`, \r\n");
+        answered(&rq, SNIB__NOT_APPLIED);
+        assert_int_equal(rq.said.err, SNIB_ERR_CONFIG);
+        assert_non_null(strstr(error.text, "s1:26379: "));
+        assert_non_null(strstr(error.text, "older than Redis 6.2"));
+    }
+}
+
+/* Where locks were served before, one that was set up anew ends nobody's wait
+ * while others do not answer. */
+static void a_service_that_one_has_forgotten_is_waited_for(void **state)
+{
+    (void)state;
+    granted_at("a", "a:6379");
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    closed(CALLERS);
+    start(&rq);
+    left();
+    refused(WATCH); /* s2 */
+    refused(WATCH); /* s3 */
+    asked("s1:26379");
+    say(WATCH, "*-1\r\n");
+    left();
+    silence();
+    pass(20);
+    asked("s2:5");
+    names("b", 6379);
+    opens_to(CALLERS, "b:6379");
+}
+
+/* A Sentinel that is behind names a host that is gone. */
+static void a_host_that_does_not_exist_has_the_next_one_asked(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    struct snib__input gone = {.kind = SNIB__IN_REFUSED,
+                               .conn = CALLERS,
+                               .bytes = "no such host",
+                               .size = 12,
+                               .hopeless = true};
+    start(&rq);
+    for (int k = 1; k <= 3; k++) {
+        asked(k == 2 ? "s2:5" : k == 1 ? "s1:26379" : "s3:26379");
+        silence();
+        names("gone", 6379);
+        pass(40);
+        opens_to(CALLERS, "gone:6379");
+        out.conn[CALLERS]->open = false;
+        ops->input(store, now, &gone);
+        if (k < 3) {
+            left();
+        }
+    }
+    answered(&rq, SNIB__NOT_APPLIED); /* all of them name it                */
+    assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
+    assert_string_equal(error.text, "no connection to gone:6379: no such host");
+}
+
 /* The address is a hint: the server's own role decides. */
 static void a_replica_that_was_named_is_asked_for_nothing(void **state)
 {
@@ -388,7 +360,7 @@ static void a_replica_that_was_named_is_asked_for_nothing(void **state)
     opened(CALLERS);
     hears_hello(CALLERS);
     hears_layout_and_time(CALLERS);
-    say(CALLERS, REPLICA_HELLO LAYOUT_REPLY TIME_REPLY);
+    say(CALLERS, REPLICA_HELLO LAYOUT_REPLY "-NOPERM x\r\n" TIME_REPLY);
     assert_true(heard(CALLERS));
     assert_string_equal(word[0], "ROLE");
     assert_false(heard(CALLERS));
@@ -532,6 +504,141 @@ static void a_read_only_primary_has_the_next_sentinel_asked(void **state)
     silence();
 }
 
+/* Who has replica-serve-stale-data no says so of itself while it has not caught
+ * up with the new primary. */
+static void a_primary_that_became_a_replica_is_left(void **state)
+{
+    (void)state;
+    granted_at("10.0.0.7", "10.0.0.7:6379");
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    start(&rq);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "-MASTERDOWN Link with MASTER is down and "
+                 "replica-serve-stale-data is set to 'no'.\r\n");
+    assert_true(out.conn[CALLERS]->shut);
+    closed(CALLERS);
+    left();
+    asked("s2:5");
+    names("10.0.0.8", 6379);
+    pass(200);
+    opens_to(CALLERS, "10.0.0.8:6379");
+    silence();
+}
+
+/* Meanwhile it had the data of another server. */
+static void a_primary_that_was_a_replica_is_another_one(void **state)
+{
+    for (int greets = 0; greets < 2; greets++) {
+        tear_down(state);
+        with_sentinels(state);
+        granted_at("a", "a:6379");
+        struct snib__request rq = request(SNIB__ACQUIRE);
+        start(&rq);
+        hears_acquire(CALLERS, "0");
+        if (greets) {
+            closed(CALLERS);
+            answered(&rq, SNIB__UNKNOWN);
+            start(&rq);
+        } else {
+            say(CALLERS, "-READONLY x\r\n");
+            closed(CALLERS);
+        }
+        for (int k = 0; k < 2; k++) {
+            left();
+            asked(k ? "s3:26379" : "s2:5");
+            names("a", 6379);
+            assert_false(out.moved);
+            pass(200);
+            opens_to(CALLERS, "a:6379");
+            if (greets && k == 0) {
+                opened(CALLERS);
+                say(CALLERS, REPLICA_HELLO);
+                say(CALLERS,
+                    LAYOUT_REPLY "-NOPERM x\r\n" TIME_REPLY "-NOPERM x\r\n");
+                while (heard(CALLERS)) {
+                }
+                closed(CALLERS);
+            } else {
+                break;
+            }
+        }
+        connected(CALLERS);
+        assert_true(out.moved);
+        hears_acquire(CALLERS, "0");
+        out.moved = false;
+        closed(CALLERS);
+        answered(&rq, SNIB__UNKNOWN);
+        start(&rq); /* and now it is the same one again                     */
+        left();
+        asked(greets ? "s1:26379" : "s3:26379");
+        names("a", 6379);
+        pass(200);
+        connected(CALLERS);
+        assert_false(out.moved);
+    }
+}
+
+/* It began anew under the same address before anybody called it dead. */
+static void a_primary_that_was_restarted_is_known_by_its_run_id(void **state)
+{
+    static const struct {
+        const char *id;
+        bool other;
+    } v[] = {{"run_id:aaa", false}, {"run_id:aaa", false}, {"run_id:b", true}};
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    start(&rq);
+    for (size_t k = 0; k < COUNT_OF(v); k++) {
+        static const char *const address[] = {"s1:26379", "s2:5", "s3:26379"};
+        asked(address[k]);
+        names("a", 6379);
+        pass(40);
+        opened(CALLERS);
+        hears_hello(CALLERS);
+        hears_layout_and_time(CALLERS);
+        say(CALLERS, HELLO_REPLY LAYOUT_REPLY);
+        sayf(CALLERS, "$%zu\r\n%s\r\n", strlen(v[k].id), v[k].id);
+        say(CALLERS, TIME_REPLY);
+        assert_int_equal(out.moved, v[k].other);
+        hears_acquire(CALLERS, "0");
+        closed(CALLERS);
+        answered(&rq, SNIB__UNKNOWN);
+        start(&rq);
+        left();
+    }
+}
+
+/* The pause was for the sake of somebody to listen to. */
+static void in_doubt_the_next_sentinel_is_asked_at_once(void **state)
+{
+    (void)state;
+    granted_at("a", "a:6379");
+    closed(WATCH);
+    for (int k = 0; k < 5; k++) {
+        while (!out.conn[WATCH]->open) {
+            pass(1);
+        }
+        refused(WATCH);
+    }
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    assert_false(out.conn[WATCH]->open);
+    start(&rq);
+    hears_acquire(CALLERS, "0");
+    closed(CALLERS);
+    assert_true(out.conn[WATCH]->open);
+}
+
+/* Renewals may go to the new one while no caller does. */
+static void the_primary_is_shown_whoever_is_connected(void **state)
+{
+    (void)state;
+    struct snib__server is = {0};
+    granted_at("a", "a:6379");
+    publishes("svc a 6379 b 6379");
+    assert_true(ops->server(store, now, 0, &is));
+    assert_string_equal(is.address, "b:6379");
+}
+
 /* Who is told of another server is told when that one has answered. */
 static void another_server_that_answers_is_told(void **state)
 {
@@ -572,7 +679,7 @@ static void nobody_is_asked_in_a_loop(void **state)
             closed(WATCH);
         } else if (out.conn[WATCH]->open) {
             opened(WATCH);
-            say(WATCH, SENTINEL_HELLO);
+            say(WATCH, SENTINEL_HELLO "-NOPERM x\r\n");
             names("10.0.0.7", 6379);
             asks++;
         } else if (out.conn[CALLERS]->open) {
@@ -683,7 +790,8 @@ static void two_primaries_are_none(void **state)
     assert_string_equal(error.text,
                         "h1:6379 and h3:6379 both say that they are the "
                         "primary: neither is asked for locks until one of "
-                        "them is a replica");
+                        "them is a replica (or are these two names of one "
+                        "server? then leave out one)");
     left();
     assert_false(out.conn[CALLERS]->open);
 }
@@ -873,12 +981,21 @@ int main(void)
         SENTINEL_CASE(who_is_no_sentinel_is_told_so),
         SENTINEL_CASE(the_sentinels_have_a_login_of_their_own),
         SENTINEL_CASE(a_login_that_the_sentinels_refuse_is_denied),
+        SENTINEL_CASE(a_login_that_the_sentinels_miss_is_told),
+        SENTINEL_CASE(who_does_not_know_hello_is_too_old),
+        SENTINEL_CASE(a_service_that_one_has_forgotten_is_waited_for),
+        SENTINEL_CASE(a_host_that_does_not_exist_has_the_next_one_asked),
         SENTINEL_CASE(a_replica_that_was_named_is_asked_for_nothing),
         SENTINEL_CASE(a_switch_moves_all_connections_at_once),
         SENTINEL_CASE(who_waits_asks_the_new_primary_by_the_same_id),
         SENTINEL_CASE(messages_about_others_are_passed_over),
         SENTINEL_CASE(a_lost_connection_has_the_next_sentinel_asked),
         SENTINEL_CASE(a_read_only_primary_has_the_next_sentinel_asked),
+        SENTINEL_CASE(a_primary_that_became_a_replica_is_left),
+        SENTINEL_CASE(a_primary_that_was_a_replica_is_another_one),
+        SENTINEL_CASE(a_primary_that_was_restarted_is_known_by_its_run_id),
+        SENTINEL_CASE(in_doubt_the_next_sentinel_is_asked_at_once),
+        SENTINEL_CASE(the_primary_is_shown_whoever_is_connected),
         SENTINEL_CASE(another_server_that_answers_is_told),
         SENTINEL_CASE(nobody_is_asked_in_a_loop),
         SENTINEL_CASE(a_try_outlives_a_sentinel_that_is_behind),

@@ -4,7 +4,9 @@
  *
  * Always: a server that has said on a connection that it is a replica is asked
  * for no lock on it; no lock is asked for at an address that was not named, or
- * not named any more; each request is answered once; the store does not want to
+ * not named any more; where Sentinels tell their epochs, none is connected to
+ * that only a lower one than the highest that was told has named; each request
+ * is answered once; the store does not want to
  * be woken again and again at one instant. Once all trouble is over: a request
  * is granted by the one primary. */
 #include "unit.h"
@@ -34,7 +36,11 @@ static struct {
 static struct {
     bool up;
     int names; /* the server                                                */
+    int epoch;
 } sentinel[SERVERS];
+static int newest, epoch; /* what the latest failover has made the primary   */
+static bool epochs;       /* the Sentinels tell theirs                       */
+static int told[SERVERS]; /* the highest epoch with which it was named       */
 static struct {
     bool up, replica;
     char host; /* 'h' or 's'                                                */
@@ -84,12 +90,32 @@ static void connects(int i)
     end[i].at = address[1] - '0';
     end[i].replica = false;
     assert_in_range(end[i].at, 0, SERVERS - 1);
+    for (int k = 0; k < SERVERS && end[i].host == 'h' && epochs; k++) {
+        assert_true(told[end[i].at] >= told[k]);
+    }
     if (is_up(i)) {
         end[i].up = true;
         opened(i);
     } else {
         out.conn[i]->open = false;
         input(i, SNIB__IN_REFUSED, "Connection refused", 18);
+    }
+}
+
+static void tells(int names, int of_epoch)
+{
+    told[names] = of_epoch > told[names] ? of_epoch : told[names];
+}
+
+static void says_epoch(int i)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", sentinel[end[i].at].epoch);
+    if (epochs) {
+        sayf(i, "*2\r\n$12\r\nconfig-epoch\r\n$%zu\r\n%s\r\n", strlen(text),
+             text);
+    } else {
+        say(i, "-NOPERM x\r\n");
     }
 }
 
@@ -124,15 +150,22 @@ static void answers(int i)
             say(i, end[i].host == 's' ? SENTINEL_HELLO
                    : primary          ? HELLO_REPLY
                                       : REPLICA_HELLO);
+        } else if (!strcmp(what, "SENTINEL") && !strcmp(word[1], "MASTER")) {
+            says_epoch(i);
         } else if (!strcmp(what, "SENTINEL")) {
             names(i);
         } else if (!strcmp(what, "SUBSCRIBE")) {
+            if (i == WATCH) {
+                tells(sentinel[end[i].at].names, sentinel[end[i].at].epoch);
+            }
             sayf(i, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n",
                  strlen(word[1]), word[1]);
         } else if (!strcmp(what, "SET")) {
             say(i, end[i].replica ? "-READONLY x\r\n" : "+OK\r\n");
         } else if (!strcmp(what, "GET")) {
             say(i, "$1\r\n1\r\n");
+        } else if (!strcmp(what, "INFO")) {
+            say(i, "-NOPERM x\r\n");
         } else if (!strcmp(what, "TIME")) {
             say(i, TIME_REPLY);
         } else if (!strcmp(what, "PING")) {
@@ -182,35 +215,22 @@ static void ask(int k, int64_t limit_ms)
  * as a second primary for a while. */
 static void fail_over(void)
 {
-    int old = 0, new = below(SERVERS);
-    for (int k = 0; k < SERVERS; k++) {
-        old = server[k].primary ? k : old;
-    }
+    int old = newest, new = below(SERVERS);
     if (new == old) {
         return;
     }
     server[new].up = server[new].primary = true;
+    newest = new;
+    epoch++;
     server[old].primary = one_in(3);
     server[old].up = !one_in(2);
 }
 
 static void one_primary(void)
 {
-    bool seen = false;
     for (int k = 0; k < SERVERS; k++) {
-        server[k].primary = server[k].primary && !seen;
-        seen = seen || server[k].primary;
+        server[k].primary = k == newest;
     }
-    server[0].primary = server[0].primary || !seen;
-}
-
-static int primary(void)
-{
-    int k = 0;
-    while (!server[k].primary) {
-        k++;
-    }
-    return k;
 }
 
 /* A Sentinel hears of it, and says so to who listens. */
@@ -218,7 +238,8 @@ static void hears_of_it(int k)
 {
     char text[64];
     int old = sentinel[k].names;
-    sentinel[k].names = primary();
+    sentinel[k].names = newest;
+    sentinel[k].epoch = epoch;
     snprintf(text, sizeof text, "svc h%d 6379 h%d 6379", old,
              sentinel[k].names);
     if (end[WATCH].up && end[WATCH].host == 's' && end[WATCH].at == k &&
@@ -226,6 +247,7 @@ static void hears_of_it(int k)
         sayf(WATCH,
              "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$%zu\r\n%s\r\n",
              strlen(text), text);
+        tells(newest, (int)topology()->epoch); /* it did not say which       */
     }
 }
 
@@ -325,10 +347,15 @@ static void one_run(uint64_t seed)
     memset(end, 0, sizeof end);
     memset(asked_for, 0, sizeof asked_for);
     memset(server, 0, sizeof server);
-    server[below(SERVERS)].primary = true;
+    memset(told, 0, sizeof told);
+    epoch = 0;
+    epochs = !list && one_in(2);
+    newest = below(SERVERS);
+    server[newest].primary = true;
     for (int k = 0; k < SERVERS; k++) {
         server[k].up = sentinel[k].up = true;
-        sentinel[k].names = primary();
+        sentinel[k].names = newest;
+        sentinel[k].epoch = 0;
     }
     open_store(list ? "redis://h0,h1,h2" : "redis+sentinel://s0,s1,s2/svc");
     for (int step = 0; step < STEPS; step++) {
@@ -353,7 +380,7 @@ static void one_run(uint64_t seed)
     assert_false(asked_for[0].started);
     assert_int_equal(asked_for[0].rq.said.answer, SNIB__DONE);
     assert_int_equal(grants, before + 1);
-    assert_int_equal(topology()->primary[1] - '0', primary());
+    assert_int_equal(topology()->primary[1] - '0', newest);
     tear_down(NULL);
 }
 

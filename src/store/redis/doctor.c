@@ -129,18 +129,12 @@ static void doctor_tls(const struct snib__redis *s, struct inspection *k)
 static void doctor_topology(const struct snib__redis *s, struct inspection *k)
 {
     char text[400];
-    if (!s->topology) {
-        return;
-    }
-    if (snib__topology_words(s->topology, text, sizeof text)) {
-        doctor_tell(k, SNIB_LEVEL_OK, "topology", text, "");
-    } else {
-        doctor_tell(k, SNIB_LEVEL_WARN, "topology", text,
-                    s->topology->service
-                        ? "name all Sentinels in the URL: while the only one "
-                          "is down nobody hears of a failover"
-                        : "look at the servers that give no usable answer: "
-                          "after a failover the primary may be one of them");
+    if (s->topology) {
+        const char *remedy = snib__topology_words(
+            s->topology, s->session[WATCH].state == SESSION_READY, text,
+            sizeof text);
+        doctor_tell(k, *remedy ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "topology",
+                    text, remedy);
     }
 }
 

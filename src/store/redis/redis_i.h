@@ -165,6 +165,8 @@ void snib__state_info(struct snib__redis *, int i,
                       const struct snib__resp_cell *);
 /* The connection is READY: is the server another one than the last? */
 void snib__state_met(struct snib__redis *, snib_instant now, int i);
+/* The server on this connection has become a replica, or is one. */
+void snib__state_demoted(struct snib__redis *, int i);
 void snib__state_server(const struct snib__redis *, snib_instant now,
                         struct snib__server *);
 
@@ -175,6 +177,13 @@ void snib__server_time(struct snib__redis *, snib_instant now, int64_t ms);
 /* The connection that stands in the way of the others: why it failed is why
  * nothing goes on. */
 const struct session *snib__session_first(const struct snib__redis *);
+
+/* Is a server asked for its run id? Where several take turns it tells a restart
+ * from a connection that was merely lost. */
+static inline bool snib__session_asks_info(const struct snib__redis *s)
+{
+    return s->watch || s->topology;
+}
 
 /* Can requests be sent on this connection? */
 static inline bool snib__session_up(const struct snib__redis *s, int i)

@@ -74,6 +74,9 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
             true; /* asked for a login, as after a refusal */
         kind = E_DROP;
     }
+    if (s->topology && size >= 10 && !memcmp(text, "MASTERDOWN", 10)) {
+        kind = E_DROP; /* a replica by now: another one is the primary      */
+    }
     if (kind == E_RETRY || kind == E_DROP ||
         (kind == E_STORE && strncmp(clean, "SNIB", 4) != 0)) {
         /* By SNIB… our scripts refuse one request; the server works. */

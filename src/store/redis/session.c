@@ -81,7 +81,7 @@ static void session_ask(struct snib__redis *s, snib_instant now, int i)
         session_greet(s, now, i, JOB_MARK);
         snib__layout_encode_get(out);
         session_greet(s, now, i, JOB_LAYOUT);
-        if (s->watch) {
+        if (snib__session_asks_info(s)) {
             snib__resp_begin(out, 2);
             snib__resp_text(out, "INFO");
             snib__resp_text(out, "server");
@@ -214,19 +214,19 @@ static void session_refused(struct snib__redis *s, snib_instant now, int i,
                       text, select || kind == E_DENIED);
 }
 
-static void session_no_hello(struct snib__redis *s, snib_instant now, int i,
-                             const struct snib__resp_cell *c)
+bool snib__session_no_hello(struct snib__redis *s, snib_instant now, int i,
+                            const struct snib__resp_cell *c)
 {
-    if (c->type == SNIB__RESP_ERROR && c->size > 19 &&
-        !memcmp(c->text, "ERR unknown command", 19)) {
+    bool unknown = c->type == SNIB__RESP_ERROR && c->size > 19 &&
+                   !memcmp(c->text, "ERR unknown command", 19);
+    if (unknown) {
         snib__session_cut(s, now, i, true, SNIB_ERR_CONFIG,
                           "this server does not know HELLO: it is older than "
                           "Redis 6.2, or a proxy; give the URL of Redis 6.2 or "
                           "later",
                           true);
-        return;
     }
-    session_refused(s, now, i, c);
+    return unknown;
 }
 
 /* Judge the server by its answer to HELLO. False: it must not be asked for
@@ -284,6 +284,7 @@ static void session_is_replica(struct snib__redis *s, snib_instant now, int i,
                          : "%.*s is a replica%s; locks live on the primary: "
                            "give its URL, or promote this one",
              ADDRESS_SHOWN, s->out->conn[i]->address, of);
+    snib__state_demoted(s, i);
     snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE, text, false);
 }
 
@@ -369,7 +370,9 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
         return;
     case SESSION_HELLO:
         if (c->type != SNIB__RESP_ARRAY) {
-            session_no_hello(s, now, i, c);
+            if (!snib__session_no_hello(s, now, i, c)) {
+                session_refused(s, now, i, c);
+            }
             return;
         }
         snib__session_pop(l, &f);
@@ -413,7 +416,7 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
         }
         snib__session_pop(l, &f);
         s->out->conn[i]->awaited--;
-        l->state = s->watch ? SESSION_INFO : SESSION_TIME;
+        l->state = snib__session_asks_info(s) ? SESSION_INFO : SESSION_TIME;
         break;
     case SESSION_INFO:
         snib__state_info(s, i, c);
@@ -445,7 +448,8 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
         }
         break;
     case SESSION_READY: /* it answers requests: store.c */
-    case SESSION_ASKED: /* of WATCH */
+    case SESSION_EPOCH: /* of WATCH, as the next */
+    case SESSION_ASKED:
     case SESSION_DOWN:
     case SESSION_OPENING:
     case SESSION_CLOSING:

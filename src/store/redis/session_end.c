@@ -132,9 +132,14 @@ static void session_end_doubt(struct snib__redis *s, snib_instant now,
                               const struct session *l)
 {
     struct topology *t = s->topology;
-    if (t && !l->barred && l->err != SNIB_ERR_NOMEM &&
-        snib__topology_doubt(t) && t->doubts > t->nodes) {
+    if (!t || l->barred || l->err == SNIB_ERR_NOMEM ||
+        !snib__topology_doubt(t)) {
+        return;
+    }
+    if (t->doubts > t->nodes) {
         session_end_rest(s, now, &s->session[WATCH]);
+    } else { /* not after the pause of one that could not be listened to    */
+        s->session[WATCH].rest_until = now;
     }
 }
 
@@ -226,7 +231,9 @@ void snib__session_in_vain(struct snib__redis *s, snib_instant now)
     struct topology *t = s->topology;
     struct session *l = &s->session[WATCH];
     l->err = t->err ? t->err : SNIB_ERR_UNREACHABLE;
-    l->barred = t->barred;
+    /* Where locks were served before, those that do not answer may know more:
+     * one that was set up anew may not know the service yet. */
+    l->barred = t->barred && !(s->ever && t->silent);
     snprintf(l->text, sizeof l->text, "%s", t->text);
     session_end_rest(s, now, l);
     if (snib__session_up(s, CALLERS) || snib__session_up(s, BACKGROUND)) {

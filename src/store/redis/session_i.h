@@ -39,7 +39,8 @@ typedef enum session_state {
     SESSION_INFO,   /* which life of the server this is, for who asked       */
     SESSION_TIME,   /* the server's clock is being read                      */
     SESSION_SUBSCRIBE,
-    SESSION_ASKED,   /* WATCH: a Sentinel is asked for the address          */
+    SESSION_EPOCH,   /* WATCH: a Sentinel is asked for its epoch, …         */
+    SESSION_ASKED,   /* … and for the address                               */
     SESSION_REPLICA, /* a replica answered; ROLE asks which its primary is  */
     SESSION_READY,
     SESSION_CLOSING, /* the driver is to close it                           */
@@ -59,6 +60,7 @@ typedef enum job {
     JOB_AUTH,
     JOB_PING,
     JOB_ROLE,
+    JOB_EPOCH,  /* SENTINEL MASTER                                          */
     JOB_MASTER, /* SENTINEL GET-MASTER-ADDR-BY-NAME                         */
     JOB_STRAY,  /* ends a grant that nobody waits for any more               */
     JOB_REQUEST
@@ -168,6 +170,11 @@ void snib__session_login(struct snib__redis *, snib_instant now, int i,
 /* A reply to the greeting. */
 void snib__session_greeted(struct snib__redis *, snib_instant now, int i,
                            const struct snib__resp_cell *);
+
+/* True: c, in reply to HELLO, says that it is not known, and the connection was
+ * cut as refused for good. */
+bool snib__session_no_hello(struct snib__redis *, snib_instant now, int i,
+                            const struct snib__resp_cell *);
 
 /* watch.c: who knows which server is the primary */
 /* Ask what is asked behind HELLO. */

@@ -195,8 +195,9 @@ void snib__state_info(struct snib__redis *s, int i,
 }
 
 /* Is it another server, or another life of that server? So it is under another
- * address that was found as the primary's. Else the run id tells. Where
- * it is not known, a server of another name or version is another one. (With one
+ * address that was found as the primary's, and under the same one if it was a
+ * replica meanwhile, with the data of another server. Else the run id tells.
+ * Where it is not known, a server of another name or version is another one. (With one
  * of two run ids the names may come from different answers.) So is one that has
  * given this connection a lower number than an earlier connection had, whose
  * number was heard before this one was made. */
@@ -206,7 +207,8 @@ static bool state_is_other(const struct snib__redis *s, const struct session *l)
     if (!s->met_at.ns) {
         return false;
     }
-    if (s->topology && strcmp(s->topology->met, s->topology->primary) != 0) {
+    if (s->topology && (s->topology->demoted ||
+                        strcmp(s->topology->met, s->topology->primary) != 0)) {
         return true;
     }
     if (is->run_id[0] && was->run_id[0]) {
@@ -219,6 +221,14 @@ static bool state_is_other(const struct snib__redis *s, const struct session *l)
     }
     return is->number && is->number < was->number &&
            s->met_at.ns < l->opened.ns;
+}
+
+void snib__state_demoted(struct snib__redis *s, int i)
+{
+    struct topology *t = s->topology;
+    if (t && !strcmp(s->out->conn[i]->address, t->met)) {
+        t->demoted = true;
+    }
 }
 
 void snib__state_met(struct snib__redis *s, snib_instant now, int i)
@@ -240,6 +250,7 @@ void snib__state_met(struct snib__redis *s, snib_instant now, int i)
     }
     if (s->topology) {
         memcpy(s->topology->met, s->topology->primary, sizeof s->topology->met);
+        s->topology->demoted = false;
     }
     int64_t number = s->met.number;
     s->met = s->shown = l->greeting;
@@ -255,7 +266,9 @@ void snib__state_server(const struct snib__redis *s, snib_instant now,
 {
     ret->state.nodes = 1;
     snib__state_read(s, now, &ret->state);
-    memcpy(ret->address, s->out->conn[CALLERS]->address, sizeof ret->address);
+    memcpy(ret->address,
+           s->topology ? s->topology->primary : s->out->conn[CALLERS]->address,
+           sizeof ret->address);
     memcpy(ret->product, s->shown.product, sizeof ret->product);
     memcpy(ret->version, s->shown.version, sizeof ret->version);
     memcpy(ret->role, s->shown.role, sizeof ret->role);

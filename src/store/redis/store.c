@@ -86,6 +86,9 @@ static void store_end_doomed(struct snib__redis *s, snib_instant now, int i)
                               : "the layout of its locks was not read");
         snib__session_cut(s, now, i, true, SNIB_ERR_STORE, text, false);
     } else {
+        if (!s->session[i].ended) {
+            snib__state_demoted(s, i);
+        }
         snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
                           s->session[i].ended
                               ? "the server takes the login as ended"
@@ -272,6 +275,7 @@ static snib_instant store_session_due(const struct snib__redis *s, int i)
     case SESSION_INFO:
     case SESSION_TIME:
     case SESSION_SUBSCRIBE:
+    case SESSION_EPOCH:
     case SESSION_ASKED:
         break;
     case SESSION_DOWN:
@@ -342,6 +346,7 @@ static void store_session_tick(struct snib__redis *s, snib_instant now, int i)
     case SESSION_INFO:
     case SESSION_TIME:
     case SESSION_SUBSCRIBE:
+    case SESSION_EPOCH:
     case SESSION_ASKED:
     case SESSION_READY:
         if (l->count && !l->overdue.ns &&
@@ -438,8 +443,9 @@ static void store_redis_input(struct snib__store *store, snib_instant now,
                           in->err ? in->err : SNIB_ERR_UNREACHABLE, text,
                           in->err != SNIB_ERR_OK);
         /* A server that was reached before is likely to come back: its name may
-         * vanish while it restarts. */
-        if (in->hopeless && i < SUBS && !s->ever) {
+         * vanish while it restarts. Who named it may be behind. */
+        if (in->hopeless && i < SUBS && !s->ever &&
+            (!s->topology || s->topology->vain >= s->topology->nodes)) {
             snib__request_fail_callers(s, SNIB_ERR_UNREACHABLE, text);
         }
         break;

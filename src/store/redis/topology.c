@@ -111,6 +111,7 @@ snib_err snib__topology_new(const struct snib__url *url, struct topology **ret,
     if (!t) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
+    t->told = t->best = t->epoch = EPOCH_NONE;
     if (snib__url_is_sentinel(url)) {
         err = topology_service(t, url, ret_db, reterr);
         err = err ? err : topology_login(t, url, reterr);
@@ -151,9 +152,10 @@ void snib__topology_round(struct topology *t)
         t->node[i].said = NODE_NOTHING;
         t->node[i].hopeless = false;
     }
-    t->asked = 0;
+    t->asked = t->votes = t->silent = 0;
     t->over = false;
     t->named[0] = 0;
+    t->best = EPOCH_NONE;
     t->err = SNIB_ERR_OK;
     t->barred = false;
     t->text[0] = 0;
@@ -163,7 +165,7 @@ bool snib__topology_doubt(struct topology *t)
 {
     bool known = t->known;
     if (known) {
-        t->known = false;
+        t->known = t->best_of = false;
         t->doubts++;
         snib__topology_round(t);
     }
@@ -195,6 +197,7 @@ void snib__topology_failed(struct topology *t, snib_err err, const char *text,
         t->at = (t->at + 1) % t->nodes; /* it was only listened to          */
         return;
     }
+    t->silent += err == SNIB_ERR_UNREACHABLE;
     if (topology_weight(err, barred) > topology_weight(t->err, t->barred)) {
         bool named = strstr(text, n->address) != NULL;
         t->err = err;
@@ -232,15 +235,59 @@ static uint32_t topology_primary(const struct topology *t, uint32_t from)
     return from;
 }
 
+named_is snib__topology_named(struct topology *t)
+{
+    bool behind = t->told < t->epoch;
+    t->epoch = behind ? t->epoch : t->told;
+    if (t->known) { /* only somebody to listen to is looked for             */
+        return behind && t->told != EPOCH_NONE &&
+                       strcmp(t->named, t->primary) != 0
+                   ? NAMED_BEHIND
+                   : NAMED_PRIMARY;
+    }
+    t->votes++;
+    t->best = t->told > t->best ? t->told : t->best;
+    if (t->told == EPOCH_NONE) {
+        return NAMED_PRIMARY;
+    }
+    return behind                                  ? NAMED_BEHIND
+           : t->best_of || t->votes * 2 > t->nodes ? NAMED_PRIMARY
+                                                   : NAMED_SO_FAR;
+}
+
+/* It would not have switched without a failover after the last that it knew
+ * of. */
+void snib__topology_switched(struct topology *t)
+{
+    if (t->told != EPOCH_NONE && t->told == t->epoch) {
+        t->epoch = ++t->told;
+    } else {
+        t->told = EPOCH_NONE;
+    }
+}
+
+static bool topology_again_best_of(struct topology *t)
+{
+    bool again = t->votes && !t->best_of;
+    if (t->votes == t->nodes && t->best < t->epoch) {
+        t->epoch = t->best; /* set up anew */
+    }
+    t->best_of = again;
+    return again;
+}
+
 bool snib__topology_again(struct topology *t)
 {
     bool two = topology_count(t, NODE_PRIMARY) > 1;
     bool again = two && !t->two;
+    if (t->service) {
+        return topology_again_best_of(t);
+    }
     t->two = two;
     return again;
 }
 
-/* None of the Sentinels has named a primary. */
+/* None of the Sentinels has named a primary that is believed. */
 static void topology_no_sentinel(struct topology *t)
 {
     char why[sizeof t->text];
@@ -268,7 +315,8 @@ const char *snib__topology_decide(struct topology *t)
         t->barred = false;
         snprintf(t->text, sizeof t->text,
                  "%.*s and %.*s both say that they are the primary: neither is "
-                 "asked for locks until one of them is a replica",
+                 "asked for locks until one of them is a replica (or are these "
+                 "two names of one server? then leave out one)",
                  SHOWN, t->node[first].address, SHOWN, t->node[second].address);
     } else if (!t->barred && topology_count(t, NODE_REPLICA)) {
         t->err = SNIB_ERR_UNREACHABLE;
@@ -283,21 +331,64 @@ const char *snib__topology_decide(struct topology *t)
 
 /* -- for people ------------------------------------------------------------ */
 
-bool snib__topology_words(const struct topology *t, char *ret, size_t size)
+/* Does it lead to the host of whoever uses it? */
+static bool topology_is_local(const char *address)
+{
+    static const char *const local[] = {"127.", "localhost:", "[::1]:"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++) {
+        is = is || !strncmp(address, local[i], strlen(local[i]));
+    }
+    return is;
+}
+
+static const char *topology_words_service(const struct topology *t,
+                                          bool listens, char *ret, size_t size)
+{
+    const char *by = t->node[t->at].address;
+    if (!listens) {
+        snprintf(ret, size,
+                 "%.*s is the primary of the service %.40s, as it was last "
+                 "heard; none of the %u Sentinels is listened to just now",
+                 SHOWN, t->primary, t->service, t->nodes);
+        return "look at the Sentinels: while none is reached nobody hears of "
+               "a failover";
+    }
+    snprintf(ret, size,
+             "%.*s is the primary of the service %.40s, says the Sentinel "
+             "%.*s (of %u in the URL)%s",
+             SHOWN, t->primary, t->service, SHOWN, by, t->nodes,
+             t->told == EPOCH_NONE
+                 ? ", which does not tell how many failovers it knows of"
+                 : "");
+    if (topology_is_local(t->primary) && !topology_is_local(by)) {
+        return "this address is another server on each host: give the "
+               "Sentinels one that all hosts reach (sentinel monitor)";
+    }
+    if (t->nodes == 1) {
+        return "name all Sentinels in the URL: while the only one is down "
+               "nobody hears of a failover, and whether it is behind cannot "
+               "be seen";
+    }
+    return t->told == EPOCH_NONE
+               ? "give its user +sentinel|master: a Sentinel that is behind "
+                 "is then seen (docs/REDIS.md)"
+               : "";
+}
+
+const char *snib__topology_words(const struct topology *t, bool listens,
+                                 char *ret, size_t size)
 {
     uint32_t useless = topology_count(t, NODE_USELESS);
     if (t->service) {
-        snprintf(ret, size,
-                 "%.*s is the primary of the service %.40s, says the Sentinel "
-                 "%.*s (of %u in the URL)",
-                 SHOWN, t->primary, t->service, SHOWN, t->node[t->at].address,
-                 t->nodes);
-        return t->nodes > 1;
+        return topology_words_service(t, listens, ret, size);
     }
     snprintf(ret, size,
              "%.*s is the primary of the %u servers in the URL (%u replicas; "
              "%u give no usable answer)",
              SHOWN, t->primary, t->nodes, topology_count(t, NODE_REPLICA),
              useless);
-    return !useless;
+    return useless ? "look at the servers that give no usable answer: after a "
+                     "failover the primary may be one of them"
+                   : "";
 }

@@ -5,12 +5,12 @@
  * role. Then the connection goes on to the next server, and after the last one
  * it stays down until there is doubt.
  *
- * A Sentinel is asked for the address of the service's primary, and then heard:
- * it publishes "+switch-master SERVICE OLD-HOST OLD-PORT HOST PORT". Both stand
- * in one write, since a connection that has subscribed takes no other question.
- * The address is used when the subscription is acknowledged, so that no switch
- * is missed after it. In doubt the connection is closed and the next Sentinel
- * asked.
+ * A Sentinel is asked for its epoch and the address of the service's primary,
+ * and then heard: it publishes "+switch-master SERVICE OLD-HOST OLD-PORT HOST
+ * PORT". All of it stands in one write, since a connection that has subscribed
+ * takes no other question. The address is used when the subscription is
+ * acknowledged, so that no switch is missed after it, and when the topology
+ * believes it. In doubt the connection is closed and the next Sentinel asked.
  *
  * When another server is named, the connections to the old one are cut at once:
  * it may go on working for a while, and what it grants or renews then counts for
@@ -118,10 +118,12 @@ static void watch_command(struct snib__redis *s, snib_instant now, job j,
 
 void snib__watch_ask(struct snib__redis *s, snib_instant now)
 {
+    const char *const epoch[] = {"SENTINEL", "MASTER", s->topology->service};
     const char *const ask[] = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME",
                                s->topology->service};
     const char *const subscribe[] = {"SUBSCRIBE", channel};
     if (s->topology->service) {
+        watch_command(s, now, JOB_EPOCH, epoch, 3);
         watch_command(s, now, JOB_MASTER, ask, 3);
         watch_command(s, now, JOB_SUBSCRIBE, subscribe, 2);
     }
@@ -140,6 +142,16 @@ static bool watch_is_sentinel(struct snib__redis *s, snib_instant now,
                       "redis: for redis+sentinel:",
                       true);
     return false;
+}
+
+/* The reply to SENTINEL MASTER: names and values; or an error, where this user
+ * may not ask it or the service is not known. */
+static void watch_epoch(struct topology *t, const struct snib__resp_cell *c)
+{
+    int64_t epoch;
+    bool told = c->type == SNIB__RESP_ARRAY &&
+                snib__resp_number(snib__state_field(c, "config-epoch"), &epoch);
+    t->told = told && epoch >= 0 && epoch < EPOCH_TOP ? epoch : EPOCH_NONE;
 }
 
 /* The reply to GET-MASTER-ADDR-BY-NAME: [host, port], or nil. False: it names
@@ -215,7 +227,9 @@ static void watch_switched(struct snib__redis *s, snib_instant now,
     if (length[0] == strlen(t->service) &&
         !memcmp(word[0], t->service, length[0]) &&
         watch_number(word[4], length[4], &port) &&
-        snib__topology_address(address, word[3], length[3], port)) {
+        snib__topology_address(address, word[3], length[3], port) &&
+        strcmp(address, t->primary) != 0) {
+        snib__topology_switched(s->topology);
         watch_found(s, now, address);
     }
 }
@@ -240,6 +254,20 @@ bool snib__watch_hears(struct snib__redis *s, snib_instant now,
 static void watch_listens(struct snib__redis *s, snib_instant now)
 {
     struct session *l = &s->session[WATCH];
+    switch (snib__topology_named(s->topology)) {
+    case NAMED_SO_FAR:
+        snib__topology_said(s->topology, NODE_PRIMARY);
+        snib__session_leave(s, now, WATCH);
+        return;
+    case NAMED_BEHIND:
+        snib__session_cut(s, now, WATCH, true, SNIB_ERR_STORE,
+                          "this Sentinel has not heard of the latest failover: "
+                          "it is not believed before it has",
+                          false);
+        return;
+    case NAMED_PRIMARY:
+        break;
+    }
     l->state = SESSION_READY;
     l->ping_at = snib__after(now, snib__ms(WATCH_PING_MS));
     s->out->conn[WATCH]->pushes = true;
@@ -257,8 +285,18 @@ static void watch_refused(struct snib__redis *s, snib_instant now,
                           "this does not answer like a Redis server", true);
         return;
     }
+    if (l->state == SESSION_HELLO && snib__session_no_hello(s, now, WATCH, c)) {
+        return;
+    }
     error_kind kind = snib__redis_error_kind(c->text, c->size);
-    snib__redis_error_words(text, sizeof text, c->text, c->size);
+    if (s->topology->service && c->size >= 6 && !memcmp(c->text, "NOAUTH", 6)) {
+        snprintf(text, sizeof text,
+                 "NOAUTH: this Sentinel asks for a login: put "
+                 "sentinel_password= into the URL, and sentinel_user= if it "
+                 "has users");
+    } else {
+        snib__redis_error_words(text, sizeof text, c->text, c->size);
+    }
     if (s->asks && !s->topology->service && kind == E_DENIED && !l->refused) {
         l->refused = true;
         snib__session_anew(s, now, WATCH, text);
@@ -272,9 +310,10 @@ void snib__watch_greeted(struct snib__redis *s, snib_instant now,
                          const struct snib__resp_cell *c)
 {
     struct session *l = &s->session[WATCH];
-    bool nil = l->state == SESSION_ASKED && c->type == SNIB__RESP_NIL;
+    bool fits = c->type == SNIB__RESP_ARRAY || l->state == SESSION_EPOCH ||
+                (l->state == SESSION_ASKED && c->type == SNIB__RESP_NIL);
     struct flight f;
-    if ((c->type != SNIB__RESP_ARRAY && !nil) || !snib__session_pop(l, &f)) {
+    if (!fits || !snib__session_pop(l, &f)) {
         watch_refused(s, now, c);
         return;
     }
@@ -284,8 +323,11 @@ void snib__watch_greeted(struct snib__redis *s, snib_instant now,
         watch_role(s, now, c);
     } else if (l->state == SESSION_HELLO) {
         if (watch_is_sentinel(s, now, c)) {
-            l->state = SESSION_ASKED;
+            l->state = SESSION_EPOCH;
         }
+    } else if (l->state == SESSION_EPOCH) {
+        watch_epoch(s->topology, c);
+        l->state = SESSION_ASKED;
     } else if (l->state == SESSION_ASKED) {
         if (watch_named(s, now, c)) {
             l->state = SESSION_SUBSCRIBE;
