@@ -73,11 +73,21 @@ static int tear_down(void **state)
 
 /* -- the world ---------------------------------------------------------------- */
 
+/* Which allocation of the next step finds no memory; 0: none. */
+static int no_memory_at;
+
 static void input(int i, snib__input_kind kind, const void *p, size_t n)
 {
     struct snib__input in = {
         .kind = kind, .conn = (uint32_t)i, .bytes = p, .size = n};
+    if (no_memory_at) {
+        snib__mem_fail_at(no_memory_at, false);
+    }
     ops->input(store, now, &in);
+    if (no_memory_at) {
+        snib__mem_fail_at(0, false);
+        no_memory_at = 0;
+    }
 }
 
 static void say(int i, const char *bytes)

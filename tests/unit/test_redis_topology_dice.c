@@ -6,9 +6,9 @@
  * for no lock on it; no lock is asked for at an address that was not named, or
  * not named any more; where Sentinels tell their epochs, none is connected to
  * that only a lower one than the highest that was told has named; each request
- * is answered once; the store does not want to
- * be woken again and again at one instant. Once all trouble is over: a request
- * is granted by the one primary. */
+ * is answered once; the store does not want to be woken again and again at one
+ * instant; in every fourth run memory is short at times. Once all trouble is
+ * over: a request is granted by the one primary. */
 #include "unit.h"
 
 #if defined(SNIB_WITH_REDIS) && !SNIB_WITH_REDIS
@@ -27,7 +27,7 @@ enum { SERVERS = 3, REQUESTS = 6, RUNS = 400, STEPS = 250, MOST = 10000 };
 #define REPLICA_HELLO  HELLO_REPLY_OF("$10\r\nstandalone", "$7\r\nreplica")
 
 static struct snib__rng rng;
-static bool list;
+static bool list, scarce;
 
 /* Servers and Sentinels have the hosts h0 to h2 and s0 to s2. */
 static struct {
@@ -287,6 +287,7 @@ static void trouble(void)
 static void turn(void)
 {
     for (int i = 0; i < SESSIONS_MOST; i++) {
+        no_memory_at = scarce && one_in(8) ? 1 + below(3) : 0;
         if (out.conn[i]->shut) {
             end[i].up = false;
             closed(i);
@@ -295,6 +296,7 @@ static void turn(void)
             connects(i);
         }
         answers(i);
+        no_memory_at = 0;
     }
     take_answers();
 }
@@ -369,6 +371,7 @@ static void one_run(uint64_t seed)
         pass_by(one_in(4) ? below(3000) : below(50));
     }
     heal();
+    scarce = false;
     pass_by(20000);
     uint32_t before = grants;
     for (int k = 0; k < REQUESTS; k++) {
@@ -388,6 +391,7 @@ static void many_runs(bool of_a_list)
 {
     list = of_a_list;
     for (uint64_t seed = 1; seed <= RUNS; seed++) {
+        scarce = seed % 4 == 0; /* memory is short at times */
         one_run(seed);
     }
     assert_true(grants > RUNS); /* much was asked for                       */
