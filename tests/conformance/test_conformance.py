@@ -74,14 +74,10 @@ def urls(tmp_path_factory):
             urls["redis+sentinel"] = stack.enter_context(Watched()).url
             urls["redlock"] = "redlock://" + ",".join(
                 f"127.0.0.1:{s.port}" for s in (server, b, c)) + "/1"
-        # Nobody pulls the plug here: what a commit costs is not the disk's, which
-        # others keep busy.
         if not postgres_missing() and has("POSTGRES", "LIBPQ"):
-            urls["postgres"] = stack.enter_context(
-                PostgresServer(["fsync = off"])).url
+            urls["postgres"] = stack.enter_context(PostgresServer()).url
         if not mysql_missing() and has("MYSQL", "LIBMARIADB"):
-            urls["mysql"] = stack.enter_context(MysqlServer(
-                ["--innodb-flush-log-at-trx-commit=2"])).url
+            urls["mysql"] = stack.enter_context(MysqlServer()).url
         yield urls
 
 

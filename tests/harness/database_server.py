@@ -33,9 +33,23 @@ def user(*names):
     raise AssertionError(f"no user to run it as: {names}")
 
 
+MEMORY = "/dev/shm"
+
+
+def quick_disk():
+    """Where a commit takes no longer because others write, too: in memory, if
+    there is room for some servers; None: where all scratch directories are."""
+    try:
+        room = os.statvfs(MEMORY)
+    except OSError:
+        return None
+    enough = room.f_bavail * room.f_frsize > 2 << 30
+    return MEMORY if enough and os.access(MEMORY, os.W_OK) else None
+
+
 def scratch(prefix, who):
     """A directory that the server's user may work in."""
-    path = tempfile.mkdtemp(prefix=prefix)
+    path = tempfile.mkdtemp(prefix=prefix, dir=quick_disk())
     os.chmod(path, 0o755)
     if who:
         os.chown(path, who["user"], who["group"])

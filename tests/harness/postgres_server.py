@@ -19,6 +19,7 @@ port = {port}
 unix_socket_directories = '{dir}'
 max_connections = 200
 shared_buffers = 16MB
+max_wal_size = 64MB
 log_line_prefix = '%m %p %q%u@%d '
 log_min_messages = notice
 """
