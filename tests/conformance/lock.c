@@ -185,12 +185,12 @@ static void the_keeper_renews_beyond_the_lease(void **state)
     struct snib_client *c = open_client(), *d = open_client();
     const char *name = fresh_name();
     struct snib_lock_options o = SNIB_INIT(snib_lock_options);
-    o.lease_ms = 1000;
+    o.lease_ms = 3000;
     struct snib_lock *l = lock_with(c, name, &o);
     struct snib_lock *m = lock_with(d, name, &o);
     struct snib_grant g, h;
     must(acquire_for(l, 0, &g));
-    assert_int_equal(acquire_for(m, 2500, &h), SNIB_ERR_TIMEOUT);
+    assert_int_equal(acquire_for(m, 4500, &h), SNIB_ERR_TIMEOUT);
     assert_true(snib_grant_held(l, g));
     must(snib_release(l, g, NULL));
     snib_lock_free(l);

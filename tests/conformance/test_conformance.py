@@ -89,6 +89,12 @@ def has(store, library):
         cache.read_text())
 
 
+def sanitized():
+    cache = BUILD / "CMakeCache.txt"
+    return cache.exists() and bool(
+        re.search("SNIB_SANITIZE:[A-Z]*=.", cache.read_text()))
+
+
 def run(path, urls, case):
     return subprocess.run([path, *urls, case], timeout=120,
                           capture_output=True, text=True)
@@ -97,12 +103,12 @@ def run(path, urls, case):
 @pytest.fixture(scope="session")
 def runs(request, urls):
     """What is to be run by this session, ten at a time: a case waits, most
-    of the time, and has names of its own."""
+    of the time, and has names of its own. With a sanitizer it does not."""
     found = {subject: path for subject in SUBJECTS
              for path in BUILD.rglob(f"conformance.{subject}")
              if path.is_file()}
     futures = {}
-    with ThreadPoolExecutor(10) as pool:
+    with ThreadPoolExecutor(4 if sanitized() else 10) as pool:
         for item in request.session.items:
             p = item.callspec.params if hasattr(item, "callspec") else {}
             if "case" not in p or p["subject"] not in found:
