@@ -263,14 +263,14 @@ static bool client_end_goes_on(struct snib__step *s, struct ending *e)
             return true;
         }
         e->at = TOLD;
-        if (!snib__pump_holds(s, SNIB__CALL_TOLD)) {
+        if (!snib__condition_holds(s, SNIB__CALL_TOLD)) {
             client_end_wait(s, e, SNIB__CALL_TOLD, TOLD_MS * INT64_C(1000000));
             return true;
         }
         /* fall through */
     case TOLD:
         e->at = OUT;
-        if (!snib__pump_holds(s, SNIB__CALL_OUT)) {
+        if (!snib__condition_holds(s, SNIB__CALL_OUT)) {
             client_end_wait(s, e, SNIB__CALL_OUT, request);
             return true;
         }

@@ -432,4 +432,16 @@ static inline struct snib__direct_op *snib__direct_op_of(struct snib__op *op)
     return SNIB__CONTAINER(op, struct snib__direct_op, op);
 }
 
+/* How many replies are awaited, on the connection with the most. */
+static inline uint32_t snib__most_awaited(const struct snib_client *c)
+{
+    uint32_t most = 0;
+    SNIB__SOCKS_EACH(i, &c->sock.awaited)
+    {
+        uint32_t n = c->sock.v[i]->awaited;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
 #endif

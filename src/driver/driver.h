@@ -342,6 +342,15 @@ void snib__exec_assign_sessions(struct snib_client *);
  * program's? */
 bool snib__exec_inside(const struct snib_client *);
 
+/* -- conditions.c ---------------------------------------------------------- */
+
+/* What a call of kind ROOM, IDLE or TOLD waits for, or OUT stands for: is it
+ * so? Any other kind: no. */
+bool snib__condition_holds(const struct snib__step *, snib__call_kind);
+/* Answer the calls, and the operation, that wait for a condition of the whole
+ * client. */
+void snib__conditions_settle(struct snib__step *);
+
 /* -- pump.c ---------------------------------------------------------------- */
 
 /* Do what the engine wants until it wants nothing: deliver news, open and shut
@@ -350,11 +359,6 @@ bool snib__exec_inside(const struct snib_client *);
 void snib__step_act(struct snib__step *);
 /* When something is due: at the engine, or for an operation. */
 snib_instant snib__client_due(const struct snib_client *);
-/* How many replies are awaited, on the connection with the most. */
-uint32_t snib__most_awaited(const struct snib_client *);
-/* What a call of kind ROOM, IDLE or TOLD waits for, or OUT stands for: is it
- * so? Any other kind: no. */
-bool snib__pump_holds(const struct snib__step *, snib__call_kind);
 /* Execute what a blocking store has to do. False: nothing to do, or another
  * thread executes. */
 static inline bool snib__step_exec(struct snib__step *s)

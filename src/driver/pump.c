@@ -59,58 +59,6 @@ static void pump_take_news(struct snib__step *s)
     }
 }
 
-uint32_t snib__most_awaited(const struct snib_client *c)
-{
-    uint32_t most = 0;
-    SNIB__SOCKS_EACH(i, &c->sock.awaited)
-    {
-        uint32_t n = c->sock.v[i]->awaited;
-        most = n > most ? n : most;
-    }
-    return most;
-}
-
-bool snib__pump_holds(const struct snib__step *s, snib__call_kind kind)
-{
-    const struct snib_client *c = s->c;
-    struct snib__store_state store;
-    switch (kind) {
-    case SNIB__CALL_ROOM:
-        return snib__most_awaited(c) < SNIB__FLIGHT_MAX / 2;
-    case SNIB__CALL_IDLE:
-        return snib__engine_idle(c->engine);
-    case SNIB__CALL_TOLD:
-        snib__engine_store_state(c->engine, s->now, &store);
-        return !store.behind;
-    case SNIB__CALL_OUT:
-        return !snib__exec_inside(c);
-    case SNIB__CALL_ACQUIRE:
-    case SNIB__CALL_RELEASE:
-    case SNIB__CALL_RENEW:
-    case SNIB__CALL_DIRECT:
-        break;
-    }
-    return false;
-}
-
-/* Answer the calls, and the operation, that wait for a condition of the whole
- * client. */
-static void pump_settle_conditions(struct snib__step *s)
-{
-    struct snib__ops *ops = &s->c->ops;
-    SNIB__LIST_EACH_SAFE (l, next, &s->c->calls.roles.waiting) {
-        struct snib__call *call =
-            snib__call_of(SNIB__CONTAINER(l, struct snib__waiter, link));
-        if (snib__pump_holds(s, (snib__call_kind)call->kind)) {
-            snib__call_settle(s, call, SNIB_ERR_OK);
-        }
-    }
-    if (ops->quiet && snib__pump_holds(s, (snib__call_kind)ops->until)) {
-        snib__op_push(s, ops->quiet);
-        ops->quiet = NULL;
-    }
-}
-
 snib_instant snib__client_due(const struct snib_client *c)
 {
     snib_instant due = snib__sooner(snib__engine_due(c->engine),
@@ -166,7 +114,7 @@ void snib__step_act(struct snib__step *s)
     } while (more);
     pump_take_news(s);
     if (c->calls.condition_waits || c->ops.quiet) {
-        pump_settle_conditions(s);
+        snib__conditions_settle(s);
     }
     pump_assign_sockets(s);
     if (c->exec.shares) {
