@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "core/ids.h"
 #include "core/url.h"
+#include "driver/socket_notifier.h"
 #include "store/memory/memory.h"
 
 enum { REQUEST_MS = 2000, REQUEST_MIN_MS = 10, REQUEST_MAX_MS = 600000 };

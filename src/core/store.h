@@ -16,6 +16,8 @@
 #ifndef SNIB__STORE_H
 #define SNIB__STORE_H
 
+#include <stdatomic.h>
+
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/random.h"
@@ -250,6 +252,19 @@ struct snib__blocking_ops {
      * to ids (at most max) and returns how many. Called with the client's mutex
      * held, also while the library executes: it must not block. */
     uint32_t (*notified)(void *, uint64_t (*ids)[2], uint32_t max);
+    /* A caller's thread is about to sleep until there are messages. Returns a
+     * word on which it may sleep, by a futex that processes share, as long as
+     * the word is *ret_value; the word stays where it is until free(). Whoever
+     * has a message changes it and wakes; the descriptor need not become
+     * readable for that message then. At most one thread sleeps so, and
+     * awake it calls notified(). NULL returned: it has to poll the descriptor;
+     * so it has if there is no such function. Called with the client's mutex
+     * held: it must not block. */
+    _Atomic uint32_t *(*notifier_word)(void *, uint32_t *ret_value);
+    /* From now on a thread polls the descriptor, which must become readable
+     * for each message of which no thread is told by that word. Called as
+     * notified() is. NULL: it always becomes readable. */
+    void (*notifier_polled)(void *);
     /* Fills in version and run_id. Called with the client's mutex held, also
      * while exec() runs: it must not block. NULL: nothing is known. */
     void (*server)(void *, struct snib__server *ret);

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "driver/driver.h"
+#include "driver/socket_notifier.h"
 
 enum {
     EVENTS = 16,
@@ -33,11 +34,15 @@ static void background_serve_socket(struct snib__step *s, uint32_t i,
         l->armed = 0; /* the arming is used up */
     }
     snib__socks_put(&c->sock.look, i, true);
-    if (l->fd < 0 || c->calls.roles.sock[i].reader == SNIB__CALL) {
+    if (l->fd < 0 ||
+        (c->calls.roles.sock[i].reader == SNIB__CALL && !l->word)) {
         return; /* a call reads it */
     }
     if (!l->conn) {
         snib__socket_notified(s);
+        if (l->word) { /* its reader, a call, does not see the descriptor */
+            snib__loop_arm(c, i, true);
+        }
     } else if (l->state == SNIB__SOCKET_CONNECTING) {
         snib__socket_connected(s, i);
     } else {

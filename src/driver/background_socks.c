@@ -10,6 +10,7 @@
  * where the clock is virtual: a timer of the kernel cannot wait for that
  * clock. */
 #include "driver/driver.h"
+#include "driver/socket_notifier.h"
 
 static bool background_socks_urgent(const struct snib_client *c, uint32_t i)
 {
@@ -21,6 +22,17 @@ static bool background_socks_urgent(const struct snib_client *c, uint32_t i)
            (l->conn && l->conn->awaited);
 }
 
+/* From now on the background thread is told of what is to be read there. */
+static void background_socks_arm(struct snib_client *c, uint32_t i)
+{
+    struct snib__socket *l = c->sock.v[i];
+    l->lazy = SNIB__NEVER;
+    if (!l->conn) {
+        snib__socket_polled(c);
+    }
+    snib__loop_arm(c, i, true);
+}
+
 void snib__background_given(struct snib__step *s,
                             const struct snib__socks *given)
 {
@@ -29,8 +41,7 @@ void snib__background_given(struct snib__step *s,
     {
         struct snib__socket *l = c->sock.v[i];
         if (background_socks_urgent(c, i)) {
-            l->lazy = SNIB__NEVER;
-            snib__loop_arm(c, i, true);
+            background_socks_arm(c, i);
         } else {
             l->lazy = snib__after(s->now, snib__ms(SNIB__LAZY_MS));
             if (!s->background && l->lazy.ns < c->loop.armed.ns) {
@@ -83,8 +94,7 @@ snib_instant snib__background_watch(struct snib__step *s)
         (void)snib__roles_keep(&c->calls.roles, i);
         if (background_socks_urgent(c, i) || snib__reached(s->now, l->lazy) ||
             l->lazy.ns == INT64_MAX) {
-            l->lazy = SNIB__NEVER;
-            snib__loop_arm(c, i, true);
+            background_socks_arm(c, i);
         } else {
             at = snib__sooner(at, l->lazy);
         }

@@ -62,6 +62,10 @@ struct snib__socket {
     int waker;         /* eventfd that wakes the call that polls here */
     uint8_t state;     /* snib__socket_state                                 */
     bool asleep;       /* its reader is a call that sleeps in ppoll        */
+    /* Of the notifier: its reader is a call that sleeps on this word, as long
+     * as it has this value; NULL: it does not. */
+    snib__word *word;
+    uint32_t value;
     bool closing;      /* shut while asleep: the reader closes it          */
     bool blocked;      /* the last send would have blocked                 */
     bool watched;      /* fd is in the epoll set                           */

@@ -152,11 +152,6 @@ const struct snib__need *snib__sockets_need(struct snib_client *);
 /* Make what a socket needs once and keeps: waker, buffer. Errors: NOMEM,
  * LIMIT. */
 snib_err snib__socket_furnish(struct snib_client *, uint32_t i);
-/* Take over the descriptor of a blocking store's notifier, which may have come
- * into being. Not while its exec() runs. */
-void snib__socket_notifier(struct snib_client *);
-/* The notifier has been notified. */
-void snib__socket_notified(struct snib__step *);
 /* Resolve the socket's host name; snib__socket_resolved will be called. False:
  * no memory or no thread. */
 bool snib__resolve_start(struct snib_client *, uint32_t i);

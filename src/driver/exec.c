@@ -1,6 +1,7 @@
 /* driver/exec.c — what a blocking store has to do: who executes it, and executing
  * it on this thread. */
 #include "driver/driver.h"
+#include "driver/socket_notifier.h"
 
 /* Execute all that there is now, with the mutex released meanwhile. */
 static void exec_run(struct snib__step *s, struct snib__list *chain)

@@ -62,4 +62,21 @@ void snib__park_wait(snib__word *, int64_t ns);
 /* By the waker, mutex not held. */
 void snib__park_wake(snib__word *);
 
+/* -- a word in memory that processes share --------------------------------- */
+
+/* The notifier of a blocking store may have one (core/store.h). Its sleeper
+ * sleeps as long as it has this value. It stays where it is as long as the
+ * client, and any process may change it. */
+
+/* By the sleeper, mutex not held; as snib__park_wait. */
+void snib__park_wait_shared(snib__word *, uint32_t value, int64_t ns);
+/* By the sleeper, awake, or by who is about to wake it: it has that value no
+ * more. False: it had it no more before. */
+static inline bool snib__park_leave_shared(snib__word *w, uint32_t value)
+{
+    return atomic_compare_exchange_strong(w, &value, value + 1);
+}
+/* By a waker of this client, mutex not held. */
+void snib__park_wake_shared(snib__word *, uint32_t value);
+
 #endif

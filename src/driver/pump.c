@@ -33,6 +33,7 @@
 #include <time.h>
 
 #include "driver/driver.h"
+#include "driver/socket_notifier.h"
 
 /* -- doing what the engine wants ------------------------------------------- */
 
@@ -266,6 +267,19 @@ static void pump_sleep_reading(struct snib__step *s, struct snib__call *me,
     snib__step_act(s);
 }
 
+/* The same, as the reader of a notifier that has a word to sleep on. False: there
+ * is no such word. */
+static bool pump_sleep_on_word(struct snib__step *s, struct snib__call *me,
+                               snib_instant limit)
+{
+    if (!s->c->exec.ops || !snib__socket_sleep(s, me, pump_slice(s, limit))) {
+        return false;
+    }
+    snib__socket_notified(s);
+    snib__step_act(s);
+    return true;
+}
+
 /* Sleep without reading. True: the call is answered, and the mutex was not
  * taken again. */
 static bool pump_sleep_parked(struct snib__step *s, struct snib__call *me,
@@ -391,7 +405,9 @@ static bool pump_wait(struct snib__step *s, struct snib__call *me)
             snib__step_pause(s);
             snib__step_again(s);
         } else if (leads) {
-            pump_sleep_reading(s, me, limit);
+            if (!pump_sleep_on_word(s, me, limit)) {
+                pump_sleep_reading(s, me, limit);
+            }
         } else {
             if (!snib__socks_empty(&me->w.wants)) { /* look again then */
                 limit = snib__sooner(

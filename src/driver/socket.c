@@ -15,7 +15,8 @@
  * is no such reader: epoll forgets closed descriptors by itself.
  *
  * The notifier of a blocking store counts as a socket too
- * (SNIB__NOTIFIER_SOCKET); its descriptor belongs to the store. */
+ * (SNIB__NOTIFIER_SOCKET); its descriptor belongs to the store:
+ * socket_notifier.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,34 +62,6 @@ snib_err snib__socket_furnish(struct snib_client *c, uint32_t i)
         l->waker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     }
     return l->waker < 0 ? SNIB_ERR_LIMIT : SNIB_ERR_OK;
-}
-
-void snib__socket_notifier(struct snib_client *c)
-{
-    if (!c->exec.ops) {
-        return;
-    }
-    int fd = c->exec.ops->notifier_fd(c->exec.instance);
-    struct snib__socket *l = c->sock.v[SNIB__NOTIFIER_SOCKET];
-    if (l->fd == fd || c->stopped ||
-        snib__socket_furnish(c, SNIB__NOTIFIER_SOCKET)) {
-        return; /* without it the poll finds out later */
-    }
-    l->fd = fd;
-    l->state = fd < 0 ? SNIB__SOCKET_DOWN : SNIB__SOCKET_UP;
-    l->watched = false;
-    l->armed = 0;
-    snib__socket_needs(c, SNIB__NOTIFIER_SOCKET);
-    snib__loop_watch(c, SNIB__NOTIFIER_SOCKET);
-}
-
-void snib__socket_notified(struct snib__step *s)
-{
-    struct snib__input in = {.kind = SNIB__IN_NOTIFIED};
-    snib__engine_input(s->c->engine, s->now, &in);
-    if (s->c->virtual_clock) { /* the clock was advanced */
-        snib__engine_tick(s->c->engine, s->now);
-    }
 }
 
 /* It is up, and the engine may speak. */

@@ -27,17 +27,26 @@ static void step_tell_logs(struct snib_client *c, struct snib__list *lines)
 
 /* Unlock, then wake (rule 2). A call that is woken here may have returned
  * already, and its stack may be gone. So its word is only an address for the
- * kernel (park.h). The wakers' descriptors live as long as the client. */
+ * kernel (park.h). The wakers' descriptors, and the notifier's word, live as
+ * long as the client. */
 void snib__step_pause(struct snib__step *s)
 {
     struct snib_client *c = s->c;
     struct snib__list logs;
+    snib__word *shared = NULL;
+    uint32_t value = 0;
     int waker[SNIB__SOCKETS_MAX];
     uint32_t wakers = 0, words = s->words;
     bool kick = false;
     SNIB__SOCKS_EACH(i, &s->wakers)
     {
-        waker[wakers++] = c->sock.v[i]->waker;
+        const struct snib__socket *l = c->sock.v[i];
+        if (l->word) {
+            shared = l->word;
+            value = l->value;
+        } else {
+            waker[wakers++] = l->waker;
+        }
     }
     if (s->event && !c->ops.set && c->ops.fd >= 0) {
         /* This is done under the mutex: afterwards snib_client_next could clear
@@ -63,6 +72,9 @@ void snib__step_pause(struct snib__step *s)
     }
     for (uint32_t i = 0; i < wakers; i++) {
         snib__eventfd_set(waker[i]);
+    }
+    if (shared) {
+        snib__park_wake_shared(shared, value);
     }
     if (!snib__list_empty(&logs)) {
         step_tell_logs(c, &logs);

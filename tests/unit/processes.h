@@ -3,7 +3,8 @@
  *
  * The test itself opens no client, so that its children are as clean as if
  * they had been started by a shell. A child says lines by say(), the test
- * reads them by hear(); tell() lets a child go on that stands in await(). */
+ * reads them by hear(); tell() lets a child go on that stands in await(). The
+ * file is one of SQLite's, unless the including file defines SCHEME. */
 #ifndef SNIB_TESTS_PROCESSES_H
 #define SNIB_TESTS_PROCESSES_H
 
@@ -18,6 +19,10 @@
 
 #include "snib.h"
 #include "unit.h"
+
+#ifndef SCHEME
+#define SCHEME "sqlite"
+#endif
 
 /* Far more than anything here takes: a hang is a failure, not an endless
  * run. */
@@ -39,7 +44,7 @@ static int fresh_dir(void **state)
         return -1;
     }
     snprintf(path, sizeof path, "%s/locks.db", dir);
-    snprintf(url, sizeof url, "sqlite:%s", path);
+    snprintf(url, sizeof url, SCHEME ":%s", path);
     return 0;
 }
 

@@ -139,7 +139,7 @@ static void doctor_host(struct snib__file *self, struct snib__buf *out)
     snprintf(text, sizeof text, "%u clients can be woken",
              snib__ear_count(&self->map));
     doctor_tell(out, SNIB_LEVEL_OK, "wake-up", text, "");
-    if (self->no_ear) {
+    if (self->no_ear || self->ear.deaf) {
         doctor_tell(out, SNIB_LEVEL_WARN, "wake-up", "none could be made here",
                     "descriptors or threads are used up, or the file's slots; "
                     "waiters poll once a second meanwhile");

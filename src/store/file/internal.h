@@ -251,14 +251,15 @@ enum { SNIB__FILE_WATCHES = 8 };
 
 /* What this client hears: the ids that it was told, and deaths. */
 struct snib__file_ear {
-    pthread_mutex_t mutex; /* for all but the thread's own */
+    pthread_mutex_t mutex; /* for all but the listening thread's own */
     int epoll, event;      /* -1 until made */
     uint32_t place;        /* of the slot */
     uint64_t owner;        /* 0: there is no slot */
     uint64_t taken;        /* how many of `told` were taken */
     struct snib__file_slot *slot;
-    pthread_t thread;
+    pthread_t thread; /* listens, once somebody polls */
     bool running;
+    atomic_bool deaf; /* it could not be started */
     atomic_bool stop;
     atomic_uint watching; /* so many watches */
     struct {
@@ -270,10 +271,13 @@ struct snib__file_ear {
 
 bool snib__ear_init(struct snib__file_ear *);
 void snib__ear_free(struct snib__file_ear *, bool forked);
-/* Take a slot, and listen. Without success the client polls. */
+/* Take a slot. Without success the client polls. */
 void snib__ear_make(struct snib__file_ear *, struct snib__map *,
                     const struct snib__host *);
 int snib__ear_fd(struct snib__file_ear *);
+/* As notifier_word and notifier_polled in core/store.h. */
+_Atomic uint32_t *snib__ear_word(struct snib__file_ear *, uint32_t *ret_value);
+void snib__ear_polled(struct snib__file_ear *);
 uint32_t snib__ear_take(struct snib__file_ear *, uint64_t (*ids)[2],
                         uint32_t max);
 void snib__ear_watch(struct snib__file_ear *, const struct snib__host *,

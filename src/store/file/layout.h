@@ -143,8 +143,9 @@ enum { SNIB__FILE_TOLD = 7 };
 
 struct snib__file_slot {
     snib__file_word owner; /* never the same twice; 0: free */
-    _Atomic uint32_t word; /* a futex; raised by whoever wakes */
-    uint32_t unused;
+    /* Two futexes; raised by whoever wakes. `call` is odd while a caller's
+     * thread of that client sleeps on it; then `word` is left alone. */
+    _Atomic uint32_t word, call;
     snib__file_word told;      /* how many ids were told */
     int64_t pid, start, pidns; /* of the owner */
     uint64_t spare[2];

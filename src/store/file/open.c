@@ -116,6 +116,16 @@ static uint32_t open_notified(void *instance, uint64_t (*ids)[2], uint32_t max)
     return snib__ear_take(&((struct snib__file *)instance)->ear, ids, max);
 }
 
+static _Atomic uint32_t *open_notifier_word(void *instance, uint32_t *ret_value)
+{
+    return snib__ear_word(&((struct snib__file *)instance)->ear, ret_value);
+}
+
+static void open_notifier_polled(void *instance)
+{
+    snib__ear_polled(&((struct snib__file *)instance)->ear);
+}
+
 static void open_server(void *instance, struct snib__server *ret)
 {
     (void)instance;
@@ -131,6 +141,8 @@ const struct snib__blocking_ops snib__file_ops = {
     .exec = snib__file_exec,
     .notifier_fd = open_notifier_fd,
     .notified = open_notified,
+    .notifier_word = open_notifier_word,
+    .notifier_polled = open_notifier_polled,
     .server = open_server,
     .free = open_free,
 };

@@ -5,10 +5,20 @@
  * sleeps on it (a futex). The kernel says how many it woke. None: the waiter is
  * awake, or dead; then it is asked whether the process lives.
  *
- * In the waiting client a thread sleeps on the word and hands on what it hears
- * by an eventfd, since a futex cannot be polled. It knows nothing and takes no
- * mutex. The client polls an epoll descriptor of that eventfd and of a few
- * pidfds: the first in a queue is told at once when the holder's process ends.
+ * There are two words. A caller's thread that waits sleeps on `call` itself, so
+ * nothing stands between it and who wakes it. For those who wait otherwise (an
+ * event loop, the library's background thread) a listening thread sleeps on
+ * `word` and hands on what it hears by an eventfd, since a futex cannot be
+ * polled. It is started when somebody polls; it knows nothing and takes no
+ * mutex. `call` is odd while a caller's thread sleeps on it, or is about to:
+ * who finds it odd makes it even and wakes that thread alone. Who is about to
+ * sleep makes it odd, and then looks whether an id was told meanwhile; who
+ * wakes has told the id before it looks whether `call` is odd. So one of the
+ * two sees the other.
+ *
+ * The client's descriptor is an epoll set of that eventfd and of a few pidfds:
+ * the first in a queue is told at once when the holder's process ends. While a
+ * caller's thread sleeps, the background thread polls it.
  *
  * Ids. There are SNIB__FILE_TOLD places in turn. A writer takes the next turn,
  * writes the id, then the number of its turn. The reader believes a place whose
@@ -96,10 +106,11 @@ static bool slot_take(struct snib__file_slot *s, uint64_t was, uint64_t owner,
     return true;
 }
 
+/* thorough: also if another process has its pid by now. */
 static bool slot_is_dead(const struct snib__file_slot *s,
-                         const struct snib__host *h)
+                         const struct snib__host *h, bool thorough)
 {
-    return s->pid && snib__host_gone(h, s->pid, s->start, s->pidns, true);
+    return s->pid && snib__host_gone(h, s->pid, s->start, s->pidns, thorough);
 }
 
 /* Find a free slot, or one of the dead, from `from` on. */
@@ -111,7 +122,7 @@ static bool slot_find(struct snib__map *m, const struct snib__host *h,
         uint32_t at = (from + i) % m->slot_count;
         struct snib__file_slot *s = &m->slots[at];
         uint64_t was = snib__file_load(&s->owner);
-        if ((!was || (dead && slot_is_dead(s, h))) &&
+        if ((!was || (dead && slot_is_dead(s, h, true))) &&
             slot_take(s, was, owner, h)) {
             *ret = at;
             return true;
@@ -131,6 +142,9 @@ static bool slot_get(struct snib__file_ear *e, struct snib__map *m,
         return false;
     }
     e->slot = &m->slots[e->place];
+    if (atomic_load(&e->slot->call) % 2) { /* the owner before was killed */
+        atomic_fetch_add(&e->slot->call, 1);
+    }
     e->taken = snib__file_load(&e->slot->told);
     e->owner = owner;
     return true;
@@ -161,7 +175,43 @@ static bool slot_make(struct snib__file_ear *e, struct snib__map *m,
     e->epoll = epoll_create1(EPOLL_CLOEXEC);
     return e->event >= 0 && e->epoll >= 0 &&
            epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->event, &ev) == 0 &&
-           slot_get(e, m, h) && slot_start(e);
+           slot_get(e, m, h);
+}
+
+/* -- a caller's thread sleeps ------------------------------------------------ */
+
+/* It sleeps no more, or shall not: `call` is no longer this odd value. */
+static bool slot_end_sleep(struct snib__file_slot *s, uint32_t value)
+{
+    return atomic_compare_exchange_strong(&s->call, &value, value + 1);
+}
+
+_Atomic uint32_t *snib__ear_word(struct snib__file_ear *e, uint32_t *ret_value)
+{
+    pthread_mutex_lock(&e->mutex);
+    struct snib__file_slot *s = e->owner ? e->slot : NULL;
+    if (s) {
+        uint32_t value = atomic_load(&s->call);
+        if (value % 2 == 0) { /* odd: one who slept has not looked yet */
+            value = atomic_fetch_add(&s->call, 1) + 1;
+        }
+        *ret_value = value;
+        snib__file_before("sleep");
+        if (atomic_load(&s->told) != e->taken) {
+            (void)slot_end_sleep(s, value);
+        }
+    }
+    pthread_mutex_unlock(&e->mutex);
+    return s ? &s->call : NULL;
+}
+
+void snib__ear_polled(struct snib__file_ear *e)
+{
+    pthread_mutex_lock(&e->mutex);
+    if (e->owner && !e->running) {
+        e->deaf = !slot_start(e);
+    }
+    pthread_mutex_unlock(&e->mutex);
 }
 
 bool snib__ear_init(struct snib__file_ear *e)
@@ -217,6 +267,19 @@ uint32_t snib__ear_count(struct snib__map *m)
 
 /* -- telling ----------------------------------------------------------------- */
 
+/* Wake who sleeps there. False: nobody does; the client is awake, or dead. */
+static bool slot_wake(struct snib__file_slot *s)
+{
+    snib__file_before("wake");
+    uint32_t value = atomic_load(&s->call);
+    if (value % 2) { /* or it has just woken, and will look */
+        return slot_end_sleep(s, value) &&
+               slot_futex(&s->call, FUTEX_WAKE, INT32_MAX) > 0;
+    }
+    atomic_fetch_add(&s->word, 1);
+    return slot_futex(&s->word, FUTEX_WAKE, INT32_MAX) > 0;
+}
+
 bool snib__ear_tell(struct snib__map *m, const struct snib__host *h,
                     uint32_t place, uint64_t owner, const uint64_t id[2])
 {
@@ -227,16 +290,14 @@ bool snib__ear_tell(struct snib__map *m, const struct snib__host *h,
     if (snib__file_load(&s->owner) != owner) {
         return false; /* it has closed, or it was dead */
     }
-    uint64_t turn = snib__file_add(&s->told, 1) + 1;
+    snib__file_before("tell");
+    uint64_t turn = atomic_fetch_add(&s->told, 1) + 1;
     uint32_t at = (uint32_t)(turn % SNIB__FILE_TOLD);
     snib__file_store(&s->tell[at].turn, 0);
     snib__file_store(&s->tell[at].id[0], id[0]);
     snib__file_store(&s->tell[at].id[1], id[1]);
     snib__file_store(&s->tell[at].turn, turn);
-    snib__file_before("wake");
-    atomic_fetch_add(&s->word, 1);
-    return slot_futex(&s->word, FUTEX_WAKE, INT32_MAX) > 0 ||
-           !slot_is_dead(s, h);
+    return slot_wake(s) || !slot_is_dead(s, h, false);
 }
 
 /* -- hearing ------------------------------------------------------------------ */
@@ -296,11 +357,13 @@ uint32_t snib__ear_take(struct snib__file_ear *e, uint64_t (*ids)[2],
         n = slot_ended(e, ids, max);
     }
     if (e->owner && n < max) {
-        (void)eventfd_read(e->event, &count);
+        if (e->running) {
+            (void)eventfd_read(e->event, &count);
+        }
         while (n < max && slot_next(e, ids[n], &all)) {
             n++;
         }
-        if (n == max) {
+        if (n == max && e->running) {
             eventfd_write(e->event, 1); /* there may be more */
         }
     }

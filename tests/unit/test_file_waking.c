@@ -1,0 +1,243 @@
+/* tests/unit/test_file_waking.c — a client of a mapped file is woken: by the
+ * word on which a caller's thread sleeps, or by the descriptor that others
+ * poll. labels: thread */
+#include "file_store.h"
+
+#include <dirent.h>
+#include <poll.h>
+
+static int threads(void)
+{
+    int n = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    while (readdir(tasks)) {
+        n++;
+    }
+    closedir(tasks);
+    return n - 2; /* . and .. */
+}
+
+static _Atomic uint32_t *word_of(int peer, uint32_t *ret_value)
+{
+    return kit.ops->notifier_word(kit.peer[peer].inst, ret_value);
+}
+
+static bool is_readable(int peer, int ms)
+{
+    struct pollfd p = {.fd = kit.ops->notifier_fd(kit.peer[peer].inst),
+                       .events = POLLIN};
+    assert_true(p.fd >= 0);
+    return poll(&p, 1, ms) == 1;
+}
+
+/* Peer 0 holds, peer 1 waits. */
+static struct snib__request wait_behind(struct snib__name *n,
+                                        struct snib__request *ret_holder)
+{
+    *n = name_of("waking");
+    open_peers(2);
+    *ret_holder = acquire(0, n);
+    assert_int_equal(ret_holder->said.answer, SNIB__DONE);
+    struct snib__request b = acquire(1, n);
+    assert_int_equal(b.said.answer, SNIB__QUEUED);
+    return b;
+}
+
+/* -- a caller's thread ------------------------------------------------------------ */
+
+static void who_does_not_wait_has_no_word(void **state)
+{
+    uint32_t value;
+    (void)state;
+    open_peers(1);
+    assert_null(word_of(0, &value));
+    assert_int_equal(kit.ops->notifier_fd(kit.peer[0].inst), -1);
+}
+
+static void a_sleeping_call_is_woken_and_nothing_stands_between(void **state)
+{
+    struct snib__name n;
+    struct snib__request a;
+    uint32_t value;
+    (void)state;
+    struct snib__request b = wait_behind(&n, &a);
+    _Atomic uint32_t *word = word_of(1, &value);
+    assert_non_null(word);
+    assert_int_equal(*word, value);
+    assert_int_equal(threads(), 1);
+    end(0, &a);
+    assert_int_not_equal(*word, value);
+    assert_true(is_notified(1, &b));
+    assert_int_equal(poll_again(1, &b), SNIB__DONE);
+    assert_int_equal(threads(), 1);
+}
+
+static void who_was_told_just_before_does_not_sleep(void **state)
+{
+    struct snib__name n;
+    struct snib__request a;
+    uint32_t value;
+    (void)state;
+    struct snib__request b = wait_behind(&n, &a);
+    end(0, &a);
+    _Atomic uint32_t *word = word_of(1, &value);
+    assert_int_not_equal(*word, value);
+    assert_true(is_notified(1, &b));
+    word = word_of(1, &value); /* it was taken: the next sleep is one */
+    assert_int_equal(*word, value);
+}
+
+/* It woke up by its limit, and goes to sleep again. */
+static void who_slept_before_sleeps_again(void **state)
+{
+    struct snib__name n;
+    struct snib__request a;
+    uint32_t first, value;
+    (void)state;
+    struct snib__request b = wait_behind(&n, &a);
+    _Atomic uint32_t *word = word_of(1, &first);
+    assert_ptr_equal(word_of(1, &value), word);
+    assert_int_equal(value, first);
+    assert_int_equal(*word, value);
+    end(0, &a);
+    assert_int_not_equal(*word, value);
+    assert_true(is_notified(1, &b));
+}
+
+/* -- others poll ------------------------------------------------------------------- */
+
+static void a_polled_descriptor_becomes_readable(void **state)
+{
+    struct snib__name n;
+    struct snib__request a;
+    (void)state;
+    struct snib__request b = wait_behind(&n, &a);
+    kit.ops->notifier_polled(kit.peer[1].inst);
+    kit.ops->notifier_polled(kit.peer[1].inst);
+    assert_int_equal(threads(), 2);
+    end(0, &a);
+    assert_true(is_readable(1, 10000));
+    assert_true(is_notified(1, &b));
+}
+
+static void what_was_told_before_it_is_polled_is_readable(void **state)
+{
+    struct snib__name n;
+    struct snib__request a;
+    (void)state;
+    struct snib__request b = wait_behind(&n, &a);
+    end(0, &a);
+    kit.ops->notifier_polled(kit.peer[1].inst);
+    assert_true(is_readable(1, 10000));
+    assert_true(is_notified(1, &b));
+}
+
+static void while_a_call_sleeps_it_alone_is_woken(void **state)
+{
+    struct snib__name n;
+    struct snib__request a;
+    uint32_t value;
+    (void)state;
+    struct snib__request b = wait_behind(&n, &a);
+    kit.ops->notifier_polled(kit.peer[1].inst);
+    assert_true(is_readable(1, 10000)); /* it says so when it begins */
+    assert_false(is_notified(1, &b));
+    _Atomic uint32_t *word = word_of(1, &value);
+    uint32_t heard = self_of(1)->ear.slot->word;
+    end(0, &a);
+    assert_int_not_equal(*word, value);
+    assert_int_equal(self_of(1)->ear.slot->word, heard);
+    assert_true(is_notified(1, &b));
+}
+
+/* -- the dead ---------------------------------------------------------------------- */
+
+/* A process that waits, as a caller's thread, and says so. */
+static pid_t sleeper_process(struct snib__name *n)
+{
+    int ready[2];
+    char c;
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        uint32_t value;
+        snib__host_read(&host);
+        struct peer p = {.client = {8, (uint64_t)getpid()}};
+        kit.peer[5].inst = open_file(&p);
+        struct snib__request r = request(SNIB__ACQUIRE, n);
+        r.id[1] = 78;
+        bool waits = run(5, &r) == SNIB__QUEUED && word_of(5, &value);
+        if (!waits || write(ready[1], "w", 1) != 1) {
+            _exit(1);
+        }
+        for (;;) {
+            pause();
+        }
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+static void a_killed_sleeper_is_passed_over_at_once(void **state)
+{
+    struct snib__name n = name_of("waking");
+    uint32_t value;
+    (void)state;
+    open_peers(2);
+    struct snib__request a = acquire(0, &n);
+    pid_t pid = sleeper_process(&n);
+    struct snib__request b = acquire(1, &n);
+    assert_int_equal(b.said.position, 2);
+    _Atomic uint32_t *word = word_of(1, &value);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    end(0, &a);
+    assert_int_not_equal(*word, value);
+    assert_true(is_notified(1, &b));
+    assert_int_equal(poll_again(1, &b), SNIB__DONE);
+}
+
+/* Its word is odd for ever; who takes the slot next is not asleep. */
+static void the_slot_of_a_killed_sleeper_begins_awake(void **state)
+{
+    struct snib__name n = name_of("waking");
+    (void)state;
+    shape.slots = 1;
+    open_peers(1);
+    struct snib__request a = acquire(0, &n);
+    pid_t pid = sleeper_process(&n);
+    struct snib__file_slot *s = self_of(0)->map.slots;
+    assert_int_equal(s->call % 2, 1);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    struct peer p = {.client = {9, 9}};
+    kit.peer[1].inst = open_file(&p);
+    struct snib__request b = acquire(1, &n);
+    shape.slots = 16;
+    assert_int_equal(b.said.answer, SNIB__QUEUED);
+    assert_non_null(self_of(1)->ear.slot);
+    assert_int_equal(s->call % 2, 0);
+    kit.ops->notifier_polled(kit.peer[1].inst);
+    end(0, &a);
+    assert_true(is_readable(1, 10000));
+}
+
+int main(void)
+{
+    set_kit();
+    const struct CMUnitTest cases[] = {
+        CASE(who_does_not_wait_has_no_word),
+        CASE(a_sleeping_call_is_woken_and_nothing_stands_between),
+        CASE(who_was_told_just_before_does_not_sleep),
+        CASE(who_slept_before_sleeps_again),
+        CASE(a_polled_descriptor_becomes_readable),
+        CASE(what_was_told_before_it_is_polled_is_readable),
+        CASE(while_a_call_sleeps_it_alone_is_woken),
+        CASE(a_killed_sleeper_is_passed_over_at_once),
+        CASE(the_slot_of_a_killed_sleeper_begins_awake),
+    };
+    return RUN(cases);
+}
