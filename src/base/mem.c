@@ -27,12 +27,23 @@ static bool mem_must_fail(void)
     return true;
 }
 
+/* glibc's calloc() passes by the thread's cache, which has blocks of up to
+ * SMALL bytes, and takes the lock of the heap instead. Of a large one it knows
+ * when it is zero already. */
+enum { SMALL = 1024 };
+
+static void *mem_zeroed(size_t size)
+{
+    void *p = size <= SMALL ? malloc(size ? size : 1) : calloc(1, size);
+    return p && size <= SMALL ? memset(p, 0, size) : p;
+}
+
 void *snib__alloc(size_t size)
 {
     if (mem_must_fail()) {
         return NULL;
     }
-    void *p = calloc(1, size ? size : 1);
+    void *p = mem_zeroed(size);
     if (p) {
         atomic_fetch_add_explicit(&alive, 1, memory_order_relaxed);
     }

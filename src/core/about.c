@@ -118,24 +118,58 @@ static void about_put_ids(struct writer *w, const char *key,
     }
 }
 
+static void about_put_head(struct writer *w, const struct snib__about *a)
+{
+    about_put_words(w, "host", a->host, sizeof a->host);
+    about_put_number(w, "pid", a->pid);
+    about_put_words(w, "user", a->user, sizeof a->user);
+    about_put_words(w, "program", a->program, sizeof a->program);
+}
+
+static void about_put_rest(struct writer *w, const struct snib__about *a)
+{
+    about_put_words(w, "reason", a->reason, sizeof a->reason);
+    about_put_number(w, "since", a->since_ms);
+    about_put_number(w, "start", a->start);
+    about_put_number(w, "leashed", a->leashed ? 1 : 0);
+    about_put_number(w, "owner", a->owner);
+    about_put_ids(w, "held", a->held, a->held_count - a->above_count);
+    about_put_ids(w, "above", a->held + a->held_count - a->above_count,
+                  a->above_count);
+}
+
 void snib__about_write(const struct snib__about *a, struct snib__buf *out)
 {
     struct writer w = {.out = out, .left = SNIB__ABOUT_MAX - NUMBERS_MAX};
     if (a->held_count) {
         w.left -= KEYS_OF_HELD + a->held_count * HELD_SIZE;
     }
-    about_put_words(&w, "host", a->host, sizeof a->host);
-    about_put_number(&w, "pid", a->pid);
-    about_put_words(&w, "user", a->user, sizeof a->user);
-    about_put_words(&w, "program", a->program, sizeof a->program);
-    about_put_words(&w, "reason", a->reason, sizeof a->reason);
-    about_put_number(&w, "since", a->since_ms);
-    about_put_number(&w, "start", a->start);
-    about_put_number(&w, "leashed", a->leashed ? 1 : 0);
-    about_put_number(&w, "owner", a->owner);
-    about_put_ids(&w, "held", a->held, a->held_count - a->above_count);
-    about_put_ids(&w, "above", a->held + a->held_count - a->above_count,
-                  a->above_count);
+    about_put_head(&w, a);
+    about_put_rest(&w, a);
+}
+
+void snib__about_head(const struct snib__about *a, struct snib__about_head *ret)
+{
+    /* More than the words and one number may take: it never grows. */
+    struct snib__buf out = {.data = (uint8_t *)ret->text,
+                            .cap = sizeof ret->text,
+                            .limit = sizeof ret->text - 1};
+    struct writer w = {.out = &out, .left = SNIB__ABOUT_MAX - NUMBERS_MAX};
+    about_put_head(&w, a);
+    ret->size = (uint32_t)snib__buf_size(&out);
+    ret->left = (uint32_t)w.left;
+}
+
+void snib__about_write_on(const struct snib__about_head *head,
+                          const struct snib__about *a, struct snib__buf *out)
+{
+    if (a->held_count) { /* which leaves less to the words */
+        snib__about_write(a, out);
+        return;
+    }
+    struct writer w = {.out = out, .left = head->left, .more = head->size > 0};
+    snib__buf_add(out, head->text, head->size);
+    about_put_rest(&w, a);
 }
 
 struct piece {

@@ -30,6 +30,18 @@ struct snib__about {
 };
 
 void snib__about_write(const struct snib__about *, struct snib__buf *out);
+
+/* The beginning of such a line, host to program, which is the same in all lines
+ * of a client. */
+struct snib__about_head {
+    char text[SNIB__ABOUT_MAX];
+    uint32_t size, left; /* what words may still take */
+};
+
+void snib__about_head(const struct snib__about *, struct snib__about_head *ret);
+/* As snib__about_write, of one with this head: the bytes are the same. */
+void snib__about_write_on(const struct snib__about_head *,
+                          const struct snib__about *, struct snib__buf *out);
 /* Skips unknown keys and leaves bad values empty. */
 void snib__about_read(const void *text, size_t size, struct snib__about *ret);
 

@@ -398,7 +398,7 @@ bool snib__acquisition_about(const struct snib__engine *e, snib_instant now,
         snib__nested_about(e, s, &about);
     }
     snib__buf_clear(out);
-    snib__about_write(&about, out);
+    snib__about_write_on(&e->self_head, &about, out);
     return about.held_count && !out->failed;
 }
 

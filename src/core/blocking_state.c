@@ -29,9 +29,12 @@ void snib__blocking_remember(struct snib__store *s, snib_instant now,
     s->last.err = err;
     s->last.heard = now;
     s->last.blocked = r->exec.blocked;
+    if (!err) {
+        s->last.text[0] = 0;
+        return;
+    }
     snprintf(s->last.text, sizeof s->last.text, "%s",
-             !err ? ""
-             : r->said.reterr && r->said.reterr->code == err
+             r->said.reterr && r->said.reterr->code == err
                  ? r->said.reterr->text
                  : snib_err_text(err));
 }

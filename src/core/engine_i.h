@@ -152,6 +152,7 @@ struct snib__slot {
 struct snib__engine {
     struct snib__engine_config cfg;
     struct snib__about self;
+    struct snib__about_head self_head;
     const struct snib__store_ops *ops;
     struct snib__store *store;
     struct snib__out out;
@@ -169,9 +170,8 @@ struct snib__engine {
     uint32_t out_requests;     /* pending requests at the store */
     uint32_t leaving;          /* claims that are LEAVING */
     uint32_t unchecked;        /* steps since core/check.c has looked */
-    bool closed;
-    bool pushes; /* the store does: SNIB__CAN_PUSH */
-    struct {     /* the tries between gather and gathered */
+    bool closed, pushes;       /* the store does: SNIB__CAN_PUSH */
+    struct {                   /* the tries between gather and gathered */
         uint32_t number;
         uint8_t count;
         bool open, all;

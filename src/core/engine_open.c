@@ -72,6 +72,7 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     if (cfg->self) {
         e->self = *cfg->self;
     }
+    snib__about_head(&e->self, &e->self_head);
     snib__rng_init(&e->rng, &cfg->seed);
     snib__list_init(&e->chain);
     snib__list_init(&e->told);

@@ -112,11 +112,21 @@ void snib__host_read(struct snib__host *h)
     }
 }
 
-snib_instant snib__host_now(void)
+static snib_instant host_instant(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
+    clock_gettime(clock, &t);
     return (snib_instant){(int64_t)t.tv_sec * 1000000000 + t.tv_nsec};
+}
+
+snib_instant snib__host_now(void)
+{
+    return host_instant(CLOCK_BOOTTIME);
+}
+
+snib_instant snib__host_coarse(void)
+{
+    return host_instant(CLOCK_MONOTONIC_COARSE);
 }
 
 snib_instant snib__host_lease_now(const struct snib__host *h)
@@ -126,9 +136,12 @@ snib_instant snib__host_lease_now(const struct snib__host *h)
 
 int64_t snib__host_wall_ms(const struct snib__host *h)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + h->wall_skew_ms;
+    return host_instant(CLOCK_REALTIME).ns / 1000000 + h->wall_skew_ms;
+}
+
+int64_t snib__host_wall_coarse_ms(const struct snib__host *h)
+{
+    return host_instant(CLOCK_REALTIME_COARSE).ns / 1000000 + h->wall_skew_ms;
 }
 
 const char *snib__fs_name(uint64_t magic, char *ret_other, size_t size)

@@ -23,9 +23,14 @@ void snib__host_read(struct snib__host *);
 snib_err snib__host_fits(const struct snib__host *, struct snib_error *reterr);
 /* CLOCK_BOOTTIME: for waiting. */
 snib_instant snib__host_now(void);
-/* The same with the skew of a test: for leases. */
+/* Up to 10 ms behind, and cheaper; it does not count a suspend. Only to tell
+ * whether a while has passed. */
+snib_instant snib__host_coarse(void);
+/* The same as snib__host_now with the skew of a test: for leases. */
 snib_instant snib__host_lease_now(const struct snib__host *);
 int64_t snib__host_wall_ms(const struct snib__host *);
+/* The same, up to 10 ms behind, and cheaper. */
+int64_t snib__host_wall_coarse_ms(const struct snib__host *);
 /* The kernel's own file systems, in which nobody can make a file. */
 enum { SNIB__FS_PROC = 0x9fa0, SNIB__FS_SYSFS = 0x62656572 };
 /* The file system's name if locks may live there. Else NULL, and *ret_other is

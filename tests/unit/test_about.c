@@ -116,6 +116,37 @@ static void what_is_held_above_comes_back_apart(void **state)
     assert_int_equal(b.above_count, 0);
 }
 
+/* The beginning is written once; the lines are as if it had been each time. */
+static void a_line_on_its_head_has_the_same_bytes(void **state)
+{
+    (void)state;
+    struct snib__about a[] = {
+        {.owner = 7},
+        {.host = "ci-7", .pid = 4312, .user = "anna", .program = "backup"},
+        {.host = "h%", .pid = INT64_MAX, .reason = "a b", .leashed = true},
+        {.user = "u", .start = 5, .since_ms = INT64_MAX, .owner = INT64_MAX},
+        {.program = "p", .held_count = 3, .above_count = 1, .held = {1, 2, 3}},
+        {.pid = 1},
+    };
+    struct snib__about *full = &a[COUNT_OF(a) - 1];
+    memset(full->host, '%', sizeof full->host - 1);
+    memset(full->user, '%', sizeof full->user - 1);
+    memset(full->program, '%', sizeof full->program - 1);
+    memset(full->reason, 'x', sizeof full->reason - 1);
+    for (size_t i = 0; i < COUNT_OF(a); i++) {
+        struct snib__about_head head;
+        struct snib__buf whole, on;
+        snib__buf_init(&whole, SNIB__ABOUT_MAX);
+        snib__buf_init(&on, SNIB__ABOUT_MAX);
+        snib__about_head(&a[i], &head);
+        snib__about_write(&a[i], &whole);
+        snib__about_write_on(&head, &a[i], &on);
+        assert_string_equal(snib__buf_text(&on), snib__buf_text(&whole));
+        snib__buf_free(&whole);
+        snib__buf_free(&on);
+    }
+}
+
 static void nothing_known_is_nothing_written(void **state)
 {
     (void)state;
@@ -290,6 +321,7 @@ int main(void)
         cmocka_unit_test(everything_comes_back),
         cmocka_unit_test(what_the_owner_holds_comes_back_beside_long_words),
         cmocka_unit_test(what_is_held_above_comes_back_apart),
+        cmocka_unit_test(a_line_on_its_head_has_the_same_bytes),
         cmocka_unit_test(nothing_known_is_nothing_written),
         cmocka_unit_test(the_written_text_is_plain_ascii),
         cmocka_unit_test(

@@ -71,7 +71,7 @@ void snib__file_fail(struct snib__file *self, struct snib__request *r,
 
 bool snib__file_moved(struct snib__file *self, struct snib__request *r)
 {
-    snib_instant now = snib__host_now();
+    snib_instant now = snib__host_coarse();
     if (snib__between(self->looked, now).ns >= SNIB__FILE_LOOK_NS) {
         self->looked = now;
         self->moved = snib__place_moved(&self->place);

@@ -411,7 +411,7 @@ void snib__file_book(struct snib__file *self, const struct snib__name *name)
         .ops = &book_ops,
         .now = now,
         .sent = now,
-        .token_clock = snib__host_wall_ms(&self->host) * 1024,
+        .token_clock = snib__host_wall_coarse_ms(&self->host) * 1024,
         .client = {self->client[0], self->client[1]},
     };
 }

@@ -134,7 +134,7 @@ static snib__root_end exec_commit(struct snib__file *self,
     if (!self->changed) {
         return SNIB__ROOT_DONE; /* it was decided on one whole bucket */
     }
-    if (snib__between(self->book.now, snib__host_lease_now(&self->host)).ns >
+    if (snib__between(self->begun, snib__host_coarse()).ns >
         SNIB__FILE_STALE_NS) {
         return SNIB__ROOT_LOST;
     }
@@ -154,6 +154,7 @@ static void exec_rules_refused(struct snib__file *self, struct snib__request *r)
 static bool exec_try(struct snib__file *self, struct snib__request *r,
                      const struct asked *asked)
 {
+    self->begun = snib__host_coarse();
     snib_err err = snib__root_copy(&self->map, &self->copy, SNIB__FILE_LOCKS,
                                    snib__file_bucket_of(&self->map, r->name));
     self->tolds = 0;

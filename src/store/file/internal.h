@@ -51,11 +51,13 @@
     (sizeof(void *) > 4 ? (size_t)1 << 30 : (size_t)64 << 20)
 /* So many blocks of the smallest classes are kept back. */
 enum { SNIB__FILE_RESERVED = 8, SNIB__FILE_SMALL = 5 };
-/* At most each so many ns a client looks whether the file is still at its
+/* At most each so many ns, and at least each 10 ms more, since the clock may be
+ * behind by so much, a client that works looks whether the file is still at its
  * path. */
-#define SNIB__FILE_LOOK_NS INT64_C(10000000)
-/* Between two looks at a root and its change lies less than this; else the step
- * begins anew. Within it no bucket's version can come round. */
+#define SNIB__FILE_LOOK_NS INT64_C(5000000)
+/* Between the look at a root and its change lies less than this; else the step
+ * begins anew. Within it no bucket's version can come round. (While the machine
+ * is suspended nobody makes steps, so that need not be counted.) */
 #define SNIB__FILE_STALE_NS INT64_C(60000000000)
 #define SNIB__FILE_NS_MOST  (INT64_MAX / 4)
 
@@ -252,7 +254,8 @@ enum { SNIB__FILE_WATCHES = 8 };
 /* What this client hears: the ids that it was told, and deaths. */
 struct snib__file_ear {
     pthread_mutex_t mutex; /* for all but the listening thread's own */
-    int epoll, event;      /* -1 until made */
+    _Atomic int epoll;     /* -1 until made */
+    int event;             /* the same */
     uint32_t place;        /* of the slot */
     uint64_t owner;        /* 0: there is no slot */
     uint64_t taken;        /* how many of `told` were taken */
@@ -317,6 +320,7 @@ struct snib__file {
     struct snib__copy copy;
     const struct snib__name *name;
     size_t lock; /* of that name, in the copy */
+    snib_instant begun; /* snib__host_coarse() */
     bool changed, want_ear;
     int64_t floor; /* of all tokens, as of this step */
     /* Where the last walk through the claims has come to. */

@@ -89,7 +89,7 @@ snib_err snib__file_open_on(const struct snib__store_config *config,
         open_free(self);
         return err;
     }
-    self->looked = snib__host_now();
+    self->looked = snib__host_coarse();
     /* One process in 64 also cleans: enough where all are short-lived. */
     if (self->client[0] % 64 == 0) {
         snib__file_cleaner(self);

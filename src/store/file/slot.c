@@ -171,11 +171,17 @@ static bool slot_make(struct snib__file_ear *e, struct snib__map *m,
                       const struct snib__host *h)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.u32 = EVENT};
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
     e->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    e->epoll = epoll_create1(EPOLL_CLOEXEC);
-    return e->event >= 0 && e->epoll >= 0 &&
-           epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->event, &ev) == 0 &&
-           slot_get(e, m, h);
+    if (e->event >= 0 && epoll >= 0 &&
+        epoll_ctl(epoll, EPOLL_CTL_ADD, e->event, &ev) == 0 &&
+        slot_get(e, m, h)) {
+        e->epoll = epoll;
+        return true;
+    }
+    slot_close(&e->event);
+    slot_close(&epoll);
+    return false;
 }
 
 /* -- a caller's thread sleeps ------------------------------------------------ */
@@ -232,7 +238,8 @@ void snib__ear_free(struct snib__file_ear *e, bool forked)
     for (int i = 0; i < SNIB__FILE_WATCHES; i++) {
         slot_close(&e->watch[i].fd);
     }
-    slot_close(&e->epoll);
+    int epoll = atomic_exchange(&e->epoll, -1);
+    slot_close(&epoll);
     slot_close(&e->event);
 }
 
@@ -240,20 +247,13 @@ void snib__ear_make(struct snib__file_ear *e, struct snib__map *m,
                     const struct snib__host *h)
 {
     pthread_mutex_lock(&e->mutex);
-    if (!slot_make(e, m, h)) {
-        slot_leave(e);
-        slot_close(&e->epoll);
-        slot_close(&e->event);
-    }
+    (void)slot_make(e, m, h);
     pthread_mutex_unlock(&e->mutex);
 }
 
 int snib__ear_fd(struct snib__file_ear *e)
 {
-    pthread_mutex_lock(&e->mutex);
-    int fd = e->epoll;
-    pthread_mutex_unlock(&e->mutex);
-    return fd;
+    return atomic_load(&e->epoll);
 }
 
 uint32_t snib__ear_count(struct snib__map *m)
