@@ -215,6 +215,7 @@ struct wanted {
     const char *type; /* "POSIX", "FLOCK" */
     bool write;       /* write locks only */
     bool others;      /* not this process's */
+    bool mine;        /* processes of this user only */
     bool any_dev;     /* dev says nothing */
     dev_t dev;
     uint64_t ino;
@@ -240,6 +241,14 @@ static bool host_has_ended(int64_t pid)
     return kill((pid_t)pid, 0) && errno == ESRCH;
 }
 
+static bool host_is_mine(int64_t pid)
+{
+    char dir[40];
+    struct stat st;
+    snprintf(dir, sizeof dir, "/proc/%lld", (long long)pid);
+    return stat(dir, &st) == 0 && st.st_uid == geteuid();
+}
+
 /* Is this line such a lock? *ret_pid: whose. *ret_dev: it has the same
  * device. */
 static bool host_is_wanted(const struct wanted *w, const char *line,
@@ -261,7 +270,8 @@ static bool host_is_wanted(const struct wanted *w, const char *line,
            (!w->others || who != getpid()) && (!w->by || who == w->by) &&
            (w->offset < 0 ||
             (from <= w->offset &&
-             (to[0] == 'E' || w->offset <= strtoll(to, NULL, 10))));
+             (to[0] == 'E' || w->offset <= strtoll(to, NULL, 10)))) &&
+           (!w->mine || host_is_mine(who));
 }
 
 /* The pid of a process with such a lock; 0: none has; -1: it cannot be told
@@ -432,7 +442,9 @@ snib_err snib__host_lockers(const char *file, const char *upgrade_of,
                    : SNIB_ERR_OK;
 }
 
-bool snib__host_user_of(int fd, char ret[SNIB__WHO])
+/* w: the other fields of what is wanted. */
+static bool host_say_user(struct wanted w, int fd, uint64_t ino,
+                          char ret[SNIB__WHO])
 {
     struct stat st;
     struct statfs fs;
@@ -440,12 +452,11 @@ bool snib__host_user_of(int fd, char ret[SNIB__WHO])
     if (fstat(fd, &st) || fstatfs(fd, &fs)) {
         return false;
     }
-    struct wanted w = {.type = "FLOCK",
-                       .others = true,
-                       .any_dev = host_hides_device(&fs),
-                       .dev = st.st_dev,
-                       .ino = st.st_ino,
-                       .offset = -1};
+    w.type = "FLOCK";
+    w.any_dev = host_hides_device(&fs);
+    w.dev = st.st_dev;
+    w.ino = ino ? ino : st.st_ino;
+    w.offset = -1;
     int64_t pid = host_find_lock(&w);
     if (pid > 0) {
         snprintf(ret, SNIB__WHO, "%s %lld",
@@ -454,4 +465,14 @@ bool snib__host_user_of(int fd, char ret[SNIB__WHO])
                  (long long)pid);
     }
     return pid > 0;
+}
+
+bool snib__host_user_of(int fd, char ret[SNIB__WHO])
+{
+    return host_say_user((struct wanted){.others = true}, fd, 0, ret);
+}
+
+bool snib__host_user_at(int fd, uint64_t ino, bool mine, char ret[SNIB__WHO])
+{
+    return host_say_user((struct wanted){.mine = mine}, fd, ino, ret);
 }

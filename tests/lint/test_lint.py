@@ -167,6 +167,18 @@ def test_rule_finds_the_planted_mistake(rule, name, text, word, tmp_path):
     assert any(word in line and name in line for line in found), found
 
 
+def test_a_case_of_a_shared_header_is_one_of_the_program(tmp_path):
+    files = dict(SOUND)
+    files["tests/unit/h.h"] = "static void h_case(void **state);\n"
+    files["tests/unit/test_h.c"] = (
+        '#include "h.h"\nconst struct CMUnitTest cases[] = {\n'
+        "    CASE(h_case),\n};\n")
+    files["tests/findings.tsv"] += "unit.h\th_case\twas wrong\n"
+    assert findings("findings", tree_of(tmp_path, files)) == []
+    files["tests/findings.tsv"] += "unit.h\th_cas\twas wrong\n"
+    assert findings("findings", tree_of(tmp_path, files)) != []
+
+
 X = ("/* x. */\nSNIB_API void snib_x(void);\n\n/* It blocks. */\n"
      "SNIB_API void snib_wait(void);\n\n/* Started. */\n"
      "SNIB_API void snib_wait_start(void);\n")

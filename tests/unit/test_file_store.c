@@ -43,7 +43,7 @@ static void another_boot_id_while_in_use_is_refused(void **state)
     assert_int_equal(
         snib__map_open(&map, &place, &host, &shape, 1, snib__ms(20), &e),
         SNIB_ERR_CONFIG);
-    snib__place_close(&place);
+    snib__place_close(&place, false);
     assert_non_null(strstr(e.text, "boot id"));
     struct snib__request v = turn_into(&a, SNIB__RENEW);
     assert_int_equal(run(0, &v), SNIB__DONE);

@@ -74,7 +74,16 @@ bool snib__file_moved(struct snib__file *self, struct snib__request *r)
     snib_instant now = snib__host_coarse();
     if (snib__between(self->looked, now).ns >= SNIB__FILE_LOOK_NS) {
         self->looked = now;
-        self->moved = snib__place_moved(&self->place);
+        self->moved = snib__map_is_cut(&self->map) ||
+                      snib__place_moved(&self->place);
+    }
+    if (self->map.cut) {
+        answer_refuse(r, snib__fail(r->said.reterr, SNIB_ERR_STORE,
+                                    "lock file %s was cut off while in use; "
+                                    "stop all programs that use it, and remove "
+                                    "it",
+                                    self->place.path));
+        return true;
     }
     bool there =
         !self->moved || snib__host_leads_to(self->place.given, self->place.dir);

@@ -46,6 +46,13 @@ static void doctor_place(struct snib__file *self, struct snib__buf *out)
                 : others ? "others can make or replace the file: use a "
                            "directory of your own"
                          : "");
+    if (self->place.users < 0) {
+        doctor_tell(out, SNIB_LEVEL_WARN, "directory",
+                    "it cannot be read or locked by this user: if the file is "
+                    "removed while in use, who opens the path anew is not kept "
+                    "out",
+                    "let this user read the directory");
+    }
     doctor_tell(out, SNIB_LEVEL_OK, "users",
                 "this user's programs only: other users of this host, root "
                 "included, have files of their own and are not excluded",
@@ -156,11 +163,17 @@ void snib__file_doctor(struct snib__file *self, struct snib__request *r)
 {
     struct snib__buf *out = r->said.result;
     doctor_place(self, out);
-    doctor_layout(self, out);
-    doctor_space(self, out);
-    doctor_integrity(self, out);
-    doctor_clients(self, out);
-    doctor_host(self, out);
+    if (snib__map_is_cut(&self->map)) {
+        doctor_tell(out, SNIB_LEVEL_FAIL, "integrity",
+                    "the file was cut off while in use",
+                    "stop all programs that use it, and remove it");
+    } else {
+        doctor_layout(self, out);
+        doctor_space(self, out);
+        doctor_integrity(self, out);
+        doctor_clients(self, out);
+        doctor_host(self, out);
+    }
     if (out->failed) {
         snib__file_fail(self, r, SNIB_ERR_NOMEM);
     } else {

@@ -3,6 +3,7 @@
  *   layout.h  what is in the file
  *   access.h  how memory is touched that other processes change
  *   place.c   the path: which file is it, may it be trusted
+ *   guard.c   does anybody use another file of that path
  *   map.c     opening: make it, check it, join those who use it
  *   room.c    room on the disk
  *   sweep.c   what a client does that is alone: find lost blocks, a new boot
@@ -67,6 +68,7 @@ struct snib__place {
     char *path;  /* real directory + "/" + base */
     char *given; /* its directory as it was named; NULL: as in path */
     int dir;     /* O_PATH */
+    int users;   /* the same, with a lock (guard.c); -1: it cannot be locked */
     int fd;
     uint64_t dev, ino;
     char fs[24]; /* "ext2/3/4", for doctor */
@@ -76,9 +78,17 @@ struct snib__place {
  * with the remedy in the text; LIMIT, NOMEM, STORE. */
 snib_err snib__place_open(struct snib__place *, const char *path,
                           const struct snib__host *, struct snib_error *reterr);
-void snib__place_close(struct snib__place *);
+/* forked: this process is a child; leave what belongs to its parent. */
+void snib__place_close(struct snib__place *, bool forked);
 /* Does the path lead to another file by now, or to none? */
 bool snib__place_moved(const struct snib__place *);
+
+/* -- guard.c --------------------------------------------------------------- */
+
+/* From now on this client uses the file. CONFIG: others use another one of this
+ * path, which was removed or replaced. LIMIT, NOMEM, STORE. */
+snib_err snib__guard_enter(struct snib__place *, struct snib_error *reterr);
+void snib__guard_leave(struct snib__place *);
 
 /* -- the mapping ----------------------------------------------------------- */
 
@@ -95,6 +105,7 @@ struct snib__map {
     /* Blocks of this client alone, one a class. */
     uint32_t spare[SNIB__FILE_SMALL];
     bool joined; /* it holds the shared flock, and is counted in `opened` */
+    bool cut;    /* snib__map_is_cut() was true */
 };
 
 /* Map the file; make it or check it; join those who use it. While another
@@ -106,6 +117,9 @@ snib_err snib__map_open(struct snib__map *, const struct snib__place *,
                         snib_duration patience, struct snib_error *reterr);
 /* forked: this process is a child; leave what belongs to its parent. */
 void snib__map_close(struct snib__map *, bool forked);
+/* Has a stranger cut the file off? To touch what is gone ends the process. So
+ * from then on memory of our own stands in its place. */
+bool snib__map_is_cut(struct snib__map *);
 /* room.c: make room for these bytes. 0, or errno. */
 int snib__map_allocate(const struct snib__map *, uint64_t from, uint64_t to);
 /* Make sure that there is room for so many bytes. False: map->full says why
@@ -312,7 +326,7 @@ struct snib__file {
     snib_duration patience;
     bool no_ear;         /* none could be made */
     snib_instant looked; /* when the path was looked at last */
-    bool moved;          /* it leads elsewhere */
+    bool moved;          /* it leads elsewhere, or the file was cut off */
     uint64_t steps;
     snib_instant marked; /* when head->mark was raised last */
     /* The step under way. */

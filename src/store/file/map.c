@@ -337,8 +337,19 @@ static snib_err map_fail_waiting(const struct snib__map *m,
     char who[SNIB__WHO];
     uint64_t size;
     bool known = snib__host_user_of(m->fd, who);
-    if (!map_size(m, p, &size, NULL) && size >= SNIB__FILE_HEAD &&
-        !map_is_boot(m, h)) {
+    bool sized = !map_size(m, p, &size, NULL);
+    /* Who makes the file is alone meanwhile. Here others live in one that has
+     * nothing in it. */
+    if (sized && map_is_blank(m, size) &&
+        flock(m->fd, LOCK_SH | LOCK_NB) == 0) {
+        flock(m->fd, LOCK_UN);
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "lock file %s was cut off while others%s%s%s use it; "
+                          "it can be used again once they have ended",
+                          p->path, known ? " (" : "", known ? who : "",
+                          known ? ")" : "");
+    }
+    if (sized && size >= SNIB__FILE_HEAD && !map_is_boot(m, h)) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,
                           "lock file %s is in use by processes that report "
                           "another boot id (a container with its own?); they "
@@ -378,11 +389,30 @@ snib_err snib__map_open(struct snib__map *m, const struct snib__place *p,
     return err;
 }
 
+bool snib__map_is_cut(struct snib__map *m)
+{
+    struct stat st;
+    if (m->cut || !m->joined || fstat(m->fd, &st)) {
+        return m->cut;
+    }
+    uint64_t size = (uint64_t)st.st_size;
+    m->cut = size < SNIB__FILE_HEAD ||
+             size < atomic_load_explicit(&m->head->size, memory_order_acquire);
+    if (m->cut) {
+        (void)mmap(m->base, m->limit, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+                   0);
+    }
+    return m->cut;
+}
+
 void snib__map_close(struct snib__map *m, bool forked)
 {
     if (m->joined && !forked) {
-        snib__block_give_spares(m);
-        (void)snib__file_add(&m->head->closed, 1);
+        if (!snib__map_is_cut(m)) {
+            snib__block_give_spares(m);
+            (void)snib__file_add(&m->head->closed, 1);
+        }
         /* Not by close() alone: a copy in a forked child would keep the
          * lock. */
         flock(m->fd, LOCK_UN);

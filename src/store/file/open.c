@@ -27,12 +27,16 @@ static void open_free(void *instance)
         return;
     }
     bool forked = self->host.pid != getpid();
-    snib__ear_free(&self->ear, forked);
+    bool cut = snib__map_is_cut(&self->map);
+    bool stays = cut && self->ear.running; /* nobody can wake that thread */
+    snib__ear_free(&self->ear, forked || stays);
     snib__map_close(&self->map, forked);
-    snib__place_close(&self->place);
+    snib__place_close(&self->place, forked);
     snib__free(self->copy.bytes);
     snib__free(self->value.bytes);
-    snib__free(self);
+    if (!stays) {
+        snib__free(self);
+    }
 }
 
 static snib_err open_check(const struct snib__url *url,
@@ -72,7 +76,7 @@ snib_err snib__file_open_on(const struct snib__store_config *config,
     }
     self->host = *host;
     self->patience = config->request;
-    self->place = (struct snib__place){.dir = -1, .fd = -1};
+    self->place = (struct snib__place){.dir = -1, .users = -1, .fd = -1};
     self->map = (struct snib__map){.fd = -1};
     memcpy(self->client, config->client, sizeof self->client);
     if (!snib__ear_init(&self->ear)) {

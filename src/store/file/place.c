@@ -5,7 +5,8 @@
  * resolved once; the file is no symbolic link, has no second hard link, belongs
  * to this user, and lies on a file system whose memory and clock are this
  * host's. A file that is removed or replaced while it is in use is a second
- * truth: snib__place_moved() tells those who go on in the old one. So is the file
+ * truth: guard.c keeps newcomers out of it, and snib__place_moved() tells those
+ * who go on in the old one. So is the file
  * in another directory, to which a link in the path was switched. */
 #include "store/file/internal.h"
 
@@ -95,7 +96,7 @@ static snib_err place_open_file(struct snib__place *p, const char *base,
     }
     p->dev = st.st_dev;
     p->ino = st.st_ino;
-    return SNIB_ERR_OK;
+    return snib__guard_enter(p, reterr);
 }
 
 static snib_err place_open_in(struct snib__place *p, const char *dir,
@@ -124,7 +125,7 @@ snib_err snib__place_open(struct snib__place *p, const char *path,
                           const struct snib__host *h, struct snib_error *reterr)
 {
     char real[PATH_MAX], copy[PATH_MAX];
-    *p = (struct snib__place){.dir = -1, .fd = -1};
+    *p = (struct snib__place){.dir = -1, .users = -1, .fd = -1};
     int n = snprintf(copy, sizeof copy, "%s", path);
     char *slash = strrchr(copy, '/');
     const char *base = slash ? slash + 1 : copy;
@@ -151,13 +152,19 @@ snib_err snib__place_open(struct snib__place *p, const char *path,
         snib__host_given(slash ? copy : ".", real, &p->given, reterr);
     err = err ? err : place_open_in(p, real, base, h, reterr);
     if (err) {
-        snib__place_close(p);
+        snib__place_close(p, false);
     }
     return err;
 }
 
-void snib__place_close(struct snib__place *p)
+void snib__place_close(struct snib__place *p, bool forked)
 {
+    if (!forked) {
+        snib__guard_leave(p);
+    }
+    if (p->users >= 0) {
+        close(p->users);
+    }
     if (p->fd >= 0) {
         close(p->fd);
     }
@@ -166,7 +173,7 @@ void snib__place_close(struct snib__place *p)
     }
     snib__free(p->path);
     snib__free(p->given);
-    *p = (struct snib__place){.dir = -1, .fd = -1};
+    *p = (struct snib__place){.dir = -1, .users = -1, .fd = -1};
 }
 
 bool snib__place_moved(const struct snib__place *p)

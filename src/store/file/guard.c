@@ -1,0 +1,144 @@
+/* store/file/guard.c — newcomers are kept out while others work in a file that is
+ * no longer at its path.
+ *
+ * Those who have a file open go on in it when it is removed or replaced, and
+ * still exclude each other. A newcomer would find or make another one at the
+ * same path, and there would be two owners. Nothing in the new file tells it of
+ * the old one, and nothing of ours lies beside it. So each client has the
+ * directory open and holds a lock in it, on one byte whose place says the name of
+ * the file and its inode (an open file description's read lock; no two of them
+ * are in each other's way, and the kernel drops it when the process ends). A
+ * newcomer sets its own first, and then looks whether anybody has one of the same
+ * name with another inode. Of two that meet so at least one sees the other.
+ *
+ * What one sees may be a client that is just being refused itself, or that is
+ * told to try again: so it looks for a while before it believes it.
+ *
+ * Who may read the directory can set such a lock. If strangers may, what is seen
+ * counts only if the list of locks (/proc/locks) shows a process of this user
+ * that has the flock of a file of that inode, as each client has. Processes of
+ * other pid namespaces are not in that list: they are seen only where strangers may
+ * not read the directory.
+ *
+ * A directory that was moved, or to which a link was switched, is another one: its
+ * newcomers see nothing. A directory that this user may not read cannot be
+ * locked. In these cases those in the old file are told by their next step
+ * (place.c), and until then there may be two owners. */
+#include "store/file/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+#define REMEDY SNIB__FILE_REMEDY
+
+/* So many looks in a row, half a ms apart, must see others. */
+#define LOOKS 50
+
+#define INODES (INT64_C(1) << 32)
+
+/* The byte of this file: 31 bits say the name, 32 bits the inode. */
+static int64_t guard_byte(const struct snib__place *p)
+{
+    const char *base = strrchr(p->path, '/') + 1;
+    uint64_t name = snib__map_hash(0, base, strlen(base)) >> 33;
+    return (int64_t)(name << 32 | (uint32_t)(p->ino ^ p->ino >> 32));
+}
+
+/* *ret_byte: a byte in this range that another description has locked. */
+static bool guard_sees(const struct snib__place *p, int64_t from, int64_t to,
+                       int64_t *ret_byte)
+{
+    struct flock l = {.l_type = F_WRLCK,
+                      .l_whence = SEEK_SET,
+                      .l_start = from,
+                      .l_len = to - from};
+    if (from >= to || fcntl(p->users, F_OFD_GETLK, &l) ||
+        l.l_type == F_UNLCK) {
+        return false;
+    }
+    *ret_byte = l.l_start;
+    return true;
+}
+
+/* Does anybody use another file of this name? */
+static bool guard_sees_others(const struct snib__place *p, int64_t *ret_byte)
+{
+    int64_t own = guard_byte(p), first = own - own % INODES;
+    return guard_sees(p, first, own, ret_byte) ||
+           guard_sees(p, own + 1, first + INODES, ret_byte);
+}
+
+static bool guard_is_open_to_strangers(const struct snib__place *p)
+{
+    struct stat dir;
+    return fstat(p->dir, &dir) || (dir.st_mode & (S_IRGRP | S_IROTH));
+}
+
+static snib_err guard_refuse(const struct snib__place *p, int64_t byte,
+                             struct snib_error *reterr)
+{
+    char who[SNIB__WHO];
+    bool strangers = guard_is_open_to_strangers(p);
+    bool known = snib__host_user_at(p->fd, (uint64_t)(byte % INODES), strangers,
+                                    who);
+    if (strangers && !known) {
+        return SNIB_ERR_OK;
+    }
+    return snib__fail(reterr, SNIB_ERR_CONFIG,
+                      "lock file %s: it was removed or replaced while "
+                      "others%s%s%s use it, and what they hold cannot be seen "
+                      "any more; it can be used again once they have ended",
+                      p->path, known ? " (" : "", who, known ? ")" : "");
+}
+
+static bool guard_lock(const struct snib__place *p, short how)
+{
+    struct flock l = {.l_type = how,
+                      .l_whence = SEEK_SET,
+                      .l_start = guard_byte(p),
+                      .l_len = 1};
+    return fcntl(p->users, F_OFD_SETLK, &l) == 0;
+}
+
+snib_err snib__guard_enter(struct snib__place *p, struct snib_error *reterr)
+{
+    const struct timespec pause = {.tv_nsec = 500000};
+    int64_t byte = 0;
+    p->users = openat(p->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (p->users < 0) {
+        return errno == EACCES
+                   ? SNIB_ERR_OK
+                   : snib__host_cannot(errno, p->path, reterr,
+                                       "the directory of lock file %s: "
+                                       "%s; " REMEDY,
+                                       p->path, strerror(errno));
+    }
+    if (!guard_lock(p, F_RDLCK)) {
+        snib_err err = snib__host_lacks(errno, p->path, reterr);
+        close(p->users);
+        p->users = -1; /* its file system has no locks of directories */
+        return err;
+    }
+    for (int i = 0; i < LOOKS; i++) {
+        if (!guard_sees_others(p, &byte)) {
+            return SNIB_ERR_OK;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return guard_refuse(p, byte, reterr);
+}
+
+void snib__guard_leave(struct snib__place *p)
+{
+    if (p->users >= 0) {
+        /* Not by close() alone: a copy in a forked child would keep the
+         * lock. */
+        (void)guard_lock(p, F_UNLCK);
+    }
+}
