@@ -8,6 +8,7 @@
 #include "api/api.h"
 #include "api/testing.h"
 #include "base/error.h"
+#include "base/unset.h"
 
 snib_err snib__how_read(const struct snib_acquire_options *given,
                         int64_t wait_ms, struct snib__how *ret,
@@ -74,8 +75,8 @@ static snib_err acquire_block(struct snib_lock *lock,
                               struct snib_grant *ret, struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
-    struct snib__step s;
-    struct snib__call call;
+    SNIB__UNSET struct snib__step s;
+    SNIB__UNSET struct snib__call call;
     bool open;
     uint64_t owner = how->o.owner ? how->o.owner : snib__owner_of_thread();
     snib__step_begin(&s, c);

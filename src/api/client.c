@@ -143,6 +143,7 @@ static snib_err client_open_engine(struct snib_client *c,
         (void)snib__blocking_ops_of(snib__engine_store(c->engine),
                                     &c->exec.instance);
         c->exec.quick = c->exec.ops->caps & SNIB__IN_PROCESS;
+        c->exec.brief = c->exec.ops->caps & SNIB__BRIEF;
     }
     if (c->exec.ops == &snib__memory_ops) {
         snib_instant now;

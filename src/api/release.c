@@ -2,13 +2,14 @@
 #include "api/api.h"
 #include "api/testing.h"
 #include "base/error.h"
+#include "base/unset.h"
 
 static snib_err release_block(struct snib_lock *lock, struct snib_grant grant,
                               snib_duration patience, struct snib_error *reterr)
 {
     struct snib_client *c = lock->client;
-    struct snib__step s;
-    struct snib__call call;
+    SNIB__UNSET struct snib__step s;
+    SNIB__UNSET struct snib__call call;
     bool open;
     snib_err err;
     uint64_t owner = snib__owner_of_thread();

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 struct row {
     const char *name, *text;
@@ -102,7 +103,14 @@ snib_err snib__fail(struct snib_error *e, snib_err code, const char *fmt, ...)
 
 snib_err snib__fail_plain(struct snib_error *e, snib_err code)
 {
-    return snib__fail(e, code, "%s", snib_err_text(code));
+    if (e) { /* each release says OK so */
+        const char *text = snib_err_text(code);
+        size_t size = strlen(text) + 1;
+        e->code = code;
+        memcpy(e->text, text, size < sizeof e->text ? size : sizeof e->text);
+        e->text[sizeof e->text - 1] = 0;
+    }
+    return code;
 }
 
 snib_err snib__ok(struct snib_error *e)

@@ -98,10 +98,21 @@ static void about_put_words(struct writer *w, const char *key, const char *text,
 
 static void about_put_number(struct writer *w, const char *key, int64_t v)
 {
-    if (v > 0) {
-        about_put_key(w, key);
-        snib__buf_put_i64(w->out, v);
+    if (v <= 0) {
+        return;
     }
+    /* "&since=1790000000000", from its end on; keys have at most 7 bytes. */
+    char text[SNIB__I64_TEXT + 16], *end = text + sizeof text;
+    size_t size = strlen(key);
+    char *p = text + (snib__i64_text(end - SNIB__I64_TEXT, v) - text);
+    *--p = '=';
+    p -= size;
+    memcpy(p, key, size);
+    if (w->more) {
+        *--p = '&';
+    }
+    snib__buf_add(w->out, p, (size_t)(end - p));
+    w->more = true;
 }
 
 /* "held=0123456789abcdef,…" */

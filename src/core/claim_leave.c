@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "base/error.h"
+#include "base/unset.h"
 #include "core/claim_i.h"
 
 /* Does an own claim of this name hold a grant? A writer that also reads must
@@ -128,8 +129,8 @@ void snib__claim_end_answered(struct snib__engine *e, snib_instant now,
                               struct snib__claim *t, struct snib__pending *q)
 {
     struct snib__request *rq = &q->rq;
-    struct snib_error why = {0};
-    snib_err err = SNIB_ERR_OK;
+    SNIB__UNSET struct snib_error why;
+    snib_err err = snib__ok(&why);
     switch (rq->said.answer) {
     case SNIB__NO:
         /* Ours until the deadline. So an earlier copy has ended it, or the

@@ -420,6 +420,11 @@ snib_err snib__engine_direct(struct snib__engine *e, snib_instant now,
 
 /* -- what the driver takes ------------------------------------------------ */
 
+bool snib__engine_told_all(const struct snib__engine *e)
+{
+    return snib__list_empty(&e->told) && snib__list_empty(&e->told_directs);
+}
+
 struct snib__acquisition *snib__engine_told(struct snib__engine *e,
                                             uint8_t *ret_news)
 {

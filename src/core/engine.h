@@ -342,6 +342,8 @@ bool snib__engine_gave_ticket(const struct snib__engine *, uint64_t ticket);
 /* The local lock of the name that the acquisition is for. */
 const struct snib__local_lock *
 snib__acquisition_home(const struct snib__acquisition *);
+/* Nobody has news: neither of the two below would return any. */
+bool snib__engine_told_all(const struct snib__engine *);
 /* The next acquisition with news, taken off the told list; its news move to
  * *ret_news. */
 struct snib__acquisition *snib__engine_told(struct snib__engine *,

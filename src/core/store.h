@@ -122,10 +122,11 @@ static inline void snib__out_ended(struct snib__out *out, const uint64_t id[2])
 }
 
 enum snib__caps {
-    SNIB__CAN_QUEUE = 1, /* shows its waiters, so deadlocks can be seen */
-    SNIB__CAN_PUSH = 2,  /* tells of forced releases; knows RENEW's only_asks
+    SNIB__CAN_QUEUE = 1,  /* shows its waiters, so deadlocks can be seen */
+    SNIB__CAN_PUSH = 2,   /* tells of forced releases; knows RENEW's only_asks
                             and listen */
-    SNIB__IN_PROCESS = 4 /* exec() never blocks */
+    SNIB__IN_PROCESS = 4, /* exec() never blocks */
+    SNIB__BRIEF = 8       /* exec() waits for no other process, nor a peer */
 };
 
 struct snib__store; /* each store has its own */

@@ -58,10 +58,10 @@ typedef enum snib__socket_state {
 
 struct snib__socket {
     struct snib__conn *conn; /* NULL: the notifier */
-    int fd;            /* -1: none                                         */
-    int waker;         /* eventfd that wakes the call that polls here */
-    uint8_t state;     /* snib__socket_state                                 */
-    bool asleep;       /* its reader is a call that sleeps in ppoll        */
+    int fd;        /* -1: none                                         */
+    int waker;     /* eventfd that wakes the call that polls here */
+    uint8_t state; /* snib__socket_state                                 */
+    bool asleep;   /* its reader is a call that sleeps in ppoll        */
     /* Of the notifier: its reader is a call that sleeps on this word, as long
      * as it has this value; NULL: it does not. */
     snib__word *word;
@@ -284,6 +284,7 @@ struct snib__exec {
     const struct snib__blocking_ops *ops; /* NULL: a store of connections */
     void *instance;
     bool quick;  /* exec() never blocks; constant */
+    bool brief;  /* exec() waits for nobody; constant */
     bool shares; /* the workers of `sessions` execute; constant after open */
     bool running;
     struct snib__list done; /* pull: executed chains of requests */

@@ -53,6 +53,9 @@ void snib__call_give_up(struct snib__step *s, struct snib__call *call,
         snib__call_cancel(s, acq, why);
     }
     if (call->w.done) {
+        if (s->c->exec.brief) { /* else the end of the call does it */
+            snib__step_act(s);
+        }
         return;
     }
     acq = snib__engine_acquisition(s->c->engine, call->ticket);

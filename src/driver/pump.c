@@ -32,6 +32,7 @@
 #include <poll.h>
 #include <time.h>
 
+#include "base/unset.h"
 #include "driver/driver.h"
 #include "driver/socket_notifier.h"
 
@@ -105,14 +106,14 @@ static void pump_assign_sockets(struct snib__step *s)
 void snib__step_act(struct snib__step *s)
 {
     struct snib_client *c = s->c;
-    bool more;
-    do {
+    bool more = !c->exec.ops; /* which has no connections */
+    while (more) {
         pump_take_news(s);
         snib__sockets_open_and_shut(s);
         snib__sockets_log_in(s);
         pump_take_news(s);
         more = snib__sockets_send(s);
-    } while (more);
+    }
     pump_take_news(s);
     if (c->calls.condition_waits || c->ops.quiet) {
         snib__conditions_settle(s);
@@ -239,6 +240,15 @@ static void pump_wake_up(struct snib__step *s, const struct nap *nap)
     }
 }
 
+/* What this thread has just started, or heard of, is executed at once by a
+ * library that waits for nobody, and all that is due is done behind it. But who
+ * is to be told of something is told first. */
+static bool pump_exec_first(struct snib__step *s)
+{
+    return s->c->exec.brief && snib__engine_told_all(s->c->engine) &&
+           snib__step_exec(s);
+}
+
 /* Sleep as the reader of these sockets. Send what gathered, sleep, then feed
  * what came to the engine. */
 static void pump_sleep_reading(struct snib__step *s, struct snib__call *me,
@@ -247,7 +257,7 @@ static void pump_sleep_reading(struct snib__step *s, struct snib__call *me,
     /* The call is woken by this socket's waker, whatever other sockets it is
      * given meanwhile. */
     const struct snib__socks leads = me->w.leads;
-    struct nap nap;
+    SNIB__UNSET struct nap nap;
     bool well = true;
     SNIB__SOCKS_EACH(i, &leads)
     {
@@ -276,7 +286,9 @@ static bool pump_sleep_on_word(struct snib__step *s, struct snib__call *me,
         return false;
     }
     snib__socket_notified(s);
-    snib__step_act(s);
+    if (!pump_exec_first(s)) {
+        snib__step_act(s);
+    }
     return true;
 }
 
@@ -424,7 +436,9 @@ static bool pump_wait(struct snib__step *s, struct snib__call *me)
 
 bool snib__call_wait(struct snib__step *s, struct snib__call *call)
 {
-    snib__step_act(s);
+    if (!pump_exec_first(s)) {
+        snib__step_act(s);
+    }
     if (pump_wait(s, call)) {
         return true;
     }
@@ -449,6 +463,10 @@ void snib__call_end(struct snib__step *s, struct snib__call *me)
     if (s->away) {
         return; /* it is off every list and reads nothing */
     }
+    /* The step that brought the answer did all that was due, for this call as
+     * one that waits no more. */
+    bool acted = s->c->exec.brief && me->w.done &&
+                 snib__socks_empty(&me->w.leads) && me->returns_unlocked;
     struct snib__socks given = snib__roles_leave(
         &c->calls.roles, &me->w, snib__sockets_need(c), snib__waiter_wake, s);
     me->w.done = true;
@@ -457,5 +475,7 @@ void snib__call_end(struct snib__step *s, struct snib__call *me)
     if (!snib__socks_empty(&given)) {
         snib__background_given(s, &given);
     }
-    snib__step_act(s); /* what this call would have sent or executed */
+    if (!acted) {
+        snib__step_act(s); /* what this call would have sent or executed */
+    }
 }

@@ -32,10 +32,16 @@ static bool sockets_reserve(struct snib__sockets *all, struct snib__roles *r)
     return v && roles;
 }
 
+/* How many there have to be: a library that blocks has its notifier's. */
+static uint32_t sockets_count(const struct snib_client *c)
+{
+    return c->exec.ops ? 1 : c->out->conns;
+}
+
 snib_err snib__sockets_reach(struct snib_client *c)
 {
     struct snib__sockets *all = &c->sock;
-    uint32_t count = c->exec.ops ? 1 : c->out->conns;
+    uint32_t count = sockets_count(c);
     while (all->count < count) {
         struct snib__socket *l = NULL;
         if (!sockets_reserve(all, &c->calls.roles) ||
@@ -55,6 +61,9 @@ void snib__sockets_touched(struct snib_client *c)
 {
     struct snib__sockets *all = &c->sock;
     struct snib__link *link;
+    if (snib__list_empty(&c->out->touched) && all->count == sockets_count(c)) {
+        return; /* most steps change none */
+    }
     if (snib__sockets_reach(c)) {
         return; /* later, when there is memory */
     }

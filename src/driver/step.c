@@ -5,6 +5,7 @@
  * them after it has unlocked (rule 2 in driver.h); where the step has no room
  * for one more, it wakes that one at once. */
 #include "base/mem.h"
+#include "base/unset.h"
 #include "driver/driver.h"
 #include "store/memory/memory.h"
 
@@ -35,7 +36,7 @@ void snib__step_pause(struct snib__step *s)
     struct snib__list logs;
     snib__word *shared = NULL;
     uint32_t value = 0;
-    int waker[SNIB__SOCKETS_MAX];
+    SNIB__UNSET int waker[SNIB__SOCKETS_MAX];
     uint32_t wakers = 0, words = s->words;
     bool kick = false;
     SNIB__SOCKS_EACH(i, &s->wakers)

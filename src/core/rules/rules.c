@@ -46,7 +46,7 @@ static bool rules_own(struct snib__book *b, const struct snib__request *r,
 static bool rules_held(struct snib__book *b, const struct snib__name *name)
 {
     static const int states[] = {SNIB__HOLDS, SNIB__SHARES};
-    struct snib__stored_claim c, after;
+    SNIB__UNSET struct snib__stored_claim c, after;
     for (int i = 0; i < 2; i++) {
         const struct snib__stored_claim *at = NULL;
         while (!b->err && b->ops->next(b, name, states[i], at, &c)) {
@@ -62,7 +62,7 @@ static bool rules_held(struct snib__book *b, const struct snib__name *name)
 
 static void rules_renew(struct snib__book *b, struct snib__request *r)
 {
-    struct snib__stored_claim c;
+    SNIB__UNSET struct snib__stored_claim c;
     /* Compare the id and the token, never create a grant. */
     if (rules_own(b, r, &c) && r->renew.only_asks) {
         if (r->renew.listen) { /* a change also stores whom to notify */
@@ -89,7 +89,7 @@ static void rules_renew(struct snib__book *b, struct snib__request *r)
 
 static void rules_release(struct snib__book *b, struct snib__request *r)
 {
-    struct snib__stored_claim c;
+    SNIB__UNSET struct snib__stored_claim c;
     if (rules_own(b, r, &c)) {
         snib__rules_drop(b, r->name, &c);
         if (r->resent) {
@@ -116,7 +116,7 @@ static void rules_release(struct snib__book *b, struct snib__request *r)
 
 static void rules_cancel(struct snib__book *b, struct snib__request *r)
 {
-    struct snib__stored_claim c;
+    SNIB__UNSET struct snib__stored_claim c;
     bool leave_tombstone = true;
     int64_t granted = 0;
     snib__rules_end_prior(b, r);
@@ -178,7 +178,7 @@ void snib__rules_run(struct snib__book *b, struct snib__request *r)
 bool snib__rules_end(struct snib__book *b, const struct snib__name *name,
                      const uint64_t request[2], int64_t token)
 {
-    struct snib__stored_claim c;
+    SNIB__UNSET struct snib__stored_claim c;
     bool there = b->ops->find(b, name, request, &c) &&
                  snib__rules_claim_holds(&c) && c.token == token;
     if (there) {
@@ -190,7 +190,7 @@ bool snib__rules_end(struct snib__book *b, const struct snib__name *name,
 
 void snib__rules_clear(struct snib__book *b, const struct snib__name *name)
 {
-    struct snib__stored_claim c;
+    SNIB__UNSET struct snib__stored_claim c;
     while (!b->err && (b->ops->next(b, name, SNIB__HOLDS, NULL, &c) ||
                        b->ops->next(b, name, SNIB__SHARES, NULL, &c))) {
         snib__rules_drop(b, name, &c);

@@ -50,7 +50,7 @@ static bool rules_acquire_upgrade_ahead(struct snib__book *b,
                                         const struct snib__name *name,
                                         const struct snib__stored_claim *me)
 {
-    struct snib__stored_claim c, after;
+    SNIB__UNSET struct snib__stored_claim c, after;
     const struct snib__stored_claim *from = NULL;
     while (b->ops->next(b, name, SNIB__WAITS, from, &c) &&
            snib__is_id(c.upgrade_of) && !(me->id && c.id == me->id)) {
@@ -88,11 +88,11 @@ static bool rules_acquire_refuse(struct snib__book *b, struct snib__request *r,
     return true;
 }
 
-static struct snib__stored_claim
-rules_acquire_newcomer(const struct snib__book *b,
-                       const struct snib__request *r)
+static void rules_acquire_newcomer(const struct snib__book *b,
+                                   const struct snib__request *r,
+                                   struct snib__stored_claim *ret)
 {
-    struct snib__stored_claim c = {
+    *ret = (struct snib__stored_claim){
         .request = {r->id[0], r->id[1]},
         .client = {b->client[0], b->client[1]},
         .kind = r->acquire.kind,
@@ -108,10 +108,9 @@ rules_acquire_newcomer(const struct snib__book *b,
         .delay = r->acquire.delay,
         .since = b->now,
     };
-    if (snib__is_id(c.upgrade_of)) {
-        c.rank = INT8_MIN;
+    if (snib__is_id(ret->upgrade_of)) {
+        ret->rank = INT8_MIN;
     }
-    return c;
 }
 
 /* The request has the claim *me already. True: that is its answer. Else *me is
@@ -148,7 +147,7 @@ static bool rules_acquire_again(struct snib__book *b, struct snib__request *r,
             return true;
         }
         snib__rules_drop(b, r->name, me);
-        *me = rules_acquire_newcomer(b, r);
+        rules_acquire_newcomer(b, r, me);
         return false;
     }
     return false;
@@ -210,7 +209,7 @@ static void rules_acquire_judge(struct snib__book *b, struct snib__request *r,
 
 void snib__rules_acquire(struct snib__book *b, struct snib__request *r)
 {
-    struct snib__stored_claim me;
+    SNIB__UNSET struct snib__stored_claim me;
     if (!rules_acquire_floor_is_sane(b, r)) {
         r->said.answer = SNIB__NOT_APPLIED;
         r->said.err = snib__fail(r->said.reterr, SNIB_ERR_USAGE,
@@ -220,7 +219,7 @@ void snib__rules_acquire(struct snib__book *b, struct snib__request *r)
     }
     snib__rules_end_prior(b, r);
     if (!b->ops->find(b, r->name, r->id, &me)) {
-        me = rules_acquire_newcomer(b, r);
+        rules_acquire_newcomer(b, r, &me);
     } else if (rules_acquire_again(b, r, &me)) {
         return;
     }

@@ -53,7 +53,7 @@ void snib__rules_tombstone(struct snib__book *b, const struct snib__request *r,
 
 void snib__rules_end_prior(struct snib__book *b, const struct snib__request *r)
 {
-    struct snib__stored_claim c;
+    SNIB__UNSET struct snib__stored_claim c;
     if (r->token && b->ops->next(b, r->name, SNIB__HOLDS, NULL, &c) &&
         snib__same_id(c.client, b->client) && c.token == r->token &&
         !snib__same_id(c.request, r->id)) {

@@ -81,7 +81,7 @@ static void rules_fit_taken(struct snib__book *b, const struct snib__name *name,
                             const struct snib__standing *st, uint32_t from,
                             bool mine, uint64_t ret[SNIB__SLOT_WORDS])
 {
-    struct snib__stored_claim c, after;
+    SNIB__UNSET struct snib__stored_claim c, after;
     const struct snib__stored_claim *at = NULL;
     for (int i = 0; i < SNIB__SLOT_WORDS; i++) {
         ret[i] = from ? 0 : st->slots[i];
@@ -139,7 +139,7 @@ void snib__rules_survey(struct snib__book *b, const struct snib__name *name,
     *ret = (struct snib__standing){.till = SNIB__NEVER};
     b->ops->params(b, name, &ret->params);
     for (int i = 0; i < 2; i++) {
-        struct snib__stored_claim c, after;
+        SNIB__UNSET struct snib__stored_claim c, after;
         const struct snib__stored_claim *from = NULL;
         while (!b->err && b->ops->next(b, name, states[i], from, &c)) {
             bool over = snib__rules_is_over(b, &c);
@@ -164,7 +164,7 @@ void snib__rules_survey(struct snib__book *b, const struct snib__name *name,
 bool snib__rules_stands(struct snib__book *b, const struct snib__name *name,
                         const uint64_t request[2])
 {
-    struct snib__stored_claim c;
+    SNIB__UNSET struct snib__stored_claim c;
     return b->ops->find(b, name, request, &c) && snib__rules_claim_holds(&c) &&
            !snib__reached(b->now, c.until);
 }
@@ -300,12 +300,20 @@ struct rules_fit_queue {
     bool ended;                                /* there is none behind it */
 };
 
+static void rules_fit_begin(struct rules_fit_queue *q,
+                            const struct snib__stored_claim *newcomer)
+{
+    q->newcomer = newcomer;
+    q->at.id = 0; /* none was read */
+    q->kept = q->ended = false;
+}
+
 static bool rules_fit_next(struct snib__book *b, const struct snib__name *name,
                            struct rules_fit_queue *q,
                            struct snib__stored_claim *ret)
 {
     if (!q->kept && !q->ended) {
-        struct snib__stored_claim c;
+        SNIB__UNSET struct snib__stored_claim c;
         q->ended =
             !b->ops->next(b, name, SNIB__WAITS, q->at.id ? &q->at : NULL, &c);
         q->at = q->ended ? q->at : c;
@@ -316,8 +324,11 @@ static bool rules_fit_next(struct snib__book *b, const struct snib__name *name,
         q->newcomer = NULL;
         return true;
     }
+    if (q->ended) {
+        return false;
+    }
     *ret = q->at;
-    return !q->ended;
+    return true;
 }
 
 enum { RULES_FIT_FEW = 8 };
@@ -336,7 +347,7 @@ static bool rules_fit_is_complete(struct snib__book *b,
                                   const struct snib__stored_claim *c,
                                   bool stays)
 {
-    struct snib__stored_claim next;
+    SNIB__UNSET struct snib__stored_claim next;
     uint32_t n = 1;
     uint32_t coming = q.newcomer || !c->id; /* who is not in the book yet */
     if (c->permits > RULES_FIT_FEW &&
@@ -360,8 +371,9 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
                       const struct snib__stored_claim *me, bool stays,
                       int64_t *ret_shared)
 {
-    struct rules_fit_queue q = {.newcomer = me && !me->id ? me : NULL};
-    struct snib__stored_claim c;
+    SNIB__UNSET struct rules_fit_queue q;
+    rules_fit_begin(&q, me && !me->id ? me : NULL);
+    SNIB__UNSET struct snib__stored_claim c;
     bool aside = false, mine = false;
     uint32_t parties = 0; /* of a complete barrier */
     uint32_t group = 0;   /* of these, still to be granted */

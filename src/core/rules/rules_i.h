@@ -4,6 +4,7 @@
 #ifndef SNIB__RULES_I_H
 #define SNIB__RULES_I_H
 
+#include "base/unset.h"
 #include "core/rules/rules.h"
 
 static inline bool snib__same_id(const uint64_t a[2], const uint64_t b[2])

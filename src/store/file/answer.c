@@ -69,13 +69,27 @@ void snib__file_fail(struct snib__file *self, struct snib__request *r,
     }
 }
 
+/* Others wait for who gives back: it does not look at the path first. What it
+ * must not touch it asks the file. */
+static void answer_look(struct snib__file *self, const struct snib__request *r)
+{
+    uint64_t size = 0;
+    bool back = r->verb == SNIB__RELEASE || r->verb == SNIB__CANCEL;
+    if (!back) {
+        self->looked = self->begun;
+        self->moved = snib__place_moved(&self->place, &size);
+    }
+    if (back || self->moved) {
+        size = snib__map_size(&self->map);
+    }
+    (void)snib__map_is_cut(&self->map, size);
+}
+
 bool snib__file_moved(struct snib__file *self, struct snib__request *r)
 {
-    snib_instant now = snib__host_coarse();
-    if (snib__between(self->looked, now).ns >= SNIB__FILE_LOOK_NS) {
-        self->looked = now;
-        self->moved = snib__map_is_cut(&self->map) ||
-                      snib__place_moved(&self->place);
+    self->begun = snib__host_coarse();
+    if (snib__between(self->looked, self->begun).ns >= SNIB__FILE_LOOK_NS) {
+        answer_look(self, r);
     }
     if (self->map.cut) {
         answer_refuse(r, snib__fail(r->said.reterr, SNIB_ERR_STORE,

@@ -11,33 +11,38 @@
 void snib__file_read_claim(const struct snib__file_claim *k,
                            struct snib__stored_claim *c)
 {
-    *c = (struct snib__stored_claim){
-        .id = k->id,
-        .request = {k->request[0], k->request[1]},
-        .client = {k->client[0], k->client[1]},
-        .state = k->state,
-        .kind = (snib_kind)k->kind,
-        .permits = k->permits,
-        .reserve =
-            k->reserve > SNIB__RESERVE_MAX ? SNIB__RESERVE_MAX : k->reserve,
-        .slot = k->slot,
-        .token = snib__file_bounded(k->token, 0, SNIB__TOKEN_END),
-        .floor = snib__file_sane_token(k->floor),
-        .rank = (int)snib__file_bounded(k->rank, INT8_MIN, INT8_MAX),
-        .upgrade_of = {k->upgrade_of[0], k->upgrade_of[1]},
-        .lease.ns = snib__file_bounded(k->lease, 0, SNIB__FILE_NS_MOST),
-        .delay.ns = snib__file_bounded(k->delay, 0, SNIB__FILE_NS_MOST),
-        .since.ns = snib__file_bounded(k->since, 0, SNIB__FILE_NS_MOST),
-        .until.ns = snib__file_bounded(k->until, 0, SNIB__FILE_NS_MOST),
-        .pid = k->pid,
-        .start = k->start,
-        .pidns = k->pidns,
-    };
+    /* One by one: most of it is the note, which is mostly empty. */
+    c->id = k->id;
+    c->request[0] = k->request[0];
+    c->request[1] = k->request[1];
+    c->client[0] = k->client[0];
+    c->client[1] = k->client[1];
+    c->state = k->state;
+    c->kind = (snib_kind)k->kind;
+    c->permits = k->permits;
+    c->reserve =
+        k->reserve > SNIB__RESERVE_MAX ? SNIB__RESERVE_MAX : k->reserve;
+    c->slot = k->slot;
+    c->token = snib__file_bounded(k->token, 0, SNIB__TOKEN_END);
+    c->floor = snib__file_sane_token(k->floor);
+    c->rank = (int)snib__file_bounded(k->rank, INT8_MIN, INT8_MAX);
+    c->upgrade_of[0] = k->upgrade_of[0];
+    c->upgrade_of[1] = k->upgrade_of[1];
+    c->lease.ns = snib__file_bounded(k->lease, 0, SNIB__FILE_NS_MOST);
+    c->delay.ns = snib__file_bounded(k->delay, 0, SNIB__FILE_NS_MOST);
+    c->since.ns = snib__file_bounded(k->since, 0, SNIB__FILE_NS_MOST);
+    c->until.ns = snib__file_bounded(k->until, 0, SNIB__FILE_NS_MOST);
+    c->pid = k->pid;
+    c->start = k->start;
+    c->pidns = k->pidns;
+    memset(c->notifier, 0, sizeof c->notifier);
     memcpy(c->notifier, &k->owner, sizeof k->owner);
     memcpy(c->notifier + sizeof k->owner, &k->place, sizeof k->place);
+    c->note[0] = 0;
     if (k->state == SNIB__REVOKED) {
         size_t n =
             k->text_size < sizeof c->note ? k->text_size : sizeof c->note - 1;
+        memset(c->note, 0, sizeof c->note);
         memcpy(c->note, snib__bucket_text(k), n);
     }
 }

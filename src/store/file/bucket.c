@@ -117,7 +117,7 @@ size_t snib__bucket_add(struct snib__copy *c, size_t lock,
     if (!bucket_shift(c, lock, at, (int64_t)size)) {
         return SNIB__FILE_NONE;
     }
-    memset(c->bytes + at, 0, size);
+    memset(c->bytes + at + size - 8, 0, 8); /* what the text does not fill */
     struct snib__file_claim *to = snib__bucket_claim(c, at);
     *to = *claim;
     to->size = (uint32_t)size;

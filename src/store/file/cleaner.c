@@ -13,7 +13,7 @@
 
 static bool cleaner_is_dead(const struct snib__file_claim *k, snib_instant now)
 {
-    struct snib__stored_claim c;
+    SNIB__UNSET struct snib__stored_claim c;
     snib__file_read_claim(k, &c);
     snib_instant end = snib__rules_claim_till(&c);
     if (snib__rules_claim_holds(&c) || c.state == SNIB__WAITS) {

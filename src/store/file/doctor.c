@@ -22,10 +22,11 @@ static void doctor_tell(struct snib__buf *out, snib_level level,
 static void doctor_place(struct snib__file *self, struct snib__buf *out)
 {
     struct stat st, dir;
+    uint64_t size;
     char text[200];
     doctor_tell(out, SNIB_LEVEL_OK, "file", self->place.path, "");
     doctor_tell(out, SNIB_LEVEL_OK, "file-system", self->place.fs, "");
-    if (snib__place_moved(&self->place) || fstat(self->place.fd, &st) ||
+    if (snib__place_moved(&self->place, &size) || fstat(self->place.fd, &st) ||
         fstat(self->place.dir, &dir)) {
         doctor_tell(out, SNIB_LEVEL_FAIL, "permissions",
                     snib__host_leads_to(self->place.given, self->place.dir)
@@ -163,7 +164,7 @@ void snib__file_doctor(struct snib__file *self, struct snib__request *r)
 {
     struct snib__buf *out = r->said.result;
     doctor_place(self, out);
-    if (snib__map_is_cut(&self->map)) {
+    if (snib__map_is_cut(&self->map, snib__map_size(&self->map))) {
         doctor_tell(out, SNIB_LEVEL_FAIL, "integrity",
                     "the file was cut off while in use",
                     "stop all programs that use it, and remove it");

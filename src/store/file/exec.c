@@ -58,7 +58,7 @@ static bool exec_pass_over(struct snib__file *self,
 
 static void exec_tell(struct snib__file *self, const struct snib__name *name)
 {
-    struct snib__file_told told[SNIB__FILE_TELLS];
+    SNIB__UNSET struct snib__file_told told[SNIB__FILE_TELLS];
     uint32_t count = self->tolds, next = 0;
     memcpy(told, self->told, count * sizeof *told);
     while (next < count) {
@@ -114,7 +114,7 @@ static void exec_restore(struct snib__request *r, const struct asked *a)
  * its deadline counts from the grant. */
 static bool exec_look_first(struct snib__file *self, struct snib__request *r)
 {
-    struct snib__stored_claim c;
+    SNIB__UNSET struct snib__stored_claim c;
     return r->verb == SNIB__ACQUIRE && r->said.answer == SNIB__QUEUED &&
            self->book.ops->find(&self->book, r->name, r->id, &c) &&
            snib__rules_answer_if_granted(self->book.now, &c, r);
@@ -154,7 +154,6 @@ static void exec_rules_refused(struct snib__file *self, struct snib__request *r)
 static bool exec_try(struct snib__file *self, struct snib__request *r,
                      const struct asked *asked)
 {
-    self->begun = snib__host_coarse();
     snib_err err = snib__root_copy(&self->map, &self->copy, SNIB__FILE_LOCKS,
                                    snib__file_bucket_of(&self->map, r->name));
     self->tolds = 0;
@@ -211,7 +210,7 @@ static void exec_after(struct snib__file *self, struct snib__request *r,
 {
     if (r->said.answer == SNIB__QUEUED && r->said.position == 1) {
         snib__ear_watch(&self->ear, &self->host, r->id, self->blocker.pid,
-                        self->blocker.pidns);
+                        self->blocker.start, self->blocker.pidns);
     } else if (waited || r->verb == SNIB__CANCEL) {
         snib__ear_unwatch(&self->ear, r->id);
     }
@@ -240,6 +239,7 @@ static void exec_change(void *instance, struct snib__request *r)
     self->thorough = waited;
     for (uint32_t n = 1; !exec_try(self, r, &asked); n++) {
         exec_restore(r, &asked);
+        self->begun = snib__host_coarse();
         if (!snib__file_again(self, r, n)) {
             self->tolds = 0;
             return;

@@ -58,8 +58,7 @@ static bool guard_sees(const struct snib__place *p, int64_t from, int64_t to,
                       .l_whence = SEEK_SET,
                       .l_start = from,
                       .l_len = to - from};
-    if (from >= to || fcntl(p->users, F_OFD_GETLK, &l) ||
-        l.l_type == F_UNLCK) {
+    if (from >= to || fcntl(p->users, F_OFD_GETLK, &l) || l.l_type == F_UNLCK) {
         return false;
     }
     *ret_byte = l.l_start;
@@ -85,8 +84,8 @@ static snib_err guard_refuse(const struct snib__place *p, int64_t byte,
 {
     char who[SNIB__WHO];
     bool strangers = guard_is_open_to_strangers(p);
-    bool known = snib__host_user_at(p->fd, (uint64_t)(byte % INODES), strangers,
-                                    who);
+    bool known =
+        snib__host_user_at(p->fd, (uint64_t)(byte % INODES), strangers, who);
     if (strangers && !known) {
         return SNIB_ERR_OK;
     }

@@ -37,6 +37,7 @@
 
 #include <pthread.h>
 
+#include "base/unset.h"
 #include "core/rules/rules.h"
 #include "store/file/file.h"
 #include "store/file/layout.h"
@@ -80,8 +81,9 @@ snib_err snib__place_open(struct snib__place *, const char *path,
                           const struct snib__host *, struct snib_error *reterr);
 /* forked: this process is a child; leave what belongs to its parent. */
 void snib__place_close(struct snib__place *, bool forked);
-/* Does the path lead to another file by now, or to none? */
-bool snib__place_moved(const struct snib__place *);
+/* Does the path lead to another file by now, or to none? If not, *ret_size is
+ * the file's. */
+bool snib__place_moved(const struct snib__place *, uint64_t *ret_size);
 
 /* -- guard.c --------------------------------------------------------------- */
 
@@ -117,9 +119,11 @@ snib_err snib__map_open(struct snib__map *, const struct snib__place *,
                         snib_duration patience, struct snib_error *reterr);
 /* forked: this process is a child; leave what belongs to its parent. */
 void snib__map_close(struct snib__map *, bool forked);
-/* Has a stranger cut the file off? To touch what is gone ends the process. So
- * from then on memory of our own stands in its place. */
-bool snib__map_is_cut(struct snib__map *);
+/* Has a stranger cut the file off, which has this size? To touch what is gone
+ * ends the process. So from then on memory of our own stands in its place. */
+bool snib__map_is_cut(struct snib__map *, uint64_t size);
+/* What the file's size is now; UINT64_MAX: it cannot be told. */
+uint64_t snib__map_size(const struct snib__map *);
 /* room.c: make room for these bytes. 0, or errno. */
 int snib__map_allocate(const struct snib__map *, uint64_t from, uint64_t to);
 /* Make sure that there is room for so many bytes. False: map->full says why
@@ -280,8 +284,8 @@ struct snib__file_ear {
     atomic_bool stop;
     atomic_uint watching; /* so many watches */
     struct {
-        uint64_t request[2];
-        int64_t pid;
+        uint64_t request[2]; /* 0: none waits behind it now */
+        int64_t pid, start;
         int fd; /* pidfd; -1: free */
     } watch[SNIB__FILE_WATCHES];
 };
@@ -298,7 +302,8 @@ void snib__ear_polled(struct snib__file_ear *);
 uint32_t snib__ear_take(struct snib__file_ear *, uint64_t (*ids)[2],
                         uint32_t max);
 void snib__ear_watch(struct snib__file_ear *, const struct snib__host *,
-                     const uint64_t request[2], int64_t pid, int64_t pidns);
+                     const uint64_t request[2], int64_t pid, int64_t start,
+                     int64_t pidns);
 void snib__ear_unwatch(struct snib__file_ear *, const uint64_t request[2]);
 /* Tell a client. False: it lives no more. */
 bool snib__ear_tell(struct snib__map *, const struct snib__host *,
@@ -333,7 +338,7 @@ struct snib__file {
     struct snib__book book;
     struct snib__copy copy;
     const struct snib__name *name;
-    size_t lock; /* of that name, in the copy */
+    size_t lock;        /* of that name, in the copy */
     snib_instant begun; /* snib__host_coarse() */
     bool changed, want_ear;
     int64_t floor; /* of all tokens, as of this step */
@@ -392,8 +397,8 @@ void snib__file_exec(void *instance, snib_instant now,
 /* answer.c */
 /* After so many lost swaps the limit is looked at, and others are let run. */
 #define SNIB__FILE_LOST_MANY 8
-/* Answer NOT_APPLIED: the file was removed or replaced, or a link in its path
- * was switched. True: it was. */
+/* Begin: read the coarse clock. Answer NOT_APPLIED: the file was removed,
+ * replaced or cut off, or a link in its path was switched. True: it was. */
 bool snib__file_moved(struct snib__file *, struct snib__request *);
 /* Answer NOT_APPLIED: err of a copy, or SNIB_ERR_OK: there is no room. */
 void snib__file_fail(struct snib__file *, struct snib__request *, snib_err);

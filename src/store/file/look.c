@@ -14,7 +14,7 @@ struct shown {
 
 static void look_row(const struct snib__file_claim *k, struct shown *s)
 {
-    struct snib__stored_claim c;
+    SNIB__UNSET struct snib__stored_claim c;
     snib__file_read_claim(k, &c);
     if (!snib__reached(s->now, snib__rules_claim_till(&c))) {
         s->damaged = s->damaged || !snib__is_token(c.floor);
@@ -77,7 +77,7 @@ static bool look_is_used(struct snib__copy *c, size_t lock, snib_instant now,
     struct snib__file_lock *l = snib__bucket_lock(c, lock);
     for (size_t at = lock + snib__bucket_claims(l); at < lock + l->size;) {
         const struct snib__file_claim *k = snib__bucket_claim(c, at);
-        struct snib__stored_claim claim;
+        SNIB__UNSET struct snib__stored_claim claim;
         snib__file_read_claim(k, &claim);
         if ((claim.state == SNIB__WAITS ||
              (!awaited_only && snib__rules_claim_holds(&claim))) &&

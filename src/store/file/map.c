@@ -288,7 +288,7 @@ static snib_err map_enter(struct snib__map *m, const struct snib__place *p,
     }
     err = map_check(m, p, size, reterr);
     if (!err && map_is_boot(m, h)) {
-        if (snib__place_moved(p)) {
+        if (snib__place_moved(p, &size)) {
             return snib__fail(reterr, SNIB_ERR_STORE,
                               "lock file %s was removed or replaced while it "
                               "was being opened; try again",
@@ -389,13 +389,11 @@ snib_err snib__map_open(struct snib__map *m, const struct snib__place *p,
     return err;
 }
 
-bool snib__map_is_cut(struct snib__map *m)
+bool snib__map_is_cut(struct snib__map *m, uint64_t size)
 {
-    struct stat st;
-    if (m->cut || !m->joined || fstat(m->fd, &st)) {
+    if (m->cut || !m->joined) {
         return m->cut;
     }
-    uint64_t size = (uint64_t)st.st_size;
     m->cut = size < SNIB__FILE_HEAD ||
              size < atomic_load_explicit(&m->head->size, memory_order_acquire);
     if (m->cut) {
@@ -409,7 +407,7 @@ bool snib__map_is_cut(struct snib__map *m)
 void snib__map_close(struct snib__map *m, bool forked)
 {
     if (m->joined && !forked) {
-        if (!snib__map_is_cut(m)) {
+        if (!snib__map_is_cut(m, snib__map_size(m))) {
             snib__block_give_spares(m);
             (void)snib__file_add(&m->head->closed, 1);
         }

@@ -27,7 +27,7 @@ static void open_free(void *instance)
         return;
     }
     bool forked = self->host.pid != getpid();
-    bool cut = snib__map_is_cut(&self->map);
+    bool cut = snib__map_is_cut(&self->map, snib__map_size(&self->map));
     bool stays = cut && self->ear.running; /* nobody can wake that thread */
     snib__ear_free(&self->ear, forked || stays);
     snib__map_close(&self->map, forked);
@@ -140,7 +140,7 @@ const struct snib__blocking_ops snib__file_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__blocking_ops),
     .scheme = "file",
-    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH,
+    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH | SNIB__BRIEF,
     .open = open_of_url,
     .exec = snib__file_exec,
     .notifier_fd = open_notifier_fd,

@@ -176,9 +176,11 @@ void snib__place_close(struct snib__place *p, bool forked)
     *p = (struct snib__place){.dir = -1, .users = -1, .fd = -1};
 }
 
-bool snib__place_moved(const struct snib__place *p)
+bool snib__place_moved(const struct snib__place *p, uint64_t *ret_size)
 {
     struct stat st;
-    return !snib__host_leads_to(p->given, p->dir) || stat(p->path, &st) ||
-           st.st_dev != p->dev || st.st_ino != p->ino;
+    bool moved = !snib__host_leads_to(p->given, p->dir) || stat(p->path, &st) ||
+                 st.st_dev != p->dev || st.st_ino != p->ino;
+    *ret_size = moved ? 0 : (uint64_t)st.st_size;
+    return moved;
 }

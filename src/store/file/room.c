@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 uint64_t snib__map_hash(uint64_t h, const void *bytes, size_t size)
 {
@@ -50,6 +51,12 @@ int snib__map_allocate(const struct snib__map *m, uint64_t from, uint64_t to)
         rc = fallocate(m->fd, 0, (off_t)from, (off_t)(to - from));
     } while (rc && errno == EINTR);
     return rc ? errno : 0;
+}
+
+uint64_t snib__map_size(const struct snib__map *m)
+{
+    struct stat st;
+    return fstat(m->fd, &st) ? UINT64_MAX : (uint64_t)st.st_size;
 }
 
 bool snib__map_room(struct snib__map *m, uint64_t bytes)

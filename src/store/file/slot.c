@@ -311,6 +311,11 @@ static void slot_drop_watch(struct snib__file_ear *e, int i)
     e->watching--;
 }
 
+static bool slot_is_idle(const struct snib__file_ear *e, int i)
+{
+    return !e->watch[i].request[0] && !e->watch[i].request[1];
+}
+
 static uint32_t slot_ended(struct snib__file_ear *e, uint64_t (*ids)[2],
                            uint32_t max)
 {
@@ -320,7 +325,9 @@ static uint32_t slot_ended(struct snib__file_ear *e, uint64_t (*ids)[2],
     for (int i = 0; i < count; i++) {
         uint32_t k = ev[i].data.u32;
         if (k < SNIB__FILE_WATCHES && e->watch[k].fd >= 0 && n < max) {
-            memcpy(ids[n++], e->watch[k].request, sizeof ids[0]);
+            if (!slot_is_idle(e, (int)k)) {
+                memcpy(ids[n++], e->watch[k].request, sizeof ids[0]);
+            }
             slot_drop_watch(e, (int)k);
         }
     }
@@ -353,10 +360,7 @@ uint32_t snib__ear_take(struct snib__file_ear *e, uint64_t (*ids)[2],
     bool all = false;
     eventfd_t count;
     pthread_mutex_lock(&e->mutex);
-    if (e->watching) {
-        n = slot_ended(e, ids, max);
-    }
-    if (e->owner && n < max) {
+    if (e->owner) {
         if (e->running) {
             (void)eventfd_read(e->event, &count);
         }
@@ -367,10 +371,16 @@ uint32_t snib__ear_take(struct snib__file_ear *e, uint64_t (*ids)[2],
             eventfd_write(e->event, 1); /* there may be more */
         }
     }
+    /* Who was woken asks for nothing else: a death stays to be read. */
+    if (!n && !all && e->watching) {
+        n = slot_ended(e, ids, max);
+    }
     pthread_mutex_unlock(&e->mutex);
     return all ? SNIB__NOTIFIED_ALL : n;
 }
 
+/* The request waits no more. The watch stays for the next one that waits behind
+ * that process: two that take turns make it once. */
 void snib__ear_unwatch(struct snib__file_ear *e, const uint64_t request[2])
 {
     if (!e->watching) {
@@ -380,45 +390,70 @@ void snib__ear_unwatch(struct snib__file_ear *e, const uint64_t request[2])
     for (int i = 0; i < SNIB__FILE_WATCHES; i++) {
         if (e->watch[i].fd >= 0 && e->watch[i].request[0] == request[0] &&
             e->watch[i].request[1] == request[1]) {
-            slot_drop_watch(e, i);
+            e->watch[i].request[0] = e->watch[i].request[1] = 0;
         }
     }
     pthread_mutex_unlock(&e->mutex);
 }
 
-/* Where to put a watch; -1: that process is watched already, or all are in
- * use. */
-static int slot_watch_at(struct snib__file_ear *e, const uint64_t request[2],
-                         int64_t pid)
+/* The watch of this process that is idle, or of this request; -1: none. */
+static int slot_watch_of(const struct snib__file_ear *e,
+                         const uint64_t request[2], int64_t pid, int64_t start)
 {
-    int at = -1;
+    for (int i = 0; i < SNIB__FILE_WATCHES; i++) {
+        bool mine = e->watch[i].request[0] == request[0] &&
+                    e->watch[i].request[1] == request[1];
+        if (e->watch[i].fd >= 0 && (mine || slot_is_idle(e, i)) &&
+            e->watch[i].pid == pid && e->watch[i].start == start) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Where to put a new watch: in place of this request's, where there is none, or
+ * of one that is idle; -1: all are in use. */
+static int slot_watch_at(struct snib__file_ear *e, const uint64_t request[2])
+{
+    int at = -1, idle = -1;
     for (int i = 0; i < SNIB__FILE_WATCHES; i++) {
         if (e->watch[i].fd < 0) {
             at = at < 0 ? i : at;
         } else if (e->watch[i].request[0] == request[0] &&
                    e->watch[i].request[1] == request[1]) {
-            if (e->watch[i].pid == pid) {
-                return -1;
-            }
             slot_drop_watch(e, i);
             return i;
+        } else if (slot_is_idle(e, i)) {
+            idle = i;
         }
+    }
+    if (at < 0 && idle >= 0) {
+        slot_drop_watch(e, idle);
+        at = idle;
     }
     return at;
 }
 
 void snib__ear_watch(struct snib__file_ear *e, const struct snib__host *h,
-                     const uint64_t request[2], int64_t pid, int64_t pidns)
+                     const uint64_t request[2], int64_t pid, int64_t start,
+                     int64_t pidns)
 {
     if (e->epoll < 0) {
         return;
     }
     pthread_mutex_lock(&e->mutex);
-    int at = slot_watch_at(e, request, pid);
+    int at = slot_watch_of(e, request, pid, start);
+    if (at >= 0) {
+        memcpy(e->watch[at].request, request, sizeof e->watch[at].request);
+        pthread_mutex_unlock(&e->mutex);
+        return;
+    }
+    at = slot_watch_at(e, request);
     if (at >= 0 && (e->watch[at].fd = snib__host_pidfd(h, pid, pidns)) >= 0) {
         struct epoll_event ev = {.events = EPOLLIN, .data.u32 = (uint32_t)at};
         memcpy(e->watch[at].request, request, sizeof e->watch[at].request);
         e->watch[at].pid = pid;
+        e->watch[at].start = start;
         e->watching++;
         if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->watch[at].fd, &ev)) {
             slot_drop_watch(e, at);
