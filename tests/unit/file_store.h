@@ -147,7 +147,7 @@ struct owned {
 
 static uint8_t *marks; /* a byte for each 512: how often it is somebody's */
 
-static void mark_block(const struct snib__map *m, uint32_t unit, uint32_t class)
+static void mark_block(struct snib__map *m, uint32_t unit, uint32_t class)
 {
     assert_non_null(snib__block_at(m, unit, class));
     for (uint32_t i = 0; i < snib__block_units(class); i += 8) {

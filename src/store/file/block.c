@@ -28,8 +28,20 @@ uint32_t snib__block_class(size_t bytes)
     return class;
 }
 
-struct snib__file_block *snib__block_at(const struct snib__map *m,
-                                        uint32_t unit, uint32_t class)
+/* The head says that there is room up to `end`: is the file so long? It grows
+ * before the head says so, so it is asked once after each growth. Where it
+ * cannot be told, the head is believed. */
+static bool block_is_in_file(struct snib__map *m, uint64_t end)
+{
+    uint64_t there = atomic_load_explicit(&m->there, memory_order_relaxed);
+    if (end > there && (there = snib__map_size(m)) != UINT64_MAX) {
+        atomic_store_explicit(&m->there, there, memory_order_relaxed);
+    }
+    return end <= there;
+}
+
+struct snib__file_block *snib__block_at(struct snib__map *m, uint32_t unit,
+                                        uint32_t class)
 {
     if (class >= SNIB__FILE_CLASSES || unit < m->first ||
         unit % (SNIB__FILE_LEAST / SNIB__FILE_UNIT)) {
@@ -38,7 +50,8 @@ struct snib__file_block *snib__block_at(const struct snib__map *m,
     uint64_t end =
         ((uint64_t)unit + snib__block_units(class)) * SNIB__FILE_UNIT;
     if (end > m->limit ||
-        end > atomic_load_explicit(&m->head->size, memory_order_relaxed)) {
+        end > atomic_load_explicit(&m->head->size, memory_order_relaxed) ||
+        !block_is_in_file(m, end)) {
         return NULL;
     }
     return (struct snib__file_block *)(void *)(m->base +
@@ -90,10 +103,12 @@ static uint32_t block_new(struct snib__map *m, uint32_t class)
     uint64_t top = snib__file_load(&m->head->top);
     for (;;) {
         uint64_t end = top + snib__block_units(class);
-        if (top <= UINT32_MAX && !snib__map_room(m, end * SNIB__FILE_UNIT)) {
+        bool sane = top <= UINT32_MAX &&
+                    top * SNIB__FILE_UNIT <= snib__file_load(&m->head->size);
+        if (sane && !snib__map_room(m, end * SNIB__FILE_UNIT)) {
             return 0;
         }
-        if (top > UINT32_MAX || !snib__block_at(m, (uint32_t)top, class)) {
+        if (!sane || !snib__block_at(m, (uint32_t)top, class)) {
             m->full = EIO; /* the head is damaged */
             return 0;
         }
@@ -163,6 +178,10 @@ uint32_t snib__block_take(struct snib__map *m, uint32_t class, bool may_reserve,
     if (!unit && may_reserve) {
         unit = snib__block_pop(m, &m->head->reserve[class], class);
         *ret_reserved = unit != 0;
+    }
+    if (unit && !snib__block_at(m, unit, class)) {
+        m->full = EIO; /* the head is damaged */
+        return 0;
     }
     return unit;
 }

@@ -99,6 +99,9 @@ struct snib__map {
     uint8_t *base;  /* NULL: not mapped */
     size_t limit;   /* bytes that are mapped; the file may be shorter */
     uint32_t first; /* the first unit of the blocks */
+    /* So long the file is known to be, whatever its head says: what lies
+     * behind its end must not be touched. */
+    _Atomic uint64_t there;
     struct snib__file_head *head;
     struct snib__file_slot *slots;
     snib__file_word *roots, *value_roots;
@@ -169,7 +172,7 @@ static inline size_t snib__block_room(uint32_t class)
 /* The class of a block for so many bytes; SNIB__FILE_CLASSES: there is none. */
 uint32_t snib__block_class(size_t bytes);
 /* NULL: there can be no block. */
-struct snib__file_block *snib__block_at(const struct snib__map *, uint32_t unit,
+struct snib__file_block *snib__block_at(struct snib__map *, uint32_t unit,
                                         uint32_t class);
 /* Take a block. may_reserve: if there is no room otherwise, from the reserve;
  * *ret_reserved tells. 0: there is none. */
@@ -424,8 +427,8 @@ void snib__keep_retire(struct snib__map *, snib_instant now, uint32_t unit,
 /* Write all to the disk, if that is due. */
 void snib__keep_sync(struct snib__map *, const struct snib__host *);
 /* Is there a whole value of this file in this block? *ret: it. */
-bool snib__keep_is_value(const struct snib__map *, uint32_t unit,
-                         uint32_t class, const struct snib__file_value **ret);
+bool snib__keep_is_value(struct snib__map *, uint32_t unit, uint32_t class,
+                         const struct snib__file_value **ret);
 /* Is this a whole value, of so many bytes, of the block `unit`? */
 bool snib__keep_is_whole(const struct snib__map *, uint32_t unit,
                          const struct snib__file_value *, size_t used);

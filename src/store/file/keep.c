@@ -51,8 +51,8 @@ bool snib__keep_is_whole(const struct snib__map *m, uint32_t unit,
            v->sum == snib__keep_sum(m, unit, v);
 }
 
-bool snib__keep_is_value(const struct snib__map *m, uint32_t unit,
-                         uint32_t class, const struct snib__file_value **ret)
+bool snib__keep_is_value(struct snib__map *m, uint32_t unit, uint32_t class,
+                         const struct snib__file_value **ret)
 {
     const struct snib__file_block *b = snib__block_at(m, unit, class);
     if (!b || b->class != class || b->used > snib__block_room(class)) {
@@ -138,7 +138,7 @@ void snib__keep_sync(struct snib__map *m, const struct snib__host *h)
 
 /* -- after a new boot ------------------------------------------------------- */
 
-static const struct snib__file_value *keep_of(const struct snib__map *m,
+static const struct snib__file_value *keep_of(struct snib__map *m,
                                               const struct snib__extent *e)
 {
     return (const void *)(snib__block_at(m, e->unit, e->class) + 1);
@@ -162,7 +162,7 @@ static int keep_order(const void *a, const void *b)
 }
 
 /* Of each name the newest stays. */
-static void keep_newest(const struct snib__map *m, struct snib__extents *all,
+static void keep_newest(struct snib__map *m, struct snib__extents *all,
                         size_t first)
 {
     size_t n = first;

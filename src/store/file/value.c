@@ -287,7 +287,11 @@ static snib_err value_commit(struct snib__file *self,
         return err;
     }
     snib__file_before("publish");
-    snib__block_at(&self->map, fresh.unit, fresh.class)->use = SNIB__FILE_VALUE;
+    struct snib__file_block *b =
+        snib__block_at(&self->map, fresh.unit, fresh.class);
+    if (b) { /* or the head was damaged meanwhile */
+        b->use = SNIB__FILE_VALUE;
+    }
     value_retire(self, &old, false);
     value_retire(self, &gone, true);
     value_retire(self, &(struct fresh){index, self->copy.class}, false);
