@@ -17,6 +17,9 @@ static void rules_batch_give_back(struct snib__rules_batch *c)
                                     .name = r->name,
                                     .id = {r->id[0], r->id[1]},
                                     .acquire.kind = r->acquire.kind,
+                                    /* nobody would give it back later */
+                                    .limit = SNIB__NEVER,
+                                    .exec.patience = SNIB__NEVER,
                                     .token = r->token};
         c->run(c->data, &end);
         rules_batch_not_alone(r);
