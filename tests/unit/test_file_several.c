@@ -1,5 +1,49 @@
-/* tests/unit/test_file_several.c — the mapped file: several locks as one batch. */
+/* tests/unit/test_file_several.c — the mapped file: several locks as one batch,
+ * and the check-up, which looks at all. */
 #include "file_store.h"
+
+/* -- the check-up ---------------------------------------------------------------------------- */
+
+static void doctor_says(const char *text)
+{
+    struct snib__name n = name_of("");
+    struct snib__request r = request(SNIB__DOCTOR, &n);
+    struct snib__buf out;
+    snib__buf_init(&out, 1 << 16);
+    r.said.result = &out;
+    assert_int_equal(run(0, &r), SNIB__DONE);
+    if (!memmem(snib__buf_bytes(&out), snib__buf_size(&out), text,
+                strlen(text))) {
+        print_error("the check-up does not say \"%s\"\n", text);
+        fail();
+    }
+    snib__buf_free(&out);
+}
+
+static void the_check_up_counts_what_is_there(void **state)
+{
+    struct snib__name a = name_of("a"), b = name_of("b");
+    (void)state;
+    open_peers(2);
+    doctor_says("0 names, 0 holders, 0 waiters, 0 values");
+    acquire(0, &a);
+    acquire(1, &a);
+    acquire(1, &b);
+    struct snib__request p = request(SNIB__VALUE_PUT, &a);
+    run(0, &p);
+    doctor_says("2 names, 2 holders, 1 waiters, 1 values");
+    assert_int_equal(chmod(path, 0666), 0);
+    doctor_says("others can end or forge your leases");
+    assert_int_equal(chmod(path, 0600), 0);
+    close(self_of(0)->place.users);
+    self_of(0)->place.users = -1; /* as where it may not be read */
+    doctor_says("it cannot be read or locked by this user");
+    self_of(0)->map.cut = true; /* by a stranger */
+    doctor_says("the file was cut off while in use");
+    self_of(0)->map.cut = false;
+}
+
+/* -- several at once ------------------------------------------------------------------------- */
 
 /* What peer 1 does before a swap of peer 0's. */
 static struct {
@@ -108,6 +152,7 @@ int main(void)
 {
     set_kit();
     const struct CMUnitTest cases[] = {
+        CASE(the_check_up_counts_what_is_there),
         CASE(a_batch_that_is_refused_gives_all_back),
         CASE(a_batch_that_cannot_be_is_seen_by_nobody),
     };

@@ -94,30 +94,53 @@ static void doctor_space(struct snib__file *self, struct snib__buf *out)
                     : "");
 }
 
-/* Look at every bucket and every value. */
+/* What is in the file. */
+struct content {
+    uint32_t names, holders, waiters, values;
+    uint32_t bad, tokens; /* damaged buckets, damaged tokens */
+};
+
+static void doctor_count(struct snib__copy *c, struct content *n)
+{
+    for (size_t at = 0; at < c->used; n->names++) {
+        const struct snib__file_lock *l = snib__bucket_lock(c, at);
+        size_t end = at + l->size;
+        n->tokens += !snib__is_token(snib__file_token_of(l));
+        for (at += snib__bucket_claims(l); at < end;) {
+            const struct snib__file_claim *k = snib__bucket_claim(c, at);
+            n->holders += k->state == SNIB__HOLDS || k->state == SNIB__SHARES;
+            n->waiters += k->state == SNIB__WAITS;
+            at += k->size;
+        }
+    }
+}
+
+/* Look at every bucket and every index. */
 static void doctor_integrity(struct snib__file *self, struct snib__buf *out)
 {
     struct snib__map *m = &self->map;
-    uint32_t bad = 0, names = 0, tokens = 0;
-    char text[160];
+    struct content n = {0};
+    char text[200];
     for (uint32_t i = 0; i < m->root_count; i++) {
         snib_err err = snib__root_copy(m, &self->copy, SNIB__FILE_LOCKS, i);
-        bad += err == SNIB_ERR_CORRUPT;
-        for (size_t at = 0; !err && at < self->copy.used; names++) {
-            const struct snib__file_lock *l =
-                snib__bucket_lock(&self->copy, at);
-            tokens += !snib__is_token(snib__file_token_of(l));
-            at += l->size;
+        n.bad += err == SNIB_ERR_CORRUPT;
+        if (!err) {
+            doctor_count(&self->copy, &n);
         }
     }
     for (uint32_t i = 0; i < m->value_root_count; i++) {
-        bad += snib__root_copy(m, &self->copy, SNIB__FILE_INDEX, i) ==
-               SNIB_ERR_CORRUPT;
+        snib_err err = snib__root_copy(m, &self->copy, SNIB__FILE_INDEX, i);
+        n.bad += err == SNIB_ERR_CORRUPT;
+        n.values +=
+            err ? 0
+                : (uint32_t)(self->copy.used / sizeof(struct snib__file_entry));
     }
+    uint32_t bad = n.bad, tokens = n.tokens;
     snprintf(text, sizeof text,
-             bad || tokens ? "%u names; %u damaged buckets, %u damaged tokens"
-                           : "%u names",
-             names, bad, tokens);
+             bad || tokens ? "%u names, %u holders, %u waiters, %u values; %u "
+                             "damaged buckets, %u damaged tokens"
+                           : "%u names, %u holders, %u waiters, %u values",
+             n.names, n.holders, n.waiters, n.values, bad, tokens);
     doctor_tell(out, bad || tokens ? SNIB_LEVEL_FAIL : SNIB_LEVEL_OK,
                 "integrity", text,
                 bad      ? "stop all users, move the file away; tokens restart "
