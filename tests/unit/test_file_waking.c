@@ -225,6 +225,93 @@ static void the_slot_of_a_killed_sleeper_begins_awake(void **state)
     assert_true(is_readable(1, 10000));
 }
 
+/* What happens once before an access of that kind. */
+static struct {
+    const char *what;
+    void (*act)(void);
+} between;
+
+static void come_between(void *data, const char *what)
+{
+    void (*act)(void) = between.act;
+    (void)data;
+    if (act && strcmp(what, between.what) == 0) {
+        between.act = NULL;
+        act();
+    }
+}
+
+static void come_before(const char *what, void (*act)(void))
+{
+    between.what = what;
+    between.act = act;
+    snib__file_hook.before = come_between;
+}
+
+/* Peer 0 holds; who waited in the only slot was killed. */
+static struct snib__request leave_a_dead_sleeper(struct snib__name *n)
+{
+    *n = name_of("waking");
+    shape.slots = 1;
+    open_peers(3);
+    shape.slots = 16;
+    struct snib__request a = acquire(0, n);
+    pid_t pid = sleeper_process(n);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    return a;
+}
+
+static struct snib__name name;
+static struct snib__request third;
+
+static void one_more_waits(void)
+{
+    third = acquire(2, &name);
+}
+
+/* Its process is not known for an instant: the dead one's still stands there. */
+static void the_slot_of_who_has_just_come_is_not_that_of_the_dead(void **state)
+{
+    (void)state;
+    struct snib__request a = leave_a_dead_sleeper(&name);
+    come_before("own", one_more_waits);
+    struct snib__request b = acquire(1, &name);
+    snib__file_hook.before = NULL;
+    assert_null(between.act);
+    assert_int_equal(third.said.answer, SNIB__QUEUED);
+    assert_int_equal(self_of(2)->ear.owner, 0); /* it polls */
+    assert_int_equal(self_of(1)->ear.owner, self_of(1)->map.slots->owner);
+    end(0, &a);
+    assert_int_equal(look(0, &name, SNIB__ROW_HOLDER, NULL), 1);
+    assert_int_equal(poll_again(2, &third), SNIB__DONE); /* it came first */
+    end(2, &third);
+    assert_true(is_notified(1, &b));
+    assert_int_equal(poll_again(1, &b), SNIB__DONE);
+}
+
+static void somebody_wakes_the_dead(void)
+{
+    struct snib__file_slot *s = self_of(0)->map.slots;
+    assert_int_equal(s->call % 2, 1);
+    s->call++;
+}
+
+static void who_wakes_the_dead_puts_nobody_to_sleep(void **state)
+{
+    (void)state;
+    struct snib__request a = leave_a_dead_sleeper(&name);
+    come_before("awake", somebody_wakes_the_dead);
+    struct snib__request b = acquire(1, &name);
+    snib__file_hook.before = NULL;
+    assert_null(between.act);
+    assert_int_equal(b.said.answer, SNIB__QUEUED);
+    assert_int_equal(self_of(1)->map.slots->call % 2, 0);
+    kit.ops->notifier_polled(kit.peer[1].inst);
+    end(0, &a);
+    assert_true(is_readable(1, 10000));
+}
+
 int main(void)
 {
     set_kit();
@@ -238,6 +325,8 @@ int main(void)
         CASE(while_a_call_sleeps_it_alone_is_woken),
         CASE(a_killed_sleeper_is_passed_over_at_once),
         CASE(the_slot_of_a_killed_sleeper_begins_awake),
+        CASE(the_slot_of_who_has_just_come_is_not_that_of_the_dead),
+        CASE(who_wakes_the_dead_puts_nobody_to_sleep),
     };
     return RUN(cases);
 }

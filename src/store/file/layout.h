@@ -147,8 +147,9 @@ struct snib__file_slot {
      * thread of that client sleeps on it; then `word` is left alone. */
     _Atomic uint32_t word, call;
     snib__file_word told;      /* how many ids were told */
-    int64_t pid, start, pidns; /* of the owner */
-    uint64_t spare[2];
+    int64_t pid, start, pidns; /* of the owner `whose`, who may be gone */
+    snib__file_word whose;
+    uint64_t spare;
     struct {
         snib__file_word turn; /* which one of `told` is here */
         snib__file_word id[2];

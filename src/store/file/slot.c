@@ -94,23 +94,34 @@ static bool slot_start(struct snib__file_ear *e)
 
 /* -- a slot ------------------------------------------------------------------ */
 
+/* Until `whose` is written the process in it is that of an owner before, who may
+ * be dead. */
 static bool slot_take(struct snib__file_slot *s, uint64_t was, uint64_t owner,
                       const struct snib__host *h)
 {
     if (!snib__file_cas(&s->owner, &was, owner)) {
         return false;
     }
+    snib__file_before("own");
     s->pid = h->pid;
     s->start = h->start;
     s->pidns = h->pidns;
+    snib__file_store(&s->whose, owner);
     return true;
 }
 
-/* thorough: also if another process has its pid by now. */
-static bool slot_is_dead(const struct snib__file_slot *s,
+/* Has the process of this owner ended? Never before the owner has said which one
+ * it is. thorough: also if another process has its pid by now. */
+static bool slot_is_dead(struct snib__file_slot *s, uint64_t owner,
                          const struct snib__host *h, bool thorough)
 {
-    return s->pid && snib__host_gone(h, s->pid, s->start, s->pidns, thorough);
+    if (snib__file_load(&s->whose) != owner) {
+        return false;
+    }
+    int64_t pid = s->pid, start = s->start, pidns = s->pidns;
+    atomic_thread_fence(memory_order_acquire);
+    return snib__file_load(&s->owner) == owner && pid &&
+           snib__host_gone(h, pid, start, pidns, thorough);
 }
 
 /* Find a free slot, or one of the dead, from `from` on. */
@@ -122,13 +133,19 @@ static bool slot_find(struct snib__map *m, const struct snib__host *h,
         uint32_t at = (from + i) % m->slot_count;
         struct snib__file_slot *s = &m->slots[at];
         uint64_t was = snib__file_load(&s->owner);
-        if ((!was || (dead && slot_is_dead(s, h, true))) &&
+        if ((!was || (dead && slot_is_dead(s, was, h, true))) &&
             slot_take(s, was, owner, h)) {
             *ret = at;
             return true;
         }
     }
     return false;
+}
+
+/* It sleeps no more, or shall not: `call` is no longer this odd value. */
+static bool slot_end_sleep(struct snib__file_slot *s, uint32_t value)
+{
+    return atomic_compare_exchange_strong(&s->call, &value, value + 1);
 }
 
 static bool slot_get(struct snib__file_ear *e, struct snib__map *m,
@@ -142,8 +159,11 @@ static bool slot_get(struct snib__file_ear *e, struct snib__map *m,
         return false;
     }
     e->slot = &m->slots[e->place];
-    if (atomic_load(&e->slot->call) % 2) { /* the owner before was killed */
-        atomic_fetch_add(&e->slot->call, 1);
+    uint32_t value = atomic_load(&e->slot->call);
+    /* The owner before was killed asleep; who wakes it may come just now. */
+    if (value % 2) {
+        snib__file_before("awake");
+        (void)slot_end_sleep(e->slot, value);
     }
     e->taken = snib__file_load(&e->slot->told);
     e->owner = owner;
@@ -161,7 +181,6 @@ static void slot_leave(struct snib__file_ear *e)
         e->running = false;
     }
     if (owner) {
-        e->slot->pid = 0; /* or the next owner might be taken for dead */
         (void)snib__file_cas(&e->slot->owner, &owner, 0);
         e->owner = 0;
     }
@@ -185,12 +204,6 @@ static bool slot_make(struct snib__file_ear *e, struct snib__map *m,
 }
 
 /* -- a caller's thread sleeps ------------------------------------------------ */
-
-/* It sleeps no more, or shall not: `call` is no longer this odd value. */
-static bool slot_end_sleep(struct snib__file_slot *s, uint32_t value)
-{
-    return atomic_compare_exchange_strong(&s->call, &value, value + 1);
-}
 
 _Atomic uint32_t *snib__ear_word(struct snib__file_ear *e, uint32_t *ret_value)
 {
@@ -297,7 +310,7 @@ bool snib__ear_tell(struct snib__map *m, const struct snib__host *h,
     snib__file_store(&s->tell[at].id[0], id[0]);
     snib__file_store(&s->tell[at].id[1], id[1]);
     snib__file_store(&s->tell[at].turn, turn);
-    return slot_wake(s) || !slot_is_dead(s, h, false);
+    return slot_wake(s) || !slot_is_dead(s, owner, h, false);
 }
 
 /* -- hearing ------------------------------------------------------------------ */
