@@ -143,6 +143,47 @@ static void another_layout_is_refused_in_words(void **state)
     refused(path, SNIB_ERR_CONFIG, "cut off");
 }
 
+/* -- larger while it is looked at ------------------------------------------------------------ */
+
+static int growths;
+
+/* Peer 0 makes the file grow between a look at its length and one at its head. */
+static void grow_between(void *data, const char *what)
+{
+    struct snib__map *m = &self_of(0)->map;
+    (void)data;
+    if (strcmp(what, "check") == 0) {
+        growths++;
+        assert_true(snib__map_room(m, snib__map_size(m) + 1));
+    }
+}
+
+static void a_newcomer_takes_no_growth_for_a_cut(void **state)
+{
+    struct snib__name n = name_of("grows");
+    (void)state;
+    open_peers(1);
+    growths = 0;
+    snib__file_hook.before = grow_between;
+    struct peer p = {.client = {3, 3}};
+    kit.peer[1].inst = open_file(&p);
+    snib__file_hook.before = NULL;
+    assert_true(growths > 0);
+    assert_non_null(kit.peer[1].inst);
+    assert_int_equal(acquire(1, &n).said.answer, SNIB__DONE);
+}
+
+static void who_works_takes_no_growth_for_a_cut(void **state)
+{
+    struct snib__name n = name_of("grows");
+    (void)state;
+    open_peers(2);
+    uint64_t size = snib__map_size(&self_of(1)->map);
+    assert_true(snib__map_room(&self_of(0)->map, size + 1));
+    assert_false(snib__map_is_cut(&self_of(1)->map, size));
+    assert_int_equal(acquire(1, &n).said.answer, SNIB__DONE);
+}
+
 /* -- removed while in use ------------------------------------------------------------------- */
 
 static void a_removed_file_is_told_within_ten_ms(void **state)
@@ -205,6 +246,8 @@ int main(void)
         CASE(no_memory_at_open_leaves_nothing),
         CASE(files_of_others_are_refused_in_words_and_left_alone),
         CASE(another_layout_is_refused_in_words),
+        CASE(a_newcomer_takes_no_growth_for_a_cut),
+        CASE(who_works_takes_no_growth_for_a_cut),
         CASE(a_removed_file_is_told_within_ten_ms),
         CASE(a_switched_link_in_the_path_is_told),
     };

@@ -122,8 +122,9 @@ snib_err snib__map_open(struct snib__map *, const struct snib__place *,
                         snib_duration patience, struct snib_error *reterr);
 /* forked: this process is a child; leave what belongs to its parent. */
 void snib__map_close(struct snib__map *, bool forked);
-/* Has a stranger cut the file off, which has this size? To touch what is gone
- * ends the process. So from then on memory of our own stands in its place. */
+/* Has a stranger cut the file off, which had this size just now? To touch what
+ * is gone ends the process. So from then on memory of our own stands in place of
+ * all but the blocks, which nobody asks for any more. */
 bool snib__map_is_cut(struct snib__map *, uint64_t size);
 /* What the file's size is now; UINT64_MAX: it cannot be told. */
 uint64_t snib__map_size(const struct snib__map *);

@@ -183,6 +183,14 @@ static bool map_is_shape(const struct snib__file_shape *s)
            !(s->value_roots & (s->value_roots - 1));
 }
 
+/* Is a file that had this size shorter than its head says? Whoever makes it grow
+ * does so before the head says so: it may have grown since. */
+static bool map_is_short(const struct snib__map *m, uint64_t size)
+{
+    uint64_t said = atomic_load_explicit(&m->head->size, memory_order_acquire);
+    return size < said && snib__map_size(m) < said;
+}
+
 /* The file is not empty. */
 static snib_err map_check(struct snib__map *m, const struct snib__place *p,
                           uint64_t size, struct snib_error *reterr)
@@ -209,7 +217,8 @@ static snib_err map_check(struct snib__map *m, const struct snib__place *p,
         return map_fail_foreign(p, "is damaged (its head)", reterr);
     }
     uint64_t end = map_parts(m, &head->shape);
-    if (size < end || atomic_load(&head->size) > size) {
+    snib__file_before("check");
+    if (size < end || map_is_short(m, size)) {
         return map_fail_foreign(p, "is damaged (it was cut off)", reterr);
     }
     return SNIB_ERR_OK;
@@ -394,12 +403,11 @@ bool snib__map_is_cut(struct snib__map *m, uint64_t size)
     if (m->cut || !m->joined) {
         return m->cut;
     }
-    m->cut = size < SNIB__FILE_HEAD ||
-             size < atomic_load_explicit(&m->head->size, memory_order_acquire);
-    if (m->cut) {
-        (void)mmap(m->base, m->limit, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-                   0);
+    m->cut = size < SNIB__FILE_HEAD || map_is_short(m, size);
+    if (m->cut) { /* nobody asks for blocks any more */
+        (void)mmap(m->base, (size_t)m->first * SNIB__FILE_UNIT,
+                   PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     }
     return m->cut;
 }

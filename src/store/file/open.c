@@ -29,6 +29,9 @@ static void open_free(void *instance)
     bool forked = self->host.pid != getpid();
     bool cut = snib__map_is_cut(&self->map, snib__map_size(&self->map));
     bool stays = cut && self->ear.running; /* nobody can wake that thread */
+    if (stays) {                           /* but the kernel, one day */
+        atomic_store(&self->ear.stop, true);
+    }
     snib__ear_free(&self->ear, forked || stays);
     snib__map_close(&self->map, forked);
     snib__place_close(&self->place, forked);

@@ -64,7 +64,8 @@ static void *slot_listen(void *arg)
     uint32_t seen = atomic_load(word);
     for (;;) {
         eventfd_write(e->event, 1); /* also for what came before */
-        while (atomic_load(word) == seen && !atomic_load(&e->stop)) {
+        /* `stop` first: the file may be gone then (open.c). */
+        while (!atomic_load(&e->stop) && atomic_load(word) == seen) {
             (void)slot_futex(word, FUTEX_WAIT, seen);
         }
         if (atomic_load(&e->stop)) {
