@@ -219,6 +219,7 @@ struct wanted {
     bool any_dev;     /* dev says nothing */
     dev_t dev;
     uint64_t ino;
+    bool of_32;     /* ino is its number of 32 bits */
     int64_t offset; /* -1: any */
     int64_t by;     /* the pid of its process; 0: any */
 };
@@ -264,8 +265,8 @@ static bool host_is_wanted(const struct wanted *w, const char *line,
     }
     *ret_pid = who;
     *ret_dev = makedev(major, minor) == w->dev;
-    return ino == w->ino && (*ret_dev || w->any_dev) && who > 0 &&
-           strcmp(type, w->type) == 0 &&
+    return (w->of_32 ? snib__host_inode(ino) : ino) == w->ino &&
+           (*ret_dev || w->any_dev) && who > 0 && strcmp(type, w->type) == 0 &&
            (!w->write || strcmp(mode, "WRITE") == 0) &&
            (!w->others || who != getpid()) && (!w->by || who == w->by) &&
            (w->offset < 0 ||
@@ -443,8 +444,7 @@ snib_err snib__host_lockers(const char *file, const char *upgrade_of,
 }
 
 /* w: the other fields of what is wanted. */
-static bool host_say_user(struct wanted w, int fd, uint64_t ino,
-                          char ret[SNIB__WHO])
+static bool host_say_user(struct wanted w, int fd, char ret[SNIB__WHO])
 {
     struct stat st;
     struct statfs fs;
@@ -455,7 +455,7 @@ static bool host_say_user(struct wanted w, int fd, uint64_t ino,
     w.type = "FLOCK";
     w.any_dev = host_hides_device(&fs);
     w.dev = st.st_dev;
-    w.ino = ino ? ino : st.st_ino;
+    w.ino = w.of_32 ? w.ino : st.st_ino;
     w.offset = -1;
     int64_t pid = host_find_lock(&w);
     if (pid > 0) {
@@ -469,10 +469,11 @@ static bool host_say_user(struct wanted w, int fd, uint64_t ino,
 
 bool snib__host_user_of(int fd, char ret[SNIB__WHO])
 {
-    return host_say_user((struct wanted){.others = true}, fd, 0, ret);
+    return host_say_user((struct wanted){.others = true}, fd, ret);
 }
 
-bool snib__host_user_at(int fd, uint64_t ino, bool mine, char ret[SNIB__WHO])
+bool snib__host_user_at(int fd, uint32_t inode, bool mine, char ret[SNIB__WHO])
 {
-    return host_say_user((struct wanted){.mine = mine}, fd, ino, ret);
+    return host_say_user(
+        (struct wanted){.mine = mine, .ino = inode, .of_32 = true}, fd, ret);
 }

@@ -65,10 +65,15 @@ snib_err snib__host_lockers(const char *file, const char *upgrade_of,
  * none is seen. */
 #define SNIB__WHO 52
 bool snib__host_user_of(int fd, char ret[SNIB__WHO]);
-/* Has any process, this one or another, a flock of the file with this inode on
- * the file system of that descriptor? The same words. mine: only processes of
- * this user are seen. */
-bool snib__host_user_at(int fd, uint64_t ino, bool mine, char ret[SNIB__WHO]);
+/* A number of 32 bits for that of an inode, which may have more. */
+static inline uint32_t snib__host_inode(uint64_t ino)
+{
+    return (uint32_t)(ino ^ ino >> 32);
+}
+/* Has any process, this one or another, a flock of the file whose inode has this
+ * number (snib__host_inode) on the file system of that descriptor? The same
+ * words. mine: only processes of this user are seen. */
+bool snib__host_user_at(int fd, uint32_t inode, bool mine, char ret[SNIB__WHO]);
 /* Says what errno e means if something is used up: LIMIT for descriptors, with
  * the limit that has to be raised; NOMEM for memory; STORE for the disk. OK: e
  * means something else. what: the path that could not be opened or made. */

@@ -140,10 +140,10 @@ static void who_has_closed_is_in_nobodys_way_whatever_its_children(void **state)
 /* As a client would whose file is another one of this name. */
 static void lock_directory(void)
 {
-    uint64_t name = snib__map_hash(0, "locks.db", 8) >> 33;
+    uint64_t name = snib__map_hash(0, "locks.db", 8) >> 34;
     struct flock l = {.l_type = F_RDLCK,
                       .l_whence = SEEK_SET,
-                      .l_start = (int64_t)(name << 32 | 4711),
+                      .l_start = (int64_t)(name << 32 | 1),
                       .l_len = 1};
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     say(fd >= 0 && !fcntl(fd, F_OFD_SETLK, &l) ? "locked" : "cannot");
@@ -181,6 +181,26 @@ static void a_stranger_keeps_nobody_out(void **state)
     assert_int_equal(chmod(dir, 0755), 0);
     struct process p = begin(lock_as_a_stranger);
     hear_that(&p, "locked");
+    newcomer_is_told(try_once, "ok");
+    end_by(&p, SIGKILL);
+}
+
+/* The kernel says one lock at a time: his, which came first. */
+static void a_stranger_hides_nobody(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: needs root to be a stranger\n");
+        skip();
+    }
+    assert_int_equal(chmod(dir, 0755), 0);
+    struct process p = begin(lock_as_a_stranger);
+    hear_that(&p, "locked");
+    struct process holder = begin(hold_and_renew);
+    hear_that(&holder, "ok");
+    shell("rm locks.db");
+    newcomer_is_told(try_once, "CONFIG");
+    end_by(&holder, SIGKILL);
     newcomer_is_told(try_once, "ok");
     end_by(&p, SIGKILL);
 }
@@ -342,6 +362,7 @@ int main(void)
         CASE(who_has_closed_is_in_nobodys_way_whatever_its_children),
         CASE(who_is_in_no_list_is_believed_where_no_stranger_comes_in),
         CASE(a_stranger_keeps_nobody_out),
+        CASE(a_stranger_hides_nobody),
         CASE(a_file_that_is_cut_off_is_told),
         CASE(two_processes_with_one_pid_exclude_each_other),
     };

@@ -341,6 +341,30 @@ static void who_has_ended_is_named_only_for_want_of_another(void **state)
     close(fd);
 }
 
+/* What a client says of an inode has 32 bits: a large number is the same one. */
+static void an_inode_of_more_than_32_bits_is_found(void **state)
+{
+    char text[400], who[SNIB__WHO], expected[SNIB__WHO];
+    const uint64_t ino = UINT64_C(0x123456789a);
+    struct stat st;
+    (void)state;
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(fstat(fd, &st), 0);
+    snprintf(text, sizeof text,
+             "1: FLOCK  ADVISORY  READ %d %02x:%02x:%llu 0 EOF\n", getpid(),
+             major(st.st_dev), minor(st.st_dev), (unsigned long long)ino);
+    list = text;
+    snprintf(expected, sizeof expected, "process %d", getpid());
+    assert_true(snib__host_user_at(fd, snib__host_inode(ino), true, who));
+    assert_string_equal(who, expected);
+    assert_false(snib__host_user_at(fd, (uint32_t)ino, true, who));
+    snprintf(text, sizeof text,
+             "1: FLOCK  ADVISORY  READ 1 %02x:%02x:%llu 0 EOF\n",
+             major(st.st_dev), minor(st.st_dev), (unsigned long long)ino);
+    assert_true(snib__host_user_at(fd, snib__host_inode(ino), false, who));
+    close(fd);
+}
+
 /* -- no list ------------------------------------------------------------------------- */
 
 static void not_told(snib_err err, const char *word)
@@ -454,6 +478,7 @@ int main(void)
         CASE(no_lock_is_missed_while_others_come_and_go),
         CASE(a_lock_on_another_device_is_one_of_another_file),
         CASE(who_has_ended_is_named_only_for_want_of_another),
+        CASE(an_inode_of_more_than_32_bits_is_found),
         CASE(a_list_that_cannot_be_read_does_not_say_nobody),
         CASE(nobody_comes_in_who_cannot_see_the_others),
         CASE(the_list_is_not_needed_where_nothing_is_missing),

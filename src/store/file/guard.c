@@ -16,9 +16,10 @@
  *
  * Who may read the directory can set such a lock. If strangers may, what is seen
  * counts only if the list of locks (/proc/locks) shows a process of this user
- * that has the flock of a file of that inode, as each client has. Processes of
- * other pid namespaces are not in that list: they are seen only where strangers may
- * not read the directory.
+ * that has the flock of a file of that inode, as each client has. The kernel says
+ * one lock at a time, so a client is looked for beside those of strangers; behind
+ * one over many bytes it is not seen. Processes of other pid namespaces are not in
+ * that list: they are seen only where strangers may not read the directory.
  *
  * A directory that was moved, or to which a link was switched, is another one: its
  * newcomers see nothing. A directory that this user may not read cannot be
@@ -39,26 +40,30 @@
 
 /* So many looks in a row, half a ms apart, must see others. */
 #define LOOKS 50
+/* So many locks are looked at where strangers may set some. */
+#define STRANGERS 64
 
 #define INODES (INT64_C(1) << 32)
 
-/* The byte of this file: 31 bits say the name, 32 bits the inode. */
+/* The byte of this file: 30 bits say the name, 32 bits the inode. No number
+ * behind the last one is beyond what there is. */
 static int64_t guard_byte(const struct snib__place *p)
 {
     const char *base = strrchr(p->path, '/') + 1;
-    uint64_t name = snib__map_hash(0, base, strlen(base)) >> 33;
-    return (int64_t)(name << 32 | (uint32_t)(p->ino ^ p->ino >> 32));
+    uint64_t name = snib__map_hash(0, base, strlen(base)) >> 34;
+    return (int64_t)(name << 32 | snib__host_inode(p->ino));
 }
 
-/* *ret_byte: a byte in this range that another description has locked. */
-static bool guard_sees(const struct snib__place *p, int64_t from, int64_t to,
+/* *ret_byte: one of so many bytes from there on that another description has
+ * locked. */
+static bool guard_sees(const struct snib__place *p, int64_t from, int64_t count,
                        int64_t *ret_byte)
 {
     struct flock l = {.l_type = F_WRLCK,
                       .l_whence = SEEK_SET,
                       .l_start = from,
-                      .l_len = to - from};
-    if (from >= to || fcntl(p->users, F_OFD_GETLK, &l) || l.l_type == F_UNLCK) {
+                      .l_len = count};
+    if (!count || fcntl(p->users, F_OFD_GETLK, &l) || l.l_type == F_UNLCK) {
         return false;
     }
     *ret_byte = l.l_start;
@@ -68,9 +73,9 @@ static bool guard_sees(const struct snib__place *p, int64_t from, int64_t to,
 /* Does anybody use another file of this name? */
 static bool guard_sees_others(const struct snib__place *p, int64_t *ret_byte)
 {
-    int64_t own = guard_byte(p), first = own - own % INODES;
-    return guard_sees(p, first, own, ret_byte) ||
-           guard_sees(p, own + 1, first + INODES, ret_byte);
+    int64_t own = guard_byte(p), before = own % INODES;
+    return guard_sees(p, own - before, before, ret_byte) ||
+           guard_sees(p, own + 1, INODES - 1 - before, ret_byte);
 }
 
 static bool guard_is_open_to_strangers(const struct snib__place *p)
@@ -79,13 +84,39 @@ static bool guard_is_open_to_strangers(const struct snib__place *p)
     return fstat(p->dir, &dir) || (dir.st_mode & (S_IRGRP | S_IROTH));
 }
 
+/* Is one of these bytes that of a file which a process of this user has locked?
+ * It is looked for on both sides of a stranger's. */
+static bool guard_finds(const struct snib__place *p, int64_t from,
+                        int64_t count, int *left, char ret_who[SNIB__WHO])
+{
+    int64_t byte;
+    if (--*left < 0 || !guard_sees(p, from, count, &byte) || byte < from) {
+        return false;
+    }
+    return snib__host_user_at(p->fd, (uint32_t)(byte % INODES), true,
+                              ret_who) ||
+           guard_finds(p, from, byte - from, left, ret_who) ||
+           guard_finds(p, byte + 1, count - (byte - from) - 1, left, ret_who);
+}
+
+static bool guard_finds_others(const struct snib__place *p,
+                               char ret_who[SNIB__WHO])
+{
+    int64_t own = guard_byte(p), before = own % INODES;
+    int left = STRANGERS;
+    return guard_finds(p, own - before, before, &left, ret_who) ||
+           guard_finds(p, own + 1, INODES - 1 - before, &left, ret_who);
+}
+
 static snib_err guard_refuse(const struct snib__place *p, int64_t byte,
                              struct snib_error *reterr)
 {
-    char who[SNIB__WHO];
+    char who[SNIB__WHO] = "";
     bool strangers = guard_is_open_to_strangers(p);
     bool known =
-        snib__host_user_at(p->fd, (uint64_t)(byte % INODES), strangers, who);
+        strangers
+            ? guard_finds_others(p, who)
+            : snib__host_user_at(p->fd, (uint32_t)(byte % INODES), false, who);
     if (strangers && !known) {
         return SNIB_ERR_OK;
     }
