@@ -2,12 +2,9 @@
  * in every order of their accesses with a few changes from one to the other;
  * one of them dies before any access, or stops there until the other is done.
  *
- * The processes are the production code, each on a stack of its own. Before
- * each access to the file (store/file/access.h) it is decided who goes on. All
- * decisions are gone through, depth first. wraps: fdatasync */
-#include <ucontext.h>
-
-#include "file_store.h"
+ * How: file_orders.h. wraps: fdatasync */
+#include "driver/park.h"
+#include "file_orders.h"
 
 int __wrap_fdatasync(int fd);
 
@@ -15,146 +12,6 @@ int __wrap_fdatasync(int fd)
 {
     (void)fd;
     return 0;
-}
-
-enum { A, B, NOBODY };
-enum { STACK = 256 * 1024, DEEP = 2000 };
-
-static struct {
-    ucontext_t back, at[2];
-    _Alignas(16) uint8_t stack[2][STACK];
-    bool done[2], dead[2];
-    int runs; /* who */
-    int changes_left, deaths_left;
-    void (*program)(int who);
-    /* The decisions of this run: which of how many. */
-    uint8_t path[DEEP], many[DEEP];
-    int depth, known;
-} s;
-
-/* -- deciding -------------------------------------------------------------------- */
-
-static int choose(int many)
-{
-    assert_true(s.depth < DEEP);
-    if (s.depth >= s.known) {
-        s.path[s.depth] = 0;
-        s.known = s.depth + 1;
-    }
-    s.many[s.depth] = (uint8_t)many;
-    return s.path[s.depth++];
-}
-
-/* The next run's decisions. False: all were gone through. */
-static bool next_path(void)
-{
-    for (int i = s.depth - 1; i >= 0; i--) {
-        if (s.path[i] + 1 < s.many[i]) {
-            s.path[i]++;
-            s.known = i + 1;
-            return true;
-        }
-    }
-    return false;
-}
-
-static void leave(void)
-{
-    int me = s.runs;
-    swapcontext(&s.at[me], &s.back);
-}
-
-static void before_access(void *data, const char *what)
-{
-    (void)data;
-    (void)what;
-    if (s.runs == NOBODY) {
-        return;
-    }
-    int other = !s.runs;
-    bool may_change = s.changes_left > 0 && !s.done[other] && !s.dead[other];
-    bool may_die = s.deaths_left > 0;
-    int what_now = choose(1 + may_change + may_die);
-    if (what_now == 0) {
-        return;
-    }
-    if (what_now == 1 && may_change) {
-        s.changes_left--;
-    } else {
-        s.deaths_left--;
-        s.dead[s.runs] = true;
-    }
-    leave();
-}
-
-static void body(void)
-{
-    int me = s.runs;
-    s.program(me);
-    s.done[me] = true;
-    leave();
-}
-
-static void begin(int who)
-{
-    getcontext(&s.at[who]);
-    s.at[who].uc_stack.ss_sp = s.stack[who];
-    s.at[who].uc_stack.ss_size = STACK;
-    s.at[who].uc_link = NULL;
-    makecontext(&s.at[who], body, 0);
-    s.done[who] = s.dead[who] = false;
-}
-
-static void run_both(void)
-{
-    begin(A);
-    begin(B);
-    s.depth = 0;
-    s.runs = A;
-    int who = A;
-    for (;;) {
-        s.runs = who;
-        swapcontext(&s.back, &s.at[who]);
-        int other = !who;
-        if (!s.done[other] && !s.dead[other]) {
-            who = other;
-        } else if (s.done[who] || s.dead[who]) {
-            break;
-        }
-    }
-    s.runs = NOBODY;
-}
-
-/* -- the file as it was --------------------------------------------------------------- */
-
-static uint8_t *as_it_was;
-static size_t size_of_it;
-static struct snib__file was[2];
-
-static void keep_state(void)
-{
-    struct snib__map *m = &self_of(0)->map;
-    size_of_it = (size_t)atomic_load(&m->head->top) * SNIB__FILE_UNIT + 65536;
-    if (size_of_it > atomic_load(&m->head->size)) {
-        size_of_it = atomic_load(&m->head->size);
-    }
-    as_it_was = malloc(size_of_it);
-    memcpy(as_it_was, m->base, size_of_it);
-    was[0] = *self_of(0);
-    was[1] = *self_of(1);
-}
-
-/* Memory of the instances stays theirs. */
-static void restore_state(void)
-{
-    memcpy(self_of(0)->map.base, as_it_was, size_of_it);
-    for (int i = 0; i < 2; i++) {
-        struct snib__file *f = self_of(i);
-        struct snib__copy copy = f->copy, value = f->value;
-        *f = was[i];
-        f->copy = copy;
-        f->value = value;
-    }
 }
 
 /* -- programs -------------------------------------------------------------------------- */
@@ -227,6 +84,51 @@ static void put_value(int who)
         versions[who] = r.token;
     } else if (r.said.answer != SNIB__NO) {
         snprintf(wrong, sizeof wrong, "refused: %s", e.text);
+    }
+}
+
+/* B waits for what A holds, and goes to sleep twice: the first time its limit
+ * comes at once. */
+static struct snib__request held, waiting;
+static struct {
+    _Atomic uint32_t *word;
+    uint32_t value;
+    bool heard;
+} sleeper;
+
+/* That this request was granted, or that any may have been. */
+static bool hears(void)
+{
+    uint64_t ids[16][2];
+    return kit.ops->notified(kit.peer[B].inst, ids, 16) > 0;
+}
+
+static void release_or_sleep(int who)
+{
+    if (who == A) {
+        struct snib__request v = turn_into(&held, SNIB__RELEASE);
+        if (run(A, &v) != SNIB__DONE) {
+            snprintf(wrong, sizeof wrong, "not released");
+        }
+        return;
+    }
+    for (int i = 0; i < 2 && !sleeper.heard; i++) {
+        snib__file_before("again");
+        sleeper.word = kit.ops->notifier_word(kit.peer[B].inst, &sleeper.value);
+        snib__file_before("asleep");
+        if (i == 0) {
+            (void)snib__park_leave_shared(sleeper.word, sleeper.value);
+            sleeper.heard = hears();
+        }
+    }
+}
+
+/* Who was granted the lock does not sleep on. */
+static void no_wake_is_lost(void)
+{
+    if (!s.dead[A] && !sleeper.heard) {
+        assert_int_not_equal(*sleeper.word, sleeper.value);
+        assert_true(hears());
     }
 }
 
@@ -306,7 +208,7 @@ static void check_outcome(void)
     struct owned n = owners_of(0); /* fails if a block is owned twice */
     if (!died && s.program != blocks_come_back) {
         assert_int_equal(lost_of(n), 0);
-        assert_int_equal(content_of(0).holders, 0);
+        assert_int_equal(content_of(0).holders, s.program == release_or_sleep);
     }
     (void)content_of(0);
 }
@@ -327,6 +229,7 @@ static void explore(void (*program)(int who), int changes, int deaths,
         last_of[0] = last_of[1] = 0;
         versions[0] = versions[1] = 0;
         memset(blocks_of, 0, sizeof blocks_of);
+        memset(&sleeper, 0, sizeof sleeper);
         granted = 0;
         wrong[0] = 0;
         run_both();
@@ -336,6 +239,8 @@ static void explore(void (*program)(int who), int changes, int deaths,
                 assert_int_equal(granted, 1); /* both expected none */
             }
             no_value_is_outside();
+        } else if (program == release_or_sleep) {
+            no_wake_is_lost();
         }
         restore_state();
         runs++;
@@ -428,6 +333,34 @@ static void two_puts_and_one_of_them_dies(void **state)
     explore(put_value, 2, 1, 1000);
 }
 
+static void hold_and_wait(void)
+{
+    set_up();
+    self_of(B)->no_ear = false;
+    held = request(SNIB__ACQUIRE, &name[0]);
+    waiting = request(SNIB__ACQUIRE, &name[0]);
+    held.lease = waiting.lease = snib__ms(1000000);
+    assert_int_equal(run(A, &held), SNIB__DONE);
+    assert_int_equal(run(B, &waiting), SNIB__QUEUED);
+    assert_int_not_equal(self_of(B)->ear.owner, 0);
+}
+
+static void a_release_and_who_goes_to_sleep(void **state)
+{
+    (void)state;
+    hold_and_wait();
+    explore(release_or_sleep, 3, 0, 500);
+}
+
+static void a_release_that_dies_and_who_goes_to_sleep(void **state)
+{
+    (void)state;
+    hold_and_wait();
+    s.spared = B; /* it would keep the mutex of its own memory */
+    explore(release_or_sleep, 2, 1, 300);
+    s.spared = NOBODY;
+}
+
 /* The last block of a stack, and who comes second finds none. */
 static void an_empty_stack_and_a_full_disk(void **state)
 {
@@ -472,6 +405,7 @@ static void an_empty_stack_and_a_full_disk(void **state)
 int main(void)
 {
     set_kit();
+    s.spared = NOBODY;
     const struct CMUnitTest cases[] = {
         CASE(one_name_two_sections_each),
         CASE(one_name_and_one_of_them_dies),
@@ -479,6 +413,8 @@ int main(void)
         CASE(a_stack_of_blocks),
         CASE(two_puts_of_one_value),
         CASE(two_puts_and_one_of_them_dies),
+        CASE(a_release_and_who_goes_to_sleep),
+        CASE(a_release_that_dies_and_who_goes_to_sleep),
         CASE(an_empty_stack_and_a_full_disk),
     };
     return RUN(cases);
