@@ -126,6 +126,10 @@ int __wrap_openat(int dir, const char *name, int flags, ...)
 {
     char path[300];
     assert_true(is_open(dir, FD_DIR));
+    if (strcmp(name, ".") == 0) {
+        tell("openat . of %s %o", fd_text(dir), (unsigned)flags);
+        return goes_wrong("openat") ? -1 : open_fd(FD_DIR, FD(dir).node);
+    }
     const char *above = path_of(FD(dir).node);
     snprintf(path, sizeof path, "%s/%s", strcmp(above, "/") ? above : "", name);
     struct node *n = node_at(path);
@@ -304,6 +308,47 @@ int __wrap_munmap(void *at, size_t size)
         }
     }
     return __real_munmap(at, size);
+}
+
+/* -- locks of a directory's bytes ---------------------------------------------------------- */
+
+int __real_fcntl(int fd, int what, ...);
+int __wrap_fcntl(int fd, int what, ...);
+int __wrap_fcntl(int fd, int what, ...)
+{
+    va_list list;
+    va_start(list, what);
+    struct flock *l = va_arg(list, struct flock *);
+    va_end(list);
+    if (!same.on) {
+        return __real_fcntl(fd, what, l);
+    }
+    assert_true(is_open(fd, FD_DIR));
+    tell("fcntl %s %d %d %llx %llx", fd_text(fd), what, l->l_type,
+         (unsigned long long)l->l_start, (unsigned long long)l->l_len);
+    if (goes_wrong("fcntl")) {
+        return -1;
+    }
+    if (what == F_OFD_SETLK) {
+        assert_int_equal(l->l_len, 1);
+        FD(fd).locked = l->l_type != F_UNLCK;
+        FD(fd).lock = l->l_start;
+        return 0;
+    }
+    assert_int_equal(what, F_OFD_GETLK);
+    l->l_type = F_UNLCK;
+    for (int i = 0; i < FDS; i++) {
+        if (w.fds[i].is == FD_DIR && i + FIRST_FD != fd && w.fds[i].locked &&
+            w.fds[i].node == FD(fd).node && w.fds[i].lock >= l->l_start &&
+            w.fds[i].lock - l->l_start < l->l_len) {
+            *l = (struct flock){.l_type = F_RDLCK,
+                                .l_start = w.fds[i].lock,
+                                .l_len = 1,
+                                .l_pid = -1};
+            break;
+        }
+    }
+    return 0;
 }
 
 /* -- locks of the file --------------------------------------------------------------------- */

@@ -165,6 +165,7 @@ static void client_dies(int i)
             thread_forget(&threads[k]);
         }
     }
+    sleepers[i].word = NULL;
     clients[i].inst = NULL;
     clients[i].process->ended = true;
     clients[i].process->gone = chance("reaped", 2);
@@ -188,6 +189,7 @@ static void client_goes(int i)
         return;
     }
     tell("client %d goes", i);
+    sleeper_wakes(i);
     visit_begin(&v, i);
     bool whole = survives(&v, go_away, &l);
     visit_end(&v);

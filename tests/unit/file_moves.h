@@ -185,6 +185,24 @@ static int any_client_with(bool ear)
     return NOBODY;
 }
 
+/* A thread polls the descriptor from now on, or a call goes to sleep. */
+static void hear_on(int client)
+{
+    struct sleeper *s = &sleepers[client];
+    switch (pick("hears on", 4)) {
+    case 0:
+        snib__file_ops.notifier_polled(clients[client].inst);
+        break;
+    case 1:
+        s->word = snib__file_ops.notifier_word(clients[client].inst, &s->value);
+        s->woken = s->word && *s->word != s->value;
+        tell("client %d sleeps, %d %d", client, s->word != NULL, s->woken);
+        break;
+    default:
+        break;
+    }
+}
+
 static void hear(void)
 {
     static const uint32_t rooms[] = {0, 1, 2, 16, 16};
@@ -200,9 +218,11 @@ static void hear(void)
     uint32_t most = rooms[pick("room", COUNT_OF(rooms))];
     bool kills = deadly;
     deadly = false;
+    sleeper_wakes(i);
     visit_begin(&v, i);
     int fd = snib__file_ops.notifier_fd(clients[i].inst);
     uint32_t n = snib__file_ops.notified(clients[i].inst, ids, most);
+    hear_on(i);
     visit_end(&v);
     deadly = kills;
     tell("client %d hears %d at %s", i, (int)n, fd_text(fd));

@@ -4,6 +4,7 @@
 #ifndef SNIB_TESTS_FILE_THREADS_H
 #define SNIB_TESTS_FILE_THREADS_H
 
+#include "driver/park.h"
 #include "file_host.h"
 
 #include <linux/futex.h>
@@ -127,6 +128,28 @@ int __wrap_pthread_attr_init(pthread_attr_t *ret)
     return same.on && falters("attr") ? ENOMEM : __real_pthread_attr_init(ret);
 }
 
+/* -- calls that sleep ------------------------------------------------------------------- */
+
+/* A caller's thread of each client: what it would do is a move. */
+enum { SLEEPERS = 8 };
+
+static struct sleeper {
+    _Atomic uint32_t *word; /* NULL: it is awake                            */
+    uint32_t value;
+    bool woken; /* or it did not fall asleep                                */
+} sleepers[SLEEPERS];
+
+static void sleeper_wakes(int client)
+{
+    struct sleeper *s = &sleepers[client];
+    if (s->word) {
+        tell("client %d has slept, %d %d", client, s->woken,
+             *s->word == s->value);
+        (void)snib__park_leave_shared(s->word, s->value);
+        s->word = NULL;
+    }
+}
+
 /* -- the words on which they sleep ------------------------------------------------------ */
 
 static long sleep_on(const uint32_t *word, uint32_t seen,
@@ -155,6 +178,15 @@ static long wake(const struct node *node, uint64_t offset, uint32_t most)
         if (n < most && t->state == ASLEEP && t->node == node &&
             t->offset == offset) {
             t->state = READY;
+            n++;
+        }
+    }
+    for (int i = 0; i < SLEEPERS; i++) {
+        struct sleeper *s = &sleepers[i];
+        uint64_t at;
+        if (n < most && s->word && !s->woken &&
+            mapped_at((void *)s->word, &at) == node && at == offset) {
+            s->woken = true;
             n++;
         }
     }

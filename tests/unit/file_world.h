@@ -70,6 +70,8 @@ static struct {
         int who; /* the client that opened it                               */
         struct node *node;
         int flock;
+        bool locked; /* the byte `lock`                                     */
+        int64_t lock;
         int64_t pid;
         uint64_t count;
         struct {
@@ -273,11 +275,11 @@ static struct node *mapped_at(const void *at, uint64_t *ret_offset)
 /* -- calls that fail ------------------------------------------------------------------ */
 
 static const char *const calls_that_fail[] = {
-    "open",      "openat",     "fstat",  "stat",  "fstatfs",   "fstatvfs",
-    "realpath",  "mmap",       "flock",  "flock", "fallocate", "fallocate",
-    "fdatasync", "fdatasync",  "event",  "epoll", "epoll_ctl", "thread",
-    "pidfd",     "epoll_wait", "getcwd", "uname", "memory",    "memory",
-    "limit",     "attr"};
+    "open",      "openat",    "fstat",      "stat",   "fstatfs",   "fstatvfs",
+    "realpath",  "mmap",      "flock",      "flock",  "fallocate", "fallocate",
+    "fdatasync", "fdatasync", "fcntl",      "event",  "epoll",     "epoll_ctl",
+    "thread",    "pidfd",     "epoll_wait", "getcwd", "uname",     "memory",
+    "memory",    "limit",     "attr"};
 
 static const int errors_given[] = {EMFILE, ENFILE, ENOMEM, EACCES,     EIO,
                                    EROFS,  ENOSPC, ENOENT, EINTR,      ELOOP,

@@ -14,7 +14,7 @@
  * wraps: sched_yield getpid eventfd eventfd_read eventfd_write epoll_create1
  * wraps: epoll_ctl epoll_wait pthread_create pthread_join pthread_attr_init
  * wraps: syscall snib__host_gone snib__host_pidfd snib__host_user_of
- * wraps: snib__host_read */
+ * wraps: snib__host_user_at snib__host_read fcntl */
 #include "file_strangers.h"
 
 enum { RUNS_MAX = 2500, MOVES = 45 };
