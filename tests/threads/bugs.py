@@ -94,6 +94,11 @@ BUGS = [
      "        snib__socket_connected(s, i);\n", ""),
     ("who sends finds the way full, and nobody waits for room", DRIVER + "pump.c",
      "        } else if (l->blocked) {", "        } else if (l->closing) {"),
+    ("who sleeps on a notifier's word is not woken by its answer",
+     DRIVER + "step.c", "    if (shared) {\n", "    if (shared && !value) {\n"),
+    ("who was woken by a notifier's word does not listen", DRIVER + "pump.c",
+     "    snib__socket_notified(s);\n    if (!pump_exec_first(s)) {\n",
+     "    if (!pump_exec_first(s)) {\n"),
     ("an update that came second is taken for done", API + "value_update.c",
      "        if (err != SNIB_ERR_BUSY || u->wait_ms == 0) {",
      "        if (err == SNIB_ERR_BUSY) {\n            err = snib__ok(reterr);\n"

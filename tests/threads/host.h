@@ -2,6 +2,7 @@
 #ifndef THREADS_HOST_H
 #define THREADS_HOST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,10 @@ size_t host_size(const char *call, size_t size);
 int64_t host_wall(void);
 /* The clock is about to be read. */
 void host_clock(void);
+
+/* A message for whoever reads this descriptor. True: a call that slept on a word
+ * was woken, and the descriptor does not become readable. */
+bool host_wakes(int fd);
 
 /* For the run's number: what is asked of the kernel, with which descriptor (-1:
  * none), and two numbers of it. */

@@ -159,7 +159,7 @@ struct traffic {
 
 struct world {
     const char *text;
-    bool slow, far, pull, closed, redis, narrow;
+    bool slow, far, word, pull, closed, redis, narrow;
     uint64_t seeds;
     struct snib_client *stranger, *client[CLIENTS];
     struct {

@@ -195,7 +195,7 @@ void program_make(uint64_t seed, bool redis, char ret[PROGRAM_TEXT])
         }
     }
     if (slow) {
-        add(ret, seed % 2 ? "slow:" : "far:");
+        add(ret, seed % 4 == 1 ? "word:" : seed % 2 ? "slow:" : "far:");
     }
     if (pull) {
         add(ret, "pull:");

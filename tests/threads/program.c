@@ -39,6 +39,11 @@ bool program_far(void)
     return program_slow() && w->far;
 }
 
+bool program_word(void)
+{
+    return program_slow() && w->word;
+}
+
 uint64_t program_next_seed(void)
 {
     return w ? ++w->seeds : 1;

@@ -34,11 +34,13 @@
  * A release without a grant, a cancel without a start and so on do nothing. At
  * its end a thread gives back what it holds and ends what it has started.
  * Before the threads may stand: slow (exec() counts as one that blocks: the
- * worker runs it), far (slow, and across a network: two workers do), pull (clients without a thread of the library), closed (the
- * latch is set), redis (the clients are of a Redis server, the simulator's
- * model, which is one more thread: redis.c; for locks and values), narrow (a few
- * thousand bytes fill the way to that server), each followed by a colon. `cut`
- * closes all connections at the server. */
+ * worker runs it), far (slow, and across a network: two workers do), word
+ * (slow, but it waits for nobody, and a call sleeps on a word, as in a mapped
+ * file), pull (clients without a thread of the library), closed (the latch is
+ * set), redis (the clients are of a Redis server, the simulator's model,
+ * which is one more thread: redis.c; for locks and values), narrow (a few
+ * thousand bytes fill the way to that server), each followed by a colon.
+ * `cut` closes all connections at the server. */
 #ifndef THREADS_PROGRAM_H
 #define THREADS_PROGRAM_H
 
@@ -59,6 +61,7 @@ void program_make(uint64_t seed, bool redis, char ret[PROGRAM_TEXT]);
 /* For product.c. */
 bool program_slow(void);
 bool program_far(void);
+bool program_word(void);
 uint64_t program_next_seed(void);
 
 /* Of two or three threads; NULL at the end. */

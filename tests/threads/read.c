@@ -78,6 +78,7 @@ static const char *check_redis(const struct world *w)
         }
     }
     return w->redis && w->slow      ? "slow: is for memory:"
+           : w->far && w->word      ? "word: is not far:"
            : w->narrow && !w->redis ? "narrow: goes with redis:"
                                     : NULL;
 }
@@ -86,6 +87,7 @@ static bool read_flag(const char *word, struct world *to)
 {
     bool *flag = !strcmp(word, "slow:")     ? &to->slow
                  : !strcmp(word, "far:")    ? &to->far
+                 : !strcmp(word, "word:")   ? &to->word
                  : !strcmp(word, "pull:")   ? &to->pull
                  : !strcmp(word, "closed:") ? &to->closed
                  : !strcmp(word, "redis:")  ? &to->redis
@@ -94,7 +96,7 @@ static bool read_flag(const char *word, struct world *to)
     if (flag) {
         *flag = true;
     }
-    to->slow = to->slow || to->far;
+    to->slow = to->slow || to->far || to->word;
     return flag != NULL;
 }
 

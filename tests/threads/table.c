@@ -160,6 +160,28 @@ const char *const program_table[] = {
     "0 drain.s release.s | 1 try.s release.s",
     "0 wait5.t release.t | 1 drain.t sleep5 release.t",
     "0 start.t take.t drop.t | 0 drain.t release.t",
+    /* a notifier with a word */
+    "word: 0 acquire.a release.a | 1 acquire.a release.a",
+    "word: 0 acquire.a release.a try.a | 1 try.a wait5.a release.a",
+    "word: 0 wait5.a release.a wait5.a | 1 acquire.a sleep5 release.a",
+    "word: 0 acquire.a release.a | 0 acquire.a release.a | 1 acquire.a "
+    "release.a",
+    "word: 0 wait5.a release.a | 0 acquire.b release.b | 1 acquire.b acquire.a "
+    "release.b",
+    "word: 0 wait5.a release.a | 0 wait5.a release.a | 1 acquire.a release.a",
+    "word: 0 start.a take.a drop.a | 0 acquire.a release.a | 1 acquire.a "
+    "release.a",
+    "word: 0 start.a cancel.a take.a | 1 acquire.a release.a",
+    "word: 0 acquire.a close | 0 acquire.a release.a | 1 acquire.a release.a",
+    "word: 0 stop | 0 acquire.a release.a | 1 acquire.a release.a",
+    "word: 0 acquire.a free.a | 0 wait5.a release.a | 1 acquire.a",
+    "word: 0 acquire.a renew.a release.a | 1 force.a try.a",
+    "word: 0 acquire.c free.c | 1 force.a acquire.a",
+    "word: 0 acquire.x release.x | 1 wait5.x release.x",
+    "word: closed: 0 await.l | 1 down.l down.l", "word: 0 meet5.m | 1 meet5.m",
+    "word: 0 campaign.e resign.e | 1 campaign.e watch.e",
+    "word: 0 update.v | 0 get.v put.v",
+    "word: pull: 0 start.a take.a drop.a | 1 start.a take.a drop.a",
     /* a resignation that comes before the campaign has its place */
     "1 campaign.e sleep5 sleep5 sleep5 | 0 campaign.e | 0 resign.e sleep5",
     NULL};

@@ -214,7 +214,7 @@ int WRAP(epoll_wait)(int fd, struct epoll_event *ev, int max, int ms)
 static long futex(const uint32_t *word, int op, uint32_t value,
                   const struct timespec *patience)
 {
-    if (op == FUTEX_WAIT_PRIVATE) {
+    if ((op & ~FUTEX_PRIVATE_FLAG) == FUTEX_WAIT) {
         host_does("sleeps on a word", -1, patience ? ns_of(patience) : -1, 0);
         sched_point("sleep on", word);
         if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != value) {
@@ -300,6 +300,9 @@ int WRAP(eventfd_read)(int fd, uint64_t *ret)
 
 int WRAP(eventfd_write)(int fd, uint64_t value)
 {
+    if (ours() && host_wakes(fd)) {
+        return 0;
+    }
     return WRAP(write)(fd, &value, sizeof value) == sizeof value ? 0 : -1;
 }
 
