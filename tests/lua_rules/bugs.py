@@ -83,7 +83,7 @@ BUGS = [
     ("a closed latch lets in", RULES,
      "    if (st->params.latch > 0) {\n        return false;\n    }\n", ""),
     ("an upgrade does not go to the head of the queue", RULES,
-     "        c.rank = INT8_MIN;\n", "        c.rank = 0;\n"),
+     "        ret->rank = INT8_MIN;\n", "        ret->rank = 0;\n"),
     ("a yield ends the grant whatever its token", RULES,
      "c.token == r->token &&\n        !snib__same_id(c.request, r->id)",
      "!snib__same_id(c.request, r->id)"),
