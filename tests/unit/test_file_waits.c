@@ -4,24 +4,10 @@
 #define SCHEME "file"
 #include "processes.h"
 
-#include <dirent.h>
 #include <pthread.h>
 
 #include "snib/inspect.h"
-
-static int threads_of(pid_t pid)
-{
-    char tasks[40];
-    int n = 0;
-    snprintf(tasks, sizeof tasks, "/proc/%d/task", (int)pid);
-    DIR *d = opendir(tasks);
-    assert_non_null(d);
-    while (readdir(d)) {
-        n++;
-    }
-    closedir(d);
-    return n - 2; /* . and .. */
-}
+#include "tasks.h"
 
 static void hold_until_told(void)
 {
@@ -72,15 +58,22 @@ static void until_wait(int count)
 
 /* -- threads ------------------------------------------------------------------------ */
 
-/* The caller's and the background thread: nobody else hears for them. */
+static void say_threads_and_wait(void)
+{
+    dprintf(child_out, "%d\n", threads_now());
+    wait_for_it();
+}
+
+/* One more than before, in the background: nobody hears for the caller's. */
 static void a_blocking_wait_needs_no_thread_of_its_own(void **state)
 {
     (void)state;
     struct process holder = begin(hold_until_told);
     hear_that(&holder, "ok");
-    struct process waiter = begin(wait_for_it);
+    struct process waiter = begin(say_threads_and_wait);
+    int threads = atoi(hear(&waiter));
     until_wait(1);
-    assert_int_equal(threads_of(waiter.pid), 2);
+    assert_int_equal(threads_of(waiter.pid), threads + 1);
     tell(&holder);
     hear_that(&waiter, "ok");
     hear_that(&holder, "ok");

@@ -3,20 +3,9 @@
  * poll. labels: thread */
 #include "file_store.h"
 
-#include <dirent.h>
 #include <poll.h>
 
-static int threads(void)
-{
-    int n = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    assert_non_null(tasks);
-    while (readdir(tasks)) {
-        n++;
-    }
-    closedir(tasks);
-    return n - 2; /* . and .. */
-}
+#include "tasks.h"
 
 static _Atomic uint32_t *word_of(int peer, uint32_t *ret_value)
 {
@@ -61,16 +50,16 @@ static void a_sleeping_call_is_woken_and_nothing_stands_between(void **state)
     struct snib__request a;
     uint32_t value;
     (void)state;
+    int threads = threads_now();
     struct snib__request b = wait_behind(&n, &a);
     _Atomic uint32_t *word = word_of(1, &value);
     assert_non_null(word);
     assert_int_equal(*word, value);
-    assert_int_equal(threads(), 1);
     end(0, &a);
     assert_int_not_equal(*word, value);
     assert_true(is_notified(1, &b));
     assert_int_equal(poll_again(1, &b), SNIB__DONE);
-    assert_int_equal(threads(), 1);
+    assert_int_equal(threads_of(getpid()), threads);
 }
 
 static void who_was_told_just_before_does_not_sleep(void **state)
@@ -112,10 +101,11 @@ static void a_polled_descriptor_becomes_readable(void **state)
     struct snib__name n;
     struct snib__request a;
     (void)state;
+    int threads = threads_now();
     struct snib__request b = wait_behind(&n, &a);
     kit.ops->notifier_polled(kit.peer[1].inst);
     kit.ops->notifier_polled(kit.peer[1].inst);
-    assert_int_equal(threads(), 2);
+    assert_int_equal(threads_of(getpid()), threads + 1);
     end(0, &a);
     assert_true(is_readable(1, 10000));
     assert_true(is_notified(1, &b));
