@@ -170,13 +170,12 @@ static void each_other_word_has_its_line(void **state)
         {"", .todo = SUPERVISOR_SAY_LIMIT, .busy_ok = true},
         {"snib: n\\x01: --max-run is over; the command is stopped\n",
          .todo = SUPERVISOR_SAY_MAX_RUN},
-        {"snib: n\\x01: at risk: a renewal failed; the lease still runs\n",
+        {"snib: n\\x01: at risk (a renewal failed); the lease still runs\n",
          .todo = SUPERVISOR_SAY_RISK},
-        {"snib: n\\x01: at risk: a renewal failed (refused\\x0A); the lease "
-         "still runs\n",
+        {"snib: n\\x01: at risk (refused\\x0A); the lease still runs\n",
          .todo = SUPERVISOR_SAY_RISK, .risk_text = "refused\n",
          .lost_text = "not this"},
-        {"snib: n\\x01: at risk: a renewal failed (x); the lease still runs\n",
+        {"snib: n\\x01: at risk (x); the lease still runs\n",
          .todo = SUPERVISOR_SAY_RISK, .risk_text = "x"},
         {"snib: n\\x01: the command left processes behind; they are stopped "
          "before the lock is released\n",

@@ -101,7 +101,7 @@ enum supervisor_event_kind {
     SUPERVISOR_EV_GRANT, /* holder: granted; `at` is the deadline */
     /* holder: renewed; `at` is the deadline */
     SUPERVISOR_EV_DEADLINE,
-    SUPERVISOR_EV_RISK,   /* holder: a renewal failed; why: the cause */
+    SUPERVISOR_EV_RISK,   /* holder: at risk; why: the cause */
     SUPERVISOR_EV_LOST,   /* holder: the lock is lost; why: the cause */
     SUPERVISOR_EV_FAILED, /* holder: not acquired, nothing held; code, why */
     /* holder: nothing is held any more; lost: the store said that the grant had

@@ -69,8 +69,8 @@ void supervisor_speak(const struct body *b, unsigned todo)
     }
     if (todo & SUPERVISOR_SAY_RISK) {
         text_add_shown(&t, b->risk_text, strlen(b->risk_text));
-        say("%s: at risk: a renewal failed%s%s%s; the lease still runs", name,
-            words[0] != '\0' ? " (" : "", words, words[0] != '\0' ? ")" : "");
+        say("%s: at risk (%s); the lease still runs", name,
+            words[0] != '\0' ? words : "a renewal failed");
     }
     if (todo & SUPERVISOR_SAY_LEFT) {
         say("%s: the command left processes behind; they are stopped before "
