@@ -132,7 +132,7 @@ void snib_client_stop(struct snib_client *c)
     }
     if (c->joining) { /* its threads are joined once */
         while (!c->ended) {
-            pthread_cond_wait(&c->notices.told, &c->mu);
+            snib__mu_wait(c, &c->notices.told);
         }
         snib__step_end(&s);
         return;

@@ -211,7 +211,7 @@ void snib_lock_free(struct snib_lock *lock)
     }
     while (c->notices.telling == lock &&
            !pthread_equal(c->notices.teller, pthread_self())) {
-        pthread_cond_wait(&c->notices.told, &c->mu);
+        snib__mu_wait(c, &c->notices.told);
     }
     snib__unlink(&lock->link);
     snib__engine_local_lock_unref(c->engine, lock->local);

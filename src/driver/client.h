@@ -366,6 +366,10 @@ struct snib__log {
 
 struct snib_client {
     pthread_mutex_t mu;
+#ifdef SNIB_CHECKS
+    bool mu_taken;       /* in a step: see snib__mu_is_mine */
+    pthread_t mu_thread; /* by this one */
+#endif
     pid_t pid;                /* of the process that opened it; constant */
     bool pull, virtual_clock; /* constant */
     bool closed, stopped;

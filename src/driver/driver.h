@@ -77,6 +77,45 @@ void *snib__session_body(void *worker);
 
 /* -- step.c: a visit to the client ----------------------------------------- */
 
+/* In development builds (SNIB_CHECKS) a client knows which thread has its mutex
+ * in a step. What needs the mutex asserts that it is this one. */
+#ifdef SNIB_CHECKS
+static inline void snib__mu_taken(struct snib_client *c)
+{
+    c->mu_taken = true;
+    c->mu_thread = pthread_self();
+}
+static inline void snib__mu_given(struct snib_client *c)
+{
+    c->mu_taken = false;
+}
+static inline bool snib__mu_is_mine(const struct snib_client *c)
+{
+    return c->mu_taken && pthread_equal(c->mu_thread, pthread_self());
+}
+#else
+static inline void snib__mu_taken(struct snib_client *c)
+{
+    (void)c;
+}
+static inline void snib__mu_given(struct snib_client *c)
+{
+    (void)c;
+}
+static inline bool snib__mu_is_mine(const struct snib_client *c)
+{
+    (void)c;
+    return true;
+}
+#endif
+/* In a step: let others have the mutex until the condition is signalled. It may
+ * return for no reason; the step's clock stands still meanwhile. */
+static inline void snib__mu_wait(struct snib_client *c, pthread_cond_t *changed)
+{
+    snib__mu_given(c);
+    pthread_cond_wait(changed, &c->mu);
+    snib__mu_taken(c);
+}
 /* The time of memory:, which a test moves. */
 snib_instant snib__step_virtual_now(const struct snib_client *);
 /* Read the clock again, with the mutex held. */
@@ -92,6 +131,7 @@ static inline void snib__step_refresh(struct snib__step *s)
 static inline void snib__step_again(struct snib__step *s)
 {
     pthread_mutex_lock(&s->c->mu);
+    snib__mu_taken(s->c);
     snib__step_refresh(s);
 }
 /* Lock, read the clock. */

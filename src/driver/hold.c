@@ -175,6 +175,7 @@ static void hold_told_released(struct snib__step *s,
 void snib__hold_news(struct snib__step *s, struct snib__acquisition *acq,
                      uint8_t news)
 {
+    assert(snib__mu_is_mine(s->c));
     struct snib__hold *h = acq->user;
     if ((news & SNIB__NEWS_SETTLED) && acq->state == SNIB__ACQ_REFUSED) {
         if (h) {
@@ -322,6 +323,7 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
                             struct snib__op *op, void *user, bool *ret_open,
                             uint64_t *ret_ticket, struct snib_error *reterr)
 {
+    assert(snib__mu_is_mine(s->c));
     struct snib_client *c = s->c;
     struct snib__acquisition *acq;
     *ret_open = false;
@@ -428,6 +430,7 @@ snib_err snib__hold_release(struct snib__step *s, struct snib_lock *lock,
                             struct snib__call *call, struct snib__op *op,
                             bool *ret_open, struct snib_error *reterr)
 {
+    assert(snib__mu_is_mine(s->c));
     struct snib_client *c = s->c;
     struct snib__acquisition *acq = snib__engine_acquisition(c->engine, ticket),
                              *open;

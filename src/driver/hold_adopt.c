@@ -1,5 +1,7 @@
 /* driver/hold_adopt.c — holds of detached grants: one that another process left
  * is adopted, one of this client is let go. */
+#include <assert.h>
+
 #include "base/error.h"
 #include "driver/driver.h"
 
@@ -10,6 +12,7 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
                           bool *ret_open, uint64_t *ret_ticket,
                           struct snib_error *reterr)
 {
+    assert(snib__mu_is_mine(s->c));
     static const struct snib__how plain;
     struct snib_client *c = s->c;
     struct snib__acquisition *acq;
@@ -38,6 +41,7 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
 snib_err snib__hold_detach(struct snib__step *s, uint64_t ticket,
                            uint64_t owner, struct snib_error *reterr)
 {
+    assert(snib__mu_is_mine(s->c));
     struct snib_client *c = s->c;
     struct snib__acquisition *acq = snib__engine_acquisition(c->engine, ticket);
     struct snib__hold *first = acq ? acq->user : NULL;

@@ -77,7 +77,7 @@ void *snib__login_body(void *arg)
             snib__step_again(&s);
             if (!c->logins.thread.stop &&
                 snib__socks_empty(&c->logins.wanted)) {
-                pthread_cond_wait(&c->logins.more, &c->mu);
+                snib__mu_wait(c, &c->logins.more);
             }
             snib__step_refresh(&s);
         }

@@ -29,6 +29,7 @@
  * no timerfd. (The store wants to see, a quarter of request_ms after a send,
  * whether the answer is overdue. The timer is set for that only if it is not
  * set for something sooner already, so by the first acquire in such a time.) */
+#include <assert.h>
 #include <poll.h>
 #include <time.h>
 
@@ -105,6 +106,7 @@ static void pump_assign_sockets(struct snib__step *s)
 
 void snib__step_act(struct snib__step *s)
 {
+    assert(snib__mu_is_mine(s->c));
     struct snib_client *c = s->c;
     bool more = !c->exec.ops; /* which has no connections */
     while (more) {
@@ -319,6 +321,7 @@ static bool pump_sleep_parked(struct snib__step *s, struct snib__call *me,
 void snib__call_begin(struct snib__step *s, struct snib__call *call,
                       snib__call_kind kind, snib_instant limit)
 {
+    assert(snib__mu_is_mine(s->c));
     snib__roles_enter(&s->c->calls.roles, &call->w);
     atomic_init(&call->word, SNIB__AWAKE);
     call->kind = (uint8_t)kind;

@@ -51,7 +51,7 @@ static void sessions_wait(struct snib__step *s, struct snib__worker *w)
     snib__step_pause(s);
     snib__step_again(s);
     if (!c->sessions.stop && !sessions_has_work(c, w)) {
-        pthread_cond_wait(&w->work, &c->mu);
+        snib__mu_wait(c, &w->work);
     }
     snib__step_refresh(s);
 }
@@ -93,9 +93,11 @@ static void sessions_wait_for_all(struct snib_client *c)
     until.tv_nsec += SNIB__COME_BACK_MS * INT64_C(1000000);
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
+    snib__mu_given(c);
     while (!sessions_over(c) && !late) {
         late = pthread_cond_timedwait(&c->sessions.over, &c->mu, &until);
     }
+    snib__mu_taken(c);
 }
 
 void snib__sessions_end(struct snib_client *c)

@@ -67,6 +67,7 @@ void snib__step_pause(struct snib__step *s)
     if (kick) {
         snib__loop_set_timer(c, (snib_instant){0}); /* fires at once */
     }
+    snib__mu_given(c);
     pthread_mutex_unlock(&c->mu);
     for (uint32_t i = 0; i < words; i++) {
         snib__park_wake(s->word[i]);

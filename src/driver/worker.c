@@ -21,7 +21,7 @@ void *snib__worker_body(void *arg)
             snib__step_pause(&s);
             snib__step_again(&s);
             if (!c->worker.stop && !snib__may_execute(c)) {
-                pthread_cond_wait(&c->work, &c->mu);
+                snib__mu_wait(c, &c->work);
             }
             snib__step_refresh(&s);
         }
