@@ -6,17 +6,6 @@
 #include "base/mem.h"
 #include "snib/event.h"
 
-static snib_err lock_lease_in_bounds(int64_t ms, struct snib_error *reterr)
-{
-    if (ms < SNIB_LEASE_MIN_MS || ms > SNIB_LEASE_MAX_MS) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "lease_ms is %lld; expected %lld to %lld",
-                          (long long)ms, (long long)SNIB_LEASE_MIN_MS,
-                          (long long)SNIB_LEASE_MAX_MS);
-    }
-    return SNIB_ERR_OK;
-}
-
 static snib_err lock_read_kind(struct snib_lock_options *o,
                                struct snib_error *reterr)
 {
@@ -87,7 +76,7 @@ static snib_err lock_read_options(const struct snib_lock_options *given,
     if (ret->hold_max_ms < 0) {
         return snib__fail(reterr, SNIB_ERR_USAGE, "hold_max_ms is negative");
     }
-    return lock_lease_in_bounds(ret->lease_ms, reterr);
+    return snib__lease_check(ret->lease_ms, reterr);
 }
 
 snib_err snib_lock_new(struct snib_client *c, const char *name,

@@ -9,7 +9,7 @@ snib_err snib__lease_check(int64_t ms, struct snib_error *reterr)
 {
     if (ms < SNIB_LEASE_MIN_MS || ms > SNIB_LEASE_MAX_MS) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "lease of %lld ms; expected %lld to %lld",
+                          "lease_ms is %lld; expected %lld to %lld",
                           (long long)ms, (long long)SNIB_LEASE_MIN_MS,
                           (long long)SNIB_LEASE_MAX_MS);
     }

@@ -144,10 +144,10 @@ static void lease_of_a_renewal(void **state)
         int64_t ms;
         const char *words;
     } t[] = {{50, ""},
-             {49, "lease of 49 ms; expected 50 to 86400000"},
+             {49, "lease_ms is 49; expected 50 to 86400000"},
              {86400000, ""},
-             {86400001, "lease of 86400001 ms"},
-             {-1, "lease of -1 ms"}};
+             {86400001, "lease_ms is 86400001"},
+             {-1, "lease_ms is -1"}};
     struct snib_client *c = open_client("", false);
     struct snib_lock *l = lock_of(c, "x");
     struct snib_grant g;
