@@ -31,6 +31,16 @@ void snib__rec_i64(struct snib__buf *b, enum snib__field key, int64_t v)
     snib__rec_bytes(b, key, &v, sizeof v);
 }
 
+void snib__rec_finding(struct snib__buf *b, snib_level level, const char *check,
+                       const char *text, const char *remedy)
+{
+    snib__rec_row(b, SNIB__ROW_FINDING);
+    snib__rec_i64(b, SNIB__F_LEVEL, level);
+    snib__rec_text(b, SNIB__F_CHECK, check);
+    snib__rec_text(b, SNIB__F_TEXT, text);
+    snib__rec_text(b, SNIB__F_REMEDY, remedy);
+}
+
 void snib__rec_begin(struct snib__rec *r, const void *bytes, size_t size)
 {
     *r = (struct snib__rec){.p = bytes,

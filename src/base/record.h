@@ -9,6 +9,7 @@
 #define SNIB__RECORD_H
 
 #include "base/buf.h"
+#include "snib/inspect.h"
 
 /* Rows and their fields. */
 enum snib__row {
@@ -68,6 +69,9 @@ bool snib__rec_next_row(struct snib__rec *);
 bool snib__rec_next_field(struct snib__rec *);
 int64_t snib__rec_value_i64(const struct snib__rec *);
 
+/* Writes a row of the doctor's. */
+void snib__rec_finding(struct snib__buf *, snib_level, const char *check,
+                       const char *text, const char *remedy);
 /* Writes the row of a PARAMS; latch: its count. */
 void snib__rec_params(struct snib__buf *, bool done, int64_t size,
                       int64_t permits, int64_t latch, int64_t waiting);

@@ -9,30 +9,21 @@
 #include "base/error.h"
 #include "snib/inspect.h"
 
-static void doctor_tell(struct snib__buf *out, snib_level level,
-                        const char *check, const char *text, const char *remedy)
-{
-    snib__rec_row(out, SNIB__ROW_FINDING);
-    snib__rec_i64(out, SNIB__F_LEVEL, level);
-    snib__rec_text(out, SNIB__F_CHECK, check);
-    snib__rec_text(out, SNIB__F_TEXT, text);
-    snib__rec_text(out, SNIB__F_REMEDY, remedy);
-}
-
 static void doctor_place(struct snib__file *self, struct snib__buf *out)
 {
     struct stat st, dir;
     uint64_t size;
     char text[200];
-    doctor_tell(out, SNIB_LEVEL_OK, "file", self->place.path, "");
-    doctor_tell(out, SNIB_LEVEL_OK, "file-system", self->place.fs, "");
+    snib__rec_finding(out, SNIB_LEVEL_OK, "file", self->place.path, "");
+    snib__rec_finding(out, SNIB_LEVEL_OK, "file-system", self->place.fs, "");
     if (snib__place_moved(&self->place, &size) || fstat(self->place.fd, &st) ||
         fstat(self->place.dir, &dir)) {
-        doctor_tell(out, SNIB_LEVEL_FAIL, "permissions",
-                    snib__host_leads_to(self->place.given, self->place.dir)
-                        ? "the file was removed or replaced"
-                        : "a link in the file's path leads elsewhere by now",
-                    "start all programs that use it anew");
+        snib__rec_finding(
+            out, SNIB_LEVEL_FAIL, "permissions",
+            snib__host_leads_to(self->place.given, self->place.dir)
+                ? "the file was removed or replaced"
+                : "a link in the file's path leads elsewhere by now",
+            "start all programs that use it anew");
         return;
     }
     snprintf(text, sizeof text, "file %04o uid %ld, directory %04o uid %ld",
@@ -41,23 +32,26 @@ static void doctor_place(struct snib__file *self, struct snib__buf *out)
     bool open = st.st_mode & 022;
     bool others =
         (dir.st_uid != geteuid() && dir.st_uid != 0) || (dir.st_mode & 022);
-    doctor_tell(out, open || others ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK,
-                "permissions", text,
-                open ? "chmod 600 the file: others can end or forge your leases"
-                : others ? "others can make or replace the file: use a "
-                           "directory of your own"
-                         : "");
+    snib__rec_finding(
+        out, open || others ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "permissions",
+        text,
+        open     ? "chmod 600 the file: others can end or forge your leases"
+        : others ? "others can make or replace the file: use a "
+                   "directory of your own"
+                 : "");
     if (self->place.users < 0) {
-        doctor_tell(out, SNIB_LEVEL_WARN, "directory",
-                    "it cannot be read or locked by this user: if the file is "
-                    "removed while in use, who opens the path anew is not kept "
-                    "out",
-                    "let this user read the directory");
+        snib__rec_finding(
+            out, SNIB_LEVEL_WARN, "directory",
+            "it cannot be read or locked by this user: if the file is "
+            "removed while in use, who opens the path anew is not kept "
+            "out",
+            "let this user read the directory");
     }
-    doctor_tell(out, SNIB_LEVEL_OK, "users",
-                "this user's programs only: other users of this host, root "
-                "included, have files of their own and are not excluded",
-                "");
+    snib__rec_finding(
+        out, SNIB_LEVEL_OK, "users",
+        "this user's programs only: other users of this host, root "
+        "included, have files of their own and are not excluded",
+        "");
 }
 
 static void doctor_layout(struct snib__file *self, struct snib__buf *out)
@@ -66,7 +60,7 @@ static void doctor_layout(struct snib__file *self, struct snib__buf *out)
     const struct snib__file_head *h = self->map.head;
     snprintf(text, sizeof text, "the file has layout %u, made on %.63s",
              h->layout, h->host);
-    doctor_tell(out, SNIB_LEVEL_OK, "layout", text, "");
+    snib__rec_finding(out, SNIB_LEVEL_OK, "layout", text, "");
 }
 
 /* The file has room of its own and a reserve for releases. Only where it has to
@@ -88,10 +82,11 @@ static void doctor_space(struct snib__file *self, struct snib__buf *out)
              "%llu KiB free; the file has %llu KiB, of which %llu were used",
              kib, size / 1024, top / 1024);
     bool few = kib < FEW_KIB && size - top < FEW_KIB * 1024ULL;
-    doctor_tell(out, few ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "disk", text,
-                few ? "make room on that file system (df): without it nothing "
-                      "new can be acquired"
-                    : "");
+    snib__rec_finding(
+        out, few ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "disk", text,
+        few ? "make room on that file system (df): without it nothing "
+              "new can be acquired"
+            : "");
 }
 
 /* What is in the file. */
@@ -141,12 +136,12 @@ static void doctor_integrity(struct snib__file *self, struct snib__buf *out)
                              "damaged buckets, %u damaged tokens"
                            : "%u names, %u holders, %u waiters, %u values",
              n.names, n.holders, n.waiters, n.values, bad, tokens);
-    doctor_tell(out, bad || tokens ? SNIB_LEVEL_FAIL : SNIB_LEVEL_OK,
-                "integrity", text,
-                bad      ? "stop all users, move the file away; tokens restart "
-                           "at the clock"
-                : tokens ? "snib force-release begins such a name anew"
-                         : "");
+    snib__rec_finding(
+        out, bad || tokens ? SNIB_LEVEL_FAIL : SNIB_LEVEL_OK, "integrity", text,
+        bad      ? "stop all users, move the file away; tokens restart "
+                   "at the clock"
+        : tokens ? "snib force-release begins such a name anew"
+                 : "");
 }
 
 static void doctor_clients(struct snib__file *self, struct snib__buf *out)
@@ -157,7 +152,7 @@ static void doctor_clients(struct snib__file *self, struct snib__buf *out)
     snprintf(text, sizeof text,
              "%llu live, or were killed since nobody used the file",
              (unsigned long long)(opened - snib__file_load(&h->closed)));
-    doctor_tell(out, SNIB_LEVEL_OK, "clients", text, "");
+    snib__rec_finding(out, SNIB_LEVEL_OK, "clients", text, "");
 }
 
 static void doctor_host(struct snib__file *self, struct snib__buf *out)
@@ -165,18 +160,19 @@ static void doctor_host(struct snib__file *self, struct snib__buf *out)
     char text[100];
     snprintf(text, sizeof text, "CLOCK_BOOTTIME, %lld s since boot",
              (long long)(snib__host_now().ns / 1000000000));
-    doctor_tell(out, SNIB_LEVEL_OK, "clock", text, "");
-    doctor_tell(out, SNIB_LEVEL_OK, "boot-id", self->host.boot, "");
+    snib__rec_finding(out, SNIB_LEVEL_OK, "clock", text, "");
+    snib__rec_finding(out, SNIB_LEVEL_OK, "boot-id", self->host.boot, "");
     snprintf(text, sizeof text, "%u clients can be woken",
              snib__ear_count(&self->map));
-    doctor_tell(out, SNIB_LEVEL_OK, "wake-up", text, "");
+    snib__rec_finding(out, SNIB_LEVEL_OK, "wake-up", text, "");
     if (self->no_ear || self->ear.deaf) {
-        doctor_tell(out, SNIB_LEVEL_WARN, "wake-up", "none could be made here",
-                    "descriptors or threads are used up, or the file's slots; "
-                    "waiters poll once a second meanwhile");
+        snib__rec_finding(
+            out, SNIB_LEVEL_WARN, "wake-up", "none could be made here",
+            "descriptors or threads are used up, or the file's slots; "
+            "waiters poll once a second meanwhile");
     }
     if (self->host.start <= 0 || !self->host.pidns) {
-        doctor_tell(
+        snib__rec_finding(
             out, SNIB_LEVEL_WARN, "processes",
             "/proc is not that of this pid namespace",
             "mount /proc; a killed holder's lock is freed by its lease only");
@@ -188,9 +184,9 @@ void snib__file_doctor(struct snib__file *self, struct snib__request *r)
     struct snib__buf *out = r->said.result;
     doctor_place(self, out);
     if (snib__map_is_cut(&self->map, snib__map_size(&self->map))) {
-        doctor_tell(out, SNIB_LEVEL_FAIL, "integrity",
-                    "the file was cut off while in use",
-                    "stop all programs that use it, and remove it");
+        snib__rec_finding(out, SNIB_LEVEL_FAIL, "integrity",
+                          "the file was cut off while in use",
+                          "stop all programs that use it, and remove it");
     } else {
         doctor_layout(self, out);
         doctor_space(self, out);

@@ -164,18 +164,10 @@ static void memory_list(struct snib__space *s, struct snib__request *r)
 
 static void memory_doctor(struct snib__space *s, struct snib__buf *out)
 {
-    snib__rec_row(out, SNIB__ROW_FINDING);
-    snib__rec_i64(out, SNIB__F_LEVEL, SNIB_LEVEL_OK);
-    snib__rec_text(out, SNIB__F_CHECK, "reach");
-    snib__rec_text(out, SNIB__F_TEXT,
-                   "locks of this process only; nothing outlives it");
-    snib__rec_text(out, SNIB__F_REMEDY, "");
-    snib__rec_row(out, SNIB__ROW_FINDING);
-    snib__rec_i64(out, SNIB__F_LEVEL, SNIB_LEVEL_OK);
-    snib__rec_text(out, SNIB__F_CHECK, "clock");
-    snib__rec_text(out, SNIB__F_TEXT,
-                   s->is_virtual ? "virtual" : "CLOCK_BOOTTIME");
-    snib__rec_text(out, SNIB__F_REMEDY, "");
+    snib__rec_finding(out, SNIB_LEVEL_OK, "reach",
+                      "locks of this process only; nothing outlives it", "");
+    snib__rec_finding(out, SNIB_LEVEL_OK, "clock",
+                      s->is_virtual ? "virtual" : "CLOCK_BOOTTIME", "");
 }
 
 /* -- running --------------------------------------------------------------- */

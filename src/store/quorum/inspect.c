@@ -46,17 +46,6 @@ void snib__inspect_start(struct snib__quorum *q, snib_instant now,
 
 /* -- doctor ---------------------------------------------------------------- */
 
-static void inspect_finding(struct snib__buf *out, snib_level level,
-                            const char *check, const char *text,
-                            const char *remedy)
-{
-    snib__rec_row(out, SNIB__ROW_FINDING);
-    snib__rec_i64(out, SNIB__F_LEVEL, level);
-    snib__rec_text(out, SNIB__F_CHECK, check);
-    snib__rec_text(out, SNIB__F_TEXT, text);
-    snib__rec_text(out, SNIB__F_REMEDY, remedy);
-}
-
 /* A node's findings, each with the node's address before its text. */
 static void inspect_of_node(const struct snib__quorum *q, struct task *task,
                             uint32_t k)
@@ -95,25 +84,25 @@ static void inspect_doctor(struct snib__quorum *q, struct task *task)
         if (!answered && !snib__buf_size(&task->results[k])) {
             snprintf(text, sizeof text, "%.100s: no answer",
                      q->out->conn[k * NODE_CONNS]->address);
-            inspect_finding(
+            snib__rec_finding(
                 out, SNIB_LEVEL_FAIL, "reachable", text,
                 "check that the server runs and lets this host connect");
         }
     }
     snprintf(text, sizeof text, "%u of %u servers answer, %u are needed", well,
              q->count, q->majority);
-    inspect_finding(out,
-                    well < q->majority ? SNIB_LEVEL_FAIL
-                    : well < q->count  ? SNIB_LEVEL_WARN
-                                       : SNIB_LEVEL_OK,
-                    "majority", text,
-                    well == q->count ? "" : "bring the others up");
+    snib__rec_finding(out,
+                      well < q->majority ? SNIB_LEVEL_FAIL
+                      : well < q->count  ? SNIB_LEVEL_WARN
+                                         : SNIB_LEVEL_OK,
+                      "majority", text,
+                      well == q->count ? "" : "bring the others up");
     if (q->count % 2 == 0) {
         snprintf(text, sizeof text,
                  "%u servers survive the loss of no more than %u would",
                  q->count, q->count - 1);
-        inspect_finding(out, SNIB_LEVEL_WARN, "majority", text,
-                        "use an odd number of servers");
+        snib__rec_finding(out, SNIB_LEVEL_WARN, "majority", text,
+                          "use an odd number of servers");
     }
     if (well < q->majority) {
         snib_err err = snib__nodes_why(q, task, why, sizeof why);

@@ -15,11 +15,7 @@ void snib__sql_doctor_tell(struct snib__sql_doctor *d, snib_level level,
                            const char *check, const char *text,
                            const char *remedy)
 {
-    snib__rec_row(d->out, SNIB__ROW_FINDING);
-    snib__rec_i64(d->out, SNIB__F_LEVEL, level);
-    snib__rec_text(d->out, SNIB__F_CHECK, check);
-    snib__rec_text(d->out, SNIB__F_TEXT, text);
-    snib__rec_text(d->out, SNIB__F_REMEDY, remedy);
+    snib__rec_finding(d->out, level, check, text, remedy);
 }
 
 void snib__sql_doctor_judge(struct snib__sql_doctor *d, bool good,

@@ -8,24 +8,14 @@
 #include "snib/inspect.h"
 #include "store/sqlite/internal.h"
 
-static void doctor_tell(struct snib__buf *out, snib_level level,
-                        const char *check, const char *text, const char *remedy)
-{
-    snib__rec_row(out, SNIB__ROW_FINDING);
-    snib__rec_i64(out, SNIB__F_LEVEL, level);
-    snib__rec_text(out, SNIB__F_CHECK, check);
-    snib__rec_text(out, SNIB__F_TEXT, text);
-    snib__rec_text(out, SNIB__F_REMEDY, remedy);
-}
-
 static void doctor_tell_place(struct snib__sqlite *self, struct snib__buf *out)
 {
     struct stat st, dir;
     char text[4400];
     const char *moved = snib__files_moved(&self->lockfile);
     snprintf(text, sizeof text, "%s", self->lockfile.path);
-    doctor_tell(out, SNIB_LEVEL_OK, "file", text, "");
-    doctor_tell(out, SNIB_LEVEL_OK, "file-system", self->lockfile.fs, "");
+    snib__rec_finding(out, SNIB_LEVEL_OK, "file", text, "");
+    snib__rec_finding(out, SNIB_LEVEL_OK, "file-system", self->lockfile.fs, "");
     if (moved || stat(self->lockfile.path, &st) ||
         fstat(self->lockfile.dir, &dir)) {
         bool there =
@@ -34,29 +24,31 @@ static void doctor_tell_place(struct snib__sqlite *self, struct snib__buf *out)
                  there ? "%s%s was removed or replaced"
                        : "%s%s: a link in its path leads elsewhere by now",
                  self->lockfile.path, moved ? moved : "");
-        doctor_tell(out, SNIB_LEVEL_FAIL, "permissions", text,
-                    "start all programs that use it anew");
+        snib__rec_finding(out, SNIB_LEVEL_FAIL, "permissions", text,
+                          "start all programs that use it anew");
         return;
     }
     snprintf(text, sizeof text, "file %04o uid %ld, directory %04o uid %ld",
              (unsigned)st.st_mode & 07777, (long)st.st_uid,
              (unsigned)dir.st_mode & 07777, (long)dir.st_uid);
     if (self->lockfile.shared) {
-        doctor_tell(out, SNIB_LEVEL_OK, "permissions", text, "");
+        snib__rec_finding(out, SNIB_LEVEL_OK, "permissions", text, "");
     } else if (st.st_mode & 022) {
-        doctor_tell(out, SNIB_LEVEL_WARN, "permissions", text,
-                    "chmod 600 the file: others can end or forge your leases");
+        snib__rec_finding(
+            out, SNIB_LEVEL_WARN, "permissions", text,
+            "chmod 600 the file: others can end or forge your leases");
     } else if ((dir.st_uid != geteuid() && dir.st_uid != 0) ||
                ((dir.st_mode & 022) && !(dir.st_mode & S_ISVTX))) {
-        doctor_tell(out, SNIB_LEVEL_WARN, "permissions", text,
-                    "others can replace the file: use a directory of your own");
+        snib__rec_finding(
+            out, SNIB_LEVEL_WARN, "permissions", text,
+            "others can replace the file: use a directory of your own");
     } else if (dir.st_mode & 022) {
-        doctor_tell(
+        snib__rec_finding(
             out, SNIB_LEVEL_WARN, "permissions", text,
             "others may make files there, in the place of yours before you "
             "do: use a directory of your own");
     } else {
-        doctor_tell(out, SNIB_LEVEL_OK, "permissions", text, "");
+        snib__rec_finding(out, SNIB_LEVEL_OK, "permissions", text, "");
     }
 }
 
@@ -73,15 +65,15 @@ static void doctor_tell_space(struct snib__sqlite *self, struct snib__buf *out)
     unsigned long long blocks = geteuid() == 0 ? fs.f_bfree : fs.f_bavail;
     unsigned long long kib = blocks * fs.f_frsize / 1024;
     snprintf(text, sizeof text, "%llu KiB free", kib);
-    doctor_tell(out,
-                kib < LEAST_KIB ? SNIB_LEVEL_FAIL
-                : kib < FEW_KIB ? SNIB_LEVEL_WARN
-                                : SNIB_LEVEL_OK,
-                "disk", text,
-                kib < FEW_KIB
-                    ? "make room on that file system (df): without it "
-                      "nothing can be acquired, renewed or released"
-                    : "");
+    snib__rec_finding(out,
+                      kib < LEAST_KIB ? SNIB_LEVEL_FAIL
+                      : kib < FEW_KIB ? SNIB_LEVEL_WARN
+                                      : SNIB_LEVEL_OK,
+                      "disk", text,
+                      kib < FEW_KIB
+                          ? "make room on that file system (df): without it "
+                            "nothing can be acquired, renewed or released"
+                          : "");
 }
 
 static void doctor_tell_users(struct snib__sqlite *self, struct snib__buf *out)
@@ -90,11 +82,11 @@ static void doctor_tell_users(struct snib__sqlite *self, struct snib__buf *out)
         char text[64];
         snprintf(text, sizeof text, "shared by the members of group %ld",
                  (long)self->lockfile.group);
-        doctor_tell(out, SNIB_LEVEL_OK, "users", text, "");
+        snib__rec_finding(out, SNIB_LEVEL_OK, "users", text, "");
     } else if (snib__lockfile_is_sole(&self->lockfile)) {
         char how[400];
         snib__shared_how(how, sizeof how);
-        doctor_tell(
+        snib__rec_finding(
             out, SNIB_LEVEL_OK, "users",
             geteuid() == 0
                 ? "root's programs only: other users of this host have files "
@@ -119,18 +111,20 @@ static void doctor_tell_journal(struct snib__sqlite *self,
     }
     sqlite3_finalize(st);
     if (sqlite3_stricmp(mode, "wal")) {
-        doctor_tell(out, SNIB_LEVEL_WARN, "journal", mode,
-                    "end all that use it: who opens it next changes that");
+        snib__rec_finding(
+            out, SNIB_LEVEL_WARN, "journal", mode,
+            "end all that use it: who opens it next changes that");
         return;
     }
     snprintf(text, sizeof text, "%s-wal", self->lockfile.path);
     long long size = stat(text, &wal) ? 0 : (long long)wal.st_size;
     snprintf(text, sizeof text, "wal, %lld KiB", size / 1024);
     bool kept = size > SNIB__SQLITE_WAL_CUT;
-    doctor_tell(out, kept ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "journal", text,
-                kept ? "another program reads the file in one long transaction "
-                       "and keeps it from being emptied: end that (fuser)"
-                     : "");
+    snib__rec_finding(
+        out, kept ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "journal", text,
+        kept ? "another program reads the file in one long transaction "
+               "and keeps it from being emptied: end that (fuser)"
+             : "");
 }
 
 static void doctor_tell_integrity(struct snib__sqlite *self,
@@ -146,11 +140,12 @@ static void doctor_tell_integrity(struct snib__sqlite *self,
     }
     sqlite3_finalize(st);
     if (sqlite3_stricmp(text, "ok") == 0) {
-        doctor_tell(out, SNIB_LEVEL_OK, "integrity", "ok", "");
+        snib__rec_finding(out, SNIB_LEVEL_OK, "integrity", "ok", "");
     } else {
-        doctor_tell(out, SNIB_LEVEL_FAIL, "integrity", text,
-                    "stop all users, move the file away; tokens restart at the "
-                    "clock");
+        snib__rec_finding(
+            out, SNIB_LEVEL_FAIL, "integrity", text,
+            "stop all users, move the file away; tokens restart at the "
+            "clock");
     }
 }
 
@@ -158,7 +153,7 @@ static void doctor_tell_layout(struct snib__buf *out)
 {
     char text[40]; /* of another one the file was not opened */
     snprintf(text, sizeof text, "the file has schema %d", SNIB__SQLITE_SCHEMA);
-    doctor_tell(out, SNIB_LEVEL_OK, "layout", text, "");
+    snib__rec_finding(out, SNIB_LEVEL_OK, "layout", text, "");
 }
 
 /* Take the write lock, with a look after each slice at who is in the way: only so
@@ -191,14 +186,15 @@ static void doctor_tell_latency(struct snib__sqlite *self,
     int rc = doctor_begin(self, from, &error);
     long long us = snib__between(from, snib__host_now()).ns / 1000;
     if (rc) {
-        doctor_tell(out, SNIB_LEVEL_FAIL, "write-lock", error.text,
-                    "continue or kill a process that stands still, and no "
-                    "other; df, mount");
+        snib__rec_finding(
+            out, SNIB_LEVEL_FAIL, "write-lock", error.text,
+            "continue or kill a process that stands still, and no "
+            "other; df, mount");
         return;
     }
     snib__db_rollback(&self->db);
     snprintf(text, sizeof text, "free after %lld us", us);
-    doctor_tell(
+    snib__rec_finding(
         out, us > 100000 ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "write-lock", text,
         us > 100000 ? "many processes share this file: use several" : "");
 }
@@ -209,17 +205,18 @@ static void doctor_tell_host(struct snib__sqlite *self, struct snib__buf *out)
     uint32_t notifiers;
     snprintf(text, sizeof text, "CLOCK_BOOTTIME, %lld s since boot",
              (long long)(snib__host_now().ns / 1000000000));
-    doctor_tell(out, SNIB_LEVEL_OK, "clock", text, "");
-    doctor_tell(out, SNIB_LEVEL_OK, "boot-id", self->host.boot, "");
+    snib__rec_finding(out, SNIB_LEVEL_OK, "clock", text, "");
+    snib__rec_finding(out, SNIB_LEVEL_OK, "boot-id", self->host.boot, "");
     notifiers = snib__notifier_tidy(&self->notifier, &self->lockfile, 100000);
     snprintf(text, sizeof text, "%u waiting clients can be woken", notifiers);
-    doctor_tell(out, SNIB_LEVEL_OK, "wake-up", text, "");
+    snib__rec_finding(out, SNIB_LEVEL_OK, "wake-up", text, "");
     if (self->no_notifier) {
-        doctor_tell(out, SNIB_LEVEL_WARN, "wake-up", "none could be made here",
-                    "mount /proc; waiters poll once a second meanwhile");
+        snib__rec_finding(out, SNIB_LEVEL_WARN, "wake-up",
+                          "none could be made here",
+                          "mount /proc; waiters poll once a second meanwhile");
     }
     if (self->host.start <= 0 || !self->host.pidns) {
-        doctor_tell(
+        snib__rec_finding(
             out, SNIB_LEVEL_WARN, "processes",
             "/proc is not that of this pid namespace",
             "mount /proc; a killed holder's lock is freed by its lease only");
