@@ -38,21 +38,11 @@ static void background_serve_socket(struct snib__step *s, uint32_t i,
         (c->calls.roles.sock[i].reader == SNIB__CALL && !l->word)) {
         return; /* a call reads it */
     }
-    if (!l->conn) {
-        snib__socket_notified(s);
-        if (l->word) { /* its reader, a call, does not see the descriptor */
-            snib__loop_arm(c, i, true);
-        }
-    } else if (l->state == SNIB__SOCKET_CONNECTING) {
-        snib__socket_connected(s, i);
-    } else {
-        if (events & EPOLLOUT) {
-            snib__socket_unblocked(c, i);
-        }
-        if (events & ~(uint32_t)EPOLLOUT) {
-            snib__socket_received(
-                s, i, snib__net_recv(l->fd, l->in, SNIB__SOCKET_IN));
-        }
+    snib__socket_ready(s, i, events & EPOLLOUT, events & ~(uint32_t)EPOLLOUT,
+                       NULL);
+    if (!l->conn && l->word) {
+        /* its reader, a call, does not see the descriptor */
+        snib__loop_arm(c, i, true);
     }
     snib__step_act(s);
 }

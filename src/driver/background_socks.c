@@ -16,10 +16,7 @@ static bool background_socks_urgent(const struct snib_client *c, uint32_t i)
 {
     const struct snib__socket *l = c->sock.v[i];
     return c->pull || c->virtual_clock || !snib__list_empty(&c->ops.pending) ||
-           !snib__list_empty(&c->ops.asking) ||
-           l->state == SNIB__SOCKET_CONNECTING ||
-           l->state == SNIB__SOCKET_SHAKING || l->blocked ||
-           (l->conn && l->conn->awaited);
+           !snib__list_empty(&c->ops.asking) || snib__socket_is_busy(l);
 }
 
 /* From now on the background thread is told of what is to be read there. */

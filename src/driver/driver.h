@@ -170,14 +170,20 @@ void snib__waiter_wake(void *step, struct snib__waiter *);
 /* Make an end for each connection that the store has by now (or for its
  * notifier). Errors: NOMEM. */
 snib_err snib__sockets_reach(struct snib_client *);
+/* Is an answer due, the connection being made, or do bytes wait to be sent? */
+static inline bool snib__socket_is_busy(const struct snib__socket *l)
+{
+    return l->conn && (l->conn->awaited || l->blocked ||
+                       l->state == SNIB__SOCKET_CONNECTING ||
+                       l->state == SNIB__SOCKET_SHAKING);
+}
 /* Something has changed that says whether the socket needs a reader. */
 static inline void snib__socket_needs(struct snib_client *c, uint32_t i)
 {
     const struct snib__socket *l = c->sock.v[i];
     const struct snib__conn *conn = l->conn;
-    bool reply = l->fd >= 0 && conn &&
-                 (conn->awaited || l->state == SNIB__SOCKET_CONNECTING ||
-                  l->state == SNIB__SOCKET_SHAKING || l->blocked || l->closing);
+    bool reply =
+        l->fd >= 0 && (snib__socket_is_busy(l) || (conn && l->closing));
     bool push = l->fd >= 0 && !reply && (!conn || conn->pushes);
     snib__socks_put(&c->sock.need.replies, i, reply);
     snib__socks_put(&c->sock.need.pushes, i, push);
@@ -202,14 +208,14 @@ void snib__socket_resolved(struct snib__step *, uint32_t i,
                            const struct snib__addresses *found);
 /* The socket is connecting, and something happened to it. */
 void snib__socket_connected(struct snib__step *, uint32_t i);
-/* Poll says that it can be sent on again. */
-void snib__socket_unblocked(struct snib_client *, uint32_t i);
 /* Tell the peer that we close, where the transport has words for it. */
 void snib__socket_bye(const struct snib__socket *);
 /* Send what can be sent. False: the connection broke; the engine was told. */
 bool snib__socket_flush(struct snib__step *, uint32_t i);
-/* recv returned n (bytes in its `in`, or -errno): feed it to the engine. */
-void snib__socket_received(struct snib__step *, uint32_t i, long n);
+/* Poll says that the socket can be sent on, or read. got: what recv returned
+ * then (bytes in its `in`, or -errno); NULL: it is received now. */
+void snib__socket_ready(struct snib__step *, uint32_t i, bool writable,
+                        bool readable, const long *got);
 /* Connect it; end it as soon as nobody sleeps at it. */
 void snib__socket_open(struct snib__step *, uint32_t i);
 void snib__socket_shut(struct snib__step *, uint32_t i);

@@ -212,20 +212,11 @@ static void pump_sleep(struct nap *nap, int64_t ns)
 static void pump_serve_socket(struct snib__step *s, uint32_t i, short events,
                               long got)
 {
-    struct snib__socket *l = s->c->sock.v[i];
-    if (!l->conn) {
-        snib__socket_notified(s);
-    } else if (l->closing) {
+    const struct snib__socket *l = s->c->sock.v[i];
+    if (l->conn && l->closing) {
         snib__socket_close(s, i);
-    } else if (l->state == SNIB__SOCKET_CONNECTING) {
-        snib__socket_connected(s, i);
     } else {
-        if (events & POLLOUT) {
-            snib__socket_unblocked(s->c, i);
-        }
-        if (got != NOT_TRIED) {
-            snib__socket_received(s, i, got);
-        }
+        snib__socket_ready(s, i, events & POLLOUT, got != NOT_TRIED, &got);
     }
 }
 

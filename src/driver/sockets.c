@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "driver/driver.h"
+#include "driver/socket_notifier.h"
 
 /* -- which are to be looked at --------------------------------------------- */
 
@@ -152,7 +153,7 @@ void snib__sockets_log_in(struct snib__step *s)
 
 /* -- bytes ----------------------------------------------------------------- */
 
-void snib__socket_unblocked(struct snib_client *c, uint32_t i)
+static void sockets_unblocked(struct snib_client *c, uint32_t i)
 {
     c->sock.v[i]->blocked = false;
     snib__socket_needs(c, i);
@@ -254,7 +255,7 @@ bool snib__socket_flush(struct snib__step *s, uint32_t i)
         long n = snib__net_send(l->fd, bytes, size);
         if (n >= 0) {
             sockets_sent(l, (size_t)n);
-            snib__socket_unblocked(s->c, i);
+            sockets_unblocked(s->c, i);
         } else if (n == -EAGAIN || n == -EWOULDBLOCK) {
             if (!l->blocked) {
                 l->blocked = true;
@@ -277,7 +278,7 @@ bool snib__socket_flush(struct snib__step *s, uint32_t i)
     return true;
 }
 
-void snib__socket_received(struct snib__step *s, uint32_t i, long n)
+static void sockets_received(struct snib__step *s, uint32_t i, long n)
 {
     struct snib__socket *l = s->c->sock.v[i];
     if (n > 0 && l->tls) {
@@ -290,6 +291,26 @@ void snib__socket_received(struct snib__step *s, uint32_t i, long n)
         snib__socket_fail(s, i, n ? strerror((int)-n) : "", SNIB_ERR_OK);
     } else {
         snib__socket_close(s, i);
+    }
+}
+
+void snib__socket_ready(struct snib__step *s, uint32_t i, bool writable,
+                        bool readable, const long *got)
+{
+    struct snib__socket *l = s->c->sock.v[i];
+    if (!l->conn) {
+        snib__socket_notified(s);
+    } else if (l->state == SNIB__SOCKET_CONNECTING) {
+        snib__socket_connected(s, i);
+    } else {
+        if (writable) {
+            sockets_unblocked(s->c, i);
+        }
+        if (readable) {
+            sockets_received(
+                s, i,
+                got ? *got : snib__net_recv(l->fd, l->in, SNIB__SOCKET_IN));
+        }
     }
 }
 

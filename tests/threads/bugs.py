@@ -91,7 +91,9 @@ BUGS = [
      DRIVER + "step.c", "snib__socks_put(&s->wakers, call->waker, true);",
      "snib__socks_put(&s->wakers, snib__socks_next(&w->leads, 0), true);"),
     ("a keeper that polls a line hears nothing of a connect", DRIVER + "background.c",
-     "        snib__socket_connected(s, i);\n", ""),
+     "    snib__socket_ready(s, i, events & EPOLLOUT,",
+     "    if (l->state != SNIB__SOCKET_CONNECTING)\n"
+     "        snib__socket_ready(s, i, events & EPOLLOUT,"),
     ("who sends finds the way full, and nobody waits for room", DRIVER + "pump.c",
      "        } else if (l->blocked) {", "        } else if (l->closing) {"),
     ("who sleeps on a notifier's word is not woken by its answer",
