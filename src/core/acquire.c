@@ -178,14 +178,16 @@ snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
     bool nested = acquire_is_nested(e, spec);
     bool own_claim = !exclusive || other ||
                      acquire_stands_apart(e, local->claim, spec, nested);
-    if (own_claim && !(local = snib__own_lock_new(e, local))) {
+    struct snib__local_lock *at =
+        own_claim ? snib__own_lock_new(e, local) : local;
+    if (!at) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    *ret = snib__claim_join(e, now, local, spec, other ? other->ticket : 0,
-                            nested);
+    *ret =
+        snib__claim_join(e, now, at, spec, other ? other->ticket : 0, nested);
     if (own_claim) {
         /* the acquisition and its claim keep it */
-        snib__local_lock_drop(e, local);
+        snib__local_lock_drop(e, at);
     }
     return *ret ? SNIB_ERR_OK : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
 }
@@ -228,12 +230,14 @@ snib_err snib__owner_adopt(struct snib__engine *e, snib_instant now,
         return err;
     }
     bool own_claim = !snib__is_exclusive((uint8_t)spec->kind);
-    if (own_claim && !(local = snib__own_lock_new(e, local))) {
+    struct snib__local_lock *at =
+        own_claim ? snib__own_lock_new(e, local) : local;
+    if (!at) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
-    *ret = snib__claim_adopt(e, now, local, spec, id, token);
+    *ret = snib__claim_adopt(e, now, at, spec, id, token);
     if (own_claim) {
-        snib__local_lock_drop(e, local);
+        snib__local_lock_drop(e, at);
     }
     return *ret ? SNIB_ERR_OK : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
 }
