@@ -1,4 +1,5 @@
 /* api/lock.c — handles for names. */
+#include <assert.h>
 #include <string.h>
 
 #include "api/api.h"
@@ -176,9 +177,8 @@ static void lock_release_hold(struct snib__step *s, struct snib_lock *lock,
     } else if (acq->state == SNIB__ACQ_SERVED || acq->state == SNIB__ACQ_DEAD) {
         snib_err err = snib__hold_release(s, lock, h->ticket, acq->owner, NULL,
                                           NULL, &open, NULL);
-        if (err && err != SNIB_ERR_LOST) {
-            snib__unlink(&h->link); /* cannot happen */
-        }
+        /* Its ticket is one of this client's, and its owner releases it. */
+        assert(!err || err == SNIB_ERR_LOST);
     } else {
         lock_forget_hold(s, acq, h);
     }
