@@ -120,7 +120,7 @@ void snib__acquisition_tell(struct snib__engine *e, struct snib__acquisition *s,
     }
 }
 
-void snib__acquisition_hush(struct snib__acquisition *s)
+void snib__acquisition_untell(struct snib__acquisition *s)
 {
     s->news = 0;
     snib__unlink(&s->told);

@@ -306,10 +306,10 @@ void snib__engine_close(struct snib__engine *e, snib_instant now)
 
 /* What a call has learnt within its step is its result, not news. A re-entry,
  * which is a second hold, has learnt nothing. */
-static void engine_hush(struct snib__acquisition *s)
+static void engine_untell(struct snib__acquisition *s)
 {
     if (s && s->state != SNIB__ACQ_WAITING && s->holds < 2) {
-        snib__acquisition_hush(s);
+        snib__acquisition_untell(s);
     }
 }
 
@@ -324,7 +324,7 @@ snib_err snib__engine_acquire(struct snib__engine *e, snib_instant now,
     }
     snib_err err = snib__owner_acquire(e, now, local, spec, ret, reterr);
     engine_settle(e, now);
-    engine_hush(*ret);
+    engine_untell(*ret);
     return err;
 }
 
@@ -338,7 +338,7 @@ snib_err snib__engine_adopt(struct snib__engine *e, snib_instant now,
     snib_err err =
         snib__owner_adopt(e, now, local, spec, id, token, ret, reterr);
     engine_settle(e, now);
-    engine_hush(*ret);
+    engine_untell(*ret);
     return err;
 }
 
@@ -376,7 +376,7 @@ snib_err snib__engine_release(struct snib__engine *e, snib_instant now,
         snib__grant_release(e, now, ticket, owner, later, user, ret, reterr);
     engine_settle(e, now);
     if (*ret && (*ret)->state == SNIB__ACQ_GONE) {
-        snib__acquisition_hush(*ret);
+        snib__acquisition_untell(*ret);
     }
     return err;
 }

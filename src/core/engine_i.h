@@ -287,7 +287,7 @@ bool snib__acquisition_upgrade_of(struct snib__engine *,
                                   const struct snib__acquisition *,
                                   uint64_t ret[2]);
 /* Drops its news: the caller returns them at once. */
-void snib__acquisition_hush(struct snib__acquisition *);
+void snib__acquisition_untell(struct snib__acquisition *);
 void snib__acquisition_tell(struct snib__engine *, struct snib__acquisition *,
                             uint8_t news);
 void snib__acquisition_refuse(struct snib__engine *, struct snib__acquisition *,
