@@ -147,7 +147,9 @@ static snib_err client_open_engine(struct snib_client *c,
     }
     if (c->exec.ops == &snib__memory_ops) {
         snib_instant now;
-        c->virtual_clock = snib__memory_clock(c->exec.instance, &now);
+        c->virtual_clock = snib__memory_clock(c->exec.instance, &now)
+                               ? snib__memory_clock
+                               : NULL;
     }
     err = snib__sockets_reach(c);
     return err ? snib__fail_plain(reterr, err) : SNIB_ERR_OK;

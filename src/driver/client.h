@@ -370,8 +370,10 @@ struct snib_client {
     bool mu_taken;       /* in a step: see snib__mu_is_mine */
     pthread_t mu_thread; /* by this one */
 #endif
-    pid_t pid;                /* of the process that opened it; constant */
-    bool pull, virtual_clock; /* constant */
+    pid_t pid; /* of the process that opened it; constant */
+    bool pull; /* constant */
+    /* Reads the clock that a test moves; NULL: it is BOOTTIME. Constant. */
+    bool (*virtual_clock)(void *instance, snib_instant *ret);
     bool closed, stopped;
     bool stopping;       /* what is held is being released, to stop       */
     bool joining, ended; /* a thread is in stop; stop is done */

@@ -116,7 +116,7 @@ static inline void snib__mu_wait(struct snib_client *c, pthread_cond_t *changed)
     pthread_cond_wait(changed, &c->mu);
     snib__mu_taken(c);
 }
-/* The time of memory:, which a test moves. */
+/* The time by the client's virtual clock, if it has one. */
 snib_instant snib__step_virtual_now(const struct snib_client *);
 /* Read the clock again, with the mutex held. */
 static inline void snib__step_refresh(struct snib__step *s)

@@ -7,12 +7,11 @@
 #include "base/mem.h"
 #include "base/unset.h"
 #include "driver/driver.h"
-#include "store/memory/memory.h"
 
 snib_instant snib__step_virtual_now(const struct snib_client *c)
 {
     snib_instant now;
-    return snib__memory_clock(c->exec.instance, &now) ? now : snib__boottime();
+    return c->virtual_clock(c->exec.instance, &now) ? now : snib__boottime();
 }
 
 static void step_tell_logs(struct snib_client *c, struct snib__list *lines)
