@@ -130,6 +130,9 @@ struct snib__registered {
      * others could make. Errors: USAGE, NOMEM. */
     snib_err (*schema)(const struct snib__url *, struct snib__buf *ret,
                        struct snib_error *reterr);
+    /* Writes what is the same for all URLs of one such store (identity.c);
+     * NULL: the URL's parts. */
+    void (*identity)(struct snib__buf *, const struct snib__url *);
 };
 const struct snib__registered *snib__store_find(const char *scheme);
 /* "sqlite:PATH or redis://HOST": examples of the stores that are built in. A
@@ -137,8 +140,15 @@ const struct snib__registered *snib__store_find(const char *scheme);
 void snib__stores_offered(char *ret, size_t size);
 /* The URL of the embedded file; the caller frees it. */
 snib_err snib__default_url(char **ret, struct snib_error *reterr);
+void snib__identity_redis(struct snib__buf *, const struct snib__url *);
+void snib__identity_sentinel(struct snib__buf *, const struct snib__url *);
+void snib__identity_quorum(struct snib__buf *, const struct snib__url *);
+void snib__identity_postgres(struct snib__buf *, const struct snib__url *);
+void snib__identity_mysql(struct snib__buf *, const struct snib__url *);
+void snib__identity_file(struct snib__buf *, const struct snib__url *);
 /* The identity of a store: equal for two URLs of one store. The caller frees
- * it. NULL: no memory. */
-char *snib__store_identity(const struct snib__url *);
+ * it. NULL: no memory. Without a store: the URL's parts. */
+char *snib__store_identity(const struct snib__registered *,
+                           const struct snib__url *);
 
 #endif

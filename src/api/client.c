@@ -100,16 +100,12 @@ static snib_err client_check_login(const struct snib_client *c,
 }
 
 static snib_err client_open_engine(struct snib_client *c,
+                                   const struct snib__registered *store,
                                    const struct snib__url *url,
                                    const struct snib_client_options *o,
                                    struct snib_error *reterr)
 {
-    const struct snib__registered *store;
     struct snib__about about;
-    snib_err err = client_find_store(url->scheme, &store, reterr);
-    if (err) {
-        return err;
-    }
     struct snib__engine_config config = {
         .ops = store->ops,
         .blocking = store->blocking,
@@ -125,7 +121,7 @@ static snib_err client_open_engine(struct snib_client *c,
         .log_data = c};
     snib__self_about(&about, o->program, o->reason);
     about.leashed = o->leashed;
-    err = snib__self_seed(&config.seed, reterr);
+    snib_err err = snib__self_seed(&config.seed, reterr);
     if (err) {
         return err;
     }
@@ -161,6 +157,7 @@ snib_err snib_client_open(const struct snib_client_options *options,
     struct snib_client_options o;
     char *text = NULL;
     struct snib__url *url = NULL;
+    const struct snib__registered *store = NULL;
     *ret = NULL;
     struct snib_client *c = snib__alloc(sizeof *c);
     if (!c) {
@@ -188,9 +185,12 @@ snib_err snib_client_open(const struct snib_client_options *options,
         err = snib__secure_open(c, url, reterr);
     }
     if (!err) {
-        err = client_open_engine(c, url, &o, reterr);
+        err = client_find_store(url->scheme, &store, reterr);
     }
-    if (!err && !(c->store_identity = snib__store_identity(url))) {
+    if (!err) {
+        err = client_open_engine(c, store, url, &o, reterr);
+    }
+    if (!err && !(c->store_identity = snib__store_identity(store, url))) {
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     if (!err) {

@@ -50,25 +50,6 @@ static const char *identity_db(const char *text)
     return identity_or_else(text + strspn(text, "/0"), "0");
 }
 
-static void identity_put_redis(struct snib__buf *b, const struct snib__url *url)
-{
-    const char *path = identity_or_else(url->path, "");
-    const char *socket = snib__url_query(url, "socket");
-    const char *query = snib__url_query(url, "db");
-    if (!strcmp(url->scheme, "redis+unix")) {
-        socket = path;
-        path = "";
-    }
-    const char *db = identity_db(query ? query : path);
-    if (socket) {
-        snib__buf_printf(b, "redis+unix:%s?db=%s", socket, db);
-        return;
-    }
-    snib__buf_printf(b, "%s://", url->scheme);
-    identity_put_host(b, identity_or_else(url->host, ""));
-    snib__buf_printf(b, ":%u/%s", url->port ? url->port : REDIS_PORT, db);
-}
-
 struct identity_server {
     const char *host;
     uint16_t port;
@@ -100,7 +81,7 @@ static void identity_put_hosts(struct snib__buf *b, const struct snib__url *url,
     }
 }
 
-static void identity_put_list(struct snib__buf *b, const struct snib__url *url)
+void snib__identity_quorum(struct snib__buf *b, const struct snib__url *url)
 {
     const char *db = snib__url_query(url, "db");
     identity_put_hosts(b, url, REDIS_PORT);
@@ -108,9 +89,31 @@ static void identity_put_list(struct snib__buf *b, const struct snib__url *url)
                      identity_db(db ? db : identity_or_else(url->path, "")));
 }
 
+void snib__identity_redis(struct snib__buf *b, const struct snib__url *url)
+{
+    const char *path = identity_or_else(url->path, "");
+    const char *socket = snib__url_query(url, "socket");
+    const char *query = snib__url_query(url, "db");
+    if (url->nodes) {
+        snib__identity_quorum(b, url); /* of which one is the primary */
+        return;
+    }
+    if (!strcmp(url->scheme, "redis+unix")) {
+        socket = path;
+        path = "";
+    }
+    const char *db = identity_db(query ? query : path);
+    if (socket) {
+        snib__buf_printf(b, "redis+unix:%s?db=%s", socket, db);
+        return;
+    }
+    snib__buf_printf(b, "%s://", url->scheme);
+    identity_put_host(b, identity_or_else(url->host, ""));
+    snib__buf_printf(b, ":%u/%s", url->port ? url->port : REDIS_PORT, db);
+}
+
 /* The path is /SERVICE or /SERVICE/DB. */
-static void identity_put_sentinel(struct snib__buf *b,
-                                  const struct snib__url *url)
+void snib__identity_sentinel(struct snib__buf *b, const struct snib__url *url)
 {
     const char *service = identity_or_else(url->path, "");
     const char *query = snib__url_query(url, "db");
@@ -122,39 +125,17 @@ static void identity_put_sentinel(struct snib__buf *b,
     snib__buf_printf(b, "/%.*s/%s", (int)size, service, identity_db(db));
 }
 
-/* What tells stores in one database apart. */
-struct identity_database {
-    const char *scheme;
-    unsigned port;
-    const char *key;
-};
-
-static const struct identity_database identity_databases[] = {
-    {"postgres", 5432, "schema"},
-    {"mysql", 3306, "prefix"},
-};
-
-static const struct identity_database *identity_database(const char *scheme)
-{
-    size_t n = sizeof identity_databases / sizeof identity_databases[0];
-    for (size_t i = 0; i < n; i++) {
-        if (!strcmp(identity_databases[i].scheme, scheme)) {
-            return &identity_databases[i];
-        }
-    }
-    return NULL;
-}
-
 /* A socket's path stands in the host's place. Without a database the server
- * takes the one that is named like the user. */
+ * takes the one that is named like the user. key: of the option that tells
+ * stores in one database apart. */
 static void identity_put_database(struct snib__buf *b,
-                                  const struct identity_database *d,
-                                  const struct snib__url *url)
+                                  const struct snib__url *url, unsigned port,
+                                  const char *key)
 {
     const char *path = identity_or_else(url->path, "");
     const char *database = path + strspn(path, "/");
     const char *socket = snib__url_query(url, "socket");
-    snib__buf_printf(b, "%s://", d->scheme);
+    snib__buf_printf(b, "%s://", url->scheme);
     if (url->host) {
         identity_put_host(b, url->host);
     } else {
@@ -163,14 +144,24 @@ static void identity_put_database(struct snib__buf *b,
     if (snib__url_query(url, "port")) {
         snib__buf_printf(b, ":%s", snib__url_query(url, "port"));
     } else {
-        snib__buf_printf(b, ":%u", url->port ? url->port : d->port);
+        snib__buf_printf(b, ":%u", url->port ? url->port : port);
     }
-    snib__buf_printf(
-        b, "/%s?%s=%s", *database ? database : identity_or_else(url->user, ""),
-        d->key, identity_or_else(snib__url_query(url, d->key), "snib"));
+    snib__buf_printf(b, "/%s?%s=%s",
+                     *database ? database : identity_or_else(url->user, ""),
+                     key, identity_or_else(snib__url_query(url, key), "snib"));
 }
 
-static void identity_put_file(struct snib__buf *b, const struct snib__url *url)
+void snib__identity_postgres(struct snib__buf *b, const struct snib__url *url)
+{
+    identity_put_database(b, url, 5432, "schema");
+}
+
+void snib__identity_mysql(struct snib__buf *b, const struct snib__url *url)
+{
+    identity_put_database(b, url, 3306, "prefix");
+}
+
+void snib__identity_file(struct snib__buf *b, const struct snib__url *url)
 {
     char real[PATH_MAX];
     const char *path = identity_or_else(url->path, "");
@@ -191,22 +182,13 @@ static void identity_put_other(struct snib__buf *b, const struct snib__url *url)
     snib__buf_puts(b, identity_or_else(url->path, ""));
 }
 
-char *snib__store_identity(const struct snib__url *url)
+char *snib__store_identity(const struct snib__registered *store,
+                           const struct snib__url *url)
 {
     struct snib__buf b;
     snib__buf_init(&b, IDENTITY_MAX);
-    if (snib__url_is_sentinel(url)) {
-        identity_put_sentinel(&b, url);
-    } else if (url->nodes) {
-        identity_put_list(&b, url);
-    } else if (!strcmp(url->scheme, "redis") ||
-               !strcmp(url->scheme, "rediss") ||
-               !strcmp(url->scheme, "redis+unix")) {
-        identity_put_redis(&b, url);
-    } else if (!strcmp(url->scheme, "sqlite") || !strcmp(url->scheme, "file")) {
-        identity_put_file(&b, url);
-    } else if (identity_database(url->scheme)) {
-        identity_put_database(&b, identity_database(url->scheme), url);
+    if (store && store->identity) {
+        store->identity(&b, url);
     } else {
         identity_put_other(&b, url);
     }

@@ -37,27 +37,54 @@
 
 static const struct snib__registered stores[] = {
 #if SNIB_WITH_SQLITE
-    {"sqlite", NULL, &snib__sqlite_ops, "sqlite:PATH", NULL},
+    {.scheme = "sqlite",
+     .blocking = &snib__sqlite_ops,
+     .offer = "sqlite:PATH",
+     .identity = snib__identity_file},
 #endif
 #if SNIB_WITH_REDIS
-    {"redis", &snib__redis_store_ops, NULL, "redis://HOST", NULL},
-    {"rediss", &snib__redis_store_ops, NULL, NULL, NULL},
-    {"redis+unix", &snib__redis_store_ops, NULL, NULL, NULL},
-    {"redis+sentinel", &snib__redis_store_ops, NULL, NULL, NULL},
-    {"rediss+sentinel", &snib__redis_store_ops, NULL, NULL, NULL},
-    {"redlock", &snib__quorum_store_ops, NULL, "redlock://HOST,HOST,…", NULL},
-    {"redlocks", &snib__quorum_store_ops, NULL, NULL, NULL},
+    {.scheme = "redis",
+     .ops = &snib__redis_store_ops,
+     .offer = "redis://HOST",
+     .identity = snib__identity_redis},
+    {.scheme = "rediss",
+     .ops = &snib__redis_store_ops,
+     .identity = snib__identity_redis},
+    {.scheme = "redis+unix",
+     .ops = &snib__redis_store_ops,
+     .identity = snib__identity_redis},
+    {.scheme = "redis+sentinel",
+     .ops = &snib__redis_store_ops,
+     .identity = snib__identity_sentinel},
+    {.scheme = "rediss+sentinel",
+     .ops = &snib__redis_store_ops,
+     .identity = snib__identity_sentinel},
+    {.scheme = "redlock",
+     .ops = &snib__quorum_store_ops,
+     .offer = "redlock://HOST,HOST,…",
+     .identity = snib__identity_quorum},
+    {.scheme = "redlocks",
+     .ops = &snib__quorum_store_ops,
+     .identity = snib__identity_quorum},
 #endif
 #if SNIB_WITH_POSTGRES
-    {"postgres", NULL, &snib__postgres_ops, "postgres://HOST/DATABASE",
-     snib__postgres_schema},
+    {.scheme = "postgres",
+     .blocking = &snib__postgres_ops,
+     .offer = "postgres://HOST/DATABASE",
+     .schema = snib__postgres_schema,
+     .identity = snib__identity_postgres},
 #endif
 #if SNIB_WITH_MYSQL
-    {"mysql", NULL, &snib__mysql_ops, "mysql://HOST/DATABASE",
-     snib__mysql_schema},
+    {.scheme = "mysql",
+     .blocking = &snib__mysql_ops,
+     .offer = "mysql://HOST/DATABASE",
+     .schema = snib__mysql_schema,
+     .identity = snib__identity_mysql},
 #endif
-    {"file", NULL, &snib__file_ops, NULL, NULL}, /* not the default yet */
-    {"memory", NULL, &snib__memory_ops, NULL, NULL},
+    {.scheme = "file", /* not the default yet, so no example */
+     .blocking = &snib__file_ops,
+     .identity = snib__identity_file},
+    {.scheme = "memory", .blocking = &snib__memory_ops},
 };
 
 enum { STORES = sizeof stores / sizeof stores[0] };

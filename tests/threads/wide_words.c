@@ -114,7 +114,7 @@ static void urls(void)
     snib_err err = snib__url_parse(of, &url, to);
     tell("%s: %s", of, snib_err_name(err));
     if (!err) {
-        text = snib__store_identity(url);
+        text = snib__store_identity(snib__store_find(url->scheme), url);
         tell("is %s", text ? text : "-");
         snib__free(text);
         snib__url_free(url);
