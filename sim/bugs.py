@@ -140,11 +140,11 @@ BUGS = [
      "rq->lease),"),
     ("a pass does not look at the room", "src/core/claim_leave.c",
      "t->token < t->token0 + t->reserve &&", "t->reserve &&"),
-    ("a pass gives a whole new lease", "src/core/claim_leave.c",
+    ("a hand-over gives a whole new lease", "src/core/claim_leave.c",
      "        t->token++;\n",
      "        t->token++;\n        t->deadline = snib__after(now, "
      "t->lease);\n"),
-    ("a pass keeps the token", "src/core/claim_leave.c", "        t->token++;\n",
+    ("a hand-over keeps the token", "src/core/claim_leave.c", "        t->token++;\n",
      ""),
     ("READONLY is taken for \"denied\"", "src/store/redis/errors.c",
      '    {"READONLY", E_DROP,', '    {"READONLY", E_DENIED,'),
@@ -254,7 +254,7 @@ BUGS = [
     ("a second upgrade is queued behind one that has died",
      LUA + "acquire.lua", "'(1099511627776')) do\n",
      "'(1099511627776', 'LIMIT', 0, 1)) do\n"),
-    ("a local pass while the owner reads besides", "src/core/claim_leave.c",
+    ("a local hand-over while the owner reads besides", "src/core/claim_leave.c",
      " !claim_leave_has_upgrade_of(t->local) &&\n", "\n"),
     ("a shared grant is released by its client's field", LUA + "release.lua",
      "        gone = at\n", "        gone = client\n",
@@ -284,7 +284,7 @@ BUGS = [
      "src/store/redis/queue.c", "    rq->said.slot = (uint32_t)g.slot;\n", ""),
     ("more permits wake nobody", LUA + "params.lua",
      "if changed then\n    walk()", "if false then\n    walk()"),
-    ("a change of the terms is repeated", LUA + "params.lua",
+    ("a change of the params is repeated", LUA + "params.lua",
      "if seen then", "if false then"),
     # barriers, latches
     ("a barrier opens one party early", LUA + "settle.lua",
@@ -572,7 +572,7 @@ BUGS = [
      "            SNIB__LIST_EACH (o, &e->owners[i]) {\n"
      "                t = t ? t : nested_grant_of(o, s->owner);\n            }\n"
      "        }"),
-    ("what a waiting owner holds is passed on",
+    ("what a waiting owner holds is handed over",
      "src/core/claim_leave.c (circles)",
      " !claim_leave_has_upgrade_of(t->local) &&\n"
      "           !snib__nested_waits(e, from->owner);",
@@ -754,7 +754,7 @@ BUGS = [
      "    memcpy(now_is, bytes->text, bytes->size < 64 ? bytes->size : 63);\n"
      "    rq->token = version;\n    snib__buf_add(rq->said.result, was, 0);\n"
      "    memcpy(was, now_is, 64);\n    if (0) snib__buf_add("),
-    ("a change whose line broke is told as not applied",
+    ("a change whose connection broke is told as not applied",
      "src/store/redis/session_end.c",
      "    snib__request_fail(s, f->rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN, text);",
      "    snib__request_fail(s, f->rq, f->verb >= SNIB__VALUE_PUT ?\n"
@@ -777,7 +777,7 @@ BUGS = [
     ("a change expects what its client was told last", "src/core/direct.c",
      "    q->rq.token = direct->expected;\n",
      "    q->rq.token = direct->expected ? e->version_floor : 0;\n"),
-    ("a message between two acknowledgements bars the line",
+    ("a message between two acknowledgements bars the connection",
      "src/store/redis/session.c",
      "        if (i == SUBS && snib__queue_hears(s, now, c)) {",
      "        if (false) {"),
@@ -908,7 +908,7 @@ BUGS = [
      "src/core/claim_renew.c (force)",
      "    t->hint = t->renewing ? SNIB__HINT_STALE : SNIB__HINT_HEARD;",
      "    t->hint = SNIB__HINT_HEARD;"),
-    ("a grant that is said to be ended is passed on",
+    ("a grant that is said to be ended is handed over",
      "src/core/claim_leave.c (force)", "SNIB__CLAIM_HELD && !t->hint &&",
      "SNIB__CLAIM_HELD &&",
      "    if (next && !t->doubt && !t->hint) {",
@@ -951,7 +951,7 @@ BUGS = [
      "src/store/redis/send.c (force)",
      "        return rq->acquire.kind != SNIB_KIND_READ && (rq->acquire.upgrade_of[0] | rq->acquire.upgrade_of[1]);",
      "        return false;"),
-    ("the place of a reader who spun stays", "src/store/redis/decode.c (force)",
+    ("the position of a reader who spun stays", "src/store/redis/decode.c (force)",
      "            rq->resent = true; /* whoever gives up cancels its place */\n",
      ""),
     ("the first one decides whether a client spins",

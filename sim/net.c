@@ -224,7 +224,7 @@ static void conn_out(struct sim_world *w, int node, int id)
     sim_serve_output(s, id, &p, &size);
     if (end_of(w, node, id, &c, &i)) {
         if (w->client[c].wire[i].lose_reply && size) {
-            sim_note(w, "  reply to client %d line %d is lost", c, i);
+            sim_note(w, "  reply to client %d on connection %d is lost", c, i);
             sim_net_break(w, c, i);
         } else {
             send_bytes(w, c, i, SIM_EV_DOWN, p, size);

@@ -223,8 +223,8 @@ static void change(struct sim_world *w, int client, int name,
                                       .amount = amount,
                                       .user = (void *)(intptr_t)(name + 1)};
     c->params.limit = snib__after(sim_now(w, client), snib__ms(3000));
-    sim_note(w, "client %d changes the terms of name %d: %d %lld", client, name,
-             (int)op, (long long)amount);
+    sim_note(w, "client %d changes the params of name %d: %d %lld", client,
+             name, (int)op, (long long)amount);
     c->params_busy =
         !snib__engine_direct(c->engine, sim_now(w, client), &c->params);
 }
@@ -280,7 +280,7 @@ void sim_params_told(struct sim_world *w, int client, struct snib__direct *q)
 {
     int name = (int)(intptr_t)q->user - 1;
     bool ok = q->answer == SNIB__DONE || q->answer == SNIB__NO;
-    sim_note(w, "client %d terms of name %d: %s", client, name,
+    sim_note(w, "client %d params of name %d: %s", client, name,
              ok ? "done" : snib_err_name(q->err));
     snib__buf_free(&q->result);
     w->client[client].params_busy = false;

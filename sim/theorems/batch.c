@@ -42,7 +42,7 @@ static void one_of_some(struct sim_world *w, const struct sim_act *c, int k,
     const struct sim_seen *p = &c->part[k];
     if (c->all && is_new) {
         sim_fail(w, "all or none",
-                 "name %d: a grant stays of a company "
+                 "name %d: a grant stays of a batch "
                  "of which name %d was not granted",
                  p->name, c->part[c->missed].name);
     } else if (!c->all && k < c->missed && p->said != SIM_SAID_GRANTED) {
@@ -76,12 +76,12 @@ static void look_at(struct sim_world *w, const struct sim_act *c, int k)
                  (long long)(stands ? h->token : 0));
     }
     if (sim_waiter_of(&is, id) && !sim_waiter_of(was, id)) {
-        sim_fail(w, "all or none", "name %d: a company stands in its queue",
+        sim_fail(w, "all or none", "name %d: a batch stands in its queue",
                  p->name);
     }
     if (p->said == SIM_SAID_HELD && !in_the_way(&is, id)) {
         sim_fail(w, "a refusal says what is true",
-                 "name %d: refused to a company, and nobody is there", p->name);
+                 "name %d: refused to a batch, and nobody is there", p->name);
     }
     if (c->missed >= 0) {
         one_of_some(w, c, k, is_new);

@@ -328,8 +328,8 @@ static bool holds(const struct sim_world *w, int client)
 }
 
 /* Note since when the client hears. A client that heard once and holds
- * something is not deaf for long. Excused while its connection is half open: it
- * finds that out only when it waits for an answer. */
+ * something listens again before long. Excused while its connection is half
+ * open: it finds that out only when it waits for an answer. */
 static void look_at_ears(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
@@ -349,8 +349,8 @@ static void look_at_ears(struct sim_world *w, int client)
     } else if (!c->unresponsive_since) {
         c->unresponsive_since = w->t;
     } else if (w->t > c->unresponsive_since + DEAF_MAX_MS * SIM_MS) {
-        sim_fail(w, "who holds listens", "client %d is deaf for %d ms", client,
-                 DEAF_MAX_MS);
+        sim_fail(w, "who holds listens", "client %d does not listen for %d ms",
+                 client, DEAF_MAX_MS);
     }
 }
 

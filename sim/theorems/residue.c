@@ -76,8 +76,9 @@ void theorem_nothing_left_behind(struct sim_world *w)
         snib__engine_counts(w->client[c].engine, &n);
         if (n.acquisitions || n.claims || n.requests || n.own_claims) {
             sim_fail(w, "nothing left behind",
-                     "client %d: %u seats, %u turns, %u requests, %u stakes", c,
-                     n.acquisitions, n.claims, n.requests, n.own_claims);
+                     "client %d: %u acquisitions, %u claims, %u requests, "
+                     "%u own claims",
+                     c, n.acquisitions, n.claims, n.requests, n.own_claims);
         }
     }
 }

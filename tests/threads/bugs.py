@@ -87,10 +87,10 @@ BUGS = [
      "    o->all_permits = true;\n", ""),
     ("a put whose reply was lost is repeated under a new id", API + "value.c",
      "    q->resent = true;\n", "    q->id[0] = q->id[1] = 0;\n"),
-    ("who polls is roused by the bell of a line that it was given since",
+    ("who polls is woken by the waker of a socket that it was given since",
      DRIVER + "step.c", "snib__socks_put(&s->wakers, call->waker, true);",
      "snib__socks_put(&s->wakers, snib__socks_next(&w->leads, 0), true);"),
-    ("a keeper that polls a line hears nothing of a connect", DRIVER + "background.c",
+    ("a background thread that polls a socket hears nothing of a connect", DRIVER + "background.c",
      "    snib__socket_ready(s, i, events & EPOLLOUT,",
      "    if (l->state != SNIB__SOCKET_CONNECTING)\n"
      "        snib__socket_ready(s, i, events & EPOLLOUT,"),
