@@ -516,7 +516,7 @@ snib_err snib__passfile_open(struct snib_client *, const struct snib__url *,
                              struct snib_error *reterr);
 void snib__passfile_free(struct snib_client *);
 
-/* -- parts.c, self.c ------------------------------------------------------- */
+/* -- parts.c, process.c ---------------------------------------------------- */
 
 void snib__parts_init(struct snib_client *);
 /* Free all but the engine and the client itself. No thread runs, and nobody is

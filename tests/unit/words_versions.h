@@ -6,7 +6,7 @@
 #include "core_same.h"
 
 #include "core/engine_i.h"
-#include "core/refuse.h"
+#include "core/refusals.h"
 #include "core/version.h"
 
 static void tell_version(const struct snib__version *v)

@@ -1,6 +1,6 @@
 /* core/rules/rules_acquire.c — ACQUIRE: a first try, a repeat, a poll. */
 #include "base/error.h"
-#include "core/refuse.h"
+#include "core/refusals.h"
 #include "core/rules/rules_i.h"
 
 /* Is the floor that the caller gave plausible? A senseless floor must not carry

@@ -1,6 +1,6 @@
 /* core/rules/rules_params.c — PARAMS: the size of a semaphore, the count of a
  * latch. */
-#include "core/refuse.h"
+#include "core/refusals.h"
 #include "core/rules/rules_i.h"
 
 /* Apply the request to *t. True: *t has changed. */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "core/refuse.h"
+#include "core/refusals.h"
 #include "store/redis/inspect_i.h"
 
 #define TOKEN_TOP (INT64_C(1) << 53)

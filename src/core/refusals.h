@@ -1,6 +1,6 @@
-/* core/refuse.h — refusals whose words are the same in every store. */
-#ifndef SNIB__REFUSE_H
-#define SNIB__REFUSE_H
+/* core/refusals.h — refusals whose words are the same in every store. */
+#ifndef SNIB__REFUSALS_H
+#define SNIB__REFUSALS_H
 
 #include "core/store.h"
 

@@ -1,5 +1,5 @@
-/* core/refuse.c — refusals whose words are the same in every store. */
-#include "core/refuse.h"
+/* core/refusals.c — refusals whose words are the same in every store. */
+#include "core/refusals.h"
 
 #include "base/error.h"
 

@@ -1,4 +1,5 @@
-/* driver/self.c — what a client says about itself, and its random seed. */
+/* driver/process.c — what a client says about its process, and its random
+ * seed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -11,7 +12,7 @@
 #include "base/error.h"
 #include "driver/driver.h"
 
-static void self_copy(char *to, size_t size, const char *from)
+static void process_copy(char *to, size_t size, const char *from)
 {
     size_t n = strnlen(from, size - 1);
     memcpy(to, from, n);
@@ -19,7 +20,7 @@ static void self_copy(char *to, size_t size, const char *from)
 }
 
 /* First line of a small file; "" when it cannot be read. */
-static void self_read_line(const char *path, char *to, size_t size)
+static void process_read_line(const char *path, char *to, size_t size)
 {
     ssize_t n = -1;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -31,12 +32,12 @@ static void self_read_line(const char *path, char *to, size_t size)
     to[strcspn(to, "\n")] = 0;
 }
 
-static void self_user_name(char *to, size_t size)
+static void process_user_name(char *to, size_t size)
 {
     char room[4096];
     struct passwd entry, *found = NULL;
     if (!getpwuid_r(geteuid(), &entry, room, sizeof room, &found) && found) {
-        self_copy(to, size, found->pw_name);
+        process_copy(to, size, found->pw_name);
     } else {
         snprintf(to, size, "%ld", (long)geteuid());
     }
@@ -44,10 +45,10 @@ static void self_user_name(char *to, size_t size)
 
 /* Field 22 of /proc/self/stat: the 20th after the command's last ')'. Together
  * with the pid it names a process for ever. */
-static int64_t self_start_time(void)
+static int64_t process_start_time(void)
 {
     char line[1024];
-    self_read_line("/proc/self/stat", line, sizeof line);
+    process_read_line("/proc/self/stat", line, sizeof line);
     char *p = strrchr(line, ')');
     for (int i = 0; p && i < 20; i++) {
         p = strchr(p + 1, ' ');
@@ -59,17 +60,17 @@ void snib__self_about(struct snib__about *a, const char *program,
                       const char *reason)
 {
     char comm[64];
-    *a = (struct snib__about){.pid = getpid(), .start = self_start_time()};
+    *a = (struct snib__about){.pid = getpid(), .start = process_start_time()};
     if (gethostname(a->host, sizeof a->host - 1)) {
-        self_copy(a->host, sizeof a->host, "?");
+        process_copy(a->host, sizeof a->host, "?");
     }
-    self_user_name(a->user, sizeof a->user);
+    process_user_name(a->user, sizeof a->user);
     if (!program) {
-        self_read_line("/proc/self/comm", comm, sizeof comm);
+        process_read_line("/proc/self/comm", comm, sizeof comm);
         program = comm;
     }
-    self_copy(a->program, sizeof a->program, program);
-    self_copy(a->reason, sizeof a->reason, reason ? reason : "");
+    process_copy(a->program, sizeof a->program, program);
+    process_copy(a->reason, sizeof a->reason, reason ? reason : "");
 }
 
 /* It fails rather than give a weak seed: if request ids repeated, one client
