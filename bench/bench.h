@@ -25,7 +25,7 @@ struct settings {
     const char *redis_host;
     int redis_port; /* 0: the Redis rows are skipped                   */
     char redis_url[64];
-    const char *postgres_url; /* NULL: the row is skipped                  */
+    const char *postgres_url, *mysql_url; /* NULL: the row is skipped      */
     const char *dir;  /* scratch                                         */
     const char *snib; /* the command line tool, NULL: not there          */
     double seconds;   /* of one measurement                              */
@@ -222,6 +222,7 @@ void row_rw(void);
 void row_semaphore(void);
 void row_tls(void);
 void row_postgres(void);
+void row_mysql(void);
 void row_setnx(void);
 void row_setnx64(void);
 

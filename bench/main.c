@@ -1,8 +1,7 @@
 /* bench/main.c — which rows, how long, where to.
  *
- *   snib-bench --dir DIR [--redis-port PORT] [--postgres URL] [--snib PATH]
- *              [--rounds N]
- *              [--seconds S] [--json FILE|-] [ROW…]
+ *   snib-bench --dir DIR [--redis-port PORT] [--postgres URL] [--mysql URL]
+ *              [--snib PATH] [--rounds N] [--seconds S] [--json FILE|-] [ROW…]
  *
  * bench/run calls it. Exit status 0: all goals met, 1: one was missed,
  * 64 usage, 70 something did not work. */
@@ -19,7 +18,13 @@ struct settings settings = {
 static const struct row {
     const char *name, *what;
     void (*run)(void);
-    enum { NEEDS_NOTHING, NEEDS_REDIS, NEEDS_POSTGRES, NEEDS_COMMAND } needs;
+    enum {
+        NEEDS_NOTHING,
+        NEEDS_REDIS,
+        NEEDS_POSTGRES,
+        NEEDS_MYSQL,
+        NEEDS_COMMAND
+    } needs;
 } rows[] = {
     {"one-thread", "acquire+release against a bare hiredis client",
      row_one_thread, NEEDS_REDIS},
@@ -65,6 +70,10 @@ static const struct row {
     {"postgres", "a lock in PostgreSQL against what is written by hand",
      row_postgres, NEEDS_POSTGRES},
 #endif
+#if SNIB_WITH_MYSQL
+    {"mysql", "a lock in MariaDB against what is written by hand", row_mysql,
+     NEEDS_MYSQL},
+#endif
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -72,8 +81,8 @@ static int usage(void)
 {
     fprintf(stderr,
             "usage: snib-bench --dir DIR [--redis-port PORT] "
-            "[--postgres URL] [--snib PATH]\n    [--rounds N] [--seconds S] "
-            "[--json FILE|-] [ROW…]\nrows:\n");
+            "[--postgres URL] [--mysql URL]\n    [--snib PATH] [--rounds N] "
+            "[--seconds S] [--json FILE|-] [ROW…]\nrows:\n");
     for (int i = 0; i < ROWS; i++) {
         fprintf(stderr, "  %-14s %s\n", rows[i].name, rows[i].what);
     }
@@ -106,6 +115,8 @@ static void run_row(const struct row *row)
         report_skip(row->name, "no redis-server");
     } else if (row->needs == NEEDS_POSTGRES && !settings.postgres_url) {
         report_skip(row->name, "no PostgreSQL");
+    } else if (row->needs == NEEDS_MYSQL && !settings.mysql_url) {
+        report_skip(row->name, "no MariaDB");
     } else if (row->needs == NEEDS_COMMAND && !settings.snib) {
         report_skip(row->name, "the command snib is not built");
     } else {
@@ -134,6 +145,7 @@ static bool read_options(int argc, char **argv, const char **json)
         {"dir", required_argument, NULL, 'd'},
         {"redis-port", required_argument, NULL, 'p'},
         {"postgres", required_argument, NULL, 'g'},
+        {"mysql", required_argument, NULL, 'm'},
         {"snib", required_argument, NULL, 's'},
         {"rounds", required_argument, NULL, 'r'},
         {"seconds", required_argument, NULL, 't'},
@@ -147,6 +159,8 @@ static bool read_options(int argc, char **argv, const char **json)
             settings.redis_port = atoi(optarg);
         } else if (c == 'g') {
             settings.postgres_url = optarg;
+        } else if (c == 'm') {
+            settings.mysql_url = optarg;
         } else if (c == 's') {
             settings.snib = optarg;
         } else if (c == 'r') {
