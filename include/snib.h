@@ -6,7 +6,7 @@
  * acquires the lock and gets a *grant*: the right to the name until a
  * *deadline*. The library renews the grant in the background. Each grant has a
  * fencing *token*, which the store makes higher than that of every earlier
- * grant. When the grant can no longer be kept it is *lost*, and the owner is
+ * exclusive grant. When the grant can no longer be kept it is *lost*, and the owner is
  * told by its local deadline.
  *
  *   struct snib_error err;
@@ -62,8 +62,8 @@
  * the request is left there. As a rule this is one round trip. It is at most a
  * twentieth of request_ms (100 ms by default), or a fifth (400 ms) where the
  * outcome would be unknown otherwise. snib_release, snib_renew,
- * snib_client_inspect, snib_client_list and snib_client_force_release block up
- * to request_ms. A function that blocks is refused (USAGE) in a pull client,
+ * snib_client_inspect and snib_client_force_release block up to request_ms,
+ * snib_client_list longer (snib/inspect.h). A function that blocks is refused (USAGE) in a pull client,
  * whose event loop uses the started forms (snib/event.h). Only snib_client_stop
  * and snib_client_free may block there, unless snib_client_stop_start has had
  * its event.
@@ -76,9 +76,11 @@
  * before it touches a mutex. snib_client_free in the child gives back memory
  * and file descriptors and says nothing to the store. The child may open a
  * client of its own, whatever the parent's threads were doing:
- *   - Lock files: fork() waits (by pthread_atfork, at most two seconds) until
- *     no thread is inside SQLite. A child for which the library cannot be sure
- *     of that is refused with FORKED until it has called exec.
+ *   - sqlite: fork() waits (by pthread_atfork, at most two seconds) until no
+ *     thread is inside SQLite. A child for which the library cannot be sure of
+ *     that is refused with FORKED until it has called exec.
+ *   - file: nothing is waited for. The child keeps the file in use until it has
+ *     ended, called exec, or freed its parent's clients.
  *   - memory: the child has spaces of its own, with none of the parent's locks.
  *
  * The library installs no signal handler, raises no SIGPIPE, prints nothing and

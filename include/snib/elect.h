@@ -24,7 +24,8 @@
  * that its term is over before anybody else can lead; if its process was frozen
  * it knows at its first instruction. Candidates lead in the order of their
  * arrival. A leader that resigns hands over to the next candidate at once; one
- * that dies delays it by its lease.
+ * that dies delays it by the rest of its lease (not at all in a lock file, where
+ * its end is seen).
  *
  * Threads. All functions may be called from any thread, but one candidate has
  * one campaign at a time. The calls that wait are refused in a pull client

@@ -143,7 +143,7 @@ snib_client_list_start(struct snib_client *, const char *glob,
  * Until then it believes that it holds, and only the fence protects (exclusion,
  * promise P1, is off for that grant). When it is told:
  *   - at once, if its client listens. A client listens once it has waited for
- *     some lock, or has held something for a second. On Redis this is a
+ *     some lock, or has held one for a second. On Redis this is a
  *     subscription: if that was cut, the client is told as soon as it is there
  *     again.
  *   - at once, if it is the client that makes this call: that asks the store

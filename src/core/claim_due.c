@@ -6,7 +6,7 @@
  * HELD, RISK          a renewal is due, or one that is under way was silent for
  *                     too long, or the deadline or hold_max has come
  *
- * When it comes next: snib__claim_arm (claim_send.c). */
+ * When it comes next: snib__claim_arm (request.c). */
 #include "core/claim_i.h"
 
 static void claim_due_confirm(struct snib__engine *e, snib_instant now,

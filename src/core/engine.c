@@ -173,8 +173,8 @@ static void engine_ask_moved(struct snib__engine *e, snib_instant now)
     }
 }
 
-/* Since when something has been held without a break; NEVER: nothing is
- * held. */
+/* Since when the oldest of the grants that are held now is held; NEVER: nothing
+ * is held. */
 static snib_instant engine_held_since(const struct snib__engine *e)
 {
     struct snib__link *l = snib__list_first(&e->held);
@@ -182,9 +182,9 @@ static snib_instant engine_held_since(const struct snib__engine *e)
              : SNIB__NEVER;
 }
 
-/* When the client begins to listen for forced releases, unless it listens
- * already, as a client that has waited does. Short sections pay nothing for
- * it. */
+/* When the client begins to listen for forced releases. Short sections pay
+ * nothing for it. (One that has waited has the store's subscription already:
+ * then the store opens nothing.) */
 static snib_instant engine_listen_due(const struct snib__engine *e)
 {
     snib_instant since = engine_held_since(e);

@@ -31,8 +31,8 @@ enum {
     SNIB__RETRY_MS = 100,       /* pause after "not applied" */
     /* After holding for so long, listen for forced releases. When the way to
      * hear of them is there, all that is held is asked for, since something may
-     * have been ended before. So where a third of the lease is longer than that
-     * the first renewal of a client comes then. */
+     * have been ended before. So a lease above 3 s has its first renewal after
+     * 1 s, not after its third. */
     SNIB__LISTEN_MS = 1000,
     SNIB__SPARE = 16,      /* pending requests made at open */
     SNIB__SPARE_MAX = 256, /* spare ones kept */

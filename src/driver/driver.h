@@ -12,9 +12,10 @@
  *    no call reads that socket, or its reader is asleep in poll. A reader sends
  *    all that gathered just before it sleeps.
  *                                        [sockets_may_send, pump_sleep_reading]
- * 4. A role is passed to a thread that still waits; else, if anything is
- *    awaited, to the background thread; else to nobody.
- *                                                      [roles.c, roles_pass]
+ * 4. The role of a call that leaves is passed to a thread that still waits;
+ *    else, if anything is awaited, to the background thread; else to nobody. A
+ *    socket that finds no reader goes to the background thread.
+ *                                        [roles.c, roles_pass, roles_assign]
  * 5. The limit belongs to the caller, the request to the engine. A call that
  *    gives up leaves its acquisition. If nobody else waits there the engine
  *    sends cancel(request id), and the next reader takes both replies off the
@@ -23,7 +24,7 @@
  *    leave work behind: without a cap a storm of time-outs would build an
  *    endless pipeline. A call holds a pointer to its request and never
  *    searches for it.                [api/acquire.c, acquire_wait_for_room]
- * 7. A thread sleeps in slices of at most 1 s. The true clock is BOOTTIME,
+ * 7. A call sleeps in slices of at most 1 s. The true clock is BOOTTIME,
  *    which is read again after each slice. futex and ppoll count MONOTONIC
  *    and do not see a suspend. Lease deadlines are on a BOOTTIME timerfd,
  *    which fires at resume.                                     [pump_slice]

@@ -3,13 +3,13 @@
  * Every ACQUIRE that the store owns is found by its id, from start() on,
  * because a grant may be pushed before the answer "queued" is read. A waiter
  * polls: it sends the same request again every 1 to 1.5 s. Positions 1 and 2
- * poll also when the holder's lease ends, and oftener if their lease is short.
+ * poll also when the holder's lease ends, and oftener if what they ask for is a
+ * short lease.
  *
  * A poll shows that the waiter is alive, and finds a grant whose message was
  * lost. It carries a number. A pushed grant names the last number that the
- * server saw, and the lease counts from the instant when that poll was sent:
- * the client sent nothing later of which it is proven that the server executed
- * it before the lease began. Numbers are unique in the store, so that a repeat
+ * server saw, and the lease counts from the instant when that poll was sent: it
+ * is the latest sending that surely came before the lease began. Numbers are unique in the store, so that a repeat
  * of a request cannot be taken for an earlier send of it. */
 #include <assert.h>
 #include <stdio.h>

@@ -8,16 +8,18 @@
  *               when it may queue (TO_QUEUE)
  *   inspection  the steps of an INSPECT, LIST or DOCTOR (inspect_i.h)
  *
- * Files, the lower ones first (each calls only files that stand before it):
- * errors.c (what an error word means) · topology.c (which of several servers is
- * the primary, as far as is known) · state.c (how the server is) · encode.c,
- * keep.c (verbs to bytes; what a quorum asks of a node) · inspection.c,
- * inspect_rows.c, doctor.c (what was found) · request.c (requests, their flights
- * and ends) · value.c, doctor_steps.c, inspect.c (verbs of more steps) · send.c
- * (choosing a connection, sending) · queue.c (waiting, polls, pushed grants) ·
- * reply_error.c, decode.c (replies) · session_end.c (a connection's end) ·
- * watch.c (asking for the primary) · login.c, session.c (a connection's logins
- * and greeting) · open.c · store.c (the table and its steps).
+ * Files, the lower ones first (each calls only files that stand before it, but
+ * that watch.c and session.c call each other): errors.c (what an error word
+ * means) · topology.c (which of several servers is the primary, as far as is
+ * known) · state.c (how the server is) · layout.c (the number of the keys'
+ * layout) · encode.c, keep.c (verbs to bytes; what a quorum asks of a node) ·
+ * inspection.c, inspect_rows.c, doctor.c (what was found) · request.c
+ * (requests, their flights and ends) · value.c, doctor_steps.c, inspect.c
+ * (verbs of more steps) · send.c (choosing a connection, sending) · queue.c
+ * (waiting, polls, pushed grants) · reply_error.c, decode.c (replies) ·
+ * session_end.c (a connection's end) · watch.c (asking for the primary) ·
+ * login.c, session.c (a connection's logins and greeting) · open.c · store.c
+ * (the table and its steps).
  *
  * `now` is the instant of the step that a function runs in. */
 #ifndef SNIB__REDIS_I_H

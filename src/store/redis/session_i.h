@@ -96,7 +96,7 @@ struct session {
     bool doomed; /* closed when nothing is awaited: it answered READONLY    */
     bool ended;  /* … or that its login is over                             */
     bool probes; /* its greeting has the probe: it logs in                  */
-    bool unread; /* LOADING hid the layout: doomed by the first answer      */
+    bool unread; /* LOADING came for the layout: the first answer dooms it  */
     /* Logins that the program gives (login.c). */
     bool asked;   /* for one, which has not come                            */
     bool refused; /* the server has refused the latest                      */
