@@ -296,6 +296,7 @@ static bool rules_fit_is_lost(struct snib__book *b,
 struct rules_fit_queue {
     const struct snib__stored_claim *newcomer; /* NULL: none, or passed */
     struct snib__stored_claim at;              /* the last one that was read */
+    bool begun;                                /* one was read */
     bool kept;                                 /* the newcomer came before it */
     bool ended;                                /* there is none behind it */
 };
@@ -304,8 +305,17 @@ static void rules_fit_begin(struct rules_fit_queue *q,
                             const struct snib__stored_claim *newcomer)
 {
     q->newcomer = newcomer;
-    q->at.id = 0; /* none was read */
-    q->kept = q->ended = false;
+    q->begun = q->kept = q->ended = false;
+}
+
+/* A row that somebody else wrote may name a rank or a number that is read as
+ * another one. It is found behind itself, again and again: nobody is behind
+ * it. */
+static bool rules_fit_is_behind(const struct rules_fit_queue *q,
+                                const struct snib__stored_claim *c)
+{
+    return !q->begun || c->rank > q->at.rank ||
+           (c->rank == q->at.rank && c->id > q->at.id);
 }
 
 static bool rules_fit_next(struct snib__book *b, const struct snib__name *name,
@@ -315,8 +325,12 @@ static bool rules_fit_next(struct snib__book *b, const struct snib__name *name,
     if (!q->kept && !q->ended) {
         SNIB__UNSET struct snib__stored_claim c;
         q->ended =
-            !b->ops->next(b, name, SNIB__WAITS, q->at.id ? &q->at : NULL, &c);
-        q->at = q->ended ? q->at : c;
+            !b->ops->next(b, name, SNIB__WAITS, q->begun ? &q->at : NULL, &c) ||
+            !rules_fit_is_behind(q, &c);
+        if (!q->ended) {
+            q->at = c;
+            q->begun = true;
+        }
     }
     q->kept = q->newcomer && (q->ended || q->newcomer->rank < q->at.rank);
     if (q->kept) {
