@@ -139,12 +139,12 @@ static void files_pause_between(int looks)
 
 /* What a client that wants to enter has seen so far, look by look. */
 struct looks {
-    int count;   /* looks since it was last barred for long */
-    int barred;  /* how many in a row found a client alone */
-    int in_use;  /* how many in a row: others have these files locked */
-    bool unused; /* the last one: nobody has the file locked */
-    int wrong;   /* the file that is a wrong one; -1: none */
-    bool noted;  /* there was a note */
+    int count;  /* looks since it was last barred for long */
+    int barred; /* how many in a row found a client alone */
+    int in_use; /* how many in a row: others have these files locked */
+    int unused; /* how many in a row: nobody has the file locked */
+    int wrong;  /* the file that is a wrong one; -1: none */
+    bool noted; /* there was a note */
     struct snib__seen_files at; /* the files that in_use and unused are about */
 };
 
@@ -153,10 +153,12 @@ struct looks {
  * NOTED, to say that the files are not those of the note. The client that was
  * seen living may have been another newcomer.
  *
- * IN_USE, to believe without a note that others have the files open; UNNOTED,
- * to believe that they have not. One look is not enough: a killed process drops
- * its lock of the directory before that of the file, and a client that has just
- * entered may be about to open the files and to write the note.
+ * IN_USE, to believe without a note that others have the files open, or, alone,
+ * that nobody has; UNNOTED, to believe that they have not. One look is not
+ * enough: a killed process drops its lock of the directory before that of the
+ * file, a client that has just entered may be about to open the files and to
+ * write the note, and the kernel's list of locks is read in pieces: if a lock
+ * goes meanwhile, another one may be left out.
  *
  * BARRED, to believe that a client that is alone opens the file. (Other
  * newcomers are alone only for an instant.) The count of looks then starts
@@ -171,12 +173,12 @@ static bool files_may_enter(const struct snib__lockfile *p, struct looks *l,
     uint64_t note[SNIB__SEEN];
     if (snib__seen_differs(now, l->at.inode) >= 0) {
         l->in_use = 0;
-        l->unused = false;
+        l->unused = 0;
     }
     l->at = *now;
     l->noted = snib__note_read(p, now, note);
     if (p->alone) {
-        return l->noted || now->empty || l->unused;
+        return l->noted || now->empty || l->unused >= IN_USE;
     }
     l->wrong = l->noted ? snib__seen_differs(now, note) : -1;
     return l->wrong < 0 && (l->noted || l->in_use >= IN_USE);
@@ -192,7 +194,7 @@ static snib_err files_ask_locks(const struct snib__lockfile *p, struct looks *l,
     snib_err err;
     if (was_alone) {
         err = snib__host_locked(p->path, &pid, reterr);
-        l->unused = !err && !pid;
+        l->unused = !err && !pid ? l->unused + 1 : 0;
         l->in_use = 0;
         l->wrong = pid ? SNIB__NOTIFIERS : -1;
     } else {
