@@ -120,3 +120,21 @@ def test_a_claim_of_the_far_future_says_so_in_json(sqlite):
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["held"] and said["holders"][0]["left_ms"] > 0, said
+
+
+def test_a_waiter_of_a_rank_that_is_none_is_met_once(sqlite):
+    """Its rank is read as 0 and sorts behind all numbers, so it stands behind
+    itself; it wants more permits than there are, so it is passed over."""
+    sqlite.acquire("--kind", "semaphore", "--capacity", "2", "n")
+
+    def change(db):
+        names = [c[0] for c in columns(db, "claim")]
+        row = dict(zip(names, db.execute("SELECT * FROM claim").fetchone()))
+        row.update(id=None, request=b"r" * 16, state=0, rank="x", permits=10)
+        db.execute(f"INSERT INTO claim({','.join(row)}) VALUES"
+                   f"({','.join('?' * len(row))})", list(row.values()))
+    edit(sqlite.path("locks.db"), change)
+    done = is_told(sqlite.run("semaphore", "--set", "3", "n", timeout=20))
+    assert done.returncode == 0, done.stderr
+    assert is_told(sqlite.run("try", "--kind", "semaphore", "--capacity", "3",
+                              "n", "--", "true", timeout=20)).returncode == 0
