@@ -33,6 +33,8 @@ def test_server_is_named_with_its_version_and_role(drivers, redis):
     assert (now.reachable, now.why, now.said) == (True, "OK", "")
     assert 0 <= now.connected_ms < 10000
     redis.kill()
+    # Sent on a connection whose end is not noticed yet, it would be UNKNOWN.
+    wait_until(lambda: not server(one).reachable, 5, "its end is noticed")
     gone = one.start_acquire(one.lock("m"), on="two", wait_ms=300).answer()
     assert gone.err == "UNREACHABLE"
     now = server(one)
