@@ -20,17 +20,19 @@ struct pattern {
     char arg[ARGS_MAX][ARG_MAX];
 };
 
-/* Places of arguments: "EVALSHA", sha, "7", seven keys, then ARGV. */
+/* Places of arguments: "EVALSHA", sha, "8", seven keys of the lock, the mark,
+ * then ARGV. (The first section of a client goes by script.) */
 enum {
     KEYS_AT = 3,
     TOMBSTONE = KEYS_AT + 5,
-    ARGV_AT = KEYS_AT + 7,
+    MARK = KEYS_AT + 7,
+    ARGV_AT,
     CLIENT = ARGV_AT,
     REQUEST = ARGV_AT + 1,
     TOKEN = ARGV_AT + 2,     /* of a release                                */
     NOT_AFTER = ARGV_AT + 5, /* of an acquire                               */
     ACQUIRE_ARGC = ARGV_AT + 16,
-    RELEASE_ARGC = ARGV_AT + 4
+    RELEASE_ARGC = ARGV_AT + 5
 };
 static struct pattern acquire_pattern[BARE_KINDS], release_pattern[BARE_KINDS];
 
@@ -118,14 +120,14 @@ static void learn(enum bare_kind kind)
     struct timeval patience = {0, 300000};
     redisReply *r = redisCommand(c, "MONITOR");
     freeReplyObject(r);
-    struct snib_client *client = open_client(settings.redis_url);
-    struct snib_lock *lock = open_kind(client, "bench:learn", kinds[kind],
-                                       kind == BARE_PERMIT ? 4 : 0);
     for (int i = 0; i < LEARN; i++) {
+        struct snib_client *client = open_client(settings.redis_url);
+        struct snib_lock *lock = open_kind(client, "bench:learn", kinds[kind],
+                                           kind == BARE_PERMIT ? 4 : 0);
         section(lock);
+        snib_lock_free(lock);
+        snib_client_free(client);
     }
-    snib_lock_free(lock);
-    snib_client_free(client);
     redisSetTimeout(c, patience);
     while (redisGetReply(c, (void **)&r) == REDIS_OK) {
         take_pattern(kind, r->str);
@@ -151,7 +153,7 @@ void bare_learn(void)
 /* Every key "snib:{bench:learn}…" names this lock from now on. */
 static void rename_keys(struct pattern *p, const char *name)
 {
-    for (int i = KEYS_AT; i < ARGV_AT; i++) {
+    for (int i = KEYS_AT; i < MARK; i++) {
         char tail[64]; /* "}:x:" and 32 digits                          */
         const char *end = strchr(p->arg[i], '}');
         snprintf(tail, sizeof tail, "%.48s", end ? end : "");

@@ -10,6 +10,10 @@
 struct sim_queue {
     char holder[32], id[SIM_WIRE_UP][32], given_id[32];
     int64_t given; /* highest token the server gave */
+    /* The last grant without a script, and its token, which only its reply
+     * tells. */
+    char thin_id[32];
+    int64_t thin;
     int n;
 };
 
@@ -23,6 +27,8 @@ struct sim_holder {
     int64_t permits, token, end, delay; /* ms of the store's clock */
     int64_t reserve;                    /* tokens reserved behind its own */
     int64_t slot;                       /* of permits; -1: none */
+    bool untold; /* the server does not know the token; the book does */
+    bool thin;   /* it stands there as its own record, not in the hash */
 };
 
 struct sim_waiter {

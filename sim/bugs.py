@@ -63,10 +63,8 @@ BUGS = [
      "if id ~= request or given ~= token or till <= now then",
      "if not own then"),
     ("renewal creates what is not there", LUA + "renew.lua",
-     "        local mark = pcall('HGET', R, request)\n"
-     "        return type(mark) == 'string'\n"
-     "            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')\n"
-     "            or id ~= request and nobody(H) and 2 or 0",
+     "        return revoked(R, request) or id ~= request and nobody(H) and 2 "
+     "or 0",
      "        id, given, rest = request, token, '0 1 1 0 -'\n"
      "        till = now"),
     ("a repeat gets a new id", "src/core/claim_refuse.c",
@@ -92,9 +90,9 @@ BUGS = [
      "                         local->claim->adopter == s)) {",
      "true) {"),
     ("token is a plain counter", LUA + "enter.lua",
-     "token = math.max(last + 1, least, floor + 1)", "token = last + 1"),
+     "math.max(last + 1, id, least, floor + 1)", "last + 1"),
     ("token ignores what was given before", LUA + "enter.lua",
-     "token = math.max(last + 1, least, floor + 1)", "token = least"),
+     "math.max(last + 1, id, least, floor + 1)", "least"),
     ("token through Lua's `..`", LUA + "enter.lua",
      "call('SET', T, fmt('%.0f', last), 'PX',",
      "call('SET', T, '' .. last, 'PX',"),
@@ -121,13 +119,10 @@ BUGS = [
      "if v[i] ~= gone and till > now then",
      "if v[i] ~= gone and till > now + 1000 then"),
     ("a cancel leaves no tombstone", LUA + "cancel.lua",
-     "call('SET', X, result == 2 and fmt('%.0f', token) or '1', 'PX', "
-     "'10000')\n", ""),
+     "call('SET', X, result == 2 and fmt('%.0f', token) or '1', 'PX',\n"
+     "    fmt('%.0f', tomb))\n", ""),
     ("a release leaves no tombstone", "src/store/redis/encode.c",
-     "SNIB__SCRIPT_RELEASE, full, tombstone ? 8 : 7, 4);\n"
-     "    encode_release(s, b, n->safe, n->safe_size, rq->id, rq->token, tombstone);",
-     "SNIB__SCRIPT_RELEASE, full, 7, 4);\n"
-     "    encode_release(s, b, n->safe, n->safe_size, rq->id, rq->token, false);"),
+     "rq->id, rq->token, tombstone, rq->late);", "rq->id, rq->token, false, rq->late);"),
     ("an acquire ignores its tombstone", LUA + "acquire.lua",
      "if call('EXISTS', X) == 1 then", "if false then"),
     ("a cancel does not release what was granted", LUA + "cancel.lua",
@@ -424,7 +419,7 @@ BUGS = [
      "            redis.call('DEL', KEYS[7 * i - 6])\n"
      "            if done and not reply.err then\n"),
     ("a batch gives back by the token of another lock", SEVERAL,
-     "replies[i][3]), '0'})", "replies[missed - 1][3]), '0'})"),
+     "replies[i][3]), '0',", "replies[missed - 1][3]), '0',"),
     ("what a batch gave back is told as granted", SEVERAL,
      "            if done and not reply.err then\n", "            if false then\n"),
     ("only a held lock ends a batch", SEVERAL,
@@ -433,15 +428,16 @@ BUGS = [
      "    local fresh = all and not stood(keys, args)\n",
      "    local fresh = all\n"),
     ("a batch gives back and serves nobody who waits", SEVERAL,
-     "            local done, reply = pcall(release,\n",
+     "            local done, reply = pcall(release,",
      "            local client = ARGV[16 * i - 14]\n"
      "            redis.call('HDEL', KEYS[7 * i - 6], client, client .. ':' ..\n"
      "                ARGV[16 * i - 13])\n"
-     "            local done, reply = pcall(function() return {1} end,\n"),
+     "            local done, reply = pcall(function() return {1} end,"),
     ("the answer for one of a batch is that for the next",
      "src/store/redis/decode.c (many)",
-     "        c = snib__resp_at(c, k);",
-     "        c = snib__resp_at(c, k + 1 < c->size ? k + 1 : k);"),
+     "        c = snib__resp_at(c, k);\n        if (!c) {",
+     "        c = snib__resp_at(c, k + 1 < c->size ? k + 1 : k);\n"
+     "        if (!c) {"),
     ("what a batch gave back counts as held by another",
      "src/store/redis/decode.c (many)",
      "    case 10: /* the batch ends before it, see several.lua */\n"
@@ -456,12 +452,12 @@ BUGS = [
      "        for (; at > BATCH_MAX; at--) {"),
     ("batches of different callers are one", ASK,
      "    return b->verb == SNIB__ACQUIRE && b->batch.number == a->batch.number && "
-     "!b->resent;",
+     "!b->resent && b->store.unmarked == a->store.unmarked;",
      "    return a->batch.number && b->verb == SNIB__ACQUIRE && b->batch.number && "
      "!b->resent;"),
     ("who is asked for alone goes with the batch behind it", ASK,
      "    return b->verb == SNIB__ACQUIRE && b->batch.number == a->batch.number && "
-     "!b->resent;",
+     "!b->resent && b->store.unmarked == a->store.unmarked;",
      "    return b->verb == SNIB__ACQUIRE && !b->resent && !b->acquire.may_queue;",
      "    if (!first->batch.number || !send_same_batch(first, first)) {",
      "    if (!send_same_batch(first, first)) {"),
@@ -861,14 +857,13 @@ BUGS = [
     ("a force is said on the second channel only", LUA + "force.lua (force)",
      "    redis.pcall('PUBLISH', 'snib:' .. one[1], 'r ' .. one[2])\n", ""),
     ("a renewal looks at no mark", LUA + "renew.lua (force)",
-     "        return type(mark) == 'string'\n"
-     "            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')\n"
-     "            or id ~= request and nobody(H) and 2 or 0",
-     "        return 0"),
+     "        return revoked(R, request) or id ~= request and nobody(H) and 2 "
+     "or 0",
+     "        return 0",
+     "        return revoked(R, request) or 0", "        return 0"),
     ("whatever is not ours was revoked (renewal)", LUA + "renew.lua (force)",
-     "        return type(mark) == 'string'\n"
-     "            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')\n"
-     "            or id ~= request and nobody(H) and 2 or 0",
+     "        return revoked(R, request) or id ~= request and nobody(H) and 2 "
+     "or 0",
      "        return 'REVOKED by nobody'"),
     ("a release looks at no mark", LUA + "release.lua (force)",
      "if revoked and not ours then\n", "if false then\n"),

@@ -1,7 +1,8 @@
 /* sim/redis_seen.c — what the Redis model has executed, in the words of
  * sim/seen.h.
  *
- * This is the one place of the simulator that knows the scripts' arguments and
+ * This and redis_packets.c (of free mutexes, which are taken without a script)
+ * are the only places of the simulator that know the scripts' arguments and
  * replies. A script is recognised by how many arguments the event has: EVALSHA,
  * the script, the number of keys, the keys, then those at the head of the .lua
  * file. A message is said before the script that publishes it.
@@ -12,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/redis_reply.h"
 #include "sim/same.h"
 
-enum { HEAD = 3, KEYS = 7, ARG_KEY = HEAD };
+enum { KEYS = 7, ARG_KEY = HEAD };
 
 /* What acquire.lua and several.lua answer. */
 enum {
@@ -32,10 +34,11 @@ enum {
     INSPECT_ARGS = HEAD + 6 + 2,
     GET_ARGS = HEAD + 1,
     PUT_ARGS = HEAD + 2 + 8,
-    KEEP_ARGS = HEAD + 8 + 9,
-    ACQUIRE_ARGS = 16, /* behind the keys, from here on */
-    RELEASE_ARGS = 4,
-    CANCEL_ARGS = 3,
+    KEEP_KEYS = 8, /* without the mark, as KEYS is */
+    KEEP_ARGS = 9, /* behind the keys, from here on */
+    ACQUIRE_ARGS = 16,
+    RELEASE_ARGS = 5,
+    CANCEL_ARGS = 4,
     PARAMS_ARGS = 5,
     FORCE_ARGS = 1
 };
@@ -45,72 +48,7 @@ const char *const sim_names[SIM_NAMES] = {"stock", "a}b{c", "%7B", "d"};
 const char *const sim_keys[SIM_NAMES] = {"snib:{stock}", "snib:{a%7Db%7Bc}",
                                          "snib:{%257B}", "snib:{d}"};
 
-/* The name that has this key, with that tail; -1: none. */
-static int name_of(const struct sim_world *w, const char *key, const char *tail)
-{
-    for (int n = 0; n < w->opt.names; n++) {
-        size_t size = strlen(sim_keys[n]);
-        if (strncmp(key, sim_keys[n], size) == 0 &&
-            strcmp(key + size, tail) == 0) {
-            return n;
-        }
-    }
-    return -1;
-}
-
-/* -- replies --------------------------------------------------------------- */
-
-struct reply {
-    const char *at, *end;
-};
-
-static const char *next_line(struct reply r)
-{
-    const char *stop =
-        r.at < r.end ? memchr(r.at, '\n', (size_t)(r.end - r.at)) : NULL;
-    return stop ? stop + 1 : r.end;
-}
-
-/* The end of one RESP value. */
-static const char *skip(struct reply r)
-{
-    char type = r.at < r.end ? *r.at : 0;
-    long n = type ? strtol(r.at + 1, NULL, 10) : 0;
-    r.at = next_line(r);
-    if (type == '$' && n >= 0) {
-        return r.end - r.at > n + 2 ? r.at + n + 2 : r.end;
-    }
-    for (; type == '*' && n > 0 && r.at < r.end; n--) {
-        r.at = skip(r);
-    }
-    return r.at;
-}
-
-static bool is_array(struct reply r)
-{
-    return r.at < r.end && *r.at == '*';
-}
-
-/* The i-th number of an array; 0: none. */
-static int64_t number_at(struct reply r, int i)
-{
-    for (r.at = next_line(r); i > 0 && r.at < r.end; i--) {
-        r.at = skip(r);
-    }
-    return r.at < r.end && *r.at == ':' ? strtoll(r.at + 1, NULL, 10) : 0;
-}
-
 /* -- requests for one lock ------------------------------------------------- */
-
-static void copy_id(char to[SIM_ID + 1], const char *from)
-{
-    snprintf(to, SIM_ID + 1, "%.*s", (int)SIM_ID, from);
-}
-
-static int64_t number(const struct sim_redis_arg *v)
-{
-    return strtoll(v->ptr, NULL, 10);
-}
 
 /* v: the arguments behind the keys. */
 static void acquire(struct sim_seen *s, const struct sim_redis_arg *v,
@@ -228,10 +166,11 @@ static bool renewals(const struct sim_world *w,
 
 static int several_of(const struct sim_redis_event *ev)
 {
-    long keys = strtol(ev->argv[2].ptr, NULL, 10), n = keys / KEYS;
-    bool ok = keys > 0 && keys % KEYS == 0 && n >= 2 && n <= SIM_BATCH &&
-              ev->argc == HEAD + n * KEYS + 1 + n * ACQUIRE_ARGS;
-    return ok ? (int)n : 0;
+    int keys = atoi(ev->argv[2].ptr), own = keys - marks(ev, keys);
+    int n = own / KEYS;
+    bool ok = own > 0 && own % KEYS == 0 && n >= 2 && n <= SIM_BATCH &&
+              ev->argc == HEAD + keys + 1 + n * ACQUIRE_ARGS;
+    return ok ? n : 0;
 }
 
 static bool several(const struct sim_world *w, const struct sim_redis_event *ev,
@@ -241,8 +180,9 @@ static bool several(const struct sim_world *w, const struct sim_redis_event *ev,
     if (!n || !is_array(r)) { /* an error: nothing was done */
         return false;
     }
+    int keys = atoi(ev->argv[2].ptr);
     a->several = true;
-    a->all = ev->argv[HEAD + n * KEYS].ptr[0] == '1';
+    a->all = ev->argv[HEAD + keys].ptr[0] == '1';
     r.at = next_line(r);
     for (int k = 0; k < n; k++) {
         struct sim_seen *s = &a->part[a->count++];
@@ -251,7 +191,7 @@ static bool several(const struct sim_world *w, const struct sim_redis_event *ev,
             .name = name_of(w, ev->argv[HEAD + k * KEYS].ptr, ""),
             .conn = ev->conn,
             .at = w->t};
-        acquire(s, ev->argv + HEAD + n * KEYS + 1 + k * ACQUIRE_ARGS,
+        acquire(s, ev->argv + HEAD + keys + 1 + k * ACQUIRE_ARGS,
                 (struct reply){r.at, next});
         if (a->missed < 0 && s->said != SIM_SAID_GRANTED &&
             s->said != SIM_SAID_OVER) {
@@ -268,27 +208,25 @@ static bool several(const struct sim_world *w, const struct sim_redis_event *ev,
 static bool of_one_lock(const struct sim_redis_event *ev, struct reply r,
                         struct sim_seen *s)
 {
-    int keys = atoi(ev->argv[2].ptr);
+    int keys = atoi(ev->argv[2].ptr), own = keys - marks(ev, keys);
     const struct sim_redis_arg *v = ev->argv + HEAD + keys;
-    if (keys == KEYS + 1 && ev->argc == HEAD + keys + RELEASE_ARGS) {
+    if (own == KEYS + 1 && ev->argc == HEAD + keys + RELEASE_ARGS) {
         release(s, v, r); /* with a tombstone. (No renewal: 3 + 8 + 13.) */
         return true;
     }
-    if (keys != KEYS) { /* a renewal has an even number of keys */
+    if (own != KEYS) { /* a renewal has an even number of keys */
         return false;
     }
-    switch (ev->argc - HEAD - KEYS) {
+    _Static_assert((int)RELEASE_ARGS == (int)PARAMS_ARGS, "told apart below");
+    switch (ev->argc - HEAD - keys) {
     case ACQUIRE_ARGS:
         acquire(s, v, r);
         return true;
-    case RELEASE_ARGS:
-        release(s, v, r);
+    case RELEASE_ARGS: /* the third argument is a token, or a word */
+        (v[2].ptr[0] <= '9' ? release : params)(s, v, r);
         return true;
     case CANCEL_ARGS:
         cancel(s, v, r);
-        return true;
-    case PARAMS_ARGS:
-        params(s, v, r);
         return true;
     case FORCE_ARGS:
         force(s, r);
@@ -342,11 +280,16 @@ static void of_a_script(const struct sim_world *w,
         s->name = name_of(w, ev->argv[ARG_KEY].ptr, "");
         return;
     }
+    if (sim_redis_drops(w, ev, r, a)) {
+        return;
+    }
     a->everywhere = true;
-    if (ev->argc == KEEP_ARGS && !strcmp(ev->argv[2].ptr, "8")) {
+    int keys = atoi(ev->argv[2].ptr);
+    if (keys - marks(ev, keys) == KEEP_KEYS &&
+        ev->argc == HEAD + keys + KEEP_ARGS) {
         s->deed = SIM_DID_KEEP;
-        copy_id(s->client, ev->argv[HEAD + 8].ptr);
-        copy_id(s->request, ev->argv[HEAD + 9].ptr);
+        copy_id(s->client, ev->argv[HEAD + keys].ptr);
+        copy_id(s->request, ev->argv[HEAD + keys + 1].ptr);
     } else if (ev->argc == INSPECT_ARGS && !strcmp(ev->argv[2].ptr, "6")) {
         s->deed = SIM_DID_INSPECT;
         s->name = name_of(w, ev->argv[ARG_KEY].ptr, "");
@@ -432,6 +375,10 @@ void sim_redis_watch(void *user, const struct sim_redis_event *ev)
     if (ev->script) {
         of_a_script(w, ev, &act);
         sim_watch(w, &act);
+    } else if (sim_redis_packet(w, ev, &server->packet)) {
+        /* nothing is known of it yet */
+    } else if (!strcmp(ev->name, "exec")) {
+        sim_redis_exec(w, ev, &server->packet, &act);
     } else if (of_a_message(w, ev, &act.part[0]) ||
                of_a_scan(w, ev, &act.part[0])) {
         act.count = 1;

@@ -41,6 +41,45 @@ static void read_holder(void *user, const struct sim_redis_item *item)
     b->holder[b->holders++] = h;
 }
 
+/* Of a grant that was given without a script the server may not know the token:
+ * only the reply has told it. */
+static void know_token(const struct sim_world *w, int name,
+                       struct sim_holder *h)
+{
+    const struct sim_queue *q = &w->queue_at[name];
+    h->untold = h->token == 0;
+    if (h->untold && sim_same(q->thin_id, h->id)) {
+        h->token = q->thin;
+    }
+}
+
+/* "<request> <client> <lease> <since> <token> <about>", a string whose time to
+ * live is the lease. */
+static void read_thin(const struct sim_world *w, int name, struct sim_book *b)
+{
+    struct sim_redis_arg v;
+    struct sim_redis_key key;
+    struct sim_holder h = {.permits = 1, .slot = -1, .thin = true};
+    char id[SIM_ID + 1], client[SIM_ID + 1];
+    long long lease, token;
+    size_t n = strlen(sim_keys[name]);
+    int64_t us = sim_wall_us(w, 0);
+    if (!sim_redis_string(w->node[0].redis, 0, sim_keys[name], n, us, &v) ||
+        !sim_redis_find(w->node[0].redis, 0, sim_keys[name], n, us, &key) ||
+        sscanf(v.ptr, "%32s %32s %lld %*s %lld", id, client, &lease, &token) !=
+            4) {
+        return;
+    }
+    memcpy(h.id, id, SIM_ID);
+    memcpy(h.client, client, SIM_ID);
+    h.token = token;
+    /* Where its client's clock was ahead, or the server's was set back, scripts
+     * give it no more than the lease. */
+    h.end =
+        us / 1000 + lease < key.expire_ms ? us / 1000 + lease : key.expire_ms;
+    b->holder[b->holders++] = h;
+}
+
 static void read_waiter(void *user, const struct sim_redis_item *item)
 {
     struct sim_book *b = user;
@@ -118,16 +157,33 @@ void sim_redis_book(const struct sim_world *w, int name, struct sim_book *b)
     b->size = term(w, name, "size", -1);
     b->gate = term(w, name, "gate", 0);
     each(w, name, "", read_holder, b);
+    read_thin(w, name, b);
+    for (int i = 0; i < b->holders; i++) {
+        know_token(w, name, &b->holder[i]);
+    }
     each(w, name, ":w", read_waiter, b);
     each(w, name, ":q", read_queued, b);
     each(w, name, ":a", read_alive, b);
 }
 
+/* The hash may be there for the sake of others than holders. */
+static void is_holder(void *user, const struct sim_redis_item *item)
+{
+    *(bool *)user |= item->name.len >= SIM_ID;
+}
+
 bool sim_redis_held(const struct sim_world *w, int name)
 {
     struct sim_redis_key key;
-    return sim_redis_find(w->node[0].redis, 0, sim_keys[name],
-                          strlen(sim_keys[name]), sim_wall_us(w, 0), &key);
+    bool held = false;
+    size_t n = strlen(sim_keys[name]);
+    int64_t us = sim_wall_us(w, 0);
+    if (!sim_redis_find(w->node[0].redis, 0, sim_keys[name], n, us, &key)) {
+        return false;
+    }
+    sim_redis_each_item(w->node[0].redis, 0, sim_keys[name], n, us, is_holder,
+                        &held);
+    return held || key.type == SIM_REDIS_STRING;
 }
 
 bool sim_redis_hears(const struct sim_world *w, const struct sim_waiter *x)

@@ -72,8 +72,16 @@ struct sim_seen {
     int64_t count; /* FORCE: how many were ended */
 };
 
-/* One step of a server, of which nobody sees a half. */
 enum { SIM_PARTS = 128 };
+
+/* A transaction that is being executed: its acquires, and when each ends. */
+struct sim_packet {
+    int count;
+    int64_t end[SIM_PARTS];
+    struct sim_seen part[SIM_PARTS];
+};
+
+/* One step of a server, of which nobody sees a half. */
 struct sim_act {
     int node;
     /* Locks are changed that it does not name: all are looked at. */

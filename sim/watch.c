@@ -8,6 +8,7 @@ static void look(struct sim_world *w, const struct sim_step *s)
 {
     theorem_readers_and_writers(w, s);
     theorem_nothing_ends_early(w, s);
+    theorem_nobody_is_passed(w, s->name, s->was, s->is);
     theorem_what_was_forced_stays_ended(w, s);
     if (s->by->deed == SIM_DID_OTHER || s->by->deed == SIM_DID_RENEW) {
         return;
@@ -61,11 +62,13 @@ static void read_again(struct sim_world *w, int name)
 {
     static _Thread_local struct sim_book is;
     sim_book_read(w, name, &is);
+    theorem_nobody_is_passed(w, name, &w->shelf[name].book, &is);
     sim_book_keep(w, name, &is);
 }
 
 static void watch_book(struct sim_world *w, const struct sim_seen *by, int n)
 {
+    theorem_holders_expire(w, n);
     if (sim_kinds(w)) {
         step(w, by, n);
     } else {

@@ -234,6 +234,7 @@ struct sim_server {
     struct sim_redis_snapshot *replica; /* for the fault promote */
     int64_t paused_until, down_until, refuse_until, slow_until;
     int64_t step_us, ppm; /* of its wall clock */
+    struct sim_packet packet;
 };
 
 struct sim_world {

@@ -35,7 +35,9 @@ struct snib_party {
      * host's clock. */
     int64_t since_ms;
     int64_t left_ms; /* holder: lease left; waiter: until it counts as dead */
-    int64_t token;   /* of a holder */
+    /* Of a holder. 0: not known yet; so it is, on Redis, of a mutex that was free
+     * when it was taken, until its first renewal, a second later as a rule. */
+    int64_t token;
     snib_kind kind;
     uint32_t permits;
     uint32_t holds; /* as last shown to the store */
@@ -62,7 +64,7 @@ struct snib_party {
 struct snib_view {
     const char *name; /* raw bytes, NUL-terminated */
     size_t name_size;
-    int64_t token; /* last token given out; 0: none known */
+    int64_t token; /* last token given out that the store knows; 0: none */
     size_t holder_count, waiter_count;
     const struct snib_party *const *holders;
     const struct snib_party *const *waiters; /* in the order of the queue */

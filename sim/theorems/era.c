@@ -18,8 +18,10 @@ void theorem_tokens_of_kinds(struct sim_world *w, const struct sim_step *s)
     int64_t given = shelf->given, alone = shelf->given_exclusive;
     for (int i = 0; i < s->is->holders; i++) {
         const struct sim_holder *h = &s->is->holder[i];
-        if (!sim_is_new(s, h)) {
-            continue;
+        const struct sim_holder *was = sim_holder_of(s->was, h->id);
+        bool told_now = was && !was->token;
+        if ((!sim_is_new(s, h) && !told_now) || (h->untold && !h->token)) {
+            continue; /* nobody knows of a token so far */
         }
         bool ok = h->mode == 1 ? h->token >= shelf->given_exclusive || w->p1_off
                                : h->token > shelf->given;

@@ -62,3 +62,30 @@ void theorem_first_come_first_served(struct sim_world *w,
         memcpy(q->id[q->n++], s->request, ID);
     }
 }
+
+static bool has_lost_keys(const struct sim_world *w)
+{
+    return sim_planned(w, SIM_EVICT) || sim_planned(w, SIM_FLUSHALL) ||
+           sim_planned(w, SIM_WIPE);
+}
+
+void theorem_nobody_is_passed(struct sim_world *w, int name,
+                              const struct sim_book *was,
+                              const struct sim_book *is)
+{
+    for (int i = 0; i < is->holders; i++) {
+        const struct sim_holder *h = &is->holder[i];
+        if (!h->thin || sim_holder_of(was, h->id)) {
+            continue;
+        }
+        for (int k = 0; k < was->waiters; k++) {
+            const struct sim_waiter *x = &was->waiter[k];
+            if (x->queued && x->alive > is->now && !has_lost_keys(w)) {
+                sim_fail(w, "first come, first served",
+                         "name %d: %.8s took it without a script, while %.8s "
+                         "waits",
+                         name, h->id, x->id);
+            }
+        }
+    }
+}

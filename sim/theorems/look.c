@@ -142,7 +142,7 @@ static bool is_holder(const struct row *r, const struct sim_holder *h,
     bool over = h->end <= now;
     return r->kind == (over ? SNIB__ROW_CLOSED : SNIB__ROW_HOLDER) &&
            sim_same(r->client_id, h->client) && sim_same(r->id, h->id) &&
-           r->token == h->token && r->mode == h->mode &&
+           r->token == (h->untold ? 0 : h->token) && r->mode == h->mode &&
            r->permits == h->permits && r->slot == h->slot &&
            r->left == h->end - now + (over ? h->delay : 0);
 }
@@ -243,6 +243,9 @@ static void params(struct sim_world *w, const struct sim_direct *e,
             continue;
         }
         alone++;
+        if (!r->token) {
+            continue; /* only its client knows it so far */
+        }
         if (r->token < e->highest && !w->p1_off) {
             sim_fail(w, "terms rise",
                      "name %d: client %d is shown %lld after %lld", e->name,

@@ -1,9 +1,11 @@
 /* No residue (P9). Checked at the end of a world: nobody holds or waits, no
  * answer is awaited, and every key that is left has a time to live of at most a
- * day and an hour. The params of a lock, and a value, may live for 30 days;
- * what is remembered of a value lives a day longer; the number of the layout
- * lives for a year. Excused: by as much as a server's clock was set back or is
- * ahead. */
+ * day and an hour. The params of a lock, the hash of a closed latch, and a
+ * value, may live for 30 days; what is remembered of a value lives a day
+ * longer; the mark lives for two days, the number of the layout for a year.
+ * Excused: by as much as a server's clock was set back or is ahead.
+ *
+ * And after every step the key of the holders has a time to live. */
 #include <string.h>
 
 #include "sim/table.h"
@@ -29,7 +31,9 @@ static void look_at_key(void *user, const struct sim_redis_key *key)
                    : !strcmp(tail, ":u")         ? INT64_C(2682000000)
                    : !strcmp(key->name.ptr, "snib:layout")
                        ? INT64_C(31536000000)
-                       : INT64_C(90000000);
+                   : !strcmp(key->name.ptr, "snib:m") ? INT64_C(176400000)
+                   : tail[1] == '}' ? INT64_C(2592000000) /* of a latch */
+                                    : INT64_C(90000000);
     most += 2 * w->opt.apart_ms; /* tokens of a server that is ahead */
     if (key->expire_ms < 0) {
         sim_fail(w, "nothing left behind", "key %.60s never expires",
@@ -80,5 +84,17 @@ void theorem_nothing_left_behind(struct sim_world *w)
                      "%u own claims",
                      c, n.acquisitions, n.claims, n.requests, n.own_claims);
         }
+    }
+}
+
+void theorem_holders_expire(struct sim_world *w, int name)
+{
+    struct sim_redis_key key;
+    if (!sim_table(w) &&
+        sim_redis_find(w->node[0].redis, 0, sim_keys[name],
+                       strlen(sim_keys[name]), sim_wall_us(w, 0), &key) &&
+        key.expire_ms < 0) {
+        sim_fail(w, "nothing left behind", "key %s has no time to live",
+                 sim_keys[name]);
     }
 }

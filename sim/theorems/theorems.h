@@ -17,8 +17,14 @@ void theorem_call_ends_by_its_limit(struct sim_world *);
 void theorem_granted_hear_of_it(struct sim_world *);
 void theorem_fence_loses_nothing(struct sim_world *);
 void theorem_nothing_left_behind(struct sim_world *);
+/* The key of the holders has a time to live after every step. */
+void theorem_holders_expire(struct sim_world *, int name);
 void theorem_first_come_first_served(struct sim_world *,
                                      const struct sim_seen *);
+/* After every step on a name: before it, and after it. */
+void theorem_nobody_is_passed(struct sim_world *, int name,
+                              const struct sim_book *was,
+                              const struct sim_book *is);
 /* A position in the queue is cancelled only when no local thread wants it. */
 void theorem_no_needless_cancel(struct sim_world *, const struct sim_seen *);
 /* After every step on a name. held: what it leaves behind. */

@@ -68,8 +68,8 @@
  * says        the nested wait whose owner's grants the ACQUIRE names
  *             (core/nested.c): the first that waits; until it is served, or the
  *             claim is LEAVING
- * prior       token of our own grant that the ACQUIRE ends first (a yield); a
- *             CANCEL must end it too; until a grant
+ * prior       token of our own grant that the ACQUIRE ends first (a yield), and
+ *             its id; a CANCEL must end it too; until a grant
  * placed      the ACQUIRE was in the store's queue, so something may be there;
  *             until a grant
  * want_renew  a caller waits for the renewal; HELD and RISK only
@@ -174,7 +174,12 @@ static void claim_begin(const struct snib__engine *e, struct snib__claim *t,
     t->state = SNIB__CLAIM_ACQUIRING;
     t->cause = SNIB_CAUSE_NONE;
     t->says = NULL;
+    if (prior && !t->prior) { /* else an ACQUIRE did not end it */
+        t->prior_id[0] = t->id[0];
+        t->prior_id[1] = t->id[1];
+    }
     t->prior = prior;
+    t->late = 0;
     t->lease = head->options.lease;
     if (t->most.ns < t->lease.ns || !prior) {
         t->most = t->lease;
@@ -184,7 +189,7 @@ static void claim_begin(const struct snib__engine *e, struct snib__claim *t,
     t->renew_at = t->deadline = t->hold_end = SNIB__NEVER;
     t->doubt = SNIB__DOUBT_NONE;
     t->hint = SNIB__HINT_NONE;
-    t->placed = false;
+    t->placed = t->thin = false;
 }
 
 /* Fills in what the head of the queue wants. */
@@ -203,7 +208,8 @@ static void claim_wish(const struct snib__engine *e,
     rq->acquire.priority = head->options.priority;
     rq->acquire.delay = head->options.delay;
     rq->lease = t->lease;
-    rq->token = t->prior;
+    rq->late = 0;
+    snib__claim_tell_prior(t, rq);
     rq->floor = e->floor;
     rq->acquire.reserve =
         head->options.fixed || head->options.no_hand_over || t->local->parent
@@ -270,6 +276,7 @@ void snib__claim_send_acquire(struct snib__engine *e, snib_instant now,
 
 void snib__claim_drop_acquire(struct snib__engine *e, struct snib__claim *t)
 {
+    t->late = t->acquiring->rq.late;
     snib__pending_put(e, t->acquiring);
     t->acquiring = NULL;
 }
@@ -384,6 +391,26 @@ snib_instant snib__claim_renewal_of(snib_instant from, snib_duration lease)
     return at;
 }
 
+/* The first renewal of a grant. A thin one is the owner's at once, with a
+ * shorter lease than the one that was asked for: its renewal comes after a second,
+ * so that a process that stands still later has all of its lease. A pushed grant
+ * stands for a push lease. */
+static snib_instant claim_first_renewal(const struct snib__request *rq,
+                                        snib_duration given)
+{
+    if (rq->said.left.ns >= rq->lease.ns) {
+        return snib__claim_renewal_of(rq->said.valid_from, given);
+    } else if (!rq->thin) {
+        return snib__after(rq->said.valid_from, (snib_duration){given.ns / 2});
+    }
+    int64_t most = rq->lease.ns > SNIB__NOT_AFTER_MS * INT64_C(1000000)
+                       ? 3 * INT64_C(1000000000)
+                       : given.ns;
+    return snib__claim_renewal_of(
+        rq->said.valid_from,
+        (snib_duration){most < given.ns ? most : given.ns});
+}
+
 /* Does it insist on a whole lease that is known to stand? To others it is
  * enough that they were granted it, and that something of it is left. */
 static bool claim_strict(const struct snib__acquisition *s)
@@ -436,11 +463,11 @@ static void claim_enter(struct snib__engine *e, snib_instant now,
                         struct snib__claim *t, const struct snib__request *rq,
                         snib_duration given)
 {
-    bool pushed = rq->said.left.ns < rq->lease.ns;
     t->id[0] = rq->id[0]; /* the store may have asked under another id */
     t->id[1] = rq->id[1];
     t->token0 = t->token = rq->token;
     t->reserve = rq->acquire.reserve;
+    t->thin = rq->thin;
     t->most = rq->lease;
     t->granted = now;
     t->refusals = 0;
@@ -450,9 +477,7 @@ static void claim_enter(struct snib__engine *e, snib_instant now,
     t->placed = false;
     t->deadline = snib__before(snib__after(rq->said.valid_from, given),
                                snib__claim_allowance(given));
-    t->renew_at =
-        pushed ? snib__after(rq->said.valid_from, (snib_duration){given.ns / 2})
-               : snib__claim_renewal_of(rq->said.valid_from, given);
+    t->renew_at = claim_first_renewal(rq, given);
     if (e->floor < rq->token + rq->acquire.reserve && !rq->said.far) {
         e->floor = rq->token + rq->acquire.reserve;
     }

@@ -60,6 +60,15 @@ static inline bool snib__claim_fits(const struct snib__claim *t,
            (t->outlives || !s->options.fixed);
 }
 
+/* An ACQUIRE or CANCEL names the own grant that it ends, too. */
+static inline void snib__claim_tell_prior(const struct snib__claim *t,
+                                          struct snib__request *rq)
+{
+    rq->token = t->prior;
+    rq->prior_id[0] = t->prior_id[0];
+    rq->prior_id[1] = t->prior_id[1];
+}
+
 /* -- claim_leave.c -------------------------------------------------------- */
 
 /* A LEAVING claim has ended: err is the outcome of the release; detail is of

@@ -96,7 +96,12 @@ void snib__claim_start_end(struct snib__engine *e, snib_instant now,
     q->rq.id[1] = t->id[1];
     q->rq.verb = t->acquiring || t->doubt == SNIB__DOUBT_OPEN ? SNIB__CANCEL
                                                               : SNIB__RELEASE;
-    q->rq.token = q->rq.verb == SNIB__CANCEL ? t->prior : t->token0;
+    q->rq.token = t->token0;
+    if (q->rq.verb == SNIB__CANCEL) {
+        snib__claim_tell_prior(t, &q->rq);
+    }
+    q->rq.thin = t->thin;
+    q->rq.late = t->acquiring ? t->acquiring->rq.late : t->late;
     q->rq.lease = t->lease;
     q->rq.limit = t->gone_by;
     q->rq.resent = t->doubt;

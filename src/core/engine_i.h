@@ -98,6 +98,8 @@ struct snib__claim {
     int64_t token0;        /* as the store has it */
     int64_t token;         /* after local hand-overs, <= token0 + reserve */
     int64_t prior;         /* own grant that the ACQUIRE ends first, or 0 */
+    uint64_t prior_id[2];  /* its id */
+    int64_t late;          /* the store's note of the last ACQUIRE answered */
     snib_instant deadline; /* HELD, RISK, CONFIRM */
     snib_instant granted;  /* when; local hand-overs end soon after it */
     snib_instant renew_at; /* next renewal, or retry */
@@ -115,6 +117,7 @@ struct snib__claim {
     bool aggressive;
     /* The store was told that the grant does not end with our process. */
     bool outlives;
+    bool thin; /* the store's note of the grant, for its RELEASE */
 };
 
 struct snib__local_lock {

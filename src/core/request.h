@@ -31,14 +31,15 @@ typedef enum snib__verb {
      * request that does not fit makes everybody behind it wait.
      * token: 0, or our own earlier exclusive grant on this name, which the
      * store ends first in the same atomic step (the core's `prior`: a yield,
-     * after the last local hand-over).
+     * after the last local hand-over); prior_id: its id.
      * A repeat with the id of a grant that still stands re-arms the lease and
      * returns the same token.
      * DONE sets token, acquire.reserve and acquire.permits, and said.slot,
      * valid_from and left: the length of the lease given, counted from
-     * valid_from. left < lease means a pushed grant: given to a waiter in a
-     * step of somebody else's, it stands for min(lease, 3 s), the push lease,
-     * and is to be renewed in that time. DONE may set id: a store that asks
+     * valid_from. left < lease means that it is to be renewed in that time. A
+     * pushed grant, given to a waiter in a step of somebody else's, stands for
+     * min(lease, 3 s), the push lease; a thin one for 10 s at most. DONE may set
+     * id: a store that asks
      * under ids of its own (a quorum) tells under which of them the grant
      * stands.
      * QUEUED sets position and left (of the holder).
@@ -65,8 +66,9 @@ typedef enum snib__verb {
      * resent: the store leaves a tombstone, so that no late copy of the acquire
      * is let in. */
     SNIB__RELEASE,
-    /* Reads token: 0 or a prior grant to end too. A waiting request is removed,
-     * a granted one is released, and for neither the store leaves a tombstone.
+    /* Reads token: 0 or a prior grant to end too; prior_id: its id. A waiting
+     * request is removed, a granted one is released, and for neither the store
+     * leaves a tombstone.
      * The answer is always DONE, and sets `granted`.
      * An ACQUIRE of that id which the store still owns is answered too (err
      * CANCELLED; what it had been told counts no more): in the step that
@@ -234,6 +236,9 @@ struct snib__request_store {
      * state (core/blocking.c). */
     uint8_t conn;
     uint8_t spins; /* tries that were in vain */
+    /* Redis: it was refused for a right, and is asked without the mark of the
+     * server, which may have been what was refused. */
+    bool unmarked;
     /* Answers in a row that the store did not understand. It lets repeats wait,
      * and said.reterr has the text of the last one until the next answer. The
      * core reads it. */
@@ -299,8 +304,17 @@ struct snib__request {
     /* An earlier send may be executed later. The core sets it when it re-sends;
      * the store sets it with DONE when a copy is still on its way. */
     bool resent;
-    int64_t token; /* in and out: see the verb */
-    int64_t floor; /* highest token seen on this store */
+    /* Set with DONE of an ACQUIRE, given back with its RELEASE: the store's
+     * note of how the grant stands there. */
+    bool thin;
+    /* Set with each send of an ACQUIRE, given back with the RELEASE or CANCEL of
+     * its id: the store's note of until when a copy of it may be executed. 0: not
+     * known. */
+    int64_t late;
+    int64_t token;        /* in and out: see the verb */
+    uint64_t prior_id[2]; /* ACQUIRE, CANCEL with a token: the id of that grant;
+                             0: not known */
+    int64_t floor;        /* highest token seen on this store */
     snib_duration lease;
     /* The store gives up at this instant (unsent: NOT_APPLIED); due() covers
      * it. The core may move it later while the request waits. */

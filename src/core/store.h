@@ -143,6 +143,8 @@ struct snib__store_config {
     bool login;
     /* Find out whether it is another server that answers: out->changed. */
     bool watch;
+    /* One node of a quorum: each grant is decided by a script as a whole. */
+    bool whole;
 };
 
 /* How the store is, as far as the client knows without asking it. */

@@ -137,11 +137,11 @@ def test_doctor_says_what_a_crash_forgets(server_with, config, level, says):
 
 
 def test_doctor_says_which_layout_the_locks_have(redis):
-    assert findings(redis, 0)["layout"] == ("ok", "the locks have layout 1", "")
-    redis.server.command("SET", "snib:layout", "2", "PX", 60000)
+    assert findings(redis, 0)["layout"] == ("ok", "the locks have layout 2", "")
+    redis.server.command("SET", "snib:layout", "3", "PX", 60000)
     level, text, remedy = findings(redis, 78)["configuration"]
     assert (level, remedy) == ("fail", "the text says what to do")
-    other = ("the locks of this server have layout 2, this snib knows 1; use "
+    other = ("the locks of this server have layout 3, this snib knows 2; use "
              "the newer snib everywhere, or delete the key snib:layout when "
              "nobody uses them")
     assert text == other

@@ -1,6 +1,6 @@
 /* tests/fuzz/commands.h — what a client asks a Redis server for, as whoever
  * reads its bytes knows it: the word, or by how many keys and arguments a
- * script has, as no two of ours have the same. */
+ * script has. */
 #ifndef SNIB_TESTS_COMMANDS_H
 #define SNIB_TESTS_COMMANDS_H
 
@@ -25,6 +25,10 @@ typedef enum asked {
     ASKED_RENEW,
     ASKED_KEEP,
     ASKED_ENDED, /* release, cancel                                        */
+    ASKED_DROP,
+    ASKED_MULTI,
+    ASKED_QUEUED, /* SET, XADD behind MULTI                                 */
+    ASKED_EXEC,
     ASKED_FORCE,
     ASKED_TERMS,
     ASKED_INSPECT,
@@ -56,17 +60,18 @@ static inline bool word_is(struct word w, const char *text)
     return w.n == strlen(text) && !memcmp(w.p, text, w.n);
 }
 
+/* keys: without the mark. (A release without a tombstone has as many as a
+ * change of params.) */
 static inline asked of_script(uint32_t keys, uint32_t args)
 {
     static const struct {
         uint32_t keys, args;
         asked what;
-    } shapes[] = {{7, 16, ASKED_ACQUIRE},  {7, 4, ASKED_ENDED},
-                  {8, 4, ASKED_ENDED},     {7, 3, ASKED_ENDED},
-                  {7, 1, ASKED_FORCE},     {7, 5, ASKED_TERMS},
-                  {6, 2, ASKED_INSPECT},   {3, 1, ASKED_PROBE},
-                  {2, 8, ASKED_VALUE_PUT}, {8, 9, ASKED_KEEP},
-                  {1, 0, ASKED_VALUE_GET}, {0, 0, ASKED_EARS}};
+    } shapes[] = {
+        {7, 16, ASKED_ACQUIRE},  {7, 5, ASKED_TERMS},     {8, 5, ASKED_ENDED},
+        {7, 4, ASKED_ENDED},     {7, 1, ASKED_FORCE},     {6, 2, ASKED_INSPECT},
+        {4, 1, ASKED_PROBE},     {2, 8, ASKED_VALUE_PUT}, {8, 9, ASKED_KEEP},
+        {1, 0, ASKED_VALUE_GET}, {0, 0, ASKED_EARS}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         if (shapes[i].keys == keys && shapes[i].args == args) {
             return shapes[i].what;
@@ -74,6 +79,9 @@ static inline asked of_script(uint32_t keys, uint32_t args)
     }
     if (keys && keys % 7 == 0 && args == 1 + 16 * (keys / 7)) {
         return ASKED_SEVERAL;
+    }
+    if (keys && keys == args) {
+        return ASKED_DROP;
     }
     MUST(keys && keys % 2 == 0 && args == 1 + 3 * (keys / 2));
     return ASKED_RENEW;
@@ -84,17 +92,13 @@ static inline asked of_word(struct word w)
     static const struct {
         const char *word;
         asked what;
-    } plain[] = {{"HELLO", ASKED_HELLO},
-                 {"AUTH", ASKED_OK},
-                 {"SELECT", ASKED_OK},
-                 {"SET", ASKED_OK},
-                 {"GET", ASKED_LAYOUT},
-                 {"TIME", ASKED_TIME},
-                 {"SUBSCRIBE", ASKED_SUBSCRIBE},
-                 {"PING", ASKED_PING},
-                 {"INFO", ASKED_INFO},
-                 {"CONFIG", ASKED_CONFIG},
-                 {"SCAN", ASKED_SCAN}};
+    } plain[] = {{"HELLO", ASKED_HELLO},   {"AUTH", ASKED_OK},
+                 {"SELECT", ASKED_OK},     {"SET", ASKED_OK},
+                 {"GET", ASKED_LAYOUT},    {"MULTI", ASKED_MULTI},
+                 {"XADD", ASKED_QUEUED},   {"EXEC", ASKED_EXEC},
+                 {"TIME", ASKED_TIME},     {"SUBSCRIBE", ASKED_SUBSCRIBE},
+                 {"PING", ASKED_PING},     {"INFO", ASKED_INFO},
+                 {"CONFIG", ASKED_CONFIG}, {"SCAN", ASKED_SCAN}};
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
         if (word_is(w, plain[i].word)) {
             return plain[i].what;

@@ -18,7 +18,7 @@ enum { LIAR_ROW = 64, LIAR_WORD = 96, LIAR_KNOWN = 8, LIAR_REPLY = 1 << 14 };
 
 struct command {
     asked what;
-    uint32_t locks;       /* SEVERAL, RENEW                         */
+    uint32_t locks;       /* SEVERAL, RENEW, DROP, EXEC             */
     int64_t lease;        /* ACQUIRE                                */
     char text[LIAR_WORD]; /* SUBSCRIBE: the channel                 */
 };
@@ -26,6 +26,7 @@ struct command {
 struct row {
     struct command command[LIAR_ROW];
     uint32_t conn, head, count;
+    uint32_t sets; /* of a packet, so far                           */
 };
 
 /* An acquire that was seen: its waiter may be pushed a grant. */
@@ -58,9 +59,15 @@ static inline void note(struct liar *l, struct row *row, const struct word *w,
         uint32_t keys = (uint32_t)word_number(w[2]);
         MUST(keys + 3 <= words);
         arg = w + 3 + keys;
-        c.what = of_script(keys, words - 3 - keys);
+        uint32_t args = words - 3 - keys;
+        keys -= keys && word_is(w[2 + keys], "snib:m");
+        c.what = of_script(keys, args);
+        if (c.what == ASKED_TERMS && arg[2].n && arg[2].p[0] <= '9') {
+            c.what = ASKED_ENDED; /* a token, not a word */
+        }
         c.locks = c.what == ASKED_SEVERAL ? keys / 7
                   : c.what == ASKED_RENEW ? keys / 2
+                  : c.what == ASKED_DROP  ? keys
                                           : 1;
         if (c.what == ASKED_ACQUIRE) {
             struct known *k = &l->known[l->known_count++ % LIAR_KNOWN];
@@ -70,6 +77,15 @@ static inline void note(struct liar *l, struct row *row, const struct word *w,
             keep_word(k->poll, sizeof k->poll, arg[4]);
             c.lease = word_number(arg[2]);
         }
+    }
+    if (c.what == ASKED_MULTI) {
+        row->sets = 0;
+    } else if (c.what == ASKED_OK && words == 6 && word_is(w[4], "PXAT")) {
+        c.what = ASKED_QUEUED;
+        arg = w + 1;
+        row->sets++;
+    } else if (c.what == ASKED_EXEC) {
+        c.locks = row->sets;
     }
     witness_hears(l->witness, row->conn, c.what, c.locks, arg);
     if (row->count < LIAR_ROW) { /* else: answered by another's reply */
@@ -338,6 +354,25 @@ static inline void say_keys(struct liar *l)
     }
 }
 
+/* What SET and XADD answered, or that nothing was done. */
+static inline void say_packet(struct liar *l, const struct command *c)
+{
+    char text[64];
+    if (roll(l->dice) % 8 == 7) {
+        puts_(l, "-EXECABORT no\r\n");
+        return;
+    }
+    say_list(l, c->locks + 1);
+    for (uint32_t i = 0; i < c->locks; i++) {
+        if (!astray(l)) {
+            puts_(l, roll(l->dice) % 4 ? "+OK\r\n" : "$-1\r\n");
+        }
+    }
+    snprintf(text, sizeof text, "%" PRId64 "-%u", number(l, l->clock_ms),
+             roll(l->dice) % 3);
+    say_text(l, text);
+}
+
 static inline void say_reply(struct liar *l, const struct command *c)
 {
     switch (c->what) {
@@ -357,7 +392,7 @@ static inline void say_reply(struct liar *l, const struct command *c)
         }
         break;
     case ASKED_LAYOUT:
-        say_text(l, "1");
+        say_text(l, "2");
         break;
     case ASKED_TIME:
         say_list(l, 2);
@@ -410,6 +445,27 @@ static inline void say_reply(struct liar *l, const struct command *c)
         say_list(l, 2);
         say_int(l, roll(l->dice) % 8 < 6);
         say_int(l, roll(l->dice) % 4);
+        break;
+    case ASKED_DROP:
+        if (c->locks > 1) {
+            say_list(l, c->locks);
+        }
+        for (uint32_t i = 0; i < c->locks; i++) {
+            say_int(l, roll(l->dice) % 8 < 6);
+        }
+        break;
+    case ASKED_MULTI:
+        if (!astray(l)) {
+            puts_(l, "+OK\r\n");
+        }
+        break;
+    case ASKED_QUEUED:
+        if (!astray(l)) {
+            puts_(l, "+QUEUED\r\n");
+        }
+        break;
+    case ASKED_EXEC:
+        say_packet(l, c);
         break;
     case ASKED_FORCE:
         say_list(l, 1);

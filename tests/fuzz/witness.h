@@ -29,10 +29,10 @@ enum {
     SEEN_BYTES = 1 << 15 /* of an unfinished reply                          */
 };
 
-/* A request in a command. */
+/* A request in a command. till: in a packet, e. */
 struct seen_request {
     uint64_t id[2];
-    int64_t token, lease_ms;
+    int64_t token, lease_ms, till;
 };
 
 struct seen_command {
@@ -45,6 +45,8 @@ struct seen_command {
 struct seen_line {
     struct seen_command due[SEEN_DUE];
     uint32_t first, count;
+    uint32_t sets; /* of a packet                                           */
+    struct seen_request set[SEEN_LOCKS];
     bool broken; /* nothing more of it is understood                       */
     size_t size;
     char bytes[SEEN_BYTES];
@@ -124,7 +126,27 @@ static inline void saw_poll(struct witness *w, uint32_t server,
     p->lease_ms = rq->lease_ms;
 }
 
-/* arg: of the script, behind its keys. */
+/* arg: the key, the record, NX, PXAT, e. The record begins with the request,
+ * its client, the lease. */
+static inline void saw_set(struct witness *w, struct seen_line *l,
+                           uint32_t server, const struct word *arg)
+{
+    struct seen_request rq = {.till = word_number(arg[4])};
+    struct word id = {arg[1].p, 32};
+    MUST(arg[1].n > 66 && seen_id(id, rq.id));
+    struct word lease = {arg[1].p + 66, arg[1].n - 66};
+    const char *end = memchr(lease.p, ' ', lease.n);
+    MUST(end);
+    lease.n = (size_t)(end - lease.p);
+    rq.lease_ms = word_number(lease);
+    if (l->sets == SEEN_LOCKS) {
+        w->lost[server] = l->broken = true;
+    } else {
+        l->set[l->sets++] = rq;
+    }
+}
+
+/* arg: of the script, behind its keys; of a SET, behind its word. */
 static inline void witness_hears(struct witness *w, uint32_t conn, asked what,
                                  uint32_t locks, const struct word *arg)
 {
@@ -136,6 +158,14 @@ static inline void witness_hears(struct witness *w, uint32_t conn, asked what,
     }
     l->count++;
     *c = (struct seen_command){.what = what, .sent_ns = w->now_ns};
+    if (what == ASKED_MULTI) {
+        l->sets = 0;
+    } else if (what == ASKED_QUEUED && arg) {
+        saw_set(w, l, conn / 3, arg);
+    } else if (what == ASKED_EXEC) {
+        c->locks = locks;
+        memcpy(c->request, l->set, sizeof c->request);
+    }
     if (what != ASKED_ACQUIRE && what != ASKED_SEVERAL && what != ASKED_RENEW &&
         what != ASKED_KEEP) {
         return;
@@ -231,6 +261,38 @@ static inline void saw_renewed(struct witness *w, uint32_t server,
     saw_grant(w, &g);
 }
 
+/* The k-th SET's OK, and the id that XADD gave behind all of them. */
+static inline void saw_packet(struct witness *w, uint32_t server,
+                              const struct seen_command *c, uint32_t k,
+                              const struct seen_cell *reply)
+{
+    const struct seen_request *rq = &c->request[k];
+    const struct seen_cell *set = seen_at(reply, k);
+    const struct seen_cell *id =
+        reply->type == '*' ? seen_at(reply, (uint32_t)reply->n - 1) : NULL;
+    struct seen_grant g = {.id = {rq->id[0], rq->id[1]}, .server = server};
+    char text[48];
+    int64_t ms, sequence;
+    int end = 0;
+    if (!set || set->size != 2 || memcmp(set->p, "OK", 2) != 0 || !id ||
+        id->type != '$' || id->size >= sizeof text) {
+        return;
+    }
+    memcpy(text, id->p, id->size);
+    text[id->size] = 0;
+    if (sscanf(text, "%17" SCNd64 "-%17" SCNd64 "%n", &ms, &sequence, &end) !=
+            2 ||
+        text[end] || ms < 0 || sequence < 0 || sequence > 1023 ||
+        ms >= INT64_C(1) << 43 || rq->till <= ms) {
+        return;
+    }
+    int64_t left = rq->till - ms;
+    g.token = ms * 1024 + sequence;
+    g.until_ns =
+        seen_until(c->sent_ns, left < rq->lease_ms ? left : rq->lease_ms);
+    saw_grant(w, &g);
+}
+
 static inline void saw_reply(struct witness *w, uint32_t conn,
                              const struct seen_cell *reply)
 {
@@ -244,6 +306,8 @@ static inline void saw_reply(struct witness *w, uint32_t conn,
     for (uint32_t k = 0; k < c->locks; k++) {
         if (c->what == ASKED_RENEW || c->what == ASKED_KEEP) {
             saw_renewed(w, conn / 3, c, k, reply);
+        } else if (c->what == ASKED_EXEC) {
+            saw_packet(w, conn / 3, c, k, reply);
         } else {
             saw_acquired(w, conn / 3, c, k,
                          c->what == ASKED_SEVERAL ? seen_at(reply, k) : reply);

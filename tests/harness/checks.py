@@ -10,8 +10,10 @@ TOKEN_TTL_MAX_MS = 86_400_000 + 60_000
 # Tombstones: until not_after, at most 10 s ahead. The rank counter of an empty
 # queue: longer than any waiter lives without a poll.
 SHORT_TTL_MAX_MS = 30_000
-# The number of the layout, for a year; of no lock.
+# The number of the layout, for a year; the mark, whose ids are tokens, for two
+# days. Of no lock.
 LAYOUT = b"snib:layout"
+MARK = b"snib:m"
 
 
 def lock_key(name):
@@ -28,18 +30,19 @@ def residue(server, dead_waiters=False):
     """What is in the store and should not be, as texts; [] is clean.
 
     Clean: nobody holds, nobody waits, the token memory lives about a day at
-    most, whatever else there is (tombstones, the rank counter of an empty
-    queue) ends within seconds. dead_waiters: the places of waiters that were
-    killed may still be there; they end within seconds, too.
+    most, whatever else there is (tombstones, the hash that stands as long as
+    they do, the rank counter of an empty queue) ends within seconds.
+    dead_waiters: the places of waiters that were killed may still be there;
+    they end within seconds, too.
     """
     found = []
     for key, left in server.keys().items():
         suffix = key.rpartition(b"}")[2]
-        if key == LAYOUT and left >= 0:
+        if key in (LAYOUT, MARK) and left >= 0:
             continue
         if left < 0:
             found.append(f"{key!r} has no time to live")
-        elif suffix == b"" or (
+        elif (suffix == b"" and held_at(server, key)) or (
                 suffix in (b":q", b":a") and not dead_waiters):
             found.append(f"{key!r} is still there ({left} ms)")
         elif (suffix == b":w" and not dead_waiters
@@ -77,7 +80,15 @@ def holders(server, name):
     By the library's own record only: that a key exists does not mean that a
     holder's lease still runs.
     """
-    return server.command("HLEN", lock_key(name))
+    return held_at(server, lock_key(name))
+
+
+def held_at(server, key):
+    """How many holders stand at that key: one as a string, or each in a field
+    of a hash, which has one more where it outlives them."""
+    if server.command("TYPE", key) == b"string":
+        return 1
+    return sum(field != b"~" for field in server.command("HKEYS", key))
 
 
 class Rising:

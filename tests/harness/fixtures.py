@@ -5,20 +5,32 @@
 
 import pytest
 
+from .driver import Driver
 from .fault_proxy import FaultProxy
 from .mysql_server import MysqlServer, mysql_missing
 from .postgres_server import PostgresServer, postgres_missing
 from .redis_server import RedisServer, redis_missing
 from .sentinel import Watched
 
-__all__ = ["mysql_with", "postgres", "postgres_shared", "postgres_with", "proxy", "redis",
-           "redis_with", "watched"]
+__all__ = ["by_script", "mysql_with", "postgres", "postgres_shared", "postgres_with", "proxy",
+           "redis", "redis_with", "watched"]
 
 
 def _need_redis():
     reason = redis_missing()
     if reason:
         pytest.skip(reason)
+
+
+@pytest.fixture
+def by_script(monkeypatch):
+    """Locks that nobody hands over go by script from the first acquire to the
+    last release: for what is to happen to a script. (A free mutex goes by plain
+    commands else; live/test_redis_packets.py.)"""
+    lock = Driver.lock
+    monkeypatch.setattr(
+        Driver, "lock", lambda self, name, **options: lock(
+            self, name, **{"no_local_pass": True, **options}))
 
 
 @pytest.fixture

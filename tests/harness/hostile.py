@@ -42,9 +42,9 @@ def reply(value):
 
 
 # (keys, arguments) -> what the script is for
-SHAPES = {(7, 16): "acquire", (7, 4): "release", (8, 4): "release",
-          (7, 3): "cancel", (7, 1): "force", (6, 2): "inspect",
-          (3, 1): "probe", (7, 5): "terms"}
+SHAPES = {(7, 16): "acquire", (7, 5): "release", (8, 5): "release",
+          (7, 4): "cancel", (7, 1): "force", (6, 2): "inspect",
+          (4, 1): "probe"}
 
 
 def purpose(command):
@@ -54,8 +54,14 @@ def purpose(command):
         return word
     keys = int(command[2])
     args = len(command) - 3 - keys
+    if keys and command[2 + keys] == b"snib:m":
+        keys -= 1
+    if (keys, args) == (7, 5) and command[-3].isalpha():
+        return "terms"
     if (keys, args) in SHAPES:
         return SHAPES[keys, args]
+    if keys and keys == args:
+        return "drop"
     if keys and keys % 2 == 0 and args == 1 + 3 * (keys // 2):
         return "renew"
     if keys and keys % 7 == 0 and args == 1 + 16 * (keys // 7):
@@ -84,7 +90,7 @@ def _sizes(_):
 
 GREETING = {"TIME": _time, "SUBSCRIBE": _subscribe, "HELLO": _hello,
             "AUTH": b"+OK\r\n", "SELECT": b"+OK\r\n", "PING": b"+PONG\r\n",
-            "SET": b"+OK\r\n", "GET": reply("1"),
+            "SET": b"+OK\r\n", "GET": reply("2"),
             "UNSUBSCRIBE": b"", "probe": _sizes,
             "INFO": reply("redis_version:7.0.15\r\nrole:master\r\n"),
             "CONFIG": reply(["x", "noeviction"]),

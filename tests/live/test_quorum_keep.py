@@ -35,8 +35,8 @@ def keep(party, token, request=None, memory=None, lease=30000, how=ANYWAY,
          not_after=None, room=31, about="host=h"):
     request = request or party.request
     return party.talk.command(
-        "EVALSHA", SHA, 8,
-        *party.keys("", ":t", ":q", ":w", ":a", ":x:" + request, ":r", ":c"),
+        "EVALSHA", SHA, 9,
+        *party.keys("", ":t", ":q", ":w", ":a", ":x:" + request, ":r", ":c"), "snib:m",
         party.uuid, request, token, memory or token + room, lease, how,
         not_after or party.now() + 9000, room, about)[1]
 
@@ -100,7 +100,7 @@ def test_a_grant_that_is_not_known_is_set(server, party):
                  [a.uuid, request, token, 5000])[1] == 1
     assert a.run("release", a.keys("", ":t", ":q", ":w", ":a",
                                    ":x:" + request, ":c"),
-                 [a.uuid, request, token, 0]) == [1]
+                 [a.uuid, request, token, 0, 0]) == [1]
 
 
 def test_not_where_another_holds(server, party):
@@ -118,7 +118,7 @@ def test_not_after_a_later_grant_unless_a_majority_is_proven(server, party):
         server.command("SCRIPT", "LOAD", text)
     later = b.acquire()[2]
     b.run("release", b.keys("", ":t", ":q", ":w", ":a", ":x:" + b.request, ":c"),
-          [b.uuid, b.request, later, 0])
+          [b.uuid, b.request, later, 0, 0])
     assert keep(a, old, how=UNLESS_LATER) == NOT
     assert record(server, a) is None
     assert keep(a, old, how=ANYWAY) == KEPT
@@ -129,7 +129,7 @@ def test_not_where_it_was_ended_with_a_tombstone(server, party):
     a = party()
     token = a.acquire()[2]
     a.run("cancel", a.keys("", ":t", ":q", ":w", ":a", ":x:" + a.request, ":c"),
-          [a.uuid, a.request, 0])
+          [a.uuid, a.request, 0, 0])
     assert keep(a, token) == NOT  # H15
     assert record(server, a) is None
 

@@ -10,13 +10,20 @@ import time
 
 import pytest
 
-from harness.checks import Rising, assert_no_residue, assert_ttls, read_tally
+from harness.checks import (Rising, assert_no_residue, assert_ttls, holders,
+                            read_tally)
 from harness.driver import LockError
 from harness.pulse import late_ms
 from harness.redis_server import redis_missing
 from harness.wait import boot_ns, stays, wait_until
 
 pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
+
+
+@pytest.fixture(autouse=True)
+def scripts_only(by_script):
+    """What is broken here is a script."""
+
 
 # A waiter polls at least each second, with jitter up to half of that.
 POLL_S = 1.5
@@ -284,9 +291,9 @@ def test_connection_cut_at_any_byte_leaves_one_grant_and_no_residue(
         assert status.held and status.holds == 1, where
         if script == "renew":
             grant.renew()
-        assert redis.command("HLEN", "snib:{n}") == 1, where
+        assert holders(redis, "n") == 1, where
         grant.release()
-        redis.wait_for(lambda s: s.command("EXISTS", "snib:{n}") == 0,
+        redis.wait_for(lambda s: holders(s, "n") == 0,
                        what=f"free again: {where}")
         assert rule.fired == 1, where
         rule.remove()
@@ -304,7 +311,7 @@ def test_script_text_cut_at_any_byte_is_sent_again(
         with proxy.cut_request(at, command="EVAL", times=1) as rule:
             grant = holder.acquire(lock, wait_ms=5000)
             assert rule.fired == 1 and grant.status().holds == 1
-            assert redis.command("HLEN", "snib:{n}") == 1
+            assert holders(redis, "n") == 1
         grant.release()
 
 
@@ -379,8 +386,8 @@ def test_late_copy_of_a_repeated_acquire_does_not_take_the_lock(
     stuck.release()
     proxy.wait_for(lambda f: f.direction == "close" and f.conn == late.conn)
     # Whatever the late copy did, it was executed before this answers.
-    assert redis.command("EXISTS", "snib:{n}") == 0
-    stays(lambda: redis.command("EXISTS", "snib:{n}") == 0, 0.2, "still free")
+    assert holders(redis, "n") == 0
+    stays(lambda: holders(redis, "n") == 0, 0.2, "still free")
 
 
 def test_late_copy_of_an_abandoned_acquire_does_not_take_the_lock(
@@ -393,8 +400,8 @@ def test_late_copy_of_an_abandoned_acquire_does_not_take_the_lock(
                            for reply in proxy.frames("reply", script="cancel"))
                or not proxy.open_conns(), 8, "the request was cancelled")
     stuck.remove()
-    wait_until(lambda: redis.command("EXISTS", "snib:{n}") == 0, 3, "free")
-    stays(lambda: redis.command("EXISTS", "snib:{n}") == 0, 0.3, "still free")
+    wait_until(lambda: holders(redis, "n") == 0, 3, "free")
+    stays(lambda: holders(redis, "n") == 0, 0.3, "still free")
 
 
 def test_late_copy_of_a_release_does_not_touch_the_next_grant(
@@ -407,7 +414,7 @@ def test_late_copy_of_a_release_does_not_touch_the_next_grant(
     again = holder.acquire(lock)
     copy.fire_late()
     copy.wait_late()
-    assert redis.command("HLEN", "snib:{n}") == 1
+    assert holders(redis, "n") == 1
     assert again.renew().ok
     again.release()
 
@@ -422,7 +429,7 @@ def test_late_copy_of_a_renewal_creates_nothing(
     grant.release()
     copy.fire_late()
     copy.wait_late()
-    assert redis.command("EXISTS", "snib:{n}") == 0
+    assert holders(redis, "n") == 0
 
 
 def test_doubled_acquire_of_a_held_lock_changes_nothing(
@@ -433,9 +440,9 @@ def test_doubled_acquire_of_a_held_lock_changes_nothing(
     grant = holder.acquire(holder.lock("n"))
     copy.fire_late()
     copy.wait_late()
-    assert redis.command("HLEN", "snib:{n}") == 1
+    assert holders(redis, "n") == 1
     grant.release()
-    assert redis.command("EXISTS", "snib:{n}") == 0
+    assert holders(redis, "n") == 0
 
 
 def test_reply_that_comes_after_the_limit_meets_no_other_request(
@@ -449,8 +456,8 @@ def test_reply_that_comes_after_the_limit_meets_no_other_request(
     pending = holder.start_acquire(second, on="b", wait_ms=5000)
     held.remove()
     grant = pending.wait()
-    assert redis.command("HLEN", "snib:{second}") == 1
-    redis.wait_for(lambda s: s.command("EXISTS", "snib:{first}") == 0,
+    assert holders(redis, "second") == 1
+    redis.wait_for(lambda s: holders(s, "first") == 0,
                    what="the abandoned one is cancelled")
     grant.release()
 

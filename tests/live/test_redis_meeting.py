@@ -252,7 +252,7 @@ def test_client_of_a_dead_server_is_freed_within_one_patience(drivers, redis):
 # -- the layout ------------------------------------------------------------------
 
 
-OTHER = ("the locks of this server have layout 2, this snib knows 1; use the "
+OTHER = ("the locks of this server have layout 3, this snib knows 2; use the "
          "newer snib everywhere, or delete the key snib:layout when nobody "
          "uses them")
 YEAR_MS = 365 * 86_400_000
@@ -264,7 +264,7 @@ def test_the_number_of_the_layout_is_written_by_who_comes_first(drivers, redis):
     one = drivers(redis.url)
     grant = one.acquire(one.lock("n"))
     for _ in range(2):
-        assert redis.command("GET", LAYOUT) == b"1"
+        assert redis.command("GET", LAYOUT) == b"2"
         assert YEAR_MS - 60_000 < redis.command("PTTL", LAYOUT) <= YEAR_MS
         redis.command("DEL", LAYOUT)
         assert redis.command("EXISTS", LAYOUT) == 0
@@ -278,7 +278,7 @@ def test_the_number_of_the_layout_is_written_by_who_comes_first(drivers, redis):
     ("inspect", {"name": "n"}), ("list", {}), ("doctor", {}),
     ("force_release", {"name": "n"})])
 def test_locks_of_another_layout_are_not_looked_at(drivers, redis, verb, more):
-    redis.command("SET", LAYOUT, "2", "PX", 60000)
+    redis.command("SET", LAYOUT, "3", "PX", 60000)
     one = drivers(redis.url)
     answer = one.ask(verb, client="c", **more)
     assert (answer.err, answer.text) == ("CONFIG", OTHER)
@@ -286,14 +286,14 @@ def test_locks_of_another_layout_are_not_looked_at(drivers, redis, verb, more):
 
 
 def test_locks_of_another_layout_are_not_taken(drivers, redis):
-    redis.command("SET", LAYOUT, "2", "PX", 60000)
+    redis.command("SET", LAYOUT, "3", "PX", 60000)
     one = drivers(redis.url)
     for wait_ms in (0, 5000):
         answer = one.start_acquire(one.lock("n"), wait_ms=wait_ms).answer()
         assert (answer.err, answer.text) == ("CONFIG", OTHER)
         assert answer.took_ms < 1000, "told at once"
     assert list(redis.keys()) == [LAYOUT]
-    assert redis.command("GET", LAYOUT) == b"2"
+    assert redis.command("GET", LAYOUT) == b"3"
 
 
 def test_a_user_of_some_keys_only_is_not_told_the_layout_and_works(
@@ -306,7 +306,7 @@ def test_a_user_of_some_keys_only_is_not_told_the_layout_and_works(
     redis.command("ACL", "SETUSER", "team", "~snib:layout")
     two = drivers(redis.url.replace("://", "://team:p@"))
     two.acquire(two.lock("team-a.n")).release()
-    assert redis.command("GET", LAYOUT) == b"1"
+    assert redis.command("GET", LAYOUT) == b"2"
 
 
 # -- the command line -------------------------------------------------------------

@@ -91,6 +91,7 @@ def test_server_that_refuses_to_work(drivers, redis):
     assert status(one).reachable
 
 
+@pytest.mark.usefixtures("by_script")
 def test_the_words_of_an_older_server_are_the_same(drivers, redis, proxy):
     """Before Redis 7 the error of a command in a script came wrapped."""
     one = drivers(proxy.url, request_ms=500)

@@ -1,4 +1,8 @@
-/* side_lua.c — clients of the Redis store on a model server.
+/* side_lua.c — clients of the Redis store on a model server. Each grant is
+ * decided by a script; but what a script has written of a mutex that nobody else
+ * wants stands, each second time, as its client would have written it without
+ * one (enter.lua). The rules know of no such forms, so nothing may differ by
+ * them.
  *
  * Bytes take no time. The subscriptions are up before the first request, since
  * all clients say that they listen, so that each may queue at once. A waiter is
@@ -17,7 +21,8 @@ enum { CONNS = 3, SUBSCRIPTION = 2 };
 static struct {
     struct sim_lua *lua; /* kept from history to history */
     struct sim_redis *server;
-    int stranger; /* a connection of nobody of ours */
+    int stranger;       /* a connection of nobody of ours */
+    unsigned int soles; /* mutexes that nobody else wants, so far */
     snib_instant now;
     struct {
         struct snib__store *store;
@@ -39,6 +44,18 @@ static snib_instant side_lua_now(void)
 static void side_lua_pass(int64_t ms)
 {
     lua.now = snib__after(lua.now, snib__ms(ms));
+}
+
+/* The rules know of no mark, which is one for all names. Without it a token is
+ * made of its own lock's memory, as by the rules. So the mark is lost as soon as
+ * a grant has been written, which ends with that memory. (The command is done
+ * with by then, so the server may be changed here.) */
+static void side_lua_unmark(void *user, const struct sim_redis_event *ev)
+{
+    (void)user;
+    if (ev->in_script && strcmp(ev->name, "set") == 0) {
+        (void)sim_redis_evict(lua.server, 0, "snib:m", 6);
+    }
 }
 
 static void side_lua_input(int client, struct snib__input in)
@@ -136,6 +153,65 @@ static void side_lua_run(int client, bool greet)
     side_lua_take_answers(client);
 }
 
+static void side_lua_stranger(const char *bytes, size_t size)
+{
+    const void *ignored;
+    size_t n;
+    sim_redis_input(lua.server, lua.stranger, bytes, size, side_lua_wall_us());
+    sim_redis_output(lua.server, lua.stranger, &ignored, &n);
+    sim_redis_consume(lua.server, lua.stranger, n);
+}
+
+/* -- the other form of a record ------------------------------------------------ */
+
+struct side_lua_sole {
+    int count;
+    char field[40], record[1200];
+};
+
+static void side_lua_note(void *user, const struct sim_redis_item *item)
+{
+    struct side_lua_sole *s = user;
+    s->count++;
+    snprintf(s->field, sizeof s->field, "%s", item->name.ptr);
+    snprintf(s->record, sizeof s->record, "%s", item->value.ptr);
+}
+
+/* A mutex without a token reserve or a lock-delay, held and not awaited: its
+ * record becomes a string. */
+static void side_lua_thin(const struct snib__name *name)
+{
+    struct side_lua_sole s = {.count = 0};
+    struct sim_redis_key ignored;
+    struct snib__buf b;
+    char key[600], alive[600], request[33], text[1400];
+    long long token, end, since;
+    int64_t us = side_lua_wall_us();
+    int at = 0;
+    int n = snprintf(key, sizeof key, "snib:{%.*s}", (int)name->safe_size,
+                     name->safe);
+    int m = snprintf(alive, sizeof alive, "%s:a", key);
+    sim_redis_each_item(lua.server, 0, key, (size_t)n, us, side_lua_note, &s);
+    if (s.count != 1 || strlen(s.field) != 32 ||
+        sscanf(s.record, "%32s %lld %lld 0 1 %lld 0 %n", request, &token, &end,
+               &since, &at) != 4 ||
+        !at || end <= us / 1000 ||
+        sim_redis_find(lua.server, 0, alive, (size_t)m, us, &ignored) ||
+        lua.soles++ % 2) {
+        return;
+    }
+    int size = snprintf(text, sizeof text, "%s %s %lld %lld %lld %s", request,
+                        s.field, end - us / 1000, since, token, s.record + at);
+    snib__buf_init(&b, 4096);
+    snib__buf_printf(&b, "*2\r\n$3\r\nDEL\r\n$%d\r\n%s\r\n", n, key);
+    snib__buf_printf(&b,
+                     "*5\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n"
+                     "$4\r\nPXAT\r\n$13\r\n%lld\r\n",
+                     n, key, size, text, end);
+    side_lua_stranger((const char *)snib__buf_bytes(&b), snib__buf_size(&b));
+    snib__buf_free(&b);
+}
+
 static void side_lua_ask(int client, struct asked *const *a, int count)
 {
     struct snib__list chain;
@@ -148,15 +224,11 @@ static void side_lua_ask(int client, struct asked *const *a, int count)
     }
     snib__redis_store_ops.start(lua.client[client].store, lua.now, &chain);
     side_lua_run(client, false);
-}
-
-static void side_lua_stranger(const char *bytes, size_t size)
-{
-    const void *ignored;
-    size_t n;
-    sim_redis_input(lua.server, lua.stranger, bytes, size, side_lua_wall_us());
-    sim_redis_output(lua.server, lua.stranger, &ignored, &n);
-    sim_redis_consume(lua.server, lua.stranger, n);
+    for (int i = 0; i < count; i++) {
+        if (a[i]->r.name) {
+            side_lua_thin(a[i]->r.name);
+        }
+    }
 }
 
 static void side_lua_hear(int client, bool lost, struct heard *h)
@@ -226,7 +298,8 @@ static void side_lua_open_client(int i, const struct snib__url *url)
     struct snib__store_config config = {.url = url,
                                         .seed = {{1, 2, 3, (uint64_t)i}},
                                         .out = out,
-                                        .request = snib__ms(2000)};
+                                        .request = snib__ms(2000),
+                                        .whole = true};
     side_client_id(i, config.client);
     if (snib__redis_store_ops.open(&config, &lua.client[i].store, &e)) {
         abort();
@@ -256,6 +329,8 @@ static void side_lua_open(void)
     struct snib_error e;
     lua.lua = lua.lua ? lua.lua : sim_lua_new();
     lua.server = sim_redis_new(lua.lua, 7);
+    lua.soles = 0;
+    sim_redis_set_hook(lua.server, side_lua_unmark, NULL);
     lua.stranger = sim_redis_connect(lua.server);
     lua.now = (snib_instant){START_MS * 1000000};
     side_lua_load();

@@ -1,6 +1,8 @@
 /* steps.c — the steps of a history, on both stores. */
 #include "steps.h"
 
+#include <string.h>
+
 #include "ask.h"
 #include "compare.h"
 
@@ -107,7 +109,10 @@ static bool steps_yield(const struct step *s)
     }
     steps_begin(&s->wish[0], s->client);
     for (int k = 0; k < SIDES; k++) {
-        c->pair.on[k].r.token = old->pair.on[k].r.token;
+        struct snib__request *r = &c->pair.on[k].r;
+        const struct snib__request *prior = &old->pair.on[k].r;
+        r->token = prior->token;
+        memcpy(r->prior_id, prior->id, sizeof r->prior_id);
     }
     old->used = false;
     ask_one(s->client, &c->pair);

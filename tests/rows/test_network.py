@@ -28,6 +28,7 @@ def test_F_050_latency_shortens_what_is_left_and_costs_no_lock(
     grant.release()
 
 
+@pytest.mark.usefixtures("by_script")
 @pytest.mark.parametrize("percent", [5, 30, 50])
 def test_F_052_dropped_connections_slow_down_and_lose_nothing(
         redis, proxy, drivers, tmp_path, clean, percent):
@@ -44,6 +45,7 @@ def test_F_052_dropped_connections_slow_down_and_lose_nothing(
     assert proxy.count("open", since=mark) <= 6 * rounds
 
 
+@pytest.mark.usefixtures("by_script")
 def test_F_055_slow_drip_ends_by_the_limit(redis, proxy, drivers, clean):
     """One byte each 50 ms: the line is never silent."""
     one = drivers(proxy.url)

@@ -8,7 +8,7 @@ import pytest
 from conftest import ms_since, show_two_holders
 from harness.pulse import late_ms
 from harness import process
-from harness.checks import lock_key, next_millisecond
+from harness.checks import holders, next_millisecond
 from harness.redis_server import redis_missing
 from harness.wait import boot_ns, stays, wait_until
 
@@ -19,6 +19,7 @@ def warm_up(driver):
     driver.acquire(driver.lock("warm"), wait_ms=2000).release()
 
 
+@pytest.mark.usefixtures("by_script")
 def test_F_006_reply_lost_and_given_up_is_unknown_and_cleaned_up(
         redis, proxy, drivers, look, clean):
     one, two = drivers(proxy.url), drivers(redis.url)
@@ -32,6 +33,7 @@ def test_F_006_reply_lost_and_given_up_is_unknown_and_cleaned_up(
     two.acquire(two.lock("n"), wait_ms=8000).release()
 
 
+@pytest.mark.usefixtures("by_script")
 def test_F_008_paused_inside_release_it_touches_nothing(
         redis, proxy, drivers, clean):
     """The release is on its way; its sender is stopped past the lease."""
@@ -47,10 +49,11 @@ def test_F_008_paused_inside_release_it_touches_nothing(
     one.thaw()
     ending.answer()
     stays(lambda: taken.status().held, 0.2, "the next grant is untouched")
-    assert redis.command("HLEN", lock_key("n")) == 1
+    assert holders(redis, "n") == 1
     taken.release()
 
 
+@pytest.mark.usefixtures("by_script")
 def test_F_009_release_lost_on_the_way_is_sent_again(
         redis, proxy, drivers, clean):
     one = drivers(proxy.url, request_ms=500)
@@ -59,7 +62,7 @@ def test_F_009_release_lost_on_the_way_is_sent_again(
     lost = proxy.drop_request(then="rst", script="release", times=1)
     assert grant.start_release().answer().err in ("OK", "UNKNOWN")
     assert lost.fired == 1
-    redis.wait_for(lambda s: not s.command("EXISTS", "snib:{n}"), 3)
+    redis.wait_for(lambda s: holders(s, "n") == 0, 3)
 
 
 def test_F_011_no_renewal_after_the_release_returned(
@@ -99,6 +102,7 @@ def test_F_017_F_018_evicted_lock_is_told_and_the_fence_holds(
     show_two_holders(one, first, read, second, fence)
 
 
+@pytest.mark.usefixtures("by_script")
 def test_F_022_grant_that_comes_after_its_lease_is_no_success(
         redis, proxy, drivers, clean):
     one = drivers(proxy.url)
@@ -118,6 +122,7 @@ def test_F_022_grant_that_comes_after_its_lease_is_no_success(
     grant.start_release().answer()
 
 
+@pytest.mark.usefixtures("by_script")
 @pytest.mark.parametrize("where", ["request", "reply"])
 def test_F_023_delay_on_either_side_never_lengthens_the_deadline(
         redis, proxy, drivers, clean, where):

@@ -48,6 +48,7 @@ def test_A_02_control_without_a_fence_an_update_is_lost(
     assert lose_while_writing(one, two, Resource(), raise_mark=False) == 1
 
 
+@pytest.mark.usefixtures("by_script")
 def test_A_05_paused_while_the_reply_is_in_flight_never_enters_on_it(
         redis, proxy, drivers, look, clean):
     one, two = drivers(proxy.url), drivers(redis.url)
@@ -86,6 +87,7 @@ def test_A_15_slow_server_deadline_counts_from_the_send(
     grant.release()
 
 
+@pytest.mark.usefixtures("by_script")
 def test_A_22_queued_reply_lost_finds_its_own_place_again(
         redis, proxy, drivers, look, clean):
     """The place was made, the reply was lost: found by the request's id, not

@@ -345,7 +345,7 @@ static void put_item(void *user, const struct sim_redis_item *item)
 static void add_key(void *user, const struct sim_redis_key *key)
 {
     static const char *const types[] = {"none", "string", "hash",
-                                        "zset", "list",   "set"};
+                                        "zset", "list",   "stream"};
     struct rig_keys *all = user;
     struct sim_redis *server = all->rig->server;
     struct sim_redis_arg value;

@@ -38,6 +38,7 @@ struct rig_shape {
     const char *key[9];      /* behind "snib:{n}"; @: the request        */
     struct rig_arg head[3];  /* once                                     */
     struct rig_arg each[17]; /* once a part                              */
+    bool marked;             /* the mark is its last key, but with "mark=0" */
 };
 
 const struct rig_shape *rig_shape_named(const char *name);

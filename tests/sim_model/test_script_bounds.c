@@ -273,7 +273,8 @@ static void each_script_counts_its_keys_and_arguments(void **state)
             struct rig_call c;
             begin_call(&c, s->call);
             int keys = c.keys, args = c.args;
-            c.keys += what == 1 ? -1 : what == 2;
+            /* without the mark it is taken as well */
+            c.keys += what == 1 ? -1 - c.shape->marked : what == 2;
             c.args += what == 3 ? -1 : what == 4;
             if (c.keys > keys) {
                 c.key[keys] = strdup("snib:{n}:more");

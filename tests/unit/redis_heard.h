@@ -30,13 +30,16 @@ enum plain {
     P_ROLE,
     P_INFO,
     P_CONFIG,
-    P_SCAN
+    P_SCAN,
+    P_MULTI,
+    P_QUEUED, /* SET and XADD behind MULTI */
+    P_EXEC
 };
 
 struct command {
     enum plain what;
     int script;     /* P_SCRIPT                                           */
-    uint32_t locks; /* of a SEVERAL, RENEW                                */
+    uint32_t locks; /* of a SEVERAL, RENEW, DROP, EXEC                    */
     int64_t lease[BATCH_MAX];
     int64_t sent_ns;
     char id[33];   /* of the first                                       */
@@ -59,6 +62,8 @@ static struct {
         char inbox[INBOX];
         size_t size;
         bool framed; /* each answer so far was one value                    */
+        bool multi;
+        uint32_t sets; /* behind it                                         */
     } session[SESSIONS];
     struct known known[KNOWN];
     uint32_t known_count;
@@ -163,6 +168,26 @@ static void hear_script(struct command *c, const struct word *w, uint32_t words)
     } else if (c->script == SNIB__SCRIPT_RENEW) {
         c->locks = keys / 2;
         assert_int_equal(args, 1 + 3 * c->locks);
+    } else if (c->script == SNIB__SCRIPT_DROP) {
+        c->locks = keys;
+        assert_int_equal(args, keys);
+    }
+}
+
+/* A transaction of SETs and one XADD takes free mutexes. */
+static void hear_packet(int i, struct command *c, struct word w)
+{
+    if (word_is(w, "MULTI")) {
+        heard.session[i].multi = true;
+        heard.session[i].sets = 0;
+        c->what = P_MULTI;
+    } else if (word_is(w, "EXEC")) {
+        heard.session[i].multi = false;
+        c->locks = heard.session[i].sets;
+        c->what = P_EXEC;
+    } else if (heard.session[i].multi) {
+        heard.session[i].sets += word_is(w, "SET");
+        c->what = P_QUEUED;
     }
 }
 
@@ -182,6 +207,7 @@ static void hear(int i, const struct word *w, uint32_t words)
             c.what = (enum plain)k;
         }
     }
+    hear_packet(i, &c, w[0]);
     if (words > 2 && (word_is(w[0], "EVAL") || word_is(w[0], "EVALSHA"))) {
         hear_script(&c, w, words);
         stir(c.script);

@@ -50,7 +50,7 @@ static void say_layout(void)
         "$1\r\n\x1b\r\n",   "+1\r\n",       ":1\r\n",       "-LOADING x\r\n",
         "-WRONGTYPE x\r\n", "-NOPERM x\r\n"};
     bool is_odd = same.topic == GREETINGS || same.topic == DOCTORS;
-    put_text(one_in(is_odd ? 6 : 0) ? ANY_OF(odd) : "$1\r\n1\r\n");
+    put_text(one_in(is_odd ? 6 : 0) ? ANY_OF(odd) : "$1\r\n2\r\n");
 }
 
 static void say_role(void)
@@ -428,6 +428,14 @@ static void say_reply_of_script(const struct command *c)
     case SNIB__SCRIPT_KEEP:
         say_renewed(1);
         break;
+    case SNIB__SCRIPT_DROP:
+        if (c->locks > 1) {
+            say_list(c->locks);
+        }
+        for (uint32_t i = 0; i < c->locks; i++) {
+            say_int(one_in(4) ? 0 : 1);
+        }
+        break;
     case SNIB__SCRIPT_RELEASE:
         say_released();
         break;
@@ -457,6 +465,29 @@ static void say_reply_of_script(const struct command *c)
         break;
     case SNIB__SCRIPTS:
         break;
+    }
+}
+
+/* What SET and XADD answered, or that nothing was done. */
+static void say_exec(uint32_t sets)
+{
+    static const char *const odd[] = {"1-1", "5", "-", "1790000000000-1024",
+                                      "9007199254740992-0"};
+    char id[48];
+    if (one_in(12)) {
+        put_text(one_in(2) ? "-EXECABORT x\r\n" : "$-1\r\n");
+        return;
+    }
+    say_list(sets + 1);
+    for (uint32_t i = 0; i < sets; i++) {
+        put_text(one_in(4) ? "$-1\r\n" : "+OK\r\n");
+    }
+    int64_t ms = clock_said();
+    snprintf(id, sizeof id, "%" PRId64 "-%d", ms, (int)below(3));
+    if (one_in(10)) {
+        put_text("$-1\r\n");
+    } else {
+        say_text(one_in(12) ? ANY_OF(odd) : id);
     }
 }
 
@@ -504,6 +535,15 @@ static void say_reply(const struct command *c)
         break;
     case P_SCAN:
         say_keys();
+        break;
+    case P_MULTI:
+        put_text(one_in(60) ? "-NOPERM no MULTI\r\n" : "+OK\r\n");
+        break;
+    case P_QUEUED:
+        put_text(one_in(60) ? "-OOM x\r\n" : "+QUEUED\r\n");
+        break;
+    case P_EXEC:
+        say_exec(c->locks);
         break;
     case P_OTHER:
         put_text(":1\r\n");

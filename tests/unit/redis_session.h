@@ -161,11 +161,11 @@ static enum snib__script script_heard(int i)
     return SNIB__SCRIPTS;
 }
 
-/* acquire: words 3..8 keys, 9 client, 10 request, 12 may queue, 13 poll */
+/* acquire: words 3..10 keys, 11 client, 12 request, 14 may queue, 15 poll */
 static void hears_acquire(int i, const char *may_queue)
 {
     assert_int_equal(script_heard(i), SNIB__SCRIPT_ACQUIRE);
-    assert_string_equal(word[13], may_queue);
+    assert_string_equal(word[14], may_queue);
 }
 
 static void pass(int64_t ms)
@@ -185,7 +185,7 @@ static void pass(int64_t ms)
     now = until;
 }
 
-#define LAYOUT_REPLY "+OK\r\n$1\r\n1\r\n"
+#define LAYOUT_REPLY "+OK\r\n$1\r\n2\r\n"
 #define TIME_REPLY   "*2\r\n$10\r\n1790000000\r\n$6\r\n250000\r\n"
 
 #define HELLO_REPLY_OF(mode, role)                                             \

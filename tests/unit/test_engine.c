@@ -292,6 +292,48 @@ static void a_renewal_is_due_each_third_and_moves_the_deadline(void **state)
     assert_int_equal(st.left_ms, 30000 - 300 - 305);
 }
 
+static void grant_thin(struct desk *d, int64_t given_ms)
+{
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    rq->token = 9;
+    rq->thin = true;
+    rq->said.left = snib__ms(given_ms);
+    rq->said.valid_from = d->now;
+    say(d, rq, SNIB__DONE);
+}
+
+/* The first lease of a thin grant is short. A process that stands still after a
+ * second has all of the lease that it asked for. */
+static void a_thin_grant_is_renewed_to_its_lease_after_a_second(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquisition *s = acquire(d, ask_of(1));
+    grant_thin(d, 9900);
+    snib_instant sent = d->now;
+    pass_ms(d, 900);
+    assert_null(at(SNIB__RENEW));
+    pass_ms(d, 100);
+    assert_int_equal(snib__to_ms(at(SNIB__RENEW)->lease), 30000);
+    sent = d->now;
+    confirm(d, sent);
+    d->now.ns += 29000 * MS;
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
+}
+
+/* One that has nearly all that was asked for is renewed after a third of it. */
+static void a_thin_grant_of_a_short_lease_is_renewed_after_a_third(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.lease = snib__ms(9000);
+    acquire(d, spec);
+    grant_thin(d, 8990);
+    pass_ms(d, 2700);
+    assert_null(at(SNIB__RENEW));
+    pass_ms(d, 300);
+    assert_non_null(at(SNIB__RENEW));
+}
+
 static void
 an_unanswered_renewal_is_risk_then_loss_by_the_deadline(void **state)
 {
@@ -569,6 +611,52 @@ static void a_yield_that_is_given_up_cancels_the_prior_grant_too(void **state)
     assert_int_equal(at(SNIB__CANCEL)->token, 100);
 }
 
+/* Its token may not be shown at the store; its id is. It is still named when a
+ * first ACQUIRE was refused, and what that one wrote is told to the CANCEL. */
+static void a_prior_grant_is_named_by_its_id_too(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquisition *a = acquire(d, ask_of(1)),
+                             *b = acquire(d, ask_of(2));
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    uint64_t id[2] = {rq->id[0], rq->id[1]};
+    rq->late = 900;
+    grant(d, 100);
+    d->now.ns += 6 * MS;
+    release(d, a->ticket, 1, NULL);
+    for (int i = 0; i < 2; i++) {
+        rq = at(SNIB__ACQUIRE);
+        assert_int_equal(rq->token, 100);
+        assert_true(rq->prior_id[0] == id[0] && rq->prior_id[1] == id[1]);
+        assert_true(rq->id[0] != id[0]);
+        assert_int_equal(rq->late, 0);
+        rq->late = 1000;
+        if (i == 0) {
+            rq->said.err = SNIB_ERR_BUSY;
+            say(d, rq, SNIB__NO);
+            pass_ms(d, 1000);
+        }
+    }
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, b, SNIB_ERR_TIMEOUT),
+        SNIB_ERR_UNKNOWN);
+    rq = at(SNIB__CANCEL);
+    assert_int_equal(rq->token, 100);
+    assert_true(rq->prior_id[0] == id[0] && rq->prior_id[1] == id[1]);
+    assert_int_equal(rq->late, 1000);
+}
+
+/* As without a prior grant, and with one that was released. */
+static void a_release_tells_what_its_acquire_wrote(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquisition *a = acquire(d, ask_of(1));
+    at(SNIB__ACQUIRE)->late = 900;
+    grant(d, 100);
+    release(d, a->ticket, 1, NULL);
+    assert_int_equal(at(SNIB__RELEASE)->late, 900);
+}
+
 static void a_clock_jump_puts_grants_at_risk_until_confirmed(void **state)
 {
     struct desk *d = *state;
@@ -638,6 +726,8 @@ int main(void)
         T(one_of_two_gives_up_and_nothing_is_sent),
         T(a_queued_request_kept_to_its_limit_is_a_time_out),
         T(a_renewal_is_due_each_third_and_moves_the_deadline),
+        T(a_thin_grant_is_renewed_to_its_lease_after_a_second),
+        T(a_thin_grant_of_a_short_lease_is_renewed_after_a_third),
         T(an_unanswered_renewal_is_risk_then_loss_by_the_deadline),
         T(loss_shows_at_the_first_look_even_if_no_timer_ran),
         T(a_renewal_that_says_no_is_stolen_forgotten_or_revoked),
@@ -655,6 +745,8 @@ int main(void)
         T(an_unfit_store_refuses_with_its_reason),
         T(not_applied_after_a_doubt_is_unknown_and_cancelled),
         T(a_yield_that_is_given_up_cancels_the_prior_grant_too),
+        T(a_prior_grant_is_named_by_its_id_too),
+        T(a_release_tells_what_its_acquire_wrote),
         T(a_clock_jump_puts_grants_at_risk_until_confirmed),
         T(closing_refuses_waiters_and_releases_holders),
         T(renewals_due_together_travel_as_one_chain),

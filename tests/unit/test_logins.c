@@ -26,7 +26,7 @@ int main(void)
     "*6\r\n$6\r\nserver\r\n$5\r\nredis\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n" \
     "$4\r\nrole\r\n$6\r\nmaster\r\n"
 #define PROBE  "*2\r\n*0\r\n:0\r\n"
-#define LAYOUT "+OK\r\n$1\r\n1\r\n"
+#define LAYOUT "+OK\r\n$1\r\n2\r\n"
 #define TIME   "*2\r\n$10\r\n1790000000\r\n$6\r\n250000\r\n"
 #define GRANT  "*5\r\n:1\r\n:1790000000300\r\n:7\r\n:31\r\n:30000\r\n"
 

@@ -17,7 +17,7 @@ int main(void)
 /* What the server says, NULL: as it should. */
 struct says {
     const char *ping, *time, *info, *policy, *aof, *fsync, *save, *layout,
-        *probe, *ears, *again;
+        *mark, *multi, *probe, *ears, *again;
     int64_t trip_ms;  /* from the questions to the answers but for the last */
     int64_t later_ms; /* from those to the last                             */
     bool mute;        /* no subscription is to be had                        */
@@ -98,7 +98,8 @@ static void consult(const struct says *s)
     start(&rq);
     connected(CALLERS);
     static const char *const asked[] = {"PING",   "TIME",   "INFO",   "CONFIG",
-                                        "CONFIG", "CONFIG", "CONFIG", "GET"};
+                                        "CONFIG", "CONFIG", "CONFIG", "GET",
+                                        "XLEN",   "MULTI",  "EXEC"};
     for (size_t i = 0; i < COUNT_OF(asked); i++) {
         assert_true(heard(CALLERS));
         assert_string_equal(word[0], asked[i]);
@@ -119,7 +120,9 @@ static void consult(const struct says *s)
     answer_config("appendonly", s->aof, "yes");
     answer_config("appendfsync", s->fsync, "always");
     answer_config("save", s->save, "");
-    say(CALLERS, s->layout ? s->layout : "$1\r\n1\r\n");
+    say(CALLERS, s->layout ? s->layout : "$1\r\n2\r\n");
+    say(CALLERS, s->mark ? s->mark : ":0\r\n");
+    say(CALLERS, s->multi ? s->multi : "+OK\r\n*0\r\n");
     say(CALLERS, s->probe ? s->probe : "*2\r\n*0\r\n:1\r\n");
     say(CALLERS, s->ears ? s->ears : "*3\r\n:2\r\n:0\r\n$0\r\n\r\n");
     stand_still(s->later_ms);
@@ -184,7 +187,7 @@ static void a_good_server_is_well_in_every_respect(void **state)
     says_that("eviction", SNIB_LEVEL_OK, "maxmemory-policy is noeviction", "");
     says_that("persistence", SNIB_LEVEL_OK,
               "appendonly is on, appendfsync always", "");
-    says_that("layout", SNIB_LEVEL_OK, "the locks have layout 1", "");
+    says_that("layout", SNIB_LEVEL_OK, "the locks have layout 2", "");
     says_that("permissions", SNIB_LEVEL_OK, "scripts may run all they need",
               "");
     says_that("clock", SNIB_LEVEL_OK,
@@ -396,6 +399,78 @@ static void a_layout_that_is_not_seen_is_told(void **state)
     all_well_but("answer"); /* which says it once */
 }
 
+static void a_mark_that_may_not_be_used_is_told(void **state)
+{
+    consult(&(struct says){.mark = "-NOPERM no such key for you\r\n"});
+    all_well_but("mark");
+    says_that("mark", SNIB_LEVEL_WARN,
+              "could not look at the mark: NOPERM no such key for you; so each "
+              "acquire is a whole script, and tokens rise above those of other "
+              "logins only while the server's clock is not set back",
+              "let the user read and write the key snib:m");
+    tear_down(state);
+    set_up(state);
+    consult(&(struct says){.mark = "-WRONGTYPE Operation against a key\r\n"});
+    all_well_but("mark");
+    says_that("mark", SNIB_LEVEL_FAIL,
+              "the key snib:m is of another type, so not ours",
+              "rename or delete it");
+    tear_down(state);
+    set_up(state);
+    consult(&(struct says){.ping = "-LOADING x\r\n", .mark = "-LOADING x\r\n"});
+    all_well_but("answer"); /* which says it once */
+}
+
+static void a_server_without_transactions_is_told(void **state)
+{
+    consult(&(struct says){.multi = "-NOPERM no MULTI\r\n"
+                                    "-ERR EXEC without MULTI\r\n"});
+    all_well_but("transactions");
+    says_that("transactions", SNIB_LEVEL_WARN,
+              "no transactions: NOPERM no MULTI; so each acquire is a whole "
+              "script",
+              "give the user +multi +exec");
+    tear_down(state);
+    set_up(state);
+    consult(&(struct says){.ping = "-LOADING x\r\n",
+                           .multi = "-LOADING x\r\n-LOADING x\r\n"});
+    all_well_but("answer");
+}
+
+/* What was sent behind it is a part of the transaction, which would stay open:
+ * the connection is closed, and nothing more is found. */
+static void an_exec_that_is_refused_ends_the_questions(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__DOCTOR);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    rq.name = NULL;
+    rq.said.result = &rows;
+    start(&rq);
+    connected(CALLERS);
+    say(CALLERS, "+PONG\r\n" TIME_REPLY);
+    bulk(FINE_INFO);
+    pair("maxmemory-policy", "noeviction");
+    pair("appendonly", "yes");
+    pair("appendfsync", "always");
+    pair("save", "");
+    say(CALLERS, "$1\r\n2\r\n:0\r\n+OK\r\n");
+    silence();
+    say(CALLERS, "-NOPERM no EXEC\r\n");
+    answered(&rq, SNIB__DONE);
+    assert_true(out.conn[CALLERS]->shut);
+    read_findings(&rows);
+    snib__buf_free(&rows);
+    all_well_but("transactions");
+    says_that("transactions", SNIB_LEVEL_WARN,
+              "no transactions: NOPERM no EXEC; so each acquire is a whole "
+              "script",
+              "give the user +multi +exec");
+    closed(CALLERS);
+    silence();
+}
+
 /* Neither of these is a command and what was said to it. */
 static void a_right_that_is_no_text_is_not_told(void **state)
 {
@@ -567,13 +642,13 @@ static void a_server_that_is_not_there_is_a_finding(void **state)
     rq.said.result = &rows;
     start(&rq);
     opened(CALLERS);
-    say(CALLERS, HELLO_REPLY "$-1\r\n$1\r\n2\r\n");
+    say(CALLERS, HELLO_REPLY "$-1\r\n$1\r\n3\r\n");
     answered(&rq, SNIB__NOT_APPLIED);
     assert_int_equal(rq.said.err, SNIB_ERR_CONFIG);
     read_findings(&rows);
     assert_int_equal(founds, 1);
     assert_string_equal(found[0].check, "configuration");
-    assert_non_null(strstr(found[0].text, "have layout 2, this snib knows 1"));
+    assert_non_null(strstr(found[0].text, "have layout 3, this snib knows 2"));
     snib__buf_free(&rows);
 }
 
@@ -589,6 +664,9 @@ int main(void)
         CASE(eviction_is_told),
         CASE(rights_are_told),
         CASE(a_layout_that_is_not_seen_is_told),
+        CASE(a_mark_that_may_not_be_used_is_told),
+        CASE(a_server_without_transactions_is_told),
+        CASE(an_exec_that_is_refused_ends_the_questions),
         CASE(a_right_that_is_no_text_is_not_told),
         CASE(a_subscription_that_is_not_to_be_had_is_told),
         CASE(a_clock_that_is_stepped_is_told),

@@ -173,7 +173,7 @@ static void looks_beyond_the_most_wait_for_the_first_to_end(void **state)
         say(CALLERS, "*5\r\n:1\r\n:7\r\n:0\r\n*0\r\n*0\r\n");
         answered(&rq[i], SNIB__DONE);
         if (i == INSPECTS_MAX - 1) {
-            say(CALLERS, "-NOPERM not you\r\n");
+            say(CALLERS, "-OOM not now\r\n");
             answered(&params, SNIB__NOT_APPLIED);
         }
         assert_true(heard(CALLERS) == (i < MORE));

@@ -333,8 +333,8 @@ static void a_clock_at_the_end_of_time_is_not_believed(void **state)
     answered(&a, SNIB__NO);
     start(&b);
     hears_acquire(CALLERS, "0");
-    assert_int_equal(word[15][0], '1'); /* not_after: 179000001…, no minus */
-    assert_int_equal(strlen(word[15]), 13);
+    assert_int_equal(word[16][0], '1'); /* not_after: 179000001…, no minus */
+    assert_int_equal(strlen(word[16]), 13);
 }
 
 /* -- looks ------------------------------------------------------------------------ */
@@ -390,7 +390,7 @@ static void rights_told_as_lists_bar_no_connection(void **state)
         say(CALLERS, !strcmp(word[0], "AUTH")       ? "+OK\r\n"
                      : !strncmp(word[0], "EVAL", 4) ? list
                      : !strcmp(word[0], "SET")      ? "$-1\r\n"
-                     : !strcmp(word[0], "GET")      ? "$1\r\n1\r\n"
+                     : !strcmp(word[0], "GET")      ? "$1\r\n2\r\n"
                                                     : TIME_REPLY);
         if (shuts(&out)) {
             fail_msg("the connection was given up");

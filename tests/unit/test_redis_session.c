@@ -42,7 +42,7 @@ the_greeting_is_one_write_and_nothing_precedes_its_answer(void **state)
     assert_true(heard(CALLERS));
     assert_string_equal(word[0], "SET");
     assert_string_equal(word[1], "snib:layout");
-    assert_string_equal(word[2], "1");
+    assert_string_equal(word[2], "2");
     assert_string_equal(word[3], "NX");
     assert_string_equal(word[4], "PX");
     assert_true(heard(CALLERS));
@@ -59,7 +59,7 @@ the_greeting_is_one_write_and_nothing_precedes_its_answer(void **state)
     assert_false(heard(CALLERS));
     say(CALLERS, TIME_REPLY);
     hears_acquire(CALLERS, "0");
-    assert_string_equal(word[15], "1790000010150"); /* 250 ms + 9.9 s */
+    assert_string_equal(word[16], "1790000010150"); /* 250 ms + 9.9 s */
     assert_int_equal(out.conn[CALLERS]->awaited, 1);
     grant_reply(CALLERS, 1000);
     answered(&rq, SNIB__DONE);
@@ -518,16 +518,16 @@ static void another_layout_is_refused_in_words(void **state)
     static const struct {
         const char *reply, *text;
     } t[] = {
-        {"$1\r\n2\r\n",
-         "the locks of this server have layout 2, this snib knows 1; use the "
+        {"$1\r\n3\r\n",
+         "the locks of this server have layout 3, this snib knows 2; use the "
          "newer snib everywhere, or delete the key snib:layout when nobody "
          "uses them"},
         {"$4\r\n1\x1b[1\r\n",
-         "the locks of this server have layout 1?[1, this snib knows 1; use "
+         "the locks of this server have layout 1?[1, this snib knows 2; use "
          "the newer snib everywhere, or delete the key snib:layout when nobody "
          "uses them"},
         {"$0\r\n\r\n",
-         "the locks of this server have layout , this snib knows 1; use the "
+         "the locks of this server have layout , this snib knows 2; use the "
          "newer snib everywhere, or delete the key snib:layout when nobody "
          "uses them"},
         {"-WRONGTYPE Operation against a key\r\n",
@@ -565,8 +565,8 @@ static void another_layout_is_refused_in_words(void **state)
 static void who_may_not_see_the_layout_is_let_pass(void **state)
 {
     static const char *const replies[] = {
-        "-NOPERM x\r\n-NOPERM x\r\n", "-NOPERM x\r\n$1\r\n1\r\n",
-        "-OOM x\r\n$-1\r\n", "$-1\r\n$1\r\n1\r\n"};
+        "-NOPERM x\r\n-NOPERM x\r\n", "-NOPERM x\r\n$1\r\n2\r\n",
+        "-OOM x\r\n$-1\r\n", "$-1\r\n$1\r\n2\r\n"};
     for (size_t i = 0; i < COUNT_OF(replies); i++) {
         struct snib__request rq = request(SNIB__ACQUIRE);
         meets("standalone", "master", &rq);
@@ -608,7 +608,7 @@ a_server_that_was_loading_is_asked_for_its_layout_again(void **state)
     opened(CALLERS);
     hears_hello(CALLERS);
     hears_layout_and_time(CALLERS);
-    say(CALLERS, HELLO_REPLY "+OK\r\n$1\r\n2\r\n");
+    say(CALLERS, HELLO_REPLY "+OK\r\n$1\r\n3\r\n");
     answered(&rq, SNIB__NOT_APPLIED);
     assert_int_equal(rq.said.err, SNIB_ERR_CONFIG);
 }

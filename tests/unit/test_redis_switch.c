@@ -66,7 +66,7 @@ static void who_waits_asks_the_new_primary_by_the_same_id(void **state)
     opens_to(CALLERS, "b:6379");
     connected(CALLERS);
     hears_acquire(CALLERS, "1");
-    assert_string_equal(word[11], id);
+    assert_string_equal(word[12], id);
     opens_to(SUBS, "b:6379");
     grant_reply(CALLERS, 2000);
     answered(&rq, SNIB__DONE);

@@ -40,17 +40,20 @@ static struct {
 } sentinel[SERVERS];
 static int newest, epoch; /* what the latest failover has made the primary   */
 static bool epochs;       /* the Sentinels tell theirs                       */
+static bool healed;       /* no server is deposed any more                    */
 static int told[SERVERS]; /* the highest epoch with which it was named       */
 static struct {
     bool up, replica;
     char host; /* 'h' or 's'                                                */
     int at;    /* which of these                                            */
+    bool multi, aborts; /* a transaction is begun; one of it was refused     */
+    int sets;           /* in it                                             */
 } end[SESSIONS_MOST];
 static struct {
     struct snib__request rq;
     bool started;
 } asked_for[REQUESTS];
-static uint32_t grants;
+static uint32_t grants, packets, aborted;
 
 static int below(int n)
 {
@@ -88,7 +91,7 @@ static void connects(int i)
     assert_true(address[0] == 'h' || address[0] == 's');
     end[i].host = address[0];
     end[i].at = address[1] - '0';
-    end[i].replica = false;
+    end[i].replica = end[i].multi = false;
     assert_in_range(end[i].at, 0, SERVERS - 1);
     for (int k = 0; k < SERVERS && end[i].host == 'h' && epochs; k++) {
         assert_true(told[end[i].at] >= told[k]);
@@ -125,14 +128,20 @@ static void names(int i)
     sayf(i, "*2\r\n$2\r\n%s\r\n$4\r\n6379\r\n", host);
 }
 
-/* It asks for a lock. */
-static void asked(int i)
+static void is_named(int i)
 {
     char address[ADDRESS_MAX];
     assert_false(end[i].replica);
     assert_int_equal(end[i].host, 'h');
     snprintf(address, sizeof address, "h%d:6379", end[i].at);
     assert_string_equal(topology()->primary, address);
+}
+
+/* It asks for a lock. */
+static void asked(int i)
+{
+    is_named(i);
+    assert_false(end[i].multi);
     if (!server[end[i].at].primary) {
         say(i, "-READONLY You can't write against a read only replica.\r\n");
     } else {
@@ -140,10 +149,49 @@ static void asked(int i)
     }
 }
 
+/* It asks without a script. In times of trouble a server may be deposed at any
+ * command. */
+static void asked_in_a_packet(int i)
+{
+    bool set = !strcmp(word[0], "SET");
+    if (!healed && one_in(8)) {
+        server[end[i].at].primary = false;
+    }
+    if (!strcmp(word[0], "MULTI")) {
+        is_named(i);
+        end[i].multi = true;
+        end[i].aborts = false;
+        end[i].sets = 0;
+        say(i, "+OK\r\n");
+    } else if (strcmp(word[0], "EXEC") != 0) {
+        end[i].sets += set;
+        end[i].aborts = end[i].aborts || !server[end[i].at].primary;
+        say(i, server[end[i].at].primary ? "+QUEUED\r\n" : "-READONLY x\r\n");
+    } else {
+        end[i].multi = false;
+        packets++;
+        if (end[i].aborts || !server[end[i].at].primary) {
+            aborted++;
+            sayf(i, "-EXECABORT Transaction discarded because of%s.\r\n",
+                 end[i].aborts ? " previous errors" : ": READONLY x");
+            return;
+        }
+        sayf(i, "*%d\r\n", end[i].sets + 1);
+        for (int k = 0; k < end[i].sets; k++, grants++) {
+            say(i, "+OK\r\n");
+        }
+        say(i, "$15\r\n1790000000250-1\r\n");
+    }
+}
+
 static void answers(int i)
 {
     while (end[i].up && is_up(i) && !out.conn[i]->shut && heard(i)) {
         const char *what = word[0];
+        if (end[i].multi || !strcmp(what, "MULTI")) {
+            asked_in_a_packet(i);
+            continue;
+        }
         if (!strcmp(what, "HELLO")) {
             bool primary = end[i].host == 'h' && server[end[i].at].primary;
             end[i].replica = !primary;
@@ -163,7 +211,7 @@ static void answers(int i)
         } else if (!strcmp(what, "SET")) {
             say(i, end[i].replica ? "-READONLY x\r\n" : "+OK\r\n");
         } else if (!strcmp(what, "GET")) {
-            say(i, "$1\r\n1\r\n");
+            say(i, "$1\r\n2\r\n");
         } else if (!strcmp(what, "INFO")) {
             say(i, "-NOPERM x\r\n");
         } else if (!strcmp(what, "TIME")) {
@@ -201,6 +249,7 @@ static void ask(int k, int64_t limit_ms)
 {
     if (!asked_for[k].started) {
         asked_for[k].rq = request(SNIB__ACQUIRE);
+        asked_for[k].rq.acquire.permits = 1;
         asked_for[k].rq.once = one_in(4);
         asked_for[k].rq.background = one_in(3);
         asked_for[k].rq.limit = snib__after(now, snib__ms(limit_ms));
@@ -331,6 +380,7 @@ static void pass_by(int64_t ms)
 
 static void heal(void)
 {
+    healed = true;
     one_primary();
     for (int k = 0; k < SERVERS; k++) {
         server[k].up = sentinel[k].up = true;
@@ -351,6 +401,7 @@ static void one_run(uint64_t seed)
     memset(server, 0, sizeof server);
     memset(told, 0, sizeof told);
     epoch = 0;
+    healed = false;
     epochs = !list && one_in(2);
     newest = below(SERVERS);
     server[newest].primary = true;
@@ -395,6 +446,7 @@ static void many_runs(bool of_a_list)
         one_run(seed);
     }
     assert_true(grants > RUNS); /* much was asked for                       */
+    assert_true(packets > RUNS && aborted > RUNS / 4);
 }
 
 static void sentinels_that_may_be_behind(void **state)

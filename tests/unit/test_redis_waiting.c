@@ -77,7 +77,7 @@ static void a_push_may_overtake_the_queued_reply(void **state)
     start(&b);
     hears_acquire(CALLERS, "1");
     snib_instant sent = now;
-    uint32_t poll = (uint32_t)strtoul(word[14], NULL, 10);
+    uint32_t poll = (uint32_t)strtoul(word[15], NULL, 10);
     now.ns += 1000000;
     push(&b, 5000, 3000, poll);
     answered(&b, SNIB__DONE);
@@ -90,7 +90,7 @@ static void a_push_may_overtake_the_queued_reply(void **state)
     r.token = 5000;
     start(&r);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
-    assert_string_equal(word[14], "1");
+    assert_string_equal(word[15], "1");
     say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:100\r\n");
     silence();
     say(CALLERS, "*1\r\n:1\r\n");
@@ -173,8 +173,8 @@ static void what_an_overtaken_poll_was_given_is_ended(void **state)
             assert_memory_equal(
                 word[1], snib__redis_scripts[SNIB__SCRIPT_CANCEL].text, 300);
             assert_string_equal(word[3], "snib:{n}");
-            assert_string_equal(word[11], hex_of(&rq));
-            assert_string_equal(word[12], "0"); /* no grant before it */
+            assert_string_equal(word[12], hex_of(&rq));
+            assert_string_equal(word[13], "0"); /* no grant before it */
         }
     }
 }
@@ -211,9 +211,9 @@ static void a_grant_for_a_cancelled_request_is_given_back(void **state)
     silence();
     assert_int_equal(script_heard(BACKGROUND), SNIB__SCRIPT_RELEASE);
     assert_string_equal(word[3], "snib:{n}");
-    assert_string_equal(word[12], hex_of(&rq));
-    assert_string_equal(word[13], "5000");
-    assert_string_equal(word[14], "1");
+    assert_string_equal(word[13], hex_of(&rq));
+    assert_string_equal(word[14], "5000");
+    assert_string_equal(word[15], "1");
     assert_int_equal(out.conn[BACKGROUND]->awaited, 1);
     say(BACKGROUND, "*1\r\n:0\r\n");
     silence();
@@ -237,8 +237,8 @@ a_grant_for_a_request_that_is_being_released_is_given_back(void **state)
     }
     push(&rq, 6000, 3000, rq.store.poll[0].number);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
-    assert_string_equal(word[12], hex_of(&rq));
-    assert_string_equal(word[13], "6000");
+    assert_string_equal(word[13], hex_of(&rq));
+    assert_string_equal(word[14], "6000");
     say(CALLERS, "*1\r\n:0\r\n");
     answered(&r, SNIB__NO);
     say(CALLERS, "*1\r\n:1\r\n");
@@ -343,7 +343,7 @@ static void a_silent_subscription_is_rebuilt_and_everybody_polls(void **state)
     assert_string_not_equal(word[1], channel);
     hears_acquire(CALLERS, "1");
     hears_acquire(CALLERS, "1");
-    assert_string_equal(word[19],
+    assert_string_equal(word[20],
                         ((struct snib__redis *)(void *)store)->channel);
 }
 

@@ -67,7 +67,7 @@ static void descriptors_stay_until_free(void **state)
     "*6\r\n$6\r\nserver\r\n$5\r\nredis\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n" \
     "$4\r\nrole\r\n$6\r\nmaster\r\n"
 /* The layout is written, and read; the time. */
-#define TIME  "+OK\r\n$1\r\n1\r\n*2\r\n$10\r\n1790000000\r\n$6\r\n250000\r\n"
+#define TIME  "+OK\r\n$1\r\n2\r\n*2\r\n$10\r\n1790000000\r\n$6\r\n250000\r\n"
 #define GRANT "*5\r\n:1\r\n:1790000000300\r\n:7\r\n:31\r\n:30000\r\n"
 
 static int listening(char *ret_url, size_t size)

@@ -308,8 +308,10 @@ void show_view(const struct snib_view *view, const struct kind_params *params)
         show_print_party("holder", p);
         show_rfc3339(p->since_ms, since, sizeof since);
         duration_text(p->left_ms, left);
-        printf("  %-8s %s\n  %-8s %s\n  %-8s %" PRId64 "\n", "since", since,
-               "lease", left, "token", p->token);
+        printf("  %-8s %s\n  %-8s %s\n", "since", since, "lease", left);
+        if (p->token) {
+            printf("  %-8s %" PRId64 "\n", "token", p->token);
+        }
     }
     for (size_t i = 0; i < view->closed_count; i++) {
         const struct snib_party *p = view->closed_by[i];

@@ -125,6 +125,7 @@ static bool decode_granted(struct snib__redis *s, const struct flight *f,
     if (decode_int_at(c, 6, &more) && more >= 0 && more <= UINT32_MAX) {
         rq->said.slot = (uint32_t)more;
     }
+    rq->thin = false;
     rq->said.valid_from = f->sent;
     rq->said.left = decode_lease_given(rq, lease);
     rq->said.err = SNIB_ERR_OK;
@@ -144,6 +145,7 @@ static bool decode_queued(struct snib__redis *s, snib_instant now,
     }
     rq->said.position = position > UINT32_MAX ? UINT32_MAX : (uint32_t)position;
     rq->said.left = decode_holders_left(left);
+    snib__packet_met(s, now, rq->name);
     if (rq->acquire.spin || s->spin) {
         rq->resent = true; /* it has a position, which its end must cancel */
         snib__queue_spin(s, now, rq);
@@ -163,6 +165,7 @@ static bool decode_held(struct snib__redis *s, snib_instant now,
         return false;
     }
     rq->said.left = decode_holders_left(left);
+    snib__packet_met(s, now, rq->name);
     if (rq->acquire.may_queue && (rq->acquire.spin || s->spin)) {
         snib__queue_spin(s, now, rq);
     } else if (rq->acquire.may_queue) {
@@ -222,6 +225,9 @@ static void decode_acquire(struct snib__redis *s, snib_instant now,
     switch (code) {
     case 1:
         ours = decode_granted(s, f, c, clock);
+        if (ours) {
+            snib__packet_marked(s, now, rq);
+        }
         break;
     case 2:
         ours = decode_queued(s, now, rq, c);
@@ -332,6 +338,28 @@ static void decode_renew(struct snib__redis *s, snib_instant now, int i,
     }
 }
 
+/* The reply to drop.lua is a number, or one for each. An error among them is of
+ * its own lock. */
+static void decode_dropped(struct snib__redis *s, snib_instant now, int i,
+                           const struct flight *f,
+                           const struct snib__resp_cell *c, uint32_t k)
+{
+    struct snib__request *rq = f->rq;
+    if (c->type == SNIB__RESP_ARRAY) {
+        c = snib__resp_at(c, k);
+    }
+    if (c && c->type == SNIB__RESP_ERROR) {
+        snib__reply_error(s, now, i, f, c->text, c->size);
+    } else if (!c || c->type != SNIB__RESP_INTEGER) {
+        decode_strange(s, now, rq);
+    } else if (c->integer) {
+        snib__request_finish(s, rq, SNIB__DONE);
+    } else {
+        rq->thin = false;
+        snib__send_again(s, now, rq);
+    }
+}
+
 static void decode_released(struct snib__redis *s, snib_instant now,
                             struct snib__request *rq,
                             const struct snib__resp_cell *c)
@@ -419,6 +447,7 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
         snib__reply_error(s, now, i, f, c->text, c->size);
         return;
     }
+    s->no_mark = s->no_mark || rq->store.unmarked;
     switch (rq->verb) {
     case SNIB__ACQUIRE:
         decode_acquired(s, now, i, f, c, k);
@@ -427,7 +456,11 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
         decode_renew(s, now, i, f, c, k);
         break;
     case SNIB__RELEASE:
-        decode_released(s, now, rq, c);
+        if (f->script == SNIB__SCRIPT_DROP + 1) {
+            decode_dropped(s, now, i, f, c, k);
+        } else {
+            decode_released(s, now, rq, c);
+        }
         break;
     case SNIB__CANCEL:
         decode_cancelled(s, now, rq, c);

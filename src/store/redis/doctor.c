@@ -13,27 +13,11 @@
 #include "snib/inspect.h"
 #include "store/redis/inspect_i.h"
 
-static void doctor_row(struct snib__buf *out, snib_level level,
-                       const char *check, const char *text, const char *remedy)
-{
-    snib__rec_row(out, SNIB__ROW_FINDING);
-    snib__rec_i64(out, SNIB__F_LEVEL, level);
-    snib__rec_text(out, SNIB__F_CHECK, check);
-    snib__rec_text(out, SNIB__F_TEXT, text);
-    snib__rec_text(out, SNIB__F_REMEDY, remedy);
-}
-
-static void doctor_tell(struct inspection *k, snib_level level,
-                        const char *check, const char *text, const char *remedy)
-{
-    doctor_row(k->rq->said.result, level, check, text, remedy);
-}
-
 void snib__doctor_failed(struct snib__request *rq, snib_err err,
                          const char *text)
 {
     bool denied = err == SNIB_ERR_DENIED, config = err == SNIB_ERR_CONFIG;
-    doctor_row(
+    snib__doctor_row(
         rq->said.result, SNIB_LEVEL_FAIL,
         denied   ? "permissions"
         : config ? "configuration"
@@ -79,7 +63,7 @@ static bool doctor_refused(struct inspection *k,
     }
     snib__redis_error_words(clean, sizeof clean, c->text, c->size);
     snprintf(text, sizeof text, "could not look at %s: %s", what, clean);
-    doctor_tell(
+    snib__doctor_tell(
         k, SNIB_LEVEL_WARN, check, text,
         "give the user +info and +config|get for this check, or ask the "
         "server's operator");
@@ -95,12 +79,13 @@ static void doctor_ping(struct inspection *k, snib_instant now,
         snib__redis_error_kind(c->text, c->size) != E_DENIED) {
         k->refuses = true;
         snib__redis_error_words(text, sizeof text, c->text, c->size);
-        doctor_tell(k, SNIB_LEVEL_FAIL, "answer", text,
-                    "the server answers but refuses to work; see its log");
+        snib__doctor_tell(
+            k, SNIB_LEVEL_FAIL, "answer", text,
+            "the server answers but refuses to work; see its log");
         return;
     }
     snprintf(text, sizeof text, "a round trip takes %.2f ms", ms);
-    doctor_tell(
+    snib__doctor_tell(
         k, ms > 50 ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "latency", text,
         ms > 50 ? "leases must be many times longer than a round trip; use a "
                   "nearer server"
@@ -115,13 +100,15 @@ static void doctor_tls(const struct snib__redis *s, struct inspection *k)
         return;
     }
     if (s->unverified) {
-        doctor_tell(k, SNIB_LEVEL_FAIL, "tls",
-                    "encrypted, but for whoever answers (tls_verify=no)",
-                    "give the CA of the server's certificate by tls_ca= in "
-                    "place of tls_verify=no");
+        snib__doctor_tell(
+            k, SNIB_LEVEL_FAIL, "tls",
+            "encrypted, but for whoever answers (tls_verify=no)",
+            "give the CA of the server's certificate by tls_ca= in "
+            "place of tls_verify=no");
     } else {
-        doctor_tell(k, SNIB_LEVEL_OK, "tls",
-                    "encrypted, and the server's certificate is verified", "");
+        snib__doctor_tell(k, SNIB_LEVEL_OK, "tls",
+                          "encrypted, and the server's certificate is verified",
+                          "");
     }
 }
 
@@ -133,8 +120,8 @@ static void doctor_topology(const struct snib__redis *s, struct inspection *k)
         const char *remedy = snib__topology_words(
             s->topology, s->session[WATCH].state == SESSION_READY, text,
             sizeof text);
-        doctor_tell(k, *remedy ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "topology",
-                    text, remedy);
+        snib__doctor_tell(k, *remedy ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK,
+                          "topology", text, remedy);
     }
 }
 
@@ -144,8 +131,8 @@ static void doctor_role(struct inspection *k, const struct snib__resp_cell *c)
     doctor_info(c, "role", v, sizeof v);
     if (strcmp(v, "master") != 0) {
         snprintf(text, sizeof text, "this server is a %s", *v ? v : "?");
-        doctor_tell(k, SNIB_LEVEL_FAIL, "role", text,
-                    "connect to the primary: a replica takes no locks");
+        snib__doctor_tell(k, SNIB_LEVEL_FAIL, "role", text,
+                          "connect to the primary: a replica takes no locks");
         return;
     }
     long replicas =
@@ -155,15 +142,16 @@ static void doctor_role(struct inspection *k, const struct snib__resp_cell *c)
                  "a primary with %ld replica(s): a failover can lose the "
                  "newest grants",
                  replicas);
-        doctor_tell(
+        snib__doctor_tell(
             k, SNIB_LEVEL_WARN, "replicas", text,
             "pass the fencing token to what the lock protects "
             "(docs/FENCING.md); min-replicas-to-write narrows the window");
     } else {
-        doctor_tell(k, SNIB_LEVEL_OK, "role", "a primary without replicas", "");
+        snib__doctor_tell(k, SNIB_LEVEL_OK, "role",
+                          "a primary without replicas", "");
     }
     if (!strcmp(doctor_info(c, "cluster_enabled", v, sizeof v), "1")) {
-        doctor_tell(
+        snib__doctor_tell(
             k, SNIB_LEVEL_FAIL, "cluster", "the server is part of a cluster",
             "redis:// is for one server; locks whose slot is elsewhere are "
             "refused");
@@ -189,7 +177,7 @@ static void doctor_memory(struct inspection *k, const struct snib__resp_cell *c)
     snprintf(text, sizeof text, "%.1f of maxmemory %.1f MB in use%s",
              used / 1e6, most / 1e6,
              full && !evicts ? ": the server takes no new locks" : "");
-    doctor_tell(
+    snib__doctor_tell(
         k,
         full && !evicts ? SNIB_LEVEL_FAIL
         : near          ? SNIB_LEVEL_WARN
@@ -208,14 +196,14 @@ static void doctor_disk(struct inspection *k, const struct snib__resp_cell *c)
 {
     char v[80];
     if (!strcmp(doctor_info(c, "rdb_last_bgsave_status", v, sizeof v), "err")) {
-        doctor_tell(
+        snib__doctor_tell(
             k, SNIB_LEVEL_FAIL, "disk", "the last dump failed",
             "see the server's log: disk full? Unless "
             "stop-writes-on-bgsave-error is no, it takes no locks until a "
             "dump succeeds (BGSAVE)");
     }
     if (!strcmp(doctor_info(c, "aof_last_write_status", v, sizeof v), "err")) {
-        doctor_tell(
+        snib__doctor_tell(
             k, SNIB_LEVEL_FAIL, "disk",
             "the last write to the append-only file failed",
             "see the server's log: disk full? It takes no locks until such a "
@@ -234,12 +222,13 @@ static void doctor_about_server(struct inspection *k,
     doctor_info(c, "redis_version", v, sizeof v);
     long major = strtol(v, NULL, 10);
     snprintf(text, sizeof text, "version %s", v);
-    doctor_tell(k, major >= 6 ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "version",
-                text, major >= 6 ? "" : "tested from 6.2 on; please upgrade");
+    snib__doctor_tell(k, major >= 6 ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN,
+                      "version", text,
+                      major >= 6 ? "" : "tested from 6.2 on; please upgrade");
     doctor_role(k, c);
     if (!strcmp(doctor_info(c, "loading", v, sizeof v), "1")) {
-        doctor_tell(k, SNIB_LEVEL_FAIL, "loading",
-                    "the server is reading its dump", "wait");
+        snib__doctor_tell(k, SNIB_LEVEL_FAIL, "loading",
+                          "the server is reading its dump", "wait");
     }
     doctor_memory(k, c);
     doctor_disk(k, c);
@@ -256,9 +245,9 @@ static void doctor_policy(struct inspection *k, const struct snib__resp_cell *c)
     snib__redis_error_text(clean, sizeof clean, v->text, v->size);
     snprintf(text, sizeof text, "maxmemory-policy is %s", clean);
     if (snib__resp_is(v, "noeviction")) {
-        doctor_tell(k, SNIB_LEVEL_OK, "eviction", text, "");
+        snib__doctor_tell(k, SNIB_LEVEL_OK, "eviction", text, "");
     } else {
-        doctor_tell(
+        snib__doctor_tell(
             k, SNIB_LEVEL_FAIL, "eviction", text,
             "set maxmemory-policy noeviction: all our keys have a TTL, so "
             "held locks may be evicted");
@@ -293,11 +282,11 @@ static void doctor_fsync_policy(struct inspection *k,
              : snib__resp_is(v, "everysec")
                  ? ": a crash may forget the grants of the last second"
                  : ": a crash may forget the grants of half a minute");
-    doctor_tell(k, always ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "persistence",
-                text,
-                always ? ""
-                       : "set appendfsync always, or rely on fencing tokens "
-                         "(docs/FENCING.md)");
+    snib__doctor_tell(
+        k, always ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "persistence", text,
+        always ? ""
+               : "set appendfsync always, or rely on fencing tokens "
+                 "(docs/FENCING.md)");
 }
 
 static void doctor_save(struct inspection *k, const struct snib__resp_cell *c)
@@ -306,39 +295,13 @@ static void doctor_save(struct inspection *k, const struct snib__resp_cell *c)
     if (k->cursor == 0) {
         bool dumps = c->type == SNIB__RESP_ARRAY && v &&
                      v->type == SNIB__RESP_STRING && v->size;
-        doctor_tell(
+        snib__doctor_tell(
             k, SNIB_LEVEL_WARN, "persistence",
             dumps ? "dumps only: a restart forgets the newest grants"
                   : "nothing is saved: a restart forgets all grants",
             "set appendonly yes and appendfsync always (everysec loses up to a "
             "second), or rely on fencing tokens");
     }
-}
-
-/* True: the error is none of rights; the server refuses to work. */
-static bool doctor_no_right(const struct snib__resp_cell *c)
-{
-    return snib__redis_error_kind(c->text, c->size) != E_DENIED;
-}
-
-/* With another number than ours there would be no consultation. */
-static void doctor_layout(struct inspection *k, const struct snib__resp_cell *c)
-{
-    char text[250] = "no number of it is written here", clean[160];
-    bool known = c->type == SNIB__RESP_STRING;
-    if (c->type == SNIB__RESP_ERROR && doctor_no_right(c) && k->refuses) {
-        return; /* PING has said so */
-    }
-    if (c->type == SNIB__RESP_ERROR) {
-        snib__redis_error_words(clean, sizeof clean, c->text, c->size);
-        snprintf(text, sizeof text, "could not look at its number: %s", clean);
-    }
-    doctor_tell(k, known ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "layout",
-                known ? "the locks have layout " SNIB__REDIS_LAYOUT : text,
-                known
-                    ? ""
-                    : "let the user write the key " SNIB__REDIS_LAYOUT_KEY
-                      ", by which versions notice each other (docs/REDIS.md)");
 }
 
 static void doctor_probe(struct inspection *k, const struct snib__resp_cell *c)
@@ -349,7 +312,7 @@ static void doctor_probe(struct inspection *k, const struct snib__resp_cell *c)
     if (c->type == SNIB__RESP_ERROR) {
         snib__redis_error_words(clean, sizeof clean, c->text, c->size);
         bool keys = strstr(clean, "keys") != NULL;
-        doctor_tell(
+        snib__doctor_tell(
             k, keys ? SNIB_LEVEL_WARN : SNIB_LEVEL_FAIL, "permissions", clean,
             keys ? "the user may use some keys only, so its other rights "
                    "could not be tried; see docs/REDIS.md"
@@ -362,22 +325,23 @@ static void doctor_probe(struct inspection *k, const struct snib__resp_cell *c)
     const struct snib__resp_cell *e = wrong + 1;
     for (uint32_t i = 0; i + 1 < wrong->size; i += 2, e += 2) {
         if (e[0].type == SNIB__RESP_STRING && e[1].type == SNIB__RESP_STRING) {
-            if (doctor_no_right(&e[1]) && k->refuses) {
+            if (snib__doctor_no_right(&e[1]) && k->refuses) {
                 continue; /* PING has said so */
             }
             snib__redis_error_words(clean, sizeof clean, e[1].text, e[1].size);
             snib__redis_error_text(what, sizeof what, e[0].text, e[0].size);
             snprintf(text, sizeof text, "%s in a script: %s", what, clean);
-            doctor_tell(k, SNIB_LEVEL_FAIL, "permissions", text,
-                        "give the user the rights listed in docs/REDIS.md");
+            snib__doctor_tell(
+                k, SNIB_LEVEL_FAIL, "permissions", text,
+                "give the user the rights listed in docs/REDIS.md");
         }
     }
     if (!wrong->size) {
-        doctor_tell(k, SNIB_LEVEL_OK, "permissions",
-                    "scripts may run all they need", "");
+        snib__doctor_tell(k, SNIB_LEVEL_OK, "permissions",
+                          "scripts may run all they need", "");
     }
     if (snib__resp_number(snib__resp_at(c, 1), &heard) && heard > 1) {
-        doctor_tell(
+        snib__doctor_tell(
             k, SNIB_LEVEL_FAIL, "client id",
             "somebody else listens to this client's channel",
             "two processes have one client id (a cloned machine?): restart "
@@ -396,8 +360,8 @@ static void doctor_ears(struct inspection *k, const struct snib__resp_cell *c)
         snib__redis_error_words(clean, sizeof clean, c->text, c->size);
         snprintf(text, sizeof text,
                  "could not look at who listens to whose channel: %s", clean);
-        doctor_tell(k, SNIB_LEVEL_WARN, "listeners", text,
-                    "give the user +pubsub|channels for this check");
+        snib__doctor_tell(k, SNIB_LEVEL_WARN, "listeners", text,
+                          "give the user +pubsub|channels for this check");
         return;
     }
     if (!snib__resp_number(snib__resp_at(c, 0), &all) ||
@@ -412,15 +376,15 @@ static void doctor_ears(struct inspection *k, const struct snib__resp_cell *c)
                  "listener, %s for instance: that client is given no lock by "
                  "message, and another hears of it",
                  more, all, clean);
-        doctor_tell(
+        snib__doctor_tell(
             k, SNIB_LEVEL_WARN, "listeners", text,
             "find who else listens (CLIENT LIST TYPE pubsub): who may use "
             "&snib:* may listen to every client whose id it can read at a "
             "lock (docs/REDIS.md, \"Least privilege\")");
         return;
     }
-    doctor_tell(k, SNIB_LEVEL_OK, "listeners",
-                "nobody but itself listens to a client's channel", "");
+    snib__doctor_tell(k, SNIB_LEVEL_OK, "listeners",
+                      "nobody but itself listens to a client's channel", "");
 }
 
 /* Leases do not depend on this difference, since all time is the server's. But
@@ -436,10 +400,11 @@ static void doctor_skew_check(struct inspection *k, int64_t there_ms,
     snprintf(text, sizeof text,
              "the server's clock is %" PRId64 " ms %s this host's",
              skew < 0 ? -skew : skew, skew < 0 ? "behind" : "ahead of");
-    doctor_tell(k, fine ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "clock-skew", text,
-                fine ? ""
-                     : "run NTP on both: fencing tokens follow the server's "
-                       "clock");
+    snib__doctor_tell(
+        k, fine ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "clock-skew", text,
+        fine ? ""
+             : "run NTP on both: fencing tokens follow the server's "
+               "clock");
 }
 
 /* Between the two readings no more time may have passed at the server than here
@@ -451,8 +416,9 @@ static void doctor_clock_check(const struct snib__redis *s,
     int64_t ms;
     char text[200];
     if (!k->time_ms || !snib__state_clock(c, &ms)) {
-        doctor_tell(k, SNIB_LEVEL_WARN, "clock",
-                    "the server's clock was not read", "give the user +time");
+        snib__doctor_tell(k, SNIB_LEVEL_WARN, "clock",
+                          "the server's clock was not read",
+                          "give the user +time");
         return;
     }
     int64_t there = ms - k->time_ms;
@@ -462,7 +428,7 @@ static void doctor_clock_check(const struct snib__redis *s,
              "server time is %" PRId64 ".%03" PRId64 " s since 1970, its "
              "clock runs %s",
              ms / 1000, ms % 1000, fine ? "evenly" : "unevenly");
-    doctor_tell(
+    snib__doctor_tell(
         k, fine ? SNIB_LEVEL_OK : SNIB_LEVEL_FAIL, "clock", text,
         fine ? "" : "let NTP slew the clock, never step it: leases end by it");
     if (s->wall_offset_ns) {
@@ -475,12 +441,12 @@ void snib__doctor_subscription(struct snib__redis *s, struct inspection *k)
     const struct session *l = &s->session[SUBS];
     char text[300];
     if (l->state == SESSION_READY) {
-        doctor_tell(k, SNIB_LEVEL_OK, "subscription", "may listen for grants",
-                    "");
+        snib__doctor_tell(k, SNIB_LEVEL_OK, "subscription",
+                          "may listen for grants", "");
         return;
     }
     snprintf(text, sizeof text, "cannot listen for grants: %s", l->text);
-    doctor_tell(
+    snib__doctor_tell(
         k, SNIB_LEVEL_FAIL, "subscription", text,
         "waiting needs the right to the channels (ACL: &snib:* +subscribe) "
         "and a third connection");
@@ -514,7 +480,14 @@ void snib__doctor_judge(const struct snib__redis *s, snib_instant now,
         doctor_save(k, c);
         break;
     case DOCTOR_LAYOUT:
-        doctor_layout(k, c);
+        snib__doctor_layout(k, c);
+        break;
+    case DOCTOR_MARK:
+        snib__doctor_mark(k, c);
+        break;
+    case DOCTOR_MULTI:
+    case DOCTOR_EXEC:
+        snib__doctor_packet(k, c);
         break;
     case DOCTOR_PROBE:
         doctor_probe(k, c);

@@ -40,6 +40,11 @@ bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
     doctor_steps_command(
         s, now, i, k,
         (const char *const[]){"GET", SNIB__REDIS_LAYOUT_KEY, NULL});
+    doctor_steps_command(
+        s, now, i, k,
+        (const char *const[]){"XLEN", SNIB__REDIS_MARK_KEY, NULL});
+    doctor_steps_command(s, now, i, k, (const char *const[]){"MULTI", NULL});
+    doctor_steps_command(s, now, i, k, (const char *const[]){"EXEC", NULL});
     snib__encode_probe(s, out);
     snib__inspect_flight(s, now, i, k, SNIB__SCRIPT_PROBE);
     snib__encode_script(out, SNIB__SCRIPT_EARS, true, 0, 0);
@@ -48,6 +53,15 @@ bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
     k->waits_subs = true;
     snib__session_want(s, now, SUBS);
     return true;
+}
+
+static void doctor_steps_end(struct snib__redis *s, struct inspection *k)
+{
+    if (k->rq->said.result->failed) {
+        snib__request_fail(s, k->rq, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT, NULL);
+    } else {
+        snib__request_finish(s, k->rq, SNIB__DONE);
+    }
 }
 
 static void doctor_steps_next(struct snib__redis *s, struct inspection *k)
@@ -59,12 +73,7 @@ static void doctor_steps_next(struct snib__redis *s, struct inspection *k)
     if (l->state == SESSION_READY || l->err) {
         k->waits_subs = false;
         snib__doctor_subscription(s, k);
-        if (k->rq->said.result->failed) {
-            snib__request_fail(s, k->rq, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT,
-                               NULL);
-        } else {
-            snib__request_finish(s, k->rq, SNIB__DONE);
-        }
+        doctor_steps_end(s, k);
     }
 }
 
@@ -82,11 +91,16 @@ void snib__inspect_subs(struct snib__redis *s, snib_instant now)
 void snib__doctor_reply(struct snib__redis *s, snib_instant now, int i,
                         struct inspection *k, const struct snib__resp_cell *c)
 {
-    (void)i;
     if (k->step == DOCTOR_SUBS) {
         return;
     }
     snib__doctor_judge(s, now, k, c);
+    if (k->step == DOCTOR_EXEC && k->stuck) {
+        /* What was sent behind it is only added to the transaction. */
+        s->session[i].stuck = s->session[i].doomed = true;
+        doctor_steps_end(s, k);
+        return;
+    }
     k->step++;
     doctor_steps_next(s, k);
 }

@@ -45,6 +45,15 @@ void snib__encode_key(struct snib__buf *b, const char *safe, size_t size,
     snib__resp_end(b);
 }
 
+/* The mark of the server is the last of a script's keys, if this login may use
+ * it (scripts/enter.lua). */
+static void encode_mark(struct snib__buf *b, bool marked)
+{
+    if (marked) {
+        snib__resp_text(b, SNIB__REDIS_MARK_KEY);
+    }
+}
+
 enum { CLASS_ORDINARY = 128 };
 
 /* holders, token, queue, waiters, alive */
@@ -89,11 +98,30 @@ static void encode_permits_arg(struct snib__buf *b,
     snib__resp_arg(b, text, (size_t)n);
 }
 
-/* The request's not_after, in server ms. */
-static int64_t encode_not_after(const struct snib__redis *s, snib_instant now)
+/* The own grant that is ended, too: "<token>,<request>", or "0". The request
+ * tells a thin record, whose token is not there (scripts/enter.lua). */
+static void encode_prior(struct snib__buf *b, int64_t token,
+                         const uint64_t id[2])
+{
+    char text[24 + 1 + 33];
+    int n = snprintf(text, sizeof text, "%lld", (long long)token);
+    if (token && (id[0] | id[1])) {
+        text[n++] = ',';
+        snib__encode_hex(text + n, id);
+        n += 32;
+    }
+    snib__resp_arg(b, text, (size_t)n);
+}
+
+int64_t snib__encode_not_after(struct snib__redis *s, snib_instant now,
+                               int64_t ms)
 {
     int64_t since = s->server_at.ns / 1000000;
-    return s->server_ms + (now.ns / 1000000 - since) + NOT_AFTER_MS;
+    int64_t till = s->server_ms + (now.ns / 1000000 - since) + ms;
+    if (till > s->not_after) {
+        s->not_after = till;
+    }
+    return till;
 }
 
 static void encode_acquire_keys(struct snib__buf *b,
@@ -105,8 +133,7 @@ static void encode_acquire_keys(struct snib__buf *b,
     snib__encode_key(b, n->safe, n->safe_size, ":c");
 }
 
-static void encode_acquire_args(const struct snib__redis *s,
-                                struct snib__buf *b,
+static void encode_acquire_args(struct snib__redis *s, struct snib__buf *b,
                                 const struct snib__request *rq, bool may_queue)
 {
     snib__resp_arg(b, s->client, 32);
@@ -114,10 +141,11 @@ static void encode_acquire_args(const struct snib__redis *s,
     snib__resp_i64(b, snib__to_ms(rq->lease));
     snib__resp_arg(b, may_queue ? "1" : "0", 1);
     snib__resp_i64(b, rq->store.poll[0].number);
-    snib__resp_i64(b, encode_not_after(s, rq->store.poll[0].sent));
+    snib__resp_i64(
+        b, snib__encode_not_after(s, rq->store.poll[0].sent, NOT_AFTER_MS));
     snib__resp_i64(b, rq->floor);
     snib__resp_i64(b, rq->acquire.reserve);
-    snib__resp_i64(b, rq->token);
+    encode_prior(b, rq->token, rq->prior_id);
     snib__resp_text(b, s->channel);
     snib__resp_i64(b, rq->acquire.kind);
     encode_permits_arg(b, rq);
@@ -131,8 +159,10 @@ void snib__encode_acquire(struct snib__redis *s, struct snib__buf *b,
                           const struct snib__request *rq, bool full,
                           bool may_queue)
 {
-    snib__encode_script(b, SNIB__SCRIPT_ACQUIRE, full, 7, 16);
+    bool marked = snib__redis_marks(s, rq);
+    snib__encode_script(b, SNIB__SCRIPT_ACQUIRE, full, 7 + marked, 16);
     encode_acquire_keys(b, rq);
+    encode_mark(b, marked);
     encode_acquire_args(s, b, rq, may_queue);
 }
 
@@ -140,32 +170,90 @@ void snib__encode_several(struct snib__redis *s, struct snib__buf *b,
                           struct snib__request *const rq[], uint32_t count,
                           bool full)
 {
-    snib__encode_script(b, SNIB__SCRIPT_SEVERAL, full, 7 * count,
+    bool marked = snib__redis_marks(s, rq[0]);
+    snib__encode_script(b, SNIB__SCRIPT_SEVERAL, full, 7 * count + marked,
                         1 + 16 * count);
     for (uint32_t i = 0; i < count; i++) {
         encode_acquire_keys(b, rq[i]);
     }
+    encode_mark(b, marked);
     snib__resp_arg(b, rq[0]->batch.all ? "1" : "0", 1);
     for (uint32_t i = 0; i < count; i++) {
         encode_acquire_args(s, b, rq[i], false);
     }
 }
 
-/* The keys and arguments, which follow the script's head. */
-static void encode_release(struct snib__redis *s, struct snib__buf *b,
-                           const char *safe, size_t size, const uint64_t id[2],
-                           int64_t token, bool tombstone)
+/* H, the record, NX, PXAT, e. Returns e. */
+static int64_t encode_set(struct snib__redis *s, struct snib__buf *b,
+                          const struct snib__request *rq)
 {
+    char id[33], head[2 * 33 + 2 * 24];
+    int64_t lease = snib__to_ms(rq->lease);
+    int64_t first = lease < NOT_AFTER_MS ? lease : NOT_AFTER_MS;
+    int64_t till = snib__encode_not_after(s, rq->store.poll[0].sent, first);
+    snib__encode_hex(id, rq->id);
+    int n = snprintf(head, sizeof head, "%s %s %lld %lld 0 ", id, s->client,
+                     (long long)lease, (long long)(till - first));
+    snib__resp_begin(b, 6);
+    snib__resp_text(b, "SET");
+    snib__encode_key(b, rq->name->safe, rq->name->safe_size, "");
+    snib__resp_open(b, (size_t)n + rq->text_size);
+    snib__buf_add(b, head, (size_t)n);
+    snib__buf_add(b, rq->text ? rq->text : "", rq->text_size);
+    snib__resp_end(b);
+    snib__resp_text(b, "NX");
+    snib__resp_text(b, "PXAT");
+    snib__resp_i64(b, till);
+    return till;
+}
+
+static void encode_draw(struct snib__buf *b)
+{
+    snib__resp_begin(b, 8);
+    snib__resp_text(b, "XADD");
+    snib__resp_text(b, SNIB__REDIS_MARK_KEY);
+    snib__resp_text(b, "NOMKSTREAM");
+    snib__resp_text(b, "MAXLEN");
+    snib__resp_text(b, "0");
+    snib__resp_text(b, "*");
+    snib__resp_text(b, "a");
+    snib__resp_text(b, "");
+}
+
+void snib__encode_packet(struct snib__redis *s, struct snib__buf *b,
+                         struct snib__request *const rq[], uint32_t count,
+                         int64_t ret_till[])
+{
+    snib__resp_begin(b, 1);
+    snib__resp_text(b, "MULTI");
+    for (uint32_t k = 0; k < count; k++) {
+        ret_till[k] = encode_set(s, b, rq[k]);
+    }
+    encode_draw(b);
+    snib__resp_begin(b, 1);
+    snib__resp_text(b, "EXEC");
+}
+
+/* late: the latest not_after of this request; 0: not known, so the latest of all. */
+static void encode_release(struct snib__redis *s, struct snib__buf *b,
+                           bool full, bool marked, const char *safe,
+                           size_t size, const uint64_t id[2], int64_t token,
+                           bool tombstone, int64_t late)
+{
+    snib__encode_script(b, SNIB__SCRIPT_RELEASE, full,
+                        (tombstone ? 8 : 7) + marked, 5);
     encode_five_keys(b, safe, size);
     snib__encode_key(b, safe, size, ":r");
     snib__encode_key(b, safe, size, ":c");
     if (tombstone) {
         encode_tombstone_key(b, safe, size, id);
     }
+    encode_mark(b, marked);
     snib__resp_arg(b, s->client, 32);
     encode_hex_arg(b, id);
     snib__resp_i64(b, token);
     snib__resp_arg(b, tombstone ? "1" : "0", 1);
+    snib__resp_i64(b, late ? late : s->not_after);
 }
 
 void snib__encode_release(struct snib__redis *s, struct snib__buf *b,
@@ -173,20 +261,36 @@ void snib__encode_release(struct snib__redis *s, struct snib__buf *b,
                           bool tombstone)
 {
     const struct snib__name *n = rq->name;
-    snib__encode_script(b, SNIB__SCRIPT_RELEASE, full, tombstone ? 8 : 7, 4);
-    encode_release(s, b, n->safe, n->safe_size, rq->id, rq->token, tombstone);
+    encode_release(s, b, full, snib__redis_marks(s, rq), n->safe, n->safe_size,
+                   rq->id, rq->token, tombstone, rq->late);
 }
 
-static void encode_cancel(struct snib__redis *s, struct snib__buf *b,
-                          const char *safe, size_t size, const uint64_t id[2],
-                          int64_t prior)
+void snib__encode_drop(struct snib__buf *b, struct snib__request *const rq[],
+                       uint32_t count, bool full)
 {
+    snib__encode_script(b, SNIB__SCRIPT_DROP, full, count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        snib__encode_key(b, rq[i]->name->safe, rq[i]->name->safe_size, "");
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        encode_hex_arg(b, rq[i]->id);
+    }
+}
+
+static void encode_cancel(struct snib__redis *s, struct snib__buf *b, bool full,
+                          bool marked, const char *safe, size_t size,
+                          const uint64_t id[2], int64_t prior,
+                          const uint64_t prior_id[2], int64_t late)
+{
+    snib__encode_script(b, SNIB__SCRIPT_CANCEL, full, 7 + marked, 4);
     encode_five_keys(b, safe, size);
     encode_tombstone_key(b, safe, size, id);
     snib__encode_key(b, safe, size, ":c");
+    encode_mark(b, marked);
     snib__resp_arg(b, s->client, 32);
     encode_hex_arg(b, id);
-    snib__resp_i64(b, prior);
+    encode_prior(b, prior, prior_id);
+    snib__resp_i64(b, late ? late : s->not_after);
 }
 
 void snib__encode_stray(struct snib__redis *s, struct snib__buf *b,
@@ -195,11 +299,9 @@ void snib__encode_stray(struct snib__redis *s, struct snib__buf *b,
 {
     /* By EVAL: this is rare, and after NOSCRIPT nobody would repeat it. */
     if (token) {
-        snib__encode_script(b, SNIB__SCRIPT_RELEASE, true, 8, 4);
-        encode_release(s, b, safe, size, id, token, true);
+        encode_release(s, b, true, !s->no_mark, safe, size, id, token, true, 0);
     } else {
-        snib__encode_script(b, SNIB__SCRIPT_CANCEL, true, 7, 3);
-        encode_cancel(s, b, safe, size, id, 0);
+        encode_cancel(s, b, true, !s->no_mark, safe, size, id, 0, id, 0);
     }
 }
 
@@ -207,19 +309,20 @@ void snib__encode_cancel(struct snib__redis *s, struct snib__buf *b,
                          const struct snib__request *rq, bool full)
 {
     const struct snib__name *n = rq->name;
-    snib__encode_script(b, SNIB__SCRIPT_CANCEL, full, 7, 3);
-    encode_cancel(s, b, n->safe, n->safe_size, rq->id, rq->token);
+    encode_cancel(s, b, full, snib__redis_marks(s, rq), n->safe, n->safe_size,
+                  rq->id, rq->token, rq->prior_id, rq->late);
 }
 
 void snib__encode_force(struct snib__redis *s, struct snib__buf *b,
                         const struct snib__request *rq, bool full)
 {
     const struct snib__name *n = rq->name;
-    (void)s;
-    snib__encode_script(b, SNIB__SCRIPT_FORCE, full, 7, 1);
+    bool marked = snib__redis_marks(s, rq);
+    snib__encode_script(b, SNIB__SCRIPT_FORCE, full, 7 + marked, 1);
     encode_five_keys(b, n->safe, n->safe_size);
     snib__encode_key(b, n->safe, n->safe_size, ":r");
     snib__encode_key(b, n->safe, n->safe_size, ":c");
+    encode_mark(b, marked);
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
 }
 
@@ -232,15 +335,18 @@ void snib__encode_params(struct snib__redis *s, struct snib__buf *b,
         [SNIB__PARAMS_CLOSE] = "gate", [SNIB__PARAMS_DOWN] = "down",
         [SNIB__PARAMS_OPEN] = "open"};
     const struct snib__name *n = rq->name;
-    snib__encode_script(b, SNIB__SCRIPT_PARAMS, full, 7, 5);
+    bool marked = snib__redis_marks(s, rq);
+    snib__encode_script(b, SNIB__SCRIPT_PARAMS, full, 7 + marked, 5);
     encode_five_keys(b, n->safe, n->safe_size);
     encode_tombstone_key(b, n->safe, n->safe_size, rq->id);
     snib__encode_key(b, n->safe, n->safe_size, ":c");
+    encode_mark(b, marked);
     snib__resp_arg(b, s->client, 32);
     encode_hex_arg(b, rq->id);
     snib__resp_text(b, what[rq->params.op]);
     snib__resp_i64(b, rq->params.amount);
-    snib__resp_i64(b, encode_not_after(s, rq->store.poll[0].sent));
+    snib__resp_i64(
+        b, snib__encode_not_after(s, rq->store.poll[0].sent, NOT_AFTER_MS));
 }
 
 void snib__encode_inspect(struct snib__redis *s, struct snib__buf *b,
@@ -259,10 +365,11 @@ void snib__encode_probe(struct snib__redis *s, struct snib__buf *b)
 {
     /* In the safe spelling of a name two hexadecimal digits follow each "%", so
      * these keys belong to no lock. */
-    snib__encode_script(b, SNIB__SCRIPT_PROBE, true, 3, 1);
+    snib__encode_script(b, SNIB__SCRIPT_PROBE, true, 4, 1);
     snib__encode_key(b, "%doctor", 7, ":h");
     snib__encode_key(b, "%doctor", 7, ":s");
     snib__encode_key(b, "%doctor", 7, ":z");
+    snib__encode_key(b, "%doctor", 7, ":m");
     snib__resp_text(b, s->channel);
 }
 

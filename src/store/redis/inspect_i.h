@@ -6,6 +6,7 @@
 #ifndef SNIB__REDIS_INSPECT_I_H
 #define SNIB__REDIS_INSPECT_I_H
 
+#include "snib/inspect.h"
 #include "store/redis/redis_i.h"
 
 static inline bool snib__redis_inspects(const struct snib__request *rq)
@@ -37,6 +38,7 @@ struct inspection {
     snib_instant begun, time_at;
     int64_t time_ms;
     bool waits_subs, refuses; /* PING said that the server will not work    */
+    bool stuck; /* MULTI was taken, and EXEC not yet or not at all          */
 };
 
 struct inspection *snib__inspection_new(struct snib__redis *,
@@ -52,7 +54,7 @@ bool snib__inspection_add(struct inspection *, const char *safe, uint32_t size);
 const char *snib__inspection_name(const struct inspection *, uint32_t offset,
                                   uint32_t *ret_size);
 
-/* doctor.c: findings, written to the request's rows */
+/* findings, written to the request's rows */
 enum doctor_step {
     DOCTOR_PING,
     DOCTOR_TIME,
@@ -62,13 +64,27 @@ enum doctor_step {
     DOCTOR_FSYNC,
     DOCTOR_SAVE,
     DOCTOR_LAYOUT,
+    DOCTOR_MARK,
+    DOCTOR_MULTI,
+    DOCTOR_EXEC,
     DOCTOR_PROBE,
     DOCTOR_EARS,
     DOCTOR_TIME_AGAIN,
     DOCTOR_SUBS /* no command: the subscription's state */
 };
 
-/* What the answer to the question k->step says. */
+/* doctor_keys.c */
+void snib__doctor_row(struct snib__buf *, snib_level, const char *check,
+                      const char *text, const char *remedy);
+void snib__doctor_tell(struct inspection *, snib_level, const char *check,
+                       const char *text, const char *remedy);
+/* True: the error is none of rights; the server refuses to work. */
+bool snib__doctor_no_right(const struct snib__resp_cell *);
+void snib__doctor_layout(struct inspection *, const struct snib__resp_cell *);
+void snib__doctor_mark(struct inspection *, const struct snib__resp_cell *);
+void snib__doctor_packet(struct inspection *, const struct snib__resp_cell *);
+
+/* doctor.c: what the answer to the question k->step says. */
 void snib__doctor_judge(const struct snib__redis *, snib_instant now,
                         struct inspection *, const struct snib__resp_cell *);
 void snib__doctor_subscription(struct snib__redis *, struct inspection *);

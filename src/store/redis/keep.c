@@ -15,22 +15,24 @@ void snib__encode_keep(struct snib__redis *s, struct snib__buf *b,
     char id[33], tombstone[3 + 33] = ":x:";
     snib__encode_hex(id, rq->id);
     memcpy(tombstone + 3, id, sizeof id);
-    snib__encode_script(b, SNIB__SCRIPT_KEEP, full, 8, 9);
+    bool marked = snib__redis_marks(s, rq);
+    snib__encode_script(b, SNIB__SCRIPT_KEEP, full, 8 + marked, 9);
     for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++) {
         snib__encode_key(b, n->safe, n->safe_size, suffix[i]);
     }
     snib__encode_key(b, n->safe, n->safe_size, tombstone);
     snib__encode_key(b, n->safe, n->safe_size, ":r");
     snib__encode_key(b, n->safe, n->safe_size, ":c");
+    if (marked) {
+        snib__resp_text(b, SNIB__REDIS_MARK_KEY);
+    }
     snib__resp_arg(b, s->client, 32);
     snib__resp_arg(b, id, 32);
     snib__resp_i64(b, rq->token);
     snib__resp_i64(b, rq->floor);
     snib__resp_i64(b, snib__to_ms(rq->lease));
     snib__resp_arg(b, rq->acquire.may_queue ? "2" : "1", 1);
-    snib__resp_i64(b, s->server_ms +
-                          snib__to_ms(snib__between(s->server_at, now)) +
-                          NOT_AFTER_MS);
+    snib__resp_i64(b, snib__encode_not_after(s, now, NOT_AFTER_MS));
     snib__resp_i64(b, rq->acquire.reserve);
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
 }

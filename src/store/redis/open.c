@@ -214,6 +214,10 @@ snib_err snib__redis_open(const struct snib__store_config *cfg,
     s->patience = cfg->request;
     s->asks = cfg->login;
     s->watch = cfg->watch;
+    s->whole = cfg->whole;
+    s->bundles_most = BUNDLES;
+    s->crowd = CROWD;
+    s->collect_until = SNIB__NEVER;
     s->wall_offset_ns = cfg->wall_offset_ns;
     snib__rng_init(&s->rng, &cfg->seed);
     snib__encode_hex(s->client, cfg->client);

@@ -268,9 +268,11 @@ static void queue_message(struct snib__redis *s, snib_instant now,
         }
         return;
     }
+    rq->thin = false;
     rq->token = g.token;
     rq->acquire.reserve = (uint32_t)g.reserve;
     rq->said.far = g.token / 1024 - FAR_MS > g.server_ms;
+    snib__packet_marked(s, now, rq);
     rq->said.slot = (uint32_t)g.slot;
     rq->said.left = snib__ms(g.lease);
     if (rq->said.left.ns > rq->lease.ns) { /* never more than was asked for */

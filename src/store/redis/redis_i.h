@@ -13,13 +13,14 @@
  * means) · topology.c (which of several servers is the primary, as far as is
  * known) · state.c (how the server is) · layout.c (the number of the keys'
  * layout) · encode.c, keep.c (verbs to bytes; what a quorum asks of a node) ·
- * inspection.c, inspect_rows.c, doctor.c (what was found) · request.c
- * (requests, their flights and ends) · value.c, doctor_steps.c, inspect.c
- * (verbs of more steps) · send.c (choosing a connection, sending) · queue.c
- * (waiting, polls, pushed grants) · reply_error.c, decode.c (replies) ·
- * session_end.c (a connection's end) · watch.c (asking for the primary) ·
- * login.c, session.c (a connection's logins and greeting) · open.c · store.c
- * (the table and its steps).
+ * inspection.c, inspect_rows.c, doctor_keys.c, doctor.c (what was found) ·
+ * request.c (requests, their flights and ends) · value.c, doctor_steps.c,
+ * inspect.c (verbs of more steps) · packet.c (which requests go without their
+ * scripts, and what they are granted) · send.c (choosing a connection, sending) ·
+ * queue.c (waiting, polls, pushed grants) · reply_error.c, packet_reply.c,
+ * decode.c (replies) · session_end.c (a connection's end) · watch.c (asking for
+ * the primary) · login.c, session.c (a connection's logins and greeting) ·
+ * open.c · store.c (the table and its steps).
  *
  * `now` is the instant of the step that a function runs in. */
 #ifndef SNIB__REDIS_I_H
@@ -34,9 +35,21 @@
 enum {
     FLIGHTS_MAX = 1024,         /* replies awaited on one connection        */
     RENEWALS_MAX = 128,         /* renewals in one script call              */
-    BATCH_MAX = 8,              /* acquires in one script call              */
     RENEWALS_BYTES = 32 * 1024, /* keys, arguments of one call, about       */
-    OUT_SPARE = 96 * 1024,      /* free in a buffer before a command        */
+    BATCH_MAX = 8,              /* acquires in one script call              */
+    PACKET_MAX = 32,            /* acquires in one packet (packet.c)        */
+    PACKET_CUTS = 2, /* connections lost by packets before one was answered,
+                         and no more are sent                               */
+    PACKETS_MS = 12 * 3600 * 1000, /* so long a script has kept the mark    */
+    CLOCK_MS = 5000,  /* no packet by an older reading of the clock         */
+    MET_NAMES = 256,  /* names at which somebody was met                    */
+    MET_MS = 1000,    /* … are remembered so long                           */
+    DROPS_MAX = 64,   /* releases in one call of drop.lua                   */
+    LOOKED_MAX = 256, /* … are looked for among so many requests            */
+    BUNDLES = 3,      /* calls under way that others wait for,              */
+    CROWD = 8,        /* … if there are so many requests in them,           */
+    COLLECT_MS = 5,   /* … for so long at most                              */
+    OUT_SPARE = 96 * 1024, /* free in a buffer before a command        */
     BUCKETS = 256,
     ENDED_IDS = 256, /* ids of ended requests that are remembered           */
     INSPECTS_MAX = 64,
@@ -99,6 +112,21 @@ struct snib__redis {
     bool unverified; /* ?tls_verify=no: for the doctor                      */
     bool ever;    /* a connection was READY once                            */
     bool misread; /* the reply being read is not one of our scripts'        */
+    bool whole;   /* no packets at all: it is a node of a quorum            */
+    bool no_mark; /* this user may not use the mark                         */
+    bool packets_work;            /* one was answered                         */
+    uint8_t packet_cuts;          /* connections lost by packets before that  */
+    snib_instant packets_until;   /* the mark is there, as far as we know     */
+    snib_instant packets_rest;    /* none before that                         */
+    uint32_t bundles_most, crowd; /* BUNDLES, CROWD                         */
+    snib_instant collect_until;   /* callers' requests are collected; NEVER:
+                                   none are                                 */
+    struct {
+        uint64_t name; /* its hash; 0: none */
+        snib_instant until;
+    } met_at_name[MET_NAMES];
+    int64_t
+        not_after; /* the latest of all that we have written, in server ms */
     int64_t server_ms; /* the server's clock at server_at; 0: not known     */
     snib_instant server_at;
     uint64_t ended_ids[ENDED_IDS][2];
@@ -199,6 +227,13 @@ static inline void snib__request_mark(struct snib__request *rq, int set,
     rq->store.conn = (uint8_t)((rq->store.conn & ~clear) | set);
 }
 
+/* Is the mark of the server among the keys that it names? */
+static inline bool snib__redis_marks(const struct snib__redis *s,
+                                     const struct snib__request *rq)
+{
+    return !s->no_mark && !rq->store.unmarked;
+}
+
 struct snib__request *snib__request_find(struct snib__redis *,
                                          const uint64_t id[2]);
 void snib__request_put(struct snib__redis *, struct snib__request *);
@@ -234,6 +269,66 @@ void snib__request_fail_callers(struct snib__redis *, snib_err,
  * more than one (`once`). */
 void snib__request_fail_once(struct snib__redis *, snib_err, const char *text);
 
+/* Does its RELEASE leave a tombstone? It does where a copy of the acquire may
+ * still come. */
+bool snib__request_leaves_tombstone(struct snib__redis *, snib_instant now,
+                                    const struct snib__request *);
+
+/* request.c: going out */
+/* Its timer stands at its limit. The core may move that later while the request
+ * waits, because more owners of the client wait for it. */
+void snib__fly_limit(struct snib__redis *, struct snib__request *);
+/* The send of an ACQUIRE or PARAMS gets a number. Of the last two it is known
+ * when they were sent: a pushed grant names the last one that the server
+ * saw. */
+void snib__fly_number(struct snib__redis *, snib_instant now,
+                      struct snib__request *);
+/* Is the script to be sent as text? */
+bool snib__fly_must_load(const struct snib__redis *, int i, enum snib__script);
+/* The request was written on that connection, as a call of this script or as
+ * part of one; last: its last part. */
+void snib__fly(struct snib__redis *, snib_instant now, int i,
+               struct snib__request *, enum snib__script, bool last);
+/* The same of a packet; till: e. */
+void snib__fly_packet(struct snib__redis *, snib_instant now, int i,
+                      struct snib__request *, int64_t till, bool last);
+
+/* packet.c */
+/* Somebody was met at this name. */
+void snib__packet_met(struct snib__redis *, snib_instant now,
+                      const struct snib__name *);
+/* A reply to MULTI, or to what is queued behind it. */
+void snib__packet_queued(struct snib__redis *, int i, const struct flight *,
+                         const struct snib__resp_cell *);
+/* Packets are in vain at the moment. */
+void snib__packet_rest(struct snib__redis *, snib_instant now);
+/* A script has granted this, and so, as a rule, seen to it that the mark is
+ * there. */
+void snib__packet_marked(struct snib__redis *, snib_instant now,
+                         const struct snib__request *);
+/* Are these requests of callers to wait, until others travel with them? */
+bool snib__packet_waits(struct snib__redis *, snib_instant now, int i,
+                        struct snib__list *);
+/* The releases among the first of the list that drop.lua may do; how many. */
+uint32_t snib__packet_drops(struct snib__redis *, snib_instant now,
+                            struct snib__list *,
+                            struct snib__request *ret[DROPS_MAX]);
+/* The acquires at the head of the list that may go as one packet on that
+ * connection; how many. */
+uint32_t snib__packet_acquires(const struct snib__redis *, snib_instant now,
+                               int i, struct snib__list *,
+                               struct snib__request *ret[PACKET_MAX]);
+/* Take the grant that the reply to a flight of a packet tells. k: its index
+ * among those that this reply answers. False: there is none. */
+bool snib__packet_granted(struct snib__redis *, snib_instant now,
+                          const struct flight *, const struct snib__resp_cell *,
+                          uint32_t k);
+
+/* packet_reply.c: such a reply that grants nothing. */
+void snib__packet_reply(struct snib__redis *, snib_instant now, int i,
+                        const struct flight *, const struct snib__resp_cell *,
+                        uint32_t k);
+
 /* send.c */
 void snib__send_start(struct snib__redis *, snib_instant now,
                       struct snib__request *);
@@ -253,6 +348,16 @@ void snib__send_due(struct snib__redis *, snib_instant now,
                     struct snib__request *);
 
 /* encode.c */
+/* The server's time so many ms after that instant, which is then the latest
+ * not_after that was written if it is. */
+int64_t snib__encode_not_after(struct snib__redis *, snib_instant, int64_t ms);
+/* One packet (packet.c) for so many acquires. ret_till: e of each. */
+void snib__encode_packet(struct snib__redis *, struct snib__buf *,
+                         struct snib__request *const rq[], uint32_t count,
+                         int64_t ret_till[]);
+/* End so many thin grants. */
+void snib__encode_drop(struct snib__buf *, struct snib__request *const rq[],
+                       uint32_t count, bool full);
 void snib__encode_acquire(struct snib__redis *, struct snib__buf *,
                           const struct snib__request *, bool full,
                           bool may_queue);

@@ -60,6 +60,25 @@ static bool reply_error_ended(const struct snib__redis *s,
            !memcmp(text, "NOAUTH", 6);
 }
 
+/* The user may have no right to the mark, or to its commands: what was asked
+ * with it is asked once more, without it. If that is not refused (decode.c), it
+ * was the mark. Until then other requests go on with it: each grant without it
+ * keeps the others of its lock to scripts for a day. */
+static bool reply_error_of_mark(const struct flight *f, const char *text)
+{
+    struct snib__request *rq = f->rq;
+    bool names_it = rq->verb == SNIB__ACQUIRE || rq->verb == SNIB__RELEASE ||
+                    rq->verb == SNIB__CANCEL || rq->verb == SNIB__FORCE ||
+                    rq->verb == SNIB__PARAMS ||
+                    (rq->verb == SNIB__RENEW && rq->floor);
+    if (!names_it || f->script == SNIB__SCRIPT_DROP + 1 ||
+        !strncmp(text, "NOAUTH", 6)) {
+        return false;
+    }
+    rq->store.unmarked = f->marked;
+    return f->marked;
+}
+
 void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
                        const struct flight *f, const char *text, uint32_t size)
 {
@@ -68,6 +87,10 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
     error_kind kind = snib__redis_error_kind(text, size);
     char clean[248];
     snib__redis_error_words(clean, sizeof clean, text, size);
+    if (kind == E_DENIED && reply_error_of_mark(f, clean)) {
+        snib__send_again(s, now, rq);
+        return;
+    }
     reply_error_remedy(rq, clean, sizeof clean);
     if (reply_error_ended(s, l, kind, text, size)) {
         l->ended = l->refused =

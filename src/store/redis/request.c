@@ -54,6 +54,13 @@ bool snib__session_has_room(struct snib__redis *s, int i, uint32_t flights)
     return true;
 }
 
+/* May others wait for its answer (packet.c)? */
+static bool request_is_bundled(const struct flight *f)
+{
+    return f->job == JOB_REQUEST &&
+           (f->till || f->script == SNIB__SCRIPT_DROP + 1);
+}
+
 /* Allowed only after snib__session_has_room was true. */
 void snib__session_push(struct snib__redis *s, int i, const struct flight *f)
 {
@@ -63,6 +70,11 @@ void snib__session_push(struct snib__redis *s, int i, const struct flight *f)
     new->number = ++l->number;
     if (f->last) {
         s->out->conn[i]->awaited++;
+    }
+    if (request_is_bundled(f)) {
+        l->bundled++;
+        l->bundle_sent = f->sent;
+        l->bundles += f->last;
     }
 }
 
@@ -88,8 +100,80 @@ bool snib__session_pop(struct session *l, struct flight *ret)
     l->head = (l->head + 1) & (l->cap - 1);
     l->overdue = (snib_instant){0};
     l->count--;
+    if (request_is_bundled(ret)) {
+        l->bundled--;
+        l->bundles -= ret->last;
+    }
     return true;
 }
+
+/* -- going out ------------------------------------------------------------- */
+
+void snib__fly_limit(struct snib__redis *s, struct snib__request *rq)
+{
+    snib__heap_set(&s->timers, &rq->store.timer, rq->limit);
+}
+
+void snib__fly_number(struct snib__redis *s, snib_instant now,
+                      struct snib__request *rq)
+{
+    if (++s->poll == 0) {
+        s->poll = 1;
+    }
+    rq->store.poll[1] = rq->store.poll[0];
+    rq->store.poll[0].number = s->poll;
+    rq->store.poll[0].sent = now;
+    int64_t late = snib__encode_not_after(s, now, NOT_AFTER_MS);
+    rq->late = late > rq->late ? late : rq->late;
+}
+
+bool snib__fly_must_load(const struct snib__redis *s, int i,
+                         enum snib__script script)
+{
+    return s->session[i].loaded[script] == MUST_LOAD;
+}
+
+static void request_fly(struct snib__redis *s, snib_instant now, int i,
+                        struct snib__request *rq, struct flight f)
+{
+    f.rq = rq;
+    f.id[0] = rq->id[0];
+    f.id[1] = rq->id[1];
+    f.sent = now;
+    f.job = JOB_REQUEST;
+    f.verb = (uint8_t)rq->verb;
+    f.marked = snib__redis_marks(s, rq);
+    if (rq->store.conn & M_UNSENT) {
+        snib__unlink(&rq->link);
+    }
+    snib__request_mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
+    snib__fly_limit(s, rq);
+    snib__session_push(s, i, &f);
+}
+
+void snib__fly_packet(struct snib__redis *s, snib_instant now, int i,
+                      struct snib__request *rq, int64_t till, bool last)
+{
+    request_fly(s, now, i, rq, (struct flight){.till = till, .last = last});
+}
+
+void snib__fly(struct snib__redis *s, snib_instant now, int i,
+               struct snib__request *rq, enum snib__script script, bool last)
+{
+    struct session *l = &s->session[i];
+    request_fly(s, now, i, rq,
+                (struct flight){.script = (uint8_t)(script + 1), .last = last});
+    if (l->loaded[script] == MUST_LOAD && last) {
+        struct session *other =
+            &s->session[i == CALLERS ? BACKGROUND : CALLERS];
+        l->loaded[script] = l->number;
+        if (other->loaded[script] == MUST_LOAD) {
+            other->loaded[script] = 0; /* sending the text once is enough */
+        }
+    }
+}
+
+/* -- what is under way ----------------------------------------------------- */
 
 /* The request has ended; nobody takes its replies any more. */
 void snib__session_forget(struct snib__redis *s, const struct snib__request *rq)
@@ -137,6 +221,13 @@ bool snib__session_copy_due(struct snib__redis *s, const uint64_t id[2])
         }
     }
     return false;
+}
+
+bool snib__request_leaves_tombstone(struct snib__redis *s, snib_instant now,
+                                    const struct snib__request *rq)
+{
+    return rq->resent || now.ns < s->copies_until.ns ||
+           snib__session_copy_due(s, rq->id);
 }
 
 const struct session *snib__session_first(const struct snib__redis *s)

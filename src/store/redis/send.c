@@ -64,60 +64,7 @@ int snib__send_on(struct snib__redis *s, snib_instant now, bool background)
     return -1;
 }
 
-/* The core may move the limit later while the request waits, because more
- * owners of the client wait for it. */
-static void send_limit_timer(struct snib__redis *s, struct snib__request *rq)
-{
-    snib__heap_set(&s->timers, &rq->store.timer, rq->limit);
-}
-
-static void send_fly(struct snib__redis *s, snib_instant now, int i,
-                     struct snib__request *rq, enum snib__script script,
-                     bool last)
-{
-    struct session *l = &s->session[i];
-    struct flight f = {.rq = rq,
-                       .id = {rq->id[0], rq->id[1]},
-                       .sent = now,
-                       .job = JOB_REQUEST,
-                       .script = (uint8_t)(script + 1),
-                       .verb = (uint8_t)rq->verb,
-                       .last = last};
-    if (rq->store.conn & M_UNSENT) {
-        snib__unlink(&rq->link);
-    }
-    snib__request_mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
-    send_limit_timer(s, rq);
-    snib__session_push(s, i, &f);
-    if (l->loaded[script] == MUST_LOAD && last) {
-        struct session *other =
-            &s->session[i == CALLERS ? BACKGROUND : CALLERS];
-        l->loaded[script] = l->number;
-        if (other->loaded[script] == MUST_LOAD) {
-            other->loaded[script] = 0; /* sending the text once is enough */
-        }
-    }
-}
-
-static bool send_must_load(struct snib__redis *s, int i,
-                           enum snib__script script)
-{
-    return s->session[i].loaded[script] == MUST_LOAD;
-}
-
-/* The send of an ACQUIRE or PARAMS gets a number. Of the last two it is known
- * when they were sent: a pushed grant names the last one that the server
- * saw. */
-static void send_number_poll(struct snib__redis *s, snib_instant now,
-                             struct snib__request *rq)
-{
-    if (++s->poll == 0) {
-        s->poll = 1;
-    }
-    rq->store.poll[1] = rq->store.poll[0];
-    rq->store.poll[0].number = s->poll;
-    rq->store.poll[0].sent = now;
-}
+/* -- what travels together ------------------------------------------------- */
 
 /* The renewals at the head of the list travel as one script call. */
 static void send_renewals(struct snib__redis *s, snib_instant now, int i,
@@ -140,7 +87,7 @@ static void send_renewals(struct snib__redis *s, snib_instant now, int i,
     while (count > 1 && !snib__session_has_room(s, i, count)) {
         count /= 2;
     }
-    bool full = send_must_load(s, i, SNIB__SCRIPT_RENEW);
+    bool full = snib__fly_must_load(s, i, SNIB__SCRIPT_RENEW);
     snib__encode_renew_head(s, out, count, full);
     for (uint32_t k = 0; k < count; k++) {
         snib__encode_renew_keys(out, renewals[k]);
@@ -150,7 +97,7 @@ static void send_renewals(struct snib__redis *s, snib_instant now, int i,
         snib__encode_renew_args(out, renewals[k]);
     }
     for (uint32_t k = 0; k < count; k++) {
-        send_fly(s, now, i, renewals[k], SNIB__SCRIPT_RENEW, k + 1 == count);
+        snib__fly(s, now, i, renewals[k], SNIB__SCRIPT_RENEW, k + 1 == count);
     }
 }
 
@@ -158,7 +105,7 @@ static bool send_same_batch(const struct snib__request *a,
                             const struct snib__request *b)
 {
     return b->verb == SNIB__ACQUIRE && b->batch.number == a->batch.number &&
-           !b->resent;
+           !b->resent && b->store.unmarked == a->store.unmarked;
 }
 
 /* Send those requests of the first one's batch that are next to it on the list
@@ -188,15 +135,69 @@ static bool send_several(struct snib__redis *s, snib_instant now, int i,
         return false;
     }
     for (uint32_t k = 0; k < count; k++) {
-        send_number_poll(s, now, rq[k]);
+        snib__fly_number(s, now, rq[k]);
     }
     snib__encode_several(s, &s->out->conn[i]->out, rq, count,
-                         send_must_load(s, i, SNIB__SCRIPT_SEVERAL));
+                         snib__fly_must_load(s, i, SNIB__SCRIPT_SEVERAL));
     for (uint32_t k = 0; k < count; k++) {
-        send_fly(s, now, i, rq[k], SNIB__SCRIPT_SEVERAL, k + 1 == count);
+        snib__fly(s, now, i, rq[k], SNIB__SCRIPT_SEVERAL, k + 1 == count);
     }
     return true;
 }
+
+/* The releases at the head of the list that drop.lua may do travel as one script
+ * call, ahead of acquires that came earlier: who waits for a release has no
+ * acquire under way for the same lock. False: there are none. */
+static bool send_drops(struct snib__redis *s, snib_instant now, int i,
+                       struct snib__list *list)
+{
+    struct snib__request *rq[DROPS_MAX];
+    uint32_t count = snib__packet_drops(s, now, list, rq);
+    while (count > 1 && !snib__session_has_room(s, i, count)) {
+        count /= 2;
+    }
+    if (!count) {
+        return false;
+    }
+    snib__encode_drop(&s->out->conn[i]->out, rq, count,
+                      snib__fly_must_load(s, i, SNIB__SCRIPT_DROP));
+    for (uint32_t k = 0; k < count; k++) {
+        snib__fly(s, now, i, rq[k], SNIB__SCRIPT_DROP, k + 1 == count);
+    }
+    return true;
+}
+
+/* The acquires at the head of the list travel as one packet. False: the first
+ * of them wants a script. */
+static bool send_packet(struct snib__redis *s, snib_instant now, int i,
+                        struct snib__list *list)
+{
+    struct snib__request *rq[PACKET_MAX];
+    int64_t till[PACKET_MAX];
+    uint32_t count = snib__packet_acquires(s, now, i, list, rq);
+    while (count && !snib__session_has_room(s, i, 2 * count + 2)) {
+        count /= 2;
+    }
+    if (!count) {
+        return false;
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        snib__fly_number(s, now, rq[k]);
+    }
+    snib__encode_packet(s, &s->out->conn[i]->out, rq, count, till);
+    for (uint32_t k = 0; k < count + 2; k++) {
+        snib__session_push(s, i,
+                           &(struct flight){.job = k ? JOB_QUEUED : JOB_MULTI,
+                                            .sent = now,
+                                            .last = true});
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        snib__fly_packet(s, now, i, rq[k], till[k], k + 1 == count);
+    }
+    return true;
+}
+
+/* -- one request ----------------------------------------------------------- */
 
 /* May the server put this request into its queue? Only once the subscription is
  * up, by which the request would hear of its grant. A request that spins does
@@ -224,18 +225,10 @@ static void send_inspection(struct snib__redis *s, snib_instant now, int i,
 {
     snib__unlink(&rq->link);
     snib__request_mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
-    send_limit_timer(s, rq);
+    snib__fly_limit(s, rq);
     if (!snib__inspect_send(s, now, i, rq)) {
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
     }
-}
-
-/* A release leaves a tombstone where a copy of the acquire may still come. */
-static bool send_leaves_tombstone(struct snib__redis *s, snib_instant now,
-                                  const struct snib__request *rq)
-{
-    return rq->resent || now.ns < s->copies_until.ns ||
-           snib__session_copy_due(s, rq->id);
 }
 
 static void send_encode(struct snib__redis *s, snib_instant now, int i,
@@ -248,7 +241,7 @@ static void send_encode(struct snib__redis *s, snib_instant now, int i,
         break;
     case SNIB__RELEASE:
         snib__encode_release(s, out, rq, full,
-                             send_leaves_tombstone(s, now, rq));
+                             snib__request_leaves_tombstone(s, now, rq));
         break;
     case SNIB__CANCEL:
         snib__encode_cancel(s, out, rq, full);
@@ -294,10 +287,10 @@ static void send_on(struct snib__redis *s, snib_instant now, int i,
         return;
     }
     if (rq->verb == SNIB__ACQUIRE || rq->verb == SNIB__PARAMS) {
-        send_number_poll(s, now, rq);
+        snib__fly_number(s, now, rq);
     }
-    send_encode(s, now, i, rq, send_must_load(s, i, scripts[rq->verb]));
-    send_fly(s, now, i, rq, scripts[rq->verb], true);
+    send_encode(s, now, i, rq, snib__fly_must_load(s, i, scripts[rq->verb]));
+    snib__fly(s, now, i, rq, scripts[rq->verb], true);
 }
 
 /* An inspection needs more room than others. */
@@ -319,30 +312,43 @@ bool snib__send_now(struct snib__redis *s, snib_instant now,
     return true;
 }
 
+/* The requests of one list. Those of callers may wait for others to travel with;
+ * what has waited goes all at once. */
+static void send_list(struct snib__redis *s, snib_instant now, bool background)
+{
+    struct snib__list *list = &s->unsent[background];
+    struct snib__link *l;
+    struct snib__list later; /* who has to wait lets the others pass */
+    bool may_wait = !background;
+    snib__list_init(&later);
+    while ((l = snib__list_first(list))) {
+        struct snib__request *rq = send_of_link(l);
+        int i = snib__send_on(s, now, background);
+        if (i < 0 || !snib__session_has_room(s, i, 1) ||
+            (may_wait && snib__packet_waits(s, now, i, list))) {
+            break;
+        }
+        if (!send_has_room(s, i, rq)) {
+            snib__unlink(l);
+            snib__list_push(&later, l);
+        } else if (rq->verb == SNIB__RENEW && !rq->floor) {
+            send_renewals(s, now, i, list);
+        } else if (send_drops(s, now, i, list) ||
+                   send_packet(s, now, i, list)) {
+            may_wait = false;
+        } else if (!send_several(s, now, i, list)) {
+            send_on(s, now, i, rq);
+        }
+    }
+    snib__list_append(&later, list);
+    snib__list_append(list, &later);
+}
+
 void snib__send_flush(struct snib__redis *s, snib_instant now)
 {
-    for (int k = 1; k >= 0; k--) { /* the background's first: renewals */
-        struct snib__link *l;
-        struct snib__list later; /* who has to wait lets the others pass */
-        snib__list_init(&later);
-        while ((l = snib__list_first(&s->unsent[k]))) {
-            int i = snib__send_on(s, now, k == 1);
-            if (i < 0 || !snib__session_has_room(s, i, 1)) {
-                break;
-            }
-            if (!send_has_room(s, i, send_of_link(l))) {
-                snib__unlink(l);
-                snib__list_push(&later, l);
-            } else if (send_of_link(l)->verb == SNIB__RENEW &&
-                       !send_of_link(l)->floor) {
-                send_renewals(s, now, i, &s->unsent[k]);
-            } else if (!send_several(s, now, i, &s->unsent[k])) {
-                send_on(s, now, i, send_of_link(l));
-            }
-        }
-        snib__list_append(&later, &s->unsent[k]);
-        snib__list_append(&s->unsent[k], &later);
-    }
+    s->collect_until = SNIB__NEVER;
+    send_list(s, now, true); /* renewals come first */
+    send_list(s, now, false);
 }
 
 /* -- beginning, repeating -------------------------------------------------- */
@@ -392,6 +398,7 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
     rq->said.revoked = rq->said.forgotten = rq->said.far = false;
     rq->said.position = rq->said.slot = 0;
     rq->store.spins = 0;
+    rq->store.unmarked = false;
     rq->said.valid_from = (snib_instant){0};
     rq->said.left = (snib_duration){0};
     rq->store.timer.index = 0;
@@ -425,7 +432,7 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
         return;
     }
     send_unsent(s, rq, false);
-    send_limit_timer(s, rq);
+    snib__fly_limit(s, rq);
 }
 
 void snib__send_again(struct snib__redis *s, snib_instant now,
@@ -446,11 +453,11 @@ void snib__send_due(struct snib__redis *s, snib_instant now,
         send_give_up(s, now, rq);
     } else if (rq->store.conn & M_RETRY) {
         send_unsent(s, rq, false);
-        send_limit_timer(s, rq);
+        snib__fly_limit(s, rq);
     } else if ((rq->store.conn & (M_QUEUED | M_TO_QUEUE)) &&
                !(rq->store.conn & M_FLIGHT)) {
         snib__send_again(s, now, rq);
     } else if (!snib__inspect_due(s, now, rq)) {
-        send_limit_timer(s, rq);
+        snib__fly_limit(s, rq);
     }
 }

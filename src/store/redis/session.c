@@ -98,7 +98,7 @@ static void session_begin(struct snib__redis *s, snib_instant now, int i,
 {
     struct session *l = &s->session[i];
     l->since = now;
-    l->unread = false;
+    l->unread = l->mark_denied = false;
     l->state = SESSION_HELLO;
     l->probes = password && i < SUBS;
     session_hello(s, now, i, user, password);
@@ -175,6 +175,8 @@ static void session_ready(struct snib__redis *s, snib_instant now, int i)
     snib__state_met(s, now, i);
     if (i != SUBS) {
         snib__state_good(s, now);
+        s->packets_until = now;
+        s->no_mark = l->mark_denied;
     }
     if (i == SUBS) {
         l->ping_at = snib__after(now, snib__ms(POLL_MS));
@@ -299,6 +301,13 @@ static bool session_server_time(struct snib__redis *s, snib_instant now,
     return true;
 }
 
+/* Is it a command that only serves the mark? Without it locks work, by their
+ * own token memory alone. */
+static bool session_is_of_mark(const struct snib__resp_cell *command)
+{
+    return snib__resp_is(command, "XADD") || snib__resp_is(command, "XLEN");
+}
+
 /* False: this user may not run some command inside a script, and the connection
  * was cut as refused for good. Other errors (LOADING, a user of some keys only)
  * say nothing about rights. Without PUBLISH locks work, but waiters find their
@@ -315,9 +324,14 @@ static bool session_may_run(struct snib__redis *s, snib_instant now, int i,
         return true;
     }
     for (uint32_t k = 0; k + 1 < wrong->size; k += 2, e += 2) {
-        if (e[0].type == SNIB__RESP_STRING && e[1].type == SNIB__RESP_STRING &&
-            !snib__resp_is(&e[0], "PUBLISH") &&
-            snib__redis_error_kind(e[1].text, e[1].size) == E_DENIED) {
+        if (e[0].type != SNIB__RESP_STRING || e[1].type != SNIB__RESP_STRING ||
+            snib__resp_is(&e[0], "PUBLISH") ||
+            snib__redis_error_kind(e[1].text, e[1].size) != E_DENIED) {
+            continue;
+        }
+        if (session_is_of_mark(&e[0])) {
+            s->session[i].mark_denied = true;
+        } else {
             snib__redis_error_text(text + n, sizeof text - n, " ", 1);
             n = strlen(text);
             snib__redis_error_text(text + n, sizeof text - n, e[0].text,

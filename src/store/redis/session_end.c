@@ -84,7 +84,8 @@ static void session_end_clear(struct snib__redis *s, int i)
     snib__buf_clear(&conn->out);
     snib__resp_reset(l->resp);
     memset(l->loaded, 0, sizeof l->loaded);
-    l->doomed = l->ended = l->asked = l->proven = false;
+    l->doomed = l->ended = l->stuck = l->asked = l->proven = l->no_packets =
+        false;
     l->login_at = (snib_instant){0};
     conn->login = false;
     if (i == SUBS) {
@@ -182,9 +183,14 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
         session_end_rest(s, now, l);
     }
     session_end_clear(s, i);
+    bool packets = false; /* however many: it is one cut */
     for (uint32_t n = l->count; n && snib__session_pop(l, &f); n--) {
+        packets = packets || f.job == JOB_MULTI;
         session_end_lost(s, now, &f, l->text);
         snib__free(f.safe);
+    }
+    if (packets && !s->packets_work) {
+        s->packet_cuts++;
     }
     if (i == WATCH) {
         snib__topology_failed(s->topology, err, l->text, barred);

@@ -25,7 +25,9 @@ enum { CALLERS, BACKGROUND, SUBS, SESSIONS, WATCH = SESSIONS, SESSIONS_MOST };
 
 /* Where the number of the keys' layout stands, and ours (docs/REDIS.md). */
 #define SNIB__REDIS_LAYOUT_KEY "snib:layout"
-#define SNIB__REDIS_LAYOUT     "1"
+#define SNIB__REDIS_LAYOUT     "2"
+/* The mark, whose ids are tokens (scripts/enter.lua). */
+#define SNIB__REDIS_MARK_KEY "snib:m"
 
 typedef enum session_state {
     SESSION_DOWN,    /* not connected, and never wanted so far              */
@@ -63,6 +65,8 @@ typedef enum job {
     JOB_EPOCH,  /* SENTINEL MASTER                                          */
     JOB_MASTER, /* SENTINEL GET-MASTER-ADDR-BY-NAME                         */
     JOB_STRAY,  /* ends a grant that nobody waits for any more               */
+    JOB_MULTI,  /* of a packet: begins it                                   */
+    JOB_QUEUED, /* … is to be executed with it                              */
     JOB_REQUEST
 } job;
 
@@ -78,8 +82,10 @@ struct flight {
     uint64_t number; /* in the order of sending on this connection          */
     uint8_t job;
     uint8_t script; /* the script's number + 1; 0: a plain command          */
+    int64_t till;   /* of a packet: e, in server ms; else 0                 */
     uint8_t verb;   /* of a JOB_REQUEST                                     */
     bool last;      /* one reply answers all flights up to this one         */
+    bool marked;    /* a script that has the mark among its keys            */
 };
 
 /* What a greeting says of the server; text "" and number 0: it does not say. */
@@ -95,8 +101,14 @@ struct session {
     bool barred; /* resting because the greeting was refused for good       */
     bool doomed; /* closed when nothing is awaited: it answered READONLY    */
     bool ended;  /* … or that its login is over                             */
+    bool stuck;  /* … or EXEC was refused: closed whatever is awaited       */
     bool probes; /* its greeting has the probe: it logs in                  */
     bool unread; /* LOADING came for the layout: the first answer dooms it  */
+    bool mark_denied; /* the probe says so                                  */
+    bool no_packets;  /* this user, or what is between us, has no MULTI     */
+    /* Why the server took no part of the packet whose answers are being read, if
+     * that is for a cause that passes by itself; "": it is not. */
+    char untaken[120];
     /* Logins that the program gives (login.c). */
     bool asked;   /* for one, which has not come                            */
     bool refused; /* the server has refused the latest                      */
@@ -106,6 +118,9 @@ struct session {
     struct snib__resp *resp;
     struct flight *ring; /* cap is a power of two                           */
     uint32_t cap, head, count;
+    uint32_t bundles, bundled; /* packets, releases of their grants: calls that
+                                  are under way, and requests in them       */
+    snib_instant bundle_sent;  /* the latest of them                        */
     uint64_t number; /* of the latest flight                                */
     uint64_t loaded[SNIB__SCRIPTS]; /* number of the last EVAL; 0: none yet;
                                        MUST_LOAD: the next one is an EVAL   */

@@ -76,7 +76,7 @@ static void store_redis_start(struct snib__store *store, snib_instant now,
 
 /* -- what a server says ---------------------------------------------------- */
 
-/* Nothing is awaited on it any more. */
+/* Nothing is awaited on it any more, or nothing that will come. */
 static void store_end_doomed(struct snib__redis *s, snib_instant now, int i)
 {
     char text[sizeof s->state.text];
@@ -85,6 +85,10 @@ static void store_end_doomed(struct snib__redis *s, snib_instant now, int i)
                  s->state.err ? s->state.text
                               : "the layout of its locks was not read");
         snib__session_cut(s, now, i, true, SNIB_ERR_STORE, text, false);
+    } else if (s->session[i].stuck) {
+        snib__session_cut(s, now, i, true, SNIB_ERR_STORE,
+                          "EXEC is refused, so a transaction may be open",
+                          false);
     } else {
         if (!s->session[i].ended) {
             snib__state_demoted(s, i);
@@ -116,12 +120,18 @@ static void store_answered(struct snib__redis *s, snib_instant now, int i,
     for (uint32_t k = 0; snib__session_pop(l, &f); k++) {
         if (f.job >= JOB_SUBSCRIBE && f.job <= JOB_AUTH) {
             snib__login_reply(s, now, i, (job)f.job, c);
+        } else if (f.job == JOB_MULTI || f.job == JOB_QUEUED) {
+            snib__packet_queued(s, i, &f, c);
         } else if (f.safe) {
             snib__queue_overtaken(s, now, i, &f, c);
             snib__free(f.safe);
         } else if (f.job == JOB_REQUEST) {
             s->misread = false;
-            snib__decode_reply(s, now, i, &f, c, k);
+            if (!f.till) {
+                snib__decode_reply(s, now, i, &f, c, k);
+            } else if (!snib__packet_granted(s, now, &f, c, k)) {
+                snib__packet_reply(s, now, i, &f, c, k);
+            }
             l->proven = l->proven || c->type != SNIB__RESP_ERROR;
             if (c->type != SNIB__RESP_ERROR && !s->misread &&
                 !s->state.good.ns) {
@@ -133,7 +143,7 @@ static void store_answered(struct snib__redis *s, snib_instant now, int i,
         }
     }
     l->doomed = l->doomed || l->unread;
-    if (l->state == SESSION_READY && l->doomed && !l->count) {
+    if (l->state == SESSION_READY && l->doomed && (!l->count || l->stuck)) {
         store_end_doomed(s, now, i);
     }
 }
@@ -470,7 +480,7 @@ static snib_instant store_redis_due(const struct snib__store *store)
     for (int i = 0; i < s->sessions; i++) {
         due = snib__sooner(due, store_session_due(s, i));
     }
-    return due;
+    return snib__sooner(due, s->collect_until);
 }
 
 static void store_redis_state(const struct snib__store *store, snib_instant now,

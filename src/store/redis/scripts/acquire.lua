@@ -4,11 +4,12 @@
 -- told again, and a waiter keeps its position.
 --
 -- KEYS  1 holders  2 token  3 queue by rank  4 waiters  5 waiters by alive-
---       until  6 this request's tombstone  7 params
+--       until  6 this request's tombstone  7 params  8 the mark, if this login
+--       may use it
 -- ARGV  1 client  2 request: 32 hexadecimal digits each  3 lease ms, 1 to a day
 --       4 may queue (0, 1)  5 poll number, 32 bits  6 not_after (server ms),
---       now to 10 s ahead  7 floor  8 token reserve, to 31  9 token of an own
---       earlier grant that ends in the same step (prior), or 0
+--       now to 10 s ahead  7 floor  8 token reserve, to 31  9 an own earlier
+--       grant that ends in the same step (prior): "<token>,<request>", or 0
 --       10 channel  11 mode (see enter.lua)  12 permits, 32 bits, from 1 (mode
 --       3: 0, all that are left), then ",d<ms>", the lock-delay, to a day, then
 --       ",b<request>", the own grant that is not in the way (upgrade_of)
@@ -27,10 +28,11 @@
 --       {7, now}               the grant named by upgrade_of has ended
 --       {8, now}               another reader is waiting to become the writer
 --       {9, now}               the semaphore has no size
-local H, T, Q, W, A, X, C =
-    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local H, T, Q, W, A, X, C, M = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
+    KEYS[6], KEYS[7], KEYS[8]
 local call, fmt = redis.call, string.format
-local client, request, prior = ARGV[1], ARGV[2], ARGV[9]
+local client, request = ARGV[1], ARGV[2]
+local prior, prior_request = string.match(ARGV[9] or '', '^(%d+)(.*)$')
 local lease, poll = tonumber(ARGV[3]), tonumber(ARGV[5])
 local not_after, floor = tonumber(ARGV[6]), tonumber(ARGV[7])
 local reserve, window = tonumber(ARGV[8]), tonumber(ARGV[13])
@@ -40,14 +42,16 @@ local count, more = '1', ''
 if permits ~= '1' then
     count, more = string.match(permits, '^(%d+)([,%x]*)$')
 end
-if #KEYS ~= 7 or #ARGV ~= 16 or #client ~= 32 or #request ~= 32
+if #KEYS < 7 or #KEYS > 8 or #ARGV ~= 16 or #client ~= 32 or #request ~= 32
     or not string.find(client .. request, '^%x+$')
     or not string.find(ARGV[3] .. ARGV[5] .. ARGV[6] .. ARGV[7] .. ARGV[8]
-        .. prior .. mode .. ARGV[13] .. ARGV[15] .. ARGV[16], '^%d+$')
+        .. mode .. ARGV[13] .. ARGV[15] .. ARGV[16], '^%d+$')
     or not (ARGV[4] == '0' or ARGV[4] == '1')
     or not (lease and lease >= 1 and lease <= 86400000)
     or not (poll and poll <= 4294967295) or not not_after
-    or not (floor and floor < 9007199254740000) or prior == ''
+    or not (floor and floor < 9007199254740000) or not prior
+    or not (prior_request == '' or string.find(prior_request, '^,%x+$')
+        and #prior_request == 33)
     or not (reserve and reserve <= 31) or #mode ~= 1 or tonumber(mode) > 4
     or not count or #count > 10 or tonumber(count) > 4294967295
     or (mode ~= '3' and tonumber(count) == 0)
@@ -78,6 +82,7 @@ end
 local plain = mode ~= '3' and mode ~= '4'
     and (more == '' or not string.find(more, 'b', 1, true))
 if plain and call('EXISTS', H, A, X, C) == 0 then
+    fresh = true
     memory()
     if bad then
         return redis.error_reply(bad)
@@ -92,7 +97,7 @@ end
 if call('EXISTS', X) == 1 then
     return {5, now}
 end
-local holders = call('HGETALL', H)
+local holders = standing()
 local at = exclusive(mode) and client or client .. ':' .. request
 local own = field(holders, at)
 if own and string.sub(own, 1, 33) == request .. ' ' then
@@ -102,10 +107,23 @@ if own and string.sub(own, 1, 33) == request .. ' ' then
         return redis.error_reply(damaged('a holder record of', H))
     end
     till = tonumber(till)
+    if till > now and token == '0' then
+        -- Ours, by a thin record of which this is a repeat. Nobody can know
+        -- which token it had.
+        memory()
+        if bad then
+            return redis.error_reply(bad)
+        end
+        fatten()
+        token = enter(client, request, math.max(lease, till - now), reserve,
+            floor, mode, '1', about)
+        return {1, now, token, reserve, lease, 1}
+    end
     if till > now then
         -- Ours already. The lease is re-armed, but never shortened: this may be
         -- a late copy.
         till = math.max(till, now + lease)
+        fatten()
         local delay = tonumber(string.match(rest, '^%d %d+,d(%d+)') or 0)
         call('PEXPIRE', H, fmt('%.0f',
             math.max(till - now + delay + 100, call('PTTL', H))))
@@ -116,7 +134,7 @@ if own and string.sub(own, 1, 33) == request .. ' ' then
 end
 local gone
 own = prior ~= '0' and field(holders, client)
-if own and string.match(own, '^%x+ (%d+) ') == prior then
+if is_prior(own, prior, prior_request) then
     gone = client
 end
 memory()
@@ -194,7 +212,12 @@ if bad then
     return redis.error_reply(bad)
 end
 
--- Writing.
+-- Writing. A thin record that is only in the way stays one, unless it would be
+-- in the way for longer than its lease, if nobody but such callers came.
+local shut = mode == '3' and not refused and latch > 0
+if not mine and not queue and #dead == 0 and not thin_ahead and not shut then
+    thin = nil
+end
 if mine and rank then
     drop[#drop + 1] = request
 end
@@ -204,6 +227,9 @@ if set and not refused then
 end
 if mode == '3' and not refused then
     call('PEXPIRE', C, '2592000000')
+end
+if shut then
+    guard(2592000000) -- as long as the latch, which it has just prolonged
 end
 local token
 if mine then
@@ -248,6 +274,10 @@ call('PEXPIRE', A, keep)
 if place[2] or before == 0 or counter % 8 <= 1 then
     call('PEXPIRE', Q, keep)
     call('PEXPIRE', W, keep)
+end
+guard(window + 20000)
+if latch and latch > 0 then
+    guard(2592000000) -- in case it was lost
 end
 tell()
 return {2, now, before + 1, left}

@@ -12,31 +12,38 @@
 -- waiter whose record was removed takes another position by its next poll.
 --
 -- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 forced releases
---       7 params  (and tombstones, whose names follow from the holders)
+--       7 params  8 the mark, if this login may use it
+--       (and tombstones, whose names follow from the holders)
 -- ARGV  1 who forces it and why, to 1024 bytes
 -- Reply {how many holders were ended, damaged records included, now}
-local H, T, Q, W, A, R, C =
-    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local H, T, Q, W, A, R, C, M = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
+    KEYS[6], KEYS[7], KEYS[8]
 local call, fmt = redis.call, string.format
-if #KEYS ~= 7 or #ARGV ~= 1 or #ARGV[1] > 1024 then
+if #KEYS < 7 or #KEYS > 8 or #ARGV ~= 1 or #ARGV[1] > 1024 then
     return redis.error_reply('SNIBARG force: bad arguments')
 end
 -- @include enter
 -- @include settle
 -- Reading.
 clock()
-memory()
+memory(true)
 local anew = bad
 bad = nil
 local marks, told, count, longest = {}, {}, 0, 1000
-local v = call('HGETALL', H)
+local v = standing()
+local wreck = bad
+bad = nil
+if wreck then
+    count, fresh = 1, true
+end
 for i = 1, #v, 2 do
     local id, token, till, reserve =
         string.match(v[i + 1], '^(%x+) (%d+) (%d+) %d %S+ %d+ (%d+)')
     dead[#dead + 1] = v[i]
     if id then
+        fresh = fresh or token == '0'
         local top = tonumber(token) + tonumber(reserve)
-        if top < 9007199254740000 then
+        if token ~= '0' and top < 9007199254740000 then
             last = math.max(last, top)
         else
             token = '1' -- it is none
@@ -91,6 +98,9 @@ walk()
 -- walk has put waiters with a damaged record into drop, too.
 
 -- Writing.
+if wreck then
+    call('DEL', H)
+end
 if anew then
     call('DEL', T)
 end
@@ -102,7 +112,7 @@ each('HDEL', R, old)
 if counter < highest then -- else two would have one rank
     call('HSET', W, '#', fmt('%.0f', highest))
 end
-if #dead > 0 then
+if #dead > 0 and last > 0 then
     call('SET', T, fmt('%.0f', last), 'PX',
         fmt('%.0f', math.max(now, math.floor(last / 1024)) - now + 86400000))
 end
@@ -113,7 +123,9 @@ if #marks > 0 then
 end
 for _, one in ipairs(told) do
     call('SET', H .. ':x:' .. one[2], one[3], 'PX', fmt('%.0f', one[4]))
+    guard(one[4], true)
 end
+unguard()
 tell()
 for _, one in ipairs(told) do -- at once, if it listens: at first, or again
     redis.pcall('PUBLISH', 'snib:' .. one[1], 'r ' .. one[2])

@@ -10,6 +10,7 @@
 --        {request, alive-until, record, …} of waiters,
 --        {size, latch count}, -1 where there is none}
 --       and behind that, if there are more holders, how many
+local M -- not looked at
 local H, T, Q, W, A, C = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, fmt = redis.call, string.format
 local from, size = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -27,7 +28,10 @@ end
 -- Of thousands of holders only those of this page are shown, and a thousand in
 -- all, because each page costs the server a reading of all of them.
 local holders = {}
-local v = call('HGETALL', H)
+local v = standing()
+if bad then
+    return redis.error_reply(bad)
+end
 for i = 4 * from + 1, math.min(4 * (from + size), #v, 2000), 2 do
     local id, till, wants =
         string.match(v[i + 1], '^(%x+) %d+ (%d+) %d (%S+) ')
@@ -52,8 +56,8 @@ end
 local function holds(id, record)
     local client = string.match(record, '^%S+') or ''
     for _, at in ipairs({client, client .. ':' .. id}) do
-        local own = call('HGET', H, at)
-        local till, wants = string.match(own or '',
+        local own = redis.pcall('HGET', H, at)
+        local till, wants = string.match(type(own) == 'string' and own or '',
             '^' .. id .. ' %d+ (%d+) %d (%S+) ')
         if till and till + (string.match(wants, ',d(%d+)') or 0) > now then
             return true

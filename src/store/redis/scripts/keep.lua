@@ -7,7 +7,8 @@
 -- asked next gives a higher token.
 --
 -- KEYS  1 holders  2 token  3 queue by rank  4 waiters  5 waiters by alive-
---       until  6 this request's tombstone  7 forced releases  8 params
+--       until  6 this request's tombstone  7 forced releases  8 params  9 the
+--       mark, if this login may use it
 -- ARGV  1 client  2 request: 32 hexadecimal digits each  3 token  4 what the
 --       token memory becomes at least; not below the token  5 lease ms, 1 to a
 --       day  6 where the grant is not known: 1 set it if the lock is free and
@@ -16,14 +17,14 @@
 -- Reply {now, 1} it stands here
 --       {now, 0} another holds, or this request was ended
 --       {now, "REVOKED " and who forced the release and why}
-local H, T, Q, W, A, X, R, C = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
-    KEYS[6], KEYS[7], KEYS[8]
+local H, T, Q, W, A, X, R, C, M = KEYS[1], KEYS[2], KEYS[3], KEYS[4],
+    KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local call, fmt = redis.call, string.format
 local client, request = ARGV[1], ARGV[2]
 local token, least_memory = tonumber(ARGV[3]), tonumber(ARGV[4])
 local lease, not_after = tonumber(ARGV[5]), tonumber(ARGV[7])
 local reserve, about = tonumber(ARGV[8]), ARGV[9]
-if #KEYS ~= 8 or #ARGV ~= 9 or #client ~= 32 or #request ~= 32
+if #KEYS < 8 or #KEYS > 9 or #ARGV ~= 9 or #client ~= 32 or #request ~= 32
     or not string.find(client .. request, '^%x+$')
     or not string.find(ARGV[3] .. ARGV[4] .. ARGV[5] .. ARGV[7] .. ARGV[8],
         '^%d+$')
@@ -56,7 +57,7 @@ if call('EXISTS', X) == 1 then
 end
 memory()
 local given = last
-local holders = call('HGETALL', H)
+local holders = standing()
 local own = field(holders, client)
 local till, rest = now + lease,
     fmt('0 1 %.0f %d %s', now, reserve, about)
@@ -86,7 +87,12 @@ end
 local top = math.max(last, least_memory)
 call('SET', T, fmt('%.0f', top), 'PX', fmt('%.0f',
     math.max(now, math.floor(top / 1024)) - now + 86400000))
+local marked = M and raise(top, 0)
 sweep()
 call('HSET', H, client, fmt('%s %.0f %.0f %s', request, token, till, rest))
-call('PEXPIRE', H, fmt('%d', till - now + 100))
+call('PEXPIRE', H, fmt('%d', math.max(till - now + 100,
+    guarded and call('PTTL', H) or 0)))
+if M and not marked then
+    guard(math.floor(top / 1024) - now + 86400000, true)
+end
 return {now, 1}

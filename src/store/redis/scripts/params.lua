@@ -4,6 +4,7 @@
 --
 -- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 this request's
 --       tombstone, which keeps the answer to a change for a repeat  7 params
+--       8 the mark, if this login may use it
 -- ARGV  1 client  2 request: 32 bytes each  3 what  4 number, to 10^9, and of
 --       add from -10^9  5 not_after (server ms)
 --       what: get · size n (set) · init n (set if it has none) · add n (more,
@@ -15,13 +16,13 @@
 --       {4, now}        too late, or a strange not_after: no change was made
 --       {6, now, size}  the size would fall below 0 or grow beyond bounds
 --       {9, now}        the semaphore has no size
-local H, T, Q, W, A, X, C =
-    KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local H, T, Q, W, A, X, C, M = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
+    KEYS[6], KEYS[7], KEYS[8]
 local call, fmt = redis.call, string.format
 local client, request, what = ARGV[1], ARGV[2], ARGV[3]
 local n, not_after = tonumber(ARGV[4]), tonumber(ARGV[5])
 local most = 1000000000
-if #KEYS ~= 7 or #ARGV ~= 5 or #client ~= 32 or #request ~= 32
+if #KEYS < 7 or #KEYS > 8 or #ARGV ~= 5 or #client ~= 32 or #request ~= 32
     or not string.find(ARGV[4], '^-?%d+$') or ARGV[4] == '-0'
     or math.abs(n) > most or (n < 0 and what ~= 'add')
     or not string.find(ARGV[5], '^%d+$') or string.find(what, '%A')
@@ -37,7 +38,7 @@ if what ~= 'get' and (now > not_after or not_after > now + 10000) then
     return {4, now}
 end
 memory()
-survey(call('HGETALL', H))
+survey(standing())
 params()
 local done, seen = 1, call('GET', X)
 local old_size, old_latch = size, latch
@@ -87,6 +88,11 @@ if changed then
         call('DEL', C)
     end
     hand()
+    if latch > 0 then
+        guard(2592000000) -- a thin grant must not pass it
+    else
+        unguard()
+    end
 end
 if what ~= 'get' then
     call('SET', X, done, 'PX', '10000')

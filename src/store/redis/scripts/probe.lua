@@ -2,7 +2,8 @@
 -- client asks this at each connect with a login, and `snib doctor` asks it. The
 -- script works on keys of its own, which it removes.
 --
--- KEYS  1 a hash  2 a string  3 a sorted set  (names that no lock can have)
+-- KEYS  1 a hash  2 a string  3 a sorted set  4 a stream  (names that no lock
+--       can have)
 -- ARGV  1 channel
 -- Reply {{command, error text, …} of refused ones, subscribers of the channel,
 --        or -1 where they could not be counted}
@@ -16,11 +17,11 @@ local function try(...)
     end
     return v
 end
-local H, S, Z = KEYS[1], KEYS[2], KEYS[3]
-try('DEL', H, S, Z)
+local H, S, Z, M = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+try('DEL', H, S, Z, M)
 try('PEXPIRE', H, '1000')
 try('TIME')
-try('EXISTS', H, S, Z)
+try('EXISTS', H, S, Z, M)
 if #wrong > 0 then
     return {wrong, -1} -- what is written could not be removed again
 end
@@ -42,7 +43,10 @@ try('ZRANK', Z, 'a')
 try('ZCARD', Z)
 try('ZREM', Z, 'a')
 try('HDEL', H, 'a')
+try('XADD', M, 'MAXLEN', '0', '*', 'a', '')
+try('PEXPIRE', M, '1000')
+try('XLEN', M)
 local n = try('PUBSUB', 'NUMSUB', ARGV[1])
 try('PUBLISH', ARGV[1], 'p')
-redis.pcall('DEL', H, S, Z)
+redis.pcall('DEL', H, S, Z, M)
 return {wrong, n and tonumber(n[2]) or -1}

@@ -2,9 +2,11 @@
 -- returns.
 --
 -- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 forced releases
---       7 params  8 this request's tombstone, if one is to be left
+--       7 params  8 this request's tombstone, if one is to be left  then the
+--       mark, if this login may use it
 -- ARGV  1 client  2 request: 32 bytes each  3 token
---       4 leave a tombstone (1: yes, else no)
+--       4 leave a tombstone (1: yes, else no)  5 the latest not_after that the
+--       client has written (server ms)
 -- Reply {1} it is ended  {0} another token is there, or nobody holds
 --       {2, text} it was ended by force before, and its client may not have
 --       heard of that: "REVOKED " and who forced the release and why
@@ -14,55 +16,59 @@
 local H, A = KEYS[1], KEYS[5]
 local call = redis.call
 local client, request, tombstone = ARGV[1], ARGV[2], ARGV[4] == '1'
-if #KEYS ~= (tombstone and 8 or 7) or #ARGV ~= 4 or #client ~= 32
+local keys = tombstone and 8 or 7
+if #KEYS < keys or #KEYS > keys + 1 or #ARGV ~= 5
+    or not string.find(ARGV[5], '^%d+$') or #client ~= 32
     or #request ~= 32 then
     return redis.error_reply('SNIBARG release: bad arguments')
 end
 -- The short way, where nobody waits. A grant that was held for half a day takes
--- the long way, which refreshes the token memory; so does a damaged record.
+-- the long way, which refreshes the token memory; so does a damaged record, and
+-- a thin one, and where the hash outlives its holders.
 if not tombstone and call('EXISTS', A) == 0 then
     local at = client
-    local own = call('HGET', H, at)
+    local v = redis.pcall('HMGET', H, at, at .. ':' .. request, '~')
+    local own = v[1]
     if not own or string.sub(own, 1, 33) ~= request .. ' ' then
         -- Not an exclusive holder: a reader, a holder of permits, or a party.
         at = client .. ':' .. request
-        own = call('HGET', H, at)
+        own = v[2]
     end
     local id, token, till =
         string.match(own or '', '^(%x+) (%d+) (%d+) ')
-    if id == request and token == ARGV[3]
+    if id == request and token == ARGV[3] and not v[3]
         and till - token / 1024 < 43200000 then
         call('HDEL', H, at)
         return {1}
     end
 end
 
-local T, Q, W, R, C, X =
-    KEYS[2], KEYS[3], KEYS[4], KEYS[6], KEYS[7], KEYS[8]
+local T, Q, W, R, C = KEYS[2], KEYS[3], KEYS[4], KEYS[6], KEYS[7]
+local X, M = tombstone and KEYS[8], KEYS[keys + 1]
 local fmt = string.format
 -- @include enter
 -- @include settle
 -- Reading.
 local gone, ours, revoked
-local holders = call('HGETALL', H)
+clock()
+local holders = standing()
 local own, at = own_of(holders, client, request)
 if own then
     local id, token = string.match(own, '^(%x+) (%d+) %d+ ')
     if not id then
         return redis.error_reply(damaged('a holder record of', H))
     end
-    ours = token == ARGV[3]
+    ours = token == ARGV[3] or token == '0'
     if ours or tombstone then
         gone = at
     end
 end
-clock()
 if not ours then -- a mark that is over may be of an earlier grant
     local mark = call('HGET', R, request)
     revoked = mark and tonumber(string.match(mark, '^%d+') or 0) > now
         and mark
 end
-memory()
+memory(true)
 local known = last
 survey(holders, gone)
 if tombstone then
@@ -90,17 +96,21 @@ if fine then
     fine, why = pcall(hand)
 end
 if not fine then
-    if tombstone or not ours or call('HEXISTS', H, gone) == 1 then
+    if tombstone or not ours or redis.pcall('HEXISTS', H, gone) ~= 0 then
         error(why, 0)
     end
     return {1}
 end
-if #nexts == 0 and #dead > 0 and (last > known or last < (now - 43200000) * 1024) then
+if #nexts == 0 and #dead > 0 and last > 0
+    and (last > known or last < (now - 43200000) * 1024) then
     call('SET', T, fmt('%.0f', last), 'PX', '86400000')
 end
 if tombstone then
-    call('SET', X, '1', 'PX', '10000')
+    local tomb = tomb_ms(ARGV[5])
+    call('SET', X, '1', 'PX', fmt('%.0f', tomb))
+    guard(tomb, true)
 end
+unguard()
 tell()
 if revoked and not ours then
     return {2, 'REVOKED ' .. (string.match(revoked, '^%d+ (.*)$') or '')}

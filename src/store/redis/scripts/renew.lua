@@ -40,18 +40,64 @@ local function nobody(H)
     end
     for i = 2, #all, 2 do
         local till = string.match(all[i], '^%x+ %d+ (%d+) ')
-        if not till or tonumber(till) > now then
+        if all[i - 1] ~= '~' and (not till or tonumber(till) > now) then
             return false
         end
     end
     return true
 end
 
-local function extend(H, R, request, token, lease)
+-- Why it is not ours: an entry among the forced releases, or another's.
+local function revoked(R, request)
+    local mark = pcall('HGET', R, request)
+    return type(mark) == 'string'
+        and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')
+end
+
+-- H is a string: a thin record (enter.lua), whose TTL is its lease. The first
+-- renewal writes the token into it. Who makes a hash of it later gives it no more
+-- than the lease that stands in it, so a longer one is written, too.
+local function extend_thin(H, R, request, token, lease, own)
+    local id, client, known, since, given, about = string.match(
+        type(own) == 'string' and own or '',
+        '^(%x+) (%x+) (%d+) (%d+) (%d+) (.*)$')
+    local ttl = pcall('PTTL', H)
+    if not id or failed(ttl) or ttl < 0 then
+        return 3
+    end
+    if id ~= request or (given ~= token and given ~= '0') or ttl == 0 then
+        return revoked(R, request) or 0
+    end
+    if lease == 0 then
+        return 1
+    end
+    known = tonumber(known)
+    local done
+    if given == '0' or lease > known then
+        done = pcall('SET', H, fmt('%s %s %d %s %s %s', id, client,
+            math.max(lease, known), since, token, about), 'PX',
+            fmt('%d', math.max(lease, ttl)))
+        if not failed(done) then
+            return 1
+        elseif lease > known then
+            return done.err
+        end -- at maxmemory, for one: the token can wait
+    end
+    done = lease > ttl and pcall('PEXPIRE', H, fmt('%d', lease))
+    return failed(done) and done.err or 1
+end
+
+-- text: what MGET says of H, if anything.
+local function extend(H, R, request, token, lease, text)
+    if text then
+        return extend_thin(H, R, request, token, lease, text)
+    end
     local at = client
     local own = pcall('HGET', H, at)
     if failed(own) then
-        return string.find(own.err, 'WRONGTYPE', 1, true) and 3 or own.err
+        return string.find(own.err, 'WRONGTYPE', 1, true)
+            and extend_thin(H, R, request, token, lease, pcall('GET', H))
+            or own.err
     end
     if not own or string.sub(own, 1, 33) ~= request .. ' ' then
         -- Not an exclusive holder: a reader, a holder of permits, or a party.
@@ -66,11 +112,11 @@ local function extend(H, R, request, token, lease)
         end
         till = tonumber(till)
     end
+    if id == request and given == '0' then
+        given = token -- it was thin, so only its client knows the token
+    end
     if id ~= request or given ~= token or till <= now then
-        local mark = pcall('HGET', R, request)
-        return type(mark) == 'string'
-            and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')
-            or id ~= request and nobody(H) and 2 or 0
+        return revoked(R, request) or id ~= request and nobody(H) and 2 or 0
     end
     local slot = string.byte(rest) == 51 -- '3': permits
         and string.match(rest, '^3 %S+,s(%d+)')
@@ -103,9 +149,15 @@ local function extend(H, R, request, token, lease)
     return code
 end
 
+local keys = {}
+for i = 1, #KEYS, 2 do
+    keys[#keys + 1] = KEYS[i]
+end
+-- Which are strings? Of a hash MGET says nothing, where GET would be an error.
+local texts = pcall('MGET', unpack(keys))
 for i = 1, #KEYS, 2 do
     local at = (i - 1) / 2 * 3 + 2
     reply[#reply + 1] = extend(KEYS[i], KEYS[i + 1], ARGV[at], ARGV[at + 1],
-        tonumber(ARGV[at + 2]))
+        tonumber(ARGV[at + 2]), texts[(i + 1) / 2])
 end
 return reply

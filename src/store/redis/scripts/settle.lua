@@ -2,10 +2,10 @@
 -- and grants to the next waiters. This is no script by itself: embed.cmake puts
 -- it in place of the line "-- @include settle".
 --
--- The including script has set H, T, Q, W, A, C (keys), call and fmt, and has
--- included enter.lua (now, last, live, bad). The work is cut in two so that no
--- command that can fail stands between the first write and the last, because
--- Redis scripts do not roll back:
+-- The including script has set H, T, Q, W, A, C (keys), M (or nil), call and
+-- fmt, and has included enter.lua (now, last, live, bad). The work is cut in two
+-- so that no command that can fail stands between the first write and the last,
+-- because Redis scripts do not roll back:
 --   reading: memory, survey, walk   keep in tables what is to be done and write
 --                                   nothing; a wrong type raises an error here,
 --                                   damage sets bad
@@ -48,6 +48,15 @@ local function own_of(v, client, request)
     end
 end
 
+-- Is that record the client's own earlier grant (prior)? A token is given once. A
+-- thin record does not show its token, but its request, which never comes again:
+-- so a late copy of a call does not end a later thin grant of the client.
+-- request: ",<request>", or "" where the client does not know it.
+local function is_prior(record, token, request)
+    local id, its = string.match(record or '', '^(%x+) (%d+) ')
+    return its and (its == token or (its == '0' and request == ',' .. id))
+end
+
 -- Read the params, size and latch count. This costs a command, so it is done
 -- only where they matter: while an exclusive grant stands, no other client gets
 -- one.
@@ -85,9 +94,9 @@ local function occupy(request, mode, permits, till)
     end
 end
 
--- Sort the holders into live and dead. v: all of H. A holder whose `end` and
--- lock-delay are over is dead, whatever the key's TTL says. gone: the field of
--- the holder that this script ends.
+-- Sort the holders into live and dead. v: all of them (standing). A holder whose
+-- `end` and lock-delay are over is dead, whatever the key's TTL says. gone: the
+-- field of the holder that this script ends.
 local function survey(v, gone)
     for i = 1, #v, 2 do
         local request, token, till, mode, permits, more, reserve = string.match(
@@ -96,6 +105,7 @@ local function survey(v, gone)
             bad = damaged('a holder record of', H)
         else
             last = math.max(last, tonumber(token) + tonumber(reserve))
+            fresh = fresh or token == '0'
             local lease_end = tonumber(till)
             till = lease_end
             local taken
@@ -337,6 +347,7 @@ local function each(command, key, ids)
 end
 
 local function sweep()
+    fatten()
     each('HDEL', H, dead)
     each('ZREM', Q, drop)
     each('ZREM', A, drop)
@@ -354,6 +365,18 @@ local function hand()
             w.permits_word, w.about, w.shared)
         w.message = fmt('g %s %.0f %d %d %s %.0f %s', w.id, token, w.reserve,
             claim, w.poll, now, w.slot and fmt('%d %s', w.slot, H) or H)
+    end
+end
+
+-- Nobody is granted the lock in this step. If nobody holds or waits either, H
+-- ends, at once or with what lasts.
+local function unguard()
+    if guarded and not live and latch == 0 and call('EXISTS', A) == 0 then
+        if guarded <= now then
+            call('DEL', H)
+        elseif call('PTTL', H) > guarded - now then
+            call('PEXPIRE', H, fmt('%.0f', guarded - now))
+        end
     end
 end
 

@@ -1,7 +1,8 @@
 -- several.lua: try several locks in one step (a batch). acquire.lua is run for
 -- each of them, in the order given, until one is not granted.
 --
--- KEYS  7 for each lock, as for acquire.lua
+-- KEYS  7 for each lock, as for acquire.lua; then the mark, if this login may
+--       use it
 -- ARGV  1  1: all or none, else the grants before the first refusal are kept
 --       then 16 for each lock, as for acquire.lua
 -- Reply an array with one of these for each lock
@@ -11,9 +12,10 @@
 --                        because another one was refused
 local now = redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
-local count = #KEYS / 7
+local count = math.floor(#KEYS / 7)
+local mark = KEYS[7 * count + 1]
 local all = ARGV[1] == '1'
-if count < 1 or count ~= math.floor(count) or #ARGV ~= 1 + 16 * count then
+if count < 1 or #KEYS - 7 * count > 1 or #ARGV ~= 1 + 16 * count then
     return redis.error_reply('SNIBARG several: bad arguments')
 end
 
@@ -33,12 +35,18 @@ end
 local function stood(keys, args)
     local client, request = args[1], args[2]
     for _, at in ipairs({client, client .. ':' .. request}) do
-        local own = redis.call('HGET', keys[1], at)
-        if own and string.sub(own, 1, 33) == request .. ' ' then
+        local own = redis.pcall('HGET', keys[1], at)
+        if type(own) == 'string' and string.sub(own, 1, 33) == request .. ' ' then
             return true
         end
     end
     return false
+end
+
+local function keys_of(i)
+    local keys = {unpack(KEYS, 7 * i - 6, 7 * i)}
+    keys[8] = mark
+    return keys
 end
 
 local function attempt(keys, args)
@@ -55,8 +63,7 @@ for i = 1, count do
     replies[i] = {10, now}
     if not missed then
         local done, reply, new = pcall(attempt,
-            {unpack(KEYS, 7 * i - 6, 7 * i)},
-            {unpack(ARGV, 16 * i - 14, 16 * i + 1)})
+            keys_of(i), {unpack(ARGV, 16 * i - 14, 16 * i + 1)})
         if not done then
             reply = type(reply) == 'table' and reply.err or tostring(reply)
             reply = {0, now, (string.gsub(reply, '^@?user_script:%s*%d+: ', ''))}
@@ -71,9 +78,9 @@ end
 if missed and all then
     for i = missed - 1, 1, -1 do
         if fresh[i] then
-            local done, reply = pcall(release,
-                {unpack(KEYS, 7 * i - 6, 7 * i)}, {ARGV[16 * i - 14],
-                ARGV[16 * i - 13], string.format('%.0f', replies[i][3]), '0'})
+            local done, reply = pcall(release, keys_of(i), {ARGV[16 * i - 14],
+                ARGV[16 * i - 13], string.format('%.0f', replies[i][3]), '0',
+                '0'})
             if done and not reply.err then
                 replies[i] = {10, now}
             end

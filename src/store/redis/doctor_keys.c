@@ -1,0 +1,100 @@
+/* store/redis/doctor_keys.c — what is said of the keys that are no lock's, and
+ * of the way in which a free mutex is taken; rows of findings. */
+#include <stdio.h>
+#include <string.h>
+
+#include "store/redis/inspect_i.h"
+
+void snib__doctor_row(struct snib__buf *out, snib_level level,
+                      const char *check, const char *text, const char *remedy)
+{
+    snib__rec_row(out, SNIB__ROW_FINDING);
+    snib__rec_i64(out, SNIB__F_LEVEL, level);
+    snib__rec_text(out, SNIB__F_CHECK, check);
+    snib__rec_text(out, SNIB__F_TEXT, text);
+    snib__rec_text(out, SNIB__F_REMEDY, remedy);
+}
+
+void snib__doctor_tell(struct inspection *k, snib_level level,
+                       const char *check, const char *text, const char *remedy)
+{
+    snib__doctor_row(k->rq->said.result, level, check, text, remedy);
+}
+
+bool snib__doctor_no_right(const struct snib__resp_cell *c)
+{
+    return snib__redis_error_kind(c->text, c->size) != E_DENIED;
+}
+
+/* With another number than ours there would be no consultation. */
+void snib__doctor_layout(struct inspection *k, const struct snib__resp_cell *c)
+{
+    char text[250] = "no number of it is written here", clean[160];
+    bool known = c->type == SNIB__RESP_STRING;
+    if (c->type == SNIB__RESP_ERROR && snib__doctor_no_right(c) && k->refuses) {
+        return; /* PING has said so */
+    }
+    if (c->type == SNIB__RESP_ERROR) {
+        snib__redis_error_words(clean, sizeof clean, c->text, c->size);
+        snprintf(text, sizeof text, "could not look at its number: %s", clean);
+    }
+    snib__doctor_tell(
+        k, known ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "layout",
+        known ? "the locks have layout " SNIB__REDIS_LAYOUT : text,
+        known ? ""
+              : "let the user write the key " SNIB__REDIS_LAYOUT_KEY
+                ", by which versions notice each other (docs/REDIS.md)");
+}
+
+/* c: the answer to XLEN. Where all is well nothing is said. */
+void snib__doctor_mark(struct inspection *k, const struct snib__resp_cell *c)
+{
+    char text[300], clean[160];
+    if (c->type != SNIB__RESP_ERROR ||
+        (snib__doctor_no_right(c) && k->refuses)) {
+        return;
+    }
+    if (snib__redis_error_kind(c->text, c->size) == E_CORRUPT) {
+        snib__doctor_tell(k, SNIB_LEVEL_FAIL, "mark",
+                          "the key " SNIB__REDIS_MARK_KEY
+                          " is of another type, so not ours",
+                          "rename or delete it: every grant draws its token "
+                          "there (docs/REDIS.md)");
+        return;
+    }
+    snib__redis_error_words(clean, sizeof clean, c->text, c->size);
+    snprintf(text, sizeof text,
+             "could not look at the mark: %s; so each acquire is a whole "
+             "script, and tokens rise above those of other logins only while "
+             "the server's clock is not set back",
+             clean);
+    snib__doctor_tell(
+        k, SNIB_LEVEL_WARN, "mark", text,
+        "let the user read and write the key " SNIB__REDIS_MARK_KEY
+        " (docs/REDIS.md, \"Least privilege\")");
+}
+
+/* c: the answer to MULTI or to EXEC. */
+void snib__doctor_packet(struct inspection *k, const struct snib__resp_cell *c)
+{
+    static const char abort[] = "EXECABORT";
+    char text[300], clean[160];
+    bool error = c->type == SNIB__RESP_ERROR;
+    if (k->step == DOCTOR_MULTI) {
+        k->stuck = !error;
+    } else {
+        k->stuck = k->stuck && error &&
+                   (c->size < sizeof abort - 1 ||
+                    memcmp(c->text, abort, sizeof abort - 1) != 0);
+        error = k->stuck;
+    }
+    if (!error || (snib__doctor_no_right(c) && k->refuses)) {
+        return;
+    }
+    snib__redis_error_words(clean, sizeof clean, c->text, c->size);
+    snprintf(text, sizeof text,
+             "no transactions: %s; so each acquire is a whole script", clean);
+    snib__doctor_tell(k, SNIB_LEVEL_WARN, "transactions", text,
+                      "give the user +multi +exec, or connect without the "
+                      "proxy: a free mutex then costs a third");
+}
