@@ -3,6 +3,7 @@ text there changes. Behind a file's name may stand the worlds in which the bug i
 looked for, since they are rare among all: "(many)" for snib-sim --many, and so
 on."""
 LUA = "src/store/redis/scripts/"
+THIN = "src/store/redis/"
 SNAP = "src/core/snapshot/"  # "(snapshot)": worlds whose store is a table
 Q = "src/store/quorum/"  # bugs in here, and "(quorum)": worlds of a quorum
 SEVERAL = LUA + "several.lua (many)"  # "(many)": worlds of several names as one
@@ -89,6 +90,72 @@ BUGS = [
      "(snib__list_empty(&local->waiting) || named ||\n"
      "                         local->claim->adopter == s)) {",
      "true) {"),
+    # A free mutex without a script (packet.c).
+    ("a packet has no end by the server's clock", THIN + "encode.c (thin)",
+     "    snib__resp_text(b, \"PXAT\");\n    snib__resp_i64(b, till);",
+     "    snib__resp_text(b, \"PX\");\n    snib__resp_i64(b, first);"),
+    ("nobody looks when a packet was executed", THIN + "packet.c (thin)",
+     "left = f->till - id.ms;", "left = snib__to_ms(rq->lease);"),
+    ("the token of a packet is its time alone", THIN + "packet.c (thin)",
+     "int64_t token = id.ms * 1024 + id.sequence,",
+     "int64_t token = id.ms * 1024,"),
+    ("a tombstone of three seconds", LUA + "enter.lua (thin)",
+     "    return math.max(10000, math.min((tonumber(not_after) or 0) - now,\n"
+     "        172800000))", "    return 3000"),
+    ("a tombstone of ten seconds from now", LUA + "enter.lua (thin)",
+     "    return math.max(10000, math.min((tonumber(not_after) or 0) - now,\n"
+     "        172800000))", "    return 10000"),
+    ("what was asked for again is dropped", THIN + "packet.c (thin)",
+     "           !snib__request_leaves_tombstone(s, now, rq) &&\n"
+     "           !packet_was_met", "           !packet_was_met",
+     "    return rq->verb == SNIB__RELEASE && rq->thin &&",
+     "    return rq->verb == SNIB__RELEASE &&"),
+    ("the hash ends with its holders, waiters or not", LUA + "acquire.lua (thin)",
+     "guard(window + 20000)\n", ""),
+    ("a cancel keeps no packet out", LUA + "cancel.lua (thin)",
+     "guard(tomb, true)\n", ""),
+    ("a release keeps no packet out", LUA + "release.lua (thin)",
+     "    guard(tomb, true)\n", ""),
+    ("a closed latch keeps no packet out", LUA + "params.lua",
+     "        guard(2592000000) -- a thin grant must not pass it\n", ""),
+    ("a release ends what it finds", LUA + "drop.lua (thin)",
+     "if type(v) == 'string' and find(v, ARGV[i], 1, true) == 1 then",
+     "if type(v) == 'string' then",
+     "if type(v) == 'string' and string.find(v, ARGV[1], 1, true) == 1 then",
+     "if type(v) == 'string' then"),
+    ("a whole release compares requests short", LUA + "settle.lua (thin)",
+     "    local record = field(v, at)\n"
+     "    if record and string.sub(record, 1, 33) == request .. ' ' then\n"
+     "        return record, at\n"
+     "    end\n"
+     "    at = client .. ':' .. request\n",
+     "    local record = field(v, at)\n"
+     "    if record then\n"
+     "        return record, at\n"
+     "    end\n"
+     "    at = client .. ':' .. request\n"),
+    ("the answer for one of a packet is that for the first",
+     THIN + "packet.c (thin)", "*set = snib__resp_at(c, k);",
+     "*set = snib__resp_at(c, 0);"),
+    ("the answer to one of several releases is that to the first",
+     THIN + "decode.c (thin)",
+     "    if (c->type == SNIB__RESP_ARRAY) {\n        c = snib__resp_at(c, k);",
+     "    if (c->type == SNIB__RESP_ARRAY) {\n        c = snib__resp_at(c, 0);"),
+    ("a thin record that gets fat never ends", LUA + "enter.lua (thin)",
+     "            fine, why = pcall(call, 'PEXPIRE', H, fmt('%.0f', thin[3] + 100))\n",
+     ""),
+    ("a thin record that gets fat is held for a day", LUA + "enter.lua (thin)",
+     "now + left,\n        since, about)", "now + 86400000,\n"
+     "        since, about)"),
+    ("whole grants do not raise the mark", LUA + "enter.lua (thin)",
+     "marked = M and raise(last, id)", "marked = M"),
+    ("whole grants do not look at the mark", LUA + "enter.lua (thin)",
+     "M and drawn() or least + 1024", "M and 0 or least + 1024"),
+    ("a thin renewal extends whoever holds", LUA + "renew.lua (thin)",
+     "    if id ~= request or (given ~= token and given ~= '0') or ttl == 0 then",
+     "    if false then"),
+    ("a reader's token is that of before a thin grant", LUA + "enter.lua",
+     "        if M and fresh then", "        if false then"),
     ("token is a plain counter", LUA + "enter.lua",
      "math.max(last + 1, id, least, floor + 1)", "last + 1"),
     ("token ignores what was given before", LUA + "enter.lua",

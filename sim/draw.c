@@ -2,11 +2,11 @@
 #include "sim/draw.h"
 
 const char *const sim_worlds_names[SIM_WORLDS] = {
-    [SIM_OF_MUTEXES] = "--mutex", [SIM_OF_A_QUORUM] = "--quorum",
-    [SIM_OF_MANY] = "--many",     [SIM_OF_CIRCLES] = "--circles",
-    [SIM_OF_FORCE] = "--force",   [SIM_OF_VALUES] = "--values",
-    [SIM_OF_LEASES] = "--leases", [SIM_OF_SNAPSHOTS] = "--snapshot",
-    [SIM_OF_LISTS] = "--list"};
+    [SIM_OF_MUTEXES] = "--mutex",      [SIM_OF_A_QUORUM] = "--quorum",
+    [SIM_OF_MANY] = "--many",          [SIM_OF_CIRCLES] = "--circles",
+    [SIM_OF_FORCE] = "--force",        [SIM_OF_VALUES] = "--values",
+    [SIM_OF_LEASES] = "--leases",      [SIM_OF_THIN] = "--thin",
+    [SIM_OF_SNAPSHOTS] = "--snapshot", [SIM_OF_LISTS] = "--list"};
 
 void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
 {
@@ -45,5 +45,6 @@ bool sim_worlds_wanted(enum sim_worlds kind, const struct sim_options *o)
            : kind == SIM_OF_FORCE  ? o->force_pct || o->spin || o->spin_pct
            : kind == SIM_OF_VALUES ? o->value_pct || o->look_pct
            : kind == SIM_OF_LEASES ? o->lease2_ms > 0
+           : kind == SIM_OF_THIN   ? sim_calm(o) && o->nodes <= 1
                                    : true;
 }

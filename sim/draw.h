@@ -14,6 +14,7 @@ enum sim_worlds {
     SIM_OF_FORCE,
     SIM_OF_VALUES,
     SIM_OF_LEASES,
+    SIM_OF_THIN,
     SIM_OF_SNAPSHOTS,
     SIM_OF_LISTS,
     SIM_WORLDS

@@ -19,6 +19,7 @@
  *   --force    grants are ended by force, or callers spin
  *   --values   owners work on versioned values, or look who holds
  *   --leases   leases have two lengths, and callers renew by hand
+ *   --thin     mutexes are often free when they are asked for
  *
  * Exit 0: all theorems held; 1: one broke (seed, theorem, shrunk scenario and
  * timeline are printed); 64: usage. */
@@ -63,7 +64,8 @@ static int usage(const char *what)
             "usage: snib-sim --count N [--from SEED] [--jobs J] [--brief] "
             "[--mutex | --quorum | --many |\n"
             "                --snapshot | --circles | --force | --values | "
-            "--leases | --list]\n"
+            "--leases | --thin |\n"
+            "                --list]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N |\n"
             "                --same FILE | --record FILE\n",

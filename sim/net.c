@@ -152,6 +152,7 @@ void sim_net_drive(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
     struct snib__out *out = snib__engine_out(c->engine);
+    sim_keen(w, client);
     for (int i = 0; i < w->wires; i++) {
         struct sim_wire *l = &c->wire[i];
         struct snib__conn *conn = out->conn[i];

@@ -51,7 +51,8 @@ const char *sim_fault_name(int kind)
     X(nodes) X(node_ms) X(apart_ms) X(far_node)                          \
     X(circle_pct) X(skew_ms) X(force_pct) X(spin) X(spin_pct)            \
     X(value_pct) X(keep_ms) X(churn_pct) X(again_ms) X(look_pct)         \
-    X(leave_pct) X(lease2_ms) X(renew_pct) X(list) X(table) X(workers)
+    X(leave_pct) X(lease2_ms) X(renew_pct) X(list) X(table) X(workers) \
+    X(whole)
 /* clang-format on */
 
 void sim_options_print(const struct sim_options *o, FILE *f)
@@ -150,6 +151,10 @@ static const char *wrong(const struct sim_options *o)
          o->circle_pct || o->value_pct || o->look_pct || o->searched)) {
         return "table: workers 1..2, without nodes, spin, circle_pct, "
                "value_pct, look_pct, searched";
+    }
+    if (o->whole < 0 || o->whole > 1 ||
+        (o->whole && (o->nodes > 1 || o->table))) {
+        return "whole 0..1, without nodes, table";
     }
     if (o->look_pct < 0 || o->look_pct > 90 || o->keep_ms < 0 ||
         o->again_ms < 0) {

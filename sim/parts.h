@@ -235,6 +235,8 @@ void sim_serve_free(struct sim_server *);
 /* net.c */
 /* Takes what the engine wants sent. */
 void sim_net_drive(struct sim_world *, int client);
+/* keen.c: how keen that client is on asking without a script. */
+void sim_keen(const struct sim_world *, int client);
 /* True: the event's client hears *ret. */
 bool sim_net_event(struct sim_world *, const struct sim_event *,
                    struct snib__input *ret);

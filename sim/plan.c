@@ -232,6 +232,85 @@ static void focus(struct sim_options *o, struct snib__rng *r, struct menu *m)
     }
 }
 
+/* -- free mutexes, which are taken without a script -------------------------- */
+
+/* Late copies of a packet. Its connection is given up first, and the repeat by
+ * another one is granted, or has to wait until its limit is over. Where the
+ * server's clock steps back they come when a tombstone of ten seconds has
+ * ended. */
+static void late_packets(struct sim_options *o, struct menu *m, bool steps)
+{
+    *m = (struct menu){.most = 8, .conn = 0, .least_ms = steps ? 9000 : 0};
+    m->allowed[SIM_LATE] = true;
+    m->allowed[SIM_STEP_BACK] = steps;
+    o->clients = 3;
+    o->owners = 2;
+    o->names = 2;
+    o->lease_ms = 10000;
+    o->hold_us = steps ? 500 : 200000;
+    o->try_pct = steps ? 40 : o->try_pct;
+    o->timed_pct = 50;
+    o->limit_ms = 700;
+}
+
+/* A late release comes when the lease is over and another holds, and before it
+ * was sent again. */
+static void late_releases(struct sim_options *o, struct menu *m)
+{
+    *m = (struct menu){.most = 8, .conn = 0, .least_ms = 220};
+    m->allowed[SIM_LATE] = true;
+    o->clients = 3;
+    o->owners = 1;
+    o->names = 1;
+    o->lease_ms = 200;
+    o->hold_us = 60000;
+    o->overrun_pct = 0;
+}
+
+/* Holders die, and the one that waits stands still at that instant: others come
+ * that have not waited. */
+static void dead_holders(struct sim_options *o, struct menu *m)
+{
+    *m = (struct menu){.most = 12, .conn = -1};
+    m->allowed[SIM_CRASH] = m->allowed[SIM_PAUSE] = true;
+    o->clients = 4;
+    o->owners = 1;
+    o->names = 1;
+    o->lease_ms = 1000;
+    o->hold_us = 5000;
+    o->try_pct = 30;
+    o->timed_pct = o->overrun_pct = 0;
+}
+
+/* A lock that is free when it is asked for is seldom drawn: in one world of four
+ * owners take their time, and have more locks and more turns, unless these are
+ * long. */
+bool sim_calm(const struct sim_options *o)
+{
+    return o->seed % 4 == 3 && o->flavour == 0;
+}
+
+static void calm(struct sim_options *o, struct menu *m)
+{
+    if (!sim_calm(o)) {
+        return;
+    }
+    if (o->seed % 64 == 39) {
+        late_releases(o, m);
+    } else if (o->seed % 16 == 7) {
+        late_packets(o, m, o->seed % 32 == 23);
+    } else if (o->seed % 32 == 15) {
+        dead_holders(o, m);
+    } else if (o->hold_us >= 1000000) {
+        return;
+    } else {
+        o->names = o->names < 3 ? o->names + 1 : o->names;
+    }
+    o->think_us = 30000;
+    o->ops += 6;
+    o->fixed_pct = o->nopass_pct = 0;
+}
+
 void sim_options_draw(struct sim_options *o, uint64_t seed)
 {
     static const int64_t leases[] = {60, 200, 1000, 3000, 10000, 30000};
@@ -272,6 +351,7 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     }
     focus(o, &r, &m);
     sim_kinds_draw(o);
+    calm(o, &m);
     o->fault_count = m.most ? 1 + sim_upto(&r, m.most) : 0;
     for (int i = 0; i < o->fault_count; i++) {
         draw_fault(o, &r, &o->fault[i], &m);

@@ -60,7 +60,8 @@ struct sim_options {
     int size, params_pct;   /* permits or parties; changes of the params */
     int delay_ms, prio_pct; /* lock-delay; claims not of the ordinary class */
     int many_pct, all_pct; /* batches of several names; of those, all or none */
-    int mixed;             /* every second name is a read/write lock */
+    int mixed;             /* every second name is a read/write lock; where all
+                              are, writers ask for mutexes */
     int searched;          /* clients scan for deadlocks */
     int force_pct;         /* grants near which somebody forces a release */
     int spin, spin_pct;    /* enum sim_spin; clients that spin */
@@ -77,6 +78,7 @@ struct sim_options {
     int look_pct;           /* inspect who holds, and do nothing */
     int64_t lease2_ms;      /* the lease of every second caller; 0: none */
     int renew_pct;          /* steps of a section that renew by hand */
+    int whole; /* each lock is taken by a script, free or not               */
     int list; /* the URL names two servers, one of which is the primary       */
     int table, workers; /* the store is a table; threads of a client at it */
     int fault_count;
@@ -102,6 +104,8 @@ enum sim_spin {
 };
 
 void sim_options_draw(struct sim_options *, uint64_t seed);
+/* Are mutexes often free when they are asked for? */
+bool sim_calm(const struct sim_options *);
 /* The text form: one "key value" or "fault …" a line. Reading answers false and
  * a message in why. */
 void sim_options_print(const struct sim_options *, FILE *);

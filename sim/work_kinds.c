@@ -29,6 +29,7 @@ void sim_kinds_draw(struct sim_options *o)
     if (o->flavour == SIM_RW) {
         o->read_pct = 30 + sim_upto(&r, 65);
         o->nest_pct = nests[sim_upto(&r, 3)];
+        o->mixed = o->seed % 4 == 3 && !o->nest_pct;
     } else if (o->flavour == SIM_PERMITS) {
         o->size = sizes[sim_upto(&r, 4)];
         o->params_pct = sim_upto(&r, 2) ? 0 : 20;
@@ -53,7 +54,9 @@ void sim_kinds_ask(struct sim_world *w, struct sim_owner *l,
     l->kind = SNIB_KIND_MUTEX;
     l->nested = false;
     if (o->flavour == SIM_RW || (o->mixed && l->name % 2)) {
-        l->kind = sim_chance(w, o->read_pct) ? SNIB_KIND_READ : SNIB_KIND_WRITE;
+        l->kind = sim_chance(w, o->read_pct)         ? SNIB_KIND_READ
+                  : o->flavour == SIM_RW && o->mixed ? SNIB_KIND_MUTEX
+                                                     : SNIB_KIND_WRITE;
     } else if (o->flavour == SIM_PERMITS && !sim_circles_plain(w, l->name)) {
         l->kind = SNIB_KIND_PERMITS;
         ask->capacity = (uint32_t)o->size;
