@@ -9,6 +9,8 @@
  */
 #include "internal.h"
 
+#include <string.h>
+
 void sr_call(struct sim_redis *s, struct sr_client *c, bool in_script, int conn)
 {
     size_t before = c->out.len;
@@ -95,7 +97,7 @@ void sr_script_call(struct sr_run *run, const char **err)
     struct sr_client *c = &s->script_client;
     *err = NULL;
     c->cmd = sr_cmd_lookup(&s->lua->commands, c->argv, c->argc);
-    if (c->cmd == NULL) {
+    if (c->cmd == NULL || strcmp(c->cmd->name, s->renamed) == 0) {
         *err = "Unknown Redis command called from script";
         return;
     }

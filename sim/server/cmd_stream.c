@@ -159,6 +159,11 @@ void sr_cmd_xadd(struct sim_redis *s, struct sr_client *c)
     o = sr_lookup_make(s, c, 1, SIM_REDIS_STREAM);
     struct sr_stream *to = &o->u.stream;
     struct sr_stream_id id;
+    if (to->last.ms == UINT64_MAX && to->last.seq == UINT64_MAX) {
+        sr_err(c, "The stream has exhausted the last possible ID, unable to "
+                  "add more items");
+        return;
+    }
     if (!next_id(s, to, &a, &id)) {
         sr_err(c, "The ID specified in XADD is equal or smaller than the "
                   "target stream top item");

@@ -153,7 +153,7 @@ static bool refused_by_state(struct sim_redis *s, struct sr_client *c)
 void sr_process(struct sim_redis *s, struct sr_client *c)
 {
     c->cmd = sr_cmd_lookup(&s->lua->commands, c->argv, c->argc);
-    if (c->cmd == NULL) {
+    if (c->cmd == NULL || strcmp(c->cmd->name, s->renamed) == 0) {
         reject_unknown(s, c);
         return;
     }

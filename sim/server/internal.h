@@ -235,6 +235,7 @@ struct sim_redis {
     char *password;
     char deny[SR_DENY_MAX][32];
     int n_deny;
+    char renamed[32]; /* a command that this server does not know; "": none */
     uint64_t seed;
     uint32_t epoch;
     char run_id[41];

@@ -157,6 +157,9 @@ void sim_redis_set_password(struct sim_redis *srv, const char *password);
 /* ACL: refuses one command ("publish", "pubsub|numsub") to everybody, top
  * level and in scripts; NULL clears the list. At most 8. */
 void sim_redis_deny_command(struct sim_redis *srv, const char *name);
+/* rename-command of one command to nothing, as providers and proxies do: it is
+ * unknown, at top level and in scripts. NULL: every command is known again. */
+void sim_redis_rename_command(struct sim_redis *srv, const char *name);
 
 /* ---- watching ---------------------------------------------------------- */
 

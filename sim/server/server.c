@@ -299,3 +299,8 @@ void sim_redis_set_hook(struct sim_redis *s, sim_redis_hook *hook, void *user)
     s->hook = hook;
     s->hook_user = user;
 }
+
+void sim_redis_rename_command(struct sim_redis *s, const char *name)
+{
+    snprintf(s->renamed, sizeof s->renamed, "%s", name ? name : "");
+}

@@ -145,6 +145,24 @@ static void acl_refuses_by_command_key_and_channel(void **state)
         "channel mentioned in the command\r\n");
 }
 
+static void a_command_that_was_renamed_is_unknown(void **state)
+{
+    struct fixture *f = *state;
+    sim_redis_rename_command(f->srv, "exec");
+    tell(f, f->a, "multi");
+    tell(f, f->a, "get k");
+    ask(f, f->a, "exec",
+        "+OK\r\n+QUEUED\r\n-ERR unknown command 'exec', with args beginning "
+        "with: \r\n");
+    ask(f, f->a, "get k", "+QUEUED\r\n"); /* the transaction is open */
+    sim_redis_rename_command(f->srv, NULL);
+    ask(f, f->a, "exec",
+        "-EXECABORT Transaction discarded because of previous errors.\r\n");
+    sim_redis_rename_command(f->srv, "xlen");
+    ask(f, f->a, "eval \"return redis.pcall('xlen','k').err\" 0",
+        "$44\r\nERR Unknown Redis command called from script\r\n");
+}
+
 static void max_clients_is_told_and_closed(void **state)
 {
     struct fixture *f = *state;
@@ -168,6 +186,7 @@ const struct CMUnitTest fault_tests[] = {
     TEST(stale_replica_refuses_scripts),
     TEST(password_is_asked_of_new_connections),
     TEST(acl_refuses_by_command_key_and_channel),
+    TEST(a_command_that_was_renamed_is_unknown),
     TEST(max_clients_is_told_and_closed),
 };
 const size_t fault_tests_n = sizeof fault_tests / sizeof fault_tests[0];

@@ -371,6 +371,14 @@ static void ids_of_a_stream_only_rise(void **state)
     ask(f, f->a, "get m",
         "-WRONGTYPE Operation against a key holding the wrong kind of "
         "value\r\n");
+    ask(f, f->a,
+        "xadd m maxlen 0 18446744073709551615-18446744073709551614 a ''",
+        "$41\r\n18446744073709551615-18446744073709551614\r\n");
+    ask(f, f->a, "xadd m maxlen 0 * a ''",
+        "$41\r\n18446744073709551615-18446744073709551615\r\n");
+    ask(f, f->a, "xadd m maxlen 0 * a ''",
+        "-ERR The stream has exhausted the last possible ID, unable to add "
+        "more items\r\n");
 }
 
 static void what_is_set_in_the_past_is_not_there(void **state)
