@@ -17,6 +17,7 @@ enum sim_worlds {
     SIM_OF_THIN,
     SIM_OF_SNAPSHOTS,
     SIM_OF_LISTS,
+    SIM_OF_RARE,
     SIM_WORLDS
 };
 

@@ -126,8 +126,12 @@ static void at_server(struct sim_world *w, const struct sim_fault *f, int node,
         sim_serve_flush(s);
         break;
     case SIM_STEP_BACK:
+        if (sim_planned(w, SIM_SLEEP)) {
+            sim_foreign_expire(w); /* it had hours for that */
+        }
         s->step_us -= f->ms * 1000;
         w->p2_off = true;
+        w->told.stepped_back_at = w->t;
         break;
     case SIM_STEP_FORWARD:
         s->step_us += f->ms * 1000;
@@ -143,6 +147,12 @@ static void at_server(struct sim_world *w, const struct sim_fault *f, int node,
         break;
     case SIM_REFUSE:
         s->refuse_until = until;
+        break;
+    case SIM_DENY:
+        sim_serve_deny(s, sim_denied[f->a % SIM_DENIED], f->b == 1);
+        break;
+    case SIM_FOREIGN:
+        sim_foreign(w, f);
         break;
     case SIM_EVICT:
         w->p1_off = true;
@@ -180,6 +190,9 @@ void sim_fault_apply(struct sim_world *w, int index)
     }
     at_client(w, f, c, until);
     at_server(w, f, node, until);
+    if (f->kind == SIM_SLEEP) {
+        w->asleep_until = until;
+    }
     if (f->kind == SIM_ISOLATE) {
         isolate(w, f, c, node, until);
     }
@@ -212,6 +225,7 @@ void sim_heal(struct sim_world *w)
         s->refuse_until = s->slow_until = 0;
         sim_serve_heal(s);
     }
+    sim_foreign_heal(w);
     sim_force_deafen(w);
     for (int c = 0; c < w->opt.clients; c++) {
         w->client[c].paused_until = 0;

@@ -14,6 +14,7 @@
  *   --many     owners want several names as one, in every seed
  *   --snapshot whose store is a table, worked on by snapshots of its rows
  *   --list     of two servers, one of which is the primary
+ *   --rare     of rare trouble where mutexes are taken without a script
  * and of the same seeds only those in which
  *   --circles  locks are taken inside others
  *   --force    grants are ended by force, or callers spin
@@ -65,7 +66,7 @@ static int usage(const char *what)
             "[--mutex | --quorum | --many |\n"
             "                --snapshot | --circles | --force | --values | "
             "--leases | --thin |\n"
-            "                --list]\n"
+            "                --list | --rare]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N |\n"
             "                --same FILE | --record FILE\n",

@@ -32,7 +32,10 @@ static const char *const fault_names[SIM_FAULT_KINDS] = {
     "cut",       "lose-reply",   "half-open", "pause",        "crash",
     "freeze",    "restart",      "wipe",      "script-flush", "flushall",
     "step-back", "step-forward", "error",     "slow",         "evict",
-    "jump",      "refuse",       "late",      "isolate",      "promote"};
+    "jump",      "refuse",       "late",      "isolate",      "promote",
+    "deny",      "sleep",        "foreign"};
+
+const char *const sim_denied[SIM_DENIED] = {"hset", "xadd", "multi", "exec"};
 
 const char *sim_fault_name(int kind)
 {

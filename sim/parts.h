@@ -229,6 +229,8 @@ void sim_serve_backup(struct sim_server *);
 bool sim_serve_has_backup(const struct sim_server *);
 void sim_serve_restore(struct sim_server *);
 void sim_serve_set_fault(struct sim_server *, enum sim_redis_fault);
+/* renamed: the server does not know the command; else it is denied. */
+void sim_serve_deny(struct sim_server *, const char *command, bool renamed);
 void sim_serve_heal(struct sim_server *);
 void sim_serve_free(struct sim_server *);
 
@@ -266,6 +268,19 @@ void sim_force_told(struct sim_world *, int client, struct snib__direct *);
 /* An owner has entered: which grant is that, and was it force-released
  * already? */
 void sim_force_entered(struct sim_world *, int client, int owner, bool more);
+
+/* rare.c: worlds of rare trouble where no script is needed */
+void sim_rare_draw(struct sim_options *);
+/* foreign.c: somebody else writes under the locks' keys; and its remedies */
+void sim_foreign(struct sim_world *, const struct sim_fault *);
+/* A server removes what is over, asked for or not; the model only what is asked
+ * for. */
+void sim_foreign_expire(struct sim_world *);
+/* A forced release of that name by that client was answered. */
+void sim_foreign_forced(struct sim_world *, int client, int name, snib_err);
+/* May a caller that asked then be told that something there is not ours? */
+bool sim_foreign_told(const struct sim_world *, int name, int64_t asked_at);
+void sim_foreign_heal(struct sim_world *);
 
 /* work_kinds.c: what owners do with other locks than plain mutexes */
 void sim_kinds_ask(struct sim_world *, struct sim_owner *,

@@ -46,7 +46,7 @@ static void draw_fault(struct sim_options *o, struct snib__rng *r,
 {
     static const int64_t lengths[] = {5, 50, 300, 1000, 3000, 8000};
     do {
-        f->kind = sim_upto(r, SIM_FAULT_KINDS);
+        f->kind = sim_upto(r, SIM_FAULTS_DRAWN);
     } while (!m->allowed[f->kind]);
     f->at_ms = 1 + sim_upto(r, m->within ? (int)m->within : busy_ms(o));
     f->ms = pick(r, lengths, 6);
@@ -346,7 +346,7 @@ void sim_options_draw(struct sim_options *o, uint64_t seed)
     struct menu m = {.conn = -1};
     int kinds = sim_upto(&r, 4); /* none, one, or a few */
     for (int i = 0; i < kinds; i++) {
-        m.allowed[sim_upto(&r, SIM_FAULT_KINDS)] = true;
+        m.allowed[sim_upto(&r, SIM_FAULTS_DRAWN)] = true;
         m.most = 8;
     }
     focus(o, &r, &m);

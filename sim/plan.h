@@ -34,8 +34,31 @@ enum sim_fault_kind {
     SIM_LATE,
     SIM_ISOLATE, /* a client cannot reach the server for `ms` */
     SIM_PROMOTE, /* a replica that is `ms` behind takes over */
-    SIM_FAULT_KINDS
+    /* These are not drawn but where a world is about them (rare.c). */
+    SIM_DENY,    /* a right is lost: to a, one of sim_denied; b 1: the server
+                    does not know the command any more */
+    SIM_SLEEP,   /* nobody asks for anything new for `ms` */
+    SIM_FOREIGN, /* somebody writes under the keys of name b: a (sim_foreign) */
+    SIM_FAULT_KINDS,
+    SIM_FAULTS_DRAWN = SIM_DENY
 };
+
+/* The commands of which one may be taken from the login. Not PEXPIRE: scripts
+ * would stop behind their first write (store/redis/errors.c). */
+enum { SIM_DENIED = 4 };
+extern const char *const sim_denied[SIM_DENIED];
+
+/* What somebody else writes. */
+enum sim_foreign {
+    SIM_MARK_TYPE, /* the mark is of another type */
+    SIM_MARK_LAST, /* … has given its last id */
+    SIM_MARK_WORN, /* … is some seconds ahead, and gave a thousand ids there */
+    SIM_THIN_DAMAGED, /* a thin record is none any more */
+    SIM_THIN_FOREVER, /* … has no time to live */
+    SIM_TOKEN_FAR,    /* the token memory is days ahead of the clock */
+    SIM_FOREIGNS
+};
+#define SIM_FAR_MS (INT64_C(10) * 86400000)
 
 /* As the client of a fault: the one that holds a lock at that instant. */
 enum { SIM_HOLDER = 99 };

@@ -96,6 +96,16 @@ static void note_token(struct sim_world *w, const struct sim_seen *s)
     }
 }
 
+/* It took the lock, and its client goes on to a script: an id that is none, in
+ * the ms of a whole grant. Who comes meanwhile has come later. */
+static void note_holder(struct sim_world *w, const struct sim_seen *s)
+{
+    if (s->name >= 0 && s->said == SIM_SAID_FAILED &&
+        sim_holder_of(&w->shelf[s->name].book, s->request)) {
+        memcpy(w->queue_at[s->name].holder, s->request, SIM_ID);
+    }
+}
+
 void sim_redis_exec(struct sim_world *w, const struct sim_redis_event *ev,
                     struct sim_packet *p, struct sim_act *a)
 {
@@ -125,6 +135,7 @@ void sim_redis_exec(struct sim_world *w, const struct sim_redis_event *ev,
                  : a->part[0].said == SIM_SAID_NO    ? "taken"
                                                      : "odd");
         sim_watch(w, a);
+        note_holder(w, &a->part[0]);
         r.at = skip(r);
     }
     p->count = 0;

@@ -361,6 +361,20 @@ static void note(struct sim_world *w, int node,
              ev->argc > 3 ? ev->argv[3].ptr : "", s->client, s->request, reply);
 }
 
+/* An id that the mark gives, and a tombstone that is written. */
+static void of_the_mark(struct sim_world *w, const struct sim_redis_event *ev)
+{
+    const char *id = ev->reply;
+    if (!strcmp(ev->name, "xadd") && ev->reply_len > 1 && id[0] == '$' &&
+        id[1] != '-' && !strcmp(ev->argv[1].ptr, "snib:m")) {
+        id = memchr(id, '\n', ev->reply_len);
+        theorem_mark_is_near(w, strtoll(id + 1, NULL, 10), ev->wall_us / 1000);
+    } else if (ev->in_script && !strcmp(ev->name, "set") && ev->argc == 5 &&
+               strstr(ev->argv[1].ptr, "}:x:")) {
+        theorem_tombstones_end(w, number(&ev->argv[4]));
+    }
+}
+
 void sim_redis_watch(void *user, const struct sim_redis_event *ev)
 {
     static _Thread_local struct sim_act act;
@@ -372,6 +386,7 @@ void sim_redis_watch(void *user, const struct sim_redis_event *ev)
     act.count = 0;
     act.part[0] = (struct sim_seen){.name = -1};
     sim_same_step(w, act.node, ev);
+    of_the_mark(w, ev);
     if (ev->script) {
         of_a_script(w, ev, &act);
         sim_watch(w, &act);

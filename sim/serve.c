@@ -150,12 +150,22 @@ void sim_serve_set_fault(struct sim_server *s, enum sim_redis_fault fault)
     }
 }
 
+void sim_serve_deny(struct sim_server *s, const char *command, bool renamed)
+{
+    if (s->redis) {
+        (renamed ? sim_redis_rename_command : sim_redis_deny_command)(s->redis,
+                                                                      command);
+    }
+}
+
 void sim_serve_heal(struct sim_server *s)
 {
     if (s->table) {
         s->table->faults = 0;
         return;
     }
+    sim_redis_deny_command(s->redis, NULL);
+    sim_redis_rename_command(s->redis, NULL);
     for (unsigned on; (on = sim_redis_faults(s->redis)) != 0;) {
         sim_redis_set_fault(s->redis, (enum sim_redis_fault)(on & -on), false);
     }

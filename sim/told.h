@@ -63,7 +63,9 @@ struct sim_told {
     struct sim_refused refused[SIM_REFUSED];
     uint32_t endings, lapses, refusals; /* so far */
     int64_t lost_at; /* data were lost, or its clock was set back; 0: never */
-    int64_t stepped_at; /* its clock was set forward; 0: never */
+    int64_t stepped_at;      /* its clock was set forward; 0: never */
+    int long_tombstones;     /* long after that */
+    int64_t stepped_back_at; /* … back; 0: never */
 };
 
 #endif

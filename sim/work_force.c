@@ -207,6 +207,7 @@ void sim_force_now(struct sim_world *w, int client, int name)
                                      .text = "why not",
                                      .user = (void *)(intptr_t)(name + 1)};
     c->force.limit = snib__after(sim_now(w, client), snib__ms(3000));
+    c->force_at = w->t;
     sim_note(w, "client %d forces name %d", client, name);
     c->force_busy =
         !snib__engine_direct(c->engine, sim_now(w, client), &c->force);
@@ -220,6 +221,7 @@ void sim_force_told(struct sim_world *w, int client, struct snib__direct *q)
         sim_fail(w, "a force is answered", "client %d: %s, nothing is broken",
                  client, snib_err_name(q->err));
     }
+    sim_foreign_forced(w, client, (int)(intptr_t)q->user - 1, q->err);
     snib__buf_free(&q->result);
     w->client[client].force_busy = false;
 }

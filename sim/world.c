@@ -35,13 +35,26 @@ static void stir_bytes(struct sim_world *w, const uint8_t *p, size_t n)
     w->hash = hash;
 }
 
+/* An owner that stands still, or would begin while nobody does. */
+static int64_t sleeps_until(const struct sim_world *w,
+                            const struct sim_event *ev)
+{
+    const struct sim_client *c = &w->client[ev->client];
+    bool begins =
+        ev->life == c->life && c->owner[ev->a].state == SIM_OWNER_IDLE;
+    return begins && w->asleep_until > c->paused_until ? w->asleep_until
+                                                       : c->paused_until;
+}
+
 /* An event for somebody that stands still comes later. */
 static bool put_off(struct sim_world *w, struct sim_event *ev)
 {
     int64_t until = 0;
     switch (ev->kind) {
-    case SIM_EV_TIMER:
     case SIM_EV_OWNER:
+        until = sleeps_until(w, ev);
+        break;
+    case SIM_EV_TIMER:
     case SIM_EV_MANY:
     case SIM_EV_PARAMS:
     case SIM_EV_FORCE:
@@ -248,11 +261,13 @@ static bool all_idle(const struct sim_world *w)
 static int64_t last_fault_end(const struct sim_options *o)
 {
     int64_t end = 0;
+    bool sleeps = false; /* for as long as that is */
     for (int i = 0; i < o->fault_count; i++) {
         int64_t e = o->fault[i].at_ms + o->fault[i].ms;
         end = e > end ? e : end;
+        sleeps |= o->fault[i].kind == SIM_SLEEP;
     }
-    return end < PHASE_MS ? end : PHASE_MS;
+    return end < PHASE_MS || sleeps ? end : PHASE_MS;
 }
 
 bool sim_run(struct sim_world *w, const struct sim_options *opt,
@@ -300,6 +315,7 @@ bool sim_run(struct sim_world *w, const struct sim_options *opt,
     if (!w->failed) {
         theorem_nothing_left_behind(w);
         theorem_refused_leave_nothing(w, true);
+        theorem_packets_go_on(w);
     }
     clean_up(w);
     return !w->failed;

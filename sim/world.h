@@ -200,7 +200,8 @@ struct sim_client {
     } look;
     struct snib__direct force; /* a forced release under way */
     bool force_busy;
-    int spins; /* enum sim_spinner */
+    int64_t force_at; /* … since then */
+    int spins;        /* enum sim_spinner */
     /* 0: it does not listen; it is not deaf. */
     int64_t listens_since, unresponsive_since;
     uint64_t heard_faults; /* applied until then */
@@ -217,6 +218,9 @@ struct sim_resource {
     int64_t ghost_since; /* waiters, held at the server, by nobody here */
     int64_t held_at;     /* last seen held, after a script; 0: never */
     int64_t freed_at;    /* found free by a script since then; 0: it is not */
+    int64_t damaged_at;  /* somebody wrote at its holders' key; 0: no */
+    int64_t mended_at;   /* … and a force was answered first then */
+    int64_t busy_since;  /* who tries was told so, held by nobody; 0: no */
     /* A grant pushed to a client that does not want it; 0: none. */
     int64_t unwanted_since;
     uint64_t unwanted_faults;
@@ -290,6 +294,7 @@ struct sim_world {
     int64_t looked_at;
     bool healed;
     int64_t healed_at;
+    int64_t asleep_until;  /* nobody asks for anything new before that */
     int64_t trouble_until; /* end of the last fault so far */
     uint64_t grants, losses, refusals, unknowns;
     uint64_t faults; /* applied so far */

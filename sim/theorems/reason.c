@@ -103,9 +103,13 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int owner,
     case SNIB_ERR_BUSY:
         ok = (r->held_at && r->held_at >= l->asked_at - EARLIER_MS * SIM_MS) ||
              busy_here(w, client, owner);
+        theorem_busy_ends(w, sim_wants(l));
+        break;
+    case SNIB_ERR_CORRUPT:
+        ok = sim_foreign_told(w, sim_wants(l), l->asked_at);
         break;
     case SNIB_ERR_DENIED:
-        ok = says(w, DENIALS);
+        ok = says(w, DENIALS) || sim_planned(w, SIM_DENY);
         break;
     case SNIB_ERR_TIMEOUT:
         ok = by_limit;

@@ -95,8 +95,9 @@ static void told_ok(struct sim_world *w, int client, int owner)
     if (w->told.lost_at < since && stands(w, l->name, l->id)) {
         told_wrong(w, client, owner, SNIB_ERR_OK, "and it stands");
     }
+    /* Where a right is lost, a script may have ended it and failed then. */
     if (!l->forced && !was_ended(w, l->name, l->id) &&
-        !sim_lapsed(w, l->name, l->id)) {
+        !sim_lapsed(w, l->name, l->id) && !sim_planned(w, SIM_DENY)) {
         told_wrong(w, client, owner, SNIB_ERR_OK, "and it was over before");
     }
 }

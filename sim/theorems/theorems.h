@@ -41,6 +41,13 @@ void theorem_jump_puts_at_risk(struct sim_world *, int client);
 void theorem_no_needless_loss(struct sim_world *, int name,
                               const struct snib__acquisition *);
 
+/* Mutexes that are taken without a script: an id that the mark gives; a
+ * tombstone is written, for so long; at the end; BUSY was told to who tries. */
+void theorem_mark_is_near(struct sim_world *, int64_t ms, int64_t now_ms);
+void theorem_tombstones_end(struct sim_world *, int64_t ms);
+void theorem_packets_go_on(struct sim_world *);
+void theorem_busy_ends(struct sim_world *, int name);
+
 /* Worlds of a quorum. After every script at one of its servers: */
 void theorem_own_grant_only(struct sim_world *, int node, int name,
                             const struct sim_stand *was,
