@@ -18,7 +18,7 @@ extern char **environ;
 static const char *embedded_url(void)
 {
     static char url[4200];
-    snprintf(url, sizeof url, "sqlite:%s/locks.db", settings.dir);
+    snprintf(url, sizeof url, "file:%s/locks.db", settings.dir);
     return url;
 }
 

@@ -1,5 +1,4 @@
-/* bench/rows_file.c — the rows of the mapped file, beside flock(2) and the
- * SQLite store. */
+/* bench/rows_file.c — the rows of the embedded store beside flock(2). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,13 +17,6 @@ static const char *file_url(void)
 {
     static char url[4200];
     snprintf(url, sizeof url, "file:%s/locks.file", settings.dir);
-    return url;
-}
-
-static const char *sqlite_url(void)
-{
-    static char url[4200];
-    snprintf(url, sizeof url, "sqlite:%s/locks.db", settings.dir);
     return url;
 }
 
@@ -116,16 +108,13 @@ void row_file(void)
                         .per_ratio = true,
                         .kind = GOAL_AT_LEAST,
                         .goal = 0.5};
-    struct finding g = {
-        .row = "file", .what = "  the same; sqlite:", .unit = "sections/s"};
     struct finding h = {
         .row = "file", .what = "  the same; memory:", .unit = "sections/s"};
-    struct snib_client *client[3] = {open_client(file_url()),
-                                     open_client(sqlite_url()),
+    struct snib_client *client[2] = {open_client(file_url()),
                                      open_client("memory:bench")};
-    struct work w[3];
+    struct work w[2];
     int fd = flock_open();
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         w[i] = work_of_lock(open_lock(client[i], "bench:file"));
         work_us(w[i], 0.1);
     }
@@ -133,13 +122,11 @@ void row_file(void)
         double ours = rate_of(w[0], settings.seconds);
         struct work base = {flock_section, &fd, 1};
         finding_pair(&f, ours, rate_of(base, settings.seconds));
-        finding_pair(&g, ours, rate_of(w[1], settings.seconds));
-        finding_pair(&h, ours, rate_of(w[2], settings.seconds));
+        finding_pair(&h, ours, rate_of(w[1], settings.seconds));
     }
     report(&f);
-    report(&g);
     report(&h);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         snib_client_free(client[i]);
     }
     close(fd);
@@ -181,9 +168,6 @@ void row_file_handover(void)
                         .per_ratio = true,
                         .kind = GOAL_AT_LEAST,
                         .goal = 1};
-    struct finding g = {.row = "file-16",
-                        .what = "  the same; sqlite:",
-                        .unit = "changes of owner/s"};
     struct finding p50 = {
         .row = "file-16", .what = "  hand-over, p50", .unit = "ms"};
     struct finding p99 = {.row = "file-16",
@@ -198,11 +182,8 @@ void row_file_handover(void)
         sample_add(&p50.ours, a);
         sample_add(&p99.ours, b);
         finding_pair(&f, ours, changes_of(member_flock, "", &none, &none));
-        finding_pair(&g, ours,
-                     changes_of(member_file, sqlite_url(), &none, &none));
     }
     report(&f);
-    report(&g);
     report(&p50);
     report(&p99);
 }
@@ -283,22 +264,18 @@ void row_file_waited(void)
                         .per_ratio = true,
                         .kind = GOAL_AT_MOST,
                         .goal = 2};
-    struct finding g = {
-        .row = "file-waited", .what = "  the same; sqlite:", .unit = "ms"};
     struct finding h = {.row = "file-waited",
                         .what = "  p99; flock(2)",
                         .unit = "ms",
                         .kind = GOAL_AT_MOST,
                         .goal = 0.5};
     for (int i = 0; i < settings.rounds; i++) {
-        double ours99, base99, none;
+        double ours99, base99;
         double ours = waited(member_waits, file_url(), &ours99);
         double base = waited(member_waits_flock, "", &base99);
         finding_pair(&f, ours, base);
-        finding_pair(&g, ours, waited(member_waits, sqlite_url(), &none));
         finding_pair(&h, ours99, base99);
     }
     report(&f);
-    report(&g);
     report(&h);
 }

@@ -70,7 +70,7 @@ static void embedded(void)
 {
     char url[512];
     struct three t;
-    snprintf(url, sizeof url, "sqlite:%s/multi.db", settings.dir);
+    snprintf(url, sizeof url, "file:%s/multi.db", settings.dir);
     struct snib_client *client = open_client(url);
     struct snib_error err;
     for (int i = 0; i < LOCKS; i++) {

@@ -77,7 +77,7 @@ static void nested(const char *url, int threads, const char *what)
 void row_nested(void)
 {
     char file[4200];
-    snprintf(file, sizeof file, "sqlite:%s/nested.db", settings.dir);
+    snprintf(file, sizeof file, "file:%s/nested.db", settings.dir);
     nested(settings.redis_url, 1, "1 thread; without the search");
     nested(settings.redis_url, 8, "8 threads; without the search");
     nested(file, 1, "  embedded, 1 thread; without the search");

@@ -6,9 +6,7 @@
 # snib_store_headers (include paths, SNIB_WITH_… as 0 or 1).
 #
 # hiredis is linked statically where an archive is at hand: its shared library
-# exports names (sds…, hi_…) that a host program may have, too. SQLite stays
-# shared in libsnib.so, since two copies of it in one process would break each
-# other's file locks; the command line tool links it in, which starts faster.
+# exports names (sds…, hi_…) that a host program may have, too.
 # libpq and libmariadb are not linked at all: libpq brings some twenty libraries,
 # whose loading takes longer than a lock in a file. A store loads its library when
 # one is opened.
@@ -87,38 +85,6 @@ if(snib_tls)
                                INTERFACE "${OPENSSL_INCLUDE_DIR}")
 endif()
 
-# -- sqlite ----------------------------------------------------------------------
-
-set(snib_sqlite 0)
-set(snib_sqlite_why "")
-if(NOT SNIB_WITH_SQLITE)
-    set(snib_sqlite_why "switched off by SNIB_WITH_SQLITE")
-else()
-    find_path(SNIB_SQLITE_INCLUDE sqlite3.h)
-    mark_as_advanced(SNIB_SQLITE_INCLUDE)
-    snib_find_archive(sqlite3 snib_sqlite3)
-    if(NOT SNIB_SQLITE_INCLUDE OR NOT snib_sqlite3)
-        set(snib_sqlite_why "SQLite not found (Debian: libsqlite3-dev)")
-    elseif(NOT EXISTS "${PROJECT_SOURCE_DIR}/src/store/sqlite")
-        set(snib_sqlite_why "src/store/sqlite is not there")
-    else()
-        set(snib_sqlite 1)
-    endif()
-endif()
-if(snib_sqlite)
-    list(APPEND SNIB_STORES sqlite)
-    list(APPEND SNIB_STORE_FOLDERS src/store/sqlite)
-    if(SNIB_LIBRARY_sqlite3)
-        list(APPEND SNIB_DEPS_SHARED "${SNIB_LIBRARY_sqlite3}")
-    else()
-        list(APPEND SNIB_DEPS_SHARED "${snib_sqlite3}" m)
-    endif()
-    list(APPEND SNIB_DEPS_STATIC "${snib_sqlite3}" m ${CMAKE_DL_LIBS})
-    list(APPEND SNIB_DEPS_NAMES sqlite3)
-    target_include_directories(snib_store_headers SYSTEM
-                               INTERFACE "${SNIB_SQLITE_INCLUDE}")
-endif()
-
 # -- postgres --------------------------------------------------------------------
 
 set(snib_postgres 0)
@@ -182,12 +148,11 @@ list(REMOVE_DUPLICATES SNIB_STORE_FOLDERS) # both of them may have store/sql
 
 target_compile_definitions(
     snib_store_headers INTERFACE SNIB_WITH_REDIS=${snib_redis}
-                                 SNIB_WITH_SQLITE=${snib_sqlite}
                                  SNIB_WITH_TLS=${snib_tls}
                                  SNIB_WITH_POSTGRES=${snib_postgres}
                                  SNIB_WITH_MYSQL=${snib_mysql})
 
-foreach(store redis sqlite postgres mysql)
+foreach(store redis postgres mysql)
     if(snib_${store})
         message(STATUS "snib: store ${store}: on")
     else()
@@ -198,4 +163,15 @@ if(snib_tls)
     message(STATUS "snib: TLS: on")
 else()
     message(STATUS "snib: TLS: off, ${snib_tls_why}")
+endif()
+
+# -- for the demo and the measurements ---------------------------------------------
+
+# No store: the shop of demo/ is a database, and bench/ compares with one.
+find_path(SNIB_SQLITE_INCLUDE sqlite3.h)
+find_library(SNIB_LIBRARY_sqlite3 NAMES sqlite3)
+mark_as_advanced(SNIB_SQLITE_INCLUDE SNIB_LIBRARY_sqlite3)
+set(snib_sqlite3 "")
+if(SNIB_SQLITE_INCLUDE AND SNIB_LIBRARY_sqlite3)
+    set(snib_sqlite3 "${SNIB_LIBRARY_sqlite3}")
 endif()

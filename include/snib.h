@@ -2,12 +2,12 @@
  *
  * A *lock* is a name in a *store*: a Redis server (redis:, or several as one:
  * redlock:), a PostgreSQL or MariaDB database (postgres:, mysql:), a file of
- * this host (sqlite:, file:), or this process alone (memory:). An *owner*
- * acquires the lock and gets a *grant*: the right to the name until a
- * *deadline*. The library renews the grant in the background. Each grant has a
- * fencing *token*, which the store makes higher than that of every earlier
- * exclusive grant. When the grant can no longer be kept it is *lost*, and the owner is
- * told by its local deadline.
+ * this host (file:), or this process alone (memory:). An *owner* acquires the
+ * lock and gets a *grant*: the right to the name until a *deadline*. The library
+ * renews the grant in the background. Each grant has a fencing *token*, which the
+ * store makes higher than that of every earlier exclusive grant. When the grant
+ * can no longer be kept it is *lost*, and the owner is told by its local
+ * deadline.
  *
  *   struct snib_error err;
  *   struct snib_client *client;
@@ -76,11 +76,8 @@
  * before it touches a mutex. snib_client_free in the child gives back memory
  * and file descriptors and says nothing to the store. The child may open a
  * client of its own, whatever the parent's threads were doing:
- *   - sqlite: fork() waits (by pthread_atfork, at most two seconds) until no
- *     thread is inside SQLite. A child for which the library cannot be sure of
- *     that is refused with FORKED until it has called exec.
- *   - file: nothing is waited for. The child keeps the file in use until it has
- *     ended, called exec, or freed its parent's clients.
+ *   - file: the child keeps the file in use until it has ended, called exec, or
+ *     freed its parent's clients.
  *   - memory: the child has spaces of its own, with none of the parent's locks.
  *
  * The library installs no signal handler, raises no SIGPIPE, prints nothing and
@@ -380,7 +377,7 @@ struct snib_login {
 struct snib_client_options {
     size_t size; /* sizeof this struct; see SNIB_INIT               */
     /* NULL: the environment's SNIB_URL, and without that the default file. This
-     * file is one user's, or a group's (docs/SQLITE.md). */
+     * file is one user's, or a group's (docs/FILE.md). */
     const char *url;
     const char *program; /* shown to others; NULL: the process' name        */
     const char *reason;  /* shown to others; may be NULL                    */
@@ -441,20 +438,21 @@ struct snib_client_options {
     }
 
 /* Open a client. This parses the URL and allocates memory; the client connects
- * on first use (an SQLite file is opened here). options may be NULL. *ret is
+ * on first use (a lock file is opened here). options may be NULL. *ret is
  * NULL after an error.
  *
- * Errors: USAGE, CONFIG, STORE, UNSUPPORTED, LIMIT, FORKED, NOMEM.
+ * Errors: USAGE, CONFIG, STORE, UNSUPPORTED, LIMIT, NOMEM.
  *
  *   USAGE        the URL or an option is wrong, or there are two logins
  *   CONFIG       the file is not usable, or is on a network file system; or a
- *                file that the URL names for TLS is missing or unfit
- *   STORE        a lock file that may be usable later: another process writes
- *                and does not end, or the disk is full or fails
+ *                file that the URL names for TLS is missing or unfit; or the URL
+ *                names the store sqlite:, in whose place there is file:
+ *   STORE        a lock file that may be usable later: another process makes it
+ *                and does not end, or the disk is full or fails; or the default
+ *                file became another one just then
  *   UNSUPPORTED  the URL's scheme is not built in, or TLS is not
- *   LIMIT        no file descriptor is left; the text says which limit
- *   FORKED       a lock file, in a child that was forked while a thread of its
- *                parent was inside one */
+ *   LIMIT        no file descriptor is left, or too little address space; the
+ *                text says which limit */
 SNIB_API SNIB_CHECK snib_err
 snib_client_open(const struct snib_client_options *options,
                  struct snib_client **ret, struct snib_error *reterr);
@@ -495,7 +493,7 @@ SNIB_API const char *snib_client_url(const struct snib_client *);
 /* The state of the store, as far as this client knows it from its latest
  * requests. Nothing is sent to find out.
  *
- * reachable: the store answers and works (SQLite, memory: it did so last). Not
+ * reachable: the store answers and works (file:, memory: it did so last). Not
  * reachable with error OK: nothing is known yet, because nothing was ever asked
  * or the first answer is awaited. Not reachable with another error: error says
  * why, and text says it in one line without the store's address ("connection

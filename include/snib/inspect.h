@@ -198,11 +198,11 @@ SNIB_API SNIB_CHECK snib_err snib_client_doctor_start(
  * has been told; nothing is sent to find out. Strings are never NULL; "": not
  * known, or there is no such thing. */
 struct snib_server {
-    /* "db:6379", "[::1]:6379", the path of a Unix socket; "sqlite:/path/to/file",
+    /* "db:6379", "[::1]:6379", the path of a Unix socket; "file:/path/to/file",
      * "memory:NAME"; of a quorum its servers' addresses, joined by ','. Where
      * the URL names Sentinels or a list, the primary's; "" until it was found. */
     const char *address;
-    const char *product; /* "redis", "valkey", "sqlite", "memory", …        */
+    const char *product; /* "redis", "valkey", "file", "memory", …          */
     const char *version; /* of the product: "7.0.15"                        */
     const char *role;    /* "primary", "replica"                            */
     /* The number that the server has drawn for this life of it: another one

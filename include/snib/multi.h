@@ -20,7 +20,7 @@
  *     redis://a:6379,b:6379/0           servers in order of host, then port
  *     redis+sentinel://a:26379,b:26379/service/0  Sentinels in that order
  *     redis+unix:/path?db=0
- *     sqlite:/path, file:/path          as realpath(3) gives it
+ *     file:/path             as realpath(3) gives it
  *     postgres://host:5432/database?schema=snib
  *     mysql://host:3306/database?prefix=snib
  *     memory:name
@@ -36,9 +36,10 @@
  * Should a circle close all the same, a limit ends it.
  *
  * How. Locks that are free are taken in one step of their store, up to 8 in
- * each: one script on Redis, one transaction in a database or with sqlite:. So
- * an uncontended multi costs one round trip for 8 locks, not one a lock. The step ends at the first lock
- * that is not free. A call that waits keeps the locks before it, takes none
+ * each: one script on Redis, one transaction in a database; in a file a step a
+ * name, given back where one of them is taken just then. So an uncontended multi
+ * costs one round trip for 8 locks, not one a lock. The step ends at the first
+ * lock that is not free. A call that waits keeps the locks before it, takes none
  * behind it, and queues for that one, first come first served; then it tries
  * the rest again. A call that does not wait (snib_multi_try) keeps none, and
  * nobody sees that it tried.

@@ -35,7 +35,8 @@ SNIB_API SNIB_CHECK snib_err snib_grant_request(struct snib_lock *,
  * himself. url as for snib_client_options, never NULL; only the scheme and
  * ?schema= matter. Any thread; no I/O. size is that of ret_text, which is "" after
  * an error. Errors: USAGE (url, a schema that needs quotes, size), UNSUPPORTED (the
- * store has no tables that others could make; it is not in this build), NOMEM. */
+ * store has no tables that others could make; it is not in this build), CONFIG (a
+ * store that is no more), NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_store_schema(const char *url, char *ret_text,
                                                size_t size,
                                                struct snib_error *reterr);

@@ -135,9 +135,11 @@ struct snib__registered {
     void (*identity)(struct snib__buf *, const struct snib__url *);
 };
 const struct snib__registered *snib__store_find(const char *scheme);
-/* "sqlite:PATH or redis://HOST": examples of the stores that are built in. A
- * store for tests within a process is left out, unless it is the only one. */
+/* "file:PATH or redis://HOST": examples of the stores that are built in. The
+ * store for tests within a process is left out. */
 void snib__stores_offered(char *ret, size_t size);
+/* Say that there is no store of this scheme: UNSUPPORTED; CONFIG: no more. */
+snib_err snib__store_missing(const char *scheme, struct snib_error *reterr);
 /* The URL of the embedded file; the caller frees it. */
 snib_err snib__default_url(char **ret, struct snib_error *reterr);
 void snib__identity_redis(struct snib__buf *, const struct snib__url *);

@@ -16,6 +16,7 @@
 #include "core/ids.h"
 #include "core/url.h"
 #include "driver/socket_notifier.h"
+#include "store/file/file.h"
 #include "store/memory/memory.h"
 
 enum { REQUEST_MS = 2000, REQUEST_MIN_MS = 10, REQUEST_MAX_MS = 600000 };
@@ -54,16 +55,16 @@ static snib_err client_read_options(const struct snib_client_options *given,
     return SNIB_ERR_OK;
 }
 
-/* Argument, else $SNIB_URL, else the embedded file, which sqlite: alone means,
+/* Argument, else $SNIB_URL, else the embedded file, which file: alone means,
  * too: its path is told of either. Whoever runs a set-uid program does not
- * choose where its user's files are made. */
+ * choose where its user's files are made. *ret_default: it is that file. */
 static snib_err client_choose_url(const char *given, char **ret,
-                                  struct snib_error *reterr)
+                                  bool *ret_default, struct snib_error *reterr)
 {
     const char *env = secure_getenv("SNIB_URL");
     const char *url = given ? given : env && *env ? env : NULL;
-    bool alone = url && !strcasecmp(url, "sqlite:");
-    if (!url || (alone && snib__store_find("sqlite"))) {
+    *ret_default = !url || strcasecmp(url, "file:") == 0;
+    if (*ret_default) {
         return snib__default_url(ret, reterr);
     }
     *ret = snib__strdup(url);
@@ -74,15 +75,8 @@ static snib_err client_find_store(const char *scheme,
                                   const struct snib__registered **ret,
                                   struct snib_error *reterr)
 {
-    char offered[200];
     *ret = snib__store_find(scheme);
-    if (*ret) {
-        return SNIB_ERR_OK;
-    }
-    snib__stores_offered(offered, sizeof offered);
-    return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
-                      "there is no store %s: in this build; expected %s",
-                      scheme, offered);
+    return *ret ? SNIB_ERR_OK : snib__store_missing(scheme, reterr);
 }
 
 /* Two logins: which of them is meant? */
@@ -158,6 +152,7 @@ snib_err snib_client_open(const struct snib_client_options *options,
     char *text = NULL;
     struct snib__url *url = NULL;
     const struct snib__registered *store = NULL;
+    bool is_default = false;
     *ret = NULL;
     struct snib_client *c = snib__alloc(sizeof *c);
     if (!c) {
@@ -167,7 +162,7 @@ snib_err snib_client_open(const struct snib_client_options *options,
     c->pid = snib__process_remember();
     snib_err err = client_read_options(options, &o, c, reterr);
     if (!err) {
-        err = client_choose_url(o.url, &text, reterr);
+        err = client_choose_url(o.url, &text, &is_default, reterr);
     }
     if (!err) {
         err = snib__url_parse(text, &url, reterr);
@@ -189,6 +184,9 @@ snib_err snib_client_open(const struct snib_client_options *options,
     }
     if (!err) {
         err = client_open_engine(c, store, url, &o, reterr);
+    }
+    if (!err && is_default) {
+        err = snib__file_default_still(url->path, reterr);
     }
     if (!err && !(c->store_identity = snib__store_identity(store, url))) {
         err = snib__fail_plain(reterr, SNIB_ERR_NOMEM);

@@ -4,7 +4,7 @@
  *     redis://HOST:PORT,…/DB    servers of which one is the primary, sorted
  *     redis+sentinel://HOST:PORT,…/SERVICE/DB  the Sentinels, sorted
  *     redis+unix:PATH?db=DB     also for redis://…?socket=PATH
- *     sqlite:PATH, file:PATH    as realpath(3) gives it
+ *     file:PATH                 as realpath(3) gives it
  *     postgres://HOST:PORT/DATABASE?schema=SCHEMA
  *     mysql://HOST:PORT/DATABASE?prefix=PREFIX
  *     memory:NAME

@@ -9,10 +9,12 @@ static snib_err schema_of(const struct snib__url *url, struct snib__buf *b,
                           struct snib_error *e)
 {
     const struct snib__registered *store = snib__store_find(url->scheme);
-    if (!store || !store->schema) {
+    if (!store) {
+        return snib__store_missing(url->scheme, e);
+    }
+    if (!store->schema) {
         return snib__fail(e, SNIB_ERR_UNSUPPORTED,
-                          store ? "%s: has no tables that others could make"
-                                : "there is no store %s: in this build",
+                          "%s: has no tables that others could make",
                           url->scheme);
     }
     return store->schema(url, b, e);

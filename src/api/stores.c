@@ -12,9 +12,6 @@
 #ifndef SNIB_WITH_REDIS
 #define SNIB_WITH_REDIS 1
 #endif
-#ifndef SNIB_WITH_SQLITE
-#define SNIB_WITH_SQLITE 1
-#endif
 #ifndef SNIB_WITH_POSTGRES /* it needs an include path of its own */
 #define SNIB_WITH_POSTGRES 0
 #endif
@@ -25,9 +22,6 @@
 #include "store/quorum/quorum.h"
 #include "store/redis/redis.h"
 #endif
-#if SNIB_WITH_SQLITE
-#include "store/sqlite/sqlite.h"
-#endif
 #if SNIB_WITH_POSTGRES
 #include "store/postgres/postgres.h"
 #endif
@@ -36,12 +30,10 @@
 #endif
 
 static const struct snib__registered stores[] = {
-#if SNIB_WITH_SQLITE
-    {.scheme = "sqlite",
-     .blocking = &snib__sqlite_ops,
-     .offer = "sqlite:PATH",
+    {.scheme = "file",
+     .blocking = &snib__file_ops,
+     .offer = "file:PATH",
      .identity = snib__identity_file},
-#endif
 #if SNIB_WITH_REDIS
     {.scheme = "redis",
      .ops = &snib__redis_store_ops,
@@ -81,9 +73,6 @@ static const struct snib__registered stores[] = {
      .schema = snib__mysql_schema,
      .identity = snib__identity_mysql},
 #endif
-    {.scheme = "file", /* not the default yet, so no example */
-     .blocking = &snib__file_ops,
-     .identity = snib__identity_file},
     {.scheme = "memory", .blocking = &snib__memory_ops},
 };
 
@@ -102,7 +91,6 @@ const struct snib__registered *snib__store_find(const char *scheme)
 void snib__stores_offered(char *ret, size_t size)
 {
     size_t used = 0;
-    snprintf(ret, size, "memory:NAME"); /* the only one that is built in */
     for (size_t i = 0; i < STORES; i++) {
         if (stores[i].offer && used < size) {
             used += (size_t)snprintf(ret + used, size - used, "%s%s",
@@ -111,13 +99,27 @@ void snib__stores_offered(char *ret, size_t size)
     }
 }
 
+snib_err snib__store_missing(const char *scheme, struct snib_error *reterr)
+{
+    char offered[200];
+    if (strcmp(scheme, "sqlite") == 0) {
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "sqlite: is no store any more; write file:PATH for "
+                          "locks in a file of this host (the file that sqlite: "
+                          "had is not read)");
+    }
+    snib__stores_offered(offered, sizeof offered);
+    return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
+                      "there is no store %s: in this build; expected %s",
+                      scheme, offered);
+}
+
 /* The path is spelled so that the URL parser gives it back as it is. */
 snib_err snib__default_url(char **ret, struct snib_error *reterr)
 {
-#if SNIB_WITH_SQLITE
     static const char hex[] = "0123456789ABCDEF";
-    char path[4096], url[3 * sizeof path + 16] = "sqlite:";
-    snib_err err = snib__sqlite_default_path(path, sizeof path, reterr);
+    char path[4096], url[3 * sizeof path + 16] = "file:";
+    snib_err err = snib__file_default_path(path, sizeof path, reterr);
     if (err) {
         return err;
     }
@@ -136,11 +138,4 @@ snib_err snib__default_url(char **ret, struct snib_error *reterr)
     *to = 0;
     *ret = snib__strdup(url);
     return *ret ? SNIB_ERR_OK : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
-#else
-    *ret = NULL;
-    return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
-                      "no store given (SNIB_URL is not set), and the embedded "
-                      "one (sqlite) is not built in; name one by SNIB_URL, "
-                      "e.g. redis://HOST");
-#endif
 }

@@ -104,7 +104,7 @@ static int cmd_doctor_schema(const struct cli_args *args)
     if (code != CLI_OK) {
         return code;
     }
-    error.code = snib_store_schema(url != NULL ? url : "sqlite:", text,
+    error.code = snib_store_schema(url != NULL ? url : "file:", text,
                                    sizeof text, &error);
     if (error.code != SNIB_ERR_OK) {
         return cmd_doctor_fail(storeurl_blame(&error));

@@ -6,8 +6,8 @@
  * sim (seeds) use it alike. Every call is made with the client's mutex held and
  * is not re-entrant.
  *
- * A vendor library that blocks (SQLite) implements the smaller table
- * snib__blocking_ops; core/blocking.c makes a store of it.
+ * A store whose calls block (a vendor's library, a file of this host) implements
+ * the smaller table snib__blocking_ops; core/blocking.c makes a store of it.
  *
  * Memory: after open() a store allocates only inside buffers with a limit. A
  * step that finds no memory answers the request NOT_APPLIED with NOMEM if

@@ -145,16 +145,15 @@ static snib_err url_parse_scheme(struct parser *p, struct piece *text)
     bool found;
     struct piece rest = *text, scheme = url_split(&rest, ':', &found);
     if (!found || !scheme.size || !url_is_letter(scheme.p[0])) {
-        return url_wrong(p, "it must start with a scheme, as in sqlite:PATH or "
+        return url_wrong(p, "it must start with a scheme, as in file:PATH or "
                             "redis://HOST");
     }
     for (size_t i = 0; i < scheme.size; i++) {
         char c = scheme.p[i];
         if (!url_is_letter(c) && !url_is_digit(c) && c != '+' && c != '-' &&
             c != '.') {
-            return url_wrong(p,
-                             "it must start with a scheme, as in sqlite:PATH "
-                             "or redis://HOST");
+            return url_wrong(p, "it must start with a scheme, as in file:PATH "
+                                "or redis://HOST");
         }
     }
     p->url->scheme = url_keep(p, scheme);

@@ -1,6 +1,6 @@
 /* core/url.h — a store URL taken apart.
  *
- *   sqlite:PATH · file:PATH · memory:NAME[?k=v] · redis://[user:password@]host[:port][/db]
+ *   file:PATH · memory:NAME[?k=v] · redis://[user:password@]host[:port][/db]
  *   redlock://[user:password@]host[:port],host[:port],…[/db][?k=v]
  *   (any scheme may list hosts so; a store that takes one only refuses them)
  *   redis+sentinel://[user:password@]host[:port],host[:port],…/service[/db]

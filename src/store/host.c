@@ -9,7 +9,6 @@
  * ended, or /proc that another process has the pid now. In any doubt (a kernel
  * without pidfd_open, a foreign /proc) it is not gone; its lease ends its
  * claims. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -50,14 +49,13 @@ static bool host_slurp(const char *path, char *ret, size_t size)
     return n >= 0;
 }
 
-/* The start time (field 22), the state letter and the CPU time (fields 14 and
- * 15, in clock ticks) of /proc/PID/stat. The program's name before them may
- * contain anything, so count from the last ')'. */
-static bool host_read_stat(int64_t pid, int64_t *ret_start, char *ret_state,
-                           int64_t *ret_worked)
+/* The start time (field 22) and the state letter of /proc/PID/stat. The
+ * program's name before them may contain anything, so count from the last
+ * ')'. */
+static bool host_read_stat(int64_t pid, int64_t *ret_start, char *ret_state)
 {
     char path[48], text[1024], *p;
-    long long user, system, start;
+    long long start;
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     if (!host_slurp(path, text, sizeof text) || !(p = strrchr(text, ')')) ||
         p[1] != ' ' || !p[2]) {
@@ -65,13 +63,12 @@ static bool host_read_stat(int64_t pid, int64_t *ret_start, char *ret_state,
     }
     *ret_state = p[2];
     if (sscanf(p + 3,
-               "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lld %lld "
+               "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
                "%*s %*s %*s %*s %*s %*s %lld",
-               &user, &system, &start) != 3) {
+               &start) != 1) {
         return false;
     }
     *ret_start = start;
-    *ret_worked = user + system;
     return start > 0;
 }
 
@@ -90,7 +87,6 @@ void snib__host_read(struct snib__host *h)
 {
     char text[64];
     struct stat st;
-    int64_t worked;
     char state;
     ssize_t n;
     *h = (struct snib__host){.pid = getpid()};
@@ -107,7 +103,7 @@ void snib__host_read(struct snib__host *h)
     if (h->proc && stat("/proc/self/ns/pid", &st) == 0) {
         h->pidns = (int64_t)st.st_ino;
     }
-    if (!h->proc || !host_read_stat(h->pid, &h->start, &state, &worked)) {
+    if (!h->proc || !host_read_stat(h->pid, &h->start, &state)) {
         h->start = 0;
     }
 }
@@ -188,7 +184,7 @@ int snib__host_pidfd(const struct snib__host *h, int64_t pid, int64_t pidns)
 bool snib__host_gone(const struct snib__host *h, int64_t pid, int64_t start,
                      int64_t pidns, bool thorough)
 {
-    int64_t start_now, worked;
+    int64_t start_now;
     char state;
     int fd = snib__host_pidfd(h, pid, pidns);
     if (fd < 0) {
@@ -200,28 +196,23 @@ bool snib__host_gone(const struct snib__host *h, int64_t pid, int64_t start,
     if (ended || !thorough || start <= 0) {
         return ended;
     }
-    return host_read_stat(pid, &start_now, &state, &worked) &&
-           start_now != start;
+    return host_read_stat(pid, &start_now, &state) && start_now != start;
 }
 
-/* -- the locks of a file --------------------------------------------------- */
+/* -- who uses a file ------------------------------------------------------- */
 
-/* What to look for in /proc/locks. A line of it: "7: POSIX  ADVISORY  WRITE
- * 4312 fe:01:1234 120 120". The device there is the kernel's own. On ext, xfs,
- * f2fs, zfs and tmpfs stat shows the same one, so a lock with another device is
- * one of another file. On btrfs stat shows one for each subvolume, on overlay
- * one for each layer, so there the inode and the byte have to do. */
+/* Whose flock to look for in /proc/locks. A line of it: "7: FLOCK  ADVISORY
+ * READ 4312 fe:01:1234 0 EOF". The device there is the kernel's own. On ext,
+ * xfs, f2fs, zfs and tmpfs stat shows the same one, so a lock with another
+ * device is one of another file. On btrfs stat shows one for each subvolume, on
+ * overlay one for each layer, so there the inode has to do. */
 struct wanted {
-    const char *type; /* "POSIX", "FLOCK" */
-    bool write;       /* write locks only */
-    bool others;      /* not this process's */
-    bool mine;        /* processes of this user only */
-    bool any_dev;     /* dev says nothing */
+    bool others;  /* not this process's */
+    bool mine;    /* processes of this user only */
+    bool any_dev; /* dev says nothing */
     dev_t dev;
     uint64_t ino;
-    bool of_32;     /* ino is its number of 32 bits */
-    int64_t offset; /* -1: any */
-    int64_t by;     /* the pid of its process; 0: any */
+    bool of_32; /* ino is its number of 32 bits */
 };
 
 static bool host_hides_device(const struct statfs *fs)
@@ -234,9 +225,9 @@ static bool host_hides_device(const struct statfs *fs)
  * child.) /proc of other users' processes may be hidden from us. */
 static bool host_has_ended(int64_t pid)
 {
-    int64_t start, worked;
+    int64_t start;
     char state;
-    if (host_read_stat(pid, &start, &state, &worked)) {
+    if (host_read_stat(pid, &start, &state)) {
         return state == 'Z' || state == 'X';
     }
     return kill((pid_t)pid, 0) && errno == ESRCH;
@@ -255,41 +246,34 @@ static bool host_is_mine(int64_t pid)
 static bool host_is_wanted(const struct wanted *w, const char *line,
                            int64_t *ret_pid, bool *ret_dev)
 {
-    char type[8], mode[8], to[24];
-    long long who, from;
+    char type[8];
+    long long who;
     unsigned major, minor;
     unsigned long long ino;
-    if (sscanf(line, "%*d: %7s %*s %7s %lld %x:%x:%llu %lld %23s", type, mode,
-               &who, &major, &minor, &ino, &from, to) != 8) {
+    if (sscanf(line, "%*d: %7s %*s %*s %lld %x:%x:%llu", type, &who, &major,
+               &minor, &ino) != 5) {
         return false;
     }
     *ret_pid = who;
     *ret_dev = makedev(major, minor) == w->dev;
     return (w->of_32 ? snib__host_inode(ino) : ino) == w->ino &&
-           (*ret_dev || w->any_dev) && who > 0 && strcmp(type, w->type) == 0 &&
-           (!w->write || strcmp(mode, "WRITE") == 0) &&
-           (!w->others || who != getpid()) && (!w->by || who == w->by) &&
-           (w->offset < 0 ||
-            (from <= w->offset &&
-             (to[0] == 'E' || w->offset <= strtoll(to, NULL, 10)))) &&
-           (!w->mine || host_is_mine(who));
+           (*ret_dev || w->any_dev) && who > 0 && strcmp(type, "FLOCK") == 0 &&
+           (!w->others || who != getpid()) && (!w->mine || host_is_mine(who));
 }
 
-/* The pid of a process with such a lock; 0: none has; -1: it cannot be told
- * (errno). A process that lives goes before one that has ended, and a lock of
- * the same device before others. *ret_seen: a hash of all lines that were
- * read. */
+/* The pid of a process with such a lock; 0: none is seen. A process that lives
+ * goes before one that has ended, and a lock of the same device before others.
+ * *ret_seen: a hash of all lines that were read. */
 static int64_t host_look_for_lock(const struct wanted *w, uint64_t *ret_seen)
 {
     char line[256];
     int64_t pid = 0, alike = 0, who;
-    bool same, failed;
+    bool same;
     FILE *f = fopen("/proc/locks", "re");
     *ret_seen = 0;
     if (!f) {
-        return -1;
+        return 0;
     }
-    errno = 0;
     while (!pid && fgets(line, sizeof line, f)) {
         for (const char *c = line; *c; c++) {
             *ret_seen = (*ret_seen ^ (uint8_t)*c) * 1099511628211u;
@@ -299,11 +283,8 @@ static int64_t host_look_for_lock(const struct wanted *w, uint64_t *ret_seen)
             pid = same && !host_has_ended(who) ? who : 0;
         }
     }
-    failed = ferror(f);
-    int e = errno ? errno : EIO;
     fclose(f);
-    errno = e;
-    return pid ? pid : alike ? alike : failed ? -1 : 0;
+    return pid ? pid : alike;
 }
 
 /* The kernel gives the list in pieces. When a lock ends between two pieces,
@@ -325,124 +306,6 @@ static int64_t host_find_lock(const struct wanted *w)
     return pid;
 }
 
-/* False: errno says why this cannot be told. */
-static bool host_is_of(struct wanted *w, const char *path)
-{
-    struct stat st;
-    struct statfs fs;
-    if (stat(path, &st) || statfs(path, &fs)) {
-        return false;
-    }
-    w->dev = st.st_dev;
-    w->ino = st.st_ino;
-    w->any_dev = host_hides_device(&fs);
-    return true;
-}
-
-int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state)
-{
-    struct wanted w = {.type = "POSIX", .write = true, .offset = offset};
-    int64_t start, worked;
-    int64_t pid = host_is_of(&w, path) ? host_find_lock(&w) : 0;
-    *ret_state = '?';
-    if (pid > 0) {
-        host_read_stat(pid, &start, ret_state, &worked);
-    }
-    return pid > 0 ? pid : 0;
-}
-
-bool snib__host_work(int64_t pid, int64_t *ret_start, int64_t *ret_worked)
-{
-    char state;
-    return host_read_stat(pid, ret_start, &state, ret_worked);
-}
-
-static snib_err host_fail_untold(const char *path, const char *asked,
-                                 struct snib_error *reterr)
-{
-    return snib__host_cannot(
-        errno, asked, reterr,
-        "whether others use %s cannot be told: %s: %s; use another file "
-        "(--store sqlite:PATH) or make it readable",
-        path, asked, strerror(errno));
-}
-
-snib_err snib__host_locked(const char *path, int64_t *ret_pid,
-                           struct snib_error *reterr)
-{
-    struct wanted w = {.type = "POSIX", .offset = -1};
-    const char *asked = host_is_of(&w, path) ? "/proc/locks" : path;
-    *ret_pid = 0;
-    if (asked == path && (errno == ENOENT || errno == ENOTDIR)) {
-        return SNIB_ERR_OK; /* locks of a removed file do not matter */
-    }
-    int64_t pid = asked == path ? -1 : host_find_lock(&w);
-    if (pid < 0) {
-        return host_fail_untold(path, asked, reterr);
-    }
-    *ret_pid = pid;
-    return SNIB_ERR_OK;
-}
-
-/* The lowest pid above `after` of a process with such a lock; 0: none; -1: it
- * cannot be told (errno). */
-static int64_t host_next_locker(const struct wanted *w, int64_t after)
-{
-    char line[256];
-    int64_t next = 0, who;
-    bool same;
-    FILE *f = fopen("/proc/locks", "re");
-    if (!f) {
-        return -1;
-    }
-    errno = 0;
-    while (fgets(line, sizeof line, f)) {
-        if (host_is_wanted(w, line, &who, &same) && who > after &&
-            (!next || who < next)) {
-            next = who;
-        }
-    }
-    int e = ferror(f) ? errno ? errno : EIO : 0;
-    fclose(f);
-    errno = e;
-    return e ? -1 : next;
-}
-
-snib_err snib__host_lockers(const char *file, const char *upgrade_of,
-                            const char *dir, int *ret,
-                            struct snib_error *reterr)
-{
-    const char *const paths[] = {file, upgrade_of, dir};
-    struct wanted w[] = {{.type = "POSIX", .offset = -1},
-                         {.type = "POSIX", .offset = -1},
-                         {.type = "FLOCK", .offset = -1}};
-    int64_t pid = 0;
-    for (int i = 0; i < 3; i++) {
-        if (!host_is_of(&w[i], paths[i])) {
-            *ret = i;
-            return errno == ENOENT ? SNIB_ERR_OK
-                                   : host_fail_untold(file, paths[i], reterr);
-        }
-    }
-    *ret = 0;
-    while ((pid = host_next_locker(&w[0], pid)) > 0) {
-        *ret = -1;
-        for (int i = 1; i < 3; i++) {
-            w[i].by = pid;
-            int64_t found = host_find_lock(&w[i]);
-            if (found < 0) {
-                return host_fail_untold(file, "/proc/locks", reterr);
-            }
-            if (!found) {
-                *ret = i;
-                return SNIB_ERR_OK;
-            }
-        }
-    }
-    return pid < 0 ? host_fail_untold(file, "/proc/locks", reterr)
-                   : SNIB_ERR_OK;
-}
-
 /* w: the other fields of what is wanted. */
 static bool host_say_user(struct wanted w, int fd, char ret[SNIB__WHO])
 {
@@ -452,11 +315,9 @@ static bool host_say_user(struct wanted w, int fd, char ret[SNIB__WHO])
     if (fstat(fd, &st) || fstatfs(fd, &fs)) {
         return false;
     }
-    w.type = "FLOCK";
     w.any_dev = host_hides_device(&fs);
     w.dev = st.st_dev;
     w.ino = w.of_32 ? w.ino : st.st_ino;
-    w.offset = -1;
     int64_t pid = host_find_lock(&w);
     if (pid > 0) {
         snprintf(ret, SNIB__WHO, "%s %lld",

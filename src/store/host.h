@@ -1,4 +1,4 @@
-/* store/host.h — what an embedded store asks its host: clocks, processes, locks
+/* store/host.h — what an embedded store asks its host: clocks, processes, users
  * of files, file systems. */
 #ifndef SNIB__STORE_HOST_H
 #define SNIB__STORE_HOST_H
@@ -42,24 +42,6 @@ bool snib__host_gone(const struct snib__host *, int64_t pid, int64_t start,
                      int64_t pidns, bool thorough);
 /* A pidfd of this process, or -1. */
 int snib__host_pidfd(const struct snib__host *, int64_t pid, int64_t pidns);
-/* The pid of a process that has byte `offset` of this file locked for writing;
- * 0: not known. *ret_state: the state letter of that process ('T': stopped), or
- * '?'. */
-int64_t snib__host_locker(const char *path, int64_t offset, char *ret_state);
-/* When this process began and the CPU time of all its threads, both in clock
- * ticks. False: not known. */
-bool snib__host_work(int64_t pid, int64_t *ret_start, int64_t *ret_worked);
-/* *ret_pid: a process (it may be this one) that has a record lock of this file;
- * 0: there is none. CONFIG, LIMIT, STORE, NOMEM: that cannot be told. */
-snib_err snib__host_locked(const char *path, int64_t *ret_pid,
-                           struct snib_error *reterr);
-/* Has each process with a record lock of `file` also a record lock of the
- * second file and a flock of `dir`? *ret: -1: each has both; 0: no process has
- * a lock of `file`; 1: one lacks the second file; 2: one lacks the directory. A
- * path that leads nowhere counts as lacking. Errors as above. */
-snib_err snib__host_lockers(const char *file, const char *upgrade_of,
-                            const char *dir, int *ret,
-                            struct snib_error *reterr);
 /* Has another process a flock of what this descriptor names? If so, ret is that
  * process in words: "process 4312", "a child of the ended process 4312". False:
  * none is seen. */
@@ -92,8 +74,5 @@ snib_err snib__host_given(const char *dir, const char *real, char **ret,
                           struct snib_error *reterr);
 /* Does that path still lead to this directory? Of NULL: yes. */
 bool snib__host_leads_to(const char *given, int dir);
-
-/* Is no block or no inode left for a file in this directory? */
-bool snib__host_is_full(int dir);
 
 #endif

@@ -1,5 +1,4 @@
-/* store/host_path.c — a directory as it was named, and where that leads later;
- * and whether there is room in it.
+/* store/host_path.c — a directory as it was named, and where that leads later.
  *
  * A lock file's directory is resolved once. If a symbolic link on the way is
  * switched afterwards, newcomers resolve the same path to another directory and
@@ -10,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -48,14 +46,4 @@ bool snib__host_leads_to(const char *given, int dir)
     struct stat now, then;
     return !given || (!stat(given, &now) && !fstat(dir, &then) &&
                       now.st_dev == then.st_dev && now.st_ino == then.st_ino);
-}
-
-bool snib__host_is_full(int dir)
-{
-    struct statvfs fs;
-    if (fstatvfs(dir, &fs)) {
-        return false;
-    }
-    return (geteuid() == 0 ? fs.f_bfree : fs.f_bavail) == 0 ||
-           (fs.f_files > 0 && fs.f_ffree == 0);
 }

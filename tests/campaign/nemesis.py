@@ -208,10 +208,10 @@ REDIS = [restart_kept, restart_lost, server_stop, cut, lost_reply, delay,
 # Of a quorum: each node keeps what it acknowledged, in each of them.
 QUORUM = [restart_kept, server_stop, cut, lost_reply, delay, half_open,
           partition, partition_majority, script_flush, client_kill]
-SQLITE = [disk_full]
+FILE = [disk_full]
 KINDS = {"redis": {fault.__name__: fault for fault in ANYWHERE + REDIS},
          "quorum": {fault.__name__: fault for fault in ANYWHERE + QUORUM},
-         "sqlite": {fault.__name__: fault for fault in ANYWHERE + SQLITE},
+         "file": {fault.__name__: fault for fault in ANYWHERE + FILE},
          # One process: it may be stopped as a whole, or begin anew.
          "memory": {fault.__name__: fault for fault in ANYWHERE}}
 # A fault that is over at once, and the next one soon after.

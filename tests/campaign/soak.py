@@ -4,7 +4,7 @@
 usage: ./dev campaign --minutes N [--seed S] [--kind KIND] [--seconds ROUND]
                       [--keep] [STORE…]
 
-STORE: sqlite, redis, quorum: one lock; sqlite-shared, redis-shared,
+STORE: file, redis, quorum: one lock; file-shared, redis-shared,
 memory-shared: readers, writers and permits (kinds.py). None: all of them.
 Rounds go in turn through the stores and the kinds of faults ("mixed" draws
 each fault anew); round i of seed S has the seed S + i.
@@ -40,9 +40,9 @@ from campaign import Skip, missing  # noqa: E402
 
 SHARED = "-shared"
 STORES = {store: sorted(nemesis.KINDS[store]) + ["mixed"]
-          for store in ("quorum", "redis", "sqlite")}
+          for store in ("quorum", "redis", "file")}
 STORES |= {"redis" + SHARED: kinds.REDIS_KINDS,
-           "sqlite" + SHARED: sorted(nemesis.KINDS["sqlite"]),
+           "file" + SHARED: sorted(nemesis.KINDS["file"]),
            "memory" + SHARED: sorted(nemesis.KINDS["memory"])}
 
 

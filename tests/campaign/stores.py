@@ -14,10 +14,10 @@ class Skip(Exception):
     """Cannot be done here; the text says why."""
 
 
-class SqliteStore:
+class FileStore:
     """A file; for disk_full on a tmpfs of its own."""
 
-    name = "sqlite"
+    name = "file"
 
     def __init__(self, kind, folder):
         self._mounted = ""
@@ -25,13 +25,13 @@ class SqliteStore:
         os.mkdir(self.folder)
         if kind == "disk_full":
             self._mount()
-        self.url = f"sqlite:{self.folder}/locks.db"
+        self.url = f"file:{self.folder}/locks.db"
 
     def _mount(self):
         if os.geteuid() != 0:
             raise Skip("disk_full needs a tmpfs, and that root")
         done = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", self.folder],
+            ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", self.folder],
             stderr=subprocess.PIPE, text=True)
         if done.returncode != 0:
             raise Skip(f"no tmpfs: {done.stderr.strip()}")
@@ -153,7 +153,7 @@ class MemoryStore:
         pass
 
 
-STORES = {"sqlite": SqliteStore, "redis": RedisStore, "quorum": QuorumStore,
+STORES = {"file": FileStore, "redis": RedisStore, "quorum": QuorumStore,
           "memory": MemoryStore}
 
 

@@ -394,7 +394,7 @@ class Given:
 
 @pytest.mark.skipif(bool(campaign.missing()), reason=campaign.missing())
 def test_a_round_has_two_judges():
-    played = soak.Round(Given, "sqlite", "calm", 1)
+    played = soak.Round(Given, "file", "calm", 1)
     assert played.ok, f"{played}\nhistory: {played.path}"
     assert played.opinion.operations > 10
     assert not os.path.exists(played.path)

@@ -29,9 +29,9 @@ def test_redis_keeps_readers_writers_and_permits_apart_through(kind):
     play("redis", kind)
 
 
-@pytest.mark.parametrize("kind", sorted(nemesis.KINDS["sqlite"]))
-def test_sqlite_keeps_readers_writers_and_permits_apart_through(kind):
-    play("sqlite", kind)
+@pytest.mark.parametrize("kind", sorted(nemesis.KINDS["file"]))
+def test_a_file_keeps_readers_writers_and_permits_apart_through(kind):
+    play("file", kind)
 
 
 @pytest.mark.parametrize("kind", sorted(nemesis.KINDS["memory"]))

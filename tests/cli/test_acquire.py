@@ -24,29 +24,29 @@ def test_acquire_prints_a_grant_and_release_frees_the_lock(store):
     assert not store.held("a")
 
 
-def test_a_second_release_is_76(sqlite):
-    grant = sqlite.acquire("a").stdout.strip()
-    assert sqlite.run("release", grant).returncode == 0
-    done = sqlite.run("release", grant)
+def test_a_second_release_is_76(mapped):
+    grant = mapped.acquire("a").stdout.strip()
+    assert mapped.run("release", grant).returncode == 0
+    done = mapped.run("release", grant)
     assert done.returncode == 76
     assert "ended" in done.stderr
 
 
-def test_acquire_in_a_substitution_returns(sqlite):
+def test_acquire_in_a_substitution_returns(mapped):
     done = subprocess.run(
         ["sh", "-c", 'x=$("$0" acquire -q a); "$0" release "$x"; echo $?',
-         sqlite.binary], env=sqlite.env, timeout=30, stdout=subprocess.PIPE,
+         mapped.binary], env=mapped.env, timeout=30, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True)
     assert done.stdout == "0\n" and done.stderr == ""
 
 
-def test_the_keeper_keeps_no_descriptor_of_the_callers(sqlite):
+def test_the_keeper_keeps_no_descriptor_of_the_callers(mapped):
     r, w = os.pipe()
-    done = sqlite.acquire("a", pass_fds=(w,))
+    done = mapped.acquire("a", pass_fds=(w,))
     os.close(w)
     assert os.read(r, 1) == b""
     os.close(r)
-    keeper = sqlite.keepers[0]
+    keeper = mapped.keepers[0]
     for fd in (0, 1, 2):
         assert os.readlink("/proc/%d/fd/%d" % (keeper, fd)) == "/dev/null"
     assert os.getsid(keeper) == keeper
@@ -79,25 +79,25 @@ def test_the_token_file_holds_no_password(redis):
     assert redis.run("release", path).returncode == 0
 
 
-def test_a_token_file_that_cannot_be_written_leaves_nothing_held(sqlite):
-    done = sqlite.run("acquire", "-o", "/no/such/dir/token", "a")
+def test_a_token_file_that_cannot_be_written_leaves_nothing_held(mapped):
+    done = mapped.run("acquire", "-o", "/no/such/dir/token", "a")
     assert done.returncode == 78
-    eventually(lambda: not sqlite.held("a"))
+    eventually(lambda: not mapped.held("a"))
 
 
-def test_a_stdout_that_cannot_be_written_leaves_nothing_held(sqlite):
+def test_a_stdout_that_cannot_be_written_leaves_nothing_held(mapped):
     with open("/dev/full", "w") as full:
-        p = sqlite.start("acquire", "a", stdout=full)
+        p = mapped.start("acquire", "a", stdout=full)
         assert p.wait(20) == 70
-    eventually(lambda: not sqlite.held("a"))
+    eventually(lambda: not mapped.held("a"))
 
 
-def test_a_killed_acquire_leaves_nothing_behind(sqlite):
-    sqlite.hold("a")
-    p = sqlite.start("acquire", "-q", "a")
-    eventually(lambda: sqlite.waiters("a") == 1)
+def test_a_killed_acquire_leaves_nothing_behind(mapped):
+    mapped.hold("a")
+    p = mapped.start("acquire", "-q", "a")
+    eventually(lambda: mapped.waiters("a") == 1)
     kill(p.pid, signal.SIGKILL)
-    eventually(lambda: sqlite.waiters("a") == 0)
+    eventually(lambda: mapped.waiters("a") == 0)
 
 
 def test_acquire_is_renewed_in_the_background(store):
@@ -132,39 +132,39 @@ def test_busy_is_75_and_an_interrupt_leaves_the_queue(store):
     assert store.waiters("a") == 0
 
 
-def test_json_of_acquire_renew_and_check(sqlite):
-    done = sqlite.run("acquire", "--json", "a")
+def test_json_of_acquire_renew_and_check(mapped):
+    done = mapped.run("acquire", "--json", "a")
     told = json.loads(done.stdout)
     assert told["schema"] == 1 and told["token"] > 0
-    sqlite.keepers.append(int(told["grant"].split(":")[2].split(".")[0]))
-    renewed = json.loads(sqlite.run("renew", "--json", "-t", "1m",
+    mapped.keepers.append(int(told["grant"].split(":")[2].split(".")[0]))
+    renewed = json.loads(mapped.run("renew", "--json", "-t", "1m",
                                     told["grant"]).stdout)
     assert renewed["left_ms"] > 50_000
-    checked = json.loads(sqlite.run("check", "--json", told["grant"]).stdout)
+    checked = json.loads(mapped.run("check", "--json", told["grant"]).stdout)
     assert checked["held"] is True and checked["token"] == told["token"]
-    assert sqlite.run("release", told["grant"]).returncode == 0
+    assert mapped.run("release", told["grant"]).returncode == 0
 
 
-def test_renew_of_an_ended_grant_is_76(sqlite):
-    grant = sqlite.acquire("a").stdout.strip()
-    sqlite.run("release", grant)
-    assert sqlite.run("renew", grant).returncode == 76
+def test_renew_of_an_ended_grant_is_76(mapped):
+    grant = mapped.acquire("a").stdout.strip()
+    mapped.run("release", grant)
+    assert mapped.run("renew", grant).returncode == 76
 
 
-def test_a_killed_keeper_makes_check_say_76(sqlite):
-    grant = sqlite.acquire("a").stdout.strip()
-    assert sqlite.run("check", grant).returncode == 0
-    kill(sqlite.keepers[0], signal.SIGKILL)
-    eventually(lambda: name_of(sqlite.keepers[0]) != "snib-keeper")
-    assert sqlite.run("check", grant).returncode == 76
-    assert sqlite.run("release", grant).returncode == 76
+def test_a_killed_keeper_makes_check_say_76(mapped):
+    grant = mapped.acquire("a").stdout.strip()
+    assert mapped.run("check", grant).returncode == 0
+    kill(mapped.keepers[0], signal.SIGKILL)
+    eventually(lambda: name_of(mapped.keepers[0]) != "snib-keeper")
+    assert mapped.run("check", grant).returncode == 76
+    assert mapped.run("release", grant).returncode == 76
 
 
-def test_a_stopped_keeper_makes_check_say_76(sqlite):
-    grant = sqlite.acquire("a").stdout.strip()
-    kill(sqlite.keepers[0], signal.SIGSTOP)
-    assert sqlite.run("check", grant).returncode == 76
-    kill(sqlite.keepers[0], signal.SIGCONT)
+def test_a_stopped_keeper_makes_check_say_76(mapped):
+    grant = mapped.acquire("a").stdout.strip()
+    kill(mapped.keepers[0], signal.SIGSTOP)
+    assert mapped.run("check", grant).returncode == 76
+    kill(mapped.keepers[0], signal.SIGCONT)
 
 
 ROOT = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
@@ -188,27 +188,27 @@ def test_a_holder_process_that_is_not_seen_is_asked(store, sub):
     assert store.held("a") == (sub != "release")
 
 
-def test_a_pid_of_another_container_ties_nothing(sqlite):
-    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
-    done = inside(sqlite, '"$0" renew --holder-pid "$$" "$1"', grant)
+def test_a_pid_of_another_container_ties_nothing(mapped):
+    grant = mapped.acquire("-t", "1m", "a").stdout.strip()
+    done = inside(mapped, '"$0" renew --holder-pid "$$" "$1"', grant)
     assert done.returncode == 64
     assert "the holder process is of another container" in done.stderr
     # no process was taken for the tied one: it ends when it is told to
-    kill(sqlite.keepers[0], signal.SIGTERM)
-    eventually(lambda: not sqlite.held("a"))
+    kill(mapped.keepers[0], signal.SIGTERM)
+    eventually(lambda: not mapped.held("a"))
 
 
-def test_a_stopped_holder_process_that_is_not_seen_has_not_ended(sqlite):
-    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
-    kill(sqlite.keepers[0], signal.SIGSTOP)
-    done = inside(sqlite, '"$0" check "$1"', grant)
+def test_a_stopped_holder_process_that_is_not_seen_has_not_ended(mapped):
+    grant = mapped.acquire("-t", "1m", "a").stdout.strip()
+    kill(mapped.keepers[0], signal.SIGSTOP)
+    done = inside(mapped, '"$0" check "$1"', grant)
     assert done.returncode == 76
     assert "a: its holder process does not answer; " in done.stderr
 
 
-def test_a_holder_process_of_another_host_is_not_said_to_have_ended(sqlite):
-    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
-    done = inside(sqlite, 'echo other >/proc/sys/kernel/hostname; '
+def test_a_holder_process_of_another_host_is_not_said_to_have_ended(mapped):
+    grant = mapped.acquire("-t", "1m", "a").stdout.strip()
+    done = inside(mapped, 'echo other >/proc/sys/kernel/hostname; '
                   '"$0" check "$1"', grant, spaces=("--net", "--uts"))
     assert done.returncode == 76
     assert re.fullmatch("snib: a: its holder process was started on %s, and "
@@ -217,13 +217,13 @@ def test_a_holder_process_of_another_host_is_not_said_to_have_ended(sqlite):
                         done.stderr), done.stderr
 
 
-def test_a_grant_of_another_boot_is_76(sqlite):
-    grant = sqlite.acquire("a").stdout.strip()
+def test_a_grant_of_another_boot_is_76(mapped):
+    grant = mapped.acquire("a").stdout.strip()
     parts = grant.split(":")
     parts[4] = "0" * 8 + parts[4][8:]
     other = ":".join(parts)
-    assert sqlite.run("check", other).returncode == 76
-    assert sqlite.run("check", grant).returncode == 0
+    assert mapped.run("check", other).returncode == 76
+    assert mapped.run("check", grant).returncode == 0
 
 
 def test_a_forced_release_ends_the_keeper(store):
@@ -258,18 +258,18 @@ def test_who_asks_for_a_lost_grant_is_told_why(store):
     eventually(lambda: not runs(store.keepers[0]))
 
 
-def test_check_as_json_says_what_became_of_the_holder(sqlite):
+def test_check_as_json_says_what_became_of_the_holder(mapped):
     """It said "the lease is lost" of one that runs on at the store."""
-    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
-    kill(sqlite.keepers[0], signal.SIGKILL)
-    eventually(lambda: not runs(sqlite.keepers[0]))
-    done = sqlite.run("check", "--json", grant)
+    grant = mapped.acquire("-t", "1m", "a").stdout.strip()
+    kill(mapped.keepers[0], signal.SIGKILL)
+    eventually(lambda: not runs(mapped.keepers[0]))
+    done = mapped.run("check", "--json", grant)
     assert done.returncode == 76
     assert json.loads(done.stdout)["held"] is False
     assert re.fullmatch("snib: a: its holder process has ended; the lock is "
                         "free in at most .*, or at once by snib "
                         "force-release\n", done.stderr), done.stderr
-    done = sqlite.run("check", "-q", "--json", grant)
+    done = mapped.run("check", "-q", "--json", grant)
     assert (done.returncode, done.stderr) == (76, "")
 
 
@@ -314,24 +314,24 @@ def test_who_comes_before_the_loss_is_known_is_told_why(store, sub):
                         said), said
 
 
-def test_a_long_cause_is_cut_between_two_characters(sqlite):
-    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
-    assert sqlite.run("force-release", "--yes", "--reason", "é" * 120,
+def test_a_long_cause_is_cut_between_two_characters(mapped):
+    grant = mapped.acquire("-t", "1m", "a").stdout.strip()
+    assert mapped.run("force-release", "--yes", "--reason", "é" * 120,
                       "a").returncode == 0
-    eventually(lambda: sqlite.run("check", grant).returncode == 76)
-    said = sqlite.run("check", grant).stderr
+    eventually(lambda: mapped.run("check", grant).returncode == 76)
+    said = mapped.run("check", grant).stderr
     assert re.fullmatch("snib: the lease is lost: revoked by .* on .*: "
                         r"é{50,119}\.\.\.\n", said), said
 
 
-def test_what_is_lost_is_tied_to_nothing(sqlite):
-    grant = sqlite.acquire("-t", "1s", "a").stdout.strip()
-    revoke(sqlite, grant)
-    done = sqlite.run("renew", "--holder-pid", str(os.getpid()), grant)
+def test_what_is_lost_is_tied_to_nothing(mapped):
+    grant = mapped.acquire("-t", "1s", "a").stdout.strip()
+    revoke(mapped, grant)
+    done = mapped.run("renew", "--holder-pid", str(os.getpid()), grant)
     assert done.returncode == 76
     assert re.fullmatch(r"snib: the lease had ended before \(%s\)\n" % REVOKED,
                         done.stderr), done.stderr
-    eventually(lambda: not runs(sqlite.keepers[0]))
+    eventually(lambda: not runs(mapped.keepers[0]))
 
 
 def wakes(pid):
@@ -359,44 +359,44 @@ def test_a_holder_of_nothing_takes_nothing_from_the_next(store):
 
 @pytest.mark.parametrize("tied", [(), ("--holder-pid", str(os.getpid()))],
                          ids=["untied", "tied"])
-def test_a_holder_of_nothing_ends_when_it_is_told_to(sqlite, tied):
-    revoke(sqlite, sqlite.acquire("-t", "1m", *tied, "a").stdout.strip())
-    assert runs(sqlite.keepers[0])
-    kill(sqlite.keepers[0], signal.SIGTERM)
-    eventually(lambda: not runs(sqlite.keepers[0]))
+def test_a_holder_of_nothing_ends_when_it_is_told_to(mapped, tied):
+    revoke(mapped, mapped.acquire("-t", "1m", *tied, "a").stdout.strip())
+    assert runs(mapped.keepers[0])
+    kill(mapped.keepers[0], signal.SIGTERM)
+    eventually(lambda: not runs(mapped.keepers[0]))
 
 
-def test_a_holder_of_nothing_ends_when_it_is_told_to_once_more(sqlite):
+def test_a_holder_of_nothing_ends_when_it_is_told_to_once_more(mapped):
     """It was deaf after a first TERM, which it ignores while it holds."""
-    grant = sqlite.acquire("-t", "1m", "--holder-pid", str(os.getpid()),
+    grant = mapped.acquire("-t", "1m", "--holder-pid", str(os.getpid()),
                            "a").stdout.strip()
-    keeper = sqlite.keepers[0]
+    keeper = mapped.keepers[0]
     kill(keeper, signal.SIGTERM)
     eventually(lambda: not pending(keeper))
-    revoke(sqlite, grant)
+    revoke(mapped, grant)
     assert runs(keeper)
     kill(keeper, signal.SIGTERM)
     eventually(lambda: not runs(keeper))
 
 
-def test_a_holder_of_nothing_ends_with_what_it_is_tied_to(sqlite):
+def test_a_holder_of_nothing_ends_with_what_it_is_tied_to(mapped):
     script = subprocess.Popen(["sleep", "300"])
-    grant = sqlite.acquire("-t", "1s", "--holder-pid", str(script.pid),
+    grant = mapped.acquire("-t", "1s", "--holder-pid", str(script.pid),
                            "a").stdout.strip()
-    revoke(sqlite, grant)
-    before = wakes(sqlite.keepers[0])
+    revoke(mapped, grant)
+    before = wakes(mapped.keepers[0])
     time.sleep(1.5)  # longer than one lease
-    assert wakes(sqlite.keepers[0]) - before < 10  # it looked each 50 ms
-    done = sqlite.run("check", grant)
+    assert wakes(mapped.keepers[0]) - before < 10  # it looked each 50 ms
+    done = mapped.run("check", grant)
     assert re.search(REVOKED, done.stderr), done.stderr
     script.kill()
     script.wait()
-    eventually(lambda: not runs(sqlite.keepers[0]))
+    eventually(lambda: not runs(mapped.keepers[0]))
 
 
-def test_a_run_cannot_be_released_from_outside(sqlite):
-    done = sqlite.run("run", "a", "--", "sh", "-c", 'echo "$SNIB_HELD"; '
-                      'echo "$SNIB_TOKEN"; "$0" check; echo $?', sqlite.binary)
+def test_a_run_cannot_be_released_from_outside(mapped):
+    done = mapped.run("run", "a", "--", "sh", "-c", 'echo "$SNIB_HELD"; '
+                      'echo "$SNIB_TOKEN"; "$0" check; echo $?', mapped.binary)
     assert done.stdout.splitlines()[2] == "0"
 
 
@@ -407,39 +407,39 @@ def test_check_inside_a_command_compares_the_margin(store, margin, code):
     assert done.returncode == code, done.stderr
 
 
-def test_check_of_a_short_lease_has_a_default_margin_that_fits(sqlite):
-    done = sqlite.run("run", "-t", "2s", "a", "--", sqlite.binary, "check")
+def test_check_of_a_short_lease_has_a_default_margin_that_fits(mapped):
+    done = mapped.run("run", "-t", "2s", "a", "--", mapped.binary, "check")
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("outer, inner, margin", [("2s", "30s", 333),
                                                   ("30s", "2s", 333)])
-def test_check_measures_each_lease_by_its_own_ttl(sqlite, outer, inner, margin):
+def test_check_measures_each_lease_by_its_own_ttl(mapped, outer, inner, margin):
     """A lease of 2s around one of 30s never had the 5s that fit the other: 76,
     for ever, though all was held."""
-    done = sqlite.run("run", "-t", outer, "a", "--", sqlite.binary, "run",
-                      "-t", inner, "b", "--", sqlite.binary, "check", "--json")
+    done = mapped.run("run", "-t", outer, "a", "--", mapped.binary, "run",
+                      "-t", inner, "b", "--", mapped.binary, "check", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     answer = json.loads(done.stdout)
     assert answer["enough"] and answer["margin_ms"] == margin
     assert 0 < answer["left_ms"] <= 2000
 
 
-def test_check_works_without_the_lease_descriptor(sqlite):
-    done = sqlite.run("run", "a", "--", "sh", "-c",
+def test_check_works_without_the_lease_descriptor(mapped):
+    done = mapped.run("run", "a", "--", "sh", "-c",
                       'eval "exec $SNIB_LEASE_FD<&-"; "$0" check',
-                      sqlite.binary)
+                      mapped.binary)
     assert done.returncode == 0, done.stderr
 
 
-def test_check_after_a_loss_is_76(sqlite):
-    mark = sqlite.path("said")
-    p = sqlite.start("run", "-q", "-t", "1s", "--on-lost", "ignore", "a", "--",
+def test_check_after_a_loss_is_76(mapped):
+    mark = mapped.path("said")
+    p = mapped.start("run", "-q", "-t", "1s", "--on-lost", "ignore", "a", "--",
                      "sh", "-c", 'while "$1" check -q -m 0; do sleep 0.05; '
                      'done; "$1" check -m 0 2>"$0"; echo $? >>"$0"', mark,
-                     sqlite.binary)
-    eventually(lambda: sqlite.held("a"))
-    assert sqlite.run("force-release", "--yes", "--reason", "4.2 is bad",
+                     mapped.binary)
+    eventually(lambda: mapped.held("a"))
+    assert mapped.run("force-release", "--yes", "--reason", "4.2 is bad",
                       "a").returncode == 0
     p.wait(20)
     said = open(mark).read()
@@ -469,14 +469,14 @@ def test_after_a_loss_the_token_is_still_the_innermost_locks(store, names,
 
 
 def test_after_the_loss_of_an_outer_lock_the_token_is_the_innermost_locks(
-        sqlite):
+        mapped):
     """No descriptor told it, so the holder processes were asked."""
-    grant = sqlite.acquire("-t", "1m", "a").stdout.strip()
+    grant = mapped.acquire("-t", "1m", "a").stdout.strip()
     held = "a=" + grant.split(":")[1]
-    revoke(sqlite, grant)
-    done = sqlite.run("run", "b", "--", "sh", "-c", 'echo "$SNIB_TOKEN"; exec '
+    revoke(mapped, grant)
+    done = mapped.run("run", "b", "--", "sh", "-c", 'echo "$SNIB_TOKEN"; exec '
                       'env SNIB_LEASE_FD= SNIB_HELD="$1:$SNIB_HELD" "$0" check '
-                      '--json', sqlite.binary, held)
+                      '--json', mapped.binary, held)
     token, answer = done.stdout.splitlines()
     answer = json.loads(answer)
     assert answer["held"] is False and answer["token"] == int(token)
@@ -527,29 +527,29 @@ def silent():
         yield address, holder
 
 
-def check_after_a_loss(sqlite, held, *options):
+def check_after_a_loss(mapped, held, *options):
     """As in a command whose lease is told to be lost."""
     end, other = os.pipe()
     os.close(other)
     try:
-        return sqlite.run("check", *options, pass_fds=(end,),
+        return mapped.run("check", *options, pass_fds=(end,),
                           env={"SNIB_LEASE_FD": str(end), "SNIB_HELD": held})
     finally:
         os.close(end)
 
 
 def test_holders_that_do_not_answer_do_not_keep_a_check_of_what_is_lost(
-        sqlite, silent):
+        mapped, silent):
     """It waited 300 ms for each of them."""
     held = ":".join("n%d=%s" % (i, silent[0]) for i in range(60))
     since = time.monotonic()
-    done = check_after_a_loss(sqlite, held)
+    done = check_after_a_loss(mapped, held)
     assert time.monotonic() - since < 9  # all of them are 18 s
     assert (done.returncode, done.stderr) == (76, "snib: the lease is lost\n")
 
 
-def test_a_quiet_check_of_what_is_lost_asks_nobody(sqlite, silent):
-    done = check_after_a_loss(sqlite, "a=" + silent[0], "-q")
+def test_a_quiet_check_of_what_is_lost_asks_nobody(mapped, silent):
+    done = check_after_a_loss(mapped, "a=" + silent[0], "-q")
     assert (done.returncode, done.stderr) == (76, "")
     with pytest.raises(BlockingIOError):
         silent[1].accept()
@@ -656,11 +656,11 @@ def test_a_token_file_of_a_lease_left_behind_says_so(store):
     assert not store.held("a b:c/\u00e9")
 
 
-def test_a_name_of_all_bytes_can_be_left_behind(sqlite):
+def test_a_name_of_all_bytes_can_be_left_behind(mapped):
     name = "%" * 512
-    grant = left(sqlite, name=name)
-    assert sqlite.run("release", grant).returncode == 0
-    assert not sqlite.held(name)
+    grant = left(mapped, name=name)
+    assert mapped.run("release", grant).returncode == 0
+    assert not mapped.held(name)
 
 
 def test_no_keeper_takes_its_turn_and_says_busy(store):
@@ -682,24 +682,24 @@ def test_no_keeper_that_cannot_write_its_grant_leaves_nothing(store):
     eventually(lambda: not store.held("a"))
 
 
-def test_json_of_a_lease_left_behind(sqlite):
-    done = sqlite.run("acquire", "--json", "--detached", "-t", "1m", "a")
+def test_json_of_a_lease_left_behind(mapped):
+    done = mapped.run("acquire", "--json", "--detached", "-t", "1m", "a")
     told = json.loads(done.stdout)
     assert told["keeper"] is False
-    checked = json.loads(sqlite.run("check", "--json", told["grant"]).stdout)
+    checked = json.loads(mapped.run("check", "--json", told["grant"]).stdout)
     assert checked["held"] is True and 50_000 < checked["left_ms"] < 60_000
-    assert sqlite.run("release", told["grant"]).returncode == 0
+    assert mapped.run("release", told["grant"]).returncode == 0
 
 
-def test_another_store_is_named_when_it_says_that_the_lease_ended(sqlite):
-    grant = left(sqlite)
-    other = "sqlite:%s" % sqlite.path("other.db")
-    done = sqlite.run("release", "-s", other, grant)
+def test_another_store_is_named_when_it_says_that_the_lease_ended(mapped):
+    grant = left(mapped)
+    other = "file:%s" % mapped.path("other.db")
+    done = mapped.run("release", "-s", other, grant)
     assert done.returncode == 76 and "other.db" in done.stderr
-    assert sqlite.held("a")
-    assert sqlite.run("release", "-s", sqlite.url, grant,
+    assert mapped.held("a")
+    assert mapped.run("release", "-s", mapped.url, grant,
                       env={"SNIB_URL": other}).returncode == 0
-    assert not sqlite.held("a")
+    assert not mapped.held("a")
 
 
 def test_a_store_that_does_not_answer_is_69_and_vouches_for_nothing(redis):
@@ -719,11 +719,11 @@ def test_a_store_that_does_not_answer_is_69_and_vouches_for_nothing(redis):
     lambda f: f[:2] + ["%zz"] + f[3:], lambda f: f[:2] + ["a" * 513] + f[3:],
     lambda f: f[:5] + ["9" * 19] + f[6:]])
 @pytest.mark.parametrize("sub", ["release", "renew", "check"])
-def test_a_spoilt_grant_left_behind_is_64(sqlite, sub, spoil):
+def test_a_spoilt_grant_left_behind_is_64(mapped, sub, spoil):
     fields = ("snib1:nokeeper:a:%s:%s:5:60000:99:%s" % (
         "0" * 32, "1" * 32, "0123abcd-0123-4567")).split(":")
-    assert sqlite.run(sub, "-q", ":".join(fields)).returncode == 76
-    done = sqlite.run(sub, ":".join(spoil(fields)))
+    assert mapped.run(sub, "-q", ":".join(fields)).returncode == 76
+    done = mapped.run(sub, ":".join(spoil(fields)))
     assert done.returncode == 64 and "not a grant" in done.stderr
 
 
@@ -735,19 +735,19 @@ def test_the_default_margin_is_a_sixth_of_a_short_lease(store):
         "margin_ms"] == 500
 
 
-def test_check_tells_how_much_is_left(sqlite):
-    grant = sqlite.acquire("a").stdout.strip()
-    done = sqlite.run("check", "-m", "1m", grant)
+def test_check_tells_how_much_is_left(mapped):
+    grant = mapped.acquire("a").stdout.strip()
+    done = mapped.run("check", "-m", "1m", grant)
     assert done.returncode == 76
     assert re.search(r"the lease is held for (29|[12]\d)s more, less than the "
                      r"margin of 1m", done.stderr), done.stderr
-    done = sqlite.run("check", "--json", "-m", "1m", grant)
+    done = mapped.run("check", "--json", "-m", "1m", grant)
     told = json.loads(done.stdout)
     assert done.returncode == 76
     assert told["held"] is True and told["enough"] is False
     assert 0 < told["left_ms"] < 30000 and told["margin_ms"] == 60000
-    sqlite.run("release", grant)
-    told = json.loads(sqlite.run("check", "--json", grant).stdout)
+    mapped.run("release", grant)
+    told = json.loads(mapped.run("check", "--json", grant).stdout)
     assert told["held"] is False and told["left_ms"] == 0
 
 

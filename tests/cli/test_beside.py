@@ -92,24 +92,24 @@ def test_a_killed_outer_holder_ends_the_command_under_its_lock(store):
             in p.stderr.read())
 
 
-def test_a_command_that_a_loss_does_not_stop_is_not_waited_for(sqlite):
+def test_a_command_that_a_loss_does_not_stop_is_not_waited_for(mapped):
     """--on-lost ignore: the user wants it to go on."""
-    mark = sqlite.path("inner")
-    grant = sqlite.acquire("a").stdout.strip()
-    sqlite.start("run", "--reentrant", "--on-lost", "ignore", "a", "--", "sh",
+    mark = mapped.path("inner")
+    grant = mapped.acquire("a").stdout.strip()
+    mapped.start("run", "--reentrant", "--on-lost", "ignore", "a", "--", "sh",
                  "-c", 'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 1000',
                  mark, env={"SNIB_HELD": "a=" + grant.split(":")[1]})
     inner = read_pid(mark)
-    assert sqlite.run("release", "-q", grant,
+    assert mapped.run("release", "-q", grant,
                       timeout=patience(15)).returncode == 0
     assert runs(inner)
-    assert not sqlite.held("a")
+    assert not mapped.held("a")
 
 
-def test_a_run_that_was_killed_whole_is_not_waited_for(sqlite):
-    mark = sqlite.path("inner")
-    grant = sqlite.acquire("-t", "10m", "a").stdout.strip()
-    p = sqlite.start("run", "--reentrant", "a", "--", "sh", "-c",
+def test_a_run_that_was_killed_whole_is_not_waited_for(mapped):
+    mark = mapped.path("inner")
+    grant = mapped.acquire("-t", "10m", "a").stdout.strip()
+    p = mapped.start("run", "--reentrant", "a", "--", "sh", "-c",
                      'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 1000',
                      mark, env={"SNIB_HELD": "a=" + grant.split(":")[1]})
     inner, keeper = read_pid(mark), keeper_of(p.pid)
@@ -120,28 +120,28 @@ def test_a_run_that_was_killed_whole_is_not_waited_for(sqlite):
         kill(pid, signal.SIGKILL)
     p.wait()
     eventually(lambda: not runs(keeper))
-    assert sqlite.run("release", grant,
+    assert mapped.run("release", grant,
                       timeout=patience(15)).returncode == 0
-    assert not sqlite.held("a")
+    assert not mapped.held("a")
 
 
-def test_release_waits_for_a_run_whose_holder_was_killed(sqlite):
+def test_release_waits_for_a_run_whose_holder_was_killed(mapped):
     """Its supervisor kills the command, and may be slow."""
-    mark = sqlite.path("inner")
-    grant = sqlite.acquire("-t", "10m", "a").stdout.strip()
-    p = sqlite.start("run", "-q", "--reentrant", "a", "--", "sh", "-c",
+    mark = mapped.path("inner")
+    grant = mapped.acquire("-t", "10m", "a").stdout.strip()
+    p = mapped.start("run", "-q", "--reentrant", "a", "--", "sh", "-c",
                      'echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 1000',
                      mark, env={"SNIB_HELD": "a=" + grant.split(":")[1]})
     inner, keeper = read_pid(mark), keeper_of(p.pid)
     kill(p.pid, signal.SIGSTOP)
     eventually(lambda: stopped(p.pid))
     kill(keeper, signal.SIGKILL)
-    r = sqlite.start("release", grant)
+    r = mapped.start("release", grant)
     assert "a: is released when" in r.stderr.readline()
-    assert runs(inner) and sqlite.held("a")
+    assert runs(inner) and mapped.held("a")
     kill(p.pid, signal.SIGCONT)
     assert r.wait(patience(20)) == 0
-    assert not runs(inner) and not sqlite.held("a")
+    assert not runs(inner) and not mapped.held("a")
     assert p.wait(patience(10)) == 76
 
 
@@ -314,32 +314,32 @@ PIDFD_SEND_SIGNAL, PIDFD_OPEN, CLOSE_RANGE = 424, 434, 436
 @pytest.mark.parametrize("error", [1, 38])
 @pytest.mark.parametrize("numbers", [[PIDFD_OPEN], [PIDFD_SEND_SIGNAL],
                                      [PIDFD_OPEN, PIDFD_SEND_SIGNAL]])
-def test_a_holder_without_pidfds_finds_a_daemon(sqlite, numbers, error):
-    p = start_daemon(sqlite, SLEEPS, preexec_fn=lambda: refuse(numbers, error))
+def test_a_holder_without_pidfds_finds_a_daemon(mapped, numbers, error):
+    p = start_daemon(mapped, SLEEPS, preexec_fn=lambda: refuse(numbers, error))
     kill(p.pid, signal.SIGKILL)
     p.wait()
-    dead_before_free(sqlite, p)
+    dead_before_free(mapped, p)
 
 
 @pytest.mark.parametrize("error", [1, 38])
-def test_a_holder_without_close_range_hears_that_its_supervisor_died(sqlite,
+def test_a_holder_without_close_range_hears_that_its_supervisor_died(mapped,
                                                                      error):
     """It kept the supervisor's end of the socket open, and renewed for ever."""
-    p = start_daemon(sqlite, SLEEPS,
+    p = start_daemon(mapped, SLEEPS,
                      preexec_fn=lambda: refuse([CLOSE_RANGE], error))
     kill(p.pid, signal.SIGKILL)
     p.wait()
-    dead_before_free(sqlite, p)
+    dead_before_free(mapped, p)
     eventually(lambda: not runs(p.keeper))
 
 
-def test_a_holder_without_close_range_keeps_no_pipe_open(sqlite):
+def test_a_holder_without_close_range_keeps_no_pipe_open(mapped):
     ours, theirs = os.pipe()
-    p = sqlite.start("acquire", "-q", "a", pass_fds=[theirs],
+    p = mapped.start("acquire", "-q", "a", pass_fds=[theirs],
                      preexec_fn=lambda: refuse([CLOSE_RANGE], 38))
     os.close(theirs)
     grant = p.communicate(timeout=patience(20))[0].strip()
-    sqlite.keepers.append(int(grant.split(":")[2].split(".")[0]))
+    mapped.keepers.append(int(grant.split(":")[2].split(".")[0]))
     os.set_blocking(ours, False)
     try:
         assert os.read(ours, 1) == b"", "the end"
@@ -365,16 +365,16 @@ def pids_with(text):
 
 
 @pytest.mark.parametrize("again", range(4))
-def test_a_daemon_that_forks_on_and_on_is_dead_before_the_next(sqlite, again):
+def test_a_daemon_that_forks_on_and_on_is_dead_before_the_next(mapped, again):
     """Two scans in a row that met none of it were believed."""
-    mark = sqlite.path("daemon")
-    p = sqlite.start("run", "-q", "a", "--", "sh", "-c",
+    mark = mapped.path("daemon")
+    p = mapped.start("run", "-q", "a", "--", "sh", "-c",
                      'setsid sh -c "$1" "$0.links" <&- >&- 2>&-; echo $$ >"$0"; '
                      'exec sleep 1000', mark, CHAIN)
     read_pid(mark)
     kill(p.pid, signal.SIGKILL)
     p.wait()
-    sqlite.hold("a")
+    mapped.hold("a")
     met = [pid for _ in range(100) for pid in pids_with(mark + ".links")]
     while left := pids_with(mark + ".links"):
         for pid in left:

@@ -27,7 +27,7 @@ def test_no_increment_is_lost(store):
 @pytest.mark.parametrize("who", ["leash", "keeper"])
 def test_no_section_overlaps_while_our_processes_are_killed(store, who):
     """Every third snib loses one of its processes in the middle of its
-    section; the next holder looks whether that section still runs. (On SQLite
+    section; the next holder looks whether that section still runs. (In a file
     a waiter takes over from a dead process at once, unless the claim says that
     a command may outlive it.)"""
     import signal

@@ -190,8 +190,8 @@ def test_the_longest_term_rotates_the_leaders(election):
     eventually(all_have_led, "both have led", 20.0)
 
 
-def test_failures_make_the_pause_longer(sqlite):
-    p = sqlite.start("elect", "--pause", "10ms", "e", "--", "sh", "-c",
+def test_failures_make_the_pause_longer(mapped):
+    p = mapped.start("elect", "--pause", "10ms", "e", "--", "sh", "-c",
                      "exit 3")
     said = [p.stderr.readline() for _ in range(4)]
     kill(p.pid, signal.SIGTERM)
@@ -201,8 +201,8 @@ def test_failures_make_the_pause_longer(sqlite):
     assert all("(exited, exit 3)" in line for line in said)
 
 
-def test_each_term_has_its_status_line(sqlite):
-    p = sqlite.start("elect", "-q", "--pause", "0", "--status-fd", "1", "e",
+def test_each_term_has_its_status_line(mapped):
+    p = mapped.start("elect", "-q", "--pause", "0", "--status-fd", "1", "e",
                      "--", "sh", "-c", "exit 3")
     said = [json.loads(p.stdout.readline()) for _ in range(3)]
     kill(p.pid, signal.SIGTERM)
@@ -220,13 +220,13 @@ def test_no_leader_in_time(election):
     assert done.returncode == 75
 
 
-def test_a_command_that_is_not_there_ends_it(sqlite):
-    assert sqlite.run("elect", "e", "--", "/no/such").returncode == 127
-    assert not sqlite.held("e")
+def test_a_command_that_is_not_there_ends_it(mapped):
+    assert mapped.run("elect", "e", "--", "/no/such").returncode == 127
+    assert not mapped.held("e")
 
 
-def test_a_store_that_is_not_there_is_waited_for_until_the_limit(sqlite):
-    done = sqlite.run("elect", "--wait", "300ms", "--store",
+def test_a_store_that_is_not_there_is_waited_for_until_the_limit(mapped):
+    done = mapped.run("elect", "--wait", "300ms", "--store",
                       "redis://127.0.0.1:1", "e", "--", "true")
     assert done.returncode in (69, 78)  # 78: no redis in this build
 
@@ -241,8 +241,8 @@ def test_a_store_that_is_not_there_is_waited_for_until_the_limit(sqlite):
     (["--pause", "5", "e", "--", "true"], "--pause"),
     (["--kind", "read", "e", "--", "true"], "unknown option"),
 ])
-def test_bad_input(sqlite, argv, word):
-    done = sqlite.run("elect", *argv)
+def test_bad_input(mapped, argv, word):
+    done = mapped.run("elect", *argv)
     assert done.returncode == 64
     if argv != ["--", "true"]:
         assert word in done.stderr

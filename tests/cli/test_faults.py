@@ -7,7 +7,6 @@ The gate tries a fixed sample; with SNIB_FAULTS=all every n (./dev soak)."""
 import json
 import os
 import resource
-import sqlite3
 import time
 
 import pytest
@@ -97,15 +96,15 @@ def test_what_cannot_be_had_is_told(store, shim, command, kind):
 
 
 @pytest.mark.parametrize("n", [4, 5])
-def test_a_grant_that_names_no_process_is_none(sqlite, shim, n):
+def test_a_grant_that_names_no_process_is_none(mapped, shim, n):
     """The files below /proc that tell the boot and the process cannot be
     opened: then there is no grant, and nobody holds."""
-    done = with_fault(sqlite, shim, f"fd:{n}", COMMANDS["acquire"])
+    done = with_fault(mapped, shim, f"fd:{n}", COMMANDS["acquire"])
     if done.returncode == 0:
         grant = done.stdout.strip()
-        assert sqlite.run("check", "-m", "0", grant).returncode == 0
-        assert sqlite.run("release", grant).returncode == 0
-    nobody_holds(sqlite, "n")
+        assert mapped.run("check", "-m", "0", grant).returncode == 0
+        assert mapped.run("release", grant).returncode == 0
+    nobody_holds(mapped, "n")
 
 
 def test_several_names_leave_no_orphan(store, shim):
@@ -143,47 +142,14 @@ def test_a_holder_without_descriptors_can_be_asked_to_release(store):
 
 
 @pytest.mark.parametrize("n", range(4, 9))
-def test_a_lock_file_without_a_descriptor_left_is_no_wrong_setup(sqlite, n):
+def test_a_lock_file_without_a_descriptor_left_is_no_wrong_setup(mapped, n):
     """What helps is said: another file would not."""
-    assert sqlite.run("semaphore", "-q", "--set", "3", "s").returncode == 0
-    done = sqlite.run("status", "a", preexec_fn=few_descriptors(n))
+    assert mapped.run("semaphore", "-q", "--set", "3", "s").returncode == 0
+    done = mapped.run("status", "a", preexec_fn=few_descriptors(n))
     if done.returncode == 0:
-        assert n > 6, done
+        assert n > 5, done
         return
     assert done.returncode == 70, done
     assert (f"no descriptor is left of the {n} that this process may have "
             "(ulimit -n)") in done.stderr
     assert "name another" not in done.stderr
-
-
-@pytest.mark.parametrize("kept_in", ["-wal", "database"])
-@pytest.mark.parametrize("sub", ["status", "try"])
-def test_a_page_that_the_disk_does_not_give_is_not_damage(sqlite, shim, sub,
-                                                          kept_in):
-    """While the file is opened and later: nobody may move it away."""
-    if sanitized(sqlite.binary):
-        pytest.skip("sanitizers have an allocator of their own")
-    for name in ("a", "b", "c"):
-        assert sqlite.run("acquire", "-q", "--detached", "-t", "1h",
-                          name).returncode == 0
-    if kept_in == "database":
-        file = sqlite3.connect(sqlite.path("locks.db"))
-        busy = file.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[0]
-        file.close()
-        assert not busy
-    well = sqlite.run(sub, "a").returncode
-    failed = 0
-    for n in range(1, 20):
-        with open(sqlite.path("table"), "wb") as table:
-            table.write(bytes(65536))
-        env = {"LD_PRELOAD": shim, "SNIB_FAULT": f"pread.file@0:{n}:5",
-               "SNIB_FAULT_TABLE": sqlite.path("table")}
-        done = sqlite.run(sub, "a", env=env)
-        if done.returncode == well:
-            continue
-        failed += 1
-        assert done.returncode == 69, (n, done)
-        assert "damaged" not in done.stderr, (n, done.stderr)
-        assert "Input/output error" in done.stderr, (n, done.stderr)
-    assert failed >= 3
-    assert sqlite.run(sub, "a").returncode == well

@@ -29,16 +29,16 @@ def is_told(done):
 @pytest.mark.parametrize("name", ["SNIB_HELD", "SNIB_TTL_MS", "SNIB_LEASE_FD",
                                   "SNIB_TOKEN", "SNIB_NAME", "SNIB_OWNER",
                                   "SNIB_SLOT"])
-def test_garbage_in_the_environment(sqlite, name):
+def test_garbage_in_the_environment(mapped, name):
     for value in GARBAGE:
         env = {name: value}
-        assert is_told(sqlite.run("check", env=env)).returncode != 0
-        assert is_told(sqlite.run("run", "a", "true", env=env)).returncode == 0
+        assert is_told(mapped.run("check", env=env)).returncode != 0
+        assert is_told(mapped.run("run", "a", "true", env=env)).returncode == 0
 
 
 @pytest.mark.parametrize("verb", ["check", "renew", "release"])
-def test_garbage_for_a_grant(sqlite, verb):
-    grant = sqlite.acquire("-t", "20s", "n").stdout.strip()
+def test_garbage_for_a_grant(mapped, verb):
+    grant = mapped.acquire("-t", "20s", "n").stdout.strip()
     dice = random.Random(7)
     bad = list(GARBAGE[3:])
     for _ in range(25):
@@ -47,22 +47,22 @@ def test_garbage_for_a_grant(sqlite, verb):
             text[dice.randrange(len(text))] = dice.choice("0f:.%x\x7f~")
         bad.append("".join(text))
     for text in [t for t in bad if t and t != grant and "\0" not in t]:
-        done = is_told(sqlite.run(verb, "--", text))
+        done = is_told(mapped.run(verb, "--", text))
         if done.returncode == 0:  # a letter that says nothing of the grant
             assert verb != "release", text
-    assert sqlite.run("check", "-m", "0", grant).returncode == 0
-    assert sqlite.run("release", grant).returncode == 0
+    assert mapped.run("check", "-m", "0", grant).returncode == 0
+    assert mapped.run("release", grant).returncode == 0
 
 
-def test_garbage_in_a_grant_file(sqlite):
-    path = sqlite.path("grant")
+def test_garbage_in_a_grant_file(mapped):
+    path = mapped.path("grant")
     for data in (b"", b"\n", b"\0" * 100, b"x" * 100_000, b"\xff\xfe\n",
                  b"snib1:\n", b"a\nb\nc\n", b"\x1b[31m\n"):
         with open(path, "wb") as file:
             file.write(data)
         os.chmod(path, 0o600)
         for verb in ("check", "release"):
-            done = is_told(sqlite.run(verb, "-i", path))
+            done = is_told(mapped.run(verb, "-i", path))
             assert done.returncode != 0, (verb, data, done.stderr)
 
 
@@ -114,12 +114,12 @@ def messages():
                 yield (head + b"n" * 512 + bytes(8))[:544]
 
 
-def test_garbage_at_the_holders_socket(sqlite):
-    mark = sqlite.path("go")
-    p = sqlite.start("run", "-q", "-t", "20s", "n", "--", "sh", "-c",
+def test_garbage_at_the_holders_socket(mapped):
+    mark = mapped.path("go")
+    p = mapped.start("run", "-q", "-t", "20s", "n", "--", "sh", "-c",
                      'until [ -e "$0" ]; do read -r _ <"$1"; done; "$2" check',
-                     mark, sqlite.path("pipe"), sqlite.binary)
-    os.mkfifo(sqlite.path("pipe"))
+                     mark, mapped.path("pipe"), mapped.binary)
+    os.mkfifo(mapped.path("pipe"))
     keeper = eventually(lambda: keeper_of(p.pid), "a holder")
     address = eventually(lambda: address_of(keeper), "its address")
     for data in messages():
@@ -129,17 +129,17 @@ def test_garbage_at_the_holders_socket(sqlite):
         except OSError:
             pass  # dropped, as it may be
     assert keeper_of(p.pid) == keeper
-    assert sqlite.held("n")
+    assert mapped.held("n")
     with open(mark, "w", encoding="utf-8"):
         pass
-    with open(sqlite.path("pipe"), "w", encoding="utf-8") as pipe:
+    with open(mapped.path("pipe"), "w", encoding="utf-8") as pipe:
         pipe.write("x\n")
     assert p.wait(20) == 0, "snib check inside says that it is held"
 
 
-def test_a_flood_at_the_holders_socket_stops_no_check(sqlite):
-    grant = sqlite.acquire("-t", "20s", "n").stdout.strip()
-    keeper = sqlite.keepers[-1]
+def test_a_flood_at_the_holders_socket_stops_no_check(mapped):
+    grant = mapped.acquire("-t", "20s", "n").stdout.strip()
+    keeper = mapped.keepers[-1]
     address = eventually(lambda: address_of(keeper), "its address")
     ended = threading.Event()
     tried = [0]
@@ -158,7 +158,7 @@ def test_a_flood_at_the_holders_socket_stops_no_check(sqlite):
         thread.start()
     try:
         for _ in range(20):
-            done = sqlite.run("check", "--json", "-m", "0", grant, timeout=20)
+            done = mapped.run("check", "--json", "-m", "0", grant, timeout=20)
             assert done.returncode == 0, done.stderr
             assert json.loads(done.stdout)["held"] is True
     finally:
@@ -166,5 +166,5 @@ def test_a_flood_at_the_holders_socket_stops_no_check(sqlite):
         for thread in threads:
             thread.join(10)
     assert tried[0] > 100
-    assert subprocess.run([sqlite.binary, "release", grant], env=sqlite.env,
+    assert subprocess.run([mapped.binary, "release", grant], env=mapped.env,
                           timeout=20, check=False).returncode == 0

@@ -7,65 +7,65 @@ import subprocess
 import pytest
 
 
-def test_options_may_follow_the_name(sqlite):
-    sqlite.hold("job")
-    done = sqlite.run("run", "job", "-w", "0", "--", "echo", "ran")
+def test_options_may_follow_the_name(mapped):
+    mapped.hold("job")
+    done = mapped.run("run", "job", "-w", "0", "--", "echo", "ran")
     assert (done.returncode, done.stdout) == (75, "")
     assert done.stderr.startswith("snib: job: not acquired: held by")
     names = [x["name"] for x in
-             json.loads(sqlite.run("list", "--json").stdout)["locks"]]
+             json.loads(mapped.run("list", "--json").stdout)["locks"]]
     assert names == ["job"], "an option became a lock name"
 
 
-def test_options_may_follow_the_name_without_dashes_too(sqlite):
-    sqlite.hold("job")
-    done = sqlite.run("run", "job", "-w", "0", "echo", "ran")
+def test_options_may_follow_the_name_without_dashes_too(mapped):
+    mapped.hold("job")
+    done = mapped.run("run", "job", "-w", "0", "echo", "ran")
     assert (done.returncode, done.stdout) == (75, "")
-    done = sqlite.run("run", "other", "-t", "9s", "echo", "-w", "0")
+    done = mapped.run("run", "other", "-t", "9s", "echo", "-w", "0")
     assert (done.returncode, done.stdout) == (0, "-w 0\n")
 
 
-def test_options_between_names(sqlite):
-    done = sqlite.run("run", "b", "-t", "9s", "a", "-q", "--", "sh", "-c",
+def test_options_between_names(mapped):
+    done = mapped.run("run", "b", "-t", "9s", "a", "-q", "--", "sh", "-c",
                       'echo "$SNIB_NAME $SNIB_TTL_MS"')
     assert (done.returncode, done.stdout) == (0, "a:b 9000\n")
 
 
-def test_options_behind_the_operand_of_other_sub_commands(sqlite):
-    assert json.loads(sqlite.run("status", "a", "--json").stdout)["held"] is False
-    assert sqlite.run("latch", "a", "--set", "3").returncode == 0
-    assert sqlite.run("status", "a").stdout.startswith("a: a closed latch, 3")
-    assert sqlite.run("try", "a", "--help").stdout.startswith("Usage: snib try")
+def test_options_behind_the_operand_of_other_sub_commands(mapped):
+    assert json.loads(mapped.run("status", "a", "--json").stdout)["held"] is False
+    assert mapped.run("latch", "a", "--set", "3").returncode == 0
+    assert mapped.run("status", "a").stdout.startswith("a: a closed latch, 3")
+    assert mapped.run("try", "a", "--help").stdout.startswith("Usage: snib try")
 
 
 @pytest.mark.parametrize("args", [
     ("run", "-x", "--", "true"), ("run", "a", "-x", "--", "true"),
     ("run", "a", "--nope", "true"), ("status", "-x"), ("status", "a", "-x")],
     ids=" ".join)
-def test_what_begins_with_a_dash_is_no_name(sqlite, args):
-    done = sqlite.run(*args)
+def test_what_begins_with_a_dash_is_no_name(mapped, args):
+    done = mapped.run(*args)
     assert done.returncode == 64
     assert "unknown option" in done.stderr
-    assert json.loads(sqlite.run("list", "--json").stdout)["locks"] == []
+    assert json.loads(mapped.run("list", "--json").stdout)["locks"] == []
 
 
-def test_a_name_that_begins_with_a_dash(sqlite):
-    done = sqlite.run("run", "--name=-x", "--", "sh", "-c", 'echo "$SNIB_NAME"')
+def test_a_name_that_begins_with_a_dash(mapped):
+    done = mapped.run("run", "--name=-x", "--", "sh", "-c", 'echo "$SNIB_NAME"')
     assert (done.returncode, done.stdout) == (0, "-x\n")
-    done = sqlite.run("run", "--name=-x", "sh", "-c", 'echo "$SNIB_NAME"')
+    done = mapped.run("run", "--name=-x", "sh", "-c", 'echo "$SNIB_NAME"')
     assert (done.returncode, done.stdout) == (0, "-x\n")
-    done = sqlite.run("run", "--name", "-x", "a", "--", "sh", "-c",
+    done = mapped.run("run", "--name", "-x", "a", "--", "sh", "-c",
                       'echo "$SNIB_NAME"')
     assert (done.returncode, done.stdout) == (0, "-x:a\n")
-    assert sqlite.run("status", "--name=-x").stdout == "-x: free\n"
+    assert mapped.run("status", "--name=-x").stdout == "-x: free\n"
 
 
 @pytest.mark.parametrize("args", [
     ("run", "--name=a", "--name=echo", "hello"),
     ("run", "a", "--name=echo", "hello"), ("try", "--name", "a", "--name=b"),
     ("elect", "--once", "--name=a", "--name=echo", "hello")], ids=" ".join)
-def test_a_second_name_is_no_command(sqlite, args):
-    done = sqlite.run(*args)
+def test_a_second_name_is_no_command(mapped, args):
+    done = mapped.run(*args)
     assert (done.returncode, done.stdout) == (64, "")
     assert "several names need a -- before the command" in done.stderr
 
@@ -74,27 +74,27 @@ def test_a_second_name_is_no_command(sqlite, args):
     ("run", "a", "no-such-command"), ("try", "a", "no-such-command"),
     ("run", "a", "no-such-command", "-c", "echo hi"),
     ("elect", "-1", "a", "no-such-command")], ids=" ".join)
-def test_a_name_that_was_taken_for_the_command_is_said_to_be_one(sqlite, args):
-    done = sqlite.run(*args)
+def test_a_name_that_was_taken_for_the_command_is_said_to_be_one(mapped, args):
+    done = mapped.run(*args)
     assert (done.returncode, done.stdout) == (127, "")
     assert ("snib: no-such-command: No such file or directory (without a --, "
             "the command begins behind the first name)\n") in done.stderr
 
 
-def test_a_command_behind_dashes_is_meant(sqlite):
-    done = sqlite.run("run", "-q", "a", "--", "no-such-command")
+def test_a_command_behind_dashes_is_meant(mapped):
+    done = mapped.run("run", "-q", "a", "--", "no-such-command")
     assert (done.returncode, done.stderr) == (
         127, "snib: no-such-command: No such file or directory\n")
 
 
-def test_a_script_for_several_names_needs_the_dashes(sqlite):
+def test_a_script_for_several_names_needs_the_dashes(mapped):
     script = 'echo "$SNIB_NAME"'
-    assert sqlite.run("run", "-c", script, "a").stdout == "a\n"
-    assert sqlite.run("run", "a", "b", "-c", script, "--").stdout == "a:b\n"
+    assert mapped.run("run", "-c", script, "a").stdout == "a\n"
+    assert mapped.run("run", "a", "b", "-c", script, "--").stdout == "a:b\n"
 
 
-def test_a_value_is_not_taken_from_behind_the_dashes(sqlite):
-    done = sqlite.run("run", "a", "--reason", "--", "true")
+def test_a_value_is_not_taken_from_behind_the_dashes(mapped):
+    done = mapped.run("run", "a", "--reason", "--", "true")
     assert done.returncode == 64
     assert "--reason needs TEXT before the --" in done.stderr
 
@@ -109,98 +109,98 @@ def test_a_value_is_not_taken_from_behind_the_dashes(sqlite):
     (("run", "a", "-c", "true", "--", "false"), "exclude each other"),
     (("run", "a", "-c", "true", "false"), "exclude each other"),
 ], ids=str)
-def test_a_wrong_use_says_what_was_expected(sqlite, args, word):
-    done = sqlite.run(*args)
+def test_a_wrong_use_says_what_was_expected(mapped, args, word):
+    done = mapped.run(*args)
     assert done.returncode == 64
     assert word in done.stderr
 
 
-def test_snib_alone_shows_the_usage(sqlite):
-    done = sqlite.run()
+def test_snib_alone_shows_the_usage(mapped):
+    done = mapped.run()
     assert (done.returncode, done.stdout) == (64, "")
     assert "Usage: snib [GLOBAL OPTIONS] SUBCOMMAND" in done.stderr
     assert "a sub-command is missing" in done.stderr
 
 
-def test_help_names_what_this_release_lacks(sqlite):
-    said = sqlite.run("--help").stdout
+def test_help_names_what_this_release_lacks(mapped):
+    said = mapped.run("--help").stdout
     line = [x for x in said.splitlines() if x.startswith("Not in this release")]
     assert line == ["Not in this release: watch, top, serve, bench, demo, "
                     "completion, store."]
     for name in line[0][21:-1].split(", "):
-        done = sqlite.run(name)
+        done = mapped.run(name)
         assert (done.returncode, done.stdout) == (64, "")
         assert "not in this release" in done.stderr
 
 
 @pytest.mark.parametrize("sub", ["version", "status", "list", "why", "doctor",
                                  "help", "release"])
-def test_help_speaks_of_durations_where_there_are_some(sqlite, sub):
-    assert "Durations" not in sqlite.run(sub, "--help").stdout
-    assert "Durations" in sqlite.run("run", "--help").stdout
+def test_help_speaks_of_durations_where_there_are_some(mapped, sub):
+    assert "Durations" not in mapped.run(sub, "--help").stdout
+    assert "Durations" in mapped.run("run", "--help").stdout
 
 
-def test_a_script_in_the_place_of_a_command(sqlite):
-    done = sqlite.run("run", "a", "-c", 'echo "$SNIB_NAME $0"; exit 3')
+def test_a_script_in_the_place_of_a_command(mapped):
+    done = mapped.run("run", "a", "-c", 'echo "$SNIB_NAME $0"; exit 3')
     assert (done.returncode, done.stdout) == (3, "a sh\n")
-    done = sqlite.run("run", "b", "a", "-c", 'echo "$SNIB_NAME"', "--")
+    done = mapped.run("run", "b", "a", "-c", 'echo "$SNIB_NAME"', "--")
     assert (done.returncode, done.stdout) == (0, "a:b\n")
-    assert sqlite.run("try", "-c", "exit 4", "a").returncode == 4
+    assert mapped.run("try", "-c", "exit 4", "a").returncode == 4
 
 
-def test_r_reads(sqlite):
-    done = sqlite.run("run", "-r", "a", "--", sqlite.binary, "status",
+def test_r_reads(mapped):
+    done = mapped.run("run", "-r", "a", "--", mapped.binary, "status",
                       "--json", "a")
     assert json.loads(done.stdout)["holders"][0]["kind"] == "read"
-    sqlite.hold("b", "-r")
-    assert sqlite.run("try", "-r", "b").returncode == 0
-    assert sqlite.run("try", "-q", "b").returncode == 75
-    assert sqlite.run("wait", "-r", "-w", "0", "b").returncode == 0
+    mapped.hold("b", "-r")
+    assert mapped.run("try", "-r", "b").returncode == 0
+    assert mapped.run("try", "-q", "b").returncode == 75
+    assert mapped.run("wait", "-r", "-w", "0", "b").returncode == 0
 
 
-def test_the_environment_gives_defaults(sqlite):
-    sqlite.hold("a")
-    done = sqlite.run("run", "-q", "a", "--", "true", env={"SNIB_WAIT": "0"},
+def test_the_environment_gives_defaults(mapped):
+    mapped.hold("a")
+    done = mapped.run("run", "-q", "a", "--", "true", env={"SNIB_WAIT": "0"},
                       timeout=20)
     assert done.returncode == 75
-    done = sqlite.run("run", "b", "--", "sh", "-c", "echo $SNIB_TTL_MS",
+    done = mapped.run("run", "b", "--", "sh", "-c", "echo $SNIB_TTL_MS",
                       env={"SNIB_TTL": "7s"})
     assert done.stdout == "7000\n"
-    done = sqlite.run("run", "-t", "8s", "b", "--", "sh", "-c",
+    done = mapped.run("run", "-t", "8s", "b", "--", "sh", "-c",
                       "echo $SNIB_TTL_MS", env={"SNIB_TTL": "7s"})
     assert done.stdout == "8000\n"
     for name, bad in (("SNIB_WAIT", "5"), ("SNIB_TTL", "never")):
-        done = sqlite.run("run", "b", "--", "true", env={name: bad})
+        done = mapped.run("run", "b", "--", "true", env={name: bad})
         assert done.returncode == 64
         assert "%s: '%s'" % (name, bad) in done.stderr
 
 
-def test_a_dry_run_tells_and_takes_nothing(sqlite):
-    sqlite.hold("a")
-    done = sqlite.run("run", "-w", "5m", "--dry-run", "a", "b", "--", "touch",
-                      sqlite.path("mark"), timeout=20)
+def test_a_dry_run_tells_and_takes_nothing(mapped):
+    mapped.hold("a")
+    done = mapped.run("run", "-w", "5m", "--dry-run", "a", "b", "--", "touch",
+                      mapped.path("mark"), timeout=20)
     assert (done.returncode, done.stdout) == (0, "")
     assert "snib: a: now held by" in done.stderr
     assert "snib: b: now free" in done.stderr
     assert ("snib: would acquire all of them as mutex, ttl 30s, waiting for "
-            "at most 5m00s, in sqlite:") in done.stderr
+            "at most 5m00s, in file:") in done.stderr
     assert "; then run: touch" in done.stderr
-    told = sqlite.run("run", "-r", "-t", "2m", "-w", "0", "--dry-run", "b",
+    told = mapped.run("run", "-r", "-t", "2m", "-w", "0", "--dry-run", "b",
                       "--", "true", timeout=20).stderr
     assert "would acquire it as read, ttl 2m00s, without waiting, in" in told
-    assert sqlite.status("b")["token"] == 0
-    assert sqlite.waiters("a") == 0
-    done = sqlite.run("run", "--dry-run", "a", "--", "true",
+    assert mapped.status("b")["token"] == 0
+    assert mapped.waiters("a") == 0
+    done = mapped.run("run", "--dry-run", "a", "--", "true",
                       env={"SNIB_URL": "redis://127.0.0.1:1"})
     assert done.returncode == 69
 
 
-def test_busy_ok_is_silent(sqlite):
-    sqlite.hold("a")
+def test_busy_ok_is_silent(mapped):
+    mapped.hold("a")
     for args in (("run", "-w", "0", "--busy-ok", "a", "--", "true"),
                  ("try", "--busy-ok", "a"),
                  ("try", "--busy-ok", "a", "--", "true")):
-        done = sqlite.run(*args)
+        done = mapped.run(*args)
         assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -137,21 +137,21 @@ DAY = 24 * 3600 * 1000
     (("force-release", "--yes", "a"), "--reason"),
     (("help", "nope"), "unknown sub-command"),
 ])
-def test_wrong_use_is_64_and_says_what_is_wrong(sqlite, args, word):
-    done = sqlite.run(*args)
+def test_wrong_use_is_64_and_says_what_is_wrong(mapped, args, word):
+    done = mapped.run(*args)
     assert done.returncode == 64, done.stderr
     assert word in done.stderr
     assert done.stdout == ""
     assert len(done.stderr) < 1024
     assert done.stderr.endswith("\n") and done.stderr.count("\n") == 1
-    assert not os.path.exists(sqlite.path("locks.db"))
+    assert not os.path.exists(mapped.path("locks.db"))
 
 
 @pytest.mark.parametrize("url", ["nonsense", "nope://x", "redis://:bad port",
                                  "redis://h:99999", "://",
                                  "http://example.org"])
-def test_a_bad_url_is_78(sqlite, url):
-    done = sqlite.run("run", "-w", "0", "-s", url, "a", "true")
+def test_a_bad_url_is_78(mapped, url):
+    done = mapped.run("run", "-w", "0", "-s", url, "a", "true")
     assert done.returncode == 78, (done.returncode, done.stderr)
     assert done.stderr.strip()
 
@@ -160,30 +160,30 @@ def test_a_bad_url_is_78(sqlite, url):
     "redis://anna:geheim@h/0", "redis://:geheim@h", "rediss://a:geheim@h,i",
     "redis://h/?password=geheim", "redis://h/0?db=1&AUTH=geheim",
     "redis://a:gehe@im@h"])
-def test_a_password_in_an_argument_is_refused_and_not_repeated(sqlite, url):
-    done = sqlite.run("run", "-s", url, "a", "true")
+def test_a_password_in_an_argument_is_refused_and_not_repeated(mapped, url):
+    done = mapped.run("run", "-s", url, "a", "true")
     assert done.returncode == 64
     assert "password" in done.stderr and "--store-file" in done.stderr
     assert "gehe" not in done.stderr
 
 
-def test_a_store_file_is_read(sqlite):
-    path = sqlite.path("url")
+def test_a_store_file_is_read(mapped):
+    path = mapped.path("url")
     with open(path, "w") as f:
-        f.write(sqlite.url + "\nsecond line\n")
+        f.write(mapped.url + "\nsecond line\n")
     os.chmod(path, 0o600)
-    done = sqlite.run("run", "--store-file", path, "a", "true",
+    done = mapped.run("run", "--store-file", path, "a", "true",
                       env={"SNIB_URL": "nonsense"})
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
-def test_a_store_file_that_others_may_read_is_78(sqlite, mode):
-    path = sqlite.path("url")
+def test_a_store_file_that_others_may_read_is_78(mapped, mode):
+    path = mapped.path("url")
     with open(path, "w") as f:
-        f.write(sqlite.url)
+        f.write(mapped.url)
     os.chmod(path, mode)
-    done = sqlite.run("run", "--store-file", path, "a", "true")
+    done = mapped.run("run", "--store-file", path, "a", "true")
     assert done.returncode == 78
     assert "chmod 600" in done.stderr
 
@@ -191,19 +191,19 @@ def test_a_store_file_that_others_may_read_is_78(sqlite, mode):
 @pytest.mark.parametrize("path, word", [("/no/such", "No such file"),
                                         ("/dev/null", "not a regular file"),
                                         ("/", "not a regular file")])
-def test_a_store_file_that_is_none_is_78(sqlite, path, word):
-    done = sqlite.run("run", "--store-file", path, "a", "true")
+def test_a_store_file_that_is_none_is_78(mapped, path, word):
+    done = mapped.run("run", "--store-file", path, "a", "true")
     assert done.returncode == 78
     assert word in done.stderr
 
 
-def test_store_and_store_file_exclude_each_other(sqlite):
-    done = sqlite.run("run", "-s", "sqlite:x", "--store-file", "/x", "a", "b")
+def test_store_and_store_file_exclude_each_other(mapped):
+    done = mapped.run("run", "-s", "file:x", "--store-file", "/x", "a", "b")
     assert done.returncode == 64
 
 
-def test_global_options_may_stand_before_the_sub_command(sqlite):
-    done = sqlite.run("-q", "-s", sqlite.url, "run", "a", "true",
+def test_global_options_may_stand_before_the_sub_command(mapped):
+    done = mapped.run("-q", "-s", mapped.url, "run", "a", "true",
                       env={"SNIB_URL": "nonsense"})
     assert done.returncode == 0, done.stderr
 
@@ -211,9 +211,9 @@ def test_global_options_may_stand_before_the_sub_command(sqlite):
 @pytest.mark.parametrize("sub", ["run", "try", "acquire", "release", "renew",
                                  "check", "wait", "status", "list",
                                  "force-release", "doctor", "version", "help"])
-def test_every_sub_command_explains_itself(sqlite, sub):
-    one = sqlite.run(sub, "--help")
-    two = sqlite.run("help", sub)
+def test_every_sub_command_explains_itself(mapped, sub):
+    one = mapped.run(sub, "--help")
+    two = mapped.run("help", sub)
     assert one.returncode == two.returncode == 0
     assert one.stdout == two.stdout
     assert one.stdout.startswith("Usage: snib %s" % sub)
@@ -221,16 +221,16 @@ def test_every_sub_command_explains_itself(sqlite, sub):
     assert all(len(line) <= 80 for line in one.stdout.splitlines())
 
 
-def test_help_lists_all(sqlite):
-    done = sqlite.run("--help")
+def test_help_lists_all(mapped):
+    done = mapped.run("--help")
     assert done.returncode == 0
     for sub in ("run", "try", "doctor", "force-release"):
         assert "\n  " + sub + " " in done.stdout
-    assert sqlite.run("help").stdout == done.stdout
+    assert mapped.run("help").stdout == done.stdout
 
 
-def test_help_lists_the_global_options(sqlite):
-    said = sqlite.run("--help").stdout
+def test_help_lists_the_global_options(mapped):
+    said = mapped.run("--help").stdout
     head, options = said.split("\nGlobal options:\n")
     assert "[GLOBAL OPTIONS]" in head
     said = options.split("\n\n")[0]
@@ -239,13 +239,13 @@ def test_help_lists_the_global_options(sqlite):
         ("", "version"), ("h", "help")]
     for letter, name in (("-s", "--store"), ("-q", "--quiet")):
         for option in (letter, name):
-            more = [sqlite.url] if letter == "-s" else []
-            assert sqlite.run(option, *more, "run", "a", "--",
+            more = [mapped.url] if letter == "-s" else []
+            assert mapped.run(option, *more, "run", "a", "--",
                               "true").returncode == 0
 
 
-def test_help_of_the_command_is_the_commands(sqlite):
-    done = sqlite.run("run", "a", "printf", "%s", "--help")
+def test_help_of_the_command_is_the_commands(mapped):
+    done = mapped.run("run", "a", "printf", "%s", "--help")
     assert done.stdout == "--help"
 
 
@@ -271,17 +271,17 @@ SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[
 
 @SLOW
 @given(number=st.integers(0, 10**22), unit=st.sampled_from(sorted(UNITS)))
-def test_a_duration_is_taken_or_refused_by_its_value(sqlite, number, unit):
+def test_a_duration_is_taken_or_refused_by_its_value(mapped, number, unit):
     ms = number * UNITS[unit]
-    done = sqlite.run("run", "-t", "%d%s" % (number, unit), "a", "true")
+    done = mapped.run("run", "-t", "%d%s" % (number, unit), "a", "true")
     assert done.returncode == (0 if 250 <= ms <= DAY else 64), done.stderr
 
 
 @SLOW
 @given(text=st.text(st.characters(blacklist_characters="\0",
                                   blacklist_categories=("Cs",)), max_size=30))
-def test_any_text_as_a_duration_is_taken_or_refused(sqlite, text):
-    done = sqlite.run("wait", "-w", text, "free")
+def test_any_text_as_a_duration_is_taken_or_refused(mapped, text):
+    done = mapped.run("wait", "-w", text, "free")
     assert done.returncode in (0, 64)
     if done.returncode == 64:
         assert done.stderr.count("\n") == 1
@@ -292,8 +292,8 @@ def test_any_text_as_a_duration_is_taken_or_refused(sqlite, text):
                                   blacklist_categories=("Cs",)),
                     min_size=1, max_size=40).filter(
                         lambda n: not n.startswith("-")))
-def test_any_text_as_a_name_is_a_lock_of_its_own(sqlite, name):
-    done = sqlite.run("run", name, "--", "printenv", "SNIB_NAME")
+def test_any_text_as_a_name_is_a_lock_of_its_own(mapped, name):
+    done = mapped.run("run", name, "--", "printenv", "SNIB_NAME")
     assert done.returncode == 0, done.stderr
     # the pipe is read as text: any line end arrives as \n
     assert done.stdout == re.sub("\r\n?", "\n", name + "\n")
@@ -302,8 +302,8 @@ def test_any_text_as_a_name_is_a_lock_of_its_own(sqlite, name):
 @SLOW
 @given(args=st.lists(st.text(string.printable.replace("\0", ""), max_size=12),
                      max_size=5))
-def test_any_arguments_of_status_end_with_a_known_code(sqlite, args):
-    done = sqlite.run("status", *args)
+def test_any_arguments_of_status_end_with_a_known_code(mapped, args):
+    done = mapped.run("status", *args)
     assert done.returncode in (0, 64, 69, 78), (args, done.stderr)
 
 
@@ -322,8 +322,8 @@ UNREACHABLE = [
 
 
 @pytest.mark.parametrize("args", UNREACHABLE, ids=" ".join)
-def test_an_unreachable_store_is_said_with_what_to_do(sqlite, args):
-    done = sqlite.run(*args, env={"SNIB_URL": "redis://127.0.0.1:1"})
+def test_an_unreachable_store_is_said_with_what_to_do(mapped, args):
+    done = mapped.run(*args, env={"SNIB_URL": "redis://127.0.0.1:1"})
     assert done.returncode == 69, done.stderr
     last = done.stderr.splitlines()[-1]
     assert re.search(r"[Cc]onnection refused\)?; does the server run", last)
@@ -340,10 +340,10 @@ def test_a_refused_login_points_to_the_doctor(redis):
     assert "WRONGPASS" in done.stderr and "(see: snib doctor)" in done.stderr
 
 
-def test_an_unknown_scheme_is_78_and_the_known_ones_are_said(sqlite):
-    done = sqlite.run("run", "-s", "foo://x", "a", "true")
+def test_an_unknown_scheme_is_78_and_the_known_ones_are_said(mapped):
+    done = mapped.run("run", "-s", "foo://x", "a", "true")
     assert done.returncode == 78
-    assert "there is no store foo: in this build; expected sqlite:" in done.stderr
+    assert "there is no store foo: in this build; expected file:" in done.stderr
 
 
 def test_more_permits_than_the_semaphore_has_are_not_to_be_had_now(store):
@@ -429,6 +429,6 @@ def test_a_size_below_0_says_what_can_be_added(store):
 
 
 @pytest.mark.parametrize("sub", ["run", "elect", "acquire", "latch"])
-def test_help_has_no_line_that_is_too_long_or_ends_in_a_blank(sqlite, sub):
-    for line in sqlite.run(sub, "--help").stdout.splitlines():
+def test_help_has_no_line_that_is_too_long_or_ends_in_a_blank(mapped, sub):
+    for line in mapped.run(sub, "--help").stdout.splitlines():
         assert len(line) < 80 and line == line.rstrip()

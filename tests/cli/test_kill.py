@@ -69,9 +69,9 @@ def test_a_killed_command_leaves_nothing_of_the_group(store, again):
     assert not store.held("a")
 
 
-def test_a_killed_leash_takes_along_who_left_the_group(sqlite):
-    mark = sqlite.path("left")
-    p = sqlite.start("run", "a", "--", "sh", "-c",
+def test_a_killed_leash_takes_along_who_left_the_group(mapped):
+    mark = mapped.path("left")
+    p = mapped.start("run", "a", "--", "sh", "-c",
                      'setsid sh -c \'echo $$ >"$0.n"; mv "$0.n" "$0"; '
                      'exec sleep 1000\' "$0" & wait', mark)
     left = read_pid(mark)
@@ -230,9 +230,9 @@ def test_a_short_stall_of_the_store_costs_nothing(redis):
     assert p.wait(20) == 0
 
 
-def test_a_stopped_command_that_must_die_is_continued_to_hear_term(sqlite):
-    mark = sqlite.path("term")
-    p = sqlite.start("run", "-q", "-t", "2s", "a", "--", "sh", "-c",
+def test_a_stopped_command_that_must_die_is_continued_to_hear_term(mapped):
+    mark = mapped.path("term")
+    p = mapped.start("run", "-q", "-t", "2s", "a", "--", "sh", "-c",
                      'trap \'echo heard >"$0"; exit\' TERM; echo $$ >"$0.pid"; '
                      'while :; do sleep 0.02; done', mark)
     command = read_pid(mark + ".pid")
@@ -244,9 +244,9 @@ def test_a_stopped_command_that_must_die_is_continued_to_hear_term(sqlite):
     assert open(mark).read() == "heard\n"
 
 
-def test_on_lost_signal_only_tells_and_the_status_is_76(sqlite):
-    mark = sqlite.path("told")
-    p = sqlite.start("run", "-q", "-t", "1s", "--on-lost", "signal:USR1", "a",
+def test_on_lost_signal_only_tells_and_the_status_is_76(mapped):
+    mark = mapped.path("told")
+    p = mapped.start("run", "-q", "-t", "1s", "--on-lost", "signal:USR1", "a",
                      "--", "sh", "-c", 'trap \'echo told >"$0"; exit 0\' USR1; '
                      'echo $$ >"$0.pid"; while :; do sleep 0.02; done', mark)
     read_pid(mark + ".pid")
@@ -256,15 +256,15 @@ def test_on_lost_signal_only_tells_and_the_status_is_76(sqlite):
     assert p.wait(10) == 76
 
 
-def test_on_lost_ignore_lets_the_command_end_by_itself(sqlite):
-    mark = sqlite.path("go")
-    p = sqlite.start("run", "-t", "1s", "--on-lost", "ignore", "--status-fd",
+def test_on_lost_ignore_lets_the_command_end_by_itself(mapped):
+    mark = mapped.path("go")
+    p = mapped.start("run", "-t", "1s", "--on-lost", "ignore", "--status-fd",
                      "2", "a", "--", "sh", "-c", 'echo $$ >"$0.pid"; while ! test -e "$0"; do '
                      'sleep 0.02; done; exit 3', mark)
     read_pid(mark + ".pid")
     keeper = keeper_of(p.pid)
     kill(keeper, signal.SIGSTOP)
-    sqlite.run("run", "-q", "a", "true")  # somebody else had it
+    mapped.run("run", "-q", "a", "true")  # somebody else had it
     open(mark, "w").close()
     kill(keeper, signal.SIGCONT)
     assert p.wait(10) == 3
@@ -273,9 +273,9 @@ def test_on_lost_ignore_lets_the_command_end_by_itself(sqlite):
     assert json.loads(said[said.index("{"):])["cause"] == "expired"
 
 
-def test_the_lease_descriptor_reads_eof_on_loss(sqlite):
-    mark = sqlite.path("eof")
-    p = sqlite.start("run", "-q", "-t", "1s", "--on-lost", "signal:USR2", "a",
+def test_the_lease_descriptor_reads_eof_on_loss(mapped):
+    mark = mapped.path("eof")
+    p = mapped.start("run", "-q", "-t", "1s", "--on-lost", "signal:USR2", "a",
                      "--", "python3", "-c",
                      "import os,signal,sys\n"
                      "signal.signal(signal.SIGUSR2, signal.SIG_IGN)\n"

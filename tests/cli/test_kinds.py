@@ -499,11 +499,11 @@ def test_force_release_shows_all_holders_and_ends_them(store):
     assert not any(runs(r.command) for r in readers)
 
 
-def test_the_json_of_a_list_tells_the_kinds(sqlite):
-    sqlite.hold("r", *READ)
-    sqlite.hold("s", *permits(2, 3))
+def test_the_json_of_a_list_tells_the_kinds(mapped):
+    mapped.hold("r", *READ)
+    mapped.hold("s", *permits(2, 3))
     locks = {l["name"]: l for l in
-             json.loads(sqlite.run("list", "--json").stdout)["locks"]}
+             json.loads(mapped.run("list", "--json").stdout)["locks"]}
     assert locks["r"]["holders"][0]["kind"] == "read"
     assert "semaphore" not in locks["r"]
     assert locks["s"]["semaphore"]["available"] == 1

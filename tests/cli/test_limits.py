@@ -23,8 +23,8 @@ def timed(snib, *args, **more):
 @pytest.mark.parametrize("args", [
     ("run", "-w", "500ms", "a", "--", "true"), ("acquire", "-w", "500ms", "a"),
     ("wait", "-w", "500ms", "a")], ids=lambda a: a[0])
-def test_nothing_listens(sqlite, args, quiet):
-    done, took = timed(sqlite, args[0], *quiet, *args[1:], env=DEAD)
+def test_nothing_listens(mapped, args, quiet):
+    done, took = timed(mapped, args[0], *quiet, *args[1:], env=DEAD)
     assert done.returncode == 69, done.stderr
     assert took < 0.5 + slack()
     assert "onnection refused" in done.stderr
@@ -77,9 +77,9 @@ def test_the_waiting_line_of_a_store_that_is_away(redis):
     assert p.wait(20) == 130
 
 
-def test_the_waiting_line_before_the_first_connection(sqlite):
+def test_the_waiting_line_before_the_first_connection(mapped):
     for sub in (("run", "a", "--", "true"), ("wait", "a")):
-        p = sqlite.start(*sub, env=DEAD)
+        p = mapped.start(*sub, env=DEAD)
         line = p.stderr.readline()
         assert re.match(r"a: redis://127.0.0.1:1 unreachable for \S+ "
                         r"\(connection refused\); waiting$", line), line
@@ -147,8 +147,8 @@ def test_what_a_stalled_store_grants_after_the_wait_is_given_back(
     assert (done.returncode, done.stdout) == (0, "mine\n"), done.stderr
 
 
-def test_a_store_that_was_never_there_keeps_no_process(sqlite):
-    p = sqlite.start("run", "-q", "-w", "500ms", "a", "--", "true", env=DEAD)
+def test_a_store_that_was_never_there_keeps_no_process(mapped):
+    p = mapped.start("run", "-q", "-w", "500ms", "a", "--", "true", env=DEAD)
     keeper = eventually(lambda: keeper_of(p.pid), "a keeper")
     assert p.wait(20) == 69
     assert stat_of(keeper) is None

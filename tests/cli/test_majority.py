@@ -13,15 +13,15 @@ NO_HOSTS = "redlock://h1.invalid,h2.invalid,h3.invalid"
 
 @pytest.mark.parametrize("args", [("try", "a", "true"), ("status", "a")],
                          ids=" ".join)
-def test_why_there_is_no_majority_is_told_to_its_end(sqlite, args):
-    done = sqlite.run(*args, env={"SNIB_URL": NO_HOSTS})
+def test_why_there_is_no_majority_is_told_to_its_end(mapped, args):
+    done = mapped.run(*args, env={"SNIB_URL": NO_HOSTS})
     assert done.returncode == 69
     assert re.search(r"h\d\.invalid:6379: .+; expected a host name that DNS or "
                      r"/etc/hosts knows: check the URL\n$", done.stderr)
 
 
-def test_doctor_of_a_majority_that_is_away_is_69(sqlite):
-    done = sqlite.run("doctor", env={"SNIB_URL": AWAY})
+def test_doctor_of_a_majority_that_is_away_is_69(mapped):
+    done = mapped.run("doctor", env={"SNIB_URL": AWAY})
     assert done.returncode == 69
     assert len(re.findall(r"^fail  reachable +127\.0\.0\.1:\d: ", done.stdout,
                           re.M)) == 3
@@ -33,16 +33,16 @@ def test_doctor_of_a_majority_that_is_away_is_69(sqlite):
 @pytest.mark.parametrize("args", [
     ("run", "--priority", "4", "a", "true"),
     ("acquire", "--priority", "100", "a")], ids=" ".join)
-def test_a_priority_without_a_queue_is_refused(sqlite, args):
-    done = sqlite.run(*args, env={"SNIB_URL": AWAY})
+def test_a_priority_without_a_queue_is_refused(mapped, args):
+    done = mapped.run(*args, env={"SNIB_URL": AWAY})
     assert (done.returncode, done.stdout) == (78, "")
     assert done.stderr == (
         "snib: a quorum (redlock:) has no queue in which --priority could "
         "count: leave it out, or use redis:\n")
 
 
-def test_an_ordinary_priority_is_none(sqlite):
-    done = sqlite.run("run", "-w", "0", "--priority", "0", "a", "true",
+def test_an_ordinary_priority_is_none(mapped):
+    done = mapped.run("run", "-w", "0", "--priority", "0", "a", "true",
                       env={"SNIB_URL": AWAY})
     assert done.returncode == 69
 

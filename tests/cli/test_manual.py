@@ -22,8 +22,8 @@ def page(name):
 
 
 @pytest.mark.parametrize("sub", SUBS)
-def test_a_page_has_the_options_of_help_and_no_others(sqlite, sub):
-    said = sqlite.run(sub, "--help").stdout
+def test_a_page_has_the_options_of_help_and_no_others(mapped, sub):
+    said = mapped.run(sub, "--help").stdout
     in_help = set(re.findall(r"^  (?:-(\w),|   ) --([\w-]+)", said, re.M))
     in_page = set()
     for line in page("snib-" + sub).splitlines():
@@ -45,8 +45,8 @@ def test_mandoc_finds_nothing_wrong_with_a_page(name):
     assert words == []
 
 
-def test_the_main_page_names_every_sub_command(sqlite):
-    listed = re.findall(r"^  ([a-z-]+) +[A-Z]", sqlite.run("help").stdout,
+def test_the_main_page_names_every_sub_command(mapped):
+    listed = re.findall(r"^  ([a-z-]+) +[A-Z]", mapped.run("help").stdout,
                         re.M)
     assert set(SUBS) <= set(listed)
     for sub in SUBS:
@@ -91,12 +91,12 @@ def fields(value):
 
 
 @pytest.mark.parametrize("sub", sorted(JSON))
-def test_a_page_tells_of_each_field_of_the_json(sqlite, sub):
+def test_a_page_tells_of_each_field_of_the_json(mapped, sub):
     said = page("snib-" + sub).partition(".Sh DESCRIPTION")[2]
     said = said.replace(r"\(dq", '"')
     for script in JSON[sub]:
-        done = subprocess.run(["sh", "-c", script, sqlite.binary],
-                              env=sqlite.env, cwd=sqlite.tmp, timeout=60,
+        done = subprocess.run(["sh", "-c", script, mapped.binary],
+                              env=mapped.env, cwd=mapped.tmp, timeout=60,
                               capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         found = fields(json.loads(done.stdout))
@@ -113,18 +113,18 @@ def synopses(sub):
 
 
 @pytest.mark.parametrize("sub", SUBS)
-def test_a_page_speaks_of_durations_where_an_option_takes_one(sqlite, sub):
+def test_a_page_speaks_of_durations_where_an_option_takes_one(mapped, sub):
     says = "Durations carry a unit" in page("snib-" + sub)
-    assert says == ("Durations carry a unit" in sqlite.run(sub, "--help").stdout)
+    assert says == ("Durations carry a unit" in mapped.run(sub, "--help").stdout)
 
 
 @pytest.mark.parametrize("variable", ["SNIB_WAIT", "SNIB_TTL"])
-def test_the_main_page_names_who_reads_a_default(sqlite, variable):
+def test_the_main_page_names_who_reads_a_default(mapped, variable):
     text = page("snib").partition(".It Ev %s\n" % variable)[2]
     said = text.partition("\n.It ")[0].partition("\n.El")[0]
     reads = {sub for sub in SUBS
              if "default: " + variable in " ".join(
-                 sqlite.run(sub, "--help").stdout.split())}
+                 mapped.run(sub, "--help").stdout.split())}
     assert set(re.findall(r"^\.Cm (\w+)", said, re.M)) == reads
 
 
@@ -149,13 +149,13 @@ def test_a_page_that_says_keeper_says_what_it_is(name):
 
 @pytest.mark.parametrize("sub", ["run", "try", "acquire", "wait", "latch",
                                  "barrier"])
-def test_a_page_tells_which_exit_statuses_busy_exit_takes(sqlite, sub):
+def test_a_page_tells_which_exit_statuses_busy_exit_takes(mapped, sub):
     assert "0 to 255" in " ".join(page("snib-" + sub).split())
-    assert "0 to 255" in " ".join(sqlite.run(sub, "--help").stdout.split())
+    assert "0 to 255" in " ".join(mapped.run(sub, "--help").stdout.split())
 
 
-def test_acquire_names_each_variable_that_its_text_sets(sqlite):
-    done = sqlite.run("acquire", "--sh", "-t", "1s", "--kind", "semaphore",
+def test_acquire_names_each_variable_that_its_text_sets(mapped):
+    done = mapped.run("acquire", "--sh", "-t", "1s", "--kind", "semaphore",
                       "--capacity", "1", "n")
     sets = set(re.findall(r"\b(SNIB_\w+)=", done.stdout))
     assert "SNIB_SLOT" in sets
@@ -163,10 +163,10 @@ def test_acquire_names_each_variable_that_its_text_sets(sqlite):
     assert sets <= set(re.findall(r"SNIB_\w+", text))
 
 
-def test_try_without_a_command_is_shown_with_one_name_only(sqlite):
+def test_try_without_a_command_is_shown_with_one_name_only(mapped):
     assert "Op Ar options Ar name Op Ar command ..." in synopses("try")
     assert not [form for form in synopses("try")
                 if "name ..." in form and "Op Fl - Ar command" in form]
-    done = sqlite.run("try", "a", "b", "--")
+    done = mapped.run("try", "a", "b", "--")
     assert done.returncode == 64
     assert "the command after -- is missing" in done.stderr

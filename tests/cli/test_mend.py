@@ -2,26 +2,22 @@
 told by what it is, nobody is granted a token below the last one by it, and
 force-release mends it."""
 
-import contextlib
-import sqlite3
-
 import pytest
 
 from conftest import eventually
+from harness.mapped_file import (CLAIM_FLOOR_AT, FLOOR, STATE_AT, TOKEN_AT,
+                                 MappedFile)
 
 END = 1 << 53
 
 
-@contextlib.contextmanager
 def file_of(store):
-    with contextlib.closing(sqlite3.connect(store.url[len("sqlite:"):],
-                                            isolation_level=None)) as db:
-        yield db
+    return MappedFile(store.path("locks.db"))
 
 
-def write(store, statement, *values):
-    with file_of(store) as db:
-        assert db.execute(statement, values).rowcount == 1
+def write_token(store, number):
+    file = file_of(store)
+    file.number(file.locks()["a"][0] + TOKEN_AT, number)
 
 
 def token_of(store, name="a"):
@@ -46,52 +42,55 @@ def mend(store, name="a"):
 
 
 NUMBERS = pytest.mark.parametrize(
-    "number", [END - 1, (1 << 63) - 1, -(1 << 63), "x"])
+    "number", [17, END - 1, (1 << 63) - 1, -(1 << 63)])
 
 
 @NUMBERS
-def test_a_last_token_that_is_none(sqlite, number):
-    before = token_of(sqlite)
-    write(sqlite, "UPDATE lock SET token = ?", number)
-    expect_told(sqlite)
-    mend(sqlite)
-    after = token_of(sqlite)
+def test_a_last_token_that_is_none(mapped, number):
+    before = token_of(mapped)
+    write_token(mapped, number)
+    expect_told(mapped)
+    mend(mapped)
+    after = token_of(mapped)
     assert before < after < END
-    assert token_of(sqlite) > after
+    assert token_of(mapped) > after
 
 
 @NUMBERS
-def test_a_last_token_that_is_none_while_it_is_held(sqlite, number):
+def test_a_last_token_that_is_none_while_it_is_held(mapped, number):
     """The holder goes on, and its end is no obstacle; the next token is above
     its own."""
-    sqlite.hold("a")
-    held = sqlite.status("a")["token"]
-    write(sqlite, "UPDATE lock SET token = ?", number)
-    expect_told(sqlite, ("status", "a"))
-    assert sqlite.run("try", "a", "--", "true").returncode == 75
-    mend(sqlite)
-    assert token_of(sqlite) > held
+    mapped.hold("a")
+    held = mapped.status("a")["token"]
+    write_token(mapped, number)
+    expect_told(mapped, ("status", "a"))
+    assert mapped.run("try", "a", "--", "true").returncode == 75
+    mend(mapped)
+    assert token_of(mapped) > held
 
 
-@NUMBERS
-def test_a_floor_that_is_none(sqlite, number):
+@pytest.mark.parametrize("number", [END - 1, (1 << 63) - 1, (1 << 64) - 1])
+def test_a_floor_that_is_none(mapped, number):
     """It is what names begin with that are not in the file."""
-    token_of(sqlite, "other")
-    write(sqlite, "INSERT INTO meta(key, value) VALUES('floor', ?)", number)
-    expect_told(sqlite)
-    assert token_of(sqlite, "other") < END
-    mend(sqlite)
-    assert token_of(sqlite) < END
-    assert token_of(sqlite, "new") < END
+    token_of(mapped, "other")
+    file_of(mapped).number(FLOOR, number)
+    expect_told(mapped)
+    assert token_of(mapped, "other") < END
+    mend(mapped)
+    assert token_of(mapped) < END
+    assert token_of(mapped, "new") < END
 
 
-def test_a_floor_of_a_waiter_that_is_none(sqlite):
-    holder = sqlite.hold("a")
-    waiter = sqlite.start("run", "-q", "-w", "20s", "a", "true")
-    eventually(lambda: sqlite.waiters("a") == 1)
-    write(sqlite, "UPDATE claim SET floor = ? WHERE state = 0", (1 << 63) - 1)
-    expect_told(sqlite, ("status", "a"))
-    mend(sqlite)
+def test_a_floor_of_a_waiter_that_is_none(mapped):
+    holder = mapped.hold("a")
+    waiter = mapped.start("run", "-q", "-w", "20s", "a", "true")
+    eventually(lambda: mapped.waiters("a") == 1)
+    file = file_of(mapped)
+    data, (_, claims) = file.read(), file.locks()["a"]
+    waiting, = [claim for claim in claims if data[claim + STATE_AT] == 0]
+    file.number(waiting + CLAIM_FLOOR_AT, (1 << 63) - 1)
+    expect_told(mapped, ("status", "a"))
+    mend(mapped)
     assert holder.wait(20) == 76
     assert waiter.wait(20) == 0, "it took another place by its poll"
-    assert token_of(sqlite) < END
+    assert token_of(mapped) < END

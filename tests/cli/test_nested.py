@@ -144,8 +144,8 @@ GOES_ON = {
 
 
 @pytest.mark.parametrize("how", sorted(GOES_ON))
-def test_nobody_is_refused_for_a_command_that_goes_on(sqlite, how):
-    goes_on(sqlite, how)
+def test_nobody_is_refused_for_a_command_that_goes_on(mapped, how):
+    goes_on(mapped, how)
 
 
 def test_on_redis_nobody_is_refused_for_a_command_that_goes_on(redis):
@@ -209,24 +209,24 @@ def test_nobody_is_refused_for_a_wait_that_was_killed(store):
 @pytest.mark.parametrize("held", [
     "", ":", "x", "A=", "A=0.0123456789abcdef", "=" * 3000, "%zz=%%:" * 400,
     "A=0.0123456789abcdef:" * 100])
-def test_a_held_variable_that_says_nothing_is_ignored(sqlite, held):
-    holder = sqlite.hold("B")
-    p = sqlite.start("run", "-q", "A", "B", "--", "true",
+def test_a_held_variable_that_says_nothing_is_ignored(mapped, held):
+    holder = mapped.hold("B")
+    p = mapped.start("run", "-q", "A", "B", "--", "true",
                      env={"SNIB_HELD": held})
-    eventually(lambda: sqlite.waiters("B") == 1)
+    eventually(lambda: mapped.waiters("B") == 1)
     kill(holder.pid, signal.SIGTERM)
     assert p.wait(timeout=30) == 0
 
 
-def test_what_is_held_in_another_store_is_not_named(sqlite, tmp_path):
+def test_what_is_held_in_another_store_is_not_named(mapped, tmp_path):
     """The same names in two stores: no circle in either."""
-    other = "sqlite:%s/other.db" % tmp_path
-    one = outer(sqlite, "A", "a", "b", "run", "-q", "-s", other, "B", "--",
+    other = "file:%s/other.db" % tmp_path
+    one = outer(mapped, "A", "a", "b", "run", "-q", "-s", other, "B", "--",
                 "true")
-    two = sqlite.start("run", "-q", "-s", other, "B", "--", "sh", "-c",
-                       INSIDE, "sh", sqlite.path("b"), sqlite.path("a"),
-                       sqlite.binary, "run", "-q", "-w", "%ds" % NEVER_AFTER,
-                       "-s", sqlite.url, "A", "--", "true")
+    two = mapped.start("run", "-q", "-s", other, "B", "--", "sh", "-c",
+                       INSIDE, "sh", mapped.path("b"), mapped.path("a"),
+                       mapped.binary, "run", "-q", "-w", "%ds" % NEVER_AFTER,
+                       "-s", mapped.url, "A", "--", "true")
     (out1, err1), (out2, err2) = ended(one, two)
     assert (out1, out2) == ("inner 0\n", "inner 75\n"), err1 + err2
     assert "deadlock" not in err1 + err2
@@ -246,7 +246,7 @@ def test_a_nested_run_leaves_no_process_behind(store):
 def elsewhere(store, *options):
     """`status` of the lock that it runs under, from another directory, with
     what the outer run passes on."""
-    env = {"SNIB_URL": "sqlite:%s" % store.path("wrong.db")}
+    env = {"SNIB_URL": "file:%s" % store.path("wrong.db")}
     done = store.run("run", *options, "a", "--", "sh", "-c",
                      'cd / && "$0" status --json a', store.binary, env=env)
     assert done.returncode == 0, done.stderr
@@ -254,20 +254,20 @@ def elsewhere(store, *options):
 
 
 @pytest.fixture
-def other(sqlite):
-    os.mkdir(sqlite.path("o%ver"))
-    return "sqlite:o%25ver/there.db"
+def other(mapped):
+    os.mkdir(mapped.path("o%ver"))
+    return "file:o%25ver/there.db"
 
 
-def test_a_nested_call_uses_the_store_option(sqlite, other):
-    assert elsewhere(sqlite, "-s", other)["held"]
+def test_a_nested_call_uses_the_store_option(mapped, other):
+    assert elsewhere(mapped, "-s", other)["held"]
 
 
-def test_a_nested_call_uses_the_store_file(sqlite, other):
-    with open(sqlite.path("url"), "w") as file:
-        file.write(other.replace("o%25ver", sqlite.path("o%25ver")))
-    os.chmod(sqlite.path("url"), 0o600)
-    assert elsewhere(sqlite, "--store-file", "url")["held"]
+def test_a_nested_call_uses_the_store_file(mapped, other):
+    with open(mapped.path("url"), "w") as file:
+        file.write(other.replace("o%25ver", mapped.path("o%25ver")))
+    os.chmod(mapped.path("url"), 0o600)
+    assert elsewhere(mapped, "--store-file", "url")["held"]
 
 
 def test_a_store_file_keeps_its_password_from_the_environment(redis):
@@ -283,8 +283,8 @@ def test_a_store_file_keeps_its_password_from_the_environment(redis):
     assert "a: held by" in done.stdout, done.stdout
 
 
-def test_a_nested_call_knows_a_scheme_in_capitals(sqlite):
-    assert elsewhere(sqlite, "-s", "SQLITE:there.db")["held"]
+def test_a_nested_call_knows_a_scheme_in_capitals(mapped):
+    assert elsewhere(mapped, "-s", "FILE:there.db")["held"]
 
 
 def in_a_file(store, url):
@@ -298,7 +298,7 @@ def test_a_nested_call_uses_no_file_that_was_not_used(redis):
     """Without the password it is refused, rather than sent elsewhere."""
     redis.server.command("CONFIG", "SET", "requirepass", "secret")
     url = redis.server.url.replace("://", "://:secret@")
-    file = in_a_file(redis, "sqlite:%s" % redis.path("wrong.db"))
+    file = in_a_file(redis, "file:%s" % redis.path("wrong.db"))
     done = redis.run("run", "-q", "a", "--", redis.binary, "status", "a",
                      env={"SNIB_URL": url, "SNIB_STORE_FILE": file})
     assert (done.returncode, done.stdout) == (78, "")
@@ -328,14 +328,14 @@ def test_the_owner_is_named_as_status_names_it(store):
         assert owner == "%s:%d" % (holder["client"], holder["owner"]), inner
 
 
-def test_a_holder_asked_for_a_name_that_it_has_not_goes_on(sqlite):
+def test_a_holder_asked_for_a_name_that_it_has_not_goes_on(mapped):
     """SNIB_HELD is whatever the environment says: who is asked by it for a
     name that he does not hold says so, and holds what he holds."""
-    sqlite.hold("b")
-    done = sqlite.run(
+    mapped.hold("b")
+    done = mapped.run(
         "run", "a", "--", "sh", "-c",
         'SNIB_HELD=$(printf %s "$SNIB_HELD" | sed s/a=/other=/) '
-        '"$0" run -q -w 1s b -- true; echo $?; "$0" check -q', sqlite.binary,
+        '"$0" run -q -w 1s b -- true; echo $?; "$0" check -q', mapped.binary,
         timeout=60)
     assert (done.returncode, done.stdout) == (0, "75\n"), done.stderr
     assert done.stderr.startswith("snib: b: not acquired: held by ")

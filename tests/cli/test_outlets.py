@@ -49,63 +49,63 @@ def make_folder(path):
 
 @pytest.mark.parametrize("make", [make_fifo, make_link, make_dangling,
                                   make_device, make_folder])
-def test_a_token_file_takes_the_place_of_a_regular_file_only(sqlite, make):
-    path = sqlite.path("out")
+def test_a_token_file_takes_the_place_of_a_regular_file_only(mapped, make):
+    path = mapped.path("out")
     make(path)
     before = os.lstat(path)
-    done = sqlite.run("acquire", "-q", "-o", path, "a")
+    done = mapped.run("acquire", "-q", "-o", path, "a")
     assert done.returncode == 78, done.stderr
     assert "no regular file" in done.stderr
     assert "nothing was acquired" in done.stderr
     after = os.lstat(path)
     assert (after.st_mode, after.st_ino) == (before.st_mode, before.st_ino)
-    assert sqlite.status("a")["token"] == 0, "it was acquired at first"
+    assert mapped.status("a")["token"] == 0, "it was acquired at first"
 
 
 @pytest.mark.parametrize("path, why", [
     ("not/there/out", "No such file or directory"),
     ("file/out", "Not a directory"), ("", "No such file or directory"),
     ("file/", "Not a directory")], ids=repr)
-def test_a_token_file_that_cannot_be_made_is_told_before_the_wait(sqlite, path,
+def test_a_token_file_that_cannot_be_made_is_told_before_the_wait(mapped, path,
                                                                   why):
     """It waited for its turn, acquired, and only then looked."""
-    with open(sqlite.path("file"), "w"):
+    with open(mapped.path("file"), "w"):
         pass
-    sqlite.hold("a")
-    done = sqlite.run("acquire", "-o", path, "a", timeout=20)
+    mapped.hold("a")
+    done = mapped.run("acquire", "-o", path, "a", timeout=20)
     assert (done.returncode, done.stderr) == (
         78, "snib: --token-file %s: %s; nothing was acquired\n" % (path, why))
 
 
-def test_a_token_file_in_a_directory_that_is_not_writable(sqlite):
-    os.mkdir(sqlite.path("fixed"), 0o555)
-    sqlite.hold("a")
+def test_a_token_file_in_a_directory_that_is_not_writable(mapped):
+    os.mkdir(mapped.path("fixed"), 0o555)
+    mapped.hold("a")
     if os.geteuid() == 0:  # whom no mode keeps out
-        subprocess.run(["chown", "-R", "nobody", sqlite.tmp], check=True)
-        done = sqlite.run("acquire", "-s", "sqlite:other.db", "-o", "fixed/out",
+        subprocess.run(["chown", "-R", "nobody", mapped.tmp], check=True)
+        done = mapped.run("acquire", "-s", "file:other.db", "-o", "fixed/out",
                           "b", user="nobody")
     else:
-        done = sqlite.run("acquire", "-o", "fixed/out", "a")
+        done = mapped.run("acquire", "-o", "fixed/out", "a")
     assert (done.returncode, done.stderr) == (
         78, "snib: --token-file fixed/out: Permission denied; nothing was "
         "acquired\n")
 
 
 @pytest.mark.parametrize("directory", ["", "./", "sub/", "/proc/self/cwd/"])
-def test_a_token_file_in_a_directory_that_is_there(sqlite, directory):
-    os.mkdir(sqlite.path("sub"))
-    done = sqlite.acquire("-o", directory + "out", "a")
+def test_a_token_file_in_a_directory_that_is_there(mapped, directory):
+    os.mkdir(mapped.path("sub"))
+    done = mapped.acquire("-o", directory + "out", "a")
     assert done.returncode == 0, done.stderr
-    assert sqlite.run("release", directory + "out").returncode == 0
+    assert mapped.run("release", directory + "out").returncode == 0
 
 
-def test_a_token_file_takes_the_place_of_an_old_one(sqlite):
-    path = sqlite.path("out")
+def test_a_token_file_takes_the_place_of_an_old_one(mapped):
+    path = mapped.path("out")
     for _ in range(2):
-        assert sqlite.acquire("-o", path, "a").returncode == 0
+        assert mapped.acquire("-o", path, "a").returncode == 0
         assert stat.S_IMODE(os.lstat(path).st_mode) == 0o600
-        assert sqlite.run("release", path).returncode == 0
-    assert [f for f in os.listdir(sqlite.tmp) if f.startswith("out")] == ["out"]
+        assert mapped.run("release", path).returncode == 0
+    assert [f for f in os.listdir(mapped.tmp) if f.startswith("out")] == ["out"]
 
 
 @pytest.mark.parametrize("old", [None, "mine"], ids=str)
@@ -144,11 +144,11 @@ def make_link_instead(path):
 
 
 @pytest.mark.parametrize("then", [nothing_more, make_other, make_link_instead])
-def test_a_token_file_does_not_outlive_a_stdout_that_fails(sqlite, then):
+def test_a_token_file_does_not_outlive_a_stdout_that_fails(mapped, then):
     """The grant in it was given back; a file that is another's stays."""
-    path = sqlite.path("out")
+    path = mapped.path("out")
     r, w = full_pipe()
-    p = sqlite.start("acquire", "-q", "--json", "-o", path, "a", stdout=w)
+    p = mapped.start("acquire", "-q", "--json", "-o", path, "a", stdout=w)
     os.close(w)
     eventually(lambda: os.path.exists(path))
     then(path)
@@ -157,31 +157,31 @@ def test_a_token_file_does_not_outlive_a_stdout_that_fails(sqlite, then):
     assert p.returncode == 70, said
     assert said.endswith("; released again\n"), said
     assert os.path.lexists(path) == (then != nothing_more)
-    assert not sqlite.held("a")
+    assert not mapped.held("a")
 
 
-def with_closed_stdout(sqlite, *args):
+def with_closed_stdout(mapped, *args):
     """(exit status, stderr)"""
     done = subprocess.run(
-        ["sh", "-c", 'exec "$0" "$@" >&-', sqlite.binary, *args],
-        env=sqlite.env, cwd=sqlite.tmp, stdin=subprocess.DEVNULL,
+        ["sh", "-c", 'exec "$0" "$@" >&-', mapped.binary, *args],
+        env=mapped.env, cwd=mapped.tmp, stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE, text=True, timeout=60)
     return done.returncode, done.stderr
 
 
-def with_full_stdout(sqlite, *args):
+def with_full_stdout(mapped, *args):
     with open("/dev/full", "w") as full:
-        p = sqlite.start(*args, stdout=full)
+        p = mapped.start(*args, stdout=full)
         _, said = p.communicate(timeout=60)
     return p.returncode, said
 
 
 @pytest.mark.parametrize("more", [(), ("--json",), ("-t", "9s", "--json")])
-def test_acquire_with_a_closed_stdout_acquires_nothing(sqlite, more):
-    code, said = with_closed_stdout(sqlite, "acquire", *more, "a")
+def test_acquire_with_a_closed_stdout_acquires_nothing(mapped, more):
+    code, said = with_closed_stdout(mapped, "acquire", *more, "a")
     assert code == 70
     assert "stdout is closed" in said and "nothing was acquired" in said
-    assert not sqlite.held("a")
+    assert not mapped.held("a")
 
 
 PRINTING = [
@@ -195,16 +195,16 @@ PRINTING = [
 
 @pytest.mark.parametrize("run", [with_closed_stdout, with_full_stdout])
 @pytest.mark.parametrize("args", PRINTING, ids=" ".join)
-def test_what_cannot_be_printed_is_no_success(sqlite, run, args):
-    sqlite.hold("a")
-    code, said = run(sqlite, *args)
+def test_what_cannot_be_printed_is_no_success(mapped, run, args):
+    mapped.hold("a")
+    code, said = run(mapped, *args)
     assert code == 70, said
     assert said.count("cannot write to stdout: ") == 1, said
 
 
 def test_a_command_with_a_closed_stdout_fails_where_it_would_without_snib(
-        sqlite):
-    code, said = with_closed_stdout(sqlite, "run", "a", "--", "sh", "-c",
+        mapped):
+    code, said = with_closed_stdout(mapped, "run", "a", "--", "sh", "-c",
                                     "echo lost 2>/dev/null || exit 9")
     assert code == 9, said
 
@@ -212,18 +212,18 @@ def test_a_command_with_a_closed_stdout_fails_where_it_would_without_snib(
 @pytest.mark.parametrize("args", [
     ("run", "a", "--", "true"), ("try", "a"), ("acquire", "a"),
     ("status", "a"), ("wait", "a"), ("list",), ("doctor",)], ids=" ".join)
-def test_the_store_of_one_process_is_refused(sqlite, args):
+def test_the_store_of_one_process_is_refused(mapped, args):
     for url in ("memory:", "memory:x", "MEMORY:x"):
-        done = sqlite.run(*args, env={"SNIB_URL": url})
+        done = mapped.run(*args, env={"SNIB_URL": url})
         assert done.returncode == 78, done.stderr
         assert "excludes nobody" in done.stderr
 
 
 @pytest.mark.parametrize("sub", ["run", "try"])
-def test_a_status_line_that_is_not_written_is_told(sqlite, sub):
+def test_a_status_line_that_is_not_written_is_told(mapped, sub):
     """The command's end stays what it is."""
     with open("/dev/full", "w") as full:
-        p = sqlite.start(sub, "--status-fd", "1", "a", "--", "sh", "-c",
+        p = mapped.start(sub, "--status-fd", "1", "a", "--", "sh", "-c",
                          "exit 3", stdout=full)
         _, said = p.communicate(timeout=60)
     assert p.returncode == 3

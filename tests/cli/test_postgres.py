@@ -141,7 +141,7 @@ def test_the_text_of_the_tables_makes_them(at, server):
 
 
 def test_a_store_without_tables_has_no_such_text(at, tmp_path):
-    done = at(f"sqlite:{tmp_path}/x.db").run("doctor", "--schema")
+    done = at(f"file:{tmp_path}/x.db").run("doctor", "--schema")
     assert done.returncode == 78 and "no tables" in done.stderr
 
 

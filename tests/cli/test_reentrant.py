@@ -150,9 +150,9 @@ def test_a_shorter_lease_up_the_tree_is_time_enough(store, names):
     assert done.returncode == 0
 
 
-def test_the_grace_is_at_most_a_third_of_the_lease_up_the_tree(sqlite):
+def test_the_grace_is_at_most_a_third_of_the_lease_up_the_tree(mapped):
     """Half of one's own ttl may be all of that one."""
-    done = sqlite.run("run", "-t", "3s", "A", "--", sqlite.binary, "run",
+    done = mapped.run("run", "-t", "3s", "A", "--", mapped.binary, "run",
                       "-w", "3s", "-t", "10s", "-g", "5s", "--reentrant", "A",
                       "--", "echo", "ran")
     assert (done.stdout, done.stderr) == ("ran\n", "")

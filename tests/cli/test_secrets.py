@@ -78,9 +78,9 @@ def test_no_output_has_it(guarded, args):
     f"redlock://:{SECRET}@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3",
     f"redlock://:{SECRET}@127.0.0.1:1", f"mystery://:{SECRET}@h/",
     f"redis://:{SECRET}@/", f"redis://a:b:{SECRET}@h:99999"])
-def test_no_error_has_it(sqlite, url):
+def test_no_error_has_it(mapped, url):
     for args in (("try", "n"), ("doctor",)):
-        done = sqlite.run(*args, env={"SNIB_URL": url}, timeout=30)
+        done = mapped.run(*args, env={"SNIB_URL": url}, timeout=30)
         assert done.returncode not in (0, 75)
         assert SECRET not in done.stdout + done.stderr
 
@@ -110,25 +110,25 @@ def test_a_file_that_others_may_read_is_refused(guarded):
 @pytest.mark.parametrize("spelling", [
     "redis://:{}@h", "REDIS://:{}@h", "redis://u:{}@h/0", "redis://%75:{}@h",
     "redlock://:{}@a,b,c", "redis+unix://:{}@/x.sock"])
-def test_an_argument_with_one_is_refused(sqlite, spelling):
+def test_an_argument_with_one_is_refused(mapped, spelling):
     url = spelling.format(SECRET)
     for args in (("--store", url, "try", "n"), (f"--store={url}", "try", "n"),
                  ("-s", url, "try", "n")):
-        done = sqlite.run(*args)
+        done = mapped.run(*args)
         assert done.returncode in (64, 78), done.stderr
         assert SECRET not in done.stdout + done.stderr
 
 
-def test_the_command_begins_with_signals_as_they_were(sqlite):
+def test_the_command_begins_with_signals_as_they_were(mapped):
     """Nothing blocked or ignored that its parent did not block or ignore."""
     def masks(*prefix):
         out = subprocess.run([*prefix, "cat", "/proc/self/status"],
-                             env=sqlite.env, cwd=sqlite.tmp, check=True,
+                             env=mapped.env, cwd=mapped.tmp, check=True,
                              stdout=subprocess.PIPE, text=True, timeout=30,
                              stdin=subprocess.DEVNULL).stdout
         return [line for line in out.splitlines()
                 if line.startswith(("SigBlk", "SigIgn", "SigCgt"))]
-    assert masks(sqlite.binary, "run", "n", "--") == masks()
+    assert masks(mapped.binary, "run", "n", "--") == masks()
 
 
 def test_the_holder_keeps_only_what_it_needs(guarded):
@@ -148,10 +148,10 @@ def test_the_holder_keeps_only_what_it_needs(guarded):
 @pytest.mark.parametrize("command", [
     ("run", "n", "--", "true"), ("try", "n"), ("-v", "status", "n"),
     ("doctor",), ("acquire", "n")])
-def test_a_password_that_stands_as_the_user_is_not_shown(sqlite, url, command):
+def test_a_password_that_stands_as_the_user_is_not_shown(mapped, url, command):
     """A user without a password is of no use to any store: it is a password,
     before which the colon is missing."""
-    done = sqlite.run(*command, env={"SNIB_URL": url % SECRET})
+    done = mapped.run(*command, env={"SNIB_URL": url % SECRET})
     assert done.returncode == 78
     assert SECRET not in done.stdout + done.stderr
     assert ("***@" in done.stderr and "expected redis://:PASSWORD@HOST or "

@@ -224,9 +224,9 @@ SLIP = ("nightly", "echo", "hi", "--", "true")
 
 
 @pytest.mark.parametrize("sub", ["run", "try"])
-def test_a_terminal_is_told_which_names_are_locks(sqlite, sub):
+def test_a_terminal_is_told_which_names_are_locks(mapped, sub):
     """Before a -- all are: a command in the wrong place is no error."""
-    t = Terminal(sqlite, sub, *SLIP)
+    t = Terminal(mapped, sub, *SLIP)
     assert t.wait() == 0
     assert t.seen == b"snib: 3 locks: echo, hi, nightly; command: true\r\n"
 
@@ -234,17 +234,17 @@ def test_a_terminal_is_told_which_names_are_locks(sqlite, sub):
 @pytest.mark.parametrize("args", [("run", "-q") + SLIP,
                                   ("run", "a", "--", "true"),
                                   ("run", "a", "echo")], ids=" ".join)
-def test_one_name_or_quiet_is_not_told(sqlite, args):
-    t = Terminal(sqlite, *args)
+def test_one_name_or_quiet_is_not_told(mapped, args):
+    t = Terminal(mapped, *args)
     assert t.wait() == 0 and b"locks" not in t.seen
 
 
-def test_no_script_is_told(sqlite):
-    assert sqlite.run("run", *SLIP).stderr == ""
+def test_no_script_is_told(mapped):
+    assert mapped.run("run", *SLIP).stderr == ""
 
 
 def test_a_server_that_says_nothing_is_unreachable_for_several_names_too(
-        sqlite):
+        mapped):
     """No connection has failed yet when the limit is over: that was told as
     a lock that was not free in time."""
     with socket.socket() as server:
@@ -252,7 +252,7 @@ def test_a_server_that_says_nothing_is_unreachable_for_several_names_too(
         server.listen(8)
         url = "redis://127.0.0.1:%d" % server.getsockname()[1]
         for names in (["a"], ["a", "b"]):
-            done = sqlite.run("run", "-w", "300ms", *names, "--", "true",
+            done = mapped.run("run", "-w", "300ms", *names, "--", "true",
                               env={"SNIB_URL": url})
             assert done.returncode == 69, (names, done.stderr)
             assert re.match("snib: a: no (connection to|answer from) .*127.0.0.1"

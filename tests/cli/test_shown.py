@@ -15,9 +15,9 @@ HARMFUL = "\u009b31m\u200e\u200f\u061c\u202e\u2066\ufeff"
 
 
 @pytest.mark.parametrize("sub", ["status", "why", "list"])
-def test_json_is_ascii(sqlite, sub):
-    sqlite.hold("a" + HARMFUL, "--reason", "ä" + HARMFUL)
-    done = sqlite.run(sub, "--json", *(["a" + HARMFUL] if sub != "list" else []))
+def test_json_is_ascii(mapped, sub):
+    mapped.hold("a" + HARMFUL, "--reason", "ä" + HARMFUL)
+    done = mapped.run(sub, "--json", *(["a" + HARMFUL] if sub != "list" else []))
     assert done.stdout.isascii() and "\\u009B" in done.stdout
     told = json.loads(done.stdout)
     one = told["locks"][0] if sub == "list" else told
@@ -25,10 +25,10 @@ def test_json_is_ascii(sqlite, sub):
     assert one["holders"][0]["reason"] == "ä" + HARMFUL
 
 
-def test_text_shows_marks_that_turn_a_line_round(sqlite):
-    sqlite.hold("a", "--reason", "x" + HARMFUL + "y")
+def test_text_shows_marks_that_turn_a_line_round(mapped):
+    mapped.hold("a", "--reason", "x" + HARMFUL + "y")
     for sub in ("status", "why", "list"):
-        said = sqlite.run(sub, *(["a"] if sub != "list" else [])).stdout
+        said = mapped.run(sub, *(["a"] if sub != "list" else [])).stdout
         assert not set(HARMFUL) & set(said) - set("31m")
         assert "\\xE2\\x80\\x8E\\xE2\\x80\\x8F\\xD8\\x9C" in said
 
@@ -36,9 +36,9 @@ def test_text_shows_marks_that_turn_a_line_round(sqlite):
 @pytest.mark.parametrize("args", [
     ("status", "a"), ("why", "a"), ("list",), ("doctor",), ("deadlocks",),
     ("latch", "a"), ("semaphore", "a"), ("version",)], ids=" ".join)
-def test_json_begins_with_its_schema(sqlite, args):
-    sqlite.hold("a")
-    done = sqlite.run(args[0], "--json", *args[1:])
+def test_json_begins_with_its_schema(mapped, args):
+    mapped.hold("a")
+    done = mapped.run(args[0], "--json", *args[1:])
     assert done.stdout.startswith('{"schema":1,'), done.stdout
     assert done.stdout.count('"schema"') == 1
 
@@ -75,14 +75,14 @@ def malloc_shim(tmp_path_factory):
 
 @pytest.mark.parametrize("args", [("status", "--json", "a"),
                                   ("doctor", "--json")], ids=" ".join)
-def test_json_without_memory_is_an_error(sqlite, malloc_shim, args):
+def test_json_without_memory_is_an_error(mapped, malloc_shim, args):
     """No memory from the n-th malloc on, for each n near the end of the run,
     where the JSON is made: it is printed whole, or the exit status tells."""
-    sqlite.hold("a")
-    whole = set(json.loads(sqlite.run(*args).stdout))
+    mapped.hold("a")
+    whole = set(json.loads(mapped.run(*args).stdout))
 
     def run(at):
-        return sqlite.run(*args, env={"LD_PRELOAD": malloc_shim,
+        return mapped.run(*args, env={"LD_PRELOAD": malloc_shim,
                                       "FAIL_AT": str(at)})
 
     enough = 64
@@ -108,7 +108,7 @@ def test_json_without_memory_is_an_error(sqlite, malloc_shim, args):
             assert set(json.loads(done.stdout)) == whole, at
 
 
-def test_no_wait_that_cannot_be_ended(sqlite, tmp_path_factory):
+def test_no_wait_that_cannot_be_ended(mapped, tmp_path_factory):
     """latch --await without a signalfd would ignore INT and TERM."""
     source = tmp_path_factory.mktemp("nosigfd") / "nosigfd.c"
     source.write_text("#include <errno.h>\n"
@@ -118,8 +118,8 @@ def test_no_wait_that_cannot_be_ended(sqlite, tmp_path_factory):
     if subprocess.run(["cc", "-shared", "-fPIC", "-o", made, str(source)],
                       capture_output=True).returncode:
         pytest.skip("no C compiler")
-    assert sqlite.run("latch", "--set", "1", "a").returncode == 0
-    done = sqlite.run("latch", "--await", "a", env={"LD_PRELOAD": made},
+    assert mapped.run("latch", "--set", "1", "a").returncode == 0
+    done = mapped.run("latch", "--await", "a", env={"LD_PRELOAD": made},
                       timeout=20)
     assert done.returncode == 70
     assert "cannot start" in done.stderr
@@ -138,46 +138,46 @@ def on_a_terminal(snib, *args):
     return said.decode().replace("\r\n", "\n").splitlines()
 
 
-def test_list_has_columns_on_a_terminal(sqlite):
-    sqlite.hold("short")
-    sqlite.hold("a-longer-name")
-    lines = on_a_terminal(sqlite, "list")
+def test_list_has_columns_on_a_terminal(mapped):
+    mapped.hold("short")
+    mapped.hold("a-longer-name")
+    lines = on_a_terminal(mapped, "list")
     assert lines[0].split() == ["NAME", "LEASE", "WAITING", "STATE"]
     assert len({line.index(word) for line, word in
                 ((lines[0], "STATE"), (lines[1], "held by"),
                  (lines[2], "held by"))}) == 1
-    assert sqlite.run("list").stdout.splitlines()[0].startswith(
+    assert mapped.run("list").stdout.splitlines()[0].startswith(
         "a-longer-name: held by")
 
 
-def test_a_closed_latch_is_no_free_lock(sqlite):
-    assert sqlite.run("latch", "--set", "2", "a").returncode == 0
-    done = sqlite.run("why", "a")
+def test_a_closed_latch_is_no_free_lock(mapped):
+    assert mapped.run("latch", "--set", "2", "a").returncode == 0
+    done = mapped.run("why", "a")
     assert done.stdout == ("a: a closed latch, 2 steps to go: nobody passes "
                            "before.\n")
-    assert json.loads(sqlite.run("why", "--json", "a").stdout)["latch"] == 2
-    done = sqlite.run("try", "a")
+    assert json.loads(mapped.run("why", "--json", "a").stdout)["latch"] == 2
+    done = mapped.run("try", "a")
     assert done.returncode == 75
     assert done.stderr == "snib: a: not acquired: a closed latch, 2 steps to go\n"
-    done = sqlite.run("run", "-w", "0", "a", "--", "true")
+    done = mapped.run("run", "-w", "0", "a", "--", "true")
     assert "a closed latch, 2 steps to go" in done.stderr
-    done = sqlite.run("force-release", "--yes", "--reason", "x", "a")
+    done = mapped.run("force-release", "--yes", "--reason", "x", "a")
     assert "a closed latch, 2 steps to go; snib latch --open opens it" in \
         done.stderr
     assert "free" not in done.stderr
 
 
-def test_a_forced_release_of_a_lock_delay_says_what_it_did(sqlite):
-    sqlite.run("acquire", "-q", "--detached", "-t", "250ms", "--lock-delay",
+def test_a_forced_release_of_a_lock_delay_says_what_it_did(mapped):
+    mapped.run("acquire", "-q", "--detached", "-t", "250ms", "--lock-delay",
                "1h", "a")
-    eventually(lambda: "closed" in sqlite.status("a"), "the lock-delay")
-    done = sqlite.run("force-release", "--yes", "--reason", "x", "a")
+    eventually(lambda: "closed" in mapped.status("a"), "the lock-delay")
+    done = mapped.run("force-release", "--yes", "--reason", "x", "a")
     assert done.returncode == 0
     assert "a: open, its lock-delay is ended" in done.stderr
-    assert sqlite.run("try", "a").returncode == 0
+    assert mapped.run("try", "a").returncode == 0
 
 
-def test_since_when_is_told_as_a_time_span(sqlite):
-    sqlite.hold("a")
-    assert ", since " not in sqlite.run("why", "a").stdout
-    assert ", for " in sqlite.run("why", "a").stdout
+def test_since_when_is_told_as_a_time_span(mapped):
+    mapped.hold("a")
+    assert ", since " not in mapped.run("why", "a").stdout
+    assert ", for " in mapped.run("why", "a").stdout

@@ -27,8 +27,8 @@ def start_report(snib):
 
 @pytest.mark.parametrize(
     "name", ["HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "WINCH", "CONT"])
-def test_a_signal_to_snib_reaches_the_command_once(sqlite, name):
-    p, mark = start_report(sqlite)
+def test_a_signal_to_snib_reaches_the_command_once(mapped, name):
+    p, mark = start_report(mapped)
     number = getattr(signal, "SIG" + name)
     p.send_signal(number)
     eventually(lambda: os.path.exists(mark))
@@ -45,19 +45,19 @@ def test_term_ends_an_ordinary_command_and_frees_the_lock(store):
     assert not store.held("a")
 
 
-def test_the_lock_is_released_only_after_the_whole_group_is_gone(sqlite):
+def test_the_lock_is_released_only_after_the_whole_group_is_gone(mapped):
     """After TERM the command takes its time: the lock is held meanwhile."""
-    mark = sqlite.path("up")
-    p = sqlite.start("run", "-q", "a", "--", "sh", "-c",
+    mark = mapped.path("up")
+    p = mapped.start("run", "-q", "a", "--", "sh", "-c",
                      'trap "while ! test -e $0.go; do sleep 0.02; done; exit 7"'
                      ' TERM; echo $$ >"$0"; while :; do sleep 0.02; done', mark)
     read_pid(mark)
     p.send_signal(signal.SIGTERM)
     for _ in range(50):
-        assert sqlite.held("a")
+        assert mapped.held("a")
     open(mark + ".go", "w").close()
     assert p.wait(10) == 7
-    assert not sqlite.held("a")
+    assert not mapped.held("a")
 
 
 @pytest.mark.parametrize("name", ["INT", "TERM", "HUP", "QUIT"])
@@ -71,18 +71,18 @@ def test_a_signal_while_waiting_leaves_the_queue(store, name):
     assert store.waiters("a") == 0
 
 
-def test_a_signal_while_the_store_is_unreachable_ends_it(sqlite):
-    p = sqlite.start("run", "-s", "redis://127.0.0.1:1", "a", "true")
+def test_a_signal_while_the_store_is_unreachable_ends_it(mapped):
+    p = mapped.start("run", "-s", "redis://127.0.0.1:1", "a", "true")
     eventually(lambda: stat_of(p.pid)[0] == "S")
     p.send_signal(signal.SIGINT)
     assert p.wait(10) in (130, 69)
 
 
-def test_nohup_is_honoured(sqlite):
-    p = sqlite.start("run", "-q", "a", "--", "sleep", "1000",
+def test_nohup_is_honoured(mapped):
+    p = mapped.start("run", "-q", "a", "--", "sleep", "1000",
                      preexec_fn=lambda: signal.signal(signal.SIGHUP,
                                                       signal.SIG_IGN))
-    eventually(lambda: sqlite.held("a"))
+    eventually(lambda: mapped.held("a"))
     p.send_signal(signal.SIGHUP)
     p.send_signal(signal.SIGTERM)
     assert p.wait(10) == 143
@@ -137,37 +137,37 @@ class Terminal:
         return eventually(over, "its end")[0]
 
 
-def test_on_a_terminal_the_command_has_the_foreground(sqlite):
-    t = Terminal(sqlite, "run", "a", "--", "sh", "-c",
+def test_on_a_terminal_the_command_has_the_foreground(mapped):
+    t = Terminal(mapped, "run", "a", "--", "sh", "-c",
                  'read line; echo "got:$line"; exit 6')
     t.type(b"hello\n")
     t.read_until(b"got:hello")
     assert t.wait() == 6
 
 
-def test_ctrl_c_on_a_terminal_reaches_the_command(sqlite):
-    t = Terminal(sqlite, "run", "a", "--", "sh", "-c",
+def test_ctrl_c_on_a_terminal_reaches_the_command(mapped):
+    t = Terminal(mapped, "run", "a", "--", "sh", "-c",
                  'trap "exit 9" INT; echo up; while :; do sleep 0.02; done')
     t.read_until(b"up")
     t.type(b"\x03")
     assert t.wait() == 9
 
 
-def test_ctrl_c_on_a_terminal_while_waiting_leaves_the_queue(sqlite):
-    sqlite.hold("a")
-    t = Terminal(sqlite, "run", "a", "--", "true")
-    eventually(lambda: sqlite.waiters("a") == 1)
+def test_ctrl_c_on_a_terminal_while_waiting_leaves_the_queue(mapped):
+    mapped.hold("a")
+    t = Terminal(mapped, "run", "a", "--", "true")
+    eventually(lambda: mapped.waiters("a") == 1)
     t.read_until(b"held by")
     t.type(b"\x03")
     assert t.wait() == 130
-    assert sqlite.waiters("a") == 0
+    assert mapped.waiters("a") == 0
 
 
-def test_ctrl_z_stops_both_and_the_lease_goes_on(sqlite):
+def test_ctrl_z_stops_both_and_the_lease_goes_on(mapped):
     """A shell would do this: it sees its job stopped, later continues it in
     the foreground."""
-    mark = sqlite.path("pid")
-    t = Terminal(sqlite, "run", "-t", "1s", "a", "--", "sh", "-c",
+    mark = mapped.path("pid")
+    t = Terminal(mapped, "run", "-t", "1s", "a", "--", "sh", "-c",
                  'echo $$ >"$0"; echo up; read x; echo "got:$x"', mark)
     command = read_pid(mark)
     t.read_until(b"up")
@@ -175,10 +175,10 @@ def test_ctrl_z_stops_both_and_the_lease_goes_on(sqlite):
     # The session leader has no shell above it; the stop is seen all the same.
     eventually(lambda: stopped(command), "command stopped")
     eventually(lambda: stopped(t.pid), "leash stopped")
-    token = sqlite.status("a")["token"]
+    token = mapped.status("a")["token"]
     since = os.times().elapsed
     while os.times().elapsed - since < 2.5:
-        view = sqlite.status("a")
+        view = mapped.status("a")
         assert view["held"] and view["token"] == token
     os.kill(t.pid, signal.SIGCONT)
     t.type(b"on\n")
@@ -186,19 +186,19 @@ def test_ctrl_z_stops_both_and_the_lease_goes_on(sqlite):
     assert t.wait() == 0
 
 
-def test_ctrl_c_on_a_terminal_ends_a_leader_and_its_command(sqlite):
+def test_ctrl_c_on_a_terminal_ends_a_leader_and_its_command(mapped):
     """The command has the terminal, so only it hears the key: what it died of
     was meant for both."""
-    t = Terminal(sqlite, "elect", "--pause", "0", "a", "--", "sh", "-c",
+    t = Terminal(mapped, "elect", "--pause", "0", "a", "--", "sh", "-c",
                  'echo "up $SNIB_TERM"; exec sleep 1000')
     t.read_until(b"up ")
     t.type(b"\x03")
     assert t.wait() == 130
-    assert not sqlite.held("a")
+    assert not mapped.held("a")
 
 
-def test_each_term_of_a_leader_has_the_terminal(sqlite):
-    t = Terminal(sqlite, "elect", "-q", "--pause", "0", "a", "--", "sh", "-c",
+def test_each_term_of_a_leader_has_the_terminal(mapped):
+    t = Terminal(mapped, "elect", "-q", "--pause", "0", "a", "--", "sh", "-c",
                  'echo ready; read line; echo "got:$line"; exit 1')
     for word in (b"one", b"two", b"three"):
         t.type(word + b"\n")
@@ -207,14 +207,14 @@ def test_each_term_of_a_leader_has_the_terminal(sqlite):
     t.read_until(b"ready", 4)
     t.type(b"\x03")
     assert t.wait() == 130
-    assert not sqlite.held("a")
+    assert not mapped.held("a")
 
 
-def test_in_a_pipeline_the_command_gets_the_terminal_when_it_asks(sqlite):
+def test_in_a_pipeline_the_command_gets_the_terminal_when_it_asks(mapped):
     script = '"$0" run -q a -- sh -c "read x; echo got:\\$x; exit 3" | cat'
     pid, fd = pty.fork()
     if pid == 0:
-        os.execve("/bin/sh", ["sh", "-c", script, sqlite.binary], sqlite.env)
+        os.execve("/bin/sh", ["sh", "-c", script, mapped.binary], mapped.env)
     t = Terminal.__new__(Terminal)
     t.pid, t.fd, t.seen = pid, fd, b""
     t.type(b"yes\n")
@@ -222,17 +222,17 @@ def test_in_a_pipeline_the_command_gets_the_terminal_when_it_asks(sqlite):
     assert t.wait() == 0
 
 
-def test_output_can_be_captured_while_the_keeper_lives(sqlite):
+def test_output_can_be_captured_while_the_keeper_lives(mapped):
     done = subprocess.run(["sh", "-c", 'x=$("$0" run a -- echo hi); echo [$x]',
-                           sqlite.binary], env=sqlite.env, timeout=30,
+                           mapped.binary], env=mapped.env, timeout=30,
                           stdout=subprocess.PIPE, text=True)
     assert done.stdout == "[hi]\n"
 
 
-def test_kill_of_everything_by_term_ends_gently(sqlite):
+def test_kill_of_everything_by_term_ends_gently(mapped):
     """systemd stops a unit so: TERM to every process at once."""
-    mark = sqlite.path("up")
-    p = sqlite.start("run", "-q", "a", "--", "sh", "-c",
+    mark = mapped.path("up")
+    p = mapped.start("run", "-q", "a", "--", "sh", "-c",
                      'trap \'echo bye >"$0.bye"; exit 4\' TERM; echo $$ >"$0"; '
                      'while :; do sleep 0.02; done', mark)
     command = read_pid(mark)
@@ -274,19 +274,19 @@ def test_to_the_holder_process_ends_the_command_and_frees_the_lock(store, sig):
     assert not runs(p.command) and not store.held("a")
 
 
-def test_to_the_holder_process_of_who_waits_leaves_the_queue(sqlite):
-    sqlite.hold("a")
-    p = sqlite.start("run", "a", "--", "true")
-    eventually(lambda: sqlite.waiters("a") == 1)
-    kill(sqlite.status("a")["waiters"][0]["pid"], signal.SIGTERM)
+def test_to_the_holder_process_of_who_waits_leaves_the_queue(mapped):
+    mapped.hold("a")
+    p = mapped.start("run", "a", "--", "true")
+    eventually(lambda: mapped.waiters("a") == 1)
+    kill(mapped.status("a")["waiters"][0]["pid"], signal.SIGTERM)
     assert p.wait(20) == 143
-    assert sqlite.waiters("a") == 0
+    assert mapped.waiters("a") == 0
 
 
-def test_to_all_processes_at_once_reaches_the_command_once(sqlite):
+def test_to_all_processes_at_once_reaches_the_command_once(mapped):
     """As when a unit is stopped: a second TERM often means "at once"."""
-    log = sqlite.path("log")
-    p = sqlite.start("run", "a", "--", "python3", "-c", COUNT, log)
+    log = mapped.path("log")
+    p = mapped.start("run", "a", "--", "python3", "-c", COUNT, log)
     eventually(lambda: os.path.exists(log))
     keeper = eventually(lambda: keeper_of(p.pid))
     for pid in (keeper, p.pid):

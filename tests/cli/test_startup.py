@@ -105,16 +105,16 @@ def test_whatever_call_fails_the_end_is_clean(store, shim, names):
     assert nth > 10
 
 
-def test_a_keeper_that_cannot_let_go_of_stdout_is_not_left(sqlite, shim):
+def test_a_keeper_that_cannot_let_go_of_stdout_is_not_left(mapped, shim):
     """x=$(snib acquire …) would wait for its end."""
     env = dict(shim.env, SNIB_SHIM_NO_NULL="1")
-    p = sqlite.start("acquire", "-q", "a", env=env)
+    p = mapped.start("acquire", "-q", "a", env=env)
     try:
         out, err = finish(p)
         assert p.returncode == 70 and "/dev/null" in err, err
-        assert out == "" and not sqlite.held("a")
+        assert out == "" and not mapped.held("a")
     finally:
-        end_holders(sqlite, "a")
+        end_holders(mapped, "a")
 
 
 # -- /proc ---------------------------------------------------------------------

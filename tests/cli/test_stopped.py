@@ -89,10 +89,10 @@ def test_a_stopped_standby_does_not_lead(store):
     assert runs(read_pid(store.path("standby"))), "it leads now"
 
 
-def test_ctrl_z_on_a_waiter_passes_its_turn_on_and_leaves_the_terminal(sqlite):
-    first = sqlite.hold("a")
-    t = Terminal(sqlite, "run", "a", "--", "echo", "my turn")
-    eventually(lambda: sqlite.waiters("a") == 1)
+def test_ctrl_z_on_a_waiter_passes_its_turn_on_and_leaves_the_terminal(mapped):
+    first = mapped.hold("a")
+    t = Terminal(mapped, "run", "a", "--", "echo", "my turn")
+    eventually(lambda: mapped.waiters("a") == 1)
     t.read_until(b"held by")
     t.type(b"\x1a")
     eventually(lambda: stopped(t.pid), "stopped")
@@ -101,7 +101,7 @@ def test_ctrl_z_on_a_waiter_passes_its_turn_on_and_leaves_the_terminal(sqlite):
     end = time.monotonic() + 2.5  # two paintings more, if it went on
     while time.monotonic() < end:
         assert t.drain().endswith(b"\r\033[K"), t.seen
-    third = waiting(sqlite, "a", mark=sqlite.path("third"))
+    third = waiting(mapped, "a", mark=mapped.path("third"))
     freed = let_go(first)
     assert third.wait(20) == 0
     assert time.monotonic() - freed < BOUND + patience(2.0)
@@ -111,16 +111,16 @@ def test_ctrl_z_on_a_waiter_passes_its_turn_on_and_leaves_the_terminal(sqlite):
     assert t.wait() == 0
 
 
-def test_one_that_is_continued_before_its_turn_has_kept_its_place(sqlite):
-    first = sqlite.hold("a")
-    order = sqlite.path("order")
+def test_one_that_is_continued_before_its_turn_has_kept_its_place(mapped):
+    first = mapped.hold("a")
+    order = mapped.path("order")
     line = 'echo %s >>"$0"'
-    second = sqlite.start("run", "-q", "a", "--", "sh", "-c", line % 2, order)
-    eventually(lambda: sqlite.waiters("a") == 1)
+    second = mapped.start("run", "-q", "a", "--", "sh", "-c", line % 2, order)
+    eventually(lambda: mapped.waiters("a") == 1)
     kill(second.pid, signal.SIGTSTP)
     eventually(lambda: stopped(second.pid), "stopped")
-    third = sqlite.start("run", "-q", "a", "--", "sh", "-c", line % 3, order)
-    eventually(lambda: sqlite.waiters("a") == 2)
+    third = mapped.start("run", "-q", "a", "--", "sh", "-c", line % 3, order)
+    eventually(lambda: mapped.waiters("a") == 2)
     kill(second.pid, signal.SIGCONT)
     eventually(lambda: idle(second.pid), "continued, and has said so")
     eventually(lambda: idle(keeper_of(second.pid)), "its keeper heard it")
@@ -153,10 +153,10 @@ def test_a_limit_that_ends_during_ctrl_z_is_told_as_one(store):
     assert "not acquired" in said and "died" not in said
 
 
-def test_what_the_holder_said_while_we_were_stopped_is_the_status(sqlite):
+def test_what_the_holder_said_while_we_were_stopped_is_the_status(mapped):
     """Also when our own limit, a little later than its, is over by then."""
     began = time.monotonic()
-    p = sqlite.start("run", "-s", "redis://127.0.0.1:1", "-w", "1s", "a", "--",
+    p = mapped.start("run", "-s", "redis://127.0.0.1:1", "-w", "1s", "a", "--",
                      "true")
     holder = eventually(lambda: keeper_of(p.pid))
     stop(p)
@@ -199,12 +199,12 @@ def test_a_keeper_that_is_killed_while_it_waits_is_told(store, names):
     assert "died while it waited for the lock; nothing ran" in p.stderr.read()
 
 
-def test_a_waiting_line_does_not_cost_the_limit(sqlite):
+def test_a_waiting_line_does_not_cost_the_limit(mapped):
     """To look who is in the way takes long when the store does not answer."""
     took = []
     for option in ("-q", "--verbose"):
         began = time.monotonic()
-        done = sqlite.run("run", option, "-s", "redis://127.0.0.1:1", "-w",
+        done = mapped.run("run", option, "-s", "redis://127.0.0.1:1", "-w",
                           "500ms", "a", "--", "true")
         took.append(time.monotonic() - began)
         assert done.returncode == 69, done.stderr

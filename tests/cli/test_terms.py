@@ -226,11 +226,11 @@ def test_a_killed_party_is_not_counted(store):
     assert mine["generation"] == other["generation"]
 
 
-def test_an_unreachable_store_is_69(sqlite):
+def test_an_unreachable_store_is_69(mapped):
     there = ("-s", "redis://127.0.0.1:1")
     for args in (("semaphore", *there, "a"), ("latch", *there, "a"),
                  ("latch", "--await", "-w", "1s", *there, "a"),
                  ("barrier", "-n2", "-w", "1s", *there, "a")):
-        done = sqlite.run(*args)
+        done = mapped.run(*args)
         assert done.returncode == 69, (args, done.stderr)
         assert done.stdout == ""

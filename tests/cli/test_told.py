@@ -94,14 +94,14 @@ def says(done, status, *words):
 
 
 @shows
-def test_what_is_done_is_0(sqlite, command, status):
-    grant = left_behind(sqlite) if "GRANT" in CALLS[command] else GRANT
-    says(call(sqlite, command, grant=grant), status)
+def test_what_is_done_is_0(mapped, command, status):
+    grant = left_behind(mapped) if "GRANT" in CALLS[command] else GRANT
+    says(call(mapped, command, grant=grant), status)
 
 
 @shows
-def test_a_strange_option_is_64(sqlite, command, status):
-    says(call(sqlite, command, "--no-such-option"), status, "--no-such-option")
+def test_a_strange_option_is_64(mapped, command, status):
+    says(call(mapped, command, "--no-such-option"), status, "--no-such-option")
 
 
 @shows
@@ -137,10 +137,10 @@ def test_a_refused_login_is_77(locked, snib_bin, tmp_path, command, status):
 
 
 @shows
-def test_a_store_that_cannot_be_is_78(sqlite, command, status):
-    grant = left_behind(sqlite) if "GRANT" in CALLS[command] else GRANT
-    done = call(sqlite, command, grant=grant, env={
-        "SNIB_URL": "sqlite:/dev/null/locks.db"})
+def test_a_store_that_cannot_be_is_78(mapped, command, status):
+    grant = left_behind(mapped) if "GRANT" in CALLS[command] else GRANT
+    done = call(mapped, command, grant=grant, env={
+        "SNIB_URL": "file:/dev/null/locks.db"})
     assert done.returncode == int(status), done
     assert "/dev/null" in done.stdout + done.stderr
 
@@ -157,31 +157,31 @@ IN_TIME = {
 
 
 @shows
-def test_not_in_time_is_75(sqlite, command, status):
-    sqlite.hold("a")
-    assert sqlite.run("latch", "--set", "1", "c").returncode == 0
+def test_not_in_time_is_75(mapped, command, status):
+    mapped.hold("a")
+    assert mapped.run("latch", "--set", "1", "c").returncode == 0
     args = IN_TIME[command]
     args = args if args[0] == command else [command, *args]
-    says(sqlite.run(*args), status)
+    says(mapped.run(*args), status)
 
 
 @shows
-def test_a_command_whose_lock_is_lost_is_76(sqlite, command, status):
-    mark = sqlite.path("runs")
+def test_a_command_whose_lock_is_lost_is_76(mapped, command, status):
+    mark = mapped.path("runs")
     args = {"elect": ["elect", "-q", "--once"], "run": ["run", "-q"],
             "try": ["try", "-q"]}[command]
-    p = sqlite.start(*args, "a", "--", "sh", "-c",
+    p = mapped.start(*args, "a", "--", "sh", "-c",
                      'touch "$0"; exec sleep 1000', mark)
     eventually(lambda: os.path.exists(mark))
-    assert call(sqlite, "force-release").returncode == 0
+    assert call(mapped, "force-release").returncode == 0
     assert p.wait(30) == int(status)
 
 
 @shows
-def test_a_grant_that_was_ended_is_76(sqlite, command, status):
-    grant = left_behind(sqlite)
-    assert call(sqlite, "force-release").returncode == 0
-    says(call(sqlite, command, grant=grant), status)
+def test_a_grant_that_was_ended_is_76(mapped, command, status):
+    grant = left_behind(mapped)
+    assert call(mapped, "force-release").returncode == 0
+    says(call(mapped, command, grant=grant), status)
 
 
 @pytest.fixture(scope="module")
@@ -190,13 +190,13 @@ def shim_library(tmp_path_factory):
 
 
 @shows
-def test_what_cannot_begin_is_70(sqlite, shim_library, command, status):
+def test_what_cannot_begin_is_70(mapped, shim_library, command, status):
     """No timer: the command's end before the lease's hangs on it."""
-    shim = Shim(shim_library, os.path.join(sqlite.tmp, "words"))
+    shim = Shim(shim_library, os.path.join(mapped.tmp, "words"))
     try:
         shim.fail_at(1, "timerfd_create")
-        mark = sqlite.path("ran")
-        done = sqlite.run(command, "-q", "a", "--", "touch", mark,
+        mark = mapped.path("ran")
+        done = mapped.run(command, "-q", "a", "--", "touch", mark,
                           env=shim.env)
         assert shim.failed() == "timerfd_create"
         says(done, status, "cannot")
@@ -211,35 +211,35 @@ PRINTS = {"check": ["--json"], "renew": ["--json"],
 
 
 @shows
-def test_what_cannot_be_printed_is_70(sqlite, command, status):
-    grant = left_behind(sqlite)
-    says(printed_in_vain(sqlite, command, *PRINTS.get(command, []),
+def test_what_cannot_be_printed_is_70(mapped, command, status):
+    grant = left_behind(mapped)
+    says(printed_in_vain(mapped, command, *PRINTS.get(command, []),
                          grant=grant), status, "cannot write to stdout")
 
 
 @shows
-def test_a_client_that_cannot_begin_is_70(sqlite, shim_library, command,
+def test_a_client_that_cannot_begin_is_70(mapped, shim_library, command,
                                           status):
-    grant = left_behind(sqlite) if "GRANT" in CALLS[command] else GRANT
-    says(without_a_thread(sqlite, command, shim_library, grant), status,
+    grant = left_behind(mapped) if "GRANT" in CALLS[command] else GRANT
+    says(without_a_thread(mapped, command, shim_library, grant), status,
          "snib: ")
 
 
 @shows
-def test_a_grant_that_cannot_be_written_is_70(sqlite, command, status):
+def test_a_grant_that_cannot_be_written_is_70(mapped, command, status):
     with open("/dev/full", "w") as full:
-        p = sqlite.start(command, *CALLS[command], stdout=full)
+        p = mapped.start(command, *CALLS[command], stdout=full)
         assert p.wait(20) == int(status)
-    eventually(lambda: not sqlite.held("a"))
+    eventually(lambda: not mapped.held("a"))
 
 
 @shows
-def test_a_command_that_is_none_is_told(sqlite, command, status):
-    path = sqlite.path("plain")
+def test_a_command_that_is_none_is_told(mapped, command, status):
+    path = mapped.path("plain")
     with open(path, "w") as file:
         file.write("text\n")
     args = ["--once"] if command == "elect" else []
-    says(sqlite.run(command, "-q", *args, "a", "--",
+    says(mapped.run(command, "-q", *args, "a", "--",
                     "/no/such" if status == "127" else path), status)
 
 
@@ -254,14 +254,14 @@ WAITS = {
 
 
 @shows
-def test_a_signal_while_waiting_is_128_and_its_number(sqlite, command, status):
+def test_a_signal_while_waiting_is_128_and_its_number(mapped, command, status):
     if command == "latch":
-        assert sqlite.run("latch", "--set", "1", "a").returncode == 0
+        assert mapped.run("latch", "--set", "1", "a").returncode == 0
     elif command != "barrier":
-        sqlite.hold("a")
-    p = sqlite.start(*WAITS[command])
+        mapped.hold("a")
+    p = mapped.start(*WAITS[command])
     # `snib wait` stands in no queue, and dies of the signal: a shell says 128+N.
-    eventually(lambda: command == "wait" or sqlite.waiters("a") == 1)
+    eventually(lambda: command == "wait" or mapped.waiters("a") == 1)
     kill(p.pid, signal.SIGTERM)
     assert status == "128+N"
     assert p.wait(20) == (-signal.SIGTERM if command == "wait"
@@ -270,18 +270,18 @@ def test_a_signal_while_waiting_is_128_and_its_number(sqlite, command, status):
 
 @shows
 def test_a_command_killed_by_a_signal_is_128_and_its_number(
-        sqlite, command, status):
+        mapped, command, status):
     args = ["--once"] if command == "elect" else []
-    done = sqlite.run(command, "-q", *args, "a", "--", "sh", "-c",
+    done = mapped.run(command, "-q", *args, "a", "--", "sh", "-c",
                       "kill -KILL $$")
     assert status == "128+N" and done.returncode == 128 + signal.SIGKILL
 
 
 @shows
-def test_a_keeper_killed_while_it_waits_is_70(sqlite, command, status):
-    sqlite.hold("a")
-    p = sqlite.start(*WAITS[command])
-    eventually(lambda: sqlite.waiters("a") == 1)
+def test_a_keeper_killed_while_it_waits_is_70(mapped, command, status):
+    mapped.hold("a")
+    p = mapped.start(*WAITS[command])
+    eventually(lambda: mapped.waiters("a") == 1)
     kill(eventually(lambda: keeper_of(p.pid)), signal.SIGKILL)
     assert p.wait(20) == int(status)
 
@@ -301,7 +301,7 @@ def listed(command):
 
 
 AWAY = {"SNIB_URL": "redis://127.0.0.1:1"}
-NOWHERE = {"SNIB_URL": "sqlite:/dev/null/locks.db"}
+NOWHERE = {"SNIB_URL": "file:/dev/null/locks.db"}
 TROUBLES = {
     "none": lambda snib, command, grant, _:
         call(snib, command, grant=grant),
@@ -322,10 +322,10 @@ TROUBLES = {
 
 @pytest.mark.parametrize("trouble", TROUBLES)
 @pytest.mark.parametrize("command", CALLS)
-def test_a_status_that_comes_is_in_the_manual_page(sqlite, shim_library,
+def test_a_status_that_comes_is_in_the_manual_page(mapped, shim_library,
                                                    command, trouble):
-    grant = left_behind(sqlite) if "GRANT" in CALLS[command] else GRANT
-    done = TROUBLES[trouble](sqlite, command, grant, shim_library)
+    grant = left_behind(mapped) if "GRANT" in CALLS[command] else GRANT
+    done = TROUBLES[trouble](mapped, command, grant, shim_library)
     assert str(done.returncode) in listed(command), done
 
 

@@ -30,17 +30,17 @@ def test_the_waiting_line_says_who_holds_and_our_place(store):
 
 
 @pytest.mark.parametrize("option", ["-q", "--no-progress"])
-def test_the_waiting_line_can_be_switched_off(sqlite, option):
-    sqlite.hold("a")
-    done = sqlite.run("run", option, "-w", "600ms", "a", "true")
+def test_the_waiting_line_can_be_switched_off(mapped, option):
+    mapped.hold("a")
+    done = mapped.run("run", option, "-w", "600ms", "a", "true")
     assert done.returncode == 75
     assert "you are" not in done.stderr
 
 
-def test_foreign_bytes_in_the_line_cannot_drive_the_terminal(sqlite):
+def test_foreign_bytes_in_the_line_cannot_drive_the_terminal(mapped):
     evil = "\x1b[2J\x07\nforged: held by nobody\u202e"
-    sqlite.hold("a", "--reason", evil)
-    done = sqlite.run("run", "-w", "400ms", "a", "true")
+    mapped.hold("a", "--reason", evil)
+    done = mapped.run("run", "-w", "400ms", "a", "true")
     assert done.returncode == 75
     assert "\x1b" not in done.stderr and "\x07" not in done.stderr
     assert "\u202e" not in done.stderr
@@ -80,20 +80,20 @@ def test_of_several_names_all_or_nothing_is_held(store):
     assert not store.held("a") and not store.held("c")
 
 
-def test_one_name_twice_is_an_error(sqlite):
-    done = sqlite.run("run", "a", "b", "a", "--", "true")
+def test_one_name_twice_is_an_error(mapped):
+    done = mapped.run("run", "a", "b", "a", "--", "true")
     assert done.returncode == 64
     assert "twice" in done.stderr
 
 
-def test_several_names_in_any_order_do_not_deadlock(sqlite):
+def test_several_names_in_any_order_do_not_deadlock(mapped):
     """20 runs each over 3 names in shuffled orders by 4 workers."""
     orders = ["abc", "cba", "bca", "acb"]
     codes = []
 
     def work(order):
         for _ in range(5):
-            codes.append(sqlite.run("run", "-q", "-w", "30s", *order, "--",
+            codes.append(mapped.run("run", "-q", "-w", "30s", *order, "--",
                                     "true").returncode)
     workers = [threading.Thread(target=work, args=(o,)) for o in orders]
     for w in workers:
@@ -114,18 +114,18 @@ def test_a_nested_run_on_the_same_lock_is_an_error(store):
     (("acquire", "a"), "only snib run and try have --reentrant"),
     (("elect", "a", "true"), "use another name\n")],
     ids=["acquire", "elect"])
-def test_nobody_is_sent_to_an_option_that_is_not_there(sqlite, inner, advice):
-    done = sqlite.run("run", "a", "--", sqlite.binary, *inner)
+def test_nobody_is_sent_to_an_option_that_is_not_there(mapped, inner, advice):
+    done = mapped.run("run", "a", "--", mapped.binary, *inner)
     assert done.returncode == 64
     assert "already held: this command runs inside" in done.stderr
     assert advice in done.stderr
     assert "use --reentrant" not in done.stderr
 
 
-def test_a_script_that_has_the_lock_is_told_that_it_has(sqlite):
+def test_a_script_that_has_the_lock_is_told_that_it_has(mapped):
     done = subprocess.run(
         ["sh", "-c", 'eval "$("$0" acquire --sh a)"; "$0" acquire --sh a; '
-         '"$0" run a true', sqlite.binary], env=sqlite.env, cwd=sqlite.tmp,
+         '"$0" run a true', mapped.binary], env=mapped.env, cwd=mapped.tmp,
         capture_output=True, text=True, timeout=60)
     again, run = done.stderr.splitlines()
     for line in (again, run):
@@ -158,27 +158,27 @@ def test_a_question_about_ones_own_lock_is_answered(store, words):
     ("a", "wait", "b"),
     ("--kind=semaphore", "--capacity=2", "a", "wait", "--kind=semaphore", "a")],
     ids=" ".join)
-def test_a_wait_for_what_goes_beside_ones_own_lock_is_none(sqlite, words):
+def test_a_wait_for_what_goes_beside_ones_own_lock_is_none(mapped, words):
     at = words.index("latch") if "latch" in words else words.index("wait")
-    done = sqlite.run("run", *words[:at], "--", sqlite.binary, *words[at:])
+    done = mapped.run("run", *words[:at], "--", mapped.binary, *words[at:])
     assert done.returncode == 0, done.stderr
 
 
-def test_a_script_may_release_what_its_background_waits_for(sqlite):
+def test_a_script_may_release_what_its_background_waits_for(mapped):
     done = subprocess.run(
         ["sh", "-c", 'eval "$("$0" acquire --sh a)"; "$0" wait a 2>said & '
          'until grep -q "script around" said; do sleep 0.02; done; '
-         '"$0" release "$SNIB_GRANT"; wait $!; echo $?', sqlite.binary],
-        env=sqlite.env, cwd=sqlite.tmp, capture_output=True, text=True,
+         '"$0" release "$SNIB_GRANT"; wait $!; echo $?', mapped.binary],
+        env=mapped.env, cwd=mapped.tmp, capture_output=True, text=True,
         timeout=60)
     assert done.stdout == "0\n", done.stderr
 
 
-def test_a_script_that_waits_for_its_own_lock_is_told(sqlite):
+def test_a_script_that_waits_for_its_own_lock_is_told(mapped):
     done = subprocess.run(
         ["sh", "-c", 'eval "$("$0" acquire --sh a)"; "$0" wait -w 200ms a; '
-         'echo $?; "$0" wait -q -w 200ms a', sqlite.binary], env=sqlite.env,
-        cwd=sqlite.tmp, capture_output=True, text=True, timeout=60)
+         'echo $?; "$0" wait -q -w 200ms a', mapped.binary], env=mapped.env,
+        cwd=mapped.tmp, capture_output=True, text=True, timeout=60)
     assert done.stdout == "75\n"
     assert done.stderr.count("held by the script around this command") == 1
 
@@ -281,14 +281,14 @@ def test_reentrant_below_a_holder_that_is_stopped_says_so(store):
     assert outer.wait(timeout=60) == 64
 
 
-def test_reentrant_with_another_spelling_of_the_store_says_so(sqlite):
-    os.symlink(sqlite.tmp, sqlite.path("link"))
-    other = "sqlite:" + sqlite.path("link/locks.db")
-    done = sqlite.run("run", "a", "--", sqlite.binary, "--store", other, "run",
+def test_reentrant_with_another_spelling_of_the_store_says_so(mapped):
+    os.symlink(mapped.tmp, mapped.path("link"))
+    other = "file:" + mapped.path("link/locks.db")
+    done = mapped.run("run", "a", "--", mapped.binary, "--store", other, "run",
                       "--reentrant", "a", "--", "true")
     assert done.returncode == 64, done.stderr
     assert ("--reentrant needs the store to be written in the same way: there "
-            "it is %s, here %s, or use another name\n" % (sqlite.url, other)
+            "it is %s, here %s, or use another name\n" % (mapped.url, other)
             in done.stderr), done.stderr
 
 
@@ -336,9 +336,9 @@ def test_a_nested_run_on_another_lock_is_fine(store):
         ["a", "b"]
 
 
-def test_the_same_name_in_another_store_is_another_lock(sqlite):
-    other = "sqlite:" + sqlite.path("other.db")
-    done = sqlite.run("run", "a", "--", sqlite.binary, "run", "-s", other, "a",
+def test_the_same_name_in_another_store_is_another_lock(mapped):
+    other = "file:" + mapped.path("other.db")
+    done = mapped.run("run", "a", "--", mapped.binary, "run", "-s", other, "a",
                       "--", "true")
     assert done.returncode == 0, done.stderr
 
@@ -353,10 +353,10 @@ def test_reentrant_runs_under_the_outer_lease(store):
     assert "held by" in done.stdout, "the inner end released nothing"
 
 
-def test_reentrant_ends_with_the_outer_lease(sqlite):
-    mark = sqlite.path("inner")
-    p = sqlite.start("run", "-q", "-t", "1s", "--on-lost", "ignore", "a", "--",
-                     sqlite.binary, "run", "-q", "-t", "1s", "--reentrant",
+def test_reentrant_ends_with_the_outer_lease(mapped):
+    mark = mapped.path("inner")
+    p = mapped.start("run", "-q", "-t", "1s", "--on-lost", "ignore", "a", "--",
+                     mapped.binary, "run", "-q", "-t", "1s", "--reentrant",
                      "a", "--", "sh", "-c", 'echo $$ >"$0"; exec sleep 1000',
                      mark)
     inner = read_pid(mark)
@@ -366,16 +366,16 @@ def test_reentrant_ends_with_the_outer_lease(sqlite):
     assert p.wait(10) == 76, "what the inner snib said"
 
 
-def test_a_stale_snib_held_is_no_obstacle(sqlite):
-    done = sqlite.run("run", "a", "true",
+def test_a_stale_snib_held_is_no_obstacle(mapped):
+    done = mapped.run("run", "a", "true",
                       env={"SNIB_HELD": "a=0.0123456789abcdef"})
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("held", [":", "=", "a=", "a=x", "%=0.00", "a" * 9999,
                                   "a=0.0123456789abcdef" * 50])
-def test_garbage_in_snib_held_is_no_obstacle(sqlite, held):
-    done = sqlite.run("run", "a", "true", env={"SNIB_HELD": held})
+def test_garbage_in_snib_held_is_no_obstacle(mapped, held):
+    done = mapped.run("run", "a", "true", env={"SNIB_HELD": held})
     assert done.returncode == 0, done.stderr
 
 
@@ -390,17 +390,17 @@ def test_wait_returns_when_the_lock_is_free_and_takes_nothing(store):
     assert p.wait(10) == 0
 
 
-def test_wait_has_a_limit(sqlite):
-    sqlite.hold("a")
-    assert sqlite.run("wait", "-w", "200ms", "a").returncode == 75
-    assert sqlite.run("wait", "-w", "0", "a").returncode == 75
-    assert sqlite.run("wait", "-w", "0", "--busy-ok", "a").returncode == 0
+def test_wait_has_a_limit(mapped):
+    mapped.hold("a")
+    assert mapped.run("wait", "-w", "200ms", "a").returncode == 75
+    assert mapped.run("wait", "-w", "0", "a").returncode == 75
+    assert mapped.run("wait", "-w", "0", "--busy-ok", "a").returncode == 0
 
 
-def test_who_waits_to_pass_is_told_what_keeps_it(sqlite):
+def test_who_waits_to_pass_is_told_what_keeps_it(mapped):
     """While it waits, not only at its limit."""
-    assert sqlite.run("latch", "-q", "--set", "2", "a").returncode == 0
-    done = sqlite.run("latch", "--await", "-w", "1s", "a", timeout=20)
+    assert mapped.run("latch", "-q", "--set", "2", "a").returncode == 0
+    done = mapped.run("latch", "--await", "-w", "1s", "a", timeout=20)
     assert done.returncode == 75
     lines = done.stderr.splitlines()
     assert lines == [
@@ -408,15 +408,15 @@ def test_who_waits_to_pass_is_told_what_keeps_it(sqlite):
         "snib: a: not passed in time: a closed latch, 2 steps to go"]
 
 
-def test_a_long_list_of_names_is_possible_to_64(sqlite):
+def test_a_long_list_of_names_is_possible_to_64(mapped):
     names = ["n%02d" % i for i in range(64)]
-    assert sqlite.run("run", *names, "--", "true").returncode == 0
-    assert sqlite.run("run", *names, "x", "--", "true").returncode == 64
+    assert mapped.run("run", *names, "--", "true").returncode == 0
+    assert mapped.run("run", *names, "x", "--", "true").returncode == 64
 
 
-def test_the_wait_limit_counts_for_all_names_together(sqlite):
-    sqlite.hold("a")
-    sqlite.hold("b")
-    done = sqlite.run("run", "-w", "500ms", "a", "b", "--", "true", timeout=10)
+def test_the_wait_limit_counts_for_all_names_together(mapped):
+    mapped.hold("a")
+    mapped.hold("b")
+    done = mapped.run("run", "-w", "500ms", "a", "b", "--", "true", timeout=10)
     assert done.returncode == 75
-    assert os.path.exists(sqlite.tmp)
+    assert os.path.exists(mapped.tmp)

@@ -10,13 +10,13 @@ import pytest
 from conftest import Snib, eventually, kill
 from test_signals import Terminal
 
-RELATIVE = "sqlite:here.db"
+RELATIVE = "file:here.db"
 
 
 @pytest.fixture
 def relative(snib_bin, tmp_path):
     made = Snib(snib_bin, RELATIVE, str(tmp_path))
-    made.whole = "sqlite:%s/here.db" % tmp_path
+    made.whole = "file:%s/here.db" % tmp_path
     yield made
     made.end()
 
@@ -56,11 +56,10 @@ def test_a_token_file_leads_to_its_store_from_another_directory(relative):
                            % relative.whole)
 
 
-@pytest.mark.parametrize("scheme", ["sqlite:", "file:"])
-def test_a_relative_path_in_the_root_directory(snib_bin, tmp_path, scheme):
+def test_a_relative_path_in_the_root_directory(snib_bin, tmp_path):
     """cron and systemd start there."""
     path = str(tmp_path / "here").lstrip("/")
-    made = Snib(snib_bin, scheme + path, str(tmp_path))
+    made = Snib(snib_bin, "file:" + path, str(tmp_path))
     try:
         done = subprocess.run(
             [made.binary, "run", "-v", "a", "--", "true"], env=made.env,
@@ -69,7 +68,7 @@ def test_a_relative_path_in_the_root_directory(snib_bin, tmp_path, scheme):
     finally:
         made.end()
     assert done.returncode == 0, done.stderr
-    assert "snib: store %s/%s\n" % (scheme, path) in done.stderr
+    assert "snib: store file:/%s\n" % path in done.stderr
     assert os.path.exists("/" + path)
 
 
@@ -89,8 +88,8 @@ def test_doctor_warns_of_a_relative_path(relative):
     assert path["remedy"] == "write the whole path: " + relative.whole
 
 
-def test_doctor_says_nothing_of_a_whole_path(sqlite):
-    told = json.loads(sqlite.run("doctor", "--json").stdout)
+def test_doctor_says_nothing_of_a_whole_path(mapped):
+    told = json.loads(mapped.run("doctor", "--json").stdout)
     assert "path" not in [f["check"] for f in told["findings"]]
 
 
@@ -101,7 +100,7 @@ def test_doctor_says_nothing_of_a_whole_path(sqlite):
 def test_a_terminal_is_told_of_a_relative_path(relative, args):
     t = Terminal(relative, *args)
     assert t.wait() == 0
-    line = "the store %s is sqlite:" % RELATIVE
+    line = "the store %s is file:" % RELATIVE
     assert t.seen.decode().count(line) == 1, t.seen
     assert "from another directory it is another one" in t.seen.decode()
 
@@ -121,7 +120,7 @@ def left(store):
     done = store.run("acquire", "--detached", "-t", "1m", "-o", "file", "a")
     assert done.returncode == 0, done.stderr
     store.there = store.url
-    store.env["SNIB_URL"] = "sqlite:%s" % store.path("other.db")
+    store.env["SNIB_URL"] = "file:%s" % store.path("other.db")
     return store
 
 
@@ -167,19 +166,19 @@ def test_a_grant_alone_needs_its_store_named(host_default, sub):
 @pytest.mark.parametrize("sub", ["check", "renew", "release"])
 def test_a_grant_alone_at_a_wrong_store_of_the_environment(host_default, sub):
     snib, grant = host_default
-    done = snib.run(sub, grant, env={"SNIB_URL": "sqlite:" +
+    done = snib.run(sub, grant, env={"SNIB_URL": "file:" +
                                      snib.path("wrong.db")})
     assert done.returncode == 76
     assert "; the grant does not name its store, --store does" in done.stderr
 
 
 @pytest.fixture
-def host_default(sqlite):
+def host_default(mapped):
     """A grant left in another store than the default, which is asked."""
-    done = sqlite.run("acquire", "--detached", "-t", "1m", "a")
+    done = mapped.run("acquire", "--detached", "-t", "1m", "a")
     assert done.returncode == 0, done.stderr
-    del sqlite.env["SNIB_URL"]
-    return sqlite, done.stdout.strip()
+    del mapped.env["SNIB_URL"]
+    return mapped, done.stdout.strip()
 
 
 # -- the default --------------------------------------------------------------------
@@ -187,72 +186,96 @@ def host_default(sqlite):
 DEFAULT = '"$0" status --json "$SNIB_NAME"; echo "$SNIB_URL"'
 
 
-def test_a_nested_call_uses_the_default_store_of_the_outer_one(sqlite):
+def test_a_nested_call_uses_the_default_store_of_the_outer_one(mapped):
     """… also where its own would be another one, as that of another user."""
-    del sqlite.env["SNIB_URL"]
-    done = sqlite.run("run", "which-store:%s" % sqlite.tmp, "--", "sh", "-c",
-                      DEFAULT, sqlite.binary)
+    del mapped.env["SNIB_URL"]
+    done = mapped.run("run", "which-store:%s" % mapped.tmp, "--", "sh", "-c",
+                      DEFAULT, mapped.binary)
     assert done.returncode == 0, done.stderr
     status, url = done.stdout.splitlines()
     assert json.loads(status)["held"]
-    assert url == json.loads(sqlite.run("doctor", "--json").stdout)["store"]
-    assert url.startswith("sqlite:/") and url.endswith("/locks.db")
+    assert url == json.loads(mapped.run("doctor", "--json").stdout)["store"]
+    assert url.startswith("file:/") and url.endswith("/locks.db")
 
 
 # "" is for the comparison: the default, named by nobody.
-@pytest.mark.parametrize("url", ["", "sqlite:", "SQLite:"])
+@pytest.mark.parametrize("url", ["", "file:", "FILE:"])
 @pytest.mark.parametrize("given", [True, False], ids=["option", "environment"])
-def test_the_default_store_is_told_by_its_path(sqlite, url, given):
+def test_the_default_store_is_told_by_its_path(mapped, url, given):
     env, options = {"SNIB_URL": url}, []
     if given and url:
-        env, options = {"SNIB_URL": sqlite.url}, ["--store", url]
-    name = "which-store:%s" % sqlite.tmp
-    done = sqlite.run("run", *options, "-v", name, "--", "sh", "-c",
+        env, options = {"SNIB_URL": mapped.url}, ["--store", url]
+    name = "which-store:%s" % mapped.tmp
+    done = mapped.run("run", *options, "-v", name, "--", "sh", "-c",
                       'echo "$SNIB_URL"', env=env)
     assert done.returncode == 0, done.stderr
     told = done.stdout.rstrip("\n")
-    assert told.startswith("sqlite:/") and told.endswith("/locks.db")
+    assert told.startswith("file:/") and told.endswith("/locks.db")
     assert "snib: store %s\n" % told in done.stderr
-    done = sqlite.run("acquire", *options, "--detached", "-t", "1s", "-o",
+    done = mapped.run("acquire", *options, "--detached", "-t", "1s", "-o",
                       "grant", name, env=env)
     assert done.returncode == 0, done.stderr
-    with open(sqlite.path("grant")) as f:
+    with open(mapped.path("grant")) as f:
         assert "\nstore=%s\n" % told in f.read()
 
 
 # -- a URL that is none ---------------------------------------------------------------
 
 WRONG = ["", "nonsense", ":", "http:", "http://example.org", "redis:",
-         "redis://h:99999", "redis://h?no=1", "redlock://a", "sqlite://x/y",
-         "sqlite:/x%zz", "sqlite:/x.db?no=1", "memory:"]
+         "redis://h:99999", "redis://h?no=1", "redlock://a", "file://x/y",
+         "file:/x%zz", "file:/x.db?no=1", "memory:", "sqlite:/x.db"]
+
+
+@pytest.mark.parametrize("url", ["sqlite:", "sqlite:/x.db", "SQLite:x"])
+@pytest.mark.parametrize("args", [("run", "a", "--", "true"), ("list",),
+                                  ("doctor",), ("doctor", "--schema")],
+                         ids=" ".join)
+def test_who_names_the_store_that_is_gone_is_told_where_it_went(mapped, args,
+                                                                url):
+    done = mapped.run(*args, env={"SNIB_URL": url})
+    assert (done.returncode, done.stdout) == (78, "")
+    assert "sqlite: is no store any more; write file:PATH" in done.stderr
+
+
+def test_a_file_of_the_store_that_is_gone_is_refused_and_left_alone(mapped):
+    with open(mapped.path("locks.db"), "wb") as file:
+        file.write(b"SQLite format 3\0" + bytes(4080))
+    os.chmod(mapped.path("locks.db"), 0o600)
+    done = mapped.run("try", "a")
+    assert done.returncode == 78
+    assert ("locks.db is an SQLite database; older snibs kept locks in one: "
+            "when none of them uses it, move it away with its -wal, -shm and "
+            "-bells, or name another: file:PATH" in done.stderr), done.stderr
+    with open(mapped.path("locks.db"), "rb") as file:
+        assert file.read() == b"SQLite format 3\0" + bytes(4080)
 
 
 @pytest.mark.parametrize("args", [("run", "a", "--", "true"),
                                   ("status", "a")],
                          ids=lambda args: args[0])
 @pytest.mark.parametrize("url", WRONG)
-def test_a_wrong_url_is_78_wherever_it_stands(sqlite, args, url):
+def test_a_wrong_url_is_78_wherever_it_stands(mapped, args, url):
     """It is configuration, in an argument as well as in the environment."""
-    with open(sqlite.path("url"), "w") as file:
+    with open(mapped.path("url"), "w") as file:
         file.write(url + "\n")
-    os.chmod(sqlite.path("url"), 0o600)
-    ways = [({}, ("--store-file", sqlite.path("url")))]
+    os.chmod(mapped.path("url"), 0o600)
+    ways = [({}, ("--store-file", mapped.path("url")))]
     if url:
         ways += [({"SNIB_URL": url}, ()), ({}, ("-s", url))]
     for env, option in ways:
-        done = sqlite.run(args[0], *option, *args[1:], env=env)
+        done = mapped.run(args[0], *option, *args[1:], env=env)
         assert done.returncode == 78, done.stderr
         assert done.stderr.count("\n") == 1
         assert "memory:NAME" not in done.stderr
 
 
-def test_the_stores_that_are_offered_are_those_of_this_build(sqlite):
-    done = sqlite.run("status", "-s", "http://x", "a")
+def test_the_stores_that_are_offered_are_those_of_this_build(mapped):
+    done = mapped.run("status", "-s", "http://x", "a")
     offered = done.stderr.split("expected ", 1)[1]
     nobody = "127.0.0.1:1"
-    for scheme, url in (("sqlite:", sqlite.url), ("redis:", "redis://" + nobody),
+    for scheme, url in (("file:", mapped.url), ("redis:", "redis://" + nobody),
                         ("redlock:", "redlock://" + ",".join([nobody] * 3))):
-        built = "no store" not in sqlite.run(
+        built = "no store" not in mapped.run(
             "try", "-s", url, "a").stderr
         assert (scheme in offered) == built, offered
     assert "memory:" not in offered

@@ -58,9 +58,9 @@ def test_who_revoked_it_and_why_is_told(store):
     assert "release 4.2 is bad); the command is stopped" in words
 
 
-def test_who_held_nothing_is_told_no_token(sqlite):
-    sqlite.hold("a")
-    done = sqlite.run("run", "-v", "-w", "0", "a", "--", "true")
+def test_who_held_nothing_is_told_no_token(mapped):
+    mapped.hold("a")
+    done = mapped.run("run", "-v", "-w", "0", "a", "--", "true")
     assert done.returncode == 75
     assert "exit 75 by snib (" in done.stderr
     assert "), no token, waited " in done.stderr
@@ -86,37 +86,37 @@ def test_quiet_tells_that_nothing_ran(store, args):
 @pytest.mark.parametrize("args", [("run", "-w", "0", "--busy-ok", "a", "true"),
                                   ("try", "--busy-ok", "a", "true")],
                          ids=" ".join)
-def test_busy_ok_is_silent(sqlite, args):
-    sqlite.hold("a")
+def test_busy_ok_is_silent(mapped, args):
+    mapped.hold("a")
     for quiet in ((), ("-q",)):
-        done = sqlite.run(args[0], *quiet, *args[1:])
+        done = mapped.run(args[0], *quiet, *args[1:])
         assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("args, code", [
     (("latch", "--await", "-w", "200ms", "l"), 75),
     (("barrier", "-n", "2", "-w", "200ms", "b"), 75)], ids=lambda a: str(a))
-def test_quiet_tells_that_it_did_not_come_to_that(sqlite, args, code):
-    assert sqlite.run("latch", "-q", "--set", "2", "l").returncode == 0
-    done = sqlite.run(args[0], "-q", *args[1:])
+def test_quiet_tells_that_it_did_not_come_to_that(mapped, args, code):
+    assert mapped.run("latch", "-q", "--set", "2", "l").returncode == 0
+    done = mapped.run(args[0], "-q", *args[1:])
     assert done.returncode == code
     assert "not passed in time" in done.stderr
 
 
-def test_quiet_leaves_the_answer_of_a_question_to_the_status(sqlite):
+def test_quiet_leaves_the_answer_of_a_question_to_the_status(mapped):
     """As grep -q does."""
-    sqlite.hold("a")
+    mapped.hold("a")
     for args, code in ((("try", "a"), 75), (("wait", "-w", "0", "a"), 75),
                        (("check", "-m", "1h"), 76)):
         env = {"SNIB_HELD": "a=0.0123456789abcdef"}
-        done = sqlite.run(args[0], "-q", *args[1:], env=env)
+        done = mapped.run(args[0], "-q", *args[1:], env=env)
         assert (done.returncode, done.stderr) == (code, ""), args
 
 
 @pytest.mark.parametrize("sub", ["release", "renew"])
-def test_quiet_tells_of_a_grant_that_is_no_more(sqlite, sub):
-    grant = sqlite.acquire("a").stdout.strip()
-    assert sqlite.run("release", grant).returncode == 0
-    done = sqlite.run(sub, "-q", grant)
+def test_quiet_tells_of_a_grant_that_is_no_more(mapped, sub):
+    grant = mapped.acquire("a").stdout.strip()
+    assert mapped.run("release", grant).returncode == 0
+    done = mapped.run(sub, "-q", grant)
     assert done.returncode == 76
     assert done.stderr.startswith("snib: a: the grant had ended before, says ")

@@ -304,7 +304,7 @@ static void a_store_that_is_away_leaves_nothing(void **state)
     const char *x = fresh_name();
     struct snib_lock *lock[2] = {lock_with(here, x, NULL), NULL};
     struct snib_grant g[2];
-    o.url = "redis://127.0.0.1:1"; /* ordered before sqlite:, after memory: */
+    o.url = "redis://127.0.0.1:1"; /* ordered behind file: and memory: */
     o.request_ms = 300;
     if (snib_client_open(&o, &away, &e)) {
         print_message("skipped: redis is not in this build\n");

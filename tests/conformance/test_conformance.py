@@ -18,12 +18,11 @@ HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ.get("SNIB_BUILD_DIR",
                                     HERE.parents[1] / "build" / "dev"))
 SHARE = int(os.environ.get("SNIB_SHARE", "1"))
-STORES = ["memory", "sqlite", "file", "redis", "redis+unix", "rediss",
+STORES = ["memory", "file", "redis", "redis+unix", "rediss",
           "redis+sentinel", "postgres", "mysql"]
-PAIRS = ["memory memory", "sqlite sqlite2", "redis redis", "redis sqlite",
-         "memory redis", "file file2", "file sqlite",
-         "postgres postgres", "postgres sqlite",
-         "mysql mysql", "mysql sqlite"]
+PAIRS = ["memory memory", "file file2", "redis redis", "redis file",
+         "memory redis", "postgres postgres", "postgres file",
+         "mysql mysql", "mysql file"]
 NEEDS = {"redis": "redis-server is not installed",
          "rediss": "redis-server or openssl is not installed",
          "redlock": "redis-server is not installed",
@@ -50,10 +49,8 @@ def urls(tmp_path_factory):
     one case waits for in vain is no other's write."""
     folder = tmp_path_factory.mktemp("db")
     urls = {"memory": "memory:conformance",
-            "sqlite": f"sqlite:{folder}/CASE.db",
-            "sqlite2": f"sqlite:{folder}/CASE-2.db",
-            "file": f"file:{folder}/CASE.file",
-            "file2": f"file:{folder}/CASE-2.file"}
+            "file": f"file:{folder}/CASE.db",
+            "file2": f"file:{folder}/CASE-2.db"}
     from harness.certs import Authority, openssl_missing, tls_config
     from harness.mysql_server import MysqlServer
     from harness.postgres_server import PostgresServer, postgres_missing

@@ -11,10 +11,10 @@ import pytest
 BUILD = pathlib.Path(os.environ.get("SNIB_BUILD_DIR", ""))
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["file", "redis"])
 def url(request, tmp_path):
-    if request.param == "sqlite":
-        return f"sqlite:{tmp_path}/locks.db"
+    if request.param == "file":
+        return f"file:{tmp_path}/locks.db"
     return request.getfixturevalue("redis").url
 
 

@@ -70,7 +70,7 @@ def build_and_run(compiler, source, tmp_path):
         [*compiler, "-Wall", "-Wextra", "-Werror", "-I", ROOT / "include",
          source, "-L", library.parent, "-lsnib", "-o", tmp_path / "kinds"],
         check=True)
-    env = dict(os.environ, SNIB_URL=f"sqlite:{tmp_path}/locks.db",
+    env = dict(os.environ, SNIB_URL=f"file:{tmp_path}/locks.db",
                LD_LIBRARY_PATH=f"{library.parent}:"
                + os.environ.get("LD_LIBRARY_PATH", ""))
     done = subprocess.run([tmp_path / "kinds"], env=env, timeout=20,
@@ -107,7 +107,7 @@ def test_the_shell_lines_run(tmp_path):
     if not binary:
         pytest.skip("no snib binary: set SNIB_BIN")
     assert len(SHELL) == 1
-    env = dict(os.environ, SNIB_URL=f"sqlite:{tmp_path}/locks.db")
+    env = dict(os.environ, SNIB_URL=f"file:{tmp_path}/locks.db")
     env["PATH"] = f"{pathlib.Path(binary).parent}:{env['PATH']}"
     done = subprocess.run(["bash", "-ec", SHELL[0]], env=env, cwd=tmp_path,
                           timeout=60, capture_output=True, text=True)

@@ -36,19 +36,19 @@ def test_readme_has_all_its_snippets():
 
 
 def test_first_start_without_a_server(tmp_path):
-    env = env_with(tmp_path, f"sqlite:{tmp_path}/locks.db")
+    env = env_with(tmp_path, f"file:{tmp_path}/locks.db")
     assert "only one of me" in shell(BLOCKS[0][1], env, tmp_path)
 
 
 def test_the_second_waits_and_gives_up_with_75(tmp_path):
-    env = env_with(tmp_path, f"sqlite:{tmp_path}/locks.db")
+    env = env_with(tmp_path, f"file:{tmp_path}/locks.db")
     out = shell(BLOCKS[1][1], env, tmp_path)
     assert "exit 75" in out and "never printed" not in out
     assert "nightly" in out
 
 
 def test_more_than_one_at_a_time(tmp_path):
-    env = env_with(tmp_path, f"sqlite:{tmp_path}/locks.db")
+    env = env_with(tmp_path, f"file:{tmp_path}/locks.db")
     out = shell(BLOCKS[2][1], env, tmp_path).splitlines()
     assert out[:3] == ["with other readers", "alone",
                        "never more than three at once"]
@@ -81,7 +81,7 @@ def build_hello(tmp_path):
          "-L", library.parent, "-lsnib", "-o", tmp_path / "hello"],
         check=True)
     return tmp_path / "hello", dict(
-        os.environ, SNIB_URL=f"sqlite:{tmp_path}/locks.db",
+        os.environ, SNIB_URL=f"file:{tmp_path}/locks.db",
         LD_LIBRARY_PATH=f"{library.parent}:"
         + os.environ.get("LD_LIBRARY_PATH", ""))
 
@@ -189,7 +189,7 @@ def test_help_needs_no_man(tmp_path, topic):
     said = "`snib help" + "".join(f" {t}" for t in topic) + "`"
     text = (ROOT / "README.md").read_text()
     assert "`man snib`" in text and said in text
-    env = env_with(tmp_path, f"sqlite:{tmp_path}/locks.db")
+    env = env_with(tmp_path, f"file:{tmp_path}/locks.db")
     binary = shutil.which("snib", path=env["PATH"])
     done = subprocess.run([binary, "help", *topic], timeout=60, text=True,
                           capture_output=True, env={"PATH": "/nonexistent"})

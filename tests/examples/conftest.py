@@ -29,7 +29,7 @@ def built(name):
 @pytest.fixture
 def example(tmp_path):
     """example("hello", *args) runs it on a store of its own."""
-    def run(name, *args, url=f"sqlite:{tmp_path}/locks.db", **options):
+    def run(name, *args, url=f"file:{tmp_path}/locks.db", **options):
         return subprocess.run(
             [built(name), *map(str, args)], capture_output=True, text=True,
             timeout=60, env={**os.environ, "SNIB_URL": url}, **options)

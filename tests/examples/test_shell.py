@@ -14,7 +14,7 @@ from conftest import EXAMPLES
 
 @pytest.fixture
 def environment(snib, tmp_path):
-    return {**os.environ, "SNIB_URL": f"sqlite:{tmp_path}/locks.db",
+    return {**os.environ, "SNIB_URL": f"file:{tmp_path}/locks.db",
             "PATH": os.path.dirname(snib) + ":" + os.environ["PATH"]}
 
 

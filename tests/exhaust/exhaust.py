@@ -5,7 +5,7 @@ time, with its effect or with a told error, and leave nothing: the lock can be
 had at once, no process and no file is left. What is only interrupted, or done
 in pieces, must not be noticed at all.
 
-  exhaust.py [--store sqlite|redis] [--workload NAME …] [--call NAME …]
+  exhaust.py [--store file|redis] [--workload NAME …] [--call NAME …]
              [--how NAME …] [--role N] [--one-in N [--salt TEXT]] [--most N]
              [--seconds S] [--share K/N] [--jobs N] [--point P]
              [--stop-after N] [--list] [--quiet]
@@ -57,7 +57,7 @@ class Box:
 
     def __init__(self, binary, library, url, folder):
         self.binary, self.library, self.dir = binary, library, folder
-        self.url = url or "sqlite:%s/store/locks.db" % folder
+        self.url = url or "file:%s/store/locks.db" % folder
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith(("SNIB_", "LD_PRELOAD"))}
         self.env.update(SNIB_URL=self.url, SNIB_EXE=binary, TMPDIR=folder,
@@ -268,8 +268,7 @@ class Runner:
                 need(time.monotonic() < end, "%s is left held" % name)
                 time.sleep(0.05)
         box.no_process_is_left(LINGER_S if lingers else SETTLE_S)
-        # (One that could not be removed goes with the next who cleans; so does
-        # the bell of who ends while it still looks who is in the way.)
+        # (One that could not be removed goes with the next who cleans.)
         left = box.files() - (self.plain_files or set())
         need(not left or self.plain_files is None or box.started is not None or
              (point and point.call in ("unlink", "unlinkat", "rmdir")),
@@ -339,7 +338,7 @@ def chosen(args, work, counts):
 
 def options(argv):
     p = argparse.ArgumentParser(usage=__doc__)
-    p.add_argument("--store", choices=["sqlite", "redis"])
+    p.add_argument("--store", choices=["file", "redis"])
     p.add_argument("--workload", nargs="+", default=[])
     p.add_argument("--call", nargs="+", default=[])
     p.add_argument("--how", nargs="+", default=[])
@@ -421,7 +420,7 @@ def main(argv):
         return max([job.wait() for job in jobs])
     subreaper()
     bad = 0
-    for store in [args.store] if args.store else ["sqlite", "redis"]:
+    for store in [args.store] if args.store else ["file", "redis"]:
         args.store = store
         bad += one_store(args)
     return 1 if bad else 0

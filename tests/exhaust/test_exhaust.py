@@ -16,7 +16,7 @@ import faultpoints  # noqa: E402
 from harness.redis_server import redis_missing  # noqa: E402
 
 BINARY = os.environ.get("SNIB_BIN", "")
-ONE_IN = {"sqlite": 131, "redis": 53}
+ONE_IN = {"file": 79, "redis": 53}
 
 
 def sanitized(binary):
@@ -31,7 +31,7 @@ def exhaust(*args, binary=BINARY):
         timeout=500)
 
 
-@pytest.mark.parametrize("store", ["sqlite", "redis"])
+@pytest.mark.parametrize("store", ["file", "redis"])
 def test_what_fails_once_is_done_or_told(store, shim):
     if not BINARY:
         pytest.skip("SNIB_BIN does not name the program")
@@ -63,7 +63,7 @@ def test_what_is_not_told_is_seen(tmp_path, shim):
         with open(program, "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\n" + lie + "\n")
         os.chmod(program, 0o755)
-        done = exhaust("--shim", shim, "--store", "sqlite", "--workload",
+        done = exhaust("--shim", shim, "--store", "file", "--workload",
                        "run", "--call", "fork", binary=program)
         assert done.returncode == 1 and seen in done.stdout, done.stdout
 

@@ -26,7 +26,7 @@ FOUND = {
     "a_grant_that_is_written_in_pieces_is_whole": (
         "acquire", "--call", "write.file", "--how", "short", "EINTR"),
     "a_file_that_cannot_be_opened_has_one_error": (
-        "library", "--call", "fstat64", "lstat64", "pread.file", "--most",
+        "library", "--call", "fstat", "lstat", "mmap", "openat", "--most",
         "3"),
     "who_was_counted_passes_without_its_bell": (
         "barrier", "--call", "socket", "sendto", "send", "--how", "ENOBUFS"),

@@ -58,15 +58,14 @@ static void need(bool good, const char *what, const char *why)
 }
 
 /* What a failure of libc may become. None of them is an answer about others:
- * nobody else is here. (CORRUPT: SQLite's word for a page that the disk cannot
- * read.) */
+ * nobody else is here. */
 static bool may_be(snib_err err)
 {
-    return err == SNIB_ERR_NOMEM || err == SNIB_ERR_CORRUPT ||
-           err == SNIB_ERR_LIMIT || err == SNIB_ERR_UNREACHABLE ||
-           err == SNIB_ERR_UNKNOWN || err == SNIB_ERR_STORE ||
-           err == SNIB_ERR_CONFIG || err == SNIB_ERR_DENIED ||
-           err == SNIB_ERR_LOST || err == SNIB_ERR_TIMEOUT;
+    return err == SNIB_ERR_NOMEM || err == SNIB_ERR_LIMIT ||
+           err == SNIB_ERR_UNREACHABLE || err == SNIB_ERR_UNKNOWN ||
+           err == SNIB_ERR_STORE || err == SNIB_ERR_CONFIG ||
+           err == SNIB_ERR_DENIED || err == SNIB_ERR_LOST ||
+           err == SNIB_ERR_TIMEOUT;
 }
 
 /* True when it is done. */

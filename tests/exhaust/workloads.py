@@ -501,7 +501,7 @@ class Library(Workload):
 
 
 class LibraryMemory(Library):
-    name, store = "library-memory", "sqlite"
+    name, store = "library-memory", "file"
     args = ("memory:exhaust",)
 
 

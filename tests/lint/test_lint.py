@@ -63,7 +63,7 @@ PLANTED = [
     ("arrows", "src/proto/b.c", "#include <poll.h>\n", "sans-I/O"),
     ("arrows", "src/store/redis/b.c", "#include <time.h>\n", "sans-I/O"),
     ("arrows", "src/core/b.c", "#include <hiredis/read.h>\n", "belongs"),
-    ("arrows", "src/core/b.c", "#include <sqlite3.h>\n", "belongs"),
+    ("arrows", "src/core/b.c", "#include <libpq-fe.h>\n", "belongs"),
     ("arrows", "src/core/b.c", '#include "core/none.h"\n', "not in the tree"),
     ("arrows", "src/extra/b.c", "int x;\n", "not in the architecture"),
     ("arrows", "include/snib/x.h", "#include <pthread.h>\n", "pthread.h"),
@@ -213,10 +213,10 @@ def test_every_rule_has_a_planted_mistake():
 
 def test_the_stores_of_this_host_may_use_its_facilities(tmp_path):
     files = dict(SOUND)
-    for store in ("sqlite", "memory"):
+    for store in ("file", "memory"):
         files[f"src/store/{store}/b.c"] = (
             '#include <pthread.h>\n#include <time.h>\n#include "core/a.h"\n')
-    files["src/store/sqlite/c.c"] = "#include <sqlite3.h>\n"
+    files["src/store/postgres/c.c"] = "#include <libpq-fe.h>\n"
     assert findings("arrows", tree_of(tmp_path, files)) == []
 
 

@@ -17,11 +17,11 @@ from harness.wait import boot_ns, wait_until
 needs_redis = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=needs_redis)])
+@pytest.fixture(params=["file", pytest.param("redis", marks=needs_redis)])
 def store(request, tmp_path):
     """URL of a fresh store of each kind; a Redis is clean afterwards."""
-    if request.param == "sqlite":
-        yield f"sqlite:{tmp_path}/locks.db"
+    if request.param == "file":
+        yield f"file:{tmp_path}/locks.db"
         return
     redis = request.getfixturevalue("redis")
     yield redis.url
@@ -79,7 +79,7 @@ def test_counter_is_exact_with_leases_shorter_than_the_wait(
 
 
 @pytest.mark.parametrize("kind", [
-    "sqlite", pytest.param("redis", marks=needs_redis)])
+    "file", pytest.param("redis", marks=needs_redis)])
 def test_counter_is_exact_while_processes_are_killed(
         drivers, kind, request, tmp_path):
     """A victim dies inside its section at any point, the rest goes on. The
@@ -88,7 +88,7 @@ def test_counter_is_exact_while_processes_are_killed(
         request.getfixturevalue("expires")
         store = request.getfixturevalue("redis").url
     else:
-        store = f"sqlite:{tmp_path}/locks.db"
+        store = f"file:{tmp_path}/locks.db"
     path = tmp_path / "tally"
     living = [drivers(store) for _ in range(2)]
     jobs = [driver.start("count", lock=driver.lock("n", lease_ms=300),

@@ -18,23 +18,23 @@ SOON = 20
 needs_redis = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
 
 
-@pytest.fixture(params=["sqlite", pytest.param("redis", marks=needs_redis)])
+@pytest.fixture(params=["file", pytest.param("redis", marks=needs_redis)])
 def store(request, tmp_path):
-    if request.param == "sqlite":
-        yield f"sqlite:{tmp_path}/locks.db"
+    if request.param == "file":
+        yield f"file:{tmp_path}/locks.db"
         return
     redis = request.getfixturevalue("redis")
     yield redis.url
     assert_no_residue(redis)
 
 
-@pytest.fixture(params=["memory", "sqlite",
+@pytest.fixture(params=["memory", "file",
                         pytest.param("redis", marks=needs_redis)])
 def any_store(request, tmp_path):
     if request.param == "memory":
         return "memory:deadlock"
-    if request.param == "sqlite":
-        return f"sqlite:{tmp_path}/locks.db"
+    if request.param == "file":
+        return f"file:{tmp_path}/locks.db"
     return request.getfixturevalue("redis").url
 
 

@@ -8,7 +8,6 @@ import hashlib
 import os
 import random
 import re
-import sqlite3
 
 import pytest
 
@@ -437,65 +436,3 @@ def test_least_privilege_of_the_manual_is_enough(redis, drivers):
     version = value.put(0, "x").version
     assert value.get() == (version, "x")
     assert value.delete(version).ok
-
-
-def test_embedded_file_keeps_no_ended_values(drivers, tmp_path):
-    """What has ended goes when others are written, and versions still rise."""
-    path = tmp_path / "locks.db"
-    driver = drivers(f"sqlite:{path}")
-    highest = 0
-    for i in range(20):
-        answer = Values(driver, f"short-{i}").put(0, "x", ttl_ms=1)
-        highest = max(highest, answer.version)
-    with sqlite3.connect(path) as db:  # as if they had ended long ago
-        db.execute("UPDATE value SET until = until - 120000")
-    for i in range(4):
-        assert Values(driver, f"long-{i}").put(0, "x").ok
-    with sqlite3.connect(path) as db:
-        names = {n for n, in db.execute("SELECT name FROM value")}
-        floor = db.execute("SELECT value FROM meta "
-                           "WHERE key = 'version_floor'").fetchone()[0]
-    assert not [n for n in names if bytes(n).startswith(b"short")]
-    assert floor == highest
-
-
-def test_embedded_damaged_row_is_corrupt(drivers, tmp_path):
-    path = tmp_path / "locks.db"
-    value = Values(drivers(f"sqlite:{path}"))
-    version = value.put(0, "x").version
-    with sqlite3.connect(path) as db:
-        db.execute("UPDATE value SET record = X'00'")
-    assert value.put(version, "y")["err"] == "CORRUPT"
-    got = value.driver.ask("value_get", client="c", name="n")
-    assert got["err"] == "CORRUPT" and "damaged" in got.text
-    with sqlite3.connect(path) as db:
-        db.execute("DELETE FROM value")
-    assert value.put(0, "z").ok
-
-
-def test_embedded_file_without_the_table_is_as_good(drivers, tmp_path):
-    path = tmp_path / "locks.db"
-    first, second = (Values(drivers(f"sqlite:{path}")) for _ in range(2))
-    with sqlite3.connect(path) as db:
-        tables = {n for n, in db.execute("SELECT name FROM sqlite_schema")}
-    assert "value" not in tables  # made by the first who needs it
-    assert first.get() == (0, "")
-    version = second.put(0, "x").version
-    assert first.get() == (version, "x")
-
-
-def test_embedded_file_another_is_writing_to_is_waited_for(drivers, tmp_path):
-    path = tmp_path / "locks.db"
-    value = Values(drivers(f"sqlite:{path}", request_ms=500))
-    version = value.put(0, "x").version
-    db = sqlite3.connect(path, isolation_level=None)
-    db.execute("BEGIN IMMEDIATE")
-    answer = value.put(version, "y")
-    assert answer["err"] in ("STORE", "UNKNOWN"), answer
-    assert answer.took_ms < 3000 + late_ms()
-    waiting = value.driver.start("value_put", client="c", name="n",
-                                 expected=version, bytes="y")
-    db.execute("ROLLBACK")
-    assert waiting.answer().ok or value.get()[1] == "y"
-    wait_until(lambda: value.get()[1] == "y", 5, "written")
-    db.close()

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What libsnib.so exports = cmake/exported.symbols = what the headers declare
-# with SNIB_API; and no name of hiredis or SQLite gets out.
+# with SNIB_API; and no name of hiredis gets out.
 # shellcheck source=tests/package/common.sh
 . "$(dirname "$0")/common.sh"
 command -v nm >/dev/null || skip "nm (binutils) is not installed"

@@ -44,7 +44,7 @@ def configure(tmp_path):
 
 
 def test_nothing_but_what_the_command_needs_is_installed(configure):
-    _, said = configure(["hiredis", "sqlite3"], "-DSNIB_CMOCKA=OFF")
+    _, said = configure(["hiredis"], "-DSNIB_CMOCKA=OFF")
     off = re.findall(r"^-- snib: ([a-z ]+): off, (.*)$", said, re.M)
     assert [name for name, _ in off] == [
         "simulator", "unit and conformance tests"]
@@ -52,7 +52,7 @@ def test_nothing_but_what_the_command_needs_is_installed(configure):
 
 
 def test_without_lua_the_tests_of_the_model_are_left_out(configure):
-    folder, _ = configure(["hiredis", "sqlite3", "cmocka"])
+    folder, _ = configure(["hiredis", "cmocka"])
     done = subprocess.run(["ninja", "-C", folder, "tests/sim_model/all"],
                           text=True, stdout=subprocess.PIPE)
     assert done.returncode == 0, done.stdout[-2000:]
@@ -82,6 +82,5 @@ def test_the_options_are_found():
     sys.path.insert(0, str(ROOT / "tools" / "test"))
     import options
     assert {"SNIB_CLI", "SNIB_TESTS", "SNIB_SIM", "SNIB_WITH_REDIS",
-            "SNIB_WITH_SQLITE", "SNIB_TLS",
-            "SNIB_WITH_POSTGRES", "SNIB_WITH_MYSQL"} <= set(options.switches())
+            "SNIB_TLS", "SNIB_WITH_POSTGRES", "SNIB_WITH_MYSQL"} <= set(options.switches())
     assert options.variants()["all off"] == options.switches()

@@ -101,7 +101,7 @@ void WRAP(snib__net_resolve)(const char *text, struct snib__addresses *ret)
 /* -- of the product -------------------------------------------------------------------- */
 
 void WRAP(snib__self_about)(struct snib__about *, const char *, const char *);
-snib_err WRAP(snib__sqlite_default_path)(char *, size_t, struct snib_error *);
+snib_err WRAP(snib__file_default_path)(char *, size_t, struct snib_error *);
 snib_err WRAP(snib__self_seed)(struct snib__seed *, struct snib_error *);
 const struct snib__registered *WRAP(snib__store_find)(const char *scheme);
 const struct snib__registered *REAL(snib__store_find)(const char *scheme);
@@ -116,8 +116,8 @@ void WRAP(snib__self_about)(struct snib__about *a, const char *program,
     snprintf(a->reason, sizeof a->reason, "%s", reason ? reason : "");
 }
 
-snib_err WRAP(snib__sqlite_default_path)(char *ret, size_t size,
-                                         struct snib_error *reterr)
+snib_err WRAP(snib__file_default_path)(char *ret, size_t size,
+                                       struct snib_error *reterr)
 {
     static const char *const paths[] = {"/proc/none/locks.db",
                                         "/proc/none/A Z-a_z/09.db",

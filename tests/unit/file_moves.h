@@ -18,8 +18,8 @@ static const char *some_path(void)
     static char far[3][PATH_MAX + 8];
     static const char *const paths[] = {
         "/v/locks", "/l/locks", "/v/other", "/v/",  "/v/.",
-        "/v/..",    "/none/x",  "locks",    "/top", "",
-        NULL,       "/u/locks", "./locks",  "/v"};
+        "/v/..",    "/none/x",  "locks",    "/top", ".",
+        "..",       "/u/locks", "./locks",  "/v"};
     static const int lengths[] = {251, 252, PATH_MAX};
     size_t i = pick("path", COUNT_OF(paths) + 3);
     if (i >= COUNT_OF(paths)) {

@@ -21,8 +21,8 @@ static void expect(bool good, const char *what)
     }
 }
 
-/* What may be said where memory ends. On a file the vendor's library may have
- * found none, too, and says so in its own way. */
+/* What may be said where memory ends. On a file the kernel may have found none,
+ * too, and says so in its own way. */
 static bool clean(snib_err err)
 {
     switch (err) {
@@ -35,7 +35,7 @@ static bool clean(snib_err err)
         return true;
     case SNIB_ERR_STORE:
     case SNIB_ERR_CONFIG:
-        return strncmp(url, "sqlite:", 7) == 0;
+        return strncmp(url, "file:", 5) == 0;
     default:
         return false;
     }
@@ -139,7 +139,7 @@ static int make_dir(void **state)
     if (!mkdtemp(dir)) {
         return -1;
     }
-    snprintf(url, sizeof url, "sqlite:%s/l.db", dir);
+    snprintf(url, sizeof url, "file:%s/l.db", dir);
     return 0;
 }
 
@@ -167,9 +167,9 @@ static int remove_dir(void **state)
           "memory:oom", one_run),                                              \
         BEARS(memory_store_bears_the_end_of_memory, set_url, NULL, true,       \
               "memory:oom", one_run),                                          \
-        BEARS(sqlite_store_bears_each_failed_allocation, make_dir, remove_dir, \
+        BEARS(file_store_bears_each_failed_allocation, make_dir, remove_dir,   \
               false, NULL, one_run),                                           \
-        BEARS(sqlite_store_bears_the_end_of_memory, make_dir, remove_dir,      \
-              true, NULL, one_run)
+        BEARS(file_store_bears_the_end_of_memory, make_dir, remove_dir, true,  \
+              NULL, one_run)
 
 #endif

@@ -3,8 +3,7 @@
  *
  * The test itself opens no client, so that its children are as clean as if
  * they had been started by a shell. A child says lines by say(), the test
- * reads them by hear(); tell() lets a child go on that stands in await(). The
- * file is one of SQLite's, unless the including file defines SCHEME. */
+ * reads them by hear(); tell() lets a child go on that stands in await(). */
 #ifndef SNIB_TESTS_PROCESSES_H
 #define SNIB_TESTS_PROCESSES_H
 
@@ -18,11 +17,8 @@
 #include <unistd.h>
 
 #include "snib.h"
+#include "snib/inspect.h"
 #include "unit.h"
-
-#ifndef SCHEME
-#define SCHEME "sqlite"
-#endif
 
 /* Far more than anything here takes: a hang is a failure, not an endless
  * run. */
@@ -44,7 +40,7 @@ static int fresh_dir(void **state)
         return -1;
     }
     snprintf(path, sizeof path, "%s/locks.db", dir);
-    snprintf(url, sizeof url, SCHEME ":%s", path);
+    snprintf(url, sizeof url, "file:%s", path);
     return 0;
 }
 
@@ -218,6 +214,51 @@ static void try_once(void)
         err = snib_release(lock_of(c, false, 0), g, &e);
     }
     snib_client_free(c);
+}
+
+/* Takes the lock, releases it when it is told to, and stays. */
+static void hold_for(int64_t lease_ms)
+{
+    struct snib_client *c = must_open(NULL);
+    struct snib_lock *l = lock_of(c, false, lease_ms);
+    struct snib_grant g;
+    struct snib_error e = {0};
+    say_error(acquire(l, 0, &g, &e), &e);
+    await();
+    say_error(snib_release(l, g, &e), &e);
+    await();
+}
+
+static void hold_until_told(void)
+{
+    hold_for(60000);
+}
+
+/* -- the queue --------------------------------------------------------------------- */
+
+static void say_how_many_wait(void)
+{
+    struct snib_client *c = must_open(NULL);
+    struct snib_view *v = NULL;
+    if (snib_client_inspect(c, "n", 1, &v, NULL)) {
+        _exit(1);
+    }
+    dprintf(child_out, "%zu\n", v->waiter_count);
+    snib_view_free(v);
+    snib_client_free(c);
+}
+
+/* Until so many stand in the queue. */
+static void until_wait(int count)
+{
+    int n = -1;
+    for (int i = 0; i < PATIENCE_MS && n != count; i++) {
+        struct process p = begin(say_how_many_wait);
+        n = atoi(hear(&p));
+        assert_int_equal(over(&p), 0);
+        poll(NULL, 0, 1);
+    }
+    assert_int_equal(n, count);
 }
 
 #endif

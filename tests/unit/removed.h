@@ -1,21 +1,15 @@
 /* tests/unit/removed.h — cases in which a lock file is taken away, replaced, or
- * stands behind a link that is switched, while processes use it: the same for
- * both stores that have one. There are never two owners, and both sides are
- * told. */
+ * stands behind a link that is switched, while processes use it. There are never
+ * two owners, and both sides are told. */
 #ifndef SNIB_TESTS_REMOVED_H
 #define SNIB_TESTS_REMOVED_H
 
 #include "processes.h"
-#include "snib/inspect.h"
 
 /* A client that works may not have looked at its path for so long. */
-#ifndef LOOKS_EACH_MS
-#define LOOKS_EACH_MS 0
-#endif
-
 static void until_it_looks(void)
 {
-    poll(NULL, 0, LOOKS_EACH_MS);
+    poll(NULL, 0, 20);
 }
 
 static void hold_and_renew(void)
@@ -128,7 +122,7 @@ static void the_directory_is_moved(void **state)
 static void name_it_through_a_link(const char *where)
 {
     snprintf(path, sizeof path, "%s/cur/locks.db", dir);
-    snprintf(url, sizeof url, SCHEME ":%s", where);
+    snprintf(url, sizeof url, "file:%s", where);
     shell("mkdir -p r1 r2 && ln -sfn r1 cur");
     assert_int_equal(chdir(dir), 0);
 }

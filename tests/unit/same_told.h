@@ -1,32 +1,25 @@
 /* tests/unit/same_told.h — what a store says and does, as two numbers: what
  * another store has to say, too, and all.
  *
- * All: tokens, rows, words, who was notified of what by which step, each
- * statement of SQLite and what its steps answer (what is kept in memory is not
- * asked for again), and what the file has in the end. */
+ * All: tokens, rows, words, who was notified of what by which step, and what the
+ * file has in the end. */
 #ifndef SNIB_TESTS_SAME_TOLD_H
 #define SNIB_TESTS_SAME_TOLD_H
 
+#include <poll.h>
 #include <time.h>
 
+#include "file_store.h"
 #include "same_list.h"
-#include "sqlite_store.h"
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
-int __real_sqlite3_step(sqlite3_stmt *st);
-int __wrap_sqlite3_step(sqlite3_stmt *st);
-int __real_sqlite3_prepare_v3(sqlite3 *db, const char *text, int size,
-                              unsigned flags, sqlite3_stmt **ret,
-                              const char **ret_tail);
-int __wrap_sqlite3_prepare_v3(sqlite3 *db, const char *text, int size,
-                              unsigned flags, sqlite3_stmt **ret,
-                              const char **ret_tail);
 
 static int64_t now_us;
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 {
-    int64_t us = now_us + (clock == CLOCK_REALTIME ? 1790000000000000 : 0);
+    bool wall = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE;
+    int64_t us = now_us + (wall ? 1790000000000000 : 0);
     *ret = (struct timespec){.tv_sec = us / 1000000,
                              .tv_nsec = us % 1000000 * 1000};
     return 0;
@@ -48,38 +41,6 @@ static void stir(uint64_t *h, const void *bytes, size_t size)
     }
     *h = (*h ^ size) * 1099511628211u;
     *h ^= *h >> 29;
-}
-
-/* SQLite makes statements of its own. */
-static bool is_of_a_peer(const sqlite3_stmt *st)
-{
-    for (int i = 0; i < PEERS && kit.ops == &snib__sqlite_ops; i++) {
-        for (int k = 0; kit.peer[i].inst && k < SNIB__ST_COUNT; k++) {
-            if (self_of(i)->db.st[k] == st) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-int __wrap_sqlite3_step(sqlite3_stmt *st)
-{
-    int rc = __real_sqlite3_step(st);
-    if (is_of_a_peer(st)) {
-        const char *text = sqlite3_sql(st);
-        stir(&told.all, text, text ? strlen(text) : 0);
-        stir(&told.all, &rc, sizeof rc);
-    }
-    return rc;
-}
-
-int __wrap_sqlite3_prepare_v3(sqlite3 *db, const char *text, int size,
-                              unsigned flags, sqlite3_stmt **ret,
-                              const char **ret_tail)
-{
-    stir(&told.all, "prepared", 8);
-    return __real_sqlite3_prepare_v3(db, text, size, flags, ret, ret_tail);
 }
 
 /* -- a request ----------------------------------------------------------------- */
@@ -137,8 +98,8 @@ static void finish(struct asked *a)
     a->r->said.result = NULL;
 }
 
-/* Whose bell has something to read, and on which sockets' account. */
-static void tell_bells(int clients)
+/* Whose notifier has something to read, and on which sockets' account. */
+static void tell_notifiers(int clients)
 {
     for (int i = 0; i < clients; i++) {
         struct pollfd p = {.fd = kit.ops->notifier_fd(kit.peer[i].inst),
@@ -148,32 +109,62 @@ static void tell_bells(int clients)
     }
 }
 
+#define STIR(x) stir(&told.all, &(x), sizeof(x))
+
+static void tell_claim(const struct snib__file_claim *c)
+{
+    const int64_t n[] = {c->id,      c->token,   c->floor,     c->lease,
+                         c->delay,   c->since,   c->until,     c->permits,
+                         c->reserve, c->slot,    c->rank,      c->state,
+                         c->kind,    c->pid > 0, c->start > 0, c->pidns > 0};
+    STIR(c->request);
+    STIR(c->client);
+    STIR(c->upgrade_of);
+    STIR(n);
+    stir(&told.all, snib__bucket_text(c), c->text_size);
+}
+
+static void tell_bucket(struct snib__copy *copy)
+{
+    for (size_t at = 0; at < copy->used;) {
+        const struct snib__file_lock *l = snib__bucket_lock(copy, at);
+        const int64_t n[] = {l->token, l->permits, l->latch, l->arrivals};
+        size_t end = at + l->size;
+        stir(&told.all, l + 1, l->name_size);
+        STIR(n);
+        for (at += snib__bucket_claims(l); at < end;) {
+            tell_claim(snib__bucket_claim(copy, at));
+            at += snib__bucket_claim(copy, at)->size;
+        }
+    }
+}
+
 /* All that the file has; of the process only whether it is this one. */
 static void tell_rows(void)
 {
-    static const char *const queries[] = {
-        "SELECT name, size, token, gate, shares FROM lock",
-        "SELECT name, client, request, kind, permits, holds, state, token, "
-        "room, floor, lease, until, about, rank, delay, beside, slot, "
-        "bell, pid > 0, start > 0, pidns > 0 FROM claim",
-        "SELECT name, until, record, bytes FROM value",
-        "SELECT key, value FROM meta WHERE key <> 'boot'"};
-    sqlite3 *db;
-    sqlite3_stmt *st;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    for (size_t i = 0; i < COUNT_OF(queries); i++) {
-        if (sqlite3_prepare_v2(db, queries[i], -1, &st, NULL)) {
-            continue; /* no value was written yet */
-        }
-        while (sqlite3_step(st) == SQLITE_ROW) {
-            for (int k = 0; k < sqlite3_column_count(st); k++) {
-                const void *bytes = sqlite3_column_blob(st, k);
-                stir(&told.all, bytes, (size_t)sqlite3_column_bytes(st, k));
-            }
-        }
-        sqlite3_finalize(st);
+    struct snib__file *f = self_of(0);
+    const uint64_t floors[] = {snib__file_load(&f->map.head->floor),
+                               snib__file_load(&f->map.head->version_floor)};
+    STIR(floors);
+    for (uint32_t i = 0; i < f->map.root_count; i++) {
+        assert_int_equal(
+            snib__root_copy(&f->map, &f->copy, SNIB__FILE_LOCKS, i), 0);
+        tell_bucket(&f->copy);
     }
-    sqlite3_close(db);
+    for (uint32_t i = 0; i < f->map.value_root_count; i++) {
+        assert_int_equal(
+            snib__root_copy(&f->map, &f->copy, SNIB__FILE_INDEX, i), 0);
+        for (size_t at = 0; at < f->copy.used;
+             at += sizeof(struct snib__file_entry)) {
+            const struct snib__file_entry *e =
+                (const void *)(f->copy.bytes + at);
+            const struct snib__file_value *v;
+            assert_true(snib__keep_is_value(&f->map, e->block, e->class, &v));
+            STIR(v->until_ms);
+            STIR(v->record);
+            stir(&told.all, v + 1, snib__file_padded(v->name_size) + v->bytes);
+        }
+    }
 }
 
 #endif

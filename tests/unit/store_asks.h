@@ -1,6 +1,6 @@
 /* tests/unit/store_asks.h — what the clients of a store of this host ask for,
  * by dice: locks, by turns and in chains, and what else a store answers; and
- * what is told of an answer. For unit.sqlite_same and unit.file_same.
+ * what is told of an answer. For unit.file_same.
  *
  * Who includes it has a world `w` with its clock, `enum theme` with `theme`,
  * NAMES and CLIENTS, and says below what its clients are. */
@@ -445,7 +445,7 @@ static void after_chain(int i)
     }
 }
 
-/* What one client asks at once; long: more than fits in one transaction. */
+/* What one client asks at once; long: more than fits in one step. */
 static void ask_chain(bool is_long)
 {
     int client = any_client();

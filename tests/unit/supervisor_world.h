@@ -94,7 +94,7 @@ static void holder_offers(void)
     snprintf(w.page.client_id, sizeof w.page.client_id, "c0ffee:4");
     snprintf(w.page.address, sizeof w.page.address, "7.0123456789abcdef");
     snprintf(w.page.store, sizeof w.page.store, "%s",
-             chance("store", 2) ? "sqlite:/x" : "memory:");
+             chance("store", 2) ? "file:/x" : "memory:");
     atomic_store(&w.page.deadline_ns, w.now + lengths[pick("lease", 5)]);
     atomic_store(&w.page.offer,
                  chance("withdrawn", 8) ? PLAN_WITHDRAWN : PLAN_OFFERED);

@@ -94,7 +94,7 @@ static void every_password_of_a_url_is_blanked(void **state)
     redacts("redis://h?db=1&AUTH=x&y=2", "redis://h?db=1&AUTH=***&y=2");
     redacts("redis://a:p@h?auth_token=q&pass=r",
             "redis://a:***@h?auth_token=***&pass=***");
-    redacts("sqlite:/a:b@c", "sqlite:/a:b@c");
+    redacts("file:/a:b@c", "file:/a:b@c");
     redacts("", "");
 }
 

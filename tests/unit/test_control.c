@@ -237,7 +237,7 @@ static const struct older_reply older = {.magic = CONTROL_MAGIC,
                                          .code = 76,
                                          .deadline_ns = 5,
                                          .token = 7,
-                                         .store = "sqlite:a.db",
+                                         .store = "file:a.db",
                                          .text = "revoked",
                                          .ttl_ns = 30000000000,
                                          .kind = SNIB_KIND_READ,
@@ -269,7 +269,7 @@ static void the_answer_of_the_release_before_means_what_it_says(void **state)
     assert_int_equal(reply.code, 76);
     assert_int_equal(reply.deadline_ns, 5);
     assert_int_equal(reply.token, 7);
-    assert_string_equal(reply.store, "sqlite:a.db");
+    assert_string_equal(reply.store, "file:a.db");
     assert_string_equal(reply.text, "revoked");
     assert_int_equal(reply.ttl_ns, 30000000000);
     assert_int_equal(reply.kind, SNIB_KIND_READ);
@@ -291,7 +291,7 @@ static void the_release_before_understands_our_answer(void **state)
                                  .code = 76,
                                  .deadline_ns = 5,
                                  .token = 7,
-                                 .store = "sqlite:a.db",
+                                 .store = "file:a.db",
                                  .text = "revoked",
                                  .ttl_ns = 30000000000,
                                  .kind = SNIB_KIND_READ,

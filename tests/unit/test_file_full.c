@@ -171,7 +171,7 @@ static void a_file_whose_size_cannot_be_told_stays_as_it_is(void **state)
     struct snib__request a = acquire(0, &n);
     assert_int_equal(a.said.answer, SNIB__DONE);
     close_peer(0);
-    for (int at = 2;; at++) { /* behind the look at what kind of file it is  */
+    for (int at = 3;; at++) { /* behind the looks at what they are           */
         struct snib_error e = {0};
         fstat_fails_at = at;
         snib_err err = open_at(&p, path, &e);

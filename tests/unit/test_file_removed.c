@@ -1,8 +1,6 @@
 /* tests/unit/test_file_removed.c — a mapped lock file is taken away, replaced or
  * cut off while processes use it; processes that do not see each other's pids
  * use one file. */
-#define SCHEME        "file"
-#define LOOKS_EACH_MS 20
 #include "removed.h"
 
 #include <fcntl.h>
@@ -283,14 +281,7 @@ static struct process begin_as_first(void (*body)(void))
 
 static void hold_for_a_second(void)
 {
-    struct snib_client *c = must_open(NULL);
-    struct snib_lock *l = lock_of(c, false, 1000);
-    struct snib_grant g;
-    struct snib_error e = {0};
-    say_error(snib_acquire(l, NULL, &g, &e), &e);
-    await();
-    say_error(snib_release(l, g, &e), &e);
-    await();
+    hold_for(1000);
 }
 
 static void wait_for_it(void)

@@ -273,6 +273,33 @@ static void claims_of_one_number_are_no_bucket(void **state)
     assert_int_equal(end(0, &a), SNIB__DONE);
 }
 
+/* It is read as the last one of the queue, and stands nowhere else: behind
+ * itself it was met again, without end. What it waits beside is not there, so
+ * others pass. */
+static void a_waiter_of_a_rank_that_is_none_is_met_once(void **state)
+{
+    struct snib__name n = name_of("rank");
+    (void)state;
+    open_peers(3);
+    (void)acquire(0, &n);
+    struct snib__request b = acquire(1, &n);
+    assert_int_equal(b.said.answer, SNIB__QUEUED);
+    struct snib__file_lock *l = lock_in_file(&n);
+    struct snib__file_claim *k =
+        (void *)((uint8_t *)l + snib__bucket_claims(l));
+    k = (void *)((uint8_t *)k + k->size);
+    k->rank = 1000;
+    k->upgrade_of[0] = 7;
+    alarm(20); /* a step that does not end fails */
+    struct snib__request f = request(SNIB__FORCE, &n);
+    assert_int_equal(run(0, &f), SNIB__DONE);
+    assert_int_equal(look(0, &n, SNIB__ROW_WAITER, NULL), 1);
+    struct snib__request c = acquire(2, &n);
+    assert_int_equal(c.said.answer, SNIB__DONE);
+    assert_int_equal(end(2, &c), SNIB__DONE);
+    alarm(0);
+}
+
 /* -- fork ------------------------------------------------------------------------------------ */
 
 static void a_child_may_free_and_open_its_own(void **state)
@@ -408,6 +435,7 @@ int main(void)
         CASE(a_damaged_head_gives_no_block),
         CASE(bytes_that_are_no_bucket_are_refused_in_words),
         CASE(claims_of_one_number_are_no_bucket),
+        CASE(a_waiter_of_a_rank_that_is_none_is_met_once),
         CASE(a_child_may_free_and_open_its_own),
         CASE(values_are_put_read_and_deleted),
         CASE(what_a_killed_client_had_is_found_again),

@@ -1,25 +1,11 @@
 /* tests/unit/test_file_waits.c — processes wait for a lock in a mapped file, by
  * the public interface: how many threads it takes, who wakes them, what ends
  * the wait. */
-#define SCHEME "file"
 #include "processes.h"
 
 #include <pthread.h>
 
-#include "snib/inspect.h"
 #include "tasks.h"
-
-static void hold_until_told(void)
-{
-    struct snib_client *c = must_open(NULL);
-    struct snib_lock *l = lock_of(c, false, 60000);
-    struct snib_grant g;
-    struct snib_error e = {0};
-    say_error(acquire(l, 0, &g, &e), &e);
-    await();
-    say_error(snib_release(l, g, &e), &e);
-    await();
-}
 
 static void wait_for_it(void)
 {
@@ -29,31 +15,6 @@ static void wait_for_it(void)
     struct snib_error e = {0};
     say_error(snib_acquire(l, NULL, &g, &e), &e);
     await();
-}
-
-static void say_how_many_wait(void)
-{
-    struct snib_client *c = must_open(NULL);
-    struct snib_view *v = NULL;
-    if (snib_client_inspect(c, "n", 1, &v, NULL)) {
-        _exit(1);
-    }
-    dprintf(child_out, "%zu\n", v->waiter_count);
-    snib_view_free(v);
-    snib_client_free(c);
-}
-
-/* Until so many stand in the queue. */
-static void until_wait(int count)
-{
-    int n = -1;
-    for (int i = 0; i < PATIENCE_MS && n != count; i++) {
-        struct process p = begin(say_how_many_wait);
-        n = atoi(hear(&p));
-        assert_int_equal(over(&p), 0);
-        poll(NULL, 0, 1);
-    }
-    assert_int_equal(n, count);
 }
 
 /* -- threads ------------------------------------------------------------------------ */

@@ -92,9 +92,9 @@ static void make_plan(void)
     w.page.tokens[0] = chance("large", 3) ? INT64_MAX : 5;
     snprintf(w.page.address, sizeof w.page.address, "1000.0123456789abcdef");
     snprintf(w.page.client_id, sizeof w.page.client_id, CLIENT);
-    snprintf(w.page.store, sizeof w.page.store, "%s",
-             MOSTLY("store", "redis://h:6379/0", "sqlite:/x/y\n",
-                    "redis://\x7f", ""));
+    snprintf(
+        w.page.store, sizeof w.page.store, "%s",
+        MOSTLY("store", "redis://h:6379/0", "file:/x/y\n", "redis://\x7f", ""));
     snprintf(w.page.detached_grant, sizeof w.page.detached_grant,
              "snib1:" CLIENT ":" REQUEST ":%lld", (long long)w.page.tokens[0]);
 }
@@ -225,7 +225,7 @@ static void put_tokenfile(const char *grant)
     text_add(&t, grant);
     text_add(&t, MOSTLY("line ends", "\n", "", "\n\n", "\r\n"));
     text_add(&t, MOSTLY("more lines", "token=5\nstore=redis://h:6379/0\nx=y\n",
-                        "store=sqlite:/x/y\n", "token=5\nstore=sqlite:x",
+                        "store=file:/x/y\n", "token=5\nstore=file:x",
                         "token=5\nstore=\n", "token=5\nstore=redis://\\x7f\n",
                         "token=5\nstore=redis://u:***@h\nstore=later\n"));
     if (chance("long store", 16)) {
@@ -455,7 +455,7 @@ static void begin(void)
                                         "01234567-89ab-cdee-0123-456789abcdef",
                                         "fedcba98-89ab-cdef-0123-456789abcdef"};
     static const char *const urls[] = {"redis://h:6379/0", "redis://h:6379/0",
-                                       "sqlite:/x/y", "redis://u:***@h"};
+                                       "file:/x/y", "redis://u:***@h"};
     static const char *const subs[] = {"release", "renew", NULL};
     w.now = 1000 * S;
     w.uid = chance("root", 3) ? 0 : 1000;

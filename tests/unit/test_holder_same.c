@@ -160,8 +160,8 @@ static void make_plan(struct plan *p)
 static void begin(void)
 {
     static const char *const urls[] = {
-        "redis://h:6379/0", "sqlite:/x/y", "sqlite:/var/lib/snib/locks.db",
-        "sqlite:/home/anna/.local/state/snib/locks.db"};
+        "redis://h:6379/0", "file:/x/y", "file:/var/lib/snib/locks.db",
+        "file:/home/anna/.local/state/snib/locks.db"};
     w.now = 1000 * S;
     w.uid = chance("root", 3) ? 0 : 1000;
     w.url = urls[chance("redis", 2) ? 0 : pick("store", 4)];

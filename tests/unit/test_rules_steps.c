@@ -1,5 +1,6 @@
 /* tests/unit/test_rules_steps.c — how many claims a step of the rules looks at,
- * counted at a book in memory. */
+ * counted at a book in memory; and that it comes to an end whatever the book
+ * says. */
 #include "unit.h"
 
 #include "store/memory/space.h"
@@ -18,6 +19,7 @@ static struct {
                  struct snib__stored_claim *);
     struct snib__request party[PARTIES];
     int looks; /* of the last step */
+    bool misread;
 } w;
 
 static int begin_world(void **state)
@@ -44,6 +46,10 @@ static bool count_next(struct snib__book *b, const struct snib__name *n,
     return w.next(b, n, state, after, ret);
 }
 
+static bool misread_rank(struct snib__book *, const struct snib__name *, int,
+                         const struct snib__stored_claim *,
+                         struct snib__stored_claim *);
+
 static snib__answer run(struct snib__request *r)
 {
     struct snib__mem_book m;
@@ -51,7 +57,7 @@ static snib__answer run(struct snib__request *r)
     assert_int_equal(err, SNIB_ERR_OK);
     w.ops = *m.book.ops;
     w.next = w.ops.next;
-    w.ops.next = count_next;
+    w.ops.next = w.misread ? misread_rank : count_next;
     m.book.ops = &w.ops;
     w.looks = 0;
     snib__rules_run(&m.book, r);
@@ -158,6 +164,62 @@ static void a_party_that_leaves_looks_at_no_other(void **state)
     }
 }
 
+/* -- a book that others wrote in --------------------------------------------------- */
+
+/* All waiters are read as of the lowest rank, though they have another: each is
+ * found behind itself. */
+static bool misread_rank(struct snib__book *b, const struct snib__name *n,
+                         int state, const struct snib__stored_claim *after,
+                         struct snib__stored_claim *ret)
+{
+    enum { ENDLESS = 1000 };
+    if (w.looks > ENDLESS) {
+        fail_msg("the step goes round for ever");
+    }
+    bool there = count_next(b, n, state, after, ret);
+    if (there && state == SNIB__WAITS) {
+        ret->rank = INT8_MIN;
+    }
+    return there;
+}
+
+/* It wants more permits than there are, so it is passed over: the walk goes on
+ * behind it. */
+static void a_waiter_of_a_rank_that_is_none_is_met_once(void **state)
+{
+    struct snib__request size = {.verb = SNIB__PARAMS,
+                                 .name = &name,
+                                 .id = {1, 1},
+                                 .params.op = SNIB__PARAMS_SIZE,
+                                 .params.amount = 2};
+    (void)state;
+    assert_int_equal(run(&size), SNIB__DONE);
+    struct snib__request r[2];
+    for (uint64_t i = 0; i < 2; i++) {
+        r[i] = (struct snib__request){
+            .verb = SNIB__ACQUIRE,
+            .name = &name,
+            .id = {i + 2, 9},
+            .acquire.kind = SNIB_KIND_PERMITS,
+            .acquire.permits = 2,
+            .acquire.may_queue = true,
+            .lease = snib__ms(10000),
+        };
+        assert_int_equal(run(&r[i]), i ? SNIB__QUEUED : SNIB__DONE);
+    }
+    size.params.amount = 1; /* who waits cannot be served any more */
+    size.id[0]++;
+    w.misread = true;
+    assert_int_equal(run(&size), SNIB__DONE);
+    r[0].verb = SNIB__RELEASE;
+    assert_int_equal(run(&r[0]), SNIB__DONE);
+    struct snib__request t = r[0];
+    t.verb = SNIB__ACQUIRE;
+    t.id[0] = 7;
+    t.acquire.permits = 1;
+    assert_int_equal(run(&t), SNIB__DONE);
+}
+
 #define STEP(f) cmocka_unit_test_setup_teardown(f, begin_world, end_world)
 
 int main(void)
@@ -167,6 +229,7 @@ int main(void)
         STEP(a_party_that_tries_looks_at_no_other_in_vain),
         STEP(a_silent_party_makes_the_others_look_at_nobody),
         STEP(a_party_that_leaves_looks_at_no_other),
+        STEP(a_waiter_of_a_rank_that_is_none_is_met_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* tests/unit/test_store_same.c — the stores of this host, by chance, in a time
  * of the test's own.
- * wraps: clock_gettime sqlite3_step sqlite3_prepare_v3
+ * wraps: clock_gettime
  *
  * Alone, and several as one chain.
  * The same requests go to memory: and to a lock file: of what callers and
@@ -48,7 +48,7 @@ static void execute(int client, struct snib__request *r)
     static struct asked one;
     prepare(&one, r);
     run(client, r);
-    tell_bells(CLIENTS);
+    tell_notifiers(CLIENTS);
     finish(&one);
     floor_seen = r->token > floor_seen ? r->token : floor_seen;
 }
@@ -158,7 +158,7 @@ static void chain_of_some(void)
         snib__list_push(&chain, &r[i]->link);
     }
     kit.ops->exec(kit.peer[client].inst, (snib_instant){0}, &chain);
-    tell_bells(CLIENTS);
+    tell_notifiers(CLIENTS);
     for (int i = 0; i < n; i++) {
         snib__unlink(&r[i]->link);
         finish(&asked[i]);

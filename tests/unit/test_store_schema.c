@@ -114,6 +114,13 @@ static void a_store_without_tables_says_so(void **state)
     assert_non_null(strstr(error.text, "in this build"));
 }
 
+static void a_store_that_is_no_more_says_so(void **state)
+{
+    (void)state;
+    assert_int_equal(schema_of("sqlite:x", sizeof text), SNIB_ERR_CONFIG);
+    assert_non_null(strstr(error.text, "sqlite: is no store any more"));
+}
+
 int main(void)
 {
     const struct CMUnitTest cases[] = {
@@ -129,6 +136,7 @@ int main(void)
 #endif
         cmocka_unit_test(a_url_that_is_none_is_refused),
         cmocka_unit_test(a_store_without_tables_says_so),
+        cmocka_unit_test(a_store_that_is_no_more_says_so),
     };
     return RUN(cases);
 }

@@ -30,7 +30,7 @@ static void only_three_stars_are_a_password_that_is_gone(void **state)
         {"redis://h?password=abc&auth_token=***", true},
         {"redis://a:abc@h?pass=***", true},
         {"redis://h?db=***", false},
-        {"sqlite:/a:***@c", false},
+        {"file:/a:***@c", false},
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(t); i++) {
@@ -157,16 +157,15 @@ static void in_the_root_directory_a_path_begins_with_one_slash(void **state)
     assert_int_equal(chdir("/"), 0);
     assert_string_equal(storeurl_absolute("b", false), "/b");
     assert_string_equal(storeurl_absolute("b/c", true), "/b/c");
-    assert_string_equal(chosen("sqlite:b.db?x=1"), "sqlite:/b.db?x=1");
-    assert_string_equal(storeurl_relative(), "sqlite:b.db?x=1");
+    assert_string_equal(chosen("file:b.db?x=1"), "file:/b.db?x=1");
+    assert_string_equal(storeurl_relative(), "file:b.db?x=1");
     assert_string_equal(chosen("file:b"), "file:/b");
 }
 
 static void a_url_that_hangs_on_the_directory_is_anchored(void **state)
 {
-    static const char *const whole[] = {"sqlite:", "sqlite:/a/b.db",
-                                        "sqlite:?request_ms=5", "redis://h",
-                                        "SQLITE:/x"};
+    static const char *const whole[] = {
+        "file:", "file:/a/b.db", "file:?request_ms=5", "redis://h", "FILE:/x"};
     char expected[200];
     (void)state;
     unsetenv("SNIB_URL");
@@ -177,15 +176,14 @@ static void a_url_that_hangs_on_the_directory_is_anchored(void **state)
         assert_null(storeurl_relative());
     }
     snprintf(expected, sizeof expected,
-             "sqlite:/tmp/snib-%%25%%3F%%23-%s/b.db?x=1",
-             strrchr(dir, '-') + 1);
-    assert_string_equal(chosen("sqlite:b.db?x=1"), expected);
-    assert_string_equal(storeurl_relative(), "sqlite:b.db?x=1");
-    setenv("SNIB_URL", "sqlite:c", 1);
-    snprintf(expected, sizeof expected, "sqlite:/tmp/snib-%%25%%3F%%23-%s/c",
+             "file:/tmp/snib-%%25%%3F%%23-%s/b.db?x=1", strrchr(dir, '-') + 1);
+    assert_string_equal(chosen("file:b.db?x=1"), expected);
+    assert_string_equal(storeurl_relative(), "file:b.db?x=1");
+    setenv("SNIB_URL", "file:c", 1);
+    snprintf(expected, sizeof expected, "file:/tmp/snib-%%25%%3F%%23-%s/c",
              strrchr(dir, '-') + 1);
     assert_string_equal(chosen(NULL), expected);
-    assert_string_equal(chosen("sqlite:"), "sqlite:");
+    assert_string_equal(chosen("file:"), "file:");
     assert_null(storeurl_relative());
     unsetenv("SNIB_URL");
 }
@@ -194,10 +192,10 @@ static void only_a_whole_url_leads_there_from_anywhere(void **state)
 {
     (void)state;
     assert_true(storeurl_is_whole("redis://h"));
-    assert_true(storeurl_is_whole("sqlite:/a"));
-    assert_false(storeurl_is_whole("sqlite:a"));
-    assert_false(storeurl_is_whole("sqlite:"));
-    assert_false(storeurl_is_whole("SQLITE:a"));
+    assert_true(storeurl_is_whole("file:/a"));
+    assert_false(storeurl_is_whole("file:a"));
+    assert_false(storeurl_is_whole("file:"));
+    assert_false(storeurl_is_whole("FILE:a"));
     assert_false(storeurl_is_whole(""));
     assert_false(storeurl_is_whole("redis://h\\x0A"));
 }

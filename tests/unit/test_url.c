@@ -181,13 +181,13 @@ static void a_url_of_any_scheme_may_list_hosts(void **state)
 static void files_and_spaces_need_no_host(void **state)
 {
     (void)state;
-    struct snib__url *u = parse("sqlite:/var/lib/a%20b/l\xc3\xb6"
+    struct snib__url *u = parse("file:/var/lib/a%20b/l\xc3\xb6"
                                 "cks.db");
-    assert_string_equal(u->scheme, "sqlite");
+    assert_string_equal(u->scheme, "file");
     assert_null(u->host);
     assert_string_equal(u->path, "/var/lib/a b/l\xc3\xb6"
                                  "cks.db");
-    assert_string_equal(u->safe, "sqlite:/var/lib/a%20b/l%C3%B6cks.db");
+    assert_string_equal(u->safe, "file:/var/lib/a%20b/l%C3%B6cks.db");
     snib__url_free(u);
     u = parse("memory:NAME?clock=virtual");
     assert_string_equal(u->path, "NAME");
@@ -198,7 +198,7 @@ static void files_and_spaces_need_no_host(void **state)
     u = parse("memory:");
     assert_string_equal(u->path, "");
     snib__url_free(u);
-    u = parse("sqlite:a?");
+    u = parse("file:a?");
     assert_string_equal(u->path, "a");
     snib__url_free(u);
 }
@@ -207,9 +207,9 @@ static void files_and_spaces_need_no_host(void **state)
 static void a_path_of_two_slashes_is_not_shown_as_a_host(void **state)
 {
     (void)state;
-    struct snib__url *u = parse("sqlite:/%2ftmp:1/locks.db");
+    struct snib__url *u = parse("file:/%2ftmp:1/locks.db");
     assert_string_equal(u->path, "//tmp:1/locks.db");
-    assert_string_equal(u->safe, "sqlite:/%2Ftmp:1/locks.db");
+    assert_string_equal(u->safe, "file:/%2Ftmp:1/locks.db");
     struct snib__url *again = parse(u->safe);
     assert_null(again->host);
     assert_string_equal(again->path, u->path);
@@ -267,7 +267,7 @@ static void malformed_urls_are_refused_with_the_reason(void **state)
     refuse("redis://:1", "host is empty");
     refuse("redis://u:p@", "host is empty");
     refuse("redis://u:p@:1", "host is empty");
-    refuse("sqlite:///tmp/x", "one slash");
+    refuse("file:///tmp/x", "one slash");
     refuse("redis://h:", "port");
     refuse("redis://h:0", "port");
     refuse("redis://h:00000", "port");
@@ -295,13 +295,13 @@ static void malformed_urls_are_refused_with_the_reason(void **state)
     refuse("redis://u%@h", "hexadecimal");
     refuse("redis://u%4@h", "hexadecimal");
     refuse("redis://u:%zz@h", "hexadecimal");
-    refuse("sqlite:/a%2", "hexadecimal");
-    refuse("sqlite:/a%00b", "NUL");
+    refuse("file:/a%2", "hexadecimal");
+    refuse("file:/a%00b", "NUL");
     refuse("redis://u:a%00b@h", "NUL");
     refuse("redis://u%0d%0a@h", "control");
     refuse("redis://u:\n@h", "control");
-    refuse("sqlite:/a\tb", "control");
-    refuse("sqlite:/a%7fb", "control");
+    refuse("file:/a\tb", "control");
+    refuse("file:/a%7fb", "control");
     refuse("memory:a?x", "key=value");
     refuse("memory:a?=x", "key=value");
     refuse("memory:a?&", "key=value");
@@ -318,8 +318,8 @@ static void no_text_and_too_long_a_text_are_refused(void **state)
     (void)state;
     struct snib__url *u;
     assert_int_equal(snib__url_parse(NULL, &u, NULL), SNIB_ERR_USAGE);
-    static char text[8192] = "sqlite:";
-    memset(text + 7, 'x', 4096 - 7);
+    static char text[8192] = "file:";
+    memset(text + 5, 'x', 4096 - 5);
     u = parse(text);
     snib__url_free(u);
     text[4096] = 'x';
@@ -446,7 +446,7 @@ static void the_safe_spelling_parses_to_the_same_parts(void **state)
     (void)state;
     static const char *const urls[] = {
         "redis://h:1/a%3Fb?k%26=v%3D",
-        "sqlite:/a b/c%25d?mode=x%20y",
+        "file:/a b/c%25d?mode=x%20y",
         "redis://[fe80::1%25eth0]:1/0",
         "redis+unix:///run/x%40y.sock?db=1",
         "memory:#x",

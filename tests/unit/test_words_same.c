@@ -118,9 +118,9 @@ static void add_query(void)
 
 static void add_url(void)
 {
-    ADD_ONE_OF("redis:", "rediss:", "sqlite:", "memory:", "redlock:",
-               "redlocks:", "redis+unix:", "+unix:", "x+unix:", "ReDiS:",
-               "a-b.c+d:", "1a:", "", ":", "s!:", "Z9:", "anna:", "a", "z:");
+    ADD_ONE_OF("redis:", "rediss:", "file:", "memory:", "redlock:", "redlocks:",
+               "redis+unix:", "+unix:", "x+unix:", "ReDiS:", "a-b.c+d:", "1a:",
+               "", ":", "s!:", "Z9:", "anna:", "a", "z:");
     if (one_in(3)) {
         ADD_ONE_OF("", "//", "/", "///", "/a/b.db", "./x", "a@b", "anna:p@h",
                    "/x@y", "/x:y@z", ".x@y", ".x:y@z", "//x@y", "a,b+c:d@",

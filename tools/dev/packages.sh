@@ -4,10 +4,11 @@
 # shellcheck disable=SC2034 # the lists are for ./dev
 {
 build_packages=(gcc g++ libc6-dev binutils cmake ninja-build pkg-config
-    libhiredis-dev libsqlite3-dev libssl-dev libjansson-dev python3)
+    libhiredis-dev libssl-dev libjansson-dev python3)
+demo_packages=(libsqlite3-dev) # its shop; bench/ compares with it, too
 lint_packages=(clang-format clang-tidy cppcheck mandoc shellcheck libpq-dev
     libmariadb-dev)
-test_packages=(clang llvm libclang-rt-14-dev libcmocka-dev liblua5.1-0-dev
+test_packages=(libsqlite3-dev clang llvm libclang-rt-14-dev libcmocka-dev liblua5.1-0-dev
     redis-server libpq-dev postgresql libmariadb-dev mariadb-server
     mariadb-client openssl python3-pytest python3-hypothesis python3-cffi procps busybox
     sudo)

@@ -6,7 +6,7 @@
 
 A header whose name ends in _i (inside) is for the files of its folder.
 core, proto and store are sans-I/O: no socket, no thread, no clock. Exceptions
-are the stores that work inside this host, sqlite, file and memory, and those in
+are the stores that work inside this host, file and memory, and those in
 databases, postgres and mysql, whose sockets are their vendor's library's.
 """
 
@@ -36,7 +36,7 @@ IO_HEADERS = {
     "sys/socket.h", "sys/time.h", "sys/timerfd.h", "sys/un.h", "threads.h",
     "time.h", "unistd.h",
 }
-IO_ALLOWED = ("src/store/sqlite/", "src/store/file/", "src/store/memory/",
+IO_ALLOWED = ("src/store/file/", "src/store/memory/",
               "src/store/host", "src/store/sql/host",
               "src/store/postgres/", "src/store/mysql/")
 # What a store lets others include.
@@ -44,8 +44,8 @@ SHARED = {"src/store/redis/redis.h", "src/store/sql/sql.h",
           "src/store/sql/host.h", "src/store/sql/place.h",
           "src/store/sql/tables.h"}
 # Vendor headers, and the only place that may know each.
-VENDOR = {"hiredis/": "src/proto/resp", "sqlite3.h": "src/store/sqlite/",
-          "openssl/": "src/net/tls", "libpq-fe.h": "src/store/postgres/",
+VENDOR = {"hiredis/": "src/proto/resp", "openssl/": "src/net/tls",
+          "libpq-fe.h": "src/store/postgres/",
           "mysql.h": "src/store/mysql/"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)

@@ -24,7 +24,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests"))
 from harness.redis_server import RedisServer, redis_missing  # noqa: E402
 
 CC = ["gcc", "-std=gnu11", "-O0", "-g1", "-w", "-fno-inline", "-D_GNU_SOURCE=",
-      "-DSNIB_WITH_REDIS=1", "-DSNIB_WITH_SQLITE=0", "-Iinclude", "-Isrc"]
+      "-DSNIB_WITH_REDIS=1", "-Iinclude", "-Isrc"]
 FOLDERS = ("base", "core", "core/rules", "proto", "net", "driver",
            "api",
            "store", "store/memory", "store/file", "store/redis", "store/quorum")

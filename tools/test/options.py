@@ -45,8 +45,8 @@ def variants():
     """{name: the options that are off}"""
     every = switches()
     return {**{f"without {name}": [name] for name in every},
-            "memory only": ["SNIB_WITH_REDIS", "SNIB_WITH_SQLITE",
-                            "SNIB_WITH_POSTGRES", "SNIB_WITH_MYSQL"],
+            "this host only": ["SNIB_WITH_REDIS", "SNIB_WITH_POSTGRES",
+                               "SNIB_WITH_MYSQL"],
             "all off": every}
 
 
@@ -98,11 +98,7 @@ def use(program, off):
                           timeout=20, check=False)
     if done.returncode or not done.stdout.startswith("snib "):
         raise Wrong(f"snib version: exit {done.returncode}")
-    if "SNIB_WITH_SQLITE" in off:
-        ask(program, "", 78, "not built in")
-        ask(program, "sqlite:DIR/x.db", 78, "there is no store sqlite: in this build")
-    else:
-        ask(program, "sqlite:DIR/x.db", 0, "")
+    ask(program, "file:DIR/x.db", 0, "")
     if "SNIB_WITH_REDIS" in off:
         ask(program, "redis://127.0.0.1:1", 78, "there is no store redis: in this build")
         ask(program, "redlock://127.0.0.1:1,127.0.0.1:2", 78,

@@ -295,8 +295,7 @@ static void holder_open_client(struct holder *k)
         sole_tell(snib_client_url(k->client));
     }
     k->owner = snib_owner_new();
-    k->local = strncmp(k->page->store, "sqlite:", 7) == 0 ||
-               strncmp(k->page->store, "file:", 5) == 0;
+    k->local = strncmp(k->page->store, "file:", 5) == 0;
     if (k->plan->args->verbose) {
         say("store %s", snib_client_url(k->client));
     } else if (!k->plan->args->quiet) {

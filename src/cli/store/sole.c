@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROOTS  "sqlite:/var/lib/snib/locks.db"
+#define ROOTS  "file:/var/lib/snib/locks.db"
 #define OTHERS "/.local/state/snib/locks.db"
 
 static bool sole_read_line(const char *path, char *ret, size_t size)
@@ -39,7 +39,7 @@ static bool sole_read_line(const char *path, char *ret, size_t size)
 static bool sole_is_news(const char *url)
 {
     char note[4200], boot[64], said[64];
-    const char *path = url + strlen("sqlite:"), *slash = strrchr(path, '/');
+    const char *path = url + strlen("file:"), *slash = strrchr(path, '/');
     int fd;
 
     snprintf(note, sizeof note, "%.*s/told", (int)(slash - path), path);
@@ -64,7 +64,7 @@ void sole_tell(const char *url)
 {
     size_t size = strlen(url), tail = strlen(OTHERS);
     bool own = strcmp(url, ROOTS) == 0 ||
-               (strncmp(url, "sqlite:/", 8) == 0 && size > tail &&
+               (strncmp(url, "file:/", 6) == 0 && size > tail &&
                 strcmp(url + size - tail, OTHERS) == 0);
 
     if (own && isatty(STDERR_FILENO) &&

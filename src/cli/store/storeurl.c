@@ -15,9 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Stores that are a file of this host: its path follows. */
-static const char *const storeurl_files[] = {"sqlite:", "file:"};
-
 /* The secret part of a URL: size bytes from start. */
 struct part {
     const char *start;
@@ -354,16 +351,7 @@ const char *storeurl_absolute(const char *path, bool in_url)
 /* The path of a store that is a file; NULL: it is another store. */
 static const char *storeurl_path(const char *url)
 {
-    size_t n = sizeof storeurl_files / sizeof storeurl_files[0];
-
-    for (size_t i = 0; i < n; i++) {
-        size_t size = strlen(storeurl_files[i]);
-
-        if (strncasecmp(url, storeurl_files[i], size) == 0) {
-            return url + size;
-        }
-    }
-    return NULL;
+    return strncasecmp(url, "file:", 5) == 0 ? url + 5 : NULL;
 }
 
 bool storeurl_is_whole(const char *url)

@@ -141,7 +141,7 @@ static void supervisor_command_set_store(const struct body *b)
         storeurl_redact(url, text, sizeof text);
         supervisor_command_put("SNIB_URL", text);
         unsetenv("SNIB_STORE_FILE");
-    } else if ((url == NULL || strcasecmp(url, "sqlite:") == 0) &&
+    } else if ((url == NULL || strcasecmp(url, "file:") == 0) &&
                storeurl_is_whole(in_use)) {
         supervisor_command_put(
             "SNIB_URL", in_use); /* another user's default is another file */

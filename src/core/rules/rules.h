@@ -1,10 +1,10 @@
 /* core/rules/rules.h — the rules of a lock, for stores that can look at all
- * claims of a name in one atomic step (memory, SQLite).
+ * claims of a name in one atomic step (memory, a mapped file).
  *
  * A *claim* is what one request has made at one name. It waits, or it holds, or
  * it only records that something has ended (a tombstone, a revoked grant). A
- * *book* keeps claims, in plain memory or in an SQL table. snib__rules_run() is
- * the only place that decides. It does to a book what the Lua scripts do to
+ * *book* keeps claims: in plain memory, in the records of a file, in a snapshot
+ * of a database's rows. snib__rules_run() is the only place that decides. It does to a book what the Lua scripts do to
  * Redis:
  *
  *   settle   Along with its step a request drops dead holders and grants the
@@ -21,7 +21,8 @@
  * number of shared ones; an exclusive holder may also have shared grants of its
  * own owner. rules_fit_fits() in rules_fit.c alone says what fits.
  *
- * The caller makes the step atomic by one transaction or one mutex. An
+ * The caller makes the step atomic: by one mutex, one compare-and-swap, one
+ * guarded transaction. An
  * operation of the book that fails sets book->err, and later ones do nothing
  * useful. The caller checks err once at the end, rolls back and answers
  * NOT_APPLIED. Nothing here allocates, reads a clock or blocks. */

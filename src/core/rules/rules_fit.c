@@ -308,9 +308,9 @@ static void rules_fit_begin(struct rules_fit_queue *q,
     q->begun = q->kept = q->ended = false;
 }
 
-/* A row that somebody else wrote may name a rank or a number that is read as
- * another one. It is found behind itself, again and again: nobody is behind
- * it. */
+/* A book that somebody else wrote in may have a claim whose rank or number is
+ * read as another one. It is found behind itself, again and again: nobody is
+ * behind it. */
 static bool rules_fit_is_behind(const struct rules_fit_queue *q,
                                 const struct snib__stored_claim *c)
 {

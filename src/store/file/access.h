@@ -93,7 +93,9 @@ static inline void snib__file_raise(snib__file_word *w, int64_t v)
 static inline void snib__file_copy_in(void *to, const void *from, size_t size)
 {
     snib__file_before("read");
-    memcpy(to, from, size);
+    if (size) { /* else there may be no memory at `to` */
+        memcpy(to, from, size);
+    }
     atomic_thread_fence(memory_order_acquire);
 }
 

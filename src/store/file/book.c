@@ -8,6 +8,13 @@
 
 #include "core/about.h"
 
+/* In all comparisons as it is read: else a claim whose rank a stranger wrote
+ * would stand behind itself, and a walk would have no end. */
+static int book_rank(const struct snib__file_claim *k)
+{
+    return (int)snib__file_bounded(k->rank, INT8_MIN, INT8_MAX);
+}
+
 void snib__file_read_claim(const struct snib__file_claim *k,
                            struct snib__stored_claim *c)
 {
@@ -25,7 +32,7 @@ void snib__file_read_claim(const struct snib__file_claim *k,
     c->slot = k->slot;
     c->token = snib__file_bounded(k->token, 0, SNIB__TOKEN_END);
     c->floor = snib__file_sane_token(k->floor);
-    c->rank = (int)snib__file_bounded(k->rank, INT8_MIN, INT8_MAX);
+    c->rank = book_rank(k);
     c->upgrade_of[0] = k->upgrade_of[0];
     c->upgrade_of[1] = k->upgrade_of[1];
     c->lease.ns = snib__file_bounded(k->lease, 0, SNIB__FILE_NS_MOST);
@@ -118,7 +125,7 @@ static bool book_from(struct snib__file *self, size_t at, int state,
 {
     while (at < book_end(self)) {
         const struct snib__file_claim *k = snib__bucket_claim(&self->copy, at);
-        if (k->state == state && (!rank || k->rank == *rank)) {
+        if (k->state == state && (!rank || book_rank(k) == *rank)) {
             return book_found(self, at, ret);
         }
         at += k->size;
@@ -132,9 +139,10 @@ static bool book_next_rank(struct snib__file *self, int above, int *ret)
     bool found = false;
     for (size_t at = book_first(self); at < book_end(self);) {
         const struct snib__file_claim *k = snib__bucket_claim(&self->copy, at);
-        if (k->state == SNIB__WAITS && k->rank > above &&
-            (!found || k->rank < *ret)) {
-            *ret = k->rank;
+        int rank = book_rank(k);
+        if (k->state == SNIB__WAITS && rank > above &&
+            (!found || rank < *ret)) {
+            *ret = rank;
             found = true;
         }
         at += k->size;
@@ -192,7 +200,8 @@ static uint32_t book_before(struct snib__book *b, const struct snib__name *name,
          at < book_end(self) && n < SNIB__POSITION_MAX;) {
         const struct snib__file_claim *k = snib__bucket_claim(&self->copy, at);
         n += k->state == SNIB__WAITS &&
-             (k->rank < c->rank || (k->rank == c->rank && k->id < c->id));
+             (book_rank(k) < c->rank ||
+              (book_rank(k) == c->rank && k->id < c->id));
         at += k->size;
     }
     return n;

@@ -8,6 +8,29 @@
 
 #include "base/error.h"
 #include "snib/inspect.h"
+#include "store/file/shared.h"
+
+static void doctor_users(struct snib__file *self, struct snib__buf *out)
+{
+    char text[64], how[400] = "";
+    if (self->place.shared) {
+        snprintf(text, sizeof text, "shared by the members of group %ld",
+                 (long)self->place.group);
+        snib__rec_finding(out, SNIB_LEVEL_OK, "users", text, "");
+        return;
+    }
+    if (self->place.is_default) {
+        snib__shared_how(how, sizeof how);
+    }
+    snib__rec_finding(
+        out, SNIB_LEVEL_OK, "users",
+        geteuid() == 0
+            ? "root's programs only: other users of this host have files of "
+              "their own and are not excluded"
+            : "this user's programs only: other users of this host, root "
+              "included, have files of their own and are not excluded",
+        how);
+}
 
 static void doctor_place(struct snib__file *self, struct snib__buf *out)
 {
@@ -29,9 +52,10 @@ static void doctor_place(struct snib__file *self, struct snib__buf *out)
     snprintf(text, sizeof text, "file %04o uid %ld, directory %04o uid %ld",
              (unsigned)st.st_mode & 07777, (long)st.st_uid,
              (unsigned)dir.st_mode & 07777, (long)dir.st_uid);
-    bool open = st.st_mode & 022;
+    bool open = (st.st_mode & 022) && !self->place.shared;
     bool others =
-        (dir.st_uid != geteuid() && dir.st_uid != 0) || (dir.st_mode & 022);
+        ((dir.st_uid != geteuid() && dir.st_uid != 0) || (dir.st_mode & 022)) &&
+        !self->place.shared;
     snib__rec_finding(
         out, open || others ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "permissions",
         text,
@@ -47,11 +71,7 @@ static void doctor_place(struct snib__file *self, struct snib__buf *out)
             "out",
             "let this user read the directory");
     }
-    snib__rec_finding(
-        out, SNIB_LEVEL_OK, "users",
-        "this user's programs only: other users of this host, root "
-        "included, have files of their own and are not excluded",
-        "");
+    doctor_users(self, out);
 }
 
 static void doctor_layout(struct snib__file *self, struct snib__buf *out)
@@ -67,7 +87,7 @@ static void doctor_layout(struct snib__file *self, struct snib__buf *out)
  * grow is the disk asked. */
 static void doctor_space(struct snib__file *self, struct snib__buf *out)
 {
-    enum { FEW_KIB = 1024 };
+    enum { FEW_KIB = 1024, NO_KIB = 4 };
     struct statvfs fs;
     char text[120];
     struct snib__file_head *h = self->map.head;
@@ -82,8 +102,13 @@ static void doctor_space(struct snib__file *self, struct snib__buf *out)
              "%llu KiB free; the file has %llu KiB, of which %llu were used",
              kib, size / 1024, top / 1024);
     bool few = kib < FEW_KIB && size - top < FEW_KIB * 1024ULL;
+    bool none = kib < NO_KIB && size - top < SNIB__FILE_LEAST;
     snib__rec_finding(
-        out, few ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "disk", text,
+        out,
+        none  ? SNIB_LEVEL_FAIL
+        : few ? SNIB_LEVEL_WARN
+              : SNIB_LEVEL_OK,
+        "disk", text,
         few ? "make room on that file system (df): without it nothing "
               "new can be acquired"
             : "");

@@ -250,24 +250,32 @@ static void exec_change(void *instance, struct snib__request *r)
 
 /* -- all or none ------------------------------------------------------------ */
 
-/* Would this try be refused as things are? If not, it is as it was before. */
-static bool exec_would_be_refused(struct snib__file *self,
-                                  struct snib__request *r)
+/* Would this try be done as things are? If not, *ret: it is refused, and has its
+ * answer. Else it is as it was before. */
+static bool exec_would_be_done(struct snib__file *self, struct snib__request *r,
+                               bool *ret)
 {
     const struct asked asked = exec_asked(r);
+    struct snib__params before, after;
+    *ret = false;
     if (snib__root_copy(&self->map, &self->copy, SNIB__FILE_LOCKS,
                         snib__file_bucket_of(&self->map, r->name))) {
         return false; /* the step tells */
     }
     self->thorough = false;
     snib__file_book(self, r->name);
+    snib__lock_params(&self->book, r->name, &before);
     snib__rules_run(&self->book, r);
+    snib__lock_params(&self->book, r->name, &after);
+    bool foreseen =
+        !self->book.err && !self->tolds && before.size == after.size;
     self->tolds = 0;
-    if (!self->book.err && r->said.answer == SNIB__NO) {
-        return true;
+    bool done = foreseen && r->said.answer == SNIB__DONE;
+    *ret = foreseen && r->said.answer == SNIB__NO;
+    if (!*ret) {
+        exec_restore(r, &asked);
     }
-    exec_restore(r, &asked);
-    return false;
+    return done;
 }
 
 static bool exec_is_of_batch(const struct snib__list *chain,
@@ -282,7 +290,24 @@ static bool exec_is_of_batch(const struct snib__list *chain,
            r->batch.all && !r->resent;
 }
 
-/* If one of the tries of the batch that begins here would be refused, all are.
+/* Is there a try of the same name before this one? */
+static bool exec_is_again(const struct snib__link *first,
+                          const struct snib__request *r)
+{
+    for (const struct snib__link *l = first; l != &r->link; l = l->next) {
+        if (snib__name_same(
+                SNIB__CONTAINER(l, struct snib__request, link)->name,
+                r->name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* If one of the tries of the batch that begins here would be refused, all are,
+ * by the first that is. What cannot be foreseen is left to the steps: a try of a
+ * name that another one is to take before, one that would wait, and one by which
+ * somebody else is granted the lock, or a semaphore gets its size, which stays.
  * Returns the last one that has its answer; NULL: none has. */
 static struct snib__link *exec_foresee(struct snib__file *self,
                                        struct snib__list *chain,
@@ -292,11 +317,14 @@ static struct snib__link *exec_foresee(struct snib__file *self,
         SNIB__CONTAINER(first, struct snib__request, link)->batch.number;
     struct snib__request *refused = NULL;
     struct snib__link *last = NULL;
+    bool done = true;
     for (struct snib__link *l = first;
-         !refused && exec_is_of_batch(chain, l, batch); l = l->next) {
+         done && exec_is_of_batch(chain, l, batch); l = l->next) {
         struct snib__request *r =
             SNIB__CONTAINER(l, struct snib__request, link);
-        refused = exec_would_be_refused(self, r) ? r : NULL;
+        bool is = false;
+        done = !exec_is_again(first, r) && exec_would_be_done(self, r, &is);
+        refused = is ? r : NULL;
     }
     for (struct snib__link *l = first;
          refused && exec_is_of_batch(chain, l, batch); l = l->next) {
@@ -356,6 +384,9 @@ void snib__file_exec(void *instance, snib_instant now, struct snib__list *chain)
                                       ? exec_foresee(self, chain, l)
                                       : NULL;
         if (last) {
+            batch.number = r->batch.number; /* more of it may come behind */
+            batch.count = 0;
+            batch.refused = true;
             l = last;
         } else {
             exec_one(self, &batch, r);

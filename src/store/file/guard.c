@@ -35,6 +35,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/mem.h"
 
 #define REMEDY SNIB__FILE_REMEDY
 
@@ -45,13 +46,18 @@
 
 #define INODES (INT64_C(1) << 32)
 
-/* The byte of this file: 30 bits say the name, 32 bits the inode. No number
- * behind the last one is beyond what there is. */
+/* The first byte of all files of this name, whichever their inodes: 30 bits say
+ * the name. No number behind the last one is beyond what there is. */
+static int64_t guard_first(const char *path)
+{
+    const char *base = strrchr(path, '/') + 1;
+    return (int64_t)(snib__map_hash(0, base, strlen(base)) >> 34 << 32);
+}
+
+/* The byte of this file. */
 static int64_t guard_byte(const struct snib__place *p)
 {
-    const char *base = strrchr(p->path, '/') + 1;
-    uint64_t name = snib__map_hash(0, base, strlen(base)) >> 34;
-    return (int64_t)(name << 32 | snib__host_inode(p->ino));
+    return guard_first(p->path) | snib__host_inode(p->ino);
 }
 
 /* *ret_byte: one of so many bytes from there on that another description has
@@ -78,10 +84,12 @@ static bool guard_sees_others(const struct snib__place *p, int64_t *ret_byte)
            guard_sees(p, own + 1, INODES - 1 - before, ret_byte);
 }
 
+/* Members of a group that shares the file are none: they may write to it. */
 static bool guard_is_open_to_strangers(const struct snib__place *p)
 {
     struct stat dir;
-    return fstat(p->dir, &dir) || (dir.st_mode & (S_IRGRP | S_IROTH));
+    return fstat(p->dir, &dir) ||
+           (dir.st_mode & (p->shared ? S_IROTH : S_IRGRP | S_IROTH));
 }
 
 /* Is one of these bytes that of a file which a process of this user has locked?
@@ -162,6 +170,41 @@ snib_err snib__guard_enter(struct snib__place *p, struct snib_error *reterr)
         nanosleep(&pause, NULL);
     }
     return guard_refuse(p, byte, reterr);
+}
+
+/* Sets no lock of its own, so that it is in no newcomer's way. */
+snib_err snib__guard_is_used(const char *path, bool *ret,
+                             char ret_who[SNIB__WHO], struct snib_error *reterr)
+{
+    int64_t first = guard_first(path), byte;
+    int left = STRANGERS;
+    char *dir = snib__strdup(path);
+    *ret = false;
+    ret_who[0] = 0;
+    if (!dir) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
+    *strrchr(dir, '/') = 0;
+    int fd = open(dir[0] ? dir : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int e = fd < 0 ? errno : 0;
+    snib__free(dir);
+    if (fd < 0) {
+        return e == ENOENT || e == ENOTDIR || e == EACCES
+                   ? SNIB_ERR_OK
+                   : snib__host_cannot(e, path, reterr,
+                                       "whether the lock file %s is still "
+                                       "used cannot be told: %s; " REMEDY,
+                                       path, strerror(e));
+    }
+    struct snib__place p = {.dir = fd, .users = fd, .fd = fd};
+    if (guard_is_open_to_strangers(&p)) {
+        *ret = guard_finds(&p, first, INODES, &left, ret_who);
+    } else if (guard_sees(&p, first, INODES, &byte)) {
+        *ret = true;
+        (void)snib__host_user_at(fd, (uint32_t)(byte % INODES), false, ret_who);
+    }
+    close(fd);
+    return SNIB_ERR_OK;
 }
 
 void snib__guard_leave(struct snib__place *p)

@@ -2,6 +2,8 @@
  *
  *   layout.h  what is in the file
  *   access.h  how memory is touched that other processes change
+ *   shared.c  which file is the default, and who shares it (shared.h)
+ *   stage.c   making a file that a group shares
  *   place.c   the path: which file is it, may it be trusted
  *   guard.c   does anybody use another file of that path
  *   map.c     opening: make it, check it, join those who use it
@@ -36,6 +38,7 @@
 #define SNIB__FILE_INTERNAL_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "base/unset.h"
 #include "core/rules/rules.h"
@@ -72,11 +75,15 @@ struct snib__place {
     int users;   /* the same, with a lock (guard.c); -1: it cannot be locked */
     int fd;
     uint64_t dev, ino;
-    char fs[24]; /* "ext2/3/4", for doctor */
+    bool is_default; /* it was the default when its opening began */
+    bool shared;     /* a group shares it */
+    gid_t group;     /* the group, if shared */
+    char fs[24];     /* "ext2/3/4", for doctor */
 };
 
-/* Find and check the file; make an empty one if there is none. Errors: CONFIG,
- * with the remedy in the text; LIMIT, NOMEM, STORE. */
+/* Find and check the file; make an empty one if there is none. "": the default
+ * file; its directories are made, too. Errors: CONFIG, with the remedy in the
+ * text; LIMIT, NOMEM, STORE. */
 snib_err snib__place_open(struct snib__place *, const char *path,
                           const struct snib__host *, struct snib_error *reterr);
 /* forked: this process is a child; leave what belongs to its parent. */
@@ -91,6 +98,12 @@ bool snib__place_moved(const struct snib__place *, uint64_t *ret_size);
  * path, which was removed or replaced. LIMIT, NOMEM, STORE. */
 snib_err snib__guard_enter(struct snib__place *, struct snib_error *reterr);
 void snib__guard_leave(struct snib__place *);
+/* Does any client, of this process too, use a file of this path, be it one that
+ * was removed? ret_who: a process in words, or "". A directory that cannot be
+ * reached or locked says no. Errors: CONFIG, LIMIT, NOMEM, STORE. */
+snib_err snib__guard_is_used(const char *path, bool *ret,
+                             char ret_who[SNIB__WHO],
+                             struct snib_error *reterr);
 
 /* -- the mapping ----------------------------------------------------------- */
 

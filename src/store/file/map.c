@@ -197,10 +197,11 @@ static snib_err map_check(struct snib__map *m, const struct snib__place *p,
 {
     const struct snib__file_head *head = m->head;
     if (size >= 16 && memcmp(m->base, "SQLite format 3", 16) == 0) {
-        return map_fail_foreign(p,
-                                "is an SQLite database (a lock file of the "
-                                "store sqlite: is opened as sqlite:PATH)",
-                                reterr);
+        return snib__fail(reterr, SNIB_ERR_CONFIG,
+                          "%s is an SQLite database; older snibs kept locks "
+                          "in one: when none of them uses it, move it away "
+                          "with its -wal, -shm and -bells, or " REMEDY,
+                          p->path);
     }
     if (size < SNIB__FILE_HEAD ||
         memcmp(head->magic, SNIB__FILE_MAGIC, sizeof head->magic) != 0) {

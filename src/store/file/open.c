@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "store/file/shared.h"
 
 struct snib__file_hook snib__file_hook;
 
@@ -54,11 +55,6 @@ static snib_err open_check(const struct snib__url *url,
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "file: has no host; write file:/path/to/file");
     }
-    if (!url->path || !url->path[0]) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "file: needs the path of a file; write "
-                          "file:/path/to/file");
-    }
     return snib__host_fits(h, reterr);
 }
 
@@ -88,10 +84,14 @@ snib_err snib__file_open_on(const struct snib__store_config *config,
     }
     uint64_t key = snib__map_hash(config->client[0], config->client,
                                   sizeof config->client);
-    err = snib__place_open(&self->place, config->url->path, host, reterr);
+    const char *path = config->url->path ? config->url->path : "";
+    err = snib__place_open(&self->place, path, host, reterr);
     err = err ? err
               : snib__map_open(&self->map, &self->place, host, shape, key,
                                snib__ms(SNIB__FILE_OPEN_MS), reterr);
+    if (!err && self->place.is_default) {
+        err = snib__file_default_still(self->place.path, reterr);
+    }
     if (err) {
         open_free(self);
         return err;
