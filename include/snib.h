@@ -4,10 +4,10 @@
  * redlock:), a PostgreSQL or MariaDB database (postgres:, mysql:), a file of
  * this host (file:), or this process alone (memory:). An *owner* acquires the
  * lock and gets a *grant*: the right to the name until a *deadline*. The library
- * renews the grant in the background. Each grant has a fencing *token*, which the
- * store makes higher than that of every earlier exclusive grant. When the grant
- * can no longer be kept it is *lost*, and the owner is told by its local
- * deadline.
+ * renews the grant in the background. Each grant has a fencing *token*: that of
+ * an exclusive grant is higher than every earlier one, a reader's or a permit's
+ * at least that of the last exclusive grant. When the grant can no longer be
+ * kept it is *lost*, and the owner is told by its local deadline.
  *
  *   struct snib_error err;
  *   struct snib_client *client;

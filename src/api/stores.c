@@ -99,6 +99,18 @@ void snib__stores_offered(char *ret, size_t size)
     }
 }
 
+/* The library that a build without this store lacked. */
+static const char *stores_need(const char *scheme)
+{
+    return strcmp(scheme, "postgres") == 0
+               ? "; for it, build where libpq-dev is"
+           : strcmp(scheme, "mysql") == 0   ? "; for it, build where "
+                                              "libmariadb-dev is"
+           : strncmp(scheme, "red", 3) == 0 ? "; for it, build where "
+                                              "libhiredis-dev is"
+                                            : "";
+}
+
 snib_err snib__store_missing(const char *scheme, struct snib_error *reterr)
 {
     char offered[200];
@@ -110,8 +122,8 @@ snib_err snib__store_missing(const char *scheme, struct snib_error *reterr)
     }
     snib__stores_offered(offered, sizeof offered);
     return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
-                      "there is no store %s: in this build; expected %s",
-                      scheme, offered);
+                      "there is no store %s: in this build; expected %s%s",
+                      scheme, offered, stores_need(scheme));
 }
 
 /* The path is spelled so that the URL parser gives it back as it is. */

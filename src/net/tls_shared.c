@@ -76,14 +76,19 @@ static snib_err tls_shared_unfit(const char *key, const char *file,
                       what, *words ? ": " : "", words);
 }
 
+/* Anything else than a file, a FIFO say, could be waited for without an end. */
 static snib_err tls_shared_find(const char *key, const char *file,
                                 struct stat *ret, struct snib_error *reterr)
 {
+    const char *why = NULL;
     if (stat(file, ret)) {
-        return snib__fail(reterr, SNIB_ERR_CONFIG, "%s=%.100s: %s", key, file,
-                          strerror(errno));
+        why = strerror(errno);
+    } else if (!S_ISREG(ret->st_mode) && !S_ISDIR(ret->st_mode)) {
+        why = "not a regular file";
     }
-    return SNIB_ERR_OK;
+    return why ? snib__fail(reterr, SNIB_ERR_CONFIG, "%s=%.100s: %s", key, file,
+                            why)
+               : SNIB_ERR_OK;
 }
 
 static snib_err tls_shared_read_ca(struct snib__tls_shared *shared,

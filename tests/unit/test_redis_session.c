@@ -80,8 +80,10 @@ static void urls_are_understood_or_refused(void **state)
         {"redis+unix:///run/r.sock?db=3", "/run/r.sock", 3},
     };
     static const char *const bad[] = {
-        "redis://h/x",  "redis://h?bd=3",    "redis+unix:///r?db=-1",
-        "redis://h/1x", "redis://h?wait=no", "redis://h?wait=spins"};
+        "redis://h/x", "redis://h?bd=3", "redis+unix:///r?db=-1",
+        "redis://h/1x", "redis://h?wait=no", "redis://h?wait=spins",
+        /* two things, of which one would be dropped */
+        "redis://h/4?db=7", "redis+unix:///s?socket=/t", "redis+unix://h/s"};
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         tear_down(state);
         open_store(good[i].url);

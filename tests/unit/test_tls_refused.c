@@ -295,8 +295,12 @@ static void unfit_files_are_told_by_name(void **state)
     (void)state;
     unfit((struct snib__tls_files){.ca = "/no/such"},
           "tls_ca=/no/such: No such file or directory");
+    unfit((struct snib__tls_files){.ca = "/etc/passwd"},
+          "tls_ca=/etc/passwd: no certificates in PEM");
     unfit((struct snib__tls_files){.ca = "/dev/null"},
-          "tls_ca=/dev/null: no certificates in PEM");
+          "tls_ca=/dev/null: not a regular file"); /* nor a FIFO */
+    unfit((struct snib__tls_files){.ca = ca_path, .cert = "/dev/null"},
+          "tls_cert=/dev/null: not a regular file");
     unfit((struct snib__tls_files){.ca = ca_path, .cert = "/no/cert"},
           "tls_cert=/no/cert: No such file");
     unfit((struct snib__tls_files){.ca = ca_path, .cert = key_path},
@@ -330,7 +334,7 @@ static void no_error_of_ours_is_left_in_the_threads_queue(void **state)
     (void)state;
     refused(&good, "h:1", "is not for h", "tls_name=");
     assert_int_equal(ERR_peek_error(), 0);
-    unfit((struct snib__tls_files){.ca = "/dev/null"}, "no certificates");
+    unfit((struct snib__tls_files){.ca = "/etc/passwd"}, "no certificates");
     assert_int_equal(ERR_peek_error(), 0);
 }
 

@@ -98,6 +98,12 @@ static snib_err open_database(struct snib__redis *s,
                               struct snib_error *reterr)
 {
     const char *db = snib__url_query(url, "db");
+    if (db && *path == '/' && path[1]) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: the database stands in it twice: leave out "
+                          "the path or db=",
+                          url->safe);
+    }
     if (!db && *path == '/') {
         db = path + 1;
     } else if (*path && strcmp(path, "/") != 0 && *path != '/') {
@@ -126,6 +132,13 @@ static snib_err open_check_socket(const struct snib__url *url,
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "%.120s: a socket leads to one server: leave out the "
                           "list of hosts",
+                          url->safe);
+    }
+    if (!strcmp(url->scheme, "redis+unix") &&
+        (url->host || snib__url_query(url, "socket"))) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: the path is the socket: write "
+                          "redis+unix:///PATH, with no host and no socket=",
                           url->safe);
     }
     return SNIB_ERR_OK;
