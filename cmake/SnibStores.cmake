@@ -165,7 +165,7 @@ else()
     message(STATUS "snib: TLS: off, ${snib_tls_why}")
 endif()
 
-# -- for the demo and the measurements ---------------------------------------------
+# -- for the demo, the measurements and the step of snib/steps/sqlite.h -----------
 
 # No store: the shop of demo/ is a database, and bench/ compares with one.
 find_path(SNIB_SQLITE_INCLUDE sqlite3.h)

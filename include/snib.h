@@ -26,9 +26,10 @@
  * The rest, by subject: snib/event.h (event loops), snib/inspect.h (who holds
  * and who waits, doctor), snib/policy.h (a lock declared around a function),
  * snib/semaphore.h, snib/latch.h (and barriers), snib/multi.h (several locks as
- * one), snib/elect.h (leaders), snib/value.h (versioned values), snib/ring.h
- * (who is responsible for what), snib/deadlock.h, snib/sys.h (for tools),
- * snib/test.h (for your own tests), snib.hpp (C++17).
+ * one), snib/elect.h (leaders), snib/value.h (versioned values),
+ * snib/optimistic.h (a version column of your own), snib/ring.h (who is
+ * responsible for what), snib/deadlock.h, snib/sys.h (for tools), snib/test.h
+ * (for your own tests), snib.hpp (C++17).
  *
  * One case is left to the fence. Once the store has lost its data, a client
  * that it has forgotten may still enter late. For up to 5 ms it may also hand

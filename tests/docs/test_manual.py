@@ -12,7 +12,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("SNIB_BUILD_DIR", ROOT / "build" / "dev"))
-HEADERS = sorted((ROOT / "include").rglob("*.h"))
+HEADERS = sorted([*(ROOT / "include").glob("*.h"),
+                  *(ROOT / "include" / "snib").glob("*.h")])
 sys.path.insert(0, str(ROOT / "tools" / "man"))
 
 import headers  # noqa: E402

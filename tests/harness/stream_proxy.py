@@ -4,6 +4,7 @@ meant: it knows enough of the protocol to find the n-th answer.
     proxy = StreamProxy(server.address)
     rule = proxy.lose_answers("words of a statement")
     rule = proxy.hold("words of a statement"); …; rule.go_on.set()
+    rule = proxy.be_late("words of a statement"); …; rule.go_on.set()
 
 Each connection has two threads. A rule is looked at for each piece that a
 client sends: when its words stand in it, nothing that the server says from then
@@ -95,8 +96,10 @@ class StreamProxy:
             for rule in self.rules:
                 if rule.fired < rule.times and rule.words in texts:
                     rule.fired += 1
-                    held = rule if rule.then == "hold" else held
+                    held = rule if rule.then in ("hold", "late") else held
                     pair["deaf"] = "" if held else rule.then
+        if held and held.then == "late":
+            self._cut(pair, ("client",))
         if held:
             held.go_on.wait(60)
 
@@ -123,8 +126,16 @@ class StreamProxy:
             self.rules.append(rule)
         return rule
 
-    def _cut(self, pair):
-        for end in ("client", "server"):
+    def be_late(self, words):
+        """At the next such request the client is cut off; the server gets it when
+        the rule's go_on is set, and hears nothing else."""
+        rule = Rule(words.encode(), 1, "late")
+        with self.lock:
+            self.rules.append(rule)
+        return rule
+
+    def _cut(self, pair, ends=("client", "server")):
+        for end in ends:
             try:
                 pair[end].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RST)
                 pair[end].shutdown(socket.SHUT_RDWR)

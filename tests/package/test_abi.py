@@ -23,7 +23,8 @@ NEVER_GROW = ("snib_error", "snib_grant", "snib_scope", "snib_store_status",
               "snib_ring_member", "snib_value_next")
 # The library allocates these.
 OURS = ("snib_view", "snib_party", "snib_finding", "snib_server", "snib_leader",
-        "snib_value", "snib_cycle", "snib_wait", "snib_login")
+        "snib_value", "snib_cycle", "snib_wait", "snib_login",
+        "snib_version_attempt")
 MACRO = re.compile(r"^#define (SNIB_\w+)(?!\()[ \t]+(.+?)\s*$", re.M)
 LIST = {"SNIB_VERSION", "SNIB_VERSION_MAJOR", "SNIB_VERSION_MINOR",
         "SNIB_VERSION_PATCH"}

@@ -150,7 +150,8 @@ def manual(tree):
         made = tree.path("tools/man/headers.py")
         if os.path.exists(made):
             _run(tree, [sys.executable, made, folder,
-                        *tree.files("include", (".h",))])
+                        *(path for path in tree.files("include", (".h",))
+                          if not path.startswith("include/snib/steps/"))])
             for name in sorted(os.listdir(folder)):
                 with open(os.path.join(folder, name),
                           encoding="utf-8") as page:
