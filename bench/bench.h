@@ -222,6 +222,7 @@ void row_rw(void);
 void row_semaphore(void);
 void row_tls(void);
 void row_postgres(void);
+void row_version(void);
 void row_mysql(void);
 void row_setnx(void);
 void row_setnx64(void);

@@ -69,6 +69,8 @@ static const struct row {
 #if SNIB_WITH_POSTGRES
     {"postgres", "a lock in PostgreSQL against what is written by hand",
      row_postgres, NEEDS_POSTGRES},
+    {"version", "a row of one's own: version column, a lock; FOR UPDATE",
+     row_version, NEEDS_POSTGRES},
 #endif
 #if SNIB_WITH_MYSQL
     {"mysql", "a lock in MariaDB against what is written by hand", row_mysql,
