@@ -213,7 +213,9 @@ static int read_counter(void *data, sqlite3 *db, struct snib_version_attempt *a)
     }
     sqlite3_finalize(s);
     c->reads++;
-    syncs_fail = c->fails_once && c->reads == 1;
+    if (c->fails_once && c->reads == 1) {
+        syncs_fail = 1;
+    }
     return answer;
 }
 
