@@ -6,7 +6,7 @@ import pytest
 from harness.postgres_server import PostgresServer, postgres_missing
 from versions import *  # noqa: F401,F403
 from harness.wait import wait_until
-from versions import Rows
+from versions import Rows, begin_at_once
 
 pytestmark = pytest.mark.skipif(bool(postgres_missing()),
                                 reason=postgres_missing())
@@ -70,9 +70,11 @@ def test_any_other_error_ends_it(base, run, state, error):
     assert base.row() == "0|1"
 
 
-def test_serializable_writers_count_to_the_sum(base, run):
-    runs = [run(times=60, wait=60000, init="SET default_transaction_isolation"
-                " = 'serializable'") for _ in range(3)]
+def test_serializable_writers_count_to_the_sum(base, run, tmp_path):
+    runs = [run(times=60, wait=60000, think=tmp_path / "gate", init="SET"
+                " default_transaction_isolation = 'serializable'")
+            for _ in range(3)]
+    begin_at_once(runs, tmp_path / "gate")
     for one in runs:
         assert {said[0] for said in one.done()} == {"OK"}
     assert any("40001" in text for one in runs for text in one.again)

@@ -5,7 +5,8 @@
  *
  *   times       updates, 1                 id         the row, 1
  *   wait        wait_ms, 10000             attempts   of the options
- *   think       ms between read and write  also       another row to count up
+ *   think       until this file is there,  also       another row to count up
+ *               between read and write
  *   column=no   without the ids of         inner      ms between the two
  *               attempts                   init       run in each session
  *   reconnect   =no: without               gate       reconnect waits for this
@@ -13,7 +14,7 @@
  *   stale=yes   forget what was read       ignore=yes a statement fails unseen
  *   stands=no   without that function
  *
- * A line for each answer 0 ("again TEXT") and for each update ("ERROR attempts
+ * A line for each answer 0 ("again TEXT"), when it thinks ("thinks"), and for each update ("ERROR attempts
  * stopped TEXT"). */
 #ifndef SNIB_TESTS_VERSION_PROGRAM_H
 #define SNIB_TESTS_VERSION_PROGRAM_H
@@ -27,8 +28,8 @@
 #include "snib/optimistic.h"
 
 static struct {
-    const char *port, *init, *gate;
-    long times, wait, attempts, id, also, think, inner, cancel;
+    const char *port, *init, *gate, *think;
+    long times, wait, attempts, id, also, inner, cancel;
     int column, reconnect, stale, ignore, stands;
     long long began_ns, version, n;
     int (*step)(void *data, struct snib_version_attempt *);
@@ -58,11 +59,16 @@ static bool program_is_cancelled(void *data)
     return program_now_ns() - program.began_ns >= program.cancel * 1000000LL;
 }
 
-static void program_wait_for_gate(void)
+static void program_wait_for(const char *path)
 {
-    while (program.gate && access(program.gate, F_OK) != 0) {
+    while (path && access(path, F_OK) != 0) {
         program_nap(5);
     }
+}
+
+static void program_wait_for_gate(void)
+{
+    program_wait_for(program.gate);
 }
 
 /* What was read, and a while to think about it. */
@@ -70,7 +76,10 @@ static void program_read(const char *version, const char *n)
 {
     program.version = atoll(version) - program.stale;
     program.n = atoll(n);
-    program_nap(program.think);
+    if (program.think) {
+        printf("thinks\n");
+        program_wait_for(program.think);
+    }
 }
 
 static int program_is(const char *argument, const char *name, const char **ret)
@@ -92,7 +101,7 @@ static void program_take(const char *argument)
                 {"attempts", &program.attempts, NULL, NULL},
                 {"id", &program.id, NULL, NULL},
                 {"also", &program.also, NULL, NULL},
-                {"think", &program.think, NULL, NULL},
+                {"think", NULL, NULL, &program.think},
                 {"inner", &program.inner, NULL, NULL},
                 {"cancel", &program.cancel, NULL, NULL},
                 {"column", NULL, &program.column, NULL},
@@ -155,7 +164,6 @@ static int program_run(int (*step)(void *data, struct snib_version_attempt *),
     o.cancelled = program.cancel ? program_is_cancelled : NULL;
     program.step = step;
     program.began_ns = program_now_ns();
-    printf("ready\n");
     for (long i = 0; i < program.times; i++) {
         struct snib_error e;
         int stopped;
