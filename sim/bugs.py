@@ -203,7 +203,7 @@ BUGS = [
      "guard(window + 20000)\n", "guard(window)\n"),
     ("a grant ends the hash with its own lease", LUA + "enter.lua (thin)",
      "    if guarded then\n"
-     "        keep = math.max(keep, now + call('PTTL', H))\n    end\n", ""),
+     "        keep = math.max(keep, call('PTTL', H))\n    end\n", ""),
     ("each of a packet ends with the first", THIN + "send.c (rare)",
      "rq[k], till[k], k + 1 == count", "rq[k], till[0], k + 1 == count"),
     ("who tries leaves a thin record that is ahead", LUA + "acquire.lua (rare)",
@@ -233,7 +233,7 @@ BUGS = [
      "86400000))",
      "call('SET', T, fmt('%.0f', last))"),
     ("holders without a time to live", LUA + "enter.lua",
-     "    call('PEXPIRE', H, fmt('%.0f', keep - now + 100))\n", ""),
+     "    call('PEXPIRE', H, fmt('%.0f', keep))\n", ""),
     ("a waiter counts as dead after half a second",
      "src/store/redis/redis_i.h", "WINDOW_MS = 3000,", "WINDOW_MS = 500,"),
     ("a newcomer barges past the queue", LUA + "acquire.lua",

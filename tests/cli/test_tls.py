@@ -243,7 +243,8 @@ def test_a_server_that_is_none_is_told(snib):
 
 @pytest.mark.parametrize("keys, words", [
     ("tls_ca=/no/such/file", "tls_ca=/no/such/file: No such file"),
-    ("tls_ca=/dev/null", "no certificates in PEM"),
+    ("tls_ca=/etc/passwd", "no certificates in PEM"),
+    ("tls_ca=/dev/zero", "tls_ca=/dev/zero: not a regular file"),
     ("tls_cert=/no/such/file", "tls_cert=/no/such/file: No such file"),
     ("tls_key=/x", "give tls_cert"),
     ("tls_verify=never", "tls_verify is yes"),

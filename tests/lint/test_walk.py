@@ -22,7 +22,7 @@ def test_one_acquire_walks_through_no_more_files_than_are_allowed():
         pytest.skip(done.stdout.strip())
     assert done.returncode == 0, done.stdout
     assert "src/api/acquire.c: snib_acquire " in done.stdout
-    assert "snib__decode_reply" in done.stdout
+    assert "snib__packet_granted" in done.stdout
 
 
 def test_a_climb_is_a_call_into_a_file_from_before():

@@ -82,6 +82,21 @@ def test_late_yield_does_not_end_a_later_grant(party, marked):
     assert marked.command("GET", "snib:{n}") == held
 
 
+def test_hand_overs_do_not_add_to_the_time_of_the_key(party, marked):
+    """The key stands for waiters, and each grant prolonged that by 100 ms: after
+    a thousand it stood for minutes behind the last of them."""
+    one, two = party(), party()
+    token = packet(one)
+    assert two.acquire()[0] == QUEUED
+    most = marked.command("PTTL", "snib:{n}")
+    for _ in range(30):
+        assert one.release(token) == 1
+        _, token, *_ = two.pushed()
+        assert one.acquire(lease=1000)[0] == QUEUED
+        one, two = two, one
+        assert marked.command("PTTL", "snib:{n}") <= max(most, 23000) + 100
+
+
 @pytest.mark.parametrize("told", [False, True])
 def test_yield_and_its_cancel_end_the_thin_grant_that_they_name(
         party, marked, told):

@@ -253,8 +253,9 @@ local function enter(client, request, lease, reserve, floor, mode, permits,
         live.longest = math.max(live.longest, keep)
         keep = live.longest
     end
+    keep = keep - now + 100
     if guarded then
-        keep = math.max(keep, now + call('PTTL', H))
+        keep = math.max(keep, call('PTTL', H))
     end
     local at = client
     if mode ~= '0' and mode ~= '2' then
@@ -263,7 +264,7 @@ local function enter(client, request, lease, reserve, floor, mode, permits,
     call('HSET', H, at,
         fmt('%s %.0f %.0f %s %s %.0f %d %s', request, token, now + lease, mode,
             permits, now, reserve, about))
-    call('PEXPIRE', H, fmt('%.0f', keep - now + 100))
+    call('PEXPIRE', H, fmt('%.0f', keep))
     call('SET', T, fmt('%.0f', last), 'PX',
         fmt('%.0f', math.max(now, math.floor(last / 1024)) - now + 86400000))
     if not marked then -- no thin grant as long as that memory lives
