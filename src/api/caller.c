@@ -176,6 +176,22 @@ snib_err snib__options_read(const void *given, size_t known, const char *what,
     return SNIB_ERR_OK;
 }
 
+snib_err snib__backoff_read(int64_t *backoff_ms, int64_t *backoff_max_ms,
+                            struct snib_error *reterr)
+{
+    enum { FIRST_MS = 1, LONGEST_MS = 64, MOST_MS = 60000 };
+    *backoff_ms = *backoff_ms ? *backoff_ms : FIRST_MS;
+    *backoff_max_ms = *backoff_max_ms ? *backoff_max_ms : LONGEST_MS;
+    if (*backoff_ms < 0 || *backoff_max_ms < 0 || *backoff_max_ms > MOST_MS) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "backoff_ms is %lld, backoff_max_ms %lld; expected "
+                          "0 to %d",
+                          (long long)*backoff_ms, (long long)*backoff_max_ms,
+                          MOST_MS);
+    }
+    return SNIB_ERR_OK;
+}
+
 void snib__result_write(const void *known, size_t known_size, void *ret,
                         size_t ret_size)
 {

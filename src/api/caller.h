@@ -27,6 +27,11 @@ uint64_t snib__owner_new(void);
  * library does not know. */
 snib_err snib__options_read(const void *given, size_t known, const char *what,
                             void *ret, struct snib_error *reterr);
+
+/* The pauses of an update, first and longest: 0 becomes 1 ms, 64 ms. USAGE: one
+ * is below 0, or the longest beyond a minute. */
+snib_err snib__backoff_read(int64_t *backoff_ms, int64_t *backoff_max_ms,
+                            struct snib_error *reterr);
 /* Write a result, of which this library knows so many bytes, to the caller's
  * struct of ret_size bytes: what does not fit is left out, and what this
  * library does not know is zero. */

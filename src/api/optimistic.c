@@ -34,7 +34,6 @@
 #include "base/error.h"
 #include "driver/clock.h"
 
-enum { BACKOFF_MS = 1, BACKOFF_MAX_MS = 64, BACKOFF_MOST_MS = 60000 };
 /* So often a pause asks whether it was cancelled. */
 enum { SLICE_MS = 10 };
 
@@ -277,21 +276,9 @@ optimistic_read_options(const struct snib_version_options *given,
 {
     snib_err err =
         snib__options_read(given, sizeof *ret, "version options", ret, reterr);
-    if (err) {
-        return err;
-    }
-    ret->backoff_ms = ret->backoff_ms ? ret->backoff_ms : BACKOFF_MS;
-    ret->backoff_max_ms =
-        ret->backoff_max_ms ? ret->backoff_max_ms : BACKOFF_MAX_MS;
-    if (ret->backoff_ms < 0 || ret->backoff_max_ms < 0 ||
-        ret->backoff_max_ms > BACKOFF_MOST_MS) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "backoff_ms is %lld, backoff_max_ms %lld; expected "
-                          "0 to %d",
-                          (long long)ret->backoff_ms,
-                          (long long)ret->backoff_max_ms, BACKOFF_MOST_MS);
-    }
-    return SNIB_ERR_OK;
+    return err ? err
+               : snib__backoff_read(&ret->backoff_ms, &ret->backoff_max_ms,
+                                    reterr);
 }
 
 static snib_err optimistic_begin(struct optimistic *u,

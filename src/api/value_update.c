@@ -6,8 +6,6 @@
 #include "api/value_i.h"
 #include "base/error.h"
 
-enum { BACKOFF_MS = 1, BACKOFF_MAX_MS = 64 };
-
 static snib_instant value_update_now_of(struct snib_client *c)
 {
     struct snib__step s;
@@ -32,16 +30,9 @@ value_update_check_options(const struct snib_value_options *given,
     if (err) {
         return err;
     }
-    ret->backoff_ms = ret->backoff_ms ? ret->backoff_ms : BACKOFF_MS;
-    ret->backoff_max_ms =
-        ret->backoff_max_ms ? ret->backoff_max_ms : BACKOFF_MAX_MS;
-    if (ret->backoff_ms < 0 || ret->backoff_max_ms < 0 ||
-        ret->backoff_max_ms > 60000) {
-        return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "backoff_ms is %lld, backoff_max_ms %lld; expected "
-                          "0 to 60000",
-                          (long long)ret->backoff_ms,
-                          (long long)ret->backoff_max_ms);
+    err = snib__backoff_read(&ret->backoff_ms, &ret->backoff_max_ms, reterr);
+    if (err) {
+        return err;
     }
     return snib__value_check_ttl("snib_value_update", ret->ttl_ms, reterr);
 }
