@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import signal
 import subprocess
 
@@ -86,6 +87,29 @@ def test_nohup_is_honoured(mapped):
     p.send_signal(signal.SIGHUP)
     p.send_signal(signal.SIGTERM)
     assert p.wait(10) == 143
+
+
+def pending(pid):
+    """The signals that this process has not taken yet."""
+    with open(f"/proc/{pid}/status") as status:
+        return int(re.search(r"^ShdPnd:\s*(\w+)", status.read(), re.M)[1], 16)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT,
+                                    signal.SIGQUIT, signal.SIGTERM,
+                                    signal.SIGTSTP])
+def test_what_was_ignored_at_the_start_ends_no_wait(mapped, number):
+    """nohup, and background jobs of a shell without job control."""
+    other = mapped.start("run", "a", "--", "cat", stdin=subprocess.PIPE)
+    eventually(lambda: mapped.held("a"))
+    p = mapped.start("run", "-q", "a", "--", "true",
+                     preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
+    eventually(lambda: mapped.waiters("a") == 1)
+    p.send_signal(number)
+    eventually(lambda: pending(p.pid) == 0)
+    assert p.poll() is None and mapped.waiters("a") == 1
+    other.stdin.close()
+    assert p.wait(10) == 0 and other.wait(10) == 0
 
 
 class Terminal:

@@ -53,7 +53,9 @@ int __wrap_sigaction(int sig, const struct sigaction *to, struct sigaction *was)
     tell("sigaction %d %d %d", sig, to && to->sa_handler == SIG_DFL,
          was != NULL);
     if (was) {
-        *was = (struct sigaction){.sa_handler = SIG_IGN};
+        /* what was ignored when it began; SIGCHLD always */
+        *was = (struct sigaction){
+            .sa_handler = to || (same.run + sig) % 3 == 0 ? SIG_IGN : SIG_DFL};
     }
     return 0;
 }

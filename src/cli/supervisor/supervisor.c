@@ -141,6 +141,9 @@ static void supervisor_hear_signal(struct body *b, int sig)
         supervisor_reap(b);
         return;
     }
+    if (b->command <= 0 && supervisor_ignores(b, sig)) {
+        return;
+    }
     if (sig == SIGTSTP) {
         if (b->command > 0 && !b->command_ended) {
             supervisor_signal_group(b, SIGTSTP); /* its stop will stop us */

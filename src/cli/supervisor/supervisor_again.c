@@ -74,6 +74,9 @@ static int supervisor_again_take_signals(struct body *b)
     for (ssize_t i = 0; i < size / (ssize_t)sizeof info[0]; i++) {
         int sig = (int)info[i].ssi_signo;
 
+        if (supervisor_ignores(b, sig)) {
+            continue;
+        }
         if (sig == SIGHUP || sig == SIGINT || sig == SIGQUIT ||
             sig == SIGTERM) {
             return sig;

@@ -31,6 +31,9 @@ struct body {
     int64_t armed;
     char risk_text[SNIB_EXPLAIN_TEXT], lost_text[SNIB_EXPLAIN_TEXT];
     sigset_t old_mask;
+    /* Of the signals that end a wait or stop it: those that were ignored when
+     * this process began (nohup, or a shell's background job). */
+    sigset_t ignored;
     struct sigaction old_chld;
 };
 
@@ -53,8 +56,10 @@ void supervisor_reap(struct body *);
  * loop calls this again. */
 void supervisor_tell_end(struct body *);
 
-/* supervisor_open.c: open signals, holder, timer, terminal; false: it said why
- * not. */
+/* supervisor_open.c: may this signal change nothing as long as no command is
+ * there? */
+bool supervisor_ignores(const struct body *, int sig);
+/* Open signals, holder, timer, terminal; false: it said why not. */
 bool supervisor_open(struct body *, const struct plan *);
 /* Fork a holder for b->plan; the rest of the body exists. */
 bool supervisor_fork_holder(struct body *);

@@ -18,6 +18,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* The kernel keeps a blocked signal also for who ignores it, so signalfd tells
+ * of it: what its parent asked for is kept by hand. */
+static void supervisor_find_ignored(struct body *b)
+{
+    static const int asked[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+    struct sigaction was;
+
+    sigemptyset(&b->ignored);
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        if (sigaction(asked[i], NULL, &was) == 0 && was.sa_handler == SIG_IGN) {
+            sigaddset(&b->ignored, asked[i]);
+        }
+    }
+}
+
+bool supervisor_ignores(const struct body *b, int sig)
+{
+    return sigismember(&b->ignored, sig) == 1;
+}
+
 static bool supervisor_open_signals(struct body *b)
 {
     static const int ours[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1,
@@ -30,6 +50,7 @@ static bool supervisor_open_signals(struct body *b)
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
         sigaddset(&set, ours[i]);
     }
+    supervisor_find_ignored(b);
     /* An inherited "ignore" would make the kernel reap the command. */
     sigaction(SIGCHLD, &def, &b->old_chld);
     sigprocmask(SIG_SETMASK, &all, &b->old_mask);
