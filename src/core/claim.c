@@ -265,10 +265,15 @@ void snib__claim_send_acquire(struct snib__engine *e, snib_instant now,
     if (snib__acquisition_about(e, now, head, &t->acquiring->text)) {
         snib__nested_said(head);
     }
+    bool told = !t->acquiring->text.failed;
+    if (!told && t->outlives) { /* else the store ends it with our process */
+        snib__claim_drop_acquire(e, t);
+        snib__claim_retry_at(e, now, t);
+        return;
+    }
     rq->text = snib__buf_text(&t->acquiring->text);
-    rq->text_size = t->acquiring->text.failed /* no memory: without the text */
-                        ? 0
-                        : (uint32_t)snib__buf_size(&t->acquiring->text);
+    rq->text_size = /* no memory: without the text */
+        told ? (uint32_t)snib__buf_size(&t->acquiring->text) : 0;
     e->counts.acquires++;
     e->counts.yields += prior != 0;
     snib__pending_start(e, t->acquiring);

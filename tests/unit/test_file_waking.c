@@ -302,6 +302,97 @@ static void who_wakes_the_dead_puts_nobody_to_sleep(void **state)
     assert_true(is_readable(1, 10000));
 }
 
+/* A process that waits, polls when it is told to, and is killed when it was
+ * granted the lock. */
+static struct {
+    pid_t pid;
+    int go, did;
+} poller;
+
+static void poller_process(struct snib__name *n, const char *about,
+                           snib_duration delay)
+{
+    int go[2], did[2];
+    char c;
+    assert_int_equal(pipe(go) | pipe(did), 0);
+    poller.go = go[1];
+    poller.did = did[0];
+    poller.pid = fork();
+    if (poller.pid == 0) {
+        snib__host_read(&host);
+        struct peer p = {.client = {8, (uint64_t)getpid()}};
+        kit.peer[5].inst = open_file(&p);
+        struct snib__request r = request(SNIB__ACQUIRE, n);
+        r.id[1] = 79;
+        r.lease = snib__ms(60000);
+        r.text = about;
+        r.text_size = (uint32_t)strlen(about);
+        r.acquire.delay = delay;
+        for (c = (char)run(5, &r); write(did[1], &c, 1) == 1;
+             c = (char)poll_again(5, &r)) {
+            if (read(go[0], &c, 1) != 1) {
+                break;
+            }
+        }
+        _exit(1);
+    }
+    close(go[0]);
+    close(did[1]);
+    assert_int_equal(read(poller.did, &c, 1), 1);
+    assert_int_equal(c, SNIB__QUEUED);
+}
+
+static void the_poller_works_and_is_killed(void)
+{
+    char c = 0;
+    assert_int_equal(write(poller.go, "", 1), 1);
+    assert_int_equal(read(poller.did, &c, 1), 1);
+    assert_int_equal(c, SNIB__DONE);
+    kill(poller.pid, SIGKILL);
+    waitpid(poller.pid, NULL, 0);
+    close(poller.go);
+    close(poller.did);
+}
+
+/* Who grants it to the poller is stopped before it tells so. */
+static void grant_late(struct snib__name *n, const char *about,
+                       snib_duration delay)
+{
+    *n = name_of("waking");
+    open_peers(2);
+    struct snib__request a = acquire(0, n);
+    poller_process(n, about, delay);
+    struct snib__request b = acquire(1, n);
+    assert_int_equal(b.said.position, 2);
+    come_before("tell", the_poller_works_and_is_killed);
+    end(0, &a);
+    snib__file_hook.before = NULL;
+    assert_null(between.act);
+    third = b;
+}
+
+static void a_grant_that_was_taken_and_outlives_its_process_stays(void **state)
+{
+    (void)state;
+    grant_late(&name, "host=h&leashed=1", (snib_duration){0});
+    assert_int_equal(poll_again(1, &third), SNIB__QUEUED);
+    assert_int_equal(look(0, &name, SNIB__ROW_HOLDER, NULL), 1);
+}
+
+static void a_grant_that_was_taken_leaves_its_lock_delay(void **state)
+{
+    (void)state;
+    grant_late(&name, "host=h&pid=1", snib__ms(30000));
+    assert_int_equal(poll_again(1, &third), SNIB__QUEUED);
+}
+
+static void another_grant_that_was_taken_ends_with_its_process(void **state)
+{
+    (void)state;
+    grant_late(&name, "host=h&pid=1", (snib_duration){0});
+    assert_int_equal(poll_again(1, &third), SNIB__DONE);
+}
+
 int main(void)
 {
     set_kit();
@@ -317,6 +408,9 @@ int main(void)
         CASE(the_slot_of_a_killed_sleeper_begins_awake),
         CASE(the_slot_of_who_has_just_come_is_not_that_of_the_dead),
         CASE(who_wakes_the_dead_puts_nobody_to_sleep),
+        CASE(a_grant_that_was_taken_and_outlives_its_process_stays),
+        CASE(a_grant_that_was_taken_leaves_its_lock_delay),
+        CASE(another_grant_that_was_taken_ends_with_its_process),
     };
     return RUN(cases);
 }

@@ -278,7 +278,9 @@ static void book_add(struct snib__book *b, const struct snib__name *name,
     if (!l) {
         return;
     }
-    bool known = h->start > 0 && h->pidns && !book_is_leashed(about, size);
+    /* Without its text it may be one that outlives its process. */
+    bool known =
+        size && h->start > 0 && h->pidns && !book_is_leashed(about, size);
     size = size < UINT16_MAX ? size : UINT16_MAX;
     struct snib__file_claim k = {
         .text_size = (uint16_t)size,

@@ -23,6 +23,18 @@
 
 /* -- telling ---------------------------------------------------------------- */
 
+/* May the grant outlive its process? Its waiter may have found it by a poll,
+ * before it was told, and have ended since: what it stands for goes on, or its
+ * lock-delay is to be kept. Its lease ends it. */
+static bool exec_outlives(struct snib__file *self,
+                          const struct snib__name *name,
+                          const struct snib__file_told *dead)
+{
+    SNIB__UNSET struct snib__stored_claim c;
+    return self->book.ops->find(&self->book, name, dead->request, &c) &&
+           (!c.pid || c.delay.ns);
+}
+
 /* These waiters were granted the lock but are dead: end their grants, so that
  * the next ones are granted it. */
 static bool exec_pass_over(struct snib__file *self,
@@ -34,9 +46,12 @@ static bool exec_pass_over(struct snib__file *self,
          n++) {
         if (snib__root_copy(&self->map, &self->copy, SNIB__FILE_LOCKS,
                             snib__file_bucket_of(&self->map, name))) {
-            return false; /* the claim lease ends it */
+            break; /* the claim lease ends it */
         }
         snib__file_book(self, name);
+        if (exec_outlives(self, name, dead)) {
+            break;
+        }
         snib__rules_end(&self->book, name, dead->request, dead->token);
         if (self->book.err || !self->changed) {
             self->tolds = 0;
