@@ -9,11 +9,15 @@
 
 /* -- RENEW ---------------------------------------------------------------- */
 
-/* A renewal that is not answered for so long counts as one that fails. */
+/* A renewal that is not answered for so long counts as one that fails. That is
+ * told while there is time, also where little is left: the first lease of a mutex
+ * that was taken without a script is far shorter than the lease asked for. */
 static snib_duration claim_send_silence(const struct snib__engine *e,
+                                        snib_instant now,
                                         const struct snib__claim *t)
 {
-    int64_t ns = t->lease.ns / 6;
+    int64_t ns = t->lease.ns / 6, left = snib__between(now, t->deadline).ns;
+    ns = ns < left / 2 ? ns : left / 2;
     return (snib_duration){ns < e->cfg.request.ns ? ns : e->cfg.request.ns};
 }
 
@@ -29,7 +33,7 @@ void snib__claim_send_renew(struct snib__engine *e, snib_instant now,
     t->most = t->lease.ns > t->most.ns ? t->lease : t->most;
     t->hint = t->hint ? SNIB__HINT_HEARD : SNIB__HINT_NONE;
     t->renew_at = snib__claim_is_held(t)
-                      ? snib__after(now, claim_send_silence(e, t))
+                      ? snib__after(now, claim_send_silence(e, now, t))
                       : SNIB__NEVER;
     q->claim = t;
     q->rq.id[0] = t->id[0];

@@ -74,11 +74,11 @@ struct desk {
 
 static const int64_t MS = 1000000;
 
-static int set_up(void **state)
+static int set_up_desk(void **state, snib_duration request)
 {
     static struct desk d;
     struct snib__engine_config cfg = {
-        .ops = &wax, .seed = {{1, 2, 3, 4}}, .request = snib__ms(2000)};
+        .ops = &wax, .seed = {{1, 2, 3, 4}}, .request = request};
     memset(&d, 0, sizeof d);
     d.alive = snib__mem_alive();
     d.now.ns = 1000 * MS;
@@ -87,6 +87,11 @@ static int set_up(void **state)
                      SNIB_ERR_OK);
     *state = &d;
     return 0;
+}
+
+static int set_up(void **state)
+{
+    return set_up_desk(state, snib__ms(2000));
 }
 
 static int tear_down(void **state)

@@ -397,6 +397,32 @@ static void a_renewal_that_says_no_is_stolen_forgotten_or_revoked(void **state)
     assert_int_equal(s->cause, SNIB_CAUSE_REVOKED);
 }
 
+static int set_up_patient(void **state)
+{
+    return set_up_desk(state, snib__ms(9000));
+}
+
+/* It has the 9.9 s of a mutex that was taken without a script. */
+static void a_first_renewal_without_an_answer_is_told_in_time(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.lease = snib__ms(60000);
+    struct snib__acquisition *s = acquire(d, spec);
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    rq->token = 9;
+    rq->thin = true;
+    rq->said.left = snib__ms(9900);
+    rq->said.valid_from = d->now;
+    say(d, rq, SNIB__DONE);
+    pass_ms(d, 1000);
+    assert_non_null(at(SNIB__RENEW));
+    pass_ms(d, 4000);
+    assert_int_equal(state_of(d, s), SNIB_STATE_HELD);
+    pass_ms(d, 1000);
+    assert_int_equal(state_of(d, s), SNIB_STATE_AT_RISK);
+}
+
 static void aggressive_goes_on_until_the_store_says_no(void **state)
 {
     struct desk *d = *state;
@@ -425,6 +451,32 @@ static void a_fixed_lease_expires_by_itself(void **state)
     pass_ms(d, 15000);
     assert_int_equal(s->state, SNIB__ACQ_DEAD);
     assert_int_equal(s->cause, SNIB_CAUSE_EXPIRED);
+}
+
+/* A store that is not told so would end the grant with its process. */
+static void a_fixed_lease_is_never_asked_for_without_its_text(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.fixed = true;
+    for (int64_t nth = 1; nth <= 12; nth++) {
+        struct snib__acquisition *s = NULL;
+        snib__mem_fail_at(nth, false);
+        snib_err err =
+            snib__engine_acquire(d->e, d->now, d->local, &spec, &s, &d->err);
+        snib__mem_fail_at(0, false);
+        if (err) {
+            assert_int_equal(err, SNIB_ERR_NOMEM);
+            continue;
+        }
+        pass_ms(d, 1000); /* it comes again */
+        struct snib__request *rq = at(SNIB__ACQUIRE);
+        assert_non_null(rq);
+        assert_non_null(memmem(rq->text, rq->text_size, "leashed", 7));
+        grant(d, nth);
+        assert_int_equal(release(d, s->ticket, 1, NULL), SNIB_ERR_OK);
+        say(d, at(SNIB__RELEASE), SNIB__DONE);
+    }
 }
 
 static void a_late_grant_is_not_served_unconfirmed(void **state)
@@ -732,7 +784,11 @@ int main(void)
         T(loss_shows_at_the_first_look_even_if_no_timer_ran),
         T(a_renewal_that_says_no_is_stolen_forgotten_or_revoked),
         T(aggressive_goes_on_until_the_store_says_no),
+        cmocka_unit_test_setup_teardown(
+            a_first_renewal_without_an_answer_is_told_in_time, set_up_patient,
+            tear_down),
         T(a_fixed_lease_expires_by_itself),
+        T(a_fixed_lease_is_never_asked_for_without_its_text),
         T(a_late_grant_is_not_served_unconfirmed),
         T(a_pushed_grant_counts_from_the_poll_it_names),
         T(a_pushed_grant_near_its_end_is_confirmed_first),
