@@ -145,7 +145,7 @@ BUGS = [
      "            fine, why = pcall(call, 'PEXPIRE', H, fmt('%.0f', thin[3] + 100))\n",
      ""),
     ("a thin record that gets fat is held for a day", LUA + "enter.lua (thin)",
-     "now + left,\n        since, about)", "now + 86400000,\n"
+     "seen + left,\n        since, about)", "seen + 86400000,\n"
      "        since, about)"),
     ("whole grants do not raise the mark", LUA + "enter.lua (thin)",
      "marked = M and raise(last, id)", "marked = M"),

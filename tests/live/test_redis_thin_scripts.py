@@ -97,6 +97,19 @@ def test_hand_overs_do_not_add_to_the_time_of_the_key(party, marked):
         assert marked.command("PTTL", "snib:{n}") <= max(most, 23000) + 100
 
 
+def test_server_that_stands_still_in_a_script_shortens_no_lease(party, marked):
+    """The record is so large that reading it takes a while: the clock was read
+    before that, the time that is left behind it."""
+    a = party()
+    a.request = f"{next(ids):032x}"
+    end = a.now() + 60000
+    marked.command("SET", "snib:{n}", f"{a.request} {a.uuid} 90000 1 0 "
+                   + "h" * 40_000_000, "PXAT", end)
+    assert party().acquire(request=f"{next(ids):032x}")[0] == QUEUED
+    told = int(marked.command("HGET", "snib:{n}", a.uuid)[:99].split()[2])
+    assert end - 1 <= told <= end + 5000
+
+
 @pytest.mark.parametrize("told", [False, True])
 def test_yield_and_its_cancel_end_the_thin_grant_that_they_name(
         party, marked, told):

@@ -109,6 +109,7 @@ static void an_odd_answer_is_unknown(void **state)
         "*2\r\n+OK\r\n$-1\r\n",                     /* no mark */
         "*2\r\n+OK\r\n$15\r\n1790000010200-0\r\n",  /* too late */
         "*2\r\n+OK\r\n$18\r\n" MARK_AT "-1024\r\n", /* no token */
+        "*2\r\n+OK\r\n$19\r\n99999999999999999-0\r\n",
         "*2\r\n+OK\r\n$5\r\n1-1-1\r\n",
         "*2\r\n+OK\r\n$3\r\n1-1\r\n", /* below the floor */
         "*2\r\n+OK\r\n-WRONGTYPE x\r\n",

@@ -225,7 +225,8 @@ static bool packet_id(const struct snib__resp_cell *c, struct id *ret)
     }
     p = c->text;
     return packet_digits(&p, &ret->ms) && *p++ == '-' &&
-           packet_digits(&p, &ret->sequence) && !*p;
+           packet_digits(&p, &ret->sequence) && !*p &&
+           ret->ms < TOKEN_TOP / 1024;
 }
 
 bool snib__packet_granted(struct snib__redis *s, snib_instant now,
@@ -251,8 +252,7 @@ bool snib__packet_granted(struct snib__redis *s, snib_instant now,
     if (left <= 0) {
         snib__packet_rest(s, now); /* the mark may be ahead of the clock */
     }
-    if (id.ms >= TOKEN_TOP / 1024 || id.sequence >= 1024 ||
-        token <= rq->floor || left <= 0) {
+    if (id.sequence >= 1024 || token <= rq->floor || left <= 0) {
         return false;
     }
     snib__request_mark(rq, 0, M_FLIGHT);

@@ -67,13 +67,16 @@ local function standing()
     local request, client, lease, since, token, about = string.match(
         record, '^(%x+) (%x+) (%d+) (%d+) (%d+) (.*)$')
     local left = request and call('PTTL', H) or -1
+    -- Since clock() the server may have stood still: the end counts from after.
+    local t = call('TIME')
+    local seen = t[1] * 1000 + math.floor(t[2] / 1000)
     if left < 0 or #client ~= 32 or tonumber(lease) > 86400000 then
         bad = damaged('the holder record', H)
         return {}
     end
     thin_ahead = left > tonumber(lease)
     left = math.min(left, tonumber(lease))
-    thin = {client, fmt('%s %s %.0f 0 1 %s 0 %s', request, token, now + left,
+    thin = {client, fmt('%s %s %.0f 0 1 %s 0 %s', request, token, seen + left,
         since, about), left, record}
     return {thin[1], thin[2]}
 end
