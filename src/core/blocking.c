@@ -429,15 +429,22 @@ static snib_err blocking_open_nameless(const struct snib__store_config *config,
 
 /* A library that others keep from working for a moment is well: only when that
  * has lasted for SNIB__BLOCKED_NS the store counts as not reachable, since the
- * first request that met it. */
+ * first request that met it. One across a network has to answer first. */
 static void blocking_state(const struct snib__store *s, snib_instant now,
                            struct snib__store_state *ret)
 {
-    if (snib__blocking_shares(s) && snib__sharing_stalls(s, now, ret)) {
+    bool far = snib__blocking_shares(s);
+    if (far && snib__sharing_stalls(s, now, ret)) {
+        return;
+    }
+    if (far && !s->last.since.ns) {
+        ret->since = s->last.asked;
+        snprintf(ret->text, sizeof ret->text, "%s",
+                 ret->since.ns ? "no answer yet" : "not asked yet");
         return;
     }
     snib_instant until = s->last.blocked && !s->owned ? s->last.heard : now;
-    if (s->last.err &&
+    if (s->last.err && (s->last.blocked || !far) &&
         snib__between(s->last.since, until).ns < SNIB__BLOCKED_NS) {
         ret->reachable = true; /* most likely another's write: it passes */
         ret->nodes_reachable = 1;

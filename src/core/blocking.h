@@ -76,6 +76,24 @@ bool snib__blocking_waits(const struct snib__store *, snib__session);
  * appended to ret: something, and not all if that is very much. */
 void snib__blocking_take(struct snib__store *, snib_instant now, snib__session,
                          struct snib__list *ret);
+/* What a worker has was not sent yet, perhaps: the library may still look for
+ * its server. A caller whose limit comes then shall hear that nothing was
+ * applied, and that has to stay true. Neither side can wait for the other, so
+ * they go by the clock: the library first says that it sends, then reads the
+ * clock, and sends nothing of what has come to its limit by then; the core
+ * reads the clock first, then what the library has said. Whatever the core
+ * finds unsent at its limit is never sent.
+ *
+ * For the library: it is about to send something of this request. */
+void snib__blocking_sends(struct snib__request *);
+/* For the library, with the clock as it was read after that. True: it must not
+ * send it; it answers NOT_APPLIED. */
+bool snib__blocking_expired(const struct snib__request *, snib_instant now);
+/* For the core. Has a worker sent nothing of it by now? *ret: for how long the
+ * library was in its way. If the request is at its limit (its patience is over)
+ * nothing will be sent. */
+bool snib__blocking_unsent(const struct snib__store *, snib_instant now,
+                           const struct snib__request *, snib_duration *ret);
 /* It has come out again. (The requests are given back by
  * snib__blocking_done.) */
 void snib__blocking_returned(struct snib__store *, snib__session);

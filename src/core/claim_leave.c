@@ -94,8 +94,14 @@ void snib__claim_give_up(struct snib__engine *e, snib_instant now,
         snib__claim_anew_or_free(e, now, t);
         return;
     }
+    snib_duration waited;
     switch ((snib__claim_state)t->state) {
     case SNIB__CLAIM_ACQUIRING:
+        if (snib__claim_unsent(e, now, t, &waited)) { /* nothing to cancel */
+            t->says = NULL;
+            snib__claim_anew_or_free(e, now, t);
+            break;
+        }
         t->doubt = SNIB__DOUBT_OPEN;
         snib__claim_send_end(e, now, t);
         break;

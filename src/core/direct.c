@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "core/blocking.h"
 #include "core/engine_i.h"
 #include "core/version.h"
 
@@ -240,6 +241,16 @@ void snib__engine_direct_forget(struct snib__engine *e,
         direct->inner->direct = NULL;
         direct->inner = NULL;
     }
+}
+
+bool snib__engine_direct_unsent(const struct snib__engine *e, snib_instant now,
+                                const struct snib__direct *direct)
+{
+    const struct snib__pending *q = direct->inner;
+    snib_duration waited;
+    return e->cfg.blocking && q && !q->rq.resent &&
+           snib__reached(now, q->rq.exec.patience) &&
+           snib__blocking_unsent(e->store, now, &q->rq, &waited);
 }
 
 snib_instant snib__engine_direct_limit(const struct snib__direct *direct)

@@ -240,12 +240,25 @@ snib_err snib__grant_detach(struct snib__engine *, snib_instant now,
                             uint64_t ticket, uint64_t owner,
                             struct snib_error *reterr);
 
+/* request.c */
+/* Has the limit of its ACQUIRE come, before a worker of the store has sent
+ * anything of it? Then nothing of it will be sent. *ret: for how long the store
+ * was in its way. */
+bool snib__claim_unsent(const struct snib__engine *, snib_instant now,
+                        const struct snib__claim *, snib_duration *ret);
+
 /* unreachable.c */
 /* For a caller whose limit has passed before the store granted it anything:
  * fills ret with why, or with the store's own trouble if it cannot be reached.
  * Returns ret->code. */
 snib_err snib__engine_late(const struct snib__engine *, snib_instant now,
                            snib_err why, struct snib_error *ret);
+
+/* The same where a worker of the store has sent nothing of the request, and will
+ * not. waited: for how long the store was in its way. */
+snib_err snib__engine_unsent(const struct snib__engine *, snib_instant now,
+                             snib_duration waited, snib_err why,
+                             struct snib_error *ret);
 
 /* UNKNOWN, with the store's trouble in the text if it cannot be reached. */
 snib_err snib__engine_unsure(const struct snib__engine *, snib_instant now,

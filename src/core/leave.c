@@ -5,7 +5,8 @@
  * nobody who inspects the lock finds it in the queue. A store that is far or
  * silent gets a twentieth of request_ms for that, or a fifth where nothing is
  * known without its answer. After that the caller is told what is known, and
- * the rest goes on in the background. Only the last acquisition of a claim has
+ * the rest goes on in the background. Where nothing was sent yet, and nothing
+ * will be, that is known at once. Only the last acquisition of a claim has
  * anything to be confirmed: the position in the store's queue is the client's.
  *
  * A grant that the cancel meets at the store is given back and was never held,
@@ -89,10 +90,12 @@ bool snib__engine_is_run(struct snib__engine *e, uint64_t ticket)
 {
     const struct snib__acquisition *s = snib__engine_acquisition(e, ticket);
     const struct snib__claim *t = s ? s->local->claim : NULL;
+    snib_duration waited;
     return e->cfg.blocking && t && s->state == SNIB__ACQ_WAITING &&
            t->state == SNIB__CLAIM_ACQUIRING && t->acquiring &&
            t->acquiring->rq.exec.patience.ns <= s->limit.ns &&
-           snib__blocking_runs(e->store, &t->acquiring->rq);
+           snib__blocking_runs(e->store, &t->acquiring->rq) &&
+           !snib__claim_unsent(e, s->limit, t, &waited);
 }
 
 snib_duration snib__engine_run(const struct snib__engine *e)
@@ -155,6 +158,11 @@ static snib_err leave_outcome_or_stay(struct snib__engine *e, snib_instant now,
         return SNIB_ERR_OK;
     }
     bool late = why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_BUSY;
+    snib_duration waited;
+    if ((late || why == SNIB_ERR_UNREACHABLE) && t && /* a try's */
+        snib__claim_unsent(e, now, t, &waited)) {
+        return snib__engine_unsent(e, now, waited, why, ret);
+    }
     snib_err outcome = late ? leave_outcome_of_limit(e, now, s, why, ret)
                             : leave_outcome_of_leaving(s->local, s, why);
     bool known = outcome == why || outcome == SNIB_ERR_UNKNOWN;

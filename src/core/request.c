@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "base/mem.h"
+#include "core/blocking.h"
 #include "core/claim_i.h"
 
 static struct snib__pending *request_pending_new(void)
@@ -128,6 +129,14 @@ void snib__claim_orphan(struct snib__pending **q)
         (*q)->claim = NULL;
         *q = NULL;
     }
+}
+
+bool snib__claim_unsent(const struct snib__engine *e, snib_instant now,
+                        const struct snib__claim *t, snib_duration *ret)
+{
+    return e->cfg.blocking && t->state == SNIB__CLAIM_ACQUIRING &&
+           t->acquiring && snib__reached(now, t->acquiring->rq.exec.patience) &&
+           snib__blocking_unsent(e->store, now, &t->acquiring->rq, ret);
 }
 
 void snib__claim_arm(struct snib__engine *e, struct snib__claim *t)

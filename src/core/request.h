@@ -221,6 +221,11 @@ struct snib__request_exec {
      * the core may change limit and once, and acquire.spin, while it runs. */
     snib_instant patience;
     bool impatient;
+    /* Across a network, while a worker has it (core/blocking.h). expires:
+     * nothing of it is sent any more when its patience is over. sent: something
+     * of it may have been sent. */
+    bool expires;
+    _Atomic bool sent;
     /* NOT_APPLIED, PENDING: others were inside the library all the time, as
      * they are when they write. */
     bool blocked;

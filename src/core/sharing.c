@@ -37,6 +37,7 @@
  * A release, a cancel and a renewal are executed however late; so is an ACQUIRE
  * that ends a grant of ours first, or its CANCEL in its place. */
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -54,11 +55,17 @@ void snib__sharing_init(struct snib__store *s, snib_duration request)
     }
 }
 
-static struct snib__sharing *sharing_of(struct snib__store *s,
-                                        const struct snib__request *r)
+static const struct snib__sharing *sharing_of(const struct snib__store *s,
+                                              const struct snib__request *r)
 {
     return &s->session[r->background ? SNIB__SESSION_BACKGROUND
                                      : SNIB__SESSION_CALLERS];
+}
+
+static struct snib__list *sharing_list_of(struct snib__store *s,
+                                          const struct snib__request *r)
+{
+    return &s->session[sharing_of(s, r) - s->session].listed;
 }
 
 /* -- listed --------------------------------------------------------------- */
@@ -100,7 +107,7 @@ static void sharing_next(struct snib__store *s, const uint64_t id[2])
     while ((r = sharing_whose_turn(s, id))) {
         r->store.conn &= (uint8_t)~SNIB__RQ_BEHIND;
         if (!snib__blocking_cancelled(s, r)) {
-            snib__list_push(&sharing_of(s, r)->listed, &r->link);
+            snib__list_push(sharing_list_of(s, r), &r->link);
         }
     }
 }
@@ -162,7 +169,7 @@ void snib__sharing_back(struct snib__store *s, struct snib__request *r)
 }
 
 /* Since when the call that is in this one's way is inside. */
-static snib_instant sharing_in_the_way(struct snib__store *s,
+static snib_instant sharing_in_the_way(const struct snib__store *s,
                                        const struct snib__request *r)
 {
     const struct snib__sharing *k = sharing_of(s, r);
@@ -243,6 +250,9 @@ void snib__blocking_take(struct snib__store *s, snib_instant now,
         r->store.conn |= SNIB__RQ_TAKEN;
         r->exec.patience = r->limit;
         r->exec.impatient = r->once;
+        r->exec.expires =
+            (s->ops->caps & SNIB__SAYS_SENT) && sharing_has_limit(r);
+        atomic_store(&r->exec.sent, false);
         k->slow = k->slow || (r->verb == SNIB__LIST && r->background);
         snib__list_push(ret, l);
         batch = r->batch.number;
@@ -255,6 +265,31 @@ void snib__blocking_returned(struct snib__store *s, snib__session session)
     assert(s->session[session].inside);
     s->session[session].inside = false;
 }
+
+/* -- what was not sent ----------------------------------------------------- */
+
+void snib__blocking_sends(struct snib__request *r)
+{
+    atomic_store(&r->exec.sent, true);
+}
+
+bool snib__blocking_expired(const struct snib__request *r, snib_instant now)
+{
+    return r->exec.expires && snib__reached(now, r->exec.patience);
+}
+
+bool snib__blocking_unsent(const struct snib__store *s, snib_instant now,
+                           const struct snib__request *r, snib_duration *ret)
+{
+    if (!snib__blocking_shares(s) || !(r->store.conn & SNIB__RQ_TAKEN) ||
+        !r->exec.expires || atomic_load(&r->exec.sent)) {
+        return false;
+    }
+    *ret = snib__between(sharing_in_the_way(s, r), now);
+    return true;
+}
+
+/* -- how the store is ------------------------------------------------------ */
 
 bool snib__sharing_stalls(const struct snib__store *s, snib_instant now,
                           struct snib__store_state *ret)

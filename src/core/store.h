@@ -126,7 +126,9 @@ enum snib__caps {
     SNIB__CAN_PUSH = 2,   /* tells of forced releases; knows RENEW's only_asks
                             and listen */
     SNIB__IN_PROCESS = 4, /* exec() never blocks */
-    SNIB__BRIEF = 8       /* exec() waits for no other process, nor a peer */
+    SNIB__BRIEF = 8,      /* exec() waits for no other process, nor a peer */
+    SNIB__SAYS_SENT = 16  /* exec_in() sends nothing of a request before it has
+                            called snib__blocking_sends() (core/blocking.h) */
 };
 
 struct snib__store; /* each store has its own */
@@ -237,8 +239,9 @@ struct snib__blocking_ops {
      * session: at most one thread at a time is in each, always the same one,
      * and both may be inside at once. A call that a stalled peer keeps past the
      * limits of its requests breaks no promise but its own: the callers of
-     * these are told UNKNOWN at their limits, and what waits behind it in this
-     * session UNREACHABLE. */
+     * these are told UNKNOWN at their limits (UNREACHABLE, if it says what it
+     * has sent, and has not), and what waits behind it in this session
+     * UNREACHABLE. */
     void (*exec_in)(void *, snib__session, snib_instant now,
                     struct snib__list *chain);
     /* Across a network: the calls of exec_in() that are inside shall return

@@ -34,12 +34,32 @@ snib_err snib__engine_late(const struct snib__engine *e, snib_instant now,
 {
     struct snib__store_state is;
     snib__engine_store_state(e, now, &is);
-    if (is.reachable || !is.err) {
+    if (is.reachable) {
         return snib__fail_plain(ret, why);
+    }
+    if (!is.err) {
+        return snib__fail(ret, SNIB_ERR_UNREACHABLE,
+                          "the store has not answered yet");
     }
     return snib__fail(ret, is.err, "store unreachable for %lld ms: %s",
                       (long long)snib__to_ms(snib__between(is.since, now)),
                       is.text);
+}
+
+/* A store that is well and was busy for a moment is not in question. */
+snib_err snib__engine_unsent(const struct snib__engine *e, snib_instant now,
+                             snib_duration waited, snib_err why,
+                             struct snib_error *ret)
+{
+    struct snib__store_state is;
+    snib__engine_store_state(e, now, &is);
+    if (is.reachable && why == SNIB_ERR_TIMEOUT &&
+        waited.ns < SNIB__BLOCKED_NS) {
+        return snib__fail_plain(ret, why);
+    }
+    return snib__fail(ret, SNIB_ERR_UNREACHABLE,
+                      "no answer from the server for %lld ms",
+                      (long long)snib__to_ms(waited));
 }
 
 snib_err snib__engine_unsure(const struct snib__engine *e, snib_instant now,

@@ -90,8 +90,9 @@ snib_err snib__direct_unanswered(struct snib__step *s, struct snib__direct *q,
                                  struct snib_error *ret)
 {
     struct snib__store_state is;
+    bool unsent = snib__engine_direct_unsent(s->c->engine, s->now, q);
     snib__engine_direct_forget(s->c->engine, q);
-    if (snib__verb_changes(q->verb, q->op)) {
+    if (!unsent && snib__verb_changes(q->verb, q->op)) {
         return snib__unanswered(s, ret);
     }
     snib__engine_store_state(s->c->engine, s->now, &is);

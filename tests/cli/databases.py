@@ -73,4 +73,4 @@ def test_a_password_is_in_no_output(at, server):
 
 def test_the_check_up_of_no_server_says_so(at, server):
     done = at(server.url.replace(f":{server.port}/", ":1/")).run("doctor")
-    assert done.returncode == 78 and "fail  reachable" in done.stdout
+    assert done.returncode == 69 and "fail  reachable" in done.stdout

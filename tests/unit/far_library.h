@@ -1,6 +1,7 @@
 /* tests/unit/far_library.h — a library across a network, for tests of the
  * driver's two workers: the rules of memory:, behind two sessions. Each of them
- * can be stalled, slowed, cut, or made to answer late or not at all.
+ * can be stalled, slowed, cut, or made to connect or answer late or not at
+ * all.
  *
  * The test file says "wraps: snib__store_find". While far.on is set, a client
  * that is opened on memory: gets this library, one client at a time; others of
@@ -12,15 +13,18 @@
 
 #include "api/api.h"
 #include "base/error.h"
+#include "core/blocking.h"
 #include "store/memory/memory.h"
 
 typedef enum way {
     WELL,
-    SLOW,   /* each call takes so long                                     */
-    STALLS, /* nothing reaches the server until it is well again           */
-    LATE,   /* the server does it at once; the answer comes when it is well  */
-    CUT,    /* there is no connection                                      */
-    LOSES   /* the server does it, and the answer is lost                  */
+    SLOW,     /* each call takes so long                                     */
+    CONNECTS, /* there is no connection before it is well again; then what has
+                 not come to its limit is sent */
+    STALLS,   /* nothing reaches the server until it is well again           */
+    LATE, /* the server does it at once; the answer comes when it is well  */
+    CUT,  /* there is no connection                                      */
+    LOSES /* the server does it, and the answer is lost                  */
 } way;
 
 enum { FAR_LOG = 4096 };
@@ -187,10 +191,46 @@ static bool far_wait(snib__session k, way how)
     return well;
 }
 
+/* The server was reached by now. Nothing is sent of what came to its limit
+ * before. */
+static void far_connected(void *instance, snib__session k, snib_instant now,
+                          struct snib__list *chain)
+{
+    struct snib__list late;
+    snib__list_init(&late);
+    SNIB__LIST_EACH (l, chain) {
+        snib__blocking_sends(far_request(l));
+    }
+    snib_instant sent = snib__boottime();
+    SNIB__LIST_EACH_SAFE (l, next, chain) {
+        if (snib__blocking_expired(far_request(l), sent)) {
+            far_answer(far_request(l), SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE,
+                       "reached too late");
+            snib__unlink(l);
+            snib__list_push(&late, l);
+        }
+    }
+    far_do(instance, k, now, chain);
+    snib__list_append(chain, &late);
+}
+
 static void far_exec_in(void *instance, snib__session k, snib_instant now,
                         struct snib__list *chain)
 {
-    switch (far_enter(k)) {
+    way how = far_enter(k);
+    SNIB__LIST_EACH (l, chain) {
+        if (how != CONNECTS && how != CUT) {
+            snib__blocking_sends(far_request(l));
+        }
+    }
+    switch (how) {
+    case CONNECTS:
+        if (far_wait(k, CONNECTS)) {
+            far_connected(instance, k, now, chain);
+        } else {
+            far_no_way(now, chain);
+        }
+        break;
     case WELL:
         far_do(instance, k, now, chain);
         break;
@@ -252,6 +292,7 @@ const struct snib__registered *__wrap_snib__store_find(const char *scheme)
     }
     ops = snib__memory_ops;
     ops.caps &= ~(uint32_t)SNIB__IN_PROCESS;
+    ops.caps |= SNIB__SAYS_SENT;
     ops.exec = NULL;
     ops.exec_in = far_exec_in;
     ops.interrupt = far_interrupt;

@@ -205,6 +205,14 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t size)
     return 8;
 }
 
+bool __wrap_snib__sql_no_such_host(const char *host);
+bool __wrap_snib__sql_no_such_host(const char *host)
+{
+    bool nobody = chance("nobody", 3);
+    tell("host %s %d", host, nobody);
+    return nobody;
+}
+
 int __wrap_eventfd(unsigned count, int flags)
 {
     tell("eventfd %u %d", count, flags);

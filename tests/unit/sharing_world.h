@@ -68,6 +68,7 @@ static const struct snib__blocking_ops ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof ops,
     .scheme = "far",
+    .caps = SNIB__SAYS_SENT,
     .open = fake_open,
     .exec_in = fake_exec,
     .notifier_fd = fake_fd,

@@ -1,8 +1,18 @@
 /* tests/unit/test_mysql_library.c — store/mysql over a libmariadb that fails: who is
- * refused when connecting, and how a URL is opened. */
+ * refused when connecting, and how a URL is opened.
+ * wraps: snib__sql_no_such_host */
 #include "mysql_client.h"
 
 #include <fcntl.h>
+
+static bool nobody_knows_the_name;
+
+bool __wrap_snib__sql_no_such_host(const char *host);
+bool __wrap_snib__sql_no_such_host(const char *host)
+{
+    assert_string_equal(host, "localhost");
+    return nobody_knows_the_name;
+}
 
 /* -- who answers ----------------------------------------------------------- */
 
@@ -98,7 +108,7 @@ static void a_refusal_is_understood_by_its_number(void **state)
         {CR_SSL_CONNECTION_ERROR, SNIB_ERR_CONFIG, "whatever", "TLS with"},
         {CR_PLUGIN_NOT_ALLOWED, SNIB_ERR_DENIED, "", "through TLS only"},
         {CR_VERSION_ERROR, SNIB_ERR_CONFIG, "", "look at the port"},
-        {CR_UNKNOWN_HOST, SNIB_ERR_UNREACHABLE, "", "no such host"},
+        {CR_UNKNOWN_HOST, SNIB_ERR_UNREACHABLE, "unknown (-3)", "(-3)"},
         {CR_SERVER_LOST, SNIB_ERR_UNREACHABLE,
          "at 'reading initial communication packet'", "its port"},
         {CR_CONN_HOST_ERROR, SNIB_ERR_UNREACHABLE, "refused (111)",
@@ -114,6 +124,28 @@ static void a_refusal_is_understood_by_its_number(void **state)
         assert_int_equal(w.error.code, row[i].err);
         assert_non_null(strstr(w.error.text, row[i].words));
     }
+}
+
+/* At once, unless the server was there before. */
+static void a_host_that_does_not_exist_is_not_waited_for(void **state)
+{
+    (void)state;
+    nobody_knows_the_name = true;
+    lib.refusal = "refused";
+    lib.code = CR_CONN_HOST_ERROR;
+    assert_int_equal(reach(), SNIB__SQL_DOWN);
+    lib.code = CR_UNKNOWN_HOST;
+    assert_int_equal(reach(), SNIB__SQL_REFUSED);
+    assert_int_equal(w.error.code, SNIB_ERR_UNREACHABLE);
+    assert_non_null(strstr(w.error.text, "there is no such host"));
+    lib.refusal = NULL;
+    lib.code = 0;
+    assert_int_equal(reach(), SNIB__SQL_OK);
+    snib__my_quit(w.k);
+    lib.refusal = "unknown";
+    lib.code = CR_UNKNOWN_HOST;
+    assert_int_equal(reach(), SNIB__SQL_DOWN);
+    nobody_knows_the_name = false;
 }
 
 static void a_text_that_repeats_the_password_does_not_get_out(void **state)
@@ -320,6 +352,7 @@ int main(void)
         CASE(tables_of_a_later_layout_are_refused),
         CASE(who_may_not_make_tables_is_told_what_to_do),
         CASE(a_refusal_is_understood_by_its_number),
+        CASE(a_host_that_does_not_exist_is_not_waited_for),
         CASE(a_text_that_repeats_the_password_does_not_get_out),
         CASE(a_server_that_says_nothing_is_left_in_time),
         CASE(a_stop_ends_the_waiting),

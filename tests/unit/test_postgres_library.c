@@ -1,5 +1,6 @@
 /* tests/unit/test_postgres_library.c — store/postgres over a libpq that fails:
- * who is refused when connecting, and what is known when answers stop. */
+ * who is refused when connecting, and what is known when answers stop.
+ * wraps: snib__sql_no_such_host */
 #include "postgres_library.h"
 
 #include "core/url.h"
@@ -61,6 +62,15 @@ static int end_world(void **state)
     close(lib.fd[0]);
     close(lib.fd[1]);
     return 0;
+}
+
+static bool nobody_knows_the_name;
+
+bool __wrap_snib__sql_no_such_host(const char *host);
+bool __wrap_snib__sql_no_such_host(const char *host)
+{
+    assert_true(!strcmp(host, "localhost") || !strcmp(host, "db.example"));
+    return nobody_knows_the_name;
 }
 
 static snib__sql_end reach(void)
@@ -169,6 +179,27 @@ static void a_refusal_in_another_language_is_understood(void **state)
                                       : SNIB__SQL_REFUSED);
         assert_int_equal(w.error.code, row[i].err);
     }
+}
+
+/* In whatever language libpq says so: at once, unless the server was there
+ * before. A resolver that is away is something else. */
+static void a_host_that_does_not_exist_is_not_waited_for(void **state)
+{
+    (void)state;
+    lib.polls = PGRES_POLLING_FAILED;
+    lib.refusal = "konnte Hostnamen nicht in Adresse umwandeln";
+    assert_int_equal(reach(), SNIB__SQL_DOWN);
+    assert_non_null(strstr(w.error.text, "umwandeln"));
+    nobody_knows_the_name = true;
+    assert_int_equal(reach(), SNIB__SQL_REFUSED);
+    assert_int_equal(w.error.code, SNIB_ERR_UNREACHABLE);
+    assert_non_null(strstr(w.error.text, "there is no such host"));
+    lib.polls = PGRES_POLLING_OK;
+    assert_int_equal(reach(), SNIB__SQL_OK);
+    snib__pg_quit(w.k);
+    lib.polls = PGRES_POLLING_FAILED;
+    assert_int_equal(reach(), SNIB__SQL_DOWN);
+    nobody_knows_the_name = false;
 }
 
 static void a_text_that_repeats_the_password_does_not_get_out(void **state)
@@ -381,6 +412,33 @@ static void what_is_no_token_is_not_given_as_one(void **state)
     }
 }
 
+/* What was not seen is not praised, and it is an error. */
+static void the_check_up_of_a_server_that_is_away_says_only_that(void **state)
+{
+    struct snib__request r = {.verb = SNIB__DOCTOR, .once = true};
+    struct snib__buf found;
+    (void)state;
+    snib__postgres_ops.free(w.p);
+    assert_int_equal(open_at("postgres://u@db.example/d?ca=/x"), SNIB_ERR_OK);
+    nobody_knows_the_name = false;
+    lib.polls = PGRES_POLLING_FAILED;
+    lib.refusal = "Connection refused";
+    snib__buf_init(&found, 10000);
+    r.said.result = &found;
+    r.exec.impatient = true;
+    execute(&r, 1);
+    assert_int_equal(r.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_UNREACHABLE);
+    struct snib__rec at;
+    int rows = 0;
+    snib__rec_begin(&at, snib__buf_bytes(&found), snib__buf_size(&found));
+    while (snib__rec_next_row(&at)) {
+        rows++;
+    }
+    assert_int_equal(rows, 1);
+    snib__buf_free(&found);
+}
+
 /* -- opening --------------------------------------------------------------- */
 
 static void a_far_server_without_tls_warns_at_each_opening(void **state)
@@ -405,6 +463,16 @@ static void a_far_server_without_tls_warns_at_each_opening(void **state)
         assert_int_equal(w.p->place.verify, row[i].verifies);
         assert_int_equal(w.said[0] != 0, row[i].warns);
     }
+}
+
+static void a_password_file_is_named_as_what_is_not_known(void **state)
+{
+    (void)state;
+    snib__postgres_ops.free(w.p);
+    assert_int_equal(open_at("postgres://u@h/d?password_file=/x"),
+                     SNIB_ERR_USAGE);
+    assert_non_null(strstr(w.error.text, "?password_file="));
+    assert_non_null(strstr(w.error.text, "~/.pgpass"));
 }
 
 static void a_login_by_a_function_is_refused(void **state)
@@ -458,6 +526,7 @@ int main(void)
         CASE(who_may_not_make_tables_is_told_what_to_do),
         CASE(a_cut_behind_the_question_for_tables_is_a_cut),
         CASE(a_refusal_in_another_language_is_understood),
+        CASE(a_host_that_does_not_exist_is_not_waited_for),
         CASE(a_text_that_repeats_the_password_does_not_get_out),
         CASE(after_a_failure_the_next_attempt_waits),
         CASE(a_server_that_says_nothing_is_left_in_time),
@@ -472,6 +541,8 @@ int main(void)
         CASE(a_claim_that_none_of_ours_has_written_is_refused),
         CASE(what_is_no_token_is_not_given_as_one),
         CASE(a_far_server_without_tls_warns_at_each_opening),
+        CASE(the_check_up_of_a_server_that_is_away_says_only_that),
+        CASE(a_password_file_is_named_as_what_is_not_known),
         CASE(a_login_by_a_function_is_refused),
         CASE(opening_bears_each_failed_allocation),
     };

@@ -402,7 +402,94 @@ static void one_behind_another_is_answered_at_its_limit(void **state)
     expect_answer(&c, SNIB__DONE);
 }
 
+/* -- what was not sent ----------------------------------------------------------- */
+
+static bool is_unsent(const struct snib__request *r, int64_t now_ms,
+                      int64_t *ret_ms)
+{
+    snib_duration waited = {0};
+    bool unsent = snib__blocking_unsent(store, at(now_ms), r, &waited);
+    *ret_ms = waited.ns / 1000000;
+    return unsent;
+}
+
+static void what_a_worker_has_not_sent_at_its_limit_is_never_sent(void **state)
+{
+    (void)state;
+    static struct snib__request r;
+    int64_t ms;
+    r = spec(SNIB__ACQUIRE);
+    r.limit = at(300);
+    start(&r, 0);
+    assert_false(is_unsent(&r, 299, &ms)); /* no worker has it */
+    assert_int_equal(take(callers, 10), 1);
+    assert_true(is_unsent(&r, 300, &ms));
+    assert_int_equal(ms, 300);
+    assert_false(snib__blocking_expired(&r, at(299)));
+    snib__blocking_sends(&r);
+    assert_false(is_unsent(&r, 300, &ms));
+    assert_true(snib__blocking_expired(&r, at(300)));
+    back(callers, &r, SNIB__NOT_APPLIED, 301);
+    expect_answer(&r, SNIB__NOT_APPLIED);
+    assert_false(is_unsent(&r, 302, &ms));
+}
+
+/* These are sent however late, so nothing can be said of them before. */
+static void what_may_be_there_does_not_expire(void **state)
+{
+    (void)state;
+    static struct snib__request r[6];
+    int64_t ms;
+    r[0] = spec(SNIB__ACQUIRE);
+    r[0].resent = true;
+    r[1] = spec(SNIB__ACQUIRE);
+    r[1].acquire.placed = true;
+    r[2] = spec(SNIB__RELEASE);
+    r[3] = spec(SNIB__CANCEL);
+    r[4] = spec(SNIB__RENEW);
+    r[5] = spec(SNIB__ACQUIRE);
+    r[5].token = 7; /* a grant of ours that it ends */
+    for (int i = 0; i < 6; i++) {
+        r[i].limit = at(100);
+        start(&r[i], 0);
+    }
+    assert_int_equal(take(callers, 0), 5);
+    assert_int_equal(take(background, 0), 1);
+    for (int i = 0; i < 6; i++) {
+        assert_false(is_unsent(&r[i], 200, &ms));
+        assert_false(snib__blocking_expired(&r[i], at(200)));
+    }
+}
+
 /* -- how the store is ------------------------------------------------------------ */
+
+static void before_its_first_answer_nothing_is_known_of_it(void **state)
+{
+    (void)state;
+    static struct snib__request r;
+    struct snib__store_state is = {0};
+    st->state(store, at(0), &is);
+    assert_false(is.reachable);
+    assert_int_equal(is.nodes_reachable, 0);
+    assert_int_equal(is.err, SNIB_ERR_OK);
+    assert_string_equal(is.text, "not asked yet");
+    r = spec(SNIB__ACQUIRE);
+    start(&r, 5);
+    assert_int_equal(take(callers, 5), 1);
+    is = (struct snib__store_state){0};
+    st->state(store, at(10), &is);
+    assert_false(is.reachable);
+    assert_int_equal(is.err, SNIB_ERR_OK);
+    assert_int_equal(is.since.ns, at(5).ns);
+    assert_string_equal(is.text, "no answer yet");
+    r.said.err = SNIB_ERR_UNREACHABLE; /* it may be away for a moment only */
+    back(callers, &r, SNIB__PENDING, 20);
+    is = (struct snib__store_state){0};
+    st->state(store, at(21), &is);
+    assert_false(is.reachable);
+    assert_int_equal(is.err, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(is.since.ns, at(5).ns);
+}
 
 static void a_call_that_does_not_come_back_is_told(void **state)
 {
@@ -465,6 +552,9 @@ int main(void)
         CASE(a_limit_that_moves_counts_as_it_is_then),
         CASE(no_limit_ends_what_may_be_there),
         CASE(one_behind_another_is_answered_at_its_limit),
+        CASE(what_a_worker_has_not_sent_at_its_limit_is_never_sent),
+        CASE(what_may_be_there_does_not_expire),
+        CASE(before_its_first_answer_nothing_is_known_of_it),
         CASE(a_call_that_does_not_come_back_is_told),
         CASE(a_scan_that_takes_its_time_is_no_trouble),
     };

@@ -17,8 +17,9 @@ static struct {
     struct snib__sql q;
     int64_t now;
     /* What the next calls come to; then OK. */
-    snib__sql_end fetches[20], writes[20], quicks[20];
-    int fetch, write, quick;
+    snib__sql_end fetches[20], writes[20], quicks[20], reaches[20];
+    int fetch, write, quick, reach;
+    int64_t reach_ns;             /* how long that takes */
     bool locked[20], durable[20]; /* of the fetches, of the writes */
     bool takes;                   /* the short way is open */
     bool listens;                 /* a notifier can be made */
@@ -60,6 +61,15 @@ static snib__sql_end fake_end(snib__sql_end end, const char *words)
                    "%s", words);
     }
     return end;
+}
+
+static snib__sql_end fake_reach(struct snib__sql *q)
+{
+    (void)q;
+    w.now += w.reach_ns;
+    w.reach_ns = 0;
+    return w.reach < 20 ? fake_end(w.reaches[w.reach++], "reach")
+                        : SNIB__SQL_OK;
 }
 
 static snib__sql_end fake_fetch(struct snib__sql *q, bool lock)
@@ -164,6 +174,7 @@ static void fake_clean(struct snib__sql *q)
 static const struct snib__sql_driver driver = {
     .now = fake_now,
     .pause = fake_pause,
+    .reach = fake_reach,
     .listen = fake_listen,
     .fetch = fake_fetch,
     .write = fake_write,
@@ -388,6 +399,69 @@ static void a_server_that_is_down_leaves_what_has_time(void **state)
     run(&r, NULL);
     assert_int_equal(r.said.answer, SNIB__NOT_APPLIED);
     assert_string_equal(w.error.text, "quick");
+}
+
+static void a_server_that_is_not_reached_leaves_what_has_time(void **state)
+{
+    struct snib__request r = acquire(1);
+    (void)state;
+    w.reaches[0] = w.reaches[1] = SNIB__SQL_DOWN;
+    run(&r, NULL);
+    assert_int_equal(r.said.answer, SNIB__PENDING);
+    assert_int_equal(r.said.err, SNIB_ERR_UNREACHABLE);
+    r.exec.impatient = true;
+    run(&r, NULL);
+    assert_int_equal(r.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(w.quick + w.fetch, 0);
+}
+
+/* Their callers have left, and were told that nothing was sent. */
+static void what_comes_to_its_limit_before_is_not_sent(void **state)
+{
+    struct snib__request r[5];
+    static const snib__verb verbs[5] = {SNIB__ACQUIRE, SNIB__INSPECT,
+                                        SNIB__VALUE_PUT, SNIB__PARAMS,
+                                        SNIB__FORCE};
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        r[i] = verb(verbs[i], (uint64_t)i + 1);
+        r[i].exec.expires = true;
+        r[i].exec.patience.ns = w.now + SECOND;
+        w.reach_ns = SECOND;
+        run(&r[i], NULL);
+        assert_true(r[i].exec.sent); /* so that the core asks no more */
+        assert_int_equal(r[i].said.answer, SNIB__NOT_APPLIED);
+        assert_int_equal(r[i].said.err, SNIB_ERR_UNREACHABLE);
+        assert_string_equal(w.error.text, "the server was reached too late");
+    }
+    assert_int_equal(w.quick + w.fetch + w.write, 0);
+}
+
+static void the_others_of_its_step_are_sent(void **state)
+{
+    struct snib__request one = acquire(1), two = acquire(2);
+    (void)state;
+    two.name = &name_b;
+    one.exec.expires = two.exec.expires = true;
+    one.exec.patience.ns = w.now + SECOND;
+    two.exec.patience.ns = w.now + SECOND + 1;
+    w.reach_ns = SECOND;
+    run(&one, &two);
+    assert_int_equal(one.said.answer, SNIB__NOT_APPLIED);
+    assert_int_equal(two.said.answer, SNIB__DONE);
+}
+
+/* A release, say: it is wanted however late. */
+static void what_does_not_expire_is_sent_however_late(void **state)
+{
+    struct snib__request one = acquire(1), release;
+    (void)state;
+    run(&one, NULL);
+    release = of(SNIB__RELEASE, &one);
+    release.exec.patience.ns = w.now + SECOND;
+    w.reach_ns = 2 * SECOND;
+    run(&release, NULL);
+    assert_int_equal(release.said.answer, SNIB__DONE);
 }
 
 static void a_short_way_whose_answer_is_lost_is_unknown(void **state)
@@ -697,6 +771,10 @@ int main(void)
         STEP(conflicts_without_end_are_told_at_the_limit),
         STEP(conflicts_wait_longer_each_time),
         STEP(a_server_that_is_down_leaves_what_has_time),
+        STEP(a_server_that_is_not_reached_leaves_what_has_time),
+        STEP(what_comes_to_its_limit_before_is_not_sent),
+        STEP(the_others_of_its_step_are_sent),
+        STEP(what_does_not_expire_is_sent_however_late),
         STEP(a_short_way_whose_answer_is_lost_is_unknown),
         STEP(a_short_way_that_is_refused_is_decided),
         STEP(a_write_whose_answer_is_lost_is_unknown_and_found_again),

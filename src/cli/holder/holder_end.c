@@ -40,6 +40,7 @@ static bool holder_end_looks_end(struct holder *k)
     return !look_pending();
 }
 
+/* Is the store away, as far as is known, or has it never answered? */
 static bool holder_end_store_away(struct holder *k)
 {
     struct snib_store_status status;
@@ -48,7 +49,7 @@ static bool holder_end_store_away(struct holder *k)
         return true;
     }
     snib_client_store_status(k->client, &status);
-    return !status.reachable && status.error != SNIB_ERR_OK;
+    return !status.reachable && (status.error != SNIB_ERR_OK || !k->reached);
 }
 
 /* Wait until the store answers again, or the request that it may have is too
@@ -147,8 +148,8 @@ void holder_end(struct holder *k, int code)
     if (k->lingers) {
         holder_end_outlast(k);
     }
-    if (!holder_end_looks_end(k) || (!k->lingers && holder_end_store_away(k))) {
-        _exit(code);
+    if ((!k->lingers && holder_end_store_away(k)) || !holder_end_looks_end(k)) {
+        _exit(code); /* nothing would be answered */
     }
     snib_multi_free(k->several.multi);
     for (size_t i = 0; i < k->plan->name_count; i++) {

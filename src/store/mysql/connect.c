@@ -12,6 +12,7 @@
  *
  * TLS. libmariadb verifies only when it is told to, and connects without TLS
  * where the server offers none, unless that is forbidden: both is said. */
+#include <errmsg.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -42,6 +43,24 @@ static bool connect_read_file(const char *path, char *to, size_t size)
     to[strcspn(to, "\r\n")] = 0;
     errno = why;
     return fd >= 0 && n >= 0;
+}
+
+/* Did the name of the host lead nowhere? */
+static bool connect_names_nobody(const struct snib__my_conn *k)
+{
+    const struct snib__mysql *p = k->store;
+    return p->lib.mysql_errno(k->c) == CR_UNKNOWN_HOST && !p->place.socket &&
+           snib__sql_no_such_host(p->place.host);
+}
+
+/* A server that was reached before is likely to come back: its name may vanish
+ * while it restarts. */
+static bool connect_was_reached(struct snib__mysql *p)
+{
+    pthread_mutex_lock(&p->listener.mu);
+    bool reached = p->server.version[0] != 0;
+    pthread_mutex_unlock(&p->listener.mu);
+    return reached;
 }
 
 static bool connect_login(struct snib__my_conn *k, snib_instant until,
@@ -81,8 +100,14 @@ snib__sql_end snib__my_connect(struct snib__my_conn *k, snib_instant until,
         return SNIB__SQL_OK;
     }
     snib_err err = fault->code;
+    bool nobody = connect_names_nobody(k);
+    if (nobody) {
+        snib__fail(fault, err, "%s: there is no such host",
+                   k->store->place.where);
+    }
     snib__my_quit(k);
-    return err == SNIB_ERR_UNREACHABLE || err == SNIB_ERR_STORE
+    return (err == SNIB_ERR_UNREACHABLE || err == SNIB_ERR_STORE) &&
+                   (!nobody || connect_was_reached(k->store))
                ? SNIB__SQL_DOWN
                : SNIB__SQL_REFUSED;
 }

@@ -177,10 +177,11 @@ snib__sql_end snib__my_doctor(struct snib__sql *q, struct snib__request *r)
                                  .place = &s->store->place,
                                  .page = "docs/MYSQL.md",
                                  .wall_offset_ns = s->store->wall_offset_ns};
-    if (!snib__sql_doctor_ask(&d, doctor_questions,
-                              sizeof doctor_questions /
-                                  sizeof doctor_questions[0])) {
+    snib__sql_end end = snib__sql_doctor_ask(&d, doctor_questions,
+                                             sizeof doctor_questions /
+                                                 sizeof doctor_questions[0]);
+    if (!end) {
         doctor_rights(&d);
     }
-    return SNIB__SQL_OK;
+    return end;
 }

@@ -185,7 +185,6 @@ static const struct {
     {CR_PLUGIN_NOT_ALLOWED, NULL, SNIB_ERR_DENIED,
      "the server wants the password itself; it gets it through TLS only "
      "(?tls=verify)"},
-    {CR_UNKNOWN_HOST, NULL, SNIB_ERR_UNREACHABLE, "there is no such host"},
 };
 
 snib_err snib__my_fail_connect(const struct snib__mysql *p, int code,

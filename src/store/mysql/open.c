@@ -190,6 +190,7 @@ static snib__sql_end open_write(struct snib__sql *q, bool lock, bool durable)
 static const struct snib__sql_driver open_driver = {
     .now = snib__sql_now,
     .pause = open_pause,
+    .reach = snib__sql_reach,
     .listen = snib__my_listen,
     .fetch = open_fetch,
     .write = open_write,
@@ -206,7 +207,7 @@ const struct snib__blocking_ops snib__mysql_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__blocking_ops),
     .scheme = "mysql",
-    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH,
+    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH | SNIB__SAYS_SENT,
     .open = open_of_url,
     .exec_in = open_exec_in,
     .interrupt = open_interrupt,

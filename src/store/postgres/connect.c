@@ -84,6 +84,38 @@ static PostgresPollingStatusType connect_wait(struct snib__pg_conn *k,
     return status;
 }
 
+/* A server that was reached before is likely to come back: its name may vanish
+ * while it restarts. */
+static bool connect_was_reached(struct snib__postgres *p)
+{
+    pthread_mutex_lock(&p->listener.mu);
+    bool reached = p->server.version != 0;
+    pthread_mutex_unlock(&p->listener.mu);
+    return reached;
+}
+
+static snib__sql_end connect_failed(struct snib__pg_conn *k,
+                                    PostgresPollingStatusType status,
+                                    struct snib_error *fault)
+{
+    struct snib__postgres *p = k->store;
+    bool failed = status == PGRES_POLLING_FAILED || status == PGRES_POLLING_OK;
+    snib_err err =
+        failed ? snib__pg_fail_connect(p, p->pq.PQerrorMessage(k->c), fault)
+               : snib__fail(fault, SNIB_ERR_UNREACHABLE,
+                            "%s: no answer from the server", p->place.where);
+    snib__pg_quit(k);
+    if (err != SNIB_ERR_UNREACHABLE) {
+        return SNIB__SQL_REFUSED;
+    }
+    /* The library's words for this are in any language. */
+    if (!failed || p->place.socket || !snib__sql_no_such_host(p->place.host)) {
+        return SNIB__SQL_DOWN;
+    }
+    snib__fail(fault, err, "%s: there is no such host", p->place.where);
+    return connect_was_reached(p) ? SNIB__SQL_DOWN : SNIB__SQL_REFUSED;
+}
+
 snib__sql_end snib__pg_connect(struct snib__pg_conn *k, const char *application,
                                snib_instant until, struct snib_error *fault)
 {
@@ -97,14 +129,7 @@ snib__sql_end snib__pg_connect(struct snib__pg_conn *k, const char *application,
         pq->PQenterPipelineMode(k->c) == 1) {
         return SNIB__SQL_OK;
     }
-    snib_err err =
-        status == PGRES_POLLING_FAILED || status == PGRES_POLLING_OK
-            ? snib__pg_fail_connect(k->store, pq->PQerrorMessage(k->c), fault)
-            : snib__fail(fault, SNIB_ERR_UNREACHABLE,
-                         "%s: no answer from the server",
-                         k->store->place.where);
-    snib__pg_quit(k);
-    return err == SNIB_ERR_UNREACHABLE ? SNIB__SQL_DOWN : SNIB__SQL_REFUSED;
+    return connect_failed(k, status, fault);
 }
 
 /* -- who answers ----------------------------------------------------------- */

@@ -137,8 +137,7 @@ snib__sql_end snib__pg_doctor(struct snib__sql *q, struct snib__request *r)
                                  .place = &s->store->place,
                                  .page = "docs/POSTGRES.md",
                                  .wall_offset_ns = s->store->wall_offset_ns};
-    (void)snib__sql_doctor_ask(&d, doctor_questions,
-                               sizeof doctor_questions /
-                                   sizeof doctor_questions[0]);
-    return SNIB__SQL_OK;
+    return snib__sql_doctor_ask(&d, doctor_questions,
+                                sizeof doctor_questions /
+                                    sizeof doctor_questions[0]);
 }

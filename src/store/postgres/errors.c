@@ -133,8 +133,6 @@ static const struct {
      "what answers there is no PostgreSQL server; look at the port"},
     {"unsupported frontend protocol", SNIB_ERR_CONFIG,
      "the server is too old for this libpq"},
-    {"could not translate host name", SNIB_ERR_UNREACHABLE,
-     "there is no such host"},
 };
 
 /* The number in "FATAL:  28P01: …"; "": there is none. */

@@ -78,6 +78,12 @@ snib_err snib__postgres_open_on(const struct snib__store_config *config,
                                 struct snib_error *e)
 {
     *ret = NULL;
+    if (config->url && snib__url_query(config->url, "password_file")) {
+        return snib__sql_wrong(e, config->url,
+                               "postgres: does not know ?password_file=; libpq "
+                               "takes a password from ~/.pgpass, or from the "
+                               "file that PGPASSFILE names");
+    }
     if (config->login) {
         return snib__fail(e, SNIB_ERR_UNSUPPORTED,
                           "postgres: takes its login from the URL or from "
@@ -166,6 +172,7 @@ static void open_pause(struct snib__sql *q, snib_duration d)
 static const struct snib__sql_driver open_driver = {
     .now = snib__sql_now,
     .pause = open_pause,
+    .reach = snib__sql_reach,
     .listen = snib__pg_listen,
     .fetch = snib__sql_fetch,
     .write = snib__sql_write,
@@ -182,7 +189,7 @@ const struct snib__blocking_ops snib__postgres_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__blocking_ops),
     .scheme = "postgres",
-    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH,
+    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH | SNIB__SAYS_SENT,
     .open = open_of_url,
     .exec_in = open_exec_in,
     .interrupt = open_interrupt,

@@ -1,7 +1,8 @@
 /* store/sql/doctor.c — what the check-ups of the stores in databases share.
  *
  * The questions are a store's; each answer becomes findings. What cannot be
- * looked at is a finding too, never an error. */
+ * looked at is a finding too. A server that cannot be asked at all, or not to
+ * the end, is one, and an error as well. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -94,7 +95,9 @@ snib__sql_end snib__sql_doctor_ask(struct snib__sql_doctor *d,
 {
     struct snib__sql_session *s = d->session;
     snib__sql_end end = s->link->reach(s);
-    doctor_tls(d);
+    if (!end) {
+        doctor_tls(d);
+    }
     for (size_t i = 0; !end && i < count; i++) {
         snib__sql_script_clear(&s->script);
         snib__sql_add(&s->script, q[i].statement, q[i].see, d);
@@ -111,5 +114,5 @@ snib__sql_end snib__sql_doctor_ask(struct snib__sql_doctor *d,
     if (end) {
         doctor_failed(d, &s->sql.fault);
     }
-    return end;
+    return end == SNIB__SQL_LOST ? SNIB__SQL_DOWN : end;
 }

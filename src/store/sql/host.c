@@ -1,10 +1,11 @@
 /* store/sql/host.c — this host, for the stores in databases across a network.
  *
- * Their threads wait here and nowhere else (but for the look-up of a host name
- * inside the database's library), so that a server that is silent keeps a thread
+ * Their threads wait here and nowhere else (but for the look-up of a host name,
+ * here and inside the database's library), so that a server that is silent keeps a thread
  * no longer than was promised. */
 #include "store/sql/host.h"
 
+#include <netdb.h>
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,6 +33,20 @@ bool snib__sql_wait(int socket, int stop, bool to_read, bool to_write,
             return fd[1].revents == 0;
         }
     }
+}
+
+/* The library's text of a name that it could not resolve may be in any language,
+ * and does not tell a name that nobody knows from a resolver that is away. */
+bool snib__sql_no_such_host(const char *host)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    int err = getaddrinfo(host, NULL, &hints, &found);
+    if (!err) {
+        freeaddrinfo(found);
+    }
+    return err == EAI_NONAME || err == EAI_NODATA;
 }
 
 const char *snib__sql_authorities(const char *ca)

@@ -1,5 +1,6 @@
 /* store/sql/host.h — what the stores in databases across a network ask this host
- * for: its clock, whether a socket is ready, the CAs that it trusts. */
+ * for: its clock, whether a socket is ready, whether there is a host of a name,
+ * the CAs that it trusts. */
 #ifndef SNIB__SQL_HOST_H
 #define SNIB__SQL_HOST_H
 
@@ -13,6 +14,9 @@ snib_instant snib__sql_now(void);
  * readable: the client stops. */
 bool snib__sql_wait(int socket, int stop, bool to_read, bool to_write,
                     snib_instant until);
+/* Is it certain that there is no host of this name? It asks as the database's
+ * library does, and may block as that does. */
+bool snib__sql_no_such_host(const char *host);
 /* The file of CAs that this machine trusts, in whose place `ca` may name
  * another. It may not be there: the library says so. */
 const char *snib__sql_authorities(const char *ca);

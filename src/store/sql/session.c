@@ -76,14 +76,20 @@ int64_t snib__sql_not_after(const struct snib__sql_conn *k, snib_instant now)
     return now.ns / 1000 + k->ahead_us + SESSION_LATE_US;
 }
 
-snib__sql_end snib__sql_script_run(struct snib__sql_session *s,
-                                   uint32_t certain)
+snib__sql_end snib__sql_reach(struct snib__sql *q)
 {
+    struct snib__sql_session *s = snib__sql_session_of(q);
     struct snib__sql_conn *k = s->conn;
     if (k->ready && !k->inside && s->link->is_cut(s)) {
         s->link->quit(s);
     }
-    snib__sql_end end = s->link->reach(s);
+    return s->link->reach(s);
+}
+
+snib__sql_end snib__sql_script_run(struct snib__sql_session *s,
+                                   uint32_t certain)
+{
+    snib__sql_end end = snib__sql_reach(&s->sql);
     return end ? end : s->link->run(s, certain);
 }
 

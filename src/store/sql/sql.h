@@ -71,6 +71,8 @@ struct snib__sql_driver {
     snib_instant (*now)(void);
     /* Not longer than that, and not when the client stops. */
     void (*pause)(struct snib__sql *, snib_duration);
+    /* Have a connection: make it, unless it is there. */
+    snib__sql_end (*reach)(struct snib__sql *);
     /* Make the way by which this client is notified, unless there is one, and
      * name it in s.notifier. Without it waiters poll. */
     void (*listen)(struct snib__sql *);

@@ -12,6 +12,10 @@
  *                          +-conflict-write--OK-------> (answered)
  *                           (locked)     `--lost------> UNKNOWN
  *
+ * Nothing is sent before there is a connection. A caller does not wait for that
+ * past its limit, and is told then that nothing was sent; so of a request whose
+ * limit has come by then nothing is.
+ *
  * Not durable is only a release or cancel that grants nothing, and a place in
  * the queue: if a crash of the server undoes them, a lease keeps the others
  * out, or the next poll takes a place anew. */
@@ -20,6 +24,7 @@
 #include <assert.h>
 
 #include "base/error.h"
+#include "core/blocking.h"
 
 enum {
     STEPS_PAUSE_US = 200,
@@ -353,6 +358,34 @@ static void steps_begin(struct snib__sql *q)
     q->until = snib__after(q->driver->now(), q->request);
 }
 
+/* Have a connection, and leave out what has come to its limit until then. True:
+ * the step goes on with the requests that are left in it. */
+static bool steps_set_out(struct snib__sql *q, struct steps_step *k)
+{
+    uint32_t left = 0;
+    steps_begin(q);
+    snib__sql_end end = q->driver->reach(q);
+    if (end) {
+        steps_in_vain(q, k, end);
+        return false;
+    }
+    for (uint32_t i = 0; i < k->count; i++) {
+        snib__blocking_sends(k->r[i]);
+    }
+    snib_instant now = q->driver->now();
+    for (uint32_t i = 0; i < k->count; i++) {
+        if (!snib__blocking_expired(k->r[i], now)) {
+            k->r[left++] = k->r[i];
+            continue;
+        }
+        snib__fail(&q->fault, SNIB_ERR_UNREACHABLE,
+                   "the server was reached too late");
+        snib__sql_in_vain(q, k->r[i], SNIB__SQL_DOWN);
+    }
+    k->count = left;
+    return left > 0;
+}
+
 /* Are two of them for one lock? */
 static bool steps_has_twins(const struct steps_step *k)
 {
@@ -455,7 +488,12 @@ void snib__sql_execute(struct snib__sql *q, struct snib__list *chain)
             k.r[k.count++] = steps_of(l);
             l = l->next;
         }
-        if (snib__sql_changes_claims(k.r[0])) {
+        bool changes = snib__sql_changes_claims(k.r[0]);
+        /* A check-up tells of the way to the server itself. */
+        if (k.r[0]->verb != SNIB__DOCTOR && !steps_set_out(q, &k)) {
+            continue;
+        }
+        if (changes) {
             steps_run(q, &k);
         } else {
             steps_look(q, &k);

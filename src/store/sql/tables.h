@@ -315,6 +315,8 @@ void snib__sql_session_init(struct snib__sql_session *,
                             struct snib__sql_conn *, const uint64_t client[2],
                             const struct snib__store_config *, uint64_t number);
 void snib__sql_session_free(struct snib__sql_session *);
+/* The driver's: connect, if need be. */
+snib__sql_end snib__sql_reach(struct snib__sql *);
 /* Run the session's script; connect first if need be. */
 snib__sql_end snib__sql_script_run(struct snib__sql_session *,
                                    uint32_t certain);
