@@ -241,7 +241,10 @@ static int cmd_check_grant(const struct cli_args *args, const char *operand)
     lease = (struct lease){.margin = cmd_check_margin_ns(args, grant.ttl_ms),
                            .token = grant.token};
     if (grant.no_holder) {
-        lease.deadline = detached_deadline(args, &grant);
+        code = detached_deadline(args, &grant, &lease.deadline);
+        if (code == CLI_USAGE || code == CLI_CONFIG) {
+            return code; /* that says nothing of the lease */
+        }
         return cmd_check_verdict(args, &lease,
                                  lease.deadline == 0 ? NULL : &loss);
     }

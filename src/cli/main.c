@@ -219,6 +219,9 @@ static int main_run_subcommand(const struct subcommand *sub,
         options_help(sub);
         return CLI_OK;
     }
+    if (args->version) {
+        return cmd_version(args, 0, argv);
+    }
     code = main_check_count(sub, args, count, argv);
     return code != CLI_OK ? code : sub->main(args, count, argv);
 }

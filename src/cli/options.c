@@ -353,6 +353,10 @@ static bool options_parse_one(struct parse *p, const char *text)
         p->args->help = true;
         return true;
     }
+    if (strcmp(text, "--version") == 0) {
+        p->args->version = true;
+        return true;
+    }
     return text[1] == '-' ? options_parse_long(p, text + 2)
                           : options_parse_letters(p, text + 1);
 }
@@ -364,7 +368,7 @@ bool options_parse(const struct option_row *rows, struct cli_args *args,
     bool dashes = most > 0 && options_has_dashes(argc, argv);
 
     p.names_most = dashes ? argc : most;
-    for (; p.at < argc && !args->help; p.at++) {
+    for (; p.at < argc && !args->help && !args->version; p.at++) {
         char *text = argv[p.at];
 
         if (strcmp(text, "--") == 0 && most > 0) {
@@ -384,7 +388,7 @@ bool options_parse(const struct option_row *rows, struct cli_args *args,
     }
     *ret_operands = p.operands + (argc - p.at);
     options_keep_rest(&p);
-    return args->help || options_take_environment(&p);
+    return args->help || args->version || options_take_environment(&p);
 }
 
 /* -- help ----------------------------------------------------------------- */

@@ -682,6 +682,21 @@ def test_no_keeper_that_cannot_write_its_grant_leaves_nothing(store):
     eventually(lambda: not store.held("a"))
 
 
+def test_a_wrong_url_says_nothing_of_a_lease_left_behind(mapped):
+    """That is no loss: who hears of one stops."""
+    grant = left(mapped)
+    for words in (["check"], ["renew"], ["release"]):
+        for url in ("bogus:", "redis://h:port", "memory:"):
+            done = mapped.run(*words, "--store", url, grant)
+            assert done.returncode == 78, (words, url, done.stderr)
+        done = mapped.run(*words, "--store", "", grant)
+        assert done.returncode == 64, (words, done.stderr)
+    done = mapped.run("check", "--store", "redis://127.0.0.1:1", grant)
+    assert done.returncode == 76, "nobody vouches"
+    assert mapped.run("check", grant).returncode == 0
+    assert mapped.run("release", grant).returncode == 0
+
+
 def test_json_of_a_lease_left_behind(mapped):
     done = mapped.run("acquire", "--json", "--detached", "-t", "1m", "a")
     told = json.loads(done.stdout)

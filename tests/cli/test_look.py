@@ -214,6 +214,11 @@ def test_version_as_words_and_json(mapped):
     assert mapped.run("--version").stdout == done.stdout
     for option in ("-q", "-v"):
         assert mapped.run("version", option).stdout == done.stdout
+    for sub in ("run", "try", "acquire", "check", "list", "doctor", "latch"):
+        asked = mapped.run(sub, "-q", "--version")
+        assert (asked.returncode, asked.stdout) == (0, done.stdout), sub
+    own = mapped.run("run", "a", "printf", "%s", "--version")
+    assert own.stdout == "--version", "a command's own stays its own"
     told = json.loads(mapped.run("version", "--json").stdout)
     assert told["schema"] == 1 and told["program"] in done.stdout
 

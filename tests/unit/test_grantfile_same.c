@@ -366,7 +366,7 @@ static void ask_store(void)
                           &deadline);
         break;
     default:
-        deadline = detached_deadline(&w.args, &w.g);
+        code = detached_deadline(&w.args, &w.g, &deadline);
         break;
     }
     tell("the store says %d, until %lld", code, (long long)deadline);

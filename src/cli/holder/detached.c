@@ -156,22 +156,23 @@ static int64_t detached_rest_ns(const struct grantfile *g,
     return 0;
 }
 
-int64_t detached_deadline(const struct cli_args *args,
-                          const struct grantfile *g)
+int detached_deadline(const struct cli_args *args, const struct grantfile *g,
+                      int64_t *ret)
 {
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
     struct snib_error error = {0};
     struct snib_view *view;
     int64_t asked = proc_now(), rest;
+    int code = detached_open_store(args, g, NULL, &client);
 
-    if (detached_open_store(args, g, NULL, &client) != CLI_OK) {
-        return 0;
+    *ret = 0;
+    if (code != CLI_OK) {
+        return code;
     }
     error.code =
         snib_client_inspect(client, g->name, g->name_size, &view, &error);
     if (error.code != SNIB_ERR_OK) {
-        detached_fail(g, client, &error);
-        return 0;
+        return detached_fail(g, client, &error);
     }
     rest = detached_rest_ns(g, view);
     if (rest <= 0 && view->holders_more > 0) {
@@ -181,5 +182,6 @@ int64_t detached_deadline(const struct cli_args *args,
         grantfile_say_ended(args, g, "the lease is lost", client);
     }
     snib_view_free(view);
-    return rest > 0 ? asked + rest : 0;
+    *ret = rest > 0 ? asked + rest : 0;
+    return CLI_OK;
 }

@@ -13,9 +13,10 @@ int detached_release(const struct cli_args *, const struct grantfile *);
 /* The same; lease_ms 0: as acquired. */
 int left_renew(const struct cli_args *, const struct grantfile *,
                int64_t lease_ms, int64_t *ret_deadline_ns);
-/* Until when the grant surely lasts (CLOCK_BOOTTIME, ns), by the store's
+/* *ret: until when the grant surely lasts (CLOCK_BOOTTIME, ns), by the store's
  * answer of now; 0: it has ended (said, unless --quiet), or that is not
- * known (said). */
-int64_t detached_deadline(const struct cli_args *, const struct grantfile *);
+ * known (said). The exit status says why the store could not be asked. */
+int detached_deadline(const struct cli_args *, const struct grantfile *,
+                      int64_t *ret);
 
 #endif
