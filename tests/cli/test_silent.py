@@ -73,6 +73,14 @@ def test_a_silent_server_is_unreachable_at_the_limit(at, silent, options):
                "none of its processes is left", limit=3)
 
 
+def test_that_it_is_away_is_said_once(at, silent):
+    """Then again after ten seconds."""
+    done = at(silent).run("run", "-w", "4s", "n", "--", "true")
+    assert done.returncode == 69
+    lines = done.stderr.splitlines()
+    assert sum("; waiting" in line for line in lines) == 1, done.stderr
+
+
 def test_several_names_at_a_silent_server_are_unreachable(at, silent):
     done = at(silent).run("run", "-w", "500ms", "a", "b", "c", "--", "true")
     assert done.returncode == 69, done.stderr

@@ -110,6 +110,26 @@ def test_a_nested_run_on_the_same_lock_is_an_error(store):
     assert "--reentrant" in done.stderr
 
 
+@pytest.mark.parametrize("inner, outcome", [
+    (("run", "a", "--", "true"), "would wait for itself for ever"),
+    (("run", "-w", "9s", "a", "--", "true"),
+     "would wait for itself until its limit"),
+    (("run", "-w", "0", "a", "--", "true"), "cannot have it while that runs"),
+    (("try", "a", "--", "true"), "cannot have it while that runs"),
+    (("try", "--reentrant", "--kind", "read", "a", "--", "true"), None),
+    (("acquire", "-w", "0", "a"), "cannot have it while that runs")],
+    ids=lambda x: " ".join(x) if isinstance(x, tuple) else "")
+def test_what_would_become_of_a_nested_command_is_told(mapped, inner, outcome):
+    """One that does not wait would not do so for ever."""
+    done = mapped.run("run", "a", "--", mapped.binary, *inner)
+    if outcome is None:
+        assert done.returncode == 0, "the outer lease covers it"
+        return
+    assert done.returncode == 64
+    assert outcome in done.stderr
+    assert ("ever" in done.stderr) == ("ever" in outcome)
+
+
 @pytest.mark.parametrize("inner, advice", [
     (("acquire", "a"), "only snib run and try have --reentrant"),
     (("elect", "a", "true"), "use another name\n")],

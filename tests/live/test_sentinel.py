@@ -289,6 +289,21 @@ def test_no_sentinel_at_the_start_is_told(snib):
     assert "Connection refused" in done.stderr
 
 
+def test_in_the_middle_of_a_failover_no_primary_is_known(snib):
+    """The Sentinels still name the one that has failed: the URL is right."""
+    port = free_port()
+    with stale(port, epoch=3) as one, stale(port, epoch=3) as two:
+        url = (f"redis+sentinel://127.0.0.1:{one.port},127.0.0.1:{two.port}"
+               f"/{SERVICE}")
+        for words in (["status", "n"], ["list"], ["try", "n"],
+                      ["run", "-w", "300ms", "n", "--", "true"]):
+            done = snib(url, *words)
+            assert done.returncode == 69, done
+            assert "no primary is known at the moment" in done.stderr
+            assert f"still name 127.0.0.1:{port}" in done.stderr
+            assert "is the URL right" not in done.stderr
+
+
 def test_without_sentinels_what_is_open_goes_on(drivers, watched):
     one = drivers(watched.url)
     grant = one.acquire(one.lock("n", lease_ms=1500))

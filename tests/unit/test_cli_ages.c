@@ -250,6 +250,22 @@ a_waiter_hears_at_once_that_the_store_went_or_came_back(void **state)
     assert_string_equal(end_print(2), "");
 }
 
+/* The line may be due before the next check; both would say the same. */
+static void a_store_that_went_is_said_once(void **state)
+{
+    (void)state;
+    struct waitline w;
+    waitline_init(&w, false, 0);
+    w.place = WAITLINE_LOG;
+    store = (struct snib_store_status){.error = SNIB_ERR_UNREACHABLE};
+    begin_print(2);
+    assert_true(waitline_away(&w, NULL, "n", 2 * S));
+    assert_int_equal(w.due_ns, 12 * S); /* ten seconds of this, not of all */
+    waitline_watch(&w, NULL, 2 * S + S / 10);
+    assert_int_equal(w.due_ns, 12 * S);
+    end_print(2);
+}
+
 int main(void)
 {
     const struct CMUnitTest cli_ages[] = {
@@ -258,6 +274,7 @@ int main(void)
         cmocka_unit_test(a_store_that_is_away_is_told_with_its_words),
         cmocka_unit_test(
             a_waiter_hears_at_once_that_the_store_went_or_came_back),
+        cmocka_unit_test(a_store_that_went_is_said_once),
     };
     return RUN(cli_ages);
 }

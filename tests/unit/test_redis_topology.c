@@ -344,7 +344,9 @@ static void a_host_that_does_not_exist_has_the_next_one_asked(void **state)
     }
     answered(&rq, SNIB__NOT_APPLIED); /* all of them name it                */
     assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
-    assert_string_equal(error.text, "no connection to gone:6379: no such host");
+    assert_string_equal(error.text, "no connection to gone:6379: no such host; "
+                                    "no primary is known at the moment: the "
+                                    "Sentinels still name gone:6379");
 }
 
 /* The address is a hint: the server's own role decides. */

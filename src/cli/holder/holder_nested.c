@@ -1,5 +1,5 @@
 /* holder_nested.c — the lock is held by a process that this command runs
- * inside, so this command would wait for itself for ever.
+ * inside, so this command would wait for itself.
  *
  * Inside a snib run SNIB_HELD tells that before anything is requested, and
  * --reentrant runs under that lease. An inspection of the lock tells it too, by
@@ -81,6 +81,15 @@ static _Noreturn void holder_nested_refuse(struct holder *k)
     holder_fail(k, SNIB_ERR_USAGE);
 }
 
+/* What would become of it, which hangs on how long it may wait. */
+static const char *holder_nested_outcome(const struct holder *k)
+{
+    return k->plan->wait_ms == 0 ? "cannot have it while that runs"
+           : k->plan->wait_ms == INT64_MAX
+               ? "would wait for itself for ever"
+               : "would wait for itself until its limit";
+}
+
 /* Only a command can run under a lease that another process renews. */
 static const char *holder_nested_advice(const struct holder *k)
 {
@@ -93,8 +102,8 @@ static const char *holder_nested_advice(const struct holder *k)
 static void holder_nested_say_command(const struct holder *k, const char *name)
 {
     say("%s: already held: this command runs inside the one that holds it, and "
-        "would wait for itself for ever; %s",
-        shown(name), holder_nested_advice(k));
+        "%s; %s",
+        shown(name), holder_nested_outcome(k), holder_nested_advice(k));
 }
 
 /* The holder of a snib acquire has a session of its own. */
@@ -107,9 +116,10 @@ static void holder_nested_say_script(const struct holder *k, const char *name,
                                      pid_t holder)
 {
     say("%s: already held: the script around this command acquired it (snib "
-        "acquire --sh, holder process %d), and would wait for itself for ever; "
-        "release it first, or %s",
-        shown(name), (int)holder, holder_nested_advice(k));
+        "acquire --sh, holder process %d), and this command %s; release it "
+        "first, or %s",
+        shown(name), (int)holder, holder_nested_outcome(k),
+        holder_nested_advice(k));
 }
 
 /* Why is that holder not one that SNIB_HELD names, and that answers? */
@@ -149,9 +159,8 @@ static void holder_nested_say_no_address(const struct holder *k,
 
     holder_nested_add_why_not(&t, k, &k->slots[k->at]);
     say("%s: already held by the snib run (holder process %d) that this "
-        "command runs inside: it would wait for itself for ever. --reentrant "
-        "%s, or use another name",
-        shown(name), (int)pid, why_not);
+        "command runs inside: it %s. --reentrant %s, or use another name",
+        shown(name), (int)pid, holder_nested_outcome(k), why_not);
 }
 
 static void holder_nested_say_program(const struct holder *k, const char *name,
@@ -205,12 +214,11 @@ void holder_refuse_outer(struct holder *k, const char *name, pid_t holder)
     waitline_wipe(&k->line);
     if (k->plan->args->reentrant) {
         say("%s: held by a command that this one runs inside, but not as %s%s: "
-            "that lease does not cover this command, which would wait for "
-            "itself for ever; take the stronger kind (or all permits) there, "
-            "or another name here",
+            "that lease does not cover this command, which %s; take the "
+            "stronger kind (or all permits) there, or another name here",
             shown(name), kind_text(k->plan->kind),
-            k->plan->kind == SNIB_KIND_PERMITS ? " with that many permits"
-                                               : "");
+            k->plan->kind == SNIB_KIND_PERMITS ? " with that many permits" : "",
+            holder_nested_outcome(k));
     } else if (holder_nested_is_of_acquire(holder)) {
         holder_nested_say_script(k, name, holder);
     } else {

@@ -62,7 +62,7 @@ int selfwait_check(const struct cli_args *args,
             }
         } else if (proc_is_ancestor(proc_parent(holder), getppid())) {
             say("%s: held by the snib run that this command runs inside "
-                "(holder process %d): it would wait for itself for ever",
+                "(holder process %d): it would wait for itself",
                 shown(name), (int)holder);
             return CLI_USAGE;
         }

@@ -116,6 +116,14 @@ int cli_busy_status(const struct cli_args *args)
                                   : CLI_NOT_ACQUIRED;
 }
 
+/* The servers run, and the URL is right: the text says so in one of these. */
+static bool say_advice_is_of_primary(const char *text)
+{
+    return strstr(text, " is a replica") != NULL ||
+           strstr(text, "no primary is known") != NULL ||
+           strstr(text, " servers is the primary") != NULL;
+}
+
 static const char *say_advice(const struct snib_error *error)
 {
     if (strstr(error->text, "check ") != NULL) {
@@ -123,8 +131,8 @@ static const char *say_advice(const struct snib_error *error)
     }
     switch (error->code) {
     case SNIB_ERR_UNREACHABLE:
-        if (strstr(error->text, " is a replica") != NULL) {
-            return ""; /* the server runs; the text has advice */
+        if (say_advice_is_of_primary(error->text)) {
+            return "";
         }
         return "; does the server run, and is the URL right (--store, "
                "SNIB_URL)? (see: snib doctor)";

@@ -219,6 +219,10 @@ bool waitline_away(struct waitline *w, struct snib_client *client,
     if (w->place == WAITLINE_OFF || !waitline_store(&store, client)) {
         return false;
     }
+    if (!w->away) { /* else the next check would have it said once more */
+        w->away = true;
+        w->started_ns = now_ns;
+    }
     t = waitline_begin(w, line, sizeof line);
     text_add_shown(&t, name, strlen(name));
     text_add(&t, ": ");

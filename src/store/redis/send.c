@@ -36,10 +36,11 @@ static void send_give_up(struct snib__redis *s, snib_instant now,
     } else if (l->err) {
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
     } else {
-        char text[sizeof l->text];
-        snprintf(text, sizeof text, "no %s %.*s within the time allowed",
+        char text[sizeof l->text], note[200];
+        snprintf(text, sizeof text, "no %s %.*s within the time allowed%s",
                  l->state == SESSION_LOGIN ? "login for" : "connection to",
-                 ADDRESS_SHOWN, s->out->conn[l - s->session]->address);
+                 ADDRESS_SHOWN, s->out->conn[l - s->session]->address,
+                 snib__topology_note(s->topology, note, sizeof note));
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE,
                            text);
     }

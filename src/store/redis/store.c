@@ -400,12 +400,15 @@ static void store_tick(struct snib__redis *s, snib_instant now)
 static void store_why_down(const struct snib__redis *s,
                            const struct snib__input *in, char *ret, size_t size)
 {
-    char raw[sizeof s->session[0].text];
+    char raw[sizeof s->session[0].text], note[200];
     const char *why = in->bytes ? in->bytes : "";
     int length = (int)(in->bytes ? in->size : 0);
     if (in->kind == SNIB__IN_REFUSED && !in->err) {
-        snprintf(raw, sizeof raw, "no connection to %.*s: %.*s", ADDRESS_SHOWN,
-                 s->out->conn[in->conn]->address, length, why);
+        bool watches = in->conn == WATCH; /* that is a Sentinel */
+        snprintf(raw, sizeof raw, "no connection to %.*s: %.*s%s",
+                 ADDRESS_SHOWN, s->out->conn[in->conn]->address, length, why,
+                 watches ? ""
+                         : snib__topology_note(s->topology, note, sizeof note));
     } else {
         snprintf(raw, sizeof raw, "%.*s", length, why);
     }

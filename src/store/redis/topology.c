@@ -331,6 +331,21 @@ const char *snib__topology_decide(struct topology *t)
 
 /* -- for people ------------------------------------------------------------ */
 
+/* Sentinels name a primary that has failed until they have agreed on another
+ * one, some seconds later. The URL is right then, and its servers run. */
+const char *snib__topology_note(const struct topology *t, char *ret,
+                                size_t size)
+{
+    ret[0] = 0;
+    if (t && t->service && t->primary[0]) {
+        snprintf(ret, size,
+                 "; no primary is known at the moment: the Sentinels still "
+                 "name %.*s",
+                 SHOWN, t->primary);
+    }
+    return ret;
+}
+
 /* Does it lead to the host of whoever uses it? */
 static bool topology_is_local(const char *address)
 {

@@ -126,6 +126,10 @@ bool snib__topology_again(struct topology *);
 const char *snib__topology_decide(struct topology *);
 /* In this round every node was a host that does not exist. */
 bool snib__topology_hopeless(const struct topology *);
+/* Words to follow those of a primary that cannot be reached; "": there are none.
+ * t: NULL allowed. */
+const char *snib__topology_note(const struct topology *t, char *ret,
+                                size_t size);
 /* What the doctor says of it; listens: a Sentinel is listened to. Returns what
  * should be done; "": nothing. */
 const char *snib__topology_words(const struct topology *, bool listens,
