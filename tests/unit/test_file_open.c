@@ -2,6 +2,8 @@
  * removed while in use. */
 #include "file_store.h"
 
+#include <limits.h>
+
 /* -- opening ------------------------------------------------------------ */
 
 static pid_t opener_process(uint64_t i)
@@ -51,6 +53,45 @@ static void first_opens_race_each_other_and_kill(void **state)
         assert_int_equal(lost_of(owners_of(0)), 0);
         close_peer(0);
     }
+}
+
+static long accesses, dies_at;
+
+static void die_at_access(void *data, const char *what)
+{
+    (void)data;
+    (void)what;
+    if (++accesses == dies_at) {
+        kill(getpid(), SIGKILL);
+    }
+}
+
+/* A client that is alone makes the file, and is killed at each of its accesses:
+ * the next one makes it anew. */
+static void a_file_whose_maker_was_killed_is_made_anew(void **state)
+{
+    struct snib__name n = name_of("after");
+    int status = 0;
+    (void)state;
+    snib__file_hook.before = die_at_access;
+    for (dies_at = 1; !status || WIFSIGNALED(status); dies_at++) {
+        unlink(path);
+        accesses = 0;
+        waitpid(opener_process(1), &status, 0);
+        if (!WIFSIGNALED(status)) {
+            break;
+        }
+        accesses = LONG_MIN; /* this one lives */
+        open_peers(1);
+        struct snib__request r = acquire(0, &n);
+        assert_int_equal(r.said.answer, SNIB__DONE);
+        assert_int_equal(end(0, &r), SNIB__DONE);
+        assert_int_equal(lost_of(owners_of(0)), 0);
+        close_peer(0);
+    }
+    snib__file_hook.before = NULL;
+    assert_int_equal(status, 0);
+    assert_true(dies_at > 100);
 }
 
 static void urls_with_more_than_a_path_are_refused(void **state)
@@ -239,6 +280,7 @@ int main(void)
     set_kit();
     const struct CMUnitTest cases[] = {
         CASE(first_opens_race_each_other_and_kill),
+        CASE(a_file_whose_maker_was_killed_is_made_anew),
         CASE(urls_with_more_than_a_path_are_refused),
         CASE(no_memory_at_open_leaves_nothing),
         CASE(files_of_others_are_refused_in_words_and_left_alone),

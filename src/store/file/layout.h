@@ -17,7 +17,8 @@
 #include "core/version.h"
 #include "store/file/access.h"
 
-#define SNIB__FILE_MAGIC  "snibfile" /* 8 bytes, without the NUL */
+#define SNIB__FILE_MAGIC  "snibfile"  /* 8 bytes, without the NUL */
+#define SNIB__FILE_MAKING "snib\0new" /* in its place while the file is made */
 #define SNIB__FILE_LAYOUT 1
 
 enum {
@@ -32,7 +33,7 @@ struct snib__file_shape {
 };
 
 struct snib__file_head {
-    char magic[8]; /* written last, when the file is made */
+    char magic[8]; /* written first and last, when the file is made */
     uint32_t layout;
     struct snib__file_shape shape;
     uint64_t key; /* random: goes into the sums of this file's blocks */

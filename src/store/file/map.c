@@ -78,9 +78,14 @@ static snib_err map_range(struct snib__map *m, const struct snib__place *p,
 
 /* -- making ----------------------------------------------------------------- */
 
+/* Nothing is in it, or what somebody left who was killed while he made it. */
 static bool map_is_blank(const struct snib__map *m, uint64_t size)
 {
     uint64_t n = size < SNIB__FILE_HEAD ? size : SNIB__FILE_HEAD;
+    if (size >= SNIB__FILE_HEAD &&
+        memcmp(m->head->magic, SNIB__FILE_MAKING, sizeof m->head->magic) == 0) {
+        return true;
+    }
     for (uint64_t i = 0; i < n; i++) {
         if (m->base[i]) {
             return false;
@@ -132,8 +137,17 @@ static void map_fill_reserve(struct snib__map *m)
     }
 }
 
-/* The head is made from scratch: a client that was killed in here left no
- * magic. */
+/* The compiler, too, must write all before it first, and nothing behind it. */
+static void map_write_magic(struct snib__map *m, const char magic[8])
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    memcpy(m->head->magic, magic, sizeof m->head->magic);
+    atomic_thread_fence(memory_order_seq_cst);
+    snib__file_before("magic");
+}
+
+/* The head is made from scratch. A client that is killed in here leaves nothing,
+ * or the word by which the next one knows that. */
 static snib_err map_make(struct snib__map *m, const struct snib__place *p,
                          const struct snib__host *h,
                          const struct snib__file_shape *shape, uint64_t key,
@@ -145,8 +159,9 @@ static snib_err map_make(struct snib__map *m, const struct snib__place *p,
     if (e) {
         return map_fail_room(p, e, reterr);
     }
-    memset(m->base, 0, end);
     struct snib__file_head *head = m->head;
+    map_write_magic(m, SNIB__FILE_MAKING);
+    memset(m->base + sizeof head->magic, 0, end - sizeof head->magic);
     head->layout = SNIB__FILE_LAYOUT;
     head->shape = *shape;
     head->key = key;
@@ -160,9 +175,7 @@ static snib_err map_make(struct snib__map *m, const struct snib__place *p,
     atomic_store(&head->top, m->first);
     atomic_store(&head->owners, 1);
     map_fill_reserve(m);
-    /* The compiler, too, must not write it before the rest. */
-    atomic_thread_fence(memory_order_release);
-    memcpy(head->magic, SNIB__FILE_MAGIC, sizeof head->magic);
+    map_write_magic(m, SNIB__FILE_MAGIC);
     return SNIB_ERR_OK;
 }
 
