@@ -8,10 +8,18 @@
  *    WHERE id = ? AND version = ?
  *
  * If that changes one row, nobody has changed it since it was read. If it
- * changes none, somebody was faster: read it again, compute again. What is easy
- * to get wrong is the rest, and that is what the library does: how often to
- * repeat and when to stop, pauses at random that grow, and what to make of a
- * commit that is not answered.
+ * changes none, somebody was faster: read it again, compute again.
+ *
+ * That holds if a row never has a version again that it had before. So a row that
+ * may be deleted and inserted anew (or REPLACEd, which is that) must not begin
+ * with the same number each time: the row stays and is marked as deleted, or its
+ * first version is the time in microseconds (docs/OPTIMISTIC.md has the SQL).
+ * Else a change that was computed from the old row is written over the new one,
+ * and nobody is told.
+ *
+ * What is easy to get wrong is the rest, and that is what the library does: how
+ * often to repeat and when to stop, pauses at random that grow, and what to make
+ * of a commit that is not answered.
  *
  *   static int sell_one(void *data, struct snib_version_attempt *attempt);
  *
@@ -112,7 +120,8 @@ struct snib_version_options {
  *
  *   1      the attempt stands: it is committed
  *   0      it does not stand, and never will, whatever is still on its way:
- *          that is an attempt in vain, like any other
+ *          that is an attempt in vain, like any other. Only the server that had
+ *          the commit can say that, or one that has applied all that it had
  *   below  -SNIB_ERR_BUSY: not known now; it is asked again, after a pause,
  *          until the limit. Any other error: it will not be known
  *

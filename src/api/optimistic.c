@@ -194,19 +194,35 @@ static enum optimistic_next optimistic_pause(struct optimistic *u)
 
 /* -- the loop --------------------------------------------------------------------- */
 
+/* The step has said that the attempt does not stand. Nobody else need have been
+ * there: people are told that, and why its commit was not answered. */
+static void optimistic_note_no(struct snib_version_attempt *a, const char *why)
+{
+    if (!a->text[0] && !a->why) {
+        snprintf(a->text, sizeof a->text,
+                 "its commit was not answered, and it does not stand%s%s",
+                 why[0] ? ": " : "", why);
+    }
+}
+
 /* The commit was not answered. True: the step has said whether it stands, in
  * *ret_answer. */
 static bool optimistic_ask(struct optimistic *u, int *ret_answer,
                            struct snib_error *reterr)
 {
     struct snib_version_attempt *a = &u->attempt;
+    char why[sizeof a->text];
     if (!a->asks) {
         optimistic_unknown(u, "", reterr);
         return false;
     }
     a->ask = true;
+    memcpy(why, a->text, sizeof why);
     for (;;) {
         *ret_answer = optimistic_call(u);
+        if (*ret_answer == 0) {
+            optimistic_note_no(a, why);
+        }
         if (*ret_answer == 0 || *ret_answer == 1) {
             return true;
         }

@@ -5,6 +5,7 @@ meant: it knows enough of the protocol to find the n-th answer.
     rule = proxy.lose_answers("words of a statement")
     rule = proxy.hold("words of a statement"); …; rule.go_on.set()
     rule = proxy.be_late("words of a statement"); …; rule.go_on.set()
+    rule = proxy.put_instead("words of a statement", "others")
 
 Each connection has two threads. A rule is looked at for each piece that a
 client sends: when its words stand in it, nothing that the server says from then
@@ -32,7 +33,7 @@ class StreamProxy:
     def __init__(self, target, words_of_texts=False):
         self.target = target
         self.words_of_texts = words_of_texts
-        self.rules, self.pairs = [], []
+        self.rules, self.puts, self.pairs = [], [], []
         self.held = False
         self.lock = threading.Lock()
         self.ear = socket.socket()
@@ -74,6 +75,7 @@ class StreamProxy:
                 self._cut(pair)
                 return
             if source == "client":
+                data = self._put_instead(data)
                 self._look(pair, data)
             elif pair["deaf"]:
                 if pair["deaf"] != "silence":
@@ -102,6 +104,13 @@ class StreamProxy:
             self._cut(pair, ("client",))
         if held:
             held.go_on.wait(60)
+
+    def _put_instead(self, data):
+        for rule in self.puts:
+            if not rule.fired and rule.words in data:
+                rule.fired += 1
+                data = data.replace(rule.words, rule.then)
+        return data
 
     def _texts(self, pair, data):
         for match in re.finditer(rb"P....(snib\d+)\0([^\0]*)\0", data, re.S):
@@ -132,6 +141,14 @@ class StreamProxy:
         rule = Rule(words.encode(), 1, "late")
         with self.lock:
             self.rules.append(rule)
+        return rule
+
+    def put_instead(self, words, others):
+        """The next statement in which these words stand reaches the server with
+        others in their place, which are not longer."""
+        assert len(others) <= len(words)
+        rule = Rule(words.encode(), 1, others.ljust(len(words)).encode())
+        self.puts.append(rule)
         return rule
 
     def _cut(self, pair, ends=("client", "server")):

@@ -63,6 +63,31 @@ def test_any_other_error_ends_it(base, run, number, error):
     assert base.row() == "0|1"
 
 
+CLUSTER = ("SHOW VARIABLES WHERE Variable_name IN "
+           "('wsrep_on', 'group_replication_group_name')")
+
+
+@pytest.mark.parametrize("name, value", [
+    ("wsrep_on", "ON"), ("group_replication_group_name", "8a94f357-aab4")])
+def test_in_a_cluster_a_lost_commit_is_unknown(base, run, wire, name, value):
+    """Another server may not have got it yet."""
+    wire.lose_answers("COMMIT")
+    rule = wire.put_instead(CLUSTER, f"SELECT '{name}', '{value}'")
+    error, attempts, _, text = run(wire.port, wait=60000).told()
+    assert rule.fired and (error, attempts) == ("UNKNOWN", 1)
+    assert text == ("the commit of attempt 1 was not answered, nor whether it "
+                    "stands: this server is of a cluster, and may not have got "
+                    f"the commit yet: {name}")
+    assert base.row() == "1|2"
+
+
+def test_a_server_of_none_says_so(base, run, wire):
+    wire.lose_answers("COMMIT")
+    rule = wire.put_instead(
+        CLUSTER, "SELECT 'wsrep_on', 'OFF' UNION SELECT 'group_', ''")
+    assert run(wire.port).told() == ("OK", 1, 0, "") and rule.fired
+
+
 def test_a_server_that_ends_the_session_at_the_commit_is_asked(
         base, run, wire):
     rule = wire.hold("COMMIT")

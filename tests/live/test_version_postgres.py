@@ -93,6 +93,24 @@ def test_a_constraint_that_fails_at_the_commit_ends_it(base, run):
     assert base.row() == "0|1"
 
 
+@pytest.mark.parametrize("state", ["08000", "40003", "57P05", "58030", "XX000"])
+def test_a_commit_that_fails_in_doubt_is_asked_for(base, run, state):
+    base.sql(FAIL.format(state=state).replace(
+        "TRIGGER fail BEFORE", "CONSTRAINT TRIGGER fail AFTER").replace(
+        "FOR EACH ROW", "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"))
+    assert run().told() == ("OK", 3, 0, "")
+    assert base.row() == "1|2"
+
+
+def test_a_begin_that_fails_leaves_no_transaction(base, run, wire):
+    rule = wire.put_instead("lock_timeout", "no_timeout")
+    first, second = run(wire.port, times=2).done()
+    assert rule.fired and first[:2] == ("STORE", 1)
+    assert first[3].startswith("42704: "), first
+    assert second == ("OK", 1, 0, "")
+    assert base.row() == "1|2"
+
+
 def test_a_statement_that_failed_unseen_is_no_commit(base, run):
     assert run(ignore="yes").told() == (
         "STORE", 1, 0, "rolled back, for a statement had failed")

@@ -52,11 +52,23 @@ static void an_attempt_that_does_not_stand_was_in_vain(void **state)
     says(lost);
     answers(0);
     ends(SNIB_ERR_BUSY, 2, 1);
+    assert_string_equal(w.e.text,
+                        "1 attempt in vain; the last: its commit was not "
+                        "answered, and it does not stand: lost");
     begin(500);
     w.o.attempts = 1;
     says(lost);
-    answers(0);
+    says((struct says){.answer = 0, .text = "gone"});
     ends(SNIB_ERR_BUSY, 2, 1);
+    assert_string_equal(w.e.text, "1 attempt in vain; the last: gone");
+    begin(500);
+    w.o.attempts = 2; /* the one after it was kept by others */
+    says(lost);
+    answers(0);
+    answers(0);
+    ends(SNIB_ERR_BUSY, 3, 2);
+    assert_string_equal(
+        w.e.text, "2 attempts in vain; the last: others had changed the row");
     begin(500);
     says(lost);
     says((struct says){.answer = 0, .stopped = 6});

@@ -23,6 +23,8 @@
 #ifndef SNIB_STEPS_LIBMARIADB_H
 #define SNIB_STEPS_LIBMARIADB_H
 
+#include <string.h>
+
 #include <mysql.h>
 
 #include "step.h"
@@ -42,7 +44,9 @@ struct snib_mariadb_update {
     int (*write)(void *data, MYSQL *, struct snib_version_attempt *);
     /* The commit was not answered: read the row with its lock (FOR UPDATE), and
      * answer snib_step_stands. In a transaction, which is rolled back. NULL: the
-     * update ends with UNKNOWN in that case. */
+     * update ends with UNKNOWN in that case. So it does, without a call, on a
+     * server of Galera or group replication. Leave it NULL where a replica may be
+     * made the primary before it has applied all that it has got. */
     int (*stands)(void *data, MYSQL *, struct snib_version_attempt *);
     /* The connection is broken. Make it anew, and return it or another one
      * (NULL: there is none now; it is tried again, until the limit). What was
@@ -219,11 +223,45 @@ static inline int snib__mariadb_commit(struct snib_mariadb_update *u,
     return -(int)SNIB_ERR_UNKNOWN;
 }
 
+/* In a cluster (Galera, group replication) the question may come to another
+ * server than the commit, which has not got it yet: then its row is the one
+ * before, and no lock in it waits for the commit. Returns what the step answers;
+ * 1: this is none. */
+static inline int snib__mariadb_is_alone(struct snib_mariadb_update *u,
+                                         struct snib_version_attempt *attempt)
+{
+    int answer =
+        snib__mariadb_run(u, attempt,
+                          "SHOW VARIABLES WHERE Variable_name IN "
+                          "('wsrep_on', 'group_replication_group_name')");
+    MYSQL_RES *result = answer == 1 ? mysql_store_result(u->connection) : NULL;
+    MYSQL_ROW row;
+    if (!result) {
+        return answer == 1
+                   ? snib_mariadb_error(attempt, mysql_errno(u->connection),
+                                        mysql_error(u->connection))
+                   : answer;
+    }
+    while ((row = mysql_fetch_row(result)) != NULL) {
+        if (row[1] && row[1][0] && strcmp(row[1], "OFF") != 0) {
+            answer = snib_step_fails(attempt, SNIB_ERR_UNKNOWN,
+                                     "this server is of a cluster, and may not "
+                                     "have got the commit yet",
+                                     row[0]);
+        }
+    }
+    mysql_free_result(result);
+    return answer;
+}
+
 /* In a transaction: the write, or the question. */
 static inline int snib__mariadb_transact(struct snib_mariadb_update *u,
                                          struct snib_version_attempt *attempt)
 {
-    int answer = snib__mariadb_run(u, attempt, "START TRANSACTION");
+    int answer = attempt->ask ? snib__mariadb_is_alone(u, attempt) : 1;
+    if (answer == 1) {
+        answer = snib__mariadb_run(u, attempt, "START TRANSACTION");
+    }
     if (answer != 1) {
         return answer;
     }

@@ -40,7 +40,8 @@ struct snib_pq_update {
     int (*write)(void *data, PGconn *, struct snib_version_attempt *);
     /* The commit was not answered: read the row with its lock (FOR UPDATE), and
      * answer snib_step_stands. In a transaction, which is rolled back. NULL: the
-     * update ends with UNKNOWN in that case. */
+     * update ends with UNKNOWN in that case. Leave it NULL where several servers
+     * take writes. */
     int (*stands)(void *data, PGconn *, struct snib_version_attempt *);
     /* The connection is broken. Make it anew, and return it or another one
      * (NULL: there is none now; it is tried again, until the limit). What was
@@ -169,8 +170,23 @@ static inline void snib__pq_rollback(struct snib_pq_update *u)
     }
 }
 
-/* An answer of COMMIT is believed; no answer, and an error of the connection,
- * are none. A transaction in which a statement failed is answered "ROLLBACK". */
+/* May a COMMIT that was answered with this error stand? So say errors of the
+ * connection (08…) and "statement completion unknown"; and who is between this
+ * client and the database, or is no PostgreSQL, says it by those of an operator,
+ * of the system and of the inside (57P…, 58…, XX…). */
+static inline bool snib__pq_is_in_doubt(const char *state)
+{
+    static const char *const doubt[] = {"08", "40003", "57P", "58", "XX"};
+    for (size_t i = 0; state && i < sizeof doubt / sizeof *doubt; i++) {
+        if (strncmp(state, doubt[i], strlen(doubt[i])) == 0) {
+            return true;
+        }
+    }
+    return !state;
+}
+
+/* Any other answer of COMMIT is believed. A transaction in which a statement
+ * failed is answered "ROLLBACK". */
 static inline int snib__pq_commit(struct snib_pq_update *u,
                                   struct snib_version_attempt *attempt)
 {
@@ -183,8 +199,8 @@ static inline int snib__pq_commit(struct snib_pq_update *u,
                      : snib_step_fails(
                            attempt, SNIB_ERR_STORE,
                            "rolled back, for a statement had failed", NULL);
-    } else if (!state || PQstatus(u->connection) != CONNECTION_OK ||
-               strcmp(state, "08007") == 0 || strcmp(state, "40003") == 0) {
+    } else if (PQstatus(u->connection) != CONNECTION_OK ||
+               snib__pq_is_in_doubt(state)) {
         answer = snib__pq_says(attempt, SNIB_ERR_UNKNOWN, u->connection, result,
                                false);
     } else {
@@ -198,12 +214,11 @@ static inline int snib__pq_commit(struct snib_pq_update *u,
 static inline int snib__pq_transact(struct snib_pq_update *u,
                                     struct snib_version_attempt *attempt)
 {
-    int answer = snib__pq_begin(u, attempt);
-    if (answer != 1) {
-        return answer;
+    int answer = snib__pq_begin(u, attempt); /* may fail behind its BEGIN */
+    if (answer == 1) {
+        answer = attempt->ask ? u->stands(u->data, u->connection, attempt)
+                              : u->write(u->data, u->connection, attempt);
     }
-    answer = attempt->ask ? u->stands(u->data, u->connection, attempt)
-                          : u->write(u->data, u->connection, attempt);
     if (answer == 1 && !attempt->ask) {
         answer = snib__pq_commit(u, attempt);
     }

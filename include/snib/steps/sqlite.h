@@ -37,8 +37,9 @@ struct snib_sqlite_update {
      * IMMEDIATE), which is committed after 1, else rolled back. */
     int (*write)(void *data, sqlite3 *, struct snib_version_attempt *);
     /* The disk failed in the commit: read the row, and answer snib_step_stands.
-     * In a transaction (BEGIN IMMEDIATE), which is rolled back. NULL: the update
-     * ends with UNKNOWN in that case. */
+     * In a transaction (BEGIN IMMEDIATE); write nothing. NULL: the update ends
+     * with UNKNOWN in that case. Leave it NULL if the row is in an attached
+     * database: what is found is made sure of in the main one only. */
     int (*stands)(void *data, sqlite3 *, struct snib_version_attempt *);
     void *data;
 };
@@ -101,8 +102,23 @@ static inline int snib_sqlite_changed(struct snib_version_attempt *attempt,
                : snib_sqlite_error(attempt, connection, code);
 }
 
-/* A busy file leaves the transaction open, and it is rolled back. A disk that
- * fails may have written or not: only the file knows. */
+/* May a COMMIT that failed so have written all of it? What is full or fails then
+ * has perhaps failed behind the last write: only the file knows. */
+static inline bool snib__sqlite_is_in_doubt(int code)
+{
+    switch (code & 0xff) {
+    case SQLITE_IOERR:
+    case SQLITE_FULL:
+    case SQLITE_NOMEM:
+    case SQLITE_CANTOPEN:
+    case SQLITE_CORRUPT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A busy file leaves the transaction open, and it is rolled back. */
 static inline int snib__sqlite_commit(struct snib_sqlite_update *u,
                                       struct snib_version_attempt *attempt)
 {
@@ -110,11 +126,37 @@ static inline int snib__sqlite_commit(struct snib_sqlite_update *u,
     if (code == SQLITE_OK) {
         return 1;
     }
-    return (code & 0xff) == SQLITE_IOERR
+    return snib__sqlite_is_in_doubt(code)
                ? snib_step_fails(attempt, SNIB_ERR_UNKNOWN,
                                  sqlite3_errstr(code),
                                  sqlite3_errmsg(u->connection))
                : snib_sqlite_error(attempt, u->connection, code);
+}
+
+/* What the question has found must not change any more. But what is in the file
+ * and what the connection reads may differ: of a log (WAL) whose sync failed in
+ * the commit nothing is seen, and who opens the file after a crash takes it for
+ * committed; a journal that was deleted may come back. A commit after it ends
+ * both. It is one of a change that is none. */
+static inline int snib__sqlite_confirm(struct snib_sqlite_update *u,
+                                       struct snib_version_attempt *attempt)
+{
+    sqlite3_stmt *s = NULL;
+    char text[48];
+    int code =
+        sqlite3_prepare_v2(u->connection, "PRAGMA user_version", -1, &s, NULL);
+    if (code == SQLITE_OK && (code = sqlite3_step(s)) == SQLITE_ROW) {
+        snprintf(text, sizeof text, "PRAGMA user_version = %d; COMMIT",
+                 sqlite3_column_int(s, 0));
+        sqlite3_finalize(s);
+        code = sqlite3_exec(u->connection, text, NULL, NULL, NULL);
+    } else {
+        sqlite3_finalize(s);
+    }
+    return code == SQLITE_OK
+               ? 1
+               : snib_step_again(attempt, SNIB_ERR_OK, sqlite3_errstr(code),
+                                 sqlite3_errmsg(u->connection));
 }
 
 /* In a transaction: the write, or the question. */
@@ -129,6 +171,9 @@ static inline int snib__sqlite_transact(struct snib_sqlite_update *u,
                               : u->write(u->data, u->connection, attempt);
     if (answer == 1 && !attempt->ask) {
         answer = snib__sqlite_commit(u, attempt);
+    } else if (answer >= 0 && attempt->ask) {
+        int sure = snib__sqlite_confirm(u, attempt);
+        answer = sure == 1 ? answer : sure;
     }
     if (!sqlite3_get_autocommit(u->connection)) {
         (void)sqlite3_exec(u->connection, "ROLLBACK", NULL, NULL, NULL);

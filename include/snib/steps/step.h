@@ -86,8 +86,14 @@ static inline bool snib_step_is_id(const struct snib_version_attempt *attempt,
  * This is true only if no commit is on its way any more, so the row must have
  * been read with its lock: SELECT … FOR UPDATE, or in SQLite after BEGIN
  * IMMEDIATE. The attempt had changed the row, and so had its lock: whoever has
- * that now comes after the attempt's commit, or after its rollback. And each
- * change of the row must raise the version by exactly one.
+ * that now comes after the attempt's commit, or after its rollback. Locks are a
+ * server's own, so the question must come to the one that had the commit, or to
+ * its one successor that has applied all that it had. Where another server may
+ * answer (Galera, group replication, a replica that is made the primary before it
+ * has caught up) nothing follows from the row: do not ask then.
+ *
+ * And each change of the row must raise the version by exactly one, and a row
+ * that is deleted and inserted anew begin above all versions that it had.
  *
  *   the id is the attempt's    it stands
  *   the version is `expected`  it does not
