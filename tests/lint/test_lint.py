@@ -35,6 +35,8 @@ SOUND = {
                       'int main(void) { return puts("x") < 0; }\n',
     "docs/man/snib.1": '.Dd January 1, 2026\n.Dt SNIB 1\n.Os\n.Sh NAME\n'
                        ".Nm snib\n.Nd lock\n.Sh DESCRIPTION\nText.\n",
+    "docs/ARCHITECTURE.md": "`core/a.c:snib__a` calls `base/mem.c`'s "
+                            "`snib__alloc`; `a_…` are its own.\n",
     "run.sh": '#!/bin/sh\nexec echo "$1"\n',
     "tests/cli/test_run.py": "def test_x():\n    assert 1\n",
     "tests/unit/test_a.c": "static void\na_case(void **state)\n{\n"
@@ -83,6 +85,12 @@ PLANTED = [
     ("guest", "src/net/b.c", "void f(void) { signal(1, 0); }\n", "signal"),
     ("unfinished", "src/core/b.c", f"/* {UNFINISHED}: x */\n", UNFINISHED),
     ("unfinished", "docs/x.md", f"{UNFINISHED}\n", UNFINISHED),
+    ("architecture", "docs/ARCHITECTURE.md", "`core/b.c` does it.\n",
+     "there is no core/b.c"),
+    ("architecture", "docs/ARCHITECTURE.md", "`core/a.c:snib__b` does it.\n",
+     "core/a.c has no snib__b"),
+    ("architecture", "docs/ARCHITECTURE.md", "`a_sends` adds one.\n",
+     "nothing is called a_sends"),
     ("machine", "docs/x.md", f"see {MACHINE}\n", "docs/x.md:1"),
     ("headers", "src/core/b.h", "#ifndef B_H\n#define B_H\n"
      "size_t snib__n(void);\n#endif\n", "compile alone"),

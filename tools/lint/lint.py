@@ -18,6 +18,7 @@ sys.path.insert(0, HERE)
 
 import arrows  # noqa: E402
 import calls  # noqa: E402
+import pages  # noqa: E402
 import programs  # noqa: E402
 import records  # noqa: E402
 import words  # noqa: E402
@@ -32,6 +33,7 @@ RULES = {
     "guest": words.guest,
     "unfinished": words.unfinished,
     "machine": words.machine,
+    "architecture": pages.architecture,
     "findings": records.findings,
     "told": records.told,
     "blocks": records.blocks,
