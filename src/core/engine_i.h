@@ -16,7 +16,11 @@
  *   pending request  A request under way. It lives apart from the claim, so a
  *                held lock that asks nothing costs no request, and a claim can
  *                end while an answer is still due (the request is an orphan
- *                then: its `claim` is NULL). */
+ *                then: its `claim` is NULL).
+ *
+ * In this folder `e` is the engine, `t` a claim, `s` an acquisition, `q` a
+ * pending request, `rq` a request, `l` a link of a list. (In driver/ `s` is a
+ * step, in store/ the store.) */
 #ifndef SNIB__ENGINE_I_H
 #define SNIB__ENGINE_I_H
 
@@ -31,8 +35,9 @@ enum {
     SNIB__RETRY_MS = 100,       /* pause after "not applied" */
     /* After holding for so long, listen for forced releases. When the way to
      * hear of them is there, all that is held is asked for, since something may
-     * have been ended before. So a lease above 3 s has its first renewal after
-     * 1 s, not after its third. */
+     * have been ended before. So the first grant that a client holds for a
+     * second is asked for then, whatever its third. (Each thin grant of a longer
+     * lease than 10 s is renewed after a second anyway: core/claim.c.) */
     SNIB__LISTEN_MS = 1000,
     SNIB__SPARE = 16,      /* pending requests made at open */
     SNIB__SPARE_MAX = 256, /* spare ones kept */

@@ -14,7 +14,11 @@
  *   struct snib__hold    what the driver knows about an acquisition
  *   struct snib__op      an event that will be delivered, allocated up front
  *   struct snib__direct_op  what a call asks the store past claims
- *   struct snib__socket  the driver's end of a connection */
+ *   struct snib__socket  the driver's end of a connection
+ *
+ * In this folder and in api/ `s` is a step, `c` the client, `h` a hold, `d` a
+ * direct request, `l` a socket or a link of a list, `w` who waits, or a
+ * worker. */
 #ifndef SNIB__DRIVER_CLIENT_H
 #define SNIB__DRIVER_CLIENT_H
 

@@ -22,7 +22,10 @@
  * the primary) · login.c, session.c (a connection's logins and greeting) ·
  * open.c · store.c (the table and its steps).
  *
- * `now` is the instant of the step that a function runs in. */
+ * In this folder `s` is the store, `i` the number of a connection, `l` its
+ * session, `f` a flight, `rq` a request, `c` a reply, `t` the topology, `k` an
+ * inspection, `b` what is written to. `now` is the instant of the step that a
+ * function runs in. */
 #ifndef SNIB__REDIS_I_H
 #define SNIB__REDIS_I_H
 
