@@ -9,7 +9,7 @@ static const char head[] =
     "\n"
     "Usage: snib [GLOBAL OPTIONS] SUBCOMMAND [OPTIONS] NAME [-- COMMAND…]\n"
     "\n"
-    "  snib run nightly -- ./backup.sh       one at a time on this host\n"
+    "  snib run nightly -- ./backup.sh       one at a time, for this user\n"
     "  SNIB_URL=redis://HOST snib run …      on all hosts that use that Redis\n"
     "  snib try deploy -- ./deploy.sh        or not at all: exit 75\n"
     "  snib run --kind semaphore --capacity 3 builds -- make   at most three\n"
@@ -19,9 +19,11 @@ static const char head[] =
 
 static const char tail[] =
     "\n"
-    "Exit status: the command's own, 128+N when signal N killed it; else\n"
-    "  64 usage                      69 store unreachable, nothing ran\n"
-    "  70 internal error             75 not acquired in time, nothing ran\n"
+    "Exit status: the command's own, 128+N when signal N killed it or came\n"
+    "while waiting; else\n"
+    "  64 usage                      70 internal error\n"
+    "  69 store unreachable or unfit, or no answer; nothing ran\n"
+    "  75 not acquired in time, or never could be; nothing ran\n"
     "  76 lock lost, command stopped 77 refused by the store's login\n"
     "  78 configuration              126/127 command not executable/found\n"
     "\n"

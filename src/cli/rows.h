@@ -60,8 +60,8 @@
 #define ROW_WAIT                                                               \
     ROW_TIME_ENV_('w', "wait", "DUR|0|forever", wait_ms,                       \
                   DURATION_ZERO_OK | DURATION_FOREVER_OK,                      \
-                  "how long to wait for the lock; default: SNIB_WAIT, else "   \
-                  "forever",                                                   \
+                  "how long to wait for the lock, or for a store that is "     \
+                  "away; default: SNIB_WAIT, else forever",                    \
                   "SNIB_WAIT")
 #define ROW_TTL                                                                \
     ROW_TIME_ENV_('t', "ttl", "DUR", ttl_ms, 0,                                \
@@ -96,8 +96,8 @@
                "the semaphore's size if it has none yet; else ignored")
 #define ROW_LOCK_DELAY                                                         \
     ROW_TIME_(0, "lock-delay", "DUR|0", lock_delay_ms, DURATION_ZERO_OK,       \
-              "keep the lock closed that long after its holder died; "         \
-              "default: 0")
+              "when the holder dies or loses the lock: keep it closed that "   \
+              "long after the lease; default: 0")
 #define ROW_PRIORITY                                                           \
     ROW_NUMBER_(0, "priority", "N", priority, SNIB_PRIORITY_MAX,               \
                 "go ahead of waiters with a lower one; default: 0, up to "     \
@@ -105,7 +105,9 @@
 #define ROW_BUSY_EXIT                                                          \
     ROW_NUMBER_('E', "busy-exit", "N", busy_exit, 255,                         \
                 "exit status when not acquired, 0 to 255; default: 75")
-#define ROW_BUSY_OK ROW_FLAG_(0, "busy-ok", busy_ok, "exit 0 when not acquired")
+#define ROW_BUSY_OK                                                            \
+    ROW_FLAG_(0, "busy-ok", busy_ok,                                           \
+              "exit 0, and say nothing, when not acquired")
 #define ROW_ON_LOST                                                            \
     {                                                                          \
         0, "on-lost", "kill|signal:NAME|ignore", OPTION_ON_LOST, 0, 0, 0,      \
@@ -155,8 +157,8 @@
               "else this host's own file")
 #define ROW_MARGIN                                                             \
     ROW_TIME_('m', "margin", "DUR|0", margin_ms, DURATION_ZERO_OK,             \
-              "what must be left of the lease; default: 5s, or a sixth of a "  \
-              "shorter lease")
+              "what must be left of the lease; default: the smaller of 5s "    \
+              "and a sixth of the ttl")
 #define ROW_CAMPAIGN                                                           \
     ROW_TIME_('w', "wait", "DUR|0|forever", wait_ms,                           \
               DURATION_ZERO_OK | DURATION_FOREVER_OK,                          \

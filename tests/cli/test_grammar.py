@@ -122,6 +122,26 @@ def test_snib_alone_shows_the_usage(mapped):
     assert "a sub-command is missing" in done.stderr
 
 
+@pytest.mark.parametrize("sub,said", [
+    ("run", "how long to wait for the lock, or for a store that is away;"),
+    ("run", "when the holder dies or loses the lock: keep it closed"),
+    ("run", "exit 0, and say nothing, when not acquired"),
+    ("check", "Exit 0 while the lease has the margin left, else 76."),
+    ("check", "default: the smaller of 5s and a sixth of the ttl"),
+    ("list", "held, waited for or kept closed"),
+    ("renew", "Renew now what acquire acquired."),
+])
+def test_help_says_what_else_would_surprise(mapped, sub, said):
+    assert said in " ".join(mapped.run(sub, "--help").stdout.split())
+
+
+def test_help_names_all_that_a_status_may_mean(mapped):
+    said = mapped.run("--help").stdout.partition("Exit status: ")[2]
+    for line in ("69 store unreachable or unfit, or no answer; nothing ran",
+                 "75 not acquired in time, or never could be; nothing ran"):
+        assert "\n  " + line + "\n" in said
+
+
 def test_help_names_what_this_release_lacks(mapped):
     said = mapped.run("--help").stdout
     line = [x for x in said.splitlines() if x.startswith("Not in this release")]

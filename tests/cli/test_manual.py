@@ -138,6 +138,15 @@ def test_each_cause_of_the_status_line_is_explained():
     assert set(told) == set(causes)
 
 
+@pytest.mark.parametrize("name", ["snib"] + ["snib-" + s for s in SUBS
+                                             if s != "elect"])
+def test_all_pages_say_the_same_of_a_store_that_fails(name):
+    for said in re.findall(r"^\.It 69\n((?:[^.].*\n)*)", page(name), re.M):
+        assert " ".join(said.split()).startswith(
+            "The store could not be reached, refuses to work, or holds what "
+            "is not ours; or its answer is not known.")
+
+
 @pytest.mark.parametrize("name", ["snib-" + s for s in SUBS])
 def test_a_page_that_says_keeper_says_what_it_is(name):
     text = page(name)
