@@ -12,12 +12,11 @@ BUGS = [
     ("KILL is not armed", MOVES,
      "l->timer = supervisor_step_smaller(l->kill_at, l->lost", "l->timer = supervisor_step_smaller(SUPERVISOR_NEVER, l->lost"),
     ("a renewal leads back from STOPPING", STEP,
-     "            l->risk = false;\n            supervisor_step_arm_stopping(l);",
-     "            l->risk = false;\n            l->state = SUPERVISOR_RUNNING;\n"
+     "            supervisor_step_arm_stopping(l);",
+     "            l->state = SUPERVISOR_RUNNING;\n"
      "            supervisor_step_arm_running(l);"),
     ("a loss is forgotten when a renewal comes late", STEP,
-     "        if (!l->lost && ev->at > l->deadline) {\n"
-     "            l->deadline = ev->at;\n            l->risk = false;\n"
+     "        if (supervisor_step_extends(l, ev->at)) {\n"
      "            supervisor_step_arm_stopping(l);",
      "        if (ev->at > l->deadline) {\n            l->lost = false;\n"
      "            l->state = SUPERVISOR_RUNNING;\n"

@@ -205,15 +205,24 @@ static void supervisor_step_running_ended(struct supervisor *l,
     supervisor_step_act_stop(l, a, now);
 }
 
+/* The lease was renewed. False: it was lost before, or that was known. */
+static bool supervisor_step_extends(struct supervisor *l, int64_t deadline)
+{
+    if (l->lost || deadline <= l->deadline) {
+        return false;
+    }
+    l->deadline = deadline;
+    l->risk = false;
+    return true;
+}
+
 static void supervisor_step_running(struct supervisor *l,
                                     const struct supervisor_event *ev,
                                     struct supervisor_actions *a, int64_t now)
 {
     switch (ev->kind) {
     case SUPERVISOR_EV_DEADLINE:
-        if (!l->lost && ev->at > l->deadline) {
-            l->deadline = ev->at;
-            l->risk = false;
+        if (supervisor_step_extends(l, ev->at)) {
             supervisor_step_arm_running(l);
         }
         break;
@@ -306,9 +315,7 @@ static void supervisor_step_stopping(struct supervisor *l,
     case SUPERVISOR_EV_DEADLINE:
         /* The lease goes on while the processes end (ENDING, or --max-run).
          * KILL stays where it is; only the instant of the loss moves. */
-        if (!l->lost && ev->at > l->deadline) {
-            l->deadline = ev->at;
-            l->risk = false;
+        if (supervisor_step_extends(l, ev->at)) {
             supervisor_step_arm_stopping(l);
         }
         break;
