@@ -4,8 +4,8 @@
  * A *claim* is what one request has made at one name. It waits, or it holds, or
  * it only records that something has ended (a tombstone, a revoked grant). A
  * *book* keeps claims: in plain memory, in the records of a file, in a snapshot
- * of a database's rows. snib__rules_run() is the only place that decides. It does to a book what the Lua scripts do to
- * Redis:
+ * of a database's rows. snib__rules_run() is the only place that decides. It
+ * does to a book what the Lua scripts do to Redis:
  *
  *   settle   Along with its step a request drops dead holders and grants the
  *            name to the waiters that it fits, in the order of the queue and
@@ -204,9 +204,9 @@ void snib__rules_clear(struct snib__book *, const struct snib__name *);
 snib_err snib__rules_put(struct snib__book *, const struct snib__name *,
                          struct snib__stored_claim *);
 
-/* After a FORCE or PARAMS has become durable: write its row into result (which
- * may be NULL). Without memory result->failed is set; the step stands all the
- * same. */
+/* After a request has become durable: if it is a FORCE or PARAMS, write its row
+ * into result (which may be NULL). Without memory result->failed is set; the
+ * step stands all the same. */
 void snib__rules_count(struct snib__request *);
 
 /* Answer the ACQUIRE of a waiter that finds, by reading only, that its claim

@@ -47,11 +47,13 @@ void snib__rules_row(struct snib__buf *out, snib_instant now,
 void snib__rules_count(struct snib__request *r)
 {
     const struct snib__request_row *row = &r->said.row;
-    if (r->said.answer == SNIB__DONE && r->said.result &&
-        r->verb == SNIB__PARAMS) {
+    if (r->said.answer != SNIB__DONE || !r->said.result) {
+        return;
+    }
+    if (r->verb == SNIB__PARAMS) {
         snib__rec_params(r->said.result, row->applied, row->size, row->permits,
                          row->latch, row->waiting);
-    } else if (r->said.answer == SNIB__DONE && r->said.result) {
+    } else if (r->verb == SNIB__FORCE) {
         snib__rec_row(r->said.result, SNIB__ROW_COUNT);
         snib__rec_i64(r->said.result, SNIB__F_COUNT, row->ended);
     }

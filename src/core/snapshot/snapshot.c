@@ -176,10 +176,7 @@ snib__snapshot_todo snib__snapshot_decide(struct snib__snapshot *s)
 void snib__snapshot_written(struct snib__snapshot *s)
 {
     for (uint32_t i = 0; i < s->requests; i++) {
-        struct snib__request *r = s->request[i];
-        if (r->verb == SNIB__FORCE || r->verb == SNIB__PARAMS) {
-            snib__rules_count(r);
-        }
+        snib__rules_count(s->request[i]);
     }
 }
 

@@ -364,11 +364,9 @@ static void exec_one(struct snib__file *self, struct snib__rules_batch *batch,
     case SNIB__RENEW:
     case SNIB__RELEASE:
     case SNIB__CANCEL:
-        snib__rules_batch_run(batch, r);
-        break;
     case SNIB__FORCE:
     case SNIB__PARAMS:
-        exec_change(self, r);
+        snib__rules_batch_run(batch, r);
         snib__rules_count(r);
         break;
     case SNIB__INSPECT:

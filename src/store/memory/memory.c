@@ -237,11 +237,9 @@ static void memory_run_one(struct snib__mem_client *c,
     case SNIB__RENEW:
     case SNIB__RELEASE:
     case SNIB__CANCEL:
-        snib__rules_batch_run(batch, r);
-        break;
     case SNIB__FORCE:
     case SNIB__PARAMS:
-        memory_change_claims(c, r);
+        snib__rules_batch_run(batch, r);
         snib__rules_count(r);
         break;
     case SNIB__INSPECT:
