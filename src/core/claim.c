@@ -397,9 +397,9 @@ snib_instant snib__claim_renewal_of(snib_instant from, snib_duration lease)
 }
 
 /* The first renewal of a grant. A thin one is the owner's at once, with a
- * shorter lease than the one that was asked for: its renewal comes after a second,
- * so that a process that stands still later has all of its lease. A pushed grant
- * stands for a push lease. */
+ * shorter lease than the one that was asked for: its renewal comes after a
+ * second (the third of `most`), so that a process that stands still later has
+ * all of its lease. A pushed grant stands for a push lease. */
 static snib_instant claim_first_renewal(const struct snib__request *rq,
                                         snib_duration given)
 {

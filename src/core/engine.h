@@ -126,9 +126,9 @@ enum snib__news {
     SNIB__NEWS_RENEWED = 8   /* the renewal of snib__engine_renew: err */
 };
 
-/* How an owner asks; plain data, copied. */
 #define SNIB__OWNER_FREE (UINT64_C(1) << 63) /* any thread may release */
 
+/* How an owner asks; plain data, copied. */
 struct snib__acquire_spec {
     uint64_t owner;     /* never 0; SNIB__OWNER_FREE set if the caller drew
                            it */

@@ -38,10 +38,9 @@ typedef enum snib__verb {
      * valid_from and left: the length of the lease given, counted from
      * valid_from. left < lease means that it is to be renewed in that time. A
      * pushed grant, given to a waiter in a step of somebody else's, stands for
-     * min(lease, 3 s), the push lease; a thin one for 10 s at most. DONE may set
-     * id: a store that asks
-     * under ids of its own (a quorum) tells under which of them the grant
-     * stands.
+     * min(lease, 3 s), the push lease; a thin one for 10 s at most. DONE may
+     * set id: a store that asks under ids of its own (a quorum) tells under
+     * which of them the grant stands.
      * QUEUED sets position and left (of the holder).
      * NO: another holds it (may_queue false); left is set. err DEADLOCK:
      * another reader is waiting to become the writer. err LOST: the grant of

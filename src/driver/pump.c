@@ -4,13 +4,13 @@
  * The problem: many threads share few connections. If a thread of the library
  * did all the reading, each caller would pay for two hops between threads (1.2
  * times the round trip for one thread). So a caller's thread sends its command
- * and reads the answer itself. With several callers the first reads for all, and
- * passes the role on when it leaves. The background thread reads what nobody waits for. There is one more case: while
- * a host name is looked up its socket has no descriptor yet, so a call that
- * waits for it sleeps, and the background thread greets, sends what has
- * gathered, reads the answers and wakes. roles.c decides who reads what; this
- * file says how a call waits. (The background thread and snib_client_process
- * sleep in background.c.)
+ * and reads the answer itself. With several callers the first reads for all,
+ * and passes the role on when it leaves. The background thread reads what
+ * nobody waits for. There is one more case: while a host name is looked up its
+ * socket has no descriptor yet, so a call that waits for it sleeps, and the
+ * background thread greets, sends what has gathered, reads the answers and
+ * wakes. roles.c decides who reads what; this file says how a call waits. (The
+ * background thread and snib_client_process sleep in background.c.)
  *
  *     WAIT --reply fed by a reader----> answered
  *     WAIT --former reader leaves-----> reads (until its own reply)

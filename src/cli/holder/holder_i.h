@@ -10,9 +10,10 @@
  * Files, the lower ones first (each calls only files that stand before it):
  * holder_multi.c (the wait for several names) · holder_hold.c (the grants) ·
  * holder_above.c (locks held above) · holder_end.c (the end) · holder_fds.c (no
- * descriptor of the user's) · holder_fail.c (nothing is acquired) · holder_nested.c (waiting for oneself) ·
- * holder_offer.c, holder_detached.c, holder_inner.c, holder_answer.c (grants
- * are offered, kept without a supervisor, run under by other runs, asked for) ·
+ * descriptor of the user's) · holder_fail.c (nothing is acquired) ·
+ * holder_nested.c (waiting for oneself) · holder_offer.c, holder_detached.c,
+ * holder_inner.c, holder_answer.c (grants are offered, kept without a
+ * supervisor, run under by other runs, asked for) ·
  * holder_grant.c (all is held) ·
  * holder_acquire.c (from the names to that) · holder.c (the loop).
  */

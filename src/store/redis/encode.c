@@ -1,4 +1,5 @@
-/* store/redis/encode.c — requests as script calls.
+/* store/redis/encode.c — requests as bytes: script calls, and the packet of
+ * packet.c.
  *
  * A lock's keys share the hash tag {safe name}; docs/REDIS.md lists them and
  * what they hold. The head of each script describes its arguments. */

@@ -58,10 +58,11 @@ static bool packet_was_met(const struct snib__redis *s, snib_instant now,
            !snib__reached(now, s->met_at_name[h / 2 % MET_NAMES].until);
 }
 
-/* Is it the plainest kind, and was it never sent? The first lease may be shorter
- * than was asked for, and nobody sees the token before the first renewal. So a
- * lease that is fixed, and an owner who hands over to nobody of its client (an
- * election), want a script. */
+/* Is it the plainest kind, and was it never sent? A token would be that of a
+ * grant to end first (request.h). The first lease may be shorter than was asked
+ * for, and nobody sees the token before the first renewal. So a lease that is
+ * fixed, an owner who hands over to nobody of its client (an election), and an
+ * own claim want a script: they ask for no reserve. */
 static bool packet_is_plain(const struct snib__request *rq)
 {
     return rq->verb == SNIB__ACQUIRE && rq->acquire.kind == SNIB_KIND_MUTEX &&

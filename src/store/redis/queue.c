@@ -9,8 +9,9 @@
  * A poll shows that the waiter is alive, and finds a grant whose message was
  * lost. It carries a number. A pushed grant names the last number that the
  * server saw, and the lease counts from the instant when that poll was sent: it
- * is the latest sending that surely came before the lease began. Numbers are unique in the store, so that a repeat
- * of a request cannot be taken for an earlier send of it. */
+ * is the latest sending that surely came before the lease began. Numbers are
+ * unique in the store, so that a repeat of a request cannot be taken for an
+ * earlier send of it. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
