@@ -174,7 +174,8 @@ def test_an_exception_stands_beside_its_promise(page, promise, exception):
     assert exception in behind, behind
 
 
-@pytest.mark.parametrize("word", ["lease", "grant", "fenc", "holder"])
+@pytest.mark.parametrize("word", ["store", "client", "owner", "lease", "grant",
+                                  "fenc", "holder", "supervisor"])
 def test_a_word_is_explained_where_it_is_used_first(word):
     """In the sentence where it stands between stars."""
     text = (ROOT / "README.md").read_text()
