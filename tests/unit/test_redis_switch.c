@@ -326,7 +326,9 @@ static void nobody_is_asked_in_a_loop(void **state)
     answered(&rq, SNIB__NOT_APPLIED);
     assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
     assert_string_equal(error.text,
-                        "no connection to 10.0.0.7:6379: Connection refused");
+                        "no connection to 10.0.0.7:6379: Connection refused; "
+                        "no primary is known at the moment: the Sentinels "
+                        "still name 10.0.0.7:6379");
     assert_in_range(connects, 15, 60);
     assert_in_range(asks, 15, 60);
 }
@@ -366,7 +368,9 @@ static void a_try_outlives_a_switch(void **state)
     refused(CALLERS);
     answered(&rq, SNIB__NOT_APPLIED);
     assert_string_equal(error.text,
-                        "no connection to b:6379: Connection refused");
+                        "no connection to b:6379: Connection refused; no "
+                        "primary is known at the moment: the Sentinels still "
+                        "name b:6379");
 }
 
 static void a_silent_sentinel_is_noticed_while_something_is_held(void **state)
