@@ -18,7 +18,11 @@ foreach(program snib_cli snib)
         endif()
     endif()
 endforeach()
-foreach(section 1 3 5 7)
+if(TARGET snib_witness)
+    install(TARGETS snib_witness
+            RUNTIME DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/snib")
+endif()
+foreach(section 1 3 5 7 8)
     file(GLOB pages CONFIGURE_DEPENDS
          "${PROJECT_SOURCE_DIR}/docs/man/*.${section}")
     install(FILES ${pages}

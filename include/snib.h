@@ -430,6 +430,32 @@ struct snib_client_options {
      * answers than before. Redis: costs one command more (INFO) each time a
      * connection is made. */
     bool store_events;
+    /* What this client holds, or waits for, is ended at once when this process
+     * is killed, and not when its leases are over: a crash then costs
+     * milliseconds. For that a small process is started beside this one, the
+     * *witness* (snib-witness), which the kernel tells of this process's end, by
+     * a pidfd; with all its threads, and not by an exec. It ends with the client,
+     * is nobody's child, and connects to the store only then. A program that
+     * ends without snib_client_free is released likewise.
+     *
+     * Everything else is as without it. What the witness cannot know ends by its
+     * lease: that the host died, the container, or the network; so does what was
+     * held when the program called exec, or when the witness itself was killed
+     * (snib_client_witness). What outlives this process is left alone: a grant of
+     * a fixed lease, which may be one to be abandoned, and one with a lock-delay.
+     * So `leashed` together with it is refused (USAGE).
+     *
+     * Do not set it if somebody else than this process works under its locks: a
+     * child, or a server that was asked to do something. I/O of this process
+     * that is under way when it dies may arrive behind the next owner's, as it
+     * may when a lease is over: that is what the fencing token is for.
+     *
+     * Redis: on one server, with or without Sentinel, TLS and login. file:,
+     * memory: need none: the kernel tells the next one itself. Others:
+     * UNSUPPORTED; so with `login`, a function that would be gone. */
+    bool witness;
+    /* The witness's program; NULL: the installed one. */
+    const char *witness_program;
 };
 
 /* Initialiser for option structs, in C only. In C++ value-initialise the struct
@@ -445,14 +471,17 @@ struct snib_client_options {
  *
  * Errors: USAGE, CONFIG, STORE, UNSUPPORTED, LIMIT, NOMEM.
  *
- *   USAGE        the URL or an option is wrong, or there are two logins
+ *   USAGE        the URL or an option is wrong, or there are two logins; or
+ *                `witness` and `leashed`
  *   CONFIG       the file is not usable, or is on a network file system; or a
  *                file that the URL names for TLS is missing or unfit; or the URL
- *                names the store sqlite:, in whose place there is file:
+ *                names the store sqlite:, in whose place there is file:; or the
+ *                witness's program is missing, or of another release
  *   STORE        a lock file that may be usable later: another process makes it
  *                and does not end, or the disk is full or fails; or the default
  *                file became another one just then
- *   UNSUPPORTED  the URL's scheme is not built in, or TLS is not
+ *   UNSUPPORTED  the URL's scheme is not built in, or TLS is not; or there is no
+ *                witness for this store or login, or on this kernel
  *   LIMIT        no file descriptor is left, or too little address space; the
  *                text says which limit */
 SNIB_API SNIB_CHECK snib_err
@@ -516,6 +545,23 @@ struct snib_store_status {
     uint32_t nodes, nodes_reachable; /* servers of a quorum; else 1 */
     char text[252]; /* one line, no password; "": nothing to say */
 };
+
+/* Is a witness beside this client (snib_client_options.witness)? When it has
+ * ended before the client, one line is logged (WARN) as soon as the background
+ * thread runs, and what is held goes on, by its leases. Any thread, any time
+ * before snib_client_free; in a forked child NONE.
+ *
+ *   NONE      none was asked for
+ *   NEEDLESS  the store needs none
+ *   WATCHES   it is there
+ *   ENDED     it was killed: a crash of this process now costs the leases */
+typedef enum snib_witness {
+    SNIB_WITNESS_NONE,
+    SNIB_WITNESS_NEEDLESS,
+    SNIB_WITNESS_WATCHES,
+    SNIB_WITNESS_ENDED
+} snib_witness;
+SNIB_API snib_witness snib_client_witness(struct snib_client *);
 
 /* The state of the store. Any thread, any time before snib_client_free. No I/O
  * is done or waited for. In a forked child the answer is: not reachable,

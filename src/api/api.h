@@ -133,6 +133,12 @@ struct snib__registered {
     /* Writes what is the same for all URLs of one such store (identity.c);
      * NULL: the URL's parts. */
     void (*identity)(struct snib__buf *, const struct snib__url *);
+    /* May its clients have a witness? */
+    enum {
+        SNIB__WITNESS_UNSUPPORTED,
+        SNIB__WITNESS_NEEDLESS, /* the kernel tells this store who is dead */
+        SNIB__WITNESS_SUPPORTED
+    } witness;
 };
 const struct snib__registered *snib__store_find(const char *scheme);
 /* "file:PATH or redis://HOST": examples of the stores that are built in. The

@@ -93,6 +93,43 @@ static snib_err client_check_login(const struct snib_client *c,
     return SNIB_ERR_OK;
 }
 
+/* May this client have a witness, if it wants one? */
+static snib_err client_check_witness(struct snib_client *c,
+                                     const struct snib__registered *store,
+                                     const struct snib__url *url,
+                                     const struct snib_client_options *o,
+                                     struct snib_error *reterr)
+{
+    if (!o->witness) {
+        return SNIB_ERR_OK;
+    }
+    if (o->leashed) {
+        return snib__fail(
+            reterr, SNIB_ERR_USAGE,
+            "witness and leashed: what outlives this process must "
+            "not be ended with it; leave one of them out");
+    }
+    switch (store->witness) {
+    case SNIB__WITNESS_NEEDLESS:
+        c->witness.needless = true;
+        return SNIB_ERR_OK;
+    case SNIB__WITNESS_UNSUPPORTED:
+        return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
+                          "%s: has no witness yet; leave the option out, and a "
+                          "crash costs the lease",
+                          url->scheme);
+    case SNIB__WITNESS_SUPPORTED:
+        break;
+    }
+    if (o->login) {
+        return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
+                          "witness and the function login: a witness cannot "
+                          "call it when this process is over; give the login "
+                          "by the URL, or by password_file=");
+    }
+    return snib__witness_room(c, reterr);
+}
+
 static snib_err client_open_engine(struct snib_client *c,
                                    const struct snib__registered *store,
                                    const struct snib__url *url,
@@ -111,6 +148,7 @@ static snib_err client_open_engine(struct snib_client *c,
         .deadlocks = !o->no_deadlock_check,
         .login = c->logins.ask,
         .watch = o->store_events,
+        .registry = c->witness.registry,
         .log = c->log.tell ? snib__parts_keep_log : NULL,
         .log_data = c};
     snib__self_about(&about, o->program, o->reason);
@@ -183,7 +221,13 @@ snib_err snib_client_open(const struct snib_client_options *options,
         err = client_find_store(url->scheme, &store, reterr);
     }
     if (!err) {
+        err = client_check_witness(c, store, url, &o, reterr);
+    }
+    if (!err) {
         err = client_open_engine(c, store, url, &o, reterr);
+    }
+    if (!err && c->witness.registry) {
+        err = snib__witness_start(c, o.witness_program, text, reterr);
     }
     if (!err && is_default) {
         err = snib__file_default_still(url->path, reterr);

@@ -39,6 +39,13 @@ void *snib__client_memory(struct snib_client *);
  * let every waiting call check its limit again. Never blocks. */
 void snib__client_kick(struct snib_client *);
 
+/* Of a witness, whose client has the id of one whose process is over: ends what
+ * that one has left, and returns when nothing of it is at the store any more. If the
+ * store does not answer that is when the leases are over. Errors: LIMIT. */
+snib_err snib__client_end_left(struct snib_client *,
+                               const struct snib__registry *,
+                               struct snib_error *reterr);
+
 /* The 128 bits by which stores know this client. */
 void snib__client_id(struct snib_client *, uint64_t ret[2]);
 

@@ -133,6 +133,9 @@ snib_err snib__claim_new(struct snib__engine *e, struct snib__local_lock *local)
 static void claim_free(struct snib__engine *e, struct snib__claim *t)
 {
     assert(!t->holder && !t->ender && !t->adopter && !t->says);
+    if (t->entry) {
+        snib__registry_drop(e->cfg.registry, &t->entry);
+    }
     snib__claim_orphan(&t->acquiring);
     snib__claim_orphan(&t->renewing);
     snib__claim_orphan(&t->ending);
@@ -276,6 +279,7 @@ void snib__claim_send_acquire(struct snib__engine *e, snib_instant now,
         told ? (uint32_t)snib__buf_size(&t->acquiring->text) : 0;
     e->counts.acquires++;
     e->counts.yields += prior != 0;
+    snib__claim_note(e, t);
     snib__pending_start(e, t->acquiring);
 }
 
@@ -508,6 +512,7 @@ void snib__claim_granted(struct snib__engine *e, snib_instant now,
         first->options.slot = rq->said.slot;
     }
     claim_enter(e, now, t, rq, given);
+    snib__claim_note(e, t);
     snib__claim_drop_acquire(e, t);
     if (!fits) { /* nobody wants it any more, or not with that lock-delay */
         snib__claim_send_end(e, now, t);

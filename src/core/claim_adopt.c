@@ -4,7 +4,8 @@
  * A detached grant (snib_grant_abandon) outlives its process. The client that
  * adopts it makes a claim in CONFIRM: a renewal has to show that the grant
  * stands. A grant that is detached leaves its claim, and the store is told
- * nothing. A nested wait that lasts (core/move.c) leaves the claim of its name
+ * nothing. A witness makes claims of what a dead client has left, to end it. A
+ * nested wait that lasts (core/move.c) leaves the claim of its name
  * for an own one. */
 #include <assert.h>
 
@@ -53,6 +54,35 @@ void snib__claim_detach(struct snib__engine *e, snib_instant now,
     t->want_renew = t->aggressive = false;
     snib__acquisition_free(e, s);
     snib__claim_anew_or_free(e, now, t);
+}
+
+/* -- what a dead client has left ------------------------------------------ */
+
+bool snib__claim_end_left(struct snib__engine *e, snib_instant now,
+                          struct snib__local_lock *local,
+                          const struct snib__registry_record *left,
+                          int64_t late)
+{
+    struct snib__local_lock *own = snib__own_lock_new(e, local);
+    if (!own || snib__claim_new(e, own)) {
+        if (own) {
+            snib__local_lock_drop(e, own);
+        }
+        return false;
+    }
+    struct snib__claim *t = own->claim;
+    snib__claim_drop_acquire(e, t); /* the dead client has sent it, or not */
+    t->id[0] = left->id[0];
+    t->id[1] = left->id[1];
+    t->prior = left->prior;
+    t->prior_id[0] = left->prior_id[0];
+    t->prior_id[1] = left->prior_id[1];
+    t->lease = t->most = snib__ms(left->lease_ms);
+    t->late = late;
+    t->doubt = SNIB__DOUBT_OPEN;
+    snib__claim_send_end(e, now, t);
+    snib__local_lock_drop(e, own);
+    return true;
 }
 
 /* -- a wait that moves ---------------------------------------------------- */

@@ -30,7 +30,10 @@ void snib__claim_send_renew(struct snib__engine *e, snib_instant now,
         return;
     }
     t->renewing = q;
-    t->most = t->lease.ns > t->most.ns ? t->lease : t->most;
+    if (t->most.ns < t->lease.ns) {
+        t->most = t->lease;
+        snib__claim_note(e, t);
+    }
     t->hint = t->hint ? SNIB__HINT_HEARD : SNIB__HINT_NONE;
     t->renew_at = snib__claim_is_held(t)
                       ? snib__after(now, claim_send_silence(e, now, t))

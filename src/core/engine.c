@@ -89,6 +89,9 @@ static void engine_settle(struct snib__engine *e, snib_instant now)
         }
     }
     e->out.holds = !snib__list_empty(&e->held);
+    if (e->cfg.registry) { /* before the bytes of this step are sent */
+        snib__registry_late(e->cfg.registry, e->out.late);
+    }
 #ifdef SNIB_CHECKS
     snib__check_step(e);
 #endif
@@ -300,6 +303,25 @@ void snib__engine_close(struct snib__engine *e, snib_instant now)
         }
     }
     engine_settle(e, now);
+}
+
+uint32_t snib__engine_end_left(struct snib__engine *e, snib_instant now,
+                               const struct snib__registry *r)
+{
+    struct snib__registry_found found;
+    struct snib__local_lock *local;
+    uint32_t count = 0;
+    int64_t late = atomic_load_explicit(&r->late, memory_order_acquire);
+    for (uint32_t i = 1; i <= snib__registry_used(r); i++) {
+        if (snib__registry_read(r, i, &found) &&
+            !snib__engine_local_lock(e, found.name, found.name_size, &local,
+                                     NULL)) {
+            count += snib__claim_end_left(e, now, local, &found.record, late);
+            snib__local_lock_drop(e, local);
+        }
+    }
+    engine_settle(e, now);
+    return count;
 }
 
 /* -- what owners want ----------------------------------------------------- */

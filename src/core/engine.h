@@ -36,6 +36,7 @@
 #define SNIB__ENGINE_H
 
 #include "core/about.h"
+#include "core/registry.h"
 #include "core/store.h"
 
 struct snib__engine;
@@ -55,6 +56,9 @@ struct snib__engine_config {
     bool deadlocks; /* scan for them, and let others see our waits */
     bool login;     /* the program gives the logins */
     bool watch;     /* for another server: out->changed */
+    /* Where it writes down, for a witness, what it has at the store; outlives the
+     * engine. NULL: nowhere. */
+    struct snib__registry *registry;
     void (*log)(void *data, int level, const char *line);
     void *log_data;
 };
@@ -90,6 +94,14 @@ snib_instant snib__engine_due(const struct snib__engine *);
 /* REALTIME jumped against BOOTTIME, or the process stood still: every held
  * grant is at risk until the store confirms it. */
 void snib__engine_jumped(struct snib__engine *, snib_instant now);
+
+/* Of a witness, whose engine has the id of a client whose process is over: end
+ * what that client has left at the store. Each request is asked about until the
+ * store has answered, or nothing of it can be there any more; until then the
+ * engine is not idle. What there is no memory for is left to its lease. Returns
+ * how many there are. */
+uint32_t snib__engine_end_left(struct snib__engine *, snib_instant now,
+                               const struct snib__registry *);
 
 /* -- local locks ---------------------------------------------------------- */
 

@@ -114,6 +114,7 @@ struct snib__claim {
     snib_duration most;    /* the longest lease that may stand there */
     snib_duration delay;   /* lock-delay, as the store has it */
     uint32_t reserve;
+    uint32_t entry;             /* its number in the registry; 0: it has none */
     uint8_t state, doubt, hint; /* enums above */
     uint8_t cause, refusals;
     bool placed;   /* the store has answered the ACQUIRE "queued" */
@@ -444,6 +445,11 @@ struct snib__acquisition *
 snib__claim_adopt(struct snib__engine *, snib_instant now,
                   struct snib__local_lock *, const struct snib__acquire_spec *,
                   const uint64_t id[2], int64_t token);
+/* A claim that ends what a dead client of our id has left at this name. False: no
+ * memory. */
+bool snib__claim_end_left(struct snib__engine *, snib_instant now,
+                          struct snib__local_lock *,
+                          const struct snib__registry_record *, int64_t late);
 /* Detaches the grant: frees the holder's acquisition, tells the store
  * nothing. */
 void snib__claim_detach(struct snib__engine *, snib_instant now,

@@ -123,6 +123,27 @@ void snib__pending_free(struct snib__engine *e)
 
 /* -- of a claim ----------------------------------------------------------- */
 
+/* A witness ends it by a CANCEL, which releases. So it is told nothing of what is
+ * to outlive our process, nor of a grant with a lock-delay: that one has to stand
+ * in the way of others for as long as its owner did not release it. */
+void snib__claim_note(struct snib__engine *e, struct snib__claim *t)
+{
+    struct snib__registry *r = e->cfg.registry;
+    if (!r) {
+        return;
+    }
+    if (t->outlives || t->delay.ns > 0) {
+        snib__registry_drop(r, &t->entry);
+        return;
+    }
+    snib__registry_put(r, &t->entry, t->local->name,
+                       &(struct snib__registry_record){
+                           .id = {t->id[0], t->id[1]},
+                           .prior = t->prior,
+                           .prior_id = {t->prior_id[0], t->prior_id[1]},
+                           .lease_ms = snib__to_ms(t->most)});
+}
+
 void snib__claim_orphan(struct snib__pending **q)
 {
     if (*q) {

@@ -87,6 +87,9 @@ struct snib__out {
      * forced releases, and names that way with the next RENEW of each grant
      * where it is not named yet. */
     bool listens;
+    /* The latest instant of the server's clock, in ms, until when a request that
+     * was sent may be executed; 0: the store does not say. */
+    int64_t late;
     /* Its connections (core/conn.h). The list grows; they stay where they
      * are. */
     struct snib__conn **conn;

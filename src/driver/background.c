@@ -136,6 +136,8 @@ static void background_sleep_and_serve(struct snib__step *s, int patience_ms)
             background_clear_timer(s);
         } else if (tag == SNIB__TAG_STEPS) {
             background_clear_steps(s);
+        } else if (tag == SNIB__TAG_WITNESS) {
+            (void)snib__witness_ended(c);
         }
     }
 }

@@ -42,6 +42,7 @@ enum {
      * number. */
     SNIB__TAG_TIMER = SNIB__SOCKETS_MAX,
     SNIB__TAG_STEPS,
+    SNIB__TAG_WITNESS,
     SNIB__TAG_EVENTS,
     SNIB__SOCKET_IN = 16 << 10, /* bytes read at once                   */
     SNIB__FLIGHT_MAX = 1024,    /* rule 6 in driver.h */
@@ -362,6 +363,15 @@ struct snib__notices {
     uint32_t retired_next;
 };
 
+/* Its witness, if it has one: witness.c. */
+struct snib__witnessed {
+    struct snib__registry *registry; /* NULL: it has none */
+    int memory; /* the registry's, until the witness has it; else -1 */
+    int link;   /* our end of the connection; -1: there is none           */
+    int over;   /* a pidfd: readable when the witness has ended; or -1 */
+    bool needless, broken; /* the store needs none; it has ended */
+};
+
 struct snib__log {
     void (*tell)(void *, int, const char *);
     void *data;
@@ -408,6 +418,7 @@ struct snib_client {
     struct snib__sessions sessions; /* with exec.shares only */
     struct snib__ops ops;
     struct snib__notices notices;
+    struct snib__witnessed witness;
     struct snib__log log;
 };
 

@@ -54,6 +54,8 @@ void snib__loop_watch(struct snib_client *, uint32_t sock);
 void snib__loop_arm(struct snib_client *, uint32_t sock, bool reads);
 void snib__loop_set_timer(struct snib_client *, snib_instant);
 snib_err snib__loop_event_fd(struct snib_client *, struct snib_error *reterr);
+/* The witness has ended: its descriptor is looked at no more. */
+void snib__loop_unwatch_witness(struct snib_client *);
 void snib__eventfd_set(int fd);
 void snib__eventfd_clear(int fd);
 /* REALTIME − BOOTTIME in ns. */
@@ -516,6 +518,27 @@ snib_err snib__secure_open(struct snib_client *, const struct snib__url *,
 snib_err snib__passfile_open(struct snib_client *, const struct snib__url *,
                              struct snib_error *reterr);
 void snib__passfile_free(struct snib_client *);
+
+/* -- spawn.c, witness.c ---------------------------------------------------- */
+
+/* Starts this program as nobody's child, in a session of its own; fds: the three
+ * descriptors of a witness (driver/witness.h). Errors: CONFIG (it cannot be
+ * executed), LIMIT, NOMEM. */
+snib_err snib__spawn(const char *path, char *const argv[], const int fds[],
+                     struct snib_error *reterr);
+/* The memory of a registry; before the engine is opened. Errors: LIMIT. */
+snib_err snib__witness_room(struct snib_client *, struct snib_error *reterr);
+/* Starts the witness, and waits until it is ready. path NULL: the installed one;
+ * url: the store's, password and all. Errors: CONFIG, UNSUPPORTED, LIMIT, NOMEM,
+ * USAGE, and why it cannot open that URL. */
+snib_err snib__witness_start(struct snib_client *, const char *path,
+                             const char *url, struct snib_error *reterr);
+/* With the mutex held: has the witness ended, though the client has not? The
+ * first time that is logged. */
+bool snib__witness_ended(struct snib_client *);
+/* The witness has nothing to do any more, and ends. In a forked child: only gives
+ * back what is the child's. */
+void snib__witness_free(struct snib_client *);
 
 /* -- parts.c, process.c ---------------------------------------------------- */
 

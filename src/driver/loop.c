@@ -90,6 +90,10 @@ snib_err snib__loop_open(struct snib_client *c, struct snib_error *reterr)
                           strerror(err));
     }
     loop_watch_steps(c);
+    if (c->witness.over >= 0) {
+        /* If that fails the witness's end is noticed when somebody asks. */
+        (void)loop_add(c, c->witness.over, EPOLLIN, SNIB__TAG_WITNESS);
+    }
     c->loop.wall_offset = snib__wall_offset();
     c->loop.armed = SNIB__NEVER;
     for (uint32_t i = 0; i < c->sock.count; i++) {
@@ -116,6 +120,13 @@ void snib__loop_close(struct snib_client *c)
     }
 }
 
+void snib__loop_unwatch_witness(struct snib_client *c)
+{
+    if (c->loop.epoll >= 0) {
+        (void)epoll_ctl(c->loop.epoll, EPOLL_CTL_DEL, c->witness.over, NULL);
+    }
+}
+
 /* A pull client's epoll set is its snib_client_fd, which others may be polling.
  * It stays open until free, and from now on only events that were not fetched
  * make it readable. */
@@ -127,6 +138,7 @@ void snib__loop_end(struct snib_client *c)
     }
     loop_close_fd(&c->loop.timer);
     loop_close_fd(&c->loop.steps);
+    snib__loop_unwatch_witness(c);
     for (uint32_t i = 0; i < c->sock.count; i++) {
         if (c->sock.v[i]->watched) {
             (void)epoll_ctl(c->loop.epoll, EPOLL_CTL_DEL, c->sock.v[i]->fd,

@@ -26,6 +26,7 @@ void snib__parts_init(struct snib_client *c)
     pthread_cond_init(&c->work, NULL);
     pthread_cond_init(&c->logins.more, NULL);
     c->loop.epoll = c->loop.timer = c->loop.steps = c->ops.fd = -1;
+    c->witness.memory = c->witness.link = c->witness.over = -1;
     c->loop.armed = SNIB__NEVER;
     snib__roles_init(&c->calls.roles);
     snib__list_init(&c->locks);
@@ -80,6 +81,7 @@ void snib__parts_free(struct snib_client *c)
     snib__tls_shared_free(c->tls);
     snib__free(c->plain);
     snib__passfile_free(c);
+    snib__witness_free(c);
     snib__loop_close(c);
     snib__retired_close(c);
     if (c->ops.fd >= 0) {
@@ -130,6 +132,7 @@ void snib__parts_free_in_child(struct snib_client *c)
             close(l->waker);
         }
     }
+    snib__witness_free(c);
     snib__loop_close(c);
     snib__retired_close(c);
     if (c->ops.fd >= 0) {

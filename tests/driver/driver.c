@@ -23,7 +23,8 @@
  *
  * Verbs (object ids are the test's own words):
  *   open id url request_ms program reason no_deadlock_check login
- *        store_events   a client; login: the file from which on_login (events.c) takes each login
+ *        store_events witness   a client; login: the file from which on_login
+ *                       (events.c) takes each login; witness: its program
  *   lock id client name kind lease_ms hold_max_ms fixed aggressive confirm
  *        no_reentry no_local_hand_over permits capacity lock_delay_ms priority
  *                                            a lock
@@ -40,7 +41,11 @@
  *   lock_free id · close id · stop id · free id · store_status id · server id
  *   storm client prefix names threads cycles min_us max_us lease_ms block
  *   count lock path rounds wait_ms hold_us
- *   fork_acquire lock · fork_free client · counters client · ping · quit    */
+ *   fork_acquire lock · fork_free client · counters client · ping · quit
+ *   witness client                            what is known of its witness
+ *   fork_stay                                 a child that stays; its pid
+ *   exec                                      sleep(1), in place of this program
+ *   main_ends                                 the main thread ends, others not */
 #define _GNU_SOURCE
 #include "driver.h"
 
@@ -83,6 +88,9 @@ static const struct {
     {"count", do_count},
     {"fork_acquire", do_fork_acquire},
     {"fork_free", do_fork_free},
+    {"fork_stay", do_fork_stay},
+    {"exec", do_exec},
+    {"witness", do_witness},
     {"ping", do_ping},
 };
 
@@ -163,18 +171,29 @@ static void give(struct worker *worker, struct command *command)
     pthread_mutex_unlock(&worker->lock);
 }
 
-int main(void)
+/* Commands are read here, by one thread: the main one, or the one after it. */
+static void *read_commands(void *data)
 {
     char *text = NULL;
     size_t size = 0;
+    (void)data;
     while (getline(&text, &size, stdin) > 0) {
         answers_are_seen();
         struct command *command = parse(text);
         if (strcmp(command->verb, "quit") == 0) {
             exit(0);
         }
+        if (strcmp(command->verb, "main_ends") == 0) {
+            thread_start(read_commands, NULL);
+            pthread_exit(NULL);
+        }
         give(worker_of(text_of(command, "on", "main", NULL)), command);
     }
     /* The test is gone: end at once, as a killed holder would. */
     _exit(0);
+}
+
+int main(void)
+{
+    read_commands(NULL);
 }

@@ -89,6 +89,12 @@ snib_err do_open(struct command *command, struct line *line,
                  struct snib_error *error);
 snib_err do_lock(struct command *command, struct line *line,
                  struct snib_error *error);
+snib_err do_witness(struct command *command, struct line *line,
+                    struct snib_error *error);
+snib_err do_fork_stay(struct command *command, struct line *line,
+                      struct snib_error *error);
+snib_err do_exec(struct command *command, struct line *line,
+                 struct snib_error *error);
 snib_err do_lock_free(struct command *command, struct line *line,
                       struct snib_error *error);
 snib_err do_close(struct command *command, struct line *line,

@@ -336,6 +336,34 @@ snib_err do_fork_free(struct command *command, struct line *line,
     return SNIB_ERR_OK;
 }
 
+/* A child that has all that a fork leaves it, and outlives us. */
+snib_err do_fork_stay(struct command *command, struct line *line,
+                      struct snib_error *error)
+{
+    (void)command, (void)error;
+    pid_t child = fork();
+    if (child == 0) {
+        for (int fd = 0; fd < 3; fd++) {
+            close(fd);
+        }
+        alarm(60);
+        for (;;) {
+            pause();
+        }
+    }
+    line_int(line, "pid", child);
+    return SNIB_ERR_OK;
+}
+
+/* No answer comes. */
+snib_err do_exec(struct command *command, struct line *line,
+                 struct snib_error *error)
+{
+    (void)command, (void)line, (void)error;
+    execlp("sleep", "sleep", "60", NULL);
+    die("exec: %s", strerror(errno));
+}
+
 snib_err do_ping(struct command *command, struct line *line,
                  struct snib_error *error)
 {

@@ -21,6 +21,8 @@ snib_err do_open(struct command *command, struct line *line,
     options.no_deadlock_check = flag_of(command, "no_deadlock_check");
     options.log = on_log;
     options.store_events = flag_of(command, "store_events");
+    options.witness_program = text_of(command, "witness", NULL, NULL);
+    options.witness = options.witness_program != NULL;
     const char *login = text_of(command, "login", NULL, NULL);
     if (login) { /* kept to the end */
         options.login = on_login;
@@ -34,6 +36,17 @@ snib_err do_open(struct command *command, struct line *line,
         need_listener(object->client);
     }
     return err;
+}
+
+snib_err do_witness(struct command *command, struct line *line,
+                    struct snib_error *error)
+{
+    static const char *const words[] = {"none", "needless", "watches", "ended"};
+    (void)error;
+    line_text(
+        line, "witness",
+        words[snib_client_witness(object_of(command, 'c', "client")->client)]);
+    return SNIB_ERR_OK;
 }
 
 static snib_kind kind_of(const struct command *command)

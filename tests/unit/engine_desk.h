@@ -74,11 +74,15 @@ struct desk {
 
 static const int64_t MS = 1000000;
 
+static struct snib__registry *desk_registry; /* NULL: it writes nothing down */
+
 static int set_up_desk(void **state, snib_duration request)
 {
     static struct desk d;
-    struct snib__engine_config cfg = {
-        .ops = &wax, .seed = {{1, 2, 3, 4}}, .request = request};
+    struct snib__engine_config cfg = {.ops = &wax,
+                                      .seed = {{1, 2, 3, 4}},
+                                      .request = request,
+                                      .registry = desk_registry};
     memset(&d, 0, sizeof d);
     d.alive = snib__mem_alive();
     d.now.ns = 1000 * MS;

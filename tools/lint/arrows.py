@@ -2,7 +2,7 @@
 
     base <- core, base <- proto, core + proto <- store, base <- net,
     core + store + net <- driver, all of them <- api <- cli (which sees nothing
-    but the public header)
+    but the public header) and witness (a program of the library's own)
 
 A header whose name ends in _i (inside) is for the files of its folder.
 core, proto and store are sans-I/O: no socket, no thread, no clock. Exceptions
@@ -23,6 +23,7 @@ MAY = {
     "net": {"net", "base"},
     "driver": {"driver", "net", "store", "core", "base"},
     "api": {"api", "driver", "net", "store", "proto", "core", "base"},
+    "witness": {"witness", "api", "driver", "core", "base"},
     "cli": {"cli"},
 }
 PUBLIC = re.compile(r"snib\.h|snib/[a-z_]+\.h")

@@ -142,7 +142,7 @@ def cppcheck(tree):
 
 def manual(tree):
     """mandoc finds nothing to warn about in the manual pages."""
-    pages = tree.files("docs/man", (".1", ".3", ".5", ".7"))
+    pages = tree.files("docs/man", (".1", ".3", ".5", ".7", ".8"))
     if not pages:
         raise Skip("there are no manual pages")
     tool = _tool("mandoc")

@@ -121,6 +121,7 @@ int64_t snib__encode_not_after(struct snib__redis *s, snib_instant now,
     int64_t till = s->server_ms + (now.ns / 1000000 - since) + ms;
     if (till > s->not_after) {
         s->not_after = till;
+        s->out->late = till;
     }
     return till;
 }
