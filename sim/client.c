@@ -44,7 +44,7 @@ static void url_of(const struct sim_world *w, char *ret, size_t size)
     }
 }
 
-static bool open_engine(struct sim_world *w, int client)
+bool sim_client_open(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
     struct snib__url *url;
@@ -66,6 +66,8 @@ static bool open_engine(struct sim_world *w, int client)
         .wall_offset_ns = sim_circles(w) ? wall_ns : 0,
         .deadlocks = sim_circles(w) || w->opt.searched,
         .watch = sim_list(w),
+        .client = c->identity,
+        .registry = c->registry,
         .log = w->trace ? told_log : NULL,
         .log_data = w};
     if (sim_table(w)) {
@@ -107,9 +109,11 @@ void sim_client_start(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
     uint64_t id[2];
-    if (!open_engine(w, client)) {
+    sim_witness_start(w, client);
+    if (!sim_client_open(w, client)) {
         return;
     }
+    sim_witness_knows(w, client);
     snib__engine_client_id(c->engine, id);
     sim_id_text(id, c->hex);
     c->timer_at = INT64_MAX;
@@ -173,6 +177,9 @@ void sim_client_after(struct sim_world *w, int client)
     } while (c->driver && sim_driver_turn(w, client));
     sim_same_after(w, client);
     sim_net_drive(w, client);
+    if (sim_is_witness(client) && w->opt.witness) {
+        sim_witness_after(w, client);
+    }
     snib_instant due = snib__engine_due(c->engine);
     if (c->driver) {
         due = snib__sooner(due, sim_driver_due(w, client));

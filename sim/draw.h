@@ -18,6 +18,7 @@ enum sim_worlds {
     SIM_OF_SNAPSHOTS,
     SIM_OF_LISTS,
     SIM_OF_RARE,
+    SIM_OF_WITNESSES,
     SIM_WORLDS
 };
 

@@ -61,12 +61,41 @@ static void isolate(struct sim_world *w, const struct sim_fault *f, int client,
     }
 }
 
+void sim_crash(struct sim_world *w, int client)
+{
+    w->died = true;
+    sim_client_stop(w, client);
+    sim_net_drop_client(w, client);
+    w->client[client].life++;
+    if (w->client[client].execed) {
+        w->client[client].paused_until = 0;
+    }
+    sim_witness_crashed(w, client);
+    sim_client_start(w, client);
+}
+
+/* Nothing of ours is in the process any more, but its owners go on. */
+static void exec(struct sim_world *w, int client, int64_t until)
+{
+    struct sim_client *c = &w->client[client];
+    c->execed = true;
+    c->paused_until = INT64_MAX;
+    sim_net_drop_client(w, client);
+    sim_push(w, (struct sim_event){.at = until,
+                                   .kind = SIM_EV_ENDS,
+                                   .client = client,
+                                   .life = c->life});
+}
+
 /* What is wrong with a client, or with its connections. */
 static void at_client(struct sim_world *w, const struct sim_fault *f,
                       int client, int64_t until)
 {
     struct sim_client *c = &w->client[client];
     struct sim_wire *l = &c->wire[f->b % w->wires];
+    if (c->execed && f->kind != SIM_CRASH) {
+        return;
+    }
     switch (f->kind) {
     case SIM_CUT:
         sim_net_break(w, client, f->b % w->wires);
@@ -84,11 +113,13 @@ static void at_client(struct sim_world *w, const struct sim_fault *f,
         c->paused_until = until > c->paused_until ? until : c->paused_until;
         break;
     case SIM_CRASH:
-        w->died = true;
-        sim_client_stop(w, client);
-        sim_net_drop_client(w, client);
-        c->life++;
-        sim_client_start(w, client);
+        sim_crash(w, client);
+        break;
+    case SIM_EXEC:
+        exec(w, client, until);
+        break;
+    case SIM_MAIN_ENDS:
+        c->main_ended = true;
         break;
     case SIM_JUMP:
         snib__engine_jumped(c->engine, sim_now(w, client));
@@ -189,6 +220,7 @@ void sim_fault_apply(struct sim_world *w, int index)
         sim_quorum_before(w, node);
     }
     at_client(w, f, c, until);
+    sim_witness_looks(w, c);
     at_server(w, f, node, until);
     if (f->kind == SIM_SLEEP) {
         w->asleep_until = until;
@@ -227,7 +259,7 @@ void sim_heal(struct sim_world *w)
     }
     sim_foreign_heal(w);
     sim_force_deafen(w);
-    for (int c = 0; c < w->opt.clients; c++) {
+    for (int c = 0; c < sim_peers(w); c++) {
         w->client[c].paused_until = 0;
         memset(w->client[c].isolated_until, 0,
                sizeof w->client[c].isolated_until);

@@ -15,6 +15,7 @@
  *   --snapshot whose store is a table, worked on by snapshots of its rows
  *   --list     of two servers, one of which is the primary
  *   --rare     of rare trouble where mutexes are taken without a script
+ *   --witness  whose clients have a witness each
  * and of the same seeds only those in which
  *   --circles  locks are taken inside others
  *   --force    grants are ended by force, or callers spin
@@ -66,7 +67,7 @@ static int usage(const char *what)
             "[--mutex | --quorum | --many |\n"
             "                --snapshot | --circles | --force | --values | "
             "--leases | --thin |\n"
-            "                --list | --rare]\n"
+            "                --list | --rare | --witness]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N |\n"
             "                --same FILE | --record FILE\n",

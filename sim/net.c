@@ -115,7 +115,7 @@ void sim_net_break(struct sim_world *w, int client, int conn)
 
 void sim_net_break_all(struct sim_world *w, int node)
 {
-    for (int c = 0; c < w->opt.clients; c++) {
+    for (int c = 0; c < sim_peers(w); c++) {
         for (int i = 0; i < w->wires; i++) {
             if (node_of(w, c, i) == node) {
                 sim_net_break(w, c, i);
@@ -189,7 +189,7 @@ void sim_net_drive(struct sim_world *w, int client)
 static bool end_of(const struct sim_world *w, int node, int server_conn,
                    int *ret_client, int *ret_conn)
 {
-    for (int c = 0; c < w->opt.clients; c++) {
+    for (int c = 0; c < sim_peers(w); c++) {
         for (int i = 0; i < w->wires; i++) {
             const struct sim_wire *l = &w->client[c].wire[i];
             if (l->state != SIM_WIRE_NONE && l->server_conn == server_conn &&

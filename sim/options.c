@@ -33,7 +33,7 @@ static const char *const fault_names[SIM_FAULT_KINDS] = {
     "freeze",    "restart",      "wipe",      "script-flush", "flushall",
     "step-back", "step-forward", "error",     "slow",         "evict",
     "jump",      "refuse",       "late",      "isolate",      "promote",
-    "deny",      "sleep",        "foreign"};
+    "deny",      "sleep",        "foreign",   "exec",         "main-ends"};
 
 const char *const sim_denied[SIM_DENIED] = {"hset", "xadd", "multi", "exec"};
 
@@ -55,7 +55,7 @@ const char *sim_fault_name(int kind)
     X(circle_pct) X(skew_ms) X(force_pct) X(spin) X(spin_pct)            \
     X(value_pct) X(keep_ms) X(churn_pct) X(again_ms) X(look_pct)         \
     X(leave_pct) X(lease2_ms) X(renew_pct) X(list) X(table) X(workers) \
-    X(whole)
+    X(whole) X(witness)
 /* clang-format on */
 
 void sim_options_print(const struct sim_options *o, FILE *f)
@@ -108,8 +108,8 @@ static bool read_number(struct sim_options *o, const char *key, long long v)
     return false;
 }
 
-_Static_assert(SIM_CLIENTS == 8 && SIM_OWNERS == 6 && SIM_NAMES == 4 &&
-                   SIM_NODES == 5 && SIM_SPINS == 3,
+_Static_assert(SIM_CLIENTS == 8 && SIM_WITNESSES == 4 && SIM_OWNERS == 6 &&
+                   SIM_NAMES == 4 && SIM_NODES == 5 && SIM_SPINS == 3,
                "the texts below say so");
 
 /* What is wrong with these numbers, or NULL. */
@@ -158,6 +158,12 @@ static const char *wrong(const struct sim_options *o)
     if (o->whole < 0 || o->whole > 1 ||
         (o->whole && (o->nodes > 1 || o->table))) {
         return "whole 0..1, without nodes, table";
+    }
+    if (o->witness < 0 || o->witness > 1 ||
+        (o->witness && (o->clients > SIM_WITNESSES || o->nodes > 1 ||
+                        o->table || o->list || o->fixed_pct))) {
+        return "witness 0..1, with 4 clients or fewer, without nodes, table, "
+               "list, fixed_pct";
     }
     if (o->look_pct < 0 || o->look_pct > 90 || o->keep_ms < 0 ||
         o->again_ms < 0) {

@@ -282,6 +282,28 @@ void sim_foreign_forced(struct sim_world *, int client, int name, snib_err);
 bool sim_foreign_told(const struct sim_world *, int name, int64_t asked_at);
 void sim_foreign_heal(struct sim_world *);
 
+/* witness.c: worlds in which each client has a witness */
+void sim_witness_draw(struct sim_options *);
+/* A life of a client begins; it has its id. */
+void sim_witness_start(struct sim_world *, int client);
+void sim_witness_knows(struct sim_world *, int client);
+/* Something has happened to the process: its witness looks. */
+void sim_witness_looks(struct sim_world *, int client);
+/* The process is over, and the client has its next life. */
+void sim_witness_crashed(struct sim_world *, int client);
+void sim_witness_event(struct sim_world *, const struct sim_event *);
+/* Is this client a witness? After a step of one. */
+bool sim_is_witness(int client);
+void sim_witness_after(struct sim_world *, int client);
+/* Has each finished with the lives that are over? */
+bool sim_witnesses_idle(const struct sim_world *);
+void sim_witnesses_free(struct sim_world *);
+/* All that have connections. */
+static inline int sim_peers(const struct sim_world *w)
+{
+    return w->opt.witness ? SIM_CLIENTS : w->opt.clients;
+}
+
 /* work_kinds.c: what owners do with other locks than plain mutexes */
 void sim_kinds_ask(struct sim_world *, struct sim_owner *,
                    struct snib__acquire_spec *);
@@ -341,12 +363,16 @@ bool sim_work_done(const struct sim_world *);
 
 /* client.c */
 void sim_client_start(struct sim_world *, int client);
+/* Only opens its engine. False: the world has failed. */
+bool sim_client_open(struct sim_world *, int client);
 void sim_client_stop(struct sim_world *, int client);
 void sim_client_after(struct sim_world *, int client); /* after every step */
 void sim_client_input(struct sim_world *, int client,
                       const struct snib__input *);
 
 /* faults.c */
+/* The process of a client is over; a new one takes its place. */
+void sim_crash(struct sim_world *, int client);
 void sim_fault_apply(struct sim_world *, int index);
 void sim_promote(struct sim_world *, int node);
 void sim_heal(struct sim_world *);

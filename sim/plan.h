@@ -39,6 +39,9 @@ enum sim_fault_kind {
                     does not know the command any more */
     SIM_SLEEP,   /* nobody asks for anything new for `ms` */
     SIM_FOREIGN, /* somebody writes under the keys of name b: a (sim_foreign) */
+    /* In worlds of witnesses only (witness.c). */
+    SIM_EXEC,      /* a client's process calls exec, and ends `ms` later */
+    SIM_MAIN_ENDS, /* its main thread ends, others go on */
     SIM_FAULT_KINDS,
     SIM_FAULTS_DRAWN = SIM_DENY
 };
@@ -103,6 +106,7 @@ struct sim_options {
     int renew_pct;          /* steps of a section that renew by hand */
     int whole; /* each lock is taken by a script, free or not               */
     int list; /* the URL names two servers, one of which is the primary       */
+    int witness;        /* each client has a witness */
     int table, workers; /* the store is a table; threads of a client at it */
     int fault_count;
     struct sim_fault fault[SIM_FAULTS];

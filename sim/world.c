@@ -127,6 +127,14 @@ static void act(struct sim_world *w, const struct sim_event *ev)
     case SIM_EV_PROMOTE:
         sim_promote(w, ev->node);
         break;
+    case SIM_EV_WITNESS:
+        sim_witness_event(w, ev);
+        break;
+    case SIM_EV_ENDS:
+        if (ev->life == w->client[ev->client].life) {
+            sim_crash(w, ev->client);
+        }
+        break;
     case SIM_EV_TIMER:
     case SIM_EV_OWNER:
     case SIM_EV_MANY:
@@ -169,6 +177,7 @@ static void look_now_and_then(struct sim_world *w)
     theorem_refused_leave_nothing(w, false);
     theorem_spin(w);
     theorem_renewals_are_answered(w);
+    theorem_witness_leaves_nothing(w);
     if (sim_quorum(w)) {
         theorem_quorum_now_and_then(w);
     }
@@ -235,6 +244,7 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
 
 static void clean_up(struct sim_world *w)
 {
+    sim_witnesses_free(w);
     for (int c = 0; c < w->opt.clients; c++) {
         sim_client_stop(w, c);
     }
@@ -255,7 +265,7 @@ static bool all_idle(const struct sim_world *w)
             return false;
         }
     }
-    return true;
+    return sim_witnesses_idle(w);
 }
 
 static int64_t last_fault_end(const struct sim_options *o)

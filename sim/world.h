@@ -15,6 +15,7 @@
 #define SIM_WORLD_H
 
 #include "core/engine.h"
+#include "core/witness.h"
 #include "sim/plan.h"
 #include "sim/seen.h"
 #include "sim/server/redis_model.h"
@@ -23,12 +24,15 @@
 #define SIM_MS      INT64_C(1000000)
 #define SIM_CLIENTS 8
 #define SIM_OWNERS  6
-#define SIM_NAMES   4
-#define SIM_ACQS    (SIM_OWNERS * (1 + SIM_NAMES)) /* … and those of a batch */
-#define SIM_WIRE_UP 64
-#define SIM_NODES   5 /* servers of a quorum */
-#define SIM_CONNS   3 /* connections to each */
-#define SIM_WIRES   (SIM_NODES * SIM_CONNS)
+/* Clients of a world of witnesses, at most; their witnesses are the clients
+ * behind them. */
+#define SIM_WITNESSES (SIM_CLIENTS / 2)
+#define SIM_NAMES     4
+#define SIM_ACQS      (SIM_OWNERS * (1 + SIM_NAMES)) /* … and those of a batch */
+#define SIM_WIRE_UP   64
+#define SIM_NODES     5 /* servers of a quorum */
+#define SIM_CONNS     3 /* connections to each */
+#define SIM_WIRES     (SIM_NODES * SIM_CONNS)
 
 /* -- events ---------------------------------------------------------------- */
 
@@ -45,7 +49,9 @@ enum sim_event_kind {
     SIM_EV_PROMOTE, /* the replica takes over */
     SIM_EV_PARAMS,  /* healed: client a opens the latches */
     SIM_EV_MANY,    /* client, a: owner that wants several names */
-    SIM_EV_FORCE    /* client force-releases name a */
+    SIM_EV_FORCE,   /* client force-releases name a */
+    SIM_EV_WITNESS, /* of the witness of client: witness.c */
+    SIM_EV_ENDS     /* the process of client, which has called exec */
 };
 
 struct sim_event {
@@ -189,7 +195,10 @@ struct sim_client {
     int64_t isolated_until[SIM_NODES]; /* from that server */
     uint32_t life;                     /* counts crashes */
     bool dead;
-    struct snib__direct params; /* a change of params under way */
+    struct snib__registry *registry; /* in a world of witnesses */
+    const uint64_t *identity;        /* of a witness: whose it is; else NULL */
+    bool execed, main_ended;         /* of its process; of a witness: through */
+    struct snib__direct params;      /* a change of params under way */
     bool params_busy;
     char hex[33]; /* its id, as the server shows it */
     struct {
@@ -206,6 +215,22 @@ struct sim_client {
     int64_t listens_since, unresponsive_since;
     uint64_t heard_faults; /* applied until then */
     bool listened;         /* it listened once for long enough to know of it */
+};
+
+/* The witness of one life of a client. */
+struct sim_witness {
+    struct snib__registry *registry; /* NULL: there is none */
+    struct snib__witness is;
+    uint32_t life;
+    char hex[33];  /* the client's id */
+    int64_t since; /* it ends what is left, since then */
+};
+
+/* A client of which a witness has ended all, since then. */
+enum { SIM_GONES = 16 };
+struct sim_gone {
+    char hex[33];
+    int64_t since;
 };
 
 /* A resource behind a fence: owners raise the mark before the first read, and
@@ -250,6 +275,9 @@ struct sim_world {
     size_t heap_size, heap_cap;
     struct snib__rng net, work, misc;
     struct sim_client client[SIM_CLIENTS];
+    struct sim_witness witness[SIM_WITNESSES], late[SIM_WITNESSES];
+    struct sim_gone gone[SIM_GONES];
+    uint32_t gones; /* so far */
     struct sim_resource resource[SIM_NAMES];
     struct sim_queue queue_at[SIM_NAMES];
     struct sim_shelf shelf[SIM_NAMES];

@@ -158,6 +158,9 @@ void theorem_release_after_force(struct sim_world *, int client, int owner,
  * server, and is nothing held up by earlier slowness? */
 bool sim_is_sound(const struct sim_world *, int client);
 
+/* Worlds of witnesses: one is through; and now and then. */
+void theorem_witness_leaves_nothing(struct sim_world *);
+
 /* Worlds in which callers spin. At the server after every script: */
 void theorem_spin_step(struct sim_world *, const struct sim_step *);
 /* Now and then: */
