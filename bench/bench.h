@@ -221,6 +221,7 @@ void row_quorum(void);
 void row_rw(void);
 void row_semaphore(void);
 void row_tls(void);
+void row_witness(void);
 void row_postgres(void);
 void row_version(void);
 void row_mysql(void);

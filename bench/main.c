@@ -65,6 +65,8 @@ static const struct row {
     {"semaphore", "a permit: bare hiredis; 16 processes: publish-and-retry",
      row_semaphore, NEEDS_REDIS},
     {"tls", "through TLS against without", row_tls, NEEDS_REDIS},
+    {"witness", "a holder is killed: until the next one holds", row_witness,
+     NEEDS_REDIS},
     {"run", "snib run against flock(1)", row_run, NEEDS_COMMAND},
 #if SNIB_WITH_POSTGRES
     {"postgres", "a lock in PostgreSQL against what is written by hand",
