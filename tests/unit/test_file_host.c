@@ -1,9 +1,12 @@
 /* tests/unit/test_file_host.c — the embedded store: this host and process,
- * what the doctor says, a store that cannot be made. */
+ * what the doctor says, a store that cannot be made. wraps: ioctl uname */
 #include "file_store.h"
 #include "snib/inspect.h"
 
 #include <dlfcn.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/utsname.h>
 
 /* -- this process ----------------------------------------------------------------- */
 
@@ -241,6 +244,111 @@ static void a_process_without_proc_is_told(void **state)
     assert_memory_equal(f->remedy, "mount /proc", 11);
 }
 
+/* -- room ------------------------------------------------------------------------------ */
+
+static struct {
+    const char *release; /* of Linux; NULL: this one                         */
+    bool refuses;        /* flags of files                                   */
+    int flags, set;      /* of the file; so often                            */
+    off_t size;          /* of the file when they were set                   */
+} fs;
+
+int __wrap_ioctl(int fd, unsigned long what, int *flags);
+int __wrap_ioctl(int fd, unsigned long what, int *flags)
+{
+    struct stat st;
+    if (fs.refuses) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    if (what == FS_IOC_GETFLAGS) {
+        *flags = fs.flags;
+        return 0;
+    }
+    assert_true(what == FS_IOC_SETFLAGS);
+    assert_int_equal(fstat(fd, &st), 0);
+    fs.flags = *flags;
+    fs.size = st.st_size;
+    fs.set++;
+    return 0;
+}
+
+int __real_uname(struct utsname *ret);
+int __wrap_uname(struct utsname *ret);
+int __wrap_uname(struct utsname *ret)
+{
+    int rc = __real_uname(ret);
+    if (fs.release) {
+        snprintf(ret->release, sizeof ret->release, "%s", fs.release);
+    }
+    return rc;
+}
+
+static void fs_is(int64_t level, const char *text)
+{
+    const struct finding *f = consult("file-system");
+    assert_int_equal(f->level, level);
+    assert_true((f->remedy[0] != 0) == (level == SNIB_LEVEL_WARN));
+    if (!strstr(f->text, text)) {
+        fail_msg("%s", f->text);
+    }
+}
+
+static void on_btrfs_the_file_is_made_such_that_it_keeps_its_room(void **state)
+{
+    (void)state;
+    memset(&fs, 0, sizeof fs);
+    fs.flags = FS_NOATIME_FL;
+    host.fs_magic = 0x9123683e;
+    open_peers(1);
+    assert_int_equal(fs.set, 1);
+    assert_int_equal(fs.flags, FS_NOCOW_FL | FS_NOATIME_FL);
+    assert_int_equal(fs.size, 0); /* later it would do nothing */
+    static const struct {
+        const char *release, *text;
+        bool is_well;
+    } rows[] = {
+        {"6.17.0-rc1", "btrfs", true},
+        {"7.0", "btrfs", true},
+        {"10.1", "btrfs", true},
+        {"6.16.12", "btrfs, under a Linux before 6.17: when", false},
+        {"5.19.0-50-generic", "before 6.17", false},
+        {"6", "before 6.17", false},
+        {"", "before 6.17", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        fs.release = rows[i].release;
+        fs_is(rows[i].is_well ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, rows[i].text);
+    }
+    fs.release = "6.17";
+    close_peer(0);
+    fs.flags = 0; /* an older snib made it */
+    open_peers(1);
+    assert_int_equal(fs.set, 1);
+    fs_is(SNIB_LEVEL_WARN, "copied on write: when the disk is full, programs");
+    fs.refuses = true;
+    fs_is(SNIB_LEVEL_WARN, "copied on write");
+    close_peer(0);
+    unlink(path);
+    open_peers(1); /* it is used all the same */
+    fs_is(SNIB_LEVEL_WARN, "copied on write");
+}
+
+static void elsewhere_it_is_as_it_is(void **state)
+{
+    (void)state;
+    memset(&fs, 0, sizeof fs);
+    host.fs_magic = 0x58465342;
+    open_peers(1);
+    assert_int_equal(fs.set, 0);
+    fs_is(SNIB_LEVEL_OK, "xfs");
+    close_peer(0);
+    host.fs_magic = 0x2fc12fc1;
+    open_peers(1);
+    assert_int_equal(fs.set, 0);
+    fs_is(SNIB_LEVEL_WARN, "zfs keeps no room");
+}
+
 /* -- a store that cannot be made --------------------------------------------------------- */
 
 #if defined(__SANITIZE_THREAD__) /* which must see every mutex itself */
@@ -314,6 +422,8 @@ int main(void)
         ALONE(what_others_may_do_to_the_file_is_told),
         ALONE(a_file_that_is_gone_is_told),
         ALONE(a_process_without_proc_is_told),
+        ALONE(on_btrfs_the_file_is_made_such_that_it_keeps_its_room),
+        ALONE(elsewhere_it_is_as_it_is),
         ALONE(without_a_mutex_no_store_is_opened),
         ALONE(a_host_without_a_boot_id_or_with_its_own_time_is_refused),
     };

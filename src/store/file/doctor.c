@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -32,13 +33,45 @@ static void doctor_users(struct snib__file *self, struct snib__buf *out)
         how);
 }
 
+/* Before Linux 6.17 btrfs wants room anew for each page of a mapped file. */
+static bool doctor_is_old_kernel(void)
+{
+    struct utsname u;
+    int major, minor;
+    return uname(&u) || sscanf(u.release, "%d.%d", &major, &minor) != 2 ||
+           major < 6 || (major == 6 && minor < 17);
+}
+
+/* Does the file keep the room that was made for it (room.c)? */
+static void doctor_fs(struct snib__file *self, struct snib__buf *out)
+{
+    const char *fs = self->place.fs, *text = fs, *remedy = "";
+    bool btrfs = strcmp(fs, "btrfs") == 0;
+    if (btrfs && !snib__map_keeps_room(&self->map)) {
+        text = "btrfs, and the file is copied on write: when the disk is full, "
+               "programs that use a lock are ended (SIGBUS)";
+        remedy = "put it on ext4, xfs or tmpfs; or, if it has no values, "
+                 "remove it when nobody uses it: a new one keeps its room";
+    } else if (btrfs && doctor_is_old_kernel()) {
+        text = "btrfs, under a Linux before 6.17: when the disk is full, "
+               "programs that use a lock are ended (SIGBUS)";
+        remedy = "put it on ext4, xfs or tmpfs";
+    } else if (strcmp(fs, "zfs") == 0) {
+        text = "zfs keeps no room for a file: what is changed while the disk "
+               "is full may be lost by a restart";
+        remedy = "put it on ext4, xfs or tmpfs";
+    }
+    snib__rec_finding(out, remedy[0] ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK,
+                      "file-system", text, remedy);
+}
+
 static void doctor_place(struct snib__file *self, struct snib__buf *out)
 {
     struct stat st, dir;
     uint64_t size;
     char text[200];
     snib__rec_finding(out, SNIB_LEVEL_OK, "file", self->place.path, "");
-    snib__rec_finding(out, SNIB_LEVEL_OK, "file-system", self->place.fs, "");
+    doctor_fs(self, out);
     if (snib__place_moved(&self->place, &size) || fstat(self->place.fd, &st) ||
         fstat(self->place.dir, &dir)) {
         snib__rec_finding(

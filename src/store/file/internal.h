@@ -143,6 +143,10 @@ bool snib__map_is_cut(struct snib__map *, uint64_t size);
 uint64_t snib__map_size(const struct snib__map *);
 /* room.c: make room for these bytes. 0, or errno. */
 int snib__map_allocate(const struct snib__map *, uint64_t from, uint64_t to);
+/* A file that is still empty shall keep the room that is made for it, where that
+ * has to be said (btrfs). Does it? */
+void snib__map_keep_room(const struct snib__map *);
+bool snib__map_keeps_room(const struct snib__map *);
 /* Make sure that there is room for so many bytes. False: map->full says why
  * not. */
 bool snib__map_room(struct snib__map *, uint64_t bytes);

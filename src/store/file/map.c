@@ -101,8 +101,8 @@ static snib_err map_fail_room(const struct snib__place *p, int e,
     if (e == EOPNOTSUPP || e == ENOSYS) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,
                           "lock file %s: its file system (%s) cannot keep room "
-                          "for a file; put it on another (tmpfs, ext4, xfs, "
-                          "btrfs), " REMEDY,
+                          "for a file; put it on another (tmpfs, ext4, "
+                          "xfs), " REMEDY,
                           p->path, p->fs);
     }
     if (e == EFBIG) {
@@ -155,6 +155,9 @@ static snib_err map_make(struct snib__map *m, const struct snib__place *p,
 {
     struct utsname name;
     uint64_t end = map_parts(m, shape);
+    if (strcmp(p->fs, "btrfs") == 0) {
+        snib__map_keep_room(m);
+    }
     int e = snib__map_allocate(m, 0, end);
     if (e) {
         return map_fail_room(p, e, reterr);

@@ -3,11 +3,18 @@
  * The whole range that the file may ever have is mapped at once, longer
  * than the file. What lies beyond its end must not be touched (SIGBUS), and what
  * is used must have room on the disk (SIGBUS, too). So the head says up to
- * where fallocate() has made room, and a block is taken only below that. */
+ * where fallocate() has made room, and a block is taken only below that.
+ *
+ * btrfs writes what changes to another place each time, which needs room again,
+ * so on a full disk the next store into a clean page would end the process. A
+ * file that is not copied on write keeps its place. Only an empty one can be made
+ * one. */
 #include "store/file/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -51,6 +58,22 @@ int snib__map_allocate(const struct snib__map *m, uint64_t from, uint64_t to)
         rc = fallocate(m->fd, 0, (off_t)from, (off_t)(to - from));
     } while (rc && errno == EINTR);
     return rc ? errno : 0;
+}
+
+bool snib__map_keeps_room(const struct snib__map *m)
+{
+    int flags = 0;
+    return ioctl(m->fd, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_NOCOW_FL);
+}
+
+void snib__map_keep_room(const struct snib__map *m)
+{
+    int flags = 0;
+    if (ioctl(m->fd, FS_IOC_GETFLAGS, &flags) == 0) {
+        flags |= FS_NOCOW_FL;
+        /* where it cannot be, the doctor says so */
+        (void)ioctl(m->fd, FS_IOC_SETFLAGS, &flags);
+    }
 }
 
 uint64_t snib__map_size(const struct snib__map *m)
