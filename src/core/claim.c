@@ -517,8 +517,8 @@ void snib__claim_granted(struct snib__engine *e, snib_instant now,
     if (!fits) { /* nobody wants it any more, or not with that lock-delay */
         snib__claim_send_end(e, now, t);
     } else if (!proven || snib__reached(now, t->deadline)) {
-        /* It is not proven when the lease started (a pushed grant), or that was
-         * too long ago: ask before use. */
+        /* It is not proven when the lease started (the stores here all say so,
+         * of a pushed grant, too), or that was too long ago: ask before use. */
         t->deadline = snib__after(now, given);
         claim_confirm_first(e, now, t);
     } else {
