@@ -450,8 +450,8 @@ struct snib_client_options {
      * that is under way when it dies may arrive behind the next owner's, as it
      * may when a lease is over: that is what the fencing token is for.
      *
-     * Redis: on one server, with or without Sentinel, TLS and login. file:,
-     * memory: need none: the kernel tells the next one itself. Others:
+     * For redis: and redlock:, with Sentinel, TLS and a login of the URL's.
+     * file:, memory: need none: the kernel tells the next one itself. Others:
      * UNSUPPORTED; so with `login`, a function that would be gone. */
     bool witness;
     /* The witness's program; NULL: the installed one. */

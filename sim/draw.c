@@ -29,7 +29,11 @@ void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
     } else if (kind == SIM_OF_RARE) {
         sim_rare_draw(o);
     } else if (kind == SIM_OF_WITNESSES) {
-        sim_lease_draw(o);
+        if (seed % 4 == 3) {
+            sim_quorum_draw(o);
+        } else {
+            sim_lease_draw(o);
+        }
         sim_witness_draw(o);
     } else if (kind == SIM_OF_A_QUORUM ||
                (kind != SIM_OF_MANY && sim_quorum_drawn(seed))) {

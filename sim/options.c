@@ -160,10 +160,10 @@ static const char *wrong(const struct sim_options *o)
         return "whole 0..1, without nodes, table";
     }
     if (o->witness < 0 || o->witness > 1 ||
-        (o->witness && (o->clients > SIM_WITNESSES || o->nodes > 1 ||
-                        o->table || o->list || o->fixed_pct))) {
-        return "witness 0..1, with 4 clients or fewer, without nodes, table, "
-               "list, fixed_pct";
+        (o->witness &&
+         (o->clients > SIM_WITNESSES || o->table || o->list || o->fixed_pct))) {
+        return "witness 0..1, with 4 clients or fewer, without table, list, "
+               "fixed_pct";
     }
     if (o->look_pct < 0 || o->look_pct > 90 || o->keep_ms < 0 ||
         o->again_ms < 0) {

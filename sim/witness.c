@@ -231,7 +231,7 @@ void sim_witness_draw(struct sim_options *o)
     struct snib__rng r;
     snib__rng_init(&r, &(struct snib__seed){{o->seed, 21, 0, 0}});
     o->witness = 1;
-    o->nodes = o->delay_ms = o->fixed_pct = 0;
+    o->delay_ms = o->fixed_pct = 0;
     o->clients = 2 + sim_upto(&r, SIM_WITNESSES - 1);
     o->names = 1 + sim_upto(&r, 2);
     o->ops = 6 + sim_upto(&r, 10);
@@ -245,7 +245,8 @@ void sim_witness_draw(struct sim_options *o)
             .at_ms = 1 + sim_upto(&r, work < 8000 ? (int)work + 10 : 8000),
             .kind = faults[sim_upto(&r, sizeof faults / sizeof *faults)],
             .a = sim_upto(&r, 2) ? SIM_HOLDER : sim_upto(&r, o->clients),
-            .b = sim_upto(&r, 2),
+            .b = sim_upto(&r, 2) +
+                 SIM_CONNS * sim_upto(&r, o->nodes ? o->nodes : 1),
             .ms = 5 + sim_upto(&r, sim_upto(&r, 2) ? 200 : 3000)};
     }
 }

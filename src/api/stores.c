@@ -60,10 +60,12 @@ static const struct snib__registered stores[] = {
     {.scheme = "redlock",
      .ops = &snib__quorum_store_ops,
      .offer = "redlock://HOST,HOST,…",
-     .identity = snib__identity_quorum},
+     .identity = snib__identity_quorum,
+     .witness = SNIB__WITNESS_SUPPORTED},
     {.scheme = "redlocks",
      .ops = &snib__quorum_store_ops,
-     .identity = snib__identity_quorum},
+     .identity = snib__identity_quorum,
+     .witness = SNIB__WITNESS_SUPPORTED},
 #endif
 #if SNIB_WITH_POSTGRES
     {.scheme = "postgres",

@@ -212,6 +212,7 @@ static void claim_wish(const struct snib__engine *e,
     rq->acquire.delay = head->options.delay;
     rq->lease = t->lease;
     rq->late = 0;
+    rq->asked[0] = rq->asked[1] = 0;
     snib__claim_tell_prior(t, rq);
     rq->floor = e->floor;
     rq->acquire.reserve =

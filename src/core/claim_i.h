@@ -128,8 +128,6 @@ void snib__claim_start_end(struct snib__engine *e, snib_instant now,
 
 /* -- request.c ------------------------------------------------------------ */
 
-/* Writes down for a witness what the claim has at the store from now on. */
-void snib__claim_note(struct snib__engine *, struct snib__claim *);
 /* Sets the claim's timer to what its state waits for. */
 void snib__claim_arm(struct snib__engine *e, struct snib__claim *t);
 /* Not possible now (no memory, or the store is unfit): try again a little

@@ -67,6 +67,24 @@ static void engine_take_answer(struct snib__engine *e, snib_instant now,
     }
 }
 
+/* What a witness has to know is written down before the bytes of this step are
+ * sent. */
+static void engine_note(struct snib__engine *e)
+{
+    snib__registry_late(e->cfg.registry, e->out.late);
+    if (!e->out.renamed) {
+        return;
+    }
+    e->out.renamed = false;
+    SNIB__LIST_EACH (l, &e->busy) {
+        struct snib__pending *q =
+            SNIB__CONTAINER(l, struct snib__pending, idle);
+        if (q->claim && q == q->claim->acquiring) {
+            snib__claim_note(e, q->claim);
+        }
+    }
+}
+
 static void engine_settle(struct snib__engine *e, snib_instant now)
 {
     if (e->batch.open) {
@@ -89,8 +107,8 @@ static void engine_settle(struct snib__engine *e, snib_instant now)
         }
     }
     e->out.holds = !snib__list_empty(&e->held);
-    if (e->cfg.registry) { /* before the bytes of this step are sent */
-        snib__registry_late(e->cfg.registry, e->out.late);
+    if (e->cfg.registry) {
+        engine_note(e);
     }
 #ifdef SNIB_CHECKS
     snib__check_step(e);

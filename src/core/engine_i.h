@@ -197,6 +197,8 @@ struct snib__pending *snib__pending_get(struct snib__engine *,
                                         struct snib__local_lock *);
 void snib__pending_put(struct snib__engine *, struct snib__pending *);
 void snib__pending_start(struct snib__engine *, struct snib__pending *);
+/* Writes down for a witness what the claim has at the store from now on. */
+void snib__claim_note(struct snib__engine *, struct snib__claim *);
 
 /* direct.c */
 snib_err snib__direct_start(struct snib__engine *, snib_instant now,

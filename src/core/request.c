@@ -132,13 +132,15 @@ void snib__claim_note(struct snib__engine *e, struct snib__claim *t)
     if (!r) {
         return;
     }
+    const uint64_t *asked = t->acquiring ? t->acquiring->rq.asked : t->id;
+    const uint64_t *id = asked[0] | asked[1] ? asked : t->id;
     if (t->outlives || t->delay.ns > 0) {
         snib__registry_drop(r, &t->entry);
         return;
     }
     snib__registry_put(r, &t->entry, t->local->name,
                        &(struct snib__registry_record){
-                           .id = {t->id[0], t->id[1]},
+                           .id = {id[0], id[1]},
                            .prior = t->prior,
                            .prior_id = {t->prior_id[0], t->prior_id[1]},
                            .lease_ms = snib__to_ms(t->most)});

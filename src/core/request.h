@@ -315,6 +315,9 @@ struct snib__request {
      * its id: the store's note of until when a copy of it may be executed. 0: not
      * known. */
     int64_t late;
+    /* Set by a store that asks for an ACQUIRE under ids of its own: under which of
+     * them it asks from now on; then out->renamed is set, too. 0: under `id`. */
+    uint64_t asked[2];
     int64_t token;        /* in and out: see the verb */
     uint64_t prior_id[2]; /* ACQUIRE, CANCEL with a token: the id of that grant;
                              0: not known */

@@ -90,6 +90,8 @@ struct snib__out {
     /* The latest instant of the server's clock, in ms, until when a request that
      * was sent may be executed; 0: the store does not say. */
     int64_t late;
+    /* An ACQUIRE has another request.asked, and is not sent yet. */
+    bool renamed;
     /* Its connections (core/conn.h). The list grows; they stay where they
      * are. */
     struct snib__conn **conn;

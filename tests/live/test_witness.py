@@ -145,6 +145,26 @@ def test_a_process_that_ends_without_freeing_its_client(
     two.acquire(two.lock("n", lease_ms=LEASE), wait_ms=10_000).release()
 
 
+@pytest.mark.parametrize("servers", [1, 3])
+def test_each_of_a_crowd_is_killed_when_it_holds(
+        watched_by, redis_with, servers):
+    """A quorum asks under ids of its own, in round after round."""
+    nodes = [redis_with() for _ in range(servers)]
+    url = nodes[0].url if servers == 1 else "redlock://" + ",".join(
+        f"127.0.0.1:{node.port}" for node in nodes)
+    waiting = {}
+    for _ in range(5):
+        driver = watched_by(url)
+        driver.lock("n", lease_ms=LEASE)
+        waiting[driver] = driver.start_acquire("n", wait_ms=50_000)
+    while waiting:
+        holder = wait_until(
+            lambda: next((d for d, w in waiting.items() if w.done()), None),
+            15, "one of them holds")
+        waiting.pop(holder).wait()
+        holder.kill()
+
+
 # -- something is under way --------------------------------------------------------
 
 

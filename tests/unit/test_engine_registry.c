@@ -154,6 +154,32 @@ static void a_yield_is_noted_with_the_grant_that_it_ends(void **state)
     is_noted(second, 0, NULL);
 }
 
+static void a_store_that_asks_under_ids_of_its_own_is_followed(void **state)
+{
+    struct desk *d = *state;
+    static const uint64_t other[2] = {77, 78};
+    struct snib__acquisition *s = acquire(d, ask_of(1));
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    uint64_t id[2];
+    memcpy(id, rq->id, sizeof id);
+    memcpy(rq->asked, other, sizeof other);
+    feed(d);
+    is_noted(id, 0, NULL); /* it has not said so */
+    out->renamed = true;
+    feed(d);
+    is_noted(other, 0, NULL);
+    assert_false(out->renamed);
+    rq->id[0] = 77;
+    rq->id[1] = 78;
+    grant(d, 9);
+    is_noted(other, 0, NULL);
+    release(d, s->ticket, 1, &s);
+    is_noted(other, 0, NULL);
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    nothing_is_noted();
+    snib__acquisition_done(d->e, s);
+}
+
 static void a_local_hand_over_changes_nothing_that_is_noted(void **state)
 {
     struct desk *d = *state;
@@ -354,6 +380,7 @@ int main(void)
         N(a_wait_that_is_given_up_is_noted_until_that_is_answered),
         N(a_refusal_takes_it_out),
         N(a_yield_is_noted_with_the_grant_that_it_ends),
+        N(a_store_that_asks_under_ids_of_its_own_is_followed),
         N(a_local_hand_over_changes_nothing_that_is_noted),
         N(a_longer_lease_is_noted_before_it_is_asked_for),
         N(what_outlives_the_process_is_not_noted),

@@ -91,6 +91,9 @@ static void round_send_all(struct snib__quorum *q, snib_instant now,
     if (task->round++) {
         task->id[1] = snib__rng_next(&q->rng);
     }
+    task->parent->asked[0] = task->id[0];
+    task->parent->asked[1] = task->id[1];
+    q->out->renamed = true;
     task->round_began = now;
     for (uint32_t k = 0; k < q->count; k++) {
         struct part *p = &task->part[k];
