@@ -64,7 +64,8 @@ def test_the_release_preset_builds_what_is_shipped_and_the_demo(tmp_path):
     targets = subprocess.run(["ninja", "-C", tmp_path, "-t", "targets", "all"],
                              text=True, check=True, stdout=subprocess.PIPE)
     programs = re.findall(r"^(\S+): C_EXECUTABLE_LINKER", targets.stdout, re.M)
-    assert sorted(programs) == ["demo/snib-demo-sale", "snib"]
+    assert sorted(programs) == ["demo/snib-demo-sale", "snib",
+                                "snib-witness"]
 
 
 def test_a_sanitizer_sees_signed_overflow(tmp_path):
