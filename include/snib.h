@@ -434,9 +434,10 @@ struct snib_client_options {
      * is killed, and not when its leases are over: a crash then costs
      * milliseconds. For that a small process is started beside this one, the
      * *witness* (snib-witness), which the kernel tells of this process's end, by
-     * a pidfd; with all its threads, and not by an exec. It ends with the client,
-     * is nobody's child, and connects to the store only then. A program that
-     * ends without snib_client_free is released likewise.
+     * a pidfd; with all its threads, and not by an exec. snib_client_open waits
+     * until it is there, some milliseconds, at most 10 s. It ends with the
+     * client, is nobody's child, and connects to the store only then. A program
+     * that ends without snib_client_free is released likewise.
      *
      * Everything else is as without it. What the witness cannot know ends by its
      * lease: that the host died, the container, or the network; so does what was

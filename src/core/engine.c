@@ -76,9 +76,9 @@ static void engine_note(struct snib__engine *e)
         return;
     }
     e->out.renamed = false;
-    SNIB__LIST_EACH (l, &e->busy) {
+    SNIB__LIST_EACH (asks, &e->busy) {
         struct snib__pending *q =
-            SNIB__CONTAINER(l, struct snib__pending, idle);
+            SNIB__CONTAINER(asks, struct snib__pending, idle);
         if (q->claim && q == q->claim->acquiring) {
             snib__claim_note(e, q->claim);
         }

@@ -23,6 +23,11 @@
 #include "driver/driver.h"
 #include "driver/witness.h"
 
+/* Where the build installs it. */
+#ifndef SNIB_WITNESS_PROGRAM
+#define SNIB_WITNESS_PROGRAM "/usr/libexec/snib/snib-witness"
+#endif
+
 /* Far longer than a program takes to start on a machine that is busy. */
 enum { WITNESS_READY_MS = 10000 };
 

@@ -70,6 +70,8 @@ class Graph:
 
     def _read(self, path, text):
         inlines, edges = set(), []
+        # Each program has a main of its own.
+        text = re.sub(r'(title|sourcename): "main"', rf'\1: "{path}:main"', text)
         for line in text.splitlines():
             node = NODE.match(line)
             if node and "ellipse" not in line:
