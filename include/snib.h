@@ -535,6 +535,7 @@ SNIB_API const char *snib_client_url(const struct snib_client *);
  *   STORE        it is there and does not work now: loading, busy, read-only,
  *                out of memory
  *   CONFIG       it is not what the URL says
+ *   LIMIT        this process has no descriptor left for a connection
  *
  * A client that holds and wants nothing does not notice what becomes of the
  * store. A quorum is reachable when a majority of its servers is; the text may

@@ -133,6 +133,9 @@ int cli_show_usage(void);
  * when stderr takes nothing, the text is dropped, not the lock. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void say_raw(const char *line, size_t size);
+/* The words for an errno; where it is descriptors that lack, which limit to
+ * raise. Static. */
+const char *say_errno(int error);
 /* "snib SUB: …; see snib SUB --help"; returns CLI_USAGE. */
 int usage_error(const struct cli_args *, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

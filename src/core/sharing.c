@@ -187,6 +187,8 @@ void snib__sharing_late(struct snib__store *s, snib_instant now,
         snib__heap_set(&s->heap, &r->store.timer, r->limit);
         return;
     }
+    /* If it was executed before, it was not busy workers that it failed by. */
+    r->exec.blocked = !r->said.err || s->last.blocked;
     if (!r->said.err) {
         snib_duration waited = snib__between(sharing_in_the_way(s, r), now);
         r->said.err = snib__fail(r->said.reterr, SNIB_ERR_UNREACHABLE,
@@ -194,7 +196,6 @@ void snib__sharing_late(struct snib__store *s, snib_instant now,
                                  (long long)snib__to_ms(waited));
     }
     r->said.answer = SNIB__NOT_APPLIED;
-    r->exec.blocked = true;
     sharing_unlist(s, r);
     snib__blocking_remember(s, now, r);
     snib__blocking_answer(s, r);

@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "driver/clock.h"
 #include "driver/driver.h"
+#include "store/host.h"
 
 /* Read REALTIME between two readings of BOOTTIME. Do it again if the thread was
  * preempted in between. */
@@ -72,6 +73,15 @@ static void loop_watch_steps(struct snib_client *c)
     }
 }
 
+static snib_err loop_lacks(int e, const char *what, struct snib_error *reterr)
+{
+    struct snib_error why = {.code = SNIB_ERR_OK};
+    return snib__host_lacks(e, what, &why) == SNIB_ERR_LIMIT
+               ? snib__fail(reterr, SNIB_ERR_LIMIT, "%s", why.text)
+               : snib__fail(reterr, SNIB_ERR_LIMIT, "%s cannot be opened: %s",
+                            what, strerror(e));
+}
+
 snib_err snib__loop_open(struct snib_client *c, struct snib_error *reterr)
 {
     if (c->loop.epoll >= 0) {
@@ -85,9 +95,7 @@ snib_err snib__loop_open(struct snib_client *c, struct snib_error *reterr)
         !loop_add(c, c->loop.steps, EPOLLIN, SNIB__TAG_STEPS)) {
         int err = errno;
         snib__loop_close(c);
-        return snib__fail(reterr, SNIB_ERR_LIMIT,
-                          "no timer or epoll set for the client: %s",
-                          strerror(err));
+        return loop_lacks(err, "a timer or an epoll set", reterr);
     }
     loop_watch_steps(c);
     if (c->witness.over >= 0) {
@@ -161,8 +169,7 @@ snib_err snib__loop_event_fd(struct snib_client *c, struct snib_error *reterr)
         }
         loop_close_fd(&c->ops.fd);
     }
-    return snib__fail(reterr, SNIB_ERR_LIMIT, "no eventfd for events: %s",
-                      strerror(errno));
+    return loop_lacks(errno, "an eventfd for events", reterr);
 }
 
 static uint32_t loop_interest(const struct snib_client *c,

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "driver/driver.h"
+#include "store/host.h"
 
 struct snib__passfile {
     char *user; /* NULL: the server's default user */
@@ -21,24 +22,17 @@ struct snib__passfile {
 };
 
 /* Up to the first line's end. Returns what went wrong; NULL: nothing. */
-static const char *passfile_read(const char *path, char *to, size_t size)
+static const char *passfile_read(int fd, char *to, size_t size)
 {
     size_t used = 0;
     ssize_t n = 1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd < 0) {
-        return strerror(errno);
-    }
     while (n && used < size) {
         n = read(fd, to + used, size - used);
         if (n < 0 && errno != EINTR) {
-            const char *why = strerror(errno);
-            close(fd);
-            return why;
+            return strerror(errno);
         }
         used += n > 0 ? (size_t)n : 0;
     }
-    close(fd);
     char *end = memchr(to, '\n', used);
     size_t length = end ? (size_t)(end - to) : used;
     length -= length && to[length - 1] == '\r';
@@ -49,15 +43,31 @@ static const char *passfile_read(const char *path, char *to, size_t size)
     return length ? NULL : "its first line is empty";
 }
 
+static snib_err passfile_fail(struct snib_login *l, const char *path,
+                              const char *why)
+{
+    explicit_bzero(l->password, sizeof l->password);
+    snprintf(l->text, sizeof l->text, "password_file=%.120s: %s", path, why);
+    return SNIB_ERR_DENIED;
+}
+
 static snib_err passfile_login(void *data, struct snib_login *l)
 {
     const struct snib__passfile *f = data;
-    const char *why = passfile_read(f->path, l->password, sizeof l->password);
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0) { /* descriptors that lack are no refusal */
+        struct snib_error lack = {.code = SNIB_ERR_OK};
+        int e = errno;
+        if (snib__host_lacks(e, "the password_file", &lack) != SNIB_ERR_LIMIT) {
+            return passfile_fail(l, f->path, strerror(e));
+        }
+        snprintf(l->text, sizeof l->text, "%s", lack.text);
+        return SNIB_ERR_LIMIT;
+    }
+    const char *why = passfile_read(fd, l->password, sizeof l->password);
+    close(fd);
     if (why) {
-        explicit_bzero(l->password, sizeof l->password);
-        snprintf(l->text, sizeof l->text, "password_file=%.120s: %s", f->path,
-                 why);
-        return SNIB_ERR_DENIED;
+        return passfile_fail(l, f->path, why);
     }
     snprintf(l->user, sizeof l->user, "%s", f->user ? f->user : "");
     return SNIB_ERR_OK;

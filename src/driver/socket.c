@@ -27,6 +27,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "driver/driver.h"
+#include "store/host.h"
 
 static void socket_feed(struct snib__step *s, snib__input_kind kind, uint32_t i)
 {
@@ -49,6 +50,19 @@ static void socket_feed_refused(struct snib__step *s, uint32_t i,
     l->addresses = NULL;
     snib__roles_idle(&s->c->calls.roles, i);
     snib__engine_input(s->c->engine, s->now, &in);
+}
+
+/* If it is descriptors that lack, the server is not to blame. */
+static void socket_feed_errno(struct snib__step *s, uint32_t i, int e)
+{
+    char what[160];
+    struct snib_error why = {.code = SNIB_ERR_OK};
+    snprintf(what, sizeof what, "a connection to %.100s",
+             s->c->out->conn[i]->address);
+    snib_err err = snib__host_lacks(e, what, &why);
+    bool limit = err == SNIB_ERR_LIMIT;
+    socket_feed_refused(s, i, limit ? why.text : strerror(e), false,
+                        limit ? err : SNIB_ERR_OK);
 }
 
 /* Make what a socket needs once and keeps. */
@@ -198,7 +212,7 @@ static void socket_connect_next(struct snib__step *s, uint32_t i, int last)
             return;
         }
     }
-    socket_feed_refused(s, i, strerror(last), false, SNIB_ERR_OK);
+    socket_feed_errno(s, i, last);
 }
 
 void snib__socket_open(struct snib__step *s, uint32_t i)
@@ -209,9 +223,13 @@ void snib__socket_open(struct snib__step *s, uint32_t i)
         return;
     }
     l->addresses = snib__alloc(sizeof *l->addresses);
-    if (!l->addresses || snib__socket_furnish(c, i)) {
-        socket_feed_refused(s, i, "out of memory or descriptors", false,
-                            SNIB_ERR_OK);
+    snib_err lacks = l->addresses ? snib__socket_furnish(c, i) : SNIB_ERR_NOMEM;
+    if (lacks == SNIB_ERR_LIMIT) {
+        socket_feed_errno(s, i, errno);
+        return;
+    }
+    if (lacks) {
+        socket_feed_refused(s, i, "out of memory", false, SNIB_ERR_OK);
         return;
     }
     switch (snib__net_address(c->out->conn[i]->address, &l->addresses->v[0])) {
@@ -242,6 +260,8 @@ void snib__socket_resolved(struct snib__step *s, uint32_t i,
     if (found->count) {
         *l->addresses = *found;
         socket_connect_next(s, i, 0);
+    } else if (found->lacks) {
+        socket_feed_errno(s, i, found->lacks);
     } else {
         socket_feed_refused(s, i, found->why, found->no_such, SNIB_ERR_OK);
     }

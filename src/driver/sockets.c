@@ -146,7 +146,7 @@ void snib__sockets_log_in(struct snib__step *s)
         struct snib__input in = {.kind = SNIB__IN_LOGIN,
                                  .conn = i,
                                  .login = &none,
-                                 .err = SNIB_ERR_LIMIT};
+                                 .err = SNIB_ERR_UNREACHABLE};
         snib__engine_input(c->engine, s->now, &in);
     }
 }

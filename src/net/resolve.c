@@ -2,9 +2,23 @@
 #include "net/resolve.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+/* A resolver that finds no descriptor to open says that there is no such host.
+ * What cannot be opened behind it could not be before. */
+static int resolve_lacks(void)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int e = fd < 0 ? errno : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return e == EMFILE || e == ENFILE ? e : 0;
+}
 
 void snib__net_resolve(const char *text, struct snib__addresses *ret)
 {
@@ -16,16 +30,19 @@ void snib__net_resolve(const char *text, struct snib__addresses *ret)
     ret->count = ret->next = 0;
     ret->why[0] = 0;
     ret->no_such = false;
+    ret->lacks = 0;
     if (!snib__net_split(text, host, sizeof host, port, sizeof port)) {
         snprintf(ret->why, sizeof ret->why, "not an address");
         return;
     }
     int err = getaddrinfo(host, port, &hints, &found);
     if (err) {
-        ret->no_such = err == EAI_NONAME || err == EAI_NODATA;
+        int why = errno;
+        ret->lacks = resolve_lacks();
+        ret->no_such = !ret->lacks && (err == EAI_NONAME || err == EAI_NODATA);
         bool name = err != EAI_SYSTEM && err != EAI_MEMORY;
         snprintf(ret->why, sizeof ret->why, "%s%s",
-                 err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err),
+                 err == EAI_SYSTEM ? strerror(why) : gai_strerror(err),
                  name ? "; expected a host name that DNS or /etc/hosts knows: "
                         "check the URL"
                       : "");

@@ -10,6 +10,7 @@
 struct snib__addresses {
     uint32_t count, next; /* next: the index to be tried next               */
     struct snib__address v[SNIB__ADDRESSES];
+    int lacks;     /* errno: no descriptor was left to ask with; else 0     */
     bool no_such;  /* it is certain that there is no such host         */
     char why[192]; /* if count is 0: what went wrong                   */
 };

@@ -6,6 +6,7 @@
 #define SNIB_TESTS_GRANTFILE_WORLD_H
 
 #include "same.h"
+#include "same_limits.h"
 
 #include <fcntl.h>
 #include <poll.h>

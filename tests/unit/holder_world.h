@@ -5,6 +5,7 @@
 #define SNIB_TESTS_HOLDER_WORLD_H
 
 #include "same.h"
+#include "same_limits.h"
 
 #include <poll.h>
 #include <pthread.h>

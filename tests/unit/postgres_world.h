@@ -7,6 +7,7 @@
 #define SNIB_TESTS_POSTGRES_WORLD_H
 
 #include "same.h"
+#include "same_limits.h"
 
 #include <endian.h>
 #include <poll.h>

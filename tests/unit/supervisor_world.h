@@ -5,6 +5,7 @@
 #define SNIB_TESTS_SUPERVISOR_WORLD_H
 
 #include "same.h"
+#include "same_limits.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
  *
  * A line is each call of libc and of the library, each answer, what is said, and
  * all that is read out of a text.
- * wraps: open read __read_chk write close fsync fstat lstat unlink rename
+ * wraps: getrlimit open read __read_chk write close fsync fstat lstat unlink rename
  * wraps: renameat2 getpid geteuid getpwuid clock_gettime fork waitpid _exit
  * wraps: socket connect getsockopt setsockopt send recv __recv_chk poll
  * wraps: __poll_chk proc_boot_id proc_start proc_ended cli_open cli_open_as

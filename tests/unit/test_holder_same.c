@@ -5,7 +5,7 @@
  * A line is each call by which it does something: what it polls and for how
  * long, what it asks of the store, says to the supervisor, answers to who asks,
  * writes, closes, whom it kills, how it ends. The page is one at the end.
- * wraps: poll __poll_chk read __read_chk write send recv __recv_chk close
+ * wraps: getrlimit poll __poll_chk read __read_chk write send recv __recv_chk close
  * wraps: open fcntl kill waitpid fork getpid getppid getpgid setpgid getsid
  * wraps: setsid prctl dup2 close_range eventfd signalfd sigprocmask nanosleep isatty
  * wraps: ioctl syscall _exit clock_gettime socket bind listen accept4 connect

@@ -5,7 +5,7 @@
  * all that is sent, each answer, and behind each move what a session knows.
  * `unit.postgres_same --run N` shows run N.
  * wraps: fork read write waitpid _exit close clock_gettime poll access shutdown
- * wraps: eventfd epoll_create1 epoll_ctl snib__sql_no_such_host */
+ * wraps: getrlimit eventfd epoll_create1 epoll_ctl snib__sql_no_such_host */
 #include "postgres_dice.h"
 
 #include "core/url.h"

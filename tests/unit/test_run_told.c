@@ -538,7 +538,7 @@ an_acquire_without_descriptors_says_that_it_lacked_them(void **state)
     struct rlimit was = take_descriptors();
     snib_err err = acquire(l, 0, &g);
     give_descriptors(was);
-    is_told(err, SNIB_ERR_LIMIT, "Too many open files");
+    is_told(err, SNIB_ERR_LIMIT, "ulimit -n");
     snib_lock_free(l);
     snib_client_free(c);
 #endif

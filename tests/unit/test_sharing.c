@@ -333,6 +333,28 @@ static void what_no_worker_came_to_is_answered_at_its_limit(void **state)
     assert_int_equal(is.err, SNIB_ERR_UNREACHABLE);
 }
 
+/* No worker has it just then, but one had: the server is away. */
+static void what_has_failed_before_is_not_told_as_blocked(void **state)
+{
+    (void)state;
+    static struct snib__request r;
+    struct snib__store_state is = {0};
+    r = spec(SNIB__ACQUIRE);
+    r.limit = at(60);
+    start(&r, 0);
+    assert_int_equal(take(callers, 0), 1);
+    r.said.err = SNIB_ERR_UNREACHABLE;
+    back(callers, &r, SNIB__PENDING, 1);
+    tick(50); /* it is listed again */
+    assert_true(snib__blocking_waits(store, callers));
+    tick(60);
+    expect_answer(&r, SNIB__NOT_APPLIED);
+    assert_false(r.exec.blocked);
+    st->state(store, at(60), &is);
+    assert_false(is.reachable);
+    assert_int_equal(is.err, SNIB_ERR_UNREACHABLE);
+}
+
 static void a_limit_that_moves_counts_as_it_is_then(void **state)
 {
     (void)state;
@@ -549,6 +571,7 @@ int main(void)
         CASE(what_may_be_there_is_cancelled_by_the_library),
         CASE(a_listed_poll_gives_way_to_the_cancel),
         CASE(what_no_worker_came_to_is_answered_at_its_limit),
+        CASE(what_has_failed_before_is_not_told_as_blocked),
         CASE(a_limit_that_moves_counts_as_it_is_then),
         CASE(no_limit_ends_what_may_be_there),
         CASE(one_behind_another_is_answered_at_its_limit),

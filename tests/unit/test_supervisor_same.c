@@ -4,7 +4,7 @@
  * A line is each call by which it does something: what it polls and for how
  * long, what it arms, writes, sends, closes, whom it signals, who has the
  * terminal, what the command's process is given, how it ends.
- * wraps: poll __poll_chk read __read_chk write send recv __recv_chk close
+ * wraps: getrlimit poll __poll_chk read __read_chk write send recv __recv_chk close
  * wraps: open fcntl kill waitpid waitid fork setpgid getpid getppid pipe2
  * wraps: socketpair mmap munmap prctl sigaction sigprocmask signalfd timerfd_create
  * wraps: timerfd_settime nanosleep isatty tcgetpgrp tcsetpgrp getpgrp syscall

@@ -215,7 +215,7 @@ const char *grantfile_error(int error)
     return error == GRANTFILE_OCCUPIED
                ? "exists and is no regular file (a device, a pipe, a link or a "
                  "directory); expected a new name, or that of a regular file"
-               : strerror(error);
+               : say_errno(error);
 }
 
 int grantfile_exit(int error)
@@ -403,7 +403,7 @@ bool grantfile_read(const struct cli_args *args, const char *operand,
         usage_error(args,
                     "%s: %s; expected a grant (what snib acquire printed) or "
                     "the file of --token-file",
-                    shown_short(operand), strerror(errno));
+                    shown_short(operand), say_errno(errno));
         return false;
     }
     size = TEMP_FAILURE_RETRY(read(fd, lines, sizeof lines - 1));

@@ -74,7 +74,8 @@ static void holder_end_outlast(struct holder *k)
                 return; /* the store answers */
             }
         }
-        holder_nap(20);
+        holder_nap(20); /* one that refuses answers at once, and is asked again;
+                           nothing tells when it does no more */
     }
 }
 
@@ -174,7 +175,7 @@ void holder_cannot(struct holder *k, const char *what)
 {
     enum supervisor_why why = SUPERVISOR_CAUSE_EXPIRED;
 
-    say("cannot %s: %s", what, strerror(errno));
+    say("cannot %s: %s", what, say_errno(errno));
     holder_release_all(k, &why, NULL);
     holder_tell(k, PLAN_FAILED, CLI_INTERNAL, SUPERVISOR_CAUSE_INTERNAL, "");
     holder_end(k, CLI_INTERNAL);

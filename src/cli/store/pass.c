@@ -305,7 +305,7 @@ int pass_through(const struct cli_args *args, struct snib_client *client,
     p.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     p.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (p.signals < 0 || p.wake < 0) { /* or nobody could end the wait */
-        say("cannot start: %s", strerror(errno));
+        say("cannot start: %s", say_errno(errno));
         return CLI_INTERNAL;
     }
     p.until =

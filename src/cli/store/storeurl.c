@@ -209,7 +209,7 @@ static int storeurl_read_file(const char *path, const char *label,
     ssize_t size;
 
     if (fd < 0) {
-        return storeurl_file_error(label, path, strerror(errno));
+        return storeurl_file_error(label, path, say_errno(errno));
     }
     unfit = storeurl_file_unfit(fd);
     if (unfit != NULL) {
@@ -219,7 +219,7 @@ static int storeurl_read_file(const char *path, const char *label,
     size = TEMP_FAILURE_RETRY(read(fd, line, sizeof line - 1));
     close(fd);
     if (size < 0) {
-        return storeurl_file_error(label, path, strerror(errno));
+        return storeurl_file_error(label, path, say_errno(errno));
     }
     if (size == (ssize_t)sizeof line - 1) {
         return storeurl_file_error(label, path, "longer than a URL can be");

@@ -28,7 +28,7 @@ static void supervisor_command_failed(struct body *b, int code,
 static void supervisor_cannot_start(struct body *b)
 {
     say("%s: cannot start the command: %s", shown(b->plan->names[0]),
-        strerror(errno));
+        say_errno(errno));
     supervisor_command_failed(b, CLI_INTERNAL, SUPERVISOR_CAUSE_INTERNAL);
 }
 
@@ -110,7 +110,7 @@ void supervisor_tell_end(struct body *b)
         if (++b->unseen == TELL_AT) {
             say("%s: cannot see in /proc whether the command left processes "
                 "behind (%s): the lock is kept until that can be seen",
-                shown(b->plan->names[0]), strerror(errno));
+                shown(b->plan->names[0]), say_errno(errno));
         }
         return;
     }

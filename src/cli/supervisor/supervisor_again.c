@@ -45,7 +45,7 @@ static bool supervisor_again_open_again(struct body *b, struct plan *plan)
     b->risk_text[0] = b->lost_text[0] = '\0';
     supervisor_init(&b->supervisor, &plan->rules, plan->started_ns);
     if (!supervisor_fork_holder(b)) {
-        say("cannot start: %s", strerror(errno));
+        say("cannot start: %s", say_errno(errno));
         return false;
     }
     return true;

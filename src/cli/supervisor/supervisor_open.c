@@ -97,7 +97,7 @@ bool supervisor_open(struct body *b, const struct plan *plan)
     b->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (b->timer < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
         !supervisor_open_signals(b) || !supervisor_fork_holder(b)) {
-        say("cannot start: %s", strerror(errno));
+        say("cannot start: %s", say_errno(errno));
         return false;
     }
     /* The holder is at work already; the rest is done meanwhile. */

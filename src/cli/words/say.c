@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 void say_raw(const char *line, size_t size)
@@ -114,6 +115,20 @@ int cli_busy_status(const struct cli_args *args)
     return args->busy_ok          ? CLI_OK
            : args->busy_exit >= 0 ? (int)args->busy_exit
                                   : CLI_NOT_ACQUIRED;
+}
+
+const char *say_errno(int error)
+{
+    static char words[160];
+    struct rlimit may;
+
+    if (error != EMFILE || getrlimit(RLIMIT_NOFILE, &may) != 0) {
+        return strerror(error);
+    }
+    snprintf(words, sizeof words,
+             "%s: this process may have %llu; raise that limit (ulimit -n)",
+             strerror(error), (unsigned long long)may.rlim_cur);
+    return words;
 }
 
 /* The servers run, and the URL is right: the text says so in one of these. */

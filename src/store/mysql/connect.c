@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "store/host.h"
 #include "store/mysql/mysql_i.h"
 
 enum { CONNECT_PASSWORD_MAX = 4096 };
@@ -63,6 +64,16 @@ static bool connect_was_reached(struct snib__mysql *p)
     return reached;
 }
 
+/* Descriptors that lack are no refusal. */
+static void connect_no_password(const struct snib__mysql *p, int e,
+                                struct snib_error *fault)
+{
+    if (snib__host_lacks(e, "the password_file", fault) != SNIB_ERR_LIMIT) {
+        snib__fail(fault, SNIB_ERR_DENIED, "password_file=%.120s: %s",
+                   p->password_file, strerror(e));
+    }
+}
+
 static bool connect_login(struct snib__my_conn *k, snib_instant until,
                           struct snib_error *fault)
 {
@@ -77,8 +88,7 @@ static bool connect_login(struct snib__my_conn *k, snib_instant until,
         in = snib__my_login(k, p->place.password, until);
     }
     if (!read) {
-        snib__fail(fault, SNIB_ERR_DENIED, "password_file=%.120s: %s",
-                   p->password_file, strerror(errno));
+        connect_no_password(p, errno, fault);
     } else if (!in && k->late) {
         snib__fail(fault, SNIB_ERR_UNREACHABLE, "%s: no answer from the server",
                    p->place.where);
@@ -99,15 +109,20 @@ snib__sql_end snib__my_connect(struct snib__my_conn *k, snib_instant until,
     if (connect_login(k, until, fault)) {
         return SNIB__SQL_OK;
     }
-    snib_err err = fault->code;
-    bool nobody = connect_names_nobody(k);
+    const struct snib__mysql *p = k->store;
+    bool lacks = fault->code == SNIB_ERR_UNREACHABLE && !k->late &&
+                 snib__sql_lacks_descriptor(p->place.where,
+                                            p->lib.mysql_error(k->c), fault);
+    bool nobody = !lacks && connect_names_nobody(k);
     if (nobody) {
-        snib__fail(fault, err, "%s: there is no such host",
-                   k->store->place.where);
+        snib__fail(fault, fault->code, "%s: there is no such host",
+                   p->place.where);
     }
     snib__my_quit(k);
-    return (err == SNIB_ERR_UNREACHABLE || err == SNIB_ERR_STORE) &&
-                   (!nobody || connect_was_reached(k->store))
+    bool passes = fault->code == SNIB_ERR_UNREACHABLE ||
+                  fault->code == SNIB_ERR_STORE ||
+                  fault->code == SNIB_ERR_LIMIT;
+    return passes && (!nobody || connect_was_reached(k->store))
                ? SNIB__SQL_DOWN
                : SNIB__SQL_REFUSED;
 }

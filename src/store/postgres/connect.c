@@ -104,9 +104,12 @@ static snib__sql_end connect_failed(struct snib__pg_conn *k,
         failed ? snib__pg_fail_connect(p, p->pq.PQerrorMessage(k->c), fault)
                : snib__fail(fault, SNIB_ERR_UNREACHABLE,
                             "%s: no answer from the server", p->place.where);
+    bool lacks = failed && err == SNIB_ERR_UNREACHABLE &&
+                 snib__sql_lacks_descriptor(p->place.where,
+                                            p->pq.PQerrorMessage(k->c), fault);
     snib__pg_quit(k);
-    if (err != SNIB_ERR_UNREACHABLE) {
-        return SNIB__SQL_REFUSED;
+    if (err != SNIB_ERR_UNREACHABLE || lacks) {
+        return lacks ? SNIB__SQL_DOWN : SNIB__SQL_REFUSED;
     }
     /* The library's words for this are in any language. */
     if (!failed || p->place.socket || !snib__sql_no_such_host(p->place.host)) {

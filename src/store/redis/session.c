@@ -145,9 +145,8 @@ void snib__session_login(struct snib__redis *s, snib_instant now, int i,
         snib__login_renew(s, now, i, in);
     } else if (in->err) {
         snib__login_why(s, i, in, text, sizeof text);
-        snib__session_cut(s, now, i, true,
-                          in->err == SNIB_ERR_DENIED ? SNIB_ERR_DENIED
-                                                     : SNIB_ERR_UNREACHABLE,
+        bool own = in->err == SNIB_ERR_DENIED || in->err == SNIB_ERR_LIMIT;
+        snib__session_cut(s, now, i, true, own ? in->err : SNIB_ERR_UNREACHABLE,
                           text, in->err == SNIB_ERR_DENIED);
     } else {
         const struct snib_login *login = in->login;

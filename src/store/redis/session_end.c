@@ -127,14 +127,14 @@ static void session_end_tell(struct snib__redis *s, int i, snib_err err,
 }
 
 /* The primary may be another server by now. Not so if it refuses us as it would
- * refuse us at any time, or if memory was short here. While all that are asked
+ * refuse us at any time, or if memory or a descriptor was short here. While all that are asked
  * go on to name one that cannot be reached, they are asked after a pause. */
 static void session_end_doubt(struct snib__redis *s, snib_instant now,
                               const struct session *l)
 {
     struct topology *t = s->topology;
     if (!t || l->barred || l->err == SNIB_ERR_NOMEM ||
-        !snib__topology_doubt(t)) {
+        l->err == SNIB_ERR_LIMIT || !snib__topology_doubt(t)) {
         return;
     }
     if (t->doubts > t->nodes) {

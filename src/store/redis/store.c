@@ -452,9 +452,9 @@ static void store_redis_input(struct snib__store *store, snib_instant now,
         if (i == WATCH) { /* the topology says when all of them are         */
             s->topology->node[s->topology->at].hopeless = in->hopeless;
         }
-        snib__session_cut(s, now, i, false,
-                          in->err ? in->err : SNIB_ERR_UNREACHABLE, text,
-                          in->err != SNIB_ERR_OK);
+        snib__session_cut(
+            s, now, i, false, in->err ? in->err : SNIB_ERR_UNREACHABLE, text,
+            in->err == SNIB_ERR_CONFIG || in->err == SNIB_ERR_DENIED);
         /* A server that was reached before is likely to come back: its name may
          * vanish while it restarts. Who named it may be behind. */
         if (in->hopeless && i < SUBS && !s->ever &&

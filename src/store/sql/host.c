@@ -5,10 +5,17 @@
  * no longer than was promised. */
 #include "store/sql/host.h"
 
+#include <errno.h>
 #include <netdb.h>
 #include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/error.h"
+#include "store/host.h"
 
 snib_instant snib__sql_now(void)
 {
@@ -47,6 +54,29 @@ bool snib__sql_no_such_host(const char *host)
         freeaddrinfo(found);
     }
     return err == EAI_NONAME || err == EAI_NODATA;
+}
+
+/* libmariadb tells the number, libpq the words. Either may have met the want on
+ * the way and tell of something else, so it is tried, too. */
+bool snib__sql_lacks_descriptor(const char *where, const char *text,
+                                struct snib_error *e)
+{
+    char what[300], number[12];
+    struct snib_error why = {.code = SNIB_ERR_OK};
+    int fd = eventfd(0, EFD_CLOEXEC), none = fd < 0 ? errno : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    snprintf(number, sizeof number, "(%d)", EMFILE);
+    if (text && (strstr(text, strerror(EMFILE)) || strstr(text, number))) {
+        none = EMFILE;
+    }
+    snprintf(what, sizeof what, "a connection to %s", where);
+    if (snib__host_lacks(none, what, &why) != SNIB_ERR_LIMIT) {
+        return false;
+    }
+    snib__fail(e, why.code, "%s", why.text);
+    return true;
 }
 
 const char *snib__sql_authorities(const char *ca)
