@@ -132,6 +132,35 @@ def test_token_memory_that_is_none_is_repaired_by_force(drivers, redis):
     grant.release()
 
 
+@pytest.mark.parametrize("kind", ["another type", "no token"])
+def test_token_memory_that_is_none_ends_the_wait_for_that_lock(
+        drivers, redis, look, kind):
+    """Who waits is told at its next poll; who holds goes on to hold."""
+    one, two = drivers(redis.url), drivers(redis.url)
+    held = one.acquire(one.lock("n", lease_ms=3000))
+    waiting = two.start_acquire(two.lock("n"), wait_ms=20000)
+    look(redis.url).wait_waiters("n", 1)
+    redis.command("DEL", "snib:{n}:t")
+    if kind == "no token":
+        redis.command("SET", "snib:{n}:t", "x")
+    else:
+        redis.command("SADD", "snib:{n}:t", "x")
+    answer = waiting.answer()
+    assert answer.err == "CORRUPT" and answer.took_ms < 15000, answer
+    assert ("delete it" if kind == "another type" else
+            "force-release") in answer.text
+    assert two.try_acquire(two.lock("other")).err == "OK"
+    assert held.renew().ok and held.status().held
+    if kind == "no token":
+        two.call("force_release", client="c", name="n")
+    else:
+        redis.command("DEL", "snib:{n}:t")
+        assert held.release().ok
+    again = two.acquire("n", wait_ms=20000)
+    assert held.token < again.token < FAR
+    again.release()
+
+
 def test_key_of_another_type_is_named_with_what_to_do(drivers, redis):
     redis.command("SET", "snib:{n}", "x")
     one = drivers(redis.url)

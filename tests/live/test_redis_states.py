@@ -495,22 +495,29 @@ def limited(redis, *rules):
     return with_login(redis.url, "app", "pass:w@rd")
 
 
-def rights_of_the_manual():
+def rights_of_the_manual(user="snib"):
     with open(os.path.join(ROOT, "docs", "REDIS.md"), encoding="utf-8") as file:
-        rule = re.search(r"ACL SETUSER snib on >CHANGE-ME ((?:.*\\\n)*.*)",
+        rule = re.search(r"ACL SETUSER %s on >CHANGE-ME ((?:.*\\\n)*.*)" % user,
                          file.read()).group(1)
     return rule.replace("\\\n", " ").split()
 
 
+def test_a_user_with_a_prefix_of_its_own_sees_no_others(redis, drivers):
+    one = drivers(limited(redis, "resetkeys", *rights_of_the_manual("team-a")))
+    assert one.try_acquire(one.lock("team-b.n")).err == "DENIED"
+    assert one.try_acquire(one.lock("team-a.n")).err == "OK"
+
+
+@pytest.mark.parametrize("user, name", [("snib", "n"), ("team-a", "team-a.n")])
 def test_user_with_the_documented_rights_can_do_everything(
-        redis, drivers, look, clean):
+        redis, drivers, look, clean, user, name):
     redis.command("ACL", "LOG", "RESET")
-    url = limited(redis, *rights_of_the_manual())
+    url = limited(redis, "resetkeys", *rights_of_the_manual(user))
     one, two = drivers(url), drivers(url)
-    held = one.acquire(one.lock("n"))
+    held = one.acquire(one.lock(name))
     token = held.token
-    waiting = two.start_acquire(two.lock("n"), wait_ms=10000)
-    look(url).wait_waiters("n", 1)
+    waiting = two.start_acquire(two.lock(name), wait_ms=10000)
+    look(url).wait_waiters(name, 1)
     held.release()
     granted = waiting.wait()
     assert granted.token > token
