@@ -176,7 +176,8 @@ static void cmd_elect_print_text(const char *name, const struct snib_leader *l)
     printf("%s\n", line);
 }
 
-/* The store is unreachable: say so once, try again. True: go on. */
+/* The store is unreachable: say so once, try again. True: go on. Nothing tells
+ * when it is back, so it is asked, once a second. */
 static bool cmd_elect_look_again(const struct snib_error *error, bool seen,
                                  bool *said)
 {

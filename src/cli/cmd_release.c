@@ -23,8 +23,8 @@ static void cmd_release_say_later(const struct cli_args *args,
 /* Commands that run under the lock have to end first. Then the holder has told
  * it as the result, or has ended, if this process was too slow to ask again. A
  * holder answers and never speaks first, and its end would come after the
- * answer that is wanted. So it is asked again and again, while such a command
- * ends. */
+ * answer that is wanted: there is nothing to wait on but an answer. So it is
+ * asked again and again, while such a command ends. */
 static int cmd_release_ask(const struct cli_args *args,
                            const struct grantfile *g,
                            const struct control_request *request,

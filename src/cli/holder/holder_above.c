@@ -58,6 +58,8 @@ struct climb {
     char address[CONTROL_ADDRESS_MAX];
 };
 
+/* What another process that is not our child is doing stands in /proc and
+ * nowhere else; no descriptor tells that it has begun to wait. */
 static bool holder_above_waits_soon(pid_t pid, pid_t child)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
