@@ -19,6 +19,7 @@ enum sim_worlds {
     SIM_OF_LISTS,
     SIM_OF_RARE,
     SIM_OF_WITNESSES,
+    SIM_OF_FAILOVERS,
     SIM_WORLDS
 };
 

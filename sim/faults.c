@@ -11,11 +11,21 @@ static void down(struct sim_world *w, int node, bool keep, int64_t ms)
     *until = sim_quorum(w) && *until > end ? *until : end;
 }
 
-/* All that was acknowledged since the snapshot is lost; connections break. */
-void sim_promote(struct sim_world *w, int node)
+/* The server that a fault is about. */
+static int node_of(const struct sim_world *w, const struct sim_fault *f)
 {
+    return f->b / SIM_CONNS % w->nodes;
+}
+
+/* All that was acknowledged since the snapshot is lost; connections break. */
+void sim_promote(struct sim_world *w, int index)
+{
+    const struct sim_fault *f = &w->opt.fault[index];
+    int node = node_of(w, f);
     struct sim_server *s = &w->node[node];
-    if (sim_serve_has_backup(s)) {
+    if (sim_failover(w)) {
+        sim_failover_promote(w, f);
+    } else if (sim_serve_has_backup(s)) {
         sim_note(w, "  the replica takes over");
         w->p1_off = true;
         w->died = true; /* grants that had ended are there again */
@@ -136,6 +146,7 @@ static void at_server(struct sim_world *w, const struct sim_fault *f, int node,
                       int64_t until)
 {
     struct sim_server *s = &w->node[node];
+    int index = (int)(f - w->opt.fault);
     switch (f->kind) {
     case SIM_FREEZE:
         s->paused_until = until > s->paused_until ? until : s->paused_until;
@@ -191,8 +202,13 @@ static void at_server(struct sim_world *w, const struct sim_fault *f, int node,
         break;
     case SIM_PROMOTE:
         sim_serve_backup(s);
-        sim_push(w, (struct sim_event){
-                        .at = until, .kind = SIM_EV_PROMOTE, .node = node});
+        if (sim_failover(w) && f->b) {
+            s->paused_until = until > s->paused_until ? until : s->paused_until;
+        }
+        sim_push(w, (struct sim_event){.at = until,
+                                       .kind = SIM_EV_PROMOTE,
+                                       .node = node,
+                                       .a = index});
         break;
     default:
         break;
@@ -210,7 +226,7 @@ void sim_fault_apply(struct sim_world *w, int index)
 {
     const struct sim_fault *f = &w->opt.fault[index];
     int c = f->a == SIM_HOLDER ? holder(w) : f->a % w->opt.clients;
-    int node = f->b / SIM_CONNS % w->nodes;
+    int node = node_of(w, f);
     int64_t until = w->t + f->ms * SIM_MS;
     w->trouble_until = until > w->trouble_until ? until : w->trouble_until;
     w->faults++;
@@ -257,6 +273,7 @@ void sim_heal(struct sim_world *w)
         s->refuse_until = s->slow_until = 0;
         sim_serve_heal(s);
     }
+    sim_failover_demote(w);
     sim_foreign_heal(w);
     sim_force_deafen(w);
     for (int c = 0; c < sim_peers(w); c++) {

@@ -16,6 +16,7 @@
  *   --list     of two servers, one of which is the primary
  *   --rare     of rare trouble where mutexes are taken without a script
  *   --witness  whose clients have a witness each
+ *   --failover of a replica that is promoted; nobody promises exclusion there
  * and of the same seeds only those in which
  *   --circles  locks are taken inside others
  *   --force    grants are ended by force, or callers spin
@@ -67,7 +68,7 @@ static int usage(const char *what)
             "[--mutex | --quorum | --many |\n"
             "                --snapshot | --circles | --force | --values | "
             "--leases | --thin |\n"
-            "                --list | --rare | --witness]\n"
+             "                --list | --rare | --witness | --failover]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N |\n"
             "                --same FILE | --record FILE\n",

@@ -24,7 +24,8 @@ static int64_t latency(struct sim_world *w, int node)
 /* The server to which a connection of a client leads. */
 static int node_of(const struct sim_world *w, int client, int conn)
 {
-    return sim_list(w) ? w->client[client].wire[conn].node : conn / SIM_CONNS;
+    return sim_list(w) || sim_failover(w) ? w->client[client].wire[conn].node
+                                          : conn / SIM_CONNS;
 }
 
 static struct sim_wire *wire_of(struct sim_world *w, int client, uint32_t id,

@@ -18,6 +18,11 @@ static inline bool sim_list(const struct sim_world *w)
 {
     return w->opt.list != 0;
 }
+/* Is there a replica, which becomes the primary? */
+static inline bool sim_failover(const struct sim_world *w)
+{
+    return w->opt.failover != 0;
+}
 static inline bool sim_circles(const struct sim_world *w)
 {
     return w->opt.circle_pct > 0;
@@ -48,6 +53,13 @@ void sim_list_start(struct sim_world *, struct sim_lua *);
 void sim_list_draw(struct sim_options *);
 /* The server that is reached under one of these names. */
 int sim_list_node(const struct sim_world *, const char *address);
+
+/* failover.c: worlds of a primary and its replica */
+void sim_failover_start(struct sim_world *, struct sim_lua *);
+void sim_failover_draw(struct sim_options *);
+/* The replica becomes the primary; the old one hears of it. */
+void sim_failover_promote(struct sim_world *, const struct sim_fault *);
+void sim_failover_demote(struct sim_world *);
 
 /* events.c */
 void sim_push(struct sim_world *, struct sim_event);
@@ -374,7 +386,8 @@ void sim_client_input(struct sim_world *, int client,
 /* The process of a client is over; a new one takes its place. */
 void sim_crash(struct sim_world *, int client);
 void sim_fault_apply(struct sim_world *, int index);
-void sim_promote(struct sim_world *, int node);
+/* The promotion of that fault comes about. */
+void sim_promote(struct sim_world *, int index);
 void sim_heal(struct sim_world *);
 
 /* watch.c: a server has done a step. */

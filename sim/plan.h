@@ -33,7 +33,10 @@ enum sim_fault_kind {
      * back: late copies of an acquire or a renewal. */
     SIM_LATE,
     SIM_ISOLATE, /* a client cannot reach the server for `ms` */
-    SIM_PROMOTE, /* a replica that is `ms` behind takes over */
+    /* A replica that is `ms` behind takes over. In a world of a failover the old
+     * primary goes on for a ms more; b 1: it stands still from the beginning of
+     * these `ms`, and wakes when another has taken over. */
+    SIM_PROMOTE,
     /* These are not drawn but where a world is about them (rare.c). */
     SIM_DENY,    /* a right is lost: to a, one of sim_denied; b 1: the server
                     does not know the command any more */
@@ -107,6 +110,7 @@ struct sim_options {
     int whole; /* each lock is taken by a script, free or not               */
     int list; /* the URL names two servers, one of which is the primary       */
     int witness;        /* each client has a witness */
+    int failover; /* a replica is behind the primary, and may be promoted    */
     int table, workers; /* the store is a table; threads of a client at it */
     int fault_count;
     struct sim_fault fault[SIM_FAULTS];

@@ -125,7 +125,10 @@ static void act(struct sim_world *w, const struct sim_event *ev)
         }
         break;
     case SIM_EV_PROMOTE:
-        sim_promote(w, ev->node);
+        sim_promote(w, ev->a);
+        break;
+    case SIM_EV_DEMOTE:
+        sim_failover_demote(w);
         break;
     case SIM_EV_WITNESS:
         sim_witness_event(w, ev);
@@ -152,8 +155,23 @@ static void act(struct sim_world *w, const struct sim_event *ev)
     }
 }
 
+/* Where a replica may lack what was acknowledged, and two may be primaries at
+ * once, only what callers are told of each other is checked. */
+static void look_at_callers(struct sim_world *w)
+{
+    theorem_exclusion(w);
+    theorem_loss_is_told(w);
+    if (!w->two_primaries) {
+        theorem_fence_loses_nothing(w);
+    }
+}
+
 static void look(struct sim_world *w)
 {
+    if (sim_failover(w)) {
+        look_at_callers(w);
+        return;
+    }
     theorem_notes_waits(w);
     theorem_exclusion(w);
     theorem_permits_held(w);
@@ -169,6 +187,10 @@ static void look(struct sim_world *w)
 /* State that changes slowly is checked each 64th event and each 100 ms. */
 static void look_now_and_then(struct sim_world *w)
 {
+    if (sim_failover(w)) {
+        theorem_call_ends_by_its_limit(w);
+        return;
+    }
     theorem_no_waiter_beside_a_free_lock(w);
     theorem_nobody_sleeps_beside_room(w);
     theorem_call_ends_by_its_limit(w);
@@ -219,6 +241,9 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
     if (sim_list(w)) {
         sim_list_start(w, lua);
     }
+    if (sim_failover(w)) {
+        sim_failover_start(w, lua);
+    }
     sim_force_deafen(w);
     for (int i = 0; i < SIM_NAMES; i++) {
         w->resource[i].free_since = w->resource[i].ghost_since = -1;
@@ -253,7 +278,7 @@ static void clean_up(struct sim_world *w)
         free(w->heap[i].bytes);
     }
     w->heap_size = 0;
-    for (int k = 0; k < w->nodes + sim_list(w); k++) {
+    for (int k = 0; k < w->nodes + sim_list(w) + sim_failover(w); k++) {
         sim_serve_free(&w->node[k]);
     }
 }
@@ -274,6 +299,9 @@ static int64_t last_fault_end(const struct sim_options *o)
     bool sleeps = false; /* for as long as that is */
     for (int i = 0; i < o->fault_count; i++) {
         int64_t e = o->fault[i].at_ms + o->fault[i].ms;
+        if (o->failover && o->fault[i].kind == SIM_PROMOTE) {
+            e += o->fault[i].a; /* so long the old primary goes on */
+        }
         end = e > end ? e : end;
         sleeps |= o->fault[i].kind == SIM_SLEEP;
     }
@@ -322,7 +350,7 @@ bool sim_run(struct sim_world *w, const struct sim_options *opt,
             sim_fail(w, "progress", "more than %d events", EVENTS_MAX);
         }
     }
-    if (!w->failed) {
+    if (!w->failed && !sim_failover(w)) {
         theorem_nothing_left_behind(w);
         theorem_refused_leave_nothing(w, true);
         theorem_packets_go_on(w);

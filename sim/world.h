@@ -51,7 +51,8 @@ enum sim_event_kind {
     SIM_EV_MANY,    /* client, a: owner that wants several names */
     SIM_EV_FORCE,   /* client force-releases name a */
     SIM_EV_WITNESS, /* of the witness of client: witness.c */
-    SIM_EV_ENDS     /* the process of client, which has called exec */
+    SIM_EV_ENDS,    /* the process of client, which has called exec */
+    SIM_EV_DEMOTE   /* the old primary hears that another was promoted */
 };
 
 struct sim_event {
@@ -263,6 +264,7 @@ struct sim_server {
     struct sim_redis_snapshot *replica; /* for the fault promote */
     int64_t paused_until, down_until, refuse_until, slow_until;
     int64_t step_us, ppm; /* of its wall clock */
+    bool is_old;          /* a primary beside the one that was promoted */
     struct sim_packet packet;
 };
 
@@ -316,9 +318,10 @@ struct sim_world {
     int pasts; /* so far */
     struct sim_edge edge[SIM_CLIENTS * SIM_OWNERS][SIM_CLIENTS * SIM_OWNERS];
     uint32_t next_wire;
-    bool p1_off; /* the store lost or forgot: exclusion not promised */
-    bool died;   /* a process crashed: its leases must run out */
-    bool p2_off; /* clock behind and data lost: tokens may fall */
+    bool two_primaries; /* at once, at some time */
+    bool p1_off;        /* the store lost or forgot: exclusion not promised */
+    bool died;          /* a process crashed: its leases must run out */
+    bool p2_off;        /* clock behind and data lost: tokens may fall */
     int64_t looked_at;
     bool healed;
     int64_t healed_at;

@@ -99,11 +99,13 @@ static void add_replication(const struct sim_redis *s, struct sr_client *c,
     if (is_replica(s)) {
         add_section(c, b, "replication",
                     "role:slave\r\nmaster_link_status:%s\r\n"
-                    "slave_read_only:1\r\n",
-                    down ? "down" : "up");
+                    "slave_read_only:1\r\nmaster_replid:%s\r\n",
+                    down ? "down" : "up", s->replid);
     } else {
         add_section(c, b, "replication",
-                    "role:master\r\nconnected_slaves:0\r\n");
+                    "role:master\r\nconnected_slaves:0\r\n"
+                    "master_replid:%s\r\n",
+                    s->replid);
     }
 }
 

@@ -153,3 +153,8 @@ const char *sim_redis_run_id(const struct sim_redis *s)
 {
     return s->run_id;
 }
+
+const char *sim_redis_replid(const struct sim_redis *s)
+{
+    return s->replid;
+}

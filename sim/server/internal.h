@@ -237,8 +237,8 @@ struct sim_redis {
     int n_deny;
     char renamed[32]; /* a command that this server does not know; "": none */
     uint64_t seed;
-    uint32_t epoch;
-    char run_id[41];
+    uint32_t epoch, replids;
+    char run_id[41], replid[41];
     bool oom_now; /* over maxmemory when the command started */
     bool in_exec;
     bool script_ran; /* the command was a script that ran to its end */

@@ -81,6 +81,15 @@ void sim_redis_restore(struct sim_redis *srv,
                        const struct sim_redis_snapshot *snap);
 void sim_redis_snapshot_free(struct sim_redis_snapshot *snap);
 
+/*
+ * What a failover does to a server. Promoted, it takes writes, under a new
+ * replication id; as a replica it takes none, and follows with the id of
+ * `primary`, whose keys it gets by a snapshot. A server begins as a primary, and
+ * a restart gives it a new replication id, too.
+ */
+void sim_redis_promote(struct sim_redis *srv);
+void sim_redis_follow(struct sim_redis *srv, const struct sim_redis *primary);
+
 /* SCRIPT FLUSH by somebody else. */
 void sim_redis_script_flush(struct sim_redis *srv);
 /* FLUSHALL by somebody else. */
@@ -246,7 +255,8 @@ bool sim_redis_each_item(const struct sim_redis *srv, int db, const void *key,
 size_t sim_redis_script_count(const struct sim_redis *srv);
 /* Subscribers of a channel (PUBSUB NUMSUB). */
 size_t sim_redis_numsub(const struct sim_redis *srv, const char *channel);
-/* The run id (40 hex digits) that INFO shows. */
+/* The run id and the replication id (40 hex digits each) that INFO shows. */
 const char *sim_redis_run_id(const struct sim_redis *srv);
+const char *sim_redis_replid(const struct sim_redis *srv);
 
 #endif

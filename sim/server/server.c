@@ -20,18 +20,28 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-static void new_epoch(struct sim_redis *s)
+static void new_id(char ret[41], uint64_t x)
 {
     static const char hex[] = "0123456789abcdef";
-    uint64_t x = mix(s->seed ^ ((uint64_t)s->epoch << 32));
     for (size_t i = 0; i < 40; i++) {
         if (i % 16 == 0) {
             x = mix(x);
         }
-        s->run_id[i] = hex[(x >> (4 * (i % 16))) & 15];
+        ret[i] = hex[(x >> (4 * (i % 16))) & 15];
     }
-    s->run_id[40] = '\0';
+    ret[40] = '\0';
+}
+
+static void new_replid(struct sim_redis *s)
+{
+    new_id(s->replid, mix(~s->seed ^ ((uint64_t)++s->replids << 32)));
+}
+
+static void new_epoch(struct sim_redis *s)
+{
+    new_id(s->run_id, mix(s->seed ^ ((uint64_t)s->epoch << 32)));
     s->epoch++;
+    new_replid(s);
 }
 
 struct sim_redis *sim_redis_new(struct sim_lua *lua, uint64_t seed)
@@ -99,6 +109,18 @@ void sim_redis_restart(struct sim_redis *s, bool keep_data)
         sim_redis_flushall(s);
     }
     new_epoch(s);
+}
+
+void sim_redis_promote(struct sim_redis *s)
+{
+    sim_redis_set_fault(s, SIM_REDIS_READONLY, false);
+    new_replid(s);
+}
+
+void sim_redis_follow(struct sim_redis *s, const struct sim_redis *primary)
+{
+    sim_redis_set_fault(s, SIM_REDIS_READONLY, true);
+    memcpy(s->replid, primary->replid, sizeof s->replid);
 }
 
 /* ---- keys, from outside ------------------------------------------------ */

@@ -57,7 +57,7 @@ static void look_at(struct sim_world *w, int client, int owner,
 void theorem_exclusion(struct sim_world *w)
 {
     struct claimant all[SIM_NAMES];
-    if (w->p1_off) {
+    if (w->p1_off && !sim_failover(w)) {
         return;
     }
     for (int n = 0; n < SIM_NAMES; n++) {

@@ -86,7 +86,7 @@ static void told_wrong(struct sim_world *w, int client, int owner, snib_err err,
 static void told_ok(struct sim_world *w, int client, int owner)
 {
     const struct sim_owner *l = &w->client[client].owner[owner];
-    if (sim_quorum(w)) {
+    if (sim_quorum(w) || w->two_primaries) {
         return;
     }
     /* Where a backup was restored the request may wait again, and be granted

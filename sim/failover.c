@@ -1,0 +1,151 @@
+/* sim/failover.c — worlds of a primary and a replica that is promoted.
+ *
+ * Redis replicates without waiting: what the primary has acknowledged may not
+ * have reached the replica. When that is promoted, the last of what was written
+ * (the fault's ms) is lost. And nobody stops the old primary. It may be dead, or
+ * go on for a while, granting and renewing to the clients whose connections it
+ * has; or it stood still and wakes, and does what lies in its sockets, until it
+ * hears that another was promoted. Then it closes its connections and becomes
+ * the replica of the new one.
+ *
+ * The clients know one name (as of an address that moves): a connection that is
+ * made leads to the primary of then, and stays at that server.
+ *
+ * Node 0 is always the primary, and node 1 the other one: at a promotion they
+ * change places, with all that is under way to them. So what is told of servers
+ * and books is told of the server that clients should ask.
+ *
+ * Exclusion is checked, and breaks: that is what these worlds are to show.
+ *
+ * The drawing comes from a stream of its own, and takes the place of what was
+ * drawn for other worlds. */
+#include <string.h>
+
+#include "sim/world.h"
+
+void sim_failover_start(struct sim_world *w, struct sim_lua *lua)
+{
+    struct sim_server *s = &w->node[1];
+    s->world = w;
+    s->redis = sim_redis_new(lua, w->opt.seed + 1);
+    sim_redis_set_hook(s->redis, sim_redis_watch, s);
+    sim_redis_follow(s->redis, w->node[0].redis);
+}
+
+/* -- the promotion --------------------------------------------------------- */
+
+static void trade(struct sim_world *w)
+{
+    struct sim_server was = w->node[0];
+    w->node[0] = w->node[1];
+    w->node[1] = was;
+    for (int k = 0; k < 2; k++) {
+        sim_redis_set_hook(w->node[k].redis, sim_redis_watch, &w->node[k]);
+    }
+    for (size_t i = 1; i <= w->heap_size; i++) {
+        w->heap[i].node ^= 1; /* of the others nobody reads it */
+    }
+    for (int c = 0; c < w->opt.clients; c++) {
+        struct sim_client *l = &w->client[c];
+        int64_t isolated = l->isolated_until[0];
+        l->isolated_until[0] = l->isolated_until[1];
+        l->isolated_until[1] = isolated;
+        for (int i = 0; i < w->wires; i++) {
+            l->wire[i].node ^= l->wire[i].state != SIM_WIRE_NONE;
+        }
+    }
+}
+
+void sim_failover_promote(struct sim_world *w, const struct sim_fault *f)
+{
+    struct sim_server *s = &w->node[0], *old = &w->node[1];
+    if (!sim_serve_has_backup(s) || old->is_old) {
+        return; /* another was promoted meanwhile */
+    }
+    sim_note(w, "  the replica is promoted, %lld ms behind; the old primary %s",
+             (long long)f->ms,
+             f->b   ? "wakes"
+             : f->a ? "goes on"
+                    : "is dead");
+    sim_redis_restart(old->redis, false);
+    sim_redis_restore(old->redis, s->replica);
+    sim_redis_snapshot_free(s->replica);
+    s->replica = NULL;
+    sim_redis_promote(old->redis);
+    trade(w);
+    old->is_old = true;
+    w->p1_off = w->died = true;
+    w->told.lost_at = w->t;
+    w->faults++;
+    sim_book_again(w);
+    if (!f->a) {
+        sim_failover_demote(w);
+        return;
+    }
+    w->two_primaries = true;
+    sim_push(w, (struct sim_event){.at = w->t + f->a * SIM_MS,
+                                   .kind = SIM_EV_DEMOTE});
+}
+
+void sim_failover_demote(struct sim_world *w)
+{
+    struct sim_server *s = &w->node[1];
+    if (!sim_failover(w) || !s->is_old) {
+        return;
+    }
+    sim_note(w, "  the old primary is none any more");
+    s->is_old = false;
+    s->paused_until = 0;
+    sim_net_break_all(w, 1);
+    sim_redis_restart(s->redis, false);
+    sim_redis_follow(s->redis, w->node[0].redis);
+}
+
+/* -- the plan -------------------------------------------------------------- */
+
+/* Sections of about a lease, so that somebody holds when it happens. */
+static void plain(struct sim_options *o, struct snib__rng *r)
+{
+    static const int64_t leases[] = {600, 2000, 5000};
+    *o = (struct sim_options){.seed = o->seed,
+                              .clients = 2 + sim_upto(r, 3),
+                              .owners = 1 + sim_upto(r, 2),
+                              .names = 1 + sim_upto(r, 2),
+                              .ops = 5,
+                              .lease_ms = leases[sim_upto(r, 3)],
+                              .latency_us = 200 + sim_upto(r, 2000),
+                              .think_us = 20000,
+                              .request_ms = 500,
+                              .limit_ms = 3000,
+                              .failover = 1};
+    o->hold_us = o->lease_ms * (100 + sim_upto(r, 400));
+    o->try_pct = 20 * sim_upto(r, 2);
+    o->timed_pct = 30 * sim_upto(r, 2);
+    o->rate_ppm = 2000 * sim_upto(r, 2);
+}
+
+void sim_failover_draw(struct sim_options *o)
+{
+    struct snib__rng r;
+    int64_t at = 0;
+    snib__rng_init(&r, &(struct snib__seed){{o->seed, 51, 0, 0}});
+    plain(o, &r);
+    for (int n = 1 + sim_upto(&r, 3); n > 0; n--) {
+        struct sim_fault f = {.kind = SIM_PROMOTE};
+        at += 200 + sim_upto(&r, 3 * (int)o->lease_ms);
+        f.at_ms = at;
+        f.ms = 1 + sim_upto(&r, sim_upto(&r, 2) ? 30 : (int)o->lease_ms);
+        if (sim_upto(&r, 2)) {
+            f.a = 1 + sim_upto(&r, 2 * (int)o->lease_ms);
+            f.b = sim_upto(&r, 2);
+        }
+        o->fault[o->fault_count++] = f;
+        at += f.ms + f.a;
+    }
+    if (sim_upto(&r, 2)) { /* who reconnects finds the new one */
+        o->fault[o->fault_count++] =
+            (struct sim_fault){.at_ms = o->fault[0].at_ms + o->fault[0].ms + 1,
+                               .kind = SIM_CUT,
+                               .a = sim_upto(&r, o->clients)};
+    }
+}
