@@ -26,13 +26,18 @@ static int64_t skew(const struct sim_world *w, int client)
 }
 
 /* The text of its URL. */
-static void url_of(const struct sim_world *w, char *ret, size_t size)
+static void url_of(const struct sim_world *w, int client, char *ret,
+                   size_t size)
 {
     int n = snprintf(ret, size, "redlock://");
     if (!sim_quorum(w)) {
-        snprintf(ret, size, "redis://%s%s",
-                 sim_list(w) ? SIM_LIST_HOSTS : "sim:6379",
-                 w->opt.spin ? "?wait=spin" : "");
+        n = snprintf(ret, size, "redis://%s%s",
+                     sim_list(w) ? SIM_LIST_HOSTS : "sim:6379",
+                     w->opt.spin ? "?wait=spin" : "");
+        if (sim_recovery(w) && !(w->opt.unaware && client == 0)) {
+            snprintf(ret + n, size - (size_t)n, "%crecovery=%lldms",
+                     w->opt.spin ? '&' : '?', (long long)w->opt.recovery_ms);
+        }
         return;
     }
     for (int k = 0; k < w->nodes; k++) {
@@ -51,7 +56,7 @@ bool sim_client_open(struct sim_world *w, int client)
     struct snib_error err;
     struct snib__about self = {.host = "sim", .user = "u", .pid = client + 1};
     char text[160];
-    url_of(w, text, sizeof text);
+    url_of(w, client, text, sizeof text);
     if (snib__url_parse(text, &url, &err)) {
         sim_fail(w, "harness", "url: %s", err.text);
         return false;

@@ -8,7 +8,7 @@ const char *const sim_worlds_names[SIM_WORLDS] = {
     [SIM_OF_LEASES] = "--leases",      [SIM_OF_THIN] = "--thin",
     [SIM_OF_SNAPSHOTS] = "--snapshot", [SIM_OF_LISTS] = "--list",
     [SIM_OF_RARE] = "--rare",          [SIM_OF_WITNESSES] = "--witness",
-    [SIM_OF_FAILOVERS] = "--failover"};
+    [SIM_OF_FAILOVERS] = "--failover", [SIM_OF_RECOVERY] = "--recovery"};
 
 void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
 {
@@ -38,6 +38,8 @@ void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
         sim_witness_draw(o);
     } else if (kind == SIM_OF_FAILOVERS) {
         sim_failover_draw(o);
+    } else if (kind == SIM_OF_RECOVERY) {
+        sim_recovery_draw(o);
     } else if (kind == SIM_OF_A_QUORUM ||
                (kind != SIM_OF_MANY && sim_quorum_drawn(seed))) {
         sim_quorum_draw(o);

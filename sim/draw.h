@@ -20,6 +20,7 @@ enum sim_worlds {
     SIM_OF_RARE,
     SIM_OF_WITNESSES,
     SIM_OF_FAILOVERS,
+    SIM_OF_RECOVERY,
     SIM_WORLDS
 };
 

@@ -11,6 +11,9 @@
  * The clients know one name (as of an address that moves): a connection that is
  * made leads to the primary of then, and stays at that server.
  *
+ * Or the primary was a replica for a moment and is the primary again, with what
+ * another had then: connections on which nothing was sent meanwhile go on.
+ *
  * Node 0 is always the primary, and node 1 the other one: at a promotion they
  * change places, with all that is under way to them. So what is told of servers
  * and books is told of the server that clients should ask.
@@ -30,6 +33,11 @@ void sim_failover_start(struct sim_world *w, struct sim_lua *lua)
     s->redis = sim_redis_new(lua, w->opt.seed + 1);
     sim_redis_set_hook(s->redis, sim_redis_watch, s);
     sim_redis_follow(s->redis, w->node[0].redis);
+    if (w->opt.apart_ms) {
+        s->step_us = 1000 * (int64_t)snib__rng_below(
+                                &w->misc, 2 * (uint64_t)w->opt.apart_ms + 1) -
+                     1000 * w->opt.apart_ms;
+    }
 }
 
 /* -- the promotion --------------------------------------------------------- */
@@ -56,11 +64,38 @@ static void trade(struct sim_world *w)
     }
 }
 
+/* What the primary is now, and what it has, is not what it was. */
+static void forgets(struct sim_world *w)
+{
+    if (w->opt.apart_ms) { /* by this clock leases may be over sooner */
+        w->p2_off = true;
+        sim_book_lapse(w);
+    }
+    w->p1_off = w->died = true;
+    w->told.lost_at = w->forgot_at = w->t;
+    w->faults++;
+    sim_book_again(w);
+}
+
+static void take_backup(struct sim_server *from, struct sim_server *to)
+{
+    sim_redis_restore(to->redis, from->replica);
+    sim_redis_snapshot_free(from->replica);
+    from->replica = NULL;
+    sim_redis_promote(to->redis);
+}
+
 void sim_failover_promote(struct sim_world *w, const struct sim_fault *f)
 {
     struct sim_server *s = &w->node[0], *old = &w->node[1];
     if (!sim_serve_has_backup(s) || old->is_old) {
         return; /* another was promoted meanwhile */
+    }
+    if (f->b == 2) {
+        sim_note(w, "  the primary is the primary again");
+        take_backup(s, s);
+        forgets(w);
+        return;
     }
     sim_note(w, "  the replica is promoted, %lld ms behind; the old primary %s",
              (long long)f->ms,
@@ -68,16 +103,10 @@ void sim_failover_promote(struct sim_world *w, const struct sim_fault *f)
              : f->a ? "goes on"
                     : "is dead");
     sim_redis_restart(old->redis, false);
-    sim_redis_restore(old->redis, s->replica);
-    sim_redis_snapshot_free(s->replica);
-    s->replica = NULL;
-    sim_redis_promote(old->redis);
+    take_backup(s, old);
     trade(w);
     old->is_old = true;
-    w->p1_off = w->died = true;
-    w->told.lost_at = w->t;
-    w->faults++;
-    sim_book_again(w);
+    forgets(w);
     if (!f->a) {
         sim_failover_demote(w);
         return;

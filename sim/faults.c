@@ -198,11 +198,15 @@ static void at_server(struct sim_world *w, const struct sim_fault *f, int node,
         break;
     case SIM_EVICT:
         w->p1_off = true;
-        sim_serve_evict(s, f->a % w->opt.names);
+        if (sim_recovery(w)) {
+            sim_redis_evict(s->redis, 0, "snib:epoch", strlen("snib:epoch"));
+        } else {
+            sim_serve_evict(s, f->a % w->opt.names);
+        }
         break;
     case SIM_PROMOTE:
         sim_serve_backup(s);
-        if (sim_failover(w) && f->b) {
+        if (sim_failover(w) && f->b == 1) {
             s->paused_until = until > s->paused_until ? until : s->paused_until;
         }
         sim_push(w, (struct sim_event){.at = until,
@@ -238,6 +242,9 @@ void sim_fault_apply(struct sim_world *w, int index)
     at_client(w, f, c, until);
     sim_witness_looks(w, c);
     at_server(w, f, node, until);
+    if (f->kind == SIM_WIPE || f->kind == SIM_FLUSHALL) {
+        w->forgot_at = w->t;
+    }
     if (f->kind == SIM_SLEEP) {
         w->asleep_until = until;
     }

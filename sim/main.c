@@ -16,6 +16,7 @@
  *   --list     of two servers, one of which is the primary
  *   --rare     of rare trouble where mutexes are taken without a script
  *   --witness  whose clients have a witness each
+ *   --recovery of servers that forget, and clients that ask for recovery=
  *   --failover of a replica that is promoted; nobody promises exclusion there
  * and of the same seeds only those in which
  *   --circles  locks are taken inside others
@@ -68,7 +69,8 @@ static int usage(const char *what)
             "[--mutex | --quorum | --many |\n"
             "                --snapshot | --circles | --force | --values | "
             "--leases | --thin |\n"
-             "                --list | --rare | --witness | --failover]\n"
+            "                --list | --rare | --witness | --recovery | "
+            "--failover]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N |\n"
             "                --same FILE | --record FILE\n",

@@ -23,6 +23,11 @@ static inline bool sim_failover(const struct sim_world *w)
 {
     return w->opt.failover != 0;
 }
+/* Do clients ask for recovery=? */
+static inline bool sim_recovery(const struct sim_world *w)
+{
+    return w->opt.recovery_ms > 0;
+}
 static inline bool sim_circles(const struct sim_world *w)
 {
     return w->opt.circle_pct > 0;
@@ -60,6 +65,13 @@ void sim_failover_draw(struct sim_options *);
 /* The replica becomes the primary; the old one hears of it. */
 void sim_failover_promote(struct sim_world *, const struct sim_fault *);
 void sim_failover_demote(struct sim_world *);
+
+/* recovery.c: worlds in which clients ask for recovery= */
+void sim_recovery_draw(struct sim_options *);
+/* Is nobody let in anew at the server? */
+bool sim_recovery_runs(const struct sim_world *);
+/* After each command. */
+void sim_recovery_look(struct sim_world *);
 
 /* events.c */
 void sim_push(struct sim_world *, struct sim_event);

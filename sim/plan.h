@@ -26,16 +26,17 @@ enum sim_fault_kind {
     SIM_STEP_FORWARD, /* … forward by `ms` */
     SIM_ERROR,        /* error class a (enum sim_redis_fault) for `ms` */
     SIM_SLOW,         /* latency * 50 for `ms` */
-    SIM_EVICT,        /* all keys of name a are evicted */
-    SIM_JUMP,         /* a client's REALTIME jumps; the engine is told */
-    SIM_REFUSE,       /* connecting is refused for `ms` */
+    SIM_EVICT,  /* all keys of name a are evicted; of recovery: the epoch */
+    SIM_JUMP,   /* a client's REALTIME jumps; the engine is told */
+    SIM_REFUSE, /* connecting is refused for `ms` */
     /* Bytes on their way to the server arrive `ms` late, and nothing comes
      * back: late copies of an acquire or a renewal. */
     SIM_LATE,
     SIM_ISOLATE, /* a client cannot reach the server for `ms` */
     /* A replica that is `ms` behind takes over. In a world of a failover the old
      * primary goes on for a ms more; b 1: it stands still from the beginning of
-     * these `ms`, and wakes when another has taken over. */
+     * these `ms`, and wakes when another has taken over; b 2: it is the primary
+     * again, and connections stay. */
     SIM_PROMOTE,
     /* These are not drawn but where a world is about them (rare.c). */
     SIM_DENY,    /* a right is lost: to a, one of sim_denied; b 1: the server
@@ -109,7 +110,9 @@ struct sim_options {
     int renew_pct;          /* steps of a section that renew by hand */
     int whole; /* each lock is taken by a script, free or not               */
     int list; /* the URL names two servers, one of which is the primary       */
-    int witness;        /* each client has a witness */
+    int witness;         /* each client has a witness */
+    int64_t recovery_ms; /* ?recovery=, of all clients; 0: without            */
+    int unaware; /* … but the first                                           */
     int failover; /* a replica is behind the primary, and may be promoted    */
     int table, workers; /* the store is a table; threads of a client at it */
     int fault_count;

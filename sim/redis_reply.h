@@ -77,13 +77,14 @@ static inline int64_t number(const struct sim_redis_arg *v)
     return strtoll(v->ptr, NULL, 10);
 }
 
-/* How many of its keys are the mark, which a login may not be allowed? */
+/* How many of its keys are the mark, which a login may not be allowed, or the
+ * epoch? */
 static inline int marks(const struct sim_redis_event *ev, int keys)
 {
-    return ev->argc >= HEAD + keys && keys > 0 &&
-                   !strcmp(ev->argv[HEAD + keys - 1].ptr, "snib:m")
-               ? 1
-               : 0;
+    const char *last = ev->argc >= HEAD + keys && keys > 0
+                           ? ev->argv[HEAD + keys - 1].ptr
+                           : "";
+    return !strcmp(last, "snib:m") || !strcmp(last, "snib:epoch");
 }
 
 /* redis_packets.c */

@@ -386,7 +386,14 @@ void sim_redis_watch(void *user, const struct sim_redis_event *ev)
     act.count = 0;
     act.part[0] = (struct sim_seen){.name = -1};
     sim_same_step(w, act.node, ev);
+    if (sim_failover(w) && act.node) {
+        if (w->trace && ev->script) {
+            note(w, act.node, ev, &act.part[0]);
+        }
+        return; /* the old primary: nobody should ask it */
+    }
     of_the_mark(w, ev);
+    sim_recovery_look(w);
     if (ev->script) {
         of_a_script(w, ev, &act);
         sim_watch(w, &act);

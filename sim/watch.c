@@ -181,6 +181,9 @@ static void watch_one_server(struct sim_world *w, const struct sim_act *a)
 
 void sim_watch(struct sim_world *w, const struct sim_act *a)
 {
+    for (int k = 0; k < a->count; k++) {
+        theorem_nobody_new(w, &a->part[k]);
+    }
     switch (a->part[0].deed) {
     case SIM_DID_TELL:
         if (!sim_quorum(w)) {

@@ -222,6 +222,8 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
     w->t = 1000 * SIM_MS;
     w->wall_base_us = INT64_C(1790000000000000) +
                       (int64_t)snib__rng_below(&w->misc, 1000000000);
+    /* Nobody knows what was before; where one does not ask, nobody minds. */
+    w->forgot_at = opt->unaware ? INT64_MIN / 2 : w->t;
     w->nodes = opt->nodes ? opt->nodes : 1;
     w->wires = sim_list(w) ? SIM_CONNS + 1 : w->nodes * SIM_CONNS;
     w->callers = opt->owners;

@@ -319,9 +319,15 @@ struct sim_world {
     struct sim_edge edge[SIM_CLIENTS * SIM_OWNERS][SIM_CLIENTS * SIM_OWNERS];
     uint32_t next_wire;
     bool two_primaries; /* at once, at some time */
-    bool p1_off;        /* the store lost or forgot: exclusion not promised */
-    bool died;          /* a process crashed: its leases must run out */
-    bool p2_off;        /* clock behind and data lost: tokens may fall */
+    int64_t forgot_at;  /* acknowledged grants, in a world of recovery */
+    int64_t closed_at;  /* last seen to let nobody in anew */
+    struct sim_epoch {
+        char id[41];
+        int64_t till; /* ms of the server's clock; 0: there is none */
+    } epoch;          /* of the server, when it was looked at last */
+    bool p1_off;      /* the store lost or forgot: exclusion not promised */
+    bool died;        /* a process crashed: its leases must run out */
+    bool p2_off;      /* clock behind and data lost: tokens may fall */
     int64_t looked_at;
     bool healed;
     int64_t healed_at;

@@ -79,7 +79,8 @@ static void look_at(struct sim_world *w, const struct sim_act *c, int k)
         sim_fail(w, "all or none", "name %d: a batch stands in its queue",
                  p->name);
     }
-    if (p->said == SIM_SAID_HELD && !in_the_way(&is, id)) {
+    if (p->said == SIM_SAID_HELD && !in_the_way(&is, id) &&
+        !sim_recovery_runs(w)) {
         sim_fail(w, "a refusal says what is true",
                  "name %d: refused to a batch, and nobody is there", p->name);
     }

@@ -43,6 +43,7 @@ static bool unnoticed(const struct sim_world *w)
 void theorem_no_needless_loss(struct sim_world *w, int name,
                               const struct snib__acquisition *acq)
 {
+    theorem_holders_reclaim(w, name, acq);
     int64_t calm = w->t - w->trouble_until;
     int64_t notice = (2 * w->opt.request_ms + 3000) * SIM_MS;
     snib_cause why = (snib_cause)acq->cause;

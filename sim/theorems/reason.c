@@ -102,6 +102,8 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int owner,
     switch (err) {
     case SNIB_ERR_BUSY:
         ok = (r->held_at && r->held_at >= l->asked_at - EARLIER_MS * SIM_MS) ||
+             (w->closed_at &&
+              w->closed_at >= l->asked_at - EARLIER_MS * SIM_MS) ||
              busy_here(w, client, owner);
         theorem_busy_ends(w, sim_wants(l));
         break;
@@ -126,8 +128,14 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int owner,
          * own. */
         ok =
             ((by_limit && (slow || far || connecting || owner >= w->callers)) ||
-             w->faults > 0) &&
+             w->faults > 0 || (w->opt.unaware && client == 0)) &&
             !sim_quorum(w);
+        break;
+    case SNIB_ERR_CONFIG: /* it asks for no recovery, as the others do */
+        ok = w->opt.unaware && client == 0;
+        break;
+    case SNIB_ERR_USAGE: /* a lease that is longer than the recovery */
+        ok = sim_recovery(w) && l->lease_ms > w->opt.recovery_ms;
         break;
     case SNIB_ERR_STORE:
         ok = says(w, OTHERS) || clock_jumps(w) ||

@@ -41,6 +41,13 @@ void theorem_jump_puts_at_risk(struct sim_world *, int client);
 void theorem_no_needless_loss(struct sim_world *, int name,
                               const struct snib__acquisition *);
 
+/* Worlds of recovery. A script's answer, or a message; when it is over, of one
+ * epoch; a loss is told. */
+void theorem_nobody_new(struct sim_world *, const struct sim_seen *);
+void theorem_recovery_ends(struct sim_world *, int64_t was, int64_t is);
+void theorem_holders_reclaim(struct sim_world *, int name,
+                             const struct snib__acquisition *);
+
 /* Mutexes that are taken without a script: an id that the mark gives; a
  * tombstone is written, for so long; at the end; BUSY was told to who tries. */
 void theorem_mark_is_near(struct sim_world *, int64_t ms, int64_t now_ms);

@@ -35,7 +35,11 @@ void theorem_who_fits_is_served(struct sim_world *w, const struct sim_step *s)
     const struct sim_waiter *x;
     const struct sim_seen *by = s->by;
     const struct sim_holder *own = sim_holder_of(s->is, by->request);
-    if (by->said == SIM_SAID_ERROR) {
+    if (by->said == SIM_SAID_ERROR || sim_recovery_runs(w)) {
+        return;
+    }
+    /* Who asks for no recovery hands on to nobody where others do. */
+    if (w->opt.unaware && sim_same(by->client, w->client[0].hex)) {
         return;
     }
     /* The request was too late or cancelled, or its grant stood already. */

@@ -149,6 +149,21 @@ static bool acquire_stands_apart(const struct snib__engine *e,
            (t && t->says && spec->priority > t->says->options.priority);
 }
 
+snib_err snib__lease_fits(const struct snib__engine *e, snib_duration lease,
+                          snib_duration delay, struct snib_error *reterr)
+{
+    snib_duration most = e->out.lease_most;
+    int64_t ms = snib__to_ms(lease) + snib__to_ms(delay);
+    if (most.ns && ms > snib__to_ms(most)) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "a lease of %lld ms (with its lock-delay) is longer "
+                          "than recovery= in the URL, %lld ms, which is the "
+                          "longest that anybody may ask for",
+                          (long long)ms, (long long)snib__to_ms(most));
+    }
+    return SNIB_ERR_OK;
+}
+
 snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
                              struct snib__local_lock *local,
                              const struct snib__acquire_spec *spec,
@@ -168,6 +183,10 @@ snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
     struct snib__acquisition *again = acquire_again(&has, spec->kind);
     if (again) {
         return acquire_enter_again(again, spec, ret, reterr);
+    }
+    err = snib__lease_fits(e, spec->lease, spec->delay, reterr);
+    if (err) {
+        return err;
     }
     const struct snib__acquisition *other =
         acquire_upgrade_of(&has, spec->kind);
@@ -226,6 +245,7 @@ snib_err snib__owner_adopt(struct snib__engine *e, snib_instant now,
                           "it back just now");
     }
     snib_err err = acquire_unwound(local, spec->owner, reterr);
+    err = err ? err : snib__lease_fits(e, spec->lease, spec->delay, reterr);
     if (err) {
         return err;
     }

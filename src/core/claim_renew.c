@@ -280,6 +280,10 @@ static void claim_renew_refused(struct snib__engine *e, snib_instant now,
         snib__claim_anew_or_free(e, now, t);
         return;
     }
+    if (q->rq.said.reclaim && snib__claim_may_reclaim(t)) {
+        snib__claim_send_reclaim(e, now, t);
+        return;
+    }
     if (q->rq.said.revoked) {
         snib__acquisition_recovered(t->holder); /* drops older texts */
         snib__acquisition_trouble(t->holder, q->error.text);

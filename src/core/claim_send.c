@@ -21,13 +21,14 @@ static snib_duration claim_send_silence(const struct snib__engine *e,
     return (snib_duration){ns < e->cfg.request.ns ? ns : e->cfg.request.ns};
 }
 
-void snib__claim_send_renew(struct snib__engine *e, snib_instant now,
-                            struct snib__claim *t)
+/* Fills in a RENEW of what the store has. False: there is no memory for it. */
+static bool claim_send_prepare(struct snib__engine *e, snib_instant now,
+                               struct snib__claim *t)
 {
     struct snib__pending *q = snib__pending_get(e, t->local);
     if (!q) {
         snib__claim_retry_at(e, now, t);
-        return;
+        return false;
     }
     t->renewing = q;
     if (t->most.ns < t->lease.ns) {
@@ -54,10 +55,52 @@ void snib__claim_send_renew(struct snib__engine *e, snib_instant now,
     q->rq.limit = t->aggressive ? snib__after(now, e->cfg.request)
                                 : snib__later(t->deadline, now);
     e->counts.renewals++;
-    snib__pending_start(e, q);
+    return true;
+}
+
+static void claim_send_prepared(struct snib__engine *e, struct snib__claim *t)
+{
+    snib__pending_start(e, t->renewing);
     if (snib__claim_is_held(t)) {
         snib__claim_arm(e, t);
     }
+}
+
+void snib__claim_send_renew(struct snib__engine *e, snib_instant now,
+                            struct snib__claim *t)
+{
+    if (claim_send_prepare(e, now, t)) {
+        claim_send_prepared(e, t);
+    }
+}
+
+/* -- reclaim --------------------------------------------------------------- */
+
+bool snib__claim_may_reclaim(const struct snib__claim *t)
+{
+    return t->holder && snib__claim_is_held(t) && !snib__claim_is_fixed(t) &&
+           (t->holder->options.kind == SNIB_KIND_MUTEX ||
+            t->holder->options.kind == SNIB_KIND_WRITE);
+}
+
+void snib__claim_send_reclaim(struct snib__engine *e, snib_instant now,
+                              struct snib__claim *t)
+{
+    if (!claim_send_prepare(e, now, t)) {
+        return;
+    }
+    struct snib__pending *q = t->renewing;
+    (void)snib__acquisition_about(e, now, t->holder, &q->text);
+    q->rq.text = snib__buf_text(&q->text);
+    q->rq.text_size = q->text.failed ? 0 : (uint32_t)snib__buf_size(&q->text);
+    q->rq.floor = t->token0 + t->reserve;
+    q->rq.acquire.kind = (snib_kind)t->holder->options.kind;
+    q->rq.acquire.delay = t->delay;
+    (void)snib__acquisition_upgrade_of(e, t->holder, q->rq.acquire.upgrade_of);
+    q->rq.acquire.reserve = t->reserve;
+    /* Like an acquire it may be executed late. */
+    t->doubt = t->doubt ? t->doubt : SNIB__DOUBT_COPIES;
+    claim_send_prepared(e, t);
 }
 
 /* -- RELEASE or CANCEL ---------------------------------------------------- */

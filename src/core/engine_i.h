@@ -220,6 +220,9 @@ void snib__batch_join(struct snib__engine *, struct snib__acquisition *);
 /* Loses grants of this name whose deadline is past. True: there was one. */
 bool snib__owner_check(struct snib__engine *, snib_instant now,
                        struct snib__local_lock *);
+/* May a lease be so long at this store? */
+snib_err snib__lease_fits(const struct snib__engine *, snib_duration lease,
+                          snib_duration delay, struct snib_error *reterr);
 snib_err snib__owner_acquire(struct snib__engine *, snib_instant now,
                              struct snib__local_lock *,
                              const struct snib__acquire_spec *,
@@ -512,6 +515,11 @@ void snib__claim_end_answered(struct snib__engine *, snib_instant now,
 /* claim_send.c */
 void snib__claim_send_renew(struct snib__engine *, snib_instant now,
                             struct snib__claim *);
+/* Held exclusively, and renewed: may it be set again where the store has
+ * forgotten it? Ask for that. */
+bool snib__claim_may_reclaim(const struct snib__claim *);
+void snib__claim_send_reclaim(struct snib__engine *, snib_instant now,
+                              struct snib__claim *);
 
 /* The local lock of the name: it has the dead acquisitions and the own
  * claims. */

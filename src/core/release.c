@@ -111,6 +111,10 @@ snib_err snib__grant_renew(struct snib__engine *e, snib_instant now,
         return release_fail_over(e, now, s, reterr);
     }
     struct snib__claim *t = s->local->claim;
+    err = snib__lease_fits(e, lease, t->delay, reterr);
+    if (err) {
+        return err;
+    }
     if (lease.ns > 0) {
         t->lease = s->options.lease = lease;
     }

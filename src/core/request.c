@@ -91,7 +91,7 @@ void snib__pending_start(struct snib__engine *e, struct snib__pending *q)
     q->rq.said.answer = SNIB__PENDING;
     q->rq.exec.patience = q->rq.limit;
     q->rq.said.err = SNIB_ERR_OK;
-    q->rq.said.revoked = q->rq.said.forgotten = false;
+    q->rq.said.revoked = q->rq.said.forgotten = q->rq.said.reclaim = false;
     assert(!snib__linked(&q->rq.link));
     snib__list_push(&e->chain, &q->rq.link);
     e->out_requests++;

@@ -53,11 +53,12 @@ typedef enum snib__verb {
      * reterr has the text of that FORCE. forgotten: nobody else holds it
      * either. A RENEW that cannot be sent for a while stays with the store,
      * which writes the cause to err and reterr and sets out->stuck.
-     * floor > 0 (only a quorum asks a node so): compare the id only, give the
-     * grant this token, and remember floor as given. If the node does not know
-     * the grant it sets it again when the lock is free (acquire.may_queue: even
-     * if others were granted it since); then acquire.reserve and text are as
-     * for ACQUIRE. */
+     * floor > 0 (a quorum asks a node so; and the core after a NO with
+     * said.reclaim): compare the id only, give the grant this token, and remember
+     * floor as given. If the store does not know the grant it sets it again: of a
+     * quorum when the lock is free (acquire.may_queue: even if others were
+     * granted it since), of the core as long as nobody new is let in there. Then
+     * acquire.kind, delay, upgrade_of and reserve, and text are as for ACQUIRE. */
     SNIB__RENEW,
     /* Reads token. DONE: ended by this or an earlier copy. NO: another token or
      * nobody is there; the core decides whether that is "done" or "ended
@@ -288,6 +289,9 @@ struct snib__request_said {
     int64_t granted;
     bool revoked;   /* RENEW, RELEASE: it was force-released */
     bool forgotten; /* RENEW: nobody else holds it either */
+    /* RENEW, NO: the store may have forgotten grants that stood. Who believes in
+     * one that is exclusive sends the RENEW with a floor. */
+    bool reclaim;
     /* DONE: the token is more than a day ahead of the store's clock, so the
      * core does not make it the floor for other names. */
     bool far;

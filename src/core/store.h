@@ -92,6 +92,9 @@ struct snib__out {
     int64_t late;
     /* An ACQUIRE has another request.asked, and is not sent yet. */
     bool renamed;
+    /* Set by the store when it is opened: no lease, with its lock-delay, may be
+     * longer; 0: it may. */
+    snib_duration lease_most;
     /* Its connections (core/conn.h). The list grows; they stay where they
      * are. */
     struct snib__conn **conn;

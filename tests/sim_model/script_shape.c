@@ -136,6 +136,13 @@ static const struct rig_shape shapes[] = {
      {{NULL, NULL}},
      {{"channel", "snib:~@"}},
      false},
+    {"epoch",
+     SNIB__SCRIPT_EPOCH,
+     false,
+     {":e", ":m"}, /* of no lock, in truth */
+     {{NULL, NULL}},
+     {{"recovery", "30000"}},
+     false},
     {"ears",
      SNIB__SCRIPT_EARS,
      false,

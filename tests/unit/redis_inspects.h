@@ -463,6 +463,9 @@ static void say_reply_of_script(const struct command *c)
     case SNIB__SCRIPT_EARS:
         say_ears();
         break;
+    case SNIB__SCRIPT_EPOCH:
+        say_ints((const int64_t[]){server_clock(), (int64_t)below(30000)}, 2);
+        break;
     case SNIB__SCRIPTS:
         break;
     }

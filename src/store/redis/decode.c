@@ -172,6 +172,9 @@ static bool decode_held(struct snib__redis *s, snib_instant now,
         snib__queue_told(s, now, rq, false);
     } else {
         rq->said.err = SNIB_ERR_BUSY;
+        if (decode_int_at(c, 3, &left) && left > 0) {
+            snib__recovery_closed(rq, left);
+        }
         snib__request_finish(s, rq, SNIB__NO);
     }
     return true;
@@ -326,6 +329,7 @@ static void decode_renew(struct snib__redis *s, snib_instant now, int i,
     case 0:
     case 2:
         rq->said.forgotten = code == 2;
+        rq->said.reclaim = s->recovery_ms && !rq->floor;
         snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_LOST, NULL);
         break;
     case 3:

@@ -483,7 +483,11 @@ void snib__doctor_judge(const struct snib__redis *s, snib_instant now,
         snib__doctor_layout(k, c);
         break;
     case DOCTOR_MARK:
-        snib__doctor_mark(k, c);
+        if (s->recovery_ms) {
+            snib__doctor_epoch(s, k, c);
+        } else {
+            snib__doctor_mark(k, c);
+        }
         break;
     case DOCTOR_MULTI:
     case DOCTOR_EXEC:

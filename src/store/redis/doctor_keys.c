@@ -58,8 +58,10 @@ void snib__doctor_mark(struct inspection *k, const struct snib__resp_cell *c)
         snib__doctor_tell(k, SNIB_LEVEL_FAIL, "mark",
                           "the key " SNIB__REDIS_MARK_KEY
                           " is of another type, so not ours",
-                          "rename or delete it: every grant draws its token "
-                          "there (docs/REDIS.md)");
+                          "if it is \"recovery\", the others have recovery= in "
+                          "their URL: use it here, too; else rename or delete "
+                          "it: every grant draws its token there "
+                          "(docs/REDIS.md)");
         return;
     }
     snib__redis_error_words(clean, sizeof clean, c->text, c->size);
@@ -72,6 +74,43 @@ void snib__doctor_mark(struct inspection *k, const struct snib__resp_cell *c)
         k, SNIB_LEVEL_WARN, "mark", text,
         "let the user read and write the key " SNIB__REDIS_MARK_KEY
         " (docs/REDIS.md, \"Least privilege\")");
+}
+
+/* c: the answer to GET of the epoch. */
+void snib__doctor_epoch(const struct snib__redis *s, struct inspection *k,
+                        const struct snib__resp_cell *c)
+{
+    char text[200] = "", clean[160];
+    long long till, ms = s->recovery_ms;
+    bool known = c->type == SNIB__RESP_STRING && c->size < sizeof clean;
+    if (c->type == SNIB__RESP_ERROR && snib__doctor_no_right(c) && k->refuses) {
+        return; /* PING has said so */
+    }
+    snprintf(clean, sizeof clean, "%.*s", known ? (int)c->size : 0,
+             known ? c->text : "");
+    known = sscanf(clean, "%*s %lld", &till) == 1;
+    if (known && till > k->time_ms) {
+        snprintf(text, sizeof text,
+                 "the server was restarted, replaced or emptied: nobody is let "
+                 "in anew for %lld ms more",
+                 till - (long long)k->time_ms);
+    } else if (known) {
+        snprintf(text, sizeof text,
+                 "recovery=: after the server was restarted, promoted or "
+                 "emptied nobody is let in anew for %lld ms",
+                 ms);
+    }
+    snib__doctor_tell(k, known ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "recovery",
+                      known ? text : "the server has no epoch just now",
+                      known ? "" : "ask again: the next connection begins one");
+    if (s->topology) {
+        snib__doctor_tell(
+            k, SNIB_LEVEL_WARN, "recovery",
+            "it keeps two owners apart when the old primary of a failover is "
+            "dead, not while it goes on beside the new one",
+            "fence what the locks protect (docs/REDIS.md, \"When the server "
+            "forgets\")");
+    }
 }
 
 /* c: the answer to MULTI or to EXEC. */

@@ -42,7 +42,9 @@ bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
         (const char *const[]){"GET", SNIB__REDIS_LAYOUT_KEY, NULL});
     doctor_steps_command(
         s, now, i, k,
-        (const char *const[]){"XLEN", SNIB__REDIS_MARK_KEY, NULL});
+        s->recovery_ms
+            ? (const char *const[]){"GET", SNIB__REDIS_EPOCH_KEY, NULL}
+            : (const char *const[]){"XLEN", SNIB__REDIS_MARK_KEY, NULL});
     doctor_steps_command(s, now, i, k, (const char *const[]){"MULTI", NULL});
     doctor_steps_command(s, now, i, k, (const char *const[]){"EXEC", NULL});
     snib__encode_probe(s, out);

@@ -46,12 +46,12 @@ void snib__encode_key(struct snib__buf *b, const char *safe, size_t size,
     snib__resp_end(b);
 }
 
-/* The mark of the server is the last of a script's keys, if this login may use
- * it (scripts/enter.lua). */
-static void encode_mark(struct snib__buf *b, bool marked)
+void snib__encode_mark(const struct snib__redis *s, struct snib__buf *b,
+                       bool marked)
 {
     if (marked) {
-        snib__resp_text(b, SNIB__REDIS_MARK_KEY);
+        snib__resp_text(b, s->recovery_ms ? SNIB__REDIS_EPOCH_KEY
+                                          : SNIB__REDIS_MARK_KEY);
     }
 }
 
@@ -164,7 +164,7 @@ void snib__encode_acquire(struct snib__redis *s, struct snib__buf *b,
     bool marked = snib__redis_marks(s, rq);
     snib__encode_script(b, SNIB__SCRIPT_ACQUIRE, full, 7 + marked, 16);
     encode_acquire_keys(b, rq);
-    encode_mark(b, marked);
+    snib__encode_mark(s, b, marked);
     encode_acquire_args(s, b, rq, may_queue);
 }
 
@@ -178,7 +178,7 @@ void snib__encode_several(struct snib__redis *s, struct snib__buf *b,
     for (uint32_t i = 0; i < count; i++) {
         encode_acquire_keys(b, rq[i]);
     }
-    encode_mark(b, marked);
+    snib__encode_mark(s, b, marked);
     snib__resp_arg(b, rq[0]->batch.all ? "1" : "0", 1);
     for (uint32_t i = 0; i < count; i++) {
         encode_acquire_args(s, b, rq[i], false);
@@ -250,7 +250,7 @@ static void encode_release(struct snib__redis *s, struct snib__buf *b,
     if (tombstone) {
         encode_tombstone_key(b, safe, size, id);
     }
-    encode_mark(b, marked);
+    snib__encode_mark(s, b, marked);
     snib__resp_arg(b, s->client, 32);
     encode_hex_arg(b, id);
     snib__resp_i64(b, token);
@@ -288,7 +288,7 @@ static void encode_cancel(struct snib__redis *s, struct snib__buf *b, bool full,
     encode_five_keys(b, safe, size);
     encode_tombstone_key(b, safe, size, id);
     snib__encode_key(b, safe, size, ":c");
-    encode_mark(b, marked);
+    snib__encode_mark(s, b, marked);
     snib__resp_arg(b, s->client, 32);
     encode_hex_arg(b, id);
     encode_prior(b, prior, prior_id);
@@ -324,7 +324,7 @@ void snib__encode_force(struct snib__redis *s, struct snib__buf *b,
     encode_five_keys(b, n->safe, n->safe_size);
     snib__encode_key(b, n->safe, n->safe_size, ":r");
     snib__encode_key(b, n->safe, n->safe_size, ":c");
-    encode_mark(b, marked);
+    snib__encode_mark(s, b, marked);
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
 }
 
@@ -342,7 +342,7 @@ void snib__encode_params(struct snib__redis *s, struct snib__buf *b,
     encode_five_keys(b, n->safe, n->safe_size);
     encode_tombstone_key(b, n->safe, n->safe_size, rq->id);
     snib__encode_key(b, n->safe, n->safe_size, ":c");
-    encode_mark(b, marked);
+    snib__encode_mark(s, b, marked);
     snib__resp_arg(b, s->client, 32);
     encode_hex_arg(b, rq->id);
     snib__resp_text(b, what[rq->params.op]);

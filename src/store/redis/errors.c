@@ -55,6 +55,9 @@ static const struct {
     {"SNIBFLOOR", E_STORE, NULL},
     {"SNIBCLOCK", E_STORE, NULL},
     {"SNIBLATE", E_STORE, NULL},
+    {"SNIBEPOCH", E_DROP, /* before a new epoch: recovery.c */
+     "the server was restarted, replaced or emptied"},
+    {"SNIBRECOVERY", E_CONFIG, NULL},
     {"WRONGTYPE", E_CORRUPT, NULL},
     {"CORRUPT", E_CORRUPT, NULL}, /* our scripts: a record is not ours  */
     {"NOSCRIPT", E_NOSCRIPT, NULL},
@@ -140,6 +143,8 @@ snib_err snib__redis_error_code(error_kind kind)
         return SNIB_ERR_DENIED;
     case E_CORRUPT:
         return SNIB_ERR_CORRUPT;
+    case E_CONFIG:
+        return SNIB_ERR_CONFIG;
     case E_BUG:
         return SNIB_ERR_INTERNAL;
     case E_DROP:

@@ -82,6 +82,8 @@ void snib__doctor_tell(struct inspection *, snib_level, const char *check,
 bool snib__doctor_no_right(const struct snib__resp_cell *);
 void snib__doctor_layout(struct inspection *, const struct snib__resp_cell *);
 void snib__doctor_mark(struct inspection *, const struct snib__resp_cell *);
+void snib__doctor_epoch(const struct snib__redis *, struct inspection *,
+                        const struct snib__resp_cell *);
 void snib__doctor_packet(struct inspection *, const struct snib__resp_cell *);
 
 /* doctor.c: what the answer to the question k->step says. */

@@ -1,5 +1,6 @@
 /* store/redis/open.c — from a URL to a store that has not connected yet, and
  * its memory's end. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,14 +45,37 @@ static snib_err open_check_keys(const struct snib__url *url, bool secure,
             continue;
         }
         if (!tls && strcmp(key, "db") != 0 && strcmp(key, "socket") != 0 &&
-            strcmp(key, "wait") != 0 && strcmp(key, "password_file") != 0) {
+            strcmp(key, "wait") != 0 && strcmp(key, "password_file") != 0 &&
+            strcmp(key, "recovery") != 0) {
             return snib__fail(reterr, SNIB_ERR_USAGE,
-                              "%.60s: redis knows db=, socket=, wait= and "
-                              "password_file=, not %.40s=",
+                              "%.60s: redis knows db=, socket=, wait=, "
+                              "password_file= and recovery=, not %.40s=",
                               url->safe, key);
         }
     }
     return SNIB_ERR_OK;
+}
+
+/* "30s", "500ms", "5m", "1h": 1 ms to a day, as the longest lease. */
+static bool open_parse_time(const char *text, int64_t *ret_ms)
+{
+    static const struct {
+        const char *unit;
+        int64_t ms;
+    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+    char *end;
+    if (*text < '0' || *text > '9') {
+        return false;
+    }
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    for (size_t i = 0; !errno && i < sizeof units / sizeof *units; i++) {
+        if (!strcmp(end, units[i].unit)) {
+            *ret_ms = n <= SNIB_LEASE_MAX_MS ? n * units[i].ms : 0;
+            return *ret_ms > 0 && *ret_ms <= SNIB_LEASE_MAX_MS;
+        }
+    }
+    return false;
 }
 
 static snib_err open_read_keys(struct snib__redis *s,
@@ -60,6 +84,7 @@ static snib_err open_read_keys(struct snib__redis *s,
 {
     const char *wait = snib__url_query(url, "wait");
     const char *verify = snib__url_query(url, "tls_verify");
+    const char *recovery = snib__url_query(url, "recovery");
     snib_err err = open_check_keys(url, snib__url_is_secure(url), reterr);
     if (err) {
         return err;
@@ -69,6 +94,13 @@ static snib_err open_read_keys(struct snib__redis *s,
                           "%.120s: wait is queue (as without it) or spin",
                           url->safe);
     }
+    if (recovery && !open_parse_time(recovery, &s->recovery_ms)) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: recovery is the longest lease that anybody "
+                          "asks for, up to a day, like 30s, 500ms or 5m",
+                          url->safe);
+    }
+    s->out->lease_most = snib__ms(s->recovery_ms);
     s->spin = wait && !strcmp(wait, "spin");
     s->unverified = verify && !strcmp(verify, "no");
     return SNIB_ERR_OK;

@@ -78,7 +78,7 @@ static bool packet_is_plain(const struct snib__request *rq)
 static bool packet_may(const struct snib__redis *s, snib_instant now, int i,
                        const struct snib__request *rq)
 {
-    return packet_is_plain(rq) && !s->whole && !s->no_mark &&
+    return packet_is_plain(rq) && !s->whole && !s->no_mark && !s->recovery_ms &&
            !s->session[i].no_packets && s->packet_cuts < PACKET_CUTS &&
            !snib__reached(now, s->packets_until) &&
            snib__reached(now, s->packets_rest) &&

@@ -12,7 +12,8 @@
  * that watch.c and session.c call each other): errors.c (what an error word
  * means) · topology.c (which of several servers is the primary, as far as is
  * known) · state.c (how the server is) · layout.c (the number of the keys'
- * layout) · encode.c, keep.c (verbs to bytes; what a quorum asks of a node) ·
+ * layout) · encode.c, keep.c (verbs to bytes; setting what was forgotten) ·
+ * recovery.c (?recovery=) ·
  * inspection.c, inspect_rows.c, doctor_keys.c, doctor.c (what was found) ·
  * request.c (requests, their flights and ends) · value.c, doctor_steps.c,
  * inspect.c (verbs of more steps) · packet.c (which requests go without their
@@ -117,8 +118,9 @@ struct snib__redis {
     bool misread; /* the reply being read is not one of our scripts'        */
     bool whole;   /* no packets at all: it is a node of a quorum            */
     bool no_mark; /* this user may not use the mark                         */
-    bool packets_work;            /* one was answered                         */
-    uint8_t packet_cuts;          /* connections lost by packets before that  */
+    int64_t recovery_ms; /* ?recovery=; 0: it is not asked for              */
+    bool packets_work;   /* one was answered                         */
+    uint8_t packet_cuts; /* connections lost by packets before that  */
     snib_instant packets_until;   /* the mark is there, as far as we know     */
     snib_instant packets_rest;    /* none before that                         */
     uint32_t bundles_most, crowd; /* BUNDLES, CROWD                         */
@@ -161,6 +163,7 @@ typedef enum error_kind {
     E_DENIED,
     E_STORE,
     E_CORRUPT,
+    E_CONFIG,
     E_NOSCRIPT,
     E_BUG
 } error_kind;
@@ -203,6 +206,13 @@ void snib__state_demoted(struct snib__redis *, int i);
 void snib__state_server(const struct snib__redis *, snib_instant now,
                         struct snib__server *);
 
+/* recovery.c */
+/* Ask for the epoch; is this an answer? */
+void snib__recovery_encode(const struct snib__redis *, struct snib__buf *);
+bool snib__recovery_read(const struct snib__resp_cell *);
+/* Why it is not let in, for so many ms more. */
+void snib__recovery_closed(struct snib__request *, int64_t ms);
+
 /* request.c */
 /* What a reply says of the server's clock. */
 void snib__server_time(struct snib__redis *, snib_instant now, int64_t ms);
@@ -234,7 +244,7 @@ static inline void snib__request_mark(struct snib__request *rq, int set,
 static inline bool snib__redis_marks(const struct snib__redis *s,
                                      const struct snib__request *rq)
 {
-    return !s->no_mark && !rq->store.unmarked;
+    return s->recovery_ms || (!s->no_mark && !rq->store.unmarked);
 }
 
 struct snib__request *snib__request_find(struct snib__redis *,
@@ -386,6 +396,10 @@ void snib__encode_stray(struct snib__redis *, struct snib__buf *,
                         int64_t token);
 void snib__encode_script(struct snib__buf *, enum snib__script, bool full,
                          uint32_t keys, uint32_t args);
+/* The last of a script's keys: the mark of the server, if this login may use it
+ * (scripts/enter.lua), or the epoch. */
+void snib__encode_mark(const struct snib__redis *, struct snib__buf *,
+                       bool marked);
 void snib__encode_key(struct snib__buf *, const char *safe, size_t size,
                       const char *suffix);
 /* probe.lua, on keys that belong to no lock */

@@ -64,14 +64,15 @@ static bool reply_error_ended(const struct snib__redis *s,
  * with it is asked once more, without it. If that is not refused (decode.c), it
  * was the mark. Until then other requests go on with it: each grant without it
  * keeps the others of its lock to scripts for a day. */
-static bool reply_error_of_mark(const struct flight *f, const char *text)
+static bool reply_error_of_mark(const struct snib__redis *s,
+                                const struct flight *f, const char *text)
 {
     struct snib__request *rq = f->rq;
     bool names_it = rq->verb == SNIB__ACQUIRE || rq->verb == SNIB__RELEASE ||
                     rq->verb == SNIB__CANCEL || rq->verb == SNIB__FORCE ||
                     rq->verb == SNIB__PARAMS ||
                     (rq->verb == SNIB__RENEW && rq->floor);
-    if (!names_it || f->script == SNIB__SCRIPT_DROP + 1 ||
+    if (!names_it || s->recovery_ms || f->script == SNIB__SCRIPT_DROP + 1 ||
         !strncmp(text, "NOAUTH", 6)) {
         return false;
     }
@@ -87,7 +88,7 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
     error_kind kind = snib__redis_error_kind(text, size);
     char clean[248];
     snib__redis_error_words(clean, sizeof clean, text, size);
-    if (kind == E_DENIED && reply_error_of_mark(f, clean)) {
+    if (kind == E_DENIED && reply_error_of_mark(s, f, clean)) {
         snib__send_again(s, now, rq);
         return;
     }
@@ -131,6 +132,7 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
     case E_DENIED:
     case E_STORE:
     case E_CORRUPT:
+    case E_CONFIG:
     case E_BUG:
         break;
     }

@@ -397,6 +397,7 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
     rq->said.answer = SNIB__PENDING;
     rq->said.err = SNIB_ERR_OK;
     rq->said.revoked = rq->said.forgotten = rq->said.far = false;
+    rq->said.reclaim = false;
     rq->said.position = rq->said.slot = 0;
     rq->store.spins = 0;
     rq->store.unmarked = false;

@@ -81,6 +81,10 @@ static void session_ask(struct snib__redis *s, snib_instant now, int i)
         session_greet(s, now, i, JOB_MARK);
         snib__layout_encode_get(out);
         session_greet(s, now, i, JOB_LAYOUT);
+        if (s->recovery_ms) {
+            snib__recovery_encode(s, out);
+            session_greet(s, now, i, JOB_RECOVERY);
+        }
         if (snib__session_asks_info(s)) {
             snib__resp_begin(out, 2);
             snib__resp_text(out, "INFO");
@@ -118,7 +122,7 @@ void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
     struct session *l = &s->session[i];
     snib__buf_clear(&s->out->conn[i]->out);
     l->opened = now;
-    if (!snib__resp_reset(l->resp) || !snib__session_has_room(s, i, 7)) {
+    if (!snib__resp_reset(l->resp) || !snib__session_has_room(s, i, 8)) {
         l->state = SESSION_HELLO;
         snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
                           false);
@@ -212,7 +216,7 @@ static void session_refused(struct snib__redis *s, snib_instant now, int i,
     }
     snib__session_cut(s, now, i, true,
                       select ? SNIB_ERR_CONFIG : snib__redis_error_code(kind),
-                      text, select || kind == E_DENIED);
+                      text, select || kind == E_DENIED || kind == E_CONFIG);
 }
 
 bool snib__session_no_hello(struct snib__redis *s, snib_instant now, int i,
@@ -368,6 +372,11 @@ static session_state session_after_select(const struct snib__redis *s, int i)
                                   : SESSION_MARK;
 }
 
+static session_state session_after_layout(const struct snib__redis *s)
+{
+    return snib__session_asks_info(s) ? SESSION_INFO : SESSION_TIME;
+}
+
 void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
                            const struct snib__resp_cell *c)
 {
@@ -429,7 +438,16 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
         }
         snib__session_pop(l, &f);
         s->out->conn[i]->awaited--;
-        l->state = snib__session_asks_info(s) ? SESSION_INFO : SESSION_TIME;
+        l->state = s->recovery_ms ? SESSION_RECOVERY : session_after_layout(s);
+        break;
+    case SESSION_RECOVERY:
+        if (!snib__recovery_read(c)) {
+            session_refused(s, now, i, c);
+            return;
+        }
+        snib__session_pop(l, &f);
+        s->out->conn[i]->awaited--;
+        l->state = session_after_layout(s);
         break;
     case SESSION_INFO:
         snib__state_info(s, i, c);

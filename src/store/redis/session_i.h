@@ -28,6 +28,8 @@ enum { CALLERS, BACKGROUND, SUBS, SESSIONS, WATCH = SESSIONS, SESSIONS_MOST };
 #define SNIB__REDIS_LAYOUT     "2"
 /* The mark, whose ids are tokens (scripts/enter.lua). */
 #define SNIB__REDIS_MARK_KEY "snib:m"
+/* The epoch, which stands in its place with ?recovery= (scripts/epoch.lua). */
+#define SNIB__REDIS_EPOCH_KEY "snib:epoch"
 
 typedef enum session_state {
     SESSION_DOWN,    /* not connected, and never wanted so far              */
@@ -38,8 +40,9 @@ typedef enum session_state {
     SESSION_PROBE,  /* with a login: may it run our scripts to their end?    */
     SESSION_MARK,   /* the layout's number is written where there is none   */
     SESSION_LAYOUT, /* the number is being read                             */
-    SESSION_INFO,   /* which life of the server this is, for who asked       */
-    SESSION_TIME,   /* the server's clock is being read                      */
+    SESSION_RECOVERY, /* with ?recovery=: the epoch is, and may begin       */
+    SESSION_INFO, /* which life of the server this is, for who asked       */
+    SESSION_TIME, /* the server's clock is being read                      */
     SESSION_SUBSCRIBE,
     SESSION_EPOCH,   /* WATCH: a Sentinel is asked for its epoch, …         */
     SESSION_ASKED,   /* … and for the address                               */
@@ -55,6 +58,7 @@ typedef enum job {
     JOB_PROBE,
     JOB_MARK,
     JOB_LAYOUT,
+    JOB_RECOVERY,
     JOB_INFO,
     JOB_TIME,
     JOB_SUBSCRIBE,

@@ -282,6 +282,7 @@ static snib_instant store_session_due(const struct snib__redis *s, int i)
     case SESSION_PROBE:
     case SESSION_MARK:
     case SESSION_LAYOUT:
+    case SESSION_RECOVERY:
     case SESSION_INFO:
     case SESSION_TIME:
     case SESSION_SUBSCRIBE:
@@ -353,6 +354,7 @@ static void store_session_tick(struct snib__redis *s, snib_instant now, int i)
     case SESSION_PROBE:
     case SESSION_MARK:
     case SESSION_LAYOUT:
+    case SESSION_RECOVERY:
     case SESSION_INFO:
     case SESSION_TIME:
     case SESSION_SUBSCRIBE:

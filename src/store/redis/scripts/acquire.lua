@@ -22,6 +22,8 @@
 --       {2, now, position, left}  queued; left: ms to the first holder's end, 0
 --                                 if nobody holds
 --       {3, now, left}         held by another, not queued
+--       {3, now, left, closed} … or nobody is let in for so many ms: the
+--                              server was restarted, replaced or emptied
 --       {4, now}               too late, or a strange not_after
 --       {5, now}               this request was cancelled
 --       {6, now, size}         the semaphore has fewer permits than asked for
@@ -64,7 +66,10 @@ if #KEYS < 7 or #KEYS > 8 or #ARGV ~= 16 or #client ~= 32 or #request ~= 32
     return redis.error_reply('SNIBARG acquire: bad arguments')
 end
 -- @include enter
-clock()
+local other = clock()
+if other then
+    return redis.error_reply(other)
+end
 if now > not_after or not_after > now + 10000 then
     return {4, now}
 end
@@ -81,7 +86,7 @@ end
 -- lock has no params.
 local plain = mode ~= '3' and mode ~= '4'
     and (more == '' or not string.find(more, 'b', 1, true))
-if plain and call('EXISTS', H, A, X, C) == 0 then
+if plain and closed == 0 and call('EXISTS', H, A, X, C) == 0 then
     fresh = true
     memory()
     if bad then
@@ -107,6 +112,14 @@ if own and string.sub(own, 1, 33) == request .. ' ' then
         return redis.error_reply(damaged('a holder record of', H))
     end
     till = tonumber(till)
+    if till > now and closed > 0 then
+        -- Ours, as far as this server knows. It may have ended, and another's
+        -- may be forgotten: that is known when the epoch's recovery is over.
+        if ARGV[4] == '1' then
+            return {2, now, 1, closed}
+        end
+        return {3, now, closed, closed}
+    end
     if till > now and token == '0' then
         -- Ours, by a thin record of which this is a repeat. Nobody can know
         -- which token it had.
@@ -245,10 +258,10 @@ if refused then
     tell()
     return {refused, now, size or 0}
 end
-local left = live and live.till - now or 0
+local left = math.max(live and live.till - now or 0, closed)
 if not queue then
     tell()
-    return {3, now, left}
+    return {3, now, left, closed > 0 and closed or nil}
 end
 if not rank then
     counter = counter + 1

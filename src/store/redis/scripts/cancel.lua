@@ -26,7 +26,10 @@ end
 -- @include enter
 -- @include settle
 -- Reading.
-clock()
+local other = clock()
+if other then
+    return redis.error_reply(other)
+end
 memory(true)
 local result, gone, token = 3, nil, tonumber(call('GET', X) or 0)
 if token and token > 1 then -- an earlier copy or a force ended it (else: 1)

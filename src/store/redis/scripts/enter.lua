@@ -20,6 +20,15 @@
 -- and every other grant goes above the last one and raises M. A login that may
 -- not use M has none: its tokens begin a ms later, and the lock stays a hash as
 -- long as its token memory lives.
+--
+-- E, the epoch of this server (epoch.lua), stands in M's place among the keys of
+-- who asks for recovery. M is no stream then, so that no thin grant comes about,
+-- and who does not ask for recovery is refused.
+local E
+if M == 'snib:epoch' then
+    E, M = M, nil
+end
+local closed = 0 -- for so many ms nobody is let in anew
 local bad, now, least, last
 local live -- the holders that stand, see settle.lua; nil: there are none
 local thin -- what the hash is to begin with; nil: there is no thin record
@@ -27,10 +36,27 @@ local thin_ahead -- it would last longer than its lease: the clock was set back
 local guarded -- the value of "~"; nil: it is not there
 local fresh -- H had no holder, so thin grants may have come and gone
 
+-- The result is an error: this is a replica by now, or it was restarted,
+-- promoted or emptied since the epoch began, so something may be forgotten here
+-- that was acknowledged. The client then begins the next one.
 local function clock()
     local t = call('TIME')
     now = t[1] * 1000 + math.floor(t[2] / 1000)
     least = now * 1024 + math.floor(t[2] % 1000 * 1.024)
+    if not E then
+        return nil
+    end
+    local id, till, top = string.match(call('GET', E) or '',
+        '^(%x+) (%d+) %d+ (%d+)$')
+    local info = call('INFO', 'replication')
+    if not string.find(info, 'role:master', 1, true) then
+        return 'READONLY this server is a replica'
+    elseif not id or id ~= string.match(info, 'master_replid:(%x+)') then
+        return 'SNIBEPOCH the server was restarted, replaced or emptied'
+    end
+    closed = math.max(tonumber(till) - now, 0)
+    least = math.max(least, tonumber(top))
+    return nil
 end
 
 -- The error for a record that is not ours, or no longer whole. force.lua
@@ -196,6 +222,13 @@ local function memory(frees)
     if type(length) == 'table' then
         if not string.find(length.err, 'WRONGTYPE', 1, true) then
             call('XLEN', M) -- raises it
+        elseif redis.pcall('GET', M) == 'recovery' then
+            closed = 86400000 -- those who ask for it see when it is open again
+            if not frees then
+                bad = 'SNIBRECOVERY the locks of this server are used with '
+                    .. 'recovery= in the URL: use it here, too'
+            end
+            M = nil
         elseif frees then
             M = nil
         else
@@ -270,7 +303,7 @@ local function enter(client, request, lease, reserve, floor, mode, permits,
     call('PEXPIRE', H, fmt('%.0f', keep))
     call('SET', T, fmt('%.0f', last), 'PX',
         fmt('%.0f', math.max(now, math.floor(last / 1024)) - now + 86400000))
-    if not marked then -- no thin grant as long as that memory lives
+    if not marked and not E then -- no thin grant as long as that memory lives
         guard(math.max(now, math.floor(last / 1024)) - now + 86400000, true)
     end
     return token

@@ -25,7 +25,10 @@ end
 -- @include enter
 -- @include settle
 -- Reading.
-clock()
+local other = clock()
+if other then
+    return redis.error_reply(other)
+end
 memory(true)
 local anew = bad
 bad = nil

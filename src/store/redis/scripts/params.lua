@@ -33,7 +33,10 @@ end
 -- @include enter
 -- @include settle
 -- Reading.
-clock()
+local other = clock()
+if other then
+    return redis.error_reply(other)
+end
 if what ~= 'get' and (now > not_after or not_after > now + 10000) then
     return {4, now}
 end

@@ -50,7 +50,10 @@ local fmt = string.format
 -- @include settle
 -- Reading.
 local gone, ours, revoked
-clock()
+local other = clock()
+if other then
+    return redis.error_reply(other)
+end
 local holders = standing()
 local own, at = own_of(holders, client, request)
 if own then

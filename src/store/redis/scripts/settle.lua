@@ -299,6 +299,11 @@ local function walk(me, skip)
     if live and live.sole and not (me and me.upgrade_of) then
         return false
     end
+    -- The exclusive holder may read besides: nobody else can hold.
+    if closed > 0 and not (live and live.sole and live.sole == me.upgrade_of)
+    then
+        return false
+    end
     tools()
     if not latch then
         params()

@@ -1,0 +1,245 @@
+"""?recovery=: a server that forgets costs no exclusion (store/redis/recovery.c,
+scripts/epoch.lua), on a real redis-server: restarted without its data, emptied,
+promoted with old data. test_redis_states.py has what happens without it.
+"""
+
+import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+from harness.redis_server import redis_missing
+from harness.wait import wait_until
+
+pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
+
+LEASE_MS, RECOVERY = 1500, 3.0
+
+
+@pytest.fixture
+def sure(redis):
+    return redis.url + "?recovery=3s"
+
+
+def is_open(redis):
+    """The recovery of this server's epoch is over."""
+    epoch = (redis.command("GET", "snib:epoch") or b"none 0").split()
+    seconds, micros = redis.command("TIME")
+    now = int(seconds) * 1000 + int(micros) / 1000
+    return (b"master_replid:" + epoch[0] in redis.command(
+        "INFO", "replication") and int(epoch[1]) <= now)
+
+
+def begin(redis, driver):
+    """The first use of a server is a recovery, too; wait until that is over."""
+    driver.try_acquire(driver.lock("begin", lease_ms=LEASE_MS))
+    wait_until(lambda: is_open(redis), 2 * RECOVERY, "the first recovery")
+
+
+@pytest.fixture
+def one(drivers, redis, sure):
+    driver = drivers(sure, request_ms=500)
+    begin(redis, driver)
+    return driver
+
+
+@pytest.fixture
+def two(drivers, sure):
+    return drivers(sure, request_ms=500)
+
+
+FORGETS = {
+    "restarted empty": lambda redis: redis.restart(data="lost"),
+    "emptied": lambda redis: redis.command("FLUSHALL"),
+    "its epoch deleted": lambda redis: redis.command("DEL", "snib:epoch"),
+    "restarted with its data": lambda redis: redis.restart(data="kept"),
+}
+
+
+@pytest.mark.parametrize("what", FORGETS)
+def test_nobody_new_comes_in_and_the_holder_keeps_what_it_has(
+        one, two, redis, what):
+    grant = one.acquire(one.lock("n", lease_ms=LEASE_MS))
+    two.lock("n", lease_ms=LEASE_MS)
+    two.lock("free", lease_ms=LEASE_MS)
+    FORGETS[what](redis)
+    forgot = time.monotonic()
+    waiting = two.start_acquire("n", on="waits", wait_ms=20000)
+    refused = two.try_acquire("free")
+    assert refused.err == "BUSY", refused
+    assert "lets nobody in anew" in refused.text, refused
+    taken = two.acquire("free", wait_ms=20000)
+    assert time.monotonic() - forgot > RECOVERY - 0.1
+    taken.release()
+    assert not waiting.done(), "the holder has reclaimed it"
+    assert grant.status().held
+    assert "lost" not in [change.state for change in grant.changes()]
+    grant.release()
+    after = waiting.wait()
+    assert after.token > grant.token
+    after.release()
+
+
+def test_without_it_a_second_owner_comes_in_at_once(redis, drivers):
+    one, two = drivers(redis.url), drivers(redis.url)
+    first = one.acquire(one.lock("n", lease_ms=60000))
+    redis.command("FLUSHALL")
+    second = two.acquire(two.lock("n", lease_ms=60000), wait_ms=0)
+    assert first.status().held and second.status().held
+    second.release()
+
+
+def test_holder_that_does_not_come_back_is_waited_for(one, two, redis):
+    one.acquire(one.lock("n", lease_ms=LEASE_MS))
+    redis.command("FLUSHALL")
+    one.kill()
+    forgot = time.monotonic()
+    taken = two.acquire(two.lock("n", lease_ms=LEASE_MS), wait_ms=20000)
+    assert time.monotonic() - forgot > RECOVERY - 0.5
+    taken.release()
+
+
+def test_reader_is_told_that_it_was_forgotten_and_no_writer_is_beside_it(
+        one, two, redis):
+    reads = one.acquire(one.lock("n", kind="read", lease_ms=LEASE_MS))
+    redis.command("FLUSHALL")
+    forgot = time.monotonic()
+    wrote = two.acquire(two.lock("n", kind="write", lease_ms=LEASE_MS),
+                        wait_ms=20000)
+    assert time.monotonic() - forgot > RECOVERY - 0.1
+    told = one.wait_event("change", ticket=reads.ticket, state="lost")
+    assert told.reason == "forgotten"
+    wrote.release()
+
+
+def test_promoted_with_old_data_the_later_holder_reclaims(
+        redis_with, drivers):
+    """The replica has the lock as it was before: held by another, who has
+    ended since."""
+    redis = redis_with()
+    old = redis_with("replicaof 127.0.0.1 %d" % redis.port)
+    wait_until(lambda: b"master_link_status:up" in old.command(
+        "INFO", "replication"), 10, "the replica is in step")
+    hosts = f"redis://127.0.0.1:{redis.port},127.0.0.1:{old.port}?recovery=3s"
+    one, two = drivers(hosts, request_ms=500), drivers(hosts, request_ms=500)
+    begin(redis, one)
+    before = one.acquire(one.lock("n", lease_ms=LEASE_MS))
+    two.lock("n", lease_ms=LEASE_MS)
+    waiting = two.start_acquire("n", wait_ms=20000)
+    wait_until(lambda: old.command("ZCARD", "snib:{n}:q") == 1,
+               what="the replica knows both")
+    old.command("CONFIG", "SET", "repl-timeout", "60")
+    old.freeze()
+    before.release()
+    held = waiting.wait()
+    redis.kill()
+    old.thaw()
+    old.command("REPLICAOF", "NO", "ONE")
+    forgot = time.monotonic()
+    again = one.start_acquire("n", wait_ms=20000)
+    wait_until(lambda: is_open(old), 4 * RECOVERY, "the recovery is over")
+    assert time.monotonic() - forgot > RECOVERY - 0.1
+    assert held.status().held
+    assert "lost" not in [change.state for change in held.changes()]
+    held.release()
+    again.wait().release()
+
+
+def test_who_does_not_ask_for_it_is_refused_where_that_can_be_seen(
+        one, redis, drivers):
+    other = drivers(redis.url)
+    answer = other.try_acquire(other.lock("n"))
+    assert answer.err == "CONFIG", answer
+    assert "use it here, too" in answer.text
+    assert redis.command("TYPE", "snib:m") == b"string"
+
+
+def test_what_others_took_before_stays_theirs(redis, drivers, sure):
+    other = drivers(redis.url)
+    held = other.acquire(other.lock("n", lease_ms=20000))
+    one = drivers(sure)
+    begin(redis, one)
+    answer = one.try_acquire(one.lock("n", lease_ms=LEASE_MS))
+    assert answer.err == "BUSY", answer
+    held.renew()
+    held.release()
+    taken = one.acquire("n", wait_ms=5000)
+    assert taken.token > held.token
+    taken.release()
+
+
+def test_another_number_is_refused(one, redis, drivers):
+    other = drivers(redis.url + "?recovery=5s")
+    answer = other.try_acquire(other.lock("n", lease_ms=LEASE_MS))
+    assert answer.err == "CONFIG", answer
+    assert "recovery=3000ms" in answer.text
+
+
+def test_longer_lease_is_refused_at_once(one):
+    answer = one.try_acquire(one.lock("n", lease_ms=3001))
+    assert answer.err == "USAGE", answer
+    assert "recovery=" in answer.text
+    grant = one.acquire(one.lock("m", lease_ms=LEASE_MS))
+    told = one.ask("renew", id=grant.id, lease_ms=3001, on="main")
+    assert told.err == "USAGE", told
+    grant.release()
+
+
+def test_server_that_is_told_to_hide_is_refused(redis, drivers, sure):
+    """A login that may not look who the server is."""
+    redis.command("ACL", "SETUSER", "a", "on", ">b", "~*", "&*", "+@all", "-info")
+    other = drivers(sure.replace("redis://", "redis://a:b@"))
+    answer = other.try_acquire(other.lock("n", lease_ms=LEASE_MS))
+    assert answer.err == "DENIED", answer
+
+
+def doctor(url):
+    done = subprocess.run([os.environ["SNIB_BIN"], "doctor", "-s", url],
+                          capture_output=True, text=True, timeout=30)
+    return [line for line in done.stdout.splitlines()
+            if "recovery" in line or "mark" in line], done.stdout
+
+
+def test_doctor_says_how_long_nobody_is_let_in(redis, sure):
+    found, text = doctor(sure)
+    assert any("nobody is let in anew for" in line for line in found), text
+    assert not any("another type" in line for line in found), text
+    wait_until(lambda: is_open(redis), 2 * RECOVERY, "the first recovery")
+    found, text = doctor(sure)
+    assert any("for 3000 ms" in line for line in found), text
+    assert "recovery= in" in doctor(redis.url)[1]
+
+
+# -- the script by which a holder reclaims -------------------------------------
+
+
+def test_late_reclaim_takes_nothing_from_a_later_holder(one, two, redis):
+    """A copy of it, of a grant that has ended since."""
+    first = one.acquire(one.lock("n", lease_ms=LEASE_MS))
+    first.release()
+    later = two.acquire(two.lock("n", lease_ms=LEASE_MS))
+    redis.command("DEL", "snib:epoch")
+    begun = one.try_acquire("begin")  # begins the next epoch
+    assert begun.err == "BUSY"
+    text = scripts()["keep"]
+    client, request = b"c" * 32, b"d" * 32
+    seconds, micros = redis.command("TIME")
+    soon = int(seconds) * 1000 + int(micros) // 1000 + 5000
+    keys = [b"snib:{n}" + tail for tail in
+            (b"", b":t", b":q", b":w", b":a", b":x:" + request, b":r", b":c")]
+    done = redis.command(
+        "EVAL", text, 9, *keys, "snib:epoch", client, request, first.token,
+        first.token + 31, LEASE_MS, "0 1", soon, 31, "")
+    assert done[1] == 0
+    assert later.status().held
+    later.release()
+
+
+def scripts():
+    """The scripts as they are embedded, by name."""
+    folder = next(pathlib.Path(os.environ["SNIB_BUILD_DIR"]).rglob(
+        "redis_scripts/redis_keep.lua")).parent
+    return {path.stem[len("redis_"):]: path.read_bytes()
+            for path in folder.glob("redis_*.lua")}

@@ -1,0 +1,303 @@
+/* tests/unit/test_redis_recovery.c — ?recovery=: the greeting, what scripts are given in place of the
+ * mark, and what their answers lead to. What the server does is the simulator's (--recovery) and
+ * live.redis_recovery's. */
+#include "unit.h"
+
+#if defined(SNIB_WITH_REDIS) && !SNIB_WITH_REDIS
+int main(void)
+{
+    puts("skipped: built without Redis");
+    return 77;
+}
+#else
+
+#include "redis_packet.h"
+
+static int set_up_recovery(void **state)
+{
+    (void)state;
+    open_store("redis://h?recovery=30s");
+    return 0;
+}
+
+#define EPOCH_REPLY(left) "*2\r\n:1790000000000\r\n:" left "\r\n"
+
+static void hears_epoch(int i)
+{
+    opened(i);
+    hears_hello(i);
+    assert_true(heard(i) && heard(i)); /* the layout's number */
+    assert_int_equal(script_heard(i), SNIB__SCRIPT_EPOCH);
+    assert_string_equal(word[0], "EVAL");
+    assert_string_equal(word[2], "2");
+    assert_string_equal(word[3], "snib:epoch");
+    assert_string_equal(word[4], "snib:m");
+    assert_string_equal(word[5], "30000");
+    assert_true(heard(i));
+    assert_string_equal(word[0], "TIME");
+    say(i, HELLO_REPLY LAYOUT_REPLY);
+}
+
+static void in_step(int i)
+{
+    hears_epoch(i);
+    say(i, EPOCH_REPLY("0") TIME_REPLY);
+}
+
+static void
+scripts_have_the_epoch_in_the_place_of_the_mark_and_nothing_is_a_packet(
+    void **state)
+{
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        struct snib__request rq = asked();
+        start(&rq);
+        if (k == 0) {
+            in_step(CALLERS);
+        }
+        hears_acquire(CALLERS, "0");
+        assert_string_equal(word[2], "8");
+        assert_string_equal(word[10], "snib:epoch");
+        grant_reply(CALLERS, 1000);
+        answered(&rq, SNIB__DONE);
+        assert_false(rq.thin);
+    }
+    assert_int_equal(snib__to_ms(out.lease_most), 30000);
+}
+
+static void
+another_epoch_makes_the_connection_anew_and_the_request_is_sent_again(
+    void **state)
+{
+    (void)state;
+    struct snib__request rq = asked();
+    start(&rq);
+    in_step(CALLERS);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS,
+        "-SNIBEPOCH the server was restarted, replaced or emptied\r\n");
+    silence();
+    assert_true(out.conn[CALLERS]->shut);
+    closed(CALLERS);
+    for (int k = 0; k < 50 && !out.conn[CALLERS]->open; k++) {
+        pass(10);
+    }
+    hears_epoch(CALLERS);
+    say(CALLERS, EPOCH_REPLY("30000") TIME_REPLY);
+    for (int k = 0; k < 50 && !heard(CALLERS); k++) {
+        pass(10);
+    }
+    assert_string_equal(word[12], hex_of(&rq));
+    grant_reply(CALLERS, 1000);
+    answered(&rq, SNIB__DONE);
+}
+
+static void who_tries_hears_why_nobody_is_let_in(void **state)
+{
+    (void)state;
+    struct snib__request rq = asked();
+    start(&rq);
+    in_step(CALLERS);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "*4\r\n:3\r\n:1790000000300\r\n:2500\r\n:2500\r\n");
+    answered(&rq, SNIB__NO);
+    assert_int_equal(rq.said.err, SNIB_ERR_BUSY);
+    assert_string_equal(
+        error.text,
+        "the server was restarted, replaced or emptied: it lets nobody in anew "
+        "for 2.5 s more, since leases may be running that it has forgotten");
+    rq = asked();
+    error.text[0] = 0;
+    start(&rq);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "*3\r\n:3\r\n:1790000000300\r\n:2500\r\n");
+    answered(&rq, SNIB__NO);
+    assert_string_equal(error.text, ""); /* another holds it */
+}
+
+/* -- to reclaim -------------------------------------------------------------------- */
+
+static struct snib__request renewal(int64_t floor)
+{
+    struct snib__request rq = request(SNIB__RENEW);
+    rq.token = 77;
+    rq.lease = snib__ms(20000);
+    rq.floor = floor;
+    rq.acquire.kind = SNIB_KIND_WRITE;
+    rq.acquire.reserve = 31;
+    rq.acquire.delay = snib__ms(500);
+    rq.acquire.upgrade_of[1] = 0xab;
+    rq.text = "host=h";
+    rq.text_size = 6;
+    return rq;
+}
+
+static void what_is_not_known_may_be_reclaimed_once(void **state)
+{
+    (void)state;
+    struct snib__request rq = renewal(0);
+    start(&rq);
+    in_step(CALLERS);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
+    say(CALLERS, "*2\r\n:1790000000300\r\n:2\r\n");
+    answered(&rq, SNIB__NO);
+    assert_true(rq.said.forgotten);
+    assert_true(rq.said.reclaim);
+    rq = renewal(77 + 31);
+    start(&rq);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_KEEP);
+    assert_string_equal(word[2], "9");
+    assert_string_equal(word[11], "snib:epoch");
+    assert_string_equal(word[14], "77");
+    assert_string_equal(word[15], "108");
+    assert_string_equal(word[17], "2 1,d500,b000000000000000000000000000000ab");
+    snib_instant sent = now;
+    pass(10);
+    say(CALLERS, "*2\r\n:1790000000310\r\n:1\r\n");
+    answered(&rq, SNIB__DONE);
+    assert_int_equal(rq.said.valid_from.ns, sent.ns);
+    rq = renewal(77 + 31);
+    start(&rq);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_KEEP);
+    say(CALLERS, "*2\r\n:1790000000310\r\n:0\r\n");
+    answered(&rq, SNIB__NO);
+    assert_false(rq.said.forgotten);
+    assert_false(rq.said.reclaim);
+}
+
+static void without_it_nothing_is_reclaimed(void **state)
+{
+    (void)state;
+    struct snib__request rq = renewal(0);
+    start(&rq);
+    connected(CALLERS);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
+    say(CALLERS, "*2\r\n:1790000000300\r\n:2\r\n");
+    answered(&rq, SNIB__NO);
+    assert_true(rq.said.forgotten);
+    assert_false(rq.said.reclaim);
+    assert_int_equal(out.lease_most.ns, 0);
+}
+
+/* -- what the greeting refuses ------------------------------------------------------ */
+
+static void greeting_says(const char *reply, snib_err err, const char *text)
+{
+    struct snib__request rq = asked();
+    rq.once = true;
+    start(&rq);
+    hears_epoch(CALLERS);
+    say(CALLERS, reply);
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.said.err, err);
+    if (!strstr(error.text, text)) {
+        fail_msg("%s", error.text);
+    }
+}
+
+static void another_number_is_refused(void **state)
+{
+    (void)state;
+    greeting_says("-SNIBRECOVERY the locks of this server are used with "
+                  "recovery=60000ms: it must be the same in all URLs\r\n",
+                  SNIB_ERR_CONFIG, "recovery=60000ms");
+}
+
+static void a_right_that_is_missing_is_told(void **state)
+{
+    (void)state;
+    greeting_says(
+        "-NOPERM this user has no permissions to run the 'info' command\r\n",
+        SNIB_ERR_DENIED, "'info'");
+}
+
+static void what_is_no_answer_is_no_epoch(void **state)
+{
+    (void)state;
+    greeting_says("+OK\r\n", SNIB_ERR_STORE,
+                  "does not answer like a Redis server");
+}
+
+static void
+no_right_to_the_epoch_is_not_taken_for_none_to_the_mark(void **state)
+{
+    (void)state;
+    struct snib__request rq = asked();
+    start(&rq);
+    in_step(CALLERS);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "-NOPERM this user has no permissions to access one of the "
+                 "keys used as arguments\r\n");
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_DENIED);
+}
+
+static void its_time_is_read_or_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t ms; /* 0: refused */
+    } t[] = {{"30s", 30000},
+             {"1ms", 1},
+             {"5m", 300000},
+             {"24h", 86400000},
+             {"0s", 0},
+             {"", 0},
+             {"30", 0},
+             {"s", 0},
+             {"-1s", 0},
+             {"25h", 0},
+             {"1.5s", 0},
+             {"30 s", 0},
+             {"99999999999999999999s", 0},
+             {"86400001ms", 0}};
+    for (size_t k = 0; k < COUNT_OF(t); k++) {
+        char text[80];
+        struct snib__url *url;
+        struct snib__store *s = NULL;
+        struct snib__out o = {0};
+        struct snib_error e = {.code = SNIB_ERR_OK};
+        snib__list_init(&o.answered);
+        snib__list_init(&o.exec);
+        snib__conns_init(&o, 1 << 16);
+        snprintf(text, sizeof text, "redis://h?recovery=%s", t[k].text);
+        assert_int_equal(snib__url_parse(text, &url, &e), SNIB_ERR_OK);
+        struct snib__store_config cfg = {.url = url,
+                                         .out = &o,
+                                         .seed = {{1, 2, 3, 4}},
+                                         .request = snib__ms(PATIENCE),
+                                         .client = {1, 2}};
+        snib_err err = ops->open(&cfg, &s, &e);
+        assert_int_equal(err, t[k].ms ? SNIB_ERR_OK : SNIB_ERR_USAGE);
+        if (err) {
+            assert_non_null(strstr(e.text, "recovery is the longest lease"));
+        } else {
+            assert_int_equal(snib__to_ms(o.lease_most), t[k].ms);
+            ops->free(s);
+        }
+        snib__url_free(url);
+        snib__conns_free(&o);
+    }
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up_recovery, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(scripts_have_the_epoch_in_the_place_of_the_mark_and_nothing_is_a_packet),
+        T(another_epoch_makes_the_connection_anew_and_the_request_is_sent_again),
+        T(who_tries_hears_why_nobody_is_let_in),
+        T(what_is_not_known_may_be_reclaimed_once),
+        cmocka_unit_test_setup_teardown(without_it_nothing_is_reclaimed, set_up,
+                                        tear_down),
+        T(another_number_is_refused),
+        T(a_right_that_is_missing_is_told),
+        T(what_is_no_answer_is_no_epoch),
+        T(no_right_to_the_epoch_is_not_taken_for_none_to_the_mark),
+        cmocka_unit_test(its_time_is_read_or_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#endif
