@@ -162,7 +162,9 @@ void sim_recovery_draw(struct sim_options *o)
         for (int k = sim_upto(&r, 3); k > 0; k--) {
             struct sim_fault f = trouble(o, &r);
             f.at_ms = at + sim_upto(&r, (int)o->lease_ms) - o->lease_ms / 3;
-            f.at_ms = f.at_ms > 0 ? f.at_ms : 1;
+            /* Where one does not ask, the others are there first. */
+            int64_t least = o->unaware ? 500 : 1;
+            f.at_ms = f.at_ms > least ? f.at_ms : least;
             o->fault[o->fault_count++] = f;
         }
     }

@@ -432,6 +432,7 @@ static void what_comes_to_its_limit_before_is_not_sent(void **state)
         assert_true(r[i].exec.sent); /* so that the core asks no more */
         assert_int_equal(r[i].said.answer, SNIB__NOT_APPLIED);
         assert_int_equal(r[i].said.err, SNIB_ERR_UNREACHABLE);
+        assert_true(r[i].exec.blocked);
         assert_string_equal(w.error.text, "the server was reached too late");
     }
     assert_int_equal(w.quick + w.fetch + w.write, 0);

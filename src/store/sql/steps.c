@@ -381,6 +381,7 @@ static bool steps_set_out(struct snib__sql *q, struct steps_step *k)
         snib__fail(&q->fault, SNIB_ERR_UNREACHABLE,
                    "the server was reached too late");
         snib__sql_in_vain(q, k->r[i], SNIB__SQL_DOWN);
+        k->r[i]->exec.blocked = true; /* that may have been a moment's */
     }
     k->count = left;
     return left > 0;
