@@ -147,7 +147,8 @@ struct snib__store_config {
     struct snib__out *out; /* outlives the store */
     snib_duration request; /* how long to wait for one answer */
     uint64_t client[2];    /* the client's id */
-    /* REALTIME − BOOTTIME; 0: not known. Only to show, never for a lease. */
+    /* REALTIME − BOOTTIME; 0: not known. To show, and for tokens where the store
+     * has no clock; never for a lease. */
     int64_t wall_offset_ns;
     /* The program gives the logins: a store that logs in asks by conn.login. */
     bool login;

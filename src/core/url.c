@@ -462,7 +462,13 @@ bool snib__url_has_server(const struct snib__url *url)
 bool snib__url_is_secure(const struct snib__url *url)
 {
     return !strcmp(url->scheme, "rediss") || !strcmp(url->scheme, "redlocks") ||
-           !strcmp(url->scheme, "rediss+sentinel");
+           !strcmp(url->scheme, "rediss+sentinel") ||
+           !strcmp(url->scheme, "etcds");
+}
+
+const char *snib__url_alpn(const struct snib__url *url)
+{
+    return !strcmp(url->scheme, "etcds") ? "h2" : NULL;
 }
 
 bool snib__url_is_sentinel(const struct snib__url *url)

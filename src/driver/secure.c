@@ -17,6 +17,7 @@ static snib_err secure_read_keys(const struct snib__url *url,
                                  .cert = snib__url_query(url, "tls_cert"),
                                  .key = snib__url_query(url, "tls_key"),
                                  .name = snib__url_query(url, "tls_name"),
+                                 .alpn = snib__url_alpn(url),
                                  .unverified = verify && !strcmp(verify, "no")};
     if (verify && strcmp(verify, "no") != 0 && strcmp(verify, "yes") != 0) {
         return snib__fail(reterr, SNIB_ERR_USAGE,

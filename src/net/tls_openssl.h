@@ -43,6 +43,7 @@
     X(SSL_CTX_load_verify_file)                                                \
     X(SSL_CTX_new)                                                             \
     X(SSL_CTX_sess_set_new_cb)                                                 \
+    X(SSL_CTX_set_alpn_protos)                                                 \
     X(SSL_CTX_set_default_passwd_cb)                                           \
     X(SSL_CTX_set_default_passwd_cb_userdata)                                  \
     X(SSL_CTX_set_default_verify_paths)                                        \
@@ -118,6 +119,7 @@ const char *snib__openssl_load(void);
 #define SSL_CTX_load_verify_file  snib__openssl.SSL_CTX_load_verify_file_
 #define SSL_CTX_new               snib__openssl.SSL_CTX_new_
 #define SSL_CTX_sess_set_new_cb   snib__openssl.SSL_CTX_sess_set_new_cb_
+#define SSL_CTX_set_alpn_protos   snib__openssl.SSL_CTX_set_alpn_protos_
 #define SSL_CTX_set_default_passwd_cb                                          \
     snib__openssl.SSL_CTX_set_default_passwd_cb_
 #define SSL_CTX_set_default_passwd_cb_userdata                                 \

@@ -162,6 +162,20 @@ static snib_err tls_shared_read_cert(struct snib__tls_shared *shared,
     return SNIB_ERR_OK;
 }
 
+/* A server that speaks several protocols at one port asks which it will be; one
+ * that knows none of this name breaks off, or does not care. */
+static bool tls_shared_offer(struct snib__tls_shared *shared, const char *alpn)
+{
+    uint8_t list[1 + 16];
+    size_t n = alpn ? strlen(alpn) : 0;
+    if (!n || n >= sizeof list) {
+        return !n;
+    }
+    list[0] = (uint8_t)n;
+    memcpy(list + 1, alpn, n);
+    return SSL_CTX_set_alpn_protos(shared->ctx, list, (unsigned)n + 1) == 0;
+}
+
 /* -- new and free ---------------------------------------------------------- */
 
 static snib_err tls_shared_set_up(struct snib__tls_shared *shared,
@@ -189,6 +203,9 @@ static snib_err tls_shared_set_up(struct snib__tls_shared *shared,
     (void)SSL_CTX_set_session_cache_mode(
         shared->ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
     SSL_CTX_sess_set_new_cb(shared->ctx, tls_shared_take_session);
+    if (!tls_shared_offer(shared, f->alpn)) {
+        return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+    }
     snib_err err =
         f->unverified ? SNIB_ERR_OK : tls_shared_read_ca(shared, f->ca, reterr);
     return err ? err : tls_shared_read_cert(shared, f, reterr);

@@ -48,6 +48,42 @@ static void the_name_of_the_url_is_told_to_the_server(void **state)
     assert_null(SSL_get_servername(w.peer.ssl, TLSEXT_NAMETYPE_host_name));
 }
 
+static int choose_h2(SSL *ssl, const unsigned char **ret,
+                     unsigned char *ret_size, const unsigned char *offered,
+                     unsigned size, void *data)
+{
+    (void)ssl;
+    (void)data;
+    if (size != 3 || memcmp(offered, "\002h2", 3) != 0) {
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    }
+    *ret = offered + 1;
+    *ret_size = 2;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+static void a_protocol_is_offered_and_taken(void **state)
+{
+    const unsigned char *chosen;
+    unsigned size;
+    begin(&good, 0);
+    snib__tls_shared_free(w.shared);
+    share((struct snib__tls_files){
+        .ca = ca_path, .name = "redis.example", .alpn = "h2"});
+    SSL_CTX_set_alpn_select_cb(w.ctx, choose_h2, NULL);
+    meet("redis.example:2379");
+    is_up();
+    SSL_get0_alpn_selected(w.peer.ssl, &chosen, &size);
+    assert_int_equal(size, 2);
+    tear_down(state);
+    begin(&good, 0); /* none is offered where none was asked for */
+    SSL_CTX_set_alpn_select_cb(w.ctx, choose_h2, NULL);
+    meet("redis.example:6379");
+    is_up();
+    SSL_get0_alpn_selected(w.peer.ssl, &chosen, &size);
+    assert_int_equal(size, 0);
+}
+
 static void names_and_addresses_of_the_certificate_are_good(void **state)
 {
     static const char *const at[] = {"redis.example:1",  "REDIS.example:1",
@@ -269,6 +305,7 @@ int main(void)
     const struct CMUnitTest tls[] = {
         CASE(bytes_go_both_ways_whatever_the_pieces),
         CASE(the_name_of_the_url_is_told_to_the_server),
+        CASE(a_protocol_is_offered_and_taken),
         CASE(names_and_addresses_of_the_certificate_are_good),
         CASE(large_messages_go_in_many_records),
         CASE(half_a_record_is_none),
