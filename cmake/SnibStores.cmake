@@ -50,7 +50,7 @@ endif()
 if(snib_redis)
     list(APPEND SNIB_STORES redis)
     list(APPEND SNIB_STORE_FOLDERS src/proto src/store/redis
-         src/store/quorum)
+         src/store/quorum src/store/cluster)
     list(APPEND SNIB_DEPS_SHARED "${snib_hiredis}")
     list(APPEND SNIB_DEPS_STATIC "${snib_hiredis}")
     list(APPEND SNIB_DEPS_NAMES hiredis)

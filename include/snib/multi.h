@@ -26,6 +26,7 @@
  *     etcd://a:2379,b:2379,c:2379?prefix=snib  members in that order
  *     memory:name
  *     redlock://a:6379,b:6379,c:6379/0  servers in order of host, then port
+ *     redis+cluster://a:6379,b:6379/0   the nodes of the URL, in that order
  * The order is the same in every process, and that of `snib run A B`. A caller
  * that waits by this rule holds no lock behind the one that it waits for, so no
  * circle can close. The rule needs that

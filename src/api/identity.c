@@ -10,6 +10,7 @@
  *     etcd://HOST:PORT,…?prefix=PREFIX  the members, sorted
  *     memory:NAME
  *     redlock://HOST:PORT,HOST:PORT,…/DB  a quorum: its servers, sorted
+ *     redis+cluster://HOST:PORT,…/0  the nodes that the URL names, sorted
  *     SCHEME://HOST:PORT/PATH   any other
  *
  * Login and options are left out: they do not change which locks there are. A

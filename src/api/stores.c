@@ -22,6 +22,7 @@
 #define SNIB_WITH_ETCD 0
 #endif
 #if SNIB_WITH_REDIS
+#include "store/cluster/cluster.h"
 #include "store/quorum/quorum.h"
 #include "store/redis/redis.h"
 #endif
@@ -63,6 +64,12 @@ static const struct snib__registered stores[] = {
      .ops = &snib__redis_store_ops,
      .identity = snib__identity_sentinel,
      .witness = SNIB__WITNESS_SUPPORTED},
+    {.scheme = "redis+cluster",
+     .ops = &snib__cluster_store_ops,
+     .identity = snib__identity_quorum},
+    {.scheme = "rediss+cluster",
+     .ops = &snib__cluster_store_ops,
+     .identity = snib__identity_quorum},
     {.scheme = "redlock",
      .ops = &snib__quorum_store_ops,
      .offer = "redlock://HOST,HOST,…",

@@ -244,6 +244,13 @@ struct snib__request_store {
     /* Redis: it was refused for a right, and is asked without the mark of the
      * server, which may have been what was refused. */
     bool unmarked;
+    /* A cluster: asked of a node that is about to get the lock's slot (ASKING);
+     * the map was read anew for it; how often it was sent elsewhere. */
+    bool asking, looked;
+    uint8_t redirects;
+    /* … and where it is to be asked instead: a home's number + 1 (store/redis/
+     * slots.h); 0: nowhere, it is answered. */
+    uint8_t moved;
     /* Answers in a row that the store did not understand. It lets repeats wait,
      * and said.reterr has the text of the last one until the next answer. The
      * core reads it. */

@@ -140,6 +140,7 @@ enum snib__caps {
 };
 
 struct snib__store; /* each store has its own */
+struct snib__slots; /* store/redis/slots.h */
 
 struct snib__store_config {
     const struct snib__url *url; /* borrowed during open */
@@ -154,8 +155,13 @@ struct snib__store_config {
     bool login;
     /* Find out whether it is another server that answers: out->changed. */
     bool watch;
-    /* One node of a quorum: each grant is decided by a script as a whole. */
+    /* One node of a quorum or of a cluster: each grant is decided by a script as
+     * a whole. */
     bool whole;
+    /* One node of a cluster: what is known of all of them, and this one's number
+     * there. It outlives the store. NULL: it is none. */
+    struct snib__slots *slots;
+    uint32_t home;
 };
 
 /* How the store is, as far as the client knows without asking it. */

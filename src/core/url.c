@@ -303,8 +303,8 @@ static snib_err url_parse_hosts(struct parser *p, struct piece s)
 /* These are always lists, also of one. */
 static bool url_lists_hosts(const struct snib__url *url)
 {
-    return !strcmp(url->scheme, "redlock") ||
-           !strcmp(url->scheme, "redlocks") || snib__url_is_sentinel(url);
+    return !strncmp(url->scheme, "redlock", 7) || snib__url_is_sentinel(url) ||
+           snib__url_is_cluster(url);
 }
 
 static snib_err url_parse_authority(struct parser *p, struct piece s)
@@ -461,9 +461,9 @@ bool snib__url_has_server(const struct snib__url *url)
 
 bool snib__url_is_secure(const struct snib__url *url)
 {
-    return !strcmp(url->scheme, "rediss") || !strcmp(url->scheme, "redlocks") ||
-           !strcmp(url->scheme, "rediss+sentinel") ||
-           !strcmp(url->scheme, "etcds");
+    return !strcmp(url->scheme, "redlocks") || !strcmp(url->scheme, "etcds") ||
+           (!strncmp(url->scheme, "rediss", 6) &&
+            strcspn(url->scheme, "+") == 6);
 }
 
 const char *snib__url_alpn(const struct snib__url *url)
@@ -475,6 +475,11 @@ bool snib__url_is_sentinel(const struct snib__url *url)
 {
     return !strcmp(url->scheme, "redis+sentinel") ||
            !strcmp(url->scheme, "rediss+sentinel");
+}
+
+bool snib__url_is_cluster(const struct snib__url *url)
+{
+    return strstr(url->scheme, "+cluster");
 }
 
 bool snib__url_is_tls_key(const char *key)

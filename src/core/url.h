@@ -4,12 +4,13 @@
  *   redlock://[user:password@]host[:port],host[:port],…[/db][?k=v]
  *   (any scheme may list hosts so; a store that takes one only refuses them)
  *   redis+sentinel://[user:password@]host[:port],host[:port],…/service[/db]
+ *   redis+cluster://[user:password@]host[:port],host[:port],…
  *   unix sockets: redis+unix://[user:password@]/path/to.sock[?db=N]
  *   (also redis://…?socket=/path)
  *
  * Keys of a store that logs in, in any of these: password_file=PATH; of those
- * that are encrypted (rediss:, rediss+sentinel:, redlocks:, etcds:) tls_ca,
- * tls_cert, tls_key, tls_name, tls_verify.
+ * that are encrypted (rediss:, rediss+sentinel:, rediss+cluster:, redlocks:,
+ * etcds:) tls_ca, tls_cert, tls_key, tls_name, tls_verify.
  *
  * Values are percent-decoded; a NUL inside, a control character, an empty
  * host, a port outside 1..65535 or an unknown query key are errors that say
@@ -49,12 +50,14 @@ void snib__url_free(struct snib__url *); /* NULL allowed; wipes */
 /* Is there a host, a list of them, or a login? */
 bool snib__url_has_server(const struct snib__url *);
 /* Is the way to the server to be encrypted? (rediss:, rediss+sentinel:,
- * redlocks:, etcds:) */
+ * rediss+cluster:, redlocks:, etcds:) */
 bool snib__url_is_secure(const struct snib__url *);
 /* What is spoken inside TLS, where the server wants to be told; else NULL. */
 const char *snib__url_alpn(const struct snib__url *);
 /* Are the hosts Sentinels? (redis+sentinel:, rediss+sentinel:) */
 bool snib__url_is_sentinel(const struct snib__url *);
+/* Are they nodes of a Redis Cluster? (redis+cluster:, rediss+cluster:) */
+bool snib__url_is_cluster(const struct snib__url *);
 /* Is it one of the keys that say how: tls_ca, tls_cert, tls_key, tls_name,
  * tls_verify? driver/secure.c reads them. */
 bool snib__url_is_tls_key(const char *key);

@@ -48,7 +48,8 @@ IO_ALLOWED = ("src/store/file/", "src/store/memory/",
               "src/store/host", "src/store/sql/host",
               "src/store/postgres/", "src/store/mysql/")
 # What a store lets others include.
-SHARED = {"src/store/redis/redis.h", "src/store/sql/sql.h",
+SHARED = {"src/store/redis/redis.h", "src/store/redis/node.h",
+          "src/store/redis/slots.h", "src/store/sql/sql.h",
           "src/store/sql/host.h", "src/store/sql/place.h",
           "src/store/sql/tables.h"}
 # Vendor headers, and the only place that may know each.

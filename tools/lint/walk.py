@@ -27,7 +27,8 @@ CC = ["gcc", "-std=gnu11", "-O0", "-g1", "-w", "-fno-inline", "-D_GNU_SOURCE=",
       "-DSNIB_WITH_REDIS=1", "-Iinclude", "-Isrc"]
 FOLDERS = ("base", "core", "core/rules", "proto", "net", "driver",
            "api",
-           "store", "store/memory", "store/file", "store/redis", "store/quorum")
+           "store", "store/memory", "store/file", "store/redis", "store/quorum",
+           "store/cluster")
 
 
 def run(command, **more):

@@ -411,6 +411,19 @@ static void decode_forced(struct snib__redis *s, snib_instant now,
     snib__request_finish(s, rq, SNIB__DONE);
 }
 
+/* Is the lock that a LIST has found on its way to another node of the cluster,
+ * or there already? That one lists it. */
+static bool decode_is_elsewhere(const struct snib__redis *s,
+                                const struct snib__resp_cell *c)
+{
+    static const char *const words[] = {"MOVED ", "ASK ", "TRYAGAIN "};
+    bool is = false;
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+        is = is || !strncmp(c->text, words[k], strlen(words[k]));
+    }
+    return s->slots && is;
+}
+
 /* An inspection stays in flight until its last step. */
 static void decode_inspected(struct snib__redis *s, snib_instant now, int i,
                              const struct flight *f,
@@ -418,7 +431,8 @@ static void decode_inspected(struct snib__redis *s, snib_instant now, int i,
 {
     struct snib__request *rq = f->rq;
     if (c->type == SNIB__RESP_ERROR && f->verb == SNIB__LIST &&
-        snib__redis_error_kind(c->text, c->size) == E_CORRUPT) {
+        (snib__redis_error_kind(c->text, c->size) == E_CORRUPT ||
+         decode_is_elsewhere(s, c))) {
         char clean[200];
         snib__redis_error_words(clean, sizeof clean, c->text, c->size);
         if (snib__inspect_leaves_out(s, now, i, rq, clean)) {

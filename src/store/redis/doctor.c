@@ -125,7 +125,8 @@ static void doctor_topology(const struct snib__redis *s, struct inspection *k)
     }
 }
 
-static void doctor_role(struct inspection *k, const struct snib__resp_cell *c)
+static void doctor_role(const struct snib__redis *s, struct inspection *k,
+                        const struct snib__resp_cell *c)
 {
     char v[80], n[40], text[200];
     doctor_info(c, "role", v, sizeof v);
@@ -150,11 +151,11 @@ static void doctor_role(struct inspection *k, const struct snib__resp_cell *c)
         snib__doctor_tell(k, SNIB_LEVEL_OK, "role",
                           "a primary without replicas", "");
     }
-    if (!strcmp(doctor_info(c, "cluster_enabled", v, sizeof v), "1")) {
+    if (!s->slots &&
+        !strcmp(doctor_info(c, "cluster_enabled", v, sizeof v), "1")) {
         snib__doctor_tell(
             k, SNIB_LEVEL_FAIL, "cluster", "the server is part of a cluster",
-            "redis:// is for one server; locks whose slot is elsewhere are "
-            "refused");
+            "redis:// is for one server: write redis+cluster://HOST,HOST,HOST");
     }
 }
 
@@ -211,7 +212,8 @@ static void doctor_disk(struct inspection *k, const struct snib__resp_cell *c)
     }
 }
 
-static void doctor_about_server(struct inspection *k,
+static void doctor_about_server(const struct snib__redis *s,
+                                struct inspection *k,
                                 const struct snib__resp_cell *c)
 {
     char v[80], text[200];
@@ -225,7 +227,7 @@ static void doctor_about_server(struct inspection *k,
     snib__doctor_tell(k, major >= 6 ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN,
                       "version", text,
                       major >= 6 ? "" : "tested from 6.2 on; please upgrade");
-    doctor_role(k, c);
+    doctor_role(s, k, c);
     if (!strcmp(doctor_info(c, "loading", v, sizeof v), "1")) {
         snib__doctor_tell(k, SNIB_LEVEL_FAIL, "loading",
                           "the server is reading its dump", "wait");
@@ -465,7 +467,7 @@ void snib__doctor_judge(const struct snib__redis *s, snib_instant now,
         snib__state_clock(c, &k->time_ms);
         break;
     case DOCTOR_INFO:
-        doctor_about_server(k, c);
+        doctor_about_server(s, k, c);
         break;
     case DOCTOR_POLICY:
         doctor_policy(k, c);
@@ -485,13 +487,15 @@ void snib__doctor_judge(const struct snib__redis *s, snib_instant now,
     case DOCTOR_MARK:
         if (s->recovery_ms) {
             snib__doctor_epoch(s, k, c);
-        } else {
+        } else if (!s->slots) {
             snib__doctor_mark(k, c);
         }
         break;
     case DOCTOR_MULTI:
     case DOCTOR_EXEC:
-        snib__doctor_packet(k, c);
+        if (!s->slots) {
+            snib__doctor_packet(k, c);
+        }
         break;
     case DOCTOR_PROBE:
         doctor_probe(k, c);

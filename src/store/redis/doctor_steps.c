@@ -22,6 +22,8 @@ bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
                        struct inspection *k)
 {
     struct snib__buf *out = &s->out->conn[i]->out;
+    char layout[LAYOUT_KEY_MAX];
+    snib__layout_key(s, i, layout);
     k->begun = now;
     doctor_steps_command(s, now, i, k, (const char *const[]){"PING", NULL});
     doctor_steps_command(s, now, i, k, (const char *const[]){"TIME", NULL});
@@ -37,9 +39,8 @@ bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
         (const char *const[]){"CONFIG", "GET", "appendfsync", NULL});
     doctor_steps_command(s, now, i, k,
                          (const char *const[]){"CONFIG", "GET", "save", NULL});
-    doctor_steps_command(
-        s, now, i, k,
-        (const char *const[]){"GET", SNIB__REDIS_LAYOUT_KEY, NULL});
+    doctor_steps_command(s, now, i, k,
+                         (const char *const[]){"GET", layout, NULL});
     doctor_steps_command(
         s, now, i, k,
         s->recovery_ms
@@ -47,7 +48,7 @@ bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
             : (const char *const[]){"XLEN", SNIB__REDIS_MARK_KEY, NULL});
     doctor_steps_command(s, now, i, k, (const char *const[]){"MULTI", NULL});
     doctor_steps_command(s, now, i, k, (const char *const[]){"EXEC", NULL});
-    snib__encode_probe(s, out);
+    snib__encode_probe(s, i, out);
     snib__inspect_flight(s, now, i, k, SNIB__SCRIPT_PROBE);
     snib__encode_script(out, SNIB__SCRIPT_EARS, true, 0, 0);
     snib__inspect_flight(s, now, i, k, SNIB__SCRIPT_EARS);

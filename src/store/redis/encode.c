@@ -363,15 +363,19 @@ void snib__encode_inspect(struct snib__redis *s, struct snib__buf *b,
     snib__resp_i64(b, 100);
 }
 
-void snib__encode_probe(struct snib__redis *s, struct snib__buf *b)
+void snib__encode_probe(struct snib__redis *s, int i, struct snib__buf *b)
 {
     /* In the safe spelling of a name two hexadecimal digits follow each "%", so
      * these keys belong to no lock. */
+    static const char *const suffix[] = {":h", ":s", ":z", ":m"};
+    char tag[24] = "%doctor";
+    if (s->slots) {
+        snprintf(tag, sizeof tag, "%%node%d", s->session[i].tag);
+    }
     snib__encode_script(b, SNIB__SCRIPT_PROBE, true, 4, 1);
-    snib__encode_key(b, "%doctor", 7, ":h");
-    snib__encode_key(b, "%doctor", 7, ":s");
-    snib__encode_key(b, "%doctor", 7, ":z");
-    snib__encode_key(b, "%doctor", 7, ":m");
+    for (size_t k = 0; k < sizeof suffix / sizeof *suffix; k++) {
+        snib__encode_key(b, tag, strlen(tag), suffix[k]);
+    }
     snib__resp_text(b, s->channel);
 }
 

@@ -49,7 +49,7 @@ static const struct {
     {"DENIED", E_STORE,
      "the server is in protected mode: it takes connections from its own "
      "host only, until it has a password"},
-    {"MOVED", E_STORE, NULL}, /* a cluster: not this URL scheme         */
+    {"MOVED", E_STORE, NULL}, /* as a node of a cluster: node.c         */
     {"ASK", E_STORE, NULL},
     {"CROSSSLOT", E_STORE, NULL},
     {"SNIBFLOOR", E_STORE, NULL},

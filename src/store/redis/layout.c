@@ -11,24 +11,35 @@
 
 #include "store/redis/redis_i.h"
 
-void snib__layout_encode_mark(struct snib__buf *b)
+void snib__layout_key(const struct snib__redis *s, int i,
+                      char ret[LAYOUT_KEY_MAX])
+{
+    if (!s->slots) {
+        snprintf(ret, LAYOUT_KEY_MAX, "%s", SNIB__REDIS_LAYOUT_KEY);
+    } else { /* without a slot it is refused, and so not known              */
+        snprintf(ret, LAYOUT_KEY_MAX, "snib:{%%node%d}:layout",
+                 s->session[i].tag);
+    }
+}
+
+void snib__layout_encode_mark(struct snib__buf *b, const char *key)
 {
     /* Every key of ours ends some day; the next greeting writes it anew. */
     static const char year_ms[] = "31536000000";
     snib__resp_begin(b, 6);
     snib__resp_text(b, "SET");
-    snib__resp_text(b, SNIB__REDIS_LAYOUT_KEY);
+    snib__resp_text(b, key);
     snib__resp_text(b, SNIB__REDIS_LAYOUT);
     snib__resp_text(b, "NX");
     snib__resp_text(b, "PX");
     snib__resp_text(b, year_ms);
 }
 
-void snib__layout_encode_get(struct snib__buf *b)
+void snib__layout_encode_get(struct snib__buf *b, const char *key)
 {
     snib__resp_begin(b, 2);
     snib__resp_text(b, "GET");
-    snib__resp_text(b, SNIB__REDIS_LAYOUT_KEY);
+    snib__resp_text(b, key);
 }
 
 static void layout_other(const struct snib__resp_cell *c, char *ret_text,

@@ -176,6 +176,19 @@ static snib_err open_check_socket(const struct snib__url *url,
     return SNIB_ERR_OK;
 }
 
+/* The connections of a node of a cluster that is none any more serve the next
+ * one. */
+static snib_err open_conn(struct snib__redis *s, int i,
+                          snib__transport transport, const char *address)
+{
+    if (!s->slots || (uint32_t)i == s->out->conns) {
+        return snib__conn_add(s->out, transport, address);
+    }
+    snprintf(s->out->conn[i]->address, sizeof s->out->conn[i]->address, "%s",
+             address);
+    return SNIB_ERR_OK;
+}
+
 /* redis[s]://host[:port][/db], redis[s]://host,host,…[/db],
  * redis[s]+sentinel://host,host,…/service[/db], redis+unix:///path?db=N,
  * redis://…?socket=/path */
@@ -204,7 +217,7 @@ static snib_err open_addresses(struct snib__redis *s,
     err = open_database(s, url, path, reterr);
     s->sessions = s->topology ? SESSIONS_MOST : SESSIONS;
     for (int i = 0; i < s->sessions && !err; i++) {
-        err = snib__conn_add(s->out, transport, address);
+        err = open_conn(s, i, transport, address);
         if (err) {
             return snib__fail_plain(reterr, err);
         }
@@ -272,7 +285,14 @@ snib_err snib__redis_open(const struct snib__store_config *cfg,
     for (int k = 0; k < BUCKETS; k++) {
         snib__list_init(&s->acquires[k]);
     }
-    snib__queue_channel(s);
+    s->slots = cfg->slots;
+    s->home = cfg->home;
+    if (s->slots) {
+        s->no_mark = true; /* names of several slots have no key in common */
+        snib__queue_channel_anew(s);
+    } else {
+        snib__queue_channel(s);
+    }
     snib_err err = open_addresses(s, url, reterr);
     if (err) {
         snib__redis_free((struct snib__store *)s);

@@ -40,6 +40,12 @@ void snib__queue_channel(struct snib__redis *s)
     snib__buf_free(&b);
 }
 
+void snib__queue_channel_anew(struct snib__redis *s)
+{
+    s->generation = s->slots ? ++s->slots->generation : s->generation + 1;
+    snib__queue_channel(s);
+}
+
 /* The ms until the next poll. Only positions 1 and 2 time it to the holder's
  * end, else a short lease would wake the whole queue at one instant. */
 static int64_t queue_pause(struct snib__redis *s,

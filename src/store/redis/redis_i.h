@@ -10,17 +10,18 @@
  *
  * Files, the lower ones first (each calls only files that stand before it, but
  * that watch.c and session.c call each other): errors.c (what an error word
- * means) · topology.c (which of several servers is the primary, as far as is
+ * means) · slots.c (which node of a cluster serves what) · topology.c (which of several servers is the primary, as far as is
  * known) · state.c (how the server is) · layout.c (the number of the keys'
  * layout) · encode.c, keep.c (verbs to bytes; setting what was forgotten) ·
  * recovery.c (?recovery=) ·
  * inspection.c, inspect_rows.c, doctor_keys.c, doctor.c (what was found) ·
- * request.c (requests, their flights and ends) · value.c, doctor_steps.c,
+ * request.c (requests, their flights and ends) · node.c (of a cluster: what the
+ * nodes say of each other) · value.c, doctor_steps.c,
  * inspect.c (verbs of more steps) · packet.c (which requests go without their
  * scripts, and what they are granted) · send.c (choosing a connection, sending) ·
  * queue.c (waiting, polls, pushed grants) · reply_error.c, packet_reply.c,
  * decode.c (replies) · session_end.c (a connection's end) · watch.c (asking for
- * the primary) · login.c, session.c (a connection's logins and greeting) ·
+ * the primary) · login.c, rights.c, session.c (a connection's logins and greeting) ·
  * open.c · store.c (the table and its steps).
  *
  * In this folder `s` is the store, `i` the number of a connection, `l` its
@@ -34,6 +35,7 @@
 #include "proto/resp.h"
 #include "store/redis/redis.h"
 #include "store/redis/session_i.h"
+#include "store/redis/slots.h"
 #include "store/redis/topology_i.h"
 
 enum {
@@ -105,11 +107,14 @@ struct snib__redis {
     bool asks; /* the program gives both, each time                         */
     uint32_t db;
     struct topology *topology; /* NULL: the URL names one server */
+    struct snib__slots *slots; /* NULL: it is no node of a cluster          */
+    uint32_t home;             /* … its number there                        */
     int sessions;              /* how many there are */
     struct session session[SESSIONS_MOST];
     struct snib__list unsent[2]; /* the callers' and the background's       */
     struct snib__list acquires[BUCKETS]; /* every ACQUIRE we own, by id      */
     struct snib__list inspections;
+    uint32_t failures; /* connections for calls that did not come up         */
     uint32_t inspection_count, queued, to_queue, owned, poll;
     struct snib__heap timers;
     bool spin; /* ?wait=spin: only upgrades queue                        */
@@ -225,7 +230,7 @@ const struct session *snib__session_first(const struct snib__redis *);
  * from a connection that was merely lost. */
 static inline bool snib__session_asks_info(const struct snib__redis *s)
 {
-    return s->watch || s->topology;
+    return s->watch || s->topology || s->slots;
 }
 
 /* Can requests be sent on this connection? */
@@ -402,8 +407,9 @@ void snib__encode_mark(const struct snib__redis *, struct snib__buf *,
                        bool marked);
 void snib__encode_key(struct snib__buf *, const char *safe, size_t size,
                       const char *suffix);
-/* probe.lua, on keys that belong to no lock */
-void snib__encode_probe(struct snib__redis *, struct snib__buf *);
+/* probe.lua, on keys that belong to no lock; in a cluster of a slot that this
+ * connection's node serves */
+void snib__encode_probe(struct snib__redis *, int i, struct snib__buf *);
 void snib__encode_hex(char ret[33], const uint64_t id[2]);
 void snib__encode_renew_head(struct snib__redis *, struct snib__buf *,
                              uint32_t count, bool full);
@@ -452,6 +458,9 @@ void snib__queue_overtaken(struct snib__redis *, snib_instant now, int i,
                            const struct flight *,
                            const struct snib__resp_cell *);
 void snib__queue_channel(struct snib__redis *);
+/* Another channel than any before. A message of one node of a cluster comes to
+ * the subscriptions at all of them, so each has a channel of its own. */
+void snib__queue_channel_anew(struct snib__redis *);
 /* The channel on which the client is told of forced releases only, whatever the
  * generation of its subscription. Grants must not come there: a waiter's record
  * from before a failover (on the promoted replica) names an earlier channel of

@@ -86,8 +86,15 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
     struct session *l = &s->session[i];
     struct snib__request *rq = f->rq;
     error_kind kind = snib__redis_error_kind(text, size);
+    snib_err code = snib__redis_error_code(kind);
     char clean[248];
+    if (snib__node_moved(s, rq, text, size)) {
+        return;
+    }
     snib__redis_error_words(clean, sizeof clean, text, size);
+    if (snib__node_down(s, clean, clean, sizeof clean)) {
+        code = SNIB_ERR_UNREACHABLE;
+    }
     if (kind == E_DENIED && reply_error_of_mark(s, f, clean)) {
         snib__send_again(s, now, rq);
         return;
@@ -104,7 +111,7 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
     if (kind == E_RETRY || kind == E_DROP ||
         (kind == E_STORE && strncmp(clean, "SNIB", 4) != 0)) {
         /* By SNIB… our scripts refuse one request; the server works. */
-        snib__state_bad(s, now, snib__redis_error_code(kind), clean);
+        snib__state_bad(s, now, code, clean);
     }
     switch (kind) {
     case E_NOSCRIPT:
@@ -121,8 +128,7 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
         if (snib__redis_inspects(rq)) {
             snib__inspection_end(s, rq);
         }
-        rq->said.err =
-            l->ended ? SNIB_ERR_DENIED : snib__redis_error_code(kind);
+        rq->said.err = l->ended ? SNIB_ERR_DENIED : code;
         snib__fail(rq->said.reterr, rq->said.err, "%s", clean);
         s->out->stuck = s->out->stuck || rq->verb == SNIB__RENEW;
         snib__request_later(s, now, rq,
@@ -136,6 +142,5 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
     case E_BUG:
         break;
     }
-    snib__request_fail(s, rq, SNIB__NOT_APPLIED, snib__redis_error_code(kind),
-                       clean);
+    snib__request_fail(s, rq, SNIB__NOT_APPLIED, code, clean);
 }

@@ -67,17 +67,45 @@ int snib__send_on(struct snib__redis *s, snib_instant now, bool background)
 
 /* -- what travels together ------------------------------------------------- */
 
+/* May these two be keys of one script? In a cluster all its keys are of one
+ * slot, and ASKING is good for one command. */
+static bool send_same_slot(const struct snib__redis *s,
+                           const struct snib__request *a,
+                           const struct snib__request *b)
+{
+    return !s->slots || (!a->store.asking && !b->store.asking &&
+                         snib__slot_of(a->name) == snib__slot_of(b->name));
+}
+
+/* Before a request for a slot that is on its way to this node. There is room
+ * for both. */
+static void send_asking(struct snib__redis *s, snib_instant now, int i,
+                        const struct snib__request *rq)
+{
+    if (s->slots && rq->store.asking) {
+        snib__resp_begin(&s->out->conn[i]->out, 1);
+        snib__resp_text(&s->out->conn[i]->out, "ASKING");
+        snib__session_push(
+            s, i,
+            &(struct flight){.job = JOB_ASKING, .sent = now, .last = true});
+    }
+}
+
 /* The renewals at the head of the list travel as one script call. */
 static void send_renewals(struct snib__redis *s, snib_instant now, int i,
                           struct snib__list *list)
 {
     struct snib__buf *out = &s->out->conn[i]->out;
     struct snib__request *renewals[RENEWALS_MAX];
+    const struct snib__request *first = send_of_link(snib__list_first(list));
     uint32_t count = 0, bytes = 0;
     SNIB__LIST_EACH (l, list) {
         struct snib__request *rq = send_of_link(l);
         if (rq->verb != SNIB__RENEW || rq->floor || count == RENEWALS_MAX) {
             break; /* a LIST, for one, has no name */
+        }
+        if (count && !send_same_slot(s, first, rq)) {
+            break;
         }
         bytes += 2 * rq->name->safe_size + 100;
         if (count && bytes > RENEWALS_BYTES) {
@@ -88,6 +116,7 @@ static void send_renewals(struct snib__redis *s, snib_instant now, int i,
     while (count > 1 && !snib__session_has_room(s, i, count)) {
         count /= 2;
     }
+    send_asking(s, now, i, first);
     bool full = snib__fly_must_load(s, i, SNIB__SCRIPT_RENEW);
     snib__encode_renew_head(s, out, count, full);
     for (uint32_t k = 0; k < count; k++) {
@@ -290,6 +319,7 @@ static void send_on(struct snib__redis *s, snib_instant now, int i,
     if (rq->verb == SNIB__ACQUIRE || rq->verb == SNIB__PARAMS) {
         snib__fly_number(s, now, rq);
     }
+    send_asking(s, now, i, rq);
     send_encode(s, now, i, rq, snib__fly_must_load(s, i, scripts[rq->verb]));
     snib__fly(s, now, i, rq, scripts[rq->verb], true);
 }
@@ -298,8 +328,9 @@ static void send_on(struct snib__redis *s, snib_instant now, int i,
 static bool send_has_room(struct snib__redis *s, int i,
                           const struct snib__request *rq)
 {
-    return snib__redis_inspects(rq) ? snib__inspect_has_room(s, i)
-                                    : snib__session_has_room(s, i, 1);
+    return snib__redis_inspects(rq)
+               ? snib__inspect_has_room(s, i)
+               : snib__session_has_room(s, i, rq->store.asking ? 2 : 1);
 }
 
 bool snib__send_now(struct snib__redis *s, snib_instant now,

@@ -1,7 +1,7 @@
 /* store/redis/session.c — a connection's greeting, in one switch.
  *
- *   DOWN -> OPENING -> LOGIN? -> HELLO -> SELECT? -> PROBE? -> MARK -> LAYOUT
- *             ^                    |               -> INFO? -> TIME -> READY
+ *   DOWN -> OPENING -> LOGIN? -> HELLO -> SLOTS? -> SELECT? -> PROBE? -> MARK
+ *             ^                    |     -> LAYOUT -> INFO? -> TIME -> READY
  *             |                    |       (SUBS: SELECT? -> SUBSCRIBE -> READY)
  *             |                    +-> REPLICA: the wrong server; ROLE names its
  *          RESTING <- CLOSING          primary
@@ -13,6 +13,10 @@
  * what its primary grants to another client. Waiting requests make the client
  * connect again and again, since a replica may be promoted. A node of a cluster
  * and a Sentinel are refused for good.
+ *
+ * A node of a cluster, asked as one, is asked first which node serves which slot
+ * (CLUSTER NODES), also if it is a replica. The rest follows behind the answer:
+ * the keys that are no lock's must be of a slot that this node serves.
  *
  * The greeting is sent in one piece, and nothing else is sent before it is
  * answered: a request must never follow a login or a database that is refused.
@@ -59,7 +63,19 @@ static void session_hello(struct snib__redis *s, snib_instant now, int i,
     session_greet(s, now, i, JOB_HELLO);
 }
 
-/* What follows HELLO on the connections to the primary. */
+static void session_ask_layout(struct snib__redis *s, snib_instant now, int i)
+{
+    struct snib__buf *out = &s->out->conn[i]->out;
+    char key[LAYOUT_KEY_MAX];
+    snib__layout_key(s, i, key);
+    snib__layout_encode_mark(out, key);
+    session_greet(s, now, i, JOB_MARK);
+    snib__layout_encode_get(out, key);
+    session_greet(s, now, i, JOB_LAYOUT);
+}
+
+/* What follows HELLO, and the map of a cluster, on the connections to the
+ * primary. */
 static void session_ask(struct snib__redis *s, snib_instant now, int i)
 {
     const struct session *l = &s->session[i];
@@ -71,16 +87,13 @@ static void session_ask(struct snib__redis *s, snib_instant now, int i)
         session_greet(s, now, i, JOB_SELECT);
     }
     if (l->probes) {
-        snib__encode_probe(s, out);
+        snib__encode_probe(s, i, out);
         session_greet(s, now, i, JOB_PROBE);
     }
     if (i == SUBS) {
         snib__login_subscribe(s, now);
     } else {
-        snib__layout_encode_mark(out);
-        session_greet(s, now, i, JOB_MARK);
-        snib__layout_encode_get(out);
-        session_greet(s, now, i, JOB_LAYOUT);
+        session_ask_layout(s, now, i);
         if (s->recovery_ms) {
             snib__recovery_encode(s, out);
             session_greet(s, now, i, JOB_RECOVERY);
@@ -106,8 +119,11 @@ static void session_begin(struct snib__redis *s, snib_instant now, int i,
     l->state = SESSION_HELLO;
     l->probes = password && i < SUBS;
     session_hello(s, now, i, user, password);
+    l->tag = -1;
     if (i == WATCH) {
         snib__watch_ask(s, now);
+    } else if (s->slots && i != SUBS) {
+        snib__node_ask(s, now, i);
     } else {
         session_ask(s, now, i);
     }
@@ -179,7 +195,7 @@ static void session_ready(struct snib__redis *s, snib_instant now, int i)
     if (i != SUBS) {
         snib__state_good(s, now);
         s->packets_until = now;
-        s->no_mark = l->mark_denied;
+        s->no_mark = l->mark_denied || s->slots;
     }
     if (i == SUBS) {
         l->ping_at = snib__after(now, snib__ms(POLL_MS));
@@ -243,18 +259,24 @@ static bool session_is_primary(struct snib__redis *s, snib_instant now, int i,
     const struct snib__resp_cell *mode = snib__state_field(c, "mode");
     const struct snib__resp_cell *role = snib__state_field(c, "role");
     snib__state_hello(s, i, c);
-    if (snib__resp_is(mode, "cluster")) {
+    if (snib__resp_is(mode, "cluster") && !s->slots) {
         snib__session_cut(
             s, now, i, true, SNIB_ERR_CONFIG,
-            "this server is a node of a Redis Cluster, which "
-            "redis: does not serve; give the URL of a server that "
-            "is not (cluster-enabled no)",
+            "this server is a node of a Redis Cluster: write "
+            "redis+cluster://HOST,HOST,HOST for it (rediss+cluster: with TLS)",
             true);
+    } else if (snib__resp_is(mode, "standalone") && s->slots) {
+        snib__session_cut(s, now, i, true, SNIB_ERR_CONFIG,
+                          "this server is no node of a Redis Cluster "
+                          "(cluster-enabled no): write redis://HOST for it",
+                          true);
     } else if (snib__resp_is(mode, "sentinel")) {
         snib__session_cut(s, now, i, true, SNIB_ERR_CONFIG,
                           "this is a Sentinel, which keeps no locks; write "
                           "redis+sentinel://HOST,HOST,HOST/SERVICE for it",
                           true);
+    } else if (s->slots && i != SUBS) {
+        return true; /* it is judged when it has told the map               */
     } else if (snib__resp_is(role, "replica") || snib__resp_is(role, "slave")) {
         struct snib__buf *out = &s->out->conn[i]->out;
         snib__resp_begin(out, 1);
@@ -293,6 +315,28 @@ static void session_is_replica(struct snib__redis *s, snib_instant now, int i,
     snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE, text, false);
 }
 
+/* The answer to CLUSTER NODES. False: the node is not to be asked for locks, and
+ * the connection was cut. */
+static bool session_is_home(struct snib__redis *s, snib_instant now, int i,
+                            const struct snib__resp_cell *c)
+{
+    struct session *l = &s->session[i];
+    char text[sizeof l->text];
+    if (!snib__node_told(s, i, c)) {
+        session_refused(s, now, i, c);
+        return false;
+    }
+    if (!strcmp(l->greeting.role, "replica")) {
+        snprintf(text, sizeof text,
+                 "%.*s is a replica of the cluster, which takes no locks",
+                 ADDRESS_SHOWN, s->out->conn[i]->address);
+        snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE, text, false);
+        return false;
+    }
+    session_ask(s, now, i);
+    return true;
+}
+
 static bool session_server_time(struct snib__redis *s, snib_instant now,
                                 const struct snib__resp_cell *c)
 {
@@ -304,51 +348,6 @@ static bool session_server_time(struct snib__redis *s, snib_instant now,
     return true;
 }
 
-/* Is it a command that only serves the mark? Without it locks work, by their
- * own token memory alone. */
-static bool session_is_of_mark(const struct snib__resp_cell *command)
-{
-    return snib__resp_is(command, "XADD") || snib__resp_is(command, "XLEN");
-}
-
-/* False: this user may not run some command inside a script, and the connection
- * was cut as refused for good. Other errors (LOADING, a user of some keys only)
- * say nothing about rights. Without PUBLISH locks work, but waiters find their
- * grants by polls. */
-static bool session_may_run(struct snib__redis *s, snib_instant now, int i,
-                            const struct snib__resp_cell *c)
-{
-    const struct snib__resp_cell *wrong = snib__resp_at(c, 0);
-    const struct snib__resp_cell *e = wrong ? wrong + 1 : NULL;
-    char text[200] = "may not be run in scripts:";
-    size_t n = strlen(text);
-    bool may = true;
-    if (!wrong || wrong->type != SNIB__RESP_ARRAY) {
-        return true;
-    }
-    for (uint32_t k = 0; k + 1 < wrong->size; k += 2, e += 2) {
-        if (e[0].type != SNIB__RESP_STRING || e[1].type != SNIB__RESP_STRING ||
-            snib__resp_is(&e[0], "PUBLISH") ||
-            snib__redis_error_kind(e[1].text, e[1].size) != E_DENIED) {
-            continue;
-        }
-        if (session_is_of_mark(&e[0])) {
-            s->session[i].mark_denied = true;
-        } else {
-            snib__redis_error_text(text + n, sizeof text - n, " ", 1);
-            n = strlen(text);
-            snib__redis_error_text(text + n, sizeof text - n, e[0].text,
-                                   e[0].size);
-            n = strlen(text);
-            may = false;
-        }
-    }
-    if (!may) {
-        snib__session_cut(s, now, i, true, SNIB_ERR_DENIED, text, true);
-    }
-    return may;
-}
-
 /* False: this server must not be asked for locks, and the connection was
  * cut. */
 static bool session_knows_layout(struct snib__redis *s, snib_instant now, int i,
@@ -356,6 +355,10 @@ static bool session_knows_layout(struct snib__redis *s, snib_instant now, int i,
 {
     char text[250];
     layout_verdict verdict = snib__layout_read(c, text, sizeof text);
+    if (verdict == LAYOUT_UNREAD && s->slots && c->size >= 11 &&
+        !memcmp(c->text, "CLUSTERDOWN", 11)) {
+        verdict = LAYOUT_OURS; /* it tells nothing, and that may last       */
+    }
     s->session[i].unread = verdict == LAYOUT_UNREAD;
     if (verdict == LAYOUT_OTHER) {
         snib__session_cut(s, now, i, true, SNIB_ERR_CONFIG, text, true);
@@ -400,7 +403,16 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
         snib__session_pop(l, &f);
         s->out->conn[i]->awaited--;
         if (session_is_primary(s, now, i, c)) {
-            l->state = s->db ? SESSION_SELECT : session_after_select(s, i);
+            l->state = s->slots && i != SUBS ? SESSION_SLOTS
+                       : s->db               ? SESSION_SELECT
+                                             : session_after_select(s, i);
+        }
+        break;
+    case SESSION_SLOTS:
+        snib__session_pop(l, &f);
+        s->out->conn[i]->awaited--;
+        if (session_is_home(s, now, i, c)) {
+            l->state = session_after_select(s, i);
         }
         break;
     case SESSION_REPLICA:
@@ -420,7 +432,7 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
         l->state = session_after_select(s, i);
         break;
     case SESSION_PROBE:
-        if (!session_may_run(s, now, i, c)) {
+        if (!snib__rights_suffice(s, now, i, c)) {
             return;
         }
         snib__session_pop(l, &f);

@@ -85,15 +85,14 @@ static void session_end_clear(struct snib__redis *s, int i)
     snib__resp_reset(l->resp);
     memset(l->loaded, 0, sizeof l->loaded);
     l->doomed = l->ended = l->stuck = l->asked = l->proven = l->no_packets =
-        false;
+        l->maps = false;
     l->login_at = (snib_instant){0};
     conn->login = false;
     if (i == SUBS) {
         /* The server may go on counting the broken connection as a listener.
          * It must not take that for us, so the next connection listens to
          * another channel. */
-        s->generation++;
-        snib__queue_channel(s);
+        snib__queue_channel_anew(s);
     }
 }
 
@@ -170,6 +169,7 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
         (was_ready || other->state != SESSION_READY)) {
         snib__state_bad(s, l->count ? l->ring[l->head].sent : now, err, text);
     }
+    s->failures += i == CALLERS && !was_ready;
     l->state = shut ? SESSION_CLOSING : SESSION_RESTING;
     s->out->conn[i]->shut = s->out->conn[i]->shut || shut;
     s->out->conn[i]->open = false;

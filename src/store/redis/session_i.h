@@ -36,6 +36,7 @@ typedef enum session_state {
     SESSION_OPENING, /* the driver is to connect                            */
     SESSION_LOGIN,   /* connected; the program is asked for a login         */
     SESSION_HELLO,   /* connected; the answer to HELLO is awaited           */
+    SESSION_SLOTS,   /* of a cluster: who serves which slot is being read    */
     SESSION_SELECT,
     SESSION_PROBE,  /* with a login: may it run our scripts to their end?    */
     SESSION_MARK,   /* the layout's number is written where there is none   */
@@ -54,6 +55,7 @@ typedef enum session_state {
 
 typedef enum job {
     JOB_HELLO,
+    JOB_SLOTS, /* CLUSTER NODES                                              */
     JOB_SELECT,
     JOB_PROBE,
     JOB_MARK,
@@ -69,6 +71,7 @@ typedef enum job {
     JOB_EPOCH,  /* SENTINEL MASTER                                          */
     JOB_MASTER, /* SENTINEL GET-MASTER-ADDR-BY-NAME                         */
     JOB_STRAY,  /* ends a grant that nobody waits for any more               */
+    JOB_ASKING, /* lets the next command in where a slot is coming          */
     JOB_MULTI,  /* of a packet: begins it                                   */
     JOB_QUEUED, /* … is to be executed with it                              */
     JOB_REQUEST
@@ -107,6 +110,8 @@ struct session {
     bool ended;  /* … or that its login is over                             */
     bool stuck;  /* … or EXEC was refused: closed whatever is awaited       */
     bool probes; /* its greeting has the probe: it logs in                  */
+    bool maps;   /* of a cluster: CLUSTER NODES is awaited                  */
+    int tag; /* of a cluster: {%nodeN} is of a slot of this server; -1: none */
     bool unread; /* LOADING came for the layout: the first answer dooms it  */
     bool mark_denied; /* the probe says so                                  */
     bool no_packets;  /* this user, or what is between us, has no MULTI     */
@@ -145,9 +150,13 @@ typedef enum layout_verdict {
     LAYOUT_UNREAD, /* the server is loading                                 */
     LAYOUT_STRANGE /* no answer to a GET                                    */
 } layout_verdict;
+enum { LAYOUT_KEY_MAX = 40 };
+/* The key of that number; in a cluster the one of this connection's node. */
+void snib__layout_key(const struct snib__redis *, int i,
+                      char ret[LAYOUT_KEY_MAX]);
 /* Write the number of our layout where none is; read the number. */
-void snib__layout_encode_mark(struct snib__buf *);
-void snib__layout_encode_get(struct snib__buf *);
+void snib__layout_encode_mark(struct snib__buf *, const char *key);
+void snib__layout_encode_get(struct snib__buf *, const char *key);
 /* The answer to the latter. */
 layout_verdict snib__layout_read(const struct snib__resp_cell *, char *ret_text,
                                  size_t size);
@@ -163,6 +172,21 @@ void snib__session_forget(struct snib__redis *, const struct snib__request *);
 void snib__session_overtaken(struct snib__redis *, const struct snib__request *,
                              int64_t push_end_ms);
 bool snib__session_copy_due(struct snib__redis *, const uint64_t id[2]);
+
+/* node.c: one node of a cluster */
+/* Ask who serves which slot. */
+void snib__node_ask(struct snib__redis *, snib_instant now, int i);
+/* The answer to that. False: it is none; nothing was changed. */
+bool snib__node_told(struct snib__redis *, int i,
+                     const struct snib__resp_cell *);
+/* Has a node refused the request because another one serves its slot, or is
+ * about to? Then it has ended, and says so (core/request.h, moved). */
+bool snib__node_moved(struct snib__redis *, struct snib__request *,
+                      const char *text, uint32_t size);
+/* Does it say that it serves nothing, or not this slot (CLUSTERDOWN)? Then the
+ * words are ours. */
+bool snib__node_down(struct snib__redis *, const char *text, char *words,
+                     size_t size);
 
 /* login.c: logins that the program gives */
 void snib__login_ask(struct snib__redis *, int i);
@@ -180,6 +204,11 @@ void snib__login_renew(struct snib__redis *, snib_instant now, int i,
 /* A reply to what snib__login_renew sent. */
 void snib__login_reply(struct snib__redis *, snib_instant now, int i, job,
                        const struct snib__resp_cell *);
+
+/* rights.c: the answer to the probe. False: this user may not run some command
+ * inside a script, and the connection was cut as refused for good. */
+bool snib__rights_suffice(struct snib__redis *, snib_instant now, int i,
+                          const struct snib__resp_cell *);
 
 /* session.c */
 void snib__session_opened(struct snib__redis *, snib_instant now, int i);

@@ -120,6 +120,8 @@ static void store_answered(struct snib__redis *s, snib_instant now, int i,
     for (uint32_t k = 0; snib__session_pop(l, &f); k++) {
         if (f.job >= JOB_SUBSCRIBE && f.job <= JOB_AUTH) {
             snib__login_reply(s, now, i, (job)f.job, c);
+        } else if (f.job == JOB_SLOTS) {
+            (void)snib__node_told(s, i, c); /* else it is asked again      */
         } else if (f.job == JOB_MULTI || f.job == JOB_QUEUED) {
             snib__packet_queued(s, i, &f, c);
         } else if (f.safe) {
@@ -277,6 +279,7 @@ static snib_instant store_session_due(const struct snib__redis *s, int i)
         break;
     case SESSION_LOGIN:
     case SESSION_HELLO:
+    case SESSION_SLOTS:
     case SESSION_REPLICA:
     case SESSION_SELECT:
     case SESSION_PROBE:
@@ -349,6 +352,7 @@ static void store_session_tick(struct snib__redis *s, snib_instant now, int i)
         break;
     case SESSION_LOGIN:
     case SESSION_HELLO:
+    case SESSION_SLOTS:
     case SESSION_REPLICA:
     case SESSION_SELECT:
     case SESSION_PROBE:

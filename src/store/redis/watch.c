@@ -90,8 +90,8 @@ static void watch_role(struct snib__redis *s, snib_instant now,
                           true);
     } else if (snib__resp_is(mode, "cluster")) {
         snib__session_cut(s, now, WATCH, true, SNIB_ERR_CONFIG,
-                          "this server is a node of a Redis Cluster, which "
-                          "redis: does not serve",
+                          "this server is a node of a Redis Cluster: write "
+                          "redis+cluster://HOST,HOST,HOST for it",
                           true);
     } else {
         bool replica =

@@ -1,0 +1,309 @@
+/* store/cluster: what nodes refuse because another one serves its slot is sent on
+ * under its id; and what travels together. */
+#include "unit.h"
+
+#if defined(SNIB_WITH_REDIS) && !SNIB_WITH_REDIS
+int main(void)
+{
+    puts("skipped: built without Redis");
+    return 77;
+}
+#else
+
+#include "cluster_world.h"
+
+/* -- redirections ------------------------------------------------------------------ */
+
+static void moved_is_followed_under_the_same_id(void **state)
+{
+    (void)state;
+    char id[33];
+    settled();
+    struct snib__request rq = request(SNIB__ACQUIRE, low);
+    start(&rq);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    snprintf(id, sizeof id, "%s", word[11]);
+    sayf(conn(ONE_AT, CALLS), "-MOVED %u 2.2.2.2:2\r\n", snib__slot_of(low));
+    silence();
+    hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    assert_string_equal(word[11], id);
+    grants(conn(TWO_AT, CALLS), 3000);
+    answered(&rq, SNIB__DONE);
+    silence();
+    /* and the next one goes there by itself */
+    struct snib__request next = request(SNIB__RELEASE, low);
+    next.token = 3000;
+    start(&next);
+    hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_RELEASE);
+}
+
+static void asking_comes_before_what_was_sent_by_ask(void **state)
+{
+    (void)state;
+    settled();
+    struct snib__request rq = request(SNIB__RENEW, low);
+    rq.token = 1000;
+    start(&rq);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_RENEW);
+    sayf(conn(ONE_AT, CALLS), "-ASK %u 2.2.2.2:2\r\n", snib__slot_of(low));
+    hears(conn(TWO_AT, CALLS), "ASKING");
+    hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_RENEW);
+    say(conn(TWO_AT, CALLS), "+OK\r\n*2\r\n:1790000000300\r\n:1\r\n");
+    answered(&rq, SNIB__DONE);
+    struct snib__request next = request(SNIB__RENEW, low);
+    next.token = 1000;
+    start(&next); /* the slot has not moved yet */
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_RENEW);
+}
+
+static void tryagain_is_asked_again_after_a_pause(void **state)
+{
+    (void)state;
+    settled();
+    struct snib__request rq = request(SNIB__ACQUIRE, low);
+    start(&rq);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    say(conn(ONE_AT, CALLS), "-TRYAGAIN Multiple keys request during "
+                             "rehashing of slot\r\n");
+    silence();
+    assert_false(heard(conn(ONE_AT, CALLS)));
+    pass(160);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    grants(conn(ONE_AT, CALLS), 3000);
+    answered(&rq, SNIB__DONE);
+}
+
+static void clusterdown_is_told_in_words_at_the_limit(void **state)
+{
+    (void)state;
+    settled();
+    struct snib__request rq = request(SNIB__ACQUIRE, low);
+    rq.limit = snib__after(now, snib__ms(2000));
+    start(&rq);
+    for (int i = 0; i < 100 && snib__list_empty(&out.answered); i++) {
+        for (int k = 0; k < 2; k++) {
+            uint32_t at = conn(k ? TWO_AT : ONE_AT, CALLS);
+            while (heard(at)) {
+                if (!strcmp(word[0], "CLUSTER")) {
+                    says_map(at, TWO);
+                } else {
+                    say(at, "-CLUSTERDOWN The cluster is down\r\n");
+                }
+            }
+        }
+        pass(50);
+    }
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
+    assert_non_null(strstr(error.text, "the cluster is down (CLUSTERDOWN)"));
+}
+
+static void two_nodes_that_do_not_agree_are_not_asked_without_end(void **state)
+{
+    (void)state;
+    int asked = 0;
+    settled();
+    struct snib__request rq = request(SNIB__RENEW, low);
+    rq.token = 1000;
+    rq.limit = snib__after(now, snib__ms(1000));
+    start(&rq);
+    for (int i = 0; i < 1000 && snib__list_empty(&out.answered); i++) {
+        uint32_t at[] = {conn(ONE_AT, CALLS), conn(TWO_AT, CALLS)};
+        bool any = false;
+        for (int k = 0; k < 2; k++) {
+            while (heard(at[k])) {
+                any = true;
+                if (!strcmp(word[0], "CLUSTER")) {
+                    says_map(at[k], TWO);
+                } else {
+                    asked++;
+                    sayf(at[k], "-MOVED %u %s\r\n", snib__slot_of(low),
+                         k ? ONE_AT : TWO_AT);
+                }
+            }
+        }
+        if (!any) {
+            pass(10);
+        }
+    }
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_true(asked >= 10 && asked <= 60);
+    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
+    assert_non_null(strstr(error.text, "do not agree"));
+}
+
+static void who_waits_is_sent_on_and_told_nothing_false(void **state)
+{
+    (void)state;
+    settled();
+    struct snib__request rq = request(SNIB__ACQUIRE, low);
+    rq.acquire.may_queue = true;
+    start(&rq);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    say(conn(ONE_AT, CALLS), "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
+    subscribed(conn(ONE_AT, EARS));
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    assert_string_equal(word[13], "1"); /* it may queue */
+    say(conn(ONE_AT, CALLS), "*4\r\n:2\r\n:1790000000300\r\n:3\r\n:20000\r\n");
+    answered(&rq, SNIB__QUEUED);
+    char channel[100];
+    snprintf(channel, sizeof channel, "%s", word[19]);
+    pass(1600); /* a poll */
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    sayf(conn(ONE_AT, CALLS), "-MOVED %u 2.2.2.2:2\r\n", snib__slot_of(low));
+    silence();
+    assert_true(rq.acquire.placed);
+    hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    say(conn(TWO_AT, CALLS), "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
+    subscribed(conn(TWO_AT, EARS));
+    hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    assert_string_not_equal(word[19], channel); /* of that subscription alone */
+    say(conn(TWO_AT, CALLS), "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:20000\r\n");
+    answered(&rq, SNIB__QUEUED);
+    assert_int_equal(rq.said.position, 1);
+}
+
+static void polls_are_numbered_over_all_nodes(void **state)
+{
+    (void)state;
+    settled();
+    struct snib__request a = request(SNIB__ACQUIRE, low),
+                         b = request(SNIB__ACQUIRE, high);
+    start(&a);
+    start(&b);
+    assert_int_not_equal(a.store.poll[0].number, b.store.poll[0].number);
+}
+
+static void a_cancel_goes_where_the_acquire_is(void **state)
+{
+    (void)state;
+    settled();
+    struct snib__request rq = request(SNIB__ACQUIRE, low),
+                         end = request(SNIB__CANCEL, low),
+                         other = request(SNIB__ACQUIRE, low);
+    start(&rq);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    /* meanwhile the slot is known to be elsewhere */
+    start(&other);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    cluster()->slots->home_of[snib__slot_of(low)] =
+        cluster()->slots->home_of[16383];
+    end.id[0] = rq.id[0];
+    end.id[1] = rq.id[1];
+    start(&end);
+    answered(&rq, SNIB__UNKNOWN);
+    assert_int_equal(rq.said.err, SNIB_ERR_CANCELLED);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_CANCEL);
+    grants(conn(ONE_AT, CALLS), 5); /* nobody waits for it */
+    grants(conn(ONE_AT, CALLS), 6);
+    answered(&other, SNIB__DONE);
+    sayf(conn(ONE_AT, CALLS), "-MOVED %u 2.2.2.2:2\r\n", snib__slot_of(low));
+    silence();
+    hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_CANCEL);
+    say(conn(TWO_AT, CALLS), "*2\r\n:3\r\n:0\r\n");
+    answered(&end, SNIB__DONE);
+}
+
+static void a_cancel_ends_what_waits_for_the_map(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE, low),
+                         end = request(SNIB__CANCEL, low);
+    start(&rq);
+    end.id[0] = rq.id[0];
+    end.id[1] = rq.id[1];
+    start(&end);
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_CANCELLED);
+    silence();
+}
+
+/* -- several in one step ------------------------------------------------------------ */
+
+static void a_batch_of_one_slot_is_one_step(void **state)
+{
+    (void)state;
+    settled();
+    struct snib__request a = request(SNIB__ACQUIRE, low),
+                         b = request(SNIB__ACQUIRE, low_too);
+    a.batch.number = b.batch.number = 9;
+    b.batch.index = 1;
+    start_all((struct snib__request *[]){&a, &b}, 2);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_SEVERAL);
+    assert_false(heard(conn(ONE_AT, CALLS)));
+}
+
+static void a_batch_of_two_slots_is_tried_one_by_one(void **state)
+{
+    (void)state;
+    settled();
+    struct snib__request a = request(SNIB__ACQUIRE, low),
+                         b = request(SNIB__ACQUIRE, high),
+                         c = request(SNIB__ACQUIRE, low_too);
+    a.batch.number = b.batch.number = c.batch.number = 9;
+    start_all((struct snib__request *[]){&a, &b, &c}, 3);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+}
+
+static void a_batch_that_is_sent_on_is_tried_alone(void **state)
+{
+    (void)state;
+    settled();
+    struct snib__request a = request(SNIB__ACQUIRE, low),
+                         b = request(SNIB__ACQUIRE, low_too);
+    a.batch.number = b.batch.number = 9;
+    b.batch.index = 1;
+    start_all((struct snib__request *[]){&a, &b}, 2);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_SEVERAL);
+    sayf(conn(ONE_AT, CALLS), "-MOVED %u 2.2.2.2:2\r\n", snib__slot_of(low));
+    hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    grants(conn(TWO_AT, CALLS), 5000);
+    answered(&a, SNIB__DONE);
+    silence();
+}
+
+static void renewals_of_two_slots_are_two_scripts(void **state)
+{
+    (void)state;
+    settled();
+    struct snib__name *near = name_in(0, snib__slot_of(low) - 1, 0);
+    struct snib__request a = request(SNIB__RENEW, low),
+                         b = request(SNIB__RENEW, low_too),
+                         c = request(SNIB__RENEW, near);
+    start_all((struct snib__request *[]){&a, &b, &c}, 3);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_RENEW);
+    assert_string_equal(word[2], "4"); /* keys: two locks of one slot */
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_RENEW);
+    assert_string_equal(word[2], "2");
+    say(conn(ONE_AT, CALLS), "*3\r\n:1790000000300\r\n:1\r\n:0\r\n"
+                             "*2\r\n:1790000000300\r\n:2\r\n");
+    answered(&a, SNIB__DONE);
+    answered(&b, SNIB__NO);
+    answered(&c, SNIB__NO);
+    assert_true(c.said.forgotten);
+    snib__free(near);
+}
+
+int main(void)
+{
+    const struct CMUnitTest cases[] = {
+        CASE(moved_is_followed_under_the_same_id),
+        CASE(asking_comes_before_what_was_sent_by_ask),
+        CASE(tryagain_is_asked_again_after_a_pause),
+        CASE(clusterdown_is_told_in_words_at_the_limit),
+        CASE(two_nodes_that_do_not_agree_are_not_asked_without_end),
+        CASE(who_waits_is_sent_on_and_told_nothing_false),
+        CASE(polls_are_numbered_over_all_nodes),
+        CASE(a_cancel_goes_where_the_acquire_is),
+        CASE(a_cancel_ends_what_waits_for_the_map),
+        CASE(a_batch_of_one_slot_is_one_step),
+        CASE(a_batch_of_two_slots_is_tried_one_by_one),
+        CASE(a_batch_that_is_sent_on_is_tried_alone),
+        CASE(renewals_of_two_slots_are_two_scripts),
+    };
+    return RUN(cases);
+}
+#endif
