@@ -272,6 +272,65 @@ static void a_node_that_was_replaced_is_not_believed(void **state)
     silence();
 }
 
+static void addresses_of_nodes_that_never_were_asked_are_forgotten(void **state)
+{
+    (void)state;
+    settled();
+    for (int i = 0; i < 100; i++) {
+        char map[600];
+        struct snib__request rq = request(SNIB__ACQUIRE, low);
+        snprintf(map, sizeof map,
+                 LOW LINE("2") "2.2.2.%d:2@9 master - 0 0 %d connected "
+                               "8192-16383\n",
+                 i + 3, i + 3);
+        cluster()->slots->stale = true;
+        start(&rq);
+        hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+        pass(600);
+        if (!heard(conn(ONE_AT, CALLS))) {
+            fail_msg("round %d: not asked for the map", i);
+        }
+        grants(conn(ONE_AT, CALLS), 5000 + i);
+        says_map(conn(ONE_AT, CALLS), map);
+        answered(&rq, SNIB__DONE);
+        assert_int_equal(snib__slots_unserved(cluster()->slots), 0);
+        assert_false(cluster()->slots->crowded);
+    }
+    uint32_t homes = 0;
+    for (int k = 0; k < NODES_MAX; k++) {
+        homes += cluster()->slots->home[k].address[0] != 0;
+    }
+    assert_true(homes <= 5); /* the URL's, the two, one that is closing */
+}
+
+static void a_node_that_is_left_opens_no_subscription(void **state)
+{
+    (void)state;
+    settled();
+    out.holds = out.listens = true;
+    struct snib__request rq = request(SNIB__RENEW, low);
+    start(&rq);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_RENEW);
+    say(conn(ONE_AT, CALLS), "*2\r\n:1790000000300\r\n:1\r\n");
+    answered(&rq, SNIB__DONE);
+    uint32_t one = conn(ONE_AT, CALLS), ears = conn(ONE_AT, EARS);
+    cluster()->slots->stale = true;
+    subscribed(ears);
+    uint32_t asked = heard(one) ? one : conn(TWO_AT, CALLS);
+    if (asked != one) {
+        hears(asked, "CLUSTER");
+    }
+    says_map(asked, LINE("2") "2.2.2.2:2@9 master - 0 0 9 connected 0-16383\n");
+    assert_true(out.conn[one]->shut);
+    assert_true(out.conn[ears]->shut);
+    closed(ears);
+    assert_false(out.conn[ears]->open);
+    closed(one);
+    assert_false(out.conn[ears]->open);
+    pass(60);
+    assert_false(out.conn[ears]->open);
+}
+
 /* -- all nodes ------------------------------------------------------------------------ */
 
 #define NO_KEYS "*2\r\n$1\r\n0\r\n*0\r\n"
@@ -312,10 +371,17 @@ static void the_state_is_that_of_all_homes(void **state)
     assert_true(ops->server(store, now, 1, &one));
     assert_true(ops->server(store, now, 2, &one));
     assert_false(ops->server(store, now, 3, &one));
+    out.holds = true;
     struct snib__request rq = request(SNIB__ACQUIRE, low);
     start(&rq);
     closed(conn(ONE_AT, CALLS));
     answered(&rq, SNIB__UNKNOWN);
+    out.holds = false; /* a node that nobody needs keeps nobody waiting */
+    is = (struct snib__store_state){0};
+    ops->state(store, now, &is);
+    assert_true(is.reachable);
+    assert_int_equal(is.nodes_reachable, 1);
+    out.holds = true;
     is = (struct snib__store_state){0};
     ops->state(store, now, &is);
     assert_false(is.reachable);
@@ -342,6 +408,8 @@ int main(void)
         CASE(slots_that_go_to_a_node_that_had_some_put_nothing_at_risk),
         CASE(who_waits_at_a_dead_node_goes_to_its_successor),
         CASE(a_node_that_was_replaced_is_not_believed),
+        CASE(addresses_of_nodes_that_never_were_asked_are_forgotten),
+        CASE(a_node_that_is_left_opens_no_subscription),
         CASE(a_list_asks_every_home_and_needs_every_answer),
         CASE(the_state_is_that_of_all_homes),
     };

@@ -56,6 +56,46 @@ static void asking_comes_before_what_was_sent_by_ask(void **state)
     hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_RENEW);
 }
 
+/* The usual target of a slot is new, and serves nothing yet. */
+static void ask_goes_to_a_node_without_slots(void **state)
+{
+    (void)state;
+    settled();
+    struct snib__request rq = request(SNIB__RENEW, low);
+    rq.token = 1000;
+    start(&rq);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_RENEW);
+    sayf(conn(ONE_AT, CALLS), "-ASK %u 4.4.4.4:4\r\n", snib__slot_of(low));
+    uint32_t new = conn("4.4.4.4:4", CALLS);
+    tells(new, NODE_HELLO,
+          TWO LINE("4") "4.4.4.4:4@9 myself,master - 0 0 0 connected\n");
+    assert_false(out.conn[new]->shut);
+    while (heard(new) && strcmp(word[0], "TIME") != 0) {
+        say(new, !strcmp(word[0], "INFO") ? "-NOPERM x\r\n" : "$1\r\n2\r\n");
+    }
+    say(new, "*2\r\n$10\r\n1790000000\r\n$1\r\n0\r\n");
+    hears(new, "ASKING");
+    hears_script(new, SNIB__SCRIPT_RENEW);
+    say(new, "+OK\r\n*2\r\n:1790000000300\r\n:1\r\n");
+    answered(&rq, SNIB__DONE);
+    silence();
+}
+
+static void an_inspection_stays_where_its_slot_is_left(void **state)
+{
+    (void)state;
+    settled();
+    struct snib__request rq = request(SNIB__INSPECT, low);
+    start(&rq);
+    assert_true(heard(conn(ONE_AT, CALLS)));
+    sayf(conn(ONE_AT, CALLS), "-ASK %u 2.2.2.2:2\r\n", snib__slot_of(low));
+    silence();
+    assert_false(heard(conn(TWO_AT, CALLS)));
+    pass(160);
+    assert_false(heard(conn(TWO_AT, CALLS)));
+    assert_true(heard(conn(ONE_AT, CALLS)));
+}
+
 static void tryagain_is_asked_again_after_a_pause(void **state)
 {
     (void)state;
@@ -292,6 +332,8 @@ int main(void)
     const struct CMUnitTest cases[] = {
         CASE(moved_is_followed_under_the_same_id),
         CASE(asking_comes_before_what_was_sent_by_ask),
+        CASE(ask_goes_to_a_node_without_slots),
+        CASE(an_inspection_stays_where_its_slot_is_left),
         CASE(tryagain_is_asked_again_after_a_pause),
         CASE(clusterdown_is_told_in_words_at_the_limit),
         CASE(two_nodes_that_do_not_agree_are_not_asked_without_end),

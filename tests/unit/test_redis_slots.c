@@ -44,8 +44,7 @@ static uint32_t slot(const char *key)
     return snib__slot_of_key(key, strlen(key));
 }
 
-/* By the specification of Redis Cluster and the page of CLUSTER KEYSLOT; the
- * others by redis-cli cluster keyslot. */
+/* By the specification and the page of CLUSTER KEYSLOT; others by redis-cli. */
 static void a_key_has_the_slot_that_the_documents_name(void **state)
 {
     (void)state;
@@ -90,31 +89,16 @@ static void a_lock_has_the_slot_of_all_its_keys(void **state)
 
 /* -- a map --------------------------------------------------------------------- */
 
+/* clang-format off */
 #define THREE                                                                  \
-    ID("1")                                                                    \
-    " 10.0.0.1:7001@17001,one.example master - 0 5 1 connected "               \
-    "0-5460\n" ID(                                                             \
-        "2") " 10.0.0.2:7002@17002,, myself,master - 0 5 2 connected "         \
-             "5461-10922 "                                                     \
-             "[93-<-" ID("1") "]\n" ID(                                        \
-                 "3") " 10.0.0.3:7003@17003 master,fail - 0 5 3 disconnected " \
-                      "10923 "                                                 \
-                      "10924-16383\n" ID("4") " 10.0.0.4:7004@17004 "          \
-                                              "slave " ID("1") " 0 5 1 "       \
-                                                               "connected"     \
-                                                               "\n" ID(        \
-                                                                   "5") " :0@" \
-                                                                        "0 "   \
-                                                                        "mast" \
-                                                                        "er,"  \
-                                                                        "noad" \
-                                                                        "dr "  \
-                                                                        "- 0 " \
-                                                                        "5 9 " \
-                                                                        "disc" \
-                                                                        "onne" \
-                                                                        "cted" \
-                                                                        "\n"
+    ID("1") " 10.0.0.1:7001@17001,one.example master - 0 5 1 connected 0-5460\n" \
+    ID("2") " 10.0.0.2:7002@17002,, myself,master - 0 5 2 connected "          \
+            "5461-10922 [93-<-" ID("1") "]\n"                                  \
+    ID("3") " 10.0.0.3:7003@17003 master,fail - 0 5 3 disconnected 10923 "     \
+            "10924-16383\n"                                                    \
+    ID("4") " 10.0.0.4:7004@17004 slave " ID("1") " 0 5 1 connected\n"         \
+    ID("5") " :0@0 master,noaddr - 0 5 9 disconnected\n"
+/* clang-format on */
 
 static void a_map_says_who_serves_what(void **state)
 {
@@ -202,23 +186,19 @@ static void an_address_of_ipv6_gets_its_brackets(void **state)
 static void a_server_that_takes_the_place_of_another_is_noticed(void **state)
 {
     (void)state;
-    static const char before[] = ID(
-        "1") " 1.1.1.1:1@2 myself,master - 0 0 1 connected "
-             "0-8000\n" ID("2") " 2.2.2.2:1@2 master - 0 0 2 connected "
-                                "8001-16383\n" ID("3") " 3.3.3.3:1@2 "
-                                                       "slave " ID("1") " 0 "
-                                                                        "0 1 "
-                                                                        "conn"
-                                                                        "ecte"
-                                                                        "d\n";
+    /* clang-format off */
+    static const char before[] =
+        ID("1") " 1.1.1.1:1@2 myself,master - 0 0 1 connected 0-8000\n"
+        ID("2") " 2.2.2.2:1@2 master - 0 0 2 connected 8001-16383\n"
+        ID("3") " 3.3.3.3:1@2 slave " ID("1") " 0 0 1 connected\n";
     static const char resharded[] =
-        ID("1") " 1.1.1.1:1@2 myself,master - 0 0 1 connected 0-7000\n" ID(
-            "2") " 2.2.2.2:1@2 master - 0 0 3 connected 7001-16383\n";
+        ID("1") " 1.1.1.1:1@2 myself,master - 0 0 1 connected 0-7000\n"
+        ID("2") " 2.2.2.2:1@2 master - 0 0 3 connected 7001-16383\n";
     static const char promoted[] =
-        ID("1") " 1.1.1.1:1@2 master,fail - 0 0 1 connected\n" ID(
-            "2") " 2.2.2.2:1@2 myself,master - 0 0 3 connected "
-                 "7001-16383\n" ID("3") " 3.3.3.3:1@2 master - 0 0 4 "
-                                        "connected 0-7000\n";
+        ID("1") " 1.1.1.1:1@2 master,fail - 0 0 1 connected\n"
+        ID("2") " 2.2.2.2:1@2 myself,master - 0 0 3 connected 7001-16383\n"
+        ID("3") " 3.3.3.3:1@2 master - 0 0 4 connected 0-7000\n";
+    /* clang-format on */
     assert_int_equal(reads(before), SNIB__SLOTS_TAKEN);
     assert_int_equal(reads(resharded), SNIB__SLOTS_TAKEN);
     assert_false(slots.moved);
@@ -236,14 +216,13 @@ static void a_node_that_is_behind_is_believed_only_where_all_are(void **state)
         ID("1") " 1.1.1.1:1@2 myself,master - 0 0 7 connected 0-16383\n";
     static const char old[] =
         ID("2") " 2.2.2.2:1@2 myself,master - 0 0 6 connected 0-16383\n";
-    assert_true(snib__slots_home(&slots, "4.4.4.4:1") >= 0);
+    assert_true(snib__slots_seed(&slots, "4.4.4.4", 1) >= 0);
     assert_int_equal(reads(new), SNIB__SLOTS_TAKEN);
     assert_int_equal(reads(old), SNIB__SLOTS_BEHIND);
     assert_string_equal(home_of(0), "1.1.1.1:1");
     assert_int_equal(reads(new), SNIB__SLOTS_TAKEN);
     assert_int_equal(reads(old), SNIB__SLOTS_BEHIND);
-    assert_int_equal(reads(old),
-                     SNIB__SLOTS_TAKEN); /* so many homes are there */
+    assert_int_equal(reads(old), SNIB__SLOTS_TAKEN); /* so many homes */
     assert_string_equal(home_of(0), "2.2.2.2:1");
 }
 
@@ -298,11 +277,10 @@ static void more_servers_than_there_is_room_for_are_left_out(void **state)
 {
     (void)state;
     static char text[100 * 200];
-    size_t n = 0;
     for (int i = 0; i < 100; i++) {
-        n += (size_t)snprintf(
-            text + n, sizeof text - n,
-            ID("1") " 10.0.0.1:%d@2 master - 0 0 1 connected %d\n", i + 1, i);
+        sprintf(strchr(text, 0),
+                ID("1") " 10.0.0.1:%d@2 master - 0 0 1 connected %d\n", i + 1,
+                i);
     }
     assert_int_equal(reads(text), SNIB__SLOTS_TAKEN);
     assert_true(slots.crowded);
@@ -310,15 +288,76 @@ static void more_servers_than_there_is_room_for_are_left_out(void **state)
     assert_string_equal(home_of(SNIB__HOMES_MAX), "");
     assert_int_equal(reads(ID("1") " 10.0.0.2:1@2 master - 0 0 2 connected "
                                    "0-16383\n"),
-                     SNIB__SLOTS_TAKEN); /* the first of them is in the way */
-    assert_string_equal(home_of(0), "");
-    for (uint32_t k = 0; k < SNIB__HOMES_MAX; k++) {
-        snib__slots_forget(&slots, k);
-    }
-    assert_int_equal(reads(ID("1") " 10.0.0.2:1@2 master - 0 0 2 connected "
-                                   "0-16383\n"),
                      SNIB__SLOTS_TAKEN);
     assert_string_equal(home_of(0), "10.0.0.2:1");
+    assert_false(slots.crowded);
+}
+
+static void addresses_that_change_again_and_again_leave_room(void **state)
+{
+    (void)state;
+    char text[1000];
+    for (int i = 0; i < 100; i++) {
+        text[0] = 0;
+        for (int k = 0; k < 3; k++) {
+            sprintf(strchr(text, 0),
+                    ID("1") " 10.0.%d.%d:1@2 master - 0 0 %d connected %d\n", i,
+                    k, i, k);
+        }
+        assert_int_equal(reads(text), SNIB__SLOTS_TAKEN);
+        assert_int_equal(snib__slots_unserved(&slots), SNIB__SLOTS - 3);
+        assert_false(slots.crowded);
+    }
+}
+
+static void a_map_of_as_old_a_kind_does_not_overrule_a_fresh_moved(void **state)
+{
+    (void)state;
+    static const char map[] =
+        ID("1") " 1.1.1.1:1@2 master - 0 0 1 connected 0-8191\n" ID(
+            "2") " 2.2.2.2:1@2 master - 0 0 2 connected "
+                 "8192-16383\n" ID("3") " 3.3.3.3:1@2 master - 0 0 0 "
+                                        "connected\n";
+    static const char newer[] =
+        ID("1") " 1.1.1.1:1@2 master - 0 0 1 connected 1-8191\n" ID(
+            "2") " 2.2.2.2:1@2 master - 0 0 3 connected 0 8192-16383\n";
+    static const char moved[] = "MOVED 0 3.3.3.3:1";
+    for (int who = 0; who < 4; who++) {
+        static const char *const from[] = {"2.2.2.2:1", "1.1.1.1:1",
+                                           "3.3.3.3:1", "2.2.2.2:1"};
+        bool ask;
+        set_up(state);
+        assert_int_equal(reads(map), SNIB__SLOTS_TAKEN);
+        assert_true(snib__slots_redirect(&slots, "1.1.1.1:1", moved,
+                                         sizeof moved - 1, &ask) >= 0);
+        assert_string_equal(home_of(0), "3.3.3.3:1");
+        const char *text = who == 3 ? newer : map,
+                   *home = who == 3 ? "2.2.2.2:1" : "1.1.1.1:1";
+        /* who has said so, who was named, who knows more are believed */
+        assert_int_equal(
+            snib__slots_read(&slots, from[who], text, strlen(text), &tag),
+            who ? SNIB__SLOTS_TAKEN : SNIB__SLOTS_BEHIND);
+        assert_string_equal(home_of(0), who ? home : "3.3.3.3:1");
+        assert_true(slots.stale == !who);
+    }
+}
+
+static void a_name_and_an_address_are_one_home(void **state)
+{
+    (void)state;
+    static const char moved[] = "MOVED 0 one.example:7001";
+    bool ask;
+    int k = snib__slots_redirect(&slots, "h:1", moved, sizeof moved - 1, &ask);
+    assert_int_equal(reads(THREE), SNIB__SLOTS_TAKEN);
+    assert_int_equal(slots.home_of[0], k + 1);
+    assert_string_equal(slots.home[k].other, "10.0.0.1:7001");
+    /* nodes that call themselves by one name stay two */
+    assert_int_equal(
+        reads(ID("1") " 10.0.0.1:7001@1,one.example master - 0 0 9 connected "
+                      "0-5\n" ID("2") " 10.0.0.2:7001@1,one.example master - "
+                                      "0 0 9 connected 6-16383\n"),
+        SNIB__SLOTS_TAKEN);
+    assert_int_not_equal(slots.home_of[0], slots.home_of[6]);
 }
 
 /* Whatever bytes come, nothing outside the map is touched, and what is counted
@@ -365,6 +404,7 @@ static void moved_names_the_home_of_a_slot(void **state)
     (void)state;
     bool ask = true;
     assert_int_equal(reads(THREE), SNIB__SLOTS_TAKEN);
+    assert_int_equal(snib__slots_seed(&slots, "10.0.0.9", 7000), 3);
     int k = redirect("MOVED 5 10.0.0.2:7002", &ask);
     assert_int_equal(k, 1);
     assert_false(ask);
@@ -445,6 +485,11 @@ int main(void)
                                set_up),
         cmocka_unit_test_setup(more_servers_than_there_is_room_for_are_left_out,
                                set_up),
+        cmocka_unit_test_setup(addresses_that_change_again_and_again_leave_room,
+                               set_up),
+        cmocka_unit_test_setup(
+            a_map_of_as_old_a_kind_does_not_overrule_a_fresh_moved, set_up),
+        cmocka_unit_test_setup(a_name_and_an_address_are_one_home, set_up),
         cmocka_unit_test_setup(bytes_by_chance_do_no_harm, set_up),
         cmocka_unit_test_setup(moved_names_the_home_of_a_slot, set_up),
         cmocka_unit_test_setup(ask_changes_no_home, set_up),

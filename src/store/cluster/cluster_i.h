@@ -29,6 +29,7 @@ enum {
     ASK_PART = 4, /* a node that is asked for the map has patience / 4        */
     ASK_LEAST_MS = 100,
     ASK_MOST_MS = 1000,
+    ASKED_MS = 5000, /* a node without slots that an ASK named stays so long  */
     REDIRECTS = 3, /* a request is sent on so often at once, …              */
     REDIRECT_MS = 40 /* … and then after such a pause, by chance half to 3/2 */
 };
@@ -40,6 +41,7 @@ struct node {
     uint32_t due;              /* requests that it owns                       */
     uint32_t failures;         /* as they were when it was asked for the map  */
     snib_instant held_until;   /* what it has granted is over then            */
+    snib_instant asked_until;  /* it is to get slots: an ASK has named it     */
     bool ready;                /* `out` is                                    */
     bool leaving;              /* its connections are being closed            */
     bool hopeless;             /* no such host                                */
@@ -95,7 +97,10 @@ struct snib__cluster {
  * room for connections; *ret_err says which. */
 struct node *snib__home_node(struct snib__cluster *, uint32_t home,
                              snib_err *ret_err, struct snib_error *reterr);
-/* Has the node requests or grants, and no connection? */
+/* Has the node requests or grants? */
+bool snib__home_is_needed(const struct snib__cluster *, snib_instant now,
+                          uint32_t home);
+/* … and no connection? */
 bool snib__home_in_trouble(const struct snib__cluster *, snib_instant now,
                            uint32_t home);
 /* Close what serves nothing and is not needed any more. */
@@ -124,6 +129,8 @@ bool snib__look_start(struct snib__cluster *, snib_instant now,
                       struct snib__request *);
 void snib__look_answered(struct snib__cluster *, snib_instant now,
                          struct snib__request *part);
+/* Has a LIST or DOCTOR that is under way asked it? */
+bool snib__look_has(const struct snib__cluster *, uint32_t home);
 /* The limits of parts that move on move the whole one's. */
 void snib__look_limits(struct snib__cluster *);
 void snib__looks_free(struct snib__cluster *);

@@ -62,12 +62,20 @@ struct node *snib__home_node(struct snib__cluster *q, uint32_t home,
         one.seed.v[i] = snib__rng_next(&q->rng);
     }
     *ret_err = snib__node_ops()->open(&one, &n->store, reterr);
+    q->slots->home[home].used = true;
     for (uint32_t i = 0; i < n->out.conns; i++) {
         q->node_of[n->out.conn[i]->index] = (uint8_t)home;
     }
     n->hopeless = false;
-    n->held_until = (snib_instant){0};
+    n->held_until = n->asked_until = (snib_instant){0};
     return *ret_err ? NULL : n;
+}
+
+bool snib__home_is_needed(const struct snib__cluster *q, snib_instant now,
+                          uint32_t home)
+{
+    const struct node *n = &q->node[home];
+    return n->due || (q->out->holds && !snib__reached(now, n->held_until));
 }
 
 bool snib__home_in_trouble(const struct snib__cluster *q, snib_instant now,
@@ -76,28 +84,35 @@ bool snib__home_in_trouble(const struct snib__cluster *q, snib_instant now,
     const struct node *n = &q->node[home];
     const char *text;
     bool barred;
-    bool needed =
-        n->due || (q->out->holds && !snib__reached(now, n->held_until));
-    return n->store && needed &&
+    return n->store && snib__home_is_needed(q, now, home) &&
            snib__node_trouble(n->store, &barred, &text) != SNIB_ERR_OK;
 }
 
+static void homes_leave(struct node *n, snib_instant now)
+{
+    n->leaving = true;
+    snib__node_leave(n->store, now);
+    if (snib__node_has_left(n->store)) {
+        snib__node_ops()->free(n->store);
+        n->store = NULL;
+        n->leaving = false;
+    }
+}
+
+/* Nobody is being sent anywhere just now. */
 void snib__homes_retire(struct snib__cluster *q, snib_instant now)
 {
     for (uint32_t k = 0; k < NODES_MAX; k++) {
         struct node *n = &q->node[k];
-        if (!n->store || n->due || !q->slots->heard ||
-            q->slots->home[k].slots || (int)k == q->asked) {
+        if (!q->slots->heard || q->slots->home[k].slots) {
             continue;
         }
-        if (!n->leaving) {
-            n->leaving = true;
-            snib__node_leave(n->store, now);
+        if (n->store && !n->due && (int)k != q->asked &&
+            snib__reached(now, n->asked_until)) {
+            homes_leave(n, now);
         }
-        if (snib__node_has_left(n->store)) {
-            snib__node_ops()->free(n->store);
-            n->store = NULL;
-            n->leaving = false;
+        if (!n->store && !snib__look_has(q, k)) {
+            q->slots->home[k].used = false;
             snib__slots_forget(q->slots, k);
         }
     }

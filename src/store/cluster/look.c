@@ -259,6 +259,18 @@ void snib__look_answered(struct snib__cluster *q, snib_instant now,
     look_end(q, now, p->look);
 }
 
+bool snib__look_has(const struct snib__cluster *q, uint32_t home)
+{
+    bool has = false;
+    SNIB__LIST_EACH (l, &q->looks) {
+        const struct look *look = SNIB__CONTAINER(l, struct look, link);
+        for (uint32_t i = 0; i < look->count; i++) {
+            has = has || look->part[i].home == home;
+        }
+    }
+    return has;
+}
+
 void snib__look_limits(struct snib__cluster *q)
 {
     SNIB__LIST_EACH (l, &q->looks) {

@@ -100,8 +100,12 @@ static void route_redirected(struct snib__cluster *q, snib_instant now,
     rq->said.answer = SNIB__PENDING;
     rq->said.err = SNIB_ERR_OK;
     if (rq->store.redirects < REDIRECTS) {
+        uint32_t home = rq->store.moved - 1u;
         rq->store.redirects++;
-        route_give(q, (uint32_t)rq->store.moved - 1, rq);
+        route_give(q, home, rq);
+        if (rq->store.asking) {
+            q->node[home].asked_until = snib__after(now, snib__ms(ASKED_MS));
+        }
     } else {
         snib__wait(q, now, rq,
                    REDIRECT_MS / 2 +
@@ -182,7 +186,9 @@ static void route_take_back(struct snib__cluster *q, snib_instant now,
     }
 }
 
-/* What a server that was replaced still grants or renews, since it stood still or
+/* A server without slots that an ASK has named is about to get some, and is left
+ * alone; one from which a map has taken them was replaced, as far as can be told.
+ * What a server that was replaced still grants or renews, since it stood still or
  * was cut off, counts for nothing: what is awaited there is UNKNOWN, and the core
  * repeats it. */
 void snib__route_all(struct snib__cluster *q, snib_instant now)
@@ -198,13 +204,19 @@ void snib__route_all(struct snib__cluster *q, snib_instant now)
         snib__route(q, now, rq);
     }
     for (uint32_t k = 0; k < NODES_MAX; k++) {
-        if (!q->node[k].store || !q->node[k].due) {
+        struct node *n = &q->node[k];
+        struct snib__home *h = &q->slots->home[k];
+        bool lost = h->lost;
+        h->lost = false;
+        n->asked_until = lost ? (snib_instant){0} : n->asked_until;
+        if (!n->store || !n->due) {
             continue;
         }
-        if (!q->slots->home[k].slots) {
-            snib__node_cut(q->node[k].store, now);
+        if (lost) {
+            snib__node_cut(n->store, now);
         }
-        if (!q->slots->home[k].slots || snib__home_in_trouble(q, now, k)) {
+        if ((!h->slots && snib__reached(now, n->asked_until)) ||
+            snib__home_in_trouble(q, now, k)) {
             route_take_back(q, now, k);
         }
     }

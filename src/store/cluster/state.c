@@ -1,8 +1,8 @@
 /* store/cluster/state.c — how the nodes are, as one store.
  *
  * Those count that serve slots. One that was never asked for anything says
- * nothing; one that cannot be reached makes the store unreachable, since nobody
- * knows which lock is wanted next. */
+ * nothing; one that cannot be reached makes the store unreachable if something is
+ * asked of it or held there. */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,6 +30,7 @@ void snib__cluster_state(const struct snib__store *store, snib_instant now,
 {
     const struct snib__cluster *q = (const void *)store;
     const char *address = NULL;
+    bool needed = false; /* is the one at `address`? */
     struct snib__store_state one, bad = {0};
     for (uint32_t k = 0; k < NODES_MAX; k++) {
         const struct snib__home *h = &q->slots->home[k];
@@ -41,20 +42,22 @@ void snib__cluster_state(const struct snib__store *store, snib_instant now,
         if (one.reachable) {
             ret->nodes_reachable++;
             ret->since = snib__later(ret->since, one.since);
-        } else if (one.err && !address) {
-            address = h->address;
-            bad = one;
+        } else if (one.err && !needed) {
+            bool is = snib__home_is_needed(q, now, k);
+            bad = is || !address ? one : bad;
+            address = is || !address ? h->address : address;
+            needed = is;
         }
     }
-    ret->reachable = ret->nodes_reachable && !address;
-    if (address) {
+    ret->reachable = ret->nodes_reachable && !needed;
+    if (address && !ret->reachable) {
         ret->err = bad.err;
         ret->since = bad.since;
         state_text(ret, address, &bad);
     } else if (!ret->reachable) {
         snprintf(ret->text, sizeof ret->text, "%s",
                  q->text[0] ? q->text : "no answer yet");
-        ret->err = q->text[0] ? SNIB_ERR_UNREACHABLE : SNIB_ERR_OK;
+        ret->err = q->text[0] && !q->err ? SNIB_ERR_UNREACHABLE : q->err;
     }
 }
 

@@ -23,8 +23,9 @@ static bool store_is_final(const struct snib__request *rq)
 static void store_before(const struct snib__cluster *q, snib_instant now,
                          struct node *n)
 {
-    n->out.holds = q->out->holds && !snib__reached(now, n->held_until);
-    n->out.listens = q->out->listens;
+    n->out.holds =
+        !n->leaving && q->out->holds && !snib__reached(now, n->held_until);
+    n->out.listens = !n->leaving && q->out->listens;
 }
 
 /* The node has made a step. What it says of the whole client goes on. */

@@ -100,13 +100,22 @@ uint32_t snib__node_failures(const struct snib__store *store)
 
 /* -- a request of another node's --------------------------------------------- */
 
+bool snib__node_asks(const struct snib__redis *s,
+                     const struct snib__request *rq, const char *text,
+                     uint32_t size)
+{
+    return s->slots && snib__redis_inspects(rq) && size > 4 &&
+           !memcmp(text, "ASK ", 4);
+}
+
 bool snib__node_moved(struct snib__redis *s, struct snib__request *rq,
                       const char *text, uint32_t size)
 {
     bool ask;
-    int home = s->slots ? snib__slots_redirect(s->slots, node_address(s), text,
-                                               size, &ask)
-                        : -1;
+    int home =
+        s->slots && !snib__node_asks(s, rq, text, size)
+            ? snib__slots_redirect(s->slots, node_address(s), text, size, &ask)
+            : -1;
     if (home < 0) {
         return false;
     }

@@ -22,7 +22,7 @@ bool snib__node_owns(struct snib__store *, const uint64_t id[2]);
 void snib__node_cut(struct snib__store *, snib_instant now);
 /* Let go of all requests for which no answer is due, without an answer. */
 void snib__node_take_back(struct snib__store *, struct snib__list *to);
-/* Close its connections; it owns no request. */
+/* Close its connections, those too that came up since; it owns no request. */
 void snib__node_leave(struct snib__store *, snib_instant now);
 /* Are they closed? */
 bool snib__node_has_left(const struct snib__store *);

@@ -10,7 +10,8 @@
  *
  * Files, the lower ones first (each calls only files that stand before it, but
  * that watch.c and session.c call each other): errors.c (what an error word
- * means) · slots.c (which node of a cluster serves what) · topology.c (which of several servers is the primary, as far as is
+ * means) · slot.c (the slot of a key) · slots.c (which node of a cluster serves
+ * what) · topology.c (which of several servers is the primary, as far as is
  * known) · state.c (how the server is) · layout.c (the number of the keys'
  * layout) · encode.c, keep.c (verbs to bytes; setting what was forgotten) ·
  * recovery.c (?recovery=) ·

@@ -100,6 +100,9 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
         return;
     }
     reply_error_remedy(rq, clean, sizeof clean);
+    if (snib__node_asks(s, rq, text, size)) {
+        kind = E_RETRY;
+    }
     if (reply_error_ended(s, l, kind, text, size)) {
         l->ended = l->refused =
             true; /* asked for a login, as after a refusal */

@@ -183,6 +183,10 @@ bool snib__node_told(struct snib__redis *, int i,
  * about to? Then it has ended, and says so (core/request.h, moved). */
 bool snib__node_moved(struct snib__redis *, struct snib__request *,
                       const char *text, uint32_t size);
+/* Is an inspection to be sent on by ASK? It has keys at both nodes, so it waits
+ * where its slot is left. */
+bool snib__node_asks(const struct snib__redis *, const struct snib__request *,
+                     const char *text, uint32_t size);
 /* Does it say that it serves nothing, or not this slot (CLUSTERDOWN)? Then the
  * words are ours. */
 bool snib__node_down(struct snib__redis *, const char *text, char *words,

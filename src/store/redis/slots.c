@@ -15,43 +15,6 @@
 
 #include "store/redis/topology_i.h"
 
-/* -- the hash ---------------------------------------------------------------- */
-
-/* CRC-16/XMODEM, as the Redis Cluster specification has it: polynomial 0x1021,
- * from 0, not reflected. Half a byte at a time. */
-static uint16_t slots_crc(const char *p, size_t size)
-{
-    static const uint16_t half[16] = {
-        0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,
-        0x8108, 0x9129, 0xa14a, 0xb16b, 0xc18c, 0xd1ad, 0xe1ce, 0xf1ef};
-    uint16_t crc = 0;
-    for (size_t i = 0; i < size; i++) {
-        uint8_t c = (uint8_t)p[i];
-        crc = (uint16_t)(crc << 4 ^ half[(crc >> 12 ^ c >> 4) & 15]);
-        crc = (uint16_t)(crc << 4 ^ half[(crc >> 12 ^ c) & 15]);
-    }
-    return crc;
-}
-
-/* "If the key contains a {…} pattern only the substring between { and } is
- * hashed": the first {, and the first } behind it, with something between. */
-uint32_t snib__slot_of_key(const char *key, size_t size)
-{
-    const char *open = size ? memchr(key, '{', size) : NULL;
-    const char *shut =
-        open ? memchr(open + 1, '}', size - (size_t)(open + 1 - key)) : NULL;
-    if (shut && shut > open + 1) {
-        return slots_crc(open + 1, (size_t)(shut - open - 1)) % SNIB__SLOTS;
-    }
-    return slots_crc(key, size) % SNIB__SLOTS;
-}
-
-/* A safe name has no brace in it. */
-uint32_t snib__slot_of(const struct snib__name *n)
-{
-    return slots_crc(n->safe, n->safe_size) % SNIB__SLOTS;
-}
-
 /* -- homes ------------------------------------------------------------------- */
 
 static int slots_find(const struct snib__slots *s, const char *address)
@@ -95,10 +58,22 @@ int snib__slots_seed(struct snib__slots *s, const char *host, uint16_t port)
 
 void snib__slots_forget(struct snib__slots *s, uint32_t home)
 {
-    if (!s->home[home].slots && !s->home[home].seed) {
-        s->home[home] = (struct snib__home){.slots = 0};
-        s->crowded = false;
+    struct snib__home *h = &s->home[home];
+    if (!h->address[0] || h->slots || h->seed || h->used) {
+        return;
     }
+    *h = (struct snib__home){.slots = 0};
+    for (uint32_t i = 0; i < SNIB__SLOTS; i++) {
+        s->said[i] = s->said[i] == home + 1 ? s->home_of[i] : s->said[i];
+    }
+}
+
+static void slots_sweep(struct snib__slots *s)
+{
+    for (uint32_t k = 0; k < SNIB__HOMES_MAX; k++) {
+        snib__slots_forget(s, k);
+    }
+    s->crowded = false;
 }
 
 static bool slots_keep(char *ret, const char *text, size_t size)
@@ -288,10 +263,24 @@ static bool slots_judge(struct piece text, int64_t *ret_epoch)
     return lines > 0;
 }
 
+/* The home that a MOVED has made by this name, before the map told its address;
+ * -1: there is none. Nodes that call themselves by one name stay several. */
+static int slots_named(const struct snib__slots *s, const char *name)
+{
+    for (int k = 0; k < SNIB__HOMES_MAX; k++) {
+        const struct snib__home *h = &s->home[k];
+        if (*name && !h->seed && !strcmp(h->address, name) &&
+            !memchr(s->next, k + 1, sizeof s->next)) {
+            return k;
+        }
+    }
+    return -1;
+}
+
 /* The number of the home of that line; -1: it has no usable address, or there
- * is no room. */
+ * is no room. make: where there is none, there will be. */
 static int slots_home_of_line(struct snib__slots *s, const char *asked,
-                              const struct line *one)
+                              const struct line *one, bool make)
 {
     char address[SNIB__HOME_ADDRESS] = "", named[SNIB__HOME_ADDRESS] = "";
     struct piece rest = one->where, where = slots_split(&rest, ',');
@@ -310,9 +299,17 @@ static int slots_home_of_line(struct snib__slots *s, const char *asked,
         first = named;
         second = address;
     }
-    int k = snib__slots_home(s, slots_translate(s, first));
-    if (k >= 0) {
-        snprintf(s->home[k].other, sizeof s->home[k].other, "%s", second);
+    first = slots_translate(s, first);
+    second = slots_translate(s, second);
+    int k = slots_find(s, first);
+    if (k < 0 && !s->secure) { /* else it is connected to by its name */
+        k = slots_named(s, second);
+    }
+    k = k < 0 && make ? snib__slots_home(s, first) : k;
+    if (k >= 0 && make) {
+        bool known = !strcmp(s->home[k].address, second);
+        snprintf(s->home[k].other, sizeof s->home[k].other, "%s",
+                 known ? first : second);
     }
     return k;
 }
@@ -330,7 +327,7 @@ static void slots_mark(uint8_t *of, struct piece slots, uint8_t what)
 }
 
 static void slots_gather(struct snib__slots *s, const char *asked,
-                         struct piece text)
+                         struct piece text, bool make)
 {
     memset(s->next, 0, sizeof s->next);
     while (text.size) {
@@ -338,7 +335,7 @@ static void slots_gather(struct snib__slots *s, const char *asked,
         struct line one;
         line.size -= line.size && line.p[line.size - 1] == '\r';
         if (slots_line(line, &one) && one.primary && one.slots.size) {
-            int k = slots_home_of_line(s, asked, &one);
+            int k = slots_home_of_line(s, asked, &one, make);
             slots_mark(s->next, one.slots, (uint8_t)(k + 1));
         }
     }
@@ -355,12 +352,47 @@ static void slots_replace(struct snib__slots *s)
     }
     memcpy(s->home_of, s->next, sizeof s->home_of);
     for (int k = 0; k < SNIB__HOMES_MAX; k++) {
+        s->home[k].lost = s->home[k].lost || s->home[k].slots;
         s->home[k].slots = 0;
     }
     for (uint32_t i = 0; i < SNIB__SLOTS; i++) {
         if (s->home_of[i]) {
             s->home[s->home_of[i] - 1].slots++;
+            s->home[s->home_of[i] - 1].lost = false;
         }
+    }
+}
+
+/* Does the map contradict a MOVED that came after the last one? Who said it, and
+ * who was named, may know better. */
+static bool slots_contradict(struct snib__slots *s, const char *asked,
+                             struct piece text)
+{
+    int who = slots_find(s, asked);
+    bool does = false;
+    slots_gather(s, asked, text, false);
+    for (uint32_t i = 0; i < SNIB__SLOTS; i++) {
+        does = does || (s->said[i] && s->next[i] != s->home_of[i] &&
+                        s->said[i] != who + 1 && s->home_of[i] != who + 1);
+    }
+    return does;
+}
+
+static void slots_take(struct snib__slots *s, const char *asked,
+                       struct piece text)
+{
+    slots_sweep(s);
+    slots_gather(s, asked, text, true);
+    slots_replace(s);
+    if (s->crowded) { /* by those that it has replaced, perhaps */
+        slots_sweep(s);
+        slots_gather(s, asked, text, true);
+        slots_replace(s);
+        s->moved = s->moved || !s->crowded;
+    }
+    memset(s->said, 0, sizeof s->said);
+    for (int k = 0; k < SNIB__HOMES_MAX; k++) { /* there will be more room */
+        s->stale = s->stale || (s->crowded && s->home[k].lost);
     }
 }
 
@@ -382,7 +414,7 @@ static int slots_tag(struct snib__slots *s, struct piece text)
     }
     for (int i = 0; any && i < TRIES; i++) {
         int n = snprintf(name, sizeof name, "%%node%d", i);
-        if (s->next[slots_crc(name, (size_t)n) % SNIB__SLOTS]) {
+        if (s->next[snib__slot_of_key(name, (size_t)n)]) {
             return i;
         }
     }
@@ -408,22 +440,25 @@ snib__slots_said snib__slots_read(struct snib__slots *s, const char *asked,
         return SNIB__SLOTS_STRANGE;
     }
     *ret_tag = slots_tag(s, all);
-    if (epoch < s->epoch && ++s->behind < slots_homes(s)) {
+    if ((epoch < s->epoch ||
+         (epoch == s->epoch && slots_contradict(s, asked, all))) &&
+        ++s->behind < slots_homes(s)) {
         return SNIB__SLOTS_BEHIND;
     }
     s->epoch = epoch;
     s->behind = 0;
     s->stale = false;
     s->heard++;
-    slots_gather(s, asked, all);
-    slots_replace(s);
+    slots_take(s, asked, all);
     return SNIB__SLOTS_TAKEN;
 }
 
 /* -- a redirection ----------------------------------------------------------- */
 
-static void slots_set(struct snib__slots *s, uint32_t slot, int home)
+static void slots_set(struct snib__slots *s, const char *asked, uint32_t slot,
+                      int home)
 {
+    int who = slots_find(s, asked);
     uint8_t was = s->home_of[slot];
     if (was == home + 1) {
         return;
@@ -433,7 +468,9 @@ static void slots_set(struct snib__slots *s, uint32_t slot, int home)
         s->home[was - 1].slots--;
     }
     s->home_of[slot] = (uint8_t)(home + 1);
+    s->said[slot] = (uint8_t)((who < 0 ? home : who) + 1);
     s->home[home].slots++;
+    s->home[home].lost = false;
     s->stale = true;
 }
 
@@ -452,17 +489,11 @@ int snib__slots_redirect(struct snib__slots *s, const char *asked,
     }
     int k = snib__slots_home(s, slots_translate(s, address));
     if (k >= 0 && !ask) {
-        slots_set(s, (uint32_t)number, k);
+        slots_set(s, asked, (uint32_t)number, k);
+    }
+    if (k >= 0) {
+        s->home[k].used = true;
     }
     *ret_ask = ask;
     return k;
-}
-
-uint32_t snib__slots_unserved(const struct snib__slots *s)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < SNIB__SLOTS; i++) {
-        n += !s->home_of[i];
-    }
-    return n;
 }

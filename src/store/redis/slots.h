@@ -8,9 +8,11 @@
  *
  * Whatever stands here is a hint. A node refuses what it does not serve (MOVED
  * names who does), so a map that is behind costs round trips and nothing else. A
- * node that knows of fewer changes than another one, by the highest
- * configuration epoch that it tells, is not believed, until as many in a row
- * tell so as there are homes: then the cluster was set up anew. */
+ * map that knows of fewer changes than another one, by the highest configuration
+ * epoch in it, is not believed, until as many in a row were told as there are
+ * homes: then the cluster was set up anew. Nor is one of the same epoch that
+ * contradicts a MOVED which came after the last map, unless it comes from the
+ * server that said so or the one that was named. */
 #ifndef SNIB__REDIS_SLOTS_H
 #define SNIB__REDIS_SLOTS_H
 
@@ -31,12 +33,16 @@ struct snib__home {
     char address[SNIB__HOME_ADDRESS]; /* "": this number is free */
     char other[SNIB__HOME_ADDRESS]; /* another name of it; "": none is known */
     bool seed;                      /* the URL names it */
-    uint32_t slots;                 /* how many it serves */
+    bool used; /* somebody has a connection to it, or is sent there */
+    bool lost; /* a map has taken its slots away; whoever heeds it clears it */
+    uint32_t slots; /* how many it serves */
 };
 
 struct snib__slots {
     uint8_t home_of[SNIB__SLOTS]; /* a home's number + 1; 0: nobody's */
     uint8_t next[SNIB__SLOTS];    /* while a map is read */
+    uint8_t said[SNIB__SLOTS];    /* who has said MOVED since the last map: as
+                                  home_of */
     struct snib__home home[SNIB__HOMES_MAX];
     struct {
         char from[SNIB__HOME_ADDRESS], to[SNIB__HOME_ADDRESS];
@@ -44,7 +50,7 @@ struct snib__slots {
     uint32_t nats;
     bool secure; /* names are preferred to addresses: certificates have them */
     int64_t epoch;   /* the highest that was told */
-    uint32_t behind; /* nodes in a row that told less */
+    uint32_t behind; /* maps in a row that were not believed */
     uint32_t heard;  /* maps that were taken over */
     bool stale;      /* somebody has said so: it is to be asked anew */
     bool moved;      /* a slot is served by a server that served none before */
@@ -69,7 +75,8 @@ int snib__slots_home(struct snib__slots *, const char *address);
 /* The same of a host that the URL names. port 0: Redis' own. -1: no server can
  * have it. */
 int snib__slots_seed(struct snib__slots *, const char *host, uint16_t port);
-/* Its number is free again, unless it serves slots or the URL names it. */
+/* Its number is free again, unless it serves slots, is used, or the URL names
+ * it. */
 void snib__slots_forget(struct snib__slots *, uint32_t home);
 /* Read nat=FROM=TO,FROM=TO. False: it is none. */
 bool snib__slots_nat(struct snib__slots *, const char *text);
