@@ -219,6 +219,7 @@ void row_multi(void);
 void row_nested(void);
 void row_quorum(void);
 void row_rw(void);
+void row_keep(void);
 void row_semaphore(void);
 void row_tls(void);
 void row_witness(void);

@@ -62,6 +62,8 @@ static const struct row {
      row_nested, NEEDS_REDIS},
     {"rw", "nine readers to one writer: bare hiredis; mutexes only", row_rw,
      NEEDS_REDIS},
+    {"keep", "a released lock is kept: one thread; 16 processes", row_keep,
+     NEEDS_REDIS},
     {"semaphore", "a permit: bare hiredis; 16 processes: publish-and-retry",
      row_semaphore, NEEDS_REDIS},
     {"tls", "through TLS against without", row_tls, NEEDS_REDIS},

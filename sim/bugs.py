@@ -6,6 +6,7 @@ LUA = "src/store/redis/scripts/"
 THIN = "src/store/redis/"
 SNAP = "src/core/snapshot/"  # "(snapshot)": worlds whose store is a table
 Q = "src/store/quorum/"  # bugs in here, and "(quorum)": worlds of a quorum
+KEEP = "src/core/claim_keep.c (keepers)"  # worlds whose clients keep
 SEVERAL = LUA + "several.lua (many)"  # "(many)": worlds of several names as one
 COMPANY, ASK = "src/core/batch.c (many)", "src/store/redis/send.c (many)"
 # Not listed, because for a single exclusive holder they change nothing that a
@@ -431,7 +432,9 @@ BUGS = [
      LUA + "acquire.lua", "'(1099511627776')) do\n",
      "'(1099511627776', 'LIMIT', 0, 1)) do\n"),
     ("a local hand-over while the owner reads besides", "src/core/claim_leave.c",
-     " !claim_leave_has_upgrade_of(t->local) &&\n", "\n"),
+     "snib__claim_fits(t, to) &&\n"
+     "           !claim_leave_has_upgrade_of(t->local) &&\n",
+     "snib__claim_fits(t, to) &&\n"),
     ("a shared grant is released by its client's field", LUA + "release.lua",
      "        gone = at\n", "        gone = client\n",
      "call('HDEL', H, at)", "call('HDEL', H, client)"),
@@ -1073,7 +1076,8 @@ BUGS = [
      "    snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_STORE, NULL);\n"
      "    return true;\n    rq->said.err = snib__fail("),
     ("nobody hears that he was ended", "src/store/redis/queue.c (force)",
-     "    if (size == 34 && ", "    if (size == 35 && "),
+     "    if (queue_says(text, size, 'r', g.id)) {",
+     "    if (queue_says(text, size, '?', g.id)) {"),
     ("a hint is heard once", "src/core/engine.c (force)",
      "    e->out.ended_count = 0;\n", ""),
     ("a hint before its grant is forgotten", "src/core/engine.c (force)",
@@ -1342,4 +1346,42 @@ BUGS = [
      "src/core/claim.c (witness)",
      "    snib__claim_note(e, t);\n    snib__pending_start(e, t->acquiring);",
      "    snib__pending_start(e, t->acquiring);"),
+    # -- what a client keeps of what was released (keepers) ------------------
+    ("kept: who was told of a waiter keeps it", KEEP,
+     "    t->wanted = true;\n    if (t->state == SNIB__CLAIM_KEPT) {\n",
+     "    t->wanted = true;\n    if (0) {\n"),
+    ("kept: what was wanted while it was held", KEEP,
+     "!t->wanted && !e->closed", "!e->closed"),
+    ("kept: the next owner has the token of the last", KEEP,
+     "        t->token++;\n", ""),
+    ("kept: one token too many", KEEP,
+     "t->token < t->token0 + t->reserve", "t->token <= t->token0 + t->reserve"),
+    ("kept: until its renewal would be due", KEEP,
+     "snib__after(now, snib__ms(ms))", "snib__after(now, snib__ms(ms + 30000))"),
+    ("kept: beside a renewal", KEEP, "           !t->renewing && ",
+     "           "),
+    ("kept: the store is asked when the tokens are used up, and not before", KEEP,
+     "               SNIB__KEEP_CHAIN_MS * INT64_C(1000000) &&",
+     "               INT64_C(60000000000) &&"),
+    ("kept: by who hears nothing any more", "src/core/engine.c (keepers)",
+     "    if (!e->keeps || engine_hears(e)) {\n", "    if (e->keeps) {\n"),
+    ("kept: nobody tells who keeps it", LUA + "acquire.lua (keepers)",
+     "if keeper and before == 0 then", "if false then"),
+    ("kept: told where its client listens once it has subscribed again",
+     LUA + "settle.lua (keepers)",
+     "    redis.pcall('PUBLISH', 'snib:' .. keeper, 'k ' .. live.sole)\n", ""),
+    ("kept: told where its client listens at first",
+     LUA + "settle.lua (keepers)",
+     "    redis.pcall('PUBLISH', 'snib:' .. keeper .. ':r', 'k ' .. live.sole)\n",
+     ""),
+    ("kept: a grant that was pushed", "src/store/redis/queue.c (keepers)",
+     "    rq->said.slot = (uint32_t)g.slot;\n",
+     "    rq->said.slot = (uint32_t)g.slot;\n    rq->said.alone = true;\n"),
+    ("kept: though others wait already", LUA + "acquire.lua (keepers)",
+     "keeps and (call('EXISTS', A) == 0 and 1 or 0)", "keeps and 1"),
+    ("kept: a message that comes before its grant", "src/core/claim.c (keepers)",
+     "t->wanted = t->wanted || !rq->said.alone;",
+     "t->wanted = !rq->said.alone;"),
+    ("kept: no timer gives it back", "src/core/request.c (keepers)",
+     "        at = t->kept_until;\n", ""),
 ]

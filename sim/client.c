@@ -209,6 +209,7 @@ void sim_client_input(struct sim_world *w, int client,
     struct snib__engine *engine = w->client[client].engine;
     /* As in the library: time has passed, so what is due comes first. */
     snib__engine_tick(engine, sim_now(w, client));
+    theorem_keeper_hears(w, client, in);
     if (w->client[client].driver) {
         sim_driver_input(w, client, in);
     } else {

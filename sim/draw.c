@@ -8,7 +8,8 @@ const char *const sim_worlds_names[SIM_WORLDS] = {
     [SIM_OF_LEASES] = "--leases",      [SIM_OF_THIN] = "--thin",
     [SIM_OF_SNAPSHOTS] = "--snapshot", [SIM_OF_LISTS] = "--list",
     [SIM_OF_RARE] = "--rare",          [SIM_OF_WITNESSES] = "--witness",
-    [SIM_OF_FAILOVERS] = "--failover", [SIM_OF_RECOVERY] = "--recovery"};
+    [SIM_OF_FAILOVERS] = "--failover", [SIM_OF_RECOVERY] = "--recovery",
+    [SIM_OF_KEEPERS] = "--keepers"};
 
 void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
 {
@@ -40,6 +41,13 @@ void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
         sim_failover_draw(o);
     } else if (kind == SIM_OF_RECOVERY) {
         sim_recovery_draw(o);
+    } else if (kind == SIM_OF_KEEPERS) {
+        sim_keep_draw(o);
+        sim_many_draw(o, false);
+        sim_lease_draw(o);
+        if (seed % 8 == 5) {
+            sim_list_draw(o);
+        }
     } else if (kind == SIM_OF_A_QUORUM ||
                (kind != SIM_OF_MANY && sim_quorum_drawn(seed))) {
         sim_quorum_draw(o);

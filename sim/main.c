@@ -18,6 +18,7 @@
  *   --witness  whose clients have a witness each
  *   --recovery of servers that forget, and clients that ask for recovery=
  *   --failover of a replica that is promoted; nobody promises exclusion there
+ *   --keepers  clients keep what their owners release
  * and of the same seeds only those in which
  *   --circles  locks are taken inside others
  *   --force    grants are ended by force, or callers spin
@@ -70,7 +71,7 @@ static int usage(const char *what)
             "                --snapshot | --circles | --force | --values | "
             "--leases | --thin |\n"
             "                --list | --rare | --witness | --recovery | "
-            "--failover]\n"
+            "--failover | --keepers]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N |\n"
             "                --same FILE | --record FILE\n",

@@ -48,6 +48,7 @@ snib_err sim_many_ask(struct sim_world *w, int client, int owner, int k,
     ask.fixed = sim_chance(w, w->opt.fixed_pct);
     ask.confirm = sim_chance(w, w->opt.confirm_pct);
     ask.no_hand_over = sim_chance(w, w->opt.nopass_pct);
+    ask.keep_ms = sim_keep_ask(w);
     sim_kinds_ask(w, l, &ask);
     snib_err err =
         snib__engine_acquire(c->engine, sim_now(w, client), c->local[l->name],

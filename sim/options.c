@@ -55,7 +55,8 @@ const char *sim_fault_name(int kind)
     X(circle_pct) X(skew_ms) X(force_pct) X(spin) X(spin_pct)            \
     X(value_pct) X(keep_ms) X(churn_pct) X(again_ms) X(look_pct)         \
     X(leave_pct) X(lease2_ms) X(renew_pct) X(list) X(table) X(workers) \
-    X(whole) X(witness) X(failover) X(recovery_ms) X(unaware)
+    X(whole) X(witness) X(failover) X(recovery_ms) X(unaware)            \
+    X(keeper_pct) X(keeper_ms)
 /* clang-format on */
 
 void sim_options_print(const struct sim_options *o, FILE *f)
@@ -172,6 +173,11 @@ static const char *wrong(const struct sim_options *o)
          (o->clients > SIM_WITNESSES || o->table || o->list || o->fixed_pct))) {
         return "witness 0..1, with 4 clients or fewer, without table, list, "
                "fixed_pct";
+    }
+    if (o->keeper_pct < 0 || o->keeper_ms < 0 || o->keeper_ms > 1000 ||
+        (o->keeper_pct && (o->nodes > 1 || o->table || spins || o->delay_ms))) {
+        return "keeper_ms 0..1000; keeper_pct: without nodes, table, spin, "
+               "delay_ms";
     }
     if (o->look_pct < 0 || o->look_pct > 90 || o->keep_ms < 0 ||
         o->again_ms < 0) {

@@ -277,6 +277,11 @@ int64_t sim_lease_ask(struct sim_world *);
 /* True: the owner's event was for a renewal. */
 bool sim_lease_renew(struct sim_world *, int client, int owner);
 
+/* work_keep.c: clients that keep what their owners release */
+void sim_keep_draw(struct sim_options *);
+/* For how long the grant of this acquire is to be kept, in ms. */
+uint16_t sim_keep_ask(struct sim_world *);
+
 /* work_force.c: forced releases, and callers that spin */
 enum sim_spinner { SIM_QUEUES, SIM_SPINS_ALWAYS, SIM_SPINS_OR_QUEUES };
 void sim_force_draw(struct sim_options *);

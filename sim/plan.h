@@ -108,6 +108,8 @@ struct sim_options {
     int look_pct;           /* inspect who holds, and do nothing */
     int64_t lease2_ms;      /* the lease of every second caller; 0: none */
     int renew_pct;          /* steps of a section that renew by hand */
+    int keeper_pct,
+        keeper_ms; /* acquires that keep what they release; so long */
     int whole; /* each lock is taken by a script, free or not               */
     int list; /* the URL names two servers, one of which is the primary       */
     int witness;         /* each client has a witness */

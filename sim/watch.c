@@ -94,6 +94,7 @@ static void watch_request(struct sim_world *w, const struct sim_seen *s)
 {
     theorem_first_come_first_served(w, s);
     theorem_token_given(w, s);
+    theorem_keeper_given(w, s);
     theorem_no_needless_cancel(w, s);
     theorem_force_is_said(w, s);
     theorem_release_seen(w, s);
@@ -119,6 +120,7 @@ static void watch_told(struct sim_world *w, const struct sim_seen *s)
 {
     theorem_first_come_first_served(w, s);
     theorem_token_given(w, s);
+    theorem_keeper_given(w, s);
     if (s->name >= 0) {
         theorem_unwanted_pushed(w, s);
     }

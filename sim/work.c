@@ -81,6 +81,7 @@ static void draw_ask(struct sim_world *w, int client, struct sim_owner *l,
     ask->fixed = sim_chance(w, o->fixed_pct);
     ask->confirm = sim_chance(w, o->confirm_pct);
     ask->no_hand_over = sim_chance(w, o->nopass_pct);
+    ask->keep_ms = sim_keep_ask(w);
     if (sim_kinds(w)) {
         sim_kinds_ask(w, l, ask);
         ask->spin = sim_spin_ask(w, client, l);
@@ -112,6 +113,7 @@ static void start_acquire(struct sim_world *w, int client, int owner)
     theorem_party_sits_down(w, client, owner);
     if (l->acq->state == SNIB__ACQ_SERVED) {
         entered(w, client, owner);
+        theorem_keeper_enters(w, client, owner);
     } else if (l->acq->state == SNIB__ACQ_REFUSED) {
         theorem_refusal_is_true(w, client, owner, l->acq->err);
         snib__acquisition_done(c->engine, l->acq);

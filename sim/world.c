@@ -182,6 +182,7 @@ static void look(struct sim_world *w)
     theorem_circles(w);
     theorem_forced_are_told(w);
     theorem_parties_ask(w);
+    theorem_keepers(w);
 }
 
 /* State that changes slowly is checked each 64th event and each 100 ms. */
@@ -288,7 +289,8 @@ static void clean_up(struct sim_world *w)
 static bool all_idle(const struct sim_world *w)
 {
     for (int c = 0; c < w->opt.clients; c++) {
-        if (w->client[c].engine && !snib__engine_idle(w->client[c].engine)) {
+        if (w->client[c].engine &&
+            (!snib__engine_idle(w->client[c].engine) || sim_keeps(w, c))) {
             return false;
         }
     }

@@ -268,6 +268,27 @@ struct sim_server {
     struct sim_packet packet;
 };
 
+/* What a client keeps of a name: since when, and since when beside a waiter, in
+ * true time; 0: it does not. */
+struct sim_keeping {
+    int64_t since, beside;
+    uint64_t faults; /* applied before that */
+};
+
+/* Which grants it was told to give back. */
+enum { SIM_TOLD_KEEPER = 32 };
+struct sim_keeper {
+    struct sim_keeping name[SIM_NAMES];
+    char told[SIM_TOLD_KEEPER][SIM_ID];
+    uint32_t tolds;
+};
+
+/* The last grant of the store, and when that was. */
+struct sim_given {
+    char id[SIM_ID];
+    int64_t at;
+};
+
 struct sim_world {
     struct sim_options opt;
     int64_t t;
@@ -317,6 +338,9 @@ struct sim_world {
     struct sim_past past[SIM_PASTS];
     int pasts; /* so far */
     struct sim_edge edge[SIM_CLIENTS * SIM_OWNERS][SIM_CLIENTS * SIM_OWNERS];
+    struct sim_keeper keeper[SIM_CLIENTS];
+    struct sim_given given[SIM_NAMES];
+    uint64_t entries; /* without a request, of what was kept */
     uint32_t next_wire;
     bool two_primaries; /* at once, at some time */
     int64_t forgot_at;  /* acknowledged grants, in a world of recovery */

@@ -58,6 +58,10 @@ struct snib_party {
      * with the pid it tells that process from another one that has the pid in
      * another container, or has it now. 0: not known. */
     int64_t start;
+    /* Holder: its client may have released the mutex and keep it for up to so
+     * long (snib_lock_options.keep_ms); it gives it back when it is asked for.
+     * The store cannot see which of the two it is. 0: it holds. */
+    int64_t keep_ms;
 };
 
 /* A lock as the store saw it at one moment. */

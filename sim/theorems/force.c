@@ -96,8 +96,7 @@ bool sim_is_sound(const struct sim_world *w, int client)
            w->opt.latency_us <= 2000; /* else silence may be a cut */
 }
 
-/* Does the client hear what the server says to it? */
-static bool listens(const struct sim_world *w, int client)
+bool sim_listens(const struct sim_world *w, int client)
 {
     return sim_is_sound(w, client) &&
            wire_is_sound(w, &w->client[client].wire[SUBS]) &&
@@ -138,7 +137,7 @@ static void note(struct sim_world *w, int name, const struct sim_holder *h)
                              .said = sim_wall_us(w, 0) / 1000,
                              .at = w->t,
                              .faults = w->faults,
-                             .heard = client >= 0 && listens(w, client),
+                             .heard = client >= 0 && sim_listens(w, client),
                              .listened =
                                  client >= 0 && w->client[client].listened};
     memcpy(f->id, h->id, SIM_ID);
@@ -335,7 +334,7 @@ static void look_at_ears(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
     bool calm = c->heard_faults == w->faults && w->node[0].refuse_until <= w->t;
-    if (!listens(w, client) || !calm) {
+    if (!sim_listens(w, client) || !calm) {
         c->heard_faults = w->faults;
         c->listens_since = 0;
     } else if (!c->listens_since) {

@@ -54,6 +54,7 @@ static void note_wait(struct sim_owner *l)
         break;
     case SNIB__CLAIM_HELD:
     case SNIB__CLAIM_RISK:
+    case SNIB__CLAIM_KEPT:
         l->waits_by[0] = l->waits_by[1] = 0;
         break;
     case SNIB__CLAIM_LEAVING:

@@ -168,6 +168,20 @@ bool sim_is_sound(const struct sim_world *, int client);
 /* Worlds of witnesses: one is through; and now and then. */
 void theorem_witness_leaves_nothing(struct sim_world *);
 
+/* Does the client hear what the server says to it? */
+bool sim_listens(const struct sim_world *, int client);
+
+/* Worlds in which clients keep what was released. What the client is about to
+ * hear, what the store gave, who entered without a request, and after every
+ * event: */
+void theorem_keeper_hears(struct sim_world *, int client,
+                          const struct snib__input *);
+void theorem_keeper_given(struct sim_world *, const struct sim_seen *);
+void theorem_keeper_enters(struct sim_world *, int client, int owner);
+void theorem_keepers(struct sim_world *);
+/* Does the client keep anything that nobody holds? */
+bool sim_keeps(const struct sim_world *, int client);
+
 /* Worlds in which callers spin. At the server after every script: */
 void theorem_spin_step(struct sim_world *, const struct sim_step *);
 /* Now and then: */

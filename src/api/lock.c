@@ -47,6 +47,27 @@ static snib_err lock_read_kind(struct snib_lock_options *o,
                       (int)o->kind);
 }
 
+/* Only a plain mutex is kept, whose lease is renewed and whose reserve of tokens
+ * this client may use. */
+static snib_err lock_read_keep(const struct snib_lock_options *o,
+                               struct snib_error *reterr)
+{
+    if (o->keep_ms < 0 || o->keep_ms > SNIB_KEEP_MAX_MS) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "keep_ms is %lld; expected 0 to %d",
+                          (long long)o->keep_ms, SNIB_KEEP_MAX_MS);
+    }
+    if (o->keep_ms &&
+        (o->kind != SNIB_KIND_MUTEX || o->fixed_lease || o->aggressive ||
+         o->spin || o->no_local_hand_over || o->lock_delay_ms)) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "keep_ms is for a mutex without fixed_lease, "
+                          "aggressive, spin, no_local_hand_over and "
+                          "lock_delay_ms");
+    }
+    return SNIB_ERR_OK;
+}
+
 static snib_err lock_read_options(const struct snib_lock_options *given,
                                   struct snib_lock_options *ret,
                                   struct snib_error *reterr)
@@ -77,7 +98,8 @@ static snib_err lock_read_options(const struct snib_lock_options *given,
     if (ret->hold_max_ms < 0) {
         return snib__fail(reterr, SNIB_ERR_USAGE, "hold_max_ms is negative");
     }
-    return snib__lease_check(ret->lease_ms, reterr);
+    err = lock_read_keep(ret, reterr);
+    return err ? err : snib__lease_check(ret->lease_ms, reterr);
 }
 
 snib_err snib_lock_new(struct snib_client *c, const char *name,

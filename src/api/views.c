@@ -112,6 +112,9 @@ static void views_read_party_field(const struct snib__rec *r,
     case SNIB__F_SLOT:
         row->party.slot = snib__rec_value_i64(r);
         break;
+    case SNIB__F_KEEP:
+        row->party.keep_ms = views_not_negative(snib__rec_value_i64(r));
+        break;
     case SNIB__F_AGE:
         row->age_ms = views_not_negative(snib__rec_value_i64(r));
         row->has_age = true;

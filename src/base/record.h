@@ -45,6 +45,7 @@ enum snib__field {
     SNIB__F_REQUEST = 'i', /* 32 hexadecimal digits */
     SNIB__F_RANK = 'z',    /* waiter: lower ones are served first */
     SNIB__F_SLOT = 'y',    /* holder of permits */
+    SNIB__F_KEEP = 'j',    /* holder: ms for which its client may keep it */
     SNIB__F_AGE = 'e'      /* ms since the grant, or since it waits, by the
                               store's clock */
 };

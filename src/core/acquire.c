@@ -164,6 +164,29 @@ snib_err snib__lease_fits(const struct snib__engine *e, snib_duration lease,
     return SNIB_ERR_OK;
 }
 
+/* Has this client kept the grant of its last owner? */
+static bool acquire_keeps(const struct snib__local_lock *local)
+{
+    return local->claim && local->claim->state == SNIB__CLAIM_KEPT;
+}
+
+/* A grant may be kept only where the store tells us that somebody waits. */
+static snib_err acquire_may_keep(struct snib__engine *e,
+                                 const struct snib__acquire_spec *spec,
+                                 struct snib_error *reterr)
+{
+    if (!spec->keep_ms) {
+        return SNIB_ERR_OK;
+    }
+    if (!e->can_keep) {
+        return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
+                          "keep_ms: this store does not tell who keeps a lock "
+                          "that another one waits for it");
+    }
+    e->keeps = true;
+    return SNIB_ERR_OK;
+}
+
 snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
                              struct snib__local_lock *local,
                              const struct snib__acquire_spec *spec,
@@ -176,6 +199,9 @@ snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
     snib_err err = acquire_unwound(local, spec->owner, reterr);
+    if (!err) {
+        err = acquire_may_keep(e, spec, reterr);
+    }
     if (err) {
         return err;
     }
@@ -197,6 +223,14 @@ snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
     bool nested = acquire_is_nested(e, spec);
     bool own_claim = !exclusive || other ||
                      acquire_stands_apart(e, local->claim, spec, nested);
+    if (acquire_keeps(local)) {
+        if (!own_claim && !e->batch.open) {
+            *ret = snib__claim_take(e, now, local, spec, nested);
+            return *ret ? SNIB_ERR_OK
+                        : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
+        }
+        snib__claim_give_back(e, now, local->claim);
+    }
     struct snib__local_lock *at =
         own_claim ? snib__own_lock_new(e, local) : local;
     if (!at) {

@@ -81,7 +81,8 @@ static const char *check_rules(struct snib__broken *b, const char *object,
 static const char *const check_claim_state[] = {
     [SNIB__CLAIM_ACQUIRING] = "ACQUIRING", [SNIB__CLAIM_QUEUED] = "QUEUED",
     [SNIB__CLAIM_CONFIRM] = "CONFIRM",     [SNIB__CLAIM_HELD] = "HELD",
-    [SNIB__CLAIM_RISK] = "RISK",           [SNIB__CLAIM_LEAVING] = "LEAVING"};
+    [SNIB__CLAIM_RISK] = "RISK",           [SNIB__CLAIM_KEPT] = "KEPT",
+    [SNIB__CLAIM_LEAVING] = "LEAVING"};
 
 static const char *const check_claim_has[] = {
     /* clang-format off */
@@ -106,6 +107,7 @@ static const char *const check_claim_has[] = {
     [SNIB__CLAIM_CONFIRM]   = "-.---.+-" "--..--.",
     [SNIB__CLAIM_HELD]      = "-.-+--.+" "--.-.--",
     [SNIB__CLAIM_RISK]      = "-.-+--.+" "--.-.--",
+    [SNIB__CLAIM_KEPT]      = "-------+" "-------",
     [SNIB__CLAIM_LEAVING]   = ".-.-.-.-" "....-.-",
     /* clang-format on */
 };
@@ -142,6 +144,8 @@ static bool check_ends(const struct snib__claim *t)
     case SNIB__CLAIM_HELD:
     case SNIB__CLAIM_RISK:
         return t->deadline.ns != SNIB__NEVER.ns;
+    case SNIB__CLAIM_KEPT:
+        return t->kept_until.ns < t->deadline.ns;
     case SNIB__CLAIM_LEAVING:
         return t->gone_by.ns != SNIB__NEVER.ns;
     }
@@ -192,6 +196,9 @@ const char *snib__check_claim(const struct snib__claim *t,
              (first == &t->says->link && snib__linked(&t->says->nested))},
         {"its token is one of those reserved",
          t->token0 <= t->token && t->token - t->token0 <= t->reserve},
+        {"what is kept is wanted by nobody, and the store was told",
+         t->state != SNIB__CLAIM_KEPT ||
+             (!t->wanted && t->keep_ms && !t->hint && !t->aggressive)},
         {"what it confirms in open doubt is adopted",
          t->state != SNIB__CLAIM_CONFIRM || t->doubt != SNIB__DOUBT_OPEN ||
              t->adopter},
@@ -367,7 +374,8 @@ static void check_add(struct check_sum *sum, struct snib__local_lock *local,
     sum->claims++;
     sum->users += local->parent != NULL;
     sum->leaving += t->state == SNIB__CLAIM_LEAVING;
-    sum->held += t->state == SNIB__CLAIM_HELD || t->state == SNIB__CLAIM_RISK;
+    sum->held += t->state == SNIB__CLAIM_HELD || t->state == SNIB__CLAIM_RISK ||
+                 t->state == SNIB__CLAIM_KEPT;
 }
 
 static void check_own_claims(struct check_sum *sum,
@@ -424,7 +432,7 @@ const char *snib__check_engine(const struct snib__engine *e,
          sum.refs == sum.users},
         {"claims are counted", n->claims == sum.claims},
         {"claims that are LEAVING are counted", e->leaving == sum.leaving},
-        {"all claims that are HELD or at RISK are listed",
+        {"all claims that are HELD, at RISK or KEPT are listed",
          check_length(&e->held) == sum.held},
         {"acquisitions are counted", n->acquisitions == sum.acquisitions},
         {"each request that the store owes an answer is busy",

@@ -32,8 +32,13 @@
  *                                              nothing to end
  *             last release of its holder       HELD by the next owner (local
  *                                              hand-over); ACQUIRING (yield);
- *                                              LEAVING
+ *                                              KEPT; LEAVING
  *             grant detached                   over
+ * KEPT        an owner of this client asks     HELD; ACQUIRING (yield) if it does
+ *                                              not fit; LEAVING if it needs a
+ *                                              claim of its own
+ *             somebody waits, or may; time is  LEAVING
+ *             up
  * LEAVING     DONE, NO                         over
  *             UNKNOWN, NOT_APPLIED             LEAVING: sent again
  *             gone_by                          over; its release is UNKNOWN
@@ -77,6 +82,10 @@
  * outlives    the store knows that the grant does not end with our process;
  *             only then may a fixed lease take it
  * refusals    "no" in a row to an ACQUIRE that was ready to queue
+ * asked       "no" in a row to a try, by a client that may merely keep the grant
+ * keep_ms     how long it may be kept (core/claim_keep.c), as the store was told
+ * wanted      others wait for it, or it is not known that nobody does: until the
+ *             next grant it is not kept
  *
  * A claim is LEAVING until the store has answered, or until both our lease and
  * the last instant at which a late copy of our request may be executed have
@@ -124,6 +133,7 @@ snib_err snib__claim_new(struct snib__engine *e, struct snib__local_lock *local)
     snib__link_init(&t->held);
     t->local = local;
     t->renew_at = t->deadline = t->hold_end = t->gone_by = SNIB__NEVER;
+    t->kept_until = SNIB__NEVER;
     local->refs++;
     local->claim = t;
     e->counts.claims++;
@@ -192,7 +202,7 @@ static void claim_begin(const struct snib__engine *e, struct snib__claim *t,
     t->renew_at = t->deadline = t->hold_end = SNIB__NEVER;
     t->doubt = SNIB__DOUBT_NONE;
     t->hint = SNIB__HINT_NONE;
-    t->placed = t->thin = false;
+    t->placed = t->thin = t->wanted = false;
 }
 
 /* Fills in what the head of the queue wants. */
@@ -219,6 +229,9 @@ static void claim_wish(const struct snib__engine *e,
         head->options.fixed || head->options.no_hand_over || t->local->parent
             ? 0
             : SNIB__RESERVE;
+    bool keeps = rq->acquire.reserve && rq->acquire.kind == SNIB_KIND_MUTEX &&
+                 rq->acquire.delay.ns == 0;
+    rq->acquire.keep_ms = keeps ? head->options.keep_ms : 0;
 }
 
 /* Fills in how all that wait want to wait. */
@@ -265,6 +278,7 @@ void snib__claim_send_acquire(struct snib__engine *e, snib_instant now,
         return;
     }
     claim_wish(e, t, head, rq);
+    t->keep_ms = rq->acquire.keep_ms;
     claim_patience(t, now, rq);
     if (snib__acquisition_about(e, now, head, &t->acquiring->text)) {
         snib__nested_said(head);
@@ -480,7 +494,9 @@ static void claim_enter(struct snib__engine *e, snib_instant now,
     t->thin = rq->thin;
     t->most = rq->lease;
     t->granted = now;
-    t->refusals = 0;
+    t->refusals = t->asked = 0;
+    /* A message may have come before this answer. */
+    t->wanted = t->wanted || !rq->said.alone;
     t->doubt = t->doubt ? SNIB__DOUBT_COPIES : SNIB__DOUBT_NONE;
     snib__claim_note_copies(t, rq);
     t->prior = 0;

@@ -3,6 +3,7 @@
  * ACQUIRING, LEAVING  there was no memory for a request: it is sent now; or a
  *                     claim that leaves has waited long enough for an answer
  * CONFIRM             the renewal is sent again, until the deadline
+ * KEPT                it was kept for as long as it may be
  * HELD, RISK          a renewal is due, or one that is under way was silent for
  *                     too long, or the deadline or hold_max has come
  *
@@ -65,6 +66,9 @@ void snib__claim_due(struct snib__engine *e, snib_instant now,
     case SNIB__CLAIM_HELD:
     case SNIB__CLAIM_RISK:
         claim_due_held(e, now, t);
+        return;
+    case SNIB__CLAIM_KEPT:
+        (void)snib__claim_check(e, now, t);
         return;
     case SNIB__CLAIM_LEAVING:
         if (snib__reached(now, t->gone_by)) {

@@ -4,6 +4,7 @@
  *   claim_renew.c   keeping: answers to RENEW, risk, loss
  *   claim_refuse.c  an ACQUIRE that is answered otherwise than by a grant
  *   claim_leave.c   ending: local hand-over, yield, answers to the end
+ *   claim_keep.c    a released grant is kept for the next owner of this client
  *   claim_adopt.c   detached grants; a wait that moves to an own claim
  *   claim.c         the state table; life, ACQUIRE, joining, a grant, serving
  *   claim_send.c    RENEW, RELEASE and CANCEL are filled
@@ -76,6 +77,13 @@ static inline void snib__claim_tell_prior(const struct snib__claim *t,
 void snib__claim_ended(struct snib__engine *e, snib_instant now,
                        struct snib__claim *t, snib_err err,
                        const struct snib_error *detail);
+
+/* -- claim_keep.c --------------------------------------------------------- */
+
+/* The last release of the holder. True: the grant is kept, and the acquisition
+ * is freed. */
+bool snib__claim_keep(struct snib__engine *, snib_instant now,
+                      struct snib__claim *);
 
 /* -- claim_adopt.c -------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
  *
  * The last release of an owner hands the grant over inside the process (no
  * request), or ends it and queues again in one step at the store (a yield), or
- * gives it back. A request that nobody wants any more is cancelled. The claim
+ * keeps it (claim_keep.c), or gives it back. A request that nobody wants any more is cancelled. The claim
  * is LEAVING, and the next acquire waits, until the store has answered or
  * everything of ours there has run out. */
 #include <assert.h>
@@ -66,6 +66,10 @@ bool snib__claim_release(struct snib__engine *e, snib_instant now,
         snib__claim_serve(e, now, t, next);
         return true;
     }
+    if (!next && !claim_leave_has_upgrade_of(t->local) &&
+        snib__claim_keep(e, now, t)) {
+        return true;
+    }
     t->holder = NULL;
     t->aggressive = false;
     /* End our grant and queue again, in one step at the store. Not while a late
@@ -111,6 +115,7 @@ void snib__claim_give_up(struct snib__engine *e, snib_instant now,
         break;
     case SNIB__CLAIM_HELD:
     case SNIB__CLAIM_RISK:
+    case SNIB__CLAIM_KEPT:
     case SNIB__CLAIM_LEAVING:
         break;
     }

@@ -224,9 +224,41 @@ static void claim_refuse_by_no(struct snib__engine *e, snib_instant now,
     }
 }
 
+/* A try is told "held" by a client that may merely keep the lock, and that has
+ * been told of it just now. It asks again after 1, 3 and 9 ms; then it is refused
+ * as any other. */
+enum { ASKS_MAX = 3 };
+
+static bool claim_refuse_asks_back(struct snib__engine *e, snib_instant now,
+                                   struct snib__claim *t,
+                                   struct snib__pending *q)
+{
+    static const int pause_ms[ASKS_MAX] = {1, 3, 9};
+    const struct snib__request *rq = &q->rq;
+    if (!rq->said.kept || rq->acquire.may_queue || rq->batch.number ||
+        rq->resent || t->doubt) {
+        return false;
+    }
+    if (t->asked == ASKS_MAX) {
+        t->asked = 0;
+        snib__fail(
+            &q->error, SNIB_ERR_BUSY,
+            "another client holds the lock, or keeps it for its own next "
+            "use and has not given it back when it was asked to");
+        return false;
+    }
+    snib__claim_drop_acquire(e, t);
+    t->renew_at = snib__after(now, snib__ms(pause_ms[t->asked++]));
+    snib__claim_arm(e, t);
+    return true;
+}
+
 static void claim_refuse_no(struct snib__engine *e, snib_instant now,
                             struct snib__claim *t, struct snib__pending *q)
 {
+    if (claim_refuse_asks_back(e, now, t, q)) {
+        return;
+    }
     claim_refuse_by_no(e, now, t, q);
     snib__claim_drop_acquire(e, t);
     if (t->doubt) { /* a copy may come after this no, and be let in */

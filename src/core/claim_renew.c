@@ -66,6 +66,10 @@ static void claim_renew_lose(struct snib__engine *e, snib_instant now,
 bool snib__claim_check(struct snib__engine *e, snib_instant now,
                        struct snib__claim *t)
 {
+    if (t->state == SNIB__CLAIM_KEPT && snib__reached(now, t->kept_until)) {
+        snib__claim_give_back(e, now, t);
+        return true;
+    }
     if (t->state != SNIB__CLAIM_HELD && t->state != SNIB__CLAIM_RISK) {
         return false;
     }
@@ -83,6 +87,10 @@ bool snib__claim_check(struct snib__engine *e, snib_instant now,
 void snib__claim_risk_and_ask(struct snib__engine *e, snib_instant now,
                               struct snib__claim *t, snib_cause why)
 {
+    if (t->state == SNIB__CLAIM_KEPT) {
+        snib__claim_give_back(e, now, t);
+        return;
+    }
     if (t->state == SNIB__CLAIM_HELD) {
         t->state = SNIB__CLAIM_RISK;
         claim_renew_show(e, t, SNIB_STATE_AT_RISK, why);
@@ -107,10 +115,16 @@ void snib__claim_mark_failing(struct snib__engine *e, struct snib__claim *t)
 
 /* A held grant is asked about now; one that is not held yet will be confirmed
  * before it is served. A fixed lease is asked about only at a store that can
- * tell whether it stands without renewing it. */
+ * tell whether it stands without renewing it. Where one message was missed,
+ * another may have been: that somebody waits. */
 void snib__claim_hint(struct snib__engine *e, snib_instant now,
                       struct snib__claim *t)
 {
+    if (t->state == SNIB__CLAIM_KEPT) {
+        snib__claim_give_back(e, now, t);
+        return;
+    }
+    t->wanted = true;
     t->hint = t->renewing ? SNIB__HINT_STALE : SNIB__HINT_HEARD;
     if (!t->renewing && snib__claim_is_held(t) &&
         (e->pushes || !snib__claim_is_fixed(t))) {
@@ -125,7 +139,7 @@ void snib__claim_moved(struct snib__engine *e, snib_instant now,
     if (snib__claim_check(e, now, t)) {
         return;
     }
-    if (snib__claim_is_fixed(t)) {
+    if (snib__claim_is_fixed(t) || t->state == SNIB__CLAIM_KEPT) {
         snib__claim_hint(e, now, t);
         return;
     }

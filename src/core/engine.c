@@ -180,6 +180,34 @@ static void engine_ask_ended(struct snib__engine *e, snib_instant now)
     e->out.ended_count = 0;
 }
 
+/* Does the store tell us, now, that somebody waits? */
+static bool engine_hears(const struct snib__engine *e)
+{
+    return e->cfg.blocking || e->out.hears;
+}
+
+/* Somebody waits for these grants. And what is kept goes back when nobody could
+ * tell us of that any more. */
+static void engine_give_what_is_wanted(struct snib__engine *e, snib_instant now)
+{
+    for (uint32_t i = 0; i < e->out.wanted_count; i++) {
+        struct snib__claim *t = engine_claim_of(e, e->out.wanted[i]);
+        if (t) {
+            snib__claim_wanted(e, now, t);
+        }
+    }
+    e->out.wanted_count = 0;
+    if (!e->keeps || engine_hears(e)) {
+        return;
+    }
+    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
+        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
+        if (t->state == SNIB__CLAIM_KEPT) {
+            snib__claim_give_back(e, now, t);
+        }
+    }
+}
+
 /* The store may know nothing of what is held: another server answers, or the
  * same one has begun a new life. One renewal for all tells, since those that are
  * started in one step travel as one call. */
@@ -204,7 +232,7 @@ static snib_instant engine_held_since(const struct snib__engine *e)
 }
 
 /* When the client begins to listen for forced releases. Short sections pay
- * nothing for it. (One that has waited has the store's subscription already:
+ * nothing for it, but who keeps grants has to hear at once that others wait. (One that has waited has the store's subscription already:
  * then the store opens nothing.) */
 static snib_instant engine_listen_due(const struct snib__engine *e)
 {
@@ -212,7 +240,7 @@ static snib_instant engine_listen_due(const struct snib__engine *e)
     if (!e->pushes || e->out.listens || since.ns == SNIB__NEVER.ns) {
         return SNIB__NEVER;
     }
-    return snib__after(since, snib__ms(SNIB__LISTEN_MS));
+    return e->keeps ? since : snib__after(since, snib__ms(SNIB__LISTEN_MS));
 }
 
 static void engine_listen_from_now(struct snib__engine *e, snib_instant now)
@@ -241,6 +269,7 @@ void snib__engine_input(struct snib__engine *e, snib_instant now,
     e->ops->input(e->store, now, in);
     engine_ask_moved(e, now);
     engine_ask_ended(e, now);
+    engine_give_what_is_wanted(e, now);
     engine_tell_stuck(e);
     engine_settle(e, now);
 }
@@ -315,7 +344,9 @@ void snib__engine_close(struct snib__engine *e, snib_instant now)
     }
     SNIB__LIST_EACH_SAFE (l, next, &e->held) {
         struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
-        if (!snib__claim_check(e, now, t) && t->holder) {
+        if (t->state == SNIB__CLAIM_KEPT) {
+            snib__claim_give_back(e, now, t);
+        } else if (!snib__claim_check(e, now, t) && t->holder) {
             t->holder->holds = 0;
             snib__claim_release(e, now, t);
         }

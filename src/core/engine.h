@@ -152,6 +152,7 @@ struct snib__acquire_spec {
     /* To have been granted is all that the owner wants (a latch; a BARRIER
      * always): see snib__engine_give_up. */
     bool passes;
+    uint16_t keep_ms; /* after the release; 0: not (core/claim_keep.c) */
     snib_kind kind;
     int8_t priority;                 /* in the queue: higher ones first */
     uint32_t permits, capacity;      /* PERMITS; BARRIER: permits = parties */
@@ -195,6 +196,7 @@ struct snib__acquisition {
         uint32_t slot;              /* of PERMITS, as granted */
         uint8_t kind;               /* snib_kind */
         int8_t priority;
+        uint16_t keep_ms;
         bool fixed, aggressive, confirm, no_reentry, no_hand_over, try_only,
             spin;
         bool passes;
@@ -239,8 +241,8 @@ snib_duration snib__engine_run(const struct snib__engine *);
 /* OK: *ret is SERVED (re-entry, no I/O), WAITING (news will come) or REFUSED
  * (call snib__acquisition_done). Errors without an acquisition: LOST (the owner
  * lost this lock and has not unwound), DEADLOCK (no_reentry, and the owner
- * holds it), BUSY (a try, and another owner of this client has it), LIMIT,
- * NOMEM, CLOSED. */
+ * holds it), BUSY (a try, and another owner of this client has it), UNSUPPORTED
+ * (keep_ms, and the store cannot tell us who waits), LIMIT, NOMEM, CLOSED. */
 snib_err snib__engine_acquire(struct snib__engine *, snib_instant now,
                               struct snib__local_lock *,
                               const struct snib__acquire_spec *,

@@ -29,8 +29,11 @@
 enum {
     SNIB__TEXT_LIMIT = 4096, /* bytes of a request's text */
     SNIB__RESULT_LIMIT = 256 << 20,
-    SNIB__RESERVE = 31,         /* tokens reserved for local hand-overs */
-    SNIB__HAND_OVER_MS = 5,     /* how long an owner may hand over locally */
+    SNIB__RESERVE = 31,     /* tokens reserved for local hand-overs */
+    SNIB__HAND_OVER_MS = 5, /* how long an owner may hand over locally */
+    /* How long after a grant its client may enter again what it kept. Then the
+     * store is asked, whoever was told of whom. */
+    SNIB__KEEP_CHAIN_MS = 1000,
     SNIB__NOT_AFTER_MS = 10000, /* an ACQUIRE is never executed later */
     SNIB__RETRY_MS = 100,       /* pause after "not applied" */
     /* After holding for so long, listen for forced releases. When the way to
@@ -50,8 +53,9 @@ typedef enum snib__claim_state {
     SNIB__CLAIM_CONFIRM,   /* granted; to be confirmed by a renewal, then
                               served */
     SNIB__CLAIM_HELD,
-    SNIB__CLAIM_RISK,   /* a renewal failed, or the machine slept */
-    SNIB__CLAIM_LEAVING /* a RELEASE or CANCEL is under way */
+    SNIB__CLAIM_RISK,    /* a renewal failed, or the machine slept */
+    SNIB__CLAIM_LEAVING, /* a RELEASE or CANCEL is under way */
+    SNIB__CLAIM_KEPT     /* released by its owner, and kept for the next one */
 } snib__claim_state;
 
 /* What may have become of a send that was not answered. Only grows, until the
@@ -86,7 +90,7 @@ struct snib__pending {
 
 struct snib__claim {
     struct snib__timer timer;
-    struct snib__link held; /* engine's list of HELD and RISK claims */
+    struct snib__link held; /* engine's list of HELD, RISK and KEPT claims */
     struct snib__local_lock *local;
     struct snib__acquisition *holder; /* the SERVED acquisition, or NULL */
     /* The ENDING or LEAVING acquisition that waits for the answer to `ending`.
@@ -99,25 +103,29 @@ struct snib__claim {
      * ACQUIRE names; the first that waits. NULL: it names nothing. */
     struct snib__acquisition *says;
     struct snib__pending *acquiring, *renewing, *ending;
-    uint64_t id[2];        /* of the grant, or of the ACQUIRE */
-    int64_t token0;        /* as the store has it */
-    int64_t token;         /* after local hand-overs, <= token0 + reserve */
-    int64_t prior;         /* own grant that the ACQUIRE ends first, or 0 */
-    uint64_t prior_id[2];  /* its id */
-    int64_t late;          /* the store's note of the last ACQUIRE answered */
-    snib_instant deadline; /* HELD, RISK, CONFIRM */
-    snib_instant granted;  /* when; local hand-overs end soon after it */
-    snib_instant renew_at; /* next renewal, or retry */
-    snib_instant hold_end; /* the holder's hold_max is over */
-    snib_instant gone_by;  /* LEAVING: nothing of ours is there after it */
-    snib_duration lease;   /* asked for, and renewed to */
-    snib_duration most;    /* the longest lease that may stand there */
-    snib_duration delay;   /* lock-delay, as the store has it */
+    uint64_t id[2];          /* of the grant, or of the ACQUIRE */
+    int64_t token0;          /* as the store has it */
+    int64_t token;           /* after local hand-overs, <= token0 + reserve */
+    int64_t prior;           /* own grant that the ACQUIRE ends first, or 0 */
+    uint64_t prior_id[2];    /* its id */
+    int64_t late;            /* the store's note of the last ACQUIRE answered */
+    snib_instant deadline;   /* HELD, RISK, CONFIRM */
+    snib_instant granted;    /* when; local hand-overs end soon after it */
+    snib_instant renew_at;   /* next renewal, or retry */
+    snib_instant hold_end;   /* the holder's hold_max is over */
+    snib_instant gone_by;    /* LEAVING: nothing of ours is there after it */
+    snib_instant kept_until; /* KEPT */
+    snib_duration lease;     /* asked for, and renewed to */
+    snib_duration most;      /* the longest lease that may stand there */
+    snib_duration delay;     /* lock-delay, as the store has it */
     uint32_t reserve;
     uint32_t entry;             /* its number in the registry; 0: it has none */
     uint8_t state, doubt, hint; /* enums above */
     uint8_t cause, refusals;
-    bool placed;   /* the store has answered the ACQUIRE "queued" */
+    uint8_t asked;    /* tries that a client which may merely keep it refused */
+    uint16_t keep_ms; /* as the store was told; 0: it is not kept */
+    bool wanted;      /* others wait for it, or may: it is not kept */
+    bool placed;      /* the store has answered the ACQUIRE "queued" */
     bool end_sent; /* LEAVING: a copy of the RELEASE or CANCEL was unanswered */
     bool want_renew; /* a caller waits for it (snib__engine_renew) */
     bool aggressive;
@@ -180,6 +188,8 @@ struct snib__engine {
     uint32_t leaving;          /* claims that are LEAVING */
     uint32_t unchecked;        /* steps since core/check.c has looked */
     bool closed, pushes;       /* the store does: SNIB__CAN_PUSH */
+    bool can_keep;             /* the store: SNIB__CAN_KEEP */
+    bool keeps;                /* somebody has asked for a grant to be kept */
     struct {                   /* the tries between gather and gathered */
         uint32_t number;
         uint8_t count;
@@ -438,6 +448,22 @@ struct snib__acquisition *snib__claim_join(struct snib__engine *,
 void snib__claim_granted(struct snib__engine *, snib_instant now,
                          struct snib__claim *, const struct snib__request *);
 
+/* claim_keep.c */
+/* An owner of this client asks for what is KEPT here, by the claim of the name:
+ * it is served at once, or the store is asked to end the grant and to give
+ * another one in the same step. NULL: no memory, and nothing has changed. */
+struct snib__acquisition *snib__claim_take(struct snib__engine *,
+                                           snib_instant now,
+                                           struct snib__local_lock *,
+                                           const struct snib__acquire_spec *,
+                                           bool nested);
+/* A KEPT grant goes back to the store. */
+void snib__claim_give_back(struct snib__engine *, snib_instant now,
+                           struct snib__claim *);
+/* Somebody waits for this grant: it is not kept. */
+void snib__claim_wanted(struct snib__engine *, snib_instant now,
+                        struct snib__claim *);
+
 /* claim_adopt.c */
 /* The acquisition, which waits at the local lock of its name, goes to an own
  * claim, which asks for it. The claim that it leaves stays as it is, even if
@@ -482,8 +508,8 @@ void snib__claim_moved(struct snib__engine *, snib_instant now,
                        struct snib__claim *);
 /* Why a grant is lost whose deadline has come. */
 snib_cause snib__claim_cause(const struct snib__claim *);
-/* Loses the grant if its deadline or hold limit is past. True: it was lost
- * now. */
+/* Loses the grant if its deadline or hold limit is past, and gives back one that
+ * was kept for long enough. True: it was lost, or given back, now. */
 bool snib__claim_check(struct snib__engine *, snib_instant now,
                        struct snib__claim *);
 /* The grant is at risk, for this cause; unless a renewal is under way, one asks

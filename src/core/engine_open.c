@@ -69,6 +69,7 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     uint32_t caps = cfg->blocking ? cfg->blocking->caps : cfg->ops->caps;
     e->cfg.deadlocks = cfg->deadlocks && (caps & SNIB__CAN_QUEUE);
     e->pushes = caps & SNIB__CAN_PUSH;
+    e->can_keep = caps & SNIB__CAN_KEEP;
     if (cfg->self) {
         e->self = *cfg->self;
     }

@@ -40,6 +40,7 @@ static bool move_may(const struct snib__engine *e, snib_instant now,
     case SNIB__CLAIM_RISK:
         return !snib__reached(now, s->limit) && move_would_say(e, s);
     case SNIB__CLAIM_CONFIRM:
+    case SNIB__CLAIM_KEPT: /* nobody waits there */
     case SNIB__CLAIM_LEAVING:
         return false;
     }

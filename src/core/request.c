@@ -181,6 +181,9 @@ void snib__claim_arm(struct snib__engine *e, struct snib__claim *t)
             at = snib__sooner(at, t->deadline);
         }
         break;
+    case SNIB__CLAIM_KEPT:
+        at = t->kept_until;
+        break;
     case SNIB__CLAIM_LEAVING:
         at = snib__sooner(t->gone_by, t->renew_at);
         break;

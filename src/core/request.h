@@ -140,6 +140,12 @@ struct snib__request_acquire {
     uint32_t reserve;
     int8_t priority; /* higher ones first; 0: ordinary */
     bool may_queue;
+    /* The client keeps the grant for so long after a release, for its own next
+     * owner; 0: not at all. Only of a MUTEX without a delay; only where the store
+     * has SNIB__CAN_KEEP. The store tells a client that keeps, by out->wanted or
+     * out->ended, of each request that comes to stand first behind such a grant
+     * (at each of its polls), and of each that is answered NO because of it. */
+    uint16_t keep_ms;
     /* Do not stand in a queue: a store that needs a subscription to queue asks
      * again and again instead; it still answers QUEUED in between, with
      * position 0. */
@@ -294,6 +300,12 @@ struct snib__request_said {
      * anybody heard of it); 0: there was none, or the store has mutexes
      * only. */
     int64_t granted;
+    /* DONE of an ACQUIRE with keep_ms: nobody waited when it was granted. False
+     * also where that is not known. */
+    bool alone;
+    /* NO: the holder's client may merely keep the grant, and was told that
+     * somebody asks for it. */
+    bool kept;
     bool revoked;   /* RENEW, RELEASE: it was force-released */
     bool forgotten; /* RENEW: nobody else holds it either */
     /* RENEW, NO: the store may have forgotten grants that stood. Who believes in

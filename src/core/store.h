@@ -67,6 +67,10 @@ struct snib__out {
      * all it holds. */
     uint64_t ended[SNIB__HINTS][2];
     uint32_t ended_count;
+    /* Ids of grants behind which somebody waits: what is kept is given back.
+     * When more come than fit, `missed` is set. */
+    uint64_t wanted[SNIB__HINTS][2];
+    uint32_t wanted_count;
     /* Grants may have been ended while nobody listened: ask for all that is
      * held. Also set when the store has begun to listen while something is
      * held. */
@@ -81,6 +85,9 @@ struct snib__out {
      * or that one may have forgotten it: all of it is at risk, and the store is
      * asked about it. */
     bool moved;
+    /* The way by which `wanted` comes is open (a store that pushes and has
+     * connections). */
+    bool hears;
     bool holds; /* set by the engine: something is held */
     /* Set by the engine: something has been held for a second, at least once.
      * From then on a store that pushes opens the way by which it is told of
@@ -129,14 +136,26 @@ static inline void snib__out_ended(struct snib__out *out, const uint64_t id[2])
     }
 }
 
+static inline void snib__out_wanted(struct snib__out *out, const uint64_t id[2])
+{
+    if (out->wanted_count < SNIB__HINTS) {
+        uint64_t *slot = out->wanted[out->wanted_count++];
+        slot[0] = id[0];
+        slot[1] = id[1];
+    } else {
+        out->missed = true;
+    }
+}
+
 enum snib__caps {
     SNIB__CAN_QUEUE = 1,  /* shows its waiters, so deadlocks can be seen */
     SNIB__CAN_PUSH = 2,   /* tells of forced releases; knows RENEW's only_asks
                             and listen */
     SNIB__IN_PROCESS = 4, /* exec() never blocks */
     SNIB__BRIEF = 8,      /* exec() waits for no other process, nor a peer */
-    SNIB__SAYS_SENT = 16  /* exec_in() sends nothing of a request before it has
+    SNIB__SAYS_SENT = 16, /* exec_in() sends nothing of a request before it has
                             called snib__blocking_sends() (core/blocking.h) */
+    SNIB__CAN_KEEP = 32   /* tells who keeps a grant that somebody waits */
 };
 
 struct snib__store; /* each store has its own */

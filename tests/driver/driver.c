@@ -27,6 +27,7 @@
  *                       (events.c) takes each login; witness: its program
  *   lock id client name kind lease_ms hold_max_ms fixed aggressive confirm
  *        no_reentry no_local_hand_over permits capacity lock_delay_ms priority
+ *        keep_ms
  *                                            a lock
  *   acquire id lock wait_ms owner reason      a grant; wait_ms -1: for ever
  *   release id · renew id lease_ms · status id · held id

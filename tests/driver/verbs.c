@@ -82,6 +82,7 @@ snib_err do_lock(struct command *command, struct line *line,
     options.confirm = flag_of(command, "confirm");
     options.no_reentry = flag_of(command, "no_reentry");
     options.no_local_hand_over = flag_of(command, "no_local_pass");
+    options.keep_ms = int_of(command, "keep_ms", 0);
     options.on_change = on_change;
     options.data = object;
     object->client = client->client;

@@ -114,6 +114,9 @@ static void compare_granted(struct claim *c)
     compare_shared_tokens(c);
     compare_numbers("reserve", a->acquire.reserve, b->acquire.reserve);
     compare_numbers("permits", a->acquire.permits, b->acquire.permits);
+    if (!world_dead_at(c->name)) { /* the rules may come to them later */
+        compare_numbers("alone", a->said.alone, b->said.alone);
+    }
     if (c->wish.kind == SNIB_KIND_PERMITS) {
         compare_numbers("slot", a->said.slot, b->said.slot);
     }
@@ -199,6 +202,7 @@ void compare_acquire(struct claim *c)
         world.seen[a->said.err == SNIB_ERR_BUSY ? SEEN_BUSY : SEEN_REFUSED]++;
         if (a->said.err == SNIB_ERR_BUSY) {
             compare_left(&c->pair);
+            compare_numbers("kept", a->said.kept, c->pair.on[LUA].r.said.kept);
         }
         break;
     case SNIB__PENDING:
@@ -281,7 +285,7 @@ static bool compare_holds(const struct heard *h, const uint64_t id[2])
     return false;
 }
 
-/* Each grant that one of them names as ended the other names too, but for those
+/* Each grant that one of them names as ended or wanted the other names too, but for those
  * whose lease is over. A request that still waits has been asked for. */
 static void compare_ended_in(const struct heard *some, const struct heard *all,
                              const char *who)
@@ -290,7 +294,7 @@ static void compare_ended_in(const struct heard *some, const struct heard *all,
         const struct claim *c = world_of_id(some->ended[i]);
         if (c && c->holds && !compare_is_over(c) &&
             !compare_holds(all, some->ended[i])) {
-            differ("only the %s tell #%d that it was ended", who,
+            differ("only the %s tell #%d that it is ended or wanted", who,
                    (int)(c - world.claim));
         }
     }

@@ -26,7 +26,8 @@ struct asked {
     bool told;  /* answered since the step began */
 };
 
-/* Ids of grants that a client was told of as ended. */
+/* Ids of grants that a client was told of: ended by force, or kept and wanted
+ * (the rules say both alike). */
 struct heard {
     uint64_t ended[HEARD][2];
     uint32_t count;

@@ -242,13 +242,17 @@ static void side_lua_hear(int client, bool lost, struct heard *h)
         sim_redis_consume(lua.server, wire, n);
         return;
     }
-    out->ended_count = 0;
+    out->ended_count = out->wanted_count = 0;
     if (side_lua_receive(client, SUBSCRIPTION)) {
         side_lua_run(client, false);
     }
     for (uint32_t i = 0; i < out->ended_count && h->count < HEARD; i++) {
         h->ended[h->count][0] = out->ended[i][0];
         h->ended[h->count++][1] = out->ended[i][1];
+    }
+    for (uint32_t i = 0; i < out->wanted_count && h->count < HEARD; i++) {
+        h->ended[h->count][0] = out->wanted[i][0];
+        h->ended[h->count++][1] = out->wanted[i][1];
     }
 }
 

@@ -59,6 +59,11 @@ static void steps_begin(const struct wish *w, int client)
     r.acquire.may_queue = w->queue;
     r.lease = snib__ms(w->lease_ms);
     r.acquire.delay = snib__ms(w->delay_ms);
+    /* Not one that may be granted unheard: the rules then tell it of its grant
+     * when they are to tell it of a waiter. */
+    if (w->kind == SNIB_KIND_MUTEX && w->reserve && !w->delay_ms && !w->queue) {
+        r.acquire.keep_ms = 50;
+    }
     r.acquire.priority = (int8_t)w->rank;
     r.acquire.reserve = w->reserve;
     r.floor = steps_floor(w->floor);

@@ -408,7 +408,7 @@ static void what_is_counted(void **state)
            COUNTS "nothing is left to be sent or taken");
     struct snib__link more;
     snib__list_push(&e->held, &more);
-    is_told(d, COUNTS "all claims that are HELD or at RISK are listed");
+    is_told(d, COUNTS "all claims that are HELD, at RISK or KEPT are listed");
     snib__unlink(&more);
     all_is_well(d);
 }

@@ -142,6 +142,9 @@ json_t *show_json_party(const struct snib_party *p, bool holder)
         if (p->slot >= 0) {
             json_object_set_new(o, "slot", json_integer(p->slot));
         }
+        if (p->keep_ms > 0) {
+            json_object_set_new(o, "keep_ms", json_integer(p->keep_ms));
+        }
     }
     return o;
 }
@@ -311,6 +314,12 @@ void show_view(const struct snib_view *view, const struct kind_params *params)
         printf("  %-8s %s\n  %-8s %s\n", "since", since, "lease", left);
         if (p->token) {
             printf("  %-8s %" PRId64 "\n", "token", p->token);
+        }
+        if (p->keep_ms > 0) {
+            duration_text(p->keep_ms, left);
+            printf("  %-8s it may be released and kept, up to %s, until "
+                   "somebody asks for it\n",
+                   "kept", left);
         }
     }
     for (size_t i = 0; i < view->closed_count; i++) {

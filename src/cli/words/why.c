@@ -170,6 +170,12 @@ static void why_print_holder(const struct why_locks *all,
     why_add_age(&t, p);
     duration_text(p->left_ms, left);
     printf("  %s; lease left %s.\n", line, left);
+    if (p->keep_ms > 0) {
+        duration_text(p->keep_ms, left);
+        printf("  It may be released and kept, up to %s: who asks for it gets "
+               "it then.\n",
+               left);
+    }
     why_print_chain(all, p);
 }
 

@@ -78,6 +78,9 @@ struct snib__stored_claim {
     snib_kind kind;
     uint32_t permits, reserve;
     uint32_t slot; /* of a grant of PERMITS */
+    /* How long its client may keep the grant after a release (only in stores
+     * with SNIB__CAN_KEEP). */
+    uint16_t keep_ms;
     int64_t token, floor;
     int rank; /* lower ones are served first */
     /* The request of the same owner's own grant that is not in the way; 0:
@@ -150,8 +153,8 @@ struct snib__book_ops {
     void (*sweep)(struct snib__book *);
     /* True only when the process behind this claim has certainly ended. */
     bool (*gone)(struct snib__book *, const struct snib__stored_claim *);
-    /* This waiter was granted the name, or this holder was force-released:
-     * notify it after the commit. */
+    /* This waiter was granted the name, or this holder was force-released, or it
+     * may keep the name and somebody waits: notify it after the commit. */
     void (*granted)(struct snib__book *, const struct snib__name *,
                     const struct snib__stored_claim *);
 };

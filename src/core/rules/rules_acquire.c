@@ -17,6 +17,35 @@ static bool rules_acquire_floor_is_sane(struct snib__book *b,
     return r->floor <= b->ops->highest(b) + day;
 }
 
+/* The holder's client may merely keep the name: it is told that somebody
+ * waits. */
+static void rules_acquire_ask_back(struct snib__book *b,
+                                   const struct snib__name *name)
+{
+    SNIB__UNSET struct snib__stored_claim c;
+    if (b->ops->next(b, name, SNIB__HOLDS, NULL, &c)) {
+        b->ops->granted(b, name, &c);
+    }
+}
+
+/* Is it the first of the queue that is alive? Those behind it wait for the same
+ * message to the holder. */
+static bool rules_acquire_is_first(struct snib__book *b,
+                                   const struct snib__name *name,
+                                   const struct snib__stored_claim *me)
+{
+    SNIB__UNSET struct snib__stored_claim c, after;
+    const struct snib__stored_claim *from = NULL;
+    while (b->ops->next(b, name, SNIB__WAITS, from, &c) && c.id != me->id) {
+        if (!snib__reached(b->now, c.until)) {
+            return false;
+        }
+        after = c;
+        from = &after;
+    }
+    return true;
+}
+
 static void rules_acquire_wait(struct snib__book *b, struct snib__request *r,
                                struct snib__stored_claim *c,
                                const struct snib__standing *st)
@@ -31,6 +60,10 @@ static void rules_acquire_wait(struct snib__book *b, struct snib__request *r,
         }
         snib__rules_answer(r, SNIB__NO, SNIB_ERR_BUSY);
         r->said.left = left;
+        r->said.kept = st->keeps;
+        if (st->keeps) {
+            rules_acquire_ask_back(b, r->name);
+        }
         return;
     }
     c->state = SNIB__WAITS;
@@ -41,6 +74,9 @@ static void rules_acquire_wait(struct snib__book *b, struct snib__request *r,
     snib__rules_answer(r, SNIB__QUEUED, SNIB_ERR_OK);
     r->said.position = b->ops->before(b, r->name, c) + 1;
     r->said.left = left;
+    if (st->keeps && rules_acquire_is_first(b, r->name, c)) {
+        rules_acquire_ask_back(b, r->name);
+    }
 }
 
 /* Does another live reader wait ahead of `me` to become the writer? This can be
@@ -101,6 +137,7 @@ static void rules_acquire_newcomer(const struct snib__book *b,
                        : 1,
         .reserve = r->acquire.reserve > SNIB__RESERVE_MAX ? SNIB__RESERVE_MAX
                                                           : r->acquire.reserve,
+        .keep_ms = r->acquire.keep_ms,
         .floor = r->floor,
         .rank = -r->acquire.priority,
         .upgrade_of = {r->acquire.upgrade_of[0], r->acquire.upgrade_of[1]},
@@ -153,6 +190,15 @@ static bool rules_acquire_again(struct snib__book *b, struct snib__request *r,
     return false;
 }
 
+/* Does anybody wait, be it that he does not poll just now? */
+static bool rules_acquire_any_waits(struct snib__book *b,
+                                    const struct snib__name *name)
+{
+    SNIB__UNSET struct snib__stored_claim c;
+    return b->ops->next(b, name, SNIB__WAITS, NULL, &c) ||
+           b->ops->next(b, name, SNIB__UNRESPONSIVE, NULL, &c);
+}
+
 static void rules_acquire_enter(struct snib__book *b, struct snib__request *r,
                                 struct snib__stored_claim *me, uint32_t slot,
                                 int64_t *shared)
@@ -168,6 +214,7 @@ static void rules_acquire_enter(struct snib__book *b, struct snib__request *r,
         b->ops->add(b, r->name, me, r->text, r->text_size);
     }
     snib__rules_granted(r, me, b->sent, r->lease);
+    r->said.alone = me->keep_ms && !rules_acquire_any_waits(b, r->name);
 }
 
 /* Grant it what it asks for, or queue it, or refuse it; and grant to others on

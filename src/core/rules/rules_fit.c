@@ -151,6 +151,7 @@ void snib__rules_survey(struct snib__book *b, const struct snib__name *name,
                 snib__rules_drop(b, name, &c);
             } else {
                 rules_fit_occupy(ret, &c, c.slot);
+                ret->keeps = ret->keeps || c.keep_ms > 0;
             }
             if (i == 0 && !over) {
                 break; /* a name has one exclusive holder at most */

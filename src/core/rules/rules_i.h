@@ -40,7 +40,8 @@ struct snib__standing {
     int64_t permits;    /* in use */
     bool sole;          /* one of the holders is exclusive, and */
     uint64_t holder[2]; /* this is its request */
-    snib_instant till;  /* when the first holder ends; NEVER: nobody holds */
+    bool keeps; /* it held before this step, and its client may keep it */
+    snib_instant till; /* when the first holder ends; NEVER: nobody holds */
     uint64_t slots[SNIB__SLOT_WORDS]; /* of permits: a bit for each taken */
     uint32_t slot; /* set by walk: the slot that the asker gets */
 };

@@ -35,6 +35,9 @@ void snib__rules_row(struct snib__buf *out, snib_instant now,
     snib__rec_i64(out, SNIB__F_SLOT,
                   holds && c->kind == SNIB_KIND_PERMITS ? (int64_t)c->slot
                                                         : -1);
+    if (holds && c->keep_ms) {
+        snib__rec_i64(out, SNIB__F_KEEP, c->keep_ms);
+    }
     snib__rec_text(out, SNIB__F_REQUEST, request);
     snib__rec_i64(out, SNIB__F_RANK, c->rank);
     if (c->since.ns > 1) { /* 1: from a release that did not know it */

@@ -37,6 +37,7 @@ void snib__file_read_claim(const struct snib__file_claim *k,
     c->upgrade_of[1] = k->upgrade_of[1];
     c->lease.ns = snib__file_bounded(k->lease, 0, SNIB__FILE_NS_MOST);
     c->delay.ns = snib__file_bounded(k->delay, 0, SNIB__FILE_NS_MOST);
+    c->keep_ms = 0; /* nothing in a file is kept */
     c->since.ns = snib__file_bounded(k->since, 0, SNIB__FILE_NS_MOST);
     c->until.ns = snib__file_bounded(k->until, 0, SNIB__FILE_NS_MOST);
     c->pid = k->pid;

@@ -324,7 +324,8 @@ const struct snib__blocking_ops snib__memory_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__blocking_ops),
     .scheme = "memory",
-    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH | SNIB__IN_PROCESS,
+    .caps =
+        SNIB__CAN_QUEUE | SNIB__CAN_PUSH | SNIB__IN_PROCESS | SNIB__CAN_KEEP,
     .open = memory_open,
     .exec = memory_exec,
     .notifier_fd = memory_notifier_fd,

@@ -105,7 +105,8 @@ static snib_duration decode_lease_given(const struct snib__request *rq,
     return snib__ms(ms < most ? ms : most);
 }
 
-/* {1, clock, token, reserve, lease, permits, slot}. False: this is none. */
+/* {1, clock, token, reserve, lease, permits, slot}; of a grant that may be kept
+ * the last says whether nobody waits. False: this is none. */
 static bool decode_granted(struct snib__redis *s, const struct flight *f,
                            const struct snib__resp_cell *c, int64_t clock)
 {
@@ -123,7 +124,8 @@ static bool decode_granted(struct snib__redis *s, const struct flight *f,
         rq->acquire.permits = (uint32_t)more;
     }
     if (decode_int_at(c, 6, &more) && more >= 0 && more <= UINT32_MAX) {
-        rq->said.slot = (uint32_t)more;
+        rq->said.slot = rq->acquire.keep_ms ? 0 : (uint32_t)more;
+        rq->said.alone = rq->acquire.keep_ms && more == 1;
     }
     rq->thin = false;
     rq->said.valid_from = f->sent;
@@ -155,16 +157,18 @@ static bool decode_queued(struct snib__redis *s, snib_instant now,
     return true;
 }
 
-/* {3, clock, left} */
+/* {3, clock, left, closed, kept}: until a recovery is over; 1 if the holder's
+ * client may merely keep it. Both may be left out. */
 static bool decode_held(struct snib__redis *s, snib_instant now,
                         struct snib__request *rq,
                         const struct snib__resp_cell *c)
 {
-    int64_t left;
+    int64_t left, kept;
     if (!decode_int_at(c, 2, &left)) {
         return false;
     }
     rq->said.left = decode_holders_left(left);
+    rq->said.kept = decode_int_at(c, 4, &kept) && kept == 1;
     snib__packet_met(s, now, rq->name);
     if (rq->acquire.may_queue && (rq->acquire.spin || s->spin)) {
         snib__queue_spin(s, now, rq);

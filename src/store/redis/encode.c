@@ -82,7 +82,7 @@ static void encode_hex_arg(struct snib__buf *b, const uint64_t id[2])
 }
 
 /* "12", then the lock-delay ",d5000", then ",b<request>": the own grant that is
- * not in the way. */
+ * not in the way; or ",k50": it may be kept. */
 static void encode_permits_arg(struct snib__buf *b,
                                const struct snib__request *rq)
 {
@@ -95,6 +95,10 @@ static void encode_permits_arg(struct snib__buf *b,
     if (rq->acquire.upgrade_of[0] | rq->acquire.upgrade_of[1]) {
         snib__encode_hex(hex, rq->acquire.upgrade_of);
         n += snprintf(text + n, sizeof text - (size_t)n, ",b%s", hex);
+    }
+    if (rq->acquire.keep_ms) {
+        n += snprintf(text + n, sizeof text - (size_t)n, ",k%u",
+                      rq->acquire.keep_ms);
     }
     snib__resp_arg(b, text, (size_t)n);
 }

@@ -36,7 +36,8 @@ static void inspect_rows_about(struct snib__buf *out, const char *p,
     }
 }
 
-/* Of a word like "1,d5000,b…,s3" the lock-delay (which: d) or the slot (s). */
+/* Of a word like "1,d5000,b…,s3" the lock-delay (which: d), the slot (s), or how
+ * long it may be kept (k). */
 static int64_t inspect_rows_term_of(const char *p, const char *end, char which,
                                     int64_t none)
 {
@@ -75,6 +76,10 @@ static void inspect_rows_holder_row(struct snib__buf *out, int64_t now_ms,
     snib__rec_i64(out, SNIB__F_KIND, inspect_rows_word_i64(p, end, 3));
     snib__rec_i64(out, SNIB__F_PERMITS, inspect_rows_word_i64(p, end, 4));
     snib__rec_i64(out, SNIB__F_SLOT, inspect_rows_term_of(p, end, 's', -1));
+    int64_t keep_ms = inspect_rows_term_of(p, end, 'k', 0);
+    if (keep_ms) {
+        snib__rec_i64(out, SNIB__F_KEEP, keep_ms);
+    }
     snib__rec_i64(out, SNIB__F_HOLDS, 1);
     int64_t since = inspect_rows_word_i64(p, end, 5);
     if (since > 1 && since <= now_ms) { /* 1: an earlier version wrote it */

@@ -62,7 +62,8 @@ static bool packet_was_met(const struct snib__redis *s, snib_instant now,
  * grant to end first (request.h). The first lease may be shorter than was asked
  * for, and nobody sees the token before the first renewal. So a lease that is
  * fixed, an owner who hands over to nobody of its client (an election), and an
- * own claim want a script: they ask for no reserve. */
+ * own claim want a script: they ask for no reserve. So does one who keeps the
+ * grant, which takes a reserve. */
 static bool packet_is_plain(const struct snib__request *rq)
 {
     return rq->verb == SNIB__ACQUIRE && rq->acquire.kind == SNIB_KIND_MUTEX &&
@@ -71,7 +72,7 @@ static bool packet_is_plain(const struct snib__request *rq)
            !(rq->acquire.upgrade_of[0] | rq->acquire.upgrade_of[1]) &&
            !rq->resent && !rq->acquire.placed && !rq->store.poll[0].number &&
            !rq->store.misread && !(rq->store.conn & (M_QUEUED | M_TO_QUEUE)) &&
-           rq->acquire.reserve;
+           rq->acquire.reserve && !rq->acquire.keep_ms;
 }
 
 /* May this request be sent on that connection as part of a packet? */

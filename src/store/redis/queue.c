@@ -141,8 +141,9 @@ void snib__queue_poll_all(struct snib__redis *s, snib_instant now)
 
 /* -- pushed grants --------------------------------------------------------- */
 
-/* Two messages come on the client's channels.
+/* Three messages come on the client's channels.
  * "r <request>": this grant of ours was ended by force.
+ * "k <request>": somebody waits for this grant, which we may keep.
  * "g <request> <token> <token reserve> <claim ms> <poll> <server ms> <holders
  * key>": this request was granted. Of permits "<slot> " stands before the key.
  */
@@ -241,13 +242,24 @@ static void queue_stray(struct snib__redis *s, snib_instant now,
     }
 }
 
+/* Is it that letter, and a request's id? */
+static bool queue_says(const char *text, uint32_t size, char letter,
+                       uint64_t ret_id[2])
+{
+    return size == 34 && text[0] == letter && text[1] == ' ' &&
+           queue_hex(text + 2, &ret_id[0]) && queue_hex(text + 18, &ret_id[1]);
+}
+
 static void queue_message(struct snib__redis *s, snib_instant now,
                           const char *text, uint32_t size)
 {
     struct grant g;
-    if (size == 34 && !memcmp(text, "r ", 2) && queue_hex(text + 2, &g.id[0]) &&
-        queue_hex(text + 18, &g.id[1])) {
+    if (queue_says(text, size, 'r', g.id)) {
         snib__out_ended(s->out, g.id);
+        return;
+    }
+    if (queue_says(text, size, 'k', g.id)) {
+        snib__out_wanted(s->out, g.id);
         return;
     }
     if (!queue_parse(text, size, &g)) {

@@ -53,6 +53,7 @@ static void store_settle(struct snib__redis *s, snib_instant now)
         snib__session_want(s, now, SUBS); /* does nothing if it is there */
     }
     snib__send_flush(s, now);
+    s->out->hears = s->session[SUBS].state == SESSION_READY;
     for (int i = 0; i < s->sessions; i++) {
         if (s->out->conn[i]->out.failed) {
             snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
@@ -510,7 +511,7 @@ const struct snib__store_ops snib__redis_store_ops = {
     .abi = SNIB__STORE_ABI,
     .size = sizeof(struct snib__store_ops),
     .scheme = "redis",
-    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH,
+    .caps = SNIB__CAN_QUEUE | SNIB__CAN_PUSH | SNIB__CAN_KEEP,
     .open = snib__redis_open,
     .start = store_redis_start,
     .input = store_redis_input,

@@ -12,18 +12,22 @@
 --       grant that ends in the same step (prior): "<token>,<request>", or 0
 --       10 channel  11 mode (see enter.lua)  12 permits, 32 bits, from 1 (mode
 --       3: 0, all that are left), then ",d<ms>", the lock-delay, to a day, then
---       ",b<request>", the own grant that is not in the way (upgrade_of)
+--       ",b<request>", the own grant that is not in the way (upgrade_of); or, of
+--       mode 0, ",k<ms>": the client may keep the grant for so long after a
+--       release, to 1 s, and gives it back when it is told that somebody waits
 --       13 alive window ms, 1 to 60 s  14 about, to 1024 bytes
 --       15 size of the semaphore if it has none yet, or 0; 32 bits
 --       16 class, to 255: lower ones are served first, 0 is for upgrades
 -- Reply {1, now, token, token reserve, lease, permits}  granted; the lease
 --                        counts from the send of this copy; of permits the slot
---                        stands behind that
+--                        stands behind that, of a grant that may be kept 1 if
+--                        nobody waits, else 0
 --       {2, now, position, left}  queued; left: ms to the first holder's end, 0
 --                                 if nobody holds
---       {3, now, left}         held by another, not queued
---       {3, now, left, closed} … or nobody is let in for so many ms: the
---                              server was restarted, replaced or emptied
+--       {3, now, left, closed, kept}  held by another, not queued; or nobody is let
+--                              in for `closed` ms: the server was restarted,
+--                              replaced or emptied; kept: 1 if its client may
+--                              merely keep it, and was told; 0s may be left out
 --       {4, now}               too late, or a strange not_after
 --       {5, now}               this request was cancelled
 --       {6, now, size}         the semaphore has fewer permits than asked for
@@ -40,9 +44,14 @@ local not_after, floor = tonumber(ARGV[6]), tonumber(ARGV[7])
 local reserve, window = tonumber(ARGV[8]), tonumber(ARGV[13])
 local mode, permits, about = ARGV[11], ARGV[12], ARGV[14]
 local capacity, class = tonumber(ARGV[15]), tonumber(ARGV[16])
-local count, more = '1', ''
+local count, more, keeps = '1', '', nil
 if permits ~= '1' then
-    count, more = string.match(permits, '^(%d+)([,%x]*)$')
+    keeps = string.match(permits, '^1,k(%d+)$')
+    if keeps then
+        more = ',k' .. keeps
+    else
+        count, more = string.match(permits, '^(%d+)([,%x]*)$')
+    end
 end
 if #KEYS < 7 or #KEYS > 8 or #ARGV ~= 16 or #client ~= 32 or #request ~= 32
     or not string.find(client .. request, '^%x+$')
@@ -57,9 +66,10 @@ if #KEYS < 7 or #KEYS > 8 or #ARGV ~= 16 or #client ~= 32 or #request ~= 32
     or not (reserve and reserve <= 31) or #mode ~= 1 or tonumber(mode) > 4
     or not count or #count > 10 or tonumber(count) > 4294967295
     or (mode ~= '3' and tonumber(count) == 0)
-    or not (more == '' or string.find(more, '^,b%x+$')
+    or not (more == '' or keeps or string.find(more, '^,b%x+$')
         or string.find(more, '^,d%d+$') or string.find(more, '^,d%d+,b%x+$'))
     or tonumber(string.match(more, '^,d(%d+)') or 0) > 86400000
+    or (keeps and (mode ~= '0' or tonumber(keeps) > 1000))
     or not (capacity and capacity <= 4294967295) or not (class and class <= 255)
     or not (window and window >= 1 and window <= 60000)
     or not string.find(ARGV[10], '^snib:[%x:]+$') or #about > 1024 then
@@ -94,7 +104,7 @@ if plain and closed == 0 and call('EXISTS', H, A, X, C) == 0 then
     end
     local token = enter(client, request, lease, reserve, floor, mode, permits,
         about)
-    return {1, now, token, reserve, lease, tonumber(count)}
+    return {1, now, token, reserve, lease, tonumber(count), keeps and 1 or nil}
 end
 
 -- @include settle
@@ -252,7 +262,8 @@ end
 hand()
 if mine then
     tell()
-    return {1, now, token, reserve, lease, me.permits, me.slot}
+    local alone = keeps and (call('EXISTS', A) == 0 and 1 or 0)
+    return {1, now, token, reserve, lease, me.permits, alone or me.slot}
 end
 if refused then
     tell()
@@ -261,6 +272,10 @@ end
 local left = math.max(live and live.till - now or 0, closed)
 if not queue then
     tell()
+    if keeper then
+        ask_back()
+        return {3, now, left, closed, 1}
+    end
     return {3, now, left, closed > 0 and closed or nil}
 end
 if not rank then
@@ -293,4 +308,7 @@ if latch and latch > 0 then
     guard(2592000000) -- in case it was lost
 end
 tell()
+if keeper and before == 0 then -- those behind it wait for the same message
+    ask_back()
+end
 return {2, now, before + 1, left}

@@ -254,7 +254,8 @@ end
 -- but the era that it reads: the highest token given so far, if one is known.
 -- Where thin grants may have come since, that is the next id of M.
 -- permits: a number, then ",d<ms>", the lock-delay, then ",b<request>", the own
--- grant that is not in the way, then, of permits only, ",s<number>", the slot.
+-- grant that is not in the way, then, of permits only, ",s<number>", the slot; or
+-- ",k<ms>": its client may keep it for so long when it was released.
 -- Modes: 0 mutex, 1 read, 2 write, 3 permits, 4 barrier. The record of an
 -- exclusive holder (0, 2) is found by its client, all others by client and
 -- request. The record says, by this server's clock, since when it is a grant:

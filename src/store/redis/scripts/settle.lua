@@ -24,6 +24,7 @@
 local dead, drop, aside = {}, {}, {} -- to remove: holders, waiters; unresponsive ones
 local nexts = {}                     -- waiters to be granted
 local size, latch                    -- of a semaphore; > 0: a closed latch
+local keeper -- the client of the holder, if it may keep what was released
 
 -- The value of one field in the reply of HGETALL.
 local function field(v, name)
@@ -109,12 +110,14 @@ local function survey(v, gone)
             local lease_end = tonumber(till)
             till = lease_end
             local taken
-            if more ~= '' then
+            local kept = string.byte(more, 2) == 107 -- ",k50"
+            if more ~= '' and not kept then
                 till = till + (string.match(more, ',d(%d+)') or 0)
                 taken = string.match(more, ',s(%d+)')
             end
             if v[i] ~= gone and till > now then
                 occupy(request, mode, tonumber(permits), till)
+                keeper = kept and v[i] or keeper
                 live[request] = lease_end > now or nil
                 if taken then
                     live.slots = live.slots or {}
@@ -131,7 +134,7 @@ end
 -- a holder of permits has ",s<slot>" as well.)
 local function wants(w, permits, more)
     w.permits, w.permits_word, w.delay = tonumber(permits), permits .. more, 0
-    if more ~= '' then
+    if more ~= '' and string.byte(more, 2) ~= 107 then
         w.upgrade_of = string.match(more, ',b(%x+)')
         w.delay = tonumber(string.match(more, ',d(%d+)') or 0)
     end
@@ -391,4 +394,13 @@ local function tell()
     for _, w in ipairs(nexts) do
         redis.pcall('PUBLISH', w.channel, w.message)
     end
+end
+
+-- Tell the client that holds, or merely keeps what was released, that somebody
+-- waits. By pcall: where the user may not publish, a second passes before that
+-- client asks by itself.
+local function ask_back()
+    -- it listens there at first, or here once it has subscribed again
+    redis.pcall('PUBLISH', 'snib:' .. keeper, 'k ' .. live.sole)
+    redis.pcall('PUBLISH', 'snib:' .. keeper .. ':r', 'k ' .. live.sole)
 end
