@@ -647,23 +647,32 @@ struct snib_lock_options {
     void *data;
     /* Keep a released mutex for up to so long, for the next owner of this
      * client: 0 (none) to SNIB_KEEP_MAX_MS. It suits a process that takes the
-     * same lock again and again while hardly anybody else wants it. Then an
-     * acquire costs no round trip but every 32nd.
+     * same lock again and again while hardly anybody else wants it. Then 31 of
+     * 32 sections cost no round trip.
      *
      * The release returns OK at once. To this client the lock is free then. To
      * others it is free when it was given back: when somebody asks for it, of
      * which the store tells this client (one message; a lost one costs up to
-     * 1.5 s), when the time is over, and when this client is stopped. A try of
-     * another client waits up to 13 ms for that, and is BUSY otherwise. Once
-     * told, this client enters no more before the one that waits.
+     * 1.5 s), when the time is over, a second after it was granted, and when
+     * this client is closed. A try of another client asks again for up to 13 ms
+     * and three round trips, and is BUSY otherwise. Once told, this client
+     * enters no more before the one that waits.
      *
      * What it may cost. A process that is killed, or ends without
      * snib_client_stop, while it keeps the lock, leaves it to the others when
      * its lease is over, as if it had died while it held: choose lease_ms by
-     * that. Who asks while it is kept waits for a round trip of this client (of
-     * a pull client: until it calls snib_client_process).
-     * `snib status` shows that a holder may merely keep the lock. Each acquire
-     * has a token of its own, higher than the one before.
+     * that. (With snib_client_options.witness they have it at once.) Who asks
+     * while it is kept waits for a round trip of this client. Its background
+     * thread gives the lock back, so neither that nor the time is a bound while
+     * a callback runs there; nor, with a pull client, while it does not call
+     * snib_client_process. All clients of such a lock should be of this release
+     * and may publish: the tries of others ask nobody, and may find the lock
+     * busy for as long as this client comes back to it. `snib status` shows
+     * that a holder may merely keep the lock; whose it is, since when and for
+     * which reason is said of the owner that was granted it, not of those that
+     * entered since. Each acquire has a token of its own, higher than the one
+     * before, but for what is said above of a store that has lost its data: a
+     * forced release that this client has not heard of yet is like that.
      *
      * Redis (one server, or several of which one is the primary) and memory:;
      * on other stores the acquire is refused (UNSUPPORTED). It is kept only

@@ -96,7 +96,7 @@ void sim_many_granted(struct sim_world *w, int client, int owner, int k)
 }
 
 /* The outcome of one try of a batch, as in the library's batch. */
-enum start { JOINED, APART, REFUSED };
+enum start { JOINED, APART, HAD, REFUSED };
 
 static enum start start_try(struct sim_world *w, int client, int owner, int k)
 {
@@ -108,6 +108,11 @@ static enum start start_try(struct sim_world *w, int client, int owner, int k)
     if (err) {
         sim_many_refused(w, client, owner, k, err);
         return REFUSED;
+    }
+    if (sim_many_owner(w, client, owner, k)->acq->state == SNIB__ACQ_SERVED) {
+        sim_many_granted(w, client, owner, k); /* its client had kept it */
+        theorem_keeper_enters(w, client, sim_part(w, owner, k));
+        return HAD;
     }
     m->open++;
     p->asked = true;
@@ -134,6 +139,7 @@ void sim_many_tries(struct sim_world *w, int client, int owner)
         }
         switch (start_try(w, client, owner, k)) {
         case JOINED:
+        case HAD:
             break;
         case APART:
             over = !m->all;

@@ -71,6 +71,7 @@ static void client_end_close(struct snib__step *s)
 {
     if (!s->c->closed) {
         s->c->closed = true;
+        snib__engine_keep_no_more(s->c->engine, s->now);
         snib__step_act(s);
         snib__calls_close(s);
         snib__ops_close(s);

@@ -224,7 +224,9 @@ snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
     bool own_claim = !exclusive || other ||
                      acquire_stands_apart(e, local->claim, spec, nested);
     if (acquire_keeps(local)) {
-        if (!own_claim && !e->batch.open) {
+        if (!own_claim && /* a yield would be no part of the batch */
+            (!e->batch.open ||
+             snib__claim_keep_serves(local->claim, now, spec))) {
             *ret = snib__claim_take(e, now, local, spec, nested);
             return *ret ? SNIB_ERR_OK
                         : snib__fail_plain(reterr, SNIB_ERR_NOMEM);

@@ -16,35 +16,54 @@
  *   (said.alone), and while the way of these messages is open. When that breaks,
  *   or messages may have been missed, it goes back.
  * - Should every message get lost, the store is asked all the same: after the
- *   31 tokens of the reserve, or a second after the grant. That is one request,
- *   which ends the grant, serves those that wait, and queues (a yield).
+ *   31 tokens of the reserve, or a second after the grant, nothing is kept. An
+ *   owner that does not fit what is kept asks by one request, which ends the
+ *   grant, serves those that wait, and queues (a yield).
  *
  * What is kept is not renewed. It is kept no longer than until its renewal would
  * be due, so its deadline is far when it is entered, and the next owner has what
  * is left of it. When its time is up it is given back. Nobody is told of a loss,
  * since nobody holds it. A client that dies while it keeps a grant costs the
- * others the rest of its lease, as one that dies while it holds.
+ * others the rest of its lease, as one that dies while it holds. (A witness ends
+ * it: the claim stays in its registry.)
  *
  * Kept are grants of the shared claim alone, of a mutex without a lock-delay,
- * in no doubt, without a renewal under way. */
+ * in no doubt, without a renewal under way, and only such as the next owner could
+ * enter: of the lease that was asked for, with a token left, for what is left of
+ * that second. */
 #include "core/claim_i.h"
 
-/* Until when it may be kept. */
+/* Is there a token that the next owner can have? */
+static bool claim_keep_has_token(const struct snib__claim *t)
+{
+    return t->token < t->token0 + t->reserve;
+}
+
+/* Until when it may be kept: as long as its owner has asked for and the store
+ * was told, and as an owner could enter it. */
 static snib_instant claim_keep_until(const struct snib__claim *t,
                                      snib_instant now)
 {
-    uint16_t ms = t->holder->options.keep_ms;
-    return snib__sooner(snib__after(now, snib__ms(ms)), t->renew_at);
+    uint16_t asked = t->holder->options.keep_ms;
+    uint16_t ms = asked < t->keep_ms ? asked : t->keep_ms;
+    snib_instant until = snib__after(now, snib__ms(ms));
+    until = snib__sooner(until, t->renew_at);
+    return snib__sooner(until,
+                        snib__after(t->granted, snib__ms(SNIB__KEEP_CHAIN_MS)));
 }
 
+/* Not if an own claim of this name waits or holds, too: it would be passed, or
+ * another owner would write while it reads. */
 static bool claim_keep_may(const struct snib__engine *e,
                            const struct snib__claim *t, snib_instant now)
 {
     const struct snib__acquisition *s = t->holder;
-    return t->keep_ms && s->options.keep_ms && !t->wanted && !e->closed &&
+    return t->keep_ms && s->options.keep_ms && !t->wanted && !e->keeps_none &&
            (e->cfg.blocking || e->out.hears) && t->state == SNIB__CLAIM_HELD &&
            !t->hint && !t->doubt && !t->renewing && !s->options.fixed &&
-           !s->options.aggressive && !snib__nested_waits(e, s->owner) &&
+           !s->options.aggressive && !s->other_lease &&
+           snib__list_empty(&t->local->own_locks) &&
+           !snib__nested_waits(e, s->owner) && claim_keep_has_token(t) &&
            !snib__reached(now, claim_keep_until(t, now)) &&
            claim_keep_until(t, now).ns < t->deadline.ns;
 }
@@ -64,19 +83,15 @@ bool snib__claim_keep(struct snib__engine *e, snib_instant now,
     return true;
 }
 
-/* May s enter what is kept? It needs a token of its own, and wants what the
- * store was told. */
-static bool claim_keep_serves(const struct snib__claim *t, snib_instant now,
-                              const struct snib__acquisition *s)
+/* It needs a token of its own, and must want what the store was told. */
+bool snib__claim_keep_serves(const struct snib__claim *t, snib_instant now,
+                             const struct snib__acquire_spec *spec)
 {
     snib_duration left = snib__between(now, t->deadline);
-    return !snib__reached(now, t->kept_until) &&
-           t->token < t->token0 + t->reserve &&
-           snib__between(t->granted, now).ns <
-               SNIB__KEEP_CHAIN_MS * INT64_C(1000000) &&
+    return !snib__reached(now, t->kept_until) && claim_keep_has_token(t) &&
            left.ns > t->lease.ns / 20 && left.ns <= t->lease.ns &&
-           s->options.lease.ns == t->lease.ns && !s->options.fixed &&
-           !s->options.no_hand_over && snib__claim_fits(t, s);
+           spec->lease.ns == t->lease.ns && spec->delay.ns == t->delay.ns &&
+           !spec->fixed && !spec->no_hand_over;
 }
 
 struct snib__acquisition *
@@ -92,7 +107,7 @@ snib__claim_take(struct snib__engine *e, snib_instant now,
     if (nested) {
         snib__nested_enter(e, now, s);
     }
-    bool serves = claim_keep_serves(t, now, s);
+    bool serves = snib__claim_keep_serves(t, now, spec);
     t->kept_until = SNIB__NEVER;
     if (serves) {
         t->state = SNIB__CLAIM_HELD;

@@ -2,9 +2,9 @@
  *
  * The last release of an owner hands the grant over inside the process (no
  * request), or ends it and queues again in one step at the store (a yield), or
- * keeps it (claim_keep.c), or gives it back. A request that nobody wants any more is cancelled. The claim
- * is LEAVING, and the next acquire waits, until the store has answered or
- * everything of ours there has run out. */
+ * keeps it (claim_keep.c), or gives it back. A request that nobody wants any
+ * more is cancelled. The claim is LEAVING, and the next acquire waits, until the
+ * store has answered or everything of ours there has run out. */
 #include <assert.h>
 
 #include "base/error.h"
@@ -66,8 +66,7 @@ bool snib__claim_release(struct snib__engine *e, snib_instant now,
         snib__claim_serve(e, now, t, next);
         return true;
     }
-    if (!next && !claim_leave_has_upgrade_of(t->local) &&
-        snib__claim_keep(e, now, t)) {
+    if (!next && snib__claim_keep(e, now, t)) {
         return true;
     }
     t->holder = NULL;
@@ -101,7 +100,8 @@ void snib__claim_give_up(struct snib__engine *e, snib_instant now,
     snib_duration waited;
     switch ((snib__claim_state)t->state) {
     case SNIB__CLAIM_ACQUIRING:
-        if (snib__claim_unsent(e, now, t, &waited)) { /* nothing to cancel */
+        if (snib__claim_asks_nothing(t) || /* nothing to cancel */
+            snib__claim_unsent(e, now, t, &waited)) {
             t->says = NULL;
             snib__claim_anew_or_free(e, now, t);
             break;

@@ -224,9 +224,22 @@ static void claim_refuse_by_no(struct snib__engine *e, snib_instant now,
     }
 }
 
+/* Is the limit of one of the waiting acquisitions over at that instant? */
+static bool claim_refuse_is_late(const struct snib__claim *t, snib_instant at)
+{
+    SNIB__LIST_EACH (l, &t->local->waiting) {
+        if (snib__reached(
+                at,
+                SNIB__CONTAINER(l, struct snib__acquisition, link)->limit)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A try is told "held" by a client that may merely keep the lock, and that has
- * been told of it just now. It asks again after 1, 3 and 9 ms; then it is refused
- * as any other. */
+ * been told of it just now. It asks again after 1, 3 and 9 ms; then, or where its
+ * limit would come before that, it is refused as any other. */
 enum { ASKS_MAX = 3 };
 
 static bool claim_refuse_asks_back(struct snib__engine *e, snib_instant now,
@@ -239,16 +252,19 @@ static bool claim_refuse_asks_back(struct snib__engine *e, snib_instant now,
         rq->resent || t->doubt) {
         return false;
     }
-    if (t->asked == ASKS_MAX) {
+    snib_instant at = t->asked == ASKS_MAX
+                          ? SNIB__NEVER
+                          : snib__after(now, snib__ms(pause_ms[t->asked]));
+    if (t->asked == ASKS_MAX || claim_refuse_is_late(t, at)) {
         t->asked = 0;
-        snib__fail(
-            &q->error, SNIB_ERR_BUSY,
-            "another client holds the lock, or keeps it for its own next "
-            "use and has not given it back when it was asked to");
+        snib__fail(&q->error, SNIB_ERR_BUSY,
+                   "another client holds the lock, or keeps it for its own "
+                   "next use and has not given it back in time");
         return false;
     }
+    t->asked++;
     snib__claim_drop_acquire(e, t);
-    t->renew_at = snib__after(now, snib__ms(pause_ms[t->asked++]));
+    t->renew_at = at;
     snib__claim_arm(e, t);
     return true;
 }

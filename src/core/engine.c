@@ -186,6 +186,33 @@ static bool engine_hears(const struct snib__engine *e)
     return e->cfg.blocking || e->out.hears;
 }
 
+static void engine_give_back_all(struct snib__engine *e, snib_instant now)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
+        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
+        if (t->state == SNIB__CLAIM_KEPT) {
+            snib__claim_give_back(e, now, t);
+        }
+    }
+}
+
+/* Somebody waits for more grants than could be named. */
+static void engine_want_all(struct snib__engine *e, snib_instant now)
+{
+    e->out.wanted_all = false;
+    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
+        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
+        snib__claim_wanted(e, now, t);
+    }
+    SNIB__LIST_EACH (l, &e->busy) { /* the answer may come behind it */
+        struct snib__claim *t =
+            SNIB__CONTAINER(l, struct snib__pending, idle)->claim;
+        if (t) {
+            t->wanted = true;
+        }
+    }
+}
+
 /* Somebody waits for these grants. And what is kept goes back when nobody could
  * tell us of that any more. */
 static void engine_give_what_is_wanted(struct snib__engine *e, snib_instant now)
@@ -197,14 +224,11 @@ static void engine_give_what_is_wanted(struct snib__engine *e, snib_instant now)
         }
     }
     e->out.wanted_count = 0;
-    if (!e->keeps || engine_hears(e)) {
-        return;
+    if (e->out.wanted_all) {
+        engine_want_all(e, now);
     }
-    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
-        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
-        if (t->state == SNIB__CLAIM_KEPT) {
-            snib__claim_give_back(e, now, t);
-        }
+    if (e->keeps && !engine_hears(e)) {
+        engine_give_back_all(e, now);
     }
 }
 
@@ -232,8 +256,9 @@ static snib_instant engine_held_since(const struct snib__engine *e)
 }
 
 /* When the client begins to listen for forced releases. Short sections pay
- * nothing for it, but who keeps grants has to hear at once that others wait. (One that has waited has the store's subscription already:
- * then the store opens nothing.) */
+ * nothing for it, but who keeps grants has to hear at once that others wait.
+ * (One that has waited has the store's subscription already: then the store
+ * opens nothing.) */
 static snib_instant engine_listen_due(const struct snib__engine *e)
 {
     snib_instant since = engine_held_since(e);
@@ -291,6 +316,7 @@ void snib__engine_tick(struct snib__engine *e, snib_instant now)
     engine_settle(e, now);
     if (snib__reached(now, e->ops->due(e->store))) {
         e->ops->input(e->store, now, &tick);
+        engine_give_what_is_wanted(e, now);
         engine_tell_stuck(e);
         engine_settle(e, now);
     }
@@ -329,9 +355,17 @@ void snib__engine_jumped(struct snib__engine *e, snib_instant now)
     engine_settle(e, now);
 }
 
+void snib__engine_keep_no_more(struct snib__engine *e, snib_instant now)
+{
+    e->keeps_none = true;
+    engine_give_back_all(e, now);
+    engine_settle(e, now);
+}
+
 void snib__engine_close(struct snib__engine *e, snib_instant now)
 {
-    e->closed = true;
+    e->closed = e->keeps_none = true;
+    engine_give_back_all(e, now);
     for (uint32_t i = 0; i < e->slot_cap; i++) {
         struct snib__acquisition *s = e->slots[i].acq;
         if (s && s->state == SNIB__ACQ_WAITING) {
@@ -344,9 +378,7 @@ void snib__engine_close(struct snib__engine *e, snib_instant now)
     }
     SNIB__LIST_EACH_SAFE (l, next, &e->held) {
         struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
-        if (t->state == SNIB__CLAIM_KEPT) {
-            snib__claim_give_back(e, now, t);
-        } else if (!snib__claim_check(e, now, t) && t->holder) {
+        if (!snib__claim_check(e, now, t) && t->holder) {
             t->holder->holds = 0;
             snib__claim_release(e, now, t);
         }

@@ -221,6 +221,7 @@ struct snib__acquisition {
     /* WAITING at a claim that is LEAVING: the request which that claim gives up
      * was made for this acquisition too. */
     bool ended;
+    bool other_lease; /* SERVED: renewed to another one than it has asked for */
     snib_err err;
     struct snib_error *reterr; /* (d) */
     void *user;                /* (d) */
@@ -422,6 +423,9 @@ struct snib__direct *snib__engine_told_direct(struct snib__engine *);
 
 /* -- shutting down, counting ---------------------------------------------- */
 
+/* No owner of this client will come any more: what is kept goes back, and
+ * nothing that is released from now on is kept. */
+void snib__engine_keep_no_more(struct snib__engine *, snib_instant now);
 /* End all waiting acquisitions with CLOSED and release everything that is
  * held. */
 void snib__engine_close(struct snib__engine *, snib_instant now);

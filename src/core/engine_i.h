@@ -190,6 +190,7 @@ struct snib__engine {
     bool closed, pushes;       /* the store does: SNIB__CAN_PUSH */
     bool can_keep;             /* the store: SNIB__CAN_KEEP */
     bool keeps;                /* somebody has asked for a grant to be kept */
+    bool keeps_none;           /* … and nothing is kept any more */
     struct {                   /* the tries between gather and gathered */
         uint32_t number;
         uint8_t count;
@@ -457,6 +458,9 @@ struct snib__acquisition *snib__claim_take(struct snib__engine *,
                                            struct snib__local_lock *,
                                            const struct snib__acquire_spec *,
                                            bool nested);
+/* Would that owner be served at once with what is KEPT here? */
+bool snib__claim_keep_serves(const struct snib__claim *, snib_instant now,
+                             const struct snib__acquire_spec *);
 /* A KEPT grant goes back to the store. */
 void snib__claim_give_back(struct snib__engine *, snib_instant now,
                            struct snib__claim *);
@@ -546,6 +550,14 @@ void snib__claim_send_renew(struct snib__engine *, snib_instant now,
 bool snib__claim_may_reclaim(const struct snib__claim *);
 void snib__claim_send_reclaim(struct snib__engine *, snib_instant now,
                               struct snib__claim *);
+
+/* Is nothing of this claim at the store? It pauses between two ACQUIREs of a
+ * try (core/claim_refuse.c), or there was no memory for one. */
+static inline bool snib__claim_asks_nothing(const struct snib__claim *t)
+{
+    return t->state == SNIB__CLAIM_ACQUIRING && !t->acquiring && !t->prior &&
+           !t->doubt;
+}
 
 /* The local lock of the name: it has the dead acquisitions and the own
  * claims. */

@@ -42,6 +42,9 @@ static snib_err leave_outcome_of_leaving(const struct snib__local_lock *local,
     if (t && t->adopter == s) {
         return SNIB_ERR_UNKNOWN;
     }
+    if (t && snib__claim_asks_nothing(t)) {
+        return why;
+    }
     if ((snib__list_empty(&local->waiting) || leave_is_named(s)) && t &&
         (t->state == SNIB__CLAIM_ACQUIRING ||
          (s->options.kind == SNIB_KIND_BARRIER &&
@@ -134,7 +137,7 @@ static snib_err leave_outcome_of_limit(const struct snib__engine *e,
 static bool leave_takes_along(const struct snib__acquisition *s)
 {
     const struct snib__claim *t = s->local->claim;
-    if (!t || t->adopter == s) {
+    if (!t || t->adopter == s || snib__claim_asks_nothing(t)) {
         return false;
     }
     return t->state == SNIB__CLAIM_LEAVING

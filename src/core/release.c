@@ -116,6 +116,7 @@ snib_err snib__grant_renew(struct snib__engine *e, snib_instant now,
         return err;
     }
     if (lease.ns > 0) {
+        s->other_lease = s->other_lease || lease.ns != s->options.lease.ns;
         t->lease = s->options.lease = lease;
     }
     t->want_renew = true;

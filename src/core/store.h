@@ -68,9 +68,11 @@ struct snib__out {
     uint64_t ended[SNIB__HINTS][2];
     uint32_t ended_count;
     /* Ids of grants behind which somebody waits: what is kept is given back.
-     * When more come than fit, `missed` is set. */
+     * More came than fit: all that is kept is, and nothing of what is held now
+     * will be kept. */
     uint64_t wanted[SNIB__HINTS][2];
     uint32_t wanted_count;
+    bool wanted_all;
     /* Grants may have been ended while nobody listened: ask for all that is
      * held. Also set when the store has begun to listen while something is
      * held. */
@@ -136,14 +138,20 @@ static inline void snib__out_ended(struct snib__out *out, const uint64_t id[2])
     }
 }
 
+/* Each try that is refused sends such a message, so many may name one grant. */
 static inline void snib__out_wanted(struct snib__out *out, const uint64_t id[2])
 {
+    for (uint32_t i = 0; i < out->wanted_count; i++) {
+        if (out->wanted[i][0] == id[0] && out->wanted[i][1] == id[1]) {
+            return;
+        }
+    }
     if (out->wanted_count < SNIB__HINTS) {
         uint64_t *slot = out->wanted[out->wanted_count++];
         slot[0] = id[0];
         slot[1] = id[1];
     } else {
-        out->missed = true;
+        out->wanted_all = true;
     }
 }
 

@@ -1,6 +1,9 @@
 /* tests/unit/test_engine_keep.c — a released grant that is kept for the next
  * owner of its client: when it is, when it goes back, and what is entered. */
+#include <stdlib.h>
+
 #include "core/engine_i.h"
+#include "core/registry.h"
 #include "engine_desk.h"
 
 static struct snib__store_ops keeping; /* wax that says who waits */
@@ -10,8 +13,10 @@ static int set_up_to_keep(void **state)
     static struct desk d;
     keeping = wax;
     keeping.caps = SNIB__CAN_KEEP;
-    struct snib__engine_config cfg = {
-        .ops = &keeping, .seed = {{1, 2, 3, 4}}, .request = snib__ms(2000)};
+    struct snib__engine_config cfg = {.ops = &keeping,
+                                      .seed = {{1, 2, 3, 4}},
+                                      .request = snib__ms(2000),
+                                      .registry = desk_registry};
     memset(&d, 0, sizeof d);
     d.alive = snib__mem_alive();
     d.now.ns = 1000 * MS;
@@ -70,6 +75,34 @@ static void somebody_waits(struct desk *d)
     uint64_t id[2] = {d->local->claim->id[0], d->local->claim->id[1]};
     snib__out_wanted(out, id);
     feed(d);
+}
+
+/* What is kept stands at the store: a witness has to end it. */
+static void what_is_kept_is_written_down_for_a_witness(void **state)
+{
+    struct snib__registry_found found;
+    desk_registry = calloc(1, snib__registry_bytes(4));
+    snib__registry_init(desk_registry, 4);
+    set_up_to_keep(state);
+    struct desk *d = *state;
+    let_go(d, hold(d, 100));
+    assert_true(is_kept(d));
+    assert_true(snib__registry_read(desk_registry, 1, &found));
+    assert_int_equal(found.record.id[0], d->local->claim->id[0]);
+    struct snib__acquire_spec other = keep_of(2);
+    other.lease = snib__ms(9000);
+    acquire(d, other); /* a yield */
+    assert_true(snib__registry_read(desk_registry, 1, &found));
+    assert_int_equal(found.record.id[0], at(SNIB__ACQUIRE)->id[0]);
+    assert_int_equal(found.record.prior, 100);
+    grant_alone(d, 200);
+    let_go(d, d->local->claim->holder);
+    pass_ms(d, 50);
+    gives_back(d);
+    assert_false(snib__registry_read(desk_registry, 1, &found));
+    tear_down(state);
+    free(desk_registry);
+    desk_registry = NULL;
 }
 
 static void the_next_owner_enters_without_a_request(void **state)
@@ -228,37 +261,82 @@ static void a_try_that_does_not_fit_asks_in_one_step(void **state)
     nothing_is_left(d);
 }
 
-static void after_its_tokens_it_asks_in_one_step(void **state)
+static void after_its_tokens_it_is_not_kept(void **state)
 {
     struct desk *d = *state;
     struct snib__acquisition *s = hold(d, 100);
     for (int i = 1; i <= 31; i++) {
         let_go(d, s);
+        assert_true(is_kept(d));
         s = acquire(d, keep_of(1));
         assert_int_equal(s->token, 100 + i);
     }
     let_go(d, s);
-    assert_true(is_kept(d));
-    s = acquire(d, keep_of(1));
-    assert_int_equal(s->state, SNIB__ACQ_WAITING);
-    assert_int_equal(at(SNIB__ACQUIRE)->token, 100);
-    grant_alone(d, 500);
-    assert_int_equal(s->token, 500);
+    assert_false(is_kept(d));
 }
 
-static void a_second_after_the_grant_it_asks_in_one_step(void **state)
+static void a_second_after_the_grant_it_goes_back(void **state)
 {
     struct desk *d = *state;
     struct snib__acquisition *s = hold(d, 100);
-    d->now.ns += 999 * MS;
+    d->now.ns += 990 * MS;
     let_go(d, s);
     s = acquire(d, keep_of(1));
     assert_int_equal(s->token, 101);
     let_go(d, s);
-    d->now.ns += 1 * MS;
-    s = acquire(d, keep_of(1));
-    assert_int_equal(s->state, SNIB__ACQ_WAITING);
-    assert_int_equal(at(SNIB__ACQUIRE)->token, 100);
+    pass_ms(d, 9);
+    assert_true(is_kept(d));
+    pass_ms(d, 1);
+    gives_back(d);
+}
+
+static void a_second_after_the_grant_it_is_not_kept(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquisition *s = hold(d, 100);
+    d->now.ns += 1000 * MS;
+    let_go(d, s);
+    assert_false(is_kept(d));
+}
+
+static void of_another_lease_it_is_not_kept(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquisition *s = hold(d, 100), *renewed;
+    assert_int_equal(snib__engine_renew(d->e, d->now, s->ticket,
+                                        snib__ms(60000), &renewed, &d->err),
+                     SNIB_ERR_OK);
+    confirm(d, d->now);
+    let_go(d, s);
+    assert_false(is_kept(d));
+}
+
+static void it_is_kept_for_no_longer_than_the_store_was_told(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquire_spec longer = keep_of(2);
+    longer.keep_ms = 500;
+    let_go(d, hold(d, 100));
+    struct snib__acquisition *s = acquire(d, longer);
+    assert_int_equal(s->token, 101);
+    let_go(d, s);
+    pass_ms(d, 49);
+    assert_true(is_kept(d));
+    pass_ms(d, 1);
+    gives_back(d);
+}
+
+static void an_own_claim_that_waits_is_not_passed(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquisition *s = hold(d, 100);
+    struct snib__acquire_spec reader = ask_of(2);
+    reader.kind = SNIB_KIND_READ;
+    acquire(d, reader);
+    say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
+    let_go(d, s);
+    assert_false(is_kept(d));
+    assert_non_null(at(SNIB__RELEASE));
 }
 
 static void who_needs_a_claim_of_its_own_has_it_given_back(void **state)
@@ -395,11 +473,44 @@ static void who_holds_at_a_close_keeps_nothing(void **state)
     assert_non_null(at(SNIB__RELEASE));
 }
 
-static void in_a_batch_it_is_given_back_first(void **state)
+static void when_the_client_is_closed_nothing_is_kept(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquisition *s = hold(d, 100);
+    snib__engine_keep_no_more(d->e, d->now);
+    let_go(d, s);
+    assert_false(is_kept(d));
+}
+
+static void when_the_client_is_closed_what_is_kept_goes_back(void **state)
+{
+    struct desk *d = *state;
+    let_go(d, hold(d, 100));
+    snib__engine_keep_no_more(d->e, d->now);
+    gives_back(d);
+}
+
+static void in_a_batch_it_is_entered_without_a_request(void **state)
 {
     struct desk *d = *state;
     struct snib__acquire_spec spec = keep_of(2);
     spec.try_only = true;
+    let_go(d, hold(d, 100));
+    snib__engine_gather(d->e, true);
+    struct snib__acquisition *s = acquire(d, spec);
+    assert_int_equal(s->state, SNIB__ACQ_SERVED);
+    assert_int_equal(s->token, 101);
+    assert_int_equal(snib__engine_batch(d->e), 0);
+    snib__engine_gathered(d->e, d->now, SNIB__BATCH_GO);
+    assert_null(at(SNIB__RELEASE));
+}
+
+static void in_a_batch_what_does_not_fit_is_given_back_first(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquire_spec spec = keep_of(2);
+    spec.try_only = true;
+    spec.lease = snib__ms(9000);
     let_go(d, hold(d, 100));
     snib__engine_gather(d->e, true);
     struct snib__acquisition *s = acquire(d, spec);
@@ -421,6 +532,73 @@ static void owners_that_wait_here_go_before_it_is_kept(void **state)
     let_go(d, b);
     assert_int_equal(at(SNIB__ACQUIRE)->token, 100); /* a yield, as ever */
 }
+
+/* -- messages ---------------------------------------------------------------- */
+
+static void many_messages_of_one_grant_ask_for_nothing_else(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquisition *s = hold(d, 100);
+    const uint64_t id[2] = {d->local->claim->id[0], d->local->claim->id[1]};
+    for (int i = 0; i < 20; i++) {
+        snib__out_wanted(out, id);
+    }
+    assert_int_equal(out->wanted_count, 1);
+    feed(d);
+    assert_null(at(SNIB__RENEW));
+    let_go(d, s);
+    assert_false(is_kept(d));
+}
+
+static void too_many_messages(struct desk *d)
+{
+    for (uint64_t i = 1; i <= 20; i++) {
+        snib__out_wanted(out, (const uint64_t[2]){i, i});
+    }
+    assert_false(out->missed);
+    feed(d);
+    assert_null(at(SNIB__RENEW));
+    assert_false(out->wanted_all);
+}
+
+static void of_too_many_messages_one_may_mean_what_is_kept(void **state)
+{
+    struct desk *d = *state;
+    let_go(d, hold(d, 100));
+    too_many_messages(d);
+    gives_back(d);
+}
+
+static void of_too_many_messages_one_may_mean_what_is_held(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquisition *s = hold(d, 100);
+    too_many_messages(d);
+    let_go(d, s);
+    assert_false(is_kept(d));
+}
+
+static void of_too_many_messages_one_may_come_before_the_grant(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquisition *s = acquire(d, keep_of(1));
+    too_many_messages(d);
+    grant_alone(d, 100);
+    let_go(d, s);
+    assert_false(is_kept(d));
+}
+
+static void what_a_tick_of_the_store_says_counts(void **state)
+{
+    struct desk *d = *state;
+    let_go(d, hold(d, 100));
+    out->wanted_all = true;
+    wax_next = d->now;
+    snib__engine_tick(d->e, d->now);
+    gives_back(d);
+}
+
+/* -- tries ------------------------------------------------------------------- */
 
 /* A try that is told "held, kept" asks again after 1, 3 and 9 ms. */
 static void a_try_asks_back_what_is_kept(void **state)
@@ -465,8 +643,28 @@ static void a_try_that_is_cancelled_in_between_ends(void **state)
     struct snib__acquisition *s = acquire(d, spec);
     at(SNIB__ACQUIRE)->said.kept = true;
     say(d, at(SNIB__ACQUIRE), SNIB__NO);
-    snib__engine_give_up_now(d->e, d->now, s, SNIB_ERR_CANCELLED);
-    say(d, at(SNIB__CANCEL), SNIB__DONE);
+    assert_int_equal(
+        snib__engine_give_up_now(d->e, d->now, s, SNIB_ERR_CANCELLED),
+        SNIB_ERR_CANCELLED);
+    assert_null(at(SNIB__CANCEL)); /* the store has said no */
+    nothing_is_left(d);
+}
+
+static void a_try_does_not_pause_past_its_limit(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.try_only = true;
+    spec.limit = snib__after(d->now, snib__ms(10));
+    struct snib__acquisition *s = acquire(d, spec);
+    for (int i = 0; i < 2; i++) {
+        at(SNIB__ACQUIRE)->said.kept = true;
+        say(d, at(SNIB__ACQUIRE), SNIB__NO);
+        pass_ms(d, i ? 3 : 1);
+    }
+    at(SNIB__ACQUIRE)->said.kept = true; /* 9 ms would be too long */
+    say(d, at(SNIB__ACQUIRE), SNIB__NO);
+    is_refused(d, s, SNIB_ERR_BUSY);
     nothing_is_left(d);
 }
 
@@ -488,6 +686,7 @@ static void a_store_that_does_not_tell_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest engine_keep[] = {
+        cmocka_unit_test(what_is_kept_is_written_down_for_a_witness),
         K(the_next_owner_enters_without_a_request),
         K(it_enters_with_what_is_left_of_the_lease),
         K(when_its_time_is_up_it_goes_back),
@@ -501,8 +700,12 @@ int main(void)
         K(an_owner_of_another_handle_keeps_no_longer_than_it_says),
         K(what_does_not_fit_asks_in_one_step),
         K(a_try_that_does_not_fit_asks_in_one_step),
-        K(after_its_tokens_it_asks_in_one_step),
-        K(a_second_after_the_grant_it_asks_in_one_step),
+        K(after_its_tokens_it_is_not_kept),
+        K(a_second_after_the_grant_it_goes_back),
+        K(a_second_after_the_grant_it_is_not_kept),
+        K(of_another_lease_it_is_not_kept),
+        K(it_is_kept_for_no_longer_than_the_store_was_told),
+        K(an_own_claim_that_waits_is_not_passed),
         K(who_needs_a_claim_of_its_own_has_it_given_back),
         K(beside_a_read_grant_of_its_owner_it_is_not_kept),
         K(what_is_at_risk_or_renewed_is_not_kept),
@@ -516,11 +719,20 @@ int main(void)
         K(what_is_kept_goes_back_when_another_server_answers),
         K(a_close_gives_back),
         K(who_holds_at_a_close_keeps_nothing),
-        K(in_a_batch_it_is_given_back_first),
+        K(when_the_client_is_closed_nothing_is_kept),
+        K(when_the_client_is_closed_what_is_kept_goes_back),
+        K(in_a_batch_it_is_entered_without_a_request),
+        K(in_a_batch_what_does_not_fit_is_given_back_first),
+        K(many_messages_of_one_grant_ask_for_nothing_else),
+        K(of_too_many_messages_one_may_mean_what_is_kept),
+        K(of_too_many_messages_one_may_mean_what_is_held),
+        K(of_too_many_messages_one_may_come_before_the_grant),
+        K(what_a_tick_of_the_store_says_counts),
         K(owners_that_wait_here_go_before_it_is_kept),
         T(a_try_asks_back_what_is_kept),
         T(a_try_gets_what_is_given_back),
         T(a_try_that_is_cancelled_in_between_ends),
+        T(a_try_does_not_pause_past_its_limit),
         T(a_store_that_does_not_tell_refuses),
     };
     return RUN(engine_keep);

@@ -3,6 +3,7 @@
  * labels: thread */
 #include "run_memory.h"
 #include "snib/inspect.h"
+#include "snib/multi.h"
 
 static struct snib_lock *kept_of(struct snib_client *c, int64_t keep_ms)
 {
@@ -138,6 +139,55 @@ static void inspect_shows_how_long_it_may_be_kept(void **state)
     snib_client_free(c);
 }
 
+static void several_as_one_enter_what_is_kept(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client("", false);
+    struct snib_lock *l[2] = {kept_of(c, 1000), lock_of(c, "y")};
+    struct snib_multi *m;
+    struct snib_grant g[2];
+    assert_int_equal(snib_multi_new(l, 2, NULL, &m, &e), SNIB_ERR_OK);
+    for (int i = 0; i < 20; i++) {
+        int64_t token = keep(c, l[0]);
+        assert_int_equal(i % 2 ? snib_multi_try(m, NULL, g, &e)
+                               : snib_multi_try_for(m, 5000, NULL, g, &e),
+                         SNIB_ERR_OK);
+        assert_true(g[0].token > token);
+        assert_true(snib_grant_held(l[0], g[0]) && snib_grant_held(l[1], g[1]));
+        assert_int_equal(snib_multi_release(m, g, &e), SNIB_ERR_OK);
+    }
+    snib_multi_free(m);
+    snib_lock_free(l[0]);
+    snib_lock_free(l[1]);
+    snib_client_free(c);
+}
+
+static void a_closed_client_keeps_nothing(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client("", false), *d = open_client("", false);
+    struct snib_lock *l = kept_of(c, 1000);
+    struct snib_grant g;
+    keep(c, l);
+    snib_client_close(c);
+    for (int i = 0; shown(d) >= 0; i++) {
+        assert_true(i < 500);
+        nap(1);
+    }
+    snib_lock_free(l);
+    snib_client_free(c);
+    c = open_client("", false);
+    l = kept_of(c, 1000);
+    keep(c, l);
+    assert_int_equal(snib_acquire(l, NULL, &g, &e), SNIB_ERR_OK);
+    snib_client_close(c);
+    assert_int_equal(snib_release(l, g, &e), SNIB_ERR_OK);
+    assert_int_equal(shown(d), -1);
+    snib_lock_free(l);
+    snib_client_free(c);
+    snib_client_free(d);
+}
+
 static void what_cannot_be_kept_is_refused(void **state)
 {
     (void)state;
@@ -192,6 +242,8 @@ int main(void)
         cmocka_unit_test_setup(a_client_that_ends_gives_it_back, new_space),
         cmocka_unit_test_setup(inspect_shows_how_long_it_may_be_kept,
                                new_space),
+        cmocka_unit_test_setup(several_as_one_enter_what_is_kept, new_space),
+        cmocka_unit_test_setup(a_closed_client_keeps_nothing, new_space),
         cmocka_unit_test(what_cannot_be_kept_is_refused),
         cmocka_unit_test(a_store_that_tells_nobody_refuses_it),
     };
