@@ -19,6 +19,8 @@ HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ.get("SNIB_BUILD_DIR",
                                     HERE.parents[1] / "build" / "dev"))
 SHARE = int(os.environ.get("SNIB_SHARE", "1"))
+# What the names of stores begin with that are run: "redis redlock".
+ONLY = tuple(os.environ.get("SNIB_STORES", "").split()) or ("",)
 STORES = ["memory", "file", "redis", "redis+unix", "rediss",
           "redis+sentinel", "redis+cluster", "postgres", "mysql", "etcd"]
 PAIRS = ["memory memory", "file file2", "redis redis", "redis file",
@@ -140,7 +142,9 @@ def has_one(store, case):
 # Each SNIB_SHAREth pair of a case and a store; other stores for the next case.
 ALL = [(store, subject, case) for subject, stores in SUBJECTS.items()
        for n, case in enumerate(cases(subject))
-       for k, store in enumerate(stores) if (n + k) % SHARE == 0 and has_one(store, case)]
+       for k, store in enumerate(stores) if (n + k) % SHARE == 0
+       and has_one(store, case)
+       and all(one.startswith(ONLY) for one in store.split())]
 
 
 @pytest.mark.parametrize("store, subject, case", ALL)
