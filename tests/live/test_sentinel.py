@@ -163,7 +163,9 @@ def test_an_old_primary_that_goes_on_is_asked_no_more(drivers, watched):
     grant.wait_state("held", timeout=20)
     new = watched.servers[1 - watched.servers.index(old)]
     assert new.command("EXISTS", "snib:{m}") == 1
-    old.wait_for(lambda s: s.command("ROLE")[0] == b"slave", 30,
+    # The Sentinels' own time: INFO each 10 s, then 8 s without a doubt; and
+    # 30 s in which they do nothing (TILT) after they stood still for 2 s.
+    old.wait_for(lambda s: s.command("ROLE")[0] == b"slave", 90,
                  "the old one is a replica")
     other.release()
     grant.release()
