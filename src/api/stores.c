@@ -18,9 +18,6 @@
 #ifndef SNIB_WITH_MYSQL /* so does it */
 #define SNIB_WITH_MYSQL 0
 #endif
-#ifndef SNIB_WITH_ETCD
-#define SNIB_WITH_ETCD 0
-#endif
 #if SNIB_WITH_REDIS
 #include "store/cluster/cluster.h"
 #include "store/quorum/quorum.h"
@@ -31,9 +28,6 @@
 #endif
 #if SNIB_WITH_MYSQL
 #include "store/mysql/mysql.h"
-#endif
-#if SNIB_WITH_ETCD
-#include "store/etcd/etcd.h"
 #endif
 
 static const struct snib__registered stores[] = {
@@ -94,15 +88,6 @@ static const struct snib__registered stores[] = {
      .schema = snib__mysql_schema,
      .identity = snib__identity_mysql},
 #endif
-#if SNIB_WITH_ETCD
-    {.scheme = "etcd",
-     .ops = &snib__etcd_store_ops,
-     .offer = "etcd://HOST",
-     .identity = snib__identity_etcd},
-    {.scheme = "etcds",
-     .ops = &snib__etcd_store_ops,
-     .identity = snib__identity_etcd},
-#endif
     {.scheme = "memory",
      .blocking = &snib__memory_ops,
      .witness = SNIB__WITNESS_NEEDLESS},
@@ -136,13 +121,11 @@ static const char *stores_need(const char *scheme)
 {
     return strcmp(scheme, "postgres") == 0
                ? "; for it, build where libpq-dev is"
-           : strcmp(scheme, "mysql") == 0    ? "; for it, build where "
-                                               "libmariadb-dev is"
-           : strncmp(scheme, "etcd", 4) == 0 ? "; for it, build where "
-                                               "libnghttp2-dev is"
-           : strncmp(scheme, "red", 3) == 0  ? "; for it, build where "
-                                               "libhiredis-dev is"
-                                             : "";
+           : strcmp(scheme, "mysql") == 0   ? "; for it, build where "
+                                              "libmariadb-dev is"
+           : strncmp(scheme, "red", 3) == 0 ? "; for it, build where "
+                                              "libhiredis-dev is"
+                                            : "";
 }
 
 snib_err snib__store_missing(const char *scheme, struct snib_error *reterr)
