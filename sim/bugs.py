@@ -123,7 +123,7 @@ BUGS = [
     ("a release looks at no epoch", LUA + "release.lua (recovery)",
      "local other = clock()\nif other then\n", "local other = clock()\nif false then\n"),
     ("nobody reclaims", "src/core/claim_renew.c (recovery)",
-     "    if (q->rq.said.reclaim && snib__claim_may_reclaim(t)) {\n",
+     "    if (q->rq.said.reclaim && snib__claim_may_reclaim(now, t)) {\n",
      "    if (false && snib__claim_may_reclaim(t)) {\n"),
     ("who has ended is in the way of the holder", LUA + "keep.lua (recovery)",
      "                later = later or tonumber(its) >= token\n",

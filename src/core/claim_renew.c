@@ -294,7 +294,7 @@ static void claim_renew_refused(struct snib__engine *e, snib_instant now,
         snib__claim_anew_or_free(e, now, t);
         return;
     }
-    if (q->rq.said.reclaim && snib__claim_may_reclaim(t)) {
+    if (q->rq.said.reclaim && snib__claim_may_reclaim(now, t)) {
         snib__claim_send_reclaim(e, now, t);
         return;
     }

@@ -76,9 +76,10 @@ void snib__claim_send_renew(struct snib__engine *e, snib_instant now,
 
 /* -- reclaim --------------------------------------------------------------- */
 
-bool snib__claim_may_reclaim(const struct snib__claim *t)
+bool snib__claim_may_reclaim(snib_instant now, const struct snib__claim *t)
 {
     return t->holder && snib__claim_is_held(t) && !snib__claim_is_fixed(t) &&
+           !snib__reached(now, t->deadline) &&
            (t->holder->options.kind == SNIB_KIND_MUTEX ||
             t->holder->options.kind == SNIB_KIND_WRITE);
 }

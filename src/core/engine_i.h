@@ -547,7 +547,7 @@ void snib__claim_send_renew(struct snib__engine *, snib_instant now,
                             struct snib__claim *);
 /* Held exclusively, and renewed: may it be set again where the store has
  * forgotten it? Ask for that. */
-bool snib__claim_may_reclaim(const struct snib__claim *);
+bool snib__claim_may_reclaim(snib_instant now, const struct snib__claim *);
 void snib__claim_send_reclaim(struct snib__engine *, snib_instant now,
                               struct snib__claim *);
 

@@ -303,11 +303,12 @@ void snib__encode_stray(struct snib__redis *s, struct snib__buf *b,
                         const char *safe, size_t size, const uint64_t id[2],
                         int64_t token)
 {
+    bool marked = s->recovery_ms || !s->no_mark;
     /* By EVAL: this is rare, and after NOSCRIPT nobody would repeat it. */
     if (token) {
-        encode_release(s, b, true, !s->no_mark, safe, size, id, token, true, 0);
+        encode_release(s, b, true, marked, safe, size, id, token, true, 0);
     } else {
-        encode_cancel(s, b, true, !s->no_mark, safe, size, id, 0, id, 0);
+        encode_cancel(s, b, true, marked, safe, size, id, 0, id, 0);
     }
 }
 
