@@ -5,10 +5,13 @@
 
 #include <sys/resource.h>
 
+int __real_getrlimit(int which, struct rlimit *ret);
 int __wrap_getrlimit(int which, struct rlimit *ret);
 int __wrap_getrlimit(int which, struct rlimit *ret)
 {
-    (void)which;
+    if (which != RLIMIT_NOFILE) { /* a sanitizer asks for its own, early */
+        return __real_getrlimit(which, ret);
+    }
     *ret = (struct rlimit){.rlim_cur = 1024, .rlim_max = 4096};
     return 0;
 }

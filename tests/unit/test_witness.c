@@ -1,6 +1,9 @@
 /* A client and its witness as processes: who may have one, what the witness is
  * made of, when it ends. There is no server: that is asked only when something is
- * to be ended (tests/live/test_witness.py). */
+ * to be ended (tests/live/test_witness.py).
+ *
+ * not under ThreadSanitizer: it cannot follow the process that shares our memory
+ * until its program runs (driver/spawn.c). */
 #include "unit.h"
 
 #include <dirent.h>
