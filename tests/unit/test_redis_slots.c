@@ -278,9 +278,10 @@ static void more_servers_than_there_is_room_for_are_left_out(void **state)
     (void)state;
     static char text[100 * 200];
     for (int i = 0; i < 100; i++) {
-        sprintf(strchr(text, 0),
-                ID("1") " 10.0.0.1:%d@2 master - 0 0 1 connected %d\n", i + 1,
-                i);
+        size_t at = strlen(text);
+        snprintf(text + at, sizeof text - at,
+                 ID("1") " 10.0.0.1:%d@2 master - 0 0 1 connected %d\n", i + 1,
+                 i);
     }
     assert_int_equal(reads(text), SNIB__SLOTS_TAKEN);
     assert_true(slots.crowded);
@@ -300,9 +301,10 @@ static void addresses_that_change_again_and_again_leave_room(void **state)
     for (int i = 0; i < 100; i++) {
         text[0] = 0;
         for (int k = 0; k < 3; k++) {
-            sprintf(strchr(text, 0),
-                    ID("1") " 10.0.%d.%d:1@2 master - 0 0 %d connected %d\n", i,
-                    k, i, k);
+            size_t at = strlen(text);
+            snprintf(text + at, sizeof text - at,
+                     ID("1") " 10.0.%d.%d:1@2 master - 0 0 %d connected %d\n",
+                     i, k, i, k);
         }
         assert_int_equal(reads(text), SNIB__SLOTS_TAKEN);
         assert_int_equal(snib__slots_unserved(&slots), SNIB__SLOTS - 3);

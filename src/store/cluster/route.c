@@ -208,7 +208,9 @@ void snib__route_all(struct snib__cluster *q, snib_instant now)
         struct snib__home *h = &q->slots->home[k];
         bool lost = h->lost;
         h->lost = false;
-        n->asked_until = lost ? (snib_instant){0} : n->asked_until;
+        if (lost) {
+            n->asked_until.ns = 0;
+        }
         if (!n->store || !n->due) {
             continue;
         }
