@@ -5,9 +5,16 @@
 
 #include <sys/resource.h>
 
+/* It is called before a sanitizer has begun. */
+#if __has_attribute(disable_sanitizer_instrumentation)
+#define SAME_PLAIN __attribute__((disable_sanitizer_instrumentation))
+#else
+#define SAME_PLAIN
+#endif
+
 int __real_getrlimit(int which, struct rlimit *ret);
 int __wrap_getrlimit(int which, struct rlimit *ret);
-int __wrap_getrlimit(int which, struct rlimit *ret)
+SAME_PLAIN int __wrap_getrlimit(int which, struct rlimit *ret)
 {
     if (which != RLIMIT_NOFILE) { /* a sanitizer asks for its own, early */
         return __real_getrlimit(which, ret);
