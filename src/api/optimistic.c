@@ -345,7 +345,8 @@ static snib_instant optimistic_now(void *data)
     return snib__boottime();
 }
 
-/* A signal makes it shorter, which does no harm. */
+/* So that those who lost do not meet again at once: there is nothing to wait
+ * for. A signal makes it shorter, which does no harm. */
 static void optimistic_sleep(void *data, snib_duration d)
 {
     struct timespec t = {.tv_sec = d.ns / 1000000000,

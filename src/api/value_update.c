@@ -14,6 +14,8 @@ static snib_instant value_update_now_of(struct snib_client *c)
     return s.now;
 }
 
+/* So that those who lost do not meet again at once: there is nothing to wait
+ * for. */
 static void value_update_pause_for(int64_t ns)
 {
     struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};

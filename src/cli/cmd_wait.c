@@ -30,7 +30,7 @@
 /* --wait 0: the time of one attempt, its own two seconds and the answer. */
 #define ATTEMPT (2600 * MS)
 
-/* Who takes no place in the queue is notified of nothing: so it looks, sleeps,
+/* Who takes no position in the queue is notified of nothing: so it looks, sleeps,
  * and looks again, and there is no descriptor to wait on. */
 static void cmd_wait_sleep_ns(int64_t ns)
 {
