@@ -78,18 +78,28 @@ static void another_client_gets_it_when_it_asks(void **state)
     snib_client_free(c);
 }
 
+/* What was asked for while its owner was inside is not kept once its client has
+ * heard of that: long before its time is up, in the quickest of five rounds. */
 static void a_try_of_another_is_told_of_a_holder(void **state)
 {
     (void)state;
     struct snib_client *c = open_client("", false), *d = open_client("", false);
-    struct snib_lock *l = kept_of(c, 1000), *m = kept_of(d, 0);
+    struct snib_lock *l = kept_of(c, SNIB_KEEP_MAX_MS), *m = kept_of(d, 0);
     struct snib_grant g, h;
-    keep(c, l);
-    assert_int_equal(snib_acquire(l, NULL, &g, &e), SNIB_ERR_OK);
-    assert_int_equal(snib_try(m, NULL, &h, &e), SNIB_ERR_BUSY);
-    assert_non_null(strstr(e.text, "or keeps it for its own next use"));
-    assert_int_equal(snib_release(l, g, &e), SNIB_ERR_OK);
-    assert_int_equal(shown(d), -1); /* it was asked for, so it is not kept */
+    int64_t quickest = INT64_MAX;
+    for (int i = 0; i < 5; i++) {
+        keep(c, l);
+        assert_int_equal(snib_acquire(l, NULL, &g, &e), SNIB_ERR_OK);
+        assert_int_equal(snib_try(m, NULL, &h, &e), SNIB_ERR_BUSY);
+        assert_non_null(strstr(e.text, "or keeps it for its own next use"));
+        assert_int_equal(snib_release(l, g, &e), SNIB_ERR_OK);
+        int64_t from = now_ms();
+        while (shown(d) >= 0) {
+            nap(1);
+        }
+        quickest = now_ms() - from < quickest ? now_ms() - from : quickest;
+    }
+    assert_true(quickest < SNIB_KEEP_MAX_MS / 2);
     snib_lock_free(l);
     snib_lock_free(m);
     snib_client_free(d);
