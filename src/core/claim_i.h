@@ -6,7 +6,8 @@
  *   claim_leave.c   ending: local hand-over, yield, answers to the end
  *   claim_keep.c    a released grant is kept for the next owner of this client
  *   claim_adopt.c   detached grants; a wait that moves to an own claim
- *   claim.c         the state table; life, ACQUIRE, joining, a grant, serving
+ *   claim_grant.c   an ACQUIRE is answered by a grant; serving
+ *   claim.c         the state table; life, ACQUIRE, joining
  *   claim_send.c    RENEW, RELEASE and CANCEL are filled
  *   request.c       the requests' memory; the claim's timer is set
  *
@@ -94,6 +95,19 @@ void snib__claim_adopt_failed(struct snib__engine *e, snib_instant now,
                               struct snib__claim *t, snib_err err,
                               const struct snib_error *detail);
 
+/* -- claim_grant.c -------------------------------------------------------- */
+
+/* When to renew: after a third of the lease, rounded down to a multiple of a
+ * 64th of the lease, so that the renewals of many locks fall due together and
+ * travel in one batch. */
+snib_instant snib__claim_renewal_of(snib_instant from, snib_duration lease);
+/* Refuses the waiting acquisitions that only try: another owner of this client
+ * has the lock, or has it still. */
+void snib__claim_refuse_tries(struct snib__engine *, struct snib__local_lock *);
+/* The grant is this acquisition's now. */
+void snib__claim_serve(struct snib__engine *e, snib_instant now,
+                       struct snib__claim *t, struct snib__acquisition *s);
+
 /* -- claim.c -------------------------------------------------------------- */
 
 /* The local lock, which has none, gets a claim. NOMEM. */
@@ -114,17 +128,6 @@ void snib__claim_drop_acquire(struct snib__engine *e, struct snib__claim *t);
 struct snib__acquisition *
 snib__claim_acquisition(struct snib__engine *, struct snib__local_lock *,
                         const struct snib__acquire_spec *);
-/* When to renew: after a third of the lease, rounded down to a multiple of a
- * 64th of the lease, so that the renewals of many locks fall due together and
- * travel in one batch. */
-snib_instant snib__claim_renewal_of(snib_instant from, snib_duration lease);
-/* Refuses the waiting acquisitions that only try: another owner of this client
- * has the lock, or has it still. */
-void snib__claim_refuse_tries(struct snib__engine *, struct snib__local_lock *);
-/* The grant is this acquisition's now. */
-void snib__claim_serve(struct snib__engine *e, snib_instant now,
-                       struct snib__claim *t, struct snib__acquisition *s);
-
 /* -- claim_send.c --------------------------------------------------------- */
 
 /* Gives up what we have or asked for, and waits until it is surely gone. */
