@@ -79,24 +79,9 @@ static void kinds(struct sim_options *o, struct snib__rng *r)
     }
 }
 
-/* So that somebody holds most of the time: sections of about a lease. */
 static void plain(struct sim_options *o, struct snib__rng *r)
 {
-    static const int64_t leases[] = {600, 2000, 5000};
-    *o = (struct sim_options){.seed = o->seed,
-                              .clients = 2 + sim_upto(r, 3),
-                              .owners = 1 + sim_upto(r, 2),
-                              .names = 1 + sim_upto(r, 2),
-                              .ops = 6,
-                              .lease_ms = leases[sim_upto(r, 3)],
-                              .latency_us = 200 + sim_upto(r, 2000),
-                              .think_us = 20000,
-                              .request_ms = 500,
-                              .limit_ms = 3000,
-                              .failover = 1};
-    o->hold_us = o->lease_ms * (100 + sim_upto(r, 900));
-    o->try_pct = 20 * sim_upto(r, 2);
-    o->timed_pct = 30 * sim_upto(r, 2);
+    sim_failover_plain(o, r, 6, 1000);
     o->fixed_pct = 10 * sim_upto(r, 2);
     o->rate_ppm = 2000 * sim_upto(r, 2);
     o->apart_ms = sim_upto(r, 2) ? 0 : 1 + sim_upto(r, 400);
