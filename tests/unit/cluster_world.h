@@ -299,6 +299,31 @@ static void start(struct snib__request *rq)
     start_all(&rq, 1);
 }
 
+/* Started, it is asked of the node at that address, by this script. */
+static void asked_of(const char *address, struct snib__request *rq,
+                     enum snib__script script)
+{
+    start(rq);
+    hears_script(conn(address, CALLS), script);
+}
+
+/* The node that had the slot of `low` says that the other one serves it. */
+static void low_is_moved(void)
+{
+    sayf(conn(ONE_AT, CALLS), "-MOVED %u 2.2.2.2:2\r\n", snib__slot_of(low));
+}
+
+static void is_held(const char *address)
+{
+    say(conn(address, CALLS), "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
+}
+
+static void is_queued(const char *address, int position)
+{
+    sayf(conn(address, CALLS),
+         "*4\r\n:2\r\n:1790000000300\r\n:%d\r\n:20000\r\n", position);
+}
+
 static void answered(struct snib__request *rq, snib__answer answer)
 {
     struct snib__link *l = snib__list_pop(&out.answered);

@@ -164,6 +164,16 @@ static void a_slot_that_gets_a_node_is_used_at_once(void **state)
     "1.1.1.1:1@9 master,fail - 0 0 1 connected\n" HIGH LINE(                   \
         "3") "3.3.3.3:3@9 master - 0 0 3 connected 0-8191\n"
 
+/* The promoted node is connected, and grants what is asked of it. */
+static void successor_grants(struct snib__request *rq)
+{
+    uint32_t i = conn("3.3.3.3:3", CALLS);
+    connected(i, PROMOTED);
+    hears_script(i, SNIB__SCRIPT_ACQUIRE);
+    grants(i, 9000);
+    answered(rq, SNIB__DONE);
+}
+
 static void a_try_at_a_dead_node_asks_for_a_newer_map_first(void **state)
 {
     (void)state;
@@ -178,10 +188,7 @@ static void a_try_at_a_dead_node_asks_for_a_newer_map_first(void **state)
     hears(conn(TWO_AT, CALLS), "CLUSTER");
     says_map(conn(TWO_AT, CALLS), PROMOTED);
     silence();
-    connected(conn("3.3.3.3:3", CALLS), PROMOTED);
-    hears_script(conn("3.3.3.3:3", CALLS), SNIB__SCRIPT_ACQUIRE);
-    grants(conn("3.3.3.3:3", CALLS), 9000);
-    answered(&rq, SNIB__DONE);
+    successor_grants(&rq);
 }
 
 static void a_try_at_a_dead_node_without_a_successor_is_told(void **state)
@@ -222,9 +229,8 @@ slots_that_go_to_a_node_that_had_some_put_nothing_at_risk(void **state)
     settled();
     out.holds = true;
     struct snib__request rq = request(SNIB__RENEW, low);
-    start(&rq);
-    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_RENEW);
-    sayf(conn(ONE_AT, CALLS), "-MOVED %u 2.2.2.2:2\r\n", snib__slot_of(low));
+    asked_of(ONE_AT, &rq, SNIB__SCRIPT_RENEW);
+    low_is_moved();
     hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_RENEW);
     assert_false(out.moved);
 }
@@ -235,12 +241,11 @@ static void who_waits_at_a_dead_node_goes_to_its_successor(void **state)
     settled();
     struct snib__request rq = request(SNIB__ACQUIRE, low);
     rq.acquire.may_queue = true;
-    start(&rq);
-    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
-    say(conn(ONE_AT, CALLS), "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
+    asked_of(ONE_AT, &rq, SNIB__SCRIPT_ACQUIRE);
+    is_held(ONE_AT);
     subscribed(conn(ONE_AT, EARS));
     hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
-    say(conn(ONE_AT, CALLS), "*4\r\n:2\r\n:1790000000300\r\n:3\r\n:20000\r\n");
+    is_queued(ONE_AT, 3);
     answered(&rq, SNIB__QUEUED);
     closed(conn(ONE_AT, CALLS));
     closed(conn(ONE_AT, EARS));
@@ -248,10 +253,7 @@ static void who_waits_at_a_dead_node_goes_to_its_successor(void **state)
     says_map(conn(TWO_AT, CALLS), PROMOTED);
     silence();
     assert_true(rq.acquire.placed);
-    connected(conn("3.3.3.3:3", CALLS), PROMOTED);
-    hears_script(conn("3.3.3.3:3", CALLS), SNIB__SCRIPT_ACQUIRE);
-    grants(conn("3.3.3.3:3", CALLS), 9000);
-    answered(&rq, SNIB__DONE);
+    successor_grants(&rq);
 }
 
 static void a_node_that_was_replaced_is_not_believed(void **state)
@@ -260,8 +262,7 @@ static void a_node_that_was_replaced_is_not_believed(void **state)
     settled();
     struct snib__request rq = request(SNIB__RENEW, low);
     rq.token = 1000;
-    start(&rq);
-    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_RENEW);
+    asked_of(ONE_AT, &rq, SNIB__SCRIPT_RENEW);
     pass(550); /* it stands still */
     hears(conn(TWO_AT, CALLS), "CLUSTER");
     silence();
@@ -284,8 +285,7 @@ static void addresses_of_nodes_that_never_were_asked_are_forgotten(void **state)
                                "8192-16383\n",
                  i + 3, i + 3);
         cluster()->slots->stale = true;
-        start(&rq);
-        hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+        asked_of(ONE_AT, &rq, SNIB__SCRIPT_ACQUIRE);
         pass(600);
         if (!heard(conn(ONE_AT, CALLS))) {
             fail_msg("round %d: not asked for the map", i);
@@ -309,8 +309,7 @@ static void a_node_that_is_left_opens_no_subscription(void **state)
     settled();
     out.holds = out.listens = true;
     struct snib__request rq = request(SNIB__RENEW, low);
-    start(&rq);
-    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_RENEW);
+    asked_of(ONE_AT, &rq, SNIB__SCRIPT_RENEW);
     say(conn(ONE_AT, CALLS), "*2\r\n:1790000000300\r\n:1\r\n");
     answered(&rq, SNIB__DONE);
     uint32_t one = conn(ONE_AT, CALLS), ears = conn(ONE_AT, EARS);

@@ -20,10 +20,9 @@ static void moved_is_followed_under_the_same_id(void **state)
     char id[33];
     settled();
     struct snib__request rq = request(SNIB__ACQUIRE, low);
-    start(&rq);
-    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    asked_of(ONE_AT, &rq, SNIB__SCRIPT_ACQUIRE);
     snprintf(id, sizeof id, "%s", word[11]);
-    sayf(conn(ONE_AT, CALLS), "-MOVED %u 2.2.2.2:2\r\n", snib__slot_of(low));
+    low_is_moved();
     silence();
     hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
     assert_string_equal(word[11], id);
@@ -33,8 +32,7 @@ static void moved_is_followed_under_the_same_id(void **state)
     /* and the next one goes there by itself */
     struct snib__request next = request(SNIB__RELEASE, low);
     next.token = 3000;
-    start(&next);
-    hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_RELEASE);
+    asked_of(TWO_AT, &next, SNIB__SCRIPT_RELEASE);
 }
 
 static void asking_comes_before_what_was_sent_by_ask(void **state)
@@ -43,8 +41,7 @@ static void asking_comes_before_what_was_sent_by_ask(void **state)
     settled();
     struct snib__request rq = request(SNIB__RENEW, low);
     rq.token = 1000;
-    start(&rq);
-    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_RENEW);
+    asked_of(ONE_AT, &rq, SNIB__SCRIPT_RENEW);
     sayf(conn(ONE_AT, CALLS), "-ASK %u 2.2.2.2:2\r\n", snib__slot_of(low));
     hears(conn(TWO_AT, CALLS), "ASKING");
     hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_RENEW);
@@ -52,8 +49,7 @@ static void asking_comes_before_what_was_sent_by_ask(void **state)
     answered(&rq, SNIB__DONE);
     struct snib__request next = request(SNIB__RENEW, low);
     next.token = 1000;
-    start(&next); /* the slot has not moved yet */
-    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_RENEW);
+    asked_of(ONE_AT, &next, SNIB__SCRIPT_RENEW); /* it has not moved yet */
 }
 
 /* The usual target of a slot is new, and serves nothing yet. */
@@ -63,8 +59,7 @@ static void ask_goes_to_a_node_without_slots(void **state)
     settled();
     struct snib__request rq = request(SNIB__RENEW, low);
     rq.token = 1000;
-    start(&rq);
-    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_RENEW);
+    asked_of(ONE_AT, &rq, SNIB__SCRIPT_RENEW);
     sayf(conn(ONE_AT, CALLS), "-ASK %u 4.4.4.4:4\r\n", snib__slot_of(low));
     uint32_t new = conn("4.4.4.4:4", CALLS);
     tells(new, NODE_HELLO,
@@ -101,8 +96,7 @@ static void tryagain_is_asked_again_after_a_pause(void **state)
     (void)state;
     settled();
     struct snib__request rq = request(SNIB__ACQUIRE, low);
-    start(&rq);
-    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    asked_of(ONE_AT, &rq, SNIB__SCRIPT_ACQUIRE);
     say(conn(ONE_AT, CALLS), "-TRYAGAIN Multiple keys request during "
                              "rehashing of slot\r\n");
     silence();
@@ -178,27 +172,26 @@ static void who_waits_is_sent_on_and_told_nothing_false(void **state)
     settled();
     struct snib__request rq = request(SNIB__ACQUIRE, low);
     rq.acquire.may_queue = true;
-    start(&rq);
-    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
-    say(conn(ONE_AT, CALLS), "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
+    asked_of(ONE_AT, &rq, SNIB__SCRIPT_ACQUIRE);
+    is_held(ONE_AT);
     subscribed(conn(ONE_AT, EARS));
     hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
     assert_string_equal(word[13], "1"); /* it may queue */
-    say(conn(ONE_AT, CALLS), "*4\r\n:2\r\n:1790000000300\r\n:3\r\n:20000\r\n");
+    is_queued(ONE_AT, 3);
     answered(&rq, SNIB__QUEUED);
     char channel[100];
     snprintf(channel, sizeof channel, "%s", word[19]);
     pass(1600); /* a poll */
     hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
-    sayf(conn(ONE_AT, CALLS), "-MOVED %u 2.2.2.2:2\r\n", snib__slot_of(low));
+    low_is_moved();
     silence();
     assert_true(rq.acquire.placed);
     hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
-    say(conn(TWO_AT, CALLS), "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
+    is_held(TWO_AT);
     subscribed(conn(TWO_AT, EARS));
     hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
     assert_string_not_equal(word[19], channel); /* of that subscription alone */
-    say(conn(TWO_AT, CALLS), "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:20000\r\n");
+    is_queued(TWO_AT, 1);
     answered(&rq, SNIB__QUEUED);
     assert_int_equal(rq.said.position, 1);
 }
@@ -221,11 +214,9 @@ static void a_cancel_goes_where_the_acquire_is(void **state)
     struct snib__request rq = request(SNIB__ACQUIRE, low),
                          end = request(SNIB__CANCEL, low),
                          other = request(SNIB__ACQUIRE, low);
-    start(&rq);
-    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    asked_of(ONE_AT, &rq, SNIB__SCRIPT_ACQUIRE);
     /* meanwhile the slot is known to be elsewhere */
-    start(&other);
-    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
+    asked_of(ONE_AT, &other, SNIB__SCRIPT_ACQUIRE);
     cluster()->slots->home_of[snib__slot_of(low)] =
         cluster()->slots->home_of[16383];
     end.id[0] = rq.id[0];
@@ -237,7 +228,7 @@ static void a_cancel_goes_where_the_acquire_is(void **state)
     grants(conn(ONE_AT, CALLS), 5); /* nobody waits for it */
     grants(conn(ONE_AT, CALLS), 6);
     answered(&other, SNIB__DONE);
-    sayf(conn(ONE_AT, CALLS), "-MOVED %u 2.2.2.2:2\r\n", snib__slot_of(low));
+    low_is_moved();
     silence();
     hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_CANCEL);
     say(conn(TWO_AT, CALLS), "*2\r\n:3\r\n:0\r\n");
@@ -297,7 +288,7 @@ static void a_batch_that_is_sent_on_is_tried_alone(void **state)
     b.batch.index = 1;
     start_all((struct snib__request *[]){&a, &b}, 2);
     hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_SEVERAL);
-    sayf(conn(ONE_AT, CALLS), "-MOVED %u 2.2.2.2:2\r\n", snib__slot_of(low));
+    low_is_moved();
     hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
     hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_ACQUIRE);
     grants(conn(TWO_AT, CALLS), 5000);
