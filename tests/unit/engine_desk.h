@@ -76,10 +76,11 @@ static const int64_t MS = 1000000;
 
 static struct snib__registry *desk_registry; /* NULL: it writes nothing down */
 
-static int set_up_desk(void **state, snib_duration request)
+static int set_up_desk(void **state, const struct snib__store_ops *ops,
+                       snib_duration request)
 {
     static struct desk d;
-    struct snib__engine_config cfg = {.ops = &wax,
+    struct snib__engine_config cfg = {.ops = ops,
                                       .seed = {{1, 2, 3, 4}},
                                       .request = request,
                                       .registry = desk_registry};
@@ -95,7 +96,7 @@ static int set_up_desk(void **state, snib_duration request)
 
 static int set_up(void **state)
 {
-    return set_up_desk(state, snib__ms(2000));
+    return set_up_desk(state, &wax, snib__ms(2000));
 }
 
 static int tear_down(void **state)

@@ -10,28 +10,38 @@ static struct snib__store_ops keeping; /* wax that says who waits */
 
 static int set_up_to_keep(void **state)
 {
-    static struct desk d;
     keeping = wax;
     keeping.caps = SNIB__CAN_KEEP;
-    struct snib__engine_config cfg = {.ops = &keeping,
-                                      .seed = {{1, 2, 3, 4}},
-                                      .request = snib__ms(2000),
-                                      .registry = desk_registry};
-    memset(&d, 0, sizeof d);
-    d.alive = snib__mem_alive();
-    d.now.ns = 1000 * MS;
-    assert_int_equal(snib__engine_open(&cfg, &d.e, &d.err), SNIB_ERR_OK);
-    assert_int_equal(snib__engine_local_lock(d.e, "door", 0, &d.local, &d.err),
-                     SNIB_ERR_OK);
+    int bad = set_up_desk(state, &keeping, snib__ms(2000));
     out->hears = true;
-    *state = &d;
-    return 0;
+    return bad;
 }
 
 static struct snib__acquire_spec keep_of(uint64_t owner)
 {
     struct snib__acquire_spec spec = ask_of(owner);
     spec.keep_ms = 50;
+    return spec;
+}
+
+/* Who wants another lease than what is kept has. */
+static struct snib__acquire_spec other_lease_of(uint64_t owner)
+{
+    struct snib__acquire_spec spec = keep_of(owner);
+    spec.lease = snib__ms(9000);
+    return spec;
+}
+
+static struct snib__acquire_spec reader_of(uint64_t owner)
+{
+    struct snib__acquire_spec spec = ask_of(owner);
+    spec.kind = SNIB_KIND_READ;
+    return spec;
+}
+
+static struct snib__acquire_spec try_of(struct snib__acquire_spec spec)
+{
+    spec.try_only = true;
     return spec;
 }
 
@@ -62,6 +72,20 @@ static bool is_kept(const struct desk *d)
     return d->local->claim && d->local->claim->state == SNIB__CLAIM_KEPT;
 }
 
+/* It was granted, released, and is kept. */
+static void keep(struct desk *d, int64_t token)
+{
+    let_go(d, hold(d, token));
+    assert_true(is_kept(d));
+}
+
+/* Released, it is not kept. */
+static void let_go_for_good(struct desk *d, const struct snib__acquisition *s)
+{
+    let_go(d, s);
+    assert_false(is_kept(d));
+}
+
 static void gives_back(struct desk *d)
 {
     assert_int_equal(d->local->claim->state, SNIB__CLAIM_LEAVING);
@@ -85,13 +109,10 @@ static void what_is_kept_is_written_down_for_a_witness(void **state)
     snib__registry_init(desk_registry, 4);
     set_up_to_keep(state);
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
-    assert_true(is_kept(d));
+    keep(d, 100);
     assert_true(snib__registry_read(desk_registry, 1, &found));
     assert_int_equal(found.record.id[0], d->local->claim->id[0]);
-    struct snib__acquire_spec other = keep_of(2);
-    other.lease = snib__ms(9000);
-    acquire(d, other); /* a yield */
+    acquire(d, other_lease_of(2)); /* a yield */
     assert_true(snib__registry_read(desk_registry, 1, &found));
     assert_int_equal(found.record.id[0], at(SNIB__ACQUIRE)->id[0]);
     assert_int_equal(found.record.prior, 100);
@@ -108,8 +129,7 @@ static void what_is_kept_is_written_down_for_a_witness(void **state)
 static void the_next_owner_enters_without_a_request(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
-    assert_true(is_kept(d));
+    keep(d, 100);
     assert_null(at(SNIB__RELEASE));
     d->now.ns += 49 * MS;
     struct snib__acquisition *s = acquire(d, keep_of(2));
@@ -140,7 +160,7 @@ static void it_enters_with_what_is_left_of_the_lease(void **state)
 static void when_its_time_is_up_it_goes_back(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     pass_ms(d, 49);
     assert_true(is_kept(d));
     pass_ms(d, 1);
@@ -151,7 +171,7 @@ static void when_its_time_is_up_it_goes_back(void **state)
 static void a_process_that_stood_still_enters_nothing(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     d->now.ns += 40000 * MS; /* no timer has run; the lease is over */
     struct snib__acquisition *s = acquire(d, keep_of(1));
     assert_int_equal(s->state, SNIB__ACQ_WAITING);
@@ -163,7 +183,7 @@ static void a_process_that_stood_still_enters_nothing(void **state)
 static void when_somebody_waits_it_goes_back_at_once(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     somebody_waits(d);
     gives_back(d);
 }
@@ -190,8 +210,7 @@ static void a_message_may_come_before_the_grant(void **state)
     struct snib__acquisition *s = acquire(d, keep_of(1));
     somebody_waits(d);
     grant_alone(d, 100);
-    let_go(d, s);
-    assert_false(is_kept(d));
+    let_go_for_good(d, s);
 }
 
 static void where_others_may_wait_it_is_not_kept(void **state)
@@ -199,8 +218,7 @@ static void where_others_may_wait_it_is_not_kept(void **state)
     struct desk *d = *state;
     struct snib__acquisition *s = acquire(d, keep_of(1));
     grant(d, 100); /* by a message, or a repeat */
-    let_go(d, s);
-    assert_false(is_kept(d));
+    let_go_for_good(d, s);
 }
 
 static void who_is_not_asked_to_keep_gives_back(void **state)
@@ -209,8 +227,7 @@ static void who_is_not_asked_to_keep_gives_back(void **state)
     struct snib__acquisition *s = acquire(d, ask_of(1));
     assert_int_equal(at(SNIB__ACQUIRE)->acquire.keep_ms, 0);
     grant_alone(d, 100);
-    let_go(d, s);
-    assert_false(is_kept(d));
+    let_go_for_good(d, s);
 }
 
 static void the_store_is_told_of_it(void **state)
@@ -225,20 +242,17 @@ static void
 an_owner_of_another_handle_keeps_no_longer_than_it_says(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     struct snib__acquisition *s = acquire(d, ask_of(2)); /* enters, … */
     assert_int_equal(s->token, 101);
-    let_go(d, s); /* … and gives back */
-    assert_false(is_kept(d));
+    let_go_for_good(d, s); /* … and gives back */
 }
 
 static void what_does_not_fit_asks_in_one_step(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
-    struct snib__acquire_spec other = keep_of(2);
-    other.lease = snib__ms(9000);
-    struct snib__acquisition *s = acquire(d, other);
+    keep(d, 100);
+    struct snib__acquisition *s = acquire(d, other_lease_of(2));
     assert_int_equal(s->state, SNIB__ACQ_WAITING);
     assert_int_equal(at(SNIB__ACQUIRE)->token, 100); /* prior */
     assert_null(at(SNIB__RELEASE));
@@ -249,11 +263,8 @@ static void what_does_not_fit_asks_in_one_step(void **state)
 static void a_try_that_does_not_fit_asks_in_one_step(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
-    struct snib__acquire_spec other = keep_of(2);
-    other.lease = snib__ms(9000);
-    other.try_only = true;
-    struct snib__acquisition *s = acquire(d, other);
+    keep(d, 100);
+    struct snib__acquisition *s = acquire(d, try_of(other_lease_of(2)));
     assert_false(at(SNIB__ACQUIRE)->acquire.may_queue);
     say(d, at(SNIB__ACQUIRE), SNIB__NO);
     is_refused(d, s, SNIB_ERR_BUSY);
@@ -271,8 +282,7 @@ static void after_its_tokens_it_is_not_kept(void **state)
         s = acquire(d, keep_of(1));
         assert_int_equal(s->token, 100 + i);
     }
-    let_go(d, s);
-    assert_false(is_kept(d));
+    let_go_for_good(d, s);
 }
 
 static void a_second_after_the_grant_it_goes_back(void **state)
@@ -295,8 +305,7 @@ static void a_second_after_the_grant_it_is_not_kept(void **state)
     struct desk *d = *state;
     struct snib__acquisition *s = hold(d, 100);
     d->now.ns += 1000 * MS;
-    let_go(d, s);
-    assert_false(is_kept(d));
+    let_go_for_good(d, s);
 }
 
 static void of_another_lease_it_is_not_kept(void **state)
@@ -307,8 +316,7 @@ static void of_another_lease_it_is_not_kept(void **state)
                                         snib__ms(60000), &renewed, &d->err),
                      SNIB_ERR_OK);
     confirm(d, d->now);
-    let_go(d, s);
-    assert_false(is_kept(d));
+    let_go_for_good(d, s);
 }
 
 static void it_is_kept_for_no_longer_than_the_store_was_told(void **state)
@@ -316,7 +324,7 @@ static void it_is_kept_for_no_longer_than_the_store_was_told(void **state)
     struct desk *d = *state;
     struct snib__acquire_spec longer = keep_of(2);
     longer.keep_ms = 500;
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     struct snib__acquisition *s = acquire(d, longer);
     assert_int_equal(s->token, 101);
     let_go(d, s);
@@ -330,22 +338,17 @@ static void an_own_claim_that_waits_is_not_passed(void **state)
 {
     struct desk *d = *state;
     struct snib__acquisition *s = hold(d, 100);
-    struct snib__acquire_spec reader = ask_of(2);
-    reader.kind = SNIB_KIND_READ;
-    acquire(d, reader);
+    acquire(d, reader_of(2));
     say(d, at(SNIB__ACQUIRE), SNIB__QUEUED);
-    let_go(d, s);
-    assert_false(is_kept(d));
+    let_go_for_good(d, s);
     assert_non_null(at(SNIB__RELEASE));
 }
 
 static void who_needs_a_claim_of_its_own_has_it_given_back(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
-    struct snib__acquire_spec reader = ask_of(2);
-    reader.kind = SNIB_KIND_READ;
-    struct snib__acquisition *s = acquire(d, reader);
+    keep(d, 100);
+    struct snib__acquisition *s = acquire(d, reader_of(2));
     assert_non_null(at(SNIB__RELEASE));
     say(d, at(SNIB__RELEASE), SNIB__DONE);
     grant(d, 101);
@@ -356,12 +359,9 @@ static void beside_a_read_grant_of_its_owner_it_is_not_kept(void **state)
 {
     struct desk *d = *state;
     struct snib__acquisition *s = hold(d, 100);
-    struct snib__acquire_spec reader = ask_of(1);
-    reader.kind = SNIB_KIND_READ;
-    acquire(d, reader);
+    acquire(d, reader_of(1));
     grant(d, 100);
-    let_go(d, s);
-    assert_false(is_kept(d));
+    let_go_for_good(d, s);
 }
 
 static void what_is_at_risk_or_renewed_is_not_kept(void **state)
@@ -370,8 +370,7 @@ static void what_is_at_risk_or_renewed_is_not_kept(void **state)
     struct snib__acquisition *s = hold(d, 100);
     pass_ms(d, 10000);
     assert_non_null(at(SNIB__RENEW));
-    let_go(d, s);
-    assert_false(is_kept(d));
+    let_go_for_good(d, s);
 }
 
 static void it_is_kept_until_its_renewal_would_be_due(void **state)
@@ -394,14 +393,13 @@ static void who_does_not_hear_keeps_nothing(void **state)
     struct desk *d = *state;
     out->hears = false;
     struct snib__acquisition *s = hold(d, 100);
-    let_go(d, s);
-    assert_false(is_kept(d));
+    let_go_for_good(d, s);
 }
 
 static void what_is_kept_goes_back_when_nothing_is_heard_any_more(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     out->hears = false;
     feed(d);
     gives_back(d);
@@ -410,7 +408,7 @@ static void what_is_kept_goes_back_when_nothing_is_heard_any_more(void **state)
 static void what_is_kept_goes_back_when_messages_may_be_missed(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     out->missed = true;
     feed(d);
     gives_back(d);
@@ -423,14 +421,13 @@ static void what_is_held_then_is_not_kept(void **state)
     out->missed = true;
     feed(d);
     confirm(d, d->now);
-    let_go(d, s);
-    assert_false(is_kept(d));
+    let_go_for_good(d, s);
 }
 
 static void what_is_kept_goes_back_when_it_was_ended_by_force(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     uint64_t id[2] = {d->local->claim->id[0], d->local->claim->id[1]};
     snib__out_ended(out, id);
     feed(d);
@@ -442,7 +439,7 @@ static void what_is_kept_goes_back_when_it_was_ended_by_force(void **state)
 static void what_is_kept_goes_back_when_the_machine_slept(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     snib__engine_jumped(d->e, d->now);
     gives_back(d);
 }
@@ -450,7 +447,7 @@ static void what_is_kept_goes_back_when_the_machine_slept(void **state)
 static void what_is_kept_goes_back_when_another_server_answers(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     out->moved = true;
     feed(d);
     gives_back(d);
@@ -459,7 +456,7 @@ static void what_is_kept_goes_back_when_another_server_answers(void **state)
 static void a_close_gives_back(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     snib__engine_close(d->e, d->now);
     assert_false(snib__engine_idle(d->e));
     gives_back(d);
@@ -478,14 +475,13 @@ static void when_the_client_is_closed_nothing_is_kept(void **state)
     struct desk *d = *state;
     struct snib__acquisition *s = hold(d, 100);
     snib__engine_keep_no_more(d->e, d->now);
-    let_go(d, s);
-    assert_false(is_kept(d));
+    let_go_for_good(d, s);
 }
 
 static void when_the_client_is_closed_what_is_kept_goes_back(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     snib__engine_keep_no_more(d->e, d->now);
     gives_back(d);
 }
@@ -493,11 +489,9 @@ static void when_the_client_is_closed_what_is_kept_goes_back(void **state)
 static void in_a_batch_it_is_entered_without_a_request(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquire_spec spec = keep_of(2);
-    spec.try_only = true;
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     snib__engine_gather(d->e, true);
-    struct snib__acquisition *s = acquire(d, spec);
+    struct snib__acquisition *s = acquire(d, try_of(keep_of(2)));
     assert_int_equal(s->state, SNIB__ACQ_SERVED);
     assert_int_equal(s->token, 101);
     assert_int_equal(snib__engine_batch(d->e), 0);
@@ -508,12 +502,9 @@ static void in_a_batch_it_is_entered_without_a_request(void **state)
 static void in_a_batch_what_does_not_fit_is_given_back_first(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquire_spec spec = keep_of(2);
-    spec.try_only = true;
-    spec.lease = snib__ms(9000);
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     snib__engine_gather(d->e, true);
-    struct snib__acquisition *s = acquire(d, spec);
+    struct snib__acquisition *s = acquire(d, try_of(other_lease_of(2)));
     assert_int_equal(s->state, SNIB__ACQ_WAITING);
     snib__engine_gathered(d->e, d->now, SNIB__BATCH_GO);
     say(d, at(SNIB__RELEASE), SNIB__DONE);
@@ -546,8 +537,7 @@ static void many_messages_of_one_grant_ask_for_nothing_else(void **state)
     assert_int_equal(out->wanted_count, 1);
     feed(d);
     assert_null(at(SNIB__RENEW));
-    let_go(d, s);
-    assert_false(is_kept(d));
+    let_go_for_good(d, s);
 }
 
 static void too_many_messages(struct desk *d)
@@ -564,7 +554,7 @@ static void too_many_messages(struct desk *d)
 static void of_too_many_messages_one_may_mean_what_is_kept(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     too_many_messages(d);
     gives_back(d);
 }
@@ -574,8 +564,7 @@ static void of_too_many_messages_one_may_mean_what_is_held(void **state)
     struct desk *d = *state;
     struct snib__acquisition *s = hold(d, 100);
     too_many_messages(d);
-    let_go(d, s);
-    assert_false(is_kept(d));
+    let_go_for_good(d, s);
 }
 
 static void of_too_many_messages_one_may_come_before_the_grant(void **state)
@@ -584,14 +573,13 @@ static void of_too_many_messages_one_may_come_before_the_grant(void **state)
     struct snib__acquisition *s = acquire(d, keep_of(1));
     too_many_messages(d);
     grant_alone(d, 100);
-    let_go(d, s);
-    assert_false(is_kept(d));
+    let_go_for_good(d, s);
 }
 
 static void what_a_tick_of_the_store_says_counts(void **state)
 {
     struct desk *d = *state;
-    let_go(d, hold(d, 100));
+    keep(d, 100);
     out->wanted_all = true;
     wax_next = d->now;
     snib__engine_tick(d->e, d->now);
@@ -600,24 +588,28 @@ static void what_a_tick_of_the_store_says_counts(void **state)
 
 /* -- tries ------------------------------------------------------------------- */
 
+/* Another client holds it, or merely keeps it. */
+static void says_kept(struct desk *d)
+{
+    at(SNIB__ACQUIRE)->said.kept = true;
+    say(d, at(SNIB__ACQUIRE), SNIB__NO);
+}
+
 /* A try that is told "held, kept" asks again after 1, 3 and 9 ms. */
 static void a_try_asks_back_what_is_kept(void **state)
 {
     static const int pauses[] = {1, 3, 9};
     struct desk *d = *state;
-    struct snib__acquire_spec spec = ask_of(1);
-    spec.try_only = true;
+    struct snib__acquire_spec spec = try_of(ask_of(1));
     spec.limit = snib__after(d->now, snib__ms(2000));
     struct snib__acquisition *s = acquire(d, spec);
     for (int i = 0; i < 3; i++) {
-        at(SNIB__ACQUIRE)->said.kept = true;
-        say(d, at(SNIB__ACQUIRE), SNIB__NO);
+        says_kept(d);
         assert_int_equal(s->state, SNIB__ACQ_WAITING);
         assert_null(at(SNIB__ACQUIRE));
         pass_ms(d, pauses[i]);
     }
-    at(SNIB__ACQUIRE)->said.kept = true;
-    say(d, at(SNIB__ACQUIRE), SNIB__NO);
+    says_kept(d);
     is_refused(d, s, SNIB_ERR_BUSY);
     nothing_is_left(d);
 }
@@ -625,11 +617,8 @@ static void a_try_asks_back_what_is_kept(void **state)
 static void a_try_gets_what_is_given_back(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquire_spec spec = ask_of(1);
-    spec.try_only = true;
-    struct snib__acquisition *s = acquire(d, spec);
-    at(SNIB__ACQUIRE)->said.kept = true;
-    say(d, at(SNIB__ACQUIRE), SNIB__NO);
+    struct snib__acquisition *s = acquire(d, try_of(ask_of(1)));
+    says_kept(d);
     pass_ms(d, 1);
     grant(d, 300);
     assert_int_equal(s->token, 300);
@@ -638,11 +627,8 @@ static void a_try_gets_what_is_given_back(void **state)
 static void a_try_that_is_cancelled_in_between_ends(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquire_spec spec = ask_of(1);
-    spec.try_only = true;
-    struct snib__acquisition *s = acquire(d, spec);
-    at(SNIB__ACQUIRE)->said.kept = true;
-    say(d, at(SNIB__ACQUIRE), SNIB__NO);
+    struct snib__acquisition *s = acquire(d, try_of(ask_of(1)));
+    says_kept(d);
     assert_int_equal(
         snib__engine_give_up_now(d->e, d->now, s, SNIB_ERR_CANCELLED),
         SNIB_ERR_CANCELLED);
@@ -653,17 +639,14 @@ static void a_try_that_is_cancelled_in_between_ends(void **state)
 static void a_try_does_not_pause_past_its_limit(void **state)
 {
     struct desk *d = *state;
-    struct snib__acquire_spec spec = ask_of(1);
-    spec.try_only = true;
+    struct snib__acquire_spec spec = try_of(ask_of(1));
     spec.limit = snib__after(d->now, snib__ms(10));
     struct snib__acquisition *s = acquire(d, spec);
     for (int i = 0; i < 2; i++) {
-        at(SNIB__ACQUIRE)->said.kept = true;
-        say(d, at(SNIB__ACQUIRE), SNIB__NO);
+        says_kept(d);
         pass_ms(d, i ? 3 : 1);
     }
-    at(SNIB__ACQUIRE)->said.kept = true; /* 9 ms would be too long */
-    say(d, at(SNIB__ACQUIRE), SNIB__NO);
+    says_kept(d); /* 9 ms would be too long */
     is_refused(d, s, SNIB_ERR_BUSY);
     nothing_is_left(d);
 }
