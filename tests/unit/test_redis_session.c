@@ -708,7 +708,7 @@ static void no_memory_is_an_answer_at_every_allocation(void **state)
                     sayf(session,
                          "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n",
                          strlen(s->channel), s->channel);
-                } else if (s->session[session].state == SESSION_MARK) {
+                } else if (s->session[session].state == SESSION_LAYOUT_SET) {
                     say(session, LAYOUT_REPLY TIME_REPLY);
                 } else if (s->session[session].state == SESSION_READY) {
                     grant_reply(session, 1000);

@@ -22,7 +22,7 @@ void snib__layout_key(const struct snib__redis *s, int i,
     }
 }
 
-void snib__layout_encode_mark(struct snib__buf *b, const char *key)
+void snib__layout_encode_set(struct snib__buf *b, const char *key)
 {
     /* Every key of ours ends some day; the next greeting writes it anew. */
     static const char year_ms[] = "31536000000";

@@ -1,7 +1,8 @@
 /* store/redis/session.c — a connection's greeting, in one switch.
  *
- *   DOWN -> OPENING -> LOGIN? -> HELLO -> SLOTS? -> SELECT? -> PROBE? -> MARK
- *             ^                    |     -> LAYOUT -> INFO? -> TIME -> READY
+ *   DOWN -> OPENING -> LOGIN? -> HELLO -> SLOTS? -> SELECT? -> PROBE?
+ *             ^                    |     -> LAYOUT_SET -> LAYOUT_GET -> RECOVERY?
+ *             |                    |     -> INFO? -> TIME -> READY
  *             |                    |       (SUBS: SELECT? -> SUBSCRIBE -> READY)
  *             |                    +-> REPLICA: the wrong server; ROLE names its
  *          RESTING <- CLOSING          primary
@@ -68,10 +69,10 @@ static void session_ask_layout(struct snib__redis *s, snib_instant now, int i)
     struct snib__buf *out = &s->out->conn[i]->out;
     char key[LAYOUT_KEY_MAX];
     snib__layout_key(s, i, key);
-    snib__layout_encode_mark(out, key);
-    session_greet(s, now, i, JOB_MARK);
+    snib__layout_encode_set(out, key);
+    session_greet(s, now, i, JOB_LAYOUT_SET);
     snib__layout_encode_get(out, key);
-    session_greet(s, now, i, JOB_LAYOUT);
+    session_greet(s, now, i, JOB_LAYOUT_GET);
 }
 
 /* What follows HELLO, and the map of a cluster, on the connections to the
@@ -372,7 +373,7 @@ static session_state session_after_select(const struct snib__redis *s, int i)
 {
     return i == SUBS              ? SESSION_SUBSCRIBE
            : s->session[i].probes ? SESSION_PROBE
-                                  : SESSION_MARK;
+                                  : SESSION_LAYOUT_SET;
 }
 
 static session_state session_after_layout(const struct snib__redis *s)
@@ -437,14 +438,14 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
         }
         snib__session_pop(l, &f);
         s->out->conn[i]->awaited--;
-        l->state = SESSION_MARK;
+        l->state = SESSION_LAYOUT_SET;
         break;
-    case SESSION_MARK:
+    case SESSION_LAYOUT_SET:
         snib__session_pop(l, &f);
         s->out->conn[i]->awaited--;
-        l->state = SESSION_LAYOUT;
+        l->state = SESSION_LAYOUT_GET;
         break;
-    case SESSION_LAYOUT:
+    case SESSION_LAYOUT_GET:
         if (!session_knows_layout(s, now, i, c)) {
             return;
         }

@@ -38,10 +38,10 @@ typedef enum session_state {
     SESSION_HELLO,   /* connected; the answer to HELLO is awaited           */
     SESSION_SLOTS,   /* of a cluster: who serves which slot is being read    */
     SESSION_SELECT,
-    SESSION_PROBE,  /* with a login: may it run our scripts to their end?    */
-    SESSION_MARK,   /* the layout's number is written where there is none   */
-    SESSION_LAYOUT, /* the number is being read                             */
-    SESSION_RECOVERY, /* with ?recovery=: the epoch is, and may begin       */
+    SESSION_PROBE, /* with a login: may it run our scripts to their end?    */
+    SESSION_LAYOUT_SET, /* the layout's number is written where there is none   */
+    SESSION_LAYOUT_GET, /* the number is being read                             */
+    SESSION_RECOVERY,   /* with ?recovery=: the epoch is, and may begin       */
     SESSION_INFO, /* which life of the server this is, for who asked       */
     SESSION_TIME, /* the server's clock is being read                      */
     SESSION_SUBSCRIBE,
@@ -58,8 +58,8 @@ typedef enum job {
     JOB_SLOTS, /* CLUSTER NODES                                              */
     JOB_SELECT,
     JOB_PROBE,
-    JOB_MARK,
-    JOB_LAYOUT,
+    JOB_LAYOUT_SET,
+    JOB_LAYOUT_GET,
     JOB_RECOVERY,
     JOB_INFO,
     JOB_TIME,
@@ -155,7 +155,7 @@ enum { LAYOUT_KEY_MAX = 40 };
 void snib__layout_key(const struct snib__redis *, int i,
                       char ret[LAYOUT_KEY_MAX]);
 /* Write the number of our layout where none is; read the number. */
-void snib__layout_encode_mark(struct snib__buf *, const char *key);
+void snib__layout_encode_set(struct snib__buf *, const char *key);
 void snib__layout_encode_get(struct snib__buf *, const char *key);
 /* The answer to the latter. */
 layout_verdict snib__layout_read(const struct snib__resp_cell *, char *ret_text,

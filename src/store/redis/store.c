@@ -284,8 +284,8 @@ static snib_instant store_session_due(const struct snib__redis *s, int i)
     case SESSION_REPLICA:
     case SESSION_SELECT:
     case SESSION_PROBE:
-    case SESSION_MARK:
-    case SESSION_LAYOUT:
+    case SESSION_LAYOUT_SET:
+    case SESSION_LAYOUT_GET:
     case SESSION_RECOVERY:
     case SESSION_INFO:
     case SESSION_TIME:
@@ -357,8 +357,8 @@ static void store_session_tick(struct snib__redis *s, snib_instant now, int i)
     case SESSION_REPLICA:
     case SESSION_SELECT:
     case SESSION_PROBE:
-    case SESSION_MARK:
-    case SESSION_LAYOUT:
+    case SESSION_LAYOUT_SET:
+    case SESSION_LAYOUT_GET:
     case SESSION_RECOVERY:
     case SESSION_INFO:
     case SESSION_TIME:
