@@ -384,8 +384,8 @@ BUGS = [
      "    struct owner_holds has", "    (void)err;\n    struct owner_holds has"),
     ("the subscription is not followed by a poll",
      "src/store/redis/queue.c",
-     "            if ((rq->store.conn & (M_QUEUED | M_TO_QUEUE)) &&\n"
-     "                !(rq->store.conn & M_FLIGHT)) {\n"
+     "            if ((rq->store.where & (M_QUEUED | M_TO_QUEUE)) &&\n"
+     "                !(rq->store.where & M_FLIGHT)) {\n"
      "                snib__send_again(s, now, rq);",
      "if (0) {\n                snib__send_again(s, now, rq);"),
     ("a yield although a late copy of the acquire may arrive",
@@ -401,7 +401,7 @@ BUGS = [
      "src/store/redis/send.c",
      "    if (snib__reached(now, rq->limit)) {",
      "    if (snib__reached(now, rq->limit) ||\n"
-     "        (!s->ever && (rq->store.conn & M_UNSENT))) {"),
+     "        (!s->ever && (rq->store.where & M_UNSENT))) {"),
     ("a grant for a cancelled request is dropped",
      "src/store/redis/queue.c",
      "        queue_stray(s, now, &g);\n        return;", "        return;"),
@@ -1302,9 +1302,9 @@ BUGS = [
      "s->told[s->tolds++];", "s->told[s->tolds];"),
     ("an acquire is polled although its cancel is under way",
      "src/core/blocking.c (snapshot)",
-     "    if (r->store.conn & SNIB__RQ_ENDING) {\n        return;\n    }\n"
-     "    if (r->store.conn & SNIB__RQ_LISTED) {",
-     "    if (r->store.conn & SNIB__RQ_LISTED) {",
+     "    if (r->store.where & SNIB__RQ_ENDING) {\n        return;\n    }\n"
+     "    if (r->store.where & SNIB__RQ_LISTED) {",
+     "    if (r->store.where & SNIB__RQ_LISTED) {",
      "        if (!ending) {\n            snib__heap_set(&s->heap, &r->store.timer,\n"
      "                           snib__after(now, blocking_poll_after(s, r)));\n"
      "        }\n",
@@ -1312,9 +1312,9 @@ BUGS = [
      "                       snib__after(now, blocking_poll_after(s, r)));\n"),
     ("a cancel overtakes its acquire in the other session",
      "src/core/sharing.c (snapshot)",
-     "        if (!(r->store.conn & SNIB__RQ_BEHIND)) {\n            return NULL;\n"
+     "        if (!(r->store.where & SNIB__RQ_BEHIND)) {\n            return NULL;\n"
      "        }\n",
-     "        if (!(r->store.conn & SNIB__RQ_BEHIND)) {\n            continue;\n"
+     "        if (!(r->store.where & SNIB__RQ_BEHIND)) {\n            continue;\n"
      "        }\n",
      "        assert(sharing_is_alone(s, r));\n", ""),
     ("a table's client does not heed that its grant was ended",

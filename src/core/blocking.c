@@ -1,7 +1,7 @@
 /* core/blocking.c — requests on their way to a library that blocks, and back.
  *
  * Every request the store owns is in a table by id (blocking_table.c) until its
- * final answer. Its state is in r->store.conn, which a blocking store has no
+ * final answer. Its state is in r->store.where, which a blocking store has no
  * other use for; r->store.timer is set in WAITING only. (Of a library with
  * sessions a request that is LISTED is shared out to one of them, and may have
  * a timer: sharing.c.)
@@ -43,7 +43,7 @@ static void blocking_list_it(struct snib__store *s, snib_instant now,
         s->last.asked = now;
     }
     snib__heap_remove(&s->heap, &r->store.timer);
-    r->store.conn |= SNIB__RQ_LISTED;
+    r->store.where |= SNIB__RQ_LISTED;
     snib__unlink(&r->link); /* an interim answer that nobody has fetched yet */
     if (!r->exec.blocked) {
         r->exec.blocked_since = now;
@@ -66,7 +66,7 @@ static void blocking_begin_ending(struct snib__store *s, const uint64_t id[2])
 {
     struct snib__request *r = snib__blocking_find_acquire(s, id);
     if (r) {
-        r->store.conn |= SNIB__RQ_ENDING;
+        r->store.where |= SNIB__RQ_ENDING;
         snib__heap_remove(&s->heap, &r->store.timer);
     }
 }
@@ -79,14 +79,14 @@ static void blocking_start(struct snib__store *s, snib_instant now,
         struct snib__request *r = snib__rq_of_link(l);
         /* a waiter that was started as something else */
         if (snib__blocking_owns(s, r)) {
-            assert(!(r->store.conn & SNIB__RQ_LISTED));
+            assert(!(r->store.where & SNIB__RQ_LISTED));
             snib__blocking_forget(s, r);
         }
         snib__link_init(&r->store.link);
         r->store.timer.index = 0;
-        r->store.conn = r->verb == SNIB__ACQUIRE && r->acquire.placed
-                            ? SNIB__RQ_STANDS
-                            : SNIB__RQ_WAITING;
+        r->store.where = r->verb == SNIB__ACQUIRE && r->acquire.placed
+                             ? SNIB__RQ_STANDS
+                             : SNIB__RQ_WAITING;
         r->said.answer = SNIB__PENDING;
         r->exec.blocked = false; /* of an earlier start */
         if (!snib__blocking_reserve(s)) {
@@ -115,11 +115,11 @@ static void blocking_start(struct snib__store *s, snib_instant now,
 static void blocking_poll_now(struct snib__store *s, snib_instant now,
                               struct snib__request *r)
 {
-    if (r->store.conn & SNIB__RQ_ENDING) {
+    if (r->store.where & SNIB__RQ_ENDING) {
         return;
     }
-    if (r->store.conn & SNIB__RQ_LISTED) {
-        r->store.conn |= SNIB__RQ_AGAIN;
+    if (r->store.where & SNIB__RQ_LISTED) {
+        r->store.where |= SNIB__RQ_AGAIN;
     } else {
         blocking_list_it(s, now, r);
     }
@@ -136,7 +136,7 @@ void snib__blocking_answer(struct snib__store *s, struct snib__request *r)
 static bool blocking_in_vain(const struct snib__request *r, snib_instant now)
 {
     return r->verb == SNIB__ACQUIRE && r->said.answer == SNIB__PENDING &&
-           r->said.err && !(r->store.conn & SNIB__RQ_STANDS) && !r->resent &&
+           r->said.err && !(r->store.where & SNIB__RQ_STANDS) && !r->resent &&
            snib__reached(now, r->limit);
 }
 
@@ -146,7 +146,7 @@ static void blocking_tick(struct snib__store *s, snib_instant now)
     while ((t = snib__heap_min(&s->heap)) && snib__reached(now, t->at)) {
         struct snib__request *r =
             SNIB__CONTAINER(t, struct snib__request, store.timer);
-        if (r->store.conn & SNIB__RQ_LISTED) {
+        if (r->store.where & SNIB__RQ_LISTED) {
             snib__sharing_late(s, now, r);
         } else if (blocking_in_vain(r, now)) {
             r->said.answer = SNIB__NOT_APPLIED;
@@ -246,7 +246,7 @@ static void blocking_end_acquire(struct snib__store *s,
 {
     struct snib__request *r = snib__blocking_find_acquire(s, c->id);
     bool cancelled = c->said.answer == SNIB__DONE;
-    if (!r || (r->store.conn & SNIB__RQ_LISTED)) {
+    if (!r || (r->store.where & SNIB__RQ_LISTED)) {
         return;
     }
     snib__unlink(&r->link);
@@ -266,7 +266,8 @@ static bool blocking_cancels_nothing(struct snib__store *s,
     struct snib__request *r = snib__blocking_find_acquire(s, c->id);
     return c->verb == SNIB__CANCEL && c->said.answer == SNIB__PENDING &&
            !c->token && r && r->said.answer == SNIB__PENDING &&
-           !(r->store.conn & (SNIB__RQ_LISTED | SNIB__RQ_STANDS)) && !r->resent;
+           !(r->store.where & (SNIB__RQ_LISTED | SNIB__RQ_STANDS)) &&
+           !r->resent;
 }
 
 bool snib__blocking_cancelled(struct snib__store *s, struct snib__request *c)
@@ -284,9 +285,9 @@ bool snib__blocking_cancelled(struct snib__store *s, struct snib__request *c)
 static void blocking_come_back(struct snib__store *s, snib_instant now,
                                struct snib__request *r)
 {
-    bool again = r->store.conn & SNIB__RQ_AGAIN,
-         ending = r->store.conn & SNIB__RQ_ENDING;
-    r->store.conn &= SNIB__RQ_ENDING | SNIB__RQ_STANDS;
+    bool again = r->store.where & SNIB__RQ_AGAIN,
+         ending = r->store.where & SNIB__RQ_ENDING;
+    r->store.where &= SNIB__RQ_ENDING | SNIB__RQ_STANDS;
     snib__blocking_remember(s, now, r);
     if (snib__blocking_cancelled(s, r)) {
         return;
@@ -300,7 +301,7 @@ static void blocking_come_back(struct snib__store *s, snib_instant now,
         }
         return;
     case SNIB__QUEUED:
-        r->store.conn |= SNIB__RQ_STANDS;
+        r->store.where |= SNIB__RQ_STANDS;
         r->acquire.placed =
             true; /* also where nobody is told, since it goes on */
         if (again && !ending) {
@@ -329,7 +330,7 @@ bool snib__blocking_runs(const struct snib__store *s,
                          const struct snib__request *r)
 {
     int runs = snib__blocking_shares(s) ? SNIB__RQ_TAKEN : SNIB__RQ_LISTED;
-    return (r->store.conn & runs) && !(r->store.conn & SNIB__RQ_STANDS);
+    return (r->store.where & runs) && !(r->store.where & SNIB__RQ_STANDS);
 }
 
 void snib__blocking_done(struct snib__store *s, snib_instant now,

@@ -6,7 +6,7 @@
 
 #include "core/blocking.h"
 
-/* The state of a request, in its store.conn: blocking.c has the table. */
+/* The state of a request, in its store.where: blocking.c has the table. */
 enum {
     SNIB__RQ_WAITING = 0,
     SNIB__RQ_LISTED = 1, /* to be executed, or being executed; bits from here */

@@ -70,6 +70,6 @@ void snib__blocking_forget(struct snib__store *s, struct snib__request *r)
 {
     snib__unlink(&r->store.link);
     snib__heap_remove(&s->heap, &r->store.timer);
-    r->store.conn = SNIB__RQ_WAITING;
+    r->store.where = SNIB__RQ_WAITING;
     s->owned--;
 }

@@ -243,9 +243,9 @@ struct snib__request_exec {
 struct snib__request_store {
     struct snib__link link;
     struct snib__timer timer;
-    /* Redis: the connection it went out on, and marks. Blocking stores: its
-     * state (core/blocking.c). */
-    uint8_t conn;
+    /* Where it is. Redis: in flight, queued, …, and on which connection
+     * (store/redis/redis_i.h). Blocking stores: its state (core/blocking.c). */
+    uint8_t where;
     uint8_t spins; /* tries that were in vain */
     /* Redis: it was refused for a right, and is asked without the mark of the
      * server, which may have been what was refused. */

@@ -78,7 +78,7 @@ static bool sharing_has_limit(const struct snib__request *r)
     }
     return r->verb == SNIB__ACQUIRE && r->said.answer == SNIB__PENDING &&
            !r->token && !r->resent &&
-           !(r->store.conn & (SNIB__RQ_STANDS | SNIB__RQ_ENDING));
+           !(r->store.where & (SNIB__RQ_STANDS | SNIB__RQ_ENDING));
 }
 
 /* The request of this id that may be executed next: the first one that is
@@ -89,10 +89,10 @@ static struct snib__request *sharing_whose_turn(struct snib__store *s,
     struct snib__request *first = NULL;
     SNIB__LIST_EACH (l, snib__blocking_bucket(s, id)) {
         struct snib__request *r = snib__rq_of_own(l);
-        if (!snib__rq_same_id(r, id) || !(r->store.conn & SNIB__RQ_LISTED)) {
+        if (!snib__rq_same_id(r, id) || !(r->store.where & SNIB__RQ_LISTED)) {
             continue;
         }
-        if (!(r->store.conn & SNIB__RQ_BEHIND)) {
+        if (!(r->store.where & SNIB__RQ_BEHIND)) {
             return NULL;
         }
         first = first ? first : r;
@@ -105,7 +105,7 @@ static void sharing_next(struct snib__store *s, const uint64_t id[2])
 {
     struct snib__request *r;
     while ((r = sharing_whose_turn(s, id))) {
-        r->store.conn &= (uint8_t)~SNIB__RQ_BEHIND;
+        r->store.where &= (uint8_t)~SNIB__RQ_BEHIND;
         if (!snib__blocking_cancelled(s, r)) {
             snib__list_push(sharing_list_of(s, r), &r->link);
         }
@@ -114,7 +114,7 @@ static void sharing_next(struct snib__store *s, const uint64_t id[2])
 
 void snib__sharing_list(struct snib__store *s, struct snib__request *r)
 {
-    r->store.conn |= SNIB__RQ_BEHIND;
+    r->store.where |= SNIB__RQ_BEHIND;
     if (sharing_has_limit(r)) {
         snib__heap_set(&s->heap, &r->store.timer, r->limit);
     }
@@ -126,10 +126,10 @@ void snib__sharing_list(struct snib__store *s, struct snib__request *r)
 /* No worker has it: it is not LISTED any more. */
 static void sharing_unlist(struct snib__store *s, struct snib__request *r)
 {
-    assert(!(r->store.conn & SNIB__RQ_TAKEN));
+    assert(!(r->store.where & SNIB__RQ_TAKEN));
     snib__unlink(&r->link);
     snib__heap_remove(&s->heap, &r->store.timer);
-    r->store.conn &= SNIB__RQ_ENDING | SNIB__RQ_STANDS;
+    r->store.where &= SNIB__RQ_ENDING | SNIB__RQ_STANDS;
 }
 
 /* Its claim has forgotten this renewal. */
@@ -149,12 +149,12 @@ void snib__sharing_end(struct snib__store *s, const uint64_t id[2])
         if (!snib__rq_same_id(r, id)) {
             continue;
         }
-        if (r->store.conn & SNIB__RQ_TAKEN) {
-            r->store.conn |= renews ? SNIB__RQ_ENDING : 0;
+        if (r->store.where & SNIB__RQ_TAKEN) {
+            r->store.where |= renews ? SNIB__RQ_ENDING : 0;
         } else if (renews) {
             sharing_drop(s, r);
         } else if (r->verb == SNIB__ACQUIRE &&
-                   (r->store.conn & SNIB__RQ_ENDING)) {
+                   (r->store.where & SNIB__RQ_ENDING)) {
             sharing_unlist(s, r);
         }
     }
@@ -162,7 +162,7 @@ void snib__sharing_end(struct snib__store *s, const uint64_t id[2])
 
 void snib__sharing_back(struct snib__store *s, struct snib__request *r)
 {
-    if (r->verb == SNIB__RENEW && (r->store.conn & SNIB__RQ_ENDING)) {
+    if (r->verb == SNIB__RENEW && (r->store.where & SNIB__RQ_ENDING)) {
         sharing_drop(s, r); /* it was to come again */
     }
     sharing_next(s, r->id);
@@ -216,7 +216,7 @@ static bool sharing_is_alone(struct snib__store *s,
     SNIB__LIST_EACH (l, snib__blocking_bucket(s, r->id)) {
         const struct snib__request *other = snib__rq_of_own(l);
         if (other != r && snib__rq_same_id(other, r->id) &&
-            (other->store.conn & SNIB__RQ_TAKEN)) {
+            (other->store.where & SNIB__RQ_TAKEN)) {
             return false;
         }
     }
@@ -243,12 +243,12 @@ void snib__blocking_take(struct snib__store *s, snib_instant now,
     while ((l = snib__list_first(&k->listed)) &&
            sharing_fits(snib__rq_of_link(l), count, batch)) {
         struct snib__request *r = snib__rq_of_link(l);
-        assert((r->store.conn & SNIB__RQ_LISTED) &&
-               !(r->store.conn & (SNIB__RQ_TAKEN | SNIB__RQ_BEHIND)));
+        assert((r->store.where & SNIB__RQ_LISTED) &&
+               !(r->store.where & (SNIB__RQ_TAKEN | SNIB__RQ_BEHIND)));
         assert(sharing_is_alone(s, r));
         snib__heap_remove(&s->heap, &r->store.timer);
         snib__unlink(l);
-        r->store.conn |= SNIB__RQ_TAKEN;
+        r->store.where |= SNIB__RQ_TAKEN;
         r->exec.patience = r->limit;
         r->exec.impatient = r->once;
         r->exec.expires =
@@ -282,7 +282,7 @@ bool snib__blocking_expired(const struct snib__request *r, snib_instant now)
 bool snib__blocking_unsent(const struct snib__store *s, snib_instant now,
                            const struct snib__request *r, snib_duration *ret)
 {
-    if (!snib__blocking_shares(s) || !(r->store.conn & SNIB__RQ_TAKEN) ||
+    if (!snib__blocking_shares(s) || !(r->store.where & SNIB__RQ_TAKEN) ||
         !r->exec.expires || atomic_load(&r->exec.sent)) {
         return false;
     }

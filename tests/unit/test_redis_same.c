@@ -261,7 +261,7 @@ static void hand_over(struct snib__list *chain, struct asked *a)
     set_result(a);
     a->owned = true;
     a->started = heard.now;
-    a->r.store.conn = 0;
+    a->r.store.where = 0;
     snib__link_init(&a->r.link);
     snib__list_push(chain, &a->r.link);
     show(" asks %d: verb %d, kind %d", (int)(a - asks), (int)a->r.verb,

@@ -444,7 +444,7 @@ static void decode_inspected(struct snib__redis *s, snib_instant now, int i,
         }
     }
     if (c->type == SNIB__RESP_ERROR && f->verb != SNIB__DOCTOR) {
-        snib__request_mark(rq, 0, M_FLIGHT);
+        snib__request_set_where(rq, 0, M_FLIGHT);
         snib__session_forget(s, rq);
         snib__reply_error(s, now, i, f, c->text, c->size);
     } else {
@@ -464,7 +464,7 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
         decode_inspected(s, now, i, f, c);
         return;
     }
-    snib__request_mark(rq, 0, M_FLIGHT);
+    snib__request_set_where(rq, 0, M_FLIGHT);
     if (c->type == SNIB__RESP_ERROR) {
         snib__reply_error(s, now, i, f, c->text, c->size);
         return;

@@ -119,7 +119,8 @@ bool snib__node_moved(struct snib__redis *s, struct snib__request *rq,
     if (home < 0) {
         return false;
     }
-    rq->acquire.placed = rq->acquire.placed || (rq->store.conn & M_QUEUED) != 0;
+    rq->acquire.placed =
+        rq->acquire.placed || (rq->store.where & M_QUEUED) != 0;
     rq->store.moved = (uint8_t)(home + 1);
     rq->store.asking = ask;
     char words[sizeof s->state.text];
@@ -155,11 +156,12 @@ bool snib__node_owns(struct snib__store *store, const uint64_t id[2])
 /* It ends here without an answer. */
 static void node_let_go(struct snib__redis *s, struct snib__request *rq)
 {
-    rq->acquire.placed = rq->acquire.placed || (rq->store.conn & M_QUEUED) != 0;
-    snib__request_unmark(s, rq);
+    rq->acquire.placed =
+        rq->acquire.placed || (rq->store.where & M_QUEUED) != 0;
+    snib__request_waits_no_more(s, rq);
     snib__unlink(&rq->store.link);
     snib__heap_remove(&s->timers, &rq->store.timer);
-    rq->store.conn = 0;
+    rq->store.where = 0;
     s->owned--;
 }
 
@@ -183,7 +185,7 @@ void snib__node_take_back(struct snib__store *store, struct snib__list *to)
     for (uint32_t i = 1; i <= s->timers.size; i++) {
         struct snib__request *rq =
             SNIB__CONTAINER(s->timers.v[i], struct snib__request, store.timer);
-        if (!(rq->store.conn & (M_UNSENT | M_FLIGHT))) {
+        if (!(rq->store.where & (M_UNSENT | M_FLIGHT))) {
             node_take(rq, &taken);
         }
     }

@@ -71,7 +71,7 @@ static bool packet_is_plain(const struct snib__request *rq)
            !rq->token && !rq->batch.number &&
            !(rq->acquire.upgrade_of[0] | rq->acquire.upgrade_of[1]) &&
            !rq->resent && !rq->acquire.placed && !rq->store.poll[0].number &&
-           !rq->store.misread && !(rq->store.conn & (M_QUEUED | M_TO_QUEUE)) &&
+           !rq->store.misread && !(rq->store.where & (M_QUEUED | M_TO_QUEUE)) &&
            rq->acquire.reserve && !rq->acquire.keep_ms;
 }
 
@@ -257,7 +257,7 @@ bool snib__packet_granted(struct snib__redis *s, snib_instant now,
     if (id.sequence >= 1024 || token <= rq->floor || left <= 0) {
         return false;
     }
-    snib__request_mark(rq, 0, M_FLIGHT);
+    snib__request_set_where(rq, 0, M_FLIGHT);
     rq->token = token;
     rq->acquire.reserve = 0;
     rq->said.far = false;

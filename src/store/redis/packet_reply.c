@@ -85,7 +85,7 @@ void snib__packet_reply(struct snib__redis *s, snib_instant now, int i,
     if (!rq) {
         return; /* it has ended; a cancel is on its way where one is needed */
     }
-    snib__request_mark(rq, 0, M_FLIGHT);
+    snib__request_set_where(rq, 0, M_FLIGHT);
     if (aborted) {
         packet_reply_aborted(s, now, i, f, c);
     } else if (!set || k + 1 >= c->size) {

@@ -76,10 +76,10 @@ void snib__queue_told(struct snib__redis *s, snib_instant now,
 {
     const struct session *subs = &s->session[SUBS];
     assert(rq->acquire.may_queue); /* else it had to be answered, not kept */
-    snib__request_unmark(s, rq);
+    snib__request_waits_no_more(s, rq);
     rq->said.err = SNIB_ERR_OK;
     if (queued) {
-        rq->store.conn |= M_QUEUED;
+        rq->store.where |= M_QUEUED;
         s->queued++;
         rq->said.answer = SNIB__QUEUED;
         if (!snib__linked(&rq->link)) {
@@ -91,7 +91,7 @@ void snib__queue_told(struct snib__redis *s, snib_instant now,
             snib__request_fail(s, rq, SNIB__NOT_APPLIED, subs->err, subs->text);
             return;
         }
-        rq->store.conn |= M_TO_QUEUE;
+        rq->store.where |= M_TO_QUEUE;
         s->to_queue++;
         if (subs->state == SESSION_READY) {
             snib__send_again(s, now, rq); /* the subscription is up by now */
@@ -131,8 +131,8 @@ void snib__queue_poll_all(struct snib__redis *s, snib_instant now)
         SNIB__LIST_EACH_SAFE (l, next, &s->acquires[k]) {
             struct snib__request *rq =
                 SNIB__CONTAINER(l, struct snib__request, store.link);
-            if ((rq->store.conn & (M_QUEUED | M_TO_QUEUE)) &&
-                !(rq->store.conn & M_FLIGHT)) {
+            if ((rq->store.where & (M_QUEUED | M_TO_QUEUE)) &&
+                !(rq->store.where & M_FLIGHT)) {
                 snib__send_again(s, now, rq);
             }
         }
@@ -281,8 +281,8 @@ static void queue_message(struct snib__redis *s, snib_instant now,
         /* The named poll is none of our last two, or the push lease is over by
          * our clock. So this message is not believed. The request is sent again
          * and its answer tells, with a lease that counts from that send. */
-        if ((rq->store.conn & (M_QUEUED | M_TO_QUEUE)) &&
-            !(rq->store.conn & M_FLIGHT)) {
+        if ((rq->store.where & (M_QUEUED | M_TO_QUEUE)) &&
+            !(rq->store.where & M_FLIGHT)) {
             snib__send_again(s, now, rq);
         }
         return;
@@ -299,7 +299,7 @@ static void queue_message(struct snib__redis *s, snib_instant now,
     }
     rq->said.valid_from = proven;
     rq->said.err = SNIB_ERR_OK;
-    if (rq->store.conn & M_FLIGHT) {
+    if (rq->store.where & M_FLIGHT) {
         rq->resent = true;
         snib__session_overtaken(s, rq, g.server_ms + g.lease);
     }

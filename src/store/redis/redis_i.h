@@ -86,9 +86,9 @@ enum {
     WATCH_PING_MS = 5000
 };
 
-/* Where a request is: the upper bits of request.store.conn while the store
+/* Where a request is: the upper bits of request.store.where while the store
  * owns the request. The lower two are the connection that it was sent on. */
-enum mark {
+enum where {
     M_CONN = 0x03,
     M_UNSENT = 0x04, /* request.link is on an unsent list                   */
     M_FLIGHT = 0x08,
@@ -240,10 +240,10 @@ static inline bool snib__session_up(const struct snib__redis *s, int i)
     return s->session[i].state == SESSION_READY && !s->session[i].doomed;
 }
 
-static inline void snib__request_mark(struct snib__request *rq, int set,
-                                      int clear)
+static inline void snib__request_set_where(struct snib__request *rq, int set,
+                                           int clear)
 {
-    rq->store.conn = (uint8_t)((rq->store.conn & ~clear) | set);
+    rq->store.where = (uint8_t)((rq->store.where & ~clear) | set);
 }
 
 /* Is the mark of the server among the keys that it names? */
@@ -257,7 +257,7 @@ struct snib__request *snib__request_find(struct snib__redis *,
                                          const uint64_t id[2]);
 void snib__request_put(struct snib__redis *, struct snib__request *);
 /* It does not wait any more. */
-void snib__request_unmark(struct snib__redis *, struct snib__request *);
+void snib__request_waits_no_more(struct snib__redis *, struct snib__request *);
 /* Remember an id that was ended: a grant for it is given back. */
 void snib__request_remember_end(struct snib__redis *, const uint64_t id[2]);
 void snib__request_later(struct snib__redis *, snib_instant now,

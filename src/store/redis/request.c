@@ -144,10 +144,10 @@ static void request_fly(struct snib__redis *s, snib_instant now, int i,
     f.job = JOB_REQUEST;
     f.verb = (uint8_t)rq->verb;
     f.marked = snib__redis_marks(s, rq);
-    if (rq->store.conn & M_UNSENT) {
+    if (rq->store.where & M_UNSENT) {
         snib__unlink(&rq->link);
     }
-    snib__request_mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
+    snib__request_set_where(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
     snib__fly_limit(s, rq);
     snib__session_push(s, i, &f);
 }
@@ -310,11 +310,12 @@ void snib__request_put(struct snib__redis *s, struct snib__request *rq)
     snib__list_push(request_bucket(s, rq->id), &rq->store.link);
 }
 
-void snib__request_unmark(struct snib__redis *s, struct snib__request *rq)
+void snib__request_waits_no_more(struct snib__redis *s,
+                                 struct snib__request *rq)
 {
-    s->queued -= (rq->store.conn & M_QUEUED) != 0;
-    s->to_queue -= (rq->store.conn & M_TO_QUEUE) != 0;
-    snib__request_mark(rq, 0, M_QUEUED | M_TO_QUEUE);
+    s->queued -= (rq->store.where & M_QUEUED) != 0;
+    s->to_queue -= (rq->store.where & M_TO_QUEUE) != 0;
+    snib__request_set_where(rq, 0, M_QUEUED | M_TO_QUEUE);
 }
 
 void snib__request_remember_end(struct snib__redis *s, const uint64_t id[2])
@@ -329,19 +330,19 @@ void snib__request_remember_end(struct snib__redis *s, const uint64_t id[2])
 void snib__request_finish(struct snib__redis *s, struct snib__request *rq,
                           snib__answer answer)
 {
-    if (rq->store.conn & M_UNSENT) {
+    if (rq->store.where & M_UNSENT) {
         snib__unlink(&rq->link);
     }
-    if (rq->store.conn & M_FLIGHT) {
+    if (rq->store.where & M_FLIGHT) {
         snib__session_forget(s, rq);
     }
-    snib__request_unmark(s, rq);
+    snib__request_waits_no_more(s, rq);
     if (snib__redis_inspects(rq)) {
         snib__inspection_end(s, rq);
     }
     snib__unlink(&rq->store.link);
     snib__heap_remove(&s->timers, &rq->store.timer);
-    rq->store.conn &= M_CONN;
+    rq->store.where &= M_CONN;
     rq->said.answer = answer;
     if (answer == SNIB__DONE || answer == SNIB__NO) {
         rq->store.misread = 0;
@@ -381,15 +382,14 @@ static void request_fail_list(struct snib__redis *s, struct snib__list *unsent,
     }
 }
 
-/* Those that wait and have one of these marks. Where a reply is due, it
- * decides. */
-static void request_fail_marked(struct snib__redis *s, int marks, snib_err err,
-                                const char *text)
+/* Those that wait in one of these ways. Where a reply is due, it decides. */
+static void request_fail_where(struct snib__redis *s, int ways, snib_err err,
+                               const char *text)
 {
     for (int k = 0; k < BUCKETS && s->queued + s->to_queue > 0; k++) {
         SNIB__LIST_EACH_SAFE (l, next, &s->acquires[k]) {
             struct snib__request *rq = request_of_own(l);
-            if ((rq->store.conn & marks) && !(rq->store.conn & M_FLIGHT)) {
+            if ((rq->store.where & ways) && !(rq->store.where & M_FLIGHT)) {
                 snib__request_fail(s, rq, SNIB__NOT_APPLIED, err, text);
             }
         }
@@ -406,7 +406,7 @@ void snib__request_fail_unsent(struct snib__redis *s, snib_err err,
 void snib__request_fail_to_queue(struct snib__redis *s, snib_err err,
                                  const char *text)
 {
-    request_fail_marked(s, M_TO_QUEUE, err, text);
+    request_fail_where(s, M_TO_QUEUE, err, text);
 }
 
 void snib__request_fail_callers(struct snib__redis *s, snib_err err,
@@ -414,7 +414,7 @@ void snib__request_fail_callers(struct snib__redis *s, snib_err err,
 {
     if (!snib__session_up(s, CALLERS) && !snib__session_up(s, BACKGROUND)) {
         request_fail_list(s, &s->unsent[0], err, text);
-        request_fail_marked(s, M_QUEUED | M_TO_QUEUE, err, text);
+        request_fail_where(s, M_QUEUED | M_TO_QUEUE, err, text);
     }
 }
 
@@ -436,8 +436,8 @@ void snib__request_fail_once(struct snib__redis *s, snib_err err,
 void snib__request_later(struct snib__redis *s, snib_instant now,
                          struct snib__request *rq, int64_t ms)
 {
-    snib__request_mark(
-        rq, rq->store.conn & (M_QUEUED | M_TO_QUEUE) ? 0 : M_RETRY, M_FLIGHT);
+    snib__request_set_where(
+        rq, rq->store.where & (M_QUEUED | M_TO_QUEUE) ? 0 : M_RETRY, M_FLIGHT);
     snib__heap_set(&s->timers, &rq->store.timer,
                    snib__sooner(rq->limit, snib__after(now, snib__ms(ms))));
 }

@@ -22,12 +22,12 @@ static void send_give_up(struct snib__redis *s, snib_instant now,
     if (snib__inspect_too_long(s, now, rq, list, sizeof list)) {
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT, list);
     } else if (rq->store.misread &&
-               !(rq->store.conn & M_QUEUED)) { /* a repeat in flight, too */
+               !(rq->store.where & M_QUEUED)) { /* a repeat in flight, too */
         snib__request_misread(s, rq);
-    } else if (rq->store.conn & (M_FLIGHT | M_QUEUED)) {
+    } else if (rq->store.where & (M_FLIGHT | M_QUEUED)) {
         snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN,
                            "no answer within the time allowed");
-    } else if (rq->store.conn & M_TO_QUEUE) {
+    } else if (rq->store.where & M_TO_QUEUE) {
         snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
     } else if (rq->said.err == SNIB_ERR_BUSY) { /* has spun until now */
         snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
@@ -237,7 +237,7 @@ static bool send_packet(struct snib__redis *s, snib_instant now, int i,
 static bool send_may_queue(const struct snib__redis *s,
                            const struct snib__request *rq)
 {
-    if (rq->store.conn & M_QUEUED) {
+    if (rq->store.where & M_QUEUED) {
         return true; /* a poll: it keeps its position */
     }
     if (!rq->acquire.may_queue) {
@@ -254,7 +254,7 @@ static void send_inspection(struct snib__redis *s, snib_instant now, int i,
                             struct snib__request *rq)
 {
     snib__unlink(&rq->link);
-    snib__request_mark(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
+    snib__request_set_where(rq, M_FLIGHT | i, M_UNSENT | M_RETRY | M_CONN);
     snib__fly_limit(s, rq);
     if (!snib__inspect_send(s, now, i, rq)) {
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
@@ -389,7 +389,7 @@ static void send_unsent(struct snib__redis *s, struct snib__request *rq,
                         bool front)
 {
     struct snib__list *list = &s->unsent[rq->background];
-    snib__request_mark(rq, M_UNSENT, M_RETRY);
+    snib__request_set_where(rq, M_UNSENT, M_RETRY);
     if (front) {
         snib__list_push_front(list, &rq->link);
     } else {
@@ -403,7 +403,7 @@ static void send_cancel(struct snib__redis *s, const uint64_t id[2])
 {
     struct snib__request *rq = snib__request_find(s, id);
     if (rq) {
-        bool sent = rq->store.conn & (M_FLIGHT | M_QUEUED);
+        bool sent = rq->store.where & (M_FLIGHT | M_QUEUED);
         snib__request_fail(s, rq, sent ? SNIB__UNKNOWN : SNIB__NOT_APPLIED,
                            SNIB_ERR_CANCELLED, NULL);
     }
@@ -424,7 +424,7 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq)
 {
     const struct session *l = snib__session_first(s);
-    rq->store.conn = M_OWNED;
+    rq->store.where = M_OWNED;
     rq->said.answer = SNIB__PENDING;
     rq->said.err = SNIB_ERR_OK;
     rq->said.revoked = rq->said.forgotten = rq->said.far = false;
@@ -471,8 +471,8 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
 void snib__send_again(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq)
 {
-    snib__request_mark(rq, 0, M_FLIGHT);
-    if (!(rq->store.conn & (M_QUEUED | M_TO_QUEUE))) {
+    snib__request_set_where(rq, 0, M_FLIGHT);
+    if (!(rq->store.where & (M_QUEUED | M_TO_QUEUE))) {
         send_unsent(s, rq, true);
     } else if (!snib__send_now(s, now, rq)) {
         snib__request_later(s, now, rq, POLL_MS);
@@ -484,11 +484,11 @@ void snib__send_due(struct snib__redis *s, snib_instant now,
 {
     if (snib__reached(now, rq->limit)) {
         send_give_up(s, now, rq);
-    } else if (rq->store.conn & M_RETRY) {
+    } else if (rq->store.where & M_RETRY) {
         send_unsent(s, rq, false);
         snib__fly_limit(s, rq);
-    } else if ((rq->store.conn & (M_QUEUED | M_TO_QUEUE)) &&
-               !(rq->store.conn & M_FLIGHT)) {
+    } else if ((rq->store.where & (M_QUEUED | M_TO_QUEUE)) &&
+               !(rq->store.where & M_FLIGHT)) {
         snib__send_again(s, now, rq);
     } else if (!snib__inspect_due(s, now, rq)) {
         snib__fly_limit(s, rq);
