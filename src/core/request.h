@@ -264,7 +264,7 @@ struct snib__request_store {
     struct {
         uint32_t number;
         snib_instant sent;
-    } poll[2]; /* its last two polls, by which it dates a pushed grant */
+    } sends[2]; /* its last two, by which it dates a pushed grant */
 };
 
 /* What the row that answers a FORCE or PARAMS will say. The rules of a lock

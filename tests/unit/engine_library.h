@@ -140,7 +140,7 @@ static void take_list(void)
     snib__list_append(&w.inside, &w.out->exec);
     SNIB__LIST_EACH (l, &w.inside) {
         tell_request(of_link(l));
-        of_link(l)->store.poll[0].sent = w.now;
+        of_link(l)->store.sends[0].sent = w.now;
     }
 }
 

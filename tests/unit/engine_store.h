@@ -125,7 +125,7 @@ static void give(struct snib__request *r)
 {
     static const int64_t part[] = {3000, 100, 20, 1, 0};
     r->said.left = r->lease;
-    r->said.valid_from = one_in(2) ? w.now : r->store.poll[0].sent;
+    r->said.valid_from = one_in(2) ? w.now : r->store.sends[0].sent;
     if (odd()) {
         r->said.left = one_in(2) ? (snib_duration){r->lease.ns / (1 + below(4))}
                                  : snib__ms(ONE_OF(part));
@@ -284,7 +284,7 @@ static void say_done(struct snib__request *r)
         r->token = r->verb == SNIB__VALUE_DELETE ? 0 : (w.version += below(3));
         r->said.left = snib__ms(ONE_OF(took));
         r->said.valid_from =
-            one_in(2) ? r->store.poll[0].sent : (snib_instant){0};
+            one_in(2) ? r->store.sends[0].sent : (snib_instant){0};
         rows_of(r);
     }
 }
@@ -370,7 +370,7 @@ static void dice_start(struct snib__store *s, snib_instant now,
         snib__link_init(&r->store.link);
         snib__list_push(&w.owned, &r->store.link);
         w.owned_count++;
-        r->store.poll[0].sent = w.now;
+        r->store.sends[0].sent = w.now;
         if (below(100) < w.mood.quick) {
             say_something(r);
         }

@@ -204,7 +204,7 @@ static void polls_are_numbered_over_all_nodes(void **state)
                          b = request(SNIB__ACQUIRE, high);
     start(&a);
     start(&b);
-    assert_int_not_equal(a.store.poll[0].number, b.store.poll[0].number);
+    assert_int_not_equal(a.store.sends[0].number, b.store.sends[0].number);
 }
 
 static void a_cancel_goes_where_the_acquire_is(void **state)

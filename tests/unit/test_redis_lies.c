@@ -285,7 +285,7 @@ static void a_pushed_claim_longer_than_the_lease_is_cut(void **state)
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
     let_wait(&rq);
-    push(&rq, 1000, 2000000000, rq.store.poll[0].number);
+    push(&rq, 1000, 2000000000, rq.store.sends[0].number);
     answered(&rq, SNIB__DONE);
     assert_int_equal(snib__to_ms(rq.said.left), 30000);
 }

@@ -344,7 +344,7 @@ static void change_flags(void)
         break;
     case 3:
         if (same.topic == WAITING && one_in(8)) {
-            s->poll = UINT32_MAX - (uint32_t)below(3);
+            s->sends = UINT32_MAX - (uint32_t)below(3);
         }
         break;
     default: /* just as much room as a command wants, or a byte less */

@@ -102,10 +102,10 @@ static void a_push_counts_from_the_poll_that_it_names(void **state)
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
     let_wait(&rq);
-    uint32_t first = rq.store.poll[0].number;
-    snib_instant sent = rq.store.poll[0].sent;
+    uint32_t first = rq.store.sends[0].number;
+    snib_instant sent = rq.store.sends[0].sent;
     pass(1600);
-    assert_true(rq.store.poll[0].number > first);
+    assert_true(rq.store.sends[0].number > first);
     push(&rq, 5000, 3000, first); /* the newer one was not seen yet */
     answered(&rq, SNIB__DONE);
     assert_int_equal(rq.said.valid_from.ns, sent.ns);
@@ -116,7 +116,7 @@ static void a_push_that_names_no_poll_of_ours_is_asked_for(void **state)
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
     let_wait(&rq);
-    push(&rq, 5000, 3000, rq.store.poll[0].number + 1);
+    push(&rq, 5000, 3000, rq.store.sends[0].number + 1);
     silence();
     hears_acquire(CALLERS, "1");
     snib_instant sent = now;
@@ -134,7 +134,7 @@ static void a_push_whose_claim_is_over_is_asked_for(void **state)
     struct snib__request rq = request(SNIB__ACQUIRE);
     let_wait(&rq);
     now.ns += INT64_C(3000000000); /* this process stood still */
-    push(&rq, 5000, 3000, rq.store.poll[0].number);
+    push(&rq, 5000, 3000, rq.store.sends[0].number);
     silence();
     hears_acquire(CALLERS, "1");
     grant_reply(CALLERS, 6000);
@@ -164,7 +164,7 @@ static void what_an_overtaken_poll_was_given_is_ended(void **state)
         pass(1600);
         while (heard(CALLERS)) {
         }
-        push(&rq, 5000, 3000, rq.store.poll[0].number);
+        push(&rq, 5000, 3000, rq.store.sends[0].number);
         answered(&rq, SNIB__DONE);
         say(CALLERS, cases[i].reply);
         silence();
@@ -184,9 +184,9 @@ static void a_duplicate_push_is_ignored(void **state)
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
     let_wait(&rq);
-    push(&rq, 5000, 3000, rq.store.poll[0].number);
+    push(&rq, 5000, 3000, rq.store.sends[0].number);
     answered(&rq, SNIB__DONE);
-    push(&rq, 5000, 3000, rq.store.poll[0].number);
+    push(&rq, 5000, 3000, rq.store.sends[0].number);
     silence();
     assert_false(heard(CALLERS));
     assert_int_equal(opens(&out), 0);
@@ -207,7 +207,7 @@ static void a_grant_for_a_cancelled_request_is_given_back(void **state)
         assert_string_equal(word[1],
                             snib__redis_scripts[SNIB__SCRIPT_CANCEL].sha1);
     }
-    push(&rq, 5000, 3000, rq.store.poll[0].number);
+    push(&rq, 5000, 3000, rq.store.sends[0].number);
     silence();
     assert_int_equal(script_heard(BACKGROUND), SNIB__SCRIPT_RELEASE);
     assert_string_equal(word[3], "snib:{n}");
@@ -227,7 +227,7 @@ a_grant_for_a_request_that_is_being_released_is_given_back(void **state)
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE), r;
     let_wait(&rq);
-    push(&rq, 5000, 3000, rq.store.poll[0].number);
+    push(&rq, 5000, 3000, rq.store.sends[0].number);
     answered(&rq, SNIB__DONE);
     r = request(SNIB__RELEASE);
     r.id[1] = rq.id[1];
@@ -235,7 +235,7 @@ a_grant_for_a_request_that_is_being_released_is_given_back(void **state)
     start(&r);
     while (heard(CALLERS)) {
     }
-    push(&rq, 6000, 3000, rq.store.poll[0].number);
+    push(&rq, 6000, 3000, rq.store.sends[0].number);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
     assert_string_equal(word[13], hex_of(&rq));
     assert_string_equal(word[14], "6000");
@@ -290,14 +290,14 @@ static void junk_on_the_subscription_is_ignored(void **state)
     for (const char *c = no_digits; *c; c++) {
         char text[200];
         snprintf(text, sizeof text, "g %s 5 31 3000 %u 2 snib:{n}", hex_of(&rq),
-                 rq.store.poll[0].number);
+                 rq.store.sends[0].number);
         text[2 + 31] = *c;
         message(channel, text);
         silence();
     }
     char whole[200];
     int n = snprintf(whole, sizeof whole, "g %s 5 31 3000 %u 2 snib:{n}",
-                     hex_of(&rq), rq.store.poll[0].number);
+                     hex_of(&rq), rq.store.sends[0].number);
     for (int cut = 1; cut <= n; cut++) { /* … and all that is not whole */
         whole[n - cut] = 0;
         message(channel, whole);
@@ -378,7 +378,7 @@ static void a_subscription_that_was_lost_is_rebuilt_for_who_holds(void **state)
     (void)state;
     struct snib__request rq = request(SNIB__ACQUIRE);
     let_wait(&rq);
-    push(&rq, 5000, 3000, rq.store.poll[0].number);
+    push(&rq, 5000, 3000, rq.store.sends[0].number);
     answered(&rq, SNIB__DONE);
     closed(SUBS);
     pass(5000);
@@ -409,7 +409,7 @@ static void a_message_between_two_acknowledgements_is_a_message(void **state)
     assert_true(heard(SUBS));
     sayf(SUBS, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", strlen(word[1]),
          word[1]);
-    push(&rq, 5000, 3000, rq.store.poll[0].number);
+    push(&rq, 5000, 3000, rq.store.sends[0].number);
     answered(&rq, SNIB__DONE);
     assert_int_equal(rq.token, 5000);
     assert_true(heard(SUBS));
@@ -425,7 +425,7 @@ static void a_grant_for_who_is_in_no_queue_is_asked_for_at_once(void **state)
     (void)state;
     struct snib__request a = request(SNIB__ACQUIRE), b = request(SNIB__ACQUIRE);
     let_wait(&a);
-    push(&a, 5000, 3000, a.store.poll[0].number);
+    push(&a, 5000, 3000, a.store.sends[0].number);
     answered(&a, SNIB__DONE);
     closed(SUBS);
     b.acquire.may_queue = true;

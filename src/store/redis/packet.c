@@ -70,7 +70,7 @@ static bool packet_is_plain(const struct snib__request *rq)
            rq->acquire.permits == 1 && rq->acquire.delay.ns == 0 &&
            !rq->token && !rq->batch.number &&
            !(rq->acquire.upgrade_of[0] | rq->acquire.upgrade_of[1]) &&
-           !rq->resent && !rq->acquire.placed && !rq->store.poll[0].number &&
+           !rq->resent && !rq->acquire.placed && !rq->store.sends[0].number &&
            !rq->store.misread && !(rq->store.where & (M_QUEUED | M_TO_QUEUE)) &&
            rq->acquire.reserve && !rq->acquire.keep_ms;
 }

@@ -272,8 +272,8 @@ static void queue_message(struct snib__redis *s, snib_instant now,
     }
     snib_instant proven = {0};
     for (int k = 0; k < 2; k++) {
-        if (rq->store.poll[k].number && rq->store.poll[k].number == g.poll) {
-            proven = rq->store.poll[k].sent;
+        if (rq->store.sends[k].number && rq->store.sends[k].number == g.poll) {
+            proven = rq->store.sends[k].sent;
         }
     }
     if (!proven.ns ||

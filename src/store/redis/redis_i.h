@@ -116,7 +116,7 @@ struct snib__redis {
     struct snib__list acquires[BUCKETS]; /* every ACQUIRE we own, by id      */
     struct snib__list inspections;
     uint32_t failures; /* connections for calls that did not come up         */
-    uint32_t inspection_count, queued, to_queue, owned, poll;
+    uint32_t inspection_count, queued, to_queue, owned, sends;
     struct snib__heap timers;
     bool spin; /* ?wait=spin: only upgrades queue                        */
     bool unverified; /* ?tls_verify=no: for the doctor                      */

@@ -117,13 +117,13 @@ void snib__fly_limit(struct snib__redis *s, struct snib__request *rq)
 void snib__fly_number(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq)
 {
-    uint32_t *polls = s->slots ? &s->slots->poll : &s->poll;
-    if (++*polls == 0) {
-        *polls = 1;
+    uint32_t *sends = s->slots ? &s->slots->sends : &s->sends;
+    if (++*sends == 0) {
+        *sends = 1;
     }
-    rq->store.poll[1] = rq->store.poll[0];
-    rq->store.poll[0].number = *polls;
-    rq->store.poll[0].sent = now;
+    rq->store.sends[1] = rq->store.sends[0];
+    rq->store.sends[0].number = *sends;
+    rq->store.sends[0].sent = now;
     int64_t late = snib__encode_not_after(s, now, NOT_AFTER_MS);
     rq->late = late > rq->late ? late : rq->late;
 }

@@ -435,7 +435,7 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
     rq->said.valid_from = (snib_instant){0};
     rq->said.left = (snib_duration){0};
     rq->store.timer.index = 0;
-    rq->store.poll[0].number = rq->store.poll[1].number = 0;
+    rq->store.sends[0].number = rq->store.sends[1].number = 0;
     snib__link_init(&rq->store.link);
     snib__link_init(&rq->link);
     s->owned++;

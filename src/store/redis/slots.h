@@ -55,9 +55,9 @@ struct snib__slots {
     bool stale;      /* somebody has said so: it is to be asked anew */
     bool moved;      /* a slot is served by a server that served none before */
     bool crowded;    /* more servers than there is room for */
-    /* What the stores of the nodes count together: numbers of polls, so that
+    /* What the stores of the nodes count together: numbers of sends, so that
      * one of another node is not taken for its own, and channels. */
-    uint32_t poll, generation;
+    uint32_t sends, generation;
 };
 
 typedef enum snib__slots_said {
