@@ -1105,7 +1105,7 @@ BUGS = [
      "((s->heard || s->out->listens) && s->out->holds)", "false"),
     ("after a gap the second ear is not there",
      "src/store/redis/login.c (force)",
-     "        login_channel(s, now, verb, told, j);\n", ""),
+     "        login_channel(s, now, verb, notices, j);\n", ""),
     ("a try that was ended by force is cancelled",
      "src/core/claim_refuse.c (force)",
      "        claim_refuse_all(e, t, SNIB_ERR_BUSY, &q->error, true);",

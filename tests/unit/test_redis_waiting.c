@@ -364,8 +364,8 @@ static void a_revoke_is_heard_on_the_channel_of_the_client(void **state)
     connected(SUBS);
     message(channel, text); /* grants of before came there: not believed */
     assert_int_equal(out.ended_count, 1);
-    char told[CHANNEL_TOLD_MAX]; /* where force.lua says it, too */
-    snib__queue_told_channel((struct snib__redis *)(void *)store, told);
+    char told[CHANNEL_NOTICE_MAX]; /* where force.lua says it, too */
+    snib__queue_notice_channel((struct snib__redis *)(void *)store, told);
     message(told, text);
     assert_int_equal(out.ended_count, 2);
     message("snib:somebody", text);

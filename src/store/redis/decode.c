@@ -152,7 +152,7 @@ static bool decode_queued(struct snib__redis *s, snib_instant now,
         rq->resent = true; /* it has a position, which its end must cancel */
         snib__queue_spin(s, now, rq);
     } else {
-        snib__queue_told(s, now, rq, true);
+        snib__queue_waits(s, now, rq, true);
     }
     return true;
 }
@@ -173,7 +173,7 @@ static bool decode_held(struct snib__redis *s, snib_instant now,
     if (rq->acquire.may_queue && (rq->acquire.spin || s->spin)) {
         snib__queue_spin(s, now, rq);
     } else if (rq->acquire.may_queue) {
-        snib__queue_told(s, now, rq, false);
+        snib__queue_waits(s, now, rq, false);
     } else {
         rq->said.err = SNIB_ERR_BUSY;
         if (decode_int_at(c, 3, &left) && left > 0) {

@@ -43,9 +43,9 @@ static void login_channels(struct snib__redis *s, snib_instant now,
 {
     login_channel(s, now, verb, s->channel, j);
     if (s->generation) {
-        char told[CHANNEL_TOLD_MAX];
-        snib__queue_told_channel(s, told);
-        login_channel(s, now, verb, told, j);
+        char notices[CHANNEL_NOTICE_MAX];
+        snib__queue_notice_channel(s, notices);
+        login_channel(s, now, verb, notices, j);
     }
 }
 

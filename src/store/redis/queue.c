@@ -18,10 +18,10 @@
 
 #include "store/redis/redis_i.h"
 
-void snib__queue_told_channel(const struct snib__redis *s,
-                              char ret[CHANNEL_TOLD_MAX])
+void snib__queue_notice_channel(const struct snib__redis *s,
+                                char ret[CHANNEL_NOTICE_MAX])
 {
-    snprintf(ret, CHANNEL_TOLD_MAX, "snib:%s:r", s->client);
+    snprintf(ret, CHANNEL_NOTICE_MAX, "snib:%s:r", s->client);
 }
 
 void snib__queue_channel(struct snib__redis *s)
@@ -71,8 +71,8 @@ static int64_t queue_pause(struct snib__redis *s,
 
 /* The server said "queued", or "held" to a request that may queue but could not
  * yet, because the subscription has to be acknowledged first. */
-void snib__queue_told(struct snib__redis *s, snib_instant now,
-                      struct snib__request *rq, bool queued)
+void snib__queue_waits(struct snib__redis *s, snib_instant now,
+                       struct snib__request *rq, bool queued)
 {
     const struct session *subs = &s->session[SUBS];
     assert(rq->acquire.may_queue); /* else it had to be answered, not kept */
@@ -144,9 +144,9 @@ void snib__queue_poll_all(struct snib__redis *s, snib_instant now)
 /* Three messages come on the client's channels.
  * "r <request>": this grant of ours was ended by force.
  * "k <request>": somebody waits for this grant, which we may keep.
- * "g <request> <token> <token reserve> <claim ms> <poll> <server ms> <holders
- * key>": this request was granted. Of permits "<slot> " stands before the key.
- */
+ * "g <request> <token> <token reserve> <push lease ms> <poll> <server ms>
+ * <holders key>": this request was granted. Of permits "<slot> " stands before the
+ * key. */
 struct grant {
     uint64_t id[2];
     int64_t token, reserve, lease, poll, server_ms, slot;
@@ -329,9 +329,9 @@ void snib__queue_overtaken(struct snib__redis *s, snib_instant now, int i,
 static bool queue_is_ours(const struct snib__redis *s,
                           const struct snib__resp_cell *c)
 {
-    char told[CHANNEL_TOLD_MAX];
-    snib__queue_told_channel(s, told);
-    return snib__resp_is(c, s->channel) || snib__resp_is(c, told);
+    char notices[CHANNEL_NOTICE_MAX];
+    snib__queue_notice_channel(s, notices);
+    return snib__resp_is(c, s->channel) || snib__resp_is(c, notices);
 }
 
 bool snib__queue_hears(struct snib__redis *s, snib_instant now,

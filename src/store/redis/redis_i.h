@@ -441,8 +441,10 @@ void snib__decode_reply(struct snib__redis *, snib_instant now, int i,
                         uint32_t k);
 
 /* queue.c */
-void snib__queue_told(struct snib__redis *, snib_instant now,
-                      struct snib__request *, bool queued);
+/* The server has said that the request is queued, or that another one holds the
+ * lock, and it may queue: from now on it waits. */
+void snib__queue_waits(struct snib__redis *, snib_instant now,
+                       struct snib__request *, bool queued);
 /* A request that does not queue was told "held": it asks again after a pause,
  * which grows. */
 void snib__queue_spin(struct snib__redis *, snib_instant now,
@@ -462,13 +464,14 @@ void snib__queue_channel(struct snib__redis *);
 /* Another channel than any before. A message of one node of a cluster comes to
  * the subscriptions at all of them, so each has a channel of its own. */
 void snib__queue_channel_anew(struct snib__redis *);
-/* The channel on which the client is told of forced releases only, whatever the
- * generation of its subscription. Grants must not come there: a waiter's record
- * from before a failover (on the promoted replica) names an earlier channel of
- * the client, and must not be granted before the waiter has polled again. */
-enum { CHANNEL_TOLD_MAX = 40 };
-void snib__queue_told_channel(const struct snib__redis *,
-                              char ret[CHANNEL_TOLD_MAX]);
+/* The channel of notices: forced releases, and that somebody waits for what is
+ * kept. It is the same whatever the generation of the client's subscription.
+ * Grants must not come there: a waiter's record from before a failover (on the
+ * promoted replica) names an earlier channel of the client, and must not be
+ * granted before the waiter has polled again. */
+enum { CHANNEL_NOTICE_MAX = 40 };
+void snib__queue_notice_channel(const struct snib__redis *,
+                                char ret[CHANNEL_NOTICE_MAX]);
 
 /* open.c */
 snib_err snib__redis_open(const struct snib__store_config *,
