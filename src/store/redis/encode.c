@@ -148,7 +148,7 @@ static void encode_acquire_args(struct snib__redis *s, struct snib__buf *b,
     snib__resp_arg(b, may_queue ? "1" : "0", 1);
     snib__resp_i64(b, rq->store.sends[0].number);
     snib__resp_i64(
-        b, snib__encode_not_after(s, rq->store.sends[0].sent, NOT_AFTER_MS));
+        b, snib__encode_not_after(s, rq->store.sends[0].sent, SEND_LIVES_MS));
     snib__resp_i64(b, rq->floor);
     snib__resp_i64(b, rq->acquire.reserve);
     encode_prior(b, rq->token, rq->prior_id);
@@ -195,7 +195,7 @@ static int64_t encode_set(struct snib__redis *s, struct snib__buf *b,
 {
     char id[33], head[2 * 33 + 2 * 24];
     int64_t lease = snib__to_ms(rq->lease);
-    int64_t first = lease < NOT_AFTER_MS ? lease : NOT_AFTER_MS;
+    int64_t first = lease < SEND_LIVES_MS ? lease : SEND_LIVES_MS;
     int64_t till = snib__encode_not_after(s, rq->store.sends[0].sent, first);
     snib__encode_hex(id, rq->id);
     int n = snprintf(head, sizeof head, "%s %s %lld %lld 0 ", id, s->client,
@@ -353,7 +353,7 @@ void snib__encode_params(struct snib__redis *s, struct snib__buf *b,
     snib__resp_text(b, what[rq->params.op]);
     snib__resp_i64(b, rq->params.amount);
     snib__resp_i64(
-        b, snib__encode_not_after(s, rq->store.sends[0].sent, NOT_AFTER_MS));
+        b, snib__encode_not_after(s, rq->store.sends[0].sent, SEND_LIVES_MS));
 }
 
 void snib__encode_inspect(struct snib__redis *s, struct snib__buf *b,

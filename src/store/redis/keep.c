@@ -52,7 +52,7 @@ void snib__encode_keep(struct snib__redis *s, struct snib__buf *b,
     snib__resp_i64(b, rq->floor);
     snib__resp_i64(b, snib__to_ms(rq->lease));
     keep_what(s, b, rq);
-    snib__resp_i64(b, snib__encode_not_after(s, now, NOT_AFTER_MS));
+    snib__resp_i64(b, snib__encode_not_after(s, now, SEND_LIVES_MS));
     snib__resp_i64(b, rq->acquire.reserve);
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
 }

@@ -68,7 +68,7 @@ enum {
     POLL_FLOOR_MS = 10,
     SPIN_FIRST_MS = 10, /* first pause of a request that spins; it doubles  */
     SPIN_MOST_MS = 500,
-    NOT_AFTER_MS = 9900,       /* after sending: too late to be executed    */
+    SEND_LIVES_MS = 9900,      /* after sending: too late to be executed    */
     LATE_COPY_MS = 10000,      /* after a loss: no copy is executed later   */
     FAR_MS = 24 * 3600 * 1000, /* no clock made a token so far ahead        */
     SHOWN_MAX = 1000,          /* holders of a lock: each page reads all    */

@@ -124,7 +124,7 @@ void snib__fly_number(struct snib__redis *s, snib_instant now,
     rq->store.sends[1] = rq->store.sends[0];
     rq->store.sends[0].number = *sends;
     rq->store.sends[0].sent = now;
-    int64_t late = snib__encode_not_after(s, now, NOT_AFTER_MS);
+    int64_t late = snib__encode_not_after(s, now, SEND_LIVES_MS);
     rq->late = late > rq->late ? late : rq->late;
 }
 

@@ -34,7 +34,8 @@ void snib__encode_value_put(struct snib__redis *s, snib_instant now,
     /* The request's age when it is sent, not when it was started: meanwhile it
      * may have waited for a connection, or for the server to work again. */
     snib__resp_i64(b, snib__to_ms(snib__between(rq->value.born, now)));
-    snib__resp_i64(b, s->server_ms + (now.ns / 1000000 - since) + NOT_AFTER_MS);
+    snib__resp_i64(b,
+                   s->server_ms + (now.ns / 1000000 - since) + SEND_LIVES_MS);
     snib__resp_i64(b, rq->floor);
     snib__resp_arg(b, put ? rq->text : "", put ? rq->text_size : 0);
 }
