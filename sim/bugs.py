@@ -266,7 +266,7 @@ BUGS = [
     ("a transaction that is open stays open", THIN + "packet_reply.c (rare)",
      "        l->stuck = l->doomed = true;\n", ""),
     ("a packet that was aborted is an error", THIN + "packet_reply.c (rare)",
-     "    } else {\n        packet_reply_whole(s, now, f->rq);\n    }\n}",
+     "    } else {\n        packet_reply_by_script(s, now, f->rq);\n    }\n}",
      "    } else {\n        snib__request_fail(s, f->rq, SNIB__NOT_APPLIED,\n"
      "                           SNIB_ERR_STORE, NULL);\n    }\n}"),
     ("a reader's token is that of before a thin grant", LUA + "enter.lua",

@@ -5,7 +5,7 @@
  * asks without a script also where others hold or wait, which a client that
  * remembers seldom does: what happens then is what the theorems are about. And
  * two of its owners are a crowd: what they ask for while one call is under way
- * travels together. In a world that is whole, each lock is taken by a script. */
+ * travels together. In a world of `whole` each lock is taken by a script. */
 #include <string.h>
 
 #include "core/engine_i.h"
@@ -17,7 +17,7 @@ void sim_keen(const struct sim_world *w, int client)
     if (w->nodes == 1 && !sim_table(w)) {
         struct snib__engine *e = w->client[client].engine;
         struct snib__redis *s = (struct snib__redis *)(void *)e->store;
-        s->whole = w->opt.whole;
+        s->scripts_only = w->opt.whole;
         if (w->opt.seed % 2) {
             memset(s->met_at_name, 0, sizeof s->met_at_name);
             s->bundles_most = s->crowd = 1;

@@ -79,8 +79,9 @@ static bool packet_is_plain(const struct snib__request *rq)
 static bool packet_may(const struct snib__redis *s, snib_instant now, int i,
                        const struct snib__request *rq)
 {
-    return packet_is_plain(rq) && !s->whole && !s->no_mark && !s->recovery_ms &&
-           !s->session[i].no_packets && s->packet_cuts < PACKET_CUTS &&
+    return packet_is_plain(rq) && !s->scripts_only && !s->no_mark &&
+           !s->recovery_ms && !s->session[i].no_packets &&
+           s->packet_cuts < PACKET_CUTS &&
            !snib__reached(now, s->packets_until) &&
            snib__reached(now, s->packets_rest) &&
            !snib__reached(now, snib__after(s->server_at, snib__ms(CLOCK_MS))) &&

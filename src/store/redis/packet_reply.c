@@ -19,8 +19,8 @@
 
 /* It goes on as a script, at once: it was sent before, so no packet is made of
  * it any more. */
-static void packet_reply_whole(struct snib__redis *s, snib_instant now,
-                               struct snib__request *rq)
+static void packet_reply_by_script(struct snib__redis *s, snib_instant now,
+                                   struct snib__request *rq)
 {
     snib__send_again(s, now, rq);
 }
@@ -53,7 +53,7 @@ static void packet_reply_aborted(struct snib__redis *s, snib_instant now, int i,
     if (size && (kind == E_RETRY || kind == E_DROP)) {
         snib__reply_error(s, now, i, f, why, size);
     } else {
-        packet_reply_whole(s, now, f->rq);
+        packet_reply_by_script(s, now, f->rq);
     }
 }
 
@@ -93,7 +93,7 @@ void snib__packet_reply(struct snib__redis *s, snib_instant now, int i,
     } else if (set->type == SNIB__RESP_NIL) {
         s->packets_work = true;
         snib__packet_met(s, now, rq->name);
-        packet_reply_whole(s, now, rq);
+        packet_reply_by_script(s, now, rq);
     } else {
         if (!snib__resp_is(set, "OK")) {
             /* An error of SET itself: this server has none with PXAT. */

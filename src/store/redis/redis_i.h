@@ -122,7 +122,7 @@ struct snib__redis {
     bool unverified; /* ?tls_verify=no: for the doctor                      */
     bool ever;    /* a connection was READY once                            */
     bool misread; /* the reply being read is not one of our scripts'        */
-    bool whole;   /* no packets at all: it is a node of a quorum            */
+    bool scripts_only; /* no packets at all: a node of a quorum or cluster  */
     bool no_mark; /* this user may not use the mark                         */
     int64_t recovery_ms; /* ?recovery=; 0: it is not asked for              */
     bool packets_work;   /* one was answered                         */
