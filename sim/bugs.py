@@ -1083,7 +1083,7 @@ BUGS = [
     ("a hint before its grant is forgotten", "src/core/engine.c (force)",
      "    SNIB__LIST_EACH (l, &e->busy) {\n"
      "        struct snib__claim *t =\n"
-     "            SNIB__CONTAINER(l, struct snib__pending, idle)->claim;\n"
+     "            SNIB__CONTAINER(l, struct snib__pending, link)->claim;\n"
      "        if (engine_is_about",
      "    SNIB__LIST_EACH (l, &e->held) {\n"
      "        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);\n"

@@ -414,7 +414,7 @@ static struct check_sum check_all(const struct snib__engine *e,
     }
     SNIB__LIST_EACH (l, &e->busy) {
         const struct snib__pending *q =
-            SNIB__CONTAINER(l, struct snib__pending, idle);
+            SNIB__CONTAINER(l, struct snib__pending, link);
         sum.users += q->local && q->local->parent;
     }
     return sum;

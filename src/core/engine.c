@@ -78,7 +78,7 @@ static void engine_note(struct snib__engine *e)
     e->out.renamed = false;
     SNIB__LIST_EACH (asks, &e->busy) {
         struct snib__pending *q =
-            SNIB__CONTAINER(asks, struct snib__pending, idle);
+            SNIB__CONTAINER(asks, struct snib__pending, link);
         if (q->claim && q == q->claim->acquiring) {
             snib__claim_note(e, q->claim);
         }
@@ -134,7 +134,7 @@ static struct snib__claim *engine_claim_of(const struct snib__engine *e,
     }
     SNIB__LIST_EACH (l, &e->busy) {
         struct snib__claim *t =
-            SNIB__CONTAINER(l, struct snib__pending, idle)->claim;
+            SNIB__CONTAINER(l, struct snib__pending, link)->claim;
         if (engine_is_about(t, id)) {
             return t;
         }
@@ -206,7 +206,7 @@ static void engine_want_all(struct snib__engine *e, snib_instant now)
     }
     SNIB__LIST_EACH (l, &e->busy) { /* the answer may come behind it */
         struct snib__claim *t =
-            SNIB__CONTAINER(l, struct snib__pending, idle)->claim;
+            SNIB__CONTAINER(l, struct snib__pending, link)->claim;
         if (t) {
             t->wanted = true;
         }

@@ -83,7 +83,7 @@ struct snib__pending {
     struct snib__direct *direct;    /* NULL: none, or its caller has left */
     struct snib__local_lock *local; /* one reference; NULL: a direct request */
     struct snib__name *name;        /* a direct request's own */
-    struct snib__link idle;         /* engine's spare or busy list */
+    struct snib__link link;         /* engine's spare or busy list */
     struct snib__buf text;          /* about, glob, reason, value */
     struct snib__buf result;
     struct snib_error error;

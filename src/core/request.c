@@ -14,7 +14,7 @@ static struct snib__pending *request_pending_new(void)
 {
     struct snib__pending *q = snib__alloc(sizeof *q);
     if (q) {
-        snib__link_init(&q->idle);
+        snib__link_init(&q->link);
         snib__buf_init(&q->text, SNIB__TEXT_LIMIT);
         snib__buf_init(&q->result, SNIB__RESULT_LIMIT);
     }
@@ -35,7 +35,7 @@ struct snib__pending *snib__pending_get(struct snib__engine *e,
     struct snib__link *l = snib__list_pop(&e->spare);
     struct snib__pending *q;
     if (l) {
-        q = SNIB__CONTAINER(l, struct snib__pending, idle);
+        q = SNIB__CONTAINER(l, struct snib__pending, link);
         e->spares--;
     } else {
         q = request_pending_new();
@@ -43,7 +43,7 @@ struct snib__pending *snib__pending_get(struct snib__engine *e,
     if (!q) {
         return NULL;
     }
-    snib__list_push(&e->busy, &q->idle);
+    snib__list_push(&e->busy, &q->link);
     q->rq = (struct snib__request){0};
     snib__link_init(&q->rq.link);
     snib__link_init(&q->rq.store.link);
@@ -73,7 +73,7 @@ void snib__pending_put(struct snib__engine *e, struct snib__pending *q)
     }
     snib__free(q->name);
     q->name = NULL;
-    snib__unlink(&q->idle);
+    snib__unlink(&q->link);
     if (q->text.limit > SNIB__TEXT_LIMIT) { /* a value's bytes are not kept */
         snib__buf_free(&q->text);
         q->text.limit = SNIB__TEXT_LIMIT;
@@ -83,7 +83,7 @@ void snib__pending_put(struct snib__engine *e, struct snib__pending *q)
         return;
     }
     e->spares++;
-    snib__list_push(&e->spare, &q->idle);
+    snib__list_push(&e->spare, &q->link);
 }
 
 void snib__pending_start(struct snib__engine *e, struct snib__pending *q)
@@ -104,7 +104,7 @@ snib_err snib__pending_init(struct snib__engine *e)
         if (!q) {
             return SNIB_ERR_NOMEM;
         }
-        snib__list_push(&e->spare, &q->idle);
+        snib__list_push(&e->spare, &q->link);
         e->spares++;
     }
     return SNIB_ERR_OK;
@@ -114,10 +114,10 @@ void snib__pending_free(struct snib__engine *e)
 {
     struct snib__link *l;
     while ((l = snib__list_pop(&e->spare))) {
-        request_pending_free(SNIB__CONTAINER(l, struct snib__pending, idle));
+        request_pending_free(SNIB__CONTAINER(l, struct snib__pending, link));
     }
     while ((l = snib__list_pop(&e->busy))) {
-        request_pending_free(SNIB__CONTAINER(l, struct snib__pending, idle));
+        request_pending_free(SNIB__CONTAINER(l, struct snib__pending, link));
     }
 }
 
