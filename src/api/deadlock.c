@@ -118,12 +118,12 @@ struct cycles {
     size_t count;
 };
 
-static bool deadlock_has_set(const struct snib__waits *g, uint64_t mark,
+static bool deadlock_has_set(const struct snib__waits *g, uint64_t id,
                              bool sure)
 {
     uint32_t sets = sure ? g->sure_sets : g->sets;
     for (uint32_t i = 0; i < sets; i++) {
-        if (snib__waits_mark(g, i, sure) == mark) {
+        if (snib__waits_id(g, i, sure) == id) {
             return true;
         }
     }
@@ -136,7 +136,7 @@ static bool deadlock_add_set(struct cycles *all,
                              const struct snib__waits *g, uint32_t set,
                              bool sure, const char *self)
 {
-    if (!deadlock_has_set(before, snib__waits_mark(g, set, sure), sure)) {
+    if (!deadlock_has_set(before, snib__waits_id(g, set, sure), sure)) {
         return true;
     }
     uint32_t *at = snib__alloc(((size_t)g->count + 1) * sizeof *at);

@@ -84,7 +84,7 @@ snib_instant snib__cycles_due(const struct snib__engine *e)
             continue;
         }
         /* The second scan of a proof is not put off. */
-        due = snib__sooner(due, s->mark
+        due = snib__sooner(due, s->deadlock_id
                                     ? s->scan_at
                                     : snib__later(s->scan_at, e->cycles.again));
     }
@@ -234,19 +234,19 @@ static bool cycles_judge(struct snib__engine *e, snib_instant now,
     uint32_t set =
         me == SNIB__WAIT_NONE ? SNIB__WAIT_NONE : g->waits[me].sure_set;
     if (set == SNIB__WAIT_NONE || snib__waits_youngest(g, set, true) != me) {
-        s->mark = 0;
+        s->deadlock_id = 0;
         return false;
     }
-    uint64_t mark = snib__waits_mark(g, set, true);
+    uint64_t id = snib__waits_id(g, set, true);
     int64_t unheard = snib__waits_unheard(g, set, true);
     int64_t proof = unheard > PROOF_MS ? unheard : PROOF_MS;
-    bool again = s->mark == mark && unheard < INT64_MAX &&
+    bool again = s->deadlock_id == id && unheard < INT64_MAX &&
                  snib__reached(e->cycles.asked,
-                               snib__after(s->marked_at, snib__ms(proof)));
+                               snib__after(s->deadlock_at, snib__ms(proof)));
     if (!again) {
-        if (s->mark != mark) {
-            s->mark = mark;
-            s->marked_at = now;
+        if (s->deadlock_id != id) {
+            s->deadlock_id = id;
+            s->deadlock_at = now;
         }
         s->scan_at = snib__after(now, snib__ms(PROOF_MS));
         return false;

@@ -205,8 +205,8 @@ struct snib__acquisition {
     /* nested: when to scan for a deadlock; before it says what its owner holds:
      * when to leave the local queue for that (core/move.c) */
     snib_instant scan_at;
-    snib_instant marked_at;    /* when it was last seen in one */
-    uint64_t mark;             /* identifies that deadlock; 0: none seen */
+    snib_instant deadlock_at;  /* when that deadlock was first seen */
+    uint64_t deadlock_id;      /* the one it was seen in; 0: none */
     char *reason;              /* owned; NULL: the client's */
     char *trouble;             /* owned; NULL: none; see core/explain.c */
     struct snib__above *above; /* owned; NULL: none */

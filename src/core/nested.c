@@ -113,5 +113,5 @@ void snib__nested_said(struct snib__acquisition *s)
 {
     s->local->claim->says = s;
     s->scan_at = snib__after(s->since, snib__ms(NESTED_MS));
-    s->mark = 0;
+    s->deadlock_id = 0;
 }

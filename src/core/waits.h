@@ -89,7 +89,7 @@ uint32_t snib__waits_youngest(const struct snib__waits *, uint32_t set,
  * scans, of which the second began after the first had ended, then all of the
  * set existed together at one instant in between, however long each scan took
  * and in whatever order it saw the locks. */
-uint64_t snib__waits_mark(const struct snib__waits *, uint32_t set, bool sure);
+uint64_t snib__waits_id(const struct snib__waits *, uint32_t set, bool sure);
 /* How long ago, at most, the store last heard of each wait of the set whose end
  * would free a client above it; in ms, as of when its row was read. 0: there is
  * no such wait; INT64_MAX: not known. */

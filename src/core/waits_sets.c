@@ -226,9 +226,9 @@ static uint64_t waits_sets_mix(uint64_t n)
     return n ^ n >> 31;
 }
 
-uint64_t snib__waits_mark(const struct snib__waits *g, uint32_t set, bool sure)
+uint64_t snib__waits_id(const struct snib__waits *g, uint32_t set, bool sure)
 {
-    uint64_t mark = 1;
+    uint64_t id = 1;
     for (uint32_t i = 0; i < g->count; i++) {
         const struct snib__wait *w = &g->waits[i];
         if (waits_sets_set_of(g, i, sure) != set) {
@@ -236,17 +236,17 @@ uint64_t snib__waits_mark(const struct snib__waits *g, uint32_t set, bool sure)
         }
         uint64_t me =
             waits_sets_mix(w->request[0] ^ waits_sets_mix(w->request[1]));
-        mark += waits_sets_mix(me + (uint64_t)w->about.since_ms);
+        id += waits_sets_mix(me + (uint64_t)w->about.since_ms);
         for (uint32_t k = 0; k < w->edges; k++) {
             const struct snib__edge *e = &g->edges[w->edge + k];
             if (e->to != SNIB__WAIT_NONE && (e->sure || !sure) &&
                 waits_sets_set_of(g, e->to, sure) == set) {
-                mark += waits_sets_mix(me ^ waits_sets_mix(e->by) ^
-                                       g->waits[e->to].request[1]);
+                id += waits_sets_mix(me ^ waits_sets_mix(e->by) ^
+                                     g->waits[e->to].request[1]);
             }
         }
     }
-    return mark;
+    return id;
 }
 
 int64_t snib__waits_unheard(const struct snib__waits *g, uint32_t set,

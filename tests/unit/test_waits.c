@@ -315,8 +315,7 @@ static void two_cycles_are_two(void **state)
         "U h=C1:11:m w=D1:14:m:12", "V h=D1:12:m w=C1:13:m:11");
     assert_int_equal(w.g->sure_sets, 2);
     assert_int_equal(w.g->sets, 2);
-    assert_true(snib__waits_mark(w.g, 0, true) !=
-                snib__waits_mark(w.g, 1, true));
+    assert_true(snib__waits_id(w.g, 0, true) != snib__waits_id(w.g, 1, true));
     forget(&w);
 }
 
@@ -543,17 +542,17 @@ static void the_mark_changes_with_any_part(void **state)
     };
     struct world w;
     SEE(&w, "X h=A1:1:m w=B1:4:m:2", "Y h=B1:2:m w=A1:3:m:1");
-    uint64_t mark = snib__waits_mark(w.g, 0, true);
+    uint64_t id = snib__waits_id(w.g, 0, true);
     forget(&w);
     /* In another order, with others about. */
     SEE(&w, "Q h=Z1:77:m w=Z2:78:m", "Y h=B1:2:m w=A1:3:m:1 w=Q1:9:m",
         "X h=A1:1:m w=B1:4:m:2");
-    assert_true(snib__waits_mark(w.g, 0, true) == mark);
+    assert_true(snib__waits_id(w.g, 0, true) == id);
     forget(&w);
     for (size_t i = 0; i < COUNT_OF(other); i++) {
         SEE(&w, other[i][0], other[i][1]);
         assert_int_equal(w.g->sure_sets, 1);
-        assert_true(snib__waits_mark(w.g, 0, true) != mark);
+        assert_true(snib__waits_id(w.g, 0, true) != id);
         forget(&w);
     }
 }

@@ -164,7 +164,7 @@ static void tell_sets(const struct snib__waits *g, bool sure)
 {
     for (uint32_t i = 0; i <= (sure ? g->sure_sets : g->sets); i++) {
         TELL("set", i, snib__waits_youngest(g, i, sure),
-             (int64_t)snib__waits_mark(g, i, sure),
+             (int64_t)snib__waits_id(g, i, sure),
              snib__waits_unheard(g, i, sure));
     }
     for (uint32_t i = 0; i < g->count; i++) {
