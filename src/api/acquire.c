@@ -34,16 +34,16 @@ uint64_t snib_owner_new(void)
 
 /* Rule 6: while too many requests are in flight, help to read the replies
  * before more is sent. */
-static bool acquire_wait_for_room(struct snib__step *s, snib_instant limit)
+static bool acquire_wait_for_replies(struct snib__step *s, snib_instant limit)
 {
     if (__builtin_expect(snib__most_awaited(s->c) < SNIB__FLIGHT_MAX, 1)) {
         return true;
     }
     struct snib__call call;
-    snib__call_begin(s, &call, SNIB__CALL_ROOM, limit);
-    bool room = snib__call_wait(s, &call);
+    snib__call_begin(s, &call, SNIB__CALL_FEWER, limit);
+    bool fewer = snib__call_wait(s, &call);
     snib__call_end(s, &call);
-    return room;
+    return fewer;
 }
 
 /* May a call ask for a grant? On OK the background thread runs. */
@@ -55,7 +55,7 @@ snib_err snib__may_acquire(struct snib__step *s, snib_instant limit,
         return snib__fail_plain(reterr, SNIB_ERR_CLOSED);
     }
     snib_err err = snib__background_need(c, reterr);
-    if (!err && !acquire_wait_for_room(s, limit)) {
+    if (!err && !acquire_wait_for_replies(s, limit)) {
         err = snib__fail(reterr, SNIB_ERR_UNREACHABLE,
                          "not asked: %d requests are unanswered",
                          SNIB__FLIGHT_MAX);

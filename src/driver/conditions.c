@@ -9,7 +9,7 @@ bool snib__condition_holds(const struct snib__step *s, snib__call_kind kind)
     const struct snib_client *c = s->c;
     struct snib__store_state store;
     switch (kind) {
-    case SNIB__CALL_ROOM:
+    case SNIB__CALL_FEWER:
         return snib__most_awaited(c) < SNIB__FLIGHT_MAX / 2;
     case SNIB__CALL_IDLE:
         return snib__engine_idle(c->engine);

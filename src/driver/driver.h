@@ -23,7 +23,7 @@
  * 6. Requests in flight are capped (1 024 a connection). Calls that give up
  *    leave work behind: without a cap a storm of time-outs would build an
  *    endless pipeline. A call holds a pointer to its request and never
- *    searches for it.                [api/acquire.c, acquire_wait_for_room]
+ *    searches for it.                [api/acquire.c, acquire_wait_for_replies]
  * 7. A call sleeps in slices of at most 1 s. The true clock is BOOTTIME,
  *    which is read again after each slice. futex and ppoll count MONOTONIC
  *    and do not see a suspend. Lease deadlines are on a BOOTTIME timerfd,
@@ -388,7 +388,7 @@ bool snib__exec_inside(const struct snib_client *);
 
 /* -- conditions.c ---------------------------------------------------------- */
 
-/* What a call of kind ROOM, IDLE or TOLD waits for, or OUT stands for: is it
+/* What a call of kind FEWER, IDLE or TOLD waits for, or OUT stands for: is it
  * so? Any other kind: no. */
 bool snib__condition_holds(const struct snib__step *, snib__call_kind);
 /* Answer the calls, and the operation, that wait for a condition of the whole

@@ -154,7 +154,7 @@ void snib__calls_close(struct snib__step *s)
             snib_err err =
                 give_up_direct(s, call->direct, SNIB_ERR_CLOSED, &call->error);
             snib__call_settle(s, call, err);
-        } else if (call->kind == SNIB__CALL_ROOM) {
+        } else if (call->kind == SNIB__CALL_FEWER) {
             snib__call_settle(s, call, SNIB_ERR_CLOSED);
         }
     }

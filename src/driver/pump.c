@@ -315,7 +315,7 @@ void snib__call_begin(struct snib__step *s, struct snib__call *call,
     snib__roles_enter(&s->c->calls.roles, &call->w);
     atomic_init(&call->word, SNIB__AWAKE);
     call->kind = (uint8_t)kind;
-    call->returns_unlocked = kind != SNIB__CALL_ROOM &&
+    call->returns_unlocked = kind != SNIB__CALL_FEWER &&
                              kind != SNIB__CALL_IDLE && kind != SNIB__CALL_TOLD;
     call->err = SNIB_ERR_OK;
     s->c->calls.condition_waits += !call->returns_unlocked;
