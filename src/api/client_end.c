@@ -59,7 +59,7 @@ static void client_end_wait_told(struct snib__step *s)
     struct snib__store_state store;
     snib__engine_store_state(s->c->engine, s->now, &store);
     if (store.behind) {
-        snib__call_begin(s, &call, SNIB__CALL_TOLD,
+        snib__call_begin(s, &call, SNIB__CALL_CAUGHT_UP,
                          snib__after(s->now, snib__ms(TOLD_MS)));
         snib__call_wait(s, &call);
         snib__call_end(s, &call);
@@ -264,8 +264,9 @@ static bool client_end_goes_on(struct snib__step *s, struct ending *e)
             return true;
         }
         e->at = TOLD;
-        if (!snib__condition_holds(s, SNIB__CALL_TOLD)) {
-            client_end_wait(s, e, SNIB__CALL_TOLD, TOLD_MS * INT64_C(1000000));
+        if (!snib__condition_holds(s, SNIB__CALL_CAUGHT_UP)) {
+            client_end_wait(s, e, SNIB__CALL_CAUGHT_UP,
+                            TOLD_MS * INT64_C(1000000));
             return true;
         }
         /* fall through */

@@ -246,10 +246,10 @@ typedef enum snib__call_kind {
     SNIB__CALL_RELEASE,
     SNIB__CALL_RENEW,
     SNIB__CALL_DIRECT,
-    SNIB__CALL_FEWER, /* waits for fewer requests in flight (rule 6) */
-    SNIB__CALL_IDLE,  /* waits until nothing is in flight (stop) */
-    SNIB__CALL_TOLD,  /* waits until all servers have answered */
-    SNIB__CALL_OUT    /* (no call:) until no thread has left for elsewhere */
+    SNIB__CALL_FEWER,     /* waits for fewer requests in flight (rule 6) */
+    SNIB__CALL_IDLE,      /* waits until nothing is in flight (stop) */
+    SNIB__CALL_CAUGHT_UP, /* waits until all servers have answered */
+    SNIB__CALL_OUT /* (no call:) until no thread has left for elsewhere */
 } snib__call_kind;
 
 struct snib__call {
@@ -278,7 +278,7 @@ struct snib__log_line {
 /* The calls that wait: which thread reads which socket. */
 struct snib__calls {
     struct snib__roles roles;
-    uint32_t condition_waits; /* calls of kind FEWER, IDLE and TOLD */
+    uint32_t condition_waits; /* calls of kind FEWER, IDLE and CAUGHT_UP */
     /* Calls inside api/batch.c. A call that was woken leaves it without the
      * mutex. */
     _Atomic uint32_t batches;
@@ -347,9 +347,9 @@ struct snib__ops {
     uint64_t count;              /* tickets given: snib__op_open */
     int fd;                      /* an eventfd: set while there are events */
     bool set;
-    struct snib__op *quiet;  /* becomes an event when `until` is so; or NULL */
-    uint8_t until;           /* snib__call_kind: IDLE, TOLD or OUT            */
-    bool of_store;           /* the program wants the event below */
+    struct snib__op *quiet; /* becomes an event when `until` is so; or NULL */
+    uint8_t until; /* snib__call_kind: IDLE, CAUGHT_UP or OUT            */
+    bool of_store; /* the program wants the event below */
     struct snib__op changed; /* another server answers; at most one unfetched */
 };
 

@@ -13,7 +13,7 @@ bool snib__condition_holds(const struct snib__step *s, snib__call_kind kind)
         return snib__most_awaited(c) < SNIB__FLIGHT_MAX / 2;
     case SNIB__CALL_IDLE:
         return snib__engine_idle(c->engine);
-    case SNIB__CALL_TOLD:
+    case SNIB__CALL_CAUGHT_UP:
         snib__engine_store_state(c->engine, s->now, &store);
         return !store.behind;
     case SNIB__CALL_OUT:

@@ -316,7 +316,8 @@ void snib__call_begin(struct snib__step *s, struct snib__call *call,
     atomic_init(&call->word, SNIB__AWAKE);
     call->kind = (uint8_t)kind;
     call->returns_unlocked = kind != SNIB__CALL_FEWER &&
-                             kind != SNIB__CALL_IDLE && kind != SNIB__CALL_TOLD;
+                             kind != SNIB__CALL_IDLE &&
+                             kind != SNIB__CALL_CAUGHT_UP;
     call->err = SNIB_ERR_OK;
     s->c->calls.condition_waits += !call->returns_unlocked;
     call->limit = limit;
