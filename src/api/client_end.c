@@ -199,14 +199,14 @@ static struct ending *client_end_of(struct snib__op *op)
     return SNIB__CONTAINER(snib__sequence_of(op), struct ending, q);
 }
 
-/* Its turn comes, unless it has come. */
-static void client_end_turn(struct snib__step *s, struct ending *e, bool late)
+/* It goes on, unless it did already. */
+static void client_end_go_on(struct snib__step *s, struct ending *e, bool late)
 {
     struct snib__ops *ops = &s->c->ops;
-    if (ops->quiet == &e->q.turn) {
+    if (ops->quiet == &e->q.resume) {
         e->late = late;
         ops->quiet = NULL;
-        snib__op_push(s, &e->q.turn);
+        snib__op_push(s, &e->q.resume);
     }
 }
 
@@ -215,7 +215,7 @@ static void client_end_due(struct snib__step *s, struct snib__op *op)
 {
     snib__heap_set(&s->c->ops.timers, &op->timer,
                    snib__after(s->now, s->c->request));
-    client_end_turn(s, client_end_of(op), true);
+    client_end_go_on(s, client_end_of(op), true);
 }
 
 /* A stop is not cancelled. A call of stop may be faster. */
@@ -224,17 +224,17 @@ static void client_end_give_up(struct snib__step *s, struct snib__op *op,
 {
     (void)why;
     if (s->c->stopped) {
-        client_end_turn(s, client_end_of(op), false);
+        client_end_go_on(s, client_end_of(op), false);
     }
 }
 
-/* With the mutex held: its turn comes when that is so, or after that time. */
+/* With the mutex held: it goes on when that is so, or after that time. */
 static void client_end_wait(struct snib__step *s, struct ending *e,
                             snib__call_kind until, int64_t ns)
 {
     struct snib__ops *ops = &s->c->ops;
     e->late = false;
-    ops->quiet = &e->q.turn;
+    ops->quiet = &e->q.resume;
     ops->until = (uint8_t)until;
     snib__heap_set(&ops->timers, &e->q.op.timer,
                    snib__after(s->now, (snib_duration){ns}));

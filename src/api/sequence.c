@@ -8,7 +8,7 @@
  * function of the program's runs on a thread of the library's, or under its
  * mutex, and threaded and pull clients do the same.
  *
- *   start ---> next: asks ---> batch: n open --last answer--> turn: an event
+ *   start ---> next: asks ---> batch: n open --last answer--> resume: an event
  *                ^   |                                          |
  *                |   +--pauses--timer---------------------------+
  *                |                                              v
@@ -16,9 +16,9 @@
  *              next: ends --> the operation's event, which it returns
  *
  * The requests are operations of one batch (driver/op.c), which belong to the
- * sequence and go to no queue of events. The last answer puts `turn` there. So
+ * sequence and go to no queue of events. The last answer puts `resume` there. So
  * a sequence is at one place only: its requests are under way, or it pauses, or
- * its turn waits to be taken, or one thread is in `next`.
+ * its `resume` waits to be taken, or one thread is in `next`.
  *
  * A cancel or the client's end does not end a sequence by itself: what it has
  * acquired must be given back. It ends what is under way, and `next` sees that
@@ -29,12 +29,12 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-/* -- its turn ----------------------------------------------------------------- */
+/* -- it goes on --------------------------------------------------------------- */
 
-static struct snib__op *sequence_go_on(struct snib__op *turn)
+static struct snib__op *sequence_go_on(struct snib__op *resume)
 {
     struct snib__sequence *q =
-        SNIB__CONTAINER(turn, struct snib__sequence, turn);
+        SNIB__CONTAINER(resume, struct snib__sequence, resume);
     struct snib_error why = {.code = SNIB_ERR_OK};
     struct snib__step s;
     if (!q->rules->next(q, &why)) {
@@ -50,7 +50,7 @@ static struct snib__op *sequence_go_on(struct snib__op *turn)
     return &q->op;
 }
 
-static const struct snib__op_kind sequence_turn = {.go_on = sequence_go_on};
+static const struct snib__op_kind sequence_resume = {.go_on = sequence_go_on};
 
 void snib__sequence_due(struct snib__step *s, struct snib__op *op)
 {
@@ -58,7 +58,7 @@ void snib__sequence_due(struct snib__step *s, struct snib__op *op)
     snib__heap_set(&s->c->ops.timers, &op->timer, SNIB__NEVER);
     if (q->pauses) {
         q->pauses = false;
-        snib__op_push(s, &q->turn);
+        snib__op_push(s, &q->resume);
     }
 }
 
@@ -81,9 +81,9 @@ void *snib__sequence_new(size_t size, struct snib_client *c,
 {
     struct snib__sequence *q = snib__op_new(size, &rules->kind, user);
     if (q) {
-        snib__link_init(&q->turn.link);
-        q->turn.kind = &sequence_turn;
-        q->batch.turn = &q->turn;
+        snib__link_init(&q->resume.link);
+        q->resume.kind = &sequence_resume;
+        q->batch.op = &q->resume;
         q->client = c;
         q->rules = rules;
     }
@@ -137,7 +137,7 @@ snib_err snib__sequence_start(struct snib__sequence *q, bool ends,
 
 void snib__sequence_drop(struct snib__sequence *q)
 {
-    snib__unlink(&q->turn.link);
+    snib__unlink(&q->resume.link);
 }
 
 void snib__sequence_drop_direct(struct snib__direct_op *d)
@@ -273,7 +273,7 @@ bool snib__sequence_pause(struct snib__step *s, struct snib__sequence *q,
         return false;
     }
     q->pauses = true;
-    q->batch.open++; /* so that its turn comes by the timer alone */
+    q->batch.open++; /* so that the timer alone resumes it */
     snib__heap_set(&s->c->ops.timers, &q->op.timer, snib__after(s->now, d));
     return true;
 }
@@ -281,7 +281,7 @@ bool snib__sequence_pause(struct snib__step *s, struct snib__sequence *q,
 void snib__sequence_asked(struct snib__step *s, struct snib__sequence *q)
 {
     if (--q->batch.open == 0) {
-        snib__op_push(s, &q->turn);
+        snib__op_push(s, &q->resume);
     }
     snib__op_started(s);
 }

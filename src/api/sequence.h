@@ -24,7 +24,7 @@ struct snib__sequence_rules {
 struct snib__sequence {
     /* On `asking` from the start to the end; its timer is a pause. */
     struct snib__op op;
-    struct snib__op turn;     /* an event that the program does not see */
+    struct snib__op resume;   /* an event that the program does not see */
     struct snib__batch batch; /* what was asked for and is not answered    */
     struct snib_client *client;
     const struct snib__sequence_rules *rules;

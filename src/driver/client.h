@@ -221,8 +221,8 @@ struct snib__renewal {
 
 /* Several requests that one call waits for, or one sequence. */
 struct snib__batch {
-    struct snib__call *call; /* NULL: `turn` becomes an event              */
-    struct snib__op *turn;
+    struct snib__call *call; /* NULL: `op` becomes an event              */
+    struct snib__op *op;
     uint32_t open; /* not answered yet                                     */
 };
 

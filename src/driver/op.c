@@ -46,7 +46,7 @@ static void op_count_down(struct snib__step *s, struct snib__op *op)
     if (g->call) {
         snib__call_settle(s, g->call, SNIB_ERR_OK);
     } else {
-        snib__op_push(s, g->turn);
+        snib__op_push(s, g->op);
     }
 }
 
