@@ -49,7 +49,8 @@ static snib_err client_read_options(const struct snib_client_options *given,
     c->ops.of_store = o->store_events;
     c->logins.ask = o->login;
     c->logins.data = o->login_data;
-    if (o->login && !(c->logins.room = snib__alloc(sizeof *c->logins.room))) {
+    if (o->login &&
+        !(c->logins.answer = snib__alloc(sizeof *c->logins.answer))) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     return SNIB_ERR_OK;

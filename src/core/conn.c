@@ -9,7 +9,7 @@
 void snib__conns_init(struct snib__out *out, size_t limit)
 {
     out->conn = NULL;
-    out->conns = out->room = 0;
+    out->conns = out->capacity = 0;
     out->limit = limit;
     out->outer = NULL;
     snib__list_init(&out->touched);
@@ -26,7 +26,7 @@ void snib__conns_free(struct snib__out *out)
     }
     snib__free(out->conn);
     out->conn = NULL;
-    out->conns = out->room = 0;
+    out->conns = out->capacity = 0;
 }
 
 static struct snib__conn *conn_new(const struct snib__out *out,
@@ -46,15 +46,15 @@ static struct snib__conn *conn_new(const struct snib__out *out,
 
 static bool conn_reserve(struct snib__out *out)
 {
-    if (out->conns < out->room) {
+    if (out->conns < out->capacity) {
         return true;
     }
-    uint32_t room = out->room ? 2 * out->room : 4;
+    uint32_t capacity = out->capacity ? 2 * out->capacity : 4;
     struct snib__conn **more =
-        snib__realloc(out->conn, room * sizeof(struct snib__conn *));
+        snib__realloc(out->conn, capacity * sizeof(struct snib__conn *));
     if (more) {
         out->conn = more;
-        out->room = room;
+        out->capacity = capacity;
     }
     return more;
 }

@@ -107,7 +107,7 @@ struct snib__out {
     /* Its connections (core/conn.h). The list grows; they stay where they
      * are. */
     struct snib__conn **conn;
-    uint32_t conns, room;
+    uint32_t conns, capacity;
     size_t limit;              /* of the bytes unsent on each */
     struct snib__out *outer;   /* of the store that this is a part of */
     struct snib__list touched; /* connections that this step has changed */

@@ -87,7 +87,7 @@ struct snib__socket {
 /* All of them: sockets.c. Socket i is the end of connection i. */
 struct snib__sockets {
     struct snib__socket **v; /* the list grows; they stay where they are */
-    uint32_t count, room;
+    uint32_t count, capacity;
     struct snib__need need;    /* which of them need a reader, and why */
     struct snib__socks wish;   /* something is to be done with the connection */
     struct snib__socks unsent; /* perhaps bytes are unsent */
@@ -318,7 +318,7 @@ struct snib__logins {
     struct snib__socks wanted, refused;
     struct snib__thread thread;
     pthread_cond_t more;
-    struct snib_login *room; /* the thread's, while it runs */
+    struct snib_login *answer; /* the thread's, while it runs */
 };
 
 /* The workers of a store across a network, one a session: sessions.c. */

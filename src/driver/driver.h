@@ -388,8 +388,8 @@ bool snib__exec_inside(const struct snib_client *);
 
 /* -- conditions.c ---------------------------------------------------------- */
 
-/* What a call of kind FEWER, IDLE or CAUGHT_UP waits for, or OUT stands for: is it
- * so? Any other kind: no. */
+/* What a call of kind FEWER, IDLE or CAUGHT_UP waits for, or OUT stands for: is
+ * it so? Any other kind: no. */
 bool snib__condition_holds(const struct snib__step *, snib__call_kind);
 /* Answer the calls, and the operation, that wait for a condition of the whole
  * client. */

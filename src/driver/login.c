@@ -35,7 +35,7 @@ static void login_split(const char *address, char host[HOST_MAX],
 static void login_ask(struct snib__step *s)
 {
     struct snib_client *c = s->c;
-    struct snib_login *l = c->logins.room;
+    struct snib_login *l = c->logins.answer;
     uint32_t i = snib__socks_next(&c->logins.wanted, 0);
     struct snib__input in = {.kind = SNIB__IN_LOGIN, .conn = i, .login = l};
     char host[HOST_MAX], address[HOST_MAX];

@@ -89,10 +89,10 @@ void snib__parts_free(struct snib_client *c)
     }
     snib__free(c->url);
     snib__free(c->store_identity);
-    if (c->logins.room) {
-        explicit_bzero(c->logins.room, sizeof *c->logins.room);
+    if (c->logins.answer) {
+        explicit_bzero(c->logins.answer, sizeof *c->logins.answer);
     }
-    snib__free(c->logins.room);
+    snib__free(c->logins.answer);
 }
 
 void snib__parts_free_last(struct snib_client *c)

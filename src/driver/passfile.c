@@ -86,7 +86,7 @@ snib_err snib__passfile_open(struct snib_client *c, const struct snib__url *url,
                           "URL or by the option login; leave one of them out",
                           url->safe);
     }
-    if (url->user && strlen(url->user) >= sizeof c->logins.room->user) {
+    if (url->user && strlen(url->user) >= sizeof c->logins.answer->user) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "%.120s: a user has at most 255 bytes", url->safe);
     }
@@ -97,7 +97,7 @@ snib_err snib__passfile_open(struct snib_client *c, const struct snib__url *url,
         f->user = snib__strdup(url->user);
     }
     if (!f || (url->user && !f->user) ||
-        !(c->logins.room = snib__alloc(sizeof *c->logins.room))) {
+        !(c->logins.answer = snib__alloc(sizeof *c->logins.answer))) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     c->logins.ask = passfile_login;

@@ -18,17 +18,17 @@
 
 static bool sockets_reserve(struct snib__sockets *all, struct snib__roles *r)
 {
-    if (all->count < all->room) {
+    if (all->count < all->capacity) {
         return true;
     }
-    uint32_t room = all->room ? 2 * all->room : 4;
+    uint32_t capacity = all->capacity ? 2 * all->capacity : 4;
     struct snib__socket **v =
-        snib__realloc(all->v, room * sizeof(struct snib__socket *));
+        snib__realloc(all->v, capacity * sizeof(struct snib__socket *));
     all->v = v ? v : all->v;
-    struct snib__role *roles = snib__realloc(r->sock, room * sizeof *roles);
+    struct snib__role *roles = snib__realloc(r->sock, capacity * sizeof *roles);
     r->sock = roles ? roles : r->sock;
     if (v && roles) {
-        all->room = room;
+        all->capacity = capacity;
     }
     return v && roles;
 }

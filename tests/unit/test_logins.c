@@ -244,7 +244,7 @@ static void an_event_loop_waits_for_no_login(void **state)
     }
     assert_int_equal(event.kind, SNIB_EVENT_GRANTED);
     pthread_mutex_lock(&c->mu);
-    assert_true(is_zero(c->logins.room, sizeof *c->logins.room));
+    assert_true(is_zero(c->logins.answer, sizeof *c->logins.answer));
     pthread_mutex_unlock(&c->mu);
     close(peer);
     close(server);
