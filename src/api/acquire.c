@@ -77,7 +77,7 @@ static snib_err acquire_block(struct snib_lock *lock,
     struct snib_client *c = lock->client;
     SNIB__UNSET struct snib__step s;
     SNIB__UNSET struct snib__call call;
-    bool open;
+    bool awaited;
     uint64_t owner = how->o.owner ? how->o.owner : snib__owner_of_thread();
     snib__step_begin(&s, c);
     snib_instant limit = snib__after(s.now, patience);
@@ -91,11 +91,11 @@ static snib_err acquire_block(struct snib_lock *lock,
     }
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
     err = snib__hold_acquire(&s, lock, how, limit, owner, &call, NULL, NULL,
-                             &open, &call.ticket, reterr);
+                             &awaited, &call.ticket, reterr);
     if (canceller) {
         canceller->ticket = call.ticket;
     }
-    if (!err && open && !snib__call_wait(&s, &call)) {
+    if (!err && awaited && !snib__call_wait(&s, &call)) {
         snib__call_give_up(
             &s, &call, how->wait_ms ? SNIB_ERR_TIMEOUT : SNIB_ERR_UNREACHABLE);
     }

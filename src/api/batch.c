@@ -75,21 +75,22 @@ static enum start batch_start_try(struct snib__step *s,
                                   const struct snib__how *how,
                                   snib_instant limit, uint64_t owner)
 {
-    bool open;
+    bool awaited;
     uint64_t ticket;
     uint32_t joined = snib__engine_batch(s->c->engine);
     batch_prepare(m, g);
     m->grant = (struct snib_grant){0};
     snib__list_push(&s->c->ops.pending, &m->op.link);
-    snib_err err = snib__hold_acquire(s, m->lock, how, limit, owner, NULL,
-                                      &m->op, NULL, &open, &ticket, &m->error);
+    snib_err err =
+        snib__hold_acquire(s, m->lock, how, limit, owner, NULL, &m->op, NULL,
+                           &awaited, &ticket, &m->error);
     if (err) {
         snib__unlink(&m->op.link);
         m->error.code = err;
         batch_not_asked(m, g);
         return REFUSED;
     }
-    if (open) {
+    if (awaited) {
         return snib__engine_batch(s->c->engine) > joined ? JOINED : APART;
     }
     return m->op.ev.kind == SNIB_EVENT_GRANTED ? HAD : REFUSED;
@@ -213,7 +214,7 @@ static void batch_start_release(struct snib__step *s,
                                 struct snib__batch_item *m,
                                 struct snib__batch *g, uint64_t owner)
 {
-    bool open;
+    bool awaited;
     snib_err err = snib__grant_check(m->lock, m->grant, &m->error);
     if (err) {
         m->asked = false;
@@ -222,8 +223,8 @@ static void batch_start_release(struct snib__step *s,
     }
     batch_prepare(m, g);
     err = snib__hold_release(s, m->lock, m->grant.ticket, owner, NULL, &m->op,
-                             &open, &m->error);
-    if (!open) {
+                             &awaited, &m->error);
+    if (!awaited) {
         m->error.code = err;
         batch_not_asked(m, g); /* unless it was answered already */
     }

@@ -175,7 +175,7 @@ static snib_err detached_take_up(struct snib_lock *lock,
     struct snib_client *c = lock->client;
     struct snib__step s;
     struct snib__call call;
-    bool open;
+    bool awaited;
     snib__step_begin(&s, c);
     snib_instant limit = snib__after(s.now, c->request);
     snib_err err = snib__may_acquire(&s, limit, reterr);
@@ -186,8 +186,8 @@ static snib_err detached_take_up(struct snib_lock *lock,
     snib__call_begin(&s, &call, SNIB__CALL_ACQUIRE, limit);
     err =
         snib__hold_adopt(&s, lock, detached, lease_ms, limit, snib__owner_new(),
-                         &call, NULL, &open, &call.ticket, reterr);
-    if (!err && open && !snib__call_wait(&s, &call)) {
+                         &call, NULL, &awaited, &call.ticket, reterr);
+    if (!err && awaited && !snib__call_wait(&s, &call)) {
         snib__call_give_up(&s, &call, SNIB_ERR_UNKNOWN);
     }
     snib__call_end(&s, &call);
@@ -272,7 +272,7 @@ static snib_err detached_start(struct snib_lock *lock, struct adoption *a,
 {
     struct snib_client *c = lock->client;
     struct snib__step s;
-    bool open;
+    bool awaited;
     uint64_t ticket = 0;
     snib__step_begin(&s, c);
     snib_err err = snib__op_may_start(&s, a ? &a->op : NULL, reterr);
@@ -280,7 +280,7 @@ static snib_err detached_start(struct snib_lock *lock, struct adoption *a,
         snib__list_push(&c->ops.pending, &a->op.link);
         err = snib__hold_adopt(
             &s, lock, detached, lease_ms, snib__after(s.now, c->request),
-            snib__owner_new(), NULL, &a->op, &open, &ticket, reterr);
+            snib__owner_new(), NULL, &a->op, &awaited, &ticket, reterr);
         if (err) {
             snib__unlink(&a->op.link);
         }

@@ -219,9 +219,9 @@ void snib__elect_wait_until(struct snib_elect *e, int64_t ns)
 void snib__elect_give_back(struct snib_elect *e, struct snib_grant grant)
 {
     struct snib__step s;
-    bool open;
+    bool awaited;
     snib__step_begin(&s, e->client);
-    (void)snib__hold_release(&s, e->lock, grant.ticket, 0, NULL, NULL, &open,
+    (void)snib__hold_release(&s, e->lock, grant.ticket, 0, NULL, NULL, &awaited,
                              NULL);
     snib__step_act(&s);
     snib__step_end(&s);

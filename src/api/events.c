@@ -57,7 +57,7 @@ snib_err snib__acquire_start(struct snib_lock *lock,
 {
     struct snib_client *c = lock->client;
     struct snib__step s;
-    bool open;
+    bool awaited;
     uint64_t ticket = 0;
     uint64_t owner = how->o.owner ? how->o.owner : snib_owner_new();
     snib__step_begin(&s, c);
@@ -67,7 +67,7 @@ snib_err snib__acquire_start(struct snib_lock *lock,
         snib_instant limit =
             snib__after(s.now, snib__patience(c, how->wait_ms));
         err = snib__hold_acquire(&s, lock, how, limit, owner, NULL, op,
-                                 op->ev.user, &open, &ticket, reterr);
+                                 op->ev.user, &awaited, &ticket, reterr);
         if (err) {
             snib__unlink(&op->link);
         } else {
@@ -86,7 +86,7 @@ snib_err snib__release_start(struct snib_lock *lock, struct snib_grant grant,
 {
     struct snib_client *c = lock->client;
     struct snib__step s;
-    bool open = false;
+    bool awaited = false;
     snib_err err;
     uint64_t owner = snib__owner_of_thread();
     snib__step_begin(&s, c);
@@ -101,11 +101,11 @@ snib_err snib__release_start(struct snib_lock *lock, struct snib_grant grant,
     if (!err) {
         op->limit = snib__after(s.now, c->request);
         snib__list_push(&c->ops.releasing, &op->link);
-        err = snib__hold_release(&s, lock, grant.ticket, owner, NULL, op, &open,
-                                 reterr);
+        err = snib__hold_release(&s, lock, grant.ticket, owner, NULL, op,
+                                 &awaited, reterr);
         if (err && err != SNIB_ERR_LOST) {
             snib__unlink(&op->link);
-        } else if (!open && op->hold == NULL &&
+        } else if (!awaited && op->hold == NULL &&
                    op->ev.kind == SNIB_EVENT_GRANTED) {
             /* No answer came to it: it was done without the store, or the grant
              * was lost before. */

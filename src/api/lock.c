@@ -179,7 +179,7 @@ static void lock_release_hold(struct snib__step *s, struct snib_lock *lock,
     struct snib_client *c = s->c;
     struct snib__acquisition *acq =
         snib__engine_acquisition(c->engine, h->ticket);
-    bool open;
+    bool awaited;
     if (!acq) { /* stop ended it */
         snib__unlink(&h->link);
         snib__holds_free(s, h);
@@ -198,7 +198,7 @@ static void lock_release_hold(struct snib__step *s, struct snib_lock *lock,
         snib__holds_free(s, h);
     } else if (acq->state == SNIB__ACQ_SERVED || acq->state == SNIB__ACQ_DEAD) {
         snib_err err = snib__hold_release(s, lock, h->ticket, acq->owner, NULL,
-                                          NULL, &open, NULL);
+                                          NULL, &awaited, NULL);
         /* Its ticket is one of this client's, and its owner releases it. */
         assert(!err || err == SNIB_ERR_LOST);
     } else {

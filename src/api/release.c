@@ -10,7 +10,7 @@ static snib_err release_block(struct snib_lock *lock, struct snib_grant grant,
     struct snib_client *c = lock->client;
     SNIB__UNSET struct snib__step s;
     SNIB__UNSET struct snib__call call;
-    bool open;
+    bool awaited;
     snib_err err;
     uint64_t owner = snib__owner_of_thread();
     snib__step_begin(&s, c);
@@ -25,9 +25,9 @@ static snib_err release_block(struct snib_lock *lock, struct snib_grant grant,
     }
     snib__call_begin(&s, &call, SNIB__CALL_RELEASE,
                      snib__after(s.now, patience));
-    err = snib__hold_release(&s, lock, grant.ticket, owner, &call, NULL, &open,
-                             reterr);
-    if (open && !snib__call_wait(&s, &call)) {
+    err = snib__hold_release(&s, lock, grant.ticket, owner, &call, NULL,
+                             &awaited, reterr);
+    if (awaited && !snib__call_wait(&s, &call)) {
         struct snib__acquisition *acq =
             snib__engine_acquisition(c->engine, grant.ticket);
         if (acq) {

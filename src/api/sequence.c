@@ -230,17 +230,18 @@ void snib__sequence_release(struct snib__step *s, struct snib__sequence *q,
 {
     struct snib_client *c = s->c;
     struct snib_error why = {.code = SNIB_ERR_OK};
-    bool open = false;
+    bool awaited = false;
     snib__sequence_part(q, op);
     op->limit = snib__after(s->now, c->request);
     snib_err err = c->stopped ? snib__fail_plain(&why, SNIB_ERR_CLOSED)
                               : snib__grant_check(lock, grant, &why);
     if (!err) {
         snib__list_push(&c->ops.releasing, &op->link);
-        err = snib__hold_release(s, lock, grant.ticket, owner, NULL, op, &open,
-                                 &why);
+        err = snib__hold_release(s, lock, grant.ticket, owner, NULL, op,
+                                 &awaited, &why);
     }
-    if (!open && op->batch) { /* it was done, or refused, without the store */
+    /* It may have been done, or refused, without the store. */
+    if (!awaited && op->batch) {
         why.code = err;
         snib__sequence_said(s, op, SNIB_EVENT_RELEASED, grant, &why);
     }
@@ -254,11 +255,12 @@ void snib__sequence_acquire(struct snib__step *s, struct snib__sequence *q,
 {
     struct snib_error why = {.code = SNIB_ERR_OK};
     uint64_t ticket;
-    bool open;
+    bool awaited;
     snib__sequence_part(q, op);
     snib__list_push(&s->c->ops.pending, &op->link);
-    why.code = snib__hold_acquire(s, lock, how, snib__after(s->now, patience),
-                                  owner, NULL, op, NULL, &open, &ticket, &why);
+    why.code =
+        snib__hold_acquire(s, lock, how, snib__after(s->now, patience), owner,
+                           NULL, op, NULL, &awaited, &ticket, &why);
     if (why.code) {
         snib__sequence_said(s, op, SNIB_EVENT_REFUSED, (struct snib_grant){0},
                             &why);

@@ -313,17 +313,17 @@ void snib__holds_ended(struct snib__step *, struct snib__hold *);
 void snib__hold_news(struct snib__step *, struct snib__acquisition *,
                      uint8_t news);
 /* Release one hold, as snib_release does. The answer goes to call or op; at
- * most one of them is given. OK with *ret_open: the answer will come. */
+ * most one of them is given. OK with *ret_awaited: the answer will come. */
 snib_err snib__hold_release(struct snib__step *, struct snib_lock *,
                             uint64_t ticket, uint64_t owner,
                             struct snib__call *, struct snib__op *,
-                            bool *ret_open, struct snib_error *reterr);
-/* Begin an acquire. *ret_open: the answer will come; else it is there already,
- * in call->err and grant, or in op. */
+                            bool *ret_awaited, struct snib_error *reterr);
+/* Begin an acquire. *ret_awaited: the answer will come; else it is there
+ * already, in call->err and grant, or in op. */
 snib_err snib__hold_acquire(struct snib__step *, struct snib_lock *,
                             const struct snib__how *, snib_instant limit,
                             uint64_t owner, struct snib__call *,
-                            struct snib__op *, void *user, bool *ret_open,
+                            struct snib__op *, void *user, bool *ret_awaited,
                             uint64_t *ret_ticket, struct snib_error *reterr);
 /* What the engine is to acquire, by the options of the handle and the call. */
 struct snib__acquire_spec snib__hold_spec(const struct snib_lock *,
@@ -338,12 +338,12 @@ bool snib__hold_begun(struct snib__step *, struct snib__acquisition *,
 /* -- hold_adopt.c ---------------------------------------------------------- */
 
 /* Begin to adopt a grant. Owner, lease and limit are those of the request.
- * *ret_open is as above. */
+ * *ret_awaited is as above. */
 snib_err snib__hold_adopt(struct snib__step *, struct snib_lock *,
                           const struct snib__detached *, int64_t lease_ms,
                           snib_instant limit, uint64_t owner,
                           struct snib__call *, struct snib__op *,
-                          bool *ret_open, uint64_t *ret_ticket,
+                          bool *ret_awaited, uint64_t *ret_ticket,
                           struct snib_error *reterr);
 /* Forget a grant with all its holds. */
 snib_err snib__hold_detach(struct snib__step *, uint64_t ticket, uint64_t owner,

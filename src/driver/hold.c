@@ -104,11 +104,11 @@ static void hold_told_passed(struct snib__step *s,
                              struct snib__hold *h, struct snib_grant grant)
 {
     struct snib__op *op = h->op;
-    bool open;
+    bool awaited;
     h->op = NULL;
     snib__op_answer(s, op, SNIB_EVENT_PASSED, grant, SNIB_ERR_OK, NULL);
     (void)snib__hold_release(s, h->lock, grant.ticket, acq->owner, NULL, NULL,
-                             &open, NULL);
+                             &awaited, NULL);
 }
 
 /* False: the hold has ended already. */
@@ -321,13 +321,13 @@ static snib_err hold_check_permits(const struct snib_lock *lock,
 snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
                             const struct snib__how *how, snib_instant limit,
                             uint64_t owner, struct snib__call *call,
-                            struct snib__op *op, void *user, bool *ret_open,
+                            struct snib__op *op, void *user, bool *ret_awaited,
                             uint64_t *ret_ticket, struct snib_error *reterr)
 {
     assert(snib__mu_is_mine(s->c));
     struct snib_client *c = s->c;
     struct snib__acquisition *acq;
-    *ret_open = false;
+    *ret_awaited = false;
     bool states = op && !op->batch && !op->passes;
     struct snib__above above = {0};
     snib_err err = hold_check_permits(lock, how, reterr);
@@ -353,7 +353,7 @@ snib_err snib__hold_acquire(struct snib__step *s, struct snib_lock *lock,
         return err;
     }
     *ret_ticket = acq->ticket;
-    *ret_open = snib__hold_begun(s, acq, h, call, op);
+    *ret_awaited = snib__hold_begun(s, acq, h, call, op);
     return SNIB_ERR_OK;
 }
 
@@ -397,14 +397,14 @@ static struct snib__hold *hold_count_down(struct snib__step *s,
 }
 
 static void hold_last_released(struct snib__step *s,
-                               struct snib__acquisition *open,
+                               struct snib__acquisition *ending,
                                struct snib__hold *first,
                                struct snib__call *call, struct snib__op *op,
-                               bool *ret_open)
+                               bool *ret_awaited)
 {
     struct snib_client *c = s->c;
     snib__holds_ended(s, first);
-    if (!open) {
+    if (!ending) {
         snib__holds_free(s, first);
         return;
     }
@@ -415,13 +415,13 @@ static void hold_last_released(struct snib__step *s,
     if (op) {
         op->hold = first;
     }
-    *ret_open = true;
-    if (open->state == SNIB__ACQ_GONE) {
-        *ret_open = false;
-        hold_told_released(s, open, first);
+    *ret_awaited = true;
+    if (ending->state == SNIB__ACQ_GONE) {
+        *ret_awaited = false;
+        hold_told_released(s, ending, first);
     } else if (!call && !op) {
-        *ret_open = false;
-        snib__engine_stop_awaiting(c->engine, open);
+        *ret_awaited = false;
+        snib__engine_stop_awaiting(c->engine, ending);
         snib__holds_free(s, first);
     }
 }
@@ -429,26 +429,26 @@ static void hold_last_released(struct snib__step *s,
 snib_err snib__hold_release(struct snib__step *s, struct snib_lock *lock,
                             uint64_t ticket, uint64_t owner,
                             struct snib__call *call, struct snib__op *op,
-                            bool *ret_open, struct snib_error *reterr)
+                            bool *ret_awaited, struct snib_error *reterr)
 {
     assert(snib__mu_is_mine(s->c));
     struct snib_client *c = s->c;
     struct snib__acquisition *acq = snib__engine_acquisition(c->engine, ticket),
-                             *open;
+                             *ending;
     struct snib__hold *first = acq ? acq->user : NULL;
     struct snib_error *later = call ? &call->error : op ? &op->ev.error : NULL;
-    *ret_open = false;
+    *ret_awaited = false;
     snib_err err = snib__engine_release(c->engine, s->now, ticket, owner, later,
-                                        first, &open, reterr);
-    if (!first && open) { /* no hold waits for it: let it end by itself */
-        snib__engine_stop_awaiting(c->engine, open);
+                                        first, &ending, reterr);
+    if (!first && ending) { /* no hold waits for it: let it end by itself */
+        snib__engine_stop_awaiting(c->engine, ending);
     }
     if ((err && err != SNIB_ERR_LOST) || !first) {
         return err;
     }
-    bool last = open || !snib__engine_acquisition(c->engine, ticket);
+    bool last = ending || !snib__engine_acquisition(c->engine, ticket);
     if (last) {
-        hold_last_released(s, open, first, call, op, ret_open);
+        hold_last_released(s, ending, first, call, op, ret_awaited);
     } else {
         acq->user = hold_count_down(s, first, lock);
     }

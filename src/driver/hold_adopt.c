@@ -9,7 +9,7 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
                           const struct snib__detached *detached,
                           int64_t lease_ms, snib_instant limit, uint64_t owner,
                           struct snib__call *call, struct snib__op *op,
-                          bool *ret_open, uint64_t *ret_ticket,
+                          bool *ret_awaited, uint64_t *ret_ticket,
                           struct snib_error *reterr)
 {
     assert(snib__mu_is_mine(s->c));
@@ -17,7 +17,7 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
     struct snib_client *c = s->c;
     struct snib__acquisition *acq;
     struct snib__hold *h = snib__hold_new(s, lock, op, op ? op->ev.user : NULL);
-    *ret_open = false;
+    *ret_awaited = false;
     if (!h) {
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
@@ -34,7 +34,7 @@ snib_err snib__hold_adopt(struct snib__step *s, struct snib_lock *lock,
         return err;
     }
     *ret_ticket = acq->ticket;
-    *ret_open = snib__hold_begun(s, acq, h, call, op);
+    *ret_awaited = snib__hold_begun(s, acq, h, call, op);
     return SNIB_ERR_OK;
 }
 
