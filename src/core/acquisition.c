@@ -36,7 +36,7 @@
  * back every hold: an inner section must not get a fresh grant inside an outer
  * one that is gone. Other owners are free to acquire meanwhile.
  *
- * A ticket is a slot number and a generation, so a stale one is recognised.
+ * A ticket is an index and a generation, so a stale one is recognised.
  * Each client counts generations from a number of its own, so that another
  * client's ticket is not taken for one of its own. */
 #include <assert.h>
@@ -47,60 +47,60 @@
 
 /* -- tickets -------------------------------------------------------------- */
 
-static bool acquisition_slot_take(struct snib__engine *e,
-                                  struct snib__acquisition *s)
+static bool acquisition_ticket_take(struct snib__engine *e,
+                                    struct snib__acquisition *s)
 {
-    if (!e->slot_free) {
-        uint32_t cap = e->slot_cap ? 2 * e->slot_cap : 16;
-        struct snib__slot *v = snib__realloc(e->slots, cap * sizeof *v);
+    if (!e->ticket_free) {
+        uint32_t cap = e->ticket_cap ? 2 * e->ticket_cap : 16;
+        struct snib__ticket *v = snib__realloc(e->tickets, cap * sizeof *v);
         if (!v) {
             return false;
         }
-        e->slots = v;
-        for (uint32_t i = cap; i-- > e->slot_cap;) {
-            v[i] = (struct snib__slot){.generation = e->first_generation,
-                                       .next_free = e->slot_free};
-            e->slot_free = i + 1;
+        e->tickets = v;
+        for (uint32_t i = cap; i-- > e->ticket_cap;) {
+            v[i] = (struct snib__ticket){.generation = e->first_generation,
+                                         .next_free = e->ticket_free};
+            e->ticket_free = i + 1;
         }
-        e->slot_cap = cap;
+        e->ticket_cap = cap;
     }
-    uint32_t i = e->slot_free - 1;
-    e->slot_free = e->slots[i].next_free;
-    e->slots[i].acq = s;
-    s->ticket = ((uint64_t)e->slots[i].generation << 32) | (i + 1);
+    uint32_t i = e->ticket_free - 1;
+    e->ticket_free = e->tickets[i].next_free;
+    e->tickets[i].acq = s;
+    s->ticket = ((uint64_t)e->tickets[i].generation << 32) | (i + 1);
     return true;
 }
 
 void snib__engine_first_ticket(struct snib__engine *e, uint32_t generation)
 {
-    assert(!e->slot_cap);
+    assert(!e->ticket_cap);
     e->first_generation = generation ? generation : 1;
 }
 
-static void acquisition_slot_give(struct snib__engine *e, uint64_t ticket)
+static void acquisition_ticket_give(struct snib__engine *e, uint64_t ticket)
 {
     uint32_t i = (uint32_t)ticket - 1;
-    e->slots[i].acq = NULL;
-    if (++e->slots[i].generation == 0) {
-        e->slots[i].generation = 1;
+    e->tickets[i].acq = NULL;
+    if (++e->tickets[i].generation == 0) {
+        e->tickets[i].generation = 1;
     }
-    e->slots[i].next_free = e->slot_free;
-    e->slot_free = i + 1;
+    e->tickets[i].next_free = e->ticket_free;
+    e->ticket_free = i + 1;
 }
 
 struct snib__acquisition *snib__engine_acquisition(struct snib__engine *e,
                                                    uint64_t ticket)
 {
     uint32_t i = (uint32_t)ticket - 1;
-    struct snib__acquisition *s = i < e->slot_cap ? e->slots[i].acq : NULL;
+    struct snib__acquisition *s = i < e->ticket_cap ? e->tickets[i].acq : NULL;
     return s && s->ticket == ticket ? s : NULL;
 }
 
 bool snib__engine_gave_ticket(const struct snib__engine *e, uint64_t ticket)
 {
     uint32_t i = (uint32_t)ticket - 1, first = e->first_generation;
-    return i < e->slot_cap &&
-           (uint32_t)(ticket >> 32) - first < e->slots[i].generation - first;
+    return i < e->ticket_cap &&
+           (uint32_t)(ticket >> 32) - first < e->tickets[i].generation - first;
 }
 
 const struct snib__local_lock *
@@ -277,7 +277,7 @@ snib__acquisition_new(struct snib__engine *e, struct snib__local_lock *local,
     }
     if (!acquisition_copy_words(s, spec) ||
         !snib__heap_reserve(&e->acquisitions, e->counts.acquisitions + 1) ||
-        !acquisition_slot_take(e, s)) {
+        !acquisition_ticket_take(e, s)) {
         snib__free(s->above);
         snib__free(s->reason);
         snib__free(s);
@@ -322,7 +322,7 @@ void snib__acquisition_free(struct snib__engine *e, struct snib__acquisition *s)
     snib__unlink(&s->by_owner);
     snib__nested_leave(s);
     snib__heap_remove(&e->acquisitions, &s->timer);
-    acquisition_slot_give(e, s->ticket);
+    acquisition_ticket_give(e, s->ticket);
     snib__local_lock_drop(e, s->local);
     e->counts.acquisitions--;
     snib__free(s->above);

@@ -264,7 +264,7 @@ const char *snib__check_acquisition(const struct snib__engine *e,
         {"an error as its outcome", s->err != SNIB_ERR_OK},
     };
     const struct check_rule rules[] = {
-        {"its ticket finds it", i < e->slot_cap && e->slots[i].acq == s},
+        {"its ticket finds it", i < e->ticket_cap && e->tickets[i].acq == s},
         {"its owner's list has it", snib__linked(&s->by_owner)},
         {"it is told exactly if it has news",
          (s->news != 0) == snib__linked(&s->told)},
@@ -395,8 +395,8 @@ static struct check_sum check_all(const struct snib__engine *e,
                                   struct snib__broken *b)
 {
     struct check_sum sum = {0};
-    for (uint32_t i = 0; i < e->slot_cap; i++) {
-        const struct snib__acquisition *s = e->slots[i].acq;
+    for (uint32_t i = 0; i < e->ticket_cap; i++) {
+        const struct snib__acquisition *s = e->tickets[i].acq;
         sum.acquisitions += s != NULL;
         sum.users += s && s->local->parent;
         if (s && !sum.broken) {

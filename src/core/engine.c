@@ -366,8 +366,8 @@ void snib__engine_close(struct snib__engine *e, snib_instant now)
 {
     e->closed = e->keeps_none = true;
     engine_give_back_all(e, now);
-    for (uint32_t i = 0; i < e->slot_cap; i++) {
-        struct snib__acquisition *s = e->slots[i].acq;
+    for (uint32_t i = 0; i < e->ticket_cap; i++) {
+        struct snib__acquisition *s = e->tickets[i].acq;
         if (s && s->state == SNIB__ACQ_WAITING) {
             struct snib__local_lock *local = s->local;
             snib__acquisition_refuse(e, s, SNIB_ERR_CLOSED, NULL);

@@ -161,7 +161,7 @@ struct snib__cycles {
     bool scanning;
 };
 
-struct snib__slot {
+struct snib__ticket {
     struct snib__acquisition *acq;
     uint32_t generation;
     uint32_t next_free; /* 1-based; 0: end */
@@ -179,9 +179,9 @@ struct snib__engine {
     struct snib__list told, told_directs, held, spare, busy;
     struct snib__heap claims, acquisitions; /* timers */
     struct snib__list *buckets;
-    struct snib__slot *slots;
-    uint32_t bucket_count, slot_cap, slot_free, spares;
-    uint32_t first_generation; /* of a slot */
+    struct snib__ticket *tickets;
+    uint32_t bucket_count, ticket_cap, ticket_free, spares;
+    uint32_t first_generation; /* of a ticket */
     uint64_t client[2];        /* the client's id */
     int64_t floor;             /* highest token seen on this store */
     int64_t version_floor;     /* highest version of a value seen on it */

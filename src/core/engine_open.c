@@ -112,15 +112,15 @@ void snib__engine_free(struct snib__engine *e)
     if (e->store) {
         e->ops->free(e->store);
     }
-    for (uint32_t i = 0; i < e->slot_cap; i++) {
-        if (e->slots[i].acq) {
-            snib__free(e->slots[i].acq->above);
-            snib__free(e->slots[i].acq->reason);
-            snib__free(e->slots[i].acq->trouble);
-            snib__free(e->slots[i].acq);
+    for (uint32_t i = 0; i < e->ticket_cap; i++) {
+        if (e->tickets[i].acq) {
+            snib__free(e->tickets[i].acq->above);
+            snib__free(e->tickets[i].acq->reason);
+            snib__free(e->tickets[i].acq->trouble);
+            snib__free(e->tickets[i].acq);
         }
     }
-    snib__free(e->slots);
+    snib__free(e->tickets);
     for (uint32_t i = 0; i < e->bucket_count; i++) {
         SNIB__LIST_EACH (l, &e->buckets[i]) {
             struct snib__local_lock *s =
@@ -170,8 +170,8 @@ void snib__engine_counts(const struct snib__engine *e, struct snib__counts *ret)
     ret->requests = e->out_requests;
     ret->leaving = e->leaving;
     ret->waiting = ret->held = 0;
-    for (uint32_t i = 0; i < e->slot_cap; i++) {
-        const struct snib__acquisition *s = e->slots[i].acq;
+    for (uint32_t i = 0; i < e->ticket_cap; i++) {
+        const struct snib__acquisition *s = e->tickets[i].acq;
         ret->waiting += s && s->state == SNIB__ACQ_WAITING;
         ret->held += s && s->state == SNIB__ACQ_SERVED;
     }

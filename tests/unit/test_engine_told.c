@@ -340,23 +340,23 @@ static void who_forced_is_told_as_far_as_it_is_known(void **state)
     }
 }
 
-/* A slot's generation has 32 bits, and no ticket is ever that of an earlier one
+/* A i's generation has 32 bits, and no ticket is ever that of an earlier one
  * again without 2^32 others in between; none is 0. */
 static void tickets_begin_again_behind_the_last_generation(void **state)
 {
     struct desk *d = *state;
     struct snib__acquisition *ending, *s = acquire(d, ask_of(1));
-    uint32_t slot = (uint32_t)s->ticket - 1;
+    uint32_t i = (uint32_t)s->ticket - 1;
     grant(d, 9);
-    d->e->slots[slot].generation = UINT32_MAX;
-    s->ticket = (uint64_t)UINT32_MAX << 32 | (slot + 1);
+    d->e->tickets[i].generation = UINT32_MAX;
+    s->ticket = (uint64_t)UINT32_MAX << 32 | (i + 1);
     uint64_t last = s->ticket;
     assert_ptr_equal(snib__engine_acquisition(d->e, last), s);
     assert_int_equal(release(d, last, 1, &ending), SNIB_ERR_OK);
     say(d, at(SNIB__RELEASE), SNIB__DONE);
     snib__acquisition_done(d->e, ending);
     s = acquire(d, ask_of(1));
-    assert_int_equal(s->ticket, (uint64_t)1 << 32 | (slot + 1));
+    assert_int_equal(s->ticket, (uint64_t)1 << 32 | (i + 1));
     assert_ptr_equal(snib__engine_acquisition(d->e, s->ticket), s);
     assert_null(snib__engine_acquisition(d->e, last));
 }
