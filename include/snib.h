@@ -655,8 +655,10 @@ struct snib_lock_options {
      * which the store tells this client (one message; a lost one costs up to
      * 1.5 s), when the time is over, a second after it was granted, and when
      * this client is closed. A try of another client asks again for up to 13 ms
-     * and three round trips, and is BUSY otherwise. Once told, this client
-     * enters no more before the one that waits.
+     * and three round trips, and is BUSY otherwise: also if this client came
+     * back to the lock in between, as one in a tight loop does. Who must have
+     * the lock waits for it. Once told, this client enters no more before the
+     * one that waits.
      *
      * What it may cost. A process that is killed, or ends without
      * snib_client_stop, while it keeps the lock, leaves it to the others when
@@ -676,8 +678,9 @@ struct snib_lock_options {
      *
      * Redis (one server, or several of which one is the primary) and memory:;
      * on other stores the acquire is refused (UNSUPPORTED). It is kept only
-     * while the client hears of others, so not in its first moments, and not
-     * after it had to queue. Not with fixed_lease, aggressive, spin,
+     * while the client hears of others: the first acquire of such a lock opens
+     * the way, and a round trip or two later it is there. Nor is it kept after
+     * it had to queue. Not with fixed_lease, aggressive, spin,
      * no_local_hand_over or lock_delay_ms (USAGE). */
     int64_t keep_ms;
 };

@@ -184,6 +184,9 @@ static snib_err acquire_may_keep(struct snib__engine *e,
                           "that another one waits for it");
     }
     e->keeps = true;
+    if (!e->cfg.blocking) {
+        e->out.listens = true; /* from the first grant, however short it is */
+    }
     return SNIB_ERR_OK;
 }
 

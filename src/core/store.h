@@ -91,8 +91,8 @@ struct snib__out {
      * connections). */
     bool hears;
     bool holds; /* set by the engine: something is held */
-    /* Set by the engine: something has been held for a second, at least once.
-     * From then on a store that pushes opens the way by which it is told of
+    /* Set by the engine: something has been held for a second, at least once, or
+     * a lock was asked for that may be kept. From then on a store that pushes opens the way by which it is told of
      * forced releases, and names that way with the next RENEW of each grant
      * where it is not named yet. */
     bool listens;

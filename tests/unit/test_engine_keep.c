@@ -126,6 +126,22 @@ static void what_is_kept_is_written_down_for_a_witness(void **state)
     desk_registry = NULL;
 }
 
+/* Also in sections so short that no timer is due within one. */
+static void who_may_keep_listens_from_the_first_request(void **state)
+{
+    struct desk *d = *state;
+    (void)hold(d, 100);
+    assert_true(out->listens);
+}
+
+static void who_may_not_keep_listens_later(void **state)
+{
+    struct desk *d = *state;
+    (void)acquire(d, ask_of(1));
+    grant_alone(d, 100);
+    assert_false(out->listens);
+}
+
 static void the_next_owner_enters_without_a_request(void **state)
 {
     struct desk *d = *state;
@@ -670,6 +686,8 @@ int main(void)
 {
     const struct CMUnitTest engine_keep[] = {
         cmocka_unit_test(what_is_kept_is_written_down_for_a_witness),
+        K(who_may_keep_listens_from_the_first_request),
+        K(who_may_not_keep_listens_later),
         K(the_next_owner_enters_without_a_request),
         K(it_enters_with_what_is_left_of_the_lease),
         K(when_its_time_is_up_it_goes_back),
