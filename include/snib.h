@@ -543,13 +543,16 @@ SNIB_API const char *snib_client_url(const struct snib_client *);
  *   LIMIT        this process has no descriptor left for a connection
  *
  * A client that holds and wants nothing does not notice what becomes of the
- * store. A quorum is reachable when a majority of its servers is; the text may
- * then name a server that is missing. */
+ * store. A quorum is reachable when a majority of its servers is, a cluster when
+ * each is on which something is held or asked for; the text may then name a
+ * server that is missing. */
 struct snib_store_status {
     bool reachable;
     snib_err error;
-    int64_t for_ms;                  /* how long this has been so */
-    uint32_t nodes, nodes_reachable; /* servers of a quorum; else 1 */
+    int64_t for_ms; /* how long this has been so */
+    /* servers of a quorum; primaries of a cluster, or the hosts of its URL
+     * until it has said which they are; else 1 */
+    uint32_t nodes, nodes_reachable;
     char text[252]; /* one line, no password; "": nothing to say */
 };
 

@@ -118,8 +118,9 @@ typedef enum snib_event_kind {
  * for anything does not. Redis: by the server's run id, if the user has the
  * right to INFO; else by another name or version, or by connections whose
  * numbers begin anew, which may miss a change; and by another address, where
- * the URL names Sentinels or a list. A quorum: of any of its servers.
- * A lock file: never. */
+ * the URL names Sentinels or a list. A quorum: of any of its servers. A cluster:
+ * the same; but a replica that takes over from its primary is at another
+ * address, and does not count as a change of either. A lock file: never. */
 struct snib_event {
     snib_event_kind kind;
     struct snib_grant grant;

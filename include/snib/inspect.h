@@ -203,8 +203,10 @@ SNIB_API SNIB_CHECK snib_err snib_client_doctor_start(
  * known, or there is no such thing. */
 struct snib_server {
     /* "db:6379", "[::1]:6379", the path of a Unix socket; "file:/path/to/file",
-     * "memory:NAME"; of a quorum its servers' addresses, joined by ','. Where
-     * the URL names Sentinels or a list, the primary's; "" until it was found. */
+     * "memory:NAME"; of a quorum or a cluster its servers' addresses, joined by
+     * ','; of a cluster that has not said them yet, its URL without login and
+     * options. Where the URL names Sentinels or a list, the primary's; "" until
+     * it was found. */
     const char *address;
     const char *product; /* "redis", "valkey", "file", "memory", …          */
     const char *version; /* of the product: "7.0.15"                        */
@@ -217,8 +219,9 @@ struct snib_server {
     bool reachable;
     snib_err error;
     const char *text;
-    /* Of a quorum: its servers in the order of the URL. What is "" then, and
-     * -1, is said of each of them. Else none. */
+    /* Of a quorum: its servers in the order of the URL. Of a cluster: the
+     * primaries that serve slots, as far as its nodes have said; none before
+     * that. What is "" then, and -1, is said of each of them. Else none. */
     size_t server_count;
     const struct snib_server *const *servers;
 };

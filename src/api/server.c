@@ -1,7 +1,7 @@
 /* api/server.c — the server that a client talks to.
  *
- * The answer is one block of memory: the struct, then (of a quorum) its
- * servers, pointers to them, so that a server may grow, and all the texts. It
+ * The answer is one block of memory: the struct, then (of a quorum or a cluster)
+ * its servers, pointers to them, so that a server may grow, and all the texts. It
  * is made after the mutex was given back. */
 #include <string.h>
 
@@ -10,7 +10,8 @@
 #include "base/mem.h"
 #include "snib/inspect.h"
 
-enum { SERVERS_MAX = 1 + SNIB__URL_NODES };
+/* The whole, and each server; to one of a cluster lead three connections. */
+enum { SERVERS_MAX = 1 + SNIB__CONNS_MAX / 3 };
 
 /* What the store says, whole and server by server. */
 struct server_known {
