@@ -43,6 +43,9 @@
  *             UNKNOWN, NOT_APPLIED             LEAVING: sent again
  *             gone_by                          over; its release is UNKNOWN
  *
+ * "Held by another" to a request that may queue is no answer yet where the store
+ * needs something before it can queue: the claim stays ACQUIRING meanwhile.
+ *
  * Beside it stand two small states, each with a table of its own. `doubt`: what
  * may have become of a send that was not answered. Without one the claim ends
  * by a RELEASE or a yield. With COPIES, by a RELEASE that leaves a tombstone.
