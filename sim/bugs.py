@@ -355,7 +355,7 @@ BUGS = [
     ("NOSCRIPT is taken for an error of the store",
      "src/store/redis/errors.c",
      '{"NOSCRIPT", E_NOSCRIPT,', '{"NOSCRIPT", E_STORE,'),
-    ("another server puts nothing at risk", "src/core/engine.c (list)",
+    ("another server puts nothing at risk", "src/core/heard.c (list)",
      "    if (!e->out.moved) {", "    if (e->out.moved || !e->out.moved) {"),
     ("every server of a list is taken for the primary",
      "src/store/redis/watch.c (list)",
@@ -1078,16 +1078,16 @@ BUGS = [
     ("nobody hears that he was ended", "src/store/redis/queue.c (force)",
      "    if (queue_says(text, size, 'r', g.id)) {",
      "    if (queue_says(text, size, '?', g.id)) {"),
-    ("a hint is heard once", "src/core/engine.c (force)",
+    ("a hint is heard once", "src/core/heard.c (force)",
      "    e->out.ended_count = 0;\n", ""),
-    ("a hint before its grant is forgotten", "src/core/engine.c (force)",
+    ("a hint before its grant is forgotten", "src/core/heard.c (force)",
      "    SNIB__LIST_EACH (l, &e->busy) {\n"
      "        struct snib__claim *t =\n"
      "            SNIB__CONTAINER(l, struct snib__pending, link)->claim;\n"
-     "        if (engine_is_about",
+     "        if (heard_is_about",
      "    SNIB__LIST_EACH (l, &e->held) {\n"
      "        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);\n"
-     "        if (engine_is_about"),
+     "        if (heard_is_about"),
     ("a hint that crosses a renewal is forgotten",
      "src/core/claim_renew.c (force)",
      "    t->hint = t->renewing ? SNIB__HINT_STALE : SNIB__HINT_HEARD;",
@@ -1365,9 +1365,9 @@ BUGS = [
     ("kept: beside a renewal", KEEP, "!t->renewing && ", ""),
     ("kept: the store is asked when the tokens are used up, and not before", KEEP,
      "snib__ms(SNIB__KEEP_CHAIN_MS)", "snib__ms(60000)"),
-    ("kept: by who hears nothing any more", "src/core/engine.c (keepers)",
-     "    if (e->keeps && !engine_hears(e)) {\n",
-     "    if (e->keeps && !engine_hears(e) && 0) {\n"),
+    ("kept: by who hears nothing any more", "src/core/heard.c (keepers)",
+     "    if (e->keeps && !heard_tells(e)) {\n",
+     "    if (e->keeps && !heard_tells(e) && 0) {\n"),
     ("kept: nobody tells who keeps it", LUA + "acquire.lua (keepers)",
      "if keeper and before == 0 then", "if false then"),
     ("kept: told where its client listens once it has subscribed again",

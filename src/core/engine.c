@@ -115,136 +115,7 @@ static void engine_settle(struct snib__engine *e, snib_instant now)
 #endif
 }
 
-/* -- grants that were ended, or are at risk ------------------------------- */
-
-static bool engine_is_about(const struct snib__claim *t, const uint64_t id[2])
-{
-    return t && t->id[0] == id[0] && t->id[1] == id[1];
-}
-
-/* The claim of this id that is held, or that has a request under way. */
-static struct snib__claim *engine_claim_of(const struct snib__engine *e,
-                                           const uint64_t id[2])
-{
-    SNIB__LIST_EACH (l, &e->held) {
-        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
-        if (engine_is_about(t, id)) {
-            return t;
-        }
-    }
-    SNIB__LIST_EACH (l, &e->busy) {
-        struct snib__claim *t =
-            SNIB__CONTAINER(l, struct snib__pending, link)->claim;
-        if (engine_is_about(t, id)) {
-            return t;
-        }
-    }
-    return NULL;
-}
-
-/* The store cannot send renewals that were started, and says why: these grants
- * are at risk now, not when their deadline has come. */
-static void engine_tell_stuck(struct snib__engine *e)
-{
-    if (!e->out.stuck) {
-        return;
-    }
-    e->out.stuck = false;
-    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
-        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
-        if (t->renewing && t->renewing->rq.said.err) {
-            if (!t->renewing->rq.renew.only_asks) {
-                snib__acquisition_trouble(t->holder, t->renewing->error.text);
-            }
-            snib__claim_mark_failing(e, t);
-        }
-    }
-}
-
-/* Somebody may have ended these grants: a renewal, sent now, will tell. */
-static void engine_ask_ended(struct snib__engine *e, snib_instant now)
-{
-    if (e->out.missed) { /* all at once: they travel as one chain */
-        SNIB__LIST_EACH_SAFE (l, next, &e->held) {
-            snib__claim_hint(e, now,
-                             SNIB__CONTAINER(l, struct snib__claim, held));
-        }
-        e->out.missed = false;
-    }
-    for (uint32_t i = 0; i < e->out.ended_count; i++) {
-        struct snib__claim *t = engine_claim_of(e, e->out.ended[i]);
-        if (t) {
-            snib__claim_hint(e, now, t);
-        }
-    }
-    e->out.ended_count = 0;
-}
-
-/* Does the store tell us, now, that somebody waits? */
-static bool engine_hears(const struct snib__engine *e)
-{
-    return e->cfg.blocking || e->out.hears;
-}
-
-static void engine_give_back_all(struct snib__engine *e, snib_instant now)
-{
-    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
-        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
-        if (t->state == SNIB__CLAIM_KEPT) {
-            snib__claim_give_back(e, now, t);
-        }
-    }
-}
-
-/* Somebody waits for more grants than could be named. */
-static void engine_want_all(struct snib__engine *e, snib_instant now)
-{
-    e->out.wanted_all = false;
-    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
-        struct snib__claim *t = SNIB__CONTAINER(l, struct snib__claim, held);
-        snib__claim_wanted(e, now, t);
-    }
-    SNIB__LIST_EACH (l, &e->busy) { /* the answer may come behind it */
-        struct snib__claim *t =
-            SNIB__CONTAINER(l, struct snib__pending, link)->claim;
-        if (t) {
-            t->wanted = true;
-        }
-    }
-}
-
-/* Somebody waits for these grants. And what is kept goes back when nobody could
- * tell us of that any more. */
-static void engine_give_what_is_wanted(struct snib__engine *e, snib_instant now)
-{
-    for (uint32_t i = 0; i < e->out.wanted_count; i++) {
-        struct snib__claim *t = engine_claim_of(e, e->out.wanted[i]);
-        if (t) {
-            snib__claim_wanted(e, now, t);
-        }
-    }
-    e->out.wanted_count = 0;
-    if (e->out.wanted_all) {
-        engine_want_all(e, now);
-    }
-    if (e->keeps && !engine_hears(e)) {
-        engine_give_back_all(e, now);
-    }
-}
-
-/* The store may know nothing of what is held: another server answers, or the
- * same one has begun a new life. One renewal for all tells, since those that are
- * started in one step travel as one call. */
-static void engine_ask_moved(struct snib__engine *e, snib_instant now)
-{
-    if (!e->out.moved) {
-        return;
-    }
-    e->out.moved = false;
-    SNIB__LIST_EACH_SAFE (l, next, &e->held) {
-        snib__claim_moved(e, now, SNIB__CONTAINER(l, struct snib__claim, held));
-    }
-}
+/* -- listening ------------------------------------------------------------- */
 
 /* Since when the oldest of the grants that are held now is held; NEVER: nothing
  * is held. */
@@ -292,10 +163,7 @@ void snib__engine_input(struct snib__engine *e, snib_instant now,
                         const struct snib__input *in)
 {
     e->ops->input(e->store, now, in);
-    engine_ask_moved(e, now);
-    engine_ask_ended(e, now);
-    engine_give_what_is_wanted(e, now);
-    engine_tell_stuck(e);
+    snib__heard(e, now);
     engine_settle(e, now);
 }
 
@@ -316,8 +184,8 @@ void snib__engine_tick(struct snib__engine *e, snib_instant now)
     engine_settle(e, now);
     if (snib__reached(now, e->ops->due(e->store))) {
         e->ops->input(e->store, now, &tick);
-        engine_give_what_is_wanted(e, now);
-        engine_tell_stuck(e);
+        snib__heard_wanted(e, now);
+        snib__heard_stuck(e);
         engine_settle(e, now);
     }
     while ((t = snib__heap_min(&e->acquisitions)) &&
@@ -358,14 +226,14 @@ void snib__engine_jumped(struct snib__engine *e, snib_instant now)
 void snib__engine_keep_no_more(struct snib__engine *e, snib_instant now)
 {
     e->keeps_none = true;
-    engine_give_back_all(e, now);
+    snib__heard_give_back_all(e, now);
     engine_settle(e, now);
 }
 
 void snib__engine_close(struct snib__engine *e, snib_instant now)
 {
     e->closed = e->keeps_none = true;
-    engine_give_back_all(e, now);
+    snib__heard_give_back_all(e, now);
     for (uint32_t i = 0; i < e->ticket_cap; i++) {
         struct snib__acquisition *s = e->tickets[i].acq;
         if (s && s->state == SNIB__ACQ_WAITING) {

@@ -226,6 +226,16 @@ void snib__batch_end(struct snib__engine *, enum snib__batch_way);
 /* The acquire of s joins the open batch, if there is one and it can. */
 void snib__batch_join(struct snib__engine *, struct snib__acquisition *);
 
+/* heard.c */
+/* Takes what an input has brought beside answers. */
+void snib__heard(struct snib__engine *, snib_instant now);
+/* Of that, after a tick of the store: who waits for what is kept, and renewals
+ * that cannot be sent. */
+void snib__heard_wanted(struct snib__engine *, snib_instant now);
+void snib__heard_stuck(struct snib__engine *);
+/* What is kept goes back. */
+void snib__heard_give_back_all(struct snib__engine *, snib_instant now);
+
 /* What the entry points of core/engine.c call. Each does what engine.h says of
  * the entry point of its name, but sends nothing yet. */
 /* acquire.c */
