@@ -381,6 +381,13 @@ static session_state session_after_layout(const struct snib__redis *s)
     return snib__session_asks_info(s) ? SESSION_INFO : SESSION_TIME;
 }
 
+/* The reply to this flight has come. */
+static void session_pop(struct snib__redis *s, int i, struct flight *ret)
+{
+    snib__session_pop(&s->session[i], ret);
+    s->out->conn[i]->awaited--;
+}
+
 void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
                            const struct snib__resp_cell *c)
 {
@@ -401,8 +408,7 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
             }
             return;
         }
-        snib__session_pop(l, &f);
-        s->out->conn[i]->awaited--;
+        session_pop(s, i, &f);
         if (session_is_primary(s, now, i, c)) {
             l->state = s->slots && i != SUBS ? SESSION_SLOTS
                        : s->db               ? SESSION_SELECT
@@ -410,15 +416,13 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
         }
         break;
     case SESSION_SLOTS:
-        snib__session_pop(l, &f);
-        s->out->conn[i]->awaited--;
+        session_pop(s, i, &f);
         if (session_is_home(s, now, i, c)) {
             l->state = session_after_select(s, i);
         }
         break;
     case SESSION_REPLICA:
-        snib__session_pop(l, &f);
-        s->out->conn[i]->awaited--;
+        session_pop(s, i, &f);
         if (f.job == JOB_ROLE) {
             session_is_replica(s, now, i, c);
         }
@@ -428,29 +432,25 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
             session_refused(s, now, i, c);
             return;
         }
-        snib__session_pop(l, &f);
-        s->out->conn[i]->awaited--;
+        session_pop(s, i, &f);
         l->state = session_after_select(s, i);
         break;
     case SESSION_PROBE:
         if (!snib__rights_suffice(s, now, i, c)) {
             return;
         }
-        snib__session_pop(l, &f);
-        s->out->conn[i]->awaited--;
+        session_pop(s, i, &f);
         l->state = SESSION_LAYOUT_SET;
         break;
     case SESSION_LAYOUT_SET:
-        snib__session_pop(l, &f);
-        s->out->conn[i]->awaited--;
+        session_pop(s, i, &f);
         l->state = SESSION_LAYOUT_GET;
         break;
     case SESSION_LAYOUT_GET:
         if (!session_knows_layout(s, now, i, c)) {
             return;
         }
-        snib__session_pop(l, &f);
-        s->out->conn[i]->awaited--;
+        session_pop(s, i, &f);
         l->state = s->recovery_ms ? SESSION_RECOVERY : session_after_layout(s);
         break;
     case SESSION_RECOVERY:
@@ -458,14 +458,12 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
             session_refused(s, now, i, c);
             return;
         }
-        snib__session_pop(l, &f);
-        s->out->conn[i]->awaited--;
+        session_pop(s, i, &f);
         l->state = session_after_layout(s);
         break;
     case SESSION_INFO:
         snib__state_info(s, i, c);
-        snib__session_pop(l, &f);
-        s->out->conn[i]->awaited--;
+        session_pop(s, i, &f);
         l->state = SESSION_TIME;
         break;
     case SESSION_TIME:
@@ -473,8 +471,7 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
             session_refused(s, now, i, c);
             return;
         }
-        snib__session_pop(l, &f);
-        s->out->conn[i]->awaited--;
+        session_pop(s, i, &f);
         session_ready(s, now, i);
         break;
     case SESSION_SUBSCRIBE:
@@ -485,8 +482,7 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
             session_refused(s, now, i, c);
             return;
         }
-        snib__session_pop(l, &f);
-        s->out->conn[i]->awaited--;
+        session_pop(s, i, &f);
         if (!l->count) {
             session_ready(s, now, i);
         }
