@@ -278,7 +278,7 @@ BUGS = [
     ("token through Lua's `..`", LUA + "enter.lua",
      "call('SET', T, fmt('%.0f', last), 'PX',",
      "call('SET', T, '' .. last, 'PX',"),
-    ("room is not reserved", LUA + "enter.lua",
+    ("no token is reserved", LUA + "enter.lua",
      "        last = token + reserve", "        last = token"),
     ("the token memory lives for ever", LUA + "enter.lua",
      "call('SET', T, fmt('%.0f', last), 'PX',\n"
@@ -315,7 +315,7 @@ BUGS = [
      "    t->deadline = snib__before(snib__after(rq->said.valid_from, given),",
      "    t->deadline = snib__before(snib__after(rq->said.valid_from, "
      "rq->lease),"),
-    ("a pass does not look at the room", "src/core/claim_leave.c",
+    ("a hand-over does not look at the token reserve", "src/core/claim_leave.c",
      "t->token < t->token0 + t->reserve &&", "t->reserve &&"),
     ("a hand-over gives a whole new lease", "src/core/claim_leave.c",
      "        t->token++;\n",

@@ -353,7 +353,7 @@ poll_of(const struct witness *w, const struct seen_grant *g, int64_t number)
     return NULL;
 }
 
-/* "g <request> <token> <room> <claim ms> <poll> …" */
+/* "g <request> <token> <reserve> <push lease ms> <poll> …" */
 static inline void saw_message(struct witness *w, uint32_t conn,
                                const struct seen_cell *text)
 {

@@ -240,7 +240,7 @@ static void a_pushed_grant_counts_from_the_poll_it_names(void **state)
     struct snib_status st;
     snib__engine_status(d->e, d->now, s, &st);
     assert_int_equal(st.left_ms, 3000 - 1000 - 35);
-    pass_ms(d, 500); /* half of the claim since the poll */
+    pass_ms(d, 500); /* half of the push lease since the poll */
     confirm(d, d->now);
     snib__engine_status(d->e, d->now, s, &st);
     assert_int_equal(st.left_ms, 30000 - 305);

@@ -46,7 +46,7 @@ static bool exec_pass_over(struct snib__file *self,
          n++) {
         if (snib__root_copy(&self->map, &self->copy, SNIB__FILE_LOCKS,
                             snib__file_bucket_of(&self->map, name))) {
-            break; /* the claim lease ends it */
+            break; /* the push lease ends it */
         }
         snib__file_book(self, name);
         if (exec_outlives(self, name, dead)) {
