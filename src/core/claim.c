@@ -46,68 +46,16 @@
  * "Held by another" to a request that may queue is no answer yet where the store
  * needs something before it can queue: the claim stays ACQUIRING meanwhile.
  *
- * Beside it stand two small states, each with a table of its own. `doubt`: what
- * may have become of a send that was not answered. Without one the claim ends
- * by a RELEASE or a yield. With COPIES, by a RELEASE that leaves a tombstone.
- * With OPEN, or while its ACQUIRE is under way, by a CANCEL, since a RELEASE
- * needs a grant that is known.
- *
- * doubt    event                                                      next
- * -------  ---------------------------------------------------------  ------
- * NONE     an ACQUIRE that was sent again is answered                 COPIES
- * NONE,    UNKNOWN to an ACQUIRE, a CANCEL or an adoption; the claim  OPEN
- *   COPIES is to end, without a grant, while something may be there
- * OPEN     a grant                                                    COPIES
- * any      adoption confirmed; end answered; asked anew               NONE
- *
- * `hint`: is the grant said to have been ended by force? Then there is no local
- * hand-over and no yield, and it is confirmed before it is served.
- *
- * hint     event                               next
- * -------  ----------------------------------  --------------------------------
- * any      heard, no renewal under way         HEARD; a held one is asked about
- *          heard, a renewal under way          STALE: its answer is too old
- * HEARD    a renewal shows that it stands      NONE
- * STALE    such an answer, or a new renewal    HEARD; asked again
- * any      asked anew                          NONE
- *
- * And values, which core/check.c ties to the states:
- *
- * says        the nested wait whose owner's grants the ACQUIRE names
- *             (core/nested.c): the first that waits; until it is served, or the
- *             claim is LEAVING
- * prior       token of our own grant that the ACQUIRE ends first (a yield), and
- *             its id; a CANCEL must end it too; until a grant
- * placed      the ACQUIRE was in the store's queue, so something may be there;
- *             until a grant
- * want_renew  a caller waits for the renewal; HELD and RISK only
- * aggressive  the last holder keeps the grant past its deadline
- * outlives    the store knows that the grant does not end with our process;
- *             only then may a fixed lease take it
- * refusals    "no" in a row to an ACQUIRE that was ready to queue
- * asked       "no" in a row to a try, by a client that may merely keep the grant
- * keep_ms     how long it may be kept (core/claim_keep.c), as the store was told
- * wanted      others wait for it, or it is not known that nobody does: until the
- *             next grant it is not kept
+ * What stands beside the state, with tables of its own: core/claim_i.h.
  *
  * A claim is LEAVING until the store has answered, or until both our lease and
  * the last instant at which a late copy of our request may be executed have
  * passed. So the next acquire cannot meet a ghost of this one.
  *
- * A detached grant (snib_grant_abandon) is adopted in CONFIRM by the
- * acquisition `adopter`. This client has not asked for it. So a "no" is its
- * loss, no other is asked for in its place, and an adopter that gives up leaves
- * it as it was found: somebody else may have adopted it with better luck.
- *
  * The deadline counts from valid_from, the instant of this client's clock
  * before the request was sent (the store's code keeps it), less an
  * allowance of 1 % of the lease + 5 ms for clock rates. A grant that arrives
- * after its deadline is not served before a renewal has confirmed it.
- *
- * Local hand-over: a grant reserves `reserve` tokens. Handing it to the next
- * local owner costs no request and hands on the remaining deadline, at most 31
- * times and for 5 ms. Then the client queues again behind the others, in one
- * step at the store (an ACQUIRE that ends our prior grant first). */
+ * after its deadline is not served before a renewal has confirmed it. */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -364,4 +312,184 @@ struct snib__acquisition *snib__claim_join(
         snib__batch_join(e, s);
     }
     return s;
+}
+
+/* -- serving -------------------------------------------------------------- */
+
+/* Another owner of this client holds the lock now. A try does not wait, not
+ * even for a local hand-over: it is refused, as if it had come a moment
+ * later. */
+void snib__claim_refuse_tries(struct snib__engine *e,
+                              struct snib__local_lock *local)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &local->waiting) {
+        struct snib__acquisition *s =
+            SNIB__CONTAINER(l, struct snib__acquisition, link);
+        if (s->options.try_only) {
+            snib__acquisition_refuse(e, s, SNIB_ERR_BUSY, NULL);
+        }
+    }
+}
+
+void snib__claim_serve(struct snib__engine *e, snib_instant now,
+                       struct snib__claim *t, struct snib__acquisition *s)
+{
+    snib__unlink(&s->link);
+    snib__heap_remove(&e->acquisitions, &s->timer);
+    s->state = SNIB__ACQ_SERVED;
+    s->holds = 1;
+    s->token = t->token;
+    s->since = now;
+    s->shown =
+        t->state == SNIB__CLAIM_RISK ? SNIB_STATE_AT_RISK : SNIB_STATE_HELD;
+    t->holder = s;
+    snib__nested_leave(s);
+    t->aggressive = s->options.aggressive;
+    t->hold_end = s->options.hold_max.ns > 0
+                      ? snib__after(now, s->options.hold_max)
+                      : SNIB__NEVER;
+    if (s->options.fixed) {
+        t->renew_at = SNIB__NEVER;
+    }
+    snib__claim_arm(e, t);
+    snib__acquisition_tell(e, s, SNIB__NEWS_SETTLED);
+    snib__claim_refuse_tries(e, t->local);
+}
+
+/* -- a grant -------------------------------------------------------------- */
+
+snib_instant snib__claim_renewal_of(snib_instant from, snib_duration lease)
+{
+    int64_t grain = lease.ns / 64 > 0 ? lease.ns / 64 : 1;
+    snib_instant at = snib__after(from, (snib_duration){lease.ns / 3});
+    at.ns -= at.ns % grain;
+    return at;
+}
+
+/* The first renewal of a grant. A thin one is the owner's at once, with a
+ * shorter lease than the one that was asked for: its renewal comes after a
+ * second (the third of `most`), so that a process that stands still later has
+ * all of its lease. A pushed grant stands for a push lease. */
+static snib_instant claim_first_renewal(const struct snib__request *rq,
+                                        snib_duration given)
+{
+    if (rq->said.left.ns >= rq->lease.ns) {
+        return snib__claim_renewal_of(rq->said.valid_from, given);
+    } else if (!rq->thin) {
+        return snib__after(rq->said.valid_from, (snib_duration){given.ns / 2});
+    }
+    int64_t most = rq->lease.ns > SNIB__NOT_AFTER_MS * INT64_C(1000000)
+                       ? 3 * INT64_C(1000000000)
+                       : given.ns;
+    return snib__claim_renewal_of(
+        rq->said.valid_from,
+        (snib_duration){most < given.ns ? most : given.ns});
+}
+
+/* Does it insist on a whole lease that is known to stand? To others it is
+ * enough that they were granted it, and that something of it is left. */
+static bool claim_strict(const struct snib__acquisition *s)
+{
+    return s->options.fixed || s->options.confirm;
+}
+
+/* A renewal must show that the grant is ours before it is served. Until then
+ * the deadline only says when to stop asking. An acquisition with `passes` is
+ * told at once: it was granted, whatever a renewal would say. */
+static void claim_confirm_first(struct snib__engine *e, snib_instant now,
+                                struct snib__claim *t)
+{
+    struct snib__acquisition *s = snib__claim_first_waiting(t->local);
+    if (!claim_strict(s) && snib__acquisition_had(e, now, s, t->token)) {
+        snib__claim_send_end(e, now, t);
+        return;
+    }
+    t->lease = s->options.lease;
+    t->state = SNIB__CLAIM_CONFIRM;
+    t->renew_at = now;
+    snib__claim_send_renew(e, now, t);
+    snib__claim_arm(e, t);
+}
+
+/* Serves the head of the queue, unless the grant must be confirmed first: too
+ * little of its lease is left (of a strict acquisition, which insists on a
+ * whole lease: more than an eighth is gone), or somebody is said to have ended
+ * it already. */
+static void claim_serve_or_confirm(struct snib__engine *e, snib_instant now,
+                                   struct snib__claim *t, snib_duration given)
+{
+    struct snib__acquisition *s = snib__claim_first_waiting(t->local);
+    int64_t left = t->deadline.ns - now.ns;
+    int64_t whole =
+        s->options.lease.ns - snib__claim_allowance(s->options.lease).ns;
+    if (t->hint || (claim_strict(s) ? left < whole - s->options.lease.ns / 8
+                                    : left < given.ns / 4)) {
+        claim_confirm_first(e, now, t);
+        return;
+    }
+    t->lease = s->options.lease;
+    t->state = SNIB__CLAIM_HELD;
+    snib__list_push(&e->held, &t->held);
+    snib__claim_serve(e, now, t, s);
+}
+
+/* What the store has given, as the claim's mirror of it. */
+static void claim_enter(struct snib__engine *e, snib_instant now,
+                        struct snib__claim *t, const struct snib__request *rq,
+                        snib_duration given)
+{
+    t->id[0] = rq->id[0]; /* the store may have asked under another id */
+    t->id[1] = rq->id[1];
+    t->token0 = t->token = rq->token;
+    t->reserve = rq->acquire.reserve;
+    t->thin = rq->thin;
+    t->most = rq->lease;
+    t->granted = now;
+    t->refusals = t->asked = 0;
+    /* A message may have come before this answer. */
+    t->wanted = t->wanted || !rq->said.alone;
+    t->doubt = t->doubt ? SNIB__DOUBT_COPIES : SNIB__DOUBT_NONE;
+    snib__claim_note_copies(t, rq);
+    t->prior = 0;
+    t->placed = false;
+    t->deadline = snib__before(snib__after(rq->said.valid_from, given),
+                               snib__claim_allowance(given));
+    t->renew_at = claim_first_renewal(rq, given);
+    if (e->floor < rq->token + rq->acquire.reserve && !rq->said.far) {
+        e->floor = rq->token + rq->acquire.reserve;
+    }
+}
+
+void snib__claim_granted(struct snib__engine *e, snib_instant now,
+                         struct snib__claim *t, const struct snib__request *rq)
+{
+    snib_duration given = rq->said.left;
+    bool proven = rq->said.valid_from.ns != 0;
+    struct snib__acquisition *first = snib__claim_first_waiting(t->local);
+    bool fits = snib__claim_fits(t, first);
+    if (first && given.ns > first->options.lease.ns) {
+        /* An acquisition that has left since had asked for a longer lease. A
+         * renewal does not shorten what stands: if this process ended, others
+         * would wait for longer than the one that takes the grant has asked
+         * for. */
+        given = first->options.lease;
+        fits = false;
+    }
+    if (first && rq->acquire.kind == SNIB_KIND_PERMITS) {
+        first->options.permits = rq->acquire.permits;
+        first->options.slot = rq->said.slot;
+    }
+    claim_enter(e, now, t, rq, given);
+    snib__claim_note(e, t);
+    snib__claim_drop_acquire(e, t);
+    if (!fits) { /* nobody wants it any more, or not with that lock-delay */
+        snib__claim_send_end(e, now, t);
+    } else if (!proven || snib__reached(now, t->deadline)) {
+        /* It is not proven when the lease started (the stores here all say so,
+         * of a pushed grant, too), or that was too long ago: ask before use. */
+        t->deadline = snib__after(now, given);
+        claim_confirm_first(e, now, t);
+    } else {
+        claim_serve_or_confirm(e, now, t, given);
+    }
 }

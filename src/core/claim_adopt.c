@@ -3,8 +3,10 @@
  *
  * A detached grant (snib_grant_abandon) outlives its process. The client that
  * adopts it makes a claim in CONFIRM: a renewal has to show that the grant
- * stands. A grant that is detached leaves its claim, and the store is told
- * nothing. A witness makes claims of what a dead client has left, to end it. A
+ * stands. This client has not asked for it. So a "no" is its loss, no other is
+ * asked for in its place, and an adopter that gives up leaves it as it was found:
+ * somebody else may have adopted it with better luck. A grant that is detached
+ * leaves its claim, and the store is told nothing. A witness makes claims of what a dead client has left, to end it. A
  * nested wait that lasts (core/move.c) leaves the claim of its name
  * for an own one. */
 #include <assert.h>

@@ -6,12 +6,55 @@
  *   claim_leave.c   ending: local hand-over, yield, answers to the end
  *   claim_keep.c    a released grant is kept for the next owner of this client
  *   claim_adopt.c   detached grants; a wait that moves to an own claim
- *   claim_grant.c   an ACQUIRE is answered by a grant; serving
- *   claim.c         the state table; life, ACQUIRE, joining
+ *   claim.c         the state table; life, ACQUIRE, joining, a grant, serving
  *   claim_send.c    RENEW, RELEASE and CANCEL are filled
  *   request.c       the requests' memory; the claim's timer is set
  *
- * Calls go down this list and never back. No other file includes this one. */
+ * Calls go down this list and never back. No other file includes this one.
+ *
+ * Beside the state of a claim (claim.c) stand two small ones, each with a table
+ * of its own. `doubt`: what may have become of a send that was not answered.
+ * Without one the claim ends by a RELEASE or a yield. With COPIES, by a RELEASE that leaves a tombstone.
+ * With OPEN, or while its ACQUIRE is under way, by a CANCEL, since a RELEASE
+ * needs a grant that is known.
+ *
+ * doubt    event                                                      next
+ * -------  ---------------------------------------------------------  ------
+ * NONE     an ACQUIRE that was sent again is answered                 COPIES
+ * NONE,    UNKNOWN to an ACQUIRE, a CANCEL or an adoption; the claim  OPEN
+ *   COPIES is to end, without a grant, while something may be there
+ * OPEN     a grant                                                    COPIES
+ * any      adoption confirmed; end answered; asked anew               NONE
+ *
+ * `hint`: is the grant said to have been ended by force? Then there is no local
+ * hand-over and no yield, and it is confirmed before it is served.
+ *
+ * hint     event                               next
+ * -------  ----------------------------------  --------------------------------
+ * any      heard, no renewal under way         HEARD; a held one is asked about
+ *          heard, a renewal under way          STALE: its answer is too old
+ * HEARD    a renewal shows that it stands      NONE
+ * STALE    such an answer, or a new renewal    HEARD; asked again
+ * any      asked anew                          NONE
+ *
+ * And values, which core/check.c ties to the states:
+ *
+ * says        the nested wait whose owner's grants the ACQUIRE names
+ *             (core/nested.c): the first that waits; until it is served, or the
+ *             claim is LEAVING
+ * prior       token of our own grant that the ACQUIRE ends first (a yield), and
+ *             its id; a CANCEL must end it too; until a grant
+ * placed      the ACQUIRE was in the store's queue, so something may be there;
+ *             until a grant
+ * want_renew  a caller waits for the renewal; HELD and RISK only
+ * aggressive  the last holder keeps the grant past its deadline
+ * outlives    the store knows that the grant does not end with our process;
+ *             only then may a fixed lease take it
+ * refusals    "no" in a row to an ACQUIRE that was ready to queue
+ * asked       "no" in a row to a try, by a client that may merely keep the grant
+ * keep_ms     how long it may be kept (core/claim_keep.c), as the store was told
+ * wanted      others wait for it, or it is not known that nobody does: until the
+ *             next grant it is not kept */
 #ifndef SNIB__CLAIM_I_H
 #define SNIB__CLAIM_I_H
 
@@ -95,19 +138,6 @@ void snib__claim_adopt_failed(struct snib__engine *e, snib_instant now,
                               struct snib__claim *t, snib_err err,
                               const struct snib_error *detail);
 
-/* -- claim_grant.c -------------------------------------------------------- */
-
-/* When to renew: after a third of the lease, rounded down to a multiple of a
- * 64th of the lease, so that the renewals of many locks fall due together and
- * travel in one batch. */
-snib_instant snib__claim_renewal_of(snib_instant from, snib_duration lease);
-/* Refuses the waiting acquisitions that only try: another owner of this client
- * has the lock, or has it still. */
-void snib__claim_refuse_tries(struct snib__engine *, struct snib__local_lock *);
-/* The grant is this acquisition's now. */
-void snib__claim_serve(struct snib__engine *e, snib_instant now,
-                       struct snib__claim *t, struct snib__acquisition *s);
-
 /* -- claim.c -------------------------------------------------------------- */
 
 /* The local lock, which has none, gets a claim. NOMEM. */
@@ -128,6 +158,17 @@ void snib__claim_drop_acquire(struct snib__engine *e, struct snib__claim *t);
 struct snib__acquisition *
 snib__claim_acquisition(struct snib__engine *, struct snib__local_lock *,
                         const struct snib__acquire_spec *);
+/* When to renew: after a third of the lease, rounded down to a multiple of a
+ * 64th of the lease, so that the renewals of many locks fall due together and
+ * travel in one batch. */
+snib_instant snib__claim_renewal_of(snib_instant from, snib_duration lease);
+/* Refuses the waiting acquisitions that only try: another owner of this client
+ * has the lock, or has it still. */
+void snib__claim_refuse_tries(struct snib__engine *, struct snib__local_lock *);
+/* The grant is this acquisition's now. */
+void snib__claim_serve(struct snib__engine *e, snib_instant now,
+                       struct snib__claim *t, struct snib__acquisition *s);
+
 /* -- claim_send.c --------------------------------------------------------- */
 
 /* Gives up what we have or asked for, and waits until it is surely gone. */

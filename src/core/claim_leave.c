@@ -4,7 +4,12 @@
  * request), or ends it and queues again in one step at the store (a yield), or
  * keeps it (claim_keep.c), or gives it back. A request that nobody wants any
  * more is cancelled. The claim is LEAVING, and the next acquire waits, until the
- * store has answered or everything of ours there has run out. */
+ * store has answered or everything of ours there has run out.
+ *
+ * Local hand-over: a grant reserves `reserve` tokens. Handing it to the next
+ * local owner costs no request and hands on the remaining deadline, at most 31
+ * times and for 5 ms. Then the client queues again behind the others, in one
+ * step at the store (an ACQUIRE that ends our prior grant first). */
 #include <assert.h>
 
 #include "base/error.h"

@@ -40,8 +40,7 @@ enum {
      * hear of them is there, all that is held is asked for, since something may
      * have been ended before. So the first grant that a client holds for a
      * second is asked for then, whatever its third. (Each thin grant of a longer
-     * lease than 10 s is renewed after a second anyway:
-     * core/claim_grant.c.) */
+     * lease than 10 s is renewed after a second anyway: core/claim.c.) */
     SNIB__LISTEN_MS = 1000,
     SNIB__SPARE = 16,      /* pending requests made at open */
     SNIB__SPARE_MAX = 256, /* spare ones kept */
@@ -456,8 +455,6 @@ struct snib__acquisition *snib__claim_join(struct snib__engine *,
                                            struct snib__local_lock *,
                                            const struct snib__acquire_spec *,
                                            uint64_t upgrade_of, bool nested);
-
-/* claim_grant.c */
 /* The ACQUIRE of a claim is answered DONE. */
 void snib__claim_granted(struct snib__engine *, snib_instant now,
                          struct snib__claim *, const struct snib__request *);
