@@ -226,8 +226,16 @@ void snib__batch_end(struct snib__engine *, enum snib__batch_way);
 void snib__batch_join(struct snib__engine *, struct snib__acquisition *);
 
 /* heard.c */
-/* Takes what an input has brought beside answers. */
-void snib__heard(struct snib__engine *, snib_instant now);
+/* Takes what an input has brought beside answers, mostly nothing. */
+void snib__heard_all(struct snib__engine *, snib_instant now);
+static inline void snib__heard(struct snib__engine *e, snib_instant now)
+{
+    const struct snib__out *o = &e->out;
+    if (o->moved || o->missed || o->stuck || o->wanted_all || o->ended_count ||
+        o->wanted_count || e->keeps) {
+        snib__heard_all(e, now);
+    }
+}
 /* Of that, after a tick of the store: who waits for what is kept, and renewals
  * that cannot be sent. */
 void snib__heard_wanted(struct snib__engine *, snib_instant now);

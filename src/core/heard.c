@@ -137,7 +137,7 @@ static void heard_moved(struct snib__engine *e, snib_instant now)
     }
 }
 
-void snib__heard(struct snib__engine *e, snib_instant now)
+void snib__heard_all(struct snib__engine *e, snib_instant now)
 {
     heard_moved(e, now);
     heard_ended(e, now);
