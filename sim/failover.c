@@ -132,32 +132,12 @@ void sim_failover_demote(struct sim_world *w)
 
 /* -- the plan -------------------------------------------------------------- */
 
-void sim_failover_plain(struct sim_options *o, struct snib__rng *r, int ops,
-                        int thousandths)
-{
-    static const int64_t leases[] = {600, 2000, 5000};
-    *o = (struct sim_options){.seed = o->seed,
-                              .clients = 2 + sim_upto(r, 3),
-                              .owners = 1 + sim_upto(r, 2),
-                              .names = 1 + sim_upto(r, 2),
-                              .ops = ops,
-                              .lease_ms = leases[sim_upto(r, 3)],
-                              .latency_us = 200 + sim_upto(r, 2000),
-                              .think_us = 20000,
-                              .request_ms = 500,
-                              .limit_ms = 3000,
-                              .failover = 1};
-    o->hold_us = o->lease_ms * (100 + sim_upto(r, thousandths - 100));
-    o->try_pct = 20 * sim_upto(r, 2);
-    o->timed_pct = 30 * sim_upto(r, 2);
-}
-
 void sim_failover_draw(struct sim_options *o)
 {
     struct snib__rng r;
     int64_t at = 0;
     snib__rng_init(&r, &(struct snib__seed){{o->seed, 51, 0, 0}});
-    sim_failover_plain(o, &r, 5, 500);
+    sim_sections_draw(o, &r, 5, 500);
     o->rate_ppm = 2000 * sim_upto(&r, 2);
     for (int n = 1 + sim_upto(&r, 3); n > 0; n--) {
         struct sim_fault f = {.kind = SIM_PROMOTE};

@@ -59,14 +59,15 @@ void sim_list_draw(struct sim_options *);
 /* The server that is reached under one of these names. */
 int sim_list_node(const struct sim_world *, const char *address);
 
+/* sections.c: what worlds of a failover and of a recovery begin with: `ops`
+ * sections, of which one takes from a tenth of the lease to so many thousandths of
+ * it. */
+void sim_sections_draw(struct sim_options *, struct snib__rng *, int ops,
+                       int thousandths);
+
 /* failover.c: worlds of a primary and its replica */
 void sim_failover_start(struct sim_world *, struct sim_lua *);
 void sim_failover_draw(struct sim_options *);
-/* What worlds with a failover begin with: `ops` sections, of which one takes from
- * a tenth of the lease to so many thousandths of it, so that somebody holds when
- * it happens. */
-void sim_failover_plain(struct sim_options *, struct snib__rng *, int ops,
-                        int thousandths);
 /* The replica becomes the primary; the old one hears of it. */
 void sim_failover_promote(struct sim_world *, const struct sim_fault *);
 void sim_failover_demote(struct sim_world *);

@@ -81,7 +81,7 @@ static void kinds(struct sim_options *o, struct snib__rng *r)
 
 static void plain(struct sim_options *o, struct snib__rng *r)
 {
-    sim_failover_plain(o, r, 6, 1000);
+    sim_sections_draw(o, r, 6, 1000);
     o->fixed_pct = 10 * sim_upto(r, 2);
     o->rate_ppm = 2000 * sim_upto(r, 2);
     o->apart_ms = sim_upto(r, 2) ? 0 : 1 + sim_upto(r, 400);
