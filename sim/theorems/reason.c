@@ -142,7 +142,7 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int owner,
              (sim_quorum(w) && (w->opt.far_node || slow || w->faults > 0));
         break;
     case SNIB_ERR_LOST: /* the owner has not unwound an earlier loss */
-        ok = true;
+        ok = theorem_has_lost(w, client, owner);
         break;
     default:
         break;

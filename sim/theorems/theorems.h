@@ -47,6 +47,8 @@ void theorem_nobody_new(struct sim_world *, const struct sim_seen *);
 void theorem_recovery_ends(struct sim_world *, int64_t was, int64_t is);
 void theorem_holders_reclaim(struct sim_world *, int name,
                              const struct snib__acquisition *);
+/* Asked when a call of this owner is refused with LOST. */
+bool theorem_has_lost(const struct sim_world *, int client, int owner);
 
 /* Mutexes that are taken without a script: an id that the mark gives; a
  * tombstone is written, for so long; at the end; BUSY was told to who tries. */

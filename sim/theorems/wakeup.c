@@ -52,7 +52,11 @@ void theorem_who_fits_is_served(struct sim_world *w, const struct sim_step *s)
         s->was->gate == s->is->gate) {
         return;
     }
-    if ((x = sim_book_fits(w, s->is)) && !given_anew(s)) {
+    x = sim_book_fits(w, s->is);
+    if (x && sim_recovery(w) && x->upgrade_of[0] && !sim_alone(x->mode)) {
+        return; /* it waited for a recovery inside its own: its poll finds it */
+    }
+    if (x && !given_anew(s)) {
         sim_fail(w, "who fits is served",
                  "name %d: %.8s (mode %d, %lld) is left waiting", s->name,
                  x->id, x->mode, (long long)x->permits);

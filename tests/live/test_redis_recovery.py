@@ -114,6 +114,25 @@ def test_reader_is_told_that_it_was_forgotten_and_no_writer_is_beside_it(
     wrote.release()
 
 
+@pytest.mark.parametrize("what", ["emptied", "its epoch deleted"])
+def test_writer_that_reads_inside_waits_until_the_recovery_is_over(
+        one, redis, what):
+    """Its write lock is not reclaimed yet; or it is there, but might be one of
+    before that has ended since."""
+    wrote = one.acquire(one.lock("n", id="w", kind="write", lease_ms=LEASE_MS))
+    inside = one.lock("n", id="r", kind="read", lease_ms=LEASE_MS)
+    FORGETS[what](redis)
+    forgot = time.monotonic()
+    refused = one.try_acquire(inside)
+    assert refused.err == "BUSY", refused
+    assert "lets nobody in anew" in refused.text, refused
+    reads = one.acquire(inside, wait_ms=20000)
+    assert time.monotonic() - forgot > RECOVERY - 0.1
+    assert wrote.status().held and reads.status().held
+    reads.release()
+    wrote.release()
+
+
 def test_promoted_with_old_data_the_later_holder_reclaims(
         redis_with, drivers):
     """The replica has the lock as it was before: held by another, who has

@@ -200,8 +200,9 @@ if mode == '3' and not size then
     refused = 9
 elseif mode == '3' and me.permits > size then
     refused = 6
-elseif me.upgrade_of and not (live and live[me.upgrade_of]) then
-    refused = 7
+elseif me.upgrade_of and not (live and live[me.upgrade_of])
+    and (closed == 0 or exclusive(mode)) then
+    refused = 7 -- in a recovery a writer who reads may reclaim it yet
 elseif me.upgrade_of and exclusive(mode) then
     tools()
     -- Of the readers that wait to become the writer only the first that is

@@ -302,9 +302,9 @@ local function walk(me, skip)
     if live and live.sole and not (me and me.upgrade_of) then
         return false
     end
-    -- The exclusive holder may read besides: nobody else can hold.
-    if closed > 0 and not (live and live.sole and live.sole == me.upgrade_of)
-    then
+    -- Nor is the exclusive holder let in to read besides: its record may be one
+    -- that this server remembers though the next one's is forgotten.
+    if closed > 0 then
         return false
     end
     tools()
