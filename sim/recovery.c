@@ -49,7 +49,10 @@ void sim_recovery_look(struct sim_world *w)
     if (sim_recovery_runs(w)) {
         w->closed_at = w->t;
     }
-    if (!strcmp(was.id, w->epoch.id) && was.till && w->epoch.till) {
+    /* Further ahead than it lasts: the clock was set back, it begins anew. */
+    int64_t most = sim_wall_us(w, 0) / 1000 + w->opt.recovery_ms;
+    if (!strcmp(was.id, w->epoch.id) && was.till && w->epoch.till &&
+        was.till <= most) {
         theorem_recovery_ends(w, was.till, w->epoch.till);
     }
 }

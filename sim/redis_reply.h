@@ -87,6 +87,15 @@ static inline int marks(const struct sim_redis_event *ev, int keys)
     return !strcmp(last, "snib:m") || !strcmp(last, "snib:epoch");
 }
 
+/* How many arguments stand behind its keys? The ms of a recovery, which go with
+ * the epoch, are not counted. */
+static inline int behind(const struct sim_redis_event *ev, int keys)
+{
+    bool epoch =
+        marks(ev, keys) && !strcmp(ev->argv[HEAD + keys - 1].ptr, "snib:epoch");
+    return ev->argc - HEAD - keys - epoch;
+}
+
 /* redis_packets.c */
 /* False: it is no release by drop.lua. */
 bool sim_redis_drops(const struct sim_world *, const struct sim_redis_event *,

@@ -31,11 +31,12 @@ enum {
 
 /* How many arguments events have. */
 enum {
-    INSPECT_ARGS = HEAD + 6 + 2,
     GET_ARGS = HEAD + 1,
     PUT_ARGS = HEAD + 2 + 8,
-    KEEP_KEYS = 8, /* without the mark, as KEYS is */
-    KEEP_ARGS = 9, /* behind the keys, from here on */
+    INSPECT_KEYS = 6, /* without the mark, as KEYS is */
+    KEEP_KEYS = 8,
+    INSPECT_ARGS = 2, /* behind the keys, from here on */
+    KEEP_ARGS = 9,
     ACQUIRE_ARGS = 16,
     RELEASE_ARGS = 5,
     CANCEL_ARGS = 4,
@@ -169,7 +170,7 @@ static int several_of(const struct sim_redis_event *ev)
     int keys = atoi(ev->argv[2].ptr), own = keys - marks(ev, keys);
     int n = own / KEYS;
     bool ok = own > 0 && own % KEYS == 0 && n >= 2 && n <= SIM_BATCH &&
-              ev->argc == HEAD + keys + 1 + n * ACQUIRE_ARGS;
+              behind(ev, keys) == 1 + n * ACQUIRE_ARGS;
     return ok ? n : 0;
 }
 
@@ -210,7 +211,7 @@ static bool of_one_lock(const struct sim_redis_event *ev, struct reply r,
 {
     int keys = atoi(ev->argv[2].ptr), own = keys - marks(ev, keys);
     const struct sim_redis_arg *v = ev->argv + HEAD + keys;
-    if (own == KEYS + 1 && ev->argc == HEAD + keys + RELEASE_ARGS) {
+    if (own == KEYS + 1 && behind(ev, keys) == RELEASE_ARGS) {
         release(s, v, r); /* with a tombstone. (No renewal: 3 + 8 + 13.) */
         return true;
     }
@@ -218,7 +219,7 @@ static bool of_one_lock(const struct sim_redis_event *ev, struct reply r,
         return false;
     }
     _Static_assert((int)RELEASE_ARGS == (int)PARAMS_ARGS, "told apart below");
-    switch (ev->argc - HEAD - keys) {
+    switch (behind(ev, keys)) {
     case ACQUIRE_ARGS:
         acquire(s, v, r);
         return true;
@@ -285,12 +286,12 @@ static void of_a_script(const struct sim_world *w,
     }
     a->everywhere = true;
     int keys = atoi(ev->argv[2].ptr);
-    if (keys - marks(ev, keys) == KEEP_KEYS &&
-        ev->argc == HEAD + keys + KEEP_ARGS) {
+    int own = keys - marks(ev, keys), args = behind(ev, keys);
+    if (own == KEEP_KEYS && args == KEEP_ARGS) {
         s->deed = SIM_DID_KEEP;
         copy_id(s->client, ev->argv[HEAD + keys].ptr);
         copy_id(s->request, ev->argv[HEAD + keys + 1].ptr);
-    } else if (ev->argc == INSPECT_ARGS && !strcmp(ev->argv[2].ptr, "6")) {
+    } else if (own == INSPECT_KEYS && args == INSPECT_ARGS) {
         s->deed = SIM_DID_INSPECT;
         s->name = name_of(w, ev->argv[ARG_KEY].ptr, "");
     } else if (!of_a_value(w, ev, r, s) && renewals(w, ev, r, a)) {

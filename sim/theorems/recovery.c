@@ -5,7 +5,8 @@
  * has forgotten. Checked at the server, at each grant that a script tells or
  * that a message does.
  *
- * The end of an epoch's recovery is not moved. Checked after each command.
+ * The end of an epoch's recovery is not moved, unless the server's clock was set
+ * back. Checked after each command.
  *
  * Who holds exclusively, and renews, does not lose the lock because the server
  * has forgotten it. Checked whenever a loss is told. (Readers, holders of

@@ -196,6 +196,31 @@ def test_another_number_is_refused(one, redis, drivers):
     assert "recovery=3000ms" in answer.text
 
 
+def test_longer_number_counts_where_a_shorter_one_began_the_recovery(
+        one, redis, drivers):
+    """Else they would let newcomers in too early for those with the longer one,
+    who are connected and do not greet the server anew."""
+    held = one.acquire(one.lock("n", lease_ms=LEASE_MS))
+    one.lock("free", lease_ms=LEASE_MS)
+    short = drivers(redis.url + "?recovery=1s")
+    short.lock("free", lease_ms=800)
+    redis.command("FLUSHALL")
+    forgot = time.monotonic()
+    assert short.try_acquire("free").err == "BUSY"
+    assert redis.command("GET", "snib:epoch").split()[2] == b"1000"
+    refused = one.try_acquire("free")
+    assert refused.err == "BUSY", refused
+    assert redis.command("GET", "snib:epoch").split()[2] == b"3000"
+    told = short.start_acquire("free", wait_ms=20000).answer()
+    assert told.err == "CONFIG", told
+    assert "recovery=3000ms" in told.text
+    taken = one.acquire("free", wait_ms=20000)
+    assert RECOVERY - 0.1 < time.monotonic() - forgot < 2 * RECOVERY
+    assert held.status().held
+    taken.release()
+    held.release()
+
+
 def test_longer_lease_is_refused_at_once(one):
     answer = one.try_acquire(one.lock("n", lease_ms=3001))
     assert answer.err == "USAGE", answer
@@ -206,12 +231,72 @@ def test_longer_lease_is_refused_at_once(one):
     grant.release()
 
 
+# -- what stands at the key ----------------------------------------------------
+
+
+def test_recovery_that_ends_far_ahead_begins_anew(one, redis):
+    """The server's clock was set back by hours while it ran."""
+    one.lock("n", lease_ms=LEASE_MS)
+    epoch = redis.command("GET", "snib:epoch").split()
+    epoch[1] = b"%d" % (int(epoch[1]) + 7200000)
+    redis.command("SET", "snib:epoch", b" ".join(epoch))
+    begun = time.monotonic()
+    refused = one.try_acquire("n")
+    assert refused.err == "BUSY", refused
+    taken = one.acquire("n", wait_ms=20000)
+    assert RECOVERY - 0.1 < time.monotonic() - begun < 2 * RECOVERY
+    taken.release()
+
+
+FOREIGN = {
+    "another type": lambda redis: redis.command("RPUSH", "snib:epoch", "x"),
+    "rubbish": lambda redis: redis.command("SET", "snib:epoch", "x"),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_epoch_that_is_not_ours_is_told_and_lets_nobody_in(
+        one, two, redis, what):
+    two.lock("n", lease_ms=LEASE_MS)
+    redis.command("DEL", "snib:epoch")
+    FOREIGN[what](redis)
+    told = one.try_acquire(one.lock("n", lease_ms=LEASE_MS))
+    assert told.err == "CORRUPT", told
+    assert "rename or delete it" in told.text, told
+    waits = two.start_acquire("n")  # its first connection; without a limit
+    told = waits.answer()
+    assert told.err == "CORRUPT", told
+    assert "rename or delete it" in told.text, told
+    redis.command("DEL", "snib:epoch")
+    one.acquire("n", wait_ms=20000).release()
+
+
+def test_server_without_info_is_refused_with_what_to_do(redis_with, drivers):
+    redis = redis_with("rename-command INFO hidden")
+    other = drivers(redis.url + "?recovery=3s")
+    answer = other.start_acquire(other.lock("n", lease_ms=LEASE_MS)).answer()
+    assert answer.err == "CONFIG", answer
+    assert "recovery= needs it" in answer.text, answer
+
+
+def test_mark_is_not_forgotten_where_there_is_no_memory_left(redis):
+    """Tokens are above all that it gave; the script takes the mark away."""
+    redis.command("XADD", "snib:m", "5000000000000-7", "a", "")
+    redis.command("CONFIG", "SET", "maxmemory", "1")
+    done = redis.command("EVAL", scripts()["epoch"], 2, "snib:epoch", "snib:m",
+                         3000)
+    assert done[1] == 3000
+    least = int(redis.command("GET", "snib:epoch").split()[3])
+    assert least > 5000000000000 * 1024 + 7
+
+
 def test_server_that_is_told_to_hide_is_refused(redis, drivers, sure):
     """A login that may not look who the server is."""
     redis.command("ACL", "SETUSER", "a", "on", ">b", "~*", "&*", "+@all", "-info")
     other = drivers(sure.replace("redis://", "redis://a:b@"))
     answer = other.try_acquire(other.lock("n", lease_ms=LEASE_MS))
     assert answer.err == "DENIED", answer
+    assert "give the user +info" in answer.text, answer
 
 
 def doctor(url):
@@ -250,7 +335,7 @@ def test_late_reclaim_takes_nothing_from_a_later_holder(one, two, redis):
             (b"", b":t", b":q", b":w", b":a", b":x:" + request, b":r", b":c")]
     done = redis.command(
         "EVAL", text, 9, *keys, "snib:epoch", client, request, first.token,
-        first.token + 31, LEASE_MS, "0 1", soon, 31, "")
+        first.token + 31, LEASE_MS, "0 1", soon, 31, "", 3000)
     assert done[1] == 0
     assert later.status().held
     later.release()

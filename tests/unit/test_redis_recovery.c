@@ -58,6 +58,8 @@ scripts_have_the_epoch_in_the_place_of_the_mark_and_nothing_is_a_packet(
         hears_acquire(CALLERS, "0");
         assert_string_equal(word[2], "8");
         assert_string_equal(word[10], "snib:epoch");
+        assert_int_equal(words, 3 + 8 + 17);
+        assert_string_equal(word[words - 1], "30000");
         grant_reply(CALLERS, 1000);
         answered(&rq, SNIB__DONE);
         assert_false(rq.thin);
@@ -151,6 +153,7 @@ static void what_is_not_known_may_be_reclaimed_once(void **state)
     assert_string_equal(word[14], "77");
     assert_string_equal(word[15], "108");
     assert_string_equal(word[17], "2 1,d500,b000000000000000000000000000000ab");
+    assert_string_equal(word[words - 1], "30000");
     snib_instant sent = now;
     pass(10);
     say(CALLERS, "*2\r\n:1790000000310\r\n:1\r\n");
@@ -201,6 +204,21 @@ static void another_number_is_refused(void **state)
     greeting_says("-SNIBRECOVERY the locks of this server are used with "
                   "recovery=60000ms: it must be the same in all URLs\r\n",
                   SNIB_ERR_CONFIG, "recovery=60000ms");
+}
+
+/* Also to who waits without a limit: it is not asked for again and again. */
+static void a_key_that_is_not_ours_is_told(void **state)
+{
+    (void)state;
+    struct snib__request rq = asked();
+    rq.acquire.may_queue = true;
+    start(&rq);
+    hears_epoch(CALLERS);
+    say(CALLERS, "-CORRUPT the epoch snib:epoch is not ours: rename or delete "
+                 "it, which begins a recovery\r\n");
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_CORRUPT);
+    assert_non_null(strstr(error.text, "rename or delete it"));
 }
 
 static void a_right_that_is_missing_is_told(void **state)
@@ -293,6 +311,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_it_nothing_is_reclaimed, set_up,
                                         tear_down),
         T(another_number_is_refused),
+        T(a_key_that_is_not_ours_is_told),
         T(a_right_that_is_missing_is_told),
         T(what_is_no_answer_is_no_epoch),
         T(no_right_to_the_epoch_is_not_taken_for_none_to_the_mark),

@@ -55,6 +55,13 @@ void snib__encode_mark(const struct snib__redis *s, struct snib__buf *b,
     }
 }
 
+void snib__encode_recovery(const struct snib__redis *s, struct snib__buf *b)
+{
+    if (s->recovery_ms) {
+        snib__resp_i64(b, s->recovery_ms);
+    }
+}
+
 enum { CLASS_ORDINARY = 128 };
 
 /* holders, token, queue, waiters, alive */
@@ -166,10 +173,12 @@ void snib__encode_acquire(struct snib__redis *s, struct snib__buf *b,
                           bool may_queue)
 {
     bool marked = snib__redis_marks(s, rq);
-    snib__encode_script(b, SNIB__SCRIPT_ACQUIRE, full, 7 + marked, 16);
+    snib__encode_script(b, SNIB__SCRIPT_ACQUIRE, full, 7 + marked,
+                        snib__encode_args(s, 16));
     encode_acquire_keys(b, rq);
     snib__encode_mark(s, b, marked);
     encode_acquire_args(s, b, rq, may_queue);
+    snib__encode_recovery(s, b);
 }
 
 void snib__encode_several(struct snib__redis *s, struct snib__buf *b,
@@ -178,7 +187,7 @@ void snib__encode_several(struct snib__redis *s, struct snib__buf *b,
 {
     bool marked = snib__redis_marks(s, rq[0]);
     snib__encode_script(b, SNIB__SCRIPT_SEVERAL, full, 7 * count + marked,
-                        1 + 16 * count);
+                        snib__encode_args(s, 1 + 16 * count));
     for (uint32_t i = 0; i < count; i++) {
         encode_acquire_keys(b, rq[i]);
     }
@@ -187,6 +196,7 @@ void snib__encode_several(struct snib__redis *s, struct snib__buf *b,
     for (uint32_t i = 0; i < count; i++) {
         encode_acquire_args(s, b, rq[i], false);
     }
+    snib__encode_recovery(s, b);
 }
 
 /* H, the record, NX, PXAT, e. Returns e. */
@@ -247,7 +257,7 @@ static void encode_release(struct snib__redis *s, struct snib__buf *b,
                            bool tombstone, int64_t late)
 {
     snib__encode_script(b, SNIB__SCRIPT_RELEASE, full,
-                        (tombstone ? 8 : 7) + marked, 5);
+                        (tombstone ? 8 : 7) + marked, snib__encode_args(s, 5));
     encode_five_keys(b, safe, size);
     snib__encode_key(b, safe, size, ":r");
     snib__encode_key(b, safe, size, ":c");
@@ -260,6 +270,7 @@ static void encode_release(struct snib__redis *s, struct snib__buf *b,
     snib__resp_i64(b, token);
     snib__resp_arg(b, tombstone ? "1" : "0", 1);
     snib__resp_i64(b, late ? late : s->not_after);
+    snib__encode_recovery(s, b);
 }
 
 void snib__encode_release(struct snib__redis *s, struct snib__buf *b,
@@ -288,7 +299,8 @@ static void encode_cancel(struct snib__redis *s, struct snib__buf *b, bool full,
                           const uint64_t id[2], int64_t prior,
                           const uint64_t prior_id[2], int64_t late)
 {
-    snib__encode_script(b, SNIB__SCRIPT_CANCEL, full, 7 + marked, 4);
+    snib__encode_script(b, SNIB__SCRIPT_CANCEL, full, 7 + marked,
+                        snib__encode_args(s, 4));
     encode_five_keys(b, safe, size);
     encode_tombstone_key(b, safe, size, id);
     snib__encode_key(b, safe, size, ":c");
@@ -297,6 +309,7 @@ static void encode_cancel(struct snib__redis *s, struct snib__buf *b, bool full,
     encode_hex_arg(b, id);
     encode_prior(b, prior, prior_id);
     snib__resp_i64(b, late ? late : s->not_after);
+    snib__encode_recovery(s, b);
 }
 
 void snib__encode_stray(struct snib__redis *s, struct snib__buf *b,
@@ -325,12 +338,14 @@ void snib__encode_force(struct snib__redis *s, struct snib__buf *b,
 {
     const struct snib__name *n = rq->name;
     bool marked = snib__redis_marks(s, rq);
-    snib__encode_script(b, SNIB__SCRIPT_FORCE, full, 7 + marked, 1);
+    snib__encode_script(b, SNIB__SCRIPT_FORCE, full, 7 + marked,
+                        snib__encode_args(s, 1));
     encode_five_keys(b, n->safe, n->safe_size);
     snib__encode_key(b, n->safe, n->safe_size, ":r");
     snib__encode_key(b, n->safe, n->safe_size, ":c");
     snib__encode_mark(s, b, marked);
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
+    snib__encode_recovery(s, b);
 }
 
 void snib__encode_params(struct snib__redis *s, struct snib__buf *b,
@@ -343,7 +358,8 @@ void snib__encode_params(struct snib__redis *s, struct snib__buf *b,
         [SNIB__PARAMS_OPEN] = "open"};
     const struct snib__name *n = rq->name;
     bool marked = snib__redis_marks(s, rq);
-    snib__encode_script(b, SNIB__SCRIPT_PARAMS, full, 7 + marked, 5);
+    snib__encode_script(b, SNIB__SCRIPT_PARAMS, full, 7 + marked,
+                        snib__encode_args(s, 5));
     encode_five_keys(b, n->safe, n->safe_size);
     encode_tombstone_key(b, n->safe, n->safe_size, rq->id);
     snib__encode_key(b, n->safe, n->safe_size, ":c");
@@ -354,6 +370,7 @@ void snib__encode_params(struct snib__redis *s, struct snib__buf *b,
     snib__resp_i64(b, rq->params.amount);
     snib__resp_i64(
         b, snib__encode_not_after(s, rq->store.sends[0].sent, SEND_LIVES_MS));
+    snib__encode_recovery(s, b);
 }
 
 void snib__encode_inspect(struct snib__redis *s, struct snib__buf *b,

@@ -56,7 +56,7 @@ static const struct {
     {"SNIBCLOCK", E_STORE, NULL},
     {"SNIBLATE", E_STORE, NULL},
     {"SNIBEPOCH", E_DROP, /* before a new epoch: recovery.c */
-     "the server was restarted, replaced or emptied"},
+     "the server was restarted, replaced or emptied, or its clock set back"},
     {"SNIBRECOVERY", E_CONFIG, NULL},
     {"WRONGTYPE", E_CORRUPT, NULL},
     {"CORRUPT", E_CORRUPT, NULL}, /* our scripts: a record is not ours  */

@@ -38,7 +38,8 @@ void snib__encode_keep(struct snib__redis *s, struct snib__buf *b,
     snib__encode_hex(id, rq->id);
     memcpy(tombstone + 3, id, sizeof id);
     bool marked = snib__redis_marks(s, rq);
-    snib__encode_script(b, SNIB__SCRIPT_KEEP, full, 8 + marked, 9);
+    snib__encode_script(b, SNIB__SCRIPT_KEEP, full, 8 + marked,
+                        snib__encode_args(s, 9));
     for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++) {
         snib__encode_key(b, n->safe, n->safe_size, suffix[i]);
     }
@@ -55,6 +56,7 @@ void snib__encode_keep(struct snib__redis *s, struct snib__buf *b,
     snib__resp_i64(b, snib__encode_not_after(s, now, SEND_LIVES_MS));
     snib__resp_i64(b, rq->acquire.reserve);
     snib__resp_arg(b, rq->text ? rq->text : "", rq->text_size);
+    snib__encode_recovery(s, b);
 }
 
 int64_t snib__redis_clock(const struct snib__store *store, snib_instant now)

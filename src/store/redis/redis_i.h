@@ -406,6 +406,13 @@ void snib__encode_script(struct snib__buf *, enum snib__script, bool full,
  * (scripts/enter.lua), or the epoch. */
 void snib__encode_mark(const struct snib__redis *, struct snib__buf *,
                        bool marked);
+/* The last of their arguments, with recovery alone: its ms. */
+void snib__encode_recovery(const struct snib__redis *, struct snib__buf *);
+static inline uint32_t snib__encode_args(const struct snib__redis *s,
+                                         uint32_t others)
+{
+    return others + (s->recovery_ms > 0);
+}
 void snib__encode_key(struct snib__buf *, const char *safe, size_t size,
                       const char *suffix);
 /* probe.lua, on keys that belong to no lock; in a cluster of a slot that this

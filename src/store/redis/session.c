@@ -224,6 +224,7 @@ static void session_refused(struct snib__redis *s, snib_instant now, int i,
     }
     error_kind kind = snib__redis_error_kind(c->text, c->size);
     bool select = l->state == SESSION_SELECT && kind == E_STORE;
+    bool epoch = l->state == SESSION_RECOVERY;
     snib__redis_error_words(text, sizeof text, c->text, c->size);
     if (s->asks && l->state == SESSION_HELLO && kind == E_DENIED &&
         !l->refused) {
@@ -233,7 +234,9 @@ static void session_refused(struct snib__redis *s, snib_instant now, int i,
     }
     snib__session_cut(s, now, i, true,
                       select ? SNIB_ERR_CONFIG : snib__redis_error_code(kind),
-                      text, select || kind == E_DENIED || kind == E_CONFIG);
+                      text,
+                      select || kind == E_DENIED || kind == E_CONFIG ||
+                          (epoch && kind == E_CORRUPT));
 }
 
 bool snib__session_no_hello(struct snib__redis *s, snib_instant now, int i,

@@ -18,6 +18,7 @@
 --       13 alive window ms, 1 to 60 s  14 about, to 1024 bytes
 --       15 size of the semaphore if it has none yet, or 0; 32 bits
 --       16 class, to 255: lower ones are served first, 0 is for upgrades
+--       17 recovery ms, where the epoch stands in the mark's place (enter.lua)
 -- Reply {1, now, token, token reserve, lease, permits}  granted; the lease
 --                        counts from the send of this copy; of permits the slot
 --                        stands behind that, of a grant that may be kept 1 if
@@ -53,7 +54,8 @@ if permits ~= '1' then
         count, more = string.match(permits, '^(%d+)([,%x]*)$')
     end
 end
-if #KEYS < 7 or #KEYS > 8 or #ARGV ~= 16 or #client ~= 32 or #request ~= 32
+if #KEYS < 7 or #KEYS > 8 or #ARGV ~= (M == 'snib:epoch' and 17 or 16)
+    or #client ~= 32 or #request ~= 32
     or not string.find(client .. request, '^%x+$')
     or not string.find(ARGV[3] .. ARGV[5] .. ARGV[6] .. ARGV[7] .. ARGV[8]
         .. mode .. ARGV[13] .. ARGV[15] .. ARGV[16], '^%d+$')

@@ -9,7 +9,7 @@
 --       8 the mark, if this login may use it
 -- ARGV  1 client  2 request: 32 bytes each  3 an own earlier grant to be ended,
 --       too (prior): "<token>,<request>", or 0  4 the latest not_after that the
---       client has written (server ms)
+--       client has written (server ms)  5 with the epoch: recovery ms
 -- Reply {1} it was waiting  {2, token} it was granted (token 0: thinly)
 --       {3} neither
 local H, T, Q, W, A, X, C, M = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
@@ -17,7 +17,8 @@ local H, T, Q, W, A, X, C, M = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
 local call, fmt = redis.call, string.format
 local client, request = ARGV[1], ARGV[2]
 local prior, prior_request = string.match(ARGV[3] or '', '^(%d+)(.*)$')
-if #KEYS < 7 or #KEYS > 8 or #ARGV ~= 4 or not string.find(ARGV[4], '^%d+$')
+if #KEYS < 7 or #KEYS > 8 or #ARGV ~= (M == 'snib:epoch' and 5 or 4)
+    or not string.find(ARGV[4], '^%d+$')
     or #client ~= 32 or #request ~= 32 or not prior
     or not (prior_request == '' or string.find(prior_request, '^,%x+$')
         and #prior_request == 33) then

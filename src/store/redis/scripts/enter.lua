@@ -22,8 +22,9 @@
 -- long as its token memory lives.
 --
 -- E, the epoch of this server (epoch.lua), stands in M's place among the keys of
--- who asks for recovery. M is no stream then, so that no thin grant comes about,
--- and who does not ask for recovery is refused.
+-- who asks for recovery, and the ms of that are the last argument. M is no stream
+-- then, so that no thin grant comes about, and who does not ask for recovery is
+-- refused.
 local E
 if M == 'snib:epoch' then
     E, M = M, nil
@@ -38,7 +39,9 @@ local fresh -- H had no holder, so thin grants may have come and gone
 
 -- The result is an error: this is a replica by now, or it was restarted,
 -- promoted or emptied since the epoch began, so something may be forgotten here
--- that was acknowledged. The client then begins the next one.
+-- that was acknowledged. The client then begins the next one. So it does where
+-- the server's clock was set back during a recovery, and where another client
+-- has begun the epoch, which asks for another recovery.
 local function clock()
     local t = call('TIME')
     now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -46,15 +49,24 @@ local function clock()
     if not E then
         return nil
     end
-    local id, till, top = string.match(call('GET', E) or '',
-        '^(%x+) (%d+) %d+ (%d+)$')
+    local v = redis.pcall('GET', E)
+    if type(v) == 'table' and not string.find(v.err, 'WRONGTYPE', 1, true) then
+        call('GET', E) -- raises it
+    end
+    local id, till, recovery, top = string.match(
+        type(v) == 'string' and v or '', '^(%x+) (%d+) (%d+) (%d+)$')
     local info = call('INFO', 'replication')
     if not string.find(info, 'role:master', 1, true) then
         return 'READONLY this server is a replica'
+    elseif v and not id then
+        return 'CORRUPT the epoch ' .. E .. ' is not ours: rename or delete '
+            .. 'it, which begins a recovery'
     elseif not id or id ~= string.match(info, 'master_replid:(%x+)') then
         return 'SNIBEPOCH the server was restarted, replaced or emptied'
+    elseif recovery ~= ARGV[#ARGV] or till - now > tonumber(recovery) then
+        return 'SNIBEPOCH its recovery is not the one that is asked for'
     end
-    closed = math.max(tonumber(till) - now, 0)
+    closed = math.max(till - now, 0)
     least = math.max(least, tonumber(top))
     return nil
 end

@@ -8,7 +8,13 @@
 -- the epoch began here: a server takes another replication id when it is
 -- restarted or promoted, and when it is emptied E is gone.
 --     "<replication id> <recovery is over, server ms> <recovery ms> <least token>"
--- Each script that may let somebody in compares (clock in enter.lua).
+-- Each script that may let somebody in compares (clock in enter.lua). A recovery
+-- that lies further ahead than it lasts began before the server's clock was set
+-- back: it begins anew.
+--
+-- All clients have to ask for the same recovery. While one runs the longest
+-- counts, from when it began, since the server may have forgotten a lease of that
+-- length. Else, and with a shorter one, another number is refused.
 --
 -- M, the mark, is taken from all who do not ask for recovery: thin grants need
 -- its ids and would look at nothing else. Its last id becomes the least token.
@@ -17,52 +23,78 @@
 -- ARGV  1 recovery ms, to a day: no lease is longer
 -- Reply {now, for so many ms nobody is let in anew}
 local E, M = KEYS[1], KEYS[2]
-local call, fmt = redis.call, string.format
+local call, pcall, fmt = redis.call, redis.pcall, string.format
 local recovery = string.find(ARGV[1] or '', '^%d+$') and tonumber(ARGV[1])
 if #KEYS ~= 2 or #ARGV ~= 1 or not recovery or recovery < 1
     or recovery > 86400000 then
     return redis.error_reply('SNIBARG epoch: bad arguments')
 end
-local info = call('INFO', 'replication')
+local function failed(v, why)
+    return type(v) == 'table' and string.find(v.err, why, 1, true)
+end
+local info = pcall('INFO', 'replication')
+if failed(info, 'nknown') then
+    info = '' -- the server has no such command, or calls it otherwise
+elseif type(info) == 'table' then
+    return redis.error_reply('NOPERM recovery= needs the right to INFO: give '
+        .. 'the user +info')
+end
 local id = string.match(info, 'master_replid:(%x+)')
-if not string.find(info, 'role:master', 1, true) or not id then
+if not id or not string.find(info, 'role:master', 1, true) then
     return redis.error_reply(id and 'READONLY this server is a replica'
-        or 'SNIBRECOVERY this server tells no replication id: recovery= needs '
-        .. 'it')
+        or 'SNIBRECOVERY this server tells scripts no replication id (INFO '
+        .. 'replication): recovery= needs it')
 end
 local t = call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
-local its, till, known, least = string.match(call('GET', E) or '',
+local v = pcall('GET', E)
+local its, till, known, least = string.match(type(v) == 'string' and v or '',
     '^(%x+) (%d+) (%d+) (%d+)$')
-if known and tonumber(known) ~= recovery then
-    return redis.error_reply('SNIBRECOVERY the locks of this server are used '
-        .. 'with recovery=' .. known .. 'ms: it must be the same in all URLs')
+if failed(v, 'WRONGTYPE') or type(v) == 'string' and not its then
+    return redis.error_reply('CORRUPT the epoch ' .. E .. ' is not ours: '
+        .. 'rename or delete it, which begins a recovery')
+elseif type(v) == 'table' then
+    call('GET', E) -- raises it
 end
-till, least = tonumber(till or 0), tonumber(least or 0)
-local mark = redis.pcall('GET', M)
-if mark ~= 'recovery' then
-    local drawn = redis.pcall('XADD', M, 'NOMKSTREAM', 'MAXLEN', '0', '*', 'a',
-        '')
+till, known, least = tonumber(till), tonumber(known), tonumber(least or 0)
+local fresh = its ~= id or till > now + known
+if known and (known > recovery or known < recovery and not fresh and till <= now)
+    then
+    return redis.error_reply(fmt('SNIBRECOVERY the locks of this server are '
+        .. 'used with recovery=%.0fms: it must be the same in all URLs', known))
+end
+local mark = pcall('GET', M)
+local length = mark ~= 'recovery' and pcall('XLEN', M)
+if failed(length, 'WRONGTYPE') then
+    return redis.error_reply('CORRUPT the mark ' .. M .. ' is of another '
+        .. 'type, so not ours: rename or delete it')
+elseif type(length) == 'table' then
+    call('XLEN', M) -- raises it
+end
+-- Every key of ours ends some day. At maxmemory the first write passes if it
+-- takes no room, and then the others do.
+local life = '31536000000'
+if length then
+    call('PEXPIRE', E, life)
+    local drawn = pcall('XADD', M, 'NOMKSTREAM', 'MAXLEN', '0', '*', 'a', '')
     local ms, number = string.match(type(drawn) == 'string' and drawn or '',
         '^(%d+)-(%d+)$')
-    if ms then
+    if ms and ms * 1024 < 9007199254740000 then
         least = math.max(least,
             ms * 1024 + math.min(tonumber(number), 1023) + 1)
-    elseif type(drawn) == 'table'
-        and string.find(drawn.err, 'WRONGTYPE', 1, true) then
-        return redis.error_reply('CORRUPT the mark ' .. M .. ' is of another '
-            .. 'type, so not ours: rename or delete it')
+    elseif type(drawn) == 'table' and not failed(drawn, ' ID') then
+        return redis.error_reply(drawn.err)
     end
 end
-if its ~= id then
+if fresh then
     till = now + recovery
+elseif known < recovery then
+    till = till + recovery - known
 end
--- Every key of ours ends some day. At maxmemory DEL passes, and then the others
--- do.
-if its ~= id or mark ~= 'recovery' or call('PTTL', E) < 15768000000 then
+if fresh or known < recovery or length or call('PTTL', E) < 15768000000 then
     call('DEL', E, M)
     call('SET', E, fmt('%s %.0f %d %.0f', id, till, recovery, least), 'PX',
-        '31536000000')
+        life)
     call('SET', M, 'recovery', 'PX', '31622400000')
 end
 return {now, math.max(till - now, 0)}

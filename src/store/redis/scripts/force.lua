@@ -14,12 +14,13 @@
 -- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 forced releases
 --       7 params  8 the mark, if this login may use it
 --       (and tombstones, whose names follow from the holders)
--- ARGV  1 who forces it and why, to 1024 bytes
+-- ARGV  1 who forces it and why, to 1024 bytes  2 with the epoch: recovery ms
 -- Reply {how many holders were ended, damaged records included, now}
 local H, T, Q, W, A, R, C, M = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5],
     KEYS[6], KEYS[7], KEYS[8]
 local call, fmt = redis.call, string.format
-if #KEYS < 7 or #KEYS > 8 or #ARGV ~= 1 or #ARGV[1] > 1024 then
+if #KEYS < 7 or #KEYS > 8 or #ARGV ~= (M == 'snib:epoch' and 2 or 1)
+    or #ARGV[1] > 1024 then
     return redis.error_reply('SNIBARG force: bad arguments')
 end
 -- @include enter

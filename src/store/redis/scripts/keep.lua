@@ -23,6 +23,7 @@
 --       free. To reclaim: the mode (0, 2), then 1, ",d<ms>", ",b<request>", as
 --       in the record
 --       7 not_after (server ms)  8 token reserve, to 31  9 about, to 1024 bytes
+--       10 with the epoch: recovery ms
 -- Reply {now, 1} it stands here
 --       {now, 0} another holds, or this request was ended
 --       {now, 2} it is too late to reclaim it; nobody holds
@@ -34,7 +35,8 @@ local client, request = ARGV[1], ARGV[2]
 local token, least_memory = tonumber(ARGV[3]), tonumber(ARGV[4])
 local lease, not_after = tonumber(ARGV[5]), tonumber(ARGV[7])
 local reserve, about = tonumber(ARGV[8]), ARGV[9]
-if #KEYS < 8 or #KEYS > 9 or #ARGV ~= 9 or #client ~= 32 or #request ~= 32
+if #KEYS < 8 or #KEYS > 9 or #ARGV ~= (M == 'snib:epoch' and 10 or 9)
+    or #client ~= 32 or #request ~= 32
     or not string.find(client .. request, '^%x+$')
     or not string.find(ARGV[3] .. ARGV[4] .. ARGV[5] .. ARGV[7] .. ARGV[8],
         '^%d+$')

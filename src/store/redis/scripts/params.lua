@@ -6,7 +6,7 @@
 --       tombstone, which keeps the answer to a change for a repeat  7 params
 --       8 the mark, if this login may use it
 -- ARGV  1 client  2 request: 32 bytes each  3 what  4 number, to 10^9, and of
---       add from -10^9  5 not_after (server ms)
+--       add from -10^9  5 not_after (server ms)  6 with the epoch: recovery ms
 --       what: get · size n (set) · init n (set if it has none) · add n (more,
 --       or fewer if below 0) · gate n (close an open latch, n to go) · down n
 --       (count a closed latch down) · open (a latch)
@@ -22,7 +22,8 @@ local call, fmt = redis.call, string.format
 local client, request, what = ARGV[1], ARGV[2], ARGV[3]
 local n, not_after = tonumber(ARGV[4]), tonumber(ARGV[5])
 local most = 1000000000
-if #KEYS < 7 or #KEYS > 8 or #ARGV ~= 5 or #client ~= 32 or #request ~= 32
+if #KEYS < 7 or #KEYS > 8 or #ARGV ~= (M == 'snib:epoch' and 6 or 5)
+    or #client ~= 32 or #request ~= 32
     or not string.find(ARGV[4], '^-?%d+$') or ARGV[4] == '-0'
     or math.abs(n) > most or (n < 0 and what ~= 'add')
     or not string.find(ARGV[5], '^%d+$') or string.find(what, '%A')

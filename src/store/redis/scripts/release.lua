@@ -6,7 +6,7 @@
 --       mark, if this login may use it
 -- ARGV  1 client  2 request: 32 bytes each  3 token
 --       4 leave a tombstone (1: yes, else no)  5 the latest not_after that the
---       client has written (server ms)
+--       client has written (server ms)  6 with the epoch: recovery ms
 -- Reply {1} it is ended  {0} another token is there, or nobody holds
 --       {2, text} it was ended by force before, and its client may not have
 --       heard of that: "REVOKED " and who forced the release and why
@@ -17,7 +17,8 @@ local H, A = KEYS[1], KEYS[5]
 local call = redis.call
 local client, request, tombstone = ARGV[1], ARGV[2], ARGV[4] == '1'
 local keys = tombstone and 8 or 7
-if #KEYS < keys or #KEYS > keys + 1 or #ARGV ~= 5
+if #KEYS < keys or #KEYS > keys + 1
+    or #ARGV ~= (KEYS[keys + 1] == 'snib:epoch' and 6 or 5)
     or not string.find(ARGV[5], '^%d+$') or #client ~= 32
     or #request ~= 32 then
     return redis.error_reply('SNIBARG release: bad arguments')

@@ -4,7 +4,8 @@
 -- KEYS  7 for each lock, as for acquire.lua; then the mark, if this login may
 --       use it
 -- ARGV  1  1: all or none, else the grants before the first refusal are kept
---       then 16 for each lock, as for acquire.lua
+--       then 16 for each lock, as for acquire.lua; then, with the epoch,
+--       recovery ms
 -- Reply an array with one of these for each lock
 --       the reply of acquire.lua
 --       {0, now, error}  it failed, and nothing was done for it
@@ -15,7 +16,9 @@ now = now[1] * 1000 + math.floor(now[2] / 1000)
 local count = math.floor(#KEYS / 7)
 local mark = KEYS[7 * count + 1]
 local all = ARGV[1] == '1'
-if count < 1 or #KEYS - 7 * count > 1 or #ARGV ~= 1 + 16 * count then
+local recovery = ARGV[16 * count + 2]
+if count < 1 or #KEYS - 7 * count > 1
+    or #ARGV ~= 16 * count + (mark == 'snib:epoch' and 2 or 1) then
     return redis.error_reply('SNIBARG several: bad arguments')
 end
 
@@ -49,6 +52,12 @@ local function keys_of(i)
     return keys
 end
 
+local function args_of(i)
+    local args = {unpack(ARGV, 16 * i - 14, 16 * i + 1)}
+    args[17] = recovery
+    return args
+end
+
 local function attempt(keys, args)
     local fresh = all and not stood(keys, args)
     local reply = acquire(keys, args)
@@ -62,8 +71,7 @@ local replies, fresh, missed = {}, {}, nil
 for i = 1, count do
     replies[i] = {10, now}
     if not missed then
-        local done, reply, new = pcall(attempt,
-            keys_of(i), {unpack(ARGV, 16 * i - 14, 16 * i + 1)})
+        local done, reply, new = pcall(attempt, keys_of(i), args_of(i))
         if not done then
             reply = type(reply) == 'table' and reply.err or tostring(reply)
             reply = {0, now, (string.gsub(reply, '^@?user_script:%s*%d+: ', ''))}
@@ -80,7 +88,7 @@ if missed and all then
         if fresh[i] then
             local done, reply = pcall(release, keys_of(i), {ARGV[16 * i - 14],
                 ARGV[16 * i - 13], string.format('%.0f', replies[i][3]), '0',
-                '0'})
+                '0', recovery})
             if done and not reply.err then
                 replies[i] = {10, now}
             end
