@@ -23,11 +23,11 @@ def sure(redis):
     return redis.url + "?recovery=3s"
 
 
-def is_open(redis):
-    """The recovery of this server's epoch is over."""
+def is_open(redis, ahead=0):
+    """The recovery of this server's epoch is over, or will be in so many s."""
     epoch = (redis.command("GET", "snib:epoch") or b"none 0").split()
     seconds, micros = redis.command("TIME")
-    now = int(seconds) * 1000 + int(micros) / 1000
+    now = int(seconds) * 1000 + int(micros) / 1000 + 1000 * ahead
     return (b"master_replid:" + epoch[0] in redis.command(
         "INFO", "replication") and int(epoch[1]) <= now)
 
@@ -339,6 +339,66 @@ def test_late_reclaim_takes_nothing_from_a_later_holder(one, two, redis):
     assert done[1] == 0
     assert later.status().held
     later.release()
+
+
+def begin_anew(one, redis):
+    redis.command("DEL", "snib:epoch")
+    assert one.try_acquire("begin").err == "BUSY"
+
+
+def poll_again(redis, client, request, kind):
+    """The server meets a late copy of that acquire."""
+    seconds, micros = redis.command("TIME")
+    soon = int(seconds) * 1000 + int(micros) // 1000 + 5000
+    keys = [b"snib:{n}" + tail for tail in
+            (b"", b":t", b":q", b":w", b":a", b":x:" + request, b":c")]
+    return redis.command(
+        "EVAL", scripts()["acquire"], 8, *keys, "snib:epoch", client, request,
+        2500, 1, 1, soon, 0, 0, 0, b"snib:" + client, kind, 1, 3000, "", 0, 128,
+        3000)
+
+
+def test_who_was_first_when_the_server_changed_is_first_again(
+        one, two, redis):
+    """Its grant was on its way, so the server knows it as the holder."""
+    two.acquire(two.lock("n", lease_ms=LEASE_MS))
+    (client, record), = pairs(redis.command("HGETALL", "snib:{n}"))
+    two.kill()
+    begin_anew(one, redis)
+    one.lock("n", lease_ms=LEASE_MS)
+    waits = one.start_acquire("n", wait_ms=20000)
+    wait_until(lambda: redis.command("ZCARD", "snib:{n}:q") == 1,
+               what="another one waits")
+    said = poll_again(redis, client, record.split()[0], 0)
+    assert said[0] == 2 and said[2] == 1 and said[4] == 1, said
+    first = redis.command("ZRANGE", "snib:{n}:q", 0, 0)
+    assert first == [record.split()[0]]
+    waits.wait(20).release()
+
+
+def test_late_copy_of_a_reader_that_holds_gives_it_no_second_grant(
+        one, two, redis):
+    """Else that of the queue, which is shorter, would take the place of its own."""
+    reads = one.acquire(one.lock("n", kind="read", lease_ms=2500))
+    (field, _), = pairs(redis.command("HGETALL", "snib:{n}"))
+    client, request = field.split(b":")
+    begin_anew(one, redis)
+    wait_until(lambda: is_open(redis, ahead=0.7), 2 * RECOVERY)
+    said = poll_again(redis, client, request, 1)
+    assert said[0] == 2 and said[4] == 1, said
+    wait_until(lambda: is_open(redis), RECOVERY)
+    other = two.acquire(two.lock("n", kind="read", lease_ms=2500))
+    found = dict(pairs(redis.command("HGETALL", "snib:{n}")))[field].split()
+    assert found[1] == b"%d" % reads.token
+    assert redis.command("ZCARD", "snib:{n}:q") == 0
+    assert reads.status().held
+    other.release()
+    reads.release()
+
+
+def pairs(found):
+    return [(found[i], found[i + 1]) for i in range(0, len(found), 2)
+            if found[i] != b"~"]
 
 
 def scripts():

@@ -154,6 +154,8 @@ static void what_an_overtaken_poll_was_given_is_ended(void **state)
         {"*5\r\n:1\r\n:1790000000300\r\n:4000\r\n:31\r\n:30000\r\n", false},
         {"*4\r\n:2\r\n:1790000000300\r\n:1\r\n:100\r\n", false},
         {"*4\r\n:2\r\n:1790000003401\r\n:1\r\n:100\r\n", true},
+        /* it stands all the same, though nobody is let in just now */
+        {"*5\r\n:2\r\n:1790000003401\r\n:1\r\n:100\r\n:1\r\n", false},
         {"*2\r\n:5\r\n:1790000000300\r\n", false},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

@@ -310,18 +310,20 @@ static void queue_message(struct snib__redis *s, snib_instant now,
  * while the grant stood (the same token again). But if it executed the poll
  * after the push lease had ended, it granted the request anew, under a higher
  * token that nobody here knows of, or queued it anew. Then the delivered grant
- * is over, and the request as a whole is ended at the server. */
+ * is over, and the request as a whole is ended at the server. Not so where the
+ * answer says that the grant stands all the same: a recovery runs. */
 void snib__queue_overtaken(struct snib__redis *s, snib_instant now, int i,
                            const struct flight *f,
                            const struct snib__resp_cell *c)
 {
-    int64_t code, clock, value;
+    int64_t code, clock, value, stands = 0;
+    (void)snib__resp_number(snib__resp_at(c, 4), &stands);
     if (c->type == SNIB__RESP_ARRAY && c->size >= 3 &&
         snib__resp_number(snib__resp_at(c, 0), &code) &&
         snib__resp_number(snib__resp_at(c, 1), &clock) &&
         snib__resp_number(snib__resp_at(c, 2), &value) &&
         ((code == 1 && value > f->delivered) ||
-         (code == 2 && clock > f->push_end_ms))) {
+         (code == 2 && clock > f->push_end_ms && stands != 1))) {
         queue_end_stray(s, now, i, f->safe, strlen(f->safe), f->id, 0);
     }
 }

@@ -23,8 +23,9 @@
 --                        counts from the send of this copy; of permits the slot
 --                        stands behind that, of a grant that may be kept 1 if
 --                        nobody waits, else 0
---       {2, now, position, left}  queued; left: ms to the first holder's end, 0
---                                 if nobody holds
+--       {2, now, position, left, 1}  queued; left: ms to the first holder's end,
+--                              0 if nobody holds; 1, else left out: as far as
+--                              the server knows this request holds, too
 --       {3, now, left, closed, kept}  held by another, not queued; or nobody is let
 --                              in for `closed` ms: the server was restarted,
 --                              replaced or emptied; kept: 1 if its client may
@@ -117,6 +118,7 @@ end
 local holders = standing()
 local at = exclusive(mode) and client or client .. ':' .. request
 local own = field(holders, at)
+local stands = false
 if own and string.sub(own, 1, 33) == request .. ' ' then
     local id, token, till, rest, k, kept = string.match(own,
         '^(%x+) (%d+) (%d+) (%d (%d+)%S* %d+ (%d+) .*)$')
@@ -124,15 +126,13 @@ if own and string.sub(own, 1, 33) == request .. ' ' then
         return redis.error_reply(damaged('a holder record of', H))
     end
     till = tonumber(till)
-    if till > now and closed > 0 then
+    stands = till > now and closed > 0
+    if stands then
         -- Ours, as far as this server knows. It may have ended, and another's
-        -- may be forgotten: that is known when the epoch's recovery is over.
-        if ARGV[4] == '1' then
-            return {2, now, 1, closed}
-        end
-        return {3, now, closed, closed}
-    end
-    if till > now and token == '0' then
+        -- may be forgotten: that is known when the epoch's recovery is over. So
+        -- it waits like others, at the head of its class. (If its client knows
+        -- of the grant, this copy came late.)
+    elseif till > now and token == '0' then
         -- Ours, by a thin record of which this is a repeat. Nobody can know
         -- which token it had.
         memory()
@@ -143,8 +143,7 @@ if own and string.sub(own, 1, 33) == request .. ' ' then
         token = enter(client, request, math.max(lease, till - now), reserve,
             floor, mode, '1', about)
         return {1, now, token, reserve, lease, 1}
-    end
-    if till > now then
+    elseif till > now then
         -- Ours already. The lease is re-armed, but never shortened: this may be
         -- a late copy.
         till = math.max(till, now + lease)
@@ -281,6 +280,9 @@ if not queue then
     end
     return {3, now, left, closed > 0 and closed or nil}
 end
+if stands and not rank then
+    rank = (me.upgrade_of and 0 or class) * 1099511627776
+end
 if not rank then
     counter = counter + 1
     rank = (me.upgrade_of and 0 or class) * 1099511627776 + counter
@@ -314,4 +316,4 @@ tell()
 if keeper and before == 0 then -- those behind it wait for the same message
     ask_back()
 end
-return {2, now, before + 1, left}
+return {2, now, before + 1, left, stands and 1 or nil}

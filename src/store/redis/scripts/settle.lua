@@ -171,6 +171,7 @@ local function tools()
     -- The waiter of this id. nil: it has not polled lately, its record is gone,
     -- or it can never be served (it wants more permits than there are, or the
     -- grant that it upgrades has ended). The answer to its next poll tells it.
+    -- Or it holds: a late copy came during a recovery (acquire.lua).
     function waiter(id)
         local alive = call('ZSCORE', A, id)
         local record = call('HGET', W, id)
@@ -188,7 +189,8 @@ local function tools()
             mode = mode, about = about, permits = 0, permits_word = '',
             delay = 0, message = ''}, permits, more)
         if (mode == '3' and w.permits > (size or 0))
-            or (w.upgrade_of and not (live and live[w.upgrade_of])) then
+            or (w.upgrade_of and not (live and live[w.upgrade_of]))
+            or (live and live[id]) then
             return nil
         end
         return w
