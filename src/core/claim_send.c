@@ -99,8 +99,9 @@ void snib__claim_send_reclaim(struct snib__engine *e, snib_instant now,
     q->rq.acquire.delay = t->delay;
     (void)snib__acquisition_upgrade_of(e, t->holder, q->rq.acquire.upgrade_of);
     q->rq.acquire.reserve = t->reserve;
-    /* Like an acquire it may be executed late. */
+    /* Like an acquire it may be executed late, and later than the acquire. */
     t->doubt = t->doubt ? t->doubt : SNIB__DOUBT_COPIES;
+    t->late = 0;
     claim_send_prepared(e, t);
 }
 

@@ -116,6 +116,29 @@ static void a_renewal_of_who_had_it_before_gives_no_more(void **state)
     assert_int_equal(snib__to_ms(at(SNIB__RENEW)->lease), 1000);
 }
 
+/* A copy of the reclaim may be executed after all of the acquire: so its end has
+ * to keep out what the store sent last. */
+static void the_end_of_what_was_reclaimed_keeps_out_later_copies(void **state)
+{
+    struct desk *d = *state;
+    for (int reclaims = 0; reclaims < 2; reclaims++) {
+        struct snib__acquisition *s = acquire(d, ask_of(1));
+        at(SNIB__ACQUIRE)->late = 5000;
+        grant(d, 9);
+        if (reclaims) {
+            renew(d, s, 30000);
+            at(SNIB__RENEW)->said.reclaim = true;
+            say(d, at(SNIB__RENEW), SNIB__NO);
+            assert_true(at(SNIB__RENEW)->floor >= 9);
+            confirm(d, d->now);
+        }
+        assert_int_equal(release(d, s->ticket, 1, NULL), SNIB_ERR_OK);
+        assert_int_equal(at(SNIB__RELEASE)->late, reclaims ? 0 : 5000);
+        assert_int_equal(at(SNIB__RELEASE)->resent, reclaims);
+        say(d, at(SNIB__RELEASE), SNIB__DONE);
+    }
+}
+
 static void a_release_is_repeated_as_long_as_anything_may_stand(void **state)
 {
     struct desk *d = *state;
@@ -210,6 +233,7 @@ int main(void)
         T(what_was_asked_for_more_is_given_back),
         T(what_was_renewed_for_less_is_handed_on_when_it_is_less),
         T(a_renewal_of_who_had_it_before_gives_no_more),
+        T(the_end_of_what_was_reclaimed_keeps_out_later_copies),
         T(a_release_is_repeated_as_long_as_anything_may_stand),
         T(so_is_the_end_of_the_one_before),
         T(what_was_confirmed_for_less_is_confirmed_again),

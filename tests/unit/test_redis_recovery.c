@@ -117,6 +117,27 @@ static void who_tries_hears_why_nobody_is_let_in(void **state)
     assert_string_equal(error.text, ""); /* another holds it */
 }
 
+/* That its client may merely keep it matters only when it is to be had. */
+static void
+a_try_hears_of_the_recovery_and_not_of_who_keeps_the_lock(void **state)
+{
+    (void)state;
+    struct snib__request rq = asked();
+    start(&rq);
+    in_step(CALLERS);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "*5\r\n:3\r\n:1790000000300\r\n:2500\r\n:2500\r\n:1\r\n");
+    answered(&rq, SNIB__NO);
+    assert_false(rq.said.kept);
+    assert_non_null(strstr(error.text, "it lets nobody in anew"));
+    rq = asked();
+    start(&rq);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "*5\r\n:3\r\n:1790000000300\r\n:2500\r\n:0\r\n:1\r\n");
+    answered(&rq, SNIB__NO);
+    assert_true(rq.said.kept);
+}
+
 /* -- to reclaim -------------------------------------------------------------------- */
 
 static struct snib__request renewal(int64_t floor)
@@ -307,6 +328,7 @@ int main(void)
         T(scripts_have_the_epoch_in_the_place_of_the_mark_and_nothing_is_a_packet),
         T(another_epoch_makes_the_connection_anew_and_the_request_is_sent_again),
         T(who_tries_hears_why_nobody_is_let_in),
+        T(a_try_hears_of_the_recovery_and_not_of_who_keeps_the_lock),
         T(what_is_not_known_may_be_reclaimed_once),
         cmocka_unit_test_setup_teardown(without_it_nothing_is_reclaimed, set_up,
                                         tear_down),

@@ -163,12 +163,15 @@ static bool decode_held(struct snib__redis *s, snib_instant now,
                         struct snib__request *rq,
                         const struct snib__resp_cell *c)
 {
-    int64_t left, kept;
+    int64_t left, closed, kept;
     if (!decode_int_at(c, 2, &left)) {
         return false;
     }
     rq->said.left = decode_holders_left(left);
-    rq->said.kept = decode_int_at(c, 4, &kept) && kept == 1;
+    if (!decode_int_at(c, 3, &closed)) {
+        closed = 0;
+    }
+    rq->said.kept = !closed && decode_int_at(c, 4, &kept) && kept == 1;
     snib__packet_met(s, now, rq->name);
     if (rq->acquire.may_queue && (rq->acquire.spin || s->spin)) {
         snib__queue_spin(s, now, rq);
@@ -176,8 +179,8 @@ static bool decode_held(struct snib__redis *s, snib_instant now,
         snib__queue_waits(s, now, rq, false);
     } else {
         rq->said.err = SNIB_ERR_BUSY;
-        if (decode_int_at(c, 3, &left) && left > 0) {
-            snib__recovery_closed(rq, left);
+        if (closed > 0) {
+            snib__recovery_closed(rq, closed);
         }
         snib__request_finish(s, rq, SNIB__NO);
     }
