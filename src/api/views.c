@@ -162,7 +162,7 @@ struct measure {
     const void *name; /* points into the rows */
     size_t name_size, text;
     size_t holders, waiters, closed;
-    int64_t token, closed_ms, more;
+    int64_t token, closed_ms, more, recovery_ms;
 };
 
 static size_t views_text_size(const struct snib_party *p)
@@ -180,6 +180,8 @@ static void views_measure_lock_row(struct snib__rec *r, struct measure *m)
             m->name_size = r->size;
         } else if (r->field == SNIB__F_TOKEN) {
             m->token = views_not_negative(snib__rec_value_i64(r));
+        } else if (r->field == SNIB__F_LEFT) {
+            m->recovery_ms = views_not_negative(snib__rec_value_i64(r));
         }
     }
 }
@@ -282,6 +284,7 @@ static struct snib_view *views_new_view(const struct measure *m,
     view->closed_count = m->closed;
     view->closed_ms = m->closed_ms;
     view->holders_more = snib__field_count(m->more);
+    view->recovery_ms = m->recovery_ms;
     if (m->name_size) {
         memcpy(text, m->name, m->name_size);
     }

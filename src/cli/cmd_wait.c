@@ -62,6 +62,9 @@ static bool cmd_wait_fits(const struct snib_view *view,
 {
     int64_t used = 0;
 
+    if (view->recovery_ms > 0) {
+        return false; /* somebody may hold it whom the server has forgotten */
+    }
     if (view->holder_count + view->closed_count == 0) {
         return params->latch == 0 &&
                (params->size < 0 || (int64_t)permits <= params->size);

@@ -3,6 +3,7 @@ scripts/epoch.lua), on a real redis-server: restarted without its data, emptied,
 promoted with old data. test_redis_states.py has what happens without it.
 """
 
+import json
 import os
 import pathlib
 import subprocess
@@ -314,6 +315,25 @@ def test_doctor_says_how_long_nobody_is_let_in(redis, sure):
     found, text = doctor(sure)
     assert any("for 3000 ms" in line for line in found), text
     assert "recovery= in" in doctor(redis.url)[1]
+
+
+def snib(url, *words):
+    return subprocess.run([os.environ["SNIB_BIN"], *words, "-s", url],
+                          capture_output=True, text=True, timeout=30)
+
+
+def test_status_why_and_wait_know_that_nothing_new_is_granted(redis, sure):
+    shown = snib(sure, "status", "n").stdout
+    assert shown.startswith("n: nothing new is granted for "), shown
+    told = json.loads(snib(sure, "status", "--json", "n").stdout)
+    assert 0 < told["recovery"]["left_ms"] <= 1000 * RECOVERY
+    shown = snib(sure, "why", "n").stdout
+    assert "n: nobody that the server knows of.\n" in shown, shown
+    assert "  Nothing new is granted for " in shown, shown
+    assert snib(sure, "wait", "--wait", "0", "n").returncode == 75
+    assert snib(sure, "wait", "n").returncode == 0
+    assert is_open(redis)
+    assert snib(sure, "status", "n").stdout == "n: free\n"
 
 
 # -- the script by which a holder reclaims -------------------------------------

@@ -35,11 +35,24 @@ struct scene {
     } holder[3], waiter[3];
     size_t holders, waiters;
     int64_t size, latch; /* of the semaphore, or -1; of the latch */
-    int64_t closed_ms;
+    int64_t closed_ms, recovery_ms;
 };
 
 static const struct scene scenes[] = {
     {.words = "free", .size = -1},
+    {.words = "nothing new is granted for 12s more: the server was restarted, "
+              "replaced or emptied, and may have forgotten who holds",
+     .waiter = {{SNIB_KIND_MUTEX, 1}},
+     .waiters = 1,
+     .size = -1,
+     .recovery_ms = 12000},
+    {.words = "held by h0 for 0ms, lease 5s; nothing new is granted for 12s "
+              "more: the server was restarted, replaced or emptied, and may "
+              "have forgotten who holds",
+     .holder = {{SNIB_KIND_MUTEX, 1}},
+     .holders = 1,
+     .size = -1,
+     .recovery_ms = 12000},
     {.words = "a closed latch, 1 step to go", .size = -1, .latch = 1},
     {.words = "a closed latch, 2 steps to go",
      .waiter = {{SNIB_KIND_READ, 1}},
@@ -130,7 +143,8 @@ static void each_kind_is_held_in_its_words(void **state)
                                  .waiter_count = s->waiters,
                                  .closed_by = pointers_to(gone, 2),
                                  .closed_count = s->closed_ms ? 2 : 0,
-                                 .closed_ms = s->closed_ms};
+                                 .closed_ms = s->closed_ms,
+                                 .recovery_ms = s->recovery_ms};
         struct kind_params params = {.size = s->size, .latch = s->latch};
         char got[400] = "";
         struct text t = TEXT_IN(got);

@@ -258,6 +258,12 @@ static void a_lock_has_the_fields_of_schema_1(void **state)
                  "\"closed\":{\"left_ms\":60000,\"until\":"
                  "\"2026-11-23T13:01:00.123Z\",\"until_ms\":1795438860123,"
                  "\"by\":[{" ANNA ",\"token\":1000000,\"holds\":2}]}}");
+    view = view_of(NULL, 0, NULL, 0);
+    view.recovery_ms = 60000;
+    is_view(&view, none,
+            HEAD "false,\"token\":1000000,\"holders\":[],\"waiters\":[],"
+                 "\"recovery\":{\"left_ms\":60000,\"until\":"
+                 "\"2026-11-23T13:01:00.123Z\",\"until_ms\":1795438860123}}");
 }
 
 /* Made smaller while they were held, a semaphore has less than nothing left. */

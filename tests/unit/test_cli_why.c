@@ -158,6 +158,14 @@ static void nobody_holds_it_for_one_of_three_causes(void **state)
     struct snib_party w[2] = {party("a"), party("b")};
     struct snib_view view = view_of("n", NULL, 0, NULL, 0);
     prints(&nothing_else, &view, FREE_PARAMS, "n: nobody; it is free.\n");
+    view.recovery_ms = 12000;
+    prints(&nothing_else, &view, FREE_PARAMS,
+           "n: nobody that the server knows of.\n"
+           "  Nothing new is granted for 12s more: the server was restarted, "
+           "replaced or emptied,\n"
+           "  and may have forgotten who holds. Who does goes on, and is known "
+           "again by then.\n");
+    view.recovery_ms = 0;
     prints(&nothing_else, &view, (struct kind_params){.size = -1, .latch = 1},
            "n: a closed latch, 1 step to go: nobody passes before.\n");
     prints(&nothing_else, &view, (struct kind_params){.size = -1, .latch = 2},

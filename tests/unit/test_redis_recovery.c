@@ -13,6 +13,8 @@ int main(void)
 
 #include "redis_packet.h"
 
+#include "base/record.h"
+
 static int set_up_recovery(void **state)
 {
     (void)state;
@@ -136,6 +138,82 @@ a_try_hears_of_the_recovery_and_not_of_who_keeps_the_lock(void **state)
     say(CALLERS, "*5\r\n:3\r\n:1790000000300\r\n:2500\r\n:0\r\n:1\r\n");
     answered(&rq, SNIB__NO);
     assert_true(rq.said.kept);
+}
+
+/* -- what is shown ------------------------------------------------------------------ */
+
+static void an_inspection_shows_how_long_nobody_is_let_in(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__INSPECT);
+    struct snib__buf rows;
+    struct snib__rec r;
+    int64_t left = 0;
+    snib__buf_init(&rows, 10000);
+    rq.said.result = &rows;
+    start(&rq);
+    in_step(CALLERS);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
+    assert_int_equal(words, 3 + 7 + 3);
+    assert_string_equal(word[9], "snib:epoch");
+    assert_string_equal(word[12], "30000");
+    say(CALLERS, "*8\r\n:1790000000000\r\n:5031\r\n:0\r\n*0\r\n*0\r\n*2\r\n"
+                 ":-1\r\n:-1\r\n:0\r\n:2500\r\n");
+    answered(&rq, SNIB__DONE);
+    snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    assert_true(snib__rec_next_row(&r));
+    assert_int_equal(r.row, SNIB__ROW_LOCK);
+    while (snib__rec_next_field(&r)) {
+        left = r.field == SNIB__F_LEFT ? snib__rec_value_i64(&r) : left;
+    }
+    assert_int_equal(left, 2500);
+    snib__buf_free(&rows);
+}
+
+/* epoch, mark: what MGET says of them. */
+static int marks_found(void **state, const char *replies)
+{
+    int found = 0;
+    struct snib__request rq = request(SNIB__DOCTOR);
+    struct snib__buf rows;
+    struct snib__rec r;
+    tear_down(state);
+    (void)set_up_recovery(state);
+    snib__buf_init(&rows, 10000);
+    rq.name = NULL;
+    rq.said.result = &rows;
+    start(&rq);
+    in_step(CALLERS);
+    while (heard(CALLERS) && strcmp(word[0], "MGET") != 0) {
+    }
+    assert_string_equal(word[1], "snib:epoch");
+    assert_string_equal(word[2], "snib:m");
+    while (heard(CALLERS)) {
+    }
+    say(CALLERS,
+        "+PONG\r\n" TIME_REPLY "$0\r\n\r\n*0\r\n*0\r\n*0\r\n*0\r\n$1\r\n2\r\n");
+    say(CALLERS, replies);
+    say(CALLERS, "+OK\r\n*0\r\n*2\r\n*0\r\n:1\r\n*3\r\n:2\r\n:0\r\n$"
+                 "0\r\n\r\n" TIME_REPLY);
+    connected(SUBS);
+    answered(&rq, SNIB__DONE);
+    snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    while (snib__rec_next_row(&r)) {
+        while (snib__rec_next_field(&r)) {
+            found += r.field == SNIB__F_CHECK && r.size == 4 &&
+                     !memcmp(r.data, "mark", 4);
+        }
+    }
+    snib__buf_free(&rows);
+    return found;
+}
+
+static void the_doctor_says_when_others_are_let_in_besides(void **state)
+{
+    assert_int_equal(
+        marks_found(state, "*2\r\n$10\r\nab 1 30 40\r\n$8\r\nrecovery\r\n"), 0);
+    assert_int_equal(marks_found(state, "*2\r\n$10\r\nab 1 30 40\r\n$-1\r\n"),
+                     1);
 }
 
 /* -- to reclaim -------------------------------------------------------------------- */
@@ -329,6 +407,8 @@ int main(void)
         T(another_epoch_makes_the_connection_anew_and_the_request_is_sent_again),
         T(who_tries_hears_why_nobody_is_let_in),
         T(a_try_hears_of_the_recovery_and_not_of_who_keeps_the_lock),
+        T(an_inspection_shows_how_long_nobody_is_let_in),
+        T(the_doctor_says_when_others_are_let_in_besides),
         T(what_is_not_known_may_be_reclaimed_once),
         cmocka_unit_test_setup_teardown(without_it_nothing_is_reclaimed, set_up,
                                         tear_down),

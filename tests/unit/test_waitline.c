@@ -318,6 +318,23 @@ static void our_place_among_those_who_wait_is_told(void **state)
                         "n: held by nobody (just being granted)\n");
 }
 
+/* Though nobody is known who holds or waits. */
+static void who_waits_for_a_recovery_is_told_so(void **state)
+{
+    (void)state;
+    struct waitline w;
+    struct snib_view v = {.name = "n", .name_size = 1, .recovery_ms = 12000};
+    waitline_init(&w, false, 0);
+    waitline_show(&w, &v, &none, S);
+    assert_string_equal(said(ends[0]),
+                        "n: nothing new is granted for 12s more: the server "
+                        "was restarted, replaced or emptied, and may have "
+                        "forgotten who holds\n");
+    v.recovery_ms = 0;
+    waitline_show(&w, &v, &none, S);
+    assert_string_equal(said(ends[0]), "");
+}
+
 static void who_is_quiet_is_told_nothing(void **state)
 {
     (void)state;
@@ -392,6 +409,7 @@ int main(void)
         LINE(a_line_is_said_at_once_then_more_and_more_rarely),
         LINE(a_lock_that_is_free_is_not_told),
         LINE(our_place_among_those_who_wait_is_told),
+        LINE(who_waits_for_a_recovery_is_told_so),
         LINE(who_is_quiet_is_told_nothing),
         LINE(on_a_terminal_it_is_kept_up_to_date_in_place),
     };

@@ -260,9 +260,25 @@ static void kinds_add_holders(struct text *t, const struct snib_view *view,
     kinds_add_one(t, kinds_longest(view));
 }
 
+/* The server may have forgotten who holds: it says so, and waits. */
+static void kinds_add_recovery(struct text *t, const struct snib_view *view)
+{
+    char left[DURATION_TEXT_MAX];
+
+    duration_text(view->recovery_ms, left);
+    text_addf(t,
+              "nothing new is granted for %s more: the server was restarted, "
+              "replaced or emptied, and may have forgotten who holds",
+              left);
+}
+
 void kind_holders(struct text *t, const struct snib_view *view,
                   const struct kind_params *params)
 {
+    if (view->holder_count == 0 && view->recovery_ms > 0) {
+        kinds_add_recovery(t, view);
+        return;
+    }
     if (view->holder_count == 0) {
         kinds_add_nobody(t, view, params);
         return;
@@ -271,6 +287,10 @@ void kind_holders(struct text *t, const struct snib_view *view,
     if (view->closed_count > 0) {
         text_add(t, "; to requests that do not fit beside them ");
         kinds_add_closed(t, view);
+    }
+    if (view->recovery_ms > 0) {
+        text_add(t, "; ");
+        kinds_add_recovery(t, view);
     }
 }
 

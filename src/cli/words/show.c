@@ -215,6 +215,24 @@ static void show_add_closed(json_t *o, const struct snib_view *view)
     json_object_set_new(o, "closed", closed);
 }
 
+/* As above: how long the server lets nobody in anew. */
+static void show_add_recovery(json_t *o, const struct snib_view *view)
+{
+    int64_t until_ms = show_wall_ms() + view->recovery_ms;
+    char until[48];
+    json_t *recovery;
+
+    if (view->recovery_ms == 0) {
+        return;
+    }
+    recovery = json_object();
+    show_rfc3339(until_ms, until, sizeof until);
+    json_object_set_new(recovery, "left_ms", json_integer(view->recovery_ms));
+    json_object_set_new(recovery, "until", json_string(until));
+    json_object_set_new(recovery, "until_ms", json_integer(until_ms));
+    json_object_set_new(o, "recovery", recovery);
+}
+
 void show_json_view(json_t *o, const struct snib_view *view,
                     const struct kind_params *params)
 {
@@ -229,6 +247,7 @@ void show_json_view(json_t *o, const struct snib_view *view,
         show_json_parties(view->waiters, view->waiter_count, false));
     show_add_params(o, view, params);
     show_add_closed(o, view);
+    show_add_recovery(o, view);
 }
 
 /* Only ASCII: names and reasons are other people's, and a terminal obeys more

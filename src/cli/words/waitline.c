@@ -150,7 +150,8 @@ void waitline_show(struct waitline *w, const struct snib_view *view,
         return;
     }
     if (view->holder_count == 0 && view->waiter_count == 0 &&
-        view->closed_count == 0 && params->latch == 0) {
+        view->closed_count == 0 && view->recovery_ms == 0 &&
+        params->latch == 0) {
         waitline_skip(w, now_ns); /* the lock is about to be granted */
         return;
     }

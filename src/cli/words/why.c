@@ -236,6 +236,17 @@ static void why_print_outlook(const struct snib_view *view, bool no_queue)
     }
 }
 
+static void why_print_recovery(const struct snib_view *view)
+{
+    char left[DURATION_TEXT_MAX];
+
+    duration_text(view->recovery_ms, left);
+    printf("  Nothing new is granted for %s more: the server was restarted, "
+           "replaced or emptied,\n  and may have forgotten who holds. Who does "
+           "goes on, and is known again by then.\n",
+           left);
+}
+
 static void why_print_nobody(const char *name, const struct snib_view *view,
                              const struct kind_params *params)
 {
@@ -243,6 +254,8 @@ static void why_print_nobody(const char *name, const struct snib_view *view,
         printf("%s: a closed latch, %" PRId64
                " step%s to go: nobody passes before.\n",
                name, params->latch, params->latch == 1 ? "" : "s");
+    } else if (view->recovery_ms > 0) {
+        printf("%s: nobody that the server knows of.\n", name);
     } else if (view->waiter_count == 0) {
         printf("%s: nobody; it is free.\n", name);
     } else if (view->waiters[0]->kind == SNIB_KIND_BARRIER) {
@@ -289,7 +302,11 @@ void why_print(const struct why_locks *all, const struct snib_view *view,
     if (view->waiter_count > PARTIES_MAX) {
         printf("  and %zu more.\n", view->waiter_count - PARTIES_MAX);
     }
-    why_print_outlook(view, all->no_queue);
+    if (view->recovery_ms > 0) {
+        why_print_recovery(view);
+    } else {
+        why_print_outlook(view, all->no_queue);
+    }
 }
 
 /* -- cycles --------------------------------------------------------------- */

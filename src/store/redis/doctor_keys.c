@@ -76,18 +76,34 @@ void snib__doctor_mark(struct inspection *k, const struct snib__resp_cell *c)
         " (docs/REDIS.md, \"Least privilege\")");
 }
 
-/* c: the answer to GET of the epoch. */
+/* Whose key the mark is; m: what stands there. */
+static void doctor_keys_taken(struct inspection *k,
+                              const struct snib__resp_cell *m)
+{
+    if (!snib__resp_is(m, "recovery")) {
+        snib__doctor_tell(
+            k, SNIB_LEVEL_FAIL, "mark",
+            "the key " SNIB__REDIS_MARK_KEY
+            " is not taken: clients without recovery= are let in beside those "
+            "who have it",
+            "let nobody delete or evict it; ask again: the next connection "
+            "takes it");
+    }
+}
+
+/* c: the answer to MGET of the epoch and the mark. */
 void snib__doctor_epoch(const struct snib__redis *s, struct inspection *k,
                         const struct snib__resp_cell *c)
 {
     char text[200] = "", clean[160];
     long long till, ms = s->recovery_ms;
-    bool known = c->type == SNIB__RESP_STRING && c->size < sizeof clean;
+    const struct snib__resp_cell *e = snib__resp_at(c, 0);
+    bool known = e && e->type == SNIB__RESP_STRING && e->size < sizeof clean;
     if (c->type == SNIB__RESP_ERROR && snib__doctor_no_right(c) && k->refuses) {
         return; /* PING has said so */
     }
-    snprintf(clean, sizeof clean, "%.*s", known ? (int)c->size : 0,
-             known ? c->text : "");
+    snprintf(clean, sizeof clean, "%.*s", known ? (int)e->size : 0,
+             known ? e->text : "");
     known = sscanf(clean, "%*s %lld", &till) == 1;
     if (known && till > k->time_ms) {
         snprintf(text, sizeof text,
@@ -103,6 +119,9 @@ void snib__doctor_epoch(const struct snib__redis *s, struct inspection *k,
     snib__doctor_tell(k, known ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "recovery",
                       known ? text : "the server has no epoch just now",
                       known ? "" : "ask again: the next connection begins one");
+    if (known) {
+        doctor_keys_taken(k, snib__resp_at(c, 1));
+    }
     if (s->topology) {
         snib__doctor_tell(
             k, SNIB_LEVEL_WARN, "recovery",

@@ -44,7 +44,8 @@ bool snib__doctor_send(struct snib__redis *s, snib_instant now, int i,
     doctor_steps_command(
         s, now, i, k,
         s->recovery_ms
-            ? (const char *const[]){"GET", SNIB__REDIS_EPOCH_KEY, NULL}
+            ? (const char *const[]){"MGET", SNIB__REDIS_EPOCH_KEY,
+                                    SNIB__REDIS_MARK_KEY, NULL}
             : (const char *const[]){"XLEN", SNIB__REDIS_MARK_KEY, NULL});
     doctor_steps_command(s, now, i, k, (const char *const[]){"MULTI", NULL});
     doctor_steps_command(s, now, i, k, (const char *const[]){"EXEC", NULL});

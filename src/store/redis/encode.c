@@ -377,12 +377,15 @@ void snib__encode_inspect(struct snib__redis *s, struct snib__buf *b,
                           const char *safe, size_t size, uint32_t from,
                           bool full)
 {
-    (void)s;
-    snib__encode_script(b, SNIB__SCRIPT_INSPECT, full, 6, 2);
+    bool epoch = s->recovery_ms > 0;
+    snib__encode_script(b, SNIB__SCRIPT_INSPECT, full, 6 + epoch,
+                        snib__encode_args(s, 2));
     encode_five_keys(b, safe, size);
     snib__encode_key(b, safe, size, ":c");
+    snib__encode_mark(s, b, epoch);
     snib__resp_i64(b, from);
     snib__resp_i64(b, 100);
+    snib__encode_recovery(s, b);
 }
 
 void snib__encode_probe(struct snib__redis *s, int i, struct snib__buf *b)

@@ -3,24 +3,32 @@
 -- nothing, so that it runs on a server that refuses writes; so it does not
 -- settle either.
 --
--- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 params
+-- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 params  7 the epoch,
+--       with recovery
 -- ARGV  1 first position to show (0 to 10^9)  2 how many waiters (1 to 100);
 --       holders are shown twice as many, from twice that position on
+--       3 with the epoch: recovery ms
 -- Reply {now, last token, waiters in all, {field, record, …} of holders,
 --        {request, alive-until, record, …} of waiters,
 --        {size, latch count}, -1 where there is none}
---       and behind that, if there are more holders, how many
-local M -- not looked at
+--       and behind that, if there are more holders, how many (else 0), and if a
+--       recovery runs, for how many ms nobody is let in anew; 0s may be left out
+local M = KEYS[7] -- the mark is not looked at
 local H, T, Q, W, A, C = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, fmt = redis.call, string.format
 local from, size = tonumber(ARGV[1]), tonumber(ARGV[2])
-if #KEYS ~= 6 or #ARGV ~= 2 or not string.find(ARGV[1], '^%d+$')
+local epoch = M == 'snib:epoch' and 1 or 0
+if #KEYS ~= 6 + epoch or #ARGV ~= 2 + epoch
+    or not string.find(ARGV[1], '^%d+$')
     or not string.find(ARGV[2], '^%d+$') or from > 1000000000
     or size < 1 or size > 100 then
     return redis.error_reply('SNIBARG inspect: bad arguments')
 end
 -- @include enter
-clock()
+local other = clock()
+if other then
+    return redis.error_reply(other)
+end
 memory()
 if bad then
     return redis.error_reply(bad)
@@ -99,4 +107,4 @@ if (params[1] and not tonumber(params[1]))
 end
 return {now, last, call('ZCARD', Q), holders, waiters,
     {tonumber(params[1] or -1), tonumber(params[2] or -1)},
-    more > 0 and more or nil}
+    (more > 0 or closed > 0) and more or nil, closed > 0 and closed or nil}
