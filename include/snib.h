@@ -550,8 +550,8 @@ struct snib_store_status {
     bool reachable;
     snib_err error;
     int64_t for_ms; /* how long this has been so */
-    /* servers of a quorum; primaries of a cluster, or the hosts of its URL
-     * until it has said which they are; else 1 */
+    /* Servers of a quorum; of a cluster those that serve slots, and of these the
+     * ones that answer (one that was not asked yet is none); else 1. */
     uint32_t nodes, nodes_reachable;
     char text[252]; /* one line, no password; "": nothing to say */
 };

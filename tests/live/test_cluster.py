@@ -141,7 +141,7 @@ def test_the_doctor_looks_at_every_node(snib, calm):
     assert done.returncode == 0, done.stdout + done.stderr
     for server in calm.servers[:3]:
         assert f"127.0.0.1:{server.port}: version" in done.stdout
-    assert "all 16384 slots are served, by 3 nodes" in done.stdout
+    assert "all 16384 slots have one of 3 nodes" in done.stdout
 
 
 def test_several_locks_are_one_or_none(snib, drivers, calm):
@@ -459,20 +459,57 @@ def test_a_hole_is_told_in_words(snib):
         assert f"no node of the cluster serves slot {slot}" in done.stderr
 
 
-def test_a_cluster_that_is_down_is_told_in_words(snib):
+@pytest.fixture(scope="module")
+def down():
+    """A cluster without one of its three nodes, and a name whose lock is held at
+    one of the others."""
+    name = next(f"n{i}" for i in range(100) if slot_of(f"n{i}") < 5000)
     with Cluster(3, 0) as made:
+        key = f"snib:{{{name}}}"
+        about = "0 0 0 0 -"
+        made.home(name).command("SET", key, f"{'1' * 32} {'2' * 32} 60000 1 0 "
+                                + about, "PX", 60000)
         made.servers[2].kill()
         wait_until(lambda: b"cluster_state:fail" in
                    made.servers[0].command("CLUSTER", "INFO"), 20, "it is down")
-        name = next(f"n{i}" for i in range(100)
-                    if slot_of(f"n{i}") < 5000)
+        made.name = name
+        yield made
 
-        def told():
-            """Not where its limit falls between a send and its answer."""
-            done = snib(made.url, "try", name)
-            assert done.returncode == 69, done
-            return "the cluster is down (CLUSTERDOWN)" in done.stderr
-        wait_until(told, 30, "it is told why")
+
+def test_a_cluster_that_is_down_is_told_in_words(snib, down):
+    for _ in range(3):
+        done = snib(down.url, "try", down.name)
+        assert done.returncode == 69, done
+        assert "the cluster is down (CLUSTERDOWN)" in done.stderr
+        assert "redis-cli --cluster check HOST:PORT" in done.stderr
+    done = snib(down.url, "run", "-w", "300ms", down.name, "--", "true")
+    assert done.returncode == 69, done
+    assert "(CLUSTERDOWN)" in done.stderr and "HOST:PORT" in done.stderr
+    assert "of 4 nodes" not in done.stderr
+
+
+@pytest.mark.parametrize("look", ["list", "why", "status"])
+def test_looking_at_a_cluster_that_is_down_ends(snib, down, look):
+    began = time.monotonic()
+    done = snib(down.url, look, *([] if look == "list" else [down.name]))
+    assert done.returncode == 69, done
+    assert "CLUSTERDOWN" in done.stderr or "no connection" in done.stderr
+    assert time.monotonic() - began < 8
+
+
+def test_the_doctor_says_that_the_cluster_is_down(snib, down):
+    done = snib(down.url, "doctor")
+    assert done.returncode != 0, done
+    alive = [s.port for s in down.servers[:2]]
+    for port in alive:
+        assert f"127.0.0.1:{port}: the cluster is down (CLUSTERDOWN)" \
+            in done.stdout
+    dead = f"127.0.0.1:{down.servers[2].port}"
+    assert re.search(rf"fail +reachable +{dead}: ", done.stdout)
+    assert re.search(r"fail +slots +5460 of 16384 slots", done.stdout)
+    assert "all 16384 slots" not in done.stdout
+    assert "give the user the rights" not in done.stdout
+    assert "let the user write" not in done.stdout
 
 
 def test_wrong_hosts_are_told(snib, calm):

@@ -132,6 +132,68 @@ static void clusterdown_is_told_in_words_at_the_limit(void **state)
     assert_non_null(strstr(error.text, "the cluster is down (CLUSTERDOWN)"));
 }
 
+/* The server takes 30 ms for each refusal: no copy is out when the limit comes,
+ * of which nobody could say whether it was applied. */
+static void
+what_was_refused_is_not_sent_again_right_before_its_limit(void **state)
+{
+    (void)state;
+    settled();
+    for (int n = 0; n < 40; n++) {
+        struct snib__request rq = request(SNIB__ACQUIRE, low);
+        rq.limit = snib__after(now, snib__ms(300));
+        rq.store.looked = true;
+        start(&rq);
+        for (int i = 0; i < 40 && snib__list_empty(&out.answered); i++) {
+            bool asked = heard(conn(ONE_AT, CALLS));
+            bool map = asked && !strcmp(word[0], "CLUSTER");
+            pass(asked && !map ? 30 : 1);
+            if (map) {
+                says_map(conn(ONE_AT, CALLS), TWO);
+            } else if (asked && snib__list_empty(&out.answered)) {
+                say(conn(ONE_AT, CALLS),
+                    "-CLUSTERDOWN The cluster is down\r\n");
+            } else if (!asked) {
+                pass(9);
+            }
+        }
+        answered(&rq, SNIB__NOT_APPLIED);
+        assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
+    }
+}
+
+/* SCAN has no key, so a node of a cluster that is down answers it; each look at a
+ * lock it refuses. */
+static void a_list_of_a_cluster_that_is_down_ends(void **state)
+{
+    (void)state;
+    settled();
+    struct snib__request rq = request(SNIB__LIST, NULL);
+    snib_instant began = now;
+    rq.limit = snib__after(now, snib__ms(PATIENCE));
+    rq.list.limit_moves = true;
+    start(&rq);
+    for (int i = 0; i < 1000 && snib__list_empty(&out.answered); i++) {
+        for (int k = 0; k < 2; k++) {
+            uint32_t at = conn(k ? TWO_AT : ONE_AT, CALLS);
+            while (heard(at)) {
+                if (!strcmp(word[0], "SCAN")) {
+                    say(at, "*2\r\n$1\r\n0\r\n*1\r\n$8\r\nsnib:{n}\r\n");
+                } else if (!strcmp(word[0], "CLUSTER")) {
+                    says_map(at, TWO);
+                } else {
+                    say(at, "-CLUSTERDOWN The cluster is down\r\n");
+                }
+            }
+        }
+        pass(50);
+    }
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
+    assert_non_null(strstr(error.text, "the cluster is down (CLUSTERDOWN)"));
+    assert_true(snib__between(began, now).ns <= 2 * PATIENCE * 1000000LL);
+}
+
 static void two_nodes_that_do_not_agree_are_not_asked_without_end(void **state)
 {
     (void)state;
@@ -327,6 +389,8 @@ int main(void)
         CASE(an_inspection_stays_where_its_slot_is_left),
         CASE(tryagain_is_asked_again_after_a_pause),
         CASE(clusterdown_is_told_in_words_at_the_limit),
+        CASE(what_was_refused_is_not_sent_again_right_before_its_limit),
+        CASE(a_list_of_a_cluster_that_is_down_ends),
         CASE(two_nodes_that_do_not_agree_are_not_asked_without_end),
         CASE(who_waits_is_sent_on_and_told_nothing_false),
         CASE(polls_are_numbered_over_all_nodes),

@@ -133,10 +133,24 @@ static void look_findings(const struct snib__cluster *q, struct part *p)
     }
 }
 
+/* How many slots are those of nodes that could not be asked? */
+static uint32_t look_slots_away(const struct snib__cluster *q,
+                                const struct look *look)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < look->count; i++) {
+        const struct part *p = &look->part[i];
+        n +=
+            p->rq.said.answer == SNIB__DONE ? 0 : q->slots->home[p->home].slots;
+    }
+    return n;
+}
+
 static void look_slots(const struct snib__cluster *q, const struct look *look,
                        struct snib__buf *out)
 {
     uint32_t none = snib__slots_unserved(q->slots);
+    uint32_t away = look_slots_away(q, look);
     char text[160];
     if (none) {
         snprintf(text, sizeof text,
@@ -146,8 +160,18 @@ static void look_slots(const struct snib__cluster *q, const struct look *look,
         snib__rec_finding(out, SNIB_LEVEL_FAIL, "slots", text,
                           "bring the node back that had them, or give them to "
                           "others (redis-cli --cluster fix)");
-    } else {
-        snprintf(text, sizeof text, "all %d slots are served, by %u nodes",
+    }
+    if (away) {
+        snprintf(text, sizeof text,
+                 "%u of %d slots are those of nodes that could not be asked: "
+                 "their locks cannot be used",
+                 away, SNIB__SLOTS);
+        snib__rec_finding(out, SNIB_LEVEL_FAIL, "slots", text,
+                          "do what is said of those nodes, or promote their "
+                          "replicas (CLUSTER FAILOVER TAKEOVER)");
+    }
+    if (!none && !away) {
+        snprintf(text, sizeof text, "all %d slots have one of %u nodes",
                  SNIB__SLOTS, look->count);
         snib__rec_finding(out, SNIB_LEVEL_OK, "slots", text, "");
     }

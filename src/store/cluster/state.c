@@ -2,7 +2,8 @@
  *
  * Those count that serve slots. One that was never asked for anything says
  * nothing; one that cannot be reached makes the store unreachable if something is
- * asked of it or held there. */
+ * asked of it or held there. The text names that one. It does not say how many
+ * others can be reached, since those that were not asked may be or not. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,9 +21,7 @@ static void state_of(const struct snib__cluster *q, snib_instant now,
 static void state_text(struct snib__store_state *ret, const char *address,
                        const struct snib__store_state *bad)
 {
-    snprintf(ret->text, sizeof ret->text,
-             "%u of %u nodes reachable; %.80s: %.130s", ret->nodes_reachable,
-             ret->nodes, address, bad->text);
+    snprintf(ret->text, sizeof ret->text, "%.80s: %.160s", address, bad->text);
 }
 
 void snib__cluster_state(const struct snib__store *store, snib_instant now,
@@ -32,6 +31,7 @@ void snib__cluster_state(const struct snib__store *store, snib_instant now,
     const char *address = NULL;
     bool needed = false; /* is the one at `address`? */
     struct snib__store_state one, bad = {0};
+    ret->nodes = ret->nodes_reachable = 0;
     for (uint32_t k = 0; k < NODES_MAX; k++) {
         const struct snib__home *h = &q->slots->home[k];
         if (!h->slots && (q->slots->heard || !h->seed)) {

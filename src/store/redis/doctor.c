@@ -457,6 +457,9 @@ void snib__doctor_subscription(struct snib__redis *s, struct inspection *k)
 void snib__doctor_judge(const struct snib__redis *s, snib_instant now,
                         struct inspection *k, const struct snib__resp_cell *c)
 {
+    if (snib__doctor_down(s, k, c)) {
+        return;
+    }
     switch ((enum doctor_step)k->step) {
     case DOCTOR_PING:
         doctor_ping(k, now, c);

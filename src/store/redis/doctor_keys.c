@@ -26,6 +26,27 @@ bool snib__doctor_no_right(const struct snib__resp_cell *c)
     return snib__redis_error_kind(c->text, c->size) != E_DENIED;
 }
 
+/* It refuses whatever has a key, so this is no matter of rights. */
+bool snib__doctor_down(const struct snib__redis *s, struct inspection *k,
+                       const struct snib__resp_cell *c)
+{
+    char text[252], clean[160];
+    if (c->type != SNIB__RESP_ERROR) {
+        return false;
+    }
+    snib__redis_error_words(clean, sizeof clean, c->text, c->size);
+    if (!snib__node_down(s, clean, text, sizeof text)) {
+        return false;
+    }
+    if (!k->down) {
+        k->down = true;
+        snib__doctor_tell(k, SNIB_LEVEL_FAIL, "cluster", text,
+                          "start the nodes that do not answer, or give their "
+                          "slots to others (redis-cli --cluster fix)");
+    }
+    return true;
+}
+
 /* With another number than ours there would be no consultation. */
 void snib__doctor_layout(struct inspection *k, const struct snib__resp_cell *c)
 {

@@ -163,7 +163,9 @@ bool snib__inspect_send(struct snib__redis *s, snib_instant now, int i,
         inspect_send_page(s, now, i, k, rq->name->safe, rq->name->safe_size,
                           true);
     } else if (rq->verb == SNIB__LIST) {
-        rq->said.valid_from = now;
+        if (!rq->said.valid_from.ns) { /* else it is begun anew */
+            rq->said.valid_from = now;
+        }
         inspect_scan(s, now, i, k);
     } else {
         return snib__doctor_send(s, now, i, k);

@@ -38,6 +38,7 @@ struct inspection {
     snib_instant begun, time_at;
     int64_t time_ms;
     bool waits_subs, refuses; /* PING said that the server will not work    */
+    bool down;  /* it said that the cluster is                              */
     bool stuck; /* MULTI was taken, and EXEC not yet or not at all          */
 };
 
@@ -80,6 +81,10 @@ void snib__doctor_tell(struct inspection *, snib_level, const char *check,
                        const char *text, const char *remedy);
 /* True: the error is none of rights; the server refuses to work. */
 bool snib__doctor_no_right(const struct snib__resp_cell *);
+/* Has the node refused to answer because the cluster is down? Then that is told,
+ * once. */
+bool snib__doctor_down(const struct snib__redis *, struct inspection *,
+                       const struct snib__resp_cell *);
 void snib__doctor_layout(struct inspection *, const struct snib__resp_cell *);
 void snib__doctor_mark(struct inspection *, const struct snib__resp_cell *);
 void snib__doctor_epoch(const struct snib__redis *, struct inspection *,

@@ -129,7 +129,7 @@ bool snib__node_moved(struct snib__redis *s, struct snib__request *rq,
     return true;
 }
 
-bool snib__node_down(struct snib__redis *s, const char *text, char *words,
+bool snib__node_down(const struct snib__redis *s, const char *text, char *words,
                      size_t size)
 {
     static const char down[] = "CLUSTERDOWN";
@@ -143,8 +143,8 @@ bool snib__node_down(struct snib__redis *s, const char *text, char *words,
                    "(CLUSTERDOWN): redis-cli --cluster check HOST:PORT says "
                    "which, bring its node back or give the slot to another"
                  : "the cluster is down (CLUSTERDOWN): a slot has no node, or "
-                   "too few primaries reach each other; redis-cli --cluster "
-                   "check HOST:PORT says which");
+                   "too few primaries agree (redis-cli --cluster check "
+                   "HOST:PORT)");
     return true;
 }
 

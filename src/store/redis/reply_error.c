@@ -80,6 +80,19 @@ static bool reply_error_of_mark(const struct snib__redis *s,
     return f->marked;
 }
 
+/* It is sent again after a pause. If no answer could come before its limit it is
+ * not: that nothing was applied is known now, and would be known no more. */
+static void reply_error_later(struct snib__redis *s, snib_instant now,
+                              struct snib__request *rq)
+{
+    int64_t ms = RETRY_MS / 2 + (int64_t)snib__rng_below(&s->rng, RETRY_MS);
+    if (snib__reached(snib__after(now, snib__ms(ms + RETRY_MS / 2)),
+                      rq->limit)) {
+        ms = snib__to_ms(snib__between(now, rq->limit)) + 1;
+    }
+    snib__request_later(s, now, rq, ms);
+}
+
 void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
                        const struct flight *f, const char *text, uint32_t size)
 {
@@ -94,6 +107,7 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
     snib__redis_error_words(clean, sizeof clean, text, size);
     if (snib__node_down(s, clean, clean, sizeof clean)) {
         code = SNIB_ERR_UNREACHABLE;
+        rq->list.limit_moves = false; /* a scan comes to the same end again */
     }
     if (kind == E_DENIED && reply_error_of_mark(s, f, clean)) {
         snib__send_again(s, now, rq);
@@ -134,9 +148,7 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
         rq->said.err = l->ended ? SNIB_ERR_DENIED : code;
         snib__fail(rq->said.reterr, rq->said.err, "%s", clean);
         s->out->stuck = s->out->stuck || rq->verb == SNIB__RENEW;
-        snib__request_later(s, now, rq,
-                            RETRY_MS / 2 +
-                                (int64_t)snib__rng_below(&s->rng, RETRY_MS));
+        reply_error_later(s, now, rq);
         return;
     case E_DENIED:
     case E_STORE:

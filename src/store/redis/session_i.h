@@ -189,7 +189,7 @@ bool snib__node_asks(const struct snib__redis *, const struct snib__request *,
                      const char *text, uint32_t size);
 /* Does it say that it serves nothing, or not this slot (CLUSTERDOWN)? Then the
  * words are ours. */
-bool snib__node_down(struct snib__redis *, const char *text, char *words,
+bool snib__node_down(const struct snib__redis *, const char *text, char *words,
                      size_t size);
 
 /* login.c: logins that the program gives */
