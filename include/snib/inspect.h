@@ -88,6 +88,10 @@ struct snib_view {
      * who holds (docs/REDIS.md). 0: no recovery runs. snib_client_list shows it
      * of locks that the server knows of. */
     int64_t recovery_ms;
+    /* In a list: why the lock cannot be shown, and what to do, in one line: its
+     * records are damaged, or not snib's (CORRUPT). All but the name is 0 then,
+     * which does not mean that it is free. NULL: it is shown. */
+    const char *damage;
 };
 
 /* Inspect one lock. A lock that nobody holds or waits for is a view with no
@@ -124,8 +128,8 @@ snib_client_inspect_start(struct snib_client *, const char *name,
  * [a-z]); NULL: all. Each is as snib_client_inspect shows it, at an instant of
  * its own. *ret is an array of *ret_count views; free it with snib_views_free.
  * On Redis this scans (SCAN) and does not block the server. It shows 200
- * holders and 100 waiters of each lock, and leaves out a lock whose records are
- * damaged; a line of the log says so. There each of its steps may take
+ * holders and 100 waiters of each lock, and of one whose records are damaged the
+ * name alone (`damage` says why). There each of its steps may take
  * request_ms, and all together 10 times that; on other stores the whole may
  * take request_ms. Errors: those of snib_client_inspect; LIMIT also where all
  * that time was not enough. */

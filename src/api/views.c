@@ -159,8 +159,8 @@ static void views_read_party(struct snib__rec *r, const char *self,
 /* -- one lock ------------------------------------------------------------- */
 
 struct measure {
-    const void *name; /* points into the rows */
-    size_t name_size, text;
+    const void *name, *damage; /* point into the rows */
+    size_t name_size, damage_size, text;
     size_t holders, waiters, closed;
     int64_t token, closed_ms, more, recovery_ms;
 };
@@ -182,6 +182,9 @@ static void views_measure_lock_row(struct snib__rec *r, struct measure *m)
             m->token = views_not_negative(snib__rec_value_i64(r));
         } else if (r->field == SNIB__F_LEFT) {
             m->recovery_ms = views_not_negative(snib__rec_value_i64(r));
+        } else if (r->field == SNIB__F_TEXT) {
+            m->damage = r->data;
+            m->damage_size = r->size;
         }
     }
 }
@@ -209,7 +212,7 @@ static bool views_measure_lock(struct snib__rec *at, const char *self,
     struct party_row row;
     *m = (struct measure){0};
     views_measure_lock_row(at, m);
-    m->text = m->name_size + 1;
+    m->text = m->name_size + 1 + m->damage_size + 1;
     while (snib__rec_next_row(at)) {
         if (at->row == SNIB__ROW_LOCK) {
             return true;
@@ -288,7 +291,13 @@ static struct snib_view *views_new_view(const struct measure *m,
     if (m->name_size) {
         memcpy(text, m->name, m->name_size);
     }
-    *ret_text = text + m->name_size + 1;
+    text += m->name_size + 1;
+    if (m->damage) {
+        memcpy(text, m->damage, m->damage_size);
+        views_hide_controls(text);
+        view->damage = text;
+    }
+    *ret_text = text + m->damage_size + 1;
     return view;
 }
 

@@ -1,12 +1,15 @@
 /* cmd_list.c — snib list [GLOB]. --json: one object with all locks. On a
- * terminal it prints columns and a header, elsewhere one line a lock. */
+ * terminal it prints columns and a header, elsewhere one line a lock. Locks that
+ * cannot be shown come last, as errors: they are no data, and not free. */
 #include "cli/cli.h"
 #include "cli/words/duration.h"
 #include "cli/words/show.h"
 #include "cli/words/text.h"
 #include "snib/inspect.h"
+#include "snib/sys.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static void cmd_list_print_json(struct snib_client *client,
@@ -19,8 +22,15 @@ static void cmd_list_print_json(struct snib_client *client,
         struct kind_params params;
         json_t *one = json_object();
 
-        kind_params_for(client, views[i], &params);
-        show_json_view(one, views[i], &params);
+        if (views[i]->damage != NULL) {
+            show_json_name(one, views[i]->name, views[i]->name_size);
+            json_object_set_new(
+                one, "damage",
+                show_json_text(views[i]->damage, strlen(views[i]->damage)));
+        } else {
+            kind_params_for(client, views[i], &params);
+            show_json_view(one, views[i], &params);
+        }
         json_array_append_new(locks, one);
     }
     json_object_set_new(object, "locks", locks);
@@ -129,13 +139,43 @@ static void cmd_list_print_table(struct snib_client *client,
     }
 }
 
+/* Move those that can be shown to the front, and say what is wrong with the
+ * others. How many can be. */
+static size_t cmd_list_part(struct snib_view **views, size_t count)
+{
+    size_t whole = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct snib_view *view = views[i];
+
+        if (view->damage == NULL) {
+            views[i] = views[whole];
+            views[whole++] = view;
+        }
+    }
+    return whole;
+}
+
+static int cmd_list_tell_damage(struct snib_view **views, size_t from,
+                                size_t count)
+{
+    for (size_t i = from; i < count; i++) {
+        char line[1024] = "";
+        struct text t = TEXT_IN(line);
+
+        text_add_shown(&t, views[i]->name, views[i]->name_size);
+        say("%s: %s", line, views[i]->damage);
+    }
+    return from < count ? snib_err_exit(SNIB_ERR_CORRUPT) : CLI_OK;
+}
+
 int cmd_list(struct cli_args *args, int count, char **operands)
 {
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
     struct snib_error error = {0};
     struct snib_view **views;
-    size_t view_count;
-    int code;
+    size_t view_count, whole;
+    int code, damage;
 
     if (count > 0 && operands[0][0] == '\0') {
         return usage_error(args, "the glob is empty, it matches no name; "
@@ -150,15 +190,18 @@ int cmd_list(struct cli_args *args, int count, char **operands)
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);
     }
+    whole = cmd_list_part(views, view_count);
     if (args->json) {
         cmd_list_print_json(client, views, view_count);
     } else if (isatty(1)) {
-        cmd_list_print_table(client, views, view_count);
+        cmd_list_print_table(client, views, whole);
     } else {
-        for (size_t i = 0; i < view_count; i++) {
+        for (size_t i = 0; i < whole; i++) {
             cmd_list_print_line(client, views[i]);
         }
     }
+    code = show_end();
+    damage = cmd_list_tell_damage(views, whole, view_count);
     snib_views_free(views, view_count);
-    return show_end();
+    return code != CLI_OK ? code : damage;
 }

@@ -60,12 +60,30 @@ static void cmd_why_tell(const struct cli_args *args,
     show_json_print(object);
 }
 
+/* The lock of that name. One that is not in the list, or cannot be shown there, is
+ * inspected by itself: that tells whether it is free, or why nobody can tell. NULL:
+ * *ret_error says that. *ret_own: to be freed. */
+static const struct snib_view *cmd_why_find(struct snib_client *client,
+                                            const struct why_locks *all,
+                                            const char *name,
+                                            struct snib_view **ret_own,
+                                            struct snib_error *ret_error)
+{
+    const struct snib_view *view = why_find(all, name, strlen(name));
+
+    if (view != NULL && view->damage == NULL) {
+        return view;
+    }
+    ret_error->code =
+        snib_client_inspect(client, name, strlen(name), ret_own, ret_error);
+    return *ret_own;
+}
+
 int cmd_why(struct cli_args *args, int count, char **operands)
 {
     __attribute__((cleanup(cli_client_free))) struct snib_client *client = NULL;
     const char *name = operands[0];
-    const struct snib_view free_view = {.name = name,
-                                        .name_size = strlen(name)};
+    struct snib_view *own = NULL;
     struct snib_error error = {0};
     struct why_locks all = {0};
     struct kind_params params;
@@ -83,16 +101,16 @@ int cmd_why(struct cli_args *args, int count, char **operands)
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);
     }
-    view = why_find(&all, name, strlen(name));
+    view = cmd_why_find(client, &all, name, &own, &error);
     if (view != NULL && view->waiter_count > 0) {
         error.code =
             snib_client_deadlocks(client, &cycles, &cycle_count, &error);
     }
     if (error.code == SNIB_ERR_OK) {
         kind_params_get(client, name, strlen(name), &params);
-        cmd_why_tell(args, &all, view != NULL ? view : &free_view, &params,
-                     cycles, cycle_count);
+        cmd_why_tell(args, &all, view, &params, cycles, cycle_count);
     }
+    snib_view_free(own);
     snib_deadlocks_free(cycles, cycle_count);
     snib_views_free(all.views, all.count);
     return error.code != SNIB_ERR_OK ? cli_fail(&error) : show_end();

@@ -230,6 +230,28 @@ def test_a_full_disk_under_stdout_is_70(mapped):
         assert p.wait(20) == 70
 
 
+def test_a_lock_that_cannot_be_shown_is_not_taken_for_free(redis):
+    redis.hold("held")
+    redis.server.command("LPUSH", "snib:{wt}", "x")
+    redis.server.command("HSET", "snib:{torn}", "x", "y")
+    says = {"wt": "of another type, so not ours",
+            "torn": "snib force-release mends it"}
+    done = redis.run("list")
+    assert done.returncode == 69
+    assert re.fullmatch("held: held by .*\n", done.stdout), done.stdout
+    for name, what in says.items():
+        assert re.search(f"(?m)^snib: {name}: .*{what}", done.stderr), done
+        why = redis.run("why", name)
+        assert (why.returncode, why.stdout) == (69, ""), why
+        assert what in why.stderr
+    told = json.loads(redis.run("list", "--json").stdout)["locks"]
+    assert [(one["name"], "damage" in one, one.get("held")) for one in told] \
+        == [("held", False, True), ("torn", True, None), ("wt", True, None)]
+    assert redis.run("list", "h*").returncode == 0
+    assert redis.run("why", "held").returncode == 0
+    assert "free" in redis.run("why", "other").stdout
+
+
 @pytest.mark.parametrize("name, pattern", [
     ("dam", "snib:{dam}*"), ("a*[b]'c", "snib:{a??b??c}*")])
 def test_a_key_of_another_type_is_found_by_the_pattern_that_is_said(

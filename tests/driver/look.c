@@ -50,6 +50,9 @@ static void say_view(struct line *line, const struct snib_view *view)
     say_parties(line, "waiters", view->waiters, view->waiter_count);
     say_parties(line, "closed_by", view->closed_by, view->closed_count);
     line_int(line, "closed_ms", view->closed_ms);
+    if (view->damage) {
+        line_text(line, "damage", view->damage);
+    }
 }
 
 snib_err do_inspect(struct command *command, struct line *line,

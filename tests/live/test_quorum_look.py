@@ -66,3 +66,14 @@ def test_status_shows_the_holder_while_one_server_is_silent(snib, silent):
         done = snib(*words)
         assert done.returncode == 0, done.stderr
         assert "held" in done.stdout or "detached" in done.stdout, done.stdout
+
+
+def test_a_list_says_what_a_majority_cannot_show(snib, servers):
+    servers[0].command("LPUSH", "snib:{n}", "x")
+    done = snib("list")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    servers[1].command("LPUSH", "snib:{n}", "x")
+    done = snib("list")
+    assert done.returncode == 69, done
+    assert "n: a key of this lock is of another type" in done.stderr
+    assert snib("why", "n").returncode == 69

@@ -70,12 +70,18 @@ def test_list_says_what_it_does_not_show(drivers, redis):
     assert any("big: 50 holders more" in line for line in one.logs())
 
 
-def test_list_leaves_out_a_lock_that_it_cannot_show(drivers, redis):
+def test_list_says_why_it_cannot_show_a_lock(drivers, redis):
     one = drivers(redis.url)
     held = one.acquire(one.lock("mine"))
     redis.command("HSET", "snib:{bad}", "x", "no record of ours")
+    redis.command("LPUSH", "snib:{a list}", "x")
     views = one.call("list", client="c").locks
-    assert [found["name"] for found in views] == ["mine"]
+    assert [found["name"] for found in views] == ["a list", "bad", "mine"]
+    assert "of another type, so not ours" in views[0]["damage"]
+    assert "--pattern 'snib:{a list}*'" in views[0]["damage"]
+    assert "snib force-release mends it" in views[1]["damage"]
+    assert not any(found["holders"] + found["waiters"] for found in views[:2])
+    assert "damage" not in views[2] and views[2]["holders"]
     assert any("bad: CORRUPT" in line for line in one.logs())
     held.release()
 

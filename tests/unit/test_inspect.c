@@ -214,6 +214,27 @@ static void control_characters_do_not_reach_a_terminal(void **state)
     snib_views_free(v, n);
 }
 
+static void why_a_lock_cannot_be_shown_is_told(void **state)
+{
+    (void)state;
+    struct snib__buf b;
+    struct snib_view **v;
+    size_t n;
+    snib__buf_init(&b, 1 << 20);
+    put_lock(&b, "a", 1);
+    put_party(&b, SNIB__ROW_HOLDER, "bb", "host=h");
+    snib__rec_row(&b, SNIB__ROW_LOCK);
+    snib__rec_bytes(&b, SNIB__F_NAME, "b", 1);
+    snib__rec_text(&b, SNIB__F_TEXT, "torn\x1b[2J");
+    assert_int_equal(read_rows(&b, &v, &n), SNIB_ERR_OK);
+    assert_int_equal(n, 2);
+    assert_null(v[0]->damage);
+    assert_string_equal(v[1]->damage, "torn?[2J");
+    assert_string_equal(v[1]->name, "b");
+    assert_int_equal(v[1]->holder_count, 0);
+    snib_views_free(v, n);
+}
+
 static void damaged_rows_are_survived(void **state)
 {
     (void)state;
@@ -493,6 +514,7 @@ int main(void)
         cmocka_unit_test(no_rows_are_no_views),
         cmocka_unit_test(missing_and_foreign_parts_become_nothing),
         cmocka_unit_test(control_characters_do_not_reach_a_terminal),
+        cmocka_unit_test(why_a_lock_cannot_be_shown_is_told),
         cmocka_unit_test(damaged_rows_are_survived),
         cmocka_unit_test(no_memory_is_said_and_nothing_leaks),
         cmocka_unit_test(the_holder_is_seen_by_itself_and_by_others),

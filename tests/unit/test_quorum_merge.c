@@ -17,7 +17,7 @@ static struct snib__request parent;
 
 static bool is_text(int field)
 {
-    return strchr("noai", field) != NULL;
+    return strchr("noaix", field) != NULL;
 }
 
 static void put_fields(struct snib__buf *b, char *fields)
@@ -120,6 +120,16 @@ static void locks_are_put_together_by_name(void **state)
               "L n=ab t=5; H o=A t=5 h=1 i=R l=100 k=0 p=1");
 }
 
+/* x: why that server cannot show it. */
+static void what_a_majority_cannot_show_is_told(void **state)
+{
+    (void)state;
+    see(0, "L n=a x=why; L n=b x=torn");
+    see(1, "L n=a t=1; " HELD_BY("A", "t=1 l=9") "; L n=b x=torn");
+    see(2, "L n=a t=1; " HELD_BY("A", "t=1 l=9"));
+    merged_is("L n=a t=1; H o=A t=1 h=1 i=R l=9 k=0 p=1; L n=b x=torn");
+}
+
 /* Who has a majority has it for as long as that stands, and since it stood. */
 static void times_are_those_of_a_majority(void **state)
 {
@@ -210,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest quorum_merge[] = {
         CASE(locks_are_put_together_by_name),
+        CASE(what_a_majority_cannot_show_is_told),
         CASE(times_are_those_of_a_majority),
         CASE(who_has_no_majority_waits),
         CASE(who_did_not_answer_says_nothing),

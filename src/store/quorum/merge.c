@@ -226,6 +226,24 @@ static uint32_t merge_note_all(const struct index *v, uint32_t n,
     return count;
 }
 
+/* Why a majority of the nodes cannot show it; empty: they can. */
+static struct field merge_damage(const struct snib__quorum *q,
+                                 const struct index *v, uint32_t n)
+{
+    struct field why = {NULL, 0};
+    uint32_t nodes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct snib__rec r = v[i].at;
+        while (snib__rec_next_field(&r)) {
+            if (r.field == SNIB__F_TEXT) {
+                nodes++;
+                why = (struct field){r.data, r.size};
+            }
+        }
+    }
+    return nodes >= q->majority ? why : (struct field){NULL, 0};
+}
+
 /* Merge the n entries of one name into rows. */
 static void merge(const struct snib__quorum *q, const struct index *v,
                   uint32_t n, bool always, struct snib__buf *out)
@@ -233,11 +251,16 @@ static void merge(const struct snib__quorum *q, const struct index *v,
     struct seen seen[SEEN_MAX];
     int64_t token;
     uint32_t count = merge_note_all(v, n, seen, &token);
-    if (!count && !always) {
+    struct field damage = merge_damage(q, v, n);
+    if (!count && !always && !damage.p) {
         return;
     }
     snib__rec_row(out, SNIB__ROW_LOCK);
     snib__rec_bytes(out, SNIB__F_NAME, v->name.p, v->name.size);
+    if (damage.p) {
+        snib__rec_bytes(out, SNIB__F_TEXT, damage.p, damage.size);
+        return;
+    }
     snib__rec_i64(out, SNIB__F_TOKEN, token);
     for (int waiters = 0; waiters < 2; waiters++) {
         for (uint32_t i = 0; i < count; i++) {

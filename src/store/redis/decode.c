@@ -437,12 +437,13 @@ static void decode_inspected(struct snib__redis *s, snib_instant now, int i,
                              const struct snib__resp_cell *c)
 {
     struct snib__request *rq = f->rq;
+    bool damaged = c->type == SNIB__RESP_ERROR &&
+                   snib__redis_error_kind(c->text, c->size) == E_CORRUPT;
     if (c->type == SNIB__RESP_ERROR && f->verb == SNIB__LIST &&
-        (snib__redis_error_kind(c->text, c->size) == E_CORRUPT ||
-         decode_is_elsewhere(s, c))) {
+        (damaged || decode_is_elsewhere(s, c))) {
         char clean[200];
         snib__redis_error_words(clean, sizeof clean, c->text, c->size);
-        if (snib__inspect_leaves_out(s, now, i, rq, clean)) {
+        if (snib__inspect_leaves_out(s, now, i, rq, clean, damaged)) {
             return;
         }
     }

@@ -3,7 +3,8 @@
  * INSPECT asks page by page (100 waiters and 200 holders each). LIST scans with
  * a cursor, which never blocks the server, keeps each name that it found once,
  * and inspects the names, up to AHEAD at a time. Locks that ended meanwhile are
- * left out.
+ * left out. Of one whose records are damaged, or not ours, there is a row that
+ * says why it cannot be shown.
  *
  * A scan walks all keys of the database, other programs' too. So a LIST that no
  * caller waits for (the search for deadlocks) is *paced*: once its pages have
@@ -324,16 +325,34 @@ static void inspect_scanned(struct snib__redis *s, snib_instant now, int i,
     }
 }
 
+static void inspect_damaged(struct snib__buf *out, const char *safe,
+                            uint32_t size, const char *why)
+{
+    char raw[SNIB_NAME_MAX];
+    size_t raw_size = snib__name_decode(safe, size, raw);
+    snib__rec_row(out, SNIB__ROW_LOCK);
+    snib__rec_bytes(out, SNIB__F_NAME, raw_size ? raw : safe,
+                    raw_size ? raw_size : size);
+    snib__rec_text(out, SNIB__F_TEXT, why);
+}
+
 bool snib__inspect_leaves_out(struct snib__redis *s, snib_instant now, int i,
-                              struct snib__request *rq, const char *why)
+                              struct snib__request *rq, const char *why,
+                              bool damaged)
 {
     struct inspection *k = snib__inspection_find(s, rq);
+    char text[248];
     uint32_t n;
     if (!k || rq->verb != SNIB__LIST || !k->scanned) {
         return false;
     }
     const char *name = snib__inspection_name(k, (uint32_t)k->cursor, &n);
     inspect_say(s, name, n, why);
+    if (damaged) {
+        snprintf(text, sizeof text, "%s", why);
+        snib__reply_remedy(name, n, text, sizeof text);
+        inspect_damaged(rq->said.result, name, n, text);
+    }
     k->cursor += n + (int64_t)sizeof n;
     k->awaited--;
     inspect_more(s, now, i, k);

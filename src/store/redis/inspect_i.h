@@ -130,9 +130,17 @@ bool snib__inspect_too_long(struct snib__redis *, snib_instant now,
                             const struct snib__request *, char *text,
                             size_t size);
 /* A LIST leaves out the lock whose answer is due now, logs why, and goes on.
- * False: it is not a LIST that is inspecting its names. */
+ * damaged: its row says so, too. False: it is not a LIST that is inspecting its
+ * names. */
 bool snib__inspect_leaves_out(struct snib__redis *, snib_instant now, int i,
-                              struct snib__request *, const char *why);
+                              struct snib__request *, const char *why,
+                              bool damaged);
+
+/* reply_error.c */
+/* Replace the server's WRONGTYPE in text by one that says what to do, with a
+ * pattern that finds the keys of the lock of that name. */
+void snib__reply_remedy(const char *safe, uint32_t safe_size, char *text,
+                        size_t size);
 
 /* request.c */
 /* One of the flights of an inspection. script: -1: a plain command. */

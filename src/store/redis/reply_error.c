@@ -27,20 +27,15 @@ static void reply_error_noscript(struct snib__redis *s, struct session *l,
     }
 }
 
-/* Replace the server's WRONGTYPE by a text that says what to do, with a
- * pattern that finds the keys of this lock. A character that means something
- * to a pattern or a shell becomes '?'. */
-static void reply_error_remedy(const struct snib__request *rq, char *text,
-                               size_t size)
+/* A character that means something to a pattern or a shell becomes '?'. */
+void snib__reply_remedy(const char *safe, uint32_t n, char *text, size_t size)
 {
     char name[100];
-    uint32_t n = rq->name ? rq->name->safe_size : 0;
     if (!n || n >= sizeof name || !strstr(text, "WRONGTYPE")) {
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
-        char c = rq->name->safe[i];
-        name[i] = (char)(strchr("*?[]\\'", c) ? '?' : c);
+        name[i] = (char)(strchr("*?[]\\'", safe[i]) ? '?' : safe[i]);
     }
     snprintf(text, size,
              "a key of this lock is of another type, so not ours: find it "
@@ -113,7 +108,10 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
         snib__send_again(s, now, rq);
         return;
     }
-    reply_error_remedy(rq, clean, sizeof clean);
+    if (rq->name) {
+        snib__reply_remedy(rq->name->safe, rq->name->safe_size, clean,
+                           sizeof clean);
+    }
     if (snib__node_asks(s, rq, text, size)) {
         kind = E_RETRY;
     }
