@@ -460,7 +460,9 @@ struct snib_client_options {
      * file:, memory: need none: the kernel tells the next one itself. Others:
      * UNSUPPORTED; so with `login`, a function that would be gone. */
     bool witness;
-    /* The witness's program; NULL: the installed one. */
+    /* The witness's program. NULL: the one that was installed with libsnib.so,
+     * wherever that is; where it is not there, or the library is linked into the
+     * program, at the place for which the library was built. */
     const char *witness_program;
 };
 

@@ -32,6 +32,7 @@ struct spawn {
     const int *fds; /* which become SNIB__WITNESS_LINK and those after it */
     char *stack;    /* of two functions */
     int err;
+    bool full; /* no descriptor was left */
 };
 
 /* What runs in our memory beside us is not seen by a sanitizer as what it is. */
@@ -56,7 +57,8 @@ SPAWN_PLAIN static int spawn_program(void *arg)
 {
     struct spawn *s = arg;
     (void)setsid();
-    if (spawn_descriptors(s->fds)) {
+    s->full = !spawn_descriptors(s->fds);
+    if (!s->full) {
         execve(s->path, s->argv, environ);
     }
     s->err = errno;
@@ -71,6 +73,19 @@ SPAWN_PLAIN static int spawn_between(void *arg)
         s->err = errno;
     }
     _exit(0);
+}
+
+static snib_err spawn_failed(const char *path, int err,
+                             struct snib_error *reterr)
+{
+    bool limit =
+        err == EAGAIN || err == ENOMEM || err == EMFILE || err == ENFILE;
+    return snib__fail(reterr, limit ? SNIB_ERR_LIMIT : SNIB_ERR_CONFIG,
+                      "the witness %.120s cannot be started: %s%s", path,
+                      strerror(err),
+                      err == ENOENT || err == EACCES
+                          ? "; witness_program names it where it is elsewhere"
+                          : "");
 }
 
 snib_err snib__spawn(const char *path, char *const argv[], const int fds[],
@@ -94,11 +109,11 @@ snib_err snib__spawn(const char *path, char *const argv[], const int fds[],
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     munmap(stack, 2 * (size_t)SPAWN_STACK);
     err = err ? err : s.err;
-    if (err) {
-        return snib__fail(
-            reterr,
-            err == EAGAIN || err == ENOMEM ? SNIB_ERR_LIMIT : SNIB_ERR_CONFIG,
-            "the witness %.120s cannot be started: %s", path, strerror(err));
-    }
-    return SNIB_ERR_OK;
+    return s.full
+               ? snib__fail(reterr, SNIB_ERR_LIMIT,
+                            "no file descriptor is left to start the witness "
+                            "with (ulimit -n, %d at least)",
+                            SPAWN_FROM + SNIB__WITNESS_FDS)
+           : err ? spawn_failed(path, err, reterr)
+                 : SNIB_ERR_OK;
 }

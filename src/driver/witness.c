@@ -7,8 +7,11 @@
  *
  * The registry is a memfd that neither process can shrink, mapped so that a forked
  * child has none of it. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <link.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,9 +26,12 @@
 #include "driver/driver.h"
 #include "driver/witness.h"
 
-/* Where the build installs it. */
+/* Where the build installs it, and where that is seen from the library's folder. */
 #ifndef SNIB_WITNESS_PROGRAM
 #define SNIB_WITNESS_PROGRAM "/usr/libexec/snib/snib-witness"
+#endif
+#ifndef SNIB_WITNESS_FROM_LIBRARY
+#define SNIB_WITNESS_FROM_LIBRARY "../libexec/snib/snib-witness"
 #endif
 
 /* Far longer than a program takes to start on a machine that is busy. */
@@ -103,11 +109,36 @@ static snib_err witness_says(struct snib__witnessed *w, const char *path,
                           said.error.text);
     }
     w->over = witness_pidfd(said.pid);
+    if (w->over < 0 && errno == EMFILE) {
+        return witness_fail_errno(reterr, "no descriptor");
+    }
     p.events = 0; /* is it still there, so that this is its number? */
     return w->over >= 0 && poll(&p, 1, 0) == 0
                ? SNIB_ERR_OK
                : snib__fail(reterr, SNIB_ERR_CONFIG,
                             "the witness %.120s has ended", path);
+}
+
+/* The witness that was installed with this library: an installation that was moved
+ * to another prefix (cmake --install --prefix, a package manager of a user's own)
+ * keeps its own. Where the library is linked into the program (its name is "" then)
+ * or was loaded by a path of the current directory, it is where the build said: no
+ * name that a caller may choose, as argv[0] is, leads to a program. */
+static const char *witness_installed(char *ret, size_t size)
+{
+    Dl_info is;
+    struct link_map *map = NULL;
+    const char *slash = NULL;
+    if (dladdr1(&witness_close, &is, (void **)&map, RTLD_DL_LINKMAP) && map &&
+        map->l_name && map->l_name[0] == '/') {
+        slash = strrchr(map->l_name, '/');
+    }
+    int n = slash ? snprintf(ret, size, "%.*s/" SNIB_WITNESS_FROM_LIBRARY,
+                             (int)(slash - map->l_name), map->l_name)
+                  : 0;
+    return n > 0 && (size_t)n < size && access(ret, X_OK) == 0
+               ? ret
+               : SNIB_WITNESS_PROGRAM;
 }
 
 /* Says who we are, and waits for the answer. */
@@ -144,13 +175,16 @@ snib_err snib__witness_start(struct snib_client *c, const char *path,
 {
     struct snib__witnessed *w = &c->witness;
     int ends[2] = {-1, -1};
-    char name[] = "snib-witness", pid[24];
+    char name[] = "snib-witness", pid[24], installed[PATH_MAX];
     char *argv[] = {name, pid, NULL};
-    path = path ? path : SNIB_WITNESS_PROGRAM;
+    path = path ? path : witness_installed(installed, sizeof installed);
     w->registry->client[0] = c->id[0];
     w->registry->client[1] = c->id[1];
     snprintf(pid, sizeof pid, "%ld", (long)getpid());
     int self = witness_pidfd(getpid());
+    if (self < 0 && errno == EMFILE) {
+        return witness_fail_errno(reterr, "no descriptor");
+    }
     if (self < 0) {
         return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
                           "no witness: this kernel tells of no process's end "

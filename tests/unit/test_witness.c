@@ -72,6 +72,7 @@ static void a_program_that_is_missing_is_named(void **state)
     o.witness_program = "/nowhere/snib-witness";
     is_refused(&o, SNIB_ERR_CONFIG, "/nowhere/snib-witness");
     is_refused(&o, SNIB_ERR_CONFIG, "No such file");
+    is_refused(&o, SNIB_ERR_CONFIG, "witness_program");
     o.witness_program = "/";
     is_refused(&o, SNIB_ERR_CONFIG, "Permission denied");
 }
@@ -135,8 +136,9 @@ static void too_few_descriptors_are_told(void **state)
             snib_client_free(c);
             return;
         }
-        assert_true(err == SNIB_ERR_LIMIT || err == SNIB_ERR_CONFIG ||
-                    err == SNIB_ERR_UNSUPPORTED);
+        if (err != SNIB_ERR_LIMIT) {
+            fail_msg("%d: %s: %s", (int)n, snib_err_name(err), e.text);
+        }
     }
     fail();
 }
