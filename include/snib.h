@@ -387,7 +387,7 @@ struct snib_client_options {
      * file is one user's, or a group's (docs/FILE.md). */
     const char *url;
     const char *program; /* shown to others; NULL: the process' name        */
-    const char *reason;  /* shown to others; may be NULL                    */
+    const char *reason;  /* shown to others, 128 bytes at most; may be NULL */
     /* NULL: a fresh random client id. Else 32 hexadecimal digits from
      * snib_grant_identity: this client *is* that owner, and can adopt what it
      * abandoned. The store takes two live clients of one identity for one
@@ -660,10 +660,12 @@ struct snib_lock_options {
      * which the store tells this client (one message; a lost one costs up to
      * 1.5 s), when the time is over, a second after it was granted, and when
      * this client is closed. A try of another client asks again for up to 13 ms
-     * and three round trips, and is BUSY otherwise: also if this client came
-     * back to the lock in between, as one in a tight loop does. Who must have
-     * the lock waits for it. Once told, this client enters no more before the
-     * one that waits.
+     * and three round trips, and is BUSY otherwise. Once told, this client
+     * enters no more before the one that waits. A try does not wait: it leaves
+     * no position, so a client that comes back within milliseconds has the lock
+     * again before the try asks again. Most tries of such a lock are BUSY then,
+     * though nobody is inside for most of the time: who needs it should wait,
+     * if only for milliseconds (snib_try_for).
      *
      * What it may cost. A process that is killed, or ends without
      * snib_client_stop, while it keeps the lock, leaves it to the others when
@@ -710,7 +712,7 @@ SNIB_API void snib_lock_free(struct snib_lock *);
 struct snib_acquire_options {
     size_t size;
     uint64_t owner;     /* 0: the calling thread; else of snib_owner_new */
-    const char *reason; /* shown to others; NULL: the client's             */
+    const char *reason; /* as in the client's options; NULL: that one       */
     uint32_t permits;   /* PERMITS; 0: as the lock's options say */
     /* PERMITS: take all that are available, at least one. Only for a try. */
     bool all_permits;

@@ -119,13 +119,53 @@ void snib__stores_offered(char *ret, size_t size)
 /* The library that a build without this store lacked. */
 static const char *stores_need(const char *scheme)
 {
+    bool redis = !SNIB_WITH_REDIS && strncmp(scheme, "red", 3) == 0;
     return strcmp(scheme, "postgres") == 0
                ? "; for it, build where libpq-dev is"
-           : strcmp(scheme, "mysql") == 0   ? "; for it, build where "
-                                              "libmariadb-dev is"
-           : strncmp(scheme, "red", 3) == 0 ? "; for it, build where "
-                                              "libhiredis-dev is"
-                                            : "";
+           : strcmp(scheme, "mysql") == 0 ? "; for it, build where "
+                                            "libmariadb-dev is"
+           : redis                        ? "; for it, build where "
+                                            "libhiredis-dev is"
+                                          : "";
+}
+
+/* How many letters have to be changed, added or left out to make b of a. */
+static size_t stores_apart(const char *a, const char *b)
+{
+    enum { MOST = 32 };
+    size_t row[MOST + 1], n = strlen(b);
+    if (strlen(a) > MOST || n > MOST) {
+        return MOST;
+    }
+    for (size_t j = 0; j <= n; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 0; a[i]; i++) {
+        size_t corner = row[0]++; /* the one above and to the left */
+        for (size_t j = 1; j <= n; j++) {
+            size_t change = corner + (a[i] != b[j - 1]);
+            size_t other = 1 + (row[j] < row[j - 1] ? row[j] : row[j - 1]);
+            corner = row[j];
+            row[j] = change < other ? change : other;
+        }
+    }
+    return row[n];
+}
+
+/* The scheme that was meant, if this one is a slip of two letters at most. NULL:
+ * none is so near. */
+static const char *stores_near(const char *scheme)
+{
+    const char *near = NULL;
+    size_t least = strlen(scheme) < 4 ? 2 : 3;
+    for (size_t i = 0; i < STORES; i++) {
+        size_t apart = stores_apart(scheme, stores[i].scheme);
+        if (apart < least) {
+            least = apart;
+            near = stores[i].scheme;
+        }
+    }
+    return near;
 }
 
 snib_err snib__store_missing(const char *scheme, struct snib_error *reterr)
@@ -138,9 +178,13 @@ snib_err snib__store_missing(const char *scheme, struct snib_error *reterr)
                           "had is not read)");
     }
     snib__stores_offered(offered, sizeof offered);
-    return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
-                      "there is no store %s: in this build; expected %s%s",
-                      scheme, offered, stores_need(scheme));
+    const char *need = stores_need(scheme);
+    const char *near = *need ? NULL : stores_near(scheme);
+    return snib__fail(
+        reterr, SNIB_ERR_UNSUPPORTED,
+        "there is no store %s: in this build; %s%s%sexpected %s%s", scheme,
+        near ? "was " : "", near ? near : "", near ? ": meant? " : "", offered,
+        need);
 }
 
 /* The path is spelled so that the URL parser gives it back as it is. */

@@ -47,6 +47,7 @@ struct cli_args {
     bool no_progress, json;
     /* getting a lock */
     int64_t wait_ms, ttl_ms, grace_ms, hold_min_ms, max_run_ms;
+    const char *ttl_label; /* who gave it: "--ttl", or the variable */
     int64_t permits, capacity, lock_delay_ms, priority; /* -1: not given */
     int64_t busy_exit, status_fd, on_lost, lost_signal;
     const char *kind;

@@ -22,6 +22,7 @@
 #include "cli/words/duration.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,7 @@ void options_defaults(struct cli_args *args)
     *args = (struct cli_args){
         .wait_ms = CLI_UNSET,
         .ttl_ms = CLI_UNSET,
+        .ttl_label = "--ttl",
         .grace_ms = CLI_UNSET,
         .max_run_ms = 0,
         .permits = -1,
@@ -318,6 +320,9 @@ static bool options_take_environment(struct parse *p)
         p->label = row->env;
         if (!options_set_value(p, row, value)) {
             return false;
+        }
+        if (row->offset == offsetof(struct cli_args, ttl_ms)) {
+            p->args->ttl_label = row->env; /* its bounds are looked at later */
         }
     }
     return true;

@@ -157,8 +157,9 @@ snib_err snib__lease_fits(const struct snib__engine *e, snib_duration lease,
     if (most.ns && ms > snib__to_ms(most)) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "a lease of %lld ms (with its lock-delay) is longer "
-                          "than recovery= in the URL, %lld ms, which is the "
-                          "longest that anybody may ask for",
+                          "than recovery= in the URL, %lld ms, which nobody's "
+                          "may be: make it shorter (lease_ms, --ttl), or raise "
+                          "recovery= in the URLs of all",
                           (long long)ms, (long long)snib__to_ms(most));
     }
     return SNIB_ERR_OK;

@@ -193,6 +193,11 @@ def test_the_environment_gives_defaults(mapped):
         done = mapped.run("run", "b", "--", "true", env={name: bad})
         assert done.returncode == 64
         assert "%s: '%s'" % (name, bad) in done.stderr
+    for more in ([], ["-g", "2s"]):
+        done = mapped.run("run", *more, "b", "--", "true",
+                          env={"SNIB_TTL": "3s" if more else "1ms"})
+        assert done.returncode == 64
+        assert "SNIB_TTL" in done.stderr and "--ttl" not in done.stderr
 
 
 def test_a_dry_run_tells_and_takes_nothing(mapped):

@@ -346,6 +346,20 @@ def test_an_unknown_scheme_is_78_and_the_known_ones_are_said(mapped):
     assert "there is no store foo: in this build; expected file:" in done.stderr
 
 
+@pytest.mark.parametrize("scheme, meant", [
+    ("redis-cluster", "redis+cluster"), ("rediscluster", "redis+cluster"),
+    ("resis", "redis"), ("fille", "file"), ("redlok", "redlock"),
+    ("foo", None), ("x", None), ("amqp", None), ("redis-something", None)])
+def test_a_slip_in_the_scheme_is_told_with_what_was_meant(
+        redis, scheme, meant):
+    done = redis.run("try", "-s", f"{scheme}://h", "a")
+    assert done.returncode == 78
+    assert f"there is no store {scheme}: in this build; " in done.stderr
+    assert ("meant?" in done.stderr) == (meant is not None)
+    assert meant is None or f"was {meant}: meant?" in done.stderr
+    assert "libhiredis" not in done.stderr
+
+
 def test_more_permits_than_the_semaphore_has_are_not_to_be_had_now(store):
     """Its size is the store's, and may be raised: no mistake of the call."""
     assert store.run("semaphore", "-q", "--set", "5", "s").returncode == 0

@@ -1,10 +1,12 @@
 """What snib run says of a lock that is at risk or lost: the cause, in words."""
 
 import json
+import os
+import pty
 
 import pytest
 
-from conftest import read_pid
+from conftest import read_all, read_pid
 
 
 def lines(text):
@@ -120,3 +122,20 @@ def test_quiet_tells_of_a_grant_that_is_no_more(mapped, sub):
     done = mapped.run(sub, "-q", grant)
     assert done.returncode == 76
     assert done.stderr.startswith("snib: a: the grant had ended before, says ")
+
+
+@pytest.mark.parametrize("size, options, told", [
+    (128, (), False), (129, (), True), (300, ("-q",), False)])
+def test_a_reason_that_others_will_not_see_whole_is_told(
+        mapped, size, options, told):
+    """To a person: a script was tried before."""
+    ours, terminal = pty.openpty()
+    run = mapped.start("run", *options, "--reason", "x" * size, "a", "--",
+                       "true", stderr=terminal)
+    os.close(terminal)
+    assert run.wait(30) == 0
+    said = read_all(ours).decode()
+    os.close(ours)
+    assert (f"its first 128 bytes of {size}" in said) is told, said
+    done = mapped.run("run", "--reason", "x" * size, "a", "--", "true")
+    assert (done.returncode, done.stderr) == (0, "")

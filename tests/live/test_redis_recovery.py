@@ -225,6 +225,7 @@ def test_longer_number_counts_where_a_shorter_one_began_the_recovery(
 def test_longer_lease_is_refused_at_once(one):
     answer = one.try_acquire(one.lock("n", lease_ms=3001))
     assert answer.err == "USAGE", answer
+    assert "--ttl" in answer.text and "raise recovery=" in answer.text
     assert "recovery=" in answer.text
     grant = one.acquire(one.lock("m", lease_ms=LEASE_MS))
     told = one.ask("renew", id=grant.id, lease_ms=3001, on="main")

@@ -101,10 +101,10 @@ static int plan_times(struct plan *p)
 
     if (ttl < TTL_LEAST_MS || ttl > SNIB_LEASE_MAX_MS) {
         return usage_error(a,
-                           "--ttl must be from 250ms to 24h, not %s: below, "
-                           "no time is left to stop a command in; above, a "
-                           "dead holder blocks for too long",
-                           duration_exact(ttl, given));
+                           "%s must be from 250ms to 24h, not %s: below, no "
+                           "time is left to stop a command in; above, a dead "
+                           "holder blocks for too long",
+                           a->ttl_label, duration_exact(ttl, given));
     }
     p->ttl_ms = ttl;
     p->rules.ttl = plan_ns(ttl);
@@ -114,10 +114,10 @@ static int plan_times(struct plan *p)
                          : plan_ns(a->grace_ms);
     if (p->rules.grace > plan_ns(ttl) / 2) {
         return usage_error(a,
-                           "--grace may be at most half the --ttl, not %s of "
+                           "--grace may be at most half the %s, not %s of "
                            "%s: TERM comes that long before the lease could "
                            "end, and a renewal must fit before it",
-                           duration_exact(a->grace_ms, given),
+                           a->ttl_label, duration_exact(a->grace_ms, given),
                            duration_exact(ttl, whole));
     }
     p->wait_ms = a->wait_ms == CLI_UNSET || a->wait_ms == DURATION_FOREVER
@@ -277,6 +277,9 @@ static void plan_say_names(const struct plan *p)
         t.cut ? " ..." : "", shown_short(p->command[0]));
 }
 
+/* What stores keep of a reason (snib.h). */
+enum { REASON_SHOWN = 128 };
+
 /* Tell a person at a terminal about what is correct but may not be meant. A
  * script was tried before, and its log is not to be filled with that. */
 static void plan_say_doubts(const struct plan *p)
@@ -288,6 +291,10 @@ static void plan_say_doubts(const struct plan *p)
     }
     if (p->name_count > 1 && p->command != NULL) {
         plan_say_names(p);
+    }
+    if (p->args->reason != NULL && strlen(p->args->reason) > REASON_SHOWN) {
+        say("--reason: others see its first %d bytes of %zu at most",
+            REASON_SHOWN, strlen(p->args->reason));
     }
     if (relative != NULL) {
         say("the store %s is %s here; from another directory it is another "
