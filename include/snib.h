@@ -446,10 +446,11 @@ struct snib_client_options {
      *
      * Everything else is as without it. What the witness cannot know ends by its
      * lease: that the host died, the container, or the network; so does what was
-     * held when the program called exec, or when the witness itself was killed
-     * (snib_client_witness). What outlives this process is left alone: a grant of
-     * a fixed lease, which may be one to be abandoned, and one with a lock-delay.
-     * So `leashed` together with it is refused (USAGE).
+     * held when the witness itself was killed (snib_client_witness), and what was
+     * held when the program called exec, unless what it became ends before. What
+     * outlives this process is left alone: a grant of a fixed lease, which may be
+     * one to be abandoned, and one with a lock-delay. So `leashed` together with
+     * it is refused (USAGE).
      *
      * Do not set it if somebody else than this process works under its locks: a
      * child, or a server that was asked to do something. I/O of this process

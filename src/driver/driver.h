@@ -522,10 +522,10 @@ void snib__passfile_free(struct snib_client *);
 /* -- spawn.c, witness.c ---------------------------------------------------- */
 
 /* Starts this program as nobody's child, in a session of its own; fds: the three
- * descriptors of a witness (driver/witness.h). Errors: CONFIG (it cannot be
- * executed), LIMIT, NOMEM. */
+ * descriptors of a witness (driver/witness.h). *ret_over: a pidfd of it; -1 after
+ * an error. Errors: CONFIG (it cannot be executed), LIMIT, NOMEM. */
 snib_err snib__spawn(const char *path, char *const argv[], const int fds[],
-                     struct snib_error *reterr);
+                     int *ret_over, struct snib_error *reterr);
 /* The memory of a registry; before the engine is opened. Errors: LIMIT. */
 snib_err snib__witness_room(struct snib_client *, struct snib_error *reterr);
 /* Starts the witness, and waits until it is ready. path NULL: the installed one;

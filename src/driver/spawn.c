@@ -8,15 +8,17 @@
  * the same in a large process. Until then they call nothing but the kernel.
  *
  * The new process has a session of its own: no terminal's signal reaches it. Of
- * our descriptors it gets those that it needs; all others it closes itself, and
- * puts its signals in order (witness/main.c): all of them are blocked until
- * then. */
+ * our descriptors it gets those that it needs (before Linux 5.9 it closes the others
+ * itself), and it puts its signals in order (witness/main.c): all of them are
+ * blocked until then. Its pidfd is opened by its parent, while that has not waited
+ * for it, so the number is no other process's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +33,7 @@ struct spawn {
     char *const *argv;
     const int *fds; /* which become SNIB__WITNESS_LINK and those after it */
     char *stack;    /* of two functions */
+    int over;       /* its pidfd; the one between shares our descriptors */
     int err;
     bool full; /* no descriptor was left */
 };
@@ -59,6 +62,9 @@ SPAWN_PLAIN static int spawn_program(void *arg)
     (void)setsid();
     s->full = !spawn_descriptors(s->fds);
     if (!s->full) {
+        (void)syscall(SYS_close_range,
+                      (unsigned)(SNIB__WITNESS_LINK + SNIB__WITNESS_FDS), ~0U,
+                      0U);
         execve(s->path, s->argv, environ);
     }
     s->err = errno;
@@ -68,8 +74,11 @@ SPAWN_PLAIN static int spawn_program(void *arg)
 SPAWN_PLAIN static int spawn_between(void *arg)
 {
     struct spawn *s = arg;
-    if (clone(spawn_program, s->stack + SPAWN_STACK,
-              CLONE_VM | CLONE_VFORK | SIGCHLD, s) < 0) {
+    pid_t pid = clone(spawn_program, s->stack + SPAWN_STACK,
+                      CLONE_VM | CLONE_VFORK | SIGCHLD, s);
+    s->over = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
+    if (s->over < 0 && !s->err) {
+        s->full = pid > 0 && errno == EMFILE;
         s->err = errno;
     }
     _exit(0);
@@ -89,10 +98,11 @@ static snib_err spawn_failed(const char *path, int err,
 }
 
 snib_err snib__spawn(const char *path, char *const argv[], const int fds[],
-                     struct snib_error *reterr)
+                     int *ret_over, struct snib_error *reterr)
 {
-    struct spawn s = {.path = path, .argv = argv, .fds = fds};
+    struct spawn s = {.path = path, .argv = argv, .fds = fds, .over = -1};
     sigset_t all, before;
+    *ret_over = -1;
     char *stack = mmap(NULL, 2 * (size_t)SPAWN_STACK, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (stack == MAP_FAILED) {
@@ -102,13 +112,18 @@ snib_err snib__spawn(const char *path, char *const argv[], const int fds[],
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t pid = clone(spawn_between, stack + 2 * (size_t)SPAWN_STACK,
-                      CLONE_VM | CLONE_VFORK, &s);
+                      CLONE_VM | CLONE_VFORK | CLONE_FILES, &s);
     int err = pid < 0 ? errno : 0;
     while (pid > 0 && waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR) {
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     munmap(stack, 2 * (size_t)SPAWN_STACK);
     err = err ? err : s.err;
+    if (err && s.over >= 0) {
+        close(s.over);
+        s.over = -1;
+    }
+    *ret_over = s.over;
     return s.full
                ? snib__fail(reterr, SNIB_ERR_LIMIT,
                             "no file descriptor is left to start the witness "

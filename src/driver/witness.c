@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <link.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,15 +109,7 @@ static snib_err witness_says(struct snib__witnessed *w, const char *path,
         return snib__fail(reterr, said.error.code, "the witness: %.200s",
                           said.error.text);
     }
-    w->over = witness_pidfd(said.pid);
-    if (w->over < 0 && errno == EMFILE) {
-        return witness_fail_errno(reterr, "no descriptor");
-    }
-    p.events = 0; /* is it still there, so that this is its number? */
-    return w->over >= 0 && poll(&p, 1, 0) == 0
-               ? SNIB_ERR_OK
-               : snib__fail(reterr, SNIB_ERR_CONFIG,
-                            "the witness %.120s has ended", path);
+    return SNIB_ERR_OK;
 }
 
 /* The witness that was installed with this library: an installation that was moved
@@ -197,13 +190,17 @@ snib_err snib__witness_start(struct snib_client *c, const char *path,
     }
     w->link = ends[0];
     if (!err) {
-        err =
-            snib__spawn(path, argv, (int[]){ends[1], self, w->memory}, reterr);
+        err = snib__spawn(path, argv, (int[]){ends[1], self, w->memory},
+                          &w->over, reterr);
     }
     close(self);
     witness_close(&ends[1]);
     witness_close(&w->memory);
-    return err ? err : witness_meet(c, path, url, reterr);
+    err = err ? err : witness_meet(c, path, url, reterr);
+    if (err && w->over >= 0) { /* another program would stay for ever */
+        (void)syscall(SYS_pidfd_send_signal, w->over, SIGKILL, NULL, 0);
+    }
+    return err;
 }
 
 bool snib__witness_ended(struct snib_client *c)

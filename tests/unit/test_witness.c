@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 /* -- who may have one ------------------------------------------------------- */
 
@@ -83,6 +84,55 @@ static void another_program_is_no_witness(void **state)
     (void)state;
     o.witness_program = "/bin/true";
     is_refused(&o, SNIB_ERR_CONFIG, "ended before it was ready");
+}
+
+static bool runs(int pid)
+{
+    char path[40], line[10] = "";
+    snprintf(path, sizeof path, "/proc/%d/cmdline",
+             pid); /* a zombie has none */
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(line, 1, sizeof line, f) : 0;
+    if (f) {
+        fclose(f);
+    }
+    return n > 0;
+}
+
+/* Whoever named it would have a process for ever, with descriptors of his. */
+static void a_program_that_says_something_else_is_ended(void **state)
+{
+    struct snib_client_options o = options();
+    char path[] = "/tmp/snib-witness-XXXXXX", note[sizeof path + 4], text[400];
+    int pid, has_100;
+    (void)state;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    snprintf(note, sizeof note, "%s.pid", path);
+    int size = snprintf(text, sizeof text,
+                        "#!/bin/sh\n"
+                        "test -e /proc/$$/fd/100; echo $$ $? >%s\n"
+                        "printf x >&3\n"
+                        "exec sleep 1000\n",
+                        note);
+    assert_int_equal(write(fd, text, (size_t)size), size);
+    assert_int_equal(fchmod(fd, 0700), 0);
+    close(fd);
+    assert_int_equal(dup2(0, 100), 100); /* exec does not close it */
+    o.witness_program = path;
+    is_refused(&o, SNIB_ERR_CONFIG, "is no witness of this release");
+    close(100);
+    FILE *f = fopen(note, "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%d %d", &pid, &has_100), 2);
+    fclose(f);
+    assert_int_equal(has_100, 1);
+    for (int i = 0; i < PATIENCE && runs(pid); i++) {
+        usleep(1000);
+    }
+    assert_false(runs(pid));
+    unlink(path);
+    unlink(note);
 }
 
 static void nobody_else_can_use_the_program(void **state)
@@ -172,6 +222,7 @@ int main(void)
         cmocka_unit_test(what_outlives_the_process_is_not_watched),
         cmocka_unit_test(a_program_that_is_missing_is_named),
         cmocka_unit_test(another_program_is_no_witness),
+        cmocka_unit_test(a_program_that_says_something_else_is_ended),
         cmocka_unit_test(nobody_else_can_use_the_program),
         cmocka_unit_test(a_url_that_is_too_long_is_refused),
     };
