@@ -168,7 +168,7 @@ def test_token_memory_that_is_none_ends_the_wait_for_that_lock(
 
 
 def test_key_of_another_type_is_named_with_what_to_do(drivers, redis):
-    redis.command("SET", "snib:{n}", "x")
+    redis.command("LPUSH", "snib:{n}", "x")
     one = drivers(redis.url)
     answer = one.try_acquire(one.lock("n"))
     assert answer.err == "CORRUPT"

@@ -350,11 +350,27 @@ def test_damaged_thin_record_is_told_and_force_mends_it(
     ttl_everywhere(marked)
 
 
-def test_string_that_is_not_ours_is_left_alone(party, marked):
-    marked.command("SET", "snib:{n}", "mine", "PX", 60000)
+@pytest.mark.parametrize("value", ["mine", "", "0" * 32 + " x"])
+def test_string_that_is_no_record_is_told_and_force_mends_it(
+        party, marked, value):
+    """It has the type of a record, so its value is what is wrong."""
+    marked.command("SET", "snib:{n}", value, "PX", 60000)
+    a = party()
+    for deed in (a.acquire, a.inspect):
+        with pytest.raises(RedisError) as caught:
+            deed()
+        assert caught.value.word == "CORRUPT"
+        assert "snib force-release mends it" in caught.value.text
+    assert marked.command("GET", "snib:{n}") == value.encode()
+    assert a.force()[0] == 1
+    assert a.acquire()[0] == GRANTED
+
+
+def test_key_of_another_type_is_left_alone(party, marked):
+    marked.command("LPUSH", "snib:{n}", "mine")
     a = party()
     for deed in (a.acquire, a.force):
         with pytest.raises(RedisError) as caught:
             deed()
         assert caught.value.word == "WRONGTYPE"
-    assert marked.command("GET", "snib:{n}") == b"mine"
+    assert marked.command("LRANGE", "snib:{n}", 0, 9) == [b"mine"]

@@ -98,8 +98,7 @@ local function standing()
         return v
     end
     local record = redis.pcall('GET', H)
-    record = type(record) == 'string' and record or ''
-    if #string.match(record, '^%x*') ~= 32 then
+    if type(record) ~= 'string' then
         return call('HGETALL', H) -- not ours: the error of another type
     end
     local request, client, lease, since, token, about = string.match(
@@ -108,7 +107,8 @@ local function standing()
     -- Since clock() the server may have stood still: the end counts from after.
     local t = call('TIME')
     local seen = t[1] * 1000 + math.floor(t[2] / 1000)
-    if left < 0 or #client ~= 32 or tonumber(lease) > 86400000 then
+    if left < 0 or #request ~= 32 or #client ~= 32
+        or tonumber(lease) > 86400000 then
         bad = damaged('the holder record', H)
         return {}
     end
