@@ -59,21 +59,6 @@ static void cmd_doctor_tell(void *data, const struct snib_finding *f)
     }
 }
 
-/* Like cli_fail, but without the advice to run snib doctor. */
-static int cmd_doctor_fail(const struct snib_error *error)
-{
-    char words[sizeof error->text + 128];
-    char *here;
-
-    snprintf(words, sizeof words, "%s", cli_words(error));
-    here = strstr(words, " (see: snib doctor)");
-    if (here != NULL) {
-        *here = '\0';
-    }
-    say("%s", shown(words));
-    return snib_err_exit(error->code);
-}
-
 /* The one finding about a path that only the command line can make. */
 static void cmd_doctor_tell_relative(struct findings *all, const char *url)
 {
@@ -107,7 +92,7 @@ static int cmd_doctor_schema(const struct cli_args *args)
     error.code = snib_store_schema(url != NULL ? url : "file:", text,
                                    sizeof text, &error);
     if (error.code != SNIB_ERR_OK) {
-        return cmd_doctor_fail(storeurl_blame(&error));
+        return cli_fail_doctor(storeurl_blame(&error));
     }
     printf("%s", text);
     return show_end();
@@ -150,7 +135,7 @@ int cmd_doctor(struct cli_args *args, int count, char **operands)
     }
     code = show_end();
     if (error.code != SNIB_ERR_OK) {
-        return cmd_doctor_fail(&error);
+        return cli_fail_doctor(&error);
     }
     return code != CLI_OK ? code : all.failed ? CLI_CONFIG : CLI_OK;
 }

@@ -169,6 +169,7 @@ mount -t tmpfs -o size=2500k,mode=700 none "$1"
 export SNIB_URL="file:$1/locks.db"
 "$0" run a -- true
 cat /dev/zero >"$1/big" 2>/dev/null
+"$0" doctor -s "file:$1/new.db" 2>&1 >/dev/null | sed 's/^/new: /' >&2
 i=0; while [ $i -lt 2000 ] && "$0" latch -q --set 1 "l$i"; do i=$((i+1)); done
 "$0" doctor --json
 echo "$?"
@@ -184,6 +185,8 @@ def test_doctor_sees_that_the_disk_is_full(mapped, tmp_path):
          str(tmp_path)], env=mapped.env, capture_output=True, text=True,
         timeout=60)
     assert "no space left" in done.stderr and "snib doctor" in done.stderr
+    new, = re.findall("(?m)^new: (.*)", done.stderr)
+    assert "no space" in new.lower() and "snib doctor" not in new
     told, code, *later = done.stdout.splitlines()
     disk, = [f for f in json.loads(told)["findings"] if f["check"] == "disk"]
     assert (disk["level"], code) == ("fail", "78")

@@ -186,3 +186,17 @@ int cli_fail(const struct snib_error *error)
     say("%s", shown(cli_words(error)));
     return snib_err_exit(error->code);
 }
+
+int cli_fail_doctor(const struct snib_error *error)
+{
+    char words[sizeof error->text + 128];
+    char *here;
+
+    snprintf(words, sizeof words, "%s", cli_words(error));
+    here = strstr(words, " (see: snib doctor)");
+    if (here != NULL) {
+        *here = '\0';
+    }
+    say("%s", shown(words));
+    return snib_err_exit(error->code);
+}

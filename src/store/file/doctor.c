@@ -220,7 +220,7 @@ static void doctor_host(struct snib__file *self, struct snib__buf *out)
              (long long)(snib__host_now().ns / 1000000000));
     snib__rec_finding(out, SNIB_LEVEL_OK, "clock", text, "");
     snib__rec_finding(out, SNIB_LEVEL_OK, "boot-id", self->host.boot, "");
-    snprintf(text, sizeof text, "%u clients can be woken",
+    snprintf(text, sizeof text, "clients that can be woken just now: %u",
              snib__ear_count(&self->map));
     snib__rec_finding(out, SNIB_LEVEL_OK, "wake-up", text, "");
     if (self->no_ear || self->ear.deaf) {
