@@ -210,6 +210,80 @@ static void a_try_at_a_dead_node_without_a_successor_is_told(void **state)
     assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
 }
 
+#define ANOTHERS                                                               \
+    LINE("8") "1.1.1.1:1@9 myself,master - 0 0 9 connected 0-16383\n"
+
+/* It would grant what somebody holds at the right node. */
+static void
+an_address_that_went_to_another_cluster_is_asked_nothing(void **state)
+{
+    (void)state;
+    settled();
+    closed(conn(ONE_AT, CALLS));
+    struct snib__request rq = request(SNIB__ACQUIRE, low);
+    start(&rq);
+    pass(50);
+    tells(conn(ONE_AT, CALLS), NODE_HELLO, ANOTHERS);
+    assert_true(out.conn[conn(ONE_AT, CALLS)]->shut);
+    assert_false(heard(conn(ONE_AT, CALLS)));
+    hears(conn(TWO_AT, CALLS), "CLUSTER");
+    says_map(conn(TWO_AT, CALLS), PROMOTED);
+    silence();
+    connected(conn("3.3.3.3:3", CALLS), PROMOTED);
+    hears_script(conn("3.3.3.3:3", CALLS), SNIB__SCRIPT_ACQUIRE);
+    grants(conn("3.3.3.3:3", CALLS), 9000);
+    answered(&rq, SNIB__DONE);
+}
+
+static void a_try_at_a_node_of_another_cluster_is_told(void **state)
+{
+    (void)state;
+    settled();
+    closed(conn(ONE_AT, CALLS));
+    struct snib__request rq = request(SNIB__ACQUIRE, low);
+    rq.once = true;
+    start(&rq);
+    pass(50);
+    tells(conn(ONE_AT, CALLS), NODE_HELLO, ANOTHERS);
+    closed(conn(ONE_AT, CALLS));
+    hears(conn(TWO_AT, CALLS), "CLUSTER");
+    says_map(conn(TWO_AT, CALLS), TWO);
+    silence();
+    pass(100);
+    tells(conn(ONE_AT, CALLS), NODE_HELLO, ANOTHERS);
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
+    assert_non_null(strstr(error.text, "1.1.1.1:1 knows none of the nodes"));
+}
+
+/* By CLUSTER RESET HARD, on a connection that stays open. */
+static void a_node_that_went_to_another_cluster_is_left(void **state)
+{
+    (void)state;
+    settled();
+    struct snib__request rq = request(SNIB__RENEW, low);
+    rq.token = 1000;
+    start(&rq);
+    hears_script(conn(ONE_AT, CALLS), SNIB__SCRIPT_RENEW);
+    cluster()->slots->stale = true;
+    pass(600);
+    uint32_t asked = conn(ONE_AT, CALLS);
+    if (!heard(asked)) {
+        asked = conn(TWO_AT, CALLS);
+        hears(asked, "CLUSTER");
+        says_map(asked, ANOTHERS);
+    } else {
+        say(asked, "*2\r\n:1790000000300\r\n:1\r\n");
+        says_map(asked, ANOTHERS);
+    }
+    assert_true(out.conn[asked]->shut);
+    assert_int_equal(snib__slots_unserved(cluster()->slots), 0);
+    assert_int_equal(cluster()->slots->home_of[0],
+                     cluster()->slots->home_of[8191]);
+    assert_int_not_equal(cluster()->slots->home_of[0],
+                         cluster()->slots->home_of[8192]);
+}
+
 static void what_is_held_is_at_risk_when_a_replica_takes_over(void **state)
 {
     (void)state;
@@ -403,6 +477,9 @@ int main(void)
         CASE(a_slot_that_gets_a_node_is_used_at_once),
         CASE(a_try_at_a_dead_node_asks_for_a_newer_map_first),
         CASE(a_try_at_a_dead_node_without_a_successor_is_told),
+        CASE(an_address_that_went_to_another_cluster_is_asked_nothing),
+        CASE(a_try_at_a_node_of_another_cluster_is_told),
+        CASE(a_node_that_went_to_another_cluster_is_left),
         CASE(what_is_held_is_at_risk_when_a_replica_takes_over),
         CASE(slots_that_go_to_a_node_that_had_some_put_nothing_at_risk),
         CASE(who_waits_at_a_dead_node_goes_to_its_successor),

@@ -215,7 +215,8 @@ static void a_node_that_is_behind_is_believed_only_where_all_are(void **state)
     static const char new[] =
         ID("1") " 1.1.1.1:1@2 myself,master - 0 0 7 connected 0-16383\n";
     static const char old[] =
-        ID("2") " 2.2.2.2:1@2 myself,master - 0 0 6 connected 0-16383\n";
+        ID("1") " 1.1.1.1:1@2 master - 0 0 1 connected\n" ID(
+            "2") " 2.2.2.2:1@2 myself,master - 0 0 6 connected 0-16383\n";
     assert_true(snib__slots_seed(&slots, "4.4.4.4", 1) >= 0);
     assert_int_equal(reads(new), SNIB__SLOTS_TAKEN);
     assert_int_equal(reads(old), SNIB__SLOTS_BEHIND);
@@ -224,6 +225,65 @@ static void a_node_that_is_behind_is_believed_only_where_all_are(void **state)
     assert_int_equal(reads(old), SNIB__SLOTS_BEHIND);
     assert_int_equal(reads(old), SNIB__SLOTS_TAKEN); /* so many homes */
     assert_string_equal(home_of(0), "2.2.2.2:1");
+}
+
+/* Its address was one of this cluster's nodes. It serves the slots, and would
+ * grant what is held at the right one. */
+static void a_node_of_another_cluster_is_not_believed(void **state)
+{
+    (void)state;
+    static const char other[] =
+        ID("6") " 10.0.0.1:7001@2 myself,master - 0 0 99 connected 0-8000\n" ID(
+            "7") " 10.0.1.1:1@2 master - 0 0 98 connected 8001-16383\n";
+    assert_int_equal(reads(THREE), SNIB__SLOTS_TAKEN);
+    for (int i = 0; i < 100; i++) {
+        tag = 7;
+        assert_int_equal(snib__slots_read(&slots, "10.0.0.1:7001", other,
+                                          strlen(other), &tag),
+                         SNIB__SLOTS_FOREIGN);
+        assert_int_equal(tag, -1);
+    }
+    assert_int_equal(slots.heard, 1);
+    assert_string_equal(home_of(8001), "10.0.0.2:7002");
+    /* all but one node were replaced since: it is the same cluster */
+    assert_int_equal(reads(ID("4") " 10.0.0.4:7004@2 slave " ID(
+                         "8") " 0 0 9 connected\n" ID("8") " 10.0.0.8:1@2 "
+                                                           "master - 0 0 9 "
+                                                           "connected "
+                                                           "0-16383\n"),
+                     SNIB__SLOTS_TAKEN);
+    assert_string_equal(home_of(0), "10.0.0.8:1");
+}
+
+/* The host that the URL names is what is meant, whoever it is by now. */
+static void a_cluster_that_was_set_up_anew_is_believed_in_the_end(void **state)
+{
+    (void)state;
+    static const char new[] =
+        ID("6") " 10.0.0.9:7000@2 myself,master - 0 0 0 connected 0-16383\n";
+    assert_true(snib__slots_seed(&slots, "10.0.0.9", 7000) >= 0);
+    assert_int_equal(reads(THREE), SNIB__SLOTS_TAKEN); /* four homes */
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(reads(new), SNIB__SLOTS_FOREIGN);
+    }
+    assert_int_equal(reads(THREE), SNIB__SLOTS_TAKEN);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(reads(new), SNIB__SLOTS_FOREIGN);
+    }
+    assert_int_equal(reads(new), SNIB__SLOTS_TAKEN);
+    assert_true(slots.moved);
+    assert_string_equal(home_of(0), "10.0.0.9:7000");
+    assert_int_equal(reads(THREE), SNIB__SLOTS_FOREIGN);
+}
+
+/* It was not told yet to which cluster it belongs. */
+static void a_node_without_a_cluster_says_nothing_of_others(void **state)
+{
+    (void)state;
+    assert_int_equal(reads(ID("6") " :7000@2 myself,master - 0 0 0 "
+                                   "connected\n"),
+                     SNIB__SLOTS_TAKEN);
+    assert_int_equal(reads(THREE), SNIB__SLOTS_TAKEN);
 }
 
 static void nonsense_changes_nothing(void **state)
@@ -482,6 +542,12 @@ int main(void)
             a_server_that_takes_the_place_of_another_is_noticed, set_up),
         cmocka_unit_test_setup(
             a_node_that_is_behind_is_believed_only_where_all_are, set_up),
+        cmocka_unit_test_setup(a_node_of_another_cluster_is_not_believed,
+                               set_up),
+        cmocka_unit_test_setup(
+            a_cluster_that_was_set_up_anew_is_believed_in_the_end, set_up),
+        cmocka_unit_test_setup(a_node_without_a_cluster_says_nothing_of_others,
+                               set_up),
         cmocka_unit_test_setup(nonsense_changes_nothing, set_up),
         cmocka_unit_test_setup(a_node_whose_address_is_unusable_serves_nothing,
                                set_up),

@@ -35,19 +35,27 @@ void snib__node_ask(struct snib__redis *s, snib_instant now, int i)
     s->session[i].maps = true;
 }
 
-bool snib__node_told(struct snib__redis *s, int i,
+bool snib__node_told(struct snib__redis *s, snib_instant now, int i,
                      const struct snib__resp_cell *c)
 {
     struct session *l = &s->session[i];
+    char text[sizeof l->text];
     int tag;
     l->maps = false;
-    if (c->type != SNIB__RESP_STRING ||
-        snib__slots_read(s->slots, node_address(s), c->text, c->size, &tag) ==
-            SNIB__SLOTS_STRANGE) {
-        return false;
+    snib__slots_said said = c->type == SNIB__RESP_STRING
+                                ? snib__slots_read(s->slots, node_address(s),
+                                                   c->text, c->size, &tag)
+                                : SNIB__SLOTS_STRANGE;
+    if (said == SNIB__SLOTS_FOREIGN) {
+        snprintf(text, sizeof text,
+                 "%.*s knows none of the nodes of this cluster: it is a node "
+                 "of another one, or was set up anew",
+                 ADDRESS_SHOWN, node_address(s));
+        snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE, text, false);
+    } else if (said != SNIB__SLOTS_STRANGE) {
+        l->tag = tag;
     }
-    l->tag = tag;
-    return true;
+    return said == SNIB__SLOTS_TAKEN || said == SNIB__SLOTS_BEHIND;
 }
 
 void snib__node_look(struct snib__store *store, snib_instant now)

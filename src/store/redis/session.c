@@ -326,8 +326,10 @@ static bool session_is_home(struct snib__redis *s, snib_instant now, int i,
 {
     struct session *l = &s->session[i];
     char text[sizeof l->text];
-    if (!snib__node_told(s, i, c)) {
-        session_refused(s, now, i, c);
+    if (!snib__node_told(s, now, i, c)) {
+        if (l->state == SESSION_SLOTS) { /* it was not cut */
+            session_refused(s, now, i, c);
+        }
         return false;
     }
     if (!strcmp(l->greeting.role, "replica")) {

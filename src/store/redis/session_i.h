@@ -176,8 +176,9 @@ bool snib__session_copy_due(struct snib__redis *, const uint64_t id[2]);
 /* node.c: one node of a cluster */
 /* Ask who serves which slot. */
 void snib__node_ask(struct snib__redis *, snib_instant now, int i);
-/* The answer to that. False: it is none; nothing was changed. */
-bool snib__node_told(struct snib__redis *, int i,
+/* The answer to that. False: it is none, and nothing was changed; or the node is
+ * of another cluster, and the connection was cut. */
+bool snib__node_told(struct snib__redis *, snib_instant now, int i,
                      const struct snib__resp_cell *);
 /* Has a node refused the request because another one serves its slot, or is
  * about to? Then it has ended, and says so (core/request.h, moved). */

@@ -76,49 +76,6 @@ static void slots_sweep(struct snib__slots *s)
     s->crowded = false;
 }
 
-static bool slots_keep(char *ret, const char *text, size_t size)
-{
-    if (!size || size >= SNIB__HOME_ADDRESS) {
-        return false;
-    }
-    memcpy(ret, text, size);
-    ret[size] = 0;
-    return true;
-}
-
-bool snib__slots_nat(struct snib__slots *s, const char *text)
-{
-    bool more = true;
-    while (more) {
-        const char *equals = strchr(text, '=');
-        const char *end = equals ? strchr(equals, ',') : NULL;
-        more = end;
-        end = end ? end : text + strlen(text);
-        if (!equals || s->nats == SNIB__NATS_MAX ||
-            !slots_keep(s->nat[s->nats].from, text, (size_t)(equals - text)) ||
-            !slots_keep(s->nat[s->nats].to, equals + 1,
-                        (size_t)(end - equals - 1)) ||
-            !strchr(s->nat[s->nats].from, ':') ||
-            !strchr(s->nat[s->nats].to, ':')) {
-            return false;
-        }
-        s->nats++;
-        text = end + more;
-    }
-    return true;
-}
-
-static const char *slots_translate(const struct snib__slots *s,
-                                   const char *address)
-{
-    for (uint32_t i = 0; i < s->nats; i++) {
-        if (!strcmp(s->nat[i].from, address)) {
-            return s->nat[i].to;
-        }
-    }
-    return address;
-}
-
 /* -- pieces of text ---------------------------------------------------------- */
 
 struct piece {
@@ -232,7 +189,7 @@ static bool slots_line(struct piece s, struct line *ret)
     ret->myself = slots_has(field[2], "myself");
     ret->where = field[1];
     ret->slots = s;
-    return field[0].size == 40 &&
+    return field[0].size == SNIB__NODE_ID &&
            slots_number(field[6], INT64_MAX, &ret->epoch);
 }
 
@@ -299,8 +256,8 @@ static int slots_home_of_line(struct snib__slots *s, const char *asked,
         first = named;
         second = address;
     }
-    first = slots_translate(s, first);
-    second = slots_translate(s, second);
+    first = snib__slots_translate(s, first);
+    second = snib__slots_translate(s, second);
     int k = slots_find(s, first);
     if (k < 0 && !s->secure) { /* else it is connected to by its name */
         k = slots_named(s, second);
@@ -430,26 +387,48 @@ static uint32_t slots_homes(const struct snib__slots *s)
     return n;
 }
 
+/* Is it of another cluster than the one that is known? *ret_kin: no. */
+static bool slots_foreign(struct snib__slots *s, const char *asked,
+                          struct piece text, bool *ret_kin)
+{
+    int k = slots_find(s, asked);
+    *ret_kin = snib__kin_has(s, text.p, text.size);
+    if (*ret_kin) {
+        s->strangers = 0;
+        return false;
+    }
+    return k < 0 || !s->home[k].seed || ++s->strangers < slots_homes(s);
+}
+
 snib__slots_said snib__slots_read(struct snib__slots *s, const char *asked,
                                   const char *text, size_t size, int *ret_tag)
 {
     struct piece all = {text, size};
     int64_t epoch;
+    bool kin;
     *ret_tag = -1;
     if (!slots_judge(all, &epoch)) {
         return SNIB__SLOTS_STRANGE;
     }
+    if (slots_foreign(s, asked, all, &kin)) {
+        return SNIB__SLOTS_FOREIGN;
+    }
     *ret_tag = slots_tag(s, all);
-    if ((epoch < s->epoch ||
+    if (kin &&
+        (epoch < s->epoch ||
          (epoch == s->epoch && slots_contradict(s, asked, all))) &&
         ++s->behind < slots_homes(s)) {
         return SNIB__SLOTS_BEHIND;
     }
     s->epoch = epoch;
-    s->behind = 0;
+    s->behind = s->strangers = 0;
     s->stale = false;
     s->heard++;
     slots_take(s, asked, all);
+    if (snib__slots_unserved(s) <
+        SNIB__SLOTS) { /* else it may be in none yet */
+        snib__kin_keep(s, text, size);
+    }
     return SNIB__SLOTS_TAKEN;
 }
 
@@ -487,7 +466,7 @@ int snib__slots_redirect(struct snib__slots *s, const char *asked,
         !slots_address(asked, rest, address)) {
         return -1;
     }
-    int k = snib__slots_home(s, slots_translate(s, address));
+    int k = snib__slots_home(s, snib__slots_translate(s, address));
     if (k >= 0 && !ask) {
         slots_set(s, asked, (uint32_t)number, k);
     }

@@ -12,7 +12,13 @@
  * epoch in it, is not believed, until as many in a row were told as there are
  * homes: then the cluster was set up anew. Nor is one of the same epoch that
  * contradicts a MOVED which came after the last map, unless it comes from the
- * server that said so or the one that was named. */
+ * server that said so or the one that was named.
+ *
+ * A refusal protects only from nodes of the same cluster. One of another cluster
+ * serves the slot, too. It is known by its map, which has no node in common with
+ * the last one that was believed (kin.c), and is asked for nothing. Only where the
+ * URL names it, the cluster may have been set up anew: then such maps are believed
+ * like those that are behind. */
 #ifndef SNIB__REDIS_SLOTS_H
 #define SNIB__REDIS_SLOTS_H
 
@@ -26,6 +32,8 @@ enum {
     SNIB__SLOTS = 16384,
     SNIB__HOMES_MAX = 80, /* three connections to each: core/conn.h */
     SNIB__NATS_MAX = 16,
+    SNIB__NODE_ID = 40,      /* characters */
+    SNIB__KIN_MAX = 256,     /* one that is known is enough */
     SNIB__HOME_ADDRESS = 264 /* as in struct snib__conn */
 };
 
@@ -55,6 +63,10 @@ struct snib__slots {
     bool stale;      /* somebody has said so: it is to be asked anew */
     bool moved;      /* a slot is served by a server that served none before */
     bool crowded;    /* more servers than there is room for */
+    /* The nodes of the last map that was taken over, and maps in a row of hosts
+     * of the URL that had none of these. */
+    uint64_t kin[SNIB__KIN_MAX];
+    uint32_t kins, strangers;
     /* What the stores of the nodes count together: numbers of sends, so that
      * one of another node is not taken for its own, and channels. */
     uint32_t sends, generation;
@@ -62,8 +74,9 @@ struct snib__slots {
 
 typedef enum snib__slots_said {
     SNIB__SLOTS_TAKEN,
-    SNIB__SLOTS_BEHIND, /* not believed */
-    SNIB__SLOTS_STRANGE /* this is no answer to CLUSTER NODES */
+    SNIB__SLOTS_BEHIND,  /* not believed */
+    SNIB__SLOTS_FOREIGN, /* it is of another cluster */
+    SNIB__SLOTS_STRANGE  /* this is no answer to CLUSTER NODES */
 } snib__slots_said;
 
 /* The slot of a key, and of a lock's keys. */
@@ -78,8 +91,11 @@ int snib__slots_seed(struct snib__slots *, const char *host, uint16_t port);
 /* Its number is free again, unless it serves slots, is used, or the URL names
  * it. */
 void snib__slots_forget(struct snib__slots *, uint32_t home);
-/* Read nat=FROM=TO,FROM=TO. False: it is none. */
+/* nat.c: read nat=FROM=TO,FROM=TO. False: it is none. */
 bool snib__slots_nat(struct snib__slots *, const char *text);
+/* Where that is from here. */
+const char *snib__slots_translate(const struct snib__slots *,
+                                  const char *address);
 
 /* Take over the answer to CLUSTER NODES of the server at the address `asked`.
  * ret_tag: a number such that {%nodeN} is of a slot that this server serves; -1:
@@ -91,6 +107,10 @@ snib__slots_said snib__slots_read(struct snib__slots *, const char *asked,
  * room for it. A slot that has moved is its home's from now on. */
 int snib__slots_redirect(struct snib__slots *, const char *asked,
                          const char *text, size_t size, bool *ret_ask);
+/* kin.c: has the map a node in common with the last one that was kept? True if
+ * none was. */
+bool snib__kin_has(const struct snib__slots *, const char *text, size_t size);
+void snib__kin_keep(struct snib__slots *, const char *text, size_t size);
 /* How many slots nobody serves. */
 uint32_t snib__slots_unserved(const struct snib__slots *);
 

@@ -122,7 +122,7 @@ static void store_answered(struct snib__redis *s, snib_instant now, int i,
         if (f.job >= JOB_SUBSCRIBE && f.job <= JOB_AUTH) {
             snib__login_reply(s, now, i, (job)f.job, c);
         } else if (f.job == JOB_SLOTS) {
-            (void)snib__node_told(s, i, c); /* else it is asked again      */
+            (void)snib__node_told(s, now, i, c); /* else it is asked again */
         } else if (f.job == JOB_MULTI || f.job == JOB_QUEUED) {
             snib__packet_queued(s, i, &f, c);
         } else if (f.safe) {
