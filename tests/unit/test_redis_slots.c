@@ -304,6 +304,9 @@ static void nonsense_changes_nothing(void **state)
         ID("1") " 10.0.0.1:1@2 master - 0 0 1 connected -5\n",
         ID("1") " 10.0.0.1:1@2 master - 0 0 1 connected 99999999999999999999\n",
         ID("1") " 10.0.0.1:1@2 master  0 0 1 connected 0-5\n",
+        ID("1") " 10.0.0.1:1@2 master - 0 0 1 connected 0-16383 7\n",
+        ID("1") " 10.0.0.1:1@2 master - 0 0 1 connected 0-16383\n" ID(
+            "2") " 10.0.0.2:1@2 master - 0 0 1 connected 0\n",
         THREE "and more\n"};
     assert_int_equal(reads(THREE), SNIB__SLOTS_TAKEN);
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {

@@ -193,11 +193,13 @@ static bool slots_line(struct piece s, struct line *ret)
            slots_number(field[6], INT64_MAX, &ret->epoch);
 }
 
-/* Does the text make sense to its end? ret_epoch: the highest in it. */
+/* Does the text make sense to its end? No slot is served twice. ret_epoch: the
+ * highest in it. */
 static bool slots_judge(struct piece text, int64_t *ret_epoch)
 {
     struct line one;
     uint32_t lines = 0;
+    int64_t slots = 0;
     *ret_epoch = 0;
     while (text.size) {
         struct piece line = slots_split(&text, '\n');
@@ -210,7 +212,8 @@ static bool slots_judge(struct piece text, int64_t *ret_epoch)
             return false;
         }
         while (one.slots.size) {
-            if (!slots_range(slots_split(&one.slots, ' '), &from, &to)) {
+            if (!slots_range(slots_split(&one.slots, ' '), &from, &to) ||
+                (slots += to - from + 1) > SNIB__SLOTS) {
                 return false;
             }
         }
