@@ -490,9 +490,11 @@ struct snib_client_options {
  *                and does not end, or the disk is full or fails; or the default
  *                file became another one just then
  *   UNSUPPORTED  the URL's scheme is not built in, or TLS is not; or there is no
- *                witness for this store or login, or on this kernel
- *   LIMIT        no file descriptor is left, or too little address space; the
- *                text says which limit */
+ *                witness for this store or login, on this kernel, or where
+ *                children begin in another PID namespace
+ *   LIMIT        no file descriptor is left, or too little address space, or
+ *                (with `witness`) files may not have 40 MB; the text says which
+ *                limit */
 SNIB_API SNIB_CHECK snib_err
 snib_client_open(const struct snib_client_options *options,
                  struct snib_client **ret, struct snib_error *reterr);

@@ -526,7 +526,8 @@ void snib__passfile_free(struct snib_client *);
  * an error. Errors: CONFIG (it cannot be executed), LIMIT, NOMEM. */
 snib_err snib__spawn(const char *path, char *const argv[], const int fds[],
                      int *ret_over, struct snib_error *reterr);
-/* The memory of a registry; before the engine is opened. Errors: LIMIT. */
+/* The memory of a registry; before the engine is opened. Errors: LIMIT,
+ * UNSUPPORTED (in another PID namespace nobody can watch). */
 snib_err snib__witness_room(struct snib_client *, struct snib_error *reterr);
 /* Starts the witness, and waits until it is ready. path NULL: the installed one;
  * url: the store's, password and all. Errors: CONFIG, UNSUPPORTED, LIMIT, NOMEM,

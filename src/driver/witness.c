@@ -18,7 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -57,10 +59,49 @@ static snib_err witness_fail_errno(struct snib_error *reterr, const char *what)
                       strerror(errno));
 }
 
+/* A file beyond the limit costs a program that does not expect it its life
+ * (SIGXFSZ). */
+static snib_err witness_may_have(size_t bytes, struct snib_error *reterr)
+{
+    struct rlimit may;
+    if (getrlimit(RLIMIT_FSIZE, &may) || may.rlim_cur == RLIM_INFINITY ||
+        bytes <= may.rlim_cur) {
+        return SNIB_ERR_OK;
+    }
+    return snib__fail(reterr, SNIB_ERR_LIMIT,
+                      "what is shared with the witness has %zu bytes, and a "
+                      "file of this process may have %llu (ulimit -f); raise "
+                      "that limit",
+                      bytes, (unsigned long long)may.rlim_cur);
+}
+
+/* Where a process begins that this thread makes. After unshare(CLONE_NEWPID) the
+ * first one there is the one whose end ends all others, and the numbers that they
+ * know of each other are not ours. */
+static bool witness_has_our_numbers(void)
+{
+    struct stat ours, theirs;
+    if (stat("/proc/thread-self/ns/pid", &ours)) {
+        return true; /* without /proc nobody can tell */
+    }
+    return !stat("/proc/thread-self/ns/pid_for_children", &theirs) &&
+           ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+}
+
 snib_err snib__witness_room(struct snib_client *c, struct snib_error *reterr)
 {
     struct snib__witnessed *w = &c->witness;
     size_t bytes = snib__registry_bytes(SNIB__REGISTRY_ENTRIES);
+    snib_err err = witness_may_have(bytes, reterr);
+    if (err) {
+        return err;
+    }
+    if (!witness_has_our_numbers()) {
+        return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
+                          "no witness: what this process starts gets into "
+                          "another PID namespace than its own; open the client "
+                          "before unshare() or setns(), or in a child");
+    }
     w->memory = memfd_create("snib-registry", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (w->memory < 0 || ftruncate(w->memory, (off_t)bytes) ||
         fcntl(w->memory, F_ADD_SEALS,
@@ -86,12 +127,25 @@ static snib_err witness_ended_early(const char *path, struct snib_error *reterr)
                       "the witness %.120s ended before it was ready", path);
 }
 
+/* Whatever signals this thread has to handle meanwhile. */
+static int witness_await(int link)
+{
+    struct pollfd p = {.fd = link, .events = POLLIN};
+    snib_instant until =
+        snib__after(snib__boottime(), snib__ms(WITNESS_READY_MS));
+    int n;
+    do {
+        int64_t ms = snib__to_ms(snib__between(snib__boottime(), until));
+        n = poll(&p, 1, ms > 0 ? (int)ms : 0);
+    } while (n < 0 && errno == EINTR);
+    return n;
+}
+
 static snib_err witness_says(struct snib__witnessed *w, const char *path,
                              struct snib_error *reterr)
 {
     struct snib__witness_answer said;
-    struct pollfd p = {.fd = w->link, .events = POLLIN};
-    int n = (int)TEMP_FAILURE_RETRY(poll(&p, 1, WITNESS_READY_MS));
+    int n = witness_await(w->link);
     ssize_t size = n > 0 ? recv(w->link, &said, sizeof said, 0) : 0;
     if (n == 0) {
         return snib__fail(reterr, SNIB_ERR_CONFIG,

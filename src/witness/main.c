@@ -74,9 +74,11 @@ static void main_come_clean(void)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     main_close_others();
+    /* Where there is no such device (chroot), what can be neither read nor
+     * written. */
     int null = open("/dev/null", O_RDWR);
-    for (int fd = 0; null >= 0 && fd < SNIB__WITNESS_LINK; fd++) {
-        dup2(null, fd);
+    for (int fd = 0; fd < SNIB__WITNESS_LINK; fd++) {
+        dup2(null >= 0 ? null : SNIB__WITNESS_CLIENT, fd);
     }
     if (null >= MAIN_FIRST_OTHER) {
         close(null);

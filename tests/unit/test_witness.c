@@ -193,6 +193,24 @@ static void too_few_descriptors_are_told(void **state)
     fail();
 }
 
+/* Who goes beyond that limit is ended by SIGXFSZ. */
+static void a_limit_of_files_is_told(void **state)
+{
+    struct snib_client_options o = options();
+    struct rlimit before, small;
+    struct snib_client *c;
+    struct snib_error e;
+    (void)state;
+    getrlimit(RLIMIT_FSIZE, &before);
+    small = before;
+    small.rlim_cur = 1 << 20;
+    setrlimit(RLIMIT_FSIZE, &small);
+    snib_err err = snib_client_open(&o, &c, &e);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(err, SNIB_ERR_LIMIT);
+    assert_non_null(strstr(e.text, "ulimit -f"));
+}
+
 static void memory_that_is_missing_is_told(void **state)
 {
     struct snib_client_options o = options();
@@ -228,6 +246,7 @@ int main(void)
     };
     const struct CMUnitTest limits[] = {
         cmocka_unit_test(too_few_descriptors_are_told),
+        cmocka_unit_test(a_limit_of_files_is_told),
         cmocka_unit_test(memory_that_is_missing_is_told),
     };
     return RUN(may) | RUN(limits);

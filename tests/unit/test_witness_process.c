@@ -8,6 +8,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 
 #include "snib/event.h"
 
@@ -108,6 +110,86 @@ static void it_keeps_no_descriptor_of_the_program(void **state)
     close(mine);
     close(100);
     snib_client_free(c);
+}
+
+/* What only root may do, in a child. */
+static void as_root(bool (*may)(void), bool (*works)(void))
+{
+    int status;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (!pid) {
+        _exit(!may() ? 77 : works() ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        print_message("skipped: needs root to make a namespace\n");
+        skip();
+    }
+    assert_int_equal(status, 0);
+}
+
+static bool hides_dev(void)
+{
+    return !unshare(CLONE_NEWNS) &&
+           !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+           !mount("none", "/dev", "tmpfs", 0, NULL);
+}
+
+/* Who reads what the program prints would wait for the witness. */
+static bool output_is_the_programs_alone(void)
+{
+    struct snib_client_options o = options();
+    struct snib_client *c;
+    int ends[2];
+    if (pipe(ends) || dup2(ends[1], 1) != 1 || close(ends[1]) ||
+        snib_client_open(&o, &c, NULL)) {
+        return false;
+    }
+    struct pollfd p = {.fd = ends[0]};
+    close(1);
+    bool alone = poll(&p, 1, 1000) == 1 && p.revents & POLLHUP;
+    snib_client_free(c);
+    return alone;
+}
+
+static bool has_all(void)
+{
+    return true;
+}
+
+static void it_keeps_no_output_open(void **state)
+{
+    (void)state;
+    as_root(has_all, output_is_the_programs_alone);
+    as_root(hides_dev, output_is_the_programs_alone);
+}
+
+static bool unshares_numbers(void)
+{
+    return !unshare(CLONE_NEWPID);
+}
+
+/* The first process that is made there ends all others with its end. */
+static bool no_witness_is_made_there(void)
+{
+    struct snib_client_options o = options();
+    struct snib_client *c;
+    struct snib_error e;
+    int status;
+    bool refused = snib_client_open(&o, &c, &e) == SNIB_ERR_UNSUPPORTED &&
+                   strstr(e.text, "another PID namespace");
+    pid_t pid = fork(); /* it is still to be had */
+    if (!pid) {
+        _exit(getpid() != 1);
+    }
+    return refused && pid > 0 && waitpid(pid, &status, 0) == pid && !status;
+}
+
+static void who_starts_processes_elsewhere_has_none(void **state)
+{
+    (void)state;
+    as_root(unshares_numbers, no_witness_is_made_there);
 }
 
 static void its_signals_are_its_own(void **state)
@@ -274,6 +356,8 @@ int main(void)
         cmocka_unit_test(the_program_has_no_child_by_it),
         cmocka_unit_test(no_password_stands_in_the_list_of_processes),
         cmocka_unit_test(it_keeps_no_descriptor_of_the_program),
+        cmocka_unit_test(it_keeps_no_output_open),
+        cmocka_unit_test(who_starts_processes_elsewhere_has_none),
         cmocka_unit_test(its_signals_are_its_own),
     };
     const struct CMUnitTest ends[] = {
