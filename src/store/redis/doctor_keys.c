@@ -35,7 +35,7 @@ bool snib__doctor_down(const struct snib__redis *s, struct inspection *k,
         return false;
     }
     snib__redis_error_words(clean, sizeof clean, c->text, c->size);
-    if (!snib__node_down(s, clean, text, sizeof text)) {
+    if (!snib__redis_error_down(s, clean, text, sizeof text)) {
         return false;
     }
     if (!k->down) {

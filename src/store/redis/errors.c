@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "store/redis/redis_i.h"
+#include "store/redis/slots.h"
 
 static const struct {
     const char *word;
@@ -180,4 +181,41 @@ void snib__redis_error_text(char *ret, size_t size, const char *text,
         ret[n] = text[n] >= 0x20 && text[n] < 0x7f ? text[n] : '?';
     }
     ret[n] = 0;
+}
+
+bool snib__redis_error_down(const struct snib__redis *s, const char *text,
+                            char *ret, size_t size)
+{
+    static const char down[] = "CLUSTERDOWN";
+    if (!s->slots || strncmp(text, down, sizeof down - 1) != 0) {
+        return false;
+    }
+    s->slots->stale = true;
+    snprintf(ret, size,
+             strstr(text, "slot")
+                 ? "no node of the cluster serves the slot of this lock "
+                   "(CLUSTERDOWN): redis-cli --cluster check HOST:PORT says "
+                   "which, bring its node back or give the slot to another"
+                 : "the cluster is down (CLUSTERDOWN): a slot has no node, or "
+                   "too few primaries agree (redis-cli --cluster check "
+                   "HOST:PORT)");
+    return true;
+}
+
+/* A character that means something to a pattern or a shell becomes '?'. */
+void snib__redis_error_remedy(const char *safe, uint32_t n, char *text,
+                              size_t size)
+{
+    char name[100];
+    if (!n || n >= sizeof name || !strstr(text, "WRONGTYPE")) {
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        name[i] = (char)(strchr("*?[]\\'", safe[i]) ? '?' : safe[i]);
+    }
+    snprintf(text, size,
+             "a key of this lock is of another type, so not ours: find it "
+             "(redis-cli --scan --pattern 'snib:{%.*s}*', TYPE of each) and "
+             "rename or delete it",
+             (int)n, name);
 }

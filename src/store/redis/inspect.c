@@ -350,7 +350,7 @@ bool snib__inspect_leaves_out(struct snib__redis *s, snib_instant now, int i,
     inspect_say(s, name, n, why);
     if (damaged) {
         snprintf(text, sizeof text, "%s", why);
-        snib__reply_remedy(name, n, text, sizeof text);
+        snib__redis_error_remedy(name, n, text, sizeof text);
         inspect_damaged(rq->said.result, name, n, text);
     }
     k->cursor += n + (int64_t)sizeof n;

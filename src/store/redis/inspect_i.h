@@ -136,12 +136,6 @@ bool snib__inspect_leaves_out(struct snib__redis *, snib_instant now, int i,
                               struct snib__request *, const char *why,
                               bool damaged);
 
-/* reply_error.c */
-/* Replace the server's WRONGTYPE in text by one that says what to do, with a
- * pattern that finds the keys of the lock of that name. */
-void snib__reply_remedy(const char *safe, uint32_t safe_size, char *text,
-                        size_t size);
-
 /* request.c */
 /* One of the flights of an inspection. script: -1: a plain command. */
 void snib__inspect_flight(struct snib__redis *, snib_instant now, int i,

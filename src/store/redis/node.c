@@ -137,25 +137,6 @@ bool snib__node_moved(struct snib__redis *s, struct snib__request *rq,
     return true;
 }
 
-bool snib__node_down(const struct snib__redis *s, const char *text, char *words,
-                     size_t size)
-{
-    static const char down[] = "CLUSTERDOWN";
-    if (!s->slots || strncmp(text, down, sizeof down - 1) != 0) {
-        return false;
-    }
-    s->slots->stale = true;
-    snprintf(words, size,
-             strstr(text, "slot")
-                 ? "no node of the cluster serves the slot of this lock "
-                   "(CLUSTERDOWN): redis-cli --cluster check HOST:PORT says "
-                   "which, bring its node back or give the slot to another"
-                 : "the cluster is down (CLUSTERDOWN): a slot has no node, or "
-                   "too few primaries agree (redis-cli --cluster check "
-                   "HOST:PORT)");
-    return true;
-}
-
 bool snib__node_owns(struct snib__store *store, const uint64_t id[2])
 {
     return snib__request_find(node_of(store), id) != NULL;

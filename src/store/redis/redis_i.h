@@ -182,6 +182,14 @@ void snib__redis_error_text(char *ret, size_t size, const char *text,
 /* The same of an error reply: its first word, and what that word means. */
 void snib__redis_error_words(char *ret, size_t size, const char *text,
                              uint32_t text_size);
+/* Does it say that it serves nothing, or not this slot (CLUSTERDOWN)? Then the
+ * words are ours, and the map of the slots is to be asked for anew. */
+bool snib__redis_error_down(const struct snib__redis *, const char *text,
+                            char *ret, size_t size);
+/* Replace the server's WRONGTYPE in text by one that says what to do, with a
+ * pattern that finds the keys of the lock of that name. */
+void snib__redis_error_remedy(const char *safe, uint32_t safe_size, char *text,
+                              size_t size);
 
 /* state.c: how the server is, for callers that ask the client */
 void snib__state_good(struct snib__redis *, snib_instant now);

@@ -27,23 +27,6 @@ static void reply_error_noscript(struct snib__redis *s, struct session *l,
     }
 }
 
-/* A character that means something to a pattern or a shell becomes '?'. */
-void snib__reply_remedy(const char *safe, uint32_t n, char *text, size_t size)
-{
-    char name[100];
-    if (!n || n >= sizeof name || !strstr(text, "WRONGTYPE")) {
-        return;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        name[i] = (char)(strchr("*?[]\\'", safe[i]) ? '?' : safe[i]);
-    }
-    snprintf(text, size,
-             "a key of this lock is of another type, so not ours: find it "
-             "(redis-cli --scan --pattern 'snib:{%.*s}*', TYPE of each) and "
-             "rename or delete it",
-             (int)n, name);
-}
-
 /* The server no longer takes this connection as logged in, though it has worked
  * since its greeting: the time of the login is over, which the program gave and
  * may give anew. */
@@ -100,7 +83,7 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
         return;
     }
     snib__redis_error_words(clean, sizeof clean, text, size);
-    if (snib__node_down(s, clean, clean, sizeof clean)) {
+    if (snib__redis_error_down(s, clean, clean, sizeof clean)) {
         code = SNIB_ERR_UNREACHABLE;
         rq->list.limit_moves = false; /* a scan comes to the same end again */
     }
@@ -109,8 +92,8 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
         return;
     }
     if (rq->name) {
-        snib__reply_remedy(rq->name->safe, rq->name->safe_size, clean,
-                           sizeof clean);
+        snib__redis_error_remedy(rq->name->safe, rq->name->safe_size, clean,
+                                 sizeof clean);
     }
     if (snib__node_asks(s, rq, text, size)) {
         kind = E_RETRY;

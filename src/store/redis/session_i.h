@@ -188,10 +188,6 @@ bool snib__node_moved(struct snib__redis *, struct snib__request *,
  * where its slot is left. */
 bool snib__node_asks(const struct snib__redis *, const struct snib__request *,
                      const char *text, uint32_t size);
-/* Does it say that it serves nothing, or not this slot (CLUSTERDOWN)? Then the
- * words are ours. */
-bool snib__node_down(const struct snib__redis *, const char *text, char *words,
-                     size_t size);
 
 /* login.c: logins that the program gives */
 void snib__login_ask(struct snib__redis *, int i);
