@@ -149,7 +149,7 @@ const struct sim_waiter *sim_book_fits(const struct sim_world *w,
 
 /* -- steps ----------------------------------------------------------------- */
 
-/* Who is there as a holder, too, was the first before a recovery. */
+/* Who holds there, too, was the first before a recovery. */
 static void arrive(struct sim_shelf *s, const struct sim_step *step,
                    struct sim_book *b)
 {
@@ -158,7 +158,8 @@ static void arrive(struct sim_shelf *s, const struct sim_step *step,
         if (w->arrival) {
             continue;
         }
-        w->arrival = sim_holder_of(b, w->id) ? 1 : ++s->arrivals;
+        const struct sim_holder *h = sim_holder_of(b, w->id);
+        w->arrival = h && h->end > b->now ? 1 : ++s->arrivals;
         if (step->by->deed == SIM_DID_ACQUIRE && !w->upgrade_of[0]) {
             w->class = step->by->class;
         }
