@@ -179,6 +179,11 @@ def test_damage_and_wrong_types_change_nothing(server, party):
     server.command("SET", "snib:{n}", "a string", "PX", 10000)
     with pytest.raises(RedisError) as error:
         keep(a, token)
+    assert error.value.word == "CORRUPT"
+    server.command("DEL", "snib:{n}")
+    server.command("RPUSH", "snib:{n}", "a list")
+    with pytest.raises(RedisError) as error:
+        keep(a, token)
     assert error.value.word == "WRONGTYPE"
     assert server.command("GET", "snib:{n}:t") == b"damaged"
 

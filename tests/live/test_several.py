@@ -120,13 +120,13 @@ def test_a_repeat_does_not_give_back_what_its_first_copy_took(several, party):
 
 @pytest.mark.parametrize("every", [0, 1])
 def test_what_is_not_ours_fails_alone(several, fresh, every):
-    fresh.command("SET", "snib:{b}", "something else")
+    fresh.command("RPUSH", "snib:{b}", "something else")
     s = several()
     replies = s.call(every)
     assert codes(replies) == [LEFT_OUT if every else GRANTED, FAILED, LEFT_OUT]
     assert b"WRONGTYPE" in replies[1][2]
     assert b"user_script" not in replies[1][2]
-    assert fresh.command("GET", "snib:{b}") == b"something else"
+    assert fresh.command("LRANGE", "snib:{b}", 0, -1) == [b"something else"]
     fresh.command("DEL", "snib:{b}")
     assert s.holds() == ("" if every else "a")
 
