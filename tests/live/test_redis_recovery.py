@@ -337,6 +337,20 @@ def test_status_why_and_wait_know_that_nothing_new_is_granted(redis, sure):
     assert snib(sure, "status", "n").stdout == "n: free\n"
 
 
+@pytest.mark.parametrize("words", [
+    ["try"], ["run", "-w", "0", "--"], ["acquire", "-w", "0", "--detached"]])
+def test_who_does_not_wait_is_told_of_the_recovery(redis, sure, words):
+    verb, options = words[0], [word for word in words[1:] if word != "--"]
+    command = ["--", "true"] if "--" in words else []
+    done = subprocess.run(
+        [os.environ["SNIB_BIN"], verb, "-s", sure, "-t", "%dms" % LEASE_MS,
+         *options, "n", *command],
+        capture_output=True, text=True, timeout=30)
+    assert done.returncode == 75
+    assert "n: not acquired: nothing new is granted for " in done.stderr
+    assert "another owner" not in done.stderr
+
+
 # -- the script by which a holder reclaims -------------------------------------
 
 

@@ -197,7 +197,7 @@ void look_in_the_way(struct snib_client *client, const char *name,
     v = a.view;
     if (a.error.code == SNIB_ERR_OK &&
         (v->holder_count + v->waiter_count + v->closed_count > 0 ||
-         a.params.latch > 0)) {
+         a.params.latch > 0 || v->recovery_ms > 0)) {
         kind_in_the_way(t, v, &a.params, kind, permits);
     }
     snib_view_free(v);
