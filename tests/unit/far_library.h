@@ -191,13 +191,9 @@ static bool far_wait(snib__session k, way how)
     return well;
 }
 
-/* The server was reached by now. Nothing is sent of what came to its limit
- * before. */
-static void far_connected(void *instance, snib__session k, snib_instant now,
-                          struct snib__list *chain)
+/* The server is reached. Nothing is sent of what came to its limit before. */
+static void far_sends(struct snib__list *chain, struct snib__list *late)
 {
-    struct snib__list late;
-    snib__list_init(&late);
     SNIB__LIST_EACH (l, chain) {
         snib__blocking_sends(far_request(l));
     }
@@ -207,26 +203,25 @@ static void far_connected(void *instance, snib__session k, snib_instant now,
             far_answer(far_request(l), SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE,
                        "reached too late");
             snib__unlink(l);
-            snib__list_push(&late, l);
+            snib__list_push(late, l);
         }
     }
-    far_do(instance, k, now, chain);
-    snib__list_append(chain, &late);
 }
 
 static void far_exec_in(void *instance, snib__session k, snib_instant now,
                         struct snib__list *chain)
 {
+    struct snib__list late;
     way how = far_enter(k);
-    SNIB__LIST_EACH (l, chain) {
-        if (how != CONNECTS && how != CUT) {
-            snib__blocking_sends(far_request(l));
-        }
+    snib__list_init(&late);
+    if (how != CONNECTS && how != CUT) {
+        far_sends(chain, &late);
     }
     switch (how) {
     case CONNECTS:
         if (far_wait(k, CONNECTS)) {
-            far_connected(instance, k, now, chain);
+            far_sends(chain, &late);
+            far_do(instance, k, now, chain);
         } else {
             far_no_way(now, chain);
         }
@@ -257,6 +252,7 @@ static void far_exec_in(void *instance, snib__session k, snib_instant now,
         far_unanswered(chain);
         break;
     }
+    snib__list_append(chain, &late);
     pthread_mutex_lock(&far.mu);
     far.session[k].inside = false;
     pthread_cond_broadcast(&far.changed);
