@@ -129,10 +129,14 @@ class Cluster:
         except (RedisError, OSError):
             return False
 
-    @staticmethod
-    def _in_step(server):
+    def _in_step(self, server):
+        """A replica has all that its primary had written by now."""
         role = server.command("ROLE")
-        return role[0] == b"master" or role[3] == b"connected"
+        if role[0] == b"master":
+            return True
+        written = next(s for s in self.servers if s.port == role[2]).command(
+            "ROLE")[1] if role[3] == b"connected" else -1
+        return 0 <= written <= server.command("ROLE")[4]
 
     def home(self, name):
         """The primary that serves this lock."""

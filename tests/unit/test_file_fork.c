@@ -1,6 +1,7 @@
 /* tests/unit/test_file_fork.c — the mapped file: a child that came by fork() opens
  * a client of its own, whatever threads of its parent were doing.
  * labels: thread */
+#include "forks.h"
 #include "processes.h"
 
 #include <pthread.h>
@@ -12,34 +13,6 @@ enum { THREADS = 4, FORKS = 200, TELLS_EACH = 20, CHILD_MS = 10000 };
 
 static _Atomic bool stop;
 static _Atomic uint64_t sections;
-
-/* ThreadSanitizer ends a forked child that makes threads unless it is told not
- * to; its children are slow, and see few of the races of the others. */
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-    return "die_after_fork=0";
-}
-
-/* Before LLVM 17 the allocator of AddressSanitizer is copied by fork() with the
- * locks that other threads hold of it: children of a process with threads hang
- * in malloc, about one of 2000. The C library's own is held still by fork(). */
-#if defined(__SANITIZE_ADDRESS__)
-#define COPIES_LOCKS 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) && __clang_major__ < 17
-#define COPIES_LOCKS 1
-#endif
-#endif
-
-static void needs_an_allocator_that_forks(void)
-{
-#ifdef COPIES_LOCKS
-    print_message("skipped: AddressSanitizer's malloc hangs in children of a "
-                  "process with threads\n");
-    skip();
-#endif
-}
 
 static struct snib_lock *lock_named(struct snib_client *c, const char *name)
 {

@@ -1,5 +1,6 @@
 /* tests/unit/test_multi_close.c — a client is closed, or freed by a child, while
  * a multi of it waits for a store that does not answer. labels: thread */
+#include "forks.h"
 #include "unit.h"
 
 #include <arpa/inet.h>
@@ -89,13 +90,6 @@ static void a_multi_ends_at_its_limit_with_all_it_asked_for(void **state)
     snib_client_free(c);
 }
 
-/* ThreadSanitizer ends a forked child that makes threads unless told not to. */
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-    return "die_after_fork=0";
-}
-
 static void *writes_over_its_stack(void *arg)
 {
     volatile char stack[200000];
@@ -133,6 +127,7 @@ static void *is_refused(void *arg)
 static void a_child_frees_a_client_whose_parent_is_inside_a_multi(void **state)
 {
     (void)state;
+    needs_an_allocator_that_forks();
     char url[64];
     int server = mute_server(url, sizeof url);
     struct snib_client_options o = SNIB_INIT(snib_client_options);

@@ -4,6 +4,7 @@
  * The public interface, over the library of far_library.h.
  * wraps: snib__store_find pthread_create */
 #include "far_library.h"
+#include "forks.h"
 
 #include "snib/event.h"
 #include "snib/inspect.h"
@@ -31,13 +32,6 @@ int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attr,
         return EAGAIN;
     }
     return __real_pthread_create(ret, attr, body, arg);
-}
-
-/* ThreadSanitizer ends a forked child that makes threads unless told not to. */
-const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-    return "die_after_fork=0";
 }
 
 /* -- clients, and calls from threads of their own --------------------------------- */
@@ -710,6 +704,7 @@ static int in_child(struct snib_client *c, struct call *a)
 static void a_child_is_not_stuck_with_its_parent(void **state)
 {
     (void)state;
+    needs_an_allocator_that_forks();
     struct call a;
     int status = -1;
     struct snib_client *c = stuck_client(&a, false);
