@@ -155,7 +155,8 @@ void snib__claim_end_answered(struct snib__engine *e, snib_instant now,
             err = SNIB_ERR_LOST;
         } else if (!rq->resent && !t->end_sent) {
             err = snib__fail(&why, SNIB_ERR_LOST,
-                             "the store does not know the grant any more");
+                             "stolen: the store does not know the grant any "
+                             "more");
         }
         if (rq->said.revoked) { /* nobody has heard of that before */
             why = q->error;

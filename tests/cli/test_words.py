@@ -60,6 +60,26 @@ def test_who_revoked_it_and_why_is_told(store):
     assert "release 4.2 is bad); the command is stopped" in words
 
 
+def test_a_server_that_forgot_is_the_cause_not_the_lease(redis):
+    """It ends between two renewals: only the release hears of that."""
+    p = redis.run("run", "--status-fd", "2", "a", "--", "redis-cli", "-p",
+                  str(redis.server.port), "flushall")
+    assert p.returncode == 76
+    words, cause = lines(p.stderr)
+    assert cause == "stolen"
+    assert words == ("snib: a: lock lost (stolen: the store does not know the "
+                     "grant any more)\n")
+
+
+def test_several_names_of_a_server_that_forgot(redis):
+    p = redis.run("run", "--status-fd", "2", "a", "b", "--", "redis-cli", "-p",
+                  str(redis.server.port), "flushall")
+    assert p.returncode == 76
+    words, cause = lines(p.stderr)
+    assert cause == "stolen"
+    assert "lock lost (stolen: the store does not know the grant" in words
+
+
 def test_who_held_nothing_is_told_no_token(mapped):
     mapped.hold("a")
     done = mapped.run("run", "-v", "-w", "0", "a", "--", "true")

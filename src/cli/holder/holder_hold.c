@@ -335,17 +335,21 @@ static bool holder_hold_is_taken(const struct slot *s)
 }
 
 /* text: the release's error. It may name who revoked the grant, which says more
- * than the cause does. */
+ * than the cause does; and a grant that was held until it was released, and that
+ * the store did not know any more, has no other cause. */
 static void holder_hold_note_lost(struct holder_giving *g, snib_cause cause,
                                   const char *text)
 {
-    bool revoked = strncmp(text, "revoked", 7) == 0;
+    bool revoked = strncmp(text, "revoked", 7) == 0,
+         stolen = cause == SNIB_CAUSE_NONE && strncmp(text, "stolen", 6) == 0;
     struct text t = TEXT_IN(g->text);
 
     g->lost = true;
-    g->why = revoked ? SUPERVISOR_CAUSE_REVOKED : holder_hold_why_of(cause);
+    g->why = revoked  ? SUPERVISOR_CAUSE_REVOKED
+             : stolen ? SUPERVISOR_CAUSE_STOLEN
+                      : holder_hold_why_of(cause);
     g->text[0] = '\0';
-    text_add(&t, revoked ? text : "");
+    text_add(&t, revoked || stolen ? text : "");
 }
 
 static void holder_hold_note_unanswered(struct holder_giving *g, size_t i,
