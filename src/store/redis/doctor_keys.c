@@ -21,6 +21,22 @@ void snib__doctor_tell(struct inspection *k, snib_level level,
     snib__doctor_row(k->rq->said.result, level, check, text, remedy);
 }
 
+bool snib__doctor_refused(struct inspection *k, const struct snib__resp_cell *c,
+                          const char *check, const char *what)
+{
+    char text[300], clean[160];
+    if (c->type != SNIB__RESP_ERROR) {
+        return false;
+    }
+    snib__redis_error_words(clean, sizeof clean, c->text, c->size);
+    snprintf(text, sizeof text, "could not look at %s: %s", what, clean);
+    snib__doctor_tell(
+        k, SNIB_LEVEL_WARN, check, text,
+        "give the user +info and +config|get for this check, or ask the "
+        "server's operator");
+    return true;
+}
+
 bool snib__doctor_no_right(const struct snib__resp_cell *c)
 {
     return snib__redis_error_kind(c->text, c->size) != E_DENIED;

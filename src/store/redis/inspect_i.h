@@ -79,6 +79,9 @@ void snib__doctor_row(struct snib__buf *, snib_level, const char *check,
                       const char *text, const char *remedy);
 void snib__doctor_tell(struct inspection *, snib_level, const char *check,
                        const char *text, const char *remedy);
+/* True: the server refuses to say what this check looks at, and that is told. */
+bool snib__doctor_refused(struct inspection *, const struct snib__resp_cell *,
+                          const char *check, const char *what);
 /* True: the error is none of rights; the server refuses to work. */
 bool snib__doctor_no_right(const struct snib__resp_cell *);
 /* Has the node refused to answer because the cluster is down? Then that is told,
@@ -90,6 +93,10 @@ void snib__doctor_mark(struct inspection *, const struct snib__resp_cell *);
 void snib__doctor_epoch(const struct snib__redis *, struct inspection *,
                         const struct snib__resp_cell *);
 void snib__doctor_packet(struct inspection *, const struct snib__resp_cell *);
+
+/* doctor_info.c: what the answer to INFO says. */
+void snib__doctor_info(const struct snib__redis *, struct inspection *,
+                       const struct snib__resp_cell *);
 
 /* doctor.c: what the answer to the question k->step says. */
 void snib__doctor_judge(const struct snib__redis *, snib_instant now,
@@ -135,6 +142,11 @@ bool snib__inspect_too_long(struct snib__redis *, snib_instant now,
 bool snib__inspect_leaves_out(struct snib__redis *, snib_instant now, int i,
                               struct snib__request *, const char *why,
                               bool damaged);
+
+/* inspect_reply.c: the reply to a flight of an inspection. */
+void snib__inspect_answered(struct snib__redis *, snib_instant now, int i,
+                            const struct flight *,
+                            const struct snib__resp_cell *);
 
 /* request.c */
 /* One of the flights of an inspection. script: -1: a plain command. */

@@ -256,3 +256,82 @@ void snib__session_in_vain(struct snib__redis *s, snib_instant now)
         snib__request_fail_once(s, l->err, l->text);
     }
 }
+
+void snib__session_end_doomed(struct snib__redis *s, snib_instant now, int i)
+{
+    char text[sizeof s->state.text];
+    if (s->session[i].unread) {
+        snprintf(text, sizeof text, "%s",
+                 s->state.err ? s->state.text
+                              : "the layout of its locks was not read");
+        snib__session_cut(s, now, i, true, SNIB_ERR_STORE, text, false);
+    } else if (s->session[i].stuck) {
+        snib__session_cut(s, now, i, true, SNIB_ERR_STORE,
+                          "EXEC is refused, so a transaction may be open",
+                          false);
+    } else {
+        if (!s->session[i].ended) {
+            snib__state_demoted(s, i);
+        }
+        snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
+                          s->session[i].ended
+                              ? "the server takes the login as ended"
+                              : "the server became a read-only replica",
+                          false);
+    }
+}
+
+/* Why the connection is down, for people. A refusal names the address, because
+ * the reader may have several stores. */
+static void session_end_why(const struct snib__redis *s,
+                            const struct snib__input *in, char *ret,
+                            size_t size)
+{
+    char raw[sizeof s->session[0].text], note[200];
+    const char *why = in->bytes ? in->bytes : "";
+    int length = (int)(in->bytes ? in->size : 0);
+    if (in->kind == SNIB__IN_REFUSED && !in->err) {
+        bool watches = in->conn == WATCH; /* that is a Sentinel */
+        snprintf(raw, sizeof raw, "no connection to %.*s: %.*s%s",
+                 ADDRESS_SHOWN, s->out->conn[in->conn]->address, length, why,
+                 watches ? ""
+                         : snib__topology_note(s->topology, note, sizeof note));
+    } else {
+        snprintf(raw, sizeof raw, "%.*s", length, why);
+    }
+    if (!*raw) {
+        bool greets = !s->ever && s->session[in->conn].state == SESSION_HELLO &&
+                      s->out->conn[in->conn]->transport == SNIB__PLAIN;
+        snprintf(raw, sizeof raw, "the connection was closed%s",
+                 greets ? " (if it is a port for TLS, write rediss:)" : "");
+    }
+    snib__redis_error_text(ret, size, raw, (uint32_t)strlen(raw));
+}
+
+void snib__session_closed(struct snib__redis *s, snib_instant now,
+                          const struct snib__input *in)
+{
+    int i = in->conn;
+    struct session *l = &s->session[i];
+    char text[sizeof l->text];
+    if (l->state == SESSION_DOWN || l->state == SESSION_RESTING) {
+        return;
+    }
+    if (l->state == SESSION_CLOSING) {
+        l->state = SESSION_RESTING;
+        return;
+    }
+    session_end_why(s, in, text, sizeof text);
+    if (i == WATCH) { /* the topology says when all of them are */
+        s->topology->node[s->topology->at].hopeless = in->hopeless;
+    }
+    snib__session_cut(s, now, i, false,
+                      in->err ? in->err : SNIB_ERR_UNREACHABLE, text,
+                      in->err == SNIB_ERR_CONFIG || in->err == SNIB_ERR_DENIED);
+    /* A server that was reached before is likely to come back: its name may
+     * vanish while it restarts. Who named it may be behind. */
+    if (in->hopeless && i < SUBS && !s->ever &&
+        (!s->topology || s->topology->vain >= s->topology->nodes)) {
+        snib__request_fail_callers(s, SNIB_ERR_UNREACHABLE, text);
+    }
+}

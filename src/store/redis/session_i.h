@@ -211,6 +211,16 @@ void snib__login_reply(struct snib__redis *, snib_instant now, int i, job,
 bool snib__rights_suffice(struct snib__redis *, snib_instant now, int i,
                           const struct snib__resp_cell *);
 
+/* role.c */
+/* Judge the server by its answer to HELLO. False: it must not be asked for
+ * locks; the connection was cut, or is in REPLICA and ROLE was sent. */
+bool snib__role_is_primary(struct snib__redis *, snib_instant now, int i,
+                           const struct snib__resp_cell *);
+/* A replica's answer to ROLE, ["slave", host, port, …], or an error where this
+ * user may not ask that. The connection is cut. */
+void snib__role_told(struct snib__redis *, snib_instant now, int i,
+                     const struct snib__resp_cell *);
+
 /* session.c */
 void snib__session_opened(struct snib__redis *, snib_instant now, int i);
 /* The login came that was asked for, or why there is none. */
@@ -247,6 +257,11 @@ void snib__session_cut(struct snib__redis *, snib_instant now, int i, bool shut,
  * connect again, at once. Nobody is told. */
 void snib__session_anew(struct snib__redis *, snib_instant now, int i,
                         const char *text);
+/* The driver says that it is closed, or could not be had. */
+void snib__session_closed(struct snib__redis *, snib_instant now,
+                          const struct snib__input *);
+/* Nothing is awaited on it any more, or nothing that will come: cut it. */
+void snib__session_end_doomed(struct snib__redis *, snib_instant now, int i);
 /* It has served: close it. It may be opened again at once. */
 void snib__session_leave(struct snib__redis *, snib_instant now, int i);
 /* The round of WATCH was in vain: what stands in the topology is told, and the

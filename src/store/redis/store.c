@@ -3,9 +3,9 @@
  *
  * Every step ends in the same way: what was heard of the primary is settled,
  * what can be sent is sent, a connection whose buffer found no memory is cut,
- * and the driver is to look at all of them. */
+ * and the driver is to look at all of them. What becomes of a connection that
+ * ends stands in session_end.c. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "store/redis/inspect_i.h"
@@ -77,31 +77,6 @@ static void store_redis_start(struct snib__store *store, snib_instant now,
 
 /* -- what a server says ---------------------------------------------------- */
 
-/* Nothing is awaited on it any more, or nothing that will come. */
-static void store_end_doomed(struct snib__redis *s, snib_instant now, int i)
-{
-    char text[sizeof s->state.text];
-    if (s->session[i].unread) {
-        snprintf(text, sizeof text, "%s",
-                 s->state.err ? s->state.text
-                              : "the layout of its locks was not read");
-        snib__session_cut(s, now, i, true, SNIB_ERR_STORE, text, false);
-    } else if (s->session[i].stuck) {
-        snib__session_cut(s, now, i, true, SNIB_ERR_STORE,
-                          "EXEC is refused, so a transaction may be open",
-                          false);
-    } else {
-        if (!s->session[i].ended) {
-            snib__state_demoted(s, i);
-        }
-        snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
-                          s->session[i].ended
-                              ? "the server takes the login as ended"
-                              : "the server became a read-only replica",
-                          false);
-    }
-}
-
 /* A reply answers the oldest flight; of a script call for several requests, all
  * of them. */
 static void store_answered(struct snib__redis *s, snib_instant now, int i,
@@ -147,7 +122,7 @@ static void store_answered(struct snib__redis *s, snib_instant now, int i,
     }
     l->doomed = l->doomed || l->unread;
     if (l->state == SESSION_READY && l->doomed && (!l->count || l->stuck)) {
-        store_end_doomed(s, now, i);
+        snib__session_end_doomed(s, now, i);
     }
 }
 
@@ -402,38 +377,11 @@ static void store_tick(struct snib__redis *s, snib_instant now)
     }
 }
 
-/* Why the connection is down, for people. A refusal names the address, because
- * the reader may have several stores. */
-static void store_why_down(const struct snib__redis *s,
-                           const struct snib__input *in, char *ret, size_t size)
-{
-    char raw[sizeof s->session[0].text], note[200];
-    const char *why = in->bytes ? in->bytes : "";
-    int length = (int)(in->bytes ? in->size : 0);
-    if (in->kind == SNIB__IN_REFUSED && !in->err) {
-        bool watches = in->conn == WATCH; /* that is a Sentinel */
-        snprintf(raw, sizeof raw, "no connection to %.*s: %.*s%s",
-                 ADDRESS_SHOWN, s->out->conn[in->conn]->address, length, why,
-                 watches ? ""
-                         : snib__topology_note(s->topology, note, sizeof note));
-    } else {
-        snprintf(raw, sizeof raw, "%.*s", length, why);
-    }
-    if (!*raw) {
-        bool greets = !s->ever && s->session[in->conn].state == SESSION_HELLO &&
-                      s->out->conn[in->conn]->transport == SNIB__PLAIN;
-        snprintf(raw, sizeof raw, "the connection was closed%s",
-                 greets ? " (if it is a port for TLS, write rediss:)" : "");
-    }
-    snib__redis_error_text(ret, size, raw, (uint32_t)strlen(raw));
-}
-
 static void store_redis_input(struct snib__store *store, snib_instant now,
                               const struct snib__input *in)
 {
     struct snib__redis *s = store_of(store);
     int i = in->conn;
-    char text[sizeof s->session[0].text];
     switch (in->kind) {
     case SNIB__IN_OPENED:
         if (i < s->sessions && s->session[i].state == SESSION_OPENING) {
@@ -447,26 +395,8 @@ static void store_redis_input(struct snib__store *store, snib_instant now,
         break;
     case SNIB__IN_CLOSED:
     case SNIB__IN_REFUSED:
-        if (i >= s->sessions || s->session[i].state == SESSION_DOWN ||
-            s->session[i].state == SESSION_RESTING) {
-            break;
-        }
-        if (s->session[i].state == SESSION_CLOSING) {
-            s->session[i].state = SESSION_RESTING;
-            break;
-        }
-        store_why_down(s, in, text, sizeof text);
-        if (i == WATCH) { /* the topology says when all of them are         */
-            s->topology->node[s->topology->at].hopeless = in->hopeless;
-        }
-        snib__session_cut(
-            s, now, i, false, in->err ? in->err : SNIB_ERR_UNREACHABLE, text,
-            in->err == SNIB_ERR_CONFIG || in->err == SNIB_ERR_DENIED);
-        /* A server that was reached before is likely to come back: its name may
-         * vanish while it restarts. Who named it may be behind. */
-        if (in->hopeless && i < SUBS && !s->ever &&
-            (!s->topology || s->topology->vain >= s->topology->nodes)) {
-            snib__request_fail_callers(s, SNIB_ERR_UNREACHABLE, text);
+        if (i < s->sessions) {
+            snib__session_closed(s, now, in);
         }
         break;
     case SNIB__IN_LOGIN:
