@@ -47,6 +47,8 @@ struct snib__url {
 snib_err snib__url_parse(const char *text, struct snib__url **ret,
                          struct snib_error *reterr);
 void snib__url_free(struct snib__url *); /* NULL allowed; wipes */
+
+/* url_says.c */
 /* Is there a host, a list of them, or a login? */
 bool snib__url_has_server(const struct snib__url *);
 /* Is the way to the server to be encrypted? (rediss:, rediss+sentinel:,
