@@ -139,8 +139,18 @@ uint64_t snib__sql_stamp(struct snib__sql *);
  * little later, unless somebody wants to hear of the failure. */
 void snib__sql_in_vain(struct snib__sql *, struct snib__request *,
                        snib__sql_end);
-/* Do these wait for one answer? Then one step may do both. */
-bool snib__sql_changes_claims(const struct snib__request *);
 void snib__sql_value(struct snib__sql *, struct snib__request *);
+
+/* way.c */
+/* Is it a verb that changes claims? Then it may be in one step with others such. */
+bool snib__sql_changes_claims(const struct snib__request *);
+/* The short way that it may take. */
+snib__sql_short snib__sql_way_short(const struct snib__request *);
+/* Are two of them for one lock? */
+bool snib__sql_way_twins(struct snib__request *const r[], uint32_t count);
+/* May this one be in one step with those? Requests for one lock are decided on
+ * one after the other, but who shares it is renewed together. */
+bool snib__sql_way_joins(struct snib__request *const r[], uint32_t count,
+                         const struct snib__request *one);
 
 #endif

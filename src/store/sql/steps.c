@@ -67,27 +67,6 @@ static struct snib__request *steps_of(struct snib__link *l)
     return SNIB__CONTAINER(l, struct snib__request, link);
 }
 
-bool snib__sql_changes_claims(const struct snib__request *r)
-{
-    switch (r->verb) {
-    case SNIB__ACQUIRE:
-    case SNIB__RENEW:
-    case SNIB__RELEASE:
-    case SNIB__CANCEL:
-    case SNIB__FORCE:
-    case SNIB__PARAMS:
-        return true;
-    case SNIB__INSPECT:
-    case SNIB__LIST:
-    case SNIB__DOCTOR:
-    case SNIB__VALUE_GET:
-    case SNIB__VALUE_PUT:
-    case SNIB__VALUE_DELETE:
-        break;
-    }
-    return false;
-}
-
 /* -- answers --------------------------------------------------------------- */
 
 void snib__sql_in_vain(struct snib__sql *q, struct snib__request *r,
@@ -116,45 +95,14 @@ static void steps_in_vain(struct snib__sql *q, const struct steps_step *k,
 
 /* -- the short way --------------------------------------------------------- */
 
-static bool steps_excludes(const struct snib__request *r)
-{
-    return r->acquire.kind == SNIB_KIND_MUTEX ||
-           r->acquire.kind == SNIB_KIND_WRITE;
-}
-
-static snib__sql_short steps_acquire_shortly(const struct snib__request *r)
-{
-    bool plain = !r->token && !r->resent && !r->batch.number &&
-                 !r->acquire.placed && !r->acquire.upgrade_of[0] &&
-                 !r->acquire.upgrade_of[1];
-    if (!steps_excludes(r)) {
-        return SNIB__SQL_NONE;
-    }
-    if (r->said.answer == SNIB__QUEUED) {
-        return SNIB__SQL_CONFIRM;
-    }
-    return plain ? SNIB__SQL_ACQUIRE : SNIB__SQL_NONE;
-}
-
-static snib__sql_short steps_shortly(const struct snib__request *r)
-{
-    if (r->verb == SNIB__ACQUIRE) {
-        return steps_acquire_shortly(r);
-    }
-    if (r->verb == SNIB__RENEW && !r->renew.only_asks && !r->floor) {
-        return SNIB__SQL_RENEW;
-    }
-    return r->verb == SNIB__RELEASE && !r->resent ? SNIB__SQL_RELEASE
-                                                  : SNIB__SQL_NONE;
-}
-
 /* True: the step goes on with the requests that are left in it. */
 static bool steps_quick(struct snib__sql *q, struct steps_step *k)
 {
     struct snib__sql_try t[SNIB__SNAPSHOT_MAX];
     uint32_t n = 0, left = 0;
     for (uint32_t i = 0; i < k->count; i++) {
-        t[n] = (struct snib__sql_try){k->r[i], steps_shortly(k->r[i]), false};
+        t[n] = (struct snib__sql_try){k->r[i], snib__sql_way_short(k->r[i]),
+                                      false};
         n += t[n].what != SNIB__SQL_NONE;
     }
     snib__sql_end end = n ? q->driver->quick(q, t, n) : SNIB__SQL_OK;
@@ -387,19 +335,6 @@ static bool steps_set_out(struct snib__sql *q, struct steps_step *k)
     return left > 0;
 }
 
-/* Are two of them for one lock? */
-static bool steps_has_twins(const struct steps_step *k)
-{
-    for (uint32_t i = 0; i < k->count; i++) {
-        for (uint32_t j = 0; j < i; j++) {
-            if (snib__name_same(k->r[i]->name, k->r[j]->name)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 static void steps_run(struct snib__sql *q, struct steps_step *k)
 {
     struct steps_step all = *k;
@@ -408,7 +343,8 @@ static void steps_run(struct snib__sql *q, struct steps_step *k)
         return;
     }
     all = *k;
-    if (!steps_has_twins(k) && steps_decide(q, k) != STEPS_APART) {
+    if (!snib__sql_way_twins(k->r, k->count) &&
+        steps_decide(q, k) != STEPS_APART) {
         return;
     }
     for (uint32_t i = 0; i < all.count; i++) {
@@ -416,38 +352,6 @@ static void steps_run(struct snib__sql *q, struct steps_step *k)
         steps_begin(q);
         (void)steps_decide(q, &alone);
     }
-}
-
-static uint32_t steps_batch_of(const struct snib__request *r)
-{
-    return r->verb == SNIB__ACQUIRE && !r->resent ? r->batch.number : 0;
-}
-
-/* May this request be in one step with those that are in it? Those for one lock
- * are decided on one after the other, but who shares it is renewed together. */
-static bool steps_belongs(const struct steps_step *k,
-                          const struct snib__request *r)
-{
-    if (!k->count) {
-        return true;
-    }
-    const struct snib__request *first = k->r[0];
-    if (first->verb == SNIB__INSPECT && r->verb == SNIB__INSPECT) {
-        return k->count < SNIB__SNAPSHOT_MAX;
-    }
-    if (k->count == SNIB__SNAPSHOT_MAX || !snib__sql_changes_claims(first) ||
-        !snib__sql_changes_claims(r) ||
-        steps_batch_of(r) != steps_batch_of(first)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < k->count; i++) {
-        if (snib__name_same(k->r[i]->name, r->name) &&
-            (steps_shortly(k->r[i]) != SNIB__SQL_RENEW ||
-             steps_shortly(r) != SNIB__SQL_RENEW)) {
-            return false;
-        }
-    }
-    return true;
 }
 
 static snib__sql_end steps_doctor(struct snib__sql *q, struct snib__request *r)
@@ -485,7 +389,8 @@ void snib__sql_execute(struct snib__sql *q, struct snib__list *chain)
     struct snib__link *l = chain->head.next;
     while (l != &chain->head) {
         struct steps_step k = {.count = 0};
-        while (l != &chain->head && steps_belongs(&k, steps_of(l))) {
+        while (l != &chain->head &&
+               snib__sql_way_joins(k.r, k.count, steps_of(l))) {
             k.r[k.count++] = steps_of(l);
             l = l->next;
         }
