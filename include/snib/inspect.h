@@ -207,6 +207,44 @@ SNIB_API SNIB_CHECK snib_err snib_client_doctor_start(
     struct snib_client *, void (*tell)(void *data, const struct snib_finding *),
     void *data, void *user, uint64_t *ret_ticket, struct snib_error *reterr);
 
+/* A time in which nobody is let in anew, since the server may have forgotten who
+ * holds (docs/REDIS.md, "When the server forgets"). */
+struct snib_recovery {
+    int64_t left_ms; /* for so long; 0: none runs */
+    /* When it is over, ms by the server's clock: what it is named by below. */
+    int64_t end;
+    bool ended; /* by this call: left_ms was left of it */
+};
+
+/* Ask for the recovery of a Redis server with recovery= in the URL, or end it.
+ * end: 0 asks only. Else the `end` of an earlier answer: that recovery is over
+ * at once, in one step of the server's; another one, which has begun since then,
+ * goes on (ended is false, left_ms and end are its). Nothing else changes. Who
+ * waits is served within 1.5 s.
+ *
+ * Exclusion (promise P1) is off for who held when the server forgot and has not
+ * reclaimed it: others get the lock at once, and the holder works on until it is
+ * told, by its next renewal, or until its lease ends, left_ms from now at the
+ * latest. Only the fence protects then. So end it only where nothing was
+ * forgotten (a planned failover, a server that was never used), or where nobody
+ * goes on who held before.
+ *
+ * ret_size is that of *ret. Blocks up to request_ms. Errors: those of snib_client_inspect, UNSUPPORTED (no recovery=
+ * in the URL, or another store), UNKNOWN (sent, no answer: it may have been
+ * ended), never LIMIT (there is no answer to speak of). */
+SNIB_API SNIB_CHECK snib_err snib_client_recovery(struct snib_client *,
+                                                  int64_t end,
+                                                  struct snib_recovery *ret,
+                                                  size_t ret_size,
+                                                  struct snib_error *reterr);
+
+/* The same, started. Errors: those of snib_client_inspect_start,
+ * UNSUPPORTED. */
+SNIB_API SNIB_CHECK snib_err snib_client_recovery_start(
+    struct snib_client *, int64_t end, struct snib_recovery *ret,
+    size_t ret_size, void *user, uint64_t *ret_ticket,
+    struct snib_error *reterr);
+
 /* The server that a client talks to, as far as the client knows from what it
  * has been told; nothing is sent to find out. Strings are never NULL; "": not
  * known, or there is no such thing. */

@@ -24,7 +24,8 @@ enum snib__row {
     SNIB__ROW_FINDING = 'D', /* doctor: level, check, text, remedy */
     SNIB__ROW_COUNT = 'C',   /* count (force-release) */
     /* count (0: not done, 1: done), size, permits, latch count, waiting */
-    SNIB__ROW_PARAMS = 'T'
+    SNIB__ROW_PARAMS = 'T',
+    SNIB__ROW_RECOVERY = 'R' /* left, end; count: 1: ended by this request */
 };
 enum snib__field {
     SNIB__F_NAME = 'n', /* raw bytes */
@@ -47,6 +48,7 @@ enum snib__field {
     SNIB__F_RANK = 'z',    /* waiter: lower ones are served first */
     SNIB__F_SLOT = 'y',    /* holder of permits */
     SNIB__F_KEEP = 'j',    /* holder: ms for which its client may keep it */
+    SNIB__F_END = 'd',     /* server ms */
     SNIB__F_AGE = 'e'      /* ms since the grant, or since it waits, by the
                               store's clock */
 };

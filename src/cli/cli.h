@@ -189,6 +189,7 @@ int cmd_semaphore(struct cli_args *, int, char **);
 int cmd_latch(struct cli_args *, int, char **);
 int cmd_barrier(struct cli_args *, int, char **);
 int cmd_elect(struct cli_args *, int, char **);
+int cmd_store(struct cli_args *, int, char **);
 int cmd_version(struct cli_args *, int, char **);
 int cmd_help(struct cli_args *, int, char **);
 

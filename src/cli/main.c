@@ -87,6 +87,9 @@ static const struct option_row look_at_options[] = {
 static const struct option_row force_options[] = {
     ROW_NAME, ROW_STORE, ROW_STORE_FILE, ROW_YES, ROW_REASON,
     ROW_JSON, ROW_QUIET, ROW_VERBOSE,    ROW_END};
+static const struct option_row store_options[] = {
+    ROW_STORE, ROW_STORE_FILE, ROW_READY_YES, ROW_JSON,
+    ROW_QUIET, ROW_VERBOSE,    ROW_END};
 static const struct option_row version_options[] = {ROW_JSON, ROW_QUIET,
                                                     ROW_VERBOSE, ROW_END};
 static const struct option_row help_options[] = {ROW_END};
@@ -135,6 +138,10 @@ static const struct subcommand subcommands[] = {
      force_options, 1, 1, false, cmd_force_release},
     {"doctor", "", "Check the store's set-up.", doctor_options, 0, 0, false,
      cmd_doctor},
+    {"store", "ready [URL]",
+     "End a recovery by hand: let others in although a server may have "
+     "forgotten.",
+     store_options, 1, 2, false, cmd_store},
     {"version", "", "Print the version.", version_options, 0, 0, false,
      cmd_version},
     {"help", "[SUBCOMMAND]", "Explain a sub-command.", help_options, 0, 1,
@@ -161,7 +168,7 @@ const struct subcommand *cli_find(const char *name)
 }
 
 const char *const cli_later[] = {"watch", "top",        "serve", "bench",
-                                 "demo",  "completion", "store", NULL};
+                                 "demo",  "completion", NULL};
 
 static int main_unknown_subcommand(const struct cli_args *args,
                                    const char *name)

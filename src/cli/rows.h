@@ -215,6 +215,9 @@
         0, "add", "N", OPTION_SIGNED, ROW_FIELD_(add_by), 0, SNIB_PERMITS_MAX, \
             "N permits more, or fewer when N is negative", NULL                \
     }
+#define ROW_READY_YES                                                          \
+    ROW_FLAG_('y', "yes", yes,                                                 \
+              "end it; without this only tell what that would risk")
 #define ROW_YES ROW_FLAG_('y', "yes", yes, "do not ask; needs --reason")
 
 #endif

@@ -16,7 +16,8 @@ enum { VALUE_LIMIT = SNIB_VALUE_MAX + 1 };
 
 static bool direct_of_value(snib__verb verb)
 {
-    return verb >= SNIB__VALUE_GET;
+    return verb == SNIB__VALUE_GET || verb == SNIB__VALUE_PUT ||
+           verb == SNIB__VALUE_DELETE;
 }
 
 /* The bytes of a put are copied: the caller may leave while they wait. */
@@ -45,7 +46,8 @@ bool snib__verb_changes(snib__verb verb, int op)
 {
     return verb == SNIB__FORCE || verb == SNIB__VALUE_PUT ||
            verb == SNIB__VALUE_DELETE ||
-           (verb == SNIB__PARAMS && op != SNIB__PARAMS_GET);
+           ((verb == SNIB__PARAMS || verb == SNIB__RECOVERY) &&
+            op != SNIB__PARAMS_GET);
 }
 
 /* Is this a later copy of a change that was sent before and not answered? That
@@ -204,6 +206,12 @@ snib_err snib__direct_start(struct snib__engine *e, snib_instant now,
     snib__ok(&direct->error);
     if (e->closed) {
         return snib__fail_plain(&direct->error, SNIB_ERR_CLOSED);
+    }
+    if (direct->verb == SNIB__RECOVERY && !e->out.lease_most.ns) {
+        return snib__fail(
+            &direct->error, SNIB_ERR_UNSUPPORTED,
+            "by this URL the store has no recovery: it would be a Redis server "
+            "with recovery= in its URL, as its clients write it");
     }
     if (direct->name && snib__name_new(direct->name, direct->name_size, &name,
                                        &direct->error)) {

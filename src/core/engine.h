@@ -389,7 +389,7 @@ struct snib__direct {
     size_t name_size;
     const char *text; /* glob or reason */
     snib__params_op op;
-    int64_t amount; /* of a PARAMS */
+    int64_t amount; /* of a PARAMS, a RECOVERY */
     /* only for VALUE_… */
     uint64_t id[2]; /* 0: drawn and set here; a repeat brings the same */
     bool resent;    /* set for a repeat */

@@ -109,7 +109,12 @@ typedef enum snib__verb {
      * `value`. */
     SNIB__VALUE_PUT,
     /* Reads floor and `value`; DONE sets token 0. */
-    SNIB__VALUE_DELETE
+    SNIB__VALUE_DELETE,
+    /* For how long nobody is let in anew, of a store that sets out->lease_most;
+     * others are never asked. Reads `params`: with op OPEN the recovery that is
+     * over at `amount` (server ms) is ended, with GET none. result gets one
+     * ROW_RECOVERY. */
+    SNIB__RECOVERY
 } snib__verb;
 
 /* The answers to a request; with them every request is safe to repeat.

@@ -146,7 +146,7 @@ def test_help_names_what_this_release_lacks(mapped):
     said = mapped.run("--help").stdout
     line = [x for x in said.splitlines() if x.startswith("Not in this release")]
     assert line == ["Not in this release: watch, top, serve, bench, demo, "
-                    "completion, store."]
+                    "completion."]
     for name in line[0][21:-1].split(", "):
         done = mapped.run(name)
         assert (done.returncode, done.stdout) == (64, "")

@@ -19,7 +19,8 @@ DAY = 24 * 3600 * 1000
     (("nonsense",), "unknown sub-command"),
     (("--nonsense",), "unknown option"),
     (("-Z",), "unknown option"),
-    (("store", "ready", "redis://a"), "not in this release"),
+    (("store",), "expected ready [URL]"),
+    (("store", "raedy"), "unknown word 'raedy'; expected ready [URL]"),
     (("watch",), "not in this release"),
     (("top",), "not in this release"),
     (("bench",), "not in this release"),
@@ -318,7 +319,8 @@ UNREACHABLE = [
     ("latch", "--await", "-w", "0", "a"),
     ("barrier", "-n", "2", "-w", "1s", "a"), ("doctor",),
     ("elect", "--once", "-w", "1s", "a", "true"),
-    ("force-release", "-y", "--reason", "x", "a")]
+    ("force-release", "-y", "--reason", "x", "a"),
+    ("store", "ready", "redis://127.0.0.1:1?recovery=30s")]
 
 
 @pytest.mark.parametrize("args", UNREACHABLE, ids=" ".join)

@@ -13,7 +13,7 @@ MAN = os.path.join(os.path.dirname(os.path.abspath(__file__)),
 SUBS = ["run", "try", "elect", "acquire", "release", "renew", "check", "semaphore",
         "latch", "barrier", "wait",
         "status", "list", "why", "deadlocks", "force-release", "doctor",
-        "version", "help"]
+        "store", "version", "help"]
 
 
 def page(name):

@@ -35,7 +35,7 @@ struct rig_shape {
     const char *name;
     enum snib__script which;
     bool parts;              /* several locks: key and each are of one   */
-    const char *key[9];      /* behind "snib:{n}"; @: the request        */
+    const char *key[9];      /* behind "snib:{n}"; @: the request; "=k": k   */
     struct rig_arg head[3];  /* once                                     */
     struct rig_arg each[17]; /* once a part                              */
     bool marked;             /* the mark is its last key, but with "mark=0" */

@@ -143,6 +143,13 @@ static const struct rig_shape shapes[] = {
      {{NULL, NULL}},
      {{"recovery", "30000"}},
      false},
+    {"ready",
+     SNIB__SCRIPT_READY,
+     false,
+     {"=snib:epoch"},
+     {{NULL, NULL}},
+     {{"end", "0"}, {"recovery", "30000"}},
+     false},
     {"ears",
      SNIB__SCRIPT_EARS,
      false,
@@ -289,6 +296,10 @@ static void add_key(struct rig_call *c, const struct part *p,
                     const char *suffix)
 {
     char text[200], id[8], *request;
+    if (*suffix == '=') { /* of no lock */
+        c->key[c->keys++] = checked(strdup(suffix + 1));
+        return;
+    }
     snprintf(id, sizeof id, "~%s", p->who);
     request = rig_value(id, 0);
     snprintf(text, sizeof text, "snib:{%s}%.*s%s", p->lock,

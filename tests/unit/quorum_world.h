@@ -245,6 +245,7 @@ static void execute(uint32_t at, uint64_t who, struct snib__request *rq)
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
+    case SNIB__RECOVERY:
     case SNIB__DOCTOR:
         if (s->mute) {
             rq->said.answer = SNIB__DONE;

@@ -466,6 +466,7 @@ static void say_reply_of_script(const struct command *c)
     case SNIB__SCRIPT_EPOCH:
         say_ints((const int64_t[]){server_clock(), (int64_t)below(30000)}, 2);
         break;
+    case SNIB__SCRIPT_READY: /* not asked here */
     case SNIB__SCRIPTS:
         break;
     }

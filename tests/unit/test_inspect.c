@@ -486,6 +486,26 @@ static void wrong_arguments_are_usage_errors(void **state)
     snib_client_free(c);
 }
 
+static void a_store_without_a_recovery_says_what_would_have_one(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client("memory:look8");
+    struct snib_recovery is = {.left_ms = 5};
+    struct snib_error e;
+    uint64_t ticket = 7;
+    assert_int_equal(snib_client_recovery(c, 0, &is, sizeof is, &e),
+                     SNIB_ERR_UNSUPPORTED);
+    assert_string_equal(
+        e.text, "by this URL the store has no recovery: it would be a Redis "
+                "server with recovery= in its URL, as its clients write it");
+    assert_int_equal(
+        snib_client_recovery_start(c, 9, &is, sizeof is, NULL, &ticket, &e),
+        SNIB_ERR_UNSUPPORTED);
+    assert_int_equal(ticket, 0);
+    assert_int_equal(is.left_ms, 5);
+    snib_client_free(c);
+}
+
 static void the_test_switches_want_a_memory_store(void **state)
 {
     (void)state;
@@ -524,6 +544,7 @@ int main(void)
         cmocka_unit_test(the_doctor_tells_at_least_one_finding),
         cmocka_unit_test(an_unreachable_store_is_told_before_the_error),
         cmocka_unit_test(wrong_arguments_are_usage_errors),
+        cmocka_unit_test(a_store_without_a_recovery_says_what_would_have_one),
         cmocka_unit_test(the_test_switches_want_a_memory_store),
     };
     return RUN(cases);

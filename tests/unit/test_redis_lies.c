@@ -82,6 +82,10 @@ static void what_is_no_answer_to_a_verb_is_unknown(void **state)
         {SNIB__PARAMS, "*1\r\n:0\r\n"},
         {SNIB__PARAMS, "*5\r\n:0\r\n" CLOCK ":1\r\n:1\r\n:1\r\n"},
         {SNIB__PARAMS, "*3\r\n:6\r\n" CLOCK ":-1\r\n"},
+        {SNIB__RECOVERY, ":1\r\n"},
+        {SNIB__RECOVERY, "*2\r\n:1\r\n" CLOCK},
+        {SNIB__RECOVERY, "*3\r\n:-1\r\n" CLOCK ":0\r\n"},
+        {SNIB__RECOVERY, "*3\r\n:1\r\n" CLOCK "$1\r\n1\r\n"},
     };
 #undef CLOCK
     struct snib__request first = request(SNIB__RELEASE);

@@ -216,6 +216,56 @@ static void the_doctor_says_when_others_are_let_in_besides(void **state)
                      1);
 }
 
+/* -- the end by hand --------------------------------------------------------------- */
+
+/* What is asked for, and the row of its answer: left, end, ended. */
+static void is_ready(int64_t end, const char *asked_for, const char *reply,
+                     const int64_t row[3])
+{
+    struct snib__request rq = request(SNIB__RECOVERY);
+    struct snib__buf rows;
+    struct snib__rec r;
+    snib__buf_init(&rows, 1000);
+    rq.name = NULL;
+    rq.said.result = &rows;
+    rq.params.op = end ? SNIB__PARAMS_OPEN : SNIB__PARAMS_GET;
+    rq.params.amount = end;
+    start(&rq);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_READY);
+    assert_int_equal(words, 3 + 1 + 2);
+    assert_string_equal(word[2], "1");
+    assert_string_equal(word[3], "snib:epoch");
+    assert_string_equal(word[4], asked_for);
+    assert_string_equal(word[5], "30000");
+    say(CALLERS, reply);
+    answered(&rq, SNIB__DONE);
+    snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    assert_true(snib__rec_next_row(&r));
+    assert_int_equal(r.row, SNIB__ROW_RECOVERY);
+    for (int i = 0; i < 3; i++) {
+        assert_true(snib__rec_next_field(&r));
+        assert_int_equal(snib__rec_value_i64(&r), row[i]);
+    }
+    assert_false(snib__rec_next_row(&r));
+    snib__buf_free(&rows);
+}
+
+static void a_recovery_is_looked_at_and_ended(void **state)
+{
+    (void)state;
+    struct snib__request rq = asked();
+    start(&rq);
+    in_step(CALLERS);
+    hears_acquire(CALLERS, "0");
+    grant_reply(CALLERS, 1000);
+    answered(&rq, SNIB__DONE);
+    is_ready(0, "0", "*3\r\n:2500\r\n:1790000002500\r\n:0\r\n",
+             (const int64_t[]){2500, 1790000002500, 0});
+    is_ready(1790000002500, "1790000002500",
+             "*3\r\n:2400\r\n:1790000002500\r\n:1\r\n",
+             (const int64_t[]){2400, 1790000002500, 1});
+}
+
 /* -- to reclaim -------------------------------------------------------------------- */
 
 static struct snib__request renewal(int64_t floor)
@@ -409,6 +459,7 @@ int main(void)
         T(a_try_hears_of_the_recovery_and_not_of_who_keeps_the_lock),
         T(an_inspection_shows_how_long_nobody_is_let_in),
         T(the_doctor_says_when_others_are_let_in_besides),
+        T(a_recovery_is_looked_at_and_ended),
         T(what_is_not_known_may_be_reclaimed_once),
         cmocka_unit_test_setup_teardown(without_it_nothing_is_reclaimed, set_up,
                                         tear_down),

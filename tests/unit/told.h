@@ -8,7 +8,8 @@
  * has to end as it says.
  *
  * The store is memory:, by way of an exec() that can be made sick: then each
- * request is answered with that error, and nothing is done. */
+ * request is answered with that error, and nothing is done. It has recoveries,
+ * as a Redis server with recovery= in its URL. */
 #ifndef SNIB_TESTS_TOLD_H
 #define SNIB_TESTS_TOLD_H
 
@@ -63,6 +64,22 @@ static bool somebody(struct snib_client *c,
     return found;
 }
 
+/* As a store that has recoveries would: that of 7 runs for 9 ms more. */
+static bool ended_recovery(struct snib__list *all)
+{
+    struct snib__request *r =
+        SNIB__CONTAINER(snib__list_first(all), struct snib__request, link);
+    if (r->verb != SNIB__RECOVERY) {
+        return false;
+    }
+    snib__rec_row(r->said.result, SNIB__ROW_RECOVERY);
+    snib__rec_i64(r->said.result, SNIB__F_LEFT, 9);
+    snib__rec_i64(r->said.result, SNIB__F_END, 7);
+    snib__rec_i64(r->said.result, SNIB__F_COUNT, r->params.amount == 7);
+    r->said.answer = SNIB__DONE;
+    return true;
+}
+
 static void sick_exec(void *instance, snib_instant now, struct snib__list *all)
 {
     snib_err err = (snib_err)atomic_load(&sick);
@@ -71,7 +88,9 @@ static void sick_exec(void *instance, snib_instant now, struct snib__list *all)
         poll(NULL, 0, 1);
     }
     if (!err) {
-        snib__memory_ops.exec(instance, now, all);
+        if (!ended_recovery(all)) {
+            snib__memory_ops.exec(instance, now, all);
+        }
         return;
     }
     SNIB__LIST_EACH (l, all) {
@@ -123,6 +142,7 @@ struct world {
     struct snib_leader *leader;
     struct snib_value *value;
     struct snib_server *server;
+    struct snib_recovery recovery;
     struct snib_semaphore size;
     size_t count;
     uint64_t ticket;
@@ -295,6 +315,7 @@ static void world_begin(struct world *w, unsigned needs)
     pthread_mutex_lock(&w->c->mu); /* as a store that may take its time */
     w->c->exec.ops = needs & NO_TEXT ? w->c->exec.ops : &sick_ops;
     w->c->exec.quick = w->c->exec.quick && needs & NO_TEXT;
+    w->c->out->lease_most = snib__ms(SNIB_LEASE_MAX_MS); /* it has recoveries */
     pthread_mutex_unlock(&w->c->mu);
 }
 
@@ -447,6 +468,8 @@ static struct snib_lock **pair_of(struct world *w)
     X(snib_client_force_release, 0,                                            \
       snib_client_force_release(w->c, "x", 0, NULL, &w->number, &e))           \
     X(snib_client_doctor, 0, snib_client_doctor(w->c, hear, NULL, &e))         \
+    X(snib_client_recovery, 0,                                                 \
+      snib_client_recovery(w->c, 7, &w->recovery, sizeof w->recovery, &e))     \
     X(snib_client_server, 0, snib_client_server(w->c, &w->server, &e))         \
     X(snib_client_deadlocks, 0,                                                \
       snib_client_deadlocks(w->c, &w->cycles, &w->count, &e))                  \

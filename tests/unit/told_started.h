@@ -13,6 +13,7 @@
     X(snib_client_list, 0, w->c, NULL, &w->views, &w->count)                   \
     X(snib_client_force_release, 0, w->c, "x", 0, NULL, &w->number)            \
     X(snib_client_doctor, 0, w->c, hear, NULL)                                 \
+    X(snib_client_recovery, 0, w->c, 7, &w->recovery, sizeof w->recovery)      \
     X(snib_client_deadlocks, 0, w->c, &w->cycles, &w->count)                   \
     X(snib_semaphore_get, 0, w->c, "x", 0, &w->size, sizeof w->size)           \
     X(snib_semaphore_set, 0, w->c, "x", 0, 2, false, &w->flag)                 \

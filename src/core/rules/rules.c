@@ -169,6 +169,7 @@ void snib__rules_run(struct snib__book *b, struct snib__request *r)
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
+    case SNIB__RECOVERY:
         snib__rules_answer(r, SNIB__NOT_APPLIED, SNIB_ERR_INTERNAL);
         break;
     }

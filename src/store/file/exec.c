@@ -381,6 +381,10 @@ static void exec_one(struct snib__file *self, struct snib__rules_batch *batch,
     case SNIB__VALUE_DELETE:
         snib__file_value(self, r);
         break;
+    case SNIB__RECOVERY: /* never asked */
+        r->said.answer = SNIB__NOT_APPLIED;
+        r->said.err = SNIB_ERR_INTERNAL;
+        break;
     }
 }
 

@@ -252,6 +252,10 @@ static void memory_run_one(struct snib__mem_client *c,
     case SNIB__VALUE_DELETE:
         snib__mem_values_run(c->space, r);
         break;
+    case SNIB__RECOVERY: /* never asked */
+        r->said.answer = SNIB__NOT_APPLIED;
+        r->said.err = SNIB_ERR_INTERNAL;
+        break;
     }
     if (c->drop) {
         c->drop--;

@@ -222,6 +222,7 @@ void snib__inspect_check(struct snib__quorum *q, snib_instant now,
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
+    case SNIB__RECOVERY:
         break;
     }
     snib__task_end(q, task);

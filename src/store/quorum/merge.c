@@ -123,6 +123,7 @@ static void merge_note_client(struct snib__rec *r, struct seen seen[],
         case SNIB__F_RANK:
         case SNIB__F_SLOT:
         case SNIB__F_KEEP:
+        case SNIB__F_END:
             break;
         }
     }

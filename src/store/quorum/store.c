@@ -323,6 +323,7 @@ static void store_begin_task(struct snib__quorum *q, snib_instant now,
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
+    case SNIB__RECOVERY:
         break;
     }
 }

@@ -464,6 +464,13 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
     case SNIB__VALUE_DELETE:
         snib__value_reply(s, now, rq, c);
         break;
+    case SNIB__RECOVERY:
+        if (snib__ready_read(rq, c)) {
+            snib__request_finish(s, rq, SNIB__DONE);
+        } else {
+            decode_strange(s, now, rq);
+        }
+        break;
     case SNIB__INSPECT:
     case SNIB__LIST:
     case SNIB__DOCTOR:

@@ -417,6 +417,7 @@ void snib__inspect_reply(struct snib__redis *s, snib_instant now, int i,
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
+    case SNIB__RECOVERY:
         break;
     }
 }

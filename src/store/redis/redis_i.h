@@ -226,6 +226,10 @@ void snib__recovery_encode(const struct snib__redis *, struct snib__buf *);
 bool snib__recovery_read(const struct snib__resp_cell *);
 /* Why it is not let in, for so many ms more. */
 void snib__recovery_closed(struct snib__request *, int64_t ms);
+void snib__encode_ready(const struct snib__redis *, struct snib__buf *,
+                        const struct snib__request *, bool full);
+/* Is this an answer to that? Then its row is in the result. */
+bool snib__ready_read(struct snib__request *, const struct snib__resp_cell *);
 
 /* request.c */
 /* What a reply says of the server's clock. */

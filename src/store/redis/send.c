@@ -289,6 +289,9 @@ static void send_encode(struct snib__redis *s, snib_instant now, int i,
     case SNIB__VALUE_DELETE:
         snib__encode_value_put(s, now, out, rq, full);
         break;
+    case SNIB__RECOVERY:
+        snib__encode_ready(s, out, rq, full);
+        break;
     case SNIB__RENEW: /* with a floor; send_renewals sends the others */
         snib__encode_keep(s, out, now, rq, full);
         break;
@@ -311,6 +314,7 @@ static void send_on(struct snib__redis *s, snib_instant now, int i,
         [SNIB__VALUE_GET] = SNIB__SCRIPT_VALUE_GET,
         [SNIB__VALUE_PUT] = SNIB__SCRIPT_VALUE_PUT,
         [SNIB__VALUE_DELETE] = SNIB__SCRIPT_VALUE_PUT,
+        [SNIB__RECOVERY] = SNIB__SCRIPT_READY,
         [SNIB__RENEW] = SNIB__SCRIPT_KEEP};
     if (snib__redis_inspects(rq)) {
         send_inspection(s, now, i, rq);

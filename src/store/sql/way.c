@@ -18,6 +18,7 @@ bool snib__sql_changes_claims(const struct snib__request *r)
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
+    case SNIB__RECOVERY:
         break;
     }
     return false;

@@ -1,0 +1,353 @@
+"""snib store ready: a recovery is ended by hand (scripts/ready.lua), on a real
+redis-server. test_redis_recovery.py has recoveries that end by themselves.
+"""
+
+import json
+import os
+import subprocess
+import time
+
+import pytest
+
+from harness.redis_server import redis_missing
+from harness.resp import RedisError
+from harness.sentinel import Watched
+from harness.wait import stays, wait_until
+from test_redis_recovery import scripts
+
+pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
+
+LEASE_MS, LONG = 1500, 60
+
+
+@pytest.fixture
+def sure(redis):
+    """Far too long to be waited for."""
+    return f"{redis.url}?recovery={LONG}s"
+
+
+def snib(*words, url=None):
+    env = {**os.environ, "SNIB_URL": url or ""}
+    return subprocess.run([os.environ["SNIB_BIN"], *words], env=env,
+                          capture_output=True, text=True, timeout=30)
+
+
+def ready(url, *words):
+    return snib("store", "ready", url, *words)
+
+
+def epoch(redis):
+    return redis.command("GET", "snib:epoch").split()
+
+
+def all_else(redis):
+    """What stands at each other key."""
+    return {key: redis.command("DUMP", key)
+            for key in redis.command("KEYS", "*") if key != b"snib:epoch"}
+
+
+@pytest.fixture
+def waiter(drivers, sure):
+    one = drivers(sure, request_ms=500)
+    one.lock("n", lease_ms=LEASE_MS)
+    return one
+
+
+@pytest.fixture
+def waiting(waiter, redis):
+    """Somebody who waits behind the recovery."""
+    waits = waiter.start_acquire("n", wait_ms=LONG * 1000)
+    wait_until(lambda: redis.command("ZCARD", "snib:{n}:q") == 1,
+               what="it is queued")
+    return waits
+
+
+def test_without_yes_it_says_what_is_risked_and_does_nothing(
+        redis, sure, waiting):
+    before, others = epoch(redis), all_else(redis)
+    told = ready(sure)
+    assert told.returncode == 64 and told.stdout == ""
+    assert f"{sure}: a recovery runs for " in told.stderr
+    assert " is free for others at once, while its holder may work on" in (
+        told.stderr)
+    assert "nothing was done: --yes does it" in told.stderr
+    assert epoch(redis) == before
+    others.pop(b"snib:{n}:a"), others.pop(b"snib:{n}:w")  # who waits polls
+    others.pop(b"snib:{n}")
+    assert others.items() <= all_else(redis).items()
+    assert not waiting.done()
+
+
+def test_how_long_it_says_is_never_too_short(redis, sure):
+    said = ready(sure).stderr
+    left = said.split(" from now at the latest")[0].rsplit(" ", 1)[1]
+    seconds, micros = redis.command("TIME")
+    now = int(seconds) * 1000 + int(micros) // 1000
+    minutes, _, rest = left.rpartition("m")
+    assert 1000 * (60 * int(minutes or 0) + int(rest.rstrip("s") or 0)) >= (
+        int(epoch(redis)[1]) - now)
+
+
+def test_with_yes_who_waits_is_served(redis, sure, waiting):
+    before, life = epoch(redis), redis.command("PTTL", "snib:epoch")
+    told = ready(sure, "--yes")
+    ended = time.monotonic()
+    assert told.returncode == 0 and told.stdout == ""
+    assert f"{sure}: the recovery is ended, " in told.stderr
+    grant = waiting.wait(10)
+    assert time.monotonic() - ended < 2
+    after = epoch(redis)
+    assert [before[0], *before[2:]] == [after[0], *after[2:]]
+    assert int(after[1]) < int(before[1])
+    assert life - 20000 < redis.command("PTTL", "snib:epoch") <= life
+    assert redis.command("GET", "snib:m") == b"recovery"
+    grant.release()
+
+
+def test_command_that_waits_is_served(redis, sure):
+    with subprocess.Popen(
+            [os.environ["SNIB_BIN"], "run", "-t", "1500ms", "-s", sure, "n",
+             "--", "true"], stderr=subprocess.PIPE, text=True) as runs:
+        wait_until(lambda: redis.command("ZCARD", "snib:{n}:q") == 1,
+                   what="it is queued")
+        assert ready(sure, "--yes").returncode == 0
+        ended = time.monotonic()
+        assert runs.wait(timeout=30) == 0
+    assert time.monotonic() - ended < 3  # the command's own time in it
+
+
+def test_nothing_but_the_epoch_changes(redis, sure, drivers):
+    """Holders of before, a queue that is not asked for, a size, a value."""
+    other = drivers(sure, request_ms=500)
+    assert ready(sure, "--yes").returncode == 0
+    held = other.acquire(other.lock("held", lease_ms=40000, fixed_lease=1))
+    snib("semaphore", "--set", "3", "s", "-s", sure)
+    redis.command("DEL", "snib:epoch")
+    assert ready(sure).returncode == 64
+    before = all_else(redis)
+    assert ready(sure, "--yes").returncode == 0
+    assert all_else(redis) == before
+    held.release()
+
+
+def test_again_it_says_that_none_runs(redis, sure):
+    assert ready(sure, "--yes").returncode == 0
+    before = epoch(redis)
+    for words in [], ["--yes"]:
+        told = ready(sure, *words)
+        assert told.returncode == 0
+        assert told.stderr == f"snib: {sure}: no recovery runs; nothing to end\n"
+        told = ready(sure, "-q", *words)
+        assert told.returncode == 0 and told.stderr == ""
+    assert epoch(redis) == before
+
+
+def test_as_json(redis, sure):
+    looked = ready(sure, "--json")
+    assert looked.returncode == 64
+    told = json.loads(looked.stdout)
+    assert told["schema"] == 1 and told["store"] == sure
+    assert 1000 < told["left_ms"] <= LONG * 1000 and told["ended"] is False
+    ended = ready(sure, "--json", "--yes", "-q")
+    assert ended.returncode == 0 and ended.stderr == ""
+    told = json.loads(ended.stdout)
+    assert told["ended"] is True and 1000 < told["left_ms"] <= LONG * 1000
+    told = json.loads(ready(sure, "--json", "--yes").stdout)
+    assert told["ended"] is False and told["left_ms"] == 0
+
+
+def test_url_may_stand_in_the_environment(redis, sure):
+    assert snib("store", "ready", "--yes", url=sure).returncode == 0
+    told = snib("store", "ready", sure, "-s", sure)
+    assert told.returncode == 64
+    assert "the store is given twice" in told.stderr
+
+
+def test_what_is_written_wrongly_is_told(redis, sure):
+    told = snib("store", "raedy", sure)
+    assert told.returncode == 64
+    assert "unknown word 'raedy'; expected ready [URL]" in told.stderr
+    told = ready(sure.replace("redis://", "redis://a:b@"))
+    assert told.returncode == 64 and "holds a password" in told.stderr
+
+
+def test_server_that_is_away_is_told(redis, sure):
+    redis.kill()
+    told = ready(sure, "--yes")
+    assert told.returncode == 69 and "does the server run" in told.stderr
+
+
+def test_what_cannot_be_printed_is_told(redis, sure):
+    assert ready(sure, "--yes").returncode == 0
+    with open("/dev/full", "w", encoding="ascii") as full:
+        told = subprocess.run(
+            [os.environ["SNIB_BIN"], "store", "ready", "--json", sure],
+            stdout=full, stderr=subprocess.PIPE, timeout=30, check=False)
+    assert told.returncode == 70
+
+
+def test_refused_login_is_told(redis, sure):
+    redis.command("CONFIG", "SET", "requirepass", "right")
+    told = ready(sure, "--yes")
+    redis.command("AUTH", "right")
+    redis.command("CONFIG", "SET", "requirepass", "")
+    assert told.returncode == 77, told.stderr
+
+
+OTHERS = ["file:/tmp/snib-none/x", "redis+cluster://127.0.0.1:1",
+          "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"]
+
+
+@pytest.mark.parametrize("url", ["redis", *OTHERS])
+def test_store_without_a_recovery_is_refused_with_what_to_do(
+        redis, url, tmp_path):
+    url = redis.url if url == "redis" else url.replace(
+        "/tmp/snib-none", str(tmp_path))
+    told = ready(url, "--yes")
+    assert told.returncode == 78
+    assert "by this URL the store has no recovery" in told.stderr
+    assert "with recovery= in its URL, as its clients write it" in told.stderr
+
+
+def test_url_with_another_number_ends_nothing(redis, sure):
+    before = (ready(sure), epoch(redis))[1]
+    told = ready(redis.url + "?recovery=5s", "--yes")
+    assert told.returncode == 78 and "recovery=60000ms" in told.stderr
+    assert epoch(redis) == before
+
+
+# -- what it does to exclusion -------------------------------------------------
+
+
+def test_who_has_reclaimed_keeps_what_it_has_and_who_has_not_is_told(
+        redis, sure, drivers):
+    one, two, three = (drivers(sure, request_ms=500) for _ in range(3))
+    assert ready(sure, "--yes").returncode == 0
+    kept = one.acquire(one.lock("kept", lease_ms=LEASE_MS))
+    lost = two.acquire(two.lock("lost", lease_ms=30000))
+    redis.command("FLUSHALL")
+    wait_until(lambda: redis.command("EXISTS", "snib:{kept}") == 1,
+               what="it is reclaimed")
+    assert ready(sure, "--yes").returncode == 0
+    stays(lambda: kept.status().held, 1.0, "reclaimed, so its own")
+    assert three.try_acquire(three.lock("kept", lease_ms=LEASE_MS)).err == "BUSY"
+    later = three.acquire(three.lock("lost", lease_ms=LEASE_MS), wait_ms=5000)
+    assert later.token > lost.token, "the fence refuses the old one"
+    assert two.ask("renew", id=lost.id, lease_ms=0, on="main").err == "LOST"
+    later.release()
+    kept.release()
+
+
+def test_next_time_the_server_forgets_there_is_a_recovery_again(
+        redis, sure, waiter):
+    assert ready(sure, "--yes").returncode == 0
+    waiter.acquire("n", wait_ms=5000).release()
+    redis.command("FLUSHALL")
+    assert waiter.try_acquire("n").err == "BUSY"
+    assert ready(sure).returncode == 64
+
+
+def end(redis, at, recovery=LONG * 1000):
+    return redis.command("EVAL", scripts()["ready"], 1, "snib:epoch", at,
+                         recovery)
+
+
+def test_recovery_that_began_after_the_look_goes_on(redis, sure):
+    ready(sure)
+    looked = end(redis, 0)
+    assert 0 < looked[0] <= LONG * 1000 and looked[2] == 0
+    redis.command("DEL", "snib:epoch")
+    ready(sure)
+    before = epoch(redis)
+    assert int(before[1]) > looked[1]
+    told = end(redis, looked[1])
+    assert told[1] == int(before[1]) and told[2] == 0
+    assert epoch(redis) == before
+    assert end(redis, told[1])[2] == 1
+    again = end(redis, told[1])
+    assert again[0] == 0 and again[2] == 0
+
+
+def test_server_that_forgot_after_the_look_is_not_opened(redis, sure):
+    """It has no epoch, or that of its life before."""
+    ready(sure)
+    looked, mine = end(redis, 0), epoch(redis)
+    redis.command("SET", "snib:epoch", b" ".join([b"0" * 40, *mine[1:]]))
+    with pytest.raises(RedisError, match="SNIBEPOCH"):
+        end(redis, looked[1])
+    with pytest.raises(RedisError, match="SNIBEPOCH"):
+        end(redis, looked[1], recovery=LONG * 1000 + 1)
+    redis.command("DEL", "snib:epoch")
+    with pytest.raises(RedisError, match="SNIBEPOCH"):
+        end(redis, looked[1])
+    assert redis.command("EXISTS", "snib:epoch") == 0
+
+
+def test_epoch_that_is_not_ours_is_left_alone(redis, sure):
+    ready(sure)
+    redis.command("SET", "snib:epoch", "x")
+    told = ready(sure, "--yes")
+    assert told.returncode == 69 and "rename or delete it" in told.stderr
+    assert redis.command("GET", "snib:epoch") == b"x"
+
+
+def test_epoch_without_an_end_of_its_own_gets_one(redis, sure):
+    ready(sure)
+    redis.command("PERSIST", "snib:epoch")
+    assert ready(sure, "--yes").returncode == 0
+    assert redis.command("PTTL", "snib:epoch") > 31000000000
+
+
+# -- several servers -----------------------------------------------------------
+
+
+def test_of_several_servers_the_primary_is_opened(redis_with, drivers):
+    redis = redis_with()
+    replica = redis_with("replicaof 127.0.0.1 %d" % redis.port)
+    wait_until(lambda: b"master_link_status:up" in replica.command(
+        "INFO", "replication"), 10, "the replica is in step")
+    url = (f"redis://127.0.0.1:{replica.port},127.0.0.1:{redis.port}"
+           f"?recovery={LONG}s")
+    assert ready(url, "--yes").returncode == 0
+    redis.kill()
+    replica.command("REPLICAOF", "NO", "ONE")
+    one = drivers(url, request_ms=500)
+    one.lock("n", lease_ms=LEASE_MS)
+    assert one.try_acquire("n").err == "BUSY"
+    waits = one.start_acquire("n", wait_ms=LONG * 1000)
+    assert ready(url, "--yes").returncode == 0
+    ended = time.monotonic()
+    waits.wait(10).release()
+    assert time.monotonic() - ended < 2
+
+
+def test_after_a_planned_failover_who_waits_need_not(drivers):
+    """Behind Sentinels; the new primary is the one that is opened."""
+    with Watched() as servers:
+        url = f"{servers.url}?recovery={LONG}s"
+        assert ready(url, "--yes").returncode == 0
+        one = drivers(url, request_ms=500)
+        one.acquire(one.lock("n", lease_ms=LEASE_MS), wait_ms=5000).release()
+        new = servers.fail_over()
+        waits = one.start_acquire("n", wait_ms=LONG * 1000)
+        wait_until(lambda: new.command("ZCARD", "snib:{n}:q") == 1, 20,
+                   "it is queued at the new primary")
+        told = ready(url, "--yes")
+        ended = time.monotonic()
+        assert told.returncode == 0, told.stderr
+        waits.wait(10).release()
+        assert time.monotonic() - ended < 2
+
+
+def test_user_of_the_manual_may_do_it(redis, sure):
+    """The rights that docs/REDIS.md lists."""
+    path = os.path.join(os.path.dirname(__file__), "..", "..", "docs",
+                        "REDIS.md")
+    with open(path, encoding="utf-8") as page:
+        text = page.read().split("ACL SETUSER snib ", 1)[1].split("```", 1)[0]
+    words = text.replace("\\\n", " ").replace(">CHANGE-ME", ">pw").split()
+    redis.command("ACL", "SETUSER", "snib", *words)
+    url = sure.replace("redis://", "redis://snib:pw@")
+    told = snib("store", "ready", "--yes", url=url)
+    assert told.returncode == 0, told.stderr
+    assert "pw" not in told.stderr
