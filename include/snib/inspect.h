@@ -229,8 +229,9 @@ struct snib_recovery {
  * forgotten (a planned failover, a server that was never used), or where nobody
  * goes on who held before.
  *
- * ret_size is that of *ret. Blocks up to request_ms. Errors: those of snib_client_inspect, UNSUPPORTED (no recovery=
- * in the URL, or another store), UNKNOWN (sent, no answer: it may have been
+ * ret_size is that of *ret. Blocks up to request_ms. Errors: those of
+ * snib_client_inspect, UNSUPPORTED (no recovery= in the URL, or another store),
+ * UNKNOWN (sent, no answer: it may have been
  * ended), never LIMIT (there is no answer to speak of). */
 SNIB_API SNIB_CHECK snib_err snib_client_recovery(struct snib_client *,
                                                   int64_t end,
