@@ -184,7 +184,7 @@ struct snib__store_config {
     bool watch;
     /* One node of a quorum or of a cluster: each grant is decided by a script as
      * a whole. */
-    bool whole;
+    bool scripts_only;
     /* One node of a cluster: what is known of all of them, and this one's number
      * there. It outlives the store. NULL: it is none. */
     struct snib__slots *slots;

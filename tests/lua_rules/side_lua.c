@@ -303,7 +303,7 @@ static void side_lua_open_client(int i, const struct snib__url *url)
                                         .seed = {{1, 2, 3, (uint64_t)i}},
                                         .out = out,
                                         .request = snib__ms(2000),
-                                        .whole = true};
+                                        .scripts_only = true};
     side_client_id(i, config.client);
     if (snib__redis_store_ops.open(&config, &lua.client[i].store, &e)) {
         abort();

@@ -153,7 +153,7 @@ snib_err snib__cluster_open(const struct snib__store_config *cfg,
     snib__rng_init(&q->rng, &cfg->seed);
     q->slots = snib__alloc(sizeof *q->slots);
     q->cfg.slots = q->slots;
-    q->cfg.whole = true;
+    q->cfg.scripts_only = true;
     err = q->slots ? open_fill(q, cfg->url, reterr)
                    : snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     if (err) {

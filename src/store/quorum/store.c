@@ -172,7 +172,7 @@ static snib_err store_open_node(struct snib__quorum *q, uint32_t k,
     n->rest = snib__ms(REST_FIRST_MS);
     one.url = &url;
     one.out = &n->out;
-    one.whole = true;
+    one.scripts_only = true;
     for (int i = 0; i < 4; i++) {
         one.seed.v[i] = snib__rng_next(&q->rng);
     }

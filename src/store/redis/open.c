@@ -272,7 +272,7 @@ snib_err snib__redis_open(const struct snib__store_config *cfg,
     s->patience = cfg->request;
     s->asks = cfg->login;
     s->watch = cfg->watch;
-    s->scripts_only = cfg->whole;
+    s->scripts_only = cfg->scripts_only;
     s->bundles_most = BUNDLES;
     s->crowd = CROWD;
     s->collect_until = SNIB__NEVER;
