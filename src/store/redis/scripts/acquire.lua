@@ -274,7 +274,7 @@ end
 local left = math.max(live and live.till - now or 0, closed)
 if not queue then
     tell()
-    if keeper then
+    if kept_by then
         ask_back()
         return {3, now, left, closed, 1}
     end
@@ -313,7 +313,7 @@ if latch and latch > 0 then
     guard(2592000000) -- in case it was lost
 end
 tell()
-if keeper and before == 0 then -- those behind it wait for the same message
+if kept_by and before == 0 then -- those behind it wait for the same message
     ask_back()
 end
 return {2, now, before + 1, left, stands and 1 or nil}

@@ -33,7 +33,7 @@ end
 memory(true)
 local anew = bad
 bad = nil
-local marks, told, count, longest = {}, {}, 0, 1000
+local forced, told, count, longest = {}, {}, 0, 1000
 local v = standing()
 local wreck = bad
 bad = nil
@@ -55,8 +55,8 @@ for i = 1, #v, 2 do
         local left = math.min(tonumber(till) - now, 172800000)
         if left > 0 then
             count = count + 1
-            marks[#marks + 1] = id
-            marks[#marks + 1] = fmt('%.0f ', now + left) .. ARGV[1]
+            forced[#forced + 1] = id
+            forced[#forced + 1] = fmt('%.0f ', now + left) .. ARGV[1]
             told[#told + 1] = {string.sub(v[i], 1, 32), id, token,
                 math.max(left, 10000)}
             longest = math.max(longest, left)
@@ -121,8 +121,8 @@ if #dead > 0 and last > 0 then
         fmt('%.0f', math.max(now, math.floor(last / 1024)) - now + 86400000))
 end
 hand()
-if #marks > 0 then
-    each('HSET', R, marks) -- a hundred at a time: pairs stay together
+if #forced > 0 then
+    each('HSET', R, forced) -- a hundred at a time: pairs stay together
     call('PEXPIRE', R, fmt('%.0f', math.min(longest, 86400000)))
 end
 for _, one in ipairs(told) do

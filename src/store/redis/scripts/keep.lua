@@ -66,9 +66,9 @@ end
 
 -- @include settle
 -- Reading.
-local mark = call('HGET', R, request)
-if mark then
-    return {now, 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')}
+local forced = call('HGET', R, request)
+if forced then
+    return {now, 'REVOKED ' .. (string.match(forced, '^%d+ (.*)$') or '')}
 end
 if call('EXISTS', X) == 1 then
     return {now, 0}

@@ -67,10 +67,10 @@ if own then
         gone = at
     end
 end
-if not ours then -- a mark that is over may be of an earlier grant
-    local mark = call('HGET', R, request)
-    revoked = mark and tonumber(string.match(mark, '^%d+') or 0) > now
-        and mark
+if not ours then -- one that is over may be of an earlier grant
+    local forced = call('HGET', R, request)
+    revoked = forced and tonumber(string.match(forced, '^%d+') or 0) > now
+        and forced
 end
 memory(true)
 local known = last

@@ -49,9 +49,9 @@ end
 
 -- Why it is not ours: an entry among the forced releases, or another's.
 local function revoked(R, request)
-    local mark = pcall('HGET', R, request)
-    return type(mark) == 'string'
-        and 'REVOKED ' .. (string.match(mark, '^%d+ (.*)$') or '')
+    local forced = pcall('HGET', R, request)
+    return type(forced) == 'string'
+        and 'REVOKED ' .. (string.match(forced, '^%d+ (.*)$') or '')
 end
 
 -- H is a string: a thin record (enter.lua), whose TTL is its lease. The first

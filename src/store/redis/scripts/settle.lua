@@ -24,7 +24,7 @@
 local dead, drop, aside = {}, {}, {} -- to remove: holders, waiters; unresponsive ones
 local nexts = {}                     -- waiters to be granted
 local size, latch                    -- of a semaphore; > 0: a closed latch
-local keeper -- the client of the holder, if it may keep what was released
+local kept_by -- the client of the holder, if it may keep what was released
 
 -- The value of one field in the reply of HGETALL.
 local function field(v, name)
@@ -117,7 +117,7 @@ local function survey(v, gone)
             end
             if v[i] ~= gone and till > now then
                 occupy(request, mode, tonumber(permits), till)
-                keeper = kept and v[i] or keeper
+                kept_by = kept and v[i] or kept_by
                 live[request] = lease_end > now or nil
                 if taken then
                     live.slots = live.slots or {}
@@ -214,8 +214,8 @@ local function tools()
     local function grant(w)
         drop[#drop + 1] = w.id
         nexts[#nexts + 1] = w
-        local claim = math.min(w.lease, 3000)
-        occupy(w.id, w.mode, w.permits, now + claim + w.delay)
+        local push = math.min(w.lease, 3000)
+        occupy(w.id, w.mode, w.permits, now + push + w.delay)
     end
 
     -- Decide on w, the next in the queue. False: it does not fit. Else it is
@@ -370,11 +370,11 @@ end
 -- deadline from the instant when it sent that poll.
 local function hand()
     for _, w in ipairs(nexts) do
-        local claim = math.min(w.lease, 3000)
-        local token = enter(w.client, w.id, claim, w.reserve, w.floor, w.mode,
+        local push = math.min(w.lease, 3000)
+        local token = enter(w.client, w.id, push, w.reserve, w.floor, w.mode,
             w.permits_word, w.about, w.shared)
         w.message = fmt('g %s %.0f %d %d %s %.0f %s', w.id, token, w.reserve,
-            claim, w.poll, now, w.slot and fmt('%d %s', w.slot, H) or H)
+            push, w.poll, now, w.slot and fmt('%d %s', w.slot, H) or H)
     end
 end
 
@@ -403,6 +403,6 @@ end
 -- client asks by itself.
 local function ask_back()
     -- it listens there at first, or here once it has subscribed again
-    redis.pcall('PUBLISH', 'snib:' .. keeper, 'k ' .. live.sole)
-    redis.pcall('PUBLISH', 'snib:' .. keeper .. ':r', 'k ' .. live.sole)
+    redis.pcall('PUBLISH', 'snib:' .. kept_by, 'k ' .. live.sole)
+    redis.pcall('PUBLISH', 'snib:' .. kept_by .. ':r', 'k ' .. live.sole)
 end
