@@ -119,8 +119,8 @@ typedef enum snib_event_kind {
  * right to INFO; else by another name or version, or by connections whose
  * numbers begin anew, which may miss a change; and by another address, where
  * the URL names Sentinels or a list. A quorum: of any of its servers. A cluster:
- * the same; but a replica that takes over from its primary is at another
- * address, and does not count as a change of either. A lock file: never. */
+ * the same, and by a server that takes over slots though it had none: a replica
+ * in its primary's place, or a node that was added. A lock file: never. */
 struct snib_event {
     snib_event_kind kind;
     struct snib_grant grant;

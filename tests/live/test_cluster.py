@@ -339,6 +339,7 @@ def test_who_holds_and_who_waits_live_through_a_failover(
                                    wait_ms=60000)
     look(cluster.url).wait_waiters("n", 1)
     new = cluster.fail_over("n") if how == "planned" else cluster.kill("n")
+    holder.wait_event("store changed", timeout=20)
     wait_until(lambda: told_risk(grant), 20, "it heard of the failover")
     grant.wait_state("held", timeout=20)
     assert new.command("EXISTS", "snib:{n}") == 1

@@ -294,6 +294,20 @@ static void what_is_held_is_at_risk_when_a_replica_takes_over(void **state)
     assert_false(out.moved);
     says_map(conn(TWO_AT, CALLS), PROMOTED);
     assert_true(out.moved);
+    assert_false(out.changed); /* nobody has asked to be told */
+}
+
+static void who_asked_for_it_is_told_when_a_replica_takes_over(void **state)
+{
+    (void)state;
+    settled();
+    cluster()->cfg.watch = true;
+    out.holds = true;
+    closed(conn(ONE_AT, CALLS));
+    hears(conn(TWO_AT, CALLS), "CLUSTER");
+    assert_false(out.changed);
+    says_map(conn(TWO_AT, CALLS), PROMOTED);
+    assert_true(out.changed);
 }
 
 static void
@@ -302,11 +316,13 @@ slots_that_go_to_a_node_that_had_some_put_nothing_at_risk(void **state)
     (void)state;
     settled();
     out.holds = true;
+    cluster()->cfg.watch = true;
     struct snib__request rq = request(SNIB__RENEW, low);
     asked_of(ONE_AT, &rq, SNIB__SCRIPT_RENEW);
     low_is_moved();
     hears_script(conn(TWO_AT, CALLS), SNIB__SCRIPT_RENEW);
     assert_false(out.moved);
+    assert_false(out.changed);
 }
 
 static void who_waits_at_a_dead_node_goes_to_its_successor(void **state)
@@ -481,6 +497,7 @@ int main(void)
         CASE(a_try_at_a_node_of_another_cluster_is_told),
         CASE(a_node_that_went_to_another_cluster_is_left),
         CASE(what_is_held_is_at_risk_when_a_replica_takes_over),
+        CASE(who_asked_for_it_is_told_when_a_replica_takes_over),
         CASE(slots_that_go_to_a_node_that_had_some_put_nothing_at_risk),
         CASE(who_waits_at_a_dead_node_goes_to_its_successor),
         CASE(a_node_that_was_replaced_is_not_believed),

@@ -161,6 +161,7 @@ static void map_moved(struct snib__cluster *q)
 {
     q->slots->moved = false;
     q->out->moved = q->out->moved || q->out->holds;
+    q->out->changed = q->out->changed || q->cfg.watch;
     if (q->out->log) {
         q->out->log(q->out->log_data, SNIB_LOG_INFO,
                     "cluster: a server that served no slot has taken some");
