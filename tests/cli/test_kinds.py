@@ -146,7 +146,7 @@ def test_a_lock_in_its_delay_is_closed_to_all_who_look(store):
     told = json.loads(store.run("acquire", "--detached", "--json", "-t",
                                 "250ms", "--lock-delay", "1m", "a").stdout)
     eventually(lambda: not store.held("a"))
-    before = time.time() * 1000
+    before = time.time() * 1000 - 1  # they are told in whole milliseconds
     seen = json.loads(store.run("status", "--json", "a").stdout)
     assert not seen["held"] and seen["holders"] == []
     closed = seen["closed"]
