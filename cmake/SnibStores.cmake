@@ -60,6 +60,20 @@ if(snib_redis)
     include("${PROJECT_SOURCE_DIR}/src/store/redis/embed.cmake" OPTIONAL)
 endif()
 
+# -- zookeeper -------------------------------------------------------------------
+
+set(snib_zookeeper 0)
+set(snib_zookeeper_why "")
+if(NOT SNIB_WITH_ZOOKEEPER)
+    set(snib_zookeeper_why "switched off by SNIB_WITH_ZOOKEEPER")
+elseif(NOT EXISTS "${PROJECT_SOURCE_DIR}/src/store/zookeeper")
+    set(snib_zookeeper_why "src/store/zookeeper is not there")
+else()
+    set(snib_zookeeper 1)
+    list(APPEND SNIB_STORES zookeeper)
+    list(APPEND SNIB_STORE_FOLDERS src/proto/zk src/store/zookeeper)
+endif()
+
 # -- TLS -------------------------------------------------------------------------
 
 # Only its headers are needed: the library is loaded when TLS is first wanted
@@ -150,9 +164,10 @@ target_compile_definitions(
     snib_store_headers INTERFACE SNIB_WITH_REDIS=${snib_redis}
                                  SNIB_WITH_TLS=${snib_tls}
                                  SNIB_WITH_POSTGRES=${snib_postgres}
-                                 SNIB_WITH_MYSQL=${snib_mysql})
+                                 SNIB_WITH_MYSQL=${snib_mysql}
+                                 SNIB_WITH_ZOOKEEPER=${snib_zookeeper})
 
-foreach(store redis postgres mysql)
+foreach(store redis postgres mysql zookeeper)
     if(snib_${store})
         message(STATUS "snib: store ${store}: on")
     else()

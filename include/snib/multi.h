@@ -23,6 +23,7 @@
  *     file:/path             as realpath(3) gives it
  *     postgres://host:5432/database?schema=snib
  *     mysql://host:3306/database?prefix=snib
+ *     zookeeper://a:2181,b:2181/path    servers in order of host, then port
  *     memory:name
  *     redlock://a:6379,b:6379,c:6379/0  servers in order of host, then port
  *     redis+cluster://a:6379,b:6379/0   the nodes of the URL, in that order

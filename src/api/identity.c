@@ -7,6 +7,7 @@
  *     file:PATH                 as realpath(3) gives it
  *     postgres://HOST:PORT/DATABASE?schema=SCHEMA
  *     mysql://HOST:PORT/DATABASE?prefix=PREFIX
+ *     zookeeper://HOST:PORT,…/PATH  the servers, sorted
  *     memory:NAME
  *     redlock://HOST:PORT,HOST:PORT,…/DB  a quorum: its servers, sorted
  *     redis+cluster://HOST:PORT,…/0  the nodes that the URL names, sorted
@@ -26,7 +27,12 @@
 #include "api/api.h"
 #include "base/mem.h"
 
-enum { IDENTITY_MAX = 3 * PATH_MAX, REDIS_PORT = 6379, SENTINEL_PORT = 26379 };
+enum {
+    IDENTITY_MAX = 3 * PATH_MAX,
+    REDIS_PORT = 6379,
+    SENTINEL_PORT = 26379,
+    ZOOKEEPER_PORT = 2181
+};
 
 static const char *identity_or_else(const char *text, const char *otherwise)
 {
@@ -160,6 +166,20 @@ void snib__identity_postgres(struct snib__buf *b, const struct snib__url *url)
 void snib__identity_mysql(struct snib__buf *b, const struct snib__url *url)
 {
     identity_put_database(b, url, 3306, "prefix");
+}
+
+void snib__identity_zookeeper(struct snib__buf *b, const struct snib__url *url)
+{
+    const char *path = identity_or_else(url->path, "/snib");
+    size_t size = strlen(path);
+    if (url->nodes) {
+        identity_put_hosts(b, url, ZOOKEEPER_PORT);
+    } else {
+        snib__buf_printf(b, "%s://", url->scheme);
+        identity_put_host(b, identity_or_else(url->host, ""));
+        snib__buf_printf(b, ":%u", url->port ? url->port : ZOOKEEPER_PORT);
+    }
+    snib__buf_printf(b, "%.*s", (int)(size - (path[size - 1] == '/')), path);
 }
 
 void snib__identity_file(struct snib__buf *b, const struct snib__url *url)

@@ -18,6 +18,9 @@
 #ifndef SNIB_WITH_MYSQL /* so does it */
 #define SNIB_WITH_MYSQL 0
 #endif
+#ifndef SNIB_WITH_ZOOKEEPER
+#define SNIB_WITH_ZOOKEEPER 1
+#endif
 #if SNIB_WITH_REDIS
 #include "store/cluster/cluster.h"
 #include "store/quorum/quorum.h"
@@ -28,6 +31,9 @@
 #endif
 #if SNIB_WITH_MYSQL
 #include "store/mysql/mysql.h"
+#endif
+#if SNIB_WITH_ZOOKEEPER
+#include "store/zookeeper/zookeeper.h"
 #endif
 
 static const struct snib__registered stores[] = {
@@ -87,6 +93,15 @@ static const struct snib__registered stores[] = {
      .offer = "mysql://HOST/DATABASE",
      .schema = snib__mysql_schema,
      .identity = snib__identity_mysql},
+#endif
+#if SNIB_WITH_ZOOKEEPER
+    {.scheme = "zookeeper",
+     .ops = &snib__zookeeper_store_ops,
+     .offer = "zookeeper://HOST",
+     .identity = snib__identity_zookeeper},
+    {.scheme = "zookeepers", /* it says that there is no TLS */
+     .ops = &snib__zookeeper_store_ops,
+     .identity = snib__identity_zookeeper},
 #endif
     {.scheme = "memory",
      .blocking = &snib__memory_ops,

@@ -85,6 +85,16 @@ void skip_without_a_queue(void)
     }
 }
 
+bool is_zookeeper(void)
+{
+    return strncmp(url, "zookeeper:", 10) == 0;
+}
+
+int64_t lease_slack_ms(void)
+{
+    return SLACK_MS + (is_zookeeper() ? 5500 : 0);
+}
+
 int64_t now_ms(void)
 {
     struct timespec ts;
