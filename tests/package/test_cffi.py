@@ -49,7 +49,7 @@ def headers(prefix, request):
 
 # Structs that grow, which the caller allocates: options, and results.
 RESULTS = ("snib_status", "snib_event", "snib_semaphore", "snib_elect_status",
-           "snib_multi_status")
+           "snib_multi_status", "snib_recovery")
 # Such a struct: its head, its members, its end.
 GROWS = re.compile(
     rf"(struct (?:snib_\w+_options|snib_policy|{'|'.join(RESULTS)}) \{{)"
