@@ -311,7 +311,8 @@ typedef enum snib_cause {
     SNIB_CAUSE_NONE,
     SNIB_CAUSE_EXPIRED,     /* a fixed lease ran out; to snib run also: nobody
                                renewed it in time (snib-run(1))               */
-    SNIB_CAUSE_STOLEN,      /* somebody else has it, says the store          */
+    SNIB_CAUSE_STOLEN,      /* the store knows this grant no more: somebody
+                             * else has it, or may have had it               */
     SNIB_CAUSE_UNREACHABLE, /* renewals failed until the deadline: the server
                              * was dead, silent, read-only, or refused them */
     SNIB_CAUSE_PAUSED,      /* this process or machine stood still            */
