@@ -7,9 +7,9 @@
 #
 # hiredis is linked statically where an archive is at hand: its shared library
 # exports names (sds…, hi_…) that a host program may have, too.
-# libpq and libmariadb are not linked at all: libpq brings some twenty libraries,
-# whose loading takes longer than a lock in a file. A store loads its library when
-# one is opened.
+# libpq, libmariadb and nghttp2 are not linked at all: libpq brings some twenty
+# libraries, whose loading takes longer than a lock in a file. A store loads its
+# library when one is opened.
 
 add_library(snib_store_headers INTERFACE)
 set(SNIB_STORE_FOLDERS src/store/memory src/store/file)
@@ -60,6 +60,30 @@ if(snib_redis)
     include("${PROJECT_SOURCE_DIR}/src/store/redis/embed.cmake" OPTIONAL)
 endif()
 
+# -- etcd ------------------------------------------------------------------------
+
+set(snib_etcd 0)
+set(snib_etcd_why "")
+if(NOT SNIB_WITH_ETCD)
+    set(snib_etcd_why "switched off by SNIB_WITH_ETCD")
+else()
+    find_path(SNIB_NGHTTP2_INCLUDE nghttp2/nghttp2.h)
+    mark_as_advanced(SNIB_NGHTTP2_INCLUDE)
+    if(NOT SNIB_NGHTTP2_INCLUDE)
+        set(snib_etcd_why "nghttp2 not found (Debian: libnghttp2-dev)")
+    elseif(NOT EXISTS "${PROJECT_SOURCE_DIR}/src/store/etcd")
+        set(snib_etcd_why "src/store/etcd is not there")
+    else()
+        set(snib_etcd 1)
+    endif()
+endif()
+if(snib_etcd)
+    list(APPEND SNIB_STORES etcd)
+    list(APPEND SNIB_STORE_FOLDERS src/proto/grpc src/store/etcd)
+    target_include_directories(snib_store_headers SYSTEM
+                               INTERFACE "${SNIB_NGHTTP2_INCLUDE}")
+endif()
+
 # -- TLS -------------------------------------------------------------------------
 
 # Only its headers are needed: the library is loaded when TLS is first wanted
@@ -68,7 +92,7 @@ set(snib_tls 0)
 set(snib_tls_why "")
 if(NOT SNIB_TLS)
     set(snib_tls_why "switched off by SNIB_TLS")
-elseif(NOT snib_redis)
+elseif(NOT snib_redis AND NOT snib_etcd)
     set(snib_tls_why "no store that is built would use it")
 else()
     find_package(OpenSSL 3.0 QUIET)
@@ -144,15 +168,17 @@ if(snib_mysql)
     target_include_directories(snib_store_headers SYSTEM
                                INTERFACE "${SNIB_LIBMARIADB_INCLUDE}")
 endif()
+
 list(REMOVE_DUPLICATES SNIB_STORE_FOLDERS) # both of them may have store/sql
 
 target_compile_definitions(
     snib_store_headers INTERFACE SNIB_WITH_REDIS=${snib_redis}
                                  SNIB_WITH_TLS=${snib_tls}
                                  SNIB_WITH_POSTGRES=${snib_postgres}
-                                 SNIB_WITH_MYSQL=${snib_mysql})
+                                 SNIB_WITH_MYSQL=${snib_mysql}
+                                 SNIB_WITH_ETCD=${snib_etcd})
 
-foreach(store redis postgres mysql)
+foreach(store redis postgres mysql etcd)
     if(snib_${store})
         message(STATUS "snib: store ${store}: on")
     else()

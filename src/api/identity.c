@@ -7,6 +7,7 @@
  *     file:PATH                 as realpath(3) gives it
  *     postgres://HOST:PORT/DATABASE?schema=SCHEMA
  *     mysql://HOST:PORT/DATABASE?prefix=PREFIX
+ *     etcd://HOST:PORT,…?prefix=PREFIX  the members, sorted
  *     memory:NAME
  *     redlock://HOST:PORT,HOST:PORT,…/DB  a quorum: its servers, sorted
  *     redis+cluster://HOST:PORT,…/0  the nodes that the URL names, sorted
@@ -26,7 +27,12 @@
 #include "api/api.h"
 #include "base/mem.h"
 
-enum { IDENTITY_MAX = 3 * PATH_MAX, REDIS_PORT = 6379, SENTINEL_PORT = 26379 };
+enum {
+    IDENTITY_MAX = 3 * PATH_MAX,
+    REDIS_PORT = 6379,
+    SENTINEL_PORT = 26379,
+    ETCD_PORT = 2379
+};
 
 static const char *identity_or_else(const char *text, const char *otherwise)
 {
@@ -160,6 +166,22 @@ void snib__identity_postgres(struct snib__buf *b, const struct snib__url *url)
 void snib__identity_mysql(struct snib__buf *b, const struct snib__url *url)
 {
     identity_put_database(b, url, 3306, "prefix");
+}
+
+void snib__identity_etcd(struct snib__buf *b, const struct snib__url *url)
+{
+    const char *prefix =
+        identity_or_else(snib__url_query(url, "prefix"), "snib");
+    size_t size = strlen(prefix);
+    if (url->nodes) {
+        identity_put_hosts(b, url, ETCD_PORT);
+    } else {
+        snib__buf_printf(b, "%s://", url->scheme);
+        identity_put_host(b, identity_or_else(url->host, ""));
+        snib__buf_printf(b, ":%u", url->port ? url->port : ETCD_PORT);
+    }
+    snib__buf_printf(b, "?prefix=%.*s", (int)(size - (prefix[size - 1] == '/')),
+                     prefix);
 }
 
 void snib__identity_file(struct snib__buf *b, const struct snib__url *url)

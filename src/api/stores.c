@@ -18,6 +18,9 @@
 #ifndef SNIB_WITH_MYSQL /* so does it */
 #define SNIB_WITH_MYSQL 0
 #endif
+#ifndef SNIB_WITH_ETCD
+#define SNIB_WITH_ETCD 0
+#endif
 #if SNIB_WITH_REDIS
 #include "store/cluster/cluster.h"
 #include "store/quorum/quorum.h"
@@ -28,6 +31,9 @@
 #endif
 #if SNIB_WITH_MYSQL
 #include "store/mysql/mysql.h"
+#endif
+#if SNIB_WITH_ETCD
+#include "store/etcd/etcd.h"
 #endif
 
 static const struct snib__registered stores[] = {
@@ -88,6 +94,15 @@ static const struct snib__registered stores[] = {
      .schema = snib__mysql_schema,
      .identity = snib__identity_mysql},
 #endif
+#if SNIB_WITH_ETCD
+    {.scheme = "etcd",
+     .ops = &snib__etcd_store_ops,
+     .offer = "etcd://HOST",
+     .identity = snib__identity_etcd},
+    {.scheme = "etcds",
+     .ops = &snib__etcd_store_ops,
+     .identity = snib__identity_etcd},
+#endif
     {.scheme = "memory",
      .blocking = &snib__memory_ops,
      .witness = SNIB__WITNESS_NEEDLESS},
@@ -120,10 +135,13 @@ void snib__stores_offered(char *ret, size_t size)
 static const char *stores_need(const char *scheme)
 {
     bool redis = !SNIB_WITH_REDIS && strncmp(scheme, "red", 3) == 0;
+    bool etcd = !SNIB_WITH_ETCD && strncmp(scheme, "etcd", 4) == 0;
     return strcmp(scheme, "postgres") == 0
                ? "; for it, build where libpq-dev is"
            : strcmp(scheme, "mysql") == 0 ? "; for it, build where "
                                             "libmariadb-dev is"
+           : etcd                         ? "; for it, build where "
+                                            "libnghttp2-dev is"
            : redis                        ? "; for it, build where "
                                             "libhiredis-dev is"
                                           : "";

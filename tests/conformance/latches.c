@@ -376,6 +376,7 @@ static void a_party_that_died_is_not_counted(void **state)
 {
     (void)state;
     skip_in_one_process();
+    skip_where_the_dead_count();
     const char *name = fresh_name();
     pid_t pid = fork();
     assert_true(pid >= 0);

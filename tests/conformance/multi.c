@@ -387,6 +387,8 @@ static void two_spellings_of_one_store_are_one(void **state)
         snprintf(spelling, sizeof spelling, "%s?schema=snib", store_url());
     } else if (strncmp(store_url(), "mysql:", 6) == 0) {
         snprintf(spelling, sizeof spelling, "%s?prefix=snib", store_url());
+    } else if (strncmp(store_url(), "etcd:", 5) == 0) {
+        snprintf(spelling, sizeof spelling, "%s?prefix=snib/", store_url());
     } else if (strncmp(store_url(), "memory:", 7) == 0) {
         snprintf(spelling, sizeof spelling, "%s?clock=real", store_url());
     } else {

@@ -417,7 +417,7 @@ static void permits_of_a_killed_process_come_back_by_its_lease(void **state)
     kill_child(&dead);
     int64_t begin = now_ms();
     must(take(m, 10000, snib_owner_new(), &g));
-    assert_true(now_ms() - begin < 1500 + SLACK_MS);
+    assert_true(now_ms() - begin < 1500 + lease_slack_ms());
     must(snib_release(m, g, NULL));
     snib_client_free(d);
 }

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from harness.etcd_server import etcd_missing
 from harness.mysql_server import mysql_missing
 
 HERE = pathlib.Path(__file__).parent
@@ -21,15 +22,17 @@ SHARE = int(os.environ.get("SNIB_SHARE", "1"))
 # What the names of stores begin with that are run: "redis redlock".
 ONLY = tuple(os.environ.get("SNIB_STORES", "").split()) or ("",)
 STORES = ["memory", "file", "redis", "redis+unix", "rediss",
-          "redis+sentinel", "redis+cluster", "postgres", "mysql"]
+          "redis+sentinel", "redis+cluster", "postgres", "mysql", "etcd"]
 PAIRS = ["memory memory", "file file2", "redis redis", "redis file",
          "memory redis", "redis+cluster redis+cluster",
-         "postgres postgres", "postgres file", "mysql mysql", "mysql file"]
+         "postgres postgres", "postgres file", "mysql mysql", "mysql file",
+         "etcd etcd", "etcd file"]
 NEEDS = {"redis": "redis-server is not installed",
          "rediss": "redis-server or openssl is not installed",
          "redlock": "redis-server is not installed",
          "postgres": "PostgreSQL is not installed, or the store not built",
-         "mysql": mysql_missing() or "the store mysql is not built"}
+         "mysql": mysql_missing() or "the store mysql is not built",
+         "etcd": etcd_missing() or "the store etcd is not built"}
 # A quorum has plain mutexes only.
 SUBJECTS = {"lock": [*STORES, "redlock"], "leave": [*STORES, "redlock"],
             "client": [*STORES, "redlock"], "started": [*STORES, "redlock"],
@@ -55,6 +58,7 @@ def urls(tmp_path_factory):
             "file2": f"file:{folder}/CASE-2.db"}
     from harness.cluster import Cluster
     from harness.certs import Authority, openssl_missing, tls_config
+    from harness.etcd_server import EtcdServer
     from harness.mysql_server import MysqlServer
     from harness.postgres_server import PostgresServer, postgres_missing
     from harness.redis_server import RedisServer, free_port
@@ -81,6 +85,8 @@ def urls(tmp_path_factory):
             urls["postgres"] = stack.enter_context(PostgresServer()).url
         if not mysql_missing() and has("MYSQL", "LIBMARIADB"):
             urls["mysql"] = stack.enter_context(MysqlServer()).url
+        if not etcd_missing() and has("ETCD", "NGHTTP2"):
+            urls["etcd"] = stack.enter_context(EtcdServer()).url
         yield urls
 
 

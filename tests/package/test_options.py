@@ -83,5 +83,6 @@ def test_the_options_are_found():
     sys.path.insert(0, str(ROOT / "tools" / "test"))
     import options
     assert {"SNIB_CLI", "SNIB_TESTS", "SNIB_SIM", "SNIB_WITH_REDIS",
-            "SNIB_TLS", "SNIB_WITH_POSTGRES", "SNIB_WITH_MYSQL"} <= set(options.switches())
+            "SNIB_TLS", "SNIB_WITH_POSTGRES", "SNIB_WITH_MYSQL",
+            "SNIB_WITH_ETCD"} <= set(options.switches())
     assert options.variants()["all off"] == options.switches()

@@ -4,14 +4,14 @@
 # shellcheck disable=SC2034 # the lists are for ./dev
 {
 build_packages=(gcc g++ libc6-dev binutils cmake ninja-build pkg-config
-    libhiredis-dev libssl-dev libjansson-dev python3)
+    libhiredis-dev libnghttp2-dev libssl-dev libjansson-dev python3)
 demo_packages=(libsqlite3-dev) # its shop; bench/ compares with it, too
 lint_packages=(clang-format clang-tidy cppcheck mandoc shellcheck libpq-dev
     libmariadb-dev)
 test_packages=(libsqlite3-dev clang llvm libclang-rt-14-dev libcmocka-dev liblua5.1-0-dev
     redis-server libpq-dev postgresql libmariadb-dev mariadb-server
-    mariadb-client openssl python3-pytest python3-hypothesis python3-cffi procps busybox
-    sudo btrfs-progs)
+    mariadb-client etcd-server etcd-client openssl python3-pytest python3-hypothesis
+    python3-cffi procps busybox sudo btrfs-progs)
 mutate_packages=(python3-clang-14 lua5.1 iproute2)
 judge_packages=(golang-go)
 }

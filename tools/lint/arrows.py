@@ -55,7 +55,7 @@ SHARED = {"src/store/redis/redis.h", "src/store/redis/node.h",
 # Vendor headers, and the only place that may know each.
 VENDOR = {"hiredis/": "src/proto/resp", "openssl/": "src/net/tls",
           "libpq-fe.h": "src/store/postgres/",
-          "mysql.h": "src/store/mysql/"}
+          "mysql.h": "src/store/mysql/", "nghttp2/": "src/proto/grpc/"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 

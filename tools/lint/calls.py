@@ -30,7 +30,8 @@ GOALS = {"src": 2, "sim": 3}
 LIMITS = "tools/lint/limits.tsv"
 FLAGS = ["-std=gnu11", "-O0", "-w", "-S", "-fcallgraph-info", "-D_GNU_SOURCE=",
          "-DSNIB_WITH_REDIS=1", "-DSNIB_WITH_TLS=1",
-         "-DSNIB_WITH_POSTGRES=1", "-DSNIB_WITH_MYSQL=1", "-Iinclude", "-Isrc",
+         "-DSNIB_WITH_POSTGRES=1", "-DSNIB_WITH_MYSQL=1",
+         "-DSNIB_WITH_ETCD=1", "-Iinclude", "-Isrc",
          "-I/usr/include/postgresql", "-I/usr/include/mariadb",
          "-Isim", "-Isim/server", "-I."]
 NODE = re.compile(r'^node: \{ title: "([^"]+)" label: "[^"]*?\\n([^":]+):\d+')

@@ -46,7 +46,7 @@ def variants():
     every = switches()
     return {**{f"without {name}": [name] for name in every},
             "this host only": ["SNIB_WITH_REDIS", "SNIB_WITH_POSTGRES",
-                               "SNIB_WITH_MYSQL"],
+                               "SNIB_WITH_MYSQL", "SNIB_WITH_ETCD"],
             "all off": every}
 
 
@@ -105,7 +105,16 @@ def use(program, off):
             "there is no store redlock: in this build")
     else:
         ask(program, "redis://127.0.0.1:1", 69, "")
-    if "SNIB_TLS" in off or "SNIB_WITH_REDIS" in off:
+    if "SNIB_WITH_ETCD" in off:
+        ask(program, "etcd://127.0.0.1:1", 78,
+            "there is no store etcd: in this build")
+    else:
+        ask(program, "etcd://127.0.0.1:1", 69, "")
+    if "SNIB_TLS" not in off and "SNIB_WITH_REDIS" in off and \
+            "SNIB_WITH_ETCD" not in off:
+        ask(program, "rediss://127.0.0.1:1", 78,
+            "there is no store rediss: in this build")
+    elif "SNIB_TLS" in off or "SNIB_WITH_REDIS" in off:
         ask(program, "rediss://127.0.0.1:1", 78, "this build has no TLS")
         ask(program, "redlocks://127.0.0.1:1,127.0.0.1:2", 78,
             "this build has no TLS")

@@ -1,0 +1,336 @@
+/* store/etcd/claims.c — requests that change claims, decided on a snapshot
+ * (core/snapshot).
+ *
+ *   fetch --> decide --ANSWERED--> over
+ *     ^         |`-----APART-----> each alone
+ *     +--FETCH--+ WRITE
+ *     |         v
+ *     |       plan --leases are missing--> LEASES --they have come--> plan
+ *     |         v
+ *     |       the transaction --succeeded--> over
+ *     |         |`------------- no answer--> UNKNOWN
+ *     +---------+ another was faster: its answer has the rows as they are now
+ *
+ * The store has no clock, and needs none: a claim is there as long as the lease
+ * that it hangs on, so what is fetched is alive. Its `until` is for people. */
+#include "base/error.h"
+#include "base/mem.h"
+#include "store/etcd/etcd_i.h"
+
+enum {
+    CLAIMS_AT_ONCE = 2,    /* conflicts, before there is a pause */
+    CLAIMS_ALIVE_MS = 1000 /* what is there counts as alive for so long */
+};
+
+static void claims_decide(struct snib__etcd *e, snib_instant now,
+                          struct etcd_step *k);
+
+static struct etcd_step *claims_of(struct etcd_call *c)
+{
+    return (struct etcd_step *)(void *)c;
+}
+
+static void claims_undo(struct etcd_step *k)
+{
+    if (k->decides) {
+        snib__snapshot_again(&k->s);
+    }
+}
+
+static void claims_fetch(struct snib__etcd *e, snib_instant now,
+                         struct etcd_step *k)
+{
+    struct snib__buf message;
+    snib__buf_init(&message, SNIB__H2_IN);
+    snib__etcd_plan_fetch(e, k, SNIB__ETCD_SUCCESS, &message);
+    snib__etcd_step_call(e, now, k, STEP_ASKS, SNIB__ETCD_TXN, &message);
+    snib__buf_free(&message);
+}
+
+static void claims_begin(struct snib__etcd *e, snib_instant now,
+                         struct etcd_step *k)
+{
+    if (k->decides) {
+        snib__snapshot_again(&k->s);
+    } else {
+        snib__snapshot_begin(&k->s, k->r, k->count);
+        k->decides = true;
+    }
+    snib__etcd_plan_ahead(e, now, k);
+    claims_fetch(e, now, k);
+}
+
+/* -- rows ------------------------------------------------------------------ */
+
+static bool claims_note(struct etcd_step *k, uint32_t claim, int64_t lease)
+{
+    const struct snib__stored_claim *c = &k->s.claim[claim].c;
+    if (claim >= k->was_room) {
+        uint32_t room = k->was_room ? 2 * k->was_room : 16;
+        struct etcd_was *v = snib__realloc(k->was, room * sizeof *v);
+        if (!v) {
+            return false;
+        }
+        k->was = v;
+        k->was_room = room;
+    }
+    k->was[claim] = (struct etcd_was){
+        .lease = lease, .held = snib__rules_claim_holds(c), .length = c->lease};
+    k->wases = claim + 1;
+    return true;
+}
+
+/* What is there is alive, whatever its `until` says: that is by the clock of
+ * another host. Only that a lock-delay runs is read from it, which nobody is let
+ * in by: the claim still counts as not over. Of our own claims our own clock says
+ * so, unless others have pushed the grant. */
+static void claims_alive(const struct snib__etcd *e,
+                         const struct snib__snapshot *s,
+                         struct snib__stored_claim *c, int64_t lease)
+{
+    bool mine = !memcmp(c->client, e->client, sizeof c->client);
+    bool pushed = mine && !snib__etcd_lease_of(e, lease);
+    snib_duration alive = snib__ms(CLAIMS_ALIVE_MS);
+    if (snib__rules_claim_holds(c) && !pushed) {
+        alive.ns -= c->delay.ns;
+    }
+    c->until = snib__later(c->until, snib__after(s->book.now, alive));
+}
+
+/* A row. False: no memory. (What cannot be read is answered by the
+ * decision.) */
+static bool claims_row(const struct snib__etcd *e, struct etcd_step *k,
+                       uint32_t lock, const struct etcd_place *place,
+                       const struct snib__etcd_pair *pair)
+{
+    struct snib__snapshot *s = &k->s;
+    const struct snib__key key = {
+        .kind = place->kind,
+        .name = s->lock[lock].name,
+        .request = {place->request[0], place->request[1]}};
+    uint32_t before = s->claims;
+    snib__snapshot_row(s, &key, pair->mod_revision, pair->value.bytes,
+                       pair->value.size);
+    if (place->kind == SNIB__KEY_LOCK) {
+        k->lock_lease[lock] = pair->lease;
+        k->lock_bytes[lock] = pair->value;
+    }
+    if (s->claims == before) {
+        return true;
+    }
+    claims_alive(e, s, &s->claim[before].c, pair->lease);
+    return claims_note(k, before, pair->lease);
+}
+
+static bool claims_rows(struct snib__etcd *e, struct etcd_step *k,
+                        uint32_t lock, struct snib__etcd_rows *rows)
+{
+    struct snib__etcd_pair pair;
+    struct etcd_place place;
+    while (snib__etcd_next_pair(rows, &pair)) {
+        if (snib__etcd_key_read(e, pair.key, &place) &&
+            !claims_row(e, k, lock, &place, &pair)) {
+            return false;
+        }
+    }
+    return snib__etcd_whole(rows);
+}
+
+/* The highest token of all locks, if it was asked for. */
+static bool claims_highest(struct snib__etcd *e, struct snib__etcd_txn *t,
+                           int64_t *ret)
+{
+    struct snib__etcd_rows rows;
+    struct snib__etcd_pair pair;
+    struct etcd_place place;
+    if (!snib__etcd_next_range(t, &rows)) {
+        return false;
+    }
+    while (snib__etcd_next_pair(&rows, &pair)) {
+        struct snib__lock_row row;
+        if (snib__etcd_key_read(e, pair.key, &place) &&
+            place.kind == SNIB__KEY_LOCK &&
+            !snib__layout_lock(pair.value.bytes, pair.value.size, &row, NULL) &&
+            snib__is_token(row.token) && row.token > *ret) {
+            *ret = row.token;
+        }
+    }
+    return snib__etcd_whole(&rows);
+}
+
+/* False: that is not the answer that was asked for. */
+static bool claims_read(struct snib__etcd *e, struct etcd_step *k,
+                        struct snib__etcd_txn *t, snib_instant sent)
+{
+    struct snib__etcd_rows rows;
+    struct snib__moment moment = {.sent = sent,
+                                  .now = snib__etcd_wall(e, sent)};
+    k->wases = 0;
+    if (k->s.want_highest && !claims_highest(e, t, &moment.highest)) {
+        return false;
+    }
+    snib__snapshot_moment(&k->s, &moment);
+    for (uint32_t i = 0; i < k->s.locks; i++) {
+        k->lock_lease[i] = 0;
+        if (!snib__etcd_next_range(t, &rows) || !claims_rows(e, k, i, &rows)) {
+            return false;
+        }
+    }
+    return !snib__etcd_next_range(t, &rows) && !t->at.bad;
+}
+
+/* -- deciding and writing -------------------------------------------------- */
+
+static void claims_no_memory(struct snib__etcd *e, struct etcd_step *k)
+{
+    claims_undo(k);
+    for (uint32_t i = 0; i < k->count; i++) {
+        k->r[i]->said.answer = SNIB__NOT_APPLIED;
+        k->r[i]->said.err =
+            snib__fail_plain(k->r[i]->said.reterr, SNIB_ERR_NOMEM);
+    }
+    snib__etcd_step_over(e, k);
+}
+
+static void claims_write(struct snib__etcd *e, snib_instant now,
+                         struct etcd_step *k)
+{
+    struct snib__buf message;
+    snib__buf_init(&message, SNIB__H2_IN);
+    switch (snib__etcd_plan(e, now, k, &message)) {
+    case PLANNED:
+        snib__etcd_step_call(e, now, k, STEP_WRITES, SNIB__ETCD_TXN, &message);
+        break;
+    case PLAN_WAITS:
+        snib__etcd_step_wait(e, k);
+        break;
+    case PLAN_LARGE:
+        snib__etcd_step_apart(e, now, k);
+        break;
+    case PLAN_NOMEM:
+        claims_no_memory(e, k);
+        break;
+    }
+    snib__buf_free(&message);
+}
+
+static void claims_decide(struct snib__etcd *e, snib_instant now,
+                          struct etcd_step *k)
+{
+    switch (snib__snapshot_decide(&k->s)) {
+    case SNIB__SNAPSHOT_ANSWERED:
+        snib__etcd_step_over(e, k);
+        break;
+    case SNIB__SNAPSHOT_WRITE:
+        claims_write(e, now, k);
+        break;
+    case SNIB__SNAPSHOT_FETCH:
+        claims_fetch(e, now, k);
+        break;
+    case SNIB__SNAPSHOT_APART:
+        snib__etcd_step_apart(e, now, k);
+        break;
+    }
+}
+
+static void claims_lost(struct snib__etcd *e, struct etcd_step *k)
+{
+    snib__snapshot_lost(&k->s);
+    snib__etcd_step_over(e, k);
+}
+
+static void claims_fetched(struct snib__etcd *e, snib_instant now,
+                           struct etcd_step *k, const struct etcd_reply *reply)
+{
+    static const struct etcd_reply strange = {
+        .end = ETCD_AGAIN,
+        .err = SNIB_ERR_STORE,
+        .leave = true,
+        .text = "the answer is not etcd's, or not whole"};
+    struct snib__etcd_txn t;
+    if (reply->end) {
+        snib__etcd_step_by_reply(e, now, k, reply);
+        return;
+    }
+    snib__etcd_read_txn(reply->bytes, reply->size, &t);
+    if (t.bad || !claims_read(e, k, &t, reply->sent)) {
+        snib__etcd_step_by_reply(e, now, k, &strange);
+    } else {
+        claims_decide(e, now, k);
+    }
+}
+
+/* Others were faster: nothing of ours was done, and the answer has the rows as
+ * they are now. */
+static void claims_conflict(struct snib__etcd *e, snib_instant now,
+                            struct etcd_step *k, struct snib__etcd_txn *t,
+                            const struct etcd_reply *reply)
+{
+    snib__snapshot_again(&k->s);
+    if (k->conflicts >= CLAIMS_AT_ONCE) {
+        (void)snib__etcd_step_pause(e, now, k);
+        return;
+    }
+    k->conflicts++;
+    if (claims_read(e, k, t, reply->sent)) {
+        claims_decide(e, now, k);
+    } else {
+        snib__etcd_step_again(e, now, k);
+    }
+}
+
+static void claims_wrote(struct snib__etcd *e, snib_instant now,
+                         struct etcd_step *k, const struct etcd_reply *reply)
+{
+    struct snib__etcd_txn t;
+    switch (reply->end) {
+    case ETCD_OK:
+        snib__etcd_read_txn(reply->bytes, reply->size, &t);
+        if (t.bad) {
+            claims_lost(e, k);
+        } else if (t.succeeded) {
+            snib__snapshot_written(&k->s);
+            snib__etcd_plan_answer(k);
+            snib__etcd_step_over(e, k);
+        } else {
+            claims_conflict(e, now, k, &t, reply);
+        }
+        break;
+    case ETCD_NO_LEASE:
+        snib__etcd_leases_doubt(e);
+        (void)snib__etcd_step_pause(e, now, k);
+        break;
+    case ETCD_REFUSED:
+    case ETCD_AGAIN:
+        claims_undo(k);
+        snib__etcd_step_by_reply(e, now, k, reply);
+        break;
+    case ETCD_LOST:
+        claims_lost(e, k);
+        break;
+    }
+}
+
+static void claims_done(struct snib__etcd *e, snib_instant now,
+                        struct etcd_call *c, const struct etcd_reply *reply)
+{
+    struct etcd_step *k = claims_of(c);
+    if (k->phase == STEP_WRITES) {
+        claims_wrote(e, now, k, reply);
+    } else {
+        claims_fetched(e, now, k, reply);
+    }
+}
+
+static void claims_late(struct snib__etcd *e, snib_instant now,
+                        struct etcd_step *k)
+{
+    (void)now;
+    claims_lost(e, k);
+}
+
+const struct etcd_work snib__etcd_claims_work = {.begin = claims_begin,
+                                                 .done = claims_done,
+                                                 .go_on = claims_write,
+                                                 .late = claims_late,
+                                                 .undo = claims_undo};

@@ -1,0 +1,427 @@
+/* store/etcd/etcd_i.h — what the store is made of; for the files of this folder
+ * only. store.c says how it works, and why two cannot hold one lock. */
+#ifndef SNIB__ETCD_I_H
+#define SNIB__ETCD_I_H
+
+#include "core/snapshot/snapshot.h"
+#include "core/store.h"
+#include "proto/grpc/h2.h"
+#include "store/etcd/message.h"
+
+enum {
+    ETCD_PORT = 2379,
+    ETCD_SLOTS = 1024,    /* names under way, by their hashes */
+    ETCD_STEPS = 64,      /* under way at once */
+    ETCD_OPS = 120,       /* of a step for several: a server takes 128 */
+    ETCD_TOLD = 64,       /* requests that were granted, not yet asked for */
+    ETCD_PREFIX_MAX = 64, /* of ?prefix= */
+    /* PREFIX l/ NAME /c/ and 32 digits; a name's bytes may be three each. */
+    ETCD_KEY_MAX = ETCD_PREFIX_MAX + 3 * SNIB_NAME_MAX + 48
+};
+
+struct snib__etcd;
+struct etcd_call;
+
+/* -- errors.c --------------------------------------------------------------- */
+
+/* How a call has ended. */
+typedef enum etcd_end {
+    ETCD_OK,
+    ETCD_REFUSED,  /* nothing was done: err and text say why */
+    ETCD_NO_LEASE, /* nothing was done: a lease in it is over */
+    ETCD_AGAIN,    /* nothing was done: another member, or a later call, may */
+    ETCD_LOST      /* nobody knows whether it was, or will be, done */
+} etcd_end;
+
+struct etcd_reply {
+    etcd_end end;
+    snib_err err;         /* not OK: why */
+    char text[252];       /* the same for people */
+    const uint8_t *bytes; /* OK: the message; borrowed */
+    size_t size;
+    snib_instant sent;
+    bool login; /* the login is not taken as valid any more */
+    bool leave; /* this member does not serve: ask another one */
+    bool compacted;
+};
+
+/* What a stream's end says. changes: a call that may have changed something. */
+void snib__etcd_judge(const struct snib__h2_stream *, bool changes,
+                      struct etcd_reply *ret);
+/* The text of a server, clean, and without this secret. */
+void snib__etcd_clean(const char *secret, const char *text, char *ret,
+                      size_t size);
+
+/* -- call.c ----------------------------------------------------------------- */
+
+typedef void etcd_done(struct snib__etcd *, snib_instant now,
+                       struct etcd_call *, const struct etcd_reply *);
+
+struct etcd_call {
+    struct snib__h2_stream stream; /* first member */
+    struct snib__link link;        /* on session.calls, or on none */
+    snib_instant sent;
+    bool changes; /* if it is lost, it may have changed something */
+    etcd_done *done;
+    /* Its answers have no end (a watch): what to do with each. Else NULL. */
+    void (*heard)(struct snib__etcd *, const uint8_t *bytes, size_t size);
+};
+
+void snib__etcd_call_init(struct etcd_call *, etcd_done *);
+void snib__etcd_call_free(struct snib__etcd *, struct etcd_call *);
+/* Send it on the connection, which is there. done() is called once, from a later
+ * input or tick; if it could not be sent, also. */
+void snib__etcd_call(struct snib__etcd *, snib_instant now, struct etcd_call *,
+                     const char *path, struct snib__buf *message);
+/* Its answer is not wanted any more; done() is not called. */
+void snib__etcd_call_drop(struct snib__etcd *, struct etcd_call *);
+/* What has come for the calls. */
+void snib__etcd_calls_heard(struct snib__etcd *, snib_instant now);
+/* Is none under way, but for the watch? */
+bool snib__etcd_calls_none(const struct snib__etcd *);
+/* The connection is no more: all calls on it end. */
+void snib__etcd_calls_lost(struct snib__etcd *, snib_instant now, snib_err,
+                           const char *text);
+
+/* -- session.c -------------------------------------------------------------- */
+
+typedef enum etcd_state {
+    ETCD_DOWN,    /* nobody needs it */
+    ETCD_OPENING, /* the driver connects */
+    ETCD_LOGIN,   /* the program is asked for a login */
+    ETCD_AUTH,    /* Authenticate is sent */
+    ETCD_GREETS,  /* Status and the watch are sent */
+    ETCD_READY,
+    ETCD_CLOSING, /* shut, until the driver says so */
+    ETCD_RESTING  /* until the next attempt */
+} etcd_state;
+
+struct etcd_session {
+    etcd_state state;
+    struct snib__h2 h2;
+    struct snib__list calls;
+    uint32_t at;   /* the member: index of its connection */
+    uint32_t vain; /* members that were tried in vain since one was READY */
+    snib_instant since, rest_until, login_at;
+    snib_duration rest, valid;
+    struct etcd_call auth, status, watch;
+    bool seen_status, watching;
+    bool ever;       /* it was READY once */
+    bool anew;       /* the login in use is to be replaced */
+    bool refused;    /* the program's last login was refused */
+    bool asked;      /* conn.login is under way */
+    bool hopeless;   /* there is no such host */
+    bool barred;     /* it cannot be better before somebody changes something */
+    bool watch_came; /* to be heeded when this step is over, as is the next */
+    bool leave;      /* cut it, for this reason */
+    bool leave_barred;
+    snib_err leave_err;
+    char leave_text[252];
+    snib_err err; /* why it is not READY */
+    char text[252];
+    char *token;
+    char *user, *password; /* of the program's login, while it is sent */
+    char version[48];
+    uint64_t cluster, member;
+};
+
+/* At the end of each step: connect, leave, log in anew, as is to be done. */
+void snib__etcd_session_settle(struct snib__etcd *, snib_instant now);
+void snib__etcd_session_input(struct snib__etcd *, snib_instant now,
+                              const struct snib__input *);
+void snib__etcd_session_tick(struct snib__etcd *, snib_instant now);
+snib_instant snib__etcd_session_due(const struct snib__etcd *);
+/* Leave this member: its calls end. shut: the connection is still there. */
+void snib__etcd_session_cut(struct snib__etcd *, snib_instant now, bool shut,
+                            snib_err, const char *text, bool barred);
+/* What comes, or is to be sent, is no HTTP/2. */
+void snib__etcd_session_broken(struct snib__etcd *, snib_instant now);
+/* The login is made, or none is needed. */
+void snib__etcd_session_greet(struct snib__etcd *, snib_instant now);
+void snib__etcd_session_init(struct snib__etcd *);
+void snib__etcd_session_free(struct snib__etcd *);
+
+static inline bool snib__etcd_is_ready(const struct etcd_session *s)
+{
+    return s->state == ETCD_READY;
+}
+
+/* -- login.c ---------------------------------------------------------------- */
+
+/* The connection is there. */
+void snib__etcd_login_begin(struct snib__etcd *, snib_instant now);
+void snib__etcd_login_came(struct snib__etcd *, snib_instant now,
+                           const struct snib__input *);
+etcd_done snib__etcd_login_done;
+void snib__etcd_login_wipe(char **secret);
+
+/* -- watch.c ---------------------------------------------------------------- */
+
+void snib__etcd_watch_begin(struct snib__etcd *, snib_instant now);
+etcd_done snib__etcd_watch_done;
+/* A message came on the watch's stream. */
+void snib__etcd_watch_heard(struct snib__etcd *, const uint8_t *bytes,
+                            size_t size);
+
+/* -- lease.c ---------------------------------------------------------------- */
+
+/* A lease of etcd's: it is granted once, never kept alive, and never used again
+ * when it is over. */
+struct etcd_lease {
+    struct snib__link link; /* on leases, the newest last */
+    struct etcd_call call;
+    int64_t id;        /* 0: not granted yet */
+    int64_t asked;     /* s */
+    int64_t ttl;       /* s; a server may give more than was asked for */
+    snib_instant sent; /* the grant, by our clock */
+    bool failed;       /* it is used no more */
+};
+
+/* What a key needs of its lease. */
+struct etcd_term {
+    int64_t ttl;         /* s */
+    snib_duration age;   /* so old it may be */
+    snib_instant begun;  /* one that was sent since is never too old */
+    snib_instant ending; /* it ends no earlier */
+};
+
+/* A lease for this; NULL: it is being granted, and the steps are told. */
+const struct etcd_lease *snib__etcd_lease_for(struct snib__etcd *,
+                                              snib_instant now,
+                                              const struct etcd_term *);
+/* The lease of this id, if it is one of ours that is remembered. */
+const struct etcd_lease *snib__etcd_lease_of(const struct snib__etcd *,
+                                             int64_t id);
+static inline snib_instant snib__etcd_lease_end(const struct etcd_lease *l)
+{
+    return snib__after(l->sent, snib__ms(l->ttl * 1000));
+}
+/* It is over, the server says: not one of those that we take for alive is used
+ * any more. */
+void snib__etcd_leases_doubt(struct snib__etcd *);
+void snib__etcd_leases_free(struct snib__etcd *);
+
+/* The terms of the keys. lease: as the request asks, delay included. */
+struct etcd_term snib__etcd_term_hold(snib_duration lease, snib_instant begun);
+struct etcd_term snib__etcd_term_seconds(int64_t ttl, int64_t age_ms,
+                                         snib_instant begun);
+
+/* -- step.c ----------------------------------------------------------------- */
+
+struct etcd_step;
+
+/* What a step is about. */
+struct etcd_work {
+    /* The connection is there, and nobody is in its way: send. */
+    void (*begin)(struct snib__etcd *, snib_instant now, struct etcd_step *);
+    etcd_done *done;
+    /* A lease that it waited for has come, or the watch. */
+    void (*go_on)(struct snib__etcd *, snib_instant now, struct etcd_step *);
+    /* Its time is over, and what it has sent may yet be done. */
+    void (*late)(struct snib__etcd *, snib_instant now, struct etcd_step *);
+    /* Nothing was done: its requests are again as they came. NULL: they are. */
+    void (*undo)(struct etcd_step *);
+};
+
+typedef enum etcd_phase {
+    STEP_BEHIND, /* another one about the same name, or too many, are before */
+    STEP_WAITS,  /* for the connection */
+    STEP_ASKS,   /* a call that changes nothing is under way */
+    STEP_LEASES, /* for leases */
+    STEP_WRITES, /* a call that may change something is under way */
+    STEP_PAUSES  /* after a conflict */
+} etcd_phase;
+
+/* What a row that was fetched hangs on. */
+struct etcd_was {
+    int64_t lease; /* etcd's */
+    bool held;
+    snib_duration length; /* the claim's lease */
+};
+
+struct etcd_step {
+    struct etcd_call call;  /* first member */
+    struct snib__link link; /* on steps, behind or spare */
+    struct snib__timer timer;
+    const struct etcd_work *work;
+    etcd_phase phase;
+    struct snib__request *r[SNIB__SNAPSHOT_MAX];
+    uint32_t count;
+    uint32_t conflicts;
+    snib_instant until; /* its requests are not under way longer than that */
+    snib_instant sent;  /* its fetch, or the time of its last write */
+    snib_instant begun; /* leases granted since are new enough */
+    bool decides;       /* s has begun */
+    /* claims.c */
+    struct snib__snapshot s;
+    struct etcd_was *was; /* of s.claim[i], as far as it was fetched */
+    uint32_t wases, was_room;
+    int64_t lock_lease[SNIB__SNAPSHOT_MAX];
+    struct snib__etcd_text lock_bytes[SNIB__SNAPSHOT_MAX];
+    /* When the lease under which the claim of r[i] was put ends at the earliest;
+     * 0: it was not put. */
+    snib_instant ends[SNIB__SNAPSHOT_MAX];
+    /* value.c, look.c, doctor.c */
+    struct snib__buf from; /* a list goes on from this key */
+    int64_t revision;
+    uint32_t asked, answered;
+};
+
+void snib__etcd_steps_take(struct snib__etcd *, snib_instant now);
+/* Begin those that may by now. */
+void snib__etcd_steps_begin(struct snib__etcd *, snib_instant now);
+void snib__etcd_steps_tick(struct snib__etcd *, snib_instant now);
+void snib__etcd_steps_free(struct snib__etcd *);
+/* A lease has come; none came. */
+void snib__etcd_steps_go_on(struct snib__etcd *, snib_instant now);
+void snib__etcd_steps_no_lease(struct snib__etcd *, snib_instant now,
+                               const struct etcd_reply *);
+/* A connection could not be made, and nothing of these was sent. */
+void snib__etcd_steps_in_vain(struct snib__etcd *, snib_instant now,
+                              bool refused, snib_err, const char *text);
+/* All of its requests have their answers, or are to come again (PENDING). */
+void snib__etcd_step_over(struct snib__etcd *, struct etcd_step *);
+/* Nothing was done for it: its requests come again, unless somebody wants to
+ * hear of it. It is over. */
+void snib__etcd_step_in_vain(struct snib__etcd *, snib_instant now,
+                             struct etcd_step *, bool refused, snib_err,
+                             const char *text);
+void snib__etcd_step_by_reply(struct snib__etcd *, snib_instant now,
+                              struct etcd_step *, const struct etcd_reply *);
+/* Nobody knows what was done for it. It is over. */
+void snib__etcd_step_lost(struct snib__etcd *, struct etcd_step *);
+/* It waits for the connection, then begins. */
+void snib__etcd_step_again(struct snib__etcd *, snib_instant now,
+                           struct etcd_step *);
+/* Somebody was faster. False: too often, and it is over. */
+bool snib__etcd_step_pause(struct snib__etcd *, snib_instant now,
+                           struct etcd_step *);
+/* Each of its requests alone. It is over. */
+void snib__etcd_step_apart(struct snib__etcd *, snib_instant now,
+                           struct etcd_step *);
+/* It goes on when a lease has come. */
+void snib__etcd_step_wait(struct snib__etcd *, struct etcd_step *);
+/* Ask (or write) and wait for the answer. */
+void snib__etcd_step_call(struct snib__etcd *, snib_instant now,
+                          struct etcd_step *, etcd_phase, const char *path,
+                          struct snib__buf *message);
+
+extern const struct etcd_work snib__etcd_claims_work; /* claims.c */
+extern const struct etcd_work snib__etcd_value_work;  /* value.c */
+extern const struct etcd_work snib__etcd_look_work;   /* look.c */
+extern const struct etcd_work snib__etcd_doctor_work; /* doctor.c */
+
+/* -- key.c ------------------------------------------------------------------ */
+
+struct etcd_key {
+    char text[ETCD_KEY_MAX];
+    size_t size;
+};
+
+enum { ETCD_ID = 32 };
+/* An id as hexadecimal digits, with a NUL; and back. */
+void snib__etcd_id_text(const uint64_t id[2], char ret[ETCD_ID + 1]);
+bool snib__etcd_id_read(const char *text, size_t size, uint64_t ret[2]);
+
+/* All keys of this name's lock: from here on, before `to`. */
+void snib__etcd_key_lock(const struct snib__etcd *, const struct snib__name *,
+                         struct etcd_key *from, struct etcd_key *to);
+void snib__etcd_key_row(const struct snib__etcd *, const struct snib__key *,
+                        struct etcd_key *ret);
+void snib__etcd_key_notifier(const struct snib__etcd *,
+                             const uint64_t client[2], struct etcd_key *ret);
+/* suffix: "r" the record, "v" the bytes, "" both of them, "0" their end. */
+void snib__etcd_key_value(const struct snib__etcd *, const struct snib__name *,
+                          const char *suffix, struct etcd_key *ret);
+/* All locks. */
+void snib__etcd_key_all(const struct snib__etcd *, struct etcd_key *from,
+                        struct etcd_key *to);
+
+/* A key of a lock, taken apart. */
+struct etcd_place {
+    char name[SNIB_NAME_MAX];
+    size_t size;
+    const char *safe; /* borrowed: as it stands in the key */
+    size_t safe_size;
+    snib__key_kind kind;
+    uint64_t request[2];
+};
+
+/* False: it is none of ours. */
+bool snib__etcd_key_read(const struct snib__etcd *, struct snib__etcd_text,
+                         struct etcd_place *ret);
+static inline struct snib__etcd_text
+snib__etcd_text_of(const struct etcd_key *k)
+{
+    return (struct snib__etcd_text){k->text, k->size};
+}
+
+/* -- plan.c ----------------------------------------------------------------- */
+
+/* The transaction of the snapshot's write, for claims.c. */
+typedef enum etcd_planned {
+    PLANNED,
+    PLAN_WAITS, /* for leases */
+    PLAN_LARGE, /* it has too many operations for several requests */
+    PLAN_NOMEM
+} etcd_planned;
+
+etcd_planned snib__etcd_plan(struct snib__etcd *, snib_instant now,
+                             struct etcd_step *, struct snib__buf *ret);
+/* It was applied: from when each lease that it gave counts. */
+void snib__etcd_plan_answer(struct etcd_step *);
+/* Ask for the leases that it will need, before it is known whether it will. */
+void snib__etcd_plan_ahead(struct snib__etcd *, snib_instant now,
+                           const struct etcd_step *);
+/* The ranges by which the step's rows are fetched. */
+void snib__etcd_plan_fetch(struct snib__etcd *, struct etcd_step *,
+                           uint32_t branch, struct snib__buf *ret);
+
+/* -- the store --------------------------------------------------------------- */
+
+struct snib__etcd {
+    struct snib__out *out;
+    struct snib__store *requests; /* core/blocking.h: by id, until answered */
+    struct snib__out inner;       /* its out */
+    struct snib__list executed;   /* to be given back to it */
+    uint64_t client[2];
+    snib_duration request; /* how long to wait for one answer */
+    int64_t wall_offset_ns;
+    struct snib__rng rng;
+    struct snib__nghttp2 *lib;
+    bool asks, secure;
+    char *user, *password;
+    char prefix[ETCD_PREFIX_MAX + 1];
+    struct etcd_session session;
+    struct snib__list leases;
+    struct snib__list steps, behind, spare;
+    struct snib__heap timers;
+    uint32_t under_way;
+    uint8_t busy[ETCD_SLOTS];
+    /* Requests that others say they have granted. */
+    uint64_t told[ETCD_TOLD][2];
+    uint32_t tolds;
+    bool told_all;
+    struct snib__buf message; /* being written */
+};
+
+/* Unix time by this host's clock. The store has none. */
+static inline snib_instant snib__etcd_wall(const struct snib__etcd *e,
+                                           snib_instant now)
+{
+    return (snib_instant){now.ns + e->wall_offset_ns};
+}
+
+/* state.c */
+void snib__etcd_state(const struct snib__store *, snib_instant now,
+                      struct snib__store_state *ret);
+bool snib__etcd_server(const struct snib__store *, snib_instant now,
+                       uint32_t node, struct snib__server *ret);
+
+snib_err snib__etcd_open(const struct snib__store_config *,
+                         struct snib__store **ret, struct snib_error *reterr);
+void snib__etcd_free(struct snib__store *);
+/* The table of requests has been given this library; open.c. */
+extern const struct snib__blocking_ops snib__etcd_requests_ops;
+
+#endif

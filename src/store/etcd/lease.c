@@ -1,0 +1,177 @@
+/* store/etcd/lease.c — leases of etcd's: granted, used, left to end.
+ *
+ * None is ever kept alive. A member answers LeaseKeepAlive from its own memory,
+ * and a leader that stood still while another one was elected does so before it
+ * knows of that: it promises what the new leader does not keep. Servers of before
+ * the end of 2023 also end leases, as old leaders, that were kept alive at the new
+ * one. (etcd's issues 12528 and 15247.) The grant of a lease, however, goes through
+ * the log. Whichever member leads, and even one that only believes so, counts
+ * its time from when it applied the grant, or from when it became the leader:
+ * never from before we sent it. So a key under a lease that is not kept alive
+ * stays for the time to live from `sent` on, by no more than that the members'
+ * clocks run alike. To renew is to put the key anew, under a younger lease.
+ *
+ * One lease serves all keys that want the same time to live within a while: one
+ * for each length, newly granted about once a second at most. */
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "store/etcd/etcd_i.h"
+
+enum {
+    LEASE_LEAST = 2,     /* s; a server gives no less */
+    LEASE_LONGER = 1,    /* s; more than is needed keeps others out */
+    LEASE_KEPT = 256,    /* so many are remembered */
+    LEASE_SLACK_MS = 250 /* so long at least one is used for others */
+};
+
+static struct etcd_lease *lease_at(struct snib__link *l)
+{
+    return SNIB__CONTAINER(l, struct etcd_lease, link);
+}
+
+static int64_t lease_seconds(snib_duration d)
+{
+    return d.ns / 1000000000 + (d.ns % 1000000000 > 0);
+}
+
+struct etcd_term snib__etcd_term_seconds(int64_t ttl, int64_t age_ms,
+                                         snib_instant begun)
+{
+    return (struct etcd_term){
+        .ttl = ttl, .age = snib__ms(age_ms), .begun = begun};
+}
+
+/* The seconds are rounded up; so much older than the request a lease may be that
+ * it gives the whole length from the request on. */
+struct etcd_term snib__etcd_term_hold(snib_duration lease, snib_instant begun)
+{
+    snib_duration wanted = {lease.ns + LEASE_SLACK_MS * INT64_C(1000000)};
+    int64_t ttl = lease_seconds(wanted);
+    ttl = ttl < LEASE_LEAST ? LEASE_LEAST : ttl;
+    return (struct etcd_term){.ttl = ttl,
+                              .age = {ttl * INT64_C(1000000000) - lease.ns},
+                              .begun = begun};
+}
+
+/* -- granted --------------------------------------------------------------- */
+
+static void lease_free(struct snib__etcd *e, struct etcd_lease *l)
+{
+    snib__unlink(&l->link);
+    snib__etcd_call_free(e, &l->call);
+    snib__free(l);
+}
+
+static void lease_done(struct snib__etcd *e, snib_instant now,
+                       struct etcd_call *c, const struct etcd_reply *reply)
+{
+    struct etcd_lease *l = SNIB__CONTAINER(c, struct etcd_lease, call);
+    struct snib__etcd_grant g = {0};
+    l->failed = reply->end ||
+                !snib__etcd_read_grant(reply->bytes, reply->size, &g) ||
+                g.ttl < l->ttl;
+    l->id = l->failed ? 0 : g.id;
+    l->ttl = l->failed ? l->ttl : g.ttl;
+    if (l->failed) {
+        snib__etcd_steps_no_lease(e, now, reply);
+    } else {
+        snib__etcd_steps_go_on(e, now);
+    }
+}
+
+/* The oldest are forgotten. (A key that hangs on one that is forgotten is given
+ * the length that stands in its row.) */
+static void lease_trim(struct snib__etcd *e, snib_instant now)
+{
+    uint32_t n = 0;
+    SNIB__LIST_EACH (each, &e->leases) {
+        n++;
+    }
+    SNIB__LIST_EACH_SAFE (each, next, &e->leases) {
+        struct etcd_lease *l = lease_at(each);
+        bool over = snib__reached(now, snib__etcd_lease_end(l));
+        if ((l->id || l->failed) && (l->failed || over || n > LEASE_KEPT)) {
+            lease_free(e, l);
+            n--;
+        }
+    }
+}
+
+static void lease_grant(struct snib__etcd *e, snib_instant now, int64_t ttl)
+{
+    lease_trim(e, now);
+    struct etcd_lease *l = snib__alloc(sizeof *l);
+    if (!l) {
+        return; /* the step ends when its time is over */
+    }
+    *l = (struct etcd_lease){.asked = ttl, .ttl = ttl, .sent = now};
+    snib__etcd_call_init(&l->call, lease_done);
+    snib__list_push(&e->leases, &l->link);
+    snib__buf_clear(&e->message);
+    snib__etcd_put_grant(&e->message, ttl);
+    snib__etcd_call(e, now, &l->call, SNIB__ETCD_LEASE_GRANT, &e->message);
+}
+
+/* -- used ------------------------------------------------------------------ */
+
+static bool lease_fits(const struct etcd_lease *l, snib_instant now,
+                       const struct etcd_term *t)
+{
+    bool young = l->sent.ns >= t->begun.ns ||
+                 snib__between(l->sent, now).ns <= t->age.ns;
+    return l->ttl >= t->ttl && young && !l->failed &&
+           snib__etcd_lease_end(l).ns >= t->ending.ns;
+}
+
+const struct etcd_lease *snib__etcd_lease_for(struct snib__etcd *e,
+                                              snib_instant now,
+                                              const struct etcd_term *t)
+{
+    int64_t left = lease_seconds(snib__between(now, t->ending));
+    int64_t ttl = left > t->ttl ? left : t->ttl;
+    bool coming = false;
+    for (struct snib__link *k = e->leases.head.prev; k != &e->leases.head;
+         k = k->prev) {
+        const struct etcd_lease *l = lease_at(k);
+        if (l->asked > ttl + LEASE_LONGER || !lease_fits(l, now, t)) {
+            continue;
+        }
+        if (l->id) {
+            return l;
+        }
+        coming = true;
+    }
+    if (!coming) {
+        lease_grant(e, now, ttl);
+    }
+    return NULL;
+}
+
+const struct etcd_lease *snib__etcd_lease_of(const struct snib__etcd *e,
+                                             int64_t id)
+{
+    SNIB__LIST_EACH (each, &e->leases) {
+        const struct etcd_lease *l = lease_at(each);
+        if (id && l->id == id) {
+            return l;
+        }
+    }
+    return NULL;
+}
+
+void snib__etcd_leases_doubt(struct snib__etcd *e)
+{
+    SNIB__LIST_EACH (each, &e->leases) {
+        struct etcd_lease *l = lease_at(each);
+        l->failed = l->failed || l->id;
+    }
+}
+
+void snib__etcd_leases_free(struct snib__etcd *e)
+{
+    while (!snib__list_empty(&e->leases)) {
+        lease_free(e, lease_at(snib__list_first(&e->leases)));
+    }
+}

@@ -1,0 +1,152 @@
+/* store/etcd/login.c — user and password become a token, which goes along with
+ * each call.
+ *
+ * etcd's simple tokens end when they were not used for five minutes, and when
+ * the member ends that has given them. A call that is refused for that
+ * (Unauthenticated) has changed nothing: the login is made anew on the same
+ * connection, and the steps wait for it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "store/etcd/etcd_i.h"
+
+enum { LOGIN_TOKEN_MAX = 8192, LOGIN_REST_MS = 1000 };
+
+void snib__etcd_login_wipe(char **secret)
+{
+    if (*secret) {
+        explicit_bzero(*secret, strlen(*secret));
+        snib__free(*secret);
+        *secret = NULL;
+    }
+}
+
+static void login_send(struct snib__etcd *e, snib_instant now, const char *user,
+                       const char *password)
+{
+    struct etcd_session *s = &e->session;
+    struct snib__buf message;
+    snib__buf_init(&message, LOGIN_TOKEN_MAX * 2);
+    snib__buf_hide(&message);
+    snib__buf_hide(&s->auth.stream.out);
+    snib__buf_hide(&e->out->conn[s->at]->out);
+    snib__etcd_put_login(&message, user, password);
+    snib__etcd_login_wipe(&s->token);
+    s->state = ETCD_AUTH;
+    s->since = now;
+    s->anew = false;
+    snib__etcd_call(e, now, &s->auth, SNIB__ETCD_AUTHENTICATE, &message);
+    snib__buf_wipe(&message);
+    snib__buf_free(&message);
+}
+
+void snib__etcd_login_begin(struct snib__etcd *e, snib_instant now)
+{
+    struct etcd_session *s = &e->session;
+    struct snib__conn *conn = e->out->conn[s->at];
+    s->login_at = SNIB__NEVER;
+    if (e->asks) {
+        s->state = ETCD_LOGIN;
+        s->asked = true;
+        conn->login = true;
+        conn->refused = s->refused;
+        snib__conn_touch(e->out, conn);
+    } else if (e->user) {
+        login_send(e, now, e->user, e->password);
+    } else {
+        snib__etcd_session_greet(e, now);
+    }
+}
+
+void snib__etcd_login_came(struct snib__etcd *e, snib_instant now,
+                           const struct snib__input *in)
+{
+    struct etcd_session *s = &e->session;
+    char text[sizeof s->text];
+    if (!s->asked || s->state != ETCD_LOGIN) {
+        return; /* the connection that it was for is no more */
+    }
+    s->asked = false;
+    if (in->err) {
+        snprintf(text, sizeof text, "no login for %.100s: %.100s",
+                 e->out->conn[s->at]->address,
+                 in->login && in->login->text[0] ? in->login->text
+                                                 : snib_err_text(in->err));
+        snib__etcd_session_cut(
+            e, now, true,
+            in->err == SNIB_ERR_DENIED ? SNIB_ERR_DENIED : SNIB_ERR_UNREACHABLE,
+            text, in->err == SNIB_ERR_DENIED);
+        return;
+    }
+    s->valid = snib__ms(in->login->valid_ms > 0 ? in->login->valid_ms : 0);
+    if (!in->login->user[0] && !in->login->password[0]) {
+        snib__etcd_session_greet(e, now);
+    } else {
+        login_send(e, now, in->login->user, in->login->password);
+    }
+}
+
+/* AuthenticateResponse: token 2. */
+static bool login_take_token(struct snib__etcd *e,
+                             const struct etcd_reply *reply)
+{
+    struct snib__pb p;
+    snib__pb_open(&p, reply->bytes, reply->size);
+    while (snib__pb_next(&p)) {
+        if (p.field == 2 && p.is_bytes && p.size && p.size < LOGIN_TOKEN_MAX) {
+            snib__etcd_login_wipe(&e->session.token);
+            e->session.token = snib__memdup(p.bytes, p.size);
+        }
+    }
+    return e->session.token;
+}
+
+/* The program may have a newer one by now: it is asked once more. */
+static bool login_asks_again(struct snib__etcd *e, snib_instant now,
+                             const struct etcd_reply *reply)
+{
+    struct etcd_session *s = &e->session;
+    if (!e->asks || s->refused || reply->err != SNIB_ERR_DENIED) {
+        return false;
+    }
+    s->refused = true;
+    snib__etcd_login_begin(e, now);
+    return true;
+}
+
+void snib__etcd_login_done(struct snib__etcd *e, snib_instant now,
+                           struct etcd_call *c, const struct etcd_reply *reply)
+{
+    struct etcd_session *s = &e->session;
+    char text[sizeof s->text];
+    (void)c;
+    if (s->state != ETCD_AUTH) {
+        return; /* the connection has ended */
+    }
+    if (reply->end && login_asks_again(e, now, reply)) {
+        return;
+    }
+    if (reply->end || !login_take_token(e, reply)) {
+        snprintf(text, sizeof text, "%.100s: %.140s",
+                 e->out->conn[s->at]->address,
+                 reply->end ? reply->text : "no token came for the login");
+        snib__etcd_session_cut(e, now, true,
+                               reply->err ? reply->err : SNIB_ERR_STORE, text,
+                               reply->end == ETCD_REFUSED);
+        return;
+    }
+    if (s->valid.ns > 0) {
+        int64_t ms = snib__to_ms(s->valid) / 5 * 4;
+        s->login_at =
+            snib__after(now, snib__ms(ms < LOGIN_REST_MS ? LOGIN_REST_MS : ms));
+    }
+    if (s->watching) { /* only the token was to be replaced */
+        s->state = ETCD_READY;
+        s->since = now;
+        s->refused = false;
+    } else {
+        snib__etcd_session_greet(e, now);
+    }
+}

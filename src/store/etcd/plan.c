@@ -1,0 +1,402 @@
+/* store/etcd/plan.c — the transaction of a step: what it compares, what it
+ * writes, and under which leases.
+ *
+ *     key        its lease: how long it is left when nobody puts it anew
+ *     lock row   a day from the later of now and the token's own time, and an
+ *                hour, since the lease is used for an hour
+ *     arrivals   the same
+ *     holder     its own lease and lock-delay; of one who was granted the lock
+ *                by others, a push lease, until it asks
+ *     waiter     ALIVE, put anew by each of its polls
+ *     tombstone  longer than any lease under which a late copy of the request
+ *                could put a claim: a put under a lease that is over fails, and
+ *                the whole transaction with it
+ *     notifier   some seconds
+ *
+ * A row of a standing holder that is not one of the step's own requests keeps the
+ * lease that it has: whoever holds it has been promised that. A holder's row is
+ * put under no lease that could end before the one it hangs on. */
+#include <string.h>
+
+#include "store/etcd/etcd_i.h"
+
+enum {
+    PLAN_DAY = 25 * 3600 + 3600,
+    PLAN_DAY_AGE_MS = 3600 * 1000,
+    PLAN_ALIVE = 3,
+    PLAN_ALIVE_AGE_MS = 500,
+    PLAN_TOMBSTONE = 20,
+    PLAN_TOMBSTONE_AGE_MS = 5000,
+    PLAN_LATER = 10, /* than a late copy's: its age, and clocks */
+    PLAN_TOLD = 3
+};
+
+struct plan {
+    struct snib__etcd *e;
+    snib_instant now;
+    struct etcd_step *k;
+    struct snib__buf *out;
+    uint32_t compares, writes;
+    bool waits;
+};
+
+/* -- terms ----------------------------------------------------------------- */
+
+static const struct etcd_lease *plan_lease(struct plan *p,
+                                           const struct etcd_term *t)
+{
+    const struct etcd_lease *l = snib__etcd_lease_for(p->e, p->now, t);
+    p->waits = p->waits || !l;
+    return l;
+}
+
+/* token: in 1/1024 ms of Unix time, if it came from a clock. */
+static struct etcd_term plan_day(const struct plan *p, int64_t token)
+{
+    int64_t ahead =
+        snib__is_token(token)
+            ? token / 1024000 - snib__etcd_wall(p->e, p->now).ns / 1000000000
+            : 0;
+    int64_t days = ahead > 0 ? ahead / 86400 + 1 : 0;
+    return snib__etcd_term_seconds(PLAN_DAY + days * 86400, PLAN_DAY_AGE_MS,
+                                   p->k->begun);
+}
+
+static int64_t plan_seconds(snib_duration d)
+{
+    return d.ns / 1000000000 + 1;
+}
+
+/* Which of the step's requests has made this claim? count: none. */
+static uint32_t plan_own(const struct etcd_step *k,
+                         const struct snib__stored_claim *c)
+{
+    uint32_t i = 0;
+    while (i < k->count &&
+           memcmp(k->r[i]->id, c->request, sizeof c->request) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* Of a claim of one of our requests that holds. */
+static struct etcd_term plan_hold(const struct plan *p,
+                                  const struct snib__request *r,
+                                  const struct snib__stored_claim *c,
+                                  const struct etcd_was *was)
+{
+    snib_duration lease = r->lease;
+    const struct etcd_lease *before =
+        was && was->held ? snib__etcd_lease_of(p->e, was->lease) : NULL;
+    if (was && was->held && !before && was->length.ns > lease.ns) {
+        lease = was->length; /* it hangs on another's, of that length */
+    }
+    struct etcd_term t = snib__etcd_term_hold(
+        (snib_duration){lease.ns + c->delay.ns}, p->k->begun);
+    t.ending = before ? snib__etcd_lease_end(before) : t.ending;
+    return t;
+}
+
+static struct etcd_term plan_tombstone(const struct plan *p,
+                                       const struct snib__request *r)
+{
+    int64_t late = r ? r->late : 0;
+    int64_t ttl =
+        late + PLAN_LATER > PLAN_TOMBSTONE ? late + PLAN_LATER : PLAN_TOMBSTONE;
+    return snib__etcd_term_seconds(ttl, PLAN_TOMBSTONE_AGE_MS, p->k->begun);
+}
+
+/* True: the row keeps the lease that it has. */
+static bool plan_claim(const struct plan *p, uint32_t claim,
+                       struct etcd_term *ret, uint32_t *ret_own)
+{
+    const struct etcd_step *k = p->k;
+    const struct snib__snapshot_claim *row = &k->s.claim[claim];
+    const struct snib__stored_claim *c = &row->c;
+    const struct etcd_was *was =
+        row->stamp && claim < k->wases ? &k->was[claim] : NULL;
+    snib_duration push = snib__ms(SNIB__PUSH_LEASE_MS);
+    *ret_own = plan_own(k, c);
+    const struct snib__request *r = *ret_own < k->count ? k->r[*ret_own] : NULL;
+    switch ((enum snib__stored_state)c->state) {
+    case SNIB__WAITS:
+    case SNIB__UNRESPONSIVE:
+        *ret = snib__etcd_term_seconds(PLAN_ALIVE, PLAN_ALIVE_AGE_MS, k->begun);
+        return !r && was;
+    case SNIB__HOLDS:
+    case SNIB__SHARES:
+        if (r) {
+            *ret = plan_hold(p, r, c, was);
+            return r->verb == SNIB__RENEW && r->renew.only_asks;
+        }
+        push = c->lease.ns < push.ns ? c->lease : push;
+        *ret = snib__etcd_term_seconds(
+            plan_seconds((snib_duration){push.ns + c->delay.ns - 1}),
+            PLAN_ALIVE_AGE_MS, k->begun);
+        return was && was->held;
+    case SNIB__TOMBSTONE:
+        *ret = plan_tombstone(p, r);
+        return false;
+    case SNIB__REVOKED:
+        *ret = snib__etcd_term_seconds(plan_seconds(c->lease) + PLAN_TOMBSTONE,
+                                       PLAN_TOMBSTONE_AGE_MS, k->begun);
+        return false;
+    }
+    return true;
+}
+
+/* -- operations ------------------------------------------------------------- */
+
+static void plan_put(struct plan *p, const struct etcd_key *key,
+                     struct snib__etcd_text value, const struct etcd_term *term)
+{
+    const struct etcd_lease *l = term ? plan_lease(p, term) : NULL;
+    p->writes++;
+    snib__etcd_txn_put(p->out,
+                       &(struct snib__etcd_put){.key = snib__etcd_text_of(key),
+                                                .value = value,
+                                                .lease = l ? l->id : 0,
+                                                .same_lease = !term});
+}
+
+static uint32_t plan_claim_of(const struct snib__snapshot *s,
+                              const struct snib__key *key)
+{
+    uint32_t i = 0;
+    while (i < s->claims && (s->lock[s->claim[i].lock].name != key->name ||
+                             memcmp(s->claim[i].c.request, key->request,
+                                    sizeof key->request) != 0)) {
+        i++;
+    }
+    return i;
+}
+
+static void plan_put_claim(struct plan *p, const struct snib__guard *g,
+                           const struct etcd_key *key,
+                           struct snib__etcd_text value)
+{
+    struct etcd_step *k = p->k;
+    uint32_t claim = plan_claim_of(&k->s, &g->key), own;
+    struct etcd_term term = {0};
+    bool keeps = plan_claim(p, claim, &term, &own);
+    plan_put(p, key, value, keeps ? NULL : &term);
+    const struct etcd_lease *l = keeps ? NULL : plan_lease(p, &term);
+    if (!l || own == k->count) {
+        return;
+    }
+    struct snib__request *r = k->r[own];
+    if (snib__rules_claim_holds(&k->s.claim[claim].c)) {
+        k->ends[own] =
+            snib__before(snib__etcd_lease_end(l), k->s.claim[claim].c.delay);
+    }
+    if (r->verb == SNIB__ACQUIRE && l->ttl > r->late) {
+        r->late = l->ttl;
+    }
+}
+
+static void plan_guard(struct plan *p, const struct snib__guard *g)
+{
+    const struct snib__snapshot *s = &p->k->s;
+    struct etcd_key key;
+    struct etcd_term day;
+    struct snib__etcd_text value = {snib__buf_bytes(&s->bytes) + g->at,
+                                    g->size};
+    if (g->key.kind == SNIB__KEY_FLOOR) {
+        return; /* there is no cleaner that would write it */
+    }
+    snib__etcd_key_row(p->e, &g->key, &key);
+    snib__etcd_compare(p->out, snib__etcd_text_of(&key), g->stamp);
+    p->compares++;
+    switch (g->todo) {
+    case SNIB__GUARD_KEEP:
+        break;
+    case SNIB__GUARD_PUT:
+        if (g->key.kind == SNIB__KEY_CLAIM) {
+            plan_put_claim(p, g, &key, value);
+        } else {
+            uint32_t lock = 0;
+            while (s->lock[lock].name != g->key.name) {
+                lock++;
+            }
+            day = plan_day(p, s->lock[lock].row.token);
+            plan_put(p, &key, value, &day);
+        }
+        break;
+    case SNIB__GUARD_DELETE:
+        snib__etcd_txn_delete(p->out, snib__etcd_text_of(&key));
+        p->writes++;
+        break;
+    }
+}
+
+/* -- the memory of tokens --------------------------------------------------- */
+
+static const struct snib__guard *
+plan_guards_lock(const struct snib__snapshot *s, uint32_t lock)
+{
+    for (uint32_t i = 0; i < s->guards; i++) {
+        if (s->guard[i].key.kind == SNIB__KEY_LOCK &&
+            s->guard[i].key.name == s->lock[lock].name) {
+            return &s->guard[i];
+        }
+    }
+    return NULL;
+}
+
+/* Renewals do not write the lock row, and a lock may be held for longer than a
+ * day. So whoever renews puts the row anew, as it is, when the lease that it
+ * hangs on is not one of ours of the last hour. */
+static void plan_keep_token(struct plan *p, uint32_t lock)
+{
+    struct etcd_step *k = p->k;
+    const struct snib__snapshot_lock *l = &k->s.lock[lock];
+    const struct snib__guard *g = plan_guards_lock(&k->s, lock);
+    const struct etcd_lease *at =
+        snib__etcd_lease_of(p->e, k->lock_lease[lock]);
+    struct etcd_term day = plan_day(p, l->row.token);
+    struct etcd_key key;
+    bool young = at && snib__between(at->sent, p->now).ns <= day.age.ns;
+    if (!l->stamp || young || (g && g->todo != SNIB__GUARD_KEEP)) {
+        return;
+    }
+    snib__etcd_key_row(
+        p->e, &(struct snib__key){.kind = SNIB__KEY_LOCK, .name = l->name},
+        &key);
+    if (!g) {
+        snib__etcd_compare(p->out, snib__etcd_text_of(&key), l->stamp);
+        p->compares++;
+    }
+    plan_put(p, &key, k->lock_bytes[lock], &day);
+}
+
+static bool plan_renews(const struct etcd_step *k, uint32_t lock)
+{
+    bool renews = false;
+    for (uint32_t i = 0; i < k->count; i++) {
+        const struct snib__request *r = k->r[i];
+        renews =
+            renews || (r->verb == SNIB__RENEW && r->said.answer == SNIB__DONE &&
+                       snib__name_same(k->s.lock[lock].name, r->name));
+    }
+    return renews;
+}
+
+static void plan_keep_tokens(struct plan *p)
+{
+    for (uint32_t i = 0; i < p->k->s.locks; i++) {
+        if (plan_renews(p->k, i)) {
+            plan_keep_token(p, i);
+        }
+    }
+}
+
+/* -- notifiers ------------------------------------------------------------- */
+
+static bool plan_same_client(const struct snib__told *a,
+                             const struct snib__told *b)
+{
+    return !memcmp(a->client, b->client, sizeof a->client);
+}
+
+/* One put for each client: no key may stand in a transaction twice. */
+static void plan_tell(struct plan *p, uint32_t first)
+{
+    const struct snib__snapshot *s = &p->k->s;
+    struct snib__buf ids;
+    struct etcd_key key;
+    struct etcd_term term =
+        snib__etcd_term_seconds(PLAN_TOLD, PLAN_ALIVE_AGE_MS, p->k->begun);
+    for (uint32_t i = 0; i < first; i++) {
+        if (plan_same_client(&s->told[i], &s->told[first])) {
+            return;
+        }
+    }
+    snib__buf_init(&ids, (size_t)ETCD_ID * (s->tolds + 1));
+    for (uint32_t i = first; i < s->tolds; i++) {
+        if (plan_same_client(&s->told[i], &s->told[first])) {
+            char id[ETCD_ID + 1];
+            snib__etcd_id_text(s->told[i].request, id);
+            snib__buf_add(&ids, id, ETCD_ID);
+        }
+    }
+    snib__etcd_key_notifier(p->e, s->told[first].client, &key);
+    plan_put(
+        p, &key,
+        (struct snib__etcd_text){snib__buf_bytes(&ids), snib__buf_size(&ids)},
+        &term);
+    snib__buf_free(&ids); /* without memory the polls find out */
+}
+
+/* -- all of it -------------------------------------------------------------- */
+
+etcd_planned snib__etcd_plan(struct snib__etcd *e, snib_instant now,
+                             struct etcd_step *k, struct snib__buf *ret)
+{
+    struct plan p = {.e = e, .now = now, .k = k, .out = ret};
+    memset(k->ends, 0, sizeof k->ends);
+    for (uint32_t i = 0; i < k->s.guards; i++) {
+        plan_guard(&p, &k->s.guard[i]);
+    }
+    plan_keep_tokens(&p);
+    for (uint32_t i = 0; i < k->s.tolds; i++) {
+        plan_tell(&p, i);
+    }
+    snib__etcd_plan_fetch(e, k, SNIB__ETCD_FAILURE, ret);
+    if (k->count > 1 && (p.compares > ETCD_OPS || p.writes > ETCD_OPS)) {
+        return PLAN_LARGE;
+    }
+    return p.waits ? PLAN_WAITS : ret->failed ? PLAN_NOMEM : PLANNED;
+}
+
+void snib__etcd_plan_answer(struct etcd_step *k)
+{
+    for (uint32_t i = 0; i < k->count; i++) {
+        struct snib__request *r = k->r[i];
+        bool grants = r->verb == SNIB__ACQUIRE ||
+                      (r->verb == SNIB__RENEW && !r->renew.only_asks);
+        if (grants && r->said.answer == SNIB__DONE) {
+            r->said.valid_from =
+                snib__sooner(k->sent, snib__before(k->ends[i], r->said.left));
+        }
+    }
+}
+
+void snib__etcd_plan_ahead(struct snib__etcd *e, snib_instant now,
+                           const struct etcd_step *k)
+{
+    struct plan p = {.e = e, .now = now, .k = (struct etcd_step *)(uintptr_t)k};
+    for (uint32_t i = 0; i < k->count; i++) {
+        const struct snib__request *r = k->r[i];
+        bool renews = r->verb == SNIB__RENEW && !r->renew.only_asks;
+        bool acquires =
+            r->verb == SNIB__ACQUIRE && r->said.answer != SNIB__QUEUED;
+        struct etcd_term day = plan_day(&p, 0);
+        struct etcd_term hold = snib__etcd_term_hold(
+            (snib_duration){r->lease.ns + r->acquire.delay.ns}, k->begun);
+        if (acquires) {
+            (void)snib__etcd_lease_for(e, now, &day);
+        }
+        if (acquires || renews) {
+            (void)snib__etcd_lease_for(e, now, &hold);
+        }
+    }
+}
+
+void snib__etcd_plan_fetch(struct snib__etcd *e, struct etcd_step *k,
+                           uint32_t branch, struct snib__buf *ret)
+{
+    struct etcd_key from, to;
+    struct snib__etcd_range range = {.limit = 0};
+    if (k->s.want_highest) {
+        snib__etcd_key_all(e, &from, &to);
+        range.from = snib__etcd_text_of(&from);
+        range.to = snib__etcd_text_of(&to);
+        snib__etcd_txn_range(ret, branch, &range);
+    }
+    for (uint32_t i = 0; i < k->s.locks; i++) {
+        snib__etcd_key_lock(e, k->s.lock[i].name, &from, &to);
+        range.from = snib__etcd_text_of(&from);
+        range.to = snib__etcd_text_of(&to);
+        snib__etcd_txn_range(ret, branch, &range);
+    }
+}

@@ -1,0 +1,205 @@
+"""The command line on etcd: what is said when the URL, the server, the login or
+the certificate is wrong, its check-up, and TLS."""
+
+import json
+import os
+import socket
+import threading
+
+import pytest
+
+from conftest import Snib, eventually
+from harness.certs import Authority, openssl_missing
+from harness.etcd_server import EtcdServer, etcd_missing
+from harness.redis_server import RedisServer, redis_missing
+
+pytestmark = pytest.mark.skipif(bool(etcd_missing()), reason=etcd_missing())
+SECRET = "s3cret-w0rd"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with EtcdServer() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    """With users: `known` may use snib/…, `poor` may use nothing of it."""
+    with EtcdServer() as made:
+        made.add_user("known", SECRET)
+        made.add_user("poor", SECRET, prefix="other/")
+        made.enable_auth()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory):
+    if openssl_missing():
+        pytest.skip(openssl_missing())
+    return Authority(tmp_path_factory.mktemp("papers"))
+
+
+@pytest.fixture(scope="module")
+def secure(papers):
+    with EtcdServer(tls=(*papers.issue("server"), papers.ca)) as made:
+        yield made
+
+
+@pytest.fixture
+def at(snib_bin, tmp_path, server):
+    """at(url) is snib with this URL; without one, that of the server."""
+    made = []
+
+    def of(url=None):
+        made.append(Snib(snib_bin, url or server.url, str(tmp_path)))
+        return made[-1]
+    if of().run("try", "-q", "probe", "--", "true").returncode == 78:
+        pytest.skip("no etcd in this build")
+    yield of
+    for one in made:
+        one.end()
+
+
+def test_a_command_runs_under_a_lock_and_others_see_it(at):
+    done = at().run("run", "n", "--", "sh", "-c", "echo $SNIB_TOKEN")
+    assert done.returncode == 0 and int(done.stdout) > 1 << 50
+    snib = at()
+    snib.hold("a b")
+    assert snib.status("a b")["holders"][0]["token"] > 0
+    other = snib.start("run", "a b", "--", "true")
+    eventually(lambda: snib.waiters("a b"), "a waiter")
+    locks = json.loads(snib.run("list", "--json", "a*").stdout)["locks"]
+    assert [one["name"] for one in locks] == ["a b"]
+    other.kill()
+
+
+def test_force_release_tells_the_holder(at):
+    snib = at()
+    held = snib.hold("forced")
+    assert snib.run("force-release", "--yes", "--reason", "why not",
+                    "forced").returncode == 0
+    assert held.wait(20) == 76
+
+
+def test_the_doctor_is_content(at):
+    done = at().run("doctor", "--json")
+    found = {one["check"]: one["level"]
+             for one in json.loads(done.stdout)["findings"]}
+    assert found["permissions"] == "ok" and found["alarms"] == "ok"
+    assert found["quorum"] == "warn"
+
+
+# -- what is wrong ---------------------------------------------------------------
+
+WRONG = {
+    "no server": ("etcd://127.0.0.1:1", 69, "127.0.0.1:1"),
+    "a path": ("etcd://HOST/db", 78, "no path"),
+    "a key": ("etcd://HOST?nothing=1", 78, "nothing="),
+    "a prefix": ("etcd://HOST?prefix=a%20b", 78, "?prefix="),
+    "twice": ("etcd://HOST,HOST", 78, "twice"),
+    "a login where there are no users": (
+        "etcd://known:x@HOST", 78, "knows no users"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_is_said(at, server, what):
+    url, code, words = WRONG[what]
+    snib = at(url.replace("HOST", f"127.0.0.1:{server.port}"))
+    done = snib.run("try", "n", "--", "true")
+    assert (done.returncode, words in done.stderr) == (code, True), done.stderr
+
+
+@pytest.mark.parametrize("login, code, words", [
+    ("known:wr0ng@", 77, "authentication failed"),
+    ("nobody:x@", 77, "authentication failed"),
+    ("", 77, "wants a login"),
+    (f"poor:{SECRET}@", 77, "permission denied"),
+])
+def test_a_login_that_is_refused_is_said(at, guarded, login, code, words):
+    snib = at(f"etcd://{login}127.0.0.1:{guarded.port}")
+    done = snib.run("try", "n", "--", "true")
+    assert (done.returncode, words in done.stderr) == (code, True), done.stderr
+    assert "wr0ng" not in done.stderr and SECRET not in done.stderr
+
+
+def test_a_login_works_by_url_and_by_file(at, guarded, tmp_path):
+    url = f"etcd://known:{SECRET}@127.0.0.1:{guarded.port}"
+    assert at(url).run("try", "n", "--", "true").returncode == 0
+    path = tmp_path / "password"
+    path.write_text(SECRET + "\n")
+    os.chmod(path, 0o600)
+    by_file = at(f"etcd://known@127.0.0.1:{guarded.port}"
+                 f"?password_file={path}")
+    done = by_file.run("try", "n", "--", "true")
+    assert done.returncode == 0, done.stderr
+    held = by_file.hold("kept", "--ttl", "30s")
+    guarded.kill()  # its tokens go with it
+    guarded.start()
+    assert held.poll() is None
+    assert at(url).run("try", "kept", "--", "true").returncode == 75
+
+
+def answers_with(data):
+    """A server of something else: the port where it says that to everybody."""
+    ear = socket.socket()
+    ear.bind(("127.0.0.1", 0))
+    ear.listen(8)
+
+    def serve():
+        while True:
+            try:
+                client, _ = ear.accept()
+                client.recv(100)
+                client.sendall(data)
+            except OSError:
+                return
+    threading.Thread(target=serve, daemon=True).start()
+    return ear
+
+
+@pytest.mark.parametrize("data", [
+    b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",  # etcd 2, say
+    b"-ERR unknown command\r\n", b"\x4a\x00\x00\x00\x0a5.5.5\x00" * 8])
+def test_another_server_on_the_port_is_said(at, data):
+    ear = answers_with(data)
+    done = at(f"etcd://127.0.0.1:{ear.getsockname()[1]}").run(
+        "try", "n", "--", "true")
+    ear.close()
+    assert done.returncode == 69 and "does not speak HTTP/2" in done.stderr, \
+        done.stderr
+
+
+@pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
+def test_a_redis_on_the_port_is_said(at):
+    with RedisServer() as redis:
+        done = at(f"etcd://127.0.0.1:{redis.port}").run("try", "n", "--",
+                                                        "true")
+    assert done.returncode == 69 and "127.0.0.1" in done.stderr, done.stderr
+
+
+# -- TLS ---------------------------------------------------------------------------
+
+
+def test_through_tls_and_verified(at, secure, papers, tmp_path):
+    host = f"127.0.0.1:{secure.port}"
+    done = at(f"etcds://{host}?tls_ca={papers.ca}").run(
+        "run", "n", "--", "true")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "other").mkdir()
+    stranger = Authority(tmp_path / "other", "another CA")
+    done = at(f"etcds://{host}?tls_ca={stranger.ca}").run(
+        "try", "n", "--", "true")
+    assert done.returncode == 78 and "certificate" in done.stderr, done.stderr
+    done = at(f"etcds://{host}?tls_ca={papers.ca}&tls_name=else.where").run(
+        "try", "n", "--", "true")
+    assert done.returncode == 78 and "else.where" in done.stderr, done.stderr
+
+
+def test_the_wrong_one_of_tls_and_none_is_said(at, server, secure, papers):
+    done = at(f"etcd://127.0.0.1:{secure.port}").run("try", "n", "--", "true")
+    assert done.returncode == 69 and "etcds:" in done.stderr, done.stderr
+    done = at(f"etcds://127.0.0.1:{server.port}?tls_ca={papers.ca}").run(
+        "try", "n", "--", "true")
+    assert done.returncode in (69, 78) and "TLS" in done.stderr, done.stderr

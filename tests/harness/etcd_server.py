@@ -1,0 +1,200 @@
+"""A real etcd in a scratch directory, on free ports: one member or several.
+
+Its data lie in memory where there is room, so that a commit takes no longer
+because others write, too.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+
+from . import process
+from .database_server import scratch
+from .redis_server import free_port
+from .wait import wait_until
+
+
+def etcd_missing():
+    """Why tests with a real server cannot run here; "" when they can."""
+    if os.environ.get("SNIB_QUICK"):
+        return "not in a quick run, where PostgreSQL stands for the others"
+    if not shutil.which("etcd") or not shutil.which("etcdctl"):
+        return "etcd is not installed (Debian: apt install etcd-server " \
+               "etcd-client)"
+    return ""
+
+
+class EtcdMember:
+    """One process. tls: (certificate, key, CA) of the port for clients."""
+
+    def __init__(self, name="one", config=(), tls=None):
+        self.name, self.config, self.tls = name, list(config), tls
+        self.dir = scratch("snib-etcd-", {})
+        self.log_path = os.path.join(self.dir, "log")
+        self.port, self.peer_port = free_port(), free_port()
+        self.child = None
+
+    @property
+    def client_url(self):
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}"
+
+    @property
+    def peer_url(self):
+        return f"http://127.0.0.1:{self.peer_port}"
+
+    def start(self, members):
+        secure = ["--cert-file", self.tls[0], "--key-file", self.tls[1]] \
+            if self.tls else []
+        command = [
+            "etcd", "--name", self.name, "--data-dir", self.dir + "/data",
+            "--listen-client-urls", self.client_url,
+            "--advertise-client-urls", self.client_url,
+            "--listen-peer-urls", self.peer_url,
+            "--initial-advertise-peer-urls", self.peer_url,
+            "--initial-cluster",
+            ",".join(f"{m.name}={m.peer_url}" for m in members),
+            "--auth-token", "simple", *secure, *self.config]
+        with open(self.log_path, "ab") as log:
+            self.child = process.spawn(command, cwd=self.dir,
+                                       stdin=subprocess.DEVNULL, stdout=log,
+                                       stderr=subprocess.STDOUT)
+
+    def kill(self):
+        process.kill(self.child)
+
+    def stop(self):
+        self.child.send_signal(signal.SIGTERM)
+        self.child.wait(timeout=60)
+
+    def freeze(self):
+        self.child.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.child.send_signal(signal.SIGCONT)
+
+    def close(self):
+        if self.child is not None and self.child.poll() is None:
+            process.kill(self.child)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+
+class EtcdServer:
+    """A cluster of so many members; with one, its member's ways are here, too."""
+
+    def __init__(self, members=1, config=(), tls=None):
+        self.members = [EtcdMember(f"m{i}", config, tls)
+                        for i in range(members)]
+        self.tls, self.login = tls, []
+        try:
+            for one in self.members:
+                one.start(self.members)
+            for one in self.members:
+                wait_until(lambda m=one: m.child.poll() is not None or
+                           self.answers(m), 60, "etcd is ready")
+                assert one.child.poll() is None, one.log()[-2000:]
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+    def close(self):
+        for one in self.members:
+            one.close()
+
+    # -- one member ---------------------------------------------------------------
+
+    @property
+    def only(self):
+        assert len(self.members) == 1
+        return self.members[0]
+
+    @property
+    def port(self):
+        return self.members[0].port
+
+    @property
+    def address(self):
+        return ("127.0.0.1", self.port)
+
+    def freeze(self):
+        self.only.freeze()
+
+    def thaw(self):
+        self.only.thaw()
+
+    def kill(self):
+        self.only.kill()
+
+    def start(self, wait=True):
+        self.only.start(self.members)
+        if wait:
+            wait_until(lambda: self.answers(self.only), 60, "etcd is back")
+
+    # -- look ---------------------------------------------------------------------
+
+    def answers(self, member):
+        done = self.ctl("endpoint", "health", member=member, check=False)
+        return "is healthy" in done
+
+    def leader(self):
+        """The member that leads, as one of those that answer says; None: none
+        does."""
+        for one in self.members:
+            line = self.ctl("endpoint", "status", "-w", "fields", member=one,
+                            check=False)
+            fields = dict(part.split(" : ", 1) for part in line.splitlines()
+                          if " : " in part)
+            if fields.get('"Leader"', "0") != "0" and \
+                    fields['"Leader"'] == fields.get('"MemberID"'):
+                return one
+        return None
+
+    def ctl(self, *args, member=None, check=True, timeout=5, stdin=""):
+        """What etcdctl says."""
+        at = member or self.members[0]
+        secure = ["--cacert", self.tls[2]] if self.tls else []
+        done = subprocess.run(
+            ["etcdctl", "--endpoints", at.client_url, "--command-timeout",
+             f"{timeout}s", *secure, *self.login, *args], text=True,
+            input=stdin, env={**os.environ, "ETCDCTL_API": "3"},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        assert done.returncode == 0 or not check, done.stdout
+        return done.stdout
+
+    def keys(self, prefix="snib/"):
+        return [line for line in self.ctl("get", "--prefix", "--keys-only",
+                                          prefix).splitlines() if line]
+
+    def enable_auth(self, password="r00t"):
+        self.ctl("user", "add", f"root:{password}")
+        self.ctl("user", "grant-role", "root", "root")
+        self.ctl("auth", "enable")
+        self.login = ["--user", f"root:{password}"]
+
+    def add_user(self, name, password, prefix="snib/"):
+        self.ctl("role", "add", name)
+        self.ctl("role", "grant-permission", name, "--prefix=true",
+                 "readwrite", prefix)
+        self.ctl("user", "add", f"{name}:{password}")
+        self.ctl("user", "grant-role", name, name)
+
+    @property
+    def hosts(self):
+        return ",".join(f"127.0.0.1:{m.port}" for m in self.members)
+
+    @property
+    def url(self):
+        return f"etcd{'s' if self.tls else ''}://{self.hosts}"
+
+
+__all__ = ["EtcdMember", "EtcdServer", "etcd_missing"]
