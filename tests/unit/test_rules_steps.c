@@ -20,6 +20,7 @@ static struct {
     struct snib__request party[PARTIES];
     int looks; /* of the last step */
     bool misread;
+    uint32_t most; /* grants of a step */
 } w;
 
 static int begin_world(void **state)
@@ -59,6 +60,7 @@ static snib__answer run(struct snib__request *r)
     w.next = w.ops.next;
     w.ops.next = w.misread ? misread_rank : count_next;
     m.book.ops = &w.ops;
+    m.book.most = w.most;
     w.looks = 0;
     snib__rules_run(&m.book, r);
     assert_int_equal(m.book.err, SNIB_ERR_OK);
@@ -220,6 +222,87 @@ static void a_waiter_of_a_rank_that_is_none_is_met_once(void **state)
     assert_int_equal(run(&t), SNIB__DONE);
 }
 
+/* -- a step that may not grant to many ------------------------------------------ */
+
+static struct snib__request asks(snib_kind kind, uint64_t id, uint32_t permits)
+{
+    return (struct snib__request){.verb = SNIB__ACQUIRE,
+                                  .name = &name,
+                                  .id = {id, 9},
+                                  .acquire.kind = kind,
+                                  .acquire.permits = permits,
+                                  .acquire.may_queue = true,
+                                  .lease = snib__ms(10000)};
+}
+
+static int holders(void)
+{
+    static const int states[] = {SNIB__HOLDS, SNIB__SHARES};
+    struct snib__mem_book m;
+    struct snib__stored_claim c, after;
+    int n = 0;
+    assert_int_equal(
+        snib__mem_book_begin(&m, w.space, &name, (uint64_t[2]){0}, 0),
+        SNIB_ERR_OK);
+    for (int i = 0; i < 2; i++) {
+        const struct snib__stored_claim *at = NULL;
+        while (m.book.ops->next(&m.book, &name, states[i], at, &c)) {
+            n++;
+            after = c;
+            at = &after;
+        }
+    }
+    snib__mem_book_end(&m);
+    return n;
+}
+
+/* The poll of whoever waits goes on, and nobody is let in out of turn. */
+static void the_next_step_goes_on_with_granting(void **state)
+{
+    enum { READERS = 10 };
+    (void)state;
+    struct snib__request writer = asks(SNIB_KIND_WRITE, 1, 1);
+    struct snib__request reader[READERS];
+    assert_int_equal(run(&writer), SNIB__DONE);
+    for (uint64_t i = 0; i < READERS; i++) {
+        reader[i] = asks(SNIB_KIND_READ, i + 2, 1);
+        assert_int_equal(run(&reader[i]), SNIB__QUEUED);
+    }
+    w.most = 4;
+    writer.verb = SNIB__RELEASE;
+    assert_int_equal(run(&writer), SNIB__DONE);
+    assert_int_equal(holders(), 4);
+    struct snib__request newcomer = asks(SNIB_KIND_READ, 99, 1);
+    newcomer.acquire.may_queue = false;
+    assert_int_equal(run(&newcomer), SNIB__NO);
+    assert_int_equal(holders(), 8);
+    assert_int_equal(run(&reader[9]), SNIB__DONE); /* 8, and itself */
+    assert_int_equal(holders(), READERS);
+    assert_int_equal(run(&reader[8]), SNIB__DONE);
+}
+
+/* Its parties pass together, or not in this step. */
+static void a_barrier_is_let_through_as_a_whole(void **state)
+{
+    enum { BEFORE = 2, MEET = 6 };
+    (void)state;
+    struct snib__request writer = asks(SNIB_KIND_WRITE, 1, 1);
+    struct snib__request r[BEFORE + MEET];
+    assert_int_equal(run(&writer), SNIB__DONE);
+    for (uint64_t i = 0; i < BEFORE + MEET; i++) {
+        bool party = i >= BEFORE;
+        r[i] = asks(party ? SNIB_KIND_BARRIER : SNIB_KIND_READ, i + 2,
+                    party ? MEET : 1);
+        assert_int_equal(run(&r[i]), SNIB__QUEUED);
+    }
+    w.most = 4;
+    writer.verb = SNIB__RELEASE;
+    assert_int_equal(run(&writer), SNIB__DONE);
+    assert_int_equal(holders(), BEFORE);
+    assert_int_equal(run(&r[BEFORE]), SNIB__DONE);
+    assert_int_equal(holders(), BEFORE + MEET);
+}
+
 #define STEP(f) cmocka_unit_test_setup_teardown(f, begin_world, end_world)
 
 int main(void)
@@ -230,6 +313,8 @@ int main(void)
         STEP(a_silent_party_makes_the_others_look_at_nobody),
         STEP(a_party_that_leaves_looks_at_no_other),
         STEP(a_waiter_of_a_rank_that_is_none_is_met_once),
+        STEP(the_next_step_goes_on_with_granting),
+        STEP(a_barrier_is_let_through_as_a_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,6 +167,10 @@ struct snib__book {
      * of this host has one clock: now. */
     snib_instant sent;
     int64_t token_clock; /* Unix time in 1/1024 ms: no new token is below it */
+    /* At most so many waiters are granted the name by one step, for a book whose
+     * step may not write more; the next step, be it a poll, goes on. Only a
+     * barrier that is complete is let through as a whole. 0: no bound. */
+    uint32_t most;
     uint64_t client[2];  /* the client whose request is run */
     snib_err err; /* sticky; CORRUPT: a stored token or floor is not a token */
     /* The request that is being run; set by rules.c. */

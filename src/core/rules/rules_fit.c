@@ -381,6 +381,15 @@ static bool rules_fit_is_complete(struct snib__book *b,
     return n >= c->permits;
 }
 
+/* Has this step granted the name to as many as it may, so that this one has to
+ * wait for the next? Parties of a barrier go together. */
+static bool rules_fit_is_enough(const struct snib__book *b, uint32_t pushed,
+                                const struct snib__stored_claim *c)
+{
+    uint32_t more = c->kind == SNIB_KIND_BARRIER ? c->permits : 1;
+    return b->most && pushed && (pushed > b->most || more > b->most - pushed);
+}
+
 bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
                       struct snib__standing *st,
                       const struct snib__stored_claim *me, bool stays,
@@ -390,6 +399,7 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
     rules_fit_begin(&q, me && !me->id ? me : NULL);
     SNIB__UNSET struct snib__stored_claim c;
     bool aside = false, mine = false;
+    uint32_t pushed = 0;
     uint32_t parties = 0; /* of a complete barrier */
     uint32_t group = 0;   /* of these, still to be granted */
     int64_t shared = 0;
@@ -400,6 +410,9 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
     while (!b->err && !st->sole && st->params.latch == 0 &&
            rules_fit_next(b, name, &q, &c)) {
         bool is_me = me && me->id == c.id;
+        if (!group && rules_fit_is_enough(b, pushed, &c)) {
+            break;
+        }
         if (!is_me && (rules_fit_is_unresponsive(b, name, &c) ||
                        rules_fit_is_lost(b, name, st, &c))) {
             aside = true;
@@ -430,6 +443,7 @@ bool snib__rules_walk(struct snib__book *b, const struct snib__name *name,
             *ret_shared = together ? *together : 0;
         } else {
             rules_fit_push(b, name, st, &c, mine, together);
+            pushed++;
         }
         group -= group > 0;
     }
