@@ -76,6 +76,14 @@ bool snib__blocking_waits(const struct snib__store *, snib__session);
  * appended to ret: something, and not all if that is very much. */
 void snib__blocking_take(struct snib__store *, snib_instant now, snib__session,
                          struct snib__list *ret);
+/* For a library that never blocks there (its workers are calls on a connection):
+ * it looks through what is listed, and takes one at a time; nobody is inside.
+ * What it leaves is still answered at its limit, and ended by a CANCEL. after:
+ * NULL: the first. Returns NULL: there is none. */
+struct snib__request *snib__blocking_peek(const struct snib__store *,
+                                          snib__session,
+                                          const struct snib__request *after);
+void snib__blocking_take_one(struct snib__store *, struct snib__request *);
 /* What a worker has was not sent yet, perhaps: the library may still look for
  * its server. A caller whose limit comes then shall hear that nothing was
  * applied, and that has to stay true. Neither side can wait for the other, so

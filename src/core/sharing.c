@@ -230,6 +230,21 @@ static bool sharing_fits(const struct snib__request *r, uint32_t count,
     return count < SHARING_TAKE || (batch && r->batch.number == batch);
 }
 
+/* A worker has it from now on. */
+static void sharing_take(struct snib__store *s, struct snib__request *r)
+{
+    assert((r->store.where & SNIB__RQ_LISTED) &&
+           !(r->store.where & (SNIB__RQ_TAKEN | SNIB__RQ_BEHIND)));
+    assert(sharing_is_alone(s, r));
+    snib__heap_remove(&s->heap, &r->store.timer);
+    snib__unlink(&r->link);
+    r->store.where |= SNIB__RQ_TAKEN;
+    r->exec.patience = r->limit;
+    r->exec.impatient = r->once;
+    r->exec.expires = (s->ops->caps & SNIB__SAYS_SENT) && sharing_has_limit(r);
+    atomic_store(&r->exec.sent, false);
+}
+
 void snib__blocking_take(struct snib__store *s, snib_instant now,
                          snib__session session, struct snib__list *ret)
 {
@@ -243,17 +258,7 @@ void snib__blocking_take(struct snib__store *s, snib_instant now,
     while ((l = snib__list_first(&k->listed)) &&
            sharing_fits(snib__rq_of_link(l), count, batch)) {
         struct snib__request *r = snib__rq_of_link(l);
-        assert((r->store.where & SNIB__RQ_LISTED) &&
-               !(r->store.where & (SNIB__RQ_TAKEN | SNIB__RQ_BEHIND)));
-        assert(sharing_is_alone(s, r));
-        snib__heap_remove(&s->heap, &r->store.timer);
-        snib__unlink(l);
-        r->store.where |= SNIB__RQ_TAKEN;
-        r->exec.patience = r->limit;
-        r->exec.impatient = r->once;
-        r->exec.expires =
-            (s->ops->caps & SNIB__SAYS_SENT) && sharing_has_limit(r);
-        atomic_store(&r->exec.sent, false);
+        sharing_take(s, r);
         k->slow = k->slow || (r->verb == SNIB__LIST && r->background);
         snib__list_push(ret, l);
         batch = r->batch.number;
@@ -265,6 +270,20 @@ void snib__blocking_returned(struct snib__store *s, snib__session session)
 {
     assert(s->session[session].inside);
     s->session[session].inside = false;
+}
+
+struct snib__request *snib__blocking_peek(const struct snib__store *s,
+                                          snib__session session,
+                                          const struct snib__request *after)
+{
+    const struct snib__list *listed = &s->session[session].listed;
+    struct snib__link *l = after ? after->link.next : listed->head.next;
+    return l == &listed->head ? NULL : snib__rq_of_link(l);
+}
+
+void snib__blocking_take_one(struct snib__store *s, struct snib__request *r)
+{
+    sharing_take(s, r);
 }
 
 /* -- what was not sent ----------------------------------------------------- */

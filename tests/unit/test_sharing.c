@@ -70,6 +70,33 @@ static void a_batch_is_not_parted(void **state)
     assert_int_equal(take(callers, 0), 135);
 }
 
+/* A library that never blocks leaves what it has no room for, and takes what is
+ * behind it; what it left is answered at its limit. */
+static void what_is_listed_can_be_taken_one_by_one(void **state)
+{
+    (void)state;
+    static struct snib__request r[3];
+    for (int i = 0; i < 3; i++) {
+        r[i] = spec(SNIB__ACQUIRE);
+        r[i].limit = at(50);
+        start(&r[i], 0);
+    }
+    assert_ptr_equal(snib__blocking_peek(store, callers, NULL), &r[0]);
+    assert_ptr_equal(snib__blocking_peek(store, callers, &r[0]), &r[1]);
+    assert_null(snib__blocking_peek(store, callers, &r[2]));
+    assert_null(snib__blocking_peek(store, background, NULL));
+    snib__blocking_take_one(store, &r[1]);
+    assert_ptr_equal(snib__blocking_peek(store, callers, &r[0]), &r[2]);
+    tick(50);
+    expect_answer(&r[0], SNIB__NOT_APPLIED);
+    expect_answer(&r[2], SNIB__NOT_APPLIED);
+    r[1].said.answer = SNIB__DONE;
+    snib__list_push(&has[callers], &r[1].link);
+    snib__blocking_done(store, at(60), &has[callers]);
+    expect_answer(&r[1], SNIB__DONE);
+    expect_nothing();
+}
+
 /* -- order -------------------------------------------------------------------- */
 
 static void a_cancel_of_the_background_waits_for_its_acquire(void **state)
@@ -559,6 +586,7 @@ int main(void)
         CASE(a_session_that_stalls_delays_the_other_in_nothing),
         CASE(a_worker_takes_no_more_than_may_be_late_together),
         CASE(a_batch_is_not_parted),
+        CASE(what_is_listed_can_be_taken_one_by_one),
         CASE(a_cancel_of_the_background_waits_for_its_acquire),
         CASE(a_release_waits_for_the_renewal_that_a_worker_has),
         CASE(a_renewal_that_no_worker_has_is_in_no_releases_way),
