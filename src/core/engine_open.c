@@ -86,6 +86,7 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     snib__list_init(&e->out.exec);
     e->out.log = cfg->log;
     e->out.log_data = cfg->log_data;
+    e->out.wall_offset_ns = cfg->wall_offset_ns;
     snib__conns_init(&e->out, OUT_LIMIT);
     snib_err err = snib__local_locks_init(e);
     if (!err) {

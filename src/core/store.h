@@ -91,6 +91,9 @@ struct snib__out {
      * connections). */
     bool hears;
     bool holds; /* set by the engine: something is held */
+    /* Set by the driver: as in struct snib__store_config, but as it is now; the
+     * wall clock may have been set since. */
+    int64_t wall_offset_ns;
     /* Set by the engine: something has been held for a second, at least once, or
      * a lock was asked for that may be kept. From then on a store that pushes opens the way by which it is told of
      * forced releases, and names that way with the next RENEW of each grant
@@ -175,8 +178,8 @@ struct snib__store_config {
     struct snib__out *out; /* outlives the store */
     snib_duration request; /* how long to wait for one answer */
     uint64_t client[2];    /* the client's id */
-    /* REALTIME − BOOTTIME; 0: not known. To show, and for tokens where the store
-     * has no clock; never for a lease. */
+    /* REALTIME − BOOTTIME as the store is opened; 0: not known. To show; never
+     * for a lease, nor for tokens (out->wall_offset_ns). */
     int64_t wall_offset_ns;
     /* The program gives the logins: a store that logs in asks by conn.login. */
     bool login;

@@ -52,9 +52,7 @@ static void background_serve_socket(struct snib__step *s, uint32_t i,
 static void background_check_wall_clock(struct snib__step *s)
 {
     struct snib_client *c = s->c;
-    int64_t offset = snib__wall_offset();
-    int64_t step = offset - c->loop.wall_offset;
-    c->loop.wall_offset = offset;
+    int64_t step = snib__loop_wall_clock(c);
     if (!c->virtual_clock && (step > STEP_NS || step < -STEP_NS)) {
         snib__engine_jumped(c->engine, s->now);
         snib__step_act(s);

@@ -62,6 +62,8 @@ void snib__eventfd_set(int fd);
 void snib__eventfd_clear(int fd);
 /* REALTIME − BOOTTIME in ns. */
 int64_t snib__wall_offset(void);
+/* Note what it is now, for the store too. Returns by how much it has changed. */
+int64_t snib__loop_wall_clock(struct snib_client *);
 
 /* -- threads.c ------------------------------------------------------------- */
 

@@ -39,6 +39,16 @@ int64_t snib__wall_offset(void)
     }
 }
 
+int64_t snib__loop_wall_clock(struct snib_client *c)
+{
+    int64_t before = c->loop.wall_offset;
+    c->loop.wall_offset = snib__wall_offset();
+    if (!c->virtual_clock) {
+        c->out->wall_offset_ns = c->loop.wall_offset;
+    }
+    return c->loop.wall_offset - before;
+}
+
 void snib__eventfd_set(int fd)
 {
     uint64_t one = 1;
@@ -102,7 +112,7 @@ snib_err snib__loop_open(struct snib_client *c, struct snib_error *reterr)
         /* If that fails the witness's end is noticed when somebody asks. */
         (void)loop_add(c, c->witness.over, EPOLLIN, SNIB__TAG_WITNESS);
     }
-    c->loop.wall_offset = snib__wall_offset();
+    snib__loop_wall_clock(c);
     c->loop.armed = SNIB__NEVER;
     for (uint32_t i = 0; i < c->sock.count; i++) {
         snib__loop_watch(c, i);
