@@ -155,6 +155,28 @@ void snib__tls_feed(struct snib__tls *t, const void *bytes, size_t size)
     t->shaken += t->up ? 0 : size;
 }
 
+/* What was offered to be spoken inside must have been taken: who says nothing to
+ * it speaks something else there. */
+static bool tls_speaks(struct snib__tls *t)
+{
+    const char *wanted = t->shared->alpn;
+    const unsigned char *taken = NULL;
+    unsigned size = 0;
+    if (!*wanted) {
+        return true;
+    }
+    SSL_get0_alpn_selected(t->ssl, &taken, &size);
+    if (size == strlen(wanted) && !memcmp(taken, wanted, size)) {
+        return true;
+    }
+    t->err = SNIB_ERR_STORE;
+    snprintf(t->why, sizeof t->why,
+             "TLS: %.100s does not say that it speaks %s inside (ALPN); is it "
+             "the right port?",
+             t->name, wanted);
+    return false;
+}
+
 snib__tls_progress snib__tls_shake(struct snib__tls *t)
 {
     if (t->err) {
@@ -164,8 +186,9 @@ snib__tls_progress snib__tls_shake(struct snib__tls *t)
     int n = SSL_do_handshake(t->ssl);
     if (n == 1) {
         t->up = true;
+        bool speaks = tls_speaks(t);
         ERR_clear_error();
-        return SNIB__TLS_UP;
+        return speaks ? SNIB__TLS_UP : SNIB__TLS_BROKEN;
     }
     if (SSL_get_error(t->ssl, n) != SSL_ERROR_WANT_READ) {
         snib__tls_session_drop(t);

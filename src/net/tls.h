@@ -27,7 +27,9 @@ struct snib__tls_files {
     const char *key;  /* its key; NULL: it stands in cert */
     const char *name; /* in the certificate; NULL: the host of the address */
     bool unverified;  /* anybody may answer */
-    const char *alpn; /* what will be spoken inside, "h2"; NULL: not said */
+    const char
+        *alpn; /* what will be spoken inside, "h2": a server that does not
+                         say so, too, is refused; NULL: not said */
 };
 
 /* What the filters of one client share: certificates, and for each server the

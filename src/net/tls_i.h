@@ -15,7 +15,8 @@ enum {
 struct snib__tls_shared {
     SSL_CTX *ctx;
     BIO_METHOD *bio;
-    char *name; /* tls_name=; NULL: the host */
+    char *name;    /* tls_name=; NULL: the host */
+    char alpn[16]; /* what is spoken inside; "": not said */
     bool unverified;
     bool own_ca, has_cert; /* for the words of an error */
     uint32_t next;         /* the session that gives way to a new server's */

@@ -56,6 +56,7 @@
     X(SSL_ctrl)                                                                \
     X(SSL_do_handshake)                                                        \
     X(SSL_free)                                                                \
+    X(SSL_get0_alpn_selected)                                                  \
     X(SSL_get0_param)                                                          \
     X(SSL_get0_verified_chain)                                                 \
     X(SSL_get_error)                                                           \
@@ -136,6 +137,7 @@ const char *snib__openssl_load(void);
 #define SSL_ctrl                    snib__openssl.SSL_ctrl_
 #define SSL_do_handshake            snib__openssl.SSL_do_handshake_
 #define SSL_free                    snib__openssl.SSL_free_
+#define SSL_get0_alpn_selected      snib__openssl.SSL_get0_alpn_selected_
 #define SSL_get0_param              snib__openssl.SSL_get0_param_
 #define SSL_get0_verified_chain     snib__openssl.SSL_get0_verified_chain_
 #define SSL_get_error               snib__openssl.SSL_get_error_

@@ -163,16 +163,17 @@ static snib_err tls_shared_read_cert(struct snib__tls_shared *shared,
 }
 
 /* A server that speaks several protocols at one port asks which it will be; one
- * that knows none of this name breaks off, or does not care. */
+ * that knows none of this name breaks off, or does not answer that (tls.c). */
 static bool tls_shared_offer(struct snib__tls_shared *shared, const char *alpn)
 {
-    uint8_t list[1 + 16];
+    uint8_t list[1 + sizeof shared->alpn];
     size_t n = alpn ? strlen(alpn) : 0;
-    if (!n || n >= sizeof list) {
+    if (!n || n >= sizeof shared->alpn) {
         return !n;
     }
     list[0] = (uint8_t)n;
     memcpy(list + 1, alpn, n);
+    memcpy(shared->alpn, alpn, n + 1);
     return SSL_CTX_set_alpn_protos(shared->ctx, list, (unsigned)n + 1) == 0;
 }
 

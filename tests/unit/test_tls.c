@@ -84,6 +84,21 @@ static void a_protocol_is_offered_and_taken(void **state)
     assert_int_equal(size, 0);
 }
 
+/* A server that does not know the protocol goes on with the handshake, and would
+ * hear what it does not understand. */
+static void a_server_that_does_not_take_the_protocol_is_refused(void **state)
+{
+    (void)state;
+    begin(&good, 0);
+    snib__tls_shared_free(w.shared);
+    share((struct snib__tls_files){
+        .ca = ca_path, .name = "redis.example", .alpn = "h2"});
+    meet("redis.example:2379");
+    assert_int_equal(shake(PIECE), SNIB__TLS_BROKEN);
+    is_broken(SNIB_ERR_STORE, "redis.example does not say that it speaks h2",
+              "right port");
+}
+
 static void names_and_addresses_of_the_certificate_are_good(void **state)
 {
     static const char *const at[] = {"redis.example:1",  "REDIS.example:1",
@@ -306,6 +321,7 @@ int main(void)
         CASE(bytes_go_both_ways_whatever_the_pieces),
         CASE(the_name_of_the_url_is_told_to_the_server),
         CASE(a_protocol_is_offered_and_taken),
+        CASE(a_server_that_does_not_take_the_protocol_is_refused),
         CASE(names_and_addresses_of_the_certificate_are_good),
         CASE(large_messages_go_in_many_records),
         CASE(half_a_record_is_none),
