@@ -8,6 +8,7 @@
  * earlier stream as the last. (nghttp2 closes both with REFUSED_STREAM.) */
 #include "proto/grpc/h2.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,29 +24,49 @@ enum {
 
 /* -- memory ---------------------------------------------------------------- */
 
+/* What nghttp2 has had in its memory is overwritten when it gives it back, so
+ * its size is kept before it. */
+union h2_block {
+    size_t size;
+    max_align_t align;
+};
+
 static void *h2_malloc(size_t size, void *data)
 {
     (void)data;
-    return snib__alloc(size);
+    union h2_block *b =
+        size < SIZE_MAX - sizeof *b ? snib__alloc(sizeof *b + size) : NULL;
+    if (b) {
+        b->size = size;
+    }
+    return b ? b + 1 : NULL;
 }
 
 static void h2_free(void *p, void *data)
 {
     (void)data;
-    snib__free(p);
+    if (p) {
+        union h2_block *b = (union h2_block *)p - 1;
+        explicit_bzero(p, b->size);
+        snib__free(b);
+    }
 }
 
 static void *h2_calloc(size_t n, size_t size, void *data)
 {
     size_t all;
-    (void)data;
-    return __builtin_mul_overflow(n, size, &all) ? NULL : snib__alloc(all);
+    return __builtin_mul_overflow(n, size, &all) ? NULL : h2_malloc(all, data);
 }
 
 static void *h2_realloc(void *p, size_t size, void *data)
 {
-    (void)data;
-    return snib__realloc(p, size);
+    void *v = h2_malloc(size, data);
+    if (p && v) {
+        size_t had = ((union h2_block *)p - 1)->size;
+        memcpy(v, p, had < size ? had : size);
+        h2_free(p, data);
+    }
+    return v;
 }
 
 /* -- what the server says -------------------------------------------------- */
@@ -116,6 +137,10 @@ static int h2_on_header(nghttp2_session *session, const nghttp2_frame *frame,
     if (!s || frame->hd.type != NGHTTP2_HEADERS) {
         return 0;
     }
+    s->headers += name_size + value_size;
+    if (s->headers > H2_HEADER_LIST) { /* this stream ends */
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
     if (h2_is(name, name_size, ":status")) {
         s->http = (uint16_t)h2_number(value, value_size);
     } else if (h2_is(name, name_size, "content-type")) {
@@ -128,6 +153,14 @@ static int h2_on_header(nghttp2_session *session, const nghttp2_frame *frame,
     return 0;
 }
 
+/* What came of it counts no more: it is whole, or nobody wants it. */
+static void h2_let_go(struct snib__h2 *h, struct snib__h2_stream *s, size_t n)
+{
+    n = n < s->held ? n : s->held;
+    h->held -= n;
+    s->held -= n;
+}
+
 static int h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id,
                       const uint8_t *bytes, size_t size, void *data)
 {
@@ -137,7 +170,10 @@ static int h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id,
     if (!s) {
         return 0;
     }
+    s->in.failed = s->in.failed || size > SNIB__H2_IN - h->held;
     snib__buf_add(&s->in, bytes, size);
+    s->held += s->in.failed ? 0 : size;
+    h->held += s->in.failed ? 0 : size;
     if (s->in.failed) { /* it can never be told whole */
         return h->lib->nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id,
                                                  NGHTTP2_CANCEL);
@@ -170,6 +206,7 @@ static int h2_on_close(nghttp2_session *session, int32_t id, uint32_t code,
              : whole                        ? SNIB__H2_ANSWERED
                                             : SNIB__H2_LOST;
     s->id = 0;
+    h2_let_go(h, s, s->held);
     h2_touch(h, s);
     return 0;
 }
@@ -322,6 +359,7 @@ bool snib__h2_call(struct snib__h2 *h, struct snib__h2_stream *s,
     }
     snib__buf_clear(&s->out);
     snib__buf_clear(&s->in);
+    s->held = s->headers = 0;
     s->more = more;
     s->http = 0;
     s->grpc = false;
@@ -331,6 +369,8 @@ bool snib__h2_call(struct snib__h2 *h, struct snib__h2_stream *s,
     int32_t id = s->out.failed ? -1 : h2_submit(h, s, head, path);
     s->id = id > 0 ? id : 0;
     s->end = SNIB__H2_OPEN;
+    /* After 2^30 calls there are no more numbers: another connection has. */
+    h->away = h->away || id == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE;
     return id > 0;
 }
 
@@ -345,6 +385,7 @@ bool snib__h2_send(struct snib__h2 *h, struct snib__h2_stream *s,
 void snib__h2_drop(struct snib__h2 *h, struct snib__h2_stream *s)
 {
     snib__unlink(&s->changed);
+    h2_let_go(h, s, s->held);
     if (s->id && h->session) {
         h->lib->nghttp2_session_set_stream_user_data(h->session, s->id, NULL);
         (void)h->lib->nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE,
@@ -371,6 +412,11 @@ static void h2_end(struct snib__h2 *h)
         h2_break(h, h->met ? "the server has ended the connection"
                            : "this does not speak HTTP/2");
     }
+}
+
+bool snib__h2_ping(struct snib__h2 *h)
+{
+    return !h->lib->nghttp2_submit_ping(h->session, NGHTTP2_FLAG_NONE, NULL);
 }
 
 bool snib__h2_input(struct snib__h2 *h, const void *bytes, size_t size)
@@ -415,11 +461,12 @@ bool snib__h2_message(const struct snib__h2_stream *s, const uint8_t **ret,
     return have - H2_PREFIX >= *ret_size;
 }
 
-void snib__h2_take(struct snib__h2_stream *s)
+void snib__h2_take(struct snib__h2 *h, struct snib__h2_stream *s)
 {
     const uint8_t *message;
     size_t size;
     if (snib__h2_message(s, &message, &size)) {
         snib__buf_consume(&s->in, H2_PREFIX + size);
+        h2_let_go(h, s, H2_PREFIX + size);
     }
 }

@@ -9,8 +9,11 @@
  * place until it has ended or was dropped. Many are under way at once; each
  * ends by itself.
  *
- * Bounds, checked before memory is spent: SNIB__H2_IN bytes of an answer that
- * are not yet taken. What passes them ends its stream as LOST. */
+ * Bounds, checked before memory is spent: SNIB__H2_IN bytes of answers that are
+ * not whole yet, of all streams of a connection together; less of a stream whose
+ * owner has set the limit of its `in`; 64 KB of headers of an answer. What passes
+ * them ends its stream as LOST. Memory that nghttp2 gives back is overwritten:
+ * tokens of logins were in it. */
 #ifndef SNIB__H2_H
 #define SNIB__H2_H
 
@@ -46,6 +49,8 @@ struct snib__h2_stream {
     struct snib__link changed; /* on h2.changed, or on none */
     struct snib__buf out;      /* not yet written */
     struct snib__buf in;       /* not yet taken */
+    size_t held;               /* so much of it counts in h2.held */
+    size_t headers;            /* bytes of them that came */
     int32_t id;                /* 0: it is not under way */
     bool more;                 /* the caller will send more */
     snib__h2_end end;
@@ -58,7 +63,8 @@ struct snib__h2_stream {
 struct snib__h2 {
     struct snib__list changed; /* streams with bytes, or at their end */
     bool met;                  /* the server has spoken HTTP/2 */
-    bool away;                 /* the server takes no more calls */
+    bool away;                 /* no more calls can be made on it */
+    size_t held;               /* bytes of answers that are not whole */
     char why[160];             /* it is broken: why */
     struct nghttp2_session *session;
     const struct snib__nghttp2 *lib; /* set by the owner */
@@ -94,6 +100,9 @@ bool snib__h2_send(struct snib__h2 *, struct snib__h2_stream *,
 /* Its answer is not wanted any more; it is not under way afterwards. */
 void snib__h2_drop(struct snib__h2 *, struct snib__h2_stream *);
 
+/* Ask whether the server is there: something comes back. False: no memory. */
+bool snib__h2_ping(struct snib__h2 *);
+
 /* These bytes came. False: it is broken (why). */
 bool snib__h2_input(struct snib__h2 *, const void *bytes, size_t size);
 /* What is to be sent now. False: no memory, or it is broken. */
@@ -102,6 +111,6 @@ bool snib__h2_output(struct snib__h2 *, struct snib__buf *out);
 /* The first message in what came. True: it is whole; take it afterwards. */
 bool snib__h2_message(const struct snib__h2_stream *, const uint8_t **ret,
                       size_t *ret_size);
-void snib__h2_take(struct snib__h2_stream *);
+void snib__h2_take(struct snib__h2 *, struct snib__h2_stream *);
 
 #endif

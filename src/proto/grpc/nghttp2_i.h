@@ -23,6 +23,7 @@
     X(nghttp2_session_set_stream_user_data)                                    \
     X(nghttp2_session_want_read)                                               \
     X(nghttp2_session_want_write)                                              \
+    X(nghttp2_submit_ping)                                                     \
     X(nghttp2_submit_request)                                                  \
     X(nghttp2_submit_rst_stream)                                               \
     X(nghttp2_submit_settings)

@@ -95,7 +95,7 @@ static void call_heard(struct snib__etcd *e, struct etcd_call *c)
     while (snib__linked(&c->link) &&
            snib__h2_message(&c->stream, &bytes, &size)) {
         c->heard(e, bytes, size);
-        snib__h2_take(&c->stream);
+        snib__h2_take(&e->session.h2, &c->stream);
     }
 }
 
@@ -137,6 +137,7 @@ void snib__etcd_calls_lost(struct snib__etcd *e, snib_instant now, snib_err err,
             .end = c->changes && !unseen ? ETCD_LOST : ETCD_AGAIN, .err = err};
         snprintf(reply.text, sizeof reply.text, "%s", text);
         c->stream.id = 0;
+        c->stream.held = 0;
         snib__unlink(&c->stream.changed);
         call_end(e, now, c, &reply);
     }
