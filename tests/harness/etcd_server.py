@@ -140,6 +140,17 @@ class EtcdServer:
         if wait:
             wait_until(lambda: self.answers(self.only), 60, "etcd is back")
 
+    def restore(self, backup):
+        """The one member ends, and comes back with the keys of the backup."""
+        one = self.only
+        one.kill()
+        shutil.rmtree(one.dir + "/data")
+        self.ctl("snapshot", "restore", backup, "--name", one.name,
+                 "--data-dir", one.dir + "/data",
+                 "--initial-cluster", f"{one.name}={one.peer_url}",
+                 "--initial-advertise-peer-urls", one.peer_url)
+        self.start()
+
     # -- look ---------------------------------------------------------------------
 
     def answers(self, member):

@@ -225,6 +225,41 @@ def test_a_full_database_is_told(drivers):
         assert said.err == "STORE" and "full" in said.text, said
 
 
+def test_a_restored_backup_is_told_and_tokens_rise_through_it(drivers):
+    with EtcdServer() as server:
+        holder, other = drivers(server.url), drivers(server.url)
+        other.acquire(other.lock("before")).release()
+        backup = server.only.dir + "/backup"
+        server.ctl("snapshot", "save", backup)
+        grant = holder.acquire(holder.lock("n", lease_ms=30000))
+        server.restore(backup)
+        said = holder.ask("renew", id=grant.id, timeout=30)
+        assert said.err == "LOST", said
+        assert any("gone back in time" in line or "another cluster" in line
+                   for line in holder.logs()), holder.logs()
+        again = other.acquire(other.lock("n"), wait_ms=15000, timeout=30)
+        assert again.token > grant.token
+
+
+# -- many at once ------------------------------------------------------------------
+
+
+def test_a_writer_leaves_to_more_readers_than_fit_into_a_transaction(
+        one, drivers):
+    writer = drivers(one.url)
+    grant = writer.acquire(writer.lock("n", kind="write"))
+    crowd, waits = [drivers(one.url) for _ in range(2)], []
+    for reader in crowd:
+        reader.lock("n", kind="read")
+        waits += [reader.start_acquire("n", on=f"t{i}", wait_ms=60000)
+                  for i in range(70)]
+    wait_until(lambda: len(claims(one)) == 141, 30, "all wait")
+    grant.release()
+    for one_of_them in waits:
+        one_of_them.wait(40)
+    assert len(claims(one)) == 140
+
+
 # -- a cluster ---------------------------------------------------------------------------
 
 BODY = """

@@ -8,6 +8,8 @@
 
 #include "store/etcd/etcd_i.h"
 
+enum { CALL_LOGINS = 3 }; /* each soon after the last one: they help no more */
+
 static struct etcd_call *call_of(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct etcd_call, link);
@@ -46,6 +48,7 @@ void snib__etcd_call(struct snib__etcd *e, snib_instant now,
     struct snib__conn *conn = e->out->conn[s->at];
     const struct snib__h2_head head = {conn->address, e->secure, s->token};
     c->sent = now;
+    c->revision = e->revision;
     if (message->failed || !snib__h2_call(&s->h2, &c->stream, &head, path,
                                           snib__buf_bytes(message),
                                           snib__buf_size(message), c->heard)) {
@@ -64,9 +67,18 @@ void snib__etcd_call(struct snib__etcd *e, snib_instant now,
 }
 
 /* What goes wrong with a call may be the session's. */
-static void call_heed(struct snib__etcd *e, const struct etcd_reply *reply)
+static void call_heed(struct snib__etcd *e, snib_instant now,
+                      const struct etcd_reply *reply)
 {
     struct etcd_session *s = &e->session;
+    if (reply->login && s->logins >= CALL_LOGINS &&
+        snib__etcd_login_is_fresh(s, now)) {
+        s->leave = s->leave_barred = true;
+        s->leave_err = SNIB_ERR_DENIED;
+        snprintf(s->leave_text, sizeof s->leave_text,
+                 "%.100s does not take the logins that it has just given",
+                 e->out->conn[s->at]->address);
+    }
     if (reply->leave && s->state == ETCD_READY && e->out->conns > 1) {
         s->leave = true;
         s->leave_err = reply->err;
@@ -83,7 +95,7 @@ static void call_end(struct snib__etcd *e, snib_instant now,
     if (!c->heard) {
         e->out->conn[e->session.at]->awaited--;
     }
-    call_heed(e, reply);
+    call_heed(e, now, reply);
     c->done(e, now, c, reply);
 }
 

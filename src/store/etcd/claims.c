@@ -65,14 +65,14 @@ static void claims_begin(struct snib__etcd *e, snib_instant now,
 static bool claims_note(struct etcd_step *k, uint32_t claim, int64_t lease)
 {
     const struct snib__stored_claim *c = &k->s.claim[claim].c;
-    if (claim >= k->was_room) {
-        uint32_t room = k->was_room ? 2 * k->was_room : 16;
-        struct etcd_was *v = snib__realloc(k->was, room * sizeof *v);
+    if (claim >= k->was_capacity) {
+        uint32_t capacity = k->was_capacity ? 2 * k->was_capacity : 16;
+        struct etcd_was *v = snib__realloc(k->was, capacity * sizeof *v);
         if (!v) {
             return false;
         }
         k->was = v;
-        k->was_room = room;
+        k->was_capacity = capacity;
     }
     k->was[claim] = (struct etcd_was){
         .lease = lease, .held = snib__rules_claim_holds(c), .length = c->lease};
@@ -111,9 +111,10 @@ static bool claims_row(const struct snib__etcd *e, struct etcd_step *k,
     uint32_t before = s->claims;
     snib__snapshot_row(s, &key, pair->mod_revision, pair->value.bytes,
                        pair->value.size);
-    if (place->kind == SNIB__KEY_LOCK) {
-        k->lock_lease[lock] = pair->lease;
-        k->lock_bytes[lock] = pair->value;
+    if (place->kind != SNIB__KEY_CLAIM) {
+        struct etcd_memory *m =
+            place->kind == SNIB__KEY_LOCK ? &k->row[lock] : &k->arrivals[lock];
+        *m = (struct etcd_memory){.lease = pair->lease, .bytes = pair->value};
     }
     if (s->claims == before) {
         return true;
@@ -158,6 +159,20 @@ static bool claims_highest(struct snib__etcd *e, struct snib__etcd_txn *t,
     return snib__etcd_whole(&rows);
 }
 
+/* The clock of this host is one of many; the last tokens count for more. */
+static void claims_clock(struct etcd_step *k)
+{
+    int64_t last = 0;
+    for (uint32_t i = 0; i < k->s.locks; i++) {
+        int64_t t = k->s.lock[i].row.token;
+        last = snib__is_token(t) && t > last ? t : last;
+    }
+    for (uint32_t i = 0; i < k->count; i++) {
+        last = k->r[i]->floor > last ? k->r[i]->floor : last;
+    }
+    k->s.book.token_clock = snib__etcd_token_clock(k->s.book.token_clock, last);
+}
+
 /* False: that is not the answer that was asked for. */
 static bool claims_read(struct snib__etcd *e, struct etcd_step *k,
                         struct snib__etcd_txn *t, snib_instant sent)
@@ -171,11 +186,12 @@ static bool claims_read(struct snib__etcd *e, struct etcd_step *k,
     }
     snib__snapshot_moment(&k->s, &moment);
     for (uint32_t i = 0; i < k->s.locks; i++) {
-        k->lock_lease[i] = 0;
+        k->row[i] = k->arrivals[i] = (struct etcd_memory){.lease = 0};
         if (!snib__etcd_next_range(t, &rows) || !claims_rows(e, k, i, &rows)) {
             return false;
         }
     }
+    claims_clock(k);
     return !snib__etcd_next_range(t, &rows) && !t->at.bad;
 }
 
@@ -256,6 +272,7 @@ static void claims_fetched(struct snib__etcd *e, snib_instant now,
     if (t.bad || !claims_read(e, k, &t, reply->sent)) {
         snib__etcd_step_by_reply(e, now, k, &strange);
     } else {
+        snib__etcd_saw(e, &k->call, t.header.revision);
         claims_decide(e, now, k);
     }
 }
@@ -288,9 +305,12 @@ static void claims_wrote(struct snib__etcd *e, snib_instant now,
         snib__etcd_read_txn(reply->bytes, reply->size, &t);
         if (t.bad) {
             claims_lost(e, k);
-        } else if (t.succeeded) {
+            break;
+        }
+        snib__etcd_saw(e, &k->call, t.header.revision);
+        if (t.succeeded) {
             snib__snapshot_written(&k->s);
-            snib__etcd_plan_answer(k);
+            snib__etcd_plan_answer(e, now, k);
             snib__etcd_step_over(e, k);
         } else {
             claims_conflict(e, now, k, &t, reply);

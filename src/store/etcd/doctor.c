@@ -46,10 +46,11 @@ static void doctor_status(struct snib__etcd *e, snib_instant now,
     doctor_tell(k, ms < DOCTOR_SLOW_MS, SNIB_LEVEL_WARN, "latency", text,
                 "leases must be many times longer than a round trip; use a "
                 "nearer member");
-    doctor_tell(k, e->wall_offset_ns != 0, SNIB_LEVEL_WARN, "clock",
-                e->wall_offset_ns ? "tokens rise by this host's clock, and by "
-                                    "the last token of each lock"
-                                  : "this host does not know the time",
+    doctor_tell(k, e->out->wall_offset_ns != 0, SNIB_LEVEL_WARN, "clock",
+                e->out->wall_offset_ns
+                    ? "tokens rise by this host's clock, and by "
+                      "the last token of each lock"
+                    : "this host does not know the time",
                 "set this host's clock");
     if (e->secure) {
         doctor_tell(k, true, SNIB_LEVEL_OK, "tls", "encrypted", "");

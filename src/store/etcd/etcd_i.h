@@ -11,8 +11,11 @@
 enum {
     ETCD_PORT = 2379,
     ETCD_SLOTS = 1024,    /* names under way, by their hashes */
-    ETCD_STEPS = 64,      /* under way at once */
-    ETCD_OPS = 120,       /* of a step for several: a server takes 128 */
+    ETCD_STEPS = 64,      /* under way at once, */
+    ETCD_STEPS_KEPT = 16, /* so many of them only of the background */
+    ETCD_OPS = 120,       /* of a step: a server takes 128 */
+    ETCD_GRANTS = 56,     /* of a step: each is two puts */
+    ETCD_KEPT = 256,      /* names whose memory is known to be young */
     ETCD_TOLD = 64,       /* requests that were granted, not yet asked for */
     ETCD_PREFIX_MAX = 64, /* of ?prefix= */
     /* PREFIX l/ NAME /c/ and 32 digits; a name's bytes may be three each. */
@@ -61,7 +64,8 @@ struct etcd_call {
     struct snib__h2_stream stream; /* first member */
     struct snib__link link;        /* on session.calls, or on none */
     snib_instant sent;
-    bool changes; /* if it is lost, it may have changed something */
+    int64_t revision; /* the highest one that was seen when it was sent */
+    bool changes;     /* if it is lost, it may have changed something */
     etcd_done *done;
     /* Its answers have no end (a watch): what to do with each. Else NULL. */
     void (*heard)(struct snib__etcd *, const uint8_t *bytes, size_t size);
@@ -103,6 +107,10 @@ struct etcd_session {
     uint32_t at;   /* the member: index of its connection */
     uint32_t vain; /* members that were tried in vain since one was READY */
     snib_instant since, rest_until, login_at;
+    snib_instant heard;  /* the last bytes */
+    snib_instant pinged; /* it was asked whether it is there; 0: it was not */
+    snib_instant logged_in; /* the last time, and */
+    uint32_t logins;        /* so many, each soon after the one before */
     snib_duration rest, valid;
     struct etcd_call auth, status, watch;
     bool seen_status, watching;
@@ -141,10 +149,26 @@ void snib__etcd_session_greet(struct snib__etcd *, snib_instant now);
 void snib__etcd_session_init(struct snib__etcd *);
 void snib__etcd_session_free(struct snib__etcd *);
 
+/* Was the login made within the last second? */
+static inline bool snib__etcd_login_is_fresh(const struct etcd_session *s,
+                                             snib_instant now)
+{
+    return s->logged_in.ns &&
+           snib__between(s->logged_in, now).ns < snib__ms(1000).ns;
+}
+
 static inline bool snib__etcd_is_ready(const struct etcd_session *s)
 {
     return s->state == ETCD_READY;
 }
+
+/* -- history.c -------------------------------------------------------------- */
+
+/* Grants that stood may be forgotten: all that is held is asked about. */
+void snib__etcd_forgets(struct snib__etcd *, const char *what);
+/* The answer to this call, a linearizable one, is of that revision. */
+void snib__etcd_saw(struct snib__etcd *, const struct etcd_call *,
+                    int64_t revision);
 
 /* -- login.c ---------------------------------------------------------------- */
 
@@ -196,6 +220,8 @@ static inline snib_instant snib__etcd_lease_end(const struct etcd_lease *l)
 {
     return snib__after(l->sent, snib__ms(l->ttl * 1000));
 }
+/* How long a late copy of this ACQUIRE can do something: request.late, in s. */
+void snib__etcd_lease_note(const struct snib__etcd *, struct snib__request *);
 /* It is over, the server says: not one of those that we take for alive is used
  * any more. */
 void snib__etcd_leases_doubt(struct snib__etcd *);
@@ -224,7 +250,6 @@ struct etcd_work {
 };
 
 typedef enum etcd_phase {
-    STEP_BEHIND, /* another one about the same name, or too many, are before */
     STEP_WAITS,  /* for the connection */
     STEP_ASKS,   /* a call that changes nothing is under way */
     STEP_LEASES, /* for leases */
@@ -241,12 +266,15 @@ struct etcd_was {
 
 struct etcd_step {
     struct etcd_call call;  /* first member */
-    struct snib__link link; /* on steps, behind or spare */
+    struct snib__link link; /* on steps or spare */
     struct snib__timer timer;
     const struct etcd_work *work;
     etcd_phase phase;
     struct snib__request *r[SNIB__SNAPSHOT_MAX];
     uint32_t count;
+    /* Taken apart from these, each to be answered alone. */
+    struct snib__request *apart[SNIB__SNAPSHOT_MAX];
+    uint32_t aparts;
     uint32_t conflicts;
     snib_instant until; /* its requests are not under way longer than that */
     snib_instant sent;  /* its fetch, or the time of its last write */
@@ -255,9 +283,13 @@ struct etcd_step {
     /* claims.c */
     struct snib__snapshot s;
     struct etcd_was *was; /* of s.claim[i], as far as it was fetched */
-    uint32_t wases, was_room;
-    int64_t lock_lease[SNIB__SNAPSHOT_MAX];
-    struct snib__etcd_text lock_bytes[SNIB__SNAPSHOT_MAX];
+    uint32_t wases, was_capacity;
+    /* The lock row and the arrivals of each lock, as fetched. */
+    struct etcd_memory {
+        int64_t lease;
+        struct snib__etcd_text bytes;
+        bool put; /* this step puts it */
+    } row[SNIB__SNAPSHOT_MAX], arrivals[SNIB__SNAPSHOT_MAX];
     /* When the lease under which the claim of r[i] was put ends at the earliest;
      * 0: it was not put. */
     snib_instant ends[SNIB__SNAPSHOT_MAX];
@@ -267,11 +299,29 @@ struct etcd_step {
     uint32_t asked, answered;
 };
 
-void snib__etcd_steps_take(struct snib__etcd *, snib_instant now);
+/* Renewals guard nothing but their own claims, and looks nothing: they are in
+ * nobody's way. */
+static inline bool snib__etcd_names(const struct snib__request *r)
+{
+    return r->name && r->verb != SNIB__INSPECT && r->verb != SNIB__RENEW;
+}
+/* How many steps are under way about names of its hash. */
+uint16_t *snib__etcd_slot(struct snib__etcd *, const struct snib__request *);
+/* Is the connection there, and may calls be made on it? */
+bool snib__etcd_may_call(const struct snib__etcd *);
+/* Begin a step for these, which were taken. False: no memory. */
+bool snib__etcd_step_begin(struct snib__etcd *, snib_instant now,
+                           const struct etcd_work *,
+                           struct snib__request *const r[], uint32_t count);
+/* This CANCEL is about to be started: its ACQUIRE is withdrawn, unless what it
+ * has sent may change something. */
+void snib__etcd_steps_cancel(struct snib__etcd *, const struct snib__request *);
 /* Begin those that may by now. */
 void snib__etcd_steps_begin(struct snib__etcd *, snib_instant now);
 void snib__etcd_steps_tick(struct snib__etcd *, snib_instant now);
 void snib__etcd_steps_free(struct snib__etcd *);
+/* take.c: begin what is listed and may be begun. */
+void snib__etcd_steps_take(struct snib__etcd *, snib_instant now);
 /* A lease has come; none came. */
 void snib__etcd_steps_go_on(struct snib__etcd *, snib_instant now);
 void snib__etcd_steps_no_lease(struct snib__etcd *, snib_instant now,
@@ -310,6 +360,15 @@ extern const struct etcd_work snib__etcd_claims_work; /* claims.c */
 extern const struct etcd_work snib__etcd_value_work;  /* value.c */
 extern const struct etcd_work snib__etcd_look_work;   /* look.c */
 extern const struct etcd_work snib__etcd_doctor_work; /* doctor.c */
+
+/* -- token.c ---------------------------------------------------------------- */
+
+/* What the clock of a token counts for, where `last` is the highest one that is
+ * known; 0: none is. */
+int64_t snib__etcd_token_clock(int64_t clock, int64_t last);
+/* Is it more than a day ahead of our clock? */
+bool snib__etcd_token_far(const struct snib__etcd *, snib_instant now,
+                          int64_t token);
 
 /* -- key.c ------------------------------------------------------------------ */
 
@@ -369,7 +428,8 @@ typedef enum etcd_planned {
 etcd_planned snib__etcd_plan(struct snib__etcd *, snib_instant now,
                              struct etcd_step *, struct snib__buf *ret);
 /* It was applied: from when each lease that it gave counts. */
-void snib__etcd_plan_answer(struct etcd_step *);
+void snib__etcd_plan_answer(struct snib__etcd *, snib_instant now,
+                            struct etcd_step *);
 /* Ask for the leases that it will need, before it is known whether it will. */
 void snib__etcd_plan_ahead(struct snib__etcd *, snib_instant now,
                            const struct etcd_step *);
@@ -386,7 +446,6 @@ struct snib__etcd {
     struct snib__list executed;   /* to be given back to it */
     uint64_t client[2];
     snib_duration request; /* how long to wait for one answer */
-    int64_t wall_offset_ns;
     struct snib__rng rng;
     struct snib__nghttp2 *lib;
     bool asks, secure;
@@ -394,10 +453,17 @@ struct snib__etcd {
     char prefix[ETCD_PREFIX_MAX + 1];
     struct etcd_session session;
     struct snib__list leases;
-    struct snib__list steps, behind, spare;
+    int64_t least_ttl; /* s: the server gives no less, as far as is known */
+    struct etcd_kept { /* when we have put the memory of a name, by its hash */
+        uint64_t hash;
+        snib_instant at;
+    } kept[ETCD_KEPT][2]; /* the lock row, the arrivals */
+    int64_t revision;     /* the highest one that was seen */
+    struct snib__list steps, spare;
     struct snib__heap timers;
+    snib_instant now; /* of the call that the store is in */
     uint32_t under_way;
-    uint8_t busy[ETCD_SLOTS];
+    uint16_t busy[ETCD_SLOTS]; /* steps about names of this hash */
     /* Requests that others say they have granted. */
     uint64_t told[ETCD_TOLD][2];
     uint32_t tolds;
@@ -405,11 +471,11 @@ struct snib__etcd {
     struct snib__buf message; /* being written */
 };
 
-/* Unix time by this host's clock. The store has none. */
+/* Unix time by this host's clock as it is set now. The store has none. */
 static inline snib_instant snib__etcd_wall(const struct snib__etcd *e,
                                            snib_instant now)
 {
-    return (snib_instant){now.ns + e->wall_offset_ns};
+    return (snib_instant){now.ns + e->out->wall_offset_ns};
 }
 
 /* state.c */

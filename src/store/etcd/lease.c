@@ -23,6 +23,7 @@ enum {
     LEASE_LEAST = 2,     /* s; a server gives no less */
     LEASE_LONGER = 1,    /* s; more than is needed keeps others out */
     LEASE_KEPT = 256,    /* so many are remembered */
+    LEASE_ANSWER = 4096, /* bytes; more are none */
     LEASE_SLACK_MS = 250 /* so long at least one is used for others */
 };
 
@@ -74,6 +75,9 @@ static void lease_done(struct snib__etcd *e, snib_instant now,
                 g.ttl < l->ttl;
     l->id = l->failed ? 0 : g.id;
     l->ttl = l->failed ? l->ttl : g.ttl;
+    if (!l->failed && g.ttl > l->asked && g.ttl > e->least_ttl) {
+        e->least_ttl = g.ttl;
+    }
     if (l->failed) {
         snib__etcd_steps_no_lease(e, now, reply);
     } else {
@@ -108,6 +112,7 @@ static void lease_grant(struct snib__etcd *e, snib_instant now, int64_t ttl)
     }
     *l = (struct etcd_lease){.asked = ttl, .ttl = ttl, .sent = now};
     snib__etcd_call_init(&l->call, lease_done);
+    l->call.stream.in.limit = LEASE_ANSWER;
     snib__list_push(&e->leases, &l->link);
     snib__buf_clear(&e->message);
     snib__etcd_put_grant(&e->message, ttl);
@@ -159,6 +164,15 @@ const struct etcd_lease *snib__etcd_lease_of(const struct snib__etcd *e,
         }
     }
     return NULL;
+}
+
+void snib__etcd_lease_note(const struct snib__etcd *e, struct snib__request *r)
+{
+    struct etcd_term t = snib__etcd_term_hold(
+        (snib_duration){r->lease.ns + r->acquire.delay.ns}, SNIB__NEVER);
+    int64_t ttl = t.ttl + LEASE_LONGER;
+    ttl = ttl > e->least_ttl ? ttl : e->least_ttl;
+    r->late = ttl > r->late ? ttl : r->late;
 }
 
 void snib__etcd_leases_doubt(struct snib__etcd *e)

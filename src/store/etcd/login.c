@@ -31,6 +31,7 @@ static void login_send(struct snib__etcd *e, snib_instant now, const char *user,
     snib__buf_init(&message, LOGIN_TOKEN_MAX * 2);
     snib__buf_hide(&message);
     snib__buf_hide(&s->auth.stream.out);
+    snib__buf_hide(&s->auth.stream.in); /* the token comes there */
     snib__buf_hide(&e->out->conn[s->at]->out);
     snib__etcd_put_login(&message, user, password);
     snib__etcd_login_wipe(&s->token);
@@ -103,6 +104,12 @@ static bool login_take_token(struct snib__etcd *e,
     return e->session.token;
 }
 
+static void login_count(struct etcd_session *s, snib_instant now)
+{
+    s->logins = snib__etcd_login_is_fresh(s, now) ? s->logins + 1 : 1;
+    s->logged_in = now;
+}
+
 /* The program may have a newer one by now: it is asked once more. */
 static bool login_asks_again(struct snib__etcd *e, snib_instant now,
                              const struct etcd_reply *reply)
@@ -137,6 +144,7 @@ void snib__etcd_login_done(struct snib__etcd *e, snib_instant now,
                                reply->end == ETCD_REFUSED);
         return;
     }
+    login_count(s, now);
     if (s->valid.ns > 0) {
         int64_t ms = snib__to_ms(s->valid) / 5 * 4;
         s->login_at =

@@ -25,7 +25,7 @@ struct look_lock {
     bool there; /* the lock row, and */
     int64_t token;
     struct look_claim *claim;
-    uint32_t claims, room;
+    uint32_t claims, capacity;
     bool failed;
 };
 
@@ -58,15 +58,15 @@ static int look_order(const void *left, const void *right)
 
 static void look_add(struct look_lock *k, const struct snib__etcd_pair *pair)
 {
-    if (k->claims == k->room) {
-        uint32_t room = k->room ? 2 * k->room : 16;
-        struct look_claim *v = snib__realloc(k->claim, room * sizeof *v);
+    if (k->claims == k->capacity) {
+        uint32_t capacity = k->capacity ? 2 * k->capacity : 16;
+        struct look_claim *v = snib__realloc(k->claim, capacity * sizeof *v);
         if (!v) {
             k->failed = true;
             return;
         }
         k->claim = v;
-        k->room = room;
+        k->capacity = capacity;
     }
     struct look_claim *c = &k->claim[k->claims];
     *c = (struct look_claim){.about = NULL};

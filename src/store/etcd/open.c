@@ -209,7 +209,6 @@ static void open_lists(struct snib__etcd *e)
     snib__list_init(&e->executed);
     snib__list_init(&e->leases);
     snib__list_init(&e->steps);
-    snib__list_init(&e->behind);
     snib__list_init(&e->spare);
     snib__buf_init(&e->message, SNIB__H2_IN);
 }
@@ -225,7 +224,6 @@ snib_err snib__etcd_open(const struct snib__store_config *config,
     }
     e->out = config->out;
     e->request = config->request;
-    e->wall_offset_ns = config->wall_offset_ns;
     e->client[0] = config->client[0];
     e->client[1] = config->client[1];
     e->asks = config->login;

@@ -2,8 +2,9 @@
  * writes, and under which leases.
  *
  *     key        its lease: how long it is left when nobody puts it anew
- *     lock row   a day from the later of now and the token's own time, and an
- *                hour, since the lease is used for an hour
+ *     lock row   a day from the later of now and the token's own time; with the
+ *                size of a semaphore or a closed latch thirty days; and an hour,
+ *                since the lease is used for an hour
  *     arrivals   the same
  *     holder     its own lease and lock-delay; of one who was granted the lock
  *                by others, a push lease, until it asks
@@ -15,14 +16,16 @@
  *
  * A row of a standing holder that is not one of the step's own requests keeps the
  * lease that it has: whoever holds it has been promised that. A holder's row is
- * put under no lease that could end before the one it hangs on. */
+ * put under no lease that could end before the one it hangs on. What a name
+ * remembers, its lock row and arrivals, is kept by who uses it (plan_remember). */
 #include <string.h>
 
 #include "store/etcd/etcd_i.h"
 
 enum {
     PLAN_DAY = 25 * 3600 + 3600,
-    PLAN_DAY_AGE_MS = 3600 * 1000,
+    PLAN_PARAMS = 30 * 86400 + 3600,
+    PLAN_MEMORY_AGE_MS = 3600 * 1000,
     PLAN_ALIVE = 3,
     PLAN_ALIVE_AGE_MS = 500,
     PLAN_TOMBSTONE = 20,
@@ -50,16 +53,26 @@ static const struct etcd_lease *plan_lease(struct plan *p,
     return l;
 }
 
-/* token: in 1/1024 ms of Unix time, if it came from a clock. */
-static struct etcd_term plan_day(const struct plan *p, int64_t token)
+/* What a name remembers. token: in 1/1024 ms of Unix time, if it came from a
+ * clock. */
+static struct etcd_term plan_memory(const struct plan *p, int64_t token,
+                                    bool params)
 {
     int64_t ahead =
         snib__is_token(token)
             ? token / 1024000 - snib__etcd_wall(p->e, p->now).ns / 1000000000
             : 0;
     int64_t days = ahead > 0 ? ahead / 86400 + 1 : 0;
-    return snib__etcd_term_seconds(PLAN_DAY + days * 86400, PLAN_DAY_AGE_MS,
-                                   p->k->begun);
+    int64_t ttl = PLAN_DAY + days * 86400;
+    ttl = params && ttl < PLAN_PARAMS ? PLAN_PARAMS : ttl;
+    return snib__etcd_term_seconds(ttl, PLAN_MEMORY_AGE_MS, p->k->begun);
+}
+
+static struct etcd_term plan_memory_of(const struct plan *p, uint32_t lock)
+{
+    const struct snib__lock_row *row = &p->k->s.lock[lock].row;
+    return plan_memory(p, row->token,
+                       row->params.size >= 0 || row->params.latch > 0);
 }
 
 static int64_t plan_seconds(snib_duration d)
@@ -97,13 +110,22 @@ static struct etcd_term plan_hold(const struct plan *p,
     return t;
 }
 
+/* was: what it replaces. Where nobody has noted how long a copy of the request can
+ * do something, its lease says it. */
 static struct etcd_term plan_tombstone(const struct plan *p,
-                                       const struct snib__request *r)
+                                       const struct snib__request *r,
+                                       const struct etcd_was *was)
 {
-    int64_t late = r ? r->late : 0;
-    int64_t ttl =
-        late + PLAN_LATER > PLAN_TOMBSTONE ? late + PLAN_LATER : PLAN_TOMBSTONE;
-    return snib__etcd_term_seconds(ttl, PLAN_TOMBSTONE_AGE_MS, p->k->begun);
+    int64_t ttl = PLAN_TOMBSTONE - PLAN_LATER;
+    struct snib__request copy = {.late = r ? r->late : 0};
+    copy.lease = was && was->held ? was->length : (snib_duration){0};
+    if (r && !r->late && r->lease.ns > copy.lease.ns) {
+        copy.lease = r->lease;
+    }
+    snib__etcd_lease_note(p->e, &copy);
+    ttl = copy.late > ttl ? copy.late : ttl;
+    return snib__etcd_term_seconds(ttl + PLAN_LATER, PLAN_TOMBSTONE_AGE_MS,
+                                   p->k->begun);
 }
 
 /* True: the row keeps the lease that it has. */
@@ -135,7 +157,7 @@ static bool plan_claim(const struct plan *p, uint32_t claim,
             PLAN_ALIVE_AGE_MS, k->begun);
         return was && was->held;
     case SNIB__TOMBSTONE:
-        *ret = plan_tombstone(p, r);
+        *ret = plan_tombstone(p, r, was);
         return false;
     case SNIB__REVOKED:
         *ret = snib__etcd_term_seconds(plan_seconds(c->lease) + PLAN_TOMBSTONE,
@@ -194,11 +216,21 @@ static void plan_put_claim(struct plan *p, const struct snib__guard *g,
     }
 }
 
+static uint32_t plan_lock_of(const struct snib__snapshot *s,
+                             const struct snib__name *name)
+{
+    uint32_t lock = 0;
+    while (s->lock[lock].name != name) {
+        lock++;
+    }
+    return lock;
+}
+
 static void plan_guard(struct plan *p, const struct snib__guard *g)
 {
     const struct snib__snapshot *s = &p->k->s;
     struct etcd_key key;
-    struct etcd_term day;
+    struct etcd_term term;
     struct snib__etcd_text value = {snib__buf_bytes(&s->bytes) + g->at,
                                     g->size};
     if (g->key.kind == SNIB__KEY_FLOOR) {
@@ -214,12 +246,11 @@ static void plan_guard(struct plan *p, const struct snib__guard *g)
         if (g->key.kind == SNIB__KEY_CLAIM) {
             plan_put_claim(p, g, &key, value);
         } else {
-            uint32_t lock = 0;
-            while (s->lock[lock].name != g->key.name) {
-                lock++;
-            }
-            day = plan_day(p, s->lock[lock].row.token);
-            plan_put(p, &key, value, &day);
+            uint32_t lock = plan_lock_of(s, g->key.name);
+            term = plan_memory_of(p, lock);
+            plan_put(p, &key, value, &term);
+            *(g->key.kind == SNIB__KEY_LOCK ? &p->k->row[lock].put
+                                            : &p->k->arrivals[lock].put) = true;
         }
         break;
     case SNIB__GUARD_DELETE:
@@ -229,63 +260,102 @@ static void plan_guard(struct plan *p, const struct snib__guard *g)
     }
 }
 
-/* -- the memory of tokens --------------------------------------------------- */
+/* -- what a name remembers --------------------------------------------------- */
 
-static const struct snib__guard *
-plan_guards_lock(const struct snib__snapshot *s, uint32_t lock)
+/* Has this client put it within the hour? */
+static bool plan_is_young(const struct plan *p, const struct snib__name *name,
+                          snib__key_kind kind, int64_t lease)
 {
-    for (uint32_t i = 0; i < s->guards; i++) {
-        if (s->guard[i].key.kind == SNIB__KEY_LOCK &&
-            s->guard[i].key.name == s->lock[lock].name) {
-            return &s->guard[i];
+    snib_duration hour = snib__ms(PLAN_MEMORY_AGE_MS);
+    const struct etcd_lease *under = snib__etcd_lease_of(p->e, lease);
+    const struct etcd_kept *kept =
+        &p->e->kept[name->hash % ETCD_KEPT][kind == SNIB__KEY_ARRIVALS];
+    return (under && snib__between(under->sent, p->now).ns <= hour.ns) ||
+           (kept->hash == name->hash && kept->at.ns &&
+            snib__between(kept->at, p->now).ns <= hour.ns);
+}
+
+/* For how long has this request been waiting? (It may have its first step.) */
+static snib_duration plan_waited(const struct plan *p,
+                                 const struct snib__request *r)
+{
+    struct snib__key key = {.name = r->name, .request = {r->id[0], r->id[1]}};
+    const struct snib__snapshot *s = &p->k->s;
+    uint32_t lock = 0;
+    while (!snib__name_same(s->lock[lock].name, r->name)) {
+        lock++;
+    }
+    key.name = s->lock[lock].name;
+    uint32_t claim = plan_claim_of(s, &key);
+    return claim < s->claims ? snib__between(s->claim[claim].c.since,
+                                             snib__etcd_wall(p->e, p->now))
+                             : (snib_duration){0};
+}
+
+/* Does this request, which is being answered, keep the memory of its name? A
+ * holder does by its renewals. Who waits at a closed latch does at once, since
+ * nobody holds there; any other waiter when it has waited for an hour. */
+static bool plan_keeps(const struct plan *p, const struct snib__request *r,
+                       uint32_t lock)
+{
+    const struct snib__snapshot_lock *l = &p->k->s.lock[lock];
+    if (!snib__name_same(l->name, r->name)) {
+        return false;
+    }
+    if (r->verb == SNIB__RENEW) {
+        return r->said.answer == SNIB__DONE;
+    }
+    return r->verb == SNIB__ACQUIRE && r->said.answer == SNIB__QUEUED &&
+           (l->row.params.latch > 0 ||
+            plan_waited(p, r).ns > snib__ms(PLAN_MEMORY_AGE_MS).ns);
+}
+
+static bool plan_is_compared(const struct plan *p, snib__key_kind kind,
+                             const struct snib__name *name)
+{
+    for (uint32_t i = 0; i < p->k->s.guards; i++) {
+        const struct snib__key *key = &p->k->s.guard[i].key;
+        if (key->kind == kind && key->name == name) {
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
-/* Renewals do not write the lock row, and a lock may be held for longer than a
- * day. So whoever renews puts the row anew, as it is, when the lease that it
- * hangs on is not one of ours of the last hour. */
-static void plan_keep_token(struct plan *p, uint32_t lock)
+/* It is put as it is, under a younger lease. */
+static void plan_put_anew(struct plan *p, uint32_t lock, snib__key_kind kind,
+                          uint64_t stamp, struct etcd_memory *m)
 {
-    struct etcd_step *k = p->k;
-    const struct snib__snapshot_lock *l = &k->s.lock[lock];
-    const struct snib__guard *g = plan_guards_lock(&k->s, lock);
-    const struct etcd_lease *at =
-        snib__etcd_lease_of(p->e, k->lock_lease[lock]);
-    struct etcd_term day = plan_day(p, l->row.token);
+    const struct snib__name *name = p->k->s.lock[lock].name;
+    struct etcd_term term = plan_memory_of(p, lock);
     struct etcd_key key;
-    bool young = at && snib__between(at->sent, p->now).ns <= day.age.ns;
-    if (!l->stamp || young || (g && g->todo != SNIB__GUARD_KEEP)) {
+    if (!stamp || m->put || plan_is_young(p, name, kind, m->lease)) {
         return;
     }
-    snib__etcd_key_row(
-        p->e, &(struct snib__key){.kind = SNIB__KEY_LOCK, .name = l->name},
-        &key);
-    if (!g) {
-        snib__etcd_compare(p->out, snib__etcd_text_of(&key), l->stamp);
+    snib__etcd_key_row(p->e, &(struct snib__key){.kind = kind, .name = name},
+                       &key);
+    if (!plan_is_compared(p, kind, name)) {
+        snib__etcd_compare(p->out, snib__etcd_text_of(&key), stamp);
         p->compares++;
     }
-    plan_put(p, &key, k->lock_bytes[lock], &day);
+    plan_put(p, &key, m->bytes, &term);
+    m->put = true;
 }
 
-static bool plan_renews(const struct etcd_step *k, uint32_t lock)
+/* Neither a renewal nor a poll writes the lock row, and a lock may be held, or
+ * waited for, for longer than a day: so now and then they put it anew. */
+static void plan_remember(struct plan *p)
 {
-    bool renews = false;
-    for (uint32_t i = 0; i < k->count; i++) {
-        const struct snib__request *r = k->r[i];
-        renews =
-            renews || (r->verb == SNIB__RENEW && r->said.answer == SNIB__DONE &&
-                       snib__name_same(k->s.lock[lock].name, r->name));
-    }
-    return renews;
-}
-
-static void plan_keep_tokens(struct plan *p)
-{
-    for (uint32_t i = 0; i < p->k->s.locks; i++) {
-        if (plan_renews(p->k, i)) {
-            plan_keep_token(p, i);
+    struct etcd_step *k = p->k;
+    for (uint32_t i = 0; i < k->s.locks; i++) {
+        bool keeps = false;
+        for (uint32_t j = 0; j < k->count; j++) {
+            keeps = keeps || plan_keeps(p, k->r[j], i);
+        }
+        if (keeps) {
+            plan_put_anew(p, i, SNIB__KEY_LOCK, k->s.lock[i].stamp, &k->row[i]);
+            plan_put_anew(p, i, SNIB__KEY_ARRIVALS, k->s.lock[i].arrivals_stamp,
+                          &k->arrivals[i]);
         }
     }
 }
@@ -334,12 +404,15 @@ etcd_planned snib__etcd_plan(struct snib__etcd *e, snib_instant now,
 {
     struct plan p = {.e = e, .now = now, .k = k, .out = ret};
     memset(k->ends, 0, sizeof k->ends);
+    for (uint32_t i = 0; i < k->s.locks; i++) {
+        k->row[i].put = k->arrivals[i].put = false;
+    }
     for (uint32_t i = 0; i < k->s.guards; i++) {
         plan_guard(&p, &k->s.guard[i]);
     }
-    plan_keep_tokens(&p);
-    for (uint32_t i = 0; i < k->s.tolds; i++) {
-        plan_tell(&p, i);
+    plan_remember(&p);
+    for (uint32_t i = 0; i < k->s.tolds && p.writes < ETCD_OPS; i++) {
+        plan_tell(&p, i); /* whom that leaves out finds out by its poll */
     }
     snib__etcd_plan_fetch(e, k, SNIB__ETCD_FAILURE, ret);
     if (k->count > 1 && (p.compares > ETCD_OPS || p.writes > ETCD_OPS)) {
@@ -348,8 +421,24 @@ etcd_planned snib__etcd_plan(struct snib__etcd *e, snib_instant now,
     return p.waits ? PLAN_WAITS : ret->failed ? PLAN_NOMEM : PLANNED;
 }
 
-void snib__etcd_plan_answer(struct etcd_step *k)
+static void plan_note_memory(struct snib__etcd *e, const struct etcd_step *k)
 {
+    for (uint32_t i = 0; i < k->s.locks; i++) {
+        uint64_t hash = k->s.lock[i].name->hash;
+        struct etcd_kept *kept = e->kept[hash % ETCD_KEPT];
+        if (k->row[i].put) {
+            kept[0] = (struct etcd_kept){hash, k->sent};
+        }
+        if (k->arrivals[i].put) {
+            kept[1] = (struct etcd_kept){hash, k->sent};
+        }
+    }
+}
+
+void snib__etcd_plan_answer(struct snib__etcd *e, snib_instant now,
+                            struct etcd_step *k)
+{
+    plan_note_memory(e, k);
     for (uint32_t i = 0; i < k->count; i++) {
         struct snib__request *r = k->r[i];
         bool grants = r->verb == SNIB__ACQUIRE ||
@@ -357,6 +446,8 @@ void snib__etcd_plan_answer(struct etcd_step *k)
         if (grants && r->said.answer == SNIB__DONE) {
             r->said.valid_from =
                 snib__sooner(k->sent, snib__before(k->ends[i], r->said.left));
+            r->said.far =
+                snib__etcd_token_far(e, now, r->token + r->acquire.reserve);
         }
     }
 }
@@ -370,11 +461,12 @@ void snib__etcd_plan_ahead(struct snib__etcd *e, snib_instant now,
         bool renews = r->verb == SNIB__RENEW && !r->renew.only_asks;
         bool acquires =
             r->verb == SNIB__ACQUIRE && r->said.answer != SNIB__QUEUED;
-        struct etcd_term day = plan_day(&p, 0);
+        struct etcd_term memory =
+            plan_memory(&p, 0, r->acquire.kind == SNIB_KIND_PERMITS);
         struct etcd_term hold = snib__etcd_term_hold(
             (snib_duration){r->lease.ns + r->acquire.delay.ns}, k->begun);
         if (acquires) {
-            (void)snib__etcd_lease_for(e, now, &day);
+            (void)snib__etcd_lease_for(e, now, &memory);
         }
         if (acquires || renews) {
             (void)snib__etcd_lease_for(e, now, &hold);

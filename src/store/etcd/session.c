@@ -13,12 +13,17 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "core/blocking.h"
 #include "store/etcd/etcd_i.h"
 
 enum {
     SESSION_REST_MS = 50,
     SESSION_REST_MAX_MS = 2000,
     SESSION_REST_BARRED_MS = 5000,
+    SESSION_SILENT_MS =
+        10000, /* servers take pings no more often than each 5 s */
+    SESSION_SMALL = 64 << 10, /* more are no answers about a session */
+    SESSION_WATCHED = 1 << 20,
     SESSION_ADDRESS = 120 /* so much of it is shown */
 };
 
@@ -43,6 +48,8 @@ void snib__etcd_session_init(struct snib__etcd *e)
     snib__etcd_call_init(&s->status, session_status_done);
     snib__etcd_call_init(&s->watch, snib__etcd_watch_done);
     s->watch.heard = snib__etcd_watch_heard;
+    s->auth.stream.in.limit = s->status.stream.in.limit = SESSION_SMALL;
+    s->watch.stream.in.limit = SESSION_WATCHED;
 }
 
 void snib__etcd_session_free(struct snib__etcd *e)
@@ -191,7 +198,8 @@ static void session_status_done(struct snib__etcd *e, snib_instant now,
         memcpy(s->version, status.version, sizeof s->version);
         s->member = status.header.member;
         if (s->cluster && s->cluster != status.header.cluster) {
-            e->out->moved = true; /* a restored backup, or another cluster */
+            snib__etcd_forgets(e, "another cluster answers, or one that was "
+                                  "restored from a backup");
         }
         s->cluster = status.header.cluster;
         s->seen_status = true;
@@ -218,7 +226,9 @@ static void session_opened(struct snib__etcd *e, snib_instant now)
     if (s->state != ETCD_OPENING) {
         return;
     }
-    s->since = now;
+    s->since = s->heard = now;
+    s->pinged = s->logged_in = (snib_instant){0};
+    s->logins = 0;
     snib__buf_clear(&session_conn(e)->out);
     if (!snib__h2_open(&s->h2)) {
         snib__etcd_session_cut(e, now, true, SNIB_ERR_NOMEM, "out of memory",
@@ -246,6 +256,8 @@ static void session_bytes(struct snib__etcd *e, snib_instant now,
     if (!s->h2.session) {
         return;
     }
+    s->heard = now;
+    s->pinged = (snib_instant){0};
     bool good = snib__h2_input(&s->h2, in->bytes, in->size);
     snib__etcd_calls_heard(e, now);
     if (!good && s->h2.session) {
@@ -329,8 +341,31 @@ static snib_instant session_oldest(const struct etcd_session *s)
 /* Is there anything for which it has to be there? */
 static bool session_is_needed(const struct snib__etcd *e)
 {
-    return !snib__list_empty(&e->steps) || !snib__list_empty(&e->behind) ||
-           e->out->holds;
+    return !snib__list_empty(&e->steps) || e->out->holds ||
+           snib__blocking_waits(e->requests, SNIB__SESSION_CALLERS) ||
+           snib__blocking_waits(e->requests, SNIB__SESSION_BACKGROUND);
+}
+
+/* When one that is silent is asked whether it is there; when it has not
+ * answered. Who waits for nothing, and holds nothing, need not know. */
+static snib_instant session_ping_due(const struct snib__etcd *e)
+{
+    const struct etcd_session *s = &e->session;
+    if (s->pinged.ns) {
+        return snib__after(s->pinged, e->request);
+    }
+    return session_is_needed(e)
+               ? snib__after(s->heard, snib__ms(SESSION_SILENT_MS))
+               : SNIB__NEVER;
+}
+
+static snib_instant session_ready_due(const struct snib__etcd *e)
+{
+    const struct etcd_session *s = &e->session;
+    snib_instant login =
+        s->login_at.ns && !s->asked ? s->login_at : SNIB__NEVER;
+    return snib__sooner(snib__sooner(login, session_ping_due(e)),
+                        snib__after(session_oldest(s), e->request));
 }
 
 snib_instant snib__etcd_session_due(const struct snib__etcd *e)
@@ -342,9 +377,7 @@ snib_instant snib__etcd_session_due(const struct snib__etcd *e)
     case ETCD_RESTING:
         return session_is_needed(e) ? s->rest_until : SNIB__NEVER;
     case ETCD_READY:
-        return snib__sooner(snib__after(session_oldest(s), e->request),
-                            s->login_at.ns && !s->asked ? s->login_at
-                                                        : SNIB__NEVER);
+        return session_ready_due(e);
     case ETCD_OPENING:
     case ETCD_LOGIN:
     case ETCD_AUTH:
@@ -367,6 +400,24 @@ static void session_late(struct snib__etcd *e, snib_instant now)
     snib__etcd_session_cut(e, now, true, SNIB_ERR_UNREACHABLE, text, false);
 }
 
+static void session_ready_tick(struct snib__etcd *e, snib_instant now)
+{
+    struct etcd_session *s = &e->session;
+    bool late = snib__reached(now, snib__after(session_oldest(s), e->request));
+    if (late || (s->pinged.ns && snib__reached(now, session_ping_due(e)))) {
+        session_late(e, now);
+        return;
+    }
+    if (s->login_at.ns && !s->asked && snib__reached(now, s->login_at)) {
+        s->login_at = SNIB__NEVER;
+        s->anew = true;
+    }
+    if (snib__reached(now, session_ping_due(e))) {
+        s->pinged = now;
+        (void)snib__h2_ping(&s->h2); /* without memory it counts as silent */
+    }
+}
+
 void snib__etcd_session_tick(struct snib__etcd *e, snib_instant now)
 {
     struct etcd_session *s = &e->session;
@@ -383,12 +434,7 @@ void snib__etcd_session_tick(struct snib__etcd *e, snib_instant now)
         s->state = ETCD_RESTING; /* nobody has said that it is closed */
         break;
     case ETCD_READY:
-        if (snib__reached(now, snib__after(session_oldest(s), e->request))) {
-            session_late(e, now);
-        } else {
-            s->login_at = SNIB__NEVER;
-            s->anew = true;
-        }
+        session_ready_tick(e, now);
         break;
     case ETCD_OPENING:
     case ETCD_LOGIN:

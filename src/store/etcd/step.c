@@ -1,24 +1,27 @@
 /* store/etcd/step.c — steps: requests that are answered together, from when they
  * are taken until they are given back.
  *
- *   taken --name under way, or too many--> BEHIND --they are over--+
- *     |                                                            |
- *     +------------------------------------------------------------+
+ *   listed --its names are free, and there is room--> taken
  *     v
- *   WAITS --the connection is READY--> (begin) ASKS ... LEASES ... WRITES
- *     ^                                           |
- *     +--------- PAUSES <-- somebody was faster --+
+ *   (begin) ASKS ... LEASES ... WRITES --> over
+ *     ^                           |
+ *     +---- PAUSES <--- somebody was faster
+ *     +---- WAITS <---- the connection was lost; what is taken apart
  *
  * One client's steps about one name come one after the other: side by side they
  * would only conflict with each other. Those about different names do not wait
- * for each other, so a server that keeps one answer delays no other one.
+ * for each other, so a server that keeps one answer delays no other one. What
+ * cannot be begun stays listed (core/blocking.h): it costs no memory, is
+ * answered at its limit, and ended by a cancel, as long as nothing of it was
+ * sent.
  *
  * A step that is not over by `until` ends there: UNKNOWN if what was sent may
  * have changed something, else nothing was done. A caller's limit ends none that
- * is under way: he leaves, and what he asked for is cancelled behind it
- * (core/sharing.c). One that waits for a connection ends at the limits of its
- * requests. */
+ * is under way. When he cancels, one that has changed nothing yet is withdrawn;
+ * behind one that writes the cancel waits. One that waits for a connection ends
+ * at the limits of its requests, as they are by then. */
 #include <assert.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -29,17 +32,13 @@ enum {
     STEP_PAUSE_US = 500,
     STEP_PAUSE_MAX_US = 16000,
     STEP_CONFLICTS = 40,
-    STEP_SPARES = 4
+    STEP_SPARES = 4,
+    STEP_SPARE_BYTES = 64 << 10
 };
 
 static struct etcd_step *step_of(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct etcd_step, link);
-}
-
-static struct snib__request *step_request(struct snib__link *l)
-{
-    return SNIB__CONTAINER(l, struct snib__request, link);
 }
 
 /* -- made and freed -------------------------------------------------------- */
@@ -62,6 +61,7 @@ static struct etcd_step *step_new(struct snib__etcd *e)
         snib__etcd_call_init(&k->call, step_called);
         snib__link_init(&k->link);
         snib__snapshot_init(&k->s, e->client);
+        k->s.book.most = ETCD_GRANTS;
         snib__buf_init(&k->from, ETCD_KEY_MAX);
     }
     return k;
@@ -80,44 +80,28 @@ static void step_free(struct snib__etcd *e, struct etcd_step *k)
 
 void snib__etcd_steps_free(struct snib__etcd *e)
 {
-    struct snib__list *lists[] = {&e->steps, &e->behind, &e->spare};
-    for (int i = 0; i < 3; i++) {
+    struct snib__list *lists[] = {&e->steps, &e->spare};
+    for (int i = 0; i < 2; i++) {
         while (!snib__list_empty(lists[i])) {
             step_free(e, step_of(snib__list_first(lists[i])));
         }
     }
 }
 
-/* -- who may run ----------------------------------------------------------- */
+/* -- whose names are taken --------------------------------------------------- */
 
-static uint8_t *step_slot(struct snib__etcd *e, const struct snib__request *r)
+uint16_t *snib__etcd_slot(struct snib__etcd *e, const struct snib__request *r)
 {
     return &e->busy[r->name->hash % ETCD_SLOTS];
 }
 
-/* Renewals guard nothing but their own claims, and looks nothing: they are in
- * nobody's way. */
-static bool step_names(const struct etcd_step *k)
+static void step_mark(struct snib__etcd *e, const struct snib__request *r,
+                      int by)
 {
-    return k->r[0]->name && k->r[0]->verb != SNIB__INSPECT &&
-           k->r[0]->verb != SNIB__RENEW;
-}
-
-static void step_mark(struct snib__etcd *e, const struct etcd_step *k,
-                      uint8_t by)
-{
-    for (uint32_t i = 0; step_names(k) && i < k->count; i++) {
-        *step_slot(e, k->r[i]) = by;
+    if (snib__etcd_names(r)) {
+        uint16_t *slot = snib__etcd_slot(e, r);
+        *slot = (uint16_t)(*slot + by);
     }
-}
-
-static bool step_is_free(struct snib__etcd *e, const struct etcd_step *k)
-{
-    bool is = e->under_way < ETCD_STEPS;
-    for (uint32_t i = 0; step_names(k) && i < k->count; i++) {
-        is = is && !*step_slot(e, k->r[i]);
-    }
-    return is;
 }
 
 /* -- timers ---------------------------------------------------------------- */
@@ -126,7 +110,7 @@ static snib_instant step_limit(const struct etcd_step *k)
 {
     snib_instant limit = k->until;
     for (uint32_t i = 0; k->phase == STEP_WAITS && i < k->count; i++) {
-        limit = snib__sooner(limit, k->r[i]->exec.patience);
+        limit = snib__sooner(limit, k->r[i]->limit);
     }
     return limit;
 }
@@ -140,27 +124,47 @@ static void step_phase(struct snib__etcd *e, struct etcd_step *k,
 
 /* -- over ------------------------------------------------------------------ */
 
-void snib__etcd_step_over(struct snib__etcd *e, struct etcd_step *k)
+/* Those that were taken apart from it come one after the other. */
+static void step_next(struct snib__etcd *e, struct etcd_step *k)
+{
+    k->r[0] = k->apart[0];
+    k->count = 1;
+    k->aparts--;
+    memmove(k->apart, k->apart + 1, k->aparts * sizeof *k->apart);
+    k->decides = false;
+    k->conflicts = 0;
+    k->until = snib__after(e->now, e->request);
+    step_phase(e, k, STEP_WAITS);
+}
+
+static void step_put_by(struct snib__etcd *e, struct etcd_step *k)
 {
     uint32_t spares = 0;
-    snib__etcd_call_drop(e, &k->call);
-    snib__heap_remove(&e->timers, &k->timer);
-    if (k->phase != STEP_BEHIND) {
-        step_mark(e, k, 0);
-        e->under_way--;
-    }
-    for (uint32_t i = 0; i < k->count; i++) {
-        snib__list_push(&e->executed, &k->r[i]->link);
-    }
-    k->count = 0;
     snib__unlink(&k->link);
+    e->under_way--;
     SNIB__LIST_EACH (l, &e->spare) {
         spares++;
     }
-    if (spares < STEP_SPARES) {
+    if (spares < STEP_SPARES && k->call.stream.in.cap <= STEP_SPARE_BYTES) {
         snib__list_push(&e->spare, &k->link);
     } else {
         step_free(e, k);
+    }
+}
+
+void snib__etcd_step_over(struct snib__etcd *e, struct etcd_step *k)
+{
+    snib__etcd_call_drop(e, &k->call);
+    snib__heap_remove(&e->timers, &k->timer);
+    for (uint32_t i = 0; i < k->count; i++) {
+        step_mark(e, k->r[i], -1);
+        snib__list_push(&e->executed, &k->r[i]->link);
+    }
+    k->count = 0;
+    if (k->aparts) {
+        step_next(e, k);
+    } else {
+        step_put_by(e, k);
     }
 }
 
@@ -176,8 +180,8 @@ static void step_request_in_vain(snib_instant now, struct snib__request *r,
                                  bool refused, bool blocked, snib_err err,
                                  const char *text)
 {
-    bool late = snib__reached(now, r->exec.patience);
-    bool hears = !blocked && (r->exec.impatient || r->verb == SNIB__RENEW);
+    bool late = snib__reached(now, r->limit);
+    bool hears = !blocked && (r->once || r->verb == SNIB__RENEW);
     r->said.answer =
         late || hears || refused ? SNIB__NOT_APPLIED : SNIB__PENDING;
     r->exec.blocked = blocked;
@@ -199,8 +203,9 @@ void snib__etcd_step_by_reply(struct snib__etcd *e, snib_instant now,
                               struct etcd_step *k,
                               const struct etcd_reply *reply)
 {
-    bool waits = reply->login || !snib__etcd_is_ready(&e->session);
-    if (reply->end == ETCD_AGAIN && waits && !reply->leave) {
+    bool away = e->session.h2.away;
+    bool waits = reply->login || !snib__etcd_is_ready(&e->session) || away;
+    if (reply->end == ETCD_AGAIN && waits && (!reply->leave || away)) {
         snib__etcd_step_again(e, now, k);
         return;
     }
@@ -247,14 +252,14 @@ bool snib__etcd_step_pause(struct snib__etcd *e, snib_instant now,
 
 /* -- running --------------------------------------------------------------- */
 
-static bool step_may_call(const struct snib__etcd *e)
+bool snib__etcd_may_call(const struct snib__etcd *e)
 {
     const struct etcd_session *s = &e->session;
     return s->state == ETCD_READY && !s->leave && !s->anew && !s->h2.away;
 }
 
-static void step_begin(struct snib__etcd *e, snib_instant now,
-                       struct etcd_step *k)
+static void step_run(struct snib__etcd *e, snib_instant now,
+                     struct etcd_step *k)
 {
     k->begun = now;
     k->work->begin(e, now, k);
@@ -264,8 +269,8 @@ void snib__etcd_step_again(struct snib__etcd *e, snib_instant now,
                            struct etcd_step *k)
 {
     step_phase(e, k, STEP_WAITS);
-    if (step_may_call(e)) {
-        step_begin(e, now, k);
+    if (snib__etcd_may_call(e)) {
+        step_run(e, now, k);
     }
 }
 
@@ -286,27 +291,9 @@ void snib__etcd_step_call(struct snib__etcd *e, snib_instant now,
 
 void snib__etcd_steps_begin(struct snib__etcd *e, snib_instant now)
 {
-    uint8_t waiting[ETCD_SLOTS] = {0};
-    SNIB__LIST_EACH_SAFE (l, next, &e->behind) {
-        struct etcd_step *k = step_of(l);
-        bool may = step_is_free(e, k);
-        for (uint32_t i = 0; step_names(k) && i < k->count; i++) {
-            uint8_t *w = &waiting[k->r[i]->name->hash % ETCD_SLOTS];
-            may = may && !*w;
-            *w = 1;
-        }
-        if (may) {
-            snib__unlink(&k->link);
-            snib__list_push(&e->steps, &k->link);
-            step_mark(e, k, 1);
-            e->under_way++;
-            k->until = snib__after(now, e->request);
-            snib__etcd_step_again(e, now, k);
-        }
-    }
     SNIB__LIST_EACH_SAFE (l, next, &e->steps) {
-        if (step_of(l)->phase == STEP_WAITS && step_may_call(e)) {
-            step_begin(e, now, step_of(l));
+        if (step_of(l)->phase == STEP_WAITS && snib__etcd_may_call(e)) {
+            step_run(e, now, step_of(l));
         }
     }
 }
@@ -335,13 +322,17 @@ void snib__etcd_steps_no_lease(struct snib__etcd *e, snib_instant now,
 void snib__etcd_steps_in_vain(struct snib__etcd *e, snib_instant now,
                               bool refused, snib_err err, const char *text)
 {
-    struct snib__list *lists[] = {&e->steps, &e->behind};
-    for (int i = 0; i < 2; i++) {
-        SNIB__LIST_EACH_SAFE (l, next, lists[i]) {
-            etcd_phase phase = step_of(l)->phase;
-            if (phase == STEP_WAITS || phase == STEP_BEHIND) {
-                snib__etcd_step_in_vain(e, now, step_of(l), refused, err, text);
-            }
+    struct snib__request *r;
+    SNIB__LIST_EACH_SAFE (l, next, &e->steps) {
+        if (step_of(l)->phase == STEP_WAITS) {
+            snib__etcd_step_in_vain(e, now, step_of(l), refused, err, text);
+        }
+    }
+    for (int i = 0; i < SNIB__SESSIONS; i++) {
+        while ((r = snib__blocking_peek(e->requests, (snib__session)i, NULL))) {
+            snib__blocking_take_one(e->requests, r);
+            step_request_in_vain(now, r, refused, false, err, text);
+            snib__list_push(&e->executed, &r->link);
         }
     }
 }
@@ -351,10 +342,7 @@ static void step_late(struct snib__etcd *e, snib_instant now,
 {
     const char *text = e->session.text[0] ? e->session.text
                                           : "no answer from the server in time";
-    if (k->phase == STEP_BEHIND && snib__etcd_is_ready(&e->session)) {
-        k->until = snib__after(now, e->request); /* others get on */
-        step_phase(e, k, STEP_BEHIND);
-    } else if (k->phase == STEP_WRITES) {
+    if (k->phase == STEP_WRITES) {
         snib__etcd_call_drop(e, &k->call);
         k->work->late(e, now, k);
     } else {
@@ -368,113 +356,69 @@ void snib__etcd_steps_tick(struct snib__etcd *e, snib_instant now)
     while ((t = snib__heap_min(&e->timers)) && snib__reached(now, t->at)) {
         struct etcd_step *k = SNIB__CONTAINER(t, struct etcd_step, timer);
         snib__heap_remove(&e->timers, t);
-        if (k->phase == STEP_PAUSES && !snib__reached(now, step_limit(k))) {
-            snib__etcd_step_again(e, now, k);
-        } else {
+        if (snib__reached(now, step_limit(k))) {
             step_late(e, now, k);
+        } else if (k->phase == STEP_PAUSES) {
+            snib__etcd_step_again(e, now, k);
+        } else { /* a limit was moved */
+            step_phase(e, k, k->phase);
         }
     }
 }
 
-/* -- taken ----------------------------------------------------------------- */
-
-static const struct etcd_work *step_work(const struct snib__request *r)
-{
-    switch (r->verb) {
-    case SNIB__ACQUIRE:
-    case SNIB__RENEW:
-    case SNIB__RELEASE:
-    case SNIB__CANCEL:
-    case SNIB__FORCE:
-    case SNIB__PARAMS:
-        return &snib__etcd_claims_work;
-    case SNIB__INSPECT:
-    case SNIB__LIST:
-        return &snib__etcd_look_work;
-    case SNIB__DOCTOR:
-        return &snib__etcd_doctor_work;
-    case SNIB__VALUE_GET:
-    case SNIB__VALUE_PUT:
-    case SNIB__VALUE_DELETE:
-        break;
-    }
-    return &snib__etcd_value_work;
-}
-
-static uint32_t step_batch(const struct snib__request *r)
-{
-    return r->verb == SNIB__ACQUIRE && !r->resent ? r->batch.number : 0;
-}
-
-/* May this request be in one step with those that are in it? Of renewals many
- * are; of others only the tries of one batch, which nobody may see a half of. */
-static bool step_belongs(const struct etcd_step *k,
-                         const struct snib__request *r)
-{
-    const struct snib__request *first = k->r[0];
-    bool renew = first->verb == SNIB__RENEW && r->verb == SNIB__RENEW;
-    bool batch = step_batch(first) && step_batch(first) == step_batch(r);
-    if (k->count == SNIB__SNAPSHOT_MAX || (!renew && !batch)) {
-        return false;
-    }
-    for (uint32_t i = 0; !renew && i < k->count; i++) {
-        if (snib__name_same(k->r[i]->name, r->name)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static struct etcd_step *step_make(struct snib__etcd *e, snib_instant now,
-                                   struct snib__request *r)
+bool snib__etcd_step_begin(struct snib__etcd *e, snib_instant now,
+                           const struct etcd_work *work,
+                           struct snib__request *const r[], uint32_t count)
 {
     struct etcd_step *k =
         snib__heap_reserve(&e->timers, e->timers.size + 1) ? step_new(e) : NULL;
     if (!k) {
-        r->said.answer = SNIB__NOT_APPLIED;
-        r->said.err = snib__fail_plain(r->said.reterr, SNIB_ERR_NOMEM);
-        snib__list_push(&e->executed, &r->link);
-        return NULL;
+        return false;
     }
-    k->work = step_work(r);
-    k->phase = STEP_BEHIND;
-    k->r[0] = r;
-    k->count = 1;
+    k->work = work;
+    k->count = count;
+    k->aparts = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        k->r[i] = r[i];
+        step_mark(e, r[i], 1);
+    }
     k->conflicts = k->asked = k->answered = 0;
     k->decides = false;
     k->revision = 0;
     k->until = snib__after(now, e->request);
     snib__buf_clear(&k->from);
-    snib__list_push(&e->behind, &k->link);
-    step_phase(e, k, STEP_BEHIND);
-    return k;
+    snib__list_push(&e->steps, &k->link);
+    e->under_way++;
+    step_phase(e, k, STEP_WAITS);
+    step_run(e, now, k);
+    return true;
 }
 
-static void step_take_all(struct snib__etcd *e, snib_instant now,
-                          struct snib__list *chain)
+/* Nothing of it was sent, or nothing that changes anything; it comes back as it
+ * was. */
+static void step_withdraw(struct snib__etcd *e, struct etcd_step *k)
 {
-    struct snib__link *l;
-    struct etcd_step *k = NULL;
-    while ((l = snib__list_pop(chain))) {
-        struct snib__request *r = step_request(l);
-        if (k && step_belongs(k, r)) {
-            k->r[k->count++] = r;
-            step_phase(e, k, STEP_BEHIND);
-        } else {
-            k = step_make(e, now, r);
-        }
-    }
+    step_undo(k);
+    k->r[0]->said.answer = SNIB__PENDING;
+    snib__etcd_step_over(e, k);
 }
 
-void snib__etcd_steps_take(struct snib__etcd *e, snib_instant now)
+static bool step_is_of(const struct snib__request *r,
+                       const struct snib__request *cancel)
 {
-    for (int i = 0; i < SNIB__SESSIONS; i++) {
-        struct snib__list chain;
-        snib__list_init(&chain);
-        while (snib__blocking_waits(e->requests, (snib__session)i)) {
-            snib__blocking_take(e->requests, now, (snib__session)i, &chain);
-            snib__blocking_returned(e->requests, (snib__session)i);
-            step_take_all(e, now, &chain);
+    return r->verb == SNIB__ACQUIRE && r->id[0] == cancel->id[0] &&
+           r->id[1] == cancel->id[1];
+}
+
+void snib__etcd_steps_cancel(struct snib__etcd *e,
+                             const struct snib__request *cancel)
+{
+    SNIB__LIST_EACH_SAFE (l, next, &e->steps) {
+        struct etcd_step *k = step_of(l);
+        if (k->count == 1 && step_is_of(k->r[0], cancel) &&
+            k->phase != STEP_WRITES) {
+            step_withdraw(e, k);
+            return;
         }
     }
 }
@@ -482,20 +426,11 @@ void snib__etcd_steps_take(struct snib__etcd *e, snib_instant now)
 void snib__etcd_step_apart(struct snib__etcd *e, snib_instant now,
                            struct etcd_step *k)
 {
-    struct snib__request *r[SNIB__SNAPSHOT_MAX];
-    uint32_t n = k->count;
-    assert(n > 1);
+    assert(k->count > 1 && !k->aparts);
     step_undo(k);
     k->decides = false;
-    for (uint32_t i = 0; i < n; i++) {
-        r[i] = k->r[i];
-    }
-    k->count = 1; /* the first one goes on; the others are BEHIND */
-    step_mark(e, k, 0);
-    for (uint32_t i = 1; i < n; i++) {
-        *step_slot(e, r[i]) = 0;
-        (void)step_make(e, now, r[i]);
-    }
-    step_mark(e, k, 1);
+    k->aparts = k->count - 1;
+    memcpy(k->apart, k->r + 1, k->aparts * sizeof *k->apart);
+    k->count = 1;
     snib__etcd_step_again(e, now, k);
 }

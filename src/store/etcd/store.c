@@ -99,10 +99,24 @@ static void store_settle(struct snib__etcd *e, snib_instant now)
     store_pass_on(e);
 }
 
+/* A request that is about to be started. */
+static void store_look_at(struct snib__etcd *e, struct snib__request *r)
+{
+    if (r->verb == SNIB__CANCEL) {
+        snib__etcd_steps_cancel(e, r);
+    } else if (r->verb == SNIB__ACQUIRE) {
+        snib__etcd_lease_note(e, r);
+    }
+}
+
 static void store_etcd_start(struct snib__store *store, snib_instant now,
                              struct snib__list *chain)
 {
     struct snib__etcd *e = store_of(store);
+    e->now = now;
+    SNIB__LIST_EACH (l, chain) {
+        store_look_at(e, SNIB__CONTAINER(l, struct snib__request, link));
+    }
     snib__blocking_store_ops.start(e->requests, now, chain);
     store_settle(e, now);
 }
@@ -111,6 +125,7 @@ static void store_etcd_input(struct snib__store *store, snib_instant now,
                              const struct snib__input *in)
 {
     struct snib__etcd *e = store_of(store);
+    e->now = now;
     if (in->kind == SNIB__IN_TICK) {
         snib__blocking_store_ops.input(e->requests, now, in);
         snib__etcd_session_tick(e, now);

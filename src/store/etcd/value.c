@@ -215,6 +215,9 @@ static void value_found(struct snib__etcd *e, snib_instant now,
     struct value_rows rows;
     struct snib__version v;
     snib__etcd_read_txn(reply->bytes, reply->size, &t);
+    if (!t.bad) {
+        snib__etcd_saw(e, &k->call, t.header.revision);
+    }
     if (t.bad || !value_read(&t, &rows)) {
         snib__etcd_step_by_reply(e, now, k, &strange);
     } else if (!value_open(&rows, &v)) {
