@@ -3,6 +3,9 @@ the certificate is wrong, its check-up, and TLS."""
 
 import json
 import os
+import pathlib
+import re
+import shlex
 import socket
 import threading
 
@@ -15,6 +18,7 @@ from harness.redis_server import RedisServer, redis_missing
 
 pytestmark = pytest.mark.skipif(bool(etcd_missing()), reason=etcd_missing())
 SECRET = "s3cret-w0rd"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +143,24 @@ def test_a_login_works_by_url_and_by_file(at, guarded, tmp_path):
     guarded.start()
     assert held.poll() is None
     assert at(url).run("try", "kept", "--", "true").returncode == 75
+
+
+def test_the_rights_of_the_page_are_enough(at):
+    page = (ROOT / "docs" / "ETCD.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^etcdctl ((?:role|user) .*)$", page, re.M)
+    assert len(lines) == 4
+    with EtcdServer() as made:
+        for line in lines:
+            # the page leaves the password to be asked for
+            words = re.sub(r"^user add (\S+)$", rf"user add \1:{SECRET}", line)
+            made.ctl(*shlex.split(words))
+        made.enable_auth()
+        snib = at(f"etcd://snib-user:{SECRET}@127.0.0.1:{made.port}")
+        done = snib.run("run", "n", "--", "true")
+        assert done.returncode == 0, done.stderr
+        found = {one["check"]: one["level"] for one in
+                 json.loads(snib.run("doctor", "--json").stdout)["findings"]}
+        assert found["permissions"] == "ok"
 
 
 def answers_with(data):
