@@ -186,7 +186,7 @@ void snib__snapshot_settle_in(struct snib__snapshot *s)
     }
     for (uint32_t i = 0; i < s->claims; i++) {
         const struct snib__snapshot_claim *k = &s->claim[i];
-        if (k->c.state == SNIB__WAITS &&
+        if (s->lock[k->lock].cut && k->c.state == SNIB__WAITS &&
             snapshot_rows_ahead(s, k->lock, &k->c) + 1 == s->waiters) {
             s->lock[k->lock].last = k->c;
         }
