@@ -117,7 +117,7 @@ void snib__socket_fail(struct snib__step *s, uint32_t i, const char *why,
     if (shakes) {
         static const char closed[] =
             "closed in the TLS handshake; it may be the port without TLS: give "
-            "the other, or write redis: for rediss:";
+            "the other, or a scheme without TLS (redis: for rediss:)";
         socket_feed_refused(s, i, *why ? why : closed, false, err);
     } else {
         struct snib__input in = {.kind = SNIB__IN_CLOSED,

@@ -160,10 +160,12 @@ void snib__tls_put_words(struct snib__tls *t)
                  "TLS: %.80s must speak TLS 1.2 or later", t->name);
     } else if (!t->up && tls_words_is_no_tls(reason)) {
         t->err = SNIB_ERR_CONFIG;
-        snprintf(t->why, sizeof t->why,
-                 "TLS: what %.80s says is not TLS; this port may be the one "
-                 "without it: give the other, or write redis: for rediss:",
-                 t->name);
+        snprintf(
+            t->why, sizeof t->why,
+            "TLS: what %.80s says is not TLS; this port may be the one "
+            "without it: give the other, or a scheme without TLS (redis: for "
+            "rediss:)",
+            t->name);
     } else {
         t->err = SNIB_ERR_STORE;
         snib__tls_queue_words(words, sizeof words);
