@@ -36,7 +36,14 @@ static int end(void **state)
     return 0;
 }
 
-enum { DATA = 0, HEADERS = 1, SETTINGS = 4, PING = 6, GOAWAY = 7 };
+enum {
+    DATA = 0,
+    HEADERS = 1,
+    RST_STREAM = 3,
+    SETTINGS = 4,
+    PING = 6,
+    GOAWAY = 7
+};
 enum { END_HEADERS = 4, END_STREAM = 1 };
 
 static bool says(uint8_t type, uint8_t flags, uint32_t stream,
@@ -91,6 +98,25 @@ static void an_answer_is_a_message_and_a_status(void **state)
     assert_int_equal(size, 2);
     assert_memory_equal(message, "hi", 2);
     assert_int_equal(w.h.held, 0);
+}
+
+static bool lies_in(const struct snib__buf *b, const char *words)
+{
+    return b->data && memmem(b->data, b->cap, words, strlen(words));
+}
+
+static void what_is_secret_is_overwritten(void **state)
+{
+    const struct snib__h2_head to = {"a:1", false, NULL};
+    (void)state;
+    w.s.secret = true;
+    for (int i = 0; i < 2; i++) {
+        assert_true(snib__h2_call(&w.h, &w.s, &to, "/x/Y", "passw0rd", 8, 0));
+        assert_true(w.s.out.secret && w.s.in.secret);
+        assert_true(snib__h2_output(&w.h, &w.wire));
+        assert_false(lies_in(&w.s.out, "passw0rd"));
+        snib__h2_drop(&w.h, &w.s);
+    }
 }
 
 static void an_answer_that_does_not_end_is_lost(void **state)
@@ -184,6 +210,16 @@ static void a_ping_is_sent(void **state)
     assert_true(says(PING, 1, 0, "\0\0\0\0\0\0\0\0", 8));
 }
 
+static void what_was_answered_was_looked_at(void **state)
+{
+    static const char refused[] = "\0\0\0\7"; /* REFUSED_STREAM */
+    (void)state;
+    call();
+    assert_true(says(HEADERS, END_HEADERS, 1, head, sizeof head - 1));
+    assert_true(says(RST_STREAM, 0, 1, refused, 4));
+    assert_int_equal(w.s.end, SNIB__H2_LOST);
+}
+
 static void what_the_server_has_not_looked_at_is_told_apart(void **state)
 {
     (void)state;
@@ -198,11 +234,13 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest cases[] = {
         CASE(an_answer_is_a_message_and_a_status),
+        CASE(what_is_secret_is_overwritten),
         CASE(an_answer_that_does_not_end_is_lost),
         CASE(answers_share_what_a_connection_may_hold),
         CASE(headers_are_bounded),
         CASE(without_numbers_a_connection_is_away),
         CASE(a_ping_is_sent),
+        CASE(what_was_answered_was_looked_at),
         CASE(what_the_server_has_not_looked_at_is_told_apart),
     };
     return RUN(cases);

@@ -202,9 +202,11 @@ static int h2_on_close(nghttp2_session *session, int32_t id, uint32_t code,
         return 0;
     }
     bool whole = !s->in.failed && s->http == 200 && s->grpc && s->status >= 0;
-    s->end = code == NGHTTP2_REFUSED_STREAM ? SNIB__H2_UNSEEN
-             : whole                        ? SNIB__H2_ANSWERED
-                                            : SNIB__H2_LOST;
+    /* Who has begun to answer has seen it, whatever is said then. */
+    bool unseen = code == NGHTTP2_REFUSED_STREAM && !s->headers;
+    s->end = whole    ? SNIB__H2_ANSWERED
+             : unseen ? SNIB__H2_UNSEEN
+                      : SNIB__H2_LOST;
     s->id = 0;
     h2_let_go(h, s, s->held);
     h2_touch(h, s);
@@ -359,6 +361,10 @@ bool snib__h2_call(struct snib__h2 *h, struct snib__h2_stream *s,
     }
     snib__buf_clear(&s->out);
     snib__buf_clear(&s->in);
+    if (s->secret) {
+        snib__buf_hide(&s->out);
+        snib__buf_hide(&s->in);
+    }
     s->held = s->headers = 0;
     s->more = more;
     s->http = 0;

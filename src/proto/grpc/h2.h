@@ -53,6 +53,7 @@ struct snib__h2_stream {
     size_t headers;            /* bytes of them that came */
     int32_t id;                /* 0: it is not under way */
     bool more;                 /* the caller will send more */
+    bool secret; /* what goes and comes is overwritten; set by the owner */
     snib__h2_end end;
     uint16_t http; /* status; 0: none came */
     bool grpc;     /* the answer says that it is gRPC */
