@@ -52,6 +52,8 @@ static bool claim_send_prepare(struct snib__engine *e, snib_instant now,
     q->rq.renew.only_asks = t->state == SNIB__CLAIM_HELD &&
                             snib__claim_is_fixed(t) && !t->want_renew;
     q->rq.renew.listen = e->out.listens;
+    q->rq.renew.held_until =
+        snib__claim_is_held(t) ? t->deadline : (snib_instant){0};
     q->rq.limit = t->aggressive ? snib__after(now, e->cfg.request)
                                 : snib__later(t->deadline, now);
     e->counts.renewals++;

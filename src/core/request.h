@@ -187,6 +187,9 @@ struct snib__request_renew {
      * mean nothing (stores that push). */
     bool only_asks;
     bool listen; /* see out->listens */
+    /* The deadline in which the owner believes, which a shorter renewal leaves as
+     * it is; 0: there is none (who adopts a grant does not know). */
+    snib_instant held_until;
 };
 
 /* What PARAMS does with its amount. */

@@ -151,6 +151,48 @@ static void a_latch_opens_for_more_than_fit_into_a_transaction(void **state)
     }
 }
 
+/* All hold, all others wait: together more than fits. */
+static void a_crowd_is_ended_by_force_and_another_let_in(void **state)
+{
+    (void)state;
+    static struct snib__request crowd[CROWD];
+    for (uint64_t i = 0; i < CROWD; i++) {
+        crowd[i] = asks(SNIB__ACQUIRE, 1000 + i);
+        crowd[i].acquire.kind = SNIB_KIND_PERMITS;
+        crowd[i].acquire.capacity = 90;
+        assert_int_equal(ask(&crowd[i]), i < 90 ? SNIB__DONE : SNIB__QUEUED);
+    }
+    struct snib__request force = asks(SNIB__FORCE, 500);
+    force.said.result = &w.rows;
+    force.text = "why";
+    force.text_size = 3;
+    assert_int_equal(ask(&force), SNIB__DONE);
+    for (int i = 0; i < 30; i++) {
+        pass(100);
+    }
+    for (int i = 90; i < CROWD; i++) {
+        assert_true(answered(&crowd[i]));
+        assert_int_equal(crowd[i].said.answer, SNIB__DONE);
+    }
+}
+
+/* A holder whose host's clock is ahead ends no later for that. */
+static void what_is_told_of_an_end_is_no_later_than_the_lease(void **state)
+{
+    (void)state;
+    struct snib__request holds = asks(SNIB__ACQUIRE, 1);
+    w.out.wall_offset_ns += 3600 * INT64_C(1000000000);
+    assert_int_equal(ask(&holds), SNIB__DONE);
+    w.out.wall_offset_ns -= 3600 * INT64_C(1000000000);
+    w.e->client[0]++;
+    struct snib__request asks_too = asks(SNIB__ACQUIRE, 2);
+    assert_int_equal(ask(&asks_too), SNIB__QUEUED);
+    assert_true(asks_too.said.left.ns <= holds.lease.ns);
+    assert_false(answered(&asks_too));
+    struct snib__request cancel = ends(SNIB__CANCEL, &asks_too);
+    assert_int_equal(ask(&cancel), SNIB__DONE);
+}
+
 /* -- tokens ------------------------------------------------------------------------ */
 
 static int64_t token_of_clock(void)
@@ -249,18 +291,6 @@ a_tombstone_whose_copies_nobody_noted_goes_by_the_lease(void **state)
 
 /* -- limits ------------------------------------------------------------------------ */
 
-static void lose_connection(void)
-{
-    struct snib__input in = {.kind = SNIB__IN_CLOSED};
-    snib__etcd_store_ops.input(w.store, w.now, &in);
-}
-
-static void refuse_connection(void)
-{
-    struct snib__input in = {.kind = SNIB__IN_REFUSED};
-    snib__etcd_store_ops.input(w.store, w.now, &in);
-}
-
 /* Others have come who wait longer than the first one. */
 static void a_limit_that_was_moved_counts_as_it_is_now(void **state)
 {
@@ -275,7 +305,7 @@ static void a_limit_that_was_moved_counts_as_it_is_now(void **state)
     for (int i = 0; i < 40; i++) {
         pass(100);
         if (w.e->session.state == ETCD_OPENING) {
-            refuse_connection();
+            refuse_connection(SNIB_ERR_OK);
         }
     }
     assert_false(answered(&r));
@@ -386,90 +416,6 @@ static void no_more_are_under_way_than_there_is_memory_for(void **state)
     assert_true(answered(&renew));
 }
 
-/* -- the connection ---------------------------------------------------------------- */
-
-static int32_t no_number(nghttp2_session *session,
-                         const nghttp2_priority_spec *priority,
-                         const nghttp2_nv *nv, size_t count,
-                         const nghttp2_data_provider *body, void *stream)
-{
-    (void)session;
-    (void)priority;
-    (void)nv;
-    (void)count;
-    (void)body;
-    (void)stream;
-    return NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE;
-}
-
-static void a_connection_without_numbers_for_calls_is_made_anew(void **state)
-{
-    (void)state;
-    quiet.nghttp2_submit_request = no_number;
-    struct snib__request r = asks(SNIB__ACQUIRE, 1);
-    start(&r);
-    tick();
-    assert_int_not_equal(w.e->session.state, ETCD_READY);
-    assert_false(answered(&r));
-    quiet.nghttp2_submit_request = w.e->lib->nghttp2_submit_request;
-    lose_connection();
-    pass(3000);
-    assert_int_equal(w.e->session.state, ETCD_OPENING);
-    be_ready();
-    pass(10);
-    assert_true(answered(&r));
-    assert_int_equal(r.said.answer, SNIB__DONE);
-}
-
-static void a_silent_connection_is_asked_and_left(void **state)
-{
-    (void)state;
-    w.out.holds = true;
-    snib_instant due = snib__etcd_store_ops.due(w.store);
-    assert_int_equal(snib__between(w.now, due).ns, 10 * INT64_C(1000000000));
-    w.now = due;
-    tick();
-    assert_true(w.e->session.pinged.ns != 0);
-    assert_int_equal(w.e->session.state, ETCD_READY);
-    pass(5000);
-    assert_int_not_equal(w.e->session.state, ETCD_READY);
-    assert_non_null(strstr(w.e->session.text, "no answer"));
-}
-
-static void a_cluster_that_went_back_in_time_is_noticed(void **state)
-{
-    (void)state;
-    struct snib__request r = asks(SNIB__ACQUIRE, 1);
-    assert_int_equal(ask(&r), SNIB__DONE);
-    int64_t token = r.token;
-    assert_false(w.out.moved);
-    w.keys = 0; /* a backup of before */
-    w.revision = 3;
-    struct snib__request renew = ends(SNIB__RENEW, &r);
-    assert_int_equal(ask(&renew), SNIB__NO);
-    assert_true(w.out.moved);
-    w.out.moved = false;
-    pass(5);
-    struct snib__request again = asks(SNIB__ACQUIRE, 2);
-    assert_int_equal(ask(&again), SNIB__DONE);
-    assert_true(again.token > token);
-    assert_false(w.out.moved);
-}
-
-/* It gives a token for each login, and takes none. */
-static void logins_that_are_not_taken_are_not_made_for_ever(void **state)
-{
-    end_world(state);
-    open_world("etcd://u:p@a");
-    w.unknown_login = true;
-    struct snib__request r = asks(SNIB__ACQUIRE, 1);
-    assert_int_equal(ask(&r), SNIB__NOT_APPLIED);
-    assert_int_equal(r.said.err, SNIB_ERR_DENIED);
-    assert_non_null(strstr(w.error.text, "does not take the logins"));
-    assert_true(snib__between(w.now, w.e->session.rest_until).ns >=
-                INT64_C(1000000000));
-}
-
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin_world, end_world)
@@ -479,6 +425,8 @@ int main(void)
         CASE(who_holds_and_who_waits_keep_what_is_remembered),
         CASE(what_others_have_put_is_not_put_at_each_renewal),
         CASE(a_latch_opens_for_more_than_fit_into_a_transaction),
+        CASE(a_crowd_is_ended_by_force_and_another_let_in),
+        CASE(what_is_told_of_an_end_is_no_later_than_the_lease),
         CASE(a_token_has_the_time_of_the_clock_as_it_is_set_now),
         CASE(a_clock_that_is_wrong_carries_a_token_a_year_at_most),
         CASE(a_clock_that_is_none_leaves_tokens_to_count),
@@ -489,10 +437,6 @@ int main(void)
         CASE(what_was_only_looked_for_is_cancelled_at_once),
         CASE(what_is_being_written_is_cancelled_behind_it),
         CASE(no_more_are_under_way_than_there_is_memory_for),
-        CASE(a_connection_without_numbers_for_calls_is_made_anew),
-        CASE(a_silent_connection_is_asked_and_left),
-        CASE(a_cluster_that_went_back_in_time_is_noticed),
-        CASE(logins_that_are_not_taken_are_not_made_for_ever),
     };
     return RUN(cases);
 }

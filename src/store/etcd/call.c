@@ -3,6 +3,7 @@
  * A call is under way from snib__etcd_call until its done() is called, once: with
  * the answer, or because the connection is no more. Many are under way side by
  * side; the server answers them in any order. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,9 +47,16 @@ void snib__etcd_call(struct snib__etcd *e, snib_instant now,
 {
     struct etcd_session *s = &e->session;
     struct snib__conn *conn = e->out->conn[s->at];
-    const struct snib__h2_head head = {conn->address, e->secure, s->token};
+    /* Who asks for a login has none: an old one would be refused. */
+    const char *token = c == &s->auth ? NULL : s->token;
+    const struct snib__h2_head head = {conn->address, e->secure, token};
+    assert(!snib__linked(&c->link) && !c->stream.id);
     c->sent = now;
     c->revision = e->revision;
+    c->login = s->login;
+    if (token) {
+        snib__buf_hide(&conn->out);
+    }
     if (message->failed || !snib__h2_call(&s->h2, &c->stream, &head, path,
                                           snib__buf_bytes(message),
                                           snib__buf_size(message), c->heard)) {
@@ -66,12 +74,14 @@ void snib__etcd_call(struct snib__etcd *e, snib_instant now,
     }
 }
 
-/* What goes wrong with a call may be the session's. */
+/* What goes wrong with a call may be the session's. That a login which was
+ * replaced meanwhile is not taken says nothing. */
 static void call_heed(struct snib__etcd *e, snib_instant now,
-                      const struct etcd_reply *reply)
+                      const struct etcd_call *c, const struct etcd_reply *reply)
 {
     struct etcd_session *s = &e->session;
-    if (reply->login && s->logins >= CALL_LOGINS &&
+    bool login = reply->login && c->login == s->login;
+    if (login && s->logins >= CALL_LOGINS &&
         snib__etcd_login_is_fresh(s, now)) {
         s->leave = s->leave_barred = true;
         s->leave_err = SNIB_ERR_DENIED;
@@ -84,18 +94,22 @@ static void call_heed(struct snib__etcd *e, snib_instant now,
         s->leave_err = reply->err;
         memcpy(s->leave_text, reply->text, sizeof s->leave_text);
     }
-    s->anew = s->anew || (reply->login && s->state == ETCD_READY);
+    s->anew = s->anew || (login && s->state == ETCD_READY);
 }
 
 static void call_end(struct snib__etcd *e, snib_instant now,
                      struct etcd_call *c, struct etcd_reply *reply)
 {
     reply->sent = c->sent;
+    if (reply->bare && e->asks && e->session.state == ETCD_READY) {
+        reply->end = ETCD_AGAIN; /* the program is asked */
+        reply->login = true;
+    }
     snib__unlink(&c->link);
     if (!c->heard) {
         e->out->conn[e->session.at]->awaited--;
     }
-    call_heed(e, now, reply);
+    call_heed(e, now, c, reply);
     c->done(e, now, c, reply);
 }
 

@@ -15,7 +15,7 @@
  * that it hangs on, so what is fetched is alive. Its `until` is for people. */
 #include "base/error.h"
 #include "base/mem.h"
-#include "store/etcd/etcd_i.h"
+#include "store/etcd/plan_i.h"
 
 enum {
     CLAIMS_AT_ONCE = 2,    /* conflicts, before there is a pause */
@@ -80,21 +80,36 @@ static bool claims_note(struct etcd_step *k, uint32_t claim, int64_t lease)
     return true;
 }
 
+/* Is it of one of the step's requests? */
+static bool claims_own(const struct etcd_step *k, const uint64_t request[2])
+{
+    bool is = false;
+    for (uint32_t i = 0; i < k->count; i++) {
+        is = is || !memcmp(k->r[i]->id, request, sizeof k->r[i]->id);
+    }
+    return is;
+}
+
 /* What is there is alive, whatever its `until` says: that is by the clock of
- * another host. Only that a lock-delay runs is read from it, which nobody is let
+ * another host. It ends no later than if it is renewed just now, which is told to
+ * those that wait. Only that a lock-delay runs is read from it, which nobody is let
  * in by: the claim still counts as not over. Of our own claims our own clock says
  * so, unless others have pushed the grant. */
-static void claims_alive(const struct snib__etcd *e,
-                         const struct snib__snapshot *s,
+static void claims_alive(const struct snib__etcd *e, const struct etcd_step *k,
                          struct snib__stored_claim *c, int64_t lease)
 {
+    snib_instant now = k->s.book.now;
+    bool holds = snib__rules_claim_holds(c);
     bool mine = !memcmp(c->client, e->client, sizeof c->client);
     bool pushed = mine && !snib__etcd_lease_of(e, lease);
     snib_duration alive = snib__ms(CLAIMS_ALIVE_MS);
-    if (snib__rules_claim_holds(c) && !pushed) {
+    if (holds && !pushed) {
         alive.ns -= c->delay.ns;
     }
-    c->until = snib__later(c->until, snib__after(s->book.now, alive));
+    if (holds && !mine && !claims_own(k, c->request)) {
+        c->until = snib__sooner(c->until, snib__after(now, c->lease));
+    }
+    c->until = snib__later(c->until, snib__after(now, alive));
 }
 
 /* A row. False: no memory. (What cannot be read is answered by the
@@ -119,7 +134,7 @@ static bool claims_row(const struct snib__etcd *e, struct etcd_step *k,
     if (s->claims == before) {
         return true;
     }
-    claims_alive(e, s, &s->claim[before].c, pair->lease);
+    claims_alive(e, k, &s->claim[before].c, pair->lease);
     return claims_note(k, before, pair->lease);
 }
 
@@ -221,7 +236,13 @@ static void claims_write(struct snib__etcd *e, snib_instant now,
         snib__etcd_step_wait(e, k);
         break;
     case PLAN_LARGE:
-        snib__etcd_step_apart(e, now, k);
+        if (k->count > 1) {
+            snib__etcd_step_apart(e, now, k);
+        } else { /* it grants to fewer */
+            k->s.book.most /= 2;
+            claims_undo(k);
+            snib__etcd_step_again(e, now, k);
+        }
         break;
     case PLAN_NOMEM:
         claims_no_memory(e, k);
@@ -255,6 +276,14 @@ static void claims_lost(struct snib__etcd *e, struct etcd_step *k)
     snib__etcd_step_over(e, k);
 }
 
+/* A server may take less at once than others do. */
+static bool claims_is_too_large(const struct etcd_step *k,
+                                const struct etcd_reply *reply)
+{
+    return k->count > 1 && reply->end == ETCD_REFUSED &&
+           reply->err == SNIB_ERR_CONFIG;
+}
+
 static void claims_fetched(struct snib__etcd *e, snib_instant now,
                            struct etcd_step *k, const struct etcd_reply *reply)
 {
@@ -264,6 +293,10 @@ static void claims_fetched(struct snib__etcd *e, snib_instant now,
         .leave = true,
         .text = "the answer is not etcd's, or not whole"};
     struct snib__etcd_txn t;
+    if (claims_is_too_large(k, reply)) {
+        snib__etcd_step_apart(e, now, k);
+        return;
+    }
     if (reply->end) {
         snib__etcd_step_by_reply(e, now, k, reply);
         return;
@@ -322,6 +355,10 @@ static void claims_wrote(struct snib__etcd *e, snib_instant now,
         break;
     case ETCD_REFUSED:
     case ETCD_AGAIN:
+        if (claims_is_too_large(k, reply)) {
+            snib__etcd_step_apart(e, now, k);
+            break;
+        }
         claims_undo(k);
         snib__etcd_step_by_reply(e, now, k, reply);
         break;

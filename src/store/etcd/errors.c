@@ -94,7 +94,9 @@ static void errors_lost(const struct snib__h2_stream *s, bool changes,
                  "this answers like a server of HTTP (status %u), not like "
                  "etcd",
                  s->http);
-        ret->err = SNIB_ERR_STORE;
+        /* a balancer whose servers are away says so, too, and for a while */
+        ret->err = s->http >= 502 && s->http <= 504 ? SNIB_ERR_UNREACHABLE
+                                                    : SNIB_ERR_STORE;
     } else {
         snprintf(ret->text, sizeof ret->text, "the answer was lost");
     }
@@ -107,7 +109,6 @@ void snib__etcd_judge(const struct snib__h2_stream *s, bool changes,
     if (s->end == SNIB__H2_UNSEEN) {
         ret->end = ETCD_AGAIN;
         ret->err = SNIB_ERR_UNREACHABLE;
-        ret->leave = true;
         snprintf(ret->text, sizeof ret->text, "the server ends");
         return;
     }
@@ -136,6 +137,7 @@ void snib__etcd_judge(const struct snib__h2_stream *s, bool changes,
             ret->err = row->err;
             ret->leave = false;
             ret->login = row->end == ETCD_AGAIN && row->err == SNIB_ERR_DENIED;
+            ret->bare = errors_is(s->text, "user name is empty");
             ret->compacted = s->status == SNIB__GRPC_OUT_OF_RANGE;
             if (row->say) {
                 snprintf(ret->text, sizeof ret->text, "%s", row->say);

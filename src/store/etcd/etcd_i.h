@@ -44,6 +44,7 @@ struct etcd_reply {
     size_t size;
     snib_instant sent;
     bool login; /* the login is not taken as valid any more */
+    bool bare;  /* there was none, and it wants one */
     bool leave; /* this member does not serve: ask another one */
     bool compacted;
 };
@@ -65,6 +66,7 @@ struct etcd_call {
     struct snib__link link;        /* on session.calls, or on none */
     snib_instant sent;
     int64_t revision; /* the highest one that was seen when it was sent */
+    uint32_t login;   /* session.login, then */
     bool changes;     /* if it is lost, it may have changed something */
     etcd_done *done;
     /* Its answers have no end (a watch): what to do with each. Else NULL. */
@@ -105,17 +107,24 @@ struct etcd_session {
     struct snib__h2 h2;
     struct snib__list calls;
     uint32_t at;   /* the member: index of its connection */
-    uint32_t vain; /* members that were tried in vain since one was READY */
+    uint32_t vain; /* members that were tried in vain in this round: */
+    uint32_t vain_barred;
+    struct {
+        snib_err err;
+        char text[252];
+    } mild; /* why, of one that was neither barred nor hopeless */
     snib_instant since, rest_until, login_at;
     snib_instant heard;  /* the last bytes */
     snib_instant pinged; /* it was asked whether it is there; 0: it was not */
     snib_instant logged_in; /* the last time, and */
     uint32_t logins;        /* so many, each soon after the one before */
+    uint32_t login;         /* the number of the one in use */
     snib_duration rest, valid;
     struct etcd_call auth, status, watch;
     bool seen_status, watching;
     bool ever;       /* it was READY once */
     bool anew;       /* the login in use is to be replaced */
+    bool renews;     /* a login is made before the old one ends */
     bool refused;    /* the program's last login was refused */
     bool asked;      /* conn.login is under way */
     bool hopeless;   /* there is no such host */
@@ -131,6 +140,7 @@ struct etcd_session {
     char *user, *password; /* of the program's login, while it is sent */
     char version[48];
     uint64_t cluster, member;
+    uint64_t left; /* the cluster that answered before this one */
 };
 
 /* At the end of each step: connect, leave, log in anew, as is to be done. */
@@ -162,10 +172,19 @@ static inline bool snib__etcd_is_ready(const struct etcd_session *s)
     return s->state == ETCD_READY;
 }
 
+/* -- members.c -------------------------------------------------------------- */
+
+enum { ETCD_REST_MS = 50 }; /* between two rounds at first */
+/* A connection has ended: the next one. ordered: the server has asked for it. */
+void snib__etcd_members_next(struct snib__etcd *, snib_instant now,
+                             bool ordered);
+
 /* -- history.c -------------------------------------------------------------- */
 
 /* Grants that stood may be forgotten: all that is held is asked about. */
 void snib__etcd_forgets(struct snib__etcd *, const char *what);
+/* The cluster that answers now. False: the list has hosts of several. */
+bool snib__etcd_cluster_is(struct snib__etcd *, uint64_t cluster);
 /* The answer to this call, a linearizable one, is of that revision. */
 void snib__etcd_saw(struct snib__etcd *, const struct etcd_call *,
                     int64_t revision);
@@ -414,28 +433,6 @@ snib__etcd_text_of(const struct etcd_key *k)
 {
     return (struct snib__etcd_text){k->text, k->size};
 }
-
-/* -- plan.c ----------------------------------------------------------------- */
-
-/* The transaction of the snapshot's write, for claims.c. */
-typedef enum etcd_planned {
-    PLANNED,
-    PLAN_WAITS, /* for leases */
-    PLAN_LARGE, /* it has too many operations for several requests */
-    PLAN_NOMEM
-} etcd_planned;
-
-etcd_planned snib__etcd_plan(struct snib__etcd *, snib_instant now,
-                             struct etcd_step *, struct snib__buf *ret);
-/* It was applied: from when each lease that it gave counts. */
-void snib__etcd_plan_answer(struct snib__etcd *, snib_instant now,
-                            struct etcd_step *);
-/* Ask for the leases that it will need, before it is known whether it will. */
-void snib__etcd_plan_ahead(struct snib__etcd *, snib_instant now,
-                           const struct etcd_step *);
-/* The ranges by which the step's rows are fetched. */
-void snib__etcd_plan_fetch(struct snib__etcd *, struct etcd_step *,
-                           uint32_t branch, struct snib__buf *ret);
 
 /* -- the store --------------------------------------------------------------- */
 

@@ -41,3 +41,21 @@ void snib__etcd_saw(struct snib__etcd *e, const struct etcd_call *c,
     }
     e->revision = revision > e->revision ? revision : e->revision;
 }
+
+/* Another one may have been made in its place, of a backup, say. But one that was
+ * left does not come back: if it does, the list has hosts of both, and a lock in
+ * one is none in the other. */
+bool snib__etcd_cluster_is(struct snib__etcd *e, uint64_t cluster)
+{
+    struct etcd_session *s = &e->session;
+    if (s->left && s->left == cluster) {
+        return false;
+    }
+    if (s->cluster && s->cluster != cluster) {
+        s->left = s->cluster;
+        snib__etcd_forgets(e, "another cluster answers, or one that was "
+                              "restored from a backup");
+    }
+    s->cluster = cluster;
+    return true;
+}

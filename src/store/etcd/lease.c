@@ -21,6 +21,7 @@
 
 enum {
     LEASE_LEAST = 2,     /* s; a server gives no less */
+    LEASE_MORE = 86400,  /* s; so much more than was asked for is nonsense */
     LEASE_LONGER = 1,    /* s; more than is needed keeps others out */
     LEASE_KEPT = 256,    /* so many are remembered */
     LEASE_ANSWER = 4096, /* bytes; more are none */
@@ -72,7 +73,7 @@ static void lease_done(struct snib__etcd *e, snib_instant now,
     struct snib__etcd_grant g = {0};
     l->failed = reply->end ||
                 !snib__etcd_read_grant(reply->bytes, reply->size, &g) ||
-                g.ttl < l->ttl;
+                g.ttl < l->ttl || g.ttl > l->ttl + LEASE_MORE;
     l->id = l->failed ? 0 : g.id;
     l->ttl = l->failed ? l->ttl : g.ttl;
     if (!l->failed && g.ttl > l->asked && g.ttl > e->least_ttl) {
@@ -85,8 +86,9 @@ static void lease_done(struct snib__etcd *e, snib_instant now,
     }
 }
 
-/* The oldest are forgotten. (A key that hangs on one that is forgotten is given
- * the length that stands in its row.) */
+/* Those that are over are forgotten, and the oldest of too many. (Of a key that
+ * hangs on one that is forgotten plan_hold goes by what its owner believes.) One
+ * that is used no more may still have keys. */
 static void lease_trim(struct snib__etcd *e, snib_instant now)
 {
     uint32_t n = 0;
@@ -96,7 +98,8 @@ static void lease_trim(struct snib__etcd *e, snib_instant now)
     SNIB__LIST_EACH_SAFE (each, next, &e->leases) {
         struct etcd_lease *l = lease_at(each);
         bool over = snib__reached(now, snib__etcd_lease_end(l));
-        if ((l->id || l->failed) && (l->failed || over || n > LEASE_KEPT)) {
+        bool none = l->failed && !l->id;
+        if (none || (l->id && (over || n > LEASE_KEPT))) {
             lease_free(e, l);
             n--;
         }

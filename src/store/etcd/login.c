@@ -1,16 +1,27 @@
 /* store/etcd/login.c — user and password become a token, which goes along with
  * each call.
  *
+ * A login that was due by time (session.renews) is made while calls go on with the
+ * old token, which is good for a while yet; what goes wrong with it is tried
+ * again. Else all waits for it: the program may take as long as it wants, callers
+ * keep their limits.
+ *
  * etcd's simple tokens end when they were not used for five minutes, and when
  * the member ends that has given them. A call that is refused for that
  * (Unauthenticated) has changed nothing: the login is made anew on the same
- * connection, and the steps wait for it. */
+ * connection, and the steps wait for it. Until the new token is there the old one
+ * goes along with what cannot wait: without any, a server says that it wants a
+ * login. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "store/etcd/etcd_i.h"
+
+#define LOGIN_MOST_MS (SNIB_LEASE_MAX_MS * 365)
+
+#define LOGIN_MOST_MS (SNIB_LEASE_MAX_MS * 365)
 
 enum { LOGIN_TOKEN_MAX = 8192, LOGIN_REST_MS = 1000 };
 
@@ -30,11 +41,8 @@ static void login_send(struct snib__etcd *e, snib_instant now, const char *user,
     struct snib__buf message;
     snib__buf_init(&message, LOGIN_TOKEN_MAX * 2);
     snib__buf_hide(&message);
-    snib__buf_hide(&s->auth.stream.out);
-    snib__buf_hide(&s->auth.stream.in); /* the token comes there */
     snib__buf_hide(&e->out->conn[s->at]->out);
     snib__etcd_put_login(&message, user, password);
-    snib__etcd_login_wipe(&s->token);
     s->state = ETCD_AUTH;
     s->since = now;
     s->anew = false;
@@ -48,8 +56,11 @@ void snib__etcd_login_begin(struct snib__etcd *e, snib_instant now)
     struct etcd_session *s = &e->session;
     struct snib__conn *conn = e->out->conn[s->at];
     s->login_at = SNIB__NEVER;
-    if (e->asks) {
+    if (e->asks && s->asked) { /* what is asked for comes */
         s->state = ETCD_LOGIN;
+        s->renews = false;
+    } else if (e->asks) {
+        s->state = s->renews ? ETCD_READY : ETCD_LOGIN;
         s->asked = true;
         conn->login = true;
         conn->refused = s->refused;
@@ -61,31 +72,86 @@ void snib__etcd_login_begin(struct snib__etcd *e, snib_instant now)
     }
 }
 
+/* At four fifths of its time. */
+static void login_again_at(struct etcd_session *s, snib_instant now)
+{
+    int64_t ms = snib__to_ms(s->valid) / 5 * 4;
+    if (s->valid.ns > 0) {
+        s->login_at =
+            snib__after(now, snib__ms(ms < LOGIN_REST_MS ? LOGIN_REST_MS : ms));
+    }
+}
+
+/* The old login stands for now. */
+static void login_in_vain(struct snib__etcd *e, snib_instant now,
+                          const char *text)
+{
+    struct etcd_session *s = &e->session;
+    char words[sizeof s->text + 48];
+    s->state = ETCD_READY;
+    s->renews = false;
+    s->login_at = snib__after(now, snib__ms(LOGIN_REST_MS));
+    if (e->out->log) {
+        snprintf(words, sizeof words, "etcd: not logged in anew: %s", text);
+        e->out->log(e->out->log_data, SNIB_LOG_WARN, words);
+    }
+}
+
+/* It is connected, and has the login that it is to have. */
+static void login_made(struct snib__etcd *e, snib_instant now)
+{
+    struct etcd_session *s = &e->session;
+    bool waited = s->state != ETCD_READY;
+    if (!s->watching) {
+        snib__etcd_session_greet(e, now);
+        return;
+    }
+    s->state = ETCD_READY;
+    s->since = waited ? now : s->since;
+    s->anew = s->renews = s->refused = false;
+}
+
+static void login_refused(struct snib__etcd *e, snib_instant now,
+                          const struct snib__input *in)
+{
+    struct etcd_session *s = &e->session;
+    char text[sizeof s->text];
+    snprintf(text, sizeof text, "no login for %.100s: %.100s",
+             e->out->conn[s->at]->address,
+             in->login && in->login->text[0] ? in->login->text
+                                             : snib_err_text(in->err));
+    if (s->renews) {
+        login_in_vain(e, now, text);
+        return;
+    }
+    snib__etcd_session_cut(e, now, true,
+                           in->err == SNIB_ERR_DENIED ? SNIB_ERR_DENIED
+                                                      : SNIB_ERR_UNREACHABLE,
+                           text, in->err == SNIB_ERR_DENIED);
+}
+
 void snib__etcd_login_came(struct snib__etcd *e, snib_instant now,
                            const struct snib__input *in)
 {
     struct etcd_session *s = &e->session;
-    char text[sizeof s->text];
-    if (!s->asked || s->state != ETCD_LOGIN) {
+    if (!s->asked || (s->state != ETCD_LOGIN && s->state != ETCD_READY)) {
         return; /* the connection that it was for is no more */
     }
     s->asked = false;
     if (in->err) {
-        snprintf(text, sizeof text, "no login for %.100s: %.100s",
-                 e->out->conn[s->at]->address,
-                 in->login && in->login->text[0] ? in->login->text
-                                                 : snib_err_text(in->err));
-        snib__etcd_session_cut(
-            e, now, true,
-            in->err == SNIB_ERR_DENIED ? SNIB_ERR_DENIED : SNIB_ERR_UNREACHABLE,
-            text, in->err == SNIB_ERR_DENIED);
+        login_refused(e, now, in);
         return;
     }
-    s->valid = snib__ms(in->login->valid_ms > 0 ? in->login->valid_ms : 0);
-    if (!in->login->user[0] && !in->login->password[0]) {
-        snib__etcd_session_greet(e, now);
-    } else {
+    int64_t ms = in->login->valid_ms;
+    ms = ms < LOGIN_MOST_MS ? ms : LOGIN_MOST_MS;
+    s->valid = snib__ms(ms > 0 ? ms : 0);
+    if (in->login->user[0] || in->login->password[0]) {
         login_send(e, now, in->login->user, in->login->password);
+    } else {
+        snib__etcd_login_wipe(&s->token);
+        s->login++;
+        login_again_at(s, now);
+        login_made(e, now);
     }
 }
 
@@ -94,18 +160,21 @@ static bool login_take_token(struct snib__etcd *e,
                              const struct etcd_reply *reply)
 {
     struct snib__pb p;
+    bool came = false;
     snib__pb_open(&p, reply->bytes, reply->size);
     while (snib__pb_next(&p)) {
         if (p.field == 2 && p.is_bytes && p.size && p.size < LOGIN_TOKEN_MAX) {
             snib__etcd_login_wipe(&e->session.token);
             e->session.token = snib__memdup(p.bytes, p.size);
+            came = true;
         }
     }
-    return e->session.token;
+    return came && e->session.token;
 }
 
 static void login_count(struct etcd_session *s, snib_instant now)
 {
+    s->login++; /* what is said of an earlier one counts no more */
     s->logins = snib__etcd_login_is_fresh(s, now) ? s->logins + 1 : 1;
     s->logged_in = now;
 }
@@ -123,12 +192,11 @@ static bool login_asks_again(struct snib__etcd *e, snib_instant now,
     return true;
 }
 
-void snib__etcd_login_done(struct snib__etcd *e, snib_instant now,
-                           struct etcd_call *c, const struct etcd_reply *reply)
+static void login_end(struct snib__etcd *e, snib_instant now,
+                      const struct etcd_reply *reply)
 {
     struct etcd_session *s = &e->session;
     char text[sizeof s->text];
-    (void)c;
     if (s->state != ETCD_AUTH) {
         return; /* the connection has ended */
     }
@@ -139,22 +207,26 @@ void snib__etcd_login_done(struct snib__etcd *e, snib_instant now,
         snprintf(text, sizeof text, "%.100s: %.140s",
                  e->out->conn[s->at]->address,
                  reply->end ? reply->text : "no token came for the login");
+        if (s->renews) {
+            login_in_vain(e, now, text);
+            return;
+        }
         snib__etcd_session_cut(e, now, true,
                                reply->err ? reply->err : SNIB_ERR_STORE, text,
                                reply->end == ETCD_REFUSED);
         return;
     }
     login_count(s, now);
-    if (s->valid.ns > 0) {
-        int64_t ms = snib__to_ms(s->valid) / 5 * 4;
-        s->login_at =
-            snib__after(now, snib__ms(ms < LOGIN_REST_MS ? LOGIN_REST_MS : ms));
-    }
-    if (s->watching) { /* only the token was to be replaced */
-        s->state = ETCD_READY;
-        s->since = now;
-        s->refused = false;
-    } else {
-        snib__etcd_session_greet(e, now);
+    login_again_at(s, now);
+    login_made(e, now);
+}
+
+void snib__etcd_login_done(struct snib__etcd *e, snib_instant now,
+                           struct etcd_call *c, const struct etcd_reply *reply)
+{
+    login_end(e, now, reply);
+    if (!snib__linked(&c->link)) { /* no other login is on its way by now */
+        snib__buf_wipe(&c->stream.in);
+        snib__buf_wipe(&c->stream.out);
     }
 }

@@ -92,7 +92,8 @@ static void look_row(struct look_lock *k, const struct snib__etcd_pair *pair)
     }
 }
 
-/* What is there is not over, though the hosts' clocks may say so. */
+/* What is there is not over, though the hosts' clocks may say so, and ends no later
+ * than its lease does if it is renewed just now. */
 static void look_show(struct look_lock *k, snib_instant now, const char *name,
                       size_t size, struct snib__buf *out)
 {
@@ -105,6 +106,9 @@ static void look_show(struct look_lock *k, snib_instant now, const char *name,
     for (uint32_t i = 0; i < k->claims; i++) {
         struct look_claim *c = &k->claim[i];
         snib_duration shown = {1000000 - (look_waits(c) ? 0 : c->c.delay.ns)};
+        if (!look_waits(c)) {
+            c->c.until = snib__sooner(c->c.until, snib__after(now, c->c.lease));
+        }
         c->c.until = snib__later(c->c.until, snib__after(now, shown));
         snib__rules_row(out, now, &c->c, c->about, c->size);
     }

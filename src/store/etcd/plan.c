@@ -1,38 +1,11 @@
 /* store/etcd/plan.c — the transaction of a step: what it compares, what it
- * writes, and under which leases.
- *
- *     key        its lease: how long it is left when nobody puts it anew
- *     lock row   a day from the later of now and the token's own time; with the
- *                size of a semaphore or a closed latch thirty days; and an hour,
- *                since the lease is used for an hour
- *     arrivals   the same
- *     holder     its own lease and lock-delay; of one who was granted the lock
- *                by others, a push lease, until it asks
- *     waiter     ALIVE, put anew by each of its polls
- *     tombstone  longer than any lease under which a late copy of the request
- *                could put a claim: a put under a lease that is over fails, and
- *                the whole transaction with it
- *     notifier   some seconds
- *
- * A row of a standing holder that is not one of the step's own requests keeps the
- * lease that it has: whoever holds it has been promised that. A holder's row is
- * put under no lease that could end before the one it hangs on. What a name
- * remembers, its lock row and arrivals, is kept by who uses it (plan_remember). */
+ * writes, and under which leases (term.c). What a name remembers, its lock row and
+ * arrivals, is kept by who uses it (plan_remember). */
 #include <string.h>
 
-#include "store/etcd/etcd_i.h"
+#include "store/etcd/plan_i.h"
 
-enum {
-    PLAN_DAY = 25 * 3600 + 3600,
-    PLAN_PARAMS = 30 * 86400 + 3600,
-    PLAN_MEMORY_AGE_MS = 3600 * 1000,
-    PLAN_ALIVE = 3,
-    PLAN_ALIVE_AGE_MS = 500,
-    PLAN_TOMBSTONE = 20,
-    PLAN_TOMBSTONE_AGE_MS = 5000,
-    PLAN_LATER = 10, /* than a late copy's: its age, and clocks */
-    PLAN_TOLD = 3
-};
+enum { PLAN_TOLD = 3 };
 
 struct plan {
     struct snib__etcd *e;
@@ -43,7 +16,18 @@ struct plan {
     bool waits;
 };
 
-/* -- terms ----------------------------------------------------------------- */
+static struct etcd_term plan_term_memory(const struct plan *p, uint32_t lock)
+{
+    const struct etcd_terms t = {p->e, p->now, p->k};
+    return snib__etcd_term_memory(&t, lock);
+}
+
+static bool plan_term_claim(const struct plan *p, uint32_t claim,
+                            struct etcd_term *ret, uint32_t *ret_own)
+{
+    const struct etcd_terms t = {p->e, p->now, p->k};
+    return snib__etcd_term_claim(&t, claim, ret, ret_own);
+}
 
 static const struct etcd_lease *plan_lease(struct plan *p,
                                            const struct etcd_term *t)
@@ -51,120 +35,6 @@ static const struct etcd_lease *plan_lease(struct plan *p,
     const struct etcd_lease *l = snib__etcd_lease_for(p->e, p->now, t);
     p->waits = p->waits || !l;
     return l;
-}
-
-/* What a name remembers. token: in 1/1024 ms of Unix time, if it came from a
- * clock. */
-static struct etcd_term plan_memory(const struct plan *p, int64_t token,
-                                    bool params)
-{
-    int64_t ahead =
-        snib__is_token(token)
-            ? token / 1024000 - snib__etcd_wall(p->e, p->now).ns / 1000000000
-            : 0;
-    int64_t days = ahead > 0 ? ahead / 86400 + 1 : 0;
-    int64_t ttl = PLAN_DAY + days * 86400;
-    ttl = params && ttl < PLAN_PARAMS ? PLAN_PARAMS : ttl;
-    return snib__etcd_term_seconds(ttl, PLAN_MEMORY_AGE_MS, p->k->begun);
-}
-
-static struct etcd_term plan_memory_of(const struct plan *p, uint32_t lock)
-{
-    const struct snib__lock_row *row = &p->k->s.lock[lock].row;
-    return plan_memory(p, row->token,
-                       row->params.size >= 0 || row->params.latch > 0);
-}
-
-static int64_t plan_seconds(snib_duration d)
-{
-    return d.ns / 1000000000 + 1;
-}
-
-/* Which of the step's requests has made this claim? count: none. */
-static uint32_t plan_own(const struct etcd_step *k,
-                         const struct snib__stored_claim *c)
-{
-    uint32_t i = 0;
-    while (i < k->count &&
-           memcmp(k->r[i]->id, c->request, sizeof c->request) != 0) {
-        i++;
-    }
-    return i;
-}
-
-/* Of a claim of one of our requests that holds. */
-static struct etcd_term plan_hold(const struct plan *p,
-                                  const struct snib__request *r,
-                                  const struct snib__stored_claim *c,
-                                  const struct etcd_was *was)
-{
-    snib_duration lease = r->lease;
-    const struct etcd_lease *before =
-        was && was->held ? snib__etcd_lease_of(p->e, was->lease) : NULL;
-    if (was && was->held && !before && was->length.ns > lease.ns) {
-        lease = was->length; /* it hangs on another's, of that length */
-    }
-    struct etcd_term t = snib__etcd_term_hold(
-        (snib_duration){lease.ns + c->delay.ns}, p->k->begun);
-    t.ending = before ? snib__etcd_lease_end(before) : t.ending;
-    return t;
-}
-
-/* was: what it replaces. Where nobody has noted how long a copy of the request can
- * do something, its lease says it. */
-static struct etcd_term plan_tombstone(const struct plan *p,
-                                       const struct snib__request *r,
-                                       const struct etcd_was *was)
-{
-    int64_t ttl = PLAN_TOMBSTONE - PLAN_LATER;
-    struct snib__request copy = {.late = r ? r->late : 0};
-    copy.lease = was && was->held ? was->length : (snib_duration){0};
-    if (r && !r->late && r->lease.ns > copy.lease.ns) {
-        copy.lease = r->lease;
-    }
-    snib__etcd_lease_note(p->e, &copy);
-    ttl = copy.late > ttl ? copy.late : ttl;
-    return snib__etcd_term_seconds(ttl + PLAN_LATER, PLAN_TOMBSTONE_AGE_MS,
-                                   p->k->begun);
-}
-
-/* True: the row keeps the lease that it has. */
-static bool plan_claim(const struct plan *p, uint32_t claim,
-                       struct etcd_term *ret, uint32_t *ret_own)
-{
-    const struct etcd_step *k = p->k;
-    const struct snib__snapshot_claim *row = &k->s.claim[claim];
-    const struct snib__stored_claim *c = &row->c;
-    const struct etcd_was *was =
-        row->stamp && claim < k->wases ? &k->was[claim] : NULL;
-    snib_duration push = snib__ms(SNIB__PUSH_LEASE_MS);
-    *ret_own = plan_own(k, c);
-    const struct snib__request *r = *ret_own < k->count ? k->r[*ret_own] : NULL;
-    switch ((enum snib__stored_state)c->state) {
-    case SNIB__WAITS:
-    case SNIB__UNRESPONSIVE:
-        *ret = snib__etcd_term_seconds(PLAN_ALIVE, PLAN_ALIVE_AGE_MS, k->begun);
-        return !r && was;
-    case SNIB__HOLDS:
-    case SNIB__SHARES:
-        if (r) {
-            *ret = plan_hold(p, r, c, was);
-            return r->verb == SNIB__RENEW && r->renew.only_asks;
-        }
-        push = c->lease.ns < push.ns ? c->lease : push;
-        *ret = snib__etcd_term_seconds(
-            plan_seconds((snib_duration){push.ns + c->delay.ns - 1}),
-            PLAN_ALIVE_AGE_MS, k->begun);
-        return was && was->held;
-    case SNIB__TOMBSTONE:
-        *ret = plan_tombstone(p, r, was);
-        return false;
-    case SNIB__REVOKED:
-        *ret = snib__etcd_term_seconds(plan_seconds(c->lease) + PLAN_TOMBSTONE,
-                                       PLAN_TOMBSTONE_AGE_MS, k->begun);
-        return false;
-    }
-    return true;
 }
 
 /* -- operations ------------------------------------------------------------- */
@@ -200,7 +70,7 @@ static void plan_put_claim(struct plan *p, const struct snib__guard *g,
     struct etcd_step *k = p->k;
     uint32_t claim = plan_claim_of(&k->s, &g->key), own;
     struct etcd_term term = {0};
-    bool keeps = plan_claim(p, claim, &term, &own);
+    bool keeps = plan_term_claim(p, claim, &term, &own);
     plan_put(p, key, value, keeps ? NULL : &term);
     const struct etcd_lease *l = keeps ? NULL : plan_lease(p, &term);
     if (!l || own == k->count) {
@@ -247,7 +117,7 @@ static void plan_guard(struct plan *p, const struct snib__guard *g)
             plan_put_claim(p, g, &key, value);
         } else {
             uint32_t lock = plan_lock_of(s, g->key.name);
-            term = plan_memory_of(p, lock);
+            term = plan_term_memory(p, lock);
             plan_put(p, &key, value, &term);
             *(g->key.kind == SNIB__KEY_LOCK ? &p->k->row[lock].put
                                             : &p->k->arrivals[lock].put) = true;
@@ -266,7 +136,7 @@ static void plan_guard(struct plan *p, const struct snib__guard *g)
 static bool plan_is_young(const struct plan *p, const struct snib__name *name,
                           snib__key_kind kind, int64_t lease)
 {
-    snib_duration hour = snib__ms(PLAN_MEMORY_AGE_MS);
+    snib_duration hour = snib__ms(ETCD_MEMORY_AGE_MS);
     const struct etcd_lease *under = snib__etcd_lease_of(p->e, lease);
     const struct etcd_kept *kept =
         &p->e->kept[name->hash % ETCD_KEPT][kind == SNIB__KEY_ARRIVALS];
@@ -307,7 +177,7 @@ static bool plan_keeps(const struct plan *p, const struct snib__request *r,
     }
     return r->verb == SNIB__ACQUIRE && r->said.answer == SNIB__QUEUED &&
            (l->row.params.latch > 0 ||
-            plan_waited(p, r).ns > snib__ms(PLAN_MEMORY_AGE_MS).ns);
+            plan_waited(p, r).ns > snib__ms(ETCD_MEMORY_AGE_MS).ns);
 }
 
 static bool plan_is_compared(const struct plan *p, snib__key_kind kind,
@@ -327,7 +197,7 @@ static void plan_put_anew(struct plan *p, uint32_t lock, snib__key_kind kind,
                           uint64_t stamp, struct etcd_memory *m)
 {
     const struct snib__name *name = p->k->s.lock[lock].name;
-    struct etcd_term term = plan_memory_of(p, lock);
+    struct etcd_term term = plan_term_memory(p, lock);
     struct etcd_key key;
     if (!stamp || m->put || plan_is_young(p, name, kind, m->lease)) {
         return;
@@ -375,7 +245,7 @@ static void plan_tell(struct plan *p, uint32_t first)
     struct snib__buf ids;
     struct etcd_key key;
     struct etcd_term term =
-        snib__etcd_term_seconds(PLAN_TOLD, PLAN_ALIVE_AGE_MS, p->k->begun);
+        snib__etcd_term_seconds(PLAN_TOLD, ETCD_ALIVE_AGE_MS, p->k->begun);
     for (uint32_t i = 0; i < first; i++) {
         if (plan_same_client(&s->told[i], &s->told[first])) {
             return;
@@ -415,7 +285,8 @@ etcd_planned snib__etcd_plan(struct snib__etcd *e, snib_instant now,
         plan_tell(&p, i); /* whom that leaves out finds out by its poll */
     }
     snib__etcd_plan_fetch(e, k, SNIB__ETCD_FAILURE, ret);
-    if (k->count > 1 && (p.compares > ETCD_OPS || p.writes > ETCD_OPS)) {
+    bool fewer = k->count > 1 || (k->s.tolds && k->s.book.most > 1);
+    if (fewer && (p.compares > ETCD_OPS || p.writes > ETCD_OPS)) {
         return PLAN_LARGE;
     }
     return p.waits ? PLAN_WAITS : ret->failed ? PLAN_NOMEM : PLANNED;
@@ -455,19 +326,13 @@ void snib__etcd_plan_answer(struct snib__etcd *e, snib_instant now,
 void snib__etcd_plan_ahead(struct snib__etcd *e, snib_instant now,
                            const struct etcd_step *k)
 {
-    struct plan p = {.e = e, .now = now, .k = (struct etcd_step *)(uintptr_t)k};
     for (uint32_t i = 0; i < k->count; i++) {
         const struct snib__request *r = k->r[i];
         bool renews = r->verb == SNIB__RENEW && !r->renew.only_asks;
         bool acquires =
             r->verb == SNIB__ACQUIRE && r->said.answer != SNIB__QUEUED;
-        struct etcd_term memory =
-            plan_memory(&p, 0, r->acquire.kind == SNIB_KIND_PERMITS);
         struct etcd_term hold = snib__etcd_term_hold(
             (snib_duration){r->lease.ns + r->acquire.delay.ns}, k->begun);
-        if (acquires) {
-            (void)snib__etcd_lease_for(e, now, &memory);
-        }
         if (acquires || renews) {
             (void)snib__etcd_lease_for(e, now, &hold);
         }

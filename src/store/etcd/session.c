@@ -17,9 +17,6 @@
 #include "store/etcd/etcd_i.h"
 
 enum {
-    SESSION_REST_MS = 50,
-    SESSION_REST_MAX_MS = 2000,
-    SESSION_REST_BARRED_MS = 5000,
     SESSION_SILENT_MS =
         10000, /* servers take pings no more often than each 5 s */
     SESSION_SMALL = 64 << 10, /* more are no answers about a session */
@@ -41,13 +38,14 @@ static void session_status_done(struct snib__etcd *e, snib_instant now,
 void snib__etcd_session_init(struct snib__etcd *e)
 {
     struct etcd_session *s = &e->session;
-    s->rest = snib__ms(SESSION_REST_MS);
+    s->rest = snib__ms(ETCD_REST_MS);
     snib__list_init(&s->calls);
     snib__list_init(&s->h2.changed);
     snib__etcd_call_init(&s->auth, snib__etcd_login_done);
     snib__etcd_call_init(&s->status, session_status_done);
     snib__etcd_call_init(&s->watch, snib__etcd_watch_done);
     s->watch.heard = snib__etcd_watch_heard;
+    s->auth.stream.secret = true;
     s->auth.stream.in.limit = s->status.stream.in.limit = SESSION_SMALL;
     s->watch.stream.in.limit = SESSION_WATCHED;
 }
@@ -70,7 +68,8 @@ static void session_open(struct snib__etcd *e, snib_instant now)
     struct snib__conn *conn = session_conn(e);
     s->state = ETCD_OPENING;
     s->since = now;
-    s->leave = s->anew = s->asked = s->watch_came = false;
+    s->leave = s->anew = s->renews = s->asked = s->watch_came = s->hopeless =
+        false;
     conn->open = true;
     snib__conn_touch(e->out, conn);
 }
@@ -88,35 +87,13 @@ static void session_log(const struct snib__etcd *e)
     }
 }
 
-/* The next attempt: at once if there is a member that was not tried yet. */
-static void session_rest(struct snib__etcd *e, snib_instant now)
-{
-    struct etcd_session *s = &e->session;
-    bool round = ++s->vain >= e->out->conns;
-    s->at = (s->at + 1) % e->out->conns;
-    s->rest_until = now;
-    if (!round) {
-        return;
-    }
-    s->vain = 0;
-    int64_t half = s->rest.ns / 2;
-    snib_duration pause = {
-        half + (int64_t)snib__rng_below(&e->rng, (uint64_t)half + 1)};
-    s->rest_until =
-        snib__after(now, s->barred ? snib__ms(SESSION_REST_BARRED_MS) : pause);
-    s->rest.ns = s->rest.ns * 2 < SESSION_REST_MAX_MS * INT64_C(1000000)
-                     ? s->rest.ns * 2
-                     : SESSION_REST_MAX_MS * INT64_C(1000000);
-    snib__etcd_steps_in_vain(e, now, s->barred || (s->hopeless && !s->ever),
-                             s->err, s->text);
-}
-
 void snib__etcd_session_cut(struct snib__etcd *e, snib_instant now, bool shut,
                             snib_err err, const char *text, bool barred)
 {
     struct etcd_session *s = &e->session;
     struct snib__conn *conn = session_conn(e);
     bool was_ready = s->state == ETCD_READY;
+    bool ordered = was_ready && s->h2.away; /* it has only asked us to go */
     s->state = shut ? ETCD_CLOSING : ETCD_RESTING;
     s->err = err;
     s->barred = barred;
@@ -127,7 +104,8 @@ void snib__etcd_session_cut(struct snib__etcd *e, snib_instant now, bool shut,
     snib__buf_wipe(&conn->out);
     snib__conn_touch(e->out, conn);
     s->since = now;
-    s->leave = s->anew = s->asked = s->watching = s->seen_status = false;
+    s->leave = s->anew = s->renews = s->asked = s->watching = s->seen_status =
+        false;
     s->leave_barred = s->watch_came = false;
     snib__etcd_login_wipe(&s->token);
     snib__etcd_login_wipe(&s->user);
@@ -135,9 +113,9 @@ void snib__etcd_session_cut(struct snib__etcd *e, snib_instant now, bool shut,
     snib__etcd_calls_lost(e, now, err, s->text);
     snib__h2_close(&s->h2);
     conn->awaited = 0;
-    s->rest = was_ready ? snib__ms(SESSION_REST_MS) : s->rest;
+    s->rest = was_ready ? snib__ms(ETCD_REST_MS) : s->rest;
     s->vain = was_ready ? 0 : s->vain;
-    session_rest(e, now);
+    snib__etcd_members_next(e, now, ordered);
 }
 
 /* -- greeting --------------------------------------------------------------- */
@@ -150,7 +128,7 @@ static void session_ready(struct snib__etcd *e, snib_instant now)
     }
     s->state = ETCD_READY;
     s->since = now;
-    s->rest = snib__ms(SESSION_REST_MS);
+    s->rest = snib__ms(ETCD_REST_MS);
     s->vain = 0;
     s->err = SNIB_ERR_OK;
     s->text[0] = 0;
@@ -194,14 +172,13 @@ static void session_status_done(struct snib__etcd *e, snib_instant now,
                                    ? "this member is a learner"
                                    : "this member knows of no leader",
                                false);
+    } else if (!snib__etcd_cluster_is(e, status.header.cluster)) {
+        snib__etcd_session_cut(
+            e, now, true, SNIB_ERR_CONFIG,
+            "the hosts of this list are of different clusters", true);
     } else {
         memcpy(s->version, status.version, sizeof s->version);
         s->member = status.header.member;
-        if (s->cluster && s->cluster != status.header.cluster) {
-            snib__etcd_forgets(e, "another cluster answers, or one that was "
-                                  "restored from a backup");
-        }
-        s->cluster = status.header.cluster;
         s->seen_status = true;
         session_ready(e, now);
     }
@@ -310,9 +287,9 @@ void snib__etcd_session_input(struct snib__etcd *e, snib_instant now,
         } else if (s->state != ETCD_DOWN && s->state != ETCD_RESTING) {
             session_why(e, in, text, sizeof text);
             s->hopeless = in->hopeless;
-            snib__etcd_session_cut(e, now, false,
-                                   in->err ? in->err : SNIB_ERR_UNREACHABLE,
-                                   text, in->err != SNIB_ERR_OK);
+            snib__etcd_session_cut(
+                e, now, false, in->err ? in->err : SNIB_ERR_UNREACHABLE, text,
+                in->err == SNIB_ERR_CONFIG || in->err == SNIB_ERR_DENIED);
         }
         break;
     case SNIB__IN_LOGIN:
@@ -378,8 +355,9 @@ snib_instant snib__etcd_session_due(const struct snib__etcd *e)
         return session_is_needed(e) ? s->rest_until : SNIB__NEVER;
     case ETCD_READY:
         return session_ready_due(e);
+    case ETCD_LOGIN: /* the program takes as long as it wants */
+        return SNIB__NEVER;
     case ETCD_OPENING:
-    case ETCD_LOGIN:
     case ETCD_AUTH:
     case ETCD_GREETS:
     case ETCD_CLOSING:
@@ -409,8 +387,8 @@ static void session_ready_tick(struct snib__etcd *e, snib_instant now)
         return;
     }
     if (s->login_at.ns && !s->asked && snib__reached(now, s->login_at)) {
-        s->login_at = SNIB__NEVER;
-        s->anew = true;
+        s->renews = true;
+        snib__etcd_login_begin(e, now);
     }
     if (snib__reached(now, session_ping_due(e))) {
         s->pinged = now;
@@ -426,6 +404,7 @@ void snib__etcd_session_tick(struct snib__etcd *e, snib_instant now)
     }
     switch (s->state) {
     case ETCD_DOWN:
+    case ETCD_LOGIN:
         break;
     case ETCD_RESTING:
         session_open(e, now);
@@ -437,7 +416,6 @@ void snib__etcd_session_tick(struct snib__etcd *e, snib_instant now)
         session_ready_tick(e, now);
         break;
     case ETCD_OPENING:
-    case ETCD_LOGIN:
     case ETCD_AUTH:
     case ETCD_GREETS:
         session_late(e, now);

@@ -61,7 +61,6 @@ static struct etcd_step *step_new(struct snib__etcd *e)
         snib__etcd_call_init(&k->call, step_called);
         snib__link_init(&k->link);
         snib__snapshot_init(&k->s, e->client);
-        k->s.book.most = ETCD_GRANTS;
         snib__buf_init(&k->from, ETCD_KEY_MAX);
     }
     return k;
@@ -384,6 +383,7 @@ bool snib__etcd_step_begin(struct snib__etcd *e, snib_instant now,
     }
     k->conflicts = k->asked = k->answered = 0;
     k->decides = false;
+    k->s.book.most = ETCD_GRANTS;
     k->revision = 0;
     k->until = snib__after(now, e->request);
     snib__buf_clear(&k->from);
