@@ -14,6 +14,7 @@ URLS = {
     "sentinel": "redis+sentinel://127.0.0.1:1,127.0.0.1:2/s",
     "postgres": "postgres://u@127.0.0.1:1/x",
     "mysql": "mysql://u@127.0.0.1:1/x",
+    "etcd": "etcd://127.0.0.1:1",
 }
 COMMANDS = {
     "run": ["run", "-q", "-w", "100ms", "--name=n", "--", "true"],

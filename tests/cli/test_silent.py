@@ -14,6 +14,7 @@ URLS = {
     "postgres": "postgres://u@{}/x?tls=no",
     "mysql": "mysql://u@{}/x?tls=no",
     "redis": "redis://{}",
+    "etcd": "etcd://{}",
 }
 NOWHERE = "no-such-host.invalid"
 

@@ -5,6 +5,7 @@ because others write, too.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import subprocess
 from . import process
 from .database_server import scratch
 from .redis_server import free_port
+from .stream_proxy import StreamProxy
 from .wait import wait_until
 
 
@@ -25,14 +27,41 @@ def etcd_missing():
     return ""
 
 
-class EtcdMember:
-    """One process. tls: (certificate, key, CA) of the port for clients."""
+class Gate(StreamProxy):
+    """What the other members reach instead of one's port for them. They say who
+    they are at the head of each request, so it knows whom to leave out."""
 
-    def __init__(self, name="one", config=(), tls=None):
+    def __init__(self, port):
+        super().__init__(("127.0.0.1", port))
+        self.shut, self.out = False, set()
+
+    def _look(self, pair, data):
+        said = re.search(rb"X-Server-From: (\w+)", data)
+        if said:
+            pair["from"] = said[1].decode()
+        if self.shut or pair.get("from") in self.out:
+            self._cut(pair)
+
+    def leave_out(self, member_id):
+        """That one does not come through any more; None: nobody does."""
+        self.shut = member_id is None
+        self.out = {member_id}
+        self.cut()
+
+    def open(self):
+        self.shut, self.out = False, set()
+
+
+class EtcdMember:
+    """One process. tls: (certificate, key, CA) of the port for clients. gated:
+    the other members reach it through a Gate."""
+
+    def __init__(self, name="one", config=(), tls=None, gated=False):
         self.name, self.config, self.tls = name, list(config), tls
         self.dir = scratch("snib-etcd-", {})
         self.log_path = os.path.join(self.dir, "log")
         self.port, self.peer_port = free_port(), free_port()
+        self.gate = Gate(self.peer_port) if gated else None
         self.child = None
 
     @property
@@ -41,7 +70,8 @@ class EtcdMember:
 
     @property
     def peer_url(self):
-        return f"http://127.0.0.1:{self.peer_port}"
+        port = self.gate.port if self.gate else self.peer_port
+        return f"http://127.0.0.1:{port}"
 
     def start(self, members):
         secure = ["--cert-file", self.tls[0], "--key-file", self.tls[1]] \
@@ -50,7 +80,7 @@ class EtcdMember:
             "etcd", "--name", self.name, "--data-dir", self.dir + "/data",
             "--listen-client-urls", self.client_url,
             "--advertise-client-urls", self.client_url,
-            "--listen-peer-urls", self.peer_url,
+            "--listen-peer-urls", f"http://127.0.0.1:{self.peer_port}",
             "--initial-advertise-peer-urls", self.peer_url,
             "--initial-cluster",
             ",".join(f"{m.name}={m.peer_url}" for m in members),
@@ -76,6 +106,8 @@ class EtcdMember:
     def close(self):
         if self.child is not None and self.child.poll() is None:
             process.kill(self.child)
+        if self.gate:
+            self.gate.close()
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def log(self):
@@ -84,10 +116,11 @@ class EtcdMember:
 
 
 class EtcdServer:
-    """A cluster of so many members; with one, its member's ways are here, too."""
+    """A cluster of so many members; with one, its member's ways are here, too.
+    gated: one can be cut off from the others."""
 
-    def __init__(self, members=1, config=(), tls=None):
-        self.members = [EtcdMember(f"m{i}", config, tls)
+    def __init__(self, members=1, config=(), tls=None, gated=False):
+        self.members = [EtcdMember(f"m{i}", config, tls, gated)
                         for i in range(members)]
         self.tls, self.login = tls, []
         try:
@@ -150,6 +183,19 @@ class EtcdServer:
                  "--initial-cluster", f"{one.name}={one.peer_url}",
                  "--initial-advertise-peer-urls", one.peer_url)
         self.start()
+
+    # -- the way between the members ----------------------------------------------
+
+    def cut_off(self, member):
+        """It neither hears nor reaches the others; clients reach it still."""
+        said = self.ctl("endpoint", "status", "-w", "fields", member=member)
+        number = int(re.search(r'"MemberID" : (\d+)', said)[1])
+        for one in self.members:
+            one.gate.leave_out(None if one is member else f"{number:x}")
+
+    def join_again(self):
+        for one in self.members:
+            one.gate.open()
 
     # -- look ---------------------------------------------------------------------
 

@@ -1,12 +1,10 @@
 """Locks in etcd: what stands in its keys, and what becomes of them when answers,
-connections, a member, the leader or a client are lost.
+connections, the one member or a client are lost.
 
-What every store does is in tests/conformance.
+What every store does is in tests/conformance; of several members, in
+test_etcd_cluster.py.
 """
 
-import os
-import subprocess
-import threading
 import time
 
 import pytest
@@ -18,9 +16,6 @@ from harness.wait import stays, wait_until
 
 pytestmark = pytest.mark.skipif(bool(etcd_missing()), reason=etcd_missing())
 BUILT_IN = []
-SNIB = os.environ.get("SNIB_BIN", "")
-# A lease of etcd's ends up to half a second late, a waiter polls each second.
-LATE_S = 3
 
 
 @pytest.fixture(autouse=True)
@@ -45,13 +40,6 @@ def one(kept):
         kept.start()
     kept.ctl("del", "--prefix", "")
     return kept
-
-
-@pytest.fixture
-def three():
-    with EtcdServer(members=3) as cluster:
-        wait_until(cluster.leader, 20, "a leader")
-        yield cluster
 
 
 class Wire(StreamProxy):
@@ -123,15 +111,11 @@ def test_a_prefix_is_a_store_of_its_own(one, drivers):
 def test_a_renewal_puts_the_claim_under_a_younger_lease(one, drivers):
     holder = drivers(one.url)
     grant = holder.acquire(holder.lock("n", lease_ms=30000))
-
-    def lease():
-        fields = one.ctl("get", claims(one)[0], "-w", "fields")
-        return fields.split('"Lease" : ')[1].split()[0]
-    seen = [lease()]
+    seen = [lease_of(one, claims(one)[0])]
     for _ in range(2):
         time.sleep(1.2)  # so that it may not be the same one
         grant.renew()
-        seen.append(lease())
+        seen.append(lease_of(one, claims(one)[0]))
     assert len(set(seen)) == 3
     grant.release()
 
@@ -139,11 +123,71 @@ def test_a_renewal_puts_the_claim_under_a_younger_lease(one, drivers):
 def test_a_lease_that_was_revoked_by_hand_is_a_lock_that_is_lost(one, drivers):
     holder, other = drivers(one.url), drivers(one.url)
     grant = holder.acquire(holder.lock("n", lease_ms=9000))
-    fields = one.ctl("get", claims(one)[0], "-w", "fields")
-    lease = int(fields.split('"Lease" : ')[1].split()[0])
-    one.ctl("lease", "revoke", f"{lease:x}")
+    one.ctl("lease", "revoke", lease_of(one, claims(one)[0]))
     other.acquire(other.lock("n"), wait_ms=5000)
     assert holder.ask("renew", id=grant.id).err == "LOST"
+
+
+def lease_of(server, key):
+    fields = server.ctl("get", key, "-w", "fields")
+    number = int(fields.split('"Lease" : ')[1].split()[0])
+    return f"{number:x}"
+
+
+def test_a_waiter_whose_lease_is_revoked_is_not_let_in_by_that(one, drivers):
+    holder, other = drivers(one.url), drivers(one.url)
+    grant = holder.acquire(holder.lock("n"))
+    own = claims(one)
+    waits = other.start_acquire(other.lock("n"), wait_ms=20000)
+    wait_until(lambda: len(claims(one)) == 2, what="it waits")
+    for _ in range(3):
+        one.ctl("lease", "revoke",
+                lease_of(one, next(k for k in claims(one) if k not in own)))
+        wait_until(lambda: len(claims(one)) == 2, 5, "it asks again")
+        assert not waits.done()
+    grant.release()
+    waits.wait().release()
+
+
+# -- what an administrator does meanwhile --------------------------------------------
+
+
+def test_who_waits_is_woken_through_a_compaction(one, drivers):
+    holder, other = drivers(one.url), drivers(one.url)
+    grant = holder.acquire(holder.lock("n"))
+    waits = other.start_acquire(other.lock("n"), wait_ms=20000)
+    wait_until(lambda: len(claims(one)) == 2, what="it waits")
+    for i in range(20):
+        one.ctl("put", "else", str(i))
+    fields = one.ctl("endpoint", "status", "-w", "fields")
+    one.ctl("compact", "--physical",
+            fields.split('"Revision" : ')[1].split()[0])
+    answer = grant.release()
+    got = waits.wait()
+    # sooner than by its poll, and it goes on holding
+    assert got.ended - answer.ended < 0.5e9
+    got.renew()
+    assert other.ask("list", client="c", glob="*").ok
+    got.release()
+
+
+def test_a_token_of_the_login_that_is_over_costs_no_lock(drivers):
+    """etcd forgets a user's tokens when his password is set."""
+    with EtcdServer() as server:
+        server.add_user("known", "pw")
+        server.enable_auth()
+        holder, other = [drivers(f"etcd://known:pw@{server.hosts}")
+                         for _ in range(2)]
+        grant = holder.acquire(holder.lock("n", lease_ms=9000))
+        waits = other.start_acquire(other.lock("n"), wait_ms=30000)
+        wait_until(lambda: len(claims(server)) == 2, what="it waits")
+        for _ in range(2):
+            server.ctl("user", "passwd", "known", "--interactive=false",
+                       stdin="pw\n")
+            grant.renew()
+        grant.release()
+        waits.wait().release()
+        assert not [one for one in grant.changes() if one.state == "lost"]
 
 
 # -- lost answers ------------------------------------------------------------------
@@ -225,6 +269,31 @@ def test_a_full_database_is_told(drivers):
         assert said.err == "STORE" and "full" in said.text, said
 
 
+def test_who_holds_on_a_full_database_loses_by_the_deadline(drivers):
+    """Nothing can be written, so a release is unknown, and the lease ends the
+    lock. When there is room again all goes on."""
+    with EtcdServer(config=["--quota-backend-bytes", "65536"]) as small:
+        holder, other = drivers(small.url, request_ms=2000), drivers(small.url)
+        lost = holder.acquire(holder.lock("lost", lease_ms=4000))
+        ends = holder.acquire(holder.lock("ends", lease_ms=6000))
+        for i in range(40):
+            small.ctl("put", f"fill{i}", "x" * 8000, check=False)
+        assert "NOSPACE" in small.ctl("alarm", "list")
+        assert holder.ask("release", id=ends.id, timeout=15).err == "UNKNOWN"
+        told = holder.wait_event("change", timeout=15, ticket=lost.ticket,
+                                 state="lost")
+        assert told.at - lost.ended < 6e9
+        small.ctl("del", "--prefix", "fill")
+        fields = small.ctl("endpoint", "status", "-w", "fields")
+        small.ctl("compact", "--physical",
+                  fields.split('"Revision" : ')[1].split()[0])
+        small.ctl("defrag")
+        small.ctl("alarm", "disarm")
+        for name in ("lost", "ends", "after"):
+            other.acquire(other.lock(name), wait_ms=15000,
+                          timeout=20).release()
+
+
 def test_a_restored_backup_is_told_and_tokens_rise_through_it(drivers):
     with EtcdServer() as server:
         holder, other = drivers(server.url), drivers(server.url)
@@ -258,120 +327,3 @@ def test_a_writer_leaves_to_more_readers_than_fit_into_a_transaction(
     for one_of_them in waits:
         one_of_them.wait(40)
     assert len(claims(one)) == 140
-
-
-# -- a cluster ---------------------------------------------------------------------------
-
-BODY = """
-exec 9> "$1/mutex"
-flock -n 9 || { echo overlap >> "$1/overlaps"; exit 1; }
-sleep 0.02
-echo "$SNIB_TOKEN" >> "$1/tokens"
-"""
-
-
-class Crowd:
-    """Processes that take one lock again and again, and look whether they are
-    alone: flock(2) refuses a second one."""
-
-    def __init__(self, url, folder, count=4):
-        self.url, self.folder, self.stop = url, str(folder), False
-        self.done, self.said = 0, []
-        (folder / "tokens").touch()
-        self.threads = [threading.Thread(target=self._run)
-                        for _ in range(count)]
-        for thread in self.threads:
-            thread.start()
-
-    def _run(self):
-        while not self.stop:
-            made = subprocess.run(
-                [SNIB, "run", "--ttl", "3s", "--wait", "30s", "crowd", "--",
-                 "sh", "-c", BODY, "sh", self.folder], text=True,
-                env={**os.environ, "SNIB_URL": self.url},
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
-                check=False)
-            self.done += made.returncode == 0
-            if made.returncode:
-                self.said.append(made.stdout)
-
-    def tokens(self):
-        with open(self.folder + "/tokens", encoding="ascii") as file:
-            return [int(line) for line in file if line.strip()]
-
-    def end(self):
-        self.stop = True
-        for thread in self.threads:
-            thread.join()
-        assert not os.path.exists(self.folder + "/overlaps")
-        tokens = self.tokens()
-        assert tokens == sorted(set(tokens))
-        return len(tokens)
-
-
-def more_than(crowd, count):
-    return lambda: len(crowd.tokens()) > count
-
-
-@pytest.mark.parametrize("what", ["kill", "freeze"])
-def test_the_leader_is_lost_and_there_is_one_owner(three, tmp_path, what):
-    crowd = Crowd(three.url, tmp_path)
-    try:
-        wait_until(more_than(crowd, 10), 30, "the crowd works")
-        for _ in range(2):
-            leader = three.leader()
-            if what == "kill":
-                leader.kill()
-            else:
-                leader.freeze()
-            others = [m for m in three.members if m is not leader]
-            three.members.sort(key=lambda m, lost=leader: m is lost)
-            wait_until(lambda: any(three.answers(m) for m in others), 30,
-                       "a new leader")
-            before = len(crowd.tokens())
-            wait_until(more_than(crowd, before + 10), 40, "it goes on")
-            if what == "kill":
-                leader.start(three.members)
-            else:
-                leader.thaw()
-            wait_until(lambda: three.answers(leader), 30, "it is back")
-            before = len(crowd.tokens())
-            wait_until(more_than(crowd, before + 10), 40, "it goes on")
-    finally:
-        for member in three.members:
-            if member.child.poll() is None:
-                member.thaw()
-        count = crowd.end()
-    assert count > 40
-
-
-def test_an_old_leader_that_wakes_up_renews_nothing(three, drivers):
-    """It stands still for longer than the lease while another one leads. Its
-    clients ask it, and nobody else, to renew."""
-    leader = three.leader()
-    others = [m for m in three.members if m is not leader]
-    holder = drivers(f"etcd://127.0.0.1:{leader.port}", request_ms=30000)
-    grant = holder.acquire(holder.lock("n", lease_ms=4000))
-    leader.freeze()
-    rival = drivers("etcd://" + ",".join(f"127.0.0.1:{m.port}"
-                                         for m in others))
-    got = rival.acquire(rival.lock("n", lease_ms=30000), wait_ms=30000,
-                        timeout=40)
-    leader.thaw()
-    stays(lambda: holder.ask("renew", id=grant.id, wait_ms=100).err != "OK", 3)
-    assert got.renew().ok
-    got.release()
-
-
-def test_a_member_that_is_away_is_passed_by(three, drivers):
-    three.members[0].kill()
-    holder = drivers(three.url)
-    holder.acquire(holder.lock("n"), wait_ms=8000).release()
-
-
-def test_without_a_majority_nobody_gets_a_lock(three, drivers):
-    for member in three.members[1:]:
-        member.kill()
-    holder = drivers(three.url, request_ms=1000)
-    said = holder.ask("acquire", lock=holder.lock("n"), id="g", wait_ms=2500)
-    assert said.err in ("UNREACHABLE", "UNKNOWN", "TIMEOUT"), said

@@ -171,7 +171,7 @@ struct snib__book {
      * step may not write more; the next step, be it a poll, goes on. Only a
      * barrier that is complete is let through as a whole. 0: no bound. */
     uint32_t most;
-    uint64_t client[2];  /* the client whose request is run */
+    uint64_t client[2]; /* the client whose request is run */
     snib_err err; /* sticky; CORRUPT: a stored token or floor is not a token */
     /* The request that is being run; set by rules.c. */
     const struct snib__request *asker;
