@@ -119,6 +119,22 @@ static void what_is_secret_is_overwritten(void **state)
     }
 }
 
+/* A terminal would do what some of them say. */
+static void a_text_of_the_server_is_plain(void **state)
+{
+    static const char trailer[] = "\x00\x0bgrpc-status\x01"
+                                  "5"
+                                  "\x00\x0cgrpc-message\x0c"
+                                  "a%9b%1b%c3\xc3z";
+    (void)state;
+    call();
+    assert_true(says(HEADERS, END_HEADERS, 1, head, sizeof head - 1));
+    assert_true(says(HEADERS, END_HEADERS | END_STREAM, 1, trailer,
+                     sizeof trailer - 1));
+    assert_int_equal(w.s.status, 5);
+    assert_string_equal(w.s.text, "a? ??z");
+}
+
 static void an_answer_that_does_not_end_is_lost(void **state)
 {
     static const uint8_t much[16384];
@@ -235,6 +251,7 @@ int main(void)
     const struct CMUnitTest cases[] = {
         CASE(an_answer_is_a_message_and_a_status),
         CASE(what_is_secret_is_overwritten),
+        CASE(a_text_of_the_server_is_plain),
         CASE(an_answer_that_does_not_end_is_lost),
         CASE(answers_share_what_a_connection_may_hold),
         CASE(headers_are_bounded),

@@ -108,7 +108,7 @@ static void h2_text(struct snib__h2_stream *s, const uint8_t *v, size_t size)
             c = h2_hex(v[i + 1]) * 16 + h2_hex(v[i + 2]);
             i += 2;
         }
-        s->text[n++] = (char)(c >= 0x20 && c != 0x7f ? c : ' ');
+        s->text[n++] = (char)(c < 0x20 ? ' ' : c < 0x7f ? c : '?');
     }
     s->text[n] = 0;
 }

@@ -137,8 +137,8 @@ void snib__pb_text(const struct snib__pb *p, char *ret, size_t size)
     size_t n = p->is_bytes ? p->size : 0;
     n = n < size ? n : size - 1;
     for (size_t i = 0; i < n; i++) {
-        bool plain = p->bytes[i] >= 0x20 && p->bytes[i] != 0x7f;
-        ret[i] = plain ? (char)p->bytes[i] : ' ';
+        uint8_t c = p->bytes[i];
+        ret[i] = (char)(c < 0x20 ? ' ' : c < 0x7f ? c : '?');
     }
     ret[n] = 0;
 }

@@ -43,7 +43,7 @@ static inline struct snib__pb snib__pb_inside(const struct snib__pb *p)
                   p->is_bytes ? p->size : 0);
     return ret;
 }
-/* The field as text, cut where it does not fit, clean of control characters. */
+/* The field as text, cut where it does not fit, in plain ASCII. */
 void snib__pb_text(const struct snib__pb *, char *ret, size_t size);
 
 #endif
