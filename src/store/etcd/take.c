@@ -51,6 +51,7 @@ static const struct etcd_work *take_work(const struct snib__request *r)
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:
     case SNIB__VALUE_DELETE:
+    case SNIB__RECOVERY: /* never asked */
         break;
     }
     return &snib__etcd_value_work;
