@@ -250,7 +250,7 @@ static void stores_that_are_not_there_are_told(void **state)
         {"rediss://h", "this build has no TLS: build it with OpenSSL"},
         {"redlocks://a,b,c", "this build has no TLS: build it with OpenSSL"},
 #endif
-        {"etcd://h", "there is no store etcd: in this build; expected "}
+        {"consul://h", "there is no store consul: in this build; expected "}
     };
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         o.url = t[i].url;
