@@ -162,8 +162,9 @@ int cli_busy_status(const struct cli_args *);
 const char *cli_words(const struct snib_error *);
 /* Say the error, return its exit status. */
 int cli_fail(const struct snib_error *);
-/* The same of snib doctor, without the advice to run that. */
-int cli_fail_doctor(const struct snib_error *);
+/* The same of snib doctor, without the advice to run that. told: a finding has
+ * said its text; that a store is away is not said twice. */
+int cli_fail_doctor(const struct snib_error *, bool told);
 
 /* For the cleanup attribute. A client that an inspection still uses is not
  * freed. */

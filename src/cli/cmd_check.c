@@ -105,7 +105,8 @@ static void cmd_check_say_not_enough(int64_t left, int64_t margin,
     }
     duration_text(left / SUPERVISOR_MS, is);
     duration_text(margin / SUPERVISOR_MS, asked);
-    say("the lease is held for %s more, less than the margin of %s", is, asked);
+    say("%s%sthe lease is held for %s more, less than the margin of %s",
+        shown(loss->name), loss->name[0] != '\0' ? ": " : "", is, asked);
 }
 
 /* The lock that decides: of several, the one whose deadline less its margin
@@ -177,7 +178,7 @@ static void cmd_check_say_unvouched(const struct held_entry *entry,
 /* Ask about all locks that the command runs under, each with the margin of its
  * own lease. Deadline 0: one of them is not held (said, unless --quiet). */
 static void cmd_check_ask_held(const struct cli_args *args, const char *held,
-                               struct lease *ret)
+                               struct lease *ret, struct loss *decides)
 {
     struct control_request request = {.magic = CONTROL_MAGIC,
                                       .verb = CONTROL_STATUS};
@@ -213,6 +214,7 @@ static void cmd_check_ask_held(const struct cli_args *args, const char *held,
             least = reply.deadline_ns - margin;
             ret->deadline = reply.deadline_ns;
             ret->margin = margin;
+            cmd_check_note_loss(decides, entry.name, "");
         }
     }
     ret->token = token;
@@ -240,6 +242,7 @@ static int cmd_check_grant(const struct cli_args *args, const char *operand)
     }
     lease = (struct lease){.margin = cmd_check_margin_ns(args, grant.ttl_ms),
                            .token = grant.token};
+    cmd_check_note_loss(&loss, grant.name, "");
     if (grant.no_holder) {
         code = detached_deadline(args, &grant, &lease.deadline);
         if (code == CLI_USAGE || code == CLI_CONFIG) {
@@ -255,7 +258,7 @@ static int cmd_check_grant(const struct cli_args *args, const char *operand)
         grantfile_say_lost(args, &grant, by, "");
     }
     lease.deadline = code == CLI_OK ? reply.deadline_ns : 0;
-    cmd_check_note_loss(&loss, "", reply.text);
+    cmd_check_note_loss(&loss, grant.name, reply.text);
     return cmd_check_verdict(args, &lease, told ? NULL : &loss);
 }
 
@@ -305,7 +308,7 @@ int cmd_check(struct cli_args *args, int count, char **operands)
         .margin = cmd_check_margin_ns(args, cmd_check_ttl_of_environment()),
         .token = cmd_check_token_of_environment()};
     if (!lost) {
-        cmd_check_ask_held(args, held, &lease);
+        cmd_check_ask_held(args, held, &lease, &loss);
     } else if (!args->quiet) {
         cmd_check_find_cause(held, &loss);
     }

@@ -92,7 +92,7 @@ static int cmd_doctor_schema(const struct cli_args *args)
     error.code = snib_store_schema(url != NULL ? url : "file:", text,
                                    sizeof text, &error);
     if (error.code != SNIB_ERR_OK) {
-        return cli_fail_doctor(storeurl_blame(&error));
+        return cli_fail_doctor(storeurl_blame(&error), false);
     }
     printf("%s", text);
     return show_end();
@@ -135,7 +135,7 @@ int cmd_doctor(struct cli_args *args, int count, char **operands)
     }
     code = show_end();
     if (error.code != SNIB_ERR_OK) {
-        return cli_fail_doctor(&error);
+        return cli_fail_doctor(&error, all.failed && !all.json);
     }
     return code != CLI_OK ? code : all.failed ? CLI_CONFIG : CLI_OK;
 }

@@ -90,9 +90,23 @@ static int cmd_force_release_confirm(const struct cli_args *args,
     return CLI_OK;
 }
 
+static void cmd_force_release_say_done(const char *name, uint32_t released,
+                                       bool closed, bool damaged)
+{
+    if (released == 0 && damaged) {
+        say("%s: what was damaged is cleared", shown(name));
+    } else if (released == 0 && closed) {
+        say("%s: open, its lock-delay is ended", shown(name));
+    } else {
+        say("%s: %u grant%s ended%s", shown(name), released,
+            released == 1 ? "" : "s",
+            damaged ? ", and what was damaged is cleared" : "");
+    }
+}
+
 static int cmd_force_release_force(const struct cli_args *args,
                                    struct snib_client *client, const char *name,
-                                   bool closed)
+                                   bool closed, bool damaged)
 {
     struct snib_error error = {0};
     uint32_t released = 0;
@@ -107,12 +121,7 @@ static int cmd_force_release_force(const struct cli_args *args,
         json_object_set_new(object, "released", json_integer(released));
         show_json_print(object);
     } else if (!args->quiet) {
-        if (released == 0 && closed) {
-            say("%s: open, its lock-delay is ended", shown(name));
-        } else {
-            say("%s: %u grant%s ended", shown(name), released,
-                released == 1 ? "" : "s");
-        }
+        cmd_force_release_say_done(name, released, closed, damaged);
     }
     return show_end();
 }
@@ -155,7 +164,7 @@ int cmd_force_release(struct cli_args *args, int count, char **operands)
                                                     damaged)) != CLI_OK) {
         return code;
     }
-    return closed || args->json
-               ? cmd_force_release_force(args, client, name, was_closed)
-               : CLI_OK;
+    return closed || args->json ? cmd_force_release_force(args, client, name,
+                                                          was_closed, damaged)
+                                : CLI_OK;
 }

@@ -246,9 +246,10 @@ def revoke(store, grant):
 def test_who_asks_for_a_lost_grant_is_told_why(store):
     grant = store.acquire("-t", "1m", "a").stdout.strip()
     revoke(store, grant)
-    for sub, said in (("check", "the lease is lost: " + REVOKED),
-                      ("renew", r"the lease had ended before \(%s\)" % REVOKED),
-                      ("release", r"the lease had ended before \(%s\)" % REVOKED),
+    ended = r"a: the lease had ended before \(%s\)" % REVOKED
+    for sub, said in (("check", "a: the lease is lost: " + REVOKED),
+                      ("renew", ended),
+                      ("release", ended),
                       # its holder has nothing more to tell, and ends
                       ("release", "a: (its holder process has ended: .*|"
                                   "the grant had ended before, .*)")):
@@ -310,7 +311,7 @@ def test_who_comes_before_the_loss_is_known_is_told_why(store, sub):
     kill(store.keepers[0], signal.SIGCONT)
     said = p.communicate(timeout=30)[1]
     assert p.returncode == 76
-    assert re.fullmatch(r"snib: the lease had ended before \(%s\)\n" % REVOKED,
+    assert re.fullmatch(r"snib: a: the lease had ended before \(%s\)\n" % REVOKED,
                         said), said
 
 
@@ -320,7 +321,7 @@ def test_a_long_cause_is_cut_between_two_characters(mapped):
                       "a").returncode == 0
     eventually(lambda: mapped.run("check", grant).returncode == 76)
     said = mapped.run("check", grant).stderr
-    assert re.fullmatch("snib: the lease is lost: revoked by .* on .*: "
+    assert re.fullmatch("snib: a: the lease is lost: revoked by .* on .*: "
                         r"é{50,119}\.\.\.\n", said), said
 
 
@@ -329,7 +330,7 @@ def test_what_is_lost_is_tied_to_nothing(mapped):
     revoke(mapped, grant)
     done = mapped.run("renew", "--holder-pid", str(os.getpid()), grant)
     assert done.returncode == 76
-    assert re.fullmatch(r"snib: the lease had ended before \(%s\)\n" % REVOKED,
+    assert re.fullmatch(r"snib: a: the lease had ended before \(%s\)\n" % REVOKED,
                         done.stderr), done.stderr
     eventually(lambda: not runs(mapped.keepers[0]))
 
@@ -750,12 +751,21 @@ def test_the_default_margin_is_a_sixth_of_a_short_lease(store):
         "margin_ms"] == 500
 
 
+def test_check_inside_names_the_lock_that_ends_first(mapped):
+    done = mapped.run("run", "-q", "-t", "2m", "a", "--", mapped.binary, "run",
+                      "-q", "-t", "1m", "b", "--", mapped.binary, "check", "-m",
+                      "1h")
+    assert done.returncode == 76
+    assert re.fullmatch(r"snib: b: the lease is held for \d+s more, less than "
+                        r"the margin of 1h00m\n", done.stderr), done.stderr
+
+
 def test_check_tells_how_much_is_left(mapped):
     grant = mapped.acquire("a").stdout.strip()
     done = mapped.run("check", "-m", "1m", grant)
     assert done.returncode == 76
-    assert re.search(r"the lease is held for (29|[12]\d)s more, less than the "
-                     r"margin of 1m", done.stderr), done.stderr
+    assert re.fullmatch(r"snib: a: the lease is held for (29|[12]\d)s more, "
+                        r"less than the margin of 1m00s\n", done.stderr), done.stderr
     done = mapped.run("check", "--json", "-m", "1m", grant)
     told = json.loads(done.stdout)
     assert done.returncode == 76

@@ -345,8 +345,8 @@ def test_a_script_is_told_who_took_its_lock(mapped, shell):
     assert out == "76\n76\n76\n"
     why = "revoked by .* on .*: 4.2 is bad"
     assert re.fullmatch(r"snib: a: the lease is lost: %s\n"
-                        r"snib: the lease is lost: %s\n"
-                        r"snib: the lease had ended before \(%s\)\n" %
+                        r"snib: a: the lease is lost: %s\n"
+                        r"snib: a: the lease had ended before \(%s\)\n" %
                         (why, why, why), said), said
 
 
@@ -380,7 +380,7 @@ def test_a_child_leaves_the_holder_of_its_parents_loss(mapped, shell, child):
     out, said = p.communicate(timeout=30)
     assert out == "76\n76\n"
     why = "the lease is lost: revoked by .* on .*: 4.2 is bad"
-    assert re.fullmatch(r"snib: a: %s\nsnib: %s\n" % (why, why), said), said
+    assert re.fullmatch(r"snib: a: %s\nsnib: a: %s\n" % (why, why), said), said
 
 
 def test_of_many_names_those_that_were_lost_go_first(mapped):

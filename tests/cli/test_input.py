@@ -186,7 +186,7 @@ def test_a_store_file_that_others_may_read_is_78(mapped, mode):
     os.chmod(path, mode)
     done = mapped.run("run", "--store-file", path, "a", "true")
     assert done.returncode == 78
-    assert "chmod 600" in done.stderr
+    assert done.stderr.endswith(f"others may read it; do: chmod 600 {path}\n")
 
 
 @pytest.mark.parametrize("path, word", [("/no/such", "No such file"),
@@ -317,7 +317,7 @@ UNREACHABLE = [
     ("semaphore", "--set", "2", "a"), ("latch", "a"), ("latch", "--set", "2",
                                                        "a"),
     ("latch", "--await", "-w", "0", "a"),
-    ("barrier", "-n", "2", "-w", "1s", "a"), ("doctor",),
+    ("barrier", "-n", "2", "-w", "1s", "a"),
     ("elect", "--once", "-w", "1s", "a", "true"),
     ("force-release", "-y", "--reason", "x", "a"),
     ("store", "ready", "redis://127.0.0.1:1?recovery=30s")]
@@ -331,7 +331,7 @@ def test_an_unreachable_store_is_said_with_what_to_do(mapped, args):
     assert re.search(r"[Cc]onnection refused\)?; does the server run", last)
     assert "127.0.0.1:1" in last or "barrier" in args
     assert "--store, SNIB_URL" in last
-    assert ("snib doctor" in last) == (args != ("doctor",))
+    assert "snib doctor" in last
 
 
 def test_a_refused_login_points_to_the_doctor(redis):

@@ -138,7 +138,7 @@ def test_a_token_file_of_detached_leads_to_its_store(left):
                       ("release", "the lease had ended before the release")):
         done = left.run(sub, "file")
         assert done.returncode == 76
-        assert done.stderr == "snib: %s, %s" % (what, says)
+        assert done.stderr == "snib: a: %s, %s" % (what, says)
 
 
 @pytest.mark.parametrize("sub", ["check", "renew", "release"])

@@ -32,7 +32,8 @@ def shell(text, env, tmp_path):
 
 
 def test_readme_has_all_its_snippets():
-    assert [kind for kind, _ in BLOCKS] == ["sh", "sh", "sh", "sh redis", "c"]
+    assert [kind for kind, _ in BLOCKS] == ["sh", "sh", "sh", "sh redis", "c",
+                                         "c redis"]
 
 
 def test_first_start_without_a_server(tmp_path):
@@ -69,10 +70,10 @@ def test_the_same_on_redis(tmp_path):
         assert re.search(r"^token [1-9]\d*$", out, re.M)
 
 
-def build_hello(tmp_path):
+def build_hello(tmp_path, text=BLOCKS[4][1]):
     """The program and its environment."""
     source = tmp_path / "hello.c"
-    source.write_text(BLOCKS[4][1])
+    source.write_text(text)
     library = next(BUILD.rglob("libsnib.so"), None)
     if library is None:
         pytest.skip(f"no libsnib.so under {BUILD}")
@@ -106,6 +107,52 @@ def test_the_c_program_says_when_it_did_not_get_the_lock(tmp_path):
                               capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("not mine: ")
+
+
+def test_the_options_for_redis(tmp_path):
+    """Of 1,000 sections most are entered without asking the server."""
+    if not shutil.which("redis-server"):
+        pytest.skip("redis-server is not installed")
+    witness = next(BUILD.rglob("snib-witness"), None)
+    if witness is None:
+        pytest.skip(f"no snib-witness under {BUILD}")
+    from harness.redis_server import RedisServer
+    with RedisServer() as server:
+        text = BLOCKS[5][1].replace("127.0.0.1:6379", f"127.0.0.1:{server.port}")
+        text = text.replace("    o.witness = true;", "    o.witness = true;\n"
+                            f'    o.witness_program = "{witness}";')
+        program, env = build_hello(tmp_path, text)
+        done = subprocess.run([program], env=env, timeout=60,
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        asked = server.command("INFO", "stats").split(
+            b"total_commands_processed:")[1].split()[0]
+        assert int(asked) < 1000, asked
+
+
+# A URL of the table that helps to choose, and the line of the promises that it
+# stands for.
+CHOICES = {"file:/PATH": "`file:` on this host",
+           "redis://HOST?recovery=30s": "Redis with [`?recovery=30s`]",
+           "redis+sentinel://S1,S2,S3/SERVICE?recovery=30s":
+               "alone or with replicas, any persistence",
+           "redlock://H1,H2,H3": "`redlock:` a majority of 3",
+           "redis+cluster://H1,H2,H3": "Redis Cluster (`redis+cluster:`)",
+           "postgres://USER@HOST/DB": "PostgreSQL alone, grants durable",
+           "mysql://USER@HOST/DB": "MariaDB alone, flushed at each commit",
+           "memory:NAME": "`memory:` (tests of one process)"}
+
+
+def test_each_store_to_choose_is_promised_something():
+    text = (ROOT / "README.md").read_text()
+    choose = text.partition("\n## Which store\n")[2].partition("\n## ")[0]
+    promised = text.partition("\n## What is promised where\n")[2]
+    named = re.findall(r"`(\w[\w+]*:[^`]*)`", "".join(
+        line.split("|")[2] for line in choose.splitlines()
+        if line.startswith("| ")))
+    assert sorted(named) == sorted(CHOICES)
+    for url, line in CHOICES.items():
+        assert line in promised, url
 
 
 def test_without_root_all_of_it_is_found_under_a_prefix(tmp_path):

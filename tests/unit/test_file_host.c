@@ -214,7 +214,10 @@ static void what_others_may_do_to_the_file_is_told(void **state)
     const struct finding *f = consult("permissions");
     assert_int_equal(f->level, SNIB_LEVEL_WARN);
     assert_memory_equal(f->text, "file 0666 uid ", 14);
-    assert_memory_equal(f->remedy, "chmod 600 the file", 18);
+    char remedy[sizeof path + 80];
+    snprintf(remedy, sizeof remedy,
+             "chmod 600 %s: others can end or forge your leases", path);
+    assert_string_equal(f->remedy, remedy);
     assert_int_equal(chmod(path, 0600) | chmod(dir, 0777), 0);
     f = consult("permissions");
     assert_int_equal(f->level, SNIB_LEVEL_WARN);

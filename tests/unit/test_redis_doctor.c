@@ -206,7 +206,7 @@ static void a_full_disk_and_memory_are_told(void **state)
                                              "used_memory:1900000\r\n"});
     says_that("disk", SNIB_LEVEL_FAIL,
               "the last write to the append-only file failed", "disk full?");
-    says_that("memory", SNIB_LEVEL_WARN, "1.9 of maxmemory 2.0 MB in use",
+    says_that("memory", SNIB_LEVEL_WARN, "1.9 MB of maxmemory 2.0 MB in use",
               "raise it");
     tear_down(state);
     set_up(state);
@@ -215,12 +215,22 @@ static void a_full_disk_and_memory_are_told(void **state)
                                              "maxmemory_policy:noeviction\r\n",
                            .fsync = "no"});
     says_that("memory", SNIB_LEVEL_FAIL,
-              "2.0 of maxmemory 2.0 MB in use: the server takes no new locks",
+              "2.0 MB of maxmemory 2.0 MB in use: the server takes no new "
+              "locks",
               "raise maxmemory");
     says_that("persistence", SNIB_LEVEL_WARN,
               "appendonly is on, appendfsync no: a crash may forget the grants "
               "of half a minute",
               "appendfsync always");
+    tear_down(state);
+    set_up(state);
+    consult(&(struct says){.info =
+                               FINE_INFO "maxmemory:1\r\n"
+                                         "used_memory:999900\r\n"
+                                         "maxmemory_policy:noeviction\r\n"});
+    says_that("memory", SNIB_LEVEL_FAIL,
+              "1000 kB of maxmemory 1 B in use: the server takes no new locks",
+              "raise maxmemory");
     tear_down(state);
     set_up(state);
     consult(&(struct says){

@@ -176,8 +176,8 @@ int detached_deadline(const struct cli_args *args, const struct grantfile *g,
     }
     rest = detached_rest_ns(g, view);
     if (rest <= 0 && view->holders_more > 0) {
-        say("whether the grant stands is not known: %u holders are not shown",
-            view->holders_more);
+        say("%swhether the grant stands is not known: %u holders are not shown",
+            grantfile_named(g), view->holders_more);
     } else if (rest <= 0 && !args->quiet) {
         grantfile_say_ended(args, g, "the lease is lost", client);
     }

@@ -469,7 +469,8 @@ int grantfile_ask(const struct grantfile *g,
         return CLI_LOST;
     }
     if (ret->code != 0 && ret->code != CLI_LOST) {
-        say("%s", ret->text[0] != '\0' ? shown(ret->text) : "refused");
+        say("%s%s", grantfile_named(g),
+            ret->text[0] != '\0' ? shown(ret->text) : "refused");
     }
     return ret->code;
 }

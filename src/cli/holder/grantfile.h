@@ -80,7 +80,10 @@ bool grantfile_read(const struct cli_args *, const char *operand,
  * TOKENFILE names is added; g must live as long. */
 struct cli_args grantfile_args(const struct cli_args *,
                                const struct grantfile *g);
-/* Say "WHAT, says STORE", and why another store may know better. */
+/* "NAME: ", as it is shown; "": the grant does not tell it. The same buffer each
+ * time. */
+const char *grantfile_named(const struct grantfile *);
+/* Say "NAME: WHAT, says STORE", and why another store may know better. */
 void grantfile_say_ended(const struct cli_args *, const struct grantfile *,
                          const char *what, const struct snib_client *);
 

@@ -56,6 +56,17 @@ struct cli_args grantfile_args(const struct cli_args *args,
     return there;
 }
 
+const char *grantfile_named(const struct grantfile *g)
+{
+    static char name[3 * SNIB_NAME_MAX + 3];
+    struct text t = TEXT_IN(name);
+
+    name[0] = '\0';
+    text_add_shown(&t, g->name, g->name_size);
+    text_add(&t, g->name_size > 0 ? ": " : "");
+    return name;
+}
+
 void grantfile_say_ended(const struct cli_args *args, const struct grantfile *g,
                          const char *what, const struct snib_client *client)
 {
@@ -70,7 +81,7 @@ void grantfile_say_ended(const struct cli_args *args, const struct grantfile *g,
                args->store_file == NULL) {
         text_add(&t, "; the grant does not name its store, --store does");
     }
-    say("%s, says %s%s", what, shown(url), more);
+    say("%s%s, says %s%s", grantfile_named(g), what, shown(url), more);
 }
 
 static bool grantfile_lost_is_its_holder(const struct grantfile *g,
@@ -160,8 +171,8 @@ void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,
     struct grantfile_lost_found found = {.shared = false};
 
     if (by == GRANTFILE_ANSWERED) {
-        say("the lease had ended before%s%s%s", why[0] != '\0' ? " (" : "",
-            shown(why), why[0] != '\0' ? ")" : "");
+        say("%sthe lease had ended before%s%s%s", grantfile_named(g),
+            why[0] != '\0' ? " (" : "", shown(why), why[0] != '\0' ? ")" : "");
         return;
     }
     if (g->name_size > 0) {

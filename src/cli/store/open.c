@@ -61,7 +61,7 @@ int cli_open_as(const struct cli_args *args, const char *identity,
     error.code = snib_client_open(&options, ret, &error);
     if (error.code != SNIB_ERR_OK) {
         return strcmp(args->subcommand, "doctor") == 0
-                   ? cli_fail_doctor(storeurl_blame(&error))
+                   ? cli_fail_doctor(storeurl_blame(&error), false)
                    : cli_fail(storeurl_blame(&error));
     }
     if (args->verbose) {

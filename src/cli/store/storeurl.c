@@ -181,8 +181,9 @@ static int storeurl_file_error(const char *label, const char *path,
 
 /* Who owns the file, and who may read it? libpq ignores a .pgpass that others
  * may read; this refuses it. */
-static const char *storeurl_file_unfit(int fd)
+static const char *storeurl_file_unfit(int fd, const char *path)
 {
+    static char words[300];
     struct stat st;
 
     if (fstat(fd, &st) != 0) {
@@ -195,7 +196,9 @@ static const char *storeurl_file_unfit(int fd)
         return "belongs to another user";
     }
     if ((st.st_mode & 077) != 0) {
-        return "others may read it; do: chmod 600";
+        snprintf(words, sizeof words,
+                 "others may read it; do: chmod 600 %.250s", shown(path));
+        return words;
     }
     return NULL;
 }
@@ -211,7 +214,7 @@ static int storeurl_read_file(const char *path, const char *label,
     if (fd < 0) {
         return storeurl_file_error(label, path, say_errno(errno));
     }
-    unfit = storeurl_file_unfit(fd);
+    unfit = storeurl_file_unfit(fd, path);
     if (unfit != NULL) {
         close(fd);
         return storeurl_file_error(label, path, unfit);

@@ -187,12 +187,17 @@ int cli_fail(const struct snib_error *error)
     return snib_err_exit(error->code);
 }
 
-int cli_fail_doctor(const struct snib_error *error)
+int cli_fail_doctor(const struct snib_error *error, bool told)
 {
     char words[sizeof error->text + 128];
     char *here;
 
-    snprintf(words, sizeof words, "%s", cli_words(error));
+    if (told && error->code == SNIB_ERR_UNREACHABLE) {
+        snprintf(words, sizeof words, "the store could not be looked at%s",
+                 say_advice(error));
+    } else {
+        snprintf(words, sizeof words, "%s", cli_words(error));
+    }
     here = strstr(words, " (see: snib doctor)");
     if (here != NULL) {
         *here = '\0';

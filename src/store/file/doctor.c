@@ -69,7 +69,7 @@ static void doctor_place(struct snib__file *self, struct snib__buf *out)
 {
     struct stat st, dir;
     uint64_t size;
-    char text[200];
+    char text[200], remedy[700];
     snib__rec_finding(out, SNIB_LEVEL_OK, "file", self->place.path, "");
     doctor_fs(self, out);
     if (snib__place_moved(&self->place, &size) || fstat(self->place.fd, &st) ||
@@ -89,13 +89,15 @@ static void doctor_place(struct snib__file *self, struct snib__buf *out)
     bool others =
         ((dir.st_uid != geteuid() && dir.st_uid != 0) || (dir.st_mode & 022)) &&
         !self->place.shared;
-    snib__rec_finding(
-        out, open || others ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK, "permissions",
-        text,
-        open     ? "chmod 600 the file: others can end or forge your leases"
-        : others ? "others can make or replace the file: use a "
-                   "directory of your own"
-                 : "");
+    snprintf(remedy, sizeof remedy,
+             "chmod 600 %.600s: others can end or forge your leases",
+             self->place.path);
+    snib__rec_finding(out, open || others ? SNIB_LEVEL_WARN : SNIB_LEVEL_OK,
+                      "permissions", text,
+                      open     ? remedy
+                      : others ? "others can make or replace the file: use a "
+                                 "directory of your own"
+                               : "");
     if (self->place.users < 0) {
         snib__rec_finding(
             out, SNIB_LEVEL_WARN, "directory",

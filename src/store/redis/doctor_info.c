@@ -61,13 +61,24 @@ static void doctor_info_role(const struct snib__redis *s, struct inspection *k,
     }
 }
 
+static const char *doctor_info_size(double bytes, char ret[24])
+{
+    if (bytes >= 1e6) {
+        snprintf(ret, 24, "%.1f MB", bytes / 1e6);
+    } else {
+        snprintf(ret, 24, bytes >= 1000 ? "%.0f kB" : "%.0f B",
+                 bytes >= 1000 ? bytes / 1000 : bytes);
+    }
+    return ret;
+}
+
 /* INFO is compared with maxmemory because the probe does not show that a server
  * takes no writes: the probe begins by removing something, and Redis lets such
  * a script write. */
 static void doctor_info_memory(struct inspection *k,
                                const struct snib__resp_cell *c)
 {
-    char n[40], text[200], policy[40];
+    char n[40], text[200], policy[40], is[24], may[24];
     double most = strtod(doctor_info_field(c, "maxmemory", n, sizeof n), NULL);
     double used =
         strtod(doctor_info_field(c, "used_memory", n, sizeof n), NULL) -
@@ -79,8 +90,8 @@ static void doctor_info_memory(struct inspection *k,
     }
     bool full = used > most, near = used > most * 0.9;
     bool evicts = *policy && strcmp(policy, "noeviction") != 0;
-    snprintf(text, sizeof text, "%.1f of maxmemory %.1f MB in use%s",
-             used / 1e6, most / 1e6,
+    snprintf(text, sizeof text, "%s of maxmemory %s in use%s",
+             doctor_info_size(used, is), doctor_info_size(most, may),
              full && !evicts ? ": the server takes no new locks" : "");
     snib__doctor_tell(
         k,
