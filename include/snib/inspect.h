@@ -29,9 +29,9 @@ struct snib_party {
     const char *reason;
     int64_t pid; /* 0: not known */
     /* Unix time by this host's clock. For a holder: when it was granted. That
-     * is measured by the store's clock, so an age of now - since_ms is right
-     * even if the clocks of other hosts are wrong (a local hand-over is no
-     * grant of the store). For a waiter: when it came; on Redis by its own
+     * is measured by the store's clock, so an age of now - since_ms is right,
+     * to a second, even if the clocks of other hosts are wrong (a local
+     * hand-over is no grant of the store). For a waiter: when it came; on Redis by its own
      * host's clock. */
     int64_t since_ms;
     int64_t left_ms; /* holder: lease left; waiter: until it counts as dead */
@@ -90,7 +90,9 @@ struct snib_view {
     int64_t recovery_ms;
     /* In a list: why the lock cannot be shown, and what to do, in one line: its
      * records are damaged, or not snib's (CORRUPT). All but the name is 0 then,
-     * which does not mean that it is free. NULL: it is shown. */
+     * which does not mean that it is free. Of a damaged part of a lock file not
+     * even the names are known: one row with the name "" stands for all of
+     * them. NULL: it is shown. */
     const char *damage;
 };
 

@@ -35,8 +35,8 @@ struct party_row {
     struct snib__about about;
     char client_id[OWNER_MAX + 1], request[REQUEST_MAX + 1];
     char holding[17 * SNIB__ABOUT_HELD + 1];
-    int64_t age_ms;
-    bool has_age;
+    int64_t age_ms, since_ms;
+    bool has_age; /* since_ms 0: not said */
 };
 
 /* Unix time by this host's clock. */
@@ -119,7 +119,23 @@ static void views_read_party_field(const struct snib__rec *r,
         row->age_ms = views_not_negative(snib__rec_value_i64(r));
         row->has_age = true;
         break;
+    case SNIB__F_SINCE:
+        row->since_ms = snib__rec_value_i64(r);
+        break;
     }
+}
+
+/* By this host's clock: now less the age. That is another ms each time, since
+ * the answer takes its time, so the store's own instant is shown where its clock
+ * and this host's agree. */
+static int64_t views_since(const struct party_row *row)
+{
+    enum { AGREE_MS = 1000 };
+    int64_t since_ms = views_wall_ms() - row->age_ms;
+    int64_t apart = since_ms - row->since_ms;
+    return row->since_ms > 0 && apart <= AGREE_MS && apart >= -AGREE_MS
+               ? row->since_ms
+               : since_ms;
 }
 
 static void views_read_party(struct snib__rec *r, const char *self,
@@ -151,7 +167,7 @@ static void views_read_party(struct snib__rec *r, const char *self,
     }
     p->pid = views_not_negative(row->about.pid);
     p->start = views_not_negative(row->about.start);
-    p->since_ms = row->has_age ? views_wall_ms() - row->age_ms
+    p->since_ms = row->has_age ? views_since(row)
                                : views_not_negative(row->about.since_ms);
     p->self = *self && strcmp(row->client_id, self) == 0;
 }
@@ -385,7 +401,7 @@ static bool views_read_views(struct snib__rec *at, const char *self,
         struct measure m;
         char *text;
         more = views_measure_lock(at, self, &m);
-        if (!m.name_size) {
+        if (!m.name_size && !m.damage) {
             continue;
         }
         struct snib_view *view = views_new_view(&m, &text);

@@ -49,6 +49,7 @@ enum snib__field {
     SNIB__F_SLOT = 'y',    /* holder of permits */
     SNIB__F_KEEP = 'j',    /* holder: ms for which its client may keep it */
     SNIB__F_END = 'd',     /* server ms */
+    SNIB__F_SINCE = 'u',   /* Unix ms by the store's clock: now less the age */
     SNIB__F_AGE = 'e'      /* ms since the grant, or since it waits, by the
                               store's clock */
 };

@@ -164,7 +164,7 @@ static int cmd_list_tell_damage(struct snib_view **views, size_t from,
         struct text t = TEXT_IN(line);
 
         text_add_shown(&t, views[i]->name, views[i]->name_size);
-        say("%s: %s", line, views[i]->damage);
+        say("%s%s%s", line, line[0] != '\0' ? ": " : "", views[i]->damage);
     }
     return from < count ? snib_err_exit(SNIB_ERR_CORRUPT) : CLI_OK;
 }

@@ -135,6 +135,19 @@ int64_t snib__host_wall_ms(const struct snib__host *h)
     return host_instant(CLOCK_REALTIME).ns / 1000000 + h->wall_skew_ms;
 }
 
+int64_t snib__host_wall_offset(const struct snib__host *h)
+{
+    enum { NEAR_NS = 2000, TRIES = 50 };
+    for (int tries = 0;; tries++) {
+        int64_t a = snib__host_lease_now(h).ns;
+        int64_t wall = host_instant(CLOCK_REALTIME).ns;
+        int64_t b = snib__host_lease_now(h).ns;
+        if (b - a < NEAR_NS || tries == TRIES) {
+            return wall + h->wall_skew_ms * 1000000 - (a + b) / 2;
+        }
+    }
+}
+
 int64_t snib__host_wall_coarse_ms(const struct snib__host *h)
 {
     return host_instant(CLOCK_REALTIME_COARSE).ns / 1000000 + h->wall_skew_ms;

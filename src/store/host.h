@@ -29,6 +29,9 @@ snib_instant snib__host_coarse(void);
 /* The same as snib__host_now with the skew of a test: for leases. */
 snib_instant snib__host_lease_now(const struct snib__host *);
 int64_t snib__host_wall_ms(const struct snib__host *);
+/* What has to be added to snib__host_lease_now to have Unix time, in ns. The
+ * clocks are read one right after the other, so that it is the same each time. */
+int64_t snib__host_wall_offset(const struct snib__host *);
 /* The same, up to 10 ms behind, and cheaper. */
 int64_t snib__host_wall_coarse_ms(const struct snib__host *);
 /* The kernel's own file systems, in which nobody can make a file. */

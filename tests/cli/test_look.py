@@ -302,3 +302,13 @@ def with_small_files(mapped, args):
         ["sh", "-c", 'ulimit -f 1; exec "$0" "$@"', mapped.binary, *args],
         env=mapped.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True, timeout=60)
+
+
+def test_since_is_the_same_at_each_look(store):
+    """It was reckoned back from when the answer came: another ms each time."""
+    store.hold("a")
+    store.start("run", "-q", "a", "true")
+    eventually(lambda: store.waiters("a") == 1)
+    seen = [store.status("a") for _ in range(10)]
+    for who in "holders", "waiters":
+        assert len({one[who][0]["since_ms"] for one in seen}) == 1, seen

@@ -2,6 +2,8 @@
 told by what it is, nobody is granted a token below the last one by it, and
 force-release mends it."""
 
+import json
+
 import pytest
 
 from conftest import eventually
@@ -97,3 +99,24 @@ def test_a_floor_of_a_waiter_that_is_none(mapped):
     assert holder.wait(20) == 76
     assert waiter.wait(20) == 0, "it took another place by its poll"
     assert token_of(mapped) < END
+
+
+@pytest.mark.parametrize("glob", [[], ["b*"]])
+def test_a_list_says_that_a_part_cannot_be_read(mapped, glob):
+    """It left out the locks there, in silence, and ended with 0."""
+    mapped.hold("a")
+    mapped.hold("b")
+    file = file_of(mapped)
+    record = file.locks()["a"][0]
+    assert mapped.run("list").returncode == 0
+    file.write(record, b"\xff" * 4)  # its size
+    done = mapped.run("list", *glob)
+    assert done.returncode == 69
+    assert done.stdout.startswith("b: held by ") and "\na:" not in done.stdout
+    assert done.stderr.startswith(f"snib: lock file {file.path} is damaged: the "
+                                  "locks in 1 of its ")
+    assert done.stderr.endswith(" parts cannot be shown; move it away when "
+                                "nobody holds a lock\n")
+    told = json.loads(mapped.run("list", "--json", *glob).stdout)["locks"]
+    assert [one["name"] for one in told if "damage" in one] == [""]
+    assert [one["name"] for one in told if "damage" not in one] == ["b"]

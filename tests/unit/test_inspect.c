@@ -1,5 +1,7 @@
 /* api/views.c, inspect.c: rows to views whatever the rows are, and the public
  * functions on the memory store. */
+#include <time.h>
+
 #include "unit.h"
 
 #include "api/views.h"
@@ -226,13 +228,54 @@ static void why_a_lock_cannot_be_shown_is_told(void **state)
     snib__rec_row(&b, SNIB__ROW_LOCK);
     snib__rec_bytes(&b, SNIB__F_NAME, "b", 1);
     snib__rec_text(&b, SNIB__F_TEXT, "torn\x1b[2J");
+    snib__rec_row(&b, SNIB__ROW_LOCK); /* nobody knows of which names */
+    snib__rec_text(&b, SNIB__F_TEXT, "lost");
     assert_int_equal(read_rows(&b, &v, &n), SNIB_ERR_OK);
-    assert_int_equal(n, 2);
-    assert_null(v[0]->damage);
-    assert_string_equal(v[1]->damage, "torn?[2J");
-    assert_string_equal(v[1]->name, "b");
-    assert_int_equal(v[1]->holder_count, 0);
+    assert_int_equal(n, 3);
+    assert_string_equal(v[0]->name, "");
+    assert_string_equal(v[0]->damage, "lost");
+    assert_null(v[1]->damage);
+    assert_string_equal(v[2]->damage, "torn?[2J");
+    assert_string_equal(v[2]->name, "b");
+    assert_int_equal(v[2]->holder_count, 0);
     snib_views_free(v, n);
+}
+
+static int64_t wall_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Since when somebody holds whose grant is so old, by a store's clock. */
+static int64_t since_shown(int64_t age_ms, int64_t since_ms)
+{
+    struct snib__buf b;
+    struct snib_view **v;
+    size_t n;
+    snib__buf_init(&b, 1 << 20);
+    put_lock(&b, "a", 7);
+    snib__rec_row(&b, SNIB__ROW_HOLDER);
+    snib__rec_i64(&b, SNIB__F_AGE, age_ms);
+    snib__rec_i64(&b, SNIB__F_SINCE, since_ms);
+    assert_int_equal(read_rows(&b, &v, &n), SNIB_ERR_OK);
+    int64_t since = v[0]->holders[0]->since_ms;
+    snib_views_free(v, n);
+    return since;
+}
+
+static void
+since_when_is_the_stores_instant_where_the_clocks_agree(void **state)
+{
+    (void)state;
+    int64_t then = wall_ms() - 60000;
+    assert_int_equal(since_shown(60000, then - 300), then - 300);
+    assert_int_equal(since_shown(60000, then + 300), then + 300);
+    for (int k = -1; k <= 1; k += 2) { /* its clock is an hour off */
+        int64_t since = since_shown(60000, then + k * INT64_C(3600000));
+        assert_true(since >= then && since < then + 60000);
+    }
 }
 
 static void damaged_rows_are_survived(void **state)
@@ -261,7 +304,7 @@ static void damaged_rows_are_survived(void **state)
         assert_int_equal(snib__views_read(exact, size, SELF, &v, &n, NULL),
                          SNIB_ERR_OK);
         for (size_t i = 0; i < n; i++) {
-            assert_true(v[i]->name_size > 0);
+            assert_true(v[i]->name_size > 0 || v[i]->damage);
             assert_int_equal(v[i]->name[v[i]->name_size], 0);
             for (size_t k = 0; k < v[i]->holder_count; k++) {
                 assert_non_null(strchr(v[i]->holders[k]->reason, 0));
@@ -535,6 +578,8 @@ int main(void)
         cmocka_unit_test(missing_and_foreign_parts_become_nothing),
         cmocka_unit_test(control_characters_do_not_reach_a_terminal),
         cmocka_unit_test(why_a_lock_cannot_be_shown_is_told),
+        cmocka_unit_test(
+            since_when_is_the_stores_instant_where_the_clocks_agree),
         cmocka_unit_test(damaged_rows_are_survived),
         cmocka_unit_test(no_memory_is_said_and_nothing_leaks),
         cmocka_unit_test(the_holder_is_seen_by_itself_and_by_others),

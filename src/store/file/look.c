@@ -1,6 +1,8 @@
 /* store/file/look.c — inspect and list. They copy a bucket and change nothing,
  * so nobody waits for them, and they for nobody. They settle nothing; expired
  * claims are simply not shown. */
+#include <stdio.h>
+
 #include "store/file/internal.h"
 
 #include "base/error.h"
@@ -9,7 +11,8 @@
 struct shown {
     struct snib__buf *out;
     snib_instant now;
-    bool damaged; /* a token or floor is damaged: requests are refused */
+    int64_t wall_ns; /* from now's clock to Unix time */
+    bool damaged;    /* a token or floor is damaged: requests are refused */
 };
 
 static void look_row(const struct snib__file_claim *k, struct shown *s)
@@ -19,6 +22,10 @@ static void look_row(const struct snib__file_claim *k, struct shown *s)
     if (!snib__reached(s->now, snib__rules_claim_till(&c))) {
         s->damaged = s->damaged || !snib__is_token(c.floor);
         snib__rules_row(s->out, s->now, &c, snib__bucket_text(k), k->text_size);
+        if (c.since.ns > 1) { /* 1: not known */
+            snib__rec_i64(s->out, SNIB__F_SINCE,
+                          (c.since.ns + s->wall_ns) / 1000000);
+        }
     }
 }
 
@@ -103,11 +110,26 @@ static void look_bucket(struct snib__copy *c, const struct snib__request *r,
     }
 }
 
-/* Each bucket as of an instant of its own. One that is damaged is left out: the
- * check-up tells. */
+/* Some buckets cannot be read, so nobody knows whose locks are there: the row of
+ * a lock without a name says so. */
+static void look_tell_damage(const struct snib__file *self, uint32_t bad,
+                             struct snib__buf *out)
+{
+    char text[700];
+    snprintf(text, sizeof text,
+             "lock file %.500s is damaged: the locks in %u of its %u parts "
+             "cannot be shown; move it away when nobody holds a lock",
+             self->place.path, bad, self->map.root_count);
+    snib__rec_row(out, SNIB__ROW_LOCK);
+    snib__rec_bytes(out, SNIB__F_NAME, "", 0);
+    snib__rec_text(out, SNIB__F_TEXT, text);
+}
+
+/* Each bucket as of an instant of its own. */
 static snib_err look_list(struct snib__file *self,
                           const struct snib__request *r, struct shown *s)
 {
+    uint32_t bad = 0;
     for (uint32_t i = 0; i < self->map.root_count && !s->out->failed; i++) {
         if (!(uint32_t)snib__file_load(&self->map.roots[i])) {
             continue;
@@ -120,6 +142,10 @@ static snib_err look_list(struct snib__file *self,
         if (!err) {
             look_bucket(&self->copy, r, s);
         }
+        bad += err == SNIB_ERR_CORRUPT;
+    }
+    if (bad && !r->list.awaited_only) {
+        look_tell_damage(self, bad, s->out);
     }
     return SNIB_ERR_OK;
 }
@@ -149,7 +175,8 @@ static snib_err look_one(struct snib__file *self, const struct snib__request *r,
 void snib__file_look(struct snib__file *self, struct snib__request *r)
 {
     struct shown s = {.out = r->said.result,
-                      .now = snib__host_lease_now(&self->host)};
+                      .now = snib__host_lease_now(&self->host),
+                      .wall_ns = snib__host_wall_offset(&self->host)};
     if (snib__file_moved(self, r)) {
         return;
     }

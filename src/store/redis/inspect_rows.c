@@ -84,6 +84,7 @@ static void inspect_rows_holder_row(struct snib__buf *out, int64_t now_ms,
     int64_t since = inspect_rows_word_i64(p, end, 5);
     if (since > 1 && since <= now_ms) { /* 1: an earlier version wrote it */
         snib__rec_i64(out, SNIB__F_AGE, now_ms - since);
+        snib__rec_i64(out, SNIB__F_SINCE, since);
     }
     inspect_rows_about(out, p, end, 7);
 }
@@ -121,6 +122,7 @@ static void inspect_rows_waiter_row(struct snib__buf *out, int64_t now_ms,
     snib__rec_i64(out, SNIB__F_PERMITS, inspect_rows_word_i64(p, end, 8));
     if (inspect_rows_since_of(p, end, now_ms, &age)) {
         snib__rec_i64(out, SNIB__F_AGE, age);
+        snib__rec_i64(out, SNIB__F_SINCE, now_ms - age);
     }
     inspect_rows_about(out, p, end, 9);
 }
