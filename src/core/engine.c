@@ -11,6 +11,7 @@
 
 #include <assert.h>
 
+#include "base/error.h"
 #include "core/blocking.h"
 #include "core/check.h"
 
@@ -367,7 +368,11 @@ snib_err snib__engine_grant_id(struct snib__engine *e, snib_instant now,
                                int64_t *ret_token, struct snib_error *reterr)
 {
     snib_err err =
-        snib__grant_id(e, now, ticket, fixed, ret_id, ret_token, reterr);
+        fixed && e->tied
+            ? snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
+                         "the grants of this store end with their client, so "
+                         "none can be detached")
+            : snib__grant_id(e, now, ticket, fixed, ret_id, ret_token, reterr);
     engine_settle(e, now);
     return err;
 }

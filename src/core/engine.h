@@ -316,8 +316,8 @@ snib_err snib__engine_renew(struct snib__engine *, snib_instant now,
  * that is opened with that id can adopt it. */
 
 /* Tells what names the grant of a ticket at the store. Errors: NOT_HELD, LOST,
- * CLOSED; USAGE when `fixed` is asked for and the lease is renewed: such a
- * grant cannot be detached. */
+ * CLOSED; of `fixed`, which is for a grant that is to be detached: USAGE when the
+ * lease is renewed, UNSUPPORTED when the store is SNIB__TIED. */
 snib_err snib__engine_grant_id(struct snib__engine *, snib_instant now,
                                uint64_t ticket, bool fixed, uint64_t ret_id[2],
                                int64_t *ret_token, struct snib_error *reterr);

@@ -70,6 +70,7 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     e->cfg.deadlocks = cfg->deadlocks && (caps & SNIB__CAN_QUEUE);
     e->pushes = caps & SNIB__CAN_PUSH;
     e->can_keep = caps & SNIB__CAN_KEEP;
+    e->tied = caps & SNIB__TIED;
     if (cfg->self) {
         e->self = *cfg->self;
     }

@@ -190,6 +190,7 @@ struct snib__engine {
     uint32_t unchecked;        /* steps since core/check.c has looked */
     bool closed, pushes;       /* the store does: SNIB__CAN_PUSH */
     bool can_keep;             /* the store: SNIB__CAN_KEEP */
+    bool tied;                 /* the store: SNIB__TIED */
     bool keeps;                /* somebody has asked for a grant to be kept */
     bool keeps_none;           /* … and nothing is kept any more */
     struct {                   /* the tries between gather and gathered */

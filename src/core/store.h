@@ -166,7 +166,8 @@ enum snib__caps {
     SNIB__BRIEF = 8,      /* exec() waits for no other process, nor a peer */
     SNIB__SAYS_SENT = 16, /* exec_in() sends nothing of a request before it has
                             called snib__blocking_sends() (core/blocking.h) */
-    SNIB__CAN_KEEP = 32   /* tells who keeps a grant that somebody waits */
+    SNIB__CAN_KEEP = 32,  /* tells who keeps a grant that somebody waits */
+    SNIB__TIED = 64 /* its grants end with their client: none is detached */
 };
 
 struct snib__store; /* each store has its own */
