@@ -84,6 +84,20 @@ if(snib_etcd)
                                INTERFACE "${SNIB_NGHTTP2_INCLUDE}")
 endif()
 
+# -- zookeeper -------------------------------------------------------------------
+
+set(snib_zookeeper 0)
+set(snib_zookeeper_why "")
+if(NOT SNIB_WITH_ZOOKEEPER)
+    set(snib_zookeeper_why "switched off by SNIB_WITH_ZOOKEEPER")
+elseif(NOT EXISTS "${PROJECT_SOURCE_DIR}/src/store/zookeeper")
+    set(snib_zookeeper_why "src/store/zookeeper is not there")
+else()
+    set(snib_zookeeper 1)
+    list(APPEND SNIB_STORES zookeeper)
+    list(APPEND SNIB_STORE_FOLDERS src/proto/zk src/store/zookeeper)
+endif()
+
 # -- TLS -------------------------------------------------------------------------
 
 # Only its headers are needed: the library is loaded when TLS is first wanted
@@ -176,9 +190,10 @@ target_compile_definitions(
                                  SNIB_WITH_TLS=${snib_tls}
                                  SNIB_WITH_POSTGRES=${snib_postgres}
                                  SNIB_WITH_MYSQL=${snib_mysql}
-                                 SNIB_WITH_ETCD=${snib_etcd})
+                                 SNIB_WITH_ETCD=${snib_etcd}
+                                 SNIB_WITH_ZOOKEEPER=${snib_zookeeper})
 
-foreach(store redis postgres mysql etcd)
+foreach(store redis postgres mysql etcd zookeeper)
     if(snib_${store})
         message(STATUS "snib: store ${store}: on")
     else()

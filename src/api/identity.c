@@ -8,6 +8,7 @@
  *     postgres://HOST:PORT/DATABASE?schema=SCHEMA
  *     mysql://HOST:PORT/DATABASE?prefix=PREFIX
  *     etcd://HOST:PORT,…?prefix=PREFIX  the members, sorted
+ *     zookeeper://HOST:PORT,…/PATH  the servers, sorted
  *     memory:NAME
  *     redlock://HOST:PORT,HOST:PORT,…/DB  a quorum: its servers, sorted
  *     redis+cluster://HOST:PORT,…/0  the nodes that the URL names, sorted
@@ -31,7 +32,8 @@ enum {
     IDENTITY_MAX = 3 * PATH_MAX,
     REDIS_PORT = 6379,
     SENTINEL_PORT = 26379,
-    ETCD_PORT = 2379
+    ETCD_PORT = 2379,
+    ZOOKEEPER_PORT = 2181
 };
 
 static const char *identity_or_else(const char *text, const char *otherwise)
@@ -168,20 +170,37 @@ void snib__identity_mysql(struct snib__buf *b, const struct snib__url *url)
     identity_put_database(b, url, 3306, "prefix");
 }
 
+static void identity_put_nodes(struct snib__buf *b, const struct snib__url *url,
+                               uint16_t port)
+{
+    if (url->nodes) {
+        identity_put_hosts(b, url, port);
+        return;
+    }
+    snib__buf_printf(b, "%s://", url->scheme);
+    identity_put_host(b, identity_or_else(url->host, ""));
+    snib__buf_printf(b, ":%u", url->port ? url->port : port);
+}
+
+static int identity_bare_size(const char *text) /* without a slash behind */
+{
+    size_t size = strlen(text);
+    return (int)(size - (text[size - 1] == '/'));
+}
+
 void snib__identity_etcd(struct snib__buf *b, const struct snib__url *url)
 {
     const char *prefix =
         identity_or_else(snib__url_query(url, "prefix"), "snib");
-    size_t size = strlen(prefix);
-    if (url->nodes) {
-        identity_put_hosts(b, url, ETCD_PORT);
-    } else {
-        snib__buf_printf(b, "%s://", url->scheme);
-        identity_put_host(b, identity_or_else(url->host, ""));
-        snib__buf_printf(b, ":%u", url->port ? url->port : ETCD_PORT);
-    }
-    snib__buf_printf(b, "?prefix=%.*s", (int)(size - (prefix[size - 1] == '/')),
-                     prefix);
+    identity_put_nodes(b, url, ETCD_PORT);
+    snib__buf_printf(b, "?prefix=%.*s", identity_bare_size(prefix), prefix);
+}
+
+void snib__identity_zookeeper(struct snib__buf *b, const struct snib__url *url)
+{
+    const char *path = identity_or_else(url->path, "/snib");
+    identity_put_nodes(b, url, ZOOKEEPER_PORT);
+    snib__buf_printf(b, "%.*s", identity_bare_size(path), path);
 }
 
 void snib__identity_file(struct snib__buf *b, const struct snib__url *url)

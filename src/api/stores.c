@@ -21,6 +21,9 @@
 #ifndef SNIB_WITH_ETCD
 #define SNIB_WITH_ETCD 0
 #endif
+#ifndef SNIB_WITH_ZOOKEEPER
+#define SNIB_WITH_ZOOKEEPER 1
+#endif
 #if SNIB_WITH_REDIS
 #include "store/cluster/cluster.h"
 #include "store/quorum/quorum.h"
@@ -34,6 +37,9 @@
 #endif
 #if SNIB_WITH_ETCD
 #include "store/etcd/etcd.h"
+#endif
+#if SNIB_WITH_ZOOKEEPER
+#include "store/zookeeper/zookeeper.h"
 #endif
 
 static const struct snib__registered stores[] = {
@@ -102,6 +108,15 @@ static const struct snib__registered stores[] = {
     {.scheme = "etcds",
      .ops = &snib__etcd_store_ops,
      .identity = snib__identity_etcd},
+#endif
+#if SNIB_WITH_ZOOKEEPER
+    {.scheme = "zookeeper",
+     .ops = &snib__zookeeper_store_ops,
+     .offer = "zookeeper://HOST",
+     .identity = snib__identity_zookeeper},
+    {.scheme = "zookeepers", /* it says that there is no TLS */
+     .ops = &snib__zookeeper_store_ops,
+     .identity = snib__identity_zookeeper},
 #endif
     {.scheme = "memory",
      .blocking = &snib__memory_ops,

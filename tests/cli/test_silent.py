@@ -15,6 +15,7 @@ URLS = {
     "mysql": "mysql://u@{}/x?tls=no",
     "redis": "redis://{}",
     "etcd": "etcd://{}",
+    "zookeeper": "zookeeper://{}",
 }
 NOWHERE = "no-such-host.invalid"
 

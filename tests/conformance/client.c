@@ -469,6 +469,23 @@ static void who_has_waited_is_shown_as_a_holder_since_the_grant(void **state)
     snib_client_free(d);
 }
 
+static void a_grant_is_exported_unless_it_ends_with_its_client(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client();
+    struct snib_lock_options o = SNIB_INIT(snib_lock_options);
+    o.fixed_lease = true;
+    o.lease_ms = 20000;
+    struct snib_lock *l = lock_with(c, fresh_name(), &o);
+    struct snib_grant g;
+    char text[SNIB_GRANT_TEXT];
+    must(acquire_for(l, 0, &g));
+    must_be(snib_grant_export(l, g, text, sizeof text, NULL),
+            is_zookeeper() ? SNIB_ERR_UNSUPPORTED : SNIB_ERR_OK);
+    must(snib_release(l, g, NULL));
+    snib_client_free(c);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -486,6 +503,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(thousands_of_names_leave_nothing_in_the_client),
         cmocka_unit_test(a_scope_cannot_leak_its_lock),
         cmocka_unit_test(a_policy_wraps_a_function),
+        cmocka_unit_test(a_grant_is_exported_unless_it_ends_with_its_client),
     };
     if (!take_arguments(argc, argv)) {
         return 64;

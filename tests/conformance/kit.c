@@ -99,9 +99,14 @@ void skip_where_the_dead_count(void)
     }
 }
 
+bool is_zookeeper(void)
+{
+    return strncmp(url, "zookeeper:", 10) == 0;
+}
+
 int64_t lease_slack_ms(void)
 {
-    return SLACK_MS + (is_etcd() ? 2500 : 0);
+    return SLACK_MS + (is_etcd() ? 2500 : is_zookeeper() ? 5500 : 0);
 }
 
 int64_t now_ms(void)

@@ -20,7 +20,8 @@
 /* Many cases measure how long a call waited: a busy machine adds so much. */
 enum { SLACK_MS = 1200 };
 /* The same where a lease has to end first: etcd counts it in whole seconds, at
- * least two, and looks each half of one. */
+ * least two, and looks each half of one; a killed process' session in ZooKeeper
+ * ends before, of 3 s and up to a tick, and lets nobody in for a lease. */
 int64_t lease_slack_ms(void);
 /* The limit of a wait for what nobody has: longer than what a machine adds. */
 enum { SOON_MS = 10000 };
@@ -39,9 +40,10 @@ bool is_memory(void);
 
 /* What the store under test is. skip_…: if it is that, end the case with a
  * message. */
-void skip_in_one_process(void);         /* the store is memory: */
-bool has_a_majority(void);              /* the store is a quorum */
-void skip_without_a_queue(void);        /* the store is a quorum */
+void skip_in_one_process(void);  /* the store is memory: */
+bool has_a_majority(void);       /* the store is a quorum */
+void skip_without_a_queue(void); /* the store is a quorum */
+bool is_zookeeper(void);
 void skip_where_no_reply_is_lost(void); /* it is not memory: */
 void skip_where_the_dead_count(void);   /* it is etcd: */
 

@@ -389,6 +389,9 @@ static void two_spellings_of_one_store_are_one(void **state)
         snprintf(spelling, sizeof spelling, "%s?prefix=snib", store_url());
     } else if (strncmp(store_url(), "etcd:", 5) == 0) {
         snprintf(spelling, sizeof spelling, "%s?prefix=snib/", store_url());
+    } else if (is_zookeeper()) {
+        snprintf(spelling, sizeof spelling, "%.*s/snib/",
+                 (int)strcspn(store_url(), "?"), store_url());
     } else if (strncmp(store_url(), "memory:", 7) == 0) {
         snprintf(spelling, sizeof spelling, "%s?clock=real", store_url());
     } else {

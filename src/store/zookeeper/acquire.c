@@ -1,0 +1,403 @@
+/* store/zookeeper/acquire.c — an ACQUIRE, from the first look to the grant.
+ *
+ *   look -> make the lock's node? -> fence? -> stand -> look -> watch: QUEUED
+ *             ^                                           `--> grant: DONE
+ *             `------- begins anew after each surprise
+ *
+ * *Stand* makes the node that has this request's place in the order; *grant*
+ * (grant.c) makes its mark. Both go through the ensemble's log.
+ *
+ * Each execution begins with a look, and finds by the request's id what an earlier
+ * one has made whose answer was lost: there are never two nodes of one request. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "snib/inspect.h"
+#include "store/zookeeper/zookeeper_i.h"
+
+enum {
+    ACQUIRE_LOOK_MS = 3000, /* who watches looks so often besides */
+    ACQUIRE_LEFT_MS = 1000  /* what is shown as left where nobody knows */
+};
+
+/* -- answers ----------------------------------------------------------------- */
+
+static void acquire_left(struct zoo_step *k, int64_t ms)
+{
+    k->r->said.left = snib__ms(ms > 0 ? ms : ACQUIRE_LEFT_MS);
+}
+
+static void acquire_no(struct snib__zoo *z, snib_instant now,
+                       struct zoo_step *k)
+{
+    (void)now;
+    snib__zoo_claim_forget(z, k->r->id);
+    snib__zoo_step_answer(z, k, SNIB__NO, SNIB_ERR_BUSY, NULL);
+}
+
+static void acquire_queued(struct snib__zoo *z, struct zoo_step *k,
+                           uint32_t position)
+{
+    k->r->said.position = position;
+    snib__zoo_step_answer(z, k, SNIB__QUEUED, SNIB_ERR_OK, NULL);
+}
+
+/* -- what is there and must not be ------------------------------------------- */
+
+static void acquire_clean(struct snib__zoo *z, snib_instant now,
+                          struct zoo_step *k)
+{
+    snib__zoo_step_again(z, now, k);
+}
+
+/* Add the nodes and the mark of this id, from its node number `after` on. */
+static void acquire_add(const struct zoo_view *v, const uint64_t id[2],
+                        int after, bool mark, struct zoo_removal *ret)
+{
+    const struct zoo_child *m = mark ? snib__zoo_view_mark(v, id) : NULL;
+    if (m) {
+        ret->child[ret->count++] = m->name;
+    }
+    while (ret->count < 6 && (after = snib__zoo_view_find(v, id, after)) >= 0) {
+        ret->child[ret->count++] = v->child[after].name;
+    }
+}
+
+/* -- watching ---------------------------------------------------------------- */
+
+static void acquire_watched(struct snib__zoo *z, snib_instant now,
+                            struct zoo_call *c, struct zoo_reply *reply)
+{
+    struct zoo_step *k = snib__zoo_step_of(c);
+    struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
+    struct zoo_path path;
+    if (reply->end == ZOO_OK && claim) {
+        claim->look = snib__after(now, snib__ms(ACQUIRE_LOOK_MS));
+        acquire_queued(z, k, k->at);
+        return;
+    }
+    if (claim) {
+        claim->watch = 0;
+    }
+    if (reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_NO_NODE) {
+        snib__zoo_step_again(z, now, k); /* it ended meanwhile */
+        return;
+    }
+    snib__zoo_path_lock(z, k->r->name, &path);
+    snib__zoo_step_failed(z, now, k, reply, path.text);
+}
+
+/* An event may come right behind the answer, so what is waited for is written
+ * down before. */
+static void acquire_watch(struct snib__zoo *z, snib_instant now,
+                          struct zoo_step *k, struct zoo_claim *claim, int node,
+                          int at)
+{
+    struct zoo_path path;
+    k->at = snib__zoo_view_position(&k->view, at);
+    snib__zoo_path_child(z, k->r->name, k->view.child[node].name, &path);
+    claim->watch = snib__zoo_hash(path.text, strlen(path.text));
+    claim->watch_conn = z->session.conn;
+    claim->clear.ns = 0;
+    snib__zoo_step_ask(z, k, SNIB__ZK_GET_DATA, acquire_watched);
+    snib__zk_put_read(snib__zoo_out(z), path.text, true);
+    snib__zoo_step_send(z, now, k, false);
+}
+
+/* It waits, and nothing has been heard since it looked. */
+static bool acquire_still_waits(struct snib__zoo *z, snib_instant now,
+                                struct zoo_step *k)
+{
+    const struct zoo_claim *c = snib__zoo_claim_find(z, k->r->id);
+    if (k->r->said.answer != SNIB__QUEUED || !c || !c->watch ||
+        c->number != z->session.number || c->watch_conn != z->session.conn ||
+        snib__reached(now, c->look)) {
+        return false;
+    }
+    acquire_queued(z, k, k->r->said.position);
+    return true;
+}
+
+/* -- standing ---------------------------------------------------------------- */
+
+static bool acquire_take_node(struct zoo_claim *claim,
+                              const struct zoo_reply *reply)
+{
+    struct snib__jute j = reply->body;
+    struct snib__zk_result one;
+    while (snib__zk_next_result(&j, &one)) {
+        if (one.path.bytes) {
+            const char *slash = memrchr(one.path.bytes, '/', one.path.size);
+            size_t size =
+                slash ? (size_t)(one.path.bytes + one.path.size - slash - 1)
+                      : sizeof claim->node;
+            if (size >= sizeof claim->node) {
+                return false;
+            }
+            memcpy(claim->node, slash + 1, size);
+            claim->node[size] = 0;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void acquire_prior_over(struct snib__zoo *z,
+                               const struct snib__request *r)
+{
+    if (r->token) {
+        snib__zoo_claim_forget(z, r->prior_id);
+    }
+}
+
+static void acquire_stood(struct snib__zoo *z, snib_instant now,
+                          struct zoo_call *c, struct zoo_reply *reply)
+{
+    struct zoo_step *k = snib__zoo_step_of(c);
+    struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
+    struct zoo_path path;
+    uint32_t index;
+    if (reply->end == ZOO_OK && claim && acquire_take_node(claim, reply)) {
+        acquire_prior_over(z, k->r);
+        snib__zoo_step_again(z, now, k);
+        return;
+    }
+    if (reply->end == ZOO_SAYS || reply->end == ZOO_AGAIN) {
+        snib__zoo_claim_forget(z, k->r->id); /* nothing was made */
+    }
+    if (reply->end == ZOO_SAYS &&
+        (reply->zk == SNIB__ZK_NO_NODE || reply->zk == SNIB__ZK_BAD_VERSION)) {
+        (void)snib__zoo_multi_error(reply, &index);
+        if (index == 0) {
+            snib__zoo_fence_lost(z);
+        }
+        snib__zoo_step_again(z, now, k);
+        return;
+    }
+    snib__zoo_path_lock(z, k->r->name, &path);
+    snib__zoo_step_failed(z, now, k, reply, path.text);
+}
+
+/* The prior grant, if its nodes are there, ends in the same step. So does a mark
+ * of this id: it is of a session that is over, and nobody was told of that grant.
+ * A removal of its own might come late, and find the mark of the next one. */
+static void acquire_stand(struct snib__zoo *z, snib_instant now,
+                          struct zoo_step *k)
+{
+    struct snib__request *r = k->r;
+    struct zoo_claim *claim = snib__zoo_claim_make(z, r->id);
+    struct zoo_removal prior = {.count = 0};
+    struct zoo_path path;
+    char data[ZOO_DATA], child[ZOO_CHILD_MAX];
+    snib__zoo_path_lock(z, r->name, &path);
+    if (claim && !claim->dir) {
+        claim->dir = snib__strdup(path.text);
+    }
+    if (!claim || !claim->dir) {
+        snib__zoo_claim_forget(z, r->id);
+        snib__zoo_step_answer(z, k, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
+        return;
+    }
+    claim->number = z->session.number;
+    claim->floor = r->floor;
+    claim->reads = snib__zoo_reads(r);
+    claim->clear.ns = 0; /* while it did not stand, others were let in */
+    acquire_add(&k->view, r->id, -1, true, &prior);
+    if (r->token) {
+        acquire_add(&k->view, r->prior_id, -1, true, &prior);
+    }
+    snib__zoo_step_ask(z, k, SNIB__ZK_MULTI, acquire_stood);
+    snib__zoo_fence_path(z, &path);
+    snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CHECK);
+    snib__zk_put_version(snib__zoo_out(z), path.text, z->fence.version);
+    for (uint32_t i = 0; i < prior.count; i++) {
+        snib__zoo_put_version(z, k, SNIB__ZK_DELETE, prior.child[i]);
+    }
+    snib__zoo_child_stands(r->id, snib__zoo_reads(r), child);
+    snib__zoo_path_child(z, r->name, child, &path);
+    snib__zoo_data_of(z, r, data, sizeof data);
+    const struct snib__zk_create create = {
+        .path = path.text,
+        .data = data,
+        .size = strlen(data),
+        .flags = SNIB__ZK_EPHEMERAL | SNIB__ZK_SEQUENTIAL,
+        .creators_own = z->session.logged_in};
+    snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CREATE2);
+    snib__zk_put_create(snib__zoo_out(z), &create);
+    snib__zk_put_multi_end(snib__zoo_out(z));
+    snib__zoo_step_send(z, now, k, true);
+}
+
+/* -- deciding ---------------------------------------------------------------- */
+
+/* It is its turn but for grants whose nodes went without a release. Their holders
+ * may believe in them for a whole lease from when the node went, which was before
+ * now. Has that been so for so long? */
+static bool acquire_outlived(struct snib__zoo *z, snib_instant now,
+                             struct zoo_step *k, struct zoo_claim *claim)
+{
+    struct zoo_wish wish;
+    uint64_t print;
+    (void)z;
+    snib__zoo_wish_of(k->r, &wish);
+    int64_t ms = snib__zoo_view_dead(&k->view, &wish, &print);
+    if (!ms) {
+        return true;
+    }
+    if (!claim->clear.ns || claim->clear_print != print) {
+        claim->clear = now;
+        claim->clear_print = print;
+    }
+    snib_instant end = snib__after(claim->clear, snib__ms(ms));
+    acquire_left(k, snib__to_ms(snib__between(now, end)) + 1);
+    return snib__reached(now, end);
+}
+
+/* A try, or one that does not stand in queues, has stood for nothing. */
+static void acquire_undone(struct snib__zoo *z, snib_instant now,
+                           struct zoo_step *k)
+{
+    if (k->r->acquire.may_queue) {
+        snib__zoo_claim_forget(z, k->r->id);
+        acquire_queued(z, k, 0);
+    } else {
+        acquire_no(z, now, k);
+    }
+}
+
+static void acquire_undo(struct snib__zoo *z, snib_instant now,
+                         struct zoo_step *k)
+{
+    struct zoo_removal undo = {.count = 0};
+    acquire_add(&k->view, k->r->id, -1, true, &undo);
+    snib__zoo_remove(z, now, k, &undo, acquire_undone);
+}
+
+/* The node that it waits for; -1: none. What was granted, by a call whose answer
+ * was lost, stays so; a writer who wants to read waits for nobody. */
+static int acquire_ahead(const struct zoo_step *k, const struct zoo_wish *wish,
+                         int at)
+{
+    bool granted = snib__zoo_view_granted(&k->view, wish->id) == at;
+    bool writes =
+        wish->reads && snib__zoo_view_granted(&k->view, wish->beside[0]) >= 0;
+    return granted || writes ? -1 : snib__zoo_view_ahead(&k->view, wish, at);
+}
+
+/* Its node stands. */
+static void acquire_look_at(struct snib__zoo *z, snib_instant now,
+                            struct zoo_step *k, struct zoo_claim *claim, int at)
+{
+    struct snib__request *r = k->r;
+    struct zoo_wish wish;
+    snib__zoo_wish_of(r, &wish);
+    int ahead = acquire_ahead(k, &wish, at);
+    bool stays = r->acquire.may_queue && (!r->acquire.spin || ahead < 0);
+    memcpy(claim->node, k->view.child[at].name, sizeof claim->node);
+    acquire_left(k, snib__zoo_view_lease(&k->view, &wish));
+    if (ahead < 0 && acquire_outlived(z, now, k, claim)) {
+        snib__zoo_grant(z, now, k, claim);
+    } else if (!stays && ahead < 0) {
+        snib__zoo_dead(z, now, k, &wish, acquire_undo);
+    } else if (!stays) {
+        acquire_undo(z, now, k);
+    } else if (ahead >= 0) {
+        acquire_watch(z, now, k, claim, ahead, at);
+    } else {
+        acquire_queued(z, k, 1);
+    }
+}
+
+static void acquire_refused(struct snib__zoo *z, snib_instant now,
+                            struct zoo_step *k)
+{
+    struct zoo_removal over = {.count = 0};
+    acquire_add(&k->view, k->r->id, -1, true, &over);
+    if (k->r->token) {
+        acquire_add(&k->view, k->r->prior_id, -1, true, &over);
+    }
+    if (over.count) {
+        snib__zoo_remove(z, now, k, &over, acquire_no);
+    } else if (k->r->acquire.spin && k->r->acquire.may_queue) {
+        acquire_queued(z, k, 0);
+    } else {
+        acquire_no(z, now, k);
+    }
+}
+
+static void acquire_begin(struct snib__zoo *z, snib_instant now,
+                          struct zoo_step *k);
+
+/* It has no node yet. A server that is behind might show somebody who has given
+ * it back since. */
+static void acquire_arrive(struct snib__zoo *z, snib_instant now,
+                           struct zoo_step *k)
+{
+    struct snib__request *r = k->r;
+    struct zoo_wish wish;
+    snib__zoo_wish_of(r, &wish);
+    bool stays = r->acquire.may_queue && !r->acquire.spin;
+    bool taken = acquire_ahead(k, &wish, (int)k->view.standing) >= 0;
+    acquire_left(k, snib__zoo_view_lease(&k->view, &wish));
+    if (taken && !stays && !k->synced) {
+        snib__zoo_sync(z, now, k, acquire_begin);
+    } else if (taken && !stays) {
+        acquire_refused(z, now, k);
+    } else if (k->missing) {
+        snib__zoo_mkdir(z, now, k);
+    } else if (!z->fence.ready) {
+        snib__zoo_step_fence(z, now, k);
+    } else {
+        acquire_stand(z, now, k);
+    }
+}
+
+/* Nodes of this id that are not to be there: a second one; one of a session that
+ * is over, in which nobody believes. */
+static bool acquire_is_odd(struct snib__zoo *z, const struct zoo_step *k,
+                           const struct zoo_claim *claim, int at,
+                           struct zoo_removal *ret)
+{
+    bool ours = claim && claim->number == z->session.number;
+    *ret = (struct zoo_removal){.count = 0};
+    if (at >= 0) {
+        acquire_add(&k->view, k->r->id, ours ? at : -1, !ours, ret);
+    }
+    return ret->count > 0;
+}
+
+static void acquire_decide(struct snib__zoo *z, snib_instant now,
+                           struct zoo_step *k)
+{
+    struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
+    struct zoo_removal odd;
+    char text[ZOO_TEXT];
+    int at = snib__zoo_view_find(&k->view, k->r->id, -1);
+    if (k->view.foreign[0]) {
+        snprintf(
+            text, sizeof text,
+            "%.120s is below this lock's node and no lock of snib's nor of "
+            "Curator's InterProcessReadWriteLock; name another path in "
+            "the URL",
+            k->view.foreign);
+        snib__zoo_step_answer(z, k, SNIB__NOT_APPLIED, SNIB_ERR_CONFIG, text);
+    } else if (acquire_is_odd(z, k, claim, at, &odd)) {
+        snib__zoo_remove(z, now, k, &odd, acquire_clean);
+    } else if (at >= 0) {
+        acquire_look_at(z, now, k, claim, at);
+    } else {
+        acquire_arrive(z, now, k);
+    }
+}
+
+static void acquire_begin(struct snib__zoo *z, snib_instant now,
+                          struct zoo_step *k)
+{
+    if (!acquire_still_waits(z, now, k)) {
+        snib__zoo_children(z, now, k, acquire_decide);
+    }
+}
+
+const struct zoo_work snib__zoo_acquire_work = {.begin = acquire_begin};

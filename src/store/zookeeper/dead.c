@@ -1,0 +1,141 @@
+/* store/zookeeper/dead.c — a try, and a mark whose node is gone.
+ *
+ * Who waits goes by its own clock (acquire.c). A try does not wait; a job that is
+ * only ever tried would find such a mark for ever. So the first try that sees one
+ * writes that on it, and later ones go by the times that the ensemble puts on that
+ * and on their own nodes: by the clocks of its leaders, of which there may have
+ * been two. Therefore the mark has to be older than two leases, and 10 s besides.
+ *
+ *   read the own node's time
+ *   read the mark -> nothing is written: write it, no
+ *                 -> written: old enough? -> remove it, and begin anew
+ *                                        `-> no
+ *
+ * It is removed only while the own node stands: behind that nobody is granted
+ * anything, so a removal that comes late meets no other mark of this name. */
+#include <string.h>
+
+#include "base/error.h"
+#include "store/zookeeper/zookeeper_i.h"
+
+enum { DEAD_BESIDES_MS = 10000 };
+static const char dead_gone[] = "gone";
+
+static const struct zoo_child *dead_first(const struct zoo_view *v,
+                                          const struct zoo_wish *wish)
+{
+    for (uint32_t i = v->standing; i < v->count; i++) {
+        if (snib__zoo_view_is_dead(v, &v->child[i], wish)) {
+            return &v->child[i];
+        }
+    }
+    return NULL;
+}
+
+static void dead_failed(struct snib__zoo *z, snib_instant now,
+                        struct zoo_step *k, const struct zoo_reply *reply)
+{
+    struct zoo_path path;
+    bool gone = reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_NO_NODE;
+    if (gone) {
+        snib__zoo_step_again(z, now, k);
+        return;
+    }
+    snib__zoo_path_lock(z, k->r->name, &path);
+    snib__zoo_step_failed(z, now, k, reply, path.text);
+}
+
+/* Another one may have written it at the same time. */
+static void dead_written(struct snib__zoo *z, snib_instant now,
+                         struct zoo_call *c, struct zoo_reply *reply)
+{
+    struct zoo_step *k = snib__zoo_step_of(c);
+    if (reply->end == ZOO_OK ||
+        (reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_BAD_VERSION)) {
+        k->then(z, now, k);
+    } else {
+        dead_failed(z, now, k, reply);
+    }
+}
+
+static void dead_write(struct snib__zoo *z, snib_instant now,
+                       struct zoo_step *k, int32_t version)
+{
+    struct zoo_path path;
+    snib__zoo_path_child(z, k->r->name, k->view.child[k->at].name, &path);
+    snib__zoo_step_ask(z, k, SNIB__ZK_SET_DATA, dead_written);
+    snib__zk_put_data(snib__zoo_out(z), path.text, dead_gone,
+                      sizeof dead_gone - 1, version);
+    snib__zoo_step_send(z, now, k, true);
+}
+
+static void dead_removed(struct snib__zoo *z, snib_instant now,
+                         struct zoo_step *k)
+{
+    snib__zoo_step_again(z, now, k);
+}
+
+static void dead_read(struct snib__zoo *z, snib_instant now, struct zoo_call *c,
+                      struct zoo_reply *reply)
+{
+    struct zoo_step *k = snib__zoo_step_of(c);
+    const struct zoo_child *mark = &k->view.child[k->at];
+    const struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
+    struct snib__zk_stat stat;
+    if (reply->end) {
+        dead_failed(z, now, k, reply);
+        return;
+    }
+    struct snib__jute_bytes data = snib__jute_bytes(&reply->body);
+    snib__zk_read_stat(&reply->body, &stat);
+    if (reply->body.bad) {
+        snib__zoo_step_failed(z, now, k, reply, "");
+        return;
+    }
+    bool written = data.size == sizeof dead_gone - 1 &&
+                   !memcmp(data.bytes, dead_gone, data.size);
+    if (!written) {
+        dead_write(z, now, k, stat.version);
+    } else if (claim && k->since_ms - stat.mtime >
+                            2 * mark->lease_ms + DEAD_BESIDES_MS) {
+        const struct zoo_removal one = {
+            .child = {mark->name}, .count = 1, .beside = claim->node};
+        snib__zoo_remove(z, now, k, &one, dead_removed);
+    } else {
+        k->then(z, now, k);
+    }
+}
+
+static void dead_own_read(struct snib__zoo *z, snib_instant now,
+                          struct zoo_call *c, struct zoo_reply *reply)
+{
+    struct zoo_step *k = snib__zoo_step_of(c);
+    struct snib__zk_stat stat;
+    struct zoo_path path;
+    if (reply->end) {
+        dead_failed(z, now, k, reply);
+        return;
+    }
+    snib__zk_read_stat(&reply->body, &stat);
+    k->since_ms = reply->body.bad ? 0 : stat.ctime;
+    snib__zoo_path_child(z, k->r->name, k->view.child[k->at].name, &path);
+    snib__zoo_step_ask(z, k, SNIB__ZK_GET_DATA, dead_read);
+    snib__zk_put_read(snib__zoo_out(z), path.text, false);
+    snib__zoo_step_send(z, now, k, false);
+}
+
+void snib__zoo_dead(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
+                    const struct zoo_wish *wish,
+                    void (*no)(struct snib__zoo *, snib_instant now,
+                               struct zoo_step *))
+{
+    const struct zoo_child *mark = dead_first(&k->view, wish);
+    const struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
+    struct zoo_path path;
+    k->then = no;
+    k->at = (uint32_t)(mark - k->view.child);
+    snib__zoo_path_child(z, k->r->name, claim->node, &path);
+    snib__zoo_step_ask(z, k, SNIB__ZK_EXISTS, dead_own_read);
+    snib__zk_put_read(snib__zoo_out(z), path.text, false);
+    snib__zoo_step_send(z, now, k, false);
+}

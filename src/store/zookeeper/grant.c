@@ -1,0 +1,157 @@
+/* store/zookeeper/grant.c — the grant: the mark is made, by a multi that touches the
+ * node, so that there is none for a node that is gone. The lease counts from before
+ * that was sent. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "core/rules/rules.h"
+#include "store/zookeeper/zookeeper_i.h"
+
+bool snib__zoo_reads(const struct snib__request *r)
+{
+    return r->acquire.kind == SNIB_KIND_READ;
+}
+
+void snib__zoo_wish_of(const struct snib__request *r, struct zoo_wish *ret)
+{
+    *ret = (struct zoo_wish){
+        .id = {r->id[0], r->id[1]},
+        .reads = snib__zoo_reads(r),
+        .beside = {
+            {r->acquire.upgrade_of[0], r->acquire.upgrade_of[1]},
+            {r->token ? r->prior_id[0] : 0, r->token ? r->prior_id[1] : 0}}};
+}
+
+void snib__zoo_data_of(const struct snib__zoo *z, const struct snib__request *r,
+                       char *ret, size_t size)
+{
+    snprintf(ret, size, "client=%016llx%016llx&kind=%d&%.*s",
+             (unsigned long long)z->client[0], (unsigned long long)z->client[1],
+             (int)r->acquire.kind, (int)r->text_size, r->text ? r->text : "");
+}
+
+/* Tokens rise with the ensemble's history. If that went back, what this client
+ * had seen when it stood is above its node's. */
+static bool grant_is_token(const struct zoo_claim *claim)
+{
+    return claim->czxid > claim->floor && snib__is_token(claim->czxid);
+}
+
+static void grant_no_token(struct snib__zoo *z, snib_instant now,
+                           struct zoo_step *k)
+{
+    struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
+    bool most = claim && !snib__is_token(claim->czxid);
+    (void)now;
+    snib__zoo_claim_forget(z, k->r->id);
+    snib__zoo_step_answer(
+        z, k, SNIB__NOT_APPLIED, SNIB_ERR_STORE,
+        most
+            ? "the ensemble's numbers are too high for tokens (2^53 and more); "
+              "set up a new one"
+            : "the ensemble's history has gone back behind what this client "
+              "has seen "
+              "of it (an old snapshot, or another ensemble), so its tokens "
+              "would not "
+              "rise; start this program anew when that is meant");
+}
+
+static void grant_done(struct snib__zoo *z, struct zoo_step *k,
+                       struct zoo_claim *claim, snib_instant sent)
+{
+    struct snib__request *r = k->r;
+    int64_t ms = snib__to_ms(r->lease);
+    claim->granted = true;
+    claim->watch = 0;
+    r->token = claim->czxid;
+    r->acquire.reserve = 0;
+    r->acquire.permits = 1;
+    r->said.valid_from = sent;
+    r->said.left = ms < claim->lease_ms ? r->lease : snib__ms(claim->lease_ms);
+    snib__zoo_claim_lasts(z, claim, snib__after(sent, r->said.left));
+    snib__zoo_step_answer(z, k, SNIB__DONE, SNIB_ERR_OK, NULL);
+}
+
+static void grant_answered(struct snib__zoo *z, snib_instant now,
+                           struct zoo_call *c, struct zoo_reply *reply)
+{
+    struct zoo_step *k = snib__zoo_step_of(c);
+    struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
+    struct snib__zk_result one = {.op = SNIB__ZK_ERROR};
+    struct zoo_removal undo = {.count = 2};
+    struct zoo_path path;
+    if (reply->end == ZOO_OK && claim &&
+        snib__zk_next_result(&reply->body, &one) &&
+        one.op == SNIB__ZK_SET_DATA && one.stat.owner == z->session.zk.id) {
+        claim->czxid = one.stat.czxid;
+        if (grant_is_token(claim)) {
+            grant_done(z, k, claim, reply->sent);
+            return;
+        }
+        undo.child[0] = claim->mark;
+        undo.child[1] = claim->node;
+        snib__zoo_remove(z, now, k, &undo, grant_no_token);
+        return;
+    }
+    if (reply->end == ZOO_SAYS && (reply->zk == SNIB__ZK_NO_NODE ||
+                                   reply->zk == SNIB__ZK_EXISTS_ALREADY)) {
+        snib__zoo_step_again(z, now, k);
+        return;
+    }
+    snib__zoo_path_lock(z, k->r->name, &path);
+    snib__zoo_step_failed(z, now, k, reply, path.text);
+}
+
+/* A writer who reads as well is let in before writers that wait: it must be the
+ * writer still when its mark is made. */
+static void grant_check_writer(struct snib__zoo *z, const struct zoo_step *k,
+                               const struct zoo_wish *wish)
+{
+    int at =
+        wish->reads ? snib__zoo_view_granted(&k->view, wish->beside[0]) : -1;
+    if (at >= 0) {
+        snib__zoo_put_version(z, k, SNIB__ZK_CHECK, k->view.child[at].name);
+    }
+}
+
+/* The marks of grants that nobody can believe in any more go with it. */
+void snib__zoo_grant(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
+                     struct zoo_claim *claim)
+{
+    struct snib__request *r = k->r;
+    const struct zoo_child *mark = snib__zoo_view_mark(&k->view, r->id);
+    struct zoo_wish wish;
+    struct zoo_path path;
+    char data[ZOO_DATA];
+    snib__zoo_wish_of(r, &wish);
+    snib__zoo_step_ask(z, k, SNIB__ZK_MULTI, grant_answered);
+    snib__zoo_data_of(z, r, data, sizeof data);
+    snib__zoo_path_child(z, r->name, claim->node, &path);
+    snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_SET_DATA);
+    snib__zk_put_data(snib__zoo_out(z), path.text, data, strlen(data), -1);
+    grant_check_writer(z, k, &wish);
+    for (uint32_t i = k->view.standing; i < k->view.count; i++) {
+        if (snib__zoo_view_is_dead(&k->view, &k->view.child[i], &wish)) {
+            snib__zoo_put_version(z, k, SNIB__ZK_DELETE, k->view.child[i].name);
+        }
+    }
+    if (mark) {
+        memcpy(claim->mark, mark->name, sizeof claim->mark);
+        claim->lease_ms = mark->lease_ms;
+        snib__zoo_put_version(z, k, SNIB__ZK_CHECK, claim->mark);
+    } else {
+        claim->lease_ms = snib__to_ms(r->lease);
+        snib__zoo_child_mark(r->id, snib__zoo_reads(r), claim->lease_ms,
+                             claim->mark);
+        snib__zoo_path_child(z, r->name, claim->mark, &path);
+        const struct snib__zk_create create = {.path = path.text,
+                                               .data = "",
+                                               .creators_own =
+                                                   z->session.logged_in};
+        snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CREATE2);
+        snib__zk_put_create(snib__zoo_out(z), &create);
+    }
+    snib__zk_put_multi_end(snib__zoo_out(z));
+    snib__zoo_step_send(z, now, k, true);
+}

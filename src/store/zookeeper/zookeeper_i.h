@@ -1,0 +1,495 @@
+/* store/zookeeper/zookeeper_i.h — what the store is made of; for the files of
+ * this folder only. store.c says how it works, and why two cannot hold one
+ * lock. */
+#ifndef SNIB__ZOOKEEPER_I_H
+#define SNIB__ZOOKEEPER_I_H
+
+#include "core/about.h"
+#include "core/store.h"
+#include "proto/zk/zk.h"
+
+enum {
+    ZOO_PORT = 2181,
+    ZOO_SESSION_MS = 10000,
+    ZOO_STEPS = 128,    /* under way at once */
+    ZOO_TOLD = 64,      /* requests to be looked at, not yet asked for */
+    ZOO_BUCKETS = 1024, /* of claims */
+    ZOO_BASE_MAX = 200,
+    ZOO_CHILD_MAX = 96, /* of what we call a node below a lock's */
+    /* BASE / NAME / CHILD; a name's bytes may be three each. */
+    ZOO_PATH_MAX = ZOO_BASE_MAX + 3 * SNIB_NAME_MAX + ZOO_CHILD_MAX + 8,
+    ZOO_ADDRESS = 100, /* so much of a server's is shown */
+    ZOO_DATA = 640,    /* of a node: who is behind it */
+    ZOO_TEXT = 252
+};
+
+struct snib__zoo;
+struct zoo_step;
+
+/* -- path.c ----------------------------------------------------------------- */
+
+struct zoo_path {
+    char text[ZOO_PATH_MAX];
+};
+
+/* The node of this lock; a node below it. */
+void snib__zoo_path_lock(const struct snib__zoo *, const struct snib__name *,
+                         struct zoo_path *ret);
+void snib__zoo_path_child(const struct snib__zoo *, const struct snib__name *,
+                          const char *child, struct zoo_path *ret);
+/* The name of a lock as it stands in the tree, taken apart: how many bytes; 0:
+ * it is none of ours. */
+size_t snib__zoo_path_name(const struct snib__zoo *, const char *node,
+                           size_t size, char ret[SNIB_NAME_MAX]);
+
+enum zoo_what {
+    ZOO_STANDS, /* _c_UUID-__WRIT__SEQ: somebody stands here, in this order */
+    ZOO_MARK,   /* =held-ID-W-MS: its request was granted (store.c) */
+    ZOO_FOREIGN /* neither */
+};
+
+/* A node below a lock's. */
+struct zoo_child {
+    enum zoo_what what;
+    bool reads;
+    uint64_t id[2];   /* of the request; of one not ours: its UUID */
+    int32_t seq;      /* STANDS */
+    int64_t lease_ms; /* MARK */
+    char name[ZOO_CHILD_MAX];
+};
+
+void snib__zoo_child_read(const char *name, size_t size, struct zoo_child *ret);
+/* What a node is called: without its number, which the server appends; a
+ * mark. */
+void snib__zoo_child_stands(const uint64_t id[2], bool reads,
+                            char ret[ZOO_CHILD_MAX]);
+void snib__zoo_child_mark(const uint64_t id[2], bool reads, int64_t lease_ms,
+                          char ret[ZOO_CHILD_MAX]);
+
+/* -- order.c ---------------------------------------------------------------- */
+
+/* All nodes below a lock's, those that stand in their order. */
+struct zoo_view {
+    struct zoo_child *child;
+    uint32_t count, room, standing; /* the first `standing` ones stand */
+    char foreign[ZOO_CHILD_MAX];    /* one that is none of ours; "": none */
+};
+
+/* Whom a request does not mind: its own other grants. 0: nobody. */
+struct zoo_wish {
+    uint64_t id[2];
+    bool reads;
+    uint64_t beside[2][2];
+};
+
+/* The answer to CHILDREN. False: it is bad, or there is no memory (*ret_bad
+ * tells). */
+bool snib__zoo_view_read(struct zoo_view *, struct snib__jute *, bool *ret_bad);
+void snib__zoo_view_clear(struct zoo_view *);
+void snib__zoo_view_free(struct zoo_view *);
+/* The node of this request; after > 0: the first one behind that. -1: none. */
+int snib__zoo_view_find(const struct zoo_view *, const uint64_t id[2],
+                        int after);
+const struct zoo_child *snib__zoo_view_mark(const struct zoo_view *,
+                                            const uint64_t id[2]);
+/* The node of this request, if it was granted the lock: its mark is there, too.
+ * -1: not. */
+int snib__zoo_view_granted(const struct zoo_view *, const uint64_t id[2]);
+/* Which node is to be waited for by the one at `at` (standing: by one that comes
+ * now). -1: none, it is this one's turn. */
+int snib__zoo_view_ahead(const struct zoo_view *, const struct zoo_wish *,
+                         int at);
+/* Of the grants that are in the way and whose nodes are gone without having been
+ * given back: the longest lease, ms; 0: there is none. *ret_print changes when
+ * it is not the same ones. */
+int64_t snib__zoo_view_dead(const struct zoo_view *, const struct zoo_wish *,
+                            uint64_t *ret_print);
+bool snib__zoo_view_is_dead(const struct zoo_view *, const struct zoo_child *,
+                            const struct zoo_wish *);
+/* 1-based, among those that wait. */
+uint32_t snib__zoo_view_position(const struct zoo_view *, int at);
+/* The longest lease of a grant in the way, ms; 0: not known. */
+int64_t snib__zoo_view_lease(const struct zoo_view *, const struct zoo_wish *);
+
+/* -- errors.c --------------------------------------------------------------- */
+
+typedef enum zoo_end {
+    ZOO_OK,
+    ZOO_SAYS,  /* an error of ZooKeeper's: zk; nothing was done */
+    ZOO_AGAIN, /* nothing was done, and later, or elsewhere, it may be */
+    ZOO_LOST   /* nobody knows whether it was done */
+} zoo_end;
+
+struct zoo_reply {
+    zoo_end end;
+    int32_t zk;
+    struct snib__jute body;
+    snib_instant sent;
+    char text[ZOO_TEXT]; /* AGAIN, LOST: why */
+    snib_err err;
+};
+
+/* An error of ZooKeeper's about this path, in words. */
+snib_err snib__zoo_words(const struct snib__zoo *, int32_t zk, const char *path,
+                         char *ret, size_t size);
+
+/* -- call.c ----------------------------------------------------------------- */
+
+struct zoo_call;
+typedef void zoo_done(struct snib__zoo *, snib_instant now, struct zoo_call *,
+                      struct zoo_reply *);
+
+struct zoo_call {
+    struct snib__link link; /* on calls, in the order in which they were sent */
+    int32_t xid;
+    snib_instant sent;
+    bool changes, multi;
+    size_t begun;
+    zoo_done *done; /* NULL: its answer is not wanted any more */
+};
+
+/* Where the next bytes of a request go. */
+struct snib__buf *snib__zoo_out(struct snib__zoo *);
+/* A request begins, and ends: between the two its body is appended. done() is
+ * called once, from a later input or tick. The connection is READY (or FENCES). */
+void snib__zoo_call_begin(struct snib__zoo *, struct zoo_call *, int32_t op,
+                          zoo_done *);
+void snib__zoo_call_end(struct snib__zoo *, snib_instant now,
+                        struct zoo_call *);
+/* Why a connection is not to be used any more. barred: it will not get better by
+ * itself; the text is whole then, else the server's address is put before it. */
+struct zoo_leave {
+    const char *text;
+    bool over, barred;
+    snib_err err; /* OK: UNREACHABLE */
+};
+void snib__zoo_leave(struct snib__zoo *, const struct zoo_leave *);
+/* One frame has come. False: it is not ZooKeeper's. */
+bool snib__zoo_call_heard(struct snib__zoo *, snib_instant now,
+                          struct snib__zk_reply *);
+/* The connection is no more: all calls on it end. */
+void snib__zoo_calls_lost(struct snib__zoo *, snib_instant now, snib_err,
+                          const char *text);
+/* The error of a multi's answer; 0: all was done. */
+int32_t snib__zoo_multi_error(const struct zoo_reply *, uint32_t *ret_index);
+
+/* -- session.c -------------------------------------------------------------- */
+
+typedef enum zoo_state {
+    ZOO_DOWN,    /* nobody needs it */
+    ZOO_OPENING, /* the driver connects */
+    ZOO_LOGIN,   /* the program is asked for a login */
+    ZOO_HELLO,   /* the session is to be made or resumed */
+    ZOO_AUTHS,   /* the login is sent */
+    ZOO_FENCES,  /* copies that may be on their way are made void (fence.c) */
+    ZOO_READY,
+    ZOO_CLOSING, /* shut, until the driver says so */
+    ZOO_RESTING  /* until the next attempt */
+} zoo_state;
+
+struct zoo_session {
+    zoo_state state;
+    struct snib__buf in;
+    struct snib__list calls;
+    uint32_t at;   /* the server: index of its connection */
+    uint32_t vain; /* servers that were tried in vain since one was READY */
+    snib_instant since, rest_until;
+    snib_duration rest;
+    struct snib__zk_session zk; /* id 0: there is none */
+    /* What was made in another session than this is gone, or goes. */
+    uint32_t number;
+    uint32_t conn; /* which connection it is: watches are of one */
+    int32_t wish_ms;
+    int64_t zxid; /* the last one seen */
+    int32_t xid;
+    snib_instant sent, pinged; /* pinged 0: no ping is unanswered */
+    bool ever, asked, refused, hopeless, barred, met;
+    bool leave; /* cut it when this step is over, for this reason */
+    bool over;  /* … and the session is over */
+    bool leave_barred;
+    snib_err leave_err;
+    char leave_text[ZOO_TEXT];
+    /* All servers were tried in vain: who waits for one hears of it (store.c). */
+    bool in_vain;
+    snib_err err; /* why it is not READY */
+    char text[ZOO_TEXT];
+    char *user, *password; /* of the program's login, while it is sent */
+    bool logged_in;
+};
+
+void snib__zoo_session_init(struct snib__zoo *, int32_t session_ms);
+void snib__zoo_session_free(struct snib__zoo *);
+void snib__zoo_session_input(struct snib__zoo *, snib_instant now,
+                             const struct snib__input *);
+void snib__zoo_session_tick(struct snib__zoo *, snib_instant now);
+snib_instant snib__zoo_session_due(const struct snib__zoo *);
+/* At the end of each step: connect, leave. */
+void snib__zoo_session_settle(struct snib__zoo *, snib_instant now);
+void snib__zoo_session_cut(struct snib__zoo *, snib_instant now, bool shut,
+                           snib_err, const char *text, bool barred);
+/* It serves: the fence is there, or none is needed. */
+void snib__zoo_session_ready(struct snib__zoo *, snib_instant now);
+/* There is no session any more. */
+void snib__zoo_session_over(struct snib__zoo *);
+static inline bool snib__zoo_is_ready(const struct zoo_session *s)
+{
+    return s->state == ZOO_READY && !s->leave;
+}
+
+/* -- login.c ---------------------------------------------------------------- */
+
+/* The connection is there: ask the program for its login, if it gives them. */
+void snib__zoo_login_begin(struct snib__zoo *, snib_instant now);
+void snib__zoo_login_came(struct snib__zoo *, snib_instant now,
+                          const struct snib__input *);
+/* The session is there: log in. False: there is no login. */
+bool snib__zoo_login_send(struct snib__zoo *, snib_instant now);
+void snib__zoo_login_wipe(char **secret);
+/* The session is there, or the one we had is over; the login is taken, or not. */
+void snib__zoo_hello_came(struct snib__zoo *, snib_instant now,
+                          const uint8_t *bytes, size_t size);
+void snib__zoo_login_done(struct snib__zoo *, snib_instant now,
+                          const struct snib__zk_reply *);
+/* Make the session, or resume it. */
+void snib__zoo_session_hello(struct snib__zoo *, snib_instant now);
+
+/* -- fence.c ---------------------------------------------------------------- */
+
+struct zoo_fence {
+    struct zoo_call call;
+    bool made;  /* there may be one of this session */
+    bool ready; /* of this connection: `version` counts */
+    bool asked; /* its answer is due */
+    bool over;  /* … and has come */
+    int32_t version;
+};
+
+/* Make it, or make it anew. */
+void snib__zoo_fence_begin(struct snib__zoo *, snib_instant now);
+void snib__zoo_fence_path(const struct snib__zoo *, struct zoo_path *ret);
+/* It is not there any more, or has another version: it is made anew. */
+void snib__zoo_fence_lost(struct snib__zoo *);
+
+/* -- claims.c --------------------------------------------------------------- */
+
+/* What this client has at the ensemble for a request, as far as it knows. */
+struct zoo_claim {
+    struct snib__link link; /* in its bucket */
+    uint64_t id[2];
+    uint32_t number; /* of the session it was made in */
+    bool reads, granted;
+    int64_t czxid; /* of the node; 0: not known */
+    int64_t floor; /* the highest token that was seen when it was made */
+    int64_t lease_ms;
+    char node[ZOO_CHILD_MAX], mark[ZOO_CHILD_MAX]; /* "": not known */
+    /* Of one that waits: for the end of this node, on this connection. */
+    uint64_t watch; /* a hash of its path; 0: none */
+    uint32_t watch_conn;
+    snib_instant look; /* it looks again then at the latest */
+    /* Of a grant: swept then (sweep.c), unless it was renewed. */
+    struct snib__timer timer;
+    snib_instant until;
+    bool renewing;
+    char *dir; /* the lock's node */
+    /* Since when it is its turn, but for grants whose nodes are gone. */
+    snib_instant clear;
+    uint64_t clear_print;
+};
+
+struct zoo_claim *snib__zoo_claim_find(struct snib__zoo *,
+                                       const uint64_t id[2]);
+/* NULL: no memory. */
+struct zoo_claim *snib__zoo_claim_make(struct snib__zoo *,
+                                       const uint64_t id[2]);
+void snib__zoo_claim_forget(struct snib__zoo *, const uint64_t id[2]);
+void snib__zoo_claims_free(struct snib__zoo *);
+/* The lease that it was given, or more of it, ends then. */
+void snib__zoo_claim_lasts(struct snib__zoo *, struct zoo_claim *,
+                           snib_instant until);
+uint64_t snib__zoo_hash(const char *text, size_t size);
+/* This node has changed: who waits for it is to look. */
+void snib__zoo_claims_heard(struct snib__zoo *, const char *path, size_t size);
+
+/* -- sweep.c ---------------------------------------------------------------- */
+
+struct zoo_sweep {
+    struct zoo_call call;
+    bool busy, mark_gone;
+    uint64_t id[2];
+};
+
+/* Remove what is left of grants whose leases are over. */
+void snib__zoo_sweep(struct snib__zoo *, snib_instant now);
+
+/* -- step.c ----------------------------------------------------------------- */
+
+struct zoo_work {
+    /* The connection is there: go on from the beginning. */
+    void (*begin)(struct snib__zoo *, snib_instant now, struct zoo_step *);
+};
+
+typedef enum zoo_phase {
+    ZOO_BEHIND, /* too many are before it */
+    ZOO_WAITS,  /* for the connection */
+    ZOO_ASKS,   /* a call is under way */
+    ZOO_FENCED, /* it waits for the fence */
+    ZOO_PAUSES
+} zoo_phase;
+
+/* What look.c has seen of one that stands. */
+struct zoo_seen {
+    uint64_t client[2];
+    snib_kind kind;
+    int64_t czxid, since_ms, renewed_ms;
+    char about[SNIB__ABOUT_MAX];
+    size_t about_size;
+};
+
+struct zoo_step {
+    struct zoo_call call;   /* first member */
+    struct snib__link link; /* on steps or behind */
+    struct snib__timer timer;
+    const struct zoo_work *work;
+    zoo_phase phase;
+    struct snib__request *r;
+    struct zoo_view view;
+    uint32_t tries;
+    snib_instant until;
+    void (*then)(struct snib__zoo *, snib_instant now, struct zoo_step *);
+    bool missing;     /* the lock has no node */
+    bool synced;      /* what it sees is not older than its first call */
+    uint32_t at;      /* how far its work is */
+    int64_t since_ms; /* dead.c: when the own node was made, by the ensemble */
+    snib__answer answer;  /* end.c, acquire.c: what comes when all is removed */
+    struct zoo_seen seen; /* look.c */
+    struct snib__buf names; /* look.c: NUL-terminated, yet to be looked at */
+};
+
+static inline struct zoo_step *snib__zoo_step_of(struct zoo_call *c)
+{
+    return (struct zoo_step *)(void *)c;
+}
+
+void snib__zoo_steps_take(struct snib__zoo *, snib_instant now);
+void snib__zoo_steps_begin(struct snib__zoo *, snib_instant now);
+void snib__zoo_steps_tick(struct snib__zoo *, snib_instant now);
+void snib__zoo_steps_free(struct snib__zoo *);
+void snib__zoo_steps_in_vain(struct snib__zoo *, snib_instant now);
+/* It is answered, or to come again (PENDING). */
+void snib__zoo_step_over(struct snib__zoo *, struct zoo_step *);
+void snib__zoo_step_answer(struct snib__zoo *, struct zoo_step *, snib__answer,
+                           snib_err, const char *text);
+/* From the beginning, when the connection is there. False: too often, and it is
+ * over. */
+bool snib__zoo_step_again(struct snib__zoo *, snib_instant now,
+                          struct zoo_step *);
+/* A call of the step's begins and ends. */
+void snib__zoo_step_ask(struct snib__zoo *, struct zoo_step *, int32_t op,
+                        zoo_done *);
+void snib__zoo_step_send(struct snib__zoo *, snib_instant now,
+                         struct zoo_step *, bool changes);
+/* A reply that is not the one hoped for ends the step. */
+void snib__zoo_step_failed(struct snib__zoo *, snib_instant now,
+                           struct zoo_step *, const struct zoo_reply *,
+                           const char *path);
+void snib__zoo_step_fence(struct snib__zoo *, snib_instant now,
+                          struct zoo_step *);
+
+extern const struct zoo_work snib__zoo_acquire_work; /* acquire.c */
+extern const struct zoo_work snib__zoo_renew_work;   /* renew.c */
+extern const struct zoo_work snib__zoo_end_work;     /* end.c */
+extern const struct zoo_work snib__zoo_look_work;    /* look.c */
+extern const struct zoo_work snib__zoo_doctor_work;  /* doctor.c */
+
+/* -- grant.c ---------------------------------------------------------------- */
+
+bool snib__zoo_reads(const struct snib__request *);
+void snib__zoo_wish_of(const struct snib__request *, struct zoo_wish *ret);
+/* What stands in the request's node. */
+void snib__zoo_data_of(const struct snib__zoo *, const struct snib__request *,
+                       char *ret, size_t size);
+/* It is its turn: make its mark, and answer. The marks of grants that nobody can
+ * believe in any more go with it. */
+void snib__zoo_grant(struct snib__zoo *, snib_instant now, struct zoo_step *,
+                     struct zoo_claim *);
+
+/* -- dead.c ----------------------------------------------------------------- */
+
+/* It is this try's turn but for marks without nodes: remove one that is old
+ * enough and begin anew, or say no (and remove its node) by `no`. */
+void snib__zoo_dead(struct snib__zoo *, snib_instant now, struct zoo_step *,
+                    const struct zoo_wish *,
+                    void (*no)(struct snib__zoo *, snib_instant now,
+                               struct zoo_step *));
+
+/* -- children.c ---------------------------------------------------- */
+
+/* Ask for the nodes below the lock's; then `then`, with the view filled. A lock
+ * that is not there (k->missing) has none. */
+void snib__zoo_children(struct snib__zoo *, snib_instant now, struct zoo_step *,
+                        void (*then)(struct snib__zoo *, snib_instant now,
+                                     struct zoo_step *));
+/* The server may be behind the others: what is read after this is what the leader
+ * had when it was asked. Then `then`. */
+void snib__zoo_sync(struct snib__zoo *, snib_instant now, struct zoo_step *,
+                    void (*then)(struct snib__zoo *, snib_instant now,
+                                 struct zoo_step *));
+/* Make the node of the lock, and what is above it; then the step begins anew. */
+void snib__zoo_mkdir(struct snib__zoo *, snib_instant now, struct zoo_step *);
+/* Remove these nodes of the lock, all in one step, if that other one is there;
+ * then `then`. With one that is gone already nothing is removed, and the step
+ * begins anew. */
+struct zoo_removal {
+    const char *child[8];
+    uint32_t count;
+    const char *beside; /* NULL: none need be */
+};
+void snib__zoo_remove(struct snib__zoo *, snib_instant now, struct zoo_step *,
+                      const struct zoo_removal *,
+                      void (*then)(struct snib__zoo *, snib_instant now,
+                                   struct zoo_step *));
+/* Append: check or remove a node of the step's lock. */
+void snib__zoo_put_version(struct snib__zoo *, const struct zoo_step *,
+                           int32_t op, const char *child);
+
+/* -- the store --------------------------------------------------------------- */
+
+struct snib__zoo {
+    struct snib__out *out;
+    struct snib__store *requests; /* core/blocking.h: by id, until answered */
+    struct snib__out inner;       /* its out */
+    struct snib__list executed;   /* to be given back to it */
+    uint64_t client[2];
+    snib_duration request; /* how long to wait for one answer */
+    int64_t wall_offset_ns;
+    struct snib__rng rng;
+    bool asks;
+    char *user, *password;
+    char base[ZOO_BASE_MAX]; /* "" is the root */
+    struct zoo_session session;
+    struct zoo_fence fence;
+    struct snib__list steps, behind;
+    uint32_t under_way, made; /* of steps: on `steps`; in all */
+    struct snib__heap timers;
+    struct snib__list claim[ZOO_BUCKETS];
+    uint32_t claims;
+    struct snib__heap leases; /* of claims that are granted */
+    struct zoo_sweep sweep;
+    /* Requests whose turn it may be. */
+    uint64_t told[ZOO_TOLD][2];
+    uint32_t tolds;
+    bool told_all;
+};
+
+/* state.c */
+void snib__zoo_state(const struct snib__store *, snib_instant now,
+                     struct snib__store_state *ret);
+bool snib__zoo_server(const struct snib__store *, snib_instant now,
+                      uint32_t node, struct snib__server *ret);
+/* open.c */
+snib_err snib__zoo_open(const struct snib__store_config *,
+                        struct snib__store **ret, struct snib_error *reterr);
+void snib__zoo_free(struct snib__store *);
+extern const struct snib__blocking_ops snib__zoo_requests_ops;
+
+#endif

@@ -1,0 +1,182 @@
+"""The command line on ZooKeeper: what is said when the URL, the server or the
+login is wrong, what it cannot do, and its check-up."""
+
+import json
+import os
+import socket
+import threading
+
+import pytest
+
+from conftest import Snib, eventually
+from harness.redis_server import RedisServer, redis_missing
+from harness.zookeeper_server import ZookeeperServer, zookeeper_missing
+
+pytestmark = pytest.mark.skipif(bool(zookeeper_missing()),
+                                reason=zookeeper_missing())
+SECRET = "s3cret-w0rd"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ZookeeperServer() as made:
+        yield made
+
+
+@pytest.fixture
+def at(snib_bin, tmp_path, server):
+    """at(url) is snib with this URL; without one, that of the server."""
+    made = []
+
+    def of(url=None):
+        made.append(Snib(snib_bin, url or server.url, str(tmp_path)))
+        return made[-1]
+    if of().run("try", "-q", "probe", "--", "true").returncode == 78:
+        pytest.skip("no zookeeper in this build")
+    yield of
+    for one in made:
+        one.end()
+
+
+def test_a_command_runs_under_a_lock_and_others_see_it(at):
+    done = at().run("run", "n", "--", "sh", "-c", "echo $SNIB_TOKEN")
+    assert done.returncode == 0 and int(done.stdout) > 0
+    snib = at()
+    snib.hold("a b")
+    holder = snib.status("a b")["holders"][0]
+    assert holder["token"] > 0
+    other = snib.start("run", "a b", "--", "true")
+    eventually(lambda: snib.waiters("a b"), "a waiter")
+    locks = json.loads(snib.run("list", "--json", "a*").stdout)["locks"]
+    assert [one["name"] for one in locks] == ["a b"]
+    assert "a b" in snib.run("why", "a b").stdout
+    other.kill()
+
+
+def test_a_script_acquires_and_releases(at):
+    snib = at()
+    grant = snib.acquire("script").stdout.strip()
+    assert at().run("try", "script", "--", "true").returncode == 75
+    assert snib.run("release", grant).returncode == 0
+    assert at().run("try", "script", "--", "true").returncode == 0
+
+
+def test_a_try_says_no_and_leaves_nothing(at, server):
+    snib = at()
+    snib.hold("taken")
+    assert snib.run("try", "taken", "--", "true").returncode == 75
+    with server.client() as look:
+        assert len(look.children("/snib/taken")) == 2
+
+
+def test_readers_share(at):
+    snib = at()
+    snib.hold("shared", "-r")
+    assert snib.run("try", "-r", "shared", "--", "true").returncode == 0
+    assert snib.run("try", "shared", "--", "true").returncode == 75
+
+
+def test_an_election_has_one_winner(at, tmp_path):
+    snib = at()
+    snib.start("elect", "lead", "--", "sh", "-c", "sleep 60")
+    eventually(lambda: snib.status("lead")["holders"], "a leader")
+    assert snib.run("try", "lead", "--", "true").returncode == 75
+
+
+@pytest.mark.parametrize("args, words", [
+    (("run", "--kind", "semaphore", "--capacity", "2", "n", "--", "true"),
+     "mutexes and read/write locks only"),
+    (("run", "--lock-delay", "5s", "n", "--", "true"), "no lock-delay"),
+    (("run", "--priority", "3", "n", "--", "true"), "no priorities"),
+    (("force-release", "--yes", "--reason", "x", "held"),
+     "no forced release"),
+])
+def test_what_it_has_not_is_said(at, args, words):
+    snib = at()
+    if "held" in args:
+        snib.hold("held")
+    done = snib.run(*args)
+    assert (done.returncode, words in done.stderr) == (78, True), done.stderr
+
+
+def test_the_doctor_looks_at_it(at):
+    done = at().run("doctor", "--json")
+    found = {one["check"]: one["level"]
+             for one in json.loads(done.stdout)["findings"]}
+    assert found["permissions"] == "ok" and found["servers"] == "warn"
+    assert found["login"] == "warn" and found["session"] == "ok"
+
+
+# -- what is wrong ---------------------------------------------------------------
+
+WRONG = {
+    "no server": ("zookeeper://127.0.0.1:1", 69, "127.0.0.1:1"),
+    "a key": ("zookeeper://HOST?nothing=1", 78, "nothing="),
+    "a session": ("zookeeper://HOST?session_ms=x", 78, "session_ms"),
+    "a path": ("zookeeper://HOST/a/../b", 78, "a path like"),
+    "twice": ("zookeeper://HOST,HOST", 78, "twice"),
+    "TLS": ("zookeepers://HOST,HOST", 78, "no TLS with ZooKeeper"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_is_said(at, server, what):
+    url, code, words = WRONG[what]
+    snib = at(url.replace("HOST", f"127.0.0.1:{server.port}"))
+    done = snib.run("try", "n", "--", "true")
+    assert (done.returncode, words in done.stderr) == (code, True), done.stderr
+
+
+def test_a_login_keeps_others_out(at, server, tmp_path):
+    url = f"zookeeper://known:{SECRET}@127.0.0.1:{server.port}/closed"
+    assert at(url).run("try", "n", "--", "true").returncode == 0
+    for wrong in (url.replace(SECRET, "wr0ng"),
+                  f"zookeeper://127.0.0.1:{server.port}/closed"):
+        done = at(wrong).run("try", "n", "--", "true")
+        assert done.returncode == 77 and "/closed" in done.stderr, done.stderr
+        assert "wr0ng" not in done.stderr
+    path = tmp_path / "password"
+    path.write_text(SECRET + "\n")
+    os.chmod(path, 0o600)
+    done = at(url.replace(f":{SECRET}@", "@") +
+              f"?password_file={path}").run("try", "n", "--", "true")
+    assert done.returncode == 0, done.stderr
+
+
+def answers_with(data):
+    """A server of something else: the port where it says that to everybody."""
+    ear = socket.socket()
+    ear.bind(("127.0.0.1", 0))
+    ear.listen(8)
+
+    def serve():
+        while True:
+            try:
+                client, _ = ear.accept()
+                client.recv(100)
+                client.sendall(data)
+            except OSError:
+                return
+    threading.Thread(target=serve, daemon=True).start()
+    return ear
+
+
+@pytest.mark.parametrize("data", [
+    b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+    b"-ERR unknown command\r\n", b"\x4a\x00\x00\x00\x0a5.5.5\x00" * 8,
+    b"\x15\x03\x03\x00\x02\x02\x16", b"\0\0\0\x08" + b"\0" * 8])
+def test_another_server_on_the_port_is_said(at, data):
+    ear = answers_with(data)
+    done = at(f"zookeeper://127.0.0.1:{ear.getsockname()[1]}").run(
+        "try", "n", "--", "true")
+    ear.close()
+    assert done.returncode == 69 and "not answer like ZooKeeper" in \
+        done.stderr, done.stderr
+
+
+@pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
+def test_a_redis_on_the_port_is_said(at):
+    with RedisServer() as redis:
+        done = at(f"zookeeper://127.0.0.1:{redis.port}").run(
+            "try", "n", "--", "true")
+    assert done.returncode == 69 and "127.0.0.1" in done.stderr, done.stderr
