@@ -22,7 +22,7 @@
 #define SNIB_WITH_ETCD 0
 #endif
 #ifndef SNIB_WITH_ZOOKEEPER
-#define SNIB_WITH_ZOOKEEPER 1
+#define SNIB_WITH_ZOOKEEPER 0
 #endif
 #if SNIB_WITH_REDIS
 #include "store/cluster/cluster.h"
