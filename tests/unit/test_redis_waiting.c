@@ -37,6 +37,30 @@ the_subscription_is_acknowledged_before_a_request_queues(void **state)
     assert_int_equal(out.conn[CALLERS]->awaited, 0);
 }
 
+/* It was told once that the lock is held, and could not queue: since then the
+ * server takes no locks any more, so nobody knows how that lock is. */
+static void a_limit_tells_why_a_request_could_not_queue(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    rq.limit = snib__after(now, snib__ms(1500));
+    rq.acquire.may_queue = true;
+    start(&rq);
+    connected(CALLERS);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
+    connected(SUBS);
+    hears_acquire(CALLERS, "1");
+    say(CALLERS, "-READONLY x\r\n");
+    closed(CALLERS);
+    pass(1499);
+    silence();
+    pass(1);
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
+    assert_string_equal(error.text, "the server became a read-only replica");
+}
+
 static void a_waiter_polls_within_a_second_and_a_half(void **state)
 {
     (void)state;
@@ -488,6 +512,7 @@ int main(void)
     const struct CMUnitTest cases[] = {
         CASE(a_try_never_subscribes),
         CASE(the_subscription_is_acknowledged_before_a_request_queues),
+        CASE(a_limit_tells_why_a_request_could_not_queue),
         CASE(a_waiter_polls_within_a_second_and_a_half),
         CASE(a_push_may_overtake_the_queued_reply),
         CASE(a_push_counts_from_the_poll_that_it_names),

@@ -19,6 +19,8 @@ static void send_give_up(struct snib__redis *s, snib_instant now,
 {
     const struct session *l = snib__session_first(s);
     char list[160];
+    bool busy = /* was it told so, and has waited for a queue, or spun? */
+        (rq->store.where & M_TO_QUEUE) || rq->said.err == SNIB_ERR_BUSY;
     if (snib__inspect_too_long(s, now, rq, list, sizeof list)) {
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT, list);
     } else if (rq->store.misread &&
@@ -27,11 +29,9 @@ static void send_give_up(struct snib__redis *s, snib_instant now,
     } else if (rq->store.where & (M_FLIGHT | M_QUEUED)) {
         snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN,
                            "no answer within the time allowed");
-    } else if (rq->store.where & M_TO_QUEUE) {
+    } else if (busy && !s->state.err) { /* it is still so, as far as is known */
         snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
-    } else if (rq->said.err == SNIB_ERR_BUSY) { /* has spun until now */
-        snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
-    } else if (rq->said.err) { /* retried in vain; reterr says why */
+    } else if (rq->said.err && !busy) { /* retried in vain; reterr says why */
         snib__request_finish(s, rq, SNIB__NOT_APPLIED);
     } else if (l->err) {
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
