@@ -5,6 +5,7 @@ The machine's own servers and their data are never touched.
 """
 
 import atexit
+import contextlib
 import glob
 import os
 import pwd
@@ -131,13 +132,18 @@ class DatabaseServer:
         return found
 
     def kill(self):
-        """kill -9 of all its processes: what was not on disk is lost."""
-        for pid in self.pids():
-            try:
+        """kill -9 of all its processes: what was not on disk is lost. None is
+        left: one that was being made would hold the memory that they share."""
+        if self.child.poll() is not None:
+            return
+        process.freeze(self.child)
+        pids = self.pids()
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         process.kill(self.child)
+        wait_until(lambda: all(process.state_of(pid) in ("", "Z") for pid in pids), 10,
+                   f"{self.what} is dead")
 
     def stop(self, how=None):
         """End it in order."""

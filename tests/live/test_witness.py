@@ -125,6 +125,8 @@ def test_after_a_hand_over_inside_the_process(watched_by, drivers, redis):
     for _ in range(20):
         held = one.acquire("n", on="main")
         waiting = one.start_acquire("n", on="second", wait_ms=10_000)
+        wait_until(lambda: one.call("counters", client="c")["waiting"], 5,
+                   "it waits")
         held.release()
         taken = waiting.wait()
         if taken.token == held.token + 1:
