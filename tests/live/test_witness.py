@@ -121,17 +121,21 @@ def test_after_a_hand_over_inside_the_process(watched_by, drivers, redis):
     """The token has changed, and the store does not know that one."""
     one, two = watched_by(redis.url), drivers(redis.url)
     one.lock("n", lease_ms=LEASE)
-    waiting = []
     for _ in range(20):
-        held = one.acquire("n", on="main")
-        waiting = one.start_acquire("n", on="second", wait_ms=10_000)
-        wait_until(lambda: one.call("counters", client="c")["waiting"], 5,
-                   "it waits")
-        held.release()
-        taken = waiting.wait()
-        if taken.token == held.token + 1:
+        # Tokens to pass on come with a grant that somebody waits behind.
+        first = one.acquire("n")
+        waiting = []
+        for on in ("second", "third"):
+            waiting.append(one.start_acquire("n", on=on, wait_ms=10_000))
+            wait_until(lambda: one.call("counters", client="c")["waiting"]
+                       == len(waiting), 5, "it waits")
+        first.release()
+        second = waiting[0].wait()
+        second.release()
+        third = waiting[1].wait()
+        if third.token == second.token + 1:
             break
-        taken.release()
+        third.release()
     else:
         pytest.fail("no hand-over inside the process was seen")
     two.lock("n", lease_ms=LEASE)
