@@ -243,6 +243,8 @@ def test_an_old_primary_beside_a_sentinel_that_is_behind_is_not_asked(
         for sentinel in watched.sentinels:
             sentinel.kill()
         new.command("CLIENT", "KILL", "TYPE", "normal")
+        wait_until(lambda: any("connection for calls lost" in line
+                               for line in one.logs()), 5, "it has noticed")
         answer = one.try_acquire(one.lock("m"), on="second")
         assert answer.err == "STORE", answer
         assert "has not heard of the latest failover" in answer.text
