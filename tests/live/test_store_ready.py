@@ -330,8 +330,8 @@ def test_after_a_planned_failover_who_waits_need_not(drivers):
         one.acquire(one.lock("n", lease_ms=LEASE_MS), wait_ms=5000).release()
         new = servers.fail_over()
         waits = one.start_acquire("n", wait_ms=LONG * 1000)
-        wait_until(lambda: new.command("ZCARD", "snib:{n}:q") == 1, 20,
-                   "it is queued at the new primary")
+        wait_until(lambda: new.command("ZCARD", "snib:{n}:q") == 1, 60,
+                   "it is queued at the new primary")  # TILT lasts for 30 s
         told = ready(url, "--yes")
         ended = time.monotonic()
         assert told.returncode == 0, told.stderr
