@@ -16,7 +16,8 @@ static struct snib__out out;
 static struct snib__name *name;
 static struct snib_error e, said;
 static snib_instant now;
-static bool up; /* the connection */
+static bool up;   /* the connection */
+static bool down; /* the server takes none */
 
 /* -- the other end ------------------------------------------------------------- */
 
@@ -63,6 +64,9 @@ static void settle(void)
             conn->shut = false;
             up = false;
             input(SNIB__IN_CLOSED, NULL, 0);
+        } else if (conn->open && down) {
+            conn->open = false;
+            input(SNIB__IN_REFUSED, "refused", 7);
         } else if (conn->open) {
             conn->open = false;
             up = true;
@@ -111,6 +115,7 @@ static int begin(void **state)
     (void)state;
     struct snib__url *url;
     model_begin();
+    down = false;
     now = (snib_instant){INT64_C(1000000000)};
     out = (struct snib__out){.limit = 0};
     snib__list_init(&out.answered);

@@ -158,7 +158,6 @@ static void acquire_stood(struct snib__zoo *z, snib_instant now,
     struct zoo_step *k = snib__zoo_step_of(c);
     struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
     struct zoo_path path;
-    uint32_t index;
     if (reply->end == ZOO_OK && claim && acquire_take_node(claim, reply)) {
         acquire_prior_over(z, k->r);
         snib__zoo_step_again(z, now, k);
@@ -167,12 +166,8 @@ static void acquire_stood(struct snib__zoo *z, snib_instant now,
     if (reply->end == ZOO_SAYS || reply->end == ZOO_AGAIN) {
         snib__zoo_claim_forget(z, k->r->id); /* nothing was made */
     }
-    if (reply->end == ZOO_SAYS &&
-        (reply->zk == SNIB__ZK_NO_NODE || reply->zk == SNIB__ZK_BAD_VERSION)) {
-        (void)snib__zoo_multi_error(reply, &index);
-        if (index == 0) {
-            snib__zoo_fence_lost(z);
-        }
+    if (snib__zoo_fence_has_failed(z, c, reply) ||
+        (reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_NO_NODE)) {
         snib__zoo_step_again(z, now, k);
         return;
     }
@@ -209,9 +204,7 @@ static void acquire_stand(struct snib__zoo *z, snib_instant now,
         acquire_add(&k->view, r->prior_id, -1, true, &prior);
     }
     snib__zoo_step_ask(z, k, SNIB__ZK_MULTI, acquire_stood);
-    snib__zoo_fence_path(z, &path);
-    snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CHECK);
-    snib__zk_put_version(snib__zoo_out(z), path.text, z->fence.version);
+    snib__zoo_fence_check(z, &k->call);
     for (uint32_t i = 0; i < prior.count; i++) {
         snib__zoo_put_version(z, k, SNIB__ZK_DELETE, prior.child[i]);
     }
@@ -318,12 +311,12 @@ static void acquire_refused(struct snib__zoo *z, snib_instant now,
     if (k->r->token) {
         acquire_add(&k->view, k->r->prior_id, -1, true, &over);
     }
-    if (over.count) {
-        snib__zoo_remove(z, now, k, &over, acquire_no);
-    } else if (k->r->acquire.spin && k->r->acquire.may_queue) {
-        acquire_queued(z, k, 0);
+    if (over.count && !z->fence.ready) {
+        snib__zoo_step_fence(z, now, k);
+    } else if (over.count) {
+        snib__zoo_remove(z, now, k, &over, acquire_undone);
     } else {
-        acquire_no(z, now, k);
+        acquire_undone(z, now, k);
     }
 }
 

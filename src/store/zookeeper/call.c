@@ -27,7 +27,7 @@ void snib__zoo_call_begin(struct snib__zoo *z, struct zoo_call *c, int32_t op,
     s->xid = s->xid == INT32_MAX ? 1 : s->xid + 1;
     c->xid = s->xid;
     c->done = done;
-    c->changes = false;
+    c->changes = c->fenced = false;
     c->multi = op == SNIB__ZK_MULTI;
     c->begun = snib__zk_begin(snib__zoo_out(z));
     snib__zk_put_head(snib__zoo_out(z), c->xid, op);

@@ -145,7 +145,8 @@ static void children_removed(struct snib__zoo *z, snib_instant now,
     struct zoo_path path;
     if (reply->end == ZOO_OK) {
         k->then(z, now, k);
-    } else if (reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_NO_NODE) {
+    } else if (snib__zoo_fence_has_failed(z, c, reply) ||
+               (reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_NO_NODE)) {
         snib__zoo_step_again(z, now, k);
     } else {
         snib__zoo_path_lock(z, k->r->name, &path);
@@ -160,6 +161,9 @@ void snib__zoo_remove(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
 {
     k->then = then;
     snib__zoo_step_ask(z, k, SNIB__ZK_MULTI, children_removed);
+    if (z->fence.ready) {
+        snib__zoo_fence_check(z, &k->call);
+    }
     if (what->beside) {
         snib__zoo_put_version(z, k, SNIB__ZK_CHECK, what->beside);
     }

@@ -1,4 +1,4 @@
-/* store/zookeeper/fence.c — no node is made by a copy that comes late.
+/* store/zookeeper/fence.c — a copy that comes late makes no node, and removes none.
  *
  * A request to make a node whose answer was lost may still be on its way when the
  * client, by another connection, has looked and found nothing: the server that
@@ -7,7 +7,11 @@
  * the fence, which goes with its session. Each such request is a multi that also
  * checks the fence's version, and on each new connection of the session the fence
  * is changed before anything else. A copy that comes later than that fails, as
- * does one that comes when the session is over.
+ * does one that comes when the session is over. The same holds of what removes: a
+ * mark of the same name may have been made since, by the same request.
+ *
+ * What changes only nodes whose names have numbers of their own, or that checks
+ * one, needs no fence: a release that is known (end.c), a renewal, a sweep.
  *
  * A client that takes no lock makes none. */
 #include <stdio.h>
@@ -21,9 +25,26 @@ void snib__zoo_fence_path(const struct snib__zoo *z, struct zoo_path *ret)
              (unsigned long long)z->client[1]);
 }
 
-void snib__zoo_fence_lost(struct snib__zoo *z)
+void snib__zoo_fence_check(struct snib__zoo *z, struct zoo_call *c)
 {
-    z->fence.ready = false;
+    struct zoo_path path;
+    snib__zoo_fence_path(z, &path);
+    snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CHECK);
+    snib__zk_put_version(snib__zoo_out(z), path.text, z->fence.version);
+    c->fenced = true;
+}
+
+bool snib__zoo_fence_has_failed(struct snib__zoo *z, const struct zoo_call *c,
+                                const struct zoo_reply *reply)
+{
+    uint32_t index;
+    if (!c->fenced || reply->end != ZOO_SAYS ||
+        (reply->zk != SNIB__ZK_NO_NODE && reply->zk != SNIB__ZK_BAD_VERSION)) {
+        return false;
+    }
+    (void)snib__zoo_multi_error(reply, &index);
+    z->fence.ready = z->fence.ready && index > 0;
+    return index == 0;
 }
 
 static void fence_refused(struct snib__zoo *z, const struct zoo_reply *reply)

@@ -82,6 +82,7 @@ static void grant_answered(struct snib__zoo *z, snib_instant now,
     struct zoo_removal undo = {.count = 2};
     struct zoo_path path;
     if (reply->end == ZOO_OK && claim &&
+        snib__zk_next_result(&reply->body, &one) && /* the fence */
         snib__zk_next_result(&reply->body, &one) &&
         one.op == SNIB__ZK_SET_DATA && one.stat.owner == z->session.zk.id) {
         claim->czxid = one.stat.czxid;
@@ -94,8 +95,9 @@ static void grant_answered(struct snib__zoo *z, snib_instant now,
         snib__zoo_remove(z, now, k, &undo, grant_no_token);
         return;
     }
-    if (reply->end == ZOO_SAYS && (reply->zk == SNIB__ZK_NO_NODE ||
-                                   reply->zk == SNIB__ZK_EXISTS_ALREADY)) {
+    if (snib__zoo_fence_has_failed(z, c, reply) ||
+        (reply->end == ZOO_SAYS && (reply->zk == SNIB__ZK_NO_NODE ||
+                                    reply->zk == SNIB__ZK_EXISTS_ALREADY))) {
         snib__zoo_step_again(z, now, k);
         return;
     }
@@ -124,8 +126,13 @@ void snib__zoo_grant(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
     struct zoo_wish wish;
     struct zoo_path path;
     char data[ZOO_DATA];
+    if (!z->fence.ready) {
+        snib__zoo_step_fence(z, now, k);
+        return;
+    }
     snib__zoo_wish_of(r, &wish);
     snib__zoo_step_ask(z, k, SNIB__ZK_MULTI, grant_answered);
+    snib__zoo_fence_check(z, &k->call);
     snib__zoo_data_of(z, r, data, sizeof data);
     snib__zoo_path_child(z, r->name, claim->node, &path);
     snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_SET_DATA);

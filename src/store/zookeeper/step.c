@@ -90,7 +90,9 @@ static bool step_is_there(struct snib__zoo *z, const struct snib__request *r)
     return c && c->number == z->session.number;
 }
 
-/* A caller who tries once, and a renewal, hear of the first failure. */
+/* A caller who tries once, and a renewal, hear of the first failure. What may be
+ * there is never given back as if nothing had come of it (PENDING): the core would
+ * take it for unsent at its limit, and cancel it without asking. */
 static void step_in_vain(struct snib__zoo *z, snib_instant now,
                          struct zoo_step *k, bool refused, bool blocked,
                          snib_err err, const char *text)
@@ -98,13 +100,11 @@ static void step_in_vain(struct snib__zoo *z, snib_instant now,
     struct snib__request *r = k->r;
     bool late = snib__reached(now, r->exec.patience);
     bool hears = !blocked && (r->exec.impatient || r->verb == SNIB__RENEW);
-    bool ends = late || hears || refused;
+    snib__answer answer = step_is_there(z, r)        ? SNIB__UNKNOWN
+                          : late || hears || refused ? SNIB__NOT_APPLIED
+                                                     : SNIB__PENDING;
     r->exec.blocked = blocked;
-    snib__zoo_step_answer(z, k,
-                          !ends                 ? SNIB__PENDING
-                          : step_is_there(z, r) ? SNIB__UNKNOWN
-                                                : SNIB__NOT_APPLIED,
-                          err, text);
+    snib__zoo_step_answer(z, k, answer, err, text);
 }
 
 void snib__zoo_step_failed(struct snib__zoo *z, snib_instant now,

@@ -41,8 +41,8 @@
  *     others wait for.
  *  5. A call whose answer was lost is UNKNOWN. The core repeats it under the same
  *     id, or cancels it. The repeat looks first, and finds node and mark by the id;
- *     a copy that comes late makes nothing (fence.c), and removes nothing that
- *     was made since: it names a node with a number of its own, or checks one.
+ *     a copy that comes late makes nothing, and removes nothing that was made
+ *     since: it checks the fence (fence.c), or a node with a number of its own.
  *  6. What a session has made is nobody's when it is over: a claim has the number
  *     of its session, and is not renewed in another (CURATOR-604).
  *

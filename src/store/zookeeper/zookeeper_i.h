@@ -144,6 +144,7 @@ struct zoo_call {
     int32_t xid;
     snib_instant sent;
     bool changes, multi;
+    bool fenced; /* a multi that began with a check of the fence (fence.c) */
     size_t begun;
     zoo_done *done; /* NULL: its answer is not wanted any more */
 };
@@ -267,8 +268,13 @@ struct zoo_fence {
 /* Make it, or make it anew. */
 void snib__zoo_fence_begin(struct snib__zoo *, snib_instant now);
 void snib__zoo_fence_path(const struct snib__zoo *, struct zoo_path *ret);
-/* It is not there any more, or has another version: it is made anew. */
-void snib__zoo_fence_lost(struct snib__zoo *);
+/* A multi begins with this: it fails unless the fence is as it was made on this
+ * connection. */
+void snib__zoo_fence_check(struct snib__zoo *, struct zoo_call *);
+/* Has it failed by that? The fence is not there any more, or has another version:
+ * it is made anew. */
+bool snib__zoo_fence_has_failed(struct snib__zoo *, const struct zoo_call *,
+                                const struct zoo_reply *);
 
 /* -- claims.c --------------------------------------------------------------- */
 
@@ -438,7 +444,7 @@ void snib__zoo_sync(struct snib__zoo *, snib_instant now, struct zoo_step *,
 void snib__zoo_mkdir(struct snib__zoo *, snib_instant now, struct zoo_step *);
 /* Remove these nodes of the lock, all in one step, if that other one is there;
  * then `then`. With one that is gone already nothing is removed, and the step
- * begins anew. */
+ * begins anew. Behind the fence, where there is one. */
 struct zoo_removal {
     const char *child[8];
     uint32_t count;
