@@ -38,6 +38,11 @@ static struct {
     struct model_node old[MODEL_NODES];
     bool behind;
     int64_t seen; /* what the client said last that it has seen of the log */
+    /* A frame of this operation with this text is refused with this error; NULL:
+     * none is. */
+    const char *refuse;
+    int32_t refuse_op, refuse_err;
+    const char *closed; /* nobody may make a node in this one */
 } model;
 
 static struct snib__buf model_out;
@@ -91,6 +96,9 @@ static int32_t model_create(const char *path, const char *data, size_t size,
     char full[200];
     if (!parent) {
         return SNIB__ZK_NO_NODE;
+    }
+    if (model.closed && !strcmp(model.closed, parent->path)) {
+        return SNIB__ZK_NO_AUTH; /* before it says that the node is there */
     }
     bool sequential = flags == 3 || flags == 2;
     snprintf(full, sizeof full, sequential ? "%.180s%010d" : "%.180s", path,
@@ -285,7 +293,10 @@ static void model_frame(const uint8_t *frame, size_t size)
         model.writes++;
         model.behind = false;
     }
-    if (op == SNIB__ZK_SYNC) {
+    if (model.refuse && op == model.refuse_op &&
+        memmem(frame, size, model.refuse, strlen(model.refuse))) {
+        err = model.refuse_err;
+    } else if (op == SNIB__ZK_SYNC) {
         struct snib__jute_bytes path = snib__jute_bytes(&j);
         snib__jute_put_bytes(&body, path.bytes, path.size);
         model.behind = false;

@@ -110,9 +110,8 @@ static void pass_ms(int64_t ms)
 
 /* -- the store ------------------------------------------------------------------- */
 
-static int begin(void **state)
+static int begin_at(const char *text)
 {
-    (void)state;
     struct snib__url *url;
     model_begin();
     down = false;
@@ -121,7 +120,7 @@ static int begin(void **state)
     snib__list_init(&out.answered);
     snib__list_init(&out.exec);
     snib__conns_init(&out, 1 << 20);
-    assert_false(snib__url_parse("zookeeper://h/l", &url, &e));
+    assert_false(snib__url_parse(text, &url, &e));
     struct snib__store_config c = {.url = url,
                                    .out = &out,
                                    .client = {1, 2},
@@ -132,6 +131,12 @@ static int begin(void **state)
     snib__url_free(url);
     assert_false(snib__name_new("n", 0, &name, &e));
     return 0;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    return begin_at("zookeeper://h/l");
 }
 
 static int end(void **state)

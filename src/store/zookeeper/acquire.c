@@ -279,6 +279,39 @@ static int acquire_ahead(const struct zoo_step *k, const struct zoo_wish *wish,
     return granted || writes ? -1 : snib__zoo_view_ahead(&k->view, wish, at);
 }
 
+static void acquire_buried(struct snib__zoo *z, snib_instant now,
+                           struct zoo_step *k)
+{
+    struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
+    if (claim) {
+        claim->clear_print ^= k->buried; /* the others are as dead as before */
+    }
+    snib__zoo_step_again(z, now, k);
+}
+
+/* It is its turn. Nobody can believe any more in the grants whose nodes are gone:
+ * the grant removes their marks, but for those of which there are too many. */
+static void acquire_enter(struct snib__zoo *z, snib_instant now,
+                          struct zoo_step *k, struct zoo_claim *claim,
+                          const struct zoo_wish *wish)
+{
+    struct zoo_removal dead = {.beside = claim->node};
+    k->buried = 0;
+    for (uint32_t i = k->view.standing; i < k->view.count; i++) {
+        const struct zoo_child *c = &k->view.child[i];
+        if (!snib__zoo_view_is_dead(&k->view, c, wish)) {
+            continue;
+        }
+        if (dead.count == ZOO_AT_ONCE) {
+            snib__zoo_remove(z, now, k, &dead, acquire_buried);
+            return;
+        }
+        dead.child[dead.count++] = c->name;
+        k->buried ^= snib__zoo_hash(c->name, strlen(c->name));
+    }
+    snib__zoo_grant(z, now, k, claim);
+}
+
 /* Its node stands. */
 static void acquire_look_at(struct snib__zoo *z, snib_instant now,
                             struct zoo_step *k, struct zoo_claim *claim, int at)
@@ -291,9 +324,9 @@ static void acquire_look_at(struct snib__zoo *z, snib_instant now,
     memcpy(claim->node, k->view.child[at].name, sizeof claim->node);
     acquire_left(k, snib__zoo_view_lease(&k->view, &wish));
     if (ahead < 0 && acquire_outlived(z, now, k, claim)) {
-        snib__zoo_grant(z, now, k, claim);
+        acquire_enter(z, now, k, claim, &wish);
     } else if (!stays && ahead < 0) {
-        snib__zoo_dead(z, now, k, &wish, acquire_undo);
+        snib__zoo_dead(z, now, k, acquire_undo);
     } else if (!stays) {
         acquire_undo(z, now, k);
     } else if (ahead >= 0) {
@@ -303,6 +336,38 @@ static void acquire_look_at(struct snib__zoo *z, snib_instant now,
     }
 }
 
+/* -- refusing ----------------------------------------------------------------- */
+
+static void acquire_given_up(struct snib__zoo *z, snib_instant now,
+                             struct zoo_step *k)
+{
+    (void)now;
+    snib__zoo_claim_forget(z, k->r->id);
+    snib__zoo_step_answer(z, k, SNIB__NOT_APPLIED, k->why, k->words);
+}
+
+static void acquire_leave(struct snib__zoo *z, snib_instant now,
+                          struct zoo_step *k)
+{
+    struct zoo_removal own = {.count = 0};
+    acquire_add(&k->view, k->r->id, -1, true, &own);
+    if (own.count) {
+        snib__zoo_remove(z, now, k, &own, acquire_given_up);
+    } else {
+        acquire_given_up(z, now, k);
+    }
+}
+
+/* Its node would keep those behind it waiting for as long as this client lives. */
+static void acquire_give_up(struct snib__zoo *z, snib_instant now,
+                            struct zoo_step *k, snib_err why, const char *text)
+{
+    k->why = why;
+    snprintf(k->words, sizeof k->words, "%s", text);
+    snib__zoo_children(z, now, k, acquire_leave);
+}
+
+/* A try, or one that does not stand in queues, finds that others are there. */
 static void acquire_refused(struct snib__zoo *z, snib_instant now,
                             struct zoo_step *k)
 {
@@ -366,16 +431,15 @@ static void acquire_decide(struct snib__zoo *z, snib_instant now,
 {
     struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
     struct zoo_removal odd;
-    char text[ZOO_TEXT];
     int at = snib__zoo_view_find(&k->view, k->r->id, -1);
     if (k->view.foreign[0]) {
-        snprintf(
-            text, sizeof text,
-            "%.120s is below this lock's node and no lock of snib's nor of "
-            "Curator's InterProcessReadWriteLock; name another path in "
-            "the URL",
-            k->view.foreign);
-        snib__zoo_step_answer(z, k, SNIB__NOT_APPLIED, SNIB_ERR_CONFIG, text);
+        k->why = SNIB_ERR_CONFIG;
+        snprintf(k->words, sizeof k->words,
+                 "%.96s is below this lock's node and no lock of snib's nor of "
+                 "Curator's InterProcessReadWriteLock; name another path in "
+                 "the URL",
+                 k->view.foreign);
+        acquire_leave(z, now, k);
     } else if (acquire_is_odd(z, k, claim, at, &odd)) {
         snib__zoo_remove(z, now, k, &odd, acquire_clean);
     } else if (at >= 0) {
@@ -393,4 +457,5 @@ static void acquire_begin(struct snib__zoo *z, snib_instant now,
     }
 }
 
-const struct zoo_work snib__zoo_acquire_work = {.begin = acquire_begin};
+const struct zoo_work snib__zoo_acquire_work = {.begin = acquire_begin,
+                                                .give_up = acquire_give_up};

@@ -70,27 +70,43 @@ void snib__zoo_sync(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
 static void children_make(struct snib__zoo *z, snib_instant now,
                           struct zoo_step *k);
 
-/* k->at: so many bytes of the base are there, or being made. */
+/* How long the next part of the base is, behind that. */
+static uint32_t children_part(const struct snib__zoo *z, uint32_t at)
+{
+    return (uint32_t)strcspn(z->base + at + 1, "/") + 1;
+}
+
+/* What is above this: so many bytes of the base; 0: the root. */
+static uint32_t children_above(const struct snib__zoo *z, uint32_t at)
+{
+    uint32_t above = (uint32_t)strlen(z->base);
+    if (at) {
+        for (above = at - 1; z->base[above] != '/'; above--) {
+        }
+    }
+    return above;
+}
+
+/* The node of the lock is tried first, then what is above it, from below: the
+ * server looks for the right to make a node before it says that there is one, and
+ * who may use a part of the tree need not have any in the root. k->at: so many
+ * bytes of the base are being made; 0: the lock. */
 static void children_made(struct snib__zoo *z, snib_instant now,
                           struct zoo_call *c, struct zoo_reply *reply)
 {
     struct zoo_step *k = snib__zoo_step_of(c);
     struct zoo_path path;
-    bool base = k->at > 0,
-         there = reply->end == ZOO_OK || (reply->end == ZOO_SAYS &&
+    bool there = reply->end == ZOO_OK || (reply->end == ZOO_SAYS &&
                                           reply->zk == SNIB__ZK_EXISTS_ALREADY);
-    size_t size = strlen(z->base);
-    if (there && base && k->at < size) {
-        k->at += (uint32_t)strcspn(z->base + k->at + 1, "/") + 1;
-        children_make(z, now, k);
-    } else if (there && base) {
-        k->at = 0;
-        children_make(z, now, k);
-    } else if (there) {
+    bool missing = reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_NO_NODE;
+    uint32_t size = (uint32_t)strlen(z->base);
+    if (there && !k->at) {
         snib__zoo_step_again(z, now, k);
-    } else if (!base && reply->end == ZOO_SAYS &&
-               reply->zk == SNIB__ZK_NO_NODE && size) {
-        k->at = (uint32_t)strcspn(z->base + 1, "/") + 1;
+    } else if (there) {
+        k->at = k->at < size ? k->at + children_part(z, k->at) : 0;
+        children_make(z, now, k);
+    } else if (missing && children_above(z, k->at) && ++k->tries < 100) {
+        k->at = children_above(z, k->at);
         children_make(z, now, k);
     } else {
         snib__zoo_path_lock(z, k->r->name, &path);

@@ -7,11 +7,11 @@
  * been two. Therefore the mark has to be older than two leases, and 10 s besides.
  *
  *   read the own node's time
- *   read the mark -> nothing is written: write it, no
- *                 -> written: old enough? -> remove it, and begin anew
- *                                        `-> no
+ *   read each mark -> nothing is written: write it
+ *                  -> written: old enough? -> remove it
+ *   all of them were? -> begin anew; else: no
  *
- * It is removed only while the own node stands: behind that nobody is granted
+ * One is removed only while the own node stands: behind that nobody is granted
  * anything, so a removal that comes late meets no other mark of this name. */
 #include <string.h>
 
@@ -21,16 +21,8 @@
 enum { DEAD_BESIDES_MS = 10000 };
 static const char dead_gone[] = "gone";
 
-static const struct zoo_child *dead_first(const struct zoo_view *v,
-                                          const struct zoo_wish *wish)
-{
-    for (uint32_t i = v->standing; i < v->count; i++) {
-        if (snib__zoo_view_is_dead(v, &v->child[i], wish)) {
-            return &v->child[i];
-        }
-    }
-    return NULL;
-}
+static void dead_next(struct snib__zoo *z, snib_instant now,
+                      struct zoo_step *k);
 
 static void dead_failed(struct snib__zoo *z, snib_instant now,
                         struct zoo_step *k, const struct zoo_reply *reply)
@@ -45,6 +37,15 @@ static void dead_failed(struct snib__zoo *z, snib_instant now,
     snib__zoo_step_failed(z, now, k, reply, path.text);
 }
 
+/* This one is not old enough. */
+static void dead_passed_by(struct snib__zoo *z, snib_instant now,
+                           struct zoo_step *k)
+{
+    k->young = true;
+    k->at++;
+    dead_next(z, now, k);
+}
+
 /* Another one may have written it at the same time. */
 static void dead_written(struct snib__zoo *z, snib_instant now,
                          struct zoo_call *c, struct zoo_reply *reply)
@@ -52,7 +53,7 @@ static void dead_written(struct snib__zoo *z, snib_instant now,
     struct zoo_step *k = snib__zoo_step_of(c);
     if (reply->end == ZOO_OK ||
         (reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_BAD_VERSION)) {
-        k->then(z, now, k);
+        dead_passed_by(z, now, k);
     } else {
         dead_failed(z, now, k, reply);
     }
@@ -72,7 +73,8 @@ static void dead_write(struct snib__zoo *z, snib_instant now,
 static void dead_removed(struct snib__zoo *z, snib_instant now,
                          struct zoo_step *k)
 {
-    snib__zoo_step_again(z, now, k);
+    k->at++;
+    dead_next(z, now, k);
 }
 
 static void dead_read(struct snib__zoo *z, snib_instant now, struct zoo_call *c,
@@ -102,7 +104,29 @@ static void dead_read(struct snib__zoo *z, snib_instant now, struct zoo_call *c,
             .child = {mark->name}, .count = 1, .beside = claim->node};
         snib__zoo_remove(z, now, k, &one, dead_removed);
     } else {
-        k->then(z, now, k);
+        dead_passed_by(z, now, k);
+    }
+}
+
+/* From k->at on. */
+static void dead_next(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
+{
+    struct zoo_wish wish;
+    struct zoo_path path;
+    snib__zoo_wish_of(k->r, &wish);
+    while (k->at < k->view.count &&
+           !snib__zoo_view_is_dead(&k->view, &k->view.child[k->at], &wish)) {
+        k->at++;
+    }
+    if (k->at < k->view.count) {
+        snib__zoo_path_child(z, k->r->name, k->view.child[k->at].name, &path);
+        snib__zoo_step_ask(z, k, SNIB__ZK_GET_DATA, dead_read);
+        snib__zk_put_read(snib__zoo_out(z), path.text, false);
+        snib__zoo_step_send(z, now, k, false);
+    } else if (k->young) {
+        k->no(z, now, k);
+    } else {
+        snib__zoo_step_again(z, now, k);
     }
 }
 
@@ -111,29 +135,24 @@ static void dead_own_read(struct snib__zoo *z, snib_instant now,
 {
     struct zoo_step *k = snib__zoo_step_of(c);
     struct snib__zk_stat stat;
-    struct zoo_path path;
     if (reply->end) {
         dead_failed(z, now, k, reply);
         return;
     }
     snib__zk_read_stat(&reply->body, &stat);
     k->since_ms = reply->body.bad ? 0 : stat.ctime;
-    snib__zoo_path_child(z, k->r->name, k->view.child[k->at].name, &path);
-    snib__zoo_step_ask(z, k, SNIB__ZK_GET_DATA, dead_read);
-    snib__zk_put_read(snib__zoo_out(z), path.text, false);
-    snib__zoo_step_send(z, now, k, false);
+    dead_next(z, now, k);
 }
 
 void snib__zoo_dead(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
-                    const struct zoo_wish *wish,
                     void (*no)(struct snib__zoo *, snib_instant now,
                                struct zoo_step *))
 {
-    const struct zoo_child *mark = dead_first(&k->view, wish);
     const struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
     struct zoo_path path;
-    k->then = no;
-    k->at = (uint32_t)(mark - k->view.child);
+    k->no = no;
+    k->young = false;
+    k->at = k->view.standing;
     snib__zoo_path_child(z, k->r->name, claim->node, &path);
     snib__zoo_step_ask(z, k, SNIB__ZK_EXISTS, dead_own_read);
     snib__zk_put_read(snib__zoo_out(z), path.text, false);

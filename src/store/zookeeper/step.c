@@ -104,6 +104,9 @@ static void step_in_vain(struct snib__zoo *z, snib_instant now,
                           : late || hears || refused ? SNIB__NOT_APPLIED
                                                      : SNIB__PENDING;
     r->exec.blocked = blocked;
+    if (answer != SNIB__UNKNOWN && r->verb == SNIB__ACQUIRE) {
+        snib__zoo_claim_forget(z, r->id); /* of a session that is over */
+    }
     snib__zoo_step_answer(z, k, answer, err, text);
 }
 
@@ -134,7 +137,12 @@ void snib__zoo_step_failed(struct snib__zoo *z, snib_instant now,
         break;
     }
     snib_err err = snib__zoo_words(z, reply->zk, path, text, sizeof text);
-    step_in_vain(z, now, k, true, false, err, text);
+    if (k->work->give_up && !k->why && step_is_there(z, k->r) &&
+        snib__zoo_is_ready(&z->session)) {
+        k->work->give_up(z, now, k, err, text);
+    } else {
+        step_in_vain(z, now, k, true, false, err, text);
+    }
 }
 
 /* -- running --------------------------------------------------------------- */

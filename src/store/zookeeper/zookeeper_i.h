@@ -7,6 +7,7 @@
 #include "core/about.h"
 #include "core/store.h"
 #include "proto/zk/zk.h"
+#include "store/zookeeper/nodes.h"
 
 enum {
     ZOO_PORT = 2181,
@@ -14,102 +15,14 @@ enum {
     ZOO_STEPS = 128,    /* under way at once */
     ZOO_TOLD = 64,      /* requests to be looked at, not yet asked for */
     ZOO_BUCKETS = 1024, /* of claims */
-    ZOO_BASE_MAX = 200,
-    ZOO_CHILD_MAX = 96, /* of what we call a node below a lock's */
-    /* BASE / NAME / CHILD; a name's bytes may be three each. */
-    ZOO_PATH_MAX = ZOO_BASE_MAX + 3 * SNIB_NAME_MAX + ZOO_CHILD_MAX + 8,
-    ZOO_ADDRESS = 100, /* so much of a server's is shown */
-    ZOO_DATA = 640,    /* of a node: who is behind it */
-    ZOO_TEXT = 252
+    ZOO_ADDRESS = 100,  /* so much of a server's is shown */
+    ZOO_DATA = 640,     /* of a node: who is behind it */
+    ZOO_TEXT = 252,
+    ZOO_AT_ONCE = 8 /* nodes are removed in one step; a server takes 1 MB */
 };
 
 struct snib__zoo;
 struct zoo_step;
-
-/* -- path.c ----------------------------------------------------------------- */
-
-struct zoo_path {
-    char text[ZOO_PATH_MAX];
-};
-
-/* The node of this lock; a node below it. */
-void snib__zoo_path_lock(const struct snib__zoo *, const struct snib__name *,
-                         struct zoo_path *ret);
-void snib__zoo_path_child(const struct snib__zoo *, const struct snib__name *,
-                          const char *child, struct zoo_path *ret);
-/* The name of a lock as it stands in the tree, taken apart: how many bytes; 0:
- * it is none of ours. */
-size_t snib__zoo_path_name(const struct snib__zoo *, const char *node,
-                           size_t size, char ret[SNIB_NAME_MAX]);
-
-enum zoo_what {
-    ZOO_STANDS, /* _c_UUID-__WRIT__SEQ: somebody stands here, in this order */
-    ZOO_MARK,   /* =held-ID-W-MS: its request was granted (store.c) */
-    ZOO_FOREIGN /* neither */
-};
-
-/* A node below a lock's. */
-struct zoo_child {
-    enum zoo_what what;
-    bool reads;
-    uint64_t id[2];   /* of the request; of one not ours: its UUID */
-    int32_t seq;      /* STANDS */
-    int64_t lease_ms; /* MARK */
-    char name[ZOO_CHILD_MAX];
-};
-
-void snib__zoo_child_read(const char *name, size_t size, struct zoo_child *ret);
-/* What a node is called: without its number, which the server appends; a
- * mark. */
-void snib__zoo_child_stands(const uint64_t id[2], bool reads,
-                            char ret[ZOO_CHILD_MAX]);
-void snib__zoo_child_mark(const uint64_t id[2], bool reads, int64_t lease_ms,
-                          char ret[ZOO_CHILD_MAX]);
-
-/* -- order.c ---------------------------------------------------------------- */
-
-/* All nodes below a lock's, those that stand in their order. */
-struct zoo_view {
-    struct zoo_child *child;
-    uint32_t count, room, standing; /* the first `standing` ones stand */
-    char foreign[ZOO_CHILD_MAX];    /* one that is none of ours; "": none */
-};
-
-/* Whom a request does not mind: its own other grants. 0: nobody. */
-struct zoo_wish {
-    uint64_t id[2];
-    bool reads;
-    uint64_t beside[2][2];
-};
-
-/* The answer to CHILDREN. False: it is bad, or there is no memory (*ret_bad
- * tells). */
-bool snib__zoo_view_read(struct zoo_view *, struct snib__jute *, bool *ret_bad);
-void snib__zoo_view_clear(struct zoo_view *);
-void snib__zoo_view_free(struct zoo_view *);
-/* The node of this request; after > 0: the first one behind that. -1: none. */
-int snib__zoo_view_find(const struct zoo_view *, const uint64_t id[2],
-                        int after);
-const struct zoo_child *snib__zoo_view_mark(const struct zoo_view *,
-                                            const uint64_t id[2]);
-/* The node of this request, if it was granted the lock: its mark is there, too.
- * -1: not. */
-int snib__zoo_view_granted(const struct zoo_view *, const uint64_t id[2]);
-/* Which node is to be waited for by the one at `at` (standing: by one that comes
- * now). -1: none, it is this one's turn. */
-int snib__zoo_view_ahead(const struct zoo_view *, const struct zoo_wish *,
-                         int at);
-/* Of the grants that are in the way and whose nodes are gone without having been
- * given back: the longest lease, ms; 0: there is none. *ret_print changes when
- * it is not the same ones. */
-int64_t snib__zoo_view_dead(const struct zoo_view *, const struct zoo_wish *,
-                            uint64_t *ret_print);
-bool snib__zoo_view_is_dead(const struct zoo_view *, const struct zoo_child *,
-                            const struct zoo_wish *);
-/* 1-based, among those that wait. */
-uint32_t snib__zoo_view_position(const struct zoo_view *, int at);
-/* The longest lease of a grant in the way, ms; 0: not known. */
-int64_t snib__zoo_view_lease(const struct zoo_view *, const struct zoo_wish *);
 
 /* -- errors.c --------------------------------------------------------------- */
 
@@ -332,6 +245,10 @@ void snib__zoo_sweep(struct snib__zoo *, snib_instant now);
 struct zoo_work {
     /* The connection is there: go on from the beginning. */
     void (*begin)(struct snib__zoo *, snib_instant now, struct zoo_step *);
+    /* What it has made is there, and the ensemble refuses what has to follow: remove
+     * it, and answer. NULL: that cannot be. */
+    void (*give_up)(struct snib__zoo *, snib_instant now, struct zoo_step *,
+                    snib_err, const char *text);
 };
 
 typedef enum zoo_phase {
@@ -366,6 +283,13 @@ struct zoo_step {
     bool synced;      /* what it sees is not older than its first call */
     uint32_t at;      /* how far its work is */
     int64_t since_ms; /* dead.c: when the own node was made, by the ensemble */
+    bool young;       /* dead.c: a mark is not old enough, so: */
+    void (*no)(struct snib__zoo *, snib_instant now, struct zoo_step *);
+    uint64_t buried; /* acquire.c: the print of the marks that are removed */
+    /* acquire.c: why it is refused, once what it has made is removed; OK: it is
+     * not. */
+    snib_err why;
+    char words[ZOO_TEXT];
     snib__answer answer;  /* end.c, acquire.c: what comes when all is removed */
     struct zoo_seen seen; /* look.c */
     struct snib__buf names; /* look.c: NUL-terminated, yet to be looked at */
@@ -421,10 +345,9 @@ void snib__zoo_grant(struct snib__zoo *, snib_instant now, struct zoo_step *,
 
 /* -- dead.c ----------------------------------------------------------------- */
 
-/* It is this try's turn but for marks without nodes: remove one that is old
+/* It is this try's turn but for marks without nodes: remove those that are old
  * enough and begin anew, or say no (and remove its node) by `no`. */
 void snib__zoo_dead(struct snib__zoo *, snib_instant now, struct zoo_step *,
-                    const struct zoo_wish *,
                     void (*no)(struct snib__zoo *, snib_instant now,
                                struct zoo_step *));
 
@@ -446,7 +369,7 @@ void snib__zoo_mkdir(struct snib__zoo *, snib_instant now, struct zoo_step *);
  * then `then`. With one that is gone already nothing is removed, and the step
  * begins anew. Behind the fence, where there is one. */
 struct zoo_removal {
-    const char *child[8];
+    const char *child[ZOO_AT_ONCE];
     uint32_t count;
     const char *beside; /* NULL: none need be */
 };
