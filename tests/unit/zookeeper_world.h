@@ -15,6 +15,7 @@ static struct snib__store *store;
 static struct snib__out out;
 static struct snib__name *name;
 static struct snib_error e, said;
+static bool logs_in; /* the program gives the logins */
 static snib_instant now;
 static bool up;   /* the connection */
 static bool down; /* the server takes none */
@@ -125,6 +126,7 @@ static int begin_at(const char *text)
                                    .out = &out,
                                    .client = {1, 2},
                                    .request = snib__ms(1000),
+                                   .login = logs_in,
                                    .wall_offset_ns = 1};
     c.seed.v[0] = 1;
     assert_false(ops->open(&c, &store, &e));

@@ -111,6 +111,7 @@ static void call_judge(struct snib__zoo *z, const struct zoo_call *c,
     case SNIB__ZK_EXPIRED:
         snib__zoo_leave(z, &over);
         ret->end = ZOO_AGAIN;
+        ret->over = true;
         break;
     case SNIB__ZK_MOVED:
         snib__zoo_leave(z, &moved);
@@ -179,13 +180,13 @@ bool snib__zoo_call_heard(struct snib__zoo *z, snib_instant now,
 }
 
 void snib__zoo_calls_lost(struct snib__zoo *z, snib_instant now, snib_err err,
-                          const char *text)
+                          const char *text, bool over)
 {
     struct snib__link *l;
     while ((l = snib__list_first(&z->session.calls))) {
         struct zoo_call *c = SNIB__CONTAINER(l, struct zoo_call, link);
-        struct zoo_reply reply = {.end = c->changes ? ZOO_LOST : ZOO_AGAIN,
-                                  .err = err};
+        struct zoo_reply reply = {
+            .end = c->changes ? ZOO_LOST : ZOO_AGAIN, .err = err, .over = over};
         snprintf(reply.text, sizeof reply.text, "%s", text);
         call_done(z, now, c, &reply);
     }

@@ -20,8 +20,6 @@
 
 enum {
     SESSION_REST_MS = 50,
-    SESSION_REST_MAX_MS = 2000,
-    SESSION_REST_BARRED_MS = 5000,
     SESSION_PINGS = 3, /* in the time that a session lasts */
     SESSION_PING_LEAST_MS = 10
 };
@@ -58,7 +56,7 @@ static void session_open(struct snib__zoo *z, snib_instant now)
     struct snib__conn *conn = session_conn(z);
     s->state = ZOO_OPENING;
     s->since = now;
-    s->leave = s->over = s->asked = false;
+    s->leave = s->over = s->asked = s->hopeless = false;
     s->conn++;
     conn->open = true;
     snib__conn_touch(z->out, conn);
@@ -87,26 +85,6 @@ void snib__zoo_session_over(struct snib__zoo *z)
 }
 
 /* -- the end of a connection ------------------------------------------------ */
-
-/* The next attempt: at once if there is a server that was not tried yet. */
-static void session_rest(struct snib__zoo *z, snib_instant now)
-{
-    struct zoo_session *s = &z->session;
-    bool round = ++s->vain >= z->out->conns;
-    s->at = (s->at + 1) % z->out->conns;
-    s->rest_until = now;
-    if (!round) {
-        return;
-    }
-    s->vain = 0;
-    int64_t half = s->rest.ns / 2, most = snib__ms(SESSION_REST_MAX_MS).ns;
-    snib_duration pause = {
-        half + (int64_t)snib__rng_below(&z->rng, (uint64_t)half + 1)};
-    s->rest_until =
-        snib__after(now, s->barred ? snib__ms(SESSION_REST_BARRED_MS) : pause);
-    s->rest.ns = s->rest.ns * 2 < most ? s->rest.ns * 2 : most;
-    s->in_vain = true;
-}
 
 static void session_forget(struct snib__zoo *z)
 {
@@ -139,15 +117,15 @@ void snib__zoo_session_cut(struct snib__zoo *z, snib_instant now, bool shut,
     if (over) {
         snib__zoo_session_over(z);
     }
-    snib__zoo_calls_lost(z, now, err, s->text);
+    snib__zoo_calls_lost(z, now, err, s->text, over);
     z->fence.asked = false;
     conn->awaited = 0;
     s->rest = was_ready ? snib__ms(SESSION_REST_MS) : s->rest;
     s->vain = was_ready ? 0 : s->vain;
-    if (over) {
-        s->rest_until = now; /* nobody is to blame: the same server will do */
+    if (over) { /* nobody is to blame: the same server will do */
+        s->rest_until = was_ready ? snib__after(now, s->rest) : now;
     } else {
-        session_rest(z, now);
+        snib__zoo_servers_next(z, now);
     }
 }
 
@@ -307,9 +285,9 @@ void snib__zoo_session_input(struct snib__zoo *z, snib_instant now,
         } else if (s->state != ZOO_DOWN && s->state != ZOO_RESTING) {
             session_why(z, in, text, sizeof text);
             s->hopeless = in->hopeless;
-            snib__zoo_session_cut(z, now, false,
-                                  in->err ? in->err : SNIB_ERR_UNREACHABLE,
-                                  text, in->err != SNIB_ERR_OK);
+            snib__zoo_session_cut(
+                z, now, false, in->err ? in->err : SNIB_ERR_UNREACHABLE, text,
+                in->err == SNIB_ERR_CONFIG || in->err == SNIB_ERR_DENIED);
         }
         break;
     case SNIB__IN_LOGIN:
@@ -364,8 +342,9 @@ snib_instant snib__zoo_session_due(const struct snib__zoo *z)
                             s->pinged.ns
                                 ? SNIB__NEVER
                                 : snib__after(s->sent, session_ping_after(s)));
+    case ZOO_LOGIN: /* the program takes as long as it wants */
+        return SNIB__NEVER;
     case ZOO_OPENING:
-    case ZOO_LOGIN:
     case ZOO_HELLO:
     case ZOO_AUTHS:
     case ZOO_FENCES:
@@ -400,6 +379,7 @@ void snib__zoo_session_tick(struct snib__zoo *z, snib_instant now)
     }
     switch (s->state) {
     case ZOO_DOWN:
+    case ZOO_LOGIN:
         break;
     case ZOO_RESTING:
         session_open(z, now);
@@ -415,7 +395,6 @@ void snib__zoo_session_tick(struct snib__zoo *z, snib_instant now)
         }
         break;
     case ZOO_OPENING:
-    case ZOO_LOGIN:
     case ZOO_HELLO:
     case ZOO_AUTHS:
     case ZOO_FENCES:

@@ -127,7 +127,8 @@ void snib__zoo_step_failed(struct snib__zoo *z, snib_instant now,
     case ZOO_AGAIN:
         if (snib__zoo_is_ready(&z->session)) { /* the server is busy */
             step_in_vain(z, now, k, false, true, reply->err, reply->text);
-        } else if (k->r->verb == SNIB__RENEW || k->r->exec.impatient) {
+        } else if (!reply->over &&
+                   (k->r->verb == SNIB__RENEW || k->r->exec.impatient)) {
             step_in_vain(z, now, k, false, false, reply->err, reply->text);
         } else {
             snib__zoo_step_again(z, now, k);
@@ -212,7 +213,7 @@ void snib__zoo_steps_in_vain(struct snib__zoo *z, snib_instant now)
 {
     struct snib__list *lists[] = {&z->steps, &z->behind};
     struct zoo_session *s = &z->session;
-    bool refused = s->barred || (s->hopeless && !s->ever);
+    bool refused = s->refuses;
     s->in_vain = false;
     for (int i = 0; i < 2; i++) {
         SNIB__LIST_EACH_SAFE (l, next, lists[i]) {
@@ -243,7 +244,9 @@ static void step_silence(struct snib__zoo *z, snib_instant now,
         snib__zoo_step_answer(z, k, SNIB__NO, SNIB_ERR_BUSY, NULL);
         return;
     }
-    snprintf(text, sizeof text, "no answer from %.*s within the time allowed",
+    snprintf(text, sizeof text, "no %s %.*s within the time allowed",
+             z->session.state == ZOO_LOGIN ? "login of the program's for"
+                                           : "answer from",
              ZOO_ADDRESS, z->out->conn[z->session.at]->address);
     step_in_vain(z, now, k, false, snib__zoo_is_ready(&z->session),
                  SNIB_ERR_UNREACHABLE,

@@ -38,6 +38,7 @@ struct zoo_reply {
     int32_t zk;
     struct snib__jute body;
     snib_instant sent;
+    bool over;           /* AGAIN: the session is over, a new one is made */
     char text[ZOO_TEXT]; /* AGAIN, LOST: why */
     snib_err err;
 };
@@ -81,9 +82,9 @@ void snib__zoo_leave(struct snib__zoo *, const struct zoo_leave *);
 /* One frame has come. False: it is not ZooKeeper's. */
 bool snib__zoo_call_heard(struct snib__zoo *, snib_instant now,
                           struct snib__zk_reply *);
-/* The connection is no more: all calls on it end. */
+/* The connection is no more (over: nor the session): all calls on it end. */
 void snib__zoo_calls_lost(struct snib__zoo *, snib_instant now, snib_err,
-                          const char *text);
+                          const char *text, bool over);
 /* The error of a multi's answer; 0: all was done. */
 int32_t snib__zoo_multi_error(const struct zoo_reply *, uint32_t *ret_index);
 
@@ -107,6 +108,13 @@ struct zoo_session {
     struct snib__list calls;
     uint32_t at;   /* the server: index of its connection */
     uint32_t vain; /* servers that were tried in vain since one was READY */
+    /* Of these: where it cannot get better by itself. mild: what another one said
+     * last. */
+    uint32_t vain_barred, vain_hopeless;
+    struct {
+        snib_err err;
+        char text[ZOO_TEXT];
+    } mild;
     snib_instant since, rest_until;
     snib_duration rest;
     struct snib__zk_session zk; /* id 0: there is none */
@@ -123,8 +131,9 @@ struct zoo_session {
     bool leave_barred;
     snib_err leave_err;
     char leave_text[ZOO_TEXT];
-    /* All servers were tried in vain: who waits for one hears of it (store.c). */
-    bool in_vain;
+    /* All servers were tried in vain: who waits for one hears of it (store.c); is
+     * refused, since it will not get better with any of them. */
+    bool in_vain, refuses;
     snib_err err; /* why it is not READY */
     char text[ZOO_TEXT];
     char *user, *password; /* of the program's login, while it is sent */
@@ -149,6 +158,10 @@ static inline bool snib__zoo_is_ready(const struct zoo_session *s)
 {
     return s->state == ZOO_READY && !s->leave;
 }
+
+/* -- servers.c -------------------------------------------------------------- */
+
+void snib__zoo_servers_next(struct snib__zoo *, snib_instant now);
 
 /* -- login.c ---------------------------------------------------------------- */
 

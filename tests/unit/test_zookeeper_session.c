@@ -1,0 +1,197 @@
+/* tests/unit/test_zookeeper_session.c — the store zookeeper, beside a model of its
+ * server: which server is next and what is said of those that will not do, logins,
+ * and sessions that end. */
+#include "zookeeper_world.h"
+
+/* -- several servers, none of which serves ------------------------------------------- */
+
+static int begin_three(void **state)
+{
+    (void)state;
+    return begin_at("zookeeper://a,b,c/l");
+}
+
+/* The server that is to be connected to next has this to say. */
+static void refused(snib_err err, bool hopeless)
+{
+    pass_ms(0);
+    for (uint32_t i = 0; i < out.conns; i++) {
+        if (out.conn[i]->open) {
+            const struct snib__input in = {.kind = SNIB__IN_REFUSED,
+                                           .conn = i,
+                                           .err = err,
+                                           .hopeless = hopeless,
+                                           .bytes = "no",
+                                           .size = 2};
+            out.conn[i]->open = false;
+            ops->input(store, now, &in);
+            now = snib__after(now, snib__ms(1));
+            const struct snib__input tick = {.kind = SNIB__IN_TICK};
+            ops->input(store, now, &tick);
+            return;
+        }
+    }
+    fail_msg("nobody is asked");
+}
+
+static void start(struct snib__request *r)
+{
+    struct snib__list chain;
+    snib__list_init(&chain);
+    snib__link_init(&r->link);
+    snib__list_push(&chain, &r->link);
+    ops->start(store, now, &chain);
+}
+
+/* What waits is the store's. */
+static void anew(void **state)
+{
+    ops->free(store);
+    snib__conns_free(&out);
+    snib__free(name);
+    (void)begin_three(state);
+}
+
+static void what_one_server_lacks_refuses_nobody(void **state)
+{
+    (void)state;
+    static const snib_err last[] = {SNIB_ERR_CONFIG, SNIB_ERR_OK};
+    for (uint64_t i = 0; i < 2; i++) {
+        struct snib__request r = request(SNIB__ACQUIRE, 5 + i);
+        start(&r);
+        refused(SNIB_ERR_OK, false);
+        refused(SNIB_ERR_OK, false);
+        refused(last[i], i == 1); /* …, or has no such name */
+        assert_int_equal(answer(&r), SNIB__PENDING);
+        anew(state);
+    }
+}
+
+static void what_all_servers_lack_is_said(void **state)
+{
+    (void)state;
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    start(&r);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(answer(&r), SNIB__PENDING);
+        refused(SNIB_ERR_CONFIG, false);
+    }
+    assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_CONFIG);
+}
+
+static void descriptors_that_lack_come_back(void **state)
+{
+    (void)state;
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    start(&r);
+    for (int i = 0; i < 3; i++) {
+        refused(SNIB_ERR_LIMIT, false);
+    }
+    assert_int_equal(answer(&r), SNIB__PENDING);
+    anew(state);
+}
+
+/* -- logins --------------------------------------------------------------------------- */
+
+static int begin_login(void **state)
+{
+    logs_in = true;
+    return begin(state);
+}
+
+static int end_login(void **state)
+{
+    logs_in = false;
+    return end(state);
+}
+
+static void a_program_may_think_about_its_login(void **state)
+{
+    (void)state;
+    static const struct snib_login login = {.user = ""};
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_true(out.conn[0]->login);
+    out.conn[0]->login = false;
+    pass_ms(10000);
+    assert_false(out.conn[0]->login); /* it is asked once */
+    (void)answer(&r);
+    const struct snib__input in = {.kind = SNIB__IN_LOGIN, .login = &login};
+    ops->input(store, now, &in);
+    settle();
+    pass_ms(100);
+    assert_int_equal(answer(&r), SNIB__DONE);
+}
+
+/* -- sessions that end ------------------------------------------------------------------ */
+
+static void a_try_behind_the_end_of_a_session_is_not_refused(void **state)
+{
+    (void)state;
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    give_back(&r);
+    model_expire();
+    model.refuse = "/l";
+    model.refuse_op = SNIB__ZK_CHILDREN;
+    model.refuse_err = SNIB__ZK_EXPIRED;
+    struct snib__request a = request(SNIB__ACQUIRE, 6),
+                         b = request(SNIB__ACQUIRE, 7);
+    a.acquire.may_queue = b.acquire.may_queue = false;
+    a.once = b.once = true;
+    ask(&a);
+    ask(&b);
+    model.refuse = NULL;
+    pass_ms(200);
+    assert_int_equal(answer(&a), SNIB__DONE);
+    give_back(&a);
+    assert_int_not_equal(answer(&b), SNIB__NOT_APPLIED);
+}
+
+/* settle() fails when there is no pause. */
+static void a_server_that_ends_each_session_is_not_run_against(void **state)
+{
+    (void)state;
+    model.refuse = "/l";
+    model.refuse_op = SNIB__ZK_CHILDREN;
+    model.refuse_err = SNIB__ZK_EXPIRED;
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    int64_t began = model.zxid;
+    pass_ms(1000);
+    assert_true(model.zxid > began && model.zxid < began + 60);
+    model.refuse = NULL;
+    pass_ms(1000);
+    assert_int_equal(answer(&r), SNIB__DONE);
+}
+
+static void a_login_by_sasl_that_is_wanted_is_said(void **state)
+{
+    (void)state;
+    model.refuse = "/l";
+    model.refuse_op = SNIB__ZK_CHILDREN;
+    model.refuse_err = SNIB__ZK_SASL;
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_DENIED);
+    assert_non_null(strstr(said.text, "SASL, which is not supported"));
+}
+
+#define OF(name, first, last) cmocka_unit_test_setup_teardown(name, first, last)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        OF(what_one_server_lacks_refuses_nobody, begin_three, end),
+        OF(what_all_servers_lack_is_said, begin_three, end),
+        OF(descriptors_that_lack_come_back, begin_three, end),
+        OF(a_program_may_think_about_its_login, begin_login, end_login),
+        CASE(a_try_behind_the_end_of_a_session_is_not_refused),
+        CASE(a_server_that_ends_each_session_is_not_run_against),
+        CASE(a_login_by_sasl_that_is_wanted_is_said),
+    };
+    return RUN(tests);
+}
