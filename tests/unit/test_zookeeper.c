@@ -78,8 +78,8 @@ static void a_frame_is_whole_or_not_there_or_none(void **state)
                                          "\0\0\0\0    ", "\xff\xff\xff\xff  ",
                                          "\0\0\0\3   "};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        assert_int_equal(
-            snib__zk_frame((const uint8_t *)others[i], 7, &frame, &size), -1);
+        int got = snib__zk_frame((const uint8_t *)others[i], 7, &frame, &size);
+        assert_true(got == -1 || got == 2); /* 2: too long */
     }
 }
 

@@ -208,6 +208,121 @@ static void a_path_that_may_not_be_made_is_said(void **state)
     assert_int_equal(r.said.err, SNIB_ERR_DENIED);
 }
 
+/* What the check-up says of rights; "": nothing. */
+static const char *rights(snib_level *ret)
+{
+    static char text[300];
+    struct snib__buf rows;
+    struct snib__rec rec;
+    snib__buf_init(&rows, 1 << 16);
+    struct snib__request r = request(SNIB__DOCTOR, 9);
+    r.said.result = &rows;
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    text[0] = 0;
+    snib__rec_begin(&rec, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    while (snib__rec_next_row(&rec)) {
+        bool is = false;
+        int64_t level = 0;
+        while (snib__rec_next_field(&rec)) {
+            level =
+                rec.field == SNIB__F_LEVEL ? snib__rec_value_i64(&rec) : level;
+            is = is || (rec.field == SNIB__F_CHECK &&
+                        !memcmp(rec.data, "permissions", rec.size));
+            if (is && rec.field == SNIB__F_TEXT) {
+                snprintf(text, sizeof text, "%.*s", (int)rec.size, rec.data);
+                *ret = (snib_level)level;
+            }
+        }
+    }
+    snib__buf_free(&rows);
+    return text;
+}
+
+static void the_doctor_tries_where_the_path_would_be_made(void **state)
+{
+    (void)state;
+    struct model_node *made;
+    snib_level level = SNIB_LEVEL_OK;
+    model.closed = "/";
+    assert_non_null(strstr(rights(&level), "no right"));
+    assert_int_equal(level, SNIB_LEVEL_FAIL);
+    model.closed = NULL;
+    assert_non_null(strstr(rights(&level), "can be made"));
+    assert_int_equal(level, SNIB_LEVEL_OK);
+    assert_false(model_create("/team", "", 0, 0, &made));
+    model.closed = "/";
+    assert_non_null(strstr(rights(&level), "can be made"));
+    assert_int_equal(count("=doctor"), 0);
+}
+
+/* Longer than anything that is kept in memory: a list of very many locks. */
+static void an_answer_that_is_too_long_ends_its_request_only(void **state)
+{
+    (void)state;
+    static const uint8_t zeros[65536];
+    struct snib__buf rows, head;
+    snib__buf_init(&rows, 1 << 16);
+    struct snib__request r = request(SNIB__ACQUIRE, 5),
+                         list = request(SNIB__LIST, 6);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    list.name = NULL;
+    list.text = "*";
+    list.text_size = 1;
+    list.said.result = &rows;
+    model.frames = 0;
+    model.deaf_from = 2; /* the sync, the names */
+    model.mute = true;
+    ask(&list);
+    model.deaf_from = 0;
+    model.mute = false;
+    uint32_t xid = (uint32_t)((struct snib__zoo *)(void *)store)->session.xid;
+    const int32_t size = SNIB__ZK_FRAME_MAX + 1000;
+    snib__buf_init(&head, 100);
+    snib__jute_put_i32(&head, size);
+    snib__jute_put_i32(&head, (int32_t)xid);
+    snib__jute_put_i64(&head, model.zxid);
+    snib__jute_put_i32(&head, 0);
+    input(SNIB__IN_BYTES, snib__buf_bytes(&head), snib__buf_size(&head));
+    assert_int_equal(answer(&list), SNIB__NOT_APPLIED);
+    assert_int_equal(list.said.err, SNIB_ERR_LIMIT);
+    assert_non_null(strstr(said.text, "4 MB"));
+    for (size_t left = (size_t)size - 16; left;) {
+        size_t n = left < sizeof zeros ? left : sizeof zeros;
+        input(SNIB__IN_BYTES, zeros, n);
+        left -= n;
+    }
+    settle();
+    assert_true(up); /* the connection is as it was */
+    give_back(&r);
+    snib__buf_free(&rows);
+    snib__buf_free(&head);
+}
+
+/* Without a connection there is nothing to sweep. */
+static void a_lease_that_is_over_wakes_nobody_without_a_connection(void **state)
+{
+    (void)state;
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    down = true;
+    up = false;
+    input(SNIB__IN_CLOSED, NULL, 0);
+    pass_ms(20000);
+    uint32_t ticks = 0;
+    for (snib_instant last = snib__after(now, snib__ms(10000));
+         now.ns < last.ns; ticks++) {
+        now = snib__sooner(last, ops->due(store));
+        settle();
+    }
+    assert_true(ticks < 20);
+    down = false;
+    pass_ms(3000);
+    assert_int_equal(count("=held-") + count("__WRIT__"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +332,10 @@ int main(void)
         CASE(a_removal_by_a_try_that_comes_late_ends_nothing),
         CASE(a_grant_that_comes_late_makes_no_mark),
         CASE(who_is_refused_does_not_go_on_standing),
+        CASE(an_answer_that_is_too_long_ends_its_request_only),
+        CASE(a_lease_that_is_over_wakes_nobody_without_a_connection),
+        cmocka_unit_test_setup_teardown(
+            the_doctor_tries_where_the_path_would_be_made, begin_below, end),
         CASE(who_meets_a_stranger_does_not_go_on_standing),
         CASE(the_dead_are_removed_however_many_they_are),
         CASE(a_try_waits_for_all_dead_at_once),

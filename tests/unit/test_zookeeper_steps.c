@@ -223,6 +223,100 @@ static void a_writer_reads_at_once_and_then_keeps_writers_out(void **state)
     cancelled(&stranger);
 }
 
+/* So a resource that has seen it lets the next writer in. */
+static void a_writer_who_reads_has_the_token_of_the_writer(void **state)
+{
+    (void)state;
+    struct snib__request w = request(SNIB__ACQUIRE, 5),
+                         b = request(SNIB__ACQUIRE, 6), r = reader(7, 5);
+    w.lease = r.lease = b.lease = snib__ms(60000);
+    ask(&w);
+    assert_int_equal(answer(&w), SNIB__DONE);
+    ask(&b);
+    assert_int_equal(answer(&b), SNIB__QUEUED);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    assert_true(r.token == w.token);
+    give_back(&w);
+    struct snib__request renew = request(SNIB__RENEW, 7);
+    renew.token = r.token;
+    ask(&renew);
+    assert_int_equal(answer(&renew), SNIB__DONE);
+    give_back(&r);
+    pass_ms(4500);
+    assert_int_equal(answer(&b), SNIB__DONE);
+    assert_true(b.token > r.token);
+}
+
+static void another_token_ends_nothing(void **state)
+{
+    (void)state;
+    struct snib__request r = request(SNIB__ACQUIRE, 5),
+                         release = request(SNIB__RELEASE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    release.token = r.token + 1;
+    ask(&release);
+    assert_int_equal(answer(&release), SNIB__NO);
+    assert_int_equal(count("=held-") + count("__WRIT__"), 2);
+    give_back(&r);
+}
+
+/* The clock of this host was set by an hour since the store was opened. */
+static void what_is_shown_goes_by_the_clock_of_now(void **state)
+{
+    (void)state;
+    struct snib__buf rows;
+    struct snib__rec rec;
+    int64_t left = -1;
+    snib__buf_init(&rows, 1 << 16);
+    model.wall_ms = 3600000;
+    struct snib__request r = request(SNIB__ACQUIRE, 5),
+                         look = request(SNIB__INSPECT, 6);
+    r.lease = snib__ms(60000);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    out.wall_offset_ns = INT64_C(3600000000000) + INT64_C(20000000000) - now.ns;
+    look.said.result = &rows;
+    ask(&look);
+    assert_int_equal(answer(&look), SNIB__DONE);
+    snib__rec_begin(&rec, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    while (snib__rec_next_row(&rec)) {
+        while (snib__rec_next_field(&rec)) {
+            left = rec.field == SNIB__F_LEFT ? snib__rec_value_i64(&rec) : left;
+        }
+    }
+    assert_int_equal(left, 40000);
+    snib__buf_free(&rows);
+}
+
+/* More callers than are begun at once, and a server that stands still. */
+static void a_renewal_is_not_behind_callers(void **state)
+{
+    (void)state;
+    static struct snib__request crowd[200];
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    model.frames = 0;
+    model.deaf_from = 1;
+    model.mute = true;
+    for (uint64_t i = 0; i < 200; i++) {
+        crowd[i] = request(SNIB__ACQUIRE, 100 + i);
+        ask(&crowd[i]);
+    }
+    uint32_t writes = model.writes;
+    struct snib__request renew = request(SNIB__RENEW, 5);
+    renew.token = r.token;
+    renew.background = true;
+    ask(&renew);
+    assert_int_equal(model.writes, writes + 1);
+    ops->free(store);
+    snib__conns_free(&out);
+    snib__free(name);
+    (void)begin(state);
+}
+
 static void what_it_has_not_is_refused(void **state)
 {
     (void)state;
@@ -261,6 +355,10 @@ int main(void)
         CASE(a_try_is_not_refused_by_what_is_old),
         CASE(a_look_does_not_show_what_is_old),
         CASE(a_writer_reads_at_once_and_then_keeps_writers_out),
+        CASE(a_writer_who_reads_has_the_token_of_the_writer),
+        CASE(another_token_ends_nothing),
+        CASE(what_is_shown_goes_by_the_clock_of_now),
+        CASE(a_renewal_is_not_behind_callers),
         CASE(what_it_has_not_is_refused),
     };
     return RUN(tests);

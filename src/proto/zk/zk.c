@@ -16,14 +16,17 @@ int snib__zk_frame(const uint8_t *bytes, size_t size, const uint8_t **ret,
         return 0;
     }
     int32_t length = snib__jute_i32(&j);
-    if (length < ZK_HEAD || length > SNIB__ZK_FRAME_MAX) {
+    if (length < ZK_HEAD) {
         return -1;
+    }
+    *ret = bytes + ZK_HEAD;
+    *ret_size = (size_t)length;
+    if (length > SNIB__ZK_FRAME_MAX) {
+        return 2;
     }
     if (size - ZK_HEAD < (size_t)length) {
         return 0;
     }
-    *ret = bytes + ZK_HEAD;
-    *ret_size = (size_t)length;
     return 1;
 }
 

@@ -15,8 +15,8 @@
 #include "proto/zk/jute.h"
 
 enum {
-    SNIB__ZK_FRAME_MAX =
-        4 << 20, /* longer ones are refused as no ZooKeeper's */
+    SNIB__ZK_FRAME_MAX = 4 << 20, /* longer ones are not kept in memory */
+    SNIB__ZK_HEAD = 16,           /* of a reply: number, zxid, error */
     SNIB__ZK_PASSWORD = 16,
     SNIB__ZK_XID_EVENT = -1,
     SNIB__ZK_XID_PING = -2,
@@ -57,7 +57,8 @@ enum snib__zk_error {
     SNIB__ZK_READ_ONLY = -119,
     SNIB__ZK_SASL = -124, /* the server wants a login by SASL */
     SNIB__ZK_QUOTA = -125,
-    SNIB__ZK_THROTTLED = -127
+    SNIB__ZK_THROTTLED = -127,
+    SNIB__ZK_TOO_LONG = 1 /* ours: the answer is longer than what is kept */
 };
 
 /* How a node is made. */
@@ -79,7 +80,8 @@ struct snib__zk_stat {
 
 /* The first frame in these bytes. 1: *ret is its content, *ret_size how long,
  * with the 4 bytes of its length in front of it; 0: it is not whole yet; -1: this
- * is no frame of ZooKeeper's. */
+ * is no frame of ZooKeeper's; 2: it is longer than SNIB__ZK_FRAME_MAX, and *ret is
+ * where its head begins, which may not be there yet. */
 int snib__zk_frame(const uint8_t *bytes, size_t size, const uint8_t **ret,
                    size_t *ret_size);
 /* A frame begins at the end of the buffer: where. */

@@ -171,7 +171,8 @@ bool snib__zoo_call_heard(struct snib__zoo *z, snib_instant now,
     }
     struct zoo_call *c = l ? SNIB__CONTAINER(l, struct zoo_call, link) : NULL;
     if (!c || c->xid != head->xid ||
-        (c->multi && !head->err && !call_multi_is_whole(&head->body))) {
+        (c->multi && !head->err && !call_multi_is_whole(&head->body)) ||
+        (c->changes && head->err == SNIB__ZK_TOO_LONG)) {
         return false;
     }
     call_judge(z, c, &reply);

@@ -79,12 +79,7 @@ static uint32_t children_part(const struct snib__zoo *z, uint32_t at)
 /* What is above this: so many bytes of the base; 0: the root. */
 static uint32_t children_above(const struct snib__zoo *z, uint32_t at)
 {
-    uint32_t above = (uint32_t)strlen(z->base);
-    if (at) {
-        for (above = at - 1; z->base[above] != '/'; above--) {
-        }
-    }
-    return above;
+    return at ? snib__zoo_base_above(z, at) : (uint32_t)strlen(z->base);
 }
 
 /* The node of the lock is tried first, then what is above it, from below: the

@@ -1,7 +1,9 @@
 /* store/zookeeper/doctor.c — is this ensemble set up so that our promises hold?
  *
- * Three questions, one after the other; what may not be asked becomes a finding,
- * never an error. */
+ *   is the path there? -> else: is what is above it? … -> can a node be made there? -> and
+ *   removed?
+ *
+ * What may not be asked becomes a finding, never an error. */
 #include <stdio.h>
 #include <string.h>
 
@@ -72,11 +74,28 @@ static void doctor_base(struct snib__zoo *z, snib_instant now,
                 "keep it inside a network that you trust");
 }
 
+/* The path, or the part of it that is looked at. */
+static void doctor_path(const struct snib__zoo *z, const struct zoo_step *k,
+                        char ret[ZOO_BASE_MAX])
+{
+    snprintf(ret, ZOO_BASE_MAX, "%.*s", (int)k->part, z->base);
+}
+
+static void doctor_rights(struct snib__zoo *z, struct zoo_step *k)
+{
+    char text[ZOO_TEXT], path[ZOO_BASE_MAX];
+    doctor_path(z, k, path);
+    snprintf(text, sizeof text, "nodes can be made%s in %.150s",
+             k->part < strlen(z->base) ? "" : " and removed",
+             path[0] ? path : "/");
+    doctor_tell(k, true, SNIB_LEVEL_OK, "permissions", text, "");
+}
+
 static void doctor_done(struct snib__zoo *z, snib_instant now,
                         struct zoo_call *c, struct zoo_reply *reply)
 {
     struct zoo_step *k = snib__zoo_step_of(c);
-    char text[ZOO_TEXT];
+    char text[ZOO_TEXT], path[ZOO_BASE_MAX];
     bool gone = reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_NO_NODE;
     bool failed =
         reply->end == ZOO_SAYS && !gone && reply->zk != SNIB__ZK_EXISTS_ALREADY;
@@ -86,17 +105,25 @@ static void doctor_done(struct snib__zoo *z, snib_instant now,
         snib__zoo_step_failed(z, now, k, reply, z->base);
         return;
     }
-    if (failed) {
-        (void)snib__zoo_words(z, reply->zk, z->base, text, sizeof text);
+    bool above =
+        k->part < strlen(z->base); /* nobody has to remove anything there */
+    if (failed && !(above && k->at == DOCTOR_REMOVE)) {
+        doctor_path(z, k, path);
+        (void)snib__zoo_words(z, reply->zk, path, text, sizeof text);
         doctor_tell(k, false, SNIB_LEVEL_FAIL, "permissions", text,
                     "give the rights cdrwa there");
         k->at = DOCTOR_QUESTIONS;
     } else if (k->at == DOCTOR_BASE) {
-        doctor_base(z, now, k, reply);
-        k->at = gone ? DOCTOR_QUESTIONS : DOCTOR_MAKE;
+        if (!above) {
+            doctor_base(z, now, k, reply);
+        }
+        if (gone && k->part) {
+            k->part = snib__zoo_base_above(z, k->part);
+        } else {
+            k->at = DOCTOR_MAKE;
+        }
     } else if (++k->at == DOCTOR_QUESTIONS) {
-        doctor_tell(k, true, SNIB_LEVEL_OK, "permissions",
-                    "nodes can be made and removed", "");
+        doctor_rights(z, k);
     }
     if (k->at < DOCTOR_QUESTIONS) {
         doctor_ask(z, now, k);
@@ -111,8 +138,9 @@ static void doctor_done(struct snib__zoo *z, snib_instant now,
 static void doctor_ask(struct snib__zoo *z, snib_instant now,
                        struct zoo_step *k)
 {
-    char path[ZOO_BASE_MAX + 64];
-    snprintf(path, sizeof path, "%s/=doctor-%016llx%016llx", z->base,
+    char path[ZOO_BASE_MAX + 64], base[ZOO_BASE_MAX];
+    doctor_path(z, k, base);
+    snprintf(path, sizeof path, "%s/=doctor-%016llx%016llx", base,
              (unsigned long long)z->client[0],
              (unsigned long long)z->client[1]);
     const struct snib__zk_create create = {.path = path,
@@ -122,7 +150,7 @@ static void doctor_ask(struct snib__zoo *z, snib_instant now,
                                                z->session.logged_in};
     if (k->at == DOCTOR_BASE) {
         snib__zoo_step_ask(z, k, SNIB__ZK_EXISTS, doctor_done);
-        snib__zk_put_read(snib__zoo_out(z), z->base[0] ? z->base : "/", false);
+        snib__zk_put_read(snib__zoo_out(z), base[0] ? base : "/", false);
     } else if (k->at == DOCTOR_MAKE) {
         snib__zoo_step_ask(z, k, SNIB__ZK_CREATE2, doctor_done);
         snib__zk_put_create(snib__zoo_out(z), &create);
@@ -137,6 +165,7 @@ static void doctor_begin(struct snib__zoo *z, snib_instant now,
                          struct zoo_step *k)
 {
     k->at = DOCTOR_BASE;
+    k->part = (uint32_t)strlen(z->base);
     snib__buf_clear(k->r->said.result);
     doctor_ask(z, now, k);
 }

@@ -44,11 +44,17 @@ static void end_looked(struct snib__zoo *z, snib_instant now,
     struct zoo_removal what = {.count = 0};
     bool stands = snib__zoo_view_find(&k->view, r->id, -1) >= 0;
     bool mark = snib__zoo_view_mark(&k->view, r->id) != NULL;
-    end_add(&k->view, r->id, &what);
+    bool anothers = r->verb == SNIB__RELEASE && claim && claim->token &&
+                    claim->token != r->token;
     r->said.revoked = false;
+    if (anothers) {
+        snib__zoo_step_answer(z, k, SNIB__NO, SNIB_ERR_LOST, NULL);
+        return;
+    }
+    end_add(&k->view, r->id, &what);
     if (r->verb == SNIB__CANCEL) {
         k->answer = SNIB__DONE;
-        r->said.granted = mark && stands && claim ? claim->czxid : 0;
+        r->said.granted = mark && stands && claim ? claim->token : 0;
         if (r->token) {
             end_add(&k->view, r->prior_id, &what);
         }
@@ -82,7 +88,7 @@ static void end_begin(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
     struct snib__request *r = k->r;
     struct zoo_claim *claim = snib__zoo_claim_find(z, r->id);
     if (r->verb == SNIB__CANCEL || r->resent || !claim || !claim->granted ||
-        claim->number != z->session.number || claim->czxid != r->token) {
+        claim->number != z->session.number || claim->token != r->token) {
         snib__zoo_children(z, now, k, end_looked);
         return;
     }

@@ -22,6 +22,8 @@ static const struct errors_row errors_rows[] = {
      "the server wants a login by SASL, which is not supported, before ", ""},
     {SNIB__ZK_NO_CHILDREN, SNIB_ERR_CONFIG, "nothing can be made in ",
      ", which goes with its session; name another path in the URL"},
+    {SNIB__ZK_TOO_LONG, SNIB_ERR_LIMIT, "what stands in ",
+     " is more than 4 MB of names"},
     {SNIB__ZK_NO_NODE, SNIB_ERR_STORE, "somebody removes ", " again and again"},
     {SNIB__ZK_BAD_VERSION, SNIB_ERR_STORE, "somebody changes ",
      " again and again"},

@@ -64,7 +64,8 @@ static void grant_done(struct snib__zoo *z, struct zoo_step *k,
     int64_t ms = snib__to_ms(r->lease);
     claim->granted = true;
     claim->watch = 0;
-    r->token = claim->czxid;
+    claim->token = claim->token ? claim->token : claim->czxid;
+    r->token = claim->token;
     r->acquire.reserve = 0;
     r->acquire.permits = 1;
     r->said.valid_from = sent;
@@ -106,14 +107,21 @@ static void grant_answered(struct snib__zoo *z, snib_instant now,
 }
 
 /* A writer who reads as well is let in before writers that wait: it must be the
- * writer still when its mark is made. */
+ * writer still when its mark is made. It has the token of the writer, as its own
+ * would be above that of the writers that it passes. */
 static void grant_check_writer(struct snib__zoo *z, const struct zoo_step *k,
-                               const struct zoo_wish *wish)
+                               const struct zoo_wish *wish,
+                               struct zoo_claim *claim)
 {
+    const struct zoo_claim *writer = snib__zoo_claim_find(z, wish->beside[0]);
     int at =
         wish->reads ? snib__zoo_view_granted(&k->view, wish->beside[0]) : -1;
     if (at >= 0) {
         snib__zoo_put_version(z, k, SNIB__ZK_CHECK, k->view.child[at].name);
+    }
+    if (!snib__zoo_view_mark(&k->view,
+                             claim->id)) { /* else it was sent before */
+        claim->token = at >= 0 && writer ? writer->token : 0;
     }
 }
 
@@ -137,7 +145,7 @@ void snib__zoo_grant(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
     snib__zoo_path_child(z, r->name, claim->node, &path);
     snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_SET_DATA);
     snib__zk_put_data(snib__zoo_out(z), path.text, data, strlen(data), -1);
-    grant_check_writer(z, k, &wish);
+    grant_check_writer(z, k, &wish, claim);
     for (uint32_t i = k->view.standing; i < k->view.count; i++) {
         if (snib__zoo_view_is_dead(&k->view, &k->view.child[i], &wish)) {
             snib__zoo_put_version(z, k, SNIB__ZK_DELETE, k->view.child[i].name);

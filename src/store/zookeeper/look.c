@@ -138,7 +138,7 @@ static void look_lock_row(struct snib__zoo *z, struct zoo_step *k,
 
 static int64_t look_wall_ms(const struct snib__zoo *z, snib_instant now)
 {
-    return (now.ns + z->wall_offset_ns) / 1000000;
+    return (now.ns + z->out->wall_offset_ns) / 1000000;
 }
 
 /* How much is left of a lease that began then, by the hosts' clocks: never more
@@ -147,7 +147,7 @@ static snib_duration look_left(const struct snib__zoo *z, snib_instant now,
                                int64_t lease_ms, int64_t begun_ms)
 {
     int64_t ms = lease_ms - (look_wall_ms(z, now) - begun_ms);
-    ms = !z->wall_offset_ns || ms > lease_ms ? lease_ms : ms;
+    ms = !z->out->wall_offset_ns || ms > lease_ms ? lease_ms : ms;
     return snib__ms(ms > 0 ? ms : 1);
 }
 
@@ -169,7 +169,7 @@ static void look_show(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
         .token = holds ? seen->czxid : 0};
     int64_t age_ms = look_wall_ms(z, now) - seen->since_ms;
     row.since = snib__before(now, snib__ms(age_ms > 0 ? age_ms : 0));
-    if (!z->wall_offset_ns || row.since.ns < 2) {
+    if (!z->out->wall_offset_ns || row.since.ns < 2) {
         row.since.ns = 0;
     }
     row.until = snib__after(
@@ -308,13 +308,15 @@ static void look_nodes_came(struct snib__zoo *z, snib_instant now,
 {
     struct zoo_step *k = snib__zoo_step_of(c);
     struct zoo_path path;
-    bool bad;
+    bool bad = false;
     if (look_gone(reply)) {
         snib__zoo_view_clear(&k->view);
         look_nodes(z, now, k);
     } else if (!reply->end &&
                snib__zoo_view_read(&k->view, &reply->body, &bad)) {
         look_nodes(z, now, k);
+    } else if (!reply->end && !bad) {
+        snib__zoo_step_answer(z, k, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
     } else {
         look_path(z, k, "", &path);
         look_failed(z, now, k, reply, path.text);

@@ -26,6 +26,8 @@ void snib__zoo_path_lock(const struct snib__zoo *, const struct snib__name *,
                          struct zoo_path *ret);
 void snib__zoo_path_child(const struct snib__zoo *, const struct snib__name *,
                           const char *child, struct zoo_path *ret);
+/* What is above so many (> 0) bytes of the base: so many; 0: the root. */
+uint32_t snib__zoo_base_above(const struct snib__zoo *, uint32_t at);
 /* The name of a lock as it stands in the tree, taken apart: how many bytes; 0:
  * it is none of ours. */
 size_t snib__zoo_path_name(const struct snib__zoo *, const char *node,

@@ -240,7 +240,8 @@ static void open_lists(struct snib__zoo *z)
     z->inner.outer = z->out;
     snib__list_init(&z->executed);
     snib__list_init(&z->steps);
-    snib__list_init(&z->behind);
+    snib__list_init(&z->behind[SNIB__SESSION_CALLERS]);
+    snib__list_init(&z->behind[SNIB__SESSION_BACKGROUND]);
     for (int i = 0; i < ZOO_BUCKETS; i++) {
         snib__list_init(&z->claim[i]);
     }
@@ -258,7 +259,6 @@ snib_err snib__zoo_open(const struct snib__store_config *config,
     }
     z->out = config->out;
     z->request = config->request;
-    z->wall_offset_ns = config->wall_offset_ns;
     z->client[0] = config->client[0];
     z->client[1] = config->client[1];
     z->asks = config->login;

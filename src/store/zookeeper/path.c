@@ -58,6 +58,15 @@ void snib__zoo_path_child(const struct snib__zoo *z, const struct snib__name *n,
     snprintf(ret->text + used, sizeof ret->text - used, "/%s", child);
 }
 
+uint32_t snib__zoo_base_above(const struct snib__zoo *z, uint32_t at)
+{
+    uint32_t above = at - 1;
+    while (z->base[above] != '/') {
+        above--;
+    }
+    return above;
+}
+
 size_t snib__zoo_path_name(const struct snib__zoo *z, const char *node,
                            size_t size, char ret[SNIB_NAME_MAX])
 {

@@ -106,7 +106,7 @@ static void renew_begin(struct snib__zoo *z, snib_instant now,
 {
     struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
     if (!claim || claim->number != z->session.number || !claim->granted ||
-        claim->czxid != k->r->token) {
+        claim->token != k->r->token) {
         snib__zoo_children(z, now, k, renew_looked);
         return;
     }

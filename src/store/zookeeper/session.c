@@ -91,6 +91,7 @@ static void session_forget(struct snib__zoo *z)
     struct zoo_session *s = &z->session;
     s->leave = s->over = s->asked = s->logged_in = false;
     s->pinged.ns = 0;
+    s->skip = 0;
     z->fence.ready = z->fence.asked = false;
     snib__zoo_login_wipe(&s->user);
     snib__zoo_login_wipe(&s->password);
@@ -195,6 +196,32 @@ static bool session_frame(struct snib__zoo *z, snib_instant now,
     return snib__zoo_call_heard(z, now, &reply);
 }
 
+/* All that is known of it is its head: the request is told so, and the rest is
+ * passed over as it comes. */
+static bool session_too_long(struct snib__zoo *z, snib_instant now,
+                             const uint8_t *frame, size_t size)
+{
+    struct zoo_session *s = &z->session;
+    struct snib__zk_reply reply;
+    if (s->state != ZOO_READY ||
+        !snib__zk_read_head(frame, SNIB__ZK_HEAD, &reply) || reply.xid <= 0) {
+        return false;
+    }
+    s->skip = size + 4;
+    reply.err = SNIB__ZK_TOO_LONG;
+    return snib__zoo_call_heard(z, now, &reply);
+}
+
+/* Returns whether all of it is passed over. */
+static bool session_skip(struct zoo_session *s)
+{
+    size_t there = snib__buf_size(&s->in),
+           n = s->skip < there ? s->skip : there;
+    snib__buf_consume(&s->in, n);
+    s->skip -= n;
+    return s->skip == 0;
+}
+
 static bool session_is_open(const struct zoo_session *s)
 {
     return s->state == ZOO_HELLO || s->state == ZOO_AUTHS ||
@@ -218,16 +245,20 @@ static void session_bytes(struct snib__zoo *z, snib_instant now,
         return;
     }
     while (session_is_open(s) && s->conn == conn) {
-        int got = snib__zk_frame(snib__buf_bytes(&s->in),
-                                 snib__buf_size(&s->in), &frame, &size);
-        if (got == 0) {
+        int got = session_skip(s)
+                      ? snib__zk_frame(snib__buf_bytes(&s->in),
+                                       snib__buf_size(&s->in), &frame, &size)
+                      : 0;
+        if (got == 0 || (got == 2 && s->state == ZOO_READY &&
+                         snib__buf_size(&s->in) < 4 + SNIB__ZK_HEAD)) {
             return;
         }
-        if (got < 0 || !session_frame(z, now, frame, size)) {
+        if (got < 0 || (got == 2 ? !session_too_long(z, now, frame, size)
+                                 : !session_frame(z, now, frame, size))) {
             session_broken(z, now);
             return;
         }
-        if (session_is_open(s)) {
+        if (session_is_open(s) && got == 1) {
             snib__buf_consume(&s->in, size + 4);
         }
     }
@@ -304,8 +335,7 @@ void snib__zoo_session_input(struct snib__zoo *z, snib_instant now,
 /* Is there anything for which it has to be there? Who waits is to be told. */
 static bool session_is_needed(const struct snib__zoo *z)
 {
-    return !snib__list_empty(&z->steps) || !snib__list_empty(&z->behind) ||
-           z->out->holds || z->claims;
+    return z->made || z->out->holds || z->claims;
 }
 
 static snib_duration session_ping_after(const struct zoo_session *s)

@@ -43,8 +43,8 @@ static void step_free(struct snib__zoo *z, struct zoo_step *k)
 
 void snib__zoo_steps_free(struct snib__zoo *z)
 {
-    struct snib__list *lists[] = {&z->steps, &z->behind};
-    for (int i = 0; i < 2; i++) {
+    struct snib__list *lists[] = {&z->steps, &z->behind[0], &z->behind[1]};
+    for (int i = 0; i < 1 + SNIB__SESSIONS; i++) {
         while (!snib__list_empty(lists[i])) {
             step_free(z, step_of(snib__list_first(lists[i])));
         }
@@ -184,11 +184,14 @@ void snib__zoo_step_fence(struct snib__zoo *z, snib_instant now,
     snib__zoo_fence_begin(z, now);
 }
 
-void snib__zoo_steps_begin(struct snib__zoo *z, snib_instant now)
+/* Renewals are never behind callers: some room is kept for the background. */
+static void step_let_in(struct snib__zoo *z, snib_instant now,
+                        snib__session session)
 {
-    SNIB__LIST_EACH_SAFE (l, next, &z->behind) {
+    uint32_t kept = session == SNIB__SESSION_CALLERS ? ZOO_STEPS_KEPT : 0;
+    SNIB__LIST_EACH_SAFE (l, next, &z->behind[session]) {
         struct zoo_step *k = step_of(l);
-        if (z->under_way >= ZOO_STEPS) {
+        if (z->under_way + kept >= ZOO_STEPS) {
             break;
         }
         snib__unlink(&k->link);
@@ -197,6 +200,12 @@ void snib__zoo_steps_begin(struct snib__zoo *z, snib_instant now)
         k->until = snib__after(now, z->request);
         step_phase(z, k, ZOO_WAITS);
     }
+}
+
+void snib__zoo_steps_begin(struct snib__zoo *z, snib_instant now)
+{
+    step_let_in(z, now, SNIB__SESSION_BACKGROUND);
+    step_let_in(z, now, SNIB__SESSION_CALLERS);
     SNIB__LIST_EACH_SAFE (l, next, &z->steps) {
         struct zoo_step *k = step_of(l);
         if (k->phase == ZOO_FENCED && !z->fence.asked) {
@@ -211,11 +220,11 @@ void snib__zoo_steps_begin(struct snib__zoo *z, snib_instant now)
 
 void snib__zoo_steps_in_vain(struct snib__zoo *z, snib_instant now)
 {
-    struct snib__list *lists[] = {&z->steps, &z->behind};
+    struct snib__list *lists[] = {&z->steps, &z->behind[0], &z->behind[1]};
     struct zoo_session *s = &z->session;
     bool refused = s->refuses;
     s->in_vain = false;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 1 + SNIB__SESSIONS; i++) {
         SNIB__LIST_EACH_SAFE (l, next, lists[i]) {
             if (step_of(l)->phase != ZOO_ASKS) {
                 step_in_vain(z, now, step_of(l), refused, false, s->err,
@@ -355,7 +364,9 @@ static void step_make(struct snib__zoo *z, snib_instant now,
     k->work = step_work(r);
     k->r = r;
     k->until = snib__after(now, z->request);
-    snib__list_push(&z->behind, &k->link);
+    snib__list_push(&z->behind[r->background ? SNIB__SESSION_BACKGROUND
+                                             : SNIB__SESSION_CALLERS],
+                    &k->link);
     step_phase(z, k, ZOO_BEHIND);
 }
 

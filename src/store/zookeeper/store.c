@@ -119,8 +119,9 @@ static snib_instant store_zookeeper_due(const struct snib__store *store)
     const struct snib__zoo *z = store_of(store);
     snib_instant due = snib__blocking_store_ops.due(z->requests);
     due = snib__sooner(due, snib__heap_due(&z->timers));
-    due = snib__sooner(due, z->sweep.busy ? SNIB__NEVER
-                                          : snib__heap_due(&z->leases));
+    if (!z->sweep.busy && snib__zoo_is_ready(&z->session)) {
+        due = snib__sooner(due, snib__heap_due(&z->leases));
+    }
     return snib__sooner(due, snib__zoo_session_due(z));
 }
 

@@ -62,11 +62,12 @@ void snib__zoo_sweep(struct snib__zoo *z, snib_instant now)
 {
     struct zoo_sweep *s = &z->sweep;
     struct snib__timer *t = snib__heap_min(&z->leases);
-    if (!t || !snib__reached(now, t->at) || s->busy) {
+    if (!t || !snib__reached(now, t->at) || s->busy ||
+        !snib__zoo_is_ready(&z->session)) {
         return;
     }
     struct zoo_claim *claim = SNIB__CONTAINER(t, struct zoo_claim, timer);
-    if (claim->renewing || !snib__zoo_is_ready(&z->session)) {
+    if (claim->renewing) {
         snib__zoo_claim_lasts(z, claim,
                               snib__after(now, snib__ms(SWEEP_REST_MS)));
         return;

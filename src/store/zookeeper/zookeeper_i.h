@@ -12,11 +12,12 @@
 enum {
     ZOO_PORT = 2181,
     ZOO_SESSION_MS = 10000,
-    ZOO_STEPS = 128,    /* under way at once */
-    ZOO_TOLD = 64,      /* requests to be looked at, not yet asked for */
-    ZOO_BUCKETS = 1024, /* of claims */
-    ZOO_ADDRESS = 100,  /* so much of a server's is shown */
-    ZOO_DATA = 640,     /* of a node: who is behind it */
+    ZOO_STEPS = 128,     /* under way at once, */
+    ZOO_STEPS_KEPT = 32, /* so many of them only of the background */
+    ZOO_TOLD = 64,       /* requests to be looked at, not yet asked for */
+    ZOO_BUCKETS = 1024,  /* of claims */
+    ZOO_ADDRESS = 100,   /* so much of a server's is shown */
+    ZOO_DATA = 640,      /* of a node: who is behind it */
     ZOO_TEXT = 252,
     ZOO_AT_ONCE = 8 /* nodes are removed in one step; a server takes 1 MB */
 };
@@ -105,6 +106,8 @@ typedef enum zoo_state {
 struct zoo_session {
     zoo_state state;
     struct snib__buf in;
+    size_t
+        skip; /* bytes of an answer that is too long, yet to be passed over */
     struct snib__list calls;
     uint32_t at;   /* the server: index of its connection */
     uint32_t vain; /* servers that were tried in vain since one was READY */
@@ -211,6 +214,7 @@ struct zoo_claim {
     uint32_t number; /* of the session it was made in */
     bool reads, granted;
     int64_t czxid; /* of the node; 0: not known */
+    int64_t token; /* of the grant; 0: the node's czxid */
     int64_t floor; /* the highest token that was seen when it was made */
     int64_t lease_ms;
     char node[ZOO_CHILD_MAX], mark[ZOO_CHILD_MAX]; /* "": not known */
@@ -295,6 +299,7 @@ struct zoo_step {
     bool missing;     /* the lock has no node */
     bool synced;      /* what it sees is not older than its first call */
     uint32_t at;      /* how far its work is */
+    uint32_t part;    /* doctor.c: so many bytes of the base are looked at */
     int64_t since_ms; /* dead.c: when the own node was made, by the ensemble */
     bool young;       /* dead.c: a mark is not old enough, so: */
     void (*no)(struct snib__zoo *, snib_instant now, struct zoo_step *);
@@ -403,14 +408,13 @@ struct snib__zoo {
     struct snib__list executed;   /* to be given back to it */
     uint64_t client[2];
     snib_duration request; /* how long to wait for one answer */
-    int64_t wall_offset_ns;
     struct snib__rng rng;
     bool asks;
     char *user, *password;
     char base[ZOO_BASE_MAX]; /* "" is the root */
     struct zoo_session session;
     struct zoo_fence fence;
-    struct snib__list steps, behind;
+    struct snib__list steps, behind[SNIB__SESSIONS];
     uint32_t under_way, made; /* of steps: on `steps`; in all */
     struct snib__heap timers;
     struct snib__list claim[ZOO_BUCKETS];
