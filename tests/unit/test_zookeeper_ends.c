@@ -300,6 +300,45 @@ static void an_answer_that_is_too_long_ends_its_request_only(void **state)
     snib__buf_free(&head);
 }
 
+/* The ensemble is away for longer than the core asks for: sessions live on in it, and
+ * so does the node of one that waits for nothing any more. */
+static void what_is_given_up_is_ended_when_the_server_is_back(void **state)
+{
+    (void)state;
+    for (int silent = 0; silent < 2; silent++) {
+        another(true, 30000);
+        struct snib__request r = request(SNIB__ACQUIRE, 5),
+                             cancel = request(SNIB__CANCEL, 5);
+        ask(&r);
+        assert_int_equal(answer(&r), SNIB__QUEUED);
+        cancel.limit = snib__after(now, snib__ms(500));
+        down = true;
+        if (silent) { /* it was sent */
+            model.frames = 0;
+            model.deaf_from = 1;
+        } else {
+            up = false;
+            input(SNIB__IN_CLOSED, NULL, 0);
+        }
+        ask(&cancel);
+        for (int i = 0; i < 50; i++) {
+            snib__answer got = answer(&cancel);
+            if (got == SNIB__UNKNOWN && now.ns < cancel.limit.ns) {
+                cancel.resent = true;
+                ask(&cancel);
+            }
+            pass_ms(100);
+        }
+        model.deaf_from = 0;
+        down = false;
+        pass_ms(3000);
+        assert_int_equal(count("__WRIT__"), 1); /* the other one's */
+        (void)answer(&cancel);
+        (void)answer(&r);
+        others_go();
+    }
+}
+
 /* Without a connection there is nothing to sweep. */
 static void a_lease_that_is_over_wakes_nobody_without_a_connection(void **state)
 {
@@ -333,6 +372,7 @@ int main(void)
         CASE(a_grant_that_comes_late_makes_no_mark),
         CASE(who_is_refused_does_not_go_on_standing),
         CASE(an_answer_that_is_too_long_ends_its_request_only),
+        CASE(what_is_given_up_is_ended_when_the_server_is_back),
         CASE(a_lease_that_is_over_wakes_nobody_without_a_connection),
         cmocka_unit_test_setup_teardown(
             the_doctor_tries_where_the_path_would_be_made, begin_below, end),

@@ -77,6 +77,17 @@ void snib__zoo_claim_lasts(struct snib__zoo *z, struct zoo_claim *c,
     snib__heap_set(&z->leases, &c->timer, c->until);
 }
 
+void snib__zoo_claims_over(struct snib__zoo *z)
+{
+    for (int i = 0; i < ZOO_BUCKETS; i++) {
+        SNIB__LIST_EACH_SAFE (l, next, &z->claim[i]) {
+            if (!claims_of(l)->until.ns) {
+                snib__zoo_claim_forget(z, claims_of(l)->id);
+            }
+        }
+    }
+}
+
 void snib__zoo_claims_free(struct snib__zoo *z)
 {
     for (int i = 0; i < ZOO_BUCKETS; i++) {

@@ -78,6 +78,7 @@ void snib__zoo_session_over(struct snib__zoo *z)
                 "the session is over, and with it all that this client has at "
                 "the ensemble");
     s->number++;
+    snib__zoo_claims_over(z);
     memset(&s->zk, 0, sizeof s->zk);
     z->fence.made = z->fence.ready = false;
     z->out->moved = true; /* all that is held is asked for, in vain */

@@ -51,9 +51,16 @@ void snib__zoo_steps_free(struct snib__zoo *z)
     }
 }
 
+static bool step_ends(const struct snib__request *r)
+{
+    return r->verb == SNIB__RELEASE || r->verb == SNIB__CANCEL;
+}
+
 static void step_phase(struct snib__zoo *z, struct zoo_step *k, zoo_phase phase)
 {
-    snib_instant limit = snib__sooner(k->until, k->r->exec.patience);
+    snib_instant limit = step_ends(k->r)
+                             ? k->until
+                             : snib__sooner(k->until, k->r->exec.patience);
     k->phase = phase;
     snib__heap_set(&z->timers, &k->timer,
                    phase == ZOO_ASKS ? SNIB__NEVER : limit);
@@ -90,6 +97,18 @@ static bool step_is_there(struct snib__zoo *z, const struct snib__request *r)
     return c && c->number == z->session.number;
 }
 
+/* A release or a cancel that has something to end is done however late, as nobody
+ * asks for it any more by then: what stands would stand for as long as this client
+ * keeps its session. */
+static bool step_must_end(struct snib__zoo *z, snib_instant now,
+                          const struct snib__request *r)
+{
+    const struct zoo_claim *c =
+        step_ends(r) ? snib__zoo_claim_find(z, r->id) : NULL;
+    return c && c->number == z->session.number &&
+           snib__reached(now, r->exec.patience);
+}
+
 /* A caller who tries once, and a renewal, hear of the first failure. What may be
  * there is never given back as if nothing had come of it (PENDING): the core would
  * take it for unsent at its limit, and cancel it without asking. */
@@ -103,11 +122,23 @@ static void step_in_vain(struct snib__zoo *z, snib_instant now,
     snib__answer answer = step_is_there(z, r)        ? SNIB__UNKNOWN
                           : late || hears || refused ? SNIB__NOT_APPLIED
                                                      : SNIB__PENDING;
-    r->exec.blocked = blocked;
-    if (answer != SNIB__UNKNOWN && r->verb == SNIB__ACQUIRE) {
-        snib__zoo_claim_forget(z, r->id); /* of a session that is over */
+    if (!refused && step_must_end(z, now, r)) {
+        k->until = snib__after(now, z->request);
+        step_phase(z, k, k->phase == ZOO_BEHIND ? ZOO_BEHIND : ZOO_WAITS);
+        return;
     }
+    r->exec.blocked = blocked;
     snib__zoo_step_answer(z, k, answer, err, text);
+}
+
+static void step_lost(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
+{
+    if (step_must_end(z, now, k->r)) {
+        k->r->resent = true; /* it looks */
+        snib__zoo_step_again(z, now, k);
+    } else {
+        snib__zoo_step_answer(z, k, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN, NULL);
+    }
 }
 
 void snib__zoo_step_failed(struct snib__zoo *z, snib_instant now,
@@ -119,10 +150,10 @@ void snib__zoo_step_failed(struct snib__zoo *z, snib_instant now,
     case ZOO_OK: /* it is no answer to what was asked */
         snib__zoo_leave(
             z, &(struct zoo_leave){.text = "the answer is not ZooKeeper's"});
-        snib__zoo_step_answer(z, k, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN, NULL);
+        step_lost(z, now, k);
         return;
     case ZOO_LOST:
-        snib__zoo_step_answer(z, k, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN, NULL);
+        step_lost(z, now, k);
         return;
     case ZOO_AGAIN:
         if (snib__zoo_is_ready(&z->session)) { /* the server is busy */
@@ -148,19 +179,18 @@ void snib__zoo_step_failed(struct snib__zoo *z, snib_instant now,
 
 /* -- running --------------------------------------------------------------- */
 
-bool snib__zoo_step_again(struct snib__zoo *z, snib_instant now,
+void snib__zoo_step_again(struct snib__zoo *z, snib_instant now,
                           struct zoo_step *k)
 {
     if (++k->tries > STEP_TRIES) {
         step_in_vain(z, now, k, false, true, SNIB_ERR_UNREACHABLE,
                      "others have changed this lock again and again meanwhile");
-        return false;
+        return;
     }
     step_phase(z, k, ZOO_WAITS);
     if (snib__zoo_is_ready(&z->session)) {
         k->work->begin(z, now, k);
     }
-    return true;
 }
 
 void snib__zoo_step_ask(struct snib__zoo *z, struct zoo_step *k, int32_t op,

@@ -239,6 +239,8 @@ struct zoo_claim *snib__zoo_claim_make(struct snib__zoo *,
                                        const uint64_t id[2]);
 void snib__zoo_claim_forget(struct snib__zoo *, const uint64_t id[2]);
 void snib__zoo_claims_free(struct snib__zoo *);
+/* The session is over: of what was never granted nothing is left. */
+void snib__zoo_claims_over(struct snib__zoo *);
 /* The lease that it was given, or more of it, ends then. */
 void snib__zoo_claim_lasts(struct snib__zoo *, struct zoo_claim *,
                            snib_instant until);
@@ -327,9 +329,8 @@ void snib__zoo_steps_in_vain(struct snib__zoo *, snib_instant now);
 void snib__zoo_step_over(struct snib__zoo *, struct zoo_step *);
 void snib__zoo_step_answer(struct snib__zoo *, struct zoo_step *, snib__answer,
                            snib_err, const char *text);
-/* From the beginning, when the connection is there. False: too often, and it is
- * over. */
-bool snib__zoo_step_again(struct snib__zoo *, snib_instant now,
+/* From the beginning, when the connection is there; too often: it is in vain. */
+void snib__zoo_step_again(struct snib__zoo *, snib_instant now,
                           struct zoo_step *);
 /* A call of the step's begins and ends. */
 void snib__zoo_step_ask(struct snib__zoo *, struct zoo_step *, int32_t op,
