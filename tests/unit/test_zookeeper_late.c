@@ -283,6 +283,22 @@ static void hostile_bytes_grant_nothing(void **state)
     }
 }
 
+/* A multi whose results are none of what was asked. */
+static void a_renewal_counts_only_if_it_was_done(void **state)
+{
+    (void)state;
+    struct snib__request r = request(SNIB__ACQUIRE, 5),
+                         renew = request(SNIB__RENEW, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    renew.token = r.token;
+    model.refuse = "=held-";
+    model.refuse_op = SNIB__ZK_MULTI;
+    model.errs = true;
+    ask(&renew);
+    assert_int_not_equal(answer(&renew), SNIB__DONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +314,7 @@ int main(void)
         CASE(nodes_that_are_not_to_be_there_are_removed),
         CASE(a_writers_read_whose_answer_was_lost_is_found),
         CASE(a_writers_read_that_comes_late_is_none),
+        CASE(a_renewal_counts_only_if_it_was_done),
         CASE(hostile_bytes_grant_nothing),
     };
     return RUN(tests);

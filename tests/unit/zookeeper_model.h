@@ -42,6 +42,8 @@ static struct {
      * none is. */
     const char *refuse;
     int32_t refuse_op, refuse_err;
+    bool
+        errs; /* … what is refused is said in its results, by errors of number 0 */
     const char *closed; /* nobody may make a node in this one */
 } model;
 
@@ -295,7 +297,16 @@ static void model_frame(const uint8_t *frame, size_t size)
     }
     if (model.refuse && op == model.refuse_op &&
         memmem(frame, size, model.refuse, strlen(model.refuse))) {
-        err = model.refuse_err;
+        err = model.errs ? 0 : model.refuse_err;
+        for (int i = 0; i < 3 && model.errs; i++) {
+            snib__jute_put_i32(&body, SNIB__ZK_ERROR);
+            snib__jute_put_bool(&body, false);
+            snib__jute_put_i32(&body, 0);
+            snib__jute_put_i32(&body, 0);
+        }
+        if (model.errs) {
+            snib__zk_put_multi_end(&body);
+        }
     } else if (op == SNIB__ZK_SYNC) {
         struct snib__jute_bytes path = snib__jute_bytes(&j);
         snib__jute_put_bytes(&body, path.bytes, path.size);

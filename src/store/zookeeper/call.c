@@ -83,14 +83,18 @@ int32_t snib__zoo_multi_error(const struct zoo_reply *reply,
     return 0;
 }
 
-/* Is the answer to a multi whole? */
+/* Is the answer to a multi whole? One that has failed says by what. */
 static bool call_multi_is_whole(const struct snib__jute *body)
 {
     struct snib__jute j = *body;
     struct snib__zk_result one;
+    bool done = false, failed = false, said = false;
     while (snib__zk_next_result(&j, &one)) {
+        done = done || one.op != SNIB__ZK_ERROR;
+        failed = failed || one.op == SNIB__ZK_ERROR;
+        said = said || (one.err && one.err != SNIB__ZK_NOT_REACHED);
     }
-    return !j.bad;
+    return !j.bad && done != failed && failed == said;
 }
 
 static void call_judge(struct snib__zoo *z, const struct zoo_call *c,
