@@ -37,17 +37,20 @@ NEEDS = {"redis": "redis-server is not installed",
          "etcd": etcd_missing() or "the store etcd is not built",
          "etcd3": etcd_missing() or "the store etcd is not built",
          "zookeeper": zookeeper_missing() or
+         "the store zookeeper is not built",
+         "zookeeper3": zookeeper_missing() or
          "the store zookeeper is not built"}
-# On three members of etcd, where each write waits for a majority: not all subjects
-# are run there, but those whose cases are about time and order. The rest asks one
-# member the same questions.
+# On three members of etcd or ZooKeeper, where each write waits for a majority: not all
+# subjects are run there, but those whose cases are about time and order. The rest asks
+# one member the same questions.
 TIMED = [*STORES, "etcd3"]
+ZOOS = ["zookeeper", "zookeeper3"]
 ZOO = ["zookeeper zookeeper", "zookeeper file"]
 # A quorum has plain mutexes only; ZooKeeper has them and readers.
 PLAIN = [*STORES, "redlock", "zookeeper"]
-SUBJECTS = {"lock": [*TIMED, "redlock", "zookeeper"],
+SUBJECTS = {"lock": [*TIMED, "redlock", *ZOOS],
             "leave": PLAIN, "client": PLAIN, "started": PLAIN, "sequences": PLAIN,
-            "rw": [*TIMED, "zookeeper"], "order": TIMED, "permits": TIMED,
+            "rw": [*TIMED, *ZOOS], "order": TIMED, "permits": TIMED,
             "kinds": STORES,
             "semaphores": STORES, "latches": STORES, "tell": STORES,
             "value": STORES, "ring": STORES,
@@ -121,6 +124,9 @@ def urls(tmp_path_factory):
         if not zookeeper_missing() and has("ZOOKEEPER", "NO"):
             urls["zookeeper"] = stack.enter_context(
                 ZookeeperServer()).url + "?session_ms=3000"
+            several = stack.enter_context(ZookeeperServer(members=3))
+            wait_until(several.leader, 30, "a leader")
+            urls["zookeeper3"] = several.url + "?session_ms=3000"
         yield urls
 
 
@@ -186,7 +192,7 @@ ALL = [(store, subject, case) for subject, stores in SUBJECTS.items()
 
 @pytest.mark.parametrize("store, subject, case", ALL)
 def test_case(runs, urls, store, subject, case):
-    lack = LACKS.get(store.split()[0], {}).get(case)
+    lack = LACKS.get(store.split()[0].rstrip("3"), {}).get(case)
     if lack:
         pytest.skip(f"{store.split()[0]}: has no {lack}, and says so")
     for one in store.split():

@@ -257,8 +257,9 @@ void snib__zoo_steps_in_vain(struct snib__zoo *z, snib_instant now)
     for (int i = 0; i < 1 + SNIB__SESSIONS; i++) {
         SNIB__LIST_EACH_SAFE (l, next, lists[i]) {
             if (step_of(l)->phase != ZOO_ASKS) {
-                step_in_vain(z, now, step_of(l), refused, false, s->err,
-                             s->text);
+                bool ends = step_must_end(z, now, step_of(l)->r);
+                step_in_vain(z, now, step_of(l), refused && !ends, false,
+                             s->err, s->text);
             }
         }
     }
