@@ -155,6 +155,8 @@ def answers_with(data):
                 client, _ = ear.accept()
                 client.recv(100)
                 client.sendall(data)
+                if not data:
+                    client.close()
             except OSError:
                 return
     threading.Thread(target=serve, daemon=True).start()
@@ -172,6 +174,34 @@ def test_another_server_on_the_port_is_said(at, data):
     ear.close()
     assert done.returncode == 69 and "not answer like ZooKeeper" in \
         done.stderr, done.stderr
+
+
+def test_a_port_that_closes_at_once_is_said(at):
+    """As the port for TLS does, and a server with too many connections."""
+    ear = answers_with(b"")
+    done = at(f"zookeeper://127.0.0.1:{ear.getsockname()[1]}").run(
+        "try", "n", "--", "true")
+    ear.close()
+    assert done.returncode == 69, done.stderr
+    assert "without TLS?" in done.stderr and "maxClientCnxns" in done.stderr
+
+
+SASL = ["authProvider.sasl=org.apache.zookeeper.server.auth."
+        "SASLAuthenticationProvider", "sessionRequireClientSASLAuth=true"]
+
+
+def test_a_server_that_wants_sasl_is_said(at):
+    with ZookeeperServer(config=SASL) as server:
+        for login in ("", f"known:{SECRET}@"):
+            snib = at(server.url.replace("//", f"//{login}"))
+            for what in (("try", "n", "--", "true"), ("status", "n")):
+                done = snib.run(*what)
+                assert done.returncode == 77, done.stderr
+                assert "SASL, which is not supported" in done.stderr
+            said = json.loads(snib.run("doctor", "--json").stdout)["findings"]
+            bad = [one for one in said if one["level"] == "fail"]
+            assert [one["check"] for one in bad] == ["login"], said
+            assert "rights" not in bad[0]["remedy"]
 
 
 @pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())

@@ -110,8 +110,12 @@ static void doctor_done(struct snib__zoo *z, snib_instant now,
     if (failed && !(above && k->at == DOCTOR_REMOVE)) {
         doctor_path(z, k, path);
         (void)snib__zoo_words(z, reply->zk, path, text, sizeof text);
-        doctor_tell(k, false, SNIB_LEVEL_FAIL, "permissions", text,
-                    "give the rights cdrwa there");
+        bool sasl = reply->zk == SNIB__ZK_SASL;
+        doctor_tell(k, false, SNIB_LEVEL_FAIL, sasl ? "login" : "permissions",
+                    text,
+                    sasl ? "use an ensemble that wants no login by SASL "
+                           "(sessionRequireClientSASLAuth, enforce.auth.*)"
+                         : "give the rights cdrwa there");
         k->at = DOCTOR_QUESTIONS;
     } else if (k->at == DOCTOR_BASE) {
         if (!above) {
