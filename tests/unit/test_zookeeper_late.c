@@ -283,6 +283,23 @@ static void hostile_bytes_grant_nothing(void **state)
     }
 }
 
+/* Its node is another session's by now, as far as the server says. */
+static void a_grant_on_a_node_of_another_session_is_none(void **state)
+{
+    (void)state;
+    another(true, 30000);
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__QUEUED);
+    others_go();
+    for (int i = 0; i < MODEL_NODES; i++) {
+        struct model_node *n = &model.node[i];
+        n->owner = n->there && strstr(n->path, "__WRIT__") ? 78 : n->owner;
+    }
+    event(model.watch);
+    assert_int_equal(answer(&r), SNIB__UNKNOWN);
+}
+
 /* A multi whose results are none of what was asked. */
 static void a_renewal_counts_only_if_it_was_done(void **state)
 {
@@ -314,6 +331,7 @@ int main(void)
         CASE(nodes_that_are_not_to_be_there_are_removed),
         CASE(a_writers_read_whose_answer_was_lost_is_found),
         CASE(a_writers_read_that_comes_late_is_none),
+        CASE(a_grant_on_a_node_of_another_session_is_none),
         CASE(a_renewal_counts_only_if_it_was_done),
         CASE(hostile_bytes_grant_nothing),
     };

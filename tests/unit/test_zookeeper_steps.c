@@ -223,6 +223,53 @@ static void a_writer_reads_at_once_and_then_keeps_writers_out(void **state)
     cancelled(&stranger);
 }
 
+/* The token that is shown of the first who holds. */
+static int64_t shown_token(void)
+{
+    struct snib__buf rows;
+    struct snib__rec rec;
+    int64_t token = 0;
+    struct snib__request look = request(SNIB__INSPECT, 99);
+    snib__buf_init(&rows, 1 << 16);
+    look.said.result = &rows;
+    ask(&look);
+    assert_int_equal(answer(&look), SNIB__DONE);
+    snib__rec_begin(&rec, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    while (!token && snib__rec_next_row(&rec)) {
+        while (rec.row == SNIB__ROW_HOLDER && snib__rec_next_field(&rec)) {
+            token =
+                rec.field == SNIB__F_TOKEN ? snib__rec_value_i64(&rec) : token;
+        }
+    }
+    snib__buf_free(&rows);
+    return token;
+}
+
+static void all_who_wait_are_counted(void **state)
+{
+    (void)state;
+    struct snib__buf rows;
+    struct snib__rec rec;
+    uint32_t waiting = 0;
+    struct snib__request look = request(SNIB__INSPECT, 99);
+    another(true, 30000);
+    for (uint64_t who = 1000; who < 1300; who++) {
+        another_node(who);
+    }
+    snib__buf_init(&rows, 1 << 18);
+    look.said.result = &rows;
+    for (int i = 0; i < 10 && answer(&look) == SNIB__PENDING; i++) {
+        i ? settle() : ask(&look);
+    }
+    assert_int_equal(look.said.answer, SNIB__DONE);
+    snib__rec_begin(&rec, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    while (snib__rec_next_row(&rec)) {
+        waiting += rec.row == SNIB__ROW_WAITER;
+    }
+    assert_int_equal(waiting, 300);
+    snib__buf_free(&rows);
+}
+
 /* So a resource that has seen it lets the next writer in. */
 static void a_writer_who_reads_has_the_token_of_the_writer(void **state)
 {
@@ -238,6 +285,7 @@ static void a_writer_who_reads_has_the_token_of_the_writer(void **state)
     assert_int_equal(answer(&r), SNIB__DONE);
     assert_true(r.token == w.token);
     give_back(&w);
+    assert_true(shown_token() == r.token);
     struct snib__request renew = request(SNIB__RENEW, 7);
     renew.token = r.token;
     ask(&renew);
@@ -356,6 +404,7 @@ int main(void)
         CASE(a_look_does_not_show_what_is_old),
         CASE(a_writer_reads_at_once_and_then_keeps_writers_out),
         CASE(a_writer_who_reads_has_the_token_of_the_writer),
+        CASE(all_who_wait_are_counted),
         CASE(another_token_ends_nothing),
         CASE(what_is_shown_goes_by_the_clock_of_now),
         CASE(a_renewal_is_not_behind_callers),

@@ -8,7 +8,7 @@
 
 #include "store/zookeeper/zookeeper_i.h"
 
-enum { MODEL_NODES = 64 };
+enum { MODEL_NODES = 320 };
 
 struct model_node {
     bool there;

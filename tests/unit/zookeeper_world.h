@@ -58,7 +58,7 @@ static void settle(void)
 {
     static bool greeted;
     struct snib__conn *conn = out.conn[0];
-    for (int i = 0; i < 400; i++) {
+    for (int i = 0; i < 1200; i++) {
         const uint8_t *frame;
         size_t size;
         if (conn->shut) {

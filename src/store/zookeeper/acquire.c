@@ -46,6 +46,19 @@ static void acquire_queued(struct snib__zoo *z, struct zoo_step *k,
 
 /* -- what is there and must not be ------------------------------------------- */
 
+/* Behind the fence: a copy that comes late may meet a mark of the same name. */
+static void acquire_remove(struct snib__zoo *z, snib_instant now,
+                           struct zoo_step *k, const struct zoo_removal *what,
+                           void (*then)(struct snib__zoo *, snib_instant now,
+                                        struct zoo_step *))
+{
+    if (z->fence.ready) {
+        snib__zoo_remove(z, now, k, what, then);
+    } else {
+        snib__zoo_step_fence(z, now, k);
+    }
+}
+
 static void acquire_clean(struct snib__zoo *z, snib_instant now,
                           struct zoo_step *k)
 {
@@ -210,7 +223,7 @@ static void acquire_stand(struct snib__zoo *z, snib_instant now,
     }
     snib__zoo_child_stands(r->id, snib__zoo_reads(r), child);
     snib__zoo_path_child(z, r->name, child, &path);
-    snib__zoo_data_of(z, r, data, sizeof data);
+    snib__zoo_data_of(z, r, 0, data, sizeof data);
     const struct snib__zk_create create = {
         .path = path.text,
         .data = data,
@@ -299,7 +312,7 @@ static void acquire_enter(struct snib__zoo *z, snib_instant now,
     k->buried = 0;
     for (uint32_t i = k->view.standing; i < k->view.count; i++) {
         const struct zoo_child *c = &k->view.child[i];
-        if (!snib__zoo_view_is_dead(&k->view, c, wish)) {
+        if (!snib__zoo_view_is_dead(c, wish)) {
             continue;
         }
         if (dead.count == ZOO_AT_ONCE) {
@@ -352,7 +365,7 @@ static void acquire_leave(struct snib__zoo *z, snib_instant now,
     struct zoo_removal own = {.count = 0};
     acquire_add(&k->view, k->r->id, -1, true, &own);
     if (own.count) {
-        snib__zoo_remove(z, now, k, &own, acquire_given_up);
+        acquire_remove(z, now, k, &own, acquire_given_up);
     } else {
         acquire_given_up(z, now, k);
     }
@@ -376,10 +389,8 @@ static void acquire_refused(struct snib__zoo *z, snib_instant now,
     if (k->r->token) {
         acquire_add(&k->view, k->r->prior_id, -1, true, &over);
     }
-    if (over.count && !z->fence.ready) {
-        snib__zoo_step_fence(z, now, k);
-    } else if (over.count) {
-        snib__zoo_remove(z, now, k, &over, acquire_undone);
+    if (over.count) {
+        acquire_remove(z, now, k, &over, acquire_undone);
     } else {
         acquire_undone(z, now, k);
     }
@@ -441,7 +452,7 @@ static void acquire_decide(struct snib__zoo *z, snib_instant now,
                  k->view.foreign);
         acquire_leave(z, now, k);
     } else if (acquire_is_odd(z, k, claim, at, &odd)) {
-        snib__zoo_remove(z, now, k, &odd, acquire_clean);
+        acquire_remove(z, now, k, &odd, acquire_clean);
     } else if (at >= 0) {
         acquire_look_at(z, now, k, claim, at);
     } else {

@@ -115,7 +115,7 @@ static void dead_next(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
     struct zoo_path path;
     snib__zoo_wish_of(k->r, &wish);
     while (k->at < k->view.count &&
-           !snib__zoo_view_is_dead(&k->view, &k->view.child[k->at], &wish)) {
+           !snib__zoo_view_is_dead(&k->view.child[k->at], &wish)) {
         k->at++;
     }
     if (k->at < k->view.count) {

@@ -24,11 +24,16 @@ void snib__zoo_wish_of(const struct snib__request *r, struct zoo_wish *ret)
 }
 
 void snib__zoo_data_of(const struct snib__zoo *z, const struct snib__request *r,
-                       char *ret, size_t size)
+                       int64_t token, char *ret, size_t size)
 {
-    snprintf(ret, size, "client=%016llx%016llx&kind=%d&%.*s",
+    char words[40] = "";
+    if (token) {
+        snprintf(words, sizeof words, "token=%lld&", (long long)token);
+    }
+    snprintf(ret, size, "client=%016llx%016llx&kind=%d&%s%.*s",
              (unsigned long long)z->client[0], (unsigned long long)z->client[1],
-             (int)r->acquire.kind, (int)r->text_size, r->text ? r->text : "");
+             (int)r->acquire.kind, words, (int)r->text_size,
+             r->text ? r->text : "");
 }
 
 /* Tokens rise with the ensemble's history. If that went back, what this client
@@ -106,23 +111,19 @@ static void grant_answered(struct snib__zoo *z, snib_instant now,
     snib__zoo_step_failed(z, now, k, reply, path.text);
 }
 
-/* A writer who reads as well is let in before writers that wait: it must be the
- * writer still when its mark is made. It has the token of the writer, as its own
- * would be above that of the writers that it passes. */
-static void grant_check_writer(struct snib__zoo *z, const struct zoo_step *k,
-                               const struct zoo_wish *wish,
-                               struct zoo_claim *claim)
+/* Where the writer stands who reads as well; -1: there is none. It has the token of
+ * the writer, as its own would be above that of the writers that it passes. What was
+ * sent before with that has made the mark. */
+static int grant_writer(struct snib__zoo *z, const struct zoo_step *k,
+                        const struct zoo_wish *wish, struct zoo_claim *claim)
 {
     const struct zoo_claim *writer = snib__zoo_claim_find(z, wish->beside[0]);
     int at =
         wish->reads ? snib__zoo_view_granted(&k->view, wish->beside[0]) : -1;
-    if (at >= 0) {
-        snib__zoo_put_version(z, k, SNIB__ZK_CHECK, k->view.child[at].name);
-    }
-    if (!snib__zoo_view_mark(&k->view,
-                             claim->id)) { /* else it was sent before */
+    if (!snib__zoo_view_mark(&k->view, claim->id)) {
         claim->token = at >= 0 && writer ? writer->token : 0;
     }
+    return at;
 }
 
 /* The marks of grants that nobody can believe in any more go with it. */
@@ -141,13 +142,16 @@ void snib__zoo_grant(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
     snib__zoo_wish_of(r, &wish);
     snib__zoo_step_ask(z, k, SNIB__ZK_MULTI, grant_answered);
     snib__zoo_fence_check(z, &k->call);
-    snib__zoo_data_of(z, r, data, sizeof data);
+    int writer = grant_writer(z, k, &wish, claim);
+    snib__zoo_data_of(z, r, claim->token, data, sizeof data);
     snib__zoo_path_child(z, r->name, claim->node, &path);
     snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_SET_DATA);
     snib__zk_put_data(snib__zoo_out(z), path.text, data, strlen(data), -1);
-    grant_check_writer(z, k, &wish, claim);
+    if (writer >= 0) { /* it must be the writer still, as it passes others */
+        snib__zoo_put_version(z, k, SNIB__ZK_CHECK, k->view.child[writer].name);
+    }
     for (uint32_t i = k->view.standing; i < k->view.count; i++) {
-        if (snib__zoo_view_is_dead(&k->view, &k->view.child[i], &wish)) {
+        if (snib__zoo_view_is_dead(&k->view.child[i], &wish)) {
             snib__zoo_put_version(z, k, SNIB__ZK_DELETE, k->view.child[i].name);
         }
     }

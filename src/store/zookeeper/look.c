@@ -15,7 +15,7 @@
 #include "core/rules/rules.h"
 #include "store/zookeeper/zookeeper_i.h"
 
-enum { LOOK_MOST = 256 }; /* so many of a lock are shown */
+enum { LOOK_MOST = 256 }; /* of so many of a lock it is shown who they are */
 
 static void look_next(struct snib__zoo *z, snib_instant now,
                       struct zoo_step *k);
@@ -83,6 +83,23 @@ static uint64_t look_hex(const char *text)
     return strtoull(digits, NULL, 16);
 }
 
+/* "token=12&", if it begins so; the rest. */
+static const char *look_token(const char *text, const char *end,
+                              struct zoo_seen *ret)
+{
+    const char *p = look_behind(text, (size_t)(end - text), "token=");
+    int64_t token = 0;
+    while (p && p < end && *p >= '0' && *p <= '9' &&
+           snib__is_token(token + 1)) {
+        token = token * 10 + (*p++ - '0');
+    }
+    if (!p || p >= end || *p != '&' || !snib__is_token(token)) {
+        return text;
+    }
+    ret->token = token;
+    return p + 1;
+}
+
 /* What acquire.c has written; of others nothing is known but that they are no
  * snib's. */
 static void look_data(struct snib__jute_bytes data, struct zoo_seen *ret)
@@ -103,6 +120,7 @@ static void look_data(struct snib__jute_bytes data, struct zoo_seen *ret)
         ret->kind =
             *p == '0' + SNIB_KIND_WRITE ? SNIB_KIND_WRITE : SNIB_KIND_MUTEX;
         about = p + (p + 1 < end && p[1] == '&' ? 2 : 1);
+        about = look_token(about, end, ret);
         size = (size_t)(end - about);
     }
     ret->about_size = size < sizeof ret->about ? size : sizeof ret->about;
@@ -166,7 +184,9 @@ static void look_show(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
                             : SNIB__HOLDS,
         .kind = c->reads ? SNIB_KIND_READ : seen->kind,
         .permits = 1,
-        .token = holds ? seen->czxid : 0};
+        .token = !holds        ? 0
+                 : seen->token ? seen->token
+                               : seen->czxid};
     int64_t age_ms = look_wall_ms(z, now) - seen->since_ms;
     row.since = snib__before(now, snib__ms(age_ms > 0 ? age_ms : 0));
     if (!z->out->wall_offset_ns || row.since.ns < 2) {
@@ -283,7 +303,7 @@ static void look_dead(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
                                          .permits = 1,
                                          .delay = snib__ms(c->lease_ms),
                                          .until = now};
-        if (snib__zoo_view_is_dead(&k->view, c, &nobody)) {
+        if (snib__zoo_view_is_dead(c, &nobody)) {
             snib__rules_row(k->r->said.result, now, &row, "", 0);
         }
     }
@@ -335,6 +355,7 @@ static void look_ask(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
 /* The next node of this lock, or the next lock. */
 static void look_next(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
 {
+    static const struct zoo_seen nobody = {.about_size = 0};
     struct zoo_path path;
     if (k->at < k->view.standing && k->at < LOOK_MOST) {
         look_path(z, k, k->view.child[k->at].name, &path);
@@ -342,6 +363,9 @@ static void look_next(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
         snib__zk_put_read(snib__zoo_out(z), path.text, false);
         snib__zoo_step_send(z, now, k, false);
         return;
+    }
+    for (; k->at < k->view.standing; k->at++) {
+        look_show(z, now, k, &nobody);
     }
     if (k->view.standing || k->at != LOOK_MOST) {
         look_dead(z, now, k);

@@ -46,6 +46,7 @@ struct zoo_child {
     uint64_t id[2];   /* of the request; of one not ours: its UUID */
     int32_t seq;      /* STANDS */
     int64_t lease_ms; /* MARK */
+    bool paired;      /* STANDS: its mark is there; MARK: its node is */
     char name[ZOO_CHILD_MAX];
 };
 
@@ -59,11 +60,11 @@ void snib__zoo_child_mark(const uint64_t id[2], bool reads, int64_t lease_ms,
 
 /* -- order.c ---------------------------------------------------------------- */
 
-/* All nodes below a lock's, those that stand in their order. */
+/* All nodes below a lock's: those that stand in their order, then marks by id. */
 struct zoo_view {
     struct zoo_child *child;
-    uint32_t count, room, standing; /* the first `standing` ones stand */
-    char foreign[ZOO_CHILD_MAX];    /* one that is none of ours; "": none */
+    uint32_t count, room, standing, marks; /* so many stand, are marks */
+    char foreign[ZOO_CHILD_MAX]; /* one that is none of ours; "": none */
 };
 
 /* Whom a request does not mind: its own other grants. 0: nobody. */
@@ -95,8 +96,7 @@ int snib__zoo_view_ahead(const struct zoo_view *, const struct zoo_wish *,
  * it is not the same ones. */
 int64_t snib__zoo_view_dead(const struct zoo_view *, const struct zoo_wish *,
                             uint64_t *ret_print);
-bool snib__zoo_view_is_dead(const struct zoo_view *, const struct zoo_child *,
-                            const struct zoo_wish *);
+bool snib__zoo_view_is_dead(const struct zoo_child *, const struct zoo_wish *);
 /* 1-based, among those that wait. */
 uint32_t snib__zoo_view_position(const struct zoo_view *, int at);
 /* The longest lease of a grant in the way, ms; 0: not known. */

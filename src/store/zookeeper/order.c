@@ -35,11 +35,19 @@ static bool order_is(const uint64_t id[2], const uint64_t grant[2])
     return (grant[0] || grant[1]) && order_same(id, grant);
 }
 
+static bool order_is_before(const uint64_t a[2], const uint64_t b[2])
+{
+    return a[0] != b[0] ? a[0] < b[0] : a[1] < b[1];
+}
+
 static int order_compare(const void *left, const void *right)
 {
     const struct zoo_child *a = left, *b = right;
-    if ((a->what == ZOO_STANDS) != (b->what == ZOO_STANDS)) {
-        return a->what == ZOO_STANDS ? -1 : 1;
+    if (a->what != b->what) {
+        return a->what < b->what ? -1 : 1;
+    }
+    if (a->what == ZOO_MARK && !order_same(a->id, b->id)) {
+        return order_is_before(a->id, b->id) ? -1 : 1;
     }
     if (a->what != ZOO_STANDS) {
         return strcmp(a->name, b->name);
@@ -51,7 +59,7 @@ static int order_compare(const void *left, const void *right)
 
 void snib__zoo_view_clear(struct zoo_view *v)
 {
-    v->count = v->standing = 0;
+    v->count = v->standing = v->marks = 0;
     v->foreign[0] = 0;
 }
 
@@ -76,6 +84,39 @@ static bool order_reserve(struct zoo_view *v, uint32_t n)
     return true;
 }
 
+/* The first mark whose id is not before this one. */
+static uint32_t order_search(const struct zoo_view *v, const uint64_t id[2])
+{
+    uint32_t from = v->standing, to = v->standing + v->marks;
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        if (order_is_before(v->child[middle].id, id)) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    return from;
+}
+
+static bool order_is_mark_of(const struct zoo_view *v, uint32_t i,
+                             const uint64_t id[2])
+{
+    return i < v->standing + v->marks && order_same(v->child[i].id, id);
+}
+
+/* Which node has its mark there, and which mark its node. */
+static void order_pair(struct zoo_view *v)
+{
+    for (uint32_t i = 0; i < v->standing; i++) {
+        struct zoo_child *c = &v->child[i];
+        for (uint32_t m = order_search(v, c->id); order_is_mark_of(v, m, c->id);
+             m++) {
+            c->paired = v->child[m].paired = true;
+        }
+    }
+}
+
 bool snib__zoo_view_read(struct zoo_view *v, struct snib__jute *j,
                          bool *ret_bad)
 {
@@ -90,6 +131,7 @@ bool snib__zoo_view_read(struct zoo_view *v, struct snib__jute *j,
         struct zoo_child *c = &v->child[v->count++];
         snib__zoo_child_read(name.bytes ? name.bytes : "", name.size, c);
         v->standing += c->what == ZOO_STANDS;
+        v->marks += c->what == ZOO_MARK;
         if (c->what == ZOO_FOREIGN) {
             memcpy(v->foreign, c->name, sizeof v->foreign);
         }
@@ -101,6 +143,7 @@ bool snib__zoo_view_read(struct zoo_view *v, struct snib__jute *j,
     }
     if (n) {
         qsort(v->child, v->count, sizeof *v->child, order_compare);
+        order_pair(v);
     }
     return true;
 }
@@ -119,12 +162,8 @@ int snib__zoo_view_find(const struct zoo_view *v, const uint64_t id[2],
 const struct zoo_child *snib__zoo_view_mark(const struct zoo_view *v,
                                             const uint64_t id[2])
 {
-    for (uint32_t i = v->standing; i < v->count; i++) {
-        if (v->child[i].what == ZOO_MARK && order_same(v->child[i].id, id)) {
-            return &v->child[i];
-        }
-    }
-    return NULL;
+    uint32_t i = order_search(v, id);
+    return order_is_mark_of(v, i, id) ? &v->child[i] : NULL;
 }
 
 int snib__zoo_view_granted(const struct zoo_view *v, const uint64_t id[2])
@@ -153,21 +192,17 @@ int snib__zoo_view_ahead(const struct zoo_view *v, const struct zoo_wish *wish,
         }
     }
     for (uint32_t i = v->standing; i < v->count; i++) {
-        if (order_excludes(&v->child[i], wish)) {
-            int node = snib__zoo_view_find(v, v->child[i].id, -1);
-            if (node >= 0) {
-                return node;
-            }
+        if (v->child[i].paired && order_excludes(&v->child[i], wish)) {
+            return snib__zoo_view_find(v, v->child[i].id, -1);
         }
     }
     return -1;
 }
 
-bool snib__zoo_view_is_dead(const struct zoo_view *v, const struct zoo_child *c,
+bool snib__zoo_view_is_dead(const struct zoo_child *c,
                             const struct zoo_wish *wish)
 {
-    return c->what == ZOO_MARK && order_excludes(c, wish) &&
-           snib__zoo_view_find(v, c->id, -1) < 0;
+    return c->what == ZOO_MARK && !c->paired && order_excludes(c, wish);
 }
 
 int64_t snib__zoo_view_dead(const struct zoo_view *v,
@@ -177,7 +212,7 @@ int64_t snib__zoo_view_dead(const struct zoo_view *v,
     *ret_print = 0;
     for (uint32_t i = v->standing; i < v->count; i++) {
         const struct zoo_child *c = &v->child[i];
-        if (snib__zoo_view_is_dead(v, c, wish)) {
+        if (snib__zoo_view_is_dead(c, wish)) {
             longest = c->lease_ms > longest ? c->lease_ms : longest;
             longest = longest ? longest : 1;
             *ret_print ^= snib__zoo_hash(c->name, strlen(c->name));
@@ -191,7 +226,7 @@ uint32_t snib__zoo_view_position(const struct zoo_view *v, int at)
 {
     uint32_t holding = 0;
     for (int i = 0; i < at; i++) {
-        holding += snib__zoo_view_mark(v, v->child[i].id) != NULL;
+        holding += v->child[i].paired;
     }
     holding = holding || at == 0 ? holding : 1;
     return (uint32_t)at - holding + 1;

@@ -282,7 +282,7 @@ typedef enum zoo_phase {
 struct zoo_seen {
     uint64_t client[2];
     snib_kind kind;
-    int64_t czxid, since_ms, renewed_ms;
+    int64_t czxid, token, since_ms, renewed_ms; /* token: 0: czxid */
     char about[SNIB__ABOUT_MAX];
     size_t about_size;
 };
@@ -354,9 +354,9 @@ extern const struct zoo_work snib__zoo_doctor_work;  /* doctor.c */
 
 bool snib__zoo_reads(const struct snib__request *);
 void snib__zoo_wish_of(const struct snib__request *, struct zoo_wish *ret);
-/* What stands in the request's node. */
+/* What stands in the request's node. token: 0: the node's czxid. */
 void snib__zoo_data_of(const struct snib__zoo *, const struct snib__request *,
-                       char *ret, size_t size);
+                       int64_t token, char *ret, size_t size);
 /* It is its turn: make its mark, and answer. The marks of grants that nobody can
  * believe in any more go with it. */
 void snib__zoo_grant(struct snib__zoo *, snib_instant now, struct zoo_step *,
