@@ -2,7 +2,7 @@
  * counts what was sold, and says whether that is what should have been sold.
  *
  *   snib-demo-sale [--seed N] [--requests N] [--workers N]
- *                  [--embedded URL] [--redis URL] DIR
+ *                  [--embedded URL] [--server URL] DIR
  *   snib-demo-sale --print [--seed N] [--requests N]
  *
  * DIR is a scratch directory; demo/run makes and removes it. Exit status 0
@@ -26,7 +26,7 @@ enum { STOCK = 800, VARIANTS = 5, PATIENCE_S = 60 };
 struct settings {
     uint64_t seed;
     uint32_t requests, workers;
-    const char *embedded, *redis, *dir;
+    const char *embedded, *server, *dir;
 };
 
 /* One line of the table. */
@@ -357,7 +357,7 @@ static void print_table(const struct variant *v, const struct result *r,
     }
     printf("\n%d pieces of %d products were for sale; %u workers; seed %llu.\n"
            "orders/s up to the last sale; with faults it contains the lease "
-           "of the frozen\n(on Redis also of the killed) worker.\n\n",
+           "of the frozen\n(on a server also of the killed) worker.\n\n",
            STOCK, PRODUCTS, settings->workers,
            (unsigned long long)settings->seed);
 }
@@ -367,20 +367,25 @@ static void print_table(const struct variant *v, const struct result *r,
 static uint32_t list_variants(const struct settings *settings,
                               struct variant v[VARIANTS])
 {
+    /* The server's store is called as in its URL. */
+    static char server[24], faulty[48];
     uint32_t n = 0;
     v[n++] = (struct variant){"no lock", NULL, false};
     if (settings->embedded) {
         v[n++] = (struct variant){"embedded", settings->embedded, false};
     }
-    if (settings->redis) {
-        v[n++] = (struct variant){"redis", settings->redis, false};
+    if (settings->server) {
+        snprintf(server, sizeof server, "%.*s",
+                 (int)strcspn(settings->server, ":"), settings->server);
+        snprintf(faulty, sizeof faulty, "%s, with faults", server);
+        v[n++] = (struct variant){server, settings->server, false};
     }
     if (settings->embedded) {
         v[n++] =
             (struct variant){"embedded, with faults", settings->embedded, true};
     }
-    if (settings->redis) {
-        v[n++] = (struct variant){"redis, with faults", settings->redis, true};
+    if (settings->server) {
+        v[n++] = (struct variant){faulty, settings->server, true};
     }
     return n;
 }
@@ -427,7 +432,7 @@ int main(int argc, char **argv)
         {"requests", required_argument, NULL, 'n'},
         {"workers", required_argument, NULL, 'w'},
         {"embedded", required_argument, NULL, 'e'},
-        {"redis", required_argument, NULL, 'r'},
+        {"server", required_argument, NULL, 'u'},
         {"print", no_argument, NULL, 'p'},
         {NULL, 0, NULL, 0}};
     struct settings s = {.seed = 42, .requests = 4000, .workers = 8};
@@ -442,8 +447,8 @@ int main(int argc, char **argv)
             s.workers = (uint32_t)strtoul(optarg, NULL, 10);
         } else if (c == 'e') {
             s.embedded = optarg;
-        } else if (c == 'r') {
-            s.redis = optarg;
+        } else if (c == 'u') {
+            s.server = optarg;
         } else if (c == 'p') {
             print = true;
         } else {
@@ -455,7 +460,7 @@ int main(int argc, char **argv)
         s.workers < 3 || s.workers > WORKERS_MAX || (!print && !s.dir)) {
         fprintf(stderr,
                 "usage: %s [--seed N] [--requests 2500…%d] [--workers 3…%d]\n"
-                "       [--embedded URL] [--redis URL] DIR | --print\n",
+                "       [--embedded URL] [--server URL] DIR | --print\n",
                 argv[0], REQUESTS_MAX, WORKERS_MAX);
         return 2;
     }

@@ -10,7 +10,7 @@ import re
 import subprocess
 
 LEFT_OUT = re.compile(
-    r"^(lint|harness|package|campaign|mutate)\.|^docs\.manual$|^examples\.demo$"
+    r"^(lint|harness|package|campaign|mutate)\.|^docs\.manual$|^examples\.demo"
     r"|^sim\.(seeds|bugs_can|scenarios_detect|difftest)|stress")
 WORLDS = [("a", ["--count", "250"]),
           ("b", ["--from", "251", "--count", "750"]),
