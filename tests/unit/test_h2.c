@@ -97,6 +97,7 @@ static void an_answer_is_a_message_and_a_status(void **state)
     assert_true(snib__h2_message(&w.s, &message, &size));
     assert_int_equal(size, 2);
     assert_memory_equal(message, "hi", 2);
+    snib__h2_take(&w.h, &w.s);
     assert_int_equal(w.h.held, 0);
 }
 
@@ -163,6 +164,41 @@ static void answers_share_what_a_connection_may_hold(void **state)
     assert_true(says(DATA, 0, 1, much, sizeof much));
     assert_int_equal(w.s.end, SNIB__H2_LOST);
     assert_int_equal(w.h.held, SNIB__H2_IN - 20000);
+}
+
+static void answer(const void *bytes, size_t size)
+{
+    assert_true(says(HEADERS, END_HEADERS, 1, head, sizeof head - 1));
+    for (size_t n = 0; n < size; n += 16384) {
+        assert_true(says(DATA, 0, 1, bytes, 16384));
+    }
+    assert_true(says(HEADERS, END_HEADERS | END_STREAM, 1, good_trailer,
+                     sizeof good_trailer - 1));
+    assert_int_equal(w.s.end, SNIB__H2_ANSWERED);
+}
+
+/* Its owner reads in it while it waits for something else, perhaps behind the
+ * end of the connection. */
+static void an_answer_counts_until_nobody_wants_it(void **state)
+{
+    static const uint8_t much[16384];
+    const struct snib__h2_head to = {"a:1", false, NULL};
+    (void)state;
+    call();
+    answer(much, 10 * sizeof much);
+    assert_int_equal(w.h.held, 10 * sizeof much);
+    snib__h2_close(&w.h);
+    assert_true(snib__h2_open(&w.h));
+    assert_int_equal(w.h.held, 10 * sizeof much);
+    assert_true(snib__h2_call(&w.h, &w.s, &to, "/x/Y", "abc", 3, false));
+    assert_int_equal(w.h.held, 0);
+    assert_true(w.s.in.cap < 5 * sizeof much);
+    assert_true(snib__h2_output(&w.h, &w.wire));
+    assert_true(says(SETTINGS, 0, 0, NULL, 0));
+    answer(much, 10 * sizeof much);
+    snib__h2_drop(&w.h, &w.s);
+    assert_int_equal(w.h.held, 0);
+    assert_true(w.s.in.cap < 5 * sizeof much);
 }
 
 /* A header of 4000 bytes that is said again and again, by a byte each time. */
@@ -254,6 +290,7 @@ int main(void)
         CASE(a_text_of_the_server_is_plain),
         CASE(an_answer_that_does_not_end_is_lost),
         CASE(answers_share_what_a_connection_may_hold),
+        CASE(an_answer_counts_until_nobody_wants_it),
         CASE(headers_are_bounded),
         CASE(without_numbers_a_connection_is_away),
         CASE(a_ping_is_sent),

@@ -19,7 +19,8 @@
 enum {
     H2_PREFIX = 5,
     H2_WINDOW = 8 << 20, /* what a server may send before we have taken it */
-    H2_HEADER_LIST = 64 << 10
+    H2_HEADER_LIST = 64 << 10,
+    H2_KEPT = 64 << 10 /* memory that a stream keeps for its next answer */
 };
 
 /* -- memory ---------------------------------------------------------------- */
@@ -153,12 +154,23 @@ static int h2_on_header(nghttp2_session *session, const nghttp2_frame *frame,
     return 0;
 }
 
-/* What came of it counts no more: it is whole, or nobody wants it. */
+/* So much of what came was taken, and counts no more. */
 static void h2_let_go(struct snib__h2 *h, struct snib__h2_stream *s, size_t n)
 {
     n = n < s->held ? n : s->held;
     h->held -= n;
     s->held -= n;
+}
+
+/* Nobody wants what came. */
+static void h2_forget(struct snib__h2 *h, struct snib__h2_stream *s)
+{
+    h2_let_go(h, s, s->held);
+    if (s->in.cap > H2_KEPT) {
+        snib__buf_free(&s->in);
+    } else {
+        snib__buf_clear(&s->in);
+    }
 }
 
 static int h2_on_data(nghttp2_session *session, uint8_t flags, int32_t id,
@@ -208,7 +220,9 @@ static int h2_on_close(nghttp2_session *session, int32_t id, uint32_t code,
              : unseen ? SNIB__H2_UNSEEN
                       : SNIB__H2_LOST;
     s->id = 0;
-    h2_let_go(h, s, s->held);
+    if (s->in.failed) {
+        h2_forget(h, s);
+    }
     h2_touch(h, s);
     return 0;
 }
@@ -248,7 +262,7 @@ bool snib__h2_open(struct snib__h2 *h)
 {
     nghttp2_mem memory = {NULL, h2_malloc, h2_free, h2_calloc, h2_realloc};
     nghttp2_session_callbacks *callbacks;
-    *h = (struct snib__h2){.lib = h->lib};
+    *h = (struct snib__h2){.lib = h->lib, .held = h->held};
     snib__list_init(&h->changed);
     if (!h2_callbacks(h->lib, &callbacks)) {
         return false;
@@ -360,12 +374,12 @@ bool snib__h2_call(struct snib__h2 *h, struct snib__h2_stream *s,
         return false;
     }
     snib__buf_clear(&s->out);
-    snib__buf_clear(&s->in);
+    h2_forget(h, s);
     if (s->secret) {
         snib__buf_hide(&s->out);
         snib__buf_hide(&s->in);
     }
-    s->held = s->headers = 0;
+    s->headers = 0;
     s->more = more;
     s->http = 0;
     s->grpc = false;
@@ -391,7 +405,7 @@ bool snib__h2_send(struct snib__h2 *h, struct snib__h2_stream *s,
 void snib__h2_drop(struct snib__h2 *h, struct snib__h2_stream *s)
 {
     snib__unlink(&s->changed);
-    h2_let_go(h, s, s->held);
+    h2_forget(h, s);
     if (s->id && h->session) {
         h->lib->nghttp2_session_set_stream_user_data(h->session, s->id, NULL);
         (void)h->lib->nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE,

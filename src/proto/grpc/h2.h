@@ -9,11 +9,12 @@
  * place until it has ended or was dropped. Many are under way at once; each
  * ends by itself.
  *
- * Bounds, checked before memory is spent: SNIB__H2_IN bytes of answers that are
- * not whole yet, of all streams of a connection together; less of a stream whose
- * owner has set the limit of its `in`; 64 KB of headers of an answer. What passes
- * them ends its stream as LOST. Memory that nghttp2 gives back is overwritten:
- * tokens of logins were in it. */
+ * Bounds, checked before memory is spent: SNIB__H2_IN bytes of answers, of all
+ * streams together, each until it was taken, or its stream is used for another
+ * call or dropped, over the ends of connections; less of a stream whose owner has
+ * set the limit of its `in`; 64 KB of headers of an answer. What passes them ends
+ * its stream as LOST. Memory that nghttp2 gives back is overwritten: tokens of
+ * logins were in it. */
 #ifndef SNIB__H2_H
 #define SNIB__H2_H
 
@@ -65,7 +66,7 @@ struct snib__h2 {
     struct snib__list changed; /* streams with bytes, or at their end */
     bool met;                  /* the server has spoken HTTP/2 */
     bool away;                 /* no more calls can be made on it */
-    size_t held;               /* bytes of answers that are not whole */
+    size_t held;               /* bytes of answers that somebody may want */
     char why[160];             /* it is broken: why */
     struct nghttp2_session *session;
     const struct snib__nghttp2 *lib; /* set by the owner */
@@ -85,10 +86,12 @@ struct snib__h2_head {
 
 /* A new connection; h.lib is set. False: no memory. */
 bool snib__h2_open(struct snib__h2 *);
-/* All streams have ended: those under way are LOST. It may be opened anew. */
+/* All streams have ended: those under way are LOST. It may be opened anew; what
+ * was answered stays where it is, and counts. */
 void snib__h2_close(struct snib__h2 *);
 
 void snib__h2_stream_init(struct snib__h2_stream *);
+/* It was dropped. */
 void snib__h2_stream_free(struct snib__h2_stream *);
 /* Call path ("/etcdserverpb.KV/Range") with this message. more: the call stays
  * open for snib__h2_send. False: no memory, or no more calls on this
@@ -98,7 +101,8 @@ bool snib__h2_call(struct snib__h2 *, struct snib__h2_stream *,
                    const void *message, size_t size, bool more);
 bool snib__h2_send(struct snib__h2 *, struct snib__h2_stream *,
                    const void *message, size_t size);
-/* Its answer is not wanted any more; it is not under way afterwards. */
+/* Its answer is not wanted any more, whether it has come or not; it is not under
+ * way afterwards. */
 void snib__h2_drop(struct snib__h2 *, struct snib__h2_stream *);
 
 /* Ask whether the server is there: something comes back. False: no memory. */

@@ -32,13 +32,11 @@ void snib__etcd_call_free(struct snib__etcd *e, struct etcd_call *c)
 void snib__etcd_call_drop(struct snib__etcd *e, struct etcd_call *c)
 {
     struct etcd_session *s = &e->session;
-    if (snib__linked(&c->link)) {
-        snib__unlink(&c->link);
-        snib__h2_drop(&s->h2, &c->stream);
-        if (!c->heard) {
-            e->out->conn[s->at]->awaited--;
-        }
+    if (snib__linked(&c->link) && !c->heard) {
+        e->out->conn[s->at]->awaited--;
     }
+    snib__unlink(&c->link);
+    snib__h2_drop(&s->h2, &c->stream);
 }
 
 void snib__etcd_call(struct snib__etcd *e, snib_instant now,
@@ -163,8 +161,7 @@ void snib__etcd_calls_lost(struct snib__etcd *e, snib_instant now, snib_err err,
             .end = c->changes && !unseen ? ETCD_LOST : ETCD_AGAIN, .err = err};
         snprintf(reply.text, sizeof reply.text, "%s", text);
         c->stream.id = 0;
-        c->stream.held = 0;
-        snib__unlink(&c->stream.changed);
+        snib__h2_drop(&e->session.h2, &c->stream);
         call_end(e, now, c, &reply);
     }
 }

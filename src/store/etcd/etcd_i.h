@@ -79,7 +79,8 @@ void snib__etcd_call_free(struct snib__etcd *, struct etcd_call *);
  * input or tick; if it could not be sent, also. */
 void snib__etcd_call(struct snib__etcd *, snib_instant now, struct etcd_call *,
                      const char *path, struct snib__buf *message);
-/* Its answer is not wanted any more; done() is not called. */
+/* Its answer is not wanted any more, nor its memory; if it has not come, done() is
+ * not called. */
 void snib__etcd_call_drop(struct snib__etcd *, struct etcd_call *);
 /* What has come for the calls. */
 void snib__etcd_calls_heard(struct snib__etcd *, snib_instant now);

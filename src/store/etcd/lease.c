@@ -76,6 +76,7 @@ static void lease_done(struct snib__etcd *e, snib_instant now,
                 g.ttl < l->ttl || g.ttl > l->ttl + LEASE_MORE;
     l->id = l->failed ? 0 : g.id;
     l->ttl = l->failed ? l->ttl : g.ttl;
+    snib__etcd_call_drop(e, c);
     if (!l->failed && g.ttl > l->asked && g.ttl > e->least_ttl) {
         e->least_ttl = g.ttl;
     }

@@ -33,7 +33,8 @@ enum {
     STEP_PAUSE_MAX_US = 16000,
     STEP_CONFLICTS = 40,
     STEP_SPARES = 4,
-    STEP_SPARE_BYTES = 64 << 10
+    STEP_SPARE_BYTES = 64 << 10,
+    STEP_SPARE_CLAIMS = 256
 };
 
 static struct etcd_step *step_of(struct snib__link *l)
@@ -136,6 +137,14 @@ static void step_next(struct snib__etcd *e, struct etcd_step *k)
     step_phase(e, k, STEP_WAITS);
 }
 
+/* A large one gives its memory back. */
+static bool step_is_small(const struct etcd_step *k)
+{
+    return k->call.stream.in.cap <= STEP_SPARE_BYTES &&
+           k->call.stream.out.cap <= STEP_SPARE_BYTES &&
+           k->s.claim_room <= STEP_SPARE_CLAIMS;
+}
+
 static void step_put_by(struct snib__etcd *e, struct etcd_step *k)
 {
     uint32_t spares = 0;
@@ -144,7 +153,7 @@ static void step_put_by(struct snib__etcd *e, struct etcd_step *k)
     SNIB__LIST_EACH (l, &e->spare) {
         spares++;
     }
-    if (spares < STEP_SPARES && k->call.stream.in.cap <= STEP_SPARE_BYTES) {
+    if (spares < STEP_SPARES && step_is_small(k)) {
         snib__list_push(&e->spare, &k->link);
     } else {
         step_free(e, k);
