@@ -84,6 +84,11 @@ struct snib__request *snib__blocking_peek(const struct snib__store *,
                                           snib__session,
                                           const struct snib__request *after);
 void snib__blocking_take_one(struct snib__store *, struct snib__request *);
+/* So many are under way there, and it begins no more; the server was heard at
+ * that instant. 0: it has room. What is answered at its limit says which it was:
+ * that, or the server's silence. */
+void snib__blocking_crowded(struct snib__store *, uint32_t under_way,
+                            snib_instant heard);
 /* What a worker has was not sent yet, perhaps: the library may still look for
  * its server. A caller whose limit comes then shall hear that nothing was
  * applied, and that has to stay true. Neither side can wait for the other, so

@@ -39,6 +39,10 @@ struct snib__store {
     } last;
     /* A library across a network; else all unused. */
     snib_duration request; /* how long to wait for one answer */
+    struct {               /* snib__blocking_crowded */
+        uint32_t under_way;
+        snib_instant heard;
+    } crowd;
     struct snib__sharing {
         struct snib__list listed; /* for its worker to take, in this order */
         bool inside;              /* its worker is in the library */

@@ -178,6 +178,22 @@ static snib_instant sharing_in_the_way(const struct snib__store *s,
                : r->exec.blocked_since;
 }
 
+/* Why it was not taken by its limit. */
+static snib_err sharing_why_late(const struct snib__store *s, snib_instant now,
+                                 const struct snib__request *r)
+{
+    snib_instant since = sharing_in_the_way(s, r);
+    long long ms = (long long)snib__to_ms(snib__between(since, now));
+    if (s->crowd.under_way && s->crowd.heard.ns > since.ns) {
+        return snib__fail(r->said.reterr, SNIB_ERR_UNREACHABLE,
+                          "not sent for %lld ms, as %u other requests of this "
+                          "client are under way",
+                          ms, s->crowd.under_way);
+    }
+    return snib__fail(r->said.reterr, SNIB_ERR_UNREACHABLE,
+                      "no answer from the server for %lld ms", ms);
+}
+
 void snib__sharing_late(struct snib__store *s, snib_instant now,
                         struct snib__request *r)
 {
@@ -190,10 +206,7 @@ void snib__sharing_late(struct snib__store *s, snib_instant now,
     /* If it was executed before, it was not busy workers that it failed by. */
     r->exec.blocked = !r->said.err || s->last.blocked;
     if (!r->said.err) {
-        snib_duration waited = snib__between(sharing_in_the_way(s, r), now);
-        r->said.err = snib__fail(r->said.reterr, SNIB_ERR_UNREACHABLE,
-                                 "no answer from the server for %lld ms",
-                                 (long long)snib__to_ms(waited));
+        r->said.err = sharing_why_late(s, now, r);
     }
     r->said.answer = SNIB__NOT_APPLIED;
     sharing_unlist(s, r);
@@ -284,6 +297,13 @@ struct snib__request *snib__blocking_peek(const struct snib__store *s,
 void snib__blocking_take_one(struct snib__store *s, struct snib__request *r)
 {
     sharing_take(s, r);
+}
+
+void snib__blocking_crowded(struct snib__store *s, uint32_t under_way,
+                            snib_instant heard)
+{
+    s->crowd.under_way = under_way;
+    s->crowd.heard = heard;
 }
 
 /* -- what was not sent ----------------------------------------------------- */

@@ -416,6 +416,38 @@ static void no_more_are_under_way_than_there_is_memory_for(void **state)
     assert_true(answered(&renew));
 }
 
+/* The server answers all along: not its silence is told. */
+static void what_found_no_room_is_told_so(void **state)
+{
+    enum { MANY = ETCD_STEPS - ETCD_STEPS_KEPT + 1 };
+    (void)state;
+    static struct snib__request r[MANY];
+    static struct snib__name names[MANY];
+    w.keeps = true;
+    for (uint64_t i = 0; i < MANY; i++) {
+        names[i] = (struct snib__name){1, 1, 100 + i, "n", "n"};
+        r[i] = asks(SNIB__ACQUIRE, 1000 + i);
+        r[i].name = &names[i];
+        r[i].limit = snib__after(w.now, snib__ms(i + 1 < MANY ? 60000 : 50));
+        start(&r[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        w.e->session.heard = w.now = snib__after(w.now, snib__ms(25));
+        tick();
+    }
+    assert_true(answered(&r[MANY - 1]));
+    assert_int_equal(r[MANY - 1].said.err, SNIB_ERR_UNREACHABLE);
+    assert_string_equal(w.error.text,
+                        "not sent for 50 ms, as 48 other requests of this "
+                        "client are under way");
+    r[MANY - 1] = asks(SNIB__ACQUIRE, 1);
+    r[MANY - 1].limit = snib__after(w.now, snib__ms(40));
+    start(&r[MANY - 1]);
+    pass(40); /* nothing is heard */
+    assert_true(answered(&r[MANY - 1]));
+    assert_string_equal(w.error.text, "no answer from the server for 40 ms");
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin_world, end_world)
@@ -437,6 +469,7 @@ int main(void)
         CASE(what_was_only_looked_for_is_cancelled_at_once),
         CASE(what_is_being_written_is_cancelled_behind_it),
         CASE(no_more_are_under_way_than_there_is_memory_for),
+        CASE(what_found_no_room_is_told_so),
     };
     return RUN(cases);
 }

@@ -109,6 +109,14 @@ static bool take_has_room(const struct snib__etcd *e, snib__session session)
     return e->under_way + kept < ETCD_STEPS;
 }
 
+/* What is left for lack of room shall say so at its limit. */
+static void take_tell_crowd(struct snib__etcd *e)
+{
+    bool room = take_has_room(e, SNIB__SESSION_CALLERS);
+    snib__blocking_crowded(e->requests, room ? 0 : e->under_way,
+                           e->session.heard);
+}
+
 static void take_from(struct snib__etcd *e, snib_instant now,
                       snib__session session)
 {
@@ -131,4 +139,5 @@ void snib__etcd_steps_take(struct snib__etcd *e, snib_instant now)
     for (int i = 0; i < SNIB__SESSIONS && snib__etcd_may_call(e); i++) {
         take_from(e, now, (snib__session)i);
     }
+    take_tell_crowd(e);
 }
