@@ -94,6 +94,17 @@ def test_the_doctor_is_content(at):
     assert found["quorum"] == "warn"
 
 
+def test_the_doctor_counts_who_has_a_vote(at):
+    with EtcdServer() as made:
+        made.ctl("member", "add", "two", "--learner", "--peer-urls",
+                 "http://127.0.0.1:1")
+        done = at(made.url).run("doctor", "--json")
+    found = {one["check"]: one["text"]
+             for one in json.loads(done.stdout)["findings"]}
+    assert found["members"].startswith("1 voting member and 1 learner")
+    assert found["quorum"].startswith("one voting member")
+
+
 # -- what is wrong ---------------------------------------------------------------
 
 WRONG = {

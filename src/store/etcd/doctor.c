@@ -3,6 +3,7 @@
  * Four questions, one after the other; what the user may not ask becomes a
  * finding, never an error. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -28,6 +29,23 @@ static void doctor_tell(struct etcd_step *k, bool good, snib_level bad,
 
 /* -- answers ---------------------------------------------------------------- */
 
+/* 3.5.0 to 3.5.2: etcd's own announcement says not to use them. */
+static void doctor_version(struct etcd_step *k, const char *version)
+{
+    char text[200];
+    unsigned long patch =
+        strncmp(version, "3.5.", 4) ? 3 : strtoul(version + 4, NULL, 10);
+    if (patch > 2) {
+        return;
+    }
+    snprintf(text, sizeof text,
+             "a member of etcd %s that is killed may come back without "
+             "changes that it has acknowledged, and two may then hold a lock",
+             version);
+    doctor_tell(k, false, SNIB_LEVEL_FAIL, "version", text,
+                "install etcd 3.5.3 or later on each member");
+}
+
 static void doctor_status(struct snib__etcd *e, snib_instant now,
                           struct etcd_step *k, const struct etcd_reply *reply)
 {
@@ -42,6 +60,7 @@ static void doctor_status(struct snib__etcd *e, snib_instant now,
     snprintf(text, sizeof text, "etcd %s at %.100s, keys %s…", s.version,
              e->out->conn[e->session.at]->address, e->prefix);
     doctor_tell(k, true, SNIB_LEVEL_OK, "server", text, "");
+    doctor_version(k, s.version);
     snprintf(text, sizeof text, "a round trip takes %.2f ms", ms);
     doctor_tell(k, ms < DOCTOR_SLOW_MS, SNIB_LEVEL_WARN, "latency", text,
                 "leases must be many times longer than a round trip; use a "
@@ -57,31 +76,53 @@ static void doctor_status(struct snib__etcd *e, snib_instant now,
     }
 }
 
-/* MemberListResponse: members 2; Member: isLearner 5. */
+/* Fewer than three: what the end of one costs. */
+static void doctor_quorum(struct etcd_step *k, int voters)
+{
+    if (voters == 1 || voters == 2) {
+        doctor_tell(k, false, SNIB_LEVEL_WARN, "quorum",
+                    voters == 1
+                        ? "one voting member: while it is away nobody gets a "
+                          "lock, and none is renewed"
+                        : "two voting members: while one is away nobody gets "
+                          "a lock, and none is renewed",
+                    "run three or five");
+    }
+}
+
+static void doctor_plural(char *ret, size_t size, int n, const char *what)
+{
+    snprintf(ret, size, "%d %s%s", n, what, n == 1 ? "" : "s");
+}
+
+/* MemberListResponse: members 2; Member: isLearner 5. A learner has no vote. */
 static void doctor_members(struct snib__etcd *e, struct etcd_step *k,
                            const struct etcd_reply *reply)
 {
     struct snib__pb p;
-    int members = 0;
-    char text[200];
+    int members = 0, learners = 0;
+    char text[200], votes[40], more[40] = "";
     snib__pb_open(&p, reply->bytes, reply->size);
     while (snib__pb_next(&p)) {
+        struct snib__pb member = snib__pb_inside(&p);
         members += p.field == 2;
+        while (p.field == 2 && snib__pb_next(&member)) {
+            learners += member.field == 5 && member.number != 0;
+        }
     }
-    snprintf(text, sizeof text, "%d member%s, %u of them in the URL", members,
-             members == 1 ? "" : "s", e->out->conns);
-    doctor_tell(k, members < DOCTOR_FULL || e->out->conns > 1, SNIB_LEVEL_WARN,
-                "members", text,
+    doctor_plural(votes, sizeof votes, members - learners,
+                  learners ? "voting member" : "member");
+    if (learners) {
+        memcpy(more, " and ", 6);
+        doctor_plural(more + 5, sizeof more - 5, learners, "learner");
+    }
+    snprintf(text, sizeof text, "%s%s, %u of them in the URL", votes, more,
+             e->out->conns);
+    doctor_tell(k, members - learners < DOCTOR_FULL || e->out->conns > 1,
+                SNIB_LEVEL_WARN, "members", text,
                 "name several in the URL (etcd://HOST,HOST,HOST), so that the "
                 "end of one is not the end of your locks");
-    if (members == 1 || members == 2) {
-        doctor_tell(k, false, SNIB_LEVEL_WARN, "quorum",
-                    members == 1 ? "one member: while it is away nobody gets "
-                                   "or keeps a lock"
-                                 : "two members: while one is away nobody gets "
-                                   "or keeps a lock",
-                    "run three or five");
-    }
+    doctor_quorum(k, members - learners);
 }
 
 /* AlarmResponse: alarms 2; AlarmMember: alarm 2 (1 NOSPACE, 2 CORRUPT). */

@@ -274,7 +274,7 @@ typedef enum etcd_phase {
     STEP_ASKS,   /* a call that changes nothing is under way */
     STEP_LEASES, /* for leases */
     STEP_WRITES, /* a call that may change something is under way */
-    STEP_PAUSES  /* after a conflict */
+    STEP_PAUSES  /* after a conflict, or between two pages of a list */
 } etcd_phase;
 
 /* What a row that was fetched hangs on. */
@@ -313,6 +313,8 @@ struct etcd_step {
     /* When the lease under which the claim of r[i] was put ends at the earliest;
      * 0: it was not put. */
     snib_instant ends[SNIB__SNAPSHOT_MAX];
+    bool rests;         /* a list pauses between two pages */
+    snib_duration busy; /* for so long the server has worked on it */
     /* value.c, look.c, doctor.c */
     struct snib__buf from; /* a list goes on from this key */
     int64_t revision;
@@ -366,6 +368,9 @@ void snib__etcd_step_again(struct snib__etcd *, snib_instant now,
 /* Somebody was faster. False: too often, and it is over. */
 bool snib__etcd_step_pause(struct snib__etcd *, snib_instant now,
                            struct etcd_step *);
+/* It begins again then. */
+void snib__etcd_step_rest(struct snib__etcd *, struct etcd_step *,
+                          snib_instant then);
 /* Each of its requests alone. It is over. */
 void snib__etcd_step_apart(struct snib__etcd *, snib_instant now,
                            struct etcd_step *);

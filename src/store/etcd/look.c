@@ -2,7 +2,9 @@
  * is alive: what is over is gone with its lease.
  *
  * A list is read page by page, all as of the revision of the first one. A name
- * whose rows do not end with a page is read anew with the next. */
+ * whose rows do not end with a page is read anew with the next. One that nobody
+ * waits for takes no more than a fiftieth of the server's time, once it has taken
+ * so much that this counts (core/request.h). */
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -12,6 +14,7 @@
 #include "store/etcd/etcd_i.h"
 
 enum { LOOK_PAGE = 1000, LOOK_PAGE_MAX = 64000 };
+enum { LOOK_FREE_MS = 100, LOOK_CALM = 50, LOOK_REST_MAX_MS = 100 };
 
 struct look_claim {
     struct snib__stored_claim c;
@@ -229,11 +232,29 @@ static void look_page_row(struct look_page *p,
 static void look_ask(struct snib__etcd *e, snib_instant now,
                      struct etcd_step *k);
 
+/* The next page, now or after a rest. took: by the last one. */
+static void look_go_on(struct snib__etcd *e, snib_instant now,
+                       struct etcd_step *k, snib_duration took)
+{
+    struct snib__request *r = k->r[0];
+    snib_duration rest = snib__ms(LOOK_REST_MAX_MS);
+    if (!r->background || snib__to_ms(k->busy) < LOOK_FREE_MS) {
+        look_ask(e, now, k);
+        return;
+    }
+    rest.ns = took.ns * LOOK_CALM < rest.ns ? took.ns * LOOK_CALM : rest.ns;
+    r->said.left = k->busy;
+    k->rests = true;
+    k->until = snib__after(k->until, rest);
+    r->limit = snib__later(r->limit, k->until);
+    snib__etcd_step_rest(e, k, snib__after(now, rest));
+}
+
 /* The next page begins with the name that may go on, or asks for more at once if
  * there was no other one in this. */
 static void look_listed(struct snib__etcd *e, snib_instant now,
                         struct etcd_step *k, struct snib__etcd_rows *rows,
-                        int64_t revision)
+                        int64_t revision, snib_duration took)
 {
     struct look_page p = {.e = e, .now = now, .k = k};
     struct snib__etcd_pair pair;
@@ -253,6 +274,7 @@ static void look_listed(struct snib__etcd *e, snib_instant now,
     bool failed = p.lock.failed || k->r[0]->said.result->failed;
     snib__free(p.lock.claim);
     k->revision = revision;
+    k->busy.ns += took.ns;
     if (bad) {
         look_strange(e, now, k);
     } else if (failed) {
@@ -261,8 +283,10 @@ static void look_listed(struct snib__etcd *e, snib_instant now,
         if (k->r[0]->list.limit_moves || k->r[0]->background) {
             k->until = snib__after(now, e->request);
         }
-        look_ask(e, now, k);
+        look_go_on(e, now, k, took);
     } else {
+        k->r[0]->said.left =
+            k->r[0]->said.left.ns ? k->busy : (snib_duration){0};
         look_end(e, k, SNIB__DONE, SNIB_ERR_OK, "");
     }
 }
@@ -296,8 +320,14 @@ static void look_ask(struct snib__etcd *e, snib_instant now,
 static void look_begin(struct snib__etcd *e, snib_instant now,
                        struct etcd_step *k)
 {
+    if (k->rests) {
+        k->rests = false;
+        look_ask(e, now, k);
+        return;
+    }
     k->asked = LOOK_PAGE;
     k->revision = 0;
+    k->busy.ns = 0;
     snib__buf_clear(&k->from);
     snib__buf_clear(k->r[0]->said.result); /* it may be asked for again */
     k->r[0]->said.valid_from = now;
@@ -330,7 +360,8 @@ static void look_done(struct snib__etcd *e, snib_instant now,
         look_strange(e, now, k);
     } else if (k->r[0]->verb == SNIB__LIST) {
         look_listed(e, now, k, &rows,
-                    k->revision ? k->revision : header.revision);
+                    k->revision ? k->revision : header.revision,
+                    snib__between(reply->sent, now));
     } else {
         look_inspected(e, now, k, &rows);
     }

@@ -233,6 +233,13 @@ void snib__etcd_step_lost(struct snib__etcd *e, struct etcd_step *k)
     snib__etcd_step_over(e, k);
 }
 
+void snib__etcd_step_rest(struct snib__etcd *e, struct etcd_step *k,
+                          snib_instant then)
+{
+    k->phase = STEP_PAUSES;
+    snib__heap_set(&e->timers, &k->timer, then);
+}
+
 bool snib__etcd_step_pause(struct snib__etcd *e, snib_instant now,
                            struct etcd_step *k)
 {
@@ -252,9 +259,7 @@ bool snib__etcd_step_pause(struct snib__etcd *e, snib_instant now,
         us *= 2;
     }
     us = us / 2 + (int64_t)snib__rng_below(&e->rng, (uint64_t)us);
-    k->phase = STEP_PAUSES;
-    snib__heap_set(&e->timers, &k->timer,
-                   snib__after(now, (snib_duration){us * 1000}));
+    snib__etcd_step_rest(e, k, snib__after(now, (snib_duration){us * 1000}));
     return true;
 }
 
@@ -391,7 +396,7 @@ bool snib__etcd_step_begin(struct snib__etcd *e, snib_instant now,
         step_mark(e, r[i], 1);
     }
     k->conflicts = k->asked = k->answered = 0;
-    k->decides = false;
+    k->decides = k->rests = false;
     k->s.book.most = ETCD_GRANTS;
     k->revision = 0;
     k->until = snib__after(now, e->request);
