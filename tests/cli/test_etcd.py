@@ -126,6 +126,24 @@ def test_what_is_wrong_is_said(at, server, what):
     assert (done.returncode, words in done.stderr) == (code, True), done.stderr
 
 
+@pytest.mark.parametrize("key", ["!", "c/" + "a" * 32])
+def test_what_a_later_snib_has_written_is_told(at, server, key):
+    """Of the whole lock, whichever row it is: it may well be held."""
+    name = "later" + key[0].strip("!")
+    server.ctl("put", f"snib/l/{name}/{key}", stdin="\x02Lsomething new")
+    snib = at()
+    for args in (["try", name, "--", "true"], ["status", name],
+                 ["run", name, "--", "true"]):
+        done = snib.run(*args)
+        assert done.returncode == 78, (args, done.stdout, done.stderr)
+        assert "layout 2, this snib knows 1" in done.stderr
+        assert "force-release" not in done.stderr
+    locks = json.loads(snib.run("list", "--json").stdout)["locks"]
+    told = [one["damage"] for one in locks if one["name"] == name]
+    server.ctl("del", f"snib/l/{name}/{key}")
+    assert len(told) == 1 and "layout 2" in told[0]
+
+
 @pytest.mark.parametrize("login, code, words", [
     ("known:wr0ng@", 77, "authentication failed"),
     ("nobody:x@", 77, "authentication failed"),

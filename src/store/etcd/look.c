@@ -29,7 +29,10 @@ struct look_lock {
     int64_t token;
     struct look_claim *claim;
     uint32_t claims, capacity;
-    bool failed;
+    bool failed; /* no memory */
+    /* A row of it cannot be read, so nobody can say who holds it. */
+    snib_err err;
+    struct snib_error why;
 };
 
 static struct etcd_step *look_of(struct etcd_call *c)
@@ -59,6 +62,12 @@ static int look_order(const void *left, const void *right)
     return memcmp(a->c.request, b->c.request, sizeof a->c.request);
 }
 
+/* Where the reason goes: that of the first such row is told. */
+static struct snib_error *look_why(struct look_lock *k)
+{
+    return k->err ? NULL : &k->why;
+}
+
 static void look_add(struct look_lock *k, const struct snib__etcd_pair *pair)
 {
     if (k->claims == k->capacity) {
@@ -73,9 +82,10 @@ static void look_add(struct look_lock *k, const struct snib__etcd_pair *pair)
     }
     struct look_claim *c = &k->claim[k->claims];
     *c = (struct look_claim){.about = NULL};
-    if (!snib__layout_claim(pair->value.bytes, pair->value.size, &c->c,
-                            &c->about, &c->size, NULL) &&
-        (look_waits(c) || snib__rules_claim_holds(&c->c))) {
+    snib_err err = snib__layout_claim(pair->value.bytes, pair->value.size,
+                                      &c->c, &c->about, &c->size, look_why(k));
+    k->err = k->err ? k->err : err;
+    if (!err && (look_waits(c) || snib__rules_claim_holds(&c->c))) {
         memcpy(c->c.request, k->place.request, sizeof c->c.request);
         k->claims++;
     }
@@ -85,11 +95,11 @@ static void look_row(struct look_lock *k, const struct snib__etcd_pair *pair)
 {
     struct snib__lock_row row;
     if (k->place.kind == SNIB__KEY_LOCK) {
+        snib_err err = snib__layout_lock(pair->value.bytes, pair->value.size,
+                                         &row, look_why(k));
+        k->err = k->err ? k->err : err;
         k->there = true;
-        k->token =
-            snib__layout_lock(pair->value.bytes, pair->value.size, &row, NULL)
-                ? SNIB__TOKEN_END
-                : row.token;
+        k->token = row.token;
     } else if (k->place.kind == SNIB__KEY_CLAIM) {
         look_add(k, pair);
     }
@@ -168,6 +178,8 @@ static void look_inspected(struct snib__etcd *e, snib_instant now,
         look_strange(e, now, k);
     } else if (lock.failed || r->said.result->failed) {
         look_no_memory(e, k);
+    } else if (lock.err) {
+        look_end(e, k, SNIB__NOT_APPLIED, lock.err, lock.why.text);
     } else if (lock.there && !snib__is_token(lock.token)) {
         look_end(e, k, SNIB__NOT_APPLIED, SNIB_ERR_CORRUPT,
                  "the last token of this lock is not a token; snib "
@@ -190,6 +202,18 @@ static bool look_is_listed(const struct snib__request *r,
            snib__glob(r->text, r->text_size, k->place.name, k->place.size);
 }
 
+static void look_show_damage(const struct look_lock *k,
+                             const struct snib__request *r)
+{
+    if (!r->list.awaited_only &&
+        snib__glob(r->text, r->text_size, k->place.name, k->place.size)) {
+        snib__rec_row(r->said.result, SNIB__ROW_LOCK);
+        snib__rec_bytes(r->said.result, SNIB__F_NAME, k->place.name,
+                        k->place.size);
+        snib__rec_text(r->said.result, SNIB__F_TEXT, k->why.text);
+    }
+}
+
 /* A page in the making: one lock after the other. */
 struct look_page {
     struct snib__etcd *e;
@@ -203,12 +227,15 @@ struct look_page {
 static void look_flush(struct look_page *p)
 {
     struct snib__request *r = p->k->r[0];
-    if (p->first.size && look_is_listed(r, &p->lock)) {
+    if (p->first.size && p->lock.err) {
+        look_show_damage(&p->lock, r);
+    } else if (p->first.size && look_is_listed(r, &p->lock)) {
         look_show(&p->lock, snib__etcd_wall(p->e, p->now), p->lock.place.name,
                   p->lock.place.size, r->said.result);
     }
     p->lock.claims = 0;
     p->lock.there = false;
+    p->lock.err = SNIB_ERR_OK;
 }
 
 static void look_page_row(struct look_page *p,
