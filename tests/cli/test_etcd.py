@@ -254,3 +254,33 @@ def test_the_wrong_one_of_tls_and_none_is_said(at, server, secure, papers):
     done = at(f"etcds://127.0.0.1:{server.port}?tls_ca={papers.ca}").run(
         "try", "n", "--", "true")
     assert done.returncode in (69, 78) and "TLS" in done.stderr, done.stderr
+
+
+def test_a_certificate_that_has_expired_is_refused(at, papers):
+    old = papers.issue("old", days=-1)
+    # etcdctl is to ask it whether it is healthy
+    with EtcdServer(tls=(*old, papers.ca), verified=False) as made:
+        done = at(f"{made.url}?tls_ca={papers.ca}").run("try", "n", "--",
+                                                        "true")
+        check = at(f"{made.url}?tls_ca={papers.ca}").run("doctor")
+        lax = at(f"{made.url}?tls_verify=no").run(
+            "try", "n", "--", "true")
+    assert done.returncode == 78, done.stderr
+    assert "has expired" in done.stderr and "renew it" in done.stderr
+    assert check.returncode == 78 and "has expired" in (check.stdout +
+                                                        check.stderr)
+    assert lax.returncode == 0 and "tls_verify=no" in lax.stderr, lax.stderr
+
+
+def test_a_server_that_wants_a_certificate_says_so(at, papers):
+    wants = ["--client-cert-auth", "--trusted-ca-file", papers.ca]
+    server, client = papers.issue("strict"), papers.issue("client")
+    with EtcdServer(config=wants, tls=(*server, papers.ca),
+                    client=client) as made:
+        url = f"{made.url}?tls_ca={papers.ca}"
+        bare = at(url).run("try", "n", "--", "true")
+        with_it = at(f"{url}&tls_cert={client[0]}&tls_key={client[1]}").run(
+            "try", "n", "--", "true")
+    assert bare.returncode in (77, 78) and "certificate" in bare.stderr, \
+        bare.stderr
+    assert with_it.returncode == 0, with_it.stderr

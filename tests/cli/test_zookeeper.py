@@ -4,6 +4,7 @@ login is wrong, what it cannot do, and its check-up."""
 import json
 import os
 import socket
+import struct
 import threading
 
 import pytest
@@ -210,3 +211,68 @@ def test_a_redis_on_the_port_is_said(at):
         done = at(f"zookeeper://127.0.0.1:{redis.port}").run(
             "try", "n", "--", "true")
     assert done.returncode == 69 and "127.0.0.1" in done.stderr, done.stderr
+
+
+# -- an old server ---------------------------------------------------------------
+
+
+def exactly(sock, count):
+    got = b""
+    while len(got) < count:
+        piece = sock.recv(count - len(got))
+        if not piece:
+            raise ConnectionError
+        got += piece
+    return got
+
+
+class AsOld:
+    """The way to a server that answers as 3.4 did: what came with 3.5 (15 is its
+    first number) is unknown, and ends the connection."""
+    KNOWN = set(range(1, 15)) | {100, 101, -11}
+
+    def __init__(self, server):
+        self.server = server
+        self.ear = socket.create_server(("127.0.0.1", 0))
+        self.url = "zookeeper://127.0.0.1:%d" % self.ear.getsockname()[1]
+        self._spawn(self._serve)
+
+    @staticmethod
+    def _spawn(work, *args):
+        def quietly():
+            try:
+                work(*args)
+            except OSError:
+                pass
+        threading.Thread(target=quietly, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            self._spawn(self._pass_on, self.ear.accept()[0])
+
+    @staticmethod
+    def _answers(server, client):
+        while (data := server.recv(65536)):
+            client.sendall(data)
+
+    def _pass_on(self, client):
+        with client, socket.create_connection(self.server.address) as server:
+            self._spawn(self._answers, server, client)
+            first = True
+            while True:
+                size = exactly(client, 4)
+                body = exactly(client, struct.unpack(">i", size)[0])
+                xid, op = struct.unpack_from(">ii", body)
+                if not first and op not in self.KNOWN:
+                    client.sendall(struct.pack(">iiqi", 16, xid, -1, -6))
+                    return
+                first = False
+                server.sendall(size + body)
+
+
+def test_an_old_server_is_told_so(at, server):
+    old = AsOld(server)
+    done = at(old.url).run("run", "-w", "20s", "never made", "--", "true")
+    old.ear.close()
+    assert done.returncode == 78, done.stderr
+    assert "ZooKeeper 3.5 or later is needed" in done.stderr

@@ -117,12 +117,18 @@ class EtcdMember:
 
 class EtcdServer:
     """A cluster of so many members; with one, its member's ways are here, too.
-    gated: one can be cut off from the others."""
+    gated: one can be cut off from the others. verified: etcdctl looks at the
+    certificate; client: (certificate, key) that it shows."""
 
-    def __init__(self, members=1, config=(), tls=None, gated=False):
+    def __init__(self, members=1, config=(), tls=None, gated=False,
+                 verified=True, client=None):
         self.members = [EtcdMember(f"m{i}", config, tls, gated)
                         for i in range(members)]
         self.tls, self.login = tls, []
+        self.secure = ["--cacert", tls[2]] if tls else []
+        self.secure += [] if verified else ["--insecure-skip-tls-verify"]
+        self.secure += ["--cert", client[0], "--key", client[1]] if client \
+            else []
         try:
             for one in self.members:
                 one.start(self.members)
@@ -219,10 +225,9 @@ class EtcdServer:
     def ctl(self, *args, member=None, check=True, timeout=5, stdin=""):
         """What etcdctl says."""
         at = member or self.members[0]
-        secure = ["--cacert", self.tls[2]] if self.tls else []
         done = subprocess.run(
             ["etcdctl", "--endpoints", at.client_url, "--command-timeout",
-             f"{timeout}s", *secure, *self.login, *args], text=True,
+             f"{timeout}s", *self.secure, *self.login, *args], text=True,
             input=stdin, env={**os.environ, "ETCDCTL_API": "3"},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         assert done.returncode == 0 or not check, done.stdout
