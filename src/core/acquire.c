@@ -191,6 +191,18 @@ static snib_err acquire_may_keep(struct snib__engine *e,
     return SNIB_ERR_OK;
 }
 
+/* A latch is passed as a reader. Where nothing can close one, that would say
+ * "open" of what nobody can have opened. */
+static snib_err acquire_may_pass(const struct snib__engine *e,
+                                 const struct snib__acquire_spec *spec,
+                                 struct snib_error *reterr)
+{
+    return spec->passes && spec->kind == SNIB_KIND_READ && e->no_latch
+               ? snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
+                            "this store has no latches")
+               : SNIB_ERR_OK;
+}
+
 snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
                              struct snib__local_lock *local,
                              const struct snib__acquire_spec *spec,
@@ -205,6 +217,9 @@ snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
     snib_err err = acquire_unwound(local, spec->owner, reterr);
     if (!err) {
         err = acquire_may_keep(e, spec, reterr);
+    }
+    if (!err) {
+        err = acquire_may_pass(e, spec, reterr);
     }
     if (err) {
         return err;

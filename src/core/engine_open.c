@@ -71,6 +71,7 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     e->pushes = caps & SNIB__CAN_PUSH;
     e->can_keep = caps & SNIB__CAN_KEEP;
     e->tied = caps & SNIB__TIED;
+    e->no_latch = caps & SNIB__NO_LATCH;
     if (cfg->self) {
         e->self = *cfg->self;
     }

@@ -191,6 +191,7 @@ struct snib__engine {
     bool closed, pushes;       /* the store does: SNIB__CAN_PUSH */
     bool can_keep;             /* the store: SNIB__CAN_KEEP */
     bool tied;                 /* the store: SNIB__TIED */
+    bool no_latch;             /* the store: SNIB__NO_LATCH */
     bool keeps;                /* somebody has asked for a grant to be kept */
     bool keeps_none;           /* … and nothing is kept any more */
     struct {                   /* the tries between gather and gathered */

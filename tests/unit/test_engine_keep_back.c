@@ -274,6 +274,21 @@ static void a_store_that_does_not_tell_refuses(void **state)
     nothing_is_left(d);
 }
 
+static void a_store_without_latches_lets_nobody_pass_one(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquire_spec spec = reader_of(1);
+    struct snib__acquisition *s;
+    d->e->no_latch = true;
+    spec.passes = true;
+    assert_int_equal(
+        snib__engine_acquire(d->e, d->now, d->local, &spec, &s, &d->err),
+        SNIB_ERR_UNSUPPORTED);
+    assert_null(s);
+    assert_non_null(strstr(d->err.text, "no latches"));
+    nothing_is_left(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest engine_keep_back[] = {
@@ -301,6 +316,7 @@ int main(void)
         T(a_try_that_is_cancelled_in_between_ends),
         T(a_try_does_not_pause_past_its_limit),
         T(a_store_that_does_not_tell_refuses),
+        T(a_store_without_latches_lets_nobody_pass_one),
     };
     return RUN(engine_keep_back);
 }
