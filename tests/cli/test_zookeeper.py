@@ -6,6 +6,7 @@ import os
 import socket
 import struct
 import threading
+import time
 
 import pytest
 
@@ -91,6 +92,9 @@ def test_an_election_has_one_winner(at, tmp_path):
     (("run", "--priority", "3", "n", "--", "true"), "no priorities"),
     (("force-release", "--yes", "--reason", "x", "held"),
      "no forced release"),
+    (("latch", "--set", "2", "n"), "latches or values"),
+    (("latch", "--await", "n"), "no latches"),
+    (("latch", "--await", "-w", "0", "n"), "no latches"),
 ])
 def test_what_it_has_not_is_said(at, args, words):
     snib = at()
@@ -98,6 +102,27 @@ def test_what_it_has_not_is_said(at, args, words):
         snib.hold("held")
     done = snib.run(*args)
     assert (done.returncode, words in done.stderr) == (78, True), done.stderr
+
+
+def test_a_dead_holder_is_no_lock_delay_and_a_wait_ends(at, server):
+    """The holder's session is over, its mark stays. Nobody knows when that was,
+    so whoever comes now waits for its whole lease."""
+    snib = at()
+    snib.hold("dead", "-t", "2s")
+    with server.client() as look:
+        node = [one for one in look.children("/snib/dead") if "=held" not in one]
+        look.delete("/snib/dead/" + node[0])
+    said = at().run("status", "dead").stdout
+    assert "closed for 2s more, after a holder that ended without a release" in (
+        said), said
+    assert "lock-delay" not in said and "closed   " not in said, said
+    said = at().run("why", "dead").stdout
+    assert "closed after a holder that ended without a release; open in 2s" in (
+        said), said
+    assert at().run("wait", "-w", "200ms", "dead").returncode == 75
+    began = time.monotonic()
+    assert at().run("wait", "-w", "20s", "dead").returncode == 0
+    assert 1.9 <= time.monotonic() - began < 10
 
 
 def test_the_doctor_looks_at_it(at):

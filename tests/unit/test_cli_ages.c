@@ -142,8 +142,8 @@ static void why_tells_each_age_and_each_rest(void **state)
             "release; open in %s.\n"
             "  1 waits:\n"
             "  1. b owner 7, waiting for %s.\n"
-            "  Next: the first in the queue, when it is released, or in %s if "
-            "nobody renews it.\n",
+            "  Next: the first in the queue, when it is released, or in %s "
+            "at the earliest if nobody renews it.\n",
             d, d, d, d, d);
         begin_print(1);
         why_print(&nothing_else, &view, &none);

@@ -97,8 +97,8 @@ static void each_kind_of_holder_has_its_words(void **state)
             "  held%s by ci-7, for 0ms; lease left 5s.\n"
             "  1 waits:\n"
             "  1. ci-8%s, waiting for 0ms.\n"
-            "  Next: the first in the queue, when it is released, or in 5s if "
-            "nobody renews it.\n",
+            "  Next: the first in the queue, when it is released, or in 5s at "
+            "the earliest if nobody renews it.\n",
             t[i].words, t[i].words);
         prints(&nothing_else, &view, FREE_PARAMS, text);
     }
@@ -117,8 +117,8 @@ static void all_that_is_known_of_a_holder_is_said(void **state)
            "n\\x01:\n"
            "  held by ci-7/4711 (anna, \"release\\x0A4.2\") running sh\\x1B, "
            "for 0ms; lease left 5s.\n"
-           "  Nobody waits. It is free when it is released, or in 5s if nobody "
-           "renews it.\n");
+           "  Nobody waits. It is free when it is released, or in 5s at the "
+           "earliest if nobody renews it.\n");
 }
 
 /* Of several who share it the last to end decides. */
@@ -146,7 +146,7 @@ static void the_outlook_is_that_of_the_longest_lease(void **state)
         end_print();
         snprintf(text, sizeof text,
                  "  Next: the first in the queue, when enough of them have "
-                 "released, or in %s if nobody renews them.\n",
+                 "released, or in %s at the earliest if nobody renews them.\n",
                  t[i].in);
         assert_string_equal(strstr(printed, "  Next"), text);
     }
@@ -223,7 +223,7 @@ static void of_a_store_without_a_queue_nobody_is_said_not_to_wait(void **state)
            "n:\n"
            "  held by ci-7, for 0ms; lease left 5s.\n"
            "  Who waits cannot be seen on redlock:. It is free when it is "
-           "released, or in 5s if nobody renews it.\n");
+           "released, or in 5s at the earliest if nobody renews it.\n");
 }
 
 static void a_lock_delay_is_named_as_what_keeps_it_closed(void **state)
@@ -238,6 +238,11 @@ static void a_lock_delay_is_named_as_what_keeps_it_closed(void **state)
            "n:\n"
            "  closed by the lock-delay of ci-7, which ended without a release; "
            "open in 1m01s.\n");
+    p.host = "";
+    prints(&nothing_else, &view, FREE_PARAMS,
+           "n:\n"
+           "  closed after a holder that ended without a release; open in "
+           "1m01s.\n");
 }
 
 static void ten_are_shown_and_the_rest_is_counted(void **state)
@@ -316,16 +321,15 @@ static void a_chain_is_followed_to_who_can_go_on(void **state)
            "  It waits itself, for L1, for 0ms; held by h1.\n"
            "    That one waits for L2, for 0ms; held by h2.\n"
            "      That one waits for no other lock: it can go on.\n"
-           "  Nobody waits. It is free when it is released, or in 5s if nobody "
-           "renews it.\n");
+           "  Nobody waits. It is free when it is released, or in 5s at the "
+           "earliest if nobody renews it.\n");
     prints(&all, &view[2], FREE_PARAMS,
            "L2:\n"
            "  held by h2, for 0ms; lease left 5s.\n"
            "  1 waits:\n"
            "  1. h1, waiting for 0ms.\n"
-           "  Next: the first in the queue, when it is released, or in 5s if "
-           "nobody "
-           "renews it.\n");
+           "  Next: the first in the queue, when it is released, or in 5s at "
+           "the earliest if nobody renews it.\n");
 }
 
 static void a_circle_is_followed_once(void **state)

@@ -146,6 +146,8 @@ static void what_keeps_a_lock_closed_that_nobody_holds_is_told(void **state)
     three.permits = 3;
     four.permits = 4;
     last.left_ms = 24001;
+    struct snib_party nameless = party(0, SNIB_KIND_MUTEX, 0);
+    nameless.host = "";
     const struct shown t[] = {
         {.words = "free"},
         {.words = "a closed latch, 1 step to go", .terms = &one_step},
@@ -160,6 +162,9 @@ static void what_keeps_a_lock_closed_that_nobody_holds_is_told(void **state)
              "closed for 5s more, the lock-delay of h/9, which ended without a "
              "release",
          .closed = {party(8, SNIB_KIND_MUTEX, DAY), last}},
+        {.words = "closed for 5s more, after a holder that ended without a "
+                  "release",
+         .closed = {nameless}},
     };
     are_told(t, COUNT_OF(t));
 }

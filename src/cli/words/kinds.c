@@ -184,7 +184,8 @@ static void kinds_add_permits(struct text *t, const struct tally *n,
 }
 
 /* A lock-delay of holders that ended keeps the lock closed: say who was the
- * last, and for how long. */
+ * last, and for how long. Where the store no longer knows who that was, it is no
+ * lock-delay but the lease that the holder may still believe in (ZooKeeper). */
 static void kinds_add_closed(struct text *t, const struct snib_view *view)
 {
     const struct snib_party *last = view->closed_by[0];
@@ -195,7 +196,12 @@ static void kinds_add_closed(struct text *t, const struct snib_view *view)
                                                            : last;
     }
     duration_text(view->closed_ms, left);
-    text_addf(t, "closed for %s more, the lock-delay of ", left);
+    text_addf(t, "closed for %s more, ", left);
+    if (last->host[0] == '\0') {
+        text_add(t, "after a holder that ended without a release");
+        return;
+    }
+    text_add(t, "the lock-delay of ");
     waitline_party(t, last);
     text_add(t, ", which ended without a release");
 }

@@ -344,11 +344,15 @@ void show_view(const struct snib_view *view, const struct kind_params *params)
     for (size_t i = 0; i < view->closed_count; i++) {
         const struct snib_party *p = view->closed_by[i];
 
-        show_print_party("closed", p);
+        if (p->host[0] != '\0') { /* else the store does not know who it was */
+            show_print_party("closed", p);
+        }
         show_rfc3339(show_wall_ms() + p->left_ms, since, sizeof since);
         duration_text(p->left_ms, left);
-        printf("  %-8s %s, in %s\n  %-8s %" PRId64 "\n", "until", since, left,
-               "token", p->token);
+        printf("  %-8s %s, in %s\n", "until", since, left);
+        if (p->token > 0) {
+            printf("  %-8s %" PRId64 "\n", "token", p->token);
+        }
     }
     for (size_t i = 0; i < view->waiter_count; i++) {
         show_print_waiter(i == 0 ? "waiting" : "", view->waiters[i], params);

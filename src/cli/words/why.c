@@ -202,10 +202,16 @@ static void why_print_closed(const struct snib_party *p)
     char line[LINE] = "", left[DURATION_TEXT_MAX];
     struct text t = TEXT_IN(line);
 
+    duration_text(p->left_ms, left);
+    if (p->host[0] == '\0') {
+        printf("  closed after a holder that ended without a release; open in "
+               "%s.\n",
+               left);
+        return;
+    }
     text_add(&t, "closed by the lock-delay of ");
     why_add_party(&t, p);
     why_add_kind(&t, p);
-    duration_text(p->left_ms, left);
     printf("  %s, which ended without a release; open in %s.\n", line, left);
 }
 
@@ -223,14 +229,14 @@ static void why_print_outlook(const struct snib_view *view, bool no_queue)
         return;
     }
     if (view->waiter_count == 0) {
-        printf("  %s. It is free when it is released, or in %s if nobody "
-               "renews it.\n",
+        printf("  %s. It is free when it is released, or in %s at the earliest "
+               "if nobody renews it.\n",
                no_queue ? "Who waits cannot be seen on redlock:"
                         : "Nobody waits",
                left);
     } else {
-        printf("  Next: the first in the queue, when %s released, or in %s if "
-               "nobody renews %s.\n",
+        printf("  Next: the first in the queue, when %s released, or in %s at "
+               "the earliest if nobody renews %s.\n",
                view->holder_count == 1 ? "it is" : "enough of them have", left,
                view->holder_count == 1 ? "it" : "them");
     }

@@ -290,10 +290,18 @@ static bool look_is_shown(struct snib__zoo *z, struct zoo_step *k)
            snib__glob(r->text, r->text_size, name, size);
 }
 
-/* Grants whose nodes are gone: closed for a lease from then on, at most. */
+/* Grants whose nodes are gone: closed for a lease from when that was, which nobody
+ * knows. So it counts from when this client saw it first, as for who waits
+ * (acquire_outlived); else whoever looks again and again would see no end. */
 static void look_dead(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
 {
     const struct zoo_wish nobody = {.reads = false};
+    uint64_t print;
+    if (snib__zoo_view_dead(&k->view, &nobody, &print) &&
+        (print != z->dead_print || !z->dead_since.ns)) {
+        z->dead_print = print;
+        z->dead_since = now;
+    }
     for (uint32_t i = k->view.standing; i < k->view.count; i++) {
         const struct zoo_child *c = &k->view.child[i];
         struct snib__stored_claim row = {.request = {c->id[0], c->id[1]},
@@ -302,12 +310,12 @@ static void look_dead(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
                                                           : SNIB_KIND_MUTEX,
                                          .permits = 1,
                                          .delay = snib__ms(c->lease_ms),
-                                         .until = now};
-        if (snib__zoo_view_is_dead(c, &nobody)) {
+                                         .until = z->dead_since};
+        if (snib__zoo_view_is_dead(c, &nobody) &&
+            !snib__reached(now, snib__rules_claim_till(&row))) {
             snib__rules_row(k->r->said.result, now, &row, "", 0);
         }
     }
-    (void)z;
 }
 
 static void look_nodes(struct snib__zoo *z, snib_instant now,

@@ -361,8 +361,9 @@ static const char *step_lacks(const struct snib__request *r)
                "read lock first";
     }
     if (r->verb == SNIB__FORCE) {
-        return "zookeeper: no forced release; zkCli.sh deleteall on the nodes "
-               "of the holder does it (docs/ZOOKEEPER.md)";
+        return "zookeeper: no forced release; by hand, zkCli.sh delete on the "
+               "holder's mark (=held-…) and then on its node "
+               "(docs/ZOOKEEPER.md, \"By hand\")";
     }
     return step_work(r) ? NULL
                         : "zookeeper: has mutexes and read/write locks only, "

@@ -422,6 +422,8 @@ struct snib__zoo {
     uint32_t claims;
     struct snib__heap leases; /* of claims that are granted */
     struct zoo_sweep sweep;
+    uint64_t dead_print; /* look.c: of those seen last, and since when */
+    snib_instant dead_since;
     /* Requests whose turn it may be. */
     uint64_t told[ZOO_TOLD][2];
     uint32_t tolds;
