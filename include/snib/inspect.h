@@ -224,6 +224,11 @@ struct snib_recovery {
  * goes on (ended is false, left_ms and end are its). Nothing else changes. Who
  * waits is served within 1.5 s.
  *
+ * Whoever opens a client with recovery= may begin a recovery, also to ask only:
+ * at a server that is used without it, whose clients are told CONFIG from then
+ * on; and while one runs a longer number counts for all, and clients with the
+ * shorter one are told CONFIG. So give the URL of the other clients.
+ *
  * Exclusion (promise P1) is off for who held when the server forgot and has not
  * reclaimed it: others get the lock at once, and the holder works on until it is
  * told, by its next renewal, or until its lease ends, left_ms from now at the

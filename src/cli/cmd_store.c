@@ -8,6 +8,7 @@
 #include "cli/words/duration.h"
 #include "cli/words/show.h"
 #include "snib/inspect.h"
+#include "snib/sys.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +40,8 @@ static void cmd_store_print(const char *url, const struct snib_recovery *is)
 static int cmd_store_say_risk(const char *url, const char *left)
 {
     say("%s: a recovery runs for %s more: the server was restarted, replaced "
-        "or emptied, or is new, and may have forgotten who holds what",
+        "or emptied, or is used with recovery= for the first time, and may "
+        "have forgotten who holds what",
         shown(url), left);
     say("ended now, what was held before and is not reclaimed yet is free for "
         "others at once, while its holder may work on until it is told, by "
@@ -47,7 +49,7 @@ static int cmd_store_say_risk(const char *url, const char *left)
         left);
     say("so end it only where nothing was forgotten (a planned failover, a "
         "server that was never used), or where nobody works on who held "
-        "before; nothing was done: --yes does it");
+        "before; it was not ended: --yes does it");
     return CLI_USAGE;
 }
 
@@ -90,6 +92,10 @@ int cmd_store(struct cli_args *args, int count, char **operands)
     if (error.code == SNIB_ERR_OK && is.left_ms > 0 && args->yes) {
         error.code =
             snib_client_recovery(client, is.end, &is, sizeof is, &error);
+    }
+    if (error.code == SNIB_ERR_UNSUPPORTED) {
+        say("%s: %s", shown(url), error.text);
+        return snib_err_exit(error.code);
     }
     if (error.code != SNIB_ERR_OK) {
         return cli_fail(&error);

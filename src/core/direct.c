@@ -210,8 +210,8 @@ snib_err snib__direct_start(struct snib__engine *e, snib_instant now,
     if (direct->verb == SNIB__RECOVERY && !e->out.lease_most.ns) {
         return snib__fail(
             &direct->error, SNIB_ERR_UNSUPPORTED,
-            "by this URL the store has no recovery: it would be a Redis server "
-            "with recovery= in its URL, as its clients write it");
+            "this store has no recovery; expected the URL of a Redis server "
+            "with recovery=, as its clients write it");
     }
     if (direct->name && snib__name_new(direct->name, direct->name_size, &name,
                                        &direct->error)) {

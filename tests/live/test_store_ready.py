@@ -32,8 +32,9 @@ def snib(*words, url=None):
                           capture_output=True, text=True, timeout=30)
 
 
-def ready(url, *words):
-    return snib("store", "ready", url, *words)
+def ready(at, *words, url=None):
+    """at: the operand; None: there is none, and url stands in SNIB_URL."""
+    return snib("store", "ready", *([at] if at else []), *words, url=url)
 
 
 def epoch(redis):
@@ -70,7 +71,7 @@ def test_without_yes_it_says_what_is_risked_and_does_nothing(
     assert f"{sure}: a recovery runs for " in told.stderr
     assert " is free for others at once, while its holder may work on" in (
         told.stderr)
-    assert "nothing was done: --yes does it" in told.stderr
+    assert "it was not ended: --yes does it" in told.stderr
     assert epoch(redis) == before
     others.pop(b"snib:{n}:a"), others.pop(b"snib:{n}:w")  # who waits polls
     others.pop(b"snib:{n}")
@@ -194,6 +195,44 @@ def test_refused_login_is_told(redis, sure):
     assert told.returncode == 77, told.stderr
 
 
+def test_look_that_begins_a_recovery_says_what_may_be_so(redis, sure):
+    """Where others had used the server without recovery=, it is a look that
+    keeps them out. "Nothing was done", it said, and "restarted, or is new"."""
+    snib("try", "n", url=redis.url)
+    told = ready(sure)
+    assert "is used with recovery= for the first time" in told.stderr
+    assert "nothing was done" not in told.stderr
+    assert snib("try", "n", url=redis.url).returncode == 78
+
+
+def test_look_with_a_longer_number_counts_for_all(redis, sure):
+    """As the manual warns: the number is that of whoever asks for most."""
+    assert ready(sure).returncode == 64
+    longer = redis.url + "?recovery=61s"
+    assert ready(longer).returncode == 64
+    told = ready(sure)
+    assert told.returncode == 78 and "recovery=61000ms" in told.stderr
+    manual = os.path.join(os.path.dirname(__file__),
+                          "../../docs/man/snib-store.1")
+    with open(manual, encoding="utf-8") as text:
+        said = " ".join(text.read().split())
+    assert "a longer number counts for all from then on" in said
+    redis.command("DEL", "snib:epoch")  # what the manual says mends it
+    assert ready(sure).returncode == 64
+
+
+def test_user_without_the_epoch_is_told_which_key(redis, sure):
+    redis.command("ACL", "SETUSER", "team-a", "on", ">x", "~snib:{team-a.*",
+                  "~snib:layout", "~snib:m", "~snib:{%doctor}:*", "&snib:*",
+                  "+@all")
+    told = ready(None, url=sure.replace("redis://", "redis://team-a:x@"))
+    assert told.returncode == 77
+    assert "recovery= needs the keys snib:epoch and snib:m" in told.stderr
+    redis.command("ACL", "SETUSER", "team-a", "~snib:epoch")
+    told = ready(None, url=sure.replace("redis://", "redis://team-a:x@"))
+    assert told.returncode == 64
+
+
 OTHERS = ["file:/tmp/snib-none/x", "redis+cluster://127.0.0.1:1",
           "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"]
 
@@ -205,8 +244,9 @@ def test_store_without_a_recovery_is_refused_with_what_to_do(
         "/tmp/snib-none", str(tmp_path))
     told = ready(url, "--yes")
     assert told.returncode == 78
-    assert "by this URL the store has no recovery" in told.stderr
-    assert "with recovery= in its URL, as its clients write it" in told.stderr
+    assert f"snib: {url}: this store has no recovery; expected " in told.stderr
+    assert "the URL of a Redis server with recovery=, as its clients" in (
+        told.stderr)
 
 
 def test_url_with_another_number_ends_nothing(redis, sure):

@@ -539,8 +539,9 @@ static void a_store_without_a_recovery_says_what_would_have_one(void **state)
     assert_int_equal(snib_client_recovery(c, 0, &is, sizeof is, &e),
                      SNIB_ERR_UNSUPPORTED);
     assert_string_equal(
-        e.text, "by this URL the store has no recovery: it would be a Redis "
-                "server with recovery= in its URL, as its clients write it");
+        e.text,
+        "this store has no recovery; expected the URL of a Redis server with "
+        "recovery=, as its clients write it");
     assert_int_equal(
         snib_client_recovery_start(c, 9, &is, sizeof is, NULL, &ticket, &e),
         SNIB_ERR_UNSUPPORTED);

@@ -226,6 +226,12 @@ static void session_refused(struct snib__redis *s, snib_instant now, int i,
     bool select = l->state == SESSION_SELECT && kind == E_STORE;
     bool epoch = l->state == SESSION_RECOVERY;
     snib__redis_error_words(text, sizeof text, c->text, c->size);
+    if (epoch && kind == E_DENIED && strstr(text, "key")) {
+        snprintf(
+            text, sizeof text,
+            "NOPERM: recovery= needs the keys snib:epoch and snib:m, which "
+            "this user may not use (~snib:epoch ~snib:m)");
+    }
     if (s->asks && l->state == SESSION_HELLO && kind == E_DENIED &&
         !l->refused) {
         l->refused = true;
