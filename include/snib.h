@@ -313,7 +313,8 @@ typedef enum snib_cause {
     SNIB_CAUSE_EXPIRED,     /* a fixed lease ran out; to snib run also: nobody
                                renewed it in time (snib-run(1))               */
     SNIB_CAUSE_STOLEN,      /* the store knows this grant no more: somebody
-                             * else has it, or may have had it               */
+                             * else has it, or may have had it, or the store
+                             * lost its data and nobody asked before the end */
     SNIB_CAUSE_UNREACHABLE, /* renewals failed until the deadline: the server
                              * was dead, silent, read-only, or refused them */
     SNIB_CAUSE_PAUSED,      /* this process or machine stood still            */

@@ -1,7 +1,7 @@
 /* cmd_release.c — snib release TOKENFILE|GRANT.
  *
  * 0: released; 69: the store has not answered, the holder repeats it; 76: the
- * lease had ended before.
+ * grant had ended before.
  */
 #define _GNU_SOURCE
 #include "cli/holder/detached.h"

@@ -246,7 +246,7 @@ def revoke(store, grant):
 def test_who_asks_for_a_lost_grant_is_told_why(store):
     grant = store.acquire("-t", "1m", "a").stdout.strip()
     revoke(store, grant)
-    ended = r"a: the lease had ended before \(%s\)" % REVOKED
+    ended = r"a: the grant had ended before \(%s\)" % REVOKED
     for sub, said in (("check", "a: the lease is lost: " + REVOKED),
                       ("renew", ended),
                       ("release", ended),
@@ -311,7 +311,7 @@ def test_who_comes_before_the_loss_is_known_is_told_why(store, sub):
     kill(store.keepers[0], signal.SIGCONT)
     said = p.communicate(timeout=30)[1]
     assert p.returncode == 76
-    assert re.fullmatch(r"snib: a: the lease had ended before \(%s\)\n" % REVOKED,
+    assert re.fullmatch(r"snib: a: the grant had ended before \(%s\)\n" % REVOKED,
                         said), said
 
 
@@ -330,7 +330,7 @@ def test_what_is_lost_is_tied_to_nothing(mapped):
     revoke(mapped, grant)
     done = mapped.run("renew", "--holder-pid", str(os.getpid()), grant)
     assert done.returncode == 76
-    assert re.fullmatch(r"snib: a: the lease had ended before \(%s\)\n" % REVOKED,
+    assert re.fullmatch(r"snib: a: the grant had ended before \(%s\)\n" % REVOKED,
                         done.stderr), done.stderr
     eventually(lambda: not runs(mapped.keepers[0]))
 

@@ -346,7 +346,7 @@ def test_a_script_is_told_who_took_its_lock(mapped, shell):
     why = "revoked by .* on .*: 4.2 is bad"
     assert re.fullmatch(r"snib: a: the lease is lost: %s\n"
                         r"snib: a: the lease is lost: %s\n"
-                        r"snib: a: the lease had ended before \(%s\)\n" %
+                        r"snib: a: the grant had ended before \(%s\)\n" %
                         (why, why, why), said), said
 
 

@@ -134,8 +134,8 @@ def test_a_token_file_of_detached_leads_to_its_store(left):
     says = "says %s\n" % json.loads(left.run(
         "doctor", "--json", "-s", left.there).stdout)["store"]
     for sub, what in (("check", "the lease is lost"),
-                      ("renew", "the lease had ended before"),
-                      ("release", "the lease had ended before the release")):
+                      ("renew", "the grant had ended before"),
+                      ("release", "the grant had ended before the release")):
         done = left.run(sub, "file")
         assert done.returncode == 76
         assert done.stderr == "snib: a: %s, %s" % (what, says)

@@ -97,7 +97,7 @@ int detached_release(const struct cli_args *args, const struct grantfile *g)
         error.code = snib_release(t.lock, t.grant, &error);
     }
     if (error.code == SNIB_ERR_LOST) {
-        grantfile_say_ended(args, g, "the lease had ended before the release",
+        grantfile_say_ended(args, g, "the grant had ended before the release",
                             t.client);
         return CLI_LOST;
     }
@@ -113,7 +113,7 @@ static int detached_not_renewed(const struct cli_args *args,
     if (error->code != SNIB_ERR_LOST) {
         return detached_fail(g, t->client, error);
     }
-    grantfile_say_ended(args, g, "the lease had ended before", t->client);
+    grantfile_say_ended(args, g, "the grant had ended before", t->client);
     return CLI_LOST;
 }
 

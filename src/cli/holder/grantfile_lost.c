@@ -171,7 +171,7 @@ void grantfile_say_lost(const struct cli_args *args, const struct grantfile *g,
     struct grantfile_lost_found found = {.shared = false};
 
     if (by == GRANTFILE_ANSWERED) {
-        say("%sthe lease had ended before%s%s%s", grantfile_named(g),
+        say("%sthe grant had ended before%s%s%s", grantfile_named(g),
             why[0] != '\0' ? " (" : "", shown(why), why[0] != '\0' ? ")" : "");
         return;
     }
