@@ -140,6 +140,8 @@ CHOICES = {"file:/PATH": "`file:` on this host",
            "redis+cluster://H1,H2,H3": "Redis Cluster (`redis+cluster:`)",
            "postgres://USER@HOST/DB": "PostgreSQL alone, grants durable",
            "mysql://USER@HOST/DB": "MariaDB alone, flushed at each commit",
+           "etcd://H1,H2,H3": "etcd, three or five members",
+           "zookeeper://H1,H2,H3": "\n| ZooKeeper |",
            "memory:NAME": "`memory:` (tests of one process)"}
 
 
@@ -153,6 +155,15 @@ def test_each_store_to_choose_is_promised_something():
     assert sorted(named) == sorted(CHOICES)
     for url, line in CHOICES.items():
         assert line in promised, url
+
+
+def test_each_store_has_its_row_among_those_to_choose(tmp_path):
+    """Those that the command names where it does not know a scheme."""
+    said = subprocess.run(["snib", "try", "n"], capture_output=True, text=True,
+                          env=env_with(tmp_path, "gopher://x")).stderr
+    known = set(re.findall(r"(\w+):", said.partition("expected ")[2]))
+    assert {"file", "redis"} <= known
+    assert {url.partition(":")[0] for url in CHOICES} >= known
 
 
 def test_without_root_all_of_it_is_found_under_a_prefix(tmp_path):
