@@ -413,8 +413,9 @@ static snib_err inspect_decode_doctor(struct snib__direct_op *d, snib_err err,
     if (!ret->text[0]) {
         snib__fail_plain(ret, err);
     }
-    const struct snib_finding f = {SNIB_LEVEL_FAIL, "reachable", ret->text,
-                                   inspect_remedy_of(err)};
+    const struct snib_finding f = {
+        SNIB_LEVEL_FAIL, err == SNIB_ERR_DENIED ? "permissions" : "reachable",
+        ret->text, inspect_remedy_of(err)};
     if (!told) { /* the store could not say it itself */
         o->tell(o->data, &f);
     }

@@ -157,6 +157,16 @@ def test_a_login_that_is_refused_is_said(at, guarded, login, code, words):
     assert "wr0ng" not in done.stderr and SECRET not in done.stderr
 
 
+def test_the_doctor_says_which_keys_a_user_lacks(at, guarded):
+    url = f"etcd://known:{SECRET}@127.0.0.1:{guarded.port}?prefix=other"
+    done = at(url).run("doctor")
+    assert done.returncode == 77
+    assert re.search("(?m)^fail  permissions .*permission denied for the keys "
+                     r"other/\.\.\.: give this user's role readwrite there",
+                     done.stdout), done.stdout
+    assert "fail  reachable" not in done.stdout
+
+
 def test_a_login_works_by_url_and_by_file(at, guarded, tmp_path):
     url = f"etcd://known:{SECRET}@127.0.0.1:{guarded.port}"
     assert at(url).run("try", "n", "--", "true").returncode == 0

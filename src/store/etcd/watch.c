@@ -59,7 +59,8 @@ static void watch_told(struct snib__etcd *e, struct snib__etcd_text ids)
 }
 
 /* Its refusal comes as an answer, in the words of an error. */
-static void watch_refused(const char *reason, struct etcd_reply *ret)
+static void watch_refused(const struct snib__etcd *e, const char *reason,
+                          struct etcd_reply *ret)
 {
     struct snib__h2_stream s = {.end = SNIB__H2_ANSWERED};
     bool denied = strstr(reason, "permission") != NULL;
@@ -72,6 +73,11 @@ static void watch_refused(const char *reason, struct etcd_reply *ret)
     if (ret->err != SNIB_ERR_DENIED) {
         ret->end = ETCD_AGAIN;
         ret->err = SNIB_ERR_UNREACHABLE;
+    } else if (denied) {
+        snprintf(ret->text, sizeof ret->text,
+                 "permission denied for the keys %s...: give this user's role "
+                 "readwrite there (docs/ETCD.md)",
+                 e->prefix);
     }
 }
 
@@ -86,7 +92,7 @@ void snib__etcd_watch_heard(struct snib__etcd *e, const uint8_t *bytes,
     }
     if (w.canceled) {
         struct etcd_reply reply;
-        watch_refused(w.reason, &reply);
+        watch_refused(e, w.reason, &reply);
         watch_ends(e, &reply);
     } else if (w.created && !e->session.watching) {
         e->session.watch_came = true;
