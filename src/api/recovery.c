@@ -8,6 +8,8 @@
 #include "snib/event.h"
 #include "snib/inspect.h"
 
+#define RECOVERY_END_MAX ((INT64_C(1) << 53) - 1) /* what a server can say */
+
 struct recovery_op {
     struct snib__direct_op d;
     struct snib_recovery *ret;
@@ -59,7 +61,7 @@ static snib_err recovery_prepare(struct recovery_op *o,
                                  struct snib_recovery *ret, size_t ret_size,
                                  struct snib_error *reterr)
 {
-    if (!client || !ret || end < 0) {
+    if (!client || !ret || end < 0 || end > RECOVERY_END_MAX) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "snib_client_recovery: client and ret must not be "
                           "NULL, and end is 0 or that of an earlier answer");
