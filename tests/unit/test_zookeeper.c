@@ -353,6 +353,8 @@ static void readers_go_together_and_a_writer_waits_for_all_of_them(void **state)
     assert_int_equal(ahead_of(1, true), 0);
     assert_int_equal(ahead_of(2, true), 0);
     assert_int_equal(ahead_of(3, false), 2);
+    assert_int_equal(snib__zoo_view_position(&view, 2), 1); /* two hold */
+    assert_int_equal(snib__zoo_view_position(&view, 3), 2);
     assert_int_equal(ahead_of(4, true), 3);
     assert_int_equal(ahead_of(5, true), 3);
 }
@@ -381,6 +383,13 @@ static void a_grant_behind_keeps_out_who_stands_before_it(void **state)
     mark(2, false, 1000); /* it cannot be; nobody is let in beside it */
     seen();
     assert_int_equal(ahead_of(1, false), 2);
+    no_nodes();
+    node(1, false, "0000000001");
+    node(3, false, "0000000002");
+    mark(2, false, 1000); /* whose node is gone: it is none to wait for */
+    mark(3, false, 1000);
+    seen();
+    assert_int_equal(ahead_of(1, false), 3);
 }
 
 /* As Curator would call it if its UUID were that by chance. */

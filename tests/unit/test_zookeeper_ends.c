@@ -300,6 +300,43 @@ static void an_answer_that_is_too_long_ends_its_request_only(void **state)
     snib__buf_free(&head);
 }
 
+/* Nobody asks for it again: what it was sent for is still to be ended. */
+static void what_was_sent_too_late_is_sent_again(void **state)
+{
+    (void)state;
+    another(true, 30000);
+    struct snib__request r = request(SNIB__ACQUIRE, 5),
+                         cancel = request(SNIB__CANCEL, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__QUEUED);
+    cancel.limit = now;
+    keep("__WRIT__", "never"); /* its removal */
+    model.keep_op = SNIB__ZK_MULTI;
+    ask(&cancel);
+    assert_true(model.kept_size > 0);
+    assert_int_equal(answer(&cancel), SNIB__PENDING);
+    pass_ms(1000);
+    assert_int_equal(answer(&cancel), SNIB__DONE);
+    assert_int_equal(count("__WRIT__"), 1); /* the other one's */
+    (void)answer(&r);
+}
+
+/* The session is over, and nobody believes in the grant any more when its lease is. */
+static void the_mark_of_a_lost_grant_is_swept(void **state)
+{
+    (void)state;
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    model_expire();
+    up = false;
+    input(SNIB__IN_CLOSED, NULL, 0);
+    pass_ms(1900);
+    assert_int_equal(count("=held-"), 1);
+    pass_ms(300);
+    assert_int_equal(count("=held-"), 0);
+}
+
 /* The ensemble is away for longer than the core asks for: sessions live on in it, and
  * so does the node of one that waits for nothing any more. */
 static void what_is_given_up_is_ended_when_the_server_is_back(void **state)
@@ -372,6 +409,8 @@ int main(void)
         CASE(a_grant_that_comes_late_makes_no_mark),
         CASE(who_is_refused_does_not_go_on_standing),
         CASE(an_answer_that_is_too_long_ends_its_request_only),
+        CASE(what_was_sent_too_late_is_sent_again),
+        CASE(the_mark_of_a_lost_grant_is_swept),
         CASE(what_is_given_up_is_ended_when_the_server_is_back),
         CASE(a_lease_that_is_over_wakes_nobody_without_a_connection),
         cmocka_unit_test_setup_teardown(

@@ -223,6 +223,7 @@ static void a_writers_read_whose_answer_was_lost_is_found(void **state)
     r.resent = true;
     ask(&r);
     comes_in(&r);
+    assert_true(r.token == w.token);
     assert_int_not_equal(answer(&b), SNIB__DONE);
     cancelled(&b);
 }

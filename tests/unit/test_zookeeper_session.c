@@ -67,6 +67,24 @@ static void what_one_server_lacks_refuses_nobody(void **state)
     }
 }
 
+static void what_one_server_lacks_does_not_add_up(void **state)
+{
+    (void)state;
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    start(&r);
+    for (int round = 0; round < 4; round++) {
+        refused(SNIB_ERR_CONFIG, false);
+        refused(SNIB_ERR_OK, false);
+        refused(SNIB_ERR_OK, false);
+        assert_int_equal(answer(&r), SNIB__PENDING);
+        now = snib__after(now, snib__ms(3000));
+        const struct snib__input tick = {.kind = SNIB__IN_TICK};
+        ops->input(store, now, &tick); /* it is listed again */
+        ops->input(store, now, &tick);
+    }
+    anew(state);
+}
+
 static void what_all_servers_lack_is_said(void **state)
 {
     (void)state;
@@ -186,6 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         OF(what_one_server_lacks_refuses_nobody, begin_three, end),
+        OF(what_one_server_lacks_does_not_add_up, begin_three, end),
         OF(what_all_servers_lack_is_said, begin_three, end),
         OF(descriptors_that_lack_come_back, begin_three, end),
         OF(a_program_may_think_about_its_login, begin_login, end_login),
