@@ -169,6 +169,25 @@ def test_a_login_keeps_others_out(at, server, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_a_part_of_the_tree_is_enough(at):
+    """The root is closed, and the path is yet to be made in a part of the tree."""
+    with ZookeeperServer() as server:
+        with server.client() as root:
+            root.create("/team")
+            root.only_read("/")
+        snib = at(server.url + "/team/app/locks")
+        for _ in range(2):  # before the path is there, and behind that
+            assert snib.run("doctor").returncode == 0
+            done = snib.run("try", "n", "--", "true")
+            assert done.returncode == 0, done.stderr
+        snib = at(server.url + "/other/locks")
+        done = snib.run("try", "n", "--", "true")
+        assert done.returncode == 77 and "no right to" in done.stderr
+        said = json.loads(snib.run("doctor", "--json").stdout)["findings"]
+        assert [(one["check"], one["level"]) for one in said
+                if one["level"] == "fail"] == [("permissions", "fail")]
+
+
 def answers_with(data):
     """A server of something else: the port where it says that to everybody."""
     ear = socket.socket()

@@ -279,6 +279,11 @@ class ZookeeperClient:
                          struct.pack(">i", flags))
         return reply[4:].decode()
 
+    def only_read(self, path):
+        """Nobody may make anything in it any more."""
+        self.ask(7, text(path) + struct.pack(">ii", 1, 1) + text("world") +
+                 text("anyone") + struct.pack(">i", -1))
+
     def delete(self, path):
         self.ask(2, text(path) + struct.pack(">i", -1))
 
