@@ -32,6 +32,17 @@ static void child(const struct zoo_child *c)
     }
 }
 
+/* A node and a mark of one id know of each other. */
+static void paired(const struct zoo_view *v, const struct zoo_child *c)
+{
+    bool stands = snib__zoo_view_find(v, c->id, -1) >= 0;
+    const struct zoo_child *mark = snib__zoo_view_mark(v, c->id);
+    MUST(!mark || (mark->what == ZOO_MARK && mark->id[0] == c->id[0] &&
+                   mark->id[1] == c->id[1]));
+    MUST(c->what != ZOO_STANDS || c->paired == (mark != NULL));
+    MUST(c->what != ZOO_MARK || (mark && c->paired == stands));
+}
+
 static void children(const struct snib__jute *body)
 {
     static struct zoo_view view;
@@ -45,6 +56,7 @@ static void children(const struct snib__jute *body)
         const struct zoo_wish wish = {.id = {1, 1}};
         MUST((view.child[i].what == ZOO_STANDS) == (i < view.standing));
         child(&view.child[i]);
+        paired(&view, &view.child[i]);
         int ahead = snib__zoo_view_ahead(&view, &wish, (int)view.standing);
         MUST(ahead < (int)view.standing);
         MUST(ahead >= 0 || !view.standing);

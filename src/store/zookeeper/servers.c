@@ -15,7 +15,7 @@ static void servers_in_vain(struct zoo_session *s)
         s->mild.err = SNIB_ERR_OK;
     }
     s->vain_barred += s->barred;
-    s->vain_hopeless += s->hopeless && !s->ever;
+    s->vain_hopeless += !s->barred && s->hopeless && !s->ever;
     if (!s->barred && !s->hopeless) {
         s->mild.err = s->err;
         memcpy(s->mild.text, s->text, sizeof s->text);
