@@ -4,7 +4,6 @@ or the rights are wrong, its check-up, the text of its tables, and TLS."""
 import json
 import os
 import socket
-import subprocess
 import threading
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from conftest import Snib
 from databases import *  # noqa: F401,F403
 from databases import SECRET
+from harness.certs import Authority, openssl_missing
 from harness.postgres_server import PostgresServer, postgres_missing
 
 pytestmark = pytest.mark.skipif(bool(postgres_missing()),
@@ -150,34 +150,33 @@ def test_a_store_without_tables_has_no_such_text(at, tmp_path):
 
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory):
-    """A server with a certificate for localhost, of a CA of its own."""
-    folder = str(tmp_path_factory.mktemp("tls"))
+    """secure(days) is a server with a certificate for localhost, of a CA of its
+    own; days < 0: it has expired."""
+    if openssl_missing():
+        pytest.skip(openssl_missing())
+    made = {}
 
-    def openssl(*args):
-        subprocess.run(["openssl", *args], cwd=folder, check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout",
-            "ca.key", "-out", "ca.crt", "-subj", "/CN=test CA", "-days", "2")
-    openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "server.key",
-            "-out", "server.csr", "-subj", "/CN=localhost", "-addext",
-            "subjectAltName=DNS:localhost")
-    openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.crt", "-CAkey",
-            "ca.key", "-CAcreateserial", "-out", "server.crt", "-days", "2",
-            "-copy_extensions", "copy")
-    with PostgresServer(["ssl = on"], start=False) as server:
+    def of(days=2):
+        if days in made:
+            return made[days]
+        papers = Authority(tmp_path_factory.mktemp("tls"))
+        paths = papers.issue("server", "DNS:localhost", days)
+        server = PostgresServer(["ssl = on"], start=False)
+        made[days] = server
         entry = os.stat(server.data)
-        for name in ("server.key", "server.crt"):
-            path = os.path.join(server.data, name)
-            with open(os.path.join(folder, name), "rb") as file:
-                text = file.read()
-            with open(path, "wb") as file:
-                file.write(text)
-            os.chmod(path, 0o600)
-            os.chown(path, entry.st_uid, entry.st_gid)
+        for name, path in zip(("server.crt", "server.key"), paths):
+            to = os.path.join(server.data, name)
+            with open(path, "rb") as file, open(to, "wb") as copy:
+                copy.write(file.read())
+            os.chmod(to, 0o600)
+            os.chown(to, entry.st_uid, entry.st_gid)
         server.start()
         server.make()
-        server.ca = os.path.join(folder, "ca.crt")
-        yield server
+        server.ca = papers.ca
+        return server
+    yield of
+    for server in made.values():
+        server.close()
 
 
 def at_localhost(server, host="localhost"):
@@ -185,24 +184,34 @@ def at_localhost(server, host="localhost"):
 
 
 def test_a_certificate_of_a_known_authority_is_taken(at, secure):
-    snib = at(at_localhost(secure) + f"&ca={secure.ca}")
+    server = secure()
+    snib = at(at_localhost(server) + f"&ca={server.ca}")
     assert snib.run("try", "n", "--", "true").returncode == 0
     assert "ok    tls" in snib.run("doctor").stdout
-    assert secure.psql("SELECT 1") == "1"
+    assert server.psql("SELECT 1") == "1"
 
 
 def test_a_certificate_of_an_unknown_authority_is_refused(at, secure):
-    done = at(at_localhost(secure)).run("try", "n", "--", "true")
+    done = at(at_localhost(secure())).run("try", "n", "--", "true")
     assert done.returncode == 78 and "?ca=FILE" in done.stderr
 
 
 def test_a_certificate_for_another_name_is_refused(at, secure):
-    snib = at(at_localhost(secure, "127.0.0.1") + f"&ca={secure.ca}")
+    server = secure()
+    snib = at(at_localhost(server, "127.0.0.1") + f"&ca={server.ca}")
     done = snib.run("try", "n", "--", "true")
     assert done.returncode == 78 and "for another name" in done.stderr
 
 
+def test_a_certificate_that_has_expired_is_refused(at, secure):
+    """libpq says no more than that it could not be verified."""
+    server = secure(-1)
+    done = at(at_localhost(server) + f"&ca={server.ca}").run(
+        "try", "n", "--", "true")
+    assert done.returncode == 78 and "or it has expired" in done.stderr
+
+
 def test_a_file_of_authorities_that_is_not_there_is_named(at, secure):
-    done = at(at_localhost(secure) + "&ca=/nowhere").run("try", "n", "--",
-                                                         "true")
+    done = at(at_localhost(secure()) + "&ca=/nowhere").run("try", "n", "--",
+                                                           "true")
     assert done.returncode == 78 and "?ca=FILE" in done.stderr

@@ -116,8 +116,8 @@ static const struct {
      "the server offers no TLS, so nothing proves who answers; set it up "
      "there, or write ?tls=no if nobody else is on the way"},
     {"certificate verify failed", SNIB_ERR_CONFIG,
-     "nobody whom this machine trusts has signed the server's certificate; "
-     "name the file of its CA: ?ca=FILE"},
+     "nobody whom this machine trusts has signed the server's certificate, or "
+     "it has expired; name the file of its CA: ?ca=FILE"},
     {"does not match host name", SNIB_ERR_CONFIG,
      "the server's certificate is for another name"},
     {"root certificate file", SNIB_ERR_CONFIG,
