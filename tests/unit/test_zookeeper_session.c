@@ -98,14 +98,24 @@ static void what_all_servers_lack_is_said(void **state)
     assert_int_equal(r.said.err, SNIB_ERR_CONFIG);
 }
 
-static void descriptors_that_lack_come_back(void **state)
+/* Until there was a connection; later they may come back. */
+static void descriptors_that_lack_are_said(void **state)
 {
     (void)state;
     struct snib__request r = request(SNIB__ACQUIRE, 5);
     start(&r);
-    for (int i = 0; i < 3; i++) {
-        refused(SNIB_ERR_LIMIT, false);
-    }
+    refused(SNIB_ERR_LIMIT, false);
+    refused(SNIB_ERR_LIMIT, false);
+    assert_int_equal(answer(&r), SNIB__PENDING);
+    refused(SNIB_ERR_LIMIT, false);
+    assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_LIMIT);
+    r = request(SNIB__ACQUIRE, 6);
+    anew(state);
+    start(&r);
+    refused(SNIB_ERR_LIMIT, false);
+    refused(SNIB_ERR_OK, false);
+    refused(SNIB_ERR_LIMIT, false);
     assert_int_equal(answer(&r), SNIB__PENDING);
     anew(state);
 }
@@ -206,7 +216,7 @@ int main(void)
         OF(what_one_server_lacks_refuses_nobody, begin_three, end),
         OF(what_one_server_lacks_does_not_add_up, begin_three, end),
         OF(what_all_servers_lack_is_said, begin_three, end),
-        OF(descriptors_that_lack_come_back, begin_three, end),
+        OF(descriptors_that_lack_are_said, begin_three, end),
         OF(a_program_may_think_about_its_login, begin_login, end_login),
         CASE(a_try_behind_the_end_of_a_session_is_not_refused),
         CASE(a_server_that_ends_each_session_is_not_run_against),

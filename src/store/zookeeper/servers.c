@@ -8,15 +8,23 @@
 
 enum { SERVERS_REST_MAX_MS = 2000, SERVERS_REST_BARRED_MS = 5000 };
 
+/* A name that nobody knows, or no descriptor left for a connection: where there was
+ * one before, that may pass. */
+static bool servers_is_hopeless(const struct zoo_session *s)
+{
+    return s->hopeless || (s->err == SNIB_ERR_LIMIT && !s->ever);
+}
+
 static void servers_in_vain(struct zoo_session *s)
 {
+    bool hopeless = servers_is_hopeless(s);
     if (!s->vain++) {
         s->vain_barred = s->vain_hopeless = 0;
         s->mild.err = SNIB_ERR_OK;
     }
     s->vain_barred += s->barred;
-    s->vain_hopeless += !s->barred && s->hopeless && !s->ever;
-    if (!s->barred && !s->hopeless) {
+    s->vain_hopeless += !s->barred && hopeless && !s->ever;
+    if (!s->barred && !hopeless) {
         s->mild.err = s->err;
         memcpy(s->mild.text, s->text, sizeof s->text);
     }
