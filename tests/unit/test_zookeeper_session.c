@@ -178,6 +178,47 @@ static void a_try_behind_the_end_of_a_session_is_not_refused(void **state)
     assert_int_not_equal(answer(&b), SNIB__NOT_APPLIED);
 }
 
+static int loudest;
+static char logged[300];
+
+static void hear(void *data, int level, const char *line)
+{
+    (void)data;
+    if (strstr(line, "session")) {
+        loudest = level;
+        snprintf(logged, sizeof logged, "%s", line);
+    }
+}
+
+/* Only who has something loses it. */
+static void the_end_of_a_session_is_no_loss_of_nothing(void **state)
+{
+    (void)state;
+    for (int holds = 0; holds < 2; holds++) {
+        struct snib__request r = request(SNIB__ACQUIRE, 5 + (uint64_t)holds);
+        ask(&r);
+        assert_int_equal(answer(&r), SNIB__DONE);
+        if (!holds) {
+            give_back(&r);
+        }
+        model_expire();
+        out.log = hear;
+        up = false;
+        input(SNIB__IN_CLOSED, NULL, 0);
+        struct snib__request again = request(SNIB__INSPECT, 90);
+        struct snib__buf rows;
+        snib__buf_init(&rows, 1 << 16);
+        again.said.result = &rows;
+        ask(&again);
+        pass_ms(300);
+        assert_int_equal(answer(&again), SNIB__DONE);
+        assert_int_equal(loudest == SNIB_LOG_ERROR, holds);
+        assert_int_equal(strstr(logged, "all that this client has") != NULL,
+                         holds);
+        snib__buf_free(&rows);
+    }
+}
+
 /* settle() fails when there is no pause. */
 static void a_server_that_ends_each_session_is_not_run_against(void **state)
 {
@@ -219,6 +260,7 @@ int main(void)
         OF(descriptors_that_lack_are_said, begin_three, end),
         OF(a_program_may_think_about_its_login, begin_login, end_login),
         CASE(a_try_behind_the_end_of_a_session_is_not_refused),
+        CASE(the_end_of_a_session_is_no_loss_of_nothing),
         CASE(a_server_that_ends_each_session_is_not_run_against),
         CASE(a_login_by_sasl_that_is_wanted_is_said),
     };

@@ -74,9 +74,11 @@ static void session_log(const struct snib__zoo *z, int level, const char *text)
 void snib__zoo_session_over(struct snib__zoo *z)
 {
     struct zoo_session *s = &z->session;
-    session_log(z, SNIB_LOG_ERROR,
-                "the session is over, and with it all that this client has at "
-                "the ensemble");
+    session_log(z, z->claims ? SNIB_LOG_ERROR : SNIB_LOG_INFO,
+                z->claims ? "the session is over, and with it all that this "
+                            "client has at the ensemble"
+                          : "the session is over; this client had nothing in "
+                            "it");
     s->number++;
     snib__zoo_claims_over(z);
     memset(&s->zk, 0, sizeof s->zk);
