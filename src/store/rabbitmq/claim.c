@@ -1,0 +1,438 @@
+/* store/rabbitmq/claim.c — what this client has at the broker for a request: a
+ * channel, on which it consumes from the lock's queue. Its stages are in
+ * rabbitmq_i.h; what follows from what it has seen is decided in decide.c, its end
+ * in end.c.
+ *
+ *   JOINS -> WAITS -> LEARNS -> HOLDS -> FREES -> CLOSES -> CHECKS?
+ *                      ^  v
+ *                     OUTWAITS */
+#include <string.h>
+
+#include "base/mem.h"
+#include "store/rabbitmq/rabbitmq_i.h"
+
+enum { CLAIM_GRACE_MS = 200, CLAIM_SEED_MS = 10000 };
+
+/* -- found, made, forgotten ------------------------------------------------------ */
+
+static struct snib__list *claim_bucket(struct snib__mq *z, const uint64_t id[2])
+{
+    return &z->claim[id[0] % MQ_BUCKETS];
+}
+
+static struct mq_claim *claim_of(struct snib__link *l)
+{
+    return SNIB__CONTAINER(l, struct mq_claim, link);
+}
+
+struct mq_claim *snib__mq_claim_find(struct snib__mq *z, const uint64_t id[2])
+{
+    SNIB__LIST_EACH (l, claim_bucket(z, id)) {
+        struct mq_claim *c = claim_of(l);
+        if (c->id[0] == id[0] && c->id[1] == id[1]) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+static void claim_free(struct mq_claim *c)
+{
+    snib__mq_view_free(&c->view);
+    snib__free(c->about);
+    snib__free(c);
+}
+
+void snib__mq_claim_forget(struct snib__mq *z, snib_instant now,
+                           struct mq_claim *c)
+{
+    z->leaves = z->leaves || c->marked;
+    snib__mq_chan_drop(z, now, &c->chan);
+    snib__heap_remove(&z->alarms, &c->timer);
+    snib__unlink(&c->link);
+    claim_free(c);
+    z->claims--;
+}
+
+void snib__mq_claims_free(struct snib__mq *z)
+{
+    for (int i = 0; i < MQ_BUCKETS; i++) {
+        struct snib__link *l;
+        while ((l = snib__list_pop(&z->claim[i]))) {
+            claim_free(claim_of(l));
+        }
+    }
+}
+
+static struct mq_claim *claim_new(struct snib__mq *z,
+                                  const struct snib__request *r)
+{
+    struct mq_claim *c = snib__heap_reserve(&z->alarms, z->claims + 1)
+                             ? snib__alloc(sizeof *c)
+                             : NULL;
+    if (c && r->text_size && !(c->about = snib__alloc(r->text_size))) {
+        snib__free(c);
+        return NULL;
+    }
+    if (c) {
+        memcpy(c->id, r->id, sizeof c->id);
+        c->may_queue = r->acquire.may_queue;
+        c->floor = r->floor;
+        c->wish_ms = snib__to_ms(r->lease);
+        c->about_size = r->text_size;
+        if (r->text_size) {
+            memcpy(c->about, r->text, r->text_size);
+        }
+        if (r->token) {
+            memcpy(c->prior, r->prior_id, sizeof c->prior);
+        }
+        snib__mq_queue(r->name, c->queue);
+    }
+    return c;
+}
+
+/* -- its place ---------------------------------------------------------------------- */
+
+static void claim_consume(struct snib__mq *z, snib_instant now,
+                          struct mq_claim *c)
+{
+    snib__amqp_put_consume(snib__mq_out(z), c->chan.number, c->queue, false);
+    snib__mq_chan_asks(z, now, &c->chan, 1);
+}
+
+/* Who may not wait looks first whether anybody consumes. */
+static void claim_join(struct snib__mq *z, snib_instant now, struct mq_claim *c)
+{
+    const struct snib__amqp_queue queue = {.name = c->queue,
+                                           .quorum = true,
+                                           .single_consumer = true,
+                                           .expires_ms = MQ_EXPIRES_MS,
+                                           .delivery_limit = 1000000};
+    snib__amqp_put_declare(snib__mq_out(z), c->chan.number, &queue);
+    snib__mq_chan_asks(z, now, &c->chan, 1);
+    if (c->may_queue) {
+        claim_consume(z, now, c);
+    }
+}
+
+struct mq_claim *snib__mq_claim_make(struct snib__mq *z, snib_instant now,
+                                     const struct snib__request *r,
+                                     snib_err *ret_err)
+{
+    struct mq_claim *c = claim_new(z, r);
+    *ret_err = c ? SNIB_ERR_LIMIT : SNIB_ERR_NOMEM;
+    if (!c || !snib__mq_chan_open(z, now, &c->chan, snib__mq_claim_heard)) {
+        if (c) {
+            claim_free(c);
+        }
+        return NULL;
+    }
+    z->claims++;
+    snib__link_init(&c->link);
+    snib__list_push(claim_bucket(z, r->id), &c->link);
+    claim_join(z, now, c);
+    return c;
+}
+
+void snib__mq_claim_seed(struct snib__mq *z, snib_instant now,
+                         struct mq_claim *c)
+{
+    const struct mq_mark seed = {.kind = MQ_SEED, .id = {c->id[0], c->id[1]}};
+    const struct snib__amqp_message to = {.queue = c->queue};
+    if (c->stage <= MQ_WAITS &&
+        (!c->seeded.ns ||
+         snib__reached(now, snib__after(c->seeded, snib__ms(CLAIM_SEED_MS))))) {
+        c->seeded = now;
+        snib__mq_publish(z, &c->chan, &seed, NULL, 0, &to);
+        snib__mq_chan_asks(z, now, &c->chan, 0);
+    }
+}
+
+/* -- told ---------------------------------------------------------------------------- */
+
+void snib__mq_claim_tell(struct snib__mq *z, const struct mq_claim *c)
+{
+    if (z->tolds < MQ_TOLD) {
+        z->told[z->tolds][0] = c->id[0];
+        z->told[z->tolds++][1] = c->id[1];
+    } else {
+        z->told_all = true;
+    }
+}
+
+/* Who holds is asked for by the core, and hears that it does not any more. */
+void snib__mq_claim_lost(struct snib__mq *z, snib_instant now,
+                         struct mq_claim *c, const struct mq_heard *why)
+{
+    struct mq_step *k = c->step;
+    if (c->stage == MQ_HOLDS) {
+        snib__out_ended(z->out, c->id);
+    }
+    snib__mq_claim_tell(z, c);
+    snib__mq_claim_forget(z, now, c);
+    if (k) {
+        snib__mq_step_lost(z, now, k, why);
+    }
+}
+
+/* -- messages ------------------------------------------------------------------------- */
+
+void snib__mq_claim_ack(struct snib__mq *z, snib_instant now,
+                        struct mq_claim *c, uint64_t tag)
+{
+    snib__amqp_put_ack(snib__mq_out(z), c->chan.number, tag, false);
+    snib__mq_chan_asks(z, now, &c->chan, 0);
+}
+
+/* Above all that was seen, here and by this client; and above what the queue had
+ * before it was removed, by the clocks of clients. */
+static int64_t claim_next_token(const struct snib__mq *z, snib_instant now,
+                                const struct mq_claim *c)
+{
+    int64_t seen = snib__mq_view_token(&c->view, 0) + 1;
+    int64_t wall = snib__mq_wall_ms(z, now) * 1024;
+    int64_t floor = c->floor + 1;
+    int64_t most = seen > wall ? seen : wall;
+    return most > floor ? most : floor;
+}
+
+void snib__mq_claim_send(struct snib__mq *z, snib_instant now,
+                         struct mq_claim *c, mq_kind kind)
+{
+    const struct snib__amqp_message to = {.queue = c->queue};
+    int64_t token = c->token ? c->token : c->last.token;
+    if (kind == MQ_HELD && !c->token) {
+        token = claim_next_token(z, now, c);
+    }
+    c->last = (struct mq_mark){.kind = kind,
+                               .id = {c->id[0], c->id[1]},
+                               .token = token,
+                               .lease_ms = kind == MQ_HELD ? c->wish_ms : 0,
+                               .serial = c->last.serial + 1};
+    c->marked = c->marked || kind == MQ_HELD;
+    c->due = true;
+    c->sent = now;
+    snib__mq_publish(z, &c->chan, &c->last, c->about, c->about_size, &to);
+    snib__mq_chan_asks(z, now, &c->chan, 0);
+}
+
+/* The message says the longest lease that was promised: a shorter renewal does not
+ * take back what the owner may believe. */
+void snib__mq_claim_renew(struct snib__mq *z, snib_instant now,
+                          struct mq_claim *c, int64_t lease_ms)
+{
+    c->lease_ms = lease_ms > c->lease_ms ? lease_ms : c->lease_ms;
+    c->wish_ms = c->lease_ms;
+    snib__mq_claim_send(z, now, c, MQ_HELD);
+}
+
+static void claim_renewed(struct snib__mq *z, snib_instant now,
+                          struct mq_claim *c, uint64_t tag)
+{
+    struct mq_step *k = c->step;
+    snib__mq_claim_ack(z, now, c, c->own_tag);
+    c->own_tag = tag;
+    c->valid_from = c->sent;
+    snib__heap_set(&z->alarms, &c->timer,
+                   snib__after(c->valid_from, snib__ms(c->lease_ms)));
+    if (k) {
+        snib__mq_step_renewed(z, now, k, c);
+    }
+}
+
+/* To who holds, others' messages say nothing; but one with a higher token says that
+ * somebody else was granted the lock since. */
+static void claim_stray(struct snib__mq *z, snib_instant now,
+                        struct mq_claim *c, const struct mq_seen *seen)
+{
+    static const struct mq_heard over = {
+        .lost = true,
+        .err = SNIB_ERR_LOST,
+        .text = "the queue has the grant of somebody else, who came later"};
+    bool other = seen->mark.id[0] != c->id[0] || seen->mark.id[1] != c->id[1];
+    c->visited = c->visited || other;
+    if (c->stage == MQ_HOLDS && other && seen->mark.token > c->token) {
+        snib__mq_claim_lost(z, now, c, &over);
+    } else if (seen->tag != c->own_tag) {
+        snib__mq_claim_ack(z, now, c, seen->tag);
+    }
+}
+
+/* What is kept until the grant is what may say who holds, and with which token. */
+static void claim_keep(struct snib__mq *z, snib_instant now, struct mq_claim *c,
+                       const struct mq_seen *seen)
+{
+    static const struct mq_heard full = {
+        .lost = true,
+        .err = SNIB_ERR_STORE,
+        .text = "too many messages lie in the lock's queue, or there is no "
+                "memory for them; rabbitmqctl purge_queue empties it when "
+                "nobody holds"};
+    if (seen->mark.kind != MQ_HELD && seen->mark.kind != MQ_FREE) {
+        c->visited = c->visited || (seen->mark.kind == MQ_SEED &&
+                                    (seen->mark.id[0] != c->id[0] ||
+                                     seen->mark.id[1] != c->id[1]));
+        snib__mq_claim_ack(z, now, c, seen->tag);
+    } else if (!snib__mq_view_add(&c->view, seen)) {
+        snib__mq_claim_lost(z, now, c, &full);
+        return;
+    }
+    snib__mq_claim_decide(z, now, c);
+}
+
+static void claim_message(struct snib__mq *z, snib_instant now,
+                          struct mq_claim *c, const struct mq_heard *heard)
+{
+    struct mq_seen seen = {.tag = heard->tag, .came = now};
+    snib__mq_mark_read(heard->bytes, heard->size, &seen.mark);
+    const struct mq_mark *m = &seen.mark;
+    bool own = c->due && m->id[0] == c->id[0] && m->id[1] == c->id[1] &&
+               m->serial == c->last.serial && m->kind == c->last.kind;
+    bool before = c->stage <= MQ_OUTWAITS;
+    c->moved_up = true;
+    if (own) {
+        c->due = false;
+        c->learned = true;
+    }
+    if (m->kind == MQ_WHO) {
+        snib__mq_look_answer(z, now, c, heard->reply_to);
+        snib__mq_claim_ack(z, now, c, seen.tag);
+        return;
+    }
+    if (before) {
+        claim_keep(z, now, c, &seen);
+    } else if (own && c->stage == MQ_HOLDS) {
+        claim_renewed(z, now, c, seen.tag);
+    } else if (own && c->stage == MQ_FREES) {
+        snib__mq_end_freed(z, now, c, seen.tag);
+    } else {
+        claim_stray(z, now, c, &seen);
+    }
+}
+
+/* -- answers -------------------------------------------------------------------------- */
+
+static void claim_refuse(struct snib__mq *z, snib_instant now,
+                         struct mq_claim *c)
+{
+    struct mq_step *k = c->step;
+    c->step = NULL;
+    snib__mq_claim_end(z, now, c);
+    if (k) {
+        snib__mq_step_answer(z, now, k, SNIB__NO, SNIB_ERR_BUSY, NULL);
+    }
+}
+
+/* Where nothing is ready somebody holds, or nothing is there at all: a message of
+ * no meaning gets whoever is first going. */
+static void claim_declared(struct snib__mq *z, snib_instant now,
+                           struct mq_claim *c,
+                           const struct snib__amqp_method *m)
+{
+    c->alone = !m->consumers;
+    if (!c->may_queue && !c->alone && !(c->prior[0] | c->prior[1])) {
+        claim_refuse(z, now, c);
+        return;
+    }
+    if (!c->may_queue) {
+        claim_consume(z, now, c);
+    }
+    if (!m->messages) {
+        snib__mq_claim_seed(z, now, c);
+    }
+}
+
+static void claim_consumes(struct snib__mq *z, snib_instant now,
+                           struct mq_claim *c)
+{
+    struct mq_claim *prior = snib__mq_claim_find(z, c->prior);
+    if (c->stage == MQ_JOINS) {
+        c->stage = MQ_WAITS;
+        if (c->step && c->may_queue && !c->alone) {
+            snib__mq_step_queued(z, now, c->step, snib__ms(c->wish_ms));
+        } else {
+            snib__heap_set(&z->alarms, &c->timer,
+                           snib__after(now, snib__ms(CLAIM_GRACE_MS)));
+        }
+    }
+    if (prior && prior != c && (c->prior[0] | c->prior[1])) {
+        snib__mq_claim_end(z, now, prior);
+    }
+}
+
+static void claim_method(struct snib__mq *z, snib_instant now,
+                         struct mq_claim *c, const struct mq_heard *heard)
+{
+    static const struct mq_heard gone = {
+        .lost = true,
+        .err = SNIB_ERR_LOST,
+        .text = "the lock's queue was removed at the broker"};
+    switch (heard->method->id) {
+    case SNIB__AMQP_DECLARE_OK:
+        claim_declared(z, now, c, heard->method);
+        break;
+    case SNIB__AMQP_CONSUME_OK:
+        claim_consumes(z, now, c);
+        break;
+    case SNIB__AMQP_CANCEL:
+    case SNIB__AMQP_RETURN:
+        snib__mq_claim_lost(z, now, c, &gone);
+        break;
+    default:
+        break;
+    }
+}
+
+void snib__mq_claim_heard(struct snib__mq *z, snib_instant now,
+                          struct mq_chan *chan, const struct mq_heard *heard)
+{
+    struct mq_claim *c = (struct mq_claim *)(void *)chan;
+    if (c->stage >= MQ_CLOSES) {
+        snib__mq_end_heard(z, now, c, heard);
+    } else if (heard->lost) {
+        snib__mq_claim_lost(z, now, c, heard);
+    } else if (heard->method) {
+        claim_method(z, now, c, heard);
+    } else {
+        claim_message(z, now, c, heard);
+    }
+}
+
+/* -- time ------------------------------------------------------------------------------ */
+
+static void claim_alarm(struct snib__mq *z, snib_instant now,
+                        struct mq_claim *c)
+{
+    switch (c->stage) {
+    case MQ_WAITS: /* nothing has come: somebody else was first */
+        if (!c->may_queue) {
+            claim_refuse(z, now, c);
+        } else if (c->step) {
+            snib__mq_step_queued(z, now, c->step, snib__ms(c->wish_ms));
+        }
+        break;
+    case MQ_OUTWAITS:
+        snib__mq_claim_decide(z, now, c);
+        break;
+    case MQ_HOLDS: /* its lease is over, and nobody has renewed it */
+        snib__out_ended(z->out, c->id);
+        snib__mq_claim_end(z, now, c);
+        break;
+    case MQ_JOINS:
+    case MQ_LEARNS:
+    case MQ_FREES:
+    case MQ_CLOSES:
+    case MQ_CHECKS:
+        break;
+    }
+}
+
+void snib__mq_claims_tick(struct snib__mq *z, snib_instant now)
+{
+    struct snib__timer *t;
+    while ((t = snib__heap_min(&z->alarms)) && snib__reached(now, t->at)) {
+        struct mq_claim *c = SNIB__CONTAINER(t, struct mq_claim, timer);
+        snib__heap_remove(&z->alarms, t);
+        claim_alarm(z, now, c);
+    }
+}

@@ -1,0 +1,131 @@
+/* store/rabbitmq/end.c — the end of a claim.
+ *
+ * What was held is given back by a message FREE, which is in the queue when it came
+ * back. Then the channel is closed, and the broker hands what was delivered on it to
+ * the next consumer, in one step.
+ *
+ * It does that a moment after it has answered. Nobody who waits minds; but who is
+ * told that the lock was given back, and tries, would find it taken. So where
+ * nobody waited the queue is looked at until that moment has come. */
+#include "store/rabbitmq/rabbitmq_i.h"
+
+enum { END_LOOKS = 100, END_LATER_MS = MQ_LEASE_MOST_MS + 60000 };
+
+static void end_over(struct snib__mq *z, snib_instant now, struct mq_claim *c)
+{
+    struct mq_step *k = c->step;
+    c->marked = c->marked && c->stage != MQ_CLOSES && c->stage != MQ_CHECKS;
+    snib__mq_claim_forget(z, now, c);
+    if (k) {
+        k->ended = true;
+        snib__mq_step_again(z, k);
+    }
+}
+
+static void end_close(struct snib__mq *z, snib_instant now, struct mq_claim *c)
+{
+    c->stage = MQ_CLOSES;
+    snib__mq_chan_close(z, now, &c->chan);
+}
+
+void snib__mq_claim_end(struct snib__mq *z, snib_instant now,
+                        struct mq_claim *c)
+{
+    if (c->stage >= MQ_FREES) {
+        return;
+    }
+    snib__heap_remove(&z->alarms, &c->timer);
+    if (c->marked) {
+        c->stage = MQ_FREES;
+        snib__mq_claim_send(z, now, c, MQ_FREE);
+    } else {
+        end_close(z, now, c);
+    }
+}
+
+/* The message FREE stays, for who comes next; those that it ends go. */
+void snib__mq_end_freed(struct snib__mq *z, snib_instant now,
+                        struct mq_claim *c, uint64_t tag)
+{
+    (void)tag;
+    if (c->own_tag) {
+        snib__mq_claim_ack(z, now, c, c->own_tag);
+    }
+    for (uint32_t i = 0; i < c->view.count; i++) {
+        const struct mq_seen *s = &c->view.seen[i];
+        if (s->mark.kind == MQ_HELD && s->mark.id[0] == c->id[0] &&
+            s->mark.id[1] == c->id[1]) {
+            snib__mq_claim_ack(z, now, c, s->tag);
+        }
+    }
+    c->marked = false;
+    end_close(z, now, c);
+}
+
+static void end_look(struct snib__mq *z, snib_instant now, struct mq_claim *c)
+{
+    const struct snib__amqp_queue queue = {.name = c->queue, .passive = true};
+    c->looks++;
+    snib__amqp_put_declare(snib__mq_out(z), c->chan.number, &queue);
+    snib__mq_chan_asks(z, now, &c->chan, 1);
+}
+
+static void end_closed(struct snib__mq *z, snib_instant now, struct mq_claim *c)
+{
+    if (!c->step || !c->moved_up || c->visited ||
+        !snib__mq_chan_open(z, now, &c->chan, snib__mq_claim_heard)) {
+        end_over(z, now, c);
+        return;
+    }
+    c->stage = MQ_CHECKS;
+    end_look(z, now, c);
+}
+
+void snib__mq_end_heard(struct snib__mq *z, snib_instant now,
+                        struct mq_claim *c, const struct mq_heard *heard)
+{
+    const struct snib__amqp_method *m = heard->method;
+    if (heard->lost) { /* what it had at the broker went with the channel */
+        end_over(z, now, c);
+    } else if (m && m->id == SNIB__AMQP_CHANNEL_CLOSE_OK) {
+        end_closed(z, now, c);
+    } else if (m && m->id == SNIB__AMQP_DECLARE_OK) {
+        if (m->messages || !m->consumers || c->looks >= END_LOOKS) {
+            end_over(z, now, c);
+        } else {
+            end_look(z, now, c);
+        }
+    }
+}
+
+/* A queue whose messages go to the lock's when their time is over. A note that gets
+ * lost is left again by the next try. */
+void snib__mq_note_later(struct snib__mq *z, snib_instant now,
+                         struct mq_claim *c)
+{
+    char later[MQ_QUEUE_MAX];
+    snib__mq_queue_later(c->queue, later);
+    const struct snib__amqp_queue queue = {.name = later,
+                                           .expires_ms = END_LATER_MS,
+                                           .dead_letter_to = c->queue};
+    snib__amqp_put_declare(snib__mq_out(z), c->chan.number, &queue);
+    snib__mq_chan_asks(z, now, &c->chan, 1);
+    for (uint32_t i = 0; i < c->view.count; i++) {
+        const struct mq_seen *s = &c->view.seen[i];
+        struct mq_mark note = s->mark;
+        snib_instant until =
+            snib__after(s->came, snib__ms(s->mark.lease_ms));
+        bool own = note.id[0] == c->id[0] && note.id[1] == c->id[1];
+        if (own || note.kind != MQ_HELD || snib__reached(now, until) ||
+            snib__mq_view_is_over(&c->view, &note)) {
+            continue;
+        }
+        note.kind = MQ_FREE;
+        note.lease_ms = 0;
+        const struct snib__amqp_message to = {
+            .queue = later,
+            .expires_ms = snib__to_ms(snib__between(now, until)) + 1};
+        snib__mq_publish(z, &c->chan, &note, NULL, 0, &to);
+    }
+    snib__mq_chan_asks(z, now, &c->chan, 0);
+}

@@ -1,0 +1,401 @@
+/* store/rabbitmq/rabbitmq_i.h — what the store is made of; for the files of this
+ * folder only. store.c says how it works, and why two cannot hold one lock. */
+#ifndef SNIB__RABBITMQ_I_H
+#define SNIB__RABBITMQ_I_H
+
+#include "core/about.h"
+#include "core/store.h"
+#include "proto/amqp/amqp.h"
+
+enum {
+    MQ_PORT = 5672,
+    MQ_TLS_PORT = 5671,
+    MQ_HEARTBEAT_S = 10,
+    MQ_CHANNELS = 2047,
+    MQ_QUEUE_MAX = 256, /* of a queue's name, with its NUL */
+    MQ_MARK_MAX = SNIB__ABOUT_MAX + 200,
+    MQ_BUCKETS = 1024, /* of claims */
+    MQ_TOLD = 64,      /* requests to be looked at, not yet asked for */
+    MQ_ADDRESS = 100,  /* so much of a server's is shown */
+    MQ_TEXT = 252,
+    /* A queue without consumers goes after a day; no lease comes near that, nor
+     * to the half hour in which a broker wants a message acknowledged. */
+    MQ_EXPIRES_MS = 86400000,
+    MQ_LEASE_MOST_MS = 600000
+};
+
+struct snib__mq;
+struct mq_chan;
+struct mq_claim;
+struct mq_step;
+
+/* -- mark.c ----------------------------------------------------------------- */
+
+/* What a message in a lock's queue says. */
+typedef enum mq_kind {
+    MQ_FOREIGN, /* it is none of ours */
+    MQ_SEED,    /* nothing: so that somebody hears */
+    MQ_PROBE,   /* nothing: who sent it is to get it back */
+    MQ_WHO,     /* somebody asks who holds */
+    MQ_HELD,    /* this request holds, or is about to, for a lease */
+    MQ_FREE     /* this request does not hold any more, and never will */
+} mq_kind;
+
+struct mq_mark {
+    mq_kind kind;
+    uint64_t id[2];   /* of the request */
+    int64_t token;    /* no grant before this message had a higher one */
+    int64_t lease_ms; /* HELD */
+    uint32_t serial;  /* of a request's messages */
+};
+
+void snib__mq_mark_read(const char *text, size_t size, struct mq_mark *ret);
+void snib__mq_mark_write(const struct mq_mark *, const char *about,
+                         size_t about_size, struct snib__buf *ret);
+/* The queue of this lock; the one in which a note waits for a lease. */
+void snib__mq_queue(const struct snib__name *, char ret[MQ_QUEUE_MAX]);
+void snib__mq_queue_later(const char *queue, char ret[MQ_QUEUE_MAX]);
+
+/* One that was delivered, and is not acknowledged. */
+struct mq_seen {
+    struct mq_mark mark;
+    uint64_t tag;
+    snib_instant came;
+};
+
+/* What an active consumer has seen, in its order. */
+struct mq_view {
+    struct mq_seen *seen;
+    uint32_t count, room;
+};
+
+/* False: no memory, or it is too much. */
+bool snib__mq_view_add(struct mq_view *, const struct mq_seen *);
+void snib__mq_view_free(struct mq_view *);
+/* Is there a message that this grant is over? */
+bool snib__mq_view_is_over(const struct mq_view *, const struct mq_mark *held);
+/* Until when somebody other than this request may hold; 0: nobody does. */
+snib_instant snib__mq_view_until(const struct mq_view *, const uint64_t id[2]);
+/* The highest token of all; of all but the message with this tag. */
+int64_t snib__mq_view_token(const struct mq_view *, uint64_t but_tag);
+
+/* -- channel.c -------------------------------------------------------------- */
+
+/* What a channel is told. */
+struct mq_heard {
+    /* NULL: a message has come, or (lost) the channel is no more. */
+    const struct snib__amqp_method *method;
+    bool lost;
+    snib_err err; /* lost: why */
+    const char *text;
+    uint64_t tag; /* a message */
+    const char *bytes;
+    size_t size;
+    const char *reply_to; /* "": nowhere */
+};
+
+typedef void mq_heard_fn(struct snib__mq *, snib_instant now, struct mq_chan *,
+                         const struct mq_heard *);
+
+struct mq_chan {
+    uint16_t number; /* 0: it is not open */
+    bool closing;    /* we have closed it: what comes is not told */
+    uint32_t due;    /* answers */
+    mq_heard_fn *heard;
+};
+
+struct snib__buf *snib__mq_out(struct snib__mq *);
+/* False: there is no number free. */
+bool snib__mq_chan_open(struct snib__mq *, snib_instant now, struct mq_chan *,
+                        mq_heard_fn *);
+/* So many more answers are due on it; something was written. */
+void snib__mq_chan_asks(struct snib__mq *, snib_instant now, struct mq_chan *,
+                        uint32_t answers);
+void snib__mq_chan_close(struct snib__mq *, snib_instant now, struct mq_chan *);
+/* Nobody listens to it any more; it is closed if it is open. */
+void snib__mq_chan_drop(struct snib__mq *, snib_instant now, struct mq_chan *);
+/* A frame of a channel. False: it is not AMQP. */
+bool snib__mq_chan_frame(struct snib__mq *, snib_instant now,
+                         const struct snib__amqp_frame *);
+/* The connection is no more. */
+void snib__mq_chans_lost(struct snib__mq *, snib_instant now, snib_err,
+                         const char *text);
+
+/* -- session.c -------------------------------------------------------------- */
+
+typedef enum mq_state {
+    MQ_DOWN,    /* nobody needs it */
+    MQ_OPENING, /* the driver connects */
+    MQ_LOGIN,   /* the program is asked for a login */
+    MQ_GREETS,  /* the protocol is sent: START is due */
+    MQ_TUNES,   /* the login is sent: TUNE is due */
+    MQ_ENTERS,  /* into the virtual host: OPEN_OK is due */
+    MQ_READY,
+    MQ_CLOSING, /* shut, until the driver says so */
+    MQ_RESTING  /* until the next attempt */
+} mq_state;
+
+struct mq_session {
+    mq_state state;
+    struct snib__buf in;
+    uint32_t at;   /* the server: index of its connection */
+    uint32_t vain; /* servers that were tried in vain since one was READY */
+    uint32_t conn; /* which connection it is */
+    snib_instant since, rest_until;
+    snib_duration rest;
+    snib_instant sent, heard; /* when anything was, the last time */
+    snib_instant asked;       /* since when answers have been due */
+    uint16_t heartbeat_s, wish_s;
+    bool ever, asks_login, refused, hopeless, barred;
+    bool leave; /* cut it when this step is over, for this reason */
+    bool leave_barred;
+    snib_err leave_err;
+    char leave_text[MQ_TEXT];
+    /* All servers were tried in vain: who waits for one hears of it. */
+    bool in_vain;
+    snib_err err; /* why it is not READY */
+    char text[MQ_TEXT];
+    char version[48], product[32];
+    char blocked[100];     /* why the broker takes no messages; "": it does */
+    char *user, *password; /* of the program's login, while it is sent */
+    /* A message that is coming. */
+    struct mq_coming {
+        uint16_t channel; /* 0: none */
+        bool headed;
+        uint64_t tag, size;
+        char reply_to[SNIB__AMQP_SHORT + 1];
+        struct snib__buf body;
+    } coming;
+};
+
+void snib__mq_session_init(struct snib__mq *, uint16_t heartbeat_s);
+void snib__mq_session_free(struct snib__mq *);
+void snib__mq_session_input(struct snib__mq *, snib_instant now,
+                            const struct snib__input *);
+void snib__mq_session_tick(struct snib__mq *, snib_instant now);
+snib_instant snib__mq_session_due(const struct snib__mq *);
+/* At the end of each step: connect, leave. */
+void snib__mq_session_settle(struct snib__mq *, snib_instant now);
+void snib__mq_session_cut(struct snib__mq *, snib_instant now, bool shut,
+                          snib_err, const char *text, bool barred);
+/* It is to be cut at the end of the step. */
+void snib__mq_leave(struct snib__mq *, snib_err, const char *text, bool barred);
+static inline bool snib__mq_is_ready(const struct mq_session *s)
+{
+    return s->state == MQ_READY && !s->leave;
+}
+
+/* -- login.c ---------------------------------------------------------------- */
+
+/* The connection is there. */
+void snib__mq_login_begin(struct snib__mq *, snib_instant now);
+void snib__mq_login_came(struct snib__mq *, snib_instant now,
+                         const struct snib__input *);
+/* A frame before it is READY. False: it is not AMQP. */
+bool snib__mq_login_frame(struct snib__mq *, snib_instant now,
+                          const struct snib__amqp_frame *);
+void snib__mq_login_wipe(char **secret);
+/* The server has closed the connection: why, in words. */
+void snib__mq_closed(struct snib__mq *, snib_instant now,
+                     const struct snib__amqp_method *);
+
+/* -- claim.c ---------------------------------------------------------------- */
+
+typedef enum mq_stage {
+    MQ_JOINS,    /* its channel, its queue, its place are asked for */
+    MQ_WAITS,    /* it consumes, and nothing has come */
+    MQ_LEARNS,   /* it is the active one; its own message is on its way back */
+    MQ_OUTWAITS, /* … and a grant without its holder is not over yet */
+    MQ_HOLDS,
+    MQ_FREES,  /* given back: that message is on its way back */
+    MQ_CLOSES, /* its channel is being closed */
+    MQ_CHECKS  /* … and is to be seen as closed by whoever tries (end.c) */
+} mq_stage;
+
+/* What this client has at the broker for a request. */
+struct mq_claim {
+    struct mq_chan chan;    /* first member */
+    struct snib__link link; /* in its bucket */
+    struct snib__timer timer;
+    uint64_t id[2];
+    mq_stage stage;
+    bool may_queue;
+    bool moved_up; /* messages have come: it is the active one */
+    bool visited;  /* while it was, others came to the queue */
+    bool learned;  /* one of its own messages came back: it has seen all */
+    bool marked;   /* a message HELD of it may be in the queue */
+    bool due;      /* its last message has not come back yet */
+    bool alone;    /* nobody consumed when it came */
+    struct mq_mark last;     /* that message */
+    snib_instant sent;       /* … was sent then */
+    snib_instant seeded;     /* its last SEED was */
+    int64_t token, floor;
+    int64_t lease_ms, wish_ms; /* the longest one promised; the one asked for */
+    uint64_t own_tag;          /* HOLDS: of the message that says so */
+    snib_instant since, valid_from; /* HOLDS: of the grant; of its lease */
+    struct mq_view view;
+    struct mq_step *step; /* waits for it; NULL: none does */
+    uint64_t prior[2];    /* the own grant that it ends when it has its place */
+    uint32_t looks;       /* CHECKS */
+    char queue[MQ_QUEUE_MAX];
+    char *about;
+    size_t about_size;
+};
+
+struct mq_claim *snib__mq_claim_find(struct snib__mq *, const uint64_t id[2]);
+/* It asks for its place. NULL: no memory, or no channel (*ret_err). */
+struct mq_claim *snib__mq_claim_make(struct snib__mq *, snib_instant now,
+                                     const struct snib__request *,
+                                     snib_err *ret_err);
+void snib__mq_claim_forget(struct snib__mq *, snib_instant now,
+                           struct mq_claim *);
+void snib__mq_claims_free(struct snib__mq *);
+void snib__mq_claims_tick(struct snib__mq *, snib_instant now);
+/* Who waits is to look. */
+void snib__mq_claim_tell(struct snib__mq *, const struct mq_claim *);
+/* It is no more; its step is told why, or the core is. */
+void snib__mq_claim_lost(struct snib__mq *, snib_instant now, struct mq_claim *,
+                         const struct mq_heard *);
+/* This message is done with. */
+void snib__mq_claim_ack(struct snib__mq *, snib_instant now, struct mq_claim *,
+                        uint64_t tag);
+/* A message of this claim: HELD, PROBE or FREE, which is to come back. */
+void snib__mq_claim_send(struct snib__mq *, snib_instant now, struct mq_claim *,
+                         mq_kind);
+/* It holds: make the lease so long again. */
+void snib__mq_claim_renew(struct snib__mq *, snib_instant now,
+                          struct mq_claim *, int64_t lease_ms);
+/* A waiter polls: see that somebody hears. */
+void snib__mq_claim_seed(struct snib__mq *, snib_instant now,
+                         struct mq_claim *);
+mq_heard_fn snib__mq_claim_heard;
+/* decide.c: what comes next, after a message. */
+void snib__mq_claim_decide(struct snib__mq *, snib_instant now,
+                           struct mq_claim *);
+
+/* -- end.c ------------------------------------------------------------------ */
+
+/* Give it back, or give up: at the end of that its step goes on, and the claim is
+ * no more. */
+void snib__mq_claim_end(struct snib__mq *, snib_instant now, struct mq_claim *);
+/* Its message FREE has come back; its channel is closed; it was looked at. */
+void snib__mq_end_freed(struct snib__mq *, snib_instant now, struct mq_claim *,
+                        uint64_t tag);
+void snib__mq_end_heard(struct snib__mq *, snib_instant now, struct mq_claim *,
+                        const struct mq_heard *);
+/* A try has met grants without their holders: the broker is to say in the queue
+ * that they are over, after their leases. */
+void snib__mq_note_later(struct snib__mq *, snib_instant now,
+                         struct mq_claim *);
+
+/* -- step.c ----------------------------------------------------------------- */
+
+typedef enum mq_phase {
+    MQ_IDLE, /* it waits for the connection */
+    MQ_ASKS  /* its claim or its channel is to answer */
+} mq_phase;
+
+struct mq_step {
+    struct mq_chan chan; /* first member; leave.c, look.c, doctor.c */
+    struct snib__link link;
+    struct snib__timer timer;
+    mq_phase phase;
+    struct snib__request *r;
+    snib_instant until, sent;
+    bool ended;    /* what it was to end is over */
+    bool done;     /* … which was there */
+    bool answered; /* look.c: the holder has */
+    int at;        /* how far it is */
+};
+
+static inline struct mq_step *snib__mq_step_of(struct mq_chan *chan)
+{
+    return (struct mq_step *)(void *)chan;
+}
+
+void snib__mq_steps_take(struct snib__mq *, snib_instant now);
+void snib__mq_steps_begin(struct snib__mq *, snib_instant now);
+void snib__mq_steps_tick(struct snib__mq *, snib_instant now);
+void snib__mq_steps_free(struct snib__mq *);
+void snib__mq_steps_in_vain(struct snib__mq *, snib_instant now);
+/* It is answered. It belongs to no claim, and its channel is dropped. */
+void snib__mq_step_answer(struct snib__mq *, snib_instant now, struct mq_step *,
+                          snib__answer, snib_err, const char *text);
+/* From the beginning, when the connection is there. */
+void snib__mq_step_again(struct snib__mq *, struct mq_step *);
+void snib__mq_step_asks(struct snib__mq *, struct mq_step *,
+                        snib_instant until);
+/* The step of a claim goes on: the claim is queued, granted, refused, lost, at
+ * its end. */
+void snib__mq_step_queued(struct snib__mq *, snib_instant now, struct mq_step *,
+                          snib_duration left);
+void snib__mq_step_granted(struct snib__mq *, snib_instant now,
+                           struct mq_step *, const struct mq_claim *);
+void snib__mq_step_renewed(struct snib__mq *, snib_instant now,
+                           struct mq_step *, const struct mq_claim *);
+void snib__mq_step_lost(struct snib__mq *, snib_instant now, struct mq_step *,
+                        const struct mq_heard *);
+
+/* -- leave.c, look.c, doctor.c ----------------------------------------------- */
+
+/* What a request has left behind that has no claim any more. */
+void snib__mq_leave_begin(struct snib__mq *, snib_instant now,
+                          struct mq_step *);
+void snib__mq_look_begin(struct snib__mq *, snib_instant now, struct mq_step *);
+void snib__mq_look_tick(struct snib__mq *, snib_instant now, struct mq_step *);
+/* To who asks who holds this. */
+void snib__mq_look_answer(struct snib__mq *, snib_instant now,
+                          struct mq_claim *, const char *reply_to);
+void snib__mq_doctor_begin(struct snib__mq *, snib_instant now,
+                           struct mq_step *);
+
+/* -- the store --------------------------------------------------------------- */
+
+struct snib__mq {
+    struct snib__out *out;
+    struct snib__store *requests; /* core/blocking.h: by id, until answered */
+    struct snib__out inner;       /* its out */
+    struct snib__list executed;   /* to be given back to it */
+    uint64_t client[2];
+    snib_duration request; /* how long to wait for one answer */
+    struct snib__rng rng;
+    bool asks, secure;
+    char *user, *password;
+    char vhost[SNIB__AMQP_SHORT + 1];
+    struct mq_session session;
+    struct mq_chan *chan[MQ_CHANNELS + 1]; /* by number; NULL: free, or … */
+    bool closing[MQ_CHANNELS + 1];         /* … its end is not confirmed */
+    uint16_t channel_max, channel_at;
+    struct snib__list steps;
+    uint32_t made; /* steps */
+    struct snib__heap timers;
+    struct snib__list claim[MQ_BUCKETS];
+    uint32_t claims;
+    struct snib__heap alarms; /* of claims */
+    struct snib__buf message; /* one that is being written */
+    /* Requests whose turn it may be. */
+    uint64_t told[MQ_TOLD][2];
+    uint32_t tolds;
+    bool told_all;
+    /* A request went without its claim's end: it may have left a message. */
+    bool leaves;
+};
+
+/* A message is put together, and sent as `to` says (its bytes are ours). */
+void snib__mq_publish(struct snib__mq *, struct mq_chan *,
+                      const struct mq_mark *, const char *about,
+                      size_t about_size, const struct snib__amqp_message *to);
+int64_t snib__mq_wall_ms(const struct snib__mq *, snib_instant now);
+
+/* state.c */
+void snib__mq_state(const struct snib__store *, snib_instant now,
+                    struct snib__store_state *ret);
+bool snib__mq_server(const struct snib__store *, snib_instant now,
+                     uint32_t node, struct snib__server *ret);
+/* open.c */
+snib_err snib__mq_open(const struct snib__store_config *,
+                       struct snib__store **ret, struct snib_error *reterr);
+void snib__mq_free(struct snib__store *);
+extern const struct snib__blocking_ops snib__mq_requests_ops;
+
+#endif
