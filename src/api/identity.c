@@ -209,8 +209,8 @@ void snib__identity_zookeeper(struct snib__buf *b, const struct snib__url *url)
 void snib__identity_rabbitmq(struct snib__buf *b, const struct snib__url *url)
 {
     const char *path = identity_or_else(url->path, "/");
-    identity_put_nodes(
-        b, url, snib__url_is_secure(url) ? AMQPS_PORT : AMQP_PORT);
+    identity_put_nodes(b, url,
+                       snib__url_is_secure(url) ? AMQPS_PORT : AMQP_PORT);
     snib__buf_printf(b, "/%s", path[1] ? path + 1 : "/");
 }
 

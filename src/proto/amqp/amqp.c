@@ -15,10 +15,9 @@ int snib__amqp_frame(const uint8_t *bytes, size_t size,
     ret->type = (uint8_t)snib__amqp_get(&in, 1);
     ret->channel = (uint16_t)snib__amqp_get(&in, 2);
     ret->size = snib__amqp_get(&in, 4);
-    bool known = ret->type == SNIB__AMQP_METHOD ||
-                 ret->type == SNIB__AMQP_HEADER ||
-                 ret->type == SNIB__AMQP_BODY ||
-                 ret->type == SNIB__AMQP_HEARTBEAT;
+    bool known =
+        ret->type == SNIB__AMQP_METHOD || ret->type == SNIB__AMQP_HEADER ||
+        ret->type == SNIB__AMQP_BODY || ret->type == SNIB__AMQP_HEARTBEAT;
     if (size && !known) {
         return -1;
     }
@@ -74,9 +73,8 @@ bool snib__amqp_read_method(const struct snib__amqp_frame *frame,
                             struct snib__amqp_method *ret)
 {
     struct snib__amqp_in in = {.at = frame->bytes, .left = frame->size};
-    *ret = (struct snib__amqp_method){.text = {"", 0},
-                                      .product = {"", 0},
-                                      .version = {"", 0}};
+    *ret = (struct snib__amqp_method){
+        .text = {"", 0}, .product = {"", 0}, .version = {"", 0}};
     ret->id = (uint32_t)snib__amqp_get(&in, 4);
     switch (ret->id) {
     case SNIB__AMQP_START:
@@ -252,7 +250,7 @@ void snib__amqp_put_consume(struct snib__buf *b, uint16_t channel,
     size_t method = amqp_begin_method(b, channel, SNIB__AMQP_CONSUME);
     snib__amqp_put(b, 0, 2);
     snib__amqp_put_short(b, queue);
-    snib__amqp_put_short(b, "snib"); /* tags are a channel's own */
+    snib__amqp_put_short(b, ""); /* the server gives it a tag */
     snib__amqp_put(b, answers ? NO_ACK : 0, 1);
     snib__amqp_end(b, snib__amqp_begin(b));
     amqp_end_frame(b, method);
@@ -294,7 +292,7 @@ void snib__amqp_put_publish(struct snib__buf *b, uint16_t channel,
     snib__amqp_put(b, 0, 2);
     snib__amqp_put_short(b, ""); /* the exchange that knows queues by name */
     snib__amqp_put_short(b, m->queue);
-    snib__amqp_put(b, MANDATORY, 1);
+    snib__amqp_put(b, m->may_vanish ? 0 : MANDATORY, 1);
     amqp_end_frame(b, method);
     size_t header = amqp_begin_frame(b, SNIB__AMQP_HEADER, channel);
     snib__amqp_put(b, SNIB__AMQP_PUBLISH & 0xFFFF0000, 4);

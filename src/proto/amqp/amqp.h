@@ -134,9 +134,10 @@ void snib__amqp_put_consume(struct snib__buf *, uint16_t channel,
 void snib__amqp_put_ack(struct snib__buf *, uint16_t channel, uint64_t tag,
                         bool and_all_before);
 /* To the queue of this name, to be kept on disk; a queue that is not there is
- * told by RETURN. */
+ * told by RETURN, unless the message may vanish. */
 struct snib__amqp_message {
     const char *queue;
+    bool may_vanish;
     int64_t expires_ms;   /* 0: never */
     const char *reply_to; /* NULL: no answer is wanted */
     const void *bytes;    /* at most what a frame has room for */

@@ -131,10 +131,10 @@ void snib__mq_publish(struct snib__mq *z, struct mq_chan *chan,
 static snib_err channel_error(uint16_t code)
 {
     enum { REFUSED = 403, MISSING = 404, LOCKED = 405, FAILED = 406 };
-    return code == REFUSED                      ? SNIB_ERR_DENIED
-           : code == FAILED || code == LOCKED   ? SNIB_ERR_CONFIG
-           : code == MISSING                    ? SNIB_ERR_LOST
-                                                : SNIB_ERR_STORE;
+    return code == REFUSED                    ? SNIB_ERR_DENIED
+           : code == FAILED || code == LOCKED ? SNIB_ERR_CONFIG
+           : code == MISSING                  ? SNIB_ERR_LOST
+                                              : SNIB_ERR_STORE;
 }
 
 /* The server has closed it. */

@@ -269,9 +269,10 @@ static void claim_keep(struct snib__mq *z, snib_instant now, struct mq_claim *c,
                 "memory for them; rabbitmqctl purge_queue empties it when "
                 "nobody holds"};
     if (seen->mark.kind != MQ_HELD && seen->mark.kind != MQ_FREE) {
-        c->visited = c->visited || (seen->mark.kind == MQ_SEED &&
-                                    (seen->mark.id[0] != c->id[0] ||
-                                     seen->mark.id[1] != c->id[1]));
+        c->visited =
+            c->visited ||
+            (seen->mark.kind == MQ_SEED &&
+             (seen->mark.id[0] != c->id[0] || seen->mark.id[1] != c->id[1]));
         snib__mq_claim_ack(z, now, c, seen->tag);
     } else if (!snib__mq_view_add(&c->view, seen)) {
         snib__mq_claim_lost(z, now, c, &full);

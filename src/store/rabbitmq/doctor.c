@@ -53,7 +53,8 @@ static void doctor_server(struct snib__mq *z, struct mq_step *k)
 static void doctor_way(struct snib__mq *z, struct mq_step *k)
 {
     doctor_tell(k, z->user || z->asks, SNIB_LEVEL_WARN, "login",
-                z->user || z->asks ? "a login of our own" : "the login of guest",
+                z->user || z->asks ? "a login of our own"
+                                   : "the login of guest",
                 "make a user for it; docs/RABBITMQ.md says with which rights");
     doctor_tell(k, z->secure, SNIB_LEVEL_WARN, "tls",
                 z->secure ? "the way is encrypted, the server verified"

@@ -105,16 +105,14 @@ void snib__mq_note_later(struct snib__mq *z, snib_instant now,
 {
     char later[MQ_QUEUE_MAX];
     snib__mq_queue_later(c->queue, later);
-    const struct snib__amqp_queue queue = {.name = later,
-                                           .expires_ms = END_LATER_MS,
-                                           .dead_letter_to = c->queue};
+    const struct snib__amqp_queue queue = {
+        .name = later, .expires_ms = END_LATER_MS, .dead_letter_to = c->queue};
     snib__amqp_put_declare(snib__mq_out(z), c->chan.number, &queue);
     snib__mq_chan_asks(z, now, &c->chan, 1);
     for (uint32_t i = 0; i < c->view.count; i++) {
         const struct mq_seen *s = &c->view.seen[i];
         struct mq_mark note = s->mark;
-        snib_instant until =
-            snib__after(s->came, snib__ms(s->mark.lease_ms));
+        snib_instant until = snib__after(s->came, snib__ms(s->mark.lease_ms));
         bool own = note.id[0] == c->id[0] && note.id[1] == c->id[1];
         if (own || note.kind != MQ_HELD || snib__reached(now, until) ||
             snib__mq_view_is_over(&c->view, &note)) {

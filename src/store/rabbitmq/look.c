@@ -10,35 +10,58 @@
 #include "store/rabbitmq/rabbitmq_i.h"
 
 enum { LOOK_PATIENCE_MS = 500 };
+enum { LOOK_ASKS, LOOK_HEARS, LOOK_READS }; /* mq_step.at */
+
+#define LOOK_GONE                                                              \
+    "program=a%20holder%20that%20went%20without%20giving%20it%20back"
+#define LOOK_SILENT "program=a%20holder%20that%20does%20not%20answer"
 
 /* -- the holder ------------------------------------------------------------------ */
 
+static void look_reply(struct snib__mq *z, snib_instant now, struct mq_claim *c,
+                       const char *reply_to, const struct mq_mark *mark,
+                       struct snib__buf *about)
+{
+    const struct snib__amqp_message to = {.queue = reply_to,
+                                          .may_vanish = true};
+    if (!about->failed) {
+        snib__mq_publish(z, &c->chan, mark,
+                         (const char *)snib__buf_bytes(about),
+                         snib__buf_size(about), &to);
+        snib__mq_chan_asks(z, now, &c->chan, 0);
+    }
+}
+
+/* For who went without giving back, the one who waits for its lease answers. */
 void snib__mq_look_answer(struct snib__mq *z, snib_instant now,
                           struct mq_claim *c, const char *reply_to)
 {
+    bool holds = c->stage == MQ_HOLDS;
+    snib_instant until = holds
+                             ? snib__after(c->valid_from, snib__ms(c->lease_ms))
+                             : snib__mq_view_until(&c->view, c->id);
+    struct mq_mark mark = {.kind = MQ_HELD,
+                           .id = {c->id[0], c->id[1]},
+                           .token = holds ? c->token
+                                          : snib__mq_view_token(&c->view, 0),
+                           .lease_ms = snib__to_ms(snib__between(now, until))};
     struct snib__buf about;
-    snib_duration left = snib__between(
-        now, snib__after(c->valid_from, snib__ms(c->lease_ms)));
-    if (c->stage != MQ_HOLDS || !*reply_to || left.ns <= 0) {
+    if ((!holds && c->stage != MQ_OUTWAITS) || !*reply_to ||
+        mark.lease_ms <= 0) {
         return;
     }
-    const struct mq_mark mark = {.kind = MQ_HELD,
-                                 .id = {c->id[0], c->id[1]},
-                                 .token = c->token,
-                                 .lease_ms = snib__to_ms(left)};
-    const struct snib__amqp_message to = {.queue = reply_to};
     snib__buf_init(&about, MQ_MARK_MAX);
-    snib__buf_printf(&about, "client=%016llx%016llx&age=%018lld\n",
-                     (unsigned long long)z->client[0],
-                     (unsigned long long)z->client[1],
-                     (long long)snib__to_ms(snib__between(c->since, now)));
-    snib__buf_add(&about, c->about, c->about_size);
-    if (!about.failed) {
-        snib__mq_publish(z, &c->chan, &mark,
-                         (const char *)snib__buf_bytes(&about),
-                         snib__buf_size(&about), &to);
-        snib__mq_chan_asks(z, now, &c->chan, 0);
+    snib__buf_printf(
+        &about, "client=%016llx%016llx&age=%018lld\n",
+        (unsigned long long)(holds ? z->client[0] : 0),
+        (unsigned long long)(holds ? z->client[1] : 0),
+        (long long)(holds ? snib__to_ms(snib__between(c->since, now)) : 0));
+    if (holds) {
+        snib__buf_add(&about, c->about, c->about_size);
+    } else {
+        snib__buf_puts(&about, LOOK_GONE);
     }
+    look_reply(z, now, c, reply_to, &mark, &about);
     snib__buf_free(&about);
 }
 
@@ -91,26 +114,57 @@ static void look_show(struct snib__mq *z, snib_instant now, struct mq_step *k,
     line += ID + AGE + MS + 1;
     look_lock_row(k, m->token);
     snib__rules_row(k->r->said.result, now, &row, line, (size_t)(end - line));
-    k->answered = true;
+    look_over(z, now, k);
+}
+
+static void look_nobody(struct snib__mq *z, snib_instant now, struct mq_step *k,
+                        const char *about, snib_instant until, int64_t token)
+{
+    const struct snib__stored_claim row = {.state = SNIB__HOLDS,
+                                           .kind = SNIB_KIND_MUTEX,
+                                           .permits = 1,
+                                           .token = token,
+                                           .since = now,
+                                           .until = until};
+    look_lock_row(k, token);
+    snib__rules_row(k->r->said.result, now, &row, about, strlen(about));
     look_over(z, now, k);
 }
 
 void snib__mq_look_tick(struct snib__mq *z, snib_instant now, struct mq_step *k)
 {
-    static const char silent[] = "program=a%20holder%20that%20does%20not%20"
-                                 "answer";
-    struct snib__stored_claim row = {.state = SNIB__HOLDS,
-                                     .kind = SNIB_KIND_MUTEX,
-                                     .permits = 1,
-                                     .until = snib__after(now, snib__ms(1))};
-    if (!k->at) { /* not even the broker has answered */
+    if (k->at == LOOK_HEARS) {
+        look_nobody(z, now, k, LOOK_SILENT, snib__after(now, snib__ms(1)), 0);
+    } else {
         snib__mq_step_answer(z, now, k, SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE,
                              "no answer within the time allowed");
+    }
+}
+
+/* Nobody consumes: what lies in the queue is read, and goes back with the
+ * channel. */
+static void look_read(struct snib__mq *z, snib_instant now, struct mq_step *k,
+                      const struct mq_heard *heard)
+{
+    const uint64_t nobody[2] = {0, 0};
+    struct mq_seen seen = {.tag = heard->tag, .came = now};
+    snib__mq_mark_read(heard->bytes, heard->size, &seen.mark);
+    if (!snib__mq_view_add(&k->view, &seen)) {
+        snib__mq_step_answer(z, now, k, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM,
+                             NULL);
         return;
     }
-    look_lock_row(k, 0);
-    snib__rules_row(k->r->said.result, now, &row, silent, sizeof silent - 1);
-    look_over(z, now, k);
+    if (--k->due) {
+        return;
+    }
+    snib_instant until = snib__mq_view_until(&k->view, nobody);
+    int64_t token = snib__mq_view_token(&k->view, 0);
+    if (until.ns) {
+        look_nobody(z, now, k, LOOK_GONE, until, token);
+    } else {
+        look_lock_row(k, token);
+        look_over(z, now, k);
+    }
 }
 
 static void look_declared(struct snib__mq *z, snib_instant now,
@@ -121,13 +175,20 @@ static void look_declared(struct snib__mq *z, snib_instant now,
     char queue[MQ_QUEUE_MAX];
     const struct snib__amqp_message to = {
         .queue = queue, .expires_ms = 5000, .reply_to = SNIB__AMQP_REPLIES};
+    snib__mq_queue(k->r->name, queue);
+    if (!m->consumers && m->messages) {
+        k->at = LOOK_READS;
+        k->due = m->messages;
+        snib__amqp_put_consume(snib__mq_out(z), k->chan.number, queue, false);
+        snib__mq_chan_asks(z, now, &k->chan, 1);
+        return;
+    }
     if (!m->consumers) {
         look_lock_row(k, 0);
         look_over(z, now, k);
         return;
     }
-    k->at = 1;
-    snib__mq_queue(k->r->name, queue);
+    k->at = LOOK_HEARS;
     snib__mq_publish(z, &k->chan, &who, NULL, 0, &to);
     snib__mq_chan_asks(z, now, &k->chan, 0);
     snib__mq_step_asks(z, k, snib__after(now, snib__ms(LOOK_PATIENCE_MS)));
@@ -148,6 +209,8 @@ static void look_heard(struct snib__mq *z, snib_instant now,
                              heard->text);
     } else if (heard->method && heard->method->id == SNIB__AMQP_DECLARE_OK) {
         look_declared(z, now, k, heard->method);
+    } else if (!heard->method && k->at == LOOK_READS) {
+        look_read(z, now, k, heard);
     } else if (!heard->method) {
         snib__mq_mark_read(heard->bytes, heard->size, &mark);
         if (mark.kind == MQ_HELD) {
@@ -164,7 +227,8 @@ void snib__mq_look_begin(struct snib__mq *z, snib_instant now,
     snib__buf_clear(k->r->said.result); /* it may be asked for again */
     k->r->said.valid_from = now;
     k->r->said.left = (snib_duration){0};
-    k->at = 0;
+    k->at = LOOK_ASKS;
+    snib__mq_view_free(&k->view);
     snib__mq_queue(k->r->name, queue);
     if (!snib__mq_chan_open(z, now, &k->chan, look_heard)) {
         snib__mq_step_answer(z, now, k, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT,

@@ -42,8 +42,7 @@ static mq_kind mark_kind(const char *word)
 /* Numbers that no snib writes make it foreign. */
 static bool mark_is_sound(const struct mq_mark *m)
 {
-    return m->token >= 0 && m->lease_ms >= 0 &&
-           m->lease_ms <= MQ_LEASE_MOST_MS;
+    return m->token >= 0 && m->lease_ms >= 0 && m->lease_ms <= MQ_LEASE_MOST_MS;
 }
 
 void snib__mq_mark_read(const char *text, size_t size, struct mq_mark *ret)

@@ -113,8 +113,8 @@ static snib_err open_keys(const struct snib__url *url, bool secure,
                               url->safe, key);
         }
         if (!strcmp(key, "heartbeat_s")) {
-            snib_err err = open_heartbeat(url, url->query[i].value,
-                                          ret_heartbeat, reterr);
+            snib_err err =
+                open_heartbeat(url, url->query[i].value, ret_heartbeat, reterr);
             if (err) {
                 return err;
             }

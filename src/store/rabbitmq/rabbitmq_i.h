@@ -226,9 +226,9 @@ struct mq_claim {
     bool marked;   /* a message HELD of it may be in the queue */
     bool due;      /* its last message has not come back yet */
     bool alone;    /* nobody consumed when it came */
-    struct mq_mark last;     /* that message */
-    snib_instant sent;       /* … was sent then */
-    snib_instant seeded;     /* its last SEED was */
+    struct mq_mark last; /* that message */
+    snib_instant sent;   /* … was sent then */
+    snib_instant seeded; /* its last SEED was */
     int64_t token, floor;
     int64_t lease_ms, wish_ms; /* the longest one promised; the one asked for */
     uint64_t own_tag;          /* HOLDS: of the message that says so */
@@ -302,10 +302,11 @@ struct mq_step {
     mq_phase phase;
     struct snib__request *r;
     snib_instant until, sent;
-    bool ended;    /* what it was to end is over */
-    bool done;     /* … which was there */
-    bool answered; /* look.c: the holder has */
-    int at;        /* how far it is */
+    bool ended;   /* what it was to end is over */
+    bool done;    /* … which was there */
+    int at;       /* look.c: how far it is */
+    uint32_t due; /* … so many messages are to be read */
+    struct mq_view view;
 };
 
 static inline struct mq_step *snib__mq_step_of(struct mq_chan *chan)

@@ -310,14 +310,14 @@ static snib_instant session_beat_at(const struct mq_session *s)
 static snib_instant session_patience(const struct snib__mq *z)
 {
     const struct mq_session *s = &z->session;
-    snib_instant beat = s->heartbeat_s
-                            ? snib__after(s->heard, snib__ms(s->heartbeat_s *
-                                                             INT64_C(2000)))
-                            : SNIB__NEVER;
-    snib_instant asked = session_conn(z)->awaited
-                             ? snib__after(snib__later(s->heard, s->asked),
-                                           z->request)
-                             : SNIB__NEVER;
+    snib_instant beat =
+        s->heartbeat_s
+            ? snib__after(s->heard, snib__ms(s->heartbeat_s * INT64_C(2000)))
+            : SNIB__NEVER;
+    snib_instant asked =
+        session_conn(z)->awaited
+            ? snib__after(snib__later(s->heard, s->asked), z->request)
+            : SNIB__NEVER;
     return snib__sooner(beat, asked);
 }
 

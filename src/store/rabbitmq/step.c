@@ -19,6 +19,7 @@ static void step_free(struct snib__mq *z, struct mq_step *k)
 {
     snib__unlink(&k->link);
     snib__heap_remove(&z->timers, &k->timer);
+    snib__mq_view_free(&k->view);
     snib__free(k);
     z->made--;
 }
@@ -134,8 +135,8 @@ void snib__mq_step_lost(struct snib__mq *z, snib_instant now, struct mq_step *k,
     } else if (r->verb == SNIB__ACQUIRE && told) {
         snib__mq_step_answer(z, now, k, SNIB__NOT_APPLIED, why->err, why->text);
     } else if (r->verb == SNIB__ACQUIRE && r->exec.impatient) {
-        snib__mq_step_answer(z, now, k, SNIB__NOT_APPLIED,
-                             SNIB_ERR_UNREACHABLE, why->text);
+        snib__mq_step_answer(z, now, k, SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE,
+                             why->text);
     } else {
         snib__mq_step_again(z, k);
     }
@@ -329,8 +330,9 @@ static void step_silence(struct snib__mq *z, snib_instant now,
     } else if (claims) {
         step_unknown(z, now, k);
     } else {
-        snprintf(text, sizeof text, "no answer from %.*s within the time allowed",
-                 MQ_ADDRESS, z->out->conn[s->at]->address);
+        snprintf(text, sizeof text,
+                 "no answer from %.*s within the time allowed", MQ_ADDRESS,
+                 z->out->conn[s->at]->address);
         step_in_vain(z, now, k, false, SNIB_ERR_UNREACHABLE,
                      s->text[0] ? s->text : text);
     }
