@@ -217,11 +217,15 @@ void snib__amqp_put_plain(struct snib__buf *b, uint16_t channel, uint32_t id)
 void snib__amqp_put_declare(struct snib__buf *b, uint16_t channel,
                             const struct snib__amqp_queue *q)
 {
-    enum { PASSIVE = 1, DURABLE = 2 };
+    enum { PASSIVE = 1, DURABLE = 2, EXCLUSIVE = 4, AUTO_DELETE = 8 };
     size_t method = amqp_begin_method(b, channel, SNIB__AMQP_DECLARE);
     snib__amqp_put(b, 0, 2);
     snib__amqp_put_short(b, q->name);
-    snib__amqp_put(b, q->passive ? PASSIVE : DURABLE, 1);
+    snib__amqp_put(b,
+                   q->passive   ? PASSIVE
+                   : q->our_own ? EXCLUSIVE | AUTO_DELETE
+                                : DURABLE,
+                   1);
     size_t table = snib__amqp_begin(b);
     if (q->quorum) {
         snib__amqp_put_text(b, "x-queue-type", "quorum");
@@ -240,6 +244,19 @@ void snib__amqp_put_declare(struct snib__buf *b, uint16_t channel,
         snib__amqp_put_text(b, "x-dead-letter-routing-key", q->dead_letter_to);
     }
     snib__amqp_end(b, table);
+    amqp_end_frame(b, method);
+}
+
+void snib__amqp_put_bind(struct snib__buf *b, uint16_t channel,
+                         const char *queue)
+{
+    size_t method = amqp_begin_method(b, channel, SNIB__AMQP_BIND);
+    snib__amqp_put(b, 0, 2);
+    snib__amqp_put_short(b, queue);
+    snib__amqp_put_short(b, SNIB__AMQP_ALL);
+    snib__amqp_put_short(b, "");
+    snib__amqp_put(b, 0, 1);
+    snib__amqp_end(b, snib__amqp_begin(b));
     amqp_end_frame(b, method);
 }
 
@@ -290,7 +307,7 @@ void snib__amqp_put_publish(struct snib__buf *b, uint16_t channel,
     enum { MANDATORY = 1 };
     size_t method = amqp_begin_method(b, channel, SNIB__AMQP_PUBLISH);
     snib__amqp_put(b, 0, 2);
-    snib__amqp_put_short(b, ""); /* the exchange that knows queues by name */
+    snib__amqp_put_short(b, *m->queue ? "" : SNIB__AMQP_ALL);
     snib__amqp_put_short(b, m->queue);
     snib__amqp_put(b, m->may_vanish ? 0 : MANDATORY, 1);
     amqp_end_frame(b, method);

@@ -45,6 +45,8 @@ typedef enum snib__amqp_id {
     SNIB__AMQP_CHANNEL_CLOSE_OK = 0x00140029,
     SNIB__AMQP_DECLARE = 0x0032000A,
     SNIB__AMQP_DECLARE_OK = 0x0032000B,
+    SNIB__AMQP_BIND = 0x00320014,
+    SNIB__AMQP_BIND_OK = 0x00320015,
     SNIB__AMQP_CONSUME = 0x003C0014,
     SNIB__AMQP_CONSUME_OK = 0x003C0015,
     SNIB__AMQP_CANCEL = 0x003C001E, /* from the server: the queue is gone */
@@ -120,12 +122,17 @@ void snib__amqp_put_plain(struct snib__buf *, uint16_t channel, uint32_t id);
 struct snib__amqp_queue {
     const char *name;
     bool passive; /* it only asks about one that is there */
+    bool our_own; /* it goes with the connection; else it is kept on disk */
     bool quorum, single_consumer;
     int64_t expires_ms, delivery_limit;
     const char *dead_letter_to; /* a queue */
 };
 void snib__amqp_put_declare(struct snib__buf *, uint16_t channel,
                             const struct snib__amqp_queue *);
+/* It gets all that is sent to the exchange SNIB__AMQP_ALL. */
+#define SNIB__AMQP_ALL "amq.fanout"
+void snib__amqp_put_bind(struct snib__buf *, uint16_t channel,
+                         const char *queue);
 /* answers: what others send to this channel's own SNIB__AMQP_REPLIES; it is not
  * to be acknowledged. */
 #define SNIB__AMQP_REPLIES "amq.rabbitmq.reply-to"
@@ -136,7 +143,7 @@ void snib__amqp_put_ack(struct snib__buf *, uint16_t channel, uint64_t tag,
 /* To the queue of this name, to be kept on disk; a queue that is not there is
  * told by RETURN, unless the message may vanish. */
 struct snib__amqp_message {
-    const char *queue;
+    const char *queue; /* "": to SNIB__AMQP_ALL */
     bool may_vanish;
     int64_t expires_ms;   /* 0: never */
     const char *reply_to; /* NULL: no answer is wanted */

@@ -128,6 +128,7 @@ struct mq_claim *snib__mq_claim_make(struct snib__mq *z, snib_instant now,
         return NULL;
     }
     z->claims++;
+    c->since = now;
     snib__link_init(&c->link);
     snib__list_push(claim_bucket(z, r->id), &c->link);
     claim_join(z, now, c);
@@ -294,11 +295,6 @@ static void claim_message(struct snib__mq *z, snib_instant now,
     if (own) {
         c->due = false;
         c->learned = true;
-    }
-    if (m->kind == MQ_WHO) {
-        snib__mq_look_answer(z, now, c, heard->reply_to);
-        snib__mq_claim_ack(z, now, c, seen.tag);
-        return;
     }
     if (before) {
         claim_keep(z, now, c, &seen);

@@ -169,6 +169,7 @@ static void login_entered(struct snib__mq *z, snib_instant now)
     login_conn(z)->awaited--;
     login_conn(z)->pushes = true;
     z->told_all = true;
+    snib__mq_roll_begin(z, now);
 }
 
 /* Words for what a server says as it closes a connection. */

@@ -1,148 +1,159 @@
-/* store/rabbitmq/look.c — inspect: who holds? The broker shows no message that was
- * delivered. So who looks asks: a message WHO goes to the lock's queue, the active
- * consumer gets it, and if it holds it answers to the asker alone. A holder that is
- * frozen does not answer; that much is shown then. */
+/* store/rabbitmq/look.c — inspect and list, by what those say who are there (roll.c).
+ * Where nobody consumes, what lies in the queue is read: a holder may have gone
+ * without giving back. It goes back with the channel. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/glob.h"
 #include "core/rules/rules.h"
 #include "store/rabbitmq/rabbitmq_i.h"
 
-enum { LOOK_PATIENCE_MS = 500 };
+enum {
+    LOOK_MOST_MS = 500, /* for who does not answer */
+    LOOK_QUIET_MS = 50, /* behind an answer, for the next one */
+    LOOK_LIST_MS = 200  /* a list waits so long at least */
+};
 enum { LOOK_ASKS, LOOK_HEARS, LOOK_READS }; /* mq_step.at */
 
 #define LOOK_GONE                                                              \
     "program=a%20holder%20that%20went%20without%20giving%20it%20back"
 #define LOOK_SILENT "program=a%20holder%20that%20does%20not%20answer"
 
-/* -- the holder ------------------------------------------------------------------ */
-
-static void look_reply(struct snib__mq *z, snib_instant now, struct mq_claim *c,
-                       const char *reply_to, const struct mq_mark *mark,
-                       struct snib__buf *about)
+static bool look_lists(const struct mq_step *k)
 {
-    const struct snib__amqp_message to = {.queue = reply_to,
-                                          .may_vanish = true};
-    if (!about->failed) {
-        snib__mq_publish(z, &c->chan, mark,
-                         (const char *)snib__buf_bytes(about),
-                         snib__buf_size(about), &to);
-        snib__mq_chan_asks(z, now, &c->chan, 0);
-    }
-}
-
-/* For who went without giving back, the one who waits for its lease answers. */
-void snib__mq_look_answer(struct snib__mq *z, snib_instant now,
-                          struct mq_claim *c, const char *reply_to)
-{
-    bool holds = c->stage == MQ_HOLDS;
-    snib_instant until = holds
-                             ? snib__after(c->valid_from, snib__ms(c->lease_ms))
-                             : snib__mq_view_until(&c->view, c->id);
-    struct mq_mark mark = {.kind = MQ_HELD,
-                           .id = {c->id[0], c->id[1]},
-                           .token = holds ? c->token
-                                          : snib__mq_view_token(&c->view, 0),
-                           .lease_ms = snib__to_ms(snib__between(now, until))};
-    struct snib__buf about;
-    if ((!holds && c->stage != MQ_OUTWAITS) || !*reply_to ||
-        mark.lease_ms <= 0) {
-        return;
-    }
-    snib__buf_init(&about, MQ_MARK_MAX);
-    snib__buf_printf(
-        &about, "client=%016llx%016llx&age=%018lld\n",
-        (unsigned long long)(holds ? z->client[0] : 0),
-        (unsigned long long)(holds ? z->client[1] : 0),
-        (long long)(holds ? snib__to_ms(snib__between(c->since, now)) : 0));
-    if (holds) {
-        snib__buf_add(&about, c->about, c->about_size);
-    } else {
-        snib__buf_puts(&about, LOOK_GONE);
-    }
-    look_reply(z, now, c, reply_to, &mark, &about);
-    snib__buf_free(&about);
-}
-
-/* -- who looks -------------------------------------------------------------------- */
-
-static void look_lock_row(struct mq_step *k, int64_t token)
-{
-    struct snib__buf *out = k->r->said.result;
-    snib__rec_row(out, SNIB__ROW_LOCK);
-    snib__rec_bytes(out, SNIB__F_NAME, k->r->name->raw, k->r->name->raw_size);
-    snib__rec_i64(out, SNIB__F_TOKEN, token);
+    return k->r->verb == SNIB__LIST;
 }
 
 static void look_over(struct snib__mq *z, snib_instant now, struct mq_step *k)
 {
-    bool full = k->r->said.result->failed;
+    bool full = k->r->said.result->failed || k->present.failed;
     snib__mq_step_answer(z, now, k, full ? SNIB__NOT_APPLIED : SNIB__DONE,
                          full ? SNIB_ERR_NOMEM : SNIB_ERR_OK, NULL);
 }
 
-static uint64_t look_hex(const char *text)
+static void look_lock_row(struct mq_step *k, const char *name, size_t size,
+                          int64_t token)
 {
-    char digits[17] = {0};
-    memcpy(digits, text, 16);
-    return strtoull(digits, NULL, 16);
+    struct snib__buf *out = k->r->said.result;
+    snib__rec_row(out, SNIB__ROW_LOCK);
+    snib__rec_bytes(out, SNIB__F_NAME, name, size);
+    snib__rec_i64(out, SNIB__F_TOKEN, token);
 }
 
-/* The text behind the first line is "client=ID&age=MS", a line, and who it is. */
-static void look_show(struct snib__mq *z, snib_instant now, struct mq_step *k,
-                      const struct mq_heard *heard, const struct mq_mark *m)
+/* -- those who are there ------------------------------------------------------------ */
+
+/* The answer at this offset; the next one's. */
+static bool look_at(const struct mq_step *k, size_t *at, struct mq_present *ret)
 {
-    enum { CLIENT = 7, ID = 32, AGE = 5, MS = 18 };
-    const char *line = memchr(heard->bytes, '\n', heard->size);
-    const char *end = heard->bytes + heard->size;
-    char age[MS + 1] = {0};
-    struct snib__stored_claim row = {.request = {m->id[0], m->id[1]},
-                                     .state = SNIB__HOLDS,
-                                     .kind = SNIB_KIND_MUTEX,
-                                     .permits = 1,
-                                     .token = m->token};
-    if (!line || end - line < 1 + CLIENT + ID + AGE + MS + 1) {
-        return;
+    const uint8_t *p = snib__buf_bytes(&k->present) + *at;
+    uint32_t size;
+    if (*at + sizeof size > snib__buf_size(&k->present)) {
+        return false;
     }
-    line += 1 + CLIENT;
-    row.client[0] = look_hex(line);
-    row.client[1] = look_hex(line + ID / 2);
-    memcpy(age, line + ID + AGE, MS);
-    row.since = snib__before(now, snib__ms(strtoll(age, NULL, 10)));
-    row.until = snib__after(now, snib__ms(m->lease_ms > 0 ? m->lease_ms : 1));
-    line += ID + AGE + MS + 1;
-    look_lock_row(k, m->token);
-    snib__rules_row(k->r->said.result, now, &row, line, (size_t)(end - line));
-    look_over(z, now, k);
+    memcpy(&size, p, sizeof size);
+    *at += sizeof size + size;
+    return snib__mq_present_read((const char *)p + sizeof size, size, ret);
 }
 
-static void look_nobody(struct snib__mq *z, snib_instant now, struct mq_step *k,
-                        const char *about, snib_instant until, int64_t token)
+static bool look_is_of(const struct mq_present *p, const char *queue,
+                       size_t size)
+{
+    return p->queue_size == size && !memcmp(p->queue, queue, size);
+}
+
+static void look_row(struct mq_step *k, snib_instant now,
+                     const struct mq_present *p)
+{
+    bool holds = p->mark.kind == MQ_HELD;
+    bool gone = holds && !(p->client[0] | p->client[1]);
+    const struct snib__stored_claim row = {
+        .request = {p->mark.id[0], p->mark.id[1]},
+        .client = {p->client[0], p->client[1]},
+        .state = holds ? SNIB__HOLDS : SNIB__WAITS,
+        .kind = SNIB_KIND_MUTEX,
+        .permits = 1,
+        .token = p->mark.token,
+        .since = snib__before(now, snib__ms(p->age_ms)),
+        .delay = snib__ms(gone ? p->mark.lease_ms : 0),
+        .until = gone ? now
+                      : snib__after(now, snib__ms(holds ? p->mark.lease_ms
+                                                        : LOOK_MOST_MS))};
+    snib__rules_row(k->r->said.result, now, &row, p->about, p->about_size);
+}
+
+/* Of this queue: who holds; then those that wait, the oldest first. */
+static void look_rows(struct mq_step *k, snib_instant now, const char *queue,
+                      size_t size)
+{
+    struct mq_present p;
+    int64_t below = INT64_MAX;
+    for (size_t at = 0; look_at(k, &at, &p);) {
+        if (p.mark.kind == MQ_HELD && look_is_of(&p, queue, size)) {
+            look_row(k, now, &p);
+        }
+    }
+    for (int64_t next = 0; next >= 0; below = next) {
+        next = -1;
+        for (size_t at = 0; look_at(k, &at, &p);) {
+            if (p.mark.kind == MQ_WAITING && look_is_of(&p, queue, size) &&
+                p.age_ms < below && p.age_ms > next) {
+                next = p.age_ms;
+            }
+        }
+        for (size_t at = 0; next >= 0 && look_at(k, &at, &p);) {
+            if (p.mark.kind == MQ_WAITING && look_is_of(&p, queue, size) &&
+                p.age_ms == next) {
+                look_row(k, now, &p);
+            }
+        }
+    }
+}
+
+static int64_t look_token(const struct mq_step *k, const char *queue,
+                          size_t size, bool *ret_held)
+{
+    struct mq_present p;
+    int64_t token = 0;
+    *ret_held = false;
+    for (size_t at = 0; look_at(k, &at, &p);) {
+        if (p.mark.kind == MQ_HELD && look_is_of(&p, queue, size)) {
+            *ret_held = true;
+            token = p.mark.token > token ? p.mark.token : token;
+        }
+    }
+    return token;
+}
+
+/* -- one lock ------------------------------------------------------------------------- */
+
+static void look_nobody(struct mq_step *k, snib_instant now, const char *about,
+                        snib_instant until)
 {
     const struct snib__stored_claim row = {.state = SNIB__HOLDS,
                                            .kind = SNIB_KIND_MUTEX,
                                            .permits = 1,
-                                           .token = token,
                                            .since = now,
-                                           .until = until};
-    look_lock_row(k, token);
+                                           .delay = snib__between(now, until),
+                                           .until = now};
     snib__rules_row(k->r->said.result, now, &row, about, strlen(about));
+}
+
+/* Nobody has answered any more for a while. */
+static void look_one(struct snib__mq *z, snib_instant now, struct mq_step *k)
+{
+    char queue[MQ_QUEUE_MAX];
+    bool held;
+    snib__mq_queue(k->r->name, queue);
+    int64_t token = look_token(k, queue, strlen(queue), &held);
+    look_lock_row(k, k->r->name->raw, k->r->name->raw_size, token);
+    if (!held) {
+        look_nobody(k, now, LOOK_SILENT, snib__after(now, snib__ms(1)));
+    }
+    look_rows(k, now, queue, strlen(queue));
     look_over(z, now, k);
 }
 
-void snib__mq_look_tick(struct snib__mq *z, snib_instant now, struct mq_step *k)
-{
-    if (k->at == LOOK_HEARS) {
-        look_nobody(z, now, k, LOOK_SILENT, snib__after(now, snib__ms(1)), 0);
-    } else {
-        snib__mq_step_answer(z, now, k, SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE,
-                             "no answer within the time allowed");
-    }
-}
-
-/* Nobody consumes: what lies in the queue is read, and goes back with the
- * channel. */
 static void look_read(struct snib__mq *z, snib_instant now, struct mq_step *k,
                       const struct mq_heard *heard)
 {
@@ -158,64 +169,157 @@ static void look_read(struct snib__mq *z, snib_instant now, struct mq_step *k,
         return;
     }
     snib_instant until = snib__mq_view_until(&k->view, nobody);
-    int64_t token = snib__mq_view_token(&k->view, 0);
+    look_lock_row(k, k->r->name->raw, k->r->name->raw_size,
+                  snib__mq_view_token(&k->view, 0));
     if (until.ns) {
-        look_nobody(z, now, k, LOOK_GONE, until, token);
-    } else {
-        look_lock_row(k, token);
-        look_over(z, now, k);
+        look_nobody(k, now, LOOK_GONE, until);
     }
+    look_over(z, now, k);
+}
+
+/* -- all of them ------------------------------------------------------------------------ */
+
+/* Has a lock of this queue been shown, by an answer before this offset? */
+static bool look_was_shown(const struct mq_step *k, size_t before,
+                           const struct mq_present *which)
+{
+    struct mq_present p;
+    for (size_t at = 0; at < before && look_at(k, &at, &p) && at < before;) {
+        if (look_is_of(&p, which->queue, which->queue_size)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void look_all(struct snib__mq *z, snib_instant now, struct mq_step *k)
+{
+    struct mq_present p;
+    char name[SNIB_NAME_MAX];
+    bool held;
+    for (size_t at = 0; look_at(k, &at, &p);) {
+        size_t n = p.queue_size > 7
+                       ? snib__name_decode(p.queue + 7, p.queue_size - 7, name)
+                       : 0;
+        if (n && snib__glob(k->r->text, k->r->text_size, name, n) &&
+            !look_was_shown(k, at, &p)) {
+            look_lock_row(k, name, n,
+                          look_token(k, p.queue, p.queue_size, &held));
+            look_rows(k, now, p.queue, p.queue_size);
+        }
+    }
+    look_over(z, now, k);
+}
+
+/* -- on its way -------------------------------------------------------------------------- */
+
+void snib__mq_look_tick(struct snib__mq *z, snib_instant now, struct mq_step *k)
+{
+    if (k->at == LOOK_HEARS && look_lists(k)) {
+        look_all(z, now, k);
+    } else if (k->at == LOOK_HEARS) {
+        look_one(z, now, k);
+    } else {
+        snib__mq_step_answer(z, now, k, SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE,
+                             "no answer within the time allowed");
+    }
+}
+
+/* Until who is there has answered: a holder, and nobody more for a while. */
+static void look_patience(struct snib__mq *z, snib_instant now,
+                          struct mq_step *k)
+{
+    char queue[MQ_QUEUE_MAX] = "";
+    bool held = look_lists(k);
+    snib_instant least =
+        snib__after(k->begun, snib__ms(look_lists(k) ? LOOK_LIST_MS : 0));
+    if (!held) {
+        snib__mq_queue(k->r->name, queue);
+        (void)look_token(k, queue, strlen(queue), &held);
+    }
+    snib_instant until =
+        held ? snib__later(least, snib__after(now, snib__ms(LOOK_QUIET_MS)))
+             : snib__after(k->begun, snib__ms(LOOK_MOST_MS));
+    snib__mq_step_asks(z, k, until);
+}
+
+static void look_ask(struct snib__mq *z, snib_instant now, struct mq_step *k)
+{
+    struct mq_mark who = {.kind = MQ_WHO,
+                          .id = {k->r->id[0], k->r->id[1]},
+                          .serial = look_lists(k)};
+    char queue[MQ_QUEUE_MAX] = "";
+    const struct snib__amqp_message to = {
+        .queue = "", .may_vanish = true, .reply_to = SNIB__AMQP_REPLIES};
+    if (!look_lists(k)) {
+        snib__mq_queue(k->r->name, queue);
+    }
+    k->at = LOOK_HEARS;
+    k->begun = now;
+    snib__mq_publish(z, &k->chan, &who, look_lists(k) ? k->r->text : queue,
+                     look_lists(k) ? k->r->text_size : strlen(queue), &to);
+    snib__mq_chan_asks(z, now, &k->chan, 0);
+    look_patience(z, now, k);
 }
 
 static void look_declared(struct snib__mq *z, snib_instant now,
                           struct mq_step *k, const struct snib__amqp_method *m)
 {
-    const struct mq_mark who = {.kind = MQ_WHO,
-                                .id = {k->r->id[0], k->r->id[1]}};
     char queue[MQ_QUEUE_MAX];
-    const struct snib__amqp_message to = {
-        .queue = queue, .expires_ms = 5000, .reply_to = SNIB__AMQP_REPLIES};
     snib__mq_queue(k->r->name, queue);
-    if (!m->consumers && m->messages) {
+    if (m->consumers) {
+        look_ask(z, now, k);
+    } else if (m->messages) {
         k->at = LOOK_READS;
         k->due = m->messages;
         snib__amqp_put_consume(snib__mq_out(z), k->chan.number, queue, false);
         snib__mq_chan_asks(z, now, &k->chan, 1);
-        return;
-    }
-    if (!m->consumers) {
-        look_lock_row(k, 0);
+    } else {
+        look_lock_row(k, k->r->name->raw, k->r->name->raw_size, 0);
         look_over(z, now, k);
-        return;
     }
-    k->at = LOOK_HEARS;
-    snib__mq_publish(z, &k->chan, &who, NULL, 0, &to);
-    snib__mq_chan_asks(z, now, &k->chan, 0);
-    snib__mq_step_asks(z, k, snib__after(now, snib__ms(LOOK_PATIENCE_MS)));
+}
+
+static void look_message(struct snib__mq *z, snib_instant now,
+                         struct mq_step *k, const struct mq_heard *heard)
+{
+    uint32_t size = (uint32_t)heard->size;
+    if (k->at == LOOK_READS) {
+        look_read(z, now, k, heard);
+    } else if (k->at == LOOK_HEARS) {
+        snib__buf_add(&k->present, &size, sizeof size);
+        snib__buf_add(&k->present, heard->bytes, heard->size);
+        look_patience(z, now, k);
+    }
+}
+
+static void look_lost(struct snib__mq *z, snib_instant now, struct mq_step *k,
+                      const struct mq_heard *heard)
+{
+    if (!snib__mq_is_ready(&z->session)) {
+        snib__mq_step_again(z, k);
+    } else if (heard->err == SNIB_ERR_LOST && !look_lists(k)) {
+        look_lock_row(k, k->r->name->raw, k->r->name->raw_size, 0);
+        look_over(z, now, k); /* nobody has asked for it yet */
+    } else {
+        snib__mq_step_answer(z, now, k, SNIB__NOT_APPLIED, heard->err,
+                             heard->text);
+    }
 }
 
 static void look_heard(struct snib__mq *z, snib_instant now,
                        struct mq_chan *chan, const struct mq_heard *heard)
 {
     struct mq_step *k = snib__mq_step_of(chan);
-    struct mq_mark mark;
-    if (heard->lost && !snib__mq_is_ready(&z->session)) {
-        snib__mq_step_again(z, k);
-    } else if (heard->lost && heard->err == SNIB_ERR_LOST) {
-        look_lock_row(k, 0); /* nobody has asked for it yet */
-        look_over(z, now, k);
-    } else if (heard->lost) {
-        snib__mq_step_answer(z, now, k, SNIB__NOT_APPLIED, heard->err,
-                             heard->text);
-    } else if (heard->method && heard->method->id == SNIB__AMQP_DECLARE_OK) {
-        look_declared(z, now, k, heard->method);
-    } else if (!heard->method && k->at == LOOK_READS) {
-        look_read(z, now, k, heard);
+    uint32_t id = heard->method ? heard->method->id : 0;
+    if (heard->lost) {
+        look_lost(z, now, k, heard);
     } else if (!heard->method) {
-        snib__mq_mark_read(heard->bytes, heard->size, &mark);
-        if (mark.kind == MQ_HELD) {
-            look_show(z, now, k, heard, &mark);
-        }
+        look_message(z, now, k, heard);
+    } else if (id == SNIB__AMQP_DECLARE_OK) {
+        look_declared(z, now, k, heard->method);
+    } else if (id == SNIB__AMQP_CONSUME_OK && look_lists(k)) {
+        look_ask(z, now, k);
     }
 }
 
@@ -225,11 +329,11 @@ void snib__mq_look_begin(struct snib__mq *z, snib_instant now,
     char queue[MQ_QUEUE_MAX];
     const struct snib__amqp_queue ask = {.name = queue, .passive = true};
     snib__buf_clear(k->r->said.result); /* it may be asked for again */
+    snib__buf_clear(&k->present);
+    snib__mq_view_free(&k->view);
     k->r->said.valid_from = now;
     k->r->said.left = (snib_duration){0};
     k->at = LOOK_ASKS;
-    snib__mq_view_free(&k->view);
-    snib__mq_queue(k->r->name, queue);
     if (!snib__mq_chan_open(z, now, &k->chan, look_heard)) {
         snib__mq_step_answer(z, now, k, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT,
                              "this connection has no channel left");
@@ -238,6 +342,10 @@ void snib__mq_look_begin(struct snib__mq *z, snib_instant now,
     snib__mq_step_asks(z, k, snib__after(now, z->request));
     snib__amqp_put_consume(snib__mq_out(z), k->chan.number, SNIB__AMQP_REPLIES,
                            true);
-    snib__amqp_put_declare(snib__mq_out(z), k->chan.number, &ask);
-    snib__mq_chan_asks(z, now, &k->chan, 2);
+    snib__mq_chan_asks(z, now, &k->chan, 1);
+    if (!look_lists(k)) {
+        snib__mq_queue(k->r->name, queue);
+        snib__amqp_put_declare(snib__mq_out(z), k->chan.number, &ask);
+        snib__mq_chan_asks(z, now, &k->chan, 1);
+    }
 }

@@ -15,8 +15,9 @@
 enum { MARK_SEEN_MOST = 256, MARK_HEAD_MAX = 160 };
 
 static const char *const mark_words[] = {
-    [MQ_FOREIGN] = "", [MQ_SEED] = "seed", [MQ_PROBE] = "probe",
-    [MQ_WHO] = "who",  [MQ_HELD] = "held", [MQ_FREE] = "free"};
+    [MQ_FOREIGN] = "",     [MQ_SEED] = "seed", [MQ_PROBE] = "probe",
+    [MQ_WHO] = "who",      [MQ_HELD] = "held", [MQ_FREE] = "free",
+    [MQ_WAITING] = "waits"};
 
 /* -- as text --------------------------------------------------------------------- */
 
@@ -31,7 +32,7 @@ static bool mark_hex(const char *text, uint64_t *ret)
 
 static mq_kind mark_kind(const char *word)
 {
-    for (int k = MQ_SEED; k <= MQ_FREE; k++) {
+    for (int k = MQ_SEED; k <= MQ_WAITING; k++) {
         if (!strcmp(word, mark_words[k])) {
             return (mq_kind)k;
         }

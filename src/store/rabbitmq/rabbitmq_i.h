@@ -13,7 +13,7 @@ enum {
     MQ_HEARTBEAT_S = 10,
     MQ_CHANNELS = 2047,
     MQ_QUEUE_MAX = 256, /* of a queue's name, with its NUL */
-    MQ_MARK_MAX = SNIB__ABOUT_MAX + 200,
+    MQ_MARK_MAX = SNIB__ABOUT_MAX + 600,
     MQ_BUCKETS = 1024, /* of claims */
     MQ_TOLD = 64,      /* requests to be looked at, not yet asked for */
     MQ_ADDRESS = 100,  /* so much of a server's is shown */
@@ -36,9 +36,10 @@ typedef enum mq_kind {
     MQ_FOREIGN, /* it is none of ours */
     MQ_SEED,    /* nothing: so that somebody hears */
     MQ_PROBE,   /* nothing: who sent it is to get it back */
-    MQ_WHO,     /* somebody asks who holds */
+    MQ_WHO,     /* somebody asks who holds and who waits (roll.c) */
     MQ_HELD,    /* this request holds, or is about to, for a lease */
-    MQ_FREE     /* this request does not hold any more, and never will */
+    MQ_FREE,    /* this request does not hold any more, and never will */
+    MQ_WAITING  /* an answer to WHO: this request waits */
 } mq_kind;
 
 struct mq_mark {
@@ -302,11 +303,15 @@ struct mq_step {
     mq_phase phase;
     struct snib__request *r;
     snib_instant until, sent;
-    bool ended;   /* what it was to end is over */
-    bool done;    /* … which was there */
-    int at;       /* look.c: how far it is */
-    uint32_t due; /* … so many messages are to be read */
+    bool ended; /* what it was to end is over */
+    bool done;  /* … which was there */
+    /* look.c: how far it is; so many messages are to be read; they; the answers,
+     * each behind its size; when it began */
+    int at;
+    uint32_t due;
     struct mq_view view;
+    struct snib__buf present;
+    snib_instant begun;
 };
 
 static inline struct mq_step *snib__mq_step_of(struct mq_chan *chan)
@@ -344,11 +349,23 @@ void snib__mq_leave_begin(struct snib__mq *, snib_instant now,
                           struct mq_step *);
 void snib__mq_look_begin(struct snib__mq *, snib_instant now, struct mq_step *);
 void snib__mq_look_tick(struct snib__mq *, snib_instant now, struct mq_step *);
-/* To who asks who holds this. */
-void snib__mq_look_answer(struct snib__mq *, snib_instant now,
-                          struct mq_claim *, const char *reply_to);
 void snib__mq_doctor_begin(struct snib__mq *, snib_instant now,
                            struct mq_step *);
+
+/* -- roll.c ----------------------------------------------------------------- */
+
+/* The connection is there: hear who asks. */
+void snib__mq_roll_begin(struct snib__mq *, snib_instant now);
+/* One who has answered, taken apart; the texts are the answer's. */
+struct mq_present {
+    struct mq_mark mark; /* HELD: lease_ms is what is left of it */
+    uint64_t client[2];  /* 0: of a holder that went */
+    int64_t age_ms;
+    const char *queue, *about;
+    size_t queue_size, about_size;
+};
+bool snib__mq_present_read(const char *text, size_t size,
+                           struct mq_present *ret);
 
 /* -- the store --------------------------------------------------------------- */
 
@@ -367,6 +384,7 @@ struct snib__mq {
     struct mq_chan *chan[MQ_CHANNELS + 1]; /* by number; NULL: free, or … */
     bool closing[MQ_CHANNELS + 1];         /* … its end is not confirmed */
     uint16_t channel_max, channel_at;
+    struct mq_chan roll; /* on which it is asked who is there */
     struct snib__list steps;
     uint32_t made; /* steps */
     struct snib__heap timers;

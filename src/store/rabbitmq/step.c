@@ -8,6 +8,8 @@
 #include "core/blocking.h"
 #include "store/rabbitmq/rabbitmq_i.h"
 
+enum { STEP_PRESENT_MAX = 4 << 20 };
+
 static struct mq_step *step_of(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct mq_step, link);
@@ -20,6 +22,7 @@ static void step_free(struct snib__mq *z, struct mq_step *k)
     snib__unlink(&k->link);
     snib__heap_remove(&z->timers, &k->timer);
     snib__mq_view_free(&k->view);
+    snib__buf_free(&k->present);
     snib__free(k);
     z->made--;
 }
@@ -251,12 +254,12 @@ static void step_begin(struct snib__mq *z, snib_instant now, struct mq_step *k)
         step_cancel(z, now, k);
         break;
     case SNIB__INSPECT:
+    case SNIB__LIST:
         snib__mq_look_begin(z, now, k);
         break;
     case SNIB__DOCTOR:
         snib__mq_doctor_begin(z, now, k);
         break;
-    case SNIB__LIST:
     case SNIB__FORCE:
     case SNIB__PARAMS:
     case SNIB__VALUE_GET:
@@ -325,7 +328,8 @@ static void step_silence(struct snib__mq *z, snib_instant now,
     const struct mq_session *s = &z->session;
     bool claims = k->r->verb <= SNIB__CANCEL && k->phase == MQ_ASKS;
     char text[MQ_TEXT];
-    if (k->r->verb == SNIB__INSPECT && k->phase == MQ_ASKS) {
+    bool looks = k->r->verb == SNIB__INSPECT || k->r->verb == SNIB__LIST;
+    if (looks && k->phase == MQ_ASKS) {
         snib__mq_look_tick(z, now, k);
     } else if (claims) {
         step_unknown(z, now, k);
@@ -373,11 +377,7 @@ static const char *step_lacks(const struct snib__request *r)
         return "rabbitmq: no forced release; rabbitmqctl delete_queue on the "
                "lock's queue does it (docs/RABBITMQ.md)";
     }
-    if (r->verb == SNIB__LIST) {
-        return "rabbitmq: AMQP lists no queues; rabbitmqctl list_queues does";
-    }
-    return r->verb <= SNIB__CANCEL || r->verb == SNIB__INSPECT ||
-                   r->verb == SNIB__DOCTOR
+    return r->verb <= SNIB__LIST || r->verb == SNIB__DOCTOR
                ? NULL
                : "rabbitmq: has mutexes only, no semaphores, latches or values";
 }
@@ -408,6 +408,7 @@ static void step_make(struct snib__mq *z, snib_instant now,
     z->made++;
     k->r = r;
     snib__link_init(&k->link);
+    snib__buf_init(&k->present, STEP_PRESENT_MAX);
     snib__list_push(&z->steps, &k->link);
     step_limit(z, k, snib__after(now, z->request));
 }
