@@ -4,6 +4,8 @@
 
 #include "proto/amqp/wire.h"
 
+#define AMQP_ANSWERS "answers" /* the tag of such a consumer */
+
 enum { AMQP_END = 0xCE, AMQP_PERSISTENT = 2 };
 
 /* -- frames -------------------------------------------------------------------- */
@@ -99,10 +101,13 @@ bool snib__amqp_read_method(const struct snib__amqp_frame *frame,
         ret->messages = (uint32_t)snib__amqp_get(&in, 4);
         ret->consumers = (uint32_t)snib__amqp_get(&in, 4);
         break;
-    case SNIB__AMQP_DELIVER:
-        snib__amqp_get_short(&in);
+    case SNIB__AMQP_DELIVER: {
+        struct snib__amqp_bytes to = snib__amqp_get_short(&in);
+        ret->answers = to.size == sizeof AMQP_ANSWERS - 1 &&
+                       !memcmp(to.bytes, AMQP_ANSWERS, to.size);
         ret->tag = snib__amqp_get(&in, 8);
         break;
+    }
     case SNIB__AMQP_ACK:
     case SNIB__AMQP_NACK:
         ret->tag = snib__amqp_get(&in, 8);
@@ -267,7 +272,7 @@ void snib__amqp_put_consume(struct snib__buf *b, uint16_t channel,
     size_t method = amqp_begin_method(b, channel, SNIB__AMQP_CONSUME);
     snib__amqp_put(b, 0, 2);
     snib__amqp_put_short(b, queue);
-    snib__amqp_put_short(b, ""); /* the server gives it a tag */
+    snib__amqp_put_short(b, answers ? AMQP_ANSWERS : "messages");
     snib__amqp_put(b, answers ? NO_ACK : 0, 1);
     snib__amqp_end(b, snib__amqp_begin(b));
     amqp_end_frame(b, method);

@@ -88,7 +88,8 @@ struct snib__amqp_method {
     uint16_t channel_max, heartbeat_s;        /* TUNE */
     uint32_t frame_max;
     uint32_t messages, consumers; /* DECLARE_OK */
-    uint64_t tag;                 /* DELIVER, ACK, NACK */
+    bool answers; /* DELIVER: to a consumer of answers (put_consume) */
+    uint64_t tag; /* DELIVER, ACK, NACK */
 };
 
 /* False: its bytes are bad. A method that we do not know has an id only. */

@@ -177,7 +177,7 @@ static bool channel_is_answer(uint32_t id)
 {
     return id == SNIB__AMQP_CHANNEL_OPEN_OK || id == SNIB__AMQP_DECLARE_OK ||
            id == SNIB__AMQP_CONSUME_OK || id == SNIB__AMQP_CONFIRM_OK ||
-           id == SNIB__AMQP_ACK || id == SNIB__AMQP_NACK;
+           id == SNIB__AMQP_BIND_OK;
 }
 
 static void channel_method(struct snib__mq *z, snib_instant now, uint16_t n,
@@ -197,6 +197,7 @@ static void channel_method(struct snib__mq *z, snib_instant now, uint16_t n,
     if (m->id == SNIB__AMQP_DELIVER || m->id == SNIB__AMQP_RETURN) {
         coming->channel = n;
         coming->headed = false;
+        coming->answers = m->answers;
         coming->tag = m->tag;
         snib__buf_clear(&coming->body);
     }
@@ -215,6 +216,7 @@ static void channel_message(struct snib__mq *z, snib_instant now)
     struct mq_coming *coming = &z->session.coming;
     struct mq_chan *chan = z->chan[coming->channel];
     const struct mq_heard heard = {
+        .answers = coming->answers,
         .tag = coming->tag,
         .bytes = (const char *)snib__buf_bytes(&coming->body),
         .size = snib__buf_size(&coming->body),

@@ -3,9 +3,9 @@
  * rabbitmq_i.h; what follows from what it has seen is decided in decide.c, its end
  * in end.c.
  *
- *   JOINS -> WAITS -> LEARNS -> HOLDS -> FREES -> CLOSES -> CHECKS?
- *                      ^  v
- *                     OUTWAITS */
+ *   JOINS -> TRIES? -> CONSUMES -> WAITS -> LEARNS -> HOLDS -> FREES -> CLOSES
+ *                                            ^  v
+ *                                          OUTWAITS */
 #include <string.h>
 
 #include "base/mem.h"
@@ -93,14 +93,14 @@ static struct mq_claim *claim_new(struct snib__mq *z,
 
 /* -- its place ---------------------------------------------------------------------- */
 
-static void claim_consume(struct snib__mq *z, snib_instant now,
-                          struct mq_claim *c)
+void snib__mq_claim_consume(struct snib__mq *z, snib_instant now,
+                            struct mq_claim *c)
 {
+    c->stage = MQ_CONSUMES;
     snib__amqp_put_consume(snib__mq_out(z), c->chan.number, c->queue, false);
     snib__mq_chan_asks(z, now, &c->chan, 1);
 }
 
-/* Who may not wait looks first whether anybody consumes. */
 static void claim_join(struct snib__mq *z, snib_instant now, struct mq_claim *c)
 {
     const struct snib__amqp_queue queue = {.name = c->queue,
@@ -110,9 +110,6 @@ static void claim_join(struct snib__mq *z, snib_instant now, struct mq_claim *c)
                                            .delivery_limit = 1000000};
     snib__amqp_put_declare(snib__mq_out(z), c->chan.number, &queue);
     snib__mq_chan_asks(z, now, &c->chan, 1);
-    if (c->may_queue) {
-        claim_consume(z, now, c);
-    }
 }
 
 struct mq_claim *snib__mq_claim_make(struct snib__mq *z, snib_instant now,
@@ -251,7 +248,6 @@ static void claim_stray(struct snib__mq *z, snib_instant now,
         .err = SNIB_ERR_LOST,
         .text = "the queue has the grant of somebody else, who came later"};
     bool other = seen->mark.id[0] != c->id[0] || seen->mark.id[1] != c->id[1];
-    c->visited = c->visited || other;
     if (c->stage == MQ_HOLDS && other && seen->mark.token > c->token) {
         snib__mq_claim_lost(z, now, c, &over);
     } else if (seen->tag != c->own_tag) {
@@ -270,10 +266,6 @@ static void claim_keep(struct snib__mq *z, snib_instant now, struct mq_claim *c,
                 "memory for them; rabbitmqctl purge_queue empties it when "
                 "nobody holds"};
     if (seen->mark.kind != MQ_HELD && seen->mark.kind != MQ_FREE) {
-        c->visited =
-            c->visited ||
-            (seen->mark.kind == MQ_SEED &&
-             (seen->mark.id[0] != c->id[0] || seen->mark.id[1] != c->id[1]));
         snib__mq_claim_ack(z, now, c, seen->tag);
     } else if (!snib__mq_view_add(&c->view, seen)) {
         snib__mq_claim_lost(z, now, c, &full);
@@ -291,7 +283,6 @@ static void claim_message(struct snib__mq *z, snib_instant now,
     bool own = c->due && m->id[0] == c->id[0] && m->id[1] == c->id[1] &&
                m->serial == c->last.serial && m->kind == c->last.kind;
     bool before = c->stage <= MQ_OUTWAITS;
-    c->moved_up = true;
     if (own) {
         c->due = false;
         c->learned = true;
@@ -309,15 +300,27 @@ static void claim_message(struct snib__mq *z, snib_instant now,
 
 /* -- answers -------------------------------------------------------------------------- */
 
-static void claim_refuse(struct snib__mq *z, snib_instant now,
-                         struct mq_claim *c)
+void snib__mq_claim_refuse(struct snib__mq *z, snib_instant now,
+                           struct mq_claim *c, snib_duration left)
 {
     struct mq_step *k = c->step;
     c->step = NULL;
     snib__mq_claim_end(z, now, c);
     if (k) {
+        k->r->said.left = left;
         snib__mq_step_answer(z, now, k, SNIB__NO, SNIB_ERR_BUSY, NULL);
     }
+}
+
+/* A queue that was only just made may not take consumers yet: RabbitMQ (3.10)
+ * closes the whole connection then. A message is confirmed when it is there. */
+static void claim_wake(struct snib__mq *z, snib_instant now, struct mq_claim *c)
+{
+    snib__amqp_put_plain(snib__mq_out(z), c->chan.number, SNIB__AMQP_CONFIRM);
+    snib__mq_chan_asks(z, now, &c->chan, 1);
+    snib__mq_claim_seed(z, now, c);
+    snib__heap_set(&z->alarms, &c->timer,
+                   snib__after(now, snib__ms(CLAIM_GRACE_MS)));
 }
 
 /* Where nothing is ready somebody holds, or nothing is there at all: a message of
@@ -326,16 +329,17 @@ static void claim_declared(struct snib__mq *z, snib_instant now,
                            struct mq_claim *c,
                            const struct snib__amqp_method *m)
 {
+    bool follows = c->prior[0] | c->prior[1];
     c->alone = !m->consumers;
-    if (!c->may_queue && !c->alone && !(c->prior[0] | c->prior[1])) {
-        claim_refuse(z, now, c);
-        return;
-    }
-    if (!c->may_queue) {
-        claim_consume(z, now, c);
-    }
-    if (!m->messages) {
-        snib__mq_claim_seed(z, now, c);
+    if (c->alone && !m->messages) {
+        claim_wake(z, now, c);
+    } else if (!c->alone && !c->may_queue && !follows) {
+        snib__mq_try_begin(z, now, c);
+    } else {
+        snib__mq_claim_consume(z, now, c);
+        if (!m->messages) {
+            snib__mq_claim_seed(z, now, c);
+        }
     }
 }
 
@@ -343,7 +347,7 @@ static void claim_consumes(struct snib__mq *z, snib_instant now,
                            struct mq_claim *c)
 {
     struct mq_claim *prior = snib__mq_claim_find(z, c->prior);
-    if (c->stage == MQ_JOINS) {
+    if (c->stage == MQ_CONSUMES) {
         c->stage = MQ_WAITS;
         if (c->step && c->may_queue && !c->alone) {
             snib__mq_step_queued(z, now, c->step, snib__ms(c->wish_ms));
@@ -352,7 +356,7 @@ static void claim_consumes(struct snib__mq *z, snib_instant now,
                            snib__after(now, snib__ms(CLAIM_GRACE_MS)));
         }
     }
-    if (prior && prior != c && (c->prior[0] | c->prior[1])) {
+    if (prior && prior != c) {
         snib__mq_claim_end(z, now, prior);
     }
 }
@@ -367,6 +371,12 @@ static void claim_method(struct snib__mq *z, snib_instant now,
     switch (heard->method->id) {
     case SNIB__AMQP_DECLARE_OK:
         claim_declared(z, now, c, heard->method);
+        break;
+    case SNIB__AMQP_ACK:
+        if (c->stage == MQ_JOINS) {
+            snib__heap_remove(&z->alarms, &c->timer);
+            snib__mq_claim_consume(z, now, c);
+        }
         break;
     case SNIB__AMQP_CONSUME_OK:
         claim_consumes(z, now, c);
@@ -388,9 +398,11 @@ void snib__mq_claim_heard(struct snib__mq *z, snib_instant now,
         snib__mq_end_heard(z, now, c, heard);
     } else if (heard->lost) {
         snib__mq_claim_lost(z, now, c, heard);
+    } else if (c->stage == MQ_TRIES) {
+        snib__mq_try_heard(z, now, c, heard);
     } else if (heard->method) {
         claim_method(z, now, c, heard);
-    } else {
+    } else if (!heard->answers) {
         claim_message(z, now, c, heard);
     }
 }
@@ -401,9 +413,16 @@ static void claim_alarm(struct snib__mq *z, snib_instant now,
                         struct mq_claim *c)
 {
     switch (c->stage) {
+    case MQ_JOINS: /* the message that wakes it was lost */
+        c->seeded.ns = 0;
+        claim_wake(z, now, c);
+        break;
+    case MQ_TRIES:
+        snib__mq_try_heard(z, now, c, NULL);
+        break;
     case MQ_WAITS: /* nothing has come: somebody else was first */
         if (!c->may_queue) {
-            claim_refuse(z, now, c);
+            snib__mq_claim_refuse(z, now, c, snib__ms(c->wish_ms));
         } else if (c->step) {
             snib__mq_step_queued(z, now, c->step, snib__ms(c->wish_ms));
         }
@@ -415,11 +434,10 @@ static void claim_alarm(struct snib__mq *z, snib_instant now,
         snib__out_ended(z->out, c->id);
         snib__mq_claim_end(z, now, c);
         break;
-    case MQ_JOINS:
+    case MQ_CONSUMES:
     case MQ_LEARNS:
     case MQ_FREES:
     case MQ_CLOSES:
-    case MQ_CHECKS:
         break;
     }
 }

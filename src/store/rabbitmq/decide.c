@@ -76,13 +76,8 @@ static void decide_wait(struct snib__mq *z, snib_instant now,
         }
         return;
     }
-    c->step = NULL;
     snib__mq_note_later(z, now, c);
-    snib__mq_claim_end(z, now, c);
-    if (k) {
-        k->r->said.left = left;
-        snib__mq_step_answer(z, now, k, SNIB__NO, SNIB_ERR_BUSY, NULL);
-    }
+    snib__mq_claim_refuse(z, now, c, left);
 }
 
 void snib__mq_claim_decide(struct snib__mq *z, snib_instant now,

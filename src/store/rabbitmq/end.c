@@ -4,17 +4,16 @@
  * back. Then the channel is closed, and the broker hands what was delivered on it to
  * the next consumer, in one step.
  *
- * It does that a moment after it has answered. Nobody who waits minds; but who is
- * told that the lock was given back, and tries, would find it taken. So where
- * nobody waited the queue is looked at until that moment has come. */
+ * It does that a moment after it has answered. Who waits does not mind; who tries
+ * then finds that somebody consumes, and asks who (try.c). */
 #include "store/rabbitmq/rabbitmq_i.h"
 
-enum { END_LOOKS = 100, END_LATER_MS = MQ_LEASE_MOST_MS + 60000 };
+enum { END_LATER_MS = MQ_LEASE_MOST_MS + 60000 };
 
 static void end_over(struct snib__mq *z, snib_instant now, struct mq_claim *c)
 {
     struct mq_step *k = c->step;
-    c->marked = c->marked && c->stage != MQ_CLOSES && c->stage != MQ_CHECKS;
+    c->marked = c->marked && c->stage != MQ_CLOSES;
     snib__mq_claim_forget(z, now, c);
     if (k) {
         k->ended = true;
@@ -62,39 +61,12 @@ void snib__mq_end_freed(struct snib__mq *z, snib_instant now,
     end_close(z, now, c);
 }
 
-static void end_look(struct snib__mq *z, snib_instant now, struct mq_claim *c)
-{
-    const struct snib__amqp_queue queue = {.name = c->queue, .passive = true};
-    c->looks++;
-    snib__amqp_put_declare(snib__mq_out(z), c->chan.number, &queue);
-    snib__mq_chan_asks(z, now, &c->chan, 1);
-}
-
-static void end_closed(struct snib__mq *z, snib_instant now, struct mq_claim *c)
-{
-    if (!c->step || !c->moved_up || c->visited ||
-        !snib__mq_chan_open(z, now, &c->chan, snib__mq_claim_heard)) {
-        end_over(z, now, c);
-        return;
-    }
-    c->stage = MQ_CHECKS;
-    end_look(z, now, c);
-}
-
 void snib__mq_end_heard(struct snib__mq *z, snib_instant now,
                         struct mq_claim *c, const struct mq_heard *heard)
 {
-    const struct snib__amqp_method *m = heard->method;
-    if (heard->lost) { /* what it had at the broker went with the channel */
+    if (heard->lost ||
+        (heard->method && heard->method->id == SNIB__AMQP_CHANNEL_CLOSE_OK)) {
         end_over(z, now, c);
-    } else if (m && m->id == SNIB__AMQP_CHANNEL_CLOSE_OK) {
-        end_closed(z, now, c);
-    } else if (m && m->id == SNIB__AMQP_DECLARE_OK) {
-        if (m->messages || !m->consumers || c->looks >= END_LOOKS) {
-            end_over(z, now, c);
-        } else {
-            end_look(z, now, c);
-        }
     }
 }
 

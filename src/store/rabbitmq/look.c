@@ -284,9 +284,9 @@ static void look_message(struct snib__mq *z, snib_instant now,
                          struct mq_step *k, const struct mq_heard *heard)
 {
     uint32_t size = (uint32_t)heard->size;
-    if (k->at == LOOK_READS) {
+    if (k->at == LOOK_READS && !heard->answers) {
         look_read(z, now, k, heard);
-    } else if (k->at == LOOK_HEARS) {
+    } else if (k->at == LOOK_HEARS && heard->answers) {
         snib__buf_add(&k->present, &size, sizeof size);
         snib__buf_add(&k->present, heard->bytes, heard->size);
         look_patience(z, now, k);

@@ -89,7 +89,8 @@ struct mq_heard {
     bool lost;
     snib_err err; /* lost: why */
     const char *text;
-    uint64_t tag; /* a message */
+    bool answers; /* a message: it answers to a WHO of this channel's */
+    uint64_t tag;
     const char *bytes;
     size_t size;
     const char *reply_to; /* "": nowhere */
@@ -162,7 +163,7 @@ struct mq_session {
     /* A message that is coming. */
     struct mq_coming {
         uint16_t channel; /* 0: none */
-        bool headed;
+        bool headed, answers;
         uint64_t tag, size;
         char reply_to[SNIB__AMQP_SHORT + 1];
         struct snib__buf body;
@@ -203,14 +204,15 @@ void snib__mq_closed(struct snib__mq *, snib_instant now,
 /* -- claim.c ---------------------------------------------------------------- */
 
 typedef enum mq_stage {
-    MQ_JOINS,    /* its channel, its queue, its place are asked for */
+    MQ_JOINS,    /* its channel and its queue are asked for */
+    MQ_TRIES,    /* it may not wait, and somebody consumes: who? (try.c) */
+    MQ_CONSUMES, /* its place is asked for */
     MQ_WAITS,    /* it consumes, and nothing has come */
     MQ_LEARNS,   /* it is the active one; its own message is on its way back */
     MQ_OUTWAITS, /* … and a grant without its holder is not over yet */
     MQ_HOLDS,
-    MQ_FREES,  /* given back: that message is on its way back */
-    MQ_CLOSES, /* its channel is being closed */
-    MQ_CHECKS  /* … and is to be seen as closed by whoever tries (end.c) */
+    MQ_FREES, /* given back: that message is on its way back */
+    MQ_CLOSES /* its channel is being closed */
 } mq_stage;
 
 /* What this client has at the broker for a request. */
@@ -221,12 +223,10 @@ struct mq_claim {
     uint64_t id[2];
     mq_stage stage;
     bool may_queue;
-    bool moved_up; /* messages have come: it is the active one */
-    bool visited;  /* while it was, others came to the queue */
-    bool learned;  /* one of its own messages came back: it has seen all */
-    bool marked;   /* a message HELD of it may be in the queue */
-    bool due;      /* its last message has not come back yet */
-    bool alone;    /* nobody consumed when it came */
+    bool learned; /* one of its own messages came back: it has seen all */
+    bool marked;  /* a message HELD of it may be in the queue */
+    bool due;     /* its last message has not come back yet */
+    bool alone;   /* nobody consumed when it came */
     struct mq_mark last; /* that message */
     snib_instant sent;   /* … was sent then */
     snib_instant seeded; /* its last SEED was */
@@ -237,7 +237,7 @@ struct mq_claim {
     struct mq_view view;
     struct mq_step *step; /* waits for it; NULL: none does */
     uint64_t prior[2];    /* the own grant that it ends when it has its place */
-    uint32_t looks;       /* CHECKS */
+    snib_instant tried;   /* TRIES: since then */
     char queue[MQ_QUEUE_MAX];
     char *about;
     size_t about_size;
@@ -279,11 +279,20 @@ void snib__mq_claim_decide(struct snib__mq *, snib_instant now,
 /* Give it back, or give up: at the end of that its step goes on, and the claim is
  * no more. */
 void snib__mq_claim_end(struct snib__mq *, snib_instant now, struct mq_claim *);
-/* Its message FREE has come back; its channel is closed; it was looked at. */
+/* Its message FREE has come back; its channel is closed. */
 void snib__mq_end_freed(struct snib__mq *, snib_instant now, struct mq_claim *,
                         uint64_t tag);
 void snib__mq_end_heard(struct snib__mq *, snib_instant now, struct mq_claim *,
                         const struct mq_heard *);
+/* try.c: somebody consumes, and this one may not wait: it is refused, or goes on
+ * when the other one was only about to go. */
+void snib__mq_try_begin(struct snib__mq *, snib_instant now, struct mq_claim *);
+void snib__mq_try_heard(struct snib__mq *, snib_instant now, struct mq_claim *,
+                        const struct mq_heard *);
+void snib__mq_claim_refuse(struct snib__mq *, snib_instant now,
+                           struct mq_claim *, snib_duration left);
+void snib__mq_claim_consume(struct snib__mq *, snib_instant now,
+                            struct mq_claim *);
 /* A try has met grants without their holders: the broker is to say in the queue
  * that they are over, after their leases. */
 void snib__mq_note_later(struct snib__mq *, snib_instant now,

@@ -57,7 +57,7 @@ static void roll_answer(struct snib__mq *z, snib_instant now,
                         const struct mq_claim *c, const char *to)
 {
     struct mq_mark mark = roll_mark(now, c);
-    if (c->stage > MQ_HOLDS) {
+    if (c->stage > MQ_HOLDS || c->stage < MQ_CONSUMES) {
         return;
     }
     roll_send(z, now, to, &mark, c, false);
