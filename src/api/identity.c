@@ -211,7 +211,7 @@ void snib__identity_rabbitmq(struct snib__buf *b, const struct snib__url *url)
     const char *path = identity_or_else(url->path, "/");
     identity_put_nodes(b, url,
                        snib__url_is_secure(url) ? AMQPS_PORT : AMQP_PORT);
-    snib__buf_printf(b, "/%s", path[1] ? path + 1 : "/");
+    snib__buf_printf(b, "/%s", *path && path[1] ? path + 1 : "/");
 }
 
 void snib__identity_file(struct snib__buf *b, const struct snib__url *url)

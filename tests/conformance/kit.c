@@ -113,7 +113,7 @@ int64_t lease_slack_ms(void)
 {
     return SLACK_MS + (is_etcd()        ? 2500
                        : is_zookeeper() ? 5500
-                       : is_rabbitmq()  ? 3500
+                       : is_rabbitmq()  ? 6500
                                         : 0);
 }
 

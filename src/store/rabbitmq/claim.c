@@ -43,10 +43,17 @@ static void claim_free(struct mq_claim *c)
     snib__free(c);
 }
 
+static void claim_joined(struct snib__mq *z, struct mq_claim *c)
+{
+    z->joining -= c->joining;
+    c->joining = false;
+}
+
 void snib__mq_claim_forget(struct snib__mq *z, snib_instant now,
                            struct mq_claim *c)
 {
     z->leaves = z->leaves || c->marked;
+    claim_joined(z, c);
     snib__mq_chan_drop(z, now, &c->chan);
     snib__heap_remove(&z->alarms, &c->timer);
     snib__unlink(&c->link);
@@ -125,6 +132,8 @@ struct mq_claim *snib__mq_claim_make(struct snib__mq *z, snib_instant now,
         return NULL;
     }
     z->claims++;
+    z->joining++;
+    c->joining = true;
     c->since = now;
     snib__link_init(&c->link);
     snib__list_push(claim_bucket(z, r->id), &c->link);
@@ -347,6 +356,7 @@ static void claim_consumes(struct snib__mq *z, snib_instant now,
                            struct mq_claim *c)
 {
     struct mq_claim *prior = snib__mq_claim_find(z, c->prior);
+    claim_joined(z, c);
     if (c->stage == MQ_CONSUMES) {
         c->stage = MQ_WAITS;
         if (c->step && c->may_queue && !c->alone) {

@@ -12,6 +12,7 @@ enum {
     MQ_TLS_PORT = 5671,
     MQ_HEARTBEAT_S = 10,
     MQ_CHANNELS = 2047,
+    MQ_JOINING = 64,    /* so many claims ask for their queues at once */
     MQ_QUEUE_MAX = 256, /* of a queue's name, with its NUL */
     MQ_MARK_MAX = SNIB__ABOUT_MAX + 600,
     MQ_BUCKETS = 1024, /* of claims */
@@ -223,6 +224,7 @@ struct mq_claim {
     uint64_t id[2];
     mq_stage stage;
     bool may_queue;
+    bool joining; /* counted in snib__mq.joining */
     bool learned; /* one of its own messages came back: it has seen all */
     bool marked;  /* a message HELD of it may be in the queue */
     bool due;     /* its last message has not come back yet */
@@ -398,7 +400,7 @@ struct snib__mq {
     uint32_t made; /* steps */
     struct snib__heap timers;
     struct snib__list claim[MQ_BUCKETS];
-    uint32_t claims;
+    uint32_t claims, joining;
     struct snib__heap alarms; /* of claims */
     struct snib__buf message; /* one that is being written */
     /* Requests whose turn it may be. */

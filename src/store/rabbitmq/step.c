@@ -175,6 +175,9 @@ static void step_acquire(struct snib__mq *z, snib_instant now,
 {
     struct mq_claim *c = snib__mq_claim_find(z, k->r->id);
     bool waits = c && (c->stage == MQ_WAITS || c->stage == MQ_OUTWAITS);
+    if (!c && z->joining >= MQ_JOINING) {
+        return; /* a broker makes queues one by one */
+    }
     if (!c) {
         step_make_claim(z, now, k);
     } else if (c->stage == MQ_HOLDS) {
@@ -327,9 +330,14 @@ static void step_silence(struct snib__mq *z, snib_instant now,
 {
     const struct mq_session *s = &z->session;
     bool claims = k->r->verb <= SNIB__CANCEL && k->phase == MQ_ASKS;
+    bool behind = k->r->verb == SNIB__ACQUIRE && k->phase == MQ_IDLE &&
+                  snib__mq_is_ready(&z->session) && z->joining &&
+                  !snib__reached(now, k->r->exec.patience);
     char text[MQ_TEXT];
     bool looks = k->r->verb == SNIB__INSPECT || k->r->verb == SNIB__LIST;
-    if (looks && k->phase == MQ_ASKS) {
+    if (behind) { /* others get on */
+        step_limit(z, k, snib__after(now, z->request));
+    } else if (looks && k->phase == MQ_ASKS) {
         snib__mq_look_tick(z, now, k);
     } else if (claims) {
         step_unknown(z, now, k);
