@@ -35,14 +35,16 @@ def rabbitmq_missing():
 class RabbitmqServer:
     """One broker; its files stay through kill() and start()."""
 
-    def __init__(self, config=()):
+    def __init__(self, config=(), tls=()):
+        """tls: certificate, key, authority: it serves TLS alone, then."""
+        self.tls = bool(tls)
         self.dir = scratch("snib-rabbitmq-", user(*USERS))
         self.log_path = os.path.join(self.dir, "log")
         self.port, self.dist_port, self.epmd_port = (free_port() for _ in "123")
         self.node = f"snib{self.port}@localhost"
         self.child = self.epmd = None
         self._write("rabbitmq.conf", "\n".join(
-            [f"listeners.tcp.1 = 127.0.0.1:{self.port}",
+            [*self._listen(tls),
              "disk_free_limit.absolute = 1MB",
              "vm_memory_high_watermark.absolute = 400MB",
              "raft.wal_max_size_bytes = 8000000",
@@ -66,6 +68,19 @@ class RabbitmqServer:
         who = user(*USERS)
         if who:
             os.chown(path, who["user"], who["group"])
+
+    def _listen(self, tls):
+        if not tls:
+            return [f"listeners.tcp.1 = 127.0.0.1:{self.port}"]
+        for path, name in zip(tls, ("cert", "key", "ca"), strict=True):
+            with open(path, encoding="ascii") as file:
+                self._write(name, file.read())
+        return ["listeners.tcp = none",
+                f"listeners.ssl.1 = 127.0.0.1:{self.port}",
+                f"ssl_options.certfile = {self._path('cert')}",
+                f"ssl_options.keyfile = {self._path('key')}",
+                f"ssl_options.cacertfile = {self._path('ca')}",
+                "ssl_options.verify = verify_none"]
 
     def _path(self, name):
         return os.path.join(self.dir, name)
@@ -115,6 +130,8 @@ class RabbitmqServer:
 
     def serves(self):
         try:
+            if self.tls:  # the boot's last line
+                return "Server startup complete" in self.log()
             with AmqpClient(self.address):
                 return True
         except (OSError, AmqpError, struct.error):
