@@ -156,9 +156,9 @@ def test_a_release_wakes_the_next_and_they_go_in_order(one, drivers, name):
 
 def test_a_long_name_is_a_lock_of_its_own(one, drivers):
     holder, other = drivers(one.url), drivers(one.url)
-    grant = holder.acquire(holder.lock("x" * 400))
-    assert not other.try_acquire(other.lock("x" * 400)).ok
-    assert other.try_acquire(other.lock("x" * 399 + "y")).ok
+    grant = holder.acquire(holder.lock("x" * 400, id="long"))
+    assert not other.try_acquire(other.lock("x" * 400, id="same")).ok
+    assert other.try_acquire(other.lock("x" * 399 + "y", id="other")).ok
     grant.release()
 
 

@@ -198,7 +198,7 @@ static void look_all(struct snib__mq *z, snib_instant now, struct mq_step *k)
     char name[SNIB_NAME_MAX];
     bool held;
     for (size_t at = 0; look_at(k, &at, &p);) {
-        size_t n = p.queue_size > 7
+        size_t n = p.queue_size > 7 && !memcmp(p.queue, "snib.l.", 7)
                        ? snib__name_decode(p.queue + 7, p.queue_size - 7, name)
                        : 0;
         if (n && snib__glob(k->r->text, k->r->text_size, name, n) &&
