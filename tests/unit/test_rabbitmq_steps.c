@@ -548,6 +548,31 @@ static void who_comes_back_is_not_kept_out_by_its_own_message(void **state)
     give_back(&a);
 }
 
+/* Its own message of the connection before comes back, and is not taken for the one
+ * that was sent now: behind it lies the grant of somebody else. */
+static void a_message_of_the_connection_before_proves_nothing(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__request again = request(SNIB__ACQUIRE, 1);
+    granted(&a);
+    cut();
+    lies_there("free", 7, 5, 0);
+    lies_there("held", 9, a.token + 1, 3000);
+    for (int i = 0; i < MODEL_MESSAGES; i++) {
+        if (strstr(model.message[i].text, " free ")) {
+            model.message[i].order = 0; /* the first one that comes */
+        }
+    }
+    pass_ms(500);
+    ask(&again);
+    assert_int_equal(answer(&again), SNIB__QUEUED);
+    pass_ms(3100);
+    assert_int_equal(answer(&again), SNIB__DONE);
+    assert_true(again.token > a.token + 1);
+    give_back(&again);
+}
+
 static void a_queue_that_was_removed_is_a_loss(void **state)
 {
     (void)state;
@@ -660,6 +685,7 @@ int main(void)
         CASE(a_cut_connection_is_the_loss_of_all_and_is_told),
         CASE(a_release_behind_that_lets_others_in),
         CASE(who_comes_back_is_not_kept_out_by_its_own_message),
+        CASE(a_message_of_the_connection_before_proves_nothing),
         CASE(a_queue_that_was_removed_is_a_loss),
         CASE(the_grant_of_somebody_later_is_a_loss),
         CASE(what_there_is_not_is_said),

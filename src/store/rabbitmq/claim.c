@@ -11,7 +11,11 @@
 #include "base/mem.h"
 #include "store/rabbitmq/rabbitmq_i.h"
 
-enum { CLAIM_GRACE_MS = 200, CLAIM_SEED_MS = 10000 };
+enum {
+    CLAIM_GRACE_MS = 200,
+    CLAIM_SEED_MS = 10000,
+    CLAIM_SERIALS = 999999999
+};
 
 /* -- found, made, forgotten ------------------------------------------------------ */
 
@@ -100,8 +104,8 @@ static struct mq_claim *claim_new(struct snib__mq *z,
 
 /* -- its place ---------------------------------------------------------------------- */
 
-void snib__mq_claim_consume(struct snib__mq *z, snib_instant now,
-                            struct mq_claim *c)
+static void claim_consume(struct snib__mq *z, snib_instant now,
+                          struct mq_claim *c)
 {
     c->stage = MQ_CONSUMES;
     snib__amqp_put_consume(snib__mq_out(z), c->chan.number, c->queue, false);
@@ -211,11 +215,12 @@ void snib__mq_claim_send(struct snib__mq *z, snib_instant now,
     if (kind == MQ_HELD && !c->token) {
         token = claim_next_token(z, now, c);
     }
+    z->serial = z->serial % CLAIM_SERIALS + 1; /* never one of an earlier claim */
     c->last = (struct mq_mark){.kind = kind,
                                .id = {c->id[0], c->id[1]},
                                .token = token,
                                .lease_ms = kind == MQ_HELD ? c->wish_ms : 0,
-                               .serial = c->last.serial + 1};
+                               .serial = z->serial};
     c->marked = c->marked || kind == MQ_HELD;
     c->due = true;
     c->sent = now;
@@ -334,9 +339,9 @@ static void claim_wake(struct snib__mq *z, snib_instant now, struct mq_claim *c)
 
 /* Where nothing is ready somebody holds, or nothing is there at all: a message of
  * no meaning gets whoever is first going. */
-static void claim_declared(struct snib__mq *z, snib_instant now,
-                           struct mq_claim *c,
-                           const struct snib__amqp_method *m)
+void snib__mq_claim_declared(struct snib__mq *z, snib_instant now,
+                             struct mq_claim *c,
+                             const struct snib__amqp_method *m)
 {
     bool follows = c->prior[0] | c->prior[1];
     c->alone = !m->consumers;
@@ -345,7 +350,7 @@ static void claim_declared(struct snib__mq *z, snib_instant now,
     } else if (!c->alone && !c->may_queue && !follows) {
         snib__mq_try_begin(z, now, c);
     } else {
-        snib__mq_claim_consume(z, now, c);
+        claim_consume(z, now, c);
         if (!m->messages) {
             snib__mq_claim_seed(z, now, c);
         }
@@ -380,12 +385,12 @@ static void claim_method(struct snib__mq *z, snib_instant now,
         .text = "the lock's queue was removed at the broker"};
     switch (heard->method->id) {
     case SNIB__AMQP_DECLARE_OK:
-        claim_declared(z, now, c, heard->method);
+        snib__mq_claim_declared(z, now, c, heard->method);
         break;
     case SNIB__AMQP_ACK:
         if (c->stage == MQ_JOINS) {
             snib__heap_remove(&z->alarms, &c->timer);
-            snib__mq_claim_consume(z, now, c);
+            claim_consume(z, now, c);
         }
         break;
     case SNIB__AMQP_CONSUME_OK:

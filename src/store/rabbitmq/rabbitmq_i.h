@@ -48,7 +48,7 @@ struct mq_mark {
     uint64_t id[2];   /* of the request */
     int64_t token;    /* no grant before this message had a higher one */
     int64_t lease_ms; /* HELD */
-    uint32_t serial;  /* of a request's messages */
+    uint32_t serial;  /* of its client's messages */
 };
 
 void snib__mq_mark_read(const char *text, size_t size, struct mq_mark *ret);
@@ -293,8 +293,10 @@ void snib__mq_try_heard(struct snib__mq *, snib_instant now, struct mq_claim *,
                         const struct mq_heard *);
 void snib__mq_claim_refuse(struct snib__mq *, snib_instant now,
                            struct mq_claim *, snib_duration left);
-void snib__mq_claim_consume(struct snib__mq *, snib_instant now,
-                            struct mq_claim *);
+/* Its queue is there: consume, or find out whether it may (a try). */
+void snib__mq_claim_declared(struct snib__mq *, snib_instant now,
+                             struct mq_claim *,
+                             const struct snib__amqp_method *);
 /* A try has met grants without their holders: the broker is to say in the queue
  * that they are over, after their leases. */
 void snib__mq_note_later(struct snib__mq *, snib_instant now,
@@ -402,6 +404,7 @@ struct snib__mq {
     struct snib__list claim[MQ_BUCKETS];
     uint32_t claims, joining;
     struct snib__heap alarms; /* of claims */
+    uint32_t serial;          /* of the last message that is to come back */
     struct snib__buf message; /* one that is being written */
     /* Requests whose turn it may be. */
     uint64_t told[MQ_TOLD][2];

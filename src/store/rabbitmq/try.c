@@ -46,8 +46,8 @@ void snib__mq_try_heard(struct snib__mq *z, snib_instant now,
             snib__ms(p.mark.lease_ms ? p.mark.lease_ms : c->wish_ms));
     } else if (m && m->id == SNIB__AMQP_DECLARE_OK && !m->consumers) {
         snib__heap_remove(&z->alarms, &c->timer);
-        c->alone = true;
-        snib__mq_claim_consume(z, now, c);
+        c->stage = MQ_JOINS;
+        snib__mq_claim_declared(z, now, c, m);
     } else if (m && m->id == SNIB__AMQP_DECLARE_OK) {
         if (snib__reached(now,
                           snib__after(c->tried, snib__ms(TRY_PATIENCE_MS)))) {
