@@ -21,6 +21,19 @@ struct snib__buf *snib__mq_out(struct snib__mq *z)
     return &channel_conn(z)->out;
 }
 
+/* It is to be cut at the end of the step: the first reason counts. */
+void snib__mq_leave(struct snib__mq *z, snib_err err, const char *text,
+                    bool barred)
+{
+    struct mq_session *s = &z->session;
+    if (!s->leave) {
+        s->leave = true;
+        s->leave_err = err;
+        s->leave_barred = barred;
+        snprintf(s->leave_text, sizeof s->leave_text, "%s", text);
+    }
+}
+
 /* -- opened and closed --------------------------------------------------------- */
 
 static bool channel_is_free(const struct snib__mq *z, uint16_t n)

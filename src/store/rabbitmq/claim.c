@@ -11,69 +11,9 @@
 #include "base/mem.h"
 #include "store/rabbitmq/rabbitmq_i.h"
 
-enum {
-    CLAIM_GRACE_MS = 200,
-    CLAIM_SEED_MS = 10000,
-    CLAIM_SERIALS = 999999999
-};
+enum { CLAIM_GRACE_MS = 200 };
 
-/* -- found, made, forgotten ------------------------------------------------------ */
-
-static struct snib__list *claim_bucket(struct snib__mq *z, const uint64_t id[2])
-{
-    return &z->claim[id[0] % MQ_BUCKETS];
-}
-
-static struct mq_claim *claim_of(struct snib__link *l)
-{
-    return SNIB__CONTAINER(l, struct mq_claim, link);
-}
-
-struct mq_claim *snib__mq_claim_find(struct snib__mq *z, const uint64_t id[2])
-{
-    SNIB__LIST_EACH (l, claim_bucket(z, id)) {
-        struct mq_claim *c = claim_of(l);
-        if (c->id[0] == id[0] && c->id[1] == id[1]) {
-            return c;
-        }
-    }
-    return NULL;
-}
-
-static void claim_free(struct mq_claim *c)
-{
-    snib__mq_view_free(&c->view);
-    snib__free(c->about);
-    snib__free(c);
-}
-
-static void claim_joined(struct snib__mq *z, struct mq_claim *c)
-{
-    z->joining -= c->joining;
-    c->joining = false;
-}
-
-void snib__mq_claim_forget(struct snib__mq *z, snib_instant now,
-                           struct mq_claim *c)
-{
-    z->leaves = z->leaves || c->marked;
-    claim_joined(z, c);
-    snib__mq_chan_drop(z, now, &c->chan);
-    snib__heap_remove(&z->alarms, &c->timer);
-    snib__unlink(&c->link);
-    claim_free(c);
-    z->claims--;
-}
-
-void snib__mq_claims_free(struct snib__mq *z)
-{
-    for (int i = 0; i < MQ_BUCKETS; i++) {
-        struct snib__link *l;
-        while ((l = snib__list_pop(&z->claim[i]))) {
-            claim_free(claim_of(l));
-        }
-    }
-}
+/* -- made ------------------------------------------------------------------------- */
 
 static struct mq_claim *claim_new(struct snib__mq *z,
                                   const struct snib__request *r)
@@ -131,102 +71,17 @@ struct mq_claim *snib__mq_claim_make(struct snib__mq *z, snib_instant now,
     *ret_err = c ? SNIB_ERR_LIMIT : SNIB_ERR_NOMEM;
     if (!c || !snib__mq_chan_open(z, now, &c->chan, snib__mq_claim_heard)) {
         if (c) {
-            claim_free(c);
+            snib__mq_claim_free(c);
         }
         return NULL;
     }
-    z->claims++;
-    z->joining++;
-    c->joining = true;
     c->since = now;
-    snib__link_init(&c->link);
-    snib__list_push(claim_bucket(z, r->id), &c->link);
+    snib__mq_claim_add(z, c);
     claim_join(z, now, c);
     return c;
 }
 
-void snib__mq_claim_seed(struct snib__mq *z, snib_instant now,
-                         struct mq_claim *c)
-{
-    const struct mq_mark seed = {.kind = MQ_SEED, .id = {c->id[0], c->id[1]}};
-    const struct snib__amqp_message to = {.queue = c->queue};
-    if (c->stage <= MQ_WAITS &&
-        (!c->seeded.ns ||
-         snib__reached(now, snib__after(c->seeded, snib__ms(CLAIM_SEED_MS))))) {
-        c->seeded = now;
-        snib__mq_publish(z, &c->chan, &seed, NULL, 0, &to);
-        snib__mq_chan_asks(z, now, &c->chan, 0);
-    }
-}
-
-/* -- told ---------------------------------------------------------------------------- */
-
-void snib__mq_claim_tell(struct snib__mq *z, const struct mq_claim *c)
-{
-    if (z->tolds < MQ_TOLD) {
-        z->told[z->tolds][0] = c->id[0];
-        z->told[z->tolds++][1] = c->id[1];
-    } else {
-        z->told_all = true;
-    }
-}
-
-/* Who holds is asked for by the core, and hears that it does not any more. */
-void snib__mq_claim_lost(struct snib__mq *z, snib_instant now,
-                         struct mq_claim *c, const struct mq_heard *why)
-{
-    struct mq_step *k = c->step;
-    if (c->stage == MQ_HOLDS) {
-        snib__out_ended(z->out, c->id);
-    }
-    snib__mq_claim_tell(z, c);
-    snib__mq_claim_forget(z, now, c);
-    if (k) {
-        snib__mq_step_lost(z, now, k, why);
-    }
-}
-
 /* -- messages ------------------------------------------------------------------------- */
-
-void snib__mq_claim_ack(struct snib__mq *z, snib_instant now,
-                        struct mq_claim *c, uint64_t tag)
-{
-    snib__amqp_put_ack(snib__mq_out(z), c->chan.number, tag, false);
-    snib__mq_chan_asks(z, now, &c->chan, 0);
-}
-
-/* Above all that was seen, here and by this client; and above what the queue had
- * before it was removed, by the clocks of clients. */
-static int64_t claim_next_token(const struct snib__mq *z, snib_instant now,
-                                const struct mq_claim *c)
-{
-    int64_t seen = snib__mq_view_token(&c->view, 0) + 1;
-    int64_t wall = snib__mq_wall_ms(z, now) * 1024;
-    int64_t floor = c->floor + 1;
-    int64_t most = seen > wall ? seen : wall;
-    return most > floor ? most : floor;
-}
-
-void snib__mq_claim_send(struct snib__mq *z, snib_instant now,
-                         struct mq_claim *c, mq_kind kind)
-{
-    const struct snib__amqp_message to = {.queue = c->queue};
-    int64_t token = c->token ? c->token : c->last.token;
-    if (kind == MQ_HELD && !c->token) {
-        token = claim_next_token(z, now, c);
-    }
-    z->serial = z->serial % CLAIM_SERIALS + 1; /* never one of an earlier claim */
-    c->last = (struct mq_mark){.kind = kind,
-                               .id = {c->id[0], c->id[1]},
-                               .token = token,
-                               .lease_ms = kind == MQ_HELD ? c->wish_ms : 0,
-                               .serial = z->serial};
-    c->marked = c->marked || kind == MQ_HELD;
-    c->due = true;
-    c->sent = now;
-    snib__mq_publish(z, &c->chan, &c->last, c->about, c->about_size, &to);
-    snib__mq_chan_asks(z, now, &c->chan, 0);
-}
 
 /* The message says the longest lease that was promised: a shorter renewal does not
  * take back what the owner may believe. */
@@ -248,7 +103,7 @@ static void claim_renewed(struct snib__mq *z, snib_instant now,
     snib__heap_set(&z->alarms, &c->timer,
                    snib__after(c->valid_from, snib__ms(c->lease_ms)));
     if (k) {
-        snib__mq_step_renewed(z, now, k, c);
+        k->told->renewed(z, now, k, c);
     }
 }
 
@@ -314,18 +169,6 @@ static void claim_message(struct snib__mq *z, snib_instant now,
 
 /* -- answers -------------------------------------------------------------------------- */
 
-void snib__mq_claim_refuse(struct snib__mq *z, snib_instant now,
-                           struct mq_claim *c, snib_duration left)
-{
-    struct mq_step *k = c->step;
-    c->step = NULL;
-    snib__mq_claim_end(z, now, c);
-    if (k) {
-        k->r->said.left = left;
-        snib__mq_step_answer(z, now, k, SNIB__NO, SNIB_ERR_BUSY, NULL);
-    }
-}
-
 /* A queue that was only just made may not take consumers yet: RabbitMQ (3.10)
  * closes the whole connection then. A message is confirmed when it is there. */
 static void claim_wake(struct snib__mq *z, snib_instant now, struct mq_claim *c)
@@ -361,11 +204,11 @@ static void claim_consumes(struct snib__mq *z, snib_instant now,
                            struct mq_claim *c)
 {
     struct mq_claim *prior = snib__mq_claim_find(z, c->prior);
-    claim_joined(z, c);
+    snib__mq_claim_joined(z, c);
     if (c->stage == MQ_CONSUMES) {
         c->stage = MQ_WAITS;
         if (c->step && c->may_queue && !c->alone) {
-            snib__mq_step_queued(z, now, c->step, snib__ms(c->wish_ms));
+            c->step->told->queued(z, now, c->step, snib__ms(c->wish_ms));
         } else {
             snib__heap_set(&z->alarms, &c->timer,
                            snib__after(now, snib__ms(CLAIM_GRACE_MS)));
@@ -439,7 +282,7 @@ static void claim_alarm(struct snib__mq *z, snib_instant now,
         if (!c->may_queue) {
             snib__mq_claim_refuse(z, now, c, snib__ms(c->wish_ms));
         } else if (c->step) {
-            snib__mq_step_queued(z, now, c->step, snib__ms(c->wish_ms));
+            c->step->told->queued(z, now, c->step, snib__ms(c->wish_ms));
         }
         break;
     case MQ_OUTWAITS:

@@ -44,7 +44,7 @@ static void decide_grant(struct snib__mq *z, snib_instant now,
     snib__heap_set(&z->alarms, &c->timer,
                    snib__after(c->valid_from, snib__ms(c->lease_ms)));
     if (k) {
-        snib__mq_step_granted(z, now, k, c);
+        k->told->granted(z, now, k, c);
     } else {
         snib__mq_claim_tell(z, c);
     }
@@ -72,7 +72,7 @@ static void decide_wait(struct snib__mq *z, snib_instant now,
         c->stage = MQ_OUTWAITS;
         snib__heap_set(&z->alarms, &c->timer, until);
         if (k) {
-            snib__mq_step_queued(z, now, k, left);
+            k->told->queued(z, now, k, left);
         }
         return;
     }

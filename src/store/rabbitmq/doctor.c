@@ -118,7 +118,7 @@ static void doctor_heard(struct snib__mq *z, snib_instant now,
     }
 }
 
-void snib__mq_doctor_begin(struct snib__mq *z, snib_instant now,
+static void doctor_begin(struct snib__mq *z, snib_instant now,
                            struct mq_step *k)
 {
     char queue[MQ_QUEUE_MAX];
@@ -139,3 +139,5 @@ void snib__mq_doctor_begin(struct snib__mq *z, snib_instant now,
     snib__amqp_put_consume(snib__mq_out(z), k->chan.number, queue, false);
     snib__mq_chan_asks(z, now, &k->chan, 2);
 }
+
+const struct mq_work snib__mq_doctor_work = {.begin = doctor_begin};

@@ -17,7 +17,7 @@ static void end_over(struct snib__mq *z, snib_instant now, struct mq_claim *c)
     snib__mq_claim_forget(z, now, c);
     if (k) {
         k->ended = true;
-        snib__mq_step_again(z, k);
+        k->phase = MQ_IDLE;
     }
 }
 
@@ -39,6 +39,18 @@ void snib__mq_claim_end(struct snib__mq *z, snib_instant now,
         snib__mq_claim_send(z, now, c, MQ_FREE);
     } else {
         end_close(z, now, c);
+    }
+}
+
+/* It may not wait. */
+void snib__mq_claim_refuse(struct snib__mq *z, snib_instant now,
+                           struct mq_claim *c, snib_duration left)
+{
+    struct mq_step *k = c->step;
+    c->step = NULL;
+    snib__mq_claim_end(z, now, c);
+    if (k) {
+        k->told->refused(z, now, k, left);
     }
 }
 

@@ -24,7 +24,7 @@ static void leave_heard(struct snib__mq *z, snib_instant now,
     }
 }
 
-void snib__mq_leave_begin(struct snib__mq *z, snib_instant now,
+static void leave_begin(struct snib__mq *z, snib_instant now,
                           struct mq_step *k)
 {
     const struct snib__request *r = k->r;
@@ -43,3 +43,5 @@ void snib__mq_leave_begin(struct snib__mq *z, snib_instant now,
     snib__mq_publish(z, &k->chan, &mark, NULL, 0, &to);
     snib__mq_chan_asks(z, now, &k->chan, 2);
 }
+
+const struct mq_work snib__mq_leave_work = {.begin = leave_begin};

@@ -213,7 +213,7 @@ static void look_all(struct snib__mq *z, snib_instant now, struct mq_step *k)
 
 /* -- on its way -------------------------------------------------------------------------- */
 
-void snib__mq_look_tick(struct snib__mq *z, snib_instant now, struct mq_step *k)
+static void look_late(struct snib__mq *z, snib_instant now, struct mq_step *k)
 {
     if (k->at == LOOK_HEARS && look_lists(k)) {
         look_all(z, now, k);
@@ -323,7 +323,7 @@ static void look_heard(struct snib__mq *z, snib_instant now,
     }
 }
 
-void snib__mq_look_begin(struct snib__mq *z, snib_instant now,
+static void look_begin(struct snib__mq *z, snib_instant now,
                          struct mq_step *k)
 {
     char queue[MQ_QUEUE_MAX];
@@ -349,3 +349,5 @@ void snib__mq_look_begin(struct snib__mq *z, snib_instant now,
         snib__mq_chan_asks(z, now, &k->chan, 1);
     }
 }
+
+const struct mq_work snib__mq_look_work = {.begin = look_begin, .late = look_late};

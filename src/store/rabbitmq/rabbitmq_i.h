@@ -108,6 +108,8 @@ struct mq_chan {
 };
 
 struct snib__buf *snib__mq_out(struct snib__mq *);
+/* The connection is to be cut at the end of the step. */
+void snib__mq_leave(struct snib__mq *, snib_err, const char *text, bool barred);
 /* False: there is no number free. */
 bool snib__mq_chan_open(struct snib__mq *, snib_instant now, struct mq_chan *,
                         mq_heard_fn *);
@@ -181,8 +183,6 @@ snib_instant snib__mq_session_due(const struct snib__mq *);
 void snib__mq_session_settle(struct snib__mq *, snib_instant now);
 void snib__mq_session_cut(struct snib__mq *, snib_instant now, bool shut,
                           snib_err, const char *text, bool barred);
-/* It is to be cut at the end of the step. */
-void snib__mq_leave(struct snib__mq *, snib_err, const char *text, bool barred);
 static inline bool snib__mq_is_ready(const struct mq_session *s)
 {
     return s->state == MQ_READY && !s->leave;
@@ -202,7 +202,7 @@ void snib__mq_login_wipe(char **secret);
 void snib__mq_closed(struct snib__mq *, snib_instant now,
                      const struct snib__amqp_method *);
 
-/* -- claim.c ---------------------------------------------------------------- */
+/* -- claims.c, claim.c ------------------------------------------------------------ */
 
 typedef enum mq_stage {
     MQ_JOINS,    /* its channel and its queue are asked for */
@@ -246,6 +246,10 @@ struct mq_claim {
 };
 
 struct mq_claim *snib__mq_claim_find(struct snib__mq *, const uint64_t id[2]);
+void snib__mq_claim_add(struct snib__mq *, struct mq_claim *);
+void snib__mq_claim_free(struct mq_claim *);
+/* It asks for its queue and its place no more. */
+void snib__mq_claim_joined(struct snib__mq *, struct mq_claim *);
 /* It asks for its place. NULL: no memory, or no channel (*ret_err). */
 struct mq_claim *snib__mq_claim_make(struct snib__mq *, snib_instant now,
                                      const struct snib__request *,
@@ -281,6 +285,8 @@ void snib__mq_claim_decide(struct snib__mq *, snib_instant now,
 /* Give it back, or give up: at the end of that its step goes on, and the claim is
  * no more. */
 void snib__mq_claim_end(struct snib__mq *, snib_instant now, struct mq_claim *);
+void snib__mq_claim_refuse(struct snib__mq *, snib_instant now,
+                           struct mq_claim *, snib_duration left);
 /* Its message FREE has come back; its channel is closed. */
 void snib__mq_end_freed(struct snib__mq *, snib_instant now, struct mq_claim *,
                         uint64_t tag);
@@ -291,8 +297,6 @@ void snib__mq_end_heard(struct snib__mq *, snib_instant now, struct mq_claim *,
 void snib__mq_try_begin(struct snib__mq *, snib_instant now, struct mq_claim *);
 void snib__mq_try_heard(struct snib__mq *, snib_instant now, struct mq_claim *,
                         const struct mq_heard *);
-void snib__mq_claim_refuse(struct snib__mq *, snib_instant now,
-                           struct mq_claim *, snib_duration left);
 /* Its queue is there: consume, or find out whether it may (a try). */
 void snib__mq_claim_declared(struct snib__mq *, snib_instant now,
                              struct mq_claim *,
@@ -309,10 +313,25 @@ typedef enum mq_phase {
     MQ_ASKS  /* its claim or its channel is to answer */
 } mq_phase;
 
+/* What a claim says to the step that waits for it. */
+struct mq_told {
+    void (*queued)(struct snib__mq *, snib_instant now, struct mq_step *,
+                   snib_duration left);
+    void (*granted)(struct snib__mq *, snib_instant now, struct mq_step *,
+                    const struct mq_claim *);
+    void (*renewed)(struct snib__mq *, snib_instant now, struct mq_step *,
+                    const struct mq_claim *);
+    void (*refused)(struct snib__mq *, snib_instant now, struct mq_step *,
+                    snib_duration left);
+    void (*lost)(struct snib__mq *, snib_instant now, struct mq_step *,
+                 const struct mq_heard *);
+};
+
 struct mq_step {
     struct mq_chan chan; /* first member; leave.c, look.c, doctor.c */
     struct snib__link link;
     struct snib__timer timer;
+    const struct mq_told *told;
     mq_phase phase;
     struct snib__request *r;
     snib_instant until, sent;
@@ -344,26 +363,16 @@ void snib__mq_step_answer(struct snib__mq *, snib_instant now, struct mq_step *,
 void snib__mq_step_again(struct snib__mq *, struct mq_step *);
 void snib__mq_step_asks(struct snib__mq *, struct mq_step *,
                         snib_instant until);
-/* The step of a claim goes on: the claim is queued, granted, refused, lost, at
- * its end. */
-void snib__mq_step_queued(struct snib__mq *, snib_instant now, struct mq_step *,
-                          snib_duration left);
-void snib__mq_step_granted(struct snib__mq *, snib_instant now,
-                           struct mq_step *, const struct mq_claim *);
-void snib__mq_step_renewed(struct snib__mq *, snib_instant now,
-                           struct mq_step *, const struct mq_claim *);
-void snib__mq_step_lost(struct snib__mq *, snib_instant now, struct mq_step *,
-                        const struct mq_heard *);
-
-/* -- leave.c, look.c, doctor.c ----------------------------------------------- */
-
-/* What a request has left behind that has no claim any more. */
-void snib__mq_leave_begin(struct snib__mq *, snib_instant now,
-                          struct mq_step *);
-void snib__mq_look_begin(struct snib__mq *, snib_instant now, struct mq_step *);
-void snib__mq_look_tick(struct snib__mq *, snib_instant now, struct mq_step *);
-void snib__mq_doctor_begin(struct snib__mq *, snib_instant now,
-                           struct mq_step *);
+/* What is no claim's business: it has the step's own channel. */
+struct mq_work {
+    void (*begin)(struct snib__mq *, snib_instant now, struct mq_step *);
+    /* Its time is over. NULL: as for any other. */
+    void (*late)(struct snib__mq *, snib_instant now, struct mq_step *);
+};
+/* leave.c: what a request has left behind that has no claim any more. */
+extern const struct mq_work snib__mq_leave_work;
+extern const struct mq_work snib__mq_look_work;   /* look.c */
+extern const struct mq_work snib__mq_doctor_work; /* doctor.c */
 
 /* -- roll.c ----------------------------------------------------------------- */
 
@@ -418,7 +427,13 @@ struct snib__mq {
 void snib__mq_publish(struct snib__mq *, struct mq_chan *,
                       const struct mq_mark *, const char *about,
                       size_t about_size, const struct snib__amqp_message *to);
-int64_t snib__mq_wall_ms(const struct snib__mq *, snib_instant now);
+/* 0: not known. */
+static inline int64_t snib__mq_wall_ms(const struct snib__mq *z,
+                                       snib_instant now)
+{
+    int64_t offset = z->out->wall_offset_ns;
+    return offset ? (now.ns + offset) / 1000000 : 0;
+}
 
 /* state.c */
 void snib__mq_state(const struct snib__store *, snib_instant now,

@@ -127,18 +127,6 @@ void snib__mq_session_cut(struct snib__mq *z, snib_instant now, bool shut,
     session_rest(z, now);
 }
 
-void snib__mq_leave(struct snib__mq *z, snib_err err, const char *text,
-                    bool barred)
-{
-    struct mq_session *s = &z->session;
-    if (!s->leave) {
-        s->leave = true;
-        s->leave_err = err;
-        s->leave_barred = barred;
-        snprintf(s->leave_text, sizeof s->leave_text, "%s", text);
-    }
-}
-
 /* -- bytes ------------------------------------------------------------------ */
 
 static void session_broken(struct snib__mq *z, snib_instant now)

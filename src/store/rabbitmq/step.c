@@ -84,7 +84,7 @@ void snib__mq_step_again(struct snib__mq *z, struct mq_step *k)
 
 /* -- what a claim says -------------------------------------------------------- */
 
-void snib__mq_step_queued(struct snib__mq *z, snib_instant now,
+static void step_queued(struct snib__mq *z, snib_instant now,
                           struct mq_step *k, snib_duration left)
 {
     if (k->r->verb == SNIB__ACQUIRE) {
@@ -101,7 +101,7 @@ static void step_lease(struct snib__request *r, const struct mq_claim *c)
     r->said.left = ms < c->lease_ms ? r->lease : snib__ms(c->lease_ms);
 }
 
-void snib__mq_step_granted(struct snib__mq *z, snib_instant now,
+static void step_granted(struct snib__mq *z, snib_instant now,
                            struct mq_step *k, const struct mq_claim *c)
 {
     struct snib__request *r = k->r;
@@ -117,7 +117,7 @@ void snib__mq_step_granted(struct snib__mq *z, snib_instant now,
     snib__mq_step_answer(z, now, k, SNIB__DONE, SNIB_ERR_OK, NULL);
 }
 
-void snib__mq_step_renewed(struct snib__mq *z, snib_instant now,
+static void step_renewed(struct snib__mq *z, snib_instant now,
                            struct mq_step *k, const struct mq_claim *c)
 {
     if (k->r->verb == SNIB__RENEW) {
@@ -128,8 +128,8 @@ void snib__mq_step_renewed(struct snib__mq *z, snib_instant now,
 
 /* Its claim is no more. With a cut connection all begins anew; an error of the
  * broker's is told. */
-void snib__mq_step_lost(struct snib__mq *z, snib_instant now, struct mq_step *k,
-                        const struct mq_heard *why)
+static void step_lost(struct snib__mq *z, snib_instant now, struct mq_step *k,
+                      const struct mq_heard *why)
 {
     struct snib__request *r = k->r;
     bool told = snib__mq_is_ready(&z->session) && why->err != SNIB_ERR_LOST;
@@ -144,6 +144,19 @@ void snib__mq_step_lost(struct snib__mq *z, snib_instant now, struct mq_step *k,
         snib__mq_step_again(z, k);
     }
 }
+
+static void step_refused(struct snib__mq *z, snib_instant now,
+                         struct mq_step *k, snib_duration left)
+{
+    k->r->said.left = left;
+    snib__mq_step_answer(z, now, k, SNIB__NO, SNIB_ERR_BUSY, NULL);
+}
+
+static const struct mq_told step_told = {.queued = step_queued,
+                                         .granted = step_granted,
+                                         .renewed = step_renewed,
+                                         .refused = step_refused,
+                                         .lost = step_lost};
 
 /* -- begun --------------------------------------------------------------------- */
 
@@ -181,10 +194,10 @@ static void step_acquire(struct snib__mq *z, snib_instant now,
     if (!c) {
         step_make_claim(z, now, k);
     } else if (c->stage == MQ_HOLDS) {
-        snib__mq_step_granted(z, now, k, c);
+        step_granted(z, now, k, c);
     } else if (waits && k->r->said.answer == SNIB__QUEUED) {
         snib__mq_claim_seed(z, now, c);
-        snib__mq_step_queued(z, now, k, k->r->said.left);
+        step_queued(z, now, k, k->r->said.left);
     } else {
         step_attach(z, now, k, c);
     }
@@ -216,7 +229,7 @@ static void step_release(struct snib__mq *z, snib_instant now,
         k->done = c->token == k->r->token;
         step_end_claim(z, now, k, c);
     } else if (!c && !k->ended && z->leaves) {
-        snib__mq_leave_begin(z, now, k);
+        snib__mq_leave_work.begin(z, now, k);
     } else {
         snib__mq_step_answer(z, now, k, k->done ? SNIB__DONE : SNIB__NO,
                              k->done ? SNIB_ERR_OK : SNIB_ERR_LOST, NULL);
@@ -235,7 +248,7 @@ static void step_cancel(struct snib__mq *z, snib_instant now, struct mq_step *k)
     } else if (prior) {
         step_end_claim(z, now, k, prior);
     } else if (!k->ended && z->leaves) {
-        snib__mq_leave_begin(z, now, k);
+        snib__mq_leave_work.begin(z, now, k);
     } else {
         snib__mq_step_answer(z, now, k, SNIB__DONE, SNIB_ERR_OK, NULL);
     }
@@ -258,10 +271,10 @@ static void step_begin(struct snib__mq *z, snib_instant now, struct mq_step *k)
         break;
     case SNIB__INSPECT:
     case SNIB__LIST:
-        snib__mq_look_begin(z, now, k);
+        snib__mq_look_work.begin(z, now, k);
         break;
     case SNIB__DOCTOR:
-        snib__mq_doctor_begin(z, now, k);
+        snib__mq_doctor_work.begin(z, now, k);
         break;
     case SNIB__FORCE:
     case SNIB__PARAMS:
@@ -338,7 +351,7 @@ static void step_silence(struct snib__mq *z, snib_instant now,
     if (behind) { /* others get on */
         step_limit(z, k, snib__after(now, z->request));
     } else if (looks && k->phase == MQ_ASKS) {
-        snib__mq_look_tick(z, now, k);
+        snib__mq_look_work.late(z, now, k);
     } else if (claims) {
         step_unknown(z, now, k);
     } else {
@@ -415,6 +428,7 @@ static void step_make(struct snib__mq *z, snib_instant now,
     }
     z->made++;
     k->r = r;
+    k->told = &step_told;
     snib__link_init(&k->link);
     snib__buf_init(&k->present, STEP_PRESENT_MAX);
     snib__list_push(&z->steps, &k->link);

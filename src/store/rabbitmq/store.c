@@ -53,12 +53,6 @@ static struct snib__mq *store_of(const struct snib__store *store)
     return (struct snib__mq *)(uintptr_t)store;
 }
 
-int64_t snib__mq_wall_ms(const struct snib__mq *z, snib_instant now)
-{
-    int64_t offset = z->out->wall_offset_ns;
-    return offset ? (now.ns + offset) / 1000000 : 0;
-}
-
 /* Ids that the table does not know were answered meanwhile. */
 static void store_pass_on(struct snib__mq *z)
 {
