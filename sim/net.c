@@ -225,6 +225,11 @@ static void conn_out(struct sim_world *w, int node, int id)
     int c, i;
     sim_serve_output(s, id, &p, &size);
     if (end_of(w, node, id, &c, &i)) {
+        struct sim_wire *l = &w->client[c].wire[i];
+        int64_t late = sim_serve_late(s, id);
+        if (late && w->t + late > l->last_down) {
+            l->last_down = w->t + late; /* streams stay in order */
+        }
         if (w->client[c].wire[i].lose_reply && size) {
             sim_note(w, "  reply to client %d on connection %d is lost", c, i);
             sim_net_break(w, c, i);

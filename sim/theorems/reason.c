@@ -139,6 +139,7 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int owner,
         break;
     case SNIB_ERR_STORE:
         ok = says(w, OTHERS) || clock_jumps(w) ||
+             (w->opt.replicas && w->faults > 0) || /* none is connected */
              (sim_quorum(w) && (w->opt.far_node || slow || w->faults > 0));
         break;
     case SNIB_ERR_LOST: /* the owner has not unwound an earlier loss */

@@ -269,6 +269,9 @@ struct snib__request_store {
      * and said.reterr has the text of the last one until the next answer. The
      * core reads it. */
     uint8_t misread;
+    /* Redis: the same of an answer that too few replicas have acknowledged. */
+    bool unconfirmed;
+    bool hinted; /* … a message named a grant of it while it was asked for   */
     struct {
         uint32_t number;
         snib_instant sent;

@@ -117,6 +117,9 @@ static bool decode_granted(struct snib__redis *s, const struct flight *f,
         reserve < 0 || reserve > 1024 || lease < 1) {
         return false;
     }
+    if (snib__confirm_failed(s, rq)) {
+        return true;
+    }
     rq->token = token;
     rq->acquire.reserve = (uint32_t)reserve;
     rq->said.far = token / 1024 - FAR_MS > clock; /* a sum could overflow */
@@ -328,6 +331,9 @@ static void decode_renew(struct snib__redis *s, snib_instant now, int i,
     }
     switch (code) {
     case 1:
+        if (snib__confirm_failed(s, rq)) {
+            return;
+        }
         rq->said.valid_from = f->sent;
         rq->said.left = rq->lease;
         rq->said.err = SNIB_ERR_OK;

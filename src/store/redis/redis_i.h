@@ -14,7 +14,7 @@
  * what) · topology.c (which of several servers is the primary, as far as is
  * known) · state.c (how the server is) · layout.c (the number of the keys'
  * layout) · encode.c, keep.c (verbs to bytes; setting what was forgotten) ·
- * recovery.c (?recovery=) ·
+ * recovery.c (?recovery=) · confirm.c (?replicas=) ·
  * inspection.c, inspect_rows.c, doctor_keys.c, doctor.c (what was found) ·
  * request.c (requests, their flights and ends) · node.c (of a cluster: what the
  * nodes say of each other) · value.c, doctor_steps.c,
@@ -124,7 +124,7 @@ struct snib__redis {
     bool misread; /* the reply being read is not one of our scripts'        */
     bool scripts_only; /* no packets at all: a node of a quorum or cluster  */
     bool no_mark; /* this user may not use the mark                         */
-    int64_t recovery_ms; /* ?recovery=; 0: it is not asked for              */
+    int64_t recovery_ms, replicas; /* ?recovery=, ?replicas=; 0: not asked for */
     bool packets_work;   /* one was answered                         */
     uint8_t packet_cuts; /* connections lost by packets before that  */
     snib_instant packets_until;   /* the mark is there, as far as we know     */

@@ -1,9 +1,8 @@
 /* store/redis/send.c — the connection that a request is sent on, and when.
  *
  * A request's one timer stands at the earlier of its limit and the next thing
- * to do for it. A request that was *definitely not applied*, for a cause that
- * passes by itself, is sent again here until its limit. One that may have been
- * applied is answered UNKNOWN. */
+ * to do for it. What was *definitely not applied*, for a cause that passes by
+ * itself, is sent again here until its limit; what may have been is UNKNOWN. */
 #include <stdio.h>
 
 #include "store/redis/inspect_i.h"
@@ -13,7 +12,6 @@ static struct snib__request *send_of_link(struct snib__link *l)
     return SNIB__CONTAINER(l, struct snib__request, link);
 }
 
-/* The limit has passed. */
 static void send_give_up(struct snib__redis *s, snib_instant now,
                          struct snib__request *rq)
 {
@@ -26,6 +24,8 @@ static void send_give_up(struct snib__redis *s, snib_instant now,
     } else if (rq->store.misread &&
                !(rq->store.where & M_QUEUED)) { /* a repeat in flight, too */
         snib__request_misread(s, rq);
+    } else if (snib__confirm_late(s, rq)) {
+        return; /* it says why */
     } else if (rq->store.where & (M_FLIGHT | M_QUEUED)) {
         snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN,
                            "no answer within the time allowed");
@@ -328,7 +328,6 @@ static void send_on(struct snib__redis *s, snib_instant now, int i,
     snib__fly(s, now, i, rq, scripts[rq->verb], true);
 }
 
-/* An inspection needs more room than others. */
 static bool send_has_room(struct snib__redis *s, int i,
                           const struct snib__request *rq)
 {
@@ -385,6 +384,7 @@ void snib__send_flush(struct snib__redis *s, snib_instant now)
     s->collect_until = SNIB__NEVER;
     send_list(s, now, true); /* renewals come first */
     send_list(s, now, false);
+    snib__confirm_ask(s, now);
 }
 
 /* -- beginning, repeating -------------------------------------------------- */
@@ -435,7 +435,7 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
     rq->said.reclaim = false;
     rq->said.position = rq->said.slot = 0;
     rq->store.spins = 0;
-    rq->store.unmarked = false;
+    rq->store.unmarked = rq->store.hinted = false;
     rq->said.valid_from = (snib_instant){0};
     rq->said.left = (snib_duration){0};
     rq->store.timer.index = 0;
@@ -479,7 +479,7 @@ void snib__send_again(struct snib__redis *s, snib_instant now,
     if (!(rq->store.where & (M_QUEUED | M_TO_QUEUE))) {
         send_unsent(s, rq, true);
     } else if (!snib__send_now(s, now, rq)) {
-        snib__request_later(s, now, rq, POLL_MS);
+        snib__request_later(s, now, rq, s->replicas ? POLL_FLOOR_MS : POLL_MS);
     }
 }
 

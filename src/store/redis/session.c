@@ -138,6 +138,7 @@ void snib__session_opened(struct snib__redis *s, snib_instant now, int i)
 {
     struct session *l = &s->session[i];
     snib__buf_clear(&s->out->conn[i]->out);
+    snib__confirm_reset(l);
     l->opened = now;
     if (!snib__resp_reset(l->resp) || !snib__session_has_room(s, i, 8)) {
         l->state = SESSION_HELLO;
@@ -405,6 +406,7 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
             return;
         }
         session_pop(s, i, &f);
+        snib__confirm_greeted(l, c);
         l->state = session_after_layout(s);
         break;
     case SESSION_INFO:

@@ -167,7 +167,7 @@ static void store_bytes(struct snib__redis *s, snib_instant now, int i,
 {
     struct session *l = &s->session[i];
     const struct snib__resp_cell *c;
-    if (!store_reads(l)) {
+    if (!store_reads(l) || snib__confirm_keeps(s, now, i, &bytes, &size)) {
         return;
     }
     snib__resp_feed(l->resp, bytes, size);
@@ -181,6 +181,7 @@ static void store_bytes(struct snib__redis *s, snib_instant now, int i,
             }
             break;
         case SNIB__RESP_MORE:
+            snib__confirm_over(s, now, i);
             return;
         case SNIB__RESP_BROKEN:
             store_broken(s, now, i, store_is_alert(bytes, size));

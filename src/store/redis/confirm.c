@@ -1,0 +1,237 @@
+/* store/redis/confirm.c — ?replicas=N: a grant counts when N replicas have it.
+ *
+ * Whatever was sent in one go on a connection and may grant or renew is followed
+ * by three commands: a write, WAIT, INFO replication. Until all of them are
+ * answered the replies before them are kept as bytes, and nothing more is sent
+ * there: what gathers meanwhile goes with the next WAIT. Then the replies are
+ * read. If fewer than N have acknowledged, a grant or a renewal among them may
+ * have been applied, and is not told: it is UNKNOWN, with the reason, and the
+ * core asks again, or ends it.
+ *
+ * The write is there because WAIT counts what its own connection has written, and
+ * answers at once if that is nothing. All that was done at the server before it,
+ * by whomever, is acknowledged with it: so is a grant that somebody's release
+ * handed on. Such a grant comes as a message, which has no WAIT behind it. It is
+ * taken for a hint to ask (queue.c). What is written is the time to live of the
+ * mark, which passes at maxmemory, too, as renewals do.
+ *
+ * INFO says that the server still is in the life in which the connection was
+ * greeted. An acknowledgement of a later one says nothing of what was written
+ * before it. Then the connection is made anew, as when one of the commands is
+ * refused.
+ *
+ * With this an epoch (recovery.c) holds also against a primary that goes on: it
+ * begins only where N replicas are connected, and these acknowledge nothing to
+ * an older primary any more. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "store/redis/redis_i.h"
+
+/* The replies to write, WAIT and INFO. */
+enum { CONFIRM_REPLIES = 3 };
+
+bool snib__confirm_open(struct snib__redis *s)
+{
+    bool ok = true;
+    for (int i = 0; i < SUBS && s->replicas && ok; i++) {
+        struct confirm *k = &s->session[i].confirm;
+        snib__buf_init(&k->held, CONFIRM_HELD);
+        ok = !snib__resp_new(SNIB__RESP_UNREAD_L, &k->ahead);
+    }
+    return ok;
+}
+
+void snib__confirm_free(struct snib__redis *s)
+{
+    for (int i = 0; i < SUBS && s->replicas; i++) {
+        struct confirm *k = &s->session[i].confirm;
+        snib__resp_free(k->ahead);
+        if (k->ahead) {
+            snib__buf_free(&k->held);
+        }
+    }
+}
+
+void snib__confirm_reset(struct session *l)
+{
+    struct confirm *k = &l->confirm;
+    if (k->ahead) {
+        snib__resp_reset(k->ahead); /* no memory: it says so when it is fed   */
+        snib__buf_clear(&k->held);
+        k->due = k->stands = k->judged = false;
+        k->left = 0;
+        k->refused[0] = 0;
+        k->life[0] = 0;
+    }
+}
+
+/* The ms for which the server waits for them: well before its silence would be
+ * noticed (store.c). */
+static int64_t confirm_ms(const struct snib__redis *s)
+{
+    int64_t ms = snib__to_ms(s->patience) / (2 * QUIET_PART);
+    int64_t most = s->recovery_ms / 4;
+    ms = ms < most ? ms : most;
+    return ms > 0 ? ms : 1; /* 0 would be for ever */
+}
+
+static void confirm_write(struct snib__buf *out)
+{
+    snib__resp_begin(out, 3);
+    snib__resp_text(out, "PEXPIRE");
+    snib__resp_text(out, SNIB__REDIS_MARK_KEY);
+    snib__resp_text(out, "31622400000"); /* as in scripts/epoch.lua */
+}
+
+static void confirm_ask(struct snib__redis *s, snib_instant now, int i)
+{
+    struct session *l = &s->session[i];
+    struct snib__buf *out = &s->out->conn[i]->out;
+    if (!l->confirm.due) {
+        return;
+    }
+    confirm_write(out);
+    snib__resp_begin(out, 3);
+    snib__resp_text(out, "WAIT");
+    snib__resp_i64(out, s->replicas);
+    snib__resp_i64(out, confirm_ms(s));
+    snib__resp_begin(out, 2);
+    snib__resp_text(out, "INFO");
+    snib__resp_text(out, "replication");
+    for (int n = 0; n < CONFIRM_REPLIES; n++) {
+        snib__session_push(
+            s, i,
+            &(struct flight){.job = JOB_CONFIRM, .sent = now, .last = true});
+    }
+    l->confirm.due = l->confirm.stands = false;
+    l->confirm.refused[0] = 0;
+    l->confirm.acks = 0;
+    l->confirm.left = s->out->conn[i]->awaited;
+    snib__buf_clear(&l->confirm.held);
+}
+
+void snib__confirm_ask(struct snib__redis *s, snib_instant now)
+{
+    confirm_ask(s, now, CALLERS);
+    confirm_ask(s, now, BACKGROUND);
+}
+
+void snib__confirm_greeted(struct session *l, const struct snib__resp_cell *c)
+{
+    const struct snib__resp_cell *life = snib__resp_at(c, 2);
+    l->confirm.life[0] = 0;
+    if (life && life->type == SNIB__RESP_STRING &&
+        life->size < sizeof l->confirm.life) {
+        memcpy(l->confirm.life, life->text, life->size + 1);
+    }
+}
+
+/* Is it still the server that was greeted, in the same life? */
+static bool confirm_same_life(const struct confirm *k,
+                              const struct snib__resp_cell *info)
+{
+    static const char word[] = "master_replid:";
+    const char *p =
+        info->type == SNIB__RESP_STRING ? strstr(info->text, word) : NULL;
+    size_t size = strlen(k->life);
+    return p && size && !strncmp(p + sizeof word - 1, k->life, size);
+}
+
+/* A reply has come, which is kept. */
+static void confirm_came(const struct snib__redis *s, struct confirm *k,
+                         const struct snib__resp_cell *c)
+{
+    k->left--;
+    if (k->left < CONFIRM_REPLIES && c->type == SNIB__RESP_ERROR &&
+        !k->refused[0]) {
+        snprintf(k->refused, sizeof k->refused, "%s", c->text);
+    }
+    if (k->left == 2) {
+        k->same = c->type == SNIB__RESP_INTEGER && c->integer == 1;
+    } else if (k->left == 1) {
+        k->acks = c->type == SNIB__RESP_INTEGER ? c->integer : 0;
+    } else if (k->left == 0) {
+        k->same = k->same && confirm_same_life(k, c);
+        k->stands = k->same && k->acks >= s->replicas;
+        k->judged = true;
+    }
+}
+
+void snib__confirm_over(struct snib__redis *s, snib_instant now, int i)
+{
+    struct confirm *k = &s->session[i].confirm;
+    char text[200];
+    if (!k->judged || s->session[i].state != SESSION_READY) {
+        return;
+    }
+    k->judged = false;
+    if (k->refused[0]) {
+        uint32_t size = (uint32_t)strlen(k->refused);
+        error_kind kind = snib__redis_error_kind(k->refused, size);
+        snib__redis_error_words(text, sizeof text, k->refused, size);
+        snib__session_cut(s, now, i, true, snib__redis_error_code(kind), text,
+                          kind == E_DENIED);
+    } else if (!k->same) {
+        snib__session_cut(s, now, i, true, SNIB_ERR_UNREACHABLE,
+                          "the server was restarted, replaced or emptied",
+                          false);
+    }
+}
+
+bool snib__confirm_keeps(struct snib__redis *s, snib_instant now, int i,
+                         const void **bytes, size_t *size)
+{
+    struct confirm *k = &s->session[i].confirm;
+    const struct snib__resp_cell *c;
+    snib__resp_result result;
+    bool awaited = k->left > 0;
+    if (i >= SUBS || !k->ahead) {
+        return false;
+    }
+    snib__resp_feed(k->ahead, *bytes, *size);
+    while ((result = snib__resp_next(k->ahead, &c)) == SNIB__RESP_REPLY) {
+        if (k->left) {
+            confirm_came(s, k, c);
+        }
+    }
+    if (!awaited) {
+        return false;
+    }
+    snib__buf_add(&k->held, *bytes, *size);
+    if (k->held.failed) {
+        snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
+                          false);
+        return true;
+    }
+    if (result == SNIB__RESP_MORE && k->left) {
+        return true;
+    }
+    *bytes = snib__buf_bytes(&k->held);
+    *size = snib__buf_size(&k->held);
+    return false;
+}
+
+bool snib__confirm_failed(struct snib__redis *s, struct snib__request *rq)
+{
+    const struct session *l = &s->session[rq->store.where & M_CONN];
+    char text[120];
+    if (!s->replicas || l->confirm.stands) {
+        return false;
+    }
+    snprintf(text, sizeof text,
+             "%lld of the %lld replicas that replicas=%lld asks for have "
+             "acknowledged it within %lld ms",
+             (long long)l->confirm.acks, (long long)s->replicas,
+             (long long)s->replicas, (long long)confirm_ms(s));
+    rq->store.unconfirmed = true;
+    snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_STORE, text);
+    return true;
+}
+
+bool snib__confirm_late(struct snib__redis *s, struct snib__request *rq)
+{
+    return rq->store.unconfirmed && (rq->store.where & M_FLIGHT) &&
+           snib__confirm_failed(s, rq);
+}
