@@ -104,11 +104,12 @@ def java():
     place = make("java", [tool("mvn"), "-q", "-B",
                           "dependency:copy-dependencies",
                           "-DoutputDirectory=lib"])
-    for line in (place / "jars.sha256").read_text().splitlines():
-        sum_of, name = line.split()
-        jar = place / "lib" / name
-        if not jar.exists() or hashlib.sha256(
-                jar.read_bytes()).hexdigest() != sum_of:
+    known = {name: sum_of for sum_of, name in map(
+        str.split, (place / "jars.sha256").read_text().splitlines())}
+    found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest()
+             for jar in (place / "lib").glob("*")}
+    for name in sorted({*known, *found}):
+        if known.get(name) != found.get(name):
             raise Missing(f"{name} is not what it was")
     make("java", [tool("javac"), "-cp", "lib/*", "-d", ".", "Peer.java"])
     return [tool("java"), "-Xmx512m", "-cp", f"{place}:{place}/lib/*", "Peer"]

@@ -66,6 +66,15 @@ def test_a_jar_that_was_changed_is_not_used(peers, monkeypatch, tmp_path):
     assert missing["redisson"].endswith(".jar is not what it was")
 
 
+def test_a_jar_that_nobody_knows_is_not_used(peers, monkeypatch, tmp_path):
+    mvn = tmp_path / "mvn"
+    mvn.write_text("#!/bin/sh\nmkdir lib\necho x >lib/aaa.jar\n")
+    mvn.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert peers.build(["redisson"]) == ({}, {
+        "redisson": "aaa.jar is not what it was"})
+
+
 SECTION = """
 import socket, sys
 s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
