@@ -49,8 +49,8 @@
  *
  * In some cases the locks are tried one by one instead, and others may see a
  * lock held for a moment that is then given back: a multi over several stores,
- * of more than 8 locks, on a quorum, or on file:; and a multi whose client is
- * still giving one of the locks back.
+ * of more than 8 locks, on a quorum, or on file:; and a multi that does not wait,
+ * whose client is still giving one of the locks back.
  *
  * Threads. A multi does not change once it is made: all threads may use it at
  * the same time. Grants belong to the owner that acquired them, as with

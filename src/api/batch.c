@@ -96,12 +96,43 @@ static enum start batch_start_try(struct snib__step *s,
     return m->op.ev.kind == SNIB_EVENT_GRANTED ? HAD : REFUSED;
 }
 
-/* A try that is refused here already
- * ends the visit: those behind it are not asked for. With `all` those before it
- * are not asked for either. A try that cannot join the step, and must be asked
- * for alone, ends the visit too: those behind it come in the caller's next
- * visit. With `all` there is no next visit, so then each try is sent by
- * itself. */
+/* From here on nothing may point to this operation. If the try still waits for
+ * the store to confirm its end (the client was closed), it is ended without
+ * that. */
+static void batch_end_try(struct snib__step *s, struct snib__batch_item *m,
+                          struct snib__batch *g, snib_err why)
+{
+    struct snib__engine *e = s->c->engine;
+    struct snib__hold *h = m->op.hold;
+    struct snib__acquisition *acq = snib__engine_acquisition(e, h->ticket);
+    snib_err err = SNIB_ERR_INTERNAL;
+    snib__unlink(&m->op.link);
+    batch_not_asked(m, g);
+    if (acq &&
+        (acq->state == SNIB__ACQ_WAITING || acq->state == SNIB__ACQ_LEAVING)) {
+        err = snib__engine_give_up_now(e, s->now, acq, why);
+        snib__holds_free(s, h);
+    }
+    snib__fail_plain(&m->error, err);
+}
+
+/* A try that would be asked for later, alone, is not asked for at all. */
+static void batch_take_back(struct snib__step *s, struct snib__batch_item *m,
+                            struct snib__batch *g)
+{
+    const struct snib__acquisition *acq =
+        snib__engine_acquisition(s->c->engine, m->op.hold->ticket);
+    if (snib__engine_asks_later(acq)) {
+        batch_end_try(s, m, g, SNIB_ERR_CANCELLED);
+    }
+}
+
+/* A try that is refused here already ends the visit: those behind it are not
+ * asked for. With `all` those before it are not asked for either. A try that
+ * cannot join the step, and must be asked for alone, ends the visit too: those
+ * behind it come in the caller's next visit, and it too, unless it is the first;
+ * else it could be granted though one before it is refused. With `all` there is
+ * no next visit, so then each try is sent by itself. */
 void snib__batch_start_tries(struct snib__step *s, struct snib__batch_item m[],
                              size_t n, struct snib__batch *g,
                              const struct snib__how *how, bool all,
@@ -126,6 +157,9 @@ void snib__batch_start_tries(struct snib__step *s, struct snib__batch_item m[],
         case APART:
             over = !all;
             way = all ? SNIB__BATCH_PART : way;
+            if (i > 0 && !all) {
+                batch_take_back(s, &m[i], g);
+            }
             break;
         case REFUSED:
             over = true;
@@ -136,32 +170,16 @@ void snib__batch_start_tries(struct snib__step *s, struct snib__batch_item m[],
     snib__engine_gathered(e, s->now, way);
 }
 
-/* The patience is over: from here on nothing may point to these operations. If
- * a try still waits for the store to confirm its end (the client was closed),
- * it is ended without that. */
+/* The patience is over. */
 static void batch_give_up_tries(struct snib__step *s,
                                 struct snib__batch_item m[], size_t n,
                                 struct snib__batch *g)
 {
-    struct snib_client *c = s->c;
     for (size_t i = 0; i < n; i++) {
-        struct snib__hold *h = m[i].op.hold;
-        if (!m[i].op.batch) {
-            continue;
+        if (m[i].op.batch) {
+            batch_end_try(s, &m[i], g, SNIB_ERR_UNREACHABLE);
+            snib__step_act(s); /* this may bring answers to the others */
         }
-        struct snib__acquisition *acq =
-            snib__engine_acquisition(c->engine, h->ticket);
-        snib_err err = SNIB_ERR_INTERNAL;
-        snib__unlink(&m[i].op.link);
-        batch_not_asked(&m[i], g);
-        if (acq && (acq->state == SNIB__ACQ_WAITING ||
-                    acq->state == SNIB__ACQ_LEAVING)) {
-            err = snib__engine_give_up_now(c->engine, s->now, acq,
-                                           SNIB_ERR_UNREACHABLE);
-            snib__holds_free(s, h);
-        }
-        snib__fail_plain(&m[i].error, err);
-        snib__step_act(s); /* this may bring answers to the others */
     }
 }
 

@@ -19,6 +19,13 @@ uint32_t snib__engine_batch(const struct snib__engine *e)
     return e->batch.count;
 }
 
+bool snib__engine_asks_later(const struct snib__acquisition *s)
+{
+    const struct snib__claim *t = s->local->claim;
+    return s->state == SNIB__ACQ_WAITING && t &&
+           t->state == SNIB__CLAIM_LEAVING;
+}
+
 void snib__batch_end(struct snib__engine *e, enum snib__batch_way way)
 {
     e->batch.open = false;

@@ -252,13 +252,13 @@ void snib__engine_direct_forget(struct snib__engine *e,
 }
 
 bool snib__engine_direct_unsent(const struct snib__engine *e, snib_instant now,
-                                const struct snib__direct *direct)
+                                const struct snib__direct *direct,
+                                snib_duration *ret)
 {
     const struct snib__pending *q = direct->inner;
-    snib_duration waited;
     return e->cfg.blocking && q && !q->rq.resent &&
            snib__reached(now, q->rq.exec.patience) &&
-           snib__blocking_unsent(e->store, now, &q->rq, &waited);
+           snib__blocking_unsent(e->store, now, &q->rq, ret);
 }
 
 snib_instant snib__engine_direct_limit(const struct snib__direct *direct)

@@ -258,6 +258,9 @@ snib_err snib__engine_acquire(struct snib__engine *, snib_instant now,
 void snib__engine_gather(struct snib__engine *, bool all);
 /* How many tries have joined so far. */
 uint32_t snib__engine_batch(const struct snib__engine *);
+/* Is nothing asked for this one before a release or cancel of its client is
+ * answered? */
+bool snib__engine_asks_later(const struct snib__acquisition *);
 enum snib__batch_way {
     SNIB__BATCH_GO,
     SNIB__BATCH_PART, /* each one alone */
@@ -414,9 +417,10 @@ snib_err snib__engine_direct(struct snib__engine *, snib_instant now,
                              struct snib__direct *);
 void snib__engine_direct_forget(struct snib__engine *, struct snib__direct *);
 /* Has its limit come before a worker of the store has sent anything of it? Then
- * nothing will be sent. */
+ * nothing will be sent; *ret: for how long it was waited for. */
 bool snib__engine_direct_unsent(const struct snib__engine *, snib_instant now,
-                                const struct snib__direct *);
+                                const struct snib__direct *,
+                                snib_duration *ret);
 /* By when it is answered: the store of a LIST may have moved the limit. */
 snib_instant snib__engine_direct_limit(const struct snib__direct *);
 struct snib__direct *snib__engine_told_direct(struct snib__engine *);

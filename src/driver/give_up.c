@@ -90,16 +90,25 @@ snib_err snib__direct_unanswered(struct snib__step *s, struct snib__direct *q,
                                  struct snib_error *ret)
 {
     struct snib__store_state is;
-    bool unsent = snib__engine_direct_unsent(s->c->engine, s->now, q);
+    snib_duration waited;
+    bool unsent = snib__engine_direct_unsent(s->c->engine, s->now, q, &waited);
     snib__engine_direct_forget(s->c->engine, q);
     if (!unsent && snib__verb_changes(q->verb, q->op)) {
         return snib__unanswered(s, ret);
     }
     snib__engine_store_state(s->c->engine, s->now, &is);
-    bool away = !is.reachable && is.err;
+    if (!is.reachable && is.err) {
+        return snib__fail(ret, SNIB_ERR_UNREACHABLE,
+                          "the store did not answer in time: %s", is.text);
+    }
+    if (unsent) {
+        return snib__fail(ret, SNIB_ERR_UNREACHABLE,
+                          "the store did not answer in time: no answer from "
+                          "the server for %lld ms",
+                          (long long)snib__to_ms(waited));
+    }
     return snib__fail(ret, SNIB_ERR_UNREACHABLE,
-                      "the store did not answer in time%s%s", away ? ": " : "",
-                      away ? is.text : "");
+                      "the store did not answer in time");
 }
 
 /* Nobody will hear of its outcome. If it was to change something it may have

@@ -3,7 +3,7 @@
  * hear so, and it stays true. labels: thread
  *
  * The public interface, over the library of far_library.h.
- * wraps: snib__store_find */
+ * wraps: snib__store_find snib__sharing_stalls */
 #include "far_library.h"
 
 #include "snib/event.h"
@@ -13,6 +13,20 @@
 enum { REQUEST_MS = 1000, MUCH_MS = 20000, LIMIT_MS = 200 };
 
 static const snib__session callers = SNIB__SESSION_CALLERS;
+
+/* Nothing else has told that the server does not answer. */
+static bool nobody_says_so;
+
+bool __real_snib__sharing_stalls(const struct snib__store *, snib_instant now,
+                                 struct snib__store_state *ret);
+bool __wrap_snib__sharing_stalls(const struct snib__store *, snib_instant now,
+                                 struct snib__store_state *ret);
+
+bool __wrap_snib__sharing_stalls(const struct snib__store *s, snib_instant now,
+                                 struct snib__store_state *ret)
+{
+    return !nobody_says_so && __real_snib__sharing_stalls(s, now, ret);
+}
 
 static struct snib_client *far_client(void)
 {
@@ -135,6 +149,23 @@ static void a_change_before_the_connection_is_not_unknown(void **state)
     snib_client_free(c);
 }
 
+/* A worker that began a little later than the caller is not late by the caller's
+ * limit. */
+static void a_look_before_the_connection_says_what_was_waited_for(void **state)
+{
+    (void)state;
+    struct snib_client *c = far_client();
+    struct snib_view *v;
+    far_is(callers, CONNECTS);
+    nobody_says_so = true;
+    snib_err err = snib_client_inspect(c, "x", 0, &v, &e);
+    nobody_says_so = false;
+    assert_int_equal(err, SNIB_ERR_UNREACHABLE);
+    assert_non_null(strstr(e.text, "no answer from the server for"));
+    far_is(callers, WELL);
+    snib_client_free(c);
+}
+
 /* The bytes are on their way: nobody knows. */
 static void after_it_was_sent_it_is_unknown(void **state)
 {
@@ -158,6 +189,7 @@ int main(void)
         CASE(one_that_was_started_is_told_so_too),
         CASE(who_waits_longer_is_served),
         CASE(a_change_before_the_connection_is_not_unknown),
+        CASE(a_look_before_the_connection_says_what_was_waited_for),
         CASE(after_it_was_sent_it_is_unknown),
     };
     return RUN(cases);
