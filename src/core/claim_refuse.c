@@ -91,9 +91,10 @@ static void claim_refuse_late(struct snib__engine *e, snib_instant now,
     }
 }
 
-/* Other processes were inside the library until the limit. Mostly that is a
- * matter of a moment. If it has lasted no longer, for this request and for all
- * others, it says nothing against the store. */
+/* Other processes were inside the library until the limit, or others ahead on the
+ * connection. Mostly that is a matter of a moment. If it has lasted no longer, for
+ * this request by its limit and for all others, it says nothing against the
+ * store. */
 static bool claim_refuse_blocked_for_a_moment(const struct snib__engine *e,
                                               snib_instant now,
                                               const struct snib__claim *t,
@@ -102,7 +103,8 @@ static bool claim_refuse_blocked_for_a_moment(const struct snib__engine *e,
     struct snib__store_state is;
     snib__engine_store_state(e, now, &is);
     return rq->exec.blocked && is.reachable && t->doubt != SNIB__DOUBT_OPEN &&
-           snib__between(rq->exec.blocked_since, now).ns < SNIB__BLOCKED_NS &&
+           snib__between(rq->exec.blocked_since, snib__sooner(now, rq->limit))
+                   .ns < SNIB__BLOCKED_NS &&
            !(t->placed && claim_refuse_is_party(t));
 }
 
@@ -325,13 +327,14 @@ static bool claim_refuse_by_limit(struct snib__engine *e, snib_instant now,
     return true;
 }
 
-/* NOT_APPLIED: the store is unfit just now; a blocking one may only not have
- * come to the request before its limit. */
+/* NOT_APPLIED: the store is unfit just now; or it may only not have come to the
+ * request before its limit. */
 static void claim_refuse_unfit(struct snib__engine *e, snib_instant now,
                                struct snib__claim *t, struct snib__pending *q)
 {
     t->placed = t->placed || q->rq.acquire.placed;
-    if (e->cfg.blocking && snib__reached(now, q->rq.exec.patience) &&
+    if ((e->cfg.blocking || q->rq.exec.blocked) &&
+        snib__reached(now, q->rq.exec.patience) &&
         claim_refuse_by_limit(e, now, t, q)) {
         return;
     }

@@ -241,7 +241,8 @@ struct snib__request_exec {
     bool expires;
     _Atomic bool sent;
     /* NOT_APPLIED, PENDING: others were inside the library all the time, as
-     * they are when they write. */
+     * they are when they write; or, of a store with connections, ahead on the
+     * connection. */
     bool blocked;
     /* blocked: since when, however often the request was executed. */
     snib_instant blocked_since;

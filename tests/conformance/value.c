@@ -12,23 +12,6 @@
 #include "snib/test.h"
 #include "snib/value.h"
 
-/* Beside the other cases a put at a node of a cluster was seen to be unanswered
- * for the two seconds that are the default, twice in some runs of the whole. Why
- * is not known. */
-static struct snib_client *patient_client(void)
-{
-    struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_client *c;
-    struct snib_error err;
-    o.url = store_url();
-    o.program = "conformance";
-    o.request_ms = 10000;
-    if (snib_client_open(&o, &c, &err)) {
-        fail_msg("open %s: %s", o.url, err.text);
-    }
-    return c;
-}
-
 static int64_t version_of(struct snib_client *c, const char *name)
 {
     struct snib_value *v;
@@ -90,7 +73,7 @@ static void wait_until_absent(struct snib_client *c, const char *name)
 static void an_absent_value_reads_as_version_zero(void **state)
 {
     (void)state;
-    struct snib_client *c = patient_client();
+    struct snib_client *c = open_client();
     assert_value(c, fresh_name(), 0, "", 0);
     snib_client_free(c);
 }
@@ -98,7 +81,7 @@ static void an_absent_value_reads_as_version_zero(void **state)
 static void what_was_put_is_read(void **state)
 {
     (void)state;
-    struct snib_client *c = patient_client(), *other = patient_client();
+    struct snib_client *c = open_client(), *other = open_client();
     const char *name = fresh_name();
     int64_t first = put(c, name, 0, "one");
     assert_value(other, name, first, "one", 3);
@@ -114,7 +97,7 @@ static void what_was_put_is_read(void **state)
 static void a_put_on_an_absent_value_is_refused_when_there_is_one(void **state)
 {
     (void)state;
-    struct snib_client *c = patient_client();
+    struct snib_client *c = open_client();
     const char *name = fresh_name();
     struct snib_error err;
     int64_t there = put(c, name, 0, "mine"), seen;
@@ -129,7 +112,7 @@ static void a_put_on_an_absent_value_is_refused_when_there_is_one(void **state)
 static void a_stale_version_is_refused_and_told_the_current_one(void **state)
 {
     (void)state;
-    struct snib_client *c = patient_client();
+    struct snib_client *c = open_client();
     const char *name = fresh_name();
     struct snib_error err;
     char number[24];
@@ -150,7 +133,7 @@ static void a_stale_version_is_refused_and_told_the_current_one(void **state)
 static void versions_rise_across_a_delete(void **state)
 {
     (void)state;
-    struct snib_client *c = patient_client(), *other = patient_client();
+    struct snib_client *c = open_client(), *other = open_client();
     const char *name = fresh_name();
     struct snib_error err;
     int64_t last = 0, seen;
@@ -174,7 +157,7 @@ static void versions_rise_across_a_delete(void **state)
 static void any_bytes_up_to_the_limit_are_kept(void **state)
 {
     (void)state;
-    struct snib_client *c = patient_client();
+    struct snib_client *c = open_client();
     const char *name = fresh_name();
     struct snib_error err;
     static unsigned char big[SNIB_VALUE_MAX + 1];
@@ -198,7 +181,7 @@ static void any_bytes_up_to_the_limit_are_kept(void **state)
 static void names_are_any_bytes(void **state)
 {
     (void)state;
-    struct snib_client *c = patient_client();
+    struct snib_client *c = open_client();
     struct snib_value *v;
     struct snib_error err;
     char names[3][SNIB_NAME_MAX] = {"a{b}%\xff\n", "a{b}%\xff\0", {0}};
@@ -228,7 +211,7 @@ static void names_are_any_bytes(void **state)
 static void a_lock_of_the_same_name_is_another_thing(void **state)
 {
     (void)state;
-    struct snib_client *c = patient_client(), *other = patient_client();
+    struct snib_client *c = open_client(), *other = open_client();
     const char *name = fresh_name();
     struct snib_lock *lock;
     struct snib_grant grant;
@@ -256,10 +239,10 @@ static void a_value_outlives_its_client(void **state)
         print_message("skipped: a space ends with its last client\n");
         skip();
     }
-    struct snib_client *c = patient_client();
+    struct snib_client *c = open_client();
     int64_t version = put(c, name, 0, "kept");
     snib_client_free(c);
-    c = patient_client();
+    c = open_client();
     assert_value(c, name, version, "kept", 4);
     snib_client_free(c);
 }
@@ -287,7 +270,7 @@ static void versions_rise_when_a_space_begins_anew(void **state)
 static void a_value_ends_with_its_time_to_live(void **state)
 {
     (void)state;
-    struct snib_client *c = patient_client();
+    struct snib_client *c = open_client();
     const char *name = fresh_name(), *kept = fresh_name();
     struct snib_error err;
     int64_t seen, t0 = now_ms(), t1;
@@ -352,7 +335,7 @@ static void *add_many(void *data)
 static void eight_threads_count_and_lose_nothing(void **state)
 {
     (void)state;
-    struct snib_client *c[2] = {patient_client(), patient_client()};
+    struct snib_client *c[2] = {open_client(), open_client()};
     struct adder a[THREADS];
     struct snib_value *v;
     struct snib_error err;
@@ -398,7 +381,7 @@ static int come_second(void *data, const struct snib_value *now,
 static void an_update_gives_up_at_its_limit(void **state)
 {
     (void)state;
-    struct snib_client *c = patient_client();
+    struct snib_client *c = open_client();
     struct rival r = {c, fresh_name(), 0};
     struct snib_error err;
     int64_t seen;
@@ -446,7 +429,7 @@ static int too_big(void *data, const struct snib_value *now,
 static void an_update_stops_removes_and_hands_errors_on(void **state)
 {
     (void)state;
-    struct snib_client *c = patient_client();
+    struct snib_client *c = open_client();
     const char *name = fresh_name();
     struct snib_error err;
     int stopped = -1;
@@ -481,7 +464,7 @@ static void a_lost_reply_is_asked_for_again(void **state)
         print_message("skipped: only memory: loses replies on demand\n");
         skip();
     }
-    struct snib_client *c = patient_client();
+    struct snib_client *c = open_client();
     const char *name = fresh_name();
     struct snib_error err;
     assert_int_equal(snib_test_drop_replies(c, 1), 0);
@@ -511,7 +494,7 @@ static void a_store_that_never_answers_is_unknown(void **state)
         skip();
     }
     struct snib_client_options o = SNIB_INIT(snib_client_options);
-    struct snib_client *c, *other = patient_client();
+    struct snib_client *c, *other = open_client();
     const char *name = fresh_name();
     struct snib_value *v;
     struct snib_error err;
@@ -547,7 +530,7 @@ static void assert_usage(snib_err code, const struct snib_error *err,
 static void bad_input_is_told(void **state)
 {
     (void)state;
-    struct snib_client *c = patient_client();
+    struct snib_client *c = open_client();
     struct snib_value_options o = SNIB_INIT(snib_value_options);
     struct snib_value *v;
     struct snib_error e;
@@ -635,7 +618,7 @@ a_put_whose_client_is_closed_while_it_asks_again_is_unknown(void **state)
         print_message("skipped: only memory: loses replies on demand\n");
         skip();
     }
-    struct snib_client *other = patient_client();
+    struct snib_client *other = open_client();
     struct late_put p = {.c = open_client(), .name = fresh_name()};
     pthread_t thread;
     assert_int_equal(snib_test_drop_replies(p.c, 1000000), 0);
@@ -653,7 +636,7 @@ a_put_whose_client_is_closed_while_it_asks_again_is_unknown(void **state)
 static void closed_and_forked_clients_say_so(void **state)
 {
     (void)state;
-    struct snib_client *c = patient_client();
+    struct snib_client *c = open_client();
     struct snib_value *v;
     struct snib_error err;
     int status;

@@ -34,6 +34,8 @@ struct storm {
     atomic_int_fast64_t by_err[SNIB_ERR_TOO_MANY + 1];
     atomic_int_fast64_t bad_releases, slow;
     _Atomic(int) last_bad;
+    pthread_mutex_t mu;
+    char away[sizeof((struct snib_error *)0)->text]; /* of an UNREACHABLE */
 };
 
 struct storm_thread {
@@ -95,7 +97,15 @@ static void storm_block_cycle(struct storm_thread *self, struct snib_lock *lock,
     struct storm *storm = self->storm;
     struct snib_grant grant;
     int64_t begun = now_ns(), wait_ms = limit_us / 1000;
-    snib_err err = snib_try_for(lock, wait_ms, NULL, &grant, NULL);
+    struct snib_error why;
+    snib_err err = snib_try_for(lock, wait_ms, NULL, &grant, &why);
+    if (err == SNIB_ERR_UNREACHABLE) {
+        pthread_mutex_lock(&storm->mu);
+        snprintf(storm->away, sizeof storm->away, "after %lld ms of %lld: %s",
+                 (long long)((now_ns() - begun) / 1000000), (long long)wait_ms,
+                 why.text);
+        pthread_mutex_unlock(&storm->mu);
+    }
     if (wait_ms > 0 && now_ns() - begun > (wait_ms + 200) * 1000000) {
         atomic_fetch_add(&storm->slow, 1);
     }
@@ -167,6 +177,7 @@ static void storm_say(const struct storm *storm, struct line *line)
     line_text(line, "last_bad",
               snib_err_name((snib_err)atomic_load(&storm->last_bad)));
     line_int(line, "slow", atomic_load(&storm->slow));
+    line_text(line, "away", storm->away);
 }
 
 static void storm_run(struct storm *storm, int threads)
@@ -203,7 +214,8 @@ snib_err do_storm(struct command *command, struct line *line,
                   struct snib_error *error)
 {
     struct object *client = object_of(command, 'c', "client");
-    struct storm storm = {.client = client->client};
+    struct storm storm = {.client = client->client,
+                          .mu = PTHREAD_MUTEX_INITIALIZER};
     struct snib_lock_options options = SNIB_INIT(snib_lock_options);
     int threads = (int)int_of(command, "threads", 32);
     if (client->has_listener) {

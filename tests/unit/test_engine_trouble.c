@@ -1,5 +1,6 @@
 /* tests/unit/test_engine_trouble.c — a renewal that fails: when the holder
  * hears that its grant is at risk, which cause a loss is given, in which words. */
+#include "base/error.h"
 #include "core/engine_i.h"
 #include "engine_desk.h"
 
@@ -425,6 +426,35 @@ static void the_party_and_a_long_reason_fit(void **state)
     snib__buf_free(&b);
 }
 
+/* Others were ahead of it on the connection until its limit, and the process stood
+ * still for long behind that: by its limit nothing is known against the store. */
+static void kept_back(struct desk *d, int64_t limit_ms, bool try_only,
+                      snib_err told)
+{
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.limit = snib__after(d->now, snib__ms(limit_ms));
+    spec.try_only = try_only;
+    struct snib__acquisition *s = acquire(d, spec);
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    rq->limit = spec.limit;
+    rq->exec.blocked = true;
+    rq->exec.blocked_since = d->now;
+    d->now = snib__after(d->now, snib__ms(limit_ms + 300));
+    rq->said.err = snib__fail(rq->said.reterr, SNIB_ERR_UNREACHABLE, "behind");
+    say(d, rq, SNIB__NOT_APPLIED);
+    assert_int_equal(s->state, SNIB__ACQ_REFUSED);
+    assert_int_equal(s->err, told);
+    snib__acquisition_done(d->e, s);
+}
+
+static void who_was_kept_back_for_a_moment_has_timed_out(void **state)
+{
+    struct desk *d = *state;
+    kept_back(d, 99, false, SNIB_ERR_TIMEOUT);
+    kept_back(d, 100, false, SNIB_ERR_UNREACHABLE);
+    kept_back(d, 3, true, SNIB_ERR_UNREACHABLE);
+}
+
 int main(void)
 {
     const struct CMUnitTest engine_trouble[] = {
@@ -450,6 +480,7 @@ int main(void)
         T(who_forced_it_and_why_is_told),
         T(a_text_is_cut_between_characters),
         T(the_party_and_a_long_reason_fit),
+        T(who_was_kept_back_for_a_moment_has_timed_out),
     };
     return RUN(engine_trouble);
 }

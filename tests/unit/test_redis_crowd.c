@@ -113,6 +113,29 @@ static void who_has_no_time_is_not_kept_back(void **state)
     assert_false(heard(CALLERS));
 }
 
+/* The process stood still meanwhile. It is not the connection that lacks; by that
+ * mark the core knows what it is told of. */
+static void who_was_kept_back_too_long_is_told_so(void **state)
+{
+    (void)state;
+    crowd();
+    struct snib__request rq = asked();
+    rq.limit = snib__after(now, snib__ms(COLLECT_MS + 1));
+    start(&rq);
+    assert_false(heard(CALLERS));
+    now = snib__after(now, snib__ms(COLLECT_MS + 7));
+    input(0, SNIB__IN_TICK, NULL, 0);
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_true(rq.exec.blocked);
+    assert_int_equal(rq.exec.blocked_since.ns,
+                     snib__before(now, snib__ms(COLLECT_MS + 7)).ns);
+    assert_int_equal(rq.said.err, SNIB_ERR_UNREACHABLE);
+    assert_string_equal(rq.said.reterr->text,
+                        "not sent for 12 ms, as other requests of this client "
+                        "are not answered");
+    hears_together(CROWD, MANY);
+}
+
 static void releases(struct snib__request r[], int count)
 {
     for (int i = 0; i < count; i++) {
@@ -250,6 +273,7 @@ int main(void)
         CASE(what_is_collected_waits_for_some_milliseconds),
         CASE(what_fills_a_packet_goes_at_once),
         CASE(who_has_no_time_is_not_kept_back),
+        CASE(who_was_kept_back_too_long_is_told_so),
         CASE(releases_travel_together_ahead_of_acquires),
         CASE(releases_of_long_names_are_parted),
         CASE(after_a_loss_a_release_leaves_a_tombstone),

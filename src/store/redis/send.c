@@ -13,6 +13,28 @@ static struct snib__request *send_of_link(struct snib__link *l)
     return SNIB__CONTAINER(l, struct snib__request, link);
 }
 
+/* There is a connection, and others are ahead on it. */
+static bool send_is_kept_back(const struct snib__redis *s,
+                              const struct snib__request *rq)
+{
+    return (rq->store.where & M_UNSENT) &&
+           (snib__session_up(s, CALLERS) || snib__session_up(s, BACKGROUND));
+}
+
+/* If that was a matter of a moment, it says nothing against the store. */
+static void send_kept_back(struct snib__redis *s, snib_instant now,
+                           struct snib__request *rq)
+{
+    char text[100];
+    int64_t ms = snib__to_ms(snib__between(rq->exec.blocked_since, now));
+    snprintf(text, sizeof text,
+             "not sent for %lld ms, as other requests of this client are not "
+             "answered",
+             (long long)ms);
+    rq->exec.blocked = true;
+    snib__request_fail(s, rq, SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE, text);
+}
+
 /* The limit has passed. */
 static void send_give_up(struct snib__redis *s, snib_instant now,
                          struct snib__request *rq)
@@ -33,6 +55,8 @@ static void send_give_up(struct snib__redis *s, snib_instant now,
         snib__request_fail(s, rq, SNIB__NO, SNIB_ERR_BUSY, NULL);
     } else if (rq->said.err && !busy) { /* retried in vain; reterr says why */
         snib__request_finish(s, rq, SNIB__NOT_APPLIED);
+    } else if (send_is_kept_back(s, rq)) {
+        send_kept_back(s, now, rq);
     } else if (l->err) {
         snib__request_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
     } else {
@@ -440,6 +464,8 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
     rq->said.left = (snib_duration){0};
     rq->store.timer.index = 0;
     rq->store.sends[0].number = rq->store.sends[1].number = 0;
+    rq->exec.blocked = false;
+    rq->exec.blocked_since = now;
     snib__link_init(&rq->store.link);
     snib__link_init(&rq->link);
     s->owned++;
