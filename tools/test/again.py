@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run the tests that talk to real processes and servers again and again.
 
-usage: again.py N [--seed SEED] [SUITE…]
+usage: again.py N [--seed SEED [--from ROUND]] [SUITE…]
 
 N rounds of every suite with one of these labels, or of the SUITEs named (a
 label, or a test such as live.quorum): cli, live, rows, campaign, examples,
@@ -11,8 +11,9 @@ processes that keep the cores busy. Nothing is run a second time because it
 failed. A test starts as soon as there is room, also when the round before has
 not ended, but never beside itself.
 
-Prints each failure with its round, order and load; what a failed test said is
-in build/results/again. The last line says `N passed, N failed, N skipped`, in
+Prints each failure with its round, order and load, and when a round has ended;
+what a failed test said is in build/results/again. A run of hours may be made in
+parts: --from begins at that round of the seed. The last line says `N passed, N failed, N skipped`, in
 programs. Exit status 1 when one failed, 64 usage.
 
 Environment: SNIB_BUILD_DIR (default: build/dev), SNIB_AGAIN_JOBS (how many at
@@ -20,6 +21,7 @@ once; default: three times the cores, as they wait most of the time, and
 beside load the cores plus one).
 """
 
+import collections
 import concurrent.futures
 import json
 import os
@@ -141,13 +143,19 @@ def rounds_of(tests, numbers, seed, loaded):
 
 
 class Sum:
-    def __init__(self):
+    def __init__(self, programs):
         self.passed, self.skipped, self.failed = 0, 0, []
         self.lock = threading.Lock()
+        self.began = time.monotonic()
+        self.programs, self.ended = programs, collections.Counter()
 
     def tell(self, run):
         lines = run.failures()
         with self.lock:
+            self.ended[run.number] += 1
+            if self.ended[run.number] == self.programs:
+                print(f"round {run.number} has ended, after"
+                      f" {time.monotonic() - self.began:.0f} s", flush=True)
             if not lines:
                 self.passed += run.code == 0
                 self.skipped += run.code != 0
@@ -183,20 +191,36 @@ def phase(tests, numbers, seed, loaded, total):
           f" {time.monotonic() - began:.0f} s", flush=True)
 
 
-def arguments():
-    words, seed = sys.argv[1:], str(int(time.time()))
-    if "--seed" in words[:-1]:
-        at = words.index("--seed")
-        seed = words[at + 1]
-        del words[at:at + 2]
-    if not words or not re.fullmatch(r"[1-9]\d*", words[0]):
+def option(words, name):
+    """Its value, taken out of the words; None: it is not among them."""
+    if name not in words[:-1]:
+        return None
+    at = words.index(name)
+    value = words[at + 1]
+    del words[at:at + 2]
+    return value
+
+
+def arguments(words):
+    """Rounds, seed, the first round, suites."""
+    seed, first = option(words, "--seed"), option(words, "--from")
+    numbers = words[:1] + ([first] if first else [])
+    if (not words or not all(re.fullmatch(r"[1-9]\d*", n) for n in numbers) or
+            (first and (not seed or int(first) > int(words[0])))):
         print(__doc__.split("\n\n")[1], file=sys.stderr)
         sys.exit(64)
-    return int(words[0]), seed, words[1:] or SUITES
+    return (int(words[0]), seed or str(int(time.time())), int(first or 1),
+            words[1:] or SUITES)
+
+
+def halves(count, first):
+    """The rounds that are run alone, and those beside load."""
+    alone = (count + 1) // 2
+    return range(first, alone + 1), range(max(first, alone + 1), count + 1)
 
 
 def main():
-    count, seed, suites = arguments()
+    count, seed, first, suites = arguments(sys.argv[1:])
     tests = list(tests_of(suites))
     if not tests:
         print(f"no such suite: {' '.join(suites)}", file=sys.stderr)
@@ -210,10 +234,10 @@ def main():
     for number in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    total, alone = Sum(), (count + 1) // 2
-    phase(tests, range(1, alone + 1), seed, False, total)
-    if count > alone:
-        phase(tests, range(alone + 1, count + 1), seed, True, total)
+    total = Sum(len(tests))
+    for numbers, loaded in zip(halves(count, first), (False, True)):
+        if numbers:
+            phase(tests, numbers, seed, loaded, total)
     if total.failed:
         print("\nfailed, by how often:")
         names = [line.split(": ", 1)[1] for line in total.failed]
