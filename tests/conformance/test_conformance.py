@@ -151,13 +151,14 @@ def run(path, urls, case):
 
 @pytest.fixture(scope="session")
 def runs(request, urls):
-    """What is to be run by this session, ten at a time: a case waits, most
-    of the time, and has names of its own. With a sanitizer it does not."""
+    """What is to be run by this session, ten at a time, with a sanitizer eight: a
+    case waits, most of the time, and has names of its own. (With a sanitizer
+    ctest runs little beside them: tests/CMakeLists.txt.)"""
     found = {subject: path for subject in SUBJECTS
              for path in BUILD.rglob(f"conformance.{subject}")
              if path.is_file()}
     futures = {}
-    with ThreadPoolExecutor(4 if sanitized() else 10) as pool:
+    with ThreadPoolExecutor(8 if sanitized() else 10) as pool:
         for item in request.session.items:
             p = item.callspec.params if hasattr(item, "callspec") else {}
             if "case" not in p or p["subject"] not in found:
