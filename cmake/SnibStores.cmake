@@ -2,8 +2,10 @@
 #
 # Sets SNIB_STORE_FOLDERS (sources), SNIB_DEPS_SHARED and SNIB_DEPS_STATIC
 # (what the shared library and our own programs link), SNIB_DEPS_NAMES (the
-# same for installed users of the static library), and the target
-# snib_store_headers (include paths, SNIB_WITH_… as 0 or 1).
+# same for installed users of the static library), snib_headers_of_FOLDER (the
+# include path of the client library that the files of src/… call), snib_with
+# (SNIB_WITH_… as 0 or 1), and the target snib_store_headers: all of these, for
+# tests.
 #
 # hiredis is linked statically where an archive is at hand: its shared library
 # exports names (sds…, hi_…) that a host program may have, too.
@@ -54,6 +56,7 @@ if(snib_redis)
     list(APPEND SNIB_DEPS_SHARED "${snib_hiredis}")
     list(APPEND SNIB_DEPS_STATIC "${snib_hiredis}")
     list(APPEND SNIB_DEPS_NAMES hiredis)
+    set(snib_headers_of_src/proto "${SNIB_HIREDIS_INCLUDE}")
     target_include_directories(snib_store_headers SYSTEM
                                INTERFACE "${SNIB_HIREDIS_INCLUDE}")
     # The Lua scripts become C text: snib_embed_scripts(TARGET).
@@ -80,6 +83,7 @@ endif()
 if(snib_etcd)
     list(APPEND SNIB_STORES etcd)
     list(APPEND SNIB_STORE_FOLDERS src/proto/grpc src/store/etcd)
+    set(snib_headers_of_src/proto/grpc "${SNIB_NGHTTP2_INCLUDE}")
     target_include_directories(snib_store_headers SYSTEM
                                INTERFACE "${SNIB_NGHTTP2_INCLUDE}")
 endif()
@@ -119,6 +123,7 @@ endif()
 if(snib_tls)
     list(APPEND SNIB_DEPS_SHARED ${CMAKE_DL_LIBS})
     list(APPEND SNIB_DEPS_STATIC ${CMAKE_DL_LIBS})
+    set(snib_headers_of_src/net "${OPENSSL_INCLUDE_DIR}")
     target_include_directories(snib_store_headers SYSTEM
                                INTERFACE "${OPENSSL_INCLUDE_DIR}")
 endif()
@@ -149,6 +154,7 @@ endif()
 if(snib_postgres)
     list(APPEND SNIB_STORES postgres)
     list(APPEND SNIB_STORE_FOLDERS src/store/sql src/store/postgres)
+    set(snib_headers_of_src/store/postgres "${SNIB_LIBPQ_INCLUDE}")
     target_include_directories(snib_store_headers SYSTEM
                                INTERFACE "${SNIB_LIBPQ_INCLUDE}")
 endif()
@@ -179,19 +185,18 @@ endif()
 if(snib_mysql)
     list(APPEND SNIB_STORES mysql)
     list(APPEND SNIB_STORE_FOLDERS src/store/sql src/store/mysql)
+    set(snib_headers_of_src/store/mysql "${SNIB_LIBMARIADB_INCLUDE}")
     target_include_directories(snib_store_headers SYSTEM
                                INTERFACE "${SNIB_LIBMARIADB_INCLUDE}")
 endif()
 
 list(REMOVE_DUPLICATES SNIB_STORE_FOLDERS) # both of them may have store/sql
 
-target_compile_definitions(
-    snib_store_headers INTERFACE SNIB_WITH_REDIS=${snib_redis}
-                                 SNIB_WITH_TLS=${snib_tls}
-                                 SNIB_WITH_POSTGRES=${snib_postgres}
-                                 SNIB_WITH_MYSQL=${snib_mysql}
-                                 SNIB_WITH_ETCD=${snib_etcd}
-                                 SNIB_WITH_ZOOKEEPER=${snib_zookeeper})
+set(snib_with
+    SNIB_WITH_REDIS=${snib_redis} SNIB_WITH_TLS=${snib_tls}
+    SNIB_WITH_POSTGRES=${snib_postgres} SNIB_WITH_MYSQL=${snib_mysql}
+    SNIB_WITH_ETCD=${snib_etcd} SNIB_WITH_ZOOKEEPER=${snib_zookeeper})
+target_compile_definitions(snib_store_headers INTERFACE ${snib_with})
 
 foreach(store redis postgres mysql etcd zookeeper)
     if(snib_${store})
