@@ -18,28 +18,34 @@ target_include_directories(
     snib_flags INTERFACE "${PROJECT_SOURCE_DIR}/include"
                          "${PROJECT_SOURCE_DIR}/src")
 
+# Flags are tried all at once, for each try takes its time, and one by one where
+# not all of them are known.
 function(snib_try_compile_flags)
-    foreach(flag IN LISTS ARGN)
-        string(MAKE_C_IDENTIFIER "snib_has${flag}" has)
-        # A compiler that only warns about a flag does not have it.
-        set(CMAKE_REQUIRED_FLAGS "-Werror -Wformat")
-        set(CMAKE_REQUIRED_QUIET ON)
-        check_c_compiler_flag("${flag}" ${has})
-        if(${has})
-            target_compile_options(snib_flags INTERFACE "${flag}")
-        endif()
-    endforeach()
+    string(MAKE_C_IDENTIFIER "snib_has${ARGN}" has)
+    # A compiler that only warns about a flag does not have it.
+    set(CMAKE_REQUIRED_FLAGS "-Werror -Wformat")
+    set(CMAKE_REQUIRED_QUIET ON)
+    check_c_compiler_flag("${ARGN}" ${has})
+    if(${has})
+        target_compile_options(snib_flags INTERFACE ${ARGN})
+    elseif(ARGC GREATER 1)
+        foreach(flag IN LISTS ARGN)
+            snib_try_compile_flags("${flag}")
+        endforeach()
+    endif()
 endfunction()
 
 function(snib_try_link_flags)
-    foreach(flag IN LISTS ARGN)
-        string(MAKE_C_IDENTIFIER "snib_has${flag}" has)
-        set(CMAKE_REQUIRED_QUIET ON)
-        check_linker_flag(C "${flag}" ${has})
-        if(${has})
-            target_link_options(snib_flags INTERFACE "${flag}")
-        endif()
-    endforeach()
+    string(MAKE_C_IDENTIFIER "snib_has${ARGN}" has)
+    set(CMAKE_REQUIRED_QUIET ON)
+    check_linker_flag(C "${ARGN}" ${has})
+    if(${has})
+        target_link_options(snib_flags INTERFACE ${ARGN})
+    elseif(ARGC GREATER 1)
+        foreach(flag IN LISTS ARGN)
+            snib_try_link_flags("${flag}")
+        endforeach()
+    endif()
 endfunction()
 
 target_compile_options(
@@ -62,6 +68,14 @@ snib_try_compile_flags(
     -Wwrite-strings
     -Wundef
     -Wvla
+    -Werror=format-security
+    -Werror=implicit
+    -Werror=incompatible-pointer-types
+    -Werror=int-conversion
+    -fno-delete-null-pointer-checks
+    -fno-strict-aliasing)
+# GCC's, or Clang's, or those of newer ones.
+snib_try_compile_flags(
     # assert(!"why") is how an impossible state is named.
     -Wno-string-conversion
     -Wtrampolines
@@ -70,12 +84,6 @@ snib_try_compile_flags(
     # snprintf and strncat cut on purpose; what must not be cut is checked.
     -Wno-format-truncation
     -Wno-stringop-truncation
-    -Werror=format-security
-    -Werror=implicit
-    -Werror=incompatible-pointer-types
-    -Werror=int-conversion
-    -fno-delete-null-pointer-checks
-    -fno-strict-aliasing
     -fstrict-flex-arrays=3
     -ftrivial-auto-var-init=zero
     -fzero-init-padding-bits=all)
@@ -97,8 +105,9 @@ endif()
 
 if(NOT SNIB_SANITIZE)
     # Sanitizers bring checks of their own, which these would hide.
-    snib_try_compile_flags(-fstack-clash-protection -fstack-protector-strong
-                           -fcf-protection=full -mbranch-protection=standard)
+    snib_try_compile_flags(-fstack-clash-protection -fstack-protector-strong)
+    snib_try_compile_flags(-fcf-protection=full)
+    snib_try_compile_flags(-mbranch-protection=standard)
     target_compile_options(
         snib_flags
         INTERFACE
