@@ -144,7 +144,7 @@ static const struct subject subjects[] = {
      {{NULL}},
      false},
     {"epoch a1",
-     "{@now, @recovery}",
+     "{@now, @recovery, \"4b9d8b2ce3689c2ad0d209fcb3036b6d0fe3a23e\"}",
      {{"recovery", NUMBER, 1, 86400000}},
      {{NULL}},
      false},
