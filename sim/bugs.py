@@ -979,7 +979,7 @@ BUGS = [
      "    snib__request_fail(s, f->rq, f->verb >= SNIB__VALUE_PUT ?\n"
      "        SNIB__NOT_APPLIED : SNIB__UNKNOWN, SNIB_ERR_UNREACHABLE, text);"),
     ("a change not answered by its limit is told as not applied",
-     "src/store/redis/send.c",
+     "src/store/redis/late.c",
      "        snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN,\n",
      "        snib__request_fail(s, rq, rq->verb >= SNIB__VALUE_PUT ?\n"
      "            SNIB__NOT_APPLIED : SNIB__UNKNOWN,\n"

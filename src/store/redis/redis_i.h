@@ -19,8 +19,8 @@
  * confirm.c (?replicas=) · node.c (of a cluster: what the nodes say of each
  * other) · value.c, doctor_steps.c, inspect.c (verbs of more steps) · packet.c
  * (which requests go without their scripts, and what they are granted) · send.c
- * (choosing a connection, sending) · queue.c (waiting, polls, pushed grants) ·
- * reply_error.c, packet_reply.c, decode.c (replies) · session_end.c (a
+ * (choosing a connection, sending) · late.c (limits) · queue.c (waiting, polls,
+ * pushed grants) · reply_error.c, packet_reply.c, decode.c (replies) · session_end.c (a
  * connection's end) · watch.c (asking for the primary) · login.c, rights.c,
  * session.c (a connection's logins and greeting) · open.c · store.c (the table).
  *
@@ -483,11 +483,10 @@ void snib__queue_channel(struct snib__redis *);
 /* Another channel than any before. A message of one node of a cluster comes to
  * the subscriptions at all of them, so each has a channel of its own. */
 void snib__queue_channel_anew(struct snib__redis *);
-/* The channel of notices: forced releases, and that somebody waits for what is
- * kept. It is the same whatever the generation of the client's subscription.
- * Grants must not come there: a waiter's record from before a failover (on the
- * promoted replica) names an earlier channel of the client, and must not be
- * granted before the waiter has polled again. */
+/* The channel of notices (forced releases; somebody waits for what is kept) is the
+ * same for all subscriptions of the client. Grants must not come there: a waiter's
+ * record from before a failover (on the promoted replica) names an earlier channel,
+ * and must not be granted before the waiter has polled again. */
 enum { CHANNEL_NOTICE_MAX = 40 };
 void snib__queue_notice_channel(const struct snib__redis *,
                                 char ret[CHANNEL_NOTICE_MAX]);

@@ -235,6 +235,9 @@ bool snib__confirm_failed(struct snib__redis *, struct snib__request *);
  * again; so it has ended with the text of then. */
 bool snib__confirm_late(struct snib__redis *, struct snib__request *);
 
+/* late.c: its limit has passed */
+void snib__late(struct snib__redis *, snib_instant now, struct snib__request *);
+
 /* login.c: logins that the program gives */
 void snib__login_ask(struct snib__redis *, int i);
 /* A login came for this connection. It is good for so long from now on. */
