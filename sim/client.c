@@ -35,8 +35,9 @@ static void url_of(const struct sim_world *w, int client, char *ret,
                      sim_list(w) ? SIM_LIST_HOSTS : "sim:6379",
                      w->opt.spin ? "?wait=spin" : "");
         if (sim_recovery(w) && !(w->opt.unaware && client == 0)) {
-            snprintf(ret + n, size - (size_t)n, "%crecovery=%lldms",
-                     w->opt.spin ? '&' : '?', (long long)w->opt.recovery_ms);
+            snprintf(ret + n, size - (size_t)n, "%crecovery=%lldms%s",
+                     w->opt.spin ? '&' : '?', (long long)w->opt.recovery_ms,
+                     w->opt.replicas ? "&replicas=1" : "");
         }
         return;
     }

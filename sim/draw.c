@@ -9,7 +9,7 @@ const char *const sim_worlds_names[SIM_WORLDS] = {
     [SIM_OF_SNAPSHOTS] = "--snapshot", [SIM_OF_LISTS] = "--list",
     [SIM_OF_RARE] = "--rare",          [SIM_OF_WITNESSES] = "--witness",
     [SIM_OF_FAILOVERS] = "--failover", [SIM_OF_RECOVERY] = "--recovery",
-    [SIM_OF_KEEPERS] = "--keepers"};
+    [SIM_OF_REPLICAS] = "--replicas",  [SIM_OF_KEEPERS] = "--keepers"};
 
 void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
 {
@@ -41,6 +41,8 @@ void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
         sim_failover_draw(o);
     } else if (kind == SIM_OF_RECOVERY) {
         sim_recovery_draw(o);
+    } else if (kind == SIM_OF_REPLICAS) {
+        sim_replicas_draw(o);
     } else if (kind == SIM_OF_KEEPERS) {
         sim_keep_draw(o);
         sim_many_draw(o, false);

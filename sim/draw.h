@@ -21,6 +21,7 @@ enum sim_worlds {
     SIM_OF_WITNESSES,
     SIM_OF_FAILOVERS,
     SIM_OF_RECOVERY,
+    SIM_OF_REPLICAS,
     SIM_OF_KEEPERS,
     SIM_WORLDS
 };

@@ -20,6 +20,10 @@
  *
  * Exclusion is checked, and breaks: that is what these worlds are to show.
  *
+ * With replicas= a third server is the replica that acknowledges what is written
+ * (the one that is promoted lacks it all the same). At the promotion it goes over
+ * to the new primary; or stays with the old one until that is none any more.
+ *
  * The drawing comes from a stream of its own, and takes the place of what was
  * drawn for other worlds. */
 #include <string.h>
@@ -33,6 +37,9 @@ void sim_failover_start(struct sim_world *w, struct sim_lua *lua)
     s->redis = sim_redis_new(lua, w->opt.seed + 1);
     sim_redis_set_hook(s->redis, sim_redis_watch, s);
     sim_redis_follow(s->redis, w->node[0].redis);
+    if (w->opt.replicas) {
+        sim_redis_followed(w->node[0].redis, true, false);
+    }
     if (w->opt.apart_ms) {
         s->step_us = 1000 * (int64_t)snib__rng_below(
                                 &w->misc, 2 * (uint64_t)w->opt.apart_ms + 1) -
@@ -77,6 +84,32 @@ static void forgets(struct sim_world *w)
     sim_book_again(w);
 }
 
+/* With replicas= there is a third server, which acknowledges. Does it follow this
+ * one; or is it thought to, while it gets nothing any more? */
+static void follows(struct sim_world *w, struct sim_server *s, bool is,
+                    bool cut_off)
+{
+    if (w->opt.replicas) {
+        sim_redis_followed(s->redis, is, cut_off);
+    }
+}
+
+void sim_failover_cut_off(struct sim_world *w)
+{
+    if (w->opt.replicas == SIM_THIRD_LAGS && !w->node[1].is_old) {
+        follows(w, &w->node[0], true, true);
+    }
+}
+
+/* `old` becomes the primary in the place of s. */
+static void third_server(struct sim_world *w, struct sim_server *s,
+                         struct sim_server *old)
+{
+    bool stays = w->opt.replicas == SIM_THIRD_STAYS;
+    follows(w, s, true, !stays);
+    follows(w, old, !stays, false);
+}
+
 static void take_backup(struct sim_server *from, struct sim_server *to)
 {
     sim_redis_restore(to->redis, from->replica);
@@ -94,6 +127,7 @@ void sim_failover_promote(struct sim_world *w, const struct sim_fault *f)
     if (f->b == 2) {
         sim_note(w, "  the primary is the primary again");
         take_backup(s, s);
+        follows(w, s, true, false);
         forgets(w);
         return;
     }
@@ -104,6 +138,7 @@ void sim_failover_promote(struct sim_world *w, const struct sim_fault *f)
                     : "is dead");
     sim_redis_restart(old->redis, false);
     take_backup(s, old);
+    third_server(w, s, old);
     trade(w);
     old->is_old = true;
     forgets(w);
@@ -128,6 +163,8 @@ void sim_failover_demote(struct sim_world *w)
     sim_net_break_all(w, 1);
     sim_redis_restart(s->redis, false);
     sim_redis_follow(s->redis, w->node[0].redis);
+    follows(w, s, false, false);
+    follows(w, &w->node[0], true, false);
 }
 
 /* -- the plan -------------------------------------------------------------- */

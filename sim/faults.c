@@ -206,6 +206,7 @@ static void at_server(struct sim_world *w, const struct sim_fault *f, int node,
         break;
     case SIM_PROMOTE:
         sim_serve_backup(s);
+        sim_failover_cut_off(w);
         if (sim_failover(w) && f->b == 1) {
             s->paused_until = until > s->paused_until ? until : s->paused_until;
         }

@@ -17,6 +17,7 @@
  *   --rare     of rare trouble where mutexes are taken without a script
  *   --witness  whose clients have a witness each
  *   --recovery of servers that forget, and clients that ask for recovery=
+ *   --replicas the same with replicas=, and primaries that go on
  *   --failover of a replica that is promoted; nobody promises exclusion there
  *   --keepers  clients keep what their owners release
  * and of the same seeds only those in which
@@ -71,7 +72,8 @@ static int usage(const char *what)
             "                --snapshot | --circles | --force | --values | "
             "--leases | --thin |\n"
             "                --list | --rare | --witness | --recovery | "
-            "--failover | --keepers]\n"
+            "--replicas | --failover |\n"
+            "                --keepers]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N |\n"
             "                --same FILE | --record FILE\n",

@@ -216,6 +216,21 @@ static void hang_up(struct sim_world *w, int client, int conn)
                                    .life = w->client[client].life});
 }
 
+/* Where the server waits for replicas what comes after that is late. */
+static void send_replies(struct sim_world *w, int client, int conn,
+                         const uint8_t *p, size_t size)
+{
+    struct sim_wire *l = &w->client[client].wire[conn];
+    size_t before = 0;
+    int64_t late = sim_serve_late(&w->node[node_of(w, client, conn)],
+                                  l->server_conn, &before);
+    if (late) {
+        send_bytes(w, client, conn, SIM_EV_DOWN, p, before);
+        l->last_down = w->t + late > l->last_down ? w->t + late : l->last_down;
+    }
+    send_bytes(w, client, conn, SIM_EV_DOWN, p + before, size - before);
+}
+
 /* What a server has written on one connection goes on its way. */
 static void conn_out(struct sim_world *w, int node, int id)
 {
@@ -229,7 +244,7 @@ static void conn_out(struct sim_world *w, int node, int id)
             sim_note(w, "  reply to client %d on connection %d is lost", c, i);
             sim_net_break(w, c, i);
         } else {
-            send_bytes(w, c, i, SIM_EV_DOWN, p, size);
+            send_replies(w, c, i, p, size);
         }
     }
     sim_serve_consume(s, id, size);

@@ -55,7 +55,7 @@ const char *sim_fault_name(int kind)
     X(circle_pct) X(skew_ms) X(force_pct) X(spin) X(spin_pct)            \
     X(value_pct) X(keep_ms) X(churn_pct) X(again_ms) X(look_pct)         \
     X(leave_pct) X(lease2_ms) X(renew_pct) X(list) X(table) X(workers) \
-    X(whole) X(witness) X(failover) X(recovery_ms) X(unaware)            \
+    X(whole) X(witness) X(failover) X(recovery_ms) X(unaware) X(replicas) \
     X(keeper_pct) X(keeper_ms)
 /* clang-format on */
 
@@ -157,6 +157,10 @@ static const char *wrong(const struct sim_options *o)
     if (o->recovery_ms < 0 || (o->recovery_ms && (o->nodes || o->table)) ||
         o->unaware < 0 || o->unaware > 1) {
         return "recovery_ms 0 or more, without nodes, table; unaware 0..1";
+    }
+    if (o->replicas < 0 || o->replicas > SIM_THIRD_LAGS ||
+        (o->replicas && (!o->recovery_ms || !o->failover || o->unaware))) {
+        return "replicas 0..3, with failover, recovery_ms, without unaware";
     }
     if (o->table &&
         (o->workers < 1 || o->workers > 2 || o->nodes > 1 || spins ||

@@ -71,6 +71,8 @@ void sim_failover_draw(struct sim_options *);
 /* The replica becomes the primary; the old one hears of it. */
 void sim_failover_promote(struct sim_world *, const struct sim_fault *);
 void sim_failover_demote(struct sim_world *);
+/* The replica gets nothing any more. */
+void sim_failover_cut_off(struct sim_world *);
 
 /* recovery.c: worlds in which clients ask for recovery= */
 void sim_recovery_draw(struct sim_options *);
@@ -78,6 +80,8 @@ void sim_recovery_draw(struct sim_options *);
 bool sim_recovery_runs(const struct sim_world *);
 /* After each command. */
 void sim_recovery_look(struct sim_world *);
+/* replicas.c: … and for replicas=, with a primary that goes on */
+void sim_replicas_draw(struct sim_options *);
 
 /* events.c */
 void sim_push(struct sim_world *, struct sim_event);
@@ -250,6 +254,9 @@ size_t sim_serve_pending(struct sim_server *, int *ids, size_t most);
 void sim_serve_output(struct sim_server *, int conn, const void **ret,
                       size_t *ret_size);
 void sim_serve_consume(struct sim_server *, int conn, size_t);
+/* The ns by which it comes later, but for so many bytes; told once, and only if
+ * it is not 0. */
+int64_t sim_serve_late(struct sim_server *, int conn, size_t *ret_before);
 /* What faults do to it, and what frees it. */
 void sim_serve_restart(struct sim_server *, bool keep);
 void sim_serve_flush(struct sim_server *);

@@ -115,10 +115,18 @@ struct sim_options {
     int witness;         /* each client has a witness */
     int64_t recovery_ms; /* ?recovery=, of all clients; 0: without            */
     int unaware; /* … but the first                                           */
+    int replicas; /* ?replicas=1, of all clients: enum sim_third; 0: without  */
     int failover; /* a replica is behind the primary, and may be promoted    */
     int table, workers; /* the store is a table; threads of a client at it */
     int fault_count;
     struct sim_fault fault[SIM_FAULTS];
+};
+
+/* What the server does that is neither of the two primaries (failover.c). */
+enum sim_third {
+    SIM_THIRD_GOES_OVER = 1,
+    SIM_THIRD_STAYS,
+    SIM_THIRD_LAGS /* goes over; before that it gets nothing either */
 };
 
 /* The kinds of locks of a world. */

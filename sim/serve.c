@@ -66,6 +66,12 @@ void sim_serve_output(struct sim_server *s, int conn, const void **ret,
     }
 }
 
+int64_t sim_serve_late(struct sim_server *s, int conn, size_t *ret_before)
+{
+    return s->table ? 0
+                    : SIM_MS * sim_redis_late_ms(s->redis, conn, ret_before);
+}
+
 void sim_serve_consume(struct sim_server *s, int conn, size_t size)
 {
     if (s->table) {

@@ -14,12 +14,20 @@
 void sr_call(struct sim_redis *s, struct sr_client *c, bool in_script, int conn)
 {
     size_t before = c->out.len;
+    int64_t written = s->written;
     int db = c->db;
     const struct sr_cmd *cmd = c->cmd;
     struct sim_redis_arg *argv = c->argv;
     int argc = c->argc;
     s->script_ran = false;
     cmd->proc(s, c);
+    if ((cmd->flags & SR_WRITE) != 0 && c->out.len > before &&
+        c->out.p[before] != '-') {
+        s->written++;
+    }
+    if (s->written != written) {
+        c->wrote = s->written;
+    }
     if (s->hook == NULL) {
         return;
     }

@@ -103,8 +103,12 @@ static void add_replication(const struct sim_redis *s, struct sr_client *c,
                     down ? "down" : "up", s->replid);
     } else {
         add_section(c, b, "replication",
-                    "role:master\r\nconnected_slaves:0\r\n"
+                    "role:master\r\nconnected_slaves:%d\r\n%s"
                     "master_replid:%s\r\n",
+                    s->followed,
+                    s->followed ? "slave0:ip=127.0.0.1,port=6380,state=online,"
+                                  "offset=0,lag=0\r\n"
+                                : "",
                     s->replid);
     }
 }
@@ -220,7 +224,9 @@ void sr_cmd_config_get(struct sim_redis *s, struct sr_client *c)
     }
 }
 
-/* There are no replicas here, so nobody acknowledges; and nobody waits. */
+/* One replica may follow (sim_redis_followed). It has all, at once; or is cut
+ * off, and has what there was then, so that who waits for it does so in vain.
+ * What a connection has not written itself it does not wait for. */
 void sr_cmd_wait(struct sim_redis *s, struct sr_client *c)
 {
     long long numreplicas;
@@ -240,7 +246,13 @@ void sr_cmd_wait(struct sim_redis *s, struct sr_client *c)
     } else if (timeout < 0) {
         sr_err(c, "timeout is negative");
     } else {
-        sr_int(c, 0);
+        int64_t has = s->cut_off ? s->followed_to : s->written;
+        bool all = s->followed && has >= c->wrote;
+        if (!all && numreplicas > 0 && c->late_ms == 0) {
+            c->late_ms = timeout;
+            c->late_from = c->out.len;
+        }
+        sr_int(c, all);
     }
 }
 

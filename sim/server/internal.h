@@ -209,6 +209,9 @@ struct sr_client {
     int queue_cap;
     unsigned queue_flags; /* OR of the queued commands' flags */
     unsigned queue_inv;   /* OR of the inverses */
+    int64_t wrote;        /* the server's `written` after its last write */
+    int64_t late_ms;      /* its replies come later by that: it waits */
+    size_t late_from;     /* … those from here on in `out` */
 };
 
 struct sr_snap_db {
@@ -242,6 +245,10 @@ struct sim_redis {
     bool oom_now; /* over maxmemory when the command started */
     bool in_exec;
     bool script_ran; /* the command was a script that ran to its end */
+    /* Writes so far; how many of them a replica has that follows, and is cut
+     * off. */
+    int64_t written, followed_to;
+    bool followed, cut_off;
     sim_redis_hook *hook;
     void *hook_user;
 };

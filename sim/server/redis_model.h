@@ -90,6 +90,14 @@ void sim_redis_snapshot_free(struct sim_redis_snapshot *snap);
 void sim_redis_promote(struct sim_redis *srv);
 void sim_redis_follow(struct sim_redis *srv, const struct sim_redis *primary);
 
+/* A replica follows, or none does; and whether it is cut off from now on, without
+ * anybody's knowing. */
+void sim_redis_followed(struct sim_redis *srv, bool is, bool cut_off);
+/* The ms by which the replies that are there come later, but for so many bytes
+ * of them, since the server waits for replicas (WAIT); 0: it does not. It is told
+ * once. */
+int64_t sim_redis_late_ms(struct sim_redis *srv, int id, size_t *ret_before);
+
 /* SCRIPT FLUSH by somebody else. */
 void sim_redis_script_flush(struct sim_redis *srv);
 /* FLUSHALL by somebody else. */

@@ -123,6 +123,26 @@ void sim_redis_follow(struct sim_redis *s, const struct sim_redis *primary)
     memcpy(s->replid, primary->replid, sizeof s->replid);
 }
 
+void sim_redis_followed(struct sim_redis *s, bool is, bool cut_off)
+{
+    if (cut_off && !s->cut_off) {
+        s->followed_to = s->written;
+    }
+    s->followed = is;
+    s->cut_off = cut_off;
+}
+
+int64_t sim_redis_late_ms(struct sim_redis *s, int id, size_t *ret_before)
+{
+    struct sr_client *c = sr_client_of(s, id);
+    int64_t ms = c == NULL ? 0 : c->late_ms;
+    if (ms > 0) {
+        *ret_before = c->late_from - c->out_pos;
+        c->late_ms = 0;
+    }
+    return ms;
+}
+
 /* ---- keys, from outside ------------------------------------------------ */
 
 static void copy_dbs(struct sr_dict *to, const struct sr_dict *from)

@@ -104,6 +104,7 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int owner,
         ok = (r->held_at && r->held_at >= l->asked_at - EARLIER_MS * SIM_MS) ||
              (w->closed_at &&
               w->closed_at >= l->asked_at - EARLIER_MS * SIM_MS) ||
+             (w->opt.replicas && w->node[1].is_old) || /* it may say so */
              busy_here(w, client, owner);
         theorem_busy_ends(w, sim_wants(l));
         break;
@@ -139,6 +140,7 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int owner,
         break;
     case SNIB_ERR_STORE:
         ok = says(w, OTHERS) || clock_jumps(w) ||
+             (w->opt.replicas && w->faults > 0) || /* none is connected */
              (sim_quorum(w) && (w->opt.far_node || slow || w->faults > 0));
         break;
     case SNIB_ERR_LOST: /* the owner has not unwound an earlier loss */

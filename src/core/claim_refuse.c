@@ -147,7 +147,8 @@ static void claim_refuse_unanswered(struct snib__engine *e, snib_instant now,
     if (placed) {
         late = plain;
         why = nothing;
-    } else if (q->rq.store.misread && q->rq.said.err == SNIB_ERR_STORE) {
+    } else if (snib__request_says_why(&q->rq) &&
+               q->rq.said.err == SNIB_ERR_STORE) {
         why = snib__fail(&late, SNIB_ERR_UNKNOWN, "%s", q->error.text);
     }
     SNIB__LIST_EACH_SAFE (l, next, &t->local->waiting) {

@@ -117,7 +117,7 @@ static snib_err leave_outcome_of_limit(const struct snib__engine *e,
     const struct snib__claim *t = s->local->claim;
     snib_err outcome = leave_outcome_of_leaving(s->local, s, why);
     if (outcome == SNIB_ERR_UNKNOWN && t && t->acquiring &&
-        t->acquiring->rq.store.misread) {
+        snib__request_says_why(&t->acquiring->rq)) {
         return snib__fail(ret, outcome, "%s", t->acquiring->error.text);
     }
     if (outcome == SNIB_ERR_UNKNOWN && t->state == SNIB__CLAIM_QUEUED) {

@@ -270,6 +270,9 @@ struct snib__request_store {
      * and said.reterr has the text of the last one until the next answer. The
      * core reads it. */
     uint8_t misread;
+    /* Redis: so it is of an answer that too few replicas have acknowledged. */
+    bool unconfirmed;
+    bool hinted; /* … a message named a grant of it while it was asked for   */
     struct {
         uint32_t number;
         snib_instant sent;
@@ -371,5 +374,11 @@ struct snib__request {
     struct snib__request_store store;
     struct snib__request_said said;
 };
+
+/* UNKNOWN: does the text in said.reterr say why? */
+static inline bool snib__request_says_why(const struct snib__request *rq)
+{
+    return rq->store.misread || rq->store.unconfirmed;
+}
 
 #endif

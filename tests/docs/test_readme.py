@@ -136,6 +136,8 @@ CHOICES = {"file:/PATH": "`file:` on this host",
            "redis://HOST?recovery=30s": "Redis with [`?recovery=30s`]",
            "redis+sentinel://S1,S2,S3/SERVICE?recovery=30s":
                "alone or with replicas, any persistence",
+           "redis+sentinel://S1,S2,S3/SERVICE?recovery=30s&replicas=1":
+               "though the old primary goes on",
            "redlock://H1,H2,H3": "`redlock:` a majority of 3",
            "redis+cluster://H1,H2,H3": "Redis Cluster (`redis+cluster:`)",
            "postgres://USER@HOST/DB": "PostgreSQL alone, grants durable",

@@ -117,6 +117,9 @@ static bool decode_granted(struct snib__redis *s, const struct flight *f,
         reserve < 0 || reserve > 1024 || lease < 1) {
         return false;
     }
+    if (snib__confirm_failed(s, rq)) {
+        return true;
+    }
     rq->token = token;
     rq->acquire.reserve = (uint32_t)reserve;
     rq->said.far = token / 1024 - FAR_MS > clock; /* a sum could overflow */
@@ -325,6 +328,9 @@ static void decode_renew(struct snib__redis *s, snib_instant now, int i,
     if (code >= 5 && code - 5 <= UINT32_MAX) { /* 5 + the slot of permits */
         rq->said.slot = (uint32_t)(code - 5);
         code = 1;
+    }
+    if (code >= 0 && code <= 2 && snib__confirm_failed(s, rq)) {
+        return;
     }
     switch (code) {
     case 1:

@@ -27,6 +27,29 @@ static const char *doctor_info_field(const struct snib__resp_cell *c,
     return ret;
 }
 
+/* ?replicas=: of so many that are connected. */
+static void doctor_info_asked(const struct snib__redis *s, struct inspection *k,
+                              long replicas)
+{
+    char text[200];
+    bool few = replicas < s->replicas, many = 2 * s->replicas <= replicas - 1;
+    snprintf(text, sizeof text,
+             "replicas=%lld: a grant counts when so many have it; %ld "
+             "replica(s) are connected",
+             (long long)s->replicas, replicas);
+    snib__doctor_tell(
+        k,
+        few    ? SNIB_LEVEL_FAIL
+        : many ? SNIB_LEVEL_WARN
+               : SNIB_LEVEL_OK,
+        "replicas", text,
+        few ? "nothing is granted: let more replicas follow this server"
+        : many
+            ? "two primaries may have so many each: give a larger number, more "
+              "than half of the servers without two"
+            : "");
+}
+
 static void doctor_info_role(const struct snib__redis *s, struct inspection *k,
                              const struct snib__resp_cell *c)
 {
@@ -40,7 +63,9 @@ static void doctor_info_role(const struct snib__redis *s, struct inspection *k,
     }
     long replicas =
         strtol(doctor_info_field(c, "connected_slaves", n, sizeof n), NULL, 10);
-    if (replicas > 0) {
+    if (s->replicas) {
+        doctor_info_asked(s, k, replicas);
+    } else if (replicas > 0) {
         snprintf(text, sizeof text,
                  "a primary with %ld replica(s): a failover can lose the "
                  "newest grants",

@@ -159,7 +159,7 @@ void snib__doctor_epoch(const struct snib__redis *s, struct inspection *k,
     if (known) {
         doctor_keys_taken(k, snib__resp_at(c, 1));
     }
-    if (s->topology) {
+    if (s->topology && !s->replicas) {
         snib__doctor_tell(
             k, SNIB_LEVEL_WARN, "recovery",
             "it keeps two owners apart when the old primary of a failover is "

@@ -59,6 +59,7 @@ static const struct {
     {"SNIBEPOCH", E_DROP, /* before a new epoch: recovery.c */
      "the server was restarted, replaced or emptied, or its clock set back"},
     {"SNIBRECOVERY", E_CONFIG, NULL},
+    {"SNIBREPLICAS", E_STORE, NULL},
     {"WRONGTYPE", E_CORRUPT, NULL},
     {"CORRUPT", E_CORRUPT, NULL}, /* our scripts: a record is not ours  */
     {"NOSCRIPT", E_NOSCRIPT, NULL},

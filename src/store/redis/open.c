@@ -46,10 +46,11 @@ static snib_err open_check_keys(const struct snib__url *url, bool secure,
         }
         if (!tls && strcmp(key, "db") != 0 && strcmp(key, "socket") != 0 &&
             strcmp(key, "wait") != 0 && strcmp(key, "password_file") != 0 &&
-            strcmp(key, "recovery") != 0) {
+            strcmp(key, "recovery") != 0 && strcmp(key, "replicas") != 0) {
             return snib__fail(reterr, SNIB_ERR_USAGE,
                               "%.60s: redis knows db=, socket=, wait=, "
-                              "password_file= and recovery=, not %.40s=",
+                              "password_file=, recovery= and replicas=, not "
+                              "%.40s=",
                               url->safe, key);
         }
     }
@@ -85,6 +86,7 @@ static snib_err open_read_keys(struct snib__redis *s,
     const char *wait = snib__url_query(url, "wait");
     const char *verify = snib__url_query(url, "tls_verify");
     const char *recovery = snib__url_query(url, "recovery");
+    const char *replicas = snib__url_query(url, "replicas");
     snib_err err = open_check_keys(url, snib__url_is_secure(url), reterr);
     if (err) {
         return err;
@@ -100,6 +102,20 @@ static snib_err open_read_keys(struct snib__redis *s,
                           "asks for, up to a day, like 30s, 500ms or 5m",
                           url->safe);
     }
+    if (replicas && (*replicas < '1' || *replicas > '8' || replicas[1])) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "%.120s: replicas is how many of them must have a "
+                          "grant, 1 to 8",
+                          url->safe);
+    }
+    if (replicas && !recovery) {
+        return snib__fail(
+            reterr, SNIB_ERR_USAGE,
+            "%.120s: replicas= goes with recovery=, without which "
+            "a failover may forget a grant all the same",
+            url->safe);
+    }
+    s->replicas = replicas ? *replicas - '0' : 0;
     s->out->lease_most = snib__ms(s->recovery_ms);
     s->spin = wait && !strcmp(wait, "spin");
     s->unverified = verify && !strcmp(verify, "no");
@@ -252,6 +268,7 @@ void snib__redis_free(struct snib__store *store)
         }
         snib__free(s->session[i].ring);
     }
+    snib__confirm_free(s);
     snib__heap_free(&s->timers);
     snib__topology_free(s->topology);
     snib__free(s->user);
@@ -306,7 +323,7 @@ snib_err snib__redis_open(const struct snib__store_config *cfg,
         s->session[i].rest = snib__ms(REST_FIRST_MS);
         ok = !snib__resp_new(SNIB__RESP_UNREAD_L, &s->session[i].resp);
     }
-    if (!ok) {
+    if (!ok || !snib__confirm_open(s)) {
         snib__redis_free((struct snib__store *)s);
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }

@@ -78,6 +78,7 @@ void snib__queue_waits(struct snib__redis *s, snib_instant now,
     assert(rq->acquire.may_queue); /* else it had to be answered, not kept */
     snib__request_waits_no_more(s, rq);
     rq->said.err = SNIB_ERR_OK;
+    rq->store.unconfirmed = false;
     if (queued) {
         rq->store.where |= M_QUEUED;
         s->queued++;
@@ -99,7 +100,11 @@ void snib__queue_waits(struct snib__redis *s, snib_instant now,
         }
     }
     snib__session_want(s, now, SUBS);
-    snib__request_later(s, now, rq, queue_pause(s, rq, queued));
+    snib__request_later(s, now, rq,
+                        rq->store.hinted && s->replicas
+                            ? POLL_FLOOR_MS
+                            : queue_pause(s, rq, queued));
+    rq->store.hinted = false;
 }
 
 void snib__queue_spin(struct snib__redis *s, snib_instant now,
@@ -276,11 +281,13 @@ static void queue_message(struct snib__redis *s, snib_instant now,
             proven = rq->store.sends[k].sent;
         }
     }
-    if (!proven.ns ||
+    if (s->replicas || !proven.ns ||
         snib__reached(now, snib__after(proven, snib__ms(g.lease)))) {
         /* The named poll is none of our last two, or the push lease is over by
-         * our clock. So this message is not believed. The request is sent again
-         * and its answer tells, with a lease that counts from that send. */
+         * our clock; or nobody knows whether replicas have it. So this message
+         * is not believed. The request is sent again and its answer tells, with
+         * a lease that counts from that send. */
+        rq->store.hinted = (rq->store.where & M_FLIGHT) != 0;
         if ((rq->store.where & (M_QUEUED | M_TO_QUEUE)) &&
             !(rq->store.where & M_FLIGHT)) {
             snib__send_again(s, now, rq);

@@ -20,7 +20,7 @@ void snib__recovery_encode(const struct snib__redis *s, struct snib__buf *b)
     snib__encode_script(b, SNIB__SCRIPT_EPOCH, true, 2, 1);
     snib__resp_text(b, SNIB__REDIS_EPOCH_KEY);
     snib__resp_text(b, SNIB__REDIS_MARK_KEY);
-    snib__resp_i64(b, s->recovery_ms);
+    snib__encode_recovery(s, b);
 }
 
 bool snib__recovery_read(const struct snib__resp_cell *c)

@@ -14,16 +14,15 @@
  * what) · topology.c (which of several servers is the primary, as far as is
  * known) · state.c (how the server is) · layout.c (the number of the keys'
  * layout) · encode.c, keep.c (verbs to bytes; setting what was forgotten) ·
- * recovery.c (?recovery=) ·
- * inspection.c, inspect_rows.c, doctor_keys.c, doctor.c (what was found) ·
- * request.c (requests, their flights and ends) · node.c (of a cluster: what the
- * nodes say of each other) · value.c, doctor_steps.c,
- * inspect.c (verbs of more steps) · packet.c (which requests go without their
- * scripts, and what they are granted) · send.c (choosing a connection, sending) ·
- * queue.c (waiting, polls, pushed grants) · reply_error.c, packet_reply.c,
- * decode.c (replies) · session_end.c (a connection's end) · watch.c (asking for
- * the primary) · login.c, rights.c, session.c (a connection's logins and greeting) ·
- * open.c · store.c (the table and its steps).
+ * recovery.c (?recovery=) · inspection.c, inspect_rows.c, doctor_keys.c,
+ * doctor.c (what was found) · request.c (requests, their flights and ends) ·
+ * confirm.c (?replicas=) · node.c (of a cluster: what the nodes say of each
+ * other) · value.c, doctor_steps.c, inspect.c (verbs of more steps) · packet.c
+ * (which requests go without their scripts, and what they are granted) · send.c
+ * (choosing a connection, sending) · queue.c (waiting, polls, pushed grants) ·
+ * reply_error.c, packet_reply.c, decode.c (replies) · session_end.c (a
+ * connection's end) · watch.c (asking for the primary) · login.c, rights.c,
+ * session.c (a connection's logins and greeting) · open.c · store.c (the table).
  *
  * In this folder `s` is the store, `i` the number of a connection, `l` its
  * session, `f` a flight, `rq` a request, `c` a reply, `t` the topology, `k` an
@@ -125,6 +124,7 @@ struct snib__redis {
     bool scripts_only; /* no packets at all: a node of a quorum or cluster  */
     bool no_mark; /* this user may not use the mark                         */
     int64_t recovery_ms; /* ?recovery=; 0: it is not asked for              */
+    int64_t replicas;    /* ?replicas=; 0: it is not asked for              */
     bool packets_work;   /* one was answered                         */
     uint8_t packet_cuts; /* connections lost by packets before that  */
     snib_instant packets_until;   /* the mark is there, as far as we know     */

@@ -42,6 +42,10 @@ bool snib__session_has_room(struct snib__redis *s, int i, uint32_t flights)
 {
     struct session *l = &s->session[i];
     const struct snib__buf *out = &s->out->conn[i]->out;
+    if (l->confirm.left) {
+        return false; /* what is sent now would wait there, and without others */
+    }
+    flights += s->replicas ? 3 : 0; /* confirm.c */
     if (l->count + flights > FLIGHTS_MAX || out->failed ||
         snib__buf_size(out) + OUT_SPARE > out->limit) {
         return false;
@@ -144,6 +148,9 @@ static void request_fly(struct snib__redis *s, snib_instant now, int i,
     f.job = JOB_REQUEST;
     f.verb = (uint8_t)rq->verb;
     f.marked = snib__redis_marks(s, rq);
+    if (rq->verb == SNIB__ACQUIRE || rq->verb == SNIB__RENEW) {
+        s->session[i].confirm.due = s->replicas > 0;
+    }
     if (rq->store.where & M_UNSENT) {
         snib__unlink(&rq->link);
     }
@@ -346,6 +353,7 @@ void snib__request_finish(struct snib__redis *s, struct snib__request *rq,
     rq->said.answer = answer;
     if (answer == SNIB__DONE || answer == SNIB__NO) {
         rq->store.misread = 0;
+        rq->store.unconfirmed = false;
     }
     s->owned--;
     if (!snib__linked(&rq->link)) { /* else: answered QUEUED in this step   */

@@ -48,6 +48,8 @@ static void send_give_up(struct snib__redis *s, snib_instant now,
     } else if (rq->store.misread &&
                !(rq->store.where & M_QUEUED)) { /* a repeat in flight, too */
         snib__request_misread(s, rq);
+    } else if (snib__confirm_late(s, rq)) {
+        return; /* it says why */
     } else if (rq->store.where & (M_FLIGHT | M_QUEUED)) {
         snib__request_fail(s, rq, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN,
                            "no answer within the time allowed");
@@ -409,6 +411,7 @@ void snib__send_flush(struct snib__redis *s, snib_instant now)
     s->collect_until = SNIB__NEVER;
     send_list(s, now, true); /* renewals come first */
     send_list(s, now, false);
+    snib__confirm_ask(s, now);
 }
 
 /* -- beginning, repeating -------------------------------------------------- */
@@ -459,7 +462,7 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
     rq->said.reclaim = false;
     rq->said.position = rq->said.slot = 0;
     rq->store.spins = 0;
-    rq->store.unmarked = false;
+    rq->store.unmarked = rq->store.hinted = false;
     rq->said.valid_from = (snib_instant){0};
     rq->said.left = (snib_duration){0};
     rq->store.timer.index = 0;
@@ -505,7 +508,7 @@ void snib__send_again(struct snib__redis *s, snib_instant now,
     if (!(rq->store.where & (M_QUEUED | M_TO_QUEUE))) {
         send_unsent(s, rq, true);
     } else if (!snib__send_now(s, now, rq)) {
-        snib__request_later(s, now, rq, POLL_MS);
+        snib__request_later(s, now, rq, s->replicas ? POLL_FLOOR_MS : POLL_MS);
     }
 }
 

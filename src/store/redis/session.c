@@ -405,6 +405,7 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
             return;
         }
         session_pop(s, i, &f);
+        snib__confirm_greeted(l, c);
         l->state = session_after_layout(s);
         break;
     case SESSION_INFO:

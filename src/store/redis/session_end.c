@@ -83,6 +83,7 @@ static void session_end_clear(struct snib__redis *s, int i)
     conn->pushes = false;
     snib__buf_clear(&conn->out);
     snib__resp_reset(l->resp);
+    snib__confirm_reset(l);
     memset(l->loaded, 0, sizeof l->loaded);
     l->doomed = l->ended = l->stuck = l->asked = l->proven = l->no_packets =
         l->maps = false;

@@ -74,6 +74,7 @@ typedef enum job {
     JOB_ASKING, /* lets the next command in where a slot is coming          */
     JOB_MULTI,  /* of a packet: begins it                                   */
     JOB_QUEUED, /* … is to be executed with it                              */
+    JOB_CONFIRM, /* asks whether replicas have it: confirm.c                */
     JOB_REQUEST
 } job;
 
@@ -101,8 +102,24 @@ struct greeting {
     int64_t number; /* of the connection, counted since the server began    */
 };
 
+/* With ?replicas=: what asks whether they have what was sent (confirm.c). */
+struct confirm {
+    struct snib__resp *ahead; /* reads what is kept; NULL: without replicas= */
+    struct snib__buf held;    /* what came since it was asked               */
+    uint32_t left; /* so many replies have to come before they are read     */
+    bool due;      /* something was sent that it has to be asked for        */
+    bool judged;   /* all have come, and are being read, …                  */
+    bool stands;   /* … and they may rely on this                           */
+    bool gone;     /* it is not in the life in which it was greeted         */
+    bool cut;      /* it refuses for more than a while                      */
+    char refused[120]; /* the error of one of them; "": there is none       */
+    int64_t acks;
+    char life[41]; /* the server's replication id in the greeting           */
+};
+
 struct session {
     session_state state;
+    struct confirm confirm;
     struct greeting greeting;
     snib_instant opened; /* when it was connected                           */
     bool barred; /* resting because the greeting was refused for good       */
@@ -188,6 +205,35 @@ bool snib__node_moved(struct snib__redis *, struct snib__request *,
  * where its slot is left. */
 bool snib__node_asks(const struct snib__redis *, const struct snib__request *,
                      const char *text, uint32_t size);
+
+/* confirm.c: for requests that replicas have to acknowledge */
+bool snib__confirm_open(struct snib__redis *); /* false: no memory           */
+void snib__confirm_free(struct snib__redis *);
+/* Nothing is awaited on it any more. */
+void snib__confirm_reset(struct session *);
+/* The answer to the greeting's epoch says which life of the server it is. */
+void snib__confirm_greeted(struct session *, const struct snib__resp_cell *);
+/* Behind all that was written in this step, where anything of that has to be
+ * confirmed. */
+void snib__confirm_ask(struct snib__redis *, snib_instant now);
+typedef enum confirm_bytes {
+    CONFIRM_READ, /* these are to be read, behind all that was kept before    */
+    CONFIRM_KEPT, /* they are kept, more has to come                          */
+    CONFIRM_NOMEM
+} confirm_bytes;
+/* Bytes have come on CALLERS or BACKGROUND. */
+confirm_bytes snib__confirm_keeps(struct snib__redis *, int i,
+                                  const void **bytes, size_t *size);
+/* What was kept was read. Not OK: the server is not in the life in which it was
+ * greeted, or refuses what was asked, so the connection is to be cut. */
+snib_err snib__confirm_over(struct snib__redis *, int i, char *text,
+                            size_t size, bool *ret_barred);
+/* The server says that this is granted, renewed, or not ours. True: too few
+ * replicas have that, so the request has ended as UNKNOWN. */
+bool snib__confirm_failed(struct snib__redis *, struct snib__request *);
+/* Its limit has passed. True: too few had acknowledged it before, and it is asked
+ * again; so it has ended with the text of then. */
+bool snib__confirm_late(struct snib__redis *, struct snib__request *);
 
 /* login.c: logins that the program gives */
 void snib__login_ask(struct snib__redis *, int i);

@@ -162,12 +162,35 @@ static bool store_hears(struct snib__redis *s, snib_instant now, int i,
                         : false;
 }
 
+/* True: these bytes are not read yet, since replicas are waited for. */
+static bool store_keeps(struct snib__redis *s, snib_instant now, int i,
+                        const void **bytes, size_t *size)
+{
+    confirm_bytes keeps =
+        i < SUBS ? snib__confirm_keeps(s, i, bytes, size) : CONFIRM_READ;
+    if (keeps == CONFIRM_NOMEM) {
+        snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
+                          false);
+    }
+    return keeps != CONFIRM_READ;
+}
+
+static void store_confirmed(struct snib__redis *s, snib_instant now, int i)
+{
+    char text[200];
+    bool barred;
+    snib_err err = snib__confirm_over(s, i, text, sizeof text, &barred);
+    if (err && s->session[i].state == SESSION_READY) {
+        snib__session_cut(s, now, i, true, err, text, barred);
+    }
+}
+
 static void store_bytes(struct snib__redis *s, snib_instant now, int i,
                         const void *bytes, size_t size)
 {
     struct session *l = &s->session[i];
     const struct snib__resp_cell *c;
-    if (!store_reads(l)) {
+    if (!store_reads(l) || store_keeps(s, now, i, &bytes, &size)) {
         return;
     }
     snib__resp_feed(l->resp, bytes, size);
@@ -181,6 +204,7 @@ static void store_bytes(struct snib__redis *s, snib_instant now, int i,
             }
             break;
         case SNIB__RESP_MORE:
+            store_confirmed(s, now, i);
             return;
         case SNIB__RESP_BROKEN:
             store_broken(s, now, i, store_is_alert(bytes, size));

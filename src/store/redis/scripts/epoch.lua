@@ -19,15 +19,25 @@
 -- M, the mark, is taken from all who do not ask for recovery: thin grants need
 -- its ids and would look at nothing else. Its last id becomes the least token.
 --
+-- With replicas=N a grant counts when N replicas have acknowledged it. So an
+-- epoch begins only where N are connected: from then on they acknowledge nothing
+-- to a primary that was there before, and goes on. How many they are stands in
+-- front of the recovery, as so many zeros, wherever that is written: the number
+-- stays the same, and the scripts compare the text. More than are known count
+-- from now on, in an epoch that begins now; but only while a recovery runs.
+--
 -- KEYS  1 the epoch  2 the mark
--- ARGV  1 recovery ms, to a day: no lease is longer
--- Reply {now, for so many ms nobody is let in anew}
+-- ARGV  1 recovery ms, to a day: no lease is longer; with replicas= zeros before it
+-- Reply {now, for so many ms nobody is let in anew, the replication id}
 local E, M = KEYS[1], KEYS[2]
 local call, pcall, fmt = redis.call, redis.pcall, string.format
 local recovery = string.find(ARGV[1] or '', '^%d+$') and tonumber(ARGV[1])
 if #KEYS ~= 2 or #ARGV ~= 1 or not recovery or recovery < 1
     or recovery > 86400000 then
     return redis.error_reply('SNIBARG epoch: bad arguments')
+end
+local function replicas(text)
+    return #string.match(text, '^0*')
 end
 local function failed(v, why)
     return type(v) == 'table' and string.find(v.err, why, 1, true)
@@ -48,7 +58,7 @@ end
 local t = call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local v = pcall('GET', E)
-local its, till, known, least = string.match(type(v) == 'string' and v or '',
+local its, till, text, least = string.match(type(v) == 'string' and v or '',
     '^(%x+) (%d+) (%d+) (%d+)$')
 if failed(v, 'WRONGTYPE') or type(v) == 'string' and not its then
     return redis.error_reply('CORRUPT the epoch ' .. E .. ' is not ours: '
@@ -56,12 +66,23 @@ if failed(v, 'WRONGTYPE') or type(v) == 'string' and not its then
 elseif type(v) == 'table' then
     call('GET', E) -- raises it
 end
-till, known, least = tonumber(till), tonumber(known), tonumber(least or 0)
+till, least = tonumber(till), tonumber(least or 0)
+local known = tonumber(text)
 local fresh = its ~= id or till > now + known
-if known and (known > recovery or known < recovery and not fresh and till <= now)
-    then
+local copies, has = replicas(ARGV[1]), replicas(text or '')
+local over = not fresh and till <= now
+if known and (known > recovery or has > copies
+    or over and (known < recovery or has < copies)) then
     return redis.error_reply(fmt('SNIBRECOVERY the locks of this server are '
-        .. 'used with recovery=%.0fms: it must be the same in all URLs', known))
+        .. 'used with recovery=%.0fms%s: it must be the same in all URLs', known,
+        has + copies > 0 and fmt(' and replicas=%d', has) or ''))
+end
+fresh = fresh or has < copies
+local _, online = string.gsub(info, 'state=online', '')
+if fresh and online < copies then
+    return redis.error_reply(fmt('SNIBREPLICAS %d of the %d replicas that '
+        .. 'replicas= asks for are connected: without them the server lets '
+        .. 'nobody in', online, copies))
 end
 local mark = pcall('GET', M)
 local length = mark ~= 'recovery' and pcall('XLEN', M)
@@ -93,8 +114,8 @@ elseif known < recovery then
 end
 if fresh or known < recovery or length or call('PTTL', E) < 15768000000 then
     call('DEL', E, M)
-    call('SET', E, fmt('%s %.0f %d %.0f', id, till, recovery, least), 'PX',
+    call('SET', E, fmt('%s %.0f %s %.0f', id, till, ARGV[1], least), 'PX',
         life)
     call('SET', M, 'recovery', 'PX', '31622400000')
 end
-return {now, math.max(till - now, 0)}
+return {now, math.max(till - now, 0), id}

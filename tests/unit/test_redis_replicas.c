@@ -1,0 +1,422 @@
+/* tests/unit/test_redis_replicas.c — ?replicas=: what follows a grant and a renewal on the wire, and
+ * when they are told. What becomes of exclusion is the simulator's (--replicas); real servers are
+ * live.redis_replicas'. */
+#include "unit.h"
+
+#if defined(SNIB_WITH_REDIS) && !SNIB_WITH_REDIS
+int main(void)
+{
+    puts("skipped: built without Redis");
+    return 77;
+}
+#else
+
+#include "redis_packet.h"
+
+#define LIFE  "0123456789abcdef0123456789abcdef01234567"
+#define OTHER "ffffffffffffffffffffffffffffffffffffffff"
+
+static int set_up_replicas(void **state)
+{
+    (void)state;
+    open_store("redis://h?recovery=30s&replicas=2");
+    return 0;
+}
+
+static void greeted_in(int i, const char *life)
+{
+    opened(i);
+    hears_hello(i);
+    assert_true(heard(i) && heard(i)); /* the layout's number */
+    assert_int_equal(script_heard(i), SNIB__SCRIPT_EPOCH);
+    assert_string_equal(word[5], "0030000");
+    assert_true(heard(i));
+    assert_string_equal(word[0], "TIME");
+    sayf(i,
+         HELLO_REPLY LAYOUT_REPLY "*3\r\n:1790000000000\r\n:0\r\n$40\r\n%s"
+                                  "\r\n" TIME_REPLY,
+         life);
+}
+
+static void greeted(int i)
+{
+    greeted_in(i, LIFE);
+}
+
+/* A write, WAIT, INFO; and nothing more. */
+static void hears_confirm(int i)
+{
+    assert_true(heard(i));
+    assert_string_equal(word[0], "PEXPIRE");
+    assert_string_equal(word[1], "snib:m");
+    assert_true(heard(i));
+    assert_string_equal(word[0], "WAIT");
+    assert_string_equal(word[1], "2");
+    assert_true(strtoll(word[2], NULL, 10) > 0);
+    assert_true(heard(i));
+    assert_string_equal(word[0], "INFO");
+    assert_string_equal(word[1], "replication");
+    assert_false(heard(i));
+}
+
+static void says_acks(int i, int acks, const char *life)
+{
+    char info[200];
+    int n =
+        snprintf(info, sizeof info,
+                 "# Replication\r\nrole:master\r\nmaster_replid:%s\r\n", life);
+    sayf(i, ":1\r\n:%d\r\n$%d\r\n%s\r\n", acks, n, info);
+}
+
+static void asks(struct snib__request *rq)
+{
+    *rq = asked();
+    start(rq);
+    greeted(CALLERS);
+    hears_acquire(CALLERS, "0");
+    assert_string_equal(word[words - 1], "0030000");
+    hears_confirm(CALLERS);
+}
+
+/* One reply after the other, and half of one. */
+static void a_grant_is_told_when_the_replicas_have_it(void **state)
+{
+    (void)state;
+    struct snib__request rq;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    silence();
+    say(CALLERS, ":1\r\n:2\r\n$54\r\nmaster_repl");
+    silence();
+    say(CALLERS, "id:" LIFE "\r\n");
+    answered(&rq, SNIB__DONE);
+}
+
+static void a_grant_counts_from_when_it_was_sent(void **state)
+{
+    (void)state;
+    struct snib__request rq;
+    asks(&rq);
+    snib_instant sent = now;
+    pass(20);
+    grant_reply(CALLERS, 1000);
+    pass(20);
+    silence();
+    says_acks(CALLERS, 2, LIFE);
+    answered(&rq, SNIB__DONE);
+    assert_int_equal(rq.token, 1000);
+    assert_int_equal(rq.said.valid_from.ns, sent.ns);
+}
+
+static void a_grant_that_too_few_have_is_unknown_and_says_why(void **state)
+{
+    (void)state;
+    struct snib__request rq;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    says_acks(CALLERS, 1, LIFE);
+    answered(&rq, SNIB__UNKNOWN);
+    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
+    assert_true(rq.store.unconfirmed);
+    assert_non_null(strstr(error.text,
+                           "1 of the 2 replicas that replicas= asks for have "
+                           "acknowledged it within "));
+    assert_false(out.conn[CALLERS]->shut);
+}
+
+static void what_another_life_acknowledges_does_not_count(void **state)
+{
+    (void)state;
+    struct snib__request rq;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    says_acks(CALLERS, 2, OTHER);
+    answered(&rq, SNIB__UNKNOWN);
+    assert_string_equal(
+        error.text, "the server was restarted, replaced or emptied meanwhile");
+    assert_true(out.conn[CALLERS]->shut);
+}
+
+/* The mark is gone, so nothing was written that could be acknowledged. */
+static void without_a_write_nothing_counts(void **state)
+{
+    (void)state;
+    struct snib__request rq;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    sayf(CALLERS, ":0\r\n:2\r\n$54\r\nmaster_replid:%s\r\n", LIFE);
+    answered(&rq, SNIB__UNKNOWN);
+    assert_true(out.conn[CALLERS]->shut);
+}
+
+static void a_right_to_wait_that_is_missing_is_told(void **state)
+{
+    (void)state;
+    struct snib__request rq, again;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    sayf(CALLERS,
+         ":1\r\n-NOPERM this user has no permissions to run the 'wait' "
+         "command\r\n$54\r\nmaster_replid:%s\r\n",
+         LIFE);
+    answered(&rq, SNIB__UNKNOWN);
+    assert_true(out.conn[CALLERS]->shut);
+    closed(CALLERS);
+    again = asked();
+    start(&again);
+    answered(&again, SNIB__NOT_APPLIED);
+    assert_int_equal(again.said.err, SNIB_ERR_DENIED);
+    assert_non_null(strstr(error.text, "'wait'"));
+}
+
+static void
+a_server_that_takes_no_writes_for_a_while_keeps_its_connection(void **state)
+{
+    (void)state;
+    struct snib__request rq;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    sayf(CALLERS,
+         "-NOREPLICAS Not enough good replicas to write.\r\n:2\r\n"
+         "$54\r\nmaster_replid:%s\r\n",
+         LIFE);
+    answered(&rq, SNIB__UNKNOWN);
+    assert_non_null(strstr(error.text, "NOREPLICAS"));
+    assert_false(out.conn[CALLERS]->shut);
+}
+
+/* It is asked again under its id, and its limit comes first. */
+static void a_repeat_without_an_answer_says_what_was_before(void **state)
+{
+    (void)state;
+    struct snib__request rq;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    says_acks(CALLERS, 1, LIFE);
+    answered(&rq, SNIB__UNKNOWN);
+    rq.resent = true;
+    rq.limit = snib__after(now, snib__ms(200));
+    start(&rq);
+    hears_acquire(CALLERS, "0");
+    hears_confirm(CALLERS);
+    grant_reply(CALLERS, 1000);
+    pass(199);
+    silence();
+    pass(1);
+    answered(&rq, SNIB__UNKNOWN);
+    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
+    assert_non_null(strstr(error.text, "1 of the 2 replicas"));
+    says_acks(CALLERS, 2, LIFE); /* it comes too late, and to nobody */
+    silence();
+}
+
+/* No WAIT stands behind a message: it is a hint to ask. */
+static void a_pushed_grant_is_asked_for(void **state)
+{
+    (void)state;
+    struct snib__request rq = asked();
+    rq.acquire.may_queue = true;
+    start(&rq);
+    greeted(CALLERS);
+    hears_acquire(CALLERS, "0");
+    hears_confirm(CALLERS);
+    say(CALLERS, "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
+    says_acks(CALLERS, 2, LIFE);
+    connected(SUBS);
+    hears_acquire(CALLERS, "1");
+    hears_confirm(CALLERS);
+    say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:20000\r\n");
+    says_acks(CALLERS, 0, LIFE); /* a place needs none */
+    answered(&rq, SNIB__QUEUED);
+    push(&rq, 1000, 3000, rq.store.sends[0].number);
+    silence();
+    hears_acquire(CALLERS, "1");
+    hears_confirm(CALLERS);
+    grant_reply(CALLERS, 1000);
+    silence();
+    says_acks(CALLERS, 2, LIFE);
+    answered(&rq, SNIB__DONE);
+    assert_int_equal(rq.token, 1000);
+}
+
+static void what_gathers_meanwhile_goes_with_the_next_wait(void **state)
+{
+    (void)state;
+    struct snib__request rq, more[2];
+    asks(&rq);
+    for (int k = 0; k < 2; k++) {
+        more[k] = asked();
+        start(&more[k]);
+        assert_false(heard(CALLERS));
+    }
+    grant_reply(CALLERS, 1000);
+    says_acks(CALLERS, 2, LIFE);
+    answered(&rq, SNIB__DONE);
+    hears_acquire(CALLERS, "0");
+    hears_acquire(CALLERS, "0");
+    hears_confirm(CALLERS);
+    grant_reply(CALLERS, 2000);
+    grant_reply(CALLERS, 3000);
+    says_acks(CALLERS, 2, LIFE);
+    answered(&more[0], SNIB__DONE);
+    answered(&more[1], SNIB__DONE);
+}
+
+static void a_renewal_that_too_few_have_is_none(void **state)
+{
+    (void)state;
+    struct snib__request rq, held;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    says_acks(CALLERS, 2, LIFE);
+    answered(&rq, SNIB__DONE);
+    held = request(SNIB__RENEW);
+    held.token = 1000;
+    start(&held);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
+    hears_confirm(CALLERS);
+    say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
+    silence();
+    says_acks(CALLERS, 1, LIFE);
+    answered(&held, SNIB__UNKNOWN);
+    assert_int_equal(held.said.valid_from.ns, 0);
+    assert_non_null(strstr(error.text, "1 of the 2 replicas"));
+}
+
+/* What is not ours here may be ours at the primary of now. */
+static void a_renewal_that_is_refused_needs_them_too(void **state)
+{
+    (void)state;
+    struct snib__request rq, held;
+    for (int acks = 1; acks <= 2; acks++) {
+        if (acks == 1) {
+            asks(&rq);
+            grant_reply(CALLERS, 1000);
+            says_acks(CALLERS, 2, LIFE);
+            answered(&rq, SNIB__DONE);
+        }
+        held = request(SNIB__RENEW);
+        held.token = 1000;
+        start(&held);
+        assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
+        hears_confirm(CALLERS);
+        say(CALLERS, "*2\r\n:1790000000300\r\n:2\r\n");
+        says_acks(CALLERS, acks, LIFE);
+        answered(&held, acks == 2 ? SNIB__NO : SNIB__UNKNOWN);
+        assert_int_equal(held.said.forgotten, acks == 2);
+    }
+}
+
+/* The two connections lead to two primaries. */
+static void
+where_too_few_acknowledge_beside_another_primary_it_is_left(void **state)
+{
+    (void)state;
+    struct snib__request rq, held;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    says_acks(CALLERS, 2, LIFE);
+    answered(&rq, SNIB__DONE);
+    held = request(SNIB__RENEW);
+    held.background = true;
+    held.token = 1000;
+    start(&held); /* it takes the connection that there is */
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
+    hears_confirm(CALLERS);
+    greeted_in(BACKGROUND, OTHER);
+    say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
+    says_acks(CALLERS, 2, LIFE);
+    answered(&held, SNIB__DONE);
+    assert_false(out.conn[CALLERS]->shut);
+    start(&held);
+    assert_int_equal(script_heard(BACKGROUND), SNIB__SCRIPT_RENEW);
+    hears_confirm(BACKGROUND);
+    say(BACKGROUND, "*2\r\n:1790000000300\r\n:1\r\n");
+    says_acks(BACKGROUND, 1, OTHER);
+    answered(&held, SNIB__UNKNOWN);
+    assert_true(out.conn[BACKGROUND]->shut);
+    assert_false(out.conn[CALLERS]->shut);
+}
+
+static void a_release_waits_for_no_replica(void **state)
+{
+    (void)state;
+    struct snib__request rq, rel;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    says_acks(CALLERS, 2, LIFE);
+    answered(&rq, SNIB__DONE);
+    rel = request(SNIB__RELEASE);
+    rel.token = 1000;
+    start(&rel);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
+    assert_false(heard(CALLERS));
+    say(CALLERS, "*1\r\n:1\r\n");
+    answered(&rel, SNIB__DONE);
+}
+
+static void its_number_is_read_or_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *query, *why; /* NULL: it is read */
+    } t[] = {{"recovery=30s&replicas=1", NULL},
+             {"recovery=30s&replicas=8", NULL},
+             {"recovery=30s&replicas=0", "1 to 8"},
+             {"recovery=30s&replicas=9", "1 to 8"},
+             {"recovery=30s&replicas=12", "1 to 8"},
+             {"recovery=30s&replicas=", "1 to 8"},
+             {"recovery=30s&replicas=all", "1 to 8"},
+             {"replicas=1", "goes with recovery="}};
+    for (size_t k = 0; k < COUNT_OF(t); k++) {
+        char text[80];
+        struct snib__url *url;
+        struct snib__store *s = NULL;
+        struct snib__out o = {0};
+        struct snib_error e = {.code = SNIB_ERR_OK};
+        snib__list_init(&o.answered);
+        snib__list_init(&o.exec);
+        snib__conns_init(&o, 1 << 16);
+        snprintf(text, sizeof text, "redis://h?%s", t[k].query);
+        assert_int_equal(snib__url_parse(text, &url, &e), SNIB_ERR_OK);
+        struct snib__store_config cfg = {.url = url,
+                                         .out = &o,
+                                         .seed = {{1, 2, 3, 4}},
+                                         .request = snib__ms(PATIENCE),
+                                         .client = {1, 2}};
+        snib_err err = ops->open(&cfg, &s, &e);
+        assert_int_equal(err, t[k].why ? SNIB_ERR_USAGE : SNIB_ERR_OK);
+        if (err) {
+            assert_non_null(strstr(e.text, t[k].why));
+        } else {
+            ops->free(s);
+        }
+        snib__url_free(url);
+        snib__conns_free(&o);
+    }
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up_replicas, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(a_grant_is_told_when_the_replicas_have_it),
+        T(a_grant_counts_from_when_it_was_sent),
+        T(a_grant_that_too_few_have_is_unknown_and_says_why),
+        T(what_another_life_acknowledges_does_not_count),
+        T(without_a_write_nothing_counts),
+        T(a_right_to_wait_that_is_missing_is_told),
+        T(a_server_that_takes_no_writes_for_a_while_keeps_its_connection),
+        T(a_repeat_without_an_answer_says_what_was_before),
+        T(a_pushed_grant_is_asked_for),
+        T(what_gathers_meanwhile_goes_with_the_next_wait),
+        T(a_renewal_that_too_few_have_is_none),
+        T(a_renewal_that_is_refused_needs_them_too),
+        T(where_too_few_acknowledge_beside_another_primary_it_is_left),
+        T(a_release_waits_for_no_replica),
+        cmocka_unit_test(its_number_is_read_or_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#endif
