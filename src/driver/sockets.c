@@ -218,6 +218,15 @@ static void sockets_open_bytes(struct snib__step *s, uint32_t i, size_t size)
     snib__socks_put(&s->c->sock.unsent, i, true);
 }
 
+/* What came is dated behind its arrival: a store may wait for the lease of somebody
+ * else from then on, and this thread may have stood still since its step began. */
+static long sockets_recv(struct snib__step *s, const struct snib__socket *l)
+{
+    long n = snib__net_recv(l->fd, l->in, SNIB__SOCKET_IN);
+    snib__step_refresh(s);
+    return n;
+}
+
 /* It cannot be sent on any more. The peer may have said why in an alert that is
  * there and unread: a server says so of our certificate after our handshake is
  * over, when we speak already. */
@@ -225,7 +234,7 @@ static void sockets_hear_why(struct snib__step *s, uint32_t i)
 {
     const struct snib__socket *l = s->c->sock.v[i];
     if (l->tls && !l->asleep) {
-        long n = snib__net_recv(l->fd, l->in, SNIB__SOCKET_IN);
+        long n = sockets_recv(s, l);
         if (n > 0) {
             sockets_open_bytes(s, i, (size_t)n);
         }
@@ -307,9 +316,7 @@ void snib__socket_ready(struct snib__step *s, uint32_t i, bool writable,
             sockets_unblocked(s->c, i);
         }
         if (readable) {
-            sockets_received(
-                s, i,
-                got ? *got : snib__net_recv(l->fd, l->in, SNIB__SOCKET_IN));
+            sockets_received(s, i, got ? *got : sockets_recv(s, l));
         }
     }
 }
