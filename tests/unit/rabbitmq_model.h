@@ -32,6 +32,7 @@ static struct {
     /* Of the lock's queue: those that consume, in their order. */
     int consumer[8];
     int consumers;
+    int first_to_consume;     /* before the next one; 0: nobody */
     char queue[MQ_QUEUE_MAX]; /* "": there is none */
     int declared, asked_who, refuse_login, refuse_vhost, close_declare;
     bool greeted, deaf; /* deaf: what is published is lost */
@@ -149,6 +150,10 @@ static void model_put(const char *queue, const char *text, int64_t expires_ms)
 
 static void model_consume(int chan)
 {
+    if (model.first_to_consume) {
+        model.consumer[model.consumers++] = model.first_to_consume;
+        model.first_to_consume = 0;
+    }
     model.consumer[model.consumers++] = chan;
     model_deliver();
 }

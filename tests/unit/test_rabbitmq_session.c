@@ -231,6 +231,27 @@ static void a_grant_without_its_holder_is_shown_for_its_lease(void **state)
     assert_false(shows_closed());
 }
 
+/* Between "nobody consumes" and its own consuming somebody was first. */
+static void a_look_whose_messages_went_to_another_asks_again(void **state)
+{
+    (void)state;
+    struct snib__request r = request(SNIB__INSPECT, 50);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 4096);
+    r.said.result = &rows;
+    lies_there("free", 9, 5, 0);
+    model.first_to_consume = MODEL_OTHER;
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__PENDING);
+    assert_int_equal(model.asked_who, 0);
+    pass_ms(600);
+    assert_int_equal(model.asked_who, 1);
+    pass_ms(600);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    snib__buf_free(&rows);
+    model_leave(MODEL_OTHER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +263,7 @@ int main(void)
         OF(descriptors_that_lack_are_said, begin_three, end),
         OF(a_program_may_think_about_its_login, begin_login, end_login),
         CASE(a_grant_without_its_holder_is_shown_for_its_lease),
+        CASE(a_look_whose_messages_went_to_another_asks_again),
     };
     return cmocka_run_group_tests(tests, NULL, nothing_is_left_alive);
 }

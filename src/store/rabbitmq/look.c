@@ -233,12 +233,18 @@ static void look_all(struct snib__mq *z, snib_instant now, struct mq_step *k)
 
 /* -- on its way -------------------------------------------------------------------------- */
 
+/* Where messages were to be read somebody has come meanwhile, and has them. */
 static void look_late(struct snib__mq *z, snib_instant now, struct mq_step *k)
 {
     if (k->at == LOOK_HEARS && look_lists(k)) {
         look_all(z, now, k);
     } else if (k->at == LOOK_HEARS) {
         look_one(z, now, k);
+    } else if (k->at == LOOK_READS &&
+               !snib__reached(now, k->r->exec.patience)) {
+        snib__mq_channel_drop(z, now, &k->channel);
+        snib__mq_step_asks(z, k, snib__after(now, z->request));
+        snib__mq_step_again(z, k);
     } else {
         snib__mq_step_answer(z, now, k, SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE,
                              "no answer within the time allowed");
@@ -292,6 +298,7 @@ static void look_declared(struct snib__mq *z, snib_instant now,
     } else if (m->messages) {
         k->at = LOOK_READS;
         k->due = m->messages;
+        snib__mq_step_asks(z, k, snib__after(now, snib__ms(LOOK_MOST_MS)));
         snib__amqp_put_consume(snib__mq_out(z), k->channel.number, queue,
                                false);
         snib__mq_channel_asks(z, now, &k->channel, 1);
