@@ -76,6 +76,88 @@ static void a_renewal_that_comes_back_too_late_is_none(void **state)
     assert_int_equal(model_count("free"), 1);
 }
 
+/* The broker took it for gone, and has thought better of it. */
+static void a_holder_that_is_given_its_message_again_keeps_it(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__request r = request(SNIB__RENEW, 1);
+    granted(&a);
+    for (int i = 0; i < MODEL_MESSAGES; i++) {
+        model.message[i].chan = 0;
+    }
+    model_deliver();
+    settle();
+    assert_int_equal(model_count("held"), 1);
+    r.token = a.token;
+    granted(&r);
+    assert_int_equal(model_count("held"), 1);
+    give_back(&a);
+    assert_int_equal(model_count("held"), 0);
+}
+
+static void a_message_that_another_took_is_sent_again(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    lies_there("free", 9, 5, 0);
+    model.deaf = true;
+    ask(&a);
+    model.deaf = false;
+    comes_in(&a);
+    give_back(&a);
+}
+
+static void who_goes_leaves_what_others_have_said(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__request release = request(SNIB__RELEASE, 1);
+    granted(&a);
+    release.token = a.token;
+    model.deaf = true;
+    ask(&release);
+    model.deaf = false;
+    lies_there("held", 9, a.token - 1, 3000);
+    settle();
+    assert_int_equal(model_count("held"), 2);
+}
+
+/* What it gave back by was lost: others are let in all the same. */
+static void who_goes_does_not_stand_there_for_ever(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    granted(&a);
+    model.deaf = true;
+    pass_ms(2100); /* nobody has renewed it */
+    assert_int_equal(model.consumers, 1);
+    model.deaf = false;
+    pass_ms(2500);
+    assert_int_equal(model.consumers, 0);
+}
+
+/* Who waited for a lease asks first whether it is still the active one. */
+static void who_is_not_the_active_one_any_more_sends_no_grant(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    lies_there("held", 9, 5, 2000);
+    ask(&a);
+    assert_int_equal(answer(&a), SNIB__QUEUED);
+    model.consumer[model.consumers++] = model.consumer[0];
+    model.consumer[0] = MODEL_OTHER;
+    pass_ms(3000);
+    assert_int_equal(model_count("held"), 1);
+    assert_int_equal(model_count("probe"), 1);
+    for (int i = 0; i < MODEL_MESSAGES; i++) {
+        model.message[i].there &= !strstr(model.message[i].text, " probe ");
+    }
+    model_leave(MODEL_OTHER);
+    comes_in(&a); /* that message was lost: it sends another one */
+    give_back(&a);
+}
+
 static void another_token_is_not_renewed(void **state)
 {
     (void)state;
@@ -271,6 +353,11 @@ int main(void)
         CASE(a_shorter_renewal_leaves_the_longer_lease_in_the_queue),
         CASE(a_renewal_that_does_not_come_back_is_none),
         CASE(a_renewal_that_comes_back_too_late_is_none),
+        CASE(a_holder_that_is_given_its_message_again_keeps_it),
+        CASE(a_message_that_another_took_is_sent_again),
+        CASE(who_is_not_the_active_one_any_more_sends_no_grant),
+        CASE(who_goes_leaves_what_others_have_said),
+        CASE(who_goes_does_not_stand_there_for_ever),
         CASE(another_token_is_not_renewed),
         CASE(a_lease_that_nobody_renews_is_given_back),
         CASE(a_cut_connection_is_the_loss_of_all_and_is_told),

@@ -113,6 +113,7 @@ static void claim_renewed(struct snib__mq *z, snib_instant now,
     }
     snib__mq_claim_ack(z, now, c, c->own_tag);
     c->own_tag = tag;
+    c->own_serial = c->last.serial;
     c->valid_from = c->sent;
     snib__heap_set(&z->alarms, &c->timer,
                    snib__after(c->valid_from, snib__ms(c->lease_ms)));
@@ -122,7 +123,9 @@ static void claim_renewed(struct snib__mq *z, snib_instant now,
 }
 
 /* To who holds, others' messages say nothing; but one with a higher token says that
- * somebody else was granted the lock since. */
+ * somebody else was granted the lock since. Its own HELD comes again if the broker
+ * had taken it for gone, and has thought better of it: then that is the one that
+ * lies in the queue. Who only goes leaves what others have said to the next one. */
 static void claim_stray(struct snib__mq *z, snib_instant now,
                         struct mq_claim *c, const struct mq_seen *seen)
 {
@@ -130,10 +133,15 @@ static void claim_stray(struct snib__mq *z, snib_instant now,
         .lost = true,
         .err = SNIB_ERR_LOST,
         .text = "the queue has the grant of somebody else, who came later"};
-    bool other = seen->says.id[0] != c->id[0] || seen->says.id[1] != c->id[1];
-    if (c->stage == MQ_HOLDS && other && seen->says.token > c->token) {
+    const struct mq_message *m = &seen->says;
+    bool other = m->id[0] != c->id[0] || m->id[1] != c->id[1];
+    bool grants = m->kind == MQ_HELD || m->kind == MQ_FREE;
+    if (c->stage == MQ_HOLDS && other && grants && m->token > c->token) {
         snib__mq_claim_lost(z, now, c, &over);
-    } else if (seen->tag != c->own_tag) {
+    } else if (c->stage == MQ_HOLDS && !other && m->kind == MQ_HELD &&
+               m->serial == c->own_serial) {
+        c->own_tag = seen->tag;
+    } else if (c->stage == MQ_HOLDS || !other || !grants) {
         snib__mq_claim_ack(z, now, c, seen->tag);
     }
 }
@@ -288,6 +296,10 @@ void snib__mq_claim_heard(struct snib__mq *z, snib_instant now,
 static void claim_alarm(struct snib__mq *z, snib_instant now,
                         struct mq_claim *c)
 {
+    static const struct mq_heard away = {
+        .lost = true,
+        .err = SNIB_ERR_LOST,
+        .text = "the message that gives it back has not come back"};
     switch (c->stage) {
     case MQ_JOINS: /* the message that wakes it was lost */
         c->seeded.ns = 0;
@@ -303,15 +315,17 @@ static void claim_alarm(struct snib__mq *z, snib_instant now,
             c->step->told->queued(z, now, c->step, snib__ms(c->wish_ms));
         }
         break;
+    case MQ_LEARNS:
     case MQ_OUTWAITS:
-        snib__mq_claim_decide(z, now, c);
+        snib__mq_claim_probe(z, now, c);
         break;
     case MQ_HOLDS:
         claim_expired(z, now, c);
         break;
+    case MQ_FREES: /* it is the active one no more */
+        snib__mq_claim_lost(z, now, c, &away);
+        break;
     case MQ_CONSUMES:
-    case MQ_LEARNS:
-    case MQ_FREES:
     case MQ_CLOSES:
         break;
     }

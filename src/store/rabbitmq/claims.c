@@ -131,8 +131,8 @@ bool snib__mq_claim_send(struct snib__mq *z, snib_instant now,
                          struct mq_claim *c, mq_kind kind)
 {
     const struct snib__amqp_message to = {.queue = c->queue};
-    int64_t token = c->token ? c->token : c->last.token;
-    if (kind == MQ_HELD && !c->token) {
+    int64_t token = kind == MQ_PROBE ? 0 : c->token;
+    if (kind == MQ_HELD && !token) {
         token = claims_next_token(z, now, c);
     }
     if (kind == MQ_HELD && !snib__is_token(token)) {

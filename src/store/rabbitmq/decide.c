@@ -15,6 +15,7 @@ static void decide_send(struct snib__mq *z, snib_instant now,
         .text = "the tokens of this lock have come to their end (2^53); remove "
                 "its queue when nobody holds it"};
     c->stage = MQ_LEARNS;
+    snib__heap_set(&z->alarms, &c->timer, snib__mq_claim_patience(z, now));
     if (!snib__mq_claim_send(z, now, c, kind)) {
         snib__mq_claim_lost(z, now, c, &most);
     }
@@ -29,6 +30,7 @@ static void decide_grant(struct snib__mq *z, snib_instant now,
         if (s->says.serial == c->last.serial && s->says.id[0] == c->id[0] &&
             s->says.id[1] == c->id[1]) {
             c->own_tag = s->tag;
+            c->own_serial = s->says.serial;
         } else {
             snib__mq_claim_ack(z, now, c, s->tag);
         }
@@ -76,6 +78,15 @@ static void decide_wait(struct snib__mq *z, snib_instant now,
     }
     snib__mq_note_later(z, now, c);
     snib__mq_claim_refuse(z, now, c, left);
+}
+
+/* A HELD is sent right behind a delivery alone: a client that is the active one no
+ * more, and has not heard so, must not tell the holder that somebody came later. And
+ * what it sends may never come back, if the holder of then has acknowledged it. */
+void snib__mq_claim_probe(struct snib__mq *z, snib_instant now,
+                          struct mq_claim *c)
+{
+    decide_send(z, now, c, MQ_PROBE);
 }
 
 void snib__mq_claim_decide(struct snib__mq *z, snib_instant now,

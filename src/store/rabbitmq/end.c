@@ -36,6 +36,7 @@ void snib__mq_claim_end(struct snib__mq *z, snib_instant now,
     snib__heap_remove(&z->alarms, &c->timer);
     if (c->wrote) {
         c->stage = MQ_FREES;
+        snib__heap_set(&z->alarms, &c->timer, snib__mq_claim_patience(z, now));
         (void)snib__mq_claim_send(z, now, c, MQ_FREE); /* it needs no token */
     } else {
         end_close(z, now, c);

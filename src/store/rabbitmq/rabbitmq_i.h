@@ -254,7 +254,7 @@ struct mq_claim {
     snib_instant seeded;    /* its last SEED was */
     int64_t token, floor;
     int64_t lease_ms, wish_ms; /* the longest one promised; the one asked for */
-    uint64_t own_tag;          /* HOLDS: of the message that says so */
+    uint64_t own_tag, own_serial;   /* HOLDS: of the message that says so */
     snib_instant since, valid_from; /* HOLDS: of the grant; of its lease */
     struct mq_view view;
     struct mq_step *step; /* waits for it; NULL: none does */
@@ -297,9 +297,11 @@ void snib__mq_claim_renew(struct snib__mq *, snib_instant now,
 void snib__mq_claim_seed(struct snib__mq *, snib_instant now,
                          struct mq_claim *);
 mq_heard_fn snib__mq_claim_heard;
-/* decide.c: what comes next, after a message. */
+/* decide.c: what comes next, after a message; after time has passed. */
 void snib__mq_claim_decide(struct snib__mq *, snib_instant now,
                            struct mq_claim *);
+void snib__mq_claim_probe(struct snib__mq *, snib_instant now,
+                          struct mq_claim *);
 
 /* -- end.c ------------------------------------------------------------------ */
 
@@ -454,6 +456,12 @@ struct snib__mq {
 void snib__mq_publish(struct snib__mq *, struct mq_channel *,
                       const struct mq_message *, const char *about,
                       size_t about_size, const struct snib__amqp_message *to);
+/* Until when a message is waited for that is to come back. */
+static inline snib_instant snib__mq_claim_patience(const struct snib__mq *z,
+                                                   snib_instant now)
+{
+    return snib__after(now, snib__ms(2 * snib__to_ms(z->request)));
+}
 /* 0: not known. */
 static inline int64_t snib__mq_wall_ms(const struct snib__mq *z,
                                        snib_instant now)

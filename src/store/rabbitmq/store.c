@@ -18,9 +18,9 @@
  * WHY EXCLUSION HOLDS. So messages say who holds, for how long (message.c), and the
  * active consumer reads them before it believes anything.
  *
- *  1. A message that a consumer has sent to the queue and got back shows that it was
- *     the active one when the broker put it there, and that it has been delivered all
- *     that lay before it: what was not acknowledged comes first, the rest in order.
+ *  1. A message that a consumer has sent to the queue and got back shows that it is
+ *     the active one, or was when it was delivered, and has been given all that lay
+ *     before it: what was not acknowledged comes first, the rest in order.
  *  2. Who holds has sent a HELD with its lease and got it back. A renewal does the
  *     same again, and then acknowledges the HELD before. So as long as it may believe
  *     to hold, a HELD of that lease or a longer one lies in the queue.
@@ -36,7 +36,9 @@
  *     have the broker send one when the lease of a HELD that it was given is over,
  *     with that one's serial: end.c.)
  *  5. What is acknowledged is gone, so a holder acknowledges what others have left
- *     when its own HELD came back, not before.
+ *     when its own HELD came back, not before; and never the HELD that it holds by,
+ *     also if that is delivered again, since a broker may take a client for gone and
+ *     think better of it.
  *  6. A renewal that comes back after the lease before is none: meanwhile others may
  *     have been the active ones.
  *  7. What a connection has at the broker goes with it. So nothing comes late from a
