@@ -17,6 +17,7 @@ static struct snib_error e, said;
 static snib_instant now;
 static bool logs_in; /* the program gives the logins */
 static bool up;      /* the connection */
+static bool mute;    /* the broker says nothing */
 static char queue[MQ_QUEUE_MAX];
 
 /* -- the world ------------------------------------------------------------------ */
@@ -42,8 +43,9 @@ static void settle(void)
             conn->open = false;
             up = true;
             input(SNIB__IN_OPENED, NULL, 0);
-        } else if (up && (took = model_hears(snib__buf_bytes(&conn->out),
-                                             snib__buf_size(&conn->out)))) {
+        } else if (up && !mute &&
+                   (took = model_hears(snib__buf_bytes(&conn->out),
+                                       snib__buf_size(&conn->out)))) {
             snib__buf_consume(&conn->out, took);
         } else if (up && snib__buf_size(&model_out)) {
             uint8_t byte = *snib__buf_bytes(&model_out);
@@ -67,7 +69,7 @@ static void pass_ms(int64_t ms)
             end, snib__sooner(snib__after(now, snib__ms(1000)),
                               snib__later(ops->due(store),
                                           snib__after(now, snib__ms(1)))));
-        if (up && !model.deaf) {
+        if (up && !model.deaf && !mute) {
             model_end(model_frame(SNIB__AMQP_HEARTBEAT, 0));
         }
         settle();
@@ -87,7 +89,7 @@ static int begin_at(const char *text)
 {
     struct snib__url *url;
     model_begin();
-    up = false;
+    up = mute = false;
     now = (snib_instant){INT64_C(1000000000)};
     out = (struct snib__out){.limit = 0};
     snib__list_init(&out.answered);

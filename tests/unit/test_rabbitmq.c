@@ -251,6 +251,32 @@ static void a_grant_behind_its_free_is_not_over(void **state)
     snib__mq_view_free(&view);
 }
 
+/* The highest token stays, and what ends something that is there. */
+static void what_says_nothing_any_more_is_taken_out(void **state)
+{
+    (void)state;
+    snib__mq_view_free(&view);
+    saw(MQ_FREE, 1, 5, 0, 1);
+    assert_int_equal(snib__mq_view_prune(&view), 0);
+    saw(MQ_FREE, 1, 5, 0, 1);
+    assert_int_equal(snib__mq_view_prune(&view), 1);
+    assert_int_equal(snib__mq_view_prune(&view), 0);
+    snib__mq_view_free(&view);
+    saw(MQ_FREE, 2, 4, 0, 1); /* of one that does not lie there */
+    saw(MQ_HELD, 3, 7, 1000, 1);
+    assert_int_equal(snib__mq_view_prune(&view), 1);
+    assert_int_equal(snib__mq_view_prune(&view), 0);
+    saw(MQ_FREE, 3, 7, 0, 1);
+    assert_int_not_equal(snib__mq_view_prune(&view), 0); /* the grant */
+    assert_int_equal(view.count, 1);
+    assert_int_equal(view.seen[0].says.kind, MQ_FREE);
+    snib__mq_view_free(&view);
+    saw(MQ_HELD, 3, 7, 1000, 1);
+    saw(MQ_FREE, 3, 6, 0, 1); /* nobody else has its token */
+    assert_int_equal(snib__mq_view_prune(&view), 0);
+    snib__mq_view_free(&view);
+}
+
 static void texts_of_the_server_are_plain(void **state)
 {
     (void)state;
@@ -327,6 +353,7 @@ int main(void)
         cmocka_unit_test(queues_have_the_names_of_locks),
         cmocka_unit_test(others_are_waited_for_unless_they_are_over),
         cmocka_unit_test(a_grant_behind_its_free_is_not_over),
+        cmocka_unit_test(what_says_nothing_any_more_is_taken_out),
         cmocka_unit_test(texts_of_the_server_are_plain),
         cmocka_unit_test(there_is_a_bound_to_what_is_seen),
         cmocka_unit_test(urls_that_say_nothing_sensible_are_refused),

@@ -112,7 +112,8 @@ static void who_goes_leaves_what_others_have_said(void **state)
 {
     (void)state;
     struct snib__request a = request(SNIB__ACQUIRE, 1);
-    struct snib__request release = request(SNIB__RELEASE, 1);
+    static struct snib__request release; /* it is the store's to the end */
+    release = request(SNIB__RELEASE, 1);
     granted(&a);
     release.token = a.token;
     model.deaf = true;

@@ -197,6 +197,43 @@ static void a_program_may_think_about_its_login(void **state)
     assert_int_equal(answer(&r), SNIB__DONE);
 }
 
+/* -- silence ---------------------------------------------------------------------------- */
+
+/* So many grants are lost within three seconds of silence. */
+static uint32_t lost_by_silence(bool holds)
+{
+    static struct snib__request a, b; /* the store's to the end */
+    a = request(SNIB__ACQUIRE, 1);
+    b = request(SNIB__INSPECT, 2);
+    static struct snib__buf rows;
+    snib__buf_init(&rows, 4096);
+    b.said.result = &rows;
+    a.lease = snib__ms(60000);
+    granted(&a);
+    out.holds = holds;
+    out.ended_count = 0;
+    mute = true;
+    ask(&b);
+    pass_ms(3000);
+    uint32_t lost = out.ended_count;
+    pass_ms(20000);
+    assert_int_equal(out.ended_count, 1);
+    snib__buf_free(&rows);
+    return lost;
+}
+
+static void a_silent_broker_is_borne_while_something_is_held(void **state)
+{
+    (void)state;
+    assert_int_equal(lost_by_silence(true), 0);
+}
+
+static void a_silent_broker_is_left_where_nothing_is_held(void **state)
+{
+    (void)state;
+    assert_int_equal(lost_by_silence(false), 1);
+}
+
 /* -- looks ------------------------------------------------------------------------------ */
 
 /* The row of a holder that went, if the answer has one. */
@@ -231,6 +268,29 @@ static void a_grant_without_its_holder_is_shown_for_its_lease(void **state)
     assert_false(shows_closed());
 }
 
+static void a_pattern_that_is_too_long_costs_nothing(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__request r = request(SNIB__LIST, 50);
+    struct snib__buf rows;
+    char pattern[2000];
+    memset(pattern, '*', sizeof pattern);
+    snib__buf_init(&rows, 4096);
+    r.said.result = &rows;
+    r.text = pattern;
+    r.text_size = sizeof pattern;
+    granted(&a);
+    out.ended_count = 0;
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_USAGE);
+    pass_ms(100);
+    assert_true(up && !out.ended_count);
+    snib__buf_free(&rows);
+    give_back(&a);
+}
+
 /* Between "nobody consumes" and its own consuming somebody was first. */
 static void a_look_whose_messages_went_to_another_asks_again(void **state)
 {
@@ -262,7 +322,10 @@ int main(void)
         OF(what_all_servers_lack_is_said, begin_three, end),
         OF(descriptors_that_lack_are_said, begin_three, end),
         OF(a_program_may_think_about_its_login, begin_login, end_login),
+        CASE(a_silent_broker_is_borne_while_something_is_held),
+        CASE(a_silent_broker_is_left_where_nothing_is_held),
         CASE(a_grant_without_its_holder_is_shown_for_its_lease),
+        CASE(a_pattern_that_is_too_long_costs_nothing),
         CASE(a_look_whose_messages_went_to_another_asks_again),
     };
     return cmocka_run_group_tests(tests, NULL, nothing_is_left_alive);

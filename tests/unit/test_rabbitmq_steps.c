@@ -150,6 +150,43 @@ static void a_try_that_was_too_quick_takes_its_message_back(void **state)
     assert_int_equal(model_count("free"), 2); /* its own; the note */
 }
 
+/* Nobody waits, and many try: what they leave does not pile up. */
+static void many_tries_leave_no_more_than_one(void **state)
+{
+    (void)state;
+    lies_there("free", 7, 3, 0);
+    lies_there("held", 9, 5, 60000);
+    for (uint64_t i = 0; i < 100; i++) {
+        struct snib__request a = request(SNIB__ACQUIRE, 100 + i);
+        a.acquire.may_queue = false;
+        ask(&a);
+        pass_ms(10);
+        assert_int_equal(answer(&a), SNIB__NO);
+        for (int j = 0; j < MODEL_MESSAGES; j++) { /* notes of the last one */
+            model.message[j].there &=
+                strcmp(model.message[j].queue, "snib.w.n") != 0;
+        }
+        assert_int_equal(model_count("held"), 1);
+        assert_true(model_count("free") <= 2);
+    }
+}
+
+/* The broker has moved them here all at once. */
+static void many_notes_of_one_grant_are_one(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    for (int i = 0; i < 6; i++) {
+        for (int j = 0; j < 60; j++) {
+            lies_there("free", 9, 5, 0);
+        }
+        a = request(SNIB__ACQUIRE, 1 + (uint64_t)i);
+        granted(&a);
+        give_back(&a);
+        assert_int_equal(model_count("free"), 1);
+    }
+}
+
 /* -- others -------------------------------------------------------------------------------- */
 
 static void who_waits_is_granted_it_when_the_one_before_has_gone(void **state)
@@ -256,6 +293,8 @@ int main(void)
         CASE(a_message_that_it_is_over_ends_the_wait),
         CASE(a_try_has_the_broker_say_later_that_it_is_over),
         CASE(a_try_that_was_too_quick_takes_its_message_back),
+        CASE(many_tries_leave_no_more_than_one),
+        CASE(many_notes_of_one_grant_are_one),
         CASE(who_waits_is_granted_it_when_the_one_before_has_gone),
         CASE(a_cut_connection_of_the_one_before_is_no_release),
         CASE(a_try_asks_who_consumes_and_is_refused),

@@ -254,6 +254,10 @@ void snib__amqp_put_declare(struct snib__buf *b, uint16_t channel,
     if (q->delivery_limit) {
         snib__amqp_put_number(b, "x-delivery-limit", q->delivery_limit);
     }
+    if (q->length_max) {
+        snib__amqp_put_number(b, "x-max-length", q->length_max);
+        snib__amqp_put_text(b, "x-overflow", "reject-publish");
+    }
     if (q->dead_letter_to) {
         snib__amqp_put_text(b, "x-dead-letter-exchange", "");
         snib__amqp_put_text(b, "x-dead-letter-routing-key", q->dead_letter_to);

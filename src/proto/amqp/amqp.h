@@ -128,6 +128,7 @@ struct snib__amqp_queue {
     bool our_own; /* it goes with the connection; else it is kept on disk */
     bool quorum, single_consumer;
     int64_t expires_ms, delivery_limit;
+    int64_t length_max;         /* more messages than that are refused */
     const char *dead_letter_to; /* a queue */
 };
 void snib__amqp_put_declare(struct snib__buf *, uint16_t channel,

@@ -162,6 +162,9 @@ static void claim_keep(struct snib__mq *z, snib_instant now, struct mq_claim *c,
         snib__mq_claim_lost(z, now, c, &full);
         return;
     }
+    for (uint64_t tag; (tag = snib__mq_view_prune(&c->view));) {
+        snib__mq_claim_ack(z, now, c, tag);
+    }
     snib__mq_claim_decide(z, now, c);
 }
 

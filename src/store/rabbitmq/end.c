@@ -8,7 +8,7 @@
  * then finds that somebody consumes, and asks who (try.c). */
 #include "store/rabbitmq/rabbitmq_i.h"
 
-enum { END_LATER_MS = MQ_LEASE_MOST_MS + 60000 };
+enum { END_LATER_MS = MQ_LEASE_MOST_MS + 60000, END_LATER_MOST = 8 };
 
 static void end_over(struct snib__mq *z, snib_instant now, struct mq_claim *c)
 {
@@ -90,8 +90,10 @@ void snib__mq_note_later(struct snib__mq *z, snib_instant now,
 {
     char later[MQ_QUEUE_MAX];
     snib__mq_queue_later(c->queue, later);
-    const struct snib__amqp_queue queue = {
-        .name = later, .expires_ms = END_LATER_MS, .dead_letter_to = c->queue};
+    const struct snib__amqp_queue queue = {.name = later,
+                                           .expires_ms = END_LATER_MS,
+                                           .length_max = END_LATER_MOST,
+                                           .dead_letter_to = c->queue};
     snib__amqp_put_declare(snib__mq_out(z), c->channel.number, &queue);
     snib__mq_channel_asks(z, now, &c->channel, 1);
     for (uint32_t i = 0; i < c->view.count; i++) {

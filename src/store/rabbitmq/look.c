@@ -6,13 +6,15 @@
 #include <string.h>
 
 #include "base/glob.h"
+#include "base/mem.h"
 #include "core/rules/rules.h"
 #include "store/rabbitmq/rabbitmq_i.h"
 
 enum {
     LOOK_MOST_MS = 500, /* for who does not answer */
     LOOK_QUIET_MS = 50, /* behind an answer, for the next one */
-    LOOK_LIST_MS = 200  /* a list waits so long at least */
+    LOOK_LIST_MS = 200, /* a list waits so long at least */
+    LOOK_PATTERN_MAX = 900
 };
 enum { LOOK_ASKS, LOOK_HEARS, LOOK_READS }; /* mq_step.at */
 
@@ -41,24 +43,42 @@ static void look_lock_row(struct mq_step *k, const char *name, size_t size,
 
 /* -- those who are there ------------------------------------------------------------ */
 
-/* The answer at this offset; the next one's. */
-static bool look_at(const struct mq_step *k, size_t *at,
-                    struct mq_presence *ret)
+/* All answers, taken apart; NULL: there are none, or there is no memory. */
+static struct mq_presence *look_read_all(struct mq_step *k, uint32_t *ret_count)
 {
-    const uint8_t *p = snib__buf_bytes(&k->answers) + *at;
-    uint32_t size;
-    if (*at + sizeof size > snib__buf_size(&k->answers)) {
-        return false;
+    const char *at = (const char *)snib__buf_bytes(&k->answers);
+    const char *end = at + snib__buf_size(&k->answers);
+    struct mq_presence *all = snib__alloc((k->answered + 1) * sizeof *all);
+    uint32_t n = 0, size;
+    for (; all && at < end && n < k->answered; at += size) {
+        memcpy(&size, at, sizeof size);
+        at += sizeof size;
+        n += snib__mq_presence_read(at, size, &all[n]);
     }
-    memcpy(&size, p, sizeof size);
-    *at += sizeof size + size;
-    return snib__mq_presence_read((const char *)p + sizeof size, size, ret);
+    *ret_count = n;
+    k->answers.failed = k->answers.failed || !all;
+    return all;
 }
 
-static bool look_is_of(const struct mq_presence *p, const char *queue,
-                       size_t size)
+static int look_compare_queues(const struct mq_presence *a,
+                               const struct mq_presence *b)
 {
-    return p->queue_size == size && !memcmp(p->queue, queue, size);
+    size_t n = a->queue_size < b->queue_size ? a->queue_size : b->queue_size;
+    int order = memcmp(a->queue, b->queue, n);
+    return order ? order
+                 : (a->queue_size > b->queue_size) -
+                       (a->queue_size < b->queue_size);
+}
+
+/* By queue; who holds first, then those that wait, the oldest first. */
+static int look_compare(const void *x, const void *y)
+{
+    const struct mq_presence *a = x, *b = y;
+    int order = look_compare_queues(a, b);
+    bool holds = a->says.kind == MQ_HELD, other = b->says.kind == MQ_HELD;
+    return order            ? order
+           : holds != other ? other - holds
+                            : (a->age_ms < b->age_ms) - (a->age_ms > b->age_ms);
 }
 
 static void look_row(struct mq_step *k, snib_instant now,
@@ -81,51 +101,6 @@ static void look_row(struct mq_step *k, snib_instant now,
     snib__rules_row(k->r->said.result, now, &row, p->about, p->about_size);
 }
 
-/* Of this queue: who holds; then those that wait, the oldest first. */
-static void look_rows(struct mq_step *k, snib_instant now, const char *queue,
-                      size_t size)
-{
-    struct mq_presence p;
-    int64_t below = INT64_MAX;
-    for (size_t at = 0; look_at(k, &at, &p);) {
-        if (p.says.kind == MQ_HELD && look_is_of(&p, queue, size)) {
-            look_row(k, now, &p);
-        }
-    }
-    for (int64_t next = 0; next >= 0; below = next) {
-        next = -1;
-        for (size_t at = 0; look_at(k, &at, &p);) {
-            if (p.says.kind == MQ_WAITING && look_is_of(&p, queue, size) &&
-                p.age_ms < below && p.age_ms > next) {
-                next = p.age_ms;
-            }
-        }
-        for (size_t at = 0; next >= 0 && look_at(k, &at, &p);) {
-            if (p.says.kind == MQ_WAITING && look_is_of(&p, queue, size) &&
-                p.age_ms == next) {
-                look_row(k, now, &p);
-            }
-        }
-    }
-}
-
-static int64_t look_token(const struct mq_step *k, const char *queue,
-                          size_t size, bool *ret_held)
-{
-    struct mq_presence p;
-    int64_t token = 0;
-    *ret_held = false;
-    for (size_t at = 0; look_at(k, &at, &p);) {
-        if (p.says.kind == MQ_HELD && look_is_of(&p, queue, size)) {
-            *ret_held = true;
-            token = p.says.token > token ? p.says.token : token;
-        }
-    }
-    return token;
-}
-
-/* -- one lock ------------------------------------------------------------------------- */
-
 static void look_nobody(struct mq_step *k, snib_instant now, const char *about,
                         snib_instant until)
 {
@@ -138,18 +113,35 @@ static void look_nobody(struct mq_step *k, snib_instant now, const char *about,
     snib__rules_row(k->r->said.result, now, &row, about, strlen(about));
 }
 
+/* The answers of one queue, in their order: the lock's row, and theirs. */
+static void look_rows(struct mq_step *k, snib_instant now, const char *name,
+                      size_t size, const struct mq_presence *all, uint32_t n)
+{
+    int64_t token = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        token = all[i].says.token > token ? all[i].says.token : token;
+    }
+    look_lock_row(k, name, size, token);
+    if (n && all[0].says.kind != MQ_HELD && !look_lists(k)) {
+        look_nobody(k, now, LOOK_SILENT, snib__after(now, snib__ms(1)));
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        look_row(k, now, &all[i]);
+    }
+}
+
+/* -- one lock ------------------------------------------------------------------------- */
+
 /* Nobody has answered any more for a while. */
 static void look_one(struct snib__mq *z, snib_instant now, struct mq_step *k)
 {
-    char queue[MQ_QUEUE_MAX];
-    bool held;
-    snib__mq_queue(k->r->name, queue);
-    int64_t token = look_token(k, queue, strlen(queue), &held);
-    look_lock_row(k, k->r->name->raw, k->r->name->raw_size, token);
-    if (!held) {
-        look_nobody(k, now, LOOK_SILENT, snib__after(now, snib__ms(1)));
+    uint32_t n;
+    struct mq_presence *all = look_read_all(k, &n);
+    if (all) {
+        qsort(all, n, sizeof *all, look_compare);
+        look_rows(k, now, k->r->name->raw, k->r->name->raw_size, all, n);
     }
-    look_rows(k, now, queue, strlen(queue));
+    snib__free(all);
     look_over(z, now, k);
 }
 
@@ -180,7 +172,11 @@ static void look_read(struct snib__mq *z, snib_instant now, struct mq_step *k,
 {
     struct mq_seen seen = {.tag = heard->tag, .came = now};
     snib__mq_message_read(heard->bytes, heard->size, &seen.says);
-    if (!snib__mq_view_add(&k->view, &seen)) {
+    bool kept = snib__mq_view_add(&k->view, &seen);
+    while (kept && snib__mq_view_prune(&k->view)) {
+        /* it goes back with the others */
+    }
+    if (!kept) {
         snib__mq_step_answer(z, now, k, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM,
                              NULL);
         return;
@@ -199,35 +195,34 @@ static void look_read(struct snib__mq *z, snib_instant now, struct mq_step *k,
 
 /* -- all of them ------------------------------------------------------------------------ */
 
-/* Has a lock of this queue been shown, by an answer before this offset? */
-static bool look_was_shown(const struct mq_step *k, size_t before,
-                           const struct mq_presence *which)
+static void look_shown(struct mq_step *k, snib_instant now,
+                       const struct mq_presence *all, uint32_t n)
 {
-    struct mq_presence p;
-    for (size_t at = 0; at < before && look_at(k, &at, &p) && at < before;) {
-        if (look_is_of(&p, which->queue, which->queue_size)) {
-            return true;
-        }
+    char name[SNIB_NAME_MAX];
+    size_t size =
+        all->queue_size > 7 && !memcmp(all->queue, "snib.l.", 7)
+            ? snib__name_decode(all->queue + 7, all->queue_size - 7, name)
+            : 0;
+    if (size && snib__glob(k->r->text, k->r->text_size, name, size)) {
+        look_rows(k, now, name, size, all, n);
     }
-    return false;
 }
 
 static void look_all(struct snib__mq *z, snib_instant now, struct mq_step *k)
 {
-    struct mq_presence p;
-    char name[SNIB_NAME_MAX];
-    bool held;
-    for (size_t at = 0; look_at(k, &at, &p);) {
-        size_t n = p.queue_size > 7 && !memcmp(p.queue, "snib.l.", 7)
-                       ? snib__name_decode(p.queue + 7, p.queue_size - 7, name)
-                       : 0;
-        if (n && snib__glob(k->r->text, k->r->text_size, name, n) &&
-            !look_was_shown(k, at, &p)) {
-            look_lock_row(k, name, n,
-                          look_token(k, p.queue, p.queue_size, &held));
-            look_rows(k, now, p.queue, p.queue_size);
-        }
+    uint32_t n, end;
+    struct mq_presence *all = look_read_all(k, &n);
+    if (all) {
+        qsort(all, n, sizeof *all, look_compare);
     }
+    for (uint32_t i = 0; all && i < n; i = end) {
+        for (end = i + 1;
+             end < n && !look_compare_queues(&all[i], &all[end]);) {
+            end++;
+        }
+        look_shown(k, now, &all[i], end - i);
+    }
+    snib__free(all);
     look_over(z, now, k);
 }
 
@@ -255,14 +250,9 @@ static void look_late(struct snib__mq *z, snib_instant now, struct mq_step *k)
 static void look_patience(struct snib__mq *z, snib_instant now,
                           struct mq_step *k)
 {
-    char queue[MQ_QUEUE_MAX] = "";
-    bool held = look_lists(k);
+    bool held = k->held || look_lists(k);
     snib_instant least =
         snib__after(k->begun, snib__ms(look_lists(k) ? LOOK_LIST_MS : 0));
-    if (!held) {
-        snib__mq_queue(k->r->name, queue);
-        (void)look_token(k, queue, strlen(queue), &held);
-    }
     snib_instant until =
         held ? snib__later(least, snib__after(now, snib__ms(LOOK_QUIET_MS)))
              : snib__after(k->begun, snib__ms(LOOK_MOST_MS));
@@ -311,10 +301,14 @@ static void look_declared(struct snib__mq *z, snib_instant now,
 static void look_message(struct snib__mq *z, snib_instant now,
                          struct mq_step *k, const struct mq_heard *heard)
 {
+    struct mq_presence p;
     uint32_t size = (uint32_t)heard->size;
     if (k->at == LOOK_READS && !heard->answers) {
         look_read(z, now, k, heard);
-    } else if (k->at == LOOK_HEARS && heard->answers) {
+    } else if (k->at == LOOK_HEARS && heard->answers &&
+               snib__mq_presence_read(heard->bytes, heard->size, &p)) {
+        k->answered++;
+        k->held = k->held || p.says.kind == MQ_HELD;
         snib__buf_add(&k->answers, &size, sizeof size);
         snib__buf_add(&k->answers, heard->bytes, heard->size);
         look_patience(z, now, k);
@@ -358,9 +352,16 @@ static void look_begin(struct snib__mq *z, snib_instant now, struct mq_step *k)
     snib__buf_clear(k->r->said.result); /* it may be asked for again */
     snib__buf_clear(&k->answers);
     snib__mq_view_free(&k->view);
+    k->answered = 0;
+    k->held = false;
     k->r->said.valid_from = now;
     k->r->said.left = (snib_duration){0};
     k->at = LOOK_ASKS;
+    if (look_lists(k) && k->r->text_size > LOOK_PATTERN_MAX) {
+        snib__mq_step_answer(z, now, k, SNIB__NOT_APPLIED, SNIB_ERR_USAGE,
+                             "rabbitmq: a pattern is at most 900 bytes");
+        return;
+    }
     if (!snib__mq_channel_open(z, now, &k->channel, look_heard)) {
         snib__mq_step_answer(z, now, k, SNIB__NOT_APPLIED, SNIB_ERR_LIMIT,
                              "this connection has no channel left");

@@ -61,8 +61,8 @@ void snib__mq_message_read(const char *text, size_t size,
     memcpy(head, text, n);
     head[n] = 0;
     struct mq_message m = {.kind = MQ_FOREIGN};
-    if (sscanf(head, "snib1 %7[a-z] %32[0-9a-f] %18lld %18lld %18llu", word, id,
-               &token, &lease, &serial) != 5 ||
+    if (sscanf(head, "snib1 %7[a-z] %32[0-9a-f]%*1[ ]%18lld %18lld %18llu",
+               word, id, &token, &lease, &serial) != 5 ||
         strlen(id) != 32 || !message_hex(id, &m.id[0]) ||
         !message_hex(id + 16, &m.id[1])) {
         return;
@@ -152,6 +152,52 @@ bool snib__mq_view_is_over(const struct mq_view *v,
         }
     }
     return false;
+}
+
+/* Is there another message with this token, or a higher one? */
+static bool message_is_topped(const struct mq_view *v, uint32_t i)
+{
+    for (uint32_t j = 0; j < v->count; j++) {
+        if (j != i && v->seen[j].says.token >= v->seen[i].says.token) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A FREE that ends nothing here, or no more than another one does. */
+static bool message_ends_nothing(const struct mq_view *v, uint32_t i)
+{
+    const struct mq_message *m = &v->seen[i].says;
+    bool needed = false;
+    for (uint32_t j = 0; j < v->count; j++) {
+        const struct mq_message *o = &v->seen[j].says;
+        if (j == i || !message_is_of(o, m->id)) {
+            continue;
+        }
+        if (o->kind == MQ_FREE && o->serial >= m->serial) {
+            return true;
+        }
+        needed = needed || (o->kind == MQ_HELD && o->serial <= m->serial);
+    }
+    return !needed;
+}
+
+/* What says nothing any more: tries that are refused leave messages, too. */
+uint64_t snib__mq_view_prune(struct mq_view *v)
+{
+    for (uint32_t i = 0; i < v->count; i++) {
+        const struct mq_message *m = &v->seen[i].says;
+        if (message_is_topped(v, i) &&
+            (m->kind == MQ_HELD ? snib__mq_view_is_over(v, m)
+                                : message_ends_nothing(v, i))) {
+            uint64_t tag = v->seen[i].tag;
+            memmove(&v->seen[i], &v->seen[i + 1],
+                    (--v->count - i) * sizeof *v->seen);
+            return tag;
+        }
+    }
+    return 0;
 }
 
 snib_instant snib__mq_view_until(const struct mq_view *v, const uint64_t id[2])

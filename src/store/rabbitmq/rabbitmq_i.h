@@ -82,6 +82,8 @@ void snib__mq_view_free(struct mq_view *);
 /* Is there a message FREE of this grant that was sent behind this HELD? */
 bool snib__mq_view_is_over(const struct mq_view *,
                            const struct mq_message *held);
+/* The tag of a message that said nothing any more, and was taken out; 0: none. */
+uint64_t snib__mq_view_prune(struct mq_view *);
 /* Until when somebody other than this request may hold; 0: nobody does. */
 snib_instant snib__mq_view_until(const struct mq_view *, const uint64_t id[2]);
 /* The highest token of all; of all but the message with this tag. */
@@ -361,12 +363,14 @@ struct mq_step {
     bool ended; /* what it was to end is over */
     bool done;  /* … which was there */
     bool wrote; /* its claim went, and had sent a HELD */
-    /* look.c: how far it is; so many messages are to be read; they; the answers,
-     * each behind its size; when it began */
+    /* look.c: how far it is; so many messages are to be read; they; so many
+     * answers, each behind its size; one of them holds; when it began */
     int at;
     uint32_t due;
     struct mq_view view;
+    uint32_t answered;
     struct snib__buf answers;
+    bool held;
     snib_instant begun;
 };
 

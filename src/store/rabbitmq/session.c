@@ -267,7 +267,8 @@ static snib_instant session_beat_at(const struct mq_session *s)
                : SNIB__NEVER;
 }
 
-/* When it was silent for too long: though answers are due, or at all. */
+/* When it was silent for too long: though answers are due, or at all. What is held
+ * is lost with the connection, so it is not cut for a late answer then. */
 static snib_instant session_patience(const struct snib__mq *z)
 {
     const struct mq_session *s = &z->session;
@@ -276,7 +277,7 @@ static snib_instant session_patience(const struct snib__mq *z)
             ? snib__after(s->heard, snib__ms(s->heartbeat_s * INT64_C(2000)))
             : SNIB__NEVER;
     snib_instant asked =
-        session_conn(z)->awaited
+        session_conn(z)->awaited && !z->out->holds
             ? snib__after(snib__later(s->heard, s->asked), z->request)
             : SNIB__NEVER;
     return snib__sooner(beat, asked);
