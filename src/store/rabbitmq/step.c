@@ -288,19 +288,11 @@ static void step_begin(struct snib__mq *z, snib_instant now, struct mq_step *k)
     }
 }
 
-/* What a connection had is lost with it: no other one is needed to say so. */
-static bool step_is_lost(struct snib__mq *z, const struct mq_step *k)
-{
-    return k->r->verb == SNIB__RENEW && !snib__mq_claim_find(z, k->r->id);
-}
-
 void snib__mq_steps_begin(struct snib__mq *z, snib_instant now)
 {
     SNIB__LIST_EACH_SAFE (l, next, &z->steps) {
-        struct mq_step *k = step_of(l);
-        if (k->phase == MQ_IDLE &&
-            (snib__mq_is_ready(&z->session) || step_is_lost(z, k))) {
-            step_begin(z, now, k);
+        if (step_of(l)->phase == MQ_IDLE && snib__mq_is_ready(&z->session)) {
+            step_begin(z, now, step_of(l));
         }
     }
 }
