@@ -203,6 +203,7 @@ static void a_cut_connection_is_the_loss_of_all_and_is_told(void **state)
     ask(&r);
     assert_int_equal(answer(&r), SNIB__NO);
     assert_int_equal(r.said.err, SNIB_ERR_LOST);
+    assert_non_null(strstr(said.text, "connection"));
 }
 
 static void a_release_behind_that_lets_others_in(void **state)
@@ -348,6 +349,45 @@ static void the_grant_of_somebody_later_is_a_loss(void **state)
     assert_int_equal(out.ended_count, 1);
 }
 
+/* On its own queue: the first channel's. */
+static void asks_who(const char *reply_to)
+{
+    char text[200];
+    size_t begun = model_method(1, SNIB__AMQP_DELIVER);
+    snib__amqp_put_short(&model_out, "answers");
+    snib__amqp_put(&model_out, 1, 8);
+    snib__amqp_put(&model_out, 0, 1);
+    snib__amqp_put_short(&model_out, SNIB__AMQP_ALL);
+    snib__amqp_put_short(&model_out, "");
+    model_end(begun);
+    snprintf(text, sizeof text, "snib1 who %032d 0 0 0\n%s", 7, queue);
+    begun = model_frame(SNIB__AMQP_HEADER, 1);
+    snib__amqp_put(&model_out, 60 << 16, 4);
+    snib__amqp_put(&model_out, strlen(text), 8);
+    snib__amqp_put(&model_out, 1 << 9, 2);
+    snib__amqp_put_short(&model_out, reply_to);
+    model_end(begun);
+    begun = model_frame(SNIB__AMQP_BODY, 1);
+    snib__buf_puts(&model_out, text);
+    model_end(begun);
+    settle();
+}
+
+static void
+an_answer_never_goes_into_a_queue_that_the_question_names(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    granted(&a);
+    *model.to = 0;
+    asks_who("amq.rabbitmq.reply-to.g1");
+    assert_string_equal(model.to, "amq.rabbitmq.reply-to.g1");
+    asks_who("snib.l.other");
+    assert_string_equal(model.to, "amq.rabbitmq.reply-to.g1");
+    assert_int_equal(model_count("held"), 1);
+    give_back(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +408,7 @@ int main(void)
         CASE(a_message_of_the_connection_before_proves_nothing),
         CASE(a_free_of_the_grant_before_does_not_end_this_one),
         CASE(a_try_behind_a_cut_is_unknown_if_it_has_written),
+        CASE(an_answer_never_goes_into_a_queue_that_the_question_names),
         CASE(a_queue_that_was_removed_is_a_loss),
         CASE(the_grant_of_somebody_later_is_a_loss),
     };

@@ -82,13 +82,21 @@ static bool presence_is_meant(const struct mq_claim *c, const char *which,
     return n && snib__glob(which, size, name, n);
 }
 
+/* Answers go to a channel that waits for them, never into a queue of this name: what
+ * they say is what a HELD says. The broker itself puts such a name there. */
+static bool presence_is_reply(const char *to)
+{
+    static const char own[] = SNIB__AMQP_REPLIES ".";
+    return !strncmp(to, own, sizeof own - 1);
+}
+
 static void presence_asked(struct snib__mq *z, snib_instant now,
                            const struct mq_heard *heard)
 {
     struct mq_message who;
     const char *line = memchr(heard->bytes, '\n', heard->size);
     snib__mq_message_read(heard->bytes, heard->size, &who);
-    if (who.kind != MQ_WHO || !line || !*heard->reply_to) {
+    if (who.kind != MQ_WHO || !line || !presence_is_reply(heard->reply_to)) {
         return;
     }
     size_t size = (size_t)(heard->bytes + heard->size - line - 1);

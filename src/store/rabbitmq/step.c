@@ -209,7 +209,10 @@ static void step_renew(struct snib__mq *z, snib_instant now, struct mq_step *k)
 {
     struct mq_claim *c = snib__mq_claim_find(z, k->r->id);
     if (!c || c->stage != MQ_HOLDS || c->token != k->r->token) {
-        snib__mq_step_answer(z, now, k, SNIB__NO, SNIB_ERR_LOST, NULL);
+        snib__mq_step_answer(z, now, k, SNIB__NO, SNIB_ERR_LOST,
+                             c ? "the lease is over"
+                               : "the connection with the broker was lost, "
+                                 "and with it the grant");
         return;
     }
     step_attach(z, now, k, c);
