@@ -3,6 +3,7 @@
 #include "etcd_world.h"
 
 #include "base/mem.h"
+#include "core/url_open.h"
 
 /* -- the connection ---------------------------------------------------------------- */
 
@@ -362,7 +363,7 @@ static void the_first_login_may_take_as_long_as_it_wants(void **state)
 static void where_a_login_is_wanted_now_the_program_is_asked(void **state)
 {
     asks_the_program(state);
-    snib__etcd_login_wipe(&w.e->session.token);
+    snib__login_wipe(&w.e->session.token);
     struct snib__request r = asks(SNIB__ACQUIRE, 1);
     w.wants_login = true;
     start(&r);

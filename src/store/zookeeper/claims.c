@@ -101,12 +101,7 @@ void snib__zoo_claims_free(struct snib__zoo *z)
 static void claims_tell(struct snib__zoo *z, struct zoo_claim *c)
 {
     c->watch = 0;
-    if (z->tolds < ZOO_TOLD) {
-        z->told[z->tolds][0] = c->id[0];
-        z->told[z->tolds++][1] = c->id[1];
-    } else {
-        z->told_all = true;
-    }
+    snib__nonblocking_tell(&z->requests, c->id);
 }
 
 void snib__zoo_claims_heard(struct snib__zoo *z, const char *path, size_t size)
