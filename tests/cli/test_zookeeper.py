@@ -10,49 +10,20 @@ import time
 
 import pytest
 
-from conftest import Snib, eventually
-from harness.redis_server import RedisServer, redis_missing
+from conftest import eventually
+from ensembles import *  # noqa: F401,F403
+from ensembles import SECRET, tried
 from harness.zookeeper_server import ZookeeperServer, zookeeper_missing
 
 pytestmark = pytest.mark.skipif(bool(zookeeper_missing()),
                                 reason=zookeeper_missing())
-SECRET = "s3cret-w0rd"
+SCHEME = "zookeeper"
 
 
 @pytest.fixture(scope="module")
 def server():
     with ZookeeperServer() as made:
         yield made
-
-
-@pytest.fixture
-def at(snib_bin, tmp_path, server):
-    """at(url) is snib with this URL; without one, that of the server."""
-    made = []
-
-    def of(url=None):
-        made.append(Snib(snib_bin, url or server.url, str(tmp_path)))
-        return made[-1]
-    if of().run("try", "-q", "probe", "--", "true").returncode == 78:
-        pytest.skip("no zookeeper in this build")
-    yield of
-    for one in made:
-        one.end()
-
-
-def test_a_command_runs_under_a_lock_and_others_see_it(at):
-    done = at().run("run", "n", "--", "sh", "-c", "echo $SNIB_TOKEN")
-    assert done.returncode == 0 and int(done.stdout) > 0
-    snib = at()
-    snib.hold("a b")
-    holder = snib.status("a b")["holders"][0]
-    assert holder["token"] > 0
-    other = snib.start("run", "a b", "--", "true")
-    eventually(lambda: snib.waiters("a b"), "a waiter")
-    locks = json.loads(snib.run("list", "--json", "a*").stdout)["locks"]
-    assert [one["name"] for one in locks] == ["a b"]
-    assert "a b" in snib.run("why", "a b").stdout
-    other.kill()
 
 
 def test_a_script_acquires_and_releases(at):
@@ -145,14 +116,6 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_said(at, server, what):
-    url, code, words = WRONG[what]
-    snib = at(url.replace("HOST", f"127.0.0.1:{server.port}"))
-    done = snib.run("try", "n", "--", "true")
-    assert (done.returncode, words in done.stderr) == (code, True), done.stderr
-
-
 def test_a_login_keeps_others_out(at, server, tmp_path):
     url = f"zookeeper://known:{SECRET}@127.0.0.1:{server.port}/closed"
     assert at(url).run("try", "n", "--", "true").returncode == 0
@@ -188,47 +151,18 @@ def test_a_part_of_the_tree_is_enough(at):
                 if one["level"] == "fail"] == [("permissions", "fail")]
 
 
-def answers_with(data):
-    """A server of something else: the port where it says that to everybody."""
-    ear = socket.socket()
-    ear.bind(("127.0.0.1", 0))
-    ear.listen(8)
-
-    def serve():
-        while True:
-            try:
-                client, _ = ear.accept()
-                client.recv(100)
-                client.sendall(data)
-                if not data:
-                    client.close()
-            except OSError:
-                return
-    threading.Thread(target=serve, daemon=True).start()
-    return ear
-
-
 @pytest.mark.parametrize("data", [
     b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
     b"-ERR unknown command\r\n", b"\x4a\x00\x00\x00\x0a5.5.5\x00" * 8,
     b"\x15\x03\x03\x00\x02\x02\x16", b"\0\0\0\x08" + b"\0" * 8])
 def test_another_server_on_the_port_is_said(at, data):
-    ear = answers_with(data)
-    done = at(f"zookeeper://127.0.0.1:{ear.getsockname()[1]}").run(
-        "try", "n", "--", "true")
-    ear.close()
-    assert done.returncode == 69 and "not answer like ZooKeeper" in \
-        done.stderr, done.stderr
+    assert "not answer like ZooKeeper" in tried(at, SCHEME, data)
 
 
 def test_a_port_that_closes_at_once_is_said(at):
     """As the port for TLS does, and a server with too many connections."""
-    ear = answers_with(b"")
-    done = at(f"zookeeper://127.0.0.1:{ear.getsockname()[1]}").run(
-        "try", "n", "--", "true")
-    ear.close()
-    assert done.returncode == 69, done.stderr
-    assert "without TLS?" in done.stderr and "maxClientCnxns" in done.stderr
+    said = tried(at, SCHEME, b"")
+    assert "without TLS?" in said and "maxClientCnxns" in said
 
 
 SASL = ["authProvider.sasl=org.apache.zookeeper.server.auth."
@@ -247,14 +181,6 @@ def test_a_server_that_wants_sasl_is_said(at):
             bad = [one for one in said if one["level"] == "fail"]
             assert [one["check"] for one in bad] == ["login"], said
             assert "rights" not in bad[0]["remedy"]
-
-
-@pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
-def test_a_redis_on_the_port_is_said(at):
-    with RedisServer() as redis:
-        done = at(f"zookeeper://127.0.0.1:{redis.port}").run(
-            "try", "n", "--", "true")
-    assert done.returncode == 69 and "127.0.0.1" in done.stderr, done.stderr
 
 
 # -- an old server ---------------------------------------------------------------
