@@ -329,7 +329,8 @@ static bool claim_refuse_by_limit(struct snib__engine *e, snib_instant now,
 }
 
 /* NOT_APPLIED: the store is unfit just now; or it may only not have come to the
- * request before its limit. */
+ * request before its limit. What was listed for tries alone hears of the first
+ * failure; who has joined them since asks anew. */
 static void claim_refuse_unfit(struct snib__engine *e, snib_instant now,
                                struct snib__claim *t, struct snib__pending *q)
 {
@@ -339,7 +340,8 @@ static void claim_refuse_unfit(struct snib__engine *e, snib_instant now,
         claim_refuse_by_limit(e, now, t, q)) {
         return;
     }
-    claim_refuse_all(e, t, claim_refuse_not_applied(t, q), &q->error, false);
+    claim_refuse_all(e, t, claim_refuse_not_applied(t, q), &q->error,
+                     q->rq.exec.impatient && !q->rq.once);
     snib__claim_drop_acquire(e, t);
     if (t->doubt == SNIB__DOUBT_OPEN || t->prior || t->placed) {
         t->doubt = SNIB__DOUBT_OPEN;

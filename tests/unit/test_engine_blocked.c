@@ -282,6 +282,24 @@ static void a_try_behind_a_write_blames_the_store(void **state)
     is_told(s, SNIB_ERR_STORE);
 }
 
+/* A try hears of the first failure. Who has joined its request meanwhile waits. */
+static void who_joins_a_try_is_not_refused_with_it(void **state)
+{
+    (void)state;
+    struct snib__acquisition *a = try_it(d.local, 1000);
+    assert_true(inside()->exec.impatient);
+    struct snib__acquisition *b = acquire(3, 60000);
+    comes_back(SNIB__NOT_APPLIED, SNIB_ERR_UNREACHABLE);
+    is_told(a, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(b->state, SNIB__ACQ_WAITING);
+    assert_int_equal(inside()->verb, SNIB__ACQUIRE);
+    assert_true(inside()->acquire.may_queue);
+    assert_false(inside()->exec.impatient);
+    comes_back(SNIB__NOT_APPLIED, SNIB_ERR_DENIED); /* a wait would not help */
+    is_told(b, SNIB_ERR_DENIED);
+    assert_null(inside());
+}
+
 /* A store that fails says so at once, however short the wait. */
 static void a_full_disk_is_no_time_out(void **state)
 {
@@ -418,6 +436,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_long_wait_behind_a_write_blames_the_store, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_try_behind_a_write_blames_the_store,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_joins_a_try_is_not_refused_with_it,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_disk_is_no_time_out, set_up,
                                         tear_down),
