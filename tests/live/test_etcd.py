@@ -275,7 +275,7 @@ def test_who_holds_on_a_full_database_loses_by_the_deadline(drivers):
     with EtcdServer(config=["--quota-backend-bytes", "65536"]) as small:
         holder, other = drivers(small.url, request_ms=2000), drivers(small.url)
         lost = holder.acquire(holder.lock("lost", lease_ms=4000))
-        ends = holder.acquire(holder.lock("ends", lease_ms=6000))
+        ends = holder.acquire(holder.lock("ends", lease_ms=12000))
         for i in range(40):
             small.ctl("put", f"fill{i}", "x" * 8000, check=False)
         assert "NOSPACE" in small.ctl("alarm", "list")
