@@ -13,6 +13,7 @@ import pytest
 
 from harness.redis_server import redis_missing
 from harness.wait import wait_until
+from recoveries import begin, is_open
 
 pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
 
@@ -24,25 +25,10 @@ def sure(redis):
     return redis.url + "?recovery=3s"
 
 
-def is_open(redis, ahead=0):
-    """The recovery of this server's epoch is over, or will be in so many s."""
-    epoch = (redis.command("GET", "snib:epoch") or b"none 0").split()
-    seconds, micros = redis.command("TIME")
-    now = int(seconds) * 1000 + int(micros) / 1000 + 1000 * ahead
-    return (b"master_replid:" + epoch[0] in redis.command(
-        "INFO", "replication") and int(epoch[1]) <= now)
-
-
-def begin(redis, driver):
-    """The first use of a server is a recovery, too; wait until that is over."""
-    driver.try_acquire(driver.lock("begin", lease_ms=LEASE_MS))
-    wait_until(lambda: is_open(redis), 2 * RECOVERY, "the first recovery")
-
-
 @pytest.fixture
 def one(drivers, redis, sure):
     driver = drivers(sure, request_ms=500)
-    begin(redis, driver)
+    begin(redis, driver, LEASE_MS, 2 * RECOVERY)
     return driver
 
 
@@ -144,7 +130,7 @@ def test_promoted_with_old_data_the_later_holder_reclaims(
         "INFO", "replication"), 10, "the replica is in step")
     hosts = f"redis://127.0.0.1:{redis.port},127.0.0.1:{old.port}?recovery=3s"
     one, two = drivers(hosts, request_ms=500), drivers(hosts, request_ms=500)
-    begin(redis, one)
+    begin(redis, one, LEASE_MS, 2 * RECOVERY)
     before = one.acquire(one.lock("n", lease_ms=LEASE_MS))
     two.lock("n", lease_ms=LEASE_MS)
     waiting = two.start_acquire("n", wait_ms=20000)
@@ -180,7 +166,7 @@ def test_what_others_took_before_stays_theirs(redis, drivers, sure):
     other = drivers(redis.url)
     held = other.acquire(other.lock("n", lease_ms=20000))
     one = drivers(sure)
-    begin(redis, one)
+    begin(redis, one, LEASE_MS, 2 * RECOVERY)
     answer = one.try_acquire(one.lock("n", lease_ms=LEASE_MS))
     assert answer.err == "BUSY", answer
     held.renew()

@@ -11,7 +11,8 @@ import pytest
 
 from harness.redis_server import redis_missing
 from harness.sentinel import QUICK
-from harness.wait import wait_until
+from harness.wait import stays, wait_until
+from recoveries import begin, is_open
 
 pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
 
@@ -35,24 +36,10 @@ def servers(redis_with):
     return [primary, *replicas]
 
 
-def is_open(server):
-    epoch = (server.command("GET", "snib:epoch") or b"none 0").split()
-    seconds, micros = server.command("TIME")
-    now = int(seconds) * 1000 + int(micros) / 1000
-    return (b"master_replid:" + epoch[0] in server.command(
-        "INFO", "replication") and int(epoch[1]) <= now)
-
-
-def begin(server, driver):
-    """The first use of a server is a recovery, too; wait until that is over."""
-    driver.try_acquire(driver.lock("begin", lease_ms=LEASE_MS))
-    wait_until(lambda: is_open(server), 4 * RECOVERY, "the recovery is over")
-
-
 @pytest.fixture
 def one(drivers, servers):
     driver = drivers(servers[0].url + KEYS, request_ms=1000)
-    begin(servers[0], driver)
+    begin(servers[0], driver, LEASE_MS, 4 * RECOVERY)
     return driver
 
 
@@ -112,8 +99,7 @@ def test_hand_over_that_no_replica_has_is_not_told(one, two, servers):
     for replica in servers[1:]:
         replica.freeze()
     held.release()
-    time.sleep(1.5)
-    assert not waiting.done()
+    stays(lambda: not waiting.done(), 1.5)
     for replica in servers[1:]:
         replica.thaw()
     waiting.wait().release()
@@ -142,7 +128,7 @@ def test_primary_that_was_replaced_and_wakes_grants_nothing(
     wait_until(lambda: in_step(other), 10, "it follows the new one")
     next_one = drivers(new.url + KEYS, request_ms=1000)
     primary.thaw()
-    begin(new, next_one)
+    begin(new, next_one, LEASE_MS, 4 * RECOVERY)
     for name in names + ["held"]:
         next_one.acquire(next_one.lock(name, lease_ms=LEASE_MS),
                          wait_ms=10000)
@@ -159,7 +145,7 @@ def test_replica_that_lacks_a_grant_is_promoted_and_nobody_new_comes_in(
     hosts = "redis://" + ",".join(f"127.0.0.1:{s.port}" for s in servers)
     holder, next_one = (drivers(hosts + KEYS, request_ms=1000)
                         for _ in range(2))
-    begin(primary, holder)
+    begin(primary, holder, LEASE_MS, 4 * RECOVERY)
     new.command("REPLICAOF", "127.0.0.1", "1")  # it gets nothing any more
     held = holder.acquire(holder.lock("n", lease_ms=LEASE_MS))
     next_one.lock("n", lease_ms=LEASE_MS)

@@ -27,25 +27,49 @@ static struct snib__name *name;
 static char word[32][600]; /* of the command read last */
 static uint32_t words;
 
-static void open_store(const char *text)
+static snib_err store_of(const char *text, struct snib__out *o,
+                         struct snib__store **ret, struct snib_error *reterr)
 {
     struct snib__url *url;
-    struct snib_error e;
-    now = (snib_instant){INT64_C(1000000000000)};
-    out = (struct snib__out){0};
-    snib__list_init(&out.answered);
-    snib__list_init(&out.exec);
-    snib__conns_init(&out, 1 << 22);
-    assert_int_equal(snib__url_parse(text, &url, &e), SNIB_ERR_OK);
+    *o = (struct snib__out){0};
+    snib__list_init(&o->answered);
+    snib__list_init(&o->exec);
+    snib__conns_init(o, 1 << 22);
+    assert_int_equal(snib__url_parse(text, &url, reterr), SNIB_ERR_OK);
     struct snib__store_config cfg = {.url = url,
-                                     .out = &out,
+                                     .out = o,
                                      .seed = {{1, 2, 3, 4}},
                                      .request = snib__ms(PATIENCE),
                                      .client = {0xabc, 0xdef}};
-    if (ops->open(&cfg, &store, &e)) {
+    snib_err err = ops->open(&cfg, ret, reterr);
+    snib__url_free(url);
+    return err;
+}
+
+/* What becomes of a URL with these keys. */
+static snib_err url_opens(const char *query, snib_duration *ret_most,
+                          struct snib_error *reterr)
+{
+    char text[80];
+    struct snib__store *s = NULL;
+    struct snib__out o;
+    snprintf(text, sizeof text, "redis://h?%s", query);
+    snib_err err = store_of(text, &o, &s, reterr);
+    *ret_most = o.lease_most;
+    if (!err) {
+        ops->free(s);
+    }
+    snib__conns_free(&o);
+    return err;
+}
+
+static void open_store(const char *text)
+{
+    struct snib_error e;
+    now = (snib_instant){INT64_C(1000000000000)};
+    if (store_of(text, &out, &store, &e)) {
         fail_msg("%s", e.text);
     }
-    snib__url_free(url);
     assert_int_equal(snib__name_new("n", 0, &name, NULL), SNIB_ERR_OK);
     for (int i = 0; i < SESSIONS_MOST; i++) {
         assert_int_equal(snib__resp_new(1 << 22, &reader[i]), SNIB_ERR_OK);

@@ -45,6 +45,16 @@ static int acquires_seen(void)
     return n;
 }
 
+/* All that it asks for at once it asks for in one step. */
+static void until_it_waits(struct snib_client *c)
+{
+    struct snib__counts counts;
+    do {
+        nap(1);
+        snib__client_counts(c, &counts, NULL, NULL);
+    } while (!counts.waiting);
+}
+
 /* A multi of a and b, begun while b's release is on its way. Is a free? */
 static void run_beside_a_release(struct apart *a, bool is_free,
                                  int64_t limit_ms)
@@ -69,7 +79,7 @@ static void run_beside_a_release(struct apart *a, bool is_free,
     assert_int_equal(snib_release_start(a->l[1], g, NULL, &e), SNIB_ERR_OK);
     far_until_inside(callers);
     pthread_create(&thread, NULL, tries, a);
-    nap(100); /* it has asked for what it asks for at once */
+    until_it_waits(a->c);
     far_is(callers, WELL);
     pthread_join(thread, NULL);
     while (!snib_client_next(a->c, &ev, sizeof ev)) {

@@ -78,6 +78,22 @@ static void asks(struct snib__request *rq)
     hears_confirm(CALLERS);
 }
 
+static void holds(struct snib__request *rq)
+{
+    asks(rq);
+    grant_reply(CALLERS, 1000);
+    says_acks(CALLERS, 2, LIFE);
+    answered(rq, SNIB__DONE);
+}
+
+/* On that connection. */
+static void renews(struct snib__request *held, int i)
+{
+    start(held);
+    assert_int_equal(script_heard(i), SNIB__SCRIPT_RENEW);
+    hears_confirm(i);
+}
+
 /* One reply after the other, and half of one. */
 static void a_grant_is_told_when_the_replicas_have_it(void **state)
 {
@@ -266,15 +282,10 @@ static void a_renewal_that_too_few_have_is_none(void **state)
 {
     (void)state;
     struct snib__request rq, held;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    says_acks(CALLERS, 2, LIFE);
-    answered(&rq, SNIB__DONE);
+    holds(&rq);
     held = request(SNIB__RENEW);
     held.token = 1000;
-    start(&held);
-    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
-    hears_confirm(CALLERS);
+    renews(&held, CALLERS);
     say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
     silence();
     says_acks(CALLERS, 1, LIFE);
@@ -290,16 +301,11 @@ static void a_renewal_that_is_refused_needs_them_too(void **state)
     struct snib__request rq, held;
     for (int acks = 1; acks <= 2; acks++) {
         if (acks == 1) {
-            asks(&rq);
-            grant_reply(CALLERS, 1000);
-            says_acks(CALLERS, 2, LIFE);
-            answered(&rq, SNIB__DONE);
+            holds(&rq);
         }
         held = request(SNIB__RENEW);
         held.token = 1000;
-        start(&held);
-        assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
-        hears_confirm(CALLERS);
+        renews(&held, CALLERS);
         say(CALLERS, "*2\r\n:1790000000300\r\n:2\r\n");
         says_acks(CALLERS, acks, LIFE);
         answered(&held, acks == 2 ? SNIB__NO : SNIB__UNKNOWN);
@@ -313,24 +319,17 @@ where_too_few_acknowledge_beside_another_primary_it_is_left(void **state)
 {
     (void)state;
     struct snib__request rq, held;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    says_acks(CALLERS, 2, LIFE);
-    answered(&rq, SNIB__DONE);
+    holds(&rq);
     held = request(SNIB__RENEW);
     held.background = true;
     held.token = 1000;
-    start(&held); /* it takes the connection that there is */
-    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
-    hears_confirm(CALLERS);
+    renews(&held, CALLERS); /* it takes the connection that there is */
     greeted_in(BACKGROUND, OTHER);
     say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
     says_acks(CALLERS, 2, LIFE);
     answered(&held, SNIB__DONE);
     assert_false(out.conn[CALLERS]->shut);
-    start(&held);
-    assert_int_equal(script_heard(BACKGROUND), SNIB__SCRIPT_RENEW);
-    hears_confirm(BACKGROUND);
+    renews(&held, BACKGROUND);
     say(BACKGROUND, "*2\r\n:1790000000300\r\n:1\r\n");
     says_acks(BACKGROUND, 1, OTHER);
     answered(&held, SNIB__UNKNOWN);
@@ -342,10 +341,7 @@ static void a_release_waits_for_no_replica(void **state)
 {
     (void)state;
     struct snib__request rq, rel;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    says_acks(CALLERS, 2, LIFE);
-    answered(&rq, SNIB__DONE);
+    holds(&rq);
     rel = request(SNIB__RELEASE);
     rel.token = 1000;
     start(&rel);
@@ -369,30 +365,13 @@ static void its_number_is_read_or_refused(void **state)
              {"recovery=30s&replicas=all", "1 to 8"},
              {"replicas=1", "goes with recovery="}};
     for (size_t k = 0; k < COUNT_OF(t); k++) {
-        char text[80];
-        struct snib__url *url;
-        struct snib__store *s = NULL;
-        struct snib__out o = {0};
-        struct snib_error e = {.code = SNIB_ERR_OK};
-        snib__list_init(&o.answered);
-        snib__list_init(&o.exec);
-        snib__conns_init(&o, 1 << 16);
-        snprintf(text, sizeof text, "redis://h?%s", t[k].query);
-        assert_int_equal(snib__url_parse(text, &url, &e), SNIB_ERR_OK);
-        struct snib__store_config cfg = {.url = url,
-                                         .out = &o,
-                                         .seed = {{1, 2, 3, 4}},
-                                         .request = snib__ms(PATIENCE),
-                                         .client = {1, 2}};
-        snib_err err = ops->open(&cfg, &s, &e);
+        snib_duration most;
+        struct snib_error e;
+        snib_err err = url_opens(t[k].query, &most, &e);
         assert_int_equal(err, t[k].why ? SNIB_ERR_USAGE : SNIB_ERR_OK);
         if (err) {
             assert_non_null(strstr(e.text, t[k].why));
-        } else {
-            ops->free(s);
         }
-        snib__url_free(url);
-        snib__conns_free(&o);
     }
 }
 

@@ -20,9 +20,9 @@
  * other) · value.c, doctor_steps.c, inspect.c (verbs of more steps) · packet.c
  * (which requests go without their scripts, and what they are granted) · send.c
  * (choosing a connection, sending) · late.c (limits) · queue.c (waiting, polls,
- * pushed grants) · reply_error.c, packet_reply.c, decode.c (replies) · session_end.c (a
- * connection's end) · watch.c (asking for the primary) · login.c, rights.c,
- * session.c (a connection's logins and greeting) · open.c · store.c (the table).
+ * pushed grants) · reply_error.c, packet_reply.c, decode.c (replies) ·
+ * session_end.c (a connection's end) · watch.c (asking for the primary) ·
+ * login.c, rights.c, session.c (logins and greeting) · open.c · store.c (steps).
  *
  * In this folder `s` is the store, `i` the number of a connection, `l` its
  * session, `f` a flight, `rq` a request, `c` a reply, `t` the topology, `k` an
