@@ -70,15 +70,31 @@ def test_any_other_error_ends_it(base, run, state, error):
     assert base.row() == "0|1"
 
 
+SERIALIZABLE = "SET default_transaction_isolation = 'serializable'"
+
+
 def test_serializable_writers_count_to_the_sum(base, run, tmp_path):
-    runs = [run(times=60, wait=60000, think=tmp_path / "gate", init="SET"
-                " default_transaction_isolation = 'serializable'")
-            for _ in range(3)]
+    runs = [run(times=60, wait=60000, think=tmp_path / "gate",
+                init=SERIALIZABLE) for _ in range(3)]
     begin_at_once(runs, tmp_path / "gate")
     for one in runs:
         assert {said[0] for said in one.done()} == {"OK"}
-    assert any("40001" in text for one in runs for text in one.again)
     assert base.row() == "180|181"
+
+
+def test_a_serializable_writer_who_waited_for_a_row_begins_again(
+        base, run, wire):
+    rule = wire.hold("COMMIT")
+    first = run(wire.port)
+    wait_until(lambda: rule.fired, what="it has the row")
+    behind = run(wait=60000, init=SERIALIZABLE)
+    wait_until(lambda: base.sql("SELECT count(*) FROM pg_locks WHERE NOT"
+                                " granted") == "1", what="it waits for it")
+    rule.go_on.set()
+    assert first.told()[0] == "OK"
+    assert behind.told()[:2] == ("OK", 2)
+    assert behind.again[0].startswith("40001: could not serialize access")
+    assert base.row() == "2|3"
 
 
 def test_a_constraint_that_fails_at_the_commit_ends_it(base, run):
