@@ -329,7 +329,7 @@ static bool claim_refuse_by_limit(struct snib__engine *e, snib_instant now,
 }
 
 /* NOT_APPLIED: the store is unfit just now; or it may only not have come to the
- * request before its limit. What was listed for tries alone hears of the first
+ * request before its limit. What was sent for tries alone hears of the first
  * failure; who has joined them since asks anew. */
 static void claim_refuse_unfit(struct snib__engine *e, snib_instant now,
                                struct snib__claim *t, struct snib__pending *q)
@@ -340,8 +340,10 @@ static void claim_refuse_unfit(struct snib__engine *e, snib_instant now,
         claim_refuse_by_limit(e, now, t, q)) {
         return;
     }
-    claim_refuse_all(e, t, claim_refuse_not_applied(t, q), &q->error,
-                     q->rq.exec.impatient && !q->rq.once);
+    snib_err why = claim_refuse_not_applied(t, q);
+    claim_refuse_all(e, t, why, &q->error,
+                     !q->rq.acquire.may_queue && !q->rq.once);
+    claim_refuse_late(e, now, t, why, why, &q->error, false);
     snib__claim_drop_acquire(e, t);
     if (t->doubt == SNIB__DOUBT_OPEN || t->prior || t->placed) {
         t->doubt = SNIB__DOUBT_OPEN;

@@ -341,6 +341,31 @@ static void an_unfit_store_refuses_with_its_reason(void **state)
     assert_int_equal(c.claims, 0);
 }
 
+/* At any store: what is asked for a try alone is not asked for who has joined it
+ * since. */
+static void who_joins_a_try_asks_anew_when_it_fails(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquire_spec once = ask_of(1);
+    once.try_only = true;
+    struct snib__acquisition *a = acquire(d, once);
+    assert_false(at(SNIB__ACQUIRE)->acquire.may_queue);
+    struct snib__acquisition *b = acquire(d, ask_of(2)), *late;
+    struct snib__acquire_spec spec = ask_of(3);
+    spec.limit = d->now;
+    late = acquire(d, spec);
+    at(SNIB__ACQUIRE)->said.err = SNIB_ERR_UNREACHABLE;
+    say(d, at(SNIB__ACQUIRE), SNIB__NOT_APPLIED);
+    is_refused(d, a, SNIB_ERR_UNREACHABLE);
+    is_refused(d, late, SNIB_ERR_UNREACHABLE);
+    assert_int_equal(b->state, SNIB__ACQ_WAITING);
+    assert_true(at(SNIB__ACQUIRE)->acquire.may_queue);
+    at(SNIB__ACQUIRE)->said.err = SNIB_ERR_UNREACHABLE;
+    say(d, at(SNIB__ACQUIRE), SNIB__NOT_APPLIED);
+    is_refused(d, b, SNIB_ERR_UNREACHABLE);
+    assert_null(at(SNIB__ACQUIRE));
+}
+
 static void not_applied_after_a_doubt_is_unknown_and_cancelled(void **state)
 {
     struct desk *d = *state;
@@ -448,6 +473,7 @@ int main(void)
         T(a_release_of_what_the_store_forgot_is_lost),
         T(a_release_that_finds_nothing_after_the_deadline_is_lost),
         T(an_unfit_store_refuses_with_its_reason),
+        T(who_joins_a_try_asks_anew_when_it_fails),
         T(not_applied_after_a_doubt_is_unknown_and_cancelled),
         T(a_yield_that_is_given_up_cancels_the_prior_grant_too),
         T(a_prior_grant_is_named_by_its_id_too),

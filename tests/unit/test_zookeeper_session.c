@@ -249,6 +249,24 @@ static void a_login_by_sasl_that_is_wanted_is_said(void **state)
     assert_non_null(strstr(said.text, "SASL, which is not supported"));
 }
 
+/* The server is silent until the limit of whom it was asked for first. */
+static void
+who_joins_a_request_is_not_refused_at_the_limit_of_another(void **state)
+{
+    (void)state;
+    static const struct snib__input tick = {.kind = SNIB__IN_TICK};
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    r.limit = snib__after(now, snib__ms(500));
+    start(&r);
+    r.limit = snib__after(now, snib__ms(60000)); /* somebody has joined it */
+    now = snib__after(now, snib__ms(500));
+    ops->input(store, now, &tick);
+    assert_int_equal(answer(&r), SNIB__PENDING);
+    settle();
+    pass_ms(100);
+    assert_int_equal(answer(&r), SNIB__DONE);
+}
+
 #define OF(name, first, last) cmocka_unit_test_setup_teardown(name, first, last)
 
 int main(void)
@@ -263,6 +281,7 @@ int main(void)
         CASE(the_end_of_a_session_is_no_loss_of_nothing),
         CASE(a_server_that_ends_each_session_is_not_run_against),
         CASE(a_login_by_sasl_that_is_wanted_is_said),
+        CASE(who_joins_a_request_is_not_refused_at_the_limit_of_another),
     };
     return RUN(tests);
 }

@@ -117,7 +117,7 @@ static void step_in_vain(struct snib__zoo *z, snib_instant now,
                          snib_err err, const char *text)
 {
     struct snib__request *r = k->r;
-    bool late = snib__reached(now, r->exec.patience);
+    bool late = snib__reached(now, r->limit); /* others may have joined it */
     bool hears = !blocked && (r->exec.impatient || r->verb == SNIB__RENEW);
     snib__answer answer = step_is_there(z, r)        ? SNIB__UNKNOWN
                           : late || hears || refused ? SNIB__NOT_APPLIED
