@@ -131,9 +131,13 @@ def test_lock_delay_keeps_the_lock_closed_after_a_death(store):
     kill(dead.pid, signal.SIGCONT)
 
 
+# Not less: an answer that is later than the lease has the acquire ask again,
+# behind the lock-delay of what it was given first.
+DELAYED = ("--detached", "-t", "1500ms", "--lock-delay", "1m")
+
+
 def test_a_lock_in_its_delay_says_so_to_who_waits(store):
-    store.run("acquire", "-q", "--detached", "-t", "250ms", "--lock-delay",
-              "1m", "a")
+    store.run("acquire", "-q", *DELAYED, "a")
     eventually(lambda: not store.held("a"))
     p = store.start("run", "-w", "30s", "a", "true")
     assert re.search(r"closed for \S+ more, the lock-delay of \S+/\d+ .*, which "
@@ -143,8 +147,7 @@ def test_a_lock_in_its_delay_says_so_to_who_waits(store):
 
 
 def test_a_lock_in_its_delay_is_closed_to_all_who_look(store):
-    told = json.loads(store.run("acquire", "--detached", "--json", "-t",
-                                "250ms", "--lock-delay", "1m", "a").stdout)
+    told = json.loads(store.run("acquire", "--json", *DELAYED, "a").stdout)
     eventually(lambda: not store.held("a"))
     before = time.time() * 1000 - 1  # they are told in whole milliseconds
     seen = json.loads(store.run("status", "--json", "a").stdout)
@@ -167,8 +170,7 @@ def test_a_lock_in_its_delay_is_closed_to_all_who_look(store):
 
 
 def test_wait_ends_when_the_lock_delay_does(store):
-    store.run("acquire", "-q", "--detached", "-t", "250ms", "--lock-delay",
-              "1500ms", "a")
+    store.run("acquire", "-q", *DELAYED[:-1], "1500ms", "a")
     begun = time.monotonic()
     eventually(lambda: not store.held("a"))
     assert store.run("wait", "-w", "20s", "a").returncode == 0
@@ -179,8 +181,7 @@ def test_wait_ends_when_the_lock_delay_does(store):
 
 
 def test_a_reader_in_its_delay_keeps_writers_out_only(store):
-    store.run("acquire", "-q", "--detached", *READ, "-t", "250ms",
-              "--lock-delay", "1m", "a")
+    store.run("acquire", "-q", *DELAYED, *READ, "a")
     eventually(lambda: not store.held("a"))
     assert store.run("wait", "-w0", *READ, "a").returncode == 0
     assert store.run("wait", "-w0", *WRITE, "a").returncode == 75
@@ -190,8 +191,7 @@ def test_a_reader_in_its_delay_keeps_writers_out_only(store):
 
 
 def test_force_release_opens_a_lock_in_its_delay(store):
-    store.run("acquire", "-q", "--detached", "-t", "250ms", "--lock-delay",
-              "1m", "a")
+    store.run("acquire", "-q", *DELAYED, "a")
     eventually(lambda: not store.held("a"))
     done = store.run("force-release", "--yes", "--reason", "it is gone", "a")
     assert done.returncode == 0 and "closed for " in done.stderr

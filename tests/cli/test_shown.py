@@ -168,8 +168,8 @@ def test_a_closed_latch_is_no_free_lock(mapped):
 
 
 def test_a_forced_release_of_a_lock_delay_says_what_it_did(mapped):
-    mapped.run("acquire", "-q", "--detached", "-t", "250ms", "--lock-delay",
-               "1h", "a")
+    mapped.run("acquire", "-q", "--detached", "-t", "1500ms",
+               "--lock-delay", "1h", "a")
     eventually(lambda: "closed" in mapped.status("a"), "the lock-delay")
     done = mapped.run("force-release", "--yes", "--reason", "x", "a")
     assert done.returncode == 0

@@ -219,6 +219,10 @@ static void a_release_whose_reply_is_lost_is_told_as_what_it_did(void **state)
 
 /* -- closed until ---------------------------------------------------------- */
 
+/* Long enough that the answer is not later than the lease: else the acquire asks
+ * again, and what it was given first is closed beside or before it. */
+enum { DELAYED_LEASE_MS = 1500 };
+
 static struct snib_lock *delayed(struct snib_client *c, const char *name,
                                  snib_kind kind, int64_t lease_ms,
                                  int64_t delay_ms)
@@ -282,7 +286,8 @@ static void a_lock_delay_is_told_while_it_runs(void **state)
             d, name, kinds[i] == SNIB_KIND_READ ? SNIB_KIND_WRITE : kinds[i],
             30000, false);
         struct snib_grant g, h;
-        must(acquire_for(delayed(c, name, kinds[i], 500, 2000), 0, &g));
+        must(acquire_for(delayed(c, name, kinds[i], DELAYED_LEASE_MS, 2000), 0,
+                         &g));
         wait_until_closed(d, name);
         int64_t was = 2000, ms;
         while ((ms = closed_ms(d, name, g, kinds[i])) > 0) {
@@ -311,7 +316,8 @@ static void a_list_shows_what_is_closed(void **state)
     struct snib_view **all;
     struct snib_grant g;
     size_t n;
-    must(acquire_for(delayed(c, name, SNIB_KIND_MUTEX, 500, 60000), 0, &g));
+    must(acquire_for(delayed(c, name, SNIB_KIND_MUTEX, DELAYED_LEASE_MS, 60000),
+                     0, &g));
     wait_until_closed(d, name);
     must(snib_client_list(d, name, &all, &n, NULL));
     assert_int_equal(n, 1);
@@ -330,7 +336,8 @@ static void who_fits_beside_a_lock_delay_is_let_in(void **state)
     const char *name = fresh_name();
     struct snib_lock *read = lock_of(d, name, SNIB_KIND_READ, 30000, false);
     struct snib_grant g, h;
-    must(acquire_for(delayed(c, name, SNIB_KIND_READ, 500, 60000), 0, &g));
+    must(acquire_for(delayed(c, name, SNIB_KIND_READ, DELAYED_LEASE_MS, 60000),
+                     0, &g));
     wait_until_closed(d, name);
     must(acquire_for(read, 0, &h));
     struct snib_view *v = view_of(d, name);
@@ -354,7 +361,8 @@ static void a_release_or_a_forced_one_leaves_nothing_closed(void **state)
     must(acquire_for(l, 0, &g));
     must(snib_release(l, g, NULL));
     assert_int_equal(closed_ms(d, name, g, SNIB_KIND_MUTEX), 0);
-    must(acquire_for(delayed(c, name, SNIB_KIND_MUTEX, 500, 60000), 0, &g));
+    must(acquire_for(delayed(c, name, SNIB_KIND_MUTEX, DELAYED_LEASE_MS, 60000),
+                     0, &g));
     wait_until_closed(d, name);
     must(snib_client_force_release(d, name, 0, "it is gone", &ended, NULL));
     assert_int_equal(ended, 0); /* nobody held any more */
