@@ -27,7 +27,7 @@ def etcd_missing():
     return ""
 
 
-class Gate(StreamProxy):
+class PeerProxy(StreamProxy):
     """What the other members reach instead of one's port for them. They say who
     they are at the head of each request, so it knows whom to leave out."""
 
@@ -53,15 +53,15 @@ class Gate(StreamProxy):
 
 
 class EtcdMember:
-    """One process. tls: (certificate, key, CA) of the port for clients. gated:
-    the other members reach it through a Gate."""
+    """One process. tls: (certificate, key, CA) of the port for clients. proxied:
+    the other members reach it through a PeerProxy."""
 
-    def __init__(self, name="one", config=(), tls=None, gated=False):
+    def __init__(self, name="one", config=(), tls=None, proxied=False):
         self.name, self.config, self.tls = name, list(config), tls
         self.dir = scratch("snib-etcd-", {})
         self.log_path = os.path.join(self.dir, "log")
         self.port, self.peer_port = free_port(), free_port()
-        self.gate = Gate(self.peer_port) if gated else None
+        self.peers = PeerProxy(self.peer_port) if proxied else None
         self.child = None
 
     @property
@@ -70,7 +70,7 @@ class EtcdMember:
 
     @property
     def peer_url(self):
-        port = self.gate.port if self.gate else self.peer_port
+        port = self.peers.port if self.peers else self.peer_port
         return f"http://127.0.0.1:{port}"
 
     def start(self, members):
@@ -106,8 +106,8 @@ class EtcdMember:
     def close(self):
         if self.child is not None and self.child.poll() is None:
             process.kill(self.child)
-        if self.gate:
-            self.gate.close()
+        if self.peers:
+            self.peers.close()
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def log(self):
@@ -117,12 +117,12 @@ class EtcdMember:
 
 class EtcdServer:
     """A cluster of so many members; with one, its member's ways are here, too.
-    gated: one can be cut off from the others. verified: etcdctl looks at the
+    proxied: one can be cut off from the others. verified: etcdctl looks at the
     certificate; client: (certificate, key) that it shows."""
 
-    def __init__(self, members=1, config=(), tls=None, gated=False,
+    def __init__(self, members=1, config=(), tls=None, proxied=False,
                  verified=True, client=None):
-        self.members = [EtcdMember(f"m{i}", config, tls, gated)
+        self.members = [EtcdMember(f"m{i}", config, tls, proxied)
                         for i in range(members)]
         self.tls, self.login = tls, []
         self.secure = ["--cacert", tls[2]] if tls else []
@@ -197,11 +197,11 @@ class EtcdServer:
         said = self.ctl("endpoint", "status", "-w", "fields", member=member)
         number = int(re.search(r'"MemberID" : (\d+)', said)[1])
         for one in self.members:
-            one.gate.leave_out(None if one is member else f"{number:x}")
+            one.peers.leave_out(None if one is member else f"{number:x}")
 
     def join_again(self):
         for one in self.members:
-            one.gate.open()
+            one.peers.open()
 
     # -- look ---------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ def built_in(drivers):
 
 @pytest.fixture
 def three():
-    with EtcdServer(members=3, gated=True) as cluster:
+    with EtcdServer(members=3, proxied=True) as cluster:
         wait_until(cluster.leader, 20, "a leader")
         yield cluster
 

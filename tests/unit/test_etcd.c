@@ -146,7 +146,7 @@ static void a_key_is_read_as_it_was_written(void **state)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct snib__name *name;
         struct etcd_key key, from, to;
-        struct etcd_place place;
+        struct etcd_parts parts;
         assert_false(snib__name_new(names[i], 0, &name, &e));
         struct snib__key k = {
             .kind = SNIB__KEY_CLAIM, .name = name, .request = {UINT64_MAX, 3}};
@@ -155,11 +155,11 @@ static void a_key_is_read_as_it_was_written(void **state)
         assert_true(strcmp(from.text, key.text) < 0);
         assert_true(strcmp(key.text, to.text) < 0);
         assert_true(
-            snib__etcd_key_read(etcd(), snib__etcd_text_of(&key), &place));
-        assert_int_equal(place.size, strlen(names[i]));
-        assert_memory_equal(place.name, names[i], place.size);
-        assert_int_equal(place.kind, SNIB__KEY_CLAIM);
-        assert_true(place.request[0] == UINT64_MAX && place.request[1] == 3);
+            snib__etcd_key_read(etcd(), snib__etcd_text_of(&key), &parts));
+        assert_int_equal(parts.size, strlen(names[i]));
+        assert_memory_equal(parts.name, names[i], parts.size);
+        assert_int_equal(parts.kind, SNIB__KEY_CLAIM);
+        assert_true(parts.request[0] == UINT64_MAX && parts.request[1] == 3);
         snib__free(name);
     }
     closed();
@@ -248,14 +248,14 @@ static void only_what_etcd_refuses_in_its_own_words_is_not_done(void **state)
 
 /* -- leases -------------------------------------------------------------------- */
 
-static void a_term_gives_the_whole_lease_from_the_request_on(void **state)
+static void a_lease_gives_its_whole_length_from_the_request_on(void **state)
 {
     static const int64_t ms[] = {1,    200,  999,   1000,    1750,
                                  1999, 2000, 30000, 86400000};
     (void)state;
     for (size_t i = 0; i < sizeof ms / sizeof ms[0]; i++) {
-        struct etcd_term t =
-            snib__etcd_term_hold(snib__ms(ms[i]), (snib_instant){0});
+        struct etcd_ttl t =
+            snib__etcd_ttl_hold(snib__ms(ms[i]), (snib_instant){0});
         assert_true(t.ttl >= 2);
         /* sent as long ago as it may be, it still ends after the lease */
         assert_true(t.ttl * 1000 - snib__to_ms(t.age) >= ms[i]);
@@ -278,7 +278,7 @@ int main(void)
         cmocka_unit_test(a_key_is_read_as_it_was_written),
         cmocka_unit_test(urls_that_say_nothing_sensible_are_refused),
         cmocka_unit_test(only_what_etcd_refuses_in_its_own_words_is_not_done),
-        cmocka_unit_test(a_term_gives_the_whole_lease_from_the_request_on),
+        cmocka_unit_test(a_lease_gives_its_whole_length_from_the_request_on),
     };
     return cmocka_run_group_tests(tests, NULL, tidy);
 }

@@ -115,20 +115,20 @@ static void claims_alive(const struct snib__etcd *e, const struct etcd_step *k,
 /* A row. False: no memory. (What cannot be read is answered by the
  * decision.) */
 static bool claims_row(const struct snib__etcd *e, struct etcd_step *k,
-                       uint32_t lock, const struct etcd_place *place,
+                       uint32_t lock, const struct etcd_parts *parts,
                        const struct snib__etcd_pair *pair)
 {
     struct snib__snapshot *s = &k->s;
     const struct snib__key key = {
-        .kind = place->kind,
+        .kind = parts->kind,
         .name = s->lock[lock].name,
-        .request = {place->request[0], place->request[1]}};
+        .request = {parts->request[0], parts->request[1]}};
     uint32_t before = s->claims;
     snib__snapshot_row(s, &key, pair->mod_revision, pair->value.bytes,
                        pair->value.size);
-    if (place->kind != SNIB__KEY_CLAIM) {
+    if (parts->kind != SNIB__KEY_CLAIM) {
         struct etcd_memory *m =
-            place->kind == SNIB__KEY_LOCK ? &k->row[lock] : &k->arrivals[lock];
+            parts->kind == SNIB__KEY_LOCK ? &k->row[lock] : &k->arrivals[lock];
         *m = (struct etcd_memory){.lease = pair->lease, .bytes = pair->value};
     }
     if (s->claims == before) {
@@ -142,10 +142,10 @@ static bool claims_rows(struct snib__etcd *e, struct etcd_step *k,
                         uint32_t lock, struct snib__etcd_rows *rows)
 {
     struct snib__etcd_pair pair;
-    struct etcd_place place;
+    struct etcd_parts parts;
     while (snib__etcd_next_pair(rows, &pair)) {
-        if (snib__etcd_key_read(e, pair.key, &place) &&
-            !claims_row(e, k, lock, &place, &pair)) {
+        if (snib__etcd_key_read(e, pair.key, &parts) &&
+            !claims_row(e, k, lock, &parts, &pair)) {
             return false;
         }
     }
@@ -158,14 +158,14 @@ static bool claims_highest(struct snib__etcd *e, struct snib__etcd_txn *t,
 {
     struct snib__etcd_rows rows;
     struct snib__etcd_pair pair;
-    struct etcd_place place;
+    struct etcd_parts parts;
     if (!snib__etcd_next_range(t, &rows)) {
         return false;
     }
     while (snib__etcd_next_pair(&rows, &pair)) {
         struct snib__lock_row row;
-        if (snib__etcd_key_read(e, pair.key, &place) &&
-            place.kind == SNIB__KEY_LOCK &&
+        if (snib__etcd_key_read(e, pair.key, &parts) &&
+            parts.kind == SNIB__KEY_LOCK &&
             !snib__layout_lock(pair.value.bytes, pair.value.size, &row, NULL) &&
             snib__is_token(row.token) && row.token > *ret) {
             *ret = row.token;

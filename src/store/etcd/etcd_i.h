@@ -222,7 +222,7 @@ struct etcd_lease {
 };
 
 /* What a key needs of its lease. */
-struct etcd_term {
+struct etcd_ttl {
     int64_t ttl;         /* s */
     snib_duration age;   /* so old it may be */
     snib_instant begun;  /* one that was sent since is never too old */
@@ -232,7 +232,7 @@ struct etcd_term {
 /* A lease for this; NULL: it is being granted, and the steps are told. */
 const struct etcd_lease *snib__etcd_lease_for(struct snib__etcd *,
                                               snib_instant now,
-                                              const struct etcd_term *);
+                                              const struct etcd_ttl *);
 /* The lease of this id, if it is one of ours that is remembered. */
 const struct etcd_lease *snib__etcd_lease_of(const struct snib__etcd *,
                                              int64_t id);
@@ -247,10 +247,10 @@ void snib__etcd_lease_note(const struct snib__etcd *, struct snib__request *);
 void snib__etcd_leases_doubt(struct snib__etcd *);
 void snib__etcd_leases_free(struct snib__etcd *);
 
-/* The terms of the keys. lease: as the request asks, delay included. */
-struct etcd_term snib__etcd_term_hold(snib_duration lease, snib_instant begun);
-struct etcd_term snib__etcd_term_seconds(int64_t ttl, int64_t age_ms,
-                                         snib_instant begun);
+/* What a key needs. lease: as the request asks, delay included. */
+struct etcd_ttl snib__etcd_ttl_hold(snib_duration lease, snib_instant begun);
+struct etcd_ttl snib__etcd_ttl_seconds(int64_t ttl, int64_t age_ms,
+                                       snib_instant begun);
 
 /* -- step.c ----------------------------------------------------------------- */
 
@@ -422,7 +422,7 @@ void snib__etcd_key_all(const struct snib__etcd *, struct etcd_key *from,
                         struct etcd_key *to);
 
 /* A key of a lock, taken apart. */
-struct etcd_place {
+struct etcd_parts {
     char name[SNIB_NAME_MAX];
     size_t size;
     const char *safe; /* borrowed: as it stands in the key */
@@ -433,7 +433,7 @@ struct etcd_place {
 
 /* False: it is none of ours. */
 bool snib__etcd_key_read(const struct snib__etcd *, struct snib__etcd_text,
-                         struct etcd_place *ret);
+                         struct etcd_parts *ret);
 static inline struct snib__etcd_text
 snib__etcd_text_of(const struct etcd_key *k)
 {

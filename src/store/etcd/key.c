@@ -139,7 +139,7 @@ bool snib__etcd_id_read(const char *text, size_t size, uint64_t ret[2])
     return size == ETCD_ID;
 }
 
-static bool key_read_name(const char *safe, size_t size, struct etcd_place *ret)
+static bool key_read_name(const char *safe, size_t size, struct etcd_parts *ret)
 {
     char plain[3 * SNIB_NAME_MAX];
     size_t n = 0;
@@ -158,7 +158,7 @@ static bool key_read_name(const char *safe, size_t size, struct etcd_place *ret)
 }
 
 bool snib__etcd_key_read(const struct snib__etcd *e, struct snib__etcd_text t,
-                         struct etcd_place *ret)
+                         struct etcd_parts *ret)
 {
     struct etcd_key from, to;
     const char *text = t.bytes;

@@ -38,23 +38,23 @@ static int64_t lease_seconds(snib_duration d)
     return d.ns / 1000000000 + (d.ns % 1000000000 > 0);
 }
 
-struct etcd_term snib__etcd_term_seconds(int64_t ttl, int64_t age_ms,
-                                         snib_instant begun)
+struct etcd_ttl snib__etcd_ttl_seconds(int64_t ttl, int64_t age_ms,
+                                       snib_instant begun)
 {
-    return (struct etcd_term){
+    return (struct etcd_ttl){
         .ttl = ttl, .age = snib__ms(age_ms), .begun = begun};
 }
 
 /* The seconds are rounded up; so much older than the request a lease may be that
  * it gives the whole length from the request on. */
-struct etcd_term snib__etcd_term_hold(snib_duration lease, snib_instant begun)
+struct etcd_ttl snib__etcd_ttl_hold(snib_duration lease, snib_instant begun)
 {
     snib_duration wanted = {lease.ns + LEASE_SLACK_MS * INT64_C(1000000)};
     int64_t ttl = lease_seconds(wanted);
     ttl = ttl < LEASE_LEAST ? LEASE_LEAST : ttl;
-    return (struct etcd_term){.ttl = ttl,
-                              .age = {ttl * INT64_C(1000000000) - lease.ns},
-                              .begun = begun};
+    return (struct etcd_ttl){.ttl = ttl,
+                             .age = {ttl * INT64_C(1000000000) - lease.ns},
+                             .begun = begun};
 }
 
 /* -- granted --------------------------------------------------------------- */
@@ -126,7 +126,7 @@ static void lease_grant(struct snib__etcd *e, snib_instant now, int64_t ttl)
 /* -- used ------------------------------------------------------------------ */
 
 static bool lease_fits(const struct etcd_lease *l, snib_instant now,
-                       const struct etcd_term *t)
+                       const struct etcd_ttl *t)
 {
     bool young = l->sent.ns >= t->begun.ns ||
                  snib__between(l->sent, now).ns <= t->age.ns;
@@ -136,7 +136,7 @@ static bool lease_fits(const struct etcd_lease *l, snib_instant now,
 
 const struct etcd_lease *snib__etcd_lease_for(struct snib__etcd *e,
                                               snib_instant now,
-                                              const struct etcd_term *t)
+                                              const struct etcd_ttl *t)
 {
     int64_t left = lease_seconds(snib__between(now, t->ending));
     int64_t ttl = left > t->ttl ? left : t->ttl;
@@ -172,7 +172,7 @@ const struct etcd_lease *snib__etcd_lease_of(const struct snib__etcd *e,
 
 void snib__etcd_lease_note(const struct snib__etcd *e, struct snib__request *r)
 {
-    struct etcd_term t = snib__etcd_term_hold(
+    struct etcd_ttl t = snib__etcd_ttl_hold(
         (snib_duration){r->lease.ns + r->acquire.delay.ns}, SNIB__NEVER);
     int64_t ttl = t.ttl + LEASE_LONGER;
     ttl = ttl > e->least_ttl ? ttl : e->least_ttl;

@@ -24,7 +24,7 @@ struct look_claim {
 
 /* One lock, its rows as they come. */
 struct look_lock {
-    struct etcd_place place;
+    struct etcd_parts parts;
     bool there; /* the lock row, and */
     int64_t token;
     struct look_claim *claim;
@@ -86,7 +86,7 @@ static void look_add(struct look_lock *k, const struct snib__etcd_pair *pair)
                                       &c->c, &c->about, &c->size, look_why(k));
     k->err = k->err ? k->err : err;
     if (!err && (look_waits(c) || snib__rules_claim_holds(&c->c))) {
-        memcpy(c->c.request, k->place.request, sizeof c->c.request);
+        memcpy(c->c.request, k->parts.request, sizeof c->c.request);
         k->claims++;
     }
 }
@@ -94,13 +94,13 @@ static void look_add(struct look_lock *k, const struct snib__etcd_pair *pair)
 static void look_row(struct look_lock *k, const struct snib__etcd_pair *pair)
 {
     struct snib__lock_row row;
-    if (k->place.kind == SNIB__KEY_LOCK) {
+    if (k->parts.kind == SNIB__KEY_LOCK) {
         snib_err err = snib__layout_lock(pair->value.bytes, pair->value.size,
                                          &row, look_why(k));
         k->err = k->err ? k->err : err;
         k->there = true;
         k->token = row.token;
-    } else if (k->place.kind == SNIB__KEY_CLAIM) {
+    } else if (k->parts.kind == SNIB__KEY_CLAIM) {
         look_add(k, pair);
     }
 }
@@ -164,7 +164,7 @@ static void look_inspected(struct snib__etcd *e, snib_instant now,
     struct snib__etcd_pair pair;
     struct snib__request *r = k->r[0];
     while (snib__etcd_next_pair(rows, &pair)) {
-        if (snib__etcd_key_read(e, pair.key, &lock.place)) {
+        if (snib__etcd_key_read(e, pair.key, &lock.parts)) {
             look_row(&lock, &pair);
         }
     }
@@ -199,17 +199,17 @@ static bool look_is_listed(const struct snib__request *r,
         waited = waited || look_waits(&k->claim[i]);
     }
     return k->claims && (waited || !r->list.awaited_only) &&
-           snib__glob(r->text, r->text_size, k->place.name, k->place.size);
+           snib__glob(r->text, r->text_size, k->parts.name, k->parts.size);
 }
 
 static void look_show_damage(const struct look_lock *k,
                              const struct snib__request *r)
 {
     if (!r->list.awaited_only &&
-        snib__glob(r->text, r->text_size, k->place.name, k->place.size)) {
+        snib__glob(r->text, r->text_size, k->parts.name, k->parts.size)) {
         snib__rec_row(r->said.result, SNIB__ROW_LOCK);
-        snib__rec_bytes(r->said.result, SNIB__F_NAME, k->place.name,
-                        k->place.size);
+        snib__rec_bytes(r->said.result, SNIB__F_NAME, k->parts.name,
+                        k->parts.size);
         snib__rec_text(r->said.result, SNIB__F_TEXT, k->why.text);
     }
 }
@@ -230,8 +230,8 @@ static void look_flush(struct look_page *p)
     if (p->first.size && p->lock.err) {
         look_show_damage(&p->lock, r);
     } else if (p->first.size && look_is_listed(r, &p->lock)) {
-        look_show(&p->lock, snib__etcd_wall(p->e, p->now), p->lock.place.name,
-                  p->lock.place.size, r->said.result);
+        look_show(&p->lock, snib__etcd_wall(p->e, p->now), p->lock.parts.name,
+                  p->lock.parts.size, r->said.result);
     }
     p->lock.claims = 0;
     p->lock.there = false;
@@ -241,18 +241,18 @@ static void look_flush(struct look_page *p)
 static void look_page_row(struct look_page *p,
                           const struct snib__etcd_pair *pair)
 {
-    struct etcd_place place;
-    if (!snib__etcd_key_read(p->e, pair->key, &place)) {
+    struct etcd_parts parts;
+    if (!snib__etcd_key_read(p->e, pair->key, &parts)) {
         return;
     }
-    bool same = p->first.size && place.safe_size == p->lock.place.safe_size &&
-                !memcmp(place.safe, p->lock.place.safe, place.safe_size);
+    bool same = p->first.size && parts.safe_size == p->lock.parts.safe_size &&
+                !memcmp(parts.safe, p->lock.parts.safe, parts.safe_size);
     if (!same) {
         look_flush(p);
         p->first = pair->key;
         p->names++;
     }
-    p->lock.place = place;
+    p->lock.parts = parts;
     look_row(&p->lock, pair);
 }
 

@@ -1,5 +1,5 @@
 /* store/etcd/plan.c — the transaction of a step: what it compares, what it
- * writes, and under which leases (term.c). What a name remembers, its lock row and
+ * writes, and under which leases (ttl.c). What a name remembers, its lock row and
  * arrivals, is kept by who uses it (plan_remember). */
 #include <string.h>
 
@@ -16,21 +16,21 @@ struct plan {
     bool waits;
 };
 
-static struct etcd_term plan_term_memory(const struct plan *p, uint32_t lock)
+static struct etcd_ttl plan_ttl_memory(const struct plan *p, uint32_t lock)
 {
-    const struct etcd_terms t = {p->e, p->now, p->k};
-    return snib__etcd_term_memory(&t, lock);
+    const struct etcd_ttl_of t = {p->e, p->now, p->k};
+    return snib__etcd_ttl_memory(&t, lock);
 }
 
-static bool plan_term_claim(const struct plan *p, uint32_t claim,
-                            struct etcd_term *ret, uint32_t *ret_own)
+static bool plan_ttl_claim(const struct plan *p, uint32_t claim,
+                           struct etcd_ttl *ret, uint32_t *ret_own)
 {
-    const struct etcd_terms t = {p->e, p->now, p->k};
-    return snib__etcd_term_claim(&t, claim, ret, ret_own);
+    const struct etcd_ttl_of t = {p->e, p->now, p->k};
+    return snib__etcd_ttl_claim(&t, claim, ret, ret_own);
 }
 
 static const struct etcd_lease *plan_lease(struct plan *p,
-                                           const struct etcd_term *t)
+                                           const struct etcd_ttl *t)
 {
     const struct etcd_lease *l = snib__etcd_lease_for(p->e, p->now, t);
     p->waits = p->waits || !l;
@@ -40,15 +40,15 @@ static const struct etcd_lease *plan_lease(struct plan *p,
 /* -- operations ------------------------------------------------------------- */
 
 static void plan_put(struct plan *p, const struct etcd_key *key,
-                     struct snib__etcd_text value, const struct etcd_term *term)
+                     struct snib__etcd_text value, const struct etcd_ttl *ttl)
 {
-    const struct etcd_lease *l = term ? plan_lease(p, term) : NULL;
+    const struct etcd_lease *l = ttl ? plan_lease(p, ttl) : NULL;
     p->writes++;
     snib__etcd_txn_put(p->out,
                        &(struct snib__etcd_put){.key = snib__etcd_text_of(key),
                                                 .value = value,
                                                 .lease = l ? l->id : 0,
-                                                .same_lease = !term});
+                                                .same_lease = !ttl});
 }
 
 static uint32_t plan_claim_of(const struct snib__snapshot *s,
@@ -69,10 +69,10 @@ static void plan_put_claim(struct plan *p, const struct snib__guard *g,
 {
     struct etcd_step *k = p->k;
     uint32_t claim = plan_claim_of(&k->s, &g->key), own;
-    struct etcd_term term = {0};
-    bool keeps = plan_term_claim(p, claim, &term, &own);
-    plan_put(p, key, value, keeps ? NULL : &term);
-    const struct etcd_lease *l = keeps ? NULL : plan_lease(p, &term);
+    struct etcd_ttl ttl = {0};
+    bool keeps = plan_ttl_claim(p, claim, &ttl, &own);
+    plan_put(p, key, value, keeps ? NULL : &ttl);
+    const struct etcd_lease *l = keeps ? NULL : plan_lease(p, &ttl);
     if (!l || own == k->count) {
         return;
     }
@@ -100,7 +100,7 @@ static void plan_guard(struct plan *p, const struct snib__guard *g)
 {
     const struct snib__snapshot *s = &p->k->s;
     struct etcd_key key;
-    struct etcd_term term;
+    struct etcd_ttl ttl;
     struct snib__etcd_text value = {snib__buf_bytes(&s->bytes) + g->at,
                                     g->size};
     if (g->key.kind == SNIB__KEY_FLOOR) {
@@ -117,8 +117,8 @@ static void plan_guard(struct plan *p, const struct snib__guard *g)
             plan_put_claim(p, g, &key, value);
         } else {
             uint32_t lock = plan_lock_of(s, g->key.name);
-            term = plan_term_memory(p, lock);
-            plan_put(p, &key, value, &term);
+            ttl = plan_ttl_memory(p, lock);
+            plan_put(p, &key, value, &ttl);
             *(g->key.kind == SNIB__KEY_LOCK ? &p->k->row[lock].put
                                             : &p->k->arrivals[lock].put) = true;
         }
@@ -197,7 +197,7 @@ static void plan_put_anew(struct plan *p, uint32_t lock, snib__key_kind kind,
                           uint64_t stamp, struct etcd_memory *m)
 {
     const struct snib__name *name = p->k->s.lock[lock].name;
-    struct etcd_term term = plan_term_memory(p, lock);
+    struct etcd_ttl ttl = plan_ttl_memory(p, lock);
     struct etcd_key key;
     if (!stamp || m->put || plan_is_young(p, name, kind, m->lease)) {
         return;
@@ -208,7 +208,7 @@ static void plan_put_anew(struct plan *p, uint32_t lock, snib__key_kind kind,
         snib__etcd_compare(p->out, snib__etcd_text_of(&key), stamp);
         p->compares++;
     }
-    plan_put(p, &key, m->bytes, &term);
+    plan_put(p, &key, m->bytes, &ttl);
     m->put = true;
 }
 
@@ -244,8 +244,8 @@ static void plan_tell(struct plan *p, uint32_t first)
     const struct snib__snapshot *s = &p->k->s;
     struct snib__buf ids;
     struct etcd_key key;
-    struct etcd_term term =
-        snib__etcd_term_seconds(PLAN_TOLD, ETCD_ALIVE_AGE_MS, p->k->begun);
+    struct etcd_ttl ttl =
+        snib__etcd_ttl_seconds(PLAN_TOLD, ETCD_ALIVE_AGE_MS, p->k->begun);
     for (uint32_t i = 0; i < first; i++) {
         if (plan_same_client(&s->told[i], &s->told[first])) {
             return;
@@ -263,7 +263,7 @@ static void plan_tell(struct plan *p, uint32_t first)
     plan_put(
         p, &key,
         (struct snib__etcd_text){snib__buf_bytes(&ids), snib__buf_size(&ids)},
-        &term);
+        &ttl);
     snib__buf_free(&ids); /* without memory the polls find out */
 }
 
@@ -331,7 +331,7 @@ void snib__etcd_plan_ahead(struct snib__etcd *e, snib_instant now,
         bool renews = r->verb == SNIB__RENEW && !r->renew.only_asks;
         bool acquires =
             r->verb == SNIB__ACQUIRE && r->said.answer != SNIB__QUEUED;
-        struct etcd_term hold = snib__etcd_term_hold(
+        struct etcd_ttl hold = snib__etcd_ttl_hold(
             (snib_duration){r->lease.ns + r->acquire.delay.ns}, k->begun);
         if (acquires || renews) {
             (void)snib__etcd_lease_for(e, now, &hold);

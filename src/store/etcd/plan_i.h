@@ -1,5 +1,5 @@
 /* store/etcd/plan_i.h — the transaction of a step and how long its keys stay, for
- * claims.c, plan.c and term.c. */
+ * claims.c, plan.c and ttl.c. */
 #ifndef SNIB__ETCD_PLAN_I_H
 #define SNIB__ETCD_PLAN_I_H
 
@@ -11,21 +11,21 @@ enum {
     ETCD_ALIVE_AGE_MS = 500           /* of who waits, and who is told */
 };
 
-/* -- term.c ----------------------------------------------------------------- */
+/* -- ttl.c ----------------------------------------------------------------- */
 
-struct etcd_terms {
+struct etcd_ttl_of {
     const struct snib__etcd *e;
     snib_instant now;
     const struct etcd_step *k;
 };
 
 /* Of the lock row and the arrivals of a lock of the step. */
-struct etcd_term snib__etcd_term_memory(const struct etcd_terms *,
-                                        uint32_t lock);
+struct etcd_ttl snib__etcd_ttl_memory(const struct etcd_ttl_of *,
+                                      uint32_t lock);
 /* Of a claim of it. True: the row keeps the lease that it has. ret_own: which of
  * the step's requests has made it; their count: none. */
-bool snib__etcd_term_claim(const struct etcd_terms *, uint32_t claim,
-                           struct etcd_term *ret, uint32_t *ret_own);
+bool snib__etcd_ttl_claim(const struct etcd_ttl_of *, uint32_t claim,
+                          struct etcd_ttl *ret, uint32_t *ret_own);
 
 /* -- plan.c ----------------------------------------------------------------- */
 

@@ -95,8 +95,8 @@ uint16_t *snib__etcd_slot(struct snib__etcd *e, const struct snib__request *r)
     return &e->busy[r->name->hash % ETCD_SLOTS];
 }
 
-static void step_mark(struct snib__etcd *e, const struct snib__request *r,
-                      int by)
+static void step_count(struct snib__etcd *e, const struct snib__request *r,
+                       int by)
 {
     if (snib__etcd_names(r)) {
         uint16_t *slot = snib__etcd_slot(e, r);
@@ -165,7 +165,7 @@ void snib__etcd_step_over(struct snib__etcd *e, struct etcd_step *k)
     snib__etcd_call_drop(e, &k->call);
     snib__heap_remove(&e->timers, &k->timer);
     for (uint32_t i = 0; i < k->count; i++) {
-        step_mark(e, k->r[i], -1);
+        step_count(e, k->r[i], -1);
         snib__list_push(&e->executed, &k->r[i]->link);
     }
     k->count = 0;
@@ -393,7 +393,7 @@ bool snib__etcd_step_begin(struct snib__etcd *e, snib_instant now,
     k->aparts = 0;
     for (uint32_t i = 0; i < count; i++) {
         k->r[i] = r[i];
-        step_mark(e, r[i], 1);
+        step_count(e, r[i], 1);
     }
     k->conflicts = k->asked = k->answered = 0;
     k->decides = k->rests = false;

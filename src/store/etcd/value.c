@@ -141,10 +141,10 @@ static bool value_put_record(struct snib__etcd *e, snib_instant now,
     struct etcd_key key;
     bool same = rows->record.key.size && !puts && !deletes;
     int64_t kept = puts ? k->r[0]->lease.ns / 1000000000 + 1 : 0;
-    struct etcd_term term = snib__etcd_term_seconds(
-        VALUE_MEMORY + kept, VALUE_MEMORY_AGE_MS, k->begun);
+    struct etcd_ttl ttl = snib__etcd_ttl_seconds(VALUE_MEMORY + kept,
+                                                 VALUE_MEMORY_AGE_MS, k->begun);
     const struct etcd_lease *l =
-        same ? NULL : snib__etcd_lease_for(e, now, &term);
+        same ? NULL : snib__etcd_lease_for(e, now, &ttl);
     snib__version_pack(v, packed);
     snib__etcd_key_value(e, k->r[0]->name, "r", &key);
     snib__etcd_compare(&e->message, snib__etcd_text_of(&key),
@@ -163,9 +163,9 @@ static bool value_put_bytes(struct snib__etcd *e, snib_instant now,
 {
     struct snib__request *r = k->r[0];
     struct etcd_key key;
-    struct etcd_term term = snib__etcd_term_hold(r->lease, k->begun);
+    struct etcd_ttl ttl = snib__etcd_ttl_hold(r->lease, k->begun);
     const struct etcd_lease *l =
-        puts ? snib__etcd_lease_for(e, now, &term) : NULL;
+        puts ? snib__etcd_lease_for(e, now, &ttl) : NULL;
     snib__etcd_key_value(e, r->name, "v", &key);
     snib__etcd_compare(&e->message, snib__etcd_text_of(&key),
                        rows->bytes.mod_revision);

@@ -1,4 +1,4 @@
-/* store/etcd/term.c — how long the lease lasts under which a key is put.
+/* store/etcd/ttl.c — how long the lease lasts under which a key is put.
  *
  *     key        its lease: how long it is left when nobody puts it anew
  *     lock row   a day from the later of now and the token's own time; with the
@@ -21,45 +21,45 @@
 #include "store/etcd/plan_i.h"
 
 enum {
-    TERM_DAY = 25 * 3600 + 3600,
-    TERM_PARAMS = 30 * 86400 + 3600,
-    TERM_ALIVE = 3,
-    TERM_TOMBSTONE = 20,
-    TERM_TOMBSTONE_AGE_MS = 5000,
-    TERM_LATER = 10 /* than a late copy's: its age, and clocks */
+    TTL_DAY = 25 * 3600 + 3600,
+    TTL_PARAMS = 30 * 86400 + 3600,
+    TTL_ALIVE = 3,
+    TTL_TOMBSTONE = 20,
+    TTL_TOMBSTONE_AGE_MS = 5000,
+    TTL_LATER = 10 /* than a late copy's: its age, and clocks */
 };
 
 /* What a name remembers. token: in 1/1024 ms of Unix time, if it came from a
  * clock. */
-static struct etcd_term term_memory(const struct etcd_terms *p, int64_t token,
-                                    bool params)
+static struct etcd_ttl ttl_memory(const struct etcd_ttl_of *p, int64_t token,
+                                  bool params)
 {
     int64_t ahead =
         snib__is_token(token)
             ? token / 1024000 - snib__etcd_wall(p->e, p->now).ns / 1000000000
             : 0;
     int64_t days = ahead > 0 ? ahead / 86400 + 1 : 0;
-    int64_t ttl = TERM_DAY + days * 86400;
-    ttl = params && ttl < TERM_PARAMS ? TERM_PARAMS : ttl;
-    return snib__etcd_term_seconds(ttl, ETCD_MEMORY_AGE_MS, p->k->begun);
+    int64_t ttl = TTL_DAY + days * 86400;
+    ttl = params && ttl < TTL_PARAMS ? TTL_PARAMS : ttl;
+    return snib__etcd_ttl_seconds(ttl, ETCD_MEMORY_AGE_MS, p->k->begun);
 }
 
-struct etcd_term snib__etcd_term_memory(const struct etcd_terms *p,
-                                        uint32_t lock)
+struct etcd_ttl snib__etcd_ttl_memory(const struct etcd_ttl_of *p,
+                                      uint32_t lock)
 {
     const struct snib__lock_row *row = &p->k->s.lock[lock].row;
-    return term_memory(p, row->token,
-                       row->params.size >= 0 || row->params.latch > 0);
+    return ttl_memory(p, row->token,
+                      row->params.size >= 0 || row->params.latch > 0);
 }
 
-static int64_t term_seconds(snib_duration d)
+static int64_t ttl_seconds(snib_duration d)
 {
     return d.ns / 1000000000 + 1;
 }
 
 /* Which of the step's requests has made this claim? count: none. */
-static uint32_t term_own(const struct etcd_step *k,
-                         const struct snib__stored_claim *c)
+static uint32_t ttl_own(const struct etcd_step *k,
+                        const struct snib__stored_claim *c)
 {
     uint32_t i = 0;
     while (i < k->count &&
@@ -72,9 +72,9 @@ static uint32_t term_own(const struct etcd_step *k,
 /* Until when its owner may believe in a grant that hangs on a lease which we do
  * not know. Who adopts it does not know that either: the row does, by the clock
  * of who wrote it. */
-static snib_instant term_believed(const struct etcd_terms *p,
-                                  const struct snib__request *r,
-                                  const struct snib__stored_claim *c)
+static snib_instant ttl_believed(const struct etcd_ttl_of *p,
+                                 const struct snib__request *r,
+                                 const struct snib__stored_claim *c)
 {
     snib_duration left = snib__between(snib__etcd_wall(p->e, p->now), c->until);
     snib_duration most = snib__ms(SNIB_LEASE_MAX_MS);
@@ -85,10 +85,10 @@ static snib_instant term_believed(const struct etcd_terms *p,
 }
 
 /* Of a claim of one of our requests that holds. */
-static struct etcd_term term_hold(const struct etcd_terms *p,
-                                  const struct snib__request *r,
-                                  const struct snib__stored_claim *c,
-                                  const struct etcd_was *was)
+static struct etcd_ttl ttl_hold(const struct etcd_ttl_of *p,
+                                const struct snib__request *r,
+                                const struct snib__stored_claim *c,
+                                const struct etcd_was *was)
 {
     snib_duration lease = r->lease;
     const struct etcd_lease *before =
@@ -96,23 +96,23 @@ static struct etcd_term term_hold(const struct etcd_terms *p,
     if (was && was->held && !before && was->length.ns > lease.ns) {
         lease = was->length; /* it hangs on another's, of that length */
     }
-    struct etcd_term t = snib__etcd_term_hold(
+    struct etcd_ttl t = snib__etcd_ttl_hold(
         (snib_duration){lease.ns + c->delay.ns}, p->k->begun);
     if (before) {
         t.ending = snib__etcd_lease_end(before);
     } else if (was && was->held) {
-        t.ending = snib__after(term_believed(p, r, c), c->delay);
+        t.ending = snib__after(ttl_believed(p, r, c), c->delay);
     }
     return t;
 }
 
 /* was: what it replaces. Where nobody has noted how long a copy of the request can
  * do something, its lease says it. */
-static struct etcd_term term_tombstone(const struct etcd_terms *p,
-                                       const struct snib__request *r,
-                                       const struct etcd_was *was)
+static struct etcd_ttl ttl_tombstone(const struct etcd_ttl_of *p,
+                                     const struct snib__request *r,
+                                     const struct etcd_was *was)
 {
-    int64_t ttl = TERM_TOMBSTONE - TERM_LATER;
+    int64_t ttl = TTL_TOMBSTONE - TTL_LATER;
     struct snib__request copy = {.late = r ? r->late : 0};
     copy.lease = was && was->held ? was->length : (snib_duration){0};
     if (r && !r->late && r->lease.ns > copy.lease.ns) {
@@ -120,12 +120,12 @@ static struct etcd_term term_tombstone(const struct etcd_terms *p,
     }
     snib__etcd_lease_note(p->e, &copy);
     ttl = copy.late > ttl ? copy.late : ttl;
-    return snib__etcd_term_seconds(ttl + TERM_LATER, TERM_TOMBSTONE_AGE_MS,
-                                   p->k->begun);
+    return snib__etcd_ttl_seconds(ttl + TTL_LATER, TTL_TOMBSTONE_AGE_MS,
+                                  p->k->begun);
 }
 
-bool snib__etcd_term_claim(const struct etcd_terms *p, uint32_t claim,
-                           struct etcd_term *ret, uint32_t *ret_own)
+bool snib__etcd_ttl_claim(const struct etcd_ttl_of *p, uint32_t claim,
+                          struct etcd_ttl *ret, uint32_t *ret_own)
 {
     const struct etcd_step *k = p->k;
     const struct snib__snapshot_claim *row = &k->s.claim[claim];
@@ -133,30 +133,30 @@ bool snib__etcd_term_claim(const struct etcd_terms *p, uint32_t claim,
     const struct etcd_was *was =
         row->stamp && claim < k->wases ? &k->was[claim] : NULL;
     snib_duration push = snib__ms(SNIB__PUSH_LEASE_MS);
-    *ret_own = term_own(k, c);
+    *ret_own = ttl_own(k, c);
     const struct snib__request *r = *ret_own < k->count ? k->r[*ret_own] : NULL;
     switch ((enum snib__stored_state)c->state) {
     case SNIB__WAITS:
     case SNIB__UNRESPONSIVE:
-        *ret = snib__etcd_term_seconds(TERM_ALIVE, ETCD_ALIVE_AGE_MS, k->begun);
+        *ret = snib__etcd_ttl_seconds(TTL_ALIVE, ETCD_ALIVE_AGE_MS, k->begun);
         return !r && was;
     case SNIB__HOLDS:
     case SNIB__SHARES:
         if (r) {
-            *ret = term_hold(p, r, c, was);
+            *ret = ttl_hold(p, r, c, was);
             return r->verb == SNIB__RENEW && r->renew.only_asks;
         }
         push = c->lease.ns < push.ns ? c->lease : push;
-        *ret = snib__etcd_term_seconds(
-            term_seconds((snib_duration){push.ns + c->delay.ns - 1}),
+        *ret = snib__etcd_ttl_seconds(
+            ttl_seconds((snib_duration){push.ns + c->delay.ns - 1}),
             ETCD_ALIVE_AGE_MS, k->begun);
         return was && was->held;
     case SNIB__TOMBSTONE:
-        *ret = term_tombstone(p, r, was);
+        *ret = ttl_tombstone(p, r, was);
         return false;
     case SNIB__REVOKED:
-        *ret = snib__etcd_term_seconds(term_seconds(c->lease) + TERM_TOMBSTONE,
-                                       TERM_TOMBSTONE_AGE_MS, k->begun);
+        *ret = snib__etcd_ttl_seconds(ttl_seconds(c->lease) + TTL_TOMBSTONE,
+                                      TTL_TOMBSTONE_AGE_MS, k->begun);
         return false;
     }
     return true;
