@@ -105,7 +105,7 @@ def test_what_it_has_not_is_said(at, args, words):
 
 
 def test_a_dead_holder_is_no_lock_delay_and_a_wait_ends(at, server):
-    """The holder's session is over, its mark stays. Nobody knows when that was,
+    """The holder's session is over, its record stays. Nobody knows when that was,
     so whoever comes now waits for its whole lease."""
     snib = at()
     snib.hold("dead", "-t", "2s")

@@ -23,24 +23,24 @@ static void child(const struct zoo_child *c)
     if (c->what == ZOO_STANDS) {
         snib__zoo_child_stands(c->id, c->reads, name);
         MUST(!strncmp(name, c->name, strlen(name)));
-    } else if (c->what == ZOO_MARK) {
+    } else if (c->what == ZOO_RECORD) {
         struct zoo_child again;
-        snib__zoo_child_mark(c->id, c->reads, c->lease_ms, name);
+        snib__zoo_child_record(c->id, c->reads, c->lease_ms, name);
         snib__zoo_child_read(name, strlen(name), &again);
-        MUST(again.what == ZOO_MARK && again.lease_ms == c->lease_ms);
+        MUST(again.what == ZOO_RECORD && again.lease_ms == c->lease_ms);
         MUST(c->lease_ms >= 0 && snib__ms(c->lease_ms).ns >= 0);
     }
 }
 
-/* A node and a mark of one id know of each other. */
+/* A node and a record of one id know of each other. */
 static void paired(const struct zoo_view *v, const struct zoo_child *c)
 {
     bool stands = snib__zoo_view_find(v, c->id, -1) >= 0;
-    const struct zoo_child *mark = snib__zoo_view_mark(v, c->id);
-    MUST(!mark || (mark->what == ZOO_MARK && mark->id[0] == c->id[0] &&
-                   mark->id[1] == c->id[1]));
-    MUST(c->what != ZOO_STANDS || c->paired == (mark != NULL));
-    MUST(c->what != ZOO_MARK || (mark && c->paired == stands));
+    const struct zoo_child *record = snib__zoo_view_record(v, c->id);
+    MUST(!record || (record->what == ZOO_RECORD && record->id[0] == c->id[0] &&
+                     record->id[1] == c->id[1]));
+    MUST(c->what != ZOO_STANDS || c->paired == (record != NULL));
+    MUST(c->what != ZOO_RECORD || (record && c->paired == stands));
 }
 
 static void children(const struct snib__jute *body)

@@ -102,7 +102,7 @@ def standing(look, name):
                    if node.startswith("_c_")), key=lambda node: node[-10:])
 
 
-def marks(look, name):
+def records(look, name):
     return [node for node in look.children(f"/snib/{name}")
             if node.startswith("=held-")]
 
@@ -110,7 +110,7 @@ def marks(look, name):
 # -- what is there ---------------------------------------------------------------
 
 
-def test_a_holder_is_a_node_and_a_mark_and_leaves_nothing(one, drivers, look):
+def test_a_holder_is_a_node_and_a_record_and_leaves_nothing(one, drivers, look):
     holder = drivers(one.url + SESSION)
     grant = holder.acquire(holder.lock("n/a%", lease_ms=4000))
     there = look.children("/snib/n%2Fa%25")
@@ -208,7 +208,7 @@ def test_both_removed_by_hand_let_the_next_in_at_once(one, drivers, look,
     grant = holder.acquire(holder.lock(name, lease_ms=20000))
     waits = other.start_acquire(other.lock(name), wait_ms=15000)
     wait_until(lambda: len(standing(look, name)) == 2, 10, "it waits")
-    for node in (marks(look, name)[0], standing(look, name)[0]):
+    for node in (records(look, name)[0], standing(look, name)[0]):
         look.delete(f"/snib/{name}/{node}")
     waits.wait(5)
     assert holder.ask("renew", id=grant.id).err == "LOST"
@@ -292,7 +292,7 @@ def test_tries_get_in_when_a_dead_grant_is_old(one, drivers, look, name):
     holder.acquire(holder.lock(name, lease_ms=500))
     holder.kill()
     wait_until(lambda: not standing(look, name), 10, "its session is over")
-    assert marks(look, name)
+    assert records(look, name)
     lock = other.lock(name)
     assert not other.try_acquire(lock).ok
     began = time.monotonic()
@@ -322,7 +322,7 @@ def test_the_connection_is_lost_at_each_message(one, drivers, look, then):
                 assert not other.try_acquire(theirs).ok
                 grant.renew()
                 grant.release()
-                assert standing(look, name) == [] == marks(look, name)
+                assert standing(look, name) == [] == records(look, name)
             except LockError as error:
                 assert error.err in ("UNKNOWN", "UNREACHABLE", "TIMEOUT",
                                      "LOST", "BUSY"), error
@@ -341,7 +341,7 @@ def test_what_was_made_is_found_again_when_its_answer_is_lost(
     rule = wire.lose_answers(words)
     grant = holder.acquire(lock, wait_ms=10000)
     assert rule.fired
-    assert len(standing(look, name)) == 1 == len(marks(look, name))
+    assert len(standing(look, name)) == 1 == len(records(look, name))
     grant.release()
     assert look.children(f"/snib/{name}") == []
 

@@ -235,9 +235,9 @@ static void a_node_is_read_as_it_was_written(void **state)
         assert_true(c.id[0] == id[0] && c.id[1] == id[1]);
         assert_string_equal(c.name, name);
     }
-    snib__zoo_child_mark(id, false, 30000, name);
+    snib__zoo_child_record(id, false, 30000, name);
     snib__zoo_child_read(name, strlen(name), &c);
-    assert_int_equal(c.what, ZOO_MARK);
+    assert_int_equal(c.what, ZOO_RECORD);
     assert_true(!c.reads && c.lease_ms == 30000 && c.id[1] == 3);
 }
 
@@ -294,11 +294,11 @@ static void node(uint64_t id, bool reads, const char *number)
     listed++;
 }
 
-static void mark(uint64_t id, bool reads, int64_t lease_ms)
+static void record(uint64_t id, bool reads, int64_t lease_ms)
 {
     char name[ZOO_CHILD_MAX];
     const uint64_t ids[2] = {id, 0};
-    snib__zoo_child_mark(ids, reads, lease_ms, name);
+    snib__zoo_child_record(ids, reads, lease_ms, name);
     snib__jute_put_text(&bytes, name);
     listed++;
 }
@@ -328,7 +328,7 @@ static void writers_go_one_after_the_other(void **state)
     node(3, false, "0000000007");
     node(1, false, "0000000002");
     node(2, false, "0000000005");
-    mark(1, false, 1000);
+    record(1, false, 1000);
     seen();
     assert_int_equal(ahead_of(1, false), 0);
     assert_int_equal(ahead_of(2, false), 1);
@@ -347,8 +347,8 @@ static void readers_go_together_and_a_writer_waits_for_all_of_them(void **state)
     node(3, false, "0000000003");
     node(4, true, "0000000004");
     node(5, true, "0000000005");
-    mark(1, true, 1000);
-    mark(2, true, 1000);
+    record(1, true, 1000);
+    record(2, true, 1000);
     seen();
     assert_int_equal(ahead_of(1, true), 0);
     assert_int_equal(ahead_of(2, true), 0);
@@ -380,14 +380,14 @@ static void a_grant_behind_keeps_out_who_stands_before_it(void **state)
     no_nodes();
     node(1, false, "0000000001");
     node(2, false, "0000000002");
-    mark(2, false, 1000); /* it cannot be; nobody is let in beside it */
+    record(2, false, 1000); /* it cannot be; nobody is let in beside it */
     seen();
     assert_int_equal(ahead_of(1, false), 2);
     no_nodes();
     node(1, false, "0000000001");
     node(3, false, "0000000002");
-    mark(2, false, 1000); /* whose node is gone: it is none to wait for */
-    mark(3, false, 1000);
+    record(2, false, 1000); /* whose node is gone: it is none to wait for */
+    record(3, false, 1000);
     seen();
     assert_int_equal(ahead_of(1, false), 3);
 }
@@ -411,25 +411,25 @@ static int64_t dead_for(uint64_t id, bool reads)
     return snib__zoo_view_dead(&view, &wish, &print);
 }
 
-static void a_mark_without_its_node_is_waited_for(void **state)
+static void a_record_without_its_node_is_waited_for(void **state)
 {
     (void)state;
     no_nodes();
     node(1, false, "0000000009");
     node(2, true, "0000000010");
-    mark(7, true, 700);
-    mark(8, false, 800);
+    record(7, true, 700);
+    record(8, false, 800);
     seen();
     assert_int_equal(dead_for(1, false), 800);
     assert_int_equal(dead_for(2, true), 800);
     assert_int_equal(dead_for(8, false), 700); /* its own is not in its way */
     no_nodes();
-    mark(7, true, 700);
+    record(7, true, 700);
     seen();
     assert_int_equal(dead_for(1, false), 700);
     assert_int_equal(dead_for(2, true), 0); /* readers go together */
     no_nodes();
-    mark(7, false, 0);
+    record(7, false, 0);
     seen();
     assert_true(dead_for(1, false) > 0);
 }
@@ -477,7 +477,7 @@ int main(void)
         cmocka_unit_test(numbers_that_became_negative_are_later),
         cmocka_unit_test(a_grant_behind_keeps_out_who_stands_before_it),
         cmocka_unit_test(a_node_without_an_id_is_in_the_way_like_any_other),
-        cmocka_unit_test(a_mark_without_its_node_is_waited_for),
+        cmocka_unit_test(a_record_without_its_node_is_waited_for),
         cmocka_unit_test(an_answer_that_is_not_whole_is_no_view),
     };
     return cmocka_run_group_tests(tests, NULL, tidy);

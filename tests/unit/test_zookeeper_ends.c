@@ -12,10 +12,10 @@ static void stands_and_is_cut_off(struct snib__request *r)
     assert_int_equal(answer(&first), SNIB__DONE);
     give_back(&first);
     model.frames = 0;
-    model.deaf_from = 3; /* look, stand, look */
+    model.silent_from = 3; /* look, stand, look */
     down = true;
     ask(r);
-    model.deaf_from = 0;
+    model.silent_from = 0;
     assert_int_equal(count("__WRIT__"), 1);
 }
 
@@ -69,15 +69,15 @@ static void what_a_session_took_with_it_is_not_remembered(void **state)
     assert_int_equal(claims(), 0);
 }
 
-/* A try that finds the lock taken removes the mark that it has from a session that
- * is over. The removal comes when it was granted the lock, with a mark of the same
- * name. */
+/* A try that finds the lock taken removes the record that it has from a session
+ * that is over. The removal comes when it was granted the lock, with a record of
+ * the same name. */
 static void a_removal_by_a_try_that_comes_late_ends_nothing(void **state)
 {
     (void)state;
     another(false, 2000);
     others_go();
-    another_mark(5, 2000);
+    another_record(5, 2000);
     another_node(98);
     keep("=held-0000000000000005", "never");
     model.keep_op = SNIB__ZK_MULTI;
@@ -94,8 +94,8 @@ static void a_removal_by_a_try_that_comes_late_ends_nothing(void **state)
     assert_int_equal(count("=held-"), 1);
 }
 
-/* The look of a cancel has not seen the mark, and then it is made. */
-static void a_grant_that_comes_late_makes_no_mark(void **state)
+/* The look of a cancel has not seen the record, and then it is made. */
+static void a_grant_that_comes_late_makes_no_record(void **state)
 {
     (void)state;
     keep("=held-", "never");
@@ -145,7 +145,7 @@ static void the_dead_are_removed_however_many_they_are(void **state)
     (void)state;
     another(false, 3000);
     for (uint64_t who = 200; who < 230; who++) {
-        another_mark(who, 3000);
+        another_record(who, 3000);
     }
     struct snib__request r = request(SNIB__ACQUIRE, 5);
     ask(&r);
@@ -162,8 +162,8 @@ static void a_try_waits_for_all_dead_at_once(void **state)
 {
     (void)state;
     another(false, 2000);
-    another_mark(98, 1000);
-    another_mark(97, 2000);
+    another_record(98, 1000);
+    another_record(97, 2000);
     snib__answer got = SNIB__NO;
     int64_t first = now.ns;
     for (uint64_t id = 5; id < 40 && got == SNIB__NO; id++) {
@@ -272,10 +272,10 @@ static void an_answer_that_is_too_long_ends_its_request_only(void **state)
     list.text_size = 1;
     list.said.result = &rows;
     model.frames = 0;
-    model.deaf_from = 2; /* the sync, the names */
+    model.silent_from = 2; /* the sync, the names */
     model.mute = true;
     ask(&list);
-    model.deaf_from = 0;
+    model.silent_from = 0;
     model.mute = false;
     uint32_t xid = (uint32_t)((struct snib__zoo *)(void *)store)->session.xid;
     const int32_t size = SNIB__ZK_FRAME_MAX + 1000;
@@ -322,7 +322,7 @@ static void what_was_sent_too_late_is_sent_again(void **state)
 }
 
 /* The session is over, and nobody believes in the grant any more when its lease is. */
-static void the_mark_of_a_lost_grant_is_swept(void **state)
+static void the_record_of_a_lost_grant_is_swept(void **state)
 {
     (void)state;
     struct snib__request r = request(SNIB__ACQUIRE, 5);
@@ -352,7 +352,7 @@ static void what_is_given_up_is_ended_when_the_server_is_back(void **state)
         down = true;
         if (silent) { /* it was sent */
             model.frames = 0;
-            model.deaf_from = 1;
+            model.silent_from = 1;
         } else {
             up = false;
             input(SNIB__IN_CLOSED, NULL, 0);
@@ -366,7 +366,7 @@ static void what_is_given_up_is_ended_when_the_server_is_back(void **state)
             }
             pass_ms(100);
         }
-        model.deaf_from = 0;
+        model.silent_from = 0;
         down = false;
         pass_ms(3000);
         assert_int_equal(count("__WRIT__"), 1); /* the other one's */
@@ -406,11 +406,11 @@ int main(void)
         CASE(who_stands_is_not_cancelled_without_a_look),
         CASE(what_a_session_took_with_it_is_not_remembered),
         CASE(a_removal_by_a_try_that_comes_late_ends_nothing),
-        CASE(a_grant_that_comes_late_makes_no_mark),
+        CASE(a_grant_that_comes_late_makes_no_record),
         CASE(who_is_refused_does_not_go_on_standing),
         CASE(an_answer_that_is_too_long_ends_its_request_only),
         CASE(what_was_sent_too_late_is_sent_again),
-        CASE(the_mark_of_a_lost_grant_is_swept),
+        CASE(the_record_of_a_lost_grant_is_swept),
         CASE(what_is_given_up_is_ended_when_the_server_is_back),
         CASE(a_lease_that_is_over_wakes_nobody_without_a_connection),
         cmocka_unit_test_setup_teardown(

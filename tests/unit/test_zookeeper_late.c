@@ -1,5 +1,5 @@
 /* tests/unit/test_zookeeper_late.c — the store zookeeper, beside a model of its
- * server: marks whose nodes are gone, answers that are lost, copies that come
+ * server: records whose nodes are gone, answers that are lost, copies that come
  * late, and what is not ZooKeeper's. */
 #include "zookeeper_world.h"
 
@@ -18,14 +18,14 @@ static void a_node_that_went_lets_nobody_in_for_a_lease(void **state)
     assert_int_equal(count("=held-"), 1); /* its own */
 }
 
-static void a_second_mark_is_waited_for_from_when_it_is_seen(void **state)
+static void a_second_record_is_waited_for_from_when_it_is_seen(void **state)
 {
     (void)state;
     another(false, 5000);
     struct snib__request r = request(SNIB__ACQUIRE, 5);
     ask(&r);
     pass_ms(4000);
-    another_mark(98, 5000);
+    another_record(98, 5000);
     pass_ms(4500);
     assert_int_equal(answer(&r), SNIB__QUEUED);
     assert_int_equal(count("=held-"), 2);
@@ -55,7 +55,7 @@ static void who_comes_back_waits_for_a_whole_lease_anew(void **state)
     assert_int_equal(answer(&r), SNIB__DONE);
 }
 
-static void a_try_is_not_let_in_beside_such_a_mark(void **state)
+static void a_try_is_not_let_in_beside_such_a_record(void **state)
 {
     (void)state;
     another(false, 5000);
@@ -66,7 +66,7 @@ static void a_try_is_not_let_in_beside_such_a_mark(void **state)
     assert_int_equal(count("__WRIT__"), 0);
 }
 
-static void a_try_gets_in_when_such_a_mark_is_old(void **state)
+static void a_try_gets_in_when_such_a_record_is_old(void **state)
 {
     (void)state;
     another(false, 2000);
@@ -84,15 +84,15 @@ static void a_try_gets_in_when_such_a_mark_is_old(void **state)
     assert_true(now.ns - first > INT64_C(14000000000));
 }
 
-/* Whichever answer is lost: the request ends as DONE with one node and one mark,
- * by its repeats. */
+/* Whichever answer is lost: the request ends as DONE with one node and one
+ * record, by its repeats. */
 static void an_answer_that_is_lost_makes_no_second_node(void **state)
 {
     (void)state;
-    for (uint32_t deaf = 1; deaf < 9; deaf++) {
+    for (uint32_t silent_from = 1; silent_from < 9; silent_from++) {
         model.frames = 0;
-        model.deaf_from = deaf;
-        struct snib__request r = request(SNIB__ACQUIRE, 100 + deaf);
+        model.silent_from = silent_from;
+        struct snib__request r = request(SNIB__ACQUIRE, 100 + silent_from);
         ask(&r);
         snib__answer got = answer(&r);
         for (int i = 0; i < 20 && got != SNIB__DONE; i++) {
@@ -106,8 +106,9 @@ static void an_answer_that_is_lost_makes_no_second_node(void **state)
         assert_int_equal(got, SNIB__DONE);
         assert_int_equal(count("__WRIT__"), 1);
         assert_int_equal(count("=held-"), 1);
-        model.deaf_from = 0;
-        struct snib__request release = request(SNIB__RELEASE, 100 + deaf);
+        model.silent_from = 0;
+        struct snib__request release =
+            request(SNIB__RELEASE, 100 + silent_from);
         release.token = r.token;
         ask(&release);
         assert_int_equal(answer(&release), SNIB__DONE);
@@ -137,8 +138,9 @@ static void a_copy_that_comes_late_makes_nothing(void **state)
     assert_int_equal(count("__WRIT__"), 0);
 }
 
-/* Its mark is of a session that is over. */
-static void a_removal_of_its_own_mark_that_comes_late_ends_nothing(void **state)
+/* Its record is of a session that is over. */
+static void
+a_removal_of_its_own_record_that_comes_late_ends_nothing(void **state)
 {
     (void)state;
     another(false, 2000);
@@ -152,10 +154,10 @@ static void a_removal_of_its_own_mark_that_comes_late_ends_nothing(void **state)
     assert_int_equal(count("__WRIT__"), 1);
 }
 
-/* A try has found a mark old enough; until its removal comes, that request was
+/* A try has found a record old enough; until its removal comes, that request was
  * granted the lock anew. */
 static void
-a_removal_of_anothers_mark_that_comes_late_ends_nothing(void **state)
+a_removal_of_anothers_record_that_comes_late_ends_nothing(void **state)
 {
     (void)state;
     another(false, 2000);
@@ -213,9 +215,9 @@ static void a_writers_read_whose_answer_was_lost_is_found(void **state)
     ask(&b);
     assert_int_equal(answer(&b), SNIB__QUEUED);
     model.frames = 0;
-    model.deaf_from = 4; /* look, stand, look, grant */
+    model.silent_from = 4; /* look, stand, look, grant */
     ask(&r);
-    model.deaf_from = 0;
+    model.silent_from = 0;
     assert_int_equal(answer(&r), SNIB__UNKNOWN);
     assert_int_equal(count("-R-"), 1);
     pass_ms(200);
@@ -256,7 +258,7 @@ static void hostile_bytes_grant_nothing(void **state)
     for (int round = 0; round < 300; round++) {
         uint8_t bytes[128];
         struct snib__request r = request(SNIB__ACQUIRE, 1000 + (uint64_t)round);
-        model.deaf_from = 1 + (uint32_t)round % 5;
+        model.silent_from = 1 + (uint32_t)round % 5;
         model.frames = 0;
         model.mute = true;
         ask(&r);
@@ -271,7 +273,7 @@ static void hostile_bytes_grant_nothing(void **state)
             bytes[4] = bytes[5] = bytes[6] = 0; /* a number that may be due */
         }
         model.mute = false;
-        model.deaf_from = 0;
+        model.silent_from = 0;
         input(SNIB__IN_BYTES, bytes, sizeof bytes);
         settle();
         (void)answer(&r);
@@ -321,14 +323,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_node_that_went_lets_nobody_in_for_a_lease),
-        CASE(a_second_mark_is_waited_for_from_when_it_is_seen),
+        CASE(a_second_record_is_waited_for_from_when_it_is_seen),
         CASE(who_comes_back_waits_for_a_whole_lease_anew),
-        CASE(a_try_is_not_let_in_beside_such_a_mark),
-        CASE(a_try_gets_in_when_such_a_mark_is_old),
+        CASE(a_try_is_not_let_in_beside_such_a_record),
+        CASE(a_try_gets_in_when_such_a_record_is_old),
         CASE(an_answer_that_is_lost_makes_no_second_node),
         CASE(a_copy_that_comes_late_makes_nothing),
-        CASE(a_removal_of_its_own_mark_that_comes_late_ends_nothing),
-        CASE(a_removal_of_anothers_mark_that_comes_late_ends_nothing),
+        CASE(a_removal_of_its_own_record_that_comes_late_ends_nothing),
+        CASE(a_removal_of_anothers_record_that_comes_late_ends_nothing),
         CASE(nodes_that_are_not_to_be_there_are_removed),
         CASE(a_writers_read_whose_answer_was_lost_is_found),
         CASE(a_writers_read_that_comes_late_is_none),

@@ -108,7 +108,7 @@ static void what_was_lost_is_somebody_elses_once_that_one_has_it(void **state)
     for (int granted = 0; granted < 2; granted++) {
         another_node(99);
         if (granted) {
-            another_mark(99, 30000);
+            another_record(99, 30000);
         }
         struct snib__request renew = request(SNIB__RENEW, 5);
         renew.token = r.token;
@@ -118,7 +118,7 @@ static void what_was_lost_is_somebody_elses_once_that_one_has_it(void **state)
     }
 }
 
-/* Its mark alone proves nothing. */
+/* Its record alone proves nothing. */
 static void a_grant_whose_node_is_gone_is_not_renewed(void **state)
 {
     (void)state;
@@ -347,7 +347,7 @@ static void a_renewal_is_not_behind_callers(void **state)
     ask(&r);
     assert_int_equal(answer(&r), SNIB__DONE);
     model.frames = 0;
-    model.deaf_from = 1;
+    model.silent_from = 1;
     model.mute = true;
     for (uint64_t i = 0; i < 200; i++) {
         crowd[i] = request(SNIB__ACQUIRE, 100 + i);

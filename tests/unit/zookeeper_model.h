@@ -23,7 +23,7 @@ static struct {
     int64_t zxid, session; /* 0: there is none */
     uint32_t frames;       /* so many were served */
     /* Frames from this one on (from 1) are done, and not answered; 0: none. */
-    uint32_t deaf_from;
+    uint32_t silent_from;
     /* The next frame with the one text and without the other is kept back, and
      * its connection ends; NULL: none is. */
     const char *keep, *keep_without;

@@ -46,10 +46,10 @@ static void serve_frame(const uint8_t *frame, size_t size, bool hello)
         return;
     }
     model_frame(frame, size);
-    if (model.deaf_from && ++model.frames >= model.deaf_from) {
+    if (model.silent_from && ++model.frames >= model.silent_from) {
         model_out.end -= snib__buf_size(&model_out) - before;
         up = model.mute;
-        model.deaf_from = model.mute ? model.deaf_from : 0;
+        model.silent_from = model.mute ? model.silent_from : 0;
     }
 }
 
@@ -194,21 +194,21 @@ static uint32_t count(const char *part)
     return n;
 }
 
-static struct snib__request reader(uint64_t id, uint64_t beside)
+static struct snib__request reader(uint64_t id, uint64_t upgrade_of)
 {
     struct snib__request r = request(SNIB__ACQUIRE, id);
     r.acquire.kind = SNIB_KIND_READ;
-    r.acquire.upgrade_of[0] = r.acquire.upgrade_of[1] = beside;
+    r.acquire.upgrade_of[0] = r.acquire.upgrade_of[1] = upgrade_of;
     return r;
 }
 
-/* Somebody else's mark. */
-static void another_mark(uint64_t who, int64_t lease_ms)
+/* Somebody else's record. */
+static void another_record(uint64_t who, int64_t lease_ms)
 {
     struct model_node *made;
     char child[ZOO_CHILD_MAX], path[200];
     const uint64_t id[2] = {who, who};
-    snib__zoo_child_mark(id, false, lease_ms, child);
+    snib__zoo_child_record(id, false, lease_ms, child);
     snprintf(path, sizeof path, "/l/n/%s", child);
     assert_false(model_create(path, "", 0, 0, &made));
 }
@@ -227,7 +227,7 @@ static void another_node(uint64_t who)
     model.session = ours;
 }
 
-/* Somebody else's grant: its mark, and its node if it still stands. */
+/* Somebody else's grant: its record, and its node if it still stands. */
 static void another(bool stands, int64_t lease_ms)
 {
     struct model_node *made;
@@ -236,7 +236,7 @@ static void another(bool stands, int64_t lease_ms)
     model.zxid++;
     (void)model_create("/l", "", 0, 0, &made);
     (void)model_create("/l/n", "", 0, 0, &made);
-    another_mark(99, lease_ms);
+    another_record(99, lease_ms);
     if (stands) {
         another_node(99);
     }

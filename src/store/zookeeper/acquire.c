@@ -4,8 +4,8 @@
  *             ^                                           `--> grant: DONE
  *             `------- begins anew after each surprise
  *
- * *Stand* makes the node that has this request's place in the order; *grant*
- * (grant.c) makes its mark. Both go through the ensemble's log.
+ * *Stand* makes the node that has this request's position in the order; *grant*
+ * (grant.c) makes its record. Both go through the ensemble's log.
  *
  * Each execution begins with a look, and finds by the request's id what an earlier
  * one has made whose answer was lost: there are never two nodes of one request. */
@@ -46,7 +46,7 @@ static void acquire_queued(struct snib__zoo *z, struct zoo_step *k,
 
 /* -- what is there and must not be ------------------------------------------- */
 
-/* Behind the fence: a copy that comes late may meet a mark of the same name. */
+/* Behind the fence: a copy that comes late may meet a record of the same name. */
 static void acquire_remove(struct snib__zoo *z, snib_instant now,
                            struct zoo_step *k, const struct zoo_removal *what,
                            void (*then)(struct snib__zoo *, snib_instant now,
@@ -65,11 +65,11 @@ static void acquire_clean(struct snib__zoo *z, snib_instant now,
     snib__zoo_step_again(z, now, k);
 }
 
-/* Add the nodes and the mark of this id, from its node number `after` on. */
+/* Add the nodes and the record of this id, from its node number `after` on. */
 static void acquire_add(const struct zoo_view *v, const uint64_t id[2],
-                        int after, bool mark, struct zoo_removal *ret)
+                        int after, bool record, struct zoo_removal *ret)
 {
-    const struct zoo_child *m = mark ? snib__zoo_view_mark(v, id) : NULL;
+    const struct zoo_child *m = record ? snib__zoo_view_record(v, id) : NULL;
     if (m) {
         ret->child[ret->count++] = m->name;
     }
@@ -188,9 +188,10 @@ static void acquire_stood(struct snib__zoo *z, snib_instant now,
     snib__zoo_step_failed(z, now, k, reply, path.text);
 }
 
-/* The prior grant, if its nodes are there, ends in the same step. So does a mark
- * of this id: it is of a session that is over, and nobody was told of that grant.
- * A removal of its own might come late, and find the mark of the next one. */
+/* The prior grant, if its nodes are there, ends in the same step. So does a
+ * record of this id: it is of a session that is over, and nobody was told of that
+ * grant. A removal of its own might come late, and find the record of the next
+ * one. */
 static void acquire_stand(struct snib__zoo *z, snib_instant now,
                           struct zoo_step *k)
 {
@@ -288,7 +289,7 @@ static int acquire_ahead(const struct zoo_step *k, const struct zoo_wish *wish,
 {
     bool granted = snib__zoo_view_granted(&k->view, wish->id) == at;
     bool writes =
-        wish->reads && snib__zoo_view_granted(&k->view, wish->beside[0]) >= 0;
+        wish->reads && snib__zoo_view_granted(&k->view, wish->upgrade_of) >= 0;
     return granted || writes ? -1 : snib__zoo_view_ahead(&k->view, wish, at);
 }
 
@@ -303,12 +304,12 @@ static void acquire_buried(struct snib__zoo *z, snib_instant now,
 }
 
 /* It is its turn. Nobody can believe any more in the grants whose nodes are gone:
- * the grant removes their marks, but for those of which there are too many. */
+ * the grant removes their records, but for those of which there are too many. */
 static void acquire_enter(struct snib__zoo *z, snib_instant now,
                           struct zoo_step *k, struct zoo_claim *claim,
                           const struct zoo_wish *wish)
 {
-    struct zoo_removal dead = {.beside = claim->node};
+    struct zoo_removal dead = {.if_there = claim->node};
     k->buried = 0;
     for (uint32_t i = k->view.standing; i < k->view.count; i++) {
         const struct zoo_child *c = &k->view.child[i];

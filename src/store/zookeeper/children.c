@@ -175,8 +175,8 @@ void snib__zoo_remove(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
     if (z->fence.ready) {
         snib__zoo_fence_check(z, &k->call);
     }
-    if (what->beside) {
-        snib__zoo_put_version(z, k, SNIB__ZK_CHECK, what->beside);
+    if (what->if_there) {
+        snib__zoo_put_version(z, k, SNIB__ZK_CHECK, what->if_there);
     }
     for (uint32_t i = 0; i < what->count; i++) {
         snib__zoo_put_version(z, k, SNIB__ZK_DELETE, what->child[i]);

@@ -1,18 +1,19 @@
-/* store/zookeeper/dead.c — a try, and a mark whose node is gone.
+/* store/zookeeper/dead.c — a try, and a record whose node is gone.
  *
  * Who waits goes by its own clock (acquire.c). A try does not wait; a job that is
- * only ever tried would find such a mark for ever. So the first try that sees one
- * writes that on it, and later ones go by the times that the ensemble puts on that
- * and on their own nodes: by the clocks of its leaders, of which there may have
- * been two. Therefore the mark has to be older than two leases, and 10 s besides.
+ * only ever tried would find such a record for ever. So the first try that sees
+ * one writes that on it, and later ones go by the times that the ensemble puts on
+ * that and on their own nodes: by the clocks of its leaders, of which there may
+ * have been two. Therefore the record has to be older than two leases, and 10 s
+ * besides.
  *
  *   read the own node's time
- *   read each mark -> nothing is written: write it
- *                  -> written: old enough? -> remove it
+ *   read each record -> nothing is written: write it
+ *                    -> written: old enough? -> remove it
  *   all of them were? -> begin anew; else: no
  *
  * One is removed only while the own node stands: behind that nobody is granted
- * anything, so a removal that comes late meets no other mark of this name. */
+ * anything, so a removal that comes late meets no other record of this name. */
 #include <string.h>
 
 #include "base/error.h"
@@ -81,7 +82,7 @@ static void dead_read(struct snib__zoo *z, snib_instant now, struct zoo_call *c,
                       struct zoo_reply *reply)
 {
     struct zoo_step *k = snib__zoo_step_of(c);
-    const struct zoo_child *mark = &k->view.child[k->at];
+    const struct zoo_child *record = &k->view.child[k->at];
     const struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
     struct snib__zk_stat stat;
     if (reply->end) {
@@ -99,9 +100,9 @@ static void dead_read(struct snib__zoo *z, snib_instant now, struct zoo_call *c,
     if (!written) {
         dead_write(z, now, k, stat.version);
     } else if (claim && k->since_ms - stat.mtime >
-                            2 * mark->lease_ms + DEAD_BESIDES_MS) {
+                            2 * record->lease_ms + DEAD_BESIDES_MS) {
         const struct zoo_removal one = {
-            .child = {mark->name}, .count = 1, .beside = claim->node};
+            .child = {record->name}, .count = 1, .if_there = claim->node};
         snib__zoo_remove(z, now, k, &one, dead_removed);
     } else {
         dead_passed_by(z, now, k);

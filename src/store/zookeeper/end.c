@@ -1,5 +1,5 @@
 /* store/zookeeper/end.c — a RELEASE or a CANCEL: what the request has made is
- * removed, node and mark in one step.
+ * removed, node and record in one step.
  *
  * A release of what this client knows goes without a look. All else looks first;
  * since each connection begins with the fence (fence.c), nothing of the request
@@ -22,14 +22,14 @@ static void end_over(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
                           NULL);
 }
 
-/* All of this id: its mark, and its nodes. */
+/* All of this id: its record, and its nodes. */
 static void end_add(const struct zoo_view *v, const uint64_t id[2],
                     struct zoo_removal *ret)
 {
-    const struct zoo_child *mark = snib__zoo_view_mark(v, id);
+    const struct zoo_child *record = snib__zoo_view_record(v, id);
     int at = -1;
-    if (mark) {
-        ret->child[ret->count++] = mark->name;
+    if (record) {
+        ret->child[ret->count++] = record->name;
     }
     for (int i = 0; i < 3 && (at = snib__zoo_view_find(v, id, at)) >= 0; i++) {
         ret->child[ret->count++] = v->child[at].name;
@@ -43,7 +43,7 @@ static void end_looked(struct snib__zoo *z, snib_instant now,
     struct zoo_claim *claim = snib__zoo_claim_find(z, r->id);
     struct zoo_removal what = {.count = 0};
     bool stands = snib__zoo_view_find(&k->view, r->id, -1) >= 0;
-    bool mark = snib__zoo_view_mark(&k->view, r->id) != NULL;
+    bool record = snib__zoo_view_record(&k->view, r->id) != NULL;
     bool anothers = r->verb == SNIB__RELEASE && claim && claim->token &&
                     claim->token != r->token;
     r->said.revoked = false;
@@ -54,12 +54,12 @@ static void end_looked(struct snib__zoo *z, snib_instant now,
     end_add(&k->view, r->id, &what);
     if (r->verb == SNIB__CANCEL) {
         k->answer = SNIB__DONE;
-        r->said.granted = mark && stands && claim ? claim->token : 0;
+        r->said.granted = record && stands && claim ? claim->token : 0;
         if (r->token) {
             end_add(&k->view, r->prior_id, &what);
         }
     } else {
-        k->answer = stands && mark ? SNIB__DONE : SNIB__NO;
+        k->answer = stands && record ? SNIB__DONE : SNIB__NO;
     }
     if (what.count) {
         snib__zoo_remove(z, now, k, &what, end_over);
@@ -94,7 +94,7 @@ static void end_begin(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
     }
     k->answer = SNIB__DONE;
     snib__zoo_step_ask(z, k, SNIB__ZK_MULTI, end_released);
-    snib__zoo_put_version(z, k, SNIB__ZK_DELETE, claim->mark);
+    snib__zoo_put_version(z, k, SNIB__ZK_DELETE, claim->record);
     snib__zoo_put_version(z, k, SNIB__ZK_DELETE, claim->node);
     snib__zk_put_multi_end(snib__zoo_out(z));
     snib__zoo_step_send(z, now, k, true);

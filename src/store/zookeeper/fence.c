@@ -8,7 +8,7 @@
  * checks the fence's version, and on each new connection of the session the fence
  * is changed before anything else. A copy that comes later than that fails, as
  * does one that comes when the session is over. The same holds of what removes: a
- * mark of the same name may have been made since, by the same request.
+ * record of the same name may have been made since, by the same request.
  *
  * What changes only nodes whose names have numbers of their own, or that checks
  * one, needs no fence: a release that is known (end.c), a renewal, a sweep.

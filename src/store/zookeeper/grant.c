@@ -1,6 +1,6 @@
-/* store/zookeeper/grant.c — the grant: the mark is made, by a multi that touches the
- * node, so that there is none for a node that is gone. The lease counts from before
- * that was sent. */
+/* store/zookeeper/grant.c — the grant: the record is made, by a multi that
+ * touches the node, so that there is none for a node that is gone. The lease
+ * counts from before that was sent. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,9 +18,9 @@ void snib__zoo_wish_of(const struct snib__request *r, struct zoo_wish *ret)
     *ret = (struct zoo_wish){
         .id = {r->id[0], r->id[1]},
         .reads = snib__zoo_reads(r),
-        .beside = {
-            {r->acquire.upgrade_of[0], r->acquire.upgrade_of[1]},
-            {r->token ? r->prior_id[0] : 0, r->token ? r->prior_id[1] : 0}}};
+        .upgrade_of = {r->acquire.upgrade_of[0], r->acquire.upgrade_of[1]},
+        .prior = {r->token ? r->prior_id[0] : 0,
+                  r->token ? r->prior_id[1] : 0}};
 }
 
 void snib__zoo_data_of(const struct snib__zoo *z, const struct snib__request *r,
@@ -96,7 +96,7 @@ static void grant_answered(struct snib__zoo *z, snib_instant now,
             grant_done(z, k, claim, reply->sent);
             return;
         }
-        undo.child[0] = claim->mark;
+        undo.child[0] = claim->record;
         undo.child[1] = claim->node;
         snib__zoo_remove(z, now, k, &undo, grant_no_token);
         return;
@@ -113,25 +113,25 @@ static void grant_answered(struct snib__zoo *z, snib_instant now,
 
 /* Where the writer stands who reads as well; -1: there is none. It has the token of
  * the writer, as its own would be above that of the writers that it passes. What was
- * sent before with that has made the mark. */
+ * sent before with that has made the record. */
 static int grant_writer(struct snib__zoo *z, const struct zoo_step *k,
                         const struct zoo_wish *wish, struct zoo_claim *claim)
 {
-    const struct zoo_claim *writer = snib__zoo_claim_find(z, wish->beside[0]);
+    const struct zoo_claim *writer = snib__zoo_claim_find(z, wish->upgrade_of);
     int at =
-        wish->reads ? snib__zoo_view_granted(&k->view, wish->beside[0]) : -1;
-    if (!snib__zoo_view_mark(&k->view, claim->id)) {
+        wish->reads ? snib__zoo_view_granted(&k->view, wish->upgrade_of) : -1;
+    if (!snib__zoo_view_record(&k->view, claim->id)) {
         claim->token = at >= 0 && writer ? writer->token : 0;
     }
     return at;
 }
 
-/* The marks of grants that nobody can believe in any more go with it. */
+/* The records of grants that nobody can believe in any more go with it. */
 void snib__zoo_grant(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
                      struct zoo_claim *claim)
 {
     struct snib__request *r = k->r;
-    const struct zoo_child *mark = snib__zoo_view_mark(&k->view, r->id);
+    const struct zoo_child *record = snib__zoo_view_record(&k->view, r->id);
     struct zoo_wish wish;
     struct zoo_path path;
     char data[ZOO_DATA];
@@ -155,15 +155,15 @@ void snib__zoo_grant(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
             snib__zoo_put_version(z, k, SNIB__ZK_DELETE, k->view.child[i].name);
         }
     }
-    if (mark) {
-        memcpy(claim->mark, mark->name, sizeof claim->mark);
-        claim->lease_ms = mark->lease_ms;
-        snib__zoo_put_version(z, k, SNIB__ZK_CHECK, claim->mark);
+    if (record) {
+        memcpy(claim->record, record->name, sizeof claim->record);
+        claim->lease_ms = record->lease_ms;
+        snib__zoo_put_version(z, k, SNIB__ZK_CHECK, claim->record);
     } else {
         claim->lease_ms = snib__to_ms(r->lease);
-        snib__zoo_child_mark(r->id, snib__zoo_reads(r), claim->lease_ms,
-                             claim->mark);
-        snib__zoo_path_child(z, r->name, claim->mark, &path);
+        snib__zoo_child_record(r->id, snib__zoo_reads(r), claim->lease_ms,
+                               claim->record);
+        snib__zoo_path_child(z, r->name, claim->record, &path);
         const struct snib__zk_create create = {.path = path.text,
                                                .data = "",
                                                .creators_own =

@@ -1,7 +1,7 @@
 /* store/zookeeper/look.c — inspect and list. They change nothing.
  *
  *   sync -> of a list: the names -> of each name: its nodes -> of each that stands: its
- *   data, and of a holder its mark, which was changed when it was last renewed
+ *   data, and of a holder its record, which was changed when it was last renewed
  *
  * Each is a call of its own, so what is shown was true one after the other, not at
  * one instant. */
@@ -127,13 +127,13 @@ static void look_data(struct snib__jute_bytes data, struct zoo_seen *ret)
     memcpy(ret->about, about, ret->about_size);
 }
 
-/* Without a mark the first one has it, and those readers that nobody is before;
+/* Without a record the first one has it, and those readers that nobody is before;
  * of another's the lease is not known. */
 static bool look_holds(const struct zoo_view *v, uint32_t at)
 {
     struct zoo_wish wish = {.id = {v->child[at].id[0], v->child[at].id[1]},
                             .reads = v->child[at].reads};
-    if (snib__zoo_view_mark(v, v->child[at].id)) {
+    if (snib__zoo_view_record(v, v->child[at].id)) {
         return true;
     }
     return snib__zoo_view_ahead(v, &wish, (int)at) < 0;
@@ -174,7 +174,7 @@ static void look_show(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
                       const struct zoo_seen *seen)
 {
     const struct zoo_child *c = &k->view.child[k->at];
-    const struct zoo_child *mark = snib__zoo_view_mark(&k->view, c->id);
+    const struct zoo_child *record = snib__zoo_view_record(&k->view, c->id);
     bool holds = look_holds(&k->view, k->at);
     struct snib__stored_claim row = {
         .request = {c->id[0], c->id[1]},
@@ -193,8 +193,8 @@ static void look_show(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
         row.since.ns = 0;
     }
     row.until = snib__after(
-        now, mark ? look_left(z, now, mark->lease_ms, seen->renewed_ms)
-                  : snib__ms(z->session.zk.timeout_ms));
+        now, record ? look_left(z, now, record->lease_ms, seen->renewed_ms)
+                    : snib__ms(z->session.zk.timeout_ms));
     snib__rules_row(k->r->said.result, now, &row, seen->about,
                     seen->about_size);
 }
@@ -207,9 +207,9 @@ static void look_shown(struct snib__zoo *z, snib_instant now,
     look_next(z, now, k);
 }
 
-/* A mark that is gone by now was given back. */
-static void look_mark_came(struct snib__zoo *z, snib_instant now,
-                           struct zoo_call *c, struct zoo_reply *reply)
+/* A record that is gone by now was given back. */
+static void look_record_came(struct snib__zoo *z, snib_instant now,
+                             struct zoo_call *c, struct zoo_reply *reply)
 {
     struct zoo_step *k = snib__zoo_step_of(c);
     struct snib__zk_stat stat;
@@ -227,17 +227,18 @@ static void look_mark_came(struct snib__zoo *z, snib_instant now,
     look_shown(z, now, k);
 }
 
-static void look_mark(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
+static void look_record(struct snib__zoo *z, snib_instant now,
+                        struct zoo_step *k)
 {
-    const struct zoo_child *mark =
-        snib__zoo_view_mark(&k->view, k->view.child[k->at].id);
+    const struct zoo_child *record =
+        snib__zoo_view_record(&k->view, k->view.child[k->at].id);
     struct zoo_path path;
-    if (!mark) {
+    if (!record) {
         look_shown(z, now, k);
         return;
     }
-    look_path(z, k, mark->name, &path);
-    snib__zoo_step_ask(z, k, SNIB__ZK_EXISTS, look_mark_came);
+    look_path(z, k, record->name, &path);
+    snib__zoo_step_ask(z, k, SNIB__ZK_EXISTS, look_record_came);
     snib__zk_put_read(snib__zoo_out(z), path.text, false);
     snib__zoo_step_send(z, now, k, false);
 }
@@ -264,7 +265,7 @@ static void look_data_came(struct snib__zoo *z, snib_instant now,
         look_lock_row(z, k, stat.czxid);
     }
     if (!reply->end) {
-        look_mark(z, now, k);
+        look_record(z, now, k);
     } else { /* it went meanwhile */
         k->at++;
         look_next(z, now, k);

@@ -35,7 +35,7 @@ size_t snib__zoo_path_name(const struct snib__zoo *, const char *node,
 
 enum zoo_what {
     ZOO_STANDS, /* _c_UUID-__WRIT__SEQ: somebody stands here, in this order */
-    ZOO_MARK,   /* =held-ID-W-MS: its request was granted (store.c) */
+    ZOO_RECORD, /* =held-ID-W-MS: its request was granted (store.c) */
     ZOO_FOREIGN /* neither */
 };
 
@@ -45,25 +45,26 @@ struct zoo_child {
     bool reads;
     uint64_t id[2];   /* of the request; of one not ours: its UUID */
     int32_t seq;      /* STANDS */
-    int64_t lease_ms; /* MARK */
-    bool paired;      /* STANDS: its mark is there; MARK: its node is */
+    int64_t lease_ms; /* RECORD */
+    bool paired;      /* STANDS: its record is there; RECORD: its node is */
     char name[ZOO_CHILD_MAX];
 };
 
 void snib__zoo_child_read(const char *name, size_t size, struct zoo_child *ret);
 /* What a node is called: without its number, which the server appends; a
- * mark. */
+ * record. */
 void snib__zoo_child_stands(const uint64_t id[2], bool reads,
                             char ret[ZOO_CHILD_MAX]);
-void snib__zoo_child_mark(const uint64_t id[2], bool reads, int64_t lease_ms,
-                          char ret[ZOO_CHILD_MAX]);
+void snib__zoo_child_record(const uint64_t id[2], bool reads, int64_t lease_ms,
+                            char ret[ZOO_CHILD_MAX]);
 
 /* -- order.c ---------------------------------------------------------------- */
 
-/* All nodes below a lock's: those that stand in their order, then marks by id. */
+/* All nodes below a lock's: those that stand in their order, then records by
+ * id. */
 struct zoo_view {
     struct zoo_child *child;
-    uint32_t count, room, standing, marks; /* so many stand, are marks */
+    uint32_t count, room, standing, records; /* so many stand, are records */
     char foreign[ZOO_CHILD_MAX]; /* one that is none of ours; "": none */
 };
 
@@ -71,7 +72,7 @@ struct zoo_view {
 struct zoo_wish {
     uint64_t id[2];
     bool reads;
-    uint64_t beside[2][2];
+    uint64_t upgrade_of[2], prior[2];
 };
 
 /* The answer to CHILDREN. False: it is bad, or there is no memory (*ret_bad
@@ -82,9 +83,9 @@ void snib__zoo_view_free(struct zoo_view *);
 /* The node of this request; after > 0: the first one behind that. -1: none. */
 int snib__zoo_view_find(const struct zoo_view *, const uint64_t id[2],
                         int after);
-const struct zoo_child *snib__zoo_view_mark(const struct zoo_view *,
-                                            const uint64_t id[2]);
-/* The node of this request, if it was granted the lock: its mark is there, too.
+const struct zoo_child *snib__zoo_view_record(const struct zoo_view *,
+                                              const uint64_t id[2]);
+/* The node of this request, if it was granted the lock: its record is there, too.
  * -1: not. */
 int snib__zoo_view_granted(const struct zoo_view *, const uint64_t id[2]);
 /* Which node is to be waited for by the one at `at` (standing: by one that comes

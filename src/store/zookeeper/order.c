@@ -9,8 +9,8 @@
  * them. So the end of a node wakes one, or the readers behind a writer, and not
  * everybody.
  *
- * Besides, nobody is let in beside a mark of somebody else's that excludes it,
- * wherever that one's node stands; and while a mark is there whose node is not,
+ * Besides, nobody is let in beside a record of somebody else's that excludes it,
+ * wherever that one's node stands; and while a record is there whose node is not,
  * its holder may believe in its grant (store.c). */
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static int order_compare(const void *left, const void *right)
     if (a->what != b->what) {
         return a->what < b->what ? -1 : 1;
     }
-    if (a->what == ZOO_MARK && !order_same(a->id, b->id)) {
+    if (a->what == ZOO_RECORD && !order_same(a->id, b->id)) {
         return order_is_before(a->id, b->id) ? -1 : 1;
     }
     if (a->what != ZOO_STANDS) {
@@ -59,7 +59,7 @@ static int order_compare(const void *left, const void *right)
 
 void snib__zoo_view_clear(struct zoo_view *v)
 {
-    v->count = v->standing = v->marks = 0;
+    v->count = v->standing = v->records = 0;
     v->foreign[0] = 0;
 }
 
@@ -84,10 +84,10 @@ static bool order_reserve(struct zoo_view *v, uint32_t n)
     return true;
 }
 
-/* The first mark whose id is not before this one. */
+/* The first record whose id is not before this one. */
 static uint32_t order_search(const struct zoo_view *v, const uint64_t id[2])
 {
-    uint32_t from = v->standing, to = v->standing + v->marks;
+    uint32_t from = v->standing, to = v->standing + v->records;
     while (from < to) {
         uint32_t middle = from + (to - from) / 2;
         if (order_is_before(v->child[middle].id, id)) {
@@ -99,19 +99,19 @@ static uint32_t order_search(const struct zoo_view *v, const uint64_t id[2])
     return from;
 }
 
-static bool order_is_mark_of(const struct zoo_view *v, uint32_t i,
-                             const uint64_t id[2])
+static bool order_is_record_of(const struct zoo_view *v, uint32_t i,
+                               const uint64_t id[2])
 {
-    return i < v->standing + v->marks && order_same(v->child[i].id, id);
+    return i < v->standing + v->records && order_same(v->child[i].id, id);
 }
 
-/* Which node has its mark there, and which mark its node. */
+/* Which node has its record there, and which record its node. */
 static void order_pair(struct zoo_view *v)
 {
     for (uint32_t i = 0; i < v->standing; i++) {
         struct zoo_child *c = &v->child[i];
-        for (uint32_t m = order_search(v, c->id); order_is_mark_of(v, m, c->id);
-             m++) {
+        for (uint32_t m = order_search(v, c->id);
+             order_is_record_of(v, m, c->id); m++) {
             c->paired = v->child[m].paired = true;
         }
     }
@@ -131,7 +131,7 @@ bool snib__zoo_view_read(struct zoo_view *v, struct snib__jute *j,
         struct zoo_child *c = &v->child[v->count++];
         snib__zoo_child_read(name.bytes ? name.bytes : "", name.size, c);
         v->standing += c->what == ZOO_STANDS;
-        v->marks += c->what == ZOO_MARK;
+        v->records += c->what == ZOO_RECORD;
         if (c->what == ZOO_FOREIGN) {
             memcpy(v->foreign, c->name, sizeof v->foreign);
         }
@@ -159,17 +159,17 @@ int snib__zoo_view_find(const struct zoo_view *v, const uint64_t id[2],
     return -1;
 }
 
-const struct zoo_child *snib__zoo_view_mark(const struct zoo_view *v,
-                                            const uint64_t id[2])
+const struct zoo_child *snib__zoo_view_record(const struct zoo_view *v,
+                                              const uint64_t id[2])
 {
     uint32_t i = order_search(v, id);
-    return order_is_mark_of(v, i, id) ? &v->child[i] : NULL;
+    return order_is_record_of(v, i, id) ? &v->child[i] : NULL;
 }
 
 int snib__zoo_view_granted(const struct zoo_view *v, const uint64_t id[2])
 {
     bool somebody = id[0] || id[1];
-    return somebody && snib__zoo_view_mark(v, id)
+    return somebody && snib__zoo_view_record(v, id)
                ? snib__zoo_view_find(v, id, -1)
                : -1;
 }
@@ -179,8 +179,8 @@ static bool order_excludes(const struct zoo_child *c,
                            const struct zoo_wish *wish)
 {
     return c->what != ZOO_FOREIGN && !(c->reads && wish->reads) &&
-           !order_same(c->id, wish->id) && !order_is(c->id, wish->beside[0]) &&
-           !order_is(c->id, wish->beside[1]);
+           !order_same(c->id, wish->id) && !order_is(c->id, wish->upgrade_of) &&
+           !order_is(c->id, wish->prior);
 }
 
 int snib__zoo_view_ahead(const struct zoo_view *v, const struct zoo_wish *wish,
@@ -202,7 +202,7 @@ int snib__zoo_view_ahead(const struct zoo_view *v, const struct zoo_wish *wish,
 bool snib__zoo_view_is_dead(const struct zoo_child *c,
                             const struct zoo_wish *wish)
 {
-    return c->what == ZOO_MARK && !c->paired && order_excludes(c, wish);
+    return c->what == ZOO_RECORD && !c->paired && order_excludes(c, wish);
 }
 
 int64_t snib__zoo_view_dead(const struct zoo_view *v,
@@ -221,7 +221,7 @@ int64_t snib__zoo_view_dead(const struct zoo_view *v,
     return longest;
 }
 
-/* Those before it that hold: who has a mark; the first one, if nobody has. */
+/* Those before it that hold: who has a record; the first one, if nobody has. */
 uint32_t snib__zoo_view_position(const struct zoo_view *v, int at)
 {
     uint32_t holding = 0;

@@ -3,12 +3,13 @@
  *   BASE/NAME                             a lock; BASE is /snib, or the URL's path
  *   BASE/NAME/_c_UUID-__WRIT__0000000012  who wants it alone, or has it; Curator's
  *   BASE/NAME/_c_UUID-__READ__0000000013  a reader; InterProcessReadWriteLock's
- *   BASE/NAME/=held-ID-W-30000            a mark (store.c): ID was granted it
+ *   BASE/NAME/=held-ID-W-30000            a record (store.c): ID was granted it
  *   BASE/=fence-ID                        one a client (fence.c)
  *
  * UUID is the request's id. The ten digits are the server's: how many nodes were
- * made there before, a 32-bit number that gets negative after 2^31. A mark sorts
- * behind all digits, so that Curator, which sorts what it finds, is not disturbed.
+ * made there before, a 32-bit number that gets negative after 2^31. A record
+ * sorts behind all digits, so that Curator, which sorts what it finds, is not
+ * disturbed.
  *
  * NAME is the safe spelling of the lock's name (core/name.h), and besides: a '/'
  * is %2F, a '.' in front %2E, a '=' in front %3D, and a 'z' in front below the
@@ -158,7 +159,7 @@ static bool path_stands(const char *name, size_t size, struct zoo_child *ret)
            path_seq(name + HEAD + KIND, size - HEAD - KIND, &ret->seq);
 }
 
-static bool path_mark(const char *name, size_t size, struct zoo_child *ret)
+static bool path_record(const char *name, size_t size, struct zoo_child *ret)
 {
     enum { HEAD = 6, KIND = HEAD + PATH_ID, DIGITS = KIND + 3 };
     if (size <= DIGITS || size > DIGITS + 12 || memcmp(name, "=held-", HEAD) ||
@@ -167,7 +168,7 @@ static bool path_mark(const char *name, size_t size, struct zoo_child *ret)
         name[KIND + 2] != '-') {
         return false;
     }
-    ret->what = ZOO_MARK;
+    ret->what = ZOO_RECORD;
     ret->reads = name[KIND + 1] == 'R';
     ret->lease_ms = 0;
     for (size_t i = DIGITS; i < size; i++) {
@@ -184,7 +185,7 @@ void snib__zoo_child_read(const char *name, size_t size, struct zoo_child *ret)
     *ret = (struct zoo_child){.what = ZOO_FOREIGN};
     bool fits = size < sizeof ret->name;
     if (!fits ||
-        (!path_stands(name, size, ret) && !path_mark(name, size, ret))) {
+        (!path_stands(name, size, ret) && !path_record(name, size, ret))) {
         ret->what = ZOO_FOREIGN;
     }
     memcpy(ret->name, name, fits ? size : sizeof ret->name - 1);
@@ -199,8 +200,8 @@ void snib__zoo_child_stands(const uint64_t id[2], bool reads,
              reads ? "__READ__" : "__WRIT__");
 }
 
-void snib__zoo_child_mark(const uint64_t id[2], bool reads, int64_t lease_ms,
-                          char ret[ZOO_CHILD_MAX])
+void snib__zoo_child_record(const uint64_t id[2], bool reads, int64_t lease_ms,
+                            char ret[ZOO_CHILD_MAX])
 {
     snprintf(ret, ZOO_CHILD_MAX, "=held-%016llx%016llx-%c-%lld",
              (unsigned long long)id[0], (unsigned long long)id[1],

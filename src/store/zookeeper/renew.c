@@ -1,24 +1,25 @@
-/* store/zookeeper/renew.c — a RENEW: a change of the grant's mark that also checks
- * its node, so it goes through the ensemble's log (store.c says why a ping would
- * not do). For a longer lease than the mark has, another one takes its place. */
+/* store/zookeeper/renew.c — a RENEW: a change of the grant's record that also
+ * checks its node, so it goes through the ensemble's log (store.c says why a ping
+ * would not do). For a longer lease than the record has, another one is made
+ * instead. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "store/zookeeper/zookeeper_i.h"
 
-/* Its node stands, and its mark was made anew by a renewal whose answer was
+/* Its node stands, and its record was made anew by a renewal whose answer was
  * lost. */
 static bool renew_is_there(const struct zoo_step *k, struct zoo_claim *claim)
 {
-    const struct zoo_child *mark = snib__zoo_view_mark(&k->view, k->r->id);
+    const struct zoo_child *record = snib__zoo_view_record(&k->view, k->r->id);
     int at = snib__zoo_view_find(&k->view, k->r->id, -1);
-    if (!mark || at < 0 || strcmp(k->view.child[at].name, claim->node) != 0 ||
-        !strcmp(mark->name, claim->mark)) {
+    if (!record || at < 0 || strcmp(k->view.child[at].name, claim->node) != 0 ||
+        !strcmp(record->name, claim->record)) {
         return false;
     }
-    memcpy(claim->mark, mark->name, sizeof claim->mark);
-    claim->lease_ms = mark->lease_ms;
+    memcpy(claim->record, record->name, sizeof claim->record);
+    claim->lease_ms = record->lease_ms;
     return true;
 }
 
@@ -36,7 +37,7 @@ static void renew_looked(struct snib__zoo *z, snib_instant now,
     }
     for (uint32_t i = 0; i < k->view.count; i++) {
         const struct zoo_child *c = &k->view.child[i];
-        others += c->what == ZOO_MARK &&
+        others += c->what == ZOO_RECORD &&
                   (c->id[0] != k->r->id[0] || c->id[1] != k->r->id[1]);
     }
     k->r->said.revoked = false;
@@ -62,7 +63,7 @@ static void renew_done(struct snib__zoo *z, snib_instant now,
     if (reply->end == ZOO_OK && claim) {
         if (ms > claim->lease_ms) {
             claim->lease_ms = ms;
-            snib__zoo_child_mark(claim->id, claim->reads, ms, claim->mark);
+            snib__zoo_child_record(claim->id, claim->reads, ms, claim->record);
         }
         k->r->said.valid_from = reply->sent;
         k->r->said.left =
@@ -80,25 +81,25 @@ static void renew_done(struct snib__zoo *z, snib_instant now,
     }
 }
 
-static void renew_mark(struct snib__zoo *z, const struct zoo_step *k,
-                       const struct zoo_claim *claim)
+static void renew_record(struct snib__zoo *z, const struct zoo_step *k,
+                         const struct zoo_claim *claim)
 {
     int64_t ms = snib__to_ms(k->r->lease);
-    char mark[ZOO_CHILD_MAX];
+    char record[ZOO_CHILD_MAX];
     struct zoo_path path;
     if (ms <= claim->lease_ms) {
-        snib__zoo_path_child(z, k->r->name, claim->mark, &path);
+        snib__zoo_path_child(z, k->r->name, claim->record, &path);
         snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_SET_DATA);
         snib__zk_put_data(snib__zoo_out(z), path.text, "", 0, -1);
         return;
     }
-    snib__zoo_child_mark(claim->id, claim->reads, ms, mark);
-    snib__zoo_path_child(z, k->r->name, mark, &path);
+    snib__zoo_child_record(claim->id, claim->reads, ms, record);
+    snib__zoo_path_child(z, k->r->name, record, &path);
     const struct snib__zk_create create = {
         .path = path.text, .data = "", .creators_own = z->session.logged_in};
     snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CREATE2);
     snib__zk_put_create(snib__zoo_out(z), &create);
-    snib__zoo_put_version(z, k, SNIB__ZK_DELETE, claim->mark);
+    snib__zoo_put_version(z, k, SNIB__ZK_DELETE, claim->record);
 }
 
 static void renew_begin(struct snib__zoo *z, snib_instant now,
@@ -113,7 +114,7 @@ static void renew_begin(struct snib__zoo *z, snib_instant now,
     claim->renewing = true;
     snib__zoo_step_ask(z, k, SNIB__ZK_MULTI, renew_done);
     snib__zoo_put_version(z, k, SNIB__ZK_CHECK, claim->node);
-    renew_mark(z, k, claim);
+    renew_record(z, k, claim);
     snib__zk_put_multi_end(snib__zoo_out(z));
     snib__zoo_step_send(z, now, k, true);
 }

@@ -362,7 +362,7 @@ static const char *step_lacks(const struct snib__request *r)
     }
     if (r->verb == SNIB__FORCE) {
         return "zookeeper: no forced release; by hand, zkCli.sh delete on the "
-               "holder's mark (=held-…) and then on its node "
+               "holder's record (=held-…) and then on its node "
                "(docs/ZOOKEEPER.md, \"By hand\")";
     }
     return step_work(r) ? NULL

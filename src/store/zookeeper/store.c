@@ -22,32 +22,32 @@
  *
  * WHY EXCLUSION HOLDS. So the end of a node gives nobody the lock by itself.
  *
- *  1. A grant makes a mark, a node that stays: its name has the request's id and
- *     the lease. It is made by a multi that also changes the own node, when a look
- *     at all nodes had shown that it is this one's turn. Whoever made a node that
- *     is in the way did so before this one was made (the numbers are in the order
- *     of the log), so the look, by the connection that made this one, showed it.
- *     A writer who reads as well is let in before writers that wait; then the
- *     multi also checks that its node as the writer stands.
- *  2. Nobody is granted the lock while there is a mark that excludes it. A release
- *     removes node and mark, in one step.
- *  3. Where a mark is and its node is not, the session has ended, or somebody has
- *     removed the node. Who sees that waits for the whole lease of the mark from
- *     then on, and removes the mark with its own grant (acquire_outlived).
- *  4. A holder's lease counts from before it sent a change of its mark that checks
- *     its node, and that was answered: the grant, or a renewal. Those are in the
- *     log before the node's end. So its deadline is earlier than one lease behind
- *     the node's end, by the allowance of the core besides, and earlier than what
- *     others wait for.
+ *  1. A grant makes a record, a node that stays: its name has the request's id
+ *     and the lease. It is made by a multi that also changes the own node, when a
+ *     look at all nodes had shown that it is this one's turn. Whoever made a node
+ *     that is in the way did so before this one was made (the numbers are in the
+ *     order of the log), so the look, by the connection that made this one,
+ *     showed it. A writer who reads as well is let in before writers that wait;
+ *     then the multi also checks that its node as the writer stands.
+ *  2. Nobody is granted the lock while there is a record that excludes it. A
+ *     release removes node and record, in one step.
+ *  3. Where a record is and its node is not, the session has ended, or somebody
+ *     has removed the node. Who sees that waits for the whole lease of the record
+ *     from then on, and removes the record with its own grant (acquire_outlived).
+ *  4. A holder's lease counts from before it sent a change of its record that
+ *     checks its node, and that was answered: the grant, or a renewal. Those are
+ *     in the log before the node's end. So its deadline is earlier than one lease
+ *     behind the node's end, by the allowance of the core besides, and earlier
+ *     than what others wait for.
  *  5. A call whose answer was lost is UNKNOWN. The core repeats it under the same
- *     id, or cancels it. The repeat looks first, and finds node and mark by the id;
- *     a copy that comes late makes nothing, and removes nothing that was made
+ *     id, or cancels it. The repeat looks first, and finds node and record by the
+ *     id; a copy that comes late makes nothing, and removes nothing that was made
  *     since: it checks the fence (fence.c), or a node with a number of its own.
  *  6. What a session has made is nobody's when it is over: a claim has the number
  *     of its session, and is not renewed in another (CURATOR-604).
  *
- * Curator's own clients make no marks and wait for none. Beside them the lock is as
- * safe as theirs.
+ * Curator's own clients make no records and wait for none. Beside them the lock
+ * is as safe as theirs.
  *
  * And of the fence (P2): a token is the zxid that made the node. Grants that exclude
  * each other are given in the order in which their nodes were made, so it rises. */

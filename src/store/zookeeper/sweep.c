@@ -3,10 +3,10 @@
  *
  * A grant that nobody renews (a fixed lease, an owner that was given up) has to end
  * with its lease; its node would stay as long as this client. So the client itself
- * removes it, mark first: when the lease is over by its own clock, nobody in this
- * process believes in the grant. A renewal that is under way is waited for; later
- * ones are refused. Of a session that is over only the mark is left, and others need
- * not wait for it. */
+ * removes it, record first: when the lease is over by its own clock, nobody in
+ * this process believes in the grant. A renewal that is under way is waited for;
+ * later ones are refused. Of a session that is over only the record is left, and
+ * others need not wait for it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,11 +32,11 @@ static void sweep_done(struct snib__zoo *z, snib_instant now,
     if (!gone) {
         snib__zoo_claim_lasts(z, claim,
                               snib__after(now, snib__ms(SWEEP_AGAIN_MS)));
-    } else if (!s->mark_gone && claim->number == z->session.number &&
+    } else if (!s->record_gone && claim->number == z->session.number &&
                snib__zoo_is_ready(&z->session)) {
-        s->mark_gone = true;
+        s->record_gone = true;
         sweep_node(z, now, claim);
-    } else if (s->mark_gone || claim->number != z->session.number) {
+    } else if (s->record_gone || claim->number != z->session.number) {
         snib__zoo_claim_forget(z, s->id);
     } else {
         snib__zoo_claim_lasts(z, claim,
@@ -48,7 +48,7 @@ static void sweep_node(struct snib__zoo *z, snib_instant now,
                        const struct zoo_claim *claim)
 {
     struct zoo_sweep *s = &z->sweep;
-    const char *child = s->mark_gone ? claim->node : claim->mark;
+    const char *child = s->record_gone ? claim->node : claim->record;
     struct zoo_path path;
     snprintf(path.text, sizeof path.text, "%s/%s", claim->dir, child);
     s->busy = true;
@@ -74,7 +74,7 @@ void snib__zoo_sweep(struct snib__zoo *z, snib_instant now)
     }
     claim->granted = false;
     snib__heap_remove(&z->leases, t);
-    s->mark_gone = false;
+    s->record_gone = false;
     memcpy(s->id, claim->id, sizeof s->id);
     sweep_node(z, now, claim);
 }

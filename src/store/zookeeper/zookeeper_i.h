@@ -217,7 +217,7 @@ struct zoo_claim {
     int64_t token; /* of the grant; 0: the node's czxid */
     int64_t floor; /* the highest token that was seen when it was made */
     int64_t lease_ms;
-    char node[ZOO_CHILD_MAX], mark[ZOO_CHILD_MAX]; /* "": not known */
+    char node[ZOO_CHILD_MAX], record[ZOO_CHILD_MAX]; /* "": not known */
     /* Of one that waits: for the end of this node, on this connection. */
     uint64_t watch; /* a hash of its path; 0: none */
     uint32_t watch_conn;
@@ -252,7 +252,7 @@ void snib__zoo_claims_heard(struct snib__zoo *, const char *path, size_t size);
 
 struct zoo_sweep {
     struct zoo_call call;
-    bool busy, mark_gone;
+    bool busy, record_gone;
     uint64_t id[2];
 };
 
@@ -303,9 +303,9 @@ struct zoo_step {
     uint32_t at;      /* how far its work is */
     uint32_t part;    /* doctor.c: so many bytes of the base are looked at */
     int64_t since_ms; /* dead.c: when the own node was made, by the ensemble */
-    bool young;       /* dead.c: a mark is not old enough, so: */
+    bool young;       /* dead.c: a record is not old enough, so: */
     void (*no)(struct snib__zoo *, snib_instant now, struct zoo_step *);
-    uint64_t buried; /* acquire.c: the print of the marks that are removed */
+    uint64_t buried; /* acquire.c: the print of the records that are removed */
     /* acquire.c: why it is refused, once what it has made is removed; OK: it is
      * not. */
     snib_err why;
@@ -357,14 +357,14 @@ void snib__zoo_wish_of(const struct snib__request *, struct zoo_wish *ret);
 /* What stands in the request's node. token: 0: the node's czxid. */
 void snib__zoo_data_of(const struct snib__zoo *, const struct snib__request *,
                        int64_t token, char *ret, size_t size);
-/* It is its turn: make its mark, and answer. The marks of grants that nobody can
- * believe in any more go with it. */
+/* It is its turn: make its record, and answer. The records of grants that nobody
+ * can believe in any more go with it. */
 void snib__zoo_grant(struct snib__zoo *, snib_instant now, struct zoo_step *,
                      struct zoo_claim *);
 
 /* -- dead.c ----------------------------------------------------------------- */
 
-/* It is this try's turn but for marks without nodes: remove those that are old
+/* It is this try's turn but for records without nodes: remove those that are old
  * enough and begin anew, or say no (and remove its node) by `no`. */
 void snib__zoo_dead(struct snib__zoo *, snib_instant now, struct zoo_step *,
                     void (*no)(struct snib__zoo *, snib_instant now,
@@ -390,7 +390,7 @@ void snib__zoo_mkdir(struct snib__zoo *, snib_instant now, struct zoo_step *);
 struct zoo_removal {
     const char *child[ZOO_AT_ONCE];
     uint32_t count;
-    const char *beside; /* NULL: none need be */
+    const char *if_there; /* NULL: none need be */
 };
 void snib__zoo_remove(struct snib__zoo *, snib_instant now, struct zoo_step *,
                       const struct zoo_removal *,
