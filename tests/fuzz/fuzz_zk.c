@@ -53,11 +53,11 @@ static void children(const struct snib__jute *body)
         return;
     }
     for (uint32_t i = 0; i < view.count && i < 64; i++) {
-        const struct zoo_wish wish = {.id = {1, 1}};
+        const struct zoo_request request = {.id = {1, 1}};
         MUST((view.child[i].what == ZOO_STANDS) == (i < view.standing));
         child(&view.child[i]);
         paired(&view, &view.child[i]);
-        int ahead = snib__zoo_view_ahead(&view, &wish, (int)view.standing);
+        int ahead = snib__zoo_view_ahead(&view, &request, (int)view.standing);
         MUST(ahead < (int)view.standing);
         MUST(ahead >= 0 || !view.standing);
     }

@@ -315,9 +315,10 @@ static void seen(void)
 /* The id of the node that this one waits for; 0: nobody. */
 static uint64_t ahead_of(uint64_t id, bool reads)
 {
-    struct zoo_wish wish = {.id = {id, 0}, .reads = reads};
-    int at = snib__zoo_view_find(&view, wish.id, -1);
-    at = snib__zoo_view_ahead(&view, &wish, at < 0 ? (int)view.standing : at);
+    struct zoo_request request = {.id = {id, 0}, .reads = reads};
+    int at = snib__zoo_view_find(&view, request.id, -1);
+    at =
+        snib__zoo_view_ahead(&view, &request, at < 0 ? (int)view.standing : at);
     return at < 0 ? 0 : view.child[at].id[0];
 }
 
@@ -401,14 +402,14 @@ static void a_node_without_an_id_is_in_the_way_like_any_other(void **state)
     node(1, false, "0000000002");
     seen();
     assert_int_equal(
-        snib__zoo_view_ahead(&view, &(struct zoo_wish){.id = {1, 0}}, 1), 0);
+        snib__zoo_view_ahead(&view, &(struct zoo_request){.id = {1, 0}}, 1), 0);
 }
 
 static int64_t dead_for(uint64_t id, bool reads)
 {
-    const struct zoo_wish wish = {.id = {id, 0}, .reads = reads};
-    uint64_t print;
-    return snib__zoo_view_dead(&view, &wish, &print);
+    const struct zoo_request request = {.id = {id, 0}, .reads = reads};
+    uint64_t hash;
+    return snib__zoo_view_dead(&view, &request, &hash);
 }
 
 static void a_record_without_its_node_is_waited_for(void **state)

@@ -113,7 +113,7 @@ static void acquire_watch(struct snib__zoo *z, snib_instant now,
     snib__zoo_path_child(z, k->r->name, k->view.child[node].name, &path);
     claim->watch = snib__zoo_hash(path.text, strlen(path.text));
     claim->watch_conn = z->session.conn;
-    claim->clear.ns = 0;
+    claim->dead_since.ns = 0;
     snib__zoo_step_ask(z, k, SNIB__ZK_GET_DATA, acquire_watched);
     snib__zk_put_read(snib__zoo_out(z), path.text, true);
     snib__zoo_step_send(z, now, k, false);
@@ -212,7 +212,7 @@ static void acquire_stand(struct snib__zoo *z, snib_instant now,
     claim->number = z->session.number;
     claim->floor = r->floor;
     claim->reads = snib__zoo_reads(r);
-    claim->clear.ns = 0; /* while it did not stand, others were let in */
+    claim->dead_since.ns = 0; /* while it did not stand, others were let in */
     acquire_add(&k->view, r->id, -1, true, &prior);
     if (r->token) {
         acquire_add(&k->view, r->prior_id, -1, true, &prior);
@@ -245,19 +245,19 @@ static void acquire_stand(struct snib__zoo *z, snib_instant now,
 static bool acquire_outlived(struct snib__zoo *z, snib_instant now,
                              struct zoo_step *k, struct zoo_claim *claim)
 {
-    struct zoo_wish wish;
-    uint64_t print;
+    struct zoo_request request;
+    uint64_t hash;
     (void)z;
-    snib__zoo_wish_of(k->r, &wish);
-    int64_t ms = snib__zoo_view_dead(&k->view, &wish, &print);
+    snib__zoo_request_of(k->r, &request);
+    int64_t ms = snib__zoo_view_dead(&k->view, &request, &hash);
     if (!ms) {
         return true;
     }
-    if (!claim->clear.ns || claim->clear_print != print) {
-        claim->clear = now;
-        claim->clear_print = print;
+    if (!claim->dead_since.ns || claim->dead_hash != hash) {
+        claim->dead_since = now;
+        claim->dead_hash = hash;
     }
-    snib_instant end = snib__after(claim->clear, snib__ms(ms));
+    snib_instant end = snib__after(claim->dead_since, snib__ms(ms));
     acquire_left(k, snib__to_ms(snib__between(now, end)) + 1);
     return snib__reached(now, end);
 }
@@ -284,21 +284,22 @@ static void acquire_undo(struct snib__zoo *z, snib_instant now,
 
 /* The node that it waits for; -1: none. What was granted, by a call whose answer
  * was lost, stays so; a writer who wants to read waits for nobody. */
-static int acquire_ahead(const struct zoo_step *k, const struct zoo_wish *wish,
-                         int at)
+static int acquire_ahead(const struct zoo_step *k,
+                         const struct zoo_request *request, int at)
 {
-    bool granted = snib__zoo_view_granted(&k->view, wish->id) == at;
-    bool writes =
-        wish->reads && snib__zoo_view_granted(&k->view, wish->upgrade_of) >= 0;
-    return granted || writes ? -1 : snib__zoo_view_ahead(&k->view, wish, at);
+    bool granted = snib__zoo_view_granted(&k->view, request->id) == at;
+    bool writes = request->reads &&
+                  snib__zoo_view_granted(&k->view, request->upgrade_of) >= 0;
+    return granted || writes ? -1 : snib__zoo_view_ahead(&k->view, request, at);
 }
 
-static void acquire_buried(struct snib__zoo *z, snib_instant now,
-                           struct zoo_step *k)
+static void acquire_dead_removed(struct snib__zoo *z, snib_instant now,
+                                 struct zoo_step *k)
 {
     struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
     if (claim) {
-        claim->clear_print ^= k->buried; /* the others are as dead as before */
+        /* The others are as dead as before. */
+        claim->dead_hash ^= k->removed_hash;
     }
     snib__zoo_step_again(z, now, k);
 }
@@ -307,21 +308,21 @@ static void acquire_buried(struct snib__zoo *z, snib_instant now,
  * the grant removes their records, but for those of which there are too many. */
 static void acquire_enter(struct snib__zoo *z, snib_instant now,
                           struct zoo_step *k, struct zoo_claim *claim,
-                          const struct zoo_wish *wish)
+                          const struct zoo_request *request)
 {
     struct zoo_removal dead = {.if_there = claim->node};
-    k->buried = 0;
+    k->removed_hash = 0;
     for (uint32_t i = k->view.standing; i < k->view.count; i++) {
         const struct zoo_child *c = &k->view.child[i];
-        if (!snib__zoo_view_is_dead(c, wish)) {
+        if (!snib__zoo_view_is_dead(c, request)) {
             continue;
         }
         if (dead.count == ZOO_AT_ONCE) {
-            snib__zoo_remove(z, now, k, &dead, acquire_buried);
+            snib__zoo_remove(z, now, k, &dead, acquire_dead_removed);
             return;
         }
         dead.child[dead.count++] = c->name;
-        k->buried ^= snib__zoo_hash(c->name, strlen(c->name));
+        k->removed_hash ^= snib__zoo_hash(c->name, strlen(c->name));
     }
     snib__zoo_grant(z, now, k, claim);
 }
@@ -331,14 +332,14 @@ static void acquire_look_at(struct snib__zoo *z, snib_instant now,
                             struct zoo_step *k, struct zoo_claim *claim, int at)
 {
     struct snib__request *r = k->r;
-    struct zoo_wish wish;
-    snib__zoo_wish_of(r, &wish);
-    int ahead = acquire_ahead(k, &wish, at);
+    struct zoo_request request;
+    snib__zoo_request_of(r, &request);
+    int ahead = acquire_ahead(k, &request, at);
     bool stays = r->acquire.may_queue && (!r->acquire.spin || ahead < 0);
     memcpy(claim->node, k->view.child[at].name, sizeof claim->node);
-    acquire_left(k, snib__zoo_view_lease(&k->view, &wish));
+    acquire_left(k, snib__zoo_view_lease(&k->view, &request));
     if (ahead < 0 && acquire_outlived(z, now, k, claim)) {
-        acquire_enter(z, now, k, claim, &wish);
+        acquire_enter(z, now, k, claim, &request);
     } else if (!stays && ahead < 0) {
         snib__zoo_dead(z, now, k, acquire_undo);
     } else if (!stays) {
@@ -406,11 +407,11 @@ static void acquire_arrive(struct snib__zoo *z, snib_instant now,
                            struct zoo_step *k)
 {
     struct snib__request *r = k->r;
-    struct zoo_wish wish;
-    snib__zoo_wish_of(r, &wish);
+    struct zoo_request request;
+    snib__zoo_request_of(r, &request);
     bool stays = r->acquire.may_queue && !r->acquire.spin;
-    bool taken = acquire_ahead(k, &wish, (int)k->view.standing) >= 0;
-    acquire_left(k, snib__zoo_view_lease(&k->view, &wish));
+    bool taken = acquire_ahead(k, &request, (int)k->view.standing) >= 0;
+    acquire_left(k, snib__zoo_view_lease(&k->view, &request));
     if (taken && !stays && !k->synced) {
         snib__zoo_sync(z, now, k, acquire_begin);
     } else if (taken && !stays) {

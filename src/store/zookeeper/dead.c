@@ -112,11 +112,11 @@ static void dead_read(struct snib__zoo *z, snib_instant now, struct zoo_call *c,
 /* From k->at on. */
 static void dead_next(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
 {
-    struct zoo_wish wish;
+    struct zoo_request request;
     struct zoo_path path;
-    snib__zoo_wish_of(k->r, &wish);
+    snib__zoo_request_of(k->r, &request);
     while (k->at < k->view.count &&
-           !snib__zoo_view_is_dead(&k->view.child[k->at], &wish)) {
+           !snib__zoo_view_is_dead(&k->view.child[k->at], &request)) {
         k->at++;
     }
     if (k->at < k->view.count) {

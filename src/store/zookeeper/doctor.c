@@ -37,8 +37,8 @@ static void doctor_session(struct snib__zoo *z, struct zoo_step *k)
     snprintf(text, sizeof text,
              "what a killed client has goes after %d ms, and a lease more",
              s->zk.timeout_ms);
-    doctor_tell(k, s->zk.timeout_ms <= s->wish_ms, SNIB_LEVEL_WARN, "session",
-                text,
+    doctor_tell(k, s->zk.timeout_ms <= s->session_ms, SNIB_LEVEL_WARN,
+                "session", text,
                 "the ensemble keeps sessions for longer than session_ms= "
                 "wishes; lower tickTime or minSessionTimeout there");
     snprintf(text, sizeof text, "%u server%s in the URL", z->out->conns,

@@ -13,9 +13,10 @@ bool snib__zoo_reads(const struct snib__request *r)
     return r->acquire.kind == SNIB_KIND_READ;
 }
 
-void snib__zoo_wish_of(const struct snib__request *r, struct zoo_wish *ret)
+void snib__zoo_request_of(const struct snib__request *r,
+                          struct zoo_request *ret)
 {
-    *ret = (struct zoo_wish){
+    *ret = (struct zoo_request){
         .id = {r->id[0], r->id[1]},
         .reads = snib__zoo_reads(r),
         .upgrade_of = {r->acquire.upgrade_of[0], r->acquire.upgrade_of[1]},
@@ -115,11 +116,14 @@ static void grant_answered(struct snib__zoo *z, snib_instant now,
  * the writer, as its own would be above that of the writers that it passes. What was
  * sent before with that has made the record. */
 static int grant_writer(struct snib__zoo *z, const struct zoo_step *k,
-                        const struct zoo_wish *wish, struct zoo_claim *claim)
+                        const struct zoo_request *request,
+                        struct zoo_claim *claim)
 {
-    const struct zoo_claim *writer = snib__zoo_claim_find(z, wish->upgrade_of);
-    int at =
-        wish->reads ? snib__zoo_view_granted(&k->view, wish->upgrade_of) : -1;
+    const struct zoo_claim *writer =
+        snib__zoo_claim_find(z, request->upgrade_of);
+    int at = request->reads
+                 ? snib__zoo_view_granted(&k->view, request->upgrade_of)
+                 : -1;
     if (!snib__zoo_view_record(&k->view, claim->id)) {
         claim->token = at >= 0 && writer ? writer->token : 0;
     }
@@ -132,17 +136,17 @@ void snib__zoo_grant(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
 {
     struct snib__request *r = k->r;
     const struct zoo_child *record = snib__zoo_view_record(&k->view, r->id);
-    struct zoo_wish wish;
+    struct zoo_request request;
     struct zoo_path path;
     char data[ZOO_DATA];
     if (!z->fence.ready) {
         snib__zoo_step_fence(z, now, k);
         return;
     }
-    snib__zoo_wish_of(r, &wish);
+    snib__zoo_request_of(r, &request);
     snib__zoo_step_ask(z, k, SNIB__ZK_MULTI, grant_answered);
     snib__zoo_fence_check(z, &k->call);
-    int writer = grant_writer(z, k, &wish, claim);
+    int writer = grant_writer(z, k, &request, claim);
     snib__zoo_data_of(z, r, claim->token, data, sizeof data);
     snib__zoo_path_child(z, r->name, claim->node, &path);
     snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_SET_DATA);
@@ -151,7 +155,7 @@ void snib__zoo_grant(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
         snib__zoo_put_version(z, k, SNIB__ZK_CHECK, k->view.child[writer].name);
     }
     for (uint32_t i = k->view.standing; i < k->view.count; i++) {
-        if (snib__zoo_view_is_dead(&k->view.child[i], &wish)) {
+        if (snib__zoo_view_is_dead(&k->view.child[i], &request)) {
             snib__zoo_put_version(z, k, SNIB__ZK_DELETE, k->view.child[i].name);
         }
     }

@@ -131,12 +131,13 @@ static void look_data(struct snib__jute_bytes data, struct zoo_seen *ret)
  * of another's the lease is not known. */
 static bool look_holds(const struct zoo_view *v, uint32_t at)
 {
-    struct zoo_wish wish = {.id = {v->child[at].id[0], v->child[at].id[1]},
-                            .reads = v->child[at].reads};
+    struct zoo_request request = {
+        .id = {v->child[at].id[0], v->child[at].id[1]},
+        .reads = v->child[at].reads};
     if (snib__zoo_view_record(v, v->child[at].id)) {
         return true;
     }
-    return snib__zoo_view_ahead(v, &wish, (int)at) < 0;
+    return snib__zoo_view_ahead(v, &request, (int)at) < 0;
 }
 
 static void look_lock_row(struct snib__zoo *z, struct zoo_step *k,
@@ -296,11 +297,11 @@ static bool look_is_shown(struct snib__zoo *z, struct zoo_step *k)
  * (acquire_outlived); else whoever looks again and again would see no end. */
 static void look_dead(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
 {
-    const struct zoo_wish nobody = {.reads = false};
-    uint64_t print;
-    if (snib__zoo_view_dead(&k->view, &nobody, &print) &&
-        (print != z->dead_print || !z->dead_since.ns)) {
-        z->dead_print = print;
+    const struct zoo_request nobody = {.reads = false};
+    uint64_t hash;
+    if (snib__zoo_view_dead(&k->view, &nobody, &hash) &&
+        (hash != z->dead_hash || !z->dead_since.ns)) {
+        z->dead_hash = hash;
         z->dead_since = now;
     }
     for (uint32_t i = k->view.standing; i < k->view.count; i++) {

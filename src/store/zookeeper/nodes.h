@@ -68,8 +68,9 @@ struct zoo_view {
     char foreign[ZOO_CHILD_MAX]; /* one that is none of ours; "": none */
 };
 
-/* Whom a request does not mind: its own other grants. 0: nobody. */
-struct zoo_wish {
+/* A request as the order sees it. upgrade_of, prior: its own other grants, which
+ * are not in its way; 0: it has none. */
+struct zoo_request {
     uint64_t id[2];
     bool reads;
     uint64_t upgrade_of[2], prior[2];
@@ -90,17 +91,19 @@ const struct zoo_child *snib__zoo_view_record(const struct zoo_view *,
 int snib__zoo_view_granted(const struct zoo_view *, const uint64_t id[2]);
 /* Which node is to be waited for by the one at `at` (standing: by one that comes
  * now). -1: none, it is this one's turn. */
-int snib__zoo_view_ahead(const struct zoo_view *, const struct zoo_wish *,
+int snib__zoo_view_ahead(const struct zoo_view *, const struct zoo_request *,
                          int at);
 /* Of the grants that are in the way and whose nodes are gone without having been
- * given back: the longest lease, ms; 0: there is none. *ret_print changes when
+ * given back: the longest lease, ms; 0: there is none. *ret_hash changes when
  * it is not the same ones. */
-int64_t snib__zoo_view_dead(const struct zoo_view *, const struct zoo_wish *,
-                            uint64_t *ret_print);
-bool snib__zoo_view_is_dead(const struct zoo_child *, const struct zoo_wish *);
+int64_t snib__zoo_view_dead(const struct zoo_view *, const struct zoo_request *,
+                            uint64_t *ret_hash);
+bool snib__zoo_view_is_dead(const struct zoo_child *,
+                            const struct zoo_request *);
 /* 1-based, among those that wait. */
 uint32_t snib__zoo_view_position(const struct zoo_view *, int at);
 /* The longest lease of a grant in the way, ms; 0: not known. */
-int64_t snib__zoo_view_lease(const struct zoo_view *, const struct zoo_wish *);
+int64_t snib__zoo_view_lease(const struct zoo_view *,
+                             const struct zoo_request *);
 
 #endif

@@ -1,4 +1,4 @@
-/* store/zookeeper/order.c — who is whose turn, from the nodes below a lock's.
+/* store/zookeeper/order.c — whose turn it is, from the nodes below a lock's.
  *
  * The order is that of the numbers which the server gives. They are compared on
  * a circle, as they get negative after 2^31 nodes: of two that stand at the same
@@ -176,23 +176,24 @@ int snib__zoo_view_granted(const struct zoo_view *v, const uint64_t id[2])
 
 /* Is that another one's, who and this one cannot both have it? */
 static bool order_excludes(const struct zoo_child *c,
-                           const struct zoo_wish *wish)
+                           const struct zoo_request *request)
 {
-    return c->what != ZOO_FOREIGN && !(c->reads && wish->reads) &&
-           !order_same(c->id, wish->id) && !order_is(c->id, wish->upgrade_of) &&
-           !order_is(c->id, wish->prior);
+    return c->what != ZOO_FOREIGN && !(c->reads && request->reads) &&
+           !order_same(c->id, request->id) &&
+           !order_is(c->id, request->upgrade_of) &&
+           !order_is(c->id, request->prior);
 }
 
-int snib__zoo_view_ahead(const struct zoo_view *v, const struct zoo_wish *wish,
-                         int at)
+int snib__zoo_view_ahead(const struct zoo_view *v,
+                         const struct zoo_request *request, int at)
 {
     for (int i = at - 1; i >= 0; i--) {
-        if (order_excludes(&v->child[i], wish)) {
+        if (order_excludes(&v->child[i], request)) {
             return i;
         }
     }
     for (uint32_t i = v->standing; i < v->count; i++) {
-        if (v->child[i].paired && order_excludes(&v->child[i], wish)) {
+        if (v->child[i].paired && order_excludes(&v->child[i], request)) {
             return snib__zoo_view_find(v, v->child[i].id, -1);
         }
     }
@@ -200,22 +201,23 @@ int snib__zoo_view_ahead(const struct zoo_view *v, const struct zoo_wish *wish,
 }
 
 bool snib__zoo_view_is_dead(const struct zoo_child *c,
-                            const struct zoo_wish *wish)
+                            const struct zoo_request *request)
 {
-    return c->what == ZOO_RECORD && !c->paired && order_excludes(c, wish);
+    return c->what == ZOO_RECORD && !c->paired && order_excludes(c, request);
 }
 
 int64_t snib__zoo_view_dead(const struct zoo_view *v,
-                            const struct zoo_wish *wish, uint64_t *ret_print)
+                            const struct zoo_request *request,
+                            uint64_t *ret_hash)
 {
     int64_t longest = 0;
-    *ret_print = 0;
+    *ret_hash = 0;
     for (uint32_t i = v->standing; i < v->count; i++) {
         const struct zoo_child *c = &v->child[i];
-        if (snib__zoo_view_is_dead(c, wish)) {
+        if (snib__zoo_view_is_dead(c, request)) {
             longest = c->lease_ms > longest ? c->lease_ms : longest;
             longest = longest ? longest : 1;
-            *ret_print ^= snib__zoo_hash(c->name, strlen(c->name));
+            *ret_hash ^= snib__zoo_hash(c->name, strlen(c->name));
         }
     }
     return longest;
@@ -233,12 +235,12 @@ uint32_t snib__zoo_view_position(const struct zoo_view *v, int at)
 }
 
 int64_t snib__zoo_view_lease(const struct zoo_view *v,
-                             const struct zoo_wish *wish)
+                             const struct zoo_request *request)
 {
     int64_t longest = 0;
     for (uint32_t i = v->standing; i < v->count; i++) {
         const struct zoo_child *c = &v->child[i];
-        if (order_excludes(c, wish) && c->lease_ms > longest) {
+        if (order_excludes(c, request) && c->lease_ms > longest) {
             longest = c->lease_ms;
         }
     }

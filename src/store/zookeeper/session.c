@@ -35,7 +35,7 @@ void snib__zoo_session_init(struct snib__zoo *z, int32_t session_ms)
 {
     struct zoo_session *s = &z->session;
     s->rest = snib__ms(SESSION_REST_MS);
-    s->wish_ms = session_ms;
+    s->session_ms = session_ms;
     s->number = 1;
     snib__list_init(&s->calls);
     snib__buf_init(&s->in, SNIB__ZK_FRAME_MAX + 65536);
@@ -141,7 +141,7 @@ void snib__zoo_session_hello(struct snib__zoo *z, snib_instant now)
     struct snib__conn *conn = session_conn(z);
     s->state = ZOO_HELLO;
     s->since = s->sent = now;
-    s->zk.timeout_ms = s->wish_ms;
+    s->zk.timeout_ms = s->session_ms;
     snib__zk_put_connect(&conn->out, &s->zk, s->zxid);
     conn->awaited++;
     snib__conn_touch(z->out, conn);

@@ -124,7 +124,7 @@ struct zoo_session {
     /* What was made in another session than this is gone, or goes. */
     uint32_t number;
     uint32_t conn; /* which connection it is: watches are of one */
-    int32_t wish_ms;
+    int32_t session_ms;
     int64_t zxid; /* the last one seen */
     int32_t xid;
     snib_instant sent, pinged; /* pinged 0: no ping is unanswered */
@@ -228,8 +228,8 @@ struct zoo_claim {
     bool renewing;
     char *dir; /* the lock's node */
     /* Since when it is its turn, but for grants whose nodes are gone. */
-    snib_instant clear;
-    uint64_t clear_print;
+    snib_instant dead_since;
+    uint64_t dead_hash; /* of these grants' records */
 };
 
 struct zoo_claim *snib__zoo_claim_find(struct snib__zoo *,
@@ -305,7 +305,7 @@ struct zoo_step {
     int64_t since_ms; /* dead.c: when the own node was made, by the ensemble */
     bool young;       /* dead.c: a record is not old enough, so: */
     void (*no)(struct snib__zoo *, snib_instant now, struct zoo_step *);
-    uint64_t buried; /* acquire.c: the print of the records that are removed */
+    uint64_t removed_hash; /* acquire.c: of the records that are removed */
     /* acquire.c: why it is refused, once what it has made is removed; OK: it is
      * not. */
     snib_err why;
@@ -353,7 +353,8 @@ extern const struct zoo_work snib__zoo_doctor_work;  /* doctor.c */
 /* -- grant.c ---------------------------------------------------------------- */
 
 bool snib__zoo_reads(const struct snib__request *);
-void snib__zoo_wish_of(const struct snib__request *, struct zoo_wish *ret);
+void snib__zoo_request_of(const struct snib__request *,
+                          struct zoo_request *ret);
 /* What stands in the request's node. token: 0: the node's czxid. */
 void snib__zoo_data_of(const struct snib__zoo *, const struct snib__request *,
                        int64_t token, char *ret, size_t size);
@@ -422,7 +423,7 @@ struct snib__zoo {
     uint32_t claims;
     struct snib__heap leases; /* of claims that are granted */
     struct zoo_sweep sweep;
-    uint64_t dead_print; /* look.c: of those seen last, and since when */
+    uint64_t dead_hash; /* look.c: of those seen last, and since when */
     snib_instant dead_since;
     /* Requests whose turn it may be. */
     uint64_t told[ZOO_TOLD][2];
