@@ -65,18 +65,19 @@ static void claims_begin(struct snib__etcd *e, snib_instant now,
 static bool claims_note(struct etcd_step *k, uint32_t claim, int64_t lease)
 {
     const struct snib__stored_claim *c = &k->s.claim[claim].c;
-    if (claim >= k->was_capacity) {
-        uint32_t capacity = k->was_capacity ? 2 * k->was_capacity : 16;
-        struct etcd_was *v = snib__realloc(k->was, capacity * sizeof *v);
+    if (claim >= k->fetched_room) {
+        uint32_t capacity = k->fetched_room ? 2 * k->fetched_room : 16;
+        struct etcd_fetched *v =
+            snib__realloc(k->fetched, capacity * sizeof *v);
         if (!v) {
             return false;
         }
-        k->was = v;
-        k->was_capacity = capacity;
+        k->fetched = v;
+        k->fetched_room = capacity;
     }
-    k->was[claim] = (struct etcd_was){
+    k->fetched[claim] = (struct etcd_fetched){
         .lease = lease, .held = snib__rules_claim_holds(c), .length = c->lease};
-    k->wases = claim + 1;
+    k->fetched_count = claim + 1;
     return true;
 }
 
@@ -195,7 +196,7 @@ static bool claims_read(struct snib__etcd *e, struct etcd_step *k,
     struct snib__etcd_rows rows;
     struct snib__moment moment = {.sent = sent,
                                   .now = snib__etcd_wall(e, sent)};
-    k->wases = 0;
+    k->fetched_count = 0;
     if (k->s.want_highest && !claims_highest(e, t, &moment.highest)) {
         return false;
     }

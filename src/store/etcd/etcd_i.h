@@ -278,7 +278,7 @@ typedef enum etcd_phase {
 } etcd_phase;
 
 /* What a row that was fetched hangs on. */
-struct etcd_was {
+struct etcd_fetched {
     int64_t lease; /* etcd's */
     bool held;
     snib_duration length; /* the claim's lease */
@@ -302,8 +302,8 @@ struct etcd_step {
     bool decides;       /* s has begun */
     /* claims.c */
     struct snib__snapshot s;
-    struct etcd_was *was; /* of s.claim[i], as far as it was fetched */
-    uint32_t wases, was_capacity;
+    struct etcd_fetched *fetched; /* of s.claim[i], as far as it was fetched */
+    uint32_t fetched_count, fetched_room;
     /* The lock row and the arrivals of each lock, as fetched. */
     struct etcd_memory {
         int64_t lease;

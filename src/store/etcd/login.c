@@ -21,8 +21,6 @@
 
 #define LOGIN_MOST_MS (SNIB_LEASE_MAX_MS * 365)
 
-#define LOGIN_MOST_MS (SNIB_LEASE_MAX_MS * 365)
-
 enum { LOGIN_TOKEN_MAX = 8192, LOGIN_REST_MS = 1000 };
 
 void snib__etcd_login_wipe(char **secret)

@@ -22,9 +22,7 @@ static void members_in_vain(struct etcd_session *s)
     }
 }
 
-/* The next attempt: at once if there is a member that was not tried yet. What is
- * wrong with one says nothing about the others: all is refused only if that is so
- * of each. */
+/* The next attempt: at once if there is a member that was not tried yet. */
 void snib__etcd_members_next(struct snib__etcd *e, snib_instant now,
                              bool ordered)
 {

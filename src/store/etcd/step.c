@@ -74,7 +74,7 @@ static void step_free(struct snib__etcd *e, struct etcd_step *k)
     snib__etcd_call_free(e, &k->call);
     snib__snapshot_free(&k->s);
     snib__buf_free(&k->from);
-    snib__free(k->was);
+    snib__free(k->fetched);
     snib__free(k);
 }
 

@@ -88,33 +88,33 @@ static snib_instant ttl_believed(const struct etcd_ttl_of *p,
 static struct etcd_ttl ttl_hold(const struct etcd_ttl_of *p,
                                 const struct snib__request *r,
                                 const struct snib__stored_claim *c,
-                                const struct etcd_was *was)
+                                const struct etcd_fetched *old)
 {
     snib_duration lease = r->lease;
     const struct etcd_lease *before =
-        was && was->held ? snib__etcd_lease_of(p->e, was->lease) : NULL;
-    if (was && was->held && !before && was->length.ns > lease.ns) {
-        lease = was->length; /* it hangs on another's, of that length */
+        old && old->held ? snib__etcd_lease_of(p->e, old->lease) : NULL;
+    if (old && old->held && !before && old->length.ns > lease.ns) {
+        lease = old->length; /* it hangs on another's, of that length */
     }
     struct etcd_ttl t = snib__etcd_ttl_hold(
         (snib_duration){lease.ns + c->delay.ns}, p->k->begun);
     if (before) {
         t.ending = snib__etcd_lease_end(before);
-    } else if (was && was->held) {
+    } else if (old && old->held) {
         t.ending = snib__after(ttl_believed(p, r, c), c->delay);
     }
     return t;
 }
 
-/* was: what it replaces. Where nobody has noted how long a copy of the request can
+/* old: what it replaces. Where nobody has noted how long a copy of the request can
  * do something, its lease says it. */
 static struct etcd_ttl ttl_tombstone(const struct etcd_ttl_of *p,
                                      const struct snib__request *r,
-                                     const struct etcd_was *was)
+                                     const struct etcd_fetched *old)
 {
     int64_t ttl = TTL_TOMBSTONE - TTL_LATER;
     struct snib__request copy = {.late = r ? r->late : 0};
-    copy.lease = was && was->held ? was->length : (snib_duration){0};
+    copy.lease = old && old->held ? old->length : (snib_duration){0};
     if (r && !r->late && r->lease.ns > copy.lease.ns) {
         copy.lease = r->lease;
     }
@@ -130,8 +130,8 @@ bool snib__etcd_ttl_claim(const struct etcd_ttl_of *p, uint32_t claim,
     const struct etcd_step *k = p->k;
     const struct snib__snapshot_claim *row = &k->s.claim[claim];
     const struct snib__stored_claim *c = &row->c;
-    const struct etcd_was *was =
-        row->stamp && claim < k->wases ? &k->was[claim] : NULL;
+    const struct etcd_fetched *old =
+        row->stamp && claim < k->fetched_count ? &k->fetched[claim] : NULL;
     snib_duration push = snib__ms(SNIB__PUSH_LEASE_MS);
     *ret_own = ttl_own(k, c);
     const struct snib__request *r = *ret_own < k->count ? k->r[*ret_own] : NULL;
@@ -139,20 +139,20 @@ bool snib__etcd_ttl_claim(const struct etcd_ttl_of *p, uint32_t claim,
     case SNIB__WAITS:
     case SNIB__UNRESPONSIVE:
         *ret = snib__etcd_ttl_seconds(TTL_ALIVE, ETCD_ALIVE_AGE_MS, k->begun);
-        return !r && was;
+        return !r && old;
     case SNIB__HOLDS:
     case SNIB__SHARES:
         if (r) {
-            *ret = ttl_hold(p, r, c, was);
+            *ret = ttl_hold(p, r, c, old);
             return r->verb == SNIB__RENEW && r->renew.only_asks;
         }
         push = c->lease.ns < push.ns ? c->lease : push;
         *ret = snib__etcd_ttl_seconds(
             ttl_seconds((snib_duration){push.ns + c->delay.ns - 1}),
             ETCD_ALIVE_AGE_MS, k->begun);
-        return was && was->held;
+        return old && old->held;
     case SNIB__TOMBSTONE:
-        *ret = ttl_tombstone(p, r, was);
+        *ret = ttl_tombstone(p, r, old);
         return false;
     case SNIB__REVOKED:
         *ret = snib__etcd_ttl_seconds(ttl_seconds(c->lease) + TTL_TOMBSTONE,
