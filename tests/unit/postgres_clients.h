@@ -102,7 +102,7 @@ static void exec(int client, struct snib__request **r, int count)
         snib__unlink(&r[i]->link);
         finish(&asked[i]);
         check_lease(r[i]);
-        assert_true(!inst->place.password ||
+        assert_true(!inst->address.password ||
                     !strstr(asked[i].error.text, PASSWORD));
     }
     tell_session(&inst->session[session]);

@@ -264,7 +264,7 @@ static void a_far_server_without_tls_warns_at_each_opening(void **state)
         snib__mysql_ops.free(w.p);
         w.said[0] = 0;
         assert_int_equal(open_at(row[i].url), SNIB_ERR_OK);
-        assert_int_equal(w.p->place.verify, row[i].verifies);
+        assert_int_equal(w.p->address.verify, row[i].verifies);
         assert_int_equal(w.said[0] != 0, row[i].warns);
     }
 }

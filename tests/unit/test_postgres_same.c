@@ -184,11 +184,11 @@ static void hear_log(void *data, int level, const char *line)
 
 static void tell_opened(const struct snib__postgres *p)
 {
-    tell("%s %s %s %s %s, %s, %d%d%d at %s", p->place.host, p->place.port,
-         p->place.database ? p->place.database : "(none)",
-         p->place.user ? p->place.user : "(none)",
-         p->place.ca ? p->place.ca : "(none)", p->schema, p->place.here,
-         p->place.verify, p->durable, p->place.where);
+    tell("%s %s %s %s %s, %s, %d%d%d at %s", p->address.host, p->address.port,
+         p->address.database ? p->address.database : "(none)",
+         p->address.user ? p->address.user : "(none)",
+         p->address.ca ? p->address.ca : "(none)", p->schema, p->address.here,
+         p->address.verify, p->durable, p->address.where);
 }
 
 static void client_comes(void)

@@ -142,7 +142,7 @@ static void only_grants_are_waited_for_on_the_disk(void **state)
     run(&one, NULL);
     run(&two, NULL);
     assert_true(w.durable[0]);
-    assert_false(w.durable[1]); /* a place in the queue */
+    assert_false(w.durable[1]); /* a position in the queue */
     struct snib__request release = of(SNIB__RELEASE, &one);
     run(&release, NULL);
     assert_true(w.durable[2]); /* it grants the lock to the next one */

@@ -64,21 +64,21 @@ static bool conn_guard(struct snib__my_conn *k)
 {
     static const unsigned off = 0;
     static const my_bool no = 0;
-    const struct snib__sql_place *place = &k->store->place;
+    const struct snib__sql_address *address = &k->store->address;
     return conn_option(k, MYSQL_OPT_LOCAL_INFILE, &off) &&
            conn_option(k, MYSQL_OPT_RECONNECT, &no) &&
-           (place->verify ||
+           (address->verify ||
             conn_option(k, MARIADB_OPT_RESTRICTED_AUTH,
-                        place->here ? CONN_HERE : CONN_PROOFS));
+                        address->here ? CONN_HERE : CONN_PROOFS));
 }
 
 static bool conn_secure(struct snib__my_conn *k)
 {
     static const my_bool yes = 1;
-    const struct snib__sql_place *place = &k->store->place;
-    return !place->verify ||
+    const struct snib__sql_address *address = &k->store->address;
+    return !address->verify ||
            (conn_option(k, MYSQL_OPT_SSL_CA,
-                        snib__sql_authorities(place->ca)) &&
+                        snib__sql_authorities(address->ca)) &&
             conn_option(k, MYSQL_OPT_SSL_ENFORCE, &yes) &&
             conn_option(k, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes));
 }
@@ -97,7 +97,7 @@ bool snib__my_begin(struct snib__my_conn *k)
     if (!conn_option(k, MYSQL_OPT_NONBLOCK, &stack) ||
         !conn_option(k, MYSQL_SET_CHARSET_NAME, "utf8mb4") ||
         !conn_option(k, MYSQL_OPT_PROTOCOL,
-                     k->store->place.socket ? &local : &tcp) ||
+                     k->store->address.socket ? &local : &tcp) ||
         !conn_guard(k) || !conn_secure(k)) {
         snib__my_quit(k);
     }
@@ -118,7 +118,7 @@ bool snib__my_login(struct snib__my_conn *k, const char *password,
                     snib_instant until)
 {
     const struct snib__mariadb *lib = &k->store->lib;
-    const struct snib__sql_place *p = &k->store->place;
+    const struct snib__sql_address *p = &k->store->address;
     MYSQL *ret = NULL;
     int status = lib->mysql_real_connect_start(
         &ret, k->c, p->socket ? NULL : p->host, p->user, password, p->database,
@@ -192,14 +192,14 @@ void snib__my_drop(struct snib__my_conn *k, const char *text)
     char words[200] = "";
     int fd = k->store->lib.mysql_get_socket(k->c);
     if (!text && !k->late) {
-        snib__sql_clean(&k->store->place, k->store->lib.mysql_error(k->c),
+        snib__sql_clean(&k->store->address, k->store->lib.mysql_error(k->c),
                         words, sizeof words);
     }
     if (text) {
         snib__fail(&k->is.why, SNIB_ERR_UNREACHABLE, "%s", text);
     } else {
         snib__fail(&k->is.why, SNIB_ERR_UNREACHABLE, "%s: %s",
-                   k->store->place.where,
+                   k->store->address.where,
                    *words ? words : "no answer from the server");
     }
     if (fd >= 0) {

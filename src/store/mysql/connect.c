@@ -50,8 +50,8 @@ static bool connect_read_file(const char *path, char *to, size_t size)
 static bool connect_names_nobody(const struct snib__my_conn *k)
 {
     const struct snib__mysql *p = k->store;
-    return p->lib.mysql_errno(k->c) == CR_UNKNOWN_HOST && !p->place.socket &&
-           snib__sql_no_such_host(p->place.host);
+    return p->lib.mysql_errno(k->c) == CR_UNKNOWN_HOST && !p->address.socket &&
+           snib__sql_no_such_host(p->address.host);
 }
 
 /* A server that was reached before is likely to come back: its name may vanish
@@ -85,13 +85,13 @@ static bool connect_login(struct snib__my_conn *k, snib_instant until,
         in = read && snib__my_login(k, password, until);
         explicit_bzero(password, sizeof password);
     } else {
-        in = snib__my_login(k, p->place.password, until);
+        in = snib__my_login(k, p->address.password, until);
     }
     if (!read) {
         connect_no_password(p, errno, fault);
     } else if (!in && k->late) {
         snib__fail(fault, SNIB_ERR_UNREACHABLE, "%s: no answer from the server",
-                   p->place.where);
+                   p->address.where);
     } else if (!in) {
         snib__my_fail_connect(p, (int)p->lib.mysql_errno(k->c),
                               p->lib.mysql_error(k->c), fault);
@@ -111,12 +111,12 @@ snib__sql_end snib__my_connect(struct snib__my_conn *k, snib_instant until,
     }
     const struct snib__mysql *p = k->store;
     bool lacks = fault->code == SNIB_ERR_UNREACHABLE && !k->late &&
-                 snib__sql_lacks_descriptor(p->place.where,
+                 snib__sql_lacks_descriptor(p->address.where,
                                             p->lib.mysql_error(k->c), fault);
     bool nobody = !lacks && connect_names_nobody(k);
     if (nobody) {
         snib__fail(fault, fault->code, "%s: there is no such host",
-                   p->place.where);
+                   p->address.where);
     }
     snib__my_quit(k);
     bool passes = fault->code == SNIB_ERR_UNREACHABLE ||
@@ -180,7 +180,7 @@ static snib__sql_end connect_refuse(struct snib_error *fault, snib_err err,
                                     const struct snib__mysql *p,
                                     const char *words)
 {
-    snib__fail(fault, err, "%s: %s", p->place.where, words);
+    snib__fail(fault, err, "%s: %s", p->address.where, words);
     return SNIB__SQL_REFUSED;
 }
 
@@ -276,7 +276,7 @@ static snib__sql_end connect_tables(struct snib__my_conn *k,
                    "%s: the tables %s_… have layout %lld, this snib knows %d; "
                    "use the newer snib everywhere, or another prefix "
                    "(?prefix=)",
-                   k->store->place.where, k->store->prefix, (long long)layout,
+                   k->store->address.where, k->store->prefix, (long long)layout,
                    SNIB__MY_SCHEMA);
         return SNIB__SQL_REFUSED;
     }

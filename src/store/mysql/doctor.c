@@ -174,7 +174,7 @@ snib__sql_end snib__my_doctor(struct snib__sql *q, struct snib__request *r)
     struct snib__my_session *s = snib__my_of(q);
     struct snib__sql_doctor d = {.out = r->said.result,
                                  .session = &s->tables,
-                                 .place = &s->store->place,
+                                 .address = &s->store->address,
                                  .page = "docs/MYSQL.md",
                                  .wall_offset_ns = s->store->wall_offset_ns};
     snib__sql_end end = snib__sql_doctor_ask(&d, doctor_questions,

@@ -138,8 +138,8 @@ snib_err snib__my_fail(const struct snib__mysql *p, int code, const char *text,
 {
     const struct errors_known *k = errors_find(code);
     char words[200];
-    snib__sql_clean(&p->place, text, words, sizeof words);
-    return snib__fail(e, k->err, "%s: %s", p->place.where,
+    snib__sql_clean(&p->address, text, words, sizeof words);
+    return snib__fail(e, k->err, "%s: %s", p->address.where,
                       k->words ? k->words : words);
 }
 
@@ -196,13 +196,13 @@ snib_err snib__my_fail_connect(const struct snib__mysql *p, int code,
         if (errors_connect[i].code == code &&
             (!errors_connect[i].has || strstr(text, errors_connect[i].has))) {
             return snib__fail(e, errors_connect[i].err, "%s: %s",
-                              p->place.where, errors_connect[i].words);
+                              p->address.where, errors_connect[i].words);
         }
     }
     if (code && code < CR_MIN_ERROR) {
         return snib__my_fail(p, code, text, e);
     }
-    snib__sql_clean(&p->place, text, words, sizeof words);
-    return snib__fail(e, SNIB_ERR_UNREACHABLE, "%s: %s", p->place.where,
+    snib__sql_clean(&p->address, text, words, sizeof words);
+    return snib__fail(e, SNIB_ERR_UNREACHABLE, "%s: %s", p->address.where,
                       *words ? words : "no connection");
 }

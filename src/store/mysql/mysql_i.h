@@ -7,8 +7,8 @@
 #include <pthread.h>
 
 #include "store/mysql/mysql.h"
+#include "store/sql/address.h"
 #include "store/sql/host.h"
-#include "store/sql/place.h"
 
 /* The number of the tables' layout, in meta. */
 #define SNIB__MY_SCHEMA 1
@@ -239,7 +239,7 @@ struct snib__mysql {
     struct snib__my_listener listener;
     int stop; /* an eventfd; readable: the client stops */
     uint64_t client[2];
-    struct snib__sql_place place;
+    struct snib__sql_address address;
     char prefix[64];
     char *password_file;    /* NULL: none */
     snib_duration request;  /* how long to wait for one answer */

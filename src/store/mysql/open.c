@@ -27,7 +27,7 @@ static snib_err open_read_url(struct snib__mysql *p,
 {
     const char *prefix = snib__url_query(url, "prefix");
     const char *file = snib__url_query(url, "password_file");
-    snib_err err = snib__sql_place_read(&p->place, &open_scheme, url, e);
+    snib_err err = snib__sql_address_read(&p->address, &open_scheme, url, e);
     if (err) {
         return err;
     }
@@ -66,7 +66,7 @@ static void open_free(void *instance)
     if (p->stop >= 0) {
         close(p->stop);
     }
-    snib__sql_place_free(&p->place);
+    snib__sql_address_free(&p->address);
     snib__free(p->password_file);
     snib__free(p);
 }
@@ -113,7 +113,7 @@ snib_err snib__mysql_open_on(const struct snib__store_config *config,
         open_free(p);
         return err;
     }
-    snib__sql_place_warn(&p->place, config->out);
+    snib__sql_address_warn(&p->address, config->out);
     *ret = p;
     return SNIB_ERR_OK;
 }
@@ -149,7 +149,7 @@ static int open_notifier_fd(void *instance)
 static void open_server(void *instance, struct snib__server *ret)
 {
     struct snib__mysql *p = instance;
-    snprintf(ret->address, sizeof ret->address, "%s", p->place.where);
+    snprintf(ret->address, sizeof ret->address, "%s", p->address.where);
     pthread_mutex_lock(&p->listener.mu);
     if (p->server.version[0]) {
         memcpy(ret->version, p->server.version, sizeof p->server.version);

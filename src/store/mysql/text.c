@@ -81,7 +81,7 @@ static const char *const text_of[SNIB__MY_STATEMENTS] = {
     [SNIB__SQL_DO_ROLLBACK] = "ROLLBACK",
     /* Its row is locked at once, not first shared and then alone: two of those
      * would be a deadlock. */
-    [SNIB__SQL_DO_PLACE] =
+    [SNIB__SQL_DO_MAKE_ROW] =
         "INSERT INTO #lock(name) VALUES($1) ON DUPLICATE KEY "
         "UPDATE stamp=stamp",
     [SNIB__SQL_DO_LOCK] = "SELECT 1 FROM #lock WHERE name=$1 FOR UPDATE",

@@ -24,7 +24,7 @@ void snib__pg_drop(struct snib__pg_conn *k, snib_err err, const char *text)
     if (text) {
         snib__fail(&k->is.why, err, "%s", text);
     } else {
-        snib__fail(&k->is.why, err, "%s: %s", k->store->place.where,
+        snib__fail(&k->is.why, err, "%s: %s", k->store->address.where,
                    *words ? words : "no answer from the server");
     }
     shutdown(pq->PQsocket(k->c), SHUT_RDWR);

@@ -42,13 +42,13 @@ static bool connect_begin(struct snib__pg_conn *k, const char *application)
                                "keepalives_count",
                                NULL};
     const char *const value[] = {
-        p->place.host,
-        p->place.port,
-        p->place.database,
-        p->place.user,
-        p->place.password,
-        p->place.verify ? "verify-full" : "disable",
-        p->place.verify ? snib__sql_authorities(p->place.ca) : NULL,
+        p->address.host,
+        p->address.port,
+        p->address.database,
+        p->address.user,
+        p->address.password,
+        p->address.verify ? "verify-full" : "disable",
+        p->address.verify ? snib__sql_authorities(p->address.ca) : NULL,
         "disable",
         "",
         application,
@@ -103,19 +103,20 @@ static snib__sql_end connect_failed(struct snib__pg_conn *k,
     snib_err err =
         failed ? snib__pg_fail_connect(p, p->pq.PQerrorMessage(k->c), fault)
                : snib__fail(fault, SNIB_ERR_UNREACHABLE,
-                            "%s: no answer from the server", p->place.where);
+                            "%s: no answer from the server", p->address.where);
     bool lacks = failed && err == SNIB_ERR_UNREACHABLE &&
-                 snib__sql_lacks_descriptor(p->place.where,
+                 snib__sql_lacks_descriptor(p->address.where,
                                             p->pq.PQerrorMessage(k->c), fault);
     snib__pg_quit(k);
     if (err != SNIB_ERR_UNREACHABLE || lacks) {
         return lacks ? SNIB__SQL_DOWN : SNIB__SQL_REFUSED;
     }
     /* The library's words for this are in any language. */
-    if (!failed || p->place.socket || !snib__sql_no_such_host(p->place.host)) {
+    if (!failed || p->address.socket ||
+        !snib__sql_no_such_host(p->address.host)) {
         return SNIB__SQL_DOWN;
     }
-    snib__fail(fault, err, "%s: there is no such host", p->place.where);
+    snib__fail(fault, err, "%s: there is no such host", p->address.where);
     return connect_was_reached(p) ? SNIB__SQL_DOWN : SNIB__SQL_REFUSED;
 }
 
@@ -173,7 +174,7 @@ static snib__sql_end connect_refuse(struct snib_error *fault, snib_err err,
                                     const struct snib__postgres *p,
                                     const char *words)
 {
-    snib__fail(fault, err, "%s: %s", p->place.where, words);
+    snib__fail(fault, err, "%s: %s", p->address.where, words);
     return SNIB__SQL_REFUSED;
 }
 
@@ -292,7 +293,7 @@ static snib__sql_end connect_tables(struct snib__pg_conn *k,
                    "%s: the tables in schema %s have layout %lld, this snib "
                    "knows %d; use the newer snib everywhere, or another schema "
                    "(?schema=)",
-                   k->store->place.where, k->store->schema, (long long)layout,
+                   k->store->address.where, k->store->schema, (long long)layout,
                    SNIB__PG_SCHEMA);
         return SNIB__SQL_REFUSED;
     }

@@ -134,7 +134,7 @@ snib__sql_end snib__pg_doctor(struct snib__sql *q, struct snib__request *r)
     struct snib__pg_session *s = snib__pg_of(q);
     struct snib__sql_doctor d = {.out = r->said.result,
                                  .session = &s->tables,
-                                 .place = &s->store->place,
+                                 .address = &s->store->address,
                                  .page = "docs/POSTGRES.md",
                                  .wall_offset_ns = s->store->wall_offset_ns};
     return snib__sql_doctor_ask(&d, doctor_questions,

@@ -73,7 +73,7 @@ void snib__pg_clean(const struct snib__postgres *p, const char *text, char *ret,
 {
     const char *failed = text ? strstr(text, " failed: ") : NULL;
     text = failed && !strncmp(text, "connection to ", 14) ? failed + 9 : text;
-    snib__sql_clean(&p->place, text, ret, size);
+    snib__sql_clean(&p->address, text, ret, size);
 }
 
 snib_err snib__pg_fail(const struct snib__postgres *p, const char state[6],
@@ -83,9 +83,9 @@ snib_err snib__pg_fail(const struct snib__postgres *p, const char state[6],
     char words[200];
     snib__pg_clean(p, text, words, sizeof words);
     if (k->words) {
-        return snib__fail(e, k->err, "%s: %s", p->place.where, k->words);
+        return snib__fail(e, k->err, "%s: %s", p->address.where, k->words);
     }
-    return snib__fail(e, k->err, "%s: %s", p->place.where, words);
+    return snib__fail(e, k->err, "%s: %s", p->address.where, words);
 }
 
 /* -- of a connection that was not made ------------------------------------- */
@@ -158,12 +158,12 @@ snib_err snib__pg_fail_connect(const struct snib__postgres *p, const char *text,
          i++) {
         if (text && strstr(text, errors_connect[i].has)) {
             return snib__fail(e, errors_connect[i].err, "%s: %s",
-                              p->place.where, errors_connect[i].words);
+                              p->address.where, errors_connect[i].words);
         }
     }
     if (state[0]) {
         return snib__pg_fail(p, state, words, e);
     }
-    return snib__fail(e, SNIB_ERR_UNREACHABLE, "%s: %s", p->place.where,
+    return snib__fail(e, SNIB_ERR_UNREACHABLE, "%s: %s", p->address.where,
                       *words ? words : "no connection");
 }

@@ -7,8 +7,8 @@
 #include <pthread.h>
 
 #include "store/postgres/postgres.h"
+#include "store/sql/address.h"
 #include "store/sql/host.h"
-#include "store/sql/place.h"
 
 /* The number of the tables' layout, in meta. */
 #define SNIB__PG_SCHEMA 1
@@ -182,7 +182,7 @@ struct snib__postgres {
     struct snib__pg_listener listener;
     int stop; /* an eventfd; readable: the client stops */
     uint64_t client[2];
-    struct snib__sql_place place;
+    struct snib__sql_address address;
     char schema[64];
     bool durable;           /* grants outlive a crash of the server */
     int64_t wall_offset_ns; /* of this host; 0: not known */

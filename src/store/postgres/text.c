@@ -39,7 +39,7 @@
 #define ALIVE                                                                  \
     "CASE WHEN kind=4 AND listener>0 THEN (SELECT count(*) FROM "              \
     "pg_stat_get_activity(listener::int)) ELSE 1 END"
-#define PLACE "INSERT INTO @lock(name) VALUES($1) ON CONFLICT DO NOTHING"
+#define MAKE_ROW "INSERT INTO @lock(name) VALUES($1) ON CONFLICT DO NOTHING"
 #define SET_HOLDER(column, n, type)                                            \
     ",h_" column "=CASE WHEN $9::bigint=0 THEN h_" column " ELSE $" n          \
     "::" type " END"
@@ -72,8 +72,8 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
         "SELECT count(*) FROM pg_namespace WHERE nspname='~'",
     [SNIB__SQL_DO_NOT_DURABLE] =
         "SELECT set_config('synchronous_commit','off',true)",
-    [SNIB__SQL_DO_MAKE_PLACE] = PLACE,
-    [SNIB__SQL_DO_PLACE] = PLACE,
+    [SNIB__SQL_DO_MAKE_ROW_FIRST] = MAKE_ROW,
+    [SNIB__SQL_DO_MAKE_ROW] = MAKE_ROW,
     [SNIB__SQL_DO_LOCK] = "SELECT 1 FROM @lock WHERE name=$1 FOR UPDATE",
     [SNIB__SQL_DO_FETCH] =
         "SELECT " US "," LIFE ",f.value,f.stamp,"

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "snib/inspect.h"
-#include "store/sql/place.h"
+#include "store/sql/address.h"
 
 enum { DOCTOR_SLOW_MS = 50, DOCTOR_CLOCK_MS = 60000 };
 
@@ -57,11 +57,11 @@ void snib__sql_doctor_latency(struct snib__sql_doctor *d)
 
 static void doctor_tls(struct snib__sql_doctor *d)
 {
-    if (d->place->verify) {
+    if (d->address->verify) {
         snib__sql_doctor_tell(d, SNIB_LEVEL_OK, "tls",
                               "encrypted; the server's certificate is verified",
                               "");
-    } else if (!d->place->here) {
+    } else if (!d->address->here) {
         snib__sql_doctor_tell(
             d, SNIB_LEVEL_WARN, "tls", "none (?tls=no)",
             "leave ?tls=no out, unless nobody else is on the way");

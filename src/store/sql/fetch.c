@@ -90,10 +90,10 @@ static void fetch_see_claim(struct fetch_one *f, struct snib__sql_rows *rows,
         return;
     }
     k->left = snib__sql_get_int(rows, row, from + SNIB__SQL_C_ALIVE) == 0;
-    seen->marks = seen->marks || ((c.state == SNIB__TOMBSTONE ||
-                                   c.state == SNIB__UNRESPONSIVE ||
-                                   c.state == SNIB__REVOKED) &&
-                                  c.until.ns / 1000 < f->us);
+    seen->to_sweep = seen->to_sweep || ((c.state == SNIB__TOMBSTONE ||
+                                         c.state == SNIB__UNRESPONSIVE ||
+                                         c.state == SNIB__REVOKED) &&
+                                        c.until.ns / 1000 < f->us);
 }
 
 static void fetch_see_lock(struct fetch_one *f, struct snib__sql_rows *rows)
@@ -189,7 +189,7 @@ static void fetch_compose(struct snib__sql_session *s, bool lock,
     }
     for (uint32_t i = 0; lock && i < n->locks; i++) {
         const struct snib__name *name = n->lock[s->order[i]].name;
-        snib__sql_add(t, SNIB__SQL_DO_MAKE_PLACE, NULL, NULL);
+        snib__sql_add(t, SNIB__SQL_DO_MAKE_ROW_FIRST, NULL, NULL);
         snib__sql_name(t, name);
         snib__sql_add(t, SNIB__SQL_DO_LOCK, NULL, NULL);
         snib__sql_name(t, name);

@@ -16,9 +16,9 @@
  * past its limit, and is told then that nothing was sent; so of a request whose
  * limit has come by then nothing is.
  *
- * Not durable is only a release or cancel that grants nothing, and a place in
+ * Not durable is only a release or cancel that grants nothing, and a position in
  * the queue: if a crash of the server undoes them, a lease keeps the others
- * out, or the next poll takes a place anew. */
+ * out, or the next poll takes one anew. */
 #include "store/sql/sql.h"
 
 #include <assert.h>

@@ -26,8 +26,8 @@ enum snib__sql_statement {
     SNIB__SQL_DO_COMMIT,
     SNIB__SQL_DO_ROLLBACK,
     SNIB__SQL_DO_NOT_DURABLE,
-    SNIB__SQL_DO_MAKE_PLACE, /* before it is locked */
-    SNIB__SQL_DO_PLACE,      /* a row for the name, if there is none */
+    SNIB__SQL_DO_MAKE_ROW_FIRST, /* before it is locked */
+    SNIB__SQL_DO_MAKE_ROW,       /* a row for the name, if there is none */
     SNIB__SQL_DO_LOCK,
     SNIB__SQL_DO_FETCH,
     SNIB__SQL_DO_GUARD,
@@ -276,7 +276,7 @@ void snib__sql_write_claim(struct snib__sql_script *,
 struct snib__sql_seen {
     const struct snib__name *name;
     bool there;         /* there is a row of the name */
-    bool marks;         /* some of its claims can be forgotten */
+    bool to_sweep;      /* some of its claims can be forgotten */
     uint64_t holder[2]; /* the request of the holder in that row; 0: none */
     uint64_t asked[2];  /* the request that asks */
 };

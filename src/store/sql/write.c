@@ -132,7 +132,7 @@ static void write_guard(struct snib__sql_session *s, const struct write_name *w,
     static const uint64_t none[2];
     struct snib__sql_script *t = &s->script;
     if (!seen->there) {
-        snib__sql_add(t, SNIB__SQL_DO_PLACE, NULL, NULL);
+        snib__sql_add(t, SNIB__SQL_DO_MAKE_ROW, NULL, NULL);
         snib__sql_name(t, seen->name);
     }
     snib__sql_add(t, SNIB__SQL_DO_GUARD, NULL, NULL);
@@ -283,7 +283,7 @@ static void write_sweep(struct snib__sql_session *s,
                         const struct snib__sql_seen *seen)
 {
     struct snib__sql_script *t = &s->script;
-    if (seen->marks) {
+    if (seen->to_sweep) {
         snib__sql_add(t, SNIB__SQL_DO_SWEEP, NULL, NULL);
         snib__sql_name(t, seen->name);
         snib__sql_int(t, s->sql.s.book.now.ns);

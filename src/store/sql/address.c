@@ -1,6 +1,5 @@
-/* store/sql/place.c — where a database is, by its URL, and what is said of that
- * place. */
-#include "store/sql/place.h"
+/* store/sql/address.c — where a database is, by its URL, and what is said of it. */
+#include "store/sql/address.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -14,7 +13,7 @@ snib_err snib__sql_wrong(struct snib_error *e, const struct snib__url *url,
     return snib__fail(e, SNIB_ERR_USAGE, "%.120s: %s", url->safe, words);
 }
 
-static bool place_is_here(const char *host)
+static bool address_is_here(const char *host)
 {
     bool number = !host[strspn(host, "0123456789.")]; /* no name of a host */
     return host[0] == '/' || !strcasecmp(host, "localhost") ||
@@ -34,9 +33,9 @@ bool snib__sql_is_yes(const char *value, const char *yes, const char *no,
     return !value || !strcmp(value, yes) || !strcmp(value, no);
 }
 
-static snib_err place_check_keys(const struct snib__sql_scheme *scheme,
-                                 const struct snib__url *url,
-                                 struct snib_error *e)
+static snib_err address_check_keys(const struct snib__sql_scheme *scheme,
+                                   const struct snib__url *url,
+                                   struct snib_error *e)
 {
     for (uint32_t i = 0; i < url->queries; i++) {
         bool is = false;
@@ -53,7 +52,7 @@ static snib_err place_check_keys(const struct snib__sql_scheme *scheme,
 }
 
 /* "/db" -> "db"; NULL: none is said. */
-static const char *place_database(const struct snib__url *url)
+static const char *address_database(const struct snib__url *url)
 {
     const char *path = url->path ? url->path : "";
     path += *path == '/';
@@ -61,7 +60,7 @@ static const char *place_database(const struct snib__url *url)
 }
 
 /* A socket's port stands behind '?', since its folder does. 0: no port. */
-static unsigned place_port(const struct snib__url *url, unsigned otherwise)
+static unsigned address_port(const struct snib__url *url, unsigned otherwise)
 {
     const char *text = snib__url_query(url, "port");
     unsigned port = url->port ? url->port : otherwise;
@@ -75,31 +74,32 @@ static unsigned place_port(const struct snib__url *url, unsigned otherwise)
     return *text || port > 65535 || url->host ? 0 : port;
 }
 
-static bool place_copy(char **ret, const char *text)
+static bool address_copy(char **ret, const char *text)
 {
     *ret = snib__strdup(text);
     return *ret || !text;
 }
 
-static bool place_copy_all(struct snib__sql_place *p,
-                           const struct snib__url *url, const char *host,
-                           const char *port)
+static bool address_copy_all(struct snib__sql_address *a,
+                             const struct snib__url *url, const char *host,
+                             const char *port)
 {
-    return place_copy(&p->host, host) && place_copy(&p->port, port) &&
-           place_copy(&p->database, place_database(url)) &&
-           place_copy(&p->user, url->user) &&
-           place_copy(&p->password, url->password) &&
-           place_copy(&p->ca, snib__url_query(url, "ca"));
+    return address_copy(&a->host, host) && address_copy(&a->port, port) &&
+           address_copy(&a->database, address_database(url)) &&
+           address_copy(&a->user, url->user) &&
+           address_copy(&a->password, url->password) &&
+           address_copy(&a->ca, snib__url_query(url, "ca"));
 }
 
-snib_err snib__sql_place_read(struct snib__sql_place *p,
-                              const struct snib__sql_scheme *scheme,
-                              const struct snib__url *url, struct snib_error *e)
+snib_err snib__sql_address_read(struct snib__sql_address *a,
+                                const struct snib__sql_scheme *scheme,
+                                const struct snib__url *url,
+                                struct snib_error *e)
 {
     const char *socket = snib__url_query(url, "socket");
     const char *host = url->host ? url->host : socket;
-    const char *database = place_database(url);
-    unsigned number = place_port(url, scheme->port);
+    const char *database = address_database(url);
+    unsigned number = address_port(url, scheme->port);
     char port[8];
     snprintf(port, sizeof port, "%u", number);
     if (url->nodes || !host || !number ||
@@ -110,49 +110,49 @@ snib_err snib__sql_place_read(struct snib__sql_place *p,
     if (database && strchr(database, '/')) {
         return snib__sql_wrong(e, url, "a database has no '/' in its name");
     }
-    if (!place_copy_all(p, url, host, port)) {
+    if (!address_copy_all(a, url, host, port)) {
         return snib__fail_plain(e, SNIB_ERR_NOMEM);
     }
-    snprintf(p->where, sizeof p->where,
-             strchr(p->host, ':') ? "[%.200s]:%s" : "%.200s:%s", p->host, port);
-    p->socket = socket != NULL;
-    p->here = place_is_here(p->host);
-    snib_err err = place_check_keys(scheme, url, e);
+    snprintf(a->where, sizeof a->where,
+             strchr(a->host, ':') ? "[%.200s]:%s" : "%.200s:%s", a->host, port);
+    a->socket = socket != NULL;
+    a->here = address_is_here(a->host);
+    snib_err err = address_check_keys(scheme, url, e);
     if (!err && !snib__sql_is_yes(snib__url_query(url, "tls"), "verify", "no",
-                                  !p->here, &p->verify)) {
+                                  !a->here, &a->verify)) {
         err = snib__sql_wrong(e, url, "?tls= is verify or no");
     }
     return err;
 }
 
-void snib__sql_place_free(struct snib__sql_place *p)
+void snib__sql_address_free(struct snib__sql_address *a)
 {
-    snib__free(p->host);
-    snib__free(p->port);
-    snib__free(p->database);
-    snib__free(p->user);
-    if (p->password) {
-        explicit_bzero(p->password, strlen(p->password));
-        snib__free(p->password);
+    snib__free(a->host);
+    snib__free(a->port);
+    snib__free(a->database);
+    snib__free(a->user);
+    if (a->password) {
+        explicit_bzero(a->password, strlen(a->password));
+        snib__free(a->password);
     }
-    snib__free(p->ca);
+    snib__free(a->ca);
 }
 
-void snib__sql_place_warn(const struct snib__sql_place *p,
-                          struct snib__out *out)
+void snib__sql_address_warn(const struct snib__sql_address *a,
+                            struct snib__out *out)
 {
     char words[400];
-    if (!p->verify && !p->here && out->log) {
+    if (!a->verify && !a->here && out->log) {
         snprintf(words, sizeof words,
                  "%s is used without TLS (?tls=no): whoever is on the way can "
                  "read the password and grant locks",
-                 p->where);
+                 a->where);
         out->log(out->log_data, SNIB_LOG_WARN, words);
     }
 }
 
 /* Put stars over a secret, wherever it stands. */
-static void place_hide(char *text, const char *secret)
+static void address_hide(char *text, const char *secret)
 {
     size_t n = secret ? strlen(secret) : 0;
     for (char *at = text; n && (at = strstr(at, secret));) {
@@ -161,7 +161,7 @@ static void place_hide(char *text, const char *secret)
     }
 }
 
-void snib__sql_clean(const struct snib__sql_place *p, const char *text,
+void snib__sql_clean(const struct snib__sql_address *a, const char *text,
                      char *ret, size_t size)
 {
     size_t n = 0;
@@ -169,5 +169,5 @@ void snib__sql_clean(const struct snib__sql_place *p, const char *text,
         ret[n++] = (unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text;
     }
     ret[n] = 0;
-    place_hide(ret, p->password);
+    address_hide(ret, a->password);
 }

@@ -1,12 +1,12 @@
-/* store/sql/place.h — what the stores in SQL databases share above their tables:
+/* store/sql/address.h — what the stores in SQL databases share above their tables:
  * where the database is, by the URL, and the words of a check-up. */
-#ifndef SNIB__SQL_PLACE_H
-#define SNIB__SQL_PLACE_H
+#ifndef SNIB__SQL_ADDRESS_H
+#define SNIB__SQL_ADDRESS_H
 
 #include "snib/inspect.h"
 #include "store/sql/tables.h"
 
-/* -- the URL (place.c) ----------------------------------------------------- */
+/* -- the URL (address.c) --------------------------------------------------- */
 
 /* How a scheme's URLs are read. */
 struct snib__sql_scheme {
@@ -18,7 +18,7 @@ struct snib__sql_scheme {
 };
 
 /* From the URL; NULL: not said. */
-struct snib__sql_place {
+struct snib__sql_address {
     char *host; /* or what ?socket= names */
     char *port, *database, *user, *password, *ca;
     bool socket;     /* it is ?socket= */
@@ -28,13 +28,14 @@ struct snib__sql_place {
 };
 
 /* Errors: USAGE (with the words that are wanted), NOMEM. On an error, too, the
- * place is to be freed. */
-snib_err snib__sql_place_read(struct snib__sql_place *,
-                              const struct snib__sql_scheme *,
-                              const struct snib__url *, struct snib_error *);
-void snib__sql_place_free(struct snib__sql_place *);
+ * address is to be freed. */
+snib_err snib__sql_address_read(struct snib__sql_address *,
+                                const struct snib__sql_scheme *,
+                                const struct snib__url *, struct snib_error *);
+void snib__sql_address_free(struct snib__sql_address *);
 /* At each opening: it is far away and without TLS. */
-void snib__sql_place_warn(const struct snib__sql_place *, struct snib__out *);
+void snib__sql_address_warn(const struct snib__sql_address *,
+                            struct snib__out *);
 /* Is a switch of the URL `yes` or `no`? value NULL: otherwise. False: neither. */
 bool snib__sql_is_yes(const char *value, const char *yes, const char *no,
                       bool otherwise, bool *ret);
@@ -44,7 +45,7 @@ snib_err snib__sql_wrong(struct snib_error *, const struct snib__url *,
                          const char *words);
 
 /* The first line of a text, without controls, and without the password. */
-void snib__sql_clean(const struct snib__sql_place *, const char *text,
+void snib__sql_clean(const struct snib__sql_address *, const char *text,
                      char *ret, size_t size);
 
 /* -- a check-up (doctor.c) ------------------------------------------------- */
@@ -52,7 +53,7 @@ void snib__sql_clean(const struct snib__sql_place *, const char *text,
 struct snib__sql_doctor {
     struct snib__buf *out;
     struct snib__sql_session *session;
-    const struct snib__sql_place *place;
+    const struct snib__sql_address *address;
     const char *page;       /* of the documentation that lists the rights */
     int64_t wall_offset_ns; /* of this host; 0: not known */
     snib_instant sent;      /* the question */
