@@ -84,6 +84,15 @@ char *snib__strdup(const char *s)
     return s ? snib__memdup(s, strlen(s)) : NULL;
 }
 
+void snib__wipe(char **secret)
+{
+    if (*secret) {
+        explicit_bzero(*secret, strlen(*secret));
+        snib__free(*secret);
+        *secret = NULL;
+    }
+}
+
 void snib__mem_fail_at(int64_t nth, bool for_ever)
 {
     atomic_store(&keep_failing, for_ever);

@@ -16,6 +16,9 @@ void *snib__realloc(void *p, size_t size);      /* NULL: p is still good */
 void snib__free(void *p);                       /* NULL allowed */
 char *snib__strdup(const char *s);              /* s may be NULL: NULL */
 void *snib__memdup(const void *p, size_t size); /* a NUL byte is added */
+/* A text that is secret: overwritten and freed; then it is NULL. It may be
+ * before. */
+void snib__wipe(char **secret);
 
 /* The nth allocation from now (1: the next) fails; 0: none. for_ever: all
  * after it too. */

@@ -63,6 +63,9 @@ bool snib__url_is_cluster(const struct snib__url *);
 /* Is it one of the keys that say how: tls_ca, tls_cert, tls_key, tls_name,
  * tls_verify? driver/secure.c reads them. */
 bool snib__url_is_tls_key(const char *key);
+/* USAGE: the URL as it may be shown, and these words. */
+snib_err snib__url_wrong(const struct snib__url *, const char *words,
+                         struct snib_error *reterr);
 /* The value of a query key, or NULL. */
 const char *snib__url_query(const struct snib__url *, const char *key);
 

@@ -2,6 +2,7 @@
  * the way is encrypted and what the hosts are; by its keys, the rest. */
 #include <string.h>
 
+#include "base/error.h"
 #include "core/url.h"
 
 bool snib__url_has_server(const struct snib__url *url)
@@ -42,6 +43,12 @@ bool snib__url_is_tls_key(const char *key)
         }
     }
     return false;
+}
+
+snib_err snib__url_wrong(const struct snib__url *url, const char *words,
+                         struct snib_error *reterr)
+{
+    return snib__fail(reterr, SNIB_ERR_USAGE, "%.120s: %s", url->safe, words);
 }
 
 const char *snib__url_query(const struct snib__url *url, const char *key)

@@ -362,7 +362,7 @@ static void the_first_login_may_take_as_long_as_it_wants(void **state)
 static void where_a_login_is_wanted_now_the_program_is_asked(void **state)
 {
     asks_the_program(state);
-    snib__etcd_login_wipe(&w.e->session.token);
+    snib__wipe(&w.e->session.token);
     struct snib__request r = asks(SNIB__ACQUIRE, 1);
     w.wants_login = true;
     start(&r);

@@ -86,6 +86,17 @@ static void or_it_and_all_after_it_fail(void **state)
     snib__free(p);
 }
 
+static void a_secret_is_wiped_and_then_there_is_none(void **state)
+{
+    int64_t before = snib__mem_alive();
+    char *secret = snib__strdup("s3cret");
+    (void)state;
+    snib__wipe(&secret);
+    assert_null(secret);
+    snib__wipe(&secret);
+    assert_true(snib__mem_alive() == before);
+}
+
 int main(void)
 {
     const struct CMUnitTest mem[] = {
@@ -95,6 +106,7 @@ int main(void)
         cmocka_unit_test(copies_end_in_a_nul),
         cmocka_unit_test(the_nth_allocation_fails_once),
         cmocka_unit_test(or_it_and_all_after_it_fail),
+        cmocka_unit_test(a_secret_is_wiped_and_then_there_is_none),
     };
     return RUN(mem);
 }

@@ -3,8 +3,8 @@
 #ifndef SNIB__ETCD_I_H
 #define SNIB__ETCD_I_H
 
+#include "core/nonblocking.h"
 #include "core/snapshot/snapshot.h"
-#include "core/store.h"
 #include "proto/grpc/h2.h"
 #include "store/etcd/message.h"
 
@@ -16,7 +16,6 @@ enum {
     ETCD_OPS = 120,       /* of a step: a server takes 128 */
     ETCD_GRANTS = 56,     /* of a step: each is two puts */
     ETCD_KEPT = 256,      /* names whose memory is known to be young */
-    ETCD_TOLD = 64,       /* requests that were granted, not yet asked for */
     ETCD_PREFIX_MAX = 64, /* of ?prefix= */
     /* PREFIX l/ NAME /c/ and 32 digits; a name's bytes may be three each. */
     ETCD_KEY_MAX = ETCD_PREFIX_MAX + 3 * SNIB_NAME_MAX + 48
@@ -197,7 +196,6 @@ void snib__etcd_login_begin(struct snib__etcd *, snib_instant now);
 void snib__etcd_login_came(struct snib__etcd *, snib_instant now,
                            const struct snib__input *);
 etcd_done snib__etcd_login_done;
-void snib__etcd_login_wipe(char **secret);
 
 /* -- watch.c ---------------------------------------------------------------- */
 
@@ -444,9 +442,7 @@ snib__etcd_text_of(const struct etcd_key *k)
 
 struct snib__etcd {
     struct snib__out *out;
-    struct snib__store *requests; /* core/blocking.h: by id, until answered */
-    struct snib__out inner;       /* its out */
-    struct snib__list executed;   /* to be given back to it */
+    struct snib__nonblocking requests;
     uint64_t client[2];
     snib_duration request; /* how long to wait for one answer */
     struct snib__rng rng;
@@ -467,11 +463,7 @@ struct snib__etcd {
     snib_instant now; /* of the call that the store is in */
     uint32_t under_way;
     uint16_t busy[ETCD_SLOTS]; /* steps about names of this hash */
-    /* Requests that others say they have granted. */
-    uint64_t told[ETCD_TOLD][2];
-    uint32_t tolds;
-    bool told_all;
-    struct snib__buf message; /* being written */
+    struct snib__buf message;  /* being written */
 };
 
 /* Unix time by this host's clock as it is set now. The store has none. */
@@ -490,7 +482,5 @@ bool snib__etcd_server(const struct snib__store *, snib_instant now,
 snib_err snib__etcd_open(const struct snib__store_config *,
                          struct snib__store **ret, struct snib_error *reterr);
 void snib__etcd_free(struct snib__store *);
-/* The table of requests has been given this library; open.c. */
-extern const struct snib__blocking_ops snib__etcd_requests_ops;
 
 #endif

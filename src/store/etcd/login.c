@@ -23,15 +23,6 @@
 
 enum { LOGIN_TOKEN_MAX = 8192, LOGIN_REST_MS = 1000 };
 
-void snib__etcd_login_wipe(char **secret)
-{
-    if (*secret) {
-        explicit_bzero(*secret, strlen(*secret));
-        snib__free(*secret);
-        *secret = NULL;
-    }
-}
-
 static void login_send(struct snib__etcd *e, snib_instant now, const char *user,
                        const char *password)
 {
@@ -146,7 +137,7 @@ void snib__etcd_login_came(struct snib__etcd *e, snib_instant now,
     if (in->login->user[0] || in->login->password[0]) {
         login_send(e, now, in->login->user, in->login->password);
     } else {
-        snib__etcd_login_wipe(&s->token);
+        snib__wipe(&s->token);
         s->login++;
         login_again_at(s, now);
         login_made(e, now);
@@ -162,7 +153,7 @@ static bool login_take_token(struct snib__etcd *e,
     snib__pb_open(&p, reply->bytes, reply->size);
     while (snib__pb_next(&p)) {
         if (p.field == 2 && p.is_bytes && p.size && p.size < LOGIN_TOKEN_MAX) {
-            snib__etcd_login_wipe(&e->session.token);
+            snib__wipe(&e->session.token);
             e->session.token = snib__memdup(p.bytes, p.size);
             came = true;
         }

@@ -13,7 +13,6 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "core/blocking.h"
 #include "store/etcd/etcd_i.h"
 
 enum {
@@ -57,9 +56,9 @@ void snib__etcd_session_free(struct snib__etcd *e)
     snib__etcd_call_free(e, &s->status);
     snib__etcd_call_free(e, &s->watch);
     snib__h2_close(&s->h2);
-    snib__etcd_login_wipe(&s->token);
-    snib__etcd_login_wipe(&s->user);
-    snib__etcd_login_wipe(&s->password);
+    snib__wipe(&s->token);
+    snib__wipe(&s->user);
+    snib__wipe(&s->password);
 }
 
 static void session_open(struct snib__etcd *e, snib_instant now)
@@ -107,9 +106,9 @@ void snib__etcd_session_cut(struct snib__etcd *e, snib_instant now, bool shut,
     s->leave = s->anew = s->renews = s->asked = s->watching = s->seen_status =
         false;
     s->leave_barred = s->watch_came = false;
-    snib__etcd_login_wipe(&s->token);
-    snib__etcd_login_wipe(&s->user);
-    snib__etcd_login_wipe(&s->password);
+    snib__wipe(&s->token);
+    snib__wipe(&s->user);
+    snib__wipe(&s->password);
     snib__etcd_calls_lost(e, now, err, s->text);
     snib__h2_close(&s->h2);
     conn->awaited = 0;
@@ -136,7 +135,7 @@ static void session_ready(struct snib__etcd *e, snib_instant now)
     session_conn(e)->pushes = true;
     /* Nobody has listened since the last connection. */
     e->out->missed = e->out->missed || (s->ever && e->out->holds);
-    e->told_all = true;
+    snib__nonblocking_notify(&e->requests, NULL);
     s->ever = true;
 }
 
@@ -319,8 +318,8 @@ static snib_instant session_oldest(const struct etcd_session *s)
 static bool session_is_needed(const struct snib__etcd *e)
 {
     return !snib__list_empty(&e->steps) || e->out->holds ||
-           snib__blocking_waits(e->requests, SNIB__SESSION_CALLERS) ||
-           snib__blocking_waits(e->requests, SNIB__SESSION_BACKGROUND);
+           snib__blocking_waits(e->requests.table, SNIB__SESSION_CALLERS) ||
+           snib__blocking_waits(e->requests.table, SNIB__SESSION_BACKGROUND);
 }
 
 /* When one that is silent is asked whether it is there; when it has not

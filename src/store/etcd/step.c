@@ -25,7 +25,6 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "core/blocking.h"
 #include "store/etcd/etcd_i.h"
 
 enum {
@@ -166,7 +165,7 @@ void snib__etcd_step_over(struct snib__etcd *e, struct etcd_step *k)
     snib__heap_remove(&e->timers, &k->timer);
     for (uint32_t i = 0; i < k->count; i++) {
         step_count(e, k->r[i], -1);
-        snib__list_push(&e->executed, &k->r[i]->link);
+        snib__list_push(&e->requests.executed, &k->r[i]->link);
     }
     k->count = 0;
     if (k->aparts) {
@@ -342,10 +341,11 @@ void snib__etcd_steps_in_vain(struct snib__etcd *e, snib_instant now,
         }
     }
     for (int i = 0; i < SNIB__SESSIONS; i++) {
-        while ((r = snib__blocking_peek(e->requests, (snib__session)i, NULL))) {
-            snib__blocking_take_one(e->requests, r);
+        while ((r = snib__blocking_peek(e->requests.table, (snib__session)i,
+                                        NULL))) {
+            snib__blocking_take_one(e->requests.table, r);
             step_request_in_vain(now, r, refused, false, err, text);
-            snib__list_push(&e->executed, &r->link);
+            snib__list_push(&e->requests.executed, &r->link);
         }
     }
 }

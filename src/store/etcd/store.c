@@ -44,7 +44,6 @@
  *
  * And of the fence (P2): a token is above the last one of the lock row, which
  * stays a day after its time, and not below the client's clock. */
-#include "core/blocking.h"
 #include "store/etcd/etcd.h"
 #include "store/etcd/etcd_i.h"
 
@@ -56,13 +55,14 @@ static struct snib__etcd *store_of(const struct snib__store *store)
 /* Ids that the table does not know may be of grants that were ended by force. */
 static void store_pass_on(struct snib__etcd *e)
 {
-    for (uint32_t i = 0; i < e->inner.ended_count; i++) {
-        snib__out_ended(e->out, e->inner.ended[i]);
+    struct snib__out *inner = &e->requests.out;
+    for (uint32_t i = 0; i < inner->ended_count; i++) {
+        snib__out_ended(e->out, inner->ended[i]);
     }
-    e->out->missed = e->out->missed || e->inner.missed;
-    e->inner.ended_count = 0;
-    e->inner.missed = false;
-    snib__list_append(&e->out->answered, &e->inner.answered);
+    e->out->missed = e->out->missed || inner->missed;
+    inner->ended_count = 0;
+    inner->missed = false;
+    snib__list_append(&e->out->answered, &inner->answered);
 }
 
 static void store_send(struct snib__etcd *e, snib_instant now)
@@ -84,17 +84,15 @@ static void store_settle(struct snib__etcd *e, snib_instant now)
     bool more = true;
     while (more) {
         etcd_state before = e->session.state;
-        if (e->tolds || e->told_all) {
-            const struct snib__input in = {.kind = SNIB__IN_NOTIFIED};
-            snib__blocking_store_ops.input(e->requests, now, &in);
-        }
+        snib__nonblocking_hear(&e->requests, now);
         snib__etcd_steps_take(e, now);
         snib__etcd_steps_begin(e, now);
         snib__etcd_calls_heard(e, now);
         snib__etcd_session_settle(e, now);
         store_send(e, now);
-        more = !snib__list_empty(&e->executed) || e->session.state != before;
-        snib__blocking_done(e->requests, now, &e->executed);
+        more = !snib__list_empty(&e->requests.executed) ||
+               e->session.state != before;
+        snib__blocking_done(e->requests.table, now, &e->requests.executed);
     }
     store_pass_on(e);
 }
@@ -117,7 +115,7 @@ static void store_etcd_start(struct snib__store *store, snib_instant now,
     SNIB__LIST_EACH (l, chain) {
         store_look_at(e, SNIB__CONTAINER(l, struct snib__request, link));
     }
-    snib__blocking_store_ops.start(e->requests, now, chain);
+    snib__blocking_store_ops.start(e->requests.table, now, chain);
     store_settle(e, now);
 }
 
@@ -127,7 +125,7 @@ static void store_etcd_input(struct snib__store *store, snib_instant now,
     struct snib__etcd *e = store_of(store);
     e->now = now;
     if (in->kind == SNIB__IN_TICK) {
-        snib__blocking_store_ops.input(e->requests, now, in);
+        snib__blocking_store_ops.input(e->requests.table, now, in);
         snib__etcd_session_tick(e, now);
         snib__etcd_steps_tick(e, now);
     } else if (in->kind != SNIB__IN_NOTIFIED) {
@@ -139,7 +137,7 @@ static void store_etcd_input(struct snib__store *store, snib_instant now,
 static snib_instant store_etcd_due(const struct snib__store *store)
 {
     const struct snib__etcd *e = store_of(store);
-    snib_instant due = snib__blocking_store_ops.due(e->requests);
+    snib_instant due = snib__blocking_store_ops.due(e->requests.table);
     due = snib__sooner(due, snib__heap_due(&e->timers));
     return snib__sooner(due, snib__etcd_session_due(e));
 }

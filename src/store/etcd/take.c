@@ -5,7 +5,6 @@
  * behind it about that name; others go on. No more than ETCD_STEPS are under way:
  * a step has a snapshot, a request that is listed has nothing. */
 #include "base/error.h"
-#include "core/blocking.h"
 #include "store/etcd/etcd_i.h"
 
 /* Requests that follow each other in the list, and go together. */
@@ -87,7 +86,7 @@ static void take_no_memory(struct snib__etcd *e, const struct take_group *g)
         struct snib__request *r = g->r[i];
         r->said.answer = SNIB__NOT_APPLIED;
         r->said.err = snib__fail_plain(r->said.reterr, SNIB_ERR_NOMEM);
-        snib__list_push(&e->executed, &r->link);
+        snib__list_push(&e->requests.executed, &r->link);
     }
 }
 
@@ -95,7 +94,7 @@ static void take_begin(struct snib__etcd *e, snib_instant now,
                        const struct take_group *g)
 {
     for (uint32_t i = 0; i < g->count; i++) {
-        snib__blocking_take_one(e->requests, g->r[i]);
+        snib__blocking_take_one(e->requests.table, g->r[i]);
     }
     if (!snib__etcd_step_begin(e, now, take_work(g->r[0]), g->r, g->count)) {
         take_no_memory(e, g);
@@ -113,7 +112,7 @@ static bool take_has_room(const struct snib__etcd *e, snib__session session)
 static void take_tell_crowd(struct snib__etcd *e)
 {
     bool room = take_has_room(e, SNIB__SESSION_CALLERS);
-    snib__blocking_crowded(e->requests, room ? 0 : e->under_way,
+    snib__blocking_crowded(e->requests.table, room ? 0 : e->under_way,
                            e->session.heard);
 }
 
@@ -121,10 +120,11 @@ static void take_from(struct snib__etcd *e, snib_instant now,
                       snib__session session)
 {
     uint8_t waiting[ETCD_SLOTS] = {0};
-    struct snib__request *r = snib__blocking_peek(e->requests, session, NULL);
+    struct snib__request *r =
+        snib__blocking_peek(e->requests.table, session, NULL);
     while (r && take_has_room(e, session)) {
         struct take_group g = {.r = {r}, .count = 1};
-        while ((r = snib__blocking_peek(e->requests, session, r)) &&
+        while ((r = snib__blocking_peek(e->requests.table, session, r)) &&
                take_belongs(&g, r)) {
             g.r[g.count++] = r;
         }

@@ -50,11 +50,7 @@ static void watch_told(struct snib__etcd *e, struct snib__etcd_text ids)
         if (!snib__etcd_id_read((const char *)ids.bytes + at, ETCD_ID, id)) {
             return;
         }
-        if (e->tolds < ETCD_TOLD) {
-            memcpy(e->told[e->tolds++], id, sizeof id);
-        } else {
-            e->told_all = true;
-        }
+        snib__nonblocking_notify(&e->requests, id);
     }
 }
 

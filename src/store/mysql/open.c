@@ -32,9 +32,10 @@ static snib_err open_read_url(struct snib__mysql *p,
         return err;
     }
     if (!snib__sql_is_plain(prefix ? prefix : "snib")) {
-        return snib__sql_wrong(e, url,
+        return snib__url_wrong(url,
                                "?prefix= is lower-case letters, digits and "
-                               "'_', and shorter than 48");
+                               "'_', and shorter than 48",
+                               e);
     }
     snprintf(p->prefix, sizeof p->prefix, "%s", prefix ? prefix : "snib");
     p->password_file = snib__strdup(file);

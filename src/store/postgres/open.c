@@ -31,14 +31,15 @@ static snib_err open_read_url(struct snib__postgres *p,
         return err;
     }
     if (!snib__sql_is_plain(schema ? schema : "snib")) {
-        return snib__sql_wrong(e, url,
+        return snib__url_wrong(url,
                                "?schema= is lower-case letters, digits and "
-                               "'_', and shorter than 48");
+                               "'_', and shorter than 48",
+                               e);
     }
     snprintf(p->schema, sizeof p->schema, "%s", schema ? schema : "snib");
     if (!snib__sql_is_yes(snib__url_query(url, "durable"), "yes", "no", true,
                           &p->durable)) {
-        return snib__sql_wrong(e, url, "?durable= is yes or no");
+        return snib__url_wrong(url, "?durable= is yes or no", e);
     }
     return SNIB_ERR_OK;
 }
@@ -79,10 +80,11 @@ snib_err snib__postgres_open_on(const struct snib__store_config *config,
 {
     *ret = NULL;
     if (config->url && snib__url_query(config->url, "password_file")) {
-        return snib__sql_wrong(e, config->url,
+        return snib__url_wrong(config->url,
                                "postgres: does not know ?password_file=; libpq "
                                "takes a password from ~/.pgpass, or from the "
-                               "file that PGPASSFILE names");
+                               "file that PGPASSFILE names",
+                               e);
     }
     if (config->login) {
         return snib__fail(e, SNIB_ERR_UNSUPPORTED,

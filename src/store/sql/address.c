@@ -7,12 +7,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-snib_err snib__sql_wrong(struct snib_error *e, const struct snib__url *url,
-                         const char *words)
-{
-    return snib__fail(e, SNIB_ERR_USAGE, "%.120s: %s", url->safe, words);
-}
-
 static bool address_is_here(const char *host)
 {
     bool number = !host[strspn(host, "0123456789.")]; /* no name of a host */
@@ -105,10 +99,10 @@ snib_err snib__sql_address_read(struct snib__sql_address *a,
     if (url->nodes || !host || !number ||
         (scheme->needs_database && !database) ||
         (socket && (url->host || socket[0] != '/'))) {
-        return snib__sql_wrong(e, url, scheme->form);
+        return snib__url_wrong(url, scheme->form, e);
     }
     if (database && strchr(database, '/')) {
-        return snib__sql_wrong(e, url, "a database has no '/' in its name");
+        return snib__url_wrong(url, "a database has no '/' in its name", e);
     }
     if (!address_copy_all(a, url, host, port)) {
         return snib__fail_plain(e, SNIB_ERR_NOMEM);
@@ -120,7 +114,7 @@ snib_err snib__sql_address_read(struct snib__sql_address *a,
     snib_err err = address_check_keys(scheme, url, e);
     if (!err && !snib__sql_is_yes(snib__url_query(url, "tls"), "verify", "no",
                                   !a->here, &a->verify)) {
-        err = snib__sql_wrong(e, url, "?tls= is verify or no");
+        err = snib__url_wrong(url, "?tls= is verify or no", e);
     }
     return err;
 }
@@ -131,10 +125,7 @@ void snib__sql_address_free(struct snib__sql_address *a)
     snib__free(a->port);
     snib__free(a->database);
     snib__free(a->user);
-    if (a->password) {
-        explicit_bzero(a->password, strlen(a->password));
-        snib__free(a->password);
-    }
+    snib__wipe(&a->password);
     snib__free(a->ca);
 }
 

@@ -41,8 +41,6 @@ bool snib__sql_is_yes(const char *value, const char *yes, const char *no,
                       bool otherwise, bool *ret);
 /* Is it a name that needs no quotes, whoever writes it? */
 bool snib__sql_is_plain(const char *name);
-snib_err snib__sql_wrong(struct snib_error *, const struct snib__url *,
-                         const char *words);
 
 /* The first line of a text, without controls, and without the password. */
 void snib__sql_clean(const struct snib__sql_address *, const char *text,

@@ -98,24 +98,14 @@ void snib__zoo_claims_free(struct snib__zoo *z)
     }
 }
 
-static void claims_tell(struct snib__zoo *z, struct zoo_claim *c)
-{
-    c->watch = 0;
-    if (z->tolds < ZOO_TOLD) {
-        z->told[z->tolds][0] = c->id[0];
-        z->told[z->tolds++][1] = c->id[1];
-    } else {
-        z->told_all = true;
-    }
-}
-
 void snib__zoo_claims_heard(struct snib__zoo *z, const char *path, size_t size)
 {
     uint64_t hash = snib__zoo_hash(path, size);
     for (int i = 0; i < ZOO_BUCKETS; i++) {
         SNIB__LIST_EACH (l, &z->claim[i]) {
             if (claims_of(l)->watch == hash) {
-                claims_tell(z, claims_of(l));
+                claims_of(l)->watch = 0;
+                snib__nonblocking_notify(&z->requests, claims_of(l)->id);
             }
         }
     }

@@ -15,15 +15,6 @@ static struct snib__conn *login_conn(const struct snib__zoo *z)
     return z->out->conn[z->session.at];
 }
 
-void snib__zoo_login_wipe(char **secret)
-{
-    if (*secret) {
-        explicit_bzero(*secret, strlen(*secret));
-        snib__free(*secret);
-        *secret = NULL;
-    }
-}
-
 void snib__zoo_login_begin(struct snib__zoo *z, snib_instant now)
 {
     struct zoo_session *s = &z->session;
@@ -59,8 +50,8 @@ void snib__zoo_login_came(struct snib__zoo *z, snib_instant now,
                               text, denied);
         return;
     }
-    snib__zoo_login_wipe(&s->user);
-    snib__zoo_login_wipe(&s->password);
+    snib__wipe(&s->user);
+    snib__wipe(&s->password);
     if (in->login->user[0]) {
         s->user = snib__strdup(in->login->user);
         s->password = snib__strdup(in->login->password);
@@ -84,8 +75,8 @@ bool snib__zoo_login_send(struct snib__zoo *z, snib_instant now)
         return false;
     }
     snib__zk_put_digest(&conn->out, user, password ? password : "");
-    snib__zoo_login_wipe(&s->user);
-    snib__zoo_login_wipe(&s->password);
+    snib__wipe(&s->user);
+    snib__wipe(&s->password);
     s->sent = now;
     conn->awaited++;
     snib__conn_touch(z->out, conn);

@@ -3,85 +3,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "core/blocking.h"
+#include "core/url_servers.h"
 #include "store/zookeeper/zookeeper_i.h"
 
 enum { OPEN_SESSION_MIN = 100, OPEN_SESSION_MAX = 3600000 };
 
-/* -- the table of requests ---------------------------------------------------- */
-
-static struct snib__zoo *open_of(void *instance)
-{
-    return instance;
-}
-
-/* config->out is the store's own inner one. */
-static snib_err open_requests(const struct snib__store_config *config,
-                              void **ret, struct snib_error *reterr)
-{
-    *ret = SNIB__CONTAINER(config->out, struct snib__zoo, inner);
-    return snib__ok(reterr);
-}
-
-/* What is listed is taken by step.c: nobody executes. */
-static void open_nobody(void *instance, snib__session session, snib_instant now,
-                        struct snib__list *chain)
-{
-    (void)instance;
-    (void)session;
-    (void)now;
-    (void)chain;
-    abort();
-}
-
-static int open_no_descriptor(void *instance)
-{
-    (void)instance;
-    return -1;
-}
-
-static uint32_t open_notified(void *instance, uint64_t (*ids)[2], uint32_t max)
-{
-    struct snib__zoo *z = open_of(instance);
-    uint32_t n = z->tolds < max ? z->tolds : max;
-    if (z->told_all) {
-        z->told_all = false;
-        z->tolds = 0;
-        return SNIB__NOTIFIED_ALL;
-    }
-    memcpy(ids, z->told, n * sizeof *ids);
-    memmove(z->told, z->told + n, (z->tolds - n) * sizeof *z->told);
-    z->tolds -= n;
-    return n;
-}
-
-static void open_leave_instance(void *instance)
-{
-    (void)instance; /* it is freed by snib__zoo_free */
-}
-
-const struct snib__blocking_ops snib__zoo_requests_ops = {
-    .abi = SNIB__STORE_ABI,
-    .size = sizeof(struct snib__blocking_ops),
-    .scheme = "zookeeper",
-    .open = open_requests,
-    .exec_in = open_nobody,
-    .notifier_fd = open_no_descriptor,
-    .notified = open_notified,
-    .free = open_leave_instance,
-};
-
 /* -- the URL ------------------------------------------------------------------ */
-
-static snib_err open_wrong(const struct snib__url *url, const char *words,
-                           struct snib_error *reterr)
-{
-    return snib__fail(reterr, SNIB_ERR_USAGE, "%.120s: %s", url->safe, words);
-}
 
 static snib_err open_keys(const struct snib__url *url, int32_t *ret_session,
                           struct snib_error *reterr)
@@ -102,11 +32,12 @@ static snib_err open_keys(const struct snib__url *url, int32_t *ret_session,
         long ms = strtol(value, &end, 10);
         if (*value < '0' || *value > '9' || *end || ms < OPEN_SESSION_MIN ||
             ms > OPEN_SESSION_MAX) {
-            return open_wrong(url,
-                              "session_ms is how long the ensemble keeps what "
-                              "a client has that is silent, in ms, 100 to "
-                              "3600000",
-                              reterr);
+            return snib__url_wrong(
+                url,
+                "session_ms is how long the ensemble keeps what "
+                "a client has that is silent, in ms, 100 to "
+                "3600000",
+                reterr);
         }
         *ret_session = (int32_t)ms;
     }
@@ -132,44 +63,28 @@ static snib_err open_base(struct snib__zoo *z, const struct snib__url *url,
     size_t size = strlen(path);
     size -= path[size - 1] == '/';
     if (size >= sizeof z->base) {
-        return open_wrong(url, "the path is at most 199 bytes long", reterr);
+        return snib__url_wrong(url, "the path is at most 199 bytes long",
+                               reterr);
     }
     snprintf(z->base, sizeof z->base, "%.*s", (int)size, path);
     for (const char *p = z->base; *p;) {
         size_t part = strcspn(p + 1, "/");
         if (*p != '/' || !open_is_part(p + 1, part)) {
-            return open_wrong(url,
-                              "expected zookeeper://HOST,HOST,HOST/PATH, with "
-                              "a path like /locks or /team/locks",
-                              reterr);
+            return snib__url_wrong(
+                url,
+                "expected zookeeper://HOST,HOST,HOST/PATH, with "
+                "a path like /locks or /team/locks",
+                reterr);
         }
         p += part + 1;
     }
     return SNIB_ERR_OK;
 }
 
-static snib_err open_member(struct snib__zoo *z, const struct snib__url *url,
-                            const char *host, uint16_t port,
-                            struct snib_error *reterr)
-{
-    char address[264];
-    snprintf(address, sizeof address, strchr(host, ':') ? "[%s]:%u" : "%s:%u",
-             host, port ? port : (unsigned)ZOO_PORT);
-    for (uint32_t i = 0; i < z->out->conns; i++) {
-        if (!strcasecmp(z->out->conn[i]->address, address)) {
-            return snib__fail(reterr, SNIB_ERR_USAGE,
-                              "%.120s: %.60s stands twice", url->safe, address);
-        }
-    }
-    snib_err err = snib__conn_add(z->out, SNIB__PLAIN, address);
-    return err ? snib__fail_plain(reterr, err) : SNIB_ERR_OK;
-}
-
 /* Clients begin with a server by chance, so that they spread. */
 static snib_err open_members(struct snib__zoo *z, const struct snib__url *url,
                              struct snib_error *reterr)
 {
-    snib_err err = SNIB_ERR_OK;
     if (!strcmp(url->scheme, "zookeepers")) {
         return snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
                           "%.120s: no TLS with ZooKeeper; write zookeeper:// "
@@ -177,37 +92,24 @@ static snib_err open_members(struct snib__zoo *z, const struct snib__url *url,
                           url->safe);
     }
     if (!url->host && !url->nodes) {
-        return open_wrong(url,
-                          "expected zookeeper://HOST or "
-                          "zookeeper://HOST,HOST,HOST",
-                          reterr);
+        return snib__url_wrong(url,
+                               "expected zookeeper://HOST or "
+                               "zookeeper://HOST,HOST,HOST",
+                               reterr);
     }
-    if (url->host) {
-        return open_member(z, url, url->host, url->port, reterr);
+    if (url->nodes) {
+        z->session.at = (uint32_t)snib__rng_below(&z->rng, url->nodes);
     }
-    for (uint32_t i = 0; i < url->nodes && !err; i++) {
-        err = open_member(z, url, url->node[i].host, url->node[i].port, reterr);
-    }
-    z->session.at = (uint32_t)snib__rng_below(&z->rng, url->nodes);
-    return err;
+    return snib__url_servers(url, ZOO_PORT, z->out, reterr);
 }
 
 static snib_err open_login(struct snib__zoo *z, const struct snib__url *url,
                            struct snib_error *reterr)
 {
-    const char *user = url->user && *url->user ? url->user : NULL;
-    if (z->asks) {
-        return SNIB_ERR_OK; /* the driver has refused both at once */
-    }
-    if (!user != !url->password) {
-        return open_wrong(url, "expected zookeeper://USER:PASSWORD@HOST",
-                          reterr);
-    }
-    z->user = snib__strdup(user);
-    z->password = snib__strdup(url->password);
-    return (user && !z->user) || (url->password && !z->password)
-               ? snib__fail_plain(reterr, SNIB_ERR_NOMEM)
-               : SNIB_ERR_OK;
+    return z->asks
+               ? SNIB_ERR_OK /* the driver has refused both at once */
+               : snib__url_login(url, "expected zookeeper://USER:PASSWORD@HOST",
+                                 &z->user, &z->password, reterr);
 }
 
 /* -- life --------------------------------------------------------------------- */
@@ -218,27 +120,19 @@ void snib__zoo_free(struct snib__store *store)
     if (!z) {
         return;
     }
-    if (z->requests) {
-        snib__blocking_store_ops.free(z->requests);
-    }
+    snib__nonblocking_free(&z->requests);
     snib__zoo_steps_free(z);
     snib__zoo_claims_free(z);
     snib__zoo_session_free(z);
-    snib__conns_free(&z->inner);
     snib__heap_free(&z->timers);
     snib__heap_free(&z->leases);
-    snib__zoo_login_wipe(&z->user);
-    snib__zoo_login_wipe(&z->password);
+    snib__wipe(&z->user);
+    snib__wipe(&z->password);
     snib__free(z);
 }
 
 static void open_lists(struct snib__zoo *z)
 {
-    snib__list_init(&z->inner.answered);
-    snib__list_init(&z->inner.exec);
-    snib__conns_init(&z->inner, 0);
-    z->inner.outer = z->out;
-    snib__list_init(&z->executed);
     snib__list_init(&z->steps);
     snib__list_init(&z->behind[SNIB__SESSION_CALLERS]);
     snib__list_init(&z->behind[SNIB__SESSION_BACKGROUND]);
@@ -250,7 +144,6 @@ static void open_lists(struct snib__zoo *z)
 snib_err snib__zoo_open(const struct snib__store_config *config,
                         struct snib__store **ret, struct snib_error *reterr)
 {
-    struct snib__store_config inner = *config;
     struct snib__zoo *z = snib__alloc(sizeof *z);
     int32_t session_ms = 0;
     *ret = NULL;
@@ -264,15 +157,12 @@ snib_err snib__zoo_open(const struct snib__store_config *config,
     z->asks = config->login;
     snib__rng_init(&z->rng, &config->seed);
     open_lists(z);
-    inner.out = &z->inner;
     snib_err err = open_keys(config->url, &session_ms, reterr);
     snib__zoo_session_init(z, session_ms);
     err = err ? err : open_base(z, config->url, reterr);
     err = err ? err : open_login(z, config->url, reterr);
     err = err ? err : open_members(z, config->url, reterr);
-    err = err ? err
-              : snib__blocking_open(&snib__zoo_requests_ops, &inner,
-                                    &z->requests, reterr);
+    err = err ? err : snib__nonblocking_open(&z->requests, config, reterr);
     if (err) {
         snib__zoo_free((struct snib__store *)(void *)z);
         return err;

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/mem.h"
 #include "store/zookeeper/zookeeper_i.h"
 
 enum {
@@ -46,8 +47,8 @@ void snib__zoo_session_init(struct snib__zoo *z, int32_t session_ms)
 void snib__zoo_session_free(struct snib__zoo *z)
 {
     snib__buf_free(&z->session.in);
-    snib__zoo_login_wipe(&z->session.user);
-    snib__zoo_login_wipe(&z->session.password);
+    snib__wipe(&z->session.user);
+    snib__wipe(&z->session.password);
 }
 
 static void session_open(struct snib__zoo *z, snib_instant now)
@@ -84,7 +85,7 @@ void snib__zoo_session_over(struct snib__zoo *z)
     memset(&s->zk, 0, sizeof s->zk);
     z->fence.made = z->fence.ready = false;
     z->out->moved = true; /* all that is held is asked for, in vain */
-    z->told_all = true;
+    snib__nonblocking_notify(&z->requests, NULL);
 }
 
 /* -- the end of a connection ------------------------------------------------ */
@@ -96,8 +97,8 @@ static void session_forget(struct snib__zoo *z)
     s->pinged.ns = 0;
     s->skip = 0;
     z->fence.ready = z->fence.asked = false;
-    snib__zoo_login_wipe(&s->user);
-    snib__zoo_login_wipe(&s->password);
+    snib__wipe(&s->user);
+    snib__wipe(&s->password);
     snib__buf_wipe(&s->in);
 }
 
@@ -159,7 +160,8 @@ void snib__zoo_session_ready(struct snib__zoo *z, snib_instant now)
     s->refused = s->hopeless = s->barred = false;
     s->ever = s->met = true;
     session_conn(z)->pushes = true;
-    z->told_all = true; /* the watches were the old connection's */
+    /* The watches were the old connection's. */
+    snib__nonblocking_notify(&z->requests, NULL);
 }
 
 /* -- bytes ------------------------------------------------------------------ */

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "core/blocking.h"
 #include "store/zookeeper/zookeeper_i.h"
 
 enum { STEP_TRIES = 32, STEP_PAUSE_MS = 20, STEP_NAMES = 4 << 20 };
@@ -74,7 +73,7 @@ void snib__zoo_step_over(struct snib__zoo *z, struct zoo_step *k)
     if (k->phase != ZOO_BEHIND) {
         z->under_way--;
     }
-    snib__list_push(&z->executed, &k->r->link);
+    snib__list_push(&z->requests.executed, &k->r->link);
     step_free(z, k);
 }
 
@@ -376,7 +375,7 @@ static void step_refuse(struct snib__zoo *z, struct snib__request *r,
     r->said.answer = SNIB__NOT_APPLIED;
     r->said.err = text ? snib__fail(r->said.reterr, err, "%s", text)
                        : snib__fail_plain(r->said.reterr, err);
-    snib__list_push(&z->executed, &r->link);
+    snib__list_push(&z->requests.executed, &r->link);
 }
 
 static void step_make(struct snib__zoo *z, snib_instant now,
@@ -408,9 +407,10 @@ void snib__zoo_steps_take(struct snib__zoo *z, snib_instant now)
         struct snib__list chain;
         struct snib__link *l;
         snib__list_init(&chain);
-        while (snib__blocking_waits(z->requests, (snib__session)i)) {
-            snib__blocking_take(z->requests, now, (snib__session)i, &chain);
-            snib__blocking_returned(z->requests, (snib__session)i);
+        while (snib__blocking_waits(z->requests.table, (snib__session)i)) {
+            snib__blocking_take(z->requests.table, now, (snib__session)i,
+                                &chain);
+            snib__blocking_returned(z->requests.table, (snib__session)i);
             while ((l = snib__list_pop(&chain))) {
                 step_make(z, now,
                           SNIB__CONTAINER(l, struct snib__request, link));

@@ -51,7 +51,6 @@
  *
  * And of the fence (P2): a token is the zxid that made the node. Grants that exclude
  * each other are given in the order in which their nodes were made, so it rises. */
-#include "core/blocking.h"
 #include "store/zookeeper/zookeeper.h"
 #include "store/zookeeper/zookeeper_i.h"
 
@@ -63,9 +62,9 @@ static struct snib__zoo *store_of(const struct snib__store *store)
 /* Ids that the table does not know were answered meanwhile. */
 static void store_pass_on(struct snib__zoo *z)
 {
-    z->inner.ended_count = 0;
-    z->inner.missed = false;
-    snib__list_append(&z->out->answered, &z->inner.answered);
+    z->requests.out.ended_count = 0;
+    z->requests.out.missed = false;
+    snib__list_append(&z->out->answered, &z->requests.out.answered);
 }
 
 /* Until nothing moves: steps begin and end. */
@@ -77,16 +76,15 @@ static void store_settle(struct snib__zoo *z, snib_instant now)
         if (z->session.in_vain) {
             snib__zoo_steps_in_vain(z, now);
         }
-        if (z->tolds || z->told_all) {
-            const struct snib__input in = {.kind = SNIB__IN_NOTIFIED};
-            snib__blocking_store_ops.input(z->requests, now, &in);
-        }
+        snib__nonblocking_hear(&z->requests, now);
         snib__zoo_steps_take(z, now);
         snib__zoo_steps_begin(z, now);
         snib__zoo_session_settle(z, now);
-        more = !snib__list_empty(&z->executed) || z->session.state != before ||
-               z->tolds || z->told_all || z->session.in_vain;
-        snib__blocking_done(z->requests, now, &z->executed);
+        more = !snib__list_empty(&z->requests.executed) ||
+               z->session.state != before ||
+               snib__nonblocking_is_notified(&z->requests) ||
+               z->session.in_vain;
+        snib__blocking_done(z->requests.table, now, &z->requests.executed);
     }
     store_pass_on(z);
 }
@@ -95,7 +93,7 @@ static void store_zookeeper_start(struct snib__store *store, snib_instant now,
                                   struct snib__list *chain)
 {
     struct snib__zoo *z = store_of(store);
-    snib__blocking_store_ops.start(z->requests, now, chain);
+    snib__blocking_store_ops.start(z->requests.table, now, chain);
     store_settle(z, now);
 }
 
@@ -104,7 +102,7 @@ static void store_zookeeper_input(struct snib__store *store, snib_instant now,
 {
     struct snib__zoo *z = store_of(store);
     if (in->kind == SNIB__IN_TICK) {
-        snib__blocking_store_ops.input(z->requests, now, in);
+        snib__blocking_store_ops.input(z->requests.table, now, in);
         snib__zoo_session_tick(z, now);
         snib__zoo_steps_tick(z, now);
         snib__zoo_sweep(z, now);
@@ -117,7 +115,7 @@ static void store_zookeeper_input(struct snib__store *store, snib_instant now,
 static snib_instant store_zookeeper_due(const struct snib__store *store)
 {
     const struct snib__zoo *z = store_of(store);
-    snib_instant due = snib__blocking_store_ops.due(z->requests);
+    snib_instant due = snib__blocking_store_ops.due(z->requests.table);
     due = snib__sooner(due, snib__heap_due(&z->timers));
     if (!z->sweep.busy && snib__zoo_is_ready(&z->session)) {
         due = snib__sooner(due, snib__heap_due(&z->leases));

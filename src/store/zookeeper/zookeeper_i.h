@@ -5,7 +5,7 @@
 #define SNIB__ZOOKEEPER_I_H
 
 #include "core/about.h"
-#include "core/store.h"
+#include "core/nonblocking.h"
 #include "proto/zk/zk.h"
 #include "store/zookeeper/nodes.h"
 
@@ -14,7 +14,6 @@ enum {
     ZOO_SESSION_MS = 10000,
     ZOO_STEPS = 128,     /* under way at once, */
     ZOO_STEPS_KEPT = 32, /* so many of them only of the background */
-    ZOO_TOLD = 64,       /* requests to be looked at, not yet asked for */
     ZOO_BUCKETS = 1024,  /* of claims */
     ZOO_ADDRESS = 100,   /* so much of a server's is shown */
     ZOO_DATA = 640,      /* of a node: who is behind it */
@@ -174,7 +173,6 @@ void snib__zoo_login_came(struct snib__zoo *, snib_instant now,
                           const struct snib__input *);
 /* The session is there: log in. False: there is no login. */
 bool snib__zoo_login_send(struct snib__zoo *, snib_instant now);
-void snib__zoo_login_wipe(char **secret);
 /* The session is there, or the one we had is over; the login is taken, or not. */
 void snib__zoo_hello_came(struct snib__zoo *, snib_instant now,
                           const uint8_t *bytes, size_t size);
@@ -405,9 +403,7 @@ void snib__zoo_put_version(struct snib__zoo *, const struct zoo_step *,
 
 struct snib__zoo {
     struct snib__out *out;
-    struct snib__store *requests; /* core/blocking.h: by id, until answered */
-    struct snib__out inner;       /* its out */
-    struct snib__list executed;   /* to be given back to it */
+    struct snib__nonblocking requests;
     uint64_t client[2];
     snib_duration request; /* how long to wait for one answer */
     struct snib__rng rng;
@@ -425,10 +421,6 @@ struct snib__zoo {
     struct zoo_sweep sweep;
     uint64_t dead_hash; /* look.c: of those seen last, and since when */
     snib_instant dead_since;
-    /* Requests whose turn it may be. */
-    uint64_t told[ZOO_TOLD][2];
-    uint32_t tolds;
-    bool told_all;
 };
 
 /* state.c */
@@ -440,6 +432,5 @@ bool snib__zoo_server(const struct snib__store *, snib_instant now,
 snib_err snib__zoo_open(const struct snib__store_config *,
                         struct snib__store **ret, struct snib_error *reterr);
 void snib__zoo_free(struct snib__store *);
-extern const struct snib__blocking_ops snib__zoo_requests_ops;
 
 #endif
