@@ -66,11 +66,15 @@ static int end_world(void **state)
     return 0;
 }
 
+/* Before the pause after a failure is over, too. */
 static snib__sql_end reach(void)
 {
+    struct snib__sql_session *s = &w.p->session[0].tables;
     w.k->is.not_before = (snib_instant){0};
-    return snib__my_reach(w.k, snib__after(snib__sql_now(), snib__ms(300)),
-                          &w.error);
+    s->sql.until = snib__after(snib__sql_now(), snib__ms(300));
+    snib__sql_end end = snib__sql_connect(s);
+    w.error = s->sql.fault;
+    return end;
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin_world, end_world)

@@ -73,11 +73,15 @@ bool __wrap_snib__sql_no_such_host(const char *host)
     return nobody_knows_the_name;
 }
 
+/* Before the pause after a failure is over, too. */
 static snib__sql_end reach(void)
 {
+    struct snib__sql_session *s = &w.p->session[0].tables;
     w.k->is.not_before = (snib_instant){0};
-    return snib__pg_reach(w.k, snib__after(snib__sql_now(), snib__ms(300)),
-                          &w.error);
+    s->sql.until = snib__after(snib__sql_now(), snib__ms(300));
+    snib__sql_end end = snib__sql_connect(s);
+    w.error = s->sql.fault;
+    return end;
 }
 
 /* -- who answers ----------------------------------------------------------- */
@@ -225,9 +229,10 @@ static void after_a_failure_the_next_attempt_waits(void **state)
     int64_t ns = snib__between(snib__sql_now(), w.k->is.not_before).ns;
     assert_in_range(ns, 500000000, 1000000000);
     lib.polls = PGRES_POLLING_OK;
-    assert_int_equal(snib__pg_reach(w.k, SNIB__NEVER, &w.error),
-                     SNIB__SQL_DOWN);
-    assert_non_null(strstr(w.error.text, "Connection refused"));
+    struct snib__sql_session *s = &w.p->session[0].tables;
+    s->sql.fault.text[0] = 0;
+    assert_int_equal(snib__sql_connect(s), SNIB__SQL_DOWN);
+    assert_non_null(strstr(s->sql.fault.text, "Connection refused"));
 }
 
 static void a_server_that_says_nothing_is_left_in_time(void **state)

@@ -133,10 +133,6 @@ void snib__my_add_settings(const struct snib__my_conn *,
 /* Connect and log in, without looking at anything. */
 snib__sql_end snib__my_connect(struct snib__my_conn *, snib_instant until,
                                struct snib_error *fault);
-/* Unless it is up: connect, look at the server, and make the tables where that
- * is allowed. */
-snib__sql_end snib__my_reach(struct snib__my_conn *, snib_instant until,
-                             struct snib_error *fault);
 
 /* -- scripts (script.c) ---------------------------------------------------- */
 

@@ -171,7 +171,7 @@ static void open_pause(struct snib__sql *q, snib_duration d)
 static bool open_may_lock(struct snib__sql *q, bool lock)
 {
     struct snib__sql_session *s = snib__sql_session_of(q);
-    return lock && s->link->reach(s) == SNIB__SQL_OK &&
+    return lock && snib__sql_connect(s) == SNIB__SQL_OK &&
            snib__my_of(q)->conn.ends_idle;
 }
 

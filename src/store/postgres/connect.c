@@ -300,41 +300,6 @@ static snib__sql_end connect_tables(struct snib__pg_conn *k,
     return end;
 }
 
-/* -- all of it ------------------------------------------------------------- */
-
-static snib__sql_end connect_all(struct snib__pg_conn *k, snib_instant until,
-                                 struct snib_error *fault)
-{
-    struct snib__sql_script t;
-    snib__sql_end end = snib__pg_connect(k, "snib", until, fault);
-    if (end) {
-        return end;
-    }
-    snib__sql_script_init(&t);
-    end = connect_look(k, &t, until, fault);
-    end = end ? end : connect_tables(k, &t, until, fault);
-    snib__sql_script_free(&t);
-    if (end && k->c) {
-        snib__pg_quit(k);
-    }
-    /* Nobody's request was in it. */
-    return end == SNIB__SQL_LOST || end == SNIB__SQL_CONFLICT ? SNIB__SQL_DOWN
-                                                              : end;
-}
-
-snib__sql_end snib__pg_reach(struct snib__pg_conn *k, snib_instant until,
-                             struct snib_error *fault)
-{
-    if (k->is.ready) {
-        return SNIB__SQL_OK;
-    }
-    if (snib__sql_may_connect(&k->is, snib__sql_now(), fault)) {
-        snib__sql_end end = connect_all(k, until, fault);
-        snib__sql_connected(&k->is, snib__sql_now(), end, fault);
-    }
-    return k->is.end;
-}
-
 /* -- what the tables' functions need of a connection ----------------------- */
 
 static struct snib__pg_conn *connect_of(struct snib__sql_session *s)
@@ -342,9 +307,23 @@ static struct snib__pg_conn *connect_of(struct snib__sql_session *s)
     return &snib__pg_of(&s->sql)->conn;
 }
 
-static snib__sql_end connect_reach(struct snib__sql_session *s)
+static snib__sql_end connect_all(struct snib__sql_session *s)
 {
-    return snib__pg_reach(connect_of(s), s->sql.until, &s->sql.fault);
+    struct snib__pg_conn *k = connect_of(s);
+    struct snib__sql_script t;
+    snib__sql_end end =
+        snib__pg_connect(k, "snib", s->sql.until, &s->sql.fault);
+    if (end) {
+        return end;
+    }
+    snib__sql_script_init(&t);
+    end = connect_look(k, &t, s->sql.until, &s->sql.fault);
+    end = end ? end : connect_tables(k, &t, s->sql.until, &s->sql.fault);
+    snib__sql_script_free(&t);
+    if (end && k->c) {
+        snib__pg_quit(k);
+    }
+    return end;
 }
 
 static bool connect_is_cut(struct snib__sql_session *s)
@@ -370,7 +349,7 @@ static snib__sql_end connect_run(struct snib__sql_session *s, uint32_t certain)
 }
 
 const struct snib__sql_link snib__pg_link = {
-    .reach = connect_reach,
+    .connect = connect_all,
     .is_cut = connect_is_cut,
     .quit = connect_quit,
     .run = connect_run,

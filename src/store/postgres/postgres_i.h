@@ -107,10 +107,6 @@ void snib__pg_drop(struct snib__pg_conn *, snib_err, const char *text);
 /* Connect and log in, without looking at anything. */
 snib__sql_end snib__pg_connect(struct snib__pg_conn *, const char *application,
                                snib_instant until, struct snib_error *fault);
-/* Unless it is up: connect, look at the server, and make the tables where that
- * is allowed. A connection that was cut since its last use is made anew. */
-snib__sql_end snib__pg_reach(struct snib__pg_conn *, snib_instant until,
-                             struct snib_error *fault);
 void snib__pg_quit(struct snib__pg_conn *);
 
 /* -- scripts (script.c) ---------------------------------------------------- */

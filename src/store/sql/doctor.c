@@ -94,7 +94,7 @@ snib__sql_end snib__sql_doctor_ask(struct snib__sql_doctor *d,
                                    size_t count)
 {
     struct snib__sql_session *s = d->session;
-    snib__sql_end end = s->link->reach(s);
+    snib__sql_end end = snib__sql_connect(s);
     if (!end) {
         doctor_tls(d);
     }

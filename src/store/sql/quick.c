@@ -175,7 +175,7 @@ snib__sql_end snib__sql_quick(struct snib__sql *q, struct snib__sql_try *t,
     struct snib__sql_session *s = snib__sql_session_of(q);
     struct quick_one one[SNIB__SNAPSHOT_MAX];
     uint32_t order[SNIB__SNAPSHOT_MAX];
-    snib__sql_end end = s->link->reach(s);
+    snib__sql_end end = snib__sql_connect(s);
     if (end) {
         return end;
     }

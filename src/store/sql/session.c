@@ -37,8 +37,8 @@ void snib__sql_session_free(struct snib__sql_session *s)
     snib__sql_free(&s->sql);
 }
 
-bool snib__sql_may_connect(const struct snib__sql_conn *k, snib_instant now,
-                           struct snib_error *ret)
+static bool session_may_connect(const struct snib__sql_conn *k,
+                                snib_instant now, struct snib_error *ret)
 {
     if (snib__reached(now, k->not_before)) {
         return true;
@@ -47,8 +47,8 @@ bool snib__sql_may_connect(const struct snib__sql_conn *k, snib_instant now,
     return false;
 }
 
-void snib__sql_connected(struct snib__sql_conn *k, snib_instant now,
-                         snib__sql_end end, const struct snib_error *fault)
+static void session_connected(struct snib__sql_conn *k, snib_instant now,
+                              snib__sql_end end, const struct snib_error *fault)
 {
     int64_t ms = SESSION_PAUSE_MS;
     k->end = end;
@@ -63,6 +63,22 @@ void snib__sql_connected(struct snib__sql_conn *k, snib_instant now,
     ms = ms < SESSION_PAUSE_MAX_MS ? ms : SESSION_PAUSE_MAX_MS;
     k->not_before = snib__after(now, snib__ms(ms));
     k->why = *fault;
+}
+
+snib__sql_end snib__sql_connect(struct snib__sql_session *s)
+{
+    struct snib__sql_conn *k = s->conn;
+    if (k->ready) {
+        return SNIB__SQL_OK;
+    }
+    if (session_may_connect(k, s->sql.driver->now(), &s->sql.fault)) {
+        snib__sql_end end = s->link->connect(s);
+        if (end == SNIB__SQL_LOST || end == SNIB__SQL_CONFLICT) {
+            end = SNIB__SQL_DOWN; /* nobody's request was in it */
+        }
+        session_connected(k, s->sql.driver->now(), end, &s->sql.fault);
+    }
+    return k->end;
 }
 
 void snib__sql_heard_clock(struct snib__sql_conn *k, snib_instant now,
@@ -83,7 +99,7 @@ snib__sql_end snib__sql_reach(struct snib__sql *q)
     if (k->ready && !k->inside && s->link->is_cut(s)) {
         s->link->quit(s);
     }
-    return s->link->reach(s);
+    return snib__sql_connect(s);
 }
 
 snib__sql_end snib__sql_script_run(struct snib__sql_session *s,

@@ -180,9 +180,9 @@ struct snib__sql_conn {
 struct snib__sql_session;
 
 struct snib__sql_link {
-    /* Unless it is up: connect, look at the server, and make the tables where
-     * that is allowed. */
-    snib__sql_end (*reach)(struct snib__sql_session *);
+    /* Connect, look at the server, and make the tables where that is allowed. The
+     * session's script is left as it is. Not OK: the connection is down. */
+    snib__sql_end (*connect)(struct snib__sql_session *);
     /* Has it been cut while nobody used it? Nothing was sent then, so a request
      * need not end as unknown for it. */
     bool (*is_cut)(struct snib__sql_session *);
@@ -198,12 +198,9 @@ struct snib__sql_link {
     int64_t (*listener_of)(const char *notifier);
 };
 
-/* May it be tried to connect now? If not, ret is why the last attempt failed. */
-bool snib__sql_may_connect(const struct snib__sql_conn *, snib_instant now,
-                           struct snib_error *ret);
-/* It was tried. After a failure the next attempt waits, longer each time. */
-void snib__sql_connected(struct snib__sql_conn *, snib_instant now,
-                         snib__sql_end, const struct snib_error *fault);
+/* Connect, unless it is ready. After a failure the next attempt waits, longer each
+ * time; until then the answer is why the last one failed. */
+snib__sql_end snib__sql_connect(struct snib__sql_session *);
 /* The server told its clock in an answer that has just come. */
 void snib__sql_heard_clock(struct snib__sql_conn *, snib_instant now,
                            int64_t now_us);
@@ -315,7 +312,7 @@ void snib__sql_session_init(struct snib__sql_session *,
                             struct snib__sql_conn *, const uint64_t client[2],
                             const struct snib__store_config *, uint64_t number);
 void snib__sql_session_free(struct snib__sql_session *);
-/* The driver's: connect, if need be. */
+/* The driver's: connect, if need be, also where it was cut since its last use. */
 snib__sql_end snib__sql_reach(struct snib__sql *);
 /* Run the session's script; connect first if need be. */
 snib__sql_end snib__sql_script_run(struct snib__sql_session *,
