@@ -10,11 +10,9 @@ import shutil
 import signal
 import subprocess
 
-from . import process
-from .database_server import scratch
+from .ensemble import Ensemble, Member
 from .redis_server import free_port
 from .stream_proxy import StreamProxy
-from .wait import wait_until
 
 
 def etcd_missing():
@@ -52,17 +50,15 @@ class PeerProxy(StreamProxy):
         self.shut, self.out = False, set()
 
 
-class EtcdMember:
+class EtcdMember(Member):
     """One process. tls: (certificate, key, CA) of the port for clients. proxied:
     the other members reach it through a PeerProxy."""
 
     def __init__(self, name="one", config=(), tls=None, proxied=False):
+        super().__init__("snib-etcd-")
         self.name, self.config, self.tls = name, list(config), tls
-        self.dir = scratch("snib-etcd-", {})
-        self.log_path = os.path.join(self.dir, "log")
-        self.port, self.peer_port = free_port(), free_port()
+        self.peer_port = free_port()
         self.peers = PeerProxy(self.peer_port) if proxied else None
-        self.child = None
 
     @property
     def client_url(self):
@@ -76,7 +72,7 @@ class EtcdMember:
     def start(self, members):
         secure = ["--cert-file", self.tls[0], "--key-file", self.tls[1]] \
             if self.tls else []
-        command = [
+        self.spawn([
             "etcd", "--name", self.name, "--data-dir", self.dir + "/data",
             "--listen-client-urls", self.client_url,
             "--advertise-client-urls", self.client_url,
@@ -84,100 +80,34 @@ class EtcdMember:
             "--initial-advertise-peer-urls", self.peer_url,
             "--initial-cluster",
             ",".join(f"{m.name}={m.peer_url}" for m in members),
-            "--auth-token", "simple", *secure, *self.config]
-        with open(self.log_path, "ab") as log:
-            self.child = process.spawn(command, cwd=self.dir,
-                                       stdin=subprocess.DEVNULL, stdout=log,
-                                       stderr=subprocess.STDOUT)
-
-    def kill(self):
-        process.kill(self.child)
+            "--auth-token", "simple", *secure, *self.config])
 
     def stop(self):
         self.child.send_signal(signal.SIGTERM)
         self.child.wait(timeout=60)
 
-    def freeze(self):
-        self.child.send_signal(signal.SIGSTOP)
-
-    def thaw(self):
-        self.child.send_signal(signal.SIGCONT)
-
     def close(self):
-        if self.child is not None and self.child.poll() is None:
-            process.kill(self.child)
+        super().close()
         if self.peers:
             self.peers.close()
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    def log(self):
-        with open(self.log_path, encoding="utf-8", errors="replace") as file:
-            return file.read()
 
 
-class EtcdServer:
+class EtcdServer(Ensemble):
     """A cluster of so many members; with one, its member's ways are here, too.
     proxied: one can be cut off from the others. verified: etcdctl looks at the
     certificate; client: (certificate, key) that it shows."""
+    PRODUCT, STARTS_S = "etcd", 60
 
     def __init__(self, members=1, config=(), tls=None, proxied=False,
                  verified=True, client=None):
-        self.members = [EtcdMember(f"m{i}", config, tls, proxied)
-                        for i in range(members)]
         self.tls, self.login = tls, []
+        self.scheme = "etcds" if tls else "etcd"
         self.secure = ["--cacert", tls[2]] if tls else []
         self.secure += [] if verified else ["--insecure-skip-tls-verify"]
         self.secure += ["--cert", client[0], "--key", client[1]] if client \
             else []
-        try:
-            for one in self.members:
-                one.start(self.members)
-            for one in self.members:
-                wait_until(lambda m=one: m.child.poll() is not None or
-                           self.answers(m), 60, "etcd is ready")
-                assert one.child.poll() is None, one.log()[-2000:]
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.close()
-
-    def close(self):
-        for one in self.members:
-            one.close()
-
-    # -- one member ---------------------------------------------------------------
-
-    @property
-    def only(self):
-        assert len(self.members) == 1
-        return self.members[0]
-
-    @property
-    def port(self):
-        return self.members[0].port
-
-    @property
-    def address(self):
-        return ("127.0.0.1", self.port)
-
-    def freeze(self):
-        self.only.freeze()
-
-    def thaw(self):
-        self.only.thaw()
-
-    def kill(self):
-        self.only.kill()
-
-    def start(self, wait=True):
-        self.only.start(self.members)
-        if wait:
-            wait_until(lambda: self.answers(self.only), 60, "etcd is back")
+        super().__init__([EtcdMember(f"m{i}", config, tls, proxied)
+                          for i in range(members)])
 
     def restore(self, backup):
         """The one member ends, and comes back with the keys of the backup."""
@@ -222,6 +152,12 @@ class EtcdServer:
                 return one
         return None
 
+    def led_by_others(self, lost):
+        """Do the others have a leader? They are asked first from now on."""
+        self.members.sort(key=lambda one: one is lost)
+        return any(self.answers(one) for one in self.members
+                   if one is not lost)
+
     def ctl(self, *args, member=None, check=True, timeout=5, stdin=""):
         """What etcdctl says."""
         at = member or self.members[0]
@@ -249,14 +185,6 @@ class EtcdServer:
                  "readwrite", prefix)
         self.ctl("user", "add", f"{name}:{password}")
         self.ctl("user", "grant-role", name, name)
-
-    @property
-    def hosts(self):
-        return ",".join(f"127.0.0.1:{m.port}" for m in self.members)
-
-    @property
-    def url(self):
-        return f"etcd{'s' if self.tls else ''}://{self.hosts}"
 
 
 __all__ = ["EtcdMember", "EtcdServer", "etcd_missing"]

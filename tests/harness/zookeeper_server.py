@@ -5,15 +5,12 @@ Ticks are short, so that sessions may be: the server takes two of them at least.
 
 import os
 import shutil
-import signal
 import socket
 import struct
-import subprocess
 
-from . import process
-from .database_server import scratch, user
+from .database_server import user
+from .ensemble import Ensemble, Member
 from .redis_server import free_port
-from .wait import wait_until
 
 JARS = "/usr/share/java/zookeeper.jar"
 TICK_MS = 500
@@ -30,21 +27,14 @@ def zookeeper_missing():
     return ""
 
 
-class ZookeeperMember:
+class ZookeeperMember(Member):
     """One process."""
 
     def __init__(self, number, config=(), options=()):
+        super().__init__("snib-zookeeper-", user(*USERS))
         self.number, self.config = number, list(config)
         self.options = list(options)
-        self.dir = scratch("snib-zookeeper-", user(*USERS))
-        self.log_path = os.path.join(self.dir, "log")
-        self.port = free_port()
         self.peer_port, self.vote_port = free_port(), free_port()
-        self.child = None
-
-    @property
-    def address(self):
-        return ("127.0.0.1", self.port)
 
     def write(self, members):
         data = os.path.join(self.dir, "data")
@@ -69,24 +59,18 @@ class ZookeeperMember:
                     "log4j.appender.C.layout=org.apache.log4j.PatternLayout\n"
                     "log4j.appender.C.layout.ConversionPattern="
                     "%d{ISO8601} %p %c{1} %m%n\n")
-        who = user(*USERS)
-        if who:
-            os.chown(data, who["user"], who["group"])
+        if self.who:
+            os.chown(data, self.who["user"], self.who["group"])
 
     def start(self, members):
         self.write(members)
-        command = ["java", "-Xmx128m", "-XX:+UseSerialGC",
-                   "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-                   "-Dzookeeper.skipACL=no",
-                   f"-Dlog4j.configuration=file:{self.dir}/log4j.properties",
-                   *self.options, "-cp", JARS,
-                   "org.apache.zookeeper.server.quorum.QuorumPeerMain",
-                   os.path.join(self.dir, "zoo.cfg")]
-        with open(self.log_path, "ab") as log:
-            self.child = process.spawn(command, cwd=self.dir,
-                                       stdin=subprocess.DEVNULL, stdout=log,
-                                       stderr=subprocess.STDOUT,
-                                       **user(*USERS))
+        self.spawn(["java", "-Xmx128m", "-XX:+UseSerialGC",
+                    "-XX:TieredStopAtLevel=1", "-Xshare:auto",
+                    "-Dzookeeper.skipACL=no",
+                    f"-Dlog4j.configuration=file:{self.dir}/log4j.properties",
+                    *self.options, "-cp", JARS,
+                    "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+                    os.path.join(self.dir, "zoo.cfg")])
 
     def four_letters(self, word, timeout=3):
         """What the server answers to one of its words; "" when nothing."""
@@ -108,90 +92,25 @@ class ZookeeperMember:
         said = self.four_letters("srvr", 1)
         return "Mode: leader" in said or "Mode: standalone" in said
 
-    def kill(self):
-        process.kill(self.child)
 
-    def freeze(self):
-        self.child.send_signal(signal.SIGSTOP)
-
-    def thaw(self):
-        self.child.send_signal(signal.SIGCONT)
-
-    def close(self):
-        if self.child is not None and self.child.poll() is None:
-            process.kill(self.child)
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    def log(self):
-        with open(self.log_path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-
-
-class ZookeeperServer:
+class ZookeeperServer(Ensemble):
     """An ensemble of so many servers; with one, its ways are here, too."""
+    PRODUCT, STARTS_S, scheme = "ZooKeeper", 120, "zookeeper"
 
     def __init__(self, members=1, config=(), options=()):
-        self.members = [ZookeeperMember(i + 1, config, options)
-                        for i in range(members)]
-        try:
-            for one in self.members:
-                one.start(self.members)
-            for one in self.members:
-                wait_until(lambda m=one: m.child.poll() is not None or
-                           m.serves(), 120, "ZooKeeper is ready")
-                assert one.child.poll() is None, one.log()[-2000:]
-        except BaseException:
-            self.close()
-            raise
+        super().__init__([ZookeeperMember(i + 1, config, options)
+                          for i in range(members)])
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.close()
-
-    def close(self):
-        for one in self.members:
-            one.close()
-
-    @property
-    def only(self):
-        assert len(self.members) == 1
-        return self.members[0]
-
-    @property
-    def port(self):
-        return self.members[0].port
-
-    @property
-    def address(self):
-        return self.members[0].address
-
-    def freeze(self):
-        self.only.freeze()
-
-    def thaw(self):
-        self.only.thaw()
-
-    def kill(self):
-        self.only.kill()
-
-    def start(self, wait=True):
-        self.only.start(self.members)
-        if wait:
-            wait_until(self.only.serves, 120, "ZooKeeper is back")
+    def answers(self, member):
+        return member.serves()
 
     def leader(self):
         """The server that leads; None: none does."""
         return next((one for one in self.members if one.leads()), None)
 
-    @property
-    def hosts(self):
-        return ",".join(f"127.0.0.1:{m.port}" for m in self.members)
-
-    @property
-    def url(self):
-        return f"zookeeper://{self.hosts}"
+    def led_by_others(self, lost):
+        """Do the others have a leader?"""
+        return any(one.leads() for one in self.members if one is not lost)
 
     def client(self, **more):
         return ZookeeperClient(self.members[0].address, **more)

@@ -58,6 +58,20 @@ def drivers():
     assert "Sanitizer" not in said and "assert" not in said.lower(), said
 
 
+BUILT_IN = {}
+
+
+@pytest.fixture(autouse=True)
+def built_in(request):
+    """A module whose tests are of one store alone has a URL of it: NEEDS."""
+    url = getattr(request.module, "NEEDS", None)
+    if url and url not in BUILT_IN:
+        said = request.getfixturevalue("drivers")().ask("open", id="x", url=url)
+        BUILT_IN[url] = said.err != "UNSUPPORTED"
+    if url and not BUILT_IN[url]:
+        pytest.skip(f"the store {url.partition('//')[0]} is not built in")
+
+
 @pytest.fixture
 def proxy(redis):
     """A fault proxy in front of `redis` that knows the library's scripts."""

@@ -9,22 +9,13 @@ import time
 
 import pytest
 
+from ensembles import Wire
 from harness.driver import LockError
 from harness.etcd_server import EtcdServer, etcd_missing
-from harness.stream_proxy import StreamProxy
 from harness.wait import stays, wait_until
 
 pytestmark = pytest.mark.skipif(bool(etcd_missing()), reason=etcd_missing())
-BUILT_IN = []
-
-
-@pytest.fixture(autouse=True)
-def built_in(drivers):
-    if not BUILT_IN:
-        said = drivers().ask("open", id="x", url="etcd://127.0.0.1:1")
-        BUILT_IN.append(said.err != "UNSUPPORTED")
-    if not BUILT_IN[0]:
-        pytest.skip("the store etcd: is not built in")
+NEEDS = "etcd://127.0.0.1:1"
 
 
 @pytest.fixture(scope="module")
@@ -40,25 +31,6 @@ def one(kept):
         kept.start()
     kept.ctl("del", "--prefix", "")
     return kept
-
-
-class Wire(StreamProxy):
-    """A proxy that knows keys, which stand in what is sent as they are."""
-
-    def __init__(self, server):
-        super().__init__(server.address, words_of_texts=True)
-        self.pieces = 0
-        self.cut_at = self.then = None
-
-    def _look(self, pair, data):
-        self.pieces += 1
-        if self.pieces == self.cut_at:
-            pair["deaf"] = self.then
-        super()._look(pair, data)
-
-    @property
-    def at(self):
-        return f"etcd://127.0.0.1:{self.port}"
 
 
 @pytest.fixture
@@ -176,7 +148,7 @@ def test_a_token_of_the_login_that_is_over_costs_no_lock(drivers):
     with EtcdServer() as server:
         server.add_user("known", "pw")
         server.enable_auth()
-        holder, other = [drivers(f"etcd://known:pw@{server.hosts}")
+        holder, other = [drivers(f"etcd://known:pw@127.0.0.1:{server.port}")
                          for _ in range(2)]
         grant = holder.acquire(holder.lock("n", lease_ms=9000))
         waits = other.start_acquire(other.lock("n"), wait_ms=30000)

@@ -19,16 +19,7 @@ from harness.stream_proxy import StreamProxy
 from harness.wait import boot_ns, stays, wait_until
 
 pytestmark = pytest.mark.skipif(bool(mysql_missing()), reason=mysql_missing())
-BUILT_IN = []
-
-
-@pytest.fixture(autouse=True)
-def built_in(drivers):
-    if not BUILT_IN:
-        said = drivers().ask("open", id="x", url="mysql://127.0.0.1:1/x")
-        BUILT_IN.append(said.err != "UNSUPPORTED")
-    if not BUILT_IN[0]:
-        pytest.skip("the store mysql: is not built in")
+NEEDS = "mysql://127.0.0.1:1/x"
 
 
 class Mysql(Base):

@@ -18,16 +18,7 @@ from harness.wait import wait_until
 
 pytestmark = pytest.mark.skipif(bool(postgres_missing()),
                                 reason=postgres_missing())
-BUILT_IN = []
-
-
-@pytest.fixture(autouse=True)
-def built_in(drivers):
-    if not BUILT_IN:
-        said = drivers().ask("open", id="x", url="postgres://127.0.0.1:1/x")
-        BUILT_IN.append(said.err != "UNSUPPORTED")
-    if not BUILT_IN[0]:
-        pytest.skip("the store postgres: is not built in")
+NEEDS = "postgres://127.0.0.1:1/x"
 
 
 class Postgres(Base):

@@ -4,36 +4,24 @@ answers, connections, sessions, a server, the leader or a client are lost.
 What every store does is in tests/conformance.
 """
 
-import os
-import subprocess
-import threading
 import time
 
 import pytest
 
+from ensembles import *  # noqa: F401,F403
+from ensembles import Wire, lose_leaders
 from harness.driver import LockError
-from harness.stream_proxy import StreamProxy
 from harness.wait import stays, wait_until
 from harness.zookeeper_server import ZookeeperServer, zookeeper_missing
 
 pytestmark = pytest.mark.skipif(bool(zookeeper_missing()),
                                 reason=zookeeper_missing())
-BUILT_IN = []
-SNIB = os.environ.get("SNIB_BIN", "")
+NEEDS = "zookeeper://127.0.0.1:1"
 # What a killed client has is kept for so long, and up to a tick more.
 SESSION_MS = 1500
-SESSION = f"?session_ms={SESSION_MS}"
+MORE = f"?session_ms={SESSION_MS}"
 # Somebody else's nodes, as Curator calls them.
 CURATOR = "/snib/{}/_c_0f0e0d0c-0b0a-4908-8706-050403020100-__{}__"
-
-
-@pytest.fixture(autouse=True)
-def built_in(drivers):
-    if not BUILT_IN:
-        said = drivers().ask("open", id="x", url="zookeeper://127.0.0.1:1")
-        BUILT_IN.append(said.err != "UNSUPPORTED")
-    if not BUILT_IN[0]:
-        pytest.skip("the store zookeeper: is not built in")
 
 
 @pytest.fixture(scope="module")
@@ -71,28 +59,9 @@ def name():
     return f"n{next(NUMBER)}"
 
 
-class Wire(StreamProxy):
-    """A proxy that knows paths, which stand in what is sent as they are."""
-
-    def __init__(self, server):
-        super().__init__(server.address, words_of_texts=True)
-        self.pieces = 0
-        self.cut_at = self.then = None
-
-    def _look(self, pair, data):
-        self.pieces += 1
-        if self.pieces == self.cut_at:
-            pair["deaf"] = self.then
-        super()._look(pair, data)
-
-    @property
-    def at(self):
-        return f"zookeeper://127.0.0.1:{self.port}{SESSION}"
-
-
 @pytest.fixture
 def wire(one):
-    with Wire(one) as proxy:
+    with Wire(one, MORE) as proxy:
         yield proxy
 
 
@@ -111,7 +80,7 @@ def records(look, name):
 
 
 def test_a_holder_is_a_node_and_a_record_and_leaves_nothing(one, drivers, look):
-    holder = drivers(one.url + SESSION)
+    holder = drivers(one.url + MORE)
     grant = holder.acquire(holder.lock("n/a%", lease_ms=4000))
     there = look.children("/snib/n%2Fa%25")
     assert len(there) == 2
@@ -141,12 +110,12 @@ def test_tokens_are_those_of_the_log_and_rise(one, drivers, name):
 
 
 def test_a_release_wakes_the_next_and_they_go_in_order(one, drivers, name):
-    holder = drivers(one.url + SESSION)
+    holder = drivers(one.url + MORE)
     grant = holder.acquire(holder.lock(name))
     waits = []
     with one.client() as look:
         for i in range(4):
-            client = drivers(one.url + SESSION)
+            client = drivers(one.url + MORE)
             waits.append(client.start_acquire(client.lock(name),
                                               wait_ms=30000))
             wait_until(lambda n=i: len(standing(look, name)) == n + 2, 10,
@@ -165,7 +134,7 @@ def test_a_release_wakes_the_next_and_they_go_in_order(one, drivers, name):
 
 
 def test_curators_locks_and_ours_exclude_each_other(one, drivers, look, name):
-    holder, other = drivers(one.url + SESSION), drivers(one.url + SESSION)
+    holder, other = drivers(one.url + MORE), drivers(one.url + MORE)
     grant = holder.acquire(holder.lock(name))
     theirs = look.create(CURATOR.format(name, "WRIT"), b"10.0.0.7", 3)
     waits = other.start_acquire(other.lock(name), wait_ms=20000)
@@ -178,7 +147,7 @@ def test_curators_locks_and_ours_exclude_each_other(one, drivers, look, name):
 
 def test_nodes_that_are_no_locks_of_either_are_refused(one, drivers, look,
                                                        name):
-    holder = drivers(one.url + SESSION)
+    holder = drivers(one.url + MORE)
     holder.acquire(holder.lock(name)).release()
     look.create(f"/snib/{name}/{'0' * 32}__lock__", b"", 3)  # kazoo's
     said = holder.ask("acquire", lock=name, id="g", wait_ms=2000)
@@ -190,7 +159,7 @@ def test_nodes_that_are_no_locks_of_either_are_refused(one, drivers, look,
 
 def test_a_node_that_is_removed_by_hand_lets_nobody_in_for_a_lease(
         one, drivers, look, name):
-    holder, other = drivers(one.url + SESSION), drivers(one.url + SESSION)
+    holder, other = drivers(one.url + MORE), drivers(one.url + MORE)
     grant = holder.acquire(holder.lock(name, lease_ms=3000))
     began = time.monotonic()
     look.delete(f"/snib/{name}/{standing(look, name)[0]}")
@@ -204,7 +173,7 @@ def test_a_node_that_is_removed_by_hand_lets_nobody_in_for_a_lease(
 
 def test_both_removed_by_hand_let_the_next_in_at_once(one, drivers, look,
                                                       name):
-    holder, other = drivers(one.url + SESSION), drivers(one.url + SESSION)
+    holder, other = drivers(one.url + MORE), drivers(one.url + MORE)
     grant = holder.acquire(holder.lock(name, lease_ms=20000))
     waits = other.start_acquire(other.lock(name), wait_ms=15000)
     wait_until(lambda: len(standing(look, name)) == 2, 10, "it waits")
@@ -219,7 +188,7 @@ def test_both_removed_by_hand_let_the_next_in_at_once(one, drivers, look,
 
 def test_a_killed_holder_delays_by_its_session_and_its_lease(one, drivers,
                                                              name):
-    holder, other = drivers(one.url + SESSION), drivers(one.url + SESSION)
+    holder, other = drivers(one.url + MORE), drivers(one.url + MORE)
     holder.acquire(holder.lock(name, lease_ms=2000))
     waits = other.start_acquire(other.lock(name), wait_ms=20000)
     time.sleep(0.3)
@@ -234,7 +203,7 @@ def test_a_killed_holder_delays_by_its_session_and_its_lease(one, drivers,
 def test_a_session_that_is_over_loses_all_and_that_is_told(one, drivers, wire,
                                                            name):
     holder, other = drivers(wire.at, request_ms=700), \
-        drivers(one.url + SESSION)
+        drivers(one.url + MORE)
     grants = [holder.acquire(holder.lock(f"{name}-{i}", lease_ms=25000))
               for i in range(3)]
     wire.held = True
@@ -272,7 +241,7 @@ def test_pings_are_no_renewals(one, drivers, wire, name):
 
 
 def test_a_frozen_holder_is_lost_when_it_wakes(one, drivers, name):
-    holder, other = drivers(one.url + SESSION), drivers(one.url + SESSION)
+    holder, other = drivers(one.url + MORE), drivers(one.url + MORE)
     grant = holder.acquire(holder.lock(name, lease_ms=1500))
     holder.freeze()
     got = other.acquire(other.lock(name), wait_ms=15000)
@@ -288,7 +257,7 @@ def test_a_frozen_holder_is_lost_when_it_wakes(one, drivers, name):
 def test_tries_get_in_when_a_dead_grant_is_old(one, drivers, look, name):
     """Nobody ever waits: by the ensemble's clock, two leases and ten seconds
     after the first try."""
-    holder, other = drivers(one.url + SESSION), drivers(one.url + SESSION)
+    holder, other = drivers(one.url + MORE), drivers(one.url + MORE)
     holder.acquire(holder.lock(name, lease_ms=500))
     holder.kill()
     wait_until(lambda: not standing(look, name), 10, "its session is over")
@@ -307,12 +276,12 @@ def test_tries_get_in_when_a_dead_grant_is_old(one, drivers, look, name):
 def test_the_connection_is_lost_at_each_message(one, drivers, look, then):
     """Whatever the message was: at no time two hold, and afterwards the lock can
     be had, and nothing is left."""
-    other = drivers(one.url + SESSION)
+    other = drivers(one.url + MORE)
     cut = 0
     for at in range(1, 13):
         name = f"cut-{then}-{at}"
         theirs = other.lock(name)
-        with Wire(one) as proxy:
+        with Wire(one, MORE) as proxy:
             proxy.cut_at, proxy.then = at, then
             holder = drivers(proxy.at, request_ms=500)
             lock = holder.lock(name, lease_ms=2000)
@@ -350,7 +319,7 @@ def test_a_late_copy_of_a_cancelled_acquire_makes_nothing(one, drivers, look,
                                                           wire, name):
     """It is held back until the caller was told, and the request cancelled."""
     holder, other = drivers(wire.at, request_ms=700), \
-        drivers(one.url + SESSION)
+        drivers(one.url + MORE)
     lock = holder.lock(name, lease_ms=3000)
     holder.acquire(lock, wait_ms=5000).release()
     rule = wire.be_late("_c_")
@@ -380,116 +349,7 @@ def test_a_server_that_comes_back_has_the_lock(one, drivers, name):
 
 # -- an ensemble --------------------------------------------------------------------
 
-BODY = """
-exec 9> "$1/mutex"
-flock -n 9 || { echo overlap >> "$1/overlaps"; exit 1; }
-sleep 0.02
-echo "$SNIB_TOKEN" >> "$1/tokens"
-"""
-
-
-class Crowd:
-    """Processes that take one lock again and again, and look whether they are
-    alone: flock(2) refuses a second one."""
-
-    def __init__(self, url, folder, count=4):
-        self.url, self.folder, self.stop = url, str(folder), False
-        self.done, self.said = 0, []
-        (folder / "tokens").touch()
-        self.threads = [threading.Thread(target=self._run)
-                        for _ in range(count)]
-        for thread in self.threads:
-            thread.start()
-
-    def _run(self):
-        while not self.stop:
-            made = subprocess.run(
-                [SNIB, "run", "--ttl", "3s", "--wait", "60s", "crowd", "--",
-                 "sh", "-c", BODY, "sh", self.folder], text=True,
-                env={**os.environ, "SNIB_URL": self.url},
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
-                check=False)
-            self.done += made.returncode == 0
-            if made.returncode:
-                self.said.append(made.stdout)
-
-    def tokens(self):
-        with open(self.folder + "/tokens", encoding="ascii") as file:
-            return [int(line) for line in file if line.strip()]
-
-    def end(self):
-        self.stop = True
-        for thread in self.threads:
-            thread.join()
-        assert not os.path.exists(self.folder + "/overlaps")
-        tokens = self.tokens()
-        assert tokens == sorted(set(tokens))
-        return len(tokens)
-
-
-def more_than(crowd, count):
-    return lambda: len(crowd.tokens()) > count
-
 
 @pytest.mark.parametrize("what", ["kill", "freeze"])
 def test_the_leader_is_lost_and_there_is_one_owner(three, tmp_path, what):
-    crowd = Crowd(three.url + "?session_ms=4000", tmp_path)
-    try:
-        wait_until(more_than(crowd, 10), 30, "the crowd works")
-        for _ in range(2):
-            leader = three.leader()
-            if what == "kill":
-                leader.kill()
-            else:
-                leader.freeze()
-            others = [m for m in three.members if m is not leader]
-            wait_until(lambda: any(m.leads() for m in others), 40,
-                       "a new leader")
-            before = len(crowd.tokens())
-            wait_until(more_than(crowd, before + 10), 60, "it goes on")
-            if what == "kill":
-                leader.start(three.members)
-            else:
-                leader.thaw()
-            wait_until(leader.serves, 40, "it is back")
-            before = len(crowd.tokens())
-            wait_until(more_than(crowd, before + 10), 60, "it goes on")
-    finally:
-        for member in three.members:
-            if member.child.poll() is None:
-                member.thaw()
-        count = crowd.end()
-    assert count > 40
-
-
-def test_an_old_leader_that_wakes_up_renews_nothing(three, drivers):
-    """It stands still for longer than the lease while another one leads. Its
-    clients ask it, and nobody else, to renew."""
-    leader = three.leader()
-    others = [m for m in three.members if m is not leader]
-    holder = drivers(f"zookeeper://127.0.0.1:{leader.port}{SESSION}",
-                     request_ms=30000)
-    grant = holder.acquire(holder.lock("n", lease_ms=4000))
-    leader.freeze()
-    rival = drivers("zookeeper://" + ",".join(
-        f"127.0.0.1:{m.port}" for m in others) + SESSION)
-    got = rival.acquire(rival.lock("n", lease_ms=30000), wait_ms=40000,
-                        timeout=50)
-    leader.thaw()
-    stays(lambda: holder.ask("renew", id=grant.id, wait_ms=100).err != "OK", 3)
-    assert got.renew().ok
-    got.release()
-
-
-def test_a_server_that_is_away_is_passed_by(three, drivers):
-    three.members[0].kill()
-    holder = drivers(three.url)
-    holder.acquire(holder.lock("n"), wait_ms=15000).release()
-
-
-def test_without_a_majority_nobody_gets_a_lock(three, drivers):
-    for member in three.members[1:]:
-        member.kill()
-    holder = drivers(three.url, request_ms=1000)
-    said = holder.ask("acquire", lock=holder.lock("n"), id="g", wait_ms=2500)
-    assert said.err in ("UNREACHABLE", "UNKNOWN", "TIMEOUT"), said
+    lose_leaders(three, three.url + "?session_ms=4000", tmp_path, what)
