@@ -1,17 +1,15 @@
 """What the command line says is the same in each SQL database, as tests that the
-module of a store takes over. It has the fixtures
+module of a store takes over, with those of servers.py. It has the fixtures
 
     server  a real one, in which the user `known` has the password SECRET
-    at      at(url) is snib with this URL; without one, that of the server
-    wrong   a URL that is wrong, with the exit status and words for that
     query   query(text) is what a statement answers; the tables are snib.lock, …
 """
 
 import json
 
 from conftest import eventually
-
-SECRET = "s3cret-w0rd"
+from servers import *  # noqa: F401,F403
+from servers import SECRET  # noqa: F401
 
 
 def test_a_command_runs_under_a_lock(at):
@@ -48,17 +46,6 @@ def test_when_a_size_was_set_is_when_its_name_was_used(at, query):
         tokens.append(int(query(
             "SELECT token FROM snib.lock WHERE name='sized'")))
     assert tokens == sorted(set(tokens))
-
-
-def test_what_is_wrong_is_said(at, server, wrong):
-    url, code, words = wrong
-    snib = at(url.replace("HOST", f"127.0.0.1:{server.port}"))
-    snib.env["HOME"] = "/nonexistent"
-    snib.env.pop("PGPASSWORD", None)
-    snib.env.pop("MYSQL_PWD", None)
-    done = snib.run("try", "n", "--", "true")
-    assert (done.returncode, words in done.stderr) == (code, True), done.stderr
-    assert "wr0ng" not in done.stderr + done.stdout
 
 
 def test_a_password_is_in_no_output(at, server):

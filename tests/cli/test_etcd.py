@@ -6,18 +6,17 @@ import os
 import pathlib
 import re
 import shlex
-import socket
-import threading
 
 import pytest
 
-from conftest import Snib, eventually
+from conftest import eventually
 from harness.certs import Authority, openssl_missing
 from harness.etcd_server import EtcdServer, etcd_missing
 from harness.redis_server import RedisServer, redis_missing
+from servers import *  # noqa: F401,F403
+from servers import SECRET, tried
 
 pytestmark = pytest.mark.skipif(bool(etcd_missing()), reason=etcd_missing())
-SECRET = "s3cret-w0rd"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -48,21 +47,6 @@ def papers(tmp_path_factory):
 def secure(papers):
     with EtcdServer(tls=(*papers.issue("server"), papers.ca)) as made:
         yield made
-
-
-@pytest.fixture
-def at(snib_bin, tmp_path, server):
-    """at(url) is snib with this URL; without one, that of the server."""
-    made = []
-
-    def of(url=None):
-        made.append(Snib(snib_bin, url or server.url, str(tmp_path)))
-        return made[-1]
-    if of().run("try", "-q", "probe", "--", "true").returncode == 78:
-        pytest.skip("no etcd in this build")
-    yield of
-    for one in made:
-        one.end()
 
 
 def test_a_command_runs_under_a_lock_and_others_see_it(at):
@@ -118,12 +102,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_said(at, server, what):
-    url, code, words = WRONG[what]
-    snib = at(url.replace("HOST", f"127.0.0.1:{server.port}"))
-    done = snib.run("try", "n", "--", "true")
-    assert (done.returncode, words in done.stderr) == (code, True), done.stderr
+@pytest.fixture(params=WRONG)
+def wrong(request):
+    return WRONG[request.param]
 
 
 @pytest.mark.parametrize("key", ["!", "c/" + "a" * 32])
@@ -202,34 +183,11 @@ def test_the_rights_of_the_page_are_enough(at):
         assert found["permissions"] == "ok"
 
 
-def answers_with(data):
-    """A server of something else: the port where it says that to everybody."""
-    ear = socket.socket()
-    ear.bind(("127.0.0.1", 0))
-    ear.listen(8)
-
-    def serve():
-        while True:
-            try:
-                client, _ = ear.accept()
-                client.recv(100)
-                client.sendall(data)
-            except OSError:
-                return
-    threading.Thread(target=serve, daemon=True).start()
-    return ear
-
-
 @pytest.mark.parametrize("data", [
     b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",  # etcd 2, say
     b"-ERR unknown command\r\n", b"\x4a\x00\x00\x00\x0a5.5.5\x00" * 8])
 def test_another_server_on_the_port_is_said(at, data):
-    ear = answers_with(data)
-    done = at(f"etcd://127.0.0.1:{ear.getsockname()[1]}").run(
-        "try", "n", "--", "true")
-    ear.close()
-    assert done.returncode == 69 and "does not speak HTTP/2" in done.stderr, \
-        done.stderr
+    assert "does not speak HTTP/2" in tried(at, "etcd://HOST", data)
 
 
 @pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())

@@ -8,7 +8,6 @@ import threading
 
 import pytest
 
-from conftest import Snib
 from databases import *  # noqa: F401,F403
 from databases import SECRET
 from harness.certs import Authority, openssl_missing
@@ -25,21 +24,6 @@ def server():
                  "CREATE DATABASE empty", "GRANT SELECT ON empty.* TO snib@'%'",
                  "CREATE DATABASE closed")
         yield made
-
-
-@pytest.fixture
-def at(snib_bin, tmp_path, server):
-    """at(url) is snib with this URL; without one, that of the server."""
-    made = []
-
-    def of(url=None):
-        made.append(Snib(snib_bin, url or server.url, str(tmp_path)))
-        return made[-1]
-    if of().run("try", "-q", "probe", "--", "true").returncode == 78:
-        pytest.skip("no mysql in this build")
-    yield of
-    for one in made:
-        one.end()
 
 
 @pytest.fixture

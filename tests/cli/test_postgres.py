@@ -8,7 +8,6 @@ import threading
 
 import pytest
 
-from conftest import Snib
 from databases import *  # noqa: F401,F403
 from databases import SECRET
 from harness.certs import Authority, openssl_missing
@@ -24,21 +23,6 @@ def server():
         made.psql(f"CREATE ROLE known LOGIN PASSWORD '{SECRET}' IN ROLE locked",
                   "CREATE DATABASE empty")
         yield made
-
-
-@pytest.fixture
-def at(snib_bin, tmp_path, server):
-    """at(url) is snib with this URL; without one, that of the server."""
-    made = []
-
-    def of(url=None):
-        made.append(Snib(snib_bin, url or server.url, str(tmp_path)))
-        return made[-1]
-    if of().run("try", "-q", "probe", "--", "true").returncode == 78:
-        pytest.skip("no postgres in this build")
-    yield of
-    for one in made:
-        one.end()
 
 
 @pytest.fixture

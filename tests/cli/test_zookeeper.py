@@ -10,34 +10,20 @@ import time
 
 import pytest
 
-from conftest import Snib, eventually
+from conftest import eventually
 from harness.redis_server import RedisServer, redis_missing
 from harness.zookeeper_server import ZookeeperServer, zookeeper_missing
+from servers import *  # noqa: F401,F403
+from servers import SECRET, tried
 
 pytestmark = pytest.mark.skipif(bool(zookeeper_missing()),
                                 reason=zookeeper_missing())
-SECRET = "s3cret-w0rd"
 
 
 @pytest.fixture(scope="module")
 def server():
     with ZookeeperServer() as made:
         yield made
-
-
-@pytest.fixture
-def at(snib_bin, tmp_path, server):
-    """at(url) is snib with this URL; without one, that of the server."""
-    made = []
-
-    def of(url=None):
-        made.append(Snib(snib_bin, url or server.url, str(tmp_path)))
-        return made[-1]
-    if of().run("try", "-q", "probe", "--", "true").returncode == 78:
-        pytest.skip("no zookeeper in this build")
-    yield of
-    for one in made:
-        one.end()
 
 
 def test_a_command_runs_under_a_lock_and_others_see_it(at):
@@ -145,12 +131,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_said(at, server, what):
-    url, code, words = WRONG[what]
-    snib = at(url.replace("HOST", f"127.0.0.1:{server.port}"))
-    done = snib.run("try", "n", "--", "true")
-    assert (done.returncode, words in done.stderr) == (code, True), done.stderr
+@pytest.fixture(params=WRONG)
+def wrong(request):
+    return WRONG[request.param]
 
 
 def test_a_login_keeps_others_out(at, server, tmp_path):
@@ -188,47 +171,18 @@ def test_a_part_of_the_tree_is_enough(at):
                 if one["level"] == "fail"] == [("permissions", "fail")]
 
 
-def answers_with(data):
-    """A server of something else: the port where it says that to everybody."""
-    ear = socket.socket()
-    ear.bind(("127.0.0.1", 0))
-    ear.listen(8)
-
-    def serve():
-        while True:
-            try:
-                client, _ = ear.accept()
-                client.recv(100)
-                client.sendall(data)
-                if not data:
-                    client.close()
-            except OSError:
-                return
-    threading.Thread(target=serve, daemon=True).start()
-    return ear
-
-
 @pytest.mark.parametrize("data", [
     b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
     b"-ERR unknown command\r\n", b"\x4a\x00\x00\x00\x0a5.5.5\x00" * 8,
     b"\x15\x03\x03\x00\x02\x02\x16", b"\0\0\0\x08" + b"\0" * 8])
 def test_another_server_on_the_port_is_said(at, data):
-    ear = answers_with(data)
-    done = at(f"zookeeper://127.0.0.1:{ear.getsockname()[1]}").run(
-        "try", "n", "--", "true")
-    ear.close()
-    assert done.returncode == 69 and "not answer like ZooKeeper" in \
-        done.stderr, done.stderr
+    assert "not answer like ZooKeeper" in tried(at, "zookeeper://HOST", data)
 
 
 def test_a_port_that_closes_at_once_is_said(at):
     """As the port for TLS does, and a server with too many connections."""
-    ear = answers_with(b"")
-    done = at(f"zookeeper://127.0.0.1:{ear.getsockname()[1]}").run(
-        "try", "n", "--", "true")
-    ear.close()
-    assert done.returncode == 69, done.stderr
-    assert "without TLS?" in done.stderr and "maxClientCnxns" in done.stderr
+    said = tried(at, "zookeeper://HOST", b"")
+    assert "without TLS?" in said and "maxClientCnxns" in said
 
 
 SASL = ["authProvider.sasl=org.apache.zookeeper.server.auth."
