@@ -102,27 +102,11 @@ static void errors_lost(const struct snib__h2_stream *s, bool changes,
     }
 }
 
-void snib__etcd_judge(const struct snib__h2_stream *s, bool changes,
-                      struct etcd_reply *ret)
+/* It was answered, by an error. Only what is etcd's own words is believed. */
+static void errors_said(const struct snib__h2_stream *s, bool changes,
+                        struct etcd_reply *ret)
 {
     size_t rows = sizeof errors_rows / sizeof errors_rows[0];
-    if (s->end == SNIB__H2_UNSEEN) {
-        ret->end = ETCD_AGAIN;
-        ret->err = SNIB_ERR_UNREACHABLE;
-        snprintf(ret->text, sizeof ret->text, "the server ends");
-        return;
-    }
-    if (s->end != SNIB__H2_ANSWERED) {
-        errors_lost(s, changes, ret);
-        return;
-    }
-    if (s->status == SNIB__GRPC_OK) {
-        ret->end = snib__h2_message(s, &ret->bytes, &ret->size)
-                       ? ETCD_OK
-                       : (changes ? ETCD_LOST : ETCD_AGAIN);
-        ret->err = ret->end ? SNIB_ERR_STORE : SNIB_ERR_OK;
-        return;
-    }
     ret->end = changes ? ETCD_LOST : ETCD_AGAIN;
     ret->err = SNIB_ERR_UNREACHABLE;
     ret->leave = s->status == SNIB__GRPC_UNAVAILABLE;
@@ -144,5 +128,24 @@ void snib__etcd_judge(const struct snib__h2_stream *s, bool changes,
             }
             return;
         }
+    }
+}
+
+void snib__etcd_judge(const struct snib__h2_stream *s, bool changes,
+                      struct etcd_reply *ret)
+{
+    if (s->end == SNIB__H2_UNSEEN) {
+        ret->end = ETCD_AGAIN;
+        ret->err = SNIB_ERR_UNREACHABLE;
+        snprintf(ret->text, sizeof ret->text, "the server ends");
+    } else if (s->end != SNIB__H2_ANSWERED) {
+        errors_lost(s, changes, ret);
+    } else if (s->status == SNIB__GRPC_OK) {
+        ret->end = snib__h2_message(s, &ret->bytes, &ret->size)
+                       ? ETCD_OK
+                       : (changes ? ETCD_LOST : ETCD_AGAIN);
+        ret->err = ret->end ? SNIB_ERR_STORE : SNIB_ERR_OK;
+    } else {
+        errors_said(s, changes, ret);
     }
 }

@@ -188,6 +188,24 @@ static void acquire_stood(struct snib__zoo *z, snib_instant now,
     snib__zoo_step_failed(z, now, k, reply, path.text);
 }
 
+/* Append: its node is made. */
+static void acquire_put_node(struct snib__zoo *z, const struct snib__request *r)
+{
+    struct zoo_path path;
+    char data[ZOO_DATA], child[ZOO_CHILD_MAX];
+    snib__zoo_child_stands(r->id, snib__zoo_reads(r), child);
+    snib__zoo_path_child(z, r->name, child, &path);
+    snib__zoo_data_of(z, r, 0, data, sizeof data);
+    const struct snib__zk_create create = {
+        .path = path.text,
+        .data = data,
+        .size = strlen(data),
+        .flags = SNIB__ZK_EPHEMERAL | SNIB__ZK_SEQUENTIAL,
+        .creators_own = z->session.logged_in};
+    snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CREATE2);
+    snib__zk_put_create(snib__zoo_out(z), &create);
+}
+
 /* The prior grant, if its nodes are there, ends in the same step. So does a
  * record of this id: it is of a session that is over, and nobody was told of that
  * grant. A removal of its own might come late, and find the record of the next
@@ -199,7 +217,6 @@ static void acquire_stand(struct snib__zoo *z, snib_instant now,
     struct zoo_claim *claim = snib__zoo_claim_make(z, r->id);
     struct zoo_removal prior = {.count = 0};
     struct zoo_path path;
-    char data[ZOO_DATA], child[ZOO_CHILD_MAX];
     snib__zoo_path_lock(z, r->name, &path);
     if (claim && !claim->dir) {
         claim->dir = snib__strdup(path.text);
@@ -222,17 +239,7 @@ static void acquire_stand(struct snib__zoo *z, snib_instant now,
     for (uint32_t i = 0; i < prior.count; i++) {
         snib__zoo_put_version(z, k, SNIB__ZK_DELETE, prior.child[i]);
     }
-    snib__zoo_child_stands(r->id, snib__zoo_reads(r), child);
-    snib__zoo_path_child(z, r->name, child, &path);
-    snib__zoo_data_of(z, r, 0, data, sizeof data);
-    const struct snib__zk_create create = {
-        .path = path.text,
-        .data = data,
-        .size = strlen(data),
-        .flags = SNIB__ZK_EPHEMERAL | SNIB__ZK_SEQUENTIAL,
-        .creators_own = z->session.logged_in};
-    snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CREATE2);
-    snib__zk_put_create(snib__zoo_out(z), &create);
+    acquire_put_node(z, r);
     snib__zk_put_multi_end(snib__zoo_out(z));
     snib__zoo_step_send(z, now, k, true);
 }

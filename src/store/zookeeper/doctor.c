@@ -91,11 +91,24 @@ static void doctor_rights(struct snib__zoo *z, struct zoo_step *k)
     doctor_tell(k, true, SNIB_LEVEL_OK, "permissions", text, "");
 }
 
+/* The ensemble refuses what a lock needs: there is no more to ask. */
+static void doctor_refused(struct snib__zoo *z, struct zoo_step *k, int32_t zk)
+{
+    char text[ZOO_TEXT], path[ZOO_BASE_MAX];
+    bool sasl = zk == SNIB__ZK_SASL;
+    doctor_path(z, k, path);
+    (void)snib__zoo_words(z, zk, path, text, sizeof text);
+    doctor_tell(k, false, SNIB_LEVEL_FAIL, sasl ? "login" : "permissions", text,
+                sasl ? "use an ensemble that wants no login by SASL "
+                       "(sessionRequireClientSASLAuth, enforce.auth.*)"
+                     : "give the rights cdrwa there");
+    k->at = DOCTOR_QUESTIONS;
+}
+
 static void doctor_done(struct snib__zoo *z, snib_instant now,
                         struct zoo_call *c, struct zoo_reply *reply)
 {
     struct zoo_step *k = snib__zoo_step_of(c);
-    char text[ZOO_TEXT], path[ZOO_BASE_MAX];
     bool gone = reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_NO_NODE;
     bool failed =
         reply->end == ZOO_SAYS && !gone && reply->zk != SNIB__ZK_EXISTS_ALREADY;
@@ -108,15 +121,7 @@ static void doctor_done(struct snib__zoo *z, snib_instant now,
     bool above =
         k->part < strlen(z->base); /* nobody has to remove anything there */
     if (failed && !(above && k->at == DOCTOR_REMOVE)) {
-        doctor_path(z, k, path);
-        (void)snib__zoo_words(z, reply->zk, path, text, sizeof text);
-        bool sasl = reply->zk == SNIB__ZK_SASL;
-        doctor_tell(k, false, SNIB_LEVEL_FAIL, sasl ? "login" : "permissions",
-                    text,
-                    sasl ? "use an ensemble that wants no login by SASL "
-                           "(sessionRequireClientSASLAuth, enforce.auth.*)"
-                         : "give the rights cdrwa there");
-        k->at = DOCTOR_QUESTIONS;
+        doctor_refused(z, k, reply->zk);
     } else if (k->at == DOCTOR_BASE) {
         if (!above) {
             doctor_base(z, now, k, reply);

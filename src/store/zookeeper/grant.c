@@ -130,27 +130,55 @@ static int grant_writer(struct snib__zoo *z, const struct zoo_step *k,
     return at;
 }
 
+/* Append: the node is there, and says the token. */
+static void grant_put_node(struct snib__zoo *z, const struct zoo_step *k,
+                           const struct zoo_claim *claim)
+{
+    struct zoo_path path;
+    char data[ZOO_DATA];
+    snib__zoo_data_of(z, k->r, claim->token, data, sizeof data);
+    snib__zoo_path_child(z, k->r->name, claim->node, &path);
+    snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_SET_DATA);
+    snib__zk_put_data(snib__zoo_out(z), path.text, data, strlen(data), -1);
+}
+
+/* Append: its record is made, or is there, from a grant whose answer was lost. */
+static void grant_put_record(struct snib__zoo *z, const struct zoo_step *k,
+                             struct zoo_claim *claim)
+{
+    const struct snib__request *r = k->r;
+    const struct zoo_child *record = snib__zoo_view_record(&k->view, r->id);
+    struct zoo_path path;
+    if (record) {
+        memcpy(claim->record, record->name, sizeof claim->record);
+        claim->lease_ms = record->lease_ms;
+        snib__zoo_put_version(z, k, SNIB__ZK_CHECK, claim->record);
+        return;
+    }
+    claim->lease_ms = snib__to_ms(r->lease);
+    snib__zoo_child_record(r->id, snib__zoo_reads(r), claim->lease_ms,
+                           claim->record);
+    snib__zoo_path_child(z, r->name, claim->record, &path);
+    const struct snib__zk_create create = {
+        .path = path.text, .data = "", .creators_own = z->session.logged_in};
+    snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CREATE2);
+    snib__zk_put_create(snib__zoo_out(z), &create);
+}
+
 /* The records of grants that nobody can believe in any more go with it. */
 void snib__zoo_grant(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
                      struct zoo_claim *claim)
 {
-    struct snib__request *r = k->r;
-    const struct zoo_child *record = snib__zoo_view_record(&k->view, r->id);
     struct zoo_request request;
-    struct zoo_path path;
-    char data[ZOO_DATA];
     if (!z->fence.ready) {
         snib__zoo_step_fence(z, now, k);
         return;
     }
-    snib__zoo_request_of(r, &request);
+    snib__zoo_request_of(k->r, &request);
     snib__zoo_step_ask(z, k, SNIB__ZK_MULTI, grant_answered);
     snib__zoo_fence_check(z, &k->call);
     int writer = grant_writer(z, k, &request, claim);
-    snib__zoo_data_of(z, r, claim->token, data, sizeof data);
-    snib__zoo_path_child(z, r->name, claim->node, &path);
-    snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_SET_DATA);
-    snib__zk_put_data(snib__zoo_out(z), path.text, data, strlen(data), -1);
+    grant_put_node(z, k, claim);
     if (writer >= 0) { /* it must be the writer still, as it passes others */
         snib__zoo_put_version(z, k, SNIB__ZK_CHECK, k->view.child[writer].name);
     }
@@ -159,22 +187,7 @@ void snib__zoo_grant(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
             snib__zoo_put_version(z, k, SNIB__ZK_DELETE, k->view.child[i].name);
         }
     }
-    if (record) {
-        memcpy(claim->record, record->name, sizeof claim->record);
-        claim->lease_ms = record->lease_ms;
-        snib__zoo_put_version(z, k, SNIB__ZK_CHECK, claim->record);
-    } else {
-        claim->lease_ms = snib__to_ms(r->lease);
-        snib__zoo_child_record(r->id, snib__zoo_reads(r), claim->lease_ms,
-                               claim->record);
-        snib__zoo_path_child(z, r->name, claim->record, &path);
-        const struct snib__zk_create create = {.path = path.text,
-                                               .data = "",
-                                               .creators_own =
-                                                   z->session.logged_in};
-        snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CREATE2);
-        snib__zk_put_create(snib__zoo_out(z), &create);
-    }
+    grant_put_record(z, k, claim);
     snib__zk_put_multi_end(snib__zoo_out(z));
     snib__zoo_step_send(z, now, k, true);
 }
