@@ -1,68 +1,7 @@
 /* tests/unit/test_postgres_library.c — store/postgres over a libpq that fails:
- * who is refused when connecting, and what is known when answers stop.
+ * who is refused when connecting, check-ups, opening.
  * wraps: snib__sql_no_such_host */
-#include "postgres_library.h"
-
-#include "core/url.h"
-
-static struct {
-    struct snib__postgres *p;
-    struct snib__pg_conn *k;
-    struct snib_error error;
-    struct snib__out out;
-    char said[500];
-} w;
-
-static void hear(void *data, int level, const char *line)
-{
-    (void)data;
-    (void)level;
-    snprintf(w.said, sizeof w.said, "%s", line);
-}
-
-static snib_err open_at(const char *text)
-{
-    struct snib__url *url = NULL;
-    void *instance = NULL;
-    assert_int_equal(snib__url_parse(text, &url, &w.error), SNIB_ERR_OK);
-    w.out = (struct snib__out){.log = hear};
-    struct snib__store_config config = {
-        .url = url, .out = &w.out, .client = {1, 2}, .request = snib__ms(300)};
-    snib_err err =
-        snib__postgres_open_on(&config, &fake_pq, &instance, &w.error);
-    snib__url_free(url);
-    w.p = instance;
-    w.k = w.p ? &w.p->session[0].conn : NULL;
-    return err;
-}
-
-static int begin_world(void **state)
-{
-    (void)state;
-    memset(&lib, 0, sizeof lib);
-    memset(&w, 0, sizeof w);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, lib.fd), 0);
-    lib.version = 150000;
-    lib.pid = 77;
-    lib.polls = PGRES_POLLING_OK;
-    lib.answer[SNIB__PG_SETTINGS] =
-        (struct answer){1, {77, 0, 1000, 5}, 0, 0, 0};
-    lib.answer[SNIB__PG_LAYOUT] = (struct answer){1, {1}, 0, 0, 0};
-    assert_int_equal(open_at("postgres://u:pw-secret@localhost/d"),
-                     SNIB_ERR_OK);
-    return 0;
-}
-
-static int end_world(void **state)
-{
-    (void)state;
-    if (w.p) {
-        snib__postgres_ops.free(w.p);
-    }
-    close(lib.fd[0]);
-    close(lib.fd[1]);
-    return 0;
-}
+#include "postgres_client.h"
 
 static bool nobody_knows_the_name;
 
@@ -71,17 +10,6 @@ bool __wrap_snib__sql_no_such_host(const char *host)
 {
     assert_true(!strcmp(host, "localhost") || !strcmp(host, "db.example"));
     return nobody_knows_the_name;
-}
-
-/* Before the pause after a failure is over, too. */
-static snib__sql_end reach(void)
-{
-    struct snib__sql_session *s = &w.p->session[0].tables;
-    w.k->is.not_before = (snib_instant){0};
-    s->sql.until = snib__after(snib__sql_now(), snib__ms(300));
-    snib__sql_end end = snib__sql_connect(s);
-    w.error = s->sql.fault;
-    return end;
 }
 
 /* -- who answers ----------------------------------------------------------- */
@@ -264,158 +192,7 @@ static void without_memory_in_the_library_it_says_so(void **state)
     assert_int_equal(w.error.code, SNIB_ERR_NOMEM);
 }
 
-/* -- answers that stop ----------------------------------------------------- */
-
-/* Two transactions, of which the first matters; the connection is cut after
- * `results` of them. */
-static snib__sql_end run_cut(int results, const char **ret_error)
-{
-    struct snib__sql_script t;
-    assert_int_equal(reach(), SNIB__SQL_OK);
-    snib__sql_script_init(&t);
-    snib__sql_add(&t, SNIB__SQL_DO_PUT_LOCK, NULL, NULL);
-    snib__sql_add(&t, SNIB__SQL_DO_PUT_FLOOR, NULL, NULL);
-    snib__sql_sync(&t);
-    snib__sql_add(&t, SNIB__PG_NOTIFY, NULL, NULL);
-    snib__sql_sync(&t);
-    lib.cut_at = results ? lib.taken + results : 0;
-    snib__sql_end end = snib__pg_run(
-        w.k, &t, 1, snib__after(snib__sql_now(), snib__ms(300)), &w.error);
-    snib__sql_script_free(&t);
-    lib.cut_at = 0;
-    if (ret_error) {
-        *ret_error = w.error.text;
-    }
-    if (results) {
-        assert_null(w.k->c);
-    }
-    return end;
-}
-
-/* Three statements are prepared (two results each, and a SYNC), then executed:
- * the SYNC that matters is the twelfth result. */
-static void what_is_known_depends_on_the_last_answer(void **state)
-{
-    (void)state;
-    for (int i = 1; i < 15; i++) {
-        assert_int_equal(run_cut(i, NULL),
-                         i < 12 ? SNIB__SQL_LOST : SNIB__SQL_OK);
-    }
-    assert_int_equal(run_cut(0, NULL), SNIB__SQL_OK);
-}
-
-static void an_error_that_came_has_undone_it(void **state)
-{
-    (void)state;
-    lib.answer[SNIB__SQL_DO_PUT_LOCK] =
-        (struct answer){.state = "53100", .severity = "ERROR"};
-    assert_int_equal(run_cut(0, NULL), SNIB__SQL_REFUSED);
-    assert_int_equal(w.error.code, SNIB_ERR_STORE);
-    snib__pg_quit(w.k);
-    assert_int_equal(run_cut(10, NULL), SNIB__SQL_REFUSED);
-}
-
-static void an_error_of_what_does_not_matter_is_none(void **state)
-{
-    (void)state;
-    lib.answer[SNIB__PG_NOTIFY] =
-        (struct answer){.state = "53100", .severity = "ERROR"};
-    assert_int_equal(run_cut(0, NULL), SNIB__SQL_OK);
-}
-
-static void an_end_of_the_session_says_nothing_of_the_commit(void **state)
-{
-    (void)state;
-    lib.answer[SNIB__SQL_DO_PUT_FLOOR] =
-        (struct answer){.state = "57P01", .severity = "FATAL"};
-    assert_int_equal(run_cut(11, NULL), SNIB__SQL_LOST);
-    lib.answer[SNIB__SQL_DO_PUT_FLOOR].state = "25P03"; /* it was too slow */
-    assert_int_equal(run_cut(11, NULL), SNIB__SQL_CONFLICT);
-}
-
-static void what_the_database_wants_repeated_is_a_conflict(void **state)
-{
-    static const char *const states[] = {"22012", "23505", "40001",
-                                         "40P01", "55P03", "57014"};
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(states); i++) {
-        assert_int_equal(snib__pg_judge(states[i]), SNIB__SQL_CONFLICT);
-    }
-    assert_int_equal(snib__pg_judge("42703"), SNIB__SQL_REFUSED);
-    assert_int_equal(snib__pg_judge("58030"), SNIB__SQL_REFUSED);
-    assert_int_equal(snib__pg_judge("08006"), SNIB__SQL_DOWN);
-}
-
-/* -- requests -------------------------------------------------------------- */
-
-static struct snib__name names[] = {{1, 1, 5, "a", "a"}, {1, 1, 6, "b", "b"}};
-
-/* Both are executed in one step. */
-static void execute(struct snib__request *r, size_t count)
-{
-    struct snib__list chain;
-    snib__list_init(&chain);
-    for (size_t i = 0; i < count; i++) {
-        r[i].name = &names[i];
-        r[i].id[0] = 7 + i;
-        r[i].lease = snib__ms(1000);
-        r[i].exec.patience = SNIB__NEVER;
-        r[i].said.reterr = &w.error;
-        snib__link_init(&r[i].link);
-        snib__list_push(&chain, &r[i].link);
-    }
-    snib__postgres_ops.exec_in(w.p, SNIB__SESSION_CALLERS, (snib_instant){0},
-                               &chain);
-    for (size_t i = 0; i < count; i++) {
-        snib__unlink(&r[i].link);
-    }
-}
-
-/* What reads several names as of one moment is a transaction, too: it was left
- * open, and everything after it was refused. */
-static void a_failed_fetch_of_two_leaves_no_transaction_open(void **state)
-{
-    struct snib__request r[2] = {{.verb = SNIB__CANCEL},
-                                 {.verb = SNIB__CANCEL}};
-    (void)state;
-    lib.answer[SNIB__SQL_DO_FETCH] =
-        (struct answer){.state = "53200", .severity = "ERROR"};
-    execute(r, 2);
-    assert_int_equal(r[0].said.answer, SNIB__NOT_APPLIED);
-    assert_int_equal(lib.sent[SNIB__SQL_DO_BEGIN_READ], 1);
-    assert_int_equal(lib.sent[SNIB__SQL_DO_ROLLBACK], 1);
-    execute(r, 1); /* of one no transaction was begun */
-    assert_int_equal(lib.sent[SNIB__SQL_DO_ROLLBACK], 1);
-}
-
-/* Whoever may write to the table may write anything there. */
-static void a_claim_that_none_of_ours_has_written_is_refused(void **state)
-{
-    struct snib__request r = {.verb = SNIB__CANCEL};
-    (void)state;
-    struct answer *a = &lib.answer[SNIB__SQL_DO_FETCH];
-    *a = (struct answer){.rows = 1, .columns = COLUMNS};
-    execute(&r, 1); /* its stamp is 0 */
-    assert_int_equal(r.said.answer, SNIB__NOT_APPLIED);
-    assert_int_equal(r.said.err, SNIB_ERR_CORRUPT);
-}
-
-/* The short way answers with what stands in the row. */
-static void what_is_no_token_is_not_given_as_one(void **state)
-{
-    static const int64_t tokens[] = {0, -1, SNIB__TOKEN_END};
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(tokens); i++) {
-        struct snib__request r = {.verb = SNIB__ACQUIRE,
-                                  .said.answer = SNIB__QUEUED};
-        lib.answer[SNIB__SQL_DO_RENEW] =
-            (struct answer){1, {tokens[i], 1000, 0, 1}, 0, 0, 0};
-        execute(&r, 1);
-        assert_int_equal(lib.sent[SNIB__SQL_DO_RENEW], i + 1);
-        assert_true(r.said.answer != SNIB__DONE || r.token > 0);
-        assert_int_not_equal(r.token, tokens[i]);
-    }
-}
+/* -- the check-up ---------------------------------------------------------- */
 
 /* What was not seen is not praised, and it is an error. */
 static void the_check_up_of_a_server_that_is_away_says_only_that(void **state)
@@ -518,8 +295,6 @@ static void opening_bears_each_failed_allocation(void **state)
     assert_true(nth > 5);
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, begin_world, end_world)
-
 int main(void)
 {
     const struct CMUnitTest cases[] = {
@@ -537,14 +312,6 @@ int main(void)
         CASE(a_server_that_says_nothing_is_left_in_time),
         CASE(a_stop_ends_the_waiting),
         CASE(without_memory_in_the_library_it_says_so),
-        CASE(what_is_known_depends_on_the_last_answer),
-        CASE(an_error_that_came_has_undone_it),
-        CASE(an_error_of_what_does_not_matter_is_none),
-        CASE(an_end_of_the_session_says_nothing_of_the_commit),
-        CASE(what_the_database_wants_repeated_is_a_conflict),
-        CASE(a_failed_fetch_of_two_leaves_no_transaction_open),
-        CASE(a_claim_that_none_of_ours_has_written_is_refused),
-        CASE(what_is_no_token_is_not_given_as_one),
         CASE(a_far_server_without_tls_warns_at_each_opening),
         CASE(the_check_up_of_a_server_that_is_away_says_only_that),
         CASE(a_password_file_is_named_as_what_is_not_known),
