@@ -47,14 +47,13 @@ snib_err snib__url_login(const struct snib__url *url, const char *form,
                          char **ret_user, char **ret_password,
                          struct snib_error *reterr)
 {
-    const char *user = url->user && *url->user ? url->user : NULL;
     *ret_user = *ret_password = NULL;
-    if (!user != !url->password) {
+    if (!url->user != !url->password) {
         return snib__url_wrong(url, form, reterr);
     }
-    *ret_user = snib__strdup(user);
+    *ret_user = snib__strdup(url->user);
     *ret_password = snib__strdup(url->password);
-    return user && (!*ret_user || !*ret_password)
+    return url->user && (!*ret_user || !*ret_password)
                ? snib__fail_plain(reterr, SNIB_ERR_NOMEM)
                : SNIB_ERR_OK;
 }

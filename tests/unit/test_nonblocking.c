@@ -28,6 +28,7 @@ static int tear_down(void **state)
 {
     (void)state;
     snib__nonblocking_free(&n);
+    assert_int_equal(snib__mem_alive(), 0);
     return 0;
 }
 

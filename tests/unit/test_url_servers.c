@@ -58,6 +58,7 @@ static void one_that_stands_twice_is_refused(void **state)
     assert_int_equal(servers("zookeeper://u:secret@a,A:2181"), SNIB_ERR_USAGE);
     assert_string_equal(e.text,
                         "zookeeper://u:***@a,A:2181: A:2181 stands twice");
+    assert_int_equal(servers("zookeeper://b,b,c"), SNIB_ERR_USAGE);
 }
 
 static void no_memory_for_a_connection_is_told(void **state)

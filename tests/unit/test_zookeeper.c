@@ -1,5 +1,5 @@
 /* tests/unit/test_zookeeper.c — the parts of the store zookeeper: that look at
- * bytes: its protocol, names of nodes, whose turn it is. */
+ * bytes: its protocol, names of nodes, who is next. */
 #include "unit.h"
 
 #include <stdio.h>
@@ -272,7 +272,7 @@ static void the_nodes_of_others_are_foreign(void **state)
     assert_int_equal(c.what, ZOO_FOREIGN);
 }
 
-/* -- whose turn it is ----------------------------------------------------------- */
+/* -- who is next -------------------------------------------------------------- */
 
 static struct zoo_view view;
 static uint32_t listed;

@@ -246,7 +246,7 @@ static void acquire_stand(struct snib__zoo *z, snib_instant now,
 
 /* -- deciding ---------------------------------------------------------------- */
 
-/* It is its turn but for grants whose nodes went without a release. Their holders
+/* It is next but for grants whose nodes went without a release. Their holders
  * may believe in them for a whole lease from when the node went, which was before
  * now. Has that been so for so long? */
 static bool acquire_outlived(struct snib__zoo *z, snib_instant now,
@@ -311,7 +311,7 @@ static void acquire_dead_removed(struct snib__zoo *z, snib_instant now,
     snib__zoo_step_again(z, now, k);
 }
 
-/* It is its turn. Nobody can believe any more in the grants whose nodes are gone:
+/* It is next. Nobody can believe any more in the grants whose nodes are gone:
  * the grant removes their records, but for those of which there are too many. */
 static void acquire_enter(struct snib__zoo *z, snib_instant now,
                           struct zoo_step *k, struct zoo_claim *claim,

@@ -1,5 +1,5 @@
 /* store/zookeeper/nodes.h — the nodes of a lock: what they are called (path.c), and
- * whose turn it is by them (order.c). For the files of this folder only. */
+ * who is next by them (order.c). For the files of this folder only. */
 #ifndef SNIB__ZOOKEEPER_NODES_H
 #define SNIB__ZOOKEEPER_NODES_H
 
@@ -90,7 +90,7 @@ const struct zoo_child *snib__zoo_view_record(const struct zoo_view *,
  * -1: not. */
 int snib__zoo_view_granted(const struct zoo_view *, const uint64_t id[2]);
 /* Which node is to be waited for by the one at `at` (standing: by one that comes
- * now). -1: none, it is this one's turn. */
+ * now). -1: for none, it is next. */
 int snib__zoo_view_ahead(const struct zoo_view *, const struct zoo_request *,
                          int at);
 /* Of the grants that are in the way and whose nodes are gone without having been

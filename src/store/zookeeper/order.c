@@ -1,4 +1,4 @@
-/* store/zookeeper/order.c — whose turn it is, from the nodes below a lock's.
+/* store/zookeeper/order.c — who is next, from the nodes below a lock's.
  *
  * The order is that of the numbers which the server gives. They are compared on
  * a circle, as they get negative after 2^31 nodes: of two that stand at the same

@@ -24,7 +24,7 @@
  *
  *  1. A grant makes a record, a node that stays: its name has the request's id
  *     and the lease. It is made by a multi that also changes the own node, when a
- *     look at all nodes had shown that it is this one's turn. Whoever made a node
+ *     look at all nodes had shown that this one is next. Whoever made a node
  *     that is in the way did so before this one was made (the numbers are in the
  *     order of the log), so the look, by the connection that made this one,
  *     showed it. A writer who reads as well is let in before writers that wait;

@@ -225,7 +225,7 @@ struct zoo_claim {
     snib_instant until;
     bool renewing;
     char *dir; /* the lock's node */
-    /* Since when it is its turn, but for grants whose nodes are gone. */
+    /* Since when it is next, but for grants whose nodes are gone. */
     snib_instant dead_since;
     uint64_t dead_hash; /* of these grants' records */
 };
@@ -356,14 +356,14 @@ void snib__zoo_request_of(const struct snib__request *,
 /* What stands in the request's node. token: 0: the node's czxid. */
 void snib__zoo_data_of(const struct snib__zoo *, const struct snib__request *,
                        int64_t token, char *ret, size_t size);
-/* It is its turn: make its record, and answer. The records of grants that nobody
+/* It is next: make its record, and answer. The records of grants that nobody
  * can believe in any more go with it. */
 void snib__zoo_grant(struct snib__zoo *, snib_instant now, struct zoo_step *,
                      struct zoo_claim *);
 
 /* -- dead.c ----------------------------------------------------------------- */
 
-/* It is this try's turn but for records without nodes: remove those that are old
+/* This try is next but for records without nodes: remove those that are old
  * enough and begin anew, or say no (and remove its node) by `no`. */
 void snib__zoo_dead(struct snib__zoo *, snib_instant now, struct zoo_step *,
                     void (*no)(struct snib__zoo *, snib_instant now,
