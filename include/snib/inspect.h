@@ -94,6 +94,9 @@ struct snib_view {
      * even the names are known: one row with the name "" stands for all of
      * them. NULL: it is shown. */
     const char *damage;
+    /* The recovery has not begun: it does, and lasts recovery_ms, when somebody
+     * wants a lock. To inspect begins none. */
+    bool recovery_ahead;
 };
 
 /* Inspect one lock. A lock that nobody holds or waits for is a view with no
@@ -213,7 +216,8 @@ SNIB_API SNIB_CHECK snib_err snib_client_doctor_start(
  * holds (docs/REDIS.md, "When the server forgets"). */
 struct snib_recovery {
     int64_t left_ms; /* for so long; 0: none runs */
-    /* When it is over, ms by the server's clock: what it is named by below. */
+    /* When it is over, ms by the server's clock: what it is named by below. 1:
+     * it has not begun; it does, and lasts left_ms, when somebody wants a lock. */
     int64_t end;
     bool ended; /* by this call: left_ms was left of it */
 };
@@ -222,12 +226,9 @@ struct snib_recovery {
  * end: 0 asks only. Else the `end` of an earlier answer: that recovery is over
  * at once, in one step of the server's; another one, which has begun since then,
  * goes on (ended is false, left_ms and end are its). Nothing else changes. Who
- * waits is served within 1.5 s.
- *
- * Whoever opens a client with recovery= may begin a recovery, also to ask only:
- * at a server that is used without it, whose clients are told CONFIG from then
- * on; and while one runs a longer number counts for all, and clients with the
- * shorter one are told CONFIG. So give the URL of the other clients.
+ * waits is served within 1.5 s. To ask changes nothing at the server. To end one
+ * that has not begun (1) makes the server one that is used with recovery=: its
+ * clients without it are told CONFIG from then on.
  *
  * Exclusion (promise P1) is off for who held when the server forgot and has not
  * reclaimed it: others get the lock at once, and the holder works on until it is

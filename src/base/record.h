@@ -13,8 +13,9 @@
 
 /* Rows and their fields. */
 enum snib__row {
-    SNIB__ROW_LOCK = 'L',    /* name, token; left: of a recovery; or name, text:
-                                why it cannot be shown */
+    SNIB__ROW_LOCK = 'L',    /* name, token; left: of a recovery, count: 1: it
+                                has not begun; or name, text: why it cannot be
+                                shown */
     SNIB__ROW_HOLDER = 'H',  /* of the lock row before it */
     SNIB__ROW_WAITER = 'W',  /* of the lock row before it, in queue order */
     SNIB__ROW_CLOSED = 'E',  /* a holder whose lease is over and whose

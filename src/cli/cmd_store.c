@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { NOT_BEGUN = 1 }; /* snib_recovery.end */
+
 static int cmd_store_choose(struct cli_args *args, int count, char **operands)
 {
     if (strcmp(operands[0], "ready") != 0) {
@@ -32,17 +34,22 @@ static void cmd_store_print(const char *url, const struct snib_recovery *is)
 
     json_object_set_new(object, "store", show_json_text(url, strlen(url)));
     json_object_set_new(object, "left_ms", json_integer(is->left_ms));
+    json_object_set_new(object, "begun", json_boolean(is->end != NOT_BEGUN));
     json_object_set_new(object, "ended", json_boolean(is->ended));
     show_json_print(object);
 }
 
 /* What is so, and what would be risked: for who did not say --yes. */
-static int cmd_store_say_risk(const char *url, const char *left)
+static int cmd_store_say_risk(const char *url, const struct snib_recovery *is,
+                              const char *left)
 {
-    say("%s: a recovery runs for %s more: the server was restarted, replaced "
-        "or emptied, or is used with recovery= for the first time, and may "
-        "have forgotten who holds what",
-        shown(url), left);
+    bool ahead = is->end == NOT_BEGUN;
+
+    say("%s: a recovery %s %s%s: the server was restarted, replaced or "
+        "emptied, or is used with recovery= for the first time, and may have "
+        "forgotten who holds what",
+        shown(url), ahead ? "of" : "runs for", left,
+        ahead ? " begins with the first who asks for a lock" : " more");
     say("ended now, what was held before and is not reclaimed yet is free for "
         "others at once, while its holder may work on until it is told, by "
         "its next renewal, or until its lease ends, %s from now at the latest",
@@ -60,7 +67,7 @@ static int cmd_store_say(const struct cli_args *args, const char *url,
 
     duration_text(is->left_ms + 999, left); /* never too short */
     if (is->left_ms > 0 && !args->yes) {
-        return cmd_store_say_risk(url, left);
+        return cmd_store_say_risk(url, is, left);
     }
     if (is->left_ms > 0 && !is->ended) {
         say("%s: another recovery has begun since it was looked at, and runs "

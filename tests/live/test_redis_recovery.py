@@ -180,7 +180,7 @@ def test_another_number_is_refused(one, redis, drivers):
     other = drivers(redis.url + "?recovery=5s")
     answer = other.try_acquire(other.lock("n", lease_ms=LEASE_MS))
     assert answer.err == "CONFIG", answer
-    assert "recovery=3000ms" in answer.text
+    assert "recovery=3s, this URL says 5s: write 3s here" in answer.text
 
 
 def test_longer_number_counts_where_a_shorter_one_began_the_recovery(
@@ -200,7 +200,7 @@ def test_longer_number_counts_where_a_shorter_one_began_the_recovery(
     assert redis.command("GET", "snib:epoch").split()[2] == b"3000"
     told = short.start_acquire("free", wait_ms=20000).answer()
     assert told.err == "CONFIG", told
-    assert "recovery=3000ms" in told.text
+    assert "recovery=3s" in told.text
     taken = one.acquire("free", wait_ms=20000)
     assert RECOVERY - 0.1 < time.monotonic() - forgot < 2 * RECOVERY
     assert held.status().held
@@ -272,7 +272,7 @@ def test_mark_is_not_forgotten_where_there_is_no_memory_left(redis):
     redis.command("XADD", "snib:m", "5000000000000-7", "a", "")
     redis.command("CONFIG", "SET", "maxmemory", "1")
     done = redis.command("EVAL", scripts()["epoch"], 2, "snib:epoch", "snib:m",
-                         3000)
+                         3000, "begin")
     assert done[1] == 3000
     least = int(redis.command("GET", "snib:epoch").split()[3])
     assert least > 5000000000000 * 1024 + 7
@@ -296,6 +296,10 @@ def doctor(url):
 
 def test_doctor_says_how_long_nobody_is_let_in(redis, sure):
     found, text = doctor(sure)
+    assert any("nobody is let in for 3000 ms from when the first asks" in line
+               for line in found), text
+    snib(sure, "try", "-t", "1s", "n")
+    found, text = doctor(sure)
     assert any("nobody is let in anew for" in line for line in found), text
     assert not any("another type" in line for line in found), text
     wait_until(lambda: is_open(redis), 2 * RECOVERY, "the first recovery")
@@ -310,10 +314,13 @@ def snib(url, *words):
 
 
 def test_status_why_and_wait_know_that_nothing_new_is_granted(redis, sure):
+    snib(sure, "try", "-t", "1s", "n")
     shown = snib(sure, "status", "n").stdout
     assert shown.startswith("n: nothing new is granted for "), shown
+    assert " more: " in shown, shown
     told = json.loads(snib(sure, "status", "--json", "n").stdout)
     assert 0 < told["recovery"]["left_ms"] <= 1000 * RECOVERY
+    assert told["recovery"]["begun"] is True
     shown = snib(sure, "why", "n").stdout
     assert "n: nobody that the server knows of.\n" in shown, shown
     assert "  Nothing new is granted for " in shown, shown

@@ -36,6 +36,7 @@ struct scene {
     size_t holders, waiters;
     int64_t size, latch; /* of the semaphore, or -1; of the latch */
     int64_t closed_ms, recovery_ms;
+    bool ahead;
 };
 
 static const struct scene scenes[] = {
@@ -46,6 +47,12 @@ static const struct scene scenes[] = {
      .waiters = 1,
      .size = -1,
      .recovery_ms = 12000},
+    {.words = "nothing new is granted for 12s from when the first asks: the "
+              "server was restarted, replaced or emptied, or is new, and may "
+              "have forgotten who holds",
+     .size = -1,
+     .recovery_ms = 12000,
+     .ahead = true},
     {.words = "held by h0 for 0ms, lease 5s; nothing new is granted for 12s "
               "more: the server was restarted, replaced or emptied, and may "
               "have forgotten who holds",
@@ -144,7 +151,8 @@ static void each_kind_is_held_in_its_words(void **state)
                                  .closed_by = pointers_to(gone, 2),
                                  .closed_count = s->closed_ms ? 2 : 0,
                                  .closed_ms = s->closed_ms,
-                                 .recovery_ms = s->recovery_ms};
+                                 .recovery_ms = s->recovery_ms,
+                                 .recovery_ahead = s->ahead};
         struct kind_params params = {.size = s->size, .latch = s->latch};
         char got[400] = "";
         struct text t = TEXT_IN(got);

@@ -11,40 +11,9 @@ int main(void)
 }
 #else
 
-#include "redis_packet.h"
+#include "redis_epoch.h"
 
 #include "base/record.h"
-
-static int set_up_recovery(void **state)
-{
-    (void)state;
-    open_store("redis://h?recovery=30s");
-    return 0;
-}
-
-#define EPOCH_REPLY(left) "*2\r\n:1790000000000\r\n:" left "\r\n"
-
-static void hears_epoch(int i)
-{
-    opened(i);
-    hears_hello(i);
-    assert_true(heard(i) && heard(i)); /* the layout's number */
-    assert_int_equal(script_heard(i), SNIB__SCRIPT_EPOCH);
-    assert_string_equal(word[0], "EVAL");
-    assert_string_equal(word[2], "2");
-    assert_string_equal(word[3], "snib:epoch");
-    assert_string_equal(word[4], "snib:m");
-    assert_string_equal(word[5], "30000");
-    assert_true(heard(i));
-    assert_string_equal(word[0], "TIME");
-    say(i, HELLO_REPLY LAYOUT_REPLY);
-}
-
-static void in_step(int i)
-{
-    hears_epoch(i);
-    say(i, EPOCH_REPLY("0") TIME_REPLY);
-}
 
 static void
 scripts_have_the_epoch_in_the_place_of_the_mark_and_nothing_is_a_packet(
@@ -80,17 +49,7 @@ another_epoch_makes_the_connection_anew_and_the_request_is_sent_again(
     hears_acquire(CALLERS, "0");
     say(CALLERS,
         "-SNIBEPOCH the server was restarted, replaced or emptied\r\n");
-    silence();
-    assert_true(out.conn[CALLERS]->shut);
-    closed(CALLERS);
-    for (int k = 0; k < 50 && !out.conn[CALLERS]->open; k++) {
-        pass(10);
-    }
-    hears_epoch(CALLERS);
-    say(CALLERS, EPOCH_REPLY("30000") TIME_REPLY);
-    for (int k = 0; k < 50 && !heard(CALLERS); k++) {
-        pass(10);
-    }
+    anew(CALLERS, "known");
     assert_string_equal(word[12], hex_of(&rq));
     grant_reply(CALLERS, 1000);
     answered(&rq, SNIB__DONE);
@@ -142,32 +101,46 @@ a_try_hears_of_the_recovery_and_not_of_who_keeps_the_lock(void **state)
 
 /* -- what is shown ------------------------------------------------------------------ */
 
-static void an_inspection_shows_how_long_nobody_is_let_in(void **state)
+/* The fields left and count of the lock's row; of a reply that ends so. */
+static void inspected(const char *end, int64_t left, int64_t count)
 {
-    (void)state;
     struct snib__request rq = request(SNIB__INSPECT);
     struct snib__buf rows;
     struct snib__rec r;
-    int64_t left = 0;
+    int64_t its_left = 0, its_count = 0;
     snib__buf_init(&rows, 10000);
     rq.said.result = &rows;
     start(&rq);
-    in_step(CALLERS);
+    if (out.conn[CALLERS]->open) {
+        looks(CALLERS);
+    }
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
     assert_int_equal(words, 3 + 7 + 3);
     assert_string_equal(word[9], "snib:epoch");
     assert_string_equal(word[12], "30000");
-    say(CALLERS, "*8\r\n:1790000000000\r\n:5031\r\n:0\r\n*0\r\n*0\r\n*2\r\n"
-                 ":-1\r\n:-1\r\n:0\r\n:2500\r\n");
+    sayf(CALLERS,
+         "*%d\r\n:1790000000000\r\n:5031\r\n:0\r\n*0\r\n*0\r\n*2\r\n"
+         ":-1\r\n:-1\r\n%s",
+         count ? 9 : 8, end);
     answered(&rq, SNIB__DONE);
     snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
     assert_true(snib__rec_next_row(&r));
     assert_int_equal(r.row, SNIB__ROW_LOCK);
     while (snib__rec_next_field(&r)) {
-        left = r.field == SNIB__F_LEFT ? snib__rec_value_i64(&r) : left;
+        int64_t v = snib__rec_value_i64(&r);
+        its_left = r.field == SNIB__F_LEFT ? v : its_left;
+        its_count = r.field == SNIB__F_COUNT ? v : its_count;
     }
-    assert_int_equal(left, 2500);
+    assert_int_equal(its_left, left);
+    assert_int_equal(its_count, count);
     snib__buf_free(&rows);
+}
+
+static void an_inspection_shows_how_long_nobody_is_let_in(void **state)
+{
+    (void)state;
+    inspected(":0\r\n:2500\r\n", 2500, 0);
+    inspected(":0\r\n:30000\r\n:1\r\n", 30000, 1); /* it has not begun */
 }
 
 /* epoch, mark: what MGET says of them. */
@@ -183,7 +156,7 @@ static int marks_found(void **state, const char *replies)
     rq.name = NULL;
     rq.said.result = &rows;
     start(&rq);
-    in_step(CALLERS);
+    looks(CALLERS);
     while (heard(CALLERS) && strcmp(word[0], "MGET") != 0) {
     }
     assert_string_equal(word[1], "snib:epoch");
@@ -231,12 +204,13 @@ static void is_ready(int64_t end, const char *asked_for, const char *reply,
     rq.params.op = end ? SNIB__PARAMS_OPEN : SNIB__PARAMS_GET;
     rq.params.amount = end;
     start(&rq);
-    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_READY);
-    assert_int_equal(words, 3 + 1 + 2);
-    assert_string_equal(word[2], "1");
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_EPOCH);
+    assert_int_equal(words, 3 + 2 + 2);
+    assert_string_equal(word[2], "2");
     assert_string_equal(word[3], "snib:epoch");
-    assert_string_equal(word[4], asked_for);
+    assert_string_equal(word[4], "snib:m");
     assert_string_equal(word[5], "30000");
+    assert_string_equal(word[6], asked_for);
     say(CALLERS, reply);
     answered(&rq, SNIB__DONE);
     snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
@@ -259,11 +233,15 @@ static void a_recovery_is_looked_at_and_ended(void **state)
     hears_acquire(CALLERS, "0");
     grant_reply(CALLERS, 1000);
     answered(&rq, SNIB__DONE);
-    is_ready(0, "0", "*3\r\n:2500\r\n:1790000002500\r\n:0\r\n",
+    is_ready(0, "0",
+             "*4\r\n:1790000000000\r\n:2500\r\n:1790000002500\r\n:0\r\n",
              (const int64_t[]){2500, 1790000002500, 0});
     is_ready(1790000002500, "1790000002500",
-             "*3\r\n:2400\r\n:1790000002500\r\n:1\r\n",
+             "*4\r\n:1790000000100\r\n:2400\r\n:1790000002500\r\n:1\r\n",
              (const int64_t[]){2400, 1790000002500, 1});
+    is_ready(1, "1",
+             "*4\r\n:1790000000100\r\n:30000\r\n:1790000000100\r\n:1\r\n",
+             (const int64_t[]){30000, 1790000000100, 1});
 }
 
 /* -- to reclaim -------------------------------------------------------------------- */
@@ -338,7 +316,7 @@ static void greeting_says(const char *reply, snib_err err, const char *text)
     struct snib__request rq = asked();
     rq.once = true;
     start(&rq);
-    hears_epoch(CALLERS);
+    hears_epoch(CALLERS, "begin");
     say(CALLERS, reply);
     answered(&rq, SNIB__NOT_APPLIED);
     assert_int_equal(rq.said.err, err);
@@ -350,9 +328,17 @@ static void greeting_says(const char *reply, snib_err err, const char *text)
 static void another_number_is_refused(void **state)
 {
     (void)state;
-    greeting_says("-SNIBRECOVERY the locks of this server are used with "
-                  "recovery=60000ms: it must be the same in all URLs\r\n",
-                  SNIB_ERR_CONFIG, "recovery=60000ms");
+    greeting_says(
+        "-SNIBRECOVERY the server is used with recovery=86399999ms&replicas=8, "
+        "this URL "
+        "says 86399998ms&replicas=7: write 86399999ms&replicas=8 here; to "
+        "change it for all, stop "
+        "them, wait for the longest lease, delete snib:epoch\r\n",
+        SNIB_ERR_CONFIG,
+        "the server is used with recovery=86399999ms&replicas=8, this URL says "
+        "86399998ms&replicas=7: write 86399999ms&replicas=8 here; to change it "
+        "for all, stop them, "
+        "wait for the longest lease, delete snib:epoch");
 }
 
 /* Also to who waits without a limit: it is not asked for again and again. */
@@ -362,7 +348,7 @@ static void a_key_that_is_not_ours_is_told(void **state)
     struct snib__request rq = asked();
     rq.acquire.may_queue = true;
     start(&rq);
-    hears_epoch(CALLERS);
+    hears_epoch(CALLERS, "begin");
     say(CALLERS, "-CORRUPT the epoch snib:epoch is not ours: rename or delete "
                  "it, which begins a recovery\r\n");
     answered(&rq, SNIB__NOT_APPLIED);

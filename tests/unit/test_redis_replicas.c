@@ -23,24 +23,25 @@ static int set_up_replicas(void **state)
     return 0;
 }
 
-static void greeted_in(int i, const char *life)
+static void greeted_as(int i, const char *wish, const char *life)
 {
     opened(i);
     hears_hello(i);
     assert_true(heard(i) && heard(i)); /* the layout's number */
     assert_int_equal(script_heard(i), SNIB__SCRIPT_EPOCH);
     assert_string_equal(word[5], "0030000");
+    assert_string_equal(word[6], wish);
     assert_true(heard(i));
     assert_string_equal(word[0], "TIME");
     sayf(i,
-         HELLO_REPLY LAYOUT_REPLY "*3\r\n:1790000000000\r\n:0\r\n$40\r\n%s"
-                                  "\r\n" TIME_REPLY,
-         life);
+         HELLO_REPLY LAYOUT_REPLY
+         "*5\r\n:1790000000000\r\n:0\r\n:%s\r\n:0\r\n$40\r\n%s\r\n" TIME_REPLY,
+         !strcmp(wish, "0") ? "1" : "1790000030000", life);
 }
 
 static void greeted(int i)
 {
-    greeted_in(i, LIFE);
+    greeted_as(i, "begin", LIFE);
 }
 
 /* A write, WAIT, INFO; and nothing more. */
@@ -324,7 +325,7 @@ where_too_few_acknowledge_beside_another_primary_it_is_left(void **state)
     held.background = true;
     held.token = 1000;
     renews(&held, CALLERS); /* it takes the connection that there is */
-    greeted_in(BACKGROUND, OTHER);
+    greeted_as(BACKGROUND, "known", OTHER);
     say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
     says_acks(CALLERS, 2, LIFE);
     answered(&held, SNIB__DONE);
@@ -349,6 +350,39 @@ static void a_release_waits_for_no_replica(void **state)
     assert_false(heard(CALLERS));
     say(CALLERS, "*1\r\n:1\r\n");
     answered(&rel, SNIB__DONE);
+}
+
+/* A look tells the life of the server, too; and both say how many replicas. */
+static void a_look_and_an_end_by_hand_bring_the_number_along(void **state)
+{
+    (void)state;
+    struct snib__request look = request(SNIB__INSPECT), end;
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    look.said.result = &rows;
+    start(&look);
+    greeted_as(CALLERS, "0", LIFE);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
+    assert_string_equal(word[words - 1], "0030000");
+    assert_false(heard(CALLERS)); /* nothing to confirm */
+    say(CALLERS, "*9\r\n:1790000000000\r\n:5031\r\n:0\r\n*0\r\n*0\r\n"
+                 "*2\r\n:-1\r\n:-1\r\n:0\r\n:30000\r\n:1\r\n");
+    answered(&look, SNIB__DONE);
+    end = request(SNIB__RECOVERY);
+    end.name = NULL;
+    end.said.result = &rows;
+    end.params.op = SNIB__PARAMS_OPEN;
+    end.params.amount = 1;
+    start(&end);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_EPOCH);
+    assert_string_equal(word[5], "0030000");
+    assert_string_equal(word[6], "1");
+    say(CALLERS, "-SNIBREPLICAS 1 of the 2 replicas that replicas= asks for "
+                 "are connected: without them the server lets nobody in\r\n");
+    answered(&end, SNIB__NOT_APPLIED);
+    assert_int_equal(end.said.err, SNIB_ERR_STORE);
+    assert_non_null(strstr(error.text, "1 of the 2 replicas"));
+    snib__buf_free(&rows);
 }
 
 static void its_number_is_read_or_refused(void **state)
@@ -394,6 +428,7 @@ int main(void)
         T(a_renewal_that_is_refused_needs_them_too),
         T(where_too_few_acknowledge_beside_another_primary_it_is_left),
         T(a_release_waits_for_no_replica),
+        T(a_look_and_an_end_by_hand_bring_the_number_along),
         cmocka_unit_test(its_number_is_read_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -273,9 +273,10 @@ static void kinds_add_recovery(struct text *t, const struct snib_view *view)
 
     duration_text(view->recovery_ms, left);
     text_addf(t,
-              "nothing new is granted for %s more: the server was restarted, "
-              "replaced or emptied, and may have forgotten who holds",
-              left);
+              "nothing new is granted for %s %s: the server was restarted, "
+              "replaced or emptied%s, and may have forgotten who holds",
+              left, view->recovery_ahead ? "from when the first asks" : "more",
+              view->recovery_ahead ? ", or is new" : "");
 }
 
 void kind_holders(struct text *t, const struct snib_view *view,

@@ -247,6 +247,15 @@ static void why_print_recovery(const struct snib_view *view)
     char left[DURATION_TEXT_MAX];
 
     duration_text(view->recovery_ms, left);
+    if (view->recovery_ahead) {
+        printf(
+            "  Nothing new is granted for %s from when the first asks: the "
+            "server was\n  restarted, replaced or emptied, or is new, and "
+            "may have forgotten who holds.\n  Who does goes on, and is known "
+            "again by then.\n",
+            left);
+        return;
+    }
     printf("  Nothing new is granted for %s more: the server was restarted, "
            "replaced or emptied,\n  and may have forgotten who holds. Who does "
            "goes on, and is known again by then.\n",

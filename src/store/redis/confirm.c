@@ -72,7 +72,7 @@ void snib__confirm_reset(struct session *l)
 
 void snib__confirm_greeted(struct session *l, const struct snib__resp_cell *c)
 {
-    const struct snib__resp_cell *life = snib__resp_at(c, 2);
+    const struct snib__resp_cell *life = snib__resp_at(c, 4);
     l->confirm.life[0] = 0;
     if (life && life->type == SNIB__RESP_STRING &&
         life->size < sizeof l->confirm.life) {

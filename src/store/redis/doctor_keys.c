@@ -123,8 +123,8 @@ static void doctor_keys_taken(struct inspection *k,
             "the key " SNIB__REDIS_MARK_KEY
             " is not taken: clients without recovery= are let in beside those "
             "who have it",
-            "let nobody delete or evict it; ask again: the next connection "
-            "takes it");
+            "let nobody delete or evict it; the next client that connects and "
+            "asks for a lock takes it");
     }
 }
 
@@ -142,7 +142,12 @@ void snib__doctor_epoch(const struct snib__redis *s, struct inspection *k,
     snprintf(clean, sizeof clean, "%.*s", known ? (int)e->size : 0,
              known ? e->text : "");
     known = sscanf(clean, "%*s %lld", &till) == 1;
-    if (known && till > k->time_ms) {
+    if (s->ahead) {
+        snprintf(text, sizeof text,
+                 "the server was restarted, replaced or emptied, or is new: "
+                 "nobody is let in for %lld ms from when the first asks",
+                 ms);
+    } else if (known && till > k->time_ms) {
         snprintf(text, sizeof text,
                  "the server was restarted, replaced or emptied: nobody is let "
                  "in anew for %lld ms more",
@@ -153,9 +158,12 @@ void snib__doctor_epoch(const struct snib__redis *s, struct inspection *k,
                  "emptied nobody is let in anew for %lld ms",
                  ms);
     }
-    snib__doctor_tell(k, known ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "recovery",
-                      known ? text : "the server has no epoch just now",
-                      known ? "" : "ask again: the next connection begins one");
+    bool ok = known || s->ahead;
+    snib__doctor_tell(k, ok ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "recovery",
+                      ok ? text : "the server has no epoch just now",
+                      ok ? ""
+                         : "the next client that asks for a lock begins "
+                           "one; ask again");
     if (known) {
         doctor_keys_taken(k, snib__resp_at(c, 1));
     }

@@ -279,7 +279,7 @@ static void send_on(struct snib__redis *s, snib_instant now, int i,
         [SNIB__VALUE_GET] = SNIB__SCRIPT_VALUE_GET,
         [SNIB__VALUE_PUT] = SNIB__SCRIPT_VALUE_PUT,
         [SNIB__VALUE_DELETE] = SNIB__SCRIPT_VALUE_PUT,
-        [SNIB__RECOVERY] = SNIB__SCRIPT_READY,
+        [SNIB__RECOVERY] = SNIB__SCRIPT_EPOCH,
         [SNIB__RENEW] = SNIB__SCRIPT_KEEP};
     if (snib__redis_inspects(rq)) {
         send_inspection(s, now, i, rq);

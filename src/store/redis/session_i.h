@@ -41,7 +41,7 @@ typedef enum session_state {
     SESSION_PROBE, /* with a login: may it run our scripts to their end?    */
     SESSION_LAYOUT_SET, /* the layout's number is written where there is none   */
     SESSION_LAYOUT_GET, /* the number is being read                             */
-    SESSION_RECOVERY,   /* with ?recovery=: the epoch is, and may begin       */
+    SESSION_RECOVERY, /* with ?recovery=: the epoch is read, and may begin   */
     SESSION_INFO, /* which life of the server this is, for who asked       */
     SESSION_TIME, /* the server's clock is being read                      */
     SESSION_SUBSCRIBE,
