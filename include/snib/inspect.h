@@ -83,10 +83,11 @@ struct snib_view {
     /* How many holders more there are than `holders` shows. Somebody who is not
      * found there may hold the lock nevertheless. 0: all are shown. */
     uint32_t holders_more;
-    /* On Redis with recovery= in the URL: for so long nothing new is granted,
-     * since the server was restarted, replaced or emptied and may have forgotten
-     * who holds (docs/REDIS.md). 0: no recovery runs. snib_client_list shows it
-     * of locks that the server knows of. */
+    /* On a Redis server that is used with recovery=, in this URL or not: for so
+     * long nothing new is granted, since the server was restarted, replaced or
+     * emptied and may have forgotten who holds (docs/REDIS.md). 0: no recovery
+     * runs, or this login may not see it. snib_client_list shows it of locks that
+     * the server knows of. */
     int64_t recovery_ms;
     /* In a list: why the lock cannot be shown, and what to do, in one line: its
      * records are damaged, or not snib's (CORRUPT). All but the name is 0 then,

@@ -3,6 +3,8 @@ a real redis-server. test_redis_recovery.py has what it is good for.
 """
 
 import json
+import os
+import subprocess
 import time
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from harness.redis_server import redis_missing
 from harness.resp import RedisError
 from test_redis_recovery import (  # noqa: F401
-    LEASE_MS, RECOVERY, begin_anew, one, poll_again, snib, sure, two)
+    LEASE_MS, RECOVERY, begin_anew, is_open, one, poll_again, snib, sure)
 
 pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
 
@@ -115,3 +117,56 @@ def test_status_and_why_say_that_none_has_begun(redis, sure):
     assert told["recovery"] == {"left_ms": 3000, "begun": False}
     shown = snib(sure, "why", "n").stdout
     assert "for 3s from when the first asks: the server was\n" in shown, shown
+
+
+# -- who looks without it ------------------------------------------------------
+
+
+def test_look_without_it_is_told_that_nothing_new_is_granted(one, redis):
+    """It said "free" of what nobody can get."""
+    held = one.acquire(one.lock("held", lease_ms=2900))
+    begin_anew(one, redis)
+    shown = snib(redis.url, "status", "n").stdout
+    assert shown.startswith("n: nothing new is granted for "), shown
+    assert " more: " in shown, shown
+    told = json.loads(snib(redis.url, "status", "--json", "n").stdout)
+    assert 0 < told["recovery"]["left_ms"] <= 1000 * RECOVERY
+    row, = json.loads(snib(redis.url, "list", "--json").stdout)["locks"]
+    assert row["name"] == "held"
+    assert 0 < row["recovery"]["left_ms"] <= 1000 * RECOVERY
+    shown = snib(redis.url, "why", "n").stdout
+    assert "n: nobody that the server knows of.\n" in shown, shown
+    assert "  Nothing new is granted for " in shown, shown
+    assert snib(redis.url, "wait", "-w", "0", "n").returncode == 75
+    assert snib(redis.url, "wait", "n").returncode == 0
+    assert is_open(redis)
+    assert snib(redis.url, "status", "n").stdout == "n: free\n"
+    held.release()
+
+
+def test_look_without_it_is_told_that_one_is_to_begin(one, redis):
+    redis.restart(data="kept")
+    shown = snib(redis.url, "status", "n").stdout
+    assert "for 3s from when the first asks: " in shown, shown
+
+
+def test_look_without_it_at_a_server_without_it_says_free(redis):
+    assert snib(redis.url, "status", "n").stdout == "n: free\n"
+
+
+@pytest.mark.parametrize("rights", [["~snib:{*", "~snib:layout", "~snib:m"],
+                                    ["~*", "-info"]])
+def test_user_who_may_not_see_the_epoch_looks_all_the_same(one, redis, rights):
+    redis.command("ACL", "SETUSER", "a", "on", ">b", "&*", "+@all", *rights)
+    url = redis.url.replace("redis://", "redis://a:b@")
+    begin_anew(one, redis)
+    shown = snib_env(url, "status", "n")
+    assert shown.returncode == 0, shown
+    assert ("nothing new" in shown.stdout) == ("-info" in rights), shown
+
+
+def snib_env(url, *words):
+    """A URL with a password is no argument."""
+    return subprocess.run([os.environ["SNIB_BIN"], *words],
+                          env={**os.environ, "SNIB_URL": url},
+                          capture_output=True, text=True, timeout=30)

@@ -1,5 +1,5 @@
-/* tests/unit/test_redis_begin.c — ?recovery=: whose greeting begins a recovery, and whose does not. What
- * the script does then is live.redis_epoch's. */
+/* tests/unit/test_redis_begin.c — ?recovery=: whose greeting begins a recovery, and whose does not; and
+ * who looks without it. What the scripts do then is live.redis_epoch's. */
 #include "unit.h"
 
 #if defined(SNIB_WITH_REDIS) && !SNIB_WITH_REDIS
@@ -11,6 +11,8 @@ int main(void)
 #else
 
 #include "redis_epoch.h"
+
+#include "base/record.h"
 
 /* They ask, and are answered that the connection is refused: that is enough. */
 static void greets_as(struct snib__request *rq, const char *wish)
@@ -113,6 +115,102 @@ static void who_was_served_or_holds_says_so(void **state)
     answered(&rq, SNIB__DONE);
 }
 
+/* -- who looks without it ----------------------------------------------------------- */
+
+#define EMPTY                                                                  \
+    ":1790000000000\r\n:5031\r\n:0\r\n*0\r\n*0\r\n*2\r\n:-1\r\n:-1\r\n"
+#define DENIED "-NOPERM No permissions to access a key\r\n"
+
+static void hears_inspect(bool epoch)
+{
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
+    assert_int_equal(words, 3 + 6 + 2 + 2 * epoch);
+    if (epoch) {
+        assert_string_equal(word[9], "snib:epoch");
+        assert_string_equal(word[12], "0");
+    }
+}
+
+static void who_looks_without_it_sees_a_recovery_too(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__INSPECT);
+    struct snib__buf rows;
+    struct snib__rec r;
+    int64_t left = 0;
+    snib__buf_init(&rows, 10000);
+    rq.said.result = &rows;
+    start(&rq);
+    connected(CALLERS);
+    hears_inspect(true);
+    say(CALLERS, "*8\r\n" EMPTY ":0\r\n:2500\r\n");
+    answered(&rq, SNIB__DONE);
+    snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    assert_true(snib__rec_next_row(&r));
+    while (snib__rec_next_field(&r)) {
+        left = r.field == SNIB__F_LEFT ? snib__rec_value_i64(&r) : left;
+    }
+    assert_int_equal(left, 2500);
+    snib__buf_free(&rows);
+}
+
+static void who_may_not_read_the_epoch_looks_without_it(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) { /* each time: it may be of the lock's keys */
+        struct snib__request rq = request(SNIB__INSPECT);
+        struct snib__buf rows;
+        snib__buf_init(&rows, 10000);
+        rq.said.result = &rows;
+        start(&rq);
+        if (k == 0) {
+            connected(CALLERS);
+        }
+        hears_inspect(true);
+        say(CALLERS, DENIED);
+        hears_inspect(false);
+        say(CALLERS, k ? DENIED : "*6\r\n" EMPTY);
+        answered(&rq, k ? SNIB__NOT_APPLIED : SNIB__DONE);
+        assert_int_equal(rq.said.err, k ? SNIB_ERR_DENIED : SNIB_ERR_OK);
+        snib__buf_free(&rows);
+    }
+}
+
+static void list_of(bool awaited_only)
+{
+    struct snib__request rq = request(SNIB__LIST);
+    struct snib__buf rows;
+    snib__buf_init(&rows, 10000);
+    rq.name = NULL;
+    rq.list.awaited_only = awaited_only;
+    rq.said.result = &rows;
+    start(&rq);
+    if (!awaited_only) {
+        connected(CALLERS);
+    }
+    for (int k = awaited_only; k < 2; k++) {
+        assert_true(heard(CALLERS));
+        assert_string_equal(word[0], "SCAN");
+        say(CALLERS, "*2\r\n$1\r\n0\r\n*2\r\n$10\r\nsnib:{a}:a\r\n"
+                     "$10\r\nsnib:{b}:a\r\n");
+        hears_inspect(k == 0);
+        hears_inspect(k == 0);
+        for (int n = 0; n < 2; n++) {
+            say(CALLERS, k ? "*6\r\n" EMPTY : DENIED);
+        }
+    }
+    answered(&rq, SNIB__DONE);
+    snib__buf_free(&rows);
+}
+
+/* The search for deadlocks does not look at it. */
+static void so_does_a_list_and_who_searches_for_deadlocks(void **state)
+{
+    (void)state;
+    list_of(false);
+    list_of(true);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up_recovery, tear_down)
 
 int main(void)
@@ -122,6 +220,9 @@ int main(void)
         T(who_wants_a_lock_or_changes_one_begins_it),
         T(who_looked_first_begins_it_when_it_wants_a_lock),
         T(who_was_served_or_holds_says_so),
+        CASE(who_looks_without_it_sees_a_recovery_too),
+        CASE(who_may_not_read_the_epoch_looks_without_it),
+        CASE(so_does_a_list_and_who_searches_for_deadlocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,15 @@ static inline bool snib__redis_inspects(const struct snib__request *rq)
            rq->verb == SNIB__DOCTOR;
 }
 
+/* Does it name the epoch, so that a recovery is seen? Not where the store has
+ * none, nor where nobody looks at that, nor if this user may not. */
+static inline bool snib__inspect_shows(const struct snib__redis *s,
+                                       const struct snib__request *rq)
+{
+    return s->recovery_ms || (!s->slots && !s->scripts_only &&
+                              !rq->store.unmarked && !rq->list.awaited_only);
+}
+
 /* inspection.c */
 struct inspection {
     struct snib__link link;

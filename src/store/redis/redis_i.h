@@ -407,7 +407,7 @@ void snib__encode_params(struct snib__redis *, struct snib__buf *,
                          const struct snib__request *, bool full);
 void snib__encode_inspect(struct snib__redis *, struct snib__buf *,
                           const char *safe, size_t size, uint32_t from,
-                          bool full);
+                          bool epoch, bool full);
 /* End the grant with this token; 0: end whatever became of the request. */
 void snib__encode_stray(struct snib__redis *, struct snib__buf *,
                         const char *safe, size_t size, const uint64_t id[2],

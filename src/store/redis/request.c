@@ -85,6 +85,8 @@ void snib__session_push(struct snib__redis *s, int i, const struct flight *f)
 void snib__inspect_flight(struct snib__redis *s, snib_instant now, int i,
                           struct inspection *k, int script)
 {
+    bool marked =
+        script == SNIB__SCRIPT_INSPECT && snib__inspect_shows(s, k->rq);
     k->awaited++;
     snib__session_push(s, i,
                        &(struct flight){.rq = k->rq,
@@ -92,6 +94,7 @@ void snib__inspect_flight(struct snib__redis *s, snib_instant now, int i,
                                         .job = JOB_REQUEST,
                                         .script = (uint8_t)(script + 1),
                                         .verb = (uint8_t)k->rq->verb,
+                                        .marked = marked,
                                         .last = true});
 }
 

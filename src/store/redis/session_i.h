@@ -93,7 +93,8 @@ struct flight {
     int64_t till;   /* of a packet: e, in server ms; else 0                 */
     uint8_t verb;   /* of a JOB_REQUEST                                     */
     bool last;      /* one reply answers all flights up to this one         */
-    bool marked;    /* a script that has the mark among its keys            */
+    bool marked;    /* a script that has the mark, or who inspects the epoch,
+                       among its keys                                       */
 };
 
 /* What a greeting says of the server; text "" and number 0: it does not say. */

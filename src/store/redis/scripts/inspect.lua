@@ -4,10 +4,11 @@
 -- settle either.
 --
 -- KEYS  1 holders  2 token  3 queue  4 waiters  5 alive  6 params  7 the epoch,
---       with recovery
+--       if this login may use it: whoever looks is told of a recovery
 -- ARGV  1 first position to show (0 to 10^9)  2 how many waiters (1 to 100);
 --       holders are shown twice as many, from twice that position on
---       3 with the epoch: recovery ms, with replicas= zeros before it
+--       3 with the epoch: recovery ms, with replicas= zeros before it; or 0 of who
+--         does not ask for it
 -- Reply {now, last token, waiters in all, {field, record, …} of holders,
 --        {request, alive-until, record, …} of waiters,
 --        {size, latch count}, -1 where there is none}
@@ -21,7 +22,7 @@ local call, fmt = redis.call, string.format
 local from, size = tonumber(ARGV[1]), tonumber(ARGV[2])
 local recovery = tonumber(ARGV[3])
 if #KEYS ~= (shows and 7 or 6) or #ARGV ~= (shows and 3 or 2)
-    or shows and not recovery
+    or shows and not string.find(ARGV[3], '^%d+$')
     or not string.find(ARGV[1], '^%d+$')
     or not string.find(ARGV[2], '^%d+$') or from > 1000000000
     or size < 1 or size > 100 then
@@ -40,20 +41,27 @@ local function few(text, info)
         .. 'nobody in', online, copies)
 end
 local function recovers()
-    local v, info = redis.pcall('GET', shows), call('INFO', 'replication')
+    local asks, v = recovery > 0, redis.pcall('GET', shows)
     local id, till, its = string.match(type(v) == 'string' and v or '',
         '^(%x+) (%d+) (%d+) %d+$')
-    if not string.find(info, 'role:master', 1, true) then
+    if not asks and not id then
+        return nil
+    end
+    -- Who does not ask for it may have no right to INFO: then nobody knows.
+    local info = (asks and call or redis.pcall)('INFO', 'replication')
+    info = type(info) == 'string' and info or ''
+    if asks and not string.find(info, 'role:master', 1, true) then
         return 'READONLY this server is a replica'
     elseif v and not id then
         return 'CORRUPT the epoch ' .. shows .. ' is not ours: rename or '
             .. 'delete it, which begins a recovery'
     end
     closed = id and math.max(till - now, 0) or recovery
-    if not id or id ~= string.match(info, 'master_replid:(%x+)')
+    if not id or id ~= (string.match(info, 'master_replid:(%x+)') or id)
         or closed > tonumber(its) then
-        closed, ahead = tonumber(its) or recovery, 1
-        return few(its or ARGV[3], info)
+        closed = tonumber(its) or recovery
+        ahead = info ~= '' and 1 or nil
+        return ahead and few(its or ARGV[3], info)
     end
 end
 local other = shows and recovers()
