@@ -314,7 +314,8 @@ typedef enum snib_cause {
                                renewed it in time (snib-run(1))               */
     SNIB_CAUSE_STOLEN,      /* the store knows this grant no more: somebody
                              * else has it, or may have had it, or the store
-                             * lost its data and nobody asked before the end */
+                             * lost its data and nobody asked before the end
+                             * (with recovery= that is FORGOTTEN)            */
     SNIB_CAUSE_UNREACHABLE, /* renewals failed until the deadline: the server
                              * was dead, silent, read-only, or refused them */
     SNIB_CAUSE_PAUSED,      /* this process or machine stood still            */

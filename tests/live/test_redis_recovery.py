@@ -88,6 +88,24 @@ def test_holder_that_does_not_come_back_is_waited_for(one, two, redis):
     taken.release()
 
 
+@pytest.mark.parametrize("kind", ["mutex", "read"])
+def test_release_of_what_was_forgotten_says_so(one, redis, kind):
+    """It said stolen. (A mutex would have been reclaimed by its renewal.)"""
+    grant = one.acquire(one.lock("n", kind=kind, lease_ms=2900))
+    redis.command("FLUSHALL")
+    told = grant.start_release().answer()
+    assert told.err == "LOST", told
+    assert told.text.startswith("forgotten: the store does not know"), told
+
+
+def test_release_that_finds_its_grant_in_a_recovery_is_done(one, redis):
+    grant = one.acquire(one.lock("n", lease_ms=2900))
+    redis.command("DEL", "snib:epoch")
+    assert one.try_acquire(one.lock("m", lease_ms=2900)).err == "BUSY"
+    grant.release()
+    assert redis.command("HLEN", "snib:{n}") <= 1
+
+
 def test_reader_is_told_that_it_was_forgotten_and_no_writer_is_beside_it(
         one, two, redis):
     reads = one.acquire(one.lock("n", kind="read", lease_ms=LEASE_MS))

@@ -309,6 +309,32 @@ static void without_it_nothing_is_reclaimed(void **state)
     assert_int_equal(out.lease_most.ns, 0);
 }
 
+/* -- a release ------------------------------------------------------------------ */
+
+static void released(const char *reply, bool forgotten)
+{
+    struct snib__request rq = request(SNIB__RELEASE);
+    rq.token = 77;
+    start(&rq);
+    if (out.conn[CALLERS]->open) {
+        in_step(CALLERS);
+    }
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
+    say(CALLERS, reply);
+    answered(&rq, SNIB__NO);
+    assert_int_equal(rq.said.err, SNIB_ERR_LOST);
+    assert_int_equal(rq.said.forgotten, forgotten);
+    assert_false(rq.said.revoked);
+}
+
+static void
+what_a_release_does_not_find_in_a_recovery_is_forgotten(void **state)
+{
+    (void)state;
+    released("*1\r\n:3\r\n", true);
+    released("*1\r\n:0\r\n", false);
+}
+
 /* -- what the greeting refuses ------------------------------------------------------ */
 
 static void greeting_says(const char *reply, snib_err err, const char *text)
@@ -435,6 +461,7 @@ int main(void)
         T(what_is_not_known_may_be_reclaimed_once),
         cmocka_unit_test_setup_teardown(without_it_nothing_is_reclaimed, set_up,
                                         tear_down),
+        T(what_a_release_does_not_find_in_a_recovery_is_forgotten),
         T(another_number_is_refused),
         T(a_key_that_is_not_ours_is_told),
         T(a_right_that_is_missing_is_told),

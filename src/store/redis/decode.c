@@ -390,6 +390,7 @@ static void decode_released(struct snib__redis *s, snib_instant now,
                snib__resp_at(c, 1)->type != SNIB__RESP_STRING ||
                !decode_revoked(s, rq, snib__resp_at(c, 1))) {
         rq->said.revoked = code == 2;
+        rq->said.forgotten = code == 3;
         rq->said.err = SNIB_ERR_LOST;
         snib__request_finish(s, rq, SNIB__NO);
     }

@@ -10,6 +10,7 @@
 -- Reply {1} it is ended  {0} another token is there, or nobody holds
 --       {2, text} it was ended by force before, and its client may not have
 --       heard of that: "REVOKED " and who forced the release and why
+--       {3} it is not known, and a recovery runs: the server may have forgotten it
 -- A tombstone ends the request for good. A late copy of its acquire may have
 -- been granted meanwhile, under a token that the client does not know, or may
 -- have queued: that grant is ended and that position is given up, too.
@@ -118,5 +119,8 @@ unguard()
 tell()
 if revoked and not ours then
     return {2, 'REVOKED ' .. (string.match(revoked, '^%d+ (.*)$') or '')}
+end
+if E and closed > 0 and not own then
+    return {3}
 end
 return {ours and 1 or 0}
