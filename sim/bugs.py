@@ -147,7 +147,7 @@ BUGS = [
      "local other = clock()\nif other then\n", "local other = clock()\nif false then\n"),
     ("nobody reclaims", "src/core/claim_renew.c (recovery)",
      "    if (q->rq.said.reclaim && snib__claim_may_reclaim(now, t)) {\n",
-     "    if (false && snib__claim_may_reclaim(t)) {\n"),
+     "    if (false && snib__claim_may_reclaim(now, t)) {\n"),
     ("who has ended is in the way of the holder", LUA + "keep.lua (recovery)",
      "                later = later or tonumber(its) >= token\n",
      "                later = true\n"),
