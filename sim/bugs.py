@@ -116,7 +116,7 @@ BUGS = [
      "if not begins then\n    till = now\nend\n"),
     ("a look does not see that no recovery has begun",
      LUA + "inspect.lua (recovery)",
-     "        closed, ahead = tonumber(its) or recovery, 1\n",
+     "        closed = tonumber(its) or recovery\n",
      "        closed = 0\n"),
     ("who has looked begins no recovery", "src/store/redis/store.c (recovery)",
      "        s->wants = s->wants || store_wants_lock(rq);\n",

@@ -177,6 +177,111 @@ def test_too_few_replicas_let_nobody_in_and_say_so(redis, drivers):
     assert "0 of the 1 replicas" in refused.text, refused
 
 
+# -- who looks, and by which number ---------------------------------------------
+
+
+def snib(url, *words):
+    return subprocess.run([os.environ["SNIB_BIN"], *words],
+                          env={**os.environ, "SNIB_URL": url}, text=True,
+                          capture_output=True, timeout=30)
+
+
+def epoch(server):
+    return server.command("GET", "snib:epoch").split()
+
+
+def test_look_begins_nothing_and_says_that_none_has_begun(servers):
+    shown = snib(servers[0].url + KEYS, "status", "n")
+    assert "from when the first asks" in shown.stdout, shown
+    assert servers[0].command("EXISTS", "snib:epoch") == 0
+    assert servers[0].command("EXISTS", "snib:m") == 0
+
+
+@pytest.mark.parametrize("words", [
+    "status n", "list", "why n", "wait -w 0 n", "store ready",
+    "store ready --yes"])
+def test_look_where_too_few_are_connected_says_so_and_writes_nothing(
+        redis, words):
+    """It cannot say from when on nobody is let in."""
+    told = snib(redis.url + KEYS, *words.split())
+    assert told.returncode not in (0, 75), told
+    assert "0 of the 1 replicas" in told.stderr + told.stdout, told
+    assert "when the first asks" not in told.stdout, told
+    assert redis.command("EXISTS", "snib:epoch") == 0
+
+
+@pytest.mark.parametrize("keys", ["?recovery=2500ms",
+                                  "?recovery=2500ms&replicas=2"])
+@pytest.mark.parametrize("runs", [False, True])
+def test_number_that_was_never_served_changes_nothing(one, servers, keys, runs):
+    if runs:
+        servers[0].command("FLUSHALL")
+        assert one.try_acquire(one.lock("m", lease_ms=LEASE_MS)).err == "BUSY"
+    before = epoch(servers[0])
+    for words in ["status", "n"], ["try", "-t", "1s", "n"]:
+        told = snib(servers[0].url + keys, *words)
+        assert ("recovery=2500ms&replicas=1, this URL says "
+                + keys.split("=", 1)[1] + ": write 2500ms&replicas=1 here"
+                in told.stderr + told.stdout), told
+    assert epoch(servers[0]) == before
+    one.acquire(one.lock("n", lease_ms=LEASE_MS), wait_ms=20000).release()
+
+
+def test_more_replicas_of_who_was_served_begin_the_recovery_anew(
+        one, servers, drivers):
+    """Who asked for none came first to a server that was emptied."""
+    servers[0].command("FLUSHALL")
+    other = drivers(servers[0].url + "?recovery=2500ms", request_ms=1000)
+    assert other.try_acquire(other.lock("n", lease_ms=LEASE_MS)).err == "BUSY"
+    before = epoch(servers[0])
+    assert before[2] == b"2500"
+    time.sleep(0.1)
+    assert one.try_acquire(one.lock("n", lease_ms=LEASE_MS)).err == "BUSY"
+    after = epoch(servers[0])
+    assert after[2] == b"02500" and int(after[1]) > int(before[1])
+    assert other.try_acquire(other.lock("n", lease_ms=LEASE_MS)).err == "CONFIG"
+
+
+def test_longer_recovery_of_who_was_served_counts_with_fewer_replicas(
+        servers, drivers):
+    """A lease of its length may be forgotten."""
+    longer = drivers(servers[0].url + "?recovery=3s", request_ms=1000)
+    longer.try_acquire(longer.lock("n", lease_ms=LEASE_MS))
+    servers[0].command("FLUSHALL")
+    other = drivers(servers[0].url + KEYS, request_ms=1000)
+    assert other.try_acquire(other.lock("n", lease_ms=LEASE_MS)).err == "BUSY"
+    assert longer.try_acquire(
+        longer.lock("n", lease_ms=LEASE_MS)).err == "BUSY"
+    assert epoch(servers[0])[2] == b"3000"
+    assert other.try_acquire(other.lock("n", lease_ms=LEASE_MS)).err == "CONFIG"
+
+
+def test_end_by_hand_keeps_the_number_of_replicas(one, servers):
+    url = servers[0].url + KEYS
+    servers[0].command("FLUSHALL")
+    assert one.try_acquire(one.lock("n", lease_ms=LEASE_MS)).err == "BUSY"
+    assert snib(url, "store", "ready", "--yes").returncode == 0
+    assert is_open(servers[0])
+    assert epoch(servers[0])[2] == b"02500"
+    one.acquire(one.lock("n", lease_ms=LEASE_MS), wait_ms=2000).release()
+
+
+def test_one_that_has_not_begun_is_ended_by_hand_with_its_replicas(servers):
+    url = servers[0].url + KEYS
+    assert snib(url, "store", "ready", "--yes").returncode == 0
+    assert is_open(servers[0])
+    assert epoch(servers[0])[2] == b"02500"
+    assert snib(url, "try", "-t", "1s", "n").returncode == 0
+
+
+def test_who_looked_first_gets_the_lock_later(servers, drivers):
+    """The connection that looked is let in by no script, and judged by the life
+    that it was greeted in."""
+    one = drivers(servers[0].url + KEYS, request_ms=1000)
+    snib(servers[0].url + KEYS, "status", "n")
+    one.acquire(one.lock("n", lease_ms=LEASE_MS), wait_ms=20000).release()
+
+
 def test_doctor_says_whether_they_suffice(one, servers, redis_with):
     def doctor():
         return subprocess.run(
