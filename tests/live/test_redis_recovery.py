@@ -98,6 +98,19 @@ def test_release_of_what_was_forgotten_says_so(one, redis, kind):
     assert told.text.startswith("forgotten: the store does not know"), told
 
 
+def test_release_beside_one_who_asks_for_no_recovery_is_not_called_forgotten(
+        one, redis, drivers):
+    """Who came first to the emptied server was let in."""
+    grant = one.acquire(one.lock("n", lease_ms=2900))
+    redis.command("FLUSHALL")
+    other = drivers(redis.url)
+    held = other.acquire(other.lock("n", lease_ms=20000), wait_ms=0)
+    told = grant.start_release().answer()
+    assert told.err == "LOST", told
+    assert told.text.startswith("stolen: the store does not know"), told
+    held.release()
+
+
 def test_release_that_finds_its_grant_in_a_recovery_is_done(one, redis):
     grant = one.acquire(one.lock("n", lease_ms=2900))
     redis.command("DEL", "snib:epoch")
