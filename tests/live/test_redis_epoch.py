@@ -150,6 +150,17 @@ def test_look_without_it_is_told_that_one_is_to_begin(one, redis):
     assert "for 3s from when the first asks: " in shown, shown
 
 
+@pytest.mark.parametrize("words", [words for words in LOOKS
+                                   if words != "store ready"])
+def test_look_without_it_is_not_refused(one, redis, words):
+    """The numbers of a semaphore and a latch were."""
+    told = snib(redis.url, *words.split())
+    if words != "doctor":  # which says that who wants a lock is
+        assert "use it here, too" not in told.stdout + told.stderr, told
+        assert told.returncode != 78, told
+    assert snib(redis.url, "semaphore", "--set", "3", "n").returncode == 78
+
+
 def test_look_without_it_at_a_server_without_it_says_free(redis):
     assert snib(redis.url, "status", "n").stdout == "n: free\n"
 

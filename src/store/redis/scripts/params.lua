@@ -42,7 +42,7 @@ end
 if what ~= 'get' and (now > not_after or not_after > now + 10000) then
     return {4, now}
 end
-memory()
+memory(what == 'get') -- to ask needs no mark, whosever it is
 survey(standing())
 params()
 local done, seen = 1, call('GET', X)
