@@ -98,6 +98,9 @@ struct snib_view {
     /* The recovery has not begun: it does, and lasts recovery_ms, when somebody
      * wants a lock. To inspect begins none. */
     bool recovery_ahead;
+    /* It cannot before so many replicas more are connected: they are used with
+     * replicas= in the URL. 0: it can. */
+    uint32_t replicas_missing;
 };
 
 /* Inspect one lock. A lock that nobody holds or waits for is a view with no
@@ -217,10 +220,14 @@ SNIB_API SNIB_CHECK snib_err snib_client_doctor_start(
  * holds (docs/REDIS.md, "When the server forgets"). */
 struct snib_recovery {
     int64_t left_ms; /* for so long; 0: none runs */
-    /* When it is over, ms by the server's clock: what it is named by below. 1:
-     * it has not begun; it does, and lasts left_ms, when somebody wants a lock. */
+    /* When it is over, ms by the server's clock: what it is named by below.
+     * Below 0: it has not begun; it does, and lasts left_ms, when somebody wants a
+     * lock. */
     int64_t end;
     bool ended; /* by this call: left_ms was left of it */
+    /* It cannot begin before so many replicas more are connected (replicas= in
+     * the URL). 0: it can. */
+    uint32_t replicas_missing;
 };
 
 /* Ask for the recovery of a Redis server with recovery= in the URL, or end it.
@@ -228,8 +235,11 @@ struct snib_recovery {
  * at once, in one step of the server's; another one, which has begun since then,
  * goes on (ended is false, left_ms and end are its). Nothing else changes. Who
  * waits is served within 1.5 s. To ask changes nothing at the server. To end one
- * that has not begun (1) makes the server one that is used with recovery=: its
- * clients without it are told CONFIG from then on.
+ * that has not begun (below 0) makes the server one that is used with recovery=:
+ * its clients without it are told CONFIG from then on. It is ended by an answer
+ * that is younger than the recovery is long: later one may have begun, others may
+ * have held, and the server may have forgotten that, too. Where replicas are
+ * missing it is not ended, and that is told (STORE).
  *
  * Exclusion (promise P1) is off for who held when the server forgot and has not
  * reclaimed it: others get the lock at once, and the holder works on until it is

@@ -82,20 +82,21 @@ struct wish {
     const char *name;
     snib_kind kind;
     uint32_t permits;
-    int64_t
-        ahead_ns; /* since when a recovery has not begun; 0: that is not so */
+    int64_t ahead_ns; /* since when a recovery could have begun and has not; 0:
+                         that is not so                                      */
 };
 
 /* Somebody may hold it whom the server has forgotten. A recovery begins when
  * somebody wants a lock, and to look is not to want one. But as long as none has
  * begun nobody was let in; so who was forgotten has ended once it might have
- * been over, counted from the first look. */
+ * been over, counted from the first look. But where replicas are missing an older
+ * primary may go on with them: so from the first look by which they were there. */
 static bool cmd_wait_recovers(const struct snib_view *view, struct wish *wish,
                               int64_t now)
 {
     if (!view->recovery_ahead) {
         wish->ahead_ns = 0;
-    } else if (wish->ahead_ns == 0) {
+    } else if (wish->ahead_ns == 0 && view->replicas_missing == 0) {
         wish->ahead_ns = now;
     }
     return wish->ahead_ns != 0 ? now < wish->ahead_ns + view->recovery_ms * MS

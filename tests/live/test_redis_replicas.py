@@ -197,17 +197,58 @@ def test_look_begins_nothing_and_says_that_none_has_begun(servers):
     assert servers[0].command("EXISTS", "snib:m") == 0
 
 
-@pytest.mark.parametrize("words", [
-    "status n", "list", "why n", "wait -w 0 n", "store ready",
-    "store ready --yes"])
+FEW = {
+    "status n": (0, "nothing new is granted until 1 more replica is connected"),
+    "status --json n": (0, '"replicas_missing":1'),
+    "list": (0, ""),
+    "why n": (0, "Nothing new is granted until 1 more replica is connected"),
+    "wait -w 0 n": (75, ""),
+    "semaphore n": (0, ""),
+    "doctor": (78, "0 replica(s) are connected"),
+    "store ready": (64, "not before 1 more replica is connected"),
+    "store ready --json": (64, '"replicas_missing":1'),
+    "store ready --yes": (69, "0 of the 1 replicas"),
+}
+
+
+@pytest.mark.parametrize("words", FEW)
 def test_look_where_too_few_are_connected_says_so_and_writes_nothing(
         redis, words):
-    """It cannot say from when on nobody is let in."""
+    """It was refused as who wants a lock is."""
+    code, says = FEW[words]
     told = snib(redis.url + KEYS, *words.split())
-    assert told.returncode not in (0, 75), told
-    assert "0 of the 1 replicas" in told.stderr + told.stdout, told
-    assert "when the first asks" not in told.stdout, told
+    assert told.returncode == code, told
+    assert says in (told.stderr + told.stdout).replace('": ', '":'), told
     assert redis.command("EXISTS", "snib:epoch") == 0
+    assert redis.command("EXISTS", "snib:m") == 0
+
+
+def test_look_without_it_is_told_of_missing_replicas(one, servers):
+    """By the number in the epoch of before."""
+    primary = servers[0]
+    for replica in servers[1:]:
+        replica.kill()
+    primary.restart(data="kept")
+    told = snib(primary.url, "status", "n")
+    assert told.returncode == 0, told
+    assert "until 1 more replica is connected" in told.stdout, told
+
+
+def test_who_waits_waits_on_until_a_replica_is_there_and_counts_from_then(
+        redis_with):
+    """Until then an older primary may go on with them, and grant."""
+    primary = redis_with(*QUICK)
+    with subprocess.Popen(
+            [os.environ["SNIB_BIN"], "wait", "-q", "n"],
+            env={**os.environ, "SNIB_URL": primary.url + KEYS}) as waits:
+        stays(lambda: waits.poll() is None, RECOVERY + 1, "nobody can say")
+        redis_with(*QUICK, "replicaof 127.0.0.1 %d" % primary.port)
+        wait_until(lambda: b"state=online" in primary.command(
+            "INFO", "replication"), 10, "it follows")
+        there = time.monotonic()
+        assert waits.wait(timeout=30) == 0
+        assert time.monotonic() - there > RECOVERY - 0.6
+    assert primary.command("EXISTS", "snib:epoch") == 0
 
 
 @pytest.mark.parametrize("keys", ["?recovery=2500ms",
@@ -242,18 +283,25 @@ def test_more_replicas_of_who_was_served_begin_the_recovery_anew(
     assert other.try_acquire(other.lock("n", lease_ms=LEASE_MS)).err == "CONFIG"
 
 
-def test_longer_recovery_of_who_was_served_counts_with_fewer_replicas(
-        servers, drivers):
-    """A lease of its length may be forgotten."""
-    longer = drivers(servers[0].url + "?recovery=3s", request_ms=1000)
-    longer.try_acquire(longer.lock("n", lease_ms=LEASE_MS))
+@pytest.mark.parametrize("served, first", [
+    ("?recovery=3s", KEYS), ("?recovery=2500ms&replicas=1", "?recovery=3s")])
+def test_of_two_numbers_the_longer_recovery_and_the_more_replicas_count(
+        servers, drivers, served, first):
+    """A lease of its length may be forgotten; and who relies on replicas is not
+    let in by who does not. So both are refused, and told what to write."""
+    one = drivers(servers[0].url + served, request_ms=1000)
+    one.try_acquire(one.lock("n", lease_ms=LEASE_MS))
     servers[0].command("FLUSHALL")
-    other = drivers(servers[0].url + KEYS, request_ms=1000)
+    other = drivers(servers[0].url + first, request_ms=1000)
     assert other.try_acquire(other.lock("n", lease_ms=LEASE_MS)).err == "BUSY"
-    assert longer.try_acquire(
-        longer.lock("n", lease_ms=LEASE_MS)).err == "BUSY"
-    assert epoch(servers[0])[2] == b"3000"
-    assert other.try_acquire(other.lock("n", lease_ms=LEASE_MS)).err == "CONFIG"
+    for driver in one, other:
+        told = driver.start_acquire(driver.lock("n", lease_ms=LEASE_MS),
+                                    wait_ms=20000).answer()
+        assert told.err == "CONFIG", told
+        assert "write 3s&replicas=1 here" in told.text, told
+        assert epoch(servers[0])[2] == b"03000"
+    last = drivers(servers[0].url + "?recovery=3s&replicas=1", request_ms=1000)
+    last.acquire(last.lock("n", lease_ms=LEASE_MS), wait_ms=20000).release()
 
 
 def test_end_by_hand_keeps_the_number_of_replicas(one, servers):

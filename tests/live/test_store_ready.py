@@ -306,16 +306,18 @@ def test_next_time_the_server_forgets_there_is_a_recovery_again(
 def end(redis, at, recovery=LONG * 1000):
     """left, end, ended"""
     return redis.command("EVAL", scripts()["epoch"], 2, "snib:epoch", "snib:m",
-                         recovery, at)[1:]
+                         recovery, at)[1:4]
 
 
-NOT_BEGUN = [LONG * 1000, 1, 0]
+def has_not_begun(told, recovery=LONG * 1000):
+    return told[0] == recovery and told[1] < 0 and told[2] == 0
 
 
 def test_recovery_that_began_after_the_look_goes_on(redis, sure):
-    assert end(redis, 0) == NOT_BEGUN
+    ahead = end(redis, 0)
+    assert has_not_begun(ahead)
     begin(sure)
-    looked = end(redis, 1)
+    looked = end(redis, ahead[1])
     assert 0 < looked[0] <= LONG * 1000 and looked[2] == 0
     redis.command("DEL", "snib:epoch")
     begin(sure)
@@ -335,13 +337,27 @@ def test_server_that_forgot_after_the_look_is_not_opened(redis, sure):
     looked, mine = end(redis, 0), epoch(redis)
     before = b" ".join([b"0" * 40, *mine[1:]])
     redis.command("SET", "snib:epoch", before)
-    assert end(redis, looked[1]) == NOT_BEGUN
+    assert has_not_begun(end(redis, looked[1]))
     with pytest.raises(RedisError, match="SNIBRECOVERY"):
         end(redis, looked[1], recovery=LONG * 1000 + 1)
     assert redis.command("GET", "snib:epoch") == before
     redis.command("DEL", "snib:epoch")
-    assert end(redis, looked[1]) == NOT_BEGUN
+    assert has_not_begun(end(redis, looked[1]))
     assert redis.command("EXISTS", "snib:epoch") == 0
+
+
+def test_look_of_before_a_recovery_that_is_over_opens_nothing(redis):
+    """Whoever looked stood still. One began, was over, and others held when the
+    server forgot once more: of these he did not say that nobody goes on."""
+    looked = end(redis, 0, recovery=1000)
+    assert has_not_begun(looked, recovery=1000)
+    end(redis, "begin", recovery=1000)
+    wait_until(lambda: end(redis, 0, recovery=1000)[0] == 0, 5, "it is over")
+    redis.command("FLUSHALL")
+    told = end(redis, looked[1], recovery=1000)
+    assert has_not_begun(told, recovery=1000)
+    assert redis.command("EXISTS", "snib:epoch") == 0
+    assert end(redis, told[1], recovery=1000)[2] == 1
 
 
 def test_epoch_that_is_not_ours_is_left_alone(redis, sure):

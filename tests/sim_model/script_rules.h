@@ -145,10 +145,13 @@ static const struct subject subjects[] = {
      {{NULL}},
      false},
     {"epoch a1",
-     "{@now, @recovery, 1, 0, " LIFE "}",
+     "{@now, @recovery, -1700000000000, 0, " LIFE "}",
      {{"recovery", NUMBER, 1, 86400000},
-      {"wish", NUMBER, 0, INT64_C(9007199254740991)}},
-     {{"wish", "1", "{@now, @recovery, @now, 1, " LIFE "}"},
+      {"wish", WHOLE, -INT64_C(9007199254740991), INT64_C(9007199254740991)}},
+     {{"wish", "-1700000000000", "{@now, @recovery, @now, 1, " LIFE "}"},
+      {"wish", "-1699999970001", "{@now, @recovery, @now, 1, " LIFE "}"},
+      {"wish", "-1699999970000", NULL}, /* the look is too old */
+      {"wish", "-1700000000001", NULL}, /* it is to come */
       {"wish", "begin", "{@now, @recovery, 1700000030000, 0, " LIFE "}"},
       {"wish", "known", "{@now, @recovery, 1700000030000, 0, " LIFE "}"},
       {"wish", "look", "-"}},

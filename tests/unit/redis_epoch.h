@@ -17,7 +17,8 @@ static int set_up_recovery(void **state)
     "\r\n:1790000030000\r\n:0\r\n$40\r\n" LIFE "\r\n"
 /* No recovery has begun. */
 #define EPOCH_AHEAD                                                            \
-    "*5\r\n:1790000000000\r\n:30000\r\n:1\r\n:0\r\n$40\r\n" LIFE "\r\n"
+    "*5\r\n:1790000000000\r\n:30000\r\n:-1790000000000\r\n:0\r\n$40\r\n" LIFE  \
+    "\r\n"
 
 /* wish: "0" of who only looks, "begin", or "known". */
 static void hears_epoch(int i, const char *wish)

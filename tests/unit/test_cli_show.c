@@ -268,6 +268,11 @@ static void a_lock_has_the_fields_of_schema_1(void **state)
     is_view(&view, none,
             HEAD "false,\"token\":1000000,\"holders\":[],\"waiters\":[],"
                  "\"recovery\":{\"left_ms\":60000,\"begun\":false}}");
+    view.replicas_missing = 2;
+    is_view(&view, none,
+            HEAD "false,\"token\":1000000,\"holders\":[],\"waiters\":[],"
+                 "\"recovery\":{\"left_ms\":60000,\"begun\":false,"
+                 "\"replicas_missing\":2}}");
 }
 
 /* Made smaller while they were held, a semaphore has less than nothing left. */

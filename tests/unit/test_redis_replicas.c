@@ -36,7 +36,7 @@ static void greeted_as(int i, const char *wish, const char *life)
     sayf(i,
          HELLO_REPLY LAYOUT_REPLY
          "*5\r\n:1790000000000\r\n:0\r\n:%s\r\n:0\r\n$40\r\n%s\r\n" TIME_REPLY,
-         !strcmp(wish, "0") ? "1" : "1790000030000", life);
+         !strcmp(wish, "0") ? "-1790000000000" : "1790000030000", life);
 }
 
 static void greeted(int i)
@@ -358,6 +358,8 @@ static void a_look_and_an_end_by_hand_bring_the_number_along(void **state)
     (void)state;
     struct snib__request look = request(SNIB__INSPECT), end;
     struct snib__buf rows;
+    struct snib__rec r;
+    int64_t missing = 0;
     snib__buf_init(&rows, 10000);
     look.said.result = &rows;
     start(&look);
@@ -365,18 +367,25 @@ static void a_look_and_an_end_by_hand_bring_the_number_along(void **state)
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
     assert_string_equal(word[words - 1], "0030000");
     assert_false(heard(CALLERS)); /* nothing to confirm */
-    say(CALLERS, "*9\r\n:1790000000000\r\n:5031\r\n:0\r\n*0\r\n*0\r\n"
-                 "*2\r\n:-1\r\n:-1\r\n:0\r\n:30000\r\n:1\r\n");
+    say(CALLERS, "*10\r\n:1790000000000\r\n:5031\r\n:0\r\n*0\r\n*0\r\n"
+                 "*2\r\n:-1\r\n:-1\r\n:0\r\n:30000\r\n:1\r\n:2\r\n");
     answered(&look, SNIB__DONE);
+    snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    assert_true(snib__rec_next_row(&r));
+    while (snib__rec_next_field(&r)) {
+        missing =
+            r.field == SNIB__F_MISSING ? snib__rec_value_i64(&r) : missing;
+    }
+    assert_int_equal(missing, 2);
     end = request(SNIB__RECOVERY);
     end.name = NULL;
     end.said.result = &rows;
     end.params.op = SNIB__PARAMS_OPEN;
-    end.params.amount = 1;
+    end.params.amount = -1790000000000;
     start(&end);
     assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_EPOCH);
     assert_string_equal(word[5], "0030000");
-    assert_string_equal(word[6], "1");
+    assert_string_equal(word[6], "-1790000000000");
     say(CALLERS, "-SNIBREPLICAS 1 of the 2 replicas that replicas= asks for "
                  "are connected: without them the server lets nobody in\r\n");
     answered(&end, SNIB__NOT_APPLIED);

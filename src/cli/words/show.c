@@ -234,6 +234,10 @@ static void show_add_recovery(json_t *o, const struct snib_view *view)
         json_object_set_new(recovery, "until", json_string(until));
         json_object_set_new(recovery, "until_ms", json_integer(until_ms));
     }
+    if (view->replicas_missing > 0) {
+        json_object_set_new(recovery, "replicas_missing",
+                            json_integer(view->replicas_missing));
+    }
     json_object_set_new(o, "recovery", recovery);
 }
 

@@ -49,6 +49,8 @@ struct inspection {
     bool waits_subs, refuses; /* PING said that the server will not work    */
     bool down;  /* it said that the cluster is                              */
     bool stuck; /* MULTI was taken, and EXEC not yet or not at all          */
+    char life[41];      /* its replication id; "": it does not say          */
+    uint32_t connected; /* replicas                                         */
 };
 
 struct inspection *snib__inspection_new(struct snib__redis *,

@@ -15,8 +15,6 @@
 #include "base/record.h"
 #include "store/redis/redis_i.h"
 
-enum { RECOVERY_AHEAD = 1 }; /* its end: it has not begun (epoch.lua) */
-
 static void recovery_head(const struct snib__redis *s, struct snib__buf *b,
                           bool full)
 {
@@ -36,12 +34,17 @@ void snib__recovery_encode(const struct snib__redis *s, struct snib__buf *b)
                                                     : "begin");
 }
 
-/* {now, left, end, ended, …}; confirm.c reads the last one */
-static bool recovery_numbers(const struct snib__resp_cell *c, int64_t ret[3])
+/* What follows `now` in an answer of epoch.lua; confirm.c reads the replication
+ * id. */
+enum { RECOVERY_LEFT, RECOVERY_NAME, RECOVERY_ENDED, RECOVERY_NUMBERS };
+
+static bool recovery_numbers(const struct snib__resp_cell *c,
+                             int64_t ret[RECOVERY_NUMBERS])
 {
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < RECOVERY_NUMBERS; i++) {
         const struct snib__resp_cell *e = snib__resp_at(c, 1 + i);
-        if (!e || e->type != SNIB__RESP_INTEGER || e->integer < 0) {
+        if (!e || e->type != SNIB__RESP_INTEGER ||
+            (e->integer < 0 && i != RECOVERY_NAME)) {
             return false;
         }
         ret[i] = e->integer;
@@ -49,13 +52,12 @@ static bool recovery_numbers(const struct snib__resp_cell *c, int64_t ret[3])
     return true;
 }
 
-/* s->ahead: no recovery had begun yet. */
+/* A name below 0: none has begun, so nobody was served. */
 bool snib__recovery_read(struct snib__redis *s, const struct snib__resp_cell *c)
 {
-    int64_t n[3];
+    int64_t n[RECOVERY_NUMBERS];
     bool ours = recovery_numbers(c, n);
-    s->ahead = ours && n[1] == RECOVERY_AHEAD;
-    s->served = s->served || (ours && !s->ahead);
+    s->served = s->served || (ours && n[RECOVERY_NAME] >= 0);
     return ours;
 }
 
@@ -78,15 +80,19 @@ void snib__encode_ready(const struct snib__redis *s, struct snib__buf *b,
 
 bool snib__ready_read(struct snib__request *rq, const struct snib__resp_cell *c)
 {
-    static const enum snib__field fields[] = {SNIB__F_LEFT, SNIB__F_END,
-                                              SNIB__F_COUNT};
-    int64_t n[3];
+    static const enum snib__field fields[] = {[RECOVERY_LEFT] = SNIB__F_LEFT,
+                                              [RECOVERY_NAME] = SNIB__F_END,
+                                              [RECOVERY_ENDED] = SNIB__F_COUNT};
+    int64_t n[RECOVERY_NUMBERS], missing;
     if (!recovery_numbers(c, n)) {
         return false;
     }
     snib__rec_row(rq->said.result, SNIB__ROW_RECOVERY);
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < RECOVERY_NUMBERS; i++) {
         snib__rec_i64(rq->said.result, fields[i], n[i]);
+    }
+    if (snib__resp_number(snib__resp_at(c, 5), &missing)) {
+        snib__rec_i64(rq->said.result, SNIB__F_MISSING, missing);
     }
     return true;
 }

@@ -24,7 +24,11 @@
 -- A recovery may be ended by hand. Who does so says that nobody goes on who held
 -- before, and has not reclaimed it: nothing here can know that. It is named by
 -- when it is over. Another one, which has begun since it was looked at, goes on.
--- Of an epoch that is there nothing else changes, its life neither.
+-- One that has not begun has no end, and is named by when it was looked at. That
+-- counts for no longer than the recovery lasts: until then nobody can have been let
+-- in since the look. Later one may have begun and be over, and the server may have
+-- forgotten once more. Of an epoch that is there nothing else changes, its life
+-- neither.
 --
 -- M, the mark, is taken from all who do not ask for recovery: thin grants need
 -- its ids and would look at nothing else. Its last id becomes the least token.
@@ -34,19 +38,22 @@
 -- to a primary that was there before, and goes on. How many they are stands in
 -- front of the recovery, as so many zeros, wherever that is written: the number
 -- stays the same, and the scripts compare the text. It is refused like another
--- recovery. Where a longer recovery would count, so do more replicas with the same
--- one, in an epoch that begins now; a longer one counts with as many as it comes
--- with. Where an epoch is to begin and fewer are connected, who looks is told so,
--- too: it could not say from when on nobody is let in.
+-- recovery. Where a longer recovery would count, so do more replicas, in an epoch
+-- that begins now. The larger of each counts, whoever brings it: else who asked for
+-- the other one would be let in by less than he relies on. So it may be that both
+-- are refused until one number is written everywhere. Where an epoch is to begin
+-- and fewer are connected, who looks is told how many are missing: it cannot be
+-- said from when on nobody is let in.
 --
 -- KEYS  1 the epoch  2 the mark
 -- ARGV  1 recovery ms, to a day: no lease is longer; with replicas= zeros before it
 --       2 0: only look; begin: somebody wants a lock; known: and this client was
---         served with that number, or holds a lock; else a number: the end (server
---         ms) of the recovery that is to be over now, 1 of one that has not begun
--- Reply {now, for so many ms nobody is let in anew, when that is over (server
---        ms; 1: it begins when somebody wants a lock), 1: it was ended by this,
---        the replication id}
+--         served with that number, or holds a lock; else a number: the recovery
+--         that is to be over now, as the reply names it
+-- Reply {now, for so many ms nobody is let in anew, its name: when that is over
+--        (server ms), or -now: it begins when somebody wants a lock, 1: it was
+--        ended by this, the replication id, how many replicas are missing before
+--        one can begin}; a 0 at the end may be left out
 local E, M = KEYS[1], KEYS[2]
 local call, pcall, fmt = redis.call, redis.pcall, string.format
 local recovery = string.find(ARGV[1] or '', '^%d+$') and tonumber(ARGV[1])
@@ -54,8 +61,8 @@ local wish = ARGV[2] or ''
 local begins = wish == 'begin' or wish == 'known'
 if #KEYS ~= 2 or #ARGV ~= 2 or not recovery or recovery < 1
     or recovery > 86400000
-    or not (begins or string.find(wish, '^%d+$')
-        and tonumber(wish) <= 9007199254740991) then
+    or not (begins or string.find(wish, '^%-?%d+$') and wish ~= '-0'
+        and math.abs(tonumber(wish)) <= 9007199254740991) then
     return redis.error_reply('SNIBARG epoch: bad arguments')
 end
 local function replicas(text)
@@ -92,9 +99,9 @@ till, least = tonumber(till), tonumber(least or 0)
 local known = tonumber(text)
 local fresh = its ~= id or till > now + known
 local copies, has = replicas(ARGV[1]), replicas(text or '')
-local longer = known and (known < recovery or known == recovery and has < copies)
 if known and (known ~= recovery or has ~= copies)
-    and not (wish == 'known' and longer and (fresh or till > now)) then
+    and not (wish == 'known' and (known < recovery or has < copies)
+        and (fresh or till > now)) then
     local function shown(ms, n)
         return (ms % 1000 == 0 and fmt('%.0fs', ms / 1000) or fmt('%.0fms', ms))
             .. (n > 0 and fmt('&replicas=%d', n) or '')
@@ -105,8 +112,14 @@ if known and (known ~= recovery or has ~= copies)
         shown(known, has), shown(recovery, copies), shown(known, has)))
 end
 fresh = fresh or has < copies
+recovery, copies = math.max(recovery, known or 0), math.max(copies, has)
+local asked = string.rep('0', copies) .. fmt('%.0f', recovery)
+local looked = not begins and -tonumber(wish)
+local opens = fresh and looked and looked > 0 and looked <= now
+    and now < looked + recovery
 local _, online = string.gsub(info, 'state=online', '')
-if fresh and online < copies then
+local missing = fresh and online < copies and copies - online or nil
+if missing and (begins or opens) then
     return redis.error_reply(fmt('SNIBREPLICAS %d of the %d replicas that '
         .. 'replicas= asks for are connected: without them the server lets '
         .. 'nobody in', online, copies))
@@ -119,7 +132,7 @@ if failed(length, 'WRONGTYPE') then
 elseif type(length) == 'table' then
     call('XLEN', M) -- raises it
 end
-if not begins and not (fresh and wish == '1') then
+if not begins and not opens then
     local ends = not fresh and till > now and wish == fmt('%.0f', till)
     if ends then
         local life = call('PTTL', E)
@@ -127,7 +140,7 @@ if not begins and not (fresh and wish == '1') then
             fmt('%.0f', life > 0 and life or 31536000000))
     end
     return {now, fresh and recovery or math.max(till - now, 0),
-        fresh and 1 or till, ends and 1 or 0, id}
+        fresh and -now or till, ends and 1 or 0, id, missing}
 end
 -- Every key of ours ends some day. At maxmemory the first write passes if it
 -- takes no room, and then the others do.
@@ -149,16 +162,15 @@ if fresh then
 elseif known < recovery then
     till = till + recovery - known
 end
-if wish == '1' then
+if opens then
     till = now
 end
-if fresh or known < recovery or length or call('PTTL', E) < 15768000000 then
+if fresh or text ~= asked or length or call('PTTL', E) < 15768000000 then
     call('DEL', E, M)
-    call('SET', E, fmt('%s %.0f %s %.0f', id, till, ARGV[1], least), 'PX',
-        life)
+    call('SET', E, fmt('%s %.0f %s %.0f', id, till, asked, least), 'PX', life)
     call('SET', M, 'recovery', 'PX', '31622400000')
 end
-if wish == '1' then
+if opens then
     return {now, recovery, till, 1, id}
 end
 return {now, math.max(till - now, 0), till, 0, id}

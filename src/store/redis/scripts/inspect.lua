@@ -13,8 +13,9 @@
 --        {request, alive-until, record, …} of waiters,
 --        {size, latch count}, -1 where there is none}
 --       and behind that, if there are more holders, how many (else 0), for how
---       many ms nobody is let in anew, and 1 if these begin when somebody wants
---       a lock; 0s may be left out
+--       many ms nobody is let in anew, 1 if these begin when somebody wants a
+--       lock, and how many replicas are missing before they can; 0s may be left
+--       out
 local M -- the mark is not looked at
 local H, T, Q, W, A, C = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local shows = KEYS[7]
@@ -30,16 +31,7 @@ if #KEYS ~= (shows and 7 or 6) or #ARGV ~= (shows and 3 or 2)
 end
 -- @include enter
 clock()
-local ahead -- the recovery has not begun
--- With replicas= none begins where too few are connected: an older primary may go
--- on with the others. So nobody can say from when it could count.
-local function few(text, info)
-    local copies = #string.match(text, '^0*')
-    local _, online = string.gsub(info, 'state=online', '')
-    return online < copies and fmt('SNIBREPLICAS %d of the %d replicas that '
-        .. 'replicas= asks for are connected: without them the server lets '
-        .. 'nobody in', online, copies)
-end
+local ahead, missing -- the recovery has not begun; nor can it without so many more
 local function recovers()
     local asks, v = recovery > 0, redis.pcall('GET', shows)
     local id, till, its = string.match(type(v) == 'string' and v or '',
@@ -61,7 +53,11 @@ local function recovers()
         or closed > tonumber(its) then
         closed = tonumber(its) or recovery
         ahead = info ~= '' and 1 or nil
-        return ahead and few(its or ARGV[3], info)
+        -- An older primary may go on with the others, so nobody can say from when
+        -- it could count.
+        local copies = #string.match(its or ARGV[3], '^0*')
+        local _, online = string.gsub(info, 'state=online', '')
+        missing = ahead and online < copies and copies - online or nil
     end
 end
 local other = shows and recovers()
@@ -147,4 +143,4 @@ end
 return {now, last, call('ZCARD', Q), holders, waiters,
     {tonumber(params[1] or -1), tonumber(params[2] or -1)},
     (more > 0 or closed > 0) and more or nil, closed > 0 and closed or nil,
-    ahead}
+    ahead, missing}
