@@ -273,6 +273,9 @@ void theorem_look_told(struct sim_world *w, const struct sim_direct *e)
     const struct sim_sight *s = &w->directs->sight[e->name];
     bool found = false, known = true;
     bool asks = !w->opt.unaware || e->client != 0;
+    if (w->two_primaries) {
+        return; /* the older one may have said it, of which no book is kept */
+    }
     read_rows(e, &shown);
     for (uint32_t i = 0; i < s->views && i < SIM_VIEWS && !found; i++) {
         const struct sim_view *v = &s->view[(s->views - 1 - i) % SIM_VIEWS];
