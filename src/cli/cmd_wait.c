@@ -99,7 +99,7 @@ static bool cmd_wait_recovers(const struct snib_view *view, struct wish *wish,
     } else if (wish->ahead_ns == 0 && view->replicas_missing == 0) {
         wish->ahead_ns = now;
     }
-    return wish->ahead_ns != 0 ? now < wish->ahead_ns + view->recovery_ms * MS
+    return wish->ahead_ns != 0 ? (now - wish->ahead_ns) / MS < view->recovery_ms
                                : view->recovery_ms > 0;
 }
 

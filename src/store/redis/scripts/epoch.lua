@@ -89,7 +89,8 @@ local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local v = pcall('GET', E)
 local its, till, text, least = string.match(type(v) == 'string' and v or '',
     '^(%x+) (%d+) (%d+) (%d+)$')
-if failed(v, 'WRONGTYPE') or type(v) == 'string' and not its then
+if failed(v, 'WRONGTYPE') or type(v) == 'string'
+    and not (its and tonumber(text) <= 86400000) then
     return redis.error_reply('CORRUPT the epoch ' .. E .. ' is not ours: '
         .. 'rename or delete it, which begins a recovery')
 elseif type(v) == 'table' then

@@ -36,6 +36,7 @@ local function recovers()
     local asks, v = recovery > 0, redis.pcall('GET', shows)
     local id, till, its = string.match(type(v) == 'string' and v or '',
         '^(%x+) (%d+) (%d+) %d+$')
+    id = id and tonumber(its) <= 86400000 and id or nil
     if not asks and not id then
         return nil
     end
