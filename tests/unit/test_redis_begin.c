@@ -115,6 +115,31 @@ static void who_was_served_or_holds_says_so(void **state)
     answered(&rq, SNIB__DONE);
 }
 
+/* The script was refused, and then the greeting: the request rests meanwhile. */
+static void who_is_refused_for_good_after_a_change_is_told_why(void **state)
+{
+    (void)state;
+    struct snib__request rq = asked();
+    rq.limit = snib__after(now, snib__ms(1000));
+    start(&rq);
+    in_step(CALLERS);
+    hears_acquire(CALLERS, "0");
+    say(CALLERS, "-SNIBEPOCH x\r\n");
+    silence();
+    assert_true(out.conn[CALLERS]->shut);
+    closed(CALLERS);
+    for (int k = 0; k < 50 && !out.conn[CALLERS]->open; k++) {
+        pass(10);
+    }
+    hears_epoch(CALLERS, "known");
+    say(CALLERS, "-SNIBRECOVERY use another number\r\n");
+    closed(CALLERS);
+    pass(200);
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_CONFIG);
+    assert_non_null(strstr(error.text, "use another number"));
+}
+
 /* -- what is shown ------------------------------------------------------------------ */
 
 /* The fields left and count of the lock's row; of a reply that ends so. */
@@ -363,6 +388,7 @@ int main(void)
         T(who_wants_a_lock_or_changes_one_begins_it),
         T(who_looked_first_begins_it_when_it_wants_a_lock),
         T(who_was_served_or_holds_says_so),
+        T(who_is_refused_for_good_after_a_change_is_told_why),
         T(an_inspection_shows_how_long_nobody_is_let_in),
         T(the_doctor_says_when_others_are_let_in_besides),
         T(the_doctor_says_whether_a_recovery_has_begun),

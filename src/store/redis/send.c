@@ -392,10 +392,24 @@ static int64_t send_misread_pause(struct snib__redis *s,
     return ms / 2 + (int64_t)snib__rng_below(&s->rng, (uint64_t)ms / 2 + 1);
 }
 
+/* The greeting was refused for good, and is not repeated yet: whoever asks now is
+ * told why. True: so it was. */
+static bool send_is_barred(struct snib__redis *s, snib_instant now,
+                           struct snib__request *rq)
+{
+    const struct session *l = snib__session_first(s);
+    if (l->state == SESSION_RESTING && l->barred &&
+        !snib__reached(now, l->rest_until) && !snib__session_up(s, CALLERS) &&
+        !snib__session_up(s, BACKGROUND)) {
+        snib__request_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
+        return true;
+    }
+    return false;
+}
+
 void snib__send_start(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq)
 {
-    const struct session *l = snib__session_first(s);
     rq->store.where = M_OWNED;
     rq->said.answer = SNIB__PENDING;
     rq->said.err = SNIB_ERR_OK;
@@ -426,10 +440,7 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
          * been granted anew. */
         snib__request_remember_end(s, rq->id);
     }
-    if (l->state == SESSION_RESTING && l->barred &&
-        !snib__reached(now, l->rest_until) && !snib__session_up(s, CALLERS) &&
-        !snib__session_up(s, BACKGROUND)) {
-        snib__request_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
+    if (send_is_barred(s, now, rq)) {
         return;
     }
     if (rq->store.misread) {
@@ -459,8 +470,10 @@ void snib__send_due(struct snib__redis *s, snib_instant now,
     if (snib__reached(now, rq->limit)) {
         snib__late(s, now, rq);
     } else if (rq->store.where & M_RETRY) {
-        send_unsent(s, rq, false);
-        snib__fly_limit(s, rq);
+        if (!send_is_barred(s, now, rq)) {
+            send_unsent(s, rq, false);
+            snib__fly_limit(s, rq);
+        }
     } else if ((rq->store.where & (M_QUEUED | M_TO_QUEUE)) &&
                !(rq->store.where & M_FLIGHT)) {
         snib__send_again(s, now, rq);
