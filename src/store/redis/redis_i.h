@@ -125,9 +125,9 @@ struct snib__redis {
     bool no_mark; /* this user may not use the mark                         */
     int64_t recovery_ms; /* ?recovery=; 0: it is not asked for              */
     int64_t replicas;    /* ?replicas=; 0: it is not asked for              */
-    bool wants, served;           /* recovery.c                               */
-    bool packets_work;            /* one was answered                         */
-    uint8_t packet_cuts;          /* connections lost by packets before that  */
+    bool wants, served;  /* recovery.c                               */
+    bool packets_work;   /* one was answered                         */
+    uint8_t packet_cuts; /* connections lost by packets before that  */
     snib_instant packets_until;   /* the mark is there, as far as we know     */
     snib_instant packets_rest;    /* none before that                         */
     uint32_t bundles_most, crowd; /* BUNDLES, CROWD                         */
