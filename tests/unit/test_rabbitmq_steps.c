@@ -281,6 +281,27 @@ static void an_emptied_queue_is_found_out(void **state)
     give_back(&a);
 }
 
+/* What it had acknowledged as outdone by its own message is not to be forgotten when
+ * it takes that back. */
+static void a_try_that_takes_its_message_back_leaves_the_highest_token(
+    void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__request b = request(SNIB__ACQUIRE, 2);
+    int64_t high = INT64_C(1) << 50;
+    a.acquire.may_queue = false;
+    lies_there("free", 7, high, 0);
+    lies_there("held", 9, 5, 3000); /* its client had not seen that one */
+    ask(&a);
+    assert_int_equal(answer(&a), SNIB__NO);
+    pass_ms(500);
+    ask(&b);
+    comes_in(&b);
+    assert_true(b.token > high);
+    give_back(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +314,7 @@ int main(void)
         CASE(a_message_that_it_is_over_ends_the_wait),
         CASE(a_try_has_the_broker_say_later_that_it_is_over),
         CASE(a_try_that_was_too_quick_takes_its_message_back),
+        CASE(a_try_that_takes_its_message_back_leaves_the_highest_token),
         CASE(many_tries_leave_no_more_than_one),
         CASE(many_notes_of_one_grant_are_one),
         CASE(who_waits_is_granted_it_when_the_one_before_has_gone),

@@ -135,6 +135,9 @@ bool snib__mq_claim_send(struct snib__mq *z, snib_instant now,
     if (kind == MQ_HELD && !token) {
         token = claims_next_token(z, now, c);
     }
+    if (kind == MQ_FREE && !token) { /* in place of what it has outdone */
+        token = snib__mq_view_token(&c->view, 0);
+    }
     if (kind == MQ_HELD && !snib__is_token(token)) {
         return false;
     }
