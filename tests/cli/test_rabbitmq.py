@@ -125,6 +125,15 @@ def test_a_dead_holder_is_no_lock_delay_and_a_wait_ends(at):
     assert 1.9 <= time.monotonic() - began < 10
 
 
+def test_a_frozen_holder_is_shown_as_a_silent_client(at):
+    """Nobody else can say who it is; but it is no free lock."""
+    kill(at().hold("frozen").keeper, signal.SIGSTOP)
+    said = at().run("status", "frozen").stdout
+    assert "held by a silent client" in said, said
+    assert at().run("wait", "-w", "3s", "frozen").returncode == 75
+    assert at().run("try", "frozen", "--", "true").returncode == 75
+
+
 def test_the_doctor_looks_at_it(at):
     done = at().run("doctor", "--json")
     found = {one["check"]: one["level"]

@@ -84,7 +84,7 @@ LACKS = {"zookeeper": {
         "room for thousands of names, each a queue for a day",
     "several_locks_are_waited_for_and_given_back":
         "answer from a program that does not process, so who looks sees "
-        "nothing of it",
+        "somebody who is silent",
     "updates_at_once_lose_nothing": "values",
     "values_are_read_and_written": "values",
     "params_are_set_and_read": "semaphores",

@@ -21,6 +21,9 @@ pytestmark = pytest.mark.skipif(bool(rabbitmq_missing()),
 BUILT_IN = []
 SNIB = os.environ.get("SNIB_BIN", "")
 BEAT = "?heartbeat_s=1"
+# A queue that is younger when its broker is killed may have no leader afterwards, and
+# nobody gets that lock (docs/RABBITMQ.md).
+AGE_S = 5
 
 
 @pytest.fixture(autouse=True)
@@ -283,10 +286,11 @@ def test_a_broker_that_comes_back_has_the_lock(one, drivers, name):
     """What it had confirmed is there; who held has lost it, and others wait."""
     holder, other = drivers(one.url + BEAT), drivers(one.url + BEAT)
     grant = holder.acquire(holder.lock(name, lease_ms=60000))
+    time.sleep(AGE_S)
     one.kill()
-    grant.wait_state("lost", 10)
     one.start()
-    assert not other.try_acquire(other.lock(name)).ok
+    grant.wait_state("lost", 10)
+    assert other.try_acquire(other.lock(name)).err == "BUSY"
     holder.ask("release", id=grant.id)
 
 
@@ -345,6 +349,7 @@ def test_there_is_one_owner_whatever_becomes_of_the_broker(one, tmp_path, what):
     crowd = Crowd(one.url + BEAT, tmp_path)
     try:
         wait_until(more_than(crowd, 10), 30, "the crowd works")
+        time.sleep(AGE_S)
         for _ in range(3):
             if what == "kill":
                 one.kill()

@@ -36,8 +36,23 @@ static struct {
     char queue[MQ_QUEUE_MAX]; /* "": there is none */
     int declared, asked_who, refuse_login, refuse_vhost, close_declare;
     bool greeted, deaf; /* deaf: what is published is lost */
+    /* What it says of itself; what it wishes, and what the client has said to
+     * that; is the client in? */
+    const char *product, *version, *mechanisms;
+    struct model_tune {
+        uint64_t channels, frame, heartbeat_s;
+    } wishes, agreed;
+    bool entered;
+    bool slow;                  /* nothing is delivered */
+    bool late_ends;             /* the ends of channels are not confirmed */
+    bool returns;               /* no queue takes what is published */
+    const char *late_answer;    /* to a try, when it has begun to consume */
+    int own;                    /* the channel on which the client is asked */
+    int asks;                   /* the one that has asked last */
+    bool hears[MODEL_CHANNELS]; /* answers */
     /* A message that is being published. */
     int to_chan;
+    bool to_all;
     char to[MQ_QUEUE_MAX];
     int64_t to_expires;
 } model;
@@ -47,6 +62,11 @@ static struct snib__buf model_out;
 static void model_begin(void)
 {
     memset(&model, 0, sizeof model);
+    model.product = "RabbitMQ";
+    model.version = "3.10.8";
+    model.mechanisms = "AMQPLAIN PLAIN";
+    model.wishes =
+        (struct model_tune){MODEL_CHANNELS - 1, SNIB__AMQP_FRAME_MAX, 60};
     snib__buf_init(&model_out, 1 << 20);
 }
 
@@ -86,33 +106,54 @@ static void model_close(int channel, uint32_t id, int code, const char *text)
     model_end(begun);
 }
 
+/* The content of a method: so many bytes are said to follow. */
+static void model_content(int chan, const char *reply_to, const char *text,
+                          size_t announced)
+{
+    size_t begun = model_frame(SNIB__AMQP_HEADER, chan);
+    snib__amqp_put(&model_out, 60 << 16, 4);
+    snib__amqp_put(&model_out, announced, 8);
+    snib__amqp_put(&model_out, reply_to ? 1 << 9 : 0, 2);
+    if (reply_to) {
+        snib__amqp_put_short(&model_out, reply_to);
+    }
+    model_end(begun);
+    begun = model_frame(SNIB__AMQP_BODY, chan);
+    snib__buf_puts(&model_out, text);
+    model_end(begun);
+}
+
+static uint64_t model_delivers(int chan, const char *consumer, const char *key)
+{
+    size_t begun = model_method(chan, SNIB__AMQP_DELIVER);
+    snib__amqp_put_short(&model_out, consumer);
+    snib__amqp_put(&model_out, ++model.tags[chan], 8);
+    snib__amqp_put(&model_out, 0, 1);
+    snib__amqp_put_short(&model_out, "");
+    snib__amqp_put_short(&model_out, key);
+    model_end(begun);
+    return model.tags[chan];
+}
+
+/* A question to this client, or an answer to one of its own. */
+static void model_passes(int chan, const char *reply_to, const char *text)
+{
+    (void)model_delivers(chan, "answers", "");
+    model_content(chan, reply_to, text, strlen(text));
+}
+
 /* -- the queue ------------------------------------------------------------------ */
 
 static void model_send(struct model_message *m, int chan)
 {
-    size_t n = strlen(m->text), begun;
-    m->tag = ++model.tags[chan];
-    begun = model_method(chan, SNIB__AMQP_DELIVER);
-    snib__amqp_put_short(&model_out, "messages");
-    snib__amqp_put(&model_out, m->tag, 8);
-    snib__amqp_put(&model_out, 0, 1);
-    snib__amqp_put_short(&model_out, "");
-    snib__amqp_put_short(&model_out, m->queue);
-    model_end(begun);
-    begun = model_frame(SNIB__AMQP_HEADER, chan);
-    snib__amqp_put(&model_out, 60 << 16, 4);
-    snib__amqp_put(&model_out, n, 8);
-    snib__amqp_put(&model_out, 0, 2);
-    model_end(begun);
-    begun = model_frame(SNIB__AMQP_BODY, chan);
-    snib__buf_add(&model_out, m->text, n);
-    model_end(begun);
+    m->tag = model_delivers(chan, "messages", m->queue);
+    model_content(chan, NULL, m->text, strlen(m->text));
 }
 
 /* All that is ready goes to the first consumer, the oldest first. */
 static void model_deliver(void)
 {
-    while (model.consumers) {
+    while (model.consumers && !model.slow) {
         struct model_message *next = NULL;
         for (int i = 0; i < MODEL_MESSAGES; i++) {
             struct model_message *m = &model.message[i];
@@ -182,10 +223,12 @@ static void model_cut(void)
     for (int i = 1; i < MODEL_CHANNELS; i++) {
         model.open[i] = false;
         model.confirms[i] = false;
+        model.hears[i] = false;
         model.published[i] = model.tags[i] = 0;
         model_leave(i);
     }
-    model.greeted = false;
+    model.greeted = model.entered = false;
+    model.own = 0;
     snib__buf_clear(&model_out);
 }
 
@@ -210,183 +253,6 @@ static int model_ready(void)
              !strcmp(model.message[i].queue, model.queue);
     }
     return n;
-}
-
-/* -- what the store sends --------------------------------------------------------- */
-
-static void model_text(struct snib__amqp_bytes from, char ret[MQ_QUEUE_MAX])
-{
-    snprintf(ret, MQ_QUEUE_MAX, "%.*s", (int)from.size, from.bytes);
-}
-
-static void model_declare(int chan, struct snib__amqp_in *in)
-{
-    char queue[MQ_QUEUE_MAX];
-    snib__amqp_get(in, 2);
-    model_text(snib__amqp_get_short(in), queue);
-    bool passive = snib__amqp_get(in, 1) & 1;
-    bool lock = !strncmp(queue, "snib.l.", 7);
-    if (model.close_declare) {
-        model_close(chan, SNIB__AMQP_CHANNEL_CLOSE, model.close_declare,
-                    "as the test says");
-        model.open[chan] = false;
-        return;
-    }
-    if (passive && strcmp(queue, model.queue) != 0) {
-        model_close(chan, SNIB__AMQP_CHANNEL_CLOSE, 404, "no queue");
-        model.open[chan] = false;
-        return;
-    }
-    if (lock) {
-        model.declared++;
-        memcpy(model.queue, queue, sizeof queue);
-    }
-    size_t begun = model_method(chan, SNIB__AMQP_DECLARE_OK);
-    snib__amqp_put_short(&model_out, queue);
-    snib__amqp_put(&model_out, lock ? (uint64_t)model_ready() : 0, 4);
-    snib__amqp_put(&model_out, lock && model.consumers, 4);
-    model_end(begun);
-}
-
-static void model_asks(int chan, uint32_t id, struct snib__amqp_in *in)
-{
-    char name[MQ_QUEUE_MAX];
-    switch (id) {
-    case SNIB__AMQP_START_OK:
-        if (model.refuse_login) {
-            model_close(0, SNIB__AMQP_CLOSE, 403, "ACCESS_REFUSED");
-            return;
-        }
-        size_t begun = model_method(0, SNIB__AMQP_TUNE);
-        snib__amqp_put(&model_out, MODEL_CHANNELS - 1, 2);
-        snib__amqp_put(&model_out, SNIB__AMQP_FRAME_MAX, 4);
-        snib__amqp_put(&model_out, 60, 2);
-        model_end(begun);
-        break;
-    case SNIB__AMQP_OPEN:
-        if (model.refuse_vhost) {
-            model_close(0, SNIB__AMQP_CLOSE, 530, "NOT_ALLOWED");
-            return;
-        }
-        model_say(0, SNIB__AMQP_OPEN_OK);
-        break;
-    case SNIB__AMQP_CHANNEL_OPEN:
-        assert_false(model.open[chan]);
-        model.open[chan] = true;
-        model.confirms[chan] = false;
-        model.tags[chan] = model.published[chan] = 0;
-        model_say(chan, SNIB__AMQP_CHANNEL_OPEN_OK);
-        break;
-    case SNIB__AMQP_CHANNEL_CLOSE:
-        model.open[chan] = false;
-        model_say(chan, SNIB__AMQP_CHANNEL_CLOSE_OK);
-        model_leave(chan);
-        break;
-    case SNIB__AMQP_CONFIRM:
-        model.confirms[chan] = true;
-        model_say(chan, SNIB__AMQP_CONFIRM_OK);
-        break;
-    case SNIB__AMQP_DECLARE:
-        model_declare(chan, in);
-        break;
-    case SNIB__AMQP_BIND:
-        model_say(chan, SNIB__AMQP_BIND_OK);
-        break;
-    case SNIB__AMQP_CONSUME:
-        snib__amqp_get(in, 2);
-        model_text(snib__amqp_get_short(in), name);
-        model_say(chan, SNIB__AMQP_CONSUME_OK);
-        if (*name && !strcmp(name, model.queue)) {
-            model_consume(chan);
-        }
-        break;
-    case SNIB__AMQP_ACK: {
-        uint64_t tag = snib__amqp_get(in, 8);
-        bool known = false;
-        for (int i = 0; i < MODEL_MESSAGES; i++) {
-            struct model_message *m = &model.message[i];
-            if (m->there && m->chan == chan && m->tag == tag) {
-                m->there = false;
-                m->chan = 0;
-                known = true;
-            }
-        }
-        assert_true(known); /* RabbitMQ closes the channel */
-        break;
-    }
-    case SNIB__AMQP_PUBLISH:
-        snib__amqp_get(in, 2);
-        model_text(snib__amqp_get_short(in), name);
-        model_text(snib__amqp_get_short(in), model.to);
-        model.to_chan = chan;
-        model.asked_who += !strcmp(name, SNIB__AMQP_ALL);
-        break;
-    default:
-        break; /* TUNE_OK, the OK of a close */
-    }
-}
-
-static void model_published(const struct snib__amqp_frame *frame)
-{
-    char text[MQ_MESSAGE_MAX + 1];
-    int chan = model.to_chan;
-    snprintf(text, sizeof text, "%.*s", (int)frame->size,
-             (const char *)frame->bytes);
-    if (!strncmp(model.to, "snib.", 5) && !model.deaf) {
-        model_put(model.to, text, model.to_expires);
-    }
-    if (model.confirms[chan] && !model.deaf) {
-        size_t begun = model_method(chan, SNIB__AMQP_ACK);
-        snib__amqp_put(&model_out, ++model.published[chan], 8);
-        snib__amqp_put(&model_out, 0, 1);
-        model_end(begun);
-    }
-}
-
-/* Takes one frame; returns its size, 0: there is none. */
-static size_t model_hears(const uint8_t *bytes, size_t size)
-{
-    struct snib__amqp_frame frame;
-    if (!model.greeted && size >= 8) {
-        model.greeted = true;
-        assert_memory_equal(bytes, "AMQP\0\0\x09\x01", 8);
-        size_t begun = model_method(0, SNIB__AMQP_START);
-        snib__amqp_put(&model_out, 9, 2);
-        size_t table = snib__amqp_begin(&model_out);
-        snib__amqp_put_flag(&model_out, "odd");
-        snib__amqp_put_text(&model_out, "product", "RabbitMQ");
-        snib__amqp_put_text(&model_out, "version", "3.10.8");
-        snib__amqp_end(&model_out, table);
-        size_t words = snib__amqp_begin(&model_out);
-        snib__buf_puts(&model_out, "AMQPLAIN PLAIN");
-        snib__amqp_end(&model_out, words);
-        snib__amqp_end(&model_out, snib__amqp_begin(&model_out));
-        model_end(begun);
-        return 8;
-    }
-    if (snib__amqp_frame(bytes, size, &frame) != 1) {
-        return 0;
-    }
-    struct snib__amqp_in in = {.at = frame.bytes, .left = frame.size};
-    if (frame.type == SNIB__AMQP_METHOD) {
-        uint32_t id = (uint32_t)snib__amqp_get(&in, 4);
-        model_asks(frame.channel, id, &in);
-    } else if (frame.type == SNIB__AMQP_HEADER) {
-        snib__amqp_get(&in, 12);
-        uint64_t flags = snib__amqp_get(&in, 2);
-        snib__amqp_get(&in, 1);
-        if (flags & (1 << 9)) {
-            snib__amqp_get_short(&in);
-        }
-        struct snib__amqp_bytes expires = {"0", 1};
-        if (flags & (1 << 8)) {
-            expires = snib__amqp_get_short(&in);
-        }
-        model.to_expires = strtoll(expires.bytes, NULL, 10);
-    } else if (frame.type == SNIB__AMQP_BODY) {
-        model_published(&frame);
-    }
-    return frame.whole;
 }
 
 #endif

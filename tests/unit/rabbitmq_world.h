@@ -6,7 +6,7 @@
 #include "unit.h"
 
 #include "base/mem.h"
-#include "rabbitmq_model.h"
+#include "rabbitmq_broker.h"
 #include "store/rabbitmq/rabbitmq.h"
 
 static const struct snib__store_ops *const ops = &snib__rabbitmq_store_ops;
@@ -18,6 +18,8 @@ static snib_instant now;
 static bool logs_in; /* the program gives the logins */
 static bool up;      /* the connection */
 static bool mute;    /* the broker says nothing */
+static int refusals; /* so many connections are refused before one is not */
+static snib_instant spoke; /* the store has sent something */
 static char queue[MQ_QUEUE_MAX];
 
 /* -- the world ------------------------------------------------------------------ */
@@ -29,24 +31,38 @@ static void input(snib__input_kind kind, const void *bytes, size_t size)
     ops->input(store, now, &in);
 }
 
+/* The broker takes what it is sent. What a login is in is overwritten behind it. */
+static bool broker_takes(struct snib__buf *sent)
+{
+    size_t took = model_hears(snib__buf_bytes(sent), snib__buf_size(sent));
+    assert_true(sent->secret ||
+                !memmem(snib__buf_bytes(sent), took, "\0guest", 6));
+    if (took) {
+        snib__buf_consume(sent, took);
+        spoke = now;
+    }
+    return took;
+}
+
 /* Carry out what the store wishes, until it wishes nothing. */
 static void settle(void)
 {
     struct snib__conn *conn = out.conn[0];
     for (int i = 0; i < 2000; i++) {
-        size_t took;
         if (conn->shut || (conn->open && up)) {
             conn->shut = up = false;
             model_cut();
             input(SNIB__IN_CLOSED, NULL, 0);
+        } else if (conn->open && refusals) {
+            conn->open = false;
+            refusals--;
+            input(SNIB__IN_REFUSED, NULL, 0);
         } else if (conn->open) {
             conn->open = false;
             up = true;
             input(SNIB__IN_OPENED, NULL, 0);
-        } else if (up && !mute &&
-                   (took = model_hears(snib__buf_bytes(&conn->out),
-                                       snib__buf_size(&conn->out)))) {
-            snib__buf_consume(&conn->out, took);
+        } else if (up && !mute && broker_takes(&conn->out)) {
+            continue;
         } else if (up && snib__buf_size(&model_out)) {
             uint8_t byte = *snib__buf_bytes(&model_out);
             snib__buf_consume(&model_out, 1); /* in the smallest pieces */
@@ -61,7 +77,7 @@ static void settle(void)
     fail_msg("it does not come to rest");
 }
 
-/* The server's heartbeats come. */
+/* The broker's heartbeats come, and it wants to hear something within each. */
 static void pass_ms(int64_t ms)
 {
     for (snib_instant end = snib__after(now, snib__ms(ms)); now.ns < end.ns;) {
@@ -73,6 +89,9 @@ static void pass_ms(int64_t ms)
             model_end(model_frame(SNIB__AMQP_HEARTBEAT, 0));
         }
         settle();
+        assert_true(!up || mute || !model.entered ||
+                    now.ns - spoke.ns <=
+                        snib__ms((int64_t)model.agreed.heartbeat_s * 1000).ns);
     }
 }
 
@@ -90,6 +109,7 @@ static int begin_at(const char *text)
     struct snib__url *url;
     model_begin();
     up = mute = false;
+    refusals = 0;
     now = (snib_instant){INT64_C(1000000000)};
     out = (struct snib__out){.limit = 0};
     snib__list_init(&out.answered);
@@ -210,6 +230,16 @@ static void lies_there(const char *kind, uint64_t id, int64_t token,
              (unsigned long long)id, (unsigned long long)id, (long long)token,
              (long long)lease_ms);
     model_put(queue, text, 0);
+}
+
+/* What somebody answers who is asked about this queue. */
+static const char *answers(const char *kind, const char *of)
+{
+    static char text[400];
+    snprintf(text, sizeof text,
+             "snib1 %s %032d 7 1000 0\nclient=%032d&age=%018d&queue=%s\nhost=x",
+             kind, 9, 8, 1, of);
+    return text;
 }
 
 static void another_consumes(void)

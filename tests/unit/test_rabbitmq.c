@@ -184,6 +184,10 @@ static void queues_have_the_names_of_locks(void **state)
         assert_true(strlen(queue) < MQ_QUEUE_MAX);
         assert_int_equal(strncmp(queue, size <= 248 ? "snib.l." : "snib.h.", 7),
                          0);
+        snib__mq_queue_later(queue, later); /* no two of them share one */
+        assert_int_equal(strncmp(later, size <= 248 ? "snib.w." : "snib.v.", 7),
+                         0);
+        assert_string_equal(later + 7, queue + 7);
         text[size - 1] = 'y';
         assert_false(snib__name_new(text, size, &name, &e));
         snib__mq_queue(name, other);

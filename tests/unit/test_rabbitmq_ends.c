@@ -70,6 +70,7 @@ static void a_renewal_that_comes_back_too_late_is_none(void **state)
     settle();
     assert_int_equal(answer(&r), SNIB__NO);
     assert_int_equal(r.said.err, SNIB_ERR_LOST);
+    assert_non_null(strstr(said.text, "lease is over"));
     assert_int_equal(out.ended_count, 1);
     pass_ms(100);
     assert_int_equal(model.consumers, 0);
@@ -169,6 +170,7 @@ static void another_token_is_not_renewed(void **state)
     ask(&r);
     assert_int_equal(answer(&r), SNIB__NO);
     assert_int_equal(r.said.err, SNIB_ERR_LOST);
+    assert_non_null(strstr(said.text, "lease is over"));
     give_back(&a);
 }
 
@@ -203,6 +205,7 @@ static void a_cut_connection_is_the_loss_of_all_and_is_told(void **state)
     ask(&r);
     assert_int_equal(answer(&r), SNIB__NO);
     assert_int_equal(r.said.err, SNIB_ERR_LOST);
+    assert_non_null(strstr(said.text, "connection was cut"));
 }
 
 static void a_release_behind_that_lets_others_in(void **state)
@@ -220,6 +223,68 @@ static void a_release_behind_that_lets_others_in(void **state)
     assert_int_equal(model_count("free"), 1);
     granted(&b);
     assert_true(b.token > a.token);
+    give_back(&b);
+}
+
+/* A request that was to take the place of a grant of its own. */
+static void a_cancel_behind_that_gives_up_the_grant_before_too(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__request b = request(SNIB__ACQUIRE, 2);
+    struct snib__request cancel = request(SNIB__CANCEL, 3);
+    granted(&a);
+    cut();
+    cancel.token = a.token;
+    memcpy(cancel.prior_id, a.id, sizeof a.id);
+    ask(&cancel);
+    pass_ms(500);
+    assert_int_equal(answer(&cancel), SNIB__DONE);
+    assert_int_equal(model_count("free"), 2);
+    granted(&b);
+    assert_true(b.token > a.token);
+    give_back(&b);
+}
+
+/* It had only begun to ask for its queue. */
+static void so_does_a_cancel_of_what_has_not_consumed_yet(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__request b = request(SNIB__ACQUIRE, 2);
+    struct snib__request cancel = request(SNIB__CANCEL, 2);
+    out.holds = true;
+    granted(&a);
+    cut();
+    pass_ms(200);
+    b.token = cancel.token = a.token;
+    memcpy(b.prior_id, a.id, sizeof a.id);
+    memcpy(cancel.prior_id, a.id, sizeof a.id);
+    mute = true;
+    ask(&b);
+    pass_ms(1100);
+    assert_int_equal(answer(&b), SNIB__UNKNOWN);
+    ask(&cancel);
+    mute = false;
+    settle();
+    assert_int_equal(answer(&cancel), SNIB__DONE);
+    assert_int_equal(model_count("free"), 2);
+}
+
+static void who_takes_the_place_of_that_does_not_wait_for_it(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__request b = request(SNIB__ACQUIRE, 2);
+    granted(&a);
+    cut();
+    b.token = a.token;
+    memcpy(b.prior_id, a.id, sizeof a.id);
+    ask(&b);
+    pass_ms(500);
+    assert_int_equal(answer(&b), SNIB__DONE);
+    assert_true(b.token > a.token);
+    assert_int_equal(model_count("free"), 0);
     give_back(&b);
 }
 
@@ -348,6 +413,48 @@ static void the_grant_of_somebody_later_is_a_loss(void **state)
     assert_int_equal(out.ended_count, 1);
 }
 
+/* The broker gives the message back: there is no such queue. */
+static void a_renewal_that_no_queue_takes_is_a_loss(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__request r = request(SNIB__RENEW, 1);
+    granted(&a);
+    out.ended_count = 0;
+    model.returns = true;
+    r.token = a.token;
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__NO);
+    assert_int_equal(r.said.err, SNIB_ERR_LOST);
+    assert_non_null(strstr(said.text, "removed"));
+    assert_int_equal(out.ended_count, 1);
+    assert_true(up);
+}
+
+/* On the queue of the client's own, behind amq.fanout. */
+static void asks_who(const char *reply_to)
+{
+    char text[MQ_QUEUE_MAX + 80];
+    snprintf(text, sizeof text, "snib1 who %032d 0 0 0\n%s", 7, queue);
+    *model.to = 0;
+    model_passes(model.own, reply_to, text);
+    settle();
+}
+
+static void
+an_answer_never_goes_into_a_queue_that_the_question_names(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    granted(&a);
+    asks_who("amq.rabbitmq.reply-to.g1");
+    assert_string_equal(model.to, "amq.rabbitmq.reply-to.g1");
+    asks_who("snib.l.other");
+    assert_string_equal(model.to, "");
+    assert_int_equal(model_count("held"), 1);
+    give_back(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,11 +471,16 @@ int main(void)
         CASE(a_lease_that_nobody_renews_is_given_back),
         CASE(a_cut_connection_is_the_loss_of_all_and_is_told),
         CASE(a_release_behind_that_lets_others_in),
+        CASE(a_cancel_behind_that_gives_up_the_grant_before_too),
+        CASE(so_does_a_cancel_of_what_has_not_consumed_yet),
+        CASE(who_takes_the_place_of_that_does_not_wait_for_it),
         CASE(who_comes_back_is_not_kept_out_by_its_own_message),
         CASE(a_message_of_the_connection_before_proves_nothing),
         CASE(a_free_of_the_grant_before_does_not_end_this_one),
         CASE(a_try_behind_a_cut_is_unknown_if_it_has_written),
         CASE(a_queue_that_was_removed_is_a_loss),
+        CASE(a_renewal_that_no_queue_takes_is_a_loss),
+        CASE(an_answer_never_goes_into_a_queue_that_the_question_names),
         CASE(the_grant_of_somebody_later_is_a_loss),
     };
     return cmocka_run_group_tests(tests, NULL, nothing_is_left_alive);

@@ -30,7 +30,10 @@ static void errors_of_the_broker_are_told(void **state)
     static const struct {
         int code;
         snib_err err;
-    } row[] = {{403, SNIB_ERR_DENIED}, {406, SNIB_ERR_CONFIG}};
+    } row[] = {{403, SNIB_ERR_DENIED},
+               {405, SNIB_ERR_CONFIG},
+               {406, SNIB_ERR_CONFIG},
+               {541, SNIB_ERR_STORE}};
     for (size_t i = 0; i < COUNT_OF(row); i++) {
         struct snib__request r = request(SNIB__ACQUIRE, 1 + i);
         struct snib__request warm = request(SNIB__INSPECT, 50 + i);
@@ -234,82 +237,128 @@ static void a_silent_broker_is_left_where_nothing_is_held(void **state)
     assert_int_equal(lost_by_silence(false), 1);
 }
 
-/* -- looks ------------------------------------------------------------------------------ */
-
-/* The row of a holder that went, if the answer has one. */
-static bool shows_closed(void)
-{
-    struct snib__request r = request(SNIB__INSPECT, 50);
-    struct snib__buf rows;
-    snib__buf_init(&rows, 4096);
-    r.said.result = &rows;
-    ask(&r);
-    assert_int_equal(answer(&r), SNIB__DONE);
-    bool closed = memmem(snib__buf_bytes(&rows), snib__buf_size(&rows), "went",
-                         4) != NULL;
-    snib__buf_free(&rows);
-    return closed;
-}
-
-/* It counts from when it was seen first, so whoever looks again sees an end. */
-static void a_grant_without_its_holder_is_shown_for_its_lease(void **state)
-{
-    (void)state;
-    lies_there("held", 9, 5, 2000);
-    assert_true(shows_closed());
-    pass_ms(1500);
-    assert_true(shows_closed());
-    pass_ms(600);
-    assert_false(shows_closed());
-    lies_there("free", 9, 5, 0);
-    lies_there("held", 8, 6, 2000); /* another one */
-    assert_true(shows_closed());
-    pass_ms(2100);
-    assert_false(shows_closed());
-}
-
-static void a_pattern_that_is_too_long_costs_nothing(void **state)
+/* Both send something within each heartbeat. */
+static void a_connection_lasts_where_nothing_is_asked_for(void **state)
 {
     (void)state;
     struct snib__request a = request(SNIB__ACQUIRE, 1);
-    struct snib__request r = request(SNIB__LIST, 50);
-    struct snib__buf rows;
-    char pattern[2000];
-    memset(pattern, '*', sizeof pattern);
-    snib__buf_init(&rows, 4096);
-    r.said.result = &rows;
-    r.text = pattern;
-    r.text_size = sizeof pattern;
+    a.lease = snib__ms(600000);
+    out.holds = true;
     granted(&a);
     out.ended_count = 0;
-    ask(&r);
-    assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
-    assert_int_equal(r.said.err, SNIB_ERR_USAGE);
-    pass_ms(100);
+    pass_ms(120000);
     assert_true(up && !out.ended_count);
-    snib__buf_free(&rows);
+    assert_true(model.consumers == 1);
     give_back(&a);
 }
 
-/* Between "nobody consumes" and its own consuming somebody was first. */
-static void a_look_whose_messages_went_to_another_asks_again(void **state)
+/* -- what the broker says -------------------------------------------------------------- */
+
+static void only_a_rabbitmq_that_takes_passwords_will_do(void **state)
 {
     (void)state;
-    struct snib__request r = request(SNIB__INSPECT, 50);
-    struct snib__buf rows;
-    snib__buf_init(&rows, 4096);
-    r.said.result = &rows;
-    lies_there("free", 9, 5, 0);
-    model.first_to_consume = MODEL_OTHER;
-    ask(&r);
-    assert_int_equal(answer(&r), SNIB__PENDING);
-    assert_int_equal(model.asked_who, 0);
-    pass_ms(600);
-    assert_int_equal(model.asked_who, 1);
-    pass_ms(600);
-    assert_int_equal(answer(&r), SNIB__DONE);
-    snib__buf_free(&rows);
-    model_leave(MODEL_OTHER);
+    static const struct {
+        const char *product, *mechanisms, *words;
+        snib_err err;
+    } row[] = {{"Qpid", "PLAIN", "not RabbitMQ", SNIB_ERR_CONFIG},
+               {"RabbitMQ", "AMQPLAIN EXTERNAL", "(PLAIN)", SNIB_ERR_DENIED},
+               {"RabbitMQ", "EXTERNAL PLAIN AMQPLAIN", NULL, SNIB_ERR_OK}};
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        struct snib__request r = request(SNIB__ACQUIRE, 5 + i);
+        model.product = row[i].product;
+        model.mechanisms = row[i].mechanisms;
+        ask(&r);
+        pass_ms(6000);
+        assert_int_equal(answer(&r),
+                         row[i].err ? SNIB__NOT_APPLIED : SNIB__DONE);
+        assert_int_equal(r.said.err, row[i].err);
+        assert_true(!row[i].words || strstr(said.text, row[i].words));
+    }
+}
+
+/* 0: there is no bound. */
+static void the_smaller_of_both_wishes_counts(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    out.holds = true;
+    model.wishes = (struct model_tune){20, 4096, 4};
+    granted(&a);
+    assert_true(model.agreed.channels == 20 && model.agreed.frame == 4096);
+    assert_int_equal(model.agreed.heartbeat_s, 4);
+    pass_ms(20000);
+    model.wishes = (struct model_tune){0, 0, 0};
+    cut();
+    pass_ms(200);
+    assert_int_equal(model.agreed.channels, MQ_CHANNELS);
+    assert_int_equal(model.agreed.frame, SNIB__AMQP_FRAME_MAX);
+    assert_int_equal(model.agreed.heartbeat_s, MQ_HEARTBEAT_S);
+}
+
+/* What does not fit is not AMQP: the connection is left. */
+static void a_content_is_what_its_header_says(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    granted(&a);
+    give_back(&a);
+    out.holds = true;
+    for (int i = 0; i < 4; i++) {
+        pass_ms(200);
+        assert_true(up);
+        (void)model_delivers(model.own, "answers", "");
+        if (i == 1) {
+            model_content(model.own, NULL, "te", 4); /* … and once more */
+        }
+        model_content(model.own, NULL, i == 2 ? "text!" : "text", 4);
+        if (i == 3) { /* without a delivery before it */
+            model_content(model.own, NULL, "text", 4);
+        }
+        settle();
+        assert_int_equal(up, i == 0);
+    }
+}
+
+static void its_state_is_that_of_the_connection(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__store_state is = {.nodes = 1};
+    ops->state(store, now, &is);
+    assert_false(is.reachable);
+    granted(&a);
+    ops->state(store, now, &is);
+    assert_true(is.reachable && is.nodes_reachable == 1 && !*is.text);
+    size_t begun = model_method(0, SNIB__AMQP_BLOCKED);
+    snib__amqp_put_short(&model_out, "low on memory");
+    model_end(begun);
+    settle();
+    ops->state(store, now, &is);
+    assert_true(is.reachable && strstr(is.text, "low on memory"));
+    cut();
+    ops->state(store, now, &is);
+    assert_true(!is.reachable && !is.nodes_reachable && *is.text);
+    assert_int_equal(is.err, SNIB_ERR_UNREACHABLE);
+}
+
+/* It was refused once meanwhile, and told to ask again later. */
+static void who_waits_asks_as_soon_as_the_broker_is_back(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    a.lease = snib__ms(6000); /* so the next poll is after a second */
+    another_consumes();
+    ask(&a);
+    assert_int_equal(answer(&a), SNIB__QUEUED);
+    refusals = 1;
+    cut();
+    assert_int_equal(model.consumers, 1);
+    for (int ms = 0; ms < 300 && !model.entered; ms++) {
+        pass_ms(1);
+    }
+    assert_int_equal(refusals, 0);
+    assert_int_equal(model.consumers, 2);
+    cancelled(&a);
 }
 
 int main(void)
@@ -324,9 +373,12 @@ int main(void)
         OF(a_program_may_think_about_its_login, begin_login, end_login),
         CASE(a_silent_broker_is_borne_while_something_is_held),
         CASE(a_silent_broker_is_left_where_nothing_is_held),
-        CASE(a_grant_without_its_holder_is_shown_for_its_lease),
-        CASE(a_pattern_that_is_too_long_costs_nothing),
-        CASE(a_look_whose_messages_went_to_another_asks_again),
+        CASE(a_connection_lasts_where_nothing_is_asked_for),
+        CASE(only_a_rabbitmq_that_takes_passwords_will_do),
+        CASE(the_smaller_of_both_wishes_counts),
+        CASE(a_content_is_what_its_header_says),
+        CASE(its_state_is_that_of_the_connection),
+        CASE(who_waits_asks_as_soon_as_the_broker_is_back),
     };
     return cmocka_run_group_tests(tests, NULL, nothing_is_left_alive);
 }

@@ -65,6 +65,23 @@ static void tokens_that_come_to_their_end_are_an_error(void **state)
     assert_int_equal(a.said.err, SNIB_ERR_STORE);
 }
 
+/* The core does not make it the floor for other names. */
+static void a_token_days_ahead_of_the_clock_is_told_apart(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__request b = request(SNIB__ACQUIRE, 2);
+    int64_t wall_ms = INT64_C(1790000000000), day_ms = 86400000;
+    out.wall_offset_ns = wall_ms * 1000000 - now.ns;
+    granted(&a);
+    assert_true(a.token >= wall_ms * 1024 && !a.said.far);
+    give_back(&a);
+    lies_there("free", 9, (wall_ms + 2 * day_ms) * 1024, 0);
+    granted(&b);
+    assert_true(b.said.far);
+    give_back(&b);
+}
+
 /* -- grants whose holders went --------------------------------------------------------- */
 
 static void a_grant_without_its_holder_is_waited_for(void **state)
@@ -224,36 +241,6 @@ static void a_cut_connection_of_the_one_before_is_no_release(void **state)
     give_back(&a);
 }
 
-static void a_try_asks_who_consumes_and_is_refused(void **state)
-{
-    (void)state;
-    struct snib__request a = request(SNIB__ACQUIRE, 1);
-    a.acquire.may_queue = false;
-    another_consumes();
-    ask(&a);
-    assert_int_equal(model.asked_who, 1);
-    assert_int_equal(answer(&a), SNIB__PENDING);
-    pass_ms(300); /* nobody says anything: frozen */
-    assert_int_equal(answer(&a), SNIB__NO);
-    assert_int_equal(a.said.err, SNIB_ERR_BUSY);
-    assert_int_equal(model.consumers, 1);
-}
-
-static void a_try_goes_on_when_the_one_before_was_about_to_go(void **state)
-{
-    (void)state;
-    struct snib__request a = request(SNIB__ACQUIRE, 1);
-    a.acquire.may_queue = false;
-    another_consumes();
-    lies_there("free", 9, 5, 0);
-    ask(&a);
-    assert_int_equal(answer(&a), SNIB__PENDING);
-    model_leave(MODEL_OTHER);
-    pass_ms(50);
-    assert_int_equal(answer(&a), SNIB__DONE);
-    give_back(&a);
-}
-
 static void who_waits_and_gives_up_leaves_nothing(void **state)
 {
     (void)state;
@@ -283,8 +270,8 @@ static void an_emptied_queue_is_found_out(void **state)
 
 /* What it had acknowledged as outdone by its own message is not to be forgotten when
  * it takes that back. */
-static void a_try_that_takes_its_message_back_leaves_the_highest_token(
-    void **state)
+static void
+a_try_that_takes_its_message_back_leaves_the_highest_token(void **state)
 {
     (void)state;
     struct snib__request a = request(SNIB__ACQUIRE, 1);
@@ -302,6 +289,25 @@ static void a_try_that_takes_its_message_back_leaves_the_highest_token(
     give_back(&b);
 }
 
+/* What asks for its queue waits for as many others as the broker makes at once. */
+static void so_many_queues_are_asked_for_at_once(void **state)
+{
+    (void)state;
+    static struct snib__request many[100]; /* the store's to the end */
+    const struct snib__mq *z = (const void *)store;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    model.wishes.channels = MQ_CHANNELS;
+    granted(&a);
+    give_back(&a);
+    mute = true;
+    for (uint64_t i = 0; i < COUNT_OF(many); i++) {
+        many[i] = request(SNIB__ACQUIRE, 100 + i);
+        ask(&many[i]);
+    }
+    assert_int_equal(z->joining, MQ_JOINING);
+    assert_int_equal(z->claims, MQ_JOINING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +315,7 @@ int main(void)
         CASE(tokens_are_above_all_that_lies_there_and_the_floor),
         CASE(a_token_that_was_too_low_is_raised),
         CASE(tokens_that_come_to_their_end_are_an_error),
+        CASE(a_token_days_ahead_of_the_clock_is_told_apart),
         CASE(a_grant_without_its_holder_is_waited_for),
         CASE(the_longest_one_counts_and_those_that_are_over_do_not),
         CASE(a_message_that_it_is_over_ends_the_wait),
@@ -319,10 +326,9 @@ int main(void)
         CASE(many_notes_of_one_grant_are_one),
         CASE(who_waits_is_granted_it_when_the_one_before_has_gone),
         CASE(a_cut_connection_of_the_one_before_is_no_release),
-        CASE(a_try_asks_who_consumes_and_is_refused),
-        CASE(a_try_goes_on_when_the_one_before_was_about_to_go),
         CASE(who_waits_and_gives_up_leaves_nothing),
         CASE(an_emptied_queue_is_found_out),
+        CASE(so_many_queues_are_asked_for_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, nothing_is_left_alive);
 }

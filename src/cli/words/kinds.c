@@ -185,7 +185,8 @@ static void kinds_add_permits(struct text *t, const struct tally *n,
 
 /* A lock-delay of holders that ended keeps the lock closed: say who was the
  * last, and for how long. Where the store no longer knows who that was, it is no
- * lock-delay but the lease that the holder may still believe in (ZooKeeper). */
+ * lock-delay but the lease that the holder may still believe in (ZooKeeper,
+ * RabbitMQ). */
 static void kinds_add_closed(struct text *t, const struct snib_view *view)
 {
     const struct snib_party *last = view->closed_by[0];

@@ -11,6 +11,10 @@
 
 enum { CHANNEL_BODY_MAX = 65536 };
 
+_Static_assert((int)MQ_MESSAGE_MAX <=
+                   (int)SNIB__AMQP_FRAME_LEAST - SNIB__AMQP_HEAD - 1,
+               "a message fits into one frame of any server");
+
 static struct snib__conn *channel_conn(const struct snib__mq *z)
 {
     return z->out->conn[z->session.at];

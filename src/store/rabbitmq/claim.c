@@ -36,6 +36,7 @@ static struct mq_claim *claim_new(struct snib__mq *z,
         }
         if (r->token) {
             memcpy(c->prior, r->prior_id, sizeof c->prior);
+            c->prior_token = r->token;
         }
         snib__mq_queue(r->name, c->queue);
     }
@@ -98,8 +99,15 @@ void snib__mq_claim_renew(struct snib__mq *z, snib_instant now,
 static void claim_expired(struct snib__mq *z, snib_instant now,
                           struct mq_claim *c)
 {
+    static const struct mq_heard over = {
+        .lost = true, .err = SNIB_ERR_LOST, .text = "its lease is over"};
+    struct mq_step *k = c->step;
+    c->step = NULL;
     snib__out_ended(z->out, c->id);
     snib__mq_claim_end(z, now, c);
+    if (k) {
+        k->told->lost(z, now, k, &over);
+    }
 }
 
 /* Too late it is none: others may have been the active ones meanwhile, and held. */
@@ -226,14 +234,24 @@ void snib__mq_claim_declared(struct snib__mq *z, snib_instant now,
     }
 }
 
-/* A try that nobody was before is given a message soon; a broker may be slow. */
-static snib_duration claim_grace(const struct snib__mq *z,
-                                 const struct mq_claim *c)
+static snib_duration claim_grace(const struct snib__mq *z)
 {
-    int64_t half_ms = snib__to_ms(z->request) / 2;
-    return snib__ms(c->alone && !c->may_queue && half_ms > CLAIM_GRACE_MS
-                        ? half_ms
-                        : CLAIM_GRACE_MS);
+    int64_t quarter_ms = snib__to_ms(z->request) / 4;
+    return snib__ms(quarter_ms < CLAIM_GRACE_MS ? quarter_ms : CLAIM_GRACE_MS);
+}
+
+/* The own grant that it ends went with its connection: whoever comes first would
+ * wait for the rest of its lease. */
+static void claim_free_prior(struct snib__mq *z, snib_instant now,
+                             struct mq_claim *c)
+{
+    const struct mq_message says = {.kind = MQ_FREE,
+                                    .id = {c->prior[0], c->prior[1]},
+                                    .token = c->prior_token,
+                                    .serial = ++z->serial};
+    const struct snib__amqp_message to = {.queue = c->queue};
+    snib__mq_publish(z, &c->channel, &says, NULL, 0, &to);
+    snib__mq_channel_asks(z, now, &c->channel, 0);
 }
 
 static void claim_consumes(struct snib__mq *z, snib_instant now,
@@ -244,14 +262,16 @@ static void claim_consumes(struct snib__mq *z, snib_instant now,
     if (c->stage == MQ_CONSUMES) {
         c->stage = MQ_WAITS;
         if (c->step && c->may_queue && !c->alone) {
-            c->step->told->queued(z, now, c->step, snib__ms(c->wish_ms));
+            c->step->told->queued(z, now, c->step, MQ_NOT_KNOWN);
         } else {
             snib__heap_set(&z->alarms, &c->timer,
-                           snib__after(now, claim_grace(z, c)));
+                           snib__after(now, claim_grace(z)));
         }
     }
     if (prior && prior != c) {
         snib__mq_claim_end(z, now, prior);
+    } else if (!prior && c->prior_token && z->orphans) {
+        claim_free_prior(z, now, c);
     }
 }
 
@@ -299,7 +319,9 @@ void snib__mq_claim_heard(struct snib__mq *z, snib_instant now,
         snib__mq_try_heard(z, now, c, heard);
     } else if (heard->method) {
         claim_method(z, now, c, heard);
-    } else if (!heard->answers) {
+    } else if (heard->answers) {
+        snib__mq_try_answered(z, now, c, heard);
+    } else {
         claim_message(z, now, c, heard);
     }
 }
@@ -321,11 +343,11 @@ static void claim_alarm(struct snib__mq *z, snib_instant now,
     case MQ_TRIES:
         snib__mq_try_heard(z, now, c, NULL);
         break;
-    case MQ_WAITS: /* nothing has come: somebody else was first */
+    case MQ_WAITS: /* nothing has come */
         if (!c->may_queue) {
-            snib__mq_claim_refuse(z, now, c, snib__ms(c->wish_ms));
+            snib__mq_try_waits(z, now, c);
         } else if (c->step) {
-            c->step->told->queued(z, now, c->step, snib__ms(c->wish_ms));
+            c->step->told->queued(z, now, c->step, MQ_NOT_KNOWN);
         }
         break;
     case MQ_LEARNS:

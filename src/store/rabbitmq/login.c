@@ -113,6 +113,21 @@ static void login_send(struct snib__mq *z, snib_instant now)
     login_wrote(z, now, MQ_TUNES);
 }
 
+/* Words with blanks between them; one of them may end as another one is called
+ * (AMQPLAIN). */
+static bool login_has(struct snib__amqp_bytes words, const char *word)
+{
+    size_t n = strlen(word);
+    for (size_t i = 0; i + n <= words.size; i++) {
+        bool begins = !i || words.bytes[i - 1] == ' ';
+        bool ends = i + n == words.size || words.bytes[i + n] == ' ';
+        if (begins && ends && !memcmp(words.bytes + i, word, n)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void login_started(struct snib__mq *z, snib_instant now,
                           const struct snib__amqp_method *m)
 {
@@ -123,7 +138,7 @@ static void login_started(struct snib__mq *z, snib_instant now,
         login_unfit(z, SNIB_ERR_CONFIG,
                     "it speaks AMQP, but is not RabbitMQ, whose quorum queues "
                     "are needed");
-    } else if (!memmem(m->text.bytes, m->text.size, "PLAIN", 5)) {
+    } else if (!login_has(m->text, "PLAIN")) {
         login_unfit(z, SNIB_ERR_DENIED,
                     "the server takes no logins with user and password "
                     "(PLAIN)");

@@ -18,7 +18,9 @@ enum {
 };
 enum { LOOK_ASKS, LOOK_HEARS, LOOK_READS }; /* mq_step.at */
 
-#define LOOK_SILENT "program=a%20holder%20that%20does%20not%20answer"
+/* A holder of whom nothing else is known. */
+#define LOOK_SILENT                                                            \
+    "host=a%20silent%20client&program=a%20holder%20that%20does%20not%20answer"
 
 static bool look_lists(const struct mq_step *k)
 {
@@ -101,15 +103,17 @@ static void look_row(struct mq_step *k, snib_instant now,
     snib__rules_row(k->r->said.result, now, &row, p->about, p->about_size);
 }
 
+/* A holder who has not answered himself: he holds for so long still; or he did, and
+ * whoever comes now waits for `delay`. */
 static void look_nobody(struct mq_step *k, snib_instant now, const char *about,
-                        snib_instant until)
+                        snib_duration holds, snib_duration delay)
 {
     const struct snib__stored_claim row = {.state = SNIB__HOLDS,
                                            .kind = SNIB_KIND_MUTEX,
                                            .permits = 1,
                                            .since = now,
-                                           .delay = snib__between(now, until),
-                                           .until = now};
+                                           .delay = delay,
+                                           .until = snib__after(now, holds)};
     snib__rules_row(k->r->said.result, now, &row, about, strlen(about));
 }
 
@@ -122,8 +126,8 @@ static void look_rows(struct mq_step *k, snib_instant now, const char *name,
         token = all[i].says.token > token ? all[i].says.token : token;
     }
     look_lock_row(k, name, size, token);
-    if (n && all[0].says.kind != MQ_HELD && !look_lists(k)) {
-        look_nobody(k, now, LOOK_SILENT, snib__after(now, snib__ms(1)));
+    if (!look_lists(k) && !k->held) {
+        look_nobody(k, now, LOOK_SILENT, snib__ms(1), (snib_duration){0});
     }
     for (uint32_t i = 0; i < n; i++) {
         look_row(k, now, &all[i]);
@@ -132,10 +136,28 @@ static void look_rows(struct mq_step *k, snib_instant now, const char *name,
 
 /* -- one lock ------------------------------------------------------------------------- */
 
-/* Nobody has answered any more for a while. */
+static void look_declare(struct snib__mq *z, snib_instant now,
+                         struct mq_step *k)
+{
+    char queue[MQ_QUEUE_MAX];
+    const struct snib__amqp_queue ask = {.name = queue, .passive = true};
+    snib__mq_queue(k->r->name, queue);
+    snib__amqp_put_declare(snib__mq_out(z), k->channel.number, &ask);
+    snib__mq_channel_asks(z, now, &k->channel, 1);
+}
+
+/* Nobody has answered any more for a while. Where no holder has, somebody may only
+ * have looked, too, or was about to go or to be granted it: once more. */
 static void look_one(struct snib__mq *z, snib_instant now, struct mq_step *k)
 {
     uint32_t n;
+    if (!k->held && !k->again && !snib__reached(now, k->r->exec.patience)) {
+        k->again = true;
+        k->at = LOOK_ASKS;
+        snib__mq_step_asks(z, k, snib__after(now, z->request));
+        look_declare(z, now, k);
+        return;
+    }
     struct mq_presence *all = look_read_all(k, &n);
     if (all) {
         qsort(all, n, sizeof *all, look_compare);
@@ -188,7 +210,8 @@ static void look_read(struct snib__mq *z, snib_instant now, struct mq_step *k,
     look_lock_row(k, k->r->name->raw, k->r->name->raw_size,
                   snib__mq_view_token(&k->view, 0));
     if (!snib__reached(now, until)) {
-        look_nobody(k, now, MQ_GONE, until);
+        look_nobody(k, now, MQ_GONE, (snib_duration){0},
+                    snib__between(now, until));
     }
     look_over(z, now, k);
 }
@@ -272,6 +295,8 @@ static void look_ask(struct snib__mq *z, snib_instant now, struct mq_step *k)
     }
     k->at = LOOK_HEARS;
     k->begun = now;
+    k->answered = 0;
+    snib__buf_clear(&k->answers);
     snib__mq_publish(z, &k->channel, &who, look_lists(k) ? k->r->text : queue,
                      look_lists(k) ? k->r->text_size : strlen(queue), &to);
     snib__mq_channel_asks(z, now, &k->channel, 0);
@@ -347,13 +372,9 @@ static void look_heard(struct snib__mq *z, snib_instant now,
 
 static void look_begin(struct snib__mq *z, snib_instant now, struct mq_step *k)
 {
-    char queue[MQ_QUEUE_MAX];
-    const struct snib__amqp_queue ask = {.name = queue, .passive = true};
     snib__buf_clear(k->r->said.result); /* it may be asked for again */
-    snib__buf_clear(&k->answers);
     snib__mq_view_free(&k->view);
-    k->answered = 0;
-    k->held = false;
+    k->held = k->again = false;
     k->r->said.valid_from = now;
     k->r->said.left = (snib_duration){0};
     k->at = LOOK_ASKS;
@@ -372,9 +393,7 @@ static void look_begin(struct snib__mq *z, snib_instant now, struct mq_step *k)
                            SNIB__AMQP_REPLIES, true);
     snib__mq_channel_asks(z, now, &k->channel, 1);
     if (!look_lists(k)) {
-        snib__mq_queue(k->r->name, queue);
-        snib__amqp_put_declare(snib__mq_out(z), k->channel.number, &ask);
-        snib__mq_channel_asks(z, now, &k->channel, 1);
+        look_declare(z, now, k);
     }
 }
 

@@ -29,6 +29,9 @@ enum {
     MQ_LEASE_MOST_MS = 600000
 };
 
+/* How long somebody may hold still, where nobody has said it. */
+#define MQ_NOT_KNOWN ((snib_duration){-1})
+
 struct snib__mq;
 struct mq_channel;
 struct mq_claim;
@@ -247,10 +250,12 @@ struct mq_claim {
     mq_stage stage;
     bool may_queue;
     bool joining; /* counted in snib__mq.joining */
-    bool learned; /* one of its own messages came back: it has seen all */
+    bool learned; /* a message of its own came back: it has seen all */
     bool wrote;   /* a message HELD of it may be in the queue */
     bool due;     /* its last message has not come back yet */
     bool alone;   /* nobody consumed when it came */
+    bool asked;   /* … but it was given nothing: who was first? (try.c) */
+    bool hears;   /* answers */
     struct mq_message last; /* that message */
     snib_instant sent;      /* … was sent then */
     snib_instant seeded;    /* its last SEED was */
@@ -261,6 +266,7 @@ struct mq_claim {
     struct mq_view view;
     struct mq_step *step; /* waits for it; NULL: none does */
     uint64_t prior[2];    /* the own grant that it ends when it consumes */
+    int64_t prior_token;  /* 0: there is none */
     snib_instant tried;   /* TRIES: since then */
     char queue[MQ_QUEUE_MAX];
     char *about;
@@ -322,6 +328,10 @@ void snib__mq_end_heard(struct snib__mq *, snib_instant now, struct mq_claim *,
 void snib__mq_try_begin(struct snib__mq *, snib_instant now, struct mq_claim *);
 void snib__mq_try_heard(struct snib__mq *, snib_instant now, struct mq_claim *,
                         const struct mq_heard *);
+/* It consumes, and was given nothing for a while; somebody has answered. */
+void snib__mq_try_waits(struct snib__mq *, snib_instant now, struct mq_claim *);
+void snib__mq_try_answered(struct snib__mq *, snib_instant now,
+                           struct mq_claim *, const struct mq_heard *);
 /* Its queue is there: consume, or find out whether it may (a try). */
 void snib__mq_claim_declared(struct snib__mq *, snib_instant now,
                              struct mq_claim *,
@@ -361,16 +371,18 @@ struct mq_step {
     struct snib__request *r;
     snib_instant until, sent;
     bool ended; /* what it was to end is over */
+    bool noted; /* orphan.c: others were told so */
     bool done;  /* … which was there */
     bool wrote; /* its claim went, and had sent a HELD */
     /* look.c: how far it is; so many messages are to be read; they; so many
-     * answers, each behind its size; one of them holds; when it began */
+     * answers, each behind its size; one of them holds; none did, so it asks once
+     * more; when it began */
     int at;
     uint32_t due;
     struct mq_view view;
     uint32_t answered;
     struct snib__buf answers;
-    bool held;
+    bool held, again;
     snib_instant begun;
 };
 

@@ -211,9 +211,10 @@ static void step_renew(struct snib__mq *z, snib_instant now, struct mq_step *k)
     if (!c || c->stage != MQ_HOLDS || c->token != k->r->token) {
         snib__mq_step_answer(z, now, k, SNIB__NO, SNIB_ERR_LOST,
                              c ? "its lease is over"
-                               : "what this client had at the broker is gone, "
-                                 "with a connection or a queue; others wait "
-                                 "for the rest of its lease");
+                               : "what this client had at the broker is gone: "
+                                 "its connection was cut (others wait for the "
+                                 "rest of the lease), or the queue was "
+                                 "removed");
         return;
     }
     step_attach(z, now, k, c);
@@ -234,7 +235,7 @@ static void step_release(struct snib__mq *z, snib_instant now,
     if (c && (c->stage != MQ_HOLDS || c->token == k->r->token)) {
         k->done = c->token == k->r->token;
         step_end_claim(z, now, k, c);
-    } else if (!c && !k->ended && z->orphans) {
+    } else if (!c && !k->ended && !k->noted && z->orphans) {
         snib__mq_orphan_work.begin(z, now, k);
     } else {
         snib__mq_step_answer(z, now, k, k->done ? SNIB__DONE : SNIB__NO,
@@ -253,7 +254,7 @@ static void step_cancel(struct snib__mq *z, snib_instant now, struct mq_step *k)
         step_end_claim(z, now, k, c);
     } else if (prior) {
         step_end_claim(z, now, k, prior);
-    } else if (!k->ended && z->orphans) {
+    } else if ((!k->ended || r->token) && !k->noted && z->orphans) {
         snib__mq_orphan_work.begin(z, now, k);
     } else {
         snib__mq_step_answer(z, now, k, SNIB__DONE, SNIB_ERR_OK, NULL);

@@ -41,8 +41,9 @@
  *     think better of it.
  *  6. A renewal that comes back after the lease before is none: meanwhile others may
  *     have been the active ones.
- *  7. What a connection has at the broker goes with it. So nothing comes late from a
- *     connection before, and all that was held is lost at once, and told.
+ *  7. What a connection has at the broker goes with it, so all that was held is lost at
+ *     once, and told. A broker that stood still may read later what was sent on it: a
+ *     HELD of then is nobody's, and costs who comes next its lease at most.
  *
  * A message without a meaning (SEED) makes the active consumer hear something where
  * nothing lies in the queue: a new one, or one that an operator has emptied. Seeds
