@@ -94,8 +94,7 @@ static void make_room(struct sim_rows *t, int count)
     }
 }
 
-/* What the bytes say, for whoever looks at it here. */
-static void read_row(struct sim_row *row)
+void sim_row_read(struct sim_row *row)
 {
     const void *about;
     size_t size;
@@ -121,7 +120,7 @@ struct sim_row *sim_row_put(struct sim_rows *t, const struct sim_key *key,
     row->stamp = t->revision;
     row->size = size;
     memcpy(row->bytes, bytes, size);
-    read_row(row);
+    sim_row_read(row);
     return row;
 }
 

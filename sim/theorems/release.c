@@ -90,8 +90,8 @@ static void told_ok(struct sim_world *w, int client, int owner)
         return;
     }
     /* Where a backup was restored the request may wait again, and be granted
-     * anew: its client, of a table, was not cut off meanwhile. */
-    int64_t since = sim_table(w) ? l->entered_at : l->releasing.at;
+     * anew: its client, if it works on snapshots, was not cut off meanwhile. */
+    int64_t since = sim_snapshots(w) ? l->entered_at : l->releasing.at;
     if (w->told.lost_at < since && stands(w, l->name, l->id)) {
         told_wrong(w, client, owner, SNIB_ERR_OK, "and it stands");
     }
