@@ -343,18 +343,11 @@ static snib__sql_end connect(struct sim_sql_worker *k)
 
 static snib__sql_end reach(struct snib__sql_session *s)
 {
-    struct sim_sql_worker *k = worker_of(s);
-    if (k->is.ready) {
-        return SNIB__SQL_OK;
+    snib__sql_end end = connect(worker_of(s));
+    if (end) {
+        quit(s);
     }
-    if (snib__sql_may_connect(&k->is, sim_sql_now(), &s->sql.fault)) {
-        snib__sql_end end = connect(k);
-        if (end) {
-            quit(s);
-        }
-        snib__sql_connected(&k->is, sim_sql_now(), end, &s->sql.fault);
-    }
-    return k->is.end;
+    return end;
 }
 
 static bool is_cut(struct snib__sql_session *s)
@@ -382,7 +375,7 @@ static int64_t listener_of(const char *notifier)
     return strtoll(notifier, NULL, 10);
 }
 
-const struct snib__sql_link sim_sql_link = {.reach = reach,
+const struct snib__sql_link sim_sql_link = {.connect = reach,
                                             .is_cut = is_cut,
                                             .quit = quit,
                                             .run = run,

@@ -819,8 +819,8 @@ const char *sim_sql_statement(struct sim_sql_session *s, int statement,
         return do_transaction(&t, statement);
     case SNIB__SQL_DO_OPEN: /* a script is one */
     case SNIB__SQL_DO_CLOSE:
-    case SNIB__SQL_DO_MAKE_PLACE: /* there is one for each name */
-    case SNIB__SQL_DO_PLACE:
+    case SNIB__SQL_DO_MAKE_ROW_FIRST: /* there is one for each name */
+    case SNIB__SQL_DO_MAKE_ROW:
         return NULL;
     case SNIB__SQL_DO_LOCK:
         return lock_name(&t, name_of(&p[0])) ? NULL : WAITS;
