@@ -81,8 +81,10 @@ static char *user, *password;
 
 static snib_err login(const char *text, int fail_at)
 {
+    static char other[] = "not its own";
     struct snib__url *url;
     assert_int_equal(snib__url_parse(text, &url, NULL), SNIB_ERR_OK);
+    user = password = other;
     snib__mem_fail_at(fail_at, false);
     snib_err err =
         snib__url_login(url, "expected a login", &user, &password, &e);
