@@ -97,6 +97,23 @@ static void a_secret_is_wiped_and_then_there_is_none(void **state)
     assert_true(snib__mem_alive() == before);
 }
 
+static void *left;
+
+static void it_is_left(void **state)
+{
+    (void)state;
+    left = snib__alloc(1);
+}
+
+/* What a case leaves fails the program, although cmocka is content. */
+static bool what_is_left_is_noticed(void)
+{
+    const struct CMUnitTest leaves[] = {cmocka_unit_test(it_is_left)};
+    bool noticed = RUN(leaves) != 0;
+    snib__free(left);
+    return noticed;
+}
+
 int main(void)
 {
     const struct CMUnitTest mem[] = {
@@ -108,5 +125,5 @@ int main(void)
         cmocka_unit_test(or_it_and_all_after_it_fail),
         cmocka_unit_test(a_secret_is_wiped_and_then_there_is_none),
     };
-    return RUN(mem);
+    return what_is_left_is_noticed() ? RUN(mem) : 1;
 }
