@@ -11,89 +11,7 @@ int main(void)
 }
 #else
 
-#include "redis_packet.h"
-
-#define LIFE  "0123456789abcdef0123456789abcdef01234567"
-#define OTHER "ffffffffffffffffffffffffffffffffffffffff"
-
-static int set_up_replicas(void **state)
-{
-    (void)state;
-    open_store("redis://h?recovery=30s&replicas=2");
-    return 0;
-}
-
-static void greeted_as(int i, const char *wish, const char *life)
-{
-    opened(i);
-    hears_hello(i);
-    assert_true(heard(i) && heard(i)); /* the layout's number */
-    assert_int_equal(script_heard(i), SNIB__SCRIPT_EPOCH);
-    assert_string_equal(word[5], "0030000");
-    assert_string_equal(word[6], wish);
-    assert_true(heard(i));
-    assert_string_equal(word[0], "TIME");
-    sayf(i,
-         HELLO_REPLY LAYOUT_REPLY
-         "*5\r\n:1790000000000\r\n:0\r\n:%s\r\n:0\r\n$40\r\n%s\r\n" TIME_REPLY,
-         !strcmp(wish, "0") ? "-1790000000000" : "1790000030000", life);
-}
-
-static void greeted(int i)
-{
-    greeted_as(i, "begin", LIFE);
-}
-
-/* A write, WAIT, INFO; and nothing more. */
-static void hears_confirm(int i)
-{
-    assert_true(heard(i));
-    assert_string_equal(word[0], "PEXPIRE");
-    assert_string_equal(word[1], "snib:m");
-    assert_true(heard(i));
-    assert_string_equal(word[0], "WAIT");
-    assert_string_equal(word[1], "2");
-    assert_true(strtoll(word[2], NULL, 10) > 0);
-    assert_true(heard(i));
-    assert_string_equal(word[0], "INFO");
-    assert_string_equal(word[1], "replication");
-    assert_false(heard(i));
-}
-
-static void says_acks(int i, int acks, const char *life)
-{
-    char info[200];
-    int n =
-        snprintf(info, sizeof info,
-                 "# Replication\r\nrole:master\r\nmaster_replid:%s\r\n", life);
-    sayf(i, ":1\r\n:%d\r\n$%d\r\n%s\r\n", acks, n, info);
-}
-
-static void asks(struct snib__request *rq)
-{
-    *rq = asked();
-    start(rq);
-    greeted(CALLERS);
-    hears_acquire(CALLERS, "0");
-    assert_string_equal(word[words - 1], "0030000");
-    hears_confirm(CALLERS);
-}
-
-static void holds(struct snib__request *rq)
-{
-    asks(rq);
-    grant_reply(CALLERS, 1000);
-    says_acks(CALLERS, 2, LIFE);
-    answered(rq, SNIB__DONE);
-}
-
-/* On that connection. */
-static void renews(struct snib__request *held, int i)
-{
-    start(held);
-    assert_int_equal(script_heard(i), SNIB__SCRIPT_RENEW);
-    hears_confirm(i);
-}
+#include "redis_replicas.h"
 
 /* One reply after the other, and half of one. */
 static void a_grant_is_told_when_the_replicas_have_it(void **state)
@@ -231,20 +149,8 @@ static void a_repeat_without_an_answer_says_what_was_before(void **state)
 static void a_pushed_grant_is_asked_for(void **state)
 {
     (void)state;
-    struct snib__request rq = asked();
-    rq.acquire.may_queue = true;
-    start(&rq);
-    greeted(CALLERS);
-    hears_acquire(CALLERS, "0");
-    hears_confirm(CALLERS);
-    say(CALLERS, "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
-    says_acks(CALLERS, 2, LIFE);
-    connected(SUBS);
-    hears_acquire(CALLERS, "1");
-    hears_confirm(CALLERS);
-    say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:20000\r\n");
-    says_acks(CALLERS, 0, LIFE); /* a place needs none */
-    answered(&rq, SNIB__QUEUED);
+    struct snib__request rq;
+    waits(&rq);
     push(&rq, 1000, 3000, rq.store.sends[0].number);
     silence();
     hears_acquire(CALLERS, "1");
@@ -417,8 +323,6 @@ static void its_number_is_read_or_refused(void **state)
         }
     }
 }
-
-#define T(f) cmocka_unit_test_setup_teardown(f, set_up_replicas, tear_down)
 
 int main(void)
 {

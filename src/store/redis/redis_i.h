@@ -126,6 +126,7 @@ struct snib__redis {
     int64_t recovery_ms; /* ?recovery=; 0: it is not asked for              */
     int64_t replicas;    /* ?replicas=; 0: it is not asked for              */
     bool wants, served;  /* recovery.c                               */
+    bool put_off;        /* one that waits, and is `hinted`, found no room  */
     bool packets_work;   /* one was answered                         */
     uint8_t packet_cuts; /* connections lost by packets before that  */
     snib_instant packets_until;   /* the mark is there, as far as we know     */

@@ -345,10 +345,33 @@ static void send_list(struct snib__redis *s, snib_instant now, bool background)
     snib__list_append(list, &later);
 }
 
+/* Those that wait and had no room for their poll. They go ahead of what has
+ * gathered meanwhile, of which there may always be more. */
+static void send_put_off(struct snib__redis *s, snib_instant now)
+{
+    int i = snib__session_up(s, CALLERS) ? CALLERS : BACKGROUND;
+    if (!s->put_off || !snib__session_up(s, i) ||
+        !snib__session_has_room(s, i, 1)) {
+        return;
+    }
+    s->put_off = false;
+    for (int k = 0; k < BUCKETS && s->queued + s->to_queue > 0; k++) {
+        SNIB__LIST_EACH_SAFE (l, next, &s->acquires[k]) {
+            struct snib__request *rq =
+                SNIB__CONTAINER(l, struct snib__request, store.link);
+            if (rq->store.hinted && !(rq->store.where & M_FLIGHT) &&
+                (rq->store.where & (M_QUEUED | M_TO_QUEUE))) {
+                snib__send_again(s, now, rq);
+            }
+        }
+    }
+}
+
 void snib__send_flush(struct snib__redis *s, snib_instant now)
 {
     s->collect_until = SNIB__NEVER;
     send_list(s, now, true); /* renewals come first */
+    send_put_off(s, now);
     send_list(s, now, false);
     if (s->replicas) {
         snib__confirm_ask(s, now);
@@ -457,10 +480,12 @@ void snib__send_again(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq)
 {
     snib__request_set_where(rq, 0, M_FLIGHT);
+    rq->store.hinted = false; /* this finds what was told before it */
     if (!(rq->store.where & (M_QUEUED | M_TO_QUEUE))) {
         send_unsent(s, rq, true);
     } else if (!snib__send_now(s, now, rq)) {
-        snib__request_later(s, now, rq, s->replicas ? POLL_FLOOR_MS : POLL_MS);
+        rq->store.hinted = s->put_off = s->replicas > 0;
+        snib__request_later(s, now, rq, POLL_MS);
     }
 }
 

@@ -1,0 +1,79 @@
+/* tests/unit/test_redis_confirm.c — ?replicas=, while a WAIT is out and where it does not stand: who
+ * asks next, what a primary that was replaced says, what is refused. What is told when is
+ * test_redis_replicas.c's. */
+#include "unit.h"
+
+#if defined(SNIB_WITH_REDIS) && !SNIB_WITH_REDIS
+int main(void)
+{
+    puts("skipped: built without Redis");
+    return 77;
+}
+#else
+
+#include "redis_replicas.h"
+
+/* -- while a WAIT is out ------------------------------------------------------- */
+
+/* Others of the client keep the connection busy: each WAIT that ends finds the
+ * next acquire gathered. */
+static void who_waits_asks_with_the_next_wait(void **state)
+{
+    (void)state;
+    struct snib__request rq, more[2];
+    waits(&rq);
+    more[0] = asked();
+    start(&more[0]);
+    hears_acquire(CALLERS, "0");
+    hears_confirm(CALLERS);
+    push(&rq, 1000, 3000, rq.store.sends[0].number);
+    more[1] = asked();
+    start(&more[1]);
+    assert_true(snib__between(now, ops->due(store)).ns > 100000000);
+    pass(20);
+    assert_false(heard(CALLERS));
+    grant_reply(CALLERS, 2000);
+    says_acks(CALLERS, 2, LIFE);
+    answered(&more[0], SNIB__DONE);
+    hears_acquire(CALLERS, "1");
+    assert_string_equal(word[12], hex_of(&rq));
+    hears_acquire(CALLERS, "0");
+    hears_confirm(CALLERS);
+    grant_reply(CALLERS, 1000);
+    grant_reply(CALLERS, 3000);
+    says_acks(CALLERS, 2, LIFE);
+    answered(&rq, SNIB__DONE);
+    answered(&more[1], SNIB__DONE);
+}
+
+/* Each poll is asked for once, and a pause follows. */
+static void a_poll_that_found_no_room_is_sent_once(void **state)
+{
+    (void)state;
+    struct snib__request rq, other = asked();
+    waits(&rq);
+    start(&other);
+    hears_acquire(CALLERS, "0");
+    hears_confirm(CALLERS);
+    pass(1600); /* its poll was due */
+    grant_reply(CALLERS, 2000);
+    says_acks(CALLERS, 2, LIFE);
+    answered(&other, SNIB__DONE);
+    hears_acquire(CALLERS, "1");
+    hears_confirm(CALLERS);
+    say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:20000\r\n");
+    says_acks(CALLERS, 2, LIFE);
+    answered(&rq, SNIB__QUEUED);
+    pass(900);
+    assert_false(heard(CALLERS));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(who_waits_asks_with_the_next_wait),
+        T(a_poll_that_found_no_room_is_sent_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#endif
