@@ -68,11 +68,33 @@ static void a_poll_that_found_no_room_is_sent_once(void **state)
     assert_false(heard(CALLERS));
 }
 
+/* The connection may never be without a WAIT. */
+static void a_new_login_goes_behind_a_wait(void **state)
+{
+    (void)state;
+    struct snib_login login = {.user = "u", .password = "p", .valid_ms = 5000};
+    struct snib__input in = {
+        .kind = SNIB__IN_LOGIN, .conn = CALLERS, .login = &login};
+    struct snib__request rq;
+    asks(&rq);
+    ((struct snib__redis *)(void *)store)->session[CALLERS].asked = true;
+    ops->input(store, now, &in);
+    assert_true(heard(CALLERS));
+    assert_string_equal(word[0], "AUTH");
+    grant_reply(CALLERS, 1000);
+    says_acks(CALLERS, 2, LIFE);
+    answered(&rq, SNIB__DONE);
+    say(CALLERS, "+OK\r\n");
+    assert_false(out.conn[CALLERS]->shut);
+    assert_int_equal(out.conn[CALLERS]->awaited, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(who_waits_asks_with_the_next_wait),
         T(a_poll_that_found_no_room_is_sent_once),
+        T(a_new_login_goes_behind_a_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

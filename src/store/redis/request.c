@@ -38,13 +38,10 @@ static bool request_grow(struct session *l)
     return true;
 }
 
-bool snib__session_has_room(struct snib__redis *s, int i, uint32_t flights)
+bool snib__session_fits(struct snib__redis *s, int i, uint32_t flights)
 {
     struct session *l = &s->session[i];
     const struct snib__buf *out = &s->out->conn[i]->out;
-    if (l->confirm.left) {
-        return false; /* what is sent now would wait there, and without others */
-    }
     flights += s->replicas ? 3 : 0; /* confirm.c */
     if (l->count + flights > FLIGHTS_MAX || out->failed ||
         snib__buf_size(out) + OUT_SPARE > out->limit) {
@@ -56,6 +53,13 @@ bool snib__session_has_room(struct snib__redis *s, int i, uint32_t flights)
         }
     }
     return true;
+}
+
+/* While replicas are waited for, what is sent would wait there, too, and
+ * without others. */
+bool snib__session_has_room(struct snib__redis *s, int i, uint32_t flights)
+{
+    return !s->session[i].confirm.left && snib__session_fits(s, i, flights);
 }
 
 /* May others wait for its answer (packet.c)? */

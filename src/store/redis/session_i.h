@@ -181,7 +181,10 @@ layout_verdict snib__layout_read(const struct snib__resp_cell *, char *ret_text,
 
 /* request.c: connections and their flights */
 void snib__session_want(struct snib__redis *, snib_instant now, int i);
+/* Is there room for so many flights on it, and may they go now? */
 bool snib__session_has_room(struct snib__redis *, int i, uint32_t flights);
+/* Is there room, though replicas may be waited for? */
+bool snib__session_fits(struct snib__redis *, int i, uint32_t flights);
 void snib__session_push(struct snib__redis *, int i, const struct flight *);
 bool snib__session_pop(struct session *, struct flight *ret);
 void snib__session_forget(struct snib__redis *, const struct snib__request *);
