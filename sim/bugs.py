@@ -193,8 +193,7 @@ BUGS = [
      "if false then"),
     ("a connection to a life that is over goes on",
      "src/store/redis/confirm.c (replicas)",
-     "    return k->gone ? SNIB_ERR_UNREACHABLE : SNIB_ERR_OK;",
-     "    return SNIB_ERR_OK;"),
+     "        ret->err = SNIB_ERR_UNREACHABLE;\n", ""),
     # A free mutex without a script (packet.c).
     ("a packet has no end by the server's clock", THIN + "encode.c (thin)",
      "    snib__resp_text(b, \"PXAT\");\n    snib__resp_i64(b, till);",

@@ -229,23 +229,27 @@ confirm_bytes snib__confirm_keeps(struct snib__redis *s, int i,
 
 #define CONFIRM_GONE "the server was restarted, replaced or emptied"
 
-snib_err snib__confirm_over(struct snib__redis *s, int i, char *text,
-                            size_t size, bool *ret_barred)
+void snib__confirm_over(struct snib__redis *s, int i,
+                        struct confirm_verdict *ret)
 {
     struct confirm *k = &s->session[i].confirm;
+    *ret = (struct confirm_verdict){.err = SNIB_ERR_OK};
     if (!k->judged) {
-        return SNIB_ERR_OK;
+        return;
     }
-    k->judged = *ret_barred = false;
+    k->judged = false;
+    ret->stands = k->stands;
+    ret->few = !k->stands && !k->gone && !k->refused[0];
     if (k->cut) {
         uint32_t n = (uint32_t)strlen(k->refused);
         error_kind kind = snib__redis_error_kind(k->refused, n);
-        snib__redis_error_words(text, size, k->refused, n);
-        *ret_barred = kind == E_DENIED;
-        return snib__redis_error_code(kind);
+        snib__redis_error_words(ret->text, sizeof ret->text, k->refused, n);
+        ret->barred = kind == E_DENIED;
+        ret->err = snib__redis_error_code(kind);
+    } else if (k->gone) {
+        snprintf(ret->text, sizeof ret->text, CONFIRM_GONE);
+        ret->err = SNIB_ERR_UNREACHABLE;
     }
-    snprintf(text, size, CONFIRM_GONE);
-    return k->gone ? SNIB_ERR_UNREACHABLE : SNIB_ERR_OK;
 }
 
 static void confirm_why(const struct snib__redis *s, const struct confirm *k,

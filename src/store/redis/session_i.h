@@ -228,10 +228,18 @@ typedef enum confirm_bytes {
 /* Bytes have come on CALLERS or BACKGROUND. */
 confirm_bytes snib__confirm_keeps(struct snib__redis *, int i,
                                   const void **bytes, size_t *size);
-/* What was kept was read. Not OK: the server is not in the life in which it was
- * greeted, or refuses what was asked, so the connection is to be cut. */
-snib_err snib__confirm_over(struct snib__redis *, int i, char *text,
-                            size_t size, bool *ret_barred);
+/* What was kept was read, and what follows from that for the connection; all
+ * false: nothing was kept. */
+struct confirm_verdict {
+    /* Not OK: the server is not in the life in which it was greeted, or refuses
+     * what was asked, so the connection is to be cut. */
+    snib_err err;
+    bool barred;
+    bool stands; /* enough have acknowledged                                */
+    bool few;    /* too few have, and nothing was refused                   */
+    char text[200];
+};
+void snib__confirm_over(struct snib__redis *, int i, struct confirm_verdict *);
 /* The server says that this is granted, renewed, or not ours. True: too few
  * replicas have that, so the request has ended as UNKNOWN. */
 bool snib__confirm_failed(struct snib__redis *, struct snib__request *);
@@ -313,6 +321,8 @@ void snib__session_anew(struct snib__redis *, snib_instant now, int i,
 /* The driver says that it is closed, or could not be had. */
 void snib__session_closed(struct snib__redis *, snib_instant now,
                           const struct snib__input *);
+/* With ?replicas=: the replies that were kept on it have been read. */
+void snib__session_confirmed(struct snib__redis *, snib_instant now, int i);
 /* Nothing is awaited on it any more, or nothing that will come: cut it. */
 void snib__session_end_doomed(struct snib__redis *, snib_instant now, int i);
 /* It has served: close it. It may be opened again at once. */

@@ -202,16 +202,6 @@ static bool store_keeps(struct snib__redis *s, snib_instant now, int i,
     return keeps != CONFIRM_READ;
 }
 
-static void store_confirmed(struct snib__redis *s, snib_instant now, int i)
-{
-    char text[200];
-    bool barred;
-    snib_err err = snib__confirm_over(s, i, text, sizeof text, &barred);
-    if (err && s->session[i].state == SESSION_READY) {
-        snib__session_cut(s, now, i, true, err, text, barred);
-    }
-}
-
 static void store_bytes(struct snib__redis *s, snib_instant now, int i,
                         const void *bytes, size_t size)
 {
@@ -232,7 +222,7 @@ static void store_bytes(struct snib__redis *s, snib_instant now, int i,
             break;
         case SNIB__RESP_MORE:
             if (s->replicas) {
-                store_confirmed(s, now, i);
+                snib__session_confirmed(s, now, i);
             }
             return;
         case SNIB__RESP_BROKEN:
