@@ -89,12 +89,64 @@ static void a_new_login_goes_behind_a_wait(void **state)
     assert_int_equal(out.conn[CALLERS]->awaited, 0);
 }
 
+/* -- a primary that was replaced ------------------------------------------------ */
+
+/* The callers' connection is of before, and idle. It would be believed that the
+ * grant is ended, or was stolen. */
+static void a_release_goes_where_replicas_acknowledge(void **state)
+{
+    (void)state;
+    struct snib__request rq, held, rel;
+    holds(&rq);
+    held = request(SNIB__RENEW);
+    held.background = true;
+    held.token = 1000;
+    renews(&held, CALLERS);
+    say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
+    says_acks(CALLERS, 2, LIFE);
+    answered(&held, SNIB__DONE);
+    greeted_in(BACKGROUND, OTHER);
+    renews(&held, BACKGROUND);
+    say(BACKGROUND, "*2\r\n:1790000000300\r\n:1\r\n");
+    assert_false(out.conn[CALLERS]->shut);
+    says_acks(BACKGROUND, 2, OTHER);
+    answered(&held, SNIB__DONE);
+    assert_true(out.conn[CALLERS]->shut);
+    assert_false(out.conn[BACKGROUND]->shut);
+    rel = request(SNIB__RELEASE);
+    rel.token = 1000;
+    start(&rel);
+    assert_int_equal(script_heard(BACKGROUND), SNIB__SCRIPT_RELEASE);
+}
+
+static void that_an_upgrade_is_over_needs_them_too(void **state)
+{
+    (void)state;
+    for (int acks = 1; acks <= 2; acks++) {
+        struct snib__request rq = asked();
+        rq.acquire.upgrade_of[0] = 5;
+        start(&rq);
+        if (acks == 1) {
+            greeted(CALLERS);
+        }
+        hears_acquire(CALLERS, "0");
+        hears_confirm(CALLERS);
+        say(CALLERS, "*2\r\n:7\r\n:1790000000300\r\n");
+        says_acks(CALLERS, acks, LIFE);
+        answered(&rq, acks == 1 ? SNIB__UNKNOWN : SNIB__NO);
+        assert_int_equal(rq.said.err,
+                         acks == 1 ? SNIB_ERR_STORE : SNIB_ERR_LOST);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(who_waits_asks_with_the_next_wait),
         T(a_poll_that_found_no_room_is_sent_once),
         T(a_new_login_goes_behind_a_wait),
+        T(a_release_goes_where_replicas_acknowledge),
+        T(that_an_upgrade_is_over_needs_them_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

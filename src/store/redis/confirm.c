@@ -18,11 +18,14 @@
  * INFO says that the server still is in the life in which the connection was
  * greeted. An acknowledgement of a later one says nothing of what was written
  * before it. Then the connection is made anew, as when one of the commands is
- * refused (store.c). So it is if too few acknowledge, and the other connection
- * leads to another primary: this one may be the old one.
+ * refused (session_end.c). If the two connections lead to two primaries, the
+ * one that is left is the one where too few acknowledge, or the other one as soon
+ * as enough do: it may be the old one, which knows nothing of what the new one
+ * granted since, and what only ends a grant asks for no acknowledgement.
  *
  * That a grant is not ours, such a primary says of all that the new one granted
- * since. So that does not count either.
+ * since. So that does not count either where it comes in answer to what asks for
+ * one.
  *
  * With this an epoch (recovery.c) holds also against a primary that goes on: it
  * begins only where N replicas are connected, and these acknowledge nothing to
@@ -158,18 +161,18 @@ static void confirm_refused(struct confirm *k, const struct snib__resp_cell *c)
     }
 }
 
-/* Does the other connection lead to another primary, or another life of this
- * one? */
-static bool confirm_apart(const struct snib__redis *s, const struct confirm *k)
+/* The other connection, if it leads to another primary or another life of this
+ * one; -1: there is none such. */
+static int confirm_apart(const struct snib__redis *s, const struct confirm *k)
 {
     for (int i = 0; i < SUBS; i++) {
         const struct session *l = &s->session[i];
         if (l->state == SESSION_READY &&
             strcmp(l->confirm.life, k->life) != 0) {
-            return true;
+            return i;
         }
     }
-    return false;
+    return -1;
 }
 
 /* A reply has come, which is kept. */
@@ -187,7 +190,7 @@ static void confirm_came(const struct snib__redis *s, struct confirm *k,
         k->acks = number ? c->integer : 0;
     } else if (k->left == 0) {
         k->gone = k->gone || !confirm_same_life(k, c) ||
-                  (k->acks < s->replicas && confirm_apart(s, k));
+                  (k->acks < s->replicas && confirm_apart(s, k) >= 0);
         k->stands = !k->gone && !k->refused[0] && k->acks >= s->replicas;
         k->judged = true;
     }
@@ -233,12 +236,13 @@ void snib__confirm_over(struct snib__redis *s, int i,
                         struct confirm_verdict *ret)
 {
     struct confirm *k = &s->session[i].confirm;
-    *ret = (struct confirm_verdict){.err = SNIB_ERR_OK};
+    *ret = (struct confirm_verdict){.behind = -1};
     if (!k->judged) {
         return;
     }
     k->judged = false;
     ret->stands = k->stands;
+    ret->behind = k->stands ? confirm_apart(s, k) : -1;
     ret->few = !k->stands && !k->gone && !k->refused[0];
     if (k->cut) {
         uint32_t n = (uint32_t)strlen(k->refused);

@@ -205,6 +205,9 @@ static bool decode_refused(struct snib__redis *s, struct snib__request *rq,
         snib__refuse_too_many(rq, size);
         break;
     case 7: /* the own grant that it named as not in the way has ended */
+        if (snib__confirm_failed(s, rq)) {
+            return true;
+        }
         snib__refuse_upgrade_over(rq);
         break;
     case 8: /* another reader wants to become the writer */

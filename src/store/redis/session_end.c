@@ -278,8 +278,13 @@ void snib__session_confirmed(struct snib__redis *s, snib_instant now, int i)
         snib__session_cut(s, now, i, true, v.err, v.text, v.barred);
     } else if (v.few) { /* a primary that was replaced has no replicas */
         session_end_ask(s, now);
-    } else if (v.stands && s->topology) {
+    }
+    if (v.stands && s->topology) {
         s->topology->doubts = 0;
+    }
+    if (v.behind >= 0) {
+        snib__session_cut(s, now, v.behind, true, SNIB_ERR_UNREACHABLE,
+                          "replicas acknowledge another primary", false);
     }
 }
 

@@ -237,6 +237,8 @@ struct confirm_verdict {
     bool barred;
     bool stands; /* enough have acknowledged                                */
     bool few;    /* too few have, and nothing was refused                   */
+    int behind;  /* stands: the connection that leads to another primary, or
+                    another life of this one; -1: none does                 */
     char text[200];
 };
 void snib__confirm_over(struct snib__redis *, int i, struct confirm_verdict *);
