@@ -139,6 +139,85 @@ static void that_an_upgrade_is_over_needs_them_too(void **state)
     }
 }
 
+/* -- giving up ------------------------------------------------------------------- */
+
+static void cancels(struct snib__request *cancel,
+                    const struct snib__request *rq)
+{
+    *cancel = request(SNIB__CANCEL);
+    cancel->id[0] = rq->id[0];
+    cancel->id[1] = rq->id[1];
+    start(cancel);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_CANCEL);
+}
+
+/* Who gives up is told that it has passed, so that is a grant. */
+static void
+a_barrier_that_opened_needs_them_though_who_came_gives_up(void **state)
+{
+    (void)state;
+    struct snib__request rq, cancel;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    says_acks(CALLERS, 1, LIFE);
+    answered(&rq, SNIB__UNKNOWN);
+    cancels(&cancel, &rq);
+    hears_confirm(CALLERS);
+    say(CALLERS, "*2\r\n:2\r\n:1000\r\n");
+    silence();
+    says_acks(CALLERS, 1, LIFE);
+    answered(&cancel, SNIB__UNKNOWN);
+    assert_int_equal(cancel.said.granted, 0);
+    assert_non_null(strstr(error.text, "1 of the 2 replicas"));
+    cancels(&cancel, &rq);
+    hears_confirm(CALLERS);
+    say(CALLERS, "*2\r\n:2\r\n:1000\r\n");
+    says_acks(CALLERS, 2, LIFE);
+    answered(&cancel, SNIB__DONE);
+    assert_int_equal(cancel.said.granted, 1000);
+}
+
+/* A place in a queue is no grant, and of a mutex nobody has passed. */
+static void other_ends_need_none(void **state)
+{
+    (void)state;
+    static const struct {
+        snib_kind kind;
+        const char *reply;
+        bool asks;
+    } t[] = {{SNIB_KIND_BARRIER, "*1\r\n:1\r\n", true},
+             {SNIB_KIND_READ, "*1\r\n:3\r\n", true},
+             {SNIB_KIND_MUTEX, "*2\r\n:2\r\n:1000\r\n", false},
+             {SNIB_KIND_PERMITS, "*1\r\n:1\r\n", false}};
+    for (size_t k = 0; k < COUNT_OF(t); k++) {
+        struct snib__request rq = asked(), cancel;
+        rq.acquire.kind = t[k].kind;
+        start(&rq);
+        if (k == 0) {
+            greeted(CALLERS);
+        }
+        hears_acquire(CALLERS, "0");
+        hears_confirm(CALLERS);
+        cancel = request(SNIB__CANCEL);
+        cancel.id[0] = rq.id[0];
+        cancel.id[1] = rq.id[1];
+        start(&cancel);
+        answered(&rq, SNIB__UNKNOWN);
+        grant_reply(CALLERS, 1000);
+        says_acks(CALLERS, 0, LIFE);
+        assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_CANCEL);
+        if (t[k].asks) {
+            hears_confirm(CALLERS);
+        }
+        assert_false(heard(CALLERS));
+        say(CALLERS, t[k].reply);
+        if (t[k].asks) {
+            says_acks(CALLERS, 0, LIFE);
+        }
+        answered(&cancel, SNIB__DONE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +226,8 @@ int main(void)
         T(a_new_login_goes_behind_a_wait),
         T(a_release_goes_where_replicas_acknowledge),
         T(that_an_upgrade_is_over_needs_them_too),
+        T(a_barrier_that_opened_needs_them_though_who_came_gives_up),
+        T(other_ends_need_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -410,6 +410,9 @@ static void decode_cancelled(struct snib__redis *s, snib_instant now,
     }
     bool had = code == 2 && decode_int_at(c, 1, &token) && token > 0 &&
                token < TOKEN_TOP;
+    if (had && snib__confirm_wanted(rq) && snib__confirm_failed(s, rq)) {
+        return;
+    }
     rq->said.granted = had ? token : 0;
     snib__request_finish(s, rq, SNIB__DONE);
 }

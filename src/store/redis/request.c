@@ -155,8 +155,8 @@ static void request_fly(struct snib__redis *s, snib_instant now, int i,
     f.job = JOB_REQUEST;
     f.verb = (uint8_t)rq->verb;
     f.marked = snib__redis_marks(s, rq);
-    if (rq->verb == SNIB__ACQUIRE || rq->verb == SNIB__RENEW) {
-        s->session[i].confirm.due = s->replicas > 0;
+    if (s->replicas && snib__confirm_wanted(rq)) {
+        s->session[i].confirm.due = true;
     }
     if (rq->store.where & M_UNSENT) {
         snib__unlink(&rq->link);

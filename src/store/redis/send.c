@@ -394,9 +394,13 @@ static void send_unsent(struct snib__redis *s, struct snib__request *rq,
 
 /* A CANCEL ends the ACQUIRE of its id here, if the store still owns that one.
  * The script ends at the server whatever became of it there. */
-static void send_cancel(struct snib__redis *s, const uint64_t id[2])
+static void send_cancel(struct snib__redis *s, struct snib__request *cancel)
 {
+    const uint64_t *id = cancel->id;
     struct snib__request *rq = snib__request_find(s, id);
+    if (s->replicas) { /* not known: it may be a party of a barrier */
+        cancel->acquire.kind = rq ? rq->acquire.kind : SNIB_KIND_BARRIER;
+    }
     if (rq) {
         bool sent = rq->store.where & (M_FLIGHT | M_QUEUED);
         snib__request_fail(s, rq, sent ? SNIB__UNKNOWN : SNIB__NOT_APPLIED,
@@ -457,7 +461,7 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
     if (rq->verb == SNIB__ACQUIRE) {
         snib__request_put(s, rq);
     } else if (rq->verb == SNIB__CANCEL) {
-        send_cancel(s, rq->id);
+        send_cancel(s, rq);
     } else if (rq->verb == SNIB__RELEASE && rq->resent) {
         /* By the time the release arrives, a late copy of the acquire may have
          * been granted anew. */

@@ -211,6 +211,16 @@ bool snib__node_asks(const struct snib__redis *, const struct snib__request *,
                      const char *text, uint32_t size);
 
 /* confirm.c: for requests that replicas have to acknowledge */
+/* May its answer say that somebody holds, or has passed? The latter is said of a
+ * barrier or a latch, and by a CANCEL, too, whose acquire.kind is what send.c
+ * knows of it. */
+static inline bool snib__confirm_wanted(const struct snib__request *rq)
+{
+    bool passes = rq->acquire.kind == SNIB_KIND_BARRIER ||
+                  rq->acquire.kind == SNIB_KIND_READ; /* a latch */
+    return rq->verb == SNIB__ACQUIRE || rq->verb == SNIB__RENEW ||
+           (rq->verb == SNIB__CANCEL && passes);
+}
 bool snib__confirm_open(struct snib__redis *); /* false: no memory           */
 void snib__confirm_free(struct snib__redis *);
 /* Nothing is awaited on it any more. */
