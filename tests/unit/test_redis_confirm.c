@@ -218,6 +218,62 @@ static void other_ends_need_none(void **state)
     }
 }
 
+/* -- what refuses writes ------------------------------------------------------------ */
+
+#define MISCONF "-MISCONF Redis is configured to save RDB snapshots\r\n"
+
+static void says_misconf(int i)
+{
+    sayf(i, MISCONF ":2\r\n$54\r\nmaster_replid:%s\r\n", LIFE);
+}
+
+/* The script that asks writes nothing, and the replicas are well: neither takes
+ * any time. */
+static void what_is_asked_where_writes_are_refused_pauses(void **state)
+{
+    (void)state;
+    struct snib__request rq, held;
+    holds(&rq);
+    held = request(SNIB__RENEW);
+    held.token = 1000;
+    held.renew.only_asks = true;
+    renews(&held, CALLERS);
+    for (int k = 0; k < 3; k++) {
+        say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
+        says_misconf(CALLERS);
+        answered(&held, SNIB__UNKNOWN);
+        assert_non_null(strstr(error.text, "MISCONF"));
+        held.resent = true;
+        start(&held);
+        pass(9);
+        assert_false(heard(CALLERS));
+        pass(11);
+        assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
+        hears_confirm(CALLERS);
+    }
+    say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
+    says_acks(CALLERS, 2, LIFE);
+    answered(&held, SNIB__DONE);
+}
+
+/* Its limit comes in that pause. */
+static void a_repeat_that_pauses_says_what_was_before(void **state)
+{
+    (void)state;
+    struct snib__request rq;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    says_acks(CALLERS, 1, LIFE);
+    answered(&rq, SNIB__UNKNOWN);
+    rq.resent = true;
+    rq.limit = snib__after(now, snib__ms(5));
+    start(&rq);
+    pass(5);
+    answered(&rq, SNIB__UNKNOWN);
+    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
+    assert_non_null(strstr(error.text, "1 of the 2 replicas"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +284,8 @@ int main(void)
         T(that_an_upgrade_is_over_needs_them_too),
         T(a_barrier_that_opened_needs_them_though_who_came_gives_up),
         T(other_ends_need_none),
+        T(what_is_asked_where_writes_are_refused_pauses),
+        T(a_repeat_that_pauses_says_what_was_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,10 +132,11 @@ static void a_repeat_without_an_answer_says_what_was_before(void **state)
     rq.resent = true;
     rq.limit = snib__after(now, snib__ms(200));
     start(&rq);
+    pass(20);
     hears_acquire(CALLERS, "0");
     hears_confirm(CALLERS);
     grant_reply(CALLERS, 1000);
-    pass(199);
+    pass(179);
     silence();
     pass(1);
     answered(&rq, SNIB__UNKNOWN);

@@ -293,7 +293,8 @@ bool snib__confirm_failed(struct snib__redis *s, struct snib__request *rq)
 bool snib__confirm_late(struct snib__redis *s, struct snib__request *rq)
 {
     char text[200];
-    if (!rq->store.unconfirmed || !(rq->store.where & M_FLIGHT)) {
+    bool paused = (rq->store.where & M_RETRY) && !rq->said.err;
+    if (!rq->store.unconfirmed || !(paused || (rq->store.where & M_FLIGHT))) {
         return false;
     }
     snprintf(text, sizeof text, "%s",

@@ -411,10 +411,11 @@ static void send_cancel(struct snib__redis *s, struct snib__request *cancel)
 
 /* 20 ms, doubled with each strange answer to 640 ms; of that, by chance, half
  * to all. */
-static int64_t send_misread_pause(struct snib__redis *s,
-                                  const struct snib__request *rq)
+static int64_t send_repeat_pause(struct snib__redis *s,
+                                 const struct snib__request *rq)
 {
-    int64_t ms = (int64_t)REST_FIRST_MS << (rq->store.misread - 1);
+    uint8_t more = rq->store.misread ? rq->store.misread - 1 : 0;
+    int64_t ms = (int64_t)REST_FIRST_MS << more;
     ms = ms < REST_MAX_MS ? ms : REST_MAX_MS;
     return ms / 2 + (int64_t)snib__rng_below(&s->rng, (uint64_t)ms / 2 + 1);
 }
@@ -470,10 +471,10 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
     if (send_is_barred(s, now, rq)) {
         return;
     }
-    if (rq->store.misread) {
-        /* This is a repeat, and an immediate one would get the same strange
-         * answer. */
-        snib__request_later(s, now, rq, send_misread_pause(s, rq));
+    if (rq->store.misread || rq->store.unconfirmed) {
+        /* A repeat, which would get the same answer at once: WAIT takes no time
+         * where writes are refused. */
+        snib__request_later(s, now, rq, send_repeat_pause(s, rq));
         return;
     }
     send_unsent(s, rq, false);

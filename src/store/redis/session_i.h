@@ -256,7 +256,7 @@ void snib__confirm_over(struct snib__redis *, int i, struct confirm_verdict *);
  * replicas have that, so the request has ended as UNKNOWN. */
 bool snib__confirm_failed(struct snib__redis *, struct snib__request *);
 /* Its limit has passed. True: too few had acknowledged it before, and it is asked
- * again; so it has ended with the text of then. */
+ * again, or pauses before that; so it has ended with the text of then. */
 bool snib__confirm_late(struct snib__redis *, struct snib__request *);
 
 /* late.c: its limit has passed */
