@@ -274,6 +274,52 @@ static void a_repeat_that_pauses_says_what_was_before(void **state)
     assert_non_null(strstr(error.text, "1 of the 2 replicas"));
 }
 
+/* A proxy, for one. Without that it would be connected anew again and again. */
+static void a_server_without_wait_is_told_and_left_alone(void **state)
+{
+    (void)state;
+    struct snib__request rq, again;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    sayf(CALLERS,
+         ":1\r\n-ERR unknown command 'WAIT', with args beginning with: '2'\r\n"
+         "$54\r\nmaster_replid:%s\r\n",
+         LIFE);
+    answered(&rq, SNIB__UNKNOWN);
+    assert_true(out.conn[CALLERS]->shut);
+    closed(CALLERS);
+    again = asked();
+    start(&again);
+    answered(&again, SNIB__NOT_APPLIED);
+    assert_int_equal(again.said.err, SNIB_ERR_CONFIG);
+    assert_non_null(strstr(error.text, "replicas= asks for WAIT, which this "
+                                       "server, or a proxy, does not know: "
+                                       "ERR unknown command 'WAIT'"));
+    pass(1000);
+    assert_false(out.conn[CALLERS]->open);
+}
+
+/* It was demoted while WAIT was out: it may be asked again at once. */
+static void other_refusals_of_wait_bar_nothing(void **state)
+{
+    (void)state;
+    struct snib__request rq;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    sayf(CALLERS,
+         ":1\r\n-UNBLOCKED force unblock from blocking operation, instance "
+         "state changed (master -> replica?)\r\n$54\r\nmaster_replid:%s\r\n",
+         LIFE);
+    answered(&rq, SNIB__UNKNOWN);
+    assert_true(out.conn[CALLERS]->shut);
+    closed(CALLERS);
+    rq = asked();
+    start(&rq);
+    silence();
+    pass(20);
+    opened(CALLERS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +332,8 @@ int main(void)
         T(other_ends_need_none),
         T(what_is_asked_where_writes_are_refused_pauses),
         T(a_repeat_that_pauses_says_what_was_before),
+        T(a_server_without_wait_is_told_and_left_alone),
+        T(other_refusals_of_wait_bar_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

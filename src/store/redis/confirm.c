@@ -232,6 +232,27 @@ confirm_bytes snib__confirm_keeps(struct snib__redis *s, int i,
 
 #define CONFIRM_GONE "the server was restarted, replaced or emptied"
 
+/* Why the connection is cut whose server refuses what asks. */
+static void confirm_refuses(const struct confirm *k,
+                            struct confirm_verdict *ret)
+{
+    uint32_t n = (uint32_t)strlen(k->refused);
+    error_kind kind = snib__redis_error_kind(k->refused, n);
+    char words[sizeof k->refused];
+    snib__redis_error_words(ret->text, sizeof ret->text, k->refused, n);
+    ret->barred = kind == E_DENIED;
+    ret->err = snib__redis_error_code(kind);
+    if (!strncmp(k->refused, "ERR unknown command", 19)) {
+        snprintf(words, sizeof words, "%s", ret->text);
+        snprintf(ret->text, sizeof ret->text,
+                 "replicas= asks for WAIT, which this server, or a proxy, does "
+                 "not know: %s",
+                 words);
+        ret->barred = true;
+        ret->err = SNIB_ERR_CONFIG;
+    }
+}
+
 void snib__confirm_over(struct snib__redis *s, int i,
                         struct confirm_verdict *ret)
 {
@@ -245,11 +266,7 @@ void snib__confirm_over(struct snib__redis *s, int i,
     ret->behind = k->stands ? confirm_apart(s, k) : -1;
     ret->few = !k->stands && !k->gone && !k->refused[0];
     if (k->cut) {
-        uint32_t n = (uint32_t)strlen(k->refused);
-        error_kind kind = snib__redis_error_kind(k->refused, n);
-        snib__redis_error_words(ret->text, sizeof ret->text, k->refused, n);
-        ret->barred = kind == E_DENIED;
-        ret->err = snib__redis_error_code(kind);
+        confirm_refuses(k, ret);
     } else if (k->gone) {
         snprintf(ret->text, sizeof ret->text, CONFIRM_GONE);
         ret->err = SNIB_ERR_UNREACHABLE;
