@@ -218,61 +218,62 @@ static void other_ends_need_none(void **state)
     }
 }
 
-/* -- what refuses writes ------------------------------------------------------------ */
+/* -- what is no number, and too much --------------------------------------------------- */
 
-#define MISCONF "-MISCONF Redis is configured to save RDB snapshots\r\n"
-
-static void says_misconf(int i)
-{
-    sayf(i, MISCONF ":2\r\n$54\r\nmaster_replid:%s\r\n", LIFE);
-}
-
-/* The script that asks writes nothing, and the replicas are well: neither takes
- * any time. */
-static void what_is_asked_where_writes_are_refused_pauses(void **state)
+static void a_number_that_none_can_be_is_not_shown(void **state)
 {
     (void)state;
-    struct snib__request rq, held;
-    holds(&rq);
-    held = request(SNIB__RENEW);
-    held.token = 1000;
-    held.renew.only_asks = true;
-    renews(&held, CALLERS);
-    for (int k = 0; k < 3; k++) {
-        say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
-        says_misconf(CALLERS);
-        answered(&held, SNIB__UNKNOWN);
-        assert_non_null(strstr(error.text, "MISCONF"));
-        held.resent = true;
-        start(&held);
-        pass(9);
-        assert_false(heard(CALLERS));
-        pass(11);
-        assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
+    static const char *const said[] = {"-5", "4611686018427387904"};
+    static const bool stands[] = {false, true};
+    for (size_t k = 0; k < COUNT_OF(said); k++) {
+        struct snib__request rq = asked();
+        start(&rq);
+        if (k == 0) {
+            greeted(CALLERS);
+        }
+        hears_acquire(CALLERS, "0");
         hears_confirm(CALLERS);
+        grant_reply(CALLERS, 1000);
+        sayf(CALLERS, ":1\r\n:%s\r\n$54\r\nmaster_replid:%s\r\n", said[k],
+             LIFE);
+        answered(&rq, stands[k] ? SNIB__DONE : SNIB__UNKNOWN);
+        if (!stands[k]) {
+            assert_true(!strncmp(error.text, "0 of the 2 replicas", 19));
+        }
     }
-    say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
-    says_acks(CALLERS, 2, LIFE);
-    answered(&held, SNIB__DONE);
 }
 
-/* Its limit comes in that pause. */
-static void a_repeat_that_pauses_says_what_was_before(void **state)
+/* 18 MB. It is not for want of memory. */
+static void too_much_that_comes_meanwhile_is_told(void **state)
 {
     (void)state;
-    struct snib__request rq;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    says_acks(CALLERS, 1, LIFE);
-    answered(&rq, SNIB__UNKNOWN);
-    rq.resent = true;
-    rq.limit = snib__after(now, snib__ms(5));
-    start(&rq);
-    pass(5);
-    answered(&rq, SNIB__UNKNOWN);
-    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
-    assert_non_null(strstr(error.text, "1 of the 2 replicas"));
+    enum { MANY = 20, SIZE = 900000 };
+    static struct snib__request rq[MANY];
+    static char reply[SIZE + 1];
+    int said = 0;
+    memset(reply, 'x', SIZE);
+    memcpy(reply, "$899989\r\n", 9);
+    memcpy(reply + SIZE - 2, "\r\n", 2);
+    for (int k = 0; k < MANY; k++) {
+        rq[k] = asked();
+        start(&rq[k]);
+    }
+    greeted(CALLERS);
+    while (heard(CALLERS)) {
+    }
+    for (; said < MANY && !out.conn[CALLERS]->shut; said++) {
+        silence();
+        say(CALLERS, reply);
+    }
+    assert_int_equal(said, 19); /* 16 MiB are 18 of them, and a part        */
+    for (int k = 0; k < MANY; k++) {
+        answered(&rq[k], SNIB__UNKNOWN);
+    }
+    assert_string_equal(error.text, "more came while replicas were waited for "
+                                    "than is kept");
 }
+
+/* -- what refuses writes ------------------------------------------------------------ */
 
 /* A proxy, for one. Without that it would be connected anew again and again. */
 static void a_server_without_wait_is_told_and_left_alone(void **state)
@@ -297,6 +298,39 @@ static void a_server_without_wait_is_told_and_left_alone(void **state)
                                        "ERR unknown command 'WAIT'"));
     pass(1000);
     assert_false(out.conn[CALLERS]->open);
+}
+
+/* Both are refused, and the first for a while only. */
+static void what_is_refused_for_good_counts_beside_what_passes(void **state)
+{
+    (void)state;
+    struct snib__request rq;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    sayf(CALLERS, "-MISCONF x\r\n-NOPERM User u has no permissions to run the "
+                  "'wait' command"
+                  "\r\n-NOPERM User u has no permissions to run the 'info' "
+                  "command\r\n");
+    answered(&rq, SNIB__UNKNOWN);
+    closed(CALLERS);
+    rq = asked();
+    start(&rq);
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_DENIED);
+    assert_non_null(strstr(error.text, "'wait'"));
+}
+
+static void what_passes_by_itself_cuts_nothing(void **state)
+{
+    (void)state;
+    struct snib__request rq;
+    asks(&rq);
+    grant_reply(CALLERS, 1000);
+    sayf(CALLERS, "-BUSY Redis is busy\r\n:2\r\n$54\r\nmaster_replid:%s\r\n",
+         LIFE);
+    answered(&rq, SNIB__UNKNOWN);
+    assert_non_null(strstr(error.text, "BUSY"));
+    assert_false(out.conn[CALLERS]->shut);
 }
 
 /* It was demoted while WAIT was out: it may be asked again at once. */
@@ -330,9 +364,11 @@ int main(void)
         T(that_an_upgrade_is_over_needs_them_too),
         T(a_barrier_that_opened_needs_them_though_who_came_gives_up),
         T(other_ends_need_none),
-        T(what_is_asked_where_writes_are_refused_pauses),
-        T(a_repeat_that_pauses_says_what_was_before),
+        T(a_number_that_none_can_be_is_not_shown),
+        T(too_much_that_comes_meanwhile_is_told),
         T(a_server_without_wait_is_told_and_left_alone),
+        T(what_is_refused_for_good_counts_beside_what_passes),
+        T(what_passes_by_itself_cuts_nothing),
         T(other_refusals_of_wait_bar_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

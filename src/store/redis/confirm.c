@@ -155,10 +155,10 @@ static void confirm_refused(struct confirm *k, const struct snib__resp_cell *c)
     error_kind kind = snib__redis_error_kind(c->text, c->size);
     bool passes =
         k->left == CONFIRM_REPLIES - 1 && (kind == E_RETRY || kind == E_STORE);
-    k->cut = k->cut || !passes;
-    if (!k->refused[0]) {
+    if (!k->refused[0] || (!passes && !k->cut)) { /* what cuts says more */
         snprintf(k->refused, sizeof k->refused, "%s", c->text);
     }
+    k->cut = k->cut || !passes;
 }
 
 /* The other connection, if it leads to another primary or another life of this
@@ -187,7 +187,8 @@ static void confirm_came(const struct snib__redis *s, struct confirm *k,
     if (k->left == 2) {
         k->gone = number && c->integer != 1; /* it was emptied */
     } else if (k->left == 1) {
-        k->acks = number ? c->integer : 0;
+        k->acks = number && c->integer > 0 ? c->integer : 0;
+        k->acks = k->acks < INT32_MAX ? k->acks : INT32_MAX;
     } else if (k->left == 0) {
         k->gone = k->gone || !confirm_same_life(k, c) ||
                   (k->acks < s->replicas && confirm_apart(s, k) >= 0);
@@ -211,6 +212,9 @@ confirm_bytes snib__confirm_keeps(struct snib__redis *s, int i,
         if (k->left) {
             confirm_came(s, k, c);
         }
+    }
+    if (awaited && snib__buf_size(&k->held) + *size > CONFIRM_HELD) {
+        return CONFIRM_MUCH;
     }
     if (awaited) {
         snib__buf_add(&k->held, *bytes, *size);
@@ -241,6 +245,7 @@ static void confirm_refuses(const struct confirm *k,
     char words[sizeof k->refused];
     snib__redis_error_words(ret->text, sizeof ret->text, k->refused, n);
     ret->barred = kind == E_DENIED;
+    ret->demoted = kind == E_DROP || !strncmp(k->refused, "UNBLOCKED", 9);
     ret->err = snib__redis_error_code(kind);
     if (!strncmp(k->refused, "ERR unknown command", 19)) {
         snprintf(words, sizeof words, "%s", ret->text);

@@ -271,8 +271,8 @@ void snib__session_confirmed(struct snib__redis *s, snib_instant now, int i)
 {
     struct confirm_verdict v;
     snib__confirm_over(s, i, &v);
-    if (s->session[i].state != SESSION_READY) {
-        return;
+    if (v.demoted) {
+        snib__state_demoted(s, i);
     }
     if (v.err) {
         snib__session_cut(s, now, i, true, v.err, v.text, v.barred);

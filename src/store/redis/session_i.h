@@ -233,6 +233,7 @@ void snib__confirm_ask(struct snib__redis *, snib_instant now);
 typedef enum confirm_bytes {
     CONFIRM_READ, /* these are to be read, behind all that was kept before    */
     CONFIRM_KEPT, /* they are kept, more has to come                          */
+    CONFIRM_MUCH, /* more have come than are kept                             */
     CONFIRM_NOMEM
 } confirm_bytes;
 /* Bytes have come on CALLERS or BACKGROUND. */
@@ -245,9 +246,10 @@ struct confirm_verdict {
      * what was asked, so the connection is to be cut. */
     snib_err err;
     bool barred;
-    bool stands; /* enough have acknowledged                                */
-    bool few;    /* too few have, and nothing was refused                   */
-    int behind;  /* stands: the connection that leads to another primary, or
+    bool demoted; /* it has become a replica                                */
+    bool stands;  /* enough have acknowledged                                */
+    bool few;     /* too few have, and nothing was refused                   */
+    int behind;   /* stands: the connection that leads to another primary, or
                     another life of this one; -1: none does                 */
     char text[200];
 };

@@ -198,6 +198,11 @@ static bool store_keeps(struct snib__redis *s, snib_instant now, int i,
     if (keeps == CONFIRM_NOMEM) {
         snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
                           false);
+    } else if (keeps == CONFIRM_MUCH) {
+        snib__session_cut(s, now, i, true, SNIB_ERR_LIMIT,
+                          "more came while replicas were waited for than is "
+                          "kept",
+                          false);
     }
     return keeps != CONFIRM_READ;
 }
