@@ -31,8 +31,8 @@ static inline void greeted_as(int i, const char *wish, const char *life)
     assert_string_equal(word[0], "TIME");
     sayf(i,
          HELLO_REPLY LAYOUT_REPLY
-         "*5\r\n:1790000000000\r\n:0\r\n:%s\r\n:0\r\n$40\r\n%s\r\n" TIME_REPLY,
-         looks ? "-1790000000000" : "1790000030000", life);
+         "*5\r\n:1790000000000\r\n:0\r\n:%s\r\n:0\r\n$%zu\r\n%s\r\n" TIME_REPLY,
+         looks ? "-1790000000000" : "1790000030000", strlen(life), life);
 }
 
 static inline void greeted_in(int i, const char *life)

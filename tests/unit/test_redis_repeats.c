@@ -110,7 +110,7 @@ static void a_place_or_a_grant_ends_what_was_before(void **state)
     (void)state;
     struct snib__request rq;
     waits(&rq);
-    pass(1600);
+    push(&rq, 1000, 3000, rq.store.sends[0].number);
     hears_acquire(CALLERS, "1");
     hears_confirm(CALLERS);
     for (int acks = 1; acks <= 2; acks++) {
@@ -126,7 +126,7 @@ static void a_place_or_a_grant_ends_what_was_before(void **state)
     grant_reply(CALLERS, 1000);
     says_acks(CALLERS, 1, LIFE);
     answered(&rq, SNIB__UNKNOWN);
-    rq.limit = snib__after(now, snib__ms(200));
+    rq.limit = snib__after(now, snib__ms(1900));
     start(&rq);
     pass(20);
     hears_acquire(CALLERS, "1");
@@ -134,7 +134,9 @@ static void a_place_or_a_grant_ends_what_was_before(void **state)
     say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:20000\r\n");
     says_acks(CALLERS, 2, LIFE);
     answered(&rq, SNIB__QUEUED);
-    pass(180);
+    pass(1600);
+    hears_acquire(CALLERS, "1");
+    pass(280);
     answered(&rq, SNIB__UNKNOWN);
     assert_null(strstr(error.text, "replicas"));
 }

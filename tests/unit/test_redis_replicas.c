@@ -120,49 +120,6 @@ a_server_that_takes_no_writes_for_a_while_keeps_its_connection(void **state)
     assert_false(out.conn[CALLERS]->shut);
 }
 
-/* It is asked again under its id, and its limit comes first. */
-static void a_repeat_without_an_answer_says_what_was_before(void **state)
-{
-    (void)state;
-    struct snib__request rq;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    says_acks(CALLERS, 1, LIFE);
-    answered(&rq, SNIB__UNKNOWN);
-    rq.resent = true;
-    rq.limit = snib__after(now, snib__ms(200));
-    start(&rq);
-    pass(20);
-    hears_acquire(CALLERS, "0");
-    hears_confirm(CALLERS);
-    grant_reply(CALLERS, 1000);
-    pass(179);
-    silence();
-    pass(1);
-    answered(&rq, SNIB__UNKNOWN);
-    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
-    assert_non_null(strstr(error.text, "1 of the 2 replicas"));
-    says_acks(CALLERS, 2, LIFE); /* it comes too late, and to nobody */
-    silence();
-}
-
-/* No WAIT stands behind a message: it is a hint to ask. */
-static void a_pushed_grant_is_asked_for(void **state)
-{
-    (void)state;
-    struct snib__request rq;
-    waits(&rq);
-    push(&rq, 1000, 3000, rq.store.sends[0].number);
-    silence();
-    hears_acquire(CALLERS, "1");
-    hears_confirm(CALLERS);
-    grant_reply(CALLERS, 1000);
-    silence();
-    says_acks(CALLERS, 2, LIFE);
-    answered(&rq, SNIB__DONE);
-    assert_int_equal(rq.token, 1000);
-}
-
 static void what_gathers_meanwhile_goes_with_the_next_wait(void **state)
 {
     (void)state;
@@ -202,22 +159,107 @@ static void a_renewal_that_too_few_have_is_none(void **state)
     assert_non_null(strstr(error.text, "1 of the 2 replicas"));
 }
 
-/* What is not ours here may be ours at the primary of now. */
-static void a_renewal_that_is_refused_needs_them_too(void **state)
+/* What is not ours here may be ours at the primary of now, or another's. Of
+ * permits 5 and the slot are told. */
+static void whatever_a_renewal_is_told_needs_them(void **state)
 {
     (void)state;
     struct snib__request rq, held;
-    for (int acks = 1; acks <= 2; acks++) {
-        if (acks == 1) {
-            holds(&rq);
-        }
+    static const struct {
+        int code;
+        snib__answer answer;
+        bool forgotten;
+        uint32_t slot;
+    } t[] = {{2, SNIB__NO, true, 0},
+             {0, SNIB__NO, false, 0},
+             {5 + 3, SNIB__DONE, false, 3}};
+    holds(&rq);
+    for (int k = 0; k < 2 * (int)COUNT_OF(t); k++) {
+        int acks = 1 + k % 2;
         held = request(SNIB__RENEW);
         held.token = 1000;
         renews(&held, CALLERS);
-        say(CALLERS, "*2\r\n:1790000000300\r\n:2\r\n");
+        sayf(CALLERS, "*2\r\n:1790000000300\r\n:%d\r\n", t[k / 2].code);
         says_acks(CALLERS, acks, LIFE);
-        answered(&held, acks == 2 ? SNIB__NO : SNIB__UNKNOWN);
-        assert_int_equal(held.said.forgotten, acks == 2);
+        answered(&held, acks == 2 ? t[k / 2].answer : SNIB__UNKNOWN);
+        assert_int_equal(held.said.forgotten, acks == 2 && t[k / 2].forgotten);
+        if (acks == 2) {
+            assert_int_equal(held.said.slot, t[k / 2].slot);
+        } else {
+            assert_int_equal(held.said.valid_from.ns, 0);
+        }
+    }
+}
+
+/* What asks is three flights more than what is asked for. */
+static void goes_of_any_length_keep_their_order(void **state)
+{
+    (void)state;
+    enum { MOST = 34 };
+    struct snib__request rq[MOST];
+    for (int count = 11; count <= MOST; count++) {
+        for (int k = 0; k < count; k++) {
+            rq[k] = asked();
+            start(&rq[k]);
+            if (k == 0) { /* the others gather behind it */
+                if (count == 11) {
+                    greeted(CALLERS);
+                }
+                hears_acquire(CALLERS, "0");
+                hears_confirm(CALLERS);
+            }
+        }
+        grant_reply(CALLERS, 1);
+        says_acks(CALLERS, 2, LIFE);
+        for (int k = 1; k < count; k++) {
+            hears_acquire(CALLERS, "0");
+            grant_reply(CALLERS, k + 1);
+        }
+        hears_confirm(CALLERS);
+        says_acks(CALLERS, 2, LIFE);
+        for (int k = 0; k < count; k++) {
+            answered(&rq[k], SNIB__DONE);
+            assert_int_equal(rq[k].token, k + 1);
+        }
+    }
+}
+
+static void a_greeting_without_an_id_is_no_life(void **state)
+{
+    (void)state;
+    struct snib__request rq = asked();
+    start(&rq);
+    greeted_in(CALLERS, "");
+    hears_acquire(CALLERS, "0");
+    hears_confirm(CALLERS);
+    grant_reply(CALLERS, 1000);
+    says_acks(CALLERS, 2, LIFE);
+    answered(&rq, SNIB__UNKNOWN);
+    assert_true(out.conn[CALLERS]->shut);
+}
+
+/* Well before the silence of the server would be noticed. */
+static void the_server_waits_for_an_eighth_of_the_patience(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {"redis://h?recovery=30s&replicas=2",
+                                       "redis://h?recovery=600ms&replicas=2"};
+    static const char *const ms[] = {"250", "150"};
+    for (size_t k = 0; k < COUNT_OF(urls); k++) {
+        struct snib__request rq;
+        tear_down(state);
+        open_store(urls[k]);
+        rq = asked();
+        start(&rq);
+        opened(CALLERS);
+        while (heard(CALLERS)) {
+        }
+        say(CALLERS, HELLO_REPLY LAYOUT_REPLY
+            "*3\r\n:1790000000000\r\n:0\r\n$1\r\nx\r\n" TIME_REPLY);
+        hears_acquire(CALLERS, "0");
+        assert_true(heard(CALLERS) && heard(CALLERS));
+        assert_string_equal(word[0], "WAIT");
+        assert_string_equal(word[2], ms[k]);
     }
 }
 
@@ -334,11 +376,12 @@ int main(void)
         T(without_a_write_nothing_counts),
         T(a_right_to_wait_that_is_missing_is_told),
         T(a_server_that_takes_no_writes_for_a_while_keeps_its_connection),
-        T(a_repeat_without_an_answer_says_what_was_before),
-        T(a_pushed_grant_is_asked_for),
         T(what_gathers_meanwhile_goes_with_the_next_wait),
         T(a_renewal_that_too_few_have_is_none),
-        T(a_renewal_that_is_refused_needs_them_too),
+        T(whatever_a_renewal_is_told_needs_them),
+        T(goes_of_any_length_keep_their_order),
+        T(a_greeting_without_an_id_is_no_life),
+        T(the_server_waits_for_an_eighth_of_the_patience),
         T(where_too_few_acknowledge_beside_another_primary_it_is_left),
         T(a_release_waits_for_no_replica),
         T(a_look_and_an_end_by_hand_bring_the_number_along),
