@@ -483,5 +483,5 @@ int main(void)
         CASE(an_answer_never_goes_into_a_queue_that_the_question_names),
         CASE(the_grant_of_somebody_later_is_a_loss),
     };
-    return cmocka_run_group_tests(tests, NULL, nothing_is_left_alive);
+    return RUN(tests);
 }

@@ -471,5 +471,5 @@ int main(void)
         CASE(the_doctor_says_what_is_wrong),
         CASE(the_doctor_knows_which_version_is_too_old),
     };
-    return cmocka_run_group_tests(tests, NULL, nothing_is_left_alive);
+    return RUN(tests);
 }

@@ -380,5 +380,5 @@ int main(void)
         CASE(its_state_is_that_of_the_connection),
         CASE(who_waits_asks_as_soon_as_the_broker_is_back),
     };
-    return cmocka_run_group_tests(tests, NULL, nothing_is_left_alive);
+    return RUN(tests);
 }

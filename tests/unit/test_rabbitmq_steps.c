@@ -330,5 +330,5 @@ int main(void)
         CASE(an_emptied_queue_is_found_out),
         CASE(so_many_queues_are_asked_for_at_once),
     };
-    return cmocka_run_group_tests(tests, NULL, nothing_is_left_alive);
+    return RUN(tests);
 }
