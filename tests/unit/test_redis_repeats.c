@@ -195,7 +195,7 @@ static void an_old_message_hastens_no_repeat(void **state)
     rq.resent = true;
     start(&rq);
     pass(20);
-    greeted(CALLERS);
+    greeted_in(CALLERS, LIFE);
     hears_acquire(CALLERS, "1");
     hears_confirm(CALLERS);
     say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:20000\r\n");

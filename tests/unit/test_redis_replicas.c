@@ -255,7 +255,8 @@ static void the_server_waits_for_an_eighth_of_the_patience(void **state)
         while (heard(CALLERS)) {
         }
         say(CALLERS, HELLO_REPLY LAYOUT_REPLY
-            "*3\r\n:1790000000000\r\n:0\r\n$1\r\nx\r\n" TIME_REPLY);
+            "*5\r\n:1790000000000\r\n:0\r\n:1790000030000\r\n:0\r\n$"
+            "1\r\nx\r\n" TIME_REPLY);
         hears_acquire(CALLERS, "0");
         assert_true(heard(CALLERS) && heard(CALLERS));
         assert_string_equal(word[0], "WAIT");

@@ -249,9 +249,9 @@ static void greeted_with_replicas(void)
     opened(CALLERS);
     while (heard(CALLERS)) {
     }
-    say(CALLERS,
-        HELLO_REPLY LAYOUT_REPLY "*3\r\n:1790000000000\r\n:0\r\n$1\r\nx\r\n"
-                                 "-NOPERM x\r\n" TIME_REPLY);
+    say(CALLERS, HELLO_REPLY LAYOUT_REPLY
+        "*5\r\n:1790000000000\r\n:0\r\n:1790000030000\r\n:0\r\n$1\r\nx\r\n"
+        "-NOPERM x\r\n" TIME_REPLY);
 }
 
 static void asks_with_replicas(void **state, struct snib__request *rq)

@@ -471,6 +471,7 @@ void snib__queue_spin(struct snib__redis *, snib_instant now,
                       struct snib__request *);
 /* All waiting requests ask again at once. */
 void snib__queue_poll_all(struct snib__redis *, snib_instant now);
+void snib__queue_poll_put_off(struct snib__redis *, snib_instant now);
 /* True: this is an array ["message", channel, text], and the text was heeded if
  * the channel is one of ours. */
 bool snib__queue_hears(struct snib__redis *, snib_instant now,
