@@ -28,10 +28,10 @@ struct sim_holder {
     int64_t reserve;                    /* tokens reserved behind its own */
     int64_t slot;                       /* of permits; -1: none */
     int64_t
-        sure;    /* the store ends it no sooner; 0: it says nothing but `end` */
+        sure; /* the store ends it no sooner; 0: it says nothing but `end` */
     int listener; /* of a database: the connection that is told of it; or 0 */
-    bool untold; /* the server does not know the token; the book does */
-    bool thin;   /* it stands there as its own record, not in the hash */
+    bool untold;  /* the server does not know the token; the book does */
+    bool thin;    /* it stands there as its own record, not in the hash */
 };
 
 struct sim_waiter {

@@ -84,16 +84,6 @@ int sim_table_connect(struct sim_table *t)
     return c->id;
 }
 
-struct sim_table_conn *sim_table_conn(struct sim_table *t, int conn)
-{
-    for (int i = 0; conn && i < t->conns; i++) {
-        if (t->conn[i].id == conn) {
-            return &t->conn[i];
-        }
-    }
-    return NULL;
-}
-
 void sim_table_disconnect(struct sim_table *t, int conn)
 {
     struct sim_table_conn *c = sim_table_conn(t, conn);

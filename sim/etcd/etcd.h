@@ -11,7 +11,7 @@
  * it hands every call on, and notes which requests a call of gRPC is for. So what
  * a transaction has done can be said in the words of sim/seen.h when the cluster
  * applies it, be it that its client has given up long before. state.c reads the
- * keys into the books. Without libnghttp2 there is none.c in the place of all
+ * keys into the books. Without libnghttp2 there is absent.c in the place of all
  * this, and no such world. */
 #ifndef SIM_ETCD_ETCD_H
 #define SIM_ETCD_ETCD_H

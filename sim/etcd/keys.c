@@ -42,9 +42,8 @@ static void place(struct sim_etcd_key *k)
 {
     static const char locks[] = "snib/l/";
     const char *at = k->text + strlen(locks);
-    const char *end = strncmp(k->text, locks, strlen(locks)) == 0
-                          ? strchr(at, '/')
-                          : NULL;
+    const char *end =
+        strncmp(k->text, locks, strlen(locks)) == 0 ? strchr(at, '/') : NULL;
     char name[SNIB_NAME_MAX];
     k->name = -1;
     if (!end) {

@@ -65,22 +65,6 @@ int64_t sim_etcd_lease_grant(struct sim_world *w, int64_t ttl)
     return l->id;
 }
 
-struct sim_etcd_lease *sim_etcd_lease_find(struct sim_etcd *e, int64_t id)
-{
-    for (int i = e->leases.count; i-- > 0;) {
-        if (e->leases.lease[i].id == id) {
-            return &e->leases.lease[i];
-        }
-    }
-    return NULL;
-}
-
-const struct sim_etcd_lease *sim_etcd_lease_of(const struct sim_world *w,
-                                               int64_t id)
-{
-    return sim_etcd_lease_find(w->etcd, id);
-}
-
 void sim_etcd_leases_anew(struct sim_world *w)
 {
     for (int i = 0; i < w->etcd->leases.count; i++) {

@@ -18,42 +18,6 @@
 
 enum { ELECTION_MS = 1000, AFTER_LOSS_MS = 2 };
 
-/* -- who takes part ---------------------------------------------------------- */
-
-static bool takes_part(const struct sim_world *w, int k)
-{
-    const struct sim_server *s = &w->node[k];
-    return s->paused_until <= w->t && s->down_until <= w->t &&
-           w->etcd->member[k].apart_until <= w->t;
-}
-
-static bool has_majority(const struct sim_world *w)
-{
-    int n = 0;
-    for (int k = 0; k < w->etcd->members; k++) {
-        n += takes_part(w, k);
-    }
-    return n > w->etcd->members / 2;
-}
-
-static bool is_led(const struct sim_world *w)
-{
-    const struct sim_etcd *e = w->etcd;
-    return e->leader >= 0 && takes_part(w, e->leader) && has_majority(w);
-}
-
-bool sim_etcd_serves_at(const struct sim_world *w, int node)
-{
-    return !w->etcd->lost_at && takes_part(w, node) && is_led(w);
-}
-
-int sim_etcd_leader_at(const struct sim_world *w, int node)
-{
-    const struct sim_etcd *e = w->etcd;
-    bool long_ago = e->lost_at && w->t >= e->elect_at;
-    return e->member[node].alone && long_ago ? -1 : e->leader;
-}
-
 /* -- elections --------------------------------------------------------------- */
 
 static void look_again(struct sim_world *w, int64_t at)
@@ -65,7 +29,7 @@ static void elect(struct sim_world *w)
 {
     struct sim_etcd *e = w->etcd;
     int next = (int)sim_etcd_upto(e, e->members);
-    while (!takes_part(w, next)) {
+    while (!sim_etcd_takes_part(w, next)) {
         next = (next + 1) % e->members;
     }
     sim_note(w, "    etcd: member %d leads now", next);
@@ -110,12 +74,12 @@ static void come_back(struct sim_world *w, struct sim_etcd_member *m)
 void sim_etcd_settle(struct sim_world *w)
 {
     struct sim_etcd *e = w->etcd;
-    if (is_led(w) && e->lost_at) {
+    if (sim_etcd_is_led(w) && e->lost_at) {
         e->lost_at = 0; /* it was away for a moment */
         sim_etcd_leases_due(w);
-    } else if (!is_led(w)) {
+    } else if (!sim_etcd_is_led(w)) {
         leader_lost(w);
-        if (w->t >= e->elect_at && has_majority(w)) {
+        if (w->t >= e->elect_at && sim_etcd_has_majority(w)) {
             elect(w);
         }
     }
@@ -187,15 +151,6 @@ void sim_etcd_free(struct sim_world *w)
 }
 
 /* -- for the network ---------------------------------------------------------- */
-
-struct sim_etcd_conn *sim_etcd_conn(const struct sim_etcd_member *m, int id)
-{
-    struct sim_etcd_conn *c = m->conns;
-    while (c && c->id != id) {
-        c = c->next;
-    }
-    return id ? c : NULL;
-}
 
 int sim_etcd_connect(struct sim_etcd_member *m)
 {
@@ -370,7 +325,7 @@ void sim_etcd_fault(struct sim_world *w, const struct sim_fault *f, int node,
         m->apart_until = until > m->apart_until ? until : m->apart_until;
         break;
     case SIM_LEADER: /* it hands over in order */
-        if (is_led(w)) {
+        if (sim_etcd_is_led(w)) {
             elect(w);
         }
         break;

@@ -63,8 +63,6 @@ struct sim_etcd_leases {
 
 /* It was granted just now; its number. */
 int64_t sim_etcd_lease_grant(struct sim_world *, int64_t ttl);
-/* One that is known and not over. */
-struct sim_etcd_lease *sim_etcd_lease_find(struct sim_etcd *, int64_t id);
 /* Another member leads: each has its whole time anew. */
 void sim_etcd_leases_anew(struct sim_world *);
 /* … and one that has led before ends those that are over by its own clock. */
@@ -156,7 +154,7 @@ struct sim_etcd {
     struct sim_etcd_keys keys, backup;
     struct sim_etcd_leases leases, backup_leases;
     bool has_backup;
-    unsigned faults; /* enum sim_redis_fault */
+    unsigned faults;            /* enum sim_redis_fault */
     int64_t left_at[SIM_NAMES]; /* a claim there has ended with its lease */
     struct snib__rng rng;
     int64_t lease_id;
@@ -165,13 +163,25 @@ struct sim_etcd {
     uint64_t notes;
 };
 
-/* The connection of that number; NULL: it has gone. */
-struct sim_etcd_conn *sim_etcd_conn(const struct sim_etcd_member *, int id);
+void sim_etcd_settle(struct sim_world *);
+
+/* -- known.c ----------------------------------------------------------------- */
+
+/* Does it run, and reach the others? */
+bool sim_etcd_takes_part(const struct sim_world *, int node);
+bool sim_etcd_has_majority(const struct sim_world *);
+bool sim_etcd_is_led(const struct sim_world *);
 /* Does it reach a majority, and is there a leader? */
 bool sim_etcd_serves_at(const struct sim_world *, int node);
 /* The leader, as this member knows it; -1: none. */
 int sim_etcd_leader_at(const struct sim_world *, int node);
-void sim_etcd_settle(struct sim_world *);
+/* The connection of that number; NULL: it has gone. */
+struct sim_etcd_conn *sim_etcd_conn(const struct sim_etcd_member *, int id);
+/* One that is not over. */
+struct sim_etcd_lease *sim_etcd_lease_find(struct sim_etcd *, int64_t id);
+/* The store of a client. */
+struct snib__etcd;
+const struct snib__etcd *sim_etcd_store(const struct sim_world *, int client);
 
 static inline bool sim_etcd_dice(struct sim_etcd *e, int pct)
 {

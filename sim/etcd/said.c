@@ -9,27 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/engine_i.h"
 #include "sim/etcd/model.h"
 #include "store/etcd/etcd_i.h"
 
 enum { NOTES = 8192 };
-
-static const struct snib__etcd *store_of(const struct sim_world *w, int client)
-{
-    return (const struct snib__etcd *)(const void *)w->client[client]
-        .engine->store;
-}
-
-int sim_etcd_at(const struct sim_world *w, int client)
-{
-    return (int)store_of(w, client)->session.at;
-}
-
-bool sim_etcd_is_ready(const struct sim_world *w, int client)
-{
-    return snib__etcd_is_ready(&store_of(w, client)->session);
-}
 
 /* -- notes ------------------------------------------------------------------- */
 
@@ -95,7 +78,7 @@ static void note_step(struct sim_world *w, int client,
 {
     static _Thread_local struct sim_act act;
     bool writes = k->phase == STEP_WRITES;
-    const uint64_t *id = store_of(w, client)->client;
+    const uint64_t *id = sim_etcd_store(w, client)->client;
     int tells = writes ? (int)k->s.tolds : 0;
     int64_t decided = decided_at(w, client, k);
     struct sim_etcd_note *n = note_new(w->etcd, (int)k->count + tells);
@@ -133,7 +116,8 @@ static void note_step(struct sim_world *w, int client,
 
 void sim_etcd_sends(struct sim_world *w, int client)
 {
-    struct snib__etcd *e = (struct snib__etcd *)(uintptr_t)store_of(w, client);
+    struct snib__etcd *e =
+        (struct snib__etcd *)(uintptr_t)sim_etcd_store(w, client);
     const struct sim_wire *wire =
         &w->client[client].wire[sim_etcd_at(w, client)];
     SNIB__LIST_EACH (l, &e->steps) {
@@ -222,7 +206,7 @@ static struct sim_etcd_note *note_for(const struct sim_world *w, int client,
 static void say_looked(struct sim_world *w, int client, struct sim_etcd_note *n)
 {
     static _Thread_local struct sim_act act;
-    const struct snib__etcd *e = store_of(w, client);
+    const struct snib__etcd *e = sim_etcd_store(w, client);
     act.node = 0;
     act.everywhere = false;
     act.several = n->several;
@@ -261,7 +245,7 @@ static bool is_final(const struct snib__request *r)
 
 void sim_etcd_answers(struct sim_world *w, int client)
 {
-    const struct snib__etcd *e = store_of(w, client);
+    const struct snib__etcd *e = sim_etcd_store(w, client);
     SNIB__LIST_EACH (l, (struct snib__list *)&e->out->answered) {
         const struct snib__request *r =
             SNIB__CONTAINER(l, struct snib__request, link);

@@ -86,20 +86,9 @@ bool sim_etcd_reaches(const struct sim_world *w, int client)
     return conn && !strcmp(conn->watched, key) && sim_etcd_serves_at(w, at);
 }
 
-int64_t sim_etcd_left_at(const struct sim_world *w, int name)
-{
-    return w->etcd->left_at[name];
-}
-
 const struct sim_etcd_keys *sim_etcd_keys(const struct sim_world *w)
 {
     return &w->etcd->keys;
-}
-
-bool sim_etcd_serves(const struct sim_world *w, int client)
-{
-    return sim_etcd_is_ready(w, client) &&
-           sim_etcd_serves_at(w, sim_etcd_at(w, client));
 }
 
 /* A day and two hours, or thirty days. */

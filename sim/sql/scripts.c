@@ -394,13 +394,6 @@ void sim_sql_event(struct sim_world *w, const struct sim_event *ev)
     sim_sql_go_on(t);
 }
 
-void sim_sql_firm(struct sim_table *t)
-{
-    if (t->sql) {
-        sim_rows_copy(&t->sql->firm, &t->rows);
-    }
-}
-
 /* Sessions end with the server. A crash forgets what was committed last, if that
  * was not durable. */
 void sim_sql_restart(struct sim_table *t, bool keep)

@@ -168,6 +168,13 @@ static bool may_crash(const struct sim_sql_session *s)
     return sim_planned(s->table->server->world, SIM_RESTART);
 }
 
+void sim_sql_firm(struct sim_table *t)
+{
+    if (t->sql) {
+        sim_rows_copy(&t->sql->firm, &t->rows);
+    }
+}
+
 static void apply(struct sim_sql_session *s)
 {
     struct sim_rows *rows = &s->table->rows;

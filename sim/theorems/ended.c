@@ -93,8 +93,9 @@ static bool ended_before(const struct sim_world *w, const struct sim_step *s,
 static int64_t slack(const struct sim_world *w, const struct sim_step *s,
                      const struct sim_holder *h)
 {
-    bool own = s->by->deed == SIM_DID_ACQUIRE && sim_same(s->by->request, h->id);
-    return !sim_etcd(w)      ? 0
+    bool own =
+        s->by->deed == SIM_DID_ACQUIRE && sim_same(s->by->request, h->id);
+    return !sim_etcd(w)       ? 0
            : own || w->faults ? INT32_MAX
                               : sim_lease_most(&w->opt) / 50 + 5 +
                                     16 * w->opt.latency_us / 1000;

@@ -47,7 +47,8 @@ void theorem_unwanted_pushed(struct sim_world *w, const struct sim_seen *s)
     r->unwanted_since = 0;
     /* In a database what is there again after a loss of data is known to nobody. */
     bool unknown = sim_sql(w) && w->told.lost_at;
-    if (c >= 0 && !unknown && !w->opt.delay_ms && !wanted(w, c, s->name) && sound(w, c)) {
+    if (c >= 0 && !unknown && !w->opt.delay_ms && !wanted(w, c, s->name) &&
+        sound(w, c)) {
         r->unwanted_since = w->t;
         r->unwanted_faults = w->faults;
         r->unwanted_client = c;

@@ -1,4 +1,4 @@
-/* sim/sql/none.c — without a store in a database there is no world of one. */
+/* sim/sql/absent.c — without a store in a database there is no world of one. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* sim/etcd/none.c — without libnghttp2 there is no store of etcd, and no world of
+/* sim/etcd/absent.c — without libnghttp2 there is no store of etcd, and no world of
  * it. */
 #include <stdio.h>
 #include <stdlib.h>
