@@ -102,6 +102,20 @@ else()
     list(APPEND SNIB_STORE_FOLDERS src/proto/zk src/store/zookeeper)
 endif()
 
+# -- rabbitmq --------------------------------------------------------------------
+
+set(snib_rabbitmq 0)
+set(snib_rabbitmq_why "")
+if(NOT SNIB_WITH_RABBITMQ)
+    set(snib_rabbitmq_why "switched off by SNIB_WITH_RABBITMQ")
+elseif(NOT EXISTS "${PROJECT_SOURCE_DIR}/src/store/rabbitmq")
+    set(snib_rabbitmq_why "src/store/rabbitmq is not there")
+else()
+    set(snib_rabbitmq 1)
+    list(APPEND SNIB_STORES rabbitmq)
+    list(APPEND SNIB_STORE_FOLDERS src/proto/amqp src/store/rabbitmq)
+endif()
+
 # -- TLS -------------------------------------------------------------------------
 
 # Only its headers are needed: the library is loaded when TLS is first wanted
@@ -110,7 +124,7 @@ set(snib_tls 0)
 set(snib_tls_why "")
 if(NOT SNIB_TLS)
     set(snib_tls_why "switched off by SNIB_TLS")
-elseif(NOT snib_redis AND NOT snib_etcd)
+elseif(NOT snib_redis AND NOT snib_etcd AND NOT snib_rabbitmq)
     set(snib_tls_why "no store that is built would use it")
 else()
     find_package(OpenSSL 3.0 QUIET)
@@ -195,10 +209,11 @@ list(REMOVE_DUPLICATES SNIB_STORE_FOLDERS) # both of them may have store/sql
 set(snib_with
     SNIB_WITH_REDIS=${snib_redis} SNIB_WITH_TLS=${snib_tls}
     SNIB_WITH_POSTGRES=${snib_postgres} SNIB_WITH_MYSQL=${snib_mysql}
-    SNIB_WITH_ETCD=${snib_etcd} SNIB_WITH_ZOOKEEPER=${snib_zookeeper})
+    SNIB_WITH_ETCD=${snib_etcd} SNIB_WITH_ZOOKEEPER=${snib_zookeeper}
+    SNIB_WITH_RABBITMQ=${snib_rabbitmq})
 target_compile_definitions(snib_store_headers INTERFACE ${snib_with})
 
-foreach(store redis postgres mysql etcd zookeeper)
+foreach(store redis postgres mysql etcd zookeeper rabbitmq)
     if(snib_${store})
         message(STATUS "snib: store ${store}: on")
     else()

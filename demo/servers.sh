@@ -19,6 +19,7 @@ store=redis
 others=()
 server_url=
 server_pid=
+epmd_pid=
 
 choose_store() {
     while [ $# -gt 0 ]; do
@@ -33,10 +34,10 @@ choose_store() {
         shift
     done
     case $store in
-    redis | postgres | mysql | etcd | zookeeper) ;;
+    redis | postgres | mysql | etcd | zookeeper | rabbitmq) ;;
     *)
         printf '%s\n' "the demo has no store \"$store\"; expected --store \
-redis, postgres, mysql, etcd or zookeeper" >&2
+redis, postgres, mysql, etcd, zookeeper or rabbitmq" >&2
         return 64
         ;;
     esac
@@ -49,6 +50,7 @@ server_packages() {
     mysql) echo libmariadb-dev mariadb-server ;;
     etcd) echo etcd-server ;;
     zookeeper) echo zookeeper default-jre-headless ;;
+    rabbitmq) echo rabbitmq-server ;;
     esac
 }
 
@@ -63,6 +65,11 @@ postgres_programs() {
 
 zookeeper_jar=/usr/share/java/zookeeper.jar
 
+# RabbitMQ's own script, not the one in PATH, which changes the user.
+rabbitmq_program() {
+    printf '%s\n' /usr/lib/rabbitmq/lib/*/sbin/rabbitmq-server | sort -V | tail -n 1
+}
+
 server_missing() {
     local PATH=$PATH:/usr/sbin:/usr/local/sbin
     case $store in
@@ -71,6 +78,7 @@ server_missing() {
     mysql) type -P mariadbd && type -P mariadb-install-db ;;
     etcd) type -P etcd ;;
     zookeeper) type -P java && [ -e "$zookeeper_jar" ] ;;
+    rabbitmq) type -P erl && type -P epmd && [ -x "$(rabbitmq_program)" ] ;;
     esac >/dev/null || echo "its server is not installed (Debian: apt install\
  $(server_packages))"
 }
@@ -160,6 +168,34 @@ start_zookeeper() {
     server_url="zookeeper://127.0.0.1:$port?session_ms=2000"
 }
 
+# Erlang's nodes find each other by epmd, of which this one has its own, and its
+# cookie is in HOME: nothing of the machine's own broker is touched.
+start_rabbitmq() {
+    local port epmd own
+    port=$(free_port)
+    epmd=$(free_port)
+    use_folder rabbitmq
+    printf '%s\n' "listeners.tcp.1 = 127.0.0.1:$port" "log.console = true" \
+        "disk_free_limit.absolute = 1MB" "raft.wal_max_size_bytes = 8000000" \
+        >"$scratch/rabbitmq.conf"
+    echo "[]." >"$scratch/plugins"
+    : >"$scratch/env.conf"
+    own=(env "HOME=$data" "ERL_EPMD_PORT=$epmd" ERL_EPMD_ADDRESS=127.0.0.1)
+    inside "${own[@]}" epmd &
+    epmd_pid=$!
+    launch "${own[@]}" "RABBITMQ_NODENAME=snib$port@localhost" \
+        "RABBITMQ_DIST_PORT=$(free_port)" \
+        "RABBITMQ_CONF_ENV_FILE=$scratch/env.conf" \
+        "RABBITMQ_CONFIG_FILE=$scratch/rabbitmq.conf" \
+        "RABBITMQ_ENABLED_PLUGINS_FILE=$scratch/plugins" \
+        "RABBITMQ_MNESIA_BASE=$data/db" "RABBITMQ_LOG_BASE=$data" \
+        RABBITMQ_LOGS=- "RABBITMQ_PID_FILE=$data/pid" \
+        RUNNING_UNDER_SYSTEMD=1 \
+        RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="+sbwt none -kernel \
+inet_dist_use_interface {127,0,0,1}" "$(rabbitmq_program)"
+    server_url="amqp://127.0.0.1:$port?heartbeat_s=2"
+}
+
 # -- any of them -----------------------------------------------------------------
 
 # 78: the store is not in this build.
@@ -189,10 +225,12 @@ start_server() {
 }
 
 stop_server() {
+    local pid
     stop_redis
-    if [ -n "$server_pid" ]; then
-        kill "$server_pid" 2>/dev/null || true
-        wait "$server_pid" 2>/dev/null || true
-    fi
+    for pid in $server_pid $epmd_pid; do
+        kill "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
     server_pid=
+    epmd_pid=
 }

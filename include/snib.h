@@ -3,9 +3,9 @@
  * A *lock* is a name in a *store*: a Redis server (redis:), a Redis Cluster
  * (redis+cluster:), a majority of Redis servers (redlock:), a PostgreSQL or
  * MariaDB database (postgres:, mysql:), an etcd cluster (etcd:), a ZooKeeper
- * ensemble (zookeeper:), a file of this host (file:), or this process alone
- * (memory:). An *owner* acquires the lock and gets a *grant*: the right to the
- * name until a *deadline*. The library
+ * ensemble (zookeeper:), a RabbitMQ broker (amqp:), a file of this host (file:),
+ * or this process alone (memory:). An *owner* acquires the lock and gets a
+ * *grant*: the right to the name until a *deadline*. The library
  * renews the grant in the background. Each grant has a fencing *token*: that of
  * an exclusive grant is higher than every earlier one, a reader's or a permit's
  * at least that of the last exclusive grant. When the grant can no longer be
@@ -314,7 +314,8 @@ typedef enum snib_cause {
                                renewed it in time (snib-run(1))               */
     SNIB_CAUSE_STOLEN,      /* the store knows this grant no more: somebody
                              * else has it, or may have had it, or the store
-                             * lost its data and nobody asked before the end */
+                             * lost its data and nobody asked before the end
+                             * (with recovery= that is FORGOTTEN)            */
     SNIB_CAUSE_UNREACHABLE, /* renewals failed until the deadline: the server
                              * was dead, silent, read-only, or refused them */
     SNIB_CAUSE_PAUSED,      /* this process or machine stood still            */

@@ -49,6 +49,9 @@ const struct sim_waiter *sim_waiter_of(const struct sim_book *b, const char *id)
 bool sim_is_new(const struct sim_step *s, const struct sim_holder *h)
 {
     const struct sim_holder *was = sim_holder_of(s->was, h->id);
+    if (was && h->sure && was->token == h->token) {
+        return false; /* what is there is alive, be its lease over or not */
+    }
     return !was || (!sim_live(was, s->is->now) && sim_live(h, s->is->now));
 }
 
@@ -59,7 +62,9 @@ void sim_book_read(const struct sim_world *w, int name, struct sim_book *b)
     const struct sim_book *was = &w->shelf[name].book;
     b->holders = b->waiters = 0;
     b->now = sim_wall_us(w, 0) / 1000;
-    (sim_table(w) ? sim_table_book : sim_redis_book)(w, name, b);
+    (sim_table(w)  ? sim_table_book
+     : sim_etcd(w) ? sim_etcd_book
+                   : sim_redis_book)(w, name, b);
     for (int i = 0; i < b->waiters; i++) {
         const struct sim_waiter *known = sim_waiter_of(was, b->waiter[i].id);
         if (known) {
@@ -71,18 +76,22 @@ void sim_book_read(const struct sim_world *w, int name, struct sim_book *b)
 
 bool sim_held(const struct sim_world *w, int name)
 {
-    return (sim_table(w) ? sim_table_held : sim_redis_held)(w, name);
+    return (sim_table(w)  ? sim_table_held
+            : sim_etcd(w) ? sim_etcd_held
+                          : sim_redis_held)(w, name);
 }
 
 bool sim_reaches(const struct sim_world *w, int client)
 {
-    return (sim_table(w) ? sim_table_reaches : sim_redis_reaches)(w, client);
+    return (sim_table(w)  ? sim_table_reaches
+            : sim_etcd(w) ? sim_etcd_reaches
+                          : sim_redis_reaches)(w, client);
 }
 
 /* Is the waiter told of a grant at once? */
 static bool is_heard(const struct sim_world *w, const struct sim_waiter *x)
 {
-    return sim_table(w) || sim_redis_hears(w, x);
+    return sim_snapshots(w) || sim_redis_hears(w, x);
 }
 
 /* -- fits ------------------------------------------------------------------ */
@@ -205,8 +214,9 @@ bool sim_decided_before_loss(const struct sim_world *w,
                              const struct sim_seen *s)
 {
     int64_t ago = s->now_ms ? sim_wall_us(w, 0) / 1000 - s->now_ms : 0;
-    return sim_table(w) && w->told.lost_at &&
-           w->t - (ago + 1) * SIM_MS <= w->told.lost_at;
+    int64_t at = s->decided ? s->decided : w->t - ago * SIM_MS;
+    return sim_snapshots(w) && w->told.lost_at &&
+           at - SIM_MS <= w->told.lost_at;
 }
 
 void sim_book_lapses(struct sim_world *w, int name, const char *id)

@@ -27,8 +27,11 @@ struct sim_holder {
     int64_t permits, token, end, delay; /* ms of the store's clock */
     int64_t reserve;                    /* tokens reserved behind its own */
     int64_t slot;                       /* of permits; -1: none */
-    bool untold; /* the server does not know the token; the book does */
-    bool thin;   /* it stands there as its own record, not in the hash */
+    int64_t
+        sure; /* the store ends it no sooner; 0: it says nothing but `end` */
+    int listener; /* of a database: the connection that is told of it; or 0 */
+    bool untold;  /* the server does not know the token; the book does */
+    bool thin;    /* it stands there as its own record, not in the hash */
 };
 
 struct sim_waiter {

@@ -1,5 +1,6 @@
-/* sim/client.c — one process: the production engine over the production Redis
- * store, or over a table, driven by the world instead of threads and sockets. */
+/* sim/client.c — one process: the production engine over the production store of
+ * Redis or etcd, or over a table, driven by the world instead of threads and
+ * sockets. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,8 +30,8 @@ static int64_t skew(const struct sim_world *w, int client)
 static void url_of(const struct sim_world *w, int client, char *ret,
                    size_t size)
 {
-    int n = snprintf(ret, size, "redlock://");
-    if (!sim_quorum(w)) {
+    int n = snprintf(ret, size, sim_etcd(w) ? "etcd://" : "redlock://");
+    if (!sim_quorum(w) && !sim_etcd(w)) {
         n = snprintf(ret, size, "redis://%s%s",
                      sim_list(w) ? SIM_LIST_HOSTS : "sim:6379",
                      w->opt.spin ? "?wait=spin" : "");
@@ -41,7 +42,7 @@ static void url_of(const struct sim_world *w, int client, char *ret,
         }
         return;
     }
-    for (int k = 0; k < w->nodes; k++) {
+    for (int k = 0; k < sim_members(w); k++) {
         n += snprintf(ret + n, size - (size_t)n, "%ssim%d:6379", k ? "," : "",
                       k);
     }
@@ -69,7 +70,7 @@ bool sim_client_open(struct sim_world *w, int client)
         .seed = {{w->opt.seed, 100 + (uint64_t)client, c->life, 7}},
         .request = snib__ms(w->opt.request_ms),
         .self = &self,
-        .wall_offset_ns = sim_circles(w) ? wall_ns : 0,
+        .wall_offset_ns = sim_circles(w) || sim_etcd(w) ? wall_ns : 0,
         .deadlocks = sim_circles(w) || w->opt.searched,
         .watch = sim_list(w),
         .client = c->identity,
@@ -78,7 +79,10 @@ bool sim_client_open(struct sim_world *w, int client)
         .log_data = w};
     if (sim_table(w)) {
         cfg.ops = NULL;
-        cfg.blocking = sim_driver_opens(w, client);
+        cfg.blocking =
+            sim_sql(w) ? sim_sql_opens(w, client) : sim_driver_opens(w, client);
+    } else if (sim_etcd(w)) {
+        cfg.ops = sim_etcd_opens(w);
     }
     snib_err e = snib__engine_open(&cfg, &c->engine, &err);
     snib__url_free(url);
@@ -180,7 +184,8 @@ void sim_client_after(struct sim_world *w, int client)
     theorem_another_server_is_a_risk(w, client);
     do {
         hear_news(w, client);
-    } while (c->driver && sim_driver_turn(w, client));
+    } while (c->driver ? sim_driver_turn(w, client)
+                       : c->sql && sim_sql_turn(w, client));
     sim_same_after(w, client);
     sim_net_drive(w, client);
     if (sim_is_witness(client) && w->opt.witness) {
@@ -189,6 +194,8 @@ void sim_client_after(struct sim_world *w, int client)
     snib_instant due = snib__engine_due(c->engine);
     if (c->driver) {
         due = snib__sooner(due, sim_driver_due(w, client));
+    } else if (c->sql) {
+        due = snib__sooner(due, sim_sql_due(w, client));
     }
     if (due.ns == INT64_MAX) {
         return;
@@ -213,6 +220,8 @@ void sim_client_input(struct sim_world *w, int client,
     theorem_keeper_hears(w, client, in);
     if (w->client[client].driver) {
         sim_driver_input(w, client, in);
+    } else if (w->client[client].sql) {
+        sim_sql_input(w, client, in);
     } else {
         snib__engine_input(engine, sim_now(w, client), in);
     }

@@ -80,6 +80,8 @@ struct sim_value {
 /* The state of a name at the server when it answered an inspect. */
 struct sim_view {
     int64_t at, token;
+    bool closed; /* nobody was let in anew (recovery.c) … */
+    bool epoch;  /* … which also who does not ask for it is told */
     struct sim_book book;
 };
 

@@ -9,7 +9,8 @@ const char *const sim_worlds_names[SIM_WORLDS] = {
     [SIM_OF_SNAPSHOTS] = "--snapshot", [SIM_OF_LISTS] = "--list",
     [SIM_OF_RARE] = "--rare",          [SIM_OF_WITNESSES] = "--witness",
     [SIM_OF_FAILOVERS] = "--failover", [SIM_OF_RECOVERY] = "--recovery",
-    [SIM_OF_REPLICAS] = "--replicas",  [SIM_OF_KEEPERS] = "--keepers"};
+    [SIM_OF_REPLICAS] = "--replicas",  [SIM_OF_KEEPERS] = "--keepers",
+    [SIM_OF_ETCD] = "--etcd",          [SIM_OF_SQL] = "--sql"};
 
 void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
 {
@@ -22,6 +23,16 @@ void sim_worlds_draw(enum sim_worlds kind, struct sim_options *o, uint64_t seed)
         sim_many_draw(o, false);
         sim_lease_draw(o);
         sim_table_draw(o);
+    } else if (kind == SIM_OF_SQL) {
+        sim_force_draw(o);
+        sim_many_draw(o, false);
+        sim_lease_draw(o);
+        sim_sql_draw(o);
+    } else if (kind == SIM_OF_ETCD) {
+        sim_force_draw(o);
+        sim_many_draw(o, false);
+        sim_lease_draw(o);
+        sim_etcd_draw(o);
     } else if (kind == SIM_OF_LISTS) {
         sim_circles_draw(o);
         sim_force_draw(o);

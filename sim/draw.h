@@ -23,6 +23,8 @@ enum sim_worlds {
     SIM_OF_RECOVERY,
     SIM_OF_REPLICAS,
     SIM_OF_KEEPERS,
+    SIM_OF_ETCD,
+    SIM_OF_SQL,
     SIM_WORLDS
 };
 

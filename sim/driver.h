@@ -4,6 +4,7 @@
 #ifndef SIM_DRIVER_H
 #define SIM_DRIVER_H
 
+#include "sim/see.h"
 #include "sim/table.h"
 
 enum {
@@ -38,8 +39,6 @@ struct sim_worker {
     bool inside; /* of two workers: it has taken its session's list */
 };
 
-enum sim_conn { SIM_DOWN, SIM_OPENING, SIM_UP, SIM_CLOSING };
-
 struct sim_driver {
     struct sim_world *w;
     int client;
@@ -65,11 +64,6 @@ static inline snib_instant sim_driver_now(const struct sim_driver *d)
 static inline struct snib__request *sim_request(struct snib__link *l)
 {
     return SNIB__CONTAINER(l, struct snib__request, link);
-}
-/* The batch that it is tried in; one that was sent before is tried alone. */
-static inline uint32_t sim_batch_of(const struct snib__request *r)
-{
-    return r->verb == SNIB__ACQUIRE && !r->resent ? r->batch.number : 0;
 }
 /* The connection of a worker. */
 static inline int sim_conn_of(const struct sim_driver *d,
@@ -107,8 +101,6 @@ static inline void sim_conn_speak(struct sim_driver *d, int conn,
 }
 
 /* worker_said.c */
-/* The name of a lock; -1: the request is not for one. */
-int sim_lock_of(const struct snib__request *);
 bool sim_same_lock(const struct snib__request *, const struct snib__request *);
 /* Is it one that changes claims? */
 bool sim_changes_claims(const struct snib__request *);

@@ -14,7 +14,16 @@ static void down(struct sim_world *w, int node, bool keep, int64_t ms)
 /* The server that a fault is about. */
 static int node_of(const struct sim_world *w, const struct sim_fault *f)
 {
-    return f->b / SIM_CONNS % w->nodes;
+    return sim_etcd(w) ? f->b % sim_members(w) : f->b / SIM_CONNS % w->nodes;
+}
+
+/* All members begin anew with a backup. */
+static void restore_cluster(struct sim_world *w, const struct sim_fault *f)
+{
+    for (int k = 0; k < sim_members(w); k++) {
+        down(w, k, false, 20);
+    }
+    sim_etcd_restore(w, f->a % 2);
 }
 
 /* All that was acknowledged since the snapshot is lost; connections break. */
@@ -29,8 +38,12 @@ void sim_promote(struct sim_world *w, int index)
         sim_note(w, "  the replica takes over");
         w->p1_off = true;
         w->died = true; /* grants that had ended are there again */
-        down(w, node, false, 20);
-        sim_serve_restore(s);
+        if (sim_etcd(w)) {
+            restore_cluster(w, f);
+        } else {
+            down(w, node, false, 20);
+            sim_serve_restore(s);
+        }
         w->told.lost_at = w->t;
         w->named ^= sim_list(w);
         w->faults++; /* one more: connections are cut now */
@@ -63,9 +76,9 @@ static int holder(const struct sim_world *w)
 static void isolate(struct sim_world *w, const struct sim_fault *f, int client,
                     int node, int64_t until)
 {
-    int how = f->b % SIM_CONNS;
-    for (int k = 0; k < w->nodes; k++) {
-        if (w->nodes == 1 || how == 0 || (how == 1) == (k == node)) {
+    int how = sim_etcd(w) ? (int)(f->ms % 3) : f->b % SIM_CONNS;
+    for (int k = 0; k < sim_members(w); k++) {
+        if (sim_members(w) == 1 || how == 0 || (how == 1) == (k == node)) {
             w->client[client].isolated_until[k] = until;
         }
     }
@@ -243,6 +256,10 @@ void sim_fault_apply(struct sim_world *w, int index)
     at_client(w, f, c, until);
     sim_witness_looks(w, c);
     at_server(w, f, node, until);
+    if (sim_etcd(w)) {
+        sim_etcd_fault(w, f, node, until);
+        sim_net_flush(w);
+    }
     if (f->kind == SIM_WIPE || f->kind == SIM_FLUSHALL) {
         w->forgot_at = w->t;
     }
@@ -275,13 +292,16 @@ void sim_heal(struct sim_world *w)
                                    .life = w->client[0].life});
     w->healed = true;
     w->healed_at = w->t;
-    for (int k = 0; k < w->nodes; k++) {
+    for (int k = 0; k < sim_members(w); k++) {
         struct sim_server *s = &w->node[k];
         s->paused_until = s->down_until = 0;
         s->refuse_until = s->slow_until = 0;
         sim_serve_heal(s);
     }
     sim_failover_demote(w);
+    if (sim_etcd(w)) {
+        sim_etcd_heal(w);
+    }
     sim_foreign_heal(w);
     sim_force_deafen(w);
     for (int c = 0; c < sim_peers(w); c++) {

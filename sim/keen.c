@@ -14,7 +14,7 @@
 
 void sim_keen(const struct sim_world *w, int client)
 {
-    if (w->nodes == 1 && !sim_table(w)) {
+    if (w->nodes == 1 && !sim_snapshots(w)) {
         struct snib__engine *e = w->client[client].engine;
         struct snib__redis *s = (struct snib__redis *)(void *)e->store;
         s->scripts_only = w->opt.whole;

@@ -36,7 +36,8 @@ static const struct {
     {SIM_ALL, 240},         {SIM_OF_A_QUORUM, 40},   {SIM_OF_MANY, 40},
     {SIM_OF_CIRCLES, 40},   {SIM_OF_FORCE, 40},      {SIM_OF_VALUES, 40},
     {SIM_OF_LEASES, 40},    {SIM_OF_SNAPSHOTS, 100}, {SIM_OF_RARE, 48},
-    {SIM_OF_WITNESSES, 40}, {SIM_OF_RECOVERY, 24}};
+    {SIM_OF_WITNESSES, 40}, {SIM_OF_RECOVERY, 24},   {SIM_OF_ETCD, 60},
+    {SIM_OF_SQL, 60}};
 
 static const char *word_of(int kind)
 {
@@ -189,6 +190,10 @@ static bool read_line(struct list *list, const char *line)
         return false;
     }
     for (int kind = 0; kind <= SIM_WORLDS; kind++) {
+        if ((kind == SIM_OF_ETCD && !sim_etcd_is_built()) ||
+            (kind == SIM_OF_SQL && !sim_sql_is_built())) {
+            continue;
+        }
         if (strcmp(word, word_of(kind)) == 0) {
             struct kept *k = add(list, kind);
             k->written = written;

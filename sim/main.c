@@ -20,6 +20,8 @@
  *   --replicas the same with replicas=, and primaries that go on
  *   --failover of a replica that is promoted; nobody promises exclusion there
  *   --keepers  clients keep what their owners release
+ *   --etcd     whose store is a cluster of etcd
+ *   --sql      … a database
  * and of the same seeds only those in which
  *   --circles  locks are taken inside others
  *   --force    grants are ended by force, or callers spin
@@ -73,7 +75,7 @@ static int usage(const char *what)
             "--leases | --thin |\n"
             "                --list | --rare | --witness | --recovery | "
             "--replicas | --failover |\n"
-            "                --keepers]\n"
+            "                --keepers | --etcd | --sql]\n"
             "       snib-sim --seed N [-v] | --scenario FILE [-v] | "
             "--hash N |\n"
             "                --same FILE | --record FILE\n",

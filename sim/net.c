@@ -24,8 +24,9 @@ static int64_t latency(struct sim_world *w, int node)
 /* The server to which a connection of a client leads. */
 static int node_of(const struct sim_world *w, int client, int conn)
 {
-    return sim_list(w) || sim_failover(w) ? w->client[client].wire[conn].node
-                                          : conn / SIM_CONNS;
+    return sim_etcd(w)                      ? conn
+           : sim_list(w) || sim_failover(w) ? w->client[client].wire[conn].node
+                                            : conn / SIM_CONNS;
 }
 
 static struct sim_wire *wire_of(struct sim_world *w, int client, uint32_t id,
@@ -266,6 +267,15 @@ static void server_out(struct sim_world *w, int node)
     }
 }
 
+void sim_net_flush(struct sim_world *w)
+{
+    for (int k = 0; k < sim_members(w); k++) {
+        if (w->node[k].paused_until <= w->t) {
+            server_out(w, k);
+        }
+    }
+}
+
 /* True: the client hears *ret. */
 static bool opened(struct sim_world *w, const struct sim_event *ev,
                    struct snib__input *ret)
@@ -348,6 +358,9 @@ bool sim_net_event(struct sim_world *w, const struct sim_event *ev,
             sim_serve_input(s, ev->a, ev->bytes, ev->size,
                             sim_wall_us(w, ev->node));
             server_out(w, ev->node);
+            if (sim_etcd(w)) { /* others may be watching elsewhere */
+                sim_net_flush(w);
+            }
         }
         return false;
     case SIM_EV_GONE:

@@ -33,7 +33,8 @@ static const char *const fault_names[SIM_FAULT_KINDS] = {
     "freeze",    "restart",      "wipe",      "script-flush", "flushall",
     "step-back", "step-forward", "error",     "slow",         "evict",
     "jump",      "refuse",       "late",      "isolate",      "promote",
-    "deny",      "sleep",        "foreign",   "exec",         "main-ends"};
+    "deny",      "sleep",        "foreign",   "exec",         "main-ends",
+    "apart",     "leader",       "unwatch",   "goaway"};
 
 const char *const sim_denied[SIM_DENIED] = {"hset", "xadd", "multi", "exec"};
 
@@ -56,7 +57,7 @@ const char *sim_fault_name(int kind)
     X(value_pct) X(keep_ms) X(churn_pct) X(again_ms) X(look_pct)         \
     X(leave_pct) X(lease2_ms) X(renew_pct) X(list) X(table) X(workers) \
     X(whole) X(witness) X(failover) X(recovery_ms) X(unaware) X(replicas) \
-    X(keeper_pct) X(keeper_ms)
+    X(keeper_pct) X(keeper_ms) X(etcd) X(sql)
 /* clang-format on */
 
 void sim_options_print(const struct sim_options *o, FILE *f)
@@ -168,9 +169,21 @@ static const char *wrong(const struct sim_options *o)
         return "table: workers 1..2, without nodes, spin, circle_pct, "
                "value_pct, look_pct, searched";
     }
+    if (o->etcd && ((o->etcd != 1 && o->etcd != 3) || o->nodes > 1 ||
+                    o->table || o->list || o->failover || o->recovery_ms ||
+                    o->witness || o->keeper_pct || spins || o->circle_pct ||
+                    o->value_pct || o->look_pct || o->searched)) {
+        return "etcd: 1 or 3 members, without nodes, table, list, failover, "
+               "recovery_ms, witness, keeper_pct, spin, circle_pct, "
+               "value_pct, look_pct, searched";
+    }
+    if (o->sql < 0 || o->sql > 1 ||
+        (o->sql && (!o->table || o->workers != 2))) {
+        return "sql 0..1, with table, workers 2";
+    }
     if (o->whole < 0 || o->whole > 1 ||
-        (o->whole && (o->nodes > 1 || o->table))) {
-        return "whole 0..1, without nodes, table";
+        (o->whole && (o->nodes > 1 || o->table || o->etcd))) {
+        return "whole 0..1, without nodes, table, etcd";
     }
     if (o->witness < 0 || o->witness > 1 ||
         (o->witness &&

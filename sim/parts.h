@@ -45,6 +45,21 @@ static inline bool sim_table(const struct sim_world *w)
 {
     return w->opt.table != 0;
 }
+/* … that of a database, worked on by statements? */
+static inline bool sim_sql(const struct sim_world *w)
+{
+    return w->opt.sql != 0;
+}
+/* … a cluster of etcd? */
+static inline bool sim_etcd(const struct sim_world *w)
+{
+    return w->opt.etcd != 0;
+}
+/* Are the rules run by its clients, on snapshots? */
+static inline bool sim_snapshots(const struct sim_world *w)
+{
+    return sim_table(w) || sim_etcd(w);
+}
 /* Are there others than plain mutexes? */
 static inline bool sim_kinds(const struct sim_world *w)
 {
@@ -140,6 +155,90 @@ void sim_table_draw(struct sim_options *);
 void sim_table_book(const struct sim_world *, int name, struct sim_book *);
 bool sim_table_held(const struct sim_world *, int name);
 bool sim_table_reaches(const struct sim_world *, int client);
+
+/* sql/: a database, and its clients */
+bool sim_sql_is_built(void);
+void sim_sql_draw(struct sim_options *);
+const struct snib__blocking_ops *sim_sql_opens(struct sim_world *, int client);
+void sim_sql_input(struct sim_world *, int client, const struct snib__input *);
+/* The threads of a client go on, as far as they can. True: the engine got
+ * something back. */
+bool sim_sql_turn(struct sim_world *, int client);
+snib_instant sim_sql_due(const struct sim_world *, int client);
+/* A session has waited too long. */
+void sim_sql_event(struct sim_world *, const struct sim_event *);
+
+/* etcd/: a cluster of etcd */
+bool sim_etcd_is_built(void); /* else there is no such world */
+void sim_etcd_draw(struct sim_options *);
+void sim_etcd_start(struct sim_world *);
+void sim_etcd_free(struct sim_world *);
+/* The store of the client that is opened next. */
+const struct snib__store_ops *sim_etcd_opens(struct sim_world *);
+/* What the network does with a member. */
+int sim_etcd_connect(struct sim_etcd_member *);
+void sim_etcd_disconnect(struct sim_etcd_member *, int conn);
+bool sim_etcd_is_open(const struct sim_etcd_member *, int conn);
+bool sim_etcd_is_closing(const struct sim_etcd_member *, int conn);
+void sim_etcd_input(struct sim_etcd_member *, int conn, const void *, size_t);
+size_t sim_etcd_pending(struct sim_etcd_member *, int *ids, size_t most);
+const struct snib__buf *sim_etcd_output(const struct sim_etcd_member *,
+                                        int conn);
+void sim_etcd_consume(struct sim_etcd_member *, int conn, size_t);
+/* What faults do. */
+void sim_etcd_restart(struct sim_etcd_member *);
+void sim_etcd_delete_keys(struct sim_world *, int name); /* -1: all */
+void sim_etcd_back_up(struct sim_world *);
+bool sim_etcd_has_backup(const struct sim_world *);
+void sim_etcd_restore(struct sim_world *, bool renamed);
+void sim_etcd_set_fault(struct sim_world *, unsigned faults);
+void sim_etcd_fault(struct sim_world *, const struct sim_fault *, int node,
+                    int64_t until);
+void sim_etcd_heal(struct sim_world *);
+void sim_etcd_event(struct sim_world *, const struct sim_event *);
+/* What is there: the books, … */
+void sim_etcd_book(const struct sim_world *, int name, struct sim_book *);
+bool sim_etcd_held(const struct sim_world *, int name);
+bool sim_etcd_reaches(const struct sim_world *, int client);
+/* When a lease has ended there last, and taken a claim with it; 0: never. */
+int64_t sim_etcd_left_at(const struct sim_world *, int name);
+/* … and no key stays for ever. */
+void sim_etcd_residue(struct sim_world *);
+/* At which member a client is; is it greeted there, and served? */
+int sim_etcd_at(const struct sim_world *, int client);
+bool sim_etcd_is_ready(const struct sim_world *, int client);
+bool sim_etcd_serves(const struct sim_world *, int client);
+
+/* The connections of a client by which it asks, renews and hears: three to a Redis
+ * or a table, one to etcd. */
+enum { SIM_CALLERS, SIM_BACKGROUND, SIM_HEARS };
+static inline int sim_wire_at(const struct sim_world *w, int client, int which)
+{
+    return sim_etcd(w) ? sim_etcd_at(w, client) : which;
+}
+static inline const struct sim_wire *sim_wire(const struct sim_world *w,
+                                              int client, int which)
+{
+    return &w->client[client].wire[sim_wire_at(w, client, which)];
+}
+/* The server at which it is, where it knows of one only. */
+static inline int sim_node_at(const struct sim_world *w, int client)
+{
+    return sim_etcd(w) ? sim_etcd_at(w, client) : 0;
+}
+/* Is nothing wrong with that server, nor with the way to it? */
+bool sim_server_is_sound(const struct sim_world *, int client);
+/* By so much longer than elsewhere a dead one may be in the way: etcd's leases are
+ * whole seconds, two at least, and end up to half a second late. */
+static inline int64_t sim_longer_ms(const struct sim_world *w)
+{
+    return sim_etcd(w) ? 4500 : 0;
+}
+/* The servers that clients ask: of a quorum, of a cluster, or one. */
+static inline int sim_members(const struct sim_world *w)
+{
+    return sim_etcd(w) ? w->opt.etcd : w->nodes;
+}
 
 /* book.c: the store's books */
 void sim_book_read(const struct sim_world *, int name, struct sim_book *);
@@ -279,6 +378,8 @@ void sim_keen(const struct sim_world *, int client);
 /* True: the event's client hears *ret. */
 bool sim_net_event(struct sim_world *, const struct sim_event *,
                    struct snib__input *ret);
+/* What servers have to say goes on its way. */
+void sim_net_flush(struct sim_world *);
 void sim_net_break(struct sim_world *, int client, int conn);
 void sim_net_break_all(struct sim_world *, int node);
 void sim_net_drop_client(struct sim_world *, int client);

@@ -46,6 +46,11 @@ enum sim_fault_kind {
     /* In worlds of witnesses only (witness.c). */
     SIM_EXEC,      /* a client's process calls exec, and ends `ms` later */
     SIM_MAIN_ENDS, /* its main thread ends, others go on */
+    /* In worlds of etcd only (sim/etcd). */
+    SIM_APART,   /* a member does not reach the others for `ms` */
+    SIM_LEADER,  /* another member leads from now on */
+    SIM_UNWATCH, /* a member ends all watches */
+    SIM_GOAWAY, /* … asks its clients to go; a odd: it looks at nothing more */
     SIM_FAULT_KINDS,
     SIM_FAULTS_DRAWN = SIM_DENY
 };
@@ -118,6 +123,8 @@ struct sim_options {
     int replicas; /* ?replicas=1, of all clients: enum sim_third; 0: without  */
     int failover; /* a replica is behind the primary, and may be promoted    */
     int table, workers; /* the store is a table; threads of a client at it */
+    int sql;            /* … of a database */
+    int etcd;           /* … a cluster of so many members; 0: it is not */
     int fault_count;
     struct sim_fault fault[SIM_FAULTS];
 };

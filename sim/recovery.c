@@ -82,6 +82,17 @@ static void kinds(struct sim_options *o, struct snib__rng *r)
     }
 }
 
+/* In some of them owners look, too. To look begins no recovery, so who looked
+ * first comes to a server that has no epoch. */
+static void looks(struct sim_options *o)
+{
+    struct snib__rng r;
+    snib__rng_init(&r, &(struct snib__seed){{o->seed, 52, 1, 0}});
+    if (!o->many_pct && sim_upto(&r, 4) == 0) {
+        o->look_pct = 30;
+    }
+}
+
 static void plain(struct sim_options *o, struct snib__rng *r)
 {
     sim_sections_draw(o, r, 6, 1000);
@@ -93,6 +104,7 @@ static void plain(struct sim_options *o, struct snib__rng *r)
                              INT64_C(60000000)) {
         o->ops--;
     }
+    looks(o);
     o->recovery_ms =
         (o->lease_ms + o->delay_ms) * (100 + sim_upto(r, 50)) / 100;
 }

@@ -70,6 +70,9 @@ struct sim_seen {
      * one. */
     int64_t now_ms;
     int64_t count; /* FORCE: how many were ended */
+    /* True time at which the clock was read by which tokens are drawn, where that
+     * is the client's; 0: it is the store's. */
+    int64_t decided;
 };
 
 enum { SIM_PARTS = 128 };

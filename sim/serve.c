@@ -1,18 +1,22 @@
-/* sim/serve.c — a server as the network and the faults know it: a Redis or a
- * table. */
+/* sim/serve.c — a server as the network and the faults know it: a Redis, a table,
+ * or a member of a cluster of etcd. */
 #include "sim/table.h"
 
 /* -- for the network ------------------------------------------------------- */
 
 int sim_serve_connect(struct sim_server *s)
 {
-    return s->table ? sim_table_connect(s->table) : sim_redis_connect(s->redis);
+    return s->table  ? sim_table_connect(s->table)
+           : s->etcd ? sim_etcd_connect(s->etcd)
+                     : sim_redis_connect(s->redis);
 }
 
 void sim_serve_disconnect(struct sim_server *s, int conn)
 {
     if (s->table) {
         sim_table_disconnect(s->table, conn);
+    } else if (s->etcd) {
+        sim_etcd_disconnect(s->etcd, conn);
     } else {
         sim_redis_disconnect(s->redis, conn);
     }
@@ -20,13 +24,16 @@ void sim_serve_disconnect(struct sim_server *s, int conn)
 
 bool sim_serve_is_open(const struct sim_server *s, int conn)
 {
-    return s->table ? sim_table_conn(s->table, conn) != NULL
-                    : sim_redis_is_open(s->redis, conn);
+    return s->table  ? sim_table_conn(s->table, conn) != NULL
+           : s->etcd ? sim_etcd_is_open(s->etcd, conn)
+                     : sim_redis_is_open(s->redis, conn);
 }
 
 bool sim_serve_is_closing(const struct sim_server *s, int conn)
 {
-    return !s->table && sim_redis_is_closing(s->redis, conn);
+    return s->etcd    ? sim_etcd_is_closing(s->etcd, conn)
+           : s->table ? sim_table_conn(s->table, conn)->closing
+                      : sim_redis_is_closing(s->redis, conn);
 }
 
 void sim_serve_input(struct sim_server *s, int conn, const void *bytes,
@@ -34,6 +41,8 @@ void sim_serve_input(struct sim_server *s, int conn, const void *bytes,
 {
     if (s->table) {
         sim_table_input(s->table, conn, bytes, size);
+    } else if (s->etcd) {
+        sim_etcd_input(s->etcd, conn, bytes, size);
     } else {
         sim_redis_input(s->redis, conn, bytes, size, wall_us);
     }
@@ -43,11 +52,12 @@ size_t sim_serve_pending(struct sim_server *s, int *ids, size_t most)
 {
     size_t n = 0;
     if (!s->table) {
-        return sim_redis_pending(s->redis, ids, most);
+        return s->etcd ? sim_etcd_pending(s->etcd, ids, most)
+                       : sim_redis_pending(s->redis, ids, most);
     }
     for (int i = 0; i < s->table->conns && n < most; i++) {
         const struct sim_table_conn *c = &s->table->conn[i];
-        if (c->id && snib__buf_size(&c->out)) {
+        if (c->id && (snib__buf_size(&c->out) || c->closing)) {
             ids[n++] = c->id;
         }
     }
@@ -57,8 +67,10 @@ size_t sim_serve_pending(struct sim_server *s, int *ids, size_t most)
 void sim_serve_output(struct sim_server *s, int conn, const void **ret,
                       size_t *ret_size)
 {
-    if (s->table) {
-        const struct snib__buf *out = &sim_table_conn(s->table, conn)->out;
+    if (!s->redis) {
+        const struct snib__buf *out =
+            s->etcd ? sim_etcd_output(s->etcd, conn)
+                    : &sim_table_conn(s->table, conn)->out;
         *ret = snib__buf_bytes(out);
         *ret_size = snib__buf_size(out);
     } else {
@@ -68,14 +80,16 @@ void sim_serve_output(struct sim_server *s, int conn, const void **ret,
 
 int64_t sim_serve_late(struct sim_server *s, int conn, size_t *ret_before)
 {
-    return s->table ? 0
-                    : SIM_MS * sim_redis_late_ms(s->redis, conn, ret_before);
+    return s->redis ? SIM_MS * sim_redis_late_ms(s->redis, conn, ret_before)
+                    : 0;
 }
 
 void sim_serve_consume(struct sim_server *s, int conn, size_t size)
 {
     if (s->table) {
         snib__buf_consume(&sim_table_conn(s->table, conn)->out, size);
+    } else if (s->etcd) {
+        sim_etcd_consume(s->etcd, conn, size);
     } else {
         sim_redis_consume(s->redis, conn, size);
     }
@@ -91,6 +105,8 @@ void sim_serve_restart(struct sim_server *s, bool keep)
 {
     if (s->table) {
         sim_table_restart(s->table, keep);
+    } else if (s->etcd) {
+        sim_etcd_restart(s->etcd);
     } else {
         sim_redis_restart(s->redis, keep);
     }
@@ -101,6 +117,8 @@ void sim_serve_flush(struct sim_server *s)
     if (s->table) {
         s->step_us += TICK_US;
         sim_table_flush(s->table);
+    } else if (s->etcd) {
+        sim_etcd_delete_keys(s->world, -1);
     } else {
         sim_redis_flushall(s->redis);
     }
@@ -114,6 +132,10 @@ void sim_serve_evict(struct sim_server *s, int name)
         sim_table_evict(s->table, name);
         return;
     }
+    if (s->etcd) {
+        sim_etcd_delete_keys(s->world, name);
+        return;
+    }
     for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
         char key[64];
         int n = snprintf(key, sizeof key, "%s%s", sim_keys[name], tails[i]);
@@ -125,6 +147,8 @@ void sim_serve_backup(struct sim_server *s)
 {
     if (s->table) {
         sim_table_backup(s->table);
+    } else if (s->etcd) {
+        sim_etcd_back_up(s->world);
     } else {
         sim_redis_snapshot_free(s->replica);
         s->replica = sim_redis_snapshot(s->redis);
@@ -133,7 +157,9 @@ void sim_serve_backup(struct sim_server *s)
 
 bool sim_serve_has_backup(const struct sim_server *s)
 {
-    return s->table ? s->table->has_replica : s->replica != NULL;
+    return s->table  ? s->table->has_replica
+           : s->etcd ? sim_etcd_has_backup(s->world)
+                     : s->replica != NULL;
 }
 
 void sim_serve_restore(struct sim_server *s)
@@ -151,6 +177,8 @@ void sim_serve_set_fault(struct sim_server *s, enum sim_redis_fault fault)
 {
     if (s->table) {
         s->table->faults |= fault;
+    } else if (s->etcd) {
+        sim_etcd_set_fault(s->world, fault);
     } else {
         sim_redis_set_fault(s->redis, fault, true);
     }
@@ -169,6 +197,9 @@ void sim_serve_heal(struct sim_server *s)
     if (s->table) {
         s->table->faults = 0;
         return;
+    }
+    if (s->etcd) {
+        return; /* with the cluster */
     }
     sim_redis_deny_command(s->redis, NULL);
     sim_redis_rename_command(s->redis, NULL);

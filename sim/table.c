@@ -1,5 +1,5 @@
 /* sim/table.c — the server of a table: fetches, guarded writes, and who is told
- * of what they granted.
+ * of what they granted. That of a database has other messages (sim/sql).
  *
  * Its clock has whole milliseconds, as that of Redis' scripts. A stamp is the
  * number of the write that made it. A restored backup has the stamps of its
@@ -24,6 +24,7 @@ struct sim_table *sim_table_new(struct sim_server *server)
     }
     t->server = server;
     t->epoch = 1;
+    t->sql = sim_sql(server->world) ? sim_sql_new(t) : NULL;
     return t;
 }
 
@@ -47,6 +48,7 @@ void sim_table_free(struct sim_table *t)
     if (!t) {
         return;
     }
+    sim_sql_free(t);
     close_all(t);
     free(t->conn);
     sim_rows_free(&t->rows);
@@ -82,21 +84,14 @@ int sim_table_connect(struct sim_table *t)
     return c->id;
 }
 
-struct sim_table_conn *sim_table_conn(struct sim_table *t, int conn)
-{
-    for (int i = 0; conn && i < t->conns; i++) {
-        if (t->conn[i].id == conn) {
-            return &t->conn[i];
-        }
-    }
-    return NULL;
-}
-
 void sim_table_disconnect(struct sim_table *t, int conn)
 {
     struct sim_table_conn *c = sim_table_conn(t, conn);
     if (c) {
         close_conn(c);
+    }
+    if (t->sql) {
+        sim_sql_gone(t, conn);
     }
 }
 
@@ -444,7 +439,11 @@ void sim_table_input(struct sim_table *t, int conn, const void *bytes,
         size_t before = snib__buf_size(&c->out);
         struct sim_world *w = t->server->world;
         sim_same_bytes(w, conn, &what, sizeof what);
-        handle(t, c, what, call, &r);
+        if (t->sql) {
+            sim_sql_handle(t, conn, what, call, &r);
+        } else {
+            handle(t, c, what, call, &r);
+        }
         sim_same_bytes(w, conn, snib__buf_bytes(&c->out) + before,
                        snib__buf_size(&c->out) - before);
         snib__buf_consume(&c->in, n);
@@ -460,6 +459,9 @@ void sim_table_restart(struct sim_table *t, bool keep)
     if (!keep) {
         sim_rows_free(&t->rows);
     }
+    if (t->sql) {
+        sim_sql_restart(t, keep);
+    }
 }
 
 /* Somebody deletes all rows. */
@@ -467,6 +469,7 @@ void sim_table_flush(struct sim_table *t)
 {
     t->rows.revision++;
     t->rows.count = 0;
+    sim_sql_firm(t);
 }
 
 /* … those of a name. */
@@ -479,6 +482,7 @@ void sim_table_evict(struct sim_table *t, int name)
             t->rows.row[i] = t->rows.row[--t->rows.count];
         }
     }
+    sim_sql_firm(t);
 }
 
 void sim_table_backup(struct sim_table *t)
@@ -491,4 +495,5 @@ void sim_table_restore(struct sim_table *t)
 {
     sim_rows_copy(&t->rows, &t->replica);
     t->has_replica = false;
+    sim_sql_firm(t);
 }

@@ -31,7 +31,10 @@ enum sim_message {
     SIM_MSG_LISTEN,    /* notifier */
     SIM_MSG_LISTENS,
     SIM_MSG_NOTICE, /* request */
-    SIM_MSG_UNFIT   /* error, for a reason of the server: nothing was done */
+    SIM_MSG_UNFIT,  /* error, for a reason of the server: nothing was done */
+    /* To a database (sim/sql), beside LISTEN. */
+    SIM_MSG_SCRIPT, /* what it will have done; items */
+    SIM_MSG_PART    /* error, true time, results */
 };
 
 struct sim_reader {
@@ -88,6 +91,7 @@ struct sim_table_conn {
     int id; /* 0: none */
     struct snib__buf in, out;
     char notifier[40]; /* it listens for that; "": it does not */
+    bool closing;      /* the server says nothing more */
 };
 
 struct sim_table {
@@ -96,6 +100,7 @@ struct sim_table {
     uint64_t epoch;
     unsigned faults; /* enum sim_redis_fault */
     bool has_replica;
+    struct sim_sql *sql; /* it speaks another language; NULL: it does not */
     struct sim_table_conn *conn;
     int conns, conn_room, last_conn;
 };
@@ -122,8 +127,23 @@ struct sim_row *sim_row_put(struct sim_rows *, const struct sim_key *,
 void sim_row_delete(struct sim_rows *, const struct sim_key *);
 void sim_rows_copy(struct sim_rows *to, const struct sim_rows *from);
 void sim_rows_free(struct sim_rows *);
+/* What its bytes say, for whoever looks at it here. */
+void sim_row_read(struct sim_row *);
 /* Does row a stand before row b in a queue? Both are waiters. */
 bool sim_row_is_before(const struct sim_row *a, const struct sim_row *b);
+
+/* sql/: the table of a database. */
+struct sim_sql *sim_sql_new(struct sim_table *);
+void sim_sql_free(struct sim_table *);
+void sim_sql_handle(struct sim_table *, int conn, enum sim_message,
+                    int64_t call, struct sim_reader *);
+void sim_sql_gone(struct sim_table *, int conn);
+void sim_sql_restart(struct sim_table *, bool keep);
+/* What is there now outlives a crash. */
+void sim_sql_firm(struct sim_table *);
+
+/* A client's end of a connection. */
+enum sim_conn { SIM_DOWN, SIM_OPENING, SIM_UP, SIM_CLOSING };
 
 /* -- the clients: driver.c -------------------------------------------------- */
 

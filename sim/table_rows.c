@@ -1,4 +1,5 @@
-/* sim/table_rows.c — the rows of a table, and its messages as bytes. */
+/* sim/table_rows.c — the rows of a table, its messages as bytes, and which
+ * connection is which. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,8 +95,7 @@ static void make_room(struct sim_rows *t, int count)
     }
 }
 
-/* What the bytes say, for whoever looks at it here. */
-static void read_row(struct sim_row *row)
+void sim_row_read(struct sim_row *row)
 {
     const void *about;
     size_t size;
@@ -121,7 +121,7 @@ struct sim_row *sim_row_put(struct sim_rows *t, const struct sim_key *key,
     row->stamp = t->revision;
     row->size = size;
     memcpy(row->bytes, bytes, size);
-    read_row(row);
+    sim_row_read(row);
     return row;
 }
 
@@ -152,4 +152,16 @@ void sim_rows_free(struct sim_rows *t)
 bool sim_row_is_before(const struct sim_row *a, const struct sim_row *b)
 {
     return a->c.rank != b->c.rank ? a->c.rank < b->c.rank : a->c.id < b->c.id;
+}
+
+/* -- connections ----------------------------------------------------------- */
+
+struct sim_table_conn *sim_table_conn(struct sim_table *t, int conn)
+{
+    for (int i = 0; conn && i < t->conns; i++) {
+        if (t->conn[i].id == conn) {
+            return &t->conn[i];
+        }
+    }
+    return NULL;
 }

@@ -1,64 +1,28 @@
 /* sim/table_state.c — what a table of this world has, read from its rows into
- * the books. What is over, and what only remembers, is read as the rules leave
- * it: holders until somebody drops them, no tombstones. */
+ * the books (book_rows.c). What is over is read as the rules leave it: holders
+ * until somebody drops them. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "sim/see.h"
 #include "sim/table.h"
-
-/* A rank is the class and the arrival, as on Redis. */
-static const double RANKS = 1099511627776.0;
 
 static int64_t ms(int64_t ns)
 {
     return ns / 1000000;
 }
 
-static void text_of(const uint64_t id[2], char ret[SIM_ID])
+/* A party of a barrier whose connection has ended, as a database knows it. */
+static bool is_left(const struct sim_table *t,
+                    const struct snib__stored_claim *c)
 {
-    char text[SIM_ID + 1];
-    if (id[0] || id[1]) {
-        sim_id_text(id, text);
-        memcpy(ret, text, SIM_ID);
+    int pid = (int)strtoll(c->notifier, NULL, 10);
+    bool is = t->sql && c->state == SNIB__WAITS &&
+              c->kind == SNIB_KIND_BARRIER && pid > 0;
+    for (int i = 0; is && i < t->conns; i++) {
+        is = t->conn[i].id != pid;
     }
-}
-
-static void add_holder(struct sim_book *b, const struct snib__stored_claim *c)
-{
-    if (b->holders == SIM_BOOK) {
-        return;
-    }
-    struct sim_holder *h = &b->holder[b->holders++];
-    *h = (struct sim_holder){
-        .mode = (int)c->kind,
-        .permits = c->permits,
-        .token = c->token,
-        .end = ms(c->until.ns),
-        .delay = ms(c->delay.ns),
-        .reserve = c->reserve,
-        .slot = c->kind == SNIB_KIND_PERMITS ? (int64_t)c->slot : -1};
-    text_of(c->request, h->id);
-    text_of(c->client, h->client);
-    text_of(c->upgrade_of, h->upgrade_of);
-}
-
-/* The time of one that was put aside as unresponsive says for how long its rank
- * is kept, not that it is alive. */
-static void add_waiter(struct sim_book *b, const struct snib__stored_claim *c)
-{
-    if (b->waiters == SIM_BOOK) {
-        return;
-    }
-    bool queued = c->state == SNIB__WAITS;
-    struct sim_waiter *x = &b->waiter[b->waiters++];
-    *x = (struct sim_waiter){.mode = (int)c->kind,
-                             .rank = (c->rank + 128) * RANKS + (double)c->id,
-                             .queued = queued,
-                             .permits = c->permits,
-                             .alive = queued ? ms(c->until.ns) : 0,
-                             .since = ms(c->since.ns)};
-    text_of(c->request, x->id);
-    text_of(c->client, x->client);
-    text_of(c->upgrade_of, x->upgrade_of);
+    return is;
 }
 
 void sim_table_book(const struct sim_world *w, int name, struct sim_book *b)
@@ -74,13 +38,11 @@ void sim_table_book(const struct sim_world *w, int name, struct sim_book *b)
         if (row->key.kind == SNIB__KEY_LOCK) {
             b->size = row->l.params.size;
             b->gate = row->l.params.latch;
-        } else if (row->key.kind == SNIB__KEY_CLAIM &&
-                   snib__rules_claim_holds(&row->c)) {
-            add_holder(b, &row->c);
-        } else if (row->key.kind == SNIB__KEY_CLAIM &&
-                   (row->c.state == SNIB__WAITS ||
-                    row->c.state == SNIB__UNRESPONSIVE)) {
-            add_waiter(b, &row->c);
+        } else if (row->key.kind == SNIB__KEY_CLAIM) {
+            sim_book_add(b, &row->c);
+            if (is_left(w->node[0].table, &row->c)) {
+                b->waiter[b->waiters - 1].alive = 0;
+            }
         }
     }
 }
@@ -107,7 +69,8 @@ bool sim_table_reaches(const struct sim_world *w, int client)
     const struct sim_client *c = &w->client[client];
     for (int i = 0; i < t->conns; i++) {
         if (t->conn[i].id && t->conn[i].id == c->wire[NOTIFIER].server_conn) {
-            return !strncmp(t->conn[i].notifier, c->hex, SIM_ID);
+            return t->sql ? t->conn[i].notifier[0]
+                          : !strncmp(t->conn[i].notifier, c->hex, SIM_ID);
         }
     }
     return false;

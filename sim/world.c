@@ -65,6 +65,7 @@ static bool put_off(struct sim_world *w, struct sim_event *ev)
         break;
     case SIM_EV_UP:
     case SIM_EV_GONE:
+    case SIM_EV_SQL:
         until = w->node[ev->node].paused_until;
         break;
     default:
@@ -129,6 +130,15 @@ static void act(struct sim_world *w, const struct sim_event *ev)
         break;
     case SIM_EV_DEMOTE:
         sim_failover_demote(w);
+        break;
+    case SIM_EV_MEMBERS:
+    case SIM_EV_LEASE:
+        sim_etcd_event(w, ev);
+        sim_net_flush(w);
+        break;
+    case SIM_EV_SQL:
+        sim_sql_event(w, ev);
+        sim_net_flush(w);
         break;
     case SIM_EV_WITNESS:
         sim_witness_event(w, ev);
@@ -226,10 +236,15 @@ static void set_up(struct sim_world *w, const struct sim_options *opt,
     /* Nobody knows what was before; where one does not ask, nobody minds. */
     w->forgot_at = opt->unaware ? INT64_MIN / 2 : w->t;
     w->nodes = opt->nodes ? opt->nodes : 1;
-    w->wires = sim_list(w) ? SIM_CONNS + 1 : w->nodes * SIM_CONNS;
+    w->wires = sim_list(w)   ? SIM_CONNS + 1
+               : sim_etcd(w) ? opt->etcd
+                             : w->nodes * SIM_CONNS;
     w->callers = opt->owners;
     w->opt.owners *= opt->many_pct ? 1 + SIM_NAMES : 1;
-    for (int k = 0; k < w->nodes; k++) {
+    if (sim_etcd(w)) {
+        sim_etcd_start(w);
+    }
+    for (int k = 0; k < w->nodes && !sim_etcd(w); k++) {
         w->node[k].world = w;
         if (sim_table(w)) {
             w->node[k].table = sim_table_new(&w->node[k]);
@@ -281,6 +296,7 @@ static void clean_up(struct sim_world *w)
         free(w->heap[i].bytes);
     }
     w->heap_size = 0;
+    sim_etcd_free(w);
     for (int k = 0; k < w->nodes + sim_list(w) + sim_failover(w); k++) {
         sim_serve_free(&w->node[k]);
     }

@@ -52,7 +52,10 @@ enum sim_event_kind {
     SIM_EV_FORCE,   /* client force-releases name a */
     SIM_EV_WITNESS, /* of the witness of client: witness.c */
     SIM_EV_ENDS,    /* the process of client, which has called exec */
-    SIM_EV_DEMOTE   /* the old primary hears that another was promoted */
+    SIM_EV_DEMOTE,  /* the old primary hears that another was promoted */
+    SIM_EV_MEMBERS, /* of a cluster of etcd: who takes part? */
+    SIM_EV_LEASE,   /* … lease a may be over */
+    SIM_EV_SQL      /* of a database: session a has waited long */
 };
 
 struct sim_event {
@@ -187,7 +190,8 @@ struct sim_many {
 
 struct sim_client {
     struct snib__engine *engine;
-    struct sim_driver *driver; /* of a client at a table; NULL: it has none */
+    struct sim_driver *driver;  /* of a client at a table; NULL: it has none */
+    struct sim_sql_client *sql; /* … in a database */
     struct snib__local_lock *local[SIM_NAMES];
     struct sim_wire wire[SIM_WIRES]; /* SIM_CONNS for each server */
     struct sim_owner owner[SIM_ACQS];
@@ -256,11 +260,12 @@ struct sim_resource {
 
 #include "sim/books.h"
 
-/* One server: a Redis, or a table. */
+/* One server: a Redis, a table, or a member of a cluster of etcd. */
 struct sim_server {
     struct sim_world *world;
-    struct sim_redis *redis;            /* NULL: it is a table */
-    struct sim_table *table;            /* NULL: it is a Redis */
+    struct sim_redis *redis;            /* NULL: it is none */
+    struct sim_table *table;            /* NULL: it is none */
+    struct sim_etcd_member *etcd;       /* NULL: it is none */
     struct sim_redis_snapshot *replica; /* for the fault promote */
     int64_t paused_until, down_until, refuse_until, slow_until;
     int64_t step_us, ppm; /* of its wall clock */
@@ -363,6 +368,7 @@ struct sim_world {
     char theorem[48], why[400];
     FILE *trace;                 /* timeline; NULL: none */
     struct sim_directs *directs; /* values and inspects; NULL: none */
+    struct sim_etcd *etcd;       /* in a world of etcd; else NULL */
 };
 
 #include "sim/parts.h"

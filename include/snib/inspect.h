@@ -83,10 +83,11 @@ struct snib_view {
     /* How many holders more there are than `holders` shows. Somebody who is not
      * found there may hold the lock nevertheless. 0: all are shown. */
     uint32_t holders_more;
-    /* On Redis with recovery= in the URL: for so long nothing new is granted,
-     * since the server was restarted, replaced or emptied and may have forgotten
-     * who holds (docs/REDIS.md). 0: no recovery runs. snib_client_list shows it
-     * of locks that the server knows of. */
+    /* On a Redis server that is used with recovery=, in this URL or not: for so
+     * long nothing new is granted, since the server was restarted, replaced or
+     * emptied and may have forgotten who holds (docs/REDIS.md). 0: no recovery
+     * runs, or this login may not see it. snib_client_list shows it of locks that
+     * the server knows of. */
     int64_t recovery_ms;
     /* In a list: why the lock cannot be shown, and what to do, in one line: its
      * records are damaged, or not snib's (CORRUPT). All but the name is 0 then,
@@ -94,6 +95,12 @@ struct snib_view {
      * even the names are known: one row with the name "" stands for all of
      * them. NULL: it is shown. */
     const char *damage;
+    /* The recovery has not begun: it does, and lasts recovery_ms, when somebody
+     * wants a lock. To inspect begins none. */
+    bool recovery_ahead;
+    /* It cannot before so many replicas more are connected: they are used with
+     * replicas= in the URL. 0: it can. */
+    uint32_t replicas_missing;
 };
 
 /* Inspect one lock. A lock that nobody holds or waits for is a view with no
@@ -213,21 +220,26 @@ SNIB_API SNIB_CHECK snib_err snib_client_doctor_start(
  * holds (docs/REDIS.md, "When the server forgets"). */
 struct snib_recovery {
     int64_t left_ms; /* for so long; 0: none runs */
-    /* When it is over, ms by the server's clock: what it is named by below. */
+    /* When it is over, ms by the server's clock: what it is named by below.
+     * Below 0: it has not begun; it does, and lasts left_ms, when somebody wants a
+     * lock. */
     int64_t end;
     bool ended; /* by this call: left_ms was left of it */
+    /* It cannot begin before so many replicas more are connected (replicas= in
+     * the URL). 0: it can. */
+    uint32_t replicas_missing;
 };
 
 /* Ask for the recovery of a Redis server with recovery= in the URL, or end it.
  * end: 0 asks only. Else the `end` of an earlier answer: that recovery is over
  * at once, in one step of the server's; another one, which has begun since then,
  * goes on (ended is false, left_ms and end are its). Nothing else changes. Who
- * waits is served within 1.5 s.
- *
- * Whoever opens a client with recovery= may begin a recovery, also to ask only:
- * at a server that is used without it, whose clients are told CONFIG from then
- * on; and while one runs a longer number counts for all, and clients with the
- * shorter one are told CONFIG. So give the URL of the other clients.
+ * waits is served within 1.5 s. To ask changes nothing at the server. To end one
+ * that has not begun (below 0) makes the server one that is used with recovery=:
+ * its clients without it are told CONFIG from then on. It is ended by an answer
+ * that is younger than the recovery is long: later one may have begun, others may
+ * have held, and the server may have forgotten that, too. Where replicas are
+ * missing it is not ended, and that is told (STORE).
  *
  * Exclusion (promise P1) is off for who held when the server forgot and has not
  * reclaimed it: others get the lock at once, and the holder works on until it is

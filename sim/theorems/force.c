@@ -35,8 +35,6 @@
 #include "core/engine_i.h"
 #include "sim/world.h"
 
-enum { CALLERS, BACKGROUND, SUBS };
-
 /* A hop here is eight times the slowest ordinary hop, both ways. */
 enum { HOP = 16, HEARD_HOPS = 10, ANSWER_HOPS = 2 };
 /* By then silence is noticed, and the pause between attempts to connect is
@@ -83,23 +81,30 @@ static bool wire_is_sound(const struct sim_world *w, const struct sim_wire *l)
            l->last_down <= soon;
 }
 
-bool sim_is_sound(const struct sim_world *w, int client)
+bool sim_server_is_sound(const struct sim_world *w, int client)
 {
-    const struct sim_client *c = &w->client[client];
-    const struct sim_server *s = &w->node[0];
-    return wire_is_sound(w, &c->wire[CALLERS]) &&
-           (c->wire[BACKGROUND].state == SIM_WIRE_NONE ||
-            wire_is_sound(w, &c->wire[BACKGROUND])) &&
-           c->paused_until <= w->t && c->isolated_until[0] <= w->t &&
+    int node = sim_node_at(w, client);
+    const struct sim_server *s = &w->node[node];
+    return w->client[client].isolated_until[node] <= w->t &&
            s->paused_until <= w->t && s->down_until <= w->t &&
            s->slow_until <= w->t && !sim_planned(w, SIM_ERROR) &&
+           (!sim_etcd(w) || sim_etcd_serves(w, client));
+}
+
+bool sim_is_sound(const struct sim_world *w, int client)
+{
+    const struct sim_wire *renews = sim_wire(w, client, SIM_BACKGROUND);
+    return wire_is_sound(w, sim_wire(w, client, SIM_CALLERS)) &&
+           (renews->state == SIM_WIRE_NONE || wire_is_sound(w, renews)) &&
+           w->client[client].paused_until <= w->t &&
+           sim_server_is_sound(w, client) &&
            w->opt.latency_us <= 2000; /* else silence may be a cut */
 }
 
 bool sim_listens(const struct sim_world *w, int client)
 {
     return sim_is_sound(w, client) &&
-           wire_is_sound(w, &w->client[client].wire[SUBS]) &&
+           wire_is_sound(w, sim_wire(w, client, SIM_HEARS)) &&
            w->opt.spin != SIM_SPIN_UNRESPONSIVE && sim_reaches(w, client);
 }
 
@@ -123,6 +128,16 @@ static void mark_owners(struct sim_world *w, int name,
     }
 }
 
+/* Is its client told at once? In a database a row names the connection on which it
+ * listened when it was written. */
+static bool is_heard(const struct sim_world *w, int client,
+                     const struct sim_holder *h)
+{
+    return client >= 0 && sim_listens(w, client) &&
+           (!sim_sql(w) ||
+            h->listener == sim_wire(w, client, SIM_HEARS)->server_conn);
+}
+
 static void note(struct sim_world *w, int name, const struct sim_holder *h)
 {
     int client = sim_client_of(w, h->client);
@@ -137,9 +152,9 @@ static void note(struct sim_world *w, int name, const struct sim_holder *h)
                              .said = sim_wall_us(w, 0) / 1000,
                              .at = w->t,
                              .faults = w->faults,
-                             .heard = client >= 0 && sim_listens(w, client),
-                             .listened =
-                                 client >= 0 && w->client[client].listened};
+                             .heard = is_heard(w, client, h),
+                             .listened = client >= 0 && !sim_sql(w) &&
+                                         w->client[client].listened};
     memcpy(f->id, h->id, SIM_ID);
     memcpy(f->client, h->client, SIM_ID);
     mark_owners(w, name, f);
@@ -211,8 +226,8 @@ void theorem_what_was_forced_stays_ended(struct sim_world *w,
  * it. */
 static bool is_read(const struct sim_world *w, int client, int conn)
 {
-    const struct sim_wire *l = w->client[client].wire;
-    return conn == l[CALLERS].server_conn || conn == l[BACKGROUND].server_conn;
+    return conn == sim_wire(w, client, SIM_CALLERS)->server_conn ||
+           conn == sim_wire(w, client, SIM_BACKGROUND)->server_conn;
 }
 
 static void said(struct sim_world *w, const struct sim_seen *s,
@@ -223,8 +238,8 @@ static void said(struct sim_world *w, const struct sim_seen *s,
     /* the release of a stray grant says 0 */
     bool stands = f && f->token == s->token && f->at <= s->at;
     int64_t now = sim_wall_us(w, 0) / 1000;
-    /* A table remembers until somebody sweeps. */
-    if (revoked && !f && !(sim_table(w) && w->forced_count[s->name])) {
+    /* Rows remember until somebody sweeps, or a lease ends. */
+    if (revoked && !f && !(sim_snapshots(w) && w->forced_count[s->name])) {
         sim_fail(w, "who was ended by force is told so",
                  "name %d: %s of %.8s is said to be revoked", s->name, what,
                  s->request);
@@ -256,12 +271,12 @@ void theorem_force_is_said(struct sim_world *w, const struct sim_seen *s)
 
 /* -- the clients ----------------------------------------------------------- */
 
-/* Was the hint for a client that knew of its grant? At a table it may meet the
+/* Was the hint for a client that knew of its grant? Of snapshots it may meet the
  * acquire itself while that is executed, and is lost then. */
 static bool is_hinted(const struct sim_world *w, const struct sim_forced *f,
                       int64_t entered_at)
 {
-    return f->heard && (!sim_table(w) || f->at > entered_at);
+    return f->heard && (!sim_snapshots(w) || f->at > entered_at);
 }
 
 /* By when must the owner have been told; 0: there is no bound but its
@@ -327,13 +342,20 @@ static bool holds(const struct sim_world *w, int client)
     return false;
 }
 
+/* In a database the next step that needs it makes it anew: a renewal at last. */
+static int64_t deaf_max_ms(const struct sim_world *w)
+{
+    return DEAF_MAX_MS + (sim_sql(w) ? sim_lease_most(&w->opt) / 2 : 0);
+}
+
 /* Note since when the client hears. A client that heard once and holds
  * something listens again before long. Excused while its connection is half
  * open: it finds that out only when it waits for an answer. */
 static void look_at_ears(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
-    bool calm = c->heard_faults == w->faults && w->node[0].refuse_until <= w->t;
+    bool calm = c->heard_faults == w->faults &&
+                w->node[sim_node_at(w, client)].refuse_until <= w->t;
     if (!sim_listens(w, client) || !calm) {
         c->heard_faults = w->faults;
         c->listens_since = 0;
@@ -342,15 +364,16 @@ static void look_at_ears(struct sim_world *w, int client)
     }
     bool hears = c->listens_since > 0;
     c->listened |= hears && w->t > c->listens_since + hops(w, ANSWER_HOPS);
-    bool unseen = c->wire[SUBS].state == SIM_WIRE_OPEN;
+    bool unseen = sim_wire(w, client, SIM_HEARS)->state == SIM_WIRE_OPEN;
     if (hears || !calm || unseen || !c->listened || !holds(w, client) ||
         !sim_is_sound(w, client)) {
         c->unresponsive_since = 0;
     } else if (!c->unresponsive_since) {
         c->unresponsive_since = w->t;
-    } else if (w->t > c->unresponsive_since + DEAF_MAX_MS * SIM_MS) {
-        sim_fail(w, "who holds listens", "client %d does not listen for %d ms",
-                 client, DEAF_MAX_MS);
+    } else if (w->t > c->unresponsive_since + deaf_max_ms(w) * SIM_MS) {
+        sim_fail(w, "who holds listens",
+                 "client %d does not listen for %lld ms", client,
+                 (long long)deaf_max_ms(w));
     }
 }
 

@@ -198,8 +198,8 @@ static int64_t most_ms(const struct sim_world *w)
 {
     int64_t delay =
         w->opt.delay_ms ? sim_lease_most(&w->opt) + w->opt.delay_ms : 0;
-    return delay +
-           (w->healed ? STAY_MAX_MS : 2 * w->opt.request_ms + PAUSES_MS);
+    return delay + (w->healed ? STAY_MAX_MS + sim_longer_ms(w)
+                              : 2 * w->opt.request_ms + PAUSES_MS);
 }
 
 static bool is_calm(const struct sim_world *w, const struct sim_refused *r)

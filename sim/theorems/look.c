@@ -3,9 +3,9 @@
  * book.c whenever the server answers an INSPECT. The answer that the client is
  * shown must be one of these books, whole: holders with token, kind, permits,
  * slot and what is left of their lease; those that keep the lock closed by a
- * lock-delay; waiters in the order of the queue; the last token. Holders that
- * are over, lock-delay included, and waiters that have not been heard of, are
- * not shown.
+ * lock-delay; waiters in the order of the queue; the last token; and whether
+ * nobody is let in anew. Holders that are over, lock-delay included, and waiters
+ * that have not been heard of, are not shown.
  *
  * Elections and rings build on this, of all that observers saw:
  *
@@ -33,6 +33,7 @@ struct row {
 
 struct shown {
     int64_t token;
+    bool closed;
     int rows;
     struct row row[2 * SIM_BOOK];
 };
@@ -77,6 +78,8 @@ void theorem_look_seen(struct sim_world *w, const struct sim_seen *seen)
     struct sim_view *v = &s->view[s->views++ % SIM_VIEWS];
     v->at = w->t;
     v->token = sim_redis_last_token(w, 0, seen->name);
+    v->closed = sim_recovery_runs(w);
+    v->epoch = w->epoch.till != 0;
     sim_book_read(w, seen->name, &v->book);
     only_live(&v->book);
 }
@@ -121,6 +124,7 @@ static void read_rows(const struct sim_direct *e, struct shown *s)
     struct snib__rec at;
     s->rows = 0;
     s->token = -1;
+    s->closed = false;
     snib__rec_begin(&at, snib__buf_bytes(&e->q.result),
                     snib__buf_size(&e->q.result));
     while (snib__rec_next_row(&at) && s->rows < 2 * SIM_BOOK) {
@@ -130,6 +134,7 @@ static void read_rows(const struct sim_direct *e, struct shown *s)
         }
         if (row.kind == SNIB__ROW_LOCK) {
             s->token = row.token;
+            s->closed = row.left > 0;
         } else {
             s->row[s->rows++] = row;
         }
@@ -189,9 +194,11 @@ static bool same_waiters(const struct shown *s, const struct sim_book *b)
     return true;
 }
 
-static bool same(const struct shown *s, const struct sim_view *v)
+/* asks: for a recovery. */
+static bool same(const struct shown *s, const struct sim_view *v, bool asks)
 {
     return s->token == v->token &&
+           s->closed == (v->closed && (asks || v->epoch)) &&
            s->rows == v->book.holders + v->book.waiters &&
            same_holders(s, &v->book) && same_waiters(s, &v->book);
 }
@@ -265,13 +272,17 @@ void theorem_look_told(struct sim_world *w, const struct sim_direct *e)
     static _Thread_local struct shown shown;
     const struct sim_sight *s = &w->directs->sight[e->name];
     bool found = false, known = true;
+    bool asks = !w->opt.unaware || e->client != 0;
+    if (w->two_primaries) {
+        return; /* the older one may have said it, of which no book is kept */
+    }
     read_rows(e, &shown);
     for (uint32_t i = 0; i < s->views && i < SIM_VIEWS && !found; i++) {
         const struct sim_view *v = &s->view[(s->views - 1 - i) % SIM_VIEWS];
         if (v->at < e->asked) {
             break;
         }
-        found = same(&shown, v) || v->book.holders == SIM_BOOK ||
+        found = same(&shown, v, asks) || v->book.holders == SIM_BOOK ||
                 v->book.waiters == SIM_BOOK;
         found |= i + 1 == SIM_VIEWS; /* older ones are forgotten */
     }

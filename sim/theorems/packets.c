@@ -77,7 +77,8 @@ void theorem_packets_go_on(struct sim_world *w)
     for (int i = 0; i < w->opt.fault_count; i++) {
         cuts += w->opt.fault[i].kind == SIM_CUT;
     }
-    if (cuts != 1 || w->opt.fault_count != 1 || w->nodes > 1 || sim_table(w)) {
+    if (cuts != 1 || w->opt.fault_count != 1 || w->nodes > 1 ||
+        sim_snapshots(w)) {
         return;
     }
     for (int c = 0; c < w->opt.clients; c++) {

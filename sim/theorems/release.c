@@ -16,7 +16,8 @@
  * owner that was shown the lock as lost.
  *
  * UNKNOWN is said only when something is broken, or a hop takes about as long
- * as the lease. Nothing else is ever said. */
+ * as the lease. (In a database it may be broken for another client, which is in the
+ * way inside its transaction.) Nothing else is ever said. */
 #include <string.h>
 
 #include "sim/world.h"
@@ -90,8 +91,8 @@ static void told_ok(struct sim_world *w, int client, int owner)
         return;
     }
     /* Where a backup was restored the request may wait again, and be granted
-     * anew: its client, of a table, was not cut off meanwhile. */
-    int64_t since = sim_table(w) ? l->entered_at : l->releasing.at;
+     * anew: its client, if it works on snapshots, was not cut off meanwhile. */
+    int64_t since = sim_snapshots(w) ? l->entered_at : l->releasing.at;
     if (w->told.lost_at < since && stands(w, l->name, l->id)) {
         told_wrong(w, client, owner, SNIB_ERR_OK, "and it stands");
     }
@@ -118,8 +119,9 @@ static void told_unknown(struct sim_world *w, int client, int owner)
 {
     const struct sim_releasing *r = &w->client[client].owner[owner].releasing;
     bool slow = sim_lease_least(&w->opt) * 1000 <= 100 * w->opt.latency_us;
-    bool calm = !w->faults ||
-                (r->sound && r->faults == w->faults && sim_is_sound(w, client));
+    bool calm =
+        !w->faults || (!sim_sql(w) && r->sound && r->faults == w->faults &&
+                       sim_is_sound(w, client));
     if (calm && !slow) {
         told_wrong(w, client, owner, SNIB_ERR_UNKNOWN, "and nothing is broken");
     }

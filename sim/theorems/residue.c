@@ -3,7 +3,9 @@
  * day and an hour. The params of a lock, the hash of a closed latch, and a
  * value, may live for 30 days; what is remembered of a value lives a day
  * longer; the mark lives for two days, the number of the layout for a year.
- * Excused: by as much as a server's clock was set back or is ahead.
+ * Excused: by as much as a server's clock was set back or is ahead. In etcd every
+ * key hangs on a lease: what a name remembers for a day and two hours, or for
+ * thirty days, all else for as long as a lease that was asked for, and a little.
  *
  * And after every step the key of the holders has a time to live. */
 #include <string.h>
@@ -73,8 +75,10 @@ void theorem_nothing_left_behind(struct sim_world *w)
 {
     if (sim_table(w)) {
         look_at_rows(w);
+    } else if (sim_etcd(w)) {
+        sim_etcd_residue(w);
     }
-    for (int k = 0; k < w->nodes && !sim_table(w); k++) {
+    for (int k = 0; k < w->nodes && !sim_snapshots(w); k++) {
         sim_redis_each_key(w->node[k].redis, 0, sim_wall_us(w, k), look_at_key,
                            &w->node[k]);
     }
@@ -93,7 +97,7 @@ void theorem_nothing_left_behind(struct sim_world *w)
 void theorem_holders_expire(struct sim_world *w, int name)
 {
     struct sim_redis_key key;
-    if (!sim_table(w) &&
+    if (!sim_snapshots(w) &&
         sim_redis_find(w->node[0].redis, 0, sim_keys[name],
                        strlen(sim_keys[name]), sim_wall_us(w, 0), &key) &&
         key.expire_ms < 0 && !sim_planned(w, SIM_FOREIGN)) {

@@ -6,7 +6,7 @@
  * A lock has one future writer among its readers. A second reader that wants to
  * write is refused, since each would wait for the other. (A reader whose own
  * lease is over does not count: its upgrade waits for nothing, lock-delay or
- * not. At a table one that comes back after others took it for dead may find a
+ * not. Of snapshots one that comes back after others took it for dead may find a
  * second one, which its next poll refuses; so only while nothing is broken.) */
 #include "sim/world.h"
 
@@ -44,7 +44,7 @@ void theorem_one_upgrade(struct sim_world *w, const struct sim_step *s)
         upgrades += x->queued && x->alive > s->is->now && sim_alone(x->mode) &&
                     reads && reads->end > s->is->now;
     }
-    if (upgrades > 1 && !(sim_table(w) && w->faults)) {
+    if (upgrades > 1 && !(sim_snapshots(w) && w->faults)) {
         sim_fail(w, "one upgrade at a time",
                  "name %d: %d readers wait to become the writer", s->name,
                  upgrades);

@@ -1,7 +1,7 @@
 /* A grant that is told stands. An owner that is shown a lock as held, with its
  * own deadline ahead, has it at the server: under that request, with a token of
  * that grant (its own or one of those reserved with it), and the server's lease
- * ends no sooner than that deadline. At a quorum it stands on a majority. And
+ * surely ends no sooner than that deadline. At a quorum it stands on a majority. And
  * no answer sets a deadline back.
  *
  * Checked after every event, for each grant whose deadline or whose book has
@@ -34,12 +34,12 @@ static void look_at(struct sim_world *w, int client, int owner,
     sim_acquisition_id(g->acq, id);
     const struct sim_holder *h = sim_holder_of(&w->shelf[g->name].book, id);
     int64_t over = over_us(w, c, deadline), token = g->acq->token;
-    const char *what = !h                                         ? "held"
-                       : token < h->token                         ? "older"
-                       : token > h->token + h->reserve            ? "newer"
-                       : h->token != g->acq->local->claim->token0 ? "renewed"
-                       : over > h->end * 1000                     ? "later"
-                                                                  : NULL;
+    const char *what = !h                                           ? "held"
+                       : token < h->token                           ? "older"
+                       : token > h->token + h->reserve              ? "newer"
+                       : h->token != g->acq->local->claim->token0   ? "renewed"
+                       : over > (h->sure ? h->sure : h->end) * 1000 ? "later"
+                                                                    : NULL;
     if (what && !excused(w, g->name, id)) {
         sim_fail(w, "what is told stands",
                  "client %d owner %d: name %d, token %lld: %.8s %s", client,

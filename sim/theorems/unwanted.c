@@ -12,22 +12,20 @@
 
 #include "sim/world.h"
 
-enum { ID = 32, BACKGROUND = 1, SUBS = 2 };
+enum { ID = 32 };
 
 static bool sound(const struct sim_world *w, int client)
 {
-    const struct sim_client *c = &w->client[client];
-    for (int i = BACKGROUND; i <= SUBS; i++) {
-        const struct sim_wire *l = &c->wire[i];
+    for (int i = SIM_BACKGROUND; i <= SIM_HEARS; i++) {
+        const struct sim_wire *l = sim_wire(w, client, i);
         if (l->state != SIM_WIRE_OPEN || l->half_open || l->late ||
             l->lose_reply || !l->server_conn || !l->last_down ||
             l->last_down > w->t || l->last_up > w->t) {
             return false;
         }
     }
-    return c->paused_until <= w->t && c->isolated_until[0] <= w->t &&
-           w->node[0].paused_until <= w->t && w->node[0].down_until <= w->t &&
-           w->node[0].slow_until <= w->t && !sim_planned(w, SIM_ERROR);
+    return w->client[client].paused_until <= w->t &&
+           sim_server_is_sound(w, client);
 }
 
 static bool wanted(const struct sim_world *w, int client, int name)
@@ -47,7 +45,10 @@ void theorem_unwanted_pushed(struct sim_world *w, const struct sim_seen *s)
     struct sim_resource *r = &w->resource[s->name];
     int c = sim_client_of(w, s->client);
     r->unwanted_since = 0;
-    if (c >= 0 && !w->opt.delay_ms && !wanted(w, c, s->name) && sound(w, c)) {
+    /* In a database what is there again after a loss of data is known to nobody. */
+    bool unknown = sim_sql(w) && w->told.lost_at;
+    if (c >= 0 && !unknown && !w->opt.delay_ms && !wanted(w, c, s->name) &&
+        sound(w, c)) {
         r->unwanted_since = w->t;
         r->unwanted_faults = w->faults;
         r->unwanted_client = c;
@@ -68,7 +69,8 @@ void theorem_unwanted_is_given_back(struct sim_world *w)
     for (int n = 0; n < w->opt.names; n++) {
         struct sim_resource *r = &w->resource[n];
         int64_t most = 64 * w->opt.latency_us * 1000 + 5 * SIM_MS;
-        if (sim_table(w)) { /* the cancel may wait for another step's limit */
+        if (sim_snapshots(
+                w)) { /* the cancel may wait for another step's limit */
             most += 2 * w->opt.request_ms * SIM_MS;
         }
         if (!r->unwanted_since || w->t - r->unwanted_since <= most) {

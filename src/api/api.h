@@ -155,6 +155,7 @@ void snib__identity_postgres(struct snib__buf *, const struct snib__url *);
 void snib__identity_mysql(struct snib__buf *, const struct snib__url *);
 void snib__identity_etcd(struct snib__buf *, const struct snib__url *);
 void snib__identity_zookeeper(struct snib__buf *, const struct snib__url *);
+void snib__identity_rabbitmq(struct snib__buf *, const struct snib__url *);
 void snib__identity_file(struct snib__buf *, const struct snib__url *);
 /* The identity of a store: equal for two URLs of one store. The caller frees
  * it. NULL: no memory. Without a store: the URL's parts. */

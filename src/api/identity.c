@@ -9,6 +9,7 @@
  *     mysql://HOST:PORT/DATABASE?prefix=PREFIX
  *     etcd://HOST:PORT,…?prefix=PREFIX  the members, sorted
  *     zookeeper://HOST:PORT,…/PATH  the servers, sorted
+ *     amqp://HOST:PORT,…/VHOST  the nodes, sorted
  *     memory:NAME
  *     redlock://HOST:PORT,HOST:PORT,…/DB  a quorum: its servers, sorted
  *     redis+cluster://HOST:PORT,…/0  the nodes that the URL names, sorted
@@ -33,7 +34,9 @@ enum {
     REDIS_PORT = 6379,
     SENTINEL_PORT = 26379,
     ETCD_PORT = 2379,
-    ZOOKEEPER_PORT = 2181
+    ZOOKEEPER_PORT = 2181,
+    AMQP_PORT = 5672,
+    AMQPS_PORT = 5671
 };
 
 static const char *identity_or_else(const char *text, const char *otherwise)
@@ -201,6 +204,14 @@ void snib__identity_zookeeper(struct snib__buf *b, const struct snib__url *url)
     const char *path = identity_or_else(url->path, "/snib");
     identity_put_nodes(b, url, ZOOKEEPER_PORT);
     snib__buf_printf(b, "%.*s", identity_bare_size(path), path);
+}
+
+void snib__identity_rabbitmq(struct snib__buf *b, const struct snib__url *url)
+{
+    const char *path = identity_or_else(url->path, "/");
+    identity_put_nodes(b, url,
+                       snib__url_is_secure(url) ? AMQPS_PORT : AMQP_PORT);
+    snib__buf_printf(b, "/%s", *path && path[1] ? path + 1 : "/");
 }
 
 void snib__identity_file(struct snib__buf *b, const struct snib__url *url)

@@ -2,6 +2,7 @@
  * still is, and its end by hand. */
 #include "api/api.h"
 #include "api/client.h"
+#include "api/views.h"
 #include "base/error.h"
 #include "base/record.h"
 #include "driver/client.h"
@@ -32,6 +33,8 @@ static bool recovery_read(const struct snib__buf *rows,
                 ret->end = v;
             } else if (at.field == SNIB__F_COUNT) {
                 ret->ended = v != 0;
+            } else if (at.field == SNIB__F_MISSING) {
+                ret->replicas_missing = snib__field_count(v);
             }
         }
     }
@@ -61,7 +64,7 @@ static snib_err recovery_prepare(struct recovery_op *o,
                                  struct snib_recovery *ret, size_t ret_size,
                                  struct snib_error *reterr)
 {
-    if (!client || !ret || end < 0 || end > RECOVERY_END_MAX) {
+    if (!client || !ret || end < -RECOVERY_END_MAX || end > RECOVERY_END_MAX) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
                           "snib_client_recovery: client and ret must not be "
                           "NULL, and end is 0 or that of an earlier answer");

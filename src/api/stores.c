@@ -24,6 +24,9 @@
 #ifndef SNIB_WITH_ZOOKEEPER
 #define SNIB_WITH_ZOOKEEPER 0
 #endif
+#ifndef SNIB_WITH_RABBITMQ
+#define SNIB_WITH_RABBITMQ 0
+#endif
 #if SNIB_WITH_REDIS
 #include "store/cluster/cluster.h"
 #include "store/quorum/quorum.h"
@@ -40,6 +43,9 @@
 #endif
 #if SNIB_WITH_ZOOKEEPER
 #include "store/zookeeper/zookeeper.h"
+#endif
+#if SNIB_WITH_RABBITMQ
+#include "store/rabbitmq/rabbitmq.h"
 #endif
 
 static const struct snib__registered stores[] = {
@@ -117,6 +123,15 @@ static const struct snib__registered stores[] = {
     {.scheme = "zookeepers", /* it says that there is no TLS */
      .ops = &snib__zookeeper_store_ops,
      .identity = snib__identity_zookeeper},
+#endif
+#if SNIB_WITH_RABBITMQ
+    {.scheme = "amqp",
+     .ops = &snib__rabbitmq_store_ops,
+     .offer = "amqp://HOST",
+     .identity = snib__identity_rabbitmq},
+    {.scheme = "amqps",
+     .ops = &snib__rabbitmq_store_ops,
+     .identity = snib__identity_rabbitmq},
 #endif
     {.scheme = "memory",
      .blocking = &snib__memory_ops,

@@ -179,6 +179,8 @@ struct measure {
     size_t name_size, damage_size, text;
     size_t holders, waiters, closed;
     int64_t token, closed_ms, more, recovery_ms;
+    bool recovery_ahead;
+    uint32_t replicas_missing;
 };
 
 static size_t views_text_size(const struct snib_party *p)
@@ -198,6 +200,10 @@ static void views_measure_lock_row(struct snib__rec *r, struct measure *m)
             m->token = views_not_negative(snib__rec_value_i64(r));
         } else if (r->field == SNIB__F_LEFT) {
             m->recovery_ms = views_not_negative(snib__rec_value_i64(r));
+        } else if (r->field == SNIB__F_COUNT) {
+            m->recovery_ahead = snib__rec_value_i64(r) == 1;
+        } else if (r->field == SNIB__F_MISSING) {
+            m->replicas_missing = snib__field_count(snib__rec_value_i64(r));
         } else if (r->field == SNIB__F_TEXT) {
             m->damage = r->data;
             m->damage_size = r->size;
@@ -304,6 +310,8 @@ static struct snib_view *views_new_view(const struct measure *m,
     view->closed_ms = m->closed_ms;
     view->holders_more = snib__field_count(m->more);
     view->recovery_ms = m->recovery_ms;
+    view->recovery_ahead = m->recovery_ahead;
+    view->replicas_missing = m->replicas_missing;
     if (m->name_size) {
         memcpy(text, m->name, m->name_size);
     }

@@ -13,8 +13,9 @@
 
 /* Rows and their fields. */
 enum snib__row {
-    SNIB__ROW_LOCK = 'L',    /* name, token; left: of a recovery; or name, text:
-                                why it cannot be shown */
+    SNIB__ROW_LOCK = 'L',    /* name, token; left: of a recovery, count: 1: it
+                                has not begun, missing; or name, text: why it
+                                cannot be shown */
     SNIB__ROW_HOLDER = 'H',  /* of the lock row before it */
     SNIB__ROW_WAITER = 'W',  /* of the lock row before it, in queue order */
     SNIB__ROW_CLOSED = 'E',  /* a holder whose lease is over and whose
@@ -25,7 +26,8 @@ enum snib__row {
     SNIB__ROW_COUNT = 'C',   /* count (force-release) */
     /* count (0: not done, 1: done), size, permits, latch count, waiting */
     SNIB__ROW_PARAMS = 'T',
-    SNIB__ROW_RECOVERY = 'R' /* left, end; count: 1: ended by this request */
+    SNIB__ROW_RECOVERY = 'R' /* left, end, missing; count: 1: ended by this
+                                request */
 };
 enum snib__field {
     SNIB__F_NAME = 'n', /* raw bytes */
@@ -48,7 +50,8 @@ enum snib__field {
     SNIB__F_RANK = 'z',    /* waiter: lower ones are served first */
     SNIB__F_SLOT = 'y',    /* holder of permits */
     SNIB__F_KEEP = 'j',    /* holder: ms for which its client may keep it */
-    SNIB__F_END = 'd',     /* server ms */
+    SNIB__F_END = 'd',     /* server ms; below 0: the instant of the look */
+    SNIB__F_MISSING = 'm', /* replicas, before a recovery can begin */
     SNIB__F_SINCE = 'u',   /* Unix ms by the store's clock: now less the age */
     SNIB__F_AGE = 'e'      /* ms since the grant, or since it waits, by the
                               store's clock */

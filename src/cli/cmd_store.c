@@ -7,11 +7,18 @@
 #include "cli/cli.h"
 #include "cli/words/duration.h"
 #include "cli/words/show.h"
+#include "cli/words/text.h"
 #include "snib/inspect.h"
 #include "snib/sys.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+static bool cmd_store_begun(const struct snib_recovery *is)
+{
+    return is->end >= 0;
+}
 
 static int cmd_store_choose(struct cli_args *args, int count, char **operands)
 {
@@ -32,17 +39,46 @@ static void cmd_store_print(const char *url, const struct snib_recovery *is)
 
     json_object_set_new(object, "store", show_json_text(url, strlen(url)));
     json_object_set_new(object, "left_ms", json_integer(is->left_ms));
+    json_object_set_new(object, "begun", json_boolean(cmd_store_begun(is)));
     json_object_set_new(object, "ended", json_boolean(is->ended));
+    if (is->replicas_missing > 0) {
+        json_object_set_new(object, "replicas_missing",
+                            json_integer(is->replicas_missing));
+    }
     show_json_print(object);
 }
 
-/* What is so, and what would be risked: for who did not say --yes. */
-static int cmd_store_say_risk(const char *url, const char *left)
+/* One that has not begun. */
+static void cmd_store_say_ahead(struct text *t, const struct snib_recovery *is,
+                                const char *left)
 {
-    say("%s: a recovery runs for %s more: the server was restarted, replaced "
-        "or emptied, or is used with recovery= for the first time, and may "
-        "have forgotten who holds what",
-        shown(url), left);
+    text_addf(t, "a recovery of %s begins with the first who asks for a lock",
+              left);
+    if (is->replicas_missing > 0) {
+        text_addf(t,
+                  ", not before %" PRIu32 " more replica%s connected, and "
+                  "cannot be ended before",
+                  is->replicas_missing,
+                  is->replicas_missing == 1 ? " is" : "s are");
+    }
+}
+
+/* What is so, and what would be risked: for who did not say --yes. */
+static int cmd_store_say_risk(const char *url, const struct snib_recovery *is,
+                              const char *left)
+{
+    char what[200] = "";
+    struct text t = TEXT_IN(what);
+
+    if (cmd_store_begun(is)) {
+        text_addf(&t, "a recovery runs for %s more", left);
+    } else {
+        cmd_store_say_ahead(&t, is, left);
+    }
+    say("%s: %s: the server was restarted, replaced or emptied, or is used "
+        "with recovery= for the first time, and may have forgotten who holds "
+        "what",
+        shown(url), what);
     say("ended now, what was held before and is not reclaimed yet is free for "
         "others at once, while its holder may work on until it is told, by "
         "its next renewal, or until its lease ends, %s from now at the latest",
@@ -60,12 +96,14 @@ static int cmd_store_say(const struct cli_args *args, const char *url,
 
     duration_text(is->left_ms + 999, left); /* never too short */
     if (is->left_ms > 0 && !args->yes) {
-        return cmd_store_say_risk(url, left);
+        return cmd_store_say_risk(url, is, left);
     }
     if (is->left_ms > 0 && !is->ended) {
-        say("%s: another recovery has begun since it was looked at, and runs "
-            "for %s more; it was not ended: look again",
-            shown(url), left);
+        say("%s: another recovery than the one that was looked at %s %s; it "
+            "was not ended: look again",
+            shown(url),
+            cmd_store_begun(is) ? "has begun, and runs for" : "is to begin, of",
+            left);
         return CLI_UNREACHABLE;
     }
     if (!args->quiet && is->ended) {

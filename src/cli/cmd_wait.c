@@ -62,9 +62,6 @@ static bool cmd_wait_fits(const struct snib_view *view,
 {
     int64_t used = 0;
 
-    if (view->recovery_ms > 0) {
-        return false; /* somebody may hold it whom the server has forgotten */
-    }
     if (view->holder_count + view->closed_count == 0) {
         return params->latch == 0 &&
                (params->size < 0 || (int64_t)permits <= params->size);
@@ -85,7 +82,26 @@ struct wish {
     const char *name;
     snib_kind kind;
     uint32_t permits;
+    int64_t ahead_ns; /* since when a recovery could have begun and has not; 0:
+                         that is not so                                      */
 };
+
+/* Somebody may hold it whom the server has forgotten. A recovery begins when
+ * somebody wants a lock, and to look is not to want one. But as long as none has
+ * begun nobody was let in; so who was forgotten has ended once it might have
+ * been over, counted from the first look. But where replicas are missing an older
+ * primary may go on with them: so from the first look by which they were there. */
+static bool cmd_wait_recovers(const struct snib_view *view, struct wish *wish,
+                              int64_t now)
+{
+    if (!view->recovery_ahead) {
+        wish->ahead_ns = 0;
+    } else if (wish->ahead_ns == 0 && view->replicas_missing == 0) {
+        wish->ahead_ns = now;
+    }
+    return wish->ahead_ns != 0 ? (now - wish->ahead_ns) / MS < view->recovery_ms
+                               : view->recovery_ms > 0;
+}
 
 /* More permits than the semaphore has are never free. But its size is in the
  * store and may be raised: so the result is "not acquired", not a usage
@@ -111,7 +127,7 @@ static bool cmd_wait_asks_too_much(const struct kind_params *params,
 }
 
 /* OK: it could be had. BUSY: not yet; with *ret_never no wait would help. */
-static snib_err cmd_wait_judge(const struct wish *wish, struct waitline *line,
+static snib_err cmd_wait_judge(struct wish *wish, struct waitline *line,
                                struct look_answer *a, bool *ret_never)
 {
     struct snib_error *error = &a->error;
@@ -121,7 +137,8 @@ static snib_err cmd_wait_judge(const struct wish *wish, struct waitline *line,
     if (error->code != SNIB_ERR_OK) {
         return error->code;
     }
-    code = cmd_wait_fits(a->view, &a->params, wish->kind, wish->permits)
+    code = !cmd_wait_recovers(a->view, wish, now) &&
+                   cmd_wait_fits(a->view, &a->params, wish->kind, wish->permits)
                ? SNIB_ERR_OK
                : SNIB_ERR_BUSY;
     *ret_never = code == SNIB_ERR_BUSY &&

@@ -155,8 +155,10 @@ void snib__claim_end_answered(struct snib__engine *e, snib_instant now,
             err = SNIB_ERR_LOST;
         } else if (!rq->resent && !t->end_sent) {
             err = snib__fail(&why, SNIB_ERR_LOST,
-                             "stolen: the store does not know the grant any "
-                             "more");
+                             "%s: the store does not know the grant any more%s",
+                             rq->said.forgotten ? "forgotten" : "stolen",
+                             rq->said.forgotten ? ", and may have lost its data"
+                                                : "");
         }
         if (rq->said.revoked) { /* nobody has heard of that before */
             why = q->error;

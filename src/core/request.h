@@ -63,6 +63,7 @@ typedef enum snib__verb {
     /* Reads token. DONE: ended by this or an earlier copy. NO: another token or
      * nobody is there; the core decides whether that is "done" or "ended
      * before". revoked: it was force-released, which is no release of ours.
+     * forgotten: the store may have lost it (one that can tell).
      * resent: the store leaves a tombstone, so that no late copy of the acquire
      * is let in. */
     SNIB__RELEASE,
@@ -319,7 +320,7 @@ struct snib__request_said {
      * somebody asks for it. */
     bool kept;
     bool revoked;   /* RENEW, RELEASE: it was force-released */
-    bool forgotten; /* RENEW: nobody else holds it either */
+    bool forgotten; /* RENEW: nobody else holds it either; RELEASE: lost */
     /* RENEW, NO: the store may have forgotten grants that stood. Who believes in
      * one that is exclusive sends the RENEW with a floor. */
     bool reclaim;

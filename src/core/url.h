@@ -10,7 +10,7 @@
  *
  * Keys of a store that logs in, in any of these: password_file=PATH; of those
  * that are encrypted (rediss:, rediss+sentinel:, rediss+cluster:, redlocks:,
- * etcds:) tls_ca, tls_cert, tls_key, tls_name, tls_verify.
+ * etcds:, amqps:) tls_ca, tls_cert, tls_key, tls_name, tls_verify.
  *
  * Values are percent-decoded; a NUL inside, a control character, an empty
  * host, a port outside 1..65535 or an unknown query key are errors that say
@@ -52,7 +52,7 @@ void snib__url_free(struct snib__url *); /* NULL allowed; wipes */
 /* Is there a host, a list of them, or a login? */
 bool snib__url_has_server(const struct snib__url *);
 /* Is the way to the server to be encrypted? (rediss:, rediss+sentinel:,
- * rediss+cluster:, redlocks:, etcds:) */
+ * rediss+cluster:, redlocks:, etcds:, amqps:) */
 bool snib__url_is_secure(const struct snib__url *);
 /* What is spoken inside TLS, where the server wants to be told; else NULL. */
 const char *snib__url_alpn(const struct snib__url *);

@@ -13,6 +13,7 @@ bool snib__url_has_server(const struct snib__url *url)
 bool snib__url_is_secure(const struct snib__url *url)
 {
     return !strcmp(url->scheme, "redlocks") || !strcmp(url->scheme, "etcds") ||
+           !strcmp(url->scheme, "amqps") ||
            (!strncmp(url->scheme, "rediss", 6) &&
             strcspn(url->scheme, "+") == 6);
 }

@@ -16,6 +16,7 @@ URLS = {
     "mysql": "mysql://u@127.0.0.1:1/x",
     "etcd": "etcd://127.0.0.1:1",
     "zookeeper": "zookeeper://127.0.0.1:1",
+    "rabbitmq": "amqp://127.0.0.1:1",
 }
 COMMANDS = {
     "run": ["run", "-q", "-w", "100ms", "--name=n", "--", "true"],

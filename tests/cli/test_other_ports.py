@@ -15,6 +15,7 @@ from conftest import Snib, slack
 URLS = {
     "etcd": "etcd://{}",
     "zookeeper": "zookeeper://{}",
+    "amqp": "amqp://u:s3cret@{}",
     "postgres": "postgres://u:s3cret@{}/x?tls=no",
     "mysql": "mysql://u:s3cret@{}/x?tls=no",
 }
@@ -64,12 +65,14 @@ OTHERS = {"web": web, "ssh": ssh, "redis": redis, "mysql": mariadb,
           "postgres": postgresql}
 NOT_ETCD = (69, "this does not speak HTTP/2; is it the port for clients of etcd")
 NOT_ZOOKEEPER = (69, "does not answer like ZooKeeper; is it the port for its")
+NOT_RABBITMQ = (69, "does not answer like RabbitMQ; is it its port for AMQP")
 NOT_POSTGRES = (78, "there is no PostgreSQL server; look at the port")
 NOT_MYSQL = (69, "is it a MySQL or MariaDB server, and this its port?")
 SILENT = (69, "no answer from", "is the URL right")
 SAID = {
     "etcd": {one: NOT_ETCD for one in OTHERS},
     "zookeeper": {one: NOT_ZOOKEEPER for one in OTHERS} | {"redis": SILENT},
+    "amqp": {one: NOT_RABBITMQ for one in OTHERS} | {"redis": SILENT},
     "postgres": {"web": NOT_POSTGRES, "ssh": NOT_POSTGRES, "redis": SILENT,
                  "mysql": NOT_POSTGRES},
     # The client of MySQL waits for a greeting.

@@ -16,6 +16,7 @@ URLS = {
     "redis": "redis://{}",
     "etcd": "etcd://{}",
     "zookeeper": "zookeeper://{}",
+    "rabbitmq": "amqp://{}",
 }
 NOWHERE = "no-such-host.invalid"
 

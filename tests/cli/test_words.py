@@ -71,6 +71,19 @@ def test_a_server_that_forgot_is_the_cause_not_the_lease(redis):
                      "grant any more)\n")
 
 
+def test_a_server_that_forgot_and_is_used_with_recovery(redis):
+    """Nobody was let in since: so nobody has stolen it."""
+    url = redis.server.url + "?recovery=2s"
+    assert redis.run("store", "ready", "--yes", url).returncode == 0
+    p = redis.run("run", "-s", url, "-t", "2s", "--status-fd", "2", "a", "--",
+                  "redis-cli", "-p", str(redis.server.port), "flushall")
+    assert p.returncode == 76, p.stderr
+    words, cause = lines(p.stderr)
+    assert cause == "forgotten"
+    assert words == ("snib: a: lock lost (forgotten: the store does not know "
+                     "the grant any more, and may have lost its data)\n")
+
+
 def test_several_names_of_a_server_that_forgot(redis):
     p = redis.run("run", "--status-fd", "2", "a", "b", "--", "redis-cli", "-p",
                   str(redis.server.port), "flushall")

@@ -104,9 +104,17 @@ bool is_zookeeper(void)
     return strncmp(url, "zookeeper:", 10) == 0;
 }
 
+bool is_rabbitmq(void)
+{
+    return strncmp(url, "amqp", 4) == 0;
+}
+
 int64_t lease_slack_ms(void)
 {
-    return SLACK_MS + (is_etcd() ? 2500 : is_zookeeper() ? 5500 : 0);
+    return SLACK_MS + (is_etcd()        ? 2500
+                       : is_zookeeper() ? 5500
+                       : is_rabbitmq()  ? 6500
+                                        : 0);
 }
 
 int64_t now_ms(void)

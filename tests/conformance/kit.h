@@ -44,6 +44,7 @@ void skip_in_one_process(void);  /* the store is memory: */
 bool has_a_majority(void);       /* the store is a quorum */
 void skip_without_a_queue(void); /* the store is a quorum */
 bool is_zookeeper(void);
+bool is_rabbitmq(void);
 void skip_where_no_reply_is_lost(void); /* it is not memory: */
 void skip_where_the_dead_count(void);   /* it is etcd: */
 

@@ -392,6 +392,9 @@ static void two_spellings_of_one_store_are_one(void **state)
     } else if (is_zookeeper()) {
         snprintf(spelling, sizeof spelling, "%.*s/snib/",
                  (int)strcspn(store_url(), "?"), store_url());
+    } else if (is_rabbitmq()) {
+        snprintf(spelling, sizeof spelling, "%.*s/%%2f",
+                 (int)strcspn(store_url(), "?"), store_url());
     } else if (strncmp(store_url(), "memory:", 7) == 0) {
         snprintf(spelling, sizeof spelling, "%s?clock=real", store_url());
     } else {

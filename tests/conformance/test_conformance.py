@@ -14,6 +14,7 @@ import pytest
 
 from harness.etcd_server import etcd_missing
 from harness.mysql_server import mysql_missing
+from harness.rabbitmq_server import rabbitmq_missing
 from harness.wait import wait_until
 from harness.zookeeper_server import zookeeper_missing
 
@@ -39,23 +40,25 @@ NEEDS = {"redis": "redis-server is not installed",
          "zookeeper": zookeeper_missing() or
          "the store zookeeper is not built",
          "zookeeper3": zookeeper_missing() or
-         "the store zookeeper is not built"}
+         "the store zookeeper is not built",
+         "amqp": rabbitmq_missing() or "the store rabbitmq is not built"}
 # On three members of etcd or ZooKeeper, where each write waits for a majority: not all
 # subjects are run there, but those whose cases are about time and order. The rest asks
 # one member the same questions.
 TIMED = [*STORES, "etcd3"]
 ZOOS = ["zookeeper", "zookeeper3"]
 ZOO = ["zookeeper zookeeper", "zookeeper file"]
-# A quorum has plain mutexes only; ZooKeeper has them and readers.
-PLAIN = [*STORES, "redlock", "zookeeper"]
-SUBJECTS = {"lock": [*TIMED, "redlock", *ZOOS],
+RABBIT = ["amqp amqp", "amqp file"]
+# A quorum and RabbitMQ have plain mutexes only; ZooKeeper has them and readers.
+PLAIN = [*STORES, "redlock", "zookeeper", "amqp"]
+SUBJECTS = {"lock": [*TIMED, "redlock", *ZOOS, "amqp"],
             "leave": PLAIN, "client": PLAIN, "started": PLAIN, "sequences": PLAIN,
             "rw": [*TIMED, *ZOOS], "order": TIMED, "permits": TIMED,
             "kinds": STORES,
             "semaphores": STORES, "latches": STORES, "tell": STORES,
             "value": STORES, "ring": STORES,
-            "multi": PAIRS + ZOO, "multi_wait": PAIRS + ZOO,
-            "multi_crowd": PAIRS + ZOO}
+            "multi": PAIRS + ZOO + RABBIT, "multi_wait": PAIRS + ZOO + RABBIT,
+            "multi_crowd": PAIRS + ZOO + RABBIT}
 LACKS = {"zookeeper": {
     "a_newcomer_has_the_place_of_its_class": "priorities",
     "force_release_ends_the_holder_and_it_is_told_why": "forced releases",
@@ -70,6 +73,24 @@ LACKS = {"zookeeper": {
     "params_are_set_and_read": "semaphores",
     "grants_are_drained_and_renewed": "semaphores",
     "a_client_that_closes_gives_back_what_it_shares": "semaphores",
+    "kinds_can_be_mixed": "semaphores"},
+    "amqp": {
+    "a_newcomer_has_the_place_of_its_class": "priorities",
+    "force_release_ends_the_holder_and_it_is_told_why": "forced releases",
+    "a_release_after_a_forced_one_says_lost": "forced releases",
+    "looks_answer_what_the_blocking_ones_do": "forced releases",
+    "the_force_of_one_is_the_loss_of_the_whole": "forced releases",
+    "thousands_of_names_leave_nothing_in_the_client":
+        "room for thousands of names, each a queue for a day",
+    "several_locks_are_waited_for_and_given_back":
+        "answer from a program that does not process, so who looks sees "
+        "somebody who is silent",
+    "updates_at_once_lose_nothing": "values",
+    "values_are_read_and_written": "values",
+    "params_are_set_and_read": "semaphores",
+    "grants_are_drained_and_renewed": "semaphores",
+    "a_ring_and_its_leader_are_read": "rings",
+    "a_ring_is_joined_and_left": "rings",
     "kinds_can_be_mixed": "semaphores"}}
 
 
@@ -91,6 +112,7 @@ def urls(tmp_path_factory):
     from harness.etcd_server import EtcdServer
     from harness.mysql_server import MysqlServer
     from harness.postgres_server import PostgresServer, postgres_missing
+    from harness.rabbitmq_server import RabbitmqServer
     from harness.redis_server import RedisServer, free_port
     from harness.sentinel import Watched
     from harness.zookeeper_server import ZookeeperServer
@@ -127,6 +149,9 @@ def urls(tmp_path_factory):
             several = stack.enter_context(ZookeeperServer(members=3))
             wait_until(several.leader, 30, "a leader")
             urls["zookeeper3"] = several.url + "?session_ms=3000"
+        if not rabbitmq_missing() and has("RABBITMQ", "NO"):
+            urls["amqp"] = stack.enter_context(
+                RabbitmqServer()).url + "?heartbeat_s=2"
         yield urls
 
 
@@ -172,14 +197,15 @@ def runs(request, urls):
         yield futures
 
 
-# Locks of two slots of a cluster, and of ZooKeeper, are not tried in one step.
+# Locks of two slots of a cluster, of ZooKeeper and of RabbitMQ are not tried in one
+# step.
 ONE_STEP = {"a_try_that_fails_is_seen_by_nobody",
             "who_waits_takes_nothing_behind_what_it_waits_for",
             "of_ten_tries_one_wins_and_ten_that_wait_all_do"}
 
 
 def has_one(store, case):
-    return not (store.startswith(("redis+cluster", "zookeeper")) and
+    return not (store.startswith(("redis+cluster", "zookeeper", "amqp")) and
                 case in ONE_STEP)
 
 
@@ -217,6 +243,10 @@ def test_kinds_on_a_quorum():
 
 def test_kinds_on_zookeeper():
     pytest.skip("zookeeper: has mutexes and read/write locks only, and says so")
+
+
+def test_kinds_on_rabbitmq():
+    pytest.skip("amqp: has mutexes only, and says so")
 
 
 def test_every_subject_is_run():

@@ -144,6 +144,7 @@ CHOICES = {"file:/PATH": "`file:` on this host",
            "mysql://USER@HOST/DB": "MariaDB alone, flushed at each commit",
            "etcd://H1,H2,H3": "etcd, three or five members",
            "zookeeper://H1,H2,H3": "\n| ZooKeeper |",
+           "amqp://HOST": "RabbitMQ, one node",
            "memory:NAME": "`memory:` (tests of one process)"}
 
 

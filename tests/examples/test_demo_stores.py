@@ -14,10 +14,13 @@ from conftest import ROOT
 from harness.etcd_server import etcd_missing
 from harness.mysql_server import mysql_missing
 from harness.postgres_server import postgres_missing
+from harness.rabbitmq_server import rabbitmq_missing
 from harness.zookeeper_server import zookeeper_missing
 
 MISSING = {"postgres": postgres_missing, "mysql": mysql_missing,
-           "etcd": etcd_missing, "zookeeper": zookeeper_missing}
+           "etcd": etcd_missing, "zookeeper": zookeeper_missing,
+           "rabbitmq": rabbitmq_missing}
+SCHEME = {"rabbitmq": "amqp"}  # where it is not the store's name
 BUILD = os.environ.get("SNIB_BUILD_DIR", "")
 
 
@@ -57,11 +60,12 @@ def test_the_sale_sells_the_stock_on(store, scratch):
     if reason:
         pytest.skip(reason)
     done = demo("--requests", "2500", "--store", store, TMPDIR=str(scratch))
-    if f"there is no store {store}: in this build" in done.stderr:
+    scheme = SCHEME.get(store, store)
+    if f"there is no store {scheme}: in this build" in done.stderr:
         pytest.skip(f"{store} is not in this build")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "FAILED" not in done.stdout and "SKIPPED" not in done.stdout
-    rows = re.findall(rf"(?m)^{store}(, with faults)? +2500 +800 +0 +0 +(\d+) ",
+    rows = re.findall(rf"(?m)^{scheme}(, with faults)? +2500 +800 +0 +0 +(\d+) ",
                       done.stdout)
     assert [faults for faults, _ in rows] == ["", ", with faults"], done.stdout
     assert [int(refused) > 0 for _, refused in rows] == [False, True]
@@ -79,7 +83,7 @@ def test_a_store_that_the_demo_lacks_is_a_wrong_argument(program, args):
     name = (args + [""])[1] if args[0] == "--store" else args[0][8:]
     assert done.stderr == (
         f'the demo has no store "{name}"; expected --store redis, postgres, '
-        "mysql, etcd or zookeeper\n")
+        "mysql, etcd, zookeeper or rabbitmq\n")
 
 
 def test_other_wrong_arguments_are_the_same_on_each_store(scratch):

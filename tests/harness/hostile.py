@@ -56,6 +56,8 @@ def purpose(command):
     args = len(command) - 3 - keys
     if keys and command[2 + keys] == b"snib:m":
         keys -= 1
+    elif keys and command[2 + keys] == b"snib:epoch":  # and what goes with it
+        keys, args = keys - 1, args - 1
     if (keys, args) == (7, 5) and command[-3].isalpha():
         return "terms"
     if (keys, args) in SHAPES:

@@ -88,6 +88,37 @@ def test_holder_that_does_not_come_back_is_waited_for(one, two, redis):
     taken.release()
 
 
+@pytest.mark.parametrize("kind", ["mutex", "read"])
+def test_release_of_what_was_forgotten_says_so(one, redis, kind):
+    """It said stolen. (A mutex would have been reclaimed by its renewal.)"""
+    grant = one.acquire(one.lock("n", kind=kind, lease_ms=2900))
+    redis.command("FLUSHALL")
+    told = grant.start_release().answer()
+    assert told.err == "LOST", told
+    assert told.text.startswith("forgotten: the store does not know"), told
+
+
+def test_release_beside_one_who_asks_for_no_recovery_is_not_called_forgotten(
+        one, redis, drivers):
+    """Who came first to the emptied server was let in."""
+    grant = one.acquire(one.lock("n", lease_ms=2900))
+    redis.command("FLUSHALL")
+    other = drivers(redis.url)
+    held = other.acquire(other.lock("n", lease_ms=20000), wait_ms=0)
+    told = grant.start_release().answer()
+    assert told.err == "LOST", told
+    assert told.text.startswith("stolen: the store does not know"), told
+    held.release()
+
+
+def test_release_that_finds_its_grant_in_a_recovery_is_done(one, redis):
+    grant = one.acquire(one.lock("n", lease_ms=2900))
+    redis.command("DEL", "snib:epoch")
+    assert one.try_acquire(one.lock("m", lease_ms=2900)).err == "BUSY"
+    grant.release()
+    assert redis.command("HLEN", "snib:{n}") <= 1
+
+
 def test_reader_is_told_that_it_was_forgotten_and_no_writer_is_beside_it(
         one, two, redis):
     reads = one.acquire(one.lock("n", kind="read", lease_ms=LEASE_MS))
@@ -180,7 +211,7 @@ def test_another_number_is_refused(one, redis, drivers):
     other = drivers(redis.url + "?recovery=5s")
     answer = other.try_acquire(other.lock("n", lease_ms=LEASE_MS))
     assert answer.err == "CONFIG", answer
-    assert "recovery=3000ms" in answer.text
+    assert "recovery=3s, this URL says 5s: write 3s here" in answer.text
 
 
 def test_longer_number_counts_where_a_shorter_one_began_the_recovery(
@@ -200,7 +231,7 @@ def test_longer_number_counts_where_a_shorter_one_began_the_recovery(
     assert redis.command("GET", "snib:epoch").split()[2] == b"3000"
     told = short.start_acquire("free", wait_ms=20000).answer()
     assert told.err == "CONFIG", told
-    assert "recovery=3000ms" in told.text
+    assert "recovery=3s" in told.text
     taken = one.acquire("free", wait_ms=20000)
     assert RECOVERY - 0.1 < time.monotonic() - forgot < 2 * RECOVERY
     assert held.status().held
@@ -272,7 +303,7 @@ def test_mark_is_not_forgotten_where_there_is_no_memory_left(redis):
     redis.command("XADD", "snib:m", "5000000000000-7", "a", "")
     redis.command("CONFIG", "SET", "maxmemory", "1")
     done = redis.command("EVAL", scripts()["epoch"], 2, "snib:epoch", "snib:m",
-                         3000)
+                         3000, "begin")
     assert done[1] == 3000
     least = int(redis.command("GET", "snib:epoch").split()[3])
     assert least > 5000000000000 * 1024 + 7
@@ -296,6 +327,10 @@ def doctor(url):
 
 def test_doctor_says_how_long_nobody_is_let_in(redis, sure):
     found, text = doctor(sure)
+    assert any("nobody is let in for 3000 ms from when the first asks" in line
+               for line in found), text
+    snib(sure, "try", "-t", "1s", "n")
+    found, text = doctor(sure)
     assert any("nobody is let in anew for" in line for line in found), text
     assert not any("another type" in line for line in found), text
     wait_until(lambda: is_open(redis), 2 * RECOVERY, "the first recovery")
@@ -310,10 +345,13 @@ def snib(url, *words):
 
 
 def test_status_why_and_wait_know_that_nothing_new_is_granted(redis, sure):
+    snib(sure, "try", "-t", "1s", "n")
     shown = snib(sure, "status", "n").stdout
     assert shown.startswith("n: nothing new is granted for "), shown
+    assert " more: " in shown, shown
     told = json.loads(snib(sure, "status", "--json", "n").stdout)
     assert 0 < told["recovery"]["left_ms"] <= 1000 * RECOVERY
+    assert told["recovery"]["begun"] is True
     shown = snib(sure, "why", "n").stdout
     assert "n: nobody that the server knows of.\n" in shown, shown
     assert "  Nothing new is granted for " in shown, shown

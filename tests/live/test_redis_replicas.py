@@ -177,6 +177,159 @@ def test_too_few_replicas_let_nobody_in_and_say_so(redis, drivers):
     assert "0 of the 1 replicas" in refused.text, refused
 
 
+# -- who looks, and by which number ---------------------------------------------
+
+
+def snib(url, *words):
+    return subprocess.run([os.environ["SNIB_BIN"], *words],
+                          env={**os.environ, "SNIB_URL": url}, text=True,
+                          capture_output=True, timeout=30)
+
+
+def epoch(server):
+    return server.command("GET", "snib:epoch").split()
+
+
+def test_look_begins_nothing_and_says_that_none_has_begun(servers):
+    shown = snib(servers[0].url + KEYS, "status", "n")
+    assert "from when the first asks" in shown.stdout, shown
+    assert servers[0].command("EXISTS", "snib:epoch") == 0
+    assert servers[0].command("EXISTS", "snib:m") == 0
+
+
+FEW = {
+    "status n": (0, "nothing new is granted until 1 more replica is connected"),
+    "status --json n": (0, '"replicas_missing":1'),
+    "list": (0, ""),
+    "why n": (0, "Nothing new is granted until 1 more replica is connected"),
+    "wait -w 0 n": (75, ""),
+    "semaphore n": (0, ""),
+    "doctor": (78, "0 replica(s) are connected"),
+    "store ready": (64, "not before 1 more replica is connected"),
+    "store ready --json": (64, '"replicas_missing":1'),
+    "store ready --yes": (69, "0 of the 1 replicas"),
+}
+
+
+@pytest.mark.parametrize("words", FEW)
+def test_look_where_too_few_are_connected_says_so_and_writes_nothing(
+        redis, words):
+    """It was refused as who wants a lock is."""
+    code, says = FEW[words]
+    told = snib(redis.url + KEYS, *words.split())
+    assert told.returncode == code, told
+    assert says in (told.stderr + told.stdout).replace('": ', '":'), told
+    assert redis.command("EXISTS", "snib:epoch") == 0
+    assert redis.command("EXISTS", "snib:m") == 0
+
+
+def test_look_without_it_is_told_of_missing_replicas(one, servers):
+    """By the number in the epoch of before."""
+    primary = servers[0]
+    for replica in servers[1:]:
+        replica.kill()
+    primary.restart(data="kept")
+    told = snib(primary.url, "status", "n")
+    assert told.returncode == 0, told
+    assert "until 1 more replica is connected" in told.stdout, told
+
+
+def test_who_waits_waits_on_until_a_replica_is_there_and_counts_from_then(
+        redis_with):
+    """Until then an older primary may go on with them, and grant."""
+    primary = redis_with(*QUICK)
+    with subprocess.Popen(
+            [os.environ["SNIB_BIN"], "wait", "-q", "n"],
+            env={**os.environ, "SNIB_URL": primary.url + KEYS}) as waits:
+        stays(lambda: waits.poll() is None, RECOVERY + 1, "nobody can say")
+        redis_with(*QUICK, "replicaof 127.0.0.1 %d" % primary.port)
+        wait_until(lambda: b"state=online" in primary.command(
+            "INFO", "replication"), 10, "it follows")
+        there = time.monotonic()
+        assert waits.wait(timeout=30) == 0
+        assert time.monotonic() - there > RECOVERY - 0.6
+    assert primary.command("EXISTS", "snib:epoch") == 0
+
+
+@pytest.mark.parametrize("keys", ["?recovery=2500ms",
+                                  "?recovery=2500ms&replicas=2"])
+@pytest.mark.parametrize("runs", [False, True])
+def test_number_that_was_never_served_changes_nothing(one, servers, keys, runs):
+    if runs:
+        servers[0].command("FLUSHALL")
+        assert one.try_acquire(one.lock("m", lease_ms=LEASE_MS)).err == "BUSY"
+    before = epoch(servers[0])
+    for words in ["status", "n"], ["try", "-t", "1s", "n"]:
+        told = snib(servers[0].url + keys, *words)
+        assert ("recovery=2500ms&replicas=1, this URL says "
+                + keys.split("=", 1)[1] + ": write 2500ms&replicas=1 here"
+                in told.stderr + told.stdout), told
+    assert epoch(servers[0]) == before
+    one.acquire(one.lock("n", lease_ms=LEASE_MS), wait_ms=20000).release()
+
+
+def test_more_replicas_of_who_was_served_begin_the_recovery_anew(
+        one, servers, drivers):
+    """Who asked for none came first to a server that was emptied."""
+    servers[0].command("FLUSHALL")
+    other = drivers(servers[0].url + "?recovery=2500ms", request_ms=1000)
+    assert other.try_acquire(other.lock("n", lease_ms=LEASE_MS)).err == "BUSY"
+    before = epoch(servers[0])
+    assert before[2] == b"2500"
+    time.sleep(0.1)
+    assert one.try_acquire(one.lock("n", lease_ms=LEASE_MS)).err == "BUSY"
+    after = epoch(servers[0])
+    assert after[2] == b"02500" and int(after[1]) > int(before[1])
+    assert other.try_acquire(other.lock("n", lease_ms=LEASE_MS)).err == "CONFIG"
+
+
+@pytest.mark.parametrize("served, first", [
+    ("?recovery=3s", KEYS), ("?recovery=2500ms&replicas=1", "?recovery=3s")])
+def test_of_two_numbers_the_longer_recovery_and_the_more_replicas_count(
+        servers, drivers, served, first):
+    """A lease of its length may be forgotten; and who relies on replicas is not
+    let in by who does not. So both are refused, and told what to write."""
+    one = drivers(servers[0].url + served, request_ms=1000)
+    one.try_acquire(one.lock("n", lease_ms=LEASE_MS))
+    servers[0].command("FLUSHALL")
+    other = drivers(servers[0].url + first, request_ms=1000)
+    assert other.try_acquire(other.lock("n", lease_ms=LEASE_MS)).err == "BUSY"
+    for driver in one, other:
+        told = driver.start_acquire(driver.lock("n", lease_ms=LEASE_MS),
+                                    wait_ms=20000).answer()
+        assert told.err == "CONFIG", told
+        assert "write 3s&replicas=1 here" in told.text, told
+        assert epoch(servers[0])[2] == b"03000"
+    last = drivers(servers[0].url + "?recovery=3s&replicas=1", request_ms=1000)
+    last.acquire(last.lock("n", lease_ms=LEASE_MS), wait_ms=20000).release()
+
+
+def test_end_by_hand_keeps_the_number_of_replicas(one, servers):
+    url = servers[0].url + KEYS
+    servers[0].command("FLUSHALL")
+    assert one.try_acquire(one.lock("n", lease_ms=LEASE_MS)).err == "BUSY"
+    assert snib(url, "store", "ready", "--yes").returncode == 0
+    assert is_open(servers[0])
+    assert epoch(servers[0])[2] == b"02500"
+    one.acquire(one.lock("n", lease_ms=LEASE_MS), wait_ms=2000).release()
+
+
+def test_one_that_has_not_begun_is_ended_by_hand_with_its_replicas(servers):
+    url = servers[0].url + KEYS
+    assert snib(url, "store", "ready", "--yes").returncode == 0
+    assert is_open(servers[0])
+    assert epoch(servers[0])[2] == b"02500"
+    assert snib(url, "try", "-t", "1s", "n").returncode == 0
+
+
+def test_who_looked_first_gets_the_lock_later(servers, drivers):
+    """The connection that looked is let in by no script, and judged by the life
+    that it was greeted in."""
+    one = drivers(servers[0].url + KEYS, request_ms=1000)
+    snib(servers[0].url + KEYS, "status", "n")
+    one.acquire(one.lock("n", lease_ms=LEASE_MS), wait_ms=20000).release()
+
+
 def test_doctor_says_whether_they_suffice(one, servers, redis_with):
     def doctor():
         return subprocess.run(

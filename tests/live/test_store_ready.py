@@ -1,4 +1,4 @@
-"""snib store ready: a recovery is ended by hand (scripts/ready.lua), on a real
+"""snib store ready: a recovery is ended by hand (scripts/epoch.lua), on a real
 redis-server. test_redis_recovery.py has recoveries that end by themselves.
 """
 
@@ -47,6 +47,11 @@ def all_else(redis):
             for key in redis.command("KEYS", "*") if key != b"snib:epoch"}
 
 
+def begin(url):
+    """Who wants a lock begins the recovery; who looks does not."""
+    assert snib("try", "-t", "1s", "begin", url=url).returncode == 75
+
+
 @pytest.fixture
 def waiter(drivers, sure):
     one = drivers(sure, request_ms=500)
@@ -80,6 +85,7 @@ def test_without_yes_it_says_what_is_risked_and_does_nothing(
 
 
 def test_how_long_it_says_is_never_too_short(redis, sure):
+    begin(sure)
     said = ready(sure).stderr
     left = said.split(" from now at the latest")[0].rsplit(" ", 1)[1]
     seconds, micros = redis.command("TIME")
@@ -148,7 +154,11 @@ def test_as_json(redis, sure):
     assert looked.returncode == 64
     told = json.loads(looked.stdout)
     assert told["schema"] == 1 and told["store"] == sure
-    assert 1000 < told["left_ms"] <= LONG * 1000 and told["ended"] is False
+    assert told["left_ms"] == LONG * 1000 and told["ended"] is False
+    assert told["begun"] is False
+    begin(sure)
+    told = json.loads(ready(sure, "--json").stdout)
+    assert 1000 < told["left_ms"] <= LONG * 1000 and told["begun"] is True
     ended = ready(sure, "--json", "--yes", "-q")
     assert ended.returncode == 0 and ended.stderr == ""
     told = json.loads(ended.stdout)
@@ -195,30 +205,35 @@ def test_refused_login_is_told(redis, sure):
     assert told.returncode == 77, told.stderr
 
 
-def test_look_that_begins_a_recovery_says_what_may_be_so(redis, sure):
-    """Where others had used the server without recovery=, it is a look that
-    keeps them out. "Nothing was done", it said, and "restarted, or is new"."""
+def test_look_begins_none_and_says_so(redis, sure):
+    """Where others used the server without recovery=, it kept them out."""
     snib("try", "n", url=redis.url)
     told = ready(sure)
+    assert told.returncode == 64
+    assert ("a recovery of 1m00s begins with the first who asks for a lock: "
+            in told.stderr), told.stderr
     assert "is used with recovery= for the first time" in told.stderr
-    assert "nothing was done" not in told.stderr
+    assert redis.command("EXISTS", "snib:epoch") == 0
+    assert snib("try", "n", url=redis.url).returncode == 0
+
+
+def test_with_yes_one_that_has_not_begun_does_not_run(redis, sure):
+    told = ready(sure, "--yes")
+    assert told.returncode == 0, told.stderr
+    assert f"{sure}: the recovery is ended, " in told.stderr
+    assert redis.command("GET", "snib:m") == b"recovery"
+    assert snib("try", "-t", "1s", "n", url=sure).returncode == 0
     assert snib("try", "n", url=redis.url).returncode == 78
 
 
-def test_look_with_a_longer_number_counts_for_all(redis, sure):
-    """As the manual warns: the number is that of whoever asks for most."""
-    assert ready(sure).returncode == 64
-    longer = redis.url + "?recovery=61s"
-    assert ready(longer).returncode == 64
-    told = ready(sure)
-    assert told.returncode == 78 and "recovery=61000ms" in told.stderr
-    manual = os.path.join(os.path.dirname(__file__),
-                          "../../docs/man/snib-store.1")
-    with open(manual, encoding="utf-8") as text:
-        said = " ".join(text.read().split())
-    assert "a longer number counts for all from then on" in said
-    redis.command("DEL", "snib:epoch")  # what the manual says mends it
-    assert ready(sure).returncode == 64
+@pytest.mark.parametrize("words", [[], ["--yes"]])
+def test_longer_number_is_told_and_changes_nothing(redis, sure, words):
+    begin(sure)
+    before = epoch(redis)
+    told = ready(redis.url + "?recovery=61s", *words)
+    assert told.returncode == 78
+    assert "recovery=60s, this URL says 61s: write 60s here" in told.stderr
+    assert epoch(redis) == before
 
 
 def test_user_without_the_epoch_is_told_which_key(redis, sure):
@@ -250,9 +265,10 @@ def test_store_without_a_recovery_is_refused_with_what_to_do(
 
 
 def test_url_with_another_number_ends_nothing(redis, sure):
-    before = (ready(sure), epoch(redis))[1]
+    begin(sure)
+    before = epoch(redis)
     told = ready(redis.url + "?recovery=5s", "--yes")
-    assert told.returncode == 78 and "recovery=60000ms" in told.stderr
+    assert told.returncode == 78 and "recovery=60s" in told.stderr
     assert epoch(redis) == before
 
 
@@ -288,16 +304,23 @@ def test_next_time_the_server_forgets_there_is_a_recovery_again(
 
 
 def end(redis, at, recovery=LONG * 1000):
-    return redis.command("EVAL", scripts()["ready"], 1, "snib:epoch", at,
-                         recovery)
+    """left, end, ended"""
+    return redis.command("EVAL", scripts()["epoch"], 2, "snib:epoch", "snib:m",
+                         recovery, at)[1:4]
+
+
+def has_not_begun(told, recovery=LONG * 1000):
+    return told[0] == recovery and told[1] < 0 and told[2] == 0
 
 
 def test_recovery_that_began_after_the_look_goes_on(redis, sure):
-    ready(sure)
-    looked = end(redis, 0)
+    ahead = end(redis, 0)
+    assert has_not_begun(ahead)
+    begin(sure)
+    looked = end(redis, ahead[1])
     assert 0 < looked[0] <= LONG * 1000 and looked[2] == 0
     redis.command("DEL", "snib:epoch")
-    ready(sure)
+    begin(sure)
     before = epoch(redis)
     assert int(before[1]) > looked[1]
     told = end(redis, looked[1])
@@ -310,17 +333,31 @@ def test_recovery_that_began_after_the_look_goes_on(redis, sure):
 
 def test_server_that_forgot_after_the_look_is_not_opened(redis, sure):
     """It has no epoch, or that of its life before."""
-    ready(sure)
+    begin(sure)
     looked, mine = end(redis, 0), epoch(redis)
-    redis.command("SET", "snib:epoch", b" ".join([b"0" * 40, *mine[1:]]))
-    with pytest.raises(RedisError, match="SNIBEPOCH"):
-        end(redis, looked[1])
-    with pytest.raises(RedisError, match="SNIBEPOCH"):
+    before = b" ".join([b"0" * 40, *mine[1:]])
+    redis.command("SET", "snib:epoch", before)
+    assert has_not_begun(end(redis, looked[1]))
+    with pytest.raises(RedisError, match="SNIBRECOVERY"):
         end(redis, looked[1], recovery=LONG * 1000 + 1)
+    assert redis.command("GET", "snib:epoch") == before
     redis.command("DEL", "snib:epoch")
-    with pytest.raises(RedisError, match="SNIBEPOCH"):
-        end(redis, looked[1])
+    assert has_not_begun(end(redis, looked[1]))
     assert redis.command("EXISTS", "snib:epoch") == 0
+
+
+def test_look_of_before_a_recovery_that_is_over_opens_nothing(redis):
+    """Whoever looked stood still. One began, was over, and others held when the
+    server forgot once more: of these he did not say that nobody goes on."""
+    looked = end(redis, 0, recovery=1000)
+    assert has_not_begun(looked, recovery=1000)
+    end(redis, "begin", recovery=1000)
+    wait_until(lambda: end(redis, 0, recovery=1000)[0] == 0, 5, "it is over")
+    redis.command("FLUSHALL")
+    told = end(redis, looked[1], recovery=1000)
+    assert has_not_begun(told, recovery=1000)
+    assert redis.command("EXISTS", "snib:epoch") == 0
+    assert end(redis, told[1], recovery=1000)[2] == 1
 
 
 def test_epoch_that_is_not_ours_is_left_alone(redis, sure):
@@ -332,7 +369,7 @@ def test_epoch_that_is_not_ours_is_left_alone(redis, sure):
 
 
 def test_epoch_without_an_end_of_its_own_gets_one(redis, sure):
-    ready(sure)
+    begin(sure)
     redis.command("PERSIST", "snib:epoch")
     assert ready(sure, "--yes").returncode == 0
     assert redis.command("PTTL", "snib:epoch") > 31000000000

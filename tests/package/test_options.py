@@ -84,5 +84,6 @@ def test_the_options_are_found():
     import options
     assert {"SNIB_CLI", "SNIB_TESTS", "SNIB_SIM", "SNIB_WITH_REDIS",
             "SNIB_TLS", "SNIB_WITH_POSTGRES", "SNIB_WITH_MYSQL",
-            "SNIB_WITH_ETCD", "SNIB_WITH_ZOOKEEPER"} <= set(options.switches())
+            "SNIB_WITH_ETCD", "SNIB_WITH_ZOOKEEPER",
+            "SNIB_WITH_RABBITMQ"} <= set(options.switches())
     assert options.variants()["all off"] == options.switches()

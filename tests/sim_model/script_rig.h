@@ -6,7 +6,8 @@
  *     acquire a1 wait=1 lease=5000 lock=m      client ~a, request ~a1, of {m}
  *     several all=1 / a1 / a2 lock=m           parts: one for each lock
  *
- * Arguments have names (script_shape.c). In a value `~a1` is an id of 32
+ * Arguments have names (script_shape.c). With epoch=30000 the epoch is the last
+ * key, and that the last argument. In a value `~a1` is an id of 32
  * digits, a1 again and again; `now+900` is the clock's ms and 900; `t+32` is
  * the number of a token, that of the first instant and 32. What comes back is
  * text too, with ids written the same way: the reply, the messages heard by

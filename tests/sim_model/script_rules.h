@@ -38,6 +38,7 @@ struct subject {
 
 #define MOST_TOKEN INT64_C(9007199254739999)
 #define LATE       "{4, @now}"
+#define LIFE       "\"4b9d8b2ce3689c2ad0d209fcb3036b6d0fe3a23e\""
 
 static const struct subject subjects[] = {
     {"acquire a1",
@@ -144,15 +145,16 @@ static const struct subject subjects[] = {
      {{NULL}},
      false},
     {"epoch a1",
-     "{@now, @recovery, \"4b9d8b2ce3689c2ad0d209fcb3036b6d0fe3a23e\"}",
-     {{"recovery", NUMBER, 1, 86400000}},
-     {{NULL}},
-     false},
-    {"ready a1",
-     "-SNIBEPOCH",
-     {{"end", NUMBER, 0, INT64_C(9007199254740991)},
-      {"recovery", NUMBER, 1, 86400000}},
-     {{NULL}},
+     "{@now, @recovery, -1700000000000, 0, " LIFE "}",
+     {{"recovery", NUMBER, 1, 86400000},
+      {"wish", WHOLE, -INT64_C(9007199254740991), INT64_C(9007199254740991)}},
+     {{"wish", "-1700000000000", "{@now, @recovery, @now, 1, " LIFE "}"},
+      {"wish", "-1699999970001", "{@now, @recovery, @now, 1, " LIFE "}"},
+      {"wish", "-1699999970000", NULL}, /* the look is too old */
+      {"wish", "-1700000000001", NULL}, /* it is to come */
+      {"wish", "begin", "{@now, @recovery, 1700000030000, 0, " LIFE "}"},
+      {"wish", "known", "{@now, @recovery, 1700000030000, 0, " LIFE "}"},
+      {"wish", "look", "-"}},
      false},
     {"force", "{0, @now}", {{"why", BYTES, 0, 1024}}, {{NULL}}, false},
     {"cancel a1",

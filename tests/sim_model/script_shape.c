@@ -139,16 +139,9 @@ static const struct rig_shape shapes[] = {
     {"epoch",
      SNIB__SCRIPT_EPOCH,
      false,
-     {":e", ":m"}, /* of no lock, in truth */
+     {"=snib:epoch", "=snib:m"},
      {{NULL, NULL}},
-     {{"recovery", "30000"}},
-     false},
-    {"ready",
-     SNIB__SCRIPT_READY,
-     false,
-     {"=snib:epoch"},
-     {{NULL, NULL}},
-     {{"end", "0"}, {"recovery", "30000"}},
+     {{"recovery", "30000"}, {"wish", "0"}},
      false},
     {"ears",
      SNIB__SCRIPT_EARS,
@@ -347,11 +340,16 @@ void rig_call_init(struct rig_call *c, char *const word[], int words,
         add_part(c, &p, now_us);
     }
     bool marked = s->marked;
+    const char *recovery = NULL;
     for (int i = 1; i < words; i++) {
         marked = marked && strcmp(word[i], "mark=0") != 0;
+        recovery = strncmp(word[i], "epoch=", 6) ? recovery : word[i] + 6;
     }
-    if (marked) {
-        c->key[c->keys++] = checked(strdup("snib:m"));
+    if (recovery) {
+        c->arg[c->args++] = checked(strdup(recovery));
+    }
+    if (recovery || marked) {
+        c->key[c->keys++] = checked(strdup(recovery ? "snib:epoch" : "snib:m"));
     }
 }
 

@@ -464,9 +464,10 @@ static void say_reply_of_script(const struct command *c)
         say_ears();
         break;
     case SNIB__SCRIPT_EPOCH:
-        say_ints((const int64_t[]){server_clock(), (int64_t)below(30000)}, 2);
+        say_ints((const int64_t[]){server_clock(), (int64_t)below(30000),
+                                   one_in(4) ? 1 : server_clock(), 0},
+                 4);
         break;
-    case SNIB__SCRIPT_READY: /* not asked here */
     case SNIB__SCRIPTS:
         break;
     }

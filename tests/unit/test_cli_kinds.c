@@ -36,6 +36,8 @@ struct scene {
     size_t holders, waiters;
     int64_t size, latch; /* of the semaphore, or -1; of the latch */
     int64_t closed_ms, recovery_ms;
+    bool ahead;
+    uint32_t missing;
 };
 
 static const struct scene scenes[] = {
@@ -46,6 +48,30 @@ static const struct scene scenes[] = {
      .waiters = 1,
      .size = -1,
      .recovery_ms = 12000},
+    {.words = "nothing new is granted for 12s from when the first asks: the "
+              "server was restarted, replaced or emptied, or is new, and may "
+              "have forgotten who holds",
+     .size = -1,
+     .recovery_ms = 12000,
+     .ahead = true},
+    {.words = "nothing new is granted until 1 more replica is connected, and "
+              "then for 12s from when the first asks: the server was "
+              "restarted, replaced or emptied, or is new, and may have "
+              "forgotten who holds",
+     .size = -1,
+     .recovery_ms = 12000,
+     .ahead = true,
+     .missing = 1},
+    {.words = "held by h0 for 0ms, lease 5s; nothing new is granted until 2 "
+              "more replicas are connected, and then for 12s from when the "
+              "first asks: the server was restarted, replaced or emptied, or "
+              "is new, and may have forgotten who holds",
+     .holder = {{SNIB_KIND_MUTEX, 1}},
+     .holders = 1,
+     .size = -1,
+     .recovery_ms = 12000,
+     .ahead = true,
+     .missing = 2},
     {.words = "held by h0 for 0ms, lease 5s; nothing new is granted for 12s "
               "more: the server was restarted, replaced or emptied, and may "
               "have forgotten who holds",
@@ -144,7 +170,9 @@ static void each_kind_is_held_in_its_words(void **state)
                                  .closed_by = pointers_to(gone, 2),
                                  .closed_count = s->closed_ms ? 2 : 0,
                                  .closed_ms = s->closed_ms,
-                                 .recovery_ms = s->recovery_ms};
+                                 .recovery_ms = s->recovery_ms,
+                                 .recovery_ahead = s->ahead,
+                                 .replicas_missing = s->missing};
         struct kind_params params = {.size = s->size, .latch = s->latch};
         char got[400] = "";
         struct text t = TEXT_IN(got);

@@ -262,8 +262,17 @@ static void a_lock_has_the_fields_of_schema_1(void **state)
     view.recovery_ms = 60000;
     is_view(&view, none,
             HEAD "false,\"token\":1000000,\"holders\":[],\"waiters\":[],"
-                 "\"recovery\":{\"left_ms\":60000,\"until\":"
+                 "\"recovery\":{\"left_ms\":60000,\"begun\":true,\"until\":"
                  "\"2026-11-23T13:01:00.123Z\",\"until_ms\":1795438860123}}");
+    view.recovery_ahead = true;
+    is_view(&view, none,
+            HEAD "false,\"token\":1000000,\"holders\":[],\"waiters\":[],"
+                 "\"recovery\":{\"left_ms\":60000,\"begun\":false}}");
+    view.replicas_missing = 2;
+    is_view(&view, none,
+            HEAD "false,\"token\":1000000,\"holders\":[],\"waiters\":[],"
+                 "\"recovery\":{\"left_ms\":60000,\"begun\":false,"
+                 "\"replicas_missing\":2}}");
 }
 
 /* Made smaller while they were held, a semaphore has less than nothing left. */

@@ -165,6 +165,25 @@ static void nobody_holds_it_for_one_of_three_causes(void **state)
            "replaced or emptied,\n"
            "  and may have forgotten who holds. Who does goes on, and is known "
            "again by then.\n");
+    view.recovery_ahead = true;
+    prints(
+        &nothing_else, &view, FREE_PARAMS,
+        "n: nobody that the server knows of.\n"
+        "  Nothing new is granted for 12s from when the first asks: the "
+        "server was\n"
+        "  restarted, replaced or emptied, or is new, and may have forgotten "
+        "who holds.\n"
+        "  Who does goes on, and is known again by then.\n");
+    view.replicas_missing = 1;
+    prints(&nothing_else, &view, FREE_PARAMS,
+           "n: nobody that the server knows of.\n"
+           "  Nothing new is granted until 1 more replica is connected, and "
+           "then for 12s from when the first asks: the server was\n"
+           "  restarted, replaced or emptied, or is new, and may have "
+           "forgotten who holds.\n"
+           "  Who does goes on, and is known again by then.\n");
+    view.replicas_missing = 0;
+    view.recovery_ahead = false;
     view.recovery_ms = 0;
     prints(&nothing_else, &view, (struct kind_params){.size = -1, .latch = 1},
            "n: a closed latch, 1 step to go: nobody passes before.\n");

@@ -546,9 +546,15 @@ static void a_store_without_a_recovery_says_what_would_have_one(void **state)
         snib_client_recovery_start(c, 9, &is, sizeof is, NULL, &ticket, &e),
         SNIB_ERR_UNSUPPORTED);
     assert_int_equal(ticket, 0);
-    assert_int_equal(snib_client_recovery(c, INT64_C(1) << 53, &is, sizeof is,
-                                          &e), /* no server has said that */
-                     SNIB_ERR_USAGE);
+    /* no server has said that */
+    assert_int_equal(
+        snib_client_recovery(c, INT64_C(1) << 53, &is, sizeof is, &e),
+        SNIB_ERR_USAGE);
+    assert_int_equal(
+        snib_client_recovery(c, -(INT64_C(1) << 53), &is, sizeof is, &e),
+        SNIB_ERR_USAGE);
+    assert_int_equal(snib_client_recovery(c, -9, &is, sizeof is, &e),
+                     SNIB_ERR_UNSUPPORTED);
     assert_int_equal(is.left_ms, 5);
     snib_client_free(c);
 }

@@ -11,40 +11,9 @@ int main(void)
 }
 #else
 
-#include "redis_packet.h"
+#include "redis_epoch.h"
 
 #include "base/record.h"
-
-static int set_up_recovery(void **state)
-{
-    (void)state;
-    open_store("redis://h?recovery=30s");
-    return 0;
-}
-
-#define EPOCH_REPLY(left) "*2\r\n:1790000000000\r\n:" left "\r\n"
-
-static void hears_epoch(int i)
-{
-    opened(i);
-    hears_hello(i);
-    assert_true(heard(i) && heard(i)); /* the layout's number */
-    assert_int_equal(script_heard(i), SNIB__SCRIPT_EPOCH);
-    assert_string_equal(word[0], "EVAL");
-    assert_string_equal(word[2], "2");
-    assert_string_equal(word[3], "snib:epoch");
-    assert_string_equal(word[4], "snib:m");
-    assert_string_equal(word[5], "30000");
-    assert_true(heard(i));
-    assert_string_equal(word[0], "TIME");
-    say(i, HELLO_REPLY LAYOUT_REPLY);
-}
-
-static void in_step(int i)
-{
-    hears_epoch(i);
-    say(i, EPOCH_REPLY("0") TIME_REPLY);
-}
 
 static void
 scripts_have_the_epoch_in_the_place_of_the_mark_and_nothing_is_a_packet(
@@ -80,17 +49,7 @@ another_epoch_makes_the_connection_anew_and_the_request_is_sent_again(
     hears_acquire(CALLERS, "0");
     say(CALLERS,
         "-SNIBEPOCH the server was restarted, replaced or emptied\r\n");
-    silence();
-    assert_true(out.conn[CALLERS]->shut);
-    closed(CALLERS);
-    for (int k = 0; k < 50 && !out.conn[CALLERS]->open; k++) {
-        pass(10);
-    }
-    hears_epoch(CALLERS);
-    say(CALLERS, EPOCH_REPLY("30000") TIME_REPLY);
-    for (int k = 0; k < 50 && !heard(CALLERS); k++) {
-        pass(10);
-    }
+    anew(CALLERS, "known");
     assert_string_equal(word[12], hex_of(&rq));
     grant_reply(CALLERS, 1000);
     answered(&rq, SNIB__DONE);
@@ -140,87 +99,11 @@ a_try_hears_of_the_recovery_and_not_of_who_keeps_the_lock(void **state)
     assert_true(rq.said.kept);
 }
 
-/* -- what is shown ------------------------------------------------------------------ */
-
-static void an_inspection_shows_how_long_nobody_is_let_in(void **state)
-{
-    (void)state;
-    struct snib__request rq = request(SNIB__INSPECT);
-    struct snib__buf rows;
-    struct snib__rec r;
-    int64_t left = 0;
-    snib__buf_init(&rows, 10000);
-    rq.said.result = &rows;
-    start(&rq);
-    in_step(CALLERS);
-    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
-    assert_int_equal(words, 3 + 7 + 3);
-    assert_string_equal(word[9], "snib:epoch");
-    assert_string_equal(word[12], "30000");
-    say(CALLERS, "*8\r\n:1790000000000\r\n:5031\r\n:0\r\n*0\r\n*0\r\n*2\r\n"
-                 ":-1\r\n:-1\r\n:0\r\n:2500\r\n");
-    answered(&rq, SNIB__DONE);
-    snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
-    assert_true(snib__rec_next_row(&r));
-    assert_int_equal(r.row, SNIB__ROW_LOCK);
-    while (snib__rec_next_field(&r)) {
-        left = r.field == SNIB__F_LEFT ? snib__rec_value_i64(&r) : left;
-    }
-    assert_int_equal(left, 2500);
-    snib__buf_free(&rows);
-}
-
-/* epoch, mark: what MGET says of them. */
-static int marks_found(void **state, const char *replies)
-{
-    int found = 0;
-    struct snib__request rq = request(SNIB__DOCTOR);
-    struct snib__buf rows;
-    struct snib__rec r;
-    tear_down(state);
-    (void)set_up_recovery(state);
-    snib__buf_init(&rows, 10000);
-    rq.name = NULL;
-    rq.said.result = &rows;
-    start(&rq);
-    in_step(CALLERS);
-    while (heard(CALLERS) && strcmp(word[0], "MGET") != 0) {
-    }
-    assert_string_equal(word[1], "snib:epoch");
-    assert_string_equal(word[2], "snib:m");
-    while (heard(CALLERS)) {
-    }
-    say(CALLERS,
-        "+PONG\r\n" TIME_REPLY "$0\r\n\r\n*0\r\n*0\r\n*0\r\n*0\r\n$1\r\n2\r\n");
-    say(CALLERS, replies);
-    say(CALLERS, "+OK\r\n*0\r\n*2\r\n*0\r\n:1\r\n*3\r\n:2\r\n:0\r\n$"
-                 "0\r\n\r\n" TIME_REPLY);
-    connected(SUBS);
-    answered(&rq, SNIB__DONE);
-    snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
-    while (snib__rec_next_row(&r)) {
-        while (snib__rec_next_field(&r)) {
-            found += r.field == SNIB__F_CHECK && r.size == 4 &&
-                     !memcmp(r.data, "mark", 4);
-        }
-    }
-    snib__buf_free(&rows);
-    return found;
-}
-
-static void the_doctor_says_when_others_are_let_in_besides(void **state)
-{
-    assert_int_equal(
-        marks_found(state, "*2\r\n$10\r\nab 1 30 40\r\n$8\r\nrecovery\r\n"), 0);
-    assert_int_equal(marks_found(state, "*2\r\n$10\r\nab 1 30 40\r\n$-1\r\n"),
-                     1);
-}
-
 /* -- the end by hand --------------------------------------------------------------- */
 
-/* What is asked for, and the row of its answer: left, end, ended. */
+/* What is asked for, and the row of its answer: left, end, ended, missing. */
 static void is_ready(int64_t end, const char *asked_for, const char *reply,
-                     const int64_t row[3])
+                     const int64_t row[4])
 {
     struct snib__request rq = request(SNIB__RECOVERY);
     struct snib__buf rows;
@@ -231,21 +114,23 @@ static void is_ready(int64_t end, const char *asked_for, const char *reply,
     rq.params.op = end ? SNIB__PARAMS_OPEN : SNIB__PARAMS_GET;
     rq.params.amount = end;
     start(&rq);
-    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_READY);
-    assert_int_equal(words, 3 + 1 + 2);
-    assert_string_equal(word[2], "1");
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_EPOCH);
+    assert_int_equal(words, 3 + 2 + 2);
+    assert_string_equal(word[2], "2");
     assert_string_equal(word[3], "snib:epoch");
-    assert_string_equal(word[4], asked_for);
+    assert_string_equal(word[4], "snib:m");
     assert_string_equal(word[5], "30000");
+    assert_string_equal(word[6], asked_for);
     say(CALLERS, reply);
     answered(&rq, SNIB__DONE);
     snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
     assert_true(snib__rec_next_row(&r));
     assert_int_equal(r.row, SNIB__ROW_RECOVERY);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < (row[3] ? 4 : 3); i++) {
         assert_true(snib__rec_next_field(&r));
         assert_int_equal(snib__rec_value_i64(&r), row[i]);
     }
+    assert_false(snib__rec_next_field(&r));
     assert_false(snib__rec_next_row(&r));
     snib__buf_free(&rows);
 }
@@ -259,11 +144,19 @@ static void a_recovery_is_looked_at_and_ended(void **state)
     hears_acquire(CALLERS, "0");
     grant_reply(CALLERS, 1000);
     answered(&rq, SNIB__DONE);
-    is_ready(0, "0", "*3\r\n:2500\r\n:1790000002500\r\n:0\r\n",
-             (const int64_t[]){2500, 1790000002500, 0});
+    is_ready(0, "0",
+             "*4\r\n:1790000000000\r\n:2500\r\n:1790000002500\r\n:0\r\n",
+             (const int64_t[]){2500, 1790000002500, 0, 0});
     is_ready(1790000002500, "1790000002500",
-             "*3\r\n:2400\r\n:1790000002500\r\n:1\r\n",
-             (const int64_t[]){2400, 1790000002500, 1});
+             "*4\r\n:1790000000100\r\n:2400\r\n:1790000002500\r\n:1\r\n",
+             (const int64_t[]){2400, 1790000002500, 1, 0});
+    is_ready(-1790000000000, "-1790000000000",
+             "*4\r\n:1790000000100\r\n:30000\r\n:1790000000100\r\n:1\r\n",
+             (const int64_t[]){30000, 1790000000100, 1, 0});
+    is_ready(0, "0",
+             "*6\r\n:1790000000100\r\n:30000\r\n:-1790000000100\r\n:0\r\n"
+             "$2\r\nab\r\n:3\r\n",
+             (const int64_t[]){30000, -1790000000100, 0, 3});
 }
 
 /* -- to reclaim -------------------------------------------------------------------- */
@@ -331,6 +224,32 @@ static void without_it_nothing_is_reclaimed(void **state)
     assert_int_equal(out.lease_most.ns, 0);
 }
 
+/* -- a release ------------------------------------------------------------------ */
+
+static void released(const char *reply, bool forgotten)
+{
+    struct snib__request rq = request(SNIB__RELEASE);
+    rq.token = 77;
+    start(&rq);
+    if (out.conn[CALLERS]->open) {
+        in_step(CALLERS);
+    }
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
+    say(CALLERS, reply);
+    answered(&rq, SNIB__NO);
+    assert_int_equal(rq.said.err, SNIB_ERR_LOST);
+    assert_int_equal(rq.said.forgotten, forgotten);
+    assert_false(rq.said.revoked);
+}
+
+static void
+what_a_release_does_not_find_in_a_recovery_is_forgotten(void **state)
+{
+    (void)state;
+    released("*1\r\n:3\r\n", true);
+    released("*1\r\n:0\r\n", false);
+}
+
 /* -- what the greeting refuses ------------------------------------------------------ */
 
 static void greeting_says(const char *reply, snib_err err, const char *text)
@@ -338,7 +257,7 @@ static void greeting_says(const char *reply, snib_err err, const char *text)
     struct snib__request rq = asked();
     rq.once = true;
     start(&rq);
-    hears_epoch(CALLERS);
+    hears_epoch(CALLERS, "begin");
     say(CALLERS, reply);
     answered(&rq, SNIB__NOT_APPLIED);
     assert_int_equal(rq.said.err, err);
@@ -350,9 +269,17 @@ static void greeting_says(const char *reply, snib_err err, const char *text)
 static void another_number_is_refused(void **state)
 {
     (void)state;
-    greeting_says("-SNIBRECOVERY the locks of this server are used with "
-                  "recovery=60000ms: it must be the same in all URLs\r\n",
-                  SNIB_ERR_CONFIG, "recovery=60000ms");
+    greeting_says(
+        "-SNIBRECOVERY the server is used with recovery=86399999ms&replicas=8, "
+        "this URL "
+        "says 86399998ms&replicas=7: write 86399999ms&replicas=8 here; to "
+        "change it for all, stop "
+        "them, wait for the longest lease, delete snib:epoch\r\n",
+        SNIB_ERR_CONFIG,
+        "the server is used with recovery=86399999ms&replicas=8, this URL says "
+        "86399998ms&replicas=7: write 86399999ms&replicas=8 here; to change it "
+        "for all, stop them, "
+        "wait for the longest lease, delete snib:epoch");
 }
 
 /* Also to who waits without a limit: it is not asked for again and again. */
@@ -362,7 +289,7 @@ static void a_key_that_is_not_ours_is_told(void **state)
     struct snib__request rq = asked();
     rq.acquire.may_queue = true;
     start(&rq);
-    hears_epoch(CALLERS);
+    hears_epoch(CALLERS, "begin");
     say(CALLERS, "-CORRUPT the epoch snib:epoch is not ours: rename or delete "
                  "it, which begins a recovery\r\n");
     answered(&rq, SNIB__NOT_APPLIED);
@@ -443,12 +370,11 @@ int main(void)
         T(another_epoch_makes_the_connection_anew_and_the_request_is_sent_again),
         T(who_tries_hears_why_nobody_is_let_in),
         T(a_try_hears_of_the_recovery_and_not_of_who_keeps_the_lock),
-        T(an_inspection_shows_how_long_nobody_is_let_in),
-        T(the_doctor_says_when_others_are_let_in_besides),
         T(a_recovery_is_looked_at_and_ended),
         T(what_is_not_known_may_be_reclaimed_once),
         cmocka_unit_test_setup_teardown(without_it_nothing_is_reclaimed, set_up,
                                         tear_down),
+        T(what_a_release_does_not_find_in_a_recovery_is_forgotten),
         T(another_number_is_refused),
         T(a_key_that_is_not_ours_is_told),
         T(a_right_that_is_missing_is_told),

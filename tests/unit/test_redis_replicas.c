@@ -11,88 +11,7 @@ int main(void)
 }
 #else
 
-#include "redis_packet.h"
-
-#define LIFE  "0123456789abcdef0123456789abcdef01234567"
-#define OTHER "ffffffffffffffffffffffffffffffffffffffff"
-
-static int set_up_replicas(void **state)
-{
-    (void)state;
-    open_store("redis://h?recovery=30s&replicas=2");
-    return 0;
-}
-
-static void greeted_in(int i, const char *life)
-{
-    opened(i);
-    hears_hello(i);
-    assert_true(heard(i) && heard(i)); /* the layout's number */
-    assert_int_equal(script_heard(i), SNIB__SCRIPT_EPOCH);
-    assert_string_equal(word[5], "0030000");
-    assert_true(heard(i));
-    assert_string_equal(word[0], "TIME");
-    sayf(i,
-         HELLO_REPLY LAYOUT_REPLY "*3\r\n:1790000000000\r\n:0\r\n$40\r\n%s"
-                                  "\r\n" TIME_REPLY,
-         life);
-}
-
-static void greeted(int i)
-{
-    greeted_in(i, LIFE);
-}
-
-/* A write, WAIT, INFO; and nothing more. */
-static void hears_confirm(int i)
-{
-    assert_true(heard(i));
-    assert_string_equal(word[0], "PEXPIRE");
-    assert_string_equal(word[1], "snib:m");
-    assert_true(heard(i));
-    assert_string_equal(word[0], "WAIT");
-    assert_string_equal(word[1], "2");
-    assert_true(strtoll(word[2], NULL, 10) > 0);
-    assert_true(heard(i));
-    assert_string_equal(word[0], "INFO");
-    assert_string_equal(word[1], "replication");
-    assert_false(heard(i));
-}
-
-static void says_acks(int i, int acks, const char *life)
-{
-    char info[200];
-    int n =
-        snprintf(info, sizeof info,
-                 "# Replication\r\nrole:master\r\nmaster_replid:%s\r\n", life);
-    sayf(i, ":1\r\n:%d\r\n$%d\r\n%s\r\n", acks, n, info);
-}
-
-static void asks(struct snib__request *rq)
-{
-    *rq = asked();
-    start(rq);
-    greeted(CALLERS);
-    hears_acquire(CALLERS, "0");
-    assert_string_equal(word[words - 1], "0030000");
-    hears_confirm(CALLERS);
-}
-
-static void holds(struct snib__request *rq)
-{
-    asks(rq);
-    grant_reply(CALLERS, 1000);
-    says_acks(CALLERS, 2, LIFE);
-    answered(rq, SNIB__DONE);
-}
-
-/* On that connection. */
-static void renews(struct snib__request *held, int i)
-{
-    start(held);
-    assert_int_equal(script_heard(i), SNIB__SCRIPT_RENEW);
-    hears_confirm(i);
-}
+#include "redis_replicas.h"
 
 /* One reply after the other, and half of one. */
 static void a_grant_is_told_when_the_replicas_have_it(void **state)
@@ -201,60 +120,6 @@ a_server_that_takes_no_writes_for_a_while_keeps_its_connection(void **state)
     assert_false(out.conn[CALLERS]->shut);
 }
 
-/* It is asked again under its id, and its limit comes first. */
-static void a_repeat_without_an_answer_says_what_was_before(void **state)
-{
-    (void)state;
-    struct snib__request rq;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    says_acks(CALLERS, 1, LIFE);
-    answered(&rq, SNIB__UNKNOWN);
-    rq.resent = true;
-    rq.limit = snib__after(now, snib__ms(200));
-    start(&rq);
-    hears_acquire(CALLERS, "0");
-    hears_confirm(CALLERS);
-    grant_reply(CALLERS, 1000);
-    pass(199);
-    silence();
-    pass(1);
-    answered(&rq, SNIB__UNKNOWN);
-    assert_int_equal(rq.said.err, SNIB_ERR_STORE);
-    assert_non_null(strstr(error.text, "1 of the 2 replicas"));
-    says_acks(CALLERS, 2, LIFE); /* it comes too late, and to nobody */
-    silence();
-}
-
-/* No WAIT stands behind a message: it is a hint to ask. */
-static void a_pushed_grant_is_asked_for(void **state)
-{
-    (void)state;
-    struct snib__request rq = asked();
-    rq.acquire.may_queue = true;
-    start(&rq);
-    greeted(CALLERS);
-    hears_acquire(CALLERS, "0");
-    hears_confirm(CALLERS);
-    say(CALLERS, "*3\r\n:3\r\n:1790000000300\r\n:20000\r\n");
-    says_acks(CALLERS, 2, LIFE);
-    connected(SUBS);
-    hears_acquire(CALLERS, "1");
-    hears_confirm(CALLERS);
-    say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:20000\r\n");
-    says_acks(CALLERS, 0, LIFE); /* a place needs none */
-    answered(&rq, SNIB__QUEUED);
-    push(&rq, 1000, 3000, rq.store.sends[0].number);
-    silence();
-    hears_acquire(CALLERS, "1");
-    hears_confirm(CALLERS);
-    grant_reply(CALLERS, 1000);
-    silence();
-    says_acks(CALLERS, 2, LIFE);
-    answered(&rq, SNIB__DONE);
-    assert_int_equal(rq.token, 1000);
-}
-
 static void what_gathers_meanwhile_goes_with_the_next_wait(void **state)
 {
     (void)state;
@@ -294,22 +159,108 @@ static void a_renewal_that_too_few_have_is_none(void **state)
     assert_non_null(strstr(error.text, "1 of the 2 replicas"));
 }
 
-/* What is not ours here may be ours at the primary of now. */
-static void a_renewal_that_is_refused_needs_them_too(void **state)
+/* What is not ours here may be ours at the primary of now, or another's. Of
+ * permits 5 and the slot are told. */
+static void whatever_a_renewal_is_told_needs_them(void **state)
 {
     (void)state;
     struct snib__request rq, held;
-    for (int acks = 1; acks <= 2; acks++) {
-        if (acks == 1) {
-            holds(&rq);
-        }
+    static const struct {
+        int code;
+        snib__answer answer;
+        bool forgotten;
+        uint32_t slot;
+    } t[] = {{2, SNIB__NO, true, 0},
+             {0, SNIB__NO, false, 0},
+             {5 + 3, SNIB__DONE, false, 3}};
+    holds(&rq);
+    for (int k = 0; k < 2 * (int)COUNT_OF(t); k++) {
+        int acks = 1 + k % 2;
         held = request(SNIB__RENEW);
         held.token = 1000;
         renews(&held, CALLERS);
-        say(CALLERS, "*2\r\n:1790000000300\r\n:2\r\n");
+        sayf(CALLERS, "*2\r\n:1790000000300\r\n:%d\r\n", t[k / 2].code);
         says_acks(CALLERS, acks, LIFE);
-        answered(&held, acks == 2 ? SNIB__NO : SNIB__UNKNOWN);
-        assert_int_equal(held.said.forgotten, acks == 2);
+        answered(&held, acks == 2 ? t[k / 2].answer : SNIB__UNKNOWN);
+        assert_int_equal(held.said.forgotten, acks == 2 && t[k / 2].forgotten);
+        if (acks == 2) {
+            assert_int_equal(held.said.slot, t[k / 2].slot);
+        } else {
+            assert_int_equal(held.said.valid_from.ns, 0);
+        }
+    }
+}
+
+/* What asks is three flights more than what is asked for. */
+static void goes_of_any_length_keep_their_order(void **state)
+{
+    (void)state;
+    enum { MOST = 34 };
+    struct snib__request rq[MOST];
+    for (int count = 11; count <= MOST; count++) {
+        for (int k = 0; k < count; k++) {
+            rq[k] = asked();
+            start(&rq[k]);
+            if (k == 0) { /* the others gather behind it */
+                if (count == 11) {
+                    greeted(CALLERS);
+                }
+                hears_acquire(CALLERS, "0");
+                hears_confirm(CALLERS);
+            }
+        }
+        grant_reply(CALLERS, 1);
+        says_acks(CALLERS, 2, LIFE);
+        for (int k = 1; k < count; k++) {
+            hears_acquire(CALLERS, "0");
+            grant_reply(CALLERS, k + 1);
+        }
+        hears_confirm(CALLERS);
+        says_acks(CALLERS, 2, LIFE);
+        for (int k = 0; k < count; k++) {
+            answered(&rq[k], SNIB__DONE);
+            assert_int_equal(rq[k].token, k + 1);
+        }
+    }
+}
+
+static void a_greeting_without_an_id_is_no_life(void **state)
+{
+    (void)state;
+    struct snib__request rq = asked();
+    start(&rq);
+    greeted_in(CALLERS, "");
+    hears_acquire(CALLERS, "0");
+    hears_confirm(CALLERS);
+    grant_reply(CALLERS, 1000);
+    says_acks(CALLERS, 2, LIFE);
+    answered(&rq, SNIB__UNKNOWN);
+    assert_true(out.conn[CALLERS]->shut);
+}
+
+/* Well before the silence of the server would be noticed. */
+static void the_server_waits_for_an_eighth_of_the_patience(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {"redis://h?recovery=30s&replicas=2",
+                                       "redis://h?recovery=600ms&replicas=2"};
+    static const char *const ms[] = {"250", "150"};
+    for (size_t k = 0; k < COUNT_OF(urls); k++) {
+        struct snib__request rq;
+        tear_down(state);
+        open_store(urls[k]);
+        rq = asked();
+        start(&rq);
+        opened(CALLERS);
+        while (heard(CALLERS)) {
+        }
+        say(CALLERS, HELLO_REPLY LAYOUT_REPLY
+            "*5\r\n:1790000000000\r\n:0\r\n:1790000030000\r\n:0\r\n$"
+            "1\r\nx\r\n" TIME_REPLY);
+        hears_acquire(CALLERS, "0");
+        assert_true(heard(CALLERS) && heard(CALLERS));
+        assert_string_equal(word[0], "WAIT");
+        assert_string_equal(word[2], ms[k]);
     }
 }
 
@@ -324,11 +275,10 @@ where_too_few_acknowledge_beside_another_primary_it_is_left(void **state)
     held.background = true;
     held.token = 1000;
     renews(&held, CALLERS); /* it takes the connection that there is */
-    greeted_in(BACKGROUND, OTHER);
     say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
     says_acks(CALLERS, 2, LIFE);
     answered(&held, SNIB__DONE);
-    assert_false(out.conn[CALLERS]->shut);
+    greeted_in(BACKGROUND, OTHER);
     renews(&held, BACKGROUND);
     say(BACKGROUND, "*2\r\n:1790000000300\r\n:1\r\n");
     says_acks(BACKGROUND, 1, OTHER);
@@ -349,6 +299,48 @@ static void a_release_waits_for_no_replica(void **state)
     assert_false(heard(CALLERS));
     say(CALLERS, "*1\r\n:1\r\n");
     answered(&rel, SNIB__DONE);
+}
+
+/* A look tells the life of the server, too; and both say how many replicas. */
+static void a_look_and_an_end_by_hand_bring_the_number_along(void **state)
+{
+    (void)state;
+    struct snib__request look = request(SNIB__INSPECT), end;
+    struct snib__buf rows;
+    struct snib__rec r;
+    int64_t missing = 0;
+    snib__buf_init(&rows, 10000);
+    look.said.result = &rows;
+    start(&look);
+    greeted_as(CALLERS, "0", LIFE);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_INSPECT);
+    assert_string_equal(word[words - 1], "0030000");
+    assert_false(heard(CALLERS)); /* nothing to confirm */
+    say(CALLERS, "*10\r\n:1790000000000\r\n:5031\r\n:0\r\n*0\r\n*0\r\n"
+                 "*2\r\n:-1\r\n:-1\r\n:0\r\n:30000\r\n:1\r\n:2\r\n");
+    answered(&look, SNIB__DONE);
+    snib__rec_begin(&r, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    assert_true(snib__rec_next_row(&r));
+    while (snib__rec_next_field(&r)) {
+        missing =
+            r.field == SNIB__F_MISSING ? snib__rec_value_i64(&r) : missing;
+    }
+    assert_int_equal(missing, 2);
+    end = request(SNIB__RECOVERY);
+    end.name = NULL;
+    end.said.result = &rows;
+    end.params.op = SNIB__PARAMS_OPEN;
+    end.params.amount = -1790000000000;
+    start(&end);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_EPOCH);
+    assert_string_equal(word[5], "0030000");
+    assert_string_equal(word[6], "-1790000000000");
+    say(CALLERS, "-SNIBREPLICAS 1 of the 2 replicas that replicas= asks for "
+                 "are connected: without them the server lets nobody in\r\n");
+    answered(&end, SNIB__NOT_APPLIED);
+    assert_int_equal(end.said.err, SNIB_ERR_STORE);
+    assert_non_null(strstr(error.text, "1 of the 2 replicas"));
+    snib__buf_free(&rows);
 }
 
 static void its_number_is_read_or_refused(void **state)
@@ -375,8 +367,6 @@ static void its_number_is_read_or_refused(void **state)
     }
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, set_up_replicas, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,13 +377,15 @@ int main(void)
         T(without_a_write_nothing_counts),
         T(a_right_to_wait_that_is_missing_is_told),
         T(a_server_that_takes_no_writes_for_a_while_keeps_its_connection),
-        T(a_repeat_without_an_answer_says_what_was_before),
-        T(a_pushed_grant_is_asked_for),
         T(what_gathers_meanwhile_goes_with_the_next_wait),
         T(a_renewal_that_too_few_have_is_none),
-        T(a_renewal_that_is_refused_needs_them_too),
+        T(whatever_a_renewal_is_told_needs_them),
+        T(goes_of_any_length_keep_their_order),
+        T(a_greeting_without_an_id_is_no_life),
+        T(the_server_waits_for_an_eighth_of_the_patience),
         T(where_too_few_acknowledge_beside_another_primary_it_is_left),
         T(a_release_waits_for_no_replica),
+        T(a_look_and_an_end_by_hand_bring_the_number_along),
         cmocka_unit_test(its_number_is_read_or_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

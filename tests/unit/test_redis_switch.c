@@ -242,6 +242,74 @@ static void a_primary_that_was_restarted_is_known_by_its_run_id(void **state)
     }
 }
 
+/* The store has ?replicas=1. */
+static void greeted_with_replicas(void)
+{
+    opens_to(CALLERS, "a:6379");
+    opened(CALLERS);
+    while (heard(CALLERS)) {
+    }
+    say(CALLERS, HELLO_REPLY LAYOUT_REPLY
+        "*5\r\n:1790000000000\r\n:0\r\n:1790000030000\r\n:0\r\n$1\r\nx\r\n"
+        "-NOPERM x\r\n" TIME_REPLY);
+}
+
+static void asks_with_replicas(void **state, struct snib__request *rq)
+{
+    tear_down(state);
+    open_store(SENTINELS "?recovery=30s&replicas=1");
+    *rq = request(SNIB__ACQUIRE);
+    start(rq);
+    asked("s1:26379");
+    names("a", 6379);
+    greeted_with_replicas();
+    hears_acquire(CALLERS, "0");
+    grant_reply(CALLERS, 1000);
+    while (heard(CALLERS)) {
+    }
+}
+
+/* A primary that was replaced goes on, and no connection breaks. */
+static void too_few_acknowledgements_have_the_next_sentinel_asked(void **state)
+{
+    struct snib__request rq;
+    asks_with_replicas(state, &rq);
+    say(CALLERS, ":1\r\n:1\r\n$15\r\nmaster_replid:x\r\n");
+    answered(&rq, SNIB__DONE);
+    assert_false(out.conn[WATCH]->shut);
+    out.holds = true;
+    start(&rq);
+    hears_acquire(CALLERS, "0");
+    grant_reply(CALLERS, 1000);
+    say(CALLERS, ":1\r\n:0\r\n$15\r\nmaster_replid:x\r\n");
+    answered(&rq, SNIB__UNKNOWN);
+    left();
+    asked("s2:5");
+    names("b", 6379);
+    assert_true(out.moved);
+    assert_true(out.conn[CALLERS]->shut);
+    assert_false(out.conn[WATCH]->shut);
+}
+
+/* It was demoted behind the script, so only the write before WAIT meets that. */
+static void a_primary_that_was_a_replica_meanwhile_is_another_one(void **state)
+{
+    struct snib__request rq;
+    asks_with_replicas(state, &rq);
+    say(CALLERS, "-READONLY x\r\n:0\r\n$15\r\nmaster_replid:x\r\n");
+    answered(&rq, SNIB__UNKNOWN);
+    assert_true(out.conn[CALLERS]->shut);
+    closed(CALLERS);
+    start(&rq);
+    left();
+    asked("s2:5");
+    names("a", 6379);
+    assert_false(out.moved);
+    pass(200);
+    greeted_with_replicas();
+    assert_true(out.moved);
+}
+
 /* The pause was for the sake of somebody to listen to. */
 static void in_doubt_the_next_sentinel_is_asked_at_once(void **state)
 {
@@ -402,6 +470,8 @@ int main(void)
         SENTINEL_CASE(a_primary_that_became_a_replica_is_left),
         SENTINEL_CASE(a_primary_that_was_a_replica_is_another_one),
         SENTINEL_CASE(a_primary_that_was_restarted_is_known_by_its_run_id),
+        SENTINEL_CASE(too_few_acknowledgements_have_the_next_sentinel_asked),
+        SENTINEL_CASE(a_primary_that_was_a_replica_meanwhile_is_another_one),
         SENTINEL_CASE(in_doubt_the_next_sentinel_is_asked_at_once),
         SENTINEL_CASE(the_primary_is_shown_whoever_is_connected),
         SENTINEL_CASE(another_server_that_answers_is_told),

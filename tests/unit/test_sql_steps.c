@@ -176,6 +176,20 @@ static void without_a_notifier_it_queues_all_the_same(void **state)
     assert_int_equal(two.said.answer, SNIB__QUEUED);
 }
 
+static void who_renews_by_the_short_way_listens_again(void **state)
+{
+    struct snib__request one = acquire(1);
+    (void)state;
+    run(&one, NULL);
+    struct snib__request renew = of(SNIB__RENEW, &one);
+    renew.renew.listen = true;
+    w.takes = true;
+    assert_false(w.q.listens);
+    run(&renew, NULL);
+    assert_int_equal(renew.said.answer, SNIB__DONE);
+    assert_true(w.q.listens);
+}
+
 /* -- several at once ------------------------------------------------------- */
 
 static void requests_for_different_locks_share_a_step(void **state)
@@ -264,6 +278,7 @@ int main(void)
         STEP(only_grants_are_waited_for_on_the_disk),
         STEP(who_queues_has_said_before_how_it_is_notified),
         STEP(without_a_notifier_it_queues_all_the_same),
+        STEP(who_renews_by_the_short_way_listens_again),
         STEP(requests_for_different_locks_share_a_step),
         STEP(requests_for_one_lock_go_one_after_the_other),
         STEP(those_who_share_a_lock_are_renewed_together),

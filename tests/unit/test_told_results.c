@@ -377,6 +377,7 @@ static void is_recovery(struct world *w, const struct snib_view *v)
     assert_int_equal(w->recovery.left_ms, 9);
     assert_int_equal(w->recovery.end, 7);
     assert_true(w->recovery.ended);
+    assert_int_equal(w->recovery.replicas_missing, 3);
 }
 
 /* The client is the one that was granted the lock there. */

@@ -126,7 +126,8 @@ static void without_descriptors_nothing_is_started(void **state)
     X(snib_client_list, 0, NULL, NULL, &w->views, &w->count)                   \
     X(snib_client_force_release, 0, w->c, NULL, 0, NULL, &w->number)           \
     X(snib_client_doctor, 0, w->c, NULL, NULL)                                 \
-    X(snib_client_recovery, 0, w->c, -1, &w->recovery, sizeof w->recovery)     \
+    X(snib_client_recovery, 0, w->c, INT64_MAX, &w->recovery,                  \
+      sizeof w->recovery)                                                      \
     X(snib_client_deadlocks, 0, NULL, &w->cycles, &w->count)                   \
     X(snib_semaphore_get, 0, w->c, "", 0, &w->size, sizeof w->size)            \
     X(snib_semaphore_set, 0, w->c, "x", 0, SNIB_PERMITS_MAX + 1u, false,       \

@@ -184,7 +184,8 @@ static snib_err ring_of_a_crowded_view(struct world *w)
       snib_client_deadlocks(w->c, &w->cycles, &w->count, &e))                  \
     X(snib_client_doctor, 0, snib_client_doctor(w->c, NULL, NULL, &e))         \
     X(snib_client_recovery, 0,                                                 \
-      snib_client_recovery(w->c, -1, &w->recovery, sizeof w->recovery, &e))    \
+      snib_client_recovery(w->c, INT64_MAX, &w->recovery, sizeof w->recovery,  \
+                           &e))                                                \
     X(snib_elect_campaign, ELECT | OTHER, second_campaign(w))                  \
     X(snib_elect_try, ELECT | OTHER, second_elect_try(w))                      \
     X(snib_elect_try_for, ELECT | OTHER, second_elect_try_for(w))              \

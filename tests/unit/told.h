@@ -64,7 +64,8 @@ static bool somebody(struct snib_client *c,
     return found;
 }
 
-/* As a store that has recoveries would: that of 7 runs for 9 ms more. */
+/* As a store that has recoveries would: that of 7 runs for 9 ms more; 3 replicas
+ * are missing. */
 static bool ended_recovery(struct snib__list *all)
 {
     struct snib__request *r =
@@ -76,6 +77,7 @@ static bool ended_recovery(struct snib__list *all)
     snib__rec_i64(r->said.result, SNIB__F_LEFT, 9);
     snib__rec_i64(r->said.result, SNIB__F_END, 7);
     snib__rec_i64(r->said.result, SNIB__F_COUNT, r->params.amount == 7);
+    snib__rec_i64(r->said.result, SNIB__F_MISSING, 3);
     r->said.answer = SNIB__DONE;
     return true;
 }

@@ -31,7 +31,8 @@ LIMITS = "tools/lint/limits.tsv"
 FLAGS = ["-std=gnu11", "-O0", "-w", "-S", "-fcallgraph-info", "-D_GNU_SOURCE=",
          "-DSNIB_WITH_REDIS=1", "-DSNIB_WITH_TLS=1",
          "-DSNIB_WITH_POSTGRES=1", "-DSNIB_WITH_MYSQL=1",
-         "-DSNIB_WITH_ETCD=1", "-DSNIB_WITH_ZOOKEEPER=1", "-Iinclude", "-Isrc",
+         "-DSNIB_WITH_ETCD=1", "-DSNIB_WITH_ZOOKEEPER=1",
+         "-DSNIB_WITH_RABBITMQ=1", "-Iinclude", "-Isrc",
          "-I/usr/include/postgresql", "-I/usr/include/mariadb",
          "-Isim", "-Isim/server", "-I."]
 NODE = re.compile(r'^node: \{ title: "([^"]+)" label: "[^"]*?\\n([^":]+):\d+')

@@ -53,7 +53,7 @@ def variants():
     return {**{f"without {name}": [name] for name in every},
             "this host only": ["SNIB_WITH_REDIS", "SNIB_WITH_POSTGRES",
                                "SNIB_WITH_MYSQL", "SNIB_WITH_ETCD",
-                               "SNIB_WITH_ZOOKEEPER"],
+                               "SNIB_WITH_ZOOKEEPER", "SNIB_WITH_RABBITMQ"],
             "all off": every}
 
 
@@ -149,6 +149,11 @@ def use(program, off):
             "there is no store zookeeper: in this build")
     else:
         ask(program, "zookeeper://127.0.0.1:1", 69, "")
+    if "SNIB_WITH_RABBITMQ" in off:
+        ask(program, "amqp://127.0.0.1:1", 78,
+            "there is no store amqp: in this build")
+    else:
+        ask(program, "amqp://127.0.0.1:1", 69, "")
     ask(program, "memory:x", 78, "memory:")
 
 

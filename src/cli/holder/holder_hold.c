@@ -341,15 +341,18 @@ static void holder_hold_note_lost(struct holder_giving *g, snib_cause cause,
                                   const char *text)
 {
     bool revoked = strncmp(text, "revoked", 7) == 0,
-         stolen = cause == SNIB_CAUSE_NONE && strncmp(text, "stolen", 6) == 0;
+         last = cause == SNIB_CAUSE_NONE,
+         stolen = last && strncmp(text, "stolen", 6) == 0,
+         forgotten = last && strncmp(text, "forgotten", 9) == 0;
     struct text t = TEXT_IN(g->text);
 
     g->lost = true;
-    g->why = revoked  ? SUPERVISOR_CAUSE_REVOKED
-             : stolen ? SUPERVISOR_CAUSE_STOLEN
-                      : holder_hold_why_of(cause);
+    g->why = revoked     ? SUPERVISOR_CAUSE_REVOKED
+             : stolen    ? SUPERVISOR_CAUSE_STOLEN
+             : forgotten ? SUPERVISOR_CAUSE_FORGOTTEN
+                         : holder_hold_why_of(cause);
     g->text[0] = '\0';
-    text_add(&t, revoked || stolen ? text : "");
+    text_add(&t, revoked || stolen || forgotten ? text : "");
 }
 
 static void holder_hold_note_unanswered(struct holder_giving *g, size_t i,

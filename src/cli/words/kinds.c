@@ -185,7 +185,8 @@ static void kinds_add_permits(struct text *t, const struct tally *n,
 
 /* A lock-delay of holders that ended keeps the lock closed: say who was the
  * last, and for how long. Where the store no longer knows who that was, it is no
- * lock-delay but the lease that the holder may still believe in (ZooKeeper). */
+ * lock-delay but the lease that the holder may still believe in (ZooKeeper,
+ * RabbitMQ). */
 static void kinds_add_closed(struct text *t, const struct snib_view *view)
 {
     const struct snib_party *last = view->closed_by[0];
@@ -266,16 +267,27 @@ static void kinds_add_holders(struct text *t, const struct snib_view *view,
     kinds_add_one(t, kinds_longest(view));
 }
 
+void kind_missing(struct text *t, uint32_t replicas)
+{
+    if (replicas > 0) {
+        text_addf(t, "until %" PRIu32 " more replica%s connected, and then ",
+                  replicas, replicas == 1 ? " is" : "s are");
+    }
+}
+
 /* The server may have forgotten who holds: it says so, and waits. */
 static void kinds_add_recovery(struct text *t, const struct snib_view *view)
 {
     char left[DURATION_TEXT_MAX];
 
     duration_text(view->recovery_ms, left);
+    text_add(t, "nothing new is granted ");
+    kind_missing(t, view->replicas_missing);
     text_addf(t,
-              "nothing new is granted for %s more: the server was restarted, "
-              "replaced or emptied, and may have forgotten who holds",
-              left);
+              "for %s %s: the server was restarted, "
+              "replaced or emptied%s, and may have forgotten who holds",
+              left, view->recovery_ahead ? "from when the first asks" : "more",
+              view->recovery_ahead ? ", or is new" : "");
 }
 
 void kind_holders(struct text *t, const struct snib_view *view,

@@ -51,6 +51,9 @@ void kind_holders(struct text *, const struct snib_view *,
  * it: …; held by …". */
 void kind_in_the_way(struct text *, const struct snib_view *,
                      const struct kind_params *, snib_kind, uint32_t permits);
+/* Of a recovery that cannot begin: "until 1 more replica is connected, and then ";
+ * else nothing. */
+void kind_missing(struct text *, uint32_t replicas);
 /* What a party has or wants: ", to read", ", 3 permits"; of a mutex: "". */
 void kind_wish(struct text *, const struct snib_party *);
 

@@ -215,7 +215,8 @@ static void show_add_closed(json_t *o, const struct snib_view *view)
     json_object_set_new(o, "closed", closed);
 }
 
-/* As above: how long the server lets nobody in anew. */
+/* As above: how long the server lets nobody in anew. Of a recovery that has not
+ * begun nobody knows until when. */
 static void show_add_recovery(json_t *o, const struct snib_view *view)
 {
     int64_t until_ms = show_wall_ms() + view->recovery_ms;
@@ -228,8 +229,15 @@ static void show_add_recovery(json_t *o, const struct snib_view *view)
     recovery = json_object();
     show_rfc3339(until_ms, until, sizeof until);
     json_object_set_new(recovery, "left_ms", json_integer(view->recovery_ms));
-    json_object_set_new(recovery, "until", json_string(until));
-    json_object_set_new(recovery, "until_ms", json_integer(until_ms));
+    json_object_set_new(recovery, "begun", json_boolean(!view->recovery_ahead));
+    if (!view->recovery_ahead) {
+        json_object_set_new(recovery, "until", json_string(until));
+        json_object_set_new(recovery, "until_ms", json_integer(until_ms));
+    }
+    if (view->replicas_missing > 0) {
+        json_object_set_new(recovery, "replicas_missing",
+                            json_integer(view->replicas_missing));
+    }
     json_object_set_new(o, "recovery", recovery);
 }
 

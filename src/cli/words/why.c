@@ -244,9 +244,20 @@ static void why_print_outlook(const struct snib_view *view, bool no_queue)
 
 static void why_print_recovery(const struct snib_view *view)
 {
-    char left[DURATION_TEXT_MAX];
+    char left[DURATION_TEXT_MAX], missing[64] = "";
+    struct text t = TEXT_IN(missing);
 
     duration_text(view->recovery_ms, left);
+    kind_missing(&t, view->replicas_missing);
+    if (view->recovery_ahead) {
+        printf(
+            "  Nothing new is granted %sfor %s from when the first asks: the "
+            "server was\n  restarted, replaced or emptied, or is new, and "
+            "may have forgotten who holds.\n  Who does goes on, and is known "
+            "again by then.\n",
+            missing, left);
+        return;
+    }
     printf("  Nothing new is granted for %s more: the server was restarted, "
            "replaced or emptied,\n  and may have forgotten who holds. Who does "
            "goes on, and is known again by then.\n",

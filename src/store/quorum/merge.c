@@ -124,6 +124,7 @@ static void merge_note_client(struct snib__rec *r, struct seen seen[],
         case SNIB__F_SLOT:
         case SNIB__F_KEEP:
         case SNIB__F_END:
+        case SNIB__F_MISSING:
         case SNIB__F_SINCE:
             break;
         }

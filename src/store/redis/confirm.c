@@ -18,11 +18,14 @@
  * INFO says that the server still is in the life in which the connection was
  * greeted. An acknowledgement of a later one says nothing of what was written
  * before it. Then the connection is made anew, as when one of the commands is
- * refused (store.c). So it is if too few acknowledge, and the other connection
- * leads to another primary: this one may be the old one.
+ * refused (session_end.c). If the two connections lead to two primaries, the
+ * one that is left is the one where too few acknowledge, or the other one as soon
+ * as enough do: it may be the old one, which knows nothing of what the new one
+ * granted since, and what only ends a grant asks for no acknowledgement.
  *
  * That a grant is not ours, such a primary says of all that the new one granted
- * since. So that does not count either.
+ * since. So that does not count either where it comes in answer to what asks for
+ * one.
  *
  * With this an epoch (recovery.c) holds also against a primary that goes on: it
  * begins only where N replicas are connected, and these acknowledge nothing to
@@ -72,7 +75,7 @@ void snib__confirm_reset(struct session *l)
 
 void snib__confirm_greeted(struct session *l, const struct snib__resp_cell *c)
 {
-    const struct snib__resp_cell *life = snib__resp_at(c, 2);
+    const struct snib__resp_cell *life = snib__resp_at(c, 4);
     l->confirm.life[0] = 0;
     if (life && life->type == SNIB__RESP_STRING &&
         life->size < sizeof l->confirm.life) {
@@ -152,24 +155,24 @@ static void confirm_refused(struct confirm *k, const struct snib__resp_cell *c)
     error_kind kind = snib__redis_error_kind(c->text, c->size);
     bool passes =
         k->left == CONFIRM_REPLIES - 1 && (kind == E_RETRY || kind == E_STORE);
-    k->cut = k->cut || !passes;
-    if (!k->refused[0]) {
+    if (!k->refused[0] || (!passes && !k->cut)) { /* what cuts says more */
         snprintf(k->refused, sizeof k->refused, "%s", c->text);
     }
+    k->cut = k->cut || !passes;
 }
 
-/* Does the other connection lead to another primary, or another life of this
- * one? */
-static bool confirm_apart(const struct snib__redis *s, const struct confirm *k)
+/* The other connection, if it leads to another primary or another life of this
+ * one; -1: there is none such. */
+static int confirm_apart(const struct snib__redis *s, const struct confirm *k)
 {
     for (int i = 0; i < SUBS; i++) {
         const struct session *l = &s->session[i];
         if (l->state == SESSION_READY &&
             strcmp(l->confirm.life, k->life) != 0) {
-            return true;
+            return i;
         }
     }
-    return false;
+    return -1;
 }
 
 /* A reply has come, which is kept. */
@@ -184,10 +187,11 @@ static void confirm_came(const struct snib__redis *s, struct confirm *k,
     if (k->left == 2) {
         k->gone = number && c->integer != 1; /* it was emptied */
     } else if (k->left == 1) {
-        k->acks = number ? c->integer : 0;
+        k->acks = number && c->integer > 0 ? c->integer : 0;
+        k->acks = k->acks < INT32_MAX ? k->acks : INT32_MAX;
     } else if (k->left == 0) {
         k->gone = k->gone || !confirm_same_life(k, c) ||
-                  (k->acks < s->replicas && confirm_apart(s, k));
+                  (k->acks < s->replicas && confirm_apart(s, k) >= 0);
         k->stands = !k->gone && !k->refused[0] && k->acks >= s->replicas;
         k->judged = true;
     }
@@ -209,6 +213,9 @@ confirm_bytes snib__confirm_keeps(struct snib__redis *s, int i,
             confirm_came(s, k, c);
         }
     }
+    if (awaited && snib__buf_size(&k->held) + *size > CONFIRM_HELD) {
+        return CONFIRM_MUCH;
+    }
     if (awaited) {
         snib__buf_add(&k->held, *bytes, *size);
     }
@@ -229,23 +236,46 @@ confirm_bytes snib__confirm_keeps(struct snib__redis *s, int i,
 
 #define CONFIRM_GONE "the server was restarted, replaced or emptied"
 
-snib_err snib__confirm_over(struct snib__redis *s, int i, char *text,
-                            size_t size, bool *ret_barred)
+/* Why the connection is cut whose server refuses what asks. */
+static void confirm_refuses(const struct confirm *k,
+                            struct confirm_verdict *ret)
+{
+    uint32_t n = (uint32_t)strlen(k->refused);
+    error_kind kind = snib__redis_error_kind(k->refused, n);
+    char words[sizeof k->refused];
+    snib__redis_error_words(ret->text, sizeof ret->text, k->refused, n);
+    ret->barred = kind == E_DENIED;
+    ret->demoted = kind == E_DROP || !strncmp(k->refused, "UNBLOCKED", 9);
+    ret->err = snib__redis_error_code(kind);
+    if (!strncmp(k->refused, "ERR unknown command", 19)) {
+        snprintf(words, sizeof words, "%s", ret->text);
+        snprintf(ret->text, sizeof ret->text,
+                 "replicas= asks for WAIT, which this server, or a proxy, does "
+                 "not know: %s",
+                 words);
+        ret->barred = true;
+        ret->err = SNIB_ERR_CONFIG;
+    }
+}
+
+void snib__confirm_over(struct snib__redis *s, int i,
+                        struct confirm_verdict *ret)
 {
     struct confirm *k = &s->session[i].confirm;
+    *ret = (struct confirm_verdict){.behind = -1};
     if (!k->judged) {
-        return SNIB_ERR_OK;
+        return;
     }
-    k->judged = *ret_barred = false;
+    k->judged = false;
+    ret->stands = k->stands;
+    ret->behind = k->stands ? confirm_apart(s, k) : -1;
+    ret->few = !k->stands && !k->gone && !k->refused[0];
     if (k->cut) {
-        uint32_t n = (uint32_t)strlen(k->refused);
-        error_kind kind = snib__redis_error_kind(k->refused, n);
-        snib__redis_error_words(text, size, k->refused, n);
-        *ret_barred = kind == E_DENIED;
-        return snib__redis_error_code(kind);
+        confirm_refuses(k, ret);
+    } else if (k->gone) {
+        snprintf(ret->text, sizeof ret->text, CONFIRM_GONE);
+        ret->err = SNIB_ERR_UNREACHABLE;
     }
-    snprintf(text, size, CONFIRM_GONE);
-    return k->gone ? SNIB_ERR_UNREACHABLE : SNIB_ERR_OK;
 }
 
 static void confirm_why(const struct snib__redis *s, const struct confirm *k,
@@ -285,7 +315,8 @@ bool snib__confirm_failed(struct snib__redis *s, struct snib__request *rq)
 bool snib__confirm_late(struct snib__redis *s, struct snib__request *rq)
 {
     char text[200];
-    if (!rq->store.unconfirmed || !(rq->store.where & M_FLIGHT)) {
+    bool paused = (rq->store.where & M_RETRY) && !rq->said.err;
+    if (!rq->store.unconfirmed || !(paused || (rq->store.where & M_FLIGHT))) {
         return false;
     }
     snprintf(text, sizeof text, "%s",

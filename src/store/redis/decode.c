@@ -205,6 +205,9 @@ static bool decode_refused(struct snib__redis *s, struct snib__request *rq,
         snib__refuse_too_many(rq, size);
         break;
     case 7: /* the own grant that it named as not in the way has ended */
+        if (snib__confirm_failed(s, rq)) {
+            return true;
+        }
         snib__refuse_upgrade_over(rq);
         break;
     case 8: /* another reader wants to become the writer */
@@ -390,6 +393,7 @@ static void decode_released(struct snib__redis *s, snib_instant now,
                snib__resp_at(c, 1)->type != SNIB__RESP_STRING ||
                !decode_revoked(s, rq, snib__resp_at(c, 1))) {
         rq->said.revoked = code == 2;
+        rq->said.forgotten = code == 3;
         rq->said.err = SNIB_ERR_LOST;
         snib__request_finish(s, rq, SNIB__NO);
     }
@@ -406,6 +410,9 @@ static void decode_cancelled(struct snib__redis *s, snib_instant now,
     }
     bool had = code == 2 && decode_int_at(c, 1, &token) && token > 0 &&
                token < TOKEN_TOP;
+    if (had && snib__confirm_wanted(rq) && snib__confirm_failed(s, rq)) {
+        return;
+    }
     rq->said.granted = had ? token : 0;
     snib__request_finish(s, rq, SNIB__DONE);
 }

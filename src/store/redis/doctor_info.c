@@ -63,6 +63,8 @@ static void doctor_info_role(const struct snib__redis *s, struct inspection *k,
     }
     long replicas =
         strtol(doctor_info_field(c, "connected_slaves", n, sizeof n), NULL, 10);
+    k->connected = replicas > 0 ? (uint32_t)replicas : 0;
+    doctor_info_field(c, "master_replid", k->life, sizeof k->life);
     if (s->replicas) {
         doctor_info_asked(s, k, replicas);
     } else if (replicas > 0) {

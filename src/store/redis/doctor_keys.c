@@ -123,40 +123,62 @@ static void doctor_keys_taken(struct inspection *k,
             "the key " SNIB__REDIS_MARK_KEY
             " is not taken: clients without recovery= are let in beside those "
             "who have it",
-            "let nobody delete or evict it; ask again: the next connection "
-            "takes it");
+            "let nobody delete or evict it; the next client that connects and "
+            "asks for a lock takes it");
     }
+}
+
+/* The epoch, where it is of this life of the server and no clock was set back;
+ * else none has begun. ret_till: when its recovery is over. */
+static bool doctor_keys_begun(const struct snib__redis *s,
+                              const struct inspection *k,
+                              const struct snib__resp_cell *e,
+                              long long *ret_till)
+{
+    char text[160], life[sizeof k->life];
+    if (!e || e->type != SNIB__RESP_STRING || e->size >= sizeof text) {
+        return false;
+    }
+    snprintf(text, sizeof text, "%.*s", (int)e->size, e->text);
+    return sscanf(text, "%40s %lld", life, ret_till) == 2 &&
+           (!k->life[0] || !strcmp(life, k->life)) &&
+           *ret_till - k->time_ms <= s->recovery_ms;
 }
 
 /* c: the answer to MGET of the epoch and the mark. */
 void snib__doctor_epoch(const struct snib__redis *s, struct inspection *k,
                         const struct snib__resp_cell *c)
 {
-    char text[200] = "", clean[160];
-    long long till, ms = s->recovery_ms;
-    const struct snib__resp_cell *e = snib__resp_at(c, 0);
-    bool known = e && e->type == SNIB__RESP_STRING && e->size < sizeof clean;
+    char text[200];
+    long long till = 0, ms = s->recovery_ms;
     if (c->type == SNIB__RESP_ERROR && snib__doctor_no_right(c) && k->refuses) {
         return; /* PING has said so */
     }
-    snprintf(clean, sizeof clean, "%.*s", known ? (int)e->size : 0,
-             known ? e->text : "");
-    known = sscanf(clean, "%*s %lld", &till) == 1;
-    if (known && till > k->time_ms) {
+    if (snib__doctor_refused(k, c, "recovery", "the epoch")) {
+        return;
+    }
+    bool begun = doctor_keys_begun(s, k, snib__resp_at(c, 0), &till);
+    if (!begun) {
+        snprintf(text, sizeof text,
+                 "the server was restarted, replaced or emptied, or is new: "
+                 "nobody is let in for %lld ms from when the first asks%s",
+                 ms,
+                 k->connected < s->replicas
+                     ? " and enough replicas are connected"
+                     : "");
+    } else if (till > k->time_ms) {
         snprintf(text, sizeof text,
                  "the server was restarted, replaced or emptied: nobody is let "
                  "in anew for %lld ms more",
                  till - (long long)k->time_ms);
-    } else if (known) {
+    } else {
         snprintf(text, sizeof text,
                  "recovery=: after the server was restarted, promoted or "
                  "emptied nobody is let in anew for %lld ms",
                  ms);
     }
-    snib__doctor_tell(k, known ? SNIB_LEVEL_OK : SNIB_LEVEL_WARN, "recovery",
-                      known ? text : "the server has no epoch just now",
-                      known ? "" : "ask again: the next connection begins one");
-    if (known) {
+    snib__doctor_tell(k, SNIB_LEVEL_OK, "recovery", text, "");
+    if (begun) {
         doctor_keys_taken(k, snib__resp_at(c, 1));
     }
     if (s->topology && !s->replicas) {

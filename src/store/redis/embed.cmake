@@ -11,7 +11,7 @@
 # indentation taken out. The SHA1 is of exactly that text: it is what the
 # server computes.
 set(SNIB_REDIS_SCRIPTS acquire release renew cancel inspect force probe
-    params value_get value_put keep several ears drop epoch ready)
+    params value_get value_put keep several ears drop epoch)
 set(SNIB_REDIS_EMBED "${CMAKE_CURRENT_LIST_FILE}")
 set(SNIB_REDIS_LUA "${CMAKE_CURRENT_LIST_DIR}/scripts")
 

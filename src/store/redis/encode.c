@@ -380,17 +380,21 @@ void snib__encode_params(struct snib__redis *s, struct snib__buf *b,
 
 void snib__encode_inspect(struct snib__redis *s, struct snib__buf *b,
                           const char *safe, size_t size, uint32_t from,
-                          bool full)
+                          bool epoch, bool full)
 {
-    bool epoch = s->recovery_ms > 0;
-    snib__encode_script(b, SNIB__SCRIPT_INSPECT, full, 6 + epoch,
-                        snib__encode_args(s, 2));
+    snib__encode_script(b, SNIB__SCRIPT_INSPECT, full, 6 + epoch, 2 + epoch);
     encode_five_keys(b, safe, size);
     snib__encode_key(b, safe, size, ":c");
-    snib__encode_mark(s, b, epoch);
+    if (epoch) {
+        snib__resp_text(b, SNIB__REDIS_EPOCH_KEY);
+    }
     snib__resp_i64(b, from);
     snib__resp_i64(b, 100);
-    snib__encode_recovery(s, b);
+    if (epoch && s->recovery_ms) {
+        snib__encode_recovery(s, b);
+    } else if (epoch) {
+        snib__resp_text(b, "0"); /* no replica: it is not asked for */
+    }
 }
 
 void snib__encode_probe(struct snib__redis *s, int i, struct snib__buf *b)

@@ -34,7 +34,8 @@ static void inspect_send_page(struct snib__redis *s, snib_instant now, int i,
                               struct inspection *k, const char *safe,
                               size_t size, bool full)
 {
-    snib__encode_inspect(s, &s->out->conn[i]->out, safe, size, k->step, full);
+    snib__encode_inspect(s, &s->out->conn[i]->out, safe, size, k->step,
+                         snib__inspect_shows(s, k->rq), full);
     snib__inspect_flight(s, now, i, k, SNIB__SCRIPT_INSPECT);
 }
 

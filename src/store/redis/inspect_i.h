@@ -15,6 +15,15 @@ static inline bool snib__redis_inspects(const struct snib__request *rq)
            rq->verb == SNIB__DOCTOR;
 }
 
+/* Does it name the epoch, so that a recovery is seen? Not where the store has
+ * none, nor where nobody looks at that, nor if this user may not. */
+static inline bool snib__inspect_shows(const struct snib__redis *s,
+                                       const struct snib__request *rq)
+{
+    return s->recovery_ms || (!s->slots && !s->scripts_only &&
+                              !rq->store.unmarked && !rq->list.awaited_only);
+}
+
 /* inspection.c */
 struct inspection {
     struct snib__link link;
@@ -40,6 +49,8 @@ struct inspection {
     bool waits_subs, refuses; /* PING said that the server will not work    */
     bool down;  /* it said that the cluster is                              */
     bool stuck; /* MULTI was taken, and EXEC not yet or not at all          */
+    char life[41];      /* its replication id; "": it does not say          */
+    uint32_t connected; /* replicas                                         */
 };
 
 struct inspection *snib__inspection_new(struct snib__redis *,

@@ -151,7 +151,7 @@ bool snib__inspect_rows(struct snib__redis *s, struct snib__request *rq,
     const struct snib__resp_cell *holders = snib__resp_at(c, 3);
     const struct snib__resp_cell *waiters = snib__resp_at(c, 4);
     struct snib__buf *out = rq->said.result;
-    int64_t now_ms, token, alive, closed;
+    int64_t now_ms, token, alive, closed, ahead, missing;
     (void)s;
     if (!snib__resp_number(snib__resp_at(c, 0), &now_ms) ||
         !snib__resp_number(snib__resp_at(c, 1), &token) || now_ms < 0 ||
@@ -168,6 +168,12 @@ bool snib__inspect_rows(struct snib__redis *s, struct snib__request *rq,
         snib__rec_i64(out, SNIB__F_TOKEN, token);
         if (snib__resp_number(snib__resp_at(c, 7), &closed)) {
             snib__rec_i64(out, SNIB__F_LEFT, closed);
+        }
+        if (snib__resp_number(snib__resp_at(c, 8), &ahead)) {
+            snib__rec_i64(out, SNIB__F_COUNT, ahead);
+        }
+        if (snib__resp_number(snib__resp_at(c, 9), &missing)) {
+            snib__rec_i64(out, SNIB__F_MISSING, missing);
         }
     }
     const struct snib__resp_cell *e = holders + 1;

@@ -120,7 +120,7 @@ void snib__login_renew(struct snib__redis *s, snib_instant now, int i,
     if (!in->login->user[0] && !in->login->password[0]) {
         return;
     }
-    if (!snib__session_has_room(s, i, 5)) {
+    if (!snib__session_fits(s, i, 5)) { /* behind a WAIT, too               */
         login_in_vain(s, now, i, "too much is being sent");
         return;
     }

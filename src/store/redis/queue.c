@@ -357,3 +357,25 @@ bool snib__queue_hears(struct snib__redis *s, snib_instant now,
     }
     return true;
 }
+
+/* Those that wait and had no room for their poll. They go ahead of what has
+ * gathered meanwhile, of which there may always be more. */
+void snib__queue_poll_put_off(struct snib__redis *s, snib_instant now)
+{
+    int i = snib__session_up(s, CALLERS) ? CALLERS : BACKGROUND;
+    if (!s->put_off || !snib__session_up(s, i) ||
+        !snib__session_has_room(s, i, 1)) {
+        return;
+    }
+    s->put_off = false;
+    for (int k = 0; k < BUCKETS && s->queued + s->to_queue > 0; k++) {
+        SNIB__LIST_EACH_SAFE (l, next, &s->acquires[k]) {
+            struct snib__request *rq =
+                SNIB__CONTAINER(l, struct snib__request, store.link);
+            if (rq->store.hinted && !(rq->store.where & M_FLIGHT) &&
+                (rq->store.where & (M_QUEUED | M_TO_QUEUE))) {
+                snib__send_again(s, now, rq);
+            }
+        }
+    }
+}

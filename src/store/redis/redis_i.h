@@ -125,6 +125,8 @@ struct snib__redis {
     bool no_mark; /* this user may not use the mark                         */
     int64_t recovery_ms; /* ?recovery=; 0: it is not asked for              */
     int64_t replicas;    /* ?replicas=; 0: it is not asked for              */
+    bool wants, served;  /* recovery.c                               */
+    bool put_off;        /* one that waits, and is `hinted`, found no room  */
     bool packets_work;   /* one was answered                         */
     uint8_t packet_cuts; /* connections lost by packets before that  */
     snib_instant packets_until;   /* the mark is there, as far as we know     */
@@ -148,10 +150,9 @@ struct snib__redis {
     bool heard;                /* the subscription was up once              */
     char channel[64];
     struct greeting shown; /* of the latest greeting                        */
-    /* The server that was READY last, and when its highest number was heard:
-     * to know it again (state.c). */
+    /* The server that was READY last, to know it again (state.c). */
     struct greeting met;
-    snib_instant met_at; /* 0: none was                                     */
+    snib_instant met_at; /* its highest number was heard; 0: none was       */
     bool watch;          /* tell when it is another one                     */
     /* What is known of the server. An instant of 0: that is not so. */
     struct {
@@ -221,9 +222,9 @@ void snib__state_server(const struct snib__redis *, snib_instant now,
                         struct snib__server *);
 
 /* recovery.c */
-/* Ask for the epoch; is this an answer? */
+/* Ask for the epoch, and begin it if somebody wants a lock; is that an answer? */
 void snib__recovery_encode(const struct snib__redis *, struct snib__buf *);
-bool snib__recovery_read(const struct snib__resp_cell *);
+bool snib__recovery_read(struct snib__redis *, const struct snib__resp_cell *);
 /* Why it is not let in, for so many ms more. */
 void snib__recovery_closed(struct snib__request *, int64_t ms);
 void snib__encode_ready(const struct snib__redis *, struct snib__buf *,
@@ -407,7 +408,7 @@ void snib__encode_params(struct snib__redis *, struct snib__buf *,
                          const struct snib__request *, bool full);
 void snib__encode_inspect(struct snib__redis *, struct snib__buf *,
                           const char *safe, size_t size, uint32_t from,
-                          bool full);
+                          bool epoch, bool full);
 /* End the grant with this token; 0: end whatever became of the request. */
 void snib__encode_stray(struct snib__redis *, struct snib__buf *,
                         const char *safe, size_t size, const uint64_t id[2],
@@ -470,6 +471,7 @@ void snib__queue_spin(struct snib__redis *, snib_instant now,
                       struct snib__request *);
 /* All waiting requests ask again at once. */
 void snib__queue_poll_all(struct snib__redis *, snib_instant now);
+void snib__queue_poll_put_off(struct snib__redis *, snib_instant now);
 /* True: this is an array ["message", channel, text], and the text was heeded if
  * the channel is one of ours. */
 bool snib__queue_hears(struct snib__redis *, snib_instant now,

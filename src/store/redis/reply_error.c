@@ -38,8 +38,8 @@ static bool reply_error_ended(const struct snib__redis *s,
            !memcmp(text, "NOAUTH", 6);
 }
 
-/* The user may have no right to the mark, or to its commands: what was asked
- * with it is asked once more, without it. If that is not refused (decode.c), it
+/* The user may have no right to the mark (who inspects: to the epoch), or to its
+ * commands: what was asked with it is asked once more, without it. If that is not refused (decode.c), it
  * was the mark. Until then other requests go on with it: each grant without it
  * keeps the others of its lock to scripts for a day. */
 static bool reply_error_of_mark(const struct snib__redis *s,
@@ -48,7 +48,8 @@ static bool reply_error_of_mark(const struct snib__redis *s,
     struct snib__request *rq = f->rq;
     bool names_it = rq->verb == SNIB__ACQUIRE || rq->verb == SNIB__RELEASE ||
                     rq->verb == SNIB__CANCEL || rq->verb == SNIB__FORCE ||
-                    rq->verb == SNIB__PARAMS ||
+                    rq->verb == SNIB__PARAMS || rq->verb == SNIB__INSPECT ||
+                    rq->verb == SNIB__LIST ||
                     (rq->verb == SNIB__RENEW && rq->floor);
     if (!names_it || s->recovery_ms || f->script == SNIB__SCRIPT_DROP + 1 ||
         !strncmp(text, "NOAUTH", 6)) {
@@ -88,6 +89,9 @@ void snib__reply_error(struct snib__redis *s, snib_instant now, int i,
         rq->list.limit_moves = false; /* a scan comes to the same end again */
     }
     if (kind == E_DENIED && reply_error_of_mark(s, f, clean)) {
+        if (snib__redis_inspects(rq)) {
+            snib__inspection_end(s, rq);
+        }
         snib__send_again(s, now, rq);
         return;
     }

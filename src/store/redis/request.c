@@ -38,13 +38,10 @@ static bool request_grow(struct session *l)
     return true;
 }
 
-bool snib__session_has_room(struct snib__redis *s, int i, uint32_t flights)
+bool snib__session_fits(struct snib__redis *s, int i, uint32_t flights)
 {
     struct session *l = &s->session[i];
     const struct snib__buf *out = &s->out->conn[i]->out;
-    if (l->confirm.left) {
-        return false; /* what is sent now would wait there, and without others */
-    }
     flights += s->replicas ? 3 : 0; /* confirm.c */
     if (l->count + flights > FLIGHTS_MAX || out->failed ||
         snib__buf_size(out) + OUT_SPARE > out->limit) {
@@ -56,6 +53,13 @@ bool snib__session_has_room(struct snib__redis *s, int i, uint32_t flights)
         }
     }
     return true;
+}
+
+/* While replicas are waited for, what is sent would wait there, too, and
+ * without others. */
+bool snib__session_has_room(struct snib__redis *s, int i, uint32_t flights)
+{
+    return !s->session[i].confirm.left && snib__session_fits(s, i, flights);
 }
 
 /* May others wait for its answer (packet.c)? */
@@ -85,6 +89,8 @@ void snib__session_push(struct snib__redis *s, int i, const struct flight *f)
 void snib__inspect_flight(struct snib__redis *s, snib_instant now, int i,
                           struct inspection *k, int script)
 {
+    bool marked =
+        script == SNIB__SCRIPT_INSPECT && snib__inspect_shows(s, k->rq);
     k->awaited++;
     snib__session_push(s, i,
                        &(struct flight){.rq = k->rq,
@@ -92,6 +98,7 @@ void snib__inspect_flight(struct snib__redis *s, snib_instant now, int i,
                                         .job = JOB_REQUEST,
                                         .script = (uint8_t)(script + 1),
                                         .verb = (uint8_t)k->rq->verb,
+                                        .marked = marked,
                                         .last = true});
 }
 
@@ -148,8 +155,8 @@ static void request_fly(struct snib__redis *s, snib_instant now, int i,
     f.job = JOB_REQUEST;
     f.verb = (uint8_t)rq->verb;
     f.marked = snib__redis_marks(s, rq);
-    if (rq->verb == SNIB__ACQUIRE || rq->verb == SNIB__RENEW) {
-        s->session[i].confirm.due = s->replicas > 0;
+    if (s->replicas && snib__confirm_wanted(rq)) {
+        s->session[i].confirm.due = true;
     }
     if (rq->store.where & M_UNSENT) {
         snib__unlink(&rq->link);

@@ -279,7 +279,7 @@ static void send_on(struct snib__redis *s, snib_instant now, int i,
         [SNIB__VALUE_GET] = SNIB__SCRIPT_VALUE_GET,
         [SNIB__VALUE_PUT] = SNIB__SCRIPT_VALUE_PUT,
         [SNIB__VALUE_DELETE] = SNIB__SCRIPT_VALUE_PUT,
-        [SNIB__RECOVERY] = SNIB__SCRIPT_READY,
+        [SNIB__RECOVERY] = SNIB__SCRIPT_EPOCH,
         [SNIB__RENEW] = SNIB__SCRIPT_KEEP};
     if (snib__redis_inspects(rq)) {
         send_inspection(s, now, i, rq);
@@ -349,6 +349,7 @@ void snib__send_flush(struct snib__redis *s, snib_instant now)
 {
     s->collect_until = SNIB__NEVER;
     send_list(s, now, true); /* renewals come first */
+    snib__queue_poll_put_off(s, now);
     send_list(s, now, false);
     if (s->replicas) {
         snib__confirm_ask(s, now);
@@ -371,9 +372,13 @@ static void send_unsent(struct snib__redis *s, struct snib__request *rq,
 
 /* A CANCEL ends the ACQUIRE of its id here, if the store still owns that one.
  * The script ends at the server whatever became of it there. */
-static void send_cancel(struct snib__redis *s, const uint64_t id[2])
+static void send_cancel(struct snib__redis *s, struct snib__request *cancel)
 {
+    const uint64_t *id = cancel->id;
     struct snib__request *rq = snib__request_find(s, id);
+    if (s->replicas) { /* not known: it may be a party of a barrier */
+        cancel->acquire.kind = rq ? rq->acquire.kind : SNIB_KIND_BARRIER;
+    }
     if (rq) {
         bool sent = rq->store.where & (M_FLIGHT | M_QUEUED);
         snib__request_fail(s, rq, sent ? SNIB__UNKNOWN : SNIB__NOT_APPLIED,
@@ -384,18 +389,33 @@ static void send_cancel(struct snib__redis *s, const uint64_t id[2])
 
 /* 20 ms, doubled with each strange answer to 640 ms; of that, by chance, half
  * to all. */
-static int64_t send_misread_pause(struct snib__redis *s,
-                                  const struct snib__request *rq)
+static int64_t send_repeat_pause(struct snib__redis *s,
+                                 const struct snib__request *rq)
 {
-    int64_t ms = (int64_t)REST_FIRST_MS << (rq->store.misread - 1);
+    uint8_t more = rq->store.misread ? rq->store.misread - 1 : 0;
+    int64_t ms = (int64_t)REST_FIRST_MS << more;
     ms = ms < REST_MAX_MS ? ms : REST_MAX_MS;
     return ms / 2 + (int64_t)snib__rng_below(&s->rng, (uint64_t)ms / 2 + 1);
+}
+
+/* The greeting was refused for good, and is not repeated yet: whoever asks now is
+ * told why. True: so it was. */
+static bool send_is_barred(struct snib__redis *s, snib_instant now,
+                           struct snib__request *rq)
+{
+    const struct session *l = snib__session_first(s);
+    if (l->state == SESSION_RESTING && l->barred &&
+        !snib__reached(now, l->rest_until) && !snib__session_up(s, CALLERS) &&
+        !snib__session_up(s, BACKGROUND)) {
+        snib__request_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
+        return true;
+    }
+    return false;
 }
 
 void snib__send_start(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq)
 {
-    const struct session *l = snib__session_first(s);
     rq->store.where = M_OWNED;
     rq->said.answer = SNIB__PENDING;
     rq->said.err = SNIB_ERR_OK;
@@ -420,22 +440,19 @@ void snib__send_start(struct snib__redis *s, snib_instant now,
     if (rq->verb == SNIB__ACQUIRE) {
         snib__request_put(s, rq);
     } else if (rq->verb == SNIB__CANCEL) {
-        send_cancel(s, rq->id);
+        send_cancel(s, rq);
     } else if (rq->verb == SNIB__RELEASE && rq->resent) {
         /* By the time the release arrives, a late copy of the acquire may have
          * been granted anew. */
         snib__request_remember_end(s, rq->id);
     }
-    if (l->state == SESSION_RESTING && l->barred &&
-        !snib__reached(now, l->rest_until) && !snib__session_up(s, CALLERS) &&
-        !snib__session_up(s, BACKGROUND)) {
-        snib__request_fail(s, rq, SNIB__NOT_APPLIED, l->err, l->text);
+    if (send_is_barred(s, now, rq)) {
         return;
     }
-    if (rq->store.misread) {
-        /* This is a repeat, and an immediate one would get the same strange
-         * answer. */
-        snib__request_later(s, now, rq, send_misread_pause(s, rq));
+    if (rq->store.misread || rq->store.unconfirmed) {
+        /* A repeat, which would get the same answer at once: WAIT takes no time
+         * where writes are refused. */
+        snib__request_later(s, now, rq, send_repeat_pause(s, rq));
         return;
     }
     send_unsent(s, rq, false);
@@ -446,10 +463,12 @@ void snib__send_again(struct snib__redis *s, snib_instant now,
                       struct snib__request *rq)
 {
     snib__request_set_where(rq, 0, M_FLIGHT);
+    rq->store.hinted = false; /* this finds what was told before it */
     if (!(rq->store.where & (M_QUEUED | M_TO_QUEUE))) {
         send_unsent(s, rq, true);
     } else if (!snib__send_now(s, now, rq)) {
-        snib__request_later(s, now, rq, s->replicas ? POLL_FLOOR_MS : POLL_MS);
+        rq->store.hinted = s->put_off = s->replicas > 0;
+        snib__request_later(s, now, rq, POLL_MS);
     }
 }
 
@@ -459,8 +478,10 @@ void snib__send_due(struct snib__redis *s, snib_instant now,
     if (snib__reached(now, rq->limit)) {
         snib__late(s, now, rq);
     } else if (rq->store.where & M_RETRY) {
-        send_unsent(s, rq, false);
-        snib__fly_limit(s, rq);
+        if (!send_is_barred(s, now, rq)) {
+            send_unsent(s, rq, false);
+            snib__fly_limit(s, rq);
+        }
     } else if ((rq->store.where & (M_QUEUED | M_TO_QUEUE)) &&
                !(rq->store.where & M_FLIGHT)) {
         snib__send_again(s, now, rq);

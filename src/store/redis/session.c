@@ -216,7 +216,7 @@ static void session_refused(struct snib__redis *s, snib_instant now, int i,
                             const struct snib__resp_cell *c)
 {
     struct session *l = &s->session[i];
-    char text[200];
+    char text[sizeof l->text];
     if (c->type != SNIB__RESP_ERROR) {
         snib__session_cut(s, now, i, true, SNIB_ERR_STORE,
                           "this does not answer like a Redis server", true);
@@ -400,7 +400,7 @@ void snib__session_greeted(struct snib__redis *s, snib_instant now, int i,
         l->state = s->recovery_ms ? SESSION_RECOVERY : session_after_layout(s);
         break;
     case SESSION_RECOVERY:
-        if (!snib__recovery_read(c)) {
+        if (!snib__recovery_read(s, c)) {
             session_refused(s, now, i, c);
             return;
         }

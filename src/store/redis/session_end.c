@@ -8,8 +8,9 @@
  * want to wait so long never closes a connection.
  *
  * Where there is a topology, a connection to the primary that was lost or
- * refused puts in doubt that it is still the primary. WATCH that fails goes on
- * to the next node, and nobody is told before all have been asked. */
+ * refused puts in doubt that it is still the primary; so do too few replicas
+ * that acknowledge (confirm.c), but that closes nothing. WATCH that fails goes
+ * on to the next node, and nobody is told before all have been asked. */
 #include <stdio.h>
 #include <string.h>
 
@@ -126,21 +127,29 @@ static void session_end_tell(struct snib__redis *s, int i, snib_err err,
     }
 }
 
-/* The primary may be another server by now. Not so if it refuses us as it would
- * refuse us at any time, or if memory or a descriptor was short here. While all that are asked
- * go on to name one that cannot be reached, they are asked after a pause. */
-static void session_end_doubt(struct snib__redis *s, snib_instant now,
-                              const struct session *l)
+/* The primary may be another server by now. While all that are asked go on to
+ * name one that cannot be reached, or whose replicas do not answer, they are
+ * asked after a pause. */
+static void session_end_ask(struct snib__redis *s, snib_instant now)
 {
     struct topology *t = s->topology;
-    if (!t || l->barred || l->err == SNIB_ERR_NOMEM ||
-        l->err == SNIB_ERR_LIMIT || !snib__topology_doubt(t)) {
+    if (!t || !snib__topology_doubt(t)) {
         return;
     }
     if (t->doubts > t->nodes) {
         session_end_rest(s, now, &s->session[WATCH]);
     } else { /* not after the pause of one that could not be listened to    */
         s->session[WATCH].rest_until = now;
+    }
+}
+
+/* Not so if it refuses us as it would refuse us at any time, or if memory or a
+ * descriptor was short here. */
+static void session_end_doubt(struct snib__redis *s, snib_instant now,
+                              const struct session *l)
+{
+    if (!l->barred && l->err != SNIB_ERR_NOMEM && l->err != SNIB_ERR_LIMIT) {
+        session_end_ask(s, now);
     }
 }
 
@@ -255,6 +264,27 @@ void snib__session_in_vain(struct snib__redis *s, snib_instant now)
     } else {
         session_end_stuck(s, l->err, l->text);
         snib__request_fail_once(s, l->err, l->text);
+    }
+}
+
+void snib__session_confirmed(struct snib__redis *s, snib_instant now, int i)
+{
+    struct confirm_verdict v;
+    snib__confirm_over(s, i, &v);
+    if (v.demoted) {
+        snib__state_demoted(s, i);
+    }
+    if (v.err) {
+        snib__session_cut(s, now, i, true, v.err, v.text, v.barred);
+    } else if (v.few) { /* a primary that was replaced has no replicas */
+        session_end_ask(s, now);
+    }
+    if (v.stands && s->topology) {
+        s->topology->doubts = 0;
+    }
+    if (v.behind >= 0) {
+        snib__session_cut(s, now, v.behind, true, SNIB_ERR_UNREACHABLE,
+                          "replicas acknowledge another primary", false);
     }
 }
 

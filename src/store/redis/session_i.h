@@ -41,7 +41,7 @@ typedef enum session_state {
     SESSION_PROBE, /* with a login: may it run our scripts to their end?    */
     SESSION_LAYOUT_SET, /* the layout's number is written where there is none   */
     SESSION_LAYOUT_GET, /* the number is being read                             */
-    SESSION_RECOVERY,   /* with ?recovery=: the epoch is, and may begin       */
+    SESSION_RECOVERY, /* with ?recovery=: the epoch is read, and may begin   */
     SESSION_INFO, /* which life of the server this is, for who asked       */
     SESSION_TIME, /* the server's clock is being read                      */
     SESSION_SUBSCRIBE,
@@ -93,7 +93,8 @@ struct flight {
     int64_t till;   /* of a packet: e, in server ms; else 0                 */
     uint8_t verb;   /* of a JOB_REQUEST                                     */
     bool last;      /* one reply answers all flights up to this one         */
-    bool marked;    /* a script that has the mark among its keys            */
+    bool marked;    /* a script that has the mark, or who inspects the epoch,
+                       among its keys                                       */
 };
 
 /* What a greeting says of the server; text "" and number 0: it does not say. */
@@ -180,7 +181,10 @@ layout_verdict snib__layout_read(const struct snib__resp_cell *, char *ret_text,
 
 /* request.c: connections and their flights */
 void snib__session_want(struct snib__redis *, snib_instant now, int i);
+/* Is there room for so many flights on it, and may they go now? */
 bool snib__session_has_room(struct snib__redis *, int i, uint32_t flights);
+/* Is there room, though replicas may be waited for? */
+bool snib__session_fits(struct snib__redis *, int i, uint32_t flights);
 void snib__session_push(struct snib__redis *, int i, const struct flight *);
 bool snib__session_pop(struct session *, struct flight *ret);
 void snib__session_forget(struct snib__redis *, const struct snib__request *);
@@ -207,6 +211,16 @@ bool snib__node_asks(const struct snib__redis *, const struct snib__request *,
                      const char *text, uint32_t size);
 
 /* confirm.c: for requests that replicas have to acknowledge */
+/* May its answer say that somebody holds, or has passed? The latter is said of a
+ * barrier or a latch, and by a CANCEL, too, whose acquire.kind is what send.c
+ * knows of it. */
+static inline bool snib__confirm_wanted(const struct snib__request *rq)
+{
+    bool passes = rq->acquire.kind == SNIB_KIND_BARRIER ||
+                  rq->acquire.kind == SNIB_KIND_READ; /* a latch */
+    return rq->verb == SNIB__ACQUIRE || rq->verb == SNIB__RENEW ||
+           (rq->verb == SNIB__CANCEL && passes);
+}
 bool snib__confirm_open(struct snib__redis *); /* false: no memory           */
 void snib__confirm_free(struct snib__redis *);
 /* Nothing is awaited on it any more. */
@@ -219,20 +233,32 @@ void snib__confirm_ask(struct snib__redis *, snib_instant now);
 typedef enum confirm_bytes {
     CONFIRM_READ, /* these are to be read, behind all that was kept before    */
     CONFIRM_KEPT, /* they are kept, more has to come                          */
+    CONFIRM_MUCH, /* more have come than are kept                             */
     CONFIRM_NOMEM
 } confirm_bytes;
 /* Bytes have come on CALLERS or BACKGROUND. */
 confirm_bytes snib__confirm_keeps(struct snib__redis *, int i,
                                   const void **bytes, size_t *size);
-/* What was kept was read. Not OK: the server is not in the life in which it was
- * greeted, or refuses what was asked, so the connection is to be cut. */
-snib_err snib__confirm_over(struct snib__redis *, int i, char *text,
-                            size_t size, bool *ret_barred);
+/* What was kept was read, and what follows from that for the connection; all
+ * false: nothing was kept. */
+struct confirm_verdict {
+    /* Not OK: the server is not in the life in which it was greeted, or refuses
+     * what was asked, so the connection is to be cut. */
+    snib_err err;
+    bool barred;
+    bool demoted; /* it has become a replica                                */
+    bool stands;  /* enough have acknowledged                                */
+    bool few;     /* too few have, and nothing was refused                   */
+    int behind;   /* stands: the connection that leads to another primary, or
+                    another life of this one; -1: none does                 */
+    char text[200];
+};
+void snib__confirm_over(struct snib__redis *, int i, struct confirm_verdict *);
 /* The server says that this is granted, renewed, or not ours. True: too few
  * replicas have that, so the request has ended as UNKNOWN. */
 bool snib__confirm_failed(struct snib__redis *, struct snib__request *);
 /* Its limit has passed. True: too few had acknowledged it before, and it is asked
- * again; so it has ended with the text of then. */
+ * again, or pauses before that; so it has ended with the text of then. */
 bool snib__confirm_late(struct snib__redis *, struct snib__request *);
 
 /* late.c: its limit has passed */
@@ -309,6 +335,8 @@ void snib__session_anew(struct snib__redis *, snib_instant now, int i,
 /* The driver says that it is closed, or could not be had. */
 void snib__session_closed(struct snib__redis *, snib_instant now,
                           const struct snib__input *);
+/* With ?replicas=: the replies that were kept on it have been read. */
+void snib__session_confirmed(struct snib__redis *, snib_instant now, int i);
 /* Nothing is awaited on it any more, or nothing that will come: cut it. */
 void snib__session_end_doomed(struct snib__redis *, snib_instant now, int i);
 /* It has served: close it. It may be opened again at once. */

@@ -63,14 +63,40 @@ static void store_settle(struct snib__redis *s, snib_instant now)
     }
 }
 
+/* With recovery=: may it begin an epoch? Else it is a look, or of a value. */
+static bool store_wants_lock(const struct snib__request *rq)
+{
+    switch (rq->verb) {
+    case SNIB__INSPECT:
+    case SNIB__LIST:
+    case SNIB__DOCTOR:
+    case SNIB__RECOVERY:
+    case SNIB__VALUE_GET:
+    case SNIB__VALUE_PUT:
+    case SNIB__VALUE_DELETE:
+        return false;
+    case SNIB__PARAMS:
+        return rq->params.op != SNIB__PARAMS_GET;
+    case SNIB__ACQUIRE:
+    case SNIB__RENEW:
+    case SNIB__RELEASE:
+    case SNIB__CANCEL:
+    case SNIB__FORCE:
+        break;
+    }
+    return true;
+}
+
 static void store_redis_start(struct snib__store *store, snib_instant now,
                               struct snib__list *chain)
 {
     struct snib__redis *s = store_of(store);
     struct snib__link *l;
     while ((l = snib__list_pop(chain))) {
-        snib__send_start(s, now,
-                         SNIB__CONTAINER(l, struct snib__request, link));
+        struct snib__request *rq =
+            SNIB__CONTAINER(l, struct snib__request, link);
+        s->wants = s->wants || store_wants_lock(rq);
+        snib__send_start(s, now, rq);
     }
     store_settle(s, now);
 }
@@ -172,18 +198,13 @@ static bool store_keeps(struct snib__redis *s, snib_instant now, int i,
     if (keeps == CONFIRM_NOMEM) {
         snib__session_cut(s, now, i, true, SNIB_ERR_NOMEM, "out of memory",
                           false);
+    } else if (keeps == CONFIRM_MUCH) {
+        snib__session_cut(s, now, i, true, SNIB_ERR_LIMIT,
+                          "more came while replicas were waited for than is "
+                          "kept",
+                          false);
     }
     return keeps != CONFIRM_READ;
-}
-
-static void store_confirmed(struct snib__redis *s, snib_instant now, int i)
-{
-    char text[200];
-    bool barred;
-    snib_err err = snib__confirm_over(s, i, text, sizeof text, &barred);
-    if (err && s->session[i].state == SESSION_READY) {
-        snib__session_cut(s, now, i, true, err, text, barred);
-    }
 }
 
 static void store_bytes(struct snib__redis *s, snib_instant now, int i,
@@ -206,7 +227,7 @@ static void store_bytes(struct snib__redis *s, snib_instant now, int i,
             break;
         case SNIB__RESP_MORE:
             if (s->replicas) {
-                store_confirmed(s, now, i);
+                snib__session_confirmed(s, now, i);
             }
             return;
         case SNIB__RESP_BROKEN:

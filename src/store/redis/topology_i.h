@@ -26,7 +26,8 @@
  *
  * A round over a list asks all, since two of them may say that they are the
  * primary; then neither is believed. Doubt comes when a connection to the
- * primary is lost or refused, or it answers as a replica. Then the next Sentinel
+ * primary is lost or refused, it answers as a replica, or (?replicas=) too few
+ * replicas acknowledge. Then the next Sentinel
  * is asked, not the same one. */
 #ifndef SNIB__REDIS_TOPOLOGY_I_H
 #define SNIB__REDIS_TOPOLOGY_I_H

@@ -335,11 +335,26 @@ static bool steps_set_out(struct snib__sql *q, struct steps_step *k)
     return left > 0;
 }
 
+/* Who holds is to be told of its end by force. The short way has renewed it first,
+ * and writes how with the next renewal. */
+static void steps_listen_again(struct snib__sql *q, const struct steps_step *k)
+{
+    bool wants = false;
+    for (uint32_t i = 0; i < k->count; i++) {
+        const struct snib__request *r = k->r[i];
+        wants = wants || (r->verb == SNIB__RENEW && r->renew.listen);
+    }
+    if (wants && !q->listens) {
+        q->driver->listen(q);
+    }
+}
+
 static void steps_run(struct snib__sql *q, struct steps_step *k)
 {
     struct steps_step all = *k;
     steps_begin(q);
     if (!steps_quick(q, k)) {
+        steps_listen_again(q, &all);
         return;
     }
     all = *k;

@@ -35,13 +35,14 @@ end
 -- @include settle
 -- Reading.
 local other = clock()
-if other then
+if other -- who only asks needs no epoch
+    and not (what == 'get' and string.find(other, '^SNIBEPOCH')) then
     return redis.error_reply(other)
 end
 if what ~= 'get' and (now > not_after or not_after > now + 10000) then
     return {4, now}
 end
-memory()
+memory(what == 'get') -- to ask needs no mark, whosever it is
 survey(standing())
 params()
 local done, seen = 1, call('GET', X)

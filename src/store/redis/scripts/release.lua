@@ -10,6 +10,8 @@
 -- Reply {1} it is ended  {0} another token is there, or nobody holds
 --       {2, text} it was ended by force before, and its client may not have
 --       heard of that: "REVOKED " and who forced the release and why
+--       {3} it is not known, nobody shows who came later, and a recovery runs:
+--       the server has forgotten it
 -- A tombstone ends the request for good. A late copy of its acquire may have
 -- been granted meanwhile, under a token that the client does not know, or may
 -- have queued: that grant is ended and that position is given up, too.
@@ -75,6 +77,10 @@ end
 memory(true)
 local known = last
 survey(holders, gone)
+-- Did somebody come later? One without recovery= may, at a server that was emptied.
+-- (Its reserve of tokens is 31 at most. A thin record does not show its token.)
+local later = not tonumber(ARGV[3]) or last > tonumber(ARGV[3]) + 31
+    or fresh and #holders > 0
 if tombstone then
     drop[1] = request -- a late copy may have queued again
     call('ZCARD', A) -- types, before anything is written
@@ -118,5 +124,8 @@ unguard()
 tell()
 if revoked and not ours then
     return {2, 'REVOKED ' .. (string.match(revoked, '^%d+ (.*)$') or '')}
+end
+if E and closed > 0 and not own and not later then
+    return {3}
 end
 return {ours and 1 or 0}

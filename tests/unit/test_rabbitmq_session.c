@@ -1,0 +1,384 @@
+/* tests/unit/test_rabbitmq_session.c — the store rabbitmq beside a model of its
+ * broker: what it has not, which server is next and what is said of those that will
+ * not do, logins. */
+#include "rabbitmq_world.h"
+
+/* -- what is not there -------------------------------------------------------------------------------- */
+
+static void what_there_is_not_is_said(void **state)
+{
+    (void)state;
+    struct snib__request r = request(SNIB__ACQUIRE, 1);
+    r.acquire.kind = SNIB_KIND_READ;
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_UNSUPPORTED);
+    r = request(SNIB__ACQUIRE, 1);
+    r.lease = snib__ms(600001);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_UNSUPPORTED);
+    r = request(SNIB__FORCE, 1);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_UNSUPPORTED);
+}
+
+static void errors_of_the_broker_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        int code;
+        snib_err err;
+    } row[] = {{403, SNIB_ERR_DENIED},
+               {405, SNIB_ERR_CONFIG},
+               {406, SNIB_ERR_CONFIG},
+               {541, SNIB_ERR_STORE}};
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        struct snib__request r = request(SNIB__ACQUIRE, 1 + i);
+        struct snib__request warm = request(SNIB__INSPECT, 50 + i);
+        struct snib__buf rows;
+        snib__buf_init(&rows, 4096);
+        warm.said.result = &rows;
+        ask(&warm); /* the client's own queue is there */
+        assert_int_equal(answer(&warm), SNIB__DONE);
+        snib__buf_free(&rows);
+        model.close_declare = row[i].code;
+        ask(&r);
+        assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
+        assert_int_equal(r.said.err, row[i].err);
+        model.close_declare = 0;
+    }
+}
+
+static void a_refused_login_and_a_missing_host_end_at_once(void **state)
+{
+    (void)state;
+    struct snib__request r = request(SNIB__ACQUIRE, 1);
+    model.refuse_login = 1;
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_DENIED);
+    model.refuse_login = 0;
+    model.refuse_vhost = 1;
+    r = request(SNIB__ACQUIRE, 2);
+    ask(&r);
+    pass_ms(6000);
+    assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_CONFIG);
+}
+
+/* -- several servers, none of which serves ------------------------------------------- */
+
+static int begin_three(void **state)
+{
+    (void)state;
+    return begin_at("amqp://a,b,c");
+}
+
+/* What waits is the store's. */
+static void anew(void **state)
+{
+    ops->free(store);
+    snib__conns_free(&out);
+    snib__free(name);
+    snib__buf_free(&model_out);
+    (void)begin_three(state);
+}
+
+/* The server that is to be connected to next has this to say. */
+static void refused(snib_err err, bool hopeless)
+{
+    pass_ms(0);
+    for (uint32_t i = 0; i < out.conns; i++) {
+        if (out.conn[i]->open) {
+            const struct snib__input in = {.kind = SNIB__IN_REFUSED,
+                                           .conn = i,
+                                           .err = err,
+                                           .hopeless = hopeless,
+                                           .bytes = "no",
+                                           .size = 2};
+            out.conn[i]->open = false;
+            ops->input(store, now, &in);
+            now = snib__after(now, snib__ms(1));
+            const struct snib__input tick = {.kind = SNIB__IN_TICK};
+            ops->input(store, now, &tick);
+            return;
+        }
+    }
+    fail_msg("nobody is asked");
+}
+
+static void start(struct snib__request *r)
+{
+    struct snib__list chain;
+    snib__list_init(&chain);
+    snib__link_init(&r->link);
+    snib__list_push(&chain, &r->link);
+    ops->start(store, now, &chain);
+}
+
+static void what_one_server_lacks_refuses_nobody(void **state)
+{
+    (void)state;
+    static const snib_err last[] = {SNIB_ERR_CONFIG, SNIB_ERR_OK};
+    for (uint64_t i = 0; i < 2; i++) {
+        struct snib__request r = request(SNIB__ACQUIRE, 5 + i);
+        start(&r);
+        refused(SNIB_ERR_OK, false);
+        refused(SNIB_ERR_OK, false);
+        refused(last[i], i == 1); /* …, or has no such name */
+        assert_int_equal(answer(&r), SNIB__PENDING);
+        anew(state);
+    }
+}
+
+static void what_all_servers_lack_is_said(void **state)
+{
+    (void)state;
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    start(&r);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(answer(&r), SNIB__PENDING);
+        refused(SNIB_ERR_CONFIG, false);
+    }
+    assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_CONFIG);
+}
+
+/* Until there was a connection; later they may come back. */
+static void descriptors_that_lack_are_said(void **state)
+{
+    (void)state;
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    start(&r);
+    refused(SNIB_ERR_LIMIT, false);
+    refused(SNIB_ERR_LIMIT, false);
+    assert_int_equal(answer(&r), SNIB__PENDING);
+    refused(SNIB_ERR_LIMIT, false);
+    assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_LIMIT);
+    r = request(SNIB__ACQUIRE, 6);
+    anew(state);
+    start(&r);
+    refused(SNIB_ERR_LIMIT, false);
+    refused(SNIB_ERR_OK, false);
+    refused(SNIB_ERR_LIMIT, false);
+    assert_int_equal(answer(&r), SNIB__PENDING);
+    anew(state);
+}
+
+/* -- logins --------------------------------------------------------------------------- */
+
+static int begin_login(void **state)
+{
+    logs_in = true;
+    return begin(state);
+}
+
+static int end_login(void **state)
+{
+    logs_in = false;
+    return end(state);
+}
+
+static void a_program_may_think_about_its_login(void **state)
+{
+    (void)state;
+    static const struct snib_login login = {.user = ""};
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_true(out.conn[0]->login);
+    out.conn[0]->login = false;
+    pass_ms(10000);
+    assert_false(out.conn[0]->login); /* it is asked once */
+    (void)answer(&r);
+    const struct snib__input in = {.kind = SNIB__IN_LOGIN, .login = &login};
+    ops->input(store, now, &in);
+    settle();
+    pass_ms(100);
+    assert_int_equal(answer(&r), SNIB__DONE);
+}
+
+/* -- silence ---------------------------------------------------------------------------- */
+
+/* So many grants are lost within three seconds of silence. */
+static uint32_t lost_by_silence(bool holds)
+{
+    static struct snib__request a, b; /* the store's to the end */
+    a = request(SNIB__ACQUIRE, 1);
+    b = request(SNIB__INSPECT, 2);
+    static struct snib__buf rows;
+    snib__buf_init(&rows, 4096);
+    b.said.result = &rows;
+    a.lease = snib__ms(60000);
+    granted(&a);
+    out.holds = holds;
+    out.ended_count = 0;
+    mute = true;
+    ask(&b);
+    pass_ms(3000);
+    uint32_t lost = out.ended_count;
+    pass_ms(20000);
+    assert_int_equal(out.ended_count, 1);
+    snib__buf_free(&rows);
+    return lost;
+}
+
+static void a_silent_broker_is_borne_while_something_is_held(void **state)
+{
+    (void)state;
+    assert_int_equal(lost_by_silence(true), 0);
+}
+
+static void a_silent_broker_is_left_where_nothing_is_held(void **state)
+{
+    (void)state;
+    assert_int_equal(lost_by_silence(false), 1);
+}
+
+/* Both send something within each heartbeat. */
+static void a_connection_lasts_where_nothing_is_asked_for(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    a.lease = snib__ms(600000);
+    out.holds = true;
+    granted(&a);
+    out.ended_count = 0;
+    pass_ms(120000);
+    assert_true(up && !out.ended_count);
+    assert_true(model.consumers == 1);
+    give_back(&a);
+}
+
+/* -- what the broker says -------------------------------------------------------------- */
+
+static void only_a_rabbitmq_that_takes_passwords_will_do(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *product, *mechanisms, *words;
+        snib_err err;
+    } row[] = {{"Qpid", "PLAIN", "not RabbitMQ", SNIB_ERR_CONFIG},
+               {"RabbitMQ", "AMQPLAIN EXTERNAL", "(PLAIN)", SNIB_ERR_DENIED},
+               {"RabbitMQ", "EXTERNAL PLAIN AMQPLAIN", NULL, SNIB_ERR_OK}};
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        struct snib__request r = request(SNIB__ACQUIRE, 5 + i);
+        model.product = row[i].product;
+        model.mechanisms = row[i].mechanisms;
+        ask(&r);
+        pass_ms(6000);
+        assert_int_equal(answer(&r),
+                         row[i].err ? SNIB__NOT_APPLIED : SNIB__DONE);
+        assert_int_equal(r.said.err, row[i].err);
+        assert_true(!row[i].words || strstr(said.text, row[i].words));
+    }
+}
+
+/* 0: there is no bound. */
+static void the_smaller_of_both_wishes_counts(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    out.holds = true;
+    model.wishes = (struct model_tune){20, 4096, 4};
+    granted(&a);
+    assert_true(model.agreed.channels == 20 && model.agreed.frame == 4096);
+    assert_int_equal(model.agreed.heartbeat_s, 4);
+    pass_ms(20000);
+    model.wishes = (struct model_tune){0, 0, 0};
+    cut();
+    pass_ms(200);
+    assert_int_equal(model.agreed.channels, MQ_CHANNELS);
+    assert_int_equal(model.agreed.frame, SNIB__AMQP_FRAME_MAX);
+    assert_int_equal(model.agreed.heartbeat_s, MQ_HEARTBEAT_S);
+}
+
+/* What does not fit is not AMQP: the connection is left. */
+static void a_content_is_what_its_header_says(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    granted(&a);
+    give_back(&a);
+    out.holds = true;
+    for (int i = 0; i < 4; i++) {
+        pass_ms(200);
+        assert_true(up);
+        (void)model_delivers(model.own, "answers", "");
+        if (i == 1) {
+            model_content(model.own, NULL, "te", 4); /* … and once more */
+        }
+        model_content(model.own, NULL, i == 2 ? "text!" : "text", 4);
+        if (i == 3) { /* without a delivery before it */
+            model_content(model.own, NULL, "text", 4);
+        }
+        settle();
+        assert_int_equal(up, i == 0);
+    }
+}
+
+static void its_state_is_that_of_the_connection(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__store_state is = {.nodes = 1};
+    ops->state(store, now, &is);
+    assert_false(is.reachable);
+    granted(&a);
+    ops->state(store, now, &is);
+    assert_true(is.reachable && is.nodes_reachable == 1 && !*is.text);
+    size_t begun = model_method(0, SNIB__AMQP_BLOCKED);
+    snib__amqp_put_short(&model_out, "low on memory");
+    model_end(begun);
+    settle();
+    ops->state(store, now, &is);
+    assert_true(is.reachable && strstr(is.text, "low on memory"));
+    cut();
+    ops->state(store, now, &is);
+    assert_true(!is.reachable && !is.nodes_reachable && *is.text);
+    assert_int_equal(is.err, SNIB_ERR_UNREACHABLE);
+}
+
+/* It was refused once meanwhile, and told to ask again later. */
+static void who_waits_asks_as_soon_as_the_broker_is_back(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    a.lease = snib__ms(6000); /* so the next poll is after a second */
+    another_consumes();
+    ask(&a);
+    assert_int_equal(answer(&a), SNIB__QUEUED);
+    refusals = 1;
+    cut();
+    assert_int_equal(model.consumers, 1);
+    for (int ms = 0; ms < 300 && !model.entered; ms++) {
+        pass_ms(1);
+    }
+    assert_int_equal(refusals, 0);
+    assert_int_equal(model.consumers, 2);
+    cancelled(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(what_there_is_not_is_said),
+        CASE(errors_of_the_broker_are_told),
+        CASE(a_refused_login_and_a_missing_host_end_at_once),
+        OF(what_one_server_lacks_refuses_nobody, begin_three, end),
+        OF(what_all_servers_lack_is_said, begin_three, end),
+        OF(descriptors_that_lack_are_said, begin_three, end),
+        OF(a_program_may_think_about_its_login, begin_login, end_login),
+        CASE(a_silent_broker_is_borne_while_something_is_held),
+        CASE(a_silent_broker_is_left_where_nothing_is_held),
+        CASE(a_connection_lasts_where_nothing_is_asked_for),
+        CASE(only_a_rabbitmq_that_takes_passwords_will_do),
+        CASE(the_smaller_of_both_wishes_counts),
+        CASE(a_content_is_what_its_header_says),
+        CASE(its_state_is_that_of_the_connection),
+        CASE(who_waits_asks_as_soon_as_the_broker_is_back),
+    };
+    return RUN(tests);
+}
