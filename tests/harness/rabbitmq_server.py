@@ -46,7 +46,8 @@ class RabbitmqServer:
         self._write("rabbitmq.conf", "\n".join(
             [*self._listen(tls),
              "disk_free_limit.absolute = 1MB",
-             "vm_memory_high_watermark.absolute = 400MB",
+             # above it nothing is taken; a suite has some hundred queues
+             "vm_memory_high_watermark.absolute = 1500MB",
              "raft.wal_max_size_bytes = 8000000",
              "log.console = true", "log.console.level = info",
              *config]) + "\n")

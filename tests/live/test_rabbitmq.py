@@ -378,5 +378,5 @@ def test_an_alarm_of_the_broker_is_told(one, drivers, name):
                           wait_ms=3000)
         assert said.err in ("UNREACHABLE", "UNKNOWN", "TIMEOUT"), said
     finally:
-        one.ctl("set_vm_memory_high_watermark", "absolute", "400MB")
+        one.ctl("set_vm_memory_high_watermark", "absolute", "1500MB")
     holder.acquire(holder.lock(f"{name}-3"), wait_ms=20000).release()
