@@ -200,12 +200,21 @@ static size_t stores_apart(const char *a, const char *b)
     return row[n];
 }
 
-/* The scheme that was meant, if this one is a slip of two letters at most. NULL:
- * none is so near. */
+/* The scheme that was meant, if this one is what the server is called otherwise,
+ * or a slip of two letters at most. NULL: none is so near. */
 static const char *stores_near(const char *scheme)
 {
+    static const char *const also[][2] = {{"rabbitmq", "amqp"},
+                                          {"mariadb", "mysql"},
+                                          {"valkey", "redis"},
+                                          {"zk", "zookeeper"}};
     const char *near = NULL;
     size_t least = strlen(scheme) < 4 ? 2 : 3;
+    for (size_t i = 0; i < sizeof also / sizeof *also; i++) {
+        if (!strcmp(scheme, also[i][0]) && snib__store_find(also[i][1])) {
+            return also[i][1];
+        }
+    }
     for (size_t i = 0; i < STORES; i++) {
         size_t apart = stores_apart(scheme, stores[i].scheme);
         if (apart < least) {

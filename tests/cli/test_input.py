@@ -351,7 +351,8 @@ def test_an_unknown_scheme_is_78_and_the_known_ones_are_said(mapped):
 @pytest.mark.parametrize("scheme, meant", [
     ("redis-cluster", "redis+cluster"), ("rediscluster", "redis+cluster"),
     ("resis", "redis"), ("fille", "file"), ("redlok", "redlock"),
-    ("foo", None), ("x", None), ("amqp", None), ("redis-something", None)])
+    ("valkey", "redis"), ("foo", None), ("x", None), ("kafka", None),
+    ("redis-something", None)])
 def test_a_slip_in_the_scheme_is_told_with_what_was_meant(
         redis, scheme, meant):
     done = redis.run("try", "-s", f"{scheme}://h", "a")
@@ -360,6 +361,18 @@ def test_a_slip_in_the_scheme_is_told_with_what_was_meant(
     assert ("meant?" in done.stderr) == (meant is not None)
     assert meant is None or f"was {meant}: meant?" in done.stderr
     assert "libhiredis" not in done.stderr
+
+
+@pytest.mark.parametrize("called, scheme", [
+    ("rabbitmq", "amqp"), ("mariadb", "mysql"), ("zk", "zookeeper")])
+def test_what_a_server_is_called_is_told_with_its_scheme(
+        mapped, called, scheme):
+    done = mapped.run("try", "-s", f"{called}://h", "a")
+    assert done.returncode == 78
+    if mapped.run("try", "-s", f"{scheme}://127.0.0.1:1", "a").returncode == 78:
+        pytest.skip(f"{scheme}: is not in this build")
+    assert f"no store {called}: in this build; was {scheme}: meant?" \
+        in done.stderr
 
 
 def test_more_permits_than_the_semaphore_has_are_not_to_be_had_now(store):
