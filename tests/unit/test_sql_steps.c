@@ -263,6 +263,30 @@ static void after_many_writes_the_cleaner_comes(void **state)
     assert_int_equal(w.q.writes, 0);
 }
 
+/* What stands behind a step is told of the queue only if the server answered. */
+static void an_answer_of_the_server_is_told_when_it_comes(void **state)
+{
+    static const snib__verb verbs[] = {SNIB__ACQUIRE, SNIB__INSPECT,
+                                       SNIB__VALUE_GET, SNIB__VALUE_PUT};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        struct snib__request r = verb(verbs[i], 1);
+        r.resent = true; /* no short way */
+        w.fetches[w.fetch] = SNIB__SQL_DOWN;
+        run(&r, NULL);
+        assert_int_equal(atomic_load(&r.exec.heard), 0);
+        run(&r, NULL);
+        assert_int_equal(atomic_load(&r.exec.heard), w.now);
+    }
+    struct snib__request r = acquire(2);
+    w.quicks[w.quick] = SNIB__SQL_DOWN;
+    run(&r, NULL);
+    assert_int_equal(atomic_load(&r.exec.heard), 0);
+    w.takes = true;
+    run(&r, NULL);
+    assert_int_equal(atomic_load(&r.exec.heard), w.now);
+}
+
 int main(void)
 {
     const struct CMUnitTest cases[] = {
@@ -284,6 +308,7 @@ int main(void)
         STEP(those_who_share_a_lock_are_renewed_together),
         STEP(one_that_spoils_a_step_is_tried_apart),
         STEP(after_many_writes_the_cleaner_comes),
+        STEP(an_answer_of_the_server_is_told_when_it_comes),
     };
     return RUN(cases);
 }

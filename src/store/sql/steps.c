@@ -93,6 +93,15 @@ static void steps_in_vain(struct snib__sql *q, const struct steps_step *k,
     }
 }
 
+/* Who stands behind this step shall not be told that the server is silent. */
+static void steps_heard(struct snib__sql *q, const struct steps_step *k,
+                        snib__sql_end end)
+{
+    if (end != SNIB__SQL_DOWN && end != SNIB__SQL_LOST) {
+        snib__blocking_heard(k->r[0], q->driver->now());
+    }
+}
+
 /* -- the short way --------------------------------------------------------- */
 
 /* True: the step goes on with the requests that are left in it. */
@@ -109,6 +118,9 @@ static bool steps_quick(struct snib__sql *q, struct steps_step *k)
     if (end == SNIB__SQL_DOWN) {
         steps_in_vain(q, k, end);
         return false;
+    }
+    if (n) {
+        steps_heard(q, k, end);
     }
     uint32_t at = 0;
     for (uint32_t i = 0; i < k->count; i++) {
@@ -282,6 +294,7 @@ static steps_next steps_decide(struct snib__sql *q, const struct steps_step *k)
     for (;;) {
         snib__sql_end end;
         steps_next next = steps_once(q, k, crowded || conflicts > 0, &end);
+        steps_heard(q, k, end);
         if (next != STEPS_AGAIN) {
             return next;
         }
@@ -382,12 +395,13 @@ static void steps_look(struct snib__sql *q, const struct steps_step *k)
     steps_begin(q);
     if (first->verb == SNIB__VALUE_GET || first->verb == SNIB__VALUE_PUT ||
         first->verb == SNIB__VALUE_DELETE) {
-        snib__sql_value(q, first);
+        steps_heard(q, k, snib__sql_value(q, first));
         return;
     }
     snib__sql_end end = first->verb == SNIB__DOCTOR
                             ? steps_doctor(q, first)
                             : q->driver->look(q, k->r, k->count);
+    steps_heard(q, k, end);
     for (uint32_t i = 0; i < k->count; i++) {
         struct snib__request *r = k->r[i];
         if (end) {
