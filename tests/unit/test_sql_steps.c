@@ -188,6 +188,35 @@ static void who_renews_by_the_short_way_listens_again(void **state)
     run(&renew, NULL);
     assert_int_equal(renew.said.answer, SNIB__DONE);
     assert_true(w.q.listens);
+    assert_string_equal(w.named, "7.a"); /* in the row, for who ends it */
+}
+
+/* The row keeps what stood there; the renewal was done all the same. */
+static void
+a_renewal_stays_done_when_the_row_cannot_name_the_channel(void **state)
+{
+    static const snib__sql_end ends[] = {SNIB__SQL_DOWN, SNIB__SQL_LOST,
+                                         SNIB__SQL_CONFLICT};
+    struct snib__request one = acquire(1);
+    (void)state;
+    run(&one, NULL);
+    w.takes = true;
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        struct snib__request renew = of(SNIB__RENEW, &one);
+        renew.renew.listen = true;
+        w.q.listens = false;
+        w.quicks[w.quick + 1] = ends[i];
+        int before = w.quick;
+        run(&renew, NULL);
+        assert_int_equal(renew.said.answer, SNIB__DONE);
+        assert_int_equal(w.quick, before + 2);
+    }
+    w.listens = w.q.listens = false;
+    struct snib__request renew = of(SNIB__RENEW, &one);
+    renew.renew.listen = true;
+    int before = w.quick;
+    run(&renew, NULL);
+    assert_int_equal(w.quick, before + 1);
 }
 
 /* -- several at once ------------------------------------------------------- */
@@ -303,6 +332,7 @@ int main(void)
         STEP(who_queues_has_said_before_how_it_is_notified),
         STEP(without_a_notifier_it_queues_all_the_same),
         STEP(who_renews_by_the_short_way_listens_again),
+        STEP(a_renewal_stays_done_when_the_row_cannot_name_the_channel),
         STEP(requests_for_different_locks_share_a_step),
         STEP(requests_for_one_lock_go_one_after_the_other),
         STEP(those_who_share_a_lock_are_renewed_together),

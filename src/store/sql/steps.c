@@ -348,29 +348,34 @@ static bool steps_set_out(struct snib__sql *q, struct steps_step *k)
     return left > 0;
 }
 
-/* Who holds is to be told of its end by force. The short way has renewed it first,
- * and writes how with the next renewal. */
-static void steps_listen_again(struct snib__sql *q, const struct steps_step *k)
+/* Who holds is told of its end by force on the channel that its row names. Where
+ * there was none the short way has written that: a renewal does not wait until
+ * somebody listens. So those that were done are written once more, which changes
+ * no answer: if it fails, the next renewal names the channel. */
+static void steps_name_channel(struct snib__sql *q, const struct steps_step *k)
 {
-    bool wants = false;
+    struct snib__sql_try t[SNIB__SNAPSHOT_MAX];
+    uint32_t n = 0;
     for (uint32_t i = 0; i < k->count; i++) {
-        const struct snib__request *r = k->r[i];
-        wants = wants || (r->verb == SNIB__RENEW && r->renew.listen);
+        struct snib__request *r = k->r[i];
+        if (r->verb == SNIB__RENEW && r->renew.listen &&
+            r->said.answer == SNIB__DONE &&
+            snib__sql_way_short(r) == SNIB__SQL_RENEW) {
+            t[n++] = (struct snib__sql_try){r, SNIB__SQL_RENEW, false};
+        }
     }
-    if (wants && !q->listens) {
+    if (n && !q->listens) {
         q->driver->listen(q);
+    }
+    if (n && q->listens) {
+        (void)q->driver->quick(q, t, n);
     }
 }
 
-static void steps_run(struct snib__sql *q, struct steps_step *k)
+/* What the short way has left. */
+static void steps_slow(struct snib__sql *q, struct steps_step *k)
 {
     struct steps_step all = *k;
-    steps_begin(q);
-    if (!steps_quick(q, k)) {
-        steps_listen_again(q, &all);
-        return;
-    }
-    all = *k;
     if (!snib__sql_way_twins(k->r, k->count) &&
         steps_decide(q, k) != STEPS_APART) {
         return;
@@ -379,6 +384,19 @@ static void steps_run(struct snib__sql *q, struct steps_step *k)
         struct steps_step alone = {.r = {all.r[i]}, .count = 1};
         steps_begin(q);
         (void)steps_decide(q, &alone);
+    }
+}
+
+static void steps_run(struct snib__sql *q, struct steps_step *k)
+{
+    struct steps_step all = *k;
+    bool named = q->listens;
+    steps_begin(q);
+    if (steps_quick(q, k)) {
+        steps_slow(q, k);
+    }
+    if (!named) {
+        steps_name_channel(q, &all);
     }
 }
 
