@@ -30,7 +30,7 @@ void snib__batch_end(struct snib__engine *, enum snib__batch_way);
 void snib__batch_join(struct snib__engine *, struct snib__acquisition *);
 
 /* heard.c */
-/* Takes what an input has brought beside answers, mostly nothing. */
+/* Takes what an input has brought besides answers, mostly nothing. */
 void snib__heard_all(struct snib__engine *, snib_instant now);
 static inline void snib__heard(struct snib__engine *e, snib_instant now)
 {

@@ -20,7 +20,7 @@
 #include "core/name.h"
 #include "snib.h"
 
-/* What is asked for. Beside what is named here every verb reads id, limit, once
+/* What is asked for. Besides what is named here every verb reads id, limit, once
  * and resent. */
 typedef enum snib__verb {
     /* Reads lease, floor, text (about), token, `acquire` and `batch`.
