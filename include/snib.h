@@ -441,7 +441,7 @@ struct snib_client_options {
     bool store_events;
     /* What this client holds, or waits for, is ended at once when this process
      * is killed, and not when its leases are over: a crash then costs
-     * milliseconds. For that a small process is started beside this one, the
+     * milliseconds. For that a small process is started next to this one, the
      * *witness* (snib-witness), which the kernel tells of this process's end, by
      * a pidfd; with all its threads, and not by an exec. snib_client_open waits
      * until it is there, some milliseconds, at most 10 s. It ends with the
@@ -565,7 +565,7 @@ struct snib_store_status {
     char text[252]; /* one line, no password; "": nothing to say */
 };
 
-/* Is a witness beside this client (snib_client_options.witness)? When it has
+/* Has this client a witness (snib_client_options.witness)? When it has
  * ended before the client, one line is logged (WARN) as soon as the background
  * thread runs, and what is held goes on, by its leases. Any thread, any time
  * before snib_client_free; in a forked child NONE.

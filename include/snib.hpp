@@ -65,7 +65,7 @@
  *
  * Lifetimes. A client outlives its locks and mutexes, a lock its grants; so
  * none of these is made from a temporary. All functions may be called by
- * several threads at once, but not beside a move or a destructor, nor beside
+ * several threads at once, but not during a move or a destructor, nor during a
  * release, renew or detach of the same grant. Nothing here allocates memory
  * except the constructors, grant::explain, and a mutex when more threads hold
  * it or wait for it than ever before.

@@ -28,6 +28,13 @@ bool sim_is_witness(int client)
     return client >= SIM_WITNESSES;
 }
 
+/* NULL: it is a witness itself, or the world has none. */
+static struct sim_witness *witness_of(struct sim_world *w, int client)
+{
+    return w->opt.witness && !sim_is_witness(client) ? &w->witness[client]
+                                                     : NULL;
+}
+
 /* -- the kernel ------------------------------------------------------------ */
 
 /* The pidfd that the process has opened of itself: is it readable? */
@@ -54,9 +61,9 @@ static void forget(struct sim_witness *x)
 void sim_witness_start(struct sim_world *w, int client)
 {
     struct sim_client *c = &w->client[client];
-    struct sim_witness *x = &w->witness[client];
+    struct sim_witness *x = witness_of(w, client);
     c->execed = c->main_ended = false;
-    if (!w->opt.witness) {
+    if (!x) {
         return;
     }
     forget(x);
@@ -72,8 +79,8 @@ void sim_witness_start(struct sim_world *w, int client)
 
 void sim_witness_knows(struct sim_world *w, int client)
 {
-    struct sim_witness *x = &w->witness[client];
-    if (x->registry) {
+    struct sim_witness *x = witness_of(w, client);
+    if (x && x->registry) {
         snib__engine_client_id(w->client[client].engine, x->registry->client);
         sim_id_text(x->registry->client, x->hex);
     }
@@ -133,7 +140,10 @@ static void look(struct sim_world *w, int client, struct sim_witness *x,
 
 void sim_witness_looks(struct sim_world *w, int client)
 {
-    look(w, client, &w->witness[client], AT_ONCE);
+    struct sim_witness *x = witness_of(w, client);
+    if (x) {
+        look(w, client, x, AT_ONCE);
+    }
 }
 
 void sim_witness_after(struct sim_world *w, int slot)
@@ -186,14 +196,15 @@ void sim_witness_event(struct sim_world *w, const struct sim_event *ev)
  * leases will. */
 void sim_witness_crashed(struct sim_world *w, int client)
 {
-    struct sim_witness *x = &w->late[client];
-    if (!w->opt.witness) {
+    struct sim_witness *now = witness_of(w, client);
+    if (!now) {
         return;
     }
+    struct sim_witness *x = &w->late[client];
     stop(w, client);
     forget(x);
-    *x = w->witness[client];
-    w->witness[client].registry = NULL;
+    *x = *now;
+    now->registry = NULL;
     int64_t us = sim_upto(&w->misc, 4) ? sim_upto(&w->misc, 3000)
                                        : sim_upto(&w->misc, 2000000);
     again(w, client, LATE, w->t + us * 1000, x->life);

@@ -63,7 +63,7 @@ struct snib_version_attempt {
     /* The commit of this attempt was not answered, and now it is asked whether
      * it stands: write nothing. */
     bool ask;
-    /* 32 hexadecimal digits that no other attempt ever has. Written beside the
+    /* 32 hexadecimal digits that no other attempt ever has. Written next to the
      * version they tell later whether this attempt stands. */
     char id[33];
     /* Until the limit, rounded down, for the time limits that the database has.

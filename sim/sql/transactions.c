@@ -40,7 +40,8 @@ const struct sim_row *sim_sql_next_row(const struct sim_sql_session *s,
 {
     const struct sim_rows *t = &s->table->rows;
     int at = 0;
-    bool own = last && !(last >= t->row && last < t->row + t->count);
+    bool own =
+        last && !(t->count && last >= t->row && last < t->row + t->count);
     if (last && !own) {
         at = (int)(last - t->row) + 1;
     }

@@ -60,10 +60,10 @@ void theorem_keeper_hears(struct sim_world *w, int client,
                           const struct snib__input *in)
 {
     struct sim_keeper *k = &w->keeper[client];
-    const char *p = in->bytes, *end = p + in->size;
     if (!w->opt.keeper_pct || in->kind != SNIB__IN_BYTES || in->conn != SUBS) {
         return;
     }
+    const char *p = in->bytes, *end = p + in->size;
     for (; end - p >= MARK + SIM_ID + 2; p++) { /* whole, in one piece */
         if (!memcmp(p, "\r\nk ", MARK) &&
             !memcmp(p + MARK + SIM_ID, "\r\n", 2)) {

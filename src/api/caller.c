@@ -27,7 +27,7 @@
  * the caller would believe in something that nobody does. A size that no header
  * can have is a struct that was not initialised.
  *
- * The size of a result comes as an argument beside it, so that a caller need
+ * The size of a result comes as an argument next to it, so that a caller need
  * not initialise the struct, and cannot forget to. */
 #include "api/caller.h"
 

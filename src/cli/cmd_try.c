@@ -18,7 +18,7 @@ static void cmd_try_say_busy(const struct plan *plan,
     if (args->quiet || args->busy_ok) {
         return;
     }
-    look_in_the_way(client, name, plan->kind, plan->permits, &t);
+    look_in_the_way(client, name, plan->kind, plan->permits, true, &t);
     say("%s: not acquired: %s", shown(name),
         holder[0] != '\0' ? holder : "held by another owner");
 }

@@ -20,7 +20,7 @@
  * REFUSED,  snib__acquisition_done                     freed
  *   GONE
  *
- * Flags beside the state (core/check.c ties them to it):
+ * Flags besides the state (core/check.c ties them to it):
  *
  * options.passes  to have been granted is all that the owner wants
  * ended           WAITING, and the request that its claim gives up was made for

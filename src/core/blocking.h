@@ -102,11 +102,14 @@ void snib__blocking_sends(struct snib__request *);
 /* For the library, with the clock as it was read after that. True: it must not
  * send it; it answers NOT_APPLIED. */
 bool snib__blocking_expired(const struct snib__request *, snib_instant now);
-/* For the core. Has a worker sent nothing of it by now? *ret: for how long the
- * library was in its way. If the request is at its limit (its patience is over)
- * nothing will be sent. */
+/* For the library: the server has answered something of this request. Who stands
+ * behind it in this call is told of the queue then, not of a silent server. */
+void snib__blocking_heard(struct snib__request *, snib_instant now);
+/* For the core. Has a worker sent nothing of it by now? *ret: what kept it. If
+ * the request is at its limit (its patience is over) nothing will be sent. */
 bool snib__blocking_unsent(const struct snib__store *, snib_instant now,
-                           const struct snib__request *, snib_duration *ret);
+                           const struct snib__request *,
+                           struct snib__unsent *ret);
 /* It has come out again. (The requests are given back by
  * snib__blocking_done.) */
 void snib__blocking_returned(struct snib__store *, snib__session);

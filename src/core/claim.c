@@ -46,7 +46,7 @@
  * "Held by another" to a request that may queue is no answer yet where the store
  * needs something before it can queue: the claim stays ACQUIRING meanwhile.
  *
- * What stands beside the state, with tables of its own: core/claim_i.h.
+ * What there is besides the state, with tables of its own: core/claim_i.h.
  *
  * A claim is LEAVING until the store has answered, or until both our lease and
  * the last instant at which a late copy of our request may be executed have

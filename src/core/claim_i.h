@@ -12,7 +12,7 @@
  *
  * Calls go down this list and never back. No other file includes this one.
  *
- * Beside the state of a claim (claim.c) stand two small ones, each with a table
+ * Besides the state of a claim (claim.c) there are two small ones, each with a table
  * of its own. `doubt`: what may have become of a send that was not answered.
  * Without one the claim ends by a RELEASE or a yield. With COPIES, by a RELEASE that leaves a tombstone.
  * With OPEN, or while its ACQUIRE is under way, by a CANCEL, since a RELEASE

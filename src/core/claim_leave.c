@@ -102,11 +102,11 @@ void snib__claim_give_up(struct snib__engine *e, snib_instant now,
         snib__claim_anew_or_free(e, now, t);
         return;
     }
-    snib_duration waited;
+    struct snib__unsent unsent;
     switch ((snib__claim_state)t->state) {
     case SNIB__CLAIM_ACQUIRING:
         if (snib__claim_asks_nothing(t) || /* nothing to cancel */
-            snib__claim_unsent(e, now, t, &waited)) {
+            snib__claim_unsent(e, now, t, &unsent)) {
             t->says = NULL;
             snib__claim_anew_or_free(e, now, t);
             break;

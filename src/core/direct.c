@@ -253,7 +253,7 @@ void snib__engine_direct_forget(struct snib__engine *e,
 
 bool snib__engine_direct_unsent(const struct snib__engine *e, snib_instant now,
                                 const struct snib__direct *direct,
-                                snib_duration *ret)
+                                struct snib__unsent *ret)
 {
     const struct snib__pending *q = direct->inner;
     return e->cfg.blocking && q && !q->rq.resent &&

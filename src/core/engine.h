@@ -417,10 +417,10 @@ snib_err snib__engine_direct(struct snib__engine *, snib_instant now,
                              struct snib__direct *);
 void snib__engine_direct_forget(struct snib__engine *, struct snib__direct *);
 /* Has its limit come before a worker of the store has sent anything of it? Then
- * nothing will be sent; *ret: for how long it was waited for. */
+ * nothing will be sent; *ret: what kept it. */
 bool snib__engine_direct_unsent(const struct snib__engine *, snib_instant now,
                                 const struct snib__direct *,
-                                snib_duration *ret);
+                                struct snib__unsent *ret);
 /* By when it is answered: the store of a LIST may have moved the limit. */
 snib_instant snib__engine_direct_limit(const struct snib__direct *);
 struct snib__direct *snib__engine_told_direct(struct snib__engine *);

@@ -30,7 +30,7 @@ void snib__batch_end(struct snib__engine *, enum snib__batch_way);
 void snib__batch_join(struct snib__engine *, struct snib__acquisition *);
 
 /* heard.c */
-/* Takes what an input has brought beside answers, mostly nothing. */
+/* Takes what an input has brought besides answers, mostly nothing. */
 void snib__heard_all(struct snib__engine *, snib_instant now);
 static inline void snib__heard(struct snib__engine *e, snib_instant now)
 {
@@ -86,10 +86,9 @@ snib_err snib__grant_detach(struct snib__engine *, snib_instant now,
 
 /* request.c */
 /* Has the limit of its ACQUIRE come, before a worker of the store has sent
- * anything of it? Then nothing of it will be sent. *ret: for how long the store
- * was in its way. */
+ * anything of it? Then nothing of it will be sent. *ret: what kept it. */
 bool snib__claim_unsent(const struct snib__engine *, snib_instant now,
-                        const struct snib__claim *, snib_duration *ret);
+                        const struct snib__claim *, struct snib__unsent *ret);
 
 /* unreachable.c */
 /* For a caller whose limit has passed before the store granted it anything:
@@ -99,9 +98,9 @@ snib_err snib__engine_late(const struct snib__engine *, snib_instant now,
                            snib_err why, struct snib_error *ret);
 
 /* The same where a worker of the store has sent nothing of the request, and will
- * not. waited: for how long the store was in its way. */
+ * not. */
 snib_err snib__engine_unsent(const struct snib__engine *, snib_instant now,
-                             snib_duration waited, snib_err why,
+                             const struct snib__unsent *, snib_err why,
                              struct snib_error *ret);
 
 /* UNKNOWN, with the store's trouble in the text if it cannot be reached. */

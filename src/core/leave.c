@@ -93,12 +93,12 @@ bool snib__engine_is_run(struct snib__engine *e, uint64_t ticket)
 {
     const struct snib__acquisition *s = snib__engine_acquisition(e, ticket);
     const struct snib__claim *t = s ? s->local->claim : NULL;
-    snib_duration waited;
+    struct snib__unsent unsent;
     return e->cfg.blocking && t && s->state == SNIB__ACQ_WAITING &&
            t->state == SNIB__CLAIM_ACQUIRING && t->acquiring &&
            t->acquiring->rq.exec.patience.ns <= s->limit.ns &&
            snib__blocking_runs(e->store, &t->acquiring->rq) &&
-           !snib__claim_unsent(e, s->limit, t, &waited);
+           !snib__claim_unsent(e, s->limit, t, &unsent);
 }
 
 snib_duration snib__engine_run(const struct snib__engine *e)
@@ -161,10 +161,10 @@ static snib_err leave_outcome_or_stay(struct snib__engine *e, snib_instant now,
         return SNIB_ERR_OK;
     }
     bool late = why == SNIB_ERR_TIMEOUT || why == SNIB_ERR_BUSY;
-    snib_duration waited;
+    struct snib__unsent unsent;
     if ((late || why == SNIB_ERR_UNREACHABLE) && t && /* a try's */
-        snib__claim_unsent(e, now, t, &waited)) {
-        return snib__engine_unsent(e, now, waited, why, ret);
+        snib__claim_unsent(e, now, t, &unsent)) {
+        return snib__engine_unsent(e, now, &unsent, why, ret);
     }
     snib_err outcome = late ? leave_outcome_of_limit(e, now, s, why, ret)
                             : leave_outcome_of_leaving(s->local, s, why);

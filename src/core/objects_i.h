@@ -5,7 +5,7 @@
  *                in order of arrival), its dead ones, and one shared claim.
  *   claim        What this client asked for or holds at the store. State table:
  *                core/claim.c.
- *   own claim    A claim for one acquisition alone, beside the one that all
+ *   own claim    A claim for one acquisition alone, besides the one that all
  *                exclusive owners of the name share: for each reader, each
  *                holder of permits, each party of a barrier, an owner that
  *                upgrades (writes with a read grant, or reads with a write

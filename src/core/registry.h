@@ -1,7 +1,7 @@
 /* core/registry.h — what a client has at its store, in memory that outlives its
  * process.
  *
- * By choice (snib_client_options.witness) a small process beside the client's,
+ * By choice (snib_client_options.witness) a small process next to the client's,
  * the *witness*, ends after a crash what the client held. It has no answer to
  * read and nobody to ask, so the client writes down, before it sends a request,
  * what a CANCEL of it needs: the name, the request's id, and the own earlier

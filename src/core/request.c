@@ -155,7 +155,7 @@ void snib__claim_orphan(struct snib__pending **q)
 }
 
 bool snib__claim_unsent(const struct snib__engine *e, snib_instant now,
-                        const struct snib__claim *t, snib_duration *ret)
+                        const struct snib__claim *t, struct snib__unsent *ret)
 {
     return e->cfg.blocking && t->state == SNIB__CLAIM_ACQUIRING &&
            t->acquiring && snib__reached(now, t->acquiring->rq.exec.patience) &&

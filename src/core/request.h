@@ -20,7 +20,7 @@
 #include "core/name.h"
 #include "snib.h"
 
-/* What is asked for. Beside what is named here every verb reads id, limit, once
+/* What is asked for. Besides what is named here every verb reads id, limit, once
  * and resent. */
 typedef enum snib__verb {
     /* Reads lease, floor, text (about), token, `acquire` and `batch`.
@@ -238,15 +238,24 @@ struct snib__request_exec {
     bool impatient;
     /* Across a network, while a worker has it (core/blocking.h). expires:
      * nothing of it is sent any more when its patience is over. sent: something
-     * of it may have been sent. */
+     * of it may have been sent. heard: when the server last answered to it, as an
+     * instant's ns; 0: not yet. */
     bool expires;
     _Atomic bool sent;
+    _Atomic int64_t heard;
     /* NOT_APPLIED, PENDING: others were inside the library all the time, as
      * they are when they write; or, of a store with connections, ahead on the
      * connection. */
     bool blocked;
     /* blocked: since when, however often the request was executed. */
     snib_instant blocked_since;
+};
+
+/* Of a request that was not sent by its limit. waited: for how long the store was
+ * in its way. text: what kept it, the server's silence or what is before it. */
+struct snib__unsent {
+    snib_duration waited;
+    char text[96];
 };
 
 /* The store's, while it owns the request. */

@@ -178,20 +178,67 @@ static snib_instant sharing_in_the_way(const struct snib__store *s,
                : r->exec.blocked_since;
 }
 
+/* When the server was last heard in the call that is inside; or since when that
+ * is. */
+static snib_instant sharing_silent_since(const struct snib__store *s,
+                                         const struct snib__sharing *k)
+{
+    snib_instant since = k->since;
+    for (uint32_t i = 0; i < s->buckets; i++) {
+        SNIB__LIST_EACH (l, &s->bucket[i]) {
+            const struct snib__request *r = snib__rq_of_own(l);
+            if ((r->store.where & SNIB__RQ_TAKEN) && sharing_of(s, r) == k) {
+                since = snib__later(
+                    since, (snib_instant){atomic_load(&r->exec.heard)});
+            }
+        }
+    }
+    return since;
+}
+
+/* Why nothing of it was sent by its limit. The server is silent if its session
+ * asks it, and nothing was heard since the call went in, in no session. (A
+ * library that never blocks has no call.) */
+static void sharing_why_unsent(const struct snib__store *s, snib_instant now,
+                               const struct snib__request *r,
+                               struct snib__unsent *ret)
+{
+    const struct snib__sharing *k = sharing_of(s, r);
+    bool taken = r->store.where & SNIB__RQ_TAKEN;
+    snib_instant since = k->inside ? k->since : r->exec.blocked_since;
+    bool heard = k->inside && sharing_silent_since(s, k).ns > since.ns;
+    bool elsewhere = !s->last.err && s->last.heard.ns > since.ns;
+    bool asks = k->inside || !(s->ops->caps & SNIB__SAYS_SENT);
+    bool behind =
+        heard || (k->inside && !taken) || (r->store.where & SNIB__RQ_BEHIND);
+    ret->waited = snib__between(sharing_in_the_way(s, r), now);
+    if (asks && !heard && !elsewhere) {
+        snprintf(ret->text, sizeof ret->text,
+                 "no answer from the server for %lld ms",
+                 (long long)snib__to_ms(snib__between(since, now)));
+        return;
+    }
+    since = taken ? k->since : r->exec.blocked_since;
+    snprintf(ret->text, sizeof ret->text,
+             "not sent to the server for %lld ms%s",
+             (long long)snib__to_ms(snib__between(since, now)),
+             behind ? ", behind other requests of this client" : "");
+}
+
 /* Why it was not taken by its limit. */
 static snib_err sharing_why_late(const struct snib__store *s, snib_instant now,
                                  const struct snib__request *r)
 {
-    snib_instant since = sharing_in_the_way(s, r);
-    long long ms = (long long)snib__to_ms(snib__between(since, now));
-    if (s->crowd.under_way && s->crowd.heard.ns > since.ns) {
+    struct snib__unsent why;
+    sharing_why_unsent(s, now, r, &why);
+    if (s->crowd.under_way && s->crowd.heard.ns > r->exec.blocked_since.ns) {
         return snib__fail(r->said.reterr, SNIB_ERR_UNREACHABLE,
                           "not sent for %lld ms, as %u other requests of this "
                           "client are under way",
-                          ms, s->crowd.under_way);
+                          (long long)snib__to_ms(why.waited),
+                          s->crowd.under_way);
     }
-    return snib__fail(r->said.reterr, SNIB_ERR_UNREACHABLE,
-                      "no answer from the server for %lld ms", ms);
+    return snib__fail(r->said.reterr, SNIB_ERR_UNREACHABLE, "%s", why.text);
 }
 
 void snib__sharing_late(struct snib__store *s, snib_instant now,
@@ -256,6 +303,7 @@ static void sharing_take(struct snib__store *s, struct snib__request *r)
     r->exec.impatient = r->once;
     r->exec.expires = (s->ops->caps & SNIB__SAYS_SENT) && sharing_has_limit(r);
     atomic_store(&r->exec.sent, false);
+    atomic_store(&r->exec.heard, 0);
 }
 
 void snib__blocking_take(struct snib__store *s, snib_instant now,
@@ -313,19 +361,25 @@ void snib__blocking_sends(struct snib__request *r)
     atomic_store(&r->exec.sent, true);
 }
 
+void snib__blocking_heard(struct snib__request *r, snib_instant now)
+{
+    atomic_store(&r->exec.heard, now.ns);
+}
+
 bool snib__blocking_expired(const struct snib__request *r, snib_instant now)
 {
     return r->exec.expires && snib__reached(now, r->exec.patience);
 }
 
 bool snib__blocking_unsent(const struct snib__store *s, snib_instant now,
-                           const struct snib__request *r, snib_duration *ret)
+                           const struct snib__request *r,
+                           struct snib__unsent *ret)
 {
     if (!snib__blocking_shares(s) || !(r->store.where & SNIB__RQ_TAKEN) ||
         !r->exec.expires || atomic_load(&r->exec.sent)) {
         return false;
     }
-    *ret = snib__between(sharing_in_the_way(s, r), now);
+    sharing_why_unsent(s, now, r, ret);
     return true;
 }
 
@@ -337,8 +391,9 @@ bool snib__sharing_stalls(const struct snib__store *s, snib_instant now,
     snib_instant since = SNIB__NEVER;
     for (int i = 0; i < SNIB__SESSIONS; i++) {
         const struct snib__sharing *k = &s->session[i];
-        if (k->inside && !k->slow) {
-            since = snib__sooner(since, k->since);
+        if (k->inside && !k->slow &&
+            snib__reached(now, snib__after(k->since, s->request))) {
+            since = snib__sooner(since, sharing_silent_since(s, k));
         }
     }
     if (!snib__reached(now, snib__after(since, s->request))) {

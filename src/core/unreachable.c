@@ -48,18 +48,16 @@ snib_err snib__engine_late(const struct snib__engine *e, snib_instant now,
 
 /* A store that is well and was busy for a moment is not in question. */
 snib_err snib__engine_unsent(const struct snib__engine *e, snib_instant now,
-                             snib_duration waited, snib_err why,
+                             const struct snib__unsent *unsent, snib_err why,
                              struct snib_error *ret)
 {
     struct snib__store_state is;
     snib__engine_store_state(e, now, &is);
     if (is.reachable && why == SNIB_ERR_TIMEOUT &&
-        waited.ns < SNIB__BLOCKED_NS) {
+        unsent->waited.ns < SNIB__BLOCKED_NS) {
         return snib__fail_plain(ret, why);
     }
-    return snib__fail(ret, SNIB_ERR_UNREACHABLE,
-                      "no answer from the server for %lld ms",
-                      (long long)snib__to_ms(waited));
+    return snib__fail(ret, SNIB_ERR_UNREACHABLE, "%s", unsent->text);
 }
 
 snib_err snib__engine_unsure(const struct snib__engine *e, snib_instant now,

@@ -1,6 +1,6 @@
 /* core/witness.h — what a witness does about what it sees of its client.
  *
- * The witness is a small process beside a client's. When the client's process is
+ * The witness is a small process next to a client's. When the client's process is
  * over it ends at the store what the client held or had asked for (registry.h).
  * It must never do so while that process may still work under one of those
  * grants. So only one thing counts as the end: the kernel says, by a pidfd that

@@ -156,7 +156,7 @@ struct snib__op_kind {
      * bring the event up to that. On the thread of snib_client_next, without
      * the mutex. */
     void (*take)(struct snib__op *, struct snib_event *);
-    /* Free what it owns beside its own block. NULL: nothing. */
+    /* Free what it owns besides its own block. NULL: nothing. */
     void (*drop)(struct snib__op *);
     /* Its event is not the program's: what it stands for goes on. On the thread
      * of snib_client_next, without the mutex. Returns the operation that has
@@ -208,7 +208,7 @@ struct snib__direct_rules {
      * returns how the call ends. No mutex is held. */
     snib_err (*decode)(struct snib__direct_op *, snib_err err,
                        struct snib_error *ret);
-    /* Free what it has beside q's result. NULL: nothing. */
+    /* Free what it has besides q's result. NULL: nothing. */
     void (*drop)(struct snib__direct_op *);
 };
 

@@ -90,8 +90,8 @@ snib_err snib__direct_unanswered(struct snib__step *s, struct snib__direct *q,
                                  struct snib_error *ret)
 {
     struct snib__store_state is;
-    snib_duration waited;
-    bool unsent = snib__engine_direct_unsent(s->c->engine, s->now, q, &waited);
+    struct snib__unsent why;
+    bool unsent = snib__engine_direct_unsent(s->c->engine, s->now, q, &why);
     snib__engine_direct_forget(s->c->engine, q);
     if (!unsent && snib__verb_changes(q->verb, q->op)) {
         return snib__unanswered(s, ret);
@@ -103,9 +103,7 @@ snib_err snib__direct_unanswered(struct snib__step *s, struct snib__direct *q,
     }
     if (unsent) {
         return snib__fail(ret, SNIB_ERR_UNREACHABLE,
-                          "the store did not answer in time: no answer from "
-                          "the server for %lld ms",
-                          (long long)snib__to_ms(waited));
+                          "the store did not answer in time: %s", why.text);
     }
     return snib__fail(ret, SNIB_ERR_UNREACHABLE,
                       "the store did not answer in time");

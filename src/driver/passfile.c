@@ -82,7 +82,7 @@ snib_err snib__passfile_open(struct snib_client *c, const struct snib__url *url,
     }
     if (c->logins.ask || url->password) {
         return snib__fail(reterr, SNIB_ERR_USAGE,
-                          "%.120s: password_file= beside another login, in the "
+                          "%.120s: password_file= and another login, in the "
                           "URL or by the option login; leave one of them out",
                           url->safe);
     }

@@ -38,7 +38,7 @@ struct spawn {
     bool full; /* no descriptor was left */
 };
 
-/* What runs in our memory beside us is not seen by a sanitizer as what it is. */
+/* What shares our memory with us is not seen by a sanitizer as what it is. */
 #define SPAWN_PLAIN __attribute__((no_sanitize_address, no_sanitize_thread))
 
 /* First out of the way of each other. */

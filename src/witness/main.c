@@ -1,5 +1,5 @@
-/* witness/main.c — the program snib-witness: the small process beside a client
- * that ends, when the client's process is over, what it held.
+/* witness/main.c — the program snib-witness: the small process next to a
+ * client that ends, when the client's process is over, what it held.
  *
  * A client that was opened with the option `witness` starts it
  * (driver/witness.c); nobody else can use it. It opens a client of its own on the
@@ -63,13 +63,13 @@ static void main_close_others(void)
 
 static void main_come_clean(void)
 {
-    static const int deaf[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE};
+    static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE};
     sigset_t none;
     for (int i = 1; i < NSIG; i++) {
         signal(i, SIG_DFL); /* some cannot be set, or are not signals */
     }
-    for (size_t i = 0; i < sizeof deaf / sizeof *deaf; i++) {
-        signal(deaf[i], SIG_IGN);
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) {
+        signal(ignored[i], SIG_IGN);
     }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

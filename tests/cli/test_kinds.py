@@ -187,7 +187,7 @@ def test_a_reader_in_its_delay_keeps_writers_out_only(store):
     assert store.run("wait", "-w0", *WRITE, "a").returncode == 75
     store.hold("a", *READ)
     assert re.search("held by 1 reader: .*; to requests that do not fit "
-                     "beside them closed for ", store.run("status", "a").stdout)
+                     "with them closed for ", store.run("status", "a").stdout)
 
 
 def test_force_release_opens_a_lock_in_its_delay(store):

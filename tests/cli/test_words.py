@@ -7,6 +7,8 @@ import pty
 import pytest
 
 from conftest import read_all, read_pid
+from harness.fault_proxy import FaultProxy
+from harness.pulse import late_ms
 
 
 def lines(text):
@@ -114,8 +116,25 @@ def test_quiet_tells_that_nothing_ran(store, args):
     store.hold("a", "--reason", "release 4.2")
     done = store.run(args[0], "-q", *args[1:])
     assert (done.returncode, done.stdout) == (75, "")
+    assert done.stderr.count("\n") == 1
+    if "1s" in args and done.stderr.startswith(
+            "snib: a: not acquired within the wait limit") and late_ms() > 60:
+        return  # who holds is said if the store tells within 100 ms
     assert done.stderr.startswith("snib: a: not acquired: held by ")
-    assert '"release 4.2"' in done.stderr and done.stderr.count("\n") == 1
+    assert '"release 4.2"' in done.stderr
+
+
+@pytest.mark.parametrize("args", [
+    ("run", "-w", "0", "a", "--", "true"), ("try", "a", "--", "true"),
+    ("try", "a")], ids=" ".join)
+def test_a_single_attempt_at_a_server_far_away_says_who_holds(redis, args):
+    redis.hold("a", "--reason", "release 4.2")
+    with FaultProxy(redis.server.address) as proxy:
+        proxy.delay_reply(0.12)
+        done = redis.run(*args, env={
+            "SNIB_URL": "redis://127.0.0.1:%d" % proxy.address[1]})
+    assert done.returncode == 75, done.stderr
+    assert '"release 4.2"' in done.stderr
 
 
 @pytest.mark.parametrize("args", [("run", "-w", "0", "--busy-ok", "a", "true"),

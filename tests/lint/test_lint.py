@@ -91,6 +91,8 @@ PLANTED = [
      "core/a.c has no snib__b"),
     ("architecture", "docs/ARCHITECTURE.md", "`a_sends` adds one.\n",
      "nothing is called a_sends"),
+    ("replaced", "src/core/b.c", "/* Their seats. */\n", "acquisition"),
+    ("replaced", "include/snib/x.h", "int snib_lane_new(void);\n", "owner"),
     ("machine", "docs/x.md", f"see {MACHINE}\n", "docs/x.md:1"),
     ("headers", "src/core/b.h", "#ifndef B_H\n#define B_H\n"
      "size_t snib__n(void);\n#endif\n", "compile alone"),

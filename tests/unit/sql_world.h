@@ -26,6 +26,7 @@ static struct {
     bool locked[20], durable[20]; /* of the fetches, of the writes */
     bool takes;                   /* the short way is open */
     bool listens;                 /* a notifier can be made */
+    char named[40];               /* by the last rows of the short way */
     int left, paused, cleaned;
     int64_t paused_ns;
     struct snib__sql_value value;
@@ -108,7 +109,7 @@ static snib__sql_end fake_quick(struct snib__sql *q, struct snib__sql_try *t,
                                 uint32_t count)
 {
     snib__sql_end end = fake_end(w.quicks[w.quick++], "quick");
-    (void)q;
+    snprintf(w.named, sizeof w.named, "%s", q->s.notifier);
     for (uint32_t i = 0; !end && w.takes && i < count; i++) {
         t[i].r->said.answer = SNIB__DONE;
         t[i].r->token = 42;

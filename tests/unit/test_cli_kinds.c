@@ -143,7 +143,7 @@ static const struct scene scenes[] = {
      .holders = 2,
      .size = 0},
     {.words = "held by 1 reader, and 2 permits in use, longest by h0 for 0ms, "
-              "lease 5s; to requests that do not fit beside them closed for 7s "
+              "lease 5s; to requests that do not fit with them closed for 7s "
               "more, "
               "the lock-delay of gone, which ended without a release",
      .holder = {{SNIB_KIND_READ, 1}, {SNIB_KIND_PERMITS, 2}},

@@ -456,9 +456,9 @@ static void one_behind_another_is_answered_at_its_limit(void **state)
 static bool is_unsent(const struct snib__request *r, int64_t now_ms,
                       int64_t *ret_ms)
 {
-    snib_duration waited = {0};
-    bool unsent = snib__blocking_unsent(store, at(now_ms), r, &waited);
-    *ret_ms = waited.ns / 1000000;
+    struct snib__unsent is = {0};
+    bool unsent = snib__blocking_unsent(store, at(now_ms), r, &is);
+    *ret_ms = is.waited.ns / 1000000;
     return unsent;
 }
 

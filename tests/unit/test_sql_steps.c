@@ -188,6 +188,35 @@ static void who_renews_by_the_short_way_listens_again(void **state)
     run(&renew, NULL);
     assert_int_equal(renew.said.answer, SNIB__DONE);
     assert_true(w.q.listens);
+    assert_string_equal(w.named, "7.a"); /* in the row, for who ends it */
+}
+
+/* The row keeps what stood there; the renewal was done all the same. */
+static void
+a_renewal_stays_done_when_the_row_cannot_name_the_channel(void **state)
+{
+    static const snib__sql_end ends[] = {SNIB__SQL_DOWN, SNIB__SQL_LOST,
+                                         SNIB__SQL_CONFLICT};
+    struct snib__request one = acquire(1);
+    (void)state;
+    run(&one, NULL);
+    w.takes = true;
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        struct snib__request renew = of(SNIB__RENEW, &one);
+        renew.renew.listen = true;
+        w.q.listens = false;
+        w.quicks[w.quick + 1] = ends[i];
+        int before = w.quick;
+        run(&renew, NULL);
+        assert_int_equal(renew.said.answer, SNIB__DONE);
+        assert_int_equal(w.quick, before + 2);
+    }
+    w.listens = w.q.listens = false;
+    struct snib__request renew = of(SNIB__RENEW, &one);
+    renew.renew.listen = true;
+    int before = w.quick;
+    run(&renew, NULL);
+    assert_int_equal(w.quick, before + 1);
 }
 
 /* -- several at once ------------------------------------------------------- */
@@ -263,6 +292,30 @@ static void after_many_writes_the_cleaner_comes(void **state)
     assert_int_equal(w.q.writes, 0);
 }
 
+/* What stands behind a step is told of the queue only if the server answered. */
+static void an_answer_of_the_server_is_told_when_it_comes(void **state)
+{
+    static const snib__verb verbs[] = {SNIB__ACQUIRE, SNIB__INSPECT,
+                                       SNIB__VALUE_GET, SNIB__VALUE_PUT};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        struct snib__request r = verb(verbs[i], 1);
+        r.resent = true; /* no short way */
+        w.fetches[w.fetch] = SNIB__SQL_DOWN;
+        run(&r, NULL);
+        assert_int_equal(atomic_load(&r.exec.heard), 0);
+        run(&r, NULL);
+        assert_int_equal(atomic_load(&r.exec.heard), w.now);
+    }
+    struct snib__request r = acquire(2);
+    w.quicks[w.quick] = SNIB__SQL_DOWN;
+    run(&r, NULL);
+    assert_int_equal(atomic_load(&r.exec.heard), 0);
+    w.takes = true;
+    run(&r, NULL);
+    assert_int_equal(atomic_load(&r.exec.heard), w.now);
+}
+
 int main(void)
 {
     const struct CMUnitTest cases[] = {
@@ -279,11 +332,13 @@ int main(void)
         STEP(who_queues_has_said_before_how_it_is_notified),
         STEP(without_a_notifier_it_queues_all_the_same),
         STEP(who_renews_by_the_short_way_listens_again),
+        STEP(a_renewal_stays_done_when_the_row_cannot_name_the_channel),
         STEP(requests_for_different_locks_share_a_step),
         STEP(requests_for_one_lock_go_one_after_the_other),
         STEP(those_who_share_a_lock_are_renewed_together),
         STEP(one_that_spoils_a_step_is_tried_apart),
         STEP(after_many_writes_the_cleaner_comes),
+        STEP(an_answer_of_the_server_is_told_when_it_comes),
     };
     return RUN(cases);
 }

@@ -129,7 +129,7 @@ static void holders_of_each_kind_are_told(void **state)
                   "24s",
          .holder = {passing, party(8, SNIB_KIND_BARRIER, DAY)}},
         {.words = "held by 1 reader: h/7 for 1d01h, lease 24s; to requests "
-                  "that do not fit beside them closed for 5s more, the "
+                  "that do not fit with them closed for 5s more, the "
                   "lock-delay of h/9, which ended without a release",
          .holder = {reader},
          .closed = {party(9, SNIB_KIND_WRITE, DAY)}},

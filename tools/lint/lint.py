@@ -33,6 +33,7 @@ RULES = {
     "guest": words.guest,
     "unfinished": words.unfinished,
     "machine": words.machine,
+    "replaced": words.replaced,
     "architecture": pages.architecture,
     "findings": records.findings,
     "told": records.told,

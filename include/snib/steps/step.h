@@ -80,7 +80,7 @@ static inline bool snib_step_is_id(const struct snib_version_attempt *attempt,
 }
 
 /* Does the attempt that is asked for stand? expected: the version that it read.
- * now: the version that is there. id: what stands beside it, "" if nothing; NULL
+ * now: the version that is there. id: what stands next to it, "" if nothing; NULL
  * when the table has no such column.
  *
  * This is true only if no commit is on its way any more, so the row must have

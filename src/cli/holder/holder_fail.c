@@ -140,7 +140,8 @@ void holder_say_not_acquired(struct holder *k, struct snib_error *error)
     if (error->code == SNIB_ERR_DEADLOCK) { /* its text has the circle */
         text_add(&t, error->text);
     } else {
-        look_in_the_way(k->client, name, k->plan->kind, k->plan->permits, &t);
+        look_in_the_way(k->client, name, k->plan->kind, k->plan->permits,
+                        k->plan->wait_ms == 0, &t);
     }
     if (who_holds[0] != '\0') {
         say("%s: not acquired: %s", shown(name), who_holds);

@@ -13,8 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a last message may take beyond the limit. */
-#define LAST_WORD INT64_C(100000000)
+/* How long a last message may take: beyond the limit; of a single attempt, which
+ * has none. */
+#define LAST_WORD   INT64_C(100000000)
+#define SINGLE_WORD INT64_C(500000000)
 
 struct look {
     struct snib_client *client;
@@ -181,8 +183,10 @@ void look_drop(struct look *l)
 }
 
 void look_in_the_way(struct snib_client *client, const char *name,
-                     snib_kind kind, uint32_t permits, struct text *t)
+                     snib_kind kind, uint32_t permits, bool single,
+                     struct text *t)
 {
+    int64_t until = proc_now() + (single ? SINGLE_WORD : LAST_WORD);
     struct look *l = look_start(client, name, false, -1);
     struct look_answer a;
     struct snib_view *v;
@@ -190,7 +194,7 @@ void look_in_the_way(struct snib_client *client, const char *name,
     if (l == NULL) {
         return;
     }
-    if (!look_take(l, proc_now() + LAST_WORD, &a)) {
+    if (!look_take(l, until, &a)) {
         look_drop(l);
         return;
     }

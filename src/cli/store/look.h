@@ -40,8 +40,9 @@ void look_drop(struct look *);
 bool look_pending(void);
 
 /* For a last message: say what is in the way of that wish, if the store tells
- * within a tenth of a second. "": it did not, or nothing is in the way. */
+ * within a tenth of a second, or half a second behind a single attempt. "": it
+ * did not, or nothing is in the way. */
 void look_in_the_way(struct snib_client *, const char *name, snib_kind,
-                     uint32_t permits, struct text *);
+                     uint32_t permits, bool single, struct text *);
 
 #endif

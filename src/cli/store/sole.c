@@ -3,7 +3,7 @@
  *
  * Each user has a default file of their own, unless the host has a directory
  * that a group shares. A user who becomes root for a moment may not think of
- * that. A file beside the lock file holds the boot id at which it was said.
+ * that. A file next to the lock file holds the boot id at which it was said.
  */
 #include "cli/store/sole.h"
 

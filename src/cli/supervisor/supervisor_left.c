@@ -2,7 +2,7 @@
  * about to end?
  *
  * A script that holds a lock by the text of snib acquire --sh has a holder
- * process beside it, which lost its parent and so belongs to this supervisor.
+ * process next to it, which lost its parent and so belongs to this supervisor.
  * It is tied to the script: it ends by itself soon after the script, and the
  * user did not leave it behind. The pidfd by which it is tied shows that the
  * script has ended.

@@ -303,7 +303,7 @@ void kind_holders(struct text *t, const struct snib_view *view,
     }
     kinds_add_holders(t, view, params);
     if (view->closed_count > 0) {
-        text_add(t, "; to requests that do not fit beside them ");
+        text_add(t, "; to requests that do not fit with them ");
         kinds_add_closed(t, view);
     }
     if (view->recovery_ms > 0) {

@@ -52,8 +52,8 @@ static void rules_params_tell(struct snib__book *b, struct snib__request *r,
     snib__rules_answer(r, SNIB__DONE, SNIB_ERR_OK);
 }
 
-/* A PARAMS_GET changes nothing, so that a store may answer it beside its
- * writers. Holders whose time is over are not counted, but they stay in the
+/* A PARAMS_GET changes nothing, so that a store may answer it while
+ * others write. Holders whose time is over are not counted, but they stay in the
  * book. */
 static void rules_params_read(struct snib__book *b, struct snib__request *r)
 {

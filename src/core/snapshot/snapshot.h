@@ -177,7 +177,7 @@ struct snib__snapshot {
         snib__answer answer;
     } asked[SNIB__SNAPSHOT_MAX];
     struct snib__snapshot_claim *claim;
-    uint32_t claims, claim_room, guard_room, told_room;
+    uint32_t claims, claim_capacity, guard_capacity, told_capacity;
     int64_t floor, highest;
     uint64_t floor_stamp;
     bool floor_changed, more;

@@ -344,7 +344,7 @@ static void snapshot_book_granted(struct snib__book *b,
                                   const struct snib__stored_claim *c)
 {
     struct snib__snapshot *s = snapshot_book_self(b);
-    if (!snib__snapshot_grow((void **)&s->told, s->tolds, &s->told_room,
+    if (!snib__snapshot_grow((void **)&s->told, s->tolds, &s->told_capacity,
                              sizeof *s->told)) {
         return; /* its poll finds out */
     }

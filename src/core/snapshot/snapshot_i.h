@@ -20,7 +20,7 @@ struct snib__snapshot_claim *snib__snapshot_claim_of(struct snib__snapshot *,
 /* A claim to be filled; NULL: no memory. */
 struct snib__snapshot_claim *snib__snapshot_new_claim(struct snib__snapshot *);
 /* Make room for one more in an array. False: no memory. */
-bool snib__snapshot_grow(void **array, uint32_t count, uint32_t *room,
+bool snib__snapshot_grow(void **array, uint32_t count, uint32_t *capacity,
                          size_t size);
 /* Does a stand before b in the queue? */
 bool snib__snapshot_is_before(const struct snib__stored_claim *a,

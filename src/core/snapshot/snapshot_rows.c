@@ -7,17 +7,17 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-bool snib__snapshot_grow(void **array, uint32_t count, uint32_t *room,
+bool snib__snapshot_grow(void **array, uint32_t count, uint32_t *capacity,
                          size_t size)
 {
-    if (count < *room) {
+    if (count < *capacity) {
         return true;
     }
-    uint32_t more = *room ? 2 * *room : 16;
-    void *p = more > *room ? snib__realloc(*array, more * size) : NULL;
+    uint32_t more = *capacity ? 2 * *capacity : 16;
+    void *p = more > *capacity ? snib__realloc(*array, more * size) : NULL;
     if (p) {
         *array = p;
-        *room = more;
+        *capacity = more;
     }
     return p != NULL;
 }
@@ -61,7 +61,7 @@ struct snib__snapshot_claim *snib__snapshot_claim_of(struct snib__snapshot *s,
 
 struct snib__snapshot_claim *snib__snapshot_new_claim(struct snib__snapshot *s)
 {
-    if (!snib__snapshot_grow((void **)&s->claim, s->claims, &s->claim_room,
+    if (!snib__snapshot_grow((void **)&s->claim, s->claims, &s->claim_capacity,
                              sizeof *s->claim)) {
         return NULL;
     }

@@ -9,7 +9,7 @@
 static bool snapshot_write_guard(struct snib__snapshot *s,
                                  const struct snib__guard *g)
 {
-    if (!snib__snapshot_grow((void **)&s->guard, s->guards, &s->guard_room,
+    if (!snib__snapshot_grow((void **)&s->guard, s->guards, &s->guard_capacity,
                              sizeof *s->guard)) {
         return false;
     }

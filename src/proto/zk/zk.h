@@ -43,7 +43,7 @@ enum snib__zk_op {
 /* The errors that mean something to us. */
 enum snib__zk_error {
     SNIB__ZK_OK = 0,
-    SNIB__ZK_NOT_REACHED = -2, /* of a multi: an operation beside it failed */
+    SNIB__ZK_NOT_REACHED = -2, /* of a multi: another operation failed */
     SNIB__ZK_UNIMPLEMENTED = -6,
     SNIB__ZK_NO_NODE = -101,
     SNIB__ZK_NO_AUTH = -102,

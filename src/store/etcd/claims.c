@@ -65,15 +65,15 @@ static void claims_begin(struct snib__etcd *e, snib_instant now,
 static bool claims_note(struct etcd_step *k, uint32_t claim, int64_t lease)
 {
     const struct snib__stored_claim *c = &k->s.claim[claim].c;
-    if (claim >= k->fetched_room) {
-        uint32_t capacity = k->fetched_room ? 2 * k->fetched_room : 16;
+    if (claim >= k->fetched_capacity) {
+        uint32_t capacity = k->fetched_capacity ? 2 * k->fetched_capacity : 16;
         struct etcd_fetched *v =
             snib__realloc(k->fetched, capacity * sizeof *v);
         if (!v) {
             return false;
         }
         k->fetched = v;
-        k->fetched_room = capacity;
+        k->fetched_capacity = capacity;
     }
     k->fetched[claim] = (struct etcd_fetched){
         .lease = lease, .held = snib__rules_claim_holds(c), .length = c->lease};

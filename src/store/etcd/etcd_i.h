@@ -301,7 +301,7 @@ struct etcd_step {
     /* claims.c */
     struct snib__snapshot s;
     struct etcd_fetched *fetched; /* of s.claim[i], as far as it was fetched */
-    uint32_t fetched_count, fetched_room;
+    uint32_t fetched_count, fetched_capacity;
     /* The lock row and the arrivals of each lock, as fetched. */
     struct etcd_memory {
         int64_t lease;

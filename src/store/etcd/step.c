@@ -141,7 +141,7 @@ static bool step_is_small(const struct etcd_step *k)
 {
     return k->call.stream.in.cap <= STEP_SPARE_BYTES &&
            k->call.stream.out.cap <= STEP_SPARE_BYTES &&
-           k->s.claim_room <= STEP_SPARE_CLAIMS;
+           k->s.claim_capacity <= STEP_SPARE_CLAIMS;
 }
 
 static void step_put_by(struct snib__etcd *e, struct etcd_step *k)

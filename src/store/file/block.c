@@ -9,8 +9,8 @@
  * one. The version rises with each change: a swap that is late finds another
  * one, whatever the next block was read to be.
  *
- * Reserve. A release needs a block, too: the outcome is written beside what is
- * there. So some blocks of each class are kept back for steps that give back a
+ * Reserve. A release needs a block, too: the outcome is written next to what
+ * is there. So some blocks of each class are kept back for steps that give back a
  * block as large, and each such step returns one. */
 #include "store/file/internal.h"
 

@@ -45,7 +45,7 @@ void snib__file_read_claim(const struct snib__file_claim *k,
     c->pidns = k->pidns;
     memset(c->notifier, 0, sizeof c->notifier);
     memcpy(c->notifier, &k->owner, sizeof k->owner);
-    memcpy(c->notifier + sizeof k->owner, &k->place, sizeof k->place);
+    memcpy(c->notifier + sizeof k->owner, &k->index, sizeof k->index);
     c->note[0] = 0;
     if (k->state == SNIB__REVOKED) {
         size_t n =
@@ -259,7 +259,7 @@ static void book_put(struct snib__file *self, struct snib__file_claim *k,
     if (book_same(c->client, self->client)) {
         /* the client may have had no slot when the claim was added */
         k->owner = self->ear.owner;
-        k->place = self->ear.place;
+        k->index = self->ear.index;
     }
 }
 
@@ -388,7 +388,7 @@ static void book_granted(struct snib__book *b, const struct snib__name *name,
                                 .token = c->token};
     (void)name;
     memcpy(&t.owner, c->notifier, sizeof t.owner);
-    memcpy(&t.place, c->notifier + sizeof t.owner, sizeof t.place);
+    memcpy(&t.index, c->notifier + sizeof t.owner, sizeof t.index);
     if (t.owner && self->tolds < SNIB__FILE_TELLS) {
         self->told[self->tolds++] = t; /* else its poll finds out */
     }

@@ -225,7 +225,7 @@ static void doctor_host(struct snib__file *self, struct snib__buf *out)
     snprintf(text, sizeof text, "clients that can be woken just now: %u",
              snib__ear_count(&self->map));
     snib__rec_finding(out, SNIB_LEVEL_OK, "wake-up", text, "");
-    if (self->no_ear || self->ear.deaf) {
+    if (self->no_ear || self->ear.failed) {
         snib__rec_finding(
             out, SNIB_LEVEL_WARN, "wake-up", "none could be made here",
             "descriptors or threads are used up, or the file's slots; "

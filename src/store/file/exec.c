@@ -79,7 +79,7 @@ static void exec_tell(struct snib__file *self, const struct snib__name *name)
     while (next < count) {
         const struct snib__file_told t = told[next++];
         self->tolds = 0;
-        if (!snib__ear_tell(&self->map, &self->host, t.place, t.owner,
+        if (!snib__ear_tell(&self->map, &self->host, t.index, t.owner,
                             t.request)) {
             (void)exec_pass_over(self, name, &t);
         }

@@ -4,8 +4,8 @@
  * Those who have a file open go on in it when it is removed or replaced, and
  * still exclude each other. A newcomer would find or make another one at the
  * same path, and there would be two owners. Nothing in the new file tells it of
- * the old one, and nothing of ours lies beside it. So each client has the
- * directory open and holds a lock in it, on one byte whose place says the name of
+ * the old one, and nothing of ours lies next to it. So each client has the
+ * directory open and holds a lock in it, on one byte whose offset says the name of
  * the file and its inode (an open file description's read lock; no two of them
  * are in each other's way, and the kernel drops it when the process ends). A
  * newcomer sets its own first, and then looks whether anybody has one of the same
@@ -17,7 +17,7 @@
  * Who may read the directory can set such a lock. If strangers may, what is seen
  * counts only if the list of locks (/proc/locks) shows a process of this user
  * that has the flock of a file of that inode, as each client has. The kernel says
- * one lock at a time, so a client is looked for beside those of strangers; behind
+ * one lock at a time, so a client is looked for among those of strangers; behind
  * one over many bytes it is not seen. Processes of other pid namespaces are not in
  * that list: they are seen only where strangers may not read the directory.
  *

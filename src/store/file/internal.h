@@ -295,13 +295,13 @@ struct snib__file_ear {
     pthread_mutex_t mutex; /* for all but the listening thread's own */
     _Atomic int epoll;     /* -1 until made */
     int event;             /* the same */
-    uint32_t place;        /* of the slot */
+    uint32_t index;        /* of the slot */
     uint64_t owner;        /* 0: there is no slot */
     uint64_t taken;        /* how many of `told` were taken */
     struct snib__file_slot *slot;
     pthread_t thread; /* listens, once somebody polls */
     bool running;
-    atomic_bool deaf; /* it could not be started */
+    atomic_bool failed; /* it could not be started */
     atomic_bool stop;
     atomic_uint watching; /* so many watches */
     struct {
@@ -328,7 +328,7 @@ void snib__ear_watch(struct snib__file_ear *, const struct snib__host *,
 void snib__ear_unwatch(struct snib__file_ear *, const uint64_t request[2]);
 /* Tell a client. False: it lives no more. */
 bool snib__ear_tell(struct snib__map *, const struct snib__host *,
-                    uint32_t place, uint64_t owner, const uint64_t id[2]);
+                    uint32_t index, uint64_t owner, const uint64_t id[2]);
 /* How many slots are in use. */
 uint32_t snib__ear_count(struct snib__map *);
 
@@ -337,7 +337,7 @@ uint32_t snib__ear_count(struct snib__map *);
 /* Whom to wake after a step. */
 struct snib__file_told {
     uint64_t owner;
-    uint32_t place;
+    uint32_t index;
     uint64_t request[2];
     int64_t token;
 };

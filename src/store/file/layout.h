@@ -112,7 +112,7 @@ struct snib__file_claim {
     int64_t id, token, floor, lease, delay, since, until;
     int64_t pid, start, pidns;
     uint64_t owner; /* of the slot to be woken; 0: none */
-    uint32_t place; /* of that slot */
+    uint32_t index; /* of that slot */
     uint32_t permits, reserve, slot;
     int32_t rank;
     uint32_t unused;

@@ -44,7 +44,7 @@ void snib__map_mark(struct snib__map *m, const struct snib__host *h)
 }
 
 /* fallocate(2), not posix_fallocate(3): where a file system cannot keep room,
- * that one writes zeros, beside those who write there. */
+ * that one writes zeros, while others write there. */
 int snib__map_allocate(const struct snib__map *m, uint64_t from, uint64_t to)
 {
     struct rlimit may;

@@ -154,12 +154,12 @@ static bool slot_get(struct snib__file_ear *e, struct snib__map *m,
 {
     uint64_t owner = snib__file_add(&m->head->owners, 1);
     uint32_t from = (uint32_t)(owner * 2654435761u) % m->slot_count;
-    if (!slot_find(m, h, owner, from, FREE_TRIES, false, &e->place) &&
-        !slot_find(m, h, owner, from, FREE_TRIES, true, &e->place) &&
-        !slot_find(m, h, owner, from, m->slot_count, true, &e->place)) {
+    if (!slot_find(m, h, owner, from, FREE_TRIES, false, &e->index) &&
+        !slot_find(m, h, owner, from, FREE_TRIES, true, &e->index) &&
+        !slot_find(m, h, owner, from, m->slot_count, true, &e->index)) {
         return false;
     }
-    e->slot = &m->slots[e->place];
+    e->slot = &m->slots[e->index];
     uint32_t value = atomic_load(&e->slot->call);
     /* The owner before was killed asleep; who wakes it may come just now. */
     if (value % 2) {
@@ -229,7 +229,7 @@ void snib__ear_polled(struct snib__file_ear *e)
 {
     pthread_mutex_lock(&e->mutex);
     if (e->owner && !e->running) {
-        e->deaf = !slot_start(e);
+        e->failed = !slot_start(e);
     }
     pthread_mutex_unlock(&e->mutex);
 }
@@ -295,12 +295,12 @@ static bool slot_wake(struct snib__file_slot *s)
 }
 
 bool snib__ear_tell(struct snib__map *m, const struct snib__host *h,
-                    uint32_t place, uint64_t owner, const uint64_t id[2])
+                    uint32_t index, uint64_t owner, const uint64_t id[2])
 {
-    if (place >= m->slot_count) {
+    if (index >= m->slot_count) {
         return true; /* damaged: its poll finds out */
     }
-    struct snib__file_slot *s = &m->slots[place];
+    struct snib__file_slot *s = &m->slots[index];
     if (snib__file_load(&s->owner) != owner) {
         return false; /* it has closed, or it was dead */
     }

@@ -62,7 +62,7 @@ snib_err snib__mariadb_load(struct snib__mariadb *ret, struct snib_error *);
 
 /* -- statements (text.c) --------------------------------------------------- */
 
-enum snib__my_statement { /* beside those of store/sql/tables.h */
+enum snib__my_statement { /* besides those of store/sql/tables.h */
                           SNIB__MY_SETTINGS = SNIB__SQL_STATEMENTS,
                           SNIB__MY_SETTINGS_MARIADB,
                           SNIB__MY_WHO, /* answers */

@@ -62,7 +62,7 @@ snib_err snib__pq_load(struct snib__pq *ret, struct snib_error *);
 
 /* -- statements (text.c) --------------------------------------------------- */
 
-enum snib__pg_statement { /* beside those of store/sql/tables.h */
+enum snib__pg_statement { /* besides those of store/sql/tables.h */
                           SNIB__PG_SETTINGS = SNIB__SQL_STATEMENTS,
                           SNIB__PG_LAYOUT,
                           SNIB__PG_HAS_SCHEMA,

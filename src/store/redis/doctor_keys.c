@@ -121,8 +121,8 @@ static void doctor_keys_taken(struct inspection *k,
         snib__doctor_tell(
             k, SNIB_LEVEL_FAIL, "mark",
             "the key " SNIB__REDIS_MARK_KEY
-            " is not taken: clients without recovery= are let in beside those "
-            "who have it",
+            " is not taken: clients without recovery= are let in as well "
+            "as those who have it",
             "let nobody delete or evict it; the next client that connects and "
             "asks for a lock takes it");
     }
@@ -185,7 +185,7 @@ void snib__doctor_epoch(const struct snib__redis *s, struct inspection *k,
         snib__doctor_tell(
             k, SNIB_LEVEL_WARN, "recovery",
             "it keeps two owners apart when the old primary of a failover is "
-            "dead, not while it goes on beside the new one",
+            "dead, not while it goes on with a new one there",
             "fence what the locks protect (docs/REDIS.md, \"When the server "
             "forgets\")");
     }

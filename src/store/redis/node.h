@@ -1,5 +1,5 @@
 /* store/redis/node.h — a Redis store as one node of a cluster: what the store
- * made of nodes (store/cluster/) asks of it beside its methods. It has been
+ * made of nodes (store/cluster/) asks of it besides its methods. It has been
  * opened with `slots`, whose map its connections keep up to date. */
 #ifndef SNIB__REDIS_NODE_H
 #define SNIB__REDIS_NODE_H

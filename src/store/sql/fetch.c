@@ -31,15 +31,15 @@ static struct snib__sql_fetched *
 fetch_append(struct fetch_one *f, snib__key_kind kind, uint64_t stamp)
 {
     struct snib__sql_session *s = f->s;
-    if (s->fetched_count == s->fetched_room) {
-        uint32_t more = s->fetched_room ? 2 * s->fetched_room : 32;
+    if (s->fetched_count == s->fetched_capacity) {
+        uint32_t more = s->fetched_capacity ? 2 * s->fetched_capacity : 32;
         void *p = snib__realloc(s->fetched, more * sizeof *s->fetched);
         if (!p) {
             f->failed = true;
             return NULL;
         }
         s->fetched = p;
-        s->fetched_room = more;
+        s->fetched_capacity = more;
     }
     struct snib__sql_fetched *row = &s->fetched[s->fetched_count++];
     *row = (struct snib__sql_fetched){.kind = kind,
@@ -89,7 +89,7 @@ static void fetch_see_claim(struct fetch_one *f, struct snib__sql_rows *rows,
         seen->holder[1] = c.request[1];
         return;
     }
-    k->left = snib__sql_get_int(rows, row, from + SNIB__SQL_C_ALIVE) == 0;
+    k->gone = snib__sql_get_int(rows, row, from + SNIB__SQL_C_ALIVE) == 0;
     seen->to_sweep = seen->to_sweep || ((c.state == SNIB__TOMBSTONE ||
                                          c.state == SNIB__UNRESPONSIVE ||
                                          c.state == SNIB__REVOKED) &&
@@ -227,7 +227,7 @@ static void fetch_hand_in(struct snib__sql_session *s,
         size_t next = i + 1 < s->fetched_count ? s->fetched[i + 1].at : end;
         snib__snapshot_row(n, &key, row->stamp, bytes + row->at,
                            next - row->at);
-        if (row->left) {
+        if (row->gone) {
             snib__snapshot_left(n, &key);
         }
     }

@@ -50,7 +50,7 @@ static bool script_grow(void **array, uint32_t count, uint32_t *room,
 static void script_append(struct snib__sql_script *t,
                           const struct snib__sql_item *item)
 {
-    if (!script_grow((void **)&t->item, t->items, &t->item_room,
+    if (!script_grow((void **)&t->item, t->items, &t->item_capacity,
                      sizeof *t->item)) {
         t->failed = true;
         return;
@@ -83,8 +83,8 @@ static void script_param(struct snib__sql_script *t,
                          enum snib__sql_param_kind kind, const void *p,
                          size_t size)
 {
-    if (t->failed || !script_grow((void **)&t->param, t->params, &t->param_room,
-                                  sizeof *t->param)) {
+    if (t->failed || !script_grow((void **)&t->param, t->params,
+                                  &t->param_capacity, sizeof *t->param)) {
         t->failed = true;
         return;
     }

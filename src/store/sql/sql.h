@@ -139,7 +139,7 @@ uint64_t snib__sql_stamp(struct snib__sql *);
  * little later, unless somebody wants to hear of the failure. */
 void snib__sql_in_vain(struct snib__sql *, struct snib__request *,
                        snib__sql_end);
-void snib__sql_value(struct snib__sql *, struct snib__request *);
+snib__sql_end snib__sql_value(struct snib__sql *, struct snib__request *);
 
 /* way.c */
 /* Is it a verb that changes claims? Then it may be in one step with others such. */

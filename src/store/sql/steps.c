@@ -93,6 +93,15 @@ static void steps_in_vain(struct snib__sql *q, const struct steps_step *k,
     }
 }
 
+/* Who stands behind this step shall not be told that the server is silent. */
+static void steps_heard(struct snib__sql *q, const struct steps_step *k,
+                        snib__sql_end end)
+{
+    if (end != SNIB__SQL_DOWN && end != SNIB__SQL_LOST) {
+        snib__blocking_heard(k->r[0], q->driver->now());
+    }
+}
+
 /* -- the short way --------------------------------------------------------- */
 
 /* True: the step goes on with the requests that are left in it. */
@@ -109,6 +118,9 @@ static bool steps_quick(struct snib__sql *q, struct steps_step *k)
     if (end == SNIB__SQL_DOWN) {
         steps_in_vain(q, k, end);
         return false;
+    }
+    if (n) {
+        steps_heard(q, k, end);
     }
     uint32_t at = 0;
     for (uint32_t i = 0; i < k->count; i++) {
@@ -282,6 +294,7 @@ static steps_next steps_decide(struct snib__sql *q, const struct steps_step *k)
     for (;;) {
         snib__sql_end end;
         steps_next next = steps_once(q, k, crowded || conflicts > 0, &end);
+        steps_heard(q, k, end);
         if (next != STEPS_AGAIN) {
             return next;
         }
@@ -335,29 +348,34 @@ static bool steps_set_out(struct snib__sql *q, struct steps_step *k)
     return left > 0;
 }
 
-/* Who holds is to be told of its end by force. The short way has renewed it first,
- * and writes how with the next renewal. */
-static void steps_listen_again(struct snib__sql *q, const struct steps_step *k)
+/* Who holds is told of its end by force on the channel that its row names. Where
+ * there was none the short way has written that: a renewal does not wait until
+ * somebody listens. So those that were done are written once more, which changes
+ * no answer: if it fails, the next renewal names the channel. */
+static void steps_name_channel(struct snib__sql *q, const struct steps_step *k)
 {
-    bool wants = false;
+    struct snib__sql_try t[SNIB__SNAPSHOT_MAX];
+    uint32_t n = 0;
     for (uint32_t i = 0; i < k->count; i++) {
-        const struct snib__request *r = k->r[i];
-        wants = wants || (r->verb == SNIB__RENEW && r->renew.listen);
+        struct snib__request *r = k->r[i];
+        if (r->verb == SNIB__RENEW && r->renew.listen &&
+            r->said.answer == SNIB__DONE &&
+            snib__sql_way_short(r) == SNIB__SQL_RENEW) {
+            t[n++] = (struct snib__sql_try){r, SNIB__SQL_RENEW, false};
+        }
     }
-    if (wants && !q->listens) {
+    if (n && !q->listens) {
         q->driver->listen(q);
+    }
+    if (n && q->listens) {
+        (void)q->driver->quick(q, t, n);
     }
 }
 
-static void steps_run(struct snib__sql *q, struct steps_step *k)
+/* What the short way has left. */
+static void steps_slow(struct snib__sql *q, struct steps_step *k)
 {
     struct steps_step all = *k;
-    steps_begin(q);
-    if (!steps_quick(q, k)) {
-        steps_listen_again(q, &all);
-        return;
-    }
-    all = *k;
     if (!snib__sql_way_twins(k->r, k->count) &&
         steps_decide(q, k) != STEPS_APART) {
         return;
@@ -366,6 +384,19 @@ static void steps_run(struct snib__sql *q, struct steps_step *k)
         struct steps_step alone = {.r = {all.r[i]}, .count = 1};
         steps_begin(q);
         (void)steps_decide(q, &alone);
+    }
+}
+
+static void steps_run(struct snib__sql *q, struct steps_step *k)
+{
+    struct steps_step all = *k;
+    bool named = q->listens;
+    steps_begin(q);
+    if (steps_quick(q, k)) {
+        steps_slow(q, k);
+    }
+    if (!named) {
+        steps_name_channel(q, &all);
     }
 }
 
@@ -382,12 +413,13 @@ static void steps_look(struct snib__sql *q, const struct steps_step *k)
     steps_begin(q);
     if (first->verb == SNIB__VALUE_GET || first->verb == SNIB__VALUE_PUT ||
         first->verb == SNIB__VALUE_DELETE) {
-        snib__sql_value(q, first);
+        steps_heard(q, k, snib__sql_value(q, first));
         return;
     }
     snib__sql_end end = first->verb == SNIB__DOCTOR
                             ? steps_doctor(q, first)
                             : q->driver->look(q, k->r, k->count);
+    steps_heard(q, k, end);
     for (uint32_t i = 0; i < k->count; i++) {
         struct snib__request *r = k->r[i];
         if (end) {

@@ -127,7 +127,7 @@ struct snib__sql_param {
 struct snib__sql_script {
     struct snib__sql_item *item;
     struct snib__sql_param *param;
-    uint32_t items, item_room, params, param_room;
+    uint32_t items, item_capacity, params, param_capacity;
     struct snib__buf bytes; /* of the parameters */
     bool failed;            /* no memory */
     /* What came of it, by the link. */
@@ -194,7 +194,7 @@ struct snib__sql_link {
     snib__sql_end (*run)(struct snib__sql_session *, uint32_t certain);
     /* Add to the script what notifies. NULL: none can be. */
     void (*notify)(struct snib__sql_session *, const struct snib__told *);
-    /* A number of the notifier that a claim keeps beside its name. */
+    /* A number of the notifier that a claim keeps next to its name. */
     int64_t (*listener_of)(const char *notifier);
 };
 
@@ -269,7 +269,7 @@ void snib__sql_write_claim(struct snib__sql_script *,
 
 /* -- a session ------------------------------------------------------------- */
 
-/* What the last fetch has found of a name, beside what the snapshot keeps. */
+/* What the last fetch has found of a name, besides what the snapshot keeps. */
 struct snib__sql_seen {
     const struct snib__name *name;
     bool there;         /* there is a row of the name */
@@ -284,7 +284,7 @@ struct snib__sql_fetched {
     uint32_t lock;
     uint64_t request[2], stamp;
     size_t at; /* in session.rows */
-    bool left; /* a waiter that has certainly left */
+    bool gone; /* a waiter that is certainly not there any more */
 };
 
 struct snib__sql_session {
@@ -297,7 +297,7 @@ struct snib__sql_session {
     uint32_t order[SNIB__SNAPSHOT_MAX]; /* the names by their bytes */
     struct snib__buf rows;              /* what the snapshot borrows */
     struct snib__sql_fetched *fetched;
-    uint32_t fetched_count, fetched_room;
+    uint32_t fetched_count, fetched_capacity;
 };
 
 static inline struct snib__sql_session *

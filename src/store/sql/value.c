@@ -36,7 +36,7 @@ static bool value_open(struct snib__sql_value *row, struct snib__version *v)
     return true;
 }
 
-static void value_get(struct snib__sql *q, struct snib__request *r)
+static snib__sql_end value_get(struct snib__sql *q, struct snib__request *r)
 {
     struct snib__sql_value row = {0};
     struct snib__version v;
@@ -59,6 +59,7 @@ static void value_get(struct snib__sql *q, struct snib__request *r)
                              : snib__ok(r->said.reterr);
     }
     snib__buf_free(&bytes);
+    return end;
 }
 
 /* The row is read and locked. OK: the request has its answer. */
@@ -85,7 +86,8 @@ static snib__sql_end value_change(struct snib__sql *q, struct snib__request *r,
     return q->driver->value_write(q, r, row, todo);
 }
 
-static void value_change_until(struct snib__sql *q, struct snib__request *r)
+static snib__sql_end value_change_until(struct snib__sql *q,
+                                        struct snib__request *r)
 {
     int64_t expected = r->token;
     snib__sql_end end = SNIB__SQL_CONFLICT;
@@ -98,7 +100,7 @@ static void value_change_until(struct snib__sql *q, struct snib__request *r)
         }
     }
     if (end == SNIB__SQL_OK) {
-        return;
+        return end;
     }
     r->token = expected;
     snib__sql_in_vain(q, r, end);
@@ -106,13 +108,11 @@ static void value_change_until(struct snib__sql *q, struct snib__request *r)
         r->said.answer = SNIB__UNKNOWN;
         r->said.err = snib__fail_plain(r->said.reterr, SNIB_ERR_UNKNOWN);
     }
+    return end;
 }
 
-void snib__sql_value(struct snib__sql *q, struct snib__request *r)
+snib__sql_end snib__sql_value(struct snib__sql *q, struct snib__request *r)
 {
-    if (r->verb == SNIB__VALUE_GET) {
-        value_get(q, r);
-    } else {
-        value_change_until(q, r);
-    }
+    return r->verb == SNIB__VALUE_GET ? value_get(q, r)
+                                      : value_change_until(q, r);
 }

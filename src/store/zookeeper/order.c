@@ -9,7 +9,7 @@
  * them. So the end of a node wakes one, or the readers behind a writer, and not
  * everybody.
  *
- * Besides, nobody is let in beside a record of somebody else's that excludes it,
+ * Besides, nobody is let in where a record of somebody else's excludes it,
  * wherever that one's node stands; and while a record is there whose node is not,
  * its holder may believe in its grant (store.c). */
 #include <stdlib.h>

@@ -46,7 +46,7 @@
  *  6. What a session has made is nobody's when it is over: a claim has the number
  *     of its session, and is not renewed in another (CURATOR-604).
  *
- * Curator's own clients make no records and wait for none. Beside them a holder
+ * Curator's own clients make no records and wait for none. With them a holder
  * whose session is over is one of two until its lease ends.
  *
  * And of the fence (P2): a token is the zxid that made the node. Grants that exclude
